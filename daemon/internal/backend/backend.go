@@ -1,0 +1,123 @@
+// Package backend is the daemon's vocabulary of a backend: where a call goes, what comes back, and how it is refused.
+// It holds no behaviour and knows no transport; pluginhost fills these types, link, session and tools use them.
+package backend
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Target is where a call goes and as whom. Exactly one of InstallID and Bearer is set (spec 5.1).
+type Target struct {
+	// BaseURL is the backend's address; EmbeddedURL or "embedded:<id>" for the embedded backend.
+	BaseURL   string
+	InstallID string
+	// Bearer is a secret.
+	Bearer    string
+	Requester Requester
+}
+
+// EmbeddedURL names the embedded backend before its id is known. A link's backendUrl holds "embedded:<id>".
+const EmbeddedURL = "embedded:"
+
+// Requester is who asks, as the activation page shows it.
+type Requester struct{ Host, OS, Client string }
+
+// DeviceCode is a code that was issued (spec 2.2). DeviceCode and UserCode are secrets until used: never log them.
+type DeviceCode struct {
+	DeviceCode      string
+	UserCode        string
+	VerificationURL string
+	ExpiresIn       time.Duration
+	PollInterval    time.Duration
+}
+
+// Poll is one answer of the token endpoint (spec 2.3): pending while Token is nil.
+type Poll struct {
+	// PollInterval is what the backend said, unclamped; 0 when it said nothing.
+	PollInterval time.Duration
+	Token        *Token
+}
+
+// Token is an approval. AuthToken is a secret.
+type Token struct {
+	AuthToken string
+	Account
+}
+
+// Account is who a token is.
+type Account struct {
+	AccountID string
+	Tier      string
+	LinkedAt  time.Time
+	// ExpiresAt is nil for tokens that never expire.
+	ExpiresAt *time.Time
+}
+
+// Session is a browser-simulator session as the backend tells it.
+type Session struct {
+	SessionID    string
+	Project      string
+	Platform     string
+	DeviceModel  string
+	State        string // open | closed
+	SessionURL   string
+	AppEndpoint  string
+	CreatedAt    time.Time
+	LastActiveAt time.Time
+	ExpiresAt    time.Time
+	ClosedAt     time.Time // zero while open
+	Apps, Pages  int
+	LastSeq      int64
+}
+
+// SessionRequest asks for the session of (account, link, project, platform).
+type SessionRequest struct {
+	Project     string
+	Platform    string
+	DeviceModel string // empty: the session's own, or the backend's default
+	Fresh       bool
+}
+
+// EventPage is a page of the event log after a cursor.
+type EventPage struct {
+	Events []json.RawMessage
+	Next   int64
+	More   bool
+}
+
+// Health is a backend's word on itself (spec 2.5).
+type Health struct {
+	OK                                       bool
+	Service, Version, Commit, BuiltAt, Phase string
+	Uptime                                   time.Duration
+	Hints                                    map[string]string
+}
+
+// Problem is a refusal by a backend, or the failure to reach one. It is an error; callers branch on Code.
+type Problem struct {
+	Code       string
+	Message    string
+	Retryable  bool
+	FixHint    string
+	HTTPStatus int // 0 when no answer came
+	RetryAfter time.Duration
+	DeviceCode *DeviceCode // set with CodeAuthRequired
+}
+
+// Error says what happened, without the code and without secrets.
+func (p *Problem) Error() string { return p.Message }
+
+// Codes that the daemon itself branches on; others pass through.
+const (
+	CodeAuthRequired       = "auth_required"
+	CodeUnreachable        = "backend_unreachable"
+	CodeInvalidResponse    = "backend_invalid_response"
+	CodeUnknownDeviceCode  = "unknown_device_code"
+	CodeDeviceCodeExpired  = "device_code_expired"
+	CodeDeviceCodeDenied   = "device_code_denied"
+	CodeRateLimited        = "rate_limited"
+	CodeNotFound           = "not_found"
+	CodeSandboxBlocked     = "sandbox_blocked"
+	CodeAdapterUnavailable = "adapter_unavailable"
+)

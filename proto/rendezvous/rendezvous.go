@@ -1,0 +1,134 @@
+// Package rendezvous is where the daemon and its clients meet: the state directory, the socket paths, the caller's
+// variables, the protocol range and the line that opens an MCP stream. Both sides compute the same answers from it.
+// It is imported by the shim, so it must stay free of packages that cost start-up time (encoding/json, gRPC, net).
+package rendezvous
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+)
+
+// The range of client-daemon protocols this build speaks, apart from its build version. A daemon refuses a client
+// whose range does not meet its own and says which side to upgrade.
+const (
+	ProtocolMin = 1
+	ProtocolMax = 1
+)
+
+// MaxSocketPath is the longest socket path in bytes that every platform takes (macOS allows 104 with the final zero).
+const MaxSocketPath = 100
+
+// Names inside the state directory (spec 2.4, design D1).
+const (
+	RunDir       = "run"
+	ControlName  = "control.sock"
+	MCPName      = "mcp.sock"
+	DaemonLock   = "daemon.lock"
+	StartLock    = "start.lock"
+	DaemonRecord = "daemon.json"
+	LogDir       = "log"
+	LogName      = "serviced.log"
+)
+
+// Variables the callers own (spec 5.5, design D2). SERVICE_CONFIG_DIR is not among them: it selects the daemon.
+var Variables = []string{
+	"SERVICE_BACKEND_URL", "SERVICE_NO_AUTO_OPEN", "SERVICE_TELEMETRY", "DO_NOT_TRACK", "CI",
+	"DISPLAY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR", "XAUTHORITY", "XDG_CURRENT_DESKTOP",
+	"WSL_DISTRO_NAME", "WSL_INTEROP", "DBUS_SESSION_BUS_ADDRESS", "BROWSER",
+}
+
+// MaxVariable is the longest value in bytes that is passed on; a longer one is left out.
+const MaxVariable = 4096
+
+// Environ reads the caller's variables of the allow-list; unset ones are absent, empty ones are kept.
+func Environ() map[string]string {
+	env := make(map[string]string, 8)
+	for _, name := range Variables {
+		if value, ok := os.LookupEnv(name); ok && len(value) <= MaxVariable {
+			env[name] = value
+		}
+	}
+	return env
+}
+
+// Dir is the absolute state directory: SERVICE_CONFIG_DIR, else ~/.service. It need not exist.
+func Dir() (string, error) {
+	if dir := os.Getenv("SERVICE_CONFIG_DIR"); dir != "" {
+		abs, err := filepath.Abs(dir)
+		if err != nil {
+			return "", fmt.Errorf("resolving SERVICE_CONFIG_DIR: %w", err)
+		}
+		return abs, nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil || home == "" {
+		return "", errors.New("finding the home directory: set HOME or SERVICE_CONFIG_DIR")
+	}
+	return filepath.Join(home, ".service"), nil
+}
+
+// Paths are the places of one daemon.
+type Paths struct {
+	Dir     string // the state directory
+	Run     string // locks and daemon.json
+	Sockets string // Run, or a short directory elsewhere when Run is too long (design D1)
+	Control string
+	MCP     string
+}
+
+// PathsOf computes the paths for an absolute state directory. It touches nothing on disk. A path that would pass
+// MaxSocketPath moves under XDG_RUNTIME_DIR, else under a per-user temporary directory, with a name that is a hash of
+// dir; an error says the path, its length and the limit when even that is too long.
+func PathsOf(dir string) (Paths, error) {
+	p := Paths{Dir: dir, Run: filepath.Join(dir, RunDir)}
+	p.Sockets = p.Run
+	if len(filepath.Join(p.Run, ControlName)) > MaxSocketPath {
+		p.Sockets = filepath.Join(shortRoot(), "service-"+hash(dir))
+	}
+	p.Control = filepath.Join(p.Sockets, ControlName)
+	p.MCP = filepath.Join(p.Sockets, MCPName)
+	if n := len(p.Control); n > MaxSocketPath {
+		return Paths{}, fmt.Errorf("socket path %s has %d bytes, the limit is %d: set SERVICE_CONFIG_DIR to a shorter directory", p.Control, n, MaxSocketPath)
+	}
+	return p, nil
+}
+
+// shortRoot must give the same answer to every program of one user, so it does not read TMPDIR.
+func shortRoot() string {
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) && len(dir) <= 40 {
+		return dir
+	}
+	if runtime.GOOS == "windows" {
+		return os.TempDir()
+	}
+	return "/tmp/service-" + strconv.Itoa(os.Getuid())
+}
+
+// hash is 64-bit FNV-1a, in hexadecimal: a short stable name, not a secret.
+func hash(s string) string {
+	h := uint64(14695981039346656037)
+	for i := 0; i < len(s); i++ {
+		h = (h ^ uint64(s[i])) * 1099511628211
+	}
+	return strconv.FormatUint(h, 16)
+}
+
+// ReadyFD is the descriptor on which a daemon that a client started writes one line when it is ready: "ready\n", or
+// "error: <what happened>\n" before it exits (design D8). The daemon is told by the environment variable ReadyVar=3.
+const (
+	ReadyFD  = 3
+	ReadyVar = "SERVICE_READY_FD"
+)
+
+// MCPPreface opens a stream on mcp.sock: one JSON object on one line, at most MaxPreface bytes, e.g.
+//
+//	{"mcp":1,"protocolMin":1,"protocolMax":1,"version":"1.2.3","client":"service-mcp","cwd":"/home/a","env":{"CI":"1"}}
+//
+// The daemon answers with one line before any MCP message: {"ok":true,"protocol":1,"version":"1.2.3"} or
+// {"ok":false,"code":"protocol_mismatch","message":"...","fixHint":"..."} and closes. MCP lines follow in both
+// directions; the client need not wait for the answer before it sends.
+const MaxPreface = 64 << 10
