@@ -1,0 +1,14 @@
+// Package buildinfo holds what the linker writes into every binary (-X). It knows nothing of who reads it.
+package buildinfo
+
+// Set by `make build`; a build without it says so.
+var (
+	// Version is the release, e.g. "1.4.0"; "dev" when not built by make.
+	Version = "dev"
+	// Commit is the full source revision; "unknown" when not built by make (spec 2.5).
+	Commit = "unknown"
+	// BuiltAt is an ISO 8601 UTC time; "unknown" when not built by make (spec 2.5).
+	BuiltAt = "unknown"
+	// DefaultBackendURL is the production backend of a distribution; empty means that the embedded backend serves.
+	DefaultBackendURL = ""
+)
