@@ -1,0 +1,181 @@
+package pluginhost
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
+)
+
+// callTimeout bounds one call; an adapter's own limits towards the network are shorter.
+const callTimeout = 30 * time.Second
+
+// method is one RPC of the generated client.
+type method[Req, Resp any] func(pluginv1.BackendClient, context.Context, *Req, ...grpc.CallOption) (*Resp, error)
+
+// call makes one RPC at the adapter of t. Errors are *backend.Problem, or ctx's own when the caller gave up.
+func call[Req, Resp any](ctx context.Context, h *Host, t backend.Target, m method[Req, Resp], req *Req) (*Resp, error) {
+	a := h.pick(t)
+	inst, err := a.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := rightBackend(t, inst.about); err != nil {
+		return nil, err
+	}
+	inner, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	resp, err := m(inst.rpc, inner, req)
+	if err != nil {
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return nil, ctx.Err()
+		}
+		return nil, problemOf(inner, a.name, err)
+	}
+	return resp, nil
+}
+
+// rightBackend keeps a token of one embedded backend from another, whose data was made anew (design D3).
+func rightBackend(t backend.Target, a *about) error {
+	if t.BaseURL == "" || t.BaseURL == backend.EmbeddedURL || !embedded(t.BaseURL) || t.BaseURL == a.GetEmbeddedId() {
+		return nil
+	}
+	return &backend.Problem{
+		Code:    backend.CodeAuthRequired,
+		Message: "the link belongs to an embedded backend that is no more",
+		FixHint: "Link the account again: its embedded backend was replaced by a new one.",
+	}
+}
+
+// IssueDeviceCode starts a device-code flow (spec 2.2).
+func (h *Host) IssueDeviceCode(ctx context.Context, t backend.Target, scope string) (backend.DeviceCode, error) {
+	r, err := call(ctx, h, t, pluginv1.BackendClient.IssueDeviceCode, &pluginv1.IssueDeviceCodeRequest{Target: target(t), Scope: scope})
+	if err != nil {
+		return backend.DeviceCode{}, err
+	}
+	return deviceCode(r.GetDeviceCode()), nil
+}
+
+// PollDeviceToken makes one poll (spec 2.3).
+func (h *Host) PollDeviceToken(ctx context.Context, t backend.Target, code string) (backend.Poll, error) {
+	r, err := call(ctx, h, t, pluginv1.BackendClient.PollDeviceToken, &pluginv1.PollDeviceTokenRequest{Target: target(t), DeviceCode: code})
+	if err != nil {
+		return backend.Poll{}, err
+	}
+	tok := r.GetToken()
+	if tok == nil {
+		return backend.Poll{PollInterval: seconds(r.GetPending().GetPollIntervalSeconds())}, nil
+	}
+	acc, err := account(tok.GetAccountId(), tok.GetTier(), tok.GetLinkedAt(), tok.ExpiresAt)
+	if err != nil {
+		return backend.Poll{}, err
+	}
+	return backend.Poll{Token: &backend.Token{AuthToken: tok.GetAuthToken(), Account: acc}}, nil
+}
+
+// Account tells who a token is.
+func (h *Host) Account(ctx context.Context, t backend.Target) (backend.Account, error) {
+	r, err := call(ctx, h, t, pluginv1.BackendClient.GetAccount, &pluginv1.GetAccountRequest{Target: target(t)})
+	if err != nil {
+		return backend.Account{}, err
+	}
+	return account(r.GetAccountId(), r.GetTier(), r.GetLinkedAt(), r.ExpiresAt)
+}
+
+// Health asks the backend how it is (spec 2.5).
+func (h *Host) Health(ctx context.Context, t backend.Target) (backend.Health, error) {
+	r, err := call(ctx, h, t, pluginv1.BackendClient.Health, &pluginv1.HealthRequest{Target: target(t)})
+	if err != nil {
+		return backend.Health{}, err
+	}
+	return backend.Health{
+		OK: r.GetOk(), Service: r.GetService(), Version: r.GetVersion(), Commit: r.GetCommit(), BuiltAt: r.GetBuiltAt(),
+		Phase: r.GetPhase(), Uptime: time.Duration(r.GetUptimeMs()) * time.Millisecond, Hints: r.GetHints(),
+	}, nil
+}
+
+// CreateSession creates or resumes a session; created tells which.
+func (h *Host) CreateSession(ctx context.Context, t backend.Target, q backend.SessionRequest) (s backend.Session, created bool, err error) {
+	r, err := call(ctx, h, t, pluginv1.BackendClient.CreateSession, &pluginv1.CreateSessionRequest{
+		Target: target(t), Project: q.Project, Platform: q.Platform, DeviceModel: q.DeviceModel, Fresh: q.Fresh,
+	})
+	if err != nil {
+		return backend.Session{}, false, err
+	}
+	return session(r.GetSession()), r.GetCreated(), nil
+}
+
+// GetSession reads one session.
+func (h *Host) GetSession(ctx context.Context, t backend.Target, id string) (backend.Session, error) {
+	r, err := call(ctx, h, t, pluginv1.BackendClient.GetSession, &pluginv1.GetSessionRequest{Target: target(t), SessionId: id})
+	if err != nil {
+		return backend.Session{}, err
+	}
+	return session(r.GetSession()), nil
+}
+
+// ListSessions lists the open sessions of the linked account, newest first.
+func (h *Host) ListSessions(ctx context.Context, t backend.Target) ([]backend.Session, error) {
+	r, err := call(ctx, h, t, pluginv1.BackendClient.ListSessions, &pluginv1.ListSessionsRequest{Target: target(t)})
+	if err != nil {
+		return nil, err
+	}
+	list := make([]backend.Session, 0, len(r.GetSessions()))
+	for _, s := range r.GetSessions() {
+		list = append(list, session(s))
+	}
+	return list, nil
+}
+
+// CloseSession ends a session; closing a closed one answers the same.
+func (h *Host) CloseSession(ctx context.Context, t backend.Target, id string) (backend.Session, error) {
+	r, err := call(ctx, h, t, pluginv1.BackendClient.CloseSession, &pluginv1.CloseSessionRequest{Target: target(t), SessionId: id})
+	if err != nil {
+		return backend.Session{}, err
+	}
+	return session(r.GetSession()), nil
+}
+
+// MintSessionSecret mints one more app secret for an open session. The result is a secret.
+func (h *Host) MintSessionSecret(ctx context.Context, t backend.Target, id string) (string, error) {
+	r, err := call(ctx, h, t, pluginv1.BackendClient.MintSessionSecret, &pluginv1.MintSessionSecretRequest{Target: target(t), SessionId: id})
+	return r.GetAppSecret(), err
+}
+
+// ListEvents reads the event log after the cursor since.
+func (h *Host) ListEvents(ctx context.Context, t backend.Target, id string, since int64, limit int) (backend.EventPage, error) {
+	r, err := call(ctx, h, t, pluginv1.BackendClient.ListEvents, &pluginv1.ListEventsRequest{
+		Target: target(t), SessionId: id, Since: since, Limit: uint32(min(max(limit, 0), 500)),
+	})
+	if err != nil {
+		return backend.EventPage{}, err
+	}
+	page := backend.EventPage{Events: make([]json.RawMessage, 0, len(r.GetEvents())), Next: r.GetNext(), More: r.GetMore()}
+	for _, e := range r.GetEvents() {
+		page.Events = append(page.Events, json.RawMessage(e))
+	}
+	return page, nil
+}
+
+// Activity tells what keeps the running adapters busy. It starts none, and one that does not answer counts as idle.
+func (h *Host) Activity(ctx context.Context) (connections, pendingCodes int) {
+	for _, a := range h.adapters {
+		inst := a.live()
+		if inst == nil {
+			continue
+		}
+		inner, cancel := context.WithTimeout(ctx, 2*time.Second)
+		r, err := inst.rpc.Activity(inner, &pluginv1.ActivityRequest{})
+		cancel()
+		if err == nil {
+			connections += int(r.GetConnections())
+			pendingCodes += int(r.GetPendingCodes())
+		}
+	}
+	return connections, pendingCodes
+}

@@ -1,0 +1,14 @@
+package pluginhost
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// ownGroup keeps the console's Ctrl-C away from the adapter.
+func ownGroup(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
+}
+
+// killGroup ends the adapter; adapters of ours have no children.
+func killGroup(cmd *exec.Cmd) error { return cmd.Process.Kill() }

@@ -1,0 +1,96 @@
+package pluginhost
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"strings"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// maxLine bounds one line of an adapter's stderr in bytes; a longer one is cut into pieces.
+const maxLine = 16 << 10
+
+// lineLog is an adapter's stderr: each line becomes one record of the daemon's log. It is written by one goroutine.
+type lineLog struct {
+	log *slog.Logger
+	buf bytes.Buffer
+}
+
+// Write never fails: an adapter must not block or die because of its log.
+func (l *lineLog) Write(p []byte) (int, error) {
+	n := len(p)
+	for len(p) > 0 {
+		line, rest, found := bytes.Cut(p, []byte{'\n'})
+		if room := maxLine - l.buf.Len(); len(line) > room {
+			l.buf.Write(line[:room])
+			p = p[room:]
+			l.flush()
+			continue
+		}
+		l.buf.Write(line)
+		p = rest
+		if found {
+			l.flush()
+		}
+	}
+	return n, nil
+}
+
+// flush logs what is buffered as one record.
+func (l *lineLog) flush() {
+	line := bytes.TrimSpace(l.buf.Bytes())
+	defer l.buf.Reset()
+	if len(line) == 0 {
+		return
+	}
+	level, msg, attrs := parseLine(line)
+	l.log.LogAttrs(context.Background(), level, msg, attrs...)
+}
+
+// parseLine reads a line of slog's JSON handler; anything else is a message as it stands.
+func parseLine(line []byte) (slog.Level, string, []slog.Attr) {
+	var fields map[string]json.RawMessage
+	var msg string
+	level := slog.LevelInfo
+	if json.Unmarshal(line, &fields) != nil || json.Unmarshal(fields["msg"], &msg) != nil {
+		return slog.LevelInfo, string(line), nil
+	}
+	_ = level.UnmarshalText(bytes.Trim(fields["level"], `"`))
+	delete(fields, "msg")
+	delete(fields, "level")
+	delete(fields, "time")
+	attrs := make([]slog.Attr, 0, len(fields))
+	for k, v := range fields {
+		var text string
+		if json.Unmarshal(v, &text) != nil {
+			text = string(v)
+		}
+		attrs = append(attrs, slog.String(k, text))
+	}
+	return level, msg, attrs
+}
+
+// hostLog is go-plugin's own logger over slog. What it tells is of use only to who works on this package.
+type hostLog struct {
+	hclog.Logger
+	log *slog.Logger
+}
+
+func newHostLog(log *slog.Logger) hclog.Logger { return &hostLog{hclog.NewNullLogger(), log} }
+
+func (l *hostLog) Trace(string, ...any)                  {}
+func (l *hostLog) Debug(msg string, args ...any)         { l.log.Debug(msg, args...) }
+func (l *hostLog) Info(msg string, args ...any)          { l.log.Debug(msg, args...) }
+func (l *hostLog) Warn(msg string, args ...any)          { l.log.Debug(msg, args...) }
+func (l *hostLog) Error(msg string, args ...any)         { l.log.Info(strings.TrimSpace(msg), args...) }
+func (l *hostLog) With(args ...any) hclog.Logger         { return &hostLog{l.Logger, l.log.With(args...)} }
+func (l *hostLog) Named(string) hclog.Logger             { return l }
+func (l *hostLog) ResetNamed(string) hclog.Logger        { return l }
+func (l *hostLog) GetLevel() hclog.Level                 { return hclog.Debug }
+func (l *hostLog) Log(_ hclog.Level, m string, a ...any) { l.log.Debug(m, a...) }
+
+var _ io.Writer = (*lineLog)(nil)

@@ -1,0 +1,136 @@
+package pluginhost
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// process is one start of an adapter, as go-plugin's runner. It differs from go-plugin's own in three things: the
+// environment is ours alone, stdin is a pipe whose other end dies with the daemon, and the whole group is killed.
+type process struct {
+	cmd    *exec.Cmd
+	stdout io.ReadCloser
+	stdin  *os.File // our end; nothing is ever written
+	log    *lineLog
+	dir    string // sockets and temporary files of this start; removed by the adapter's owner
+	done   chan struct{}
+	wait   func() error
+}
+
+// newProcess prepares path to run with env; nothing is started. dir must exist.
+func newProcess(path, dir string, env []string, log *slog.Logger) (*process, error) {
+	p := &process{cmd: exec.Command(path), log: &lineLog{log: log}, dir: dir, done: make(chan struct{})}
+	p.cmd.Env = env
+	p.cmd.Dir = filepathRoot()
+	p.cmd.Stderr = p.log
+	p.cmd.WaitDelay = time.Second
+	ownGroup(p.cmd)
+	var err error
+	if p.stdout, err = p.cmd.StdoutPipe(); err != nil {
+		return nil, err
+	}
+	p.wait = sync.OnceValue(func() error {
+		err := p.cmd.Wait()
+		_ = killGroup(p.cmd) // what it left behind
+		p.log.flush()
+		p.stdin.Close()
+		close(p.done)
+		return err
+	})
+	return p, nil
+}
+
+func (p *process) Start(context.Context) error {
+	theirs, ours, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer theirs.Close()
+	p.cmd.Stdin, p.stdin = theirs, ours
+	if err := p.cmd.Start(); err != nil {
+		ours.Close()
+		return err
+	}
+	return nil
+}
+
+func (p *process) Wait(context.Context) error { return p.wait() }
+
+// Kill ends the whole group. A process that is gone already is not an error.
+func (p *process) Kill(context.Context) error {
+	if p.cmd.Process == nil {
+		return nil
+	}
+	select {
+	case <-p.done: // the number may be another's by now
+		return nil
+	default:
+	}
+	if err := killGroup(p.cmd); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	return nil
+}
+
+func (p *process) Stdout() io.ReadCloser { return p.stdout }
+
+// Stderr is empty for go-plugin, whose parser of log lines can be made to panic by a line; ours reads it.
+func (p *process) Stderr() io.ReadCloser { return io.NopCloser(strings.NewReader("")) }
+
+func (p *process) Name() string { return p.cmd.Path }
+
+func (p *process) ID() string {
+	if p.cmd.Process == nil {
+		return ""
+	}
+	return strconv.Itoa(p.cmd.Process.Pid)
+}
+
+func (p *process) Diagnose(context.Context) string {
+	return "what the adapter printed on standard output is not the handshake; see the log for what it said on standard error"
+}
+
+func (p *process) PluginToHost(network, addr string) (string, string, error) {
+	return network, addr, nil
+}
+func (p *process) HostToPlugin(network, addr string) (string, string, error) {
+	return network, addr, nil
+}
+
+// filepathRoot is a directory that can neither be deleted under the adapter nor keep a volume busy.
+func filepathRoot() string {
+	if runtime.GOOS == "windows" {
+		return ""
+	}
+	return "/"
+}
+
+// allowed are the variables of the daemon's environment that an adapter gets: what it takes to run a program, to find
+// certificates and to pass a proxy. No SERVICE_* variable is among them (design D2, scenario S30).
+var allowed = []string{
+	"PATH", "HOME", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME",
+	"SSL_CERT_FILE", "SSL_CERT_DIR",
+	"HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy",
+	"SystemRoot", "SystemDrive", "USERPROFILE", "LOCALAPPDATA", "APPDATA", "ProgramData",
+}
+
+// environment is all an adapter sees: the allowed variables, then go-plugin's own, then the directory of this start.
+func environment(handshake []string, dir string) []string {
+	env := make([]string, 0, len(allowed)+len(handshake)+4)
+	for _, name := range allowed {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	env = append(env, handshake...)
+	return append(env, "PLUGIN_UNIX_SOCKET_DIR="+dir, "TMPDIR="+dir, "TEMP="+dir, "TMP="+dir)
+}
