@@ -1,0 +1,72 @@
+# The service: build, run, prove. `make help` lists what there is.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+BIN      ?= bin
+RUN_DIR  ?= .run
+VERSION  ?= 0.1.0
+COMMIT   ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+BUILT_AT ?= $(shell date -u +%Y-%m-%dT%H:%M:%SZ)
+FUZZTIME ?= 5s
+GO       ?= go
+BUF       = $(GO) tool -modfile=proto/tools/buf.mod buf
+NPM_DIR   = packaging/e2e/npm
+TSC       = $(NPM_DIR)/node_modules/.bin/tsc
+GOLANGCI ?= $(shell command -v golangci-lint || echo $$($(GO) env GOPATH)/bin/golangci-lint)
+
+INFO = github.com/service-dev/service/proto/buildinfo
+# DEFAULT_BACKEND_URL compiles a distribution's own backend in; empty means that the embedded one serves.
+LDFLAGS = -s -w -X $(INFO).Version=$(VERSION) -X $(INFO).Commit=$(COMMIT) -X $(INFO).BuiltAt=$(BUILT_AT) \
+          -X $(INFO).DefaultBackendURL=$(DEFAULT_BACKEND_URL)
+BUILD   = CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
+ADAPTERS = $(notdir $(wildcard plugins/backend*))
+
+.PHONY: help build run test test-full check lint generate fuzz bench npm clean
+
+help: ## this list
+	@echo "usage: make <target>"; echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' Makefile
+
+build: ## build every program into bin/, with the checksum manifest of the adapters
+	@mkdir -p $(BIN)
+	$(BUILD) -o $(BIN)/ ./daemon/serviced ./ctl/servicectl ./ctl/service-mcp ./backend/service-backend
+	@for a in $(ADAPTERS); do set -e; echo "build service-plugin-$$a"; $(BUILD) -o $(BIN)/service-plugin-$$a ./plugins/$$a; done
+	$(BUILD) -o $(BIN)/hello-glasses ./packaging/e2e/testdata/apps/hello-glasses
+	@cd $(BIN) && (command -v sha256sum >/dev/null && sha256sum service-plugin-* || shasum -a 256 service-plugin-*) > plugins.sha256
+
+run: build ## walk through the main job: link an account, open a live simulator, run an example app (Ctrl-C ends it)
+	@$(BIN)/servicectl demo --dir $(RUN_DIR)
+
+test: ## every test, with the race detector; parts that are missing here are named and skipped (in CI they fail)
+	$(GO) test -race -timeout 15m ./...
+
+test-full: ## the same, with the scenarios at full size
+	SERVICE_TEST_FULL=1 $(GO) test -race -timeout 60m ./...
+
+check: ## vet (Linux, macOS, Windows), lint, type-check the pages, generated code and go.mod are clean
+	$(GO) vet ./...
+	GOOS=darwin CGO_ENABLED=0 $(GO) vet ./...
+	GOOS=windows CGO_ENABLED=0 $(GO) vet ./...
+	@if [ -x "$(GOLANGCI)" ]; then $(GOLANGCI) run ./...; \
+	 elif [ -n "$$CI" ]; then echo "golangci-lint is missing"; exit 1; \
+	 else echo "SKIPPED: golangci-lint is not installed (go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0)"; fi
+	@if [ -x "$(TSC)" ]; then $(TSC) --noEmit -p backend/internal/web/static; \
+	 elif [ -n "$$CI" ]; then echo "tsc is missing"; exit 1; \
+	 else echo "SKIPPED: tsc is not installed (make npm)"; fi
+	$(BUF) lint
+	@sh packaging/checks/clean.sh
+
+generate: ## regenerate the code of proto/*.proto
+	$(BUF) generate
+
+fuzz: ## run every fuzz target for FUZZTIME each (default 5s)
+	@sh packaging/checks/fuzz.sh $(FUZZTIME)
+
+bench: build ## measure speed and memory against a floor, in one table
+	$(GO) run ./packaging/bench -bin $(BIN)
+
+npm: ## install the real MCP clients and the type checker that tests and check use
+	cd $(NPM_DIR) && npm ci --no-fund --no-audit
+
+clean: ## remove what build and run wrote
+	rm -rf $(BIN) $(RUN_DIR)

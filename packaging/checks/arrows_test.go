@@ -1,0 +1,219 @@
+package checks
+
+import (
+	"encoding/json"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/service-dev/service/"
+
+type pkg struct {
+	ImportPath   string
+	Dir          string
+	Doc          string
+	Imports      []string
+	TestImports  []string
+	XTestImports []string
+}
+
+func packages(t *testing.T) []pkg {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json", module+"...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var all []pkg
+	dec := json.NewDecoder(strings.NewReader(string(out)))
+	for dec.More() {
+		var p pkg
+		if err := dec.Decode(&p); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+	if len(all) < 20 {
+		t.Fatalf("go list found only %d packages", len(all))
+	}
+	return all
+}
+
+// ours gives the module-relative paths of a package's imports that belong to this module.
+func ours(imports []string) []string {
+	var rel []string
+	for _, path := range imports {
+		if r, ok := strings.CutPrefix(path, module); ok {
+			rel = append(rel, r)
+		}
+	}
+	return rel
+}
+
+func room(rel string) string { return strings.SplitN(rel, "/", 2)[0] }
+
+// Rule 1: proto imports nothing of ours; the other rooms import proto and themselves.
+func TestRoomsDoNotSeeIntoEachOther(t *testing.T) {
+	for _, p := range packages(t) {
+		from := strings.TrimPrefix(p.ImportPath, module)
+		imports := slices.Concat(p.Imports, p.TestImports, p.XTestImports)
+		for _, to := range ours(imports) {
+			if room(to) == room(from) {
+				continue
+			}
+			switch {
+			case room(to) == "proto" && room(from) != "proto":
+			case from == "plugins/backendlocal" && to == "backend/server":
+			case room(to) == "packaging" && slices.Contains(ours(slices.Concat(p.TestImports, p.XTestImports)), to) && !slices.Contains(ours(p.Imports), to):
+			default:
+				t.Errorf("%s imports %s", from, to)
+			}
+		}
+	}
+}
+
+// Rule 2: only edge packages touch the wire contracts.
+func TestOnlyEdgesTouchTheWire(t *testing.T) {
+	edges := map[string][]string{
+		"proto/control/v1": {"daemon/internal/control", "ctl/internal/client"},
+		"proto/plugin/v1":  {"daemon/internal/pluginhost", "plugins/"},
+		"proto/backendapi": {"plugins/", "backend/internal/api"},
+	}
+	for _, p := range packages(t) {
+		from := strings.TrimPrefix(p.ImportPath, module)
+		for _, to := range ours(p.Imports) {
+			allowed, guarded := edges[to]
+			if !guarded || strings.HasPrefix(from, "packaging/") {
+				continue
+			}
+			if !slices.ContainsFunc(allowed, func(a string) bool {
+				return from == a || strings.HasSuffix(a, "/") && strings.HasPrefix(from, a)
+			}) {
+				t.Errorf("%s imports %s", from, to)
+			}
+		}
+	}
+}
+
+// Rule 3: inside a room, arrows point down. A package may import packages of lower layers only.
+func TestArrowsPointDown(t *testing.T) {
+	layers := map[string][][]string{
+		"daemon/internal/": {
+			{"caller", "backend"},
+			{"statefile"},
+			{"config", "opener", "account", "identity", "consent"},
+			{"telemetry"},
+			{"session", "link"},
+			{"tools"},
+			{"osservice", "control", "mcpgate", "pluginhost"},
+			{"app"},
+		},
+		"backend/internal/": {
+			{"config", "link", "account", "sessions", "projects"},
+			{"storetest"},
+			{"api", "web", "sqlstore", "relay"},
+			{"app"},
+		},
+	}
+	all := packages(t)
+	for prefix, order := range layers {
+		level := map[string]int{}
+		for i, names := range order {
+			for _, name := range names {
+				level[name] = i
+			}
+		}
+		for _, p := range all {
+			from, ok := strings.CutPrefix(strings.TrimPrefix(p.ImportPath, module), prefix)
+			if !ok {
+				continue
+			}
+			at, known := level[room(from)]
+			if !known {
+				t.Errorf("%s%s has no layer: add it to this test and to the map of the house", prefix, from)
+				continue
+			}
+			for _, to := range ours(p.Imports) {
+				name, ok := strings.CutPrefix(to, prefix)
+				if ok && room(name) != room(from) && level[room(name)] >= at {
+					t.Errorf("%s imports %s: not downward", prefix+from, to)
+				}
+			}
+		}
+	}
+}
+
+// The shim is spawned by every agent: what it imports is its speed.
+func TestShimStaysLean(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", module+"ctl/service-mcp").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	deps := strings.Fields(string(out))
+	for _, heavy := range []string{"google.golang.org/grpc", "github.com/spf13/cobra", "encoding/json", "github.com/modelcontextprotocol/go-sdk/mcp", "log/slog", "net/http"} {
+		if slices.Contains(deps, heavy) {
+			t.Errorf("service-mcp depends on %s", heavy)
+		}
+	}
+}
+
+func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
+	for _, p := range packages(t) {
+		rel := strings.TrimPrefix(p.ImportPath, module)
+		if p.Doc != "" || onlyTests(p.Dir) && testDoc(t, p.Dir) {
+			continue
+		}
+		t.Errorf("%s has no doc comment", rel)
+	}
+}
+
+func onlyTests(dir string) bool {
+	files, _ := filepath.Glob(filepath.Join(dir, "*.go"))
+	return !slices.ContainsFunc(files, func(f string) bool { return !strings.HasSuffix(f, "_test.go") })
+}
+
+func testDoc(t *testing.T, dir string) bool {
+	files, _ := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	for _, file := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.PackageClauseOnly|parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Doc != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// No tracked text may hold a path of the machine it was written on, and no lock file a registry's address.
+func TestNoPathOfOneMachine(t *testing.T) {
+	root := filepath.Join("..", "..")
+	cmd := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("git ls-files: %v", err)
+	}
+	// Split so that the patterns do not match this file.
+	machine := regexp.MustCompile(`(?m)(^|[^A-Za-z0-9_.-])/(wo` + `rk|ro` + `ot|ho` + `me/[a-z]+/(go|src))/`)
+	resolved := regexp.MustCompile(`"resolved": *"http`)
+	for name := range strings.SplitSeq(strings.TrimRight(string(out), "\x00"), "\x00") {
+		data, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil || slices.Contains(data[:min(len(data), 8000)], 0) {
+			continue // deleted in the work tree, or binary
+		}
+		if loc := machine.Find(data); loc != nil {
+			t.Errorf("%s holds a path of one machine: %q", name, loc)
+		}
+		if strings.HasSuffix(name, "package-lock.json") && resolved.Match(data) {
+			t.Errorf("%s holds a registry's address", name)
+		}
+	}
+}
