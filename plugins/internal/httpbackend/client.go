@@ -1,0 +1,199 @@
+package httpbackend
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/service-dev/service/plugins/internal/serve"
+	"github.com/service-dev/service/proto/buildinfo"
+	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
+)
+
+// Limits of one exchange. Six failures in a row must fit into 45 s together with the pauses between them (S16).
+const (
+	dialTimeout = 3 * time.Second
+	callTimeout = 10 * time.Second
+	// maxBody bounds an answer in bytes; a longer one is malformed.
+	maxBody = 1 << 20
+	// maxHeader bounds the requester's values, as the backend does.
+	maxHeader = 100
+)
+
+// Headers of the HTTP contract.
+const (
+	headerInstallID = "X-Service-Install-Id"
+	headerHost      = "X-Service-Host"
+	headerOS        = "X-Service-Os"
+	headerClient    = "X-Service-Client"
+)
+
+// newClient follows no redirect: a credential goes to the address that was configured and nowhere else.
+func newClient() *http.Client {
+	dialer := &net.Dialer{Timeout: dialTimeout}
+	return &http.Client{
+		Timeout: callTimeout,
+		Transport: &http.Transport{
+			Proxy:                  http.ProxyFromEnvironment,
+			DialContext:            dialer.DialContext,
+			TLSHandshakeTimeout:    dialTimeout,
+			ForceAttemptHTTP2:      true,
+			MaxIdleConnsPerHost:    4,
+			MaxConnsPerHost:        32,
+			IdleConnTimeout:        90 * time.Second,
+			MaxResponseHeaderBytes: 64 << 10,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// request is one call. path may carry a query; in is nil for none; out must be a checked struct.
+type request struct {
+	target       *pluginv1.Target
+	method, path string
+	anonymous    bool // sends no credential at all
+	in           any
+	out          checked
+	statuses     map[int]string // codes that bare statuses stand for
+}
+
+// do makes one call. The error is a gRPC status that carries a Problem, or the caller's own cancellation.
+func (s *Server) do(ctx context.Context, r request) error {
+	base, err := s.locate(ctx, r.target)
+	if err != nil {
+		return err
+	}
+	req, err := build(ctx, strings.TrimRight(base, "/"), r)
+	if err != nil {
+		return err
+	}
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return transport(ctx, err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
+	if err != nil {
+		return transport(ctx, err)
+	}
+	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated {
+		return refusal(resp, body, r.statuses)
+	}
+	if len(body) > maxBody {
+		return malformed(resp.StatusCode, "its answer is longer than 1 MB")
+	}
+	if err := decode(body, r.out); err != nil {
+		return malformed(resp.StatusCode, err.Error())
+	}
+	return nil
+}
+
+func build(ctx context.Context, base string, r request) (*http.Request, error) {
+	var body io.Reader
+	if r.in != nil {
+		b, err := json.Marshal(r.in)
+		if err != nil {
+			return nil, status.Error(codes.Internal, "encoding a request")
+		}
+		body = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, base+r.path, body)
+	if err != nil {
+		return nil, status.Error(codes.Internal, "building a request")
+	}
+	if r.in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", "service/"+buildinfo.Version)
+	if !r.anonymous {
+		credential(req.Header, r.target)
+	}
+	return req, nil
+}
+
+// credential sets exactly one credential (spec 5.1) and who asks.
+func credential(h http.Header, t *pluginv1.Target) {
+	if bearer := t.GetBearer(); bearer != "" {
+		h.Set("Authorization", "Bearer "+bearer)
+	} else if id := t.GetInstallId(); id != "" {
+		h.Set(headerInstallID, id)
+	}
+	for name, value := range map[string]string{
+		headerHost: t.GetRequester().GetHost(), headerOS: t.GetRequester().GetOs(), headerClient: t.GetRequester().GetClient(),
+	} {
+		if value = printable(value, maxHeader); value != "" {
+			h.Set(name, value)
+		}
+	}
+}
+
+// decode reads one JSON value and nothing after it. The error quotes nothing of the body, which may hold a secret.
+func decode(body []byte, out checked) error {
+	if err := json.Unmarshal(body, out); err != nil {
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) {
+			return fmt.Errorf("field %q has the wrong type", printable(wrong.Field, 60))
+		}
+		return errors.New("it is not JSON")
+	}
+	return out.check()
+}
+
+// transport is the problem of a call that got no whole answer.
+func transport(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return status.FromContextError(ctx.Err()).Err()
+	}
+	return serve.Refuse(codes.Unavailable, &pluginv1.Problem{
+		Code:      codeUnreachable,
+		Message:   "reaching the backend: " + cause(err),
+		Retryable: true,
+		FixHint:   "Check the network and the backend address (SERVICE_BACKEND_URL), then try again.",
+	})
+}
+
+// cause is the innermost reason, without the URL, which *url.Error would quote.
+func cause(err error) string {
+	var timeout interface{ Timeout() bool }
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		return "no answer in time"
+	}
+	var dns *net.DNSError
+	if errors.As(err, &dns) {
+		return "the name " + printable(dns.Name, 100) + " is not known"
+	}
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return printable(err.Error(), 200)
+		}
+		err = inner
+	}
+}
+
+// printable keeps the printable ASCII of s, at most n bytes of it.
+func printable(s string, n int) string {
+	var b strings.Builder
+	for _, r := range s {
+		if b.Len() >= n {
+			break
+		}
+		if r >= ' ' && r <= '~' {
+			b.WriteRune(r)
+		} else {
+			b.WriteByte('?')
+		}
+	}
+	return strings.TrimSpace(b.String())
+}

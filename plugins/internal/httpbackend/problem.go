@@ -1,0 +1,185 @@
+package httpbackend
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/service-dev/service/plugins/internal/serve"
+	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
+)
+
+// Codes that this side gives by itself; all others are the backend's words.
+const (
+	codeUnreachable     = "backend_unreachable"
+	codeInvalidResponse = "backend_invalid_response"
+	codeInvalidRequest  = "invalid_request"
+	codeAuthRequired    = "auth_required"
+	codeRateLimited     = "rate_limited"
+)
+
+// pollStatuses are the codes of spec 7.1's statuses, for a backend that sends nothing else.
+var pollStatuses = map[int]string{
+	http.StatusForbidden: "device_code_denied",
+	http.StatusNotFound:  "unknown_device_code",
+	http.StatusGone:      "device_code_expired",
+}
+
+// bareStatuses are the codes of statuses that mean one thing on every other route.
+var bareStatuses = map[int]string{
+	http.StatusUnauthorized:    codeAuthRequired,
+	http.StatusForbidden:       "permission_denied",
+	http.StatusTooManyRequests: codeRateLimited,
+}
+
+// problemBody is a body of application/problem+json, with the fields of auth_required beside.
+type problemBody struct {
+	Code      string `json:"code"`
+	Title     string `json:"title"`
+	Detail    string `json:"detail"`
+	Message   string `json:"message"`
+	Retryable *bool  `json:"retryable"`
+	FixHint   string `json:"fixHint"`
+	deviceCode
+}
+
+// refusal is the problem of an answer that is not a success. body may be cut or anything at all.
+func refusal(resp *http.Response, body []byte, statuses map[int]string) error {
+	st := resp.StatusCode
+	if st >= 300 && st < 400 {
+		return redirected(resp)
+	}
+	var b problemBody
+	if json.Unmarshal(body, &b) != nil || !isCode(b.Code) {
+		b = problemBody{}
+	}
+	p := &pluginv1.Problem{
+		Code:              b.Code,
+		Message:           sentence(first(b.Detail, b.Message, b.Title)),
+		FixHint:           sentence(b.FixHint),
+		HttpStatus:        uint32(st),
+		RetryAfterSeconds: retryAfter(resp.Header.Get("Retry-After"), time.Now()),
+	}
+	switch {
+	case st >= 500:
+		// Whatever its reason: it did not serve, and may later (spec 7.1, last row).
+		p.Code = codeUnreachable
+	case statuses[st] != "":
+		p.Code = statuses[st]
+	case p.Code == "":
+		p.Code = first(bareStatuses[st], codeInvalidResponse)
+	}
+	p.Retryable = retryable(p.Code)
+	if b.Retryable != nil && st < 500 {
+		p.Retryable = *b.Retryable
+	}
+	if p.Message == "" {
+		p.Message = fmt.Sprintf("the backend answered %d %s", st, http.StatusText(st))
+	}
+	if p.Code == codeAuthRequired && b.deviceCode.check() == nil {
+		p.DeviceCode = b.deviceCode.proto()
+	}
+	return serve.Refuse(grpcCode(st), p)
+}
+
+func redirected(resp *http.Response) error {
+	host := "elsewhere"
+	if u, err := resp.Location(); err == nil && u.Host != "" {
+		host = "to " + printable(u.Scheme+"://"+u.Host, 100)
+	}
+	return serve.Refuse(codes.FailedPrecondition, &pluginv1.Problem{
+		Code:       codeInvalidResponse,
+		Message:    "the backend redirects " + host + ", which is not followed",
+		HttpStatus: uint32(resp.StatusCode),
+		FixHint:    "Set SERVICE_BACKEND_URL to the backend's own address.",
+	})
+}
+
+// malformed is the problem of a success that does not say what it must.
+func malformed(st int, why string) error {
+	return serve.Refuse(codes.Internal, &pluginv1.Problem{
+		Code:       codeInvalidResponse,
+		Message:    "the backend's answer cannot be used: " + why,
+		HttpStatus: uint32(st),
+		FixHint:    "The backend and this version of the service do not fit together: update the service, or check SERVICE_BACKEND_URL.",
+	})
+}
+
+func retryable(code string) bool {
+	switch code {
+	case codeUnreachable, codeRateLimited, codeAuthRequired, "device_code_denied", "device_code_expired":
+		return true
+	}
+	return false
+}
+
+// retryAfter reads both forms of the header (RFC 9110 section 10.2.3), capped at an hour; 0 when absent or unreadable.
+func retryAfter(value string, now time.Time) uint32 {
+	const most = 3600
+	if n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 32); err == nil {
+		return uint32(min(n, most))
+	}
+	if at, err := http.ParseTime(value); err == nil && at.After(now) {
+		return uint32(min(int64(at.Sub(now)/time.Second)+1, most))
+	}
+	return 0
+}
+
+// isCode tells whether s can be one of the list's words.
+func isCode(s string) bool {
+	if s == "" || len(s) > 64 {
+		return false
+	}
+	for _, r := range s {
+		if (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '_' {
+			return false
+		}
+	}
+	return true
+}
+
+// sentence makes a backend's words safe to show: one line without control characters, at most 500 characters.
+func sentence(s string) string {
+	out := make([]rune, 0, min(len(s), 500))
+	for _, r := range s {
+		if len(out) == 500 {
+			break
+		}
+		if !unicode.IsPrint(r) {
+			r = ' '
+		}
+		out = append(out, r)
+	}
+	return strings.Join(strings.Fields(string(out)), " ")
+}
+
+func first(words ...string) string {
+	for _, w := range words {
+		if w != "" {
+			return w
+		}
+	}
+	return ""
+}
+
+func grpcCode(st int) codes.Code {
+	switch {
+	case st == http.StatusUnauthorized:
+		return codes.Unauthenticated
+	case st == http.StatusForbidden:
+		return codes.PermissionDenied
+	case st == http.StatusNotFound, st == http.StatusGone:
+		return codes.NotFound
+	case st == http.StatusTooManyRequests:
+		return codes.ResourceExhausted
+	case st >= 500:
+		return codes.Unavailable
+	}
+	return codes.InvalidArgument
+}

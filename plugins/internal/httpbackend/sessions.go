@@ -1,0 +1,85 @@
+package httpbackend
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
+)
+
+// CreateSession creates or resumes a session.
+func (s *Server) CreateSession(ctx context.Context, r *pluginv1.CreateSessionRequest) (*pluginv1.CreateSessionResponse, error) {
+	in := sessionRequest{Project: r.GetProject(), Platform: r.GetPlatform(), DeviceModel: r.GetDeviceModel(), Fresh: r.GetFresh()}
+	var out session
+	if err := s.do(ctx, request{target: r.GetTarget(), method: http.MethodPost, path: pathSessions, in: in, out: &out}); err != nil {
+		return nil, err
+	}
+	return &pluginv1.CreateSessionResponse{Session: out.proto(), Created: out.Created}, nil
+}
+
+// GetSession reads one session.
+func (s *Server) GetSession(ctx context.Context, r *pluginv1.GetSessionRequest) (*pluginv1.GetSessionResponse, error) {
+	var out session
+	if err := s.do(ctx, request{target: r.GetTarget(), method: http.MethodGet, path: sessionPath(r.GetSessionId()), out: &out}); err != nil {
+		return nil, err
+	}
+	return &pluginv1.GetSessionResponse{Session: out.proto()}, nil
+}
+
+// ListSessions lists the open sessions, newest first.
+func (s *Server) ListSessions(ctx context.Context, r *pluginv1.ListSessionsRequest) (*pluginv1.ListSessionsResponse, error) {
+	var out sessionList
+	if err := s.do(ctx, request{target: r.GetTarget(), method: http.MethodGet, path: pathSessions, out: &out}); err != nil {
+		return nil, err
+	}
+	list := make([]*pluginv1.Session, 0, len(*out.Sessions))
+	for _, one := range *out.Sessions {
+		list = append(list, one.proto())
+	}
+	return &pluginv1.ListSessionsResponse{Sessions: list}, nil
+}
+
+// CloseSession ends a session.
+func (s *Server) CloseSession(ctx context.Context, r *pluginv1.CloseSessionRequest) (*pluginv1.CloseSessionResponse, error) {
+	var out session
+	if err := s.do(ctx, request{target: r.GetTarget(), method: http.MethodDelete, path: sessionPath(r.GetSessionId()), out: &out}); err != nil {
+		return nil, err
+	}
+	return &pluginv1.CloseSessionResponse{Session: out.proto()}, nil
+}
+
+// MintSessionSecret mints one more app secret.
+func (s *Server) MintSessionSecret(ctx context.Context, r *pluginv1.MintSessionSecretRequest) (*pluginv1.MintSessionSecretResponse, error) {
+	var out appSecret
+	path := sessionPath(r.GetSessionId()) + "/secrets"
+	if err := s.do(ctx, request{target: r.GetTarget(), method: http.MethodPost, path: path, in: struct{}{}, out: &out}); err != nil {
+		return nil, err
+	}
+	return &pluginv1.MintSessionSecretResponse{AppSecret: out.AppSecret}, nil
+}
+
+// ListEvents reads the event log after a cursor.
+func (s *Server) ListEvents(ctx context.Context, r *pluginv1.ListEventsRequest) (*pluginv1.ListEventsResponse, error) {
+	limit := r.GetLimit()
+	if limit == 0 {
+		limit = 100
+	}
+	query := url.Values{
+		"since": {strconv.FormatInt(r.GetSince(), 10)},
+		"limit": {strconv.FormatUint(uint64(min(limit, 500)), 10)},
+	}
+	var out eventPage
+	path := sessionPath(r.GetSessionId()) + "/events?" + query.Encode()
+	if err := s.do(ctx, request{target: r.GetTarget(), method: http.MethodGet, path: path, out: &out}); err != nil {
+		return nil, err
+	}
+	events := make([]string, 0, len(*out.Events))
+	for _, e := range *out.Events {
+		events = append(events, string(e))
+	}
+	return &pluginv1.ListEventsResponse{Events: events, Next: out.Next, More: out.More}, nil
+}
+
+func sessionPath(id string) string { return pathSessions + "/" + url.PathEscape(id) }

@@ -1,0 +1,196 @@
+package httpbackend
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"time"
+
+	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
+)
+
+// Paths of the HTTP contract.
+const (
+	pathDeviceCode  = "/api/auth/device/code"
+	pathDeviceToken = "/api/auth/device/token"
+	pathSessions    = "/api/sessions"
+	pathAccount     = "/api/account"
+	pathHealth      = "/api/health"
+)
+
+// checked is a decoded answer that knows whether it says what it must. The structs below mirror proto/backendapi but
+// read more strictly: an answer of another version, or of no backend at all, must not pass as an empty one.
+type checked interface{ check() error }
+
+var errIncomplete = errors.New("a required field is missing")
+
+type deviceCode struct {
+	DeviceCode          string `json:"deviceCode"`
+	UserCode            string `json:"userCode"`
+	VerificationURL     string `json:"verificationUrl"`
+	ExpiresInSeconds    int64  `json:"expiresInSeconds"`
+	PollIntervalSeconds int64  `json:"pollIntervalSeconds"`
+}
+
+func (c *deviceCode) check() error {
+	if c.DeviceCode == "" || c.UserCode == "" || c.VerificationURL == "" || c.ExpiresInSeconds <= 0 {
+		return errIncomplete
+	}
+	return nil
+}
+
+func (c *deviceCode) proto() *pluginv1.DeviceCode {
+	return &pluginv1.DeviceCode{
+		DeviceCode: c.DeviceCode, UserCode: c.UserCode, VerificationUrl: c.VerificationURL,
+		ExpiresInSeconds: clamp(c.ExpiresInSeconds), PollIntervalSeconds: clamp(c.PollIntervalSeconds),
+	}
+}
+
+func clamp(n int64) uint32 { return uint32(min(max(n, 0), math.MaxInt32)) }
+
+// account is also what a poll brings on approval.
+type account struct {
+	AccountID string  `json:"accountId"`
+	Tier      string  `json:"tier"`
+	LinkedAt  string  `json:"linkedAt"`
+	ExpiresAt *string `json:"expiresAt"`
+}
+
+func (a *account) check() error {
+	if a.AccountID == "" || a.Tier == "" {
+		return errIncomplete
+	}
+	if _, err := time.Parse(time.RFC3339Nano, a.LinkedAt); err != nil {
+		return errors.New("linkedAt is not a timestamp")
+	}
+	if a.ExpiresAt != nil {
+		if _, err := time.Parse(time.RFC3339Nano, *a.ExpiresAt); err != nil {
+			return errors.New("expiresAt is not a timestamp")
+		}
+	}
+	return nil
+}
+
+type poll struct {
+	Pending             *bool  `json:"pending"`
+	PollIntervalSeconds int64  `json:"pollIntervalSeconds"`
+	AuthToken           string `json:"authToken"`
+	account
+}
+
+func (p *poll) pending() bool { return p.Pending != nil && *p.Pending }
+
+func (p *poll) check() error {
+	if p.pending() {
+		if p.AuthToken != "" {
+			return errors.New("it is pending and has a token")
+		}
+		return nil
+	}
+	if p.AuthToken == "" {
+		return errIncomplete
+	}
+	return p.account.check()
+}
+
+type health struct {
+	OK       bool              `json:"ok"`
+	Service  string            `json:"service"`
+	Version  string            `json:"version"`
+	Commit   string            `json:"commit"`
+	BuiltAt  string            `json:"builtAt"`
+	UptimeMs int64             `json:"uptimeMs"`
+	Phase    string            `json:"phase"`
+	Hints    map[string]string `json:"hints"`
+}
+
+func (h *health) check() error {
+	if h.Service == "" {
+		return errIncomplete
+	}
+	return nil
+}
+
+type sessionRequest struct {
+	Project     string `json:"project"`
+	Platform    string `json:"platform"`
+	DeviceModel string `json:"deviceModel,omitempty"`
+	Fresh       bool   `json:"fresh,omitempty"`
+}
+
+type session struct {
+	SessionID    string  `json:"sessionId"`
+	Project      string  `json:"project"`
+	Platform     string  `json:"platform"`
+	DeviceModel  string  `json:"deviceModel"`
+	State        string  `json:"state"`
+	SessionURL   string  `json:"sessionUrl"`
+	AppEndpoint  string  `json:"appEndpoint"`
+	CreatedAt    string  `json:"createdAt"`
+	LastActiveAt string  `json:"lastActiveAt"`
+	ExpiresAt    string  `json:"expiresAt"`
+	ClosedAt     *string `json:"closedAt"`
+	Apps         uint32  `json:"apps"`
+	Pages        uint32  `json:"pages"`
+	LastSeq      int64   `json:"lastSeq"`
+	Created      bool    `json:"created"`
+}
+
+func (s *session) check() error {
+	if s.SessionID == "" || s.State == "" || s.SessionURL == "" || s.AppEndpoint == "" {
+		return errIncomplete
+	}
+	return nil
+}
+
+func (s *session) proto() *pluginv1.Session {
+	p := &pluginv1.Session{
+		SessionId: s.SessionID, Project: s.Project, Platform: s.Platform, DeviceModel: s.DeviceModel, State: s.State,
+		SessionUrl: s.SessionURL, AppEndpoint: s.AppEndpoint, CreatedAt: s.CreatedAt, LastActiveAt: s.LastActiveAt,
+		ExpiresAt: s.ExpiresAt, Apps: s.Apps, Pages: s.Pages, LastSeq: s.LastSeq,
+	}
+	if s.ClosedAt != nil {
+		p.ClosedAt = *s.ClosedAt
+	}
+	return p
+}
+
+type sessionList struct {
+	Sessions *[]session `json:"sessions"`
+}
+
+func (l *sessionList) check() error {
+	if l.Sessions == nil {
+		return errIncomplete
+	}
+	for i := range *l.Sessions {
+		if err := (*l.Sessions)[i].check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type appSecret struct {
+	AppSecret string `json:"appSecret"`
+}
+
+func (a *appSecret) check() error {
+	if a.AppSecret == "" {
+		return errIncomplete
+	}
+	return nil
+}
+
+type eventPage struct {
+	Events *[]json.RawMessage `json:"events"`
+	Next   int64              `json:"next"`
+	More   bool               `json:"more"`
+}
+
+func (p *eventPage) check() error {
+	if p.Events == nil {
+		return errIncomplete
+	}
+	return nil
+}
