@@ -1,0 +1,161 @@
+package mcpgate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// era is the connection that one SDK session sees.
+type era struct {
+	wire   *wire
+	in     chan jsonrpc.Message
+	opened bool // used by wire.read's goroutine alone
+
+	end    sync.Once
+	closed chan struct{} // the stream has ended: the session reads EOF
+	leave  sync.Once
+	gone   chan struct{} // the session is done with this connection
+}
+
+// Connect makes era its own transport.
+func (e *era) Connect(context.Context) (mcp.Connection, error) { return e, nil }
+
+// Read returns the next message of the client.
+func (e *era) Read(ctx context.Context) (jsonrpc.Message, error) {
+	select {
+	case m := <-e.in:
+		return m, nil
+	case <-e.closed:
+	case <-e.gone:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return nil, io.EOF
+}
+
+// Write sends an answer, a notification or a request to the client.
+func (e *era) Write(_ context.Context, m jsonrpc.Message) error {
+	if response, ok := m.(*jsonrpc.Response); ok {
+		return e.wire.answer(response)
+	}
+	data, err := jsonrpc.EncodeMessage(m)
+	if err != nil {
+		return err
+	}
+	return e.wire.write(data)
+}
+
+// Close is called by the SDK when its session ends.
+func (e *era) Close() error {
+	e.leave.Do(func() { close(e.gone) })
+	return nil
+}
+
+// SessionID is empty: a stream has no session id of its own.
+func (e *era) SessionID() string { return "" }
+
+// hangUp lets the session read EOF.
+func (e *era) hangUp() { e.end.Do(func() { close(e.closed) }) }
+
+// answer sends a response, unless its call was cancelled: MCP wants silence then.
+func (w *wire) answer(response *jsonrpc.Response) error {
+	response.Error = codedError(response.Error)
+	response.Result = tidyInputRequired(response.Result)
+	data, err := jsonrpc.EncodeMessage(response)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	c := w.calls[response.ID]
+	w.mu.Unlock()
+	if c == nil {
+		return w.write(data)
+	}
+	err = w.answerCall(c, data)
+	w.mu.Lock()
+	delete(w.calls, response.ID)
+	w.settle()
+	w.mu.Unlock()
+	return err
+}
+
+func (w *wire) answerCall(c *call, data []byte) error {
+	w.mu.Lock()
+	silent := c.cancelled
+	if group := c.batch; group != nil {
+		group.open--
+		if !silent {
+			group.answers = append(group.answers, data)
+		}
+		silent = group.open > 0 || len(group.answers) == 0
+		if !silent {
+			data, _ = json.Marshal(group.answers) // raw messages of our own
+		}
+	}
+	w.mu.Unlock()
+	if silent {
+		return nil
+	}
+	return w.write(data)
+}
+
+// refuse answers a line that named no call which could be answered.
+func (w *wire) refuse(code int, message string) {
+	answer := struct {
+		Version string         `json:"jsonrpc"`
+		ID      *int           `json:"id"`
+		Error   *jsonrpc.Error `json:"error"`
+	}{Version: "2.0", Error: &jsonrpc.Error{Code: int64(code), Message: message}}
+	data, err := json.Marshal(answer)
+	if err == nil {
+		_ = w.write(data) // a broken stream shows at the next read
+	}
+}
+
+func (w *wire) write(data []byte) error {
+	w.writeMu.Lock()
+	defer w.writeMu.Unlock()
+	_, err := w.out.Write(append(data, '\n'))
+	return err
+}
+
+// codedError gives a code to the SDK's errors that have none: they all say that a request came at the wrong time.
+func codedError(err error) error {
+	if err == nil {
+		return nil
+	}
+	var coded *jsonrpc.Error
+	if !errors.As(err, &coded) {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error()}
+	}
+	if coded.Code == 0 {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error(), Data: coded.Data}
+	}
+	return err
+}
+
+// tidyInputRequired takes the empty content out of an input_required result, where it does not belong.
+func tidyInputRequired(result json.RawMessage) json.RawMessage {
+	var head struct {
+		ResultType string `json:"resultType"`
+	}
+	if len(result) == 0 || json.Unmarshal(result, &head) != nil || head.ResultType != "input_required" {
+		return result
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(result, &fields) != nil {
+		return result
+	}
+	delete(fields, "content")
+	tidy, err := json.Marshal(fields)
+	if err != nil {
+		return result
+	}
+	return tidy
+}

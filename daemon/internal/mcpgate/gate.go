@@ -1,0 +1,215 @@
+// Package mcpgate is the agent's door: it serves mcp.sock, reads the line that opens a stream, frames MCP messages and
+// holds one MCP session for each connection, in both protocol eras. It calls the catalogue for everything that a tool
+// does and must not know what that is; words to the agent about the server as a whole stand here.
+package mcpgate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/tools"
+	"github.com/service-dev/service/proto/rendezvous"
+)
+
+// Catalogue is what the gate serves.
+type Catalogue interface {
+	List() []tools.Tool
+	Call(ctx context.Context, name string, args json.RawMessage, io tools.IO) tools.Result
+}
+
+// Options configure a Gate. Zero values mean the defaults.
+type Options struct {
+	Catalogue Catalogue
+	// Version is the build version that clients see.
+	Version string
+	// MaxConnections is 256 by default; a client above it is refused with a reason.
+	MaxConnections int
+	// DrainGrace is how long calls may run on after the client closed its end; 5 s by default.
+	DrainGrace time.Duration
+	// Admit looks at a connection before a byte is read; an error refuses it with that reason. Nil admits everyone.
+	Admit func(net.Conn) error
+	Log   *slog.Logger
+}
+
+// Gate serves MCP over streams. It is safe for concurrent use.
+type Gate struct {
+	opts    Options
+	server  *mcp.Server
+	clients atomic.Int64
+}
+
+// New prepares a gate; it starts nothing.
+func New(opts Options) *Gate {
+	if opts.MaxConnections <= 0 {
+		opts.MaxConnections = 256
+	}
+	if opts.DrainGrace <= 0 {
+		opts.DrainGrace = 5 * time.Second
+	}
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	g := &Gate{opts: opts}
+	g.server = newServer(opts)
+	return g
+}
+
+// Clients is the number of streams that are being served.
+func (g *Gate) Clients() int { return int(g.clients.Load()) }
+
+// Serve accepts streams until ctx ends or l fails, then waits for those it serves. It closes l.
+func (g *Gate) Serve(ctx context.Context, l net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
+	var served sync.WaitGroup
+	defer served.Wait()
+	defer stop()
+	defer cancel()
+	for {
+		conn, err := l.Accept()
+		switch {
+		case ctx.Err() != nil:
+			if err == nil {
+				_ = conn.Close()
+			}
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return fmt.Errorf("accepting agents: %w", err)
+		case err != nil:
+			g.opts.Log.Warn("accepting an agent's stream", "error", err)
+			if !pause(ctx, 50*time.Millisecond) {
+				return nil
+			}
+			continue
+		}
+		served.Go(func() { g.ServeConn(ctx, conn) })
+	}
+}
+
+// pause lets descriptors come free when accepting fails for want of them.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// prefaceWait bounds how long a client may take to send its preface.
+const prefaceWait = 10 * time.Second
+
+// ServeConn serves one stream from its preface to its end, and closes it. It returns when everything it started has
+// ended.
+func (g *Gate) ServeConn(ctx context.Context, conn net.Conn) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	n := g.clients.Add(1)
+	defer g.clients.Add(-1)
+
+	if err := g.admit(conn, n); err != nil {
+		return
+	}
+	_ = conn.SetReadDeadline(time.Now().Add(prefaceWait))
+	lines := newLineReader(conn, rendezvous.MaxPreface)
+	line, err := lines.next()
+	if err != nil && !errors.Is(err, errLineTooLong) {
+		return
+	}
+	who, answer := readPreface(line, g.opts.Version)
+	if reply(conn, answer) != nil || !answer.OK {
+		return
+	}
+	_ = conn.SetReadDeadline(time.Time{})
+	lines.max = MaxLine
+	g.serve(caller.With(ctx, who), newWire(nil, lines, conn))
+}
+
+func (g *Gate) admit(conn net.Conn, n int64) error {
+	var answer prefaceAnswer
+	if g.opts.Admit != nil {
+		if err := g.opts.Admit(conn); err != nil {
+			answer = prefaceAnswer{Code: codeRefused, Message: err.Error(), FixHint: "run service-mcp as the user who owns the daemon"}
+		}
+	}
+	if answer.Code == "" && n > int64(g.opts.MaxConnections) {
+		answer = prefaceAnswer{
+			Code: codeTooManyClients, Message: fmt.Sprintf("%d agents are connected already", g.opts.MaxConnections),
+			FixHint: "close agents that are not used any more",
+		}
+	}
+	if answer.Code == "" {
+		return nil
+	}
+	answer.Version = g.opts.Version
+	_ = reply(conn, answer)
+	return errors.New(answer.Message)
+}
+
+func reply(w io.Writer, answer prefaceAnswer) error {
+	data, err := json.Marshal(answer)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(data, '\n'))
+	return err
+}
+
+// ServeStdio serves one client on a pair of streams without a preface, for the in-process mode (design D9). It returns
+// nil when in ends, and the context's error when ctx ends; a read of in that cannot be interrupted is left behind then.
+func (g *Gate) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, who caller.Caller) error {
+	g.clients.Add(1)
+	defer g.clients.Add(-1)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if c, ok := in.(io.Closer); ok {
+		stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+		defer stop()
+	}
+	done := make(chan error, 1)
+	go func() { done <- g.serve(caller.With(ctx, who), newWire(in, nil, out)) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// serve runs the sessions of one wire until its stream ends.
+func (g *Gate) serve(ctx context.Context, w *wire) error {
+	var sessions []*mcp.ServerSession
+	err := w.read(ctx, func(e *era) error {
+		session, err := g.server.Connect(ctx, e, nil)
+		if err == nil {
+			sessions = append(sessions, session)
+		}
+		return err
+	})
+	if err == nil {
+		w.drain(ctx, g.opts.DrainGrace)
+	}
+	for _, e := range w.eras {
+		e.hangUp()
+	}
+	for _, session := range sessions {
+		_ = session.Wait() // what ended the stream is known already
+	}
+	return err
+}

@@ -1,0 +1,70 @@
+package mcpgate
+
+import (
+	"bufio"
+	"errors"
+	"io"
+)
+
+// MaxLine is the longest MCP message in bytes that is read.
+const MaxLine = 4 << 20
+
+// errLineTooLong is returned for a line that passed the limit; the reader stands at the next line then.
+var errLineTooLong = errors.New("line is too long")
+
+// lineReader cuts a stream into lines. Its memory is bounded by max, and falls back after a long line.
+type lineReader struct {
+	r   *bufio.Reader
+	max int
+}
+
+func newLineReader(r io.Reader, max int) *lineReader {
+	return &lineReader{r: bufio.NewReaderSize(r, 8<<10), max: max}
+}
+
+// next returns the next line without its line end; it belongs to the caller. The last line may lack its newline.
+func (l *lineReader) next() ([]byte, error) {
+	var line []byte
+	for {
+		part, err := l.r.ReadSlice('\n')
+		if len(line)+len(trimEnd(part)) > l.max {
+			if errors.Is(err, bufio.ErrBufferFull) {
+				err = l.skip()
+			}
+			if err != nil && !errors.Is(err, io.EOF) {
+				return nil, err
+			}
+			return nil, errLineTooLong
+		}
+		line = append(line, part...)
+		switch {
+		case err == nil:
+			return trimEnd(line), nil
+		case errors.Is(err, bufio.ErrBufferFull):
+		case errors.Is(err, io.EOF) && len(line) > 0:
+			return trimEnd(line), nil
+		default:
+			return nil, err
+		}
+	}
+}
+
+// skip reads to the end of the line.
+func (l *lineReader) skip() error {
+	for {
+		_, err := l.r.ReadSlice('\n')
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return err
+		}
+	}
+}
+
+func trimEnd(line []byte) []byte {
+	if n := len(line); n > 0 && line[n-1] == '\n' {
+		line = line[:n-1]
+	}
+	if n := len(line); n > 0 && line[n-1] == '\r' {
+		line = line[:n-1]
+	}
+	return line
+}

@@ -1,0 +1,258 @@
+package mcpgate
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// maxCalls bounds the calls of one connection that run at a time.
+const maxCalls = 256
+
+// wire is the framing of one connection. The SDK keeps one protocol state for a session and ends it at the first line
+// that it does not understand; a client may probe with server/discover and then initialize, and a stray line must not
+// cost a session. So wire reads the lines itself, answers those that are no message, and hands the others to one of two
+// SDK sessions: one for clients that initialize, one for the stateless era.
+type wire struct {
+	lines *lineReader
+	eras  [2]*era
+
+	writeMu sync.Mutex
+	out     io.Writer
+
+	mu       sync.Mutex
+	calls    map[jsonrpc.ID]*call
+	draining bool
+	drained  chan struct{} // closed once draining and without calls
+}
+
+// call is a request that was read and not yet answered.
+type call struct {
+	cancelled bool
+	batch     *batch
+}
+
+// batch collects the answers of a JSON-RPC batch, which revision 2025-03-26 asks servers to take.
+type batch struct {
+	open    int
+	answers []json.RawMessage
+}
+
+func newWire(in io.Reader, lines *lineReader, out io.Writer) *wire {
+	if lines == nil {
+		lines = newLineReader(in, MaxLine)
+	}
+	w := &wire{lines: lines, out: out, calls: map[jsonrpc.ID]*call{}, drained: make(chan struct{})}
+	for i := range w.eras {
+		w.eras[i] = &era{wire: w, in: make(chan jsonrpc.Message), closed: make(chan struct{}), gone: make(chan struct{})}
+	}
+	return w
+}
+
+// read hands every message on until the stream ends, which is reported as nil. open is called with an era before its
+// first message.
+func (w *wire) read(ctx context.Context, open func(*era) error) error {
+	for {
+		line, err := w.lines.next()
+		switch {
+		case errors.Is(err, errLineTooLong):
+			w.refuse(jsonrpc.CodeInvalidRequest, "message is longer than 4194304 bytes")
+			continue
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		if err := w.take(ctx, line, open); err != nil {
+			return err
+		}
+	}
+}
+
+// take deals with one line that is not empty.
+func (w *wire) take(ctx context.Context, line []byte, open func(*era) error) error {
+	if !json.Valid(line) {
+		w.refuse(jsonrpc.CodeParseError, "message is not JSON")
+		return nil
+	}
+	parts := []json.RawMessage{line}
+	var group *batch
+	if line[0] == '[' {
+		if err := json.Unmarshal(line, &parts); err != nil || len(parts) == 0 || len(parts) > maxCalls {
+			w.refuse(jsonrpc.CodeInvalidRequest, "batch is empty or too long")
+			return nil
+		}
+		group = &batch{}
+	}
+	messages := w.admit(parts, group)
+	for _, m := range messages {
+		if err := w.deliver(ctx, m, open); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// admit decodes messages and registers their calls; what cannot be admitted is answered here. All calls of a batch are
+// registered before the first is delivered, so that the batch is not taken for complete too early.
+func (w *wire) admit(parts []json.RawMessage, group *batch) []jsonrpc.Message {
+	var messages []jsonrpc.Message
+	for _, part := range parts {
+		m, err := jsonrpc.DecodeMessage(part)
+		if err != nil {
+			w.refuse(jsonrpc.CodeInvalidRequest, "message is not a JSON-RPC 2.0 request, notification or response")
+			continue
+		}
+		if req, ok := m.(*jsonrpc.Request); ok {
+			if problem := w.register(req, group); problem != "" {
+				w.refuse(jsonrpc.CodeInvalidRequest, problem)
+				continue
+			}
+		}
+		messages = append(messages, m)
+	}
+	return messages
+}
+
+// register notes a call, or the wish to cancel one. It returns why a call is not taken.
+func (w *wire) register(req *jsonrpc.Request, group *batch) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !req.IsCall() {
+		if req.Method == "notifications/cancelled" {
+			if c := w.calls[cancelledID(req.Params)]; c != nil {
+				c.cancelled = true
+			}
+		}
+		return ""
+	}
+	if w.calls[req.ID] != nil {
+		return "request id is in use by a call that is still running"
+	}
+	if len(w.calls) >= maxCalls {
+		return "too many calls are running on this connection"
+	}
+	w.calls[req.ID] = &call{batch: group}
+	if group != nil {
+		group.open++
+	}
+	return ""
+}
+
+func cancelledID(params json.RawMessage) jsonrpc.ID {
+	var p struct {
+		RequestID any `json:"requestId"`
+	}
+	if json.Unmarshal(params, &p) != nil {
+		return jsonrpc.ID{}
+	}
+	id, err := jsonrpc.MakeID(p.RequestID)
+	if err != nil {
+		return jsonrpc.ID{}
+	}
+	return id
+}
+
+// deliver gives a message to the session it belongs to. A cancellation goes to both: ids are unique on a connection.
+func (w *wire) deliver(ctx context.Context, m jsonrpc.Message, open func(*era) error) error {
+	for i, e := range w.eras {
+		if !belongs(m, i) {
+			continue
+		}
+		if !e.opened {
+			if req, ok := m.(*jsonrpc.Request); !ok || !req.IsCall() {
+				continue // nothing that could be meant
+			}
+			if err := open(e); err != nil {
+				return err
+			}
+			e.opened = true
+		}
+		select {
+		case e.in <- m:
+		case <-e.gone:
+			return io.ErrClosedPipe
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// The indexes of wire.eras.
+const (
+	eraInitialize = iota
+	eraStateless
+)
+
+// firstStateless is the first protocol revision without initialize; a request says its revision in _meta.
+const (
+	firstStateless = "2026-07-28"
+	metaVersion    = "io.modelcontextprotocol/protocolVersion"
+)
+
+func belongs(m jsonrpc.Message, index int) bool {
+	req, ok := m.(*jsonrpc.Request)
+	switch {
+	case !ok: // the answer to a request of ours, which only the first era gets
+		return index == eraInitialize
+	case !req.IsCall():
+		return index == eraInitialize || req.Method == "notifications/cancelled"
+	default:
+		return index == eraOf(req)
+	}
+}
+
+func eraOf(req *jsonrpc.Request) int {
+	if !bytes.Contains(req.Params, []byte(metaVersion)) {
+		return eraInitialize
+	}
+	var p struct {
+		Meta map[string]any `json:"_meta"`
+	}
+	if json.Unmarshal(req.Params, &p) != nil {
+		return eraInitialize
+	}
+	if version, _ := p.Meta[metaVersion].(string); version >= firstStateless {
+		return eraStateless
+	}
+	return eraInitialize
+}
+
+// drain waits until every call that was read is answered, at most for grace: a client that writes its calls, closes
+// its end and reads on gets its answers.
+func (w *wire) drain(ctx context.Context, grace time.Duration) {
+	w.mu.Lock()
+	w.draining = true
+	w.settle()
+	w.mu.Unlock()
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-w.drained:
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-w.eras[eraInitialize].gone:
+	case <-w.eras[eraStateless].gone:
+	}
+}
+
+// settle is called with mu held.
+func (w *wire) settle() {
+	if w.draining && len(w.calls) == 0 {
+		select {
+		case <-w.drained:
+		default:
+			close(w.drained)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+// Package tools is the agent's catalogue: what each tool is called, says of itself, takes, does and answers. One file
+// holds one tool, with its text, its schemas and its handler. The package knows neither MCP nor the control socket;
+// both call it alike, and it must not know how a backend is reached.
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+)
+
+// Tool is one entry of the catalogue. The list is the same for every caller and every state of the link (design D12).
+type Tool struct {
+	Name        string
+	Title       string
+	Description string
+	// InputSchema and OutputSchema are JSON Schema 2020-12. One output schema covers every status and every error.
+	InputSchema  json.RawMessage
+	OutputSchema json.RawMessage
+	Annotations  Annotations
+	// NeedsAccount is true when the tool answers auth_required without a link.
+	NeedsAccount bool
+}
+
+// Annotations are hints to a client about what a call may do; MCP defines the words.
+type Annotations struct {
+	ReadOnly    bool
+	Destructive bool
+	Idempotent  bool
+	OpenWorld   bool
+}
+
+// IO is what the caller's connection can do while a call runs.
+type IO struct {
+	// Progress tells how far the call is; nil when the caller did not ask for it.
+	Progress func(done, total float64, message string)
+	// Elicit asks the person to open a URL and tells whether they agreed; nil when the client cannot. It returns
+	// ErrDeferred when the answer comes with a repetition of the call.
+	Elicit func(ctx context.Context, message, url string) (accepted bool, err error)
+}
+
+// ErrDeferred ends a call whose caller will make it again with the person's answer; its Result is not shown.
+var ErrDeferred = errors.New("the person's answer comes with the repeated call")
+
+// Result is a tool's answer.
+type Result struct {
+	IsError bool
+	// Structured is one JSON object that the tool's output schema describes.
+	Structured json.RawMessage
+	// Text is the same for clients that read text only.
+	Text string
+	// Outcome is "ok", "auth_required" or the code of the error: for telemetry and for the caller's transport.
+	Outcome string
+}
+
+// Outcomes that are not error codes.
+const (
+	OutcomeOK       = "ok"
+	OutcomeDeferred = "input_required"
+)
