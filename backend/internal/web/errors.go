@@ -1,0 +1,50 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+)
+
+// errorPage is what the template "error" shows.
+type errorPage struct {
+	Title string
+	Text  string
+	Next  string // what the person can do now
+}
+
+var errorPages = map[int]errorPage{
+	http.StatusNotFound: {
+		Title: "This page does not exist",
+		Text:  "There is nothing at this address, or it belongs to another account.",
+		Next:  "Check the address, or ask your coding agent for a fresh link.",
+	},
+	http.StatusForbidden: {
+		Title: "That did not come from this page",
+		Text:  "The request was refused and nothing was changed. This happens when a page was open for a long time, when you signed in or out in another tab, or when another site sent you here.",
+		Next:  "Go back, reload the page and try again.",
+	},
+	http.StatusInternalServerError: {
+		Title: "Something went wrong on our side",
+		Text:  "Your request could not be completed. It is not your fault.",
+		Next:  "Try again in a moment.",
+	},
+}
+
+// fail answers with the error page that fits err. Details go to the log only, and never with the query.
+func (w *Web) fail(rw http.ResponseWriter, r *http.Request, err error) {
+	status := http.StatusInternalServerError
+	switch {
+	case errors.Is(err, errNotFound):
+		status = http.StatusNotFound
+	case errors.Is(err, errForbidden):
+		status = http.StatusForbidden
+	default:
+		w.Log.ErrorContext(r.Context(), "serving a page", "method", r.Method, "path", r.URL.Path, "error", err)
+	}
+	if err := w.render(rw, r, status, "error", errorPages[status]); err != nil {
+		w.Log.ErrorContext(r.Context(), "rendering the error page", "error", err)
+		http.Error(rw, errorPages[status].Title, status)
+	}
+}
+
+func (w *Web) notFound(http.ResponseWriter, *http.Request) error { return errNotFound }

@@ -1,0 +1,114 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"html/template"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// minKeyBytes is the least key length that New takes: as long as the HMAC's output.
+const minKeyBytes = 32
+
+// Options are what the pages need from the composition root.
+type Options struct {
+	Accounts Accounts
+	Sessions Sessions
+	Links    Links
+	// Key signs CSRF tokens and code bindings; at least 32 bytes, the same on every replica.
+	Key []byte
+	// InstanceID goes into cookie names, since two backends on one host share the cookie jar (cookies ignore ports).
+	InstanceID string
+	// SiteURL is the address people use; its origin is trusted even where a proxy rewrites the Host header.
+	SiteURL string
+	// Embedded says that the pages are served as plain HTTP on localhost: cookies are not Secure there, and only there.
+	Embedded bool
+	// SupportContact is shown as it is; empty means that the operator named none.
+	SupportContact string
+	// Version is shown in the footer.
+	Version string
+	// ClientIP names the browser's address; nil takes the connection's own, never a header.
+	ClientIP func(*http.Request) string
+	Log      *slog.Logger
+	Now      func() time.Time
+}
+
+// Web serves the pages.
+type Web struct {
+	Options
+	templates map[string]*template.Template
+	assets    assetSet
+	origins   *http.CrossOriginProtection
+	cookie    string
+	signIns   *limiter
+	codes     *limiter
+}
+
+// New checks the options and parses the templates.
+func New(o Options) (*Web, error) {
+	if o.Accounts == nil || o.Sessions == nil || o.Links == nil {
+		return nil, errors.New("web: accounts, sessions and links are needed")
+	}
+	if len(o.Key) < minKeyBytes {
+		return nil, fmt.Errorf("web: the key has %d bytes, need %d", len(o.Key), minKeyBytes)
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.ClientIP == nil {
+		o.ClientIP = peerIP
+	}
+	w := &Web{
+		Options: o,
+		origins: http.NewCrossOriginProtection(),
+		cookie:  cookieName(o.InstanceID, o.Embedded),
+		signIns: newLimiter(signInsPerMinute, o.Now),
+		codes:   newLimiter(wrongCodesPerMinute, o.Now),
+	}
+	if err := w.trustSite(); err != nil {
+		return nil, err
+	}
+	var err error
+	if w.assets, err = loadAssets(); err != nil {
+		return nil, err
+	}
+	if w.templates, err = parseTemplates(w.assets); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// Mount adds every page but the simulator's to mux. It takes "/", so unknown paths get the not-found page.
+func (w *Web) Mount(mux *http.ServeMux) {
+	mux.Handle("GET /{$}", w.page(w.home))
+	mux.Handle("GET /privacy", w.page(w.privacy))
+	mux.Handle("GET /assets/{name}", http.HandlerFunc(w.asset))
+	mux.Handle("/", w.page(w.notFound))
+}
+
+func (w *Web) trustSite() error {
+	if w.SiteURL == "" {
+		return nil
+	}
+	u, err := url.Parse(w.SiteURL)
+	if err != nil || u.Host == "" {
+		return fmt.Errorf("web: site URL %q has no host", w.SiteURL)
+	}
+	return w.origins.AddTrustedOrigin(strings.ToLower(u.Scheme + "://" + u.Host))
+}
+
+func peerIP(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
+}
