@@ -1,0 +1,175 @@
+// Package reach finds the daemon of this user, dials its sockets and starts it when it is not there (design D7, D8).
+// It is imported by the shim, whose start-up is package initialisation: no gRPC, no encoding/json, no command line
+// and no net where the platform allows. It knows nothing of what is said over a socket.
+package reach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/service-dev/service/proto/rendezvous"
+)
+
+// StartTimeout bounds the wait for a daemon that this process starts, or that another client is starting.
+const StartTimeout = 20 * time.Second
+
+// Conn is one stream to the daemon. Close unblocks a pending Read. On Unix it is an *os.File.
+type Conn = io.ReadWriteCloser
+
+// Daemon is where the daemon of one state directory is to be met.
+type Daemon struct {
+	Paths rendezvous.Paths
+	// Program is the path of serviced: beside the running executable.
+	Program string
+}
+
+// Find computes the places from the environment. It touches nothing on disk besides reading its own path.
+func Find() (Daemon, error) {
+	dir, err := rendezvous.Dir()
+	if err != nil {
+		return Daemon{}, err
+	}
+	paths, err := rendezvous.PathsOf(dir)
+	if err != nil {
+		return Daemon{}, err
+	}
+	program, err := Beside("serviced")
+	if err != nil {
+		return Daemon{}, err
+	}
+	return Daemon{Paths: paths, Program: program}, nil
+}
+
+// Beside is the path of a program of ours that lies in the folder of the running one. It need not exist.
+func Beside(name string) (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("finding the own executable: %w", err)
+	}
+	if real, err := filepath.EvalSymlinks(self); err == nil {
+		self = real
+	}
+	if runtime.GOOS == "windows" {
+		name += ".exe"
+	}
+	return filepath.Join(filepath.Dir(self), name), nil
+}
+
+// ErrNotRunning says that nobody listens.
+var ErrNotRunning = errors.New("the daemon is not running")
+
+// SandboxError says that this process may not use the daemon's socket or directory: a sandbox forbids it. Trying again
+// or starting a daemon does not help.
+type SandboxError struct {
+	// Path is what has to be allowed.
+	Path string
+	// Directory is true when it is the state directory itself that may not be written.
+	Directory bool
+	Err       error
+}
+
+func (e *SandboxError) Error() string {
+	if e.Directory {
+		return "using the state directory " + e.Path + ": " + e.Err.Error()
+	}
+	return "connecting to " + e.Path + ": " + e.Err.Error()
+}
+
+func (e *SandboxError) Unwrap() error { return e.Err }
+
+// Setting is what the person can do about it, as one sentence.
+func (e *SandboxError) Setting() string {
+	if e.Directory {
+		return "allow writes to " + e.Path + " in the sandbox's settings (writable paths), or set SERVICE_CONFIG_DIR to a directory that may be written"
+	}
+	return "allow the Unix socket " + e.Path + " in the sandbox's settings (allowed Unix sockets, or network access for local commands)"
+}
+
+// UnsafeError says that a directory does not belong to this user alone.
+type UnsafeError struct{ Path, Reason, Fix string }
+
+func (e *UnsafeError) Error() string { return "refusing " + e.Path + ": " + e.Reason }
+
+// StartError says why a daemon did not come up.
+type StartError struct {
+	Reason string
+	// Log is where the daemon writes.
+	Log string
+}
+
+func (e *StartError) Error() string { return "starting the daemon: " + e.Reason }
+
+// Dial connects to a socket of the daemon (Paths.MCP or Paths.Control) and starts nothing. Errors: ErrNotRunning,
+// *SandboxError, *UnsafeError, or what the system said.
+func (d Daemon) Dial(socket string) (Conn, error) {
+	if err := d.checkDirs(); err != nil {
+		return nil, err
+	}
+	return dial(socket)
+}
+
+// Connect dials and, when nobody listens, starts a daemon: many clients at once give one (design D8).
+func (d Daemon) Connect(ctx context.Context, socket string) (Conn, error) {
+	conn, err := d.Dial(socket)
+	if !errors.Is(err, ErrNotRunning) {
+		return conn, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*StartTimeout)
+	defer cancel()
+	if err := d.prepare(); err != nil {
+		return nil, err
+	}
+	unlock, err := lock(ctx, filepath.Join(d.Paths.Run, rendezvous.StartLock))
+	if err != nil {
+		return nil, sandboxed(d.Paths.Dir, true, fmt.Errorf("taking the start lock: %w", err))
+	}
+	defer unlock()
+	if conn, err = d.Dial(socket); !errors.Is(err, ErrNotRunning) {
+		return conn, err
+	}
+	startErr := d.start(ctx)
+	return d.dialStarted(ctx, socket, startErr)
+}
+
+// dialStarted connects after a start. A start that failed is forgiven when another daemon (one that the system's
+// service manager started a moment ago) holds the directory and comes up within two seconds.
+func (d Daemon) dialStarted(ctx context.Context, socket string, startErr error) (Conn, error) {
+	for pause := 20 * time.Millisecond; ; pause *= 2 {
+		conn, err := d.Dial(socket)
+		if err == nil {
+			return conn, nil
+		}
+		if pause > time.Second || !errors.Is(err, ErrNotRunning) {
+			if startErr != nil {
+				return nil, startErr
+			}
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+// prepare makes the state directory and its run folder, 0700.
+func (d Daemon) prepare() error {
+	for _, dir := range []string{d.Paths.Dir, d.Paths.Run} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return sandboxed(d.Paths.Dir, true, err)
+		}
+	}
+	return d.checkDirs()
+}
+
+// LogFile is where the daemon logs.
+func (d Daemon) LogFile() string {
+	return filepath.Join(d.Paths.Dir, rendezvous.LogDir, rendezvous.LogName)
+}
