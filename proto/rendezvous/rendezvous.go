@@ -97,6 +97,15 @@ func PathsOf(dir string) (Paths, error) {
 	return p, nil
 }
 
+// Adapters is the parent of the directories that hold adapters' sockets and temporary files: one for each start. It is
+// short enough for the names that go-plugin makes in them.
+func (p Paths) Adapters() string {
+	if dir := filepath.Join(p.Sockets, "a"); len(dir) <= MaxSocketPath-30 {
+		return dir
+	}
+	return filepath.Join(shortRoot(), "service-"+hash(p.Dir), "a")
+}
+
 // shortRoot must give the same answer to every program of one user, so it does not read TMPDIR.
 func shortRoot() string {
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) && len(dir) <= 40 {

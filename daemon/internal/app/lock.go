@@ -1,0 +1,138 @@
+package app
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/service-dev/service/proto/buildinfo"
+	"github.com/service-dev/service/proto/rendezvous"
+)
+
+// ErrRunning is the refusal of a second daemon for one directory.
+var ErrRunning = errors.New("another serviced runs for this directory")
+
+// hold is the daemon's place: the lock that it keeps for life and, under it, the two sockets and daemon.json.
+type hold struct {
+	paths        rendezvous.Paths
+	lock         *flock.Flock
+	file         os.FileInfo
+	Control, MCP net.Listener
+}
+
+// record is daemon.json: for people and for clients that report on a daemon which does not answer.
+type record struct {
+	PID         int       `json:"pid"`
+	Version     string    `json:"version"`
+	ProtocolMin int       `json:"protocolMin"`
+	ProtocolMax int       `json:"protocolMax"`
+	StartedAt   time.Time `json:"startedAt"`
+	Managed     bool      `json:"managed"`
+	Control     string    `json:"controlSocket"`
+	MCP         string    `json:"mcpSocket"`
+}
+
+// take locks the directory and opens the sockets. A living daemon's sockets are never touched.
+func take(p rendezvous.Paths, managed bool, started time.Time) (*hold, error) {
+	h := &hold{paths: p, lock: flock.New(filepath.Join(p.Run, rendezvous.DaemonLock), flock.SetPermissions(0o600))}
+	got, err := h.lock.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("locking %s: %w", h.lock.Path(), err)
+	}
+	if !got {
+		return nil, fmt.Errorf("%w: %s (pid %d); stop it with `servicectl daemon stop`", ErrRunning, p.Dir, pidOf(p))
+	}
+	if h.file, err = os.Stat(h.lock.Path()); err != nil {
+		_ = h.lock.Unlock()
+		return nil, fmt.Errorf("reading the lock: %w", err)
+	}
+	if err := h.open(managed, started); err != nil {
+		h.release()
+		return nil, err
+	}
+	return h, nil
+}
+
+func (h *hold) open(managed bool, started time.Time) (err error) {
+	empty(h.paths.Adapters())
+	if h.Control, err = listen(h.paths.Control); err != nil {
+		return err
+	}
+	if h.MCP, err = listen(h.paths.MCP); err != nil {
+		return err
+	}
+	data, err := json.MarshalIndent(record{
+		PID: os.Getpid(), Version: buildinfo.Version, ProtocolMin: rendezvous.ProtocolMin, ProtocolMax: rendezvous.ProtocolMax,
+		StartedAt: started.UTC(), Managed: managed, Control: h.paths.Control, MCP: h.paths.MCP,
+	}, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(h.paths.Run, rendezvous.DaemonRecord), append(data, '\n'), 0o600)
+}
+
+// listen opens one socket. What lies at its path was left by a daemon that is dead, for we hold the lock.
+func listen(path string) (net.Listener, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("removing a stale socket: %w", err)
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("opening a socket: %w", err)
+	}
+	l.SetUnlinkOnClose(false) // by then the path may be a younger daemon's
+	if err := os.Chmod(path, 0o600); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("opening a socket: %w", err)
+	}
+	return l, nil
+}
+
+// lost tells that the lock's file is not at its path any more: the directory was deleted (design D5).
+func (h *hold) lost() bool {
+	info, err := os.Stat(h.lock.Path())
+	if err != nil {
+		return errors.Is(err, os.ErrNotExist)
+	}
+	return !os.SameFile(info, h.file)
+}
+
+// release closes the sockets, removes what is still ours and lets the lock go.
+func (h *hold) release() {
+	for _, l := range []net.Listener{h.Control, h.MCP} {
+		if l != nil {
+			_ = l.Close()
+		}
+	}
+	if !h.lost() {
+		_ = os.Remove(h.paths.Control)
+		_ = os.Remove(h.paths.MCP)
+		_ = os.Remove(filepath.Join(h.paths.Run, rendezvous.DaemonRecord))
+		empty(h.paths.Adapters())
+	}
+	_ = h.lock.Unlock()
+}
+
+// empty removes what earlier starts of adapters left behind.
+func empty(dir string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		_ = os.RemoveAll(filepath.Join(dir, e.Name()))
+	}
+}
+
+// pidOf reads the pid of the running daemon; 0 when it cannot be told.
+func pidOf(p rendezvous.Paths) int {
+	var r record
+	data, err := os.ReadFile(filepath.Join(p.Run, rendezvous.DaemonRecord))
+	if err != nil || len(data) > 64<<10 || json.Unmarshal(data, &r) != nil {
+		return 0
+	}
+	return r.PID
+}

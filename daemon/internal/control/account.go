@@ -1,0 +1,67 @@
+package control
+
+import (
+	"context"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/service-dev/service/daemon/internal/account"
+	controlv1 "github.com/service-dev/service/proto/control/v1"
+)
+
+// The verdicts of whoami (design D11: exit 0, 1, 2).
+const (
+	verdictLinked    = "linked"
+	verdictNotLinked = "not_linked"
+	verdictUnknown   = "unknown"
+)
+
+// Whoami answers from the kept verdict, or asks the backend when told to.
+func (s *Server) Whoami(ctx context.Context, r *controlv1.WhoamiRequest) (*controlv1.WhoamiResponse, error) {
+	ctx = withCaller(ctx, r.GetCaller())
+	var l account.Link
+	if r.GetRefresh() {
+		l = s.o.Accounts.Verify(ctx)
+	} else {
+		l = s.o.Accounts.Link(ctx)
+	}
+	return &controlv1.WhoamiResponse{
+		InstallId: s.o.Accounts.InstallID(), Link: linkOut(l, s.o.Now()), Verdict: verdict(l),
+	}, nil
+}
+
+// verdict is unknown for a token that the backend could not be asked about.
+func verdict(l account.Link) string {
+	switch {
+	case !l.Linked():
+		return verdictNotLinked
+	case l.Verified.OK:
+		return verdictLinked
+	}
+	return verdictUnknown
+}
+
+// Logout deletes auth.json and nothing else.
+func (s *Server) Logout(ctx context.Context, r *controlv1.LogoutRequest) (*controlv1.LogoutResponse, error) {
+	was, path, err := s.o.Accounts.Logout(withCaller(ctx, r.GetCaller()))
+	if err != nil {
+		return nil, failed(err)
+	}
+	return &controlv1.LogoutResponse{WasLinked: was, AuthFile: path}, nil
+}
+
+// SetConsent records a telemetry decision.
+func (s *Server) SetConsent(ctx context.Context, r *controlv1.SetConsentRequest) (*controlv1.SetConsentResponse, error) {
+	ctx = withCaller(ctx, r.GetCaller())
+	if st := r.GetState(); st != "accepted" && st != "declined" {
+		return nil, refuse(codes.InvalidArgument, &controlv1.Error{
+			Code: "invalid_arguments", Message: "the telemetry decision is neither accepted nor declined",
+			FixHint: "Use accept-privacy or decline-privacy.",
+		})
+	}
+	path, err := s.o.Consents.SetConsent(ctx, r.GetState())
+	if err != nil {
+		return nil, failed(err)
+	}
+	return &controlv1.SetConsentResponse{Consent: consentOut(s.o.Consents.Consent(ctx)), File: path}, nil
+}

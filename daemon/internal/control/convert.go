@@ -1,0 +1,148 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/service-dev/service/daemon/internal/account"
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/link"
+	controlv1 "github.com/service-dev/service/proto/control/v1"
+	"github.com/service-dev/service/proto/rendezvous"
+)
+
+// withCaller puts the request's caller into the context, with only the variables of the allow-list.
+func withCaller(ctx context.Context, c *controlv1.Caller) context.Context {
+	env := make(map[string]string, len(rendezvous.Variables))
+	for name, value := range c.GetEnv() {
+		if slices.Contains(rendezvous.Variables, name) && len(value) <= rendezvous.MaxVariable && !strings.ContainsRune(value, 0) {
+			env[name] = value
+		}
+	}
+	cwd := c.GetCwd()
+	if !filepath.IsAbs(cwd) || len(cwd) > rendezvous.MaxVariable || strings.ContainsRune(cwd, 0) {
+		cwd = ""
+	}
+	return caller.With(ctx, caller.Caller{Env: env, Cwd: cwd, Client: word(c.GetClient()), Version: word(c.GetVersion())})
+}
+
+// word keeps what can be shown of a name, at most 100 characters.
+func word(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return -1
+	}, s)
+	if r := []rune(s); len(r) > 100 {
+		return string(r[:100])
+	}
+	return s
+}
+
+// errorOf turns any error of a part into the contract's words.
+func errorOf(err error) *controlv1.Error {
+	var p *backend.Problem
+	switch {
+	case errors.As(err, &p):
+		return &controlv1.Error{Code: p.Code, Message: p.Message, Retryable: p.Retryable, FixHint: p.FixHint}
+	case errors.Is(err, context.Canceled):
+		return &controlv1.Error{Code: "cancelled", Message: "the call was cancelled", Retryable: true}
+	case errors.Is(err, context.DeadlineExceeded):
+		return &controlv1.Error{Code: "timeout", Message: "the call took too long", Retryable: true}
+	}
+	return &controlv1.Error{Code: "internal", Message: err.Error(), FixHint: "Run `servicectl doctor`."}
+}
+
+// refuse makes the gRPC error that carries e.
+func refuse(c codes.Code, e *controlv1.Error) error {
+	st, err := status.New(c, e.GetMessage()).WithDetails(e)
+	if err != nil {
+		return status.Error(codes.Internal, "encoding a refusal")
+	}
+	return st.Err()
+}
+
+// failed is the refusal for an error of a part.
+func failed(err error) error {
+	e := errorOf(err)
+	code := codes.Internal
+	switch e.GetCode() {
+	case backend.CodeUnreachable, backend.CodeAdapterUnavailable:
+		code = codes.Unavailable
+	case "cancelled":
+		code = codes.Canceled
+	case "timeout":
+		code = codes.DeadlineExceeded
+	case "invalid_arguments":
+		code = codes.InvalidArgument
+	}
+	return refuse(code, e)
+}
+
+func linkOut(l account.Link, now time.Time) *controlv1.Link {
+	out := &controlv1.Link{
+		State: string(l.State), AccountId: l.AccountID, Tier: l.Tier, LinkedAt: stamp(l.LinkedAt),
+		ExpiresAt: stampPtr(l.ExpiresAt), BackendUrl: l.BackendURL, VerifiedAgeMs: -1, Detail: l.Detail,
+	}
+	if !l.Verified.At.IsZero() {
+		out.VerifiedAgeMs = max(0, now.Sub(l.Verified.At).Milliseconds())
+	}
+	if out.Detail == "" {
+		out.Detail = l.Verified.Err
+	}
+	return out
+}
+
+// stamp is ISO 8601 in UTC; empty for the zero time.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+func stampPtr(t *time.Time) *string {
+	if t == nil {
+		return nil
+	}
+	s := stamp(*t)
+	return &s
+}
+
+func consentOut(c Consent) *controlv1.Consent {
+	return &controlv1.Consent{State: c.State, UploadAllowed: c.UploadAllowed, DecidedBy: c.DecidedBy}
+}
+
+func pluginsOut(list []Plugin) []*controlv1.Plugin {
+	out := make([]*controlv1.Plugin, 0, len(list))
+	for _, p := range list {
+		out = append(out, &controlv1.Plugin{
+			Name: p.Name, Path: p.Path, State: p.State, Pid: int64(p.PID), Version: p.Version,
+			Restarts: uint32(p.Restarts), LastError: p.LastError, Verified: p.Verified,
+		})
+	}
+	return out
+}
+
+func codeOut(c link.Code) *controlv1.DeviceCode {
+	out := &controlv1.DeviceCode{
+		UserCode: c.UserCode, VerificationUrl: c.VerificationURL, BackendUrl: c.BackendURL,
+		ExpiresInSeconds: seconds(c.ExpiresIn), PollIntervalSeconds: seconds(c.PollInterval),
+	}
+	if r := c.Replaces; r.AccountID != "" {
+		out.Replaces = "account " + r.AccountID + " at " + r.BackendURL
+	}
+	return out
+}
+
+func seconds(d time.Duration) uint32 { return uint32(max(0, d.Round(time.Second)/time.Second)) }

@@ -1,0 +1,94 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/account"
+	"github.com/service-dev/service/daemon/internal/link"
+	"github.com/service-dev/service/daemon/internal/tools"
+	"github.com/service-dev/service/proto/rendezvous"
+)
+
+// In all interfaces the caller is in the context (package caller).
+
+// Accounts answers what is known of the link, for the caller's backend.
+type Accounts interface {
+	// InstallID is the anonymous id of this install.
+	InstallID() string
+	// Link is the snapshot; its State is OtherBackend when the caller's backend did not mint it.
+	Link(ctx context.Context) account.Link
+	// Verify asks the backend about the token and returns the link with the fresh verdict. It does nothing when there
+	// is no token to ask about.
+	Verify(ctx context.Context) account.Link
+	// Logout deletes auth.json; was is false when there was none.
+	Logout(ctx context.Context) (was bool, path string, err error)
+}
+
+// Logins makes device-code flows on behalf of the CLI.
+type Logins interface {
+	// Begin issues a code of its own. clientHost may be empty.
+	Begin(ctx context.Context, clientHost string) (Attempt, error)
+	// Open opens the verification page for the caller; reason says why it did not.
+	Open(ctx context.Context, url string) (opened bool, reason string)
+}
+
+// Attempt is one login.
+type Attempt interface {
+	Code() link.Code
+	// Wait polls until an outcome; when ctx ends first, the polling stops for good.
+	Wait(ctx context.Context, onPoll func(link.PollEvent)) (link.Outcome, error)
+}
+
+// Consents keeps the telemetry decision.
+type Consents interface {
+	Consent(ctx context.Context) Consent
+	// SetConsent takes accepted or declined and returns the file it wrote.
+	SetConsent(ctx context.Context, state string) (path string, err error)
+}
+
+// Catalogue is the agent's tools.
+type Catalogue interface {
+	List() []tools.Tool
+	Call(ctx context.Context, name string, args json.RawMessage, io tools.IO) tools.Result
+}
+
+// System tells of the daemon itself.
+type System interface {
+	Plugins() []Plugin
+	MCPClients() int
+	Backend(ctx context.Context) Backend
+	Doctor(ctx context.Context) []Check
+	// Stop begins the drain and returns at once.
+	Stop()
+}
+
+// About is what does not change while a daemon runs.
+type About struct {
+	Version string
+	PID     int
+	Started time.Time
+	Managed bool
+	Paths   rendezvous.Paths
+}
+
+// Consent is a decision and what follows from it for the caller. DecidedBy names the switch that won.
+type Consent struct {
+	State         string
+	UploadAllowed bool
+	DecidedBy     string
+}
+
+// Backend is where the caller's calls go. The words are those of control.proto.
+type Backend struct{ Kind, URL, ChosenBy, State, Detail string }
+
+// Plugin is one adapter.
+type Plugin struct {
+	Name, Path, State, Version, LastError string
+	PID, Restarts                         int
+	Verified                              bool
+}
+
+// Check is one finding of the doctor: State is ok, warn or fail; Fix says what to do.
+type Check struct{ Name, State, Detail, Fix string }

@@ -1,0 +1,55 @@
+package control
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+
+	"github.com/service-dev/service/daemon/internal/link"
+	controlv1 "github.com/service-dev/service/proto/control/v1"
+)
+
+type loginStream = grpc.ServerStreamingServer[controlv1.LoginResponse]
+
+// Login issues a code, tells it before the browser is opened, and streams the polls until the outcome. A refusal is an
+// event of the stream, so that the client hears it in the order of things. When the client goes, the polling ends.
+func (s *Server) Login(r *controlv1.LoginRequest, stream loginStream) error {
+	ctx := withCaller(stream.Context(), r.GetCaller())
+	attempt, err := s.o.Logins.Begin(ctx, word(r.GetClientHost()))
+	if err != nil {
+		return loginFailed(ctx, stream, err)
+	}
+	code := attempt.Code()
+	// The wait begins whatever becomes of the stream: it is what ends the polling.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	send := func(e *controlv1.LoginResponse) {
+		if stream.Send(e) != nil {
+			cancel()
+		}
+	}
+	send(&controlv1.LoginResponse{Event: &controlv1.LoginResponse_Code{Code: codeOut(code)}})
+	if ctx.Err() == nil {
+		opened, reason := s.o.Logins.Open(ctx, code.VerificationURL)
+		send(&controlv1.LoginResponse{Event: &controlv1.LoginResponse_Opened{Opened: &controlv1.Opened{Opened: opened, Reason: reason}}})
+	}
+	out, err := attempt.Wait(ctx, func(e link.PollEvent) {
+		send(&controlv1.LoginResponse{Event: &controlv1.LoginResponse_Waiting{Waiting: &controlv1.Waiting{
+			PollCount: uint32(e.PollCount), RemainingSeconds: seconds(e.Remaining), Note: e.Note,
+		}}})
+	})
+	if err != nil {
+		return loginFailed(ctx, stream, err)
+	}
+	return stream.Send(&controlv1.LoginResponse{Event: &controlv1.LoginResponse_Linked{Linked: &controlv1.Linked{
+		AccountId: out.AccountID, Tier: out.Tier, LinkedAt: stamp(out.LinkedAt), ExpiresAt: stampPtr(out.ExpiresAt),
+		AuthFile: out.File.Path, PollCount: uint32(out.PollCount),
+	}}})
+}
+
+func loginFailed(ctx context.Context, stream loginStream, err error) error {
+	if ctx.Err() != nil {
+		return failed(ctx.Err())
+	}
+	return stream.Send(&controlv1.LoginResponse{Event: &controlv1.LoginResponse_Error{Error: errorOf(err)}})
+}

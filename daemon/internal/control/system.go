@@ -1,0 +1,67 @@
+package control
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+
+	controlv1 "github.com/service-dev/service/proto/control/v1"
+	"github.com/service-dev/service/proto/rendezvous"
+)
+
+// Hello exchanges protocol ranges and refuses a client that cannot be understood.
+func (s *Server) Hello(_ context.Context, r *controlv1.HelloRequest) (*controlv1.HelloResponse, error) {
+	if lo, hi := r.GetProtocolMin(), r.GetProtocolMax(); lo > rendezvous.ProtocolMax || hi < rendezvous.ProtocolMin || lo > hi {
+		who, what := "client", "Upgrade the client"
+		if lo > rendezvous.ProtocolMax {
+			who, what = "daemon", "Restart the daemon: `servicectl daemon stop`, or upgrade it"
+		}
+		return nil, refuse(codes.FailedPrecondition, &controlv1.Error{
+			Code: "protocol_mismatch",
+			Message: fmt.Sprintf("the %s is too old: the client speaks protocol %d to %d, the daemon %d to %d",
+				who, lo, hi, rendezvous.ProtocolMin, rendezvous.ProtocolMax),
+			FixHint: what + ".",
+		})
+	}
+	return &controlv1.HelloResponse{
+		ProtocolMin: rendezvous.ProtocolMin, ProtocolMax: rendezvous.ProtocolMax,
+		Version: s.o.About.Version, Pid: int64(s.o.About.PID),
+	}, nil
+}
+
+// Status tells what the daemon is doing. It asks nobody outside this process.
+func (s *Server) Status(ctx context.Context, r *controlv1.StatusRequest) (*controlv1.StatusResponse, error) {
+	ctx = withCaller(ctx, r.GetCaller())
+	a, now := s.o.About, s.o.Now()
+	b := s.o.System.Backend(ctx)
+	return &controlv1.StatusResponse{
+		Version: a.Version, Pid: int64(a.PID), UptimeMs: now.Sub(a.Started).Milliseconds(), Managed: a.Managed,
+		ConfigDir: a.Paths.Dir, ControlSocket: a.Paths.Control, McpSocket: a.Paths.MCP,
+		McpClients: uint32(max(0, s.o.System.MCPClients())), InstallId: s.o.Accounts.InstallID(),
+		Link:    linkOut(s.o.Accounts.Link(ctx), now),
+		Consent: consentOut(s.o.Consents.Consent(ctx)),
+		Backend: &controlv1.Backend{Kind: b.Kind, Url: b.URL, ChosenBy: b.ChosenBy, State: b.State, Detail: b.Detail},
+		Plugins: pluginsOut(s.o.System.Plugins()),
+	}, nil
+}
+
+// ListPlugins lists the adapters with their state.
+func (s *Server) ListPlugins(context.Context, *controlv1.ListPluginsRequest) (*controlv1.ListPluginsResponse, error) {
+	return &controlv1.ListPluginsResponse{Plugins: pluginsOut(s.o.System.Plugins())}, nil
+}
+
+// Doctor runs every check.
+func (s *Server) Doctor(ctx context.Context, r *controlv1.DoctorRequest) (*controlv1.DoctorResponse, error) {
+	var out []*controlv1.Check
+	for _, c := range s.o.System.Doctor(withCaller(ctx, r.GetCaller())) {
+		out = append(out, &controlv1.Check{Name: c.Name, State: c.State, Detail: c.Detail, Fix: c.Fix})
+	}
+	return &controlv1.DoctorResponse{Checks: out}, nil
+}
+
+// Stop answers, then the daemon drains: the answer is a call under way, which the drain waits for.
+func (s *Server) Stop(context.Context, *controlv1.StopRequest) (*controlv1.StopResponse, error) {
+	s.o.System.Stop()
+	return &controlv1.StopResponse{Pid: int64(s.o.About.PID)}, nil
+}
