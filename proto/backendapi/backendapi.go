@@ -1,0 +1,167 @@
+// Package backendapi is the HTTP contract between a backend and whoever calls it: paths, header names, JSON shapes
+// and error codes (spec 2, 4, 5, 7). Golden files in testdata show every shape as it stands on the wire. The package
+// knows neither how a backend answers nor how a client asks.
+package backendapi
+
+import "encoding/json"
+
+// Paths.
+const (
+	PathDeviceCode  = "/api/auth/device/code"
+	PathDeviceToken = "/api/auth/device/token"
+	PathAccount     = "/api/account"
+	PathSessions    = "/api/sessions"
+	PathHealth      = "/api/health"
+)
+
+// Headers. A request carries the install id or a bearer token, never both (spec 5.1). The requester's three are
+// optional, at most 100 printable characters each, and shown to the person on the activation page.
+const (
+	HeaderInstallID = "X-Service-Install-Id"
+	HeaderHost      = "X-Service-Host"
+	HeaderOS        = "X-Service-Os"
+	HeaderClient    = "X-Service-Client"
+)
+
+// ScopeAccountFull is the one scope that can be asked for (spec 4.1).
+const ScopeAccountFull = "account_full"
+
+// TierFreeAccount is the tier of a linked account (spec 2.3).
+const TierFreeAccount = "free_account"
+
+// Codes of Problem. The status that goes with each is the backend's table.
+const (
+	CodeInvalidRequest     = "invalid_request"     // 400
+	CodeAuthRequired       = "auth_required"       // 401
+	CodeDeviceCodeDenied   = "device_code_denied"  // 403
+	CodePermissionDenied   = "permission_denied"   // 403
+	CodeUnknownDeviceCode  = "unknown_device_code" // 404
+	CodeNotFound           = "not_found"           // 404
+	CodeMethodNotAllowed   = "method_not_allowed"  // 405
+	CodeConflict           = "conflict"            // 409
+	CodeDeviceCodeExpired  = "device_code_expired" // 410
+	CodeTooLarge           = "request_too_large"   // 413
+	CodeUnsupportedMedia   = "unsupported_media"   // 415
+	CodeRateLimited        = "rate_limited"        // 429, with Retry-After
+	CodeInternal           = "internal_error"      // 500
+	CodeBackendUnavailable = "backend_unavailable" // 503
+)
+
+// DeviceCodeRequest is the body of POST /api/auth/device/code.
+type DeviceCodeRequest struct {
+	Scope string `json:"scope"`
+}
+
+// DeviceCode is its answer (spec 2.2).
+type DeviceCode struct {
+	DeviceCode          string `json:"deviceCode"`
+	UserCode            string `json:"userCode"`
+	VerificationURL     string `json:"verificationUrl"`
+	ExpiresInSeconds    int64  `json:"expiresInSeconds"`
+	PollIntervalSeconds int64  `json:"pollIntervalSeconds"`
+}
+
+// TokenRequest is the body of POST /api/auth/device/token.
+type TokenRequest struct {
+	DeviceCode string `json:"deviceCode"`
+}
+
+// Pending is the answer while the person has not finished (spec 2.3).
+type Pending struct {
+	Pending             bool  `json:"pending"`
+	PollIntervalSeconds int64 `json:"pollIntervalSeconds"`
+}
+
+// Token is the answer on approval (spec 2.3). AuthToken is a secret.
+type Token struct {
+	AuthToken string `json:"authToken"`
+	Account
+}
+
+// Account is the answer of GET /api/account: who a token is. Times are ISO 8601 UTC; ExpiresAt is null for a token
+// that never expires, and always present.
+type Account struct {
+	AccountID string  `json:"accountId"`
+	Tier      string  `json:"tier"`
+	LinkedAt  string  `json:"linkedAt"`
+	ExpiresAt *string `json:"expiresAt"`
+}
+
+// Problem is every refusal: application/problem+json (RFC 9457) with the codes above.
+type Problem struct {
+	Type      string `json:"type"`
+	Title     string `json:"title"`
+	Status    int    `json:"status"`
+	Code      string `json:"code"`
+	Detail    string `json:"detail"`
+	Retryable bool   `json:"retryable"`
+	FixHint   string `json:"fixHint"`
+}
+
+// AuthRequired is the 401 of an account route: a Problem with a fresh device code beside it (spec 7.3).
+type AuthRequired struct {
+	Problem
+	DeviceCode
+}
+
+// SessionRequest is the body of POST /api/sessions.
+type SessionRequest struct {
+	Project     string `json:"project"`
+	Platform    string `json:"platform,omitempty"`
+	DeviceModel string `json:"deviceModel,omitempty"`
+	Fresh       bool   `json:"fresh,omitempty"`
+}
+
+// Session is a browser-simulator session. Apps and Pages count what is attached now; LastSeq is the newest event's
+// sequence number, 0 before the first.
+type Session struct {
+	SessionID    string  `json:"sessionId"`
+	Project      string  `json:"project"`
+	Platform     string  `json:"platform"`
+	DeviceModel  string  `json:"deviceModel"`
+	State        string  `json:"state"`
+	SessionURL   string  `json:"sessionUrl"`
+	AppEndpoint  string  `json:"appEndpoint"`
+	CreatedAt    string  `json:"createdAt"`
+	LastActiveAt string  `json:"lastActiveAt"`
+	ExpiresAt    string  `json:"expiresAt"`
+	ClosedAt     *string `json:"closedAt"`
+	Apps         int     `json:"apps"`
+	Pages        int     `json:"pages"`
+	LastSeq      int64   `json:"lastSeq"`
+}
+
+// CreatedSession is the answer of POST /api/sessions: 201 and Created when it was minted, 200 when it was resumed.
+type CreatedSession struct {
+	Session
+	Created bool `json:"created"`
+}
+
+// SessionList is the answer of GET /api/sessions: open sessions, newest first.
+type SessionList struct {
+	Sessions []Session `json:"sessions"`
+}
+
+// SessionSecret is the answer of POST /api/sessions/{id}/secrets. AppSecret is a secret.
+type SessionSecret struct {
+	AppSecret string `json:"appSecret"`
+}
+
+// EventPage is the answer of GET /api/sessions/{id}/events: rows of proto/glasses after a cursor.
+type EventPage struct {
+	Events []json.RawMessage `json:"events"`
+	Next   int64             `json:"next"`
+	More   bool              `json:"more"`
+}
+
+// Health is the answer of GET /api/health (spec 2.5).
+type Health struct {
+	OK       bool              `json:"ok"`
+	Service  string            `json:"service"`
+	Version  string            `json:"version"`
+	Commit   string            `json:"commit"`
+	BuiltAt  string            `json:"builtAt"`
+	UptimeMs int64             `json:"uptimeMs"`
+	Phase    string            `json:"phase"`
+	Hints    map[string]string `json:"hints"`
+}
