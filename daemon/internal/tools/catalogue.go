@@ -1,0 +1,144 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/account"
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/link"
+	"github.com/service-dev/service/daemon/internal/session"
+)
+
+// Links is what the tools need of the device-code flow.
+type Links interface {
+	// Target tells where the caller's calls go and as whom; its Bearer is empty unless the link may be used there.
+	Target(ctx context.Context, who caller.Caller) (backend.Target, account.Link, error)
+	// Ask returns the live code of (backend, install) and remembers the call that needs it. refused is the backend's 401
+	// where one was the reason, else nil.
+	Ask(ctx context.Context, target backend.Target, gated link.GatedCall, refused *backend.Problem) (link.Code, error)
+	// Complete waits for the approval of a code. Errors are *backend.Problem.
+	Complete(ctx context.Context, who caller.Caller, deviceCode string, wait link.Wait) (link.Outcome, error)
+	// TakeGated returns the call that asked for a code, once.
+	TakeGated(deviceCode string) (link.GatedCall, bool)
+	// Revoked notes that the backend refused a token.
+	Revoked(token string)
+}
+
+// Sessions is what the tools need of glasses sessions.
+type Sessions interface {
+	Open(ctx context.Context, target backend.Target, who caller.Caller, req session.Request) (session.Opened, error)
+	Get(ctx context.Context, target backend.Target, id string) (backend.Session, error)
+	List(ctx context.Context, target backend.Target) ([]backend.Session, error)
+	Close(ctx context.Context, target backend.Target, id string) (backend.Session, error)
+	Since(ctx context.Context, target backend.Target, id string, since int64, limit int) (backend.EventPage, error)
+}
+
+// Browser opens a URL in the caller's desktop; reason says why it did not.
+type Browser interface {
+	Open(ctx context.Context, who caller.Caller, url string) (opened bool, reason string)
+}
+
+// Recorder takes telemetry events.
+type Recorder interface {
+	Record(ctx context.Context, event string, fields map[string]string)
+}
+
+// Options are the parts of a Catalogue; all but Now are required.
+type Options struct {
+	Links     Links
+	Sessions  Sessions
+	Browser   Browser
+	Telemetry Recorder
+	// InstallID returns the install id (spec 2.1).
+	InstallID func() string
+	Now       func() time.Time
+}
+
+// Catalogue holds every tool. It is safe for concurrent use.
+type Catalogue struct {
+	opts  Options
+	tools []definition
+}
+
+// definition is a tool and what it does. run's first result is marshalled into the structured answer.
+type definition struct {
+	Tool
+	run func(ctx context.Context, c call) (any, error)
+}
+
+// call is one call of one tool.
+type call struct {
+	tool string
+	args json.RawMessage
+	who  caller.Caller
+	io   IO
+}
+
+// New assembles the catalogue.
+func New(opts Options) *Catalogue {
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	g := &gate{links: opts.Links, browser: opts.Browser}
+	c := &Catalogue{opts: opts}
+	c.tools = []definition{
+		createSimulatorSession{gate: g, sessions: opts.Sessions, browser: opts.Browser}.definition(),
+		completeAuthLink{links: opts.Links, retry: c.dispatch}.definition(),
+		getSessionStatus{gate: g, sessions: opts.Sessions}.definition(),
+		getEventLog{gate: g, sessions: opts.Sessions}.definition(),
+		closeSession{gate: g, sessions: opts.Sessions}.definition(),
+		whoAmI{links: opts.Links, installID: opts.InstallID}.definition(),
+	}
+	return c
+}
+
+// List returns the tools in a fixed order.
+func (c *Catalogue) List() []Tool {
+	list := make([]Tool, len(c.tools))
+	for i, d := range c.tools {
+		list[i] = d.Tool
+	}
+	return list
+}
+
+// Call runs a tool for the caller in ctx and records that it ran. It never panics and always returns a result.
+func (c *Catalogue) Call(ctx context.Context, name string, args json.RawMessage, io IO) Result {
+	start := c.opts.Now()
+	result := c.dispatch(ctx, call{tool: name, args: args, who: caller.From(ctx), io: io})
+	c.opts.Telemetry.Record(context.WithoutCancel(ctx), EventToolCalled, map[string]string{
+		"tool": c.known(name), "durationMs": milliseconds(c.opts.Now().Sub(start)), "outcome": result.Outcome,
+	})
+	return result
+}
+
+// EventToolCalled is the telemetry event of every tool call; its fields are tool, durationMs and outcome.
+const EventToolCalled = "tool.called"
+
+// dispatch finds the tool and turns whatever it does into a result.
+func (c *Catalogue) dispatch(ctx context.Context, call call) (result Result) {
+	defer func() {
+		if recover() != nil {
+			result = failure(&Error{Code: "internal_error", Message: call.tool + " stopped unexpectedly", FixHint: "report this with the daemon's log (servicectl daemon logs)"})
+		}
+	}()
+	for _, d := range c.tools {
+		if d.Name == call.tool {
+			out, err := d.run(ctx, call)
+			return resultOf(out, err)
+		}
+	}
+	return failure(&Error{Code: "unknown_tool", Message: "there is no tool of this name", FixHint: "list the tools and call one of those"})
+}
+
+// known keeps names that callers made up out of telemetry.
+func (c *Catalogue) known(name string) string {
+	for _, d := range c.tools {
+		if d.Name == name {
+			return name
+		}
+	}
+	return "unknown"
+}

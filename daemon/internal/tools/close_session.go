@@ -1,0 +1,65 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+)
+
+const closeSessionText = `Ends a simulator session: apps and pages are disconnected, the app's secret is revoked and its file removed. The event log stays readable. ` +
+	`A closed session cannot be opened again; createSimulatorSession opens another. Closing a session that is closed already is no error. ` +
+	`Use it when the person is done with a session. There is no need to close one before calling createSimulatorSession, which goes on with the open one; ` +
+	`a session that nobody uses ends by itself. Without a linked account it answers status "auth_required"; see createSimulatorSession.`
+
+type closeSession struct {
+	gate     *gate
+	sessions sessionCloser
+}
+
+type sessionCloser interface {
+	Close(ctx context.Context, target backend.Target, id string) (backend.Session, error)
+}
+
+type closeSessionArgs struct {
+	SessionID string `json:"sessionId"`
+}
+
+type closeSessionAnswer struct {
+	Status    string  `json:"status"`
+	SessionID string  `json:"sessionId"`
+	ClosedAt  *string `json:"closedAt"`
+	Summary   string  `json:"summary"`
+}
+
+func (t closeSession) definition() definition {
+	return definition{run: t.run, Tool: Tool{
+		Name: "closeSession", Title: "Close a simulator session", Description: closeSessionText, NeedsAccount: true,
+		Annotations: Annotations{Destructive: true, Idempotent: true, OpenWorld: true},
+		InputSchema: inputSchema(`"sessionId":{"type":"string","description":"sessionId of createSimulatorSession or getSessionStatus."}`, `"sessionId"`),
+		OutputSchema: outputSchema(`
+			"status":{"type":"string","enum":["auth_required","closed"]},
+			"sessionId":{"type":"string"},
+			"closedAt":{"type":["string","null"],"format":"date-time"},`+summaryProperty, `"status","summary"`, true),
+	}}
+}
+
+func (t closeSession) run(ctx context.Context, c call) (any, error) {
+	var args closeSessionArgs
+	if err := decode(c.args, &args); err != nil {
+		return nil, err
+	}
+	if args.SessionID == "" {
+		return nil, &Error{Code: CodeInvalidArguments, Message: `argument "sessionId" is missing`, FixHint: "call getSessionStatus to list the open sessions and pass the sessionId of one"}
+	}
+	return t.gate.run(ctx, c, nil, func(ctx context.Context, target backend.Target) (any, error) {
+		s, err := t.sessions.Close(ctx, target, args.SessionID)
+		if err != nil {
+			return nil, err
+		}
+		return closeSessionAnswer{
+			Status: "closed", SessionID: s.SessionID, ClosedAt: stampOrNull(s.ClosedAt),
+			Summary: fmt.Sprintf("Session %s for %s is closed.", s.SessionID, s.Project),
+		}, nil
+	})
+}

@@ -1,0 +1,188 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/account"
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/link"
+)
+
+// gate stands before the tools that need an account: it finds the caller's link, and without one it asks for one.
+type gate struct {
+	links   Links
+	browser Browser
+}
+
+// quietWait is how long a call may wait for the person when its client sees no progress: clients cut silent calls
+// after 60 s.
+const quietWait = 50 * time.Second
+
+// statusAuthRequired is the status and the code of an answer that asks for a link.
+const statusAuthRequired = "auth_required"
+
+// AuthRequired is the answer of a gated tool without a link. It is a step of the flow and no error (design D13).
+type AuthRequired struct {
+	Status           string `json:"status"`
+	Code             string `json:"code"`
+	Reason           string `json:"reason"`
+	Message          string `json:"message"`
+	DeviceCode       string `json:"deviceCode"`
+	UserCode         string `json:"userCode"`
+	VerificationURL  string `json:"verificationUrl"`
+	ExpiresInSeconds int64  `json:"expiresInSeconds"`
+	BrowserOpened    bool   `json:"browserOpened"`
+	Retryable        bool   `json:"retryable"`
+	FixHint          string `json:"fixHint"`
+	Summary          string `json:"summary"`
+}
+
+func (AuthRequired) outcome() string { return statusAuthRequired }
+
+// run does the call with the caller's link. Without one, or when the backend refuses it, the person is asked: through
+// the client if it can show URLs, else by the answer.
+func (g *gate) run(ctx context.Context, c call, openBrowser *bool, do func(context.Context, backend.Target) (any, error)) (any, error) {
+	out, refused, err := g.attempt(ctx, c, do)
+	if refused == nil {
+		return out, err
+	}
+	code, err := g.links.Ask(ctx, refused.target, link.GatedCall{Tool: c.tool, Args: c.args, Caller: c.who}, refused.problem)
+	if err != nil {
+		return nil, err
+	}
+	if c.io.Elicit != nil {
+		accepted, err := c.io.Elicit(ctx, elicitation(code), code.VerificationURL)
+		switch {
+		case errors.Is(err, ErrDeferred):
+			return nil, err
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err == nil && accepted:
+			return g.goOn(ctx, c, code, refused, do)
+		case err == nil:
+			return authRequired(code, refused.state, false), nil // who declined is not shown the page another way
+		}
+	}
+	return authRequired(code, refused.state, g.open(ctx, c, code, openBrowser)), nil
+}
+
+// refusal is why a call could not be made.
+type refusal struct {
+	target backend.Target
+	state  account.State
+	// problem is the backend's 401; nil when the call was not sent.
+	problem *backend.Problem
+}
+
+// attempt makes the call if there is a link. A refusal means that a link is needed first.
+func (g *gate) attempt(ctx context.Context, c call, do func(context.Context, backend.Target) (any, error)) (any, *refusal, error) {
+	target, current, err := g.links.Target(ctx, c.who)
+	if err != nil {
+		return nil, nil, err
+	}
+	if target.Bearer == "" {
+		return nil, &refusal{target: target, state: current.State}, nil
+	}
+	out, err := do(ctx, target)
+	var p *backend.Problem
+	if errors.As(err, &p) && p.Code == backend.CodeAuthRequired {
+		g.links.Revoked(target.Bearer)
+		return nil, &refusal{target: target, state: account.Revoked, problem: p}, nil
+	}
+	return out, nil, err
+}
+
+// goOn waits for the person who agreed to open the page, then makes the call after all.
+func (g *gate) goOn(ctx context.Context, c call, code link.Code, refused *refusal, do func(context.Context, backend.Target) (any, error)) (any, error) {
+	wait := link.Wait{Max: quietWait}
+	if c.io.Progress != nil {
+		wait.Max = min(link.MaxWait, max(code.ExpiresIn, time.Second))
+		wait.OnPoll = progressOf(c.io, wait.Max)
+	}
+	_, err := g.links.Complete(ctx, c.who, code.DeviceCode.DeviceCode, wait)
+	var p *backend.Problem
+	if errors.As(err, &p) && p.Code == link.CodeAuthTimeout {
+		return authRequired(code, refused.state, false), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	g.links.TakeGated(code.DeviceCode.DeviceCode) // this call is the one that was remembered
+	out, again, err := g.attempt(ctx, c, do)
+	if again != nil {
+		return nil, &backend.Problem{Code: backend.CodeAuthRequired, Message: "the new link was refused by the backend", Retryable: true, FixHint: "repeat the call to link an account again"}
+	}
+	return out, err
+}
+
+// open shows the page unless the caller or the shell said not to. A code that was shown before is not shown again.
+func (g *gate) open(ctx context.Context, c call, code link.Code, openBrowser *bool) bool {
+	if openBrowser == nil && !code.Fresh || openBrowser != nil && !*openBrowser {
+		return false
+	}
+	opened, _ := g.browser.Open(ctx, c.who, code.VerificationURL)
+	return opened
+}
+
+func authRequired(code link.Code, state account.State, opened bool) AuthRequired {
+	reason, message := reasonOf(state)
+	if code.Replaces.State != account.NotLinked && code.Replaces.State != "" && state == account.OtherBackend {
+		message += "; linking here replaces the link to " + code.Replaces.BackendURL
+	}
+	page := "open the URL"
+	if opened {
+		page = "use the page that was opened in the browser, or open the URL"
+	}
+	return AuthRequired{
+		Status: statusAuthRequired, Code: statusAuthRequired, Reason: reason, Message: message,
+		DeviceCode: code.DeviceCode.DeviceCode, UserCode: code.UserCode, VerificationURL: code.VerificationURL,
+		ExpiresInSeconds: int64(code.ExpiresIn / time.Second), BrowserOpened: opened, Retryable: true,
+		FixHint: fmt.Sprintf("Show the person both the code %s and the URL %s. Tell them to %s, to check that the code on the page is exactly %s "+
+			"(if it differs, they must not approve), to sign in and to click Approve. Then call completeAuthLink with deviceCode.",
+			code.UserCode, code.VerificationURL, page, code.UserCode),
+		Summary: message + ". The person has to approve the code " + code.UserCode + " at " + code.VerificationURL + ".",
+	}
+}
+
+// reasonOf puts the state of the link into a word for programs and a sentence for people.
+func reasonOf(state account.State) (reason, message string) {
+	switch state {
+	case account.Revoked:
+		return "revoked", "the account link was revoked by the backend; link the account again"
+	case account.Expired:
+		return "expired", "the account link has expired; link the account again"
+	case account.Corrupt:
+		return "corrupt", "auth.json cannot be read, so no account counts as linked; link the account again"
+	case account.OtherBackend:
+		return "other_backend", "the linked account belongs to another backend; link an account at this one"
+	default:
+		return "not_linked", "this tool needs a linked account, which is free, and none is linked yet"
+	}
+}
+
+func elicitation(code link.Code) string {
+	return fmt.Sprintf("Link your free account: open the page, check that it shows the code %s, sign in and approve. Do not approve if the code differs.", code.UserCode)
+}
+
+// progressOf reports polls as seconds waited, which only ever grow.
+func progressOf(io IO, total time.Duration) func(link.PollEvent) {
+	if io.Progress == nil {
+		return nil
+	}
+	last := -1.0
+	return func(e link.PollEvent) {
+		done := (total - e.Remaining).Seconds()
+		if done <= last {
+			done = last + 0.001
+		}
+		last = done
+		message := fmt.Sprintf("waiting for the person to approve (poll %d)", e.PollCount)
+		if e.Note != "" {
+			message += ": " + e.Note
+		}
+		io.Progress(done, total.Seconds(), message)
+	}
+}

@@ -1,0 +1,121 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+)
+
+// Error is a refusal as the agent reads it.
+type Error struct {
+	Code      string `json:"code"`
+	Message   string `json:"message"`
+	Retryable bool   `json:"retryable"`
+	FixHint   string `json:"fixHint"`
+}
+
+// Error says what happened.
+func (e *Error) Error() string { return e.Message }
+
+// Codes that the catalogue itself gives.
+const (
+	CodeInvalidArguments = "invalid_arguments"
+	CodeCancelled        = "cancelled"
+	CodeInternal         = "internal_error"
+)
+
+// outcome is implemented by answers that are neither a plain success nor an error.
+type outcome interface{ outcome() string }
+
+func resultOf(out any, err error) Result {
+	if errors.Is(err, ErrDeferred) {
+		return Result{Structured: json.RawMessage("{}"), Outcome: OutcomeDeferred}
+	}
+	if err != nil {
+		return failure(errorOf(err))
+	}
+	data, err := json.Marshal(out)
+	if err != nil {
+		return failure(&Error{Code: CodeInternal, Message: "writing the answer: " + err.Error(), FixHint: "report this with the daemon's log (servicectl daemon logs)"})
+	}
+	result := Result{Structured: data, Text: string(data), Outcome: OutcomeOK}
+	if o, ok := out.(outcome); ok {
+		result.Outcome = o.outcome()
+	}
+	return result
+}
+
+func failure(e *Error) Result {
+	data, err := json.Marshal(e)
+	if err != nil {
+		data = []byte(`{}`)
+	}
+	return Result{IsError: true, Structured: data, Text: string(data), Outcome: e.Code}
+}
+
+// errorOf gives every error a code and a next step.
+func errorOf(err error) *Error {
+	var own *Error
+	if errors.As(err, &own) {
+		return own
+	}
+	var p *backend.Problem
+	if errors.As(err, &p) {
+		hint := p.FixHint
+		if hint == "" {
+			hint = hintOf(p.Code, p.Retryable)
+		}
+		return &Error{Code: p.Code, Message: p.Message, Retryable: p.Retryable, FixHint: hint}
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return &Error{Code: CodeCancelled, Message: "the call was cancelled", Retryable: true, FixHint: "repeat the call if its answer is still wanted"}
+	}
+	return &Error{Code: CodeInternal, Message: err.Error(), FixHint: "look at the daemon's log (servicectl daemon logs)"}
+}
+
+// hints are the next steps of spec 7.2, for problems that come without one.
+var hints = map[string]string{
+	backend.CodeUnknownDeviceCode:  "call createSimulatorSession again for a fresh code and show the person the new code and URL",
+	backend.CodeDeviceCodeExpired:  "call createSimulatorSession again for a fresh code and show the person the new code and URL",
+	backend.CodeDeviceCodeDenied:   "the person declined; ask whether they want to link an account, then call createSimulatorSession again and have them accept",
+	backend.CodeUnreachable:        "check the network and that the backend is up (servicectl status), then repeat the call",
+	backend.CodeInvalidResponse:    "the backend and this version do not fit together; update the service",
+	backend.CodeRateLimited:        "wait a little, then repeat the call",
+	backend.CodeAdapterUnavailable: "run servicectl status to see what is wrong with the adapter, then repeat the call",
+}
+
+func hintOf(code string, retryable bool) string {
+	if hint, ok := hints[code]; ok {
+		return hint
+	}
+	if retryable {
+		return "repeat the call in a moment"
+	}
+	return "change the call as the message says; repeating it unchanged does not help"
+}
+
+// stamp writes a time as the spec does: ISO 8601 in UTC.
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// stampOrNull is nil, which is written as null, for the zero time.
+func stampOrNull(t time.Time) *string {
+	if t.IsZero() {
+		return nil
+	}
+	s := stamp(t)
+	return &s
+}
+
+// stampOf is nil for nil.
+func stampOf(t *time.Time) *string {
+	if t == nil {
+		return nil
+	}
+	return stampOrNull(*t)
+}
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

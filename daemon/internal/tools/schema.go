@@ -1,0 +1,65 @@
+package tools
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+)
+
+// Schemas are written as JSON, because that is what an agent reads; these pieces are the same for many tools.
+
+const schemaDraft = `"$schema":"https://json-schema.org/draft/2020-12/schema"`
+
+// inputSchema builds a closed object.
+func inputSchema(properties, required string) json.RawMessage {
+	if required != "" {
+		required = `,"required":[` + required + `]`
+	}
+	return compact(`{` + schemaDraft + `,"type":"object","properties":{` + properties + `}` + required + `,"additionalProperties":false}`)
+}
+
+// outputSchema builds the one schema of a tool's answers: its successes, its errors, and for gated tools auth_required.
+// required lists what a success always holds.
+func outputSchema(properties, required string, gated bool) json.RawMessage {
+	all := []string{properties, errorProperties}
+	either := []string{`{"required":[` + required + `]}`, `{"required":["code","message","retryable","fixHint"]}`}
+	if gated {
+		all = append(all, authProperties)
+	}
+	return compact(`{` + schemaDraft + `,"type":"object","properties":{` + strings.Join(all, ",") + `},"anyOf":[` + strings.Join(either, ",") + `]}`)
+}
+
+const errorProperties = `
+	"code":{"type":"string","description":"Why there is no other answer: auth_required, or the code of an error."},
+	"message":{"type":"string","description":"What happened."},
+	"retryable":{"type":"boolean","description":"Whether the same call may succeed later."},
+	"fixHint":{"type":"string","description":"The next step."}`
+
+const authProperties = `
+	"reason":{"type":"string","enum":["not_linked","revoked","expired","corrupt","other_backend"],"description":"With auth_required: what is wrong with the link."},
+	"deviceCode":{"type":"string","description":"With auth_required: pass it to completeAuthLink. Not for the person."},
+	"userCode":{"type":"string","description":"With auth_required: show it to the person, who compares it with the page."},
+	"verificationUrl":{"type":"string","format":"uri","description":"With auth_required: show it to the person, who opens it."},
+	"expiresInSeconds":{"type":"integer","minimum":0,"description":"With auth_required: how long the code is still valid."},
+	"browserOpened":{"type":"boolean","description":"Whether a page was opened in the person's browser."}`
+
+const summaryProperty = `"summary":{"type":"string","description":"The answer in a sentence."}`
+
+const sessionProperties = `
+	"sessionId":{"type":"string"},
+	"project":{"type":"string","description":"The app id the session belongs to."},
+	"platform":{"type":"string"},
+	"deviceModel":{"type":"string","description":"The glasses that are simulated."},
+	"sessionUrl":{"type":"string","format":"uri","description":"The simulator page for the person, who signs in there."},
+	"appEndpoint":{"type":"string","format":"uri","description":"The WebSocket address the app attaches to."},
+	"expiresAt":{"type":["string","null"],"format":"date-time","description":"When the session ends unless it is used before."}`
+
+// compact drops the white space that makes the pieces readable here. The pieces are constants: a mistake in one shows in
+// every test of this package.
+func compact(text string) json.RawMessage {
+	var out bytes.Buffer
+	if err := json.Compact(&out, []byte(text)); err != nil {
+		panic("schema: " + err.Error())
+	}
+	return out.Bytes()
+}

@@ -1,0 +1,79 @@
+package tools
+
+import (
+	"context"
+
+	"github.com/service-dev/service/daemon/internal/account"
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/caller"
+)
+
+const whoAmIText = `Tells which install this is, whether an account is linked, which one, and which backend is used. ` +
+	`It answers at once from what is known here, needs no account and never shows the token. ` +
+	`Use it to explain to the person how things stand, or to find out why a call asks for a link. ` +
+	`There is no need to call it before other tools: those that need an account say so themselves. ` +
+	`To link an account, call createSimulatorSession and then completeAuthLink.`
+
+type whoAmI struct {
+	links     linkReader
+	installID func() string
+}
+
+type linkReader interface {
+	Target(ctx context.Context, who caller.Caller) (backend.Target, account.Link, error)
+}
+
+type whoAmIAnswer struct {
+	InstallID  string  `json:"installId"`
+	Linked     bool    `json:"linked"`
+	State      string  `json:"state"`
+	AccountID  *string `json:"accountId"`
+	Tier       *string `json:"tier"`
+	LinkedAt   *string `json:"linkedAt"`
+	ExpiresAt  *string `json:"expiresAt"`
+	BackendURL string  `json:"backendUrl"`
+	Summary    string  `json:"summary"`
+}
+
+func (t whoAmI) definition() definition {
+	return definition{run: t.run, Tool: Tool{
+		Name: "whoAmI", Title: "Show the linked account", Description: whoAmIText,
+		Annotations: Annotations{ReadOnly: true, Idempotent: true},
+		InputSchema: inputSchema("", ""),
+		OutputSchema: outputSchema(`
+			"installId":{"type":"string"},
+			"linked":{"type":"boolean"},
+			"state":{"type":"string","enum":["linked","not_linked","revoked","expired","corrupt","other_backend"]},
+			"accountId":{"type":["string","null"]},
+			"tier":{"type":["string","null"]},
+			"linkedAt":{"type":["string","null"],"format":"date-time"},
+			"expiresAt":{"type":["string","null"],"format":"date-time","description":"null: the link does not expire, or there is none."},
+			"backendUrl":{"type":"string","description":"Where calls go; embedded: followed by an id is the backend inside this install."},`+
+			summaryProperty, `"installId","linked","state","accountId","tier","linkedAt","expiresAt","backendUrl","summary"`, false),
+	}}
+}
+
+func (t whoAmI) run(ctx context.Context, c call) (any, error) {
+	if err := decode(c.args, &struct{}{}); err != nil {
+		return nil, err
+	}
+	target, current, err := t.links.Target(ctx, c.who)
+	if err != nil {
+		return nil, err
+	}
+	answer := whoAmIAnswer{
+		InstallID: t.installID(), Linked: current.Linked(), State: string(current.State), BackendURL: target.BaseURL,
+		LinkedAt: stampOrNull(current.LinkedAt), ExpiresAt: stampOf(current.ExpiresAt),
+	}
+	if current.AccountID != "" {
+		answer.AccountID = &current.AccountID
+	}
+	if answer.Linked {
+		answer.Tier = &current.Tier
+		answer.Summary = "Account " + current.AccountID + " is linked."
+		return answer, nil
+	}
+	_, why := reasonOf(current.State)
+	answer.Summary = "No usable account link: " + why + "."
+	return answer, nil
+}
