@@ -95,7 +95,9 @@ func (w *Web) newVisitor(rw http.ResponseWriter) browser {
 // openSession signs the person in: a new cookie, and with it new CSRF tokens, so that nothing a visitor's browser was
 // given before the login stays valid.
 func (w *Web) openSession(rw http.ResponseWriter, r *http.Request, accountID string) error {
-	w.closeSession(r)
+	if err := w.closeSession(r); err != nil {
+		return err
+	}
 	secret, err := w.Sessions.Open(r.Context(), accountID)
 	if err != nil {
 		return err
@@ -105,14 +107,15 @@ func (w *Web) openSession(rw http.ResponseWriter, r *http.Request, accountID str
 }
 
 // closeSession ends the stored session of this browser, if it has one.
-func (w *Web) closeSession(r *http.Request) {
+func (w *Web) closeSession(r *http.Request) error {
 	secret, signed := strings.CutPrefix(currentBrowser(r).id, signedPrefix)
 	if !signed {
-		return
+		return nil
 	}
 	if err := w.Sessions.Close(r.Context(), secret); err != nil && !errors.Is(err, ErrNoSession) {
-		w.Log.WarnContext(r.Context(), "closing a browser session", "error", err)
+		return err
 	}
+	return nil
 }
 
 func (w *Web) setCookie(rw http.ResponseWriter, value string) {

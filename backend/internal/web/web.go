@@ -90,6 +90,16 @@ func New(o Options) (*Web, error) {
 func (w *Web) Mount(mux *http.ServeMux) {
 	mux.Handle("GET /{$}", w.page(w.home))
 	mux.Handle("GET /privacy", w.page(w.privacy))
+	mux.Handle("GET /signup", w.page(w.signUpPage))
+	mux.Handle("POST /signup", w.page(w.signUp))
+	mux.Handle("GET /signin", w.page(w.signInPage))
+	mux.Handle("POST /signin", w.page(w.signIn))
+	mux.Handle("POST /signout", w.page(w.signOut))
+	mux.Handle("GET /activate", w.page(w.activate))
+	mux.Handle("POST /activate/approve", w.page(w.approve))
+	mux.Handle("POST /activate/deny", w.page(w.deny))
+	mux.Handle("GET /activate/approved", w.page(w.approved))
+	mux.Handle("GET /activate/denied", w.page(w.denied))
 	mux.Handle("GET /assets/{name}", http.HandlerFunc(w.asset))
 	mux.Handle("/", w.page(w.notFound))
 }

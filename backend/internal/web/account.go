@@ -1,0 +1,101 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+	"unicode/utf8"
+)
+
+const (
+	tooMany  = "Too many attempts from your network address. Wait a minute, then try again."
+	badLogin = "The e-mail address or the password is wrong."
+)
+
+func (w *Web) signUpPage(rw http.ResponseWriter, r *http.Request) error {
+	return w.accountPage(rw, r, signUp)
+}
+
+func (w *Web) signInPage(rw http.ResponseWriter, r *http.Request) error {
+	return w.accountPage(rw, r, signIn)
+}
+
+func (w *Web) accountPage(rw http.ResponseWriter, r *http.Request, mode string) error {
+	if _, signedIn := currentAccount(r); signedIn {
+		http.Redirect(rw, r, nextOf(r), http.StatusSeeOther)
+		return nil
+	}
+	return w.showForm(rw, r, http.StatusOK, accountForm{Mode: mode, Next: nextOf(r)})
+}
+
+// showForm renders the form where the person met it: on the activation page if it leads back there, so that the code
+// stays in sight, else on its own page.
+func (w *Web) showForm(rw http.ResponseWriter, r *http.Request, status int, f accountForm) error {
+	if code := activationCode(f.Next); code != "" {
+		return w.showActivation(rw, r, status, code, f)
+	}
+	return w.render(rw, r, status, "account", struct{ Form accountForm }{f.links("")})
+}
+
+func (w *Web) signUp(rw http.ResponseWriter, r *http.Request) error {
+	f, password := readForm(r, signUp)
+	f.checkSignUp(password)
+	if f.Failed() {
+		return w.showForm(rw, r, http.StatusUnprocessableEntity, f)
+	}
+	if !w.signIns.take(w.ClientIP(r)) {
+		return w.tooMany(rw, r, f)
+	}
+	account, err := w.Accounts.SignUp(r.Context(), f.Email, password)
+	if errors.Is(err, ErrEmailTaken) {
+		f.Errors["email"] = "There is an account with this e-mail address already. Sign in instead, or use another address."
+		return w.showForm(rw, r, http.StatusUnprocessableEntity, f)
+	}
+	if err != nil {
+		return err
+	}
+	return w.enter(rw, r, account, f.Next)
+}
+
+func (w *Web) signIn(rw http.ResponseWriter, r *http.Request) error {
+	f, password := readForm(r, signIn)
+	if !w.signIns.take(w.ClientIP(r)) {
+		return w.tooMany(rw, r, f)
+	}
+	// What cannot be a password is not worth a hash; the answer is the same.
+	err := ErrBadCredentials
+	var account Account
+	if n := utf8.RuneCountInString(password); n > 0 && n <= maxPassword && len(f.Email) <= maxEmail && f.Email != "" {
+		account, err = w.Accounts.SignIn(r.Context(), f.Email, password)
+	}
+	if errors.Is(err, ErrBadCredentials) {
+		f.Problem = badLogin
+		return w.showForm(rw, r, http.StatusUnprocessableEntity, f)
+	}
+	if err != nil {
+		return err
+	}
+	return w.enter(rw, r, account, f.Next)
+}
+
+func (w *Web) tooMany(rw http.ResponseWriter, r *http.Request, f accountForm) error {
+	f.Problem = tooMany
+	rw.Header().Set("Retry-After", "60")
+	return w.showForm(rw, r, http.StatusTooManyRequests, f)
+}
+
+func (w *Web) enter(rw http.ResponseWriter, r *http.Request, account Account, next string) error {
+	if err := w.openSession(rw, r, account.ID); err != nil {
+		return err
+	}
+	http.Redirect(rw, r, next, http.StatusSeeOther)
+	return nil
+}
+
+func (w *Web) signOut(rw http.ResponseWriter, r *http.Request) error {
+	if err := w.closeSession(r); err != nil {
+		return err
+	}
+	w.newVisitor(rw)
+	http.Redirect(rw, r, nextOf(r), http.StatusSeeOther)
+	return nil
+}

@@ -1,0 +1,176 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// activation is what the template "activate" shows.
+type activation struct {
+	Code    string
+	Spelled string
+	Asker   []fact
+	Until   string
+	Seen    string // binds Approve and Deny to this browser session and code
+	Approve string // form addresses; the code is in them and in no input
+	Deny    string
+	SignOut string
+	Form    accountForm // shown when nobody is signed in
+}
+
+// fact is one line about the requester.
+type fact struct {
+	Name  string
+	Value string
+	Note  string
+}
+
+// activate shows who asks for a link and lets the person decide. It never changes anything.
+func (w *Web) activate(rw http.ResponseWriter, r *http.Request) error {
+	given := r.URL.Query().Get("code")
+	if given == "" {
+		return w.render(rw, r, http.StatusOK, "activate_start", nil)
+	}
+	form := accountForm{Mode: signUp, Next: activatePath(normaliseCode(given))}
+	if r.URL.Query().Get("mode") == signIn {
+		form.Mode = signIn
+	}
+	return w.showActivation(rw, r, http.StatusOK, given, form)
+}
+
+// showActivation renders the activation page of a pending code, or the one page for every code that is not.
+func (w *Web) showActivation(rw http.ResponseWriter, r *http.Request, status int, given string, form accountForm) error {
+	code := normaliseCode(given)
+	req, err := w.pending(r, code)
+	if errors.Is(err, ErrNoCode) {
+		return w.noCode(rw, r)
+	}
+	if err != nil {
+		return err
+	}
+	here := activatePath(code)
+	query := "?code=" + url.QueryEscape(code)
+	return w.render(rw, r, status, "activate", activation{
+		Code: code, Spelled: spelled(code),
+		Asker: w.asker(r, req), Until: clock(req.ExpiresAt),
+		Seen:    w.seenToken(r, code),
+		Approve: "/activate/approve" + query, Deny: "/activate/deny" + query,
+		SignOut: withNext("/signout", here),
+		Form:    form.links(here),
+	})
+}
+
+func activatePath(code string) string { return "/activate?code=" + url.QueryEscape(code) }
+
+// pending looks the code up. After too many wrong codes from one address it says ErrNoCode to every code, so that
+// guessing learns nothing, not even that it was throttled.
+func (w *Web) pending(r *http.Request, code string) (LinkRequest, error) {
+	ip := w.ClientIP(r)
+	if w.codes.spent(ip) {
+		return LinkRequest{}, ErrNoCode
+	}
+	if code == "" {
+		w.codes.take(ip)
+		return LinkRequest{}, ErrNoCode
+	}
+	req, err := w.Links.Pending(r.Context(), code)
+	if errors.Is(err, ErrNoCode) {
+		w.codes.take(ip)
+	}
+	return req, err
+}
+
+func (w *Web) noCode(rw http.ResponseWriter, r *http.Request) error {
+	return w.render(rw, r, http.StatusNotFound, "activate_gone", nil)
+}
+
+func (w *Web) approve(rw http.ResponseWriter, r *http.Request) error {
+	account, signedIn := currentAccount(r)
+	if !signedIn {
+		return errForbidden
+	}
+	return w.decide(rw, r, "/activate/approved", func(code string) error {
+		return w.Links.Approve(r.Context(), code, account.ID)
+	})
+}
+
+// deny needs no account: whoever was shown the code may refuse it.
+func (w *Web) deny(rw http.ResponseWriter, r *http.Request) error {
+	return w.decide(rw, r, "/activate/denied", func(code string) error {
+		return w.Links.Deny(r.Context(), code)
+	})
+}
+
+// decide runs act if this browser session was shown the code, then sends the browser on to done.
+func (w *Web) decide(rw http.ResponseWriter, r *http.Request, done string, act func(code string) error) error {
+	code := normaliseCode(r.URL.Query().Get("code"))
+	if code == "" || !w.seenOK(r, code) {
+		return errForbidden
+	}
+	err := act(code)
+	if errors.Is(err, ErrNoCode) {
+		return w.noCode(rw, r)
+	}
+	if err != nil {
+		return err
+	}
+	http.Redirect(rw, r, done, http.StatusSeeOther)
+	return nil
+}
+
+func (w *Web) approved(rw http.ResponseWriter, r *http.Request) error {
+	return w.render(rw, r, http.StatusOK, "activate_approved", nil)
+}
+
+func (w *Web) denied(rw http.ResponseWriter, r *http.Request) error {
+	return w.render(rw, r, http.StatusOK, "activate_denied", nil)
+}
+
+func (w *Web) asker(r *http.Request, req LinkRequest) []fact {
+	ip := fact{Name: "Network address", Value: told(req.IP)}
+	if req.IP == w.ClientIP(r) {
+		ip.Note = "same as this browser"
+	}
+	return []fact{
+		{Name: "Computer", Value: told(req.Host)},
+		{Name: "System", Value: told(req.OS)},
+		{Name: "Program", Value: told(req.Client)},
+		ip,
+		{Name: "Asked", Value: ago(w.Now().Sub(req.RequestedAt)), Note: clock(req.RequestedAt)},
+	}
+}
+
+// told cleans a requester's word for show: one line, nothing invisible or direction-changing, at most 100 characters.
+func told(s string) string {
+	clean := strings.Map(func(c rune) rune {
+		if !unicode.IsPrint(c) || c == unicode.ReplacementChar {
+			return -1
+		}
+		return c
+	}, s)
+	if chars := []rune(clean); len(chars) > 100 {
+		clean = string(chars[:100]) + "…"
+	}
+	if strings.TrimSpace(clean) == "" {
+		return "not told"
+	}
+	return clean
+}
+
+func clock(t time.Time) string { return t.UTC().Format("15:04 UTC") }
+
+func ago(d time.Duration) string {
+	switch m := int(d.Minutes()); {
+	case m < 1:
+		return "just now"
+	case m == 1:
+		return "1 minute ago"
+	default:
+		return fmt.Sprintf("%d minutes ago", m)
+	}
+}
