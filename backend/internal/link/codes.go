@@ -1,0 +1,52 @@
+package link
+
+import (
+	"crypto/rand"
+	"strings"
+)
+
+// alphabet has no vowels and nothing that looks like a digit (RFC 8628 section 6.1).
+const alphabet = "BCDFGHJKLMNPQRSTVWXZ"
+
+const userCodeLetters = 8
+
+// newUserCode draws eight letters without bias and gives them in the form XXXX-XXXX.
+func newUserCode() string {
+	var out [userCodeLetters]byte
+	const fair = 256 - 256%len(alphabet) // bytes from here on would favour the first letters
+	var b [1]byte
+	for i := 0; i < len(out); {
+		rand.Read(b[:])
+		if int(b[0]) < fair {
+			out[i] = alphabet[int(b[0])%len(alphabet)]
+			i++
+		}
+	}
+	return string(out[:4]) + "-" + string(out[4:])
+}
+
+// NormalizeUserCode gives the form XXXX-XXXX of a code typed in any case, with or without dash or spaces; false when
+// it cannot be a user code.
+func NormalizeUserCode(s string) (string, bool) {
+	if len(s) > 32 {
+		return "", false
+	}
+	var out []byte
+	for i := range len(s) {
+		c := s[i]
+		if c >= 'a' && c <= 'z' {
+			c -= 'a' - 'A'
+		}
+		switch {
+		case c == '-' || c == ' ':
+		case strings.IndexByte(alphabet, c) >= 0 && len(out) < userCodeLetters:
+			out = append(out, c)
+		default:
+			return "", false
+		}
+	}
+	if len(out) != userCodeLetters {
+		return "", false
+	}
+	return string(out[:4]) + "-" + string(out[4:]), true
+}

@@ -1,0 +1,266 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/service-dev/service/backend/internal/secret"
+)
+
+// Settings are the operator's.
+type Settings struct {
+	CodeTTL      time.Duration // window of a code, default 10 min
+	PollInterval time.Duration // default 5 s
+	Grace        time.Duration // an approval made in time is honoured this long after the window, default 30 s
+	UnusedAfter  time.Duration // an unclaimed token is revoked this long after its code was polled again, default 60 s
+}
+
+// Bounds of pacing (design D17).
+const (
+	intervalStep = 5 * time.Second
+	intervalCap  = 60 * time.Second
+	// jitter is how much earlier than its interval a poll may come without counting as too fast.
+	jitter = 500 * time.Millisecond
+	// keepExpired is how long an expired code still answers "expired" instead of "unknown".
+	keepExpired = 24 * time.Hour
+	// maxPaced bounds the memory of who polled when.
+	maxPaced = 20_000
+)
+
+// Service drives the state machine.
+type Service struct {
+	codes  CodeStore
+	tokens TokenStore
+	hash   secret.Hasher
+	set    Settings
+	log    *slog.Logger
+	now    func() time.Time
+
+	mu    sync.Mutex
+	polls map[string]time.Time // device hash -> last poll
+}
+
+// NewService wires the machine to its stores. now may be nil.
+func NewService(codes CodeStore, tokens TokenStore, hash secret.Hasher, set Settings, log *slog.Logger, now func() time.Time) *Service {
+	if now == nil {
+		now = time.Now
+	}
+	return &Service{codes: codes, tokens: tokens, hash: hash, set: set, log: log, now: now, polls: map[string]time.Time{}}
+}
+
+// Start issues a code.
+func (s *Service) Start(ctx context.Context, who Requester) (Issued, error) {
+	now := s.now()
+	device := secret.New(secret.DeviceCode)
+	for range 5 {
+		user := newUserCode()
+		err := s.codes.InsertCode(ctx, Code{
+			DeviceHash: s.hash.Hash("device_code", device), UserHash: s.userHash(user), State: Pending, Requester: who,
+			CreatedAt: now, ExpiresAt: now.Add(s.set.CodeTTL), Interval: s.set.PollInterval,
+		})
+		switch {
+		case err == nil:
+			return Issued{DeviceCode: device, UserCode: user, ExpiresIn: s.set.CodeTTL, PollInterval: s.set.PollInterval}, nil
+		case !errors.Is(err, ErrDuplicate):
+			return Issued{}, err
+		}
+	}
+	return Issued{}, errors.New("drawing a user code: every draw was taken")
+}
+
+// Poll answers one poll: pending, a token exactly once, or ErrUnknown, ErrExpired, ErrDenied (spec 7.1).
+func (s *Service) Poll(ctx context.Context, deviceCode string) (Poll, error) {
+	if !secret.Valid(secret.DeviceCode, deviceCode) {
+		return Poll{}, ErrUnknown
+	}
+	hash := s.hash.Hash("device_code", deviceCode)
+	code, err := s.codes.CodeByDevice(ctx, hash)
+	if err != nil {
+		return Poll{}, err
+	}
+	now := s.now()
+	switch code.State {
+	case Pending:
+		if !now.Before(code.ExpiresAt) {
+			return Poll{}, ErrExpired
+		}
+		interval, err := s.pace(ctx, code, now)
+		return Poll{Interval: interval}, err
+	case Approved:
+		return s.redeem(ctx, code, now)
+	case Denied:
+		return Poll{}, ErrDenied
+	default:
+		return Poll{}, s.repolled(ctx, hash, now)
+	}
+}
+
+func (s *Service) redeem(ctx context.Context, code Code, now time.Time) (Poll, error) {
+	if now.After(code.ExpiresAt.Add(s.set.Grace)) {
+		return Poll{}, ErrExpired
+	}
+	token := secret.New(secret.Token)
+	link := Link{
+		ID: uuid.NewString(), TokenHash: s.hash.Hash("token", token), Requester: code.Requester,
+		LinkedAt: now.UTC().Truncate(time.Millisecond),
+	}
+	account, err := s.tokens.Redeem(ctx, code.DeviceHash, now.Add(-s.set.Grace), link)
+	if errors.Is(err, ErrUnknown) {
+		return Poll{}, s.lostRedemption(ctx, code.DeviceHash, now)
+	}
+	if err != nil {
+		return Poll{}, err
+	}
+	s.forget(code.DeviceHash)
+	s.log.InfoContext(ctx, "link made", "account", account, "link", link.ID)
+	return Poll{Token: &Token{AuthToken: token, Principal: Principal{
+		AccountID: account, LinkID: link.ID, Tier: TierFreeAccount, LinkedAt: link.LinkedAt,
+	}}}, nil
+}
+
+// lostRedemption says why an approved code could not be redeemed: another poll was first, or the account is no longer
+// active (design D17).
+func (s *Service) lostRedemption(ctx context.Context, hash string, now time.Time) error {
+	code, err := s.codes.CodeByDevice(ctx, hash)
+	if err != nil {
+		return err
+	}
+	if code.State == Redeemed {
+		return s.repolled(ctx, hash, now)
+	}
+	return ErrDenied
+}
+
+func (s *Service) repolled(ctx context.Context, hash string, now time.Time) error {
+	if err := s.tokens.MarkRepolled(ctx, hash, now); err != nil {
+		return err
+	}
+	return ErrUnknown
+}
+
+// pace raises the interval of a code that is polled too fast. The time of the last poll lives in memory only, so that
+// a pending poll costs one point read; the raised interval is stored.
+func (s *Service) pace(ctx context.Context, code Code, now time.Time) (time.Duration, error) {
+	s.mu.Lock()
+	last, polled := s.polls[code.DeviceHash]
+	if len(s.polls) >= maxPaced {
+		clear(s.polls)
+	}
+	s.polls[code.DeviceHash] = now
+	s.mu.Unlock()
+	if !polled || now.Sub(last) >= code.Interval-jitter || code.Interval >= intervalCap {
+		return code.Interval, nil
+	}
+	raised := min(code.Interval+intervalStep, intervalCap)
+	return raised, s.codes.RaiseInterval(ctx, code.DeviceHash, raised)
+}
+
+func (s *Service) forget(hash string) {
+	s.mu.Lock()
+	delete(s.polls, hash)
+	s.mu.Unlock()
+}
+
+// View gives a pending code to the activation page; ErrUnknown, or ErrNotPending when it is over.
+func (s *Service) View(ctx context.Context, userCode string) (Code, error) {
+	user, ok := NormalizeUserCode(userCode)
+	if !ok {
+		return Code{}, ErrUnknown
+	}
+	code, err := s.codes.CodeByUser(ctx, s.userHash(user))
+	if err != nil {
+		return Code{}, err
+	}
+	if code.State != Pending || !s.now().Before(code.ExpiresAt) {
+		return Code{}, ErrNotPending
+	}
+	return code, nil
+}
+
+// Approve lets the account's owner say yes; ErrNotPending when the code is over.
+func (s *Service) Approve(ctx context.Context, userCode, accountID string) error {
+	return s.decide(ctx, userCode, Approved, accountID)
+}
+
+// Deny says no; no account is needed for that. ErrNotPending when the code is over.
+func (s *Service) Deny(ctx context.Context, userCode string) error {
+	return s.decide(ctx, userCode, Denied, "")
+}
+
+func (s *Service) decide(ctx context.Context, userCode string, to State, accountID string) error {
+	user, ok := NormalizeUserCode(userCode)
+	if !ok {
+		return ErrUnknown
+	}
+	moved, err := s.codes.Decide(ctx, s.userHash(user), to, accountID, s.now())
+	if err != nil {
+		return err
+	}
+	if !moved {
+		return ErrNotPending
+	}
+	s.log.InfoContext(ctx, "device code decided", "decision", string(to), "account", accountID)
+	return nil
+}
+
+// Authenticate tells who a bearer token speaks for: ErrUnknown, ErrRevoked or ErrTokenExpired otherwise. A token of a
+// suspended account counts as revoked.
+func (s *Service) Authenticate(ctx context.Context, token string) (Principal, error) {
+	if !secret.Valid(secret.Token, token) {
+		return Principal{}, ErrUnknown
+	}
+	link, err := s.tokens.LinkByToken(ctx, s.hash.Hash("token", token))
+	if err != nil {
+		return Principal{}, err
+	}
+	now := s.now()
+	switch {
+	case !link.RevokedAt.IsZero() || !link.Active:
+		return Principal{}, ErrRevoked
+	case !link.ExpiresAt.IsZero() && now.After(link.ExpiresAt):
+		return Principal{}, ErrTokenExpired
+	}
+	if link.UsedAt.IsZero() {
+		if err := s.tokens.MarkUsed(ctx, link.ID, now); err != nil {
+			return Principal{}, err
+		}
+	}
+	return Principal{AccountID: link.AccountID, LinkID: link.ID, Tier: TierFreeAccount, LinkedAt: link.LinkedAt, ExpiresAt: link.ExpiresAt}, nil
+}
+
+// Serve sweeps until ctx ends: tokens nobody received, codes long expired.
+func (s *Service) Serve(ctx context.Context) error {
+	tick := time.NewTicker(max(s.set.UnusedAfter/6, time.Second))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
+				s.log.ErrorContext(ctx, "sweeping links", "err", err)
+			}
+		}
+	}
+}
+
+// Sweep does what Serve does, once.
+func (s *Service) Sweep(ctx context.Context) error {
+	now := s.now()
+	revoked, err := s.tokens.Sweep(ctx, now, now.Add(-s.set.UnusedAfter), now.Add(-keepExpired))
+	if err != nil {
+		return fmt.Errorf("sweeping links: %w", err)
+	}
+	if revoked > 0 {
+		s.log.InfoContext(ctx, "revoked tokens that nobody received", "count", revoked)
+	}
+	return nil
+}
+
+func (s *Service) userHash(user string) string { return s.hash.Hash("user_code", user) }

@@ -1,0 +1,72 @@
+// Package secret makes the backend's random credentials and the keyed hashes that are stored in their place. It knows
+// nothing of what a credential is for.
+package secret
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"hash/crc32"
+	"strings"
+)
+
+// Prefixes of credentials, so that secret scanners can spot them (design D16).
+const (
+	DeviceCode = "sdc_"
+	Token      = "svc_"
+	ProjectKey = "spk_"
+	Session    = "sst_"
+	Browser    = "swb_"
+)
+
+const (
+	randomBytes = 32
+	randomChars = 43 // base64url of 32 bytes, unpadded
+	tailChars   = 6  // base62 of the CRC-32 of what stands before it
+)
+
+const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+// New gives prefix + 256 random bits + checksum tail.
+func New(prefix string) string {
+	var b [randomBytes]byte
+	rand.Read(b[:])
+	body := prefix + base64.RawURLEncoding.EncodeToString(b[:])
+	return body + tail(body)
+}
+
+// Valid tells whether s has the form of New(prefix) with the right tail. It spares the store a look-up of noise.
+func Valid(prefix, s string) bool {
+	if len(s) != len(prefix)+randomChars+tailChars || !strings.HasPrefix(s, prefix) {
+		return false
+	}
+	body := s[:len(s)-tailChars]
+	return s[len(body):] == tail(body)
+}
+
+func tail(body string) string {
+	sum := crc32.ChecksumIEEE([]byte(body))
+	var out [tailChars]byte
+	for i := tailChars - 1; i >= 0; i-- {
+		out[i] = base62[sum%62]
+		sum /= 62
+	}
+	return string(out[:])
+}
+
+// Hasher turns credentials into what may be stored.
+type Hasher struct{ key []byte }
+
+// NewHasher takes the backend's key; at least 32 bytes, checked by the configuration.
+func NewHasher(key []byte) Hasher { return Hasher{key: key} }
+
+// Hash gives the hexadecimal HMAC-SHA-256 of a credential; kind keeps equal texts of different kinds apart.
+func (h Hasher) Hash(kind, credential string) string {
+	mac := hmac.New(sha256.New, h.key)
+	mac.Write([]byte(kind))
+	mac.Write([]byte{0})
+	mac.Write([]byte(credential))
+	return hex.EncodeToString(mac.Sum(nil))
+}

@@ -1,0 +1,201 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/link"
+)
+
+const codeColumns = "device_hash, user_hash, state, account_id, host, os, client, ip, created_at, expires_at, interval_ms"
+
+func scanCode(row *sql.Row) (link.Code, error) {
+	var c link.Code
+	var accountID sql.NullString
+	var created, expires, interval int64
+	err := row.Scan(&c.DeviceHash, &c.UserHash, &c.State, &accountID, &c.Requester.Host, &c.Requester.OS, &c.Requester.Client,
+		&c.Requester.IP, &created, &expires, &interval)
+	if err != nil {
+		return link.Code{}, missing(err, link.ErrUnknown)
+	}
+	c.AccountID, c.CreatedAt, c.ExpiresAt = accountID.String, fromMS(created), fromMS(expires)
+	c.Interval = time.Duration(interval) * time.Millisecond
+	return c, nil
+}
+
+// InsertCode answers link.ErrDuplicate when either hash is taken.
+func (s *Store) InsertCode(ctx context.Context, c link.Code) error {
+	err := s.write(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "INSERT INTO device_codes ("+codeColumns+") VALUES ($1, $2, $3, NULL, $4, $5, $6, $7, $8, $9, $10)",
+			c.DeviceHash, c.UserHash, c.State, c.Requester.Host, c.Requester.OS, c.Requester.Client, c.Requester.IP,
+			toMS(c.CreatedAt), toMS(c.ExpiresAt), c.Interval.Milliseconds())
+		return err
+	})
+	if duplicate(err) {
+		return link.ErrDuplicate
+	}
+	return err
+}
+
+// CodeByDevice answers link.ErrUnknown.
+func (s *Store) CodeByDevice(ctx context.Context, deviceHash string) (link.Code, error) {
+	return scanCode(s.reads.QueryRowContext(ctx, "SELECT "+codeColumns+" FROM device_codes WHERE device_hash = $1", deviceHash))
+}
+
+// CodeByUser answers link.ErrUnknown.
+func (s *Store) CodeByUser(ctx context.Context, userHash string) (link.Code, error) {
+	return scanCode(s.reads.QueryRowContext(ctx, "SELECT "+codeColumns+" FROM device_codes WHERE user_hash = $1", userHash))
+}
+
+// Decide moves a code that is pending and not expired at now.
+func (s *Store) Decide(ctx context.Context, userHash string, to link.State, accountID string, now time.Time) (bool, error) {
+	var moved bool
+	err := s.write(ctx, func(tx *sql.Tx) (err error) {
+		moved, err = changed(ctx, tx, `UPDATE device_codes SET state = $1, account_id = $2
+			WHERE user_hash = $3 AND state = 'pending' AND expires_at > $4`,
+			to, sql.NullString{String: accountID, Valid: accountID != ""}, userHash, toMS(now))
+		return err
+	})
+	return moved, err
+}
+
+// RaiseInterval stores a longer interval of a pending code.
+func (s *Store) RaiseInterval(ctx context.Context, deviceHash string, interval time.Duration) error {
+	return s.write(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "UPDATE device_codes SET interval_ms = $1 WHERE device_hash = $2 AND interval_ms < $1",
+			interval.Milliseconds(), deviceHash)
+		return err
+	})
+}
+
+// Redeem consumes an approved code and stores its link, or answers link.ErrUnknown.
+func (s *Store) Redeem(ctx context.Context, deviceHash string, deadline time.Time, l link.Link) (string, error) {
+	var accountID string
+	err := s.write(ctx, func(tx *sql.Tx) error {
+		taken, err := changed(ctx, tx, `UPDATE device_codes SET state = 'redeemed' WHERE device_hash = $1 AND state = 'approved'
+			AND expires_at >= $2 AND EXISTS (SELECT 1 FROM accounts a WHERE a.id = device_codes.account_id AND a.state = 'active')`,
+			deviceHash, toMS(deadline))
+		if err != nil {
+			return err
+		}
+		if !taken {
+			return link.ErrUnknown
+		}
+		if err := tx.QueryRowContext(ctx, "SELECT account_id FROM device_codes WHERE device_hash = $1", deviceHash).Scan(&accountID); err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `INSERT INTO links (id, account_id, token_hash, host, os, client, ip, linked_at, expires_at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`, l.ID, accountID, l.TokenHash, l.Requester.Host, l.Requester.OS,
+			l.Requester.Client, l.Requester.IP, toMS(l.LinkedAt), orNull(l.ExpiresAt))
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, "UPDATE device_codes SET link_id = $1 WHERE device_hash = $2", l.ID, deviceHash)
+		return err
+	})
+	return accountID, err
+}
+
+// MarkRepolled notes that a redeemed code was polled again; the first time counts.
+func (s *Store) MarkRepolled(ctx context.Context, deviceHash string, now time.Time) error {
+	return s.write(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `UPDATE device_codes SET repolled_at = $1
+			WHERE device_hash = $2 AND state = 'redeemed' AND repolled_at IS NULL`, toMS(now), deviceHash)
+		return err
+	})
+}
+
+// LinkByToken answers link.ErrUnknown.
+func (s *Store) LinkByToken(ctx context.Context, tokenHash string) (link.Link, error) {
+	l := link.Link{TokenHash: tokenHash}
+	var linked int64
+	var expires, used, revoked sql.NullInt64
+	var state string
+	err := s.reads.QueryRowContext(ctx, `SELECT l.id, l.account_id, l.host, l.os, l.client, l.ip, l.linked_at, l.expires_at,
+		l.used_at, l.revoked_at, a.state FROM links l JOIN accounts a ON a.id = l.account_id WHERE l.token_hash = $1`, tokenHash).
+		Scan(&l.ID, &l.AccountID, &l.Requester.Host, &l.Requester.OS, &l.Requester.Client, &l.Requester.IP, &linked, &expires, &used, &revoked, &state)
+	if err != nil {
+		return link.Link{}, missing(err, link.ErrUnknown)
+	}
+	l.LinkedAt, l.ExpiresAt, l.UsedAt, l.RevokedAt = fromMS(linked), fromNull(expires), fromNull(used), fromNull(revoked)
+	l.Active = state == "active"
+	return l, nil
+}
+
+// MarkUsed notes the first use of a token.
+func (s *Store) MarkUsed(ctx context.Context, linkID string, now time.Time) error {
+	return s.write(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "UPDATE links SET used_at = $1 WHERE id = $2 AND used_at IS NULL", toMS(now), linkID)
+		return err
+	})
+}
+
+// Sweep revokes unused tokens whose code was polled again before repolled and drops codes that expired before expired.
+func (s *Store) Sweep(ctx context.Context, now, repolled, expired time.Time) (int64, error) {
+	var revoked int64
+	err := s.write(ctx, func(tx *sql.Tx) error {
+		result, err := tx.ExecContext(ctx, `UPDATE links SET revoked_at = $1 WHERE used_at IS NULL AND revoked_at IS NULL
+			AND id IN (SELECT link_id FROM device_codes WHERE repolled_at < $2)`, toMS(now), toMS(repolled))
+		if err != nil {
+			return err
+		}
+		if revoked, err = result.RowsAffected(); err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, "DELETE FROM device_codes WHERE expires_at < $1", toMS(expired))
+		return err
+	})
+	return revoked, err
+}
+
+// PendingCodes counts the codes that a person may still approve.
+func (s *Store) PendingCodes(ctx context.Context, now time.Time) (int, error) {
+	var n int
+	err := s.reads.QueryRowContext(ctx, "SELECT COUNT(*) FROM device_codes WHERE state IN ('pending', 'approved') AND expires_at > $1", toMS(now)).Scan(&n)
+	return n, err
+}
+
+// LinkRow is a link as an operator sees it.
+type LinkRow struct {
+	ID, AccountID, Email, Host, OS, Client string
+	LinkedAt                               time.Time
+	RevokedAt                              time.Time // zero: live
+}
+
+// Links lists the links of an account, by its id or e-mail address, newest first.
+func (s *Store) Links(ctx context.Context, accountOrEmail string) ([]LinkRow, error) {
+	rows, err := s.reads.QueryContext(ctx, `SELECT l.id, l.account_id, a.email, l.host, l.os, l.client, l.linked_at, l.revoked_at
+		FROM links l JOIN accounts a ON a.id = l.account_id WHERE a.id = $1 OR a.email = $1 ORDER BY l.linked_at DESC, l.id`, accountOrEmail)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var all []LinkRow
+	for rows.Next() {
+		var r LinkRow
+		var linked int64
+		var revoked sql.NullInt64
+		if err := rows.Scan(&r.ID, &r.AccountID, &r.Email, &r.Host, &r.OS, &r.Client, &linked, &revoked); err != nil {
+			return nil, err
+		}
+		r.LinkedAt, r.RevokedAt = fromMS(linked), fromNull(revoked)
+		all = append(all, r)
+	}
+	return all, rows.Err()
+}
+
+// Revoke revokes the live links of an account (by id or e-mail address), or the one link with that id, and counts them.
+func (s *Store) Revoke(ctx context.Context, accountOrEmail, linkID string, now time.Time) (int64, error) {
+	var n int64
+	err := s.write(ctx, func(tx *sql.Tx) error {
+		result, err := tx.ExecContext(ctx, `UPDATE links SET revoked_at = $1 WHERE revoked_at IS NULL
+			AND (id = $2 OR account_id IN (SELECT id FROM accounts WHERE id = $3 OR email = $3))`, toMS(now), linkID, accountOrEmail)
+		if err != nil {
+			return err
+		}
+		n, err = result.RowsAffected()
+		return err
+	})
+	return n, err
+}

@@ -1,0 +1,199 @@
+// Package sqlstore holds every SQL statement of the backend. One set of statements serves SQLite and PostgreSQL: times
+// are BIGINT milliseconds, JSON is TEXT, placeholders are $1. It knows the features' types and none of their rules.
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	_ "github.com/jackc/pgx/v5/stdlib" // registers "pgx"
+	"github.com/pressly/goose/v3"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Store is open on one database. Reads go to a pool; writes go through write alone.
+type Store struct {
+	reads  *sql.DB
+	writes *sql.DB
+	engine string // sqlite | postgres
+}
+
+// Open opens and migrates a database: a postgres:// URL, or the path of a SQLite file.
+func Open(ctx context.Context, database string, log *slog.Logger) (*Store, error) {
+	s, err := open(database)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.migrate(ctx, log); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func open(database string) (*Store, error) {
+	if strings.HasPrefix(database, "postgres://") || strings.HasPrefix(database, "postgresql://") {
+		db, err := sql.Open("pgx", database)
+		if err != nil {
+			return nil, errors.New("opening PostgreSQL: the database URL does not parse") // the URL holds a password
+		}
+		db.SetMaxOpenConns(16)
+		db.SetMaxIdleConns(16)
+		return &Store{reads: db, writes: db, engine: "postgres"}, nil
+	}
+	// One writer that takes its lock at BEGIN, and readers beside it: the only way SQLite keeps calm under load.
+	writes, err := sql.Open("sqlite", sqliteDSN(database, "immediate"))
+	if err != nil {
+		return nil, fmt.Errorf("opening %s: %w", database, err)
+	}
+	writes.SetMaxOpenConns(1)
+	reads, err := sql.Open("sqlite", sqliteDSN(database, "deferred"))
+	if err != nil {
+		writes.Close()
+		return nil, fmt.Errorf("opening %s: %w", database, err)
+	}
+	reads.SetMaxOpenConns(max(4, runtime.NumCPU()))
+	reads.SetMaxIdleConns(max(4, runtime.NumCPU()))
+	return &Store{reads: reads, writes: writes, engine: "sqlite"}, nil
+}
+
+func sqliteDSN(path, lock string) string {
+	q := url.Values{"_txlock": {lock}, "_pragma": {
+		"journal_mode(WAL)", "busy_timeout(10000)", "foreign_keys(1)", "synchronous(FULL)", "temp_store(MEMORY)",
+	}}
+	return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}).String()
+}
+
+func (s *Store) migrate(ctx context.Context, log *slog.Logger) error {
+	dialect := goose.DialectSQLite3
+	if s.engine == "postgres" {
+		dialect = goose.DialectPostgres
+	}
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return err
+	}
+	provider, err := goose.NewProvider(dialect, s.writes, files)
+	if err != nil {
+		return fmt.Errorf("reading migrations: %w", err)
+	}
+	done, err := provider.Up(ctx)
+	if err != nil {
+		return fmt.Errorf("migrating the database: %w", err)
+	}
+	for _, m := range done {
+		log.InfoContext(ctx, "migrated the database", "migration", m.Source.Path)
+	}
+	return nil
+}
+
+// Close closes the database. The caller has seen to it that nothing uses it any more.
+func (s *Store) Close() error {
+	err := s.writes.Close()
+	if s.reads != s.writes {
+		err = errors.Join(err, s.reads.Close())
+	}
+	return err
+}
+
+// Ping tells whether the database answers.
+func (s *Store) Ping(ctx context.Context) error { return s.reads.PingContext(ctx) }
+
+// write is the one door through which anything changes: f runs in a transaction, again when the database asks for it.
+func (s *Store) write(ctx context.Context, f func(tx *sql.Tx) error) error {
+	const tries = 5
+	for try := 1; ; try++ {
+		err := s.writeOnce(ctx, f)
+		if err == nil || try == tries || !again(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(time.Duration(try) * 5 * time.Millisecond):
+		}
+	}
+}
+
+func (s *Store) writeOnce(ctx context.Context, f func(tx *sql.Tx) error) error {
+	tx, err := s.writes.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := f(tx); err != nil {
+		return errors.Join(err, ignoreDone(tx.Rollback()))
+	}
+	return tx.Commit()
+}
+
+func ignoreDone(err error) error {
+	if errors.Is(err, sql.ErrTxDone) {
+		return nil
+	}
+	return err
+}
+
+// again tells whether the database asks for the transaction to be run once more (serialization failure, deadlock).
+func again(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && (pg.Code == "40001" || pg.Code == "40P01")
+}
+
+// duplicate tells whether a unique constraint refused a row.
+func duplicate(err error) bool {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code == "23505"
+	}
+	var lite *sqlite.Error
+	return errors.As(err, &lite) &&
+		(lite.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || lite.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
+}
+
+// changed runs one conditional statement and tells whether it hit a row.
+func changed(ctx context.Context, tx *sql.Tx, statement string, args ...any) (bool, error) {
+	result, err := tx.ExecContext(ctx, statement, args...)
+	if err != nil {
+		return false, err
+	}
+	n, err := result.RowsAffected()
+	return n > 0, err
+}
+
+// missing turns "no row" into the feature's own error.
+func missing(err, own error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return own
+	}
+	return err
+}
+
+func toMS(t time.Time) int64 { return t.UnixMilli() }
+
+func fromMS(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
+
+// orNull and fromNull keep the zero time as NULL.
+func orNull(t time.Time) sql.NullInt64 {
+	return sql.NullInt64{Int64: t.UnixMilli(), Valid: !t.IsZero()}
+}
+
+func fromNull(n sql.NullInt64) time.Time {
+	if !n.Valid {
+		return time.Time{}
+	}
+	return fromMS(n.Int64)
+}
