@@ -107,4 +107,3 @@ func progressOf(ctx context.Context, req *mcp.CallToolRequest) func(done, total 
 }
 
 var errNoAnswer = errors.New("the client did not answer the request to open a link")
-

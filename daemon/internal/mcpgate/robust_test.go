@@ -1,0 +1,222 @@
+package mcpgate
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/caller"
+)
+
+func TestLinesThatAreNoMessage(t *testing.T) {
+	c, _ := opened(t, Options{Catalogue: newFakeTools()})
+	c.initialize()
+	for _, test := range []struct {
+		name, line string
+		code       float64
+	}{
+		{"not JSON", "hello", -32700},
+		{"half an object", `{"jsonrpc":"2.0",`, -32700},
+		{"no UTF-8", "\xff\xfe", -32700},
+		{"a number", "7", -32600},
+		{"another version", `{"jsonrpc":"1.0","id":1,"method":"ping"}`, -32600},
+		{"an object as id", `{"jsonrpc":"2.0","id":{},"method":"ping"}`, -32600},
+		{"empty batch", "[]", -32600},
+		{"too long", `"` + strings.Repeat("x", MaxLine+1) + `"`, -32600},
+	} {
+		c.send(test.line)
+		got := c.receive()
+		if id, present := got["id"]; !present || id != nil || dig(got, "error", "code") != test.code {
+			t.Errorf("%s: answered %v", test.name, got)
+		}
+	}
+	c.send("", "  ", `{"jsonrpc":"2.0","id":77,"method":"ping"}`)
+	if got := c.receive(); got["id"] != 77.0 || got["error"] != nil {
+		t.Errorf("the session did not survive: %v", got)
+	}
+}
+
+func TestErrorsHaveCodes(t *testing.T) {
+	c, _ := opened(t, Options{Catalogue: newFakeTools()})
+	expect := func(what, line string, code float64) {
+		t.Helper()
+		c.send(line)
+		if got := c.receive(); dig(got, "error", "code") != code {
+			t.Errorf("%s: %v", what, got)
+		}
+	}
+	expect("before initialize", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, -32600)
+	c.initialize()
+	expect("initialize again", initialize, -32600)
+	expect("unknown method", `{"jsonrpc":"2.0","id":1,"method":"nope"}`, -32601)
+	expect("unknown tool", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nope"}}`, -32602)
+	expect("wrong params", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":7}`, -32602)
+	expect("discover without revision", `{"jsonrpc":"2.0","id":1,"method":"server/discover"}`, -32601)
+	expect("a revision of the future", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2099-01-01","io.modelcontextprotocol/clientCapabilities":{}}}}`, -32022)
+	expect("no capabilities", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`, -32602)
+}
+
+func TestBatch(t *testing.T) {
+	c, _ := opened(t, Options{Catalogue: newFakeTools()})
+	c.initialize()
+	c.send(`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/x"},{"jsonrpc":"2.0","id":2,"method":"ping"}]`)
+	var answers []map[string]any
+	if err := json.Unmarshal([]byte(c.line()), &answers); err != nil || len(answers) != 2 {
+		t.Errorf("batch answered with %v, %v", answers, err)
+	}
+}
+
+func TestProgress(t *testing.T) {
+	for era, meta := range map[string]string{"initialize": `"_meta":{"progressToken":"p"}`, "stateless": strings.Replace(modernMeta, `{`, `{"progressToken":"p",`, 1)} {
+		c, _ := opened(t, Options{Catalogue: newFakeTools()})
+		if era == "initialize" {
+			c.initialize()
+		}
+		c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"polls",` + meta + `}}`)
+		for i := 1; i <= 3; i++ {
+			if got := c.receive(); dig(got, "params", "progress") != float64(i) || dig(got, "params", "progressToken") != "p" {
+				t.Errorf("%s: notification %d is %v", era, i, got)
+			}
+		}
+		if got := c.receive(); got["id"] != 1.0 {
+			t.Errorf("%s: then %v", era, got)
+		}
+	}
+}
+
+func TestCancel(t *testing.T) {
+	for era, meta := range map[string]string{"initialize": `"x":1`, "stateless": modernMeta} {
+		f := newFakeTools()
+		c, _ := opened(t, Options{Catalogue: f})
+		if era == "initialize" {
+			c.initialize()
+		}
+		c.send(`{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"slow",` + meta + `}}`)
+		<-f.begun
+		c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}}`)
+		if err := <-f.ended; err == nil {
+			t.Errorf("%s: the call was not cancelled", era)
+		}
+		c.send(`{"jsonrpc":"2.0","id":10,"method":"tools/call","params":{"name":"echo",` + meta + `}}`)
+		if got := c.receive(); got["id"] != 10.0 {
+			t.Errorf("%s: a cancelled call was answered: %v", era, got)
+		}
+	}
+}
+
+func TestAnswersComeAfterTheClientClosedItsEnd(t *testing.T) {
+	f := newFakeTools()
+	c, _ := opened(t, Options{Catalogue: f})
+	c.send(initialize, initialized, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow"}}`)
+	c.receive()
+	<-f.begun
+	if err := c.conn.(*net.UnixConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	close(f.release)
+	if got := c.receive(); got["id"] != 1.0 {
+		t.Errorf("got %v", got)
+	}
+	if _, err := c.in.ReadByte(); err != io.EOF {
+		t.Errorf("the stream stays open: %v", err)
+	}
+}
+
+func TestLongCallsEndSomeTimeAfterTheClient(t *testing.T) {
+	f := newFakeTools()
+	c, _ := opened(t, Options{Catalogue: f, DrainGrace: 10 * time.Millisecond})
+	c.send(initialize, initialized, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow"}}`)
+	c.receive()
+	<-f.begun
+	_ = c.conn.Close()
+	if err := <-f.ended; err == nil {
+		t.Error("the call went on without a client")
+	}
+}
+
+func TestRunningIdIsRefused(t *testing.T) {
+	f := newFakeTools()
+	c, _ := opened(t, Options{Catalogue: f})
+	c.initialize()
+	slow := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow"}}`
+	c.send(slow)
+	<-f.begun
+	c.send(slow)
+	if got := c.receive(); got["id"] != nil || dig(got, "error", "code") != -32600.0 {
+		t.Errorf("got %v", got)
+	}
+	close(f.release)
+	if got := c.receive(); got["id"] != 1.0 || got["error"] != nil {
+		t.Errorf("the first call ended with %v", got)
+	}
+}
+
+func TestPrefaces(t *testing.T) {
+	for _, test := range []struct{ name, line, code string }{
+		{"older client", `{"mcp":1,"protocolMin":0,"protocolMax":0}`, codeProtocolMismatch},
+		{"newer client", `{"mcp":1,"protocolMin":99,"protocolMax":100}`, codeProtocolMismatch},
+		{"an MCP message", initialize, codeInvalidPreface},
+		{"not JSON", "GET / HTTP/1.1", codeInvalidPreface},
+		{"too long", strings.Repeat("x", 70<<10), codeInvalidPreface},
+	} {
+		dial, _ := start(t, Options{Catalogue: newFakeTools()})
+		c := dial()
+		c.send(test.line)
+		got := c.receive()
+		if got["ok"] != false || got["code"] != test.code || got["message"] == "" || got["fixHint"] == "" {
+			t.Errorf("%s: %v", test.name, got)
+		}
+		if _, err := c.in.ReadByte(); err == nil {
+			t.Errorf("%s: the stream stays open", test.name)
+		}
+	}
+}
+
+func TestTooManyClients(t *testing.T) {
+	dial, gate := start(t, Options{Catalogue: newFakeTools(), MaxConnections: 1})
+	first := dial()
+	first.send(goodPreface)
+	first.receive()
+	if n := gate.Clients(); n != 1 {
+		t.Errorf("%d clients", n)
+	}
+	if got := dial().receive(); got["code"] != codeTooManyClients {
+		t.Errorf("the second client got %v", got)
+	}
+	_ = first.conn.Close()
+}
+
+func TestRefusedPeer(t *testing.T) {
+	dial, _ := start(t, Options{Catalogue: newFakeTools(), Admit: func(net.Conn) error { return fmt.Errorf("another user") }})
+	if got := dial().receive(); got["code"] != codeRefused || got["message"] != "another user" {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestStdio(t *testing.T) {
+	f := newFakeTools()
+	gate := New(Options{Catalogue: f, Version: "1"})
+	in := strings.NewReader(initialize + "\n" + initialized + "\n" + `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"a":1}}}`)
+	var out bytes.Buffer
+	if err := gate.ServeStdio(context.Background(), in, &out, caller.Caller{Cwd: "/x"}); err != nil {
+		t.Fatal(err)
+	}
+	if lines := strings.Split(strings.TrimSpace(out.String()), "\n"); len(lines) != 2 {
+		t.Errorf("answered %q", lines)
+	}
+	if who := f.lastCaller(); who.Cwd != "/x" || who.Client != "agent-x" {
+		t.Errorf("caller is %+v", who)
+	}
+}
+
+func TestInstructionsFit(t *testing.T) {
+	if n := len(instructions); n >= 2000 {
+		t.Errorf("instructions have %d characters, some clients cut them at 2,000", n)
+	}
+}
