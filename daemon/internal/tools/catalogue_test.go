@@ -1,0 +1,152 @@
+package tools
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+)
+
+var update = flag.Bool("update", false, "write the schema snapshots anew")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestSnapshots keeps what agents read of each tool from changing unseen; -update writes the files anew.
+func TestSnapshots(t *testing.T) {
+	for _, tool := range newWorld().catalogue().List() {
+		data, err := json.MarshalIndent(tool, "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		data = append(data, '\n')
+		path := filepath.Join("testdata", tool.Name+".json")
+		if *update {
+			if err := os.WriteFile(path, data, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(data) != string(want) {
+			t.Errorf("%s has changed; look at it, then run the test with -update\n%s", tool.Name, data)
+		}
+	}
+}
+
+func TestEveryToolIsDescribed(t *testing.T) {
+	list := newWorld().catalogue().List()
+	for _, tool := range list {
+		if n := len(tool.Description); n == 0 || n >= 1000 {
+			t.Errorf("%s: description of %d characters", tool.Name, n)
+		}
+		if tool.Title == "" {
+			t.Errorf("%s has no title", tool.Name)
+		}
+		sibling := false
+		for _, other := range list {
+			sibling = sibling || other.Name != tool.Name && strings.Contains(tool.Description, other.Name)
+		}
+		if !sibling {
+			t.Errorf("%s names no sibling", tool.Name)
+		}
+		var in struct {
+			Type   string `json:"type"`
+			Closed *bool  `json:"additionalProperties"`
+		}
+		if err := json.Unmarshal(tool.InputSchema, &in); err != nil || in.Type != "object" || in.Closed == nil || *in.Closed {
+			t.Errorf("%s: input schema %s", tool.Name, tool.InputSchema)
+		}
+		if tool.NeedsAccount != strings.Contains(string(tool.OutputSchema), `"auth_required"`) {
+			t.Errorf("%s: schema and NeedsAccount do not agree", tool.Name)
+		}
+	}
+}
+
+func TestArgumentsAreChecked(t *testing.T) {
+	for _, test := range []struct{ tool, args, mention string }{
+		{"createSimulatorSession", `{"projekt":"a.b"}`, "projekt"},
+		{"createSimulatorSession", `{"Project":"a.b"}`, "Project"},
+		{"createSimulatorSession", `{"fresh":"yes"}`, "fresh"},
+		{"createSimulatorSession", `[]`, "object"},
+		{"createSimulatorSession", `{"project":7}`, "project"},
+		{"completeAuthLink", `{}`, "deviceCode"},
+		{"completeAuthLink", `{"deviceCode":"x","maxWaitSeconds":1.5}`, "integer"},
+		{"completeAuthLink", `{"deviceCode":"x","maxWaitSeconds":"600"}`, "integer"},
+		{"closeSession", `{}`, "sessionId"},
+		{"getEventLog", `{"since":"now"}`, "integer"},
+		{"whoAmI", `{"verbose":true}`, "verbose"},
+	} {
+		w := newWorld().linked()
+		result, fields := w.call(t, test.tool, test.args, IO{})
+		if !result.IsError || fields["code"] != CodeInvalidArguments || fields["retryable"] != false {
+			t.Errorf("%s %s: %v", test.tool, test.args, fields)
+		}
+		if message, _ := fields["message"].(string); !strings.Contains(message, test.mention) {
+			t.Errorf("%s %s: %q does not mention %q", test.tool, test.args, message, test.mention)
+		}
+		if w.gated != nil || len(w.browsed) > 0 {
+			t.Errorf("%s %s: something happened before the arguments were refused", test.tool, test.args)
+		}
+	}
+	if result, fields := newWorld().call(t, "nope", `{}`, IO{}); !result.IsError || fields["code"] != "unknown_tool" {
+		t.Errorf("unknown tool: %v", fields)
+	}
+}
+
+func TestMissingArgumentsMeanNone(t *testing.T) {
+	for _, args := range []string{"", "null", "{}", " { } "} {
+		if result, fields := newWorld().linked().call(t, "getSessionStatus", args, IO{}); result.IsError {
+			t.Errorf("%q: %v", args, fields)
+		}
+	}
+}
+
+func TestEveryCallIsRecordedWithoutItsContent(t *testing.T) {
+	w := newWorld()
+	w.call(t, "createSimulatorSession", `{}`, IO{})
+	w.call(t, "whoAmI", `{}`, IO{})
+	w.call(t, "secret-tool-name", `{}`, IO{})
+	want := []string{"createSimulatorSession auth_required", "whoAmI ok", "unknown unknown_tool"}
+	for i, event := range w.events {
+		if got := event["tool"] + " " + event["outcome"]; event["event"] != EventToolCalled || got != want[i] {
+			t.Errorf("event %d is %v", i, event)
+		}
+		for _, value := range event {
+			if strings.Contains(value, testUser) || strings.Contains(value, testDevice) {
+				t.Errorf("event %d holds a code: %v", i, event)
+			}
+		}
+	}
+	if len(w.events) != len(want) {
+		t.Errorf("%d events", len(w.events))
+	}
+}
+
+func TestBackendRefusals(t *testing.T) {
+	for _, p := range []*backend.Problem{
+		{Code: backend.CodeUnreachable, Message: "the backend cannot be reached", Retryable: true},
+		{Code: backend.CodeNotFound, Message: "there is no such session"},
+		{Code: backend.CodeRateLimited, Message: "too many requests", Retryable: true, FixHint: "wait 7 seconds"},
+		{Code: "permission_denied", Message: "the grant for analytics is off"},
+	} {
+		for _, tool := range []string{"createSimulatorSession", "getSessionStatus", "getEventLog"} {
+			w := newWorld().linked()
+			w.sessionErr = p
+			result, fields := w.call(t, tool, `{}`, IO{})
+			if !result.IsError || fields["code"] != p.Code || fields["retryable"] != p.Retryable || fields["message"] != p.Message {
+				t.Errorf("%s: %v", tool, fields)
+			}
+			if p.FixHint != "" && fields["fixHint"] != p.FixHint {
+				t.Errorf("%s: hint %v", tool, fields["fixHint"])
+			}
+		}
+	}
+}

@@ -1,0 +1,304 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/account"
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/link"
+)
+
+func TestWithoutALinkEveryGatedToolAsksForOne(t *testing.T) {
+	for tool, args := range map[string]string{
+		"createSimulatorSession": `{}`, "getSessionStatus": `{}`, "getEventLog": `{}`, "closeSession": `{"sessionId":"` + testID + `"}`,
+	} {
+		w := newWorld()
+		result, fields := w.call(t, tool, args, IO{})
+		want := map[string]any{
+			"status": "auth_required", "code": "auth_required", "retryable": true, "deviceCode": testDevice, "userCode": testUser,
+			"verificationUrl": testURL, "expiresInSeconds": 600.0, "reason": "not_linked", "browserOpened": true,
+		}
+		for field, value := range want {
+			if fields[field] != value {
+				t.Errorf("%s: %s is %v, want %v", tool, field, fields[field], value)
+			}
+		}
+		hint, _ := fields["fixHint"].(string)
+		if result.IsError || !strings.Contains(hint, testUser) || !strings.Contains(hint, testURL) || !strings.Contains(hint, "completeAuthLink") {
+			t.Errorf("%s: error %v, hint %q", tool, result.IsError, hint)
+		}
+		if len(w.browsed) != 1 || w.browsed[0] != testURL {
+			t.Errorf("%s: browser got %v", tool, w.browsed)
+		}
+		if w.gated == nil || w.gated.Tool != tool || w.gated.Caller.Cwd != "/home/a/app" {
+			t.Errorf("%s: remembered %+v", tool, w.gated)
+		}
+	}
+}
+
+func TestWhenTheActivationPageIsOpened(t *testing.T) {
+	for _, test := range []struct {
+		args  string
+		fresh bool
+		want  int
+	}{
+		{`{}`, true, 1}, {`{}`, false, 0},
+		{`{"openBrowser":false}`, true, 0}, {`{"openBrowser":true}`, false, 1},
+	} {
+		w := newWorld()
+		w.fresh = test.fresh
+		_, fields := w.call(t, "createSimulatorSession", test.args, IO{})
+		if len(w.browsed) != test.want || fields["browserOpened"] != (test.want == 1) {
+			t.Errorf("%s, fresh %v: opened %v", test.args, test.fresh, w.browsed)
+		}
+	}
+}
+
+func TestCreateSimulatorSession(t *testing.T) {
+	for _, test := range []struct {
+		args    string
+		created bool
+		status  string
+		browsed int
+	}{
+		{`{}`, true, "active", 1}, {`{}`, false, "resumed", 0},
+		{`{"openBrowser":false}`, true, "active", 0}, {`{"openBrowser":true}`, false, "resumed", 1},
+	} {
+		w := newWorld().linked()
+		w.opened.Created = test.created
+		_, fields := w.call(t, "createSimulatorSession", test.args, IO{})
+		want := map[string]any{
+			"status": test.status, "sessionId": testID, "project": "com.example.app", "platform": "web", "deviceModel": "rayban_display",
+			"sessionUrl": w.opened.SessionURL, "appEndpoint": w.opened.AppEndpoint, "appTokenFile": w.opened.AppTokenFile,
+			"expiresAt": "2026-01-03T03:04:05Z",
+		}
+		for field, value := range want {
+			if fields[field] != value {
+				t.Errorf("%s: %s is %v, want %v", test.args, field, fields[field], value)
+			}
+		}
+		if len(w.browsed) != test.browsed {
+			t.Errorf("%s %s: opened %v", test.args, test.status, w.browsed)
+		}
+	}
+	w := newWorld().linked()
+	w.call(t, "createSimulatorSession", `{"project":"a.b","platform":"ios","deviceModel":"even_g1","fresh":true}`, IO{})
+	if r := w.request; r.Project != "a.b" || r.Platform != "ios" || r.DeviceModel != "even_g1" || !r.Fresh || w.caller.Cwd != "/home/a/app" {
+		t.Errorf("asked for %+v", r)
+	}
+}
+
+func TestRevokedLinkIsAskedForAgain(t *testing.T) {
+	w := newWorld().linked()
+	w.sessionErr = &backend.Problem{Code: backend.CodeAuthRequired, Message: "the token was revoked", HTTPStatus: 401}
+	result, fields := w.call(t, "createSimulatorSession", `{}`, IO{})
+	if result.IsError || fields["status"] != "auth_required" || fields["reason"] != "revoked" || fields["userCode"] != testUser {
+		t.Errorf("answered %v", fields)
+	}
+	if summary, _ := fields["summary"].(string); !strings.Contains(summary, "revoked") {
+		t.Errorf("summary %q does not say that the link was revoked", summary)
+	}
+	if len(w.revoked) != 1 || w.revoked[0] != testToken {
+		t.Errorf("marked %v as revoked", w.revoked)
+	}
+}
+
+func TestCompleteAuthLink(t *testing.T) {
+	w := newWorld()
+	w.call(t, "createSimulatorSession", `{"openBrowser":false}`, IO{})
+	result, fields := w.call(t, "completeAuthLink", `{"deviceCode":"`+testDevice+`"}`, IO{})
+	if result.IsError || fields["linked"] != true || fields["tier"] != "free_account" || fields["accountId"] != "acc" ||
+		fields["linkedAt"] != "2026-01-02T03:04:05Z" || fields["pollCount"] != 4.0 {
+		t.Errorf("answered %v", fields)
+	}
+	if value, present := fields["expiresAt"]; !present || value != nil {
+		t.Errorf("expiresAt is %v, present %v", value, present)
+	}
+	file, _ := fields["authTokenFile"].(map[string]any)
+	if value, present := file["error"]; file["path"] != "/state/auth.json" || file["written"] != true || !present || value != nil {
+		t.Errorf("authTokenFile is %v", file)
+	}
+	retried, _ := fields["retried"].(map[string]any)
+	if retried["status"] != "active" || retried["sessionId"] != testID {
+		t.Errorf("retried is %v", retried)
+	}
+	if w.caller.Cwd != "/home/a/app" || len(w.browsed) != 0 {
+		t.Errorf("retried for %+v, opened %v", w.caller, w.browsed)
+	}
+	if strings.Contains(result.Text, testToken) {
+		t.Error("the token is shown")
+	}
+	_, fields = w.call(t, "completeAuthLink", `{"deviceCode":"`+testDevice+`"}`, IO{})
+	if value, present := fields["retried"]; fields["linked"] != true || !present || value != nil {
+		t.Errorf("the second time: %v", fields)
+	}
+}
+
+func TestWaitsAreClamped(t *testing.T) {
+	for _, test := range []struct {
+		args          string
+		max, interval time.Duration
+	}{
+		{``, 600 * time.Second, 5 * time.Second},
+		{`,"maxWaitSeconds":0,"pollIntervalSeconds":0`, time.Second, time.Second},
+		{`,"maxWaitSeconds":601,"pollIntervalSeconds":31`, 600 * time.Second, 30 * time.Second},
+		{`,"maxWaitSeconds":-5,"pollIntervalSeconds":-5`, time.Second, time.Second},
+		{`,"maxWaitSeconds":1e300,"pollIntervalSeconds":7.0`, 600 * time.Second, 7 * time.Second},
+		{`,"maxWaitSeconds":null`, 600 * time.Second, 5 * time.Second},
+	} {
+		w := newWorld()
+		w.call(t, "completeAuthLink", `{"deviceCode":"x"`+test.args+`}`, IO{})
+		if w.wait.Max != test.max || w.wait.Interval != test.interval {
+			t.Errorf("%s: waits %v at %v", test.args, w.wait.Max, w.wait.Interval)
+		}
+	}
+}
+
+func TestCompleteAuthLinkErrors(t *testing.T) {
+	for code, retryable := range map[string]bool{
+		backend.CodeUnknownDeviceCode: false, backend.CodeDeviceCodeExpired: true, backend.CodeDeviceCodeDenied: true,
+		backend.CodeUnreachable: true, backend.CodeInvalidResponse: false, link.CodeAuthTimeout: true,
+	} {
+		w := newWorld()
+		w.complete = func(context.Context, link.Wait) error {
+			return &backend.Problem{Code: code, Message: "no link", Retryable: retryable}
+		}
+		result, fields := w.call(t, "completeAuthLink", `{"deviceCode":"x"}`, IO{})
+		if !result.IsError || fields["code"] != code || fields["retryable"] != retryable {
+			t.Errorf("%s: %v", code, fields)
+		}
+	}
+}
+
+func TestProgressGrows(t *testing.T) {
+	w := newWorld()
+	w.complete = func(_ context.Context, wait link.Wait) error {
+		for i := range 4 {
+			wait.OnPoll(link.PollEvent{PollCount: i + 1, Remaining: wait.Max - time.Duration(i/2)*time.Second})
+		}
+		return nil
+	}
+	last := -1.0
+	count := 0
+	w.call(t, "completeAuthLink", `{"deviceCode":"x"}`, IO{Progress: func(done, total float64, message string) {
+		if count++; done <= last || total != 600 || message == "" {
+			t.Errorf("progress %v of %v after %v: %q", done, total, last, message)
+		}
+		last = done
+	}})
+	if count != 4 {
+		t.Errorf("%d notifications for 4 polls", count)
+	}
+}
+
+func TestElicitedCallGoesOnByItself(t *testing.T) {
+	w := newWorld()
+	asked := ""
+	io := IO{Elicit: func(_ context.Context, message, url string) (bool, error) {
+		asked = message + " " + url
+		return true, nil
+	}}
+	_, fields := w.call(t, "createSimulatorSession", `{"openBrowser":false}`, io)
+	if fields["status"] != "active" || !strings.Contains(asked, testUser) || !strings.Contains(asked, testURL) {
+		t.Errorf("asked %q, answered %v", asked, fields)
+	}
+	if w.wait.Max != 50*time.Second || len(w.browsed) != 0 {
+		t.Errorf("a silent call waits %v, opened %v", w.wait.Max, w.browsed)
+	}
+
+	w = newWorld()
+	io.Progress = func(float64, float64, string) {}
+	w.call(t, "createSimulatorSession", `{}`, io)
+	if w.wait.Max != 600*time.Second {
+		t.Errorf("a call with progress waits %v", w.wait.Max)
+	}
+}
+
+func TestElicitationThatDoesNotLink(t *testing.T) {
+	for name, elicit := range map[string]func() (bool, error){
+		"declined":  func() (bool, error) { return false, nil },
+		"broken":    func() (bool, error) { return false, errors.New("no answer") },
+		"timed out": func() (bool, error) { return true, nil },
+	} {
+		w := newWorld()
+		w.complete = func(context.Context, link.Wait) error {
+			return &backend.Problem{Code: link.CodeAuthTimeout, Message: "nobody approved", Retryable: true}
+		}
+		result, fields := w.call(t, "createSimulatorSession", `{}`, IO{Elicit: func(context.Context, string, string) (bool, error) { return elicit() }})
+		if result.IsError || fields["status"] != "auth_required" {
+			t.Errorf("%s: %v", name, fields)
+		}
+		if opened := len(w.browsed) == 1; opened != (name == "broken") {
+			t.Errorf("%s: opened %v", name, w.browsed)
+		}
+	}
+	w := newWorld()
+	result, _ := w.call(t, "createSimulatorSession", `{}`, IO{Elicit: func(context.Context, string, string) (bool, error) { return false, ErrDeferred }})
+	if result.Outcome != OutcomeDeferred || len(w.browsed) != 0 {
+		t.Errorf("deferred: %+v", result)
+	}
+}
+
+func TestCancelledCallEndsAtOnce(t *testing.T) {
+	w := newWorld()
+	w.complete = func(ctx context.Context, _ link.Wait) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	result, fields := w.callIn(t, ctx, "completeAuthLink", `{"deviceCode":"x"}`, IO{})
+	if !result.IsError || fields["code"] != CodeCancelled {
+		t.Errorf("answered %v", fields)
+	}
+}
+
+func TestSessionTools(t *testing.T) {
+	w := newWorld().linked()
+	_, fields := w.call(t, "getSessionStatus", `{}`, IO{})
+	if list, _ := fields["sessions"].([]any); len(list) != 1 || fields["session"] != nil {
+		t.Errorf("listed %v", fields)
+	}
+	_, fields = w.call(t, "getSessionStatus", `{"sessionId":"`+testID+`"}`, IO{})
+	if s, _ := fields["session"].(map[string]any); s["state"] != "open" || s["lastSeq"] != 3.0 || s["closedAt"] != nil {
+		t.Errorf("status is %v", fields)
+	}
+	_, fields = w.call(t, "getEventLog", `{"since":2,"limit":9999}`, IO{})
+	if fields["sessionId"] != testID || fields["next"] != 1.0 || fields["more"] != true || w.since != 2 || w.limit != 500 {
+		t.Errorf("log is %v, asked since %d limit %d", fields, w.since, w.limit)
+	}
+	_, fields = w.call(t, "closeSession", `{"sessionId":"`+testID+`"}`, IO{})
+	if fields["status"] != "closed" || fields["closedAt"] != "2026-01-02T03:04:05Z" {
+		t.Errorf("closed: %v", fields)
+	}
+	w.open = nil
+	_, fields = w.call(t, "getSessionStatus", ``, IO{})
+	if list, ok := fields["sessions"].([]any); !ok || len(list) != 0 {
+		t.Errorf("no session: %v", fields)
+	}
+	if _, fields = w.call(t, "getEventLog", ``, IO{}); fields["code"] != backend.CodeNotFound {
+		t.Errorf("log of no session: %v", fields)
+	}
+}
+
+func TestWhoAmI(t *testing.T) {
+	for _, state := range []account.State{account.NotLinked, account.Linked, account.Revoked, account.Expired, account.Corrupt, account.OtherBackend} {
+		w := newWorld().linked()
+		w.link.State = state
+		if state == account.NotLinked || state == account.Corrupt {
+			w.link = account.Link{State: state}
+		}
+		result, fields := w.call(t, "whoAmI", `{}`, IO{})
+		linked := state == account.Linked
+		if fields["state"] != string(state) || fields["linked"] != linked || fields["installId"] != "inst_1" || fields["backendUrl"] != "embedded:x" {
+			t.Errorf("%s: %v", state, fields)
+		}
+		if (fields["tier"] != nil) != linked || strings.Contains(result.Text, testToken) {
+			t.Errorf("%s: %s", state, result.Text)
+		}
+	}
+}
