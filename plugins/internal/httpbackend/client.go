@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/service-dev/service/plugins/internal/serve"
+	"github.com/service-dev/service/proto/backendapi"
 	"github.com/service-dev/service/proto/buildinfo"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
@@ -28,14 +29,6 @@ const (
 	maxBody = 1 << 20
 	// maxHeader bounds the requester's values, as the backend does.
 	maxHeader = 100
-)
-
-// Headers of the HTTP contract.
-const (
-	headerInstallID = "X-Service-Install-Id"
-	headerHost      = "X-Service-Host"
-	headerOS        = "X-Service-Os"
-	headerClient    = "X-Service-Client"
 )
 
 // newClient follows no redirect: a credential goes to the address that was configured and nowhere else.
@@ -127,10 +120,10 @@ func credential(h http.Header, t *pluginv1.Target) {
 	if bearer := t.GetBearer(); bearer != "" {
 		h.Set("Authorization", "Bearer "+bearer)
 	} else if id := t.GetInstallId(); id != "" {
-		h.Set(headerInstallID, id)
+		h.Set(backendapi.HeaderInstallID, id)
 	}
 	for name, value := range map[string]string{
-		headerHost: t.GetRequester().GetHost(), headerOS: t.GetRequester().GetOs(), headerClient: t.GetRequester().GetClient(),
+		backendapi.HeaderHost: t.GetRequester().GetHost(), backendapi.HeaderOS: t.GetRequester().GetOs(), backendapi.HeaderClient: t.GetRequester().GetClient(),
 	} {
 		if value = printable(value, maxHeader); value != "" {
 			h.Set(name, value)

@@ -12,30 +12,28 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/service-dev/service/plugins/internal/serve"
+	"github.com/service-dev/service/proto/backendapi"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// Codes that this side gives by itself; all others are the backend's words.
+// Codes that this side gives by itself; all others are the backend's words (proto/backendapi).
 const (
 	codeUnreachable     = "backend_unreachable"
 	codeInvalidResponse = "backend_invalid_response"
-	codeInvalidRequest  = "invalid_request"
-	codeAuthRequired    = "auth_required"
-	codeRateLimited     = "rate_limited"
 )
 
 // pollStatuses are the codes of spec 7.1's statuses, for a backend that sends nothing else.
 var pollStatuses = map[int]string{
-	http.StatusForbidden: "device_code_denied",
-	http.StatusNotFound:  "unknown_device_code",
-	http.StatusGone:      "device_code_expired",
+	http.StatusForbidden: backendapi.CodeDeviceCodeDenied,
+	http.StatusNotFound:  backendapi.CodeUnknownDeviceCode,
+	http.StatusGone:      backendapi.CodeDeviceCodeExpired,
 }
 
 // bareStatuses are the codes of statuses that mean one thing on every other route.
 var bareStatuses = map[int]string{
-	http.StatusUnauthorized:    codeAuthRequired,
-	http.StatusForbidden:       "permission_denied",
-	http.StatusTooManyRequests: codeRateLimited,
+	http.StatusUnauthorized:    backendapi.CodeAuthRequired,
+	http.StatusForbidden:       backendapi.CodePermissionDenied,
+	http.StatusTooManyRequests: backendapi.CodeRateLimited,
 }
 
 // problemBody is a body of application/problem+json, with the fields of auth_required beside.
@@ -82,7 +80,7 @@ func refusal(resp *http.Response, body []byte, statuses map[int]string) error {
 	if p.Message == "" {
 		p.Message = fmt.Sprintf("the backend answered %d %s", st, http.StatusText(st))
 	}
-	if p.Code == codeAuthRequired && b.deviceCode.check() == nil {
+	if p.Code == backendapi.CodeAuthRequired && b.deviceCode.check() == nil {
 		p.DeviceCode = b.deviceCode.proto()
 	}
 	return serve.Refuse(grpcCode(st), p)
@@ -113,7 +111,7 @@ func malformed(st int, why string) error {
 
 func retryable(code string) bool {
 	switch code {
-	case codeUnreachable, codeRateLimited, codeAuthRequired, "device_code_denied", "device_code_expired":
+	case codeUnreachable, backendapi.CodeRateLimited, backendapi.CodeAuthRequired, backendapi.CodeDeviceCodeDenied, backendapi.CodeDeviceCodeExpired:
 		return true
 	}
 	return false

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/service-dev/service/plugins/internal/serve"
+	"github.com/service-dev/service/proto/backendapi"
 	"github.com/service-dev/service/proto/buildinfo"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
@@ -37,7 +38,7 @@ func remote(_ context.Context, t *pluginv1.Target) (string, error) {
 	u, err := url.Parse(t.GetBaseUrl())
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || u.User != nil {
 		return "", serve.Refuse(codes.InvalidArgument, &pluginv1.Problem{
-			Code:    codeInvalidRequest,
+			Code:    backendapi.CodeInvalidRequest,
 			Message: "the backend address is not an absolute http or https URL",
 			FixHint: "Check SERVICE_BACKEND_URL and backend_url in config.yaml.",
 		})
@@ -65,7 +66,7 @@ func (s *Server) Activity(context.Context, *pluginv1.ActivityRequest) (*pluginv1
 // Health asks the backend how it is (spec 2.5).
 func (s *Server) Health(ctx context.Context, r *pluginv1.HealthRequest) (*pluginv1.HealthResponse, error) {
 	var h health
-	if err := s.do(ctx, request{target: r.GetTarget(), method: http.MethodGet, path: pathHealth, anonymous: true, out: &h}); err != nil {
+	if err := s.do(ctx, request{target: r.GetTarget(), method: http.MethodGet, path: backendapi.PathHealth, anonymous: true, out: &h}); err != nil {
 		return nil, err
 	}
 	return &pluginv1.HealthResponse{
@@ -77,8 +78,8 @@ func (s *Server) Health(ctx context.Context, r *pluginv1.HealthRequest) (*plugin
 // IssueDeviceCode starts a device-code flow (spec 2.2).
 func (s *Server) IssueDeviceCode(ctx context.Context, r *pluginv1.IssueDeviceCodeRequest) (*pluginv1.IssueDeviceCodeResponse, error) {
 	var c deviceCode
-	in := map[string]string{"scope": r.GetScope()}
-	if err := s.do(ctx, request{target: r.GetTarget(), method: http.MethodPost, path: pathDeviceCode, in: in, out: &c}); err != nil {
+	in := backendapi.DeviceCodeRequest{Scope: r.GetScope()}
+	if err := s.do(ctx, request{target: r.GetTarget(), method: http.MethodPost, path: backendapi.PathDeviceCode, in: in, out: &c}); err != nil {
 		return nil, err
 	}
 	return &pluginv1.IssueDeviceCodeResponse{DeviceCode: c.proto()}, nil
@@ -87,8 +88,8 @@ func (s *Server) IssueDeviceCode(ctx context.Context, r *pluginv1.IssueDeviceCod
 // PollDeviceToken makes one poll (spec 2.3, 7.1). It carries no credential besides the code.
 func (s *Server) PollDeviceToken(ctx context.Context, r *pluginv1.PollDeviceTokenRequest) (*pluginv1.PollDeviceTokenResponse, error) {
 	var p poll
-	in := map[string]string{"deviceCode": r.GetDeviceCode()}
-	if err := s.do(ctx, request{target: r.GetTarget(), method: http.MethodPost, path: pathDeviceToken, in: in, out: &p, statuses: pollStatuses}); err != nil {
+	in := backendapi.TokenRequest{DeviceCode: r.GetDeviceCode()}
+	if err := s.do(ctx, request{target: r.GetTarget(), method: http.MethodPost, path: backendapi.PathDeviceToken, in: in, out: &p, statuses: pollStatuses}); err != nil {
 		return nil, err
 	}
 	if p.pending() {
@@ -104,7 +105,7 @@ func (s *Server) PollDeviceToken(ctx context.Context, r *pluginv1.PollDeviceToke
 // GetAccount tells who a token is.
 func (s *Server) GetAccount(ctx context.Context, r *pluginv1.GetAccountRequest) (*pluginv1.GetAccountResponse, error) {
 	var a account
-	if err := s.do(ctx, request{target: r.GetTarget(), method: http.MethodGet, path: pathAccount, out: &a}); err != nil {
+	if err := s.do(ctx, request{target: r.GetTarget(), method: http.MethodGet, path: backendapi.PathAccount, out: &a}); err != nil {
 		return nil, err
 	}
 	return &pluginv1.GetAccountResponse{AccountId: a.AccountID, Tier: a.Tier, LinkedAt: a.LinkedAt, ExpiresAt: a.ExpiresAt}, nil

@@ -6,14 +6,15 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/service-dev/service/proto/backendapi"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
 // CreateSession creates or resumes a session.
 func (s *Server) CreateSession(ctx context.Context, r *pluginv1.CreateSessionRequest) (*pluginv1.CreateSessionResponse, error) {
-	in := sessionRequest{Project: r.GetProject(), Platform: r.GetPlatform(), DeviceModel: r.GetDeviceModel(), Fresh: r.GetFresh()}
+	in := backendapi.SessionRequest{Project: r.GetProject(), Platform: r.GetPlatform(), DeviceModel: r.GetDeviceModel(), Fresh: r.GetFresh()}
 	var out session
-	if err := s.do(ctx, request{target: r.GetTarget(), method: http.MethodPost, path: pathSessions, in: in, out: &out}); err != nil {
+	if err := s.do(ctx, request{target: r.GetTarget(), method: http.MethodPost, path: backendapi.PathSessions, in: in, out: &out}); err != nil {
 		return nil, err
 	}
 	return &pluginv1.CreateSessionResponse{Session: out.proto(), Created: out.Created}, nil
@@ -31,7 +32,7 @@ func (s *Server) GetSession(ctx context.Context, r *pluginv1.GetSessionRequest) 
 // ListSessions lists the open sessions, newest first.
 func (s *Server) ListSessions(ctx context.Context, r *pluginv1.ListSessionsRequest) (*pluginv1.ListSessionsResponse, error) {
 	var out sessionList
-	if err := s.do(ctx, request{target: r.GetTarget(), method: http.MethodGet, path: pathSessions, out: &out}); err != nil {
+	if err := s.do(ctx, request{target: r.GetTarget(), method: http.MethodGet, path: backendapi.PathSessions, out: &out}); err != nil {
 		return nil, err
 	}
 	list := make([]*pluginv1.Session, 0, len(*out.Sessions))
@@ -82,4 +83,4 @@ func (s *Server) ListEvents(ctx context.Context, r *pluginv1.ListEventsRequest) 
 	return &pluginv1.ListEventsResponse{Events: events, Next: out.Next, More: out.More}, nil
 }
 
-func sessionPath(id string) string { return pathSessions + "/" + url.PathEscape(id) }
+func sessionPath(id string) string { return backendapi.PathSessions + "/" + url.PathEscape(id) }

@@ -6,34 +6,20 @@ import (
 	"math"
 	"time"
 
+	"github.com/service-dev/service/proto/backendapi"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// Paths of the HTTP contract.
-const (
-	pathDeviceCode  = "/api/auth/device/code"
-	pathDeviceToken = "/api/auth/device/token"
-	pathSessions    = "/api/sessions"
-	pathAccount     = "/api/account"
-	pathHealth      = "/api/health"
-)
-
-// checked is a decoded answer that knows whether it says what it must. The structs below mirror proto/backendapi but
-// read more strictly: an answer of another version, or of no backend at all, must not pass as an empty one.
+// checked is a decoded answer that knows whether it says what it must. The structs below
+// read proto/backendapi strictly: an answer of another version, or of no backend at all, must not pass as an empty one.
 type checked interface{ check() error }
 
 var errIncomplete = errors.New("a required field is missing")
 
-type deviceCode struct {
-	DeviceCode          string `json:"deviceCode"`
-	UserCode            string `json:"userCode"`
-	VerificationURL     string `json:"verificationUrl"`
-	ExpiresInSeconds    int64  `json:"expiresInSeconds"`
-	PollIntervalSeconds int64  `json:"pollIntervalSeconds"`
-}
+type deviceCode struct{ backendapi.DeviceCode }
 
 func (c *deviceCode) check() error {
-	if c.DeviceCode == "" || c.UserCode == "" || c.VerificationURL == "" || c.ExpiresInSeconds <= 0 {
+	if c.DeviceCode.DeviceCode == "" || c.UserCode == "" || c.VerificationURL == "" || c.ExpiresInSeconds <= 0 {
 		return errIncomplete
 	}
 	return nil
@@ -41,7 +27,7 @@ func (c *deviceCode) check() error {
 
 func (c *deviceCode) proto() *pluginv1.DeviceCode {
 	return &pluginv1.DeviceCode{
-		DeviceCode: c.DeviceCode, UserCode: c.UserCode, VerificationUrl: c.VerificationURL,
+		DeviceCode: c.DeviceCode.DeviceCode, UserCode: c.UserCode, VerificationUrl: c.VerificationURL,
 		ExpiresInSeconds: clamp(c.ExpiresInSeconds), PollIntervalSeconds: clamp(c.PollIntervalSeconds),
 	}
 }
@@ -49,12 +35,7 @@ func (c *deviceCode) proto() *pluginv1.DeviceCode {
 func clamp(n int64) uint32 { return uint32(min(max(n, 0), math.MaxInt32)) }
 
 // account is also what a poll brings on approval.
-type account struct {
-	AccountID string  `json:"accountId"`
-	Tier      string  `json:"tier"`
-	LinkedAt  string  `json:"linkedAt"`
-	ExpiresAt *string `json:"expiresAt"`
-}
+type account struct{ backendapi.Account }
 
 func (a *account) check() error {
 	if a.AccountID == "" || a.Tier == "" {
@@ -93,16 +74,7 @@ func (p *poll) check() error {
 	return p.account.check()
 }
 
-type health struct {
-	OK       bool              `json:"ok"`
-	Service  string            `json:"service"`
-	Version  string            `json:"version"`
-	Commit   string            `json:"commit"`
-	BuiltAt  string            `json:"builtAt"`
-	UptimeMs int64             `json:"uptimeMs"`
-	Phase    string            `json:"phase"`
-	Hints    map[string]string `json:"hints"`
-}
+type health struct{ backendapi.Health }
 
 func (h *health) check() error {
 	if h.Service == "" {
@@ -111,30 +83,7 @@ func (h *health) check() error {
 	return nil
 }
 
-type sessionRequest struct {
-	Project     string `json:"project"`
-	Platform    string `json:"platform"`
-	DeviceModel string `json:"deviceModel,omitempty"`
-	Fresh       bool   `json:"fresh,omitempty"`
-}
-
-type session struct {
-	SessionID    string  `json:"sessionId"`
-	Project      string  `json:"project"`
-	Platform     string  `json:"platform"`
-	DeviceModel  string  `json:"deviceModel"`
-	State        string  `json:"state"`
-	SessionURL   string  `json:"sessionUrl"`
-	AppEndpoint  string  `json:"appEndpoint"`
-	CreatedAt    string  `json:"createdAt"`
-	LastActiveAt string  `json:"lastActiveAt"`
-	ExpiresAt    string  `json:"expiresAt"`
-	ClosedAt     *string `json:"closedAt"`
-	Apps         uint32  `json:"apps"`
-	Pages        uint32  `json:"pages"`
-	LastSeq      int64   `json:"lastSeq"`
-	Created      bool    `json:"created"`
-}
+type session struct{ backendapi.CreatedSession }
 
 func (s *session) check() error {
 	if s.SessionID == "" || s.State == "" || s.SessionURL == "" || s.AppEndpoint == "" {
@@ -147,7 +96,7 @@ func (s *session) proto() *pluginv1.Session {
 	p := &pluginv1.Session{
 		SessionId: s.SessionID, Project: s.Project, Platform: s.Platform, DeviceModel: s.DeviceModel, State: s.State,
 		SessionUrl: s.SessionURL, AppEndpoint: s.AppEndpoint, CreatedAt: s.CreatedAt, LastActiveAt: s.LastActiveAt,
-		ExpiresAt: s.ExpiresAt, Apps: s.Apps, Pages: s.Pages, LastSeq: s.LastSeq,
+		ExpiresAt: s.ExpiresAt, Apps: clamp(int64(s.Apps)), Pages: clamp(int64(s.Pages)), LastSeq: s.LastSeq,
 	}
 	if s.ClosedAt != nil {
 		p.ClosedAt = *s.ClosedAt
@@ -171,9 +120,7 @@ func (l *sessionList) check() error {
 	return nil
 }
 
-type appSecret struct {
-	AppSecret string `json:"appSecret"`
-}
+type appSecret struct{ backendapi.SessionSecret }
 
 func (a *appSecret) check() error {
 	if a.AppSecret == "" {
