@@ -1,0 +1,324 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/caller"
+)
+
+const testID = "ses_abcdefgh234567abcdef"
+
+// fakeBackend opens one session for each project and platform.
+type fakeBackend struct {
+	mu       sync.Mutex
+	sessions map[string]backend.Session
+	minted   int
+	err      error
+	asked    backend.SessionRequest
+	since    int64
+	limit    int
+}
+
+func (f *fakeBackend) CreateSession(_ context.Context, _ backend.Target, req backend.SessionRequest) (backend.Session, bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked = req
+	if f.err != nil {
+		return backend.Session{}, false, f.err
+	}
+	key := req.Project + " " + req.Platform
+	if s, ok := f.sessions[key]; ok && !req.Fresh {
+		return s, false, nil
+	}
+	if f.sessions == nil {
+		f.sessions = map[string]backend.Session{}
+	}
+	s := backend.Session{SessionID: fmt.Sprintf("ses_abcdefgh%d", len(f.sessions)), Project: req.Project, Platform: req.Platform, State: "open"}
+	f.sessions[key] = s
+	return s, true, nil
+}
+
+func (f *fakeBackend) GetSession(_ context.Context, _ backend.Target, id string) (backend.Session, error) {
+	return backend.Session{SessionID: id}, f.err
+}
+
+func (f *fakeBackend) ListSessions(context.Context, backend.Target) ([]backend.Session, error) {
+	return []backend.Session{{SessionID: "ses_a", State: "open"}, {SessionID: "ses_b", State: "closed"}}, f.err
+}
+
+func (f *fakeBackend) CloseSession(_ context.Context, _ backend.Target, id string) (backend.Session, error) {
+	return backend.Session{SessionID: id, State: "closed"}, f.err
+}
+
+func (f *fakeBackend) MintSessionSecret(context.Context, backend.Target, string) (string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.minted++
+	return fmt.Sprintf("sst_%d", f.minted), f.err
+}
+
+func (f *fakeBackend) ListEvents(_ context.Context, _ backend.Target, _ string, since int64, limit int) (backend.EventPage, error) {
+	f.since, f.limit = since, limit
+	return backend.EventPage{}, f.err
+}
+
+func newManager(t *testing.T) (*Manager, *fakeBackend, string) {
+	t.Helper()
+	dir := t.TempDir()
+	f := &fakeBackend{}
+	return New(Options{StateDir: dir, Backend: f, Secrets: f, Events: f}), f, dir
+}
+
+func code(err error) string {
+	var p *backend.Problem
+	if errors.As(err, &p) {
+		return p.Code
+	}
+	return fmt.Sprint(err)
+}
+
+func TestOpenKeepsTheSecretInAFile(t *testing.T) {
+	m, f, dir := newManager(t)
+	open := func(req Request) Opened {
+		t.Helper()
+		o, err := m.Open(t.Context(), backend.Target{}, caller.Caller{}, req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	first := open(Request{Project: "com.example.app"})
+	data, err := os.ReadFile(first.AppTokenFile)
+	if err != nil || string(data) != "sst_1" || !first.Created {
+		t.Fatalf("secret %q, %v, created %v", data, err, first.Created)
+	}
+	if want := filepath.Join(dir, "sessions", first.SessionID, "app.token"); first.AppTokenFile != want {
+		t.Errorf("file is %s, want %s", first.AppTokenFile, want)
+	}
+	if runtime.GOOS != "windows" {
+		for path, mode := range map[string]fs.FileMode{first.AppTokenFile: 0o600, filepath.Dir(first.AppTokenFile): 0o700, filepath.Join(dir, "sessions"): 0o700} {
+			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != mode {
+				t.Errorf("%s has mode %v, %v", path, info.Mode(), err)
+			}
+		}
+	}
+	again := open(Request{Project: "com.example.app"})
+	if again.Created || again.SessionID != first.SessionID || f.minted != 1 {
+		t.Errorf("again: %+v after %d secrets", again, f.minted)
+	}
+	if err := os.Remove(first.AppTokenFile); err != nil {
+		t.Fatal(err)
+	}
+	open(Request{Project: "com.example.app"})
+	if data, _ := os.ReadFile(first.AppTokenFile); string(data) != "sst_2" {
+		t.Errorf("a missing file was filled with %q", data)
+	}
+	if _, err := m.Close(t.Context(), backend.Target{}, first.SessionID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Dir(first.AppTokenFile)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the secret outlived its session: %v", err)
+	}
+}
+
+func TestConcurrentOpensMintOneSecret(t *testing.T) {
+	m, f, _ := newManager(t)
+	if _, err := m.Open(t.Context(), backend.Target{}, caller.Caller{}, Request{Project: "a.b"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(m.opts.StateDir, Dir)); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			if _, err := m.Open(t.Context(), backend.Target{}, caller.Caller{}, Request{Project: "a.b"}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if f.minted != 2 {
+		t.Errorf("%d secrets were minted, want the first and one for all others", f.minted)
+	}
+	if len(m.minting.locks) != 0 {
+		t.Errorf("%d locks are left", len(m.minting.locks))
+	}
+}
+
+func TestRequestsAreChecked(t *testing.T) {
+	for _, test := range []struct {
+		req  Request
+		code string
+	}{
+		{Request{Project: "com.example.app", Platform: "ios", DeviceModel: "even_g1"}, ""},
+		{Request{Project: "com.example.My-App_2", Platform: "desktop"}, ""},
+		{Request{Project: "app"}, CodeInvalidArguments},
+		{Request{Project: "../../etc"}, CodeInvalidArguments},
+		{Request{Project: "a..b"}, CodeInvalidArguments},
+		{Request{Project: "a." + strings.Repeat("b", 200)}, CodeInvalidArguments},
+		{Request{Project: "a.b", Platform: "watch"}, CodeInvalidArguments},
+		{Request{Project: "a.b", DeviceModel: "x/../y"}, CodeInvalidArguments},
+	} {
+		m, f, _ := newManager(t)
+		_, err := m.Open(t.Context(), backend.Target{}, caller.Caller{}, test.req)
+		if test.code == "" && err != nil || test.code != "" && code(err) != test.code {
+			t.Errorf("%+v: %v", test.req, err)
+		}
+		if test.code != "" && f.asked.Project != "" {
+			t.Errorf("%+v reached the backend", test.req)
+		}
+	}
+}
+
+func TestSessionIDsFromOutside(t *testing.T) {
+	m, _, _ := newManager(t)
+	for _, id := range []string{"", "..", "ses_", "ses_../../x", "ses_ABCDEFGH", testID + "/x", strings.Repeat("s", 500)} {
+		if _, err := m.Get(t.Context(), backend.Target{}, id); code(err) != backend.CodeNotFound {
+			t.Errorf("get %q: %v", id, err)
+		}
+		if _, err := m.Close(t.Context(), backend.Target{}, id); code(err) != backend.CodeNotFound {
+			t.Errorf("close %q: %v", id, err)
+		}
+		if _, err := m.Since(t.Context(), backend.Target{}, id, 0, 0); code(err) != backend.CodeNotFound {
+			t.Errorf("events of %q: %v", id, err)
+		}
+	}
+}
+
+func TestListAndEvents(t *testing.T) {
+	m, f, _ := newManager(t)
+	if open, err := m.List(t.Context(), backend.Target{}); err != nil || len(open) != 1 || open[0].SessionID != "ses_a" {
+		t.Errorf("open sessions: %v, %v", open, err)
+	}
+	for _, test := range []struct {
+		since      int64
+		limit      int
+		wantSince  int64
+		wantLimits int
+	}{{0, 0, 0, 100}, {-1, -1, 0, 100}, {7, 9999, 7, 500}} {
+		if _, err := m.Since(t.Context(), backend.Target{}, testID, test.since, test.limit); err != nil || f.since != test.wantSince || f.limit != test.wantLimits {
+			t.Errorf("%+v: asked since %d limit %d, %v", test, f.since, f.limit, err)
+		}
+	}
+	f.err = &backend.Problem{Code: backend.CodeUnreachable, Message: "down"}
+	if _, err := m.List(t.Context(), backend.Target{}); code(err) != backend.CodeUnreachable {
+		t.Errorf("listing without a backend: %v", err)
+	}
+}
+
+func TestProjectOfADirectory(t *testing.T) {
+	m, f, _ := newManager(t)
+	root := t.TempDir()
+	write := func(dir, text string) string {
+		t.Helper()
+		dir = filepath.Join(root, dir)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if text != "" {
+			if err := os.WriteFile(filepath.Join(dir, ManifestName), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return dir
+	}
+	open := func(cwd string, req Request) (string, error) {
+		_, err := m.Open(t.Context(), backend.Target{}, caller.Caller{Cwd: cwd}, req)
+		return f.asked.Project, err
+	}
+	write("app", `{"project":"com.example.app","other":1}`)
+	deep := write("app/web/src", "")
+	write("app/service", `{"name":"another tool's file"}`)
+	for cwd, want := range map[string]string{
+		deep: "com.example.app", filepath.Join(root, "app"): "com.example.app", filepath.Join(root, "app/service"): "com.example.app",
+	} {
+		if got, err := open(cwd, Request{}); got != want || err != nil {
+			t.Errorf("%s: %q, %v", cwd, got, err)
+		}
+	}
+	if got, _ := open(deep, Request{Project: "org.other.app"}); got != "org.other.app" {
+		t.Errorf("the argument does not win: %q", got)
+	}
+	for i, text := range []string{"{", `{"project":7}`, `{"project":"x"}`, `[]`, `{"a":"` + strings.Repeat("x", 70<<10) + `"}`} {
+		if _, err := open(write(fmt.Sprint("bad", i), text), Request{}); code(err) != CodeInvalidManifest {
+			t.Errorf("manifest %.20q: %v", text, err)
+		}
+	}
+
+	here, there := write("plain", ""), write("elsewhere", "")
+	first, err := open(here, Request{})
+	if err != nil || !strings.HasPrefix(first, "app.local.") || len(first) != len("app.local.")+10 {
+		t.Fatalf("random id %q, %v", first, err)
+	}
+	if again, _ := open(here, Request{}); again != first {
+		t.Errorf("the directory's id changed from %q to %q", first, again)
+	}
+	if other, _ := open(there, Request{}); other == first {
+		t.Error("two directories share an id")
+	}
+	if nowhere, err := open("", Request{}); err != nil || !strings.HasPrefix(nowhere, "app.local.") {
+		t.Errorf("no directory: %q, %v", nowhere, err)
+	}
+}
+
+func TestRememberedDirectoriesAreBounded(t *testing.T) {
+	p := &projects{path: filepath.Join(t.TempDir(), projectsName)}
+	known := map[string]directory{}
+	for i := range maxDirectories {
+		known[fmt.Sprintf("/d/%d", i)] = directory{Project: "app.local.x", UsedAt: int64(1000 + i)}
+	}
+	if err := p.save(known); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.of("/new"); err != nil {
+		t.Fatal(err)
+	}
+	known, err := p.load()
+	if _, old := known["/d/0"]; err != nil || len(known) != maxDirectories || old || known["/new"].Project == "" {
+		t.Errorf("%d directories, the oldest is there: %v, %v", len(known), old, err)
+	}
+	if got := known["/d/1"].UsedAt; got != 1001 {
+		t.Errorf("usedAt became %d", got)
+	}
+	if _, err := p.of("/d/1"); err != nil {
+		t.Fatal(err)
+	}
+	if known, _ = p.load(); time.Since(time.UnixMilli(known["/d/1"].UsedAt)) > time.Minute {
+		t.Error("a used directory stays the oldest")
+	}
+	if err := os.WriteFile(p.path, []byte("garbage"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.of("/d/1"); err != nil {
+		t.Errorf("a broken file: %v", err)
+	}
+}
+
+func FuzzManifest(f *testing.F) {
+	f.Add([]byte(`{"project":"com.example.app"}`))
+	f.Add([]byte(`{"project":null}`))
+	f.Add([]byte(`{"project":["x"]}`))
+	f.Add([]byte(`null`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		project, err := parseManifest("service.json", data)
+		if err != nil && (code(err) != CodeInvalidManifest || project != "") || err == nil && project != "" && !checkProject(project) {
+			t.Errorf("%q gave %q, %v", data, project, err)
+		}
+		if err != nil && json.Valid(data) == false && project != "" {
+			t.Errorf("%q gave %q", data, project)
+		}
+	})
+}
