@@ -313,7 +313,7 @@ func TestEnvironmentIsOurs(t *testing.T) {
 	}
 	for _, pair := range strings.Split(string(env), "\x00") {
 		name, value, _ := strings.Cut(pair, "=")
-		if strings.Contains(value, "hush") || (strings.HasPrefix(name, "SERVICE_") && name != "SERVICE_PLUGIN_COOKIE") || len(value) > 200 {
+		if strings.Contains(value, "hush") || (strings.HasPrefix(name, "SERVICE_") && name != "SERVICE_PLUGIN_COOKIE") || strings.Contains(value, "xxxx") {
 			t.Errorf("the adapter sees %s", name)
 		}
 	}

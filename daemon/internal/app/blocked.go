@@ -1,0 +1,66 @@
+package app
+
+import (
+	"context"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+)
+
+// blocked stands in for the adapters where a sandbox forbids sockets (design D9): everything that needs one is refused
+// with what to allow.
+type blocked struct{ path string }
+
+func (b blocked) problem() error {
+	return &backend.Problem{
+		Code:    backend.CodeSandboxBlocked,
+		Message: "the sandbox of this agent does not let it reach the daemon's socket " + b.path,
+		FixHint: "Allow the agent's sandbox to connect to the Unix socket " + b.path +
+			" (for example in its list of allowed sockets or writable paths), then restart the agent's MCP server. Tools that need no account work meanwhile.",
+	}
+}
+
+func (b blocked) IssueDeviceCode(context.Context, backend.Target, string) (backend.DeviceCode, error) {
+	return backend.DeviceCode{}, b.problem()
+}
+
+func (b blocked) PollDeviceToken(context.Context, backend.Target, string) (backend.Poll, error) {
+	return backend.Poll{}, b.problem()
+}
+
+func (b blocked) Account(context.Context, backend.Target) (backend.Account, error) {
+	return backend.Account{}, b.problem()
+}
+
+func (b blocked) Health(context.Context, backend.Target) (backend.Health, error) {
+	return backend.Health{}, b.problem()
+}
+
+func (b blocked) CreateSession(context.Context, backend.Target, backend.SessionRequest) (backend.Session, bool, error) {
+	return backend.Session{}, false, b.problem()
+}
+
+func (b blocked) GetSession(context.Context, backend.Target, string) (backend.Session, error) {
+	return backend.Session{}, b.problem()
+}
+
+func (b blocked) ListSessions(context.Context, backend.Target) ([]backend.Session, error) {
+	return nil, b.problem()
+}
+
+func (b blocked) CloseSession(context.Context, backend.Target, string) (backend.Session, error) {
+	return backend.Session{}, b.problem()
+}
+
+func (b blocked) MintSessionSecret(context.Context, backend.Target, string) (string, error) {
+	return "", b.problem()
+}
+
+func (b blocked) ListEvents(context.Context, backend.Target, string, int64, int) (backend.EventPage, error) {
+	return backend.EventPage{}, b.problem()
+}
+
+func (b blocked) Embedded(context.Context) (id, baseURL string, err error) {
+	return "", "", b.problem()
+}
+
+func (b blocked) Activity(context.Context) (connections, pendingCodes int) { return 0, 0 }

@@ -1,0 +1,144 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/service-dev/service/proto/buildinfo"
+	"github.com/service-dev/service/proto/rendezvous"
+)
+
+// Options say how a daemon runs. The zero value is one that a client starts: it stops when idle and is silent.
+type Options struct {
+	// Dir is the state directory; empty means that of the environment (rendezvous.Dir).
+	Dir string
+	// Foreground also logs to Stderr, as text.
+	Foreground bool
+	// Managed daemons belong to the system's service manager and do not stop when idle.
+	Managed bool
+	// AdapterDir holds the adapters; empty means beside this executable.
+	AdapterDir string
+	Stderr     io.Writer
+	Now        func() time.Time
+}
+
+// Run is a daemon's life. It returns nil after an orderly end: ctx ended, a client asked, it was idle, or its directory
+// was deleted. ErrRunning tells that another daemon has the directory.
+func Run(ctx context.Context, o Options) error {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	ready := inherited()
+	err := run(ctx, o, ready)
+	if err != nil {
+		ready.failed(err)
+	}
+	return err
+}
+
+func run(ctx context.Context, o Options, ready *readiness) error {
+	paths, err := pathsOf(o.Dir)
+	if err != nil {
+		return err
+	}
+	if err := prepare(paths); err != nil {
+		return err
+	}
+	h, err := take(paths, o.Managed, o.Now())
+	if err != nil {
+		return err
+	}
+	defer h.release()
+	var also io.Writer
+	if o.Foreground {
+		also = o.Stderr
+	}
+	log, file, err := openLog(paths, slog.LevelInfo, also)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	p, err := compose(o, paths, log)
+	if err != nil {
+		log.Error("the daemon did not start", "err", err)
+		return err
+	}
+	log.Info("the daemon is up", "pid", os.Getpid(), "version", buildinfo.Version, "managed", o.Managed, "control", paths.Control)
+	ready.ok()
+	err = p.serve(ctx, h)
+	log.Info("the daemon is gone", "why", p.why())
+	return err
+}
+
+func pathsOf(dir string) (rendezvous.Paths, error) {
+	if dir == "" {
+		var err error
+		if dir, err = rendezvous.Dir(); err != nil {
+			return rendezvous.Paths{}, err
+		}
+	}
+	return rendezvous.PathsOf(dir)
+}
+
+// The reasons of an orderly end.
+var (
+	errAsked   = errors.New("a client asked it to stop")
+	errIdle    = errors.New("it was idle")
+	errDeleted = errors.New("its directory was deleted")
+)
+
+// serve runs the two doors on top of the parts that last longer, until there is a reason to end. The doors are closed
+// first: what they began still finds the parts alive.
+func (p *parts) serve(ctx context.Context, h *hold) error {
+	back, endBack := context.WithCancel(context.WithoutCancel(ctx))
+	defer endBack()
+	lasting, back := errgroup.WithContext(back)
+	for _, serve := range p.lasting() {
+		lasting.Go(func() error { return serve(back) })
+	}
+	front, endFront := context.WithCancelCause(ctx)
+	p.end = endFront
+	defer endFront(nil)
+	doors, _ := errgroup.WithContext(front)
+	doors.Go(func() error { return ended(endFront, p.control.Serve(front, h.Control)) })
+	doors.Go(func() error { return ended(endFront, p.gate.Serve(front, h.MCP)) })
+	doors.Go(func() error { p.watch(front, h); return nil })
+	doors.Go(func() error {
+		select {
+		case <-back.Done(): // a lasting part failed
+			endFront(errors.New("a part of the daemon ended"))
+		case <-front.Done():
+		}
+		return nil
+	})
+	err := doors.Wait()
+	p.reason.Store(context.Cause(front))
+	endBack()
+	if e := lasting.Wait(); e != nil && !errors.Is(e, context.Canceled) {
+		err = errors.Join(err, e)
+	}
+	return err
+}
+
+// ended takes the other door down when one fails.
+func ended(end context.CancelCauseFunc, err error) error {
+	if err != nil {
+		end(err)
+	}
+	return err
+}
+
+// why is the reason of the end, for the log.
+func (p *parts) why() string {
+	err, _ := p.reason.Load().(error)
+	if err == nil || errors.Is(err, context.Canceled) {
+		return "it was told to"
+	}
+	return err.Error()
+}

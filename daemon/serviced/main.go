@@ -1,0 +1,79 @@
+// Command serviced is the daemon: one for each person and state directory. It is a door; everything happens in
+// daemon/internal/app.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/service-dev/service/daemon/internal/app"
+	"github.com/service-dev/service/daemon/internal/osservice"
+	"github.com/service-dev/service/proto/buildinfo"
+)
+
+const usage = `usage: serviced <command>
+
+  run [--managed]     serve this person's agents and CLI until stopped; --managed for service managers (never idle)
+  mcp --in-process    serve one agent on standard input and output, where a sandbox forbids sockets
+  version             print the version
+
+SERVICE_CONFIG_DIR names the state directory (default ~/.service).
+`
+
+func main() { os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+
+// Main runs one command. Exit codes: 0 done, 1 it went wrong, 2 it was called wrongly.
+func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if len(args) == 0 {
+		fmt.Fprint(stderr, usage)
+		return 2
+	}
+	switch cmd, rest := args[0], args[1:]; {
+	case cmd == "run" && len(rest) == 0:
+		return run(false, stderr)
+	case cmd == "run" && len(rest) == 1 && rest[0] == "--managed":
+		return run(true, stderr)
+	case cmd == "mcp" && len(rest) == 1 && rest[0] == "--in-process":
+		return inProcess(stdin, stdout, stderr)
+	case (cmd == "version" || cmd == "--version") && len(rest) == 0:
+		fmt.Fprintf(stdout, "serviced %s (%s, built %s)\n", buildinfo.Version, buildinfo.Commit, buildinfo.BuiltAt)
+		return 0
+	case (cmd == "help" || cmd == "--help" || cmd == "-h") && len(rest) == 0:
+		fmt.Fprint(stdout, usage)
+		return 0
+	}
+	fmt.Fprintf(stderr, "serviced: unknown command or flag: %q\n\n%s", args, usage)
+	return 2
+}
+
+func run(managed bool, stderr io.Writer) int {
+	err := osservice.Run(context.Background(), managed, func(ctx context.Context) error {
+		return app.Run(ctx, app.Options{Managed: managed, Foreground: true, Stderr: stderr})
+	})
+	return exit(err, stderr)
+}
+
+// inProcess takes standard input away from the programs that are started meanwhile: its bytes are the agent's.
+func inProcess(stdin io.Reader, stdout, stderr io.Writer) int {
+	if null, err := os.Open(os.DevNull); err == nil {
+		os.Stdin = null
+	}
+	err := osservice.Run(context.Background(), false, func(ctx context.Context) error {
+		return app.InProcess(ctx, app.Options{Stderr: stderr}, stdin, stdout)
+	})
+	if errors.Is(err, context.Canceled) {
+		return 0
+	}
+	return exit(err, stderr)
+}
+
+func exit(err error, stderr io.Writer) int {
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(stderr, "serviced: %v\n", err)
+	return 1
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"sync"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/service-dev/service/backend/server"
+	"github.com/service-dev/service/plugins/internal/httpbackend"
+	"github.com/service-dev/service/plugins/internal/serve"
+	"github.com/service-dev/service/proto/buildinfo"
+	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
+)
+
+// dataDir is the embedded backend's folder inside the state directory (design D1).
+const dataDir = "backend"
+
+// local runs the embedded backend, which is started by the first Describe and serves until Close.
+type local struct {
+	*httpbackend.Server
+	log *slog.Logger
+
+	mu      sync.Mutex
+	server  *server.Server
+	stop    context.CancelFunc
+	stopped chan struct{}
+}
+
+func newLocal(log *slog.Logger) *local {
+	l := &local{log: log}
+	l.Server = httpbackend.NewAt("backendlocal", l.locate)
+	return l
+}
+
+// Describe starts the embedded backend, once, and tells its id and address.
+func (l *local) Describe(_ context.Context, r *pluginv1.DescribeRequest) (*pluginv1.DescribeResponse, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.server == nil {
+		if err := l.start(r.GetConfigDir()); err != nil {
+			return nil, serve.Refuse(codes.Unavailable, &pluginv1.Problem{
+				Code: serve.CodeAdapterUnavailable, Message: "starting the embedded backend: " + err.Error(), Retryable: true,
+				FixHint: "Read the cause, then try again; `servicectl daemon logs` tells more.",
+			})
+		}
+	}
+	return &pluginv1.DescribeResponse{
+		Name: "backendlocal", Version: buildinfo.Version, EmbeddedId: "embedded:" + l.server.InstanceID(), BaseUrl: l.server.URL(),
+	}, nil
+}
+
+// start needs mu. The backend outlives the call that starts it.
+func (l *local) start(configDir string) error {
+	if !filepath.IsAbs(configDir) {
+		return errors.New("the state directory is not an absolute path")
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s, err := server.NewEmbedded(ctx, filepath.Join(configDir, dataDir), l.log)
+	if err != nil {
+		cancel()
+		return err
+	}
+	l.server, l.stop, l.stopped = s, cancel, make(chan struct{})
+	go func() {
+		defer close(l.stopped)
+		if err := s.Serve(ctx); err != nil && ctx.Err() == nil {
+			l.log.Error("the embedded backend ended", "err", err)
+		}
+	}()
+	return nil
+}
+
+// locate is the embedded backend's address, whatever the target says.
+func (l *local) locate(context.Context, *pluginv1.Target) (string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.server == nil {
+		return "", serve.Refuse(codes.FailedPrecondition, &pluginv1.Problem{
+			Code: serve.CodeAdapterUnavailable, Message: "the embedded backend was not started", Retryable: true,
+		})
+	}
+	return l.server.URL(), nil
+}
+
+// Activity tells what keeps the embedded backend busy.
+func (l *local) Activity(context.Context, *pluginv1.ActivityRequest) (*pluginv1.ActivityResponse, error) {
+	l.mu.Lock()
+	s := l.server
+	l.mu.Unlock()
+	if s == nil {
+		return &pluginv1.ActivityResponse{}, nil
+	}
+	connections, codes := s.Activity()
+	return &pluginv1.ActivityResponse{Connections: uint32(max(0, connections)), PendingCodes: uint32(max(0, codes))}, nil
+}
+
+// Close drains the embedded backend, as long as ctx allows.
+func (l *local) Close(ctx context.Context) error {
+	l.mu.Lock()
+	stop, stopped := l.stop, l.stopped
+	l.mu.Unlock()
+	if stop == nil {
+		return l.Server.Close(ctx)
+	}
+	stop()
+	select {
+	case <-stopped:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return l.Server.Close(ctx)
+}

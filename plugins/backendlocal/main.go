@@ -1,0 +1,13 @@
+// Command service-plugin-backendlocal is the adapter to the embedded backend: it runs the backend in this process, on
+// loopback, and talks to it over HTTP like to any other. It is the one door through which a room may use another.
+package main
+
+import (
+	"log/slog"
+
+	"github.com/service-dev/service/plugins/internal/serve"
+)
+
+func main() {
+	serve.Main("backendlocal", func(log *slog.Logger) serve.Backend { return newLocal(log) })
+}
