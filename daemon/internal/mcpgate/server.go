@@ -3,6 +3,7 @@ package mcpgate
 import (
 	"context"
 	"errors"
+	"log/slog"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -38,7 +39,8 @@ func newServer(opts Options) *mcp.Server {
 			Instructions: instructions,
 			// Without this the SDK would advertise logging; the list never changes, so neither does it announce changes.
 			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
-			Logger:       opts.Log,
+			// The SDK's log would be one of clients' mistakes, some with their content.
+			Logger: slog.New(slog.DiscardHandler),
 		})
 	for _, tool := range opts.Catalogue.List() {
 		server.AddTool(describe(tool), handler(opts.Catalogue, tool.Name))

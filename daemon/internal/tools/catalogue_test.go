@@ -64,6 +64,9 @@ func TestEveryToolIsDescribed(t *testing.T) {
 		if err := json.Unmarshal(tool.InputSchema, &in); err != nil || in.Type != "object" || in.Closed == nil || *in.Closed {
 			t.Errorf("%s: input schema %s", tool.Name, tool.InputSchema)
 		}
+		if strings.Contains(string(tool.OutputSchema)+string(tool.InputSchema), `"type":[`) {
+			t.Errorf("%s: a list of types, which some clients refuse", tool.Name)
+		}
 		if tool.NeedsAccount != strings.Contains(string(tool.OutputSchema), `"auth_required"`) {
 			t.Errorf("%s: schema and NeedsAccount do not agree", tool.Name)
 		}

@@ -40,7 +40,7 @@ func (t closeSession) definition() definition {
 		OutputSchema: outputSchema(`
 			"status":{"type":"string","enum":["auth_required","closed"]},
 			"sessionId":{"type":"string"},
-			"closedAt":{"type":["string","null"],"format":"date-time"},`+summaryProperty, `"status","summary"`, true),
+			"closedAt":{"anyOf":[{"type":"string","format":"date-time"},{"type":"null"}]},`+summaryProperty, `"status","summary"`, true),
 	}}
 }
 

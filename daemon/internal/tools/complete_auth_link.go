@@ -66,10 +66,10 @@ func (t completeAuthLink) definition() definition {
 			"tier":{"type":"string"},
 			"accountId":{"type":"string"},
 			"linkedAt":{"type":"string","format":"date-time"},
-			"expiresAt":{"type":["string","null"],"format":"date-time","description":"null: the link does not expire."},
-			"authTokenFile":{"type":"object","properties":{"path":{"type":"string"},"written":{"type":"boolean"},"error":{"type":["string","null"]}},"required":["path","written","error"]},
+			"expiresAt":{"anyOf":[{"type":"string","format":"date-time"},{"type":"null"}],"description":"null: the link does not expire."},
+			"authTokenFile":{"type":"object","properties":{"path":{"type":"string"},"written":{"type":"boolean"},"error":{"anyOf":[{"type":"string"},{"type":"null"}]}},"required":["path","written","error"]},
 			"pollCount":{"type":"integer","minimum":0},
-			"retried":{"type":["object","null"],"description":"The answer of the call that had needed the link; null when there was none or it was answered before."},`+
+			"retried":{"anyOf":[{"type":"object"},{"type":"null"}],"description":"The answer of the call that had needed the link; null when there was none or it was answered before."},`+
 			summaryProperty, `"linked","tier","accountId","linkedAt","expiresAt","authTokenFile","pollCount","retried","summary"`, false),
 	}}
 }

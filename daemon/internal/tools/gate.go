@@ -49,7 +49,7 @@ func (g *gate) run(ctx context.Context, c call, openBrowser *bool, do func(conte
 	if refused == nil {
 		return out, err
 	}
-	code, err := g.links.Ask(ctx, refused.target, link.GatedCall{Tool: c.tool, Args: c.args, Caller: c.who}, refused.problem)
+	code, err := g.ask(ctx, c, refused)
 	if err != nil {
 		return nil, err
 	}
@@ -67,6 +67,10 @@ func (g *gate) run(ctx context.Context, c call, openBrowser *bool, do func(conte
 		}
 	}
 	return authRequired(code, refused.state, g.open(ctx, c, code, openBrowser)), nil
+}
+
+func (g *gate) ask(ctx context.Context, c call, refused *refusal) (link.Code, error) {
+	return g.links.Ask(ctx, refused.target, link.GatedCall{Tool: c.tool, Args: c.args, Caller: c.who}, refused.problem)
 }
 
 // refusal is why a call could not be made.
@@ -105,6 +109,9 @@ func (g *gate) goOn(ctx context.Context, c call, code link.Code, refused *refusa
 	_, err := g.links.Complete(ctx, c.who, code.DeviceCode.DeviceCode, wait)
 	var p *backend.Problem
 	if errors.As(err, &p) && p.Code == link.CodeAuthTimeout {
+		if code, err = g.ask(ctx, c, refused); err != nil { // for what is left of its time
+			return nil, err
+		}
 		return authRequired(code, refused.state, false), nil
 	}
 	if err != nil {

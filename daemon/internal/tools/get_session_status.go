@@ -56,9 +56,9 @@ const sessionStateSchema = `{"type":"object","properties":{` + sessionProperties
 	"apps":{"type":"integer","description":"Apps that are attached now."},
 	"pages":{"type":"integer","description":"Simulator pages that are open now."},
 	"lastSeq":{"type":"integer","description":"The number of the event log's last row."},
-	"createdAt":{"type":["string","null"],"format":"date-time"},
-	"lastActiveAt":{"type":["string","null"],"format":"date-time"},
-	"closedAt":{"type":["string","null"],"format":"date-time"}}}`
+	"createdAt":{"anyOf":[{"type":"string","format":"date-time"},{"type":"null"}]},
+	"lastActiveAt":{"anyOf":[{"type":"string","format":"date-time"},{"type":"null"}]},
+	"closedAt":{"anyOf":[{"type":"string","format":"date-time"},{"type":"null"}]}}}`
 
 func (t getSessionStatus) definition() definition {
 	return definition{run: t.run, Tool: Tool{

@@ -52,7 +52,9 @@ const sessionProperties = `
 	"deviceModel":{"type":"string","description":"The glasses that are simulated."},
 	"sessionUrl":{"type":"string","format":"uri","description":"The simulator page for the person, who signs in there."},
 	"appEndpoint":{"type":"string","format":"uri","description":"The WebSocket address the app attaches to."},
-	"expiresAt":{"type":["string","null"],"format":"date-time","description":"When the session ends unless it is used before."}`
+	"expiresAt":{"anyOf":[{"type":"string","format":"date-time"},{"type":"null"}],"description":"When the session ends unless it is used before."}`
+
+// A value that may be null is written as anyOf: clients that map schemas onto one type each refuse a list of types.
 
 // compact drops the white space that makes the pieces readable here. The pieces are constants: a mistake in one shows in
 // every test of this package.

@@ -44,10 +44,10 @@ func (t whoAmI) definition() definition {
 			"installId":{"type":"string"},
 			"linked":{"type":"boolean"},
 			"state":{"type":"string","enum":["linked","not_linked","revoked","expired","corrupt","other_backend"]},
-			"accountId":{"type":["string","null"]},
-			"tier":{"type":["string","null"]},
-			"linkedAt":{"type":["string","null"],"format":"date-time"},
-			"expiresAt":{"type":["string","null"],"format":"date-time","description":"null: the link does not expire, or there is none."},
+			"accountId":{"anyOf":[{"type":"string"},{"type":"null"}]},
+			"tier":{"anyOf":[{"type":"string"},{"type":"null"}]},
+			"linkedAt":{"anyOf":[{"type":"string","format":"date-time"},{"type":"null"}]},
+			"expiresAt":{"anyOf":[{"type":"string","format":"date-time"},{"type":"null"}],"description":"null: the link does not expire, or there is none."},
 			"backendUrl":{"type":"string","description":"Where calls go; embedded: followed by an id is the backend inside this install."},`+
 			summaryProperty, `"installId","linked","state","accountId","tier","linkedAt","expiresAt","backendUrl","summary"`, false),
 	}}
