@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/service-dev/service/proto/backendapi"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
@@ -78,7 +79,7 @@ func (s *Server) ListEvents(ctx context.Context, r *pluginv1.ListEventsRequest) 
 	}
 	events := make([]string, 0, len(*out.Events))
 	for _, e := range *out.Events {
-		events = append(events, string(e))
+		events = append(events, strings.ToValidUTF8(string(e), "\uFFFD"))
 	}
 	return &pluginv1.ListEventsResponse{Events: events, Next: out.Next, More: out.More}, nil
 }

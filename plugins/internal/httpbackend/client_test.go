@@ -1,0 +1,253 @@
+package httpbackend
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
+)
+
+func problemOf(t *testing.T, err error) *pluginv1.Problem {
+	t.Helper()
+	for _, d := range status.Convert(err).Details() {
+		if p, ok := d.(*pluginv1.Problem); ok {
+			return p
+		}
+	}
+	t.Fatalf("no problem in %v", err)
+	return nil
+}
+
+// answer serves one canned answer to everything.
+func answer(t *testing.T, st int, header map[string]string, body string) *pluginv1.Target {
+	t.Helper()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for k, v := range header {
+			w.Header().Set(k, v)
+		}
+		w.WriteHeader(st)
+		_, _ = io.WriteString(w, body)
+	}))
+	t.Cleanup(srv.Close)
+	return &pluginv1.Target{BaseUrl: srv.URL, Credential: &pluginv1.Target_InstallId{InstallId: "inst_1"}}
+}
+
+func poll1(t *testing.T, target *pluginv1.Target) (*pluginv1.PollDeviceTokenResponse, error) {
+	t.Helper()
+	return New("x").PollDeviceToken(t.Context(), &pluginv1.PollDeviceTokenRequest{Target: target, DeviceCode: "sdc_1"})
+}
+
+const token = `{"authToken":"svc_1","accountId":"a","tier":"free_account","linkedAt":"2026-01-02T03:04:05Z","expiresAt":null}`
+
+func TestPollRefusals(t *testing.T) {
+	cases := []struct {
+		name   string
+		status int
+		header map[string]string
+		body   string
+		want   string
+		retry  bool
+		after  uint32
+	}{
+		{"declined", 403, nil, ``, "device_code_denied", true, 0},
+		{"unknown", 404, nil, `<html>`, "unknown_device_code", false, 0},
+		{"expired", 410, nil, `{"code":"device_code_expired","detail":"gone"}`, "device_code_expired", true, 0},
+		{"throttled", 429, map[string]string{"Retry-After": "7"}, ``, "rate_limited", true, 7},
+		{"throttled for ever", 429, map[string]string{"Retry-After": "999999"}, ``, "rate_limited", true, 3600},
+		{"bad gateway", 502, nil, `<html>`, "backend_unreachable", true, 0},
+		{"server error with a code", 500, nil, `{"code":"internal_error","detail":"x","retryable":false}`, "backend_unreachable", true, 0},
+		{"html", 200, nil, `<html></html>`, "backend_invalid_response", false, 0},
+		{"empty", 200, nil, ``, "backend_invalid_response", false, 0},
+		{"empty object", 200, nil, `{}`, "backend_invalid_response", false, 0},
+		{"not pending and no token", 200, nil, `{"pending":false}`, "backend_invalid_response", false, 0},
+		{"pending of a wrong type", 200, nil, `{"pending":"true"}`, "backend_invalid_response", false, 0},
+		{"interval of a wrong type", 200, nil, `{"pending":true,"pollIntervalSeconds":"5"}`, "backend_invalid_response", false, 0},
+		{"token of a wrong type", 200, nil, strings.Replace(token, `"svc_1"`, `1`, 1), "backend_invalid_response", false, 0},
+		{"token without account", 200, nil, `{"authToken":"svc_1"}`, "backend_invalid_response", false, 0},
+		{"time of a wrong form", 200, nil, strings.Replace(token, "2026-01-02T03:04:05Z", "yesterday", 1), "backend_invalid_response", false, 0},
+		{"something after it", 200, nil, token + `{}`, "backend_invalid_response", false, 0},
+		{"an array", 200, nil, `[]`, "backend_invalid_response", false, 0},
+		{"null", 200, nil, `null`, "backend_invalid_response", false, 0},
+		{"too long", 200, nil, `{"pending":true,"x":"` + strings.Repeat("x", maxBody) + `"}`, "backend_invalid_response", false, 0},
+		{"redirect", 302, map[string]string{"Location": "http://other.invalid/x"}, ``, "backend_invalid_response", false, 0},
+		{"a refusal without a code", 418, nil, `{"code":"NOT A CODE"}`, "backend_invalid_response", false, 0},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := poll1(t, answer(t, c.status, c.header, c.body))
+			p := problemOf(t, err)
+			if p.Code != c.want || p.Retryable != c.retry || p.RetryAfterSeconds != c.after || p.HttpStatus != uint32(c.status) || p.Message == "" {
+				t.Fatalf("got %v", p)
+			}
+			if strings.Contains(err.Error()+p.FixHint, "svc_1") || strings.Contains(err.Error(), "sdc_1") {
+				t.Fatalf("a secret is told: %v", err)
+			}
+		})
+	}
+}
+
+func TestPollAnswers(t *testing.T) {
+	for body, want := range map[string]int64{
+		`{"pending":true,"pollIntervalSeconds":12}`:         12,
+		`{"pending":true}`:                                  0,
+		`{"pending":true,"pollIntervalSeconds":-1}`:         -1,
+		`{"pending":true,"pollIntervalSeconds":1000000000}`: 1_000_000_000,
+		`{"pending":true,"pollIntervalSeconds":5,"new":{}}`: 5,
+	} {
+		r, err := poll1(t, answer(t, 200, nil, body))
+		if err != nil || r.GetPending() == nil || r.GetPending().GetPollIntervalSeconds() != want {
+			t.Errorf("%s: %v, %v", body, r, err)
+		}
+	}
+	r, err := poll1(t, answer(t, 200, nil, token))
+	if err != nil || r.GetToken().GetAuthToken() != "svc_1" || r.GetToken().ExpiresAt != nil {
+		t.Fatalf("%v, %v", r, err)
+	}
+}
+
+func TestAuthRequiredBringsItsCode(t *testing.T) {
+	body := `{"status":401,"code":"auth_required","detail":"link first","retryable":true,"fixHint":"show the code","deviceCode":"sdc_1",
+		"userCode":"BCDF-GHJK","verificationUrl":"http://x/activate","expiresInSeconds":600,"pollIntervalSeconds":5}`
+	_, err := New("x").CreateSession(t.Context(), &pluginv1.CreateSessionRequest{Target: answer(t, 401, nil, body)})
+	p := problemOf(t, err)
+	if p.Code != "auth_required" || !p.Retryable || p.FixHint != "show the code" || p.DeviceCode.GetUserCode() != "BCDF-GHJK" || p.DeviceCode.GetExpiresInSeconds() != 600 {
+		t.Fatalf("got %v", p)
+	}
+	if strings.Contains(err.Error(), "sdc_1") {
+		t.Fatal("the device code is in the error's text")
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := "http://" + l.Addr().String()
+	l.Close()
+	cut := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "1000")
+		_, _ = io.WriteString(w, `{"pending":`)
+		panic(http.ErrAbortHandler)
+	}))
+	defer cut.Close()
+	for _, url := range []string{nobody, cut.URL} {
+		_, err := poll1(t, &pluginv1.Target{BaseUrl: url})
+		if p := problemOf(t, err); p.Code != "backend_unreachable" || !p.Retryable || p.HttpStatus != 0 {
+			t.Errorf("%s: %v", url, p)
+		}
+	}
+}
+
+func TestAddressesThatAreNone(t *testing.T) {
+	for _, url := range []string{"", "file:///etc/passwd", "http://", "://", "http://user:pw@host", "-x"} {
+		_, err := poll1(t, &pluginv1.Target{BaseUrl: url})
+		if p := problemOf(t, err); p.Code != "invalid_request" || strings.Contains(p.Message, "pw") {
+			t.Errorf("%q: %v", url, p)
+		}
+	}
+}
+
+func TestOneCredentialAndWhoAsks(t *testing.T) {
+	var got http.Header
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = r.Header
+		_, _ = io.WriteString(w, `{"sessions":[]}`)
+	}))
+	defer srv.Close()
+	who := &pluginv1.Requester{Host: "my\nhost", Os: strings.Repeat("x", 500), Client: "claude"}
+	list := func(target *pluginv1.Target) {
+		if _, err := New("x").ListSessions(t.Context(), &pluginv1.ListSessionsRequest{Target: target}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list(&pluginv1.Target{BaseUrl: srv.URL + "/", Requester: who, Credential: &pluginv1.Target_Bearer{Bearer: "svc_1"}})
+	if got.Get("Authorization") != "Bearer svc_1" || got.Get("X-Service-Install-Id") != "" {
+		t.Errorf("as a bearer: %v", got)
+	}
+	if got.Get("X-Service-Host") != "my?host" || len(got.Get("X-Service-Os")) != 100 || got.Get("X-Service-Client") != "claude" {
+		t.Errorf("who asks: %v", got)
+	}
+	list(&pluginv1.Target{BaseUrl: srv.URL, Credential: &pluginv1.Target_InstallId{InstallId: "inst_1"}})
+	if got.Get("Authorization") != "" || got.Get("X-Service-Install-Id") != "inst_1" {
+		t.Errorf("as an install: %v", got)
+	}
+}
+
+func TestNoRedirectIsFollowed(t *testing.T) {
+	reached := false
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))
+	defer other.Close()
+	for _, st := range []int{301, 302, 303, 307, 308} {
+		target := answer(t, st, map[string]string{"Location": other.URL}, "")
+		target.Credential = &pluginv1.Target_Bearer{Bearer: "svc_1"}
+		_, err := New("x").GetAccount(t.Context(), &pluginv1.GetAccountRequest{Target: target})
+		if p := problemOf(t, err); p.Code != "backend_invalid_response" || reached {
+			t.Errorf("%d: %v, reached %v", st, p, reached)
+		}
+	}
+}
+
+func TestCancelled(t *testing.T) {
+	arrived, release := make(chan struct{}), make(chan struct{})
+	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { close(arrived); <-release }))
+	defer srv.Close()
+	defer close(release)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-arrived; cancel() }()
+	_, err := New("x").GetAccount(ctx, &pluginv1.GetAccountRequest{Target: &pluginv1.Target{BaseUrl: srv.URL}})
+	if status.Code(err) != codes.Canceled {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestRetryAfterForms(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for value, want := range map[string]uint32{
+		"": 0, "7": 7, " 7 ": 7, "-1": 0, "x": 0, "99999999999999": 0, "1.5": 0,
+		now.Add(30 * time.Second).Format(http.TimeFormat): 31,
+		now.Add(-time.Hour).Format(http.TimeFormat):       0,
+	} {
+		if got := retryAfter(value, now); got != want {
+			t.Errorf("%q: %d, want %d", value, got, want)
+		}
+	}
+}
+
+// FuzzAnswers feeds any bytes as any answer: what is accepted has all it must, and nothing panics.
+func FuzzAnswers(f *testing.F) {
+	golden, _ := filepath.Glob("../../../proto/backendapi/testdata/*.json")
+	for _, path := range golden {
+		if data, err := os.ReadFile(path); err == nil {
+			f.Add(200, data)
+			f.Add(401, data)
+		}
+	}
+	f.Add(200, []byte(token))
+	f.Add(200, []byte(`{"pending":true}`))
+	f.Add(502, []byte(`<html>`))
+	f.Fuzz(func(t *testing.T, st int, body []byte) {
+		var p poll
+		if decode(body, &p) == nil && !p.pending() && (p.AuthToken == "" || p.AccountID == "" || p.LinkedAt == "") {
+			t.Fatalf("accepted: %q", body)
+		}
+		for _, out := range []checked{&deviceCode{}, &account{}, &health{}, &session{}, &sessionList{}, &appSecret{}, &eventPage{}} {
+			_ = decode(body, out)
+		}
+		err := refusal(&http.Response{StatusCode: st, Header: http.Header{}}, body, pollStatuses)
+		if problem := problemOf(t, err); problem.Code == "" || problem.Message == "" || !isCode(problem.Code) {
+			t.Fatalf("a refusal that says nothing: %v", problem)
+		}
+	})
+}
