@@ -1,0 +1,234 @@
+package relay
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// room is the live side of one session. It exists while somebody holds it, and reads what it needs to know of the past
+// from the log.
+type room struct {
+	h       *Hub
+	id      string
+	holders int // guarded by Hub.mu
+
+	mu      sync.Mutex // orders publish, queue and attach
+	loaded  bool
+	seen    *recent
+	pending map[string]command
+	display json.RawMessage // payload of the display.show on the panel; nil when clear
+	touched time.Time
+
+	who   sync.Mutex // guards the two sets below; taken inside mu
+	apps  map[*conn]struct{}
+	pages map[*conn]struct{}
+}
+
+// command is one that waits for its result.
+type command struct {
+	typ     string
+	payload json.RawMessage
+	since   time.Time
+}
+
+func newRoom(h *Hub, id string) *room {
+	return &room{
+		h: h, id: id, seen: newRecent(), pending: map[string]command{},
+		apps: map[*conn]struct{}{}, pages: map[*conn]struct{}{},
+	}
+}
+
+// attach lets a peer in: everything up to the returned session's LastSeq is in the log, everything after it will come
+// over the connection. It returns sessions.ErrClosed for a session that is over.
+func (r *room) attach(ctx context.Context, c *conn, to audience) (sessions.Session, func(), error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.settle(ctx); err != nil {
+		return sessions.Session{}, nil, err
+	}
+	s, err := r.h.Log.Session(ctx, r.id)
+	if err != nil {
+		return sessions.Session{}, nil, fmt.Errorf("reading session: %w", err)
+	}
+	if !s.Open(r.h.Now()) {
+		return sessions.Session{}, nil, sessions.ErrClosed
+	}
+	if err := r.load(ctx, s.LastSeq); err != nil {
+		return sessions.Session{}, nil, err
+	}
+	if err := r.touch(ctx); err != nil {
+		return sessions.Session{}, nil, err
+	}
+	cancel := r.h.bus.Subscribe(r.id, to, c.send)
+	r.who.Lock()
+	r.set(to)[c] = struct{}{}
+	r.who.Unlock()
+	r.h.conns.Add(1)
+	return s, cancel, nil
+}
+
+// settle waits until everything queued so far is committed and published. mu is held, so nothing of this session can
+// be queued meanwhile.
+func (r *room) settle(ctx context.Context) error {
+	reached := make(chan struct{})
+	if err := r.enqueue(ctx, entry{reached: reached}); err != nil {
+		return err
+	}
+	select {
+	case <-reached:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// load brings back from the log what a fresh process does not remember: recent ids, commands without a result, and
+// what the panel shows.
+func (r *room) load(ctx context.Context, lastSeq int64) error {
+	if r.loaded {
+		return nil
+	}
+	rows, err := r.h.Log.SessionEvents(ctx, r.id, max(lastSeq-maxRecent, 0), maxRecent)
+	if err != nil {
+		return fmt.Errorf("reading recent events: %w", err)
+	}
+	for _, e := range rows {
+		r.seen.add(keyOf(e.Sender, e.ID, e.Kind), r.seen.sum(e.Type, e.Payload))
+		switch e.Kind {
+		case glasses.KindRequest:
+			r.pending[e.ID] = command{typ: e.Type, payload: e.Payload, since: r.h.Now()}
+		case glasses.KindResult:
+			delete(r.pending, e.ID)
+		}
+	}
+	last, ok, err := r.h.Log.LastDisplay(ctx, r.id)
+	if err != nil {
+		return fmt.Errorf("reading the last display: %w", err)
+	}
+	if ok && last.Type == glasses.TypeDisplayShow {
+		r.display = last.Payload
+	}
+	r.loaded = true
+	return nil
+}
+
+const touchEvery = time.Hour
+
+func (r *room) touch(ctx context.Context) error {
+	if err := r.h.Sessions.Touch(ctx, r.id); err != nil {
+		return fmt.Errorf("extending session: %w", err)
+	}
+	r.touched = r.h.Now()
+	return nil
+}
+
+func (r *room) set(to audience) map[*conn]struct{} {
+	if to == toPages {
+		return r.pages
+	}
+	return r.apps
+}
+
+func (r *room) count(to audience) int {
+	r.who.Lock()
+	defer r.who.Unlock()
+	return len(r.set(to))
+}
+
+func (r *room) peers() glasses.Peers {
+	r.who.Lock()
+	defer r.who.Unlock()
+	p := glasses.Peers{Apps: make([]glasses.AppInfo, 0, len(r.apps)), Pages: len(r.pages)}
+	for c := range r.apps {
+		p.Apps = append(p.Apps, c.app)
+	}
+	return p
+}
+
+// announce tells the others who is here and notes it in the log.
+func (r *room) announce(ctx context.Context, to audience, arrived bool, row string, payload any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if to == toPages && r.count(toPages) == 0 {
+		r.failPending(ctx, glasses.CodeNotConnected, "the glasses are gone: no simulator page is open")
+		r.publishLink(glasses.LinkDisconnected)
+	} else if to == toPages && arrived && r.count(toPages) == 1 {
+		r.publishLink(glasses.LinkConnected)
+	}
+	r.h.bus.Publish(r.id, toPages, r.h.frame(glasses.TypePeers, "", r.peers()))
+	r.note(ctx, row, payload)
+}
+
+func (r *room) publishLink(state string) {
+	r.h.bus.Publish(r.id, toApps, r.h.frame(glasses.TypeLink, "", glasses.LinkState{State: state}))
+}
+
+func (r *room) remove(c *conn, to audience, cancel func()) {
+	cancel()
+	r.who.Lock()
+	delete(r.set(to), c)
+	r.who.Unlock()
+	r.h.conns.Add(-1)
+}
+
+func (r *room) endAll(code websocket.StatusCode, reason string) {
+	r.who.Lock()
+	defer r.who.Unlock()
+	for c := range r.apps {
+		c.end(code, reason)
+	}
+	for c := range r.pages {
+		c.end(code, reason)
+	}
+}
+
+// note writes a lifecycle row of the service. mu is held.
+func (r *room) note(ctx context.Context, typ string, payload any) {
+	raw, err := json.Marshal(payload)
+	if err != nil {
+		r.h.Logger.Error("composing row", "type", typ, "error", err)
+		return
+	}
+	r.row(ctx, nil, glasses.Event{
+		Kind: glasses.KindEvent, Chip: glasses.ChipOf(typ), Type: typ,
+		ID: "svc-" + rand.Text(), Sender: glasses.SenderService, Payload: raw,
+	}, false)
+}
+
+// row queues a row; it waits while the queue is full. mu is held.
+func (r *room) row(ctx context.Context, from *conn, e glasses.Event, ok bool) {
+	e.At = r.h.Now().UnixMilli()
+	if err := r.enqueue(ctx, entry{row: sessions.Row{SessionID: r.id, Event: e, OK: ok}, from: from}); err != nil {
+		r.h.Logger.Warn("event row not queued", "session", r.id, "type", e.Type, "error", err)
+		if from != nil {
+			from.end(closeStore, "the frame could not be stored; reconnect and send it again")
+		}
+	}
+}
+
+func (r *room) enqueue(ctx context.Context, e entry) error {
+	select {
+	case r.h.queue <- e:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func compact(payload json.RawMessage) json.RawMessage {
+	var b bytes.Buffer
+	if json.Compact(&b, payload) != nil {
+		return payload
+	}
+	return b.Bytes()
+}

@@ -1,0 +1,143 @@
+package relay
+
+import (
+	"context"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// entry is one row on its way to the log, or (with reached set) a mark that is closed when everything before it is
+// committed and published.
+type entry struct {
+	row     sessions.Row
+	from    *conn // acknowledged after the commit; nil for rows of the service
+	reached chan struct{}
+}
+
+const (
+	maxBatch    = 256
+	commitWait  = 10 * time.Second
+	commitTries = 5
+	retryPause  = 200 * time.Millisecond
+)
+
+// write is the one writer: it commits everything that waits in one transaction. It returns when stop is closed and the
+// queue is empty.
+func (h *Hub) write(ctx context.Context, stop <-chan struct{}) {
+	for {
+		select {
+		case e := <-h.queue:
+			h.commit(ctx, h.gather(e))
+			continue
+		default:
+		}
+		select {
+		case e := <-h.queue:
+			h.commit(ctx, h.gather(e))
+		case <-stop:
+			if len(h.queue) == 0 {
+				return
+			}
+		}
+	}
+}
+
+func (h *Hub) gather(first entry) []entry {
+	batch := []entry{first}
+	for len(batch) < maxBatch {
+		select {
+		case e := <-h.queue:
+			batch = append(batch, e)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+func (h *Hub) commit(ctx context.Context, batch []entry) {
+	rows := make([]sessions.Row, 0, len(batch))
+	for _, e := range batch {
+		if e.reached == nil {
+			rows = append(rows, e.row)
+		}
+	}
+	if len(rows) > 0 && h.append(ctx, rows) != nil {
+		h.commitOneByOne(ctx, batch)
+		return
+	}
+	i := 0
+	for _, e := range batch {
+		if e.reached != nil {
+			close(e.reached)
+			continue
+		}
+		h.committed(e, rows[i])
+		i++
+	}
+	h.advance(rows)
+}
+
+// append retries, since a store that is away for a moment must not cost a row.
+func (h *Hub) append(ctx context.Context, rows []sessions.Row) error {
+	var err error
+	for try := range commitTries {
+		if try > 0 {
+			time.Sleep(retryPause << try) // the pause of a retry; nothing waits for the store in another way
+		}
+		once, cancel := context.WithTimeout(ctx, commitWait)
+		err = h.Log.AppendEvents(once, rows)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		h.Logger.Warn("writing event rows", "rows", len(rows), "try", try+1, "error", err)
+	}
+	return err
+}
+
+// commitOneByOne finds the row that spoils a batch. Its sender is cut off: it was not acknowledged and sends it again.
+func (h *Hub) commitOneByOne(ctx context.Context, batch []entry) {
+	for _, e := range batch {
+		if e.reached != nil {
+			close(e.reached)
+			continue
+		}
+		rows := []sessions.Row{e.row}
+		once, cancel := context.WithTimeout(ctx, commitWait)
+		err := h.Log.AppendEvents(once, rows)
+		cancel()
+		if err == nil {
+			h.committed(e, rows[0])
+			h.advance(rows)
+			continue
+		}
+		h.Logger.Error("event row lost", "session", e.row.SessionID, "type", e.row.Event.Type, "error", err)
+		if e.from != nil {
+			e.from.end(closeStore, "the frame could not be stored; reconnect and send it again")
+		}
+	}
+}
+
+func (h *Hub) committed(e entry, row sessions.Row) {
+	if e.from != nil {
+		ack := glasses.Ack{ID: row.Event.ID, Kind: row.Event.Kind, Seq: row.Event.Seq}
+		e.from.send(h.frame(glasses.TypeAck, row.Event.ID, ack))
+	}
+	if !row.Duplicate {
+		h.bus.Publish(row.SessionID, toPages, h.frame(glasses.TypeRow, "", row.Event))
+	}
+}
+
+// advance tells the apps how far their cursor may go: every frame up to there was relayed before it was queued.
+func (h *Hub) advance(rows []sessions.Row) {
+	last := map[string]int64{}
+	for _, r := range rows {
+		last[r.SessionID] = max(last[r.SessionID], r.Event.Seq)
+	}
+	for id, seq := range last {
+		h.bus.Publish(id, toApps, h.frame(glasses.TypeCursor, "", glasses.Cursor{Seq: seq}))
+	}
+}

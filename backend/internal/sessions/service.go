@@ -1,0 +1,220 @@
+package sessions
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base32"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// Mint is what the store needs to create or resume a session in one step.
+type Mint struct {
+	// New is the row to insert if there is nothing to resume. Its DeviceModel is never empty.
+	New Session
+	// SwitchTo, if not empty, is the device model that a resumed session changes to.
+	SwitchTo string
+	Fresh    bool
+	Now      time.Time
+}
+
+// Store keeps sessions. Every method is atomic.
+type Store interface {
+	// MintSession gives the current open session of New's owner, project and platform with its expiry slid, or inserts
+	// New. Any number of callers at once get one session. was is its device model before the call.
+	MintSession(ctx context.Context, m Mint) (s Session, created bool, was string, err error)
+	// Session returns ErrNotFound for a missing one.
+	Session(ctx context.Context, id string) (Session, error)
+	// OpenSessions lists an account's open sessions, newest first.
+	OpenSessions(ctx context.Context, accountID string, now time.Time) ([]Session, error)
+	// CloseSession closes it and revokes its secrets; closed tells whether this call did it.
+	CloseSession(ctx context.Context, id string, now time.Time) (s Session, closed bool, err error)
+	// TouchSession slides the expiry of an open session.
+	TouchSession(ctx context.Context, id string, now, expires time.Time) error
+}
+
+// Secrets keeps app secrets as hashes.
+type Secrets interface {
+	AddSessionSecret(ctx context.Context, sessionID, hash string, now time.Time) error
+	// HasSessionSecret tells whether the session has this secret, revoked or not.
+	HasSessionSecret(ctx context.Context, sessionID, hash string) (bool, error)
+}
+
+// Log is the durable event log.
+type Log interface {
+	// SessionEvents returns up to limit rows with seq above since, in order.
+	SessionEvents(ctx context.Context, sessionID string, since int64, limit int) ([]glasses.Event, error)
+}
+
+// Attached is the live side.
+type Attached interface {
+	// Attached tells who is there.
+	Attached(sessionID string) Live
+	// Closed ends every connection of a session.
+	Closed(sessionID string)
+	// Switched tells both sides that the device model changed.
+	Switched(ctx context.Context, sessionID, model string)
+}
+
+// Service is the life of sessions.
+type Service struct {
+	Store   Store
+	Secrets Secrets
+	Log     Log
+	Hasher  secret.Hasher
+	Live    Attached
+	Now     func() time.Time
+}
+
+// Mint creates or resumes a session (design D15). The error may be an *InvalidError.
+func (s *Service) Mint(ctx context.Context, o Owner, r Request) (Session, bool, error) {
+	if err := r.check(); err != nil {
+		return Session{}, false, err
+	}
+	now := s.now()
+	fresh := Session{
+		ID: newID(), Owner: o, Project: r.Project, Platform: r.Platform, DeviceModel: r.DeviceModel,
+		CreatedAt: now, LastActive: now, ExpiresAt: now.Add(Lifetime),
+	}
+	if fresh.DeviceModel == "" {
+		fresh.DeviceModel = glasses.DefaultDeviceModel
+	}
+	got, created, was, err := s.Store.MintSession(ctx, Mint{New: fresh, SwitchTo: r.DeviceModel, Fresh: r.Fresh, Now: now})
+	if err != nil {
+		return Session{}, false, fmt.Errorf("minting session: %w", err)
+	}
+	if !created && was != got.DeviceModel {
+		s.Live.Switched(ctx, got.ID, got.DeviceModel)
+	}
+	return got, created, nil
+}
+
+// Get reads a session of the account, or returns ErrNotFound.
+func (s *Service) Get(ctx context.Context, accountID, id string) (Session, error) {
+	got, err := s.Store.Session(ctx, id)
+	if err != nil {
+		return Session{}, err
+	}
+	if got.Owner.AccountID != accountID {
+		return Session{}, ErrNotFound
+	}
+	return got, nil
+}
+
+// List gives the account's open sessions, newest first.
+func (s *Service) List(ctx context.Context, accountID string) ([]Session, error) {
+	return s.Store.OpenSessions(ctx, accountID, s.now())
+}
+
+// Close ends a session, its secrets and its connections. Closing a closed one answers the same.
+func (s *Service) Close(ctx context.Context, accountID, id string) (Session, error) {
+	if _, err := s.Get(ctx, accountID, id); err != nil {
+		return Session{}, err
+	}
+	got, closed, err := s.Store.CloseSession(ctx, id, s.now())
+	if err != nil {
+		return Session{}, fmt.Errorf("closing session: %w", err)
+	}
+	if closed {
+		s.Live.Closed(id)
+	}
+	return got, nil
+}
+
+// MintSecret makes one more app secret for an open session, or returns ErrNotFound or ErrClosed.
+func (s *Service) MintSecret(ctx context.Context, accountID, id string) (string, error) {
+	got, err := s.Get(ctx, accountID, id)
+	if err != nil {
+		return "", err
+	}
+	if !got.Open(s.now()) {
+		return "", ErrClosed
+	}
+	sst := secret.New(secret.Session)
+	if err := s.Secrets.AddSessionSecret(ctx, id, s.hash(sst), s.now()); err != nil {
+		return "", fmt.Errorf("storing session secret: %w", err)
+	}
+	return sst, nil
+}
+
+// Bounds of one page of events.
+const (
+	DefaultEvents = 100
+	MaxEvents     = 500
+)
+
+// Page is a page of the event log: Next is the cursor for the next call.
+type Page struct {
+	Events []glasses.Event
+	Next   int64
+	More   bool
+}
+
+// Events reads the log after since; limit is clamped to 1..MaxEvents, 0 means DefaultEvents.
+func (s *Service) Events(ctx context.Context, accountID, id string, since int64, limit int) (Page, error) {
+	if _, err := s.Get(ctx, accountID, id); err != nil {
+		return Page{}, err
+	}
+	if limit == 0 {
+		limit = DefaultEvents
+	}
+	limit = min(max(limit, 1), MaxEvents)
+	since = max(since, 0)
+	events, err := s.Log.SessionEvents(ctx, id, since, limit+1)
+	if err != nil {
+		return Page{}, fmt.Errorf("reading events: %w", err)
+	}
+	p := Page{Events: events, Next: since, More: len(events) > limit}
+	if p.More {
+		p.Events = events[:limit]
+	}
+	if n := len(p.Events); n > 0 {
+		p.Next = p.Events[n-1].Seq
+	}
+	return p, nil
+}
+
+// Open reads an open session by one of its secrets, for an app that attaches: ErrBadSecret, or ErrClosed when the
+// secret was right but the session is over.
+func (s *Service) Open(ctx context.Context, id, sst string) (Session, error) {
+	if !secret.Valid(secret.Session, sst) {
+		return Session{}, ErrBadSecret
+	}
+	ok, err := s.Secrets.HasSessionSecret(ctx, id, s.hash(sst))
+	if err != nil {
+		return Session{}, fmt.Errorf("checking session secret: %w", err)
+	}
+	if !ok {
+		return Session{}, ErrBadSecret
+	}
+	got, err := s.Store.Session(ctx, id)
+	if err != nil {
+		return Session{}, err
+	}
+	if !got.Open(s.now()) {
+		return Session{}, ErrClosed
+	}
+	return got, nil
+}
+
+// Touch slides the expiry of an open session.
+func (s *Service) Touch(ctx context.Context, id string) error {
+	now := s.now()
+	return s.Store.TouchSession(ctx, id, now, now.Add(Lifetime))
+}
+
+func (s *Service) hash(sst string) string { return s.Hasher.Hash("session secret", sst) }
+
+// now has the store's precision, so that what a caller gets equals what a later read gives.
+func (s *Service) now() time.Time { return s.Now().UTC().Truncate(time.Millisecond) }
+
+// newID is not a secret: 20 base32 characters only make it unique.
+func newID() string {
+	var b [13]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+	return "ses_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))[:20]
+}

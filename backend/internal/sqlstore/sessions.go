@@ -1,0 +1,184 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/sessions"
+)
+
+const sessionColumns = `id, account_id, link_id, app_id, platform, device_model, created_at, last_active_at, expires_at, closed_at, last_seq`
+
+type scanner interface{ Scan(dest ...any) error }
+
+func scanSession(row scanner) (sessions.Session, error) {
+	var s sessions.Session
+	var created, active, expires int64
+	var closed sql.NullInt64
+	err := row.Scan(&s.ID, &s.Owner.AccountID, &s.Owner.LinkID, &s.Project, &s.Platform, &s.DeviceModel,
+		&created, &active, &expires, &closed, &s.LastSeq)
+	if err != nil {
+		return sessions.Session{}, missing(err, sessions.ErrNotFound)
+	}
+	s.CreatedAt, s.LastActive, s.ExpiresAt, s.ClosedAt = fromMS(created), fromMS(active), fromMS(expires), fromNull(closed)
+	return s, nil
+}
+
+// MintSession resumes the current open session of the key, or inserts m.New and makes it current.
+func (s *Store) MintSession(ctx context.Context, m sessions.Mint) (got sessions.Session, created bool, was string, err error) {
+	err = s.write(ctx, func(tx *sql.Tx) error {
+		got, created, was, err = mint(ctx, tx, m)
+		return err
+	})
+	return got, created, was, err
+}
+
+// mintRounds bounds how often another mint may get in between (PostgreSQL; SQLite has one writer).
+const mintRounds = 20
+
+func mint(ctx context.Context, tx *sql.Tx, m sessions.Mint) (sessions.Session, bool, string, error) {
+	n := m.New
+	_, err := tx.ExecContext(ctx, `INSERT INTO projects (account_id, app_id, created_at) VALUES ($1, $2, $3)
+		ON CONFLICT (account_id, app_id) DO NOTHING`, n.Owner.AccountID, n.Project, toMS(m.Now))
+	if err != nil {
+		return sessions.Session{}, false, "", fmt.Errorf("inserting project: %w", err)
+	}
+	for range mintRounds {
+		if !m.Fresh {
+			got, was, err := resume(ctx, tx, m)
+			if !errors.Is(err, sessions.ErrNotFound) {
+				return got, false, was, err
+			}
+		}
+		inserted, err := insertCurrent(ctx, tx, m)
+		if err != nil {
+			return sessions.Session{}, false, "", err
+		}
+		if inserted {
+			return n, true, n.DeviceModel, nil
+		}
+	}
+	return sessions.Session{}, false, "", errors.New("inserting session: others keep getting in between")
+}
+
+// resume slides the current open session. The row is locked by the first UPDATE, so was and the result belong together.
+func resume(ctx context.Context, tx *sql.Tx, m sessions.Mint) (got sessions.Session, was string, err error) {
+	n := m.New
+	before, err := scanSession(tx.QueryRowContext(ctx, `UPDATE sessions SET last_active_at = $1, expires_at = $2
+		WHERE account_id = $3 AND link_id = $4 AND app_id = $5 AND platform = $6
+		AND is_current = 1 AND closed_at IS NULL AND expires_at > $1 RETURNING `+sessionColumns,
+		toMS(m.Now), toMS(n.ExpiresAt), n.Owner.AccountID, n.Owner.LinkID, n.Project, n.Platform))
+	if err != nil {
+		return sessions.Session{}, "", err
+	}
+	was = before.DeviceModel
+	if m.SwitchTo == "" || m.SwitchTo == was {
+		return before, was, nil
+	}
+	got, err = scanSession(tx.QueryRowContext(ctx, `UPDATE sessions SET device_model = $1 WHERE id = $2 RETURNING `+sessionColumns,
+		m.SwitchTo, before.ID))
+	return got, was, err
+}
+
+func insertCurrent(ctx context.Context, tx *sql.Tx, m sessions.Mint) (bool, error) {
+	n := m.New
+	_, err := tx.ExecContext(ctx, `UPDATE sessions SET is_current = 0
+		WHERE account_id = $1 AND link_id = $2 AND app_id = $3 AND platform = $4 AND is_current = 1
+		AND ($5 = 1 OR closed_at IS NOT NULL OR expires_at <= $6)`,
+		n.Owner.AccountID, n.Owner.LinkID, n.Project, n.Platform, boolInt(m.Fresh), toMS(m.Now))
+	if err != nil {
+		return false, fmt.Errorf("retiring the former session: %w", err)
+	}
+	inserted, err := changed(ctx, tx, `INSERT INTO sessions (id, account_id, link_id, app_id, platform, device_model, is_current,
+		created_at, last_active_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6, 1, $7, $8, $9) ON CONFLICT DO NOTHING`,
+		n.ID, n.Owner.AccountID, n.Owner.LinkID, n.Project, n.Platform, n.DeviceModel,
+		toMS(n.CreatedAt), toMS(n.LastActive), toMS(n.ExpiresAt))
+	if err != nil {
+		return false, fmt.Errorf("inserting session: %w", err)
+	}
+	return inserted, nil
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Session reads one, or returns sessions.ErrNotFound.
+func (s *Store) Session(ctx context.Context, id string) (sessions.Session, error) {
+	return scanSession(s.reads.QueryRowContext(ctx, `SELECT `+sessionColumns+` FROM sessions WHERE id = $1`, id))
+}
+
+// maxListed bounds a list; sessions are unlimited.
+const maxListed = 500
+
+// OpenSessions lists an account's open sessions, newest first.
+func (s *Store) OpenSessions(ctx context.Context, accountID string, now time.Time) ([]sessions.Session, error) {
+	rows, err := s.reads.QueryContext(ctx, `SELECT `+sessionColumns+` FROM sessions
+		WHERE account_id = $1 AND closed_at IS NULL AND expires_at > $2 ORDER BY created_at DESC, id LIMIT $3`,
+		accountID, toMS(now), maxListed)
+	if err != nil {
+		return nil, fmt.Errorf("listing sessions: %w", err)
+	}
+	defer rows.Close()
+	var list []sessions.Session
+	for rows.Next() {
+		one, err := scanSession(rows)
+		if err != nil {
+			return nil, fmt.Errorf("listing sessions: %w", err)
+		}
+		list = append(list, one)
+	}
+	return list, rows.Err()
+}
+
+// CloseSession closes it and revokes its secrets; closed tells whether this call did it.
+func (s *Store) CloseSession(ctx context.Context, id string, now time.Time) (got sessions.Session, closed bool, err error) {
+	err = s.write(ctx, func(tx *sql.Tx) error {
+		closed, err = changed(ctx, tx, `UPDATE sessions SET closed_at = $1, is_current = 0 WHERE id = $2 AND closed_at IS NULL`,
+			toMS(now), id)
+		if err != nil {
+			return fmt.Errorf("closing session: %w", err)
+		}
+		if _, err := tx.ExecContext(ctx, `UPDATE session_secrets SET revoked_at = $1 WHERE session_id = $2 AND revoked_at IS NULL`,
+			toMS(now), id); err != nil {
+			return fmt.Errorf("revoking session secrets: %w", err)
+		}
+		got, err = scanSession(tx.QueryRowContext(ctx, `SELECT `+sessionColumns+` FROM sessions WHERE id = $1`, id))
+		return err
+	})
+	return got, closed, err
+}
+
+// TouchSession slides the expiry of an open session.
+func (s *Store) TouchSession(ctx context.Context, id string, now, expires time.Time) error {
+	return s.write(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `UPDATE sessions SET last_active_at = $1, expires_at = $2
+			WHERE id = $3 AND closed_at IS NULL AND expires_at > $1`, toMS(now), toMS(expires), id)
+		return err
+	})
+}
+
+// AddSessionSecret stores the hash of one more app secret.
+func (s *Store) AddSessionSecret(ctx context.Context, sessionID, hash string, now time.Time) error {
+	return s.write(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `INSERT INTO session_secrets (session_id, hash, created_at) VALUES ($1, $2, $3)`,
+			sessionID, hash, toMS(now))
+		return err
+	})
+}
+
+// HasSessionSecret tells whether the session has this secret, revoked or not.
+func (s *Store) HasSessionSecret(ctx context.Context, sessionID, hash string) (bool, error) {
+	var one int
+	err := s.reads.QueryRowContext(ctx, `SELECT 1 FROM session_secrets WHERE session_id = $1 AND hash = $2`, sessionID, hash).Scan(&one)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
