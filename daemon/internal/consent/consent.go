@@ -1,0 +1,74 @@
+// Package consent keeps the person's telemetry decision in the file consent (spec 2.4). It knows nothing of events and
+// of the other switches that stop an upload.
+package consent
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/service-dev/service/daemon/internal/statefile"
+)
+
+// State is a telemetry decision.
+type State string
+
+// The states of spec 2.4.
+const (
+	Accepted State = "accepted"
+	Declined State = "declined"
+	Unset    State = "unset"
+)
+
+// FileName is the file's name inside the state directory.
+const FileName = "consent"
+
+// maxFile bounds what is read of the file, in bytes.
+const maxFile = 4 << 10
+
+// Store reads and writes the decision. It keeps nothing in memory, so a change by another program counts at once.
+type Store struct{ path string }
+
+// New is the store of one state directory.
+func New(dir string) *Store { return &Store{path: filepath.Join(dir, FileName)} }
+
+// Path is the file's absolute path.
+func (s *Store) Path() string { return s.path }
+
+// Get reads the decision. A missing file is Unset. A file that cannot be understood is Declined, with an error that
+// says why: nothing is uploaded on a guess.
+func (s *Store) Get() (State, error) {
+	data, err := statefile.Read(s.path, maxFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Unset, nil
+	}
+	if err != nil {
+		return Declined, err
+	}
+	state, err := parse(data)
+	if err != nil {
+		return Declined, fmt.Errorf("reading %s: %w", s.path, err)
+	}
+	return state, nil
+}
+
+// Set records a decision; Unset forgets it.
+func (s *Store) Set(state State) error {
+	if _, err := parse([]byte(state)); err != nil {
+		return fmt.Errorf("writing %s: %w", s.path, err)
+	}
+	return statefile.Write(s.path, []byte(string(state)+"\n"))
+}
+
+// parse takes one of the three words, with surrounding white space; an empty file is Unset.
+func parse(data []byte) (State, error) {
+	switch state := State(strings.TrimSpace(string(data))); state {
+	case Accepted, Declined, Unset:
+		return state, nil
+	case "":
+		return Unset, nil
+	}
+	return "", errors.New("want accepted, declined or unset")
+}
