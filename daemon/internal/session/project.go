@@ -44,11 +44,11 @@ func platformOf(platform string) (string, error) {
 
 var (
 	modelPattern   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
-	projectPattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z0-9][A-Za-z0-9_-]*)+$`)
+	projectPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)+$`)
 )
 
 // maxProject is the longest app id in bytes.
-const maxProject = 150
+const maxProject = 155
 
 // checkDeviceModel refuses what cannot be a model's id; whether the model exists is the backend's to say.
 func checkDeviceModel(model string) error {

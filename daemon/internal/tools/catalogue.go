@@ -36,6 +36,17 @@ type Sessions interface {
 	Since(ctx context.Context, target backend.Target, id string, since int64, limit int) (backend.EventPage, error)
 }
 
+// Accounts is what is known of the link without asking anybody; the caller is in the context. It needs no adapter, so
+// that it also answers where a sandbox allows none.
+type Accounts interface {
+	// InstallID is the anonymous id of this install (spec 2.1).
+	InstallID() string
+	// Link is the snapshot; its State is OtherBackend when the caller's backend did not mint it.
+	Link(ctx context.Context) account.Link
+	// BackendURL is where the caller's calls go: a URL, or "embedded:" with the id where it is known.
+	BackendURL(ctx context.Context) string
+}
+
 // Browser opens a URL in the caller's desktop; reason says why it did not.
 type Browser interface {
 	Open(ctx context.Context, who caller.Caller, url string) (opened bool, reason string)
@@ -49,11 +60,10 @@ type Recorder interface {
 // Options are the parts of a Catalogue; all but Now are required.
 type Options struct {
 	Links     Links
+	Accounts  Accounts
 	Sessions  Sessions
 	Browser   Browser
 	Telemetry Recorder
-	// InstallID returns the install id (spec 2.1).
-	InstallID func() string
 	Now       func() time.Time
 }
 
@@ -90,7 +100,7 @@ func New(opts Options) *Catalogue {
 		getSessionStatus{gate: g, sessions: opts.Sessions}.definition(),
 		getEventLog{gate: g, sessions: opts.Sessions}.definition(),
 		closeSession{gate: g, sessions: opts.Sessions}.definition(),
-		whoAmI{links: opts.Links, installID: opts.InstallID}.definition(),
+		whoAmI{accounts: opts.Accounts}.definition(),
 	}
 	return c
 }

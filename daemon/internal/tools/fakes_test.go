@@ -78,6 +78,10 @@ func (w *world) Target(context.Context, caller.Caller) (backend.Target, account.
 	return t, w.link, nil
 }
 
+func (w *world) InstallID() string                 { return "inst_1" }
+func (w *world) Link(context.Context) account.Link { return w.link }
+func (w *world) BackendURL(context.Context) string { return "embedded:x" }
+
 func (w *world) Ask(_ context.Context, _ backend.Target, gated link.GatedCall, _ *backend.Problem) (link.Code, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -166,7 +170,7 @@ func (w *world) Record(_ context.Context, event string, fields map[string]string
 func (w *world) catalogue() *Catalogue {
 	return New(Options{
 		Links: w, Sessions: sessions{w}, Browser: browser{w}, Telemetry: w,
-		InstallID: func() string { return "inst_1" }, Now: func() time.Time { return testTime },
+		Accounts: w, Now: func() time.Time { return testTime },
 	})
 }
 

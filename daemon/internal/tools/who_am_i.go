@@ -1,12 +1,6 @@
 package tools
 
-import (
-	"context"
-
-	"github.com/service-dev/service/daemon/internal/account"
-	"github.com/service-dev/service/daemon/internal/backend"
-	"github.com/service-dev/service/daemon/internal/caller"
-)
+import "context"
 
 const whoAmIText = `Tells which install this is, whether an account is linked, which one, and which backend is used. ` +
 	`It answers at once from what is known here, needs no account and never shows the token. ` +
@@ -14,14 +8,7 @@ const whoAmIText = `Tells which install this is, whether an account is linked, w
 	`There is no need to call it before other tools: those that need an account say so themselves. ` +
 	`To link an account, call createSimulatorSession and then completeAuthLink.`
 
-type whoAmI struct {
-	links     linkReader
-	installID func() string
-}
-
-type linkReader interface {
-	Target(ctx context.Context, who caller.Caller) (backend.Target, account.Link, error)
-}
+type whoAmI struct{ accounts Accounts }
 
 type whoAmIAnswer struct {
 	InstallID  string  `json:"installId"`
@@ -57,12 +44,9 @@ func (t whoAmI) run(ctx context.Context, c call) (any, error) {
 	if err := decode(c.args, &struct{}{}); err != nil {
 		return nil, err
 	}
-	target, current, err := t.links.Target(ctx, c.who)
-	if err != nil {
-		return nil, err
-	}
+	current := t.accounts.Link(ctx)
 	answer := whoAmIAnswer{
-		InstallID: t.installID(), Linked: current.Linked(), State: string(current.State), BackendURL: target.BaseURL,
+		InstallID: t.accounts.InstallID(), Linked: current.Linked(), State: string(current.State), BackendURL: t.accounts.BackendURL(ctx),
 		LinkedAt: stampOrNull(current.LinkedAt), ExpiresAt: stampOf(current.ExpiresAt),
 	}
 	if current.AccountID != "" {
