@@ -1,0 +1,94 @@
+package pump
+
+import (
+	"errors"
+	"io"
+)
+
+// Bounds of one line in bytes, without its end. The daemon's answers may be larger than what it takes.
+const (
+	maxClientLine = 4 << 20
+	maxDaemonLine = 64 << 20
+)
+
+// errTooLong is returned for a line over the limit; the reader stands at the next line then.
+var errTooLong = errors.New("line is too long")
+
+// lineReader cuts a stream into lines. A long line's buffer is let go of afterwards.
+type lineReader struct {
+	r          io.Reader
+	max        int
+	buf        []byte
+	start, end int // what was read and not returned
+}
+
+const bufferSize = 16 << 10
+
+func newLineReader(r io.Reader, max int) *lineReader {
+	return &lineReader{r: r, max: max, buf: make([]byte, bufferSize)}
+}
+
+// next returns the next line, with its newline; it is valid until the following call. The last line may lack a newline.
+func (l *lineReader) next() ([]byte, error) {
+	l.shrink()
+	scanned, skipping := 0, false
+	for {
+		for i := l.start + scanned; i < l.end; i++ {
+			if l.buf[i] != '\n' {
+				continue
+			}
+			line := l.buf[l.start : i+1]
+			l.start = i + 1
+			if skipping {
+				return nil, errTooLong
+			}
+			return line, nil
+		}
+		scanned = l.end - l.start
+		if scanned > l.max {
+			l.start, l.end, scanned, skipping = 0, 0, 0, true
+		}
+		l.room()
+		n, err := l.r.Read(l.buf[l.end:])
+		l.end += n
+		if err != nil && n == 0 {
+			return l.last(skipping, err)
+		}
+	}
+}
+
+// last returns what stood at the end of the stream without a newline.
+func (l *lineReader) last(skipping bool, err error) ([]byte, error) {
+	line := l.buf[l.start:l.end]
+	l.start = l.end
+	switch {
+	case skipping:
+		return nil, errTooLong
+	case len(line) > 0 && err == io.EOF:
+		return line, nil
+	}
+	return nil, err
+}
+
+// room makes space for the next read.
+func (l *lineReader) room() {
+	if l.end < len(l.buf) {
+		return
+	}
+	if l.start > 0 {
+		l.end = copy(l.buf, l.buf[l.start:l.end])
+		l.start = 0
+		return
+	}
+	bigger := make([]byte, 2*len(l.buf))
+	copy(bigger, l.buf[:l.end])
+	l.buf = bigger
+}
+
+func (l *lineReader) shrink() {
+	if len(l.buf) > 4*bufferSize && l.end-l.start < bufferSize {
+		small := make([]byte, bufferSize)
+		l.end = copy(small, l.buf[l.start:l.end])
+		l.start, l.buf = 0, small
+	}
+}

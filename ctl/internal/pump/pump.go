@@ -1,0 +1,175 @@
+package pump
+
+import (
+	"context"
+	"io"
+	"sync"
+	"time"
+)
+
+// Options are the parts of a Pump. Zero durations mean the defaults.
+type Options struct {
+	In  io.Reader
+	Out io.Writer
+	// Connect reaches the daemon, starting it if need be. It is never called by two at a time.
+	Connect func(context.Context) (io.ReadWriteCloser, error)
+	// HalfClose tells the daemon that nothing more will come; it may be nil.
+	HalfClose func(io.ReadWriteCloser) error
+	// Explain turns an error of Connect into words for the agent; it may be nil.
+	Explain func(error) *Failure
+	Hello   Hello
+	// Drain bounds the wait for answers after In ended; 6 s by default.
+	Drain time.Duration
+	// Handshake bounds the wait for the daemon's answers to preface and replayed initialize; 10 s by default.
+	Handshake time.Duration
+	// Pause is the first pause between two attempts that fail, doubled up to 16 times; 1 s by default.
+	Pause time.Duration
+}
+
+// Pump carries one client's messages. Make it with New.
+type Pump struct {
+	opts  Options
+	outMu sync.Mutex
+
+	mu         sync.Mutex
+	state      state
+	link       *link     // while up
+	failure    *Failure  // while failed
+	retryAt    time.Time // while failed: no attempt before
+	pause      time.Duration
+	initLine   []byte // the old era's initialize, to be replayed
+	initID     string
+	initDone   bool // it was answered
+	initNote   bool // the client sent notifications/initialized
+	resent     bool // an unanswered initialize was sent a second time
+	linkDone   sync.WaitGroup
+	connecting sync.Mutex
+}
+
+type state int
+
+const (
+	down state = iota // nobody tries: the next message makes somebody
+	up
+	failed // the last attempt failed: requests are answered with the reason until retryAt
+)
+
+// New prepares a pump.
+func New(opts Options) *Pump {
+	if opts.Drain <= 0 {
+		opts.Drain = 6 * time.Second
+	}
+	if opts.Handshake <= 0 {
+		opts.Handshake = 10 * time.Second
+	}
+	if opts.Pause <= 0 {
+		opts.Pause = time.Second
+	}
+	return &Pump{opts: opts}
+}
+
+// Open makes the first connection. Its error is Connect's; Run may be called all the same and tries again.
+func (p *Pump) Open(ctx context.Context) error {
+	return p.reconnect(ctx)
+}
+
+// Run carries messages until In ends and the answers that were due are written, or have not come within Drain. It
+// returns an error only when Out cannot be written.
+func (p *Pump) Run(ctx context.Context) error {
+	lines := newLineReader(p.opts.In, maxClientLine)
+	for {
+		line, err := lines.next()
+		switch {
+		case err == errTooLong:
+			if err := p.print(tooLong); err != nil {
+				return err
+			}
+		case err != nil:
+			p.drain()
+			return nil
+		default:
+			if err := p.fromClient(ctx, line); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// fromClient sends one line on, or answers it when the daemon cannot be reached. While the daemon is being reached the
+// line waits here and those behind it wait in the client's pipe.
+func (p *Pump) fromClient(ctx context.Context, line []byte) error {
+	m := scan(line)
+	p.remember(m, line)
+	for {
+		l, failure := p.live(ctx)
+		if l == nil {
+			return p.refuse(m, failure)
+		}
+		switch err := l.send(m, line); err {
+		case nil:
+			return nil
+		case errEnded: // nothing was sent: the next connection takes it
+			if ctx.Err() != nil {
+				return p.refuse(m, restarted)
+			}
+		default:
+			l.conn.Close() // its reader answers what was in flight, this line among them
+			return nil
+		}
+	}
+}
+
+// remember keeps what a daemon that comes later must be told.
+func (p *Pump) remember(m message, line []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case m.kind == request && m.method == "initialize":
+		p.initLine = append([]byte(nil), line...)
+		p.initID, p.initDone, p.initNote, p.resent = m.id, false, false, false
+	case m.kind == notification && m.method == "notifications/initialized":
+		p.initNote = true
+	}
+}
+
+// live returns the connection, making one when there is none and it is time to try.
+func (p *Pump) live(ctx context.Context) (*link, *Failure) {
+	p.mu.Lock()
+	l, failure, wait := p.link, p.failure, p.state == failed && time.Now().Before(p.retryAt)
+	p.mu.Unlock()
+	if l != nil {
+		return l, nil
+	}
+	if wait {
+		return nil, failure
+	}
+	_ = p.reconnect(ctx) // the failure is kept
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.link, p.failure
+}
+
+// refuse answers every request of a message that cannot be sent.
+func (p *Pump) refuse(m message, f *Failure) error {
+	if f == nil {
+		f = restarted
+	}
+	for _, part := range append(m.parts, m) {
+		if part.kind != request {
+			continue
+		}
+		if err := p.print(newPending(part).answer(f)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Pump) print(line string) error { return p.write([]byte(line)) }
+
+func (p *Pump) write(line []byte) error {
+	p.outMu.Lock()
+	defer p.outMu.Unlock()
+	_, err := p.opts.Out.Write(line)
+	return err
+}

@@ -1,0 +1,122 @@
+package pump
+
+// kind is what a JSON-RPC 2.0 message is.
+type kind int
+
+const (
+	invalid kind = iota // not JSON, or not a message: passed on, never tracked
+	request
+	notification
+	response
+	batch // an array of messages (MCP 2025-03-26)
+)
+
+// message is what the pump knows of a line. The slices point into the line.
+type message struct {
+	kind   kind
+	id     string // normalised; empty when there is none that could be answered
+	rawID  []byte
+	method string
+	params []byte
+	parts  []message // of a batch
+}
+
+// scan reads one line.
+func scan(line []byte) message {
+	s := scanner{data: line}
+	s.space()
+	if s.peek() == '[' {
+		return s.batch()
+	}
+	m, err := s.message()
+	if err != nil || !s.end() {
+		return message{}
+	}
+	return m
+}
+
+func (s *scanner) batch() message {
+	m := message{kind: batch}
+	err := s.elements(1, func() error {
+		if s.peek() != '{' {
+			return s.value(2)
+		}
+		part, err := s.message()
+		m.parts = append(m.parts, part)
+		return err
+	})
+	if err != nil || !s.end() {
+		return message{}
+	}
+	return m
+}
+
+// message reads an object and classifies it. As in encoding/json, the last of equal names wins.
+func (s *scanner) message() (message, error) {
+	var m message
+	var answers bool
+	err := s.object(1, func(name, value []byte) {
+		switch string(name) {
+		case "id":
+			m.rawID, m.id = value, normalID(value)
+		case "method":
+			m.method, _ = unquote(value)
+		case "params":
+			m.params = value
+		case "result", "error":
+			answers = true
+		}
+	})
+	switch {
+	case err != nil:
+		return message{}, err
+	case m.method != "" && m.id != "":
+		m.kind = request
+	case m.method != "":
+		m.kind = notification
+	case answers:
+		m.kind = response
+	}
+	return m, nil
+}
+
+// member finds a member of a JSON object by its path; nil when it is not there.
+func member(object []byte, path ...string) []byte {
+	for _, want := range path {
+		var found []byte
+		s := scanner{data: object}
+		s.space()
+		if s.object(1, func(name, value []byte) {
+			if string(name) == want {
+				found = value
+			}
+		}) != nil {
+			return nil
+		}
+		object = found
+	}
+	return object
+}
+
+// normalID makes ids comparable: a peer may write "a" for "\u0061" and 1 for 1.0. Null is no id.
+func normalID(raw []byte) string {
+	switch {
+	case len(raw) == 0 || raw[0] == 'n' || raw[0] == '{' || raw[0] == '[':
+		return ""
+	case raw[0] == '"':
+		text, _ := unquote(raw)
+		return `"` + text
+	}
+	for i, c := range raw {
+		if c != '.' {
+			continue
+		}
+		for _, zero := range raw[i+1:] {
+			if zero != '0' {
+				return string(raw)
+			}
+		}
+		return string(raw[:i])
+	}
+	return string(raw)
+}

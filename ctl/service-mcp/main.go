@@ -1,0 +1,74 @@
+// Command service-mcp is what a coding agent spawns: without arguments it carries MCP between its stdio and the
+// user's daemon, with arguments it is the person's command line (spec 4.4), run by servicectl.
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/service-dev/service/ctl/internal/pump"
+	"github.com/service-dev/service/ctl/internal/reach"
+	"github.com/service-dev/service/proto/buildinfo"
+	"github.com/service-dev/service/proto/rendezvous"
+)
+
+func main() {
+	if len(os.Args) > 1 {
+		os.Exit(run("servicectl", append([]string{"service-mcp"}, os.Args[1:]...)))
+	}
+	os.Exit(serve())
+}
+
+// run replaces this process by a program of ours; it returns only when that is impossible.
+func run(name string, argv []string) int {
+	path, err := reach.Beside(name)
+	if err == nil {
+		err = reach.Exec(path, argv)
+	}
+	os.Stderr.WriteString("service-mcp: " + err.Error() + "\n")
+	return 2
+}
+
+func serve() int {
+	ctx := context.Background()
+	daemon, findErr := reach.Find()
+	cwd, _ := os.Getwd()
+	p := pump.New(pump.Options{
+		In: os.Stdin, Out: os.Stdout, HalfClose: reach.HalfClose, Explain: explain,
+		Hello: pump.Hello{Client: "service-mcp", Version: buildinfo.Version, Cwd: cwd, Env: rendezvous.Environ()},
+		Connect: func(ctx context.Context) (reach.Conn, error) {
+			if findErr != nil {
+				return nil, findErr
+			}
+			return daemon.Connect(ctx, daemon.Paths.MCP)
+		},
+	})
+	var sandbox *reach.SandboxError
+	if err := p.Open(ctx); errors.As(err, &sandbox) {
+		// Nothing was read from stdin yet, so another program can take over the conversation (design D9).
+		if code := run("serviced", []string{"serviced", "mcp", "--in-process"}); code != 2 {
+			return code
+		}
+	}
+	if err := p.Run(ctx); err != nil {
+		return 1
+	}
+	return 0
+}
+
+// explain puts the reason why there is no daemon into words for the agent.
+func explain(err error) *pump.Failure {
+	var sandbox *reach.SandboxError
+	var unsafe *reach.UnsafeError
+	var start *reach.StartError
+	switch {
+	case errors.As(err, &sandbox):
+		return &pump.Failure{Code: "sandbox_blocked", Message: sandbox.Error(), FixHint: sandbox.Setting()}
+	case errors.As(err, &unsafe):
+		return &pump.Failure{Code: "unsafe_directory", Message: unsafe.Error(), FixHint: unsafe.Fix}
+	case errors.As(err, &start) && start.Log != "":
+		return &pump.Failure{Code: "daemon_unavailable", Message: start.Error(), Retryable: true, FixHint: "look into " + start.Log + ", then call again"}
+	}
+	return nil
+}
