@@ -65,7 +65,10 @@ func write(t *testing.T, path string, data []byte, mode os.FileMode) {
 // serve starts a host that is stopped, and awaited, when the test ends.
 func serve(t *testing.T, dir string) (*Host, *lines) {
 	t.Helper()
-	sockets, err := os.MkdirTemp("/tmp", "a")
+	sockets, err := os.Getenv("PLUGINHOST_TEST_SOCKETS"), error(nil)
+	if sockets == "" {
+		sockets, err = os.MkdirTemp("/tmp", "a")
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,6 +323,49 @@ func TestEnvironmentIsOurs(t *testing.T) {
 	if !strings.Contains(string(env), "LANG=C.UTF-8") {
 		t.Error("the adapter misses LANG")
 	}
+}
+
+func TestNothingIsLeftBehind(t *testing.T) {
+	dir := install(t)
+	srv := httptest.NewServer(http.HandlerFunc(healthy))
+	defer srv.Close()
+	cycle := func() {
+		sockets := t.TempDir()
+		h, err := New(Options{Dir: dir, ConfigDir: sockets, SocketDir: filepath.Join("/tmp", filepath.Base(filepath.Dir(sockets))), Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(h.opts.SocketDir)
+		ctx, cancel := context.WithCancel(t.Context())
+		if _, err := h.Health(ctx, backend.Target{BaseURL: srv.URL, InstallID: "i"}); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		if err := h.Serve(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if left, _ := os.ReadDir(h.opts.SocketDir); len(left) != 0 {
+			t.Fatalf("%d entries left", len(left))
+		}
+	}
+	cycle()
+	before, fds := runtime.NumGoroutine(), descriptors()
+	for range 20 {
+		cycle()
+	}
+	deadline := time.Now().Add(5 * time.Second)
+	for runtime.NumGoroutine() > before+5 || descriptors() > fds+5 {
+		if time.Now().After(deadline) {
+			t.Fatalf("goroutines %d -> %d, descriptors %d -> %d", before, runtime.NumGoroutine(), fds, descriptors())
+		}
+		runtime.Gosched()
+	}
+}
+
+// descriptors counts this process's open files; 0 where that cannot be told.
+func descriptors() int {
+	list, _ := os.ReadDir("/proc/self/fd")
+	return len(list)
 }
 
 func TestCallerWhoGivesUp(t *testing.T) {

@@ -1,0 +1,33 @@
+package app
+
+import (
+	"context"
+	"io"
+	"log/slog"
+
+	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/proto/buildinfo"
+	"github.com/service-dev/service/proto/rendezvous"
+)
+
+// InProcess serves one agent on in and out, where its sandbox forbids the daemon's sockets (design D9). It takes no
+// lock and starts no adapter: a daemon may run beside it. It returns when in ends or ctx does.
+func InProcess(ctx context.Context, o Options, in io.Reader, out io.Writer) error {
+	paths, err := pathsOf(o.Dir)
+	if err != nil {
+		return err
+	}
+	// A sandbox may forbid to write here too; what needs the directory says so when it is called.
+	log := slog.New(slog.NewTextHandler(o.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: redact}))
+	p, err := composeInProcess(o, paths, log)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := p.background(ctx)
+	err = p.gate.ServeStdio(ctx, in, out, caller.Caller{Env: rendezvous.Environ(), Cwd: workingDir(), Client: "serviced", Version: buildinfo.Version})
+	cancel()
+	<-done
+	return err
+}

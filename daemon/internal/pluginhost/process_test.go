@@ -1,0 +1,146 @@
+//go:build unix
+
+package pluginhost
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+)
+
+// script installs a shell script in the place of the adapter.
+func script(t *testing.T, body string) string {
+	t.Helper()
+	dir := t.TempDir()
+	data := []byte("#!/bin/sh\n" + body)
+	write(t, filepath.Join(dir, "service-plugin-backendhttp"), data, 0o755)
+	write(t, filepath.Join(dir, Manifest), fmt.Appendf(nil, "%x  service-plugin-backendhttp\n", sha256.Sum256(data)), 0o644)
+	return dir
+}
+
+func gone(pid int) bool { return syscall.Kill(pid, 0) == syscall.ESRCH }
+
+func eventually(t *testing.T, what string, within time.Duration, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(within); !ok(); runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within %v", what, within)
+		}
+	}
+}
+
+func TestNoiseIsDiagnosed(t *testing.T) {
+	h, _ := serve(t, script(t, "echo hello world\nexec cat\n"))
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	_, err := h.Health(ctx, backend.Target{BaseURL: "http://127.0.0.1:1", InstallID: "i"})
+	_ = err // the call may have been told of a later state; the status holds the reason
+	eventually(t, "a reason", 3*time.Second, func() bool {
+		return strings.Contains(h.Plugins()[0].LastError, "something else than its handshake")
+	})
+}
+
+func TestNewerProtocolIsReadable(t *testing.T) {
+	h, _ := serve(t, script(t, "echo '1|99|unix|/nowhere|grpc|'\nexec cat\n"))
+	_, err := h.Health(t.Context(), backend.Target{BaseURL: "http://127.0.0.1:1", InstallID: "i"})
+	p := code(t, err)
+	if p.Retryable || !strings.Contains(p.Message, "protocol version") {
+		t.Fatalf("problem: %+v", p)
+	}
+}
+
+func TestStderrReachesTheLog(t *testing.T) {
+	h, log := serve(t, script(t, `echo '{"level":"WARN","msg":"from json","n":7}' >&2; echo '{"@message":1}' >&2; echo plain words >&2; echo noise`+"\n"))
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	_, _ = h.Health(ctx, backend.Target{BaseURL: "http://127.0.0.1:1", InstallID: "i"})
+	eventually(t, "the log", 3*time.Second, func() bool {
+		s := log.String()
+		return strings.Contains(s, "level=WARN msg=\"from json\"") && strings.Contains(s, "n=7") && strings.Contains(s, "plain words")
+	})
+}
+
+func TestOneThatHangsBlocksNobody(t *testing.T) {
+	h, _ := serve(t, script(t, "exec sleep 1000\n"))
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := h.Health(ctx, backend.Target{BaseURL: "http://127.0.0.1:1", InstallID: "i"}); err == nil {
+		t.Fatal("it answered")
+	}
+	if got := h.Plugins()[0].State; got != Starting {
+		t.Fatalf("state %s", got)
+	}
+	begin := time.Now()
+	h.Activity(t.Context())
+	if took := time.Since(begin); took > 100*time.Millisecond {
+		t.Fatalf("Activity took %v", took)
+	}
+}
+
+func TestChildrenGoWithTheirAdapter(t *testing.T) {
+	pidFile := filepath.Join(t.TempDir(), "pid")
+	h, _ := serve(t, script(t, "sleep 1000 &\necho $! >"+pidFile+"\necho noise\n"))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, _ = h.Health(ctx, backend.Target{BaseURL: "http://127.0.0.1:1", InstallID: "i"})
+	var pid int
+	eventually(t, "the child's pid", 3*time.Second, func() bool {
+		data, _ := os.ReadFile(pidFile)
+		_, err := fmt.Sscan(string(data), &pid)
+		return err == nil
+	})
+	eventually(t, "the child's end", 4*time.Second, func() bool { return gone(pid) })
+}
+
+// TestDaemonKilled starts a host in a process of its own, kills that, and looks for the adapter.
+func TestDaemonKilled(t *testing.T) {
+	if dir := os.Getenv("PLUGINHOST_TEST_DIR"); dir != "" {
+		h, _ := serve(t, dir)
+		if _, err := h.Health(t.Context(), backend.Target{BaseURL: os.Getenv("PLUGINHOST_TEST_URL"), InstallID: "i"}); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Println("pid", h.Plugins()[0].PID)
+		select {}
+	}
+	srv := httptest.NewServer(http.HandlerFunc(healthy))
+	defer srv.Close()
+	sockets, err := os.MkdirTemp("/tmp", "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(sockets)
+	cmd := exec.Command(os.Args[0], "-test.run=^TestDaemonKilled$")
+	cmd.Env = append(os.Environ(), "PLUGINHOST_TEST_DIR="+install(t), "PLUGINHOST_TEST_URL="+srv.URL, "PLUGINHOST_TEST_SOCKETS="+sockets)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if _, err := fmt.Sscanf(lines.Text(), "pid %d", &pid); err == nil {
+			break
+		}
+	}
+	if pid == 0 || gone(pid) {
+		t.Fatalf("the adapter does not run: %d", pid)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	eventually(t, "the adapter's end", 3*time.Second, func() bool { return gone(pid) })
+}
