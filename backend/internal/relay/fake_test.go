@@ -1,0 +1,131 @@
+package relay_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+const (
+	testID     = "ses_aaaaaaaaaaaaaaaaaaaa"
+	testSecret = "right"
+)
+
+// memory is a log and a register of one session, kept in memory; the SQL one has its own suite.
+type memory struct {
+	mu     sync.Mutex
+	s      sessions.Session
+	rows   []glasses.Event
+	ok     map[int64]bool
+	gate   chan struct{} // when set, AppendEvents waits for it
+	refuse error
+}
+
+func newMemory() *memory {
+	now := time.Now()
+	return &memory{ok: map[int64]bool{}, s: sessions.Session{
+		ID: testID, Project: "com.example.app", Platform: "web", DeviceModel: "rayban_display",
+		CreatedAt: now, LastActive: now, ExpiresAt: now.Add(sessions.Lifetime),
+	}}
+}
+
+func (m *memory) Open(_ context.Context, id, secret string) (sessions.Session, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case id != testID || secret != testSecret:
+		return sessions.Session{}, sessions.ErrBadSecret
+	case !m.s.Open(time.Now()):
+		return sessions.Session{}, sessions.ErrClosed
+	}
+	return m.s, nil
+}
+
+func (m *memory) Touch(context.Context, string) error { return nil }
+
+func (m *memory) Session(_ context.Context, id string) (sessions.Session, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if id != testID {
+		return sessions.Session{}, sessions.ErrNotFound
+	}
+	return m.s, nil
+}
+
+func (m *memory) close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.s.ClosedAt = time.Now()
+}
+
+func (m *memory) AppendEvents(ctx context.Context, rows []sessions.Row) error {
+	m.mu.Lock()
+	gate, refuse := m.gate, m.refuse
+	m.mu.Unlock()
+	if gate != nil {
+		select {
+		case <-gate:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if refuse != nil {
+		return refuse
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range rows {
+		if rows[i].SessionID != testID {
+			return errors.New("unknown session")
+		}
+		m.add(&rows[i])
+	}
+	return nil
+}
+
+func (m *memory) add(r *sessions.Row) {
+	r.Duplicate = false
+	for _, e := range m.rows {
+		if e.ID == r.Event.ID && e.Kind == r.Event.Kind && e.Sender == r.Event.Sender {
+			r.Duplicate, r.Event.Seq = true, e.Seq
+			return
+		}
+	}
+	m.s.LastSeq++
+	r.Event.Seq = m.s.LastSeq
+	m.rows = append(m.rows, r.Event)
+	m.ok[r.Event.Seq] = r.OK
+}
+
+func (m *memory) SessionEvents(_ context.Context, _ string, since int64, limit int) ([]glasses.Event, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []glasses.Event
+	for _, e := range m.rows {
+		if e.Seq > since && len(out) < limit {
+			out = append(out, e)
+		}
+	}
+	return out, nil
+}
+
+func (m *memory) LastDisplay(context.Context, string) (glasses.Event, bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := len(m.rows) - 1; i >= 0; i-- {
+		e := m.rows[i]
+		if e.Kind != glasses.KindRequest || !glasses.IsCommand(e.Type) {
+			continue
+		}
+		for _, x := range m.rows {
+			if x.ID == e.ID && x.Kind == glasses.KindResult && m.ok[x.Seq] {
+				return e, true, nil
+			}
+		}
+	}
+	return glasses.Event{}, false, nil
+}

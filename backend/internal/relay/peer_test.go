@@ -1,0 +1,170 @@
+package relay_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/service-dev/service/backend/internal/relay"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// node is one backend process: a hub behind real sockets. stop ends it as a restart does.
+type node struct {
+	*relay.Hub
+	url  string
+	stop func()
+}
+
+func startNode(t *testing.T, m *memory, o relay.Options) *node {
+	t.Helper()
+	o.Sessions, o.Log = m, m
+	hub := relay.New(o)
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- hub.Serve(ctx) }()
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /api/sessions/{id}/app", hub.ServeApp)
+	mux.HandleFunc("GET /s/{id}/live", func(rw http.ResponseWriter, r *http.Request) { hub.ServePage(rw, r, r.PathValue("id")) })
+	server := httptest.NewServer(mux)
+	stopped := false
+	n := &node{Hub: hub, url: server.URL}
+	n.stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-served; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+		server.Close()
+	}
+	t.Cleanup(n.stop)
+	return n
+}
+
+// peer is a client that keeps what it was sent.
+type peer struct {
+	t  *testing.T
+	ws *websocket.Conn
+}
+
+func (n *node) dial(t *testing.T, path string, header http.Header) *peer {
+	t.Helper()
+	ws, _, err := websocket.Dial(t.Context(), n.url+path, &websocket.DialOptions{HTTPHeader: header})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ws.SetReadLimit(1 << 20)
+	t.Cleanup(func() { _ = ws.CloseNow() })
+	return &peer{t, ws}
+}
+
+func (n *node) raw(t *testing.T) *peer { return n.dial(t, "/api/sessions/"+testID+"/app", nil) }
+
+func (n *node) app(t *testing.T, since string) (*peer, glasses.Welcome) {
+	t.Helper()
+	p := n.raw(t)
+	p.send("hello", "h1", `{"secret":"right","app":{"name":"Test app","version":"1"}`+since+`}`)
+	var w glasses.Welcome
+	p.want("welcome", &w)
+	return p, w
+}
+
+func (n *node) page(t *testing.T, query string) (*peer, glasses.PageWelcome) {
+	t.Helper()
+	p := n.dial(t, "/s/"+testID+"/live"+query, http.Header{"Origin": {n.url}})
+	var w glasses.PageWelcome
+	p.want("welcome", &w)
+	return p, w
+}
+
+func (p *peer) send(typ, id, payload string) {
+	p.t.Helper()
+	p.bytes(`{"v":1,"type":"` + typ + `","id":"` + id + `","at":1,"payload":` + payload + `}`)
+}
+
+func (p *peer) bytes(frame string) {
+	p.t.Helper()
+	if err := p.ws.Write(p.t.Context(), websocket.MessageText, []byte(frame)); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+const patience = 10 * time.Second
+
+// next reads one frame.
+func (p *peer) next() (glasses.Frame, error) {
+	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
+	defer cancel()
+	_, data, err := p.ws.Read(ctx)
+	if err != nil {
+		return glasses.Frame{}, err
+	}
+	var f glasses.Frame
+	return f, json.Unmarshal(data, &f)
+}
+
+// want reads on until a frame of this type comes and decodes its payload.
+func (p *peer) want(typ string, into any) glasses.Frame {
+	p.t.Helper()
+	return p.find(func(f glasses.Frame) bool { return f.Type == typ }, typ, into)
+}
+
+func (p *peer) wantID(typ, id string, into any) glasses.Frame {
+	p.t.Helper()
+	return p.find(func(f glasses.Frame) bool { return f.Type == typ && f.ID == id }, typ+" "+id, into)
+}
+
+func (p *peer) find(match func(glasses.Frame) bool, what string, into any) glasses.Frame {
+	p.t.Helper()
+	for {
+		f, err := p.next()
+		if err != nil {
+			p.t.Fatalf("waiting for %s: %v", what, err)
+		}
+		if !match(f) {
+			continue
+		}
+		if into != nil {
+			if err := json.Unmarshal(f.Payload, into); err != nil {
+				p.t.Fatal(err)
+			}
+		}
+		return f
+	}
+}
+
+// wantRow reads on until the page is told of such a row.
+func (p *peer) wantRow(typ string) glasses.Event {
+	p.t.Helper()
+	for {
+		var e glasses.Event
+		p.want("row", &e)
+		if e.Type == typ {
+			return e
+		}
+	}
+}
+
+// wantClose reads on until the connection ends with this code.
+func (p *peer) wantClose(code websocket.StatusCode, reason string) {
+	p.t.Helper()
+	for {
+		_, err := p.next()
+		if err == nil {
+			continue
+		}
+		if websocket.CloseStatus(err) != code || !strings.Contains(err.Error(), reason) {
+			p.t.Fatalf("closed with %v, want %d %q", err, code, reason)
+		}
+		return
+	}
+}
