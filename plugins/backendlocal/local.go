@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync"
 
@@ -49,7 +50,7 @@ func (l *local) Describe(_ context.Context, r *pluginv1.DescribeRequest) (*plugi
 		}
 	}
 	return &pluginv1.DescribeResponse{
-		Name: "backendlocal", Version: buildinfo.Version, EmbeddedId: "embedded:" + l.server.InstanceID(), BaseUrl: l.server.URL(),
+		Name: "backendlocal", Version: buildinfo.Version, EmbeddedId: "embedded:" + l.server.ID(), BaseUrl: l.server.URL(),
 	}, nil
 }
 
@@ -59,7 +60,7 @@ func (l *local) start(configDir string) error {
 		return errors.New("the state directory is not an absolute path")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s, err := server.NewEmbedded(ctx, filepath.Join(configDir, dataDir), l.log)
+	s, err := server.New(ctx, server.Options{DataDir: filepath.Join(configDir, dataDir), Log: l.log})
 	if err != nil {
 		cancel()
 		return err
@@ -69,6 +70,7 @@ func (l *local) start(configDir string) error {
 		defer close(l.stopped)
 		if err := s.Serve(ctx); err != nil && ctx.Err() == nil {
 			l.log.Error("the embedded backend ended", "err", err)
+			os.Exit(1) // the host starts the adapter again
 		}
 	}()
 	return nil
@@ -87,15 +89,18 @@ func (l *local) locate(context.Context, *pluginv1.Target) (string, error) {
 }
 
 // Activity tells what keeps the embedded backend busy.
-func (l *local) Activity(context.Context, *pluginv1.ActivityRequest) (*pluginv1.ActivityResponse, error) {
+func (l *local) Activity(ctx context.Context, _ *pluginv1.ActivityRequest) (*pluginv1.ActivityResponse, error) {
 	l.mu.Lock()
 	s := l.server
 	l.mu.Unlock()
 	if s == nil {
 		return &pluginv1.ActivityResponse{}, nil
 	}
-	connections, codes := s.Activity()
-	return &pluginv1.ActivityResponse{Connections: uint32(max(0, connections)), PendingCodes: uint32(max(0, codes))}, nil
+	connections, pending, err := s.Activity(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &pluginv1.ActivityResponse{Connections: uint32(max(0, connections)), PendingCodes: uint32(max(0, pending))}, nil
 }
 
 // Close drains the embedded backend, as long as ctx allows.

@@ -330,8 +330,11 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(healthy))
 	defer srv.Close()
 	cycle := func() {
-		sockets := t.TempDir()
-		h, err := New(Options{Dir: dir, ConfigDir: sockets, SocketDir: filepath.Join("/tmp", filepath.Base(filepath.Dir(sockets))), Log: slog.New(slog.DiscardHandler)})
+		sockets, err := os.MkdirTemp("/tmp", "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := New(Options{Dir: dir, ConfigDir: dir, SocketDir: sockets, Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
