@@ -1,6 +1,7 @@
 package mcpgate
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -218,5 +219,27 @@ func TestStdio(t *testing.T) {
 func TestInstructionsFit(t *testing.T) {
 	if n := len(instructions); n >= 2000 {
 		t.Errorf("instructions have %d characters, some clients cut them at 2,000", n)
+	}
+}
+
+func TestTheDaemonsEndEndsCalls(t *testing.T) {
+	f := newFakeTools()
+	gate := New(Options{Catalogue: f, Version: "1"})
+	ours, theirs := net.Pipe()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); gate.ServeConn(ctx, theirs) }()
+	c := &client{t: t, conn: ours, in: bufio.NewReader(ours)}
+	c.send(goodPreface)
+	c.receive()
+	c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow",` + modernMeta + `}}`)
+	<-f.begun
+	cancel()
+	if err := <-f.ended; err == nil {
+		t.Error("the call went on")
+	}
+	<-done
+	if n := gate.Clients(); n != 0 {
+		t.Errorf("%d clients are left", n)
 	}
 }

@@ -86,7 +86,7 @@ func (t completeAuthLink) run(ctx context.Context, c call) (any, error) {
 		Max:      time.Duration(clamp(args.MaxWaitSeconds, 600, 1, 600)) * time.Second,
 		Interval: time.Duration(clamp(args.PollIntervalSeconds, 5, 1, 30)) * time.Second,
 	}
-	wait.OnPoll = progressOf(c.io, wait.Max)
+	wait.OnPoll = (&meter{io: c.io, total: wait.Max}).poll()
 	outcome, err := t.links.Complete(ctx, c.who, args.DeviceCode, wait)
 	if err != nil {
 		return nil, err

@@ -17,10 +17,6 @@ type gate struct {
 	browser Browser
 }
 
-// quietWait is how long a call may wait for the person when its client sees no progress: clients cut silent calls
-// after 60 s.
-const quietWait = 50 * time.Second
-
 // statusAuthRequired is the status and the code of an answer that asks for a link.
 const statusAuthRequired = "auth_required"
 
@@ -54,16 +50,9 @@ func (g *gate) run(ctx context.Context, c call, openBrowser *bool, do func(conte
 		return nil, err
 	}
 	if c.io.Elicit != nil {
-		accepted, err := c.io.Elicit(ctx, elicitation(code), code.VerificationURL)
-		switch {
-		case errors.Is(err, ErrDeferred):
-			return nil, err
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		case err == nil && accepted:
-			return g.goOn(ctx, c, code, refused, do)
-		case err == nil:
-			return authRequired(code, refused.state, false), nil // who declined is not shown the page another way
+		out, answered, err := g.elicit(ctx, c, code, refused, do)
+		if answered {
+			return out, err
 		}
 	}
 	return authRequired(code, refused.state, g.open(ctx, c, code, openBrowser)), nil
@@ -97,32 +86,6 @@ func (g *gate) attempt(ctx context.Context, c call, do func(context.Context, bac
 		return nil, &refusal{target: target, state: account.Revoked, problem: p}, nil
 	}
 	return out, nil, err
-}
-
-// goOn waits for the person who agreed to open the page, then makes the call after all.
-func (g *gate) goOn(ctx context.Context, c call, code link.Code, refused *refusal, do func(context.Context, backend.Target) (any, error)) (any, error) {
-	wait := link.Wait{Max: quietWait}
-	if c.io.Progress != nil {
-		wait.Max = min(link.MaxWait, max(code.ExpiresIn, time.Second))
-		wait.OnPoll = progressOf(c.io, wait.Max)
-	}
-	_, err := g.links.Complete(ctx, c.who, code.DeviceCode.DeviceCode, wait)
-	var p *backend.Problem
-	if errors.As(err, &p) && p.Code == link.CodeAuthTimeout {
-		if code, err = g.ask(ctx, c, refused); err != nil { // for what is left of its time
-			return nil, err
-		}
-		return authRequired(code, refused.state, false), nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	g.links.TakeGated(code.DeviceCode.DeviceCode) // this call is the one that was remembered
-	out, again, err := g.attempt(ctx, c, do)
-	if again != nil {
-		return nil, &backend.Problem{Code: backend.CodeAuthRequired, Message: "the new link was refused by the backend", Retryable: true, FixHint: "repeat the call to link an account again"}
-	}
-	return out, err
 }
 
 // open shows the page unless the caller or the shell said not to. A code that was shown before is not shown again.
@@ -167,29 +130,5 @@ func reasonOf(state account.State) (reason, message string) {
 		return "other_backend", "the linked account belongs to another backend; link an account at this one"
 	default:
 		return "not_linked", "this tool needs a linked account, which is free, and none is linked yet"
-	}
-}
-
-func elicitation(code link.Code) string {
-	return fmt.Sprintf("Link your free account: open the page, check that it shows the code %s, sign in and approve. Do not approve if the code differs.", code.UserCode)
-}
-
-// progressOf reports polls as seconds waited, which only ever grow.
-func progressOf(io IO, total time.Duration) func(link.PollEvent) {
-	if io.Progress == nil {
-		return nil
-	}
-	last := -1.0
-	return func(e link.PollEvent) {
-		done := (total - e.Remaining).Seconds()
-		if done <= last {
-			done = last + 0.001
-		}
-		last = done
-		message := fmt.Sprintf("waiting for the person to approve (poll %d)", e.PollCount)
-		if e.Note != "" {
-			message += ": " + e.Note
-		}
-		io.Progress(done, total.Seconds(), message)
 	}
 }

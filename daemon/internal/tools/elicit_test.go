@@ -1,0 +1,96 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/link"
+)
+
+func TestElicitedCallGoesOnByItself(t *testing.T) {
+	w := newWorld()
+	asked := ""
+	io := IO{Elicit: func(_ context.Context, message, url string) (bool, error) {
+		asked = message + " " + url
+		return true, nil
+	}}
+	_, fields := w.call(t, "createSimulatorSession", `{"openBrowser":false}`, io)
+	if fields["status"] != "active" || !strings.Contains(asked, testUser) || !strings.Contains(asked, testURL) {
+		t.Errorf("asked %q, answered %v", asked, fields)
+	}
+	if w.wait.Max > 50*time.Second || w.wait.Max < 49*time.Second || len(w.browsed) != 0 {
+		t.Errorf("a silent call waits %v, opened %v", w.wait.Max, w.browsed)
+	}
+
+	w = newWorld()
+	io.Progress = func(float64, float64, string) {}
+	w.call(t, "createSimulatorSession", `{}`, io)
+	if w.wait.Max > 600*time.Second || w.wait.Max < 599*time.Second {
+		t.Errorf("a call with progress waits %v", w.wait.Max)
+	}
+}
+
+func TestElicitationThatDoesNotLink(t *testing.T) {
+	for name, elicit := range map[string]func() (bool, error){
+		"declined":  func() (bool, error) { return false, nil },
+		"broken":    func() (bool, error) { return false, errors.New("no answer") },
+		"timed out": func() (bool, error) { return true, nil },
+	} {
+		w := newWorld()
+		w.complete = func(context.Context, link.Wait) error {
+			return &backend.Problem{Code: link.CodeAuthTimeout, Message: "nobody approved", Retryable: true}
+		}
+		result, fields := w.call(t, "createSimulatorSession", `{}`, IO{Elicit: func(context.Context, string, string) (bool, error) { return elicit() }})
+		if result.IsError || fields["status"] != "auth_required" {
+			t.Errorf("%s: %v", name, fields)
+		}
+		if opened := len(w.browsed) == 1; opened != (name == "broken") {
+			t.Errorf("%s: opened %v", name, w.browsed)
+		}
+	}
+	w := newWorld()
+	result, _ := w.call(t, "createSimulatorSession", `{}`, IO{Elicit: func(context.Context, string, string) (bool, error) { return false, ErrDeferred }})
+	if result.Outcome != OutcomeDeferred || len(w.browsed) != 0 {
+		t.Errorf("deferred: %+v", result)
+	}
+}
+
+func TestQuestionThatNobodyAnswers(t *testing.T) {
+	silent := func(ctx context.Context, _, _ string) (bool, error) {
+		<-ctx.Done()
+		return false, ctx.Err()
+	}
+	for _, test := range []struct {
+		name     string
+		progress bool
+		takes    time.Duration
+		beats    int
+	}{{"without progress", false, 50 * time.Second, 0}, {"with progress", true, 600 * time.Second, 59}} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			beats, last := 0, -1.0
+			io := IO{Elicit: silent}
+			if test.progress {
+				io.Progress = func(done, _ float64, _ string) {
+					if beats++; done <= last {
+						t.Errorf("%s: progress %v after %v", test.name, done, last)
+					}
+					last = done
+				}
+			}
+			start := time.Now()
+			result, fields := w.call(t, "createSimulatorSession", `{}`, io)
+			if took := time.Since(start); took != test.takes || beats < test.beats {
+				t.Errorf("%s: took %v with %d signs of life", test.name, took, beats)
+			}
+			if result.IsError || fields["status"] != "auth_required" || len(w.browsed) != 0 {
+				t.Errorf("%s: %v, opened %v", test.name, fields, w.browsed)
+			}
+		})
+	}
+}
