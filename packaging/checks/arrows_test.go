@@ -115,7 +115,9 @@ func TestArrowsPointDown(t *testing.T) {
 			{"app"},
 		},
 		"backend/internal/": {
-			{"config", "link", "account", "sessions", "projects"},
+			{"config", "secret"},
+			{"link", "account", "projects"},
+			{"sessions"},
 			{"storetest"},
 			{"api", "web", "sqlstore", "relay"},
 			{"app"},

@@ -218,3 +218,6 @@ func newID() string {
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
 	return "ses_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))[:20]
 }
+
+// Attached tells who is attached to a session right now.
+func (s *Service) Attached(id string) Live { return s.Live.Attached(id) }

@@ -1,0 +1,139 @@
+// Package api is the JSON face of the backend: routes, who may call them, and what status each refusal has. It maps
+// between proto/backendapi and the features' types and knows neither their rules nor any SQL.
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/link"
+	"github.com/service-dev/service/proto/backendapi"
+	"github.com/service-dev/service/proto/buildinfo"
+)
+
+// Links is what the routes need of the device-code machine.
+type Links interface {
+	Start(ctx context.Context, who link.Requester) (link.Issued, error)
+	Poll(ctx context.Context, deviceCode string) (link.Poll, error)
+	Authenticate(ctx context.Context, token string) (link.Principal, error)
+}
+
+// Options are what the API needs from the composition root.
+type Options struct {
+	Links Links
+	// Sessions serves /api/sessions.
+	Sessions Sessions
+	// SiteURL is where people open pages; BaseURL is where programs call.
+	SiteURL string
+	BaseURL string
+	// SupportContact is named in the refusal of a revoked token; may be empty.
+	SupportContact string
+	// ClientIP names the caller's address.
+	ClientIP func(*http.Request) string
+	// CodesPerMinute is how many device codes one address may have issued.
+	CodesPerMinute int
+	// Ready tells whether the database answers.
+	Ready func(context.Context) error
+	Log   *slog.Logger
+	Now   func() time.Time
+}
+
+// API serves the JSON routes.
+type API struct {
+	Options
+	started time.Time
+	codes   *limiter
+}
+
+// New wires the routes to the features.
+func New(o Options) *API {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &API{Options: o, started: o.Now(), codes: newLimiter(o.CodesPerMinute, o.Now)}
+}
+
+// Mount adds the routes to mux.
+func (a *API) Mount(mux *http.ServeMux) {
+	mux.HandleFunc("POST "+backendapi.PathDeviceCode, a.issueCode)
+	mux.HandleFunc("POST "+backendapi.PathDeviceToken, a.pollToken)
+	mux.HandleFunc("GET "+backendapi.PathAccount, a.account(a.whoAmI))
+	mux.HandleFunc("GET "+backendapi.PathHealth, a.health)
+	a.mountSessions(mux)
+	mux.HandleFunc("/api/", a.noRoute)
+}
+
+func (a *API) noRoute(w http.ResponseWriter, r *http.Request) {
+	a.fail(w, r, refusal(backendapi.CodeNotFound, "there is no "+r.Method+" "+clip(r.URL.Path, 100),
+		"check the path and the method; GET "+backendapi.PathHealth+" tells which service answers"))
+}
+
+func (a *API) whoAmI(w http.ResponseWriter, _ *http.Request, who link.Principal) {
+	a.answer(w, http.StatusOK, accountOf(who))
+}
+
+// health answers spec 2.5. It is the one route that a load balancer may call as often as it likes.
+func (a *API) health(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+	defer cancel()
+	status, ok := http.StatusOK, true
+	if err := a.Ready(ctx); err != nil {
+		a.Log.ErrorContext(ctx, "the database does not answer", "err", err)
+		status, ok = http.StatusServiceUnavailable, false
+	}
+	a.answer(w, status, backendapi.Health{
+		OK: ok, Service: "service-backend", Version: buildinfo.Version, Commit: buildinfo.Commit, BuiltAt: buildinfo.BuiltAt,
+		UptimeMs: a.Now().Sub(a.started).Milliseconds(), Phase: "beta",
+		Hints: map[string]string{
+			"sessions":     "POST /api/sessions requires the header X-Service-Install-Id (anonymous) or a bearer token (linked).",
+			"versionCheck": "To verify a deploy, compare commit with the revision you expect.",
+		},
+	})
+}
+
+func accountOf(who link.Principal) backendapi.Account {
+	out := backendapi.Account{AccountID: who.AccountID, Tier: who.Tier, LinkedAt: timestamp(who.LinkedAt)}
+	if !who.ExpiresAt.IsZero() {
+		at := timestamp(who.ExpiresAt)
+		out.ExpiresAt = &at
+	}
+	return out
+}
+
+func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// answer writes v as JSON. Nothing of this API may be kept by a cache.
+func (a *API) answer(w http.ResponseWriter, status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		a.Log.Error("encoding an answer", "err", err)
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	h := w.Header()
+	if h.Get("Content-Type") == "" {
+		h.Set("Content-Type", "application/json")
+	}
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	w.Write(append(body, '\n'))
+}
+
+// clip keeps text of a request short and printable before it goes into an answer or the store.
+func clip(s string, limit int) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == '\uFFFD' {
+			return -1
+		}
+		return r
+	}, s)
+	if runes := []rune(s); len(runes) > limit {
+		return string(runes[:limit])
+	}
+	return s
+}

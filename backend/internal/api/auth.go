@@ -1,0 +1,94 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/service-dev/service/backend/internal/link"
+	"github.com/service-dev/service/proto/backendapi"
+)
+
+// accountHandler serves a route of a linked account.
+type accountHandler func(w http.ResponseWriter, r *http.Request, who link.Principal)
+
+// account is the one door to every account route (design D18): a bearer token passes, an install id alone or a dead
+// token gets 401 with a fresh device code, anything else 400.
+func (a *API) account(next accountHandler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		install := r.Header.Get(backendapi.HeaderInstallID)
+		authorization := r.Header.Get("Authorization")
+		switch {
+		case install != "" && authorization != "":
+			a.fail(w, r, refusal(backendapi.CodeInvalidRequest, "the request carries an install id and a bearer token",
+				"send "+backendapi.HeaderInstallID+" when not linked, Authorization when linked"))
+			return
+		case authorization == "" && !validInstallID(install):
+			a.fail(w, r, refusal(backendapi.CodeInvalidRequest, "the request carries neither a valid install id nor a bearer token",
+				"send "+backendapi.HeaderInstallID+" when not linked, Authorization when linked"))
+			return
+		case authorization == "":
+			a.authRequired(w, r, "this needs a linked account")
+			return
+		}
+		token, ok := strings.CutPrefix(authorization, "Bearer ")
+		if !ok || len(authorization) > 512 {
+			a.fail(w, r, refusal(backendapi.CodeInvalidRequest, "Authorization is not of the form Bearer <token>", "send the token of auth.json"))
+			return
+		}
+		who, err := a.Links.Authenticate(r.Context(), token)
+		if err != nil {
+			a.deadToken(w, r, err)
+			return
+		}
+		next(w, r, who)
+	}
+}
+
+func (a *API) deadToken(w http.ResponseWriter, r *http.Request, err error) {
+	detail := ""
+	switch {
+	case errors.Is(err, link.ErrRevoked):
+		detail = "the link of this install was revoked"
+		if a.SupportContact != "" {
+			detail += "; questions go to " + a.SupportContact
+		}
+	case errors.Is(err, link.ErrTokenExpired):
+		detail = "the token of this install has expired"
+	case errors.Is(err, link.ErrUnknown):
+		detail = "this backend does not know the token"
+	default:
+		a.fail(w, r, err)
+		return
+	}
+	w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
+	a.authRequired(w, r, detail)
+}
+
+// authRequired answers 401 with all that is needed to link (spec 7.3).
+func (a *API) authRequired(w http.ResponseWriter, r *http.Request, detail string) {
+	code, err := a.startCode(r)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	p := problem(refusal(backendapi.CodeAuthRequired, detail,
+		"show the person both the user code and the verification URL, ask them to check that the page shows the same code, then poll with deviceCode"))
+	w.Header().Set("Content-Type", "application/problem+json")
+	a.answer(w, p.Status, backendapi.AuthRequired{Problem: p, DeviceCode: code})
+}
+
+// validInstallID checks the form inst_<suffix> (spec 2.1).
+func validInstallID(s string) bool {
+	suffix, ok := strings.CutPrefix(s, "inst_")
+	if !ok || len(suffix) < 4 || len(suffix) > 64 {
+		return false
+	}
+	for i := range len(suffix) {
+		c := suffix[i]
+		if (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c != '-' && c != '_' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,90 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/service-dev/service/proto/backendapi"
+)
+
+// maxBody is the largest request body in bytes.
+const maxBody = 64 << 10
+
+// decode reads a JSON object strictly: its content type, its size, no unknown and no repeated field, nothing behind it.
+func decode(w http.ResponseWriter, r *http.Request, into any) error {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return refusal(backendapi.CodeUnsupportedMedia, "the body is not application/json", "set Content-Type: application/json")
+	}
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return refusal(backendapi.CodeTooLarge, "the body is over 64 KB", "send a smaller one")
+	}
+	if err != nil {
+		return refusal(backendapi.CodeInvalidRequest, "the body ended early", "send it again")
+	}
+	return decodeBytes(data, into)
+}
+
+func decodeBytes(data []byte, into any) error {
+	if field, twice := repeatedField(data); twice {
+		return invalidBody("the field " + clip(field, 60) + " stands twice")
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return invalidBody(reason(err))
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return invalidBody("something follows the JSON object")
+	}
+	return nil
+}
+
+func invalidBody(what string) *Refusal {
+	return refusal(backendapi.CodeInvalidRequest, what, "send one JSON object with the documented fields only")
+}
+
+func reason(err error) string {
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &wrong) && wrong.Field != "":
+		return "the field " + clip(wrong.Field, 60) + " has the wrong type"
+	case errors.As(err, &wrong):
+		return "the body is not a JSON object"
+	case strings.HasPrefix(err.Error(), "json: unknown field "):
+		return "unknown field " + clip(strings.TrimPrefix(err.Error(), "json: unknown field "), 60)
+	}
+	return "the body is not JSON"
+}
+
+// repeatedField finds a field of the top-level object that stands twice; encoding/json would keep the last and
+// matches names in any case.
+func repeatedField(data []byte) (string, bool) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return "", false
+	}
+	seen := map[string]bool{}
+	for d.More() {
+		t, err := d.Token()
+		name, ok := t.(string)
+		if err != nil || !ok {
+			return "", false
+		}
+		if seen[strings.ToLower(name)] {
+			return name, true
+		}
+		seen[strings.ToLower(name)] = true
+		var skip json.RawMessage
+		if d.Decode(&skip) != nil {
+			return "", false
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,97 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/link"
+	"github.com/service-dev/service/proto/backendapi"
+)
+
+// Refusal is an error of this API's own: a code, what happened, what to do next.
+type Refusal struct {
+	Code, Message, FixHint string
+	RetryAfter             time.Duration
+}
+
+// Error says what happened.
+func (e *Refusal) Error() string { return e.Message }
+
+func refusal(code, message, fixHint string) *Refusal {
+	return &Refusal{Code: code, Message: message, FixHint: fixHint}
+}
+
+func tooMany(wait time.Duration) *Refusal {
+	return &Refusal{Code: backendapi.CodeRateLimited, Message: "too many requests from this address",
+		FixHint: fmt.Sprintf("wait %d s and try again", seconds(wait)), RetryAfter: wait}
+}
+
+func seconds(d time.Duration) int { return max(1, int(math.Ceil(d.Seconds()))) }
+
+// statuses is the one table of code -> status; retryable tells whether the same request may succeed later (spec 7.1).
+var statuses = map[string]struct {
+	status    int
+	title     string
+	retryable bool
+}{
+	backendapi.CodeInvalidRequest:     {http.StatusBadRequest, "Invalid request", false},
+	backendapi.CodeAuthRequired:       {http.StatusUnauthorized, "Account link required", true},
+	backendapi.CodeDeviceCodeDenied:   {http.StatusForbidden, "Device code denied", true},
+	backendapi.CodePermissionDenied:   {http.StatusForbidden, "Permission denied", false},
+	backendapi.CodeUnknownDeviceCode:  {http.StatusNotFound, "Unknown device code", false},
+	backendapi.CodeNotFound:           {http.StatusNotFound, "Not found", false},
+	backendapi.CodeConflict:           {http.StatusConflict, "Conflict", false},
+	backendapi.CodeDeviceCodeExpired:  {http.StatusGone, "Device code expired", true},
+	backendapi.CodeTooLarge:           {http.StatusRequestEntityTooLarge, "Request too large", false},
+	backendapi.CodeUnsupportedMedia:   {http.StatusUnsupportedMediaType, "Unsupported media type", false},
+	backendapi.CodeRateLimited:        {http.StatusTooManyRequests, "Too many requests", true},
+	backendapi.CodeInternal:           {http.StatusInternalServerError, "Internal error", true},
+	backendapi.CodeBackendUnavailable: {http.StatusServiceUnavailable, "Unavailable", true},
+}
+
+// known turns the features' errors into refusals; what is not listed is an internal error, whose text stays in the log.
+func known(err error) *Refusal {
+	var own *Refusal
+	switch {
+	case errors.As(err, &own):
+		return own
+	case errors.Is(err, link.ErrUnknown):
+		return refusal(backendapi.CodeUnknownDeviceCode, "the device code was never issued or is used up", "start again for a fresh code")
+	case errors.Is(err, link.ErrExpired):
+		return refusal(backendapi.CodeDeviceCodeExpired, "the device code's window is over", "start again for a fresh code")
+	case errors.Is(err, link.ErrDenied):
+		return refusal(backendapi.CodeDeviceCodeDenied, "the person declined", "ask the person to try again and accept")
+	}
+	return sessionRefusal(err)
+}
+
+func problem(e *Refusal) backendapi.Problem {
+	row, ok := statuses[e.Code]
+	if !ok {
+		row = statuses[backendapi.CodeInternal]
+	}
+	return backendapi.Problem{Type: "about:blank", Title: row.title, Status: row.status, Code: e.Code,
+		Detail: e.Message, Retryable: row.retryable, FixHint: e.FixHint}
+}
+
+// fail answers a refusal as application/problem+json.
+func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
+	e := known(err)
+	if e == nil {
+		if r.Context().Err() != nil {
+			return // the caller is gone
+		}
+		a.Log.ErrorContext(r.Context(), "serving a request", "method", r.Method, "path", r.URL.Path, "err", err)
+		e = refusal(backendapi.CodeInternal, "something went wrong here", "try again; if it goes on, tell the operator the time of this answer")
+	}
+	if e.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(seconds(e.RetryAfter)))
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	p := problem(e)
+	a.answer(w, p.Status, p)
+}

@@ -1,0 +1,143 @@
+// Package app composes the backend: store, features, the two faces, the relay, and how they start and drain. It is the
+// only package that imports all the others.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/api"
+	"github.com/service-dev/service/backend/internal/config"
+	"github.com/service-dev/service/backend/internal/link"
+	"github.com/service-dev/service/backend/internal/relay"
+	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/backend/internal/sqlstore"
+	"github.com/service-dev/service/backend/internal/web"
+	"github.com/service-dev/service/proto/buildinfo"
+)
+
+// Options are what the process around the backend decides.
+type Options struct {
+	Config config.Config
+	// Embedded says that pages are served as plain HTTP on localhost only (design D20a).
+	Embedded bool
+	// InstanceID names the cookies.
+	InstanceID string
+	Log        *slog.Logger
+}
+
+// App is a composed backend. Close it when Serve is not called; Serve closes it itself.
+type App struct {
+	config  config.Config
+	log     *slog.Logger
+	store   *sqlstore.Store
+	links   *link.Service
+	hub     *relay.Hub
+	handler http.Handler
+}
+
+// New opens and migrates the database and wires the parts. ctx bounds the start only.
+func New(ctx context.Context, o Options) (*App, error) {
+	c := o.Config
+	store, err := sqlstore.Open(ctx, c.Database, o.Log)
+	if err != nil {
+		return nil, err
+	}
+	a := &App{config: c, log: o.Log, store: store}
+	if err := a.compose(o); err != nil {
+		store.Close()
+		return nil, err
+	}
+	return a, nil
+}
+
+func (a *App) compose(o Options) error {
+	c, hash := a.config, secret.NewHasher(a.config.HMACKey)
+	site, err := url.Parse(c.SiteURL)
+	if err != nil {
+		return fmt.Errorf("reading site_url: %w", err)
+	}
+	a.links = link.NewService(a.store, a.store, hash, link.Settings{
+		CodeTTL: c.CodeTTL, PollInterval: c.PollInterval, Grace: c.Grace, UnusedAfter: c.UnusedAfter,
+	}, o.Log, nil)
+	accounts := account.NewService(a.store, hash, o.Log, nil)
+	live := &sessions.Service{Store: a.store, Secrets: a.store, Log: a.store, Hasher: hash, Now: time.Now}
+	a.hub = relay.New(relay.Options{Sessions: live, Log: a.store, Logger: o.Log, SiteHosts: []string{site.Host}})
+	live.Live = a.hub
+	address := clientIP(c.TrustedProxies)
+	pages, err := web.New(web.Options{
+		Accounts: people{accounts}, Sessions: browsers{accounts}, Links: requests{a.links},
+		Key:        []byte(hash.Hash("web", "csrf")), InstanceID: o.InstanceID, SiteURL: c.SiteURL, Embedded: o.Embedded,
+		SupportContact: c.SupportContact, Version: buildinfo.Version, ClientIP: address, Log: o.Log,
+	})
+	if err != nil {
+		return err
+	}
+	routes := api.New(api.Options{
+		Links: a.links, Sessions: live, SiteURL: c.SiteURL, BaseURL: c.BaseURL, SupportContact: c.SupportContact,
+		ClientIP: address, CodesPerMinute: c.CodesPerMinute, Ready: a.store.Ping, Log: o.Log,
+	})
+	mux := http.NewServeMux()
+	routes.Mount(mux)
+	mux.HandleFunc("GET /api/sessions/{id}/app", a.hub.ServeApp)
+	pages.Mount(mux)
+	a.handler = observe(o.Log, mux)
+	return nil
+}
+
+// Handler serves every route and page.
+func (a *App) Handler() http.Handler { return a.handler }
+
+// Close closes the database of an app that was never served.
+func (a *App) Close() error { return a.store.Close() }
+
+// Activity counts what keeps the backend busy: attached apps and pages, codes that wait for a person.
+func (a *App) Activity(ctx context.Context) (connections, pendingCodes int, err error) {
+	pendingCodes, err = a.store.PendingCodes(ctx, time.Now())
+	return a.hub.Connections(), pendingCodes, err
+}
+
+// Serve serves on the listeners until ctx ends, then drains: no new request, open ones may finish within the drain
+// timeout, live connections are told to come back, rows in flight are committed, the database is closed.
+func (a *App) Serve(ctx context.Context, listeners ...net.Listener) error {
+	defer a.store.Close()
+	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
+	defer endRequests()
+	server := &http.Server{
+		Handler: a.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
+		BaseContext: func(net.Listener) context.Context { return requests },
+		ErrorLog:    slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, l := range listeners {
+		group.Go(func() error {
+			if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+				return fmt.Errorf("serving %s: %w", l.Addr(), err)
+			}
+			return nil
+		})
+	}
+	group.Go(func() error { return a.links.Serve(ctx) })
+	group.Go(func() error { return a.hub.Serve(ctx) })
+	group.Go(func() error {
+		<-ctx.Done()
+		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.config.DrainTimeout)
+		defer cancel()
+		if err := server.Shutdown(drain); err != nil {
+			a.log.Warn("open requests were cut off after the drain timeout", "err", err)
+			server.Close()
+		}
+		return nil
+	})
+	return group.Wait()
+}

@@ -1,0 +1,90 @@
+package app
+
+import (
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"runtime/debug"
+	"strings"
+	"time"
+)
+
+// observe logs each request without its query, and turns a panic into a 500 and a log line.
+func observe(log *slog.Logger, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		start := time.Now()
+		rec := &recorder{ResponseWriter: w}
+		defer func() {
+			if p := recover(); p != nil {
+				log.Error("panic in a handler", "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+				if rec.status == 0 {
+					rec.WriteHeader(http.StatusInternalServerError)
+				}
+			}
+			if log.Enabled(r.Context(), slog.LevelDebug) {
+				log.Debug("request", "method", r.Method, "path", r.URL.Path, "status", rec.status, "ms", time.Since(start).Milliseconds())
+			}
+		}()
+		next.ServeHTTP(rec, r)
+	})
+}
+
+// recorder remembers the status. Unwrap lets WebSockets take the connection over.
+type recorder struct {
+	http.ResponseWriter
+	status int
+}
+
+func (r *recorder) WriteHeader(status int) {
+	if r.status == 0 {
+		r.status = status
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+	return r.ResponseWriter.Write(b)
+}
+
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// clientIP names the caller: the connection's own address, unless a trusted proxy made the connection; then the last
+// address of X-Forwarded-For that is not a trusted proxy itself.
+func clientIP(trusted []netip.Prefix) func(*http.Request) string {
+	isTrusted := func(text string) bool {
+		addr, err := netip.ParseAddr(strings.TrimSpace(text))
+		if err != nil {
+			return false
+		}
+		for _, p := range trusted {
+			if p.Contains(addr.Unmap()) {
+				return true
+			}
+		}
+		return false
+	}
+	return func(r *http.Request) string {
+		peer, _, err := net.SplitHostPort(r.RemoteAddr)
+		if err != nil {
+			return r.RemoteAddr
+		}
+		if !isTrusted(peer) {
+			return peer
+		}
+		hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+		for i := len(hops) - 1; i >= 0; i-- {
+			hop := strings.TrimSpace(hops[i])
+			if _, err := netip.ParseAddr(hop); err != nil {
+				break
+			}
+			if !isTrusted(hop) {
+				return hop
+			}
+		}
+		return peer
+	}
+}

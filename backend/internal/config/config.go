@@ -1,0 +1,230 @@
+// Package config reads the backend's settings from flags, SERVICE_BACKEND_* variables and a YAML file into one
+// immutable struct. It is the only reader of the environment in the backend and knows nothing of what settings do.
+package config
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"github.com/spf13/viper"
+)
+
+// Config is everything that an operator can set.
+type Config struct {
+	Listen         string         // host:port
+	BaseURL        string         // where programs call; derived from Listen when empty
+	SiteURL        string         // where people open pages; BaseURL when empty
+	Database       string         // postgres:// URL or a SQLite file
+	DataDir        string         // where SQLite and generated keys lie
+	HMACKey        []byte         // at least 32 bytes; empty: a file in DataDir
+	CodeTTL        time.Duration  // window of a device code
+	PollInterval   time.Duration  // between two polls
+	Grace          time.Duration  // an approval in time is honoured this long after the window
+	UnusedAfter    time.Duration  // an unclaimed token is revoked after this
+	CodesPerMinute int            // device codes that one address may have issued
+	SupportContact string         // shown on the privacy page and to revoked installs
+	TrustedProxies []netip.Prefix // whose X-Forwarded-For counts
+	LogLevel       string         // debug | info | warn | error
+	DrainTimeout   time.Duration  // how long open requests may go on after the stop signal
+}
+
+// setting is one key: flag --a-b, variable SERVICE_BACKEND_A_B, YAML a_b.
+type setting struct {
+	key, help string
+	value     any // the default; its type decides the flag's
+}
+
+var settings = []setting{
+	{"listen", "address to listen on, host:port", "localhost:8080"},
+	{"base_url", "address programs call; default http://<listen>", ""},
+	{"site_url", "address people open pages at; default base_url", ""},
+	{"database", "postgres:// URL, or the path of a SQLite file; default <data_dir>/service.db", ""},
+	{"data_dir", "directory for the SQLite file and generated keys", "."},
+	{"hmac_key_file", "file with the key for stored hashes, hexadecimal, 32 bytes or more", ""},
+	{"link_code_ttl", "seconds a device code is valid, 5 to 3600", 600},
+	{"link_poll_interval", "seconds between two polls, 1 to 60", 5},
+	{"link_grace", "seconds an approval made in time is honoured after the window, 0 to 300", 30},
+	{"link_unused_token_after", "seconds until a token that nobody received is revoked, 1 to 3600", 60},
+	{"codes_per_minute", "device codes one address may have issued in a minute, 1 to 100000", 60},
+	{"support_contact", "shown on the privacy page and to revoked installs", ""},
+	{"trusted_proxies", "comma-separated addresses or networks whose X-Forwarded-For counts", ""},
+	{"log_level", "debug, info, warn or error", "info"},
+	{"drain_timeout", "seconds that open requests may go on after the stop signal, 0 to 600", 10},
+}
+
+// Flags declares a flag for each setting, and --config for the file.
+func Flags(flags *pflag.FlagSet) {
+	flags.String("config", "", "YAML file with settings")
+	for _, s := range settings {
+		name := strings.ReplaceAll(s.key, "_", "-")
+		switch d := s.value.(type) {
+		case int:
+			flags.Int(name, d, s.help)
+		case string:
+			flags.String(name, d, s.help)
+		}
+	}
+}
+
+// Load reads flags over variables over the file over defaults. An error names the setting, never a secret's value.
+func Load(flags *pflag.FlagSet) (Config, error) {
+	v := viper.New()
+	known := map[string]bool{}
+	for _, s := range settings {
+		known[s.key] = true
+		v.SetDefault(s.key, s.value)
+		if err := errors.Join(v.BindEnv(s.key, "SERVICE_BACKEND_"+strings.ToUpper(s.key)),
+			v.BindPFlag(s.key, flags.Lookup(strings.ReplaceAll(s.key, "_", "-")))); err != nil {
+			return Config{}, err
+		}
+	}
+	if file, _ := flags.GetString("config"); file != "" {
+		if err := readFile(v, file, known); err != nil {
+			return Config{}, err
+		}
+	}
+	return build(v, os.Getenv("SERVICE_BACKEND_HMAC_KEY"))
+}
+
+func readFile(v *viper.Viper, file string, known map[string]bool) error {
+	own := viper.New()
+	own.SetConfigFile(file)
+	own.SetConfigType("yaml")
+	if err := own.ReadInConfig(); err != nil {
+		return fmt.Errorf("reading %s: %w", file, err)
+	}
+	for _, key := range own.AllKeys() {
+		if !known[key] {
+			return fmt.Errorf("reading %s: unknown setting %s", file, key)
+		}
+	}
+	return v.MergeConfigMap(own.AllSettings())
+}
+
+func build(v *viper.Viper, key string) (Config, error) {
+	c := Config{
+		Listen: v.GetString("listen"), BaseURL: v.GetString("base_url"), SiteURL: v.GetString("site_url"),
+		Database: v.GetString("database"), DataDir: v.GetString("data_dir"),
+		SupportContact: v.GetString("support_contact"), LogLevel: v.GetString("log_level"),
+	}
+	for _, n := range []struct {
+		key      string
+		min, max int
+		into     *time.Duration
+	}{
+		{"link_code_ttl", 5, 3600, &c.CodeTTL},
+		{"link_poll_interval", 1, 60, &c.PollInterval},
+		{"link_grace", 0, 300, &c.Grace},
+		{"link_unused_token_after", 1, 3600, &c.UnusedAfter},
+		{"drain_timeout", 0, 600, &c.DrainTimeout},
+	} {
+		seconds, err := number(v, n.key, n.min, n.max)
+		if err != nil {
+			return Config{}, err
+		}
+		*n.into = time.Duration(seconds) * time.Second
+	}
+	var err error
+	if c.CodesPerMinute, err = number(v, "codes_per_minute", 1, 100_000); err != nil {
+		return Config{}, err
+	}
+	if err := c.addresses(v.GetString("trusted_proxies")); err != nil {
+		return Config{}, err
+	}
+	if err := c.secrets(key, v.GetString("hmac_key_file")); err != nil {
+		return Config{}, err
+	}
+	switch c.LogLevel {
+	case "debug", "info", "warn", "error":
+	default:
+		return Config{}, fmt.Errorf("setting log_level: %q is not debug, info, warn or error", c.LogLevel)
+	}
+	if c.Database == "" {
+		c.Database = filepath.Join(c.DataDir, "service.db")
+	}
+	return c, nil
+}
+
+func number(v *viper.Viper, key string, least, most int) (int, error) {
+	text := strings.TrimSpace(v.GetString(key))
+	var n int
+	if _, err := fmt.Sscanf(text+" ", "%d ", &n); err != nil || fmt.Sprint(n) != text {
+		return 0, fmt.Errorf("setting %s: %q is not a whole number", key, text)
+	}
+	if n < least || n > most {
+		return 0, fmt.Errorf("setting %s: %d is not between %d and %d", key, n, least, most)
+	}
+	return n, nil
+}
+
+func (c *Config) addresses(proxies string) error {
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		return fmt.Errorf("setting listen: %q is not host:port", c.Listen)
+	}
+	if c.BaseURL == "" {
+		c.BaseURL = "http://" + c.Listen
+	}
+	if c.SiteURL == "" {
+		c.SiteURL = c.BaseURL
+	}
+	for key, address := range map[string]*string{"base_url": &c.BaseURL, "site_url": &c.SiteURL} {
+		u, err := url.Parse(*address)
+		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" || u.User != nil {
+			return fmt.Errorf("setting %s: not an http or https address", key)
+		}
+		*address = strings.TrimRight(*address, "/")
+	}
+	for text := range strings.SplitSeq(proxies, ",") {
+		text = strings.TrimSpace(text)
+		if text == "" {
+			continue
+		}
+		prefix, err := netip.ParsePrefix(text)
+		if addr, addrErr := netip.ParseAddr(text); err != nil && addrErr == nil {
+			prefix, err = addr.Prefix(addr.BitLen())
+		}
+		if err != nil {
+			return fmt.Errorf("setting trusted_proxies: %q is neither an address nor a network", text)
+		}
+		c.TrustedProxies = append(c.TrustedProxies, prefix.Masked())
+	}
+	return nil
+}
+
+func (c *Config) secrets(key, file string) error {
+	source := "SERVICE_BACKEND_HMAC_KEY"
+	if key == "" && file != "" {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("setting hmac_key_file: %w", err)
+		}
+		key, source = strings.TrimSpace(string(data)), file
+	}
+	if key == "" {
+		return nil
+	}
+	decoded, err := hex.DecodeString(key)
+	if err != nil || len(decoded) < 32 {
+		return fmt.Errorf("reading the key of %s: it must be hexadecimal, 32 bytes or more (openssl rand -hex 32)", source)
+	}
+	c.HMACKey = decoded
+	return nil
+}
+
+// Embedded gives the settings of a backend that lives in a directory of the daemon and serves one person.
+func Embedded(dir, url string, key []byte) Config {
+	return Config{
+		BaseURL: url, SiteURL: url, Database: filepath.Join(dir, "service.db"), DataDir: dir, HMACKey: key,
+		CodeTTL: 10 * time.Minute, PollInterval: 5 * time.Second, Grace: 30 * time.Second, UnusedAfter: time.Minute,
+		CodesPerMinute: 60, LogLevel: "info", DrainTimeout: 3 * time.Second,
+	}
+}

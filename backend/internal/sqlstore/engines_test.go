@@ -1,0 +1,72 @@
+package sqlstore_test
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/service-dev/service/backend/internal/sqlstore"
+	"github.com/service-dev/service/backend/internal/storetest"
+	"github.com/service-dev/service/packaging/pgtest"
+)
+
+var postgres *pgtest.Cluster
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		cluster, err := pgtest.Start()
+		switch {
+		case errors.Is(err, pgtest.ErrMissing):
+			fmt.Fprintln(os.Stderr, "SKIPPING every test on PostgreSQL:", err)
+		case err != nil:
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		default:
+			postgres = cluster
+			defer cluster.Stop()
+		}
+		return m.Run()
+	}())
+}
+
+// eachEngine runs f with a function that makes an empty database and gives its address.
+func eachEngine(t *testing.T, f func(t *testing.T, database func(t *testing.T) string)) {
+	t.Run("sqlite", func(t *testing.T) {
+		f(t, func(t *testing.T) string { return filepath.Join(t.TempDir(), "service.db") })
+	})
+	t.Run("postgres", func(t *testing.T) {
+		if postgres == nil {
+			pgtest.Missing(t)
+		}
+		f(t, func(t *testing.T) string { return postgres.Database(t) })
+	})
+}
+
+func openStore(t *testing.T, database string) *sqlstore.Store {
+	t.Helper()
+	s, err := sqlstore.Open(t.Context(), database, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestLinks(t *testing.T) {
+	eachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
+		storetest.RunLinks(t, storetest.Engine{Rounds: 200, Open: func(t *testing.T) (storetest.Store, func() storetest.Store) {
+			where := database(t)
+			open := openStore(t, where)
+			t.Cleanup(func() { open.Close() })
+			return open, func() storetest.Store {
+				if err := open.Close(); err != nil {
+					t.Error(err)
+				}
+				open = openStore(t, where)
+				return open
+			}
+		}})
+	})
+}

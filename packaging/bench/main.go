@@ -1,0 +1,94 @@
+// Command bench measures speed and memory of the shipped programs against a floor in the same run and prints one
+// table: medians over interleaved runs, the ratio to the floor, and the goal. It asserts nothing. It knows the
+// programs from outside only.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"text/tabwriter"
+	"time"
+)
+
+func main() {
+	bin := flag.String("bin", "bin", "where `make build` put the programs")
+	runs := flag.Int("runs", 40, "interleaved runs of each start-up figure, at least 20")
+	flag.Parse()
+	if err := run(*bin, max(*runs, 20)); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// bench is one machine with a daemon that idles on its embedded backend.
+type bench struct {
+	bin  string // the programs
+	work string // programs of this bench, state directory
+	env  []string
+	runs int
+	rows []row
+}
+
+// row is one line of the table. Ratio and Goal are empty where nothing is compared.
+type row struct{ figure, ours, floor, ratio, goal string }
+
+func run(bin string, runs int) error {
+	bin, err := filepath.Abs(bin)
+	if err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp("", "bench")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	b := &bench{bin: bin, work: work, runs: runs, env: []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + work, "SERVICE_CONFIG_DIR=" + filepath.Join(work, "state"), "SERVICE_NO_AUTO_OPEN=1",
+	}}
+	for _, name := range []string{"empty", "inprocess", "barepoll"} {
+		cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(work, name), "./packaging/bench/testdata/"+name)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("building %s: %w\n%s", name, err, out)
+		}
+	}
+	defer func() { b.command("servicectl", "daemon", "stop").Run() }()
+	for _, step := range []func() error{b.warm, b.starts, b.shim, b.whoami, b.idle, b.poll} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	b.print()
+	return nil
+}
+
+func (b *bench) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(b.bin, name), args...)
+	cmd.Env, cmd.Dir = b.env, b.work
+	return cmd
+}
+
+func (b *bench) print() {
+	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "figure\tours\tfloor\tratio\tgoal")
+	for _, r := range b.rows {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", r.figure, r.ours, r.floor, r.ratio, r.goal)
+	}
+	t.Flush()
+	fmt.Printf("medians of %d interleaved runs\n", b.runs)
+}
+
+func median(all []time.Duration) time.Duration {
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+func ms(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d.Microseconds())/1000) }
+
+func mb(kb int64) string { return fmt.Sprintf("%.1f MB", float64(kb)/1024) }
+
+func ratio(a, b float64) string { return fmt.Sprintf("%.2f", a/b) }

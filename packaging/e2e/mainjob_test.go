@@ -1,0 +1,221 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/google/go-cmp/cmp"
+)
+
+const password = "correct horse battery"
+
+// M2: the main job, on both backends, in both eras of MCP.
+func TestMainJob(t *testing.T) {
+	backends := map[string]func(t *testing.T) *world{
+		"embedded": func(t *testing.T) *world { return newWorld(t, "") },
+		"postgres": func(t *testing.T) *world {
+			b := startBackend(t, newPostgres(t))
+			return newWorld(t, "", "SERVICE_BACKEND_URL="+b.url)
+		},
+	}
+	for name, machine := range backends {
+		for _, era := range []string{"legacy", "modern"} {
+			t.Run(name+"/"+era, func(t *testing.T) {
+				t.Parallel()
+				mainJob(t, machine(t), era)
+			})
+		}
+	}
+}
+
+func mainJob(t *testing.T, w *world, era string) {
+	a := startAgent(w, era, false)
+
+	asked := a.call("createSimulatorSession", map[string]any{"project": "com.example.hello"})
+	if asked.IsError || asked.str(t, "status") != "auth_required" {
+		t.Fatalf("unlinked: %v", asked.Structured)
+	}
+	code, url := asked.str(t, "userCode"), asked.str(t, "verificationUrl")
+	if !strings.Contains(url, "/activate?code="+code) || asked.str(t, "fixHint") == "" {
+		t.Fatalf("unlinked: %v", asked.Structured)
+	}
+	must(t, "the browser was asked to open the page", func() bool {
+		return len(w.openedURLs()) == 1 && w.openedURLs()[0] == url
+	})
+
+	browser := newBrowser(t)
+	approve(t, browser, url, code, "ada@example.org")
+	linked := a.call("completeAuthLink", map[string]any{"deviceCode": asked.str(t, "deviceCode")})
+	checkLinked(t, w, linked)
+
+	session := a.call("createSimulatorSession", map[string]any{"project": "com.example.hello"})
+	if session.str(t, "status") != "resumed" {
+		t.Fatalf("after linking: %v", session.Structured)
+	}
+	retried, _ := linked.Structured["retried"].(map[string]any)
+	if retried["sessionId"] != session.Structured["sessionId"] || retried["sessionUrl"] != session.Structured["sessionUrl"] {
+		t.Errorf("the retried call gave %v, the next one %v", retried, session.Structured)
+	}
+	secretStaysPut(t, w, session)
+
+	openSimulator(t, browser, session.str(t, "sessionUrl"))
+	runExampleApp(t, w, session)
+	waitForText(t, browser, "#panel", "Hello")
+	tapPanel(t, browser)
+	waitForText(t, browser, "#panel", "1")
+
+	rows := a.call("getEventLog", map[string]any{"sessionId": session.str(t, "sessionId")})
+	types := eventTypes(t, rows)
+	for _, want := range []string{"display.show", "input"} {
+		if !strings.Contains(types, want) {
+			t.Errorf("the event log has no %s: %s", want, types)
+		}
+	}
+	closed := a.call("closeSession", map[string]any{"sessionId": session.str(t, "sessionId")})
+	if closed.IsError || closed.str(t, "summary") == "" {
+		t.Errorf("closing: %v", closed.Structured)
+	}
+}
+
+// checkLinked holds completeAuthLink's success against spec 4.2, field by field.
+func checkLinked(t *testing.T, w *world, r toolResult) {
+	t.Helper()
+	if r.IsError || r.Structured["linked"] != true || r.Structured["tier"] != "free_account" {
+		t.Fatalf("completeAuthLink: %v", r.Structured)
+	}
+	r.str(t, "accountId")
+	if _, err := time.Parse(time.RFC3339, r.str(t, "linkedAt")); err != nil {
+		t.Error(err)
+	}
+	if at, there := r.Structured["expiresAt"]; !there || at != nil {
+		t.Errorf("expiresAt is %v, want null", at)
+	}
+	file := filepath.Join(w.dir, "auth.json")
+	want := map[string]any{"path": file, "written": true, "error": nil}
+	if diff := cmp.Diff(want, r.Structured["authTokenFile"]); diff != "" {
+		t.Errorf("authTokenFile: %s", diff)
+	}
+	if n, ok := r.Structured["pollCount"].(float64); !ok || n < 1 {
+		t.Errorf("pollCount is %v", r.Structured["pollCount"])
+	}
+	if !strings.Contains(r.str(t, "summary"), "createSimulatorSession") {
+		t.Errorf("summary is %q", r.Structured["summary"])
+	}
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("auth.json: %v, %v", info, err)
+	}
+	var stored map[string]any
+	if !readJSON(file, &stored) {
+		t.Fatal("auth.json does not parse")
+	}
+	for _, field := range []string{"authToken", "accountId", "linkedAt", "expiresAt", "scope", "backendUrl"} {
+		if _, there := stored[field]; !there {
+			t.Errorf("auth.json has no %s", field)
+		}
+	}
+}
+
+// secretStaysPut: the session secret lies in a 0600 file and nowhere in what the agent sees.
+func secretStaysPut(t *testing.T, w *world, session toolResult) {
+	t.Helper()
+	file := session.str(t, "appTokenFile")
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("%s: %v, %v", file, info, err)
+	}
+	secret, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, _ := json.Marshal(session)
+	if strings.Contains(string(seen), strings.TrimSpace(string(secret))) || strings.Contains(string(seen), "sst_") {
+		t.Error("the session secret is in the tool's answer")
+	}
+}
+
+func runExampleApp(t *testing.T, w *world, session toolResult) {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(bin, "hello-glasses"), "-endpoint", session.str(t, "appEndpoint"), "-token-file", session.str(t, "appTokenFile"))
+	cmd.Env, cmd.Stderr = w.env, os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Signal(syscall.SIGTERM)
+		cmd.Wait()
+	})
+}
+
+func eventTypes(t *testing.T, rows toolResult) string {
+	t.Helper()
+	events, ok := rows.Structured["events"].([]any)
+	if !ok {
+		t.Fatalf("getEventLog: %v", rows.Structured)
+	}
+	var types []string
+	for _, e := range events {
+		types = append(types, e.(map[string]any)["type"].(string))
+	}
+	return strings.Join(types, " ")
+}
+
+// approve does what a new person does on the activation page: compare the code, sign up, approve.
+func approve(t *testing.T, browser context.Context, url, code, email string) {
+	t.Helper()
+	var shown string
+	run(t, browser, "sign up", chromedp.Navigate(url),
+		chromedp.Text(".code", &shown, chromedp.ByQuery),
+		chromedp.SendKeys(`input[name=email]`, email, chromedp.ByQuery),
+		chromedp.SendKeys(`input[name=password]`, password, chromedp.ByQuery),
+		chromedp.Click(`input[name=privacy]`, chromedp.ByQuery),
+		chromedp.Submit(`input[name=email]`, chromedp.ByQuery),
+		chromedp.WaitVisible(`button[value=approve]`, chromedp.ByQuery))
+	if strings.TrimSpace(shown) != code {
+		t.Fatalf("the page shows %q, the agent %q", shown, code)
+	}
+	run(t, browser, "approve", chromedp.Click(`button[value=approve]`, chromedp.ByQuery),
+		chromedp.WaitVisible(`main[data-state=approved]`, chromedp.ByQuery))
+}
+
+func openSimulator(t *testing.T, browser context.Context, url string) {
+	t.Helper()
+	run(t, browser, "open the simulator", chromedp.Navigate(url), chromedp.WaitVisible("#panel", chromedp.ByQuery))
+}
+
+func tapPanel(t *testing.T, browser context.Context) {
+	t.Helper()
+	run(t, browser, "tap the panel", chromedp.Click("#panel", chromedp.ByQuery))
+}
+
+func waitForText(t *testing.T, browser context.Context, selector, text string) {
+	t.Helper()
+	js := `document.querySelector(` + quote(selector) + `)?.textContent.includes(` + quote(text) + `)`
+	run(t, browser, "see "+text, chromedp.Poll(js, nil, chromedp.WithPollingTimeout(20*time.Second)))
+}
+
+func run(t *testing.T, browser context.Context, what string, actions ...chromedp.Action) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(browser, 40*time.Second)
+	defer cancel()
+	if err := chromedp.Run(ctx, actions...); err != nil {
+		var url, text string
+		look, stop := context.WithTimeout(browser, 5*time.Second)
+		defer stop()
+		chromedp.Run(look, chromedp.Location(&url), chromedp.Text("body", &text, chromedp.ByQuery))
+		t.Fatalf("%s: %v\nat %s\n%s", what, err, url, text)
+	}
+}
+
+func quote(s string) string {
+	data, _ := json.Marshal(s)
+	return string(data)
+}

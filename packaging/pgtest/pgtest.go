@@ -1,0 +1,124 @@
+// Package pgtest gives tests a PostgreSQL of their own: one cluster a test binary, on a private socket, made with the
+// machine's initdb. It knows nothing of what is stored.
+package pgtest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// Cluster is a running server. Start it in TestMain and stop it there.
+type Cluster struct {
+	dir, bin string
+	next     atomic.Int32
+}
+
+// ErrMissing: this machine has no PostgreSQL server.
+var ErrMissing = errors.New("PostgreSQL is not installed (apt-get install postgresql)")
+
+// Start makes and starts a cluster in a temporary directory.
+func Start() (*Cluster, error) {
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	if len(found) == 0 {
+		path, err := exec.LookPath("initdb")
+		if err != nil {
+			return nil, ErrMissing
+		}
+		found = []string{path}
+	}
+	dir, err := os.MkdirTemp("", "pg")
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{dir: dir, bin: filepath.Dir(found[len(found)-1])}
+	if err := c.start(); err != nil {
+		os.RemoveAll(dir)
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *Cluster) start() error {
+	if err := chown(c.dir); err != nil {
+		return err
+	}
+	if err := c.run("initdb", "-D", c.data(), "-U", "service", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"); err != nil {
+		return err
+	}
+	options := fmt.Sprintf("-k %s -c listen_addresses='' -c max_connections=200 -c shared_buffers=64MB", c.dir)
+	return c.run("pg_ctl", "-D", c.data(), "-w", "-t", "60", "-o", options, "-l", filepath.Join(c.dir, "log"), "start")
+}
+
+func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
+
+// run runs a program of PostgreSQL, as its own user when this is root (it refuses to run as root).
+func (c *Cluster) run(name string, args ...string) error {
+	cmd := exec.Command(filepath.Join(c.bin, name), args...)
+	cmd.Dir = c.dir
+	if err := asServer(cmd); err != nil {
+		return err
+	}
+	// A file, not a pipe: the server keeps it open, and a pipe would keep Run waiting.
+	out, err := os.CreateTemp("", "pgout")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(out.Name())
+	defer out.Close()
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Run(); err != nil {
+		text, _ := os.ReadFile(out.Name())
+		return fmt.Errorf("%s: %w\n%s", name, err, bytes.TrimSpace(text))
+	}
+	return nil
+}
+
+// Stop ends the server and removes everything.
+func (c *Cluster) Stop() {
+	if err := c.run("pg_ctl", "-D", c.data(), "-m", "immediate", "-w", "stop"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	os.RemoveAll(c.dir)
+}
+
+// Database makes an empty database and gives its URL.
+func (c *Cluster) Database(t testing.TB) string {
+	t.Helper()
+	name := fmt.Sprintf("t%d", c.next.Add(1))
+	if err := c.run("createdb", "-h", c.dir, "-U", "service", name); err != nil {
+		t.Fatal(err)
+	}
+	return "postgres://service@/" + name + "?host=" + url.QueryEscape(c.dir)
+}
+
+// Dump gives the whole content of a database as text.
+func (c *Cluster) Dump(t testing.TB, database string) string {
+	t.Helper()
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(filepath.Join(c.bin, "pg_dump"), "-h", c.dir, "-U", "service", "--inserts", "--no-owner", strings.TrimPrefix(u.Path, "/"))
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("pg_dump: %v", err)
+	}
+	return string(out)
+}
+
+// Missing skips loudly on a person's machine and fails in CI.
+func Missing(t testing.TB) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatal(ErrMissing)
+	}
+	t.Skipf("SKIPPED: %v", ErrMissing)
+}
