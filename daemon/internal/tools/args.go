@@ -103,7 +103,7 @@ func (i *integer) UnmarshalJSON(data []byte) error {
 		return nil
 	}
 	if err := json.Unmarshal(data, &f); err != nil || f != math.Trunc(f) {
-		return errors.New("an argument that must be an integer is not one")
+		return &json.UnmarshalTypeError{Value: "value", Type: reflect.TypeFor[int64]()} // the decoder adds the field's name
 	}
 	switch {
 	case f >= math.MaxInt64:

@@ -96,7 +96,7 @@ func New(opts Options) *Catalogue {
 	c := &Catalogue{opts: opts}
 	c.tools = []definition{
 		createSimulatorSession{gate: g, sessions: opts.Sessions, browser: opts.Browser}.definition(),
-		completeAuthLink{links: opts.Links, retry: c.dispatch}.definition(),
+		completeAuthLink{links: opts.Links, retry: c.dispatch, retries: &retries{}}.definition(),
 		getSessionStatus{gate: g, sessions: opts.Sessions}.definition(),
 		getEventLog{gate: g, sessions: opts.Sessions}.definition(),
 		closeSession{gate: g, sessions: opts.Sessions}.definition(),

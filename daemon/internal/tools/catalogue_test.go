@@ -81,10 +81,10 @@ func TestArgumentsAreChecked(t *testing.T) {
 		{"createSimulatorSession", `[]`, "object"},
 		{"createSimulatorSession", `{"project":7}`, "project"},
 		{"completeAuthLink", `{}`, "deviceCode"},
-		{"completeAuthLink", `{"deviceCode":"x","maxWaitSeconds":1.5}`, "integer"},
+		{"completeAuthLink", `{"deviceCode":"x","maxWaitSeconds":1.5}`, `"maxWaitSeconds" is not an integer`},
 		{"completeAuthLink", `{"deviceCode":"x","maxWaitSeconds":"600"}`, "integer"},
 		{"closeSession", `{}`, "sessionId"},
-		{"getEventLog", `{"since":"now"}`, "integer"},
+		{"getEventLog", `{"since":"now"}`, `"since" is not an integer`},
 		{"whoAmI", `{"verbose":true}`, "verbose"},
 	} {
 		w := newWorld().linked()

@@ -19,7 +19,8 @@ const completeAuthLinkText = `Waits until the person has approved the account li
 type completeAuthLink struct {
 	links linkCompleter
 	// retry runs the call that had asked for the link.
-	retry func(ctx context.Context, c call) Result
+	retry   func(ctx context.Context, c call) Result
+	retries *retries
 }
 
 type linkCompleter interface {
@@ -69,7 +70,7 @@ func (t completeAuthLink) definition() definition {
 			"expiresAt":{"anyOf":[{"type":"string","format":"date-time"},{"type":"null"}],"description":"null: the link does not expire."},
 			"authTokenFile":{"type":"object","properties":{"path":{"type":"string"},"written":{"type":"boolean"},"error":{"anyOf":[{"type":"string"},{"type":"null"}]}},"required":["path","written","error"]},
 			"pollCount":{"type":"integer","minimum":0},
-			"retried":{"anyOf":[{"type":"object"},{"type":"null"}],"description":"The answer of the call that had needed the link; null when there was none or it was answered before."},`+
+			"retried":{"anyOf":[{"type":"object"},{"type":"null"}],"description":"The answer of the call that had needed the link; null when there was none."},`+
 			summaryProperty, `"linked","tier","accountId","linkedAt","expiresAt","authTokenFile","pollCount","retried","summary"`, false),
 	}}
 }
@@ -97,17 +98,27 @@ func (t completeAuthLink) run(ctx context.Context, c call) (any, error) {
 func (t completeAuthLink) answer(ctx context.Context, deviceCode string, o link.Outcome) linkedAnswer {
 	answer := linkedAnswer{
 		Linked: true, Tier: o.Tier, AccountID: o.AccountID, LinkedAt: stamp(o.LinkedAt), ExpiresAt: stampOf(o.ExpiresAt),
-		AuthTokenFile: authTokenFile{Path: o.File.Path, Written: o.File.Written}, PollCount: o.PollCount, Retried: json.RawMessage("null"),
+		AuthTokenFile: authTokenFile{Path: o.File.Path, Written: o.File.Written}, PollCount: o.PollCount, Retried: null,
 		Summary: "The account is linked. Call createSimulatorSession again: it now uses the new token.",
 	}
 	if o.File.Error != "" {
 		answer.AuthTokenFile.Error = &o.File.Error
 		answer.Summary = "The account is linked until the daemon ends, because the link could not be saved: " + o.File.Error + ". Call createSimulatorSession again: it now uses the new token."
 	}
-	if gated, ok := t.links.TakeGated(deviceCode); ok {
-		retried := t.retry(caller.With(ctx, gated.Caller), call{tool: gated.Tool, args: gated.Args, who: gated.Caller})
-		answer.Retried = retried.Structured
-		answer.Summary += ` The call of ` + gated.Tool + ` that had needed it was repeated; its answer is in "retried".`
+	var tool string
+	tool, answer.Retried = t.retries.of(ctx, deviceCode, func() (string, json.RawMessage) { return t.repeat(ctx, deviceCode) })
+	if tool != "" {
+		answer.Summary += ` The call of ` + tool + ` that had needed it was repeated; its answer is in "retried".`
 	}
 	return answer
+}
+
+// repeat makes the call that had asked for the link.
+func (t completeAuthLink) repeat(ctx context.Context, deviceCode string) (tool string, answer json.RawMessage) {
+	gated, ok := t.links.TakeGated(deviceCode)
+	if !ok {
+		return "", null
+	}
+	result := t.retry(caller.With(ctx, gated.Caller), call{tool: gated.Tool, args: gated.Args, who: gated.Caller})
+	return gated.Tool, result.Structured
 }

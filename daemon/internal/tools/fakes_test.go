@@ -44,6 +44,7 @@ type world struct {
 	request    session.Request
 	caller     caller.Caller
 	since      int64
+	opens      int
 	limit      int
 
 	browsed []string
@@ -132,7 +133,10 @@ func (w *world) Revoked(token string) {
 type sessions struct{ *world }
 
 func (s sessions) Open(_ context.Context, _ backend.Target, who caller.Caller, req session.Request) (session.Opened, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.request, s.caller = req, who
+	s.opens++
 	return s.opened, s.sessionErr
 }
 
@@ -158,11 +162,15 @@ func (s sessions) Since(_ context.Context, _ backend.Target, _ string, since int
 type browser struct{ *world }
 
 func (b browser) Open(_ context.Context, _ caller.Caller, url string) (bool, string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.browsed = append(b.browsed, url)
 	return true, ""
 }
 
 func (w *world) Record(_ context.Context, event string, fields map[string]string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	fields["event"] = event
 	w.events = append(w.events, fields)
 }

@@ -2,7 +2,10 @@ package tools
 
 import (
 	"context"
+	"encoding/json"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -131,9 +134,40 @@ func TestCompleteAuthLink(t *testing.T) {
 	if strings.Contains(result.Text, testToken) {
 		t.Error("the token is shown")
 	}
-	_, fields = w.call(t, "completeAuthLink", `{"deviceCode":"`+testDevice+`"}`, IO{})
-	if value, present := fields["retried"]; fields["linked"] != true || !present || value != nil {
-		t.Errorf("the second time: %v", fields)
+}
+
+func TestEveryoneWhoWaitsGetsTheRetriedCall(t *testing.T) {
+	w := newWorld()
+	c := w.catalogue()
+	c.Call(t.Context(), "createSimulatorSession", json.RawMessage(`{"fresh":true}`), IO{})
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			result := c.Call(t.Context(), "completeAuthLink", json.RawMessage(`{"deviceCode":"`+testDevice+`"}`), IO{})
+			if !strings.Contains(result.Text, `"retried":{"status":"active"`) {
+				t.Errorf("answered %s", result.Text)
+			}
+		})
+	}
+	all.Wait()
+	if w.opens != 1 {
+		t.Errorf("the call was repeated %d times", w.opens)
+	}
+	if result := c.Call(t.Context(), "completeAuthLink", json.RawMessage(`{"deviceCode":"sdc_other"}`), IO{}); !strings.Contains(result.Text, `"retried":null`) {
+		t.Errorf("a code that no call had asked for: %s", result.Text)
+	}
+}
+
+func TestRememberedRetriesAreBounded(t *testing.T) {
+	var r retries
+	runs := 0
+	for i := range 3 * maxRetries {
+		for range 2 {
+			r.of(t.Context(), strconv.Itoa(i), func() (string, json.RawMessage) { runs++; return "", null })
+		}
+	}
+	if runs != 3*maxRetries || len(r.byCode) != maxRetries || len(r.order) != maxRetries {
+		t.Errorf("%d runs, %d remembered", runs, len(r.byCode))
 	}
 }
 
