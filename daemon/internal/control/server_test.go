@@ -1,0 +1,320 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/service-dev/service/daemon/internal/account"
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/link"
+	"github.com/service-dev/service/daemon/internal/tools"
+	controlv1 "github.com/service-dev/service/proto/control/v1"
+)
+
+// fake is a daemon of a few lines. Its fields are set before it is served.
+type fake struct {
+	link     account.Link
+	verified account.Link
+	begin    error
+	outcome  func(ctx context.Context, onPoll func(link.PollEvent)) (link.Outcome, error)
+	waited   chan struct{} // closed when a wait ends
+
+	mu      sync.Mutex
+	callers []caller.Caller
+	stopped bool
+}
+
+func (f *fake) seen(ctx context.Context) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.callers = append(f.callers, caller.From(ctx))
+}
+
+func (f *fake) InstallID() string                                  { return "inst_1" }
+func (f *fake) Link(ctx context.Context) account.Link              { f.seen(ctx); return f.link }
+func (f *fake) Verify(context.Context) account.Link                { return f.verified }
+func (f *fake) Logout(context.Context) (bool, string, error)       { return true, "/x/auth.json", nil }
+func (f *fake) Open(context.Context, string) (bool, string)        { return false, "disabled" }
+func (f *fake) Consent(context.Context) Consent                    { return Consent{State: "unset", DecidedBy: "default"} }
+func (f *fake) SetConsent(context.Context, string) (string, error) { return "/x/consent", nil }
+func (f *fake) List() []tools.Tool                                 { return []tools.Tool{{Name: "whoAmI"}} }
+func (f *fake) Plugins() []Plugin                                  { return []Plugin{{Name: "backendhttp", State: "stopped"}} }
+func (f *fake) MCPClients() int                                    { return 3 }
+func (f *fake) Backend(context.Context) Backend                    { return Backend{Kind: "embedded"} }
+func (f *fake) Doctor(context.Context) []Check                     { return []Check{{Name: "a", State: "ok"}} }
+func (f *fake) Stop()                                              { f.mu.Lock(); f.stopped = true; f.mu.Unlock() }
+func (f *fake) Code() link.Code {
+	return link.Code{DeviceCode: backend.DeviceCode{DeviceCode: "sdc_secret", UserCode: "BCDF-GHJK", VerificationURL: "http://x", ExpiresIn: 10 * time.Minute, PollInterval: 5 * time.Second}}
+}
+
+func (f *fake) Begin(context.Context, string) (Attempt, error) {
+	if f.begin != nil {
+		return nil, f.begin
+	}
+	return f, nil
+}
+
+func (f *fake) Wait(ctx context.Context, onPoll func(link.PollEvent)) (link.Outcome, error) {
+	defer close(f.waited)
+	return f.outcome(ctx, onPoll)
+}
+
+func (f *fake) Call(ctx context.Context, name string, args json.RawMessage, io tools.IO) tools.Result {
+	switch name {
+	case "panic":
+		panic("sdc_secret")
+	case "wait":
+		io.Progress(1, 2, "half")
+		<-ctx.Done()
+	}
+	return tools.Result{Structured: args, IsError: name == "bad"}
+}
+
+// dial serves f on a real socket until the test ends.
+func dial(t *testing.T, f *fake) controlv1.ControlClient {
+	t.Helper()
+	if f.waited == nil {
+		f.waited = make(chan struct{})
+	}
+	dir, err := os.MkdirTemp("/tmp", "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "c.sock")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(Options{Accounts: f, Logins: f, Consents: f, Tools: f, System: f, Log: slog.New(slog.DiscardHandler), Now: time.Now, About: About{PID: 7, Version: "1"}})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx, l) }()
+	conn, err := grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		conn.Close()
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if s.Active() != 0 {
+			t.Errorf("%d calls still under way", s.Active())
+		}
+		os.RemoveAll(dir)
+	})
+	return controlv1.NewControlClient(conn)
+}
+
+func told(t *testing.T, err error) *controlv1.Error {
+	t.Helper()
+	for _, d := range status.Convert(err).Details() {
+		if e, ok := d.(*controlv1.Error); ok {
+			return e
+		}
+	}
+	t.Fatalf("no typed error in %v", err)
+	return nil
+}
+
+func TestWhoamiVerdicts(t *testing.T) {
+	linked := account.Link{State: account.Linked, AccountID: "a", AuthToken: "svc_secret"}
+	good, bad := linked, linked
+	good.Verified = account.Verdict{At: time.Now().Add(-time.Second), OK: true}
+	bad.Verified = account.Verdict{At: time.Now(), Err: "no network"}
+	cases := map[string]struct {
+		link account.Link
+		want string
+	}{
+		"linked":      {good, "linked"},
+		"never asked": {linked, "unknown"},
+		"offline":     {bad, "unknown"},
+		"not linked":  {account.Link{State: account.NotLinked}, "not_linked"},
+		"corrupt":     {account.Link{State: account.Corrupt}, "not_linked"},
+		"revoked":     {account.Link{State: account.Revoked, AccountID: "a"}, "not_linked"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			client := dial(t, &fake{link: c.link, verified: good})
+			r, err := client.Whoami(t.Context(), &controlv1.WhoamiRequest{})
+			if err != nil || r.GetVerdict() != c.want || r.GetInstallId() != "inst_1" {
+				t.Fatalf("%v, %v", r, err)
+			}
+			if r.GetLink().GetVerifiedAgeMs() < 0 != c.link.Verified.At.IsZero() {
+				t.Errorf("age %d", r.GetLink().GetVerifiedAgeMs())
+			}
+			if r, err = client.Whoami(t.Context(), &controlv1.WhoamiRequest{Refresh: true}); err != nil || r.GetVerdict() != "linked" {
+				t.Fatalf("refreshed: %v, %v", r, err)
+			}
+		})
+	}
+}
+
+func TestCallerIsFiltered(t *testing.T) {
+	f := &fake{}
+	client := dial(t, f)
+	_, err := client.Status(t.Context(), &controlv1.StatusRequest{Caller: &controlv1.Caller{
+		Env: map[string]string{"CI": "1", "PATH": "/evil", "SERVICE_CONFIG_DIR": "/other", "BROWSER": "a\x00b"}, Cwd: "relative", Client: "ctl\x1b[31m",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := f.callers[0]
+	if len(got.Env) != 1 || got.Env["CI"] != "1" || got.Cwd != "" || got.Client != "ctl[31m" {
+		t.Fatalf("caller: %+v", got)
+	}
+}
+
+func TestLoginStreams(t *testing.T) {
+	f := &fake{outcome: func(_ context.Context, onPoll func(link.PollEvent)) (link.Outcome, error) {
+		onPoll(link.PollEvent{PollCount: 1, Remaining: time.Minute})
+		return link.Outcome{AccountID: "a", Tier: "free_account", LinkedAt: time.Now(), PollCount: 2}, nil
+	}}
+	stream, err := dial(t, f).Login(t.Context(), &controlv1.LoginRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kinds []string
+	for {
+		e, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch ev := e.GetEvent().(type) {
+		case *controlv1.LoginResponse_Code:
+			kinds = append(kinds, "code "+ev.Code.GetUserCode())
+		case *controlv1.LoginResponse_Opened:
+			kinds = append(kinds, "opened "+ev.Opened.GetReason())
+		case *controlv1.LoginResponse_Waiting:
+			kinds = append(kinds, "waiting")
+		case *controlv1.LoginResponse_Linked:
+			kinds = append(kinds, "linked "+ev.Linked.GetAccountId())
+		}
+	}
+	want := []string{"code BCDF-GHJK", "opened disabled", "waiting", "linked a"}
+	if len(kinds) != 4 || kinds[0] != want[0] || kinds[1] != want[1] || kinds[2] != want[2] || kinds[3] != want[3] {
+		t.Fatalf("got %v", kinds)
+	}
+}
+
+func TestLoginEndsWithItsClient(t *testing.T) {
+	f := &fake{waited: make(chan struct{}), outcome: func(ctx context.Context, _ func(link.PollEvent)) (link.Outcome, error) {
+		<-ctx.Done()
+		return link.Outcome{}, ctx.Err()
+	}}
+	ctx, cancel := context.WithCancel(t.Context())
+	stream, err := dial(t, f).Login(ctx, &controlv1.LoginRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.Recv(); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	select {
+	case <-f.waited:
+	case <-time.After(5 * time.Second):
+		t.Fatal("the polling goes on without its client")
+	}
+}
+
+func TestLoginRefusedIsAnEvent(t *testing.T) {
+	f := &fake{begin: &backend.Problem{Code: backend.CodeUnreachable, Message: "no", Retryable: true, FixHint: "later"}}
+	stream, err := dial(t, f).Login(t.Context(), &controlv1.LoginRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := stream.Recv()
+	if err != nil || e.GetError().GetCode() != backend.CodeUnreachable || !e.GetError().GetRetryable() {
+		t.Fatalf("%v, %v", e, err)
+	}
+}
+
+func TestCallTool(t *testing.T) {
+	client := dial(t, &fake{})
+	call := func(ctx context.Context, name, args string) (*controlv1.CallToolResponse, error) {
+		stream, err := client.CallTool(ctx, &controlv1.CallToolRequest{Name: name, Arguments: args})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stream.Recv()
+	}
+	if r, err := call(t.Context(), "x", ""); err != nil || r.GetResult().GetStructured() != "{}" || r.GetResult().GetIsError() {
+		t.Fatalf("%v, %v", r, err)
+	}
+	if r, err := call(t.Context(), "bad", `{"a":1}`); err != nil || !r.GetResult().GetIsError() {
+		t.Fatalf("%v, %v", r, err)
+	}
+	_, err := call(t.Context(), "x", "{")
+	if e := told(t, err); e.GetCode() != "invalid_arguments" || status.Code(err) != codes.InvalidArgument {
+		t.Fatalf("%v", e)
+	}
+	_, err = call(t.Context(), "panic", "")
+	if e := told(t, err); e.GetCode() != "internal" || status.Convert(err).Message() == "sdc_secret" {
+		t.Fatalf("%v", e)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	if r, err := call(ctx, "wait", ""); err != nil || r.GetProgress().GetMessage() != "half" {
+		t.Fatalf("%v, %v", r, err)
+	}
+	cancel() // the call ends with its caller; the cleanup sees it
+}
+
+func TestHelloRefusesStrangers(t *testing.T) {
+	client := dial(t, &fake{})
+	if r, err := client.Hello(t.Context(), &controlv1.HelloRequest{ProtocolMin: 1, ProtocolMax: 9}); err != nil || r.GetPid() != 7 {
+		t.Fatalf("%v, %v", r, err)
+	}
+	for _, r := range []*controlv1.HelloRequest{{ProtocolMin: 8, ProtocolMax: 9}, {}, {ProtocolMin: 2, ProtocolMax: 1}} {
+		_, err := client.Hello(t.Context(), r)
+		if e := told(t, err); e.GetCode() != "protocol_mismatch" || e.GetFixHint() == "" {
+			t.Errorf("%v: %v", r, e)
+		}
+	}
+}
+
+func TestConsentWords(t *testing.T) {
+	client := dial(t, &fake{})
+	_, err := client.SetConsent(t.Context(), &controlv1.SetConsentRequest{State: "maybe"})
+	if e := told(t, err); e.GetCode() != "invalid_arguments" {
+		t.Fatalf("%v", e)
+	}
+	if r, err := client.SetConsent(t.Context(), &controlv1.SetConsentRequest{State: "declined"}); err != nil || r.GetFile() == "" {
+		t.Fatalf("%v, %v", r, err)
+	}
+}
+
+func TestStopIsAnsweredFirst(t *testing.T) {
+	f := &fake{}
+	if r, err := dial(t, f).Stop(t.Context(), &controlv1.StopRequest{}); err != nil || r.GetPid() != 7 || !f.stopped {
+		t.Fatalf("%v, %v", r, err)
+	}
+}
+
+func TestCheckPeerLetsOurselvesIn(t *testing.T) {
+	a, b := net.Pipe()
+	defer a.Close()
+	defer b.Close()
+	if CheckPeer(a) == nil {
+		t.Error("a pipe tells nothing of its other end and was let in")
+	}
+}
