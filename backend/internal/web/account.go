@@ -4,11 +4,15 @@ import (
 	"errors"
 	"net/http"
 	"unicode/utf8"
+
+	"github.com/service-dev/service/backend/internal/account"
 )
 
 const (
-	tooMany  = "Too many attempts from your network address. Wait a minute, then try again."
-	badLogin = "The e-mail address or the password is wrong."
+	tooMany   = "Too many attempts from your network address. Wait a minute, then try again."
+	badLogin  = "The e-mail address or the password is wrong."
+	badEmail  = "Enter an e-mail address like name@example.com."
+	suspended = "This account is suspended. The privacy page says whom to ask."
 )
 
 func (w *Web) signUpPage(rw http.ResponseWriter, r *http.Request) error {
@@ -45,15 +49,19 @@ func (w *Web) signUp(rw http.ResponseWriter, r *http.Request) error {
 	if !w.signIns.take(w.ClientIP(r)) {
 		return w.tooMany(rw, r, f)
 	}
-	account, err := w.Accounts.SignUp(r.Context(), f.Email, password)
-	if errors.Is(err, ErrEmailTaken) {
+	person, err := w.Accounts.SignUp(r.Context(), f.Email, password)
+	if errors.Is(err, account.ErrEmailTaken) {
 		f.Errors["email"] = "There is an account with this e-mail address already. Sign in instead, or use another address."
+		return w.showForm(rw, r, http.StatusUnprocessableEntity, f)
+	}
+	if errors.Is(err, account.ErrBadEmail) {
+		f.Errors["email"] = badEmail
 		return w.showForm(rw, r, http.StatusUnprocessableEntity, f)
 	}
 	if err != nil {
 		return err
 	}
-	return w.enter(rw, r, account, f.Next)
+	return w.enter(rw, r, person, f.Next)
 }
 
 func (w *Web) signIn(rw http.ResponseWriter, r *http.Request) error {
@@ -62,19 +70,22 @@ func (w *Web) signIn(rw http.ResponseWriter, r *http.Request) error {
 		return w.tooMany(rw, r, f)
 	}
 	// What cannot be a password is not worth a hash; the answer is the same.
-	err := ErrBadCredentials
-	var account Account
+	err := account.ErrBadCredentials
+	var person account.Account
 	if n := utf8.RuneCountInString(password); n > 0 && n <= maxPassword && len(f.Email) <= maxEmail && f.Email != "" {
-		account, err = w.Accounts.SignIn(r.Context(), f.Email, password)
+		person, err = w.Accounts.SignIn(r.Context(), f.Email, password)
 	}
-	if errors.Is(err, ErrBadCredentials) {
+	switch {
+	case errors.Is(err, account.ErrBadCredentials):
 		f.Problem = badLogin
-		return w.showForm(rw, r, http.StatusUnprocessableEntity, f)
-	}
-	if err != nil {
+	case errors.Is(err, account.ErrSuspended): // only said to who knows the password
+		f.Problem = suspended
+	case err != nil:
 		return err
+	default:
+		return w.enter(rw, r, person, f.Next)
 	}
-	return w.enter(rw, r, account, f.Next)
+	return w.showForm(rw, r, http.StatusUnprocessableEntity, f)
 }
 
 func (w *Web) tooMany(rw http.ResponseWriter, r *http.Request, f accountForm) error {
@@ -83,8 +94,8 @@ func (w *Web) tooMany(rw http.ResponseWriter, r *http.Request, f accountForm) er
 	return w.showForm(rw, r, http.StatusTooManyRequests, f)
 }
 
-func (w *Web) enter(rw http.ResponseWriter, r *http.Request, account Account, next string) error {
-	if err := w.openSession(rw, r, account.ID); err != nil {
+func (w *Web) enter(rw http.ResponseWriter, r *http.Request, person account.Account, next string) error {
+	if err := w.openSession(rw, r, person.ID); err != nil {
 		return err
 	}
 	http.Redirect(rw, r, next, http.StatusSeeOther)

@@ -1,13 +1,14 @@
 package web
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/service-dev/service/backend/internal/link"
 )
 
 // activation is what the template "activate" shows.
@@ -36,18 +37,18 @@ func (w *Web) activate(rw http.ResponseWriter, r *http.Request) error {
 	if given == "" {
 		return w.render(rw, r, http.StatusOK, "activate_start", nil)
 	}
-	form := accountForm{Mode: signUp, Next: activatePath(normaliseCode(given))}
+	code, _ := link.NormalizeUserCode(given)
+	form := accountForm{Mode: signUp, Next: activatePath(code)}
 	if r.URL.Query().Get("mode") == signIn {
 		form.Mode = signIn
 	}
-	return w.showActivation(rw, r, http.StatusOK, given, form)
+	return w.showActivation(rw, r, http.StatusOK, code, form)
 }
 
-// showActivation renders the activation page of a pending code, or the one page for every code that is not.
-func (w *Web) showActivation(rw http.ResponseWriter, r *http.Request, status int, given string, form accountForm) error {
-	code := normaliseCode(given)
+// showActivation renders the activation page of a pending code (normalised, "" if it was none), or the one page for every code that is not.
+func (w *Web) showActivation(rw http.ResponseWriter, r *http.Request, status int, code string, form accountForm) error {
 	req, err := w.pending(r, code)
-	if errors.Is(err, ErrNoCode) {
+	if noLonger(err) {
 		return w.noCode(rw, r)
 	}
 	if err != nil {
@@ -67,19 +68,19 @@ func (w *Web) showActivation(rw http.ResponseWriter, r *http.Request, status int
 
 func activatePath(code string) string { return "/activate?code=" + url.QueryEscape(code) }
 
-// pending looks the code up. After too many wrong codes from one address it says ErrNoCode to every code, so that
+// pending looks the code up. After too many wrong codes from one address it says no to every code, so that
 // guessing learns nothing, not even that it was throttled.
-func (w *Web) pending(r *http.Request, code string) (LinkRequest, error) {
+func (w *Web) pending(r *http.Request, code string) (link.Code, error) {
 	ip := w.ClientIP(r)
 	if w.codes.spent(ip) {
-		return LinkRequest{}, ErrNoCode
+		return link.Code{}, link.ErrUnknown
 	}
 	if code == "" {
 		w.codes.take(ip)
-		return LinkRequest{}, ErrNoCode
+		return link.Code{}, link.ErrUnknown
 	}
-	req, err := w.Links.Pending(r.Context(), code)
-	if errors.Is(err, ErrNoCode) {
+	req, err := w.Links.View(r.Context(), code)
+	if noLonger(err) {
 		w.codes.take(ip)
 	}
 	return req, err
@@ -108,12 +109,12 @@ func (w *Web) deny(rw http.ResponseWriter, r *http.Request) error {
 
 // decide runs act if this browser session was shown the code, then sends the browser on to done.
 func (w *Web) decide(rw http.ResponseWriter, r *http.Request, done string, act func(code string) error) error {
-	code := normaliseCode(r.URL.Query().Get("code"))
-	if code == "" || !w.seenOK(r, code) {
+	code, ok := link.NormalizeUserCode(r.URL.Query().Get("code"))
+	if !ok || !w.seenOK(r, code) {
 		return errForbidden
 	}
 	err := act(code)
-	if errors.Is(err, ErrNoCode) {
+	if noLonger(err) {
 		return w.noCode(rw, r)
 	}
 	if err != nil {
@@ -131,17 +132,17 @@ func (w *Web) denied(rw http.ResponseWriter, r *http.Request) error {
 	return w.render(rw, r, http.StatusOK, "activate_denied", nil)
 }
 
-func (w *Web) asker(r *http.Request, req LinkRequest) []fact {
-	ip := fact{Name: "Network address", Value: told(req.IP)}
-	if req.IP == w.ClientIP(r) {
+func (w *Web) asker(r *http.Request, req link.Code) []fact {
+	ip := fact{Name: "Network address", Value: told(req.Requester.IP)}
+	if req.Requester.IP == w.ClientIP(r) {
 		ip.Note = "same as this browser"
 	}
 	return []fact{
-		{Name: "Computer", Value: told(req.Host)},
-		{Name: "System", Value: told(req.OS)},
-		{Name: "Program", Value: told(req.Client)},
+		{Name: "Computer", Value: told(req.Requester.Host)},
+		{Name: "System", Value: told(req.Requester.OS)},
+		{Name: "Program", Value: told(req.Requester.Client)},
 		ip,
-		{Name: "Asked", Value: ago(w.Now().Sub(req.RequestedAt)), Note: clock(req.RequestedAt)},
+		{Name: "Asked", Value: ago(w.Now().Sub(req.CreatedAt)), Note: clock(req.CreatedAt)},
 	}
 }
 
@@ -173,4 +174,9 @@ func ago(d time.Duration) string {
 	default:
 		return fmt.Sprintf("%d minutes ago", m)
 	}
+}
+
+// spelled is the code letter by letter, for screen readers.
+func spelled(code string) string {
+	return strings.Join(strings.Split(strings.ReplaceAll(code, "-", ","), ""), " ")
 }

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/service-dev/service/backend/internal/account"
 )
 
 const (
@@ -66,14 +68,14 @@ func (w *Web) identify(rw http.ResponseWriter, r *http.Request) (browser, error)
 	if !signed {
 		return browser{id: c.Value}, nil
 	}
-	account, err := w.Sessions.Find(r.Context(), secret)
-	if errors.Is(err, ErrNoSession) {
+	person, err := w.Accounts.FindSession(r.Context(), secret)
+	if errors.Is(err, account.ErrNoSession) {
 		return w.newVisitor(rw), nil
 	}
 	if err != nil {
 		return browser{}, err
 	}
-	return browser{id: c.Value, account: &account}, nil
+	return browser{id: c.Value, account: &Account{ID: person.ID, Email: person.Email}}, nil
 }
 
 func wellFormed(value string) bool {
@@ -98,7 +100,7 @@ func (w *Web) openSession(rw http.ResponseWriter, r *http.Request, accountID str
 	if err := w.closeSession(r); err != nil {
 		return err
 	}
-	secret, err := w.Sessions.Open(r.Context(), accountID)
+	secret, err := w.Accounts.OpenSession(r.Context(), accountID)
 	if err != nil {
 		return err
 	}
@@ -112,10 +114,7 @@ func (w *Web) closeSession(r *http.Request) error {
 	if !signed {
 		return nil
 	}
-	if err := w.Sessions.Close(r.Context(), secret); err != nil && !errors.Is(err, ErrNoSession) {
-		return err
-	}
-	return nil
+	return w.Accounts.CloseSession(r.Context(), secret)
 }
 
 func (w *Web) setCookie(rw http.ResponseWriter, value string) {

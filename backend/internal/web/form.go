@@ -63,7 +63,7 @@ func readForm(r *http.Request, mode string) (accountForm, string) {
 // checkSignUp notes beside each field what is wrong with it.
 func (f *accountForm) checkSignUp(password string) {
 	if !plausibleEmail(f.Email) {
-		f.Errors["email"] = "Enter an e-mail address like name@example.com."
+		f.Errors["email"] = badEmail
 	}
 	switch n := utf8.RuneCountInString(password); {
 	case n < minPassword:

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/service-dev/service/backend/internal/link"
 )
 
 const maxNext = 1024 // bytes
@@ -45,5 +47,6 @@ func activationCode(next string) string {
 	if err != nil || u.Path != "/activate" {
 		return ""
 	}
-	return normaliseCode(u.Query().Get("code"))
+	code, _ := link.NormalizeUserCode(u.Query().Get("code"))
+	return code
 }

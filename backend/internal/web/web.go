@@ -18,7 +18,6 @@ const minKeyBytes = 32
 // Options are what the pages need from the composition root.
 type Options struct {
 	Accounts Accounts
-	Sessions Sessions
 	Links    Links
 	// Key signs CSRF tokens and code bindings; at least 32 bytes, the same on every replica.
 	Key []byte
@@ -51,8 +50,8 @@ type Web struct {
 
 // New checks the options and parses the templates.
 func New(o Options) (*Web, error) {
-	if o.Accounts == nil || o.Sessions == nil || o.Links == nil {
-		return nil, errors.New("web: accounts, sessions and links are needed")
+	if o.Accounts == nil || o.Links == nil {
+		return nil, errors.New("web: accounts and links are needed")
 	}
 	if len(o.Key) < minKeyBytes {
 		return nil, fmt.Errorf("web: the key has %d bytes, need %d", len(o.Key), minKeyBytes)
