@@ -124,3 +124,11 @@ func (h *Host) pick(t backend.Target) *adapter {
 func embedded(url string) bool {
 	return url == "" || strings.HasPrefix(url, backend.EmbeddedURL)
 }
+
+// EmbeddedID is "embedded:<id>" of the embedded backend if it runs, else empty. It starts nothing.
+func (h *Host) EmbeddedID() string {
+	if inst := h.adapters[Local].live(); inst != nil {
+		return inst.about.GetEmbeddedId()
+	}
+	return ""
+}

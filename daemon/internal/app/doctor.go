@@ -1,0 +1,151 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/account"
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/control"
+)
+
+// The states of a check.
+const (
+	checkOK   = "ok"
+	checkWarn = "warn"
+	checkFail = "fail"
+)
+
+// doctorTimeout bounds the checks that ask others.
+const doctorTimeout = 15 * time.Second
+
+// doctor runs every check on behalf of the caller in ctx.
+func (p *parts) doctor(ctx context.Context) []control.Check {
+	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
+	defer cancel()
+	checks := []control.Check{p.checkDirectory(), p.checkConfig(ctx), p.checkAuthFile(), p.checkConsent()}
+	checks = append(checks, p.checkAdapters()...)
+	health := p.checkBackend(ctx)
+	checks = append(checks, health)
+	if health.State == checkOK {
+		checks = append(checks, p.checkLink(ctx))
+	}
+	return append(checks, p.checkBrowser(ctx))
+}
+
+func (p *parts) checkDirectory() control.Check {
+	c := control.Check{Name: "state directory", State: checkOK, Detail: p.paths.Dir}
+	f, err := os.CreateTemp(p.paths.Run, ".doctor-*")
+	if err != nil {
+		c.State, c.Detail, c.Fix = checkFail, err.Error(), "Make the directory writable and see that its disk is not full."
+		return c
+	}
+	f.Close()
+	os.Remove(f.Name())
+	if err := secure(p.paths.Dir); err != nil {
+		c.State, c.Detail, c.Fix = checkFail, err.Error(), "Correct the directory's owner or mode, then restart the daemon."
+	}
+	return c
+}
+
+func (p *parts) checkConfig(ctx context.Context) control.Check {
+	url, by, err := p.backendOf(ctx)
+	if err != nil {
+		return control.Check{Name: "configuration", State: checkFail, Detail: err.Error(), Fix: "Correct SERVICE_BACKEND_URL or config.yaml."}
+	}
+	if isEmbedded(url) {
+		url = "the embedded backend"
+	}
+	return control.Check{Name: "configuration", State: checkOK, Detail: fmt.Sprintf("calls go to %s (chosen by: %s)", url, by)}
+}
+
+func (p *parts) checkAuthFile() control.Check {
+	c := control.Check{Name: "auth.json", State: checkOK}
+	l := p.accounts.Current()
+	switch l.State {
+	case account.Corrupt:
+		c.State, c.Detail, c.Fix = checkFail, "it cannot be read: "+l.Detail, "Run `servicectl login` to link again, or `servicectl logout` to delete it."
+	case account.NotLinked:
+		c.Detail = "there is none: this install is anonymous"
+	case account.Linked:
+		c.Detail = "linked to account " + l.AccountID
+	default:
+		c.State, c.Detail, c.Fix = checkWarn, "the link is "+string(l.State), "Run `servicectl login` to link again."
+	}
+	return c
+}
+
+func (p *parts) checkConsent() control.Check {
+	state, err := p.consent.Get()
+	if err != nil {
+		return control.Check{Name: "consent", State: checkWarn, Detail: err.Error(), Fix: "Run `servicectl accept-privacy` or `servicectl decline-privacy`."}
+	}
+	return control.Check{Name: "consent", State: checkOK, Detail: string(state)}
+}
+
+// checkAdapters looks at the files without running them.
+func (p *parts) checkAdapters() []control.Check {
+	wrong := p.host.Check()
+	var out []control.Check
+	for _, s := range p.host.Plugins() {
+		c := control.Check{Name: "adapter " + s.Name, State: checkOK, Detail: "verified; " + s.State}
+		if err := wrong[s.Name]; err != nil {
+			c.State, c.Detail, c.Fix = checkFail, err.Error(), "Install the service again so that its binaries and plugins.sha256 belong together."
+		} else if s.LastError != "" && s.State != "running" {
+			c.State, c.Detail, c.Fix = checkWarn, s.State+": "+s.LastError, "Look into `servicectl daemon logs`."
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+func (p *parts) checkBackend(ctx context.Context) control.Check {
+	c := control.Check{Name: "backend", State: checkOK}
+	url, _, err := p.backendOf(ctx)
+	if err != nil {
+		return control.Check{Name: "backend", State: checkFail, Detail: "not asked: its address is not usable", Fix: "Correct the configuration."}
+	}
+	h, err := p.backends.Health(ctx, backend.Target{BaseURL: url, InstallID: p.installID()})
+	if err != nil {
+		c.State, c.Detail, c.Fix = checkFail, err.Error(), "Check the network and the backend address, then try again."
+		var problem *backend.Problem
+		if errors.As(err, &problem) && problem.FixHint != "" {
+			c.Fix = problem.FixHint
+		}
+		return c
+	}
+	c.Detail = fmt.Sprintf("%s %s (commit %s), up for %s", h.Service, h.Version, h.Commit, h.Uptime.Round(time.Second))
+	if !h.OK {
+		c.State, c.Fix = checkWarn, "The backend says that it is not well; try again later."
+	}
+	return c
+}
+
+// checkLink asks the backend about the token.
+func (p *parts) checkLink(ctx context.Context) control.Check {
+	c := control.Check{Name: "account link", State: checkOK}
+	switch l := (face{p}).Verify(ctx); {
+	case l.State == account.NotLinked:
+		c.Detail = "no account is linked"
+	case l.State == account.OtherBackend:
+		c.State, c.Detail, c.Fix = checkWarn, "the link belongs to "+l.BackendURL, "Run `servicectl login` to link at this backend, which replaces that link."
+	case !l.Linked():
+		c.State, c.Detail, c.Fix = checkFail, "the link is "+string(l.State), "Run `servicectl login` to link again."
+	case !l.Verified.OK:
+		c.State, c.Detail, c.Fix = checkWarn, "the backend could not be asked: "+l.Verified.Err, "Try again later."
+	default:
+		c.Detail = "the backend honours it"
+	}
+	return c
+}
+
+func (p *parts) checkBrowser(ctx context.Context) control.Check {
+	if caller.From(ctx).Env["SERVICE_NO_AUTO_OPEN"] == "1" {
+		return control.Check{Name: "browser", State: checkOK, Detail: "not opened by itself (SERVICE_NO_AUTO_OPEN=1)"}
+	}
+	return control.Check{Name: "browser", State: checkOK, Detail: "verification pages are opened by themselves"}
+}

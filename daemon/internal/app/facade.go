@@ -1,0 +1,116 @@
+package app
+
+import (
+	"context"
+
+	"github.com/service-dev/service/daemon/internal/account"
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/consent"
+	"github.com/service-dev/service/daemon/internal/control"
+	"github.com/service-dev/service/daemon/internal/link"
+	"github.com/service-dev/service/daemon/internal/pluginhost"
+	"github.com/service-dev/service/daemon/internal/tools"
+)
+
+// face shows the parts to the control door in the words that it declares. It decides nothing.
+type face struct{ p *parts }
+
+var (
+	_ control.Accounts  = face{}
+	_ control.Logins    = face{}
+	_ control.Consents  = face{}
+	_ control.System    = face{}
+	_ control.Catalogue = (*tools.Catalogue)(nil)
+)
+
+func (f face) InstallID() string { return f.p.installID() }
+
+// Link is the snapshot as the caller's backend sees it.
+func (f face) Link(ctx context.Context) account.Link {
+	url, _, _ := f.p.backendOf(ctx)
+	return f.p.accounts.For(url)
+}
+
+func (f face) Verify(ctx context.Context) account.Link {
+	return f.p.link.Verify(ctx, caller.From(ctx))
+}
+
+func (f face) Logout(ctx context.Context) (was bool, path string, err error) {
+	was, err = f.p.accounts.Delete()
+	return was, f.p.accounts.Path(), err
+}
+
+func (f face) Begin(ctx context.Context, clientHost string) (control.Attempt, error) {
+	a, err := f.p.link.Start(ctx, caller.From(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return attempt{a}, nil
+}
+
+// attempt is a login of link's in control's words.
+type attempt struct{ *link.Attempt }
+
+func (a attempt) Wait(ctx context.Context, onPoll func(link.PollEvent)) (link.Outcome, error) {
+	return a.Attempt.Wait(ctx, link.Wait{OnPoll: onPoll})
+}
+
+func (f face) Open(ctx context.Context, url string) (opened bool, reason string) {
+	r := f.p.opener.Open(ctx, caller.From(ctx), url)
+	return r.Opened, r.Reason
+}
+
+func (f face) Consent(ctx context.Context) control.Consent {
+	state, _ := f.p.consent.Get()
+	allowed, by := f.p.record.Gate(caller.From(ctx))
+	return control.Consent{State: string(state), UploadAllowed: allowed, DecidedBy: by}
+}
+
+func (f face) SetConsent(_ context.Context, state string) (path string, err error) {
+	return f.p.consent.Path(), f.p.consent.Set(consent.State(state))
+}
+
+func (f face) Plugins() []control.Plugin {
+	var out []control.Plugin
+	for _, s := range f.p.host.Plugins() {
+		out = append(out, pluginOut(s))
+	}
+	return out
+}
+
+func pluginOut(s pluginhost.PluginStatus) control.Plugin {
+	return control.Plugin{
+		Name: s.Name, Path: s.Path, State: s.State, Version: s.Version, LastError: s.LastError,
+		PID: s.PID, Restarts: s.Restarts, Verified: s.Verified,
+	}
+}
+
+func (f face) MCPClients() int { return f.p.gate.Clients() }
+
+// Backend tells where the caller's calls go; whether it answers is the doctor's question.
+func (f face) Backend(ctx context.Context) control.Backend {
+	url, by, err := f.p.backendOf(ctx)
+	b := control.Backend{Kind: "remote", URL: url, ChosenBy: by, State: "unknown"}
+	if err != nil {
+		b.Detail = err.Error()
+	}
+	if isEmbedded(url) {
+		b.Kind, b.URL = "embedded", f.p.host.EmbeddedID()
+	}
+	return b
+}
+
+func (f face) Doctor(ctx context.Context) []control.Check { return f.p.doctor(ctx) }
+
+func (f face) Stop() { f.p.end(errAsked) }
+
+// browser is the opener in tools' words.
+type browser struct{ p *parts }
+
+func (b browser) Open(ctx context.Context, who caller.Caller, url string) (opened bool, reason string) {
+	r := b.p.opener.Open(ctx, who, url)
+	return r.Opened, r.Reason
+}
+
+var _ = backend.EmbeddedURL

@@ -1,0 +1,248 @@
+//go:build unix
+
+package app
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/proto/rendezvous"
+)
+
+// short is a directory whose sockets fit, removed when the test ends.
+func short(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func paths(t *testing.T, dir string) rendezvous.Paths {
+	t.Helper()
+	p, err := rendezvous.PathsOf(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func mode(t *testing.T, path string) os.FileMode {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Mode().Perm()
+}
+
+func TestDirectories(t *testing.T) {
+	cases := map[string]struct {
+		make func(t *testing.T, dir string)
+		want string // part of the refusal; empty: accepted
+	}{
+		"missing":    {func(*testing.T, string) {}, ""},
+		"0755":       {func(_ *testing.T, d string) { os.Mkdir(d, 0o755) }, ""},
+		"0777":       {func(_ *testing.T, d string) { os.Mkdir(d, 0o700); os.Chmod(d, 0o777) }, "written by other users"},
+		"0770":       {func(_ *testing.T, d string) { os.Mkdir(d, 0o700); os.Chmod(d, 0o770) }, "written by other users"},
+		"a link":     {func(t *testing.T, d string) { os.Symlink(t.TempDir(), d) }, "symbolic link"},
+		"a file":     {func(_ *testing.T, d string) { os.WriteFile(d, nil, 0o600) }, "not a directory"},
+		"run 0777":   {func(_ *testing.T, d string) { os.MkdirAll(d+"/run", 0o700); os.Chmod(d+"/run", 0o777) }, "written by other users"},
+		"run a link": {func(t *testing.T, d string) { os.Mkdir(d, 0o700); os.Symlink(t.TempDir(), d+"/run") }, "symbolic link"},
+		"another's":  {func(_ *testing.T, d string) { os.Mkdir(d, 0o700); os.Chown(d, 12345, 12345) }, "another user"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if name == "another's" && os.Getuid() != 0 {
+				t.Skip("SKIPPED: giving a directory away needs root")
+			}
+			dir := filepath.Join(short(t), "state")
+			c.make(t, dir)
+			err := prepare(paths(t, dir))
+			if c.want != "" {
+				if err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Fatalf("got %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range []string{dir, dir + "/run", dir + "/log"} {
+				if got := mode(t, d); got != 0o700 {
+					t.Errorf("%s has mode %o", d, got)
+				}
+			}
+		})
+	}
+}
+
+func TestLongDirectoryHasShortSockets(t *testing.T) {
+	dir := filepath.Join(short(t), strings.Repeat("x", 120))
+	t.Setenv("XDG_RUNTIME_DIR", short(t))
+	p := paths(t, dir)
+	if err := prepare(p); err != nil {
+		t.Fatal(err)
+	}
+	h, err := take(p, false, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.release()
+	if len(p.Control) > rendezvous.MaxSocketPath || mode(t, p.Control) != 0o600 || mode(t, p.Sockets) != 0o700 || len(p.Adapters()) > 70 {
+		t.Fatalf("%s %s", p.Control, p.Adapters())
+	}
+}
+
+func TestSecondDaemonTouchesNothing(t *testing.T) {
+	p := paths(t, short(t))
+	if err := prepare(p); err != nil {
+		t.Fatal(err)
+	}
+	h, err := take(p, false, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _ := os.Stat(p.Control)
+	if _, err := take(p, false, time.Now()); !errors.Is(err, ErrRunning) || !strings.Contains(err.Error(), p.Dir) {
+		t.Fatalf("got %v", err)
+	}
+	after, err := os.Stat(p.Control)
+	if err != nil || !os.SameFile(before, after) {
+		t.Fatal("the live socket was touched")
+	}
+	conn, err := net.Dial("unix", p.Control)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	h.release()
+	for _, path := range []string{p.Control, p.MCP, filepath.Join(p.Run, rendezvous.DaemonRecord)} {
+		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is left: %v", path, err)
+		}
+	}
+	again, err := take(p, false, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.release()
+}
+
+func TestStaleSocketsAreReplaced(t *testing.T) {
+	p := paths(t, short(t))
+	if err := prepare(p); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{p.Control, p.MCP} {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h, err := take(p, false, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.release()
+}
+
+func TestDeletedDirectoryIsNoticedAndLeftToItsHeir(t *testing.T) {
+	dir := short(t)
+	p := paths(t, dir)
+	if err := prepare(p); err != nil {
+		t.Fatal(err)
+	}
+	old, err := take(p, false, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if old.lost() {
+		t.Fatal("lost while it is there")
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if !old.lost() {
+		t.Fatal("not lost though it is gone")
+	}
+	if err := prepare(p); err != nil {
+		t.Fatal(err)
+	}
+	heir, err := take(p, false, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer heir.release()
+	if !old.lost() {
+		t.Fatal("it takes the heir's lock for its own")
+	}
+	old.release()
+	conn, err := net.Dial("unix", p.Control)
+	if err != nil {
+		t.Fatalf("the heir's socket is gone: %v", err)
+	}
+	conn.Close()
+}
+
+func TestIdleness(t *testing.T) {
+	start := time.Unix(0, 0)
+	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
+	asked := 0
+	adapters := func(busy bool) func() bool { return func() bool { asked++; return busy } }
+	i := idleness{since: start, limit: 100 * time.Second}
+	steps := []struct {
+		at      int
+		calls   int64
+		busy    bool
+		adapter bool
+		want    bool
+	}{
+		{50, 0, false, false, false}, {99, 0, false, false, false}, {99, 1, false, false, false}, // somebody called
+		{150, 1, true, false, false},                                // an agent is there
+		{200, 1, false, true, false}, {260, 1, false, false, false}, // a page was there
+		{299, 1, false, false, false}, {301, 1, false, false, true},
+	}
+	for _, s := range steps {
+		if got := i.over(at(s.at), s.calls, s.busy, adapters(s.adapter)); got != s.want {
+			t.Fatalf("at %d s: %v", s.at, got)
+		}
+	}
+	if asked > 6 {
+		t.Errorf("the adapters were asked %d times", asked)
+	}
+	never := idleness{since: start}
+	if never.over(at(1e6), 0, false, adapters(false)) {
+		t.Error("0 means never")
+	}
+}
+
+func TestOldLogIsSetAside(t *testing.T) {
+	p := paths(t, short(t))
+	if err := prepare(p); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(p.Dir, rendezvous.LogDir, rendezvous.LogName)
+	if err := os.WriteFile(path, make([]byte, maxLog+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	log, file, err := openLog(p, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Info("hello", "authToken", "svc_secret", "n", 1)
+	file.Close()
+	data, err := os.ReadFile(path)
+	if err != nil || strings.Contains(string(data), "svc_secret") || !strings.Contains(string(data), `"n":1`) || mode(t, path) != 0o600 {
+		t.Fatalf("%q, %v", data, err)
+	}
+	if _, err := os.Stat(path + ".1"); err != nil {
+		t.Fatal(err)
+	}
+}
