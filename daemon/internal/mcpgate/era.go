@@ -73,13 +73,14 @@ func (w *wire) answer(response *jsonrpc.Response) error {
 	}
 	w.mu.Lock()
 	c := w.calls[response.ID]
+	delete(w.calls, response.ID) // before the client can read the answer and use the id again
 	w.mu.Unlock()
 	if c == nil {
 		return w.write(data)
 	}
 	err = w.answerCall(c, data)
 	w.mu.Lock()
-	delete(w.calls, response.ID)
+	w.pending--
 	w.settle()
 	w.mu.Unlock()
 	return err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"path/filepath"
 	"slices"
@@ -58,7 +59,7 @@ func FuzzLines(f *testing.F) {
 		for _, w := range want {
 			got, err := r.next()
 			if w = bytes.TrimSuffix(w, []byte("\r")); len(w) > limit {
-				if err != errLineTooLong {
+				if !errors.Is(err, errLineTooLong) {
 					t.Fatalf("a line of %d bytes: %q, %v", len(w), got, err)
 				}
 				continue
@@ -67,7 +68,7 @@ func FuzzLines(f *testing.F) {
 				t.Fatalf("got %q, %v, want %q", got, err, w)
 			}
 		}
-		if _, err := r.next(); err != io.EOF {
+		if _, err := r.next(); !errors.Is(err, io.EOF) {
 			t.Fatalf("after the last line: %v", err)
 		}
 	})

@@ -138,7 +138,9 @@ func (g *Gate) ServeConn(ctx context.Context, conn net.Conn) {
 	}
 	_ = conn.SetReadDeadline(time.Time{})
 	lines.max = MaxLine
-	g.serve(caller.With(ctx, who), newWire(nil, lines, conn))
+	if err := g.serve(caller.With(ctx, who), newWire(nil, lines, conn)); err != nil && ctx.Err() == nil {
+		g.opts.Log.Debug("an agent's stream broke", "error", err)
+	}
 }
 
 func (g *Gate) admit(conn net.Conn, n int64) error {

@@ -27,9 +27,10 @@ type wire struct {
 	out     io.Writer
 
 	mu       sync.Mutex
-	calls    map[jsonrpc.ID]*call
+	calls    map[jsonrpc.ID]*call // by id, until their answer is about to be written
+	pending  int                  // calls whose answer is not written yet
 	draining bool
-	drained  chan struct{} // closed once draining and without calls
+	drained  chan struct{} // closed once draining and nothing is pending
 }
 
 // call is a request that was read and not yet answered.
@@ -60,14 +61,12 @@ func newWire(in io.Reader, lines *lineReader, out io.Writer) *wire {
 func (w *wire) read(ctx context.Context, open func(*era) error) error {
 	for {
 		line, err := w.lines.next()
-		switch {
-		case errors.Is(err, errLineTooLong):
+		if errors.Is(err, errLineTooLong) {
 			w.refuse(jsonrpc.CodeInvalidRequest, "message is longer than 4194304 bytes")
 			continue
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return err
+		}
+		if err != nil {
+			return ended(err)
 		}
 		if line = bytes.TrimSpace(line); len(line) == 0 {
 			continue
@@ -78,28 +77,40 @@ func (w *wire) read(ctx context.Context, open func(*era) error) error {
 	}
 }
 
+// ended is nil for a stream that came to its end as it should.
+func ended(err error) error {
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return err
+}
+
 // take deals with one line that is not empty.
 func (w *wire) take(ctx context.Context, line []byte, open func(*era) error) error {
 	if !json.Valid(line) {
 		w.refuse(jsonrpc.CodeParseError, "message is not JSON")
 		return nil
 	}
-	parts := []json.RawMessage{line}
-	var group *batch
-	if line[0] == '[' {
-		if err := json.Unmarshal(line, &parts); err != nil || len(parts) == 0 || len(parts) > maxCalls {
-			w.refuse(jsonrpc.CodeInvalidRequest, "batch is empty or too long")
-			return nil
-		}
-		group = &batch{}
+	parts, group := split(line)
+	if len(parts) == 0 || len(parts) > maxCalls {
+		w.refuse(jsonrpc.CodeInvalidRequest, "batch is empty or too long")
+		return nil
 	}
-	messages := w.admit(parts, group)
-	for _, m := range messages {
+	for _, m := range w.admit(parts, group) {
 		if err := w.deliver(ctx, m, open); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// split returns the messages of a line that is JSON; group is nil unless they are a batch.
+func split(line []byte) (parts []json.RawMessage, group *batch) {
+	if line[0] != '[' {
+		return []json.RawMessage{line}, nil
+	}
+	_ = json.Unmarshal(line, &parts) // an array of anything fits
+	return parts, &batch{}
 }
 
 // admit decodes messages and registers their calls; what cannot be admitted is answered here. All calls of a batch are
@@ -142,6 +153,7 @@ func (w *wire) register(req *jsonrpc.Request, group *batch) string {
 		return "too many calls are running on this connection"
 	}
 	w.calls[req.ID] = &call{batch: group}
+	w.pending++
 	if group != nil {
 		group.open++
 	}
@@ -248,7 +260,7 @@ func (w *wire) drain(ctx context.Context, grace time.Duration) {
 
 // settle is called with mu held.
 func (w *wire) settle() {
-	if w.draining && len(w.calls) == 0 {
+	if w.draining && w.pending == 0 {
 		select {
 		case <-w.drained:
 		default:
