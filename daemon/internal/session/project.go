@@ -102,18 +102,15 @@ func fromManifest(dir string) (string, error) {
 
 // readManifest returns "" for a file that is missing, unreadable for this user, or silent on the project.
 func readManifest(path string) (string, error) {
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() {
-		return "", nil
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+		if info.Size() > maxManifest {
+			return "", manifestProblem(path, "it is longer than 64 KiB")
+		}
+		if data, err := os.ReadFile(path); err == nil {
+			return parseManifest(path, data)
+		}
 	}
-	if info.Size() > maxManifest {
-		return "", manifestProblem(path, "it is longer than 64 KiB")
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return "", nil
-	}
-	return parseManifest(path, data)
+	return "", nil
 }
 
 func parseManifest(path string, data []byte) (string, error) {
@@ -213,7 +210,7 @@ func (p *projects) load() (map[string]directory, error) {
 		return nil, err
 	}
 	if json.Unmarshal(data, &known) != nil || known == nil {
-		return map[string]directory{}, nil
+		known = map[string]directory{}
 	}
 	return known, nil
 }

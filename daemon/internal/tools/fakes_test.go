@@ -185,10 +185,10 @@ func (w *world) catalogue() *Catalogue {
 // call runs a tool and checks what holds for every answer: it fits the tool's schema, and says what it must say.
 func (w *world) call(t *testing.T, name, args string, io IO) (Result, map[string]any) {
 	t.Helper()
-	return w.callIn(t, caller.With(context.Background(), caller.Caller{Cwd: "/home/a/app", Client: "agent"}), name, args, io)
+	return w.callIn(caller.With(context.Background(), caller.Caller{Cwd: "/home/a/app", Client: "agent"}), t, name, args, io)
 }
 
-func (w *world) callIn(t *testing.T, ctx context.Context, name, args string, io IO) (Result, map[string]any) {
+func (w *world) callIn(ctx context.Context, t *testing.T, name, args string, io IO) (Result, map[string]any) {
 	t.Helper()
 	c := w.catalogue()
 	result := c.Call(ctx, name, json.RawMessage(args), io)

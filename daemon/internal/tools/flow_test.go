@@ -236,7 +236,7 @@ func TestCancelledCallEndsAtOnce(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	result, fields := w.callIn(t, ctx, "completeAuthLink", `{"deviceCode":"x"}`, IO{})
+	result, fields := w.callIn(ctx, t, "completeAuthLink", `{"deviceCode":"x"}`, IO{})
 	if !result.IsError || fields["code"] != CodeCancelled {
 		t.Errorf("answered %v", fields)
 	}
