@@ -1,0 +1,244 @@
+package account
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/statefile"
+)
+
+// settle is how long a file that does not parse may still be in the middle of being written by someone else.
+const settle = 100 * time.Millisecond
+
+// Options are the parts of a Store.
+type Options struct {
+	// Dir is the state directory.
+	Dir string
+	// DefaultBackend owns a file without backendUrl; empty means the embedded backend.
+	DefaultBackend string
+	// Changed signals that auth.json may have changed (statefile.Watch); nil for never.
+	Changed <-chan struct{}
+	Now     func() time.Time
+	Log     *slog.Logger
+}
+
+// Store is the link's one owner. Its methods may be called at once by many.
+type Store struct {
+	o    Options
+	path string
+
+	writing sync.Mutex // held from reading to replacing the file
+
+	mu       sync.Mutex
+	link     Link // as the file says
+	revoked  map[Secret]bool
+	verified map[Secret]Verdict
+	watchers map[chan Link]struct{}
+}
+
+// Open reads auth.json. A file that cannot be read is a state and no error.
+func Open(o Options) *Store {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.DefaultBackend == "" {
+		o.DefaultBackend = embedded
+	}
+	s := &Store{
+		o: o, path: filepath.Join(o.Dir, FileName), revoked: map[Secret]bool{}, verified: map[Secret]Verdict{},
+		watchers: map[chan Link]struct{}{},
+	}
+	s.link = s.load(context.Background())
+	return s
+}
+
+// Path is the file's absolute path.
+func (s *Store) Path() string { return s.path }
+
+// Serve follows the file until ctx ends.
+func (s *Store) Serve(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.o.Changed:
+			s.Reload(ctx)
+		}
+	}
+}
+
+// Reload reads the file again.
+func (s *Store) Reload(ctx context.Context) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if l := s.load(ctx); ctx.Err() == nil {
+		s.set(l)
+	}
+}
+
+// load reads the file, a second time after a moment when it does not parse.
+func (s *Store) load(ctx context.Context) Link {
+	l := s.read()
+	if l.State != Corrupt {
+		return l
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(settle):
+	}
+	if l = s.read(); l.State == Corrupt {
+		s.o.Log.Warn("auth.json cannot be understood and counts as not linked", "why", l.Detail)
+	}
+	return l
+}
+
+func (s *Store) read() Link {
+	data, err := statefile.Read(s.path, maxFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Link{State: NotLinked}
+	}
+	if err != nil {
+		return Link{State: Corrupt, Detail: err.Error()}
+	}
+	l, err := parse(data)
+	if err != nil {
+		return Link{State: Corrupt, Detail: "reading " + s.path + ": " + err.Error()}
+	}
+	if l.BackendURL == "" {
+		l.BackendURL = s.o.DefaultBackend
+	}
+	return l
+}
+
+func (s *Store) set(l Link) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.link = l
+	s.tell()
+}
+
+// Current is the snapshot, whichever backend minted it.
+func (s *Store) Current() Link {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.current()
+}
+
+func (s *Store) current() Link {
+	l := s.link
+	if l.State != Linked {
+		return l
+	}
+	l.Verified = s.verified[l.AuthToken]
+	switch {
+	case s.revoked[l.AuthToken]:
+		l.State, l.Detail = Revoked, "the backend refused the token"
+	case l.ExpiresAt != nil && !s.o.Now().Before(*l.ExpiresAt):
+		l.State, l.Detail = Expired, "the token expired at "+l.ExpiresAt.UTC().Format(time.RFC3339)
+	}
+	return l
+}
+
+// For is the snapshot for calls to one backend, a URL or "embedded:<id>". A link that another backend minted has the
+// state OtherBackend and no token (design D3).
+func (s *Store) For(backendURL string) Link {
+	l := s.Current()
+	if l.AuthToken != "" && !sameBackend(l.BackendURL, backendURL) {
+		l.State, l.AuthToken, l.Verified = OtherBackend, "", Verdict{}
+		l.Detail = "the account is linked at " + l.BackendURL
+	}
+	return l
+}
+
+// Save makes l the link and writes it. When the file cannot be written the link holds until the daemon ends, and the
+// error says why. Unknown fields of the file survive.
+func (s *Store) Save(l Link) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	l.State, l.Detail, l.Verified = Linked, "", Verdict{}
+	if l.Tier == "" {
+		l.Tier = TierFree
+	}
+	s.mu.Lock()
+	delete(s.revoked, l.AuthToken)
+	s.mu.Unlock()
+	s.set(l)
+	before, _ := statefile.Read(s.path, maxFile) // what cannot be read is replaced
+	data, err := format(before, l)
+	if err != nil {
+		return err
+	}
+	return statefile.Write(s.path, data)
+}
+
+// Delete forgets the link and deletes auth.json; was is false when there was neither.
+func (s *Store) Delete() (was bool, err error) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if was, err = statefile.Remove(s.path); err != nil {
+		return false, err
+	}
+	was = was || s.Current().AuthToken != ""
+	s.set(Link{State: NotLinked})
+	return was, nil
+}
+
+// maxRemembered bounds the tokens about which something is remembered.
+const maxRemembered = 64
+
+// MarkRevoked notes that the backend answered 401 to a token. The file stays.
+func (s *Store) MarkRevoked(token string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.revoked) >= maxRemembered {
+		clear(s.revoked)
+	}
+	s.revoked[Secret(token)] = true
+	s.tell()
+}
+
+// SetVerified keeps the backend's last word on a token.
+func (s *Store) SetVerified(token string, v Verdict) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.verified) >= maxRemembered {
+		clear(s.verified)
+	}
+	s.verified[Secret(token)] = v
+	s.tell()
+}
+
+// Watch returns a channel with the snapshot now and after each change, until ctx ends. A slow receiver gets the latest
+// one only.
+func (s *Store) Watch(ctx context.Context) <-chan Link {
+	ch := make(chan Link, 1)
+	s.mu.Lock()
+	ch <- s.current()
+	s.watchers[ch] = struct{}{}
+	s.mu.Unlock()
+	context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.watchers, ch)
+	})
+	return ch
+}
+
+// tell hands the snapshot to every watcher, in place of one that was not received yet.
+func (s *Store) tell() {
+	for ch := range s.watchers {
+		select {
+		case <-ch:
+		default:
+		}
+		ch <- s.current()
+	}
+}

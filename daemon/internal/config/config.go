@@ -1,0 +1,201 @@
+// Package config reads the optional config.yaml of the state directory into an immutable struct and decides which
+// backend a caller's calls go to. It is the only reader of that file; it knows nothing of the parts that use it.
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/viper"
+
+	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/proto/buildinfo"
+)
+
+// FileName is the file's name inside the state directory.
+const FileName = "config.yaml"
+
+// DefaultIdleTimeout is how long a daemon that a client started lives without work.
+const DefaultIdleTimeout = 10 * time.Minute
+
+// maxURL bounds an address, in bytes.
+const maxURL = 2 << 10
+
+// maxIdle bounds idle_timeout, in seconds: 30 days.
+const maxIdle = 30 * 24 * 3600
+
+// The keys of config.yaml.
+const (
+	keyBackend = "backend_url"
+	keyIdle    = "idle_timeout"
+	keyLog     = "log_level"
+)
+
+// Config is what config.yaml says. It never changes after it was loaded.
+type Config struct {
+	// BackendURL is a checked URL, EmbeddedURL, or empty when the file names none.
+	BackendURL string
+	// IdleTimeout is 0 for a daemon that never stops by itself.
+	IdleTimeout time.Duration
+	LogLevel    slog.Level
+}
+
+// Default is the configuration without a file.
+func Default() *Config { return &Config{IdleTimeout: DefaultIdleTimeout} }
+
+// Error is a setting that cannot be used. Its text names where the setting stands.
+type Error struct {
+	// Source is the path of config.yaml, or the name of a variable.
+	Source string
+	// Key is the setting's name; empty when the source as a whole is wrong.
+	Key     string
+	Problem string
+}
+
+func (e *Error) Error() string {
+	if e.Key == "" {
+		return fmt.Sprintf("reading %s: %s", e.Source, e.Problem)
+	}
+	return fmt.Sprintf("reading %s: %s: %s", e.Source, e.Key, e.Problem)
+}
+
+// parse reads config.yaml. Unknown keys and bad values are errors, so that a misspelt setting does not pass silently.
+func parse(path string, data []byte) (*Config, error) {
+	bad := func(key, problem string) (*Config, error) {
+		return nil, &Error{Source: path, Key: key, Problem: problem}
+	}
+	v := viper.New()
+	v.SetConfigType("yaml")
+	if err := v.ReadConfig(bytes.NewReader(data)); err != nil {
+		return bad("", "it is not a YAML mapping: "+firstLine(err))
+	}
+	c := Default()
+	for key, value := range v.AllSettings() {
+		switch key {
+		case keyBackend:
+			text, ok := value.(string)
+			if !ok {
+				return bad(key, "want a URL")
+			}
+			if text == "" {
+				continue
+			}
+			checked, err := checkURL(text)
+			if err != nil {
+				return bad(key, err.Error())
+			}
+			c.BackendURL = checked
+		case keyIdle:
+			seconds, ok := value.(int)
+			if !ok || seconds < 0 || seconds > maxIdle {
+				return bad(key, fmt.Sprintf("want whole seconds from 0 (never) to %d", maxIdle))
+			}
+			c.IdleTimeout = time.Duration(seconds) * time.Second
+		case keyLog:
+			text, _ := value.(string)
+			if !slices.Contains([]string{"debug", "info", "warn", "error"}, text) {
+				return bad(key, "want debug, info, warn or error")
+			}
+			_ = c.LogLevel.UnmarshalText([]byte(text)) // one of the four
+		default:
+			return bad(key, "no such setting; there are "+strings.Join([]string{keyBackend, keyIdle, keyLog}, ", "))
+		}
+	}
+	return c, nil
+}
+
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}
+
+// The kinds of a backend.
+const (
+	KindEmbedded = "embedded"
+	KindRemote   = "remote"
+)
+
+// EmbeddedURL names the embedded backend, also as the value of a setting (there "embedded" does as well).
+const EmbeddedURL = "embedded:"
+
+// Who chose a backend, in the order in which they win.
+const (
+	ByEnv     = "env"
+	ByConfig  = "config"
+	ByBuild   = "build"
+	ByDefault = "default"
+)
+
+// variable overrides the backend for the calls of one shell (spec 5.5).
+const variable = "SERVICE_BACKEND_URL"
+
+// Backend is where a caller's calls go.
+type Backend struct {
+	// URL has no slash at its end; it is EmbeddedURL for the embedded backend.
+	URL string
+	// Kind is KindEmbedded or KindRemote.
+	Kind string
+	// ChosenBy is ByEnv, ByConfig, ByBuild or ByDefault.
+	ChosenBy string
+}
+
+// Backend resolves the caller's backend: its environment, config.yaml, the build's default, the embedded one. A bad
+// variable is an *Error.
+func (c *Config) Backend(who caller.Caller) (Backend, error) {
+	if text := who.Env[variable]; text != "" {
+		checked, err := checkURL(text)
+		if err != nil {
+			return Backend{}, &Error{Source: variable, Problem: err.Error()}
+		}
+		return kindOf(checked, ByEnv), nil
+	}
+	if c.BackendURL != "" {
+		return kindOf(c.BackendURL, ByConfig), nil
+	}
+	if buildinfo.DefaultBackendURL != "" {
+		return kindOf(DefaultBackend(), ByBuild), nil
+	}
+	return kindOf(EmbeddedURL, ByDefault), nil
+}
+
+// DefaultBackend is the backend of a build when nobody chose: it owns an auth.json without backendUrl.
+func DefaultBackend() string {
+	if buildinfo.DefaultBackendURL == "" {
+		return EmbeddedURL
+	}
+	return strings.TrimRight(buildinfo.DefaultBackendURL, "/")
+}
+
+func kindOf(url, by string) Backend {
+	if url == EmbeddedURL {
+		return Backend{URL: url, Kind: KindEmbedded, ChosenBy: by}
+	}
+	return Backend{URL: url, Kind: KindRemote, ChosenBy: by}
+}
+
+// checkURL takes an http or https address without anything behind its path. Its errors do not repeat the text, which
+// may hold a password.
+func checkURL(text string) (string, error) {
+	text = strings.TrimSpace(text)
+	if text == "embedded" || text == EmbeddedURL {
+		return EmbeddedURL, nil
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || len(text) > maxURL:
+		return "", fmt.Errorf("it is not a URL")
+	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
+		return "", fmt.Errorf("want http://host or https://host")
+	case u.User != nil:
+		return "", fmt.Errorf("a user name or password has no place in it")
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return "", fmt.Errorf("a query or fragment has no place in it")
+	}
+	u.Host = strings.ToLower(u.Host)
+	return strings.TrimRight(u.String(), "/"), nil
+}

@@ -1,0 +1,93 @@
+// Package identity keeps the anonymous install id in install.json (spec 2.1, 2.4). The id is made at the first start and
+// stays; the package knows nothing of accounts, and the id is never tied to one.
+package identity
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/statefile"
+)
+
+// FileName is the file's name inside the state directory.
+const FileName = "install.json"
+
+// maxFile bounds what is read of the file, in bytes.
+const maxFile = 64 << 10
+
+// Install is who this install is. It does not change while a daemon runs.
+type Install struct {
+	path string
+	id   string
+}
+
+// Open reads the install id, making one at the first start. Of several first starts at once one id wins, for all. A
+// file that cannot be understood is kept beside as install.json.corrupt-<time> and a new id is made; that is logged.
+func Open(dir string, now time.Time, log *slog.Logger) (*Install, error) {
+	path := filepath.Join(dir, FileName)
+	for range 3 { // the file may appear or be set aside by another start in between
+		data, err := statefile.Read(path, maxFile)
+		if errors.Is(err, fs.ErrNotExist) {
+			if err := create(path); err != nil && !errors.Is(err, fs.ErrExist) {
+				return nil, err
+			}
+			continue
+		}
+		if err != nil && !errors.Is(err, statefile.ErrTooLarge) {
+			return nil, err
+		}
+		var id string
+		if err == nil {
+			id, err = parse(data)
+		}
+		if err == nil {
+			return &Install{path: path, id: id}, nil
+		}
+		aside := path + ".corrupt-" + now.UTC().Format("20060102T150405Z")
+		log.Warn("install.json cannot be understood; it is kept aside and a new install id is made", "why", err, "kept", aside)
+		if err := os.Rename(path, aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("setting %s aside: %w", path, err)
+		}
+	}
+	return nil, fmt.Errorf("reading %s: other programs keep changing it", path)
+}
+
+// ID is the install id, "inst_<suffix>". It is not a secret.
+func (i *Install) ID() string { return i.id }
+
+// Path is the file's absolute path.
+func (i *Install) Path() string { return i.path }
+
+func create(path string) error {
+	data, err := json.MarshalIndent(map[string]string{"installId": "inst_" + strings.ToLower(rand.Text())}, "", "  ")
+	if err != nil {
+		return err
+	}
+	return statefile.Create(path, append(data, '\n'))
+}
+
+// validID keeps the id fit for a header.
+var validID = regexp.MustCompile(`^inst_[A-Za-z0-9_-]{1,100}$`)
+
+// parse takes the id out of the file's object; other fields, such as noticeShownAt, are left to who owns them.
+func parse(data []byte) (string, error) {
+	var file struct {
+		InstallID string `json:"installId"`
+	}
+	if err := json.Unmarshal(data, &file); err != nil {
+		return "", errors.New("it is not a JSON object with the string installId")
+	}
+	if !validID.MatchString(file.InstallID) {
+		return "", errors.New("installId is not of the form inst_<suffix>")
+	}
+	return file.InstallID, nil
+}

@@ -1,0 +1,38 @@
+package statefile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+)
+
+// EnsureDir makes dir with mode 0700 if it is missing, takes away what others may read there, and refuses one that
+// others could have changed: a symbolic link, another owner, writable by group or world (design D1, D7).
+func EnsureDir(dir string) error {
+	info, err := os.Lstat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("making directory %s: %w", dir, cause(err))
+		}
+		info, err = os.Lstat(dir)
+	}
+	if err != nil {
+		return fmt.Errorf("reading directory %s: %w", dir, cause(err))
+	}
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		return fmt.Errorf("directory %s: %w; name the directory itself", dir, ErrSymlink)
+	case !info.IsDir():
+		return fmt.Errorf("directory %s: it is a file", dir)
+	case !mine(info):
+		return fmt.Errorf("directory %s: it belongs to another user; use one of your own", dir)
+	case shared(info)&0o022 != 0:
+		return fmt.Errorf("directory %s: other users can write to it (mode %04o); run chmod 700 on it", dir, info.Mode().Perm())
+	case shared(info) != 0:
+		if err := os.Chmod(dir, 0o700); err != nil {
+			return fmt.Errorf("tightening directory %s: %w", dir, cause(err))
+		}
+	}
+	return nil
+}

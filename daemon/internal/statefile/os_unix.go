@@ -1,0 +1,32 @@
+//go:build unix
+
+package statefile
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// openPlain neither follows a link that was swapped in after the check nor blocks on a pipe.
+func openPlain(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
+}
+
+// syncDir makes a rename last through a power cut.
+func syncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
+}
+
+func mine(info fs.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Getuid()
+}
+
+// shared tells which permissions others have.
+func shared(info fs.FileInfo) fs.FileMode { return info.Mode().Perm() & 0o077 }

@@ -1,0 +1,121 @@
+package statefile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// ErrSymlink refuses a state file that is a symbolic link: whoever made it could point our writes elsewhere.
+var ErrSymlink = errors.New("is a symbolic link")
+
+// ErrTooLarge refuses a file that is larger than its reader expects.
+var ErrTooLarge = errors.New("is larger than expected")
+
+// tempMark is in the name of every unfinished file, so that those of a killed writer can be found.
+const tempMark = ".tmp-"
+
+// Read reads a file of at most limit bytes. The error is fs.ErrNotExist, ErrSymlink, ErrTooLarge or the system's.
+func Read(path string, limit int64) ([]byte, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.Mode()&fs.ModeSymlink != 0 {
+		return nil, fmt.Errorf("reading %s: it %w", path, ErrSymlink)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("reading %s: it is not a file", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("reading %s: it %w", path, ErrTooLarge)
+	}
+	return data, nil
+}
+
+// Write replaces a file in one step, with mode 0600 under any umask (design D4): whoever reads, and whatever kills the
+// writer, sees the old content or the new one. A symbolic link in its place is refused.
+func Write(path string, data []byte) error {
+	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return fmt.Errorf("writing %s: it %w", path, ErrSymlink)
+	}
+	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+tempMark+"*")
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	err = errors.Join(fill(temp, data), temp.Close())
+	if err == nil {
+		err = os.Rename(temp.Name(), path)
+	}
+	if err != nil {
+		os.Remove(temp.Name())
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+func fill(f *os.File, data []byte) error {
+	if err := f.Chmod(0o600); err != nil && runtime.GOOS != "windows" {
+		return err
+	}
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// Remove deletes a file durably; was is false when there was none.
+func Remove(path string) (was bool, err error) {
+	err = os.Remove(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, syncDir(filepath.Dir(path))
+}
+
+// syncDir makes a rename or a removal durable. Windows has no such call: its rename is durable by itself.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Sweep deletes what killed writers left in dir: unfinished files older than a minute, so that a living writer's stays.
+func Sweep(dir string, now time.Time) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), ".") || !strings.Contains(e.Name(), tempMark) {
+			continue
+		}
+		if info, err := e.Info(); err == nil && now.Sub(info.ModTime()) > time.Minute {
+			os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
+	return nil
+}
