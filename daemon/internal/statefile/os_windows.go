@@ -7,9 +7,6 @@ import (
 
 func openPlain(path string) (*os.File, error) { return os.Open(path) }
 
-// syncDir does nothing: NTFS journals names, and a directory cannot be flushed.
-func syncDir(string) error { return nil }
-
 // mine and shared leave access to the profile's own lists: modes mean nothing here.
 func mine(fs.FileInfo) bool          { return true }
 func shared(fs.FileInfo) fs.FileMode { return 0 }

@@ -162,7 +162,7 @@ func (w *Watch) look() {
 
 // sum stands for a file's content, or for why it has none.
 func (w *Watch) sum(name string) [sha256.Size]byte {
-	data, err := read(filepath.Join(w.dir, name), maxWatched)
+	data, err := Read(filepath.Join(w.dir, name), maxWatched)
 	if err != nil {
 		return sha256.Sum256([]byte("\x00" + cause(err).Error()))
 	}

@@ -33,7 +33,7 @@ func Read(path string, limit int64) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("reading %s: it is not a file", path)
 	}
-	f, err := os.Open(path)
+	f, err := openPlain(path)
 	if err != nil {
 		return nil, err
 	}

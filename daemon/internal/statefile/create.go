@@ -1,0 +1,40 @@
+package statefile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Create writes a file that must not exist yet, whole, with mode 0600. Of several at once exactly one succeeds; the
+// others get fs.ErrExist.
+func Create(path string, data []byte) error {
+	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+tempMark+"*")
+	if err != nil {
+		return fmt.Errorf("creating %s: %w", path, cause(err))
+	}
+	defer os.Remove(temp.Name())
+	err = errors.Join(fill(temp, data), temp.Close())
+	if err == nil {
+		err = os.Link(temp.Name(), path) // unlike a rename, it never replaces
+	}
+	if err != nil {
+		return fmt.Errorf("creating %s: %w", path, cause(err))
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// cause strips the operation and the path, which the callers name already.
+func cause(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	var l *os.LinkError
+	if errors.As(err, &l) {
+		return l.Err
+	}
+	return err
+}
