@@ -1,0 +1,174 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/reach"
+)
+
+func (a *app) daemon() *cobra.Command {
+	cmd := &cobra.Command{Use: "daemon", Short: "Run, stop or listen to the daemon", Args: cobra.NoArgs, RunE: help}
+	var follow bool
+	var lines int
+	logs := &cobra.Command{
+		Use: "logs", Short: "Print the daemon's log", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.logs(cmd.Context(), lines, follow) },
+	}
+	logs.Flags().BoolVarP(&follow, "follow", "f", false, "go on until Ctrl-C")
+	logs.Flags().IntVarP(&lines, "lines", "n", 200, "how many of the last lines")
+	cmd.AddCommand(logs,
+		&cobra.Command{
+			Use: "run", Short: "Run the daemon in the foreground", Args: cobra.NoArgs,
+			RunE: func(*cobra.Command, []string) error { return runDaemon() },
+		},
+		&cobra.Command{
+			Use: "stop", Short: "Ask the daemon to finish and exit", Args: cobra.NoArgs,
+			RunE: func(cmd *cobra.Command, _ []string) error { return a.stopDaemon(cmd.Context()) },
+		})
+	return cmd
+}
+
+// runDaemon becomes serviced.
+func runDaemon() error {
+	path, err := reach.Beside("serviced")
+	if err != nil {
+		return err
+	}
+	return reach.Exec(path, []string{path, "run"})
+}
+
+// stopDaemon asks and waits until nobody listens any more.
+func (a *app) stopDaemon(ctx context.Context) error {
+	c, err := client.Open(ctx, client.Options{Program: a.name, Running: true, Lean: true})
+	if errors.Is(err, reach.ErrNotRunning) {
+		return a.stopped(0)
+	}
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	pid, err := c.Stop(ctx)
+	if err != nil {
+		return err
+	}
+	if err := awaitGone(ctx, c.Daemon); err != nil {
+		return err
+	}
+	return a.stopped(pid)
+}
+
+func awaitGone(ctx context.Context, d reach.Daemon) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, 20*time.Second, errors.New("stopping the daemon: it still answers after 20 s"))
+	defer cancel()
+	for {
+		conn, err := d.Dial(d.Paths.Control)
+		if err != nil {
+			return nil
+		}
+		conn.Close()
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func (a *app) stopped(pid int64) error {
+	if a.json {
+		return a.JSON(map[string]any{"stopped": pid != 0, "pid": pid})
+	}
+	if pid == 0 {
+		a.Say("The daemon is not running.")
+	} else {
+		a.Say("The daemon (pid %d) has stopped.", pid)
+	}
+	return nil
+}
+
+// logs prints the end of the log as it is; it is the same with --json, because its lines are the daemon's own.
+func (a *app) logs(ctx context.Context, lines int, follow bool) error {
+	d, err := reach.Find()
+	if err != nil {
+		return err
+	}
+	file, err := os.Open(d.LogFile())
+	if errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("reading %s: the daemon has not written it yet", d.LogFile())
+	}
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if err := tail(a.Out, file, lines); err != nil || !follow {
+		return err
+	}
+	for {
+		if _, err := io.Copy(a.Out, file); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Canceled
+		case <-time.After(200 * time.Millisecond):
+		}
+		if file, err = reopened(file, d.LogFile()); err != nil {
+			return err
+		}
+	}
+}
+
+// reopened follows a log that was replaced or cut.
+func reopened(file *os.File, path string) (*os.File, error) {
+	now, err := os.Stat(path)
+	if err != nil {
+		return file, nil // it comes back with the next daemon
+	}
+	held, err := file.Stat()
+	if err != nil {
+		return file, err
+	}
+	at, err := file.Seek(0, io.SeekCurrent)
+	if err != nil || os.SameFile(now, held) && now.Size() >= at {
+		return file, err
+	}
+	next, err := os.Open(path)
+	if err != nil {
+		return file, nil
+	}
+	file.Close()
+	return next, nil
+}
+
+// tail writes the last n lines and leaves the file at its end.
+func tail(out io.Writer, file io.Reader, n int) error {
+	var kept [][]byte
+	r := bufio.NewReader(file)
+	for {
+		line, err := r.ReadBytes('\n')
+		if len(line) > 0 {
+			kept = append(kept, line)
+		}
+		if len(kept) > max(n, 0) {
+			kept = kept[1:]
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err := out.Write(bytes.Join(kept, nil))
+	return err
+}

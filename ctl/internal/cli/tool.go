@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/service-dev/service/ctl/internal/client"
+)
+
+func (a *app) tool() *cobra.Command {
+	cmd := &cobra.Command{Use: "tool", Short: "Use the agent's tools by hand", Args: cobra.NoArgs, RunE: help}
+	var pairs []string
+	call := &cobra.Command{
+		Use: "call NAME [JSON]", Short: "Call a tool as an agent would", Args: cobra.RangeArgs(1, 2),
+		Long: "Prints the tool's structured result. Arguments are one JSON object, or --arg name=value, where a value that is JSON is taken as JSON.\n" +
+			"Exit code: 0 done, 1 the tool refused or an account has to be linked, 2 it could not be called.",
+		Example: "  servicectl tool call createSimulatorSession --arg project=com.example.app\n  servicectl tool call getEventLog '{\"since\":0}'",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			arguments, err := toolArguments(args[1:], pairs)
+			if err != nil {
+				return err
+			}
+			return a.callTool(cmd.Context(), args[0], arguments)
+		},
+	}
+	call.Flags().StringArrayVar(&pairs, "arg", nil, "one argument, name=value (may be repeated)")
+	cmd.AddCommand(call, &cobra.Command{
+		Use: "list", Short: "List the tools", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.listTools(cmd.Context()) },
+	})
+	return cmd
+}
+
+func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+
+func (a *app) listTools(ctx context.Context) error {
+	c, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	list, err := c.Tools(ctx)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.JSON(map[string]any{"tools": toolsJSON(list)})
+	}
+	rows := [][]string{{"TOOL", "ACCOUNT", "WHAT"}}
+	for _, t := range list {
+		need := "no"
+		if t.GetNeedsAccount() {
+			need = "yes"
+		}
+		rows = append(rows, []string{t.GetName(), need, t.GetTitle()})
+	}
+	a.Table(rows)
+	return nil
+}
+
+func toolsJSON(list []*client.Tool) []map[string]any {
+	out := make([]map[string]any, 0, len(list))
+	for _, t := range list {
+		out = append(out, map[string]any{
+			"name": t.GetName(), "title": t.GetTitle(), "description": t.GetDescription(), "needsAccount": t.GetNeedsAccount(),
+			"inputSchema": rawJSON(t.GetInputSchema()), "outputSchema": rawJSON(t.GetOutputSchema()),
+		})
+	}
+	return out
+}
+
+// rawJSON passes JSON text on; null for what is none.
+func rawJSON(text string) json.RawMessage {
+	if !json.Valid([]byte(text)) {
+		return json.RawMessage("null")
+	}
+	return json.RawMessage(text)
+}
+
+// toolArguments makes the JSON object of a call.
+func toolArguments(object, pairs []string) (string, error) {
+	args := map[string]json.RawMessage{}
+	if len(object) > 0 {
+		if err := json.Unmarshal([]byte(object[0]), &args); err != nil || args == nil {
+			return "", errors.New("reading the arguments: not a JSON object")
+		}
+	}
+	for _, pair := range pairs {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok || name == "" {
+			return "", fmt.Errorf("reading --arg %q: not name=value", pair)
+		}
+		if json.Valid([]byte(value)) {
+			args[name] = json.RawMessage(value)
+			continue
+		}
+		quoted, err := json.Marshal(value)
+		if err != nil {
+			return "", fmt.Errorf("reading --arg %q: %w", pair, err)
+		}
+		args[name] = quoted
+	}
+	text, err := json.Marshal(args)
+	return string(text), err
+}
+
+func (a *app) callTool(ctx context.Context, name, arguments string) error {
+	c, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	r, err := c.CallTool(ctx, name, arguments, func(p *client.Progress) {
+		if p.GetMessage() != "" {
+			a.Remark("%s", p.GetMessage())
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if err := a.JSON(rawJSON(r.GetStructured())); err != nil {
+		return err
+	}
+	var status struct {
+		Status string `json:"status"`
+	}
+	_ = json.Unmarshal([]byte(r.GetStructured()), &status) // a result without a status is a success
+	if r.GetIsError() || status.Status == "auth_required" {
+		return exit(exitNo)
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/term"
+)
+
+// staleAfter is the age in milliseconds after which the daemon's kept verdict is renewed before it is told.
+const staleAfter = 60_000
+
+type whoamiOutput struct {
+	InstallID string `json:"installId"`
+	// Linked is null when it cannot be told.
+	Linked    *bool   `json:"linked"`
+	State     string  `json:"state"`
+	AccountID *string `json:"accountId"`
+	Tier      *string `json:"tier"`
+	LinkedAt  *string `json:"linkedAt"`
+	// ExpiresAt is null for a token that never expires, and without a link.
+	ExpiresAt          *string `json:"expiresAt"`
+	BackendURL         *string `json:"backendUrl"`
+	VerifiedAgeSeconds *int64  `json:"verifiedAgeSeconds"`
+	Detail             string  `json:"detail,omitempty"`
+}
+
+func (a *app) whoami() *cobra.Command {
+	var refresh bool
+	cmd := &cobra.Command{
+		Use: "whoami", Short: "Show the install id and the linked account", Args: cobra.NoArgs,
+		Long: "Shows installId, accountId, tier and when the authorisation expires; never the token.\n" +
+			"Exit code: 0 linked, 1 not linked, 2 linked but the backend cannot be asked.",
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runWhoami(cmd.Context(), refresh) },
+	}
+	cmd.Flags().BoolVar(&refresh, "refresh", false, "ask the backend even when it was asked a moment ago")
+	return cmd
+}
+
+func (a *app) runWhoami(ctx context.Context, refresh bool) error {
+	c, err := client.Open(ctx, client.Options{Program: a.name, Lean: true})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	id, err := c.Whoami(ctx, refresh)
+	if err == nil && !refresh && stale(id) {
+		id, err = c.Whoami(ctx, true)
+	}
+	if err != nil {
+		return err
+	}
+	if a.json {
+		err = a.JSON(whoamiJSON(id))
+	} else {
+		a.showWhoami(id)
+	}
+	if err != nil {
+		return err
+	}
+	return verdict(id.GetVerdict())
+}
+
+// stale is a link whose last verdict is missing or old.
+func stale(id *client.Identity) bool {
+	l := id.GetLink()
+	return l.GetState() == "linked" && (l.GetVerifiedAgeMs() < 0 || l.GetVerifiedAgeMs() > staleAfter || id.GetVerdict() == "unknown")
+}
+
+func verdict(v string) error {
+	switch v {
+	case "linked":
+		return nil
+	case "not_linked":
+		return exit(exitNo)
+	}
+	return exit(exitUnknown)
+}
+
+func whoamiJSON(id *client.Identity) whoamiOutput {
+	l := id.GetLink()
+	out := whoamiOutput{InstallID: id.GetInstallId(), State: l.GetState(), ExpiresAt: l.ExpiresAt, Detail: l.GetDetail()}
+	if v := id.GetVerdict(); v == "linked" || v == "not_linked" {
+		linked := v == "linked"
+		out.Linked = &linked
+	}
+	set(&out.AccountID, l.GetAccountId())
+	set(&out.Tier, l.GetTier())
+	set(&out.LinkedAt, l.GetLinkedAt())
+	set(&out.BackendURL, l.GetBackendUrl())
+	if ms := l.GetVerifiedAgeMs(); ms >= 0 && l.GetAccountId() != "" {
+		seconds := ms / 1000
+		out.VerifiedAgeSeconds = &seconds
+	}
+	return out
+}
+
+func set(to **string, value string) {
+	if value != "" {
+		*to = &value
+	}
+}
+
+func (a *app) showWhoami(id *client.Identity) {
+	l := id.GetLink()
+	rows := [][]string{{"installId", id.GetInstallId()}, {"account", term.LinkState(l.GetState())}}
+	if l.GetAccountId() != "" {
+		expires := term.Never
+		if l.ExpiresAt != nil {
+			expires = l.GetExpiresAt()
+		}
+		rows = append(rows,
+			[]string{"accountId", l.GetAccountId()},
+			[]string{"tier", term.Dash(l.GetTier())},
+			[]string{"authExpires", expires},
+			[]string{"backend", term.Dash(l.GetBackendUrl())},
+			[]string{"checked", term.Ago(l.GetVerifiedAgeMs())})
+	}
+	a.Table(rows)
+	if id.GetVerdict() == "unknown" {
+		a.Remark("cannot tell whether the link is still good: %s", term.Dash(l.GetDetail()))
+		a.Remark("  next: run `%s whoami --refresh` when the backend can be reached", a.name)
+	} else if next := term.NextStep(l.GetState()); next != "" {
+		if l.GetDetail() != "" {
+			a.Remark("%s", l.GetDetail())
+		}
+		a.Remark("  next: %s", next)
+	}
+}

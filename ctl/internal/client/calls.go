@@ -1,0 +1,128 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	controlv1 "github.com/service-dev/service/proto/control/v1"
+)
+
+// Status tells what the daemon is doing.
+func (c *Client) Status(ctx context.Context) (*Status, error) {
+	r, err := c.api.Status(ctx, &controlv1.StatusRequest{Caller: c.caller})
+	return r, refusal(err)
+}
+
+// Whoami tells who the daemon acts as: from its kept verdict, or freshly asked.
+func (c *Client) Whoami(ctx context.Context, refresh bool) (*Identity, error) {
+	r, err := c.api.Whoami(ctx, &controlv1.WhoamiRequest{Caller: c.caller, Refresh: refresh})
+	return r, refusal(err)
+}
+
+// Logout deletes the link.
+func (c *Client) Logout(ctx context.Context) (*LoggedOut, error) {
+	r, err := c.api.Logout(ctx, &controlv1.LogoutRequest{Caller: c.caller})
+	return r, refusal(err)
+}
+
+// SetConsent records "accepted" or "declined".
+func (c *Client) SetConsent(ctx context.Context, state string) (*Decision, error) {
+	r, err := c.api.SetConsent(ctx, &controlv1.SetConsentRequest{Caller: c.caller, State: state})
+	return r, refusal(err)
+}
+
+// Tools lists the agent's catalogue.
+func (c *Client) Tools(ctx context.Context) ([]*Tool, error) {
+	r, err := c.api.ListTools(ctx, &controlv1.ListToolsRequest{Caller: c.caller})
+	return r.GetTools(), refusal(err)
+}
+
+// Plugins lists the adapters.
+func (c *Client) Plugins(ctx context.Context) ([]*Plugin, error) {
+	r, err := c.api.ListPlugins(ctx, &controlv1.ListPluginsRequest{Caller: c.caller})
+	return r.GetPlugins(), refusal(err)
+}
+
+// Doctor runs the daemon's checks.
+func (c *Client) Doctor(ctx context.Context) ([]*Check, error) {
+	r, err := c.api.Doctor(ctx, &controlv1.DoctorRequest{Caller: c.caller})
+	return r.GetChecks(), refusal(err)
+}
+
+// Stop asks the daemon to drain and exit; it returns the daemon's process id.
+func (c *Client) Stop(ctx context.Context) (int64, error) {
+	r, err := c.api.Stop(ctx, &controlv1.StopRequest{Caller: c.caller})
+	return r.GetPid(), refusal(err)
+}
+
+// LoginEvents hear what a login does, in order; each may be nil.
+type LoginEvents struct {
+	Code    func(*Code)
+	Opened  func(*Opened)
+	Waiting func(*Waiting)
+}
+
+// Login links an account. Cancelling ctx stops the daemon's polling, and the error is context.Canceled then. It
+// returns only when the daemon has let go of the code.
+func (c *Client) Login(ctx context.Context, host string, on LoginEvents) (*Linked, error) {
+	stream, err := c.api.Login(ctx, &controlv1.LoginRequest{Caller: c.caller, ClientHost: host})
+	if err != nil {
+		return nil, refusal(err)
+	}
+	for {
+		r, err := stream.Recv()
+		if err != nil {
+			return nil, ended(ctx, err)
+		}
+		switch e := r.GetEvent().(type) {
+		case *controlv1.LoginResponse_Code:
+			tell(on.Code, e.Code)
+		case *controlv1.LoginResponse_Opened:
+			tell(on.Opened, e.Opened)
+		case *controlv1.LoginResponse_Waiting:
+			tell(on.Waiting, e.Waiting)
+		case *controlv1.LoginResponse_Linked:
+			return e.Linked, nil
+		case *controlv1.LoginResponse_Error:
+			return nil, fromWire(e.Error)
+		}
+	}
+}
+
+func tell[T any](hear func(*T), what *T) {
+	if hear != nil {
+		hear(what)
+	}
+}
+
+// CallTool calls a tool as an agent would. arguments is a JSON object, as text.
+func (c *Client) CallTool(ctx context.Context, name, arguments string, progress func(*Progress)) (*Result, error) {
+	stream, err := c.api.CallTool(ctx, &controlv1.CallToolRequest{Caller: c.caller, Name: name, Arguments: arguments})
+	if err != nil {
+		return nil, refusal(err)
+	}
+	for {
+		r, err := stream.Recv()
+		if err != nil {
+			return nil, ended(ctx, err)
+		}
+		switch e := r.GetEvent().(type) {
+		case *controlv1.CallToolResponse_Progress:
+			tell(progress, e.Progress)
+		case *controlv1.CallToolResponse_Result:
+			return e.Result, nil
+		}
+	}
+}
+
+// ended says why a stream ended before its last message.
+func ended(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return context.Canceled
+	case errors.Is(err, io.EOF):
+		return &Error{Code: "daemon_gone", Message: "the daemon ended the call without an answer", Retryable: true, FixHint: "Try again; `servicectl daemon logs` tells more."}
+	}
+	return refusal(err)
+}

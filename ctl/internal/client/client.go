@@ -1,0 +1,166 @@
+// Package client is the typed way to the daemon's control socket: it connects (starting the daemon if need be), says on
+// whose behalf it calls, and turns refusals into one kind of error. It is the only package of the clients that knows
+// the control contract's wire; it must not know commands or words for people.
+package client
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/service-dev/service/ctl/internal/reach"
+	"github.com/service-dev/service/proto/buildinfo"
+	controlv1 "github.com/service-dev/service/proto/control/v1"
+	"github.com/service-dev/service/proto/rendezvous"
+)
+
+// The contract's messages, under names of this room.
+type (
+	Status    = controlv1.StatusResponse
+	Identity  = controlv1.WhoamiResponse
+	Link      = controlv1.Link
+	Consent   = controlv1.Consent
+	Plugin    = controlv1.Plugin
+	Tool      = controlv1.Tool
+	Check     = controlv1.Check
+	Code      = controlv1.DeviceCode
+	Waiting   = controlv1.Waiting
+	Opened    = controlv1.Opened
+	Linked    = controlv1.Linked
+	Progress  = controlv1.Progress
+	Result    = controlv1.ToolResult
+	LoggedOut = controlv1.LogoutResponse
+	Decision  = controlv1.SetConsentResponse
+)
+
+// Error is a refusal, in the words that every room uses. Callers branch on Code.
+type Error struct {
+	Code, Message, FixHint string
+	Retryable              bool
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// Client is one connection to the daemon. Close it.
+type Client struct {
+	Daemon reach.Daemon
+	conn   *grpc.ClientConn
+	api    controlv1.ControlClient
+	caller *controlv1.Caller
+}
+
+// Options say how to connect.
+type Options struct {
+	// Program is the name the daemon hears, e.g. "servicectl".
+	Program string
+	// Running demands a daemon that runs already: none is started.
+	Running bool
+	// Lean leaves the protocol exchange out: one round trip less for a call whose shape never changed.
+	Lean bool
+}
+
+// Open connects. Errors are reach's (not running, sandbox, unsafe directory, start) or *Error.
+func Open(ctx context.Context, o Options) (*Client, error) {
+	daemon, err := reach.Find()
+	if err != nil {
+		return nil, err
+	}
+	first, err := connect(ctx, daemon, o.Running)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := dial(daemon, first)
+	if err != nil {
+		_ = first.Close()
+		return nil, err
+	}
+	cwd, _ := os.Getwd()
+	c := &Client{
+		Daemon: daemon, conn: conn, api: controlv1.NewControlClient(conn),
+		caller: &controlv1.Caller{Env: rendezvous.Environ(), Cwd: cwd, Client: o.Program, Version: buildinfo.Version},
+	}
+	if o.Lean {
+		return c, nil
+	}
+	_, err = c.api.Hello(ctx, &controlv1.HelloRequest{Caller: c.caller, ProtocolMin: rendezvous.ProtocolMin, ProtocolMax: rendezvous.ProtocolMax})
+	if err != nil {
+		c.Close()
+		return nil, refusal(err)
+	}
+	return c, nil
+}
+
+func connect(ctx context.Context, d reach.Daemon, running bool) (reach.Conn, error) {
+	if running {
+		return d.Dial(d.Paths.Control)
+	}
+	return d.Connect(ctx, d.Paths.Control)
+}
+
+// dial gives gRPC the connection that stands already; when it breaks, a running daemon is dialled again.
+func dial(d reach.Daemon, first reach.Conn) (*grpc.ClientConn, error) {
+	given := make(chan reach.Conn, 1)
+	given <- first
+	dialer := func(context.Context, string) (net.Conn, error) {
+		select {
+		case conn := <-given:
+			return netConn(conn)
+		default:
+		}
+		conn, err := d.Dial(d.Paths.Control)
+		if err != nil {
+			return nil, err
+		}
+		return netConn(conn)
+	}
+	return grpc.NewClient("passthrough:///serviced", grpc.WithContextDialer(dialer), grpc.WithNoProxy(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableServiceConfig(),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
+}
+
+// Close ends the connection.
+func (c *Client) Close() { _ = c.conn.Close() }
+
+// refusal turns a gRPC error into *Error. A cancelled call is context.Canceled.
+func refusal(err error) error {
+	if err == nil {
+		return nil
+	}
+	st := status.Convert(err)
+	for _, detail := range st.Details() {
+		if e, ok := detail.(*controlv1.Error); ok {
+			return fromWire(e)
+		}
+	}
+	switch st.Code() {
+	case codes.Canceled:
+		return context.Canceled
+	case codes.Unimplemented:
+		return &Error{Code: "protocol_mismatch", Message: "the running daemon is older than this program", FixHint: "Run `servicectl daemon stop`, then try again."}
+	case codes.Unavailable:
+		return &Error{Code: "daemon_gone", Message: "the daemon went away", Retryable: true, FixHint: "Try again; `servicectl daemon logs` tells more."}
+	}
+	return &Error{Code: "internal", Message: st.Message(), FixHint: "Run `servicectl doctor`."}
+}
+
+func fromWire(e *controlv1.Error) error {
+	if e.GetCode() == "cancelled" {
+		return context.Canceled
+	}
+	return &Error{Code: e.GetCode(), Message: e.GetMessage(), Retryable: e.GetRetryable(), FixHint: e.GetFixHint()}
+}
+
+// CodeOf is the code of an error of this package, else empty.
+func CodeOf(err error) string {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
+}

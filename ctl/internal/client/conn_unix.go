@@ -1,0 +1,21 @@
+//go:build unix
+
+package client
+
+import (
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/service-dev/service/ctl/internal/reach"
+)
+
+// netConn wraps reach's descriptor for gRPC.
+func netConn(conn reach.Conn) (net.Conn, error) {
+	file, ok := conn.(*os.File)
+	if !ok {
+		return nil, fmt.Errorf("using a connection of type %T", conn)
+	}
+	defer file.Close() // FileConn holds a copy
+	return net.FileConn(file)
+}
