@@ -76,8 +76,8 @@ func (a *App) compose(o Options) error {
 	live.Live = a.hub
 	address := clientIP(c.TrustedProxies)
 	pages, err := web.New(web.Options{
-		Accounts: people{accounts}, Sessions: browsers{accounts}, Links: requests{a.links},
-		Key:        []byte(hash.Hash("web", "csrf")), InstanceID: o.InstanceID, SiteURL: c.SiteURL, Embedded: o.Embedded,
+		Accounts: accounts, Links: a.links, Simulators: simulators{live, a.hub, c.BaseURL},
+		Key: []byte(hash.Hash("web", "csrf")), InstanceID: o.InstanceID, SiteURL: c.SiteURL, Embedded: o.Embedded,
 		SupportContact: c.SupportContact, Version: buildinfo.Version, ClientIP: address, Log: o.Log,
 	})
 	if err != nil {

@@ -19,6 +19,8 @@ const minKeyBytes = 32
 type Options struct {
 	Accounts Accounts
 	Links    Links
+	// Simulators serves /s/{id}; nil leaves the simulator out.
+	Simulators Simulators
 	// Key signs CSRF tokens and code bindings; at least 32 bytes, the same on every replica.
 	Key []byte
 	// InstanceID goes into cookie names, since two backends on one host share the cookie jar (cookies ignore ports).
@@ -85,7 +87,7 @@ func New(o Options) (*Web, error) {
 	return w, nil
 }
 
-// Mount adds every page but the simulator's to mux. It takes "/", so unknown paths get the not-found page.
+// Mount adds every page to mux. It takes "/", so unknown paths get the not-found page.
 func (w *Web) Mount(mux *http.ServeMux) {
 	mux.Handle("GET /{$}", w.page(w.home))
 	mux.Handle("GET /privacy", w.page(w.privacy))
@@ -100,6 +102,7 @@ func (w *Web) Mount(mux *http.ServeMux) {
 	mux.Handle("GET /activate/approved", w.page(w.approved))
 	mux.Handle("GET /activate/denied", w.page(w.denied))
 	mux.Handle("GET /assets/{name}", http.HandlerFunc(w.asset))
+	w.mountSimulator(mux)
 	mux.Handle("/", w.page(w.notFound))
 }
 

@@ -1,0 +1,93 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// Simulators gives the simulator page its session and its live connection.
+type Simulators interface {
+	// Get returns sessions.ErrNotFound for a missing session and for another account's alike.
+	Get(ctx context.Context, accountID, id string) (sessions.Session, error)
+	// AppEndpoint is the address that apps of this session connect to.
+	AppEndpoint(id string) string
+	// ServePage takes over the request as the live socket of a page. It checks the origin itself.
+	ServePage(rw http.ResponseWriter, r *http.Request, id string)
+}
+
+// simulatorView is what the template "simulator" shows.
+type simulatorView struct {
+	ID       string
+	Project  string
+	Platform string
+	Model    glasses.DeviceModel
+	Expires  string
+	Open     bool
+	Endpoint string
+	// Setup is what the script needs, as JSON in a data attribute.
+	Setup string
+}
+
+func (w *Web) mountSimulator(mux *http.ServeMux) {
+	if w.Simulators == nil {
+		return
+	}
+	mux.Handle("GET /s/{id}", w.page(w.simulator))
+	mux.Handle("GET /s/{id}/live", w.page(w.simulatorLive))
+}
+
+// simulator shows the page of a session to its owner, and sends everyone else to sign in first.
+func (w *Web) simulator(rw http.ResponseWriter, r *http.Request) error {
+	account, signedIn := currentAccount(r)
+	if !signedIn {
+		http.Redirect(rw, r, "/signin?next="+url.QueryEscape(r.URL.Path), http.StatusSeeOther)
+		return nil
+	}
+	s, err := w.session(r, account.ID)
+	if err != nil {
+		return err
+	}
+	model, ok := glasses.Model(s.DeviceModel)
+	if !ok {
+		model = glasses.DeviceModel{ID: s.DeviceModel, Name: s.DeviceModel}
+	}
+	setup, err := json.Marshal(map[string]any{"session": s.ID, "live": "/s/" + s.ID + "/live", "model": model})
+	if err != nil {
+		return fmt.Errorf("composing the simulator page: %w", err)
+	}
+	return w.render(rw, r, http.StatusOK, "simulator", simulatorView{
+		ID: s.ID, Project: s.Project, Platform: s.Platform, Model: model, Setup: string(setup),
+		Expires: s.ExpiresAt.UTC().Format(time.RFC3339), Open: s.Open(w.Now()), Endpoint: w.Simulators.AppEndpoint(s.ID),
+	})
+}
+
+// simulatorLive is the page's socket. It is a GET, yet acts on nothing before the origin was checked.
+func (w *Web) simulatorLive(rw http.ResponseWriter, r *http.Request) error {
+	account, signedIn := currentAccount(r)
+	if !signedIn {
+		http.Error(rw, "sign in first", http.StatusUnauthorized)
+		return nil
+	}
+	s, err := w.session(r, account.ID)
+	if err != nil {
+		return err
+	}
+	w.Simulators.ServePage(rw, r, s.ID)
+	return nil
+}
+
+func (w *Web) session(r *http.Request, accountID string) (sessions.Session, error) {
+	s, err := w.Simulators.Get(r.Context(), accountID, r.PathValue("id"))
+	if errors.Is(err, sessions.ErrNotFound) {
+		return s, errNotFound
+	}
+	return s, err
+}
