@@ -1,0 +1,66 @@
+package pluginhost
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+)
+
+// TestEmbeddedBackend runs the really built backendlocal: a code is issued, the id and the port outlive a crash, and
+// no token goes to another instance.
+func TestEmbeddedBackend(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "service-plugin-backendlocal")
+	if out, err := exec.Command("go", "build", "-o", file, "github.com/service-dev/service/plugins/backendlocal").CombinedOutput(); err != nil {
+		t.Fatalf("building the adapter: %v\n%s", err, out)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, Manifest), fmt.Appendf(nil, "%x  service-plugin-backendlocal\n", sha256.Sum256(data)), 0o644)
+	h, _ := serve(t, dir)
+
+	if c, p := h.Activity(t.Context()); c+p != 0 || h.EmbeddedID() != "" {
+		t.Fatal("something runs before it is needed")
+	}
+	code1, err := h.IssueDeviceCode(t.Context(), backend.Target{BaseURL: backend.EmbeddedURL, InstallID: "inst_abcd"}, "account_full")
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, url, err := h.Embedded(t.Context())
+	if err != nil || !strings.HasPrefix(id, "embedded:") || !strings.HasPrefix(code1.VerificationURL, url+"/activate?code=") {
+		t.Fatalf("%q %q %+v %v", id, url, code1.VerificationURL, err)
+	}
+	if poll, err := h.PollDeviceToken(t.Context(), backend.Target{BaseURL: id, InstallID: "inst_abcd"}, code1.DeviceCode); err != nil || poll.Token != nil || poll.PollInterval <= 0 {
+		t.Fatalf("%+v, %v", poll, err)
+	}
+	if _, pending := h.Activity(t.Context()); pending != 1 {
+		t.Errorf("%d codes wait", pending)
+	}
+	_, err = h.Account(t.Context(), backend.Target{BaseURL: "embedded:other", Bearer: "svc_x"})
+	if p := code(t, err); p.Code != backend.CodeAuthRequired || p.HTTPStatus != 0 {
+		t.Fatalf("a token went to another instance: %+v", p)
+	}
+	_, err = h.Account(t.Context(), backend.Target{BaseURL: id, InstallID: "inst_abcd"})
+	if p := code(t, err); p.Code != backend.CodeAuthRequired || p.DeviceCode == nil || p.HTTPStatus != 401 {
+		t.Fatalf("unlinked: %+v", p)
+	}
+	old := h.Plugins()[1].PID
+	proc, _ := os.FindProcess(old)
+	_ = proc.Kill()
+	for h.Plugins()[1].PID == old { // the host notices by itself
+		runtime.Gosched()
+	}
+	id2, url2, err := h.Embedded(t.Context())
+	if err != nil || id2 != id || url2 != url {
+		t.Fatalf("after a crash: %q %q %v", id2, url2, err)
+	}
+}
