@@ -1,0 +1,207 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const (
+	code = "WDJB-MJHT"
+	page = "/activate?code=" + code
+)
+
+func TestSignUpApproveAndReturn(t *testing.T) {
+	f := newFake(code)
+	v := visit(t, newSite(t, f)).get(page).want(http.StatusOK, code, "Create account", "Deny")
+	v.signUp("ada@example.com", page).want(http.StatusOK, code, "Approve", "Deny", "ada@example.com", "Not you?")
+	v.post("/activate/approve?code="+code, v.tokens()).want(http.StatusSeeOther)
+	v.get(v.header.Get("Location")).want(http.StatusOK, "Return to your agent")
+	if f.approved[code] != "id-ada@example.com" {
+		t.Errorf("approved by %q", f.approved[code])
+	}
+	v.get(page).want(http.StatusNotFound, "Ask your agent")
+}
+
+func TestDenyWithoutAccount(t *testing.T) {
+	f := newFake(code)
+	v := visit(t, newSite(t, f)).get(page)
+	v.post("/activate/deny?code="+code, v.tokens()).want(http.StatusSeeOther)
+	v.get(v.header.Get("Location")).want(http.StatusOK, "Denied")
+	if !f.denied[code] {
+		t.Error("the code was not denied")
+	}
+}
+
+// S3: whoever was not shown the page of a code cannot decide it, even signed in and with tokens of their own.
+func TestOtherBrowserCannotDecide(t *testing.T) {
+	f := newFake(code, "BBBB-CCCC")
+	site := newSite(t, f)
+	a := visit(t, site).get(page).signUp("a@example.com", page)
+	seenByA := a.tokens().Get("seen")
+
+	b := visit(t, site).get("/activate?code=BBBB-CCCC").signUp("b@example.com", "/activate?code=BBBB-CCCC")
+	own := b.tokens()
+	for name, seen := range map[string]string{"none": "", "of another code": own.Get("seen"), "of another browser": seenByA} {
+		form := url.Values{"csrf": {own.Get("csrf")}, "seen": {seen}}
+		for _, act := range []string{"approve", "deny"} {
+			if b.post("/activate/"+act+"?code="+code, form); b.status != http.StatusForbidden {
+				t.Errorf("%s with proof %s: status %d", act, name, b.status)
+			}
+		}
+	}
+	if len(f.approved)+len(f.denied) != 0 {
+		t.Fatal("a refused request decided the code")
+	}
+	a.post("/activate/approve?code="+code, a.tokens()).want(http.StatusSeeOther)
+	if f.approved[code] != "id-a@example.com" {
+		t.Error("A's own approval did not work")
+	}
+}
+
+// S4: right cookie and right code are not enough.
+func TestCrossSitePostChangesNothing(t *testing.T) {
+	f := newFake(code)
+	site := newSite(t, f)
+	v := visit(t, site).get(page)
+	beforeLogin := v.tokens()
+	v.signUp("a@example.com", page)
+	good, before := v.tokens(), f.writeCount()
+	foreign := visit(t, site).get(page).tokens()
+	without := url.Values{"seen": good["seen"]}
+	mixed := url.Values{"seen": good["seen"], "csrf": foreign["csrf"]}
+
+	for _, tc := range []struct {
+		name   string
+		form   url.Values
+		header []string
+	}{
+		{"no token", without, nil},
+		{"foreign token", mixed, nil},
+		{"token from before the login", beforeLogin, nil},
+		{"foreign origin", good, []string{"Origin", "https://evil.example"}},
+		{"null origin", good, []string{"Origin", "null"}},
+		{"cross-site fetch", good, []string{"Sec-Fetch-Site", "cross-site"}},
+		{"same-site fetch", good, []string{"Sec-Fetch-Site", "same-site"}},
+	} {
+		for _, path := range []string{"/activate/approve?code=" + code, "/activate/deny?code=" + code, "/signout", "/signin", "/signup"} {
+			if v.post(path, tc.form, tc.header...); v.status != http.StatusForbidden {
+				t.Errorf("%s: POST %s: status %d", tc.name, path, v.status)
+			}
+		}
+	}
+	if f.writeCount() != before {
+		t.Errorf("%d writes by refused requests", f.writeCount()-before)
+	}
+	v.get(page).want(http.StatusOK, "Approve")
+}
+
+func TestReadingChangesNothing(t *testing.T) {
+	f := newFake(code)
+	site := newSite(t, f)
+	v := visit(t, site).get(page).signUp("a@example.com", page)
+	query := "?code=" + code + "&" + v.tokens().Encode()
+	before := f.writeCount()
+	for _, path := range []string{
+		"/", page, "/activate", "/signin", "/signup", "/signout", "/privacy", "/activate/approve" + query,
+		"/activate/deny" + query, "/activate/approved", "/activate/denied", "/nowhere",
+	} {
+		for _, who := range []*visitor{v, visit(t, site)} {
+			for _, method := range []string{http.MethodGet, http.MethodHead} {
+				req, _ := http.NewRequest(method, site.URL+path, nil)
+				who.do(req)
+			}
+		}
+	}
+	if f.writeCount() != before {
+		t.Errorf("%d writes by GET and HEAD", f.writeCount()-before)
+	}
+	v.get(page).want(http.StatusOK, "Approve")
+}
+
+// S5: who asks is told, the code is text and nowhere an input, decisions are visible.
+func TestActivationPageTellsWhoAsks(t *testing.T) {
+	site := newSite(t, newFake(code))
+	v := visit(t, site)
+	for _, signedIn := range []bool{false, true} {
+		if signedIn {
+			v.signUp("a@example.com", page)
+		}
+		v.get(page).want(http.StatusOK, ">"+code+"<", "maple", "Debian 12", "claude-code 2.1", "192.0.2.7", "2 minutes ago", "Deny")
+		for _, input := range regexp.MustCompile(`(?s)<(input|textarea|select)[^>]*>`).FindAllString(v.page, -1) {
+			if strings.Contains(strings.ToUpper(input), code) || strings.Contains(input, `name="code"`) {
+				t.Errorf("an input holds the code: %s", input)
+			}
+		}
+		if strings.Contains(v.page, "<script") || strings.Contains(v.page, "style=") {
+			t.Error("the page has a script or an inline style")
+		}
+		if m := regexp.MustCompile(`(?:src|href|action)="(?:https?:)?//[^"]*"`).FindString(v.page); m != "" {
+			t.Errorf("the page refers to another site: %s", m)
+		}
+	}
+}
+
+func TestScriptInCodeIsNotEchoed(t *testing.T) {
+	f := newFake(code)
+	r := f.pending[code]
+	r.Requester.Host = `<script>alert(1)</script>`
+	r.Requester.Client = "nice\u202eevil\x1b[31m\n"
+	f.pending[code] = r
+	v := visit(t, newSite(t, f))
+	v.get("/activate?code=" + url.QueryEscape(`"><script>alert(1)</script>`)).want(http.StatusNotFound)
+	if strings.Contains(v.page, "alert(1)") {
+		t.Error("the code came back into the page")
+	}
+	v.get(page).want(http.StatusOK, "&lt;script&gt;alert(1)", "niceevil[31m")
+	if strings.Contains(v.page, "<script") || strings.ContainsAny(v.page, "\u202e\x1b") {
+		t.Error("the requester's words came through raw")
+	}
+}
+
+func TestEveryDeadCodeLooksTheSame(t *testing.T) {
+	f := newFake(code)
+	v := visit(t, newSite(t, f))
+	v.get(page)
+	v.post("/activate/deny?code="+code, v.tokens()).want(http.StatusSeeOther)
+	used := v.get(page).want(http.StatusNotFound).page
+	for _, other := range []string{"BBBB-BBBB", "x", "AAAA-AAAA", "%00", strings.Repeat("B", 300)} {
+		if v.get("/activate?code=" + other); v.page != used || v.status != http.StatusNotFound {
+			t.Errorf("code %q: another answer, status %d", other, v.status)
+		}
+	}
+}
+
+func TestGuessingCodesIsThrottledWithTheSameAnswer(t *testing.T) {
+	f := newFake(code)
+	address := "192.0.2.1"
+	v := visit(t, newSite(t, f, func(o *Options) { o.ClientIP = func(*http.Request) string { return address } }))
+	wrong := v.get("/activate?code=BBBB-BBBB").want(http.StatusNotFound).page
+	for i := range wrongCodesPerMinute {
+		if i == 4 {
+			v.get(page).want(http.StatusOK) // a right code in between does not reset the count
+		}
+		v.get("/activate?code=BBBB-BBBB").want(http.StatusNotFound)
+	}
+	if v.get(page); v.status != http.StatusNotFound || v.page != wrong {
+		t.Errorf("the right code after too many wrong ones: status %d", v.status)
+	}
+	address = "192.0.2.2"
+	v.get(page).want(http.StatusOK)
+}
+
+func TestNoCodeExplainsItself(t *testing.T) {
+	v := visit(t, newSite(t, newFake())).get("/activate").want(http.StatusOK, "Open the link your agent shows")
+	if strings.Contains(v.page, "<input") {
+		t.Error("the page has an entry field")
+	}
+}
+
+func TestCodeIsReadInAnyForm(t *testing.T) {
+	v := visit(t, newSite(t, newFake(code)))
+	for _, form := range []string{"wdjbmjht", "wdjb+mjht", "WDJBMJHT", "wdjb-mjht"} {
+		v.get("/activate?code="+form).want(http.StatusOK, ">"+code+"<")
+	}
+}

@@ -1,0 +1,109 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/backend/internal/account"
+)
+
+func TestEveryPageCarriesTheHeaders(t *testing.T) {
+	site := newSite(t, newFake(code))
+	for _, path := range []string{"/", page, "/activate", "/activate?code=none", "/signin", "/signup", "/privacy", "/nowhere", "/activate/approved"} {
+		h := visit(t, site).get(path).header
+		for name, want := range map[string]string{
+			"X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
+			"X-Content-Type-Options": "nosniff", "Content-Type": "text/html; charset=utf-8",
+		} {
+			if got := h.Get(name); got != want {
+				t.Errorf("%s: %s is %q, want %q", path, name, got, want)
+			}
+		}
+		for _, part := range []string{"default-src 'none'", "frame-ancestors 'none'", "form-action 'self'", "base-uri 'none'", "script-src 'self'", "style-src 'self'"} {
+			if !strings.Contains(h.Get("Content-Security-Policy"), part) {
+				t.Errorf("%s: the policy lacks %s", path, part)
+			}
+		}
+	}
+}
+
+func TestCookieOfAnInstance(t *testing.T) {
+	for _, tc := range []struct {
+		embedded bool
+		name     string
+	}{{true, "service-test01"}, {false, "__Host-service-test01"}} {
+		site := newSite(t, newFake(), func(o *Options) { o.Embedded = tc.embedded })
+		res, err := http.Get(site.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		c := res.Cookies()[0]
+		if c.Name != tc.name || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Secure == tc.embedded || c.Path != "/" {
+			t.Errorf("embedded %v: cookie %v", tc.embedded, c)
+		}
+	}
+}
+
+func TestAssetsMayBeKept(t *testing.T) {
+	v := visit(t, newSite(t, newFake())).get("/")
+	sheet := regexp.MustCompile(`/assets/style\.css\?v=[0-9a-f]+`).FindString(v.page)
+	v.get(sheet).want(http.StatusOK, "prefers-color-scheme")
+	if !strings.Contains(v.header.Get("Cache-Control"), "immutable") || !strings.HasPrefix(v.header.Get("Content-Type"), "text/css") {
+		t.Errorf("headers %v", v.header)
+	}
+	v.get("/assets/none.css").want(http.StatusNotFound, "does not exist")
+}
+
+func TestErrorPages(t *testing.T) {
+	v := visit(t, newSite(t, newFake()))
+	v.get("/nowhere").want(http.StatusNotFound, "does not exist")
+	v.post("/signin", nil).want(http.StatusForbidden, "nothing was changed")
+
+	broken := visit(t, newSite(t, newFake(), func(o *Options) { o.Accounts = brokenAccounts{o.Accounts} })).get("/signup")
+	form := broken.tokens()
+	form.Set("email", "a@example.com")
+	form.Set("password", "correct horse battery")
+	form.Set("accept", "yes")
+	broken.post("/signup", form).want(http.StatusInternalServerError, "on our side")
+	if strings.Contains(broken.page, "disk") {
+		t.Error("the page tells the inner error")
+	}
+}
+
+type brokenAccounts struct{ Accounts }
+
+func (brokenAccounts) SignUp(context.Context, string, string) (account.Account, error) {
+	return account.Account{}, errors.New("disk full")
+}
+
+func TestPrivacyPageNamesSupport(t *testing.T) {
+	visit(t, newSite(t, newFake())).get("/privacy").want(http.StatusOK, "help@example.com")
+	visit(t, newSite(t, newFake(), func(o *Options) { o.SupportContact = "" })).get("/privacy").want(http.StatusOK, "whoever operates")
+}
+
+func TestTrustedSiteBehindARewritingProxy(t *testing.T) {
+	v := visit(t, newSite(t, newFake(), func(o *Options) { o.SiteURL = "https://glasses.example/base" })).get("/signup")
+	form := v.tokens()
+	form.Set("email", "a@example.com")
+	form.Set("password", "correct horse battery")
+	form.Set("accept", "yes")
+	v.post("/signup", form, "Origin", "https://glasses.example").want(http.StatusSeeOther)
+}
+
+func TestBadOptionsAreRefused(t *testing.T) {
+	f := newFake()
+	for name, o := range map[string]Options{
+		"no links":  {Accounts: f, Key: make([]byte, 32)},
+		"short key": {Accounts: f, Links: f, Key: make([]byte, 31)},
+		"site URL":  {Accounts: f, Links: f, Key: make([]byte, 32), SiteURL: "localhost"},
+	} {
+		if _, err := New(o); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
