@@ -1,0 +1,281 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/coder/websocket"
+
+	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/config"
+	"github.com/service-dev/service/backend/internal/link"
+	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/proto/backendapi"
+)
+
+const testPassword = "correct horse battery"
+
+// backendUnderTest is a whole backend on SQLite with one linked account.
+type backendUnderTest struct {
+	t     *testing.T
+	url   string
+	token string
+	// restart ends the backend and serves the same data at the same address again.
+	restart func()
+}
+
+func startBackend(t *testing.T) *backendUnderTest {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	b := &backendUnderTest{t: t, url: fmt.Sprintf("http://localhost:%d", port)}
+	c := config.Config{
+		BaseURL: b.url, SiteURL: b.url, Database: filepath.Join(t.TempDir(), "service.db"), HMACKey: bytes.Repeat([]byte("k"), 32),
+		CodeTTL: 10 * time.Minute, PollInterval: 5 * time.Second, Grace: 30 * time.Second, UnusedAfter: time.Minute,
+		CodesPerMinute: 60, DrainTimeout: 2 * time.Second,
+	}
+	var stop func()
+	serve := func(l net.Listener) *App {
+		a, err := New(t.Context(), Options{Config: c, Embedded: true, InstanceID: "test", Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- a.Serve(ctx, l) }()
+		stop = func() {
+			cancel()
+			if err := <-done; err != nil {
+				t.Errorf("Serve: %v", err)
+			}
+		}
+		return a
+	}
+	a := serve(l)
+	t.Cleanup(func() { stop() })
+	b.restart = func() {
+		stop()
+		again, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		serve(again)
+	}
+	b.token = linkAccount(t, a, secret.NewHasher(c.HMACKey))
+	return b
+}
+
+func linkAccount(t *testing.T, a *App, hash secret.Hasher) string {
+	t.Helper()
+	ctx := t.Context()
+	ada, err := account.NewService(a.store, hash, slog.New(slog.DiscardHandler), nil).SignUp(ctx, "ada@example.org", testPassword)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := a.links.Start(ctx, link.Requester{Host: "maple"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.links.Approve(ctx, code.UserCode, ada.ID); err != nil {
+		t.Fatal(err)
+	}
+	poll, err := a.links.Poll(ctx, code.DeviceCode)
+	if err != nil || poll.Token == nil {
+		t.Fatalf("poll: %v", err)
+	}
+	return poll.Token.AuthToken
+}
+
+// call makes one JSON call as the linked account.
+func (b *backendUnderTest) call(method, path, body string, into any) int {
+	b.t.Helper()
+	r, err := http.NewRequestWithContext(b.t.Context(), method, b.url+path, strings.NewReader(body))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+b.token)
+	r.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if err := json.NewDecoder(res.Body).Decode(into); err != nil {
+		b.t.Fatal(err)
+	}
+	return res.StatusCode
+}
+
+// attachApp attaches an app that shows text and answers taps by counting them, until its connection ends.
+func (b *backendUnderTest) attachApp(s backendapi.Session) *websocket.Conn {
+	b.t.Helper()
+	var minted backendapi.SessionSecret
+	if status := b.call("POST", backendapi.PathSessions+"/"+s.SessionID+"/secrets", "", &minted); status != http.StatusCreated {
+		b.t.Fatalf("secret: %d", status)
+	}
+	ws, _, err := websocket.Dial(b.t.Context(), s.AppEndpoint, nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { _ = ws.CloseNow() })
+	send := func(typ string, id, payload string) {
+		frame := fmt.Sprintf(`{"v":1,"type":%q,"id":%q,"at":0,"payload":%s}`, typ, id, payload)
+		_ = ws.Write(b.t.Context(), websocket.MessageText, []byte(frame))
+	}
+	run := fmt.Sprint(time.Now().UnixNano())
+	send("hello", run+"h", fmt.Sprintf(`{"secret":%q,"app":{"name":"Tap counter","version":"1.2"}}`, minted.AppSecret))
+	text := func(n int) string {
+		return fmt.Sprintf(`{"tree":{"type":"column","children":[{"type":"text","text":"Hello, glasses"},{"type":"text","text":"Taps: %d"}]}}`, n)
+	}
+	send("display.show", run+"0", text(0))
+	go func() { // ends with the connection, which Cleanup closes
+		for n := 1; ; {
+			_, data, err := ws.Read(context.Background())
+			if err != nil {
+				return
+			}
+			if bytes.Contains(data, []byte(`"type":"input"`)) {
+				send("display.show", run+fmt.Sprint(n), text(n))
+				n++
+			}
+		}
+	}()
+	return ws
+}
+
+func newBrowser(t *testing.T) context.Context {
+	t.Helper()
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal("chromium is missing")
+		}
+		t.Skip("SKIPPED: no chromium, the simulator page was not tested")
+	}
+	profile := t.TempDir()
+	alloc, stopAlloc := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(profile),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true), chromedp.WindowSize(1280, 1100))...)
+	ctx, stop := chromedp.NewContext(alloc)
+	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
+	t.Cleanup(func() { cancel(); stop(); stopAlloc() })
+	return ctx
+}
+
+// The page draws what an app shows, sends taps by mouse and keyboard, and finds its way back after a restart of the
+// backend without losing or doubling a row.
+func TestSimulatorPageLives(t *testing.T) {
+	b := startBackend(t)
+	browser := newBrowser(t)
+	var s backendapi.Session
+	if status := b.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, &s); status != http.StatusCreated {
+		t.Fatalf("create: %d", status)
+	}
+	run(t, browser, chromedp.Navigate(s.SessionURL), chromedp.SendKeys("#email", "ada@example.org"),
+		chromedp.SendKeys("#password", testPassword), chromedp.Submit("#password"))
+	see(t, browser, "#socket", "Live")
+	see(t, browser, "#attach", "No app is connected")
+	shot(t, browser, "empty")
+
+	ws := b.attachApp(s)
+	see(t, browser, "#display", "Taps: 0")
+	see(t, browser, "#peers", "Tap counter")
+	run(t, browser, chromedp.Click("#panel"))
+	see(t, browser, "#display", "Taps: 1")
+	run(t, browser, chromedp.Focus("#panel"), chromedp.KeyEvent("\r"))
+	see(t, browser, "#display", "Taps: 2")
+	see(t, browser, "#log", "display.show")
+	shot(t, browser, "running")
+
+	_ = ws.CloseNow()
+	b.restart()
+	see(t, browser, "#socket", "Live")
+	see(t, browser, "#display", "Taps: 2")
+	b.attachApp(s)
+	see(t, browser, "#display", "Taps: 0")
+	run(t, browser, chromedp.Click("#panel"))
+	see(t, browser, "#display", "Taps: 1")
+	checkRows(t, browser)
+
+	var closed backendapi.Session
+	if status := b.call("DELETE", backendapi.PathSessions+"/"+s.SessionID, "", &closed); status != http.StatusOK || closed.State != "closed" {
+		t.Fatalf("close: %d %s", status, closed.State)
+	}
+	see(t, browser, "#socket", "Session closed")
+	shot(t, browser, "closed")
+}
+
+func checkRows(t *testing.T, browser context.Context) {
+	t.Helper()
+	seqs, err := chromedp.Run(browser, chromedp.Evaluate[[]string](`[...document.querySelectorAll("#log > li")].map(li => li.dataset.seq)`))
+	if err != nil || len(seqs) == 0 {
+		t.Fatalf("reading the log: %v, %v", seqs, err)
+	}
+	for i, seq := range seqs {
+		if seq != fmt.Sprint(i+1) {
+			t.Fatalf("rows on the page: %v", seqs)
+		}
+	}
+}
+
+func run(t *testing.T, ctx context.Context, actions ...chromedp.Action[chromedp.Void]) {
+	t.Helper()
+	for _, a := range actions {
+		if _, err := chromedp.Run(ctx, a); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// see waits until the element shows the text.
+func see(t *testing.T, ctx context.Context, selector, text string) {
+	t.Helper()
+	expr := fmt.Sprintf(`document.querySelector(%q)?.innerText.includes(%q) ?? false`, selector, text)
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(30 * time.Millisecond) {
+		// An error is a page on its way to the next one.
+		if ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool](expr)); err == nil && ok {
+			return
+		}
+	}
+	body, _ := chromedp.Run(ctx, chromedp.Evaluate[string](`document.body.innerText`))
+	t.Fatalf("%s never showed %q:\n%s", selector, text, body)
+}
+
+// shot keeps a picture for people where SCREENSHOTS names a directory.
+func shot(t *testing.T, ctx context.Context, name string) {
+	t.Helper()
+	dir := os.Getenv("SCREENSHOTS")
+	if dir == "" {
+		return
+	}
+	for _, size := range []struct {
+		name          string
+		width, height int64
+	}{{"desktop", 1280, 1100}, {"phone", 390, 1500}} {
+		run(t, ctx, chromedp.EmulateViewport(size.width, size.height))
+		png, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name+"-"+size.name+".png"), png, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(t, ctx, chromedp.EmulateViewport(1280, 1100))
+}
