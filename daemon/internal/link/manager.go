@@ -1,0 +1,282 @@
+package link
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/account"
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/config"
+)
+
+// Accounts is the snapshot of the link and its one writer.
+type Accounts interface {
+	For(url string) account.Link
+	Save(l account.Link) error
+	Path() string
+	MarkRevoked(token string)
+	SetVerified(token string, v account.Verdict)
+}
+
+// Config tells where a caller's calls go.
+type Config interface{ Current() *config.Config }
+
+// Options are the parts of a Manager. Log and Now may be nil.
+type Options struct {
+	Backend   Backend
+	Embedder  Embedder
+	Accounts  Accounts
+	Config    Config
+	Record    Recorder
+	InstallID string
+	Log       *slog.Logger
+	Now       func() time.Time
+}
+
+const (
+	scope = "account_full"
+	// remember is how long the outcome of a code is kept for whoever asks again (design D14).
+	remember = 15 * time.Minute
+	// maxFlows bounds the codes that are kept; the oldest finished ones go first.
+	maxFlows = 256
+	// maxPolling bounds the codes that are polled at once.
+	maxPolling = 64
+)
+
+// Manager owns every device-code flow of the daemon. Serve must run: it owns the polling.
+type Manager struct {
+	Options
+	asking sync.Mutex // one code is issued at a time, so that callers at once share one
+
+	mu      sync.Mutex
+	flows   map[string]*flow // by device code
+	live    map[string]*flow // the one live code of each backend, by liveKey
+	polling int
+	closed  bool
+	life    context.Context
+	end     context.CancelFunc
+	pollers sync.WaitGroup
+}
+
+// New makes a manager.
+func New(o Options) *Manager {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	life, end := context.WithCancel(context.Background())
+	return &Manager{Options: o, flows: map[string]*flow{}, live: map[string]*flow{}, life: life, end: end}
+}
+
+// Serve waits until ctx ends, then ends the polling and waits for it.
+func (m *Manager) Serve(ctx context.Context) error {
+	<-ctx.Done()
+	m.mu.Lock()
+	m.closed = true
+	m.mu.Unlock()
+	m.end()
+	m.pollers.Wait()
+	return nil
+}
+
+// Polling counts the codes that are being polled.
+func (m *Manager) Polling() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.polling
+}
+
+// Target tells where the caller's calls go and as whom: with the token only if the backend there minted it, else with
+// the install id.
+func (m *Manager) Target(ctx context.Context, who caller.Caller) (backend.Target, account.Link, error) {
+	address, err := m.addressOf(who)
+	if err != nil {
+		return backend.Target{}, account.Link{}, err
+	}
+	target := backend.Target{BaseURL: address, InstallID: m.InstallID, Requester: requester(who)}
+	l := m.Accounts.For(address)
+	if l.Linked() && address == backend.EmbeddedURL {
+		// Whether this token is this embedded backend's is known only once it told its id.
+		if target.BaseURL, err = m.mintedAt(ctx, address); err != nil {
+			return backend.Target{}, account.Link{}, err
+		}
+		l = m.Accounts.For(target.BaseURL)
+	}
+	if l.Linked() {
+		target.InstallID, target.Bearer = "", l.AuthToken.Reveal()
+	}
+	return target, l, nil
+}
+
+// addressOf is where the caller's calls go.
+func (m *Manager) addressOf(who caller.Caller) (string, error) {
+	b, err := m.Config.Current().Backend(who)
+	return b.URL, err
+}
+
+// mintedAt is the name of a backend as auth.json keeps it.
+func (m *Manager) mintedAt(ctx context.Context, address string) (string, error) {
+	if address != backend.EmbeddedURL {
+		return address, nil
+	}
+	id, _, err := m.Embedder.Embedded(ctx)
+	return id, err
+}
+
+// Revoked notes that the backend refused a token.
+func (m *Manager) Revoked(token string) { m.Accounts.MarkRevoked(token) }
+
+// Verify asks the backend about the caller's token and gives the link with the fresh verdict. When it cannot be asked,
+// only the verdict says so.
+func (m *Manager) Verify(ctx context.Context, who caller.Caller) account.Link {
+	target, l, err := m.Target(ctx, who)
+	if err != nil {
+		if address, bad := m.addressOf(who); bad == nil {
+			l = m.Accounts.For(address)
+		}
+		l.Verified.OK, l.Verified.Err = false, err.Error()
+		return l
+	}
+	if target.Bearer == "" {
+		return l
+	}
+	m.verify(ctx, target)
+	return m.Accounts.For(target.BaseURL)
+}
+
+// verify asks the backend about a token and keeps its word.
+func (m *Manager) verify(ctx context.Context, target backend.Target) {
+	_, err := m.Backend.Account(ctx, target)
+	switch problem := asProblem(err); {
+	case err == nil:
+		m.Accounts.SetVerified(target.Bearer, account.Verdict{At: m.Now(), OK: true})
+	case problem.Code == backend.CodeAuthRequired:
+		m.Accounts.MarkRevoked(target.Bearer)
+	default:
+		m.Accounts.SetVerified(target.Bearer, account.Verdict{At: m.Now(), Err: problem.Message})
+	}
+}
+
+// Ask gives the live code of the target's backend and remembers the call that needs it; only when there is none, a code
+// is issued. refused is the backend's 401 where one was the reason: it brings a code of its own.
+func (m *Manager) Ask(ctx context.Context, target backend.Target, gated GatedCall, refused *backend.Problem) (Code, error) {
+	m.asking.Lock()
+	defer m.asking.Unlock()
+	key := liveKey(target.BaseURL)
+	m.mu.Lock()
+	f := m.live[key]
+	if f != nil && f.usable(m.Now()) {
+		f.gated = &gated
+		defer m.mu.Unlock()
+		return m.codeOf(f, false), nil
+	}
+	m.mu.Unlock()
+	var code backend.DeviceCode
+	if refused != nil && refused.DeviceCode != nil {
+		code = *refused.DeviceCode
+	} else {
+		issued, err := m.issue(ctx, target)
+		if err != nil {
+			return Code{}, err
+		}
+		code = issued
+	}
+	f = m.newFlow(code, target)
+	f.gated = &gated
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.live[key] = f
+	m.keep(f)
+	m.initiated(ctx)
+	return m.codeOf(f, true), nil
+}
+
+// Start issues a code of its own for a login.
+func (m *Manager) Start(ctx context.Context, who caller.Caller) (*Attempt, error) {
+	address, err := m.addressOf(who)
+	if err != nil {
+		return nil, err
+	}
+	target := backend.Target{BaseURL: address, Requester: requester(who)}
+	code, err := m.issue(ctx, target)
+	if err != nil {
+		return nil, err
+	}
+	f := m.newFlow(code, target)
+	f.exclusive = true
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.keep(f)
+	m.initiated(ctx)
+	return &Attempt{m: m, f: f, code: m.codeOf(f, true)}, nil
+}
+
+func (m *Manager) issue(ctx context.Context, target backend.Target) (backend.DeviceCode, error) {
+	target.Bearer, target.InstallID = "", m.InstallID
+	return m.Backend.IssueDeviceCode(ctx, target, scope)
+}
+
+func (m *Manager) initiated(ctx context.Context) {
+	m.Record.Record(context.WithoutCancel(ctx), "account.login_initiated", nil)
+}
+
+// TakeGated gives the call that asked for a code, once.
+func (m *Manager) TakeGated(deviceCode string) (GatedCall, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f := m.flows[deviceCode]
+	if f == nil || f.gated == nil {
+		return GatedCall{}, false
+	}
+	gated := *f.gated
+	f.gated = nil
+	return gated, true
+}
+
+// keep stores a flow and drops those nobody will ask for any more. m.mu is held.
+func (m *Manager) keep(f *flow) {
+	now := m.Now()
+	var oldest *flow
+	for code, old := range m.flows {
+		if old.over(now) {
+			m.drop(code, old)
+		} else if !old.polling && (oldest == nil || old.expires.Before(oldest.expires)) {
+			oldest = old
+		}
+	}
+	if len(m.flows) >= maxFlows && oldest != nil {
+		m.drop(oldest.code.DeviceCode, oldest)
+	}
+	m.flows[f.code.DeviceCode] = f
+}
+
+func (m *Manager) drop(code string, f *flow) {
+	delete(m.flows, code)
+	if key := liveKey(f.target.BaseURL); m.live[key] == f {
+		delete(m.live, key)
+	}
+}
+
+// codeOf is a flow as a person needs it. m.mu is held.
+func (m *Manager) codeOf(f *flow, fresh bool) Code {
+	c := Code{DeviceCode: f.code, BackendURL: f.target.BaseURL, Fresh: fresh, Replaces: account.Link{State: account.NotLinked}}
+	c.ExpiresIn = max(f.expires.Sub(m.Now()), 0)
+	if l := m.Accounts.For(f.target.BaseURL); l.AccountID != "" {
+		c.Replaces = l
+	}
+	return c
+}
+
+// liveKey makes the embedded backend one, with its id and without.
+func liveKey(address string) string {
+	if address == "" || strings.HasPrefix(address, backend.EmbeddedURL) {
+		return backend.EmbeddedURL
+	}
+	return strings.TrimRight(address, "/")
+}

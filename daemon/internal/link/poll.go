@@ -1,0 +1,233 @@
+package link
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/account"
+	"github.com/service-dev/service/daemon/internal/backend"
+)
+
+// Outcomes of account.login_completed (spec 6.1).
+const (
+	outcomeSuccess = "success"
+	outcomeExpired = "code_expired"
+	outcomeDenied  = "user_denied"
+	outcomeNetwork = "network_error"
+	outcomeAborted = "polling_aborted"
+)
+
+const (
+	codeAborted = "polling_aborted"
+	// maxFailures in a row make the backend unreachable; with the gaps below that takes 30 s.
+	maxFailures = 6
+	failureStep = 2 * time.Second
+	// overtime is how long after the window a code is still polled: an approval in time is honoured for a short grace.
+	overtime = 30 * time.Second
+)
+
+// ensurePolling starts the one poller of a flow unless it runs or the outcome is known.
+func (m *Manager) ensurePolling(f *flow, interval time.Duration) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !f.finished.IsZero() {
+		if !again(f.err) {
+			return nil
+		}
+		// The network failed, not the code: whoever asks again starts again.
+		f.finished, f.err, f.outcome, f.done = time.Time{}, nil, Outcome{}, make(chan struct{})
+	}
+	if f.polling {
+		return nil
+	}
+	if m.closed || m.polling >= maxPolling {
+		return &backend.Problem{Code: "busy", Message: "too many codes are being polled", Retryable: true, FixHint: "Try again in a minute."}
+	}
+	ctx, stop := context.WithCancel(m.life)
+	f.polling, f.stop, f.wanted = true, stop, interval
+	m.polling++
+	m.pollers.Go(func() {
+		defer stop()
+		m.poll(ctx, f)
+		m.mu.Lock()
+		f.polling, f.stop = false, nil
+		m.polling--
+		m.mu.Unlock()
+	})
+	return nil
+}
+
+func again(err error) bool { return err != nil && asProblem(err).Code == backend.CodeUnreachable }
+
+// poll polls one code until its outcome.
+func (m *Manager) poll(ctx context.Context, f *flow) {
+	failures := 0
+	for {
+		answer, err := m.Backend.PollDeviceToken(ctx, f.target, f.code.DeviceCode)
+		if ctx.Err() != nil {
+			// A token that came with the cancellation is dropped: the backend revokes it as unused.
+			m.finish(f, Outcome{}, &backend.Problem{Code: codeAborted, Message: "the polling was stopped", Retryable: true}, outcomeAborted)
+			return
+		}
+		var gap time.Duration
+		problem := asProblem(err)
+		switch {
+		case err == nil && answer.Token != nil:
+			m.linked(ctx, f, *answer.Token)
+			return
+		case err == nil:
+			failures = 0
+			gap = m.pending(f, answer.PollInterval, "")
+		case passing(problem) && failures+1 < maxFailures:
+			failures++
+			gap = m.failed(f, failures, problem)
+		default:
+			m.refused(f, problem)
+			return
+		}
+		if m.Now().Add(gap).After(f.expires.Add(overtime)) {
+			m.finish(f, Outcome{}, expired(), outcomeExpired)
+			return
+		}
+		if !pause(ctx, gap) {
+			m.finish(f, Outcome{}, &backend.Problem{Code: codeAborted, Message: "the polling was stopped", Retryable: true}, outcomeAborted)
+			return
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// passing tells whether a poll may simply be made again: no answer, a gateway's trouble, too many requests.
+func passing(p *backend.Problem) bool {
+	return p.Code == backend.CodeUnreachable || p.Code == backend.CodeAdapterUnavailable ||
+		p.HTTPStatus >= http.StatusInternalServerError || p.HTTPStatus == http.StatusTooManyRequests
+}
+
+// pending takes note of an answer and gives the gap to the next poll.
+func (m *Manager) pending(f *flow, interval time.Duration, note string) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f.interval = backendInterval(interval)
+	m.tell(f, note)
+	return max(f.interval, f.wanted)
+}
+
+// failed takes note of a poll without an answer. The backend's Retry-After is honoured.
+func (m *Manager) failed(f *flow, failures int, p *backend.Problem) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p.HTTPStatus != http.StatusTooManyRequests {
+		f.trouble = true
+	}
+	m.tell(f, "the backend did not answer properly and is asked again: "+p.Message)
+	return max(time.Duration(failures)*failureStep, p.RetryAfter)
+}
+
+// tell wakes the waiters. m.mu is held.
+func (m *Manager) tell(f *flow, note string) {
+	f.count++
+	f.note = note
+	close(f.beat)
+	f.beat = make(chan struct{})
+}
+
+// linked saves the link; what waits gets the outcome once the file is written and the token was tried.
+func (m *Manager) linked(ctx context.Context, f *flow, t backend.Token) {
+	path := m.Accounts.Path()
+	minted, err := m.mintedAt(ctx, f.target.BaseURL)
+	file := AuthFile{Path: path, Written: true}
+	if err == nil {
+		err = m.Accounts.Save(account.Link{
+			AuthToken: account.Secret(t.AuthToken), AccountID: t.AccountID, LinkedAt: t.LinkedAt, ExpiresAt: t.ExpiresAt,
+			Scope: scope, BackendURL: minted,
+		})
+	}
+	if err != nil {
+		m.Log.Error("saving the link", "err", err)
+		file.Written, file.Error = false, err.Error()
+	}
+	m.verify(ctx, backend.Target{BaseURL: f.target.BaseURL, Bearer: t.AuthToken, Requester: f.target.Requester})
+	m.mu.Lock()
+	f.count++
+	count := f.count
+	m.mu.Unlock()
+	m.Record.Record(ctx, "account.linked", nil)
+	m.finish(f, Outcome{AccountID: t.AccountID, Tier: t.Tier, LinkedAt: t.LinkedAt, ExpiresAt: t.ExpiresAt, File: file,
+		PollCount: count, BackendURL: minted}, nil, outcomeSuccess)
+}
+
+// refused ends a flow with the error of spec 7.2 that fits.
+func (m *Manager) refused(f *flow, p *backend.Problem) {
+	m.mu.Lock()
+	f.count++
+	lost := f.trouble
+	m.mu.Unlock()
+	switch {
+	case p.Code == backend.CodeUnknownDeviceCode && lost:
+		// The approval was redeemed by a poll whose answer never arrived (S13).
+		m.finish(f, Outcome{}, &backend.Problem{Code: backend.CodeUnknownDeviceCode, HTTPStatus: p.HTTPStatus,
+			Message: "the approval was used, but its answer was lost on the network; the unused token revokes itself",
+			FixHint: "Link again for a fresh code: call createSimulatorSession, or run servicectl login."}, outcomeNetwork)
+	case p.Code == backend.CodeUnknownDeviceCode:
+		m.finish(f, Outcome{}, &backend.Problem{Code: p.Code, HTTPStatus: p.HTTPStatus,
+			Message: "the backend does not know the device code: it was never issued there or is used up",
+			FixHint: "Call createSimulatorSession again for a fresh code."}, outcomeNetwork)
+	case p.Code == backend.CodeDeviceCodeExpired:
+		m.finish(f, Outcome{}, expired(), outcomeExpired)
+	case p.Code == backend.CodeDeviceCodeDenied:
+		m.finish(f, Outcome{}, &backend.Problem{Code: p.Code, Message: "the person declined at the verification page", Retryable: true,
+			HTTPStatus: p.HTTPStatus, FixHint: "Ask the person whether to try again; then call createSimulatorSession for a fresh code, which they accept."}, outcomeDenied)
+	case p.Code == backend.CodeInvalidResponse:
+		m.finish(f, Outcome{}, &backend.Problem{Code: p.Code, Message: p.Message, HTTPStatus: p.HTTPStatus,
+			FixHint: "The backend and this build do not understand each other: update both, and check the backend address."}, outcomeNetwork)
+	case passing(p):
+		m.finish(f, Outcome{}, &backend.Problem{Code: backend.CodeUnreachable, Retryable: true, HTTPStatus: p.HTTPStatus,
+			Message: fmt.Sprintf("the backend could not be reached in %d tries: %s", maxFailures, p.Message),
+			FixHint: "Check the network and the backend address; then call completeAuthLink again with the same code."}, outcomeNetwork)
+	default:
+		m.finish(f, Outcome{}, p, outcomeNetwork)
+	}
+}
+
+// finish sets the outcome, once.
+func (m *Manager) finish(f *flow, out Outcome, problem *backend.Problem, word string) {
+	m.mu.Lock()
+	if !f.finished.IsZero() {
+		m.mu.Unlock()
+		return
+	}
+	f.outcome, f.finished = out, m.Now()
+	if problem != nil {
+		f.err = problem
+	}
+	if key := liveKey(f.target.BaseURL); m.live[key] == f && !again(f.err) {
+		delete(m.live, key)
+	}
+	// The record comes before anybody learns of the outcome, so that it is there when they look.
+	m.Record.Record(context.Background(), "account.login_completed", map[string]string{"outcome": word})
+	close(f.done)
+	m.mu.Unlock()
+}
+
+func expired() *backend.Problem {
+	return &backend.Problem{Code: backend.CodeDeviceCodeExpired, Message: "the device code's window is over and nobody approved it", Retryable: true,
+		HTTPStatus: http.StatusGone, FixHint: "Call createSimulatorSession again for a fresh code."}
+}
+
+func timedOut(wait time.Duration) *backend.Problem {
+	return &backend.Problem{Code: CodeAuthTimeout, Retryable: true,
+		Message: fmt.Sprintf("nobody approved the code within %d s; it is still being polled", int(wait.Seconds())),
+		FixHint: "Ask the person to approve the code, then call completeAuthLink again with the same deviceCode."}
+}
