@@ -10,7 +10,9 @@ import (
 	"github.com/service-dev/service/daemon/internal/account"
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/config"
 	"github.com/service-dev/service/daemon/internal/control"
+	"github.com/service-dev/service/daemon/internal/statefile"
 )
 
 // The states of a check.
@@ -46,21 +48,22 @@ func (p *parts) checkDirectory() control.Check {
 	}
 	f.Close()
 	os.Remove(f.Name())
-	if err := secure(p.paths.Dir); err != nil {
+	if err := statefile.EnsureDir(p.paths.Dir); err != nil {
 		c.State, c.Detail, c.Fix = checkFail, err.Error(), "Correct the directory's owner or mode, then restart the daemon."
 	}
 	return c
 }
 
 func (p *parts) checkConfig(ctx context.Context) control.Check {
-	url, by, err := p.backendOf(ctx)
+	b, err := p.backendOf(ctx)
 	if err != nil {
 		return control.Check{Name: "configuration", State: checkFail, Detail: err.Error(), Fix: "Correct SERVICE_BACKEND_URL or config.yaml."}
 	}
-	if isEmbedded(url) {
+	url := b.URL
+	if b.Kind == config.KindEmbedded {
 		url = "the embedded backend"
 	}
-	return control.Check{Name: "configuration", State: checkOK, Detail: fmt.Sprintf("calls go to %s (chosen by: %s)", url, by)}
+	return control.Check{Name: "configuration", State: checkOK, Detail: fmt.Sprintf("calls go to %s (chosen by: %s)", url, b.ChosenBy)}
 }
 
 func (p *parts) checkAuthFile() control.Check {
@@ -105,11 +108,11 @@ func (p *parts) checkAdapters() []control.Check {
 
 func (p *parts) checkBackend(ctx context.Context) control.Check {
 	c := control.Check{Name: "backend", State: checkOK}
-	url, _, err := p.backendOf(ctx)
+	b, err := p.backendOf(ctx)
 	if err != nil {
 		return control.Check{Name: "backend", State: checkFail, Detail: "not asked: its address is not usable", Fix: "Correct the configuration."}
 	}
-	h, err := p.backends.Health(ctx, backend.Target{BaseURL: url, InstallID: p.installID()})
+	h, err := p.backends.Health(ctx, backend.Target{BaseURL: b.URL, InstallID: p.installID()})
 	if err != nil {
 		c.State, c.Detail, c.Fix = checkFail, err.Error(), "Check the network and the backend address, then try again."
 		var problem *backend.Problem

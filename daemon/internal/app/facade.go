@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/service-dev/service/daemon/internal/account"
-	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/config"
 	"github.com/service-dev/service/daemon/internal/consent"
 	"github.com/service-dev/service/daemon/internal/control"
 	"github.com/service-dev/service/daemon/internal/link"
@@ -21,6 +21,7 @@ var (
 	_ control.Logins    = face{}
 	_ control.Consents  = face{}
 	_ control.System    = face{}
+	_ tools.Accounts    = face{}
 	_ control.Catalogue = (*tools.Catalogue)(nil)
 )
 
@@ -28,12 +29,34 @@ func (f face) InstallID() string { return f.p.installID() }
 
 // Link is the snapshot as the caller's backend sees it.
 func (f face) Link(ctx context.Context) account.Link {
-	url, _, _ := f.p.backendOf(ctx)
-	return f.p.accounts.For(url)
+	b, err := f.p.backendOf(ctx)
+	if err != nil {
+		return f.p.accounts.Current()
+	}
+	return f.p.accounts.For(f.p.resolved(b))
+}
+
+// resolved puts the id of the embedded backend into its address when it runs.
+func (p *parts) resolved(b config.Backend) string {
+	if b.Kind == config.KindEmbedded && p.host != nil {
+		if id := p.host.EmbeddedID(); id != "" {
+			return id
+		}
+	}
+	return b.URL
 }
 
 func (f face) Verify(ctx context.Context) account.Link {
-	return f.p.link.Verify(ctx, caller.From(ctx))
+	return f.p.verify(ctx, caller.From(ctx))
+}
+
+// BackendURL is where the caller's calls go; empty when its setting cannot be used.
+func (f face) BackendURL(ctx context.Context) string {
+	b, err := f.p.backendOf(ctx)
+	if err != nil {
+		return ""
+	}
+	return f.p.resolved(b)
 }
 
 func (f face) Logout(ctx context.Context) (was bool, path string, err error) {
@@ -90,27 +113,20 @@ func (f face) MCPClients() int { return f.p.gate.Clients() }
 
 // Backend tells where the caller's calls go; whether it answers is the doctor's question.
 func (f face) Backend(ctx context.Context) control.Backend {
-	url, by, err := f.p.backendOf(ctx)
-	b := control.Backend{Kind: "remote", URL: url, ChosenBy: by, State: "unknown"}
+	b, err := f.p.backendOf(ctx)
 	if err != nil {
-		b.Detail = err.Error()
+		return control.Backend{State: "unknown", Detail: err.Error()}
 	}
-	if isEmbedded(url) {
-		b.Kind, b.URL = "embedded", f.p.host.EmbeddedID()
+	out := control.Backend{Kind: b.Kind, URL: b.URL, ChosenBy: b.ChosenBy, State: "unknown"}
+	if b.Kind == config.KindEmbedded {
+		out.URL = f.p.host.EmbeddedID()
+		if out.URL != "" {
+			out.State = "reachable"
+		}
 	}
-	return b
+	return out
 }
 
 func (f face) Doctor(ctx context.Context) []control.Check { return f.p.doctor(ctx) }
 
 func (f face) Stop() { f.p.end(errAsked) }
-
-// browser is the opener in tools' words.
-type browser struct{ p *parts }
-
-func (b browser) Open(ctx context.Context, who caller.Caller, url string) (opened bool, reason string) {
-	r := b.p.opener.Open(ctx, who, url)
-	return r.Opened, r.Reason
-}
-
-var _ = backend.EmbeddedURL

@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"os"
+	"time"
 
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/proto/buildinfo"
@@ -17,9 +19,12 @@ func InProcess(ctx context.Context, o Options, in io.Reader, out io.Writer) erro
 	if err != nil {
 		return err
 	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	// A sandbox may forbid to write here too; what needs the directory says so when it is called.
 	log := slog.New(slog.NewTextHandler(o.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: redact}))
-	p, err := composeInProcess(o, paths, log)
+	p, err := composeInProcess(o, paths, log, &slog.LevelVar{})
 	if err != nil {
 		return err
 	}
@@ -30,4 +35,13 @@ func InProcess(ctx context.Context, o Options, in io.Reader, out io.Writer) erro
 	cancel()
 	<-done
 	return err
+}
+
+// workingDir is where the agent started us; empty when that cannot be told.
+func workingDir() string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return ""
+	}
+	return dir
 }

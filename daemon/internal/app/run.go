@@ -59,12 +59,13 @@ func run(ctx context.Context, o Options, ready *readiness) error {
 	if o.Foreground {
 		also = o.Stderr
 	}
-	log, file, err := openLog(paths, slog.LevelInfo, also)
+	level := &slog.LevelVar{}
+	log, file, err := openLog(paths, level, also)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	p, err := compose(o, paths, log)
+	p, err := compose(o, paths, log, level)
 	if err != nil {
 		log.Error("the daemon did not start", "err", err)
 		return err

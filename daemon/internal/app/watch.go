@@ -12,7 +12,7 @@ const look = time.Second
 func (p *parts) watch(ctx context.Context, h *hold) {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
-	idle := idleness{since: p.now(), limit: p.idleTimeout()}
+	idle := idleness{since: p.now(), limit: p.config.Current().IdleTimeout}
 	for {
 		select {
 		case <-ctx.Done():
@@ -23,10 +23,11 @@ func (p *parts) watch(ctx context.Context, h *hold) {
 			p.end(errDeleted)
 			return
 		}
+		p.level.Set(p.config.Current().LogLevel)
 		if p.managed {
 			continue
 		}
-		idle.limit = p.idleTimeout()
+		idle.limit = p.config.Current().IdleTimeout
 		if idle.over(p.now(), p.control.Calls(), p.busy(), func() bool { return p.adaptersBusy(ctx) }) {
 			p.end(errIdle)
 			return

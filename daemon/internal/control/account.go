@@ -16,14 +16,12 @@ const (
 	verdictUnknown   = "unknown"
 )
 
-// Whoami answers from the kept verdict, or asks the backend when told to.
+// Whoami answers from the kept verdict. It asks the backend when told to, or when that was never asked about this link.
 func (s *Server) Whoami(ctx context.Context, r *controlv1.WhoamiRequest) (*controlv1.WhoamiResponse, error) {
 	ctx = withCaller(ctx, r.GetCaller())
-	var l account.Link
-	if r.GetRefresh() {
+	l := s.o.Accounts.Link(ctx)
+	if r.GetRefresh() || l.Linked() && l.Verified.At.IsZero() {
 		l = s.o.Accounts.Verify(ctx)
-	} else {
-		l = s.o.Accounts.Link(ctx)
 	}
 	return &controlv1.WhoamiResponse{
 		InstallId: s.o.Accounts.InstallID(), Link: linkOut(l, s.o.Now()), Verdict: verdict(l),

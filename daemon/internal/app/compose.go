@@ -1,0 +1,162 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/service-dev/service/daemon/internal/account"
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/config"
+	"github.com/service-dev/service/daemon/internal/consent"
+	"github.com/service-dev/service/daemon/internal/control"
+	"github.com/service-dev/service/daemon/internal/identity"
+	"github.com/service-dev/service/daemon/internal/link"
+	"github.com/service-dev/service/daemon/internal/mcpgate"
+	"github.com/service-dev/service/daemon/internal/opener"
+	"github.com/service-dev/service/daemon/internal/pluginhost"
+	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/daemon/internal/statefile"
+	"github.com/service-dev/service/daemon/internal/telemetry"
+	"github.com/service-dev/service/daemon/internal/tools"
+	"github.com/service-dev/service/proto/buildinfo"
+	"github.com/service-dev/service/proto/rendezvous"
+)
+
+// adapters is all that the daemon asks of its backends: of pluginhost's Host, or of blocked in a sandbox.
+type adapters interface {
+	link.Backend
+	link.Embedder
+	session.Backend
+	session.Secrets
+	session.Events
+	Activity(ctx context.Context) (connections, pendingCodes int)
+	Health(ctx context.Context, t backend.Target) (backend.Health, error)
+}
+
+// parts is a daemon put together; what each part does stands in its own package.
+type parts struct {
+	paths   rendezvous.Paths
+	log     *slog.Logger
+	level   *slog.LevelVar
+	now     func() time.Time
+	managed bool
+
+	install  *identity.Install
+	files    *statefile.Watch
+	config   *config.Store
+	accounts *account.Store
+	consent  *consent.Store
+	record   *telemetry.Recorder
+	opener   *opener.Opener
+	host     *pluginhost.Host // nil in a sandbox
+	backends adapters
+	link     *link.Manager
+	tools    *tools.Catalogue
+	gate     *mcpgate.Gate
+	control  *control.Server
+
+	end    context.CancelCauseFunc
+	reason atomic.Value
+}
+
+// compose puts a daemon together. Nothing runs yet, and no adapter is started.
+func compose(o Options, paths rendezvous.Paths, log *slog.Logger, level *slog.LevelVar) (*parts, error) {
+	host, err := pluginhost.New(pluginhost.Options{
+		Dir: o.AdapterDir, ConfigDir: paths.Dir, SocketDir: paths.Adapters(), Log: log, Now: o.Now,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p := &parts{paths: paths, log: log, level: level, now: o.Now, managed: o.Managed, host: host, backends: host}
+	if err := p.assemble(); err != nil {
+		return nil, err
+	}
+	f := face{p}
+	p.control = control.New(control.Options{
+		About:    control.About{Version: buildinfo.Version, PID: os.Getpid(), Started: o.Now(), Managed: o.Managed, Paths: paths},
+		Accounts: f, Logins: f, Consents: f, Tools: p.tools, System: f, Log: log, Now: o.Now,
+	})
+	return p, nil
+}
+
+// assemble makes the parts that a daemon and the in-process mode have in common, from the files up.
+func (p *parts) assemble() (err error) {
+	dir := p.paths.Dir
+	if p.install, err = identity.Open(dir, p.now(), p.log); err != nil {
+		return err
+	}
+	p.files = statefile.NewWatch(dir, p.log)
+	if p.config, err = config.Open(dir, p.files.Changed(config.FileName), p.log); err != nil {
+		return err
+	}
+	p.level.Set(p.config.Current().LogLevel)
+	p.accounts = account.Open(account.Options{
+		Dir: dir, DefaultBackend: config.DefaultBackend(), Changed: p.files.Changed(account.FileName), Now: p.now, Log: p.log,
+	})
+	p.consent = consent.New(dir)
+	p.record = telemetry.New(dir, p.install.ID(), p.consent, p.log, p.now)
+	p.opener = opener.New(p.log)
+	p.link = link.New(link.Options{
+		Backend: p.backends, Embedder: p.backends, Accounts: p.accounts, Config: p.config, Record: p.record,
+		InstallID: p.install.ID(), Log: p.log, Now: p.now,
+	})
+	p.tools = tools.New(tools.Options{
+		Links: p.link, Accounts: face{p}, Browser: browser{p.opener}, Telemetry: p.record, Now: p.now,
+		Sessions: session.New(session.Options{StateDir: dir, Backend: p.backends, Secrets: p.backends, Events: p.backends}),
+	})
+	p.gate = mcpgate.New(mcpgate.Options{Catalogue: p.tools, Version: buildinfo.Version, Admit: control.CheckPeer, Log: p.log})
+	return nil
+}
+
+// composeInProcess is a daemon without doors and adapters, for one agent in a sandbox.
+func composeInProcess(o Options, paths rendezvous.Paths, log *slog.Logger, level *slog.LevelVar) (*parts, error) {
+	p := &parts{paths: paths, log: log, level: level, now: o.Now, backends: blocked{paths.MCP}}
+	return p, p.assemble()
+}
+
+func (p *parts) installID() string { return p.install.ID() }
+
+// lasting are the parts that run as long as the daemon does.
+func (p *parts) lasting() []func(context.Context) error {
+	list := []func(context.Context) error{p.files.Serve, p.accounts.Serve, p.config.Serve, p.opener.Serve, p.link.Serve}
+	if p.host != nil {
+		list = append(list, p.host.Serve)
+	}
+	return list
+}
+
+// background runs the lasting parts until ctx ends; the channel is closed when all have.
+func (p *parts) background(ctx context.Context) <-chan struct{} {
+	done := make(chan struct{})
+	var all errgroup.Group
+	for _, serve := range p.lasting() {
+		all.Go(func() error { return serve(ctx) })
+	}
+	go func() {
+		defer close(done)
+		if err := all.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+			p.log.Error("a part ended", "err", err)
+		}
+	}()
+	return done
+}
+
+// backendOf is where the caller's calls go.
+func (p *parts) backendOf(ctx context.Context) (config.Backend, error) {
+	return p.config.Current().Backend(caller.From(ctx))
+}
+
+// browser is the opener in tools' words.
+type browser struct{ opener *opener.Opener }
+
+func (b browser) Open(ctx context.Context, who caller.Caller, url string) (opened bool, reason string) {
+	r := b.opener.Open(ctx, who, url)
+	return r.Opened, r.Reason
+}

@@ -1,0 +1,306 @@
+//go:build unix
+
+package app
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	controlv1 "github.com/service-dev/service/proto/control/v1"
+	"github.com/service-dev/service/proto/rendezvous"
+)
+
+// adapterDir holds the really built adapters with their manifest.
+var adapterDir string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		var err error
+		if adapterDir, err = os.MkdirTemp("", "adapters"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(adapterDir)
+		for _, name := range []string{"backendhttp", "backendlocal"} {
+			out, err := exec.Command("go", "build", "-o", adapterDir+"/service-plugin-"+name, "github.com/service-dev/service/plugins/"+name).CombinedOutput()
+			if err != nil {
+				fmt.Fprintf(os.Stderr, "building the adapter: %v\n%s", err, out)
+				return 1
+			}
+		}
+		sum := exec.Command("sh", "-c", "(command -v sha256sum >/dev/null && sha256sum service-plugin-* || shasum -a 256 service-plugin-*) > plugins.sha256")
+		sum.Dir = adapterDir
+		if err := sum.Run(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return m.Run()
+	}())
+}
+
+// daemon runs in this process until the test ends.
+type daemon struct {
+	paths rendezvous.Paths
+	stop  context.CancelFunc
+	ended chan error
+	ctl   controlv1.ControlClient
+}
+
+func start(t *testing.T, dir string, o Options) *daemon {
+	t.Helper()
+	o.Dir, o.AdapterDir = dir, adapterDir
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	fd, err := syscall.Dup(int(w.Fd())) // the daemon owns and closes its descriptor
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	t.Setenv(rendezvous.ReadyVar, fmt.Sprint(fd))
+	d := &daemon{paths: paths(t, dir), ended: make(chan error, 1)}
+	ctx, stop := context.WithCancel(context.Background())
+	d.stop = stop
+	go func() { d.ended <- Run(ctx, o) }()
+	line, err := bufio.NewReader(r).ReadString('\n')
+	if line != "ready\n" {
+		stop()
+		t.Fatalf("readiness: %q, %v", line, err)
+	}
+	conn, err := grpc.NewClient("unix:"+d.paths.Control, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.ctl = controlv1.NewControlClient(conn)
+	t.Cleanup(func() {
+		conn.Close()
+		stop()
+		d.end(t)
+	})
+	return d
+}
+
+// end waits for the orderly end. It may be called again.
+func (d *daemon) end(t *testing.T) {
+	t.Helper()
+	select {
+	case err := <-d.ended:
+		if err != nil {
+			t.Errorf("the daemon ended with %v", err)
+		}
+		d.ended <- nil
+	case <-time.After(10 * time.Second):
+		t.Fatal("the daemon does not end")
+	}
+}
+
+func TestStatusAndWhoami(t *testing.T) {
+	d := start(t, short(t), Options{})
+	st, err := d.ctl.Status(t.Context(), &controlv1.StatusRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st.GetPid() != int64(os.Getpid()) || st.GetControlSocket() != d.paths.Control || !strings.HasPrefix(st.GetInstallId(), "inst_") ||
+		st.GetLink().GetState() != "not_linked" || st.GetConsent().GetState() != "unset" || st.GetBackend().GetKind() != "embedded" || len(st.GetPlugins()) != 2 {
+		t.Fatalf("status: %v", st)
+	}
+	for _, p := range st.GetPlugins() {
+		if p.GetState() != "stopped" {
+			t.Errorf("%s runs before it is needed", p.GetName())
+		}
+	}
+	who, err := d.ctl.Whoami(t.Context(), &controlv1.WhoamiRequest{})
+	if err != nil || who.GetVerdict() != "not_linked" || who.GetInstallId() != st.GetInstallId() {
+		t.Fatalf("whoami: %v, %v", who, err)
+	}
+	var rec record
+	data, err := os.ReadFile(filepath.Join(d.paths.Run, rendezvous.DaemonRecord))
+	if err != nil || json.Unmarshal(data, &rec) != nil || rec.PID != os.Getpid() {
+		t.Fatalf("daemon.json: %s, %v", data, err)
+	}
+}
+
+func TestGatedToolOverTheEmbeddedBackend(t *testing.T) {
+	d := start(t, short(t), Options{})
+	stream, err := d.ctl.CallTool(t.Context(), &controlv1.CallToolRequest{
+		Name: "createSimulatorSession", Caller: &controlv1.Caller{Env: map[string]string{"SERVICE_NO_AUTO_OPEN": "1"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		r, err := stream.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.GetResult() == nil {
+			continue
+		}
+		var out struct{ Status, UserCode, VerificationURL, FixHint string }
+		if err := json.Unmarshal([]byte(r.GetResult().GetStructured()), &out); err != nil || out.Status != "auth_required" ||
+			len(out.UserCode) != 9 || !strings.Contains(out.VerificationURL, out.UserCode) || out.FixHint == "" {
+			t.Fatalf("result: %v, %v", r, err)
+		}
+		break
+	}
+	log, err := os.ReadFile(filepath.Join(d.paths.Dir, "log", "serviced.log"))
+	if err != nil || strings.Contains(string(log), "sdc_") {
+		t.Fatalf("the log tells a device code, or is not there: %v", err)
+	}
+}
+
+func TestLoginIssuesItsOwnCodeAndCancelStopsIt(t *testing.T) {
+	d := start(t, short(t), Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stream, err := d.ctl.Login(ctx, &controlv1.LoginRequest{Caller: &controlv1.Caller{Env: map[string]string{"SERVICE_NO_AUTO_OPEN": "1"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := stream.Recv()
+	if err != nil || first.GetCode().GetUserCode() == "" {
+		t.Fatalf("%v, %v", first, err)
+	}
+	second, err := stream.Recv()
+	if err != nil || second.GetOpened() == nil || second.GetOpened().GetOpened() {
+		t.Fatalf("%v, %v", second, err)
+	}
+	cancel()
+	if _, err := os.Stat(filepath.Join(d.paths.Dir, "auth.json")); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("auth.json: %v", err)
+	}
+}
+
+func TestAgentIsServed(t *testing.T) {
+	d := start(t, short(t), Options{})
+	conn, err := net.Dial("unix", d.paths.MCP)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	io.WriteString(conn, `{"mcp":1,"protocolMin":1,"protocolMax":1,"version":"1","client":"test"}`+"\n"+
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`+"\n")
+	lines := bufio.NewScanner(conn)
+	if !lines.Scan() || !strings.Contains(lines.Text(), `"ok":true`) {
+		t.Fatalf("preface: %q", lines.Text())
+	}
+	if !lines.Scan() || !strings.Contains(lines.Text(), `"serverInfo"`) {
+		t.Fatalf("initialize: %q", lines.Text())
+	}
+}
+
+func TestSecondDaemonByHand(t *testing.T) {
+	d := start(t, short(t), Options{})
+	if err := Run(t.Context(), Options{Dir: d.paths.Dir}); !errors.Is(err, ErrRunning) {
+		t.Fatalf("got %v", err)
+	}
+	if _, err := d.ctl.Status(t.Context(), &controlv1.StatusRequest{}); err != nil {
+		t.Fatalf("the first is hurt: %v", err)
+	}
+}
+
+func TestStopDrains(t *testing.T) {
+	d := start(t, short(t), Options{Managed: true})
+	if _, err := d.ctl.Stop(t.Context(), &controlv1.StopRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	d.end(t)
+	if _, err := os.Stat(d.paths.Control); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("the socket is left: %v", err)
+	}
+}
+
+func TestDeletedDirectoryEndsTheDaemon(t *testing.T) {
+	dir := short(t)
+	d := start(t, dir, Options{Managed: true})
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	d.end(t)
+	if _, err := os.Stat(filepath.Join(dir, "install.json")); !errors.Is(err, os.ErrNotExist) {
+		t.Fatal("the dying daemon wrote into the next one's directory")
+	}
+}
+
+func TestIdleDaemonEnds(t *testing.T) {
+	dir := short(t)
+	if err := os.WriteFile(filepath.Join(dir, "config.yaml"), []byte("idle_timeout: 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	start(t, dir, Options{}).end(t)
+}
+
+func TestDoctor(t *testing.T) {
+	d := start(t, short(t), Options{})
+	r, err := d.ctl.Doctor(t.Context(), &controlv1.DoctorRequest{})
+	if err != nil || len(r.GetChecks()) < 6 {
+		t.Fatalf("%v, %v", r, err)
+	}
+	for _, c := range r.GetChecks() {
+		if c.GetState() != "ok" {
+			t.Errorf("%v", c)
+		}
+	}
+	r, err = d.ctl.Doctor(t.Context(), &controlv1.DoctorRequest{Caller: &controlv1.Caller{Env: map[string]string{"SERVICE_BACKEND_URL": "http://127.0.0.1:1"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := 0
+	for _, c := range r.GetChecks() {
+		if c.GetState() == "fail" {
+			failed++
+			if c.GetFix() == "" {
+				t.Errorf("no way out: %v", c)
+			}
+		}
+	}
+	if failed == 0 {
+		t.Error("a backend that is not there was not noticed")
+	}
+}
+
+func TestInProcess(t *testing.T) {
+	in, out := io.Pipe()
+	answers, answer := io.Pipe()
+	done := make(chan error, 1)
+	go func() { done <- InProcess(t.Context(), Options{Dir: short(t), Stderr: io.Discard}, in, answer) }()
+	lines := bufio.NewScanner(answers)
+	lines.Buffer(nil, 1<<20)
+	ask := func(line string) string {
+		io.WriteString(out, line+"\n")
+		if !lines.Scan() {
+			t.Fatal("no answer")
+		}
+		return lines.Text()
+	}
+	ask(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	io.WriteString(out, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
+	if got := ask(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"whoAmI","arguments":{}}}`); !strings.Contains(got, "inst_") {
+		t.Errorf("whoAmI: %s", got)
+	}
+	got := ask(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"createSimulatorSession","arguments":{}}}`)
+	if !strings.Contains(got, "sandbox_blocked") || !strings.Contains(got, "control.sock") && !strings.Contains(got, "mcp.sock") {
+		t.Errorf("createSimulatorSession: %s", got)
+	}
+	out.Close()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
