@@ -120,11 +120,12 @@ func (c *Catalogue) Call(ctx context.Context, name string, args json.RawMessage,
 	result := c.dispatch(ctx, call{tool: name, args: args, who: caller.From(ctx), io: io})
 	c.opts.Telemetry.Record(context.WithoutCancel(ctx), EventToolCalled, map[string]string{
 		"tool": c.known(name), "durationMs": milliseconds(c.opts.Now().Sub(start)), "outcome": result.Outcome,
+		"client": caller.From(ctx).Client,
 	})
 	return result
 }
 
-// EventToolCalled is the telemetry event of every tool call; its fields are tool, durationMs and outcome.
+// EventToolCalled is the telemetry event of every tool call; its fields are tool, durationMs, outcome and client.
 const EventToolCalled = "tool.called"
 
 // dispatch finds the tool and turns whatever it does into a result.

@@ -87,8 +87,11 @@ func (t completeAuthLink) run(ctx context.Context, c call) (any, error) {
 		Max:      time.Duration(clamp(args.MaxWaitSeconds, 600, 1, 600)) * time.Second,
 		Interval: time.Duration(clamp(args.PollIntervalSeconds, 5, 1, 30)) * time.Second,
 	}
-	wait.OnPoll = (&meter{io: c.io, total: wait.Max}).poll()
-	outcome, err := t.links.Complete(ctx, c.who, args.DeviceCode, wait)
+	meter := newMeter(c.io, wait.Max)
+	wait.OnPoll = meter.poll()
+	var outcome link.Outcome
+	var err error
+	meter.during(ctx, waiting, func() { outcome, err = t.links.Complete(ctx, c.who, args.DeviceCode, wait) })
 	if err != nil {
 		return nil, err
 	}
