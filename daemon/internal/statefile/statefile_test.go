@@ -1,0 +1,244 @@
+package statefile
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestMain also is the writer that S27 kills: it replaces a file until it dies.
+func TestMain(m *testing.M) {
+	if path := os.Getenv("STATEFILE_WRITER"); path != "" {
+		for i := 0; ; i++ {
+			_ = Write(path, content(i))
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// content is 64 KB that tell whether they are whole.
+func content(i int) []byte {
+	return bytes.Repeat([]byte{byte('a' + i%26)}, 64<<10)
+}
+
+func whole(t *testing.T, data []byte) {
+	t.Helper()
+	if len(data) != 64<<10 || len(bytes.Trim(data, string(data[:1]))) != 0 {
+		t.Errorf("a torn file of %d bytes was seen", len(data))
+	}
+}
+
+func TestWritersReadersAndKills(t *testing.T) {
+	if testing.Short() {
+		t.Skip("kills processes")
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "auth.json")
+	var all sync.WaitGroup
+	for i := range 50 {
+		all.Go(func() {
+			for j := range 5 {
+				if err := Write(path, content(i+j)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		all.Go(func() {
+			for range 5 {
+				data, err := Read(path, 1<<20)
+				if errors.Is(err, fs.ErrNotExist) {
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+					continue
+				}
+				whole(t, data)
+			}
+		})
+	}
+	for range 5 {
+		all.Go(func() {
+			writer := exec.Command(os.Args[0])
+			writer.Env = append(os.Environ(), "STATEFILE_WRITER="+path)
+			if err := writer.Start(); err != nil {
+				t.Error(err)
+				return
+			}
+			time.AfterFunc(150*time.Millisecond, func() { _ = writer.Process.Kill() })
+			_ = writer.Wait()
+		})
+	}
+	all.Wait()
+	data, err := Read(path, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole(t, data)
+	if err := Sweep(dir, time.Now().Add(2*time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
+		t.Errorf("left in the directory: %v", entries)
+	}
+}
+
+func TestSweepSparesLivingWriters(t *testing.T) {
+	dir := t.TempDir()
+	young := filepath.Join(dir, ".auth.json"+tempMark+"1")
+	if err := os.WriteFile(young, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Sweep(dir, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(young); err != nil {
+		t.Error("the file of a living writer was deleted")
+	}
+}
+
+func TestReadRefuses(t *testing.T) {
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
+	if err := os.WriteFile(file, []byte("12345"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(file, link); err != nil {
+		t.Skip("no symbolic links here:", err)
+	}
+	if _, err := Read(file, 4); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("too large: %v", err)
+	}
+	if data, err := Read(file, 5); err != nil || string(data) != "12345" {
+		t.Errorf("just right: %q %v", data, err)
+	}
+	if _, err := Read(link, 100); !errors.Is(err, ErrSymlink) {
+		t.Errorf("reading a link: %v", err)
+	}
+	if err := Write(link, []byte("x")); !errors.Is(err, ErrSymlink) {
+		t.Errorf("writing a link: %v", err)
+	}
+	if data, _ := os.ReadFile(file); string(data) != "12345" {
+		t.Errorf("the link's target was changed to %q", data)
+	}
+	if _, err := Read(dir, 100); err == nil {
+		t.Error("a directory was read")
+	}
+}
+
+func TestCreateHasOneWinner(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "install.json")
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	var won []string
+	for i := range 20 {
+		all.Go(func() {
+			text := fmt.Sprint(i)
+			err := Create(path, []byte(text))
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				won = append(won, text)
+			} else if !errors.Is(err, fs.ErrExist) {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	data, err := Read(path, 100)
+	if err != nil || len(won) != 1 || won[0] != string(data) {
+		t.Errorf("winners %v, the file says %q, %v", won, data, err)
+	}
+}
+
+func TestEnsureDir(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("modes mean nothing here")
+	}
+	root := t.TempDir()
+	dir := filepath.Join(root, "a", "b")
+	if err := EnsureDir(dir); err != nil {
+		t.Fatal(err)
+	}
+	mode := func() fs.FileMode { info, _ := os.Stat(dir); return info.Mode().Perm() }
+	if mode() != 0o700 {
+		t.Errorf("made with %04o", mode())
+	}
+	_ = os.Chmod(dir, 0o755)
+	if err := EnsureDir(dir); err != nil || mode() != 0o700 {
+		t.Errorf("0755 is now %04o, %v", mode(), err)
+	}
+	_ = os.Chmod(dir, 0o777)
+	if err := EnsureDir(dir); err == nil || !strings.Contains(err.Error(), "chmod 700") {
+		t.Errorf("0777: %v", err)
+	}
+	link := filepath.Join(root, "link")
+	_ = os.Symlink(dir, link)
+	if err := EnsureDir(link); !errors.Is(err, ErrSymlink) {
+		t.Errorf("a link: %v", err)
+	}
+}
+
+// TestWatchSeesEveryWayToChange is S27's list: each change is told in under a second.
+func TestWatchSeesEveryWayToChange(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	path, aside := filepath.Join(dir, "auth.json"), filepath.Join(dir, "auth.json.swp")
+	put := func(path, text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := EnsureDir(dir); err != nil {
+		t.Fatal(err)
+	}
+	w := NewWatch(dir, slog.New(slog.DiscardHandler))
+	changed := w.Changed("auth.json")
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	serving.Go(func() { _ = w.Serve(ctx) })
+	steps := []struct {
+		name string
+		do   func()
+	}{
+		{"created", func() { put(path, "1") }},
+		{"in place", func() { put(path, "2") }},
+		{"truncated", func() { _ = os.Truncate(path, 0) }},
+		{"renamed over", func() { put(aside, "3"); _ = os.Rename(aside, path) }},
+		{"replaced", func() { _ = Write(path, []byte("4")) }},
+		{"swapped for a link", func() { put(aside, "5"); _ = os.Remove(path); _ = os.Symlink(aside, path) }},
+		{"back", func() { _ = os.Remove(path); put(path, "6") }},
+		{"deleted", func() { _ = os.Remove(path) }},
+		{"again", func() { put(path, "7") }},
+		{"directory deleted", func() { _ = os.RemoveAll(dir) }},
+		{"directory made again", func() { _ = EnsureDir(dir); put(path, "8") }},
+		{"written in the new directory", func() { put(path, "9") }},
+		{"directory swapped", func() { _ = os.Rename(dir, dir+".old"); _ = EnsureDir(dir); put(path, "10") }},
+	}
+	for _, step := range steps {
+		step.do()
+		select {
+		case <-changed:
+		case <-time.After(time.Second):
+			t.Errorf("%s: not told in a second", step.name)
+		}
+	}
+	select {
+	case <-w.Gone():
+	default:
+		t.Error("nobody was told that the directory was gone")
+	}
+}
