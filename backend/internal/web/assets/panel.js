@@ -49,7 +49,7 @@ export class Panel {
   fit() {
     if (!this.model) return;
     const room = this.parts.button.parentElement?.clientWidth ?? 0;
-    const tall = Math.max(220, innerHeight * 0.62);
+    const tall = Math.max(220, innerHeight * 0.5);
     this.scale = Math.min(1.5, room / this.model.width, tall / this.model.height);
     this.parts.button.style.width = `${this.model.width * this.scale}px`;
     this.parts.button.style.height = `${this.model.height * this.scale}px`;

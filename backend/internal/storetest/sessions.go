@@ -1,0 +1,310 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// SessionStore is what the sessions' suite needs.
+type SessionStore interface {
+	sessions.Store
+	sessions.Secrets
+	sessions.Log
+	InsertAccount(ctx context.Context, a account.Account) error
+	AppendEvents(ctx context.Context, rows []sessions.Row) error
+	LastDisplay(ctx context.Context, sessionID string) (glasses.Event, bool, error)
+}
+
+// RunSessions holds the engine against the life of sessions and their event log.
+func RunSessions(t *testing.T, open func(t *testing.T) SessionStore) {
+	for name, test := range map[string]func(*testing.T, *sessionFixture){
+		"fifty mints give one session": oneOfFifty,
+		"mint":                         mints,
+		"expiry slides":                expiry,
+		"close and secrets":            closing,
+		"foreign sessions are missing": foreign,
+		"event log":                    eventLog,
+		"events of many writers":       manyWriters,
+		"last display":                 lastDisplay,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, newSessionFixture(t, open(t))) })
+	}
+}
+
+type sessionFixture struct {
+	*sessions.Service
+	store SessionStore
+	clock *clock
+	live  *liveSpy
+	ada   sessions.Owner
+}
+
+// liveSpy is the live side; it only remembers what it was told.
+type liveSpy struct{ closed, switched []string }
+
+func (l *liveSpy) Attached(string) sessions.Live { return sessions.Live{} }
+func (l *liveSpy) Closed(id string)              { l.closed = append(l.closed, id) }
+func (l *liveSpy) Switched(_ context.Context, id, model string) {
+	l.switched = append(l.switched, model)
+}
+
+func newSessionFixture(t *testing.T, store SessionStore) *sessionFixture {
+	f := &sessionFixture{store: store, clock: &clock{at: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}, live: &liveSpy{}}
+	f.Service = &sessions.Service{Store: store, Secrets: store, Log: store, Hasher: hash, Live: f.live, Now: f.clock.now}
+	for _, id := range []string{"ada", "bob"} {
+		err := store.InsertAccount(t.Context(), account.Account{ID: id, Email: id + "@example.org", PasswordHash: "x", Active: true,
+			PrivacyAccepted: f.clock.now(), CreatedAt: f.clock.now()})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.ada = sessions.Owner{AccountID: "ada", LinkID: "link-1"}
+	return f
+}
+
+func (f *sessionFixture) mint(t *testing.T, o sessions.Owner, r sessions.Request) (sessions.Session, bool) {
+	t.Helper()
+	if r.Project == "" {
+		r.Project = "com.example.app"
+	}
+	s, created, err := f.Mint(t.Context(), o, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, created
+}
+
+func oneOfFifty(t *testing.T, f *sessionFixture) {
+	for round := range 5 {
+		var mu sync.Mutex
+		ids, made := map[string]bool{}, 0
+		var wg sync.WaitGroup
+		for range 50 {
+			wg.Go(func() {
+				s, created, err := f.Mint(t.Context(), f.ada, sessions.Request{Project: fmt.Sprint("com.example.p", round)})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				ids[s.ID] = true
+				if created {
+					made++
+				}
+			})
+		}
+		wg.Wait()
+		if len(ids) != 1 || made != 1 {
+			t.Fatalf("round %d: %d sessions, %d made", round, len(ids), made)
+		}
+	}
+}
+
+func mints(t *testing.T, f *sessionFixture) {
+	first, created := f.mint(t, f.ada, sessions.Request{})
+	if !created || first.DeviceModel != "rayban_display" || first.Platform != "web" {
+		t.Errorf("first: %+v, %v", first, created)
+	}
+	again, created := f.mint(t, f.ada, sessions.Request{DeviceModel: "even_g1"})
+	if created || again.ID != first.ID || again.DeviceModel != "even_g1" || len(f.live.switched) != 1 {
+		t.Errorf("another model: %+v, %v, told %v", again, created, f.live.switched)
+	}
+	kept, _ := f.mint(t, f.ada, sessions.Request{})
+	if kept.DeviceModel != "even_g1" || len(f.live.switched) != 1 {
+		t.Errorf("no model named: %+v", kept)
+	}
+	for name, other := range map[string]struct {
+		o sessions.Owner
+		r sessions.Request
+	}{
+		"platform": {f.ada, sessions.Request{Platform: "ios"}},
+		"project":  {f.ada, sessions.Request{Project: "com.example.other"}},
+		"link":     {sessions.Owner{AccountID: "ada", LinkID: "link-2"}, sessions.Request{}},
+		"account":  {sessions.Owner{AccountID: "bob", LinkID: "link-1"}, sessions.Request{}},
+	} {
+		if s, created := f.mint(t, other.o, other.r); !created || s.ID == first.ID {
+			t.Errorf("another %s resumed the session", name)
+		}
+	}
+	f.clock.pass(time.Second)
+	fresh, created := f.mint(t, f.ada, sessions.Request{Fresh: true})
+	if !created || fresh.ID == first.ID {
+		t.Error("fresh resumed")
+	}
+	if s, created := f.mint(t, f.ada, sessions.Request{}); created || s.ID != fresh.ID {
+		t.Error("the fresh session is not the current one")
+	}
+	list, err := f.List(t.Context(), "ada")
+	if err != nil || len(list) != 5 || list[0].ID != fresh.ID {
+		t.Errorf("list: %d, %v; the former session stays open", len(list), err)
+	}
+	for _, r := range []sessions.Request{{Project: "x"}, {Project: "a.b", Platform: "tv"}, {Project: "a.b", DeviceModel: "monocle"}} {
+		var invalid *sessions.InvalidError
+		if _, _, err := f.Mint(t.Context(), f.ada, r); !errors.As(err, &invalid) {
+			t.Errorf("%+v: %v", r, err)
+		}
+	}
+}
+
+func expiry(t *testing.T, f *sessionFixture) {
+	first, _ := f.mint(t, f.ada, sessions.Request{})
+	f.clock.pass(23 * time.Hour)
+	if s, created := f.mint(t, f.ada, sessions.Request{}); created || !s.ExpiresAt.Equal(f.clock.now().Add(sessions.Lifetime)) {
+		t.Errorf("resume did not slide: %+v", s)
+	}
+	f.clock.pass(23 * time.Hour)
+	if err := f.Touch(t.Context(), first.ID); err != nil {
+		t.Fatal(err)
+	}
+	f.clock.pass(23 * time.Hour)
+	if s, err := f.Get(t.Context(), "ada", first.ID); err != nil || s.State(f.clock.now()) != "open" {
+		t.Errorf("after a touch: %v, %v", s.State(f.clock.now()), err)
+	}
+	f.clock.pass(2 * time.Hour)
+	if err := f.Touch(t.Context(), first.ID); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := f.Get(t.Context(), "ada", first.ID); err != nil || s.State(f.clock.now()) != "closed" {
+		t.Errorf("an expired session came back: %v", err)
+	}
+	if s, created := f.mint(t, f.ada, sessions.Request{}); !created || s.ID == first.ID {
+		t.Error("an expired session was resumed")
+	}
+}
+
+func closing(t *testing.T, f *sessionFixture) {
+	s, _ := f.mint(t, f.ada, sessions.Request{})
+	one, err := f.MintSecret(t.Context(), "ada", s.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := f.MintSecret(t.Context(), "ada", s.ID)
+	if err != nil || one == two {
+		t.Fatalf("second secret: %v", err)
+	}
+	for _, secret := range []string{one, two} {
+		if got, err := f.Open(t.Context(), s.ID, secret); err != nil || got.ID != s.ID {
+			t.Errorf("open: %v", err)
+		}
+	}
+	other, _ := f.mint(t, f.ada, sessions.Request{Fresh: true})
+	_, err = f.Open(t.Context(), other.ID, one)
+	want(t, "a secret of another session", err, sessions.ErrBadSecret)
+	for range 2 {
+		if got, err := f.Close(t.Context(), "ada", s.ID); err != nil || got.State(f.clock.now()) != "closed" {
+			t.Errorf("close: %v", err)
+		}
+	}
+	if len(f.live.closed) != 1 {
+		t.Errorf("the live side was told %d times", len(f.live.closed))
+	}
+	_, err = f.Open(t.Context(), s.ID, one)
+	want(t, "open a closed session", err, sessions.ErrClosed)
+	_, err = f.MintSecret(t.Context(), "ada", s.ID)
+	want(t, "a secret for a closed session", err, sessions.ErrClosed)
+}
+
+func foreign(t *testing.T, f *sessionFixture) {
+	s, _ := f.mint(t, f.ada, sessions.Request{})
+	for _, id := range []string{s.ID, "ses_missing"} {
+		_, get := f.Get(t.Context(), "bob", id)
+		_, closed := f.Close(t.Context(), "bob", id)
+		_, minted := f.MintSecret(t.Context(), "bob", id)
+		_, events := f.Events(t.Context(), "bob", id, 0, 0)
+		for _, err := range []error{get, closed, minted, events} {
+			want(t, id, err, sessions.ErrNotFound)
+		}
+	}
+	if list, err := f.List(t.Context(), "bob"); err != nil || len(list) != 0 {
+		t.Errorf("bob sees %d sessions", len(list))
+	}
+}
+
+func row(session, id, kind, typ string, ok bool) sessions.Row {
+	return sessions.Row{SessionID: session, OK: ok, Event: glasses.Event{At: 7, Kind: kind, Chip: "display", Type: typ, ID: id,
+		Sender: glasses.SenderApp, Payload: []byte(`{"a":"ü\u0000"}`)}}
+}
+
+func eventLog(t *testing.T, f *sessionFixture) {
+	s, _ := f.mint(t, f.ada, sessions.Request{})
+	other, _ := f.mint(t, f.ada, sessions.Request{Fresh: true})
+	rows := []sessions.Row{row(s.ID, "1", "request", "display.show", false), row(other.ID, "1", "event", "x", false),
+		row(s.ID, "1", "result", "result", true), row(s.ID, "1", "request", "display.show", false), row(s.ID, "2", "event", "input", false)}
+	if err := f.store.AppendEvents(t.Context(), rows); err != nil {
+		t.Fatal(err)
+	}
+	for i, seq := range []int64{1, 1, 2, 1, 3} {
+		if rows[i].Event.Seq != seq || rows[i].Duplicate != (i == 3) {
+			t.Errorf("row %d: seq %d, duplicate %v", i, rows[i].Event.Seq, rows[i].Duplicate)
+		}
+	}
+	page, err := f.Events(t.Context(), "ada", s.ID, 0, 2)
+	if err != nil || len(page.Events) != 2 || !page.More || page.Next != 2 {
+		t.Fatalf("first page: %+v, %v", page, err)
+	}
+	page, err = f.Events(t.Context(), "ada", s.ID, page.Next, 2)
+	if err != nil || len(page.Events) != 1 || page.More || page.Next != 3 || string(page.Events[0].Payload) != `{"a":"ü\u0000"}` {
+		t.Fatalf("second page: %+v, %v", page, err)
+	}
+	page, err = f.Events(t.Context(), "ada", s.ID, 99, 0)
+	if err != nil || len(page.Events) != 0 || page.Next != 99 {
+		t.Errorf("past the end: %+v, %v", page, err)
+	}
+	if err := f.store.AppendEvents(t.Context(), []sessions.Row{row("ses_missing", "1", "event", "x", false)}); !errors.Is(err, sessions.ErrNotFound) {
+		t.Errorf("unknown session: %v", err)
+	}
+}
+
+func manyWriters(t *testing.T, f *sessionFixture) {
+	s, _ := f.mint(t, f.ada, sessions.Request{})
+	other, _ := f.mint(t, f.ada, sessions.Request{Fresh: true})
+	var wg sync.WaitGroup
+	for w := range 8 {
+		wg.Go(func() {
+			for i := range 10 {
+				id := fmt.Sprint(w, "-", i)
+				batch := []sessions.Row{row(s.ID, id, "event", "x", false), row(other.ID, id, "event", "x", false), row(s.ID, "same", "event", "x", false)}
+				if err := f.store.AppendEvents(t.Context(), batch); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	rows, err := f.store.SessionEvents(t.Context(), s.ID, 0, 500)
+	if err != nil || len(rows) != 81 {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	for i, e := range rows {
+		if e.Seq != int64(i+1) {
+			t.Fatalf("row %d has seq %d", i, e.Seq)
+		}
+	}
+	if got, err := f.store.Session(t.Context(), s.ID); err != nil || got.LastSeq != 81 {
+		t.Errorf("last seq %d, %v", got.LastSeq, err)
+	}
+}
+
+func lastDisplay(t *testing.T, f *sessionFixture) {
+	s, _ := f.mint(t, f.ada, sessions.Request{})
+	if _, ok, err := f.store.LastDisplay(t.Context(), s.ID); ok || err != nil {
+		t.Errorf("empty log: %v, %v", ok, err)
+	}
+	rows := []sessions.Row{row(s.ID, "1", "request", "display.show", false), row(s.ID, "1", "result", "result", true),
+		row(s.ID, "2", "request", "display.show", false), row(s.ID, "2", "result", "result", false)}
+	if err := f.store.AppendEvents(t.Context(), rows); err != nil {
+		t.Fatal(err)
+	}
+	if e, ok, err := f.store.LastDisplay(t.Context(), s.ID); !ok || err != nil || e.ID != "1" {
+		t.Errorf("a refused show counts: %+v, %v", e, err)
+	}
+}
