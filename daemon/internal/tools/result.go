@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/config"
 )
 
 // Error is a refusal as the agent reads it.
@@ -24,6 +25,7 @@ func (e *Error) Error() string { return e.Message }
 // Codes that the catalogue itself gives.
 const (
 	CodeInvalidArguments = "invalid_arguments"
+	CodeInvalidConfig    = "invalid_config"
 	CodeCancelled        = "cancelled"
 	CodeInternal         = "internal_error"
 )
@@ -70,6 +72,10 @@ func errorOf(err error) *Error {
 			hint = hintOf(p.Code, p.Retryable)
 		}
 		return &Error{Code: p.Code, Message: p.Message, Retryable: p.Retryable, FixHint: hint}
+	}
+	var setting *config.Error
+	if errors.As(err, &setting) {
+		return &Error{Code: CodeInvalidConfig, Message: setting.Error(), FixHint: "correct the setting in " + setting.Source + ", then repeat the call"}
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return &Error{Code: CodeCancelled, Message: "the call was cancelled", Retryable: true, FixHint: "repeat the call if its answer is still wanted"}
