@@ -12,11 +12,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
-	"github.com/coder/websocket"
 
 	"github.com/service-dev/service/backend/internal/account"
 	"github.com/service-dev/service/backend/internal/config"
@@ -121,41 +121,36 @@ func (b *backendUnderTest) call(method, path, body string, into any) int {
 	return res.StatusCode
 }
 
-// attachApp attaches an app that shows text and answers taps by counting them, until its connection ends.
-func (b *backendUnderTest) attachApp(s backendapi.Session) *websocket.Conn {
+// startApp runs the example app on the session, as a stranger would. stop ends it as Ctrl-C does.
+func (b *backendUnderTest) startApp(s backendapi.Session) (stop func()) {
 	b.t.Helper()
 	var minted backendapi.SessionSecret
 	if status := b.call("POST", backendapi.PathSessions+"/"+s.SessionID+"/secrets", "", &minted); status != http.StatusCreated {
 		b.t.Fatalf("secret: %d", status)
 	}
-	ws, _, err := websocket.Dial(b.t.Context(), s.AppEndpoint, nil)
-	if err != nil {
+	dir := b.t.TempDir()
+	binary, token := filepath.Join(dir, "hello-glasses"), filepath.Join(dir, "token")
+	if err := os.WriteFile(token, []byte(minted.AppSecret+"\n"), 0o600); err != nil {
 		b.t.Fatal(err)
 	}
-	b.t.Cleanup(func() { _ = ws.CloseNow() })
-	send := func(typ string, id, payload string) {
-		frame := fmt.Sprintf(`{"v":1,"type":%q,"id":%q,"at":0,"payload":%s}`, typ, id, payload)
-		_ = ws.Write(b.t.Context(), websocket.MessageText, []byte(frame))
+	build := exec.Command("go", "build", "-o", binary, "../../../packaging/e2e/testdata/apps/hello-glasses")
+	if out, err := build.CombinedOutput(); err != nil {
+		b.t.Fatalf("building the example app: %v\n%s", err, out)
 	}
-	run := fmt.Sprint(time.Now().UnixNano())
-	send("hello", run+"h", fmt.Sprintf(`{"secret":%q,"app":{"name":"Tap counter","version":"1.2"}}`, minted.AppSecret))
-	text := func(n int) string {
-		return fmt.Sprintf(`{"tree":{"type":"column","children":[{"type":"text","text":"Hello, glasses"},{"type":"text","text":"Taps: %d"}]}}`, n)
+	var out bytes.Buffer
+	app := exec.Command(binary, "-endpoint", s.AppEndpoint, "-token-file", token)
+	app.Stdout, app.Stderr = &out, &out
+	if err := app.Start(); err != nil {
+		b.t.Fatal(err)
 	}
-	send("display.show", run+"0", text(0))
-	go func() { // ends with the connection, which Cleanup closes
-		for n := 1; ; {
-			_, data, err := ws.Read(context.Background())
-			if err != nil {
-				return
-			}
-			if bytes.Contains(data, []byte(`"type":"input"`)) {
-				send("display.show", run+fmt.Sprint(n), text(n))
-				n++
-			}
+	stop = sync.OnceFunc(func() {
+		_ = app.Process.Signal(os.Interrupt)
+		if err := app.Wait(); err != nil || !strings.Contains(out.String(), "bye") {
+			b.t.Errorf("the example app ended with %v:\n%s", err, out.String())
 		}
-	}()
-	return ws
+	})
+	b.t.Cleanup(stop)
+	return stop
 }
 
 func newBrowser(t *testing.T) context.Context {
@@ -193,9 +188,9 @@ func TestSimulatorPageLives(t *testing.T) {
 	see(t, browser, "#attach", "No app is connected")
 	shot(t, browser, "empty")
 
-	ws := b.attachApp(s)
-	see(t, browser, "#display", "Taps: 0")
-	see(t, browser, "#peers", "Tap counter")
+	stopApp := b.startApp(s)
+	see(t, browser, "#display", "Hello, glasses")
+	see(t, browser, "#peers", "Hello Glasses")
 	run(t, browser, chromedp.Click("#panel"))
 	see(t, browser, "#display", "Taps: 1")
 	run(t, browser, chromedp.Focus("#panel"), chromedp.KeyEvent("\r"))
@@ -203,15 +198,15 @@ func TestSimulatorPageLives(t *testing.T) {
 	see(t, browser, "#log", "display.show")
 	shot(t, browser, "running")
 
-	_ = ws.CloseNow()
 	b.restart()
 	see(t, browser, "#socket", "Live")
+	see(t, browser, "#peers", "Hello Glasses")
 	see(t, browser, "#display", "Taps: 2")
-	b.attachApp(s)
-	see(t, browser, "#display", "Taps: 0")
 	run(t, browser, chromedp.Click("#panel"))
-	see(t, browser, "#display", "Taps: 1")
+	see(t, browser, "#display", "Taps: 3")
 	checkRows(t, browser)
+	stopApp()
+	see(t, browser, "#attach", "No app is connected")
 
 	var closed backendapi.Session
 	if status := b.call("DELETE", backendapi.PathSessions+"/"+s.SessionID, "", &closed); status != http.StatusOK || closed.State != "closed" {
