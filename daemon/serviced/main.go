@@ -12,6 +12,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/app"
 	"github.com/service-dev/service/daemon/internal/osservice"
 	"github.com/service-dev/service/proto/buildinfo"
+	"github.com/service-dev/service/proto/rendezvous"
 )
 
 const usage = `usage: serviced <command>
@@ -50,8 +51,10 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 }
 
 func run(managed bool, stderr io.Writer) int {
+	// A daemon that a client started outlives that client's terminal and must not depend on it.
+	_, started := os.LookupEnv(rendezvous.ReadyVar)
 	err := osservice.Run(context.Background(), managed, func(ctx context.Context) error {
-		return app.Run(ctx, app.Options{Managed: managed, Foreground: true, Stderr: stderr})
+		return app.Run(ctx, app.Options{Managed: managed, Foreground: !started, Stderr: stderr})
 	})
 	return exit(err, stderr)
 }

@@ -1,0 +1,23 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+func TestBadUse(t *testing.T) {
+	for _, args := range [][]string{{}, {"bogus"}, {"run", "--bogus"}, {"run", "x", "y"}, {"mcp"}, {"version", "x"}, {"run", "--managed", "--managed"}} {
+		var out, errs bytes.Buffer
+		if rc := Main(args, strings.NewReader(""), &out, &errs); rc != 2 || out.Len() != 0 || !strings.Contains(errs.String(), "usage: serviced") {
+			t.Errorf("%q: %d %q %q", args, rc, out.String(), errs.String())
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	var out, errs bytes.Buffer
+	if rc := Main([]string{"version"}, strings.NewReader(""), &out, &errs); rc != 0 || !strings.HasPrefix(out.String(), "serviced ") || errs.Len() != 0 {
+		t.Fatalf("%d %q %q", rc, out.String(), errs.String())
+	}
+}
