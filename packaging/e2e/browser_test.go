@@ -36,5 +36,9 @@ func newBrowser(t *testing.T) context.Context {
 		stopAlloc()
 		os.RemoveAll(profile)
 	})
+	// The browser lives as long as the context of its first call.
+	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
+		t.Fatalf("starting chromium: %v", err)
+	}
 	return ctx
 }

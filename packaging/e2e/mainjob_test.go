@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -171,48 +172,71 @@ func eventTypes(t *testing.T, rows toolResult) string {
 // approve does what a new person does on the activation page: compare the code, sign up, approve.
 func approve(t *testing.T, browser context.Context, url, code, email string) {
 	t.Helper()
-	var shown string
-	run(t, browser, "sign up", chromedp.Navigate(url),
-		chromedp.Text(".code", &shown, chromedp.ByQuery),
-		chromedp.SendKeys(`input[name=email]`, email, chromedp.ByQuery),
-		chromedp.SendKeys(`input[name=password]`, password, chromedp.ByQuery),
-		chromedp.Click(`input[name=privacy]`, chromedp.ByQuery),
-		chromedp.Submit(`input[name=email]`, chromedp.ByQuery),
-		chromedp.WaitVisible(`button[value=approve]`, chromedp.ByQuery))
-	if strings.TrimSpace(shown) != code {
+	run(t, browser, "open the activation page", chromedp.Navigate(url), chromedp.WaitVisible("#user-code"))
+	if shown := textOf(t, browser, "#user-code"); strings.TrimSpace(shown) != code {
 		t.Fatalf("the page shows %q, the agent %q", shown, code)
 	}
-	run(t, browser, "approve", chromedp.Click(`button[value=approve]`, chromedp.ByQuery),
-		chromedp.WaitVisible(`main[data-state=approved]`, chromedp.ByQuery))
+	run(t, browser, "sign up",
+		chromedp.SendKeys("input[name=email]", email),
+		chromedp.SendKeys("input[name=password]", password),
+		chromedp.Click("input[name=accept]"),
+		chromedp.Submit("input[name=email]"),
+		chromedp.WaitVisible("#approve"))
+	run(t, browser, "approve", chromedp.Click("#approve"), until(`location.pathname === "/activate/approved"`))
 }
 
 func openSimulator(t *testing.T, browser context.Context, url string) {
 	t.Helper()
-	run(t, browser, "open the simulator", chromedp.Navigate(url), chromedp.WaitVisible("#panel", chromedp.ByQuery))
+	run(t, browser, "open the simulator", chromedp.Navigate(url), chromedp.WaitVisible("#panel"),
+		until(`document.querySelector("#socket").dataset.state === "up"`))
 }
 
 func tapPanel(t *testing.T, browser context.Context) {
 	t.Helper()
-	run(t, browser, "tap the panel", chromedp.Click("#panel", chromedp.ByQuery))
+	run(t, browser, "tap the panel", chromedp.Click("#panel"))
 }
 
 func waitForText(t *testing.T, browser context.Context, selector, text string) {
 	t.Helper()
-	js := `document.querySelector(` + quote(selector) + `)?.textContent.includes(` + quote(text) + `)`
-	run(t, browser, "see "+text, chromedp.Poll(js, nil, chromedp.WithPollingTimeout(20*time.Second)))
+	run(t, browser, "see "+text, until(`document.querySelector(`+quote(selector)+`)?.textContent.includes(`+quote(text)+`)`))
 }
 
-func run(t *testing.T, browser context.Context, what string, actions ...chromedp.Action) {
+// until waits for a condition of the page, also across a navigation.
+func until(js string) chromedp.Action[chromedp.Void] {
+	return func(ctx context.Context, target *chromedp.Target) (chromedp.Void, error) {
+		holds := func() bool {
+			yes, err := chromedp.Evaluate[bool](`Boolean(` + js + `)`)(ctx, target)
+			return err == nil && yes
+		}
+		if !eventually(20*time.Second, func() bool { return holds() || ctx.Err() != nil }) {
+			return chromedp.Void{}, fmt.Errorf("not in 20 s: %s", js)
+		}
+		return chromedp.Void{}, ctx.Err()
+	}
+}
+
+func run(t *testing.T, browser context.Context, what string, steps ...chromedp.Action[chromedp.Void]) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(browser, 40*time.Second)
 	defer cancel()
-	if err := chromedp.Run(ctx, actions...); err != nil {
-		var url, text string
+	if err := chromedp.Do(ctx, steps...); err != nil {
 		look, stop := context.WithTimeout(browser, 5*time.Second)
 		defer stop()
-		chromedp.Run(look, chromedp.Location(&url), chromedp.Text("body", &text, chromedp.ByQuery))
+		url, _ := chromedp.Run(look, chromedp.Location())
+		text, _ := chromedp.Run(look, chromedp.Text("body"))
 		t.Fatalf("%s: %v\nat %s\n%s", what, err, url, text)
 	}
+}
+
+func textOf(t *testing.T, browser context.Context, selector string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(browser, 20*time.Second)
+	defer cancel()
+	text, err := chromedp.Run(ctx, chromedp.Text(selector))
+	if err != nil {
+		t.Fatalf("reading %s: %v", selector, err)
+	}
+	return text
 }
 
 func quote(s string) string {

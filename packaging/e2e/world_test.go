@@ -8,10 +8,16 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/service-dev/service/packaging/pgtest"
 )
+
+// started is the PostgreSQL server of this test binary, once a test needed one.
+var started atomic.Pointer[pgtest.Cluster]
 
 // bin is where TestMain built the programs as they ship.
 var bin string
@@ -31,6 +37,11 @@ func TestMain(m *testing.M) {
 			fmt.Fprintf(os.Stderr, "make build: %v\n%s", err, out)
 			return 1
 		}
+		defer func() {
+			if c := started.Load(); c != nil {
+				c.Stop()
+			}
+		}()
 		return m.Run()
 	}())
 }
