@@ -146,7 +146,7 @@ func (a *API) sessionOf(s sessions.Session) backendapi.Session {
 	out := backendapi.Session{
 		SessionID: s.ID, Project: s.Project, Platform: s.Platform, DeviceModel: s.DeviceModel, State: s.State(a.Now()),
 		SessionURL:  strings.TrimSuffix(a.SiteURL, "/") + "/s/" + s.ID,
-		AppEndpoint: sockets(a.BaseURL) + backendapi.PathSessions + "/" + s.ID + "/app",
+		AppEndpoint: AppEndpoint(a.BaseURL, s.ID),
 		CreatedAt:   timestamp(s.CreatedAt), LastActiveAt: timestamp(s.LastActive), ExpiresAt: timestamp(s.ExpiresAt),
 		Apps: len(live.Apps), Pages: live.Pages, LastSeq: s.LastSeq,
 	}
@@ -157,12 +157,9 @@ func (a *API) sessionOf(s sessions.Session) backendapi.Session {
 	return out
 }
 
-// sockets turns http(s)://... into ws(s)://...
-func sockets(base string) string {
-	if rest, ok := strings.CutPrefix(strings.TrimSuffix(base, "/"), "http"); ok {
-		return "ws" + rest
-	}
-	return base
+// AppEndpoint is the WebSocket address that apps of a session connect to.
+func AppEndpoint(baseURL, sessionID string) string {
+	return "ws" + strings.TrimPrefix(strings.TrimSuffix(baseURL, "/"), "http") + backendapi.PathSessions + "/" + sessionID + "/app"
 }
 
 // sessionRefusal turns the sessions' errors into refusals; nil for others.

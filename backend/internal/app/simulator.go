@@ -1,11 +1,9 @@
 package app
 
 import (
-	"strings"
-
+	"github.com/service-dev/service/backend/internal/api"
 	"github.com/service-dev/service/backend/internal/relay"
 	"github.com/service-dev/service/backend/internal/sessions"
-	"github.com/service-dev/service/proto/backendapi"
 )
 
 // simulators gives the simulator page its sessions and its sockets.
@@ -16,6 +14,4 @@ type simulators struct {
 }
 
 // AppEndpoint is the WebSocket address of a session's apps.
-func (s simulators) AppEndpoint(id string) string {
-	return "ws" + strings.TrimPrefix(strings.TrimSuffix(s.baseURL, "/"), "http") + backendapi.PathSessions + "/" + id + "/app"
-}
+func (s simulators) AppEndpoint(id string) string { return api.AppEndpoint(s.baseURL, id) }
