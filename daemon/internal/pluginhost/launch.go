@@ -86,12 +86,11 @@ func (h *Host) launch(ctx context.Context, a *adapter) (*instance, error) {
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: dir},
 		GRPCDialOptions:  []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage))},
 		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, _ string) (runner.Runner, error) {
-			p, err := newProcess(a.path, dir, environment(cmd.Env, dir), log)
+			p, err := newProcess(a.path, dir, environment(cmd.Env, dir), log, func(p *process) { born <- p })
 			if err != nil {
 				return nil, err
 			}
 			inst.proc = p
-			born <- p
 			return p, nil
 		},
 	})

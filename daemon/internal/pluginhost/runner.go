@@ -22,18 +22,21 @@ type process struct {
 	stdin  *os.File // our end; nothing is ever written
 	log    *lineLog
 	dir    string // sockets and temporary files of this start; removed by the adapter's owner
+	begun  func() // called once the process runs
 	done   chan struct{}
 	wait   func() error
 }
 
-// newProcess prepares path to run with env; nothing is started. dir must exist.
-func newProcess(path, dir string, env []string, log *slog.Logger) (*process, error) {
+// newProcess prepares path to run with env; nothing is started. dir must exist. begun is
+// told when the process runs and can be killed.
+func newProcess(path, dir string, env []string, log *slog.Logger, begun func(*process)) (*process, error) {
 	p := &process{cmd: exec.Command(path), log: &lineLog{log: log}, dir: dir, done: make(chan struct{})}
 	p.cmd.Env = env
 	p.cmd.Dir = filepathRoot()
 	p.cmd.Stderr = p.log
 	p.cmd.WaitDelay = time.Second
 	ownGroup(p.cmd)
+	p.begun = func() { begun(p) }
 	var err error
 	if p.stdout, err = p.cmd.StdoutPipe(); err != nil {
 		return nil, err
@@ -60,6 +63,7 @@ func (p *process) Start(context.Context) error {
 		ours.Close()
 		return err
 	}
+	p.begun()
 	return nil
 }
 
