@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/service-dev/service/daemon/internal/account"
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 )
@@ -28,24 +29,36 @@ type flow struct {
 	stop     context.CancelFunc
 	trouble  bool          // a poll's answer was lost, so an approval may have been too
 	beat     chan struct{} // closed after each poll
-	done     chan struct{} // closed at the outcome
 	finished time.Time
-	outcome  Outcome
-	err      error
+	end      *ending
+	saving   bool // the token is being saved: too late to stop
 }
+
+// ending is how one run of polls ended. Its fields are set before done is closed and never change after that, so that
+// a waiter reads the ending it waited for even when the flow has been started again.
+type ending struct {
+	done    chan struct{}
+	outcome Outcome
+	err     error
+}
+
+func newEnding() *ending { return &ending{done: make(chan struct{})} }
 
 func (m *Manager) newFlow(code backend.DeviceCode, target backend.Target) *flow {
 	if code.ExpiresIn <= 0 || code.ExpiresIn > MaxWait {
 		code.ExpiresIn = MaxWait
 	}
+	target.Bearer, target.InstallID = "", m.InstallID // a refused token has no place in the flow that replaces it
 	return &flow{
 		code: code, target: target, expires: m.Now().Add(code.ExpiresIn), interval: backendInterval(code.PollInterval),
-		beat: make(chan struct{}), done: make(chan struct{}),
+		beat: make(chan struct{}), end: newEnding(),
 	}
 }
 
 // usable tells whether the code can still be shown to a person.
-func (f *flow) usable(now time.Time) bool { return f.finished.IsZero() && now.Before(f.expires) }
+func (f *flow) usable(now time.Time) bool {
+	return f.finished.IsZero() && now.Before(f.expires.Add(-min(f.code.ExpiresIn/10, 15*time.Second)))
+}
 
 // over tells whether nobody will ask for the flow any more.
 func (f *flow) over(now time.Time) bool {
@@ -85,6 +98,9 @@ func (w Wait) bounded() Wait {
 // or ctx's.
 func (m *Manager) Complete(ctx context.Context, who caller.Caller, deviceCode string, wait Wait) (Outcome, error) {
 	wait = wait.bounded()
+	if deviceCode == "" || len(deviceCode) > maxDeviceCode {
+		return Outcome{}, unknownCode()
+	}
 	f, err := m.flowOf(who, deviceCode)
 	if err != nil {
 		return Outcome{}, err
@@ -92,8 +108,15 @@ func (m *Manager) Complete(ctx context.Context, who caller.Caller, deviceCode st
 	if err := m.ensurePolling(f, wait.Interval); err != nil {
 		return Outcome{}, err
 	}
-	return m.await(ctx, f, wait)
+	out, err := m.await(ctx, f, wait)
+	if err == nil && out.File.Written && m.Accounts.For(out.BackendURL).State == account.NotLinked {
+		return Outcome{}, unknownCode() // linked once, logged out since
+	}
+	return out, err
 }
+
+// maxDeviceCode bounds a device code, in bytes.
+const maxDeviceCode = 512
 
 // flowOf finds the flow of a code. A code that this daemon did not see issued (it was restarted, say) is polled at the
 // caller's backend.
@@ -118,19 +141,23 @@ func (m *Manager) await(ctx context.Context, f *flow, wait Wait) (Outcome, error
 	start := m.Now()
 	limit := time.NewTimer(wait.Max)
 	defer limit.Stop()
+	m.mu.Lock()
+	end := f.end
+	m.mu.Unlock()
+	alive := time.NewTicker(heartbeat)
+	defer alive.Stop()
 	for {
 		m.mu.Lock()
-		beat, count, note, done := f.beat, f.count, f.note, f.done
+		beat, count, note := f.beat, f.count, f.note
 		m.mu.Unlock()
-		if wait.OnPoll != nil && count > 0 && !closed(done) {
+		if wait.OnPoll != nil && count > 0 && !closed(end.done) {
 			wait.OnPoll(PollEvent{PollCount: count, Remaining: max(wait.Max-m.Now().Sub(start), 0), Note: note})
 		}
 		select {
-		case <-done:
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			return f.outcome, f.err
+		case <-end.done:
+			return end.outcome, end.err
 		case <-beat:
+		case <-alive.C:
 		case <-ctx.Done():
 			return Outcome{}, ctx.Err()
 		case <-limit.C:
@@ -138,6 +165,9 @@ func (m *Manager) await(ctx context.Context, f *flow, wait Wait) (Outcome, error
 		}
 	}
 }
+
+// heartbeat is how often a waiter hears that the wait goes on when polls are further apart (S22: within 20 s).
+const heartbeat = 15 * time.Second
 
 func closed(c <-chan struct{}) bool {
 	select {
@@ -169,25 +199,28 @@ func (a *Attempt) Wait(ctx context.Context, wait Wait) (Outcome, error) {
 		return Outcome{}, err
 	}
 	out, err := a.m.await(ctx, a.f, wait)
-	if asProblem(err).Code == CodeAuthTimeout || ctx.Err() != nil {
-		a.m.abort(a.f)
+	if asProblem(err).Code != CodeAuthTimeout && ctx.Err() == nil {
+		return out, err
 	}
-	return out, err
+	a.m.abort(a.f)
+	if a.f.end.err == nil { // the approval was being saved when the wait ended
+		return a.f.end.outcome, nil
+	}
+	return Outcome{}, err
 }
 
 // abort ends a login's flow for good.
 func (m *Manager) abort(f *flow) {
 	m.mu.Lock()
-	stop := f.stop
+	if f.polling && !f.saving {
+		f.stop()
+	}
 	idle := !f.polling
 	m.mu.Unlock()
-	if stop != nil {
-		stop()
-	}
 	if idle {
 		m.finish(f, Outcome{}, &backend.Problem{Code: codeAborted, Message: "the login was cancelled"}, outcomeAborted)
 	}
-	<-f.done
+	<-f.end.done
 }
 
 func requester(who caller.Caller) backend.Requester {

@@ -117,7 +117,10 @@ func (m *Manager) Target(ctx context.Context, who caller.Caller) (backend.Target
 // addressOf is where the caller's calls go.
 func (m *Manager) addressOf(who caller.Caller) (string, error) {
 	b, err := m.Config.Current().Backend(who)
-	return b.URL, err
+	if err != nil {
+		return "", &backend.Problem{Code: CodeInvalidConfig, Message: err.Error(), FixHint: "Correct the address of the backend, or unset it."}
+	}
+	return b.URL, nil
 }
 
 // mintedAt is the name of a backend as auth.json keeps it.
@@ -257,6 +260,10 @@ func (m *Manager) keep(f *flow) {
 }
 
 func (m *Manager) drop(code string, f *flow) {
+	if f.finished.IsZero() { // shown, and never asked for
+		f.finished = m.Now()
+		m.Record.Record(context.Background(), "account.login_completed", map[string]string{"outcome": outcomeExpired})
+	}
 	delete(m.flows, code)
 	if key := liveKey(f.target.BaseURL); m.live[key] == f {
 		delete(m.live, key)

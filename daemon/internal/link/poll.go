@@ -24,6 +24,11 @@ const (
 	// maxFailures in a row make the backend unreachable; with the gaps below that takes 30 s.
 	maxFailures = 6
 	failureStep = 2 * time.Second
+	// maxFailureGap is how much of a raised interval is kept after a failure; six must fit into 45 s (S16).
+	maxFailureGap = 8 * time.Second
+	// unreachableAfter ends a row of failures that are slow; a single poll has pollTimeout.
+	unreachableAfter = 42 * time.Second
+	pollTimeout      = 10 * time.Second
 	// overtime is how long after the window a code is still polled: an approval in time is honoured for a short grace.
 	overtime = 30 * time.Second
 )
@@ -33,12 +38,14 @@ func (m *Manager) ensurePolling(f *flow, interval time.Duration) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !f.finished.IsZero() {
-		if !again(f.err) {
+		if !again(f.end.err) {
 			return nil
 		}
-		// The network failed, not the code: whoever asks again starts again.
-		f.finished, f.err, f.outcome, f.done = time.Time{}, nil, Outcome{}, make(chan struct{})
+		// The network failed, not the code: whoever asks again starts the flow again.
+		f.finished, f.end = time.Time{}, newEnding()
+		m.initiated(context.Background())
 	}
+	f.wanted = interval
 	if f.polling {
 		return nil
 	}
@@ -46,15 +53,11 @@ func (m *Manager) ensurePolling(f *flow, interval time.Duration) error {
 		return &backend.Problem{Code: "busy", Message: "too many codes are being polled", Retryable: true, FixHint: "Try again in a minute."}
 	}
 	ctx, stop := context.WithCancel(m.life)
-	f.polling, f.stop, f.wanted = true, stop, interval
+	f.polling, f.stop = true, stop
 	m.polling++
 	m.pollers.Go(func() {
 		defer stop()
 		m.poll(ctx, f)
-		m.mu.Lock()
-		f.polling, f.stop = false, nil
-		m.polling--
-		m.mu.Unlock()
 	})
 	return nil
 }
@@ -63,10 +66,13 @@ func again(err error) bool { return err != nil && asProblem(err).Code == backend
 
 // poll polls one code until its outcome.
 func (m *Manager) poll(ctx context.Context, f *flow) {
-	failures := 0
+	failures, since := 0, m.Now()
 	for {
-		answer, err := m.Backend.PollDeviceToken(ctx, f.target, f.code.DeviceCode)
-		if ctx.Err() != nil {
+		if failures == 0 {
+			since = m.Now()
+		}
+		answer, err := m.ask(ctx, f, since.Add(unreachableAfter))
+		if m.stopped(ctx, f, err == nil && answer.Token != nil) {
 			// A token that came with the cancellation is dropped: the backend revokes it as unused.
 			m.finish(f, Outcome{}, &backend.Problem{Code: codeAborted, Message: "the polling was stopped", Retryable: true}, outcomeAborted)
 			return
@@ -75,12 +81,15 @@ func (m *Manager) poll(ctx context.Context, f *flow) {
 		problem := asProblem(err)
 		switch {
 		case err == nil && answer.Token != nil:
-			m.linked(ctx, f, *answer.Token)
+			m.linked(context.WithoutCancel(ctx), f, *answer.Token)
 			return
 		case err == nil:
 			failures = 0
 			gap = m.pending(f, answer.PollInterval, "")
-		case passing(problem) && failures+1 < maxFailures:
+		case problem.HTTPStatus == http.StatusTooManyRequests:
+			failures = 0 // an answer: the backend is there
+			gap = m.failed(f, 1, problem)
+		case passing(problem) && failures+1 < maxFailures && m.Now().Before(since.Add(unreachableAfter)):
 			failures++
 			gap = m.failed(f, failures, problem)
 		default:
@@ -96,6 +105,25 @@ func (m *Manager) poll(ctx context.Context, f *flow) {
 			return
 		}
 	}
+}
+
+// ask makes one poll, which may take until the time at which the backend counts as unreachable.
+func (m *Manager) ask(ctx context.Context, f *flow, until time.Time) (backend.Poll, error) {
+	ctx, cancel := context.WithTimeout(ctx, min(max(until.Sub(m.Now()), time.Second), pollTimeout))
+	defer cancel()
+	return m.Backend.PollDeviceToken(ctx, f.target, f.code.DeviceCode)
+}
+
+// stopped tells whether the polling was stopped. With a token in hand this is the last moment at which it can be: from
+// here on the link is saved.
+func (m *Manager) stopped(ctx context.Context, f *flow, token bool) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if ctx.Err() != nil {
+		return true
+	}
+	f.saving = token
+	return false
 }
 
 func pause(ctx context.Context, d time.Duration) bool {
@@ -120,6 +148,7 @@ func (m *Manager) pending(f *flow, interval time.Duration, note string) time.Dur
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f.interval = backendInterval(interval)
+	f.trouble = false // the code is not used, so nothing was lost
 	m.tell(f, note)
 	return max(f.interval, f.wanted)
 }
@@ -132,7 +161,8 @@ func (m *Manager) failed(f *flow, failures int, p *backend.Problem) time.Duratio
 		f.trouble = true
 	}
 	m.tell(f, "the backend did not answer properly and is asked again: "+p.Message)
-	return max(time.Duration(failures)*failureStep, p.RetryAfter)
+	gap := min(max(f.interval, f.wanted), maxFailureGap)
+	return max(gap, min(time.Duration(failures)*failureStep, maxFailureGap), min(p.RetryAfter, MaxWait))
 }
 
 // tell wakes the waiters. m.mu is held.
@@ -158,6 +188,8 @@ func (m *Manager) linked(ctx context.Context, f *flow, t backend.Token) {
 		m.Log.Error("saving the link", "err", err)
 		file.Written, file.Error = false, err.Error()
 	}
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+	defer cancel()
 	m.verify(ctx, backend.Target{BaseURL: f.target.BaseURL, Bearer: t.AuthToken, Requester: f.target.Requester})
 	m.mu.Lock()
 	f.count++
@@ -181,9 +213,7 @@ func (m *Manager) refused(f *flow, p *backend.Problem) {
 			Message: "the approval was used, but its answer was lost on the network; the unused token revokes itself",
 			FixHint: "Link again for a fresh code: call createSimulatorSession, or run servicectl login."}, outcomeNetwork)
 	case p.Code == backend.CodeUnknownDeviceCode:
-		m.finish(f, Outcome{}, &backend.Problem{Code: p.Code, HTTPStatus: p.HTTPStatus,
-			Message: "the backend does not know the device code: it was never issued there or is used up",
-			FixHint: "Call createSimulatorSession again for a fresh code."}, outcomeNetwork)
+		m.finish(f, Outcome{}, unknownCode(), outcomeExpired)
 	case p.Code == backend.CodeDeviceCodeExpired:
 		m.finish(f, Outcome{}, expired(), outcomeExpired)
 	case p.Code == backend.CodeDeviceCodeDenied:
@@ -208,22 +238,32 @@ func (m *Manager) finish(f *flow, out Outcome, problem *backend.Problem, word st
 		m.mu.Unlock()
 		return
 	}
-	f.outcome, f.finished = out, m.Now()
+	f.end.outcome, f.finished = out, m.Now()
 	if problem != nil {
-		f.err = problem
+		f.end.err = problem
 	}
-	if key := liveKey(f.target.BaseURL); m.live[key] == f && !again(f.err) {
+	if f.polling { // whoever starts the flow again from here on starts a poller of their own
+		f.polling, f.saving = false, false
+		m.polling--
+	}
+	if key := liveKey(f.target.BaseURL); m.live[key] == f && !again(f.end.err) {
 		delete(m.live, key)
 	}
 	// The record comes before anybody learns of the outcome, so that it is there when they look.
 	m.Record.Record(context.Background(), "account.login_completed", map[string]string{"outcome": word})
-	close(f.done)
+	close(f.end.done)
 	m.mu.Unlock()
 }
 
 func expired() *backend.Problem {
 	return &backend.Problem{Code: backend.CodeDeviceCodeExpired, Message: "the device code's window is over and nobody approved it", Retryable: true,
 		HTTPStatus: http.StatusGone, FixHint: "Call createSimulatorSession again for a fresh code."}
+}
+
+func unknownCode() *backend.Problem {
+	return &backend.Problem{Code: backend.CodeUnknownDeviceCode, HTTPStatus: http.StatusNotFound,
+		Message: "the backend does not know the device code: it was never issued there or is used up",
+		FixHint: "Call createSimulatorSession again for a fresh code."}
 }
 
 func timedOut(wait time.Duration) *backend.Problem {

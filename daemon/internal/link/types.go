@@ -30,6 +30,9 @@ type Recorder interface {
 // CodeAuthTimeout is the code of a Complete whose wait ended without an answer (spec 7.2).
 const CodeAuthTimeout = "auth_timeout"
 
+// CodeInvalidConfig is the code of a backend address that cannot be used.
+const CodeInvalidConfig = "invalid_config"
+
 // Bounds of spec 4.2 and 8.
 const (
 	DefaultWait     = 600 * time.Second

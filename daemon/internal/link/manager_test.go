@@ -1,0 +1,341 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/account"
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/config"
+)
+
+// fake is a backend in memory: poll i gets script[i], the last one for ever.
+type fake struct {
+	mu      sync.Mutex
+	script  []answer
+	at      []time.Time
+	issued  int
+	events  []string
+	hold    chan struct{} // when set, a poll waits for it and not for its context
+	polling int
+	most    int
+}
+
+type answer struct {
+	poll backend.Poll
+	err  error
+}
+
+func (f *fake) IssueDeviceCode(context.Context, backend.Target, string) (backend.DeviceCode, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.issued++
+	return backend.DeviceCode{
+		DeviceCode: "sdc_" + string(rune('a'+f.issued)), UserCode: "WDJB-MJHT", ExpiresIn: 10 * time.Minute, PollInterval: 5 * time.Second,
+	}, nil
+}
+
+func (f *fake) PollDeviceToken(context.Context, backend.Target, string) (backend.Poll, error) {
+	f.mu.Lock()
+	a := f.script[min(len(f.at), len(f.script)-1)]
+	f.at = append(f.at, time.Now())
+	f.polling++
+	f.most = max(f.most, f.polling)
+	hold := f.hold
+	f.mu.Unlock()
+	if hold != nil {
+		<-hold
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.polling--
+	return a.poll, a.err
+}
+
+func (f *fake) Account(context.Context, backend.Target) (backend.Account, error) {
+	return backend.Account{AccountID: "acc"}, nil
+}
+
+func (f *fake) Embedded(context.Context) (id, baseURL string, err error) {
+	return "embedded:one", "http://localhost:1", nil
+}
+
+func (f *fake) Record(_ context.Context, event string, fields map[string]string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.events = append(f.events, event+fields["outcome"])
+}
+
+func (f *fake) Current() *config.Config { return config.Default() }
+
+func (f *fake) count(event string) (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range f.events {
+		if e == event {
+			n++
+		}
+	}
+	return n
+}
+
+func (f *fake) gaps() []time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var gaps []time.Duration
+	for i := 1; i < len(f.at); i++ {
+		gaps = append(gaps, f.at[i].Sub(f.at[i-1]))
+	}
+	return gaps
+}
+
+var (
+	approved = answer{poll: backend.Poll{Token: &backend.Token{AuthToken: "svc_t", Account: backend.Account{AccountID: "acc", Tier: account.TierFree, LinkedAt: time.Unix(1, 0)}}}}
+	reset    = refusal(backend.CodeUnreachable, 0, 0)
+)
+
+func refusal(code string, status int, after time.Duration) answer {
+	return answer{err: &backend.Problem{Code: code, Message: code, HTTPStatus: status, RetryAfter: after}}
+}
+
+func pending(interval time.Duration) answer {
+	return answer{poll: backend.Poll{PollInterval: interval}}
+}
+
+// run gives a manager over the script, in a bubble of virtual time.
+func run(t *testing.T, script []answer, test func(t *testing.T, m *Manager, f *fake, dir string)) {
+	t.Helper()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{script: script}
+		accounts := account.Open(account.Options{Dir: dir})
+		m := New(Options{Backend: f, Embedder: f, Accounts: accounts, Config: f, Record: f, InstallID: "inst_1", Log: slog.New(slog.DiscardHandler)})
+		ctx, cancel := context.WithCancel(t.Context())
+		var serving sync.WaitGroup
+		serving.Go(func() { _ = m.Serve(ctx) })
+		test(t, m, f, dir)
+		cancel()
+		serving.Wait()
+	})
+}
+
+func ask(t *testing.T, m *Manager) Code {
+	t.Helper()
+	target, _, err := m.Target(t.Context(), caller.Caller{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := m.Ask(t.Context(), target, GatedCall{Tool: "createSimulatorSession"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code
+}
+
+func complete(t *testing.T, m *Manager, code Code, wait Wait) (Outcome, error) {
+	t.Helper()
+	return m.Complete(t.Context(), caller.Caller{}, code.DeviceCode.DeviceCode, wait)
+}
+
+func wantCode(t *testing.T, err error, code string) {
+	t.Helper()
+	var p *backend.Problem
+	if !errors.As(err, &p) || p.Code != code {
+		t.Errorf("got %v, want %s", err, code)
+	}
+}
+
+func TestEveryGapIsHonoured(t *testing.T) {
+	script := []answer{reset, refusal("bad_gateway", 502, 0), refusal(backend.CodeRateLimited, 429, 7*time.Second), pending(12 * time.Second), approved}
+	run(t, script, func(t *testing.T, m *Manager, f *fake, dir string) {
+		out, err := complete(t, m, ask(t, m), Wait{})
+		if err != nil || !out.File.Written || out.AccountID != "acc" || out.PollCount != 5 || out.BackendURL != "embedded:one" {
+			t.Fatalf("%+v, %v", out, err)
+		}
+		least := []time.Duration{5 * time.Second, 5 * time.Second, 7 * time.Second, 12 * time.Second}
+		for i, gap := range f.gaps() {
+			if gap < least[i] {
+				t.Errorf("gap %d is %v, want %v at least", i, gap, least[i])
+			}
+		}
+		if _, err := os.Stat(filepath.Join(dir, account.FileName)); err != nil {
+			t.Error(err)
+		}
+		for _, event := range []string{"account.login_initiated", "account.login_completedsuccess", "account.linked"} {
+			if f.count(event) != 1 {
+				t.Errorf("%s was recorded %d times", event, f.count(event))
+			}
+		}
+	})
+}
+
+func TestSixFailuresThenANewStart(t *testing.T) {
+	script := []answer{reset, reset, reset, reset, reset, reset, approved}
+	run(t, script, func(t *testing.T, m *Manager, f *fake, _ string) {
+		code, start := ask(t, m), time.Now()
+		_, err := complete(t, m, code, Wait{})
+		wantCode(t, err, backend.CodeUnreachable)
+		if took := time.Since(start); took >= 45*time.Second || len(f.at) != 6 {
+			t.Errorf("%d polls in %v", len(f.at), took)
+		}
+		if f.count("account.login_completednetwork_error") != 1 {
+			t.Error("events:", f.events)
+		}
+		if out, err := complete(t, m, code, Wait{}); err != nil || out.AccountID != "acc" {
+			t.Errorf("after the network came back: %+v, %v", out, err)
+		}
+		if m.Polling() != 0 {
+			t.Error("something still counts as polling")
+		}
+	})
+}
+
+func TestRefusals(t *testing.T) {
+	cases := map[string]struct {
+		script  []answer
+		code    string
+		outcome string
+	}{
+		"denied":         {[]answer{refusal(backend.CodeDeviceCodeDenied, 403, 0)}, backend.CodeDeviceCodeDenied, "user_denied"},
+		"expired":        {[]answer{refusal(backend.CodeDeviceCodeExpired, 410, 0)}, backend.CodeDeviceCodeExpired, "code_expired"},
+		"unknown":        {[]answer{refusal(backend.CodeUnknownDeviceCode, 404, 0)}, backend.CodeUnknownDeviceCode, "code_expired"},
+		"answer lost":    {[]answer{reset, refusal(backend.CodeUnknownDeviceCode, 404, 0)}, backend.CodeUnknownDeviceCode, "network_error"},
+		"invalid":        {[]answer{refusal(backend.CodeInvalidResponse, 200, 0)}, backend.CodeInvalidResponse, "network_error"},
+		"window is over": {[]answer{pending(5 * time.Second)}, backend.CodeDeviceCodeExpired, "code_expired"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			run(t, c.script, func(t *testing.T, m *Manager, f *fake, dir string) {
+				code := ask(t, m)
+				_, err := complete(t, m, code, Wait{})
+				if name == "window is over" {
+					wantCode(t, err, CodeAuthTimeout) // the call's own 600 s end before the grace
+					_, err = complete(t, m, code, Wait{})
+				}
+				wantCode(t, err, c.code)
+				if f.count("account.login_completed"+c.outcome) != 1 || f.count("account.linked") != 0 {
+					t.Error("events:", f.events)
+				}
+				if entries, _ := os.ReadDir(dir); len(entries) != 0 {
+					t.Error("files:", entries)
+				}
+			})
+		})
+	}
+}
+
+func TestIntervals(t *testing.T) {
+	for said, want := range map[time.Duration]time.Duration{
+		0: 5 * time.Second, -time.Second: 5 * time.Second, time.Second: 5 * time.Second, 7 * time.Second: 7 * time.Second,
+	} {
+		run(t, []answer{pending(said), approved}, func(t *testing.T, m *Manager, f *fake, _ string) {
+			if _, err := complete(t, m, ask(t, m), Wait{}); err != nil || f.gaps()[0] != want {
+				t.Errorf("%v: gap %v, %v", said, f.gaps(), err)
+			}
+		})
+	}
+	if got := backendInterval(1e9 * time.Second); got != 600*time.Second {
+		t.Error(got)
+	}
+	for asked, want := range map[time.Duration]Wait{
+		-time.Second:      {Max: time.Second, Interval: time.Second},
+		601 * time.Second: {Max: 600 * time.Second, Interval: 30 * time.Second},
+	} {
+		if got := (Wait{Max: asked, Interval: asked}).bounded(); got.Max != want.Max || got.Interval != want.Interval {
+			t.Errorf("%v: %+v", asked, got)
+		}
+	}
+}
+
+// TestPollingBelongsToTheDaemon is S22: two waiters make one stream of polls, a cancelled one leaves at once, a second
+// call on the same code gets the outcome, and progress never rests for 20 s.
+func TestPollingBelongsToTheDaemon(t *testing.T) {
+	run(t, []answer{pending(60 * time.Second), pending(60 * time.Second), pending(60 * time.Second), approved}, func(t *testing.T, m *Manager, f *fake, _ string) {
+		code := ask(t, m)
+		if again := ask(t, m); again.DeviceCode.DeviceCode != code.DeviceCode.DeviceCode || again.Fresh || f.issued != 1 {
+			t.Errorf("a second gated call got %+v", again)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var waiters sync.WaitGroup
+		waiters.Go(func() {
+			if _, err := m.Complete(ctx, caller.Caller{}, code.DeviceCode.DeviceCode, Wait{}); !errors.Is(err, context.Canceled) {
+				t.Errorf("the cancelled call: %v", err)
+			}
+		})
+		last := time.Now()
+		waiters.Go(func() {
+			_, err := complete(t, m, code, Wait{Max: 100 * time.Second, OnPoll: func(PollEvent) {
+				if rest := time.Since(last); rest > 20*time.Second {
+					t.Errorf("no progress for %v", rest)
+				}
+				last = time.Now()
+			}})
+			wantCode(t, err, CodeAuthTimeout)
+		})
+		time.Sleep(time.Second)
+		cancel()
+		waiters.Wait()
+		if m.Polling() != 1 {
+			t.Error("the polling ended with its waiters")
+		}
+		time.Sleep(100 * time.Second)
+		if out, err := complete(t, m, code, Wait{}); err != nil || out.PollCount != 4 || f.most != 1 {
+			t.Errorf("%+v, %v, %d pollers at once", out, err, f.most)
+		}
+		if gated, ok := m.TakeGated(code.DeviceCode.DeviceCode); !ok || gated.Tool != "createSimulatorSession" {
+			t.Error("the gated call was forgotten")
+		}
+	})
+}
+
+// TestCancelledLogin is S18: whenever the login is cancelled, nothing is linked afterwards, even when the approval's
+// answer is already on its way.
+func TestCancelledLogin(t *testing.T) {
+	run(t, []answer{approved}, func(t *testing.T, m *Manager, f *fake, dir string) {
+		f.hold = make(chan struct{})
+		attempt, err := m.Start(t.Context(), caller.Caller{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var waiting sync.WaitGroup
+		waiting.Go(func() {
+			if _, err := attempt.Wait(ctx, Wait{}); !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v", err)
+			}
+		})
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		close(f.hold) // the token arrives late
+		waiting.Wait()
+		if entries, _ := os.ReadDir(dir); len(entries) != 0 || m.Polling() != 0 {
+			t.Errorf("files %v, %d polling", entries, m.Polling())
+		}
+		if f.count("account.login_completedpolling_aborted") != 1 || f.count("account.linked") != 0 {
+			t.Error("events:", f.events)
+		}
+	})
+}
+
+func TestLogoutForgetsTheOutcome(t *testing.T) {
+	run(t, []answer{approved}, func(t *testing.T, m *Manager, _ *fake, _ string) {
+		code := ask(t, m)
+		if _, err := complete(t, m, code, Wait{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Accounts.(*account.Store).Delete(); err != nil {
+			t.Fatal(err)
+		}
+		_, err := complete(t, m, code, Wait{})
+		wantCode(t, err, backend.CodeUnknownDeviceCode)
+	})
+}
