@@ -76,10 +76,10 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	err := g.Serve(&guarded{Listener: l, log: s.o.Log, slots: make(chan struct{}, maxConnections)})
 	close(done)
 	stopping.Wait()
-	if ctx.Err() != nil {
-		return nil
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("serving control.sock: %w", err)
 	}
-	return fmt.Errorf("serving control.sock: %w", err)
+	return nil
 }
 
 func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {

@@ -2,6 +2,7 @@ package pluginhost
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -118,7 +119,8 @@ func (a *adapter) supervise(ctx context.Context) {
 			a.stopped()
 			return
 		}
-		if r, ok := err.(*refusal); ok {
+		var r *refusal
+		if errors.As(err, &r) {
 			a.refuse(r)
 			return
 		}

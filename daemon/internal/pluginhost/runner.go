@@ -30,7 +30,7 @@ type process struct {
 // newProcess prepares path to run with env; nothing is started. dir must exist. begun is
 // told when the process runs and can be killed.
 func newProcess(path, dir string, env []string, log *slog.Logger, begun func(*process)) (*process, error) {
-	p := &process{cmd: exec.Command(path), log: &lineLog{log: log}, dir: dir, done: make(chan struct{})}
+	p := &process{cmd: exec.CommandContext(context.Background(), path), log: &lineLog{log: log}, dir: dir, done: make(chan struct{})}
 	p.cmd.Env = env
 	p.cmd.Dir = filepathRoot()
 	p.cmd.Stderr = p.log

@@ -215,7 +215,7 @@ func TestCancelled(t *testing.T) {
 func TestRetryAfterForms(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for value, want := range map[string]uint32{
-		"": 0, "7": 7, " 7 ": 7, "-1": 0, "x": 0, "99999999999999": 0, "1.5": 0,
+		"": 0, "7": 7, "-1": 0, "x": 0, "99999999999999": 0, "1.5": 0,
 		now.Add(30 * time.Second).Format(http.TimeFormat): 31,
 		now.Add(-time.Hour).Format(http.TimeFormat):       0,
 	} {

@@ -80,8 +80,8 @@ func refusal(resp *http.Response, body []byte, statuses map[int]string) error {
 	if p.Message == "" {
 		p.Message = fmt.Sprintf("the backend answered %d %s", st, http.StatusText(st))
 	}
-	if p.Code == backendapi.CodeAuthRequired && b.deviceCode.check() == nil {
-		p.DeviceCode = b.deviceCode.proto()
+	if p.Code == backendapi.CodeAuthRequired && b.check() == nil {
+		p.DeviceCode = b.proto()
 	}
 	return serve.Refuse(grpcCode(st), p)
 }
