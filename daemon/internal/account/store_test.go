@@ -1,0 +1,218 @@
+package account
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/statefile"
+)
+
+const token = "svc_topsecret"
+
+var linkedAt = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func put(t *testing.T, dir, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, FileName), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestStates(t *testing.T) {
+	file := func(more string) string { return `{"authToken":"svc_topsecret","accountId":"acc"` + more + `}` }
+	cases := map[string]struct {
+		text string
+		want State
+	}{
+		"whole":           {file(`,"linkedAt":"2026-01-02T03:04:05Z","expiresAt":null,"scope":"account_full","backendUrl":"https://a"`), Linked},
+		"least":           {file(""), Linked},
+		"unexpired":       {file(`,"expiresAt":"2999-01-01T00:00:00Z"`), Linked},
+		"expired":         {file(`,"expiresAt":"2020-01-01T00:00:00Z"`), Expired},
+		"empty":           {"", Corrupt},
+		"null":            {"null", Corrupt},
+		"an array":        {"[]", Corrupt},
+		"cut":             {`{"authToken":"svc_topsec`, Corrupt},
+		"no token":        {`{"accountId":"acc"}`, Corrupt},
+		"wrong type":      {`{"authToken":7,"accountId":"acc"}`, Corrupt},
+		"no header value": {`{"authToken":"a\r\nb","accountId":"acc"}`, Corrupt},
+		"bad time":        {file(`,"expiresAt":"tomorrow"`), Corrupt},
+		"too large":       {file(`,"x":"` + strings.Repeat("x", maxFile) + `"`), Corrupt},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			put(t, dir, c.text)
+			s := Open(Options{Dir: dir})
+			l := s.Current()
+			if l.State != c.want {
+				t.Errorf("%s: %s", l.State, l.Detail)
+			}
+			if strings.Contains(l.Detail, "topsec") {
+				t.Error("the token is in", l.Detail)
+			}
+			if after, _ := os.ReadFile(s.Path()); string(after) != c.text {
+				t.Error("the file was changed by reading it")
+			}
+		})
+	}
+}
+
+func TestTokenGoesOnlyToItsBackend(t *testing.T) {
+	cases := []struct {
+		minted, def, asked string
+		want               State
+	}{
+		{"https://a", "", "https://a", Linked},
+		{"https://a", "", "https://a/", Linked},
+		{"https://a", "", "https://b", OtherBackend},
+		{"https://a", "", "embedded:", OtherBackend},
+		{"embedded:1", "", "embedded:1", Linked},
+		{"embedded:1", "", "embedded:2", OtherBackend},
+		{"embedded:1", "", "https://a", OtherBackend},
+		{"", "", "embedded:1", Linked},
+		{"", "https://d", "https://d", Linked},
+		{"", "https://d", "embedded:1", OtherBackend},
+	}
+	for _, c := range cases {
+		dir := t.TempDir()
+		put(t, dir, fmt.Sprintf(`{"authToken":%q,"accountId":"acc","backendUrl":%q}`, token, c.minted))
+		l := Open(Options{Dir: dir, DefaultBackend: c.def}).For(c.asked)
+		if l.State != c.want || (l.AuthToken != "") != (c.want == Linked) {
+			t.Errorf("%+v: %s", c, l.State)
+		}
+	}
+}
+
+func TestSaveKeepsWhatItDoesNotKnow(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, `{"authToken":"old","accountId":"acc","future":{"a":1}}`)
+	s := Open(Options{Dir: dir})
+	s.MarkRevoked("old")
+	if s.Current().State != Revoked {
+		t.Error("a refused token does not count as revoked")
+	}
+	if err := s.Save(Link{AuthToken: token, AccountID: "acc2", LinkedAt: linkedAt, Scope: "account_full", BackendURL: "https://a"}); err != nil {
+		t.Fatal(err)
+	}
+	var file map[string]any
+	data, _ := os.ReadFile(s.Path())
+	if err := json.Unmarshal(data, &file); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"authToken": token, "accountId": "acc2", "linkedAt": "2026-01-02T03:04:05Z", "expiresAt": nil,
+		"scope": "account_full", "backendUrl": "https://a", "future": map[string]any{"a": 1.0}}
+	if fmt.Sprint(file) != fmt.Sprint(want) {
+		t.Errorf("the file says %v", file)
+	}
+	if again := Open(Options{Dir: dir}).Current(); again.State != Linked || again.AccountID != "acc2" || !again.LinkedAt.Equal(linkedAt) {
+		t.Errorf("read again: %+v", again)
+	}
+	if was, err := s.Delete(); !was || err != nil || s.Current().State != NotLinked {
+		t.Error(was, err, s.Current().State)
+	}
+	if was, err := s.Delete(); was || err != nil {
+		t.Error("deleted twice:", was, err)
+	}
+}
+
+func TestSaveThatCannotWrite(t *testing.T) {
+	dir := t.TempDir()
+	s := Open(Options{Dir: dir})
+	if err := os.Mkdir(filepath.Join(dir, FileName), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	err := s.Save(Link{AuthToken: token, AccountID: "acc"})
+	if err == nil || strings.Contains(err.Error(), token) {
+		t.Error(err)
+	}
+	if !s.Current().Linked() {
+		t.Error("the link does not hold until the daemon ends")
+	}
+}
+
+// TestFollowsTheFile is S27 from the snapshot's side: the right state in under a second.
+func TestFollowsTheFile(t *testing.T) {
+	dir := t.TempDir()
+	watch := statefile.NewWatch(dir, slog.New(slog.DiscardHandler))
+	s := Open(Options{Dir: dir, Changed: watch.Changed(FileName)})
+	ctx, cancel := context.WithCancel(t.Context())
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = watch.Serve(ctx) })
+	serving.Go(func() { _ = s.Serve(ctx) })
+	defer serving.Wait()
+	defer cancel()
+	seen := s.Watch(ctx)
+	steps := []struct {
+		name string
+		do   func()
+		want State
+	}{
+		{"linked", func() { put(t, dir, `{"authToken":"a","accountId":"acc"}`) }, Linked},
+		{"corrupt", func() { put(t, dir, `{"authTok`) }, Corrupt},
+		{"mended", func() { put(t, dir, `{"authToken":"b","accountId":"acc"}`) }, Linked},
+		{"deleted", func() { _ = os.Remove(s.Path()) }, NotLinked},
+		{"a link to elsewhere", func() { _ = os.Symlink("/etc/hostname", s.Path()) }, Corrupt},
+		{"directory deleted", func() { _ = os.RemoveAll(dir) }, NotLinked},
+		{"directory made again", func() { _ = os.Mkdir(dir, 0o700); put(t, dir, `{"authToken":"c","accountId":"acc"}`) }, Linked},
+	}
+	for _, step := range steps {
+		step.do()
+		late := time.After(time.Second)
+		for state := State(""); state != step.want; {
+			select {
+			case l := <-seen:
+				state = l.State
+			case <-late:
+				t.Fatalf("%s: not %s after a second but %s", step.name, step.want, s.Current().State)
+			}
+		}
+	}
+}
+
+func TestSecretHidesItself(t *testing.T) {
+	l := Link{State: Linked, AuthToken: token}
+	var log bytes.Buffer
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "link", l, "token", l.AuthToken)
+	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "link", l, "token", l.AuthToken)
+	data, err := json.Marshal(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{log.String(), string(data), fmt.Sprintf("%v %+v %#v %s %q", l, l, l, l.AuthToken, l.AuthToken)} {
+		if strings.Contains(text, token) {
+			t.Error("printed:", text)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(`{"authToken":"svc_a","accountId":"b","linkedAt":"2026-01-02T03:04:05Z","expiresAt":null,"scope":"s","backendUrl":"embedded:1"}`))
+	f.Add([]byte(`null`))
+	f.Add([]byte(`{"authToken":7}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		l, err := parse(data)
+		if err != nil {
+			return
+		}
+		if !headerSafe(l.AuthToken.Reveal()) {
+			t.Error("a token that does not fit into a header was taken")
+		}
+		out, err := format(data, l)
+		if err != nil {
+			return // a time that RFC 3339 cannot hold
+		}
+		again, err := parse(out)
+		if err != nil || again.AuthToken != l.AuthToken || again.AccountID != l.AccountID {
+			t.Errorf("%q became %q: %v", data, out, err)
+		}
+	})
+}

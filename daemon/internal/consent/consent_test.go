@@ -1,0 +1,39 @@
+package consent
+
+import (
+	"os"
+	"testing"
+)
+
+func TestDecisions(t *testing.T) {
+	s := New(t.TempDir())
+	if state, err := s.Get(); state != Unset || err != nil {
+		t.Error("no file:", state, err)
+	}
+	for _, want := range []State{Accepted, Declined, Unset} {
+		if err := s.Set(want); err != nil {
+			t.Fatal(err)
+		}
+		if state, err := s.Get(); state != want || err != nil {
+			t.Error(want, "became", state, err)
+		}
+	}
+	_ = os.WriteFile(s.Path(), []byte("perhaps"), 0o600)
+	if state, err := s.Get(); state != Declined || err == nil {
+		t.Error("a word nobody knows is", state, err)
+	}
+	if s.Set("perhaps") == nil {
+		t.Error("a word nobody knows was written")
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{"accepted\n", "declined", "unset", "", "\xff"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if state, err := parse(data); err == nil && state != Accepted && state != Declined && state != Unset {
+			t.Errorf("took %q", state)
+		}
+	})
+}

@@ -1,0 +1,77 @@
+package identity
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+func TestFirstStartsAtOnceShareOneID(t *testing.T) {
+	dir := t.TempDir()
+	var all sync.WaitGroup
+	ids := make([]string, 20)
+	for i := range ids {
+		all.Go(func() {
+			install, err := Open(dir, time.Now(), quiet)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			ids[i] = install.ID()
+		})
+	}
+	all.Wait()
+	for _, id := range ids {
+		if id != ids[0] || !validID.MatchString(id) {
+			t.Fatal(ids)
+		}
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
+		t.Error("left:", entries)
+	}
+}
+
+func TestOtherFieldsSurvive(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, FileName)
+	const text = `{"installId":"inst_abc","noticeShownAt":"2026-01-01T00:00:00Z","future":1}`
+	_ = os.WriteFile(path, []byte(text), 0o600)
+	install, err := Open(dir, time.Now(), quiet)
+	if err != nil || install.ID() != "inst_abc" {
+		t.Fatal(install, err)
+	}
+	if data, _ := os.ReadFile(path); string(data) != text {
+		t.Errorf("the file became %s", data)
+	}
+}
+
+func TestCorruptFileIsKeptAside(t *testing.T) {
+	for _, text := range []string{"", "{", "null", `{"installId":"x"}`, `{"installId":"inst_a\r\nb"}`, strings.Repeat("x", maxFile+1)} {
+		dir := t.TempDir()
+		_ = os.WriteFile(filepath.Join(dir, FileName), []byte(text), 0o600)
+		install, err := Open(dir, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), quiet)
+		if err != nil || !validID.MatchString(install.ID()) {
+			t.Fatal(install, err)
+		}
+		kept, err := os.ReadFile(filepath.Join(dir, FileName+".corrupt-20260102T030405Z"))
+		if err != nil || string(kept) != text {
+			t.Errorf("kept %q, %v", kept, err)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(`{"installId":"inst_abc","noticeShownAt":"x"}`))
+	f.Add([]byte(`[]`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if id, err := parse(data); err == nil && !validID.MatchString(id) {
+			t.Errorf("took %q", id)
+		}
+	})
+}
