@@ -50,7 +50,7 @@ check: ## vet (Linux, macOS, Windows), lint, type-check the pages, generated cod
 	@if [ -x "$(GOLANGCI)" ]; then $(GOLANGCI) run ./...; \
 	 elif [ -n "$$CI" ]; then echo "golangci-lint is missing"; exit 1; \
 	 else echo "SKIPPED: golangci-lint is not installed (go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0)"; fi
-	@if [ -x "$(TSC)" ]; then $(TSC) --noEmit -p backend/internal/web/static; \
+	@if [ -x "$(TSC)" ]; then $(TSC) --noEmit -p backend/internal/web/tsconfig.json; \
 	 elif [ -n "$$CI" ]; then echo "tsc is missing"; exit 1; \
 	 else echo "SKIPPED: tsc is not installed (make npm)"; fi
 	$(BUF) lint

@@ -1,0 +1,53 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"testing"
+)
+
+// cutter stands between a daemon and its backend and cuts the connection when a token is on its way back.
+type cutter struct {
+	url string
+	// onCode is called with the verification URL of each device code that passes.
+	onCode func(verificationURL string)
+}
+
+func newCutter(t *testing.T, backend string) *cutter {
+	t.Helper()
+	target, err := url.Parse(backend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cutter{}
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		ModifyResponse: func(resp *http.Response) error {
+			body, err := io.ReadAll(resp.Body)
+			if err != nil {
+				return err
+			}
+			resp.Body = io.NopCloser(bytes.NewReader(body))
+			var answer struct{ AuthToken, VerificationURL string }
+			if json.Unmarshal(body, &answer) != nil {
+				return nil
+			}
+			if answer.AuthToken != "" {
+				panic(http.ErrAbortHandler)
+			}
+			if answer.VerificationURL != "" && c.onCode != nil {
+				c.onCode(answer.VerificationURL)
+			}
+			return nil
+		},
+	}
+	server := httptest.NewServer(proxy)
+	t.Cleanup(server.Close)
+	c.url = server.URL
+	return c
+}

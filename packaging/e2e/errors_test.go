@@ -1,0 +1,151 @@
+package e2e
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// M4: every row of spec 7.1 and 7.2, auth_required of 7.3 and the 401 of a revoked token, over the real path.
+
+func wantError(t *testing.T, r toolResult, code string, retryable bool) {
+	t.Helper()
+	if !r.IsError || r.Structured["code"] != code || r.Structured["retryable"] != retryable {
+		t.Errorf("got %v (error %v), want %s, retryable %v", r.Structured, r.IsError, code, retryable)
+	}
+	if hint, _ := r.Structured["fixHint"].(string); hint == "" {
+		t.Errorf("%s has no fixHint", code)
+	}
+	if message, _ := r.Structured["message"].(string); message == "" {
+		t.Errorf("%s has no message", code)
+	}
+	if len(r.Content) == 0 || !strings.Contains(r.Content[0].Text, code) {
+		t.Errorf("%s is not told as text: %v", code, r.Content)
+	}
+}
+
+func ask(t *testing.T, a *agent) (deviceCode, url string) {
+	t.Helper()
+	r := a.call("createSimulatorSession", map[string]any{"project": "com.example.errors", "openBrowser": false})
+	if r.IsError || r.str(t, "status") != "auth_required" || r.Structured["retryable"] != true || r.Structured["code"] != "auth_required" {
+		t.Fatalf("unlinked: %v", r.Structured)
+	}
+	for _, field := range []string{"userCode", "fixHint", "summary"} {
+		r.str(t, field)
+	}
+	return r.str(t, "deviceCode"), r.str(t, "verificationUrl")
+}
+
+func TestErrorsOfLinking(t *testing.T) {
+	t.Parallel()
+	b := startBackend(t, "", "SERVICE_BACKEND_LINK_CODE_TTL=8")
+	w := newWorld(t, "", "SERVICE_BACKEND_URL="+b.url)
+	a := startAgent(w, "legacy", false)
+
+	wantError(t, a.call("completeAuthLink", map[string]any{"deviceCode": "sdc_never_issued"}), "unknown_device_code", false)
+	wantError(t, a.call("completeAuthLink", map[string]any{}), "invalid_arguments", false)
+	wantError(t, a.call("completeAuthLink", map[string]any{"deviceCode": "x", "surprise": 1}), "invalid_arguments", false)
+
+	code, url := ask(t, a)
+	wantError(t, a.call("completeAuthLink", map[string]any{"deviceCode": code, "maxWaitSeconds": 1}), "auth_timeout", true)
+	newPerson(t).deny(url)
+	wantError(t, a.call("completeAuthLink", map[string]any{"deviceCode": code}), "device_code_denied", true)
+
+	code, _ = ask(t, a)
+	wantError(t, a.call("completeAuthLink", map[string]any{"deviceCode": code}), "device_code_expired", true)
+
+	code, url = ask(t, a)
+	newPerson(t).approve(url, "errors@example.org")
+	linked := a.call("completeAuthLink", map[string]any{"deviceCode": code})
+	checkLinked(t, w, linked)
+
+	if out := b.admin("revoke", "--email", "errors@example.org"); !strings.Contains(out, "revoked 1") {
+		t.Errorf("admin revoke: %s", out)
+	}
+	for range 2 { // the backend's 401, then the daemon's own knowledge
+		r := a.call("createSimulatorSession", map[string]any{"project": "com.example.errors", "openBrowser": false})
+		if r.str(t, "status") != "auth_required" || r.str(t, "reason") != "revoked" {
+			t.Errorf("after revocation: %v", r.Structured)
+		}
+	}
+	if out, _, exit := w.ctl("whoami", "--json"); exit != 1 || !strings.Contains(out, "revoked") {
+		t.Errorf("whoami of a revoked link: exit %d, %s", exit, out)
+	}
+}
+
+func TestBackendUnreachable(t *testing.T) {
+	t.Parallel()
+	b := startBackend(t, "")
+	w := newWorld(t, "", "SERVICE_BACKEND_URL="+b.url)
+	a := startAgent(w, "modern", false)
+	code, url := ask(t, a)
+	b.stop()
+	start := time.Now()
+	_, ch := a.start("completeAuthLink", map[string]any{"deviceCode": code}, true, 2*time.Minute)
+	wantError(t, a.wait(ch), "backend_unreachable", true)
+	if took := time.Since(start); took > 45*time.Second {
+		t.Errorf("it took %s to say so", took)
+	}
+	// The network recovers: the same code goes on.
+	b.start()
+	newPerson(t).approve(url, "back@example.org")
+	checkLinked(t, w, a.call("completeAuthLink", map[string]any{"deviceCode": code}))
+}
+
+func TestBackendInvalidResponse(t *testing.T) {
+	t.Parallel()
+	answers := map[string]string{"html": "<html>hello</html>", "empty": "{}", "types": `{"pending":"yes"}`}
+	fake := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		var body struct{ DeviceCode string }
+		json.NewDecoder(r.Body).Decode(&body)
+		rw.Write([]byte(answers[body.DeviceCode]))
+	}))
+	defer fake.Close()
+	w := newWorld(t, "", "SERVICE_BACKEND_URL="+fake.URL)
+	a := startAgent(w, "legacy", false)
+	for code := range answers {
+		wantError(t, a.call("completeAuthLink", map[string]any{"deviceCode": code}), "backend_invalid_response", false)
+	}
+}
+
+// S13: the connection is cut after the commit and before the token arrives.
+func TestTokenThatNobodyReceived(t *testing.T) {
+	t.Parallel()
+	b := startBackend(t, newPostgres(t), "SERVICE_BACKEND_LINK_UNUSED_TOKEN_AFTER=2")
+	cut := newCutter(t, b.url)
+	w := newWorld(t, "", "SERVICE_BACKEND_URL="+cut.url)
+	login := w.command("servicectl", "login")
+	var out strings.Builder
+	login.Stdout = &out
+	cut.onCode = func(verificationURL string) {
+		newPerson(t).approve(strings.Replace(verificationURL, cut.url, b.url, 1), "cut@example.org")
+	}
+	err := login.Run()
+	if err == nil || login.ProcessState.ExitCode() == 0 {
+		t.Fatalf("login succeeded: %s", out.String())
+	}
+	if !strings.Contains(out.String(), "approval was used") || !strings.Contains(out.String(), "login") {
+		t.Errorf("login says: %s", out.String())
+	}
+	if !strings.Contains(events(w), `"outcome":"network_error"`) {
+		t.Errorf("events: %s", events(w))
+	}
+	must(t, "the unused token is revoked", func() bool {
+		rows := strings.Split(strings.TrimSpace(b.admin("links", "cut@example.org")), "\n")
+		return len(rows) == 2 && !strings.HasSuffix(rows[1], "-")
+	})
+	if out, _, exit := w.ctl("whoami", "--json"); exit != 1 {
+		t.Errorf("whoami: exit %d, %s", exit, out)
+	}
+}
+
+// events is the local telemetry log.
+func events(w *world) string {
+	data, _ := os.ReadFile(filepath.Join(w.dir, "telemetry", "events.jsonl"))
+	return string(data)
+}

@@ -1,0 +1,142 @@
+package e2e
+
+import (
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+)
+
+// person is somebody at a browser without scripts: cookies, forms, nothing else.
+type person struct {
+	t      *testing.T
+	client *http.Client
+	page   *html.Node
+	at     *url.URL
+	status int
+}
+
+func newPerson(t *testing.T) *person {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &person{t: t, client: &http.Client{Jar: jar}}
+}
+
+func (p *person) open(address string) {
+	p.t.Helper()
+	resp, err := p.client.Get(address)
+	p.take(resp, err)
+}
+
+func (p *person) take(resp *http.Response, err error) {
+	p.t.Helper()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if p.page, err = html.Parse(strings.NewReader(string(body))); err != nil {
+		p.t.Fatal(err)
+	}
+	p.at, p.status = resp.Request.URL, resp.StatusCode
+}
+
+// form finds the page's form whose action has the path, with its hidden fields.
+func (p *person) form(path string) (action string, fields url.Values) {
+	p.t.Helper()
+	for n := range p.page.Descendants() {
+		if n.Data != "form" {
+			continue
+		}
+		target, err := p.at.Parse(attr(n, "action"))
+		if err != nil || target.Path != path {
+			continue
+		}
+		fields = url.Values{}
+		for in := range n.Descendants() {
+			if in.Data == "input" && attr(in, "type") == "hidden" {
+				fields.Set(attr(in, "name"), attr(in, "value"))
+			}
+		}
+		return target.String(), fields
+	}
+	p.t.Fatalf("%s (status %d) has no form for %s", p.at, p.status, path)
+	return "", nil
+}
+
+// submit fills in and sends the form for path.
+func (p *person) submit(path string, more ...string) {
+	p.t.Helper()
+	action, fields := p.form(path)
+	for i := 0; i < len(more); i += 2 {
+		fields.Set(more[i], more[i+1])
+	}
+	p.post(action, fields, "")
+}
+
+// post sends fields as a browser on the given origin would; empty means the page's own.
+func (p *person) post(action string, fields url.Values, origin string) {
+	p.t.Helper()
+	req, err := http.NewRequest(http.MethodPost, action, strings.NewReader(fields.Encode()))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	site := "same-origin"
+	if origin == "" {
+		origin = req.URL.Scheme + "://" + req.URL.Host
+	} else {
+		site = "cross-site"
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Origin", origin)
+	req.Header.Set("Sec-Fetch-Site", site)
+	resp, err := p.client.Do(req)
+	p.take(resp, err)
+}
+
+// approve signs up on the activation page and approves.
+func (p *person) approve(verificationURL, email string) {
+	p.t.Helper()
+	p.open(verificationURL)
+	p.submit("/signup", "email", email, "password", password, "accept", "yes")
+	p.submit("/activate/approve")
+	if p.at.Path != "/activate/approved" {
+		p.t.Fatalf("after approving: %s (status %d)\n%s", p.at, p.status, p.text())
+	}
+}
+
+// deny says no without signing in.
+func (p *person) deny(verificationURL string) {
+	p.t.Helper()
+	p.open(verificationURL)
+	p.submit("/activate/deny")
+}
+
+func (p *person) text() string {
+	var b strings.Builder
+	for n := range p.page.Descendants() {
+		if n.Type == html.TextNode && n.Parent.Data != "style" && n.Parent.Data != "script" {
+			b.WriteString(strings.TrimSpace(n.Data) + "\n")
+		}
+	}
+	return b.String()
+}
+
+func attr(n *html.Node, name string) string {
+	for _, a := range n.Attr {
+		if a.Key == name {
+			return a.Val
+		}
+	}
+	return ""
+}
