@@ -1,7 +1,140 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/service-dev/service/ctl/internal/mcpclient"
+	"github.com/service-dev/service/ctl/internal/reach"
+)
+
+// demoProject is the app id that the demo's simulator session is for.
+const demoProject = "com.example.hello"
 
 func (a *app) demo() *cobra.Command {
-	return &cobra.Command{Use: "demo", Hidden: true}
+	var dir string
+	cmd := &cobra.Command{
+		Use: "demo", Short: "Walk through the main job as an agent would", Args: cobra.NoArgs,
+		Long: "Runs a daemon in a directory of its own, links an account, opens a simulator and runs an example app on it.\n" +
+			"Stays up until Ctrl-C and leaves nothing behind but that directory.",
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runDemo(cmd.Context(), dir) },
+	}
+	cmd.Flags().StringVar(&dir, "dir", "./.run", "the state directory")
+	return cmd
+}
+
+// session is what createSimulatorSession answers (issue: status auth_required | active | resumed).
+type session struct {
+	Status          string `json:"status"`
+	DeviceCode      string `json:"deviceCode"`
+	UserCode        string `json:"userCode"`
+	VerificationURL string `json:"verificationUrl"`
+	ExpiresIn       int    `json:"expiresInSeconds"`
+
+	SessionID    string `json:"sessionId"`
+	SessionURL   string `json:"sessionUrl"`
+	AppEndpoint  string `json:"appEndpoint"`
+	AppTokenFile string `json:"appTokenFile"`
+	DeviceModel  string `json:"deviceModel"`
+}
+
+// linkedResult is what completeAuthLink answers.
+type linkedResult struct {
+	Linked    bool            `json:"linked"`
+	AccountID string          `json:"accountId"`
+	Retried   json.RawMessage `json:"retried"`
+}
+
+func (a *app) runDemo(ctx context.Context, dir string) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("making the demo's directory: %w", err)
+	}
+	if err := os.Setenv("SERVICE_CONFIG_DIR", dir); err != nil {
+		return err
+	}
+	shim, err := reach.Beside("service-mcp")
+	if err != nil {
+		return err
+	}
+	a.DemoIntro(dir, shim)
+	defer a.endDemo(ctx)
+	agent, err := mcpclient.Start(ctx, shim, os.Environ(), a.Err)
+	if err != nil {
+		return err
+	}
+	defer agent.Close()
+	s, err := a.demoSession(ctx, agent)
+	if err != nil {
+		return err
+	}
+	return a.demoApp(ctx, agent, s, shim)
+}
+
+// demoSession gets to a simulator session, linking an account on the way when none is linked.
+func (a *app) demoSession(ctx context.Context, agent *mcpclient.Client) (session, error) {
+	s, err := createSession(ctx, agent)
+	if err != nil || s.Status != "auth_required" {
+		return s, err
+	}
+	a.DemoCode(s.UserCode, s.VerificationURL, uint32(max(s.ExpiresIn, 0)))
+	stop := a.Countdown(time.Duration(s.ExpiresIn) * time.Second)
+	var linked linkedResult
+	err = callTool(ctx, agent, "completeAuthLink", map[string]any{"deviceCode": s.DeviceCode}, &linked, a.demoProgress(s.ExpiresIn))
+	stop()
+	if err != nil {
+		return s, err
+	}
+	a.DemoLinked(linked.AccountID)
+	var retried session
+	if json.Unmarshal(linked.Retried, &retried) == nil && retried.SessionURL != "" {
+		return retried, nil
+	}
+	return createSession(ctx, agent)
+}
+
+func createSession(ctx context.Context, agent *mcpclient.Client) (session, error) {
+	var s session
+	err := callTool(ctx, agent, "createSimulatorSession", map[string]any{"project": demoProject}, &s, nil)
+	return s, err
+}
+
+// demoProgress tells the time that is left, where no countdown moves: about twice a minute.
+func (a *app) demoProgress(seconds int) func(mcpclient.Progress) {
+	end := time.Now().Add(time.Duration(seconds) * time.Second)
+	var told time.Time
+	return func(mcpclient.Progress) {
+		if a.Moves || time.Since(told) < 30*time.Second {
+			return
+		}
+		told = time.Now()
+		a.DemoWaiting(time.Until(end))
+	}
+}
+
+// callTool calls a tool and reads its result; a tool's refusal is an error with the next step.
+func callTool(ctx context.Context, agent *mcpclient.Client, name string, args, into any, progress func(mcpclient.Progress)) error {
+	r, err := agent.Call(ctx, name, args, progress)
+	if err != nil {
+		if ctx.Err() != nil {
+			return context.Canceled
+		}
+		return fmt.Errorf("calling %s: %w", name, err)
+	}
+	if r.IsError {
+		return toolError(name, r.Structured)
+	}
+	if err := json.Unmarshal(r.Structured, into); err != nil {
+		return fmt.Errorf("reading the result of %s: %w", name, err)
+	}
+	return nil
 }

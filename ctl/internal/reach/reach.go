@@ -134,6 +134,10 @@ func (d Daemon) Connect(ctx context.Context, socket string) (Conn, error) {
 		return conn, err
 	}
 	startErr := d.start(ctx)
+	var failed *StartError
+	if startErr != nil && (!errors.As(startErr, &failed) || failed.Log == "") {
+		return nil, startErr // it never ran
+	}
 	return d.dialStarted(ctx, socket, startErr)
 }
 

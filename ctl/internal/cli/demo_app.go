@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/mcpclient"
+	"github.com/service-dev/service/ctl/internal/reach"
+)
+
+// demoApp runs the example app on the session and stays until Ctrl-C, the app's end or the daemon's.
+func (a *app) demoApp(ctx context.Context, agent *mcpclient.Client, s session, shim string) error {
+	path, err := reach.Beside("hello-glasses")
+	if err != nil {
+		return err
+	}
+	a.DemoSimulator(s.SessionURL, s.Status)
+	if _, err := os.Stat(path); err != nil {
+		a.DemoNoApp(path)
+		a.DemoAttach(shim)
+		return stay(ctx, agent.Done(), nil)
+	}
+	cmd := exec.CommandContext(ctx, path, "-endpoint", s.AppEndpoint, "-token-file", s.AppTokenFile)
+	cmd.Stdout, cmd.Stderr = a.Err, a.Err
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 5 * time.Second
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("starting the example app: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	a.DemoApp(path)
+	a.DemoAttach(shim)
+	err = stay(ctx, agent.Done(), ended)
+	if ctx.Err() != nil {
+		<-ended
+	} else if err != nil {
+		_ = cmd.Process.Kill()
+	}
+	return err
+}
+
+// stay waits for Ctrl-C, which is how the demo is meant to end.
+func stay(ctx context.Context, agent <-chan struct{}, app <-chan error) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-agent:
+		return fmt.Errorf("watching service-mcp: it ended by itself")
+	case err := <-app:
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err == nil {
+			return fmt.Errorf("running the example app: it ended by itself")
+		}
+		return fmt.Errorf("running the example app: %w", err)
+	}
+}
+
+// endDemo stops the demo's daemon, also after Ctrl-C.
+func (a *app) endDemo(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
+	defer cancel()
+	c, err := client.Open(ctx, client.Options{Program: a.name, Running: true, Lean: true})
+	if err != nil {
+		return // nobody to stop
+	}
+	defer c.Close()
+	if _, err := c.Stop(ctx); err == nil {
+		err = awaitGone(ctx, c.Daemon)
+		if err == nil {
+			a.DemoEnd()
+			return
+		}
+	}
+	a.Remark("stopping the demo's daemon: it does not answer")
+}
+
+// toolError is a tool's refusal as an error of the common kind.
+func toolError(name string, structured json.RawMessage) error {
+	var p struct {
+		Code, Message, FixHint string
+		Retryable              bool
+	}
+	if json.Unmarshal(structured, &p) != nil || p.Code == "" {
+		return fmt.Errorf("calling %s: it answered with an error that cannot be read", name)
+	}
+	return &client.Error{Code: p.Code, Message: p.Message, FixHint: p.FixHint, Retryable: p.Retryable}
+}

@@ -1,0 +1,348 @@
+package pump
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// rig is a pump between a test that plays the client and one that plays the daemons.
+type rig struct {
+	t       *testing.T
+	in      *io.PipeWriter
+	out     *bufio.Reader
+	daemons chan net.Conn // our ends of the connections
+	refuse  chan error    // what the next attempts meet instead
+	done    chan error
+}
+
+func newRig(t *testing.T) *rig {
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	r := &rig{t: t, in: inW, out: bufio.NewReader(outR), daemons: make(chan net.Conn, 8), refuse: make(chan error, 8), done: make(chan error, 1)}
+	p := New(Options{
+		In: inR, Out: outW, Hello: Hello{Client: "test", Version: "1", Cwd: "/w", Env: map[string]string{"CI": "1"}},
+		Drain: 2 * time.Second, Pause: time.Millisecond,
+		Connect: func(context.Context) (io.ReadWriteCloser, error) {
+			select {
+			case err := <-r.refuse:
+				return nil, err
+			default:
+			}
+			ours, theirs := socketPair(t)
+			r.daemons <- ours
+			return theirs, nil
+		},
+		HalfClose: func(c io.ReadWriteCloser) error { return c.(*net.UnixConn).CloseWrite() },
+	})
+	go func() {
+		_ = p.Open(context.Background())
+		r.done <- p.Run(context.Background())
+		_ = outW.Close()
+	}()
+	t.Cleanup(func() { _ = inW.Close(); _ = outR.Close() })
+	return r
+}
+
+func socketPair(t *testing.T) (a, b net.Conn) {
+	l, err := net.Listen("unix", t.TempDir()+"/s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	b, err = net.Dial("unix", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, err = l.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.Close(); _ = b.Close() })
+	return a, b
+}
+
+func (r *rig) say(line string) {
+	r.t.Helper()
+	if _, err := io.WriteString(r.in, line+"\n"); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// hear reads one line that the client gets; it must be JSON.
+func (r *rig) hear() string {
+	r.t.Helper()
+	line, err := r.out.ReadString('\n')
+	if err != nil {
+		r.t.Fatalf("the client hears nothing: %v", err)
+	}
+	if !json.Valid([]byte(line)) {
+		r.t.Fatalf("not JSON on stdout: %s", line)
+	}
+	return strings.TrimSuffix(line, "\n")
+}
+
+// daemon is a test's end of one connection, past the preface.
+type daemon struct {
+	t *testing.T
+	net.Conn
+	r *bufio.Reader
+}
+
+func (r *rig) daemon() *daemon {
+	r.t.Helper()
+	select {
+	case conn := <-r.daemons:
+		_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+		d := &daemon{t: r.t, Conn: conn, r: bufio.NewReader(conn)}
+		preface := d.get()
+		if !strings.Contains(preface, `"mcp":1`) || !strings.Contains(preface, `"env":{"CI":"1"}`) || !strings.Contains(preface, `"cwd":"/w"`) || !json.Valid([]byte(preface)) {
+			r.t.Fatalf("preface = %s", preface)
+		}
+		d.put(`{"ok":true,"protocol":1,"version":"1"}`)
+		return d
+	case <-time.After(10 * time.Second):
+		r.t.Fatal("nobody connects")
+		return nil
+	}
+}
+
+func (d *daemon) get() string {
+	d.t.Helper()
+	line, err := d.r.ReadString('\n')
+	if err != nil {
+		d.t.Fatalf("the daemon hears nothing: %v", err)
+	}
+	return strings.TrimSuffix(line, "\n")
+}
+
+func (d *daemon) put(line string) {
+	d.t.Helper()
+	if _, err := io.WriteString(d, line+"\n"); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *daemon) expect(want string) {
+	d.t.Helper()
+	if got := d.get(); got != want {
+		d.t.Fatalf("the daemon hears %s, want %s", got, want)
+	}
+}
+
+func (r *rig) expect(want string) {
+	r.t.Helper()
+	if got := r.hear(); got != want {
+		r.t.Fatalf("the client hears %s, want %s", got, want)
+	}
+}
+
+func TestLinesGoBothWays(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	for _, line := range []string{`{"id":1,"method":"tools/list"}`, `not json at all`, ``, `{"method":"n"}`} {
+		r.say(line)
+		d.expect(line)
+	}
+	d.put(`{"id":1,"result":{}}`)
+	r.expect(`{"id":1,"result":{}}`)
+}
+
+func TestHugeLinesPass(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	big := fmt.Sprintf(`{"id":1,"method":"x","params":%q}`, strings.Repeat("a", 3<<20))
+	go r.say(big)
+	d.expect(big)
+	answer := fmt.Sprintf(`{"id":1,"result":%q}`, strings.Repeat("b", 6<<20))
+	go d.put(answer)
+	r.expect(answer)
+}
+
+func TestATooLongLineIsAnsweredAndSkipped(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	go func() {
+		r.say(strings.Repeat("x", maxClientLine+bufferSize))
+		r.say(`{"id":2,"method":"ping"}`)
+	}()
+	if got := r.hear(); !strings.Contains(got, "-32600") {
+		t.Fatalf("answer = %s", got)
+	}
+	d.expect(`{"id":2,"method":"ping"}`)
+}
+
+func TestCallsInFlightAreAnsweredOnceWhenTheDaemonGoes(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	r.say(`{"id":"a","method":"tools/call","params":{"name":"x"}}`)
+	d.get()
+	d.Close()
+	var old struct {
+		ID     string
+		Result struct {
+			IsError           bool
+			ResultType        string
+			StructuredContent struct {
+				Code, Message, FixHint string
+				Retryable              bool
+			}
+			Content []struct{ Type, Text string }
+		}
+	}
+	if err := json.Unmarshal([]byte(r.hear()), &old); err != nil {
+		t.Fatal(err)
+	}
+	s := old.Result.StructuredContent
+	if old.ID != "a" || !old.Result.IsError || s.Code != "daemon_restarted" || !s.Retryable || s.FixHint == "" || old.Result.ResultType != "" || len(old.Result.Content) != 1 {
+		t.Fatalf("answer = %+v", old)
+	}
+
+	r.say(`{"id":2,"method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`)
+	d = r.daemon()
+	d.get()
+	r.say(`{"id":3,"method":"tools/list"}`)
+	d.get()
+	d.Close()
+	got := r.hear() + r.hear()
+	if !strings.Contains(got, `"resultType":"complete"`) || !strings.Contains(got, `"id":3,"error":{"code":-32603`) {
+		t.Fatalf("answers = %s", got)
+	}
+}
+
+func TestInitializeIsReplayedAndItsAnswerSwallowed(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	const initLine = `{"id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`
+	r.say(initLine)
+	d.expect(initLine)
+	d.put(`{"id":0,"result":{"n":1}}`)
+	r.expect(`{"id":0,"result":{"n":1}}`)
+	r.say(`{"method":"notifications/initialized"}`)
+	d.get()
+	d.Close()
+
+	r.say(`{"id":1,"method":"ping"}`)
+	d = r.daemon()
+	d.expect(initLine)
+	d.put(`{"method":"notifications/message"}`)
+	d.put(`{"id":0,"result":{"n":2}}`)
+	r.expect(`{"method":"notifications/message"}`)
+	d.expect(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	d.expect(`{"id":1,"method":"ping"}`)
+	d.put(`{"id":1,"result":{}}`)
+	r.expect(`{"id":1,"result":{}}`)
+}
+
+func TestAnUnansweredInitializeGoesToTheNextDaemonOnce(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	r.say(`{"id":0,"method":"initialize"}`)
+	d.get()
+	d.Close()
+	d = r.daemon()
+	d.expect(`{"id":0,"method":"initialize"}`)
+	d.Close()
+	if got := r.hear(); !strings.Contains(got, `"id":0,"error"`) {
+		t.Fatalf("answer = %s", got)
+	}
+}
+
+func TestAnswersForAnEarlierDaemonAreDropped(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	d.put(`{"id":"ask","method":"elicitation/create"}`)
+	r.hear()
+	d.Close()
+	r.say(`{"id":1,"method":"tools/call"}`)
+	// The first connection may still take the call; then it is answered with an error and said again.
+	select {
+	case conn := <-r.daemons:
+		r.daemons <- conn
+	case <-time.After(200 * time.Millisecond):
+		r.hear()
+		r.say(`{"id":1,"method":"tools/call"}`)
+	}
+	d = r.daemon()
+	d.expect(`{"id":1,"method":"tools/call"}`)
+	r.say(`{"id":"ask","result":{}}`)
+	r.say(`{"method":"after"}`)
+	d.expect(`{"method":"after"}`)
+}
+
+func TestARefusedPrefaceAnswersEveryRequest(t *testing.T) {
+	r := newRig(t)
+	conn := <-r.daemons
+	_, _ = io.WriteString(conn, `{"ok":false,"code":"protocol_mismatch","message":"too \"old\"","fixHint":"upgrade"}`+"\n")
+	conn.Close()
+	r.say(`{"id":1,"method":"tools/list"}`)
+	if got := r.hear(); !strings.Contains(got, `"id":1,"error"`) {
+		t.Fatalf("answer = %s", got)
+	}
+}
+
+func TestWithoutADaemonRequestsAreAnsweredAndItTriesAgain(t *testing.T) {
+	r := newRig(t)
+	(<-r.daemons).Close()
+	r.refuse <- errors.New("starting the daemon: no space left")
+	r.say(`{"id":1,"method":"initialize"}`)
+	first := r.hear()
+	if !strings.Contains(first, `"id":1,"error"`) {
+		t.Fatalf("answer = %s", first)
+	}
+	for i := 2; ; i++ {
+		r.say(fmt.Sprintf(`{"id":%d,"method":"tools/list"}`, i))
+		select {
+		case conn := <-r.daemons:
+			r.daemons <- conn
+			r.daemon().get()
+			return
+		case <-time.After(5 * time.Millisecond):
+			if i > 1000 {
+				t.Fatal("it never tries again")
+			}
+			if got := r.hear(); !strings.Contains(got, "error") {
+				t.Fatalf("answer = %s", got)
+			}
+		}
+	}
+}
+
+func TestEndOfInputWaitsForAnswersThatAreDue(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	r.say(`{"id":1,"method":"tools/call"}`)
+	d.get()
+	r.say(`{"id":2,"method":"tools/call"}`)
+	d.get()
+	r.say(`{"method":"notifications/cancelled","params":{"requestId":2}}`)
+	d.get()
+	_ = r.in.Close()
+	if _, err := d.r.ReadByte(); err != io.EOF {
+		t.Fatalf("the daemon does not hear the end: %v", err)
+	}
+	d.put(`{"id":1,"result":{}}`)
+	r.expect(`{"id":1,"result":{}}`)
+	if err := <-r.done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEndOfInputDoesNotWaitForEver(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	r.say(`{"id":1,"method":"tools/call"}`)
+	d.get()
+	_ = r.in.Close()
+	select {
+	case <-r.done:
+	case <-time.After(8 * time.Second):
+		t.Fatal("the shim stays")
+	}
+}

@@ -1,0 +1,119 @@
+package term
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mdp/qrterminal/v3"
+)
+
+// DemoIntro says what the demo does and where it lives.
+func (t *Terminal) DemoIntro(dir, shim string) {
+	t.Say("%s", t.Bold("The main job, as an agent does it."))
+	t.Say("  Everything lies in %s.", dir)
+	t.Say("  Calling createSimulatorSession through %s ...", shim)
+}
+
+// DemoCode shows code, URL and the URL as a QR code.
+func (t *Terminal) DemoCode(userCode, url string, seconds uint32) {
+	t.Code(userCode, url, seconds, "")
+	t.QR(url)
+	t.Say("  No account yet? The page lets you make one; with this demo it stays on this machine.")
+	t.Say("")
+}
+
+// QR draws a URL for a phone's camera. Half blocks need no colour.
+func (t *Terminal) QR(url string) {
+	var text strings.Builder
+	qrterminal.GenerateWithConfig(url, qrterminal.Config{
+		Level: qrterminal.L, Writer: &text, HalfBlocks: true, QuietZone: 2,
+		BlackChar: qrterminal.BLACK_BLACK, WhiteChar: qrterminal.WHITE_WHITE,
+		BlackWhiteChar: qrterminal.BLACK_WHITE, WhiteBlackChar: qrterminal.WHITE_BLACK,
+	})
+	for line := range strings.Lines(text.String()) {
+		fmt.Fprint(t.Out, "      "+line)
+	}
+	t.Say("")
+}
+
+// DemoWaiting is the countdown where nothing moves.
+func (t *Terminal) DemoWaiting(left time.Duration) {
+	t.Say("  Waiting for approval, %s left.", Span(max(left, 0)))
+}
+
+// DemoLinked says that the account is linked.
+func (t *Terminal) DemoLinked(accountID string) { t.Say("  Linked to account %s.", accountID) }
+
+// DemoSimulator shows the simulator's page.
+func (t *Terminal) DemoSimulator(url, status string) {
+	word := "opened"
+	if status == "resumed" {
+		word = "resumed"
+	}
+	t.Say("")
+	t.Say("  Simulator session %s:", word)
+	t.Say("")
+	t.Say("      %s", t.Bold(url))
+	t.Say("")
+}
+
+// DemoApp says that the example app runs.
+func (t *Terminal) DemoApp(path string) {
+	t.Say("  The example app (%s) shows its text on the panel; tap the panel and it answers.", path)
+}
+
+// DemoNoApp says that there is no example app to run.
+func (t *Terminal) DemoNoApp(path string) {
+	t.Say("  There is no example app at %s: `make build` makes it.", path)
+}
+
+// DemoAttach tells how to attach each coding agent.
+func (t *Terminal) DemoAttach(shim string) {
+	t.Say("")
+	t.Say("%s", t.Bold("Attach your coding agent"))
+	t.Say("")
+	for _, way := range Attachments(shim) {
+		t.Say("  %s", way.Agent)
+		for _, line := range way.Lines {
+			t.Say("      %s", line)
+		}
+	}
+	t.Say("")
+	t.Say("  (An agent attached so uses your own directory, not this demo's.)")
+	t.Say("")
+	t.Say("Running until Ctrl-C.")
+}
+
+// Attachment is how one coding agent learns of service-mcp.
+type Attachment struct {
+	Agent string
+	Lines []string
+}
+
+// Attachments lists the agents, with the absolute path of service-mcp.
+func Attachments(shim string) []Attachment {
+	quoted := shellQuote(shim)
+	entry := fmt.Sprintf(`{"command":%q}`, shim)
+	return []Attachment{
+		{"Claude Code", []string{"claude mcp add service -- " + quoted}},
+		{"Codex", []string{"codex mcp add service -- " + quoted}},
+		{"VS Code", []string{"code --add-mcp " + shellQuote(fmt.Sprintf(`{"name":"service","command":%q}`, shim))}},
+		{"Cursor (~/.cursor/mcp.json)", []string{`{"mcpServers":{"service":` + entry + `}}`}},
+		{"Gemini CLI", []string{"gemini mcp add service " + quoted}},
+	}
+}
+
+// shellQuote quotes for a POSIX shell where that is needed.
+func shellQuote(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:,@", r)
+	}
+	if s != "" && strings.TrimFunc(s, plain) == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// DemoEnd says that everything is stopped.
+func (t *Terminal) DemoEnd() { t.Say("\nStopped the app and the daemon.") }
