@@ -108,5 +108,5 @@ func closeAll(listeners []net.Listener) {
 	}
 }
 
-// ErrNoKey: a backend that is not embedded must be given its key.
+// ErrNoKey refuses to start a backend that is not embedded and was given no key.
 var ErrNoKey = errors.New("no key for stored hashes: set SERVICE_BACKEND_HMAC_KEY or hmac_key_file (make one with: openssl rand -hex 32)")

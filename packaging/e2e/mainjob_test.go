@@ -1,3 +1,5 @@
+//go:build unix
+
 package e2e
 
 import (
@@ -205,7 +207,7 @@ func waitForText(t *testing.T, browser context.Context, selector, text string) {
 func until(js string) chromedp.Action[chromedp.Void] {
 	return func(ctx context.Context, target *chromedp.Target) (chromedp.Void, error) {
 		holds := func() bool {
-			yes, err := chromedp.Evaluate[bool](`Boolean(` + js + `)`)(ctx, target)
+			yes, err := chromedp.Evaluate[bool](`Boolean(`+js+`)`)(ctx, target)
 			return err == nil && yes
 		}
 		if !eventually(20*time.Second, func() bool { return holds() || ctx.Err() != nil }) {

@@ -21,7 +21,7 @@ type Cluster struct {
 	next     atomic.Int32
 }
 
-// ErrMissing: this machine has no PostgreSQL server.
+// ErrMissing tells that this machine has no PostgreSQL server.
 var ErrMissing = errors.New("PostgreSQL is not installed (apt-get install postgresql)")
 
 // Start makes and starts a cluster in a temporary directory.

@@ -133,7 +133,7 @@ const (
 	ReadyVar = "SERVICE_READY_FD"
 )
 
-// MCPPreface opens a stream on mcp.sock: one JSON object on one line, at most MaxPreface bytes, e.g.
+// MaxPreface bounds the line in bytes that opens a stream on mcp.sock, its preface: one JSON object, e.g.
 //
 //	{"mcp":1,"protocolMin":1,"protocolMax":1,"version":"1.2.3","client":"service-mcp","cwd":"/home/a","env":{"CI":"1"}}
 //

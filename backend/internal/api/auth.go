@@ -46,7 +46,7 @@ func (a *API) account(next accountHandler) http.HandlerFunc {
 }
 
 func (a *API) deadToken(w http.ResponseWriter, r *http.Request, err error) {
-	detail := ""
+	var detail string
 	switch {
 	case errors.Is(err, link.ErrRevoked):
 		detail = "the link of this install was revoked"

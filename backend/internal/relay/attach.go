@@ -41,7 +41,7 @@ func (h *Hub) ServeApp(rw http.ResponseWriter, r *http.Request) {
 	c.app = hello.App
 	h.host(ctx, c, toApps, id, func(s sessions.Session, r *room) error {
 		link := glasses.LinkDisconnected
-		if r.count(toPages) > 0 {
+		if r.pageCount() > 0 {
 			link = glasses.LinkConnected
 		}
 		model, _ := glasses.Model(s.DeviceModel)

@@ -88,7 +88,7 @@ func (r *room) request(ctx context.Context, c *conn, f glasses.Frame, raw []byte
 			return
 		}
 	}
-	if r.count(toPages) == 0 {
+	if r.pageCount() == 0 {
 		r.row(ctx, c, row, false)
 		r.answer(ctx, f.ID, glasses.CodeNotConnected, "no glasses are attached: open the session's simulator page")
 		return

@@ -139,10 +139,11 @@ func (r *room) set(to audience) map[*conn]struct{} {
 	return r.apps
 }
 
-func (r *room) count(to audience) int {
+// pageCount counts the attached pages: the glasses.
+func (r *room) pageCount() int {
 	r.who.Lock()
 	defer r.who.Unlock()
-	return len(r.set(to))
+	return len(r.pages)
 }
 
 func (r *room) peers() glasses.Peers {
@@ -159,10 +160,10 @@ func (r *room) peers() glasses.Peers {
 func (r *room) announce(ctx context.Context, to audience, arrived bool, row string, payload any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if to == toPages && r.count(toPages) == 0 {
+	if to == toPages && r.pageCount() == 0 {
 		r.failPending(ctx, glasses.CodeNotConnected, "the glasses are gone: no simulator page is open")
 		r.publishLink(glasses.LinkDisconnected)
-	} else if to == toPages && arrived && r.count(toPages) == 1 {
+	} else if to == toPages && arrived && r.pageCount() == 1 {
 		r.publishLink(glasses.LinkConnected)
 	}
 	r.h.bus.Publish(r.id, toPages, r.h.frame(glasses.TypePeers, "", r.peers()))
