@@ -39,7 +39,7 @@ func (l *lineReader) next() ([]byte, error) {
 			}
 			line := l.buf[l.start : i+1]
 			l.start = i + 1
-			if skipping {
+			if skipping || len(line) > l.max+2 {
 				return nil, errTooLong
 			}
 			return line, nil
@@ -62,7 +62,7 @@ func (l *lineReader) last(skipping bool, err error) ([]byte, error) {
 	line := l.buf[l.start:l.end]
 	l.start = l.end
 	switch {
-	case skipping:
+	case skipping || len(line) > l.max:
 		return nil, errTooLong
 	case len(line) > 0 && err == io.EOF:
 		return line, nil

@@ -103,11 +103,11 @@ func (l *link) idle() bool {
 
 // end marks the link as gone and hands over what was not answered.
 func (l *link) end() (left map[string]pending, admitted bool) {
-	l.conn.Close()
-	l.mu.Lock()
+	l.mu.Lock() // before the close: whoever ends the link first has what is left
 	left, admitted = l.inflight, l.admitted
 	l.ended, l.inflight = true, nil
 	l.mu.Unlock()
+	l.conn.Close()
 	l.poke()
 	return left, admitted
 }
