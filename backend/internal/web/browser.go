@@ -57,16 +57,25 @@ func cookieName(instance string, embedded bool) string {
 	return "__Host-" + name
 }
 
+// cookieValue is empty when the browser sent no cookie of ours.
+func (w *Web) cookieValue(r *http.Request) string {
+	c, err := r.Cookie(w.cookie)
+	if err != nil {
+		return ""
+	}
+	return c.Value
+}
+
 // identify reads the cookie and returns the browser session behind it. A visitor without a usable cookie gets a new
 // one, which writes nothing on the server.
 func (w *Web) identify(rw http.ResponseWriter, r *http.Request) (browser, error) {
-	c, err := r.Cookie(w.cookie)
-	if err != nil || !wellFormed(c.Value) {
+	value := w.cookieValue(r)
+	if !wellFormed(value) {
 		return w.newVisitor(rw), nil
 	}
-	secret, signed := strings.CutPrefix(c.Value, signedPrefix)
+	secret, signed := strings.CutPrefix(value, signedPrefix)
 	if !signed {
-		return browser{id: c.Value}, nil
+		return browser{id: value}, nil
 	}
 	person, err := w.Accounts.FindSession(r.Context(), secret)
 	if errors.Is(err, account.ErrNoSession) {
@@ -75,7 +84,7 @@ func (w *Web) identify(rw http.ResponseWriter, r *http.Request) (browser, error)
 	if err != nil {
 		return browser{}, err
 	}
-	return browser{id: c.Value, account: &Account{ID: person.ID, Email: person.Email}}, nil
+	return browser{id: value, account: &Account{ID: person.ID, Email: person.Email}}, nil
 }
 
 func wellFormed(value string) bool {
