@@ -80,7 +80,7 @@ func (s *Service) Poll(ctx context.Context, deviceCode string) (Poll, error) {
 		return Poll{}, ErrUnknown
 	}
 	hash := s.hash.Hash("device_code", deviceCode)
-	code, err := s.codes.CodeByDevice(ctx, hash)
+	code, err := s.codes.Progress(ctx, hash)
 	if err != nil {
 		return Poll{}, err
 	}
@@ -90,10 +90,10 @@ func (s *Service) Poll(ctx context.Context, deviceCode string) (Poll, error) {
 		if !now.Before(code.ExpiresAt) {
 			return Poll{}, ErrExpired
 		}
-		interval, err := s.pace(ctx, code, now)
+		interval, err := s.pace(ctx, hash, code.Interval, now)
 		return Poll{Interval: interval}, err
 	case Approved:
-		return s.redeem(ctx, code, now)
+		return s.redeem(ctx, hash, code.ExpiresAt, now)
 	case Denied:
 		return Poll{}, ErrDenied
 	default:
@@ -101,23 +101,20 @@ func (s *Service) Poll(ctx context.Context, deviceCode string) (Poll, error) {
 	}
 }
 
-func (s *Service) redeem(ctx context.Context, code Code, now time.Time) (Poll, error) {
-	if now.After(code.ExpiresAt.Add(s.set.Grace)) {
+func (s *Service) redeem(ctx context.Context, hash string, expires, now time.Time) (Poll, error) {
+	if now.After(expires.Add(s.set.Grace)) {
 		return Poll{}, ErrExpired
 	}
 	token := secret.New(secret.Token)
-	link := Link{
-		ID: uuid.NewString(), TokenHash: s.hash.Hash("token", token), Requester: code.Requester,
-		LinkedAt: now.UTC().Truncate(time.Millisecond),
-	}
-	account, err := s.tokens.Redeem(ctx, code.DeviceHash, now.Add(-s.set.Grace), link)
+	link := Link{ID: uuid.NewString(), TokenHash: s.hash.Hash("token", token), LinkedAt: now.UTC().Truncate(time.Millisecond)}
+	account, err := s.tokens.Redeem(ctx, hash, now.Add(-s.set.Grace), link)
 	if errors.Is(err, ErrUnknown) {
-		return Poll{}, s.lostRedemption(ctx, code.DeviceHash, now)
+		return Poll{}, s.lostRedemption(ctx, hash, now)
 	}
 	if err != nil {
 		return Poll{}, err
 	}
-	s.forget(code.DeviceHash)
+	s.forget(hash)
 	s.log.InfoContext(ctx, "link made", "account", account, "link", link.ID)
 	return Poll{Token: &Token{AuthToken: token, Principal: Principal{
 		AccountID: account, LinkID: link.ID, Tier: TierFreeAccount, LinkedAt: link.LinkedAt,
@@ -127,7 +124,7 @@ func (s *Service) redeem(ctx context.Context, code Code, now time.Time) (Poll, e
 // lostRedemption says why an approved code could not be redeemed: another poll was first, or the account is no longer
 // active (design D17).
 func (s *Service) lostRedemption(ctx context.Context, hash string, now time.Time) error {
-	code, err := s.codes.CodeByDevice(ctx, hash)
+	code, err := s.codes.Progress(ctx, hash)
 	if err != nil {
 		return err
 	}
@@ -146,19 +143,19 @@ func (s *Service) repolled(ctx context.Context, hash string, now time.Time) erro
 
 // pace raises the interval of a code that is polled too fast. The time of the last poll lives in memory only, so that
 // a pending poll costs one point read; the raised interval is stored.
-func (s *Service) pace(ctx context.Context, code Code, now time.Time) (time.Duration, error) {
+func (s *Service) pace(ctx context.Context, hash string, interval time.Duration, now time.Time) (time.Duration, error) {
 	s.mu.Lock()
-	last, polled := s.polls[code.DeviceHash]
+	last, polled := s.polls[hash]
 	if len(s.polls) >= maxPaced {
 		clear(s.polls)
 	}
-	s.polls[code.DeviceHash] = now
+	s.polls[hash] = now
 	s.mu.Unlock()
-	if !polled || now.Sub(last) >= code.Interval-jitter || code.Interval >= intervalCap {
-		return code.Interval, nil
+	if !polled || now.Sub(last) >= interval-jitter || interval >= intervalCap {
+		return interval, nil
 	}
-	raised := min(code.Interval+intervalStep, intervalCap)
-	return raised, s.codes.RaiseInterval(ctx, code.DeviceHash, raised)
+	raised := min(interval+intervalStep, intervalCap)
+	return raised, s.codes.RaiseInterval(ctx, hash, raised)
 }
 
 func (s *Service) forget(hash string) {

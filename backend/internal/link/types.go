@@ -53,6 +53,13 @@ type Code struct {
 	Interval   time.Duration
 }
 
+// Progress is what a poll needs to know of a code.
+type Progress struct {
+	State     State
+	ExpiresAt time.Time
+	Interval  time.Duration
+}
+
 // Issued is a code as the requester gets it. Both codes are secrets.
 type Issued struct {
 	DeviceCode   string
@@ -99,8 +106,9 @@ type Poll struct {
 type CodeStore interface {
 	// InsertCode answers ErrDuplicate when either hash is taken.
 	InsertCode(ctx context.Context, code Code) error
-	// CodeByDevice and CodeByUser answer ErrUnknown.
-	CodeByDevice(ctx context.Context, deviceHash string) (Code, error)
+	// Progress is the one read of a pending poll; it answers ErrUnknown.
+	Progress(ctx context.Context, deviceHash string) (Progress, error)
+	// CodeByUser answers ErrUnknown.
 	CodeByUser(ctx context.Context, userHash string) (Code, error)
 	// Decide moves a code that is pending and not expired at now; false when there was none.
 	Decide(ctx context.Context, userHash string, to State, accountID string, now time.Time) (bool, error)
@@ -111,7 +119,7 @@ type CodeStore interface {
 // TokenStore keeps links.
 type TokenStore interface {
 	// Redeem consumes an approved code that expires at or after deadline and whose account is active, and stores the
-	// link under the code's account, in one transaction. ErrUnknown when there was no such code.
+	// link with the code's account and requester, in one transaction. ErrUnknown when there was no such code.
 	Redeem(ctx context.Context, deviceHash string, deadline time.Time, link Link) (accountID string, err error)
 	// MarkRepolled notes that a redeemed code was polled again.
 	MarkRepolled(ctx context.Context, deviceHash string, now time.Time) error

@@ -38,9 +38,18 @@ func (s *Store) InsertCode(ctx context.Context, c link.Code) error {
 	return err
 }
 
-// CodeByDevice answers link.ErrUnknown.
-func (s *Store) CodeByDevice(ctx context.Context, deviceHash string) (link.Code, error) {
-	return scanCode(s.reads.QueryRowContext(ctx, "SELECT "+codeColumns+" FROM device_codes WHERE device_hash = $1", deviceHash))
+// progressQuery is prepared once: waiting clients ask nothing else, and parsing it would cost more than running it.
+const progressQuery = "SELECT state, expires_at, interval_ms FROM device_codes WHERE device_hash = $1"
+
+// Progress answers link.ErrUnknown.
+func (s *Store) Progress(ctx context.Context, deviceHash string) (link.Progress, error) {
+	var p link.Progress
+	var expires, interval int64
+	if err := s.progress.QueryRowContext(ctx, deviceHash).Scan(&p.State, &expires, &interval); err != nil {
+		return link.Progress{}, missing(err, link.ErrUnknown)
+	}
+	p.ExpiresAt, p.Interval = fromMS(expires), time.Duration(interval)*time.Millisecond
+	return p, nil
 }
 
 // CodeByUser answers link.ErrUnknown.
@@ -82,13 +91,13 @@ func (s *Store) Redeem(ctx context.Context, deviceHash string, deadline time.Tim
 		if !taken {
 			return link.ErrUnknown
 		}
-		if err := tx.QueryRowContext(ctx, "SELECT account_id FROM device_codes WHERE device_hash = $1", deviceHash).Scan(&accountID); err != nil {
+		_, err = tx.ExecContext(ctx, `INSERT INTO links (id, account_id, token_hash, host, os, client, ip, linked_at, expires_at)
+			SELECT $1, account_id, $2, host, os, client, ip, $3, $4 FROM device_codes WHERE device_hash = $5`,
+			l.ID, l.TokenHash, toMS(l.LinkedAt), orNull(l.ExpiresAt), deviceHash)
+		if err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, `INSERT INTO links (id, account_id, token_hash, host, os, client, ip, linked_at, expires_at)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`, l.ID, accountID, l.TokenHash, l.Requester.Host, l.Requester.OS,
-			l.Requester.Client, l.Requester.IP, toMS(l.LinkedAt), orNull(l.ExpiresAt))
-		if err != nil {
+		if err := tx.QueryRowContext(ctx, "SELECT account_id FROM links WHERE id = $1", l.ID).Scan(&accountID); err != nil {
 			return err
 		}
 		_, err = tx.ExecContext(ctx, "UPDATE device_codes SET link_id = $1 WHERE device_hash = $2", l.ID, deviceHash)

@@ -30,6 +30,8 @@ type Store struct {
 	reads  *sql.DB
 	writes *sql.DB
 	engine string // sqlite | postgres
+
+	progress *sql.Stmt // the most frequent read
 }
 
 // Open opens and migrates a database: a postgres:// URL, or the path of a SQLite file.
@@ -41,6 +43,10 @@ func Open(ctx context.Context, database string, log *slog.Logger) (*Store, error
 	if err := s.migrate(ctx, log); err != nil {
 		s.Close()
 		return nil, err
+	}
+	if s.progress, err = s.reads.PrepareContext(ctx, progressQuery); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("preparing a query: %w", err)
 	}
 	return s, nil
 }
