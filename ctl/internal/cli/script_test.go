@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// bin holds the real programs, built once.
+var bin string
+
+func TestMain(m *testing.M) { os.Exit(runTests(m)) }
+
+func runTests(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "ctl-bin-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	if err := buildPrograms(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	bin = dir
+	return m.Run()
+}
+
+// buildPrograms makes what lies beside one another in an installation, with its checksum manifest.
+func buildPrograms(dir string) error {
+	root := filepath.Join("..", "..", "..")
+	programs := map[string]string{
+		"serviced": "./daemon/serviced", "service-mcp": "./ctl/service-mcp", "servicectl": "./ctl/servicectl",
+		"service-plugin-backendlocal": "./plugins/backendlocal", "service-plugin-backendhttp": "./plugins/backendhttp",
+	}
+	var manifest strings.Builder
+	for name, pkg := range programs {
+		out := filepath.Join(dir, name)
+		cmd := exec.Command("go", "build", "-o", out, pkg)
+		cmd.Dir = root
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if text, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("building %s: %w\n%s", pkg, err, text)
+		}
+		data, err := os.ReadFile(out)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&manifest, "%x  %s\n", sha256.Sum256(data), name)
+	}
+	return os.WriteFile(filepath.Join(dir, "plugins.sha256"), []byte(manifest.String()), 0o644)
+}
+
+// opener stands for xdg-open: it notes the URL for the command approve.
+const opener = "#!/bin/sh\nprintf '%s\\n' \"$1\" >> \"$HOME/opened\"\n"
+
+// TestStories runs the manual: real daemon, real adapters, real backend.
+func TestStories(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			home, tools := filepath.Join(e.WorkDir, "home"), filepath.Join(e.WorkDir, "tools")
+			for _, dir := range []string{home, tools} {
+				if err := os.MkdirAll(dir, 0o755); err != nil {
+					return err
+				}
+			}
+			if err := os.WriteFile(filepath.Join(tools, "xdg-open"), []byte(opener), 0o755); err != nil {
+				return err
+			}
+			e.Setenv("PATH", strings.Join([]string{bin, tools, os.Getenv("PATH")}, string(os.PathListSeparator)))
+			e.Setenv("HOME", home)
+			e.Setenv("STATE", filepath.Join(home, ".service"))
+			e.Setenv("DISPLAY", ":99")
+			e.Defer(func() { stopDaemonOf(home) })
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"approve": func(ts *testscript.TestScript, _ bool, _ []string) { decideOpened(ts, "approve") },
+			"deny":    func(ts *testscript.TestScript, _ bool, _ []string) { decideOpened(ts, "deny") },
+			"mode":    fileMode,
+			"exitis":  exitIs,
+			"cut":     cutAfterOpen,
+		},
+	})
+}
+
+// stopDaemonOf leaves no daemon behind a story.
+func stopDaemonOf(home string) {
+	cmd := exec.Command(filepath.Join(bin, "servicectl"), "daemon", "stop")
+	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
+	_ = cmd.Run()
+}
+
+// fileMode is `mode 0600 FILE`.
+func fileMode(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: mode MODE FILE")
+	}
+	info, err := os.Stat(ts.MkAbs(args[1]))
+	ts.Check(err)
+	if got := fmt.Sprintf("%04o", info.Mode().Perm()); got != args[0] {
+		ts.Fatalf("%s has mode %s, want %s", args[1], got, args[0])
+	}
+}
+
+// exitIs is `exitis CODE PROGRAM ARGS...`: what testscript's exec cannot say. Output goes to the files out and err.
+func exitIs(ts *testscript.TestScript, _ bool, args []string) {
+	cmd, outs := command(ts, args[1:])
+	err := cmd.Run()
+	outs()
+	if got := fmt.Sprint(cmd.ProcessState.ExitCode()); got != args[0] {
+		out, _ := os.ReadFile(ts.MkAbs("out"))
+		errText, _ := os.ReadFile(ts.MkAbs("err"))
+		ts.Fatalf("exit code %s (%v), want %s\n%s%s", got, err, args[0], out, errText)
+	}
+}
+
+func command(ts *testscript.TestScript, args []string) (*exec.Cmd, func()) {
+	out, err := os.Create(ts.MkAbs("out"))
+	ts.Check(err)
+	errOut, err := os.Create(ts.MkAbs("err"))
+	ts.Check(err)
+	cmd := exec.Command(filepath.Join(bin, args[0]), args[1:]...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), out, errOut
+	for _, name := range []string{"PATH", "HOME", "DISPLAY", "SERVICE_CONFIG_DIR", "SERVICE_BACKEND_URL", "SERVICE_NO_AUTO_OPEN", "SERVICE_TELEMETRY"} {
+		if value := ts.Getenv(name); value != "" {
+			cmd.Env = append(cmd.Env, name+"="+value)
+		}
+	}
+	return cmd, func() { out.Close(); errOut.Close() }
+}
+
+// cutAfterOpen is `cut CODE PROGRAM ARGS...`: Ctrl-C once the page was opened.
+func cutAfterOpen(ts *testscript.TestScript, _ bool, args []string) {
+	cmd, outs := command(ts, args[1:])
+	ts.Check(cmd.Start())
+	openedURL(ts)
+	ts.Check(cmd.Process.Signal(os.Interrupt))
+	_ = cmd.Wait()
+	outs()
+	if got := fmt.Sprint(cmd.ProcessState.ExitCode()); got != args[0] {
+		ts.Fatalf("exit code %s, want %s", got, args[0])
+	}
+}
+
+// openedURL waits until the browser was opened and returns where.
+func openedURL(ts *testscript.TestScript) string {
+	path := filepath.Join(ts.Getenv("HOME"), "opened")
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if text, err := os.ReadFile(path); err == nil && strings.HasSuffix(string(text), "\n") {
+			ts.Check(os.Remove(path))
+			lines := strings.Fields(string(text))
+			return lines[len(lines)-1]
+		}
+	}
+	ts.Fatalf("no browser was opened")
+	return ""
+}
