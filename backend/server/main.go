@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -85,7 +86,7 @@ func adminCommand() *cobra.Command {
 				return fmt.Errorf("name exactly one of --account, --email and --link")
 			}
 			return withStore(cmd, func(s *sqlstore.Store) error {
-				n, err := s.Revoke(cmd.Context(), account+email, linkID, time.Now())
+				n, err := s.Revoke(cmd.Context(), account+strings.ToLower(strings.TrimSpace(email)), linkID, time.Now())
 				if err != nil {
 					return err
 				}
@@ -103,7 +104,7 @@ func adminCommand() *cobra.Command {
 	admin.AddCommand(revoke, &cobra.Command{
 		Use: "links ACCOUNT-OR-EMAIL", Short: "List an account's links", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withStore(cmd, func(s *sqlstore.Store) error { return printLinks(cmd, s, args[0]) })
+			return withStore(cmd, func(s *sqlstore.Store) error { return printLinks(cmd, s, strings.ToLower(strings.TrimSpace(args[0]))) })
 		},
 	})
 	return admin
@@ -131,7 +132,7 @@ func withStore(cmd *cobra.Command, f func(*sqlstore.Store) error) error {
 	if err != nil {
 		return err
 	}
-	s, err := sqlstore.Open(cmd.Context(), c.Database, slog.New(slog.DiscardHandler))
+	s, err := sqlstore.Attach(cmd.Context(), c.Database)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/proto/backendapi"
@@ -64,10 +65,26 @@ func (a *API) Mount(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+backendapi.PathAccount, a.account(a.whoAmI))
 	mux.HandleFunc("GET "+backendapi.PathHealth, a.health)
 	a.mountSessions(mux)
-	mux.HandleFunc("/api/", a.noRoute)
+	mux.HandleFunc(anyAPI, func(w http.ResponseWriter, r *http.Request) { a.noRoute(w, r, mux) })
 }
 
-func (a *API) noRoute(w http.ResponseWriter, r *http.Request) {
+// anyAPI catches what no route takes, so that it too is answered as a problem.
+const anyAPI = "/api/"
+
+func (a *API) noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeMux) {
+	var allow []string
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+		other := r.Clone(r.Context())
+		other.Method = method
+		if _, pattern := mux.Handler(other); pattern != anyAPI {
+			allow = append(allow, method)
+		}
+	}
+	if len(allow) > 0 {
+		w.Header().Set("Allow", strings.Join(allow, ", "))
+		a.fail(w, r, refusal(backendapi.CodeMethodNotAllowed, clip(r.Method, 20)+" is not for "+clip(r.URL.Path, 100), "use "+strings.Join(allow, " or ")))
+		return
+	}
 	a.fail(w, r, refusal(backendapi.CodeNotFound, "there is no "+r.Method+" "+clip(r.URL.Path, 100),
 		"check the path and the method; GET "+backendapi.PathHealth+" tells which service answers"))
 }
@@ -127,8 +144,8 @@ func (a *API) answer(w http.ResponseWriter, status int, v any) {
 // clip keeps text of a request short and printable before it goes into an answer or the store.
 func clip(s string, limit int) string {
 	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r == '\uFFFD' {
-			return -1
+		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
+			return -1 // control, bidirectional and invisible characters could make the activation page lie
 		}
 		return r
 	}, s)

@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/service-dev/service/backend/internal/link"
@@ -31,8 +32,8 @@ func (a *API) account(next accountHandler) http.HandlerFunc {
 			a.authRequired(w, r, "this needs a linked account")
 			return
 		}
-		token, ok := strings.CutPrefix(authorization, "Bearer ")
-		if !ok || len(authorization) > 512 {
+		scheme, token, _ := strings.Cut(authorization, " ")
+		if !strings.EqualFold(scheme, "Bearer") || token == "" || len(authorization) > 512 {
 			a.fail(w, r, refusal(backendapi.CodeInvalidRequest, "Authorization is not of the form Bearer <token>", "send the token of auth.json"))
 			return
 		}
@@ -68,6 +69,13 @@ func (a *API) deadToken(w http.ResponseWriter, r *http.Request, err error) {
 // authRequired answers 401 with all that is needed to link (spec 7.3).
 func (a *API) authRequired(w http.ResponseWriter, r *http.Request, detail string) {
 	code, err := a.startCode(r)
+	var limited *Refusal
+	if errors.As(err, &limited) && w.Header().Get("WWW-Authenticate") != "" {
+		// A dead token is told so, also from an address that has had its codes; the client asks for one later.
+		w.Header().Set("Retry-After", strconv.Itoa(seconds(limited.RetryAfter)))
+		a.fail(w, r, refusal(backendapi.CodeAuthRequired, detail, "ask for a device code after a while and link again"))
+		return
+	}
 	if err != nil {
 		a.fail(w, r, err)
 		return

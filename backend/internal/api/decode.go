@@ -7,6 +7,8 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/service-dev/service/proto/backendapi"
@@ -32,8 +34,8 @@ func decode(w http.ResponseWriter, r *http.Request, into any) error {
 }
 
 func decodeBytes(data []byte, into any) error {
-	if field, twice := repeatedField(data); twice {
-		return invalidBody("the field " + clip(field, 60) + " stands twice")
+	if err := checkFields(data, fieldsOf(into)); err != nil {
+		return err
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -63,28 +65,42 @@ func reason(err error) string {
 	return "the body is not JSON"
 }
 
-// repeatedField finds a field of the top-level object that stands twice; encoding/json would keep the last and
-// matches names in any case.
-func repeatedField(data []byte) (string, bool) {
+// checkFields refuses names that are not known to the letter and names that stand twice: encoding/json would take any
+// case and keep the last. Whatever else is wrong is left to it.
+func checkFields(data []byte, known []string) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return "", false
+		return nil //nolint:nilerr // the decoder says what is wrong
 	}
-	seen := map[string]bool{}
+	seen := make([]string, 0, len(known))
 	for d.More() {
 		t, err := d.Token()
 		name, ok := t.(string)
 		if err != nil || !ok {
-			return "", false
+			return nil //nolint:nilerr // the decoder says what is wrong
 		}
-		if seen[strings.ToLower(name)] {
-			return name, true
+		if !slices.Contains(known, name) {
+			return invalidBody("unknown field " + clip(name, 60))
 		}
-		seen[strings.ToLower(name)] = true
+		if slices.Contains(seen, name) {
+			return invalidBody("the field " + name + " stands twice")
+		}
+		seen = append(seen, name)
 		var skip json.RawMessage
-		if d.Decode(&skip) != nil {
-			return "", false
+		if err := d.Decode(&skip); err != nil {
+			return nil //nolint:nilerr // the decoder says what is wrong
 		}
 	}
-	return "", false
+	return nil
+}
+
+// fieldsOf lists the JSON names of a flat request struct.
+func fieldsOf(into any) []string {
+	t := reflect.TypeOf(into).Elem()
+	names := make([]string, 0, t.NumField())
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return names
 }

@@ -44,6 +44,7 @@ var statuses = map[string]struct {
 	backendapi.CodePermissionDenied:   {http.StatusForbidden, "Permission denied", false},
 	backendapi.CodeUnknownDeviceCode:  {http.StatusNotFound, "Unknown device code", false},
 	backendapi.CodeNotFound:           {http.StatusNotFound, "Not found", false},
+	backendapi.CodeMethodNotAllowed:   {http.StatusMethodNotAllowed, "Method not allowed", false},
 	backendapi.CodeConflict:           {http.StatusConflict, "Conflict", false},
 	backendapi.CodeDeviceCodeExpired:  {http.StatusGone, "Device code expired", true},
 	backendapi.CodeTooLarge:           {http.StatusRequestEntityTooLarge, "Request too large", false},

@@ -16,7 +16,9 @@ func observe(log *slog.Logger, next http.Handler) http.Handler {
 		start := time.Now()
 		rec := &recorder{ResponseWriter: w}
 		defer func() {
-			if p := recover(); p != nil {
+			if p := recover(); p == http.ErrAbortHandler { //nolint:errorlint // a sentinel that panics carry as it is
+				panic(p)
+			} else if p != nil {
 				log.Error("panic in a handler", "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
 				if rec.status == 0 {
 					rec.WriteHeader(http.StatusInternalServerError)

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/url"
+	"os"
 	"runtime"
 	"strings"
 	"time"
@@ -44,6 +45,24 @@ func Open(ctx context.Context, database string, log *slog.Logger) (*Store, error
 		s.Close()
 		return nil, err
 	}
+	return s.prepare(ctx)
+}
+
+// Attach opens a database that a server uses or used, and neither makes nor migrates anything.
+func Attach(ctx context.Context, database string) (*Store, error) {
+	if !isPostgres(database) {
+		if _, err := os.Stat(database); err != nil {
+			return nil, fmt.Errorf("opening the database: %w; name the server's with --database or SERVICE_BACKEND_DATABASE", err)
+		}
+	}
+	s, err := open(database)
+	if err != nil {
+		return nil, err
+	}
+	return s.prepare(ctx)
+}
+
+func (s *Store) prepare(ctx context.Context) (_ *Store, err error) {
 	if s.progress, err = s.reads.PrepareContext(ctx, progressQuery); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("preparing a query: %w", err)
@@ -52,7 +71,7 @@ func Open(ctx context.Context, database string, log *slog.Logger) (*Store, error
 }
 
 func open(database string) (*Store, error) {
-	if strings.HasPrefix(database, "postgres://") || strings.HasPrefix(database, "postgresql://") {
+	if isPostgres(database) {
 		db, err := sql.Open("pgx", database)
 		if err != nil {
 			return nil, errors.New("opening PostgreSQL: the database URL does not parse") // the URL holds a password
@@ -75,6 +94,10 @@ func open(database string) (*Store, error) {
 	reads.SetMaxOpenConns(max(4, runtime.NumCPU()))
 	reads.SetMaxIdleConns(max(4, runtime.NumCPU()))
 	return &Store{reads: reads, writes: writes, engine: "sqlite"}, nil
+}
+
+func isPostgres(database string) bool {
+	return strings.HasPrefix(database, "postgres://") || strings.HasPrefix(database, "postgresql://")
 }
 
 func sqliteDSN(path, lock string) string {
