@@ -47,7 +47,7 @@ func runDaemon() error {
 	return reach.Exec(path, []string{path, "run"})
 }
 
-// stopDaemon asks and waits until nobody listens any more.
+// stopDaemon asks and waits until it is gone.
 func (a *app) stopDaemon(ctx context.Context) error {
 	c, err := client.Open(ctx, client.Options{Program: a.name, Running: true, Lean: true})
 	if errors.Is(err, reach.ErrNotRunning) {
@@ -68,20 +68,13 @@ func (a *app) stopDaemon(ctx context.Context) error {
 }
 
 func awaitGone(ctx context.Context, d reach.Daemon) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, 20*time.Second, errors.New("stopping the daemon: it still answers after 20 s"))
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	for {
-		conn, err := d.Dial(d.Paths.Control)
-		if err != nil {
-			return nil
-		}
-		conn.Close()
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(20 * time.Millisecond):
-		}
+	err := d.AwaitStopped(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return errors.New("stopping the daemon: it still runs after 20 s")
 	}
+	return err
 }
 
 func (a *app) stopped(pid int64) error {

@@ -177,3 +177,18 @@ func (d Daemon) prepare() error {
 func (d Daemon) LogFile() string {
 	return filepath.Join(d.Paths.Dir, rendezvous.LogDir, rendezvous.LogName)
 }
+
+// AwaitStopped waits until no daemon holds the directory. No client starts another one meanwhile.
+func (d Daemon) AwaitStopped(ctx context.Context) error {
+	for _, name := range []string{rendezvous.StartLock, rendezvous.DaemonLock} {
+		unlock, err := lock(ctx, filepath.Join(d.Paths.Run, name))
+		if errors.Is(err, os.ErrNotExist) {
+			return nil // the whole directory is gone
+		}
+		if err != nil {
+			return err
+		}
+		defer unlock()
+	}
+	return nil
+}

@@ -1,0 +1,201 @@
+package reach
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/proto/rendezvous"
+)
+
+// fakeDaemon notes each start, and is ready when the test's listener is.
+const fakeDaemon = `#!/bin/sh
+echo started >> "$SERVICE_CONFIG_DIR/starts"
+env >> "$SERVICE_CONFIG_DIR/env"
+case "$(cat "$SERVICE_CONFIG_DIR/answer")" in
+quiet) exit 0 ;;
+*) cat "$SERVICE_CONFIG_DIR/answer" >&3 ;;
+esac
+`
+
+func newDaemon(t *testing.T, answer string) Daemon {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("the fake daemon is a shell script")
+	}
+	dir := filepath.Join(t.TempDir(), "s")
+	paths, err := rendezvous.PathsOf(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(t.TempDir(), "serviced")
+	if err := os.WriteFile(program, []byte(fakeDaemon), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "answer"), []byte(answer), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return Daemon{Paths: paths, Program: program}
+}
+
+func listen(t *testing.T, path string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+}
+
+func (d Daemon) starts(t *testing.T) int {
+	t.Helper()
+	text, _ := os.ReadFile(filepath.Join(d.Paths.Dir, "starts"))
+	return strings.Count(string(text), "started")
+}
+
+func TestManyColdClientsStartOneDaemon(t *testing.T) {
+	d := newDaemon(t, "ready\n")
+	// The listener appears with the first start, as a daemon's would before it says that it is ready.
+	go func() {
+		for d.starts(t) == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		l, err := net.Listen("unix", d.Paths.MCP)
+		if err == nil {
+			t.Cleanup(func() { _ = l.Close() })
+		}
+	}()
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			conn, err := d.Connect(context.Background(), d.Paths.MCP)
+			if err != nil {
+				t.Errorf("Connect: %v", err)
+				return
+			}
+			_ = conn.Close()
+		})
+	}
+	all.Wait()
+	if n := d.starts(t); n != 1 {
+		t.Fatalf("%d daemons were started", n)
+	}
+	if info, err := os.Stat(d.Paths.Run); err != nil || info.Mode().Perm() != 0o700 {
+		t.Fatalf("run folder: %v %v", info, err)
+	}
+}
+
+func TestTheDaemonGetsNothingOfTheCallersShell(t *testing.T) {
+	d := newDaemon(t, "error: enough\n")
+	t.Setenv("SERVICE_TELEMETRY", "0")
+	t.Setenv("SERVICE_BACKEND_URL", "http://elsewhere")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")
+	t.Setenv("LC_ALL", "C")
+	_, _ = d.Connect(context.Background(), d.Paths.MCP)
+	env, err := os.ReadFile(filepath.Join(d.Paths.Dir, "env"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, no := range []string{"SERVICE_TELEMETRY", "SERVICE_BACKEND_URL", "AWS_"} {
+		if strings.Contains(string(env), no) {
+			t.Errorf("the daemon inherits %s", no)
+		}
+	}
+	for _, yes := range []string{"SERVICE_CONFIG_DIR=" + d.Paths.Dir, "SERVICE_READY_FD=3", "LC_ALL=C", "PATH="} {
+		if !strings.Contains(string(env), yes) {
+			t.Errorf("the daemon lacks %s", yes)
+		}
+	}
+}
+
+func TestAStartThatFailsSaysWhy(t *testing.T) {
+	for answer, want := range map[string]string{
+		"error: reading config.yaml: line 3\n": "reading config.yaml: line 3",
+		"quiet":                                "ended before it was ready",
+	} {
+		d := newDaemon(t, answer)
+		_, err := d.Connect(context.Background(), d.Paths.MCP)
+		var start *StartError
+		if !errors.As(err, &start) || !strings.Contains(start.Reason, want) || start.Log != d.LogFile() {
+			t.Errorf("%q: %v", answer, err)
+		}
+	}
+	d := newDaemon(t, "")
+	d.Program += "-missing"
+	var start *StartError
+	if _, err := d.Connect(context.Background(), d.Paths.MCP); !errors.As(err, &start) {
+		t.Errorf("a missing program: %v", err)
+	}
+}
+
+func TestDirectoriesThatAreNotOnesOwnAreRefused(t *testing.T) {
+	tests := map[string]func(d Daemon) error{
+		"0777":    func(d Daemon) error { return os.Chmod(d.Paths.Dir, 0o777) },
+		"run 770": func(d Daemon) error { return errors.Join(os.Mkdir(d.Paths.Run, 0o700), os.Chmod(d.Paths.Run, 0o770)) },
+		"link": func(d Daemon) error {
+			return errors.Join(os.Rename(d.Paths.Dir, d.Paths.Dir+"x"), os.Symlink(d.Paths.Dir+"x", d.Paths.Dir))
+		},
+		"run link": func(d Daemon) error { return os.Symlink(os.TempDir(), d.Paths.Run) },
+		"file": func(d Daemon) error {
+			return errors.Join(os.RemoveAll(d.Paths.Dir), os.WriteFile(d.Paths.Dir, nil, 0o600))
+		},
+	}
+	if os.Getuid() == 0 {
+		tests["owner"] = func(d Daemon) error { return os.Chown(d.Paths.Dir, 4242, 4242) }
+	}
+	for name, spoil := range tests {
+		t.Run(name, func(t *testing.T) {
+			d := newDaemon(t, "ready\n")
+			if err := spoil(d); err != nil {
+				t.Fatal(err)
+			}
+			_, err := d.Connect(context.Background(), d.Paths.MCP)
+			var unsafe *UnsafeError
+			if !errors.As(err, &unsafe) || unsafe.Fix == "" {
+				t.Fatalf("err = %v", err)
+			}
+			if n := d.starts(t); n != 0 {
+				t.Fatal("a daemon was started")
+			}
+		})
+	}
+}
+
+func TestSandboxErrorNamesPathAndSetting(t *testing.T) {
+	e := &SandboxError{Path: "/s/mcp.sock", Err: os.ErrPermission}
+	if !strings.Contains(e.Error(), e.Path) || !strings.Contains(e.Setting(), e.Path) {
+		t.Fatalf("%s / %s", e, e.Setting())
+	}
+}
+
+func TestDialStartsNothing(t *testing.T) {
+	d := newDaemon(t, "ready\n")
+	if _, err := d.Dial(d.Paths.Control); !errors.Is(err, ErrNotRunning) {
+		t.Fatalf("err = %v", err)
+	}
+	listen(t, d.Paths.Control)
+	conn, err := d.Dial(d.Paths.Control)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := HalfClose(conn); err != nil {
+		t.Fatal(err)
+	}
+	if d.starts(t) != 0 {
+		t.Fatal("a daemon was started")
+	}
+}
