@@ -1,0 +1,193 @@
+package backendapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func text(s string) *string { return &s }
+
+var account = Account{AccountID: "0b0e7e1c-6f0a-4b1e-9a55-2f4f9ad6a001", Tier: TierFreeAccount, LinkedAt: "2026-01-02T03:04:05.000Z"}
+
+var legacy = Account{AccountID: account.AccountID, Tier: account.Tier, LinkedAt: account.LinkedAt, ExpiresAt: text("2027-01-02T03:04:05.000Z")}
+
+var deviceCode = DeviceCode{DeviceCode: "sdc_example", UserCode: "WDJB-MJHT", VerificationURL: "https://glasses.example/activate?code=WDJB-MJHT",
+	ExpiresInSeconds: 600, PollIntervalSeconds: 5}
+
+var session = Session{SessionID: "ses_abcdefghijklmnopqrst", Project: "com.example.hello", Platform: "ios", DeviceModel: "rayban_display", State: "open",
+	SessionURL: "https://glasses.example/s/ses_abcdefghijklmnopqrst", AppEndpoint: "wss://glasses.example/api/sessions/ses_abcdefghijklmnopqrst/app",
+	CreatedAt: "2026-01-02T03:04:05.000Z", LastActiveAt: "2026-01-02T03:05:05.000Z", ExpiresAt: "2026-01-03T03:05:05.000Z",
+	Apps: 1, Pages: 2, LastSeq: 9007199254740993}
+
+var closedSession = func() Session {
+	s := session
+	s.State, s.ClosedAt, s.Apps, s.Pages = "closed", text("2026-01-02T04:00:00.000Z"), 0, 0
+	return s
+}()
+
+// examples holds every shape; the key names the golden file.
+var examples = map[string]any{
+	"device_code_request": DeviceCodeRequest{Scope: ScopeAccountFull},
+	"device_code":         deviceCode,
+	"token_request":       TokenRequest{DeviceCode: "sdc_example"},
+	"pending":             Pending{Pending: true, PollIntervalSeconds: 5},
+	"token":               Token{AuthToken: "svc_example", Account: account},
+	"token_legacy":        Token{AuthToken: "svc_example", Account: legacy},
+	"account":             account,
+	"account_legacy":      legacy,
+	"problem": Problem{Type: "about:blank", Title: "Device code expired", Status: 410, Code: CodeDeviceCodeExpired,
+		Detail: "the device code's window is over", Retryable: true, FixHint: "start again for a fresh code"},
+	"auth_required": AuthRequired{DeviceCode: deviceCode, Problem: Problem{Type: "about:blank", Title: "Account link required", Status: 401,
+		Code: CodeAuthRequired, Detail: "this needs a linked account", Retryable: true, FixHint: "show the person the code and the URL"}},
+	"session_request":         SessionRequest{Project: "com.example.hello", Platform: "ios", DeviceModel: "rayban_display", Fresh: true},
+	"session_request_minimal": SessionRequest{Project: "com.example.hello"},
+	"session":                 session,
+	"session_closed":          closedSession,
+	"created_session":         CreatedSession{Session: session, Created: true},
+	"session_list":            SessionList{Sessions: []Session{session, closedSession}},
+	"session_list_empty":      SessionList{Sessions: []Session{}},
+	"session_secret":          SessionSecret{AppSecret: "sst_example"},
+	"event_page":              EventPage{Events: []json.RawMessage{json.RawMessage(`{"seq":7,"type":"display.show"}`)}, Next: 7, More: true},
+	"event_page_empty":        EventPage{Events: []json.RawMessage{}, Next: 7},
+	"health": Health{OK: true, Service: "service-backend", Version: "1.4.0", Commit: "unknown", BuiltAt: "unknown", UptimeMs: 9007199254740993,
+		Phase: "beta", Hints: map[string]string{"sessions": "who may ask", "versionCheck": "compare commit"}},
+}
+
+func TestEveryShapeStandsAsItsGoldenFile(t *testing.T) {
+	for name, example := range examples {
+		t.Run(name, func(t *testing.T) {
+			var got bytes.Buffer
+			encoder := json.NewEncoder(&got)
+			encoder.SetIndent("", "  ")
+			if err := encoder.Encode(example); err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join("testdata", name+".json")
+			if *update {
+				if err := os.WriteFile(path, got.Bytes(), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			golden, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got.Bytes(), golden) {
+				t.Errorf("the wire has changed; it was\n%s\nand is\n%s", golden, got.Bytes())
+			}
+			back := reflect.New(reflect.TypeOf(example))
+			d := json.NewDecoder(bytes.NewReader(golden))
+			d.DisallowUnknownFields()
+			if err := d.Decode(back.Interface()); err != nil {
+				t.Fatal(err)
+			}
+			if e, ok := back.Interface().(*EventPage); ok {
+				compact(t, e)
+			}
+			if !reflect.DeepEqual(back.Elem().Interface(), example) {
+				t.Errorf("read back as %+v", back.Elem())
+			}
+		})
+	}
+}
+
+// compact undoes the indentation of the golden file inside raw rows.
+func compact(t *testing.T, e *EventPage) {
+	t.Helper()
+	for i, row := range e.Events {
+		var b bytes.Buffer
+		if err := json.Compact(&b, row); err != nil {
+			t.Fatal(err)
+		}
+		e.Events[i] = b.Bytes()
+	}
+}
+
+// Each shape needs an example, and each golden file a shape.
+func TestNoShapeWithoutAGoldenFile(t *testing.T) {
+	shown := map[string]bool{}
+	for _, example := range examples {
+		shown[reflect.TypeOf(example).Name()] = true
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), "backendapi.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if spec, ok := n.(*ast.TypeSpec); ok && !shown[spec.Name.Name] {
+			t.Errorf("%s has no example", spec.Name)
+		}
+		return true
+	})
+	files, err := filepath.Glob(filepath.Join("testdata", "*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if _, ok := examples[strings.TrimSuffix(filepath.Base(f), ".json")]; !ok {
+			t.Errorf("%s has no example", f)
+		}
+	}
+}
+
+// What a client in another language relies on: one flat object, whole numbers as digits, null where nothing is.
+func TestShapesInDetail(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		fields map[string]string // name -> its JSON
+		count  int               // fields of the object; more would be nesting or an addition
+	}{
+		{"token", map[string]string{"expiresAt": "null", "authToken": `"svc_example"`, "tier": `"free_account"`}, 5},
+		{"token_legacy", map[string]string{"expiresAt": `"2027-01-02T03:04:05.000Z"`}, 5},
+		{"account", map[string]string{"expiresAt": "null"}, 4},
+		{"auth_required", map[string]string{
+			"code": `"auth_required"`, "status": "401", "deviceCode": `"sdc_example"`, "userCode": `"WDJB-MJHT"`,
+			"expiresInSeconds": "600", "pollIntervalSeconds": "5", "retryable": "true",
+			"verificationUrl": `"https://glasses.example/activate?code=WDJB-MJHT"`,
+		}, 12},
+		{"pending", map[string]string{"pending": "true", "pollIntervalSeconds": "5"}, 2},
+		{"device_code", map[string]string{"expiresInSeconds": "600", "pollIntervalSeconds": "5"}, 5},
+		{"created_session", map[string]string{"created": "true", "closedAt": "null", "apps": "1", "pages": "2", "lastSeq": "9007199254740993"}, 15},
+		{"session_list_empty", map[string]string{"sessions": "[]"}, 1},
+		{"event_page_empty", map[string]string{"events": "[]", "next": "7", "more": "false"}, 3},
+		{"session_request_minimal", map[string]string{"project": `"com.example.hello"`}, 1},
+		{"health", map[string]string{"ok": "true", "uptimeMs": "9007199254740993", "commit": `"unknown"`}, 8},
+	} {
+		data, err := json.Marshal(examples[tc.name])
+		if err != nil {
+			t.Fatal(err)
+		}
+		var fields map[string]json.RawMessage
+		if err := json.Unmarshal(data, &fields); err != nil {
+			t.Fatal(err)
+		}
+		if len(fields) != tc.count {
+			t.Errorf("%s has %d fields, want %d: %s", tc.name, len(fields), tc.count, data)
+		}
+		for name, want := range tc.fields {
+			if got := string(fields[name]); got != want {
+				t.Errorf("%s: %s is %s, want %s", tc.name, name, got, want)
+			}
+		}
+	}
+}
+
+// A fraction is not an integer of this contract, whichever side sends it.
+func TestFractionsAreRefused(t *testing.T) {
+	for _, body := range []string{`{"pollIntervalSeconds":5.5}`, `{"pollIntervalSeconds":"5"}`, `{"pollIntervalSeconds":1e99}`} {
+		if err := json.Unmarshal([]byte(body), &Pending{}); err == nil {
+			t.Errorf("%s was read", body)
+		}
+	}
+}
