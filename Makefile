@@ -21,7 +21,7 @@ LDFLAGS = -s -w -X $(INFO).Version=$(VERSION) -X $(INFO).Commit=$(COMMIT) -X $(I
 BUILD   = CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 ADAPTERS = $(notdir $(wildcard plugins/backend*))
 
-.PHONY: help build run test test-full check lint generate fuzz bench npm clean
+.PHONY: help build run test test-full check lint generate fuzz bench screenshots npm clean
 
 help: ## this list
 	@echo "usage: make <target>"; echo
@@ -64,6 +64,9 @@ fuzz: ## run every fuzz target for FUZZTIME each (default 5s)
 
 bench: build ## measure speed and memory against a floor, in one table
 	$(GO) run ./packaging/bench -bin $(BIN)
+
+screenshots: ## take the pictures of README anew, from the running main job
+	SERVICE_SCREENSHOTS=$(CURDIR)/packaging/screenshots $(GO) test -count=1 -run 'TestMainJob/embedded/modern' ./packaging/e2e
 
 npm: ## install the real MCP clients and the type checker that tests and check use
 	cd $(NPM_DIR) && npm ci --no-fund --no-audit

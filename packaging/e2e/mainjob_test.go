@@ -74,6 +74,7 @@ func mainJob(t *testing.T, w *world, era string) {
 	waitForText(t, browser, "#panel", "Hello")
 	tapPanel(t, browser)
 	waitForText(t, browser, "#panel", "1")
+	picture(t, browser, "simulator")
 
 	rows := a.call("getEventLog", map[string]any{"sessionId": session.str(t, "sessionId")})
 	types := eventTypes(t, rows)
@@ -178,12 +179,14 @@ func approve(t *testing.T, browser context.Context, url, code, email string) {
 	if shown := textOf(t, browser, "#user-code"); strings.TrimSpace(shown) != code {
 		t.Fatalf("the page shows %q, the agent %q", shown, code)
 	}
+	picture(t, browser, "activate")
 	run(t, browser, "sign up",
 		chromedp.SendKeys("input[name=email]", email),
 		chromedp.SendKeys("input[name=password]", password),
 		chromedp.Click("input[name=accept]"),
 		chromedp.Submit("input[name=email]"),
 		chromedp.WaitVisible("#approve"))
+	picture(t, browser, "approve")
 	run(t, browser, "approve", chromedp.Click("#approve"), until(`location.pathname === "/activate/approved"`))
 }
 
@@ -214,6 +217,24 @@ func until(js string) chromedp.Action[chromedp.Void] {
 			return chromedp.Void{}, fmt.Errorf("not in 20 s: %s", js)
 		}
 		return chromedp.Void{}, ctx.Err()
+	}
+}
+
+// picture keeps what a person sees, for README and for eyes: make screenshots.
+func picture(t *testing.T, browser context.Context, name string) {
+	t.Helper()
+	dir := os.Getenv("SERVICE_SCREENSHOTS")
+	if dir == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(browser, 20*time.Second)
+	defer cancel()
+	png, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, name+".png"), png, 0o644)
+	}
+	if err != nil {
+		t.Errorf("picture of %s: %v", name, err)
 	}
 }
 
