@@ -45,7 +45,7 @@ func serve() int {
 		},
 	})
 	var sandbox *reach.SandboxError
-	if err := p.Open(ctx); errors.As(err, &sandbox) {
+	if err := p.Open(ctx); errors.As(err, &sandbox) && readable(daemon.Paths.Dir) {
 		// Nothing was read from stdin yet, so another program can take over the conversation (design D9).
 		if code := run("serviced", []string{"serviced", "mcp", "--in-process"}); code != 2 {
 			return code
@@ -55,6 +55,12 @@ func serve() int {
 		return 1
 	}
 	return 0
+}
+
+// readable is whether a daemon in this process could use the state directory at all.
+func readable(dir string) bool {
+	_, err := os.Lstat(dir + string(os.PathSeparator) + ".")
+	return !errors.Is(err, os.ErrPermission)
 }
 
 // explain puts the reason why there is no daemon into words for the agent.

@@ -29,7 +29,9 @@ func (a *app) demoApp(ctx context.Context, agent *mcpclient.Client, s session, s
 	cmd.Stdout, cmd.Stderr = a.Err, a.Err
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 5 * time.Second
-	if err := cmd.Start(); err != nil {
+	if err := cmd.Start(); ctx.Err() != nil {
+		return nil
+	} else if err != nil {
 		return fmt.Errorf("starting the example app: %w", err)
 	}
 	ended := make(chan error, 1)

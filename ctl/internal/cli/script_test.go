@@ -39,6 +39,7 @@ func buildPrograms(dir string) error {
 	programs := map[string]string{
 		"serviced": "./daemon/serviced", "service-mcp": "./ctl/service-mcp", "servicectl": "./ctl/servicectl",
 		"service-plugin-backendlocal": "./plugins/backendlocal", "service-plugin-backendhttp": "./plugins/backendhttp",
+		"hello-glasses": "./packaging/e2e/testdata/apps/hello-glasses",
 	}
 	var manifest strings.Builder
 	for name, pkg := range programs {
@@ -83,11 +84,13 @@ func TestStories(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"approve": func(ts *testscript.TestScript, _ bool, _ []string) { decideOpened(ts, "approve") },
-			"deny":    func(ts *testscript.TestScript, _ bool, _ []string) { decideOpened(ts, "deny") },
-			"mode":    fileMode,
-			"exitis":  exitIs,
-			"cut":     cutAfterOpen,
+			"approve":  func(ts *testscript.TestScript, _ bool, _ []string) { decideOpened(ts, "approve") },
+			"deny":     func(ts *testscript.TestScript, _ bool, _ []string) { decideOpened(ts, "deny") },
+			"mode":     fileMode,
+			"exitis":   exitIs,
+			"cut":      cutAfterOpen,
+			"opened":   func(ts *testscript.TestScript, _ bool, _ []string) { ts.Logf("%s", openedURL(ts)) },
+			"attached": appAttached,
 		},
 	})
 }
@@ -163,4 +166,18 @@ func openedURL(ts *testscript.TestScript) string {
 	}
 	ts.Fatalf("no browser was opened")
 	return ""
+}
+
+// appAttached is `attached DIR`: waits until an app is connected to a session of that directory's account.
+func appAttached(ts *testscript.TestScript, _ bool, args []string) {
+	var text []byte
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		cmd := exec.Command(filepath.Join(bin, "servicectl"), "tool", "call", "getSessionStatus")
+		cmd.Env = []string{"HOME=" + ts.Getenv("HOME"), "PATH=" + ts.Getenv("PATH"), "SERVICE_CONFIG_DIR=" + ts.MkAbs(args[0])}
+		text, _ = cmd.CombinedOutput()
+		if strings.Contains(string(text), `"apps": 1`) || strings.Contains(string(text), `"appsConnected": 1`) {
+			return
+		}
+	}
+	ts.Fatalf("no app is attached:\n%s", text)
 }
