@@ -207,8 +207,14 @@ func (m *Manager) Start(ctx context.Context, who caller.Caller) (*Attempt, error
 		return nil, err
 	}
 	target := backend.Target{BaseURL: address, Requester: requester(who)}
+	m.initiated(ctx)
 	code, err := m.issue(ctx, target)
 	if err != nil {
+		outcome := outcomeNetwork
+		if ctx.Err() != nil {
+			outcome = outcomeAborted
+		}
+		m.Record.Record(context.WithoutCancel(ctx), "account.login_completed", map[string]string{"outcome": outcome})
 		return nil, err
 	}
 	f := m.newFlow(code, target)
@@ -216,7 +222,6 @@ func (m *Manager) Start(ctx context.Context, who caller.Caller) (*Attempt, error
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.keep(f)
-	m.initiated(ctx)
 	return &Attempt{m: m, f: f, code: m.codeOf(f, true)}, nil
 }
 

@@ -1,0 +1,17 @@
+//go:build unix
+
+package e2e
+
+import (
+	"flag"
+	"testing"
+)
+
+// These tests mostly wait for other processes and for intervals, so more of them run at once than there are processors.
+// A -parallel of the command line wins: it is parsed later.
+func init() {
+	testing.Init()
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
+}

@@ -1,0 +1,114 @@
+//go:build unix
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// M2: with URL elicitation the first call alone gets there.
+func TestElicitationAlone(t *testing.T) {
+	t.Parallel()
+	b := startBackend(t, "")
+	for _, era := range []string{"legacy", "modern"} {
+		t.Run(era, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "", "SERVICE_BACKEND_URL="+b.url)
+			a := startAgent(w, era, true)
+			_, answer := a.start("createSimulatorSession", map[string]any{"project": "com.example.elicit"}, true, time.Minute)
+			select {
+			case asked := <-a.elicited:
+				page, _ := asked["url"].(string)
+				text, _ := asked["message"].(string)
+				_, code, _ := strings.Cut(page, "code=")
+				if code == "" || !strings.Contains(text, code) {
+					t.Fatalf("the person was asked %v", asked)
+				}
+				newPerson(t).approve(page, era+"@example.org")
+			case early := <-answer:
+				t.Fatalf("answered without asking: %s", early.Result)
+			case <-time.After(20 * time.Second):
+				t.Fatal("nothing was asked in 20 s")
+			}
+			if r := a.wait(answer); r.IsError || r.str(t, "status") != "active" || r.str(t, "sessionUrl") == "" {
+				t.Errorf("after approval: %v", r.Structured)
+			}
+			if opened := strings.Join(w.openedURLs(), " "); strings.Contains(opened, "/activate") {
+				t.Errorf("the daemon opened %s beside the client", opened)
+			}
+		})
+	}
+}
+
+// S22 and D14: polls are told, a cancelled call ends at once, its polling goes on, and two calls make one stream of polls.
+func TestPollingBelongsToTheDaemon(t *testing.T) {
+	t.Parallel()
+	for _, era := range []string{"legacy", "modern"} {
+		t.Run(era, func(t *testing.T) {
+			t.Parallel()
+			b := startBackend(t, "")
+			s := newSpy(t, b.url)
+			w := newWorld(t, "", "SERVICE_BACKEND_URL="+s.url)
+			a := startAgent(w, era, false)
+			code, page := ask(t, a)
+			args := map[string]any{"deviceCode": code, "maxWaitSeconds": 601, "pollIntervalSeconds": 0} // clamped to 600 and 1
+
+			first, cancelled := a.start("completeAuthLink", args, true, time.Minute)
+			_, second := a.start("completeAuthLink", args, false, time.Minute)
+			must(t, "three polls", func() bool { return len(s.polls(code)) >= 3 })
+			must(t, "as many messages of progress", func() bool { return len(a.progressed) >= 3 })
+			polls := s.polls(code)
+			for i := 1; i < len(polls); i++ {
+				if gap := polls[i].Sub(polls[i-1]); gap < 900*time.Millisecond {
+					t.Errorf("two calls on one code polled %s apart", gap)
+				}
+			}
+
+			start := time.Now()
+			a.cancel(first)
+			if line := <-cancelled; line.Error == nil || time.Since(start) > time.Second {
+				t.Errorf("the cancelled call ended after %s with %+v", time.Since(start), line)
+			}
+			before := len(s.polls(code))
+			must(t, "polls after the cancellation", func() bool { return len(s.polls(code)) > before })
+
+			newPerson(t).approve(page, era+"@example.org")
+			checkLinked(t, w, a.wait(second))
+			checkLinked(t, w, a.call("completeAuthLink", map[string]any{"deviceCode": code}))
+			if n := recorded(w, `"account.linked"`); n != 1 {
+				t.Errorf("account.linked was recorded %d times", n)
+			}
+		})
+	}
+}
+
+// S22: the bounds of spec 4.2, and the approval that comes after the only call has given up.
+func TestWaitIsClamped(t *testing.T) {
+	t.Parallel()
+	b := startBackend(t, "")
+	s := newSpy(t, b.url)
+	w := newWorld(t, "", "SERVICE_BACKEND_URL="+s.url)
+	a := startAgent(w, "modern", false)
+	code, page := ask(t, a)
+	start := time.Now()
+	wantError(t, a.call("completeAuthLink", map[string]any{"deviceCode": code, "maxWaitSeconds": 0, "pollIntervalSeconds": 1}), "auth_timeout", true)
+	if took := time.Since(start); took < 900*time.Millisecond || took > 5*time.Second {
+		t.Errorf("a wait of 0 s lasted %s, want that of 1 s", took)
+	}
+	newPerson(t).approve(page, "late@example.org")
+	must(t, "the daemon links without a call", func() bool { _, _, exit := w.ctl("whoami"); return exit == 0 })
+	linked := a.call("completeAuthLink", map[string]any{"deviceCode": code, "maxWaitSeconds": -5})
+	checkLinked(t, w, linked)
+
+	other := newWorld(t, "", "SERVICE_BACKEND_URL="+s.url)
+	slow, _ := askByHand(other)
+	out, _, exit := other.ctl("tool", "call", "completeAuthLink", `{"deviceCode":"`+slow+`","maxWaitSeconds":3,"pollIntervalSeconds":31}`)
+	if exit != 1 || !strings.Contains(out, "auth_timeout") {
+		t.Errorf("an interval of 31 s: exit %d, %s", exit, out)
+	}
+	if n := len(s.polls(slow)); n != 1 {
+		t.Errorf("an interval of 31 s, clamped to 30, made %d polls in 3 s", n)
+	}
+}
