@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"sync"
 	"time"
@@ -206,6 +205,3 @@ func (c *Client) progress(params json.RawMessage) {
 		waiting.progress(p.Progress)
 	}
 }
-
-// Environ is this process's environment with some variables replaced.
-func Environ(pairs ...string) []string { return append(os.Environ(), pairs...) }
