@@ -114,6 +114,24 @@ func (c *Cluster) Dump(t testing.TB, database string) string {
 	return string(out)
 }
 
+// Load runs a dump's statements on a database.
+func (c *Cluster) Load(t testing.TB, database, file string) {
+	t.Helper()
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(filepath.Join(c.bin, "psql"), "-q", "-h", c.dir, "-U", "service", "-v", "ON_ERROR_STOP=1", strings.TrimPrefix(u.Path, "/"))
+	cmd.Stdin = bytes.NewReader(data)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("psql: %v\n%s", err, out)
+	}
+}
+
 // Missing skips loudly on a person's machine and fails in CI.
 func Missing(t testing.TB) {
 	t.Helper()
