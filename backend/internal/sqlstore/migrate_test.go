@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/service-dev/service/packaging/pgtest"
 )
 
 // The dumps are what the main-job version left after a linked person's day (packaging/e2e, TestDumpHoldsNoSecret).
@@ -32,7 +34,7 @@ func TestOpensTheMainJobsDatabase(t *testing.T) {
 	})
 	t.Run("postgres", func(t *testing.T) {
 		if postgres == nil {
-			t.Skip("SKIPPED: PostgreSQL is not installed") // in CI TestLinks fails for it
+			pgtest.Missing(t)
 		}
 		where := postgres.Database(t)
 		postgres.Load(t, where, "testdata/mainjob.postgres.sql")

@@ -89,6 +89,9 @@ func compose(o Options, paths rendezvous.Paths, log *slog.Logger, level *slog.Le
 // assemble makes the parts that a daemon and the in-process mode have in common, from the files up.
 func (p *parts) assemble() (err error) {
 	dir := p.paths.Dir
+	if err := statefile.Sweep(dir, p.now()); err != nil {
+		p.log.Warn("looking for what killed writers left", "err", err)
+	}
 	if p.install, err = identity.Open(dir, p.now(), p.log); err != nil {
 		return err
 	}
