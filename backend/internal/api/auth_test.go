@@ -1,0 +1,148 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/proto/backendapi"
+)
+
+// accountRoutes are all routes behind the one door of design D18.
+var accountRoutes = []struct{ method, path, body string }{
+	{"GET", backendapi.PathAccount, ""},
+	{"POST", backendapi.PathSessions, `{"project":"com.example.hello"}`},
+	{"POST", backendapi.PathSessions, `not even JSON`},
+	{"GET", backendapi.PathSessions, ""},
+	{"GET", backendapi.PathSessions + "/ses_x", ""},
+	{"DELETE", backendapi.PathSessions + "/ses_x", ""},
+	{"POST", backendapi.PathSessions + "/ses_x/secrets", ""},
+	{"GET", backendapi.PathSessions + "/ses_x/events", ""},
+}
+
+func TestHeadersOfAccountRoutes(t *testing.T) {
+	w := newWorld(t)
+	token := w.link()
+	for _, tc := range []struct {
+		name    string
+		headers []string
+	}{
+		{"neither", nil},
+		{"both", []string{backendapi.HeaderInstallID, installID, "Authorization", "Bearer " + token}},
+		{"both, bad token", []string{backendapi.HeaderInstallID, installID, "Authorization", "Bearer x"}},
+		{"both, bad install id", []string{backendapi.HeaderInstallID, "x", "Authorization", "Bearer " + token}},
+		{"install id without prefix", []string{backendapi.HeaderInstallID, "canary0123456789"}},
+		{"install id without suffix", []string{backendapi.HeaderInstallID, "inst_"}},
+		{"install id with a space", []string{backendapi.HeaderInstallID, "inst_abc def"}},
+		{"install id with a quote", []string{backendapi.HeaderInstallID, "inst_abc'def"}},
+		{"install id too long", []string{backendapi.HeaderInstallID, "inst_" + strings.Repeat("a", 65)}},
+		{"another scheme", []string{"Authorization", "Basic dXNlcjpwYXNz"}},
+		{"token alone", []string{"Authorization", token}},
+		{"scheme alone", []string{"Authorization", "Bearer"}},
+		{"far too long", []string{"Authorization", "Bearer " + strings.Repeat("a", 600)}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			for _, route := range accountRoutes {
+				p := w.call(route.method, route.path, route.body, tc.headers...).problem(http.StatusBadRequest, "invalid_request")
+				if strings.Contains(p.Detail+p.FixHint, token) {
+					t.Error("the answer repeats the token")
+				}
+			}
+		})
+	}
+	if n, err := w.store.PendingCodes(t.Context(), w.now()); err != nil || n != 0 {
+		t.Errorf("malformed requests had %d codes issued (%v)", n, err)
+	}
+}
+
+func TestWithoutALiveLink(t *testing.T) {
+	const dead = `Bearer error="invalid_token"`
+	for _, tc := range []struct {
+		name      string
+		headers   func(w *world) []string
+		challenge string
+		detail    string
+	}{
+		{"not linked", func(*world) []string { return []string{backendapi.HeaderInstallID, installID} }, "", "linked account"},
+		{"revoked", func(w *world) []string {
+			token := w.link()
+			if n, err := w.store.Revoke(w.Context(), w.ada.Email, "", w.now()); err != nil || n != 1 {
+				w.Fatalf("revoked %d (%v)", n, err)
+			}
+			return []string{"Authorization", "Bearer " + token}
+		}, dead, "help@example.org"},
+		{"account suspended", func(w *world) []string {
+			token := w.link()
+			w.operate("UPDATE accounts SET state = 'suspended'")
+			return []string{"Authorization", "Bearer " + token}
+		}, dead, "help@example.org"},
+		{"legacy token past its date", func(w *world) []string {
+			token := w.link()
+			w.operate("UPDATE links SET expires_at = $1", w.now().Add(-time.Second).UnixMilli())
+			return []string{"Authorization", "Bearer " + token}
+		}, dead, "expired"},
+		{"never minted", func(*world) []string { return []string{"Authorization", "Bearer " + secret.New(secret.Token)} }, dead, "does not know"},
+		{"nonsense", func(*world) []string { return []string{"Authorization", "Bearer nonsense"} }, dead, "does not know"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newWorld(t)
+			headers := tc.headers(w)
+			fresh := map[string]bool{}
+			for _, route := range accountRoutes {
+				got := w.call(route.method, route.path, route.body, headers...)
+				p := got.authRequired()
+				if challenge := got.header.Get("WWW-Authenticate"); challenge != tc.challenge || !strings.Contains(p.Detail, tc.detail) {
+					t.Errorf("%s: WWW-Authenticate %q, detail %q", got.what, challenge, p.Detail)
+				}
+				if fresh[p.DeviceCode.DeviceCode] {
+					t.Errorf("%s: the code of another answer", got.what)
+				}
+				fresh[p.DeviceCode.DeviceCode] = true
+				w.poll(p.DeviceCode.DeviceCode).is(http.StatusOK)
+			}
+		})
+	}
+}
+
+func TestRevokedWithoutASupportContact(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.SupportContact = "" })
+	token := w.link()
+	if _, err := w.store.Revoke(t.Context(), w.ada.ID, "", w.now()); err != nil {
+		t.Fatal(err)
+	}
+	if p := w.call("GET", backendapi.PathAccount, "", "Authorization", "Bearer "+token).authRequired(); strings.Contains(p.Detail, ";") {
+		t.Errorf("detail %q points to nobody", p.Detail)
+	}
+}
+
+func TestWhoATokenIs(t *testing.T) {
+	w := newWorld(t)
+	token := w.link()
+	ask := func() string {
+		return string(w.call("GET", backendapi.PathAccount, "", "Authorization", "Bearer "+token).is(http.StatusOK).body)
+	}
+	want := `{"accountId":"` + w.ada.ID + `","tier":"free_account","linkedAt":"2026-01-02T03:04:05.000Z","expiresAt":null}` + "\n"
+	if got := ask(); got != want {
+		t.Errorf("got %swant %s", got, want)
+	}
+	w.operate("UPDATE links SET expires_at = $1", w.now().Add(time.Hour).UnixMilli())
+	if got := ask(); !strings.Contains(got, `"expiresAt":"2026-01-02T04:04:05.000Z"`) {
+		t.Errorf("a legacy token: %s", got)
+	}
+}
+
+// The 401 leads to a link by itself: its code is as good as one that was asked for.
+func TestFromAuthRequiredToLinked(t *testing.T) {
+	w := newWorld(t)
+	p := w.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, backendapi.HeaderInstallID, installID).authRequired()
+	w.approve(p.DeviceCode)
+	var token backendapi.Token
+	w.poll(p.DeviceCode.DeviceCode).is(http.StatusOK).into(&token)
+	var s backendapi.CreatedSession
+	w.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, "Authorization", "Bearer "+token.AuthToken).is(http.StatusCreated).into(&s)
+	if !s.Created || s.SessionURL != site+"/s/"+s.SessionID {
+		t.Errorf("session %+v", s)
+	}
+}

@@ -1,0 +1,240 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/link"
+	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/backend/internal/sqlstore"
+	"github.com/service-dev/service/proto/backendapi"
+)
+
+const (
+	installID = "inst_canary0123456789"
+	site      = "https://glasses.example"
+	ipHeader  = "X-Test-Ip"
+)
+
+// world is the routes over the real machine and a real SQLite file, on a clock that the test holds.
+type world struct {
+	*testing.T
+	mux   *http.ServeMux
+	links *link.Service
+	store *sqlstore.Store
+	ada   account.Account
+	file  string
+	log   *logs
+
+	mu sync.Mutex
+	at time.Time
+}
+
+func newWorld(t *testing.T, change ...func(*Options)) *world {
+	t.Helper()
+	w := &world{T: t, file: filepath.Join(t.TempDir(), "service.db"), log: &logs{}, at: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	log := slog.New(slog.NewJSONHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	store, err := sqlstore.Open(t.Context(), w.file, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	hash := secret.NewHasher([]byte("a key of thirty-two bytes or more"))
+	w.store = store
+	w.links = link.NewService(store, store, hash, link.Settings{
+		CodeTTL: 10 * time.Minute, PollInterval: 5 * time.Second, Grace: 30 * time.Second, UnusedAfter: time.Minute,
+	}, log, w.now)
+	w.ada = account.Account{ID: "0b0e7e1c-6f0a-4b1e-9a55-2f4f9ad6a001", Email: "ada@example.org", PasswordHash: "x", Active: true,
+		PrivacyAccepted: w.at, CreatedAt: w.at}
+	if err := store.InsertAccount(t.Context(), w.ada); err != nil {
+		t.Fatal(err)
+	}
+	o := Options{
+		Links: w.links, SiteURL: site, BaseURL: "https://api.glasses.example", SupportContact: "help@example.org",
+		Sessions: &sessions.Service{Store: store, Secrets: store, Log: store, Hasher: hash, Live: nobody{}, Now: w.now},
+		ClientIP: func(r *http.Request) string { return r.Header.Get(ipHeader) }, CodesPerMinute: 1000,
+		Ready: store.Ping, Log: log, Now: w.now,
+	}
+	for _, f := range change {
+		f(&o)
+	}
+	w.mux = http.NewServeMux()
+	New(o).Mount(w.mux)
+	return w
+}
+
+func (w *world) now() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.at
+}
+
+func (w *world) pass(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.at = w.at.Add(d)
+}
+
+// nobody is a live side where nobody is attached.
+type nobody struct{}
+
+func (nobody) Attached(string) sessions.Live            { return sessions.Live{} }
+func (nobody) Closed(string)                            {}
+func (nobody) Switched(context.Context, string, string) {}
+
+// logs keeps what was logged.
+type logs struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logs) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// answer is what came back.
+type answer struct {
+	t      *testing.T
+	what   string
+	status int
+	header http.Header
+	body   []byte
+}
+
+// call sends one request; headers come in pairs. A body is JSON unless a header says otherwise.
+func (w *world) call(method, path, body string, headers ...string) answer {
+	w.Helper()
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	rec := httptest.NewRecorder()
+	w.mux.ServeHTTP(rec, r)
+	return answer{w.T, method + " " + path, rec.Code, rec.Header(), rec.Body.Bytes()}
+}
+
+func (w *world) issue(headers ...string) backendapi.DeviceCode {
+	w.Helper()
+	var code backendapi.DeviceCode
+	w.call("POST", backendapi.PathDeviceCode, `{"scope":"account_full"}`, headers...).is(http.StatusOK).into(&code)
+	return code
+}
+
+func (w *world) poll(deviceCode string) answer {
+	w.Helper()
+	body, err := json.Marshal(backendapi.TokenRequest{DeviceCode: deviceCode})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return w.call("POST", backendapi.PathDeviceToken, string(body))
+}
+
+func (w *world) approve(code backendapi.DeviceCode) {
+	w.Helper()
+	if err := w.links.Approve(w.Context(), code.UserCode, w.ada.ID); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// link makes a whole link and gives its token.
+func (w *world) link() string {
+	w.Helper()
+	code := w.issue()
+	w.approve(code)
+	var token backendapi.Token
+	w.poll(code.DeviceCode).is(http.StatusOK).into(&token)
+	return token.AuthToken
+}
+
+// operate changes the database behind the backend's back, as an operator may.
+func (w *world) operate(statement string, args ...any) {
+	w.Helper()
+	db, err := sql.Open("sqlite", "file:"+w.file+"?_pragma=busy_timeout(10000)")
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer db.Close()
+	result, err := db.ExecContext(w.Context(), statement, args...)
+	if err != nil {
+		w.Fatal(err)
+	}
+	if n, _ := result.RowsAffected(); n == 0 {
+		w.Fatalf("%s changed nothing", statement)
+	}
+}
+
+func (a answer) is(status int) answer {
+	a.t.Helper()
+	if a.status != status {
+		a.t.Fatalf("%s: status %d, want %d: %s", a.what, a.status, status, a.body)
+	}
+	if got := a.header.Get("Cache-Control"); got != "no-store" {
+		a.t.Errorf("%s: Cache-Control %q", a.what, got)
+	}
+	return a
+}
+
+func (a answer) into(v any) answer {
+	a.t.Helper()
+	d := json.NewDecoder(bytes.NewReader(a.body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		a.t.Fatalf("%s: %v in %s", a.what, err, a.body)
+	}
+	return a
+}
+
+// problem checks that the answer is a whole Problem with the code, and gives it.
+func (a answer) problem(status int, code string) backendapi.Problem {
+	a.t.Helper()
+	var p backendapi.Problem
+	a.is(status).into(&p)
+	a.whole(p, status, code)
+	return p
+}
+
+// authRequired checks the 401 with its fresh code.
+func (a answer) authRequired() backendapi.AuthRequired {
+	a.t.Helper()
+	var p backendapi.AuthRequired
+	a.is(http.StatusUnauthorized).into(&p)
+	a.whole(p.Problem, http.StatusUnauthorized, backendapi.CodeAuthRequired)
+	if !p.Retryable || p.DeviceCode.DeviceCode == "" || p.UserCode == "" || p.ExpiresInSeconds != 600 || p.PollIntervalSeconds != 5 ||
+		p.VerificationURL != site+"/activate?code="+p.UserCode {
+		a.t.Errorf("%s: %+v", a.what, p)
+	}
+	return p
+}
+
+func (a answer) whole(p backendapi.Problem, status int, code string) {
+	a.t.Helper()
+	if p.Status != status || p.Code != code || p.Type != "about:blank" || p.Title == "" || p.Detail == "" || p.FixHint == "" {
+		a.t.Errorf("%s: %+v, want code %s", a.what, p, code)
+	}
+	if got := a.header.Get("Content-Type"); got != "application/problem+json" {
+		a.t.Errorf("%s: Content-Type %q", a.what, got)
+	}
+}
