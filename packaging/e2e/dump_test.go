@@ -116,6 +116,9 @@ func dumpSQLite(t *testing.T, file string) string {
 			tables = append(tables, name)
 		}
 	}
+	if err := objects.Err(); err != nil {
+		t.Fatal(err)
+	}
 	for _, table := range tables {
 		dumpTable(t, db, table, &out)
 	}
@@ -153,5 +156,8 @@ func dumpTable(t *testing.T, db *sql.DB, table string, out *strings.Builder) {
 			}
 		}
 		fmt.Fprintf(out, "INSERT INTO %s (%s) VALUES (%s);\n", table, strings.Join(columns, ", "), strings.Join(texts, ", "))
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -97,7 +97,7 @@ func (a *app) code(err error) int {
 	if a.json {
 		_ = a.JSON(map[string]term.Problem{"error": p})
 	} else {
-		a.Terminal.Problem(a.name, p)
+		a.Problem(a.name, p)
 	}
 	return exitOf(p.Code)
 }

@@ -40,7 +40,7 @@ func (a *app) demoApp(ctx context.Context, agent *mcpclient.Client, s session, s
 	a.DemoAttach(shim)
 	err = stay(ctx, agent.Done(), ended)
 	if ctx.Err() != nil {
-		<-ended
+		<-ended //nolint:errcheck // Ctrl-C reached it too; how it ended does not matter
 	} else if err != nil {
 		_ = cmd.Process.Kill()
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"os"
 	"time"
 
@@ -125,7 +126,8 @@ func (a *app) loginLines(ctx context.Context, c *client.Client, host string) err
 // spent adds what a person must know when a code is gone that was shown to them a moment ago: an approval may have been
 // given whose answer was lost on the way (the backend revokes such a token by itself).
 func spent(err error) error {
-	if e, ok := err.(*client.Error); ok && e.Code == "unknown_device_code" {
+	var e *client.Error
+	if errors.As(err, &e) && e.Code == "unknown_device_code" {
 		return &client.Error{Code: e.Code, Message: e.Message, Retryable: e.Retryable, FixHint: term.SpentHint}
 	}
 	return err

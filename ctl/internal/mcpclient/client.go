@@ -60,7 +60,7 @@ type message struct {
 
 // Start runs the server and shakes hands. env is the child's whole environment; stderr hears its complaints.
 func Start(ctx context.Context, path string, env []string, stderr io.Writer) (*Client, error) {
-	cmd := exec.Command(path)
+	cmd := exec.Command(path) //nolint:noctx // it ends with its input, not with a context
 	cmd.Env, cmd.Stderr = env, stderr
 	detach(cmd)
 	stdin, err := cmd.StdinPipe()

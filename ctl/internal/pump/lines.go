@@ -64,7 +64,7 @@ func (l *lineReader) last(skipping bool, err error) ([]byte, error) {
 	switch {
 	case skipping || len(line) > l.max:
 		return nil, errTooLong
-	case len(line) > 0 && err == io.EOF:
+	case len(line) > 0 && errors.Is(err, io.EOF):
 		return line, nil
 	}
 	return nil, err

@@ -40,9 +40,9 @@ func admitted(line []byte) error {
 	if string(member(line, "ok")) == "true" {
 		return nil
 	}
-	code, _ := unquote(member(line, "code"))
-	text, _ := unquote(member(line, "message"))
-	hint, _ := unquote(member(line, "fixHint"))
+	code := unquote(member(line, "code"))
+	text := unquote(member(line, "message"))
+	hint := unquote(member(line, "fixHint"))
 	if code == "" {
 		return &Failure{Code: "daemon_refused", Message: "the daemon's first line is not an answer to the preface", FixHint: "run `servicectl doctor`"}
 	}

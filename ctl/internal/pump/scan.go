@@ -60,7 +60,7 @@ func (s *scanner) message() (message, error) {
 		case "id":
 			m.rawID, m.id = value, normalID(value)
 		case "method":
-			m.method, _ = unquote(value)
+			m.method = unquote(value)
 		case "params":
 			m.params = value
 		case "result", "error":
@@ -104,7 +104,7 @@ func normalID(raw []byte) string {
 	case len(raw) == 0 || raw[0] == 'n' || raw[0] == '{' || raw[0] == '[':
 		return ""
 	case raw[0] == '"':
-		text, _ := unquote(raw)
+		text := unquote(raw)
 		return `"` + text
 	}
 	for i, c := range raw {

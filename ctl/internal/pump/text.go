@@ -9,18 +9,18 @@ import (
 func nameOf(raw []byte) []byte {
 	for _, c := range raw {
 		if c == '\\' {
-			text, _ := unquote(raw)
+			text := unquote(raw)
 			return []byte(text)
 		}
 	}
 	return raw[1 : len(raw)-1]
 }
 
-// unquote decodes a JSON string that was scanned; false when raw is no string. Unpaired surrogates become U+FFFD and
+// unquote decodes a JSON string that was scanned; empty when raw is no string. Unpaired surrogates become U+FFFD and
 // so do bytes that are not UTF-8, as in encoding/json.
-func unquote(raw []byte) (string, bool) {
+func unquote(raw []byte) string {
 	if len(raw) < 2 || raw[0] != '"' {
-		return "", false
+		return ""
 	}
 	raw = raw[1 : len(raw)-1]
 	out := make([]byte, 0, len(raw))
@@ -42,7 +42,7 @@ func unquote(raw []byte) (string, bool) {
 			i++
 		}
 	}
-	return string(out), true
+	return string(out)
 }
 
 func simpleEscape(c byte) byte {

@@ -50,7 +50,7 @@ func (t *Terminal) Browser(opened bool, reason string) {
 	}
 }
 
-// LinkedText says that the machine is linked.
+// Linked says that the machine is linked.
 func (t *Terminal) Linked(accountID, tier, file string) {
 	t.Say("Linked to account %s (%s).", accountID, tier)
 	t.Say("The token lies in %s, readable by you alone.", file)
