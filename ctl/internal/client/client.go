@@ -23,35 +23,35 @@ import (
 // The contract's messages, under names of this room.
 type (
 	// Status is what the daemon says of itself.
-	Status    = controlv1.StatusResponse
+	Status = controlv1.StatusResponse
 	// Identity is the answer to whoami.
-	Identity  = controlv1.WhoamiResponse
+	Identity = controlv1.WhoamiResponse
 	// Link is the account link as the daemon sees it.
-	Link      = controlv1.Link
+	Link = controlv1.Link
 	// Consent is the telemetry decision and what follows from it.
-	Consent   = controlv1.Consent
+	Consent = controlv1.Consent
 	// Plugin is one adapter.
-	Plugin    = controlv1.Plugin
+	Plugin = controlv1.Plugin
 	// Tool is one of the agent's tools.
-	Tool      = controlv1.Tool
+	Tool = controlv1.Tool
 	// Check is one finding of the doctor.
-	Check     = controlv1.Check
+	Check = controlv1.Check
 	// Code is a message of the contract.
-	Code      = controlv1.DeviceCode
+	Code = controlv1.DeviceCode
 	// Waiting is a message of the contract.
-	Waiting   = controlv1.Waiting
+	Waiting = controlv1.Waiting
 	// Opened is a message of the contract.
-	Opened    = controlv1.Opened
+	Opened = controlv1.Opened
 	// Linked is a message of the contract.
-	Linked    = controlv1.Linked
+	Linked = controlv1.Linked
 	// Progress is a message of the contract.
-	Progress  = controlv1.Progress
+	Progress = controlv1.Progress
 	// Result is a message of the contract.
-	Result    = controlv1.ToolResult
+	Result = controlv1.ToolResult
 	// LoggedOut is a message of the contract.
 	LoggedOut = controlv1.LogoutResponse
 	// Decision is a message of the contract.
-	Decision  = controlv1.SetConsentResponse
+	Decision = controlv1.SetConsentResponse
 )
 
 // Error is a refusal, in the words that every room uses. Callers branch on Code.

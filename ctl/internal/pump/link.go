@@ -19,8 +19,16 @@ type link struct {
 	ended    bool
 	admitted bool
 	inflight map[string]pending
+	early    [][]byte        // what was sent before the daemon admitted us: it has not looked at it
 	asked    map[string]bool // the daemon's own requests to the client
 }
+
+// maxTurned bounds how often in a row a daemon that ends while it is dialled is tried again; turnedPause is the first
+// pause, doubled each time.
+const (
+	maxTurned   = 4
+	turnedPause = 25 * time.Millisecond
+)
 
 // errEnded says that the connection is gone and the message was not sent.
 var errEnded = errors.New("the connection has ended")
@@ -53,6 +61,9 @@ func (l *link) send(m message, line []byte) error {
 		case part.kind == notification && part.method == "notifications/cancelled":
 			delete(l.inflight, normalID(member(part.params, "requestId")))
 		}
+	}
+	if !l.admitted && m.kind != response {
+		l.early = append(l.early, append([]byte(nil), line...))
 	}
 	l.mu.Unlock()
 	if !pass && m.kind == response {
@@ -122,16 +133,24 @@ func (p *Pump) reconnect(ctx context.Context) error {
 	if standing {
 		return nil
 	}
-	conn, err := p.opts.Connect(ctx)
-	if err == nil {
-		l := newLink(conn)
-		if err = p.introduce(l); err == nil {
-			return nil
+	for pause := turnedPause; ; pause *= 2 {
+		conn, err := p.opts.Connect(ctx)
+		ending := false
+		if err == nil {
+			l := newLink(conn)
+			if err = p.introduce(l); err == nil {
+				return nil
+			}
+			_, wasAdmitted := l.end()
+			var told *Failure
+			ending = !wasAdmitted && !errors.As(err, &told)
 		}
-		l.end()
+		if !ending || pause >= turnedPause<<maxTurned {
+			p.fail(p.explain(err))
+			return err
+		}
+		time.Sleep(pause) // the daemon was ending; it is gone in a moment
 	}
-	p.fail(p.explain(err))
-	return err
 }
 
 // introduce sends the preface, replays what the daemon must know of an older connection, and opens the link for traffic.
@@ -227,10 +246,10 @@ func (p *Pump) fromDaemon(l *link) {
 
 func (p *Pump) welcome(l *link) {
 	l.mu.Lock()
-	l.admitted = true
+	l.admitted, l.early = true, nil
 	l.mu.Unlock()
 	p.mu.Lock()
-	p.pause = 0
+	p.pause, p.turned = 0, 0
 	p.mu.Unlock()
 }
 
@@ -243,17 +262,26 @@ func (p *Pump) noteInitialized(m message) {
 }
 
 // lost closes the books of a link. An initialize that nobody answered goes to the next daemon, once: it changes
-// nothing, and a client whose first message fails gives up for good.
+// nothing, and a client whose first message fails gives up for good. So does everything that was sent to a daemon which
+// ended before it took us in: it cannot have looked at it.
 func (p *Pump) lost(l *link, cause *Failure) {
 	left, wasAdmitted := l.end()
+	if cause == nil && !wasAdmitted && p.turn() {
+		go func() {
+			defer p.resending.Done()
+			p.resend(l.early)
+		}()
+		return
+	}
 	if cause == nil && !wasAdmitted {
 		cause = &Failure{Code: "daemon_unavailable", Message: "the daemon closed the connection at once", Retryable: true, FixHint: "run `servicectl doctor`"}
 	}
 	p.mu.Lock()
 	p.link, p.state = nil, down
 	_, again := left[p.initID]
-	again = again && p.initLine != nil && !p.initDone && !p.resent && cause == nil
+	again = again && p.initLine != nil && !p.initDone && !p.resent && cause == nil && !p.closing
 	if again {
+		p.resending.Add(1)
 		p.resent = true
 		delete(left, p.initID)
 	}
@@ -269,11 +297,37 @@ func (p *Pump) lost(l *link, cause *Failure) {
 		}
 	}
 	if again {
-		p.linkDone.Add(1)
 		go func() {
-			defer p.linkDone.Done()
+			defer p.resending.Done()
 			p.resume()
 		}()
+	}
+}
+
+// turn counts a daemon that ended before it admitted us, and announces a resend; false when there were too many in a
+// row or nobody listens any more.
+func (p *Pump) turn() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.link, p.state = nil, down
+	p.turned++
+	if p.closing || p.turned > maxTurned {
+		return false
+	}
+	p.resending.Add(1)
+	return true
+}
+
+// resend gives the next daemon what the last one did not look at.
+func (p *Pump) resend(lines [][]byte) {
+	p.mu.Lock()
+	pause := turnedPause << (p.turned - 1)
+	p.mu.Unlock()
+	time.Sleep(pause)
+	for _, line := range lines {
+		if p.forward(context.Background(), scan(line), line) != nil {
+			return
+		}
 	}
 }
 
@@ -312,6 +366,10 @@ func (p *Pump) explain(err error) *Failure {
 
 // drain waits for the answers that are due after the client's last message.
 func (p *Pump) drain() {
+	p.mu.Lock()
+	p.closing = true
+	p.mu.Unlock()
+	p.resending.Wait()
 	p.mu.Lock()
 	l := p.link
 	p.mu.Unlock()

@@ -37,11 +37,14 @@ type Pump struct {
 	failure    *Failure  // while failed
 	retryAt    time.Time // while failed: no attempt before
 	pause      time.Duration
+	turned     int    // daemons in a row that ended before they admitted us
 	initLine   []byte // the old era's initialize, to be replayed
 	initID     string
-	initDone   bool // it was answered
-	initNote   bool // the client sent notifications/initialized
-	resent     bool // an unanswered initialize was sent a second time
+	initDone   bool           // it was answered
+	initNote   bool           // the client sent notifications/initialized
+	resent     bool           // an unanswered initialize was sent a second time
+	closing    bool           // In has ended: nothing is sent again
+	resending  sync.WaitGroup // guarded by closing: nothing is added once it is true
 	linkDone   sync.WaitGroup
 	connecting sync.Mutex
 }
@@ -100,6 +103,10 @@ func (p *Pump) Run(ctx context.Context) error {
 func (p *Pump) fromClient(ctx context.Context, line []byte) error {
 	m := scan(line)
 	p.remember(m, line)
+	return p.forward(ctx, m, line)
+}
+
+func (p *Pump) forward(ctx context.Context, m message, line []byte) error {
 	for {
 		l, failure := p.live(ctx)
 		if l == nil {

@@ -361,3 +361,31 @@ func TestEndOfInputDoesNotWaitForEver(t *testing.T) {
 		t.Fatal("the shim stays")
 	}
 }
+
+// A daemon that dies leaves its socket open for a moment: who dials it then is accepted by nobody.
+func TestADaemonThatEndsBeforeItAdmitsLosesNothing(t *testing.T) {
+	call := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"whoAmI","arguments":{}}}`
+	for _, initialized := range []bool{false, true} {
+		r := newRig(t)
+		d := r.daemon()
+		if initialized {
+			r.say(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`)
+			d.get()
+			d.put(`{"jsonrpc":"2.0","id":1,"result":{}}`)
+			r.hear()
+		}
+		r.gone(d)
+		r.say(call)
+		for range 2 { // two that end at once
+			_ = (<-r.daemons).Close()
+		}
+		next := r.daemon()
+		if initialized {
+			next.get() // the replay
+			next.put(`{"jsonrpc":"2.0","id":1,"result":{}}`)
+		}
+		next.expect(call)
+		next.put(`{"jsonrpc":"2.0","id":7,"result":{}}`)
+		r.expect(`{"jsonrpc":"2.0","id":7,"result":{}}`)
+	}
+}

@@ -41,7 +41,7 @@ func (d Daemon) start(ctx context.Context) error {
 	if err != nil {
 		return sandboxed(d.Program, false, &StartError{Reason: err.Error()})
 	}
-	defer func() { _ = process.Release() }()
+	go func() { _, _ = process.Wait() }() // a shim lives longer than a daemon, which must not stay behind as a zombie
 	return d.awaitReady(ctx, ready)
 }
 
