@@ -1,0 +1,207 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/proto/backendapi"
+	"github.com/service-dev/service/proto/buildinfo"
+)
+
+// S12: one address is capped, its known codes go on, others are served, and nothing is stored for what was refused.
+func TestCodesOfOneAddressAreLimited(t *testing.T) {
+	const limit = 5
+	w := newWorld(t, func(o *Options) { o.CodesPerMinute = limit })
+	flood := []string{ipHeader, "192.0.2.1", backendapi.HeaderInstallID, installID}
+	known := w.issue(flood...)
+	for i := range 2000 {
+		path, body := backendapi.PathDeviceCode, `{"scope":"account_full"}`
+		if i%2 == 1 {
+			path, body = backendapi.PathSessions, `{"project":"com.example.hello"}`
+		}
+		got := w.call("POST", path, body, flood...)
+		if i < limit-1 {
+			continue
+		}
+		p := got.problem(http.StatusTooManyRequests, "rate_limited")
+		wait, err := strconv.Atoi(got.header.Get("Retry-After"))
+		if err != nil || wait < 1 || wait > 60 || !p.Retryable {
+			t.Fatalf("request %d: Retry-After %q, %+v", i, got.header.Get("Retry-After"), p)
+		}
+	}
+	if n, err := w.store.PendingCodes(t.Context(), w.now()); err != nil || n != limit {
+		t.Errorf("%d codes stored (%v)", n, err)
+	}
+	w.pass(5 * time.Second)
+	w.call("POST", backendapi.PathDeviceToken, `{"deviceCode":"`+known.DeviceCode+`"}`, flood...).is(http.StatusOK)
+	w.issue(ipHeader, "192.0.2.2")
+	w.pass(12 * time.Second)
+	w.issue(flood...)
+}
+
+func TestLimitIsPerNetworkOnIPv6(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.CodesPerMinute = 1 })
+	w.issue(ipHeader, "2001:db8::1")
+	w.call("POST", backendapi.PathDeviceCode, `{"scope":"account_full"}`, ipHeader, "2001:db8::ffff:1").problem(http.StatusTooManyRequests, "rate_limited")
+	w.issue(ipHeader, "2001:db8:0:1::1")
+	w.issue(ipHeader, "192.0.2.1")
+	w.issue(ipHeader, "192.0.2.2")
+}
+
+// A revoked install learns that it is revoked also when its address has had its codes.
+func TestDeadTokenIsToldSoWhenCodesAreScarce(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.CodesPerMinute = 1 })
+	token := w.link()
+	if _, err := w.store.Revoke(t.Context(), w.ada.ID, "", w.now()); err != nil {
+		t.Fatal(err)
+	}
+	got := w.call("GET", backendapi.PathAccount, "", "Authorization", "Bearer "+token)
+	p := got.problem(http.StatusUnauthorized, "auth_required")
+	if got.header.Get("WWW-Authenticate") == "" || got.header.Get("Retry-After") == "" || !strings.Contains(p.Detail, "revoked") {
+		t.Errorf("%v %+v", got.header, p)
+	}
+}
+
+func TestLimiterForgetsInsteadOfGrowing(t *testing.T) {
+	l := newLimiter(1, time.Now)
+	for i := range 3 * maxAddresses {
+		l.take(fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255))
+	}
+	if len(l.callers) > maxAddresses {
+		t.Errorf("%d addresses kept", len(l.callers))
+	}
+}
+
+func TestHealth(t *testing.T) {
+	w := newWorld(t)
+	w.pass(90 * time.Second)
+	got := w.call("GET", backendapi.PathHealth, "").is(http.StatusOK)
+	var h backendapi.Health
+	got.into(&h)
+	if !h.OK || h.Service != "service-backend" || h.Version != buildinfo.Version || h.Commit != buildinfo.Commit || h.BuiltAt != buildinfo.BuiltAt ||
+		h.UptimeMs != 90_000 || h.Phase == "" || got.header.Get("Content-Type") != "application/json" {
+		t.Errorf("health %+v", h)
+	}
+	for hint, words := range map[string][]string{
+		"sessions":     {"POST /api/sessions", "install-id", "anonymous", "bearer token", "linked"},
+		"versionCheck": {"commit", "revision"},
+	} {
+		text := strings.ReplaceAll(h.Hints[hint], backendapi.HeaderInstallID, "install-id")
+		for _, word := range words {
+			if !strings.Contains(text, word) {
+				t.Errorf("the hint %s lacks %q: %s", hint, word, text)
+			}
+		}
+	}
+}
+
+func TestHealthWithoutADatabase(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.Ready = func(context.Context) error { return errors.New("disk on fire") } })
+	var h backendapi.Health
+	got := w.call("GET", backendapi.PathHealth, "").is(http.StatusServiceUnavailable).into(&h)
+	if h.OK || strings.Contains(string(got.body), "fire") || !strings.Contains(w.log.String(), "fire") {
+		t.Errorf("health %s, log %s", got.body, w.log)
+	}
+}
+
+// An error of ours is told in the log, never to the caller.
+func TestInternalErrorsStayInside(t *testing.T) {
+	w := newWorld(t)
+	token := w.link()
+	code := w.issue()
+	w.store.Close()
+	for _, got := range []answer{
+		w.poll(code.DeviceCode),
+		w.call("POST", backendapi.PathDeviceCode, `{"scope":"account_full"}`),
+		w.call("GET", backendapi.PathAccount, "", "Authorization", "Bearer "+token),
+		w.call("GET", backendapi.PathAccount, "", backendapi.HeaderInstallID, installID),
+	} {
+		if p := got.problem(http.StatusInternalServerError, "internal_error"); !p.Retryable || strings.Contains(string(got.body), "database") {
+			t.Errorf("%s: %s", got.what, got.body)
+		}
+	}
+	if n := strings.Count(w.log.String(), "database is closed"); n != 4 {
+		t.Errorf("logged %d times", n)
+	}
+}
+
+// S11: after a day of linking neither the database nor the log holds a credential in clear, nor the install id anywhere.
+func TestNoSecretIsStoredOrLogged(t *testing.T) {
+	w := newWorld(t)
+	canaries := map[string]string{installID: "install id"}
+	for range 100 {
+		w.linkedDay(canaries)
+	}
+	if len(canaries) < 500 {
+		t.Fatalf("only %d canaries", len(canaries))
+	}
+	files, err := filepath.Glob(w.file + "*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dump strings.Builder
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dump.Write(data)
+	}
+	if !strings.Contains(dump.String(), "hostcanary") || !strings.Contains(w.log.String(), "link made") {
+		t.Fatal("the search itself finds nothing")
+	}
+	for canary, what := range canaries {
+		if strings.Contains(dump.String(), canary) {
+			t.Errorf("the database holds a %s", what)
+		}
+		if strings.Contains(w.log.String(), canary) {
+			t.Errorf("the log holds a %s", what)
+		}
+	}
+}
+
+// linkedDay links an install, works with it, revokes it and asks again; every credential it saw goes into canaries.
+func (w *world) linkedDay(canaries map[string]string) {
+	w.Helper()
+	see := func(what string, c backendapi.DeviceCode) {
+		canaries[c.DeviceCode] = "device code"
+		canaries[c.UserCode] = what
+		canaries[strings.ReplaceAll(c.UserCode, "-", "")] = what
+	}
+	anonymous := []string{backendapi.HeaderInstallID, installID, backendapi.HeaderHost, "hostcanary"}
+	code := w.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, anonymous...).authRequired().DeviceCode
+	see("user code", code)
+	see("user code of its own", w.issue(anonymous...))
+	w.poll(code.DeviceCode).is(http.StatusOK)
+	w.approve(code)
+	var token backendapi.Token
+	w.poll(code.DeviceCode).is(http.StatusOK).into(&token)
+	canaries[token.AuthToken] = "token"
+	w.poll(code.DeviceCode).is(http.StatusNotFound)
+	bearer := []string{"Authorization", "Bearer " + token.AuthToken}
+	var s backendapi.CreatedSession
+	if err := json.Unmarshal(w.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, bearer...).is(http.StatusCreated).body, &s); err != nil {
+		w.Fatal(err)
+	}
+	var sst backendapi.SessionSecret
+	w.call("POST", backendapi.PathSessions+"/"+s.SessionID+"/secrets", "", bearer...).is(http.StatusCreated).into(&sst)
+	canaries[sst.AppSecret] = "session secret"
+	w.call("DELETE", backendapi.PathSessions+"/"+s.SessionID, "", bearer...).is(http.StatusOK)
+	if _, err := w.store.Revoke(w.Context(), w.ada.ID, "", w.now()); err != nil {
+		w.Fatal(err)
+	}
+	see("user code after a revocation", w.call("GET", backendapi.PathAccount, "", bearer...).authRequired().DeviceCode)
+	w.pass(time.Minute)
+	if err := w.links.Sweep(w.Context()); err != nil {
+		w.Fatal(err)
+	}
+}
