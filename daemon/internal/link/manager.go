@@ -166,9 +166,9 @@ func (m *Manager) verify(ctx context.Context, target backend.Target) {
 	}
 }
 
-// Ask gives the live code of the target's backend and remembers the call that needs it; only when there is none, a code
-// is issued. refused is the backend's 401 where one was the reason: it brings a code of its own.
-func (m *Manager) Ask(ctx context.Context, target backend.Target, gated GatedCall, refused *backend.Problem) (Code, error) {
+// Ask gives the live code of the target's backend and remembers the call that needs it. Only when there is none, knock
+// makes the call: the backend refuses it with a code (spec 5.2).
+func (m *Manager) Ask(ctx context.Context, target backend.Target, gated GatedCall, knock func(context.Context) error) (Code, error) {
 	m.asking.Lock()
 	defer m.asking.Unlock()
 	key := liveKey(target.BaseURL)
@@ -180,15 +180,9 @@ func (m *Manager) Ask(ctx context.Context, target backend.Target, gated GatedCal
 		return m.codeOf(f, false), nil
 	}
 	m.mu.Unlock()
-	var code backend.DeviceCode
-	if refused != nil && refused.DeviceCode != nil {
-		code = *refused.DeviceCode
-	} else {
-		issued, err := m.issue(ctx, target)
-		if err != nil {
-			return Code{}, err
-		}
-		code = issued
+	code, err := m.refusedWith(ctx, target, knock(ctx))
+	if err != nil {
+		return Code{}, err
 	}
 	f = m.newFlow(code, target)
 	f.gated = &gated
@@ -198,6 +192,18 @@ func (m *Manager) Ask(ctx context.Context, target backend.Target, gated GatedCal
 	m.keep(f)
 	m.initiated(ctx)
 	return m.codeOf(f, true), nil
+}
+
+// refusedWith is the code that a refusal brought; where it brought none, one is asked for.
+func (m *Manager) refusedWith(ctx context.Context, target backend.Target, err error) (backend.DeviceCode, error) {
+	p := asProblem(err)
+	switch {
+	case p.Code == backend.CodeAuthRequired && p.DeviceCode != nil:
+		return *p.DeviceCode, nil
+	case p.Code == backend.CodeAuthRequired || err == nil:
+		return m.issue(ctx, target)
+	}
+	return backend.DeviceCode{}, err
 }
 
 // Start issues a code of its own for a login.

@@ -133,7 +133,9 @@ func ask(t *testing.T, m *Manager) Code {
 	if err != nil {
 		t.Fatal(err)
 	}
-	code, err := m.Ask(t.Context(), target, GatedCall{Tool: "createSimulatorSession"}, nil)
+	code, err := m.Ask(t.Context(), target, GatedCall{Tool: "createSimulatorSession"}, func(context.Context) error {
+		return &backend.Problem{Code: backend.CodeAuthRequired}
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

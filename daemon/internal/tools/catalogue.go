@@ -16,9 +16,9 @@ import (
 type Links interface {
 	// Target tells where the caller's calls go and as whom; its Bearer is empty unless the link may be used there.
 	Target(ctx context.Context, who caller.Caller) (backend.Target, account.Link, error)
-	// Ask returns the live code of (backend, install) and remembers the call that needs it. refused is the backend's 401
-	// where one was the reason, else nil.
-	Ask(ctx context.Context, target backend.Target, gated link.GatedCall, refused *backend.Problem) (link.Code, error)
+	// Ask returns the live code of (backend, install) and remembers the call that needs it. Where there is none, knock
+	// makes the call, and the backend's refusal brings one.
+	Ask(ctx context.Context, target backend.Target, gated link.GatedCall, knock func(context.Context) error) (link.Code, error)
 	// Complete waits for the approval of a code. Errors are *backend.Problem.
 	Complete(ctx context.Context, who caller.Caller, deviceCode string, wait link.Wait) (link.Outcome, error)
 	// TakeGated returns the call that asked for a code, once.

@@ -35,7 +35,7 @@ func (g *gate) elicit(ctx context.Context, c call, code link.Code, refused *refu
 	case ctx.Err() != nil:
 		return nil, true, ctx.Err()
 	case asking.Err() != nil:
-		out, err = g.askAgain(ctx, c, refused)
+		out, err = g.askAgain(ctx, c, refused, do)
 		return out, true, err
 	case err != nil:
 		return nil, false, nil
@@ -56,7 +56,7 @@ func question(code link.Code) string {
 func (g *gate) goOn(ctx context.Context, c call, code link.Code, err error, refused *refusal, do func(context.Context, backend.Target) (any, error)) (any, error) {
 	var p *backend.Problem
 	if errors.As(err, &p) && p.Code == link.CodeAuthTimeout {
-		return g.askAgain(ctx, c, refused)
+		return g.askAgain(ctx, c, refused, do)
 	}
 	if err != nil {
 		return nil, err
@@ -70,8 +70,8 @@ func (g *gate) goOn(ctx context.Context, c call, code link.Code, err error, refu
 }
 
 // askAgain answers with the code that is live now, and what is left of its time.
-func (g *gate) askAgain(ctx context.Context, c call, refused *refusal) (any, error) {
-	code, err := g.ask(ctx, c, refused)
+func (g *gate) askAgain(ctx context.Context, c call, refused *refusal, do func(context.Context, backend.Target) (any, error)) (any, error) {
+	code, err := g.ask(ctx, c, refused, do)
 	if err != nil {
 		return nil, err
 	}

@@ -83,7 +83,7 @@ func (w *world) InstallID() string                 { return "inst_1" }
 func (w *world) Link(context.Context) account.Link { return w.link }
 func (w *world) BackendURL(context.Context) string { return "embedded:x" }
 
-func (w *world) Ask(_ context.Context, _ backend.Target, gated link.GatedCall, _ *backend.Problem) (link.Code, error) {
+func (w *world) Ask(_ context.Context, _ backend.Target, gated link.GatedCall, _ func(context.Context) error) (link.Code, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.gated = &gated

@@ -45,7 +45,7 @@ func (g *gate) run(ctx context.Context, c call, openBrowser *bool, do func(conte
 	if refused == nil {
 		return out, err
 	}
-	code, err := g.ask(ctx, c, refused)
+	code, err := g.ask(ctx, c, refused, do)
 	if err != nil {
 		return nil, err
 	}
@@ -58,8 +58,16 @@ func (g *gate) run(ctx context.Context, c call, openBrowser *bool, do func(conte
 	return authRequired(code, refused.state, g.open(ctx, c, code, openBrowser)), nil
 }
 
-func (g *gate) ask(ctx context.Context, c call, refused *refusal) (link.Code, error) {
-	return g.links.Ask(ctx, refused.target, link.GatedCall{Tool: c.tool, Args: c.args, Caller: c.who}, refused.problem)
+// ask gets a code. Without a live one the call goes to the backend as the anonymous install, and the refusal brings it.
+func (g *gate) ask(ctx context.Context, c call, refused *refusal, do func(context.Context, backend.Target) (any, error)) (link.Code, error) {
+	gated := link.GatedCall{Tool: c.tool, Args: c.args, Caller: c.who}
+	return g.links.Ask(ctx, refused.target, gated, func(ctx context.Context) error {
+		if refused.problem != nil {
+			return refused.problem
+		}
+		_, err := do(ctx, refused.target)
+		return err
+	})
 }
 
 // refusal is why a call could not be made.
