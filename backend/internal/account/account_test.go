@@ -1,0 +1,183 @@
+package account
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/secret"
+)
+
+func TestPasswordHash(t *testing.T) {
+	const password = "correct horse battery"
+	one, err := hashPassword(t.Context(), password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := hashPassword(t.Context(), password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if one == two || strings.Contains(one, password) || !strings.HasPrefix(one, "$argon2id$v=19$m=19456,t=2,p=1$") {
+		t.Error("the hash is not a salted argon2id of the cost that was chosen")
+	}
+	for given, want := range map[string]bool{password: true, "Correct horse battery": false, password + " ": false, "": false} {
+		if ok, err := checkPassword(t.Context(), one, given); err != nil || ok != want {
+			t.Errorf("%q: %v, %v", given, ok, err)
+		}
+	}
+}
+
+func TestHashesThatCannotBeRead(t *testing.T) {
+	for _, stored := range []string{"", "x", "$argon2i$v=19$m=1,t=1,p=1$AAAA$AAAA", "$argon2id$v=19$m=1$AAAA", "$argon2id$v=19$m=1,t=1,p=1$!$AAAA", "$argon2id$v=19$m=1,t=1,p=1$AAAA$!"} {
+		if ok, err := checkPassword(t.Context(), stored, "anything"); ok || err == nil {
+			t.Errorf("%q: %v, %v", stored, ok, err)
+		}
+	}
+}
+
+// The decoy costs what a real hash costs: same parameters, same lengths, no password.
+func TestDecoyLooksLikeARealHash(t *testing.T) {
+	hashed, err := hashPassword(t.Context(), "correct horse battery")
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoy, own := strings.Split(decoyHash, "$"), strings.Split(hashed, "$")
+	for i := range own {
+		if i < 4 && decoy[i] != own[i] || len(decoy[i]) != len(own[i]) {
+			t.Errorf("part %d: %q and %q", i, decoy[i], own[i])
+		}
+	}
+	if ok, err := checkPassword(t.Context(), decoyHash, ""); ok || err != nil {
+		t.Errorf("the decoy: %v, %v", ok, err)
+	}
+}
+
+func TestHashingCanBeGivenUp(t *testing.T) {
+	for range cap(hashing) {
+		hashing <- struct{}{}
+	}
+	defer func() {
+		for range cap(hashing) {
+			<-hashing
+		}
+	}()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := hashPassword(ctx, "correct horse battery"); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	// An unknown address waits for its turn exactly like a known one: the decoy is hashed too.
+	s := NewService(oneAccount{}, secret.NewHasher(make([]byte, 32)), slog.New(slog.DiscardHandler), nil)
+	for _, email := range []string{"ada@example.org", "nobody@example.org"} {
+		if _, err := s.SignIn(ctx, email, "correct horse battery"); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s is answered without hashing: %v", email, err)
+		}
+	}
+}
+
+// oneAccount knows ada only; her hash is the decoy's.
+type oneAccount struct{ Store }
+
+func (oneAccount) AccountByEmail(_ context.Context, email string) (Account, error) {
+	if email == "ada@example.org" {
+		return Account{ID: "ada", Email: email, PasswordHash: decoyHash, Active: true}, nil
+	}
+	return Account{}, ErrBadCredentials
+}
+
+// memory is a store of accounts for the rules alone; the conformance suite holds the real ones.
+type memory struct {
+	Store
+	accounts map[string]Account
+	session  string
+}
+
+func (m *memory) InsertAccount(_ context.Context, a Account) error {
+	m.accounts[a.Email] = a
+	return nil
+}
+
+func (m *memory) AccountByEmail(_ context.Context, email string) (Account, error) {
+	a, ok := m.accounts[email]
+	if !ok {
+		return Account{}, ErrBadCredentials
+	}
+	return a, nil
+}
+
+func (m *memory) InsertWebSession(_ context.Context, hash, accountID string, _, _ time.Time) error {
+	m.session = hash + " " + accountID
+	return nil
+}
+
+func (m *memory) AccountByWebSession(_ context.Context, hash string, _ time.Time) (Account, error) {
+	for _, a := range m.accounts {
+		if m.session == hash+" "+a.ID {
+			return a, nil
+		}
+	}
+	return Account{}, ErrNoSession
+}
+
+func TestSignUpRules(t *testing.T) {
+	s := NewService(&memory{accounts: map[string]Account{}}, secret.NewHasher(make([]byte, 32)), slog.New(slog.DiscardHandler), nil)
+	for _, tc := range []struct {
+		email, password string
+		err             error
+	}{
+		{"ada@example.org", "123456789", ErrBadPassword},
+		{"ada@example.org", strings.Repeat("x", 201), ErrBadPassword},
+		{"ada@example.org", "ööööööööö", ErrBadPassword},
+		{"", "correct horse", ErrBadEmail},
+		{"ada", "correct horse", ErrBadEmail},
+		{"ada@", "correct horse", ErrBadEmail},
+		{"Ada <ada@example.org>", "correct horse", ErrBadEmail},
+		{"ada@example.org, bob@example.org", "correct horse", ErrBadEmail},
+		{"ada@example.org\r\nBcc: x@y", "correct horse", ErrBadEmail},
+		{strings.Repeat("a", 250) + "@example.org", "correct horse", ErrBadEmail},
+		{" ADA@Example.org", "0123456789", nil},
+		{"bob+x@example.org", strings.Repeat("ö", 200), nil},
+	} {
+		a, err := s.SignUp(t.Context(), tc.email, tc.password)
+		if !errors.Is(err, tc.err) {
+			t.Errorf("%q: %v, want %v", tc.email, err, tc.err)
+		}
+		if err == nil && (a.Email != strings.ToLower(strings.TrimSpace(tc.email)) || !a.Active || a.PrivacyAccepted.IsZero() || len(a.ID) != 36) {
+			t.Errorf("%q: %+v", tc.email, a)
+		}
+	}
+}
+
+func TestSuspendedAccount(t *testing.T) {
+	m := &memory{accounts: map[string]Account{}}
+	s := NewService(m, secret.NewHasher(make([]byte, 32)), slog.New(slog.DiscardHandler), nil)
+	ada, err := s.SignUp(t.Context(), "ada@example.org", "correct horse")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cookie, err := s.OpenSession(t.Context(), ada.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.FindSession(t.Context(), cookie); err != nil || got.ID != ada.ID || strings.Contains(m.session, cookie) {
+		t.Fatalf("open session: %v, %v", got, err)
+	}
+	ada.Active = false
+	m.accounts[ada.Email] = ada
+	if _, err := s.SignIn(t.Context(), ada.Email, "wrong horse"); !errors.Is(err, ErrBadCredentials) {
+		t.Errorf("a wrong password learns of the suspension: %v", err)
+	}
+	if _, err := s.SignIn(t.Context(), ada.Email, "correct horse"); !errors.Is(err, ErrSuspended) {
+		t.Errorf("sign in: %v", err)
+	}
+	if _, err := s.FindSession(t.Context(), cookie); !errors.Is(err, ErrNoSession) {
+		t.Errorf("an open session: %v", err)
+	}
+	if _, err := s.FindSession(t.Context(), "swb_nonsense"); !errors.Is(err, ErrNoSession) {
+		t.Errorf("nonsense: %v", err)
+	}
+}

@@ -1,0 +1,85 @@
+package link
+
+import (
+	"strings"
+	"testing"
+)
+
+// chiSquare gives how far counts are from all being equal.
+func chiSquare(counts []int) float64 {
+	total := 0
+	for _, n := range counts {
+		total += n
+	}
+	expected, sum := float64(total)/float64(len(counts)), 0.0
+	for _, n := range counts {
+		d := float64(n) - expected
+		sum += d * d / expected
+	}
+	return sum
+}
+
+// S8: the right alphabet, and every letter as likely as any other at every place. With 19 degrees of freedom a fair
+// draw exceeds 90 once in 10^10 runs; favouring 16 of the 20 letters, as a plain remainder would, gives over 200.
+func TestUserCodesAreUniform(t *testing.T) {
+	const codes = 200_000
+	var places [userCodeLetters][len(alphabet)]int
+	for range codes {
+		code := newUserCode()
+		if len(code) != 9 || code[4] != '-' {
+			t.Fatalf("the form is wrong: %q", code)
+		}
+		for i, c := range []byte(code[:4] + code[5:]) {
+			at := strings.IndexByte(alphabet, c)
+			if at < 0 {
+				t.Fatalf("%q is not of the alphabet", c)
+			}
+			places[i][at]++
+		}
+	}
+	for i, counts := range places {
+		if x := chiSquare(counts[:]); x > 90 {
+			t.Errorf("letter %d: chi-square %.0f, counts %v", i+1, x, counts)
+		}
+	}
+}
+
+func TestNormalizeUserCode(t *testing.T) {
+	for _, s := range []string{"WDJB-MJHT", "wdjb mjht", "WDJBMJHT", "wdjb-mjht", " wDjB--MjHt ", "w d j b m j h t"} {
+		if got, ok := NormalizeUserCode(s); !ok || got != "WDJB-MJHT" {
+			t.Errorf("%q gives %q, %v", s, got, ok)
+		}
+	}
+	for _, s := range []string{"", "WDJB-MJH", "WDJB-MJHTT", "ADJB-MJHT", "WDJB_MJHT", "WDJB-MJH1", "WDJB\u2013MJHT", "WDJB\tMJHT",
+		strings.Repeat("-", 25) + "WDJBMJHT", "ＷDJBMJHT", "\x00WDJBMJHT"} {
+		if got, ok := NormalizeUserCode(s); ok {
+			t.Errorf("%q gives %q", s, got)
+		}
+	}
+}
+
+// FuzzNormalizeUserCode: one code has one normal form, and nothing else has any.
+func FuzzNormalizeUserCode(f *testing.F) {
+	for _, seed := range []string{"WDJB-MJHT", "wdjb mjht", "", "-", "AEIO-UYAE", "WDJBMJHT\x00", "\xff\xfe", "WDJBMJHTX", strings.Repeat(" ", 33)} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		got, ok := NormalizeUserCode(s)
+		if !ok {
+			if got != "" {
+				t.Fatalf("%q is refused with %q", s, got)
+			}
+			return
+		}
+		if again, ok := NormalizeUserCode(got); !ok || again != got {
+			t.Fatalf("%q gives %q, and that %q", s, got, again)
+		}
+		if len(got) != 9 || got[4] != '-' || strings.Trim(got[:4]+got[5:], alphabet) != "" {
+			t.Fatalf("%q gives %q", s, got)
+		}
+		plain := strings.NewReplacer("-", "", " ", "").Replace(s)
+		if !strings.EqualFold(plain, got[:4]+got[5:]) {
+			t.Fatalf("%q gives another code: %q", s, got)
+		}
+	})
+}

@@ -1,0 +1,84 @@
+package secret
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestNew(t *testing.T) {
+	form := regexp.MustCompile(`^s[a-z]{2}_[A-Za-z0-9_-]{43}[0-9A-Za-z]{6}$`)
+	seen := map[string]bool{}
+	for _, prefix := range []string{DeviceCode, Token, ProjectKey, Session, Browser} {
+		for range 200 {
+			s := New(prefix)
+			if !form.MatchString(s) || !strings.HasPrefix(s, prefix) || !Valid(prefix, s) || seen[s] {
+				t.Fatalf("bad credential of the form %s", form)
+			}
+			seen[s] = true
+			for _, other := range []string{DeviceCode, Token, ProjectKey, Session, Browser, ""} {
+				if other != prefix && Valid(other, s) {
+					t.Errorf("a %s credential passes as %q", prefix, other)
+				}
+			}
+		}
+	}
+}
+
+// One wrong character anywhere is noticed without a look into the store.
+func TestOneWrongCharacterIsNoticed(t *testing.T) {
+	s := New(Token)
+	for i := range s {
+		for _, c := range []byte{'A', 'b', '0', '-', ' ', 0, 0xff} {
+			if wrong := s[:i] + string(rune(c)) + s[i+1:]; wrong != s && Valid(Token, wrong) {
+				t.Errorf("a change at %d is not noticed", i)
+			}
+		}
+	}
+}
+
+func TestHash(t *testing.T) {
+	h := NewHasher([]byte("a key of thirty-two bytes or more"))
+	other := NewHasher([]byte("another key of thirty-two bytes.."))
+	if got := h.Hash("token", "x"); len(got) != 64 || got != h.Hash("token", "x") {
+		t.Errorf("hash %q", got)
+	}
+	for name, equal := range map[string]bool{
+		"two credentials":           h.Hash("token", "x") == h.Hash("token", "y"),
+		"two kinds":                 h.Hash("token", "x") == h.Hash("device_code", "x"),
+		"two keys":                  h.Hash("token", "x") == other.Hash("token", "x"),
+		"kind and credential moved": h.Hash("token", "x") == h.Hash("toke", "nx"),
+	} {
+		if equal {
+			t.Errorf("%s have one hash", name)
+		}
+	}
+}
+
+// FuzzValidSecret: what passes has its prefix, its length and its own tail; nothing panics.
+func FuzzValidSecret(f *testing.F) {
+	f.Add(Token, New(Token))
+	f.Add(DeviceCode, New(Token))
+	f.Add("", "")
+	f.Add(Token, "svc_")
+	f.Add(Session, "sst_"+strings.Repeat("0", 49))
+	f.Add(Browser, strings.Repeat("\xff", 53))
+	f.Fuzz(func(t *testing.T, prefix, s string) {
+		if !Valid(prefix, s) {
+			return
+		}
+		body, ok := strings.CutPrefix(s, prefix)
+		if !ok || len(body) != randomChars+tailChars || Valid(prefix, s+"0") || Valid(prefix, s[:len(s)-1]) || Valid("x"+prefix, s) {
+			t.Fatalf("%q passes as %q", s, prefix)
+		}
+	})
+}
+
+// S11: hashing costs far under a millisecond a poll.
+func BenchmarkHash(b *testing.B) {
+	h := NewHasher([]byte("a key of thirty-two bytes or more"))
+	code := New(DeviceCode)
+	for b.Loop() {
+		h.Hash("device_code", code)
+	}
+}
