@@ -1,0 +1,179 @@
+//go:build unix
+
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}}` + "\n"
+
+// firstAnswer starts service-mcp, sends a line and gives the first line that comes back.
+func firstAnswer(w *world, line string) (string, error) {
+	cmd := w.command("service-mcp")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return "", err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return "", err
+	}
+	if err := cmd.Start(); err != nil {
+		return "", err
+	}
+	defer cmd.Wait()
+	defer stdin.Close()
+	stop := time.AfterFunc(40*time.Second, func() { cmd.Process.Kill() })
+	defer stop.Stop()
+	if _, err := stdin.Write([]byte(line)); err != nil {
+		return "", err
+	}
+	return bufio.NewReader(stdout).ReadString('\n')
+}
+
+// starts counts the daemons that came up in the directory.
+func starts(w *world) int {
+	log, _ := os.ReadFile(filepath.Join(w.dir, "log", "serviced.log"))
+	return strings.Count(string(log), `"the daemon is up"`)
+}
+
+// S24: 20 cold clients at once give one daemon and 20 good answers.
+func TestColdClientsAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	answers := make(chan error, 20)
+	for i := range cap(answers) {
+		go func() {
+			if i%2 == 0 {
+				out, errs, exit := w.ctl("whoami", "--json")
+				if exit != 1 || !strings.Contains(out, `"not_linked"`) {
+					answers <- fmt.Errorf("whoami: exit %d: %s%s", exit, out, errs)
+					return
+				}
+			} else if line, err := firstAnswer(w, initialize); err != nil || !strings.Contains(line, `"serverInfo"`) {
+				answers <- fmt.Errorf("initialize: %v: %s", err, line)
+				return
+			}
+			answers <- nil
+		}()
+	}
+	for range cap(answers) {
+		if err := <-answers; err != nil {
+			t.Error(err)
+		}
+	}
+	if n := starts(w); n != 1 {
+		t.Errorf("%d daemons came up", n)
+	}
+}
+
+// S24: a second daemon by hand is refused and leaves the living one alone.
+func TestSecondDaemon(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	w.ctl("whoami")
+	pid, socket := w.daemonPID(), filepath.Join(w.dir, "run", "mcp.sock")
+	before, err := os.Stat(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := w.command("serviced", "run")
+	out, err := second.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "another serviced runs") || !strings.Contains(string(out), w.dir) {
+		t.Errorf("the second daemon: %v: %s", err, out)
+	}
+	if after, err := os.Stat(socket); err != nil || !os.SameFile(before, after) {
+		t.Errorf("the socket was touched: %v", err)
+	}
+	if _, _, exit := w.ctl("whoami"); exit != 1 || w.daemonPID() != pid {
+		t.Errorf("the first daemon: exit %d, pid %d, was %d", exit, w.daemonPID(), pid)
+	}
+}
+
+// S24, D10 and D5: an agent's connection outlives its daemon, whatever ends it.
+func TestAgentOutlivesDaemons(t *testing.T) {
+	t.Parallel()
+	b := startBackend(t, "")
+	for _, era := range []string{"legacy", "modern"} {
+		t.Run(era, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "", "SERVICE_BACKEND_URL="+b.url)
+			a := startAgent(w, era, false)
+			install := whoAmI(t, a)
+			code, _ := ask(t, a)
+
+			_, inFlight := a.start("completeAuthLink", map[string]any{"deviceCode": code}, true, time.Minute)
+			must(t, "the call is under way", func() bool { return len(a.progressed) > 0 })
+			pid := w.daemonPID()
+			syscall.Kill(pid, syscall.SIGKILL)
+			wantError(t, a.wait(inFlight), "daemon_restarted", true)
+			if now := whoAmI(t, a); now != install {
+				t.Errorf("after kill -9 the install is %s, was %s", now, install)
+			}
+			if now := w.daemonPID(); now == pid || now == 0 {
+				t.Errorf("the daemon's pid is %d, was %d", now, pid)
+			}
+
+			pid = w.daemonPID()
+			if _, errs, exit := w.ctl("daemon", "stop"); exit != 0 || !waitGone(pid, 5*time.Second) {
+				t.Fatalf("daemon stop: exit %d, %s", exit, errs)
+			}
+			if now := whoAmI(t, a); now != install {
+				t.Errorf("after a stop the install is %s, was %s", now, install)
+			}
+
+			pid = w.daemonPID()
+			if err := os.RemoveAll(w.dir); err != nil && !os.IsNotExist(err) {
+				t.Log(err) // the daemon may write while we delete
+				os.RemoveAll(w.dir)
+			}
+			if !waitGone(pid, 10*time.Second) {
+				t.Fatal("the daemon outlived its directory by 10 s")
+			}
+			if now := whoAmI(t, a); now == install {
+				t.Errorf("after the directory was deleted the install is still %s", now)
+			}
+			if info, err := os.Stat(w.dir); err != nil || info.Mode().Perm() != 0o700 {
+				t.Errorf("the new directory: %v, %v", info, err)
+			}
+		})
+	}
+}
+
+// whoAmI gives the install id that the tool tells.
+func whoAmI(t *testing.T, a *agent) string {
+	t.Helper()
+	r := a.call("whoAmI", map[string]any{})
+	if r.IsError {
+		t.Fatalf("whoAmI: %v", r.Structured)
+	}
+	return r.str(t, "installId")
+}
+
+// S24: kill -9, and the next client has a daemon.
+func TestClientAfterKill(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	before, _, _ := w.ctl("whoami", "--json")
+	pid := w.daemonPID()
+	syscall.Kill(pid, syscall.SIGKILL)
+	if !waitGone(pid, 5*time.Second) {
+		t.Fatal("the daemon survived kill -9")
+	}
+	after, errs, exit := w.ctl("whoami", "--json")
+	var one, other struct{ InstallID string }
+	_ = json.Unmarshal([]byte(before), &one)
+	_ = json.Unmarshal([]byte(after), &other)
+	if exit != 1 || one.InstallID == "" || one != other {
+		t.Errorf("after kill -9: exit %d: %s%s; before: %s", exit, after, errs, before)
+	}
+}

@@ -1,0 +1,148 @@
+//go:build unix
+
+package e2e
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// S20: whoami tells each state by its exit code and in one stable form, and never the token.
+func TestWhoami(t *testing.T) {
+	t.Parallel()
+	b := startBackend(t, "")
+	w := newWorld(t, "", "SERVICE_BACKEND_URL="+b.url)
+	token := ""
+	is := func(state string, exit int, linked any) {
+		t.Helper()
+		out, errs, code := w.ctl("whoami", "--json", "--refresh")
+		var answer map[string]any
+		if err := json.Unmarshal([]byte(out), &answer); err != nil {
+			t.Fatalf("%s: %v: %s%s", state, err, out, errs)
+		}
+		delete(answer, "detail") // present when there is something to explain
+		want := []string{"accountId", "backendUrl", "expiresAt", "installId", "linked", "linkedAt", "state", "tier", "verifiedAgeSeconds"}
+		if got := slices.Sorted(maps.Keys(answer)); !slices.Equal(got, want) {
+			t.Errorf("%s: the fields are %v", state, got)
+		}
+		if code != exit || answer["linked"] != linked || answer["state"] != state {
+			t.Errorf("want %s, exit %d; got exit %d, %s", state, exit, code, out)
+		}
+		shown, remarks, code := w.ctl("whoami", "--refresh")
+		if code != exit {
+			t.Errorf("%s without --json: exit %d, want %d", state, code, exit)
+		}
+		if all := out + errs + shown + remarks; token != "" && strings.Contains(all, token) || strings.Contains(all, "svc_") {
+			t.Errorf("%s: the token is shown: %s", state, all)
+		}
+	}
+	is("not_linked", 1, false)
+
+	link(w, "whoami@example.org")
+	auth := filepath.Join(w.dir, "auth.json")
+	good, err := os.ReadFile(auth)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stored struct{ AuthToken string }
+	if json.Unmarshal(good, &stored) != nil || stored.AuthToken == "" {
+		t.Fatal("auth.json holds no token")
+	}
+	token = stored.AuthToken
+	is("linked", 0, true)
+
+	b.stop()
+	is("linked", 2, nil)
+	b.start()
+	is("linked", 0, true)
+
+	write(t, auth, good[:len(good)/2])
+	must(t, "the broken auth.json is noticed", func() bool { _, _, exit := w.ctl("whoami"); return exit == 1 })
+	is("corrupt", 1, false)
+	if now, _ := os.ReadFile(auth); string(now) != string(good[:len(good)/2]) {
+		t.Error("the corrupt auth.json was overwritten")
+	}
+	write(t, auth, good)
+	must(t, "the mended auth.json is noticed", func() bool { _, _, exit := w.ctl("whoami"); return exit == 0 })
+
+	b.admin("revoke", "--email", "whoami@example.org")
+	is("revoked", 1, false)
+}
+
+func write(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// S26: two shells with other settings, at the same time, on one daemon.
+func TestTwoShells(t *testing.T) {
+	t.Parallel()
+	first, second := newSpy(t, startBackend(t, "").url), newSpy(t, startBackend(t, "").url)
+	w := newWorld(t, "")
+	a := w.with("SERVICE_BACKEND_URL=" + first.url)
+	b := w.with("SERVICE_BACKEND_URL="+second.url, "SERVICE_TELEMETRY=0")
+	link(a, "shells@example.org")
+	var stored struct{ AuthToken, BackendURL string }
+	if !readJSON(filepath.Join(w.dir, "auth.json"), &stored) || stored.BackendURL != first.url {
+		t.Fatalf("auth.json names %q", stored.BackendURL)
+	}
+	pid := w.daemonPID()
+
+	done := make(chan string, 20)
+	call := func(shell *world, want string) {
+		out, errs, _ := shell.ctl("tool", "call", "createSimulatorSession", `{"project":"com.example.shells","openBrowser":false}`)
+		if !strings.Contains(out, want) {
+			done <- out + errs
+			return
+		}
+		done <- ""
+	}
+	for range 10 {
+		go call(a, `"sessionUrl"`)
+		go call(b, `"auth_required"`)
+	}
+	for range 20 {
+		if wrong := <-done; wrong != "" {
+			t.Errorf("a call that did not follow its shell: %s", wrong)
+		}
+	}
+	for shell, want := range map[*world][2]string{a: {first.url, "default"}, b: {second.url, "SERVICE_TELEMETRY"}} {
+		out, _, _ := shell.ctl("status", "--json")
+		var status struct {
+			PID     int
+			Backend struct{ URL, ChosenBy string }
+			Consent struct {
+				UploadAllowed bool
+				DecidedBy     string
+			}
+		}
+		if json.Unmarshal([]byte(out), &status) != nil || status.PID != pid || status.Backend.URL != want[0] || status.Backend.ChosenBy != "env" ||
+			status.Consent.DecidedBy != want[1] || status.Consent.UploadAllowed != (shell == a) {
+			t.Errorf("want backend %s and telemetry by %s: %s", want[0], want[1], out)
+		}
+	}
+	if !slices.ContainsFunc(first.all(), func(p passed) bool { return p.authorization == "Bearer "+stored.AuthToken }) {
+		t.Error("the token did not reach its own backend")
+	}
+	if len(second.all()) == 0 {
+		t.Error("the other backend was never asked")
+	}
+	for _, p := range second.all() {
+		if p.authorization != "" {
+			t.Errorf("%s of the other backend got credentials", p.path)
+		}
+	}
+	if left := entries(t, w.dir); slices.Contains(left, "config.yaml") || slices.Contains(left, "consent") {
+		t.Errorf("something was stored: %v", left)
+	}
+	if data, _ := os.ReadFile(filepath.Join(w.dir, "auth.json")); strings.Contains(string(data), second.url) {
+		t.Errorf("the second shell's backend was stored: %s", data)
+	}
+}
