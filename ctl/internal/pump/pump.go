@@ -2,6 +2,7 @@ package pump
 
 import (
 	"context"
+	"errors"
 	"io"
 	"sync"
 	"time"
@@ -83,7 +84,7 @@ func (p *Pump) Run(ctx context.Context) error {
 	for {
 		line, err := lines.next()
 		switch {
-		case err == errTooLong:
+		case errors.Is(err, errTooLong):
 			if err := p.print(tooLong); err != nil {
 				return err
 			}
@@ -112,10 +113,10 @@ func (p *Pump) forward(ctx context.Context, m message, line []byte) error {
 		if l == nil {
 			return p.refuse(m, failure)
 		}
-		switch err := l.send(m, line); err {
-		case nil:
+		switch err := l.send(m, line); {
+		case err == nil:
 			return nil
-		case errEnded: // nothing was sent: the next connection takes it
+		case errors.Is(err, errEnded): // nothing was sent: the next connection takes it
 			if ctx.Err() != nil {
 				return p.refuse(m, restarted)
 			}

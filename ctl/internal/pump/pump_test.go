@@ -73,7 +73,7 @@ func socketPair(t *testing.T) (a, b net.Conn) {
 func (r *rig) say(line string) {
 	r.t.Helper()
 	if _, err := io.WriteString(r.in, line+"\n"); err != nil {
-		r.t.Fatal(err)
+		r.t.Error(err) // also called beside the test's goroutine
 	}
 }
 
@@ -147,7 +147,7 @@ func (d *daemon) get() string {
 func (d *daemon) put(line string) {
 	d.t.Helper()
 	if _, err := io.WriteString(d, line+"\n"); err != nil {
-		d.t.Fatal(err)
+		d.t.Error(err)
 	}
 }
 
@@ -293,9 +293,21 @@ func TestAnswersForAnEarlierDaemonAreDropped(t *testing.T) {
 
 func TestARefusedPrefaceAnswersEveryRequest(t *testing.T) {
 	r := newRig(t)
-	conn := <-r.daemons
-	_, _ = io.WriteString(conn, `{"ok":false,"code":"protocol_mismatch","message":"too \"old\"","fixHint":"upgrade"}`+"\n")
-	conn.Close()
+	refuse := func(conn net.Conn) {
+		_, _ = io.WriteString(conn, `{"ok":false,"code":"protocol_mismatch","message":"too \"old\"","fixHint":"upgrade"}`+"\n")
+		conn.Close()
+	}
+	refuse(<-r.daemons)
+	go func() { // however often it tries
+		for {
+			select {
+			case conn := <-r.daemons:
+				refuse(conn)
+			case <-t.Context().Done():
+				return
+			}
+		}
+	}()
 	r.say(`{"id":1,"method":"tools/list"}`)
 	if got := r.hear(); !strings.Contains(got, `"id":1,"error"`) {
 		t.Fatalf("answer = %s", got)
