@@ -106,6 +106,11 @@ func readFile(v *viper.Viper, file string, known map[string]bool) error {
 		if !known[key] {
 			return fmt.Errorf("reading %s: unknown setting %s", file, key)
 		}
+		switch own.Get(key).(type) {
+		case string, bool, int, int64, uint64, float64, nil:
+		default: // viper would read a list as an empty text and go on
+			return fmt.Errorf("setting %s: neither a text nor a number in %s", key, file)
+		}
 	}
 	return v.MergeConfigMap(own.AllSettings())
 }
@@ -176,12 +181,15 @@ func (c *Config) addresses(proxies string) error {
 	if c.SiteURL == "" {
 		c.SiteURL = c.BaseURL
 	}
-	for key, address := range map[string]*string{"base_url": &c.BaseURL, "site_url": &c.SiteURL} {
-		u, err := url.Parse(*address)
-		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" || u.User != nil {
-			return fmt.Errorf("setting %s: not an http or https address", key)
+	for _, a := range []struct { // base_url first: site_url may be its copy
+		key     string
+		address *string
+	}{{"base_url", &c.BaseURL}, {"site_url", &c.SiteURL}} {
+		u, err := url.Parse(*a.address)
+		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.RawQuery != "" || u.User != nil {
+			return fmt.Errorf("setting %s: not an http or https address with a host", a.key)
 		}
-		*address = strings.TrimRight(*address, "/")
+		*a.address = strings.TrimRight(*a.address, "/")
 	}
 	for text := range strings.SplitSeq(proxies, ",") {
 		text = strings.TrimSpace(text)
@@ -207,14 +215,14 @@ func (c *Config) secrets(key, file string) error {
 		if err != nil {
 			return fmt.Errorf("setting hmac_key_file: %w", err)
 		}
-		key, source = strings.TrimSpace(string(data)), file
+		key, source = strings.TrimSpace(string(data)), "hmac_key_file"
 	}
 	if key == "" {
 		return nil
 	}
 	decoded, err := hex.DecodeString(key)
 	if err != nil || len(decoded) < 32 {
-		return fmt.Errorf("reading the key of %s: it must be hexadecimal, 32 bytes or more (openssl rand -hex 32)", source)
+		return fmt.Errorf("setting %s: the key must be hexadecimal, 32 bytes or more (openssl rand -hex 32)", source)
 	}
 	c.HMACKey = decoded
 	return nil
