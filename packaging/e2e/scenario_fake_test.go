@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -29,10 +30,16 @@ func newFake(t *testing.T, verificationURL string, script []http.HandlerFunc) *f
 	t.Helper()
 	f := &fake{script: script}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+codePath, func(rw http.ResponseWriter, _ *http.Request) {
-		reply(rw, map[string]any{
-			"deviceCode": "sdc_fake", "userCode": fakeUserCode, "verificationUrl": verificationURL, "expiresInSeconds": 600, "pollIntervalSeconds": 1,
-		})
+	code := map[string]any{
+		"deviceCode": "sdc_fake", "userCode": fakeUserCode, "verificationUrl": verificationURL, "expiresInSeconds": 600, "pollIntervalSeconds": 1,
+	}
+	mux.HandleFunc("POST "+codePath, func(rw http.ResponseWriter, _ *http.Request) { reply(rw, code) })
+	mux.HandleFunc("POST /api/sessions", func(rw http.ResponseWriter, _ *http.Request) {
+		refusal := map[string]any{"code": "auth_required", "status": http.StatusUnauthorized, "detail": "link an account", "retryable": true}
+		maps.Copy(refusal, code)
+		rw.Header().Set("Content-Type", "application/problem+json")
+		rw.WriteHeader(http.StatusUnauthorized)
+		_ = json.NewEncoder(rw).Encode(refusal)
 	})
 	mux.HandleFunc("POST "+tokenPath, f.poll)
 	mux.HandleFunc("GET /api/account", func(rw http.ResponseWriter, _ *http.Request) { reply(rw, fakeAccount()) })

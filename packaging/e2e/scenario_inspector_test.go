@@ -1,0 +1,66 @@
+//go:build unix
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// M3: the official inspector finds nothing to complain about in the tools' schemas, in both eras.
+func TestInspectorStrict(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	for _, era := range []string{"legacy", "modern"} {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, nodeTool(t, "node/bin/node"), nodeTool(t, ".bin/mcp-inspector"),
+			"--cli", "--strict", "--protocol-era", era, "--method", "tools/list", "--format", "json",
+			"-e", "SERVICE_CONFIG_DIR="+w.dir, filepath.Join(bin, "service-mcp"))
+		cmd.Env = w.env
+		var out, errs strings.Builder
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		if err := cmd.Run(); err != nil {
+			t.Fatalf("%s: %v\n%s%s", era, err, out.String(), errs.String())
+		}
+		var list struct {
+			Result struct{ Tools []struct{ Name string } }
+		}
+		if err := json.Unmarshal([]byte(out.String()), &list); err != nil || len(list.Result.Tools) < 6 {
+			t.Errorf("%s: %v: %s", era, err, out.String())
+		}
+		if low := strings.ToLower(errs.String()); strings.Contains(low, "error") || strings.Contains(low, "warning") {
+			t.Errorf("%s: %s", era, errs.String())
+		}
+	}
+}
+
+// M3: 500 calls, 8 at a time, through one service-mcp without one error.
+func TestFiveHundredCalls(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	for _, era := range []string{"legacy", "modern"} {
+		a := startAgent(w, era, false)
+		var waiting []<-chan agentLine
+		for n := range 500 {
+			if len(waiting) == 8 {
+				if r := a.wait(waiting[0]); r.IsError || r.str(t, "installId") == "" {
+					t.Fatalf("%s, call %d: %v", era, n, r.Structured)
+				}
+				waiting = waiting[1:]
+			}
+			_, ch := a.start("whoAmI", map[string]any{}, false, time.Minute)
+			waiting = append(waiting, ch)
+		}
+		for _, ch := range waiting {
+			if r := a.wait(ch); r.IsError {
+				t.Fatalf("%s: %v", era, r.Structured)
+			}
+		}
+	}
+}
