@@ -16,11 +16,10 @@ import (
 // cutter stands between a daemon and its backend and cuts the connection when a token is on its way back.
 type cutter struct {
 	url string
-	// onCode is called with the verification URL of each device code that passes.
-	onCode func(verificationURL string)
 }
 
-func newCutter(t *testing.T, backend string) *cutter {
+// newCutter calls onCode with the verification URL of each device code that passes.
+func newCutter(t *testing.T, backend string, onCode func(verificationURL string)) *cutter {
 	t.Helper()
 	target, err := url.Parse(backend)
 	if err != nil {
@@ -42,8 +41,8 @@ func newCutter(t *testing.T, backend string) *cutter {
 			if answer.AuthToken != "" {
 				panic(http.ErrAbortHandler)
 			}
-			if answer.VerificationURL != "" && c.onCode != nil {
-				c.onCode(answer.VerificationURL)
+			if answer.VerificationURL != "" {
+				onCode(answer.VerificationURL)
 			}
 			return nil
 		},

@@ -119,14 +119,11 @@ func TestBackendInvalidResponse(t *testing.T) {
 func TestTokenThatNobodyReceived(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, newPostgres(t), "SERVICE_BACKEND_LINK_UNUSED_TOKEN_AFTER=2")
-	cut := newCutter(t, b.url)
+	cut := newCutter(t, b.url, func(verificationURL string) { newPerson(t).approve(verificationURL, "cut@example.org") })
 	w := newWorld(t, "", "SERVICE_BACKEND_URL="+cut.url)
 	login := w.command("servicectl", "login")
 	var out strings.Builder
 	login.Stdout = &out
-	cut.onCode = func(verificationURL string) {
-		newPerson(t).approve(strings.Replace(verificationURL, cut.url, b.url, 1), "cut@example.org")
-	}
 	err := login.Run()
 	if err == nil || login.ProcessState.ExitCode() == 0 {
 		t.Fatalf("login succeeded: %s", out.String())

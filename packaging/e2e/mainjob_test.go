@@ -76,12 +76,10 @@ func mainJob(t *testing.T, w *world, era string) {
 	waitForText(t, browser, "#panel", "1")
 	picture(t, browser, "simulator")
 
-	rows := a.call("getEventLog", map[string]any{"sessionId": session.str(t, "sessionId")})
-	types := eventTypes(t, rows)
-	for _, want := range []string{"display.show", "input"} {
-		if !strings.Contains(types, want) {
-			t.Errorf("the event log has no %s: %s", want, types)
-		}
+	for _, want := range []string{"display.show", "input"} { // rows are written a moment after the frames went out
+		must(t, "the event log has "+want, func() bool {
+			return strings.Contains(eventTypes(t, a.call("getEventLog", map[string]any{"sessionId": session.str(t, "sessionId")})), want)
+		})
 	}
 	closed := a.call("closeSession", map[string]any{"sessionId": session.str(t, "sessionId")})
 	if closed.IsError || closed.str(t, "summary") == "" {
