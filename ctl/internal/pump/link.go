@@ -1,7 +1,6 @@
 package pump
 
 import (
-	"context"
 	"errors"
 	"io"
 	"sync"
@@ -22,13 +21,6 @@ type link struct {
 	early    [][]byte        // what was sent before the daemon admitted us: it has not looked at it
 	asked    map[string]bool // the daemon's own requests to the client
 }
-
-// maxTurned bounds how often in a row a daemon that ends while it is dialled is tried again; turnedPause is the first
-// pause, doubled each time.
-const (
-	maxTurned   = 4
-	turnedPause = 25 * time.Millisecond
-)
 
 // errEnded says that the connection is gone and the message was not sent.
 var errEnded = errors.New("the connection has ended")
@@ -123,101 +115,6 @@ func (l *link) end() (left map[string]pending, admitted bool) {
 	return left, admitted
 }
 
-// reconnect makes a connection unless there is one, and keeps why it could not.
-func (p *Pump) reconnect(ctx context.Context) error {
-	p.connecting.Lock()
-	defer p.connecting.Unlock()
-	p.mu.Lock()
-	standing := p.link != nil
-	p.mu.Unlock()
-	if standing {
-		return nil
-	}
-	for pause := turnedPause; ; pause *= 2 {
-		conn, err := p.opts.Connect(ctx)
-		ending := false
-		if err == nil {
-			l := newLink(conn)
-			if err = p.introduce(l); err == nil {
-				return nil
-			}
-			_, wasAdmitted := l.end()
-			var told *Failure
-			ending = !wasAdmitted && !errors.As(err, &told)
-		}
-		if !ending || pause >= turnedPause<<maxTurned {
-			p.fail(p.explain(err))
-			return err
-		}
-		time.Sleep(pause) // the daemon was ending; it is gone in a moment
-	}
-}
-
-// introduce sends the preface, replays what the daemon must know of an older connection, and opens the link for traffic.
-func (p *Pump) introduce(l *link) error {
-	if err := l.write(p.opts.Hello.preface()); err != nil {
-		return err
-	}
-	p.mu.Lock()
-	replay, again := p.initLine, p.initLine != nil && !p.initDone && p.resent
-	id, noted := p.initID, p.initNote
-	done := p.initDone
-	p.mu.Unlock()
-	switch {
-	case again:
-		if err := l.send(scan(replay), replay); err != nil {
-			return err
-		}
-	case replay != nil && done:
-		if err := p.replay(l, replay, id, noted); err != nil {
-			return err
-		}
-	}
-	p.mu.Lock()
-	p.link, p.state, p.failure = l, up, nil
-	p.mu.Unlock()
-	p.linkDone.Add(1)
-	go func() {
-		defer p.linkDone.Done()
-		p.fromDaemon(l)
-	}()
-	return nil
-}
-
-// replay gives a new daemon the session's initialize and swallows its answer.
-func (p *Pump) replay(l *link, line []byte, id string, noted bool) error {
-	timer := time.AfterFunc(p.opts.Handshake, func() { l.conn.Close() })
-	defer timer.Stop()
-	if err := l.write(line); err != nil {
-		return err
-	}
-	for answered := false; !answered; {
-		line, err := l.lines.next()
-		if err != nil {
-			return err
-		}
-		if !l.admitted {
-			if err := admitted(line); err != nil {
-				return err
-			}
-			l.admitted = true
-			continue
-		}
-		m := scan(line)
-		if answered = m.kind == response && m.id == id; answered {
-			break
-		}
-		l.received(m)
-		if err := p.write(line); err != nil {
-			return err
-		}
-	}
-	if !noted {
-		return nil
-	}
-	return l.write([]byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"))
-}
-
 // fromDaemon passes the daemon's lines on until the connection ends, then answers what it left open.
 func (p *Pump) fromDaemon(l *link) {
 	var cause *Failure
@@ -302,66 +199,6 @@ func (p *Pump) lost(l *link, cause *Failure) {
 			p.resume()
 		}()
 	}
-}
-
-// turn counts a daemon that ended before it admitted us, and announces a resend; false when there were too many in a
-// row or nobody listens any more.
-func (p *Pump) turn() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.link, p.state = nil, down
-	p.turned++
-	if p.closing || p.turned > maxTurned {
-		return false
-	}
-	p.resending.Add(1)
-	return true
-}
-
-// resend gives the next daemon what the last one did not look at.
-func (p *Pump) resend(lines [][]byte) {
-	p.mu.Lock()
-	pause := turnedPause << (p.turned - 1)
-	p.mu.Unlock()
-	time.Sleep(pause)
-	for _, line := range lines {
-		if p.forward(context.Background(), scan(line), line) != nil {
-			return
-		}
-	}
-}
-
-// resume reaches the next daemon for an initialize that waits.
-func (p *Pump) resume() {
-	if p.reconnect(context.Background()) == nil {
-		return
-	}
-	p.mu.Lock()
-	m, failure := scan(p.initLine), p.failure
-	p.mu.Unlock()
-	_ = p.refuse(m, failure)
-}
-
-// fail keeps the reason and spaces the attempts: 1, 2, 4 ... 16 pauses.
-func (p *Pump) fail(f *Failure) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.state, p.failure = failed, f
-	p.pause = min(max(2*p.pause, p.opts.Pause), 16*p.opts.Pause)
-	p.retryAt = time.Now().Add(p.pause)
-}
-
-func (p *Pump) explain(err error) *Failure {
-	var f *Failure
-	if errors.As(err, &f) {
-		return f
-	}
-	if p.opts.Explain != nil {
-		if f := p.opts.Explain(err); f != nil {
-			return f
-		}
-	}
-	return &Failure{Code: "daemon_unavailable", Message: err.Error(), Retryable: true, FixHint: "run `servicectl doctor`"}
 }
 
 // drain waits for the answers that are due after the client's last message.
