@@ -30,6 +30,9 @@ func openData(dir string) (kept, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return kept{}, fmt.Errorf("making the backend's directory: %w", err)
 	}
+	if err := os.Chmod(dir, 0o700); err != nil { // it may have stood there, open to others
+		return kept{}, fmt.Errorf("closing the backend's directory to others: %w", err)
+	}
 	keyText, err := readOrMake(dir, keyFile, 32)
 	if err != nil {
 		return kept{}, err

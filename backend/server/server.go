@@ -18,7 +18,7 @@ import (
 
 // Options configure an embedded backend.
 type Options struct {
-	// DataDir holds the database, the key, the instance's id and its port; made 0700 when absent.
+	// DataDir holds the database, the key, the instance's id and its port; it is made when absent and kept at 0700.
 	DataDir string
 	Log     *slog.Logger
 	// CodeTTL and PollInterval override the defaults; for tests.
@@ -84,22 +84,45 @@ func (s *Server) Activity(ctx context.Context) (connections, pendingCodes int, e
 // Serve answers until ctx ends and drains. It returns when everything is closed.
 func (s *Server) Serve(ctx context.Context) error { return s.app.Serve(ctx, s.listeners...) }
 
-// listen takes the port on 127.0.0.1 and, where there is one, on ::1. Port 0, or one that is taken, gives a new one.
+// listen takes the port on 127.0.0.1 and, where there is one, on ::1: a browser may mean either by localhost, so a port
+// that somebody else has on one of them is of no use. Port 0, or one that is taken, gives a new one.
 func listen(ctx context.Context, port int) ([]net.Listener, int, error) {
-	var lc net.ListenConfig
-	v4, err := lc.Listen(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-	if err != nil && port != 0 {
-		v4, err = lc.Listen(ctx, "tcp4", "127.0.0.1:0")
+	hosts := []string{"127.0.0.1"}
+	if probe, err := listenOn(ctx, "::1", 0); err == nil {
+		probe.Close()
+		hosts = append(hosts, "::1")
 	}
-	if err != nil {
-		return nil, 0, fmt.Errorf("listening on loopback: %w", err)
+	const tries = 10
+	for try := 1; ; try++ {
+		listeners, got, err := listenAll(ctx, hosts, port)
+		if err == nil {
+			return listeners, got, nil
+		}
+		if try == tries || ctx.Err() != nil {
+			return nil, 0, fmt.Errorf("listening on loopback: %w", err)
+		}
+		port = 0
 	}
-	port = v4.Addr().(*net.TCPAddr).Port
-	listeners := []net.Listener{v4}
-	if v6, err := lc.Listen(ctx, "tcp6", net.JoinHostPort("::1", strconv.Itoa(port))); err == nil {
-		listeners = append(listeners, v6)
+}
+
+// listenAll takes one port on every host.
+func listenAll(ctx context.Context, hosts []string, port int) ([]net.Listener, int, error) {
+	var listeners []net.Listener
+	for _, host := range hosts {
+		l, err := listenOn(ctx, host, port)
+		if err != nil {
+			closeAll(listeners)
+			return nil, 0, err
+		}
+		port = l.Addr().(*net.TCPAddr).Port
+		listeners = append(listeners, l)
 	}
 	return listeners, port, nil
+}
+
+func listenOn(ctx context.Context, host string, port int) (net.Listener, error) {
+	var lc net.ListenConfig
+	return lc.Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 }
 
 func closeAll(listeners []net.Listener) {

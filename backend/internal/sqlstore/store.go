@@ -35,8 +35,11 @@ type Store struct {
 	progress *sql.Stmt // the most frequent read
 }
 
-// Open opens and migrates a database: a postgres:// URL, or the path of a SQLite file.
+// Open opens and migrates a database: a postgres:// URL, or the path of a SQLite file, which is made when absent.
 func Open(ctx context.Context, database string, log *slog.Logger) (*Store, error) {
+	if err := makeOwn(database); err != nil {
+		return nil, err
+	}
 	s, err := open(database)
 	if err != nil {
 		return nil, err
@@ -46,6 +49,22 @@ func Open(ctx context.Context, database string, log *slog.Logger) (*Store, error
 		return nil, err
 	}
 	return s.prepare(ctx)
+}
+
+// makeOwn makes a SQLite file that only its owner may read; left to make it, SQLite would let the whole machine. The
+// files beside it get its mode.
+func makeOwn(database string) error {
+	if isPostgres(database) {
+		return nil
+	}
+	f, err := os.OpenFile(database, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil // not even opened here: closing it would drop SQLite's locks of this process
+	}
+	if err != nil {
+		return fmt.Errorf("opening the database: %w", err)
+	}
+	return f.Close()
 }
 
 // Attach opens a database that a server uses or used, and neither makes nor migrates anything.

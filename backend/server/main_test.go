@@ -1,0 +1,71 @@
+package server
+
+import (
+	"bytes"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/proto/buildinfo"
+)
+
+const testKey = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+
+// run is service-backend with the arguments.
+func run(args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = Main(args, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func TestVersion(t *testing.T) {
+	code, out, errs := run("version")
+	if code != 0 || errs != "" || out != "service-backend "+buildinfo.Version+" commit "+buildinfo.Commit+" built "+buildinfo.BuiltAt+"\n" {
+		t.Errorf("exit %d, %q, %q", code, out, errs)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	dir := t.TempDir()
+	empty := filepath.Join(dir, "empty.db")
+	for _, tc := range []struct {
+		name string
+		args []string
+		key  string
+		says string
+	}{
+		{"no key", []string{"--data-dir", dir}, "", "SERVICE_BACKEND_HMAC_KEY"},
+		{"short key", []string{"--data-dir", dir}, testKey[:20], "SERVICE_BACKEND_HMAC_KEY"},
+		{"address in use", []string{"--data-dir", dir, "--listen", busy.Addr().String()}, testKey, busy.Addr().String()},
+		{"bad setting", []string{"--link-code-ttl", "1"}, testKey, "link_code_ttl"},
+		{"bad flag value", []string{"--link-code-ttl", "x"}, testKey, "link-code-ttl"},
+		{"unknown flag", []string{"--nothing"}, testKey, "--nothing"},
+		{"unknown command", []string{"serve"}, testKey, "serve"},
+		{"data directory that is not there", []string{"--data-dir", filepath.Join(dir, "none"), "--listen", "127.0.0.1:0"}, testKey, "none"},
+		{"revoke whom", []string{"admin", "revoke"}, "", "--account"},
+		{"revoke two", []string{"admin", "revoke", "--account", "a", "--email", "a@example.org"}, "", "exactly one"},
+		{"revoke account and link", []string{"admin", "revoke", "--account", "a", "--link", "b"}, "", "exactly one"},
+		{"revoke three", []string{"admin", "revoke", "--account", "a", "--email", "b", "--link", "c"}, "", "exactly one"},
+		{"revoke with an argument", []string{"admin", "revoke", "ada"}, "", "ada"},
+		{"links of whom", []string{"admin", "links"}, "", "1 arg"},
+		{"links on no database", []string{"admin", "links", "ada@example.org", "--database", empty}, "", "--database"},
+		{"revoke on no database", []string{"admin", "revoke", "--account", "a", "--database", empty}, "", "--database"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Setenv("SERVICE_BACKEND_HMAC_KEY", tc.key)
+			code, out, errs := run(tc.args...)
+			if code != 1 || out != "" || !strings.HasPrefix(errs, "service-backend: ") || !strings.Contains(errs, tc.says) {
+				t.Errorf("exit %d, stdout %q, stderr %q", code, out, errs)
+			}
+			if tc.key != "" && strings.Contains(errs, tc.key) {
+				t.Error("the key is printed")
+			}
+		})
+	}
+}
