@@ -109,9 +109,9 @@ func accountLine(l *client.Link) string {
 }
 
 func telemetryLine(c *client.Consent) string {
-	word := "not uploaded"
+	word := "local log only"
 	if c.GetUploadAllowed() {
-		word = "may be uploaded"
+		word = "local log only, for this version uploads nothing"
 	}
 	return fmt.Sprintf("%s (consent %s, decided by %s)", word, c.GetState(), c.GetDecidedBy())
 }

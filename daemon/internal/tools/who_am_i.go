@@ -57,7 +57,9 @@ func (t whoAmI) run(ctx context.Context, c call) (any, error) {
 		answer.Summary = "Account " + current.AccountID + " is linked."
 		return answer, nil
 	}
-	_, why := reasonOf(current.State)
-	answer.Summary = "No usable account link: " + why + "."
+	answer.Summary = "No account is linked; createSimulatorSession and the other account tools ask for one."
+	if reason, why := reasonOf(current.State); reason != "not_linked" {
+		answer.Summary = "No usable account link: " + why + "."
+	}
 	return answer, nil
 }
