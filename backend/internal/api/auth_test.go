@@ -127,6 +127,7 @@ func TestWhoATokenIs(t *testing.T) {
 	if got := ask(); got != want {
 		t.Errorf("got %swant %s", got, want)
 	}
+	w.call("GET", backendapi.PathAccount, "", "Authorization", "bearer "+token).is(http.StatusOK) // a scheme has no case
 	w.operate("UPDATE links SET expires_at = $1", w.now().Add(time.Hour).UnixMilli())
 	if got := ask(); !strings.Contains(got, `"expiresAt":"2026-01-02T04:04:05.000Z"`) {
 		t.Errorf("a legacy token: %s", got)
