@@ -54,16 +54,10 @@ func TestColdClientsAtOnce(t *testing.T) {
 	for i := range cap(answers) {
 		go func() {
 			if i%2 == 0 {
-				out, errs, exit := w.ctl("whoami", "--json")
-				if exit != 1 || !strings.Contains(out, `"not_linked"`) {
-					answers <- fmt.Errorf("whoami: exit %d: %s%s", exit, out, errs)
-					return
-				}
-			} else if line, err := firstAnswer(w, initialize); err != nil || !strings.Contains(line, `"serverInfo"`) {
-				answers <- fmt.Errorf("initialize: %v: %s", err, line)
-				return
+				answers <- coldWhoami(w)
+			} else {
+				answers <- coldInitialize(w)
 			}
-			answers <- nil
 		}()
 	}
 	for range cap(answers) {
@@ -74,6 +68,21 @@ func TestColdClientsAtOnce(t *testing.T) {
 	if n := starts(w); n != 1 {
 		t.Errorf("%d daemons came up", n)
 	}
+}
+
+func coldWhoami(w *world) error {
+	if out, errs, exit := w.ctl("whoami", "--json"); exit != 1 || !strings.Contains(out, `"not_linked"`) {
+		return fmt.Errorf("whoami: exit %d: %s%s", exit, out, errs)
+	}
+	return nil
+}
+
+func coldInitialize(w *world) error {
+	line, err := firstAnswer(w, initialize)
+	if err == nil && !strings.Contains(line, `"serverInfo"`) {
+		err = fmt.Errorf("initialize: %s", line)
+	}
+	return err
 }
 
 // S24: a second daemon by hand is refused and leaves the living one alone.
