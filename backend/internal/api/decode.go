@@ -37,13 +37,8 @@ func decodeBytes(data []byte, into any) error {
 	if err := checkFields(data, fieldsOf(into)); err != nil {
 		return err
 	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
+	if err := json.Unmarshal(data, into); err != nil {
 		return invalidBody(reason(err))
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return invalidBody("something follows the JSON object")
 	}
 	return nil
 }
@@ -59,8 +54,6 @@ func reason(err error) string {
 		return "the field " + clip(wrong.Field, 60) + " has the wrong type"
 	case errors.As(err, &wrong):
 		return "the body is not a JSON object"
-	case strings.HasPrefix(err.Error(), "json: unknown field "):
-		return "unknown field " + clip(strings.TrimPrefix(err.Error(), "json: unknown field "), 60)
 	}
 	return "the body is not JSON"
 }
