@@ -88,6 +88,7 @@ func TestStories(t *testing.T) {
 			"deny":     func(ts *testscript.TestScript, _ bool, _ []string) { decideOpened(ts, "deny") },
 			"mode":     fileMode,
 			"exitis":   exitIs,
+			"until":    until,
 			"cut":      cutAfterOpen,
 			"opened":   func(ts *testscript.TestScript, _ bool, _ []string) { ts.Logf("%s", openedURL(ts)) },
 			"attached": appAttached,
@@ -123,6 +124,21 @@ func exitIs(ts *testscript.TestScript, _ bool, args []string) {
 		out, _ := os.ReadFile(ts.MkAbs("out"))
 		errText, _ := os.ReadFile(ts.MkAbs("err"))
 		ts.Fatalf("exit code %s (%v), want %s\n%s%s", got, err, args[0], out, errText)
+	}
+}
+
+// until is `until PROGRAM ARGS...`: again and again until it exits with 0, for what another program is about to do.
+func until(ts *testscript.TestScript, _ bool, args []string) {
+	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		cmd, outs := command(ts, args)
+		err := cmd.Run()
+		outs()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("%v never succeeded: %v", args, err)
+		}
 	}
 }
 
