@@ -92,6 +92,9 @@ func (a *App) compose(o Options) error {
 	mux.HandleFunc("GET /api/sessions/{id}/app", a.hub.ServeApp)
 	pages.Mount(mux)
 	a.handler = observe(o.Log, mux)
+	if o.Embedded {
+		a.handler = ownHostOnly(site.Port(), a.handler)
+	}
 	return nil
 }
 
@@ -114,7 +117,7 @@ func (a *App) Serve(ctx context.Context, listeners ...net.Listener) error {
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRequests()
 	server := &http.Server{
-		Handler: a.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
+		Handler: a.handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
 		BaseContext: func(net.Listener) context.Context { return requests },
 		ErrorLog:    slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
 	}

@@ -32,6 +32,19 @@ func observe(log *slog.Logger, next http.Handler) http.Handler {
 	})
 }
 
+// ownHostOnly refuses requests for another host name: a page that let its own name point to this machine would else
+// pass as this backend's (DNS rebinding).
+func ownHostOnly(port string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.Host {
+		case "localhost:" + port, "127.0.0.1:" + port, "[::1]:" + port:
+			next.ServeHTTP(w, r)
+		default:
+			http.Error(w, "this backend serves localhost only", http.StatusMisdirectedRequest)
+		}
+	})
+}
+
 // recorder remembers the status. Unwrap lets WebSockets take the connection over.
 type recorder struct {
 	http.ResponseWriter

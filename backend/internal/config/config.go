@@ -189,6 +189,9 @@ func (c *Config) addresses(proxies string) error {
 		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.RawQuery != "" || u.User != nil {
 			return fmt.Errorf("setting %s: not an http or https address with a host", a.key)
 		}
+		if ip := net.ParseIP(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			return fmt.Errorf("setting %s: plain http is for this machine only, and browsers would not keep anybody signed in; end TLS in a proxy and give its https address", a.key)
+		}
 		*a.address = strings.TrimRight(*a.address, "/")
 	}
 	for text := range strings.SplitSeq(proxies, ",") {

@@ -82,7 +82,7 @@ func TestAddresses(t *testing.T) {
 func TestBadValuesNameTheSetting(t *testing.T) {
 	for _, tc := range []struct{ key, value string }{
 		{"listen", "8080"}, {"listen", ""},
-		{"base_url", "ftp://x"}, {"base_url", "localhost:8080"}, {"base_url", "http://"}, {"base_url", "http://:8080"},
+		{"base_url", "ftp://x"}, {"base_url", "localhost:8080"}, {"base_url", "http://"}, {"base_url", "http://:8080"}, {"base_url", "http://service.example.org"}, {"site_url", "http://192.168.1.7:8080"},
 		{"base_url", "https://user:pass@x"}, {"site_url", "javascript:alert(1)"}, {"site_url", "https://x/?a=b"},
 		{"link_code_ttl", "4"}, {"link_code_ttl", "3601"}, {"link_code_ttl", "10m"}, {"link_code_ttl", "5.5"}, {"link_code_ttl", "-1"},
 		{"link_poll_interval", "0"}, {"link_grace", "301"}, {"link_unused_token_after", "0"}, {"drain_timeout", "99999999999999999999"},

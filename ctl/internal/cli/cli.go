@@ -44,7 +44,7 @@ type app struct {
 
 // Main runs one command line; args[0] is the program's name. It returns the exit code.
 func Main(args []string, in io.Reader, out, errOut io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	a := &app{Terminal: term.New(out, errOut), name: programName(args), in: in}
 	root := a.root()

@@ -29,6 +29,7 @@ func (a *app) demoApp(ctx context.Context, agent *mcpclient.Client, s session, s
 	cmd.Stdout, cmd.Stderr = a.Err, a.Err
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 5 * time.Second
+	dieWithParent(cmd)
 	if err := cmd.Start(); ctx.Err() != nil {
 		return nil
 	} else if err != nil {

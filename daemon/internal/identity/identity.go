@@ -75,8 +75,8 @@ func create(path string) error {
 	return statefile.Create(path, append(data, '\n'))
 }
 
-// validID keeps the id fit for a header.
-var validID = regexp.MustCompile(`^inst_[A-Za-z0-9_-]{1,100}$`)
+// validID is the rule that backends hold the header to.
+var validID = regexp.MustCompile(`^inst_[A-Za-z0-9_-]{4,64}$`)
 
 // parse takes the id out of the file's object; other fields, such as noticeShownAt, are left to who owns them.
 func parse(data []byte) (string, error) {

@@ -40,10 +40,10 @@ func TestFirstStartsAtOnceShareOneID(t *testing.T) {
 func TestOtherFieldsSurvive(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, FileName)
-	const text = `{"installId":"inst_abc","noticeShownAt":"2026-01-01T00:00:00Z","future":1}`
+	const text = `{"installId":"inst_abcd","noticeShownAt":"2026-01-01T00:00:00Z","future":1}`
 	_ = os.WriteFile(path, []byte(text), 0o600)
 	install, err := Open(dir, time.Now(), quiet)
-	if err != nil || install.ID() != "inst_abc" {
+	if err != nil || install.ID() != "inst_abcd" {
 		t.Fatal(install, err)
 	}
 	if data, _ := os.ReadFile(path); string(data) != text {
@@ -67,7 +67,7 @@ func TestCorruptFileIsKeptAside(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	f.Add([]byte(`{"installId":"inst_abc","noticeShownAt":"x"}`))
+	f.Add([]byte(`{"installId":"inst_abcd","noticeShownAt":"x"}`))
 	f.Add([]byte(`[]`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if id, err := parse(data); err == nil && !validID.MatchString(id) {

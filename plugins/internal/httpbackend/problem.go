@@ -32,7 +32,6 @@ var pollStatuses = map[int]string{
 // bareStatuses are the codes of statuses that mean one thing on every other route.
 var bareStatuses = map[int]string{
 	http.StatusUnauthorized:    backendapi.CodeAuthRequired,
-	http.StatusForbidden:       backendapi.CodePermissionDenied,
 	http.StatusTooManyRequests: backendapi.CodeRateLimited,
 }
 

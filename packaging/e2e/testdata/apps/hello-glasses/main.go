@@ -26,7 +26,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "hello-glasses: -endpoint and -token-file are needed; createSimulatorSession returns both")
 		os.Exit(2)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	a := newApp(*endpoint, *tokenFile)
 	if err := a.run(ctx); err != nil {

@@ -1,0 +1,18 @@
+package identity
+
+import (
+	"strings"
+	"testing"
+)
+
+// The bounds are those of a backend's own check (backend/internal/api): an id that it refuses would strand the install.
+func TestRuleOfInstallID(t *testing.T) {
+	for id, want := range map[string]bool{
+		"inst_abcd": true, "inst_" + strings.Repeat("x", 64): true, "inst_A-b_9": true,
+		"inst_abc": false, "inst_" + strings.Repeat("x", 65): false, "abcd": false, "inst_ab d": false, "inst_abcd\n": false,
+	} {
+		if validID.MatchString(id) != want {
+			t.Errorf("%q: want %v", id, want)
+		}
+	}
+}
