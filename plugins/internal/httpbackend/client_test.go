@@ -251,3 +251,12 @@ func FuzzAnswers(f *testing.F) {
 		}
 	})
 }
+
+// permission_denied is a grant's word and comes with our body; a proxy's or another site's 403 is no answer of ours.
+func TestForeignForbiddenIsNoGrant(t *testing.T) {
+	target := answer(t, http.StatusForbidden, map[string]string{"Content-Type": "text/html"}, "<h1>Forbidden</h1>")
+	_, err := New("x").CreateSession(t.Context(), &pluginv1.CreateSessionRequest{Target: target})
+	if p := problemOf(t, err); p.Code != codeInvalidResponse || p.FixHint == "" {
+		t.Errorf("got %v", p)
+	}
+}
