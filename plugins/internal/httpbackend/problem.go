@@ -46,6 +46,9 @@ type problemBody struct {
 	deviceCode
 }
 
+// misfitHint goes with every answer that is none of a backend of ours.
+const misfitHint = "The backend and this version of the service do not fit together: update the service, or check SERVICE_BACKEND_URL."
+
 // refusal is the problem of an answer that is not a success. body may be cut or anything at all.
 func refusal(resp *http.Response, body []byte, statuses map[int]string) error {
 	st := resp.StatusCode
@@ -79,6 +82,9 @@ func refusal(resp *http.Response, body []byte, statuses map[int]string) error {
 	if p.Message == "" {
 		p.Message = fmt.Sprintf("the backend answered %d %s", st, http.StatusText(st))
 	}
+	if p.Code == codeInvalidResponse && p.FixHint == "" {
+		p.FixHint = misfitHint
+	}
 	if p.Code == backendapi.CodeAuthRequired && b.check() == nil {
 		p.DeviceCode = b.proto()
 	}
@@ -104,7 +110,7 @@ func malformed(st int, why string) error {
 		Code:       codeInvalidResponse,
 		Message:    "the backend's answer cannot be used: " + why,
 		HttpStatus: uint32(st),
-		FixHint:    "The backend and this version of the service do not fit together: update the service, or check SERVICE_BACKEND_URL.",
+		FixHint:    misfitHint,
 	})
 }
 
