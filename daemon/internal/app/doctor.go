@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/account"
@@ -76,6 +77,9 @@ func (p *parts) checkAuthFile() control.Check {
 		c.Detail = "there is none: this install is anonymous"
 	case account.Linked:
 		c.Detail = "linked to account " + l.AccountID
+		if info, err := os.Stat(p.accounts.Path()); err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+			c.State, c.Detail, c.Fix = checkWarn, fmt.Sprintf("other users can read it (mode %04o)", info.Mode().Perm()), "Run `chmod 600 "+p.accounts.Path()+"`; if others had a look, log out and in again."
+		}
 	default:
 		c.State, c.Detail, c.Fix = checkWarn, "the link is "+string(l.State), "Run `servicectl login` to link again."
 	}
