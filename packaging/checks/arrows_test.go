@@ -115,7 +115,7 @@ func TestArrowsPointDown(t *testing.T) {
 			{"app"},
 		},
 		"backend/internal/": {
-			{"config", "secret"},
+			{"config", "secret", "limit"},
 			{"link", "account", "projects"},
 			{"sessions"},
 			{"storetest"},

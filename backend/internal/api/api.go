@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/service-dev/service/backend/internal/limit"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/proto/backendapi"
 	"github.com/service-dev/service/proto/buildinfo"
@@ -47,7 +48,7 @@ type Options struct {
 type API struct {
 	Options
 	started time.Time
-	codes   *limiter
+	codes   *limit.Limiter
 }
 
 // New wires the routes to the features.
@@ -55,7 +56,7 @@ func New(o Options) *API {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &API{Options: o, started: o.Now(), codes: newLimiter(o.CodesPerMinute, o.Now)}
+	return &API{Options: o, started: o.Now(), codes: limit.New(o.CodesPerMinute, o.Now)}
 }
 
 // Mount adds the routes to mux.

@@ -30,7 +30,7 @@ func (a *API) issueCode(w http.ResponseWriter, r *http.Request) {
 // startCode issues a code to the requester that the headers describe. The install id is not kept (design D18).
 func (a *API) startCode(r *http.Request) (backendapi.DeviceCode, error) {
 	ip := a.ClientIP(r)
-	if wait := a.codes.take(ip); wait > 0 {
+	if wait := a.codes.Take(ip); wait > 0 {
 		return backendapi.DeviceCode{}, tooMany(wait)
 	}
 	issued, err := a.Links.Start(r.Context(), link.Requester{

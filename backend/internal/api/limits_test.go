@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -68,16 +67,6 @@ func TestDeadTokenIsToldSoWhenCodesAreScarce(t *testing.T) {
 	p := got.problem(http.StatusUnauthorized, "auth_required")
 	if got.header.Get("WWW-Authenticate") == "" || got.header.Get("Retry-After") == "" || !strings.Contains(p.Detail, "revoked") {
 		t.Errorf("%v %+v", got.header, p)
-	}
-}
-
-func TestLimiterForgetsInsteadOfGrowing(t *testing.T) {
-	l := newLimiter(1, time.Now)
-	for i := range 3 * maxAddresses {
-		l.take(fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255))
-	}
-	if len(l.callers) > maxAddresses {
-		t.Errorf("%d addresses kept", len(l.callers))
 	}
 }
 

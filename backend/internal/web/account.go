@@ -46,7 +46,7 @@ func (w *Web) signUp(rw http.ResponseWriter, r *http.Request) error {
 	if f.Failed() {
 		return w.showForm(rw, r, http.StatusUnprocessableEntity, f)
 	}
-	if !w.signIns.take(w.ClientIP(r)) {
+	if w.signIns.Take(w.ClientIP(r)) > 0 {
 		return w.tooMany(rw, r, f)
 	}
 	person, err := w.Accounts.SignUp(r.Context(), f.Email, password)
@@ -66,7 +66,7 @@ func (w *Web) signUp(rw http.ResponseWriter, r *http.Request) error {
 
 func (w *Web) signIn(rw http.ResponseWriter, r *http.Request) error {
 	f, password := readForm(r, signIn)
-	if !w.signIns.take(w.ClientIP(r)) {
+	if w.signIns.Take(w.ClientIP(r)) > 0 {
 		return w.tooMany(rw, r, f)
 	}
 	// What cannot be a password is not worth a hash; the answer is the same.

@@ -72,16 +72,16 @@ func activatePath(code string) string { return "/activate?code=" + url.QueryEsca
 // guessing learns nothing, not even that it was throttled.
 func (w *Web) pending(r *http.Request, code string) (link.Code, error) {
 	ip := w.ClientIP(r)
-	if w.codes.spent(ip) {
+	if w.codes.Spent(ip) {
 		return link.Code{}, link.ErrUnknown
 	}
 	if code == "" {
-		w.codes.take(ip)
+		w.codes.Take(ip)
 		return link.Code{}, link.ErrUnknown
 	}
 	req, err := w.Links.View(r.Context(), code)
 	if noLonger(err) {
-		w.codes.take(ip)
+		w.codes.Take(ip)
 	}
 	return req, err
 }

@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/service-dev/service/backend/internal/limit"
 )
 
 // minKeyBytes is the least key length that New takes: as long as the HMAC's output.
@@ -39,6 +41,11 @@ type Options struct {
 	Now      func() time.Time
 }
 
+const (
+	signInsPerMinute    = 20 // attempts to sign in or up, per address
+	wrongCodesPerMinute = 10 // unknown, expired or used user codes looked at, per address
+)
+
 // Web serves the pages.
 type Web struct {
 	Options
@@ -46,8 +53,8 @@ type Web struct {
 	assets    assetSet
 	origins   *http.CrossOriginProtection
 	cookie    string
-	signIns   *limiter
-	codes     *limiter
+	signIns   *limit.Limiter
+	codes     *limit.Limiter
 }
 
 // New checks the options and parses the templates.
@@ -71,8 +78,8 @@ func New(o Options) (*Web, error) {
 		Options: o,
 		origins: http.NewCrossOriginProtection(),
 		cookie:  cookieName(o.InstanceID, o.Embedded),
-		signIns: newLimiter(signInsPerMinute, o.Now),
-		codes:   newLimiter(wrongCodesPerMinute, o.Now),
+		signIns: limit.New(signInsPerMinute, o.Now),
+		codes:   limit.New(wrongCodesPerMinute, o.Now),
 	}
 	if err := w.trustSite(); err != nil {
 		return nil, err

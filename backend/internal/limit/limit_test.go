@@ -1,0 +1,50 @@
+package limit
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+func TestCallersAreCountedApart(t *testing.T) {
+	now := time.Now()
+	l := New(3, func() time.Time { return now })
+	for i, address := range []string{"192.0.2.1", "192.0.2.1", "192.0.2.1"} {
+		if wait := l.Take(address); wait != 0 {
+			t.Errorf("attempt %d waits %s", i, wait)
+		}
+	}
+	if wait := l.Take("192.0.2.1"); wait <= 0 || wait > 20*time.Second || !l.Spent("192.0.2.1") {
+		t.Errorf("the fourth attempt waits %s", wait)
+	}
+	if l.Spent("192.0.2.2") || l.Take("192.0.2.2") != 0 {
+		t.Error("another address pays for the first")
+	}
+	now = now.Add(21 * time.Second)
+	if l.Take("192.0.2.1") != 0 {
+		t.Error("waiting does not help")
+	}
+	for i := range 3 {
+		l.Take(fmt.Sprintf("2001:db8::%d", i))
+	}
+	if !l.Spent("2001:db8::ffff") || l.Spent("2001:db8:0:1::1") {
+		t.Error("a /64 is one caller, and its neighbour another")
+	}
+}
+
+func TestMemoryIsBoundedAndAFloodClearsNobody(t *testing.T) {
+	now := time.Now()
+	l := New(1, func() time.Time { return now })
+	kept := 0
+	for i := range 3 * maxCallers {
+		l.Take(fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255))
+	}
+	for i := 2 * maxCallers; i < 3*maxCallers; i++ {
+		if l.Spent(fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255)) {
+			kept++
+		}
+	}
+	if len(l.callers) > maxCallers || kept < maxCallers/2 {
+		t.Errorf("%d callers, %d of the last ones remembered", len(l.callers), kept)
+	}
+}
