@@ -4,16 +4,19 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/reach"
+	"github.com/service-dev/service/proto/rendezvous"
 )
 
 func (a *app) daemon() *cobra.Command {
@@ -51,7 +54,7 @@ func runDaemon() error {
 func (a *app) stopDaemon(ctx context.Context) error {
 	c, err := client.Open(ctx, client.Options{Program: a.name, Running: true, Lean: true})
 	if errors.Is(err, reach.ErrNotRunning) {
-		return a.stopped(0)
+		return a.unreachable(ctx)
 	}
 	if err != nil {
 		return err
@@ -65,6 +68,44 @@ func (a *app) stopDaemon(ctx context.Context) error {
 		return err
 	}
 	return a.stopped(pid)
+}
+
+// patience is how long a daemon that lost its sockets has to notice and end.
+const patience = 5 * time.Second
+
+// unreachable tells a daemon that nobody can dial (its sockets were deleted, or it is ending) from none at all.
+func (a *app) unreachable(ctx context.Context) error {
+	d, err := reach.Find()
+	if err != nil {
+		return err
+	}
+	wait, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err = d.AwaitStopped(wait)
+	if err == nil {
+		return a.stopped(0)
+	}
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	pid := recordedPID(d)
+	return &client.Error{
+		Code: "daemon_unavailable", Retryable: true,
+		Message: fmt.Sprintf("the daemon (pid %d) cannot be reached, but it still holds %s: it is ending, or must be killed", pid, d.Paths.Dir),
+		FixHint: fmt.Sprintf("try again in a moment; if it stays, end process %d", pid),
+	}
+}
+
+// recordedPID is the pid that the daemon wrote down; 0 when it cannot be told.
+func recordedPID(d reach.Daemon) int {
+	var record struct {
+		PID int `json:"pid"`
+	}
+	data, err := os.ReadFile(filepath.Join(d.Paths.Run, rendezvous.DaemonRecord))
+	if err != nil || json.Unmarshal(data, &record) != nil {
+		return 0
+	}
+	return record.PID
 }
 
 func awaitGone(ctx context.Context, d reach.Daemon) error {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -23,6 +24,7 @@ type hold struct {
 	paths        rendezvous.Paths
 	lock         *flock.Flock
 	file         os.FileInfo
+	sockets      map[string]os.FileInfo // by path, as they were made
 	Control, MCP net.Listener
 }
 
@@ -40,7 +42,7 @@ type record struct {
 
 // take locks the directory and opens the sockets. A living daemon's sockets are never touched.
 func take(p rendezvous.Paths, managed bool, started time.Time) (*hold, error) {
-	h := &hold{paths: p, lock: flock.New(filepath.Join(p.Run, rendezvous.DaemonLock), flock.SetPermissions(0o600))}
+	h := &hold{paths: p, sockets: map[string]os.FileInfo{}, lock: flock.New(filepath.Join(p.Run, rendezvous.DaemonLock), flock.SetPermissions(0o600))}
 	got, err := h.lock.TryLock()
 	if err != nil {
 		return nil, fmt.Errorf("locking %s: %w", h.lock.Path(), err)
@@ -60,11 +62,14 @@ func take(p rendezvous.Paths, managed bool, started time.Time) (*hold, error) {
 }
 
 func (h *hold) open(managed bool, started time.Time) (err error) {
-	empty(h.paths.Adapters())
-	if h.Control, err = listen(h.paths.Control); err != nil {
+	if err := prepare(h.paths); err != nil { // again: a daemon that ended meanwhile removed the sockets' directory
 		return err
 	}
-	if h.MCP, err = listen(h.paths.MCP); err != nil {
+	empty(h.paths.Adapters())
+	if h.Control, err = h.listen(h.paths.Control); err != nil {
+		return err
+	}
+	if h.MCP, err = h.listen(h.paths.MCP); err != nil {
 		return err
 	}
 	data, err := json.MarshalIndent(record{
@@ -78,7 +83,7 @@ func (h *hold) open(managed bool, started time.Time) (err error) {
 }
 
 // listen opens one socket. What lies at its path was left by a daemon that is dead, for we hold the lock.
-func listen(path string) (net.Listener, error) {
+func (h *hold) listen(path string) (net.Listener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("removing a stale socket: %w", err)
 	}
@@ -91,11 +96,20 @@ func listen(path string) (net.Listener, error) {
 		l.Close()
 		return nil, fmt.Errorf("opening a socket: %w", err)
 	}
+	if h.sockets[path], err = os.Lstat(path); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("opening a socket: %w", err)
+	}
 	return l, nil
 }
 
-// lost tells that the lock's file is not at its path any more: the directory was deleted (design D5).
+// lost tells that no client can find the daemon any more: its directory was deleted (design D5) or a socket was.
 func (h *hold) lost() bool {
+	return h.gone() || replaced(h.paths.Control, h.sockets) || replaced(h.paths.MCP, h.sockets)
+}
+
+// gone tells that the lock's file is not at its path any more: the directory may be a younger daemon's.
+func (h *hold) gone() bool {
 	info, err := os.Stat(h.lock.Path())
 	if err != nil {
 		return errors.Is(err, os.ErrNotExist)
@@ -103,20 +117,49 @@ func (h *hold) lost() bool {
 	return !os.SameFile(info, h.file)
 }
 
+// replaced tells that a socket is not the one that was made. While it listens its inode is not used again. Windows
+// cannot open a socket to compare it, so there only a missing one counts.
+func replaced(path string, made map[string]os.FileInfo) bool {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return errors.Is(err, os.ErrNotExist)
+	}
+	return runtime.GOOS != "windows" && !os.SameFile(info, made[path])
+}
+
 // release closes the sockets, removes what is still ours and lets the lock go.
 func (h *hold) release() {
+	var ours []string
+	for path := range h.sockets {
+		if !replaced(path, h.sockets) { // told before the close, which sets the inode free
+			ours = append(ours, path)
+		}
+	}
 	for _, l := range []net.Listener{h.Control, h.MCP} {
 		if l != nil {
 			_ = l.Close()
 		}
 	}
-	if !h.lost() {
-		_ = os.Remove(h.paths.Control)
-		_ = os.Remove(h.paths.MCP)
+	for _, path := range ours {
+		_ = os.Remove(path)
+	}
+	if !h.gone() {
 		_ = os.Remove(filepath.Join(h.paths.Run, rendezvous.DaemonRecord))
-		empty(h.paths.Adapters())
+		h.clear()
+	} else if _, err := os.Stat(h.paths.Run); errors.Is(err, os.ErrNotExist) {
+		h.clear() // there is no heir
 	}
 	_ = h.lock.Unlock()
+}
+
+// clear empties the adapters' directory, and removes the short directory that a long state directory makes necessary.
+func (h *hold) clear() {
+	adapters := h.paths.Adapters()
+	empty(adapters)
+	if short := filepath.Dir(adapters); short != h.paths.Run {
+		_ = os.Remove(adapters)
+		_ = os.Remove(short) // fails when something of others is in it
+	}
 }
 
 // empty removes what earlier starts of adapters left behind.

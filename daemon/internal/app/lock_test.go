@@ -191,6 +191,104 @@ func TestDeletedDirectoryIsNoticedAndLeftToItsHeir(t *testing.T) {
 	conn.Close()
 }
 
+func TestLostSocketsAreNoticed(t *testing.T) {
+	gone := func(path string) error { return os.Remove(path) }
+	foreign := func(path string) error {
+		_ = os.Remove(path)
+		return os.WriteFile(path, nil, 0o600)
+	}
+	for name, spoil := range map[string]func(string) error{"gone": gone, "foreign": foreign} {
+		for _, of := range []func(rendezvous.Paths) string{
+			func(p rendezvous.Paths) string { return p.Control }, func(p rendezvous.Paths) string { return p.MCP },
+		} {
+			p := paths(t, short(t))
+			if err := prepare(p); err != nil {
+				t.Fatal(err)
+			}
+			h, err := take(p, false, time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if h.lost() {
+				t.Fatal("lost while they are there")
+			}
+			if err := spoil(of(p)); err != nil {
+				t.Fatal(err)
+			}
+			if !h.lost() {
+				t.Errorf("%s is %s and nobody notices", of(p), name)
+			}
+			h.release()
+			_, err = os.Stat(of(p))
+			if left := err == nil; left != (name == "foreign") {
+				t.Errorf("%s was %s, then: %v", of(p), name, err)
+			}
+			if _, err := os.Stat(filepath.Join(p.Run, rendezvous.DaemonRecord)); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("daemon.json is left: %v", err)
+			}
+		}
+	}
+}
+
+func TestShortSocketDirectoryIsRemoved(t *testing.T) {
+	for name, length := range map[string]int{"of all sockets": 120, "of adapters only": 75} {
+		root := short(t)
+		t.Setenv("XDG_RUNTIME_DIR", root)
+		dir := short(t)
+		p := paths(t, filepath.Join(dir, strings.Repeat("x", length-len(dir)-1)))
+		begin := func() *hold {
+			t.Helper()
+			if err := prepare(p); err != nil {
+				t.Fatal(err)
+			}
+			h, err := take(p, false, time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return h
+		}
+		begin().release()
+		if left, err := os.ReadDir(root); err != nil || len(left) != 0 {
+			t.Errorf("%s: left %v, %v", name, left, err)
+		}
+
+		h := begin() // what is somebody else's stays
+		other := filepath.Join(filepath.Dir(p.Adapters()), "other")
+		if err := os.WriteFile(other, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		h.release()
+		if _, err := os.Stat(other); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		_ = os.Remove(other)
+
+		h = begin() // with the state directory gone
+		if err := os.RemoveAll(p.Dir); err != nil {
+			t.Fatal(err)
+		}
+		h.release()
+		if left, err := os.ReadDir(root); err != nil || len(left) != 0 {
+			t.Errorf("%s, deleted: left %v, %v", name, left, err)
+		}
+
+		if err := prepare(p); err != nil { // an heir that prepared before the daemon removed it
+			t.Fatal(err)
+		}
+		if err := os.RemoveAll(filepath.Dir(p.Adapters())); err != nil {
+			t.Fatal(err)
+		}
+		if p.Sockets == p.Run {
+			continue // removed above was only the adapters' place
+		}
+		heir, err := take(p, false, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		heir.release()
+	}
+}
+
 func TestIdleness(t *testing.T) {
 	start := time.Unix(0, 0)
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }

@@ -29,7 +29,7 @@ type Options struct {
 }
 
 // Run is a daemon's life. It returns nil after an orderly end: ctx ended, a client asked, it was idle, or its directory
-// was deleted. ErrRunning tells that another daemon has the directory.
+// or a socket was deleted. ErrRunning tells that another daemon has the directory.
 func Run(ctx context.Context, o Options) error {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -91,7 +91,7 @@ func pathsOf(dir string) (rendezvous.Paths, error) {
 var (
 	errAsked   = errors.New("a client asked it to stop")
 	errIdle    = errors.New("it was idle")
-	errDeleted = errors.New("its directory was deleted")
+	errDeleted = errors.New("its directory or a socket was deleted")
 )
 
 // serve runs the two doors on top of the parts that last longer, until there is a reason to end. The doors are closed

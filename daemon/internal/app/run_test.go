@@ -239,6 +239,19 @@ func TestDeletedDirectoryEndsTheDaemon(t *testing.T) {
 	}
 }
 
+func TestDeletedSocketEndsTheDaemonAndMakesRoom(t *testing.T) {
+	dir := short(t)
+	d := start(t, dir, Options{Managed: true})
+	if err := os.Remove(d.paths.MCP); err != nil {
+		t.Fatal(err)
+	}
+	d.end(t)
+	next := start(t, dir, Options{Managed: true})
+	if _, err := next.ctl.Status(t.Context(), &controlv1.StatusRequest{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestIdleDaemonEnds(t *testing.T) {
 	dir := short(t)
 	if err := os.WriteFile(filepath.Join(dir, "config.yaml"), []byte("idle_timeout: 1\n"), 0o600); err != nil {
