@@ -52,3 +52,6 @@ func (p pending) answer(f *Failure) string {
 
 // tooLong answers a line whose id is not known.
 const tooLong = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the message is longer than 4 MB"}}` + "\n"
+
+// badID answers a request whose id cannot be repeated. The daemon would say the same, but nobody would wait for it.
+const badID = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"message id is neither a string nor an integer within 2^53"}}` + "\n"

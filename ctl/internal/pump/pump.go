@@ -103,6 +103,9 @@ func (p *Pump) Run(ctx context.Context) error {
 // line waits here and those behind it wait in the client's pipe.
 func (p *Pump) fromClient(ctx context.Context, line []byte) error {
 	m := scan(line)
+	if m.kind == misnamed {
+		return p.print(badID)
+	}
 	p.remember(m, line)
 	return p.forward(ctx, m, line)
 }
@@ -163,10 +166,14 @@ func (p *Pump) refuse(m message, f *Failure) error {
 		f = restarted
 	}
 	for _, part := range append(m.parts, m) {
-		if part.kind != request {
-			continue
+		var err error
+		switch part.kind {
+		case request:
+			err = p.print(newPending(part).answer(f))
+		case misnamed:
+			err = p.print(badID)
 		}
-		if err := p.print(newPending(part).answer(f)); err != nil {
+		if err != nil {
 			return err
 		}
 	}

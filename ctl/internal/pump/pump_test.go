@@ -200,6 +200,26 @@ func TestATooLongLineIsAnsweredAndSkipped(t *testing.T) {
 	d.expect(`{"id":2,"method":"ping"}`)
 }
 
+func TestARequestWithoutAUsableIDIsAnsweredOnce(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	for _, id := range []string{"7.5", "1e3", "12345678901234567890", "null", "{}", "true"} {
+		r.say(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"x"}}`)
+		r.expect(strings.TrimSuffix(badID, "\n"))
+	}
+	r.say(`[{"jsonrpc":"2.0","id":7.5,"method":"ping"}]`) // the daemon refuses what is in a batch
+	d.expect(`[{"jsonrpc":"2.0","id":7.5,"method":"ping"}]`)
+	r.say(`{"jsonrpc":"2.0","id":7,"method":"ping"}`)
+	d.expect(`{"jsonrpc":"2.0","id":7,"method":"ping"}`)
+	r.gone(d)
+	if got := r.hear(); !strings.Contains(got, `"id":7,`) {
+		t.Fatalf("answered %s", got)
+	}
+	r.refuse <- errors.New("no")
+	r.say(`[{"jsonrpc":"2.0","id":7.5,"method":"ping"}]`)
+	r.expect(strings.TrimSuffix(badID, "\n"))
+}
+
 func TestCallsInFlightAreAnsweredOnceWhenTheDaemonGoes(t *testing.T) {
 	r := newRig(t)
 	d := r.daemon()

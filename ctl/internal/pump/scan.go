@@ -1,5 +1,7 @@
 package pump
 
+import "strconv"
+
 // kind is what a JSON-RPC 2.0 message is.
 type kind int
 
@@ -8,13 +10,14 @@ const (
 	request
 	notification
 	response
-	batch // an array of messages (MCP 2025-03-26)
+	misnamed // a request with an id that is none
+	batch    // an array of messages (MCP 2025-03-26)
 )
 
 // message is what the pump knows of a line. The slices point into the line.
 type message struct {
 	kind   kind
-	id     string // normalised; empty when there is none that could be answered
+	id     string // normalised; empty when there is none, or none that names a call
 	rawID  []byte
 	method string
 	params []byte
@@ -72,6 +75,8 @@ func (s *scanner) message() (message, error) {
 		return message{}, err
 	case m.method != "" && m.id != "":
 		m.kind = request
+	case m.method != "" && len(m.rawID) > 0:
+		m.kind = misnamed
 	case m.method != "":
 		m.kind = notification
 	case answers:
@@ -98,25 +103,18 @@ func member(object []byte, path ...string) []byte {
 	return object
 }
 
-// normalID makes ids comparable: a peer may write "a" for "\u0061" and 1 for 1.0. Null is no id.
+// maxID is the largest number that the daemon takes as an id.
+const maxID = 1 << 53
+
+// normalID makes ids comparable: a peer may write "a" for "\u0061". It is empty for what the daemon does not take as an
+// id: anything but a string or an integer without fraction or exponent.
 func normalID(raw []byte) string {
-	switch {
-	case len(raw) == 0 || raw[0] == 'n' || raw[0] == '{' || raw[0] == '[':
+	if len(raw) > 0 && raw[0] == '"' {
+		return `"` + unquote(raw)
+	}
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	if err != nil || n < -maxID || n > maxID {
 		return ""
-	case raw[0] == '"':
-		text := unquote(raw)
-		return `"` + text
 	}
-	for i, c := range raw {
-		if c != '.' {
-			continue
-		}
-		for _, zero := range raw[i+1:] {
-			if zero != '0' {
-				return string(raw)
-			}
-		}
-		return string(raw[:i])
-	}
-	return string(raw)
+	return strconv.FormatInt(n, 10)
 }

@@ -3,6 +3,7 @@ package pump
 import (
 	"bytes"
 	"encoding/json"
+	"math/big"
 	"strings"
 	"testing"
 )
@@ -15,8 +16,17 @@ func TestScanTellsWhatALineIs(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "1", "tools/list", request},
 		{` { "id" : "a\u0062" , "method" : "tools\/call" , "params" : {"id":9,"method":"no"} } ` + "\r\n", `"ab`, "tools/call", request},
 		{`{"method":"notifications/initialized"}`, "", "notifications/initialized", notification},
-		{`{"id":null,"method":"x"}`, "", "x", notification},
-		{`{"id":1.0,"result":{}}`, "1", "", response},
+		{`{"id":null,"method":"x"}`, "", "x", misnamed},
+		{`{"id":1,"result":{}}`, "1", "", response},
+		{`{"id":-0,"method":"x"}`, "0", "x", request},
+		{`{"id":9007199254740992,"method":"x"}`, "9007199254740992", "x", request},
+		{`{"id":-9007199254740993,"method":"x"}`, "", "x", misnamed},
+		{`{"id":12345678901234567890,"method":"x"}`, "", "x", misnamed},
+		{`{"id":7.5,"method":"x"}`, "", "x", misnamed},
+		{`{"id":1.0,"method":"x"}`, "", "x", misnamed},
+		{`{"id":1e3,"method":"x"}`, "", "x", misnamed},
+		{`{"id":true,"method":"x"}`, "", "x", misnamed},
+		{`{"id":{},"method":"x"}`, "", "x", misnamed},
 		{`{"id":7,"error":{"code":1}}`, "7", "", response},
 		{`{"\u0069d":4,"method":"x","id":5}`, "5", "x", request},
 		{`{"id":5}`, "5", "", invalid},
@@ -60,7 +70,7 @@ func TestQuoteIsJSON(t *testing.T) {
 func FuzzScan(f *testing.F) {
 	for _, s := range []string{
 		`{"id":1,"method":"a"}`, `{"id":"\ud83d\ude00\ud800x","method":"\u0000"}`, `[{"id":1.50e+3}]`, `{"a":[1,{"b":null}],"id":-0.0}`,
-		`{"id":1,"id":"x"}`, `{"method":3}`, "{\"id\":\"\xff\"}", `{"":{}} `, `{"id":1}}`, `[1,]`, `{"a":tru}`, `-`, `"\u12"`,
+		`{"id":1,"id":"x"}`, `{"id":9007199254740993,"method":"a"}`, `{"id":-1e2,"method":"a"}`, `{"method":3}`, "{\"id\":\"\xff\"}", `{"":{}} `, `{"id":1}}`, `[1,]`, `{"a":tru}`, `-`, `"\u12"`,
 	} {
 		f.Add([]byte(s))
 	}
@@ -103,6 +113,12 @@ func FuzzScan(f *testing.F) {
 			if m.id != `"`+id {
 				t.Fatalf("normal id %q, want %q", m.id, id)
 			}
+		} else if n, ok := new(big.Int).SetString(string(raw), 10); ok && n.CmpAbs(big.NewInt(1<<53)) <= 0 {
+			if m.id != n.String() {
+				t.Fatalf("normal id %q, want %s", m.id, n)
+			}
+		} else if m.id != "" || m.kind == request {
+			t.Fatalf("%s is taken for an id: %+v", raw, m)
 		}
 	})
 }

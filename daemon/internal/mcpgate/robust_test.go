@@ -43,6 +43,48 @@ func TestLinesThatAreNoMessage(t *testing.T) {
 	}
 }
 
+func TestRequestIds(t *testing.T) {
+	c, _ := opened(t, Options{Catalogue: newFakeTools()})
+	c.initialize()
+	for _, id := range []string{
+		"7.5", "1.0", "1e3", "-1E2", "12345678901234567890", "9007199254740993", "-9007199254740993", "null", "{}", "[]", "true",
+	} {
+		c.send(`{"jsonrpc":"2.0","id":`+id+`,"method":"ping"}`, `{"jsonrpc":"2.0","id":"next","method":"ping"}`)
+		got := c.receive()
+		if at, present := got["id"]; !present || at != nil || dig(got, "error", "code") != -32600.0 {
+			t.Errorf("%s: answered %v", id, got)
+		}
+		if got := c.receive(); got["id"] != "next" || got["error"] != nil {
+			t.Fatalf("%s: then %v", id, got)
+		}
+	}
+	for _, id := range []string{"0", "-5", "9007199254740992", "-9007199254740992", `""`, `"7.5"`} {
+		c.send(`{"jsonrpc":"2.0","id":` + id + `,"method":"ping"}`)
+		if line := c.line(); !strings.Contains(line, `"id":`+id+`,`) || !strings.Contains(line, `"result"`) {
+			t.Errorf("%s: answered %s", id, line)
+		}
+	}
+}
+
+func TestCancelOfAnIdThatIsNoneCancelsNothing(t *testing.T) {
+	f := newFakeTools()
+	c, _ := opened(t, Options{Catalogue: f})
+	c.initialize()
+	c.send(`{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"slow"}}`)
+	<-f.begun
+	c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9.5}}`, `{"jsonrpc":"2.0","id":10,"method":"ping"}`)
+	if got := c.receive(); got["id"] != 10.0 {
+		t.Fatalf("got %v", got)
+	}
+	close(f.release)
+	if err := <-f.ended; err != nil {
+		t.Errorf("the call ended with %v", err)
+	}
+	if got := c.receive(); got["id"] != 9.0 || got["error"] != nil {
+		t.Errorf("got %v", got)
+	}
+}
+
 func TestErrorsHaveCodes(t *testing.T) {
 	c, _ := opened(t, Options{Catalogue: newFakeTools()})
 	expect := func(what, line string, code float64) {

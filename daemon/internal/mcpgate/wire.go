@@ -118,12 +118,19 @@ func split(line []byte) (parts []json.RawMessage, group *batch) {
 func (w *wire) admit(parts []json.RawMessage, group *batch) []jsonrpc.Message {
 	var messages []jsonrpc.Message
 	for _, part := range parts {
+		if id, present := member(part, "id"); present && !validID(id) {
+			w.refuse(jsonrpc.CodeInvalidRequest, "message id is neither a string nor an integer within 2^53")
+			continue
+		}
 		m, err := jsonrpc.DecodeMessage(part)
 		if err != nil {
 			w.refuse(jsonrpc.CodeInvalidRequest, "message is not a JSON-RPC 2.0 request, notification or response")
 			continue
 		}
 		if req, ok := m.(*jsonrpc.Request); ok {
+			if id, present := member(req.Params, "requestId"); req.Method == cancelled && present && !validID(id) {
+				continue // it names no call, but rounded it may
+			}
 			if problem := w.register(req, group); problem != "" {
 				w.refuse(jsonrpc.CodeInvalidRequest, problem)
 				continue
@@ -139,7 +146,7 @@ func (w *wire) register(req *jsonrpc.Request, group *batch) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !req.IsCall() {
-		if req.Method == "notifications/cancelled" {
+		if req.Method == cancelled {
 			if c := w.calls[cancelledID(req.Params)]; c != nil {
 				c.cancelled = true
 			}
@@ -218,7 +225,7 @@ func belongs(m jsonrpc.Message, index int) bool {
 	case !ok: // the answer to a request of ours, which only the first era gets
 		return index == eraInitialize
 	case !req.IsCall():
-		return index == eraInitialize || req.Method == "notifications/cancelled"
+		return index == eraInitialize || req.Method == cancelled
 	default:
 		return index == eraOf(req)
 	}
