@@ -32,6 +32,8 @@ type backendUnderTest struct {
 	t     *testing.T
 	url   string
 	token string
+	// database is where it keeps its data.
+	database string
 	// restart ends the backend and serves the same data at the same address again.
 	restart func()
 }
@@ -49,6 +51,7 @@ func startBackend(t *testing.T) *backendUnderTest {
 		CodeTTL: 10 * time.Minute, PollInterval: 5 * time.Second, Grace: 30 * time.Second, UnusedAfter: time.Minute,
 		CodesPerMinute: 60, DrainTimeout: 2 * time.Second,
 	}
+	b.database = c.Database
 	var stop func()
 	serve := func(l net.Listener) *App {
 		a, err := New(t.Context(), Options{Config: c, Embedded: true, InstanceID: "test", Log: slog.New(slog.DiscardHandler)})

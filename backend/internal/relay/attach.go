@@ -79,8 +79,9 @@ func (h *Hub) readHello(ctx context.Context, ws *websocket.Conn) (glasses.Hello,
 }
 
 // ServePage attaches a simulator page. The caller has checked that the session is the signed-in person's; the origin is
-// checked here. The query's since is the page's cursor.
-func (h *Hub) ServePage(rw http.ResponseWriter, r *http.Request, sessionID string) {
+// checked here. The query's since is the page's cursor. stillSignedIn is asked every PingEvery; the page ends when it
+// says no.
+func (h *Hub) ServePage(rw http.ResponseWriter, r *http.Request, sessionID string, stillSignedIn func(context.Context) bool) {
 	if r.Header.Get("Origin") == "" {
 		http.Error(rw, "a page must name its origin", http.StatusForbidden)
 		return
@@ -93,6 +94,7 @@ func (h *Hub) ServePage(rw http.ResponseWriter, r *http.Request, sessionID strin
 	ws.SetReadLimit(glasses.MaxFrame)
 	ctx := r.Context()
 	c := h.newConn(ws)
+	c.signedIn = stillSignedIn
 	h.host(ctx, c, toPages, sessionID, func(s sessions.Session, room *room) error {
 		since, err := strconv.ParseInt(r.URL.Query().Get("since"), 10, 64)
 		if err != nil || since < 0 || since > s.LastSeq {
@@ -131,10 +133,21 @@ func (h *Hub) host(ctx context.Context, c *conn, to audience, id string, greet f
 	}
 	c.run(ctx, h.PingEvery, func(raw []byte) { r.take(ctx, c, sender, raw) }, func() {
 		if to == toPages {
-			c.send(h.frame(glasses.TypeBeat, "", struct{}{}))
+			c.beat(ctx, h)
 		}
 		r.tick(ctx)
 	})
+}
+
+// beat tells a page that the service lives, or ends it when its person signed out.
+func (c *conn) beat(ctx context.Context, h *Hub) {
+	ctx, cancel := context.WithTimeout(ctx, checkWait)
+	defer cancel()
+	if !c.signedIn(ctx) {
+		c.end(closeSignedOut, "signed out; sign in again")
+		return
+	}
+	c.send(h.frame(glasses.TypeBeat, "", struct{}{}))
 }
 
 func introduction(c *conn, to audience) (sender, row string, payload any) {

@@ -18,6 +18,7 @@ const (
 	closeStore       = websocket.StatusInternalError  // 1011
 	closeBadHello    = websocket.StatusCode(4400)
 	closeBadSecret   = websocket.StatusCode(4401)
+	closeSignedOut   = closeBadSecret // to a page, whose secret is the cookie
 	closeSessionOver = websocket.StatusCode(4410)
 )
 
@@ -28,6 +29,8 @@ type conn struct {
 	ws  *websocket.Conn
 	app glasses.AppInfo // of an app
 	out chan []byte
+	// signedIn, of a page, tells whether its person still is.
+	signedIn func(context.Context) bool
 
 	once   sync.Once
 	ending chan struct{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/sessions"
@@ -23,6 +24,9 @@ type memory struct {
 	ok     map[int64]bool
 	gate   chan struct{} // when set, AppendEvents waits for it
 	refuse error
+	away   error // what Session answers
+
+	signedOut atomic.Bool // the person at the pages
 }
 
 func newMemory() *memory {
@@ -53,7 +57,7 @@ func (m *memory) Session(_ context.Context, id string) (sessions.Session, error)
 	if id != testID {
 		return sessions.Session{}, sessions.ErrNotFound
 	}
-	return m.s, nil
+	return m.s, m.away
 }
 
 func (m *memory) close() {

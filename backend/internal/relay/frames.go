@@ -170,8 +170,12 @@ func (r *room) failPending(ctx context.Context, code, message string) {
 	}
 }
 
-// tick answers commands that waited too long and keeps an attended session from expiring.
+// tick ends a session that is over, answers commands that waited too long and keeps an attended session from expiring.
 func (r *room) tick(ctx context.Context) {
+	if r.isOver(ctx) {
+		r.endAll(closeSessionOver, "the session is over")
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.h.Now()

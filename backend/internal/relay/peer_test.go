@@ -3,6 +3,7 @@ package relay_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -31,7 +32,9 @@ func startNode(t *testing.T, m *memory, o relay.Options) *node {
 	go func() { served <- hub.Serve(ctx) }()
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/sessions/{id}/app", hub.ServeApp)
-	mux.HandleFunc("GET /s/{id}/live", func(rw http.ResponseWriter, r *http.Request) { hub.ServePage(rw, r, r.PathValue("id")) })
+	mux.HandleFunc("GET /s/{id}/live", func(rw http.ResponseWriter, r *http.Request) {
+		hub.ServePage(rw, r, r.PathValue("id"), func(context.Context) bool { return !m.signedOut.Load() })
+	})
 	server := httptest.NewServer(mux)
 	stopped := false
 	n := &node{Hub: hub, url: server.URL}
@@ -154,17 +157,20 @@ func (p *peer) wantRow(typ string) glasses.Event {
 	}
 }
 
+// ending reads on until the connection ends and tells with what.
+func (p *peer) ending() error {
+	for end := time.Now().Add(patience); time.Now().Before(end); { // beats go on for ever
+		if _, err := p.next(); err != nil {
+			return err
+		}
+	}
+	return errors.New("it goes on")
+}
+
 // wantClose reads on until the connection ends with this code.
 func (p *peer) wantClose(code websocket.StatusCode, reason string) {
 	p.t.Helper()
-	for {
-		_, err := p.next()
-		if err == nil {
-			continue
-		}
-		if websocket.CloseStatus(err) != code || !strings.Contains(err.Error(), reason) {
-			p.t.Fatalf("closed with %v, want %d %q", err, code, reason)
-		}
-		return
+	if err := p.ending(); websocket.CloseStatus(err) != code || !strings.Contains(err.Error(), reason) {
+		p.t.Fatalf("closed with %v, want %d %q", err, code, reason)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -130,6 +131,24 @@ func (r *room) touch(ctx context.Context) error {
 	}
 	r.touched = r.h.Now()
 	return nil
+}
+
+// checkWait bounds the reads of a tick: the peer's frames wait for them.
+const checkWait = 2 * time.Second
+
+// isOver asks the log, since a session ends in other processes too: its link is revoked, it is closed elsewhere. One
+// that cannot be read is not over.
+func (r *room) isOver(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, checkWait)
+	defer cancel()
+	s, err := r.h.Log.Session(ctx, r.id)
+	if err != nil {
+		if !errors.Is(err, sessions.ErrNotFound) && ctx.Err() == nil {
+			r.h.Logger.Warn("checking an attended session", "session", r.id, "error", err)
+		}
+		return errors.Is(err, sessions.ErrNotFound)
+	}
+	return !s.Open(r.h.Now())
 }
 
 func (r *room) set(to audience) map[*conn]struct{} {

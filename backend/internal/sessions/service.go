@@ -27,7 +27,8 @@ type Store interface {
 	// MintSession gives the current open session of New's owner, project and platform with its expiry slid, or inserts
 	// New. Any number of callers at once get one session. was is its device model before the call.
 	MintSession(ctx context.Context, m Mint) (s Session, created bool, was string, err error)
-	// Session returns ErrNotFound for a missing one.
+	// Session returns ErrNotFound for a missing one. A session whose link is revoked or whose account is not active is
+	// closed, and it expires with its link at the latest.
 	Session(ctx context.Context, id string) (Session, error)
 	// OpenSessions lists an account's open sessions, newest first.
 	OpenSessions(ctx context.Context, accountID string, now time.Time) ([]Session, error)
@@ -40,7 +41,7 @@ type Store interface {
 // Secrets keeps app secrets as hashes.
 type Secrets interface {
 	AddSessionSecret(ctx context.Context, sessionID, hash string, now time.Time) error
-	// HasSessionSecret tells whether the session has this secret, revoked or not.
+	// HasSessionSecret tells whether the session has this secret. A revoked one counts only once the session is closed.
 	HasSessionSecret(ctx context.Context, sessionID, hash string) (bool, error)
 }
 

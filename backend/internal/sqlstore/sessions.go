@@ -12,6 +12,13 @@ import (
 
 const sessionColumns = `id, account_id, link_id, app_id, platform, device_model, created_at, last_active_at, expires_at, closed_at, last_seq`
 
+// sessionsAsTheyAre are sessions as everyone but the writing statements sees them: one ends with the link that minted it
+// and is closed while its account is not active. So what revokes a link, in whichever process, need not know of sessions.
+const sessionsAsTheyAre = `(SELECT s.id, s.account_id, s.link_id, s.app_id, s.platform, s.device_model, s.created_at, s.last_active_at,
+	CASE WHEN l.expires_at < s.expires_at THEN l.expires_at ELSE s.expires_at END AS expires_at,
+	COALESCE(s.closed_at, l.revoked_at, CASE WHEN a.state <> 'active' THEN s.last_active_at END) AS closed_at, s.last_seq
+	FROM sessions s JOIN links l ON l.id = s.link_id JOIN accounts a ON a.id = s.account_id) AS s`
+
 type scanner interface{ Scan(dest ...any) error }
 
 func scanSession(row scanner) (sessions.Session, error) {
@@ -111,7 +118,7 @@ func boolInt(b bool) int {
 
 // Session reads one, or returns sessions.ErrNotFound.
 func (s *Store) Session(ctx context.Context, id string) (sessions.Session, error) {
-	return scanSession(s.reads.QueryRowContext(ctx, `SELECT `+sessionColumns+` FROM sessions WHERE id = $1`, id))
+	return scanSession(s.reads.QueryRowContext(ctx, `SELECT `+sessionColumns+` FROM `+sessionsAsTheyAre+` WHERE id = $1`, id))
 }
 
 // maxListed bounds a list; sessions are unlimited.
@@ -119,7 +126,7 @@ const maxListed = 500
 
 // OpenSessions lists an account's open sessions, newest first.
 func (s *Store) OpenSessions(ctx context.Context, accountID string, now time.Time) ([]sessions.Session, error) {
-	rows, err := s.reads.QueryContext(ctx, `SELECT `+sessionColumns+` FROM sessions
+	rows, err := s.reads.QueryContext(ctx, `SELECT `+sessionColumns+` FROM `+sessionsAsTheyAre+`
 		WHERE account_id = $1 AND closed_at IS NULL AND expires_at > $2 ORDER BY created_at DESC, id LIMIT $3`,
 		accountID, toMS(now), maxListed)
 	if err != nil {
@@ -149,7 +156,7 @@ func (s *Store) CloseSession(ctx context.Context, id string, now time.Time) (got
 			toMS(now), id); err != nil {
 			return fmt.Errorf("revoking session secrets: %w", err)
 		}
-		got, err = scanSession(tx.QueryRowContext(ctx, `SELECT `+sessionColumns+` FROM sessions WHERE id = $1`, id))
+		got, err = scanSession(tx.QueryRowContext(ctx, `SELECT `+sessionColumns+` FROM `+sessionsAsTheyAre+` WHERE id = $1`, id))
 		return err
 	})
 	return got, closed, err
@@ -173,10 +180,12 @@ func (s *Store) AddSessionSecret(ctx context.Context, sessionID, hash string, no
 	})
 }
 
-// HasSessionSecret tells whether the session has this secret, revoked or not.
+// HasSessionSecret tells whether the session has this secret. Closing revokes secrets, yet who holds one of a closed
+// session may learn that it is closed; a revoked secret of an open one is none.
 func (s *Store) HasSessionSecret(ctx context.Context, sessionID, hash string) (bool, error) {
 	var one int
-	err := s.reads.QueryRowContext(ctx, `SELECT 1 FROM session_secrets WHERE session_id = $1 AND hash = $2`, sessionID, hash).Scan(&one)
+	err := s.reads.QueryRowContext(ctx, `SELECT 1 FROM session_secrets x JOIN sessions s ON s.id = x.session_id
+		WHERE x.session_id = $1 AND x.hash = $2 AND (x.revoked_at IS NULL OR s.closed_at IS NOT NULL)`, sessionID, hash).Scan(&one)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/proto/glasses"
 )
@@ -19,29 +20,41 @@ type SessionStore interface {
 	sessions.Secrets
 	sessions.Log
 	InsertAccount(ctx context.Context, a account.Account) error
+	link.CodeStore
+	link.TokenStore
+	Revoke(ctx context.Context, accountOrEmail, linkID string, now time.Time) (int64, error)
 	AppendEvents(ctx context.Context, rows []sessions.Row) error
 	LastDisplay(ctx context.Context, sessionID string) (glasses.Event, bool, error)
 }
 
-// RunSessions holds the engine against the life of sessions and their event log.
-func RunSessions(t *testing.T, open func(t *testing.T) SessionStore) {
+// RunSessions holds the engine against the life of sessions and their event log. exec runs a statement that no
+// operation of the store stands for, e.g. an operator's by hand.
+func RunSessions(t *testing.T, open func(t *testing.T) (s SessionStore, exec func(statement string))) {
 	for name, test := range map[string]func(*testing.T, *sessionFixture){
 		"fifty mints give one session": oneOfFifty,
 		"mint":                         mints,
 		"expiry slides":                expiry,
 		"close and secrets":            closing,
+		"ends with its link":           endsWithLink,
+		"revoked secret":               revokedSecret,
 		"foreign sessions are missing": foreign,
 		"event log":                    eventLog,
 		"events of many writers":       manyWriters,
 		"last display":                 lastDisplay,
 	} {
-		t.Run(name, func(t *testing.T) { test(t, newSessionFixture(t, open(t))) })
+		t.Run(name, func(t *testing.T) {
+			store, exec := open(t)
+			f := newSessionFixture(t, store)
+			f.exec = exec
+			test(t, f)
+		})
 	}
 }
 
 type sessionFixture struct {
 	*sessions.Service
 	store SessionStore
+	exec  func(statement string)
 	clock *clock
 	live  *liveSpy
 	ada   sessions.Owner
@@ -66,8 +79,26 @@ func newSessionFixture(t *testing.T, store SessionStore) *sessionFixture {
 			t.Fatal(err)
 		}
 	}
+	for id, account := range map[string]string{"link-1": "ada", "link-2": "ada", "link-3": "bob"} {
+		f.link(t, id, account)
+	}
 	f.ada = sessions.Owner{AccountID: "ada", LinkID: "link-1"}
 	return f
+}
+
+func (f *sessionFixture) link(t *testing.T, id, accountID string) {
+	t.Helper()
+	now, later := f.clock.now(), f.clock.now().Add(time.Hour)
+	err := f.store.InsertCode(t.Context(), link.Code{DeviceHash: "d" + id, UserHash: "u" + id, State: link.Pending, CreatedAt: now, ExpiresAt: later})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := f.store.Decide(t.Context(), "u"+id, link.Approved, accountID, now); err != nil || !ok {
+		t.Fatalf("approve: %v, %v", ok, err)
+	}
+	if _, err := f.store.Redeem(t.Context(), "d"+id, now, link.Link{ID: id, TokenHash: "t" + id, LinkedAt: now}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (f *sessionFixture) mint(t *testing.T, o sessions.Owner, r sessions.Request) (sessions.Session, bool) {
@@ -129,7 +160,7 @@ func mints(t *testing.T, f *sessionFixture) {
 		"platform": {f.ada, sessions.Request{Platform: "ios"}},
 		"project":  {f.ada, sessions.Request{Project: "com.example.other"}},
 		"link":     {sessions.Owner{AccountID: "ada", LinkID: "link-2"}, sessions.Request{}},
-		"account":  {sessions.Owner{AccountID: "bob", LinkID: "link-1"}, sessions.Request{}},
+		"account":  {sessions.Owner{AccountID: "bob", LinkID: "link-3"}, sessions.Request{}},
 	} {
 		if s, created := f.mint(t, other.o, other.r); !created || s.ID == first.ID {
 			t.Errorf("another %s resumed the session", name)

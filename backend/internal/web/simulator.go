@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
+	"github.com/service-dev/service/backend/internal/account"
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/proto/glasses"
 )
@@ -19,8 +21,9 @@ type Simulators interface {
 	Get(ctx context.Context, accountID, id string) (sessions.Session, error)
 	// AppEndpoint is the address that apps of this session connect to.
 	AppEndpoint(id string) string
-	// ServePage takes over the request as the live socket of a page. It checks the origin itself.
-	ServePage(rw http.ResponseWriter, r *http.Request, id string)
+	// ServePage takes over the request as the live socket of a page, until stillSignedIn says no. It checks the origin
+	// itself.
+	ServePage(rw http.ResponseWriter, r *http.Request, id string, stillSignedIn func(context.Context) bool)
 }
 
 // simulatorView is what the template "simulator" shows.
@@ -80,8 +83,17 @@ func (w *Web) simulatorLive(rw http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	w.Simulators.ServePage(rw, r, s.ID)
+	w.Simulators.ServePage(rw, r, s.ID, w.stillSignedIn(r))
 	return nil
+}
+
+// stillSignedIn asks whether the request's browser session still stands. Accounts that cannot be read sign nobody out.
+func (w *Web) stillSignedIn(r *http.Request) func(context.Context) bool {
+	cookie := strings.TrimPrefix(currentBrowser(r).id, signedPrefix)
+	return func(ctx context.Context) bool {
+		_, err := w.Accounts.FindSession(ctx, cookie)
+		return !errors.Is(err, account.ErrNoSession)
+	}
 }
 
 func (w *Web) session(r *http.Request, accountID string) (sessions.Session, error) {

@@ -1,7 +1,7 @@
 // The page's socket: it attaches again by itself, with its cursor, and sends again what was not acknowledged.
 
 /** @typedef {{v: number, type: string, id?: string, at: number, seq?: number, payload: any}} Frame */
-/** @typedef {"down"|"up"|"lost"|"over"} State */
+/** @typedef {"down"|"up"|"lost"|"over"|"out"} State */
 
 const silence = 20_000; // ms without a frame (a beat comes every 8 s) after which the socket counts as dead
 const firstWait = 400; // ms
@@ -113,9 +113,9 @@ export class Live {
   closed(socket, e) {
     if (socket !== this.socket || this.over) return;
     this.socket = undefined;
-    if (e.code === 4410) {
+    if (e.code === 4410 || e.code === 4401) {
       this.over = true;
-      this.on.state("over");
+      this.on.state(e.code === 4410 ? "over" : "out");
       return;
     }
     this.on.state("lost");

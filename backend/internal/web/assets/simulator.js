@@ -62,6 +62,7 @@ const words = {
   up: "Live",
   lost: "Not connected, trying again",
   over: "Session closed",
+  out: "Signed out",
 };
 
 /**
@@ -79,6 +80,7 @@ function onState(state, reason) {
     return;
   }
   showPeers({ apps: [], pages: 0 });
+  if (state === "out") notice("You are signed out. Reload this page to sign in again.");
   if (state === "over") {
     el("state").textContent = "closed";
     notice(reason || "This session is closed. Ask your agent for a new one.");

@@ -1,0 +1,51 @@
+package app
+
+import (
+	"database/sql"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/service-dev/service/backend/internal/sqlstore"
+	"github.com/service-dev/service/proto/backendapi"
+)
+
+// The page says why it ended: its person is signed out, or (revoked by another process) the session is over.
+func TestSimulatorPageEnds(t *testing.T) {
+	b := startBackend(t)
+	browser := newBrowser(t)
+	var s backendapi.Session
+	if status := b.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, &s); status != http.StatusCreated {
+		t.Fatalf("create: %d", status)
+	}
+	signIn := func() {
+		t.Helper()
+		run(t, browser, chromedp.Navigate(s.SessionURL), chromedp.SendKeys("#email", "ada@example.org"),
+			chromedp.SendKeys("#password", testPassword), chromedp.Submit("#password"))
+		see(t, browser, "#socket", "Live")
+	}
+	signIn()
+	db, err := sql.Open("sqlite", "file:"+b.database+"?_pragma=busy_timeout(5000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(t.Context(), "DELETE FROM web_sessions"); err != nil {
+		t.Fatal(err)
+	}
+	see(t, browser, "#socket", "Signed out")
+	see(t, browser, "#notice", "sign in again")
+
+	signIn()
+	operator, err := sqlstore.Attach(t.Context(), b.database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer operator.Close()
+	if n, err := operator.Revoke(t.Context(), "ada@example.org", "", time.Now()); err != nil || n != 1 {
+		t.Fatalf("revoked %d, %v", n, err)
+	}
+	see(t, browser, "#socket", "Session closed")
+}

@@ -1,0 +1,54 @@
+package relay_test
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/service-dev/service/backend/internal/relay"
+)
+
+// Another process (the operator's revoke, another backend) can only change the database.
+func TestSessionThatEndsElsewhereEndsEverySocket(t *testing.T) {
+	m := newMemory()
+	n := startNode(t, m, relay.Options{PingEvery: 20 * time.Millisecond})
+	page, _ := n.page(t, "")
+	app, _ := n.app(t, "")
+	var wg sync.WaitGroup
+	for _, p := range []*peer{page, app} { // at once: a peer that does not read answers no ping
+		wg.Go(func() {
+			if err := p.ending(); websocket.CloseStatus(err) != 4410 {
+				t.Errorf("closed with %v", err)
+			}
+		})
+	}
+	m.close()
+	wg.Wait()
+}
+
+func TestUnreadableSessionKeepsItsSockets(t *testing.T) {
+	m := newMemory()
+	n := startNode(t, m, relay.Options{PingEvery: 20 * time.Millisecond})
+	page, _ := n.page(t, "")
+	m.mu.Lock()
+	m.away = errors.New("store away")
+	m.mu.Unlock()
+	for range 3 {
+		page.want("beat", nil)
+	}
+}
+
+func TestSignedOutPageEnds(t *testing.T) {
+	m := newMemory()
+	n := startNode(t, m, relay.Options{PingEvery: 20 * time.Millisecond})
+	page, _ := n.page(t, "")
+	page.want("beat", nil)
+	m.signedOut.Store(true)
+	page.wantClose(4401, "sign in")
+	app, _ := n.app(t, "") // the session goes on
+	app.send("com.example.thing", "c1", `{}`)
+	app.wantID("ack", "c1", nil)
+}

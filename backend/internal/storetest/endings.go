@@ -1,0 +1,70 @@
+package storetest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/sessions"
+)
+
+// What a link minted is over when the link is revoked or expires, or the account is suspended; nothing else is.
+func endsWithLink(t *testing.T, f *sessionFixture) {
+	for name, end := range map[string]func(linkID string){
+		"revoked link": func(id string) {
+			if n, err := f.store.Revoke(t.Context(), "", id, f.clock.now()); err != nil || n != 1 {
+				t.Fatalf("revoke: %d, %v", n, err)
+			}
+		},
+		"expired link": func(id string) {
+			f.exec(fmt.Sprintf("UPDATE links SET expires_at = %d WHERE id = '%s'", f.clock.now().UnixMilli(), id))
+		},
+		"suspended account": func(id string) {
+			f.exec("UPDATE accounts SET state = 'suspended' WHERE id = 'of-" + id + "'")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			id := "link of " + name
+			o := sessions.Owner{AccountID: "of-" + id, LinkID: id}
+			err := f.store.InsertAccount(t.Context(), account.Account{ID: o.AccountID, Email: id, PasswordHash: "x", Active: true,
+				PrivacyAccepted: f.clock.now(), CreatedAt: f.clock.now()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.link(t, id, o.AccountID)
+			s, _ := f.mint(t, o, sessions.Request{})
+			sst, err := f.MintSecret(t.Context(), o.AccountID, s.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			other, _ := f.mint(t, f.ada, sessions.Request{})
+			f.clock.pass(time.Second)
+			end(id)
+			_, err = f.Open(t.Context(), s.ID, sst)
+			want(t, "an app's attach", err, sessions.ErrClosed)
+			_, err = f.MintSecret(t.Context(), o.AccountID, s.ID)
+			want(t, "another secret", err, sessions.ErrClosed)
+			if got, err := f.Get(t.Context(), o.AccountID, s.ID); err != nil || got.State(f.clock.now()) != "closed" {
+				t.Errorf("get: %+v, %v", got, err)
+			}
+			if list, err := f.List(t.Context(), o.AccountID); err != nil || len(list) != 0 {
+				t.Errorf("still listed: %+v, %v", list, err)
+			}
+			if got, err := f.Get(t.Context(), "ada", other.ID); err != nil || got.State(f.clock.now()) != "open" {
+				t.Errorf("another link's session: %+v, %v", got, err)
+			}
+		})
+	}
+}
+
+func revokedSecret(t *testing.T, f *sessionFixture) {
+	s, _ := f.mint(t, f.ada, sessions.Request{})
+	sst, err := f.MintSecret(t.Context(), "ada", s.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.exec("UPDATE session_secrets SET revoked_at = 1 WHERE session_id = '" + s.ID + "'")
+	_, err = f.Open(t.Context(), s.ID, sst)
+	want(t, "a revoked secret of an open session", err, sessions.ErrBadSecret)
+}
