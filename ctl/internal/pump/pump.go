@@ -111,8 +111,12 @@ func (p *Pump) fromClient(ctx context.Context, line []byte) error {
 }
 
 func (p *Pump) forward(ctx context.Context, m message, line []byte) error {
-	for {
+	for try := 0; ; try++ {
 		l, failure := p.live(ctx)
+		if l == nil && failure == nil && try < maxTurned && ctx.Err() == nil {
+			time.Sleep(turnedPause) // it ended before it could be used: nothing was sent, the next one takes it
+			continue
+		}
 		if l == nil {
 			return p.refuse(m, failure)
 		}

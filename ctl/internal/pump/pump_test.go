@@ -125,12 +125,14 @@ func (r *rig) linked() bool {
 func (r *rig) gone(d *daemon) {
 	r.t.Helper()
 	d.Close()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		if !r.linked() {
-			return
-		}
+	r.until("the pump sees that the daemon is gone", func() bool { return !r.linked() })
+}
+
+func (r *rig) until(what string, yes func() bool) {
+	r.t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !yes(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			r.t.Fatal("the pump does not see that the daemon is gone")
+			r.t.Fatalf("not in 10 s: %s", what)
 		}
 	}
 }
@@ -406,6 +408,7 @@ func TestADaemonThatEndsBeforeItAdmitsLosesNothing(t *testing.T) {
 			d.put(`{"jsonrpc":"2.0","id":1,"result":{}}`)
 			r.hear()
 		}
+		r.until("the pump has taken the connection up", r.linked) // else it is lost before it was one
 		r.gone(d)
 		r.say(call)
 		for range 2 { // two that end at once
