@@ -192,7 +192,7 @@ func TestDeletedDirectoryIsNoticedAndLeftToItsHeir(t *testing.T) {
 }
 
 func TestLostSocketsAreNoticed(t *testing.T) {
-	gone := func(path string) error { return os.Remove(path) }
+	gone := os.Remove
 	foreign := func(path string) error {
 		_ = os.Remove(path)
 		return os.WriteFile(path, nil, 0o600)
