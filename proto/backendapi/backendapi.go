@@ -31,20 +31,19 @@ const TierFreeAccount = "free_account"
 
 // Codes of Problem. The status that goes with each is the backend's table.
 const (
-	CodeInvalidRequest     = "invalid_request"     // 400
-	CodeAuthRequired       = "auth_required"       // 401
-	CodeDeviceCodeDenied   = "device_code_denied"  // 403
-	CodePermissionDenied   = "permission_denied"   // 403
-	CodeUnknownDeviceCode  = "unknown_device_code" // 404
-	CodeNotFound           = "not_found"           // 404
-	CodeMethodNotAllowed   = "method_not_allowed"  // 405
-	CodeConflict           = "conflict"            // 409
-	CodeDeviceCodeExpired  = "device_code_expired" // 410
-	CodeTooLarge           = "request_too_large"   // 413
-	CodeUnsupportedMedia   = "unsupported_media"   // 415
-	CodeRateLimited        = "rate_limited"        // 429, with Retry-After
-	CodeInternal           = "internal_error"      // 500
-	CodeBackendUnavailable = "backend_unavailable" // 503
+	CodeInvalidRequest    = "invalid_request"     // 400
+	CodeAuthRequired      = "auth_required"       // 401
+	CodeDeviceCodeDenied  = "device_code_denied"  // 403
+	CodePermissionDenied  = "permission_denied"   // 403
+	CodeUnknownDeviceCode = "unknown_device_code" // 404
+	CodeNotFound          = "not_found"           // 404
+	CodeMethodNotAllowed  = "method_not_allowed"  // 405
+	CodeConflict          = "conflict"            // 409
+	CodeDeviceCodeExpired = "device_code_expired" // 410
+	CodeTooLarge          = "request_too_large"   // 413
+	CodeUnsupportedMedia  = "unsupported_media"   // 415
+	CodeRateLimited       = "rate_limited"        // 429, with Retry-After
+	CodeInternal          = "internal_error"      // 500
 )
 
 // DeviceCodeRequest is the body of POST /api/auth/device/code.

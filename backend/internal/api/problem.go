@@ -38,20 +38,19 @@ var statuses = map[string]struct {
 	title     string
 	retryable bool
 }{
-	backendapi.CodeInvalidRequest:     {http.StatusBadRequest, "Invalid request", false},
-	backendapi.CodeAuthRequired:       {http.StatusUnauthorized, "Account link required", true},
-	backendapi.CodeDeviceCodeDenied:   {http.StatusForbidden, "Device code denied", true},
-	backendapi.CodePermissionDenied:   {http.StatusForbidden, "Permission denied", false},
-	backendapi.CodeUnknownDeviceCode:  {http.StatusNotFound, "Unknown device code", false},
-	backendapi.CodeNotFound:           {http.StatusNotFound, "Not found", false},
-	backendapi.CodeMethodNotAllowed:   {http.StatusMethodNotAllowed, "Method not allowed", false},
-	backendapi.CodeConflict:           {http.StatusConflict, "Conflict", false},
-	backendapi.CodeDeviceCodeExpired:  {http.StatusGone, "Device code expired", true},
-	backendapi.CodeTooLarge:           {http.StatusRequestEntityTooLarge, "Request too large", false},
-	backendapi.CodeUnsupportedMedia:   {http.StatusUnsupportedMediaType, "Unsupported media type", false},
-	backendapi.CodeRateLimited:        {http.StatusTooManyRequests, "Too many requests", true},
-	backendapi.CodeInternal:           {http.StatusInternalServerError, "Internal error", true},
-	backendapi.CodeBackendUnavailable: {http.StatusServiceUnavailable, "Unavailable", true},
+	backendapi.CodeInvalidRequest:    {http.StatusBadRequest, "Invalid request", false},
+	backendapi.CodeAuthRequired:      {http.StatusUnauthorized, "Account link required", true},
+	backendapi.CodeDeviceCodeDenied:  {http.StatusForbidden, "Device code denied", true},
+	backendapi.CodePermissionDenied:  {http.StatusForbidden, "Permission denied", false},
+	backendapi.CodeUnknownDeviceCode: {http.StatusNotFound, "Unknown device code", false},
+	backendapi.CodeNotFound:          {http.StatusNotFound, "Not found", false},
+	backendapi.CodeMethodNotAllowed:  {http.StatusMethodNotAllowed, "Method not allowed", false},
+	backendapi.CodeConflict:          {http.StatusConflict, "Conflict", false},
+	backendapi.CodeDeviceCodeExpired: {http.StatusGone, "Device code expired", true},
+	backendapi.CodeTooLarge:          {http.StatusRequestEntityTooLarge, "Request too large", false},
+	backendapi.CodeUnsupportedMedia:  {http.StatusUnsupportedMediaType, "Unsupported media type", false},
+	backendapi.CodeRateLimited:       {http.StatusTooManyRequests, "Too many requests", true},
+	backendapi.CodeInternal:          {http.StatusInternalServerError, "Internal error", true},
 }
 
 // known turns the features' errors into refusals; what is not listed is an internal error, whose text stays in the log.

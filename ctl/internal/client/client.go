@@ -5,7 +5,6 @@ package client
 
 import (
 	"context"
-	"errors"
 	"net"
 	"os"
 
@@ -169,13 +168,4 @@ func fromWire(e *controlv1.Error) error {
 		return context.Canceled
 	}
 	return &Error{Code: e.GetCode(), Message: e.GetMessage(), Retryable: e.GetRetryable(), FixHint: e.GetFixHint()}
-}
-
-// CodeOf is the code of an error of this package, else empty.
-func CodeOf(err error) string {
-	var e *Error
-	if errors.As(err, &e) {
-		return e.Code
-	}
-	return ""
 }
