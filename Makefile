@@ -19,7 +19,7 @@ INFO = github.com/service-dev/service/proto/buildinfo
 LDFLAGS = -s -w -X $(INFO).Version=$(VERSION) -X $(INFO).Commit=$(COMMIT) -X $(INFO).BuiltAt=$(BUILT_AT) \
           -X $(INFO).DefaultBackendURL=$(DEFAULT_BACKEND_URL)
 BUILD   = CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
-ADAPTERS = $(notdir $(wildcard plugins/backend*))
+ADAPTERS = $(notdir $(filter-out plugins/internal,$(patsubst %/main.go,%,$(wildcard plugins/*/main.go))))
 
 .PHONY: help build run test test-full check lint generate fuzz bench screenshots npm clean
 
@@ -59,7 +59,7 @@ check: ## vet (Linux, macOS, Windows), lint, type-check the pages, generated cod
 generate: ## regenerate the code of proto/*.proto
 	$(BUF) generate
 
-fuzz: ## run every fuzz target for FUZZTIME each (default 5s)
+fuzz: ## run every fuzz target for FUZZTIME each: inputs (default 3000x) or time (20s)
 	@sh packaging/checks/fuzz.sh $(FUZZTIME)
 
 bench: build ## measure speed and memory against a floor, in one table

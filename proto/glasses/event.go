@@ -1,9 +1,6 @@
 package glasses
 
-import (
-	"encoding/json"
-	"strings"
-)
+import "encoding/json"
 
 // Event is one row of a session's event log, as tools, pages and the HTTP interface show it.
 type Event struct {
@@ -29,7 +26,7 @@ const (
 // Senders of a row.
 const (
 	SenderApp     = "app"
-	SenderPage    = "page"
+	SenderGlasses = "glasses" // a simulator page, a local simulator, a real pair
 	SenderService = "service"
 )
 
@@ -45,16 +42,13 @@ const (
 
 // Types of rows that the service itself writes.
 const (
-	RowAppAttached   = "app.attached"
-	RowAppDetached   = "app.detached"
-	RowPageAttached  = "page.attached"
-	RowPageDetached  = "page.detached"
-	RowDeviceChanged = "device.changed"
-	RowSessionClosed = "session.closed"
+	RowAppAttached     = "app.attached"
+	RowAppDetached     = "app.detached"
+	RowGlassesAttached = "glasses.attached"
+	RowGlassesDetached = "glasses.detached"
+	RowStreamCounted   = "stream.counted" // {type, frames, bytes}: a stream that ended, or a second's worth of it
+	RowSessionClosed   = "session.closed"
 )
-
-// IsCommand tells whether a frame type is a command that must be answered by a result.
-func IsCommand(typ string) bool { return typ == TypeDisplayShow || typ == TypeDisplayClear }
 
 // KindOf gives the row kind of a frame type.
 func KindOf(typ string) string {
@@ -69,14 +63,39 @@ func KindOf(typ string) string {
 
 // ChipOf gives the chip of a frame type. A result takes errors or the chip of its command instead.
 func ChipOf(typ string) string {
-	switch {
-	case strings.HasPrefix(typ, "display."), typ == TypeInput:
+	if chip, ok := commandChips[typ]; ok {
+		return chip
+	}
+	switch typ {
+	case TypeInput:
 		return ChipDisplay
-	case typ == RowAppAttached, typ == RowAppDetached, typ == RowPageAttached, typ == RowPageDetached,
-		typ == RowDeviceChanged, typ == RowSessionClosed, typ == TypeLink:
+	case TypeTranscript, TypeSpeech, TypeAudioChunk:
+		return ChipVoice
+	case TypeMedia, TypeVideoFrame:
+		return ChipCamera
+	case RowAppAttached, RowAppDetached, RowGlassesAttached, RowGlassesDetached, RowSessionClosed, RowStreamCounted, TypeMotion,
+		TypeBattery, TypeWear, TypeHinge, TypeThermal, TypeLink, TypeRoute, TypeCall, TypePermission, TypeDisabled, TypeDevice:
 		return ChipLifecycle
-	case typ == TypeError:
+	case TypeError, TypeFault:
 		return ChipErrors
 	}
 	return ChipCustom
+}
+
+// MaySend refuses types that a sender has no business with: what only the service says, an app's commands from the
+// glasses, and the reverse. sender is SenderApp or SenderGlasses.
+func MaySend(sender, typ string) *Error {
+	switch typ {
+	case TypeHello, TypeWelcome, TypeAck, TypeError, TypeRow, TypeCursor, TypePeers, TypeRole, TypeBeat:
+		return badFrame("%s is not a frame to send here", typ)
+	}
+	switch {
+	case IsControl(typ):
+		return badFrame("%s comes from the service, not from a peer", typ)
+	case sender == SenderApp && (typ == TypeResult || FromGlasses(typ)):
+		return badFrame("%s comes from the glasses, not from an app", typ)
+	case sender != SenderApp && (IsCommand(typ) || typ == TypeBarrier):
+		return badFrame("%s comes from an app, not from the glasses", typ)
+	}
+	return nil
 }

@@ -17,7 +17,8 @@ const (
 	MaxType  = 64
 )
 
-// Frame types of this version. A type that is not listed is ignored by its receiver.
+// Frames between a peer and the service. Commands, events and control frames have files of their own. A type that is not
+// known is ignored by its receiver.
 const (
 	TypeHello   = "hello"   // app -> service, first frame
 	TypeWelcome = "welcome" // service -> peer, answer to hello or to a page's attach
@@ -27,13 +28,8 @@ const (
 	TypeRow     = "row"     // service -> page, a new row of the event log
 	TypeCursor  = "cursor"  // service -> app, everything up to seq was relayed
 	TypePeers   = "peers"   // service -> page, who is attached
-	TypeLink    = "link"    // service -> app, glasses attached or gone
-	TypeDevice  = "device"  // service -> both, the device model changed
+	TypeRole    = "role"    // service -> page, whether it plays the glasses
 	TypeBeat    = "beat"    // service -> page, the socket lives
-
-	TypeDisplayShow  = "display.show"  // app -> glasses, command
-	TypeDisplayClear = "display.clear" // app -> glasses, command
-	TypeInput        = "input"         // glasses -> app, event
 )
 
 // Frame is the envelope of everything on the wire. Payload stays raw, so that fields this build does not know survive.
@@ -57,18 +53,6 @@ type Error struct {
 
 // Error gives the message without the code.
 func (e *Error) Error() string { return e.Message }
-
-// Codes of Error. The first group answers a frame, the second a command.
-const (
-	CodeBadFrame = "bad_frame"
-	CodeIDReused = "id_reused"
-
-	CodeBadPayload   = "bad_payload"
-	CodeNotConnected = "not_connected"
-	CodeUnsupported  = "unsupported"
-	CodeTimeout      = "timeout"
-	CodePlatform     = "platform_error"
-)
 
 // Parse reads one text frame of a peer. The error is an *Error with code bad_frame; the frame then holds whatever id
 // could be read, so that the refusal can name it.

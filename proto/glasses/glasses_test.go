@@ -65,7 +65,7 @@ func TestModelsAreWhole(t *testing.T) {
 		t.Error("the default model is unknown")
 	}
 	for _, m := range glasses.Models() {
-		if m.Name == "" || m.Inputs == nil || m.Panel != nil && (m.Panel.Width <= 0 || m.Panel.Height <= 0 || m.Panel.Fidelity == "") {
+		if m.Name == "" || m.Inputs == nil || len(m.Fidelity) == 0 || m.Panel != nil && (m.Panel.Width <= 0 || m.Panel.Height <= 0 || m.Panel.Bits < 0) {
 			t.Errorf("%+v", m)
 		}
 	}

@@ -7,10 +7,15 @@ type DeviceModel struct {
 	// Panel is nil for glasses without a display.
 	Panel *Panel `json:"panel"`
 	// Inputs are the kinds that the wearer can make, e.g. tap.
-	Inputs     []string `json:"inputs"`
-	Camera     bool     `json:"camera"`
-	Microphone bool     `json:"microphone"`
-	Speaker    bool     `json:"speaker"`
+	Inputs []string `json:"inputs"`
+	// Camera is nil for glasses without one.
+	Camera     *Camera `json:"camera"`
+	Microphone bool    `json:"microphone"`
+	Speaker    bool    `json:"speaker"`
+	Motion     bool    `json:"motion"`
+	// Fidelity says how each fact is known, by its name here (panel, inputs, camera, microphone, speaker, motion):
+	// measured, documented or guessed.
+	Fidelity map[string]string `json:"fidelity"`
 }
 
 // Panel is the display of a device model.
@@ -18,44 +23,74 @@ type Panel struct {
 	// Width and Height are the visible pixels.
 	Width  int `json:"width"`
 	Height int `json:"height"`
-	// Shape is rect or round.
+	// Shape is rect or round. On a round panel the inscribed square is for use.
 	Shape string `json:"shape"`
 	// Colour is rgb, green (one hue) or palette; Bits is the depth of a pixel, 0 where nobody says.
 	Colour string `json:"colour"`
 	Bits   int    `json:"bits"`
-	// Fidelity says how these numbers are known: measured, documented or guessed.
-	Fidelity string `json:"fidelity"`
+	// Additive panels add light to what the wearer sees: black is transparent.
+	Additive bool `json:"additive"`
+	// TextWidth is the widest line of text in pixels and TextLines the most lines at once; 0 for no limit of their own.
+	TextWidth int `json:"textWidth,omitempty"`
+	TextLines int `json:"textLines,omitempty"`
 }
+
+// Camera is the camera of a device model: its largest picture.
+type Camera struct {
+	Width  int `json:"width"`
+	Height int `json:"height"`
+}
+
+// Words of Panel and of Fidelity.
+const (
+	ShapeRect  = "rect"
+	ShapeRound = "round"
+
+	ColourRGB     = "rgb"
+	ColourGreen   = "green"
+	ColourPalette = "palette"
+
+	Measured   = "measured"
+	Documented = "documented"
+	Guessed    = "guessed"
+)
 
 // DefaultDeviceModel is what a new session gets when nobody names a model.
 const DefaultDeviceModel = "rayban_display"
 
-const (
-	rect       = "rect"
-	round      = "round"
-	documented = "documented"
-	guessed    = "guessed"
-)
-
 // Models lists the known device models, in the order in which people are shown them.
 func Models() []DeviceModel {
 	return []DeviceModel{
-		{ID: "rayban_display", Name: "Ray-Ban Display", Panel: &Panel{600, 600, rect, "rgb", 24, documented},
-			Inputs: []string{"tap", "select", "navigate", "back", "capture"}, Camera: true, Microphone: true, Speaker: true},
-		{ID: "rayban_meta", Name: "Ray-Ban Meta", Inputs: []string{"tap", "capture"}, Camera: true, Microphone: true, Speaker: true},
-		{ID: "oakley_meta_hstn", Name: "Oakley Meta HSTN", Inputs: []string{"tap", "capture"}, Camera: true, Microphone: true, Speaker: true},
-		{ID: "even_g1", Name: "Even G1", Panel: &Panel{576, 136, rect, "green", 1, documented},
-			Inputs: []string{"tap", "doubleTap", "hold"}, Microphone: true},
-		{ID: "even_g2", Name: "Even G2", Panel: &Panel{576, 288, rect, "green", 4, documented},
-			Inputs: []string{"tap", "doubleTap", "navigate"}, Microphone: true},
-		{ID: "brilliant_frame", Name: "Brilliant Frame", Panel: &Panel{640, 400, rect, "palette", 4, documented},
-			Inputs: []string{"tap"}, Camera: true, Microphone: true},
-		{ID: "brilliant_halo", Name: "Brilliant Halo", Panel: &Panel{256, 256, round, "rgb", 0, documented},
-			Inputs: []string{"tap", "select"}, Camera: true, Microphone: true, Speaker: true},
-		{ID: "android_xr_display", Name: "Android XR display glasses", Panel: &Panel{450, 394, rect, "rgb", 24, guessed},
-			Inputs: []string{"tap", "swipe"}, Camera: true, Microphone: true, Speaker: true},
-		{ID: "system_audio", Name: "Bluetooth headset", Inputs: []string{}, Microphone: true, Speaker: true},
+		{ID: "rayban_display", Name: "Ray-Ban Display", Panel: &Panel{Width: 600, Height: 600, Shape: ShapeRect, Colour: ColourRGB, Bits: 24, Additive: true},
+			Inputs: []string{InputTap, InputSelect, InputNavigate, InputBack, InputCapture},
+			Camera: &Camera{3024, 4032}, Microphone: true, Speaker: true, Motion: true, Fidelity: known("camera", Guessed)},
+		{ID: "rayban_meta", Name: "Ray-Ban Meta", Inputs: []string{InputTap, InputSwipe, InputCapture},
+			Camera: &Camera{3024, 4032}, Microphone: true, Speaker: true, Fidelity: known("inputs", Guessed)},
+		{ID: "oakley_meta_hstn", Name: "Oakley Meta HSTN", Inputs: []string{InputTap, InputSwipe, InputCapture},
+			Camera: &Camera{3024, 4032}, Microphone: true, Speaker: true, Fidelity: known("inputs", Guessed)},
+		{ID: "even_g1", Name: "Even G1", Panel: &Panel{Width: 576, Height: 136, Shape: ShapeRect, Colour: ColourGreen, Bits: 1, Additive: true, TextWidth: 488, TextLines: 5},
+			Inputs: []string{InputTap, InputDoubleTap, InputHold}, Microphone: true, Fidelity: known()},
+		{ID: "even_g2", Name: "Even G2", Panel: &Panel{Width: 576, Height: 288, Shape: ShapeRect, Colour: ColourGreen, Bits: 4, Additive: true},
+			Inputs: []string{InputTap, InputDoubleTap, InputNavigate}, Microphone: true, Fidelity: known()},
+		{ID: "brilliant_frame", Name: "Brilliant Frame", Panel: &Panel{Width: 640, Height: 400, Shape: ShapeRect, Colour: ColourPalette, Bits: 4, Additive: true},
+			Inputs: []string{InputTap}, Camera: &Camera{720, 720}, Microphone: true, Motion: true, Fidelity: known()},
+		{ID: "brilliant_halo", Name: "Brilliant Halo", Panel: &Panel{Width: 256, Height: 256, Shape: ShapeRound, Colour: ColourRGB, Additive: true},
+			Inputs: []string{InputTap, InputSelect}, Camera: &Camera{640, 480}, Microphone: true, Speaker: true, Motion: true, Fidelity: known("camera", Guessed)},
+		{ID: "android_xr_display", Name: "Android XR display glasses", Panel: &Panel{Width: 450, Height: 394, Shape: ShapeRect, Colour: ColourRGB, Bits: 24, Additive: true},
+			Inputs: []string{InputTap, InputSwipe}, Camera: &Camera{1920, 1080}, Microphone: true, Speaker: true, Motion: true,
+			Fidelity: known("panel", Guessed, "camera", Guessed, "motion", Guessed)},
+		{ID: "system_audio", Name: "Bluetooth headset", Inputs: []string{}, Microphone: true, Speaker: true, Fidelity: known()},
 	}
+}
+
+// known is the fidelity of a model whose facts are all documented, but for the pairs of name and mark.
+func known(but ...string) map[string]string {
+	marks := map[string]string{"panel": Documented, "inputs": Documented, "camera": Documented, "microphone": Documented,
+		"speaker": Documented, "motion": Documented}
+	for i := 0; i+1 < len(but); i += 2 {
+		marks[but[i]] = but[i+1]
+	}
+	return marks
 }
 
 // Model finds a device model by its id.
@@ -66,4 +101,14 @@ func Model(id string) (DeviceModel, bool) {
 		}
 	}
 	return DeviceModel{}, false
+}
+
+// HasInput tells whether the wearer of this model can make an input of this kind.
+func (m DeviceModel) HasInput(kind string) bool {
+	for _, k := range m.Inputs {
+		if k == kind {
+			return true
+		}
+	}
+	return false
 }

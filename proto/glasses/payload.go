@@ -2,7 +2,6 @@ package glasses
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"unicode"
 )
@@ -70,12 +69,6 @@ func printable(s string, limit int) string {
 	return strings.TrimSpace(s)
 }
 
-// Link states, in welcome and link.
-const (
-	LinkConnected    = "connected"    // glasses (a page) are attached
-	LinkDisconnected = "disconnected" // none is
-)
-
 // Welcome is the payload of the answer to an app's hello.
 type Welcome struct {
 	SessionID   string      `json:"sessionId"`
@@ -93,9 +86,17 @@ type PageWelcome struct {
 	Display json.RawMessage `json:"display"`
 }
 
-// LinkState is the payload of link.
-type LinkState struct {
-	State string `json:"state"`
+// Role is the payload of role: of several pages of a session the newest plays the glasses; the others only show what it
+// is told, and answer nothing. When it leaves, the newest of those that are left takes its place.
+type Role struct {
+	Active bool `json:"active"`
+}
+
+// StreamCount is the payload of stream.counted rows.
+type StreamCount struct {
+	Type   string `json:"type"`
+	Frames int64  `json:"frames"`
+	Bytes  int64  `json:"bytes"`
 }
 
 // DeviceChange is the payload of device.
@@ -119,82 +120,4 @@ type Cursor struct {
 type Peers struct {
 	Apps  []AppInfo `json:"apps"`
 	Pages int       `json:"pages"`
-}
-
-// Result is the payload of result: either OK, or Error.
-type Result struct {
-	OK    bool   `json:"ok,omitempty"`
-	Error *Error `json:"error,omitempty"`
-}
-
-// ParseResult reads a result's payload. The error is an *Error with code bad_payload.
-func ParseResult(payload []byte) (Result, error) {
-	var r Result
-	if err := json.Unmarshal(payload, &r); err != nil {
-		return Result{}, badPayload("result payload is neither {ok:true} nor {error:{code,message}}")
-	}
-	if r.OK == (r.Error != nil) || (r.Error != nil && r.Error.Code == "") {
-		return Result{}, badPayload("result payload needs either ok:true or an error with a code")
-	}
-	return r, nil
-}
-
-// Input is the payload of input. X and Y are panel pixels from the top left.
-type Input struct {
-	Kind string `json:"kind"`
-	X    int    `json:"x"`
-	Y    int    `json:"y"`
-}
-
-// Show is the payload of display.show.
-type Show struct {
-	Tree Node `json:"tree"`
-}
-
-// Node is one node of a display tree. This version draws text and column; a node of another type is kept, not drawn.
-type Node struct {
-	Type     string `json:"type"`
-	Text     string `json:"text,omitempty"`
-	Children []Node `json:"children,omitempty"`
-}
-
-// Limits of a display tree.
-const (
-	MaxNodes     = 500
-	MaxTreeDepth = 32
-)
-
-// ParseShow reads a display.show payload. The error is an *Error with code bad_payload.
-func ParseShow(payload []byte) (Show, error) {
-	var s Show
-	if err := json.Unmarshal(payload, &s); err != nil {
-		return Show{}, badPayload("display.show payload is not {tree:{type,text,children}}")
-	}
-	nodes := 0
-	if err := checkNode(s.Tree, 1, &nodes); err != nil {
-		return Show{}, err
-	}
-	return s, nil
-}
-
-func checkNode(n Node, depth int, nodes *int) error {
-	*nodes++
-	switch {
-	case !validWord(n.Type, MaxType):
-		return badPayload("a node of the tree has no type")
-	case depth > MaxTreeDepth:
-		return badPayload("the tree is deeper than %d", MaxTreeDepth)
-	case *nodes > MaxNodes:
-		return badPayload("the tree has more than %d nodes", MaxNodes)
-	}
-	for _, c := range n.Children {
-		if err := checkNode(c, depth+1, nodes); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func badPayload(format string, args ...any) *Error {
-	return &Error{Code: CodeBadPayload, Message: fmt.Sprintf(format, args...)}
 }

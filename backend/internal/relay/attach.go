@@ -152,7 +152,7 @@ func (c *conn) beat(ctx context.Context, h *Hub) {
 
 func introduction(c *conn, to audience) (sender, row string, payload any) {
 	if to == toPages {
-		return glasses.SenderPage, glasses.RowPageAttached, struct{}{}
+		return glasses.SenderGlasses, glasses.RowGlassesAttached, struct{}{}
 	}
 	return glasses.SenderApp, glasses.RowAppAttached, c.app
 }
@@ -162,7 +162,7 @@ func (r *room) goodbye(ctx context.Context, c *conn, to audience, cancel func())
 	r.remove(c, to, cancel)
 	row, payload := glasses.RowAppDetached, any(c.app)
 	if to == toPages {
-		row, payload = glasses.RowPageDetached, struct{}{}
+		row, payload = glasses.RowGlassesDetached, struct{}{}
 	}
 	r.announce(context.WithoutCancel(ctx), to, false, row, payload)
 }

@@ -12,7 +12,9 @@ import (
 func (r *room) take(ctx context.Context, c *conn, sender string, raw []byte) {
 	f, err := glasses.Parse(raw)
 	if err == nil {
-		err = allowed(sender, f.Type)
+		if refusal := glasses.MaySend(sender, f.Type); refusal != nil {
+			err = refusal
+		}
 	}
 	if err != nil {
 		r.refuse(c, f.ID, err)
@@ -42,23 +44,6 @@ func (r *room) take(ctx context.Context, c *conn, sender string, raw []byte) {
 	default:
 		r.event(ctx, c, sender, f, raw)
 	}
-}
-
-// allowed refuses types that this sender has no business with.
-func allowed(sender, typ string) error {
-	switch typ {
-	case glasses.TypeHello, glasses.TypeWelcome, glasses.TypeAck, glasses.TypeError, glasses.TypeRow, glasses.TypeCursor,
-		glasses.TypePeers, glasses.TypeLink, glasses.TypeDevice, glasses.TypeBeat:
-		return &glasses.Error{Code: glasses.CodeBadFrame, Message: typ + " is not a frame to send here"}
-	case glasses.TypeResult, glasses.TypeInput:
-		if sender == glasses.SenderApp {
-			return &glasses.Error{Code: glasses.CodeBadFrame, Message: typ + " comes from the glasses, not from an app"}
-		}
-	}
-	if glasses.IsCommand(typ) && sender != glasses.SenderApp {
-		return &glasses.Error{Code: glasses.CodeBadFrame, Message: typ + " comes from an app, not from the glasses"}
-	}
-	return nil
 }
 
 func (r *room) refuse(c *conn, id string, err error) {
@@ -122,7 +107,7 @@ func (r *room) result(ctx context.Context, c *conn, f glasses.Frame, raw []byte)
 	}
 	cmd := r.pending[f.ID]
 	delete(r.pending, f.ID)
-	chip := chipOf(glasses.SenderPage, f)
+	chip := chipOf(glasses.SenderGlasses, f)
 	if res.OK {
 		chip = glasses.ChipDisplay
 		switch cmd.typ {
@@ -133,7 +118,7 @@ func (r *room) result(ctx context.Context, c *conn, f glasses.Frame, raw []byte)
 		}
 	}
 	r.h.bus.Publish(r.id, toApps, raw)
-	r.row(ctx, c, r.eventOf(glasses.SenderPage, f, chip), res.OK)
+	r.row(ctx, c, r.eventOf(glasses.SenderGlasses, f, chip), res.OK)
 }
 
 // event relays what the glasses say; an unknown type of an app is only written down.

@@ -151,7 +151,7 @@ func (h *Hub) Switched(ctx context.Context, sessionID, model string) {
 	frame := h.frame(glasses.TypeDevice, "", glasses.DeviceChange{DeviceModel: m})
 	h.bus.Publish(sessionID, toApps, frame)
 	h.bus.Publish(sessionID, toPages, frame)
-	r.note(ctx, glasses.RowDeviceChanged, map[string]string{"deviceModel": model})
+	r.note(ctx, glasses.TypeDevice, map[string]string{"deviceModel": model})
 }
 
 // enter finds or makes the room of a session and holds it until leave. It refuses once the hub is closing.

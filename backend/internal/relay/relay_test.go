@@ -44,11 +44,11 @@ func TestShowAndTap(t *testing.T) {
 	var ack glasses.Ack
 	page.wantID("ack", "p1", &ack)
 	rows, _ := m.SessionEvents(t.Context(), testID, 0, 100)
-	if got := rows[ack.Seq-1]; got.Type != "input" || got.Kind != "event" || got.Sender != "page" || got.Chip != "display" {
+	if got := rows[ack.Seq-1]; got.Type != "input" || got.Kind != "event" || got.Sender != "glasses" || got.Chip != "display" {
 		t.Errorf("row = %+v", got)
 	}
 	request, result := find(rows, "a1", "request"), find(rows, "a1", "result")
-	if request.Sender != "app" || result.Sender != "page" || result.Chip != "display" {
+	if request.Sender != "app" || result.Sender != "glasses" || result.Chip != "display" {
 		t.Errorf("rows of one id: %+v, %+v", request, result)
 	}
 	live := n.Attached(testID)
@@ -172,7 +172,7 @@ func TestRestartLosesNothing(t *testing.T) {
 	if string(w.Display) != hello {
 		t.Errorf("display after restart = %s", w.Display)
 	}
-	seen := page.wantRow("page.attached")
+	seen := page.wantRow("glasses.attached")
 	if seen.Seq <= last {
 		t.Errorf("seq went back: %d after %d", seen.Seq, last)
 	}
@@ -285,7 +285,7 @@ func TestSlowStorePushesBack(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{QueueSize: 4, OutboxSize: 4096})
 	page, _ := n.page(t, "")
-	page.wantRow("page.attached")
+	page.wantRow("glasses.attached")
 	gate := make(chan struct{})
 	m.mu.Lock()
 	m.gate = gate
@@ -322,7 +322,7 @@ func TestSpoiltRowCutsItsSenderOff(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{})
 	page, _ := n.page(t, "")
-	page.wantRow("page.attached")
+	page.wantRow("glasses.attached")
 	m.mu.Lock()
 	m.refuse = errors.New("disk full")
 	m.mu.Unlock()

@@ -1836,7 +1836,9 @@ type ListEventsRequest struct {
 	// Rows after this sequence number.
 	Since int64 `protobuf:"varint,3,opt,name=since,proto3" json:"since,omitempty"`
 	// 1 to 500; 0 means 100.
-	Limit         uint32 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
+	Limit uint32 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
+	// How long to wait for a row when there is none, in ms; at most 25 000.
+	WaitMs        int32 `protobuf:"varint,5,opt,name=wait_ms,json=waitMs,proto3" json:"wait_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1895,6 +1897,13 @@ func (x *ListEventsRequest) GetSince() int64 {
 func (x *ListEventsRequest) GetLimit() uint32 {
 	if x != nil {
 		return x.Limit
+	}
+	return 0
+}
+
+func (x *ListEventsRequest) GetWaitMs() int32 {
+	if x != nil {
+		return x.WaitMs
 	}
 	return 0
 }
@@ -1959,6 +1968,255 @@ func (x *ListEventsResponse) GetMore() bool {
 		return x.More
 	}
 	return false
+}
+
+type ControlRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Target    *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	SessionId string                 `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// A control type of proto/glasses, e.g. sim.input.
+	Type string `protobuf:"bytes,3,opt,name=type,proto3" json:"type,omitempty"`
+	// Its payload, a JSON object.
+	Payload []byte `protobuf:"bytes,4,opt,name=payload,proto3" json:"payload,omitempty"`
+	// The picture of sim.camera or the WAV of sim.microphone; at most 1 MiB.
+	Media         []byte `protobuf:"bytes,5,opt,name=media,proto3" json:"media,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ControlRequest) Reset() {
+	*x = ControlRequest{}
+	mi := &file_plugin_v1_backend_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ControlRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ControlRequest) ProtoMessage() {}
+
+func (x *ControlRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_backend_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ControlRequest.ProtoReflect.Descriptor instead.
+func (*ControlRequest) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *ControlRequest) GetTarget() *Target {
+	if x != nil {
+		return x.Target
+	}
+	return nil
+}
+
+func (x *ControlRequest) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *ControlRequest) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *ControlRequest) GetPayload() []byte {
+	if x != nil {
+		return x.Payload
+	}
+	return nil
+}
+
+func (x *ControlRequest) GetMedia() []byte {
+	if x != nil {
+		return x.Media
+	}
+	return nil
+}
+
+type ControlResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The result's payload (glasses.Result), also when it is an error of the glasses.
+	Result        []byte `protobuf:"bytes,1,opt,name=result,proto3" json:"result,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ControlResponse) Reset() {
+	*x = ControlResponse{}
+	mi := &file_plugin_v1_backend_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ControlResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ControlResponse) ProtoMessage() {}
+
+func (x *ControlResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_backend_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ControlResponse.ProtoReflect.Descriptor instead.
+func (*ControlResponse) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *ControlResponse) GetResult() []byte {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
+type MintProjectKeyRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Target *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	// The project's app id.
+	Project string `protobuf:"bytes,2,opt,name=project,proto3" json:"project,omitempty"`
+	// What the key is for, shown on the dashboard; at most 100 characters.
+	Name          string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MintProjectKeyRequest) Reset() {
+	*x = MintProjectKeyRequest{}
+	mi := &file_plugin_v1_backend_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MintProjectKeyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MintProjectKeyRequest) ProtoMessage() {}
+
+func (x *MintProjectKeyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_backend_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MintProjectKeyRequest.ProtoReflect.Descriptor instead.
+func (*MintProjectKeyRequest) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *MintProjectKeyRequest) GetTarget() *Target {
+	if x != nil {
+		return x.Target
+	}
+	return nil
+}
+
+func (x *MintProjectKeyRequest) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *MintProjectKeyRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type MintProjectKeyResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A secret: it goes into an ignored file and nowhere else.
+	ProjectKey string `protobuf:"bytes,1,opt,name=project_key,json=projectKey,proto3" json:"project_key,omitempty"`
+	// Its last characters, for people.
+	Hint string `protobuf:"bytes,2,opt,name=hint,proto3" json:"hint,omitempty"`
+	// Unix ms.
+	CreatedAt     int64 `protobuf:"varint,3,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MintProjectKeyResponse) Reset() {
+	*x = MintProjectKeyResponse{}
+	mi := &file_plugin_v1_backend_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MintProjectKeyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MintProjectKeyResponse) ProtoMessage() {}
+
+func (x *MintProjectKeyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_backend_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MintProjectKeyResponse.ProtoReflect.Descriptor instead.
+func (*MintProjectKeyResponse) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *MintProjectKeyResponse) GetProjectKey() string {
+	if x != nil {
+		return x.ProjectKey
+	}
+	return ""
+}
+
+func (x *MintProjectKeyResponse) GetHint() string {
+	if x != nil {
+		return x.Hint
+	}
+	return ""
+}
+
+func (x *MintProjectKeyResponse) GetCreatedAt() int64 {
+	if x != nil {
+		return x.CreatedAt
+	}
+	return 0
 }
 
 var File_plugin_v1_backend_proto protoreflect.FileDescriptor
@@ -2111,17 +2369,38 @@ const file_plugin_v1_backend_proto_rawDesc = "" +
 	"session_id\x18\x02 \x01(\tR\tsessionId\":\n" +
 	"\x19MintSessionSecretResponse\x12\x1d\n" +
 	"\n" +
-	"app_secret\x18\x01 \x01(\tR\tappSecret\"\x91\x01\n" +
+	"app_secret\x18\x01 \x01(\tR\tappSecret\"\xaa\x01\n" +
 	"\x11ListEventsRequest\x121\n" +
 	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x14\n" +
 	"\x05since\x18\x03 \x01(\x03R\x05since\x12\x14\n" +
-	"\x05limit\x18\x04 \x01(\rR\x05limit\"T\n" +
+	"\x05limit\x18\x04 \x01(\rR\x05limit\x12\x17\n" +
+	"\await_ms\x18\x05 \x01(\x05R\x06waitMs\"T\n" +
 	"\x12ListEventsResponse\x12\x16\n" +
 	"\x06events\x18\x01 \x03(\tR\x06events\x12\x12\n" +
 	"\x04next\x18\x02 \x01(\x03R\x04next\x12\x12\n" +
-	"\x04more\x18\x03 \x01(\bR\x04more2\xfd\b\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\"\xa6\x01\n" +
+	"\x0eControlRequest\x121\n" +
+	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x12\n" +
+	"\x04type\x18\x03 \x01(\tR\x04type\x12\x18\n" +
+	"\apayload\x18\x04 \x01(\fR\apayload\x12\x14\n" +
+	"\x05media\x18\x05 \x01(\fR\x05media\")\n" +
+	"\x0fControlResponse\x12\x16\n" +
+	"\x06result\x18\x01 \x01(\fR\x06result\"x\n" +
+	"\x15MintProjectKeyRequest\x121\n" +
+	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\x12\x18\n" +
+	"\aproject\x18\x02 \x01(\tR\aproject\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\"l\n" +
+	"\x16MintProjectKeyResponse\x12\x1f\n" +
+	"\vproject_key\x18\x01 \x01(\tR\n" +
+	"projectKey\x12\x12\n" +
+	"\x04hint\x18\x02 \x01(\tR\x04hint\x12\x1d\n" +
+	"\n" +
+	"created_at\x18\x03 \x01(\x03R\tcreatedAt2\xb6\n" +
+	"\n" +
 	"\aBackend\x12S\n" +
 	"\bDescribe\x12\".service.plugin.v1.DescribeRequest\x1a#.service.plugin.v1.DescribeResponse\x12S\n" +
 	"\bActivity\x12\".service.plugin.v1.ActivityRequest\x1a#.service.plugin.v1.ActivityResponse\x12M\n" +
@@ -2137,7 +2416,9 @@ const file_plugin_v1_backend_proto_rawDesc = "" +
 	"\fCloseSession\x12&.service.plugin.v1.CloseSessionRequest\x1a'.service.plugin.v1.CloseSessionResponse\x12n\n" +
 	"\x11MintSessionSecret\x12+.service.plugin.v1.MintSessionSecretRequest\x1a,.service.plugin.v1.MintSessionSecretResponse\x12Y\n" +
 	"\n" +
-	"ListEvents\x12$.service.plugin.v1.ListEventsRequest\x1a%.service.plugin.v1.ListEventsResponseB9Z7github.com/service-dev/service/proto/plugin/v1;pluginv1b\x06proto3"
+	"ListEvents\x12$.service.plugin.v1.ListEventsRequest\x1a%.service.plugin.v1.ListEventsResponse\x12P\n" +
+	"\aControl\x12!.service.plugin.v1.ControlRequest\x1a\".service.plugin.v1.ControlResponse\x12e\n" +
+	"\x0eMintProjectKey\x12(.service.plugin.v1.MintProjectKeyRequest\x1a).service.plugin.v1.MintProjectKeyResponseB9Z7github.com/service-dev/service/proto/plugin/v1;pluginv1b\x06proto3"
 
 var (
 	file_plugin_v1_backend_proto_rawDescOnce sync.Once
@@ -2151,7 +2432,7 @@ func file_plugin_v1_backend_proto_rawDescGZIP() []byte {
 	return file_plugin_v1_backend_proto_rawDescData
 }
 
-var file_plugin_v1_backend_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_plugin_v1_backend_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_plugin_v1_backend_proto_goTypes = []any{
 	(*Target)(nil),                    // 0: service.plugin.v1.Target
 	(*Requester)(nil),                 // 1: service.plugin.v1.Requester
@@ -2184,13 +2465,17 @@ var file_plugin_v1_backend_proto_goTypes = []any{
 	(*MintSessionSecretResponse)(nil), // 28: service.plugin.v1.MintSessionSecretResponse
 	(*ListEventsRequest)(nil),         // 29: service.plugin.v1.ListEventsRequest
 	(*ListEventsResponse)(nil),        // 30: service.plugin.v1.ListEventsResponse
-	nil,                               // 31: service.plugin.v1.HealthResponse.HintsEntry
+	(*ControlRequest)(nil),            // 31: service.plugin.v1.ControlRequest
+	(*ControlResponse)(nil),           // 32: service.plugin.v1.ControlResponse
+	(*MintProjectKeyRequest)(nil),     // 33: service.plugin.v1.MintProjectKeyRequest
+	(*MintProjectKeyResponse)(nil),    // 34: service.plugin.v1.MintProjectKeyResponse
+	nil,                               // 35: service.plugin.v1.HealthResponse.HintsEntry
 }
 var file_plugin_v1_backend_proto_depIdxs = []int32{
 	1,  // 0: service.plugin.v1.Target.requester:type_name -> service.plugin.v1.Requester
 	3,  // 1: service.plugin.v1.Problem.device_code:type_name -> service.plugin.v1.DeviceCode
 	0,  // 2: service.plugin.v1.HealthRequest.target:type_name -> service.plugin.v1.Target
-	31, // 3: service.plugin.v1.HealthResponse.hints:type_name -> service.plugin.v1.HealthResponse.HintsEntry
+	35, // 3: service.plugin.v1.HealthResponse.hints:type_name -> service.plugin.v1.HealthResponse.HintsEntry
 	0,  // 4: service.plugin.v1.IssueDeviceCodeRequest.target:type_name -> service.plugin.v1.Target
 	3,  // 5: service.plugin.v1.IssueDeviceCodeResponse.device_code:type_name -> service.plugin.v1.DeviceCode
 	0,  // 6: service.plugin.v1.PollDeviceTokenRequest.target:type_name -> service.plugin.v1.Target
@@ -2207,35 +2492,41 @@ var file_plugin_v1_backend_proto_depIdxs = []int32{
 	18, // 17: service.plugin.v1.CloseSessionResponse.session:type_name -> service.plugin.v1.Session
 	0,  // 18: service.plugin.v1.MintSessionSecretRequest.target:type_name -> service.plugin.v1.Target
 	0,  // 19: service.plugin.v1.ListEventsRequest.target:type_name -> service.plugin.v1.Target
-	4,  // 20: service.plugin.v1.Backend.Describe:input_type -> service.plugin.v1.DescribeRequest
-	6,  // 21: service.plugin.v1.Backend.Activity:input_type -> service.plugin.v1.ActivityRequest
-	8,  // 22: service.plugin.v1.Backend.Health:input_type -> service.plugin.v1.HealthRequest
-	10, // 23: service.plugin.v1.Backend.IssueDeviceCode:input_type -> service.plugin.v1.IssueDeviceCodeRequest
-	12, // 24: service.plugin.v1.Backend.PollDeviceToken:input_type -> service.plugin.v1.PollDeviceTokenRequest
-	16, // 25: service.plugin.v1.Backend.GetAccount:input_type -> service.plugin.v1.GetAccountRequest
-	19, // 26: service.plugin.v1.Backend.CreateSession:input_type -> service.plugin.v1.CreateSessionRequest
-	21, // 27: service.plugin.v1.Backend.GetSession:input_type -> service.plugin.v1.GetSessionRequest
-	23, // 28: service.plugin.v1.Backend.ListSessions:input_type -> service.plugin.v1.ListSessionsRequest
-	25, // 29: service.plugin.v1.Backend.CloseSession:input_type -> service.plugin.v1.CloseSessionRequest
-	27, // 30: service.plugin.v1.Backend.MintSessionSecret:input_type -> service.plugin.v1.MintSessionSecretRequest
-	29, // 31: service.plugin.v1.Backend.ListEvents:input_type -> service.plugin.v1.ListEventsRequest
-	5,  // 32: service.plugin.v1.Backend.Describe:output_type -> service.plugin.v1.DescribeResponse
-	7,  // 33: service.plugin.v1.Backend.Activity:output_type -> service.plugin.v1.ActivityResponse
-	9,  // 34: service.plugin.v1.Backend.Health:output_type -> service.plugin.v1.HealthResponse
-	11, // 35: service.plugin.v1.Backend.IssueDeviceCode:output_type -> service.plugin.v1.IssueDeviceCodeResponse
-	13, // 36: service.plugin.v1.Backend.PollDeviceToken:output_type -> service.plugin.v1.PollDeviceTokenResponse
-	17, // 37: service.plugin.v1.Backend.GetAccount:output_type -> service.plugin.v1.GetAccountResponse
-	20, // 38: service.plugin.v1.Backend.CreateSession:output_type -> service.plugin.v1.CreateSessionResponse
-	22, // 39: service.plugin.v1.Backend.GetSession:output_type -> service.plugin.v1.GetSessionResponse
-	24, // 40: service.plugin.v1.Backend.ListSessions:output_type -> service.plugin.v1.ListSessionsResponse
-	26, // 41: service.plugin.v1.Backend.CloseSession:output_type -> service.plugin.v1.CloseSessionResponse
-	28, // 42: service.plugin.v1.Backend.MintSessionSecret:output_type -> service.plugin.v1.MintSessionSecretResponse
-	30, // 43: service.plugin.v1.Backend.ListEvents:output_type -> service.plugin.v1.ListEventsResponse
-	32, // [32:44] is the sub-list for method output_type
-	20, // [20:32] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	0,  // 20: service.plugin.v1.ControlRequest.target:type_name -> service.plugin.v1.Target
+	0,  // 21: service.plugin.v1.MintProjectKeyRequest.target:type_name -> service.plugin.v1.Target
+	4,  // 22: service.plugin.v1.Backend.Describe:input_type -> service.plugin.v1.DescribeRequest
+	6,  // 23: service.plugin.v1.Backend.Activity:input_type -> service.plugin.v1.ActivityRequest
+	8,  // 24: service.plugin.v1.Backend.Health:input_type -> service.plugin.v1.HealthRequest
+	10, // 25: service.plugin.v1.Backend.IssueDeviceCode:input_type -> service.plugin.v1.IssueDeviceCodeRequest
+	12, // 26: service.plugin.v1.Backend.PollDeviceToken:input_type -> service.plugin.v1.PollDeviceTokenRequest
+	16, // 27: service.plugin.v1.Backend.GetAccount:input_type -> service.plugin.v1.GetAccountRequest
+	19, // 28: service.plugin.v1.Backend.CreateSession:input_type -> service.plugin.v1.CreateSessionRequest
+	21, // 29: service.plugin.v1.Backend.GetSession:input_type -> service.plugin.v1.GetSessionRequest
+	23, // 30: service.plugin.v1.Backend.ListSessions:input_type -> service.plugin.v1.ListSessionsRequest
+	25, // 31: service.plugin.v1.Backend.CloseSession:input_type -> service.plugin.v1.CloseSessionRequest
+	27, // 32: service.plugin.v1.Backend.MintSessionSecret:input_type -> service.plugin.v1.MintSessionSecretRequest
+	29, // 33: service.plugin.v1.Backend.ListEvents:input_type -> service.plugin.v1.ListEventsRequest
+	31, // 34: service.plugin.v1.Backend.Control:input_type -> service.plugin.v1.ControlRequest
+	33, // 35: service.plugin.v1.Backend.MintProjectKey:input_type -> service.plugin.v1.MintProjectKeyRequest
+	5,  // 36: service.plugin.v1.Backend.Describe:output_type -> service.plugin.v1.DescribeResponse
+	7,  // 37: service.plugin.v1.Backend.Activity:output_type -> service.plugin.v1.ActivityResponse
+	9,  // 38: service.plugin.v1.Backend.Health:output_type -> service.plugin.v1.HealthResponse
+	11, // 39: service.plugin.v1.Backend.IssueDeviceCode:output_type -> service.plugin.v1.IssueDeviceCodeResponse
+	13, // 40: service.plugin.v1.Backend.PollDeviceToken:output_type -> service.plugin.v1.PollDeviceTokenResponse
+	17, // 41: service.plugin.v1.Backend.GetAccount:output_type -> service.plugin.v1.GetAccountResponse
+	20, // 42: service.plugin.v1.Backend.CreateSession:output_type -> service.plugin.v1.CreateSessionResponse
+	22, // 43: service.plugin.v1.Backend.GetSession:output_type -> service.plugin.v1.GetSessionResponse
+	24, // 44: service.plugin.v1.Backend.ListSessions:output_type -> service.plugin.v1.ListSessionsResponse
+	26, // 45: service.plugin.v1.Backend.CloseSession:output_type -> service.plugin.v1.CloseSessionResponse
+	28, // 46: service.plugin.v1.Backend.MintSessionSecret:output_type -> service.plugin.v1.MintSessionSecretResponse
+	30, // 47: service.plugin.v1.Backend.ListEvents:output_type -> service.plugin.v1.ListEventsResponse
+	32, // 48: service.plugin.v1.Backend.Control:output_type -> service.plugin.v1.ControlResponse
+	34, // 49: service.plugin.v1.Backend.MintProjectKey:output_type -> service.plugin.v1.MintProjectKeyResponse
+	36, // [36:50] is the sub-list for method output_type
+	22, // [22:36] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_plugin_v1_backend_proto_init() }
@@ -2259,7 +2550,7 @@ func file_plugin_v1_backend_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_plugin_v1_backend_proto_rawDesc), len(file_plugin_v1_backend_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   32,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -36,6 +36,8 @@ const (
 	Backend_CloseSession_FullMethodName      = "/service.plugin.v1.Backend/CloseSession"
 	Backend_MintSessionSecret_FullMethodName = "/service.plugin.v1.Backend/MintSessionSecret"
 	Backend_ListEvents_FullMethodName        = "/service.plugin.v1.Backend/ListEvents"
+	Backend_Control_FullMethodName           = "/service.plugin.v1.Backend/Control"
+	Backend_MintProjectKey_FullMethodName    = "/service.plugin.v1.Backend/MintProjectKey"
 )
 
 // BackendClient is the client API for Backend service.
@@ -68,6 +70,10 @@ type BackendClient interface {
 	MintSessionSecret(ctx context.Context, in *MintSessionSecretRequest, opts ...grpc.CallOption) (*MintSessionSecretResponse, error)
 	// ListEvents reads the event log after a cursor.
 	ListEvents(ctx context.Context, in *ListEventsRequest, opts ...grpc.CallOption) (*ListEventsResponse, error)
+	// Control makes the simulated glasses of a session do something: it carries one control frame and brings its result.
+	Control(ctx context.Context, in *ControlRequest, opts ...grpc.CallOption) (*ControlResponse, error)
+	// MintProjectKey mints a key of a project of the linked account.
+	MintProjectKey(ctx context.Context, in *MintProjectKeyRequest, opts ...grpc.CallOption) (*MintProjectKeyResponse, error)
 }
 
 type backendClient struct {
@@ -198,6 +204,26 @@ func (c *backendClient) ListEvents(ctx context.Context, in *ListEventsRequest, o
 	return out, nil
 }
 
+func (c *backendClient) Control(ctx context.Context, in *ControlRequest, opts ...grpc.CallOption) (*ControlResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ControlResponse)
+	err := c.cc.Invoke(ctx, Backend_Control_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *backendClient) MintProjectKey(ctx context.Context, in *MintProjectKeyRequest, opts ...grpc.CallOption) (*MintProjectKeyResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(MintProjectKeyResponse)
+	err := c.cc.Invoke(ctx, Backend_MintProjectKey_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // BackendServer is the server API for Backend service.
 // All implementations must embed UnimplementedBackendServer
 // for forward compatibility.
@@ -228,6 +254,10 @@ type BackendServer interface {
 	MintSessionSecret(context.Context, *MintSessionSecretRequest) (*MintSessionSecretResponse, error)
 	// ListEvents reads the event log after a cursor.
 	ListEvents(context.Context, *ListEventsRequest) (*ListEventsResponse, error)
+	// Control makes the simulated glasses of a session do something: it carries one control frame and brings its result.
+	Control(context.Context, *ControlRequest) (*ControlResponse, error)
+	// MintProjectKey mints a key of a project of the linked account.
+	MintProjectKey(context.Context, *MintProjectKeyRequest) (*MintProjectKeyResponse, error)
 	mustEmbedUnimplementedBackendServer()
 }
 
@@ -273,6 +303,12 @@ func (UnimplementedBackendServer) MintSessionSecret(context.Context, *MintSessio
 }
 func (UnimplementedBackendServer) ListEvents(context.Context, *ListEventsRequest) (*ListEventsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListEvents not implemented")
+}
+func (UnimplementedBackendServer) Control(context.Context, *ControlRequest) (*ControlResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Control not implemented")
+}
+func (UnimplementedBackendServer) MintProjectKey(context.Context, *MintProjectKeyRequest) (*MintProjectKeyResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method MintProjectKey not implemented")
 }
 func (UnimplementedBackendServer) mustEmbedUnimplementedBackendServer() {}
 func (UnimplementedBackendServer) testEmbeddedByValue()                 {}
@@ -511,6 +547,42 @@ func _Backend_ListEvents_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Backend_Control_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ControlRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BackendServer).Control(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Backend_Control_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BackendServer).Control(ctx, req.(*ControlRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Backend_MintProjectKey_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(MintProjectKeyRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BackendServer).MintProjectKey(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Backend_MintProjectKey_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BackendServer).MintProjectKey(ctx, req.(*MintProjectKeyRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Backend_ServiceDesc is the grpc.ServiceDesc for Backend service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -565,6 +637,14 @@ var Backend_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListEvents",
 			Handler:    _Backend_ListEvents_Handler,
+		},
+		{
+			MethodName: "Control",
+			Handler:    _Backend_Control_Handler,
+		},
+		{
+			MethodName: "MintProjectKey",
+			Handler:    _Backend_MintProjectKey_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

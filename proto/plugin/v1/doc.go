@@ -1,5 +1,5 @@
-// Package pluginv1 is the contract between the daemon and its adapters: the generated code of backend.proto and the
-// handshake both sides use. It knows neither the daemon nor any adapter.
+// Package pluginv1 is the contract between the daemon and its adapters: the generated code of backend.proto and
+// transport.proto, and the handshake both sides use. It knows neither the daemon nor any adapter.
 package pluginv1
 
 // The handshake of hashicorp/go-plugin. The cookie is no secret: it keeps a person who starts an adapter by hand from
@@ -13,4 +13,7 @@ const (
 
 	// BackendPlugin is the name under which an adapter serves the Backend service.
 	BackendPlugin = "backend"
+
+	// TransportPlugin is the name under which an adapter serves the Transport service.
+	TransportPlugin = "transport"
 )

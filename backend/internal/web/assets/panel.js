@@ -1,6 +1,6 @@
 // The glasses' panel. It is laid out in panel pixels and scaled to the space there is, so that text stays crisp.
 
-/** @typedef {{width: number, height: number, shape: string, colour: string, bits: number, fidelity: string}} PanelModel */
+/** @typedef {{width: number, height: number, shape: string, colour: string, bits: number}} PanelModel */
 /** @typedef {{id: string, name: string, panel: PanelModel | null}} Model */
 /** @typedef {{type: string, text?: string, children?: Node[]}} Node */
 

@@ -26,7 +26,7 @@ function setModel(model) {
   panel.setModel(model);
   el("model-name").textContent = model.name;
   const p = model.panel;
-  el("model-facts").textContent = p ? `${model.id}, ${p.width} × ${p.height}, ${p.fidelity}` : `${model.id}, no display`;
+  el("model-facts").textContent = p ? `${model.id}, ${p.width} × ${p.height}` : `${model.id}, no display`;
 }
 
 /** @param {import("./live.js").Frame} f */

@@ -1,0 +1,42 @@
+package glasses
+
+import "encoding/binary"
+
+// A binary frame is one WebSocket binary message that needs no other to be read: two bytes with the length of the
+// header (big-endian), the header (a Frame as JSON), and the bytes it speaks of.
+
+// Limits of a binary frame, in bytes.
+const (
+	MaxBinary = 2 << 20 // the whole message; a bigger one ends the connection (1009)
+	MaxHeader = 4 << 10
+)
+
+// ParseBinary splits a binary message. body shares data's memory. The error is an *Error with code bad_frame.
+func ParseBinary(data []byte) (f Frame, body []byte, err error) {
+	if len(data) > MaxBinary {
+		return Frame{}, nil, badFrame("binary frame is %d bytes, the limit is %d", len(data), MaxBinary)
+	}
+	if len(data) < 2 {
+		return Frame{}, nil, badFrame("binary frame is shorter than its header's length")
+	}
+	n := int(binary.BigEndian.Uint16(data))
+	if n > MaxHeader || 2+n > len(data) {
+		return Frame{}, nil, badFrame("binary frame says its header is %d bytes; it has %d left and the limit is %d", n, len(data)-2, MaxHeader)
+	}
+	f, err = Parse(data[2 : 2+n])
+	return f, data[2+n:], err
+}
+
+// EncodeBinary composes a binary message. The error is bad_frame when header or message would be too long.
+func EncodeBinary(f Frame, body []byte) ([]byte, error) {
+	header, err := f.Encode()
+	if err != nil {
+		return nil, err
+	}
+	if len(header) > MaxHeader || 2+len(header)+len(body) > MaxBinary {
+		return nil, badFrame("binary frame would be longer than %d bytes", MaxBinary)
+	}
+	data := make([]byte, 2, 2+len(header)+len(body))
+	binary.BigEndian.PutUint16(data, uint16(len(header)))
+	return append(append(data, header...), body...), nil
+}

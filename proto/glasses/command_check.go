@@ -1,0 +1,89 @@
+package glasses
+
+import (
+	"slices"
+	"unicode/utf8"
+)
+
+func (p *Say) check() *Error {
+	if n := utf8.RuneCountInString(p.Text); n == 0 || n > MaxSay {
+		return badPayload("text has %d characters, it needs 1 to %d", n, MaxSay)
+	}
+	return checkLanguage(p.Language)
+}
+
+func checkLanguage(tag string) *Error {
+	if tag != "" && !validWord(tag, 35) {
+		return badPayload("language is not a BCP 47 tag")
+	}
+	return nil
+}
+
+func (p *Play) check() *Error {
+	if !slices.Contains(Sounds(), p.Sound) {
+		return badPayload("sound is not one of %v", Sounds())
+	}
+	return nil
+}
+
+func (p *AudioStart) check() *Error {
+	if p.SampleRate == 0 {
+		p.SampleRate = 16000
+	}
+	if p.SampleRate != 8000 && p.SampleRate != 16000 {
+		return badPayload("sampleRate is neither 8000 nor 16000")
+	}
+	return nil
+}
+
+func (p *TranscriptionStart) check() *Error { return checkLanguage(p.Language) }
+
+func (p *VideoStart) check() *Error { return checkVideo(&p.FPS, &p.Width) }
+
+func checkVideo(fps, width *int) *Error {
+	if err := within("fps", fps, 5, 1, 30); err != nil {
+		return err
+	}
+	return within("width", width, 640, 64, 1280)
+}
+
+func (p *MotionStart) check() *Error { return within("hz", &p.Hz, 10, 1, 100) }
+
+func (p *Photo) check() *Error { return within("width", &p.Width, 1280, 64, 4032) }
+
+func (p *Video) check() *Error {
+	if p.DurationMs < 100 || p.DurationMs > MaxVideo {
+		return badPayload("durationMs is %d, it goes from 100 to %d", p.DurationMs, MaxVideo)
+	}
+	return checkVideo(&p.FPS, &p.Width)
+}
+
+func (p *Announce) check() *Error {
+	if len(p.Phrases) > MaxPhrases {
+		return badPayload("%d phrases, the limit is %d", len(p.Phrases), MaxPhrases)
+	}
+	for _, phrase := range p.Phrases {
+		if n := utf8.RuneCountInString(phrase); n == 0 || n > 100 {
+			return badPayload("a phrase has %d characters, it needs 1 to 100", n)
+		}
+	}
+	return nil
+}
+
+func (p *Sleep) check() *Error {
+	if p.Ms < 0 || p.Ms > MaxSleep {
+		return badPayload("ms is %d, it goes from 0 to %d", p.Ms, MaxSleep)
+	}
+	return nil
+}
+
+// within puts the default for 0 and checks the bounds.
+func within(name string, v *int, def, low, high int) *Error {
+	if *v == 0 {
+		*v = def
+	}
+	if *v < low || *v > high {
+		return badPayload("%s is %d, it goes from %d to %d", name, *v, low, high)
+	}
+	return nil
+}
