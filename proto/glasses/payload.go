@@ -10,6 +10,8 @@ import (
 type Hello struct {
 	Secret string  `json:"secret"`
 	App    AppInfo `json:"app"`
+	// Barrier says that the app answers barrier frames.
+	Barrier bool `json:"barrier,omitempty"`
 	// Since asks for the events and results after this cursor; nil for none.
 	Since *int64 `json:"since,omitempty"`
 }
