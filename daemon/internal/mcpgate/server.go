@@ -74,11 +74,20 @@ func handler(catalogue Catalogue, name string) mcp.ToolHandler {
 		}
 		ask.complete(ctx, result)
 		return &mcp.CallToolResult{
-			Content:           []mcp.Content{&mcp.TextContent{Text: result.Text}},
+			Content:           contentOf(result),
 			StructuredContent: result.Structured,
 			IsError:           result.IsError,
 		}, nil
 	}
+}
+
+// contentOf is what a client shows: the text first, then the pictures.
+func contentOf(result tools.Result) []mcp.Content {
+	content := []mcp.Content{&mcp.TextContent{Text: result.Text}}
+	for _, image := range result.Images {
+		content = append(content, &mcp.ImageContent{Data: image.Data, MIMEType: image.MIME})
+	}
+	return content
 }
 
 // callerOf is the stream's caller under the name that the MCP client gave itself.

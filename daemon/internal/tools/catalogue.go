@@ -64,7 +64,11 @@ type Options struct {
 	Sessions  Sessions
 	Browser   Browser
 	Telemetry Recorder
-	Now       func() time.Time
+	// Scaffold generates and inspects connection modules; see generate_connection_module.go.
+	Scaffold Scaffold
+	// Docs searches the bundled documentation; see search_docs.go.
+	Docs Docs
+	Now  func() time.Time
 }
 
 // Catalogue holds every tool. It is safe for concurrent use.
@@ -92,17 +96,24 @@ func New(opts Options) *Catalogue {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	g := &gate{links: opts.Links, browser: opts.Browser}
 	c := &Catalogue{opts: opts}
-	c.tools = []definition{
-		createSimulatorSession{gate: g, sessions: opts.Sessions, browser: opts.Browser}.definition(),
-		completeAuthLink{links: opts.Links, retry: c.dispatch, retries: &retries{}}.definition(),
-		getSessionStatus{gate: g, sessions: opts.Sessions}.definition(),
-		getEventLog{gate: g, sessions: opts.Sessions}.definition(),
-		closeSession{gate: g, sessions: opts.Sessions}.definition(),
-		whoAmI{accounts: opts.Accounts}.definition(),
-	}
+	c.tools = c.all(&gate{links: opts.Links, browser: opts.Browser})
 	return c
+}
+
+// all lists every tool in the order in which agents read them. A new tool is added here and nowhere else.
+func (c *Catalogue) all(g *gate) []definition {
+	o := c.opts
+	return []definition{
+		// Sessions.
+		createSimulatorSession{gate: g, sessions: o.Sessions, browser: o.Browser}.definition(),
+		completeAuthLink{links: o.Links, retry: c.dispatch, retries: &retries{}}.definition(),
+		getSessionStatus{gate: g, sessions: o.Sessions}.definition(),
+		getEventLog{gate: g, sessions: o.Sessions}.definition(),
+		closeSession{gate: g, sessions: o.Sessions}.definition(),
+		// Account.
+		whoAmI{accounts: o.Accounts}.definition(),
+	}
 }
 
 // List returns the tools in a fixed order.

@@ -33,6 +33,9 @@ const (
 // outcome is implemented by answers that are neither a plain success nor an error.
 type outcome interface{ outcome() string }
 
+// illustrated is implemented by answers that come with pictures.
+type illustrated interface{ images() []Image }
+
 func resultOf(out any, err error) Result {
 	if errors.Is(err, ErrDeferred) {
 		return Result{Structured: json.RawMessage("{}"), Outcome: OutcomeDeferred}
@@ -47,6 +50,9 @@ func resultOf(out any, err error) Result {
 	result := Result{Structured: data, Text: string(data), Outcome: OutcomeOK}
 	if o, ok := out.(outcome); ok {
 		result.Outcome = o.outcome()
+	}
+	if i, ok := out.(illustrated); ok {
+		result.Images = i.images()
 	}
 	return result
 }

@@ -49,8 +49,16 @@ type Result struct {
 	Structured json.RawMessage
 	// Text is the same for clients that read text only.
 	Text string
+	// Images are pictures that belong to the answer, in order; Structured tells of them. Few answers have any.
+	Images []Image
 	// Outcome is "ok", "auth_required" or the code of the error: for telemetry and for the caller's transport.
 	Outcome string
+}
+
+// Image is a picture in an answer.
+type Image struct {
+	MIME string
+	Data []byte
 }
 
 // Outcomes that are not error codes.

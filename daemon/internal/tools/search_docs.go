@@ -1,0 +1,4 @@
+package tools
+
+// Docs is the bundled documentation.
+type Docs interface{}
