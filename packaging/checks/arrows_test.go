@@ -109,9 +109,10 @@ func TestArrowsPointDown(t *testing.T) {
 			{"statefile"},
 			{"config", "opener", "account", "identity", "consent"},
 			{"telemetry"},
-			{"session", "link"},
+			{"session", "link", "scaffold", "docs"},
+			{"scenario"},
 			{"tools"},
-			{"osservice", "control", "mcpgate", "pluginhost"},
+			{"osservice", "control", "mcpgate", "pluginhost", "appdoor"},
 			{"app"},
 		},
 		"backend/internal/": {
