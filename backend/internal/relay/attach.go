@@ -95,6 +95,7 @@ func (h *Hub) ServePage(rw http.ResponseWriter, r *http.Request, sessionID strin
 	ctx := r.Context()
 	c := h.newConn(ws)
 	c.signedIn = stillSignedIn
+	c.beatEvery, c.lives = h.BeatEvery, func() { c.send(h.frame(glasses.TypeBeat, "", struct{}{})) }
 	h.host(ctx, c, toPages, sessionID, func(s sessions.Session, room *room) error {
 		since, err := strconv.ParseInt(r.URL.Query().Get("since"), 10, 64)
 		if err != nil || since < 0 || since > s.LastSeq {
@@ -133,21 +134,19 @@ func (h *Hub) host(ctx context.Context, c *conn, to audience, id string, greet f
 	}
 	c.run(ctx, h.PingEvery, func(raw []byte) { r.take(ctx, c, sender, raw) }, func() {
 		if to == toPages {
-			c.beat(ctx, h)
+			c.checkSignedIn(ctx)
 		}
 		r.tick(ctx)
 	})
 }
 
-// beat tells a page that the service lives, or ends it when its person signed out.
-func (c *conn) beat(ctx context.Context, h *Hub) {
+// checkSignedIn ends a page whose person signed out.
+func (c *conn) checkSignedIn(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, checkWait)
 	defer cancel()
 	if !c.signedIn(ctx) {
 		c.end(closeSignedOut, "signed out; sign in again")
-		return
 	}
-	c.send(h.frame(glasses.TypeBeat, "", struct{}{}))
 }
 
 func introduction(c *conn, to audience) (sender, row string, payload any) {

@@ -31,6 +31,9 @@ type conn struct {
 	out chan []byte
 	// signedIn, of a page, tells whether its person still is.
 	signedIn func(context.Context) bool
+	// lives, of a page, says every beatEvery that the service is there.
+	lives     func()
+	beatEvery time.Duration
 
 	once   sync.Once
 	ending chan struct{}
@@ -90,6 +93,12 @@ func (c *conn) run(ctx context.Context, every time.Duration, take func([]byte), 
 func (c *conn) drain(ctx context.Context, every time.Duration, tick func()) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
+	var beats <-chan time.Time
+	if c.lives != nil {
+		beat := time.NewTicker(c.beatEvery)
+		defer beat.Stop()
+		beats = beat.C
+	}
 	var ping pinger
 	defer ping.wg.Wait()
 	for {
@@ -98,6 +107,8 @@ func (c *conn) drain(ctx context.Context, every time.Duration, tick func()) {
 			if c.write(ctx, frame) != nil {
 				return
 			}
+		case <-beats:
+			c.lives()
 		case <-ticker.C:
 			tick()
 			if ping.failed.Load() {

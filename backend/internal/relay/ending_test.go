@@ -14,7 +14,7 @@ import (
 // Another process (the operator's revoke, another backend) can only change the database.
 func TestSessionThatEndsElsewhereEndsEverySocket(t *testing.T) {
 	m := newMemory()
-	n := startNode(t, m, relay.Options{PingEvery: 20 * time.Millisecond})
+	n := startNode(t, m, relay.Options{PingEvery: 20 * time.Millisecond, BeatEvery: 20 * time.Millisecond})
 	page, _ := n.page(t, "")
 	app, _ := n.app(t, "")
 	var wg sync.WaitGroup
@@ -31,7 +31,7 @@ func TestSessionThatEndsElsewhereEndsEverySocket(t *testing.T) {
 
 func TestUnreadableSessionKeepsItsSockets(t *testing.T) {
 	m := newMemory()
-	n := startNode(t, m, relay.Options{PingEvery: 20 * time.Millisecond})
+	n := startNode(t, m, relay.Options{PingEvery: 20 * time.Millisecond, BeatEvery: 20 * time.Millisecond})
 	page, _ := n.page(t, "")
 	m.mu.Lock()
 	m.away = errors.New("store away")
@@ -43,7 +43,7 @@ func TestUnreadableSessionKeepsItsSockets(t *testing.T) {
 
 func TestSignedOutPageEnds(t *testing.T) {
 	m := newMemory()
-	n := startNode(t, m, relay.Options{PingEvery: 20 * time.Millisecond})
+	n := startNode(t, m, relay.Options{PingEvery: 20 * time.Millisecond, BeatEvery: 20 * time.Millisecond})
 	page, _ := n.page(t, "")
 	page.want("beat", nil)
 	m.signedOut.Store(true)

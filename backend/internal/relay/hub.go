@@ -43,6 +43,7 @@ type Options struct {
 
 	HelloWait   time.Duration // for an app's first frame; 5 s
 	PingEvery   time.Duration // 8 s; a peer that does not answer within as much again is gone
+	BeatEvery   time.Duration // between the beats that tell a page that the service lives; 1 s
 	CommandWait time.Duration // until a command without a result is answered timeout; 10 s
 	QueueSize   int           // rows that wait for the writer; 1024
 	OutboxSize  int           // frames that wait for one peer; 256
@@ -71,6 +72,7 @@ func New(o Options) *Hub {
 	}
 	setDefault(&o.HelloWait, 5*time.Second)
 	setDefault(&o.PingEvery, 8*time.Second)
+	setDefault(&o.BeatEvery, time.Second)
 	setDefault(&o.CommandWait, 10*time.Second)
 	setDefault(&o.QueueSize, 1024)
 	setDefault(&o.OutboxSize, 256)
