@@ -77,7 +77,7 @@ func (a *app) root() *cobra.Command {
 		root.CompletionOptions.DisableDefaultCmd = true
 		return root
 	}
-	root.AddCommand(a.status(), a.doctor(), a.tool(), a.daemon(), a.plugin(), a.version(), a.demo())
+	root.AddCommand(a.status(), a.doctor(), a.tool(), a.daemon(), a.plugin(), a.agent(), a.version(), a.demo())
 	return root
 }
 
@@ -105,7 +105,7 @@ func (a *app) code(err error) int {
 // exitOf tells a clear no from what could not be found out.
 func exitOf(code string) int {
 	switch code {
-	case "auth_required", "device_code_denied", "device_code_expired", "unknown_device_code", "auth_timeout", "permission_denied":
+	case "auth_required", "device_code_denied", "device_code_expired", "unknown_device_code", "auth_timeout", "permission_denied", codeNoAgent:
 		return exitNo
 	}
 	return exitUnknown

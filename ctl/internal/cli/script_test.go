@@ -79,6 +79,7 @@ func TestStories(t *testing.T) {
 			e.Setenv("PATH", strings.Join([]string{bin, tools, os.Getenv("PATH")}, string(os.PathListSeparator)))
 			e.Setenv("HOME", home)
 			e.Setenv("STATE", filepath.Join(home, ".service"))
+			e.Setenv("BIN", bin)
 			e.Setenv("DISPLAY", ":99")
 			e.Defer(func() { stopDaemonOf(home) })
 			return nil

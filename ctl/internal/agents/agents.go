@@ -1,0 +1,205 @@
+package agents
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+)
+
+// entryName is the name under which service-mcp is registered everywhere.
+const entryName = "service"
+
+// format changes one kind of configuration file. Every function is pure.
+type format interface {
+	registered(data []byte) (command string, ok bool, err error)
+	add(data []byte, command string) ([]byte, error)
+	remove(data []byte) ([]byte, error)
+	others(data []byte) (string, error)
+	snippet(command string) string
+}
+
+// Agent is a coding agent and where it keeps its configuration.
+type Agent struct {
+	// ID is the word of the command line, e.g. claude-code.
+	ID string
+	// Name is the product's.
+	Name string
+	// File is the configuration of this user, whether it is there or not.
+	File string
+	// signs are paths and programs of which one is there when the agent is.
+	signs  []string
+	format format
+}
+
+// Place is what the agents' paths depend on.
+type Place struct {
+	OS   string // as runtime.GOOS
+	Home string
+	// Getenv reads the environment: APPDATA, XDG_CONFIG_HOME, CLAUDE_CONFIG_DIR, CODEX_HOME.
+	Getenv func(string) string
+}
+
+// Here is this machine and this user.
+func Here() (Place, error) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return Place{}, fmt.Errorf("finding the home directory: %w", err)
+	}
+	return Place{OS: runtime.GOOS, Home: home, Getenv: os.Getenv}, nil
+}
+
+// All lists the agents that can be registered with, in the order in which people are shown them.
+func All(p Place) []Agent {
+	app := p.appData()
+	claude := filepath.Join(p.Home, ".claude.json")
+	claudeDir := filepath.Join(p.Home, ".claude")
+	if dir := p.Getenv("CLAUDE_CONFIG_DIR"); dir != "" {
+		claude, claudeDir = filepath.Join(dir, ".claude.json"), dir
+	}
+	codex := p.Getenv("CODEX_HOME")
+	if codex == "" {
+		codex = filepath.Join(p.Home, ".codex")
+	}
+	code, desktop := filepath.Join(app, "Code"), filepath.Join(app, "Claude")
+	cursor, gemini := filepath.Join(p.Home, ".cursor"), filepath.Join(p.Home, ".gemini")
+	return []Agent{
+		{"claude-code", "Claude Code", claude, []string{claude, claudeDir, "claude"}, jsonFile{key: "mcpServers", stdio: true}},
+		{"codex", "Codex", filepath.Join(codex, "config.toml"), []string{codex, "codex"}, tomlFile{}},
+		{"vscode", "VS Code", filepath.Join(code, "User", "mcp.json"), []string{code, "code"}, jsonFile{key: "servers", stdio: true}},
+		{"cursor", "Cursor", filepath.Join(cursor, "mcp.json"), []string{cursor, "cursor"}, jsonFile{key: "mcpServers"}},
+		{"gemini", "Gemini CLI", filepath.Join(gemini, "settings.json"), []string{gemini, "gemini"}, jsonFile{key: "mcpServers"}},
+		{"claude-desktop", "Claude Desktop", filepath.Join(desktop, "claude_desktop_config.json"), []string{desktop}, jsonFile{key: "mcpServers"}},
+	}
+}
+
+// appData is where desktop programs keep their settings.
+func (p Place) appData() string {
+	switch p.OS {
+	case "darwin":
+		return filepath.Join(p.Home, "Library", "Application Support")
+	case "windows":
+		if dir := p.Getenv("APPDATA"); dir != "" {
+			return dir
+		}
+		return filepath.Join(p.Home, "AppData", "Roaming")
+	}
+	if dir := p.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
+		return dir
+	}
+	return filepath.Join(p.Home, ".config")
+}
+
+// Found tells whether the agent is on this machine: by its directory, its configuration or its program.
+func (a Agent) Found() bool {
+	for _, sign := range a.signs {
+		if !filepath.IsAbs(sign) {
+			if _, err := exec.LookPath(sign); err == nil {
+				return true
+			}
+		} else if _, err := os.Stat(sign); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// States of an agent.
+const (
+	StateNotFound      = "not_found"
+	StateNotRegistered = "not_registered"
+	StateRegistered    = "registered"
+	StateOther         = "other_path" // registered, but with another program
+	StateUnreadable    = "unreadable" // its file cannot be read or understood
+)
+
+// State tells how service-mcp is registered; other is the program of StateOther. An error comes with StateUnreadable.
+func (a Agent) State(command string) (state, other string, err error) {
+	if !a.Found() {
+		return StateNotFound, "", nil
+	}
+	data, err := os.ReadFile(a.File)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return StateUnreadable, "", fmt.Errorf("reading %s: %w", a.File, err)
+	}
+	now, ok, err := a.format.registered(data)
+	switch {
+	case err != nil:
+		return StateUnreadable, "", fmt.Errorf("reading %s: %w", a.File, err)
+	case !ok:
+		return StateNotRegistered, "", nil
+	case now != command:
+		return StateOther, now, nil
+	}
+	return StateRegistered, "", nil
+}
+
+// Snippet is what a person pastes into a file that is not changed for them.
+func (a Agent) Snippet(command string) string { return a.format.snippet(command) }
+
+// Change is what was done to a file, or would be.
+type Change struct {
+	Before, After []byte
+}
+
+// Changed tells whether anything is different.
+func (c Change) Changed() bool { return !bytes.Equal(c.Before, c.After) }
+
+// Add registers command, an absolute path. With dry nothing is written. Other keys are untouched: an edit that would
+// change one is an error and nothing is written.
+func (a Agent) Add(command string, dry bool) (Change, error) {
+	return a.change(dry, func(data []byte) ([]byte, error) {
+		if now, ok, err := a.format.registered(data); err == nil && ok && now == command {
+			return data, nil
+		}
+		after, err := a.format.add(data, command)
+		if err != nil {
+			return nil, err
+		}
+		if now, _, err := a.format.registered(after); err != nil || now != command {
+			return nil, errors.New("the file cannot be changed safely")
+		}
+		return after, nil
+	})
+}
+
+// Remove takes the entry out, whatever program it names.
+func (a Agent) Remove(dry bool) (Change, error) {
+	return a.change(dry, func(data []byte) ([]byte, error) {
+		after, err := a.format.remove(data)
+		if err != nil {
+			return nil, err
+		}
+		if _, ok, err := a.format.registered(after); err != nil || ok {
+			return nil, errors.New("the file cannot be changed safely")
+		}
+		return after, nil
+	})
+}
+
+// change reads, edits, compares what should not have changed, and writes.
+func (a Agent) change(dry bool, edit func([]byte) ([]byte, error)) (Change, error) {
+	var c Change
+	err := rewrite(a.File, dry, func(data []byte) ([]byte, error) {
+		after, err := edit(data)
+		if err != nil {
+			return nil, err
+		}
+		was, err := a.format.others(data)
+		if err != nil {
+			return nil, err
+		}
+		if is, err := a.format.others(after); err != nil || is != was {
+			return nil, errors.New("the file cannot be changed safely")
+		}
+		c = Change{Before: data, After: after}
+		return after, nil
+	})
+	if err != nil {
+		return Change{}, fmt.Errorf("changing %s: %w", a.File, err)
+	}
+	return c, nil
+}

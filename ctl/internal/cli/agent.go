@@ -1,0 +1,198 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/service-dev/service/ctl/internal/agents"
+	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/reach"
+)
+
+func (a *app) agent() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "agent", Short: "Register service-mcp with your coding agents", Args: cobra.NoArgs, RunE: help,
+		Long: "Each agent reads its own configuration file. Only the entry \"service\" in it is changed; a file that cannot be changed\n" +
+			"safely is left alone, with the text to paste.",
+	}
+	list := &cobra.Command{
+		Use: "list", Short: "List the coding agents with their state", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return a.listAgents() },
+	}
+	cmd.AddCommand(list, a.changeAgents("add", "Register service-mcp", agents.Agent.Add),
+		a.changeAgents("remove", "Take service-mcp out", func(g agents.Agent, _ string, dry bool) (agents.Change, error) { return g.Remove(dry) }))
+	return cmd
+}
+
+// changeAgents is `agent add` and `agent remove`.
+func (a *app) changeAgents(word, short string, change func(agents.Agent, string, bool) (agents.Change, error)) *cobra.Command {
+	var all, dry bool
+	cmd := &cobra.Command{
+		Use: word + " NAME... | --all", Short: short,
+		Long:    short + ". Names are those of `servicectl agent list`; --all means every agent found on this machine.\nExit code: 0 done, 1 no agent was found, 2 a file was left alone.",
+		Example: "  servicectl agent " + word + " claude-code cursor\n  servicectl agent " + word + " --all --dry-run",
+		RunE: func(_ *cobra.Command, names []string) error {
+			if all == (len(names) > 0) {
+				return errors.New("name one agent or more, or say --all")
+			}
+			return a.runChange(names, word, dry, change)
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "every agent found on this machine")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "print the change and write nothing")
+	return cmd
+}
+
+// agentRow is what --json shows of an agent.
+type agentRow struct {
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	Found   bool   `json:"found"`
+	State   string `json:"state"`
+	File    string `json:"file"`
+	Program string `json:"program,omitempty"` // with other_path: what is registered
+	Error   string `json:"error,omitempty"`
+	Changed *bool  `json:"changed,omitempty"`
+	Diff    string `json:"diff,omitempty"`    // with --dry-run
+	Snippet string `json:"snippet,omitempty"` // with an error: what to paste
+}
+
+// known gives the agents of this machine and the program to register.
+func known() ([]agents.Agent, string, error) {
+	place, err := agents.Here()
+	if err != nil {
+		return nil, "", err
+	}
+	shim, err := reach.Beside("service-mcp")
+	if err != nil {
+		return nil, "", err
+	}
+	shim, err = filepath.Abs(shim)
+	return agents.All(place), shim, err
+}
+
+func rowOf(g agents.Agent, shim string) agentRow {
+	state, other, err := g.State(shim)
+	row := agentRow{ID: g.ID, Name: g.Name, Found: state != agents.StateNotFound, State: state, File: g.File, Program: other}
+	if err != nil {
+		row.Error, row.Snippet = err.Error(), g.Snippet(shim)
+	}
+	return row
+}
+
+func (a *app) listAgents() error {
+	all, shim, err := known()
+	if err != nil {
+		return err
+	}
+	rows := make([]agentRow, 0, len(all))
+	for _, g := range all {
+		rows = append(rows, rowOf(g, shim))
+	}
+	if a.json {
+		return a.JSON(map[string]any{"program": shim, "agents": rows})
+	}
+	table := [][]string{{"AGENT", "STATE", "FILE"}}
+	for _, r := range rows {
+		table = append(table, []string{r.ID, agentState(r), r.File})
+	}
+	a.Table(table)
+	return nil
+}
+
+// agentState tells a state in words.
+func agentState(r agentRow) string {
+	switch r.State {
+	case agents.StateNotFound:
+		return "not found"
+	case agents.StateNotRegistered:
+		return "not registered"
+	case agents.StateOther:
+		if r.Program == "" {
+			return "registered in another way"
+		}
+		return "registered with " + r.Program
+	case agents.StateUnreadable:
+		return "cannot tell: " + r.Error
+	}
+	return r.State
+}
+
+func (a *app) runChange(names []string, word string, dry bool, change func(agents.Agent, string, bool) (agents.Change, error)) error {
+	all, shim, err := known()
+	if err != nil {
+		return err
+	}
+	chosen, err := choose(all, names)
+	if err != nil {
+		return err
+	}
+	rows, refused := make([]agentRow, 0, len(chosen)), false
+	for _, g := range chosen {
+		done, err := change(g, shim, dry)
+		row := rowOf(g, shim)
+		changed := err == nil && done.Changed()
+		row.Changed = &changed
+		if err != nil {
+			refused = true
+			row.Error, row.Snippet = err.Error(), g.Snippet(shim)
+		} else if dry {
+			row.Diff = done.Diff()
+		}
+		rows = append(rows, row)
+		if !a.json {
+			a.AgentChanged(word, row.Name, row.File, row.Error, row.Snippet, row.Diff, changed, dry)
+		}
+	}
+	if a.json {
+		if err := a.JSON(map[string]any{"program": shim, "dryRun": dry, "agents": rows}); err != nil {
+			return err
+		}
+	}
+	if refused {
+		return exit(exitUnknown)
+	}
+	return nil
+}
+
+// choose finds the named agents; without names all that are on this machine.
+func choose(all []agents.Agent, names []string) ([]agents.Agent, error) {
+	var chosen []agents.Agent
+	for _, name := range names {
+		i := indexOf(all, name)
+		if i < 0 {
+			return nil, fmt.Errorf("there is no agent %q; `servicectl agent list` names them", name)
+		}
+		if !all[i].Found() {
+			return nil, &client.Error{Code: codeNoAgent, Message: all[i].Name + " was not found on this machine", FixHint: "install it, start it once, and try again"}
+		}
+		chosen = append(chosen, all[i])
+	}
+	if len(names) > 0 {
+		return chosen, nil
+	}
+	for _, g := range all {
+		if g.Found() {
+			chosen = append(chosen, g)
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, &client.Error{Code: codeNoAgent, Message: "no coding agent was found on this machine", FixHint: "install one, start it once, and try again"}
+	}
+	return chosen, nil
+}
+
+// codeNoAgent is the answer when the asked coding agent is not there.
+const codeNoAgent = "agent_not_found"
+
+func indexOf(all []agents.Agent, id string) int {
+	for i, g := range all {
+		if g.ID == id {
+			return i
+		}
+	}
+	return -1
+}

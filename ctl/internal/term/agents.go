@@ -1,0 +1,31 @@
+package term
+
+import "strings"
+
+// AgentChanged tells what became of one agent's file; problem is empty when all went well.
+func (t *Terminal) AgentChanged(word, name, file, problem, snippet, diff string, changed, dry bool) {
+	switch {
+	case problem != "":
+		t.Remark("%s: %s", name, problem)
+		if word == "add" {
+			t.Remark("  next: put this into the file by hand")
+			t.Remark("%s", indent(snippet))
+		} else {
+			t.Remark("  next: take the entry \"service\" out by hand")
+		}
+	case !changed:
+		t.Say("%s: nothing to do (%s)", name, file)
+	case dry:
+		t.Say("%s: would change %s", name, file)
+		t.Say("%s", indent(diff))
+	case word == "add":
+		t.Say("%s: registered in %s; restart the agent if it runs", name, file)
+	default:
+		t.Say("%s: removed from %s", name, file)
+	}
+}
+
+// indent puts text in from the margin, without an empty line at its end.
+func indent(text string) string {
+	return "    " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n    ")
+}
