@@ -11,6 +11,7 @@ const (
 	PathDeviceToken = "/api/auth/device/token"
 	PathAccount     = "/api/account"
 	PathSessions    = "/api/sessions"
+	PathProjects    = "/api/projects"
 	PathHealth      = "/api/health"
 )
 
@@ -39,11 +40,14 @@ const (
 	CodeNotFound          = "not_found"           // 404
 	CodeMethodNotAllowed  = "method_not_allowed"  // 405
 	CodeConflict          = "conflict"            // 409
+	CodeNotConnected      = "not_connected"       // 409: no simulator page is open
+	CodeTooManyKeys       = "too_many_keys"       // 409
 	CodeDeviceCodeExpired = "device_code_expired" // 410
 	CodeTooLarge          = "request_too_large"   // 413
 	CodeUnsupportedMedia  = "unsupported_media"   // 415
 	CodeRateLimited       = "rate_limited"        // 429, with Retry-After
 	CodeInternal          = "internal_error"      // 500
+	CodeTimeout           = "timeout"             // 504: the page did not answer in time
 )
 
 // DeviceCodeRequest is the body of POST /api/auth/device/code.
@@ -151,6 +155,37 @@ type EventPage struct {
 	Events []json.RawMessage `json:"events"`
 	Next   int64             `json:"next"`
 	More   bool              `json:"more"`
+}
+
+// MaxWaitMs is the longest that GET /api/sessions/{id}/events?waitMs waits for a row, in ms.
+const MaxWaitMs = 25_000
+
+// Control is the body of POST /api/sessions/{id}/control: one control frame of proto/glasses for the simulator page.
+type Control struct {
+	Type    string          `json:"type"`
+	Payload json.RawMessage `json:"payload"`
+	// Media is base64: the picture of sim.camera or the WAV of sim.microphone, at most MaxControlMedia bytes.
+	Media []byte `json:"media,omitempty"`
+}
+
+// MaxControlMedia bounds Control.Media, in bytes before base64.
+const MaxControlMedia = 1 << 20
+
+// Controlled is its answer: the payload of the page's result (proto/glasses.Result), also when that is an error.
+type Controlled struct {
+	Result json.RawMessage `json:"result"`
+}
+
+// ProjectKeyRequest is the body of POST /api/projects/{project}/keys. Name says what the key is for.
+type ProjectKeyRequest struct {
+	Name string `json:"name"`
+}
+
+// ProjectKey is its answer. The key is a secret that is told only here; Hint is its end, for people.
+type ProjectKey struct {
+	ProjectKey string `json:"projectKey"`
+	Hint       string `json:"hint"`
+	CreatedAt  string `json:"createdAt"`
 }
 
 // Health is the answer of GET /api/health (spec 2.5).

@@ -60,6 +60,11 @@ var examples = map[string]any{
 	"session_secret":          SessionSecret{AppSecret: "sst_example"},
 	"event_page":              EventPage{Events: []json.RawMessage{json.RawMessage(`{"seq":7,"type":"display.show"}`)}, Next: 7, More: true},
 	"event_page_empty":        EventPage{Events: []json.RawMessage{}, Next: 7},
+	"control":                 Control{Type: "sim.camera", Payload: json.RawMessage(`{}`), Media: []byte("picture")},
+	"control_text":            Control{Type: "sim.input", Payload: json.RawMessage(`{"kind":"tap","x":1,"y":2}`)},
+	"controlled":              Controlled{Result: json.RawMessage(`{"ok":true}`)},
+	"project_key_request":     ProjectKeyRequest{Name: "generated module"},
+	"project_key":             ProjectKey{ProjectKey: "spk_example", Hint: "mple", CreatedAt: "2026-01-02T03:04:05.000Z"},
 	"health": Health{OK: true, Service: "service-backend", Version: "1.4.0", Commit: "unknown", BuiltAt: "unknown", UptimeMs: 9007199254740993,
 		Phase: "beta", Hints: map[string]string{"sessions": "who may ask", "versionCheck": "compare commit"}},
 }
@@ -92,9 +97,7 @@ func TestEveryShapeStandsAsItsGoldenFile(t *testing.T) {
 			if err := d.Decode(back.Interface()); err != nil {
 				t.Fatal(err)
 			}
-			if e, ok := back.Interface().(*EventPage); ok {
-				compact(t, e)
-			}
+			compactRaw(t, back.Interface())
 			if !reflect.DeepEqual(back.Elem().Interface(), example) {
 				t.Errorf("read back as %+v", back.Elem())
 			}
@@ -102,16 +105,28 @@ func TestEveryShapeStandsAsItsGoldenFile(t *testing.T) {
 	}
 }
 
-// compact undoes the indentation of the golden file inside raw rows.
-func compact(t *testing.T, e *EventPage) {
+// compactRaw undoes the indentation of the golden file inside raw JSON.
+func compactRaw(t *testing.T, shape any) {
 	t.Helper()
-	for i, row := range e.Events {
-		var b bytes.Buffer
-		if err := json.Compact(&b, row); err != nil {
-			t.Fatal(err)
+	switch v := shape.(type) {
+	case *EventPage:
+		for i := range v.Events {
+			compact(t, &v.Events[i])
 		}
-		e.Events[i] = b.Bytes()
+	case *Control:
+		compact(t, &v.Payload)
+	case *Controlled:
+		compact(t, &v.Result)
 	}
+}
+
+func compact(t *testing.T, raw *json.RawMessage) {
+	t.Helper()
+	var b bytes.Buffer
+	if err := json.Compact(&b, *raw); err != nil {
+		t.Fatal(err)
+	}
+	*raw = b.Bytes()
 }
 
 // Each shape needs an example, and each golden file a shape.

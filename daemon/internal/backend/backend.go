@@ -54,7 +54,16 @@ type Account struct {
 	ExpiresAt *time.Time
 }
 
-// Session is a browser-simulator session as the backend tells it.
+// Words of Session.Transport and Session.Clock.
+const (
+	TransportLocal   = "local"   // simulated in the daemon's own process tree; its log is the daemon's
+	TransportBrowser = "browser" // simulated in a page; its log is the backend's
+
+	ClockVirtual = "virtual" // time moves when somebody advances it
+	ClockReal    = "real"    // Unix time
+)
+
+// Session is a session as its owner tells it: the backend for a browser session, the daemon for a local one.
 type Session struct {
 	SessionID    string
 	Project      string
@@ -69,6 +78,10 @@ type Session struct {
 	ClosedAt     time.Time // zero while open
 	Apps, Pages  int
 	LastSeq      int64
+	Transport    string // TransportLocal or TransportBrowser
+	Clock        string // ClockVirtual or ClockReal
+	// NowMs is the session's clock when it was read, in ms: of virtual time since the session began, else Unix time.
+	NowMs int64
 }
 
 // SessionRequest asks for the session of (account, link, project, platform).
@@ -84,6 +97,14 @@ type EventPage struct {
 	Events []json.RawMessage
 	Next   int64
 	More   bool
+}
+
+// ProjectKey is a key of a project of the linked account. Key is a secret: it goes into an ignored file and nowhere else.
+type ProjectKey struct {
+	Key string
+	// Hint is the key's last characters, for people.
+	Hint      string
+	CreatedAt time.Time
 }
 
 // Health is a backend's word on itself (spec 2.5).
@@ -118,6 +139,10 @@ const (
 	CodeDeviceCodeDenied   = "device_code_denied"
 	CodeRateLimited        = "rate_limited"
 	CodeNotFound           = "not_found"
+	CodeNotConnected       = "not_connected" // no glasses are attached to the session
+	CodeTimeout            = "timeout"       // the glasses did not answer in time
+	CodeUnsupported        = "unsupported"   // the session cannot do this, e.g. advance a real clock
+	CodeTooManySessions    = "too_many_sessions"
 	CodeSandboxBlocked     = "sandbox_blocked"
 	CodeAdapterUnavailable = "adapter_unavailable"
 )

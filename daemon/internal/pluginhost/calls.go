@@ -20,6 +20,11 @@ type method[Req, Resp any] func(pluginv1.BackendClient, context.Context, *Req, .
 
 // call makes one RPC at the adapter of t. Errors are *backend.Problem, or ctx's own when the caller gave up.
 func call[Req, Resp any](ctx context.Context, h *Host, t backend.Target, m method[Req, Resp], req *Req) (*Resp, error) {
+	return callWithin(ctx, h, t, callTimeout, m, req)
+}
+
+// callWithin is call for an RPC that may take longer than others.
+func callWithin[Req, Resp any](ctx context.Context, h *Host, t backend.Target, limit time.Duration, m method[Req, Resp], req *Req) (*Resp, error) {
 	a := h.pick(t)
 	inst, err := a.get(ctx)
 	if err != nil {
@@ -28,7 +33,7 @@ func call[Req, Resp any](ctx context.Context, h *Host, t backend.Target, m metho
 	if err := rightBackend(t, inst.about); err != nil {
 		return nil, err
 	}
-	inner, cancel := context.WithTimeout(ctx, callTimeout)
+	inner, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	resp, err := m(inst.rpc, inner, req)
 	if err != nil {
@@ -149,8 +154,17 @@ func (h *Host) MintSessionSecret(ctx context.Context, t backend.Target, id strin
 
 // ListEvents reads the event log after the cursor since.
 func (h *Host) ListEvents(ctx context.Context, t backend.Target, id string, since int64, limit int) (backend.EventPage, error) {
-	r, err := call(ctx, h, t, pluginv1.BackendClient.ListEvents, &pluginv1.ListEventsRequest{
-		Target: target(t), SessionId: id, Since: since, Limit: uint32(min(max(limit, 0), 500)),
+	return h.WaitEvents(ctx, t, id, since, limit, 0)
+}
+
+// maxWait is the longest that WaitEvents waits, as backend.proto has it.
+const maxWait = 25 * time.Second
+
+// WaitEvents is ListEvents that waits for a row when there is none, at most 25 s. An empty page after that is no error.
+func (h *Host) WaitEvents(ctx context.Context, t backend.Target, id string, since int64, limit int, wait time.Duration) (backend.EventPage, error) {
+	wait = min(max(wait, 0), maxWait)
+	r, err := callWithin(ctx, h, t, callTimeout+wait, pluginv1.BackendClient.ListEvents, &pluginv1.ListEventsRequest{
+		Target: target(t), SessionId: id, Since: since, Limit: uint32(min(max(limit, 0), 500)), WaitMs: int32(wait.Milliseconds()),
 	})
 	if err != nil {
 		return backend.EventPage{}, err
@@ -160,6 +174,24 @@ func (h *Host) ListEvents(ctx context.Context, t backend.Target, id string, sinc
 		page.Events = append(page.Events, json.RawMessage(e))
 	}
 	return page, nil
+}
+
+// Control asks the simulated glasses of a session for something and gives the payload of their result
+// (proto/glasses.Result), also when that is an error of the glasses.
+func (h *Host) Control(ctx context.Context, t backend.Target, id, typ string, payload json.RawMessage, media []byte) (json.RawMessage, error) {
+	r, err := call(ctx, h, t, pluginv1.BackendClient.Control, &pluginv1.ControlRequest{
+		Target: target(t), SessionId: id, Type: typ, Payload: payload, Media: media,
+	})
+	return r.GetResult(), err
+}
+
+// MintProjectKey mints a key of a project of the linked account; name says what it is for.
+func (h *Host) MintProjectKey(ctx context.Context, t backend.Target, project, name string) (backend.ProjectKey, error) {
+	r, err := call(ctx, h, t, pluginv1.BackendClient.MintProjectKey, &pluginv1.MintProjectKeyRequest{Target: target(t), Project: project, Name: name})
+	if err != nil {
+		return backend.ProjectKey{}, err
+	}
+	return projectKey(r), nil
 }
 
 // Activity tells what keeps the running adapters busy. It starts none, and one that does not answer counts as idle.

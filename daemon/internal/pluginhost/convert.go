@@ -78,6 +78,10 @@ func session(s *pluginv1.Session) backend.Session {
 	}
 }
 
+func projectKey(r *pluginv1.MintProjectKeyResponse) backend.ProjectKey {
+	return backend.ProjectKey{Key: r.GetProjectKey(), Hint: r.GetHint(), CreatedAt: time.UnixMilli(r.GetCreatedAt()).UTC()}
+}
+
 // timestamp is zero for what is absent or cannot be read: a session is of use without it.
 func timestamp(s string) time.Time {
 	t, _ := time.Parse(time.RFC3339Nano, s)

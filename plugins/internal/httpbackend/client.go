@@ -58,6 +58,7 @@ type request struct {
 	in           any
 	out          checked
 	statuses     map[int]string // codes that bare statuses stand for
+	longer       time.Duration  // what the backend may take beyond callTimeout
 }
 
 // do makes one call. The error is a gRPC status that carries a Problem, or the caller's own cancellation.
@@ -70,7 +71,9 @@ func (s *Server) do(ctx context.Context, r request) error {
 	if err != nil {
 		return err
 	}
-	resp, err := s.client.Do(req)
+	client := *s.client
+	client.Timeout += r.longer
+	resp, err := client.Do(req)
 	if err != nil {
 		return transport(ctx, err)
 	}

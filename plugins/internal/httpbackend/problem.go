@@ -67,6 +67,8 @@ func refusal(resp *http.Response, body []byte, statuses map[int]string) error {
 		RetryAfterSeconds: retryAfter(resp.Header.Get("Retry-After"), time.Now()),
 	}
 	switch {
+	case st == http.StatusGatewayTimeout && b.Code == backendapi.CodeTimeout:
+		// The backend served; the page did not answer.
 	case st >= 500:
 		// Whatever its reason: it did not serve, and may later (spec 7.1, last row).
 		p.Code = codeUnreachable
@@ -116,7 +118,7 @@ func malformed(st int, why string) error {
 
 func retryable(code string) bool {
 	switch code {
-	case codeUnreachable, backendapi.CodeRateLimited, backendapi.CodeAuthRequired, backendapi.CodeDeviceCodeDenied, backendapi.CodeDeviceCodeExpired:
+	case codeUnreachable, backendapi.CodeRateLimited, backendapi.CodeTimeout, backendapi.CodeAuthRequired, backendapi.CodeDeviceCodeDenied, backendapi.CodeDeviceCodeExpired:
 		return true
 	}
 	return false

@@ -141,3 +141,29 @@ func (p *eventPage) check() error {
 	}
 	return nil
 }
+
+type controlled struct{ backendapi.Controlled }
+
+func (c *controlled) check() error {
+	if len(c.Result) == 0 || c.Result[0] != '{' {
+		return errIncomplete
+	}
+	return nil
+}
+
+type projectKey struct {
+	backendapi.ProjectKey
+	createdAt int64 // Unix ms
+}
+
+func (k *projectKey) check() error {
+	if k.ProjectKey.ProjectKey == "" {
+		return errIncomplete
+	}
+	at, err := time.Parse(time.RFC3339Nano, k.CreatedAt)
+	if err != nil {
+		return errors.New("createdAt is not a timestamp")
+	}
+	k.createdAt = at.UnixMilli()
+	return nil
+}
