@@ -29,6 +29,8 @@ type Options struct {
 	Links Links
 	// Sessions serves /api/sessions.
 	Sessions Sessions
+	// Projects serves /api/projects.
+	Projects Projects
 	// SiteURL is where people open pages; BaseURL is where programs call.
 	SiteURL string
 	BaseURL string
@@ -66,6 +68,7 @@ func (a *API) Mount(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+backendapi.PathAccount, a.account(a.whoAmI))
 	mux.HandleFunc("GET "+backendapi.PathHealth, a.health)
 	a.mountSessions(mux)
+	a.mountProjects(mux)
 	mux.HandleFunc(anyAPI, func(w http.ResponseWriter, r *http.Request) { a.noRoute(w, r, mux) })
 }
 

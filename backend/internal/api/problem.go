@@ -46,11 +46,14 @@ var statuses = map[string]struct {
 	backendapi.CodeNotFound:          {http.StatusNotFound, "Not found", false},
 	backendapi.CodeMethodNotAllowed:  {http.StatusMethodNotAllowed, "Method not allowed", false},
 	backendapi.CodeConflict:          {http.StatusConflict, "Conflict", false},
+	backendapi.CodeNotConnected:      {http.StatusConflict, "Not connected", true},
+	backendapi.CodeTooManyKeys:       {http.StatusConflict, "Too many keys", false},
 	backendapi.CodeDeviceCodeExpired: {http.StatusGone, "Device code expired", true},
 	backendapi.CodeTooLarge:          {http.StatusRequestEntityTooLarge, "Request too large", false},
 	backendapi.CodeUnsupportedMedia:  {http.StatusUnsupportedMediaType, "Unsupported media type", false},
 	backendapi.CodeRateLimited:       {http.StatusTooManyRequests, "Too many requests", true},
 	backendapi.CodeInternal:          {http.StatusInternalServerError, "Internal error", true},
+	backendapi.CodeTimeout:           {http.StatusGatewayTimeout, "Timeout", true},
 }
 
 // known turns the features' errors into refusals; what is not listed is an internal error, whose text stays in the log.
@@ -65,6 +68,9 @@ func known(err error) *Refusal {
 		return refusal(backendapi.CodeDeviceCodeExpired, "the device code's window is over", "start again for a fresh code")
 	case errors.Is(err, link.ErrDenied):
 		return refusal(backendapi.CodeDeviceCodeDenied, "the person declined", "ask the person to try again and accept")
+	}
+	if e := projectRefusal(err); e != nil {
+		return e
 	}
 	return sessionRefusal(err)
 }

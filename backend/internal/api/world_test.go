@@ -16,6 +16,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/account"
 	"github.com/service-dev/service/backend/internal/link"
+	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/backend/internal/sqlstore"
@@ -64,6 +65,7 @@ func newWorld(t *testing.T, change ...func(*Options)) *world {
 	o := Options{
 		Links: w.links, SiteURL: site, BaseURL: "https://api.glasses.example", SupportContact: "help@example.org",
 		Sessions: &sessions.Service{Store: store, Secrets: store, Log: store, Hasher: hash, Live: nobody{}, Now: w.now},
+		Projects: &projects.Service{Store: store, Hasher: hash, Now: w.now},
 		ClientIP: func(r *http.Request) string { return r.Header.Get(ipHeader) }, CodesPerMinute: 1000,
 		Ready: store.Ping, Log: log, Now: w.now,
 	}

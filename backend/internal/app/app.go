@@ -18,6 +18,7 @@ import (
 	"github.com/service-dev/service/backend/internal/api"
 	"github.com/service-dev/service/backend/internal/config"
 	"github.com/service-dev/service/backend/internal/link"
+	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/relay"
 	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/backend/internal/sessions"
@@ -84,7 +85,7 @@ func (a *App) compose(o Options) error {
 		return err
 	}
 	routes := api.New(api.Options{
-		Links: a.links, Sessions: live, SiteURL: c.SiteURL, BaseURL: c.BaseURL, SupportContact: c.SupportContact,
+		Links: a.links, Sessions: live, Projects: &projects.Service{Store: a.store, Hasher: hash, Now: time.Now}, SiteURL: c.SiteURL, BaseURL: c.BaseURL, SupportContact: c.SupportContact,
 		ClientIP: address, CodesPerMinute: c.CodesPerMinute, Ready: a.store.Ping, Log: o.Log,
 	})
 	mux := http.NewServeMux()

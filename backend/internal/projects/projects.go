@@ -1,5 +1,5 @@
-// Package projects is what the backend knows of an app that an account builds: for now, that it exists and what its
-// id may look like. It must not know sessions, SQL or HTTP.
+// Package projects is what the backend knows of an app that an account builds: that it exists, what its id may look
+// like, and the keys that its builds carry. It must not know sessions, SQL or HTTP.
 package projects
 
 import (

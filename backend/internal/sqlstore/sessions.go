@@ -48,10 +48,8 @@ const mintRounds = 20
 
 func mint(ctx context.Context, tx *sql.Tx, m sessions.Mint) (sessions.Session, bool, string, error) {
 	n := m.New
-	_, err := tx.ExecContext(ctx, `INSERT INTO projects (account_id, app_id, created_at) VALUES ($1, $2, $3)
-		ON CONFLICT (account_id, app_id) DO NOTHING`, n.Owner.AccountID, n.Project, toMS(m.Now))
-	if err != nil {
-		return sessions.Session{}, false, "", fmt.Errorf("inserting project: %w", err)
+	if err := ensureProject(ctx, tx, n.Owner.AccountID, n.Project, m.Now); err != nil {
+		return sessions.Session{}, false, "", err
 	}
 	for range mintRounds {
 		if !m.Fresh {

@@ -22,6 +22,15 @@ func TestSessions(t *testing.T) {
 // execute runs a statement as an operator's own client would.
 func execute(t *testing.T, database, statement string) {
 	t.Helper()
+	db := connect(t, database)
+	defer db.Close()
+	if _, err := db.ExecContext(t.Context(), statement); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func connect(t *testing.T, database string) *sql.DB {
+	t.Helper()
 	driver, name := "sqlite", "file:"+database
 	if strings.HasPrefix(database, "postgres") {
 		driver, name = "pgx", database
@@ -30,8 +39,5 @@ func execute(t *testing.T, database, statement string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
-	if _, err := db.ExecContext(t.Context(), statement); err != nil {
-		t.Fatal(err)
-	}
+	return db
 }
