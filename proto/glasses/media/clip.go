@@ -1,0 +1,120 @@
+package media
+
+import (
+	"bytes"
+	"errors"
+)
+
+// MaxFrames bounds the frames of a clip: 30 s at 30 a second.
+const MaxFrames = 900
+
+// bytesPerPixel of a JPEG of middling quality, as its inverse: what ClipWidth counts on.
+const pixelsPerByte = 6
+
+// ClipWidth is the widest that frames of a camera (its pixels) may be, at most width, so that a clip of so many frames
+// fits a binary frame with a middling quality.
+func ClipWidth(width, frames, cameraWidth, cameraHeight int) int {
+	pixels := MaxBytes / max(1, frames) * pixelsPerByte
+	for width > 16 && width*(width*cameraHeight/max(1, cameraWidth)) > pixels {
+		width = width * 9 / 10
+	}
+	return width
+}
+
+// Clip makes of JPEGs one after the other a clip of at most frames frames, at most width wide, that is at most MaxBytes
+// long. Frames that fit stay as they are; where they do not, all become coarser, then smaller. Width and height are those
+// of the first frame.
+func Clip(data []byte, frames, width int) (Picture, error) {
+	all := SplitJPEGs(data, frames)
+	if len(all) == 0 {
+		return Picture{}, errors.New("the clip holds no JPEG")
+	}
+	limit := MaxBytes / len(all)
+	for w := width; w >= 16; w /= 2 {
+		for _, q := range [][]int{{60}, {30}} {
+			clip, err := assemble(all, w, limit, q)
+			if err != nil {
+				return Picture{}, err
+			}
+			if len(clip.Bytes) <= MaxBytes {
+				return clip, nil
+			}
+		}
+	}
+	return Picture{}, errors.New("the clip does not fit a frame")
+}
+
+// assemble makes the clip of one width and quality; it gives up as soon as it is too long.
+func assemble(all [][]byte, width, limit int, quality []int) (clip Picture, err error) {
+	var out bytes.Buffer
+	var last []byte
+	var made Picture
+	for i, frame := range all {
+		if i == 0 || !bytes.Equal(frame, last) {
+			if made, err = fit(frame, width, limit, quality); err != nil {
+				return Picture{}, err
+			}
+			last = frame
+		}
+		if i == 0 {
+			clip.Width, clip.Height = made.Width, made.Height
+		}
+		out.Write(made.Bytes)
+		if out.Len() > MaxBytes {
+			break
+		}
+	}
+	clip.Bytes = out.Bytes()
+	return clip, nil
+}
+
+// Markers of JPEG (ITU-T T.81, B.1.1.3).
+const (
+	soi = 0xD8
+	eoi = 0xD9
+	sos = 0xDA
+)
+
+// SplitJPEGs finds the JPEGs that stand one after the other in data, at most limit of them. It ends at the first bytes
+// that are none.
+func SplitJPEGs(data []byte, limit int) [][]byte {
+	var all [][]byte
+	for len(all) < min(limit, MaxFrames) {
+		n := jpegLength(data)
+		if n == 0 {
+			break
+		}
+		all = append(all, data[:n:n])
+		data = data[n:]
+	}
+	return all
+}
+
+// jpegLength is how long the JPEG is that data begins with; 0 when it is none or is cut.
+func jpegLength(data []byte) int {
+	if len(data) < 4 || data[0] != 0xFF || data[1] != soi {
+		return 0
+	}
+	for i := 2; i+1 < len(data); {
+		if data[i] != 0xFF {
+			return 0
+		}
+		switch marker := data[i+1]; {
+		case marker == 0xFF: // fill
+			i++
+			continue
+		case marker == eoi:
+			return i + 2
+		case marker == soi || marker == 0:
+			return 0
+		case i+3 >= len(data):
+			return 0
+		}
+		scan := data[i+1] == sos
+		i += 2 + int(data[i+2])<<8 + int(data[i+3])
+		for scan && i+1 < len(data) && (data[i] != 0xFF || data[i+1] == 0 || data[i+1] >= 0xD0 && data[i+1] <= 0xD7) {
+			i++
+		}
+	}
+	return 0
+}

@@ -1,0 +1,130 @@
+// Package media makes pictures, clips and sounds fit for glasses: JPEGs no wider than asked, clips that fit a binary
+// frame, sound in 100 ms chunks. It works in integers alone, so that the same bytes come out everywhere, and bounds what
+// it reads. It must not know where media come from or go to.
+package media
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"image"
+	"image/draw"
+	"image/jpeg"
+	_ "image/png" // registers the decoder
+
+	"github.com/service-dev/service/proto/glasses"
+)
+
+const (
+	// MaxPixels bounds a picture that is read.
+	MaxPixels = 16 << 20
+	// MaxBytes is the most that fits a binary frame beside its header.
+	MaxBytes = glasses.MaxBinary - glasses.MaxHeader - 2
+)
+
+// Words of glasses.Media.MIME.
+const (
+	MIMEJPEG  = "image/jpeg"
+	MIMEClip  = "video/x-motion-jpeg"
+	MIMESound = "audio/L16"
+)
+
+// qualities are tried from the best down until a picture fits.
+var qualities = []int{90, 75, 60, 45, 30}
+
+// Picture is a JPEG.
+type Picture struct {
+	Bytes         []byte
+	Width, Height int // pixels
+}
+
+// JPEG makes of a JPEG or PNG a JPEG that is at most width pixels wide and MaxBytes long. One that is so already stays
+// as it is, to the byte.
+func JPEG(data []byte, width int) (Picture, error) { return fit(data, width, MaxBytes, qualities) }
+
+// Check tells whether data is a JPEG or PNG that can be read whole.
+func Check(data []byte) error {
+	if _, _, err := config(data); err != nil {
+		return err
+	}
+	_, _, err := image.Decode(bytes.NewReader(data))
+	if err != nil {
+		return errors.New("the picture cannot be read to its end")
+	}
+	return nil
+}
+
+func config(data []byte) (image.Config, string, error) {
+	c, format, err := image.DecodeConfig(bytes.NewReader(data))
+	if err != nil || format != "jpeg" && format != "png" {
+		return c, "", errors.New("the picture is neither JPEG nor PNG")
+	}
+	if c.Width <= 0 || c.Height <= 0 || c.Width > MaxPixels/c.Height {
+		return c, "", fmt.Errorf("the picture is %d by %d pixels, the limit is %d in all", c.Width, c.Height, MaxPixels)
+	}
+	return c, format, nil
+}
+
+func fit(data []byte, width, limit int, qualities []int) (Picture, error) {
+	c, format, err := config(data)
+	if err != nil {
+		return Picture{}, err
+	}
+	if format == "jpeg" && c.Width <= width && len(data) <= limit {
+		return Picture{data, c.Width, c.Height}, nil
+	}
+	img, _, err := image.Decode(bytes.NewReader(data))
+	if err != nil {
+		return Picture{}, errors.New("the picture cannot be read to its end")
+	}
+	full := image.NewRGBA(image.Rect(0, 0, img.Bounds().Dx(), img.Bounds().Dy()))
+	draw.Draw(full, full.Bounds(), img, img.Bounds().Min, draw.Src)
+	for w := max(1, min(width, c.Width)); ; w = max(1, w/2) {
+		small := scale(full, w)
+		for _, q := range qualities {
+			var out bytes.Buffer
+			if err := jpeg.Encode(&out, small, &jpeg.Options{Quality: q}); err != nil {
+				return Picture{}, errors.New("the picture cannot be written as JPEG")
+			}
+			if out.Len() <= limit || w == 1 {
+				return Picture{out.Bytes(), small.Rect.Dx(), small.Rect.Dy()}, nil
+			}
+		}
+	}
+}
+
+// scale makes a picture narrower: each pixel is the average of those that it stands for.
+func scale(src *image.RGBA, width int) *image.RGBA {
+	sw, sh := src.Rect.Dx(), src.Rect.Dy()
+	if width >= sw {
+		return src
+	}
+	height := max(1, (sh*width+sw/2)/sw)
+	dst := image.NewRGBA(image.Rect(0, 0, width, height))
+	for y := range height {
+		y0, y1 := y*sh/height, (y+1)*sh/height
+		for x := range width {
+			x0, x1 := x*sw/width, (x+1)*sw/width
+			average(dst.Pix[dst.PixOffset(x, y):], src, image.Rect(x0, y0, x1, max(y1, y0+1)))
+		}
+	}
+	return dst
+}
+
+// average writes the mean of box to the four bytes at to.
+func average(to []byte, src *image.RGBA, box image.Rectangle) {
+	var sum [4]int
+	for y := box.Min.Y; y < box.Max.Y; y++ {
+		row := src.Pix[src.PixOffset(box.Min.X, y):src.PixOffset(box.Max.X, y)]
+		for i := 0; i+3 < len(row); i += 4 {
+			sum[0] += int(row[i])
+			sum[1] += int(row[i+1])
+			sum[2] += int(row[i+2])
+			sum[3] += int(row[i+3])
+		}
+	}
+	n := box.Dx() * box.Dy()
+	for i, s := range sum {
+		to[i] = byte((s + n/2) / n)
+	}
+}
