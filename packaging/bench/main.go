@@ -16,9 +16,10 @@ import (
 
 func main() {
 	bin := flag.String("bin", "bin", "where `make build` put the programs")
+	only := flag.String("only", "", "run just the step of this name: starts, shim, whoami, idle, poll, drawing, localsim or relay")
 	runs := flag.Int("runs", 40, "interleaved runs of each start-up figure, at least 20")
 	flag.Parse()
-	if err := run(*bin, max(*runs, 20)); err != nil {
+	if err := run(*bin, *only, max(*runs, 20)); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -36,7 +37,7 @@ type bench struct {
 // row is one line of the table. Ratio and Goal are empty where nothing is compared.
 type row struct{ figure, ours, floor, ratio, goal string }
 
-func run(bin string, runs int) error {
+func run(bin, only string, runs int) error {
 	bin, err := filepath.Abs(bin)
 	if err != nil {
 		return err
@@ -49,7 +50,7 @@ func run(bin string, runs int) error {
 	b := &bench{bin: bin, work: work, runs: runs, env: []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + work, "SERVICE_CONFIG_DIR=" + filepath.Join(work, "state"), "SERVICE_NO_AUTO_OPEN=1",
 	}}
-	for _, name := range []string{"empty", "inprocess", "barepoll"} {
+	for _, name := range []string{"empty", "inprocess", "barepoll", "barerelay", "drawing"} {
 		cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(work, name), "./packaging/bench/testdata/"+name)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -57,9 +58,19 @@ func run(bin string, runs int) error {
 		}
 	}
 	defer func() { b.command("servicectl", "daemon", "stop").Run() }()
-	for _, step := range []func() error{b.warm, b.starts, b.shim, b.whoami, b.idle, b.poll} {
-		if err := step(); err != nil {
-			return err
+	if err := b.warm(); err != nil {
+		return err
+	}
+	for _, step := range []struct {
+		name string
+		run  func() error
+	}{{"starts", b.starts}, {"shim", b.shim}, {"whoami", b.whoami}, {"idle", b.idle}, {"poll", b.poll},
+		{"drawing", b.drawing}, {"localsim", b.localSim}, {"relay", b.relay}} {
+		if only != "" && only != step.name {
+			continue
+		}
+		if err := step.run(); err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
 		}
 	}
 	b.print()

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// drawing measures the renderer on the machine, and as WebAssembly in Node against that.
+func (b *bench) drawing() error {
+	for _, model := range []string{"rayban_display", "even_g1"} {
+		native, err := nanoseconds(exec.Command(filepath.Join(b.work, "drawing"), model))
+		if err != nil {
+			return err
+		}
+		b.rows = append(b.rows, row{"typical tree drawn for " + model, ms(native), "", "", ""})
+		wasm, err := b.wasm(model)
+		if err != nil {
+			return err
+		}
+		if wasm > 0 {
+			b.rows = append(b.rows, row{"the same as WebAssembly in Node / native", ms(wasm), ms(native), ratio(float64(wasm), float64(native)), ""})
+		}
+	}
+	return nil
+}
+
+// wasm is 0 where Node is missing.
+func (b *bench) wasm(model string) (time.Duration, error) {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		fmt.Println("SKIPPED, node is missing: the renderer as WebAssembly")
+		return 0, nil
+	}
+	program := filepath.Join(b.work, "drawing.wasm")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "./packaging/bench/testdata/drawing")
+	build.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm", "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("building for WebAssembly: %w\n%s", err, out)
+	}
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return 0, err
+	}
+	cmd := exec.Command(node, filepath.Join(strings.TrimSpace(string(root)), "lib", "wasm", "wasm_exec_node.js"), program, model)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")} // Go's loader has little room for an environment
+	return nanoseconds(cmd)
+}
+
+func nanoseconds(cmd *exec.Cmd) (time.Duration, error) {
+	out, err := cmd.Output()
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
+	return time.Duration(n), err
+}
+
+// localSim measures a command's way from an app on loopback through the daemon to the local simulator and back, against
+// an echo over one bare connection.
+func (b *bench) localSim() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	out, err := b.command("servicectl", "tool", "call", "startLocalSimulation", `{"fresh":true}`, "--json").Output()
+	if err != nil {
+		return fmt.Errorf("startLocalSimulation: %w", err)
+	}
+	var s struct{ AppEndpoint, AppTokenFile string }
+	if err := json.Unmarshal(out, &s); err != nil {
+		return err
+	}
+	secret, err := os.ReadFile(s.AppTokenFile)
+	if err != nil {
+		return err
+	}
+	app, err := attach(ctx, s.AppEndpoint, string(secret))
+	if err != nil {
+		return err
+	}
+	defer app.CloseNow()
+	url, stop, err := b.startBare("barerelay")
+	if err != nil {
+		return err
+	}
+	defer stop()
+	echo, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(url, "http")+"/echo", nil)
+	if err != nil {
+		return err
+	}
+	defer echo.CloseNow()
+	var ours, floor []time.Duration
+	for n := range 600 {
+		frame := []byte(fmt.Sprintf(`{"v":1,"type":"display.show","id":"bench-%d","at":0,"payload":{"tree":{"type":"text","text":"%d"}}}`, n+1, n))
+		o, err := timed(func() error { return roundTrip(ctx, app, frame) })
+		if err != nil {
+			return err
+		}
+		f, err := timed(func() error {
+			if err := echo.Write(ctx, websocket.MessageText, frame); err != nil {
+				return err
+			}
+			_, _, err := echo.Read(ctx)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if n >= 100 {
+			ours, floor = append(ours, o), append(floor, f)
+		}
+	}
+	o, f := median(ours), median(floor)
+	b.rows = append(b.rows, row{"LocalSim command, app to glasses and back / bare echo", ms(o), ms(f), ratio(float64(o), float64(f)), ""})
+	return nil
+}
+
+// roundTrip sends a command and reads until its result.
+func roundTrip(ctx context.Context, app *websocket.Conn, frame []byte) error {
+	if err := app.Write(ctx, websocket.MessageText, frame); err != nil {
+		return err
+	}
+	for {
+		_, data, err := app.Read(ctx)
+		if err != nil {
+			return err
+		}
+		if f, err := glasses.Parse(data); err == nil && f.Type == glasses.TypeResult {
+			return nil
+		}
+	}
+}

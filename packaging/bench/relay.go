@@ -1,0 +1,255 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/service-dev/service/proto/glasses"
+)
+
+const (
+	relaySlice = 500 * time.Millisecond
+	relayRuns  = 9
+	idlePairs  = 2000
+)
+
+// pair is one session: the page that sends a stream and the app that gets it.
+type pair struct{ page, app *websocket.Conn }
+
+// relay measures stream frames a second from page to app against a bare relay of the same shape, and the memory of idle
+// sessions.
+func (b *bench) relay() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	backend, url, err := b.startBackend()
+	if err != nil {
+		return err
+	}
+	defer func() { backend.Process.Kill(); backend.Wait() }()
+	who, err := link(url)
+	if err != nil {
+		return fmt.Errorf("linking: %w", err)
+	}
+	bareURL, stop, err := b.startBare("barerelay")
+	if err != nil {
+		return err
+	}
+	defer stop()
+	ours, err := ourPairs(ctx, who, 500)
+	if err != nil {
+		return err
+	}
+	bare, err := barePairs(ctx, bareURL, 500)
+	if err != nil {
+		return err
+	}
+	for _, test := range []struct {
+		sessions, size int
+		goal           string
+	}{{1, 200, ">= 0.9"}, {1, 100_000, ">= 0.9"}, {500, 200, ">= 0.85"}, {500, 100_000, ">= 0.85"}} {
+		var o, f []float64
+		for range relayRuns {
+			o = append(o, stream(ctx, ours[:test.sessions], test.size))
+			f = append(f, stream(ctx, bare[:test.sessions], test.size))
+		}
+		mo, mf := middle(o), middle(f)
+		b.rows = append(b.rows, row{fmt.Sprintf("stream frames of %d bytes, %d sessions / bare relay", test.size, test.sessions),
+			fmt.Sprintf("%.0f /s", mo), fmt.Sprintf("%.0f /s", mf), ratio(mo, mf), test.goal})
+	}
+	return b.idleSessions(ctx, who, backend.Process.Pid)
+}
+
+// idleSessions measures what the backend holds for a session whose page and app are attached and silent.
+func (b *bench) idleSessions(ctx context.Context, who *linked, pid int) error {
+	settle := func() int64 {
+		time.Sleep(12 * time.Second) // longer than a ping's round and the garbage collector's forced one is not waited for
+		rss, _, _ := memory(pid)
+		return rss
+	}
+	before := settle()
+	if _, err := ourPairs(ctx, who, idlePairs); err != nil {
+		return err
+	}
+	each := float64(settle()-before) / idlePairs
+	b.rows = append(b.rows, row{fmt.Sprintf("memory of an idle session (page and app), of %d", idlePairs), fmt.Sprintf("%.1f KB", each), "", "", "<= 15 KB"})
+	return nil
+}
+
+// startBare starts a floor program that prints its address and ends with its standard input.
+func (b *bench) startBare(name string) (url string, stop func(), err error) {
+	cmd := exec.Command(filepath.Join(b.work, name))
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return "", nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return "", nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return "", nil, err
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	return strings.TrimSpace(line), func() { in.Close(); cmd.Wait() }, err
+}
+
+// ourPairs attaches n pages and apps to sessions of their own. Readers drain what nobody here looks at.
+func ourPairs(ctx context.Context, who *linked, n int) ([]pair, error) {
+	ws := "ws" + strings.TrimPrefix(who.base, "http")
+	pairs := make([]pair, n)
+	for i := range pairs {
+		id, secret, err := who.session(i)
+		if err != nil {
+			return nil, fmt.Errorf("opening session %d: %w", i, err)
+		}
+		page, _, err := websocket.Dial(ctx, ws+"/s/"+id+"/live", &websocket.DialOptions{
+			HTTPClient: who.client, HTTPHeader: http.Header{"Origin": {who.base}}})
+		if err != nil {
+			return nil, fmt.Errorf("attaching page %d: %w", i, err)
+		}
+		page.SetReadLimit(-1)
+		go drain(ctx, page)
+		app, err := attach(ctx, ws+"/api/sessions/"+id+"/app", secret)
+		if err != nil {
+			return nil, fmt.Errorf("attaching app %d: %w", i, err)
+		}
+		pairs[i] = pair{page, app}
+	}
+	return pairs, nil
+}
+
+// attach opens an app's connection and says hello.
+func attach(ctx context.Context, url, secret string) (*websocket.Conn, error) {
+	app, _, err := websocket.Dial(ctx, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	app.SetReadLimit(-1)
+	hello, err := glasses.New(glasses.TypeHello, "bench-0", 0, glasses.Hello{Secret: secret, App: glasses.AppInfo{Name: "bench"}, Barrier: true})
+	if err != nil {
+		return nil, err
+	}
+	data, err := hello.Encode()
+	if err != nil {
+		return nil, err
+	}
+	if err := app.Write(ctx, websocket.MessageText, data); err != nil {
+		return nil, err
+	}
+	_, data, err = app.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if f, err := glasses.Parse(data); err != nil || f.Type != glasses.TypeWelcome {
+		return nil, fmt.Errorf("hello was answered by %s", data)
+	}
+	return app, nil
+}
+
+func drain(ctx context.Context, c *websocket.Conn) {
+	for {
+		if _, _, err := c.Read(ctx); err != nil {
+			return
+		}
+	}
+}
+
+func barePairs(ctx context.Context, url string, n int) ([]pair, error) {
+	pairs := make([]pair, n)
+	for i := range pairs {
+		for _, side := range []struct {
+			name string
+			conn **websocket.Conn
+		}{{"/app/", &pairs[i].app}, {"/page/", &pairs[i].page}} {
+			c, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(url, "http")+side.name+strconv.Itoa(i), nil)
+			if err != nil {
+				return nil, err
+			}
+			c.SetReadLimit(-1)
+			*side.conn = c
+		}
+		time.Sleep(time.Millisecond) // the floor registers an app before its page
+	}
+	return pairs, nil
+}
+
+// inFlight is how many frames of a session are on their way at once; the relay may drop stream frames beyond its queue.
+const inFlight = 16
+
+// stream sends binary stream frames through every pair for a slice of time and gives the frames a second that arrived.
+func stream(ctx context.Context, pairs []pair, size int) float64 {
+	ctx, cancel := context.WithTimeout(ctx, relaySlice+20*time.Second) // a dropped frame must not hold the bench for ever
+	defer cancel()
+	header := glasses.Frame{Type: glasses.TypeVideoFrame, ID: "g-1", At: 1, Payload: json.RawMessage(`{"width":640,"height":480}`)}
+	frame, err := glasses.EncodeBinary(header, make([]byte, size))
+	if err != nil {
+		panic(err) // the header is ours
+	}
+	var arrived atomic.Int64
+	var wg sync.WaitGroup
+	start := time.Now()
+	for _, p := range pairs {
+		slots := make(chan struct{}, inFlight)
+		sent := make(chan int, 1)
+		wg.Go(func() {
+			n := 0
+			for time.Since(start) < relaySlice {
+				select {
+				case slots <- struct{}{}:
+				case <-ctx.Done():
+				}
+				if p.page.Write(ctx, websocket.MessageBinary, frame) != nil {
+					break
+				}
+				n++
+			}
+			sent <- n
+		})
+		wg.Go(func() { receive(ctx, p.app, slots, sent, &arrived) })
+	}
+	wg.Wait()
+	return float64(arrived.Load()) / time.Since(start).Seconds()
+}
+
+// receive takes frames until all that were sent have come.
+func receive(ctx context.Context, app *websocket.Conn, slots <-chan struct{}, sent <-chan int, arrived *atomic.Int64) {
+	got, total := 0, -1
+	for total < 0 || got < total {
+		if total < 0 {
+			select {
+			case total = <-sent:
+				continue
+			case <-slots:
+			}
+		}
+		for {
+			kind, _, err := app.Read(ctx)
+			if err != nil {
+				return
+			}
+			if kind == websocket.MessageBinary {
+				break
+			}
+		}
+		got++
+		arrived.Add(1)
+	}
+}
+
+func middle(all []float64) float64 {
+	slices.Sort(all)
+	return all[len(all)/2]
+}

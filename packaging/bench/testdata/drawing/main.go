@@ -1,0 +1,41 @@
+// Command drawing draws a typical display tree on a device model again and again and prints the nanoseconds of one
+// picture. It is built for the machine and as WebAssembly.
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/render"
+)
+
+const tree = `{"tree":{"type":"column","padding":12,"gap":8,"children":[
+ {"type":"row","gap":8,"children":[{"type":"icon","icon":"battery"},{"type":"text","text":"Desk assistant","style":"title","grow":1}]},
+ {"type":"text","text":"Three things are left for today. The next one starts in ten minutes, at the other end of the building."},
+ {"type":"progress","value":40},
+ {"type":"list","gap":4,"children":[{"type":"text","id":"a","text":"Call the workshop"},{"type":"text","id":"b","text":"Pick up the parcel"},{"type":"text","id":"c","text":"Water the plants"}]},
+ {"type":"row","gap":8,"children":[{"type":"button","id":"next","text":"Next"},{"type":"button","id":"later","text":"Later"}]}]}}`
+
+func main() {
+	id := "rayban_display"
+	if len(os.Args) > 1 {
+		id = os.Args[1]
+	}
+	model, _ := glasses.Model(id)
+	show, err := glasses.ParseShow([]byte(tree))
+	if err != nil {
+		panic(err)
+	}
+	view := render.Clamp(model, glasses.View{Tree: &show.Tree})
+	var times []time.Duration
+	for range 60 {
+		start := time.Now()
+		render.Draw(model, view)
+		times = append(times, time.Since(start))
+	}
+	slices.Sort(times)
+	fmt.Println(times[len(times)/2].Nanoseconds())
+}
