@@ -105,6 +105,12 @@ func New(opts Options) *Catalogue {
 func (c *Catalogue) all(g *gate) []definition {
 	o := c.opts
 	return []definition{
+		// Discovery and guidance.
+		getPlatformInfo{}.definition(),
+		getCapabilityGuide{}.definition(),
+		getPermissions{}.definition(),
+		getVoiceCommandGuidance{}.definition(),
+		getProductionChecklist{}.definition(),
 		// Sessions.
 		createSimulatorSession{gate: g, sessions: o.Sessions, browser: o.Browser}.definition(),
 		completeAuthLink{links: o.Links, retry: c.dispatch, retries: &retries{}}.definition(),
