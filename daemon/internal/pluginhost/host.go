@@ -17,7 +17,15 @@ import (
 const (
 	Local = "backendlocal"
 	HTTP  = "backendhttp"
+	// LocalSim is a transport adapter: simulated glasses on this machine.
+	LocalSim = "localsim"
 )
+
+// names lists the adapters in the order in which people are shown them.
+func names() []string { return []string{HTTP, Local, LocalSim} }
+
+// isTransport tells a transport adapter from one of a backend.
+func isTransport(name string) bool { return name == LocalSim }
 
 // maxMessage bounds an answer of an adapter in bytes.
 const maxMessage = 8 << 20
@@ -66,7 +74,7 @@ func New(o Options) (*Host, error) {
 	}
 	h := &Host{opts: o, now: o.Now, adapters: map[string]*adapter{}}
 	h.life, h.end = context.WithCancel(context.Background())
-	for _, name := range []string{Local, HTTP} {
+	for _, name := range names() {
 		file := "service-plugin-" + name
 		if runtime.GOOS == "windows" {
 			file += ".exe"
@@ -87,7 +95,7 @@ func (h *Host) Serve(ctx context.Context) error {
 // Plugins lists the adapters with their state.
 func (h *Host) Plugins() []PluginStatus {
 	list := make([]PluginStatus, 0, len(h.adapters))
-	for _, name := range []string{HTTP, Local} {
+	for _, name := range names() {
 		list = append(list, h.adapters[name].snapshot())
 	}
 	return list

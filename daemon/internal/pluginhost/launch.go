@@ -31,7 +31,9 @@ type instance struct {
 	client *plugin.Client
 	proc   *process // set once the start has come that far; read by others only after launch returned
 	rpc    pluginv1.BackendClient
-	about  *about
+	// transport is of a transport adapter only, which answers every call of rpc as unimplemented.
+	transport pluginv1.TransportClient
+	about     *about
 }
 
 func (i *instance) pid() int {
@@ -77,7 +79,7 @@ func (h *Host) launch(ctx context.Context, a *adapter) (*instance, error) {
 			MagicCookieKey:   pluginv1.CookieKey,
 			MagicCookieValue: pluginv1.CookieValue,
 		},
-		Plugins:          plugin.PluginSet{pluginv1.BackendPlugin: &backendPlugin{}},
+		Plugins:          plugin.PluginSet{pluginv1.BackendPlugin: &adapterPlugin{}, pluginv1.TransportPlugin: &adapterPlugin{}},
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
 		SkipHostEnv:      true,
 		AutoMTLS:         runtime.GOOS == "windows", // the transport is loopback TCP there (design D29)
@@ -94,7 +96,7 @@ func (h *Host) launch(ctx context.Context, a *adapter) (*instance, error) {
 			return p, nil
 		},
 	})
-	if err := h.greet(ctx, inst, born); err != nil {
+	if err := h.greet(ctx, a.name, inst, born); err != nil {
 		if inst.proc != nil {
 			inst.stop()
 		} else {
@@ -106,7 +108,7 @@ func (h *Host) launch(ctx context.Context, a *adapter) (*instance, error) {
 }
 
 // greet makes the handshake and hears what the adapter is. It gives up when ctx ends.
-func (h *Host) greet(ctx context.Context, inst *instance, born <-chan *process) error {
+func (h *Host) greet(ctx context.Context, name string, inst *instance, born <-chan *process) error {
 	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() {
@@ -121,11 +123,30 @@ func (h *Host) greet(ctx context.Context, inst *instance, born <-chan *process) 
 	if err != nil {
 		return err
 	}
-	raw, err := client.Dispense(pluginv1.BackendPlugin)
+	return h.describe(ctx, name, client, inst)
+}
+
+// describe hears what the adapter is.
+func (h *Host) describe(ctx context.Context, name string, client plugin.ClientProtocol, inst *instance) error {
+	face := pluginv1.BackendPlugin
+	if isTransport(name) {
+		face = pluginv1.TransportPlugin
+	}
+	raw, err := client.Dispense(face)
 	if err != nil {
 		return err
 	}
-	inst.rpc = raw.(pluginv1.BackendClient)
+	conn := raw.(*grpc.ClientConn)
+	inst.rpc = pluginv1.NewBackendClient(conn)
+	if isTransport(name) {
+		inst.transport = pluginv1.NewTransportClient(conn)
+		said, err := inst.transport.DescribeTransport(ctx, &pluginv1.DescribeTransportRequest{ConfigDir: h.opts.ConfigDir})
+		if err != nil {
+			return problemOf(ctx, name, err)
+		}
+		inst.about = &about{Name: said.GetName(), Version: said.GetVersion()}
+		return nil
+	}
 	inst.about, err = inst.rpc.Describe(ctx, &pluginv1.DescribeRequest{ConfigDir: h.opts.ConfigDir})
 	if err != nil {
 		return problemOf(ctx, "", err)
@@ -155,13 +176,13 @@ func cut(s string, n int) string {
 	return s
 }
 
-// backendPlugin tells go-plugin how to reach the adapter.
-type backendPlugin struct{ plugin.NetRPCUnsupportedPlugin }
+// adapterPlugin tells go-plugin how to reach the adapter: over its connection, whatever it serves.
+type adapterPlugin struct{ plugin.NetRPCUnsupportedPlugin }
 
-func (*backendPlugin) GRPCServer(*plugin.GRPCBroker, *grpc.Server) error {
+func (*adapterPlugin) GRPCServer(*plugin.GRPCBroker, *grpc.Server) error {
 	return errors.New("serving an adapter: this side is the host")
 }
 
-func (*backendPlugin) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, c *grpc.ClientConn) (any, error) {
-	return pluginv1.NewBackendClient(c), nil
+func (*adapterPlugin) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, c *grpc.ClientConn) (any, error) {
+	return c, nil
 }

@@ -22,18 +22,36 @@ func fence(log *slog.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
 		defer func() {
 			if r := recover(); r != nil {
-				// The value may quote what the call carried, so only its type is told.
-				log.Error("a call panicked", "method", info.FullMethod, "type", fmt.Sprintf("%T", r), "stack", string(debug.Stack()))
-				resp, err = nil, Refuse(codes.Internal, &pluginv1.Problem{
-					Code:      CodeAdapterUnavailable,
-					Message:   "the adapter had an internal error",
-					Retryable: true,
-					FixHint:   "Try again. If it happens again, run servicectl doctor and report the log.",
-				})
+				resp, err = nil, spoiled(log, info.FullMethod, r)
 			}
 		}()
 		return next(ctx, req)
 	}
+}
+
+// fenceStream does the same for a stream: it ends, the others go on. A goroutine that a stream starts needs a fence of its
+// own.
+func fenceStream(log *slog.Logger) grpc.StreamServerInterceptor {
+	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
+		defer func() {
+			if r := recover(); r != nil {
+				err = spoiled(log, info.FullMethod, r)
+			}
+		}()
+		return next(srv, stream)
+	}
+}
+
+// spoiled logs a panic and makes the refusal that answers it.
+func spoiled(log *slog.Logger, method string, r any) error {
+	// The value may quote what the call carried, so only its type is told.
+	log.Error("a call panicked", "method", method, "type", fmt.Sprintf("%T", r), "stack", string(debug.Stack()))
+	return Refuse(codes.Internal, &pluginv1.Problem{
+		Code:      CodeAdapterUnavailable,
+		Message:   "the adapter had an internal error",
+		Retryable: true,
+		FixHint:   "Try again. If it happens again, run servicectl doctor and report the log.",
+	})
 }
 
 // Refuse makes the gRPC error that carries p (proto/plugin/v1).

@@ -15,17 +15,20 @@ import (
 
 func TestPanicIsATypedRefusal(t *testing.T) {
 	var log bytes.Buffer
-	call := fence(slog.New(slog.NewTextHandler(&log, nil)))
-	_, err := call(t.Context(), nil, &grpc.UnaryServerInfo{FullMethod: "/x"}, func(context.Context, any) (any, error) { panic("svc_secret") })
-	details := status.Convert(err).Details()
-	if len(details) != 1 {
-		t.Fatalf("got %v", err)
-	}
-	if p, ok := details[0].(*pluginv1.Problem); !ok || p.Code != CodeAdapterUnavailable || !p.Retryable || p.FixHint == "" {
-		t.Fatalf("got %v", details[0])
-	}
-	if strings.Contains(err.Error(), "svc_secret") || strings.Contains(log.String(), `"svc_secret"`) {
-		t.Fatalf("the panic's value is told: %v", log.String())
+	l := slog.New(slog.NewTextHandler(&log, nil))
+	_, call := fence(l)(t.Context(), nil, &grpc.UnaryServerInfo{FullMethod: "/x"}, func(context.Context, any) (any, error) { panic("svc_secret") })
+	stream := fenceStream(l)(nil, nil, &grpc.StreamServerInfo{FullMethod: "/x"}, func(any, grpc.ServerStream) error { panic("svc_secret") })
+	for _, err := range []error{call, stream} {
+		details := status.Convert(err).Details()
+		if len(details) != 1 {
+			t.Fatalf("got %v", err)
+		}
+		if p, ok := details[0].(*pluginv1.Problem); !ok || p.Code != CodeAdapterUnavailable || !p.Retryable || p.FixHint == "" {
+			t.Fatalf("got %v", details[0])
+		}
+		if strings.Contains(err.Error(), "svc_secret") || strings.Contains(log.String(), `"svc_secret"`) {
+			t.Fatalf("the panic's value is told: %v", log.String())
+		}
 	}
 }
 

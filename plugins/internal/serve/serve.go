@@ -26,15 +26,26 @@ const (
 	closeTimeout = 1500 * time.Millisecond
 )
 
-// Backend is a backend adapter. Close is called once, when the host has asked the adapter to stop or is gone.
-type Backend interface {
-	pluginv1.BackendServer
+// Adapter is what every adapter is. Close is called once, when the host has asked the adapter to stop or is gone.
+type Adapter interface {
 	Close(ctx context.Context) error
 }
 
-// Main serves the adapter that open makes until its host asks it to stop or is gone, then exits. Logs go to stderr as
-// JSON lines; the host reads them.
-func Main(name string, open func(log *slog.Logger) Backend) {
+// Backend is a backend adapter.
+type Backend interface {
+	pluginv1.BackendServer
+	Adapter
+}
+
+// Transport is a transport adapter.
+type Transport interface {
+	pluginv1.TransportServer
+	Adapter
+}
+
+// Main serves the adapter that open makes, as Backend, Transport or both, until its host asks it to stop or is gone, then
+// exits. Logs go to stderr as JSON lines; the host reads them.
+func Main[A Adapter](name string, open func(log *slog.Logger) A) {
 	if len(os.Args) == 2 && os.Args[1] == "version" {
 		fmt.Println("service-plugin-"+name, buildinfo.Version)
 		return
@@ -65,10 +76,10 @@ func Main(name string, open func(log *slog.Logger) Backend) {
 			MagicCookieKey:   pluginv1.CookieKey,
 			MagicCookieValue: pluginv1.CookieValue,
 		},
-		Plugins: plugin.PluginSet{pluginv1.BackendPlugin: &backendPlugin{impl: b}},
+		Plugins: faces(b),
 		Logger:  quiet(),
 		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
-			return grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(MaxMessage), grpc.UnaryInterceptor(fence(log)))...)
+			return grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(MaxMessage), grpc.UnaryInterceptor(fence(log)), grpc.StreamInterceptor(fenceStream(log)))...)
 		},
 	})
 	closeOnce()
@@ -78,17 +89,29 @@ func Main(name string, open func(log *slog.Logger) Backend) {
 // every platform, even by kill -9.
 func waitForHost(stdin io.Reader) { _, _ = io.Copy(io.Discard, stdin) }
 
-// backendPlugin tells go-plugin how to register the adapter.
-type backendPlugin struct {
-	plugin.NetRPCUnsupportedPlugin
-	impl pluginv1.BackendServer
+// faces are the services that the adapter has.
+func faces(a Adapter) plugin.PluginSet {
+	set := plugin.PluginSet{}
+	if b, ok := a.(pluginv1.BackendServer); ok {
+		set[pluginv1.BackendPlugin] = &face{register: func(s *grpc.Server) { pluginv1.RegisterBackendServer(s, b) }}
+	}
+	if t, ok := a.(pluginv1.TransportServer); ok {
+		set[pluginv1.TransportPlugin] = &face{register: func(s *grpc.Server) { pluginv1.RegisterTransportServer(s, t) }}
+	}
+	return set
 }
 
-func (p *backendPlugin) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
-	pluginv1.RegisterBackendServer(s, p.impl)
+// face tells go-plugin how to register one service of the adapter.
+type face struct {
+	plugin.NetRPCUnsupportedPlugin
+	register func(*grpc.Server)
+}
+
+func (f *face) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
+	f.register(s)
 	return nil
 }
 
-func (p *backendPlugin) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientConn) (any, error) {
+func (f *face) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientConn) (any, error) {
 	return nil, fmt.Errorf("serving an adapter: this side has no client")
 }

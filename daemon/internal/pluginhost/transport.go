@@ -1,0 +1,183 @@
+package pluginhost
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+
+	"google.golang.org/grpc"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
+)
+
+// queued bounds the frames that wait in each direction of an attachment. Towards the glasses a full queue refuses; from
+// them it makes the adapter wait.
+const queued = 256
+
+type (
+	attachStream = grpc.BidiStreamingClient[pluginv1.AttachRequest, pluginv1.AttachResponse]
+	inbound      struct {
+		data   []byte
+		binary bool
+	}
+)
+
+// attachment is one session's glasses at a transport adapter. Its two goroutines end with the stream.
+type attachment struct {
+	name    string
+	stream  attachStream
+	end     context.CancelFunc
+	life    context.Context
+	out     chan *pluginv1.AttachRequest
+	in      chan inbound
+	gone    error // why nothing more comes; set before in is closed
+	workers sync.WaitGroup
+}
+
+// Attach starts the transport adapter of this name when it does not run, and attaches a session's glasses. ctx bounds
+// the opening only; the glasses stay until Close, the adapter's end or the host's. Errors are *backend.Problem or ctx's.
+func (h *Host) Attach(ctx context.Context, name string, open backend.TransportOpen) (backend.Glasses, error) {
+	a, ok := h.adapters[name]
+	if !ok || !isTransport(name) {
+		return nil, &backend.Problem{Code: backend.CodeAdapterUnavailable, Message: "there is no transport adapter " + name}
+	}
+	request, err := openRequest(open)
+	if err != nil {
+		return nil, err
+	}
+	inst, err := a.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g := &attachment{name: name, out: make(chan *pluginv1.AttachRequest, queued), in: make(chan inbound, queued)}
+	g.life, g.end = context.WithCancel(h.life)
+	stop := context.AfterFunc(ctx, g.end)
+	err = g.open(inst.transport, request)
+	if stop() && err == nil {
+		g.workers.Go(g.read)
+		g.workers.Go(g.write)
+		return g, nil
+	}
+	g.end()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return nil, err
+}
+
+func openRequest(o backend.TransportOpen) (*pluginv1.AttachRequest, error) {
+	open := &pluginv1.AttachOpen{SessionId: o.SessionID, DeviceModel: o.DeviceModel, VirtualClock: o.Virtual, NowMs: o.NowMs, FixturesDir: o.FixturesDir}
+	if o.Snapshot != nil {
+		var err error
+		if open.Snapshot, err = json.Marshal(o.Snapshot); err != nil {
+			return nil, err
+		}
+	}
+	return &pluginv1.AttachRequest{Message: &pluginv1.AttachRequest_Open{Open: open}}, nil
+}
+
+// open makes the stream and waits for opened.
+func (g *attachment) open(c pluginv1.TransportClient, request *pluginv1.AttachRequest) error {
+	stream, err := c.Attach(g.life)
+	if err != nil {
+		return problemOf(g.life, g.name, err)
+	}
+	g.stream = stream
+	// What an early refusal makes of Send is told by Recv.
+	if err := stream.Send(request); err != nil && !errors.Is(err, context.Canceled) {
+		_, err := stream.Recv()
+		return problemOf(g.life, g.name, err)
+	}
+	first, err := stream.Recv()
+	if err != nil {
+		return problemOf(g.life, g.name, err)
+	}
+	if first.GetOpened() == nil {
+		return unavailable(g.name, "it answered the opening of a session with something else", 0)
+	}
+	return nil
+}
+
+// read takes what the glasses say until they are gone.
+func (g *attachment) read() {
+	defer close(g.in)
+	defer g.end() // also the writer has nothing left to do
+	for {
+		m, err := g.stream.Recv()
+		if err != nil {
+			g.gone = g.why(err)
+			return
+		}
+		f := inbound{data: m.GetFrame()}
+		if b, ok := m.GetMessage().(*pluginv1.AttachResponse_Binary); ok {
+			f = inbound{data: b.Binary, binary: true}
+		}
+		select {
+		case g.in <- f:
+		case <-g.life.Done():
+			g.gone = g.why(g.life.Err())
+			return
+		}
+	}
+}
+
+// why is the problem of glasses that are gone.
+func (g *attachment) why(err error) error {
+	if g.life.Err() != nil {
+		return unavailable(g.name, "the glasses were taken away", 0)
+	}
+	return problemOf(context.Background(), g.name, err)
+}
+
+// write hands over what the session says.
+func (g *attachment) write() {
+	for {
+		select {
+		case m := <-g.out:
+			if g.stream.Send(m) != nil {
+				return // the reader learns why
+			}
+		case <-g.life.Done():
+			return
+		}
+	}
+}
+
+// Send implements backend.Glasses.
+func (g *attachment) Send(frame []byte, binary bool) error {
+	m := &pluginv1.AttachRequest{Message: &pluginv1.AttachRequest_Frame{Frame: frame}}
+	if binary {
+		m.Message = &pluginv1.AttachRequest_Binary{Binary: frame}
+	}
+	if g.life.Err() != nil {
+		return unavailable(g.name, "the glasses are gone", 0)
+	}
+	select {
+	case g.out <- m:
+		return nil
+	default:
+		return unavailable(g.name, "the glasses do not keep up, a frame was dropped", 0)
+	}
+}
+
+// Receive implements backend.Glasses.
+func (g *attachment) Receive(ctx context.Context) (frame []byte, binary bool, err error) {
+	select {
+	case f, ok := <-g.in:
+		if !ok {
+			return nil, false, g.gone
+		}
+		return f.data, f.binary, nil
+	case <-ctx.Done():
+		return nil, false, ctx.Err()
+	}
+}
+
+// Close implements backend.Glasses.
+func (g *attachment) Close() error {
+	g.end()
+	g.workers.Wait()
+	return nil
+}
