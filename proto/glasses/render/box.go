@@ -1,0 +1,131 @@
+package render
+
+import (
+	"image"
+	"strconv"
+	"strings"
+
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// box is a node with its place. Lengths are panel pixels; x and y are as if nothing were scrolled.
+type box struct {
+	n      *glasses.Node
+	parent *box
+	index  int // among the parent's children
+	kids   []*box
+	text   *paragraph // of text and buttons
+	own    image.Point
+	align  string // of text
+	target int    // index among the targets, -1 for none
+
+	natural    int // width when nothing is wrapped
+	padX, padY int
+	strip      int // kept free at the right of a scroller for its mark
+	pageLabel  bool
+	shrinks    bool // gives up height where there is too little
+
+	x, y, w, h int
+	content    int // height of what is inside; more than there is room for can be scrolled
+	offset     int // pixels that the inside moved up
+}
+
+func isContainer(n *glasses.Node) bool {
+	return n.Type == glasses.NodeColumn || n.Type == glasses.NodeRow || n.Type == glasses.NodeList
+}
+
+// scrolls tells whether content that does not fit can be reached.
+func (b *box) scrolls() bool {
+	return isContainer(b.n) && (b.n.Overflow == glasses.OverflowScroll || b.n.Overflow == glasses.OverflowPaginate)
+}
+
+func (b *box) paginates() bool { return b.scrolls() && b.n.Overflow == glasses.OverflowPaginate }
+
+func (b *box) rect() image.Rectangle { return image.Rect(b.x, b.y, b.x+b.w, b.y+b.h) }
+
+// inner is what r leaves for the inside of b.
+func (b *box) inner(r image.Rectangle) image.Rectangle {
+	r = image.Rectangle{Min: r.Min.Add(image.Pt(b.padX, b.padY)), Max: r.Max.Sub(image.Pt(b.padX+b.strip, b.padY))}
+	r.Max.X, r.Max.Y = max(r.Min.X, r.Max.X), max(r.Min.Y, r.Max.Y)
+	return r
+}
+
+// page is the height of what a scroller shows at once, at least 1.
+func (b *box) page() int { return max(b.inner(b.rect()).Dy(), 1) }
+
+func (b *box) pages() int { return max((b.content+b.page()-1)/b.page(), 1) }
+
+// limit is the largest offset.
+func (b *box) limit() int {
+	switch {
+	case b.paginates():
+		return (b.pages() - 1) * b.page()
+	case b.scrolls():
+		return max(b.content-b.page(), 0)
+	}
+	return 0
+}
+
+// within brings an offset to one that b can have.
+func (b *box) within(offset int) int {
+	offset = min(max(offset, 0), b.limit())
+	if b.paginates() {
+		offset -= offset % b.page()
+	}
+	return offset
+}
+
+// reveal gives the offset nearest to the one given at which t, somewhere inside b, is seen; its top when it is too high.
+func (b *box) reveal(t *box, offset int) int {
+	top := t.y - b.inner(b.rect()).Min.Y
+	for p := t.parent; p != b; p = p.parent {
+		top -= p.offset
+	}
+	switch view := b.page(); {
+	case b.paginates():
+		offset = top
+	case top < offset || t.h >= view:
+		offset = top
+	case top+t.h > offset+view:
+		offset = top + t.h - view
+	}
+	return b.within(offset)
+}
+
+// has tells whether t is somewhere inside b.
+func (b *box) has(t *box) bool {
+	for p := t.parent; p != nil; p = p.parent {
+		if p == b {
+			return true
+		}
+	}
+	return false
+}
+
+// move shifts a box and what is in it.
+func (b *box) move(dy int) {
+	if dy == 0 {
+		return
+	}
+	b.y += dy
+	for _, k := range b.kids {
+		k.move(dy)
+	}
+}
+
+// path names the node as refusals of a tree do: tree.children[0].
+func (b *box) path() string {
+	if b.parent == nil {
+		return "tree"
+	}
+	var parts []string
+	for ; b.parent != nil; b = b.parent {
+		parts = append(parts, ".children["+strconv.Itoa(b.index)+"]")
+	}
+	var s strings.Builder
+	s.WriteString("tree")
+	for i := len(parts) - 1; i >= 0; i-- {
+		s.WriteString(parts[i])
+	}
+	return s.String()
+}

@@ -1,0 +1,96 @@
+package render_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"image"
+	"image/color"
+	"image/png"
+	"testing"
+
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// golden is one picture of every model with a panel.
+type golden struct {
+	name string
+	tree string // JSON; PICTURE stands for a small picture
+	view glasses.View
+}
+
+func goldens() []golden {
+	words := `"The quick brown fox jumps over the lazy dog. Zwölf Boxkämpfer jagen Viktor. Γειά σου Κόσμε, привет мир."`
+	entry := func(text string) string {
+		return `{"type":"row","id":"` + text + `","gap":8,"children":[{"type":"icon","icon":"bell"},{"type":"text","text":"Message from ` + text + `","grow":1}]}`
+	}
+	many := entry("Ada") + "," + entry("Ben") + "," + entry("Cho") + "," + entry("Dag") + "," + entry("Eve") + "," + entry("Fay") + "," +
+		entry("Gus") + "," + entry("Hal") + "," + entry("Ida") + "," + entry("Jon")
+	icons, _ := json.Marshal(iconRows())
+	return []golden{
+		{name: "text", tree: `{"type":"column","gap":2,"children":[{"type":"text","style":"title","text":"Title: Weather"},
+			{"type":"text","text":` + words + `},{"type":"text","style":"caption","align":"end","colour":"#31a2f2","text":"caption 12:45"}]}`},
+		{name: "align", tree: `{"type":"column","align":"center","children":[{"type":"text","text":"centred\nlines of text"},
+			{"type":"row","gap":6,"children":[{"type":"icon","icon":"sun","colour":"#f7e26b"},{"type":"text","text":"22°C"}]},
+			{"type":"text","align":"start","text":"日本 e\u0301 🙂"}]}`},
+		{name: "row", tree: `{"type":"row","gap":10,"padding":4,"children":[{"type":"icon","icon":"navigation"},
+			{"type":"column","grow":1,"children":[{"type":"text","text":"Turn left onto Long Winding Road"},{"type":"text","style":"caption","text":"300 m"}]},
+			{"type":"text","text":"5 min","align":"end"}]}`},
+		{name: "image", tree: `{"type":"row","gap":8,"children":[{"type":"image","data":"PICTURE","height":90},{"type":"image","data":"PICTURE","width":40},
+			{"type":"image","data":"AAAA","width":40,"height":40},{"type":"map3d","width":30,"height":30}]}`},
+		{name: "icons", tree: string(icons)},
+		{name: "button", tree: `{"type":"column","gap":8,"children":[{"type":"text","text":"Take the call?"},{"type":"row","gap":12,"children":[
+			{"type":"button","id":"yes","text":"Accept","colour":"#a3ce27"},{"type":"button","id":"no","text":"Decline"}]}]}`},
+		{name: "list", tree: `{"type":"column","children":[{"type":"text","style":"title","text":"Messages"},{"type":"list","overflow":"scroll","grow":1,"children":[` + many + `]}]}`,
+			view: glasses.View{Focus: 2, Scroll: 40}},
+		{name: "progress", tree: `{"type":"column","gap":8,"children":[{"type":"progress","value":0},{"type":"progress","value":40,"colour":"#e06f8b"},
+			{"type":"row","gap":6,"children":[{"type":"text","text":"Upload"},{"type":"progress","grow":1,"value":100,"height":20},{"type":"text","text":"100 %"}]}]}`},
+		{name: "paginate", tree: `{"type":"column","overflow":"paginate","gap":6,"children":[{"type":"text","style":"title","text":"Long"},{"type":"text","text":` +
+			words[:len(words)-1] + words[1:] + `},{"type":"button","id":"ok","text":"Done"}]}`, view: glasses.View{Focus: -1, Scroll: 10000}},
+		{name: "paginate-many", tree: `{"type":"list","overflow":"paginate","children":[` + many + `,` + many + `,` + many + `,` + many + `]}`, view: glasses.View{Focus: -1}},
+		{name: "clip", tree: `{"type":"column","padding":6,"children":[{"type":"text","style":"title","text":` + words + `},{"type":"text","style":"title","text":` + words +
+			`},{"type":"row","children":[{"type":"icon","icon":"star","width":400},{"type":"icon","icon":"heart","width":400}]}]}`},
+	}
+}
+
+// view is the golden's view on any model.
+func (g golden) of(t testing.TB) glasses.View {
+	t.Helper()
+	tree := bytes.ReplaceAll([]byte(g.tree), []byte("PICTURE"), []byte(base64.StdEncoding.EncodeToString(gradient(96, 72))))
+	show, err := glasses.ParseShow(append(append([]byte(`{"tree":`), tree...), '}'))
+	if err != nil {
+		t.Fatalf("%s: %v", g.name, err)
+	}
+	v := g.view
+	v.Tree = &show.Tree
+	return v
+}
+
+// gradient is a picture with every shade, and a hole.
+func gradient(w, h int) []byte {
+	img := image.NewNRGBA(image.Rect(0, 0, w, h))
+	for y := range h {
+		for x := range w {
+			c := color.NRGBA{uint8(255 * x / w), uint8(255 * y / h), uint8(255 - 255*x/w), 255}
+			if (x-w/2)*(x-w/2)+(y-h/2)*(y-h/2) < h*h/16 {
+				c.A = 64
+			}
+			img.SetNRGBA(x, y, c)
+		}
+	}
+	var out bytes.Buffer
+	if err := png.Encode(&out, img); err != nil {
+		panic(err)
+	}
+	return out.Bytes()
+}
+
+func panels() []glasses.DeviceModel {
+	var out []glasses.DeviceModel
+	for _, m := range glasses.Models() {
+		if m.Panel != nil {
+			out = append(out, m)
+		}
+	}
+	return out
+}

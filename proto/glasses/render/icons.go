@@ -1,0 +1,182 @@
+package render
+
+import (
+	"image"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Icons lists the names that an icon node may have, sorted. Another name is drawn as an empty box.
+func Icons() []string {
+	names := make([]string, 0, len(iconShapes))
+	for name := range iconShapes {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// iconGrid is the side of the square that icons are drawn in; iconPen the width of their lines.
+const (
+	iconGrid = 48
+	iconPen  = 4
+	iconFine = 16 // parts of a unit of the grid that shapes are measured in
+)
+
+// shape is one part of an icon, in 1/iconFine of the grid. An erasing one takes away what is below it.
+type shape struct {
+	kind  byte // one of the letters of iconShapes
+	erase bool
+	v     []int
+}
+
+// parseIcon reads a line of iconShapes.
+func parseIcon(spec string) []shape {
+	var shapes []shape
+	for _, word := range strings.Fields(spec) {
+		s := shape{}
+		if word[0] == '-' {
+			s.erase, word = true, word[1:]
+		}
+		s.kind = word[0]
+		for _, number := range strings.Split(word[1:], ",") {
+			v, err := strconv.Atoi(number)
+			if err != nil {
+				panic("render: icon shape " + word + " is not numbers")
+			}
+			s.v = append(s.v, v*iconFine)
+		}
+		shapes = append(shapes, s)
+	}
+	return shapes
+}
+
+// covers tells whether a point is inside.
+func (s shape) covers(x, y int) bool {
+	const half = iconPen * iconFine / 2
+	v := s.v
+	switch s.kind {
+	case 'L':
+		for i := 0; i+3 < len(v); i += 2 {
+			if nearLine(x, y, v[i], v[i+1], v[i+2], v[i+3], half) {
+				return true
+			}
+		}
+	case 'O', 'A':
+		if s.kind == 'A' && (x < v[3] || y < v[4] || x > v[5] || y > v[6]) {
+			return false
+		}
+		d := (x-v[0])*(x-v[0]) + (y-v[1])*(y-v[1])
+		return d <= (v[2]+half)*(v[2]+half) && d >= (v[2]-half)*(v[2]-half)
+	case 'D':
+		return (x-v[0])*(x-v[0])+(y-v[1])*(y-v[1]) <= v[2]*v[2]
+	case 'R':
+		return x >= v[0] && y >= v[1] && x <= v[2] && y <= v[3]
+	case 'P':
+		return inPolygon(x, y, v)
+	}
+	return false
+}
+
+// nearLine tells whether a point is at most r from the line between two others.
+func nearLine(x, y, x0, y0, x1, y1, r int) bool {
+	dx, dy := x1-x0, y1-y0
+	length := dx*dx + dy*dy
+	along := (x-x0)*dx + (y-y0)*dy
+	switch {
+	case along <= 0:
+		return (x-x0)*(x-x0)+(y-y0)*(y-y0) <= r*r
+	case along >= length:
+		return (x-x1)*(x-x1)+(y-y1)*(y-y1) <= r*r
+	}
+	across := (x-x0)*dy - (y-y0)*dx
+	return across*across <= r*r*length
+}
+
+func inPolygon(x, y int, v []int) bool {
+	in := false
+	for i, j := 0, len(v)-2; i < len(v); i, j = i+2, i {
+		x0, y0, x1, y1 := v[j], v[j+1], v[i], v[i+1]
+		if (y0 > y) == (y1 > y) {
+			continue
+		}
+		side := (x-x0)*(y1-y0) - (x1-x0)*(y-y0)
+		if (side < 0) == (y1 > y0) {
+			in = !in
+		}
+	}
+	return in
+}
+
+// drawIcon samples the shapes of an icon at 16 points a pixel.
+func drawIcon(spec string, size int) mask {
+	shapes := parseIcon(spec)
+	m := mask{w: size, h: size, pix: make([]uint8, size*size)}
+	for i := range m.pix {
+		hits := 0
+		for sub := range 16 {
+			x := (8*(i%size) + 2*(sub%4) + 1) * iconGrid * iconFine / (8 * size)
+			y := (8*(i/size) + 2*(sub/4) + 1) * iconGrid * iconFine / (8 * size)
+			on := false
+			for _, s := range shapes {
+				if on == s.erase && s.covers(x, y) {
+					on = !on
+				}
+			}
+			if on {
+				hits++
+			}
+		}
+		m.pix[i] = uint8(hits * 255 / 16)
+	}
+	return m
+}
+
+type iconKey struct {
+	name string
+	size int
+}
+
+// iconCache keeps masks of icons up to maxIconKept pixels wide; a full one starts anew.
+var iconCache struct {
+	sync.Mutex
+	masks map[iconKey]*mask
+}
+
+const (
+	maxIcons    = 256
+	maxIconKept = 128
+)
+
+func iconMask(name string, size int) *mask {
+	key := iconKey{name, size}
+	iconCache.Lock()
+	defer iconCache.Unlock()
+	if m, ok := iconCache.masks[key]; ok {
+		return m
+	}
+	m := drawIcon(iconShapes[name], size)
+	if size > maxIconKept {
+		return &m
+	}
+	if iconCache.masks == nil || len(iconCache.masks) >= maxIcons {
+		iconCache.masks = map[iconKey]*mask{}
+	}
+	iconCache.masks[key] = &m
+	return &m
+}
+
+// icon paints an icon node; one that is not known is a frame.
+func (c *canvas) icon(s *scene, b *box, r, clip image.Rectangle, ink rgb) {
+	in := b.inner(r)
+	size := s.iconSize(b.n)
+	if _, ok := iconShapes[b.n.Icon]; !ok {
+		c.frame(image.Rect(in.Min.X, in.Min.Y, in.Min.X+size, in.Min.Y+size), clip, s.border, ink)
+		return
+	}
+	if size = min(size, max(s.area.Dx(), s.area.Dy())); size > 0 {
+		c.stamp(iconMask(b.n.Icon, size), in.Min.X, in.Min.Y, clip, ink)
+	}
+}

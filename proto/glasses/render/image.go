@@ -1,0 +1,164 @@
+package render
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"image"
+	"image/draw"
+	_ "image/jpeg" // the two formats that a tree may hold
+	_ "image/png"
+	"strconv"
+
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// maxPixels bounds the pictures of a tree together, before they are decoded: a few hundred bytes of PNG can claim any size.
+const maxPixels = 4 << 20
+
+// CheckImages decodes the pictures of a tree. It is bad_payload, naming the node by its path, when one is not a PNG or
+// JPEG that can be read, or when the pictures have more than 4 megapixels (4 194 304) together; nil otherwise.
+func CheckImages(tree glasses.Node) *glasses.Error {
+	left := maxPixels
+	return checkImages(&tree, "tree", 1, &left)
+}
+
+func checkImages(n *glasses.Node, path string, depth int, left *int) *glasses.Error {
+	if n.Type == glasses.NodeImage {
+		size, err := pictureSize(n.Data)
+		if err == nil {
+			if *left -= size.X * size.Y; *left < 0 {
+				return &glasses.Error{Code: glasses.CodeBadPayload,
+					Message: fmt.Sprintf("%s.data: pictures of a tree may have %d pixels together, with this one there are more", path, maxPixels)}
+			}
+			_, err = decode(n.Data)
+		}
+		if err != nil {
+			return &glasses.Error{Code: glasses.CodeBadPayload, Message: path + ".data is not a PNG or JPEG that can be read"}
+		}
+	}
+	if !isContainer(n) || depth == glasses.MaxTreeDepth {
+		return nil
+	}
+	for i := range n.Children {
+		if err := checkImages(&n.Children[i], path+".children["+strconv.Itoa(i)+"]", depth+1, left); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pictureSize reads how large a picture says it is, without decoding it. The product of its sides is at most maxPixels.
+func pictureSize(data string) (image.Point, error) {
+	raw, err := base64.StdEncoding.DecodeString(data)
+	if err != nil {
+		return image.Point{}, err
+	}
+	c, _, err := image.DecodeConfig(bytes.NewReader(raw))
+	if err != nil {
+		return image.Point{}, err
+	}
+	if c.Width <= 0 || c.Height <= 0 {
+		return image.Point{}, fmt.Errorf("picture has no pixels")
+	}
+	if c.Width > maxPixels || c.Height > maxPixels { // the product below cannot overflow
+		return image.Point{X: maxPixels, Y: 2}, nil
+	}
+	return image.Pt(c.Width, c.Height), nil
+}
+
+// decode gives a picture as premultiplied RGBA with its top left at 0, 0. Check its size first.
+func decode(data string) (*image.RGBA, error) {
+	raw, err := base64.StdEncoding.DecodeString(data)
+	if err != nil {
+		return nil, err
+	}
+	src, _, err := image.Decode(bytes.NewReader(raw))
+	if err != nil {
+		return nil, err
+	}
+	out := image.NewRGBA(image.Rect(0, 0, src.Bounds().Dx(), src.Bounds().Dy()))
+	draw.Draw(out, out.Rect, src, src.Bounds().Min, draw.Src)
+	return out, nil
+}
+
+// pictureBounds is the size of an image node whose place is w wide: its own or what was asked for, with its proportions,
+// and never more than the panel shows.
+func (s *scene) pictureBounds(b *box, w int) image.Point {
+	size := b.own
+	if size.X == 0 {
+		side := 2 * s.body.line
+		return image.Pt(or(b.n.Width, side), or(b.n.Height, side))
+	}
+	if b.n.Width > 0 || b.n.Height > 0 {
+		size = fit(size, image.Pt(or(b.n.Width, glasses.MaxLength), or(b.n.Height, glasses.MaxLength)))
+	}
+	if size.X > w || size.Y > s.area.Dy() {
+		size = fit(b.own, image.Pt(min(w, size.X), min(s.area.Dy(), size.Y)))
+	}
+	return size
+}
+
+// fit is the largest size with the proportions of own that is not larger than room; at least one pixel.
+func fit(own, room image.Point) image.Point {
+	if own.X*room.Y > own.Y*room.X {
+		return image.Pt(max(room.X, 1), max(own.Y*room.X/own.X, 1))
+	}
+	return image.Pt(max(own.X*room.Y/own.Y, 1), max(room.Y, 1))
+}
+
+// picture paints an image node; one that cannot be decoded is a frame with a cross.
+func (c *canvas) picture(b *box, r, clip image.Rectangle, ink rgb) {
+	r = b.inner(r)
+	clip = clip.Intersect(r)
+	if clip.Empty() {
+		return
+	}
+	var src *image.RGBA
+	if need := b.own.X * b.own.Y; need > 0 && need <= c.pixels {
+		c.pixels -= need
+		src, _ = decode(b.n.Data)
+	}
+	if src == nil {
+		c.frame(r, clip, 1, ink)
+		for x := range r.Dx() {
+			y := x * r.Dy() / r.Dx()
+			c.fill(image.Rect(r.Min.X+x, r.Min.Y+y, r.Min.X+x+1, r.Min.Y+y+1), clip, ink)
+			c.fill(image.Rect(r.Max.X-x-1, r.Min.Y+y, r.Max.X-x, r.Min.Y+y+1), clip, ink)
+		}
+		return
+	}
+	size := image.Pt(r.Dx(), min(r.Dy(), max(b.own.Y*r.Dx()/b.own.X, 1)))
+	for y := clip.Min.Y; y < min(clip.Max.Y, r.Min.Y+size.Y); y++ {
+		for x := clip.Min.X; x < clip.Max.X; x++ {
+			px := average(src, size, x-r.Min.X, y-r.Min.Y)
+			at := c.img.Pix[c.img.PixOffset(x, y):]
+			var over rgb
+			for k := range over {
+				over[k] = uint8(px[k] + (255-px[3])*int(at[k])/255)
+			}
+			over = c.q.picture(over, x, y)
+			at[0], at[1], at[2] = over[0], over[1], over[2]
+		}
+	}
+}
+
+// average gives the pixel x, y of src brought to size: the mean of all that it covers, each by how much it covers of it.
+func average(src *image.RGBA, size image.Point, x, y int) (px [4]int) {
+	w, h := src.Rect.Dx(), src.Rect.Dy()
+	x0, x1, y0, y1 := x*w, (x+1)*w, y*h, (y+1)*h // in parts of a pixel: 1/size.X across, 1/size.Y down
+	for sy := y0 / size.Y; sy*size.Y < y1; sy++ {
+		wy := min(y1, (sy+1)*size.Y) - max(y0, sy*size.Y)
+		row := src.Pix[sy*src.Stride:]
+		for sx := x0 / size.X; sx*size.X < x1; sx++ {
+			weight := wy * (min(x1, (sx+1)*size.X) - max(x0, sx*size.X))
+			for k := range px {
+				px[k] += weight * int(row[4*sx+k])
+			}
+		}
+	}
+	for k := range px {
+		px[k] = (px[k] + w*h/2) / (w * h)
+	}
+	return px
+}

@@ -1,0 +1,207 @@
+package render
+
+import (
+	"image"
+
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// layout gives every box its place: widths and the heights that follow from them first, then places, where columns share
+// out the height that is left.
+func (s *scene) layout() {
+	s.measure(s.root, s.area.Dx())
+	s.place(s.root, s.area.Min.X, s.area.Min.Y, s.area.Dy())
+}
+
+// gaps is the space between the children together.
+func (b *box) gaps() int { return b.n.Gap * max(len(b.kids)-1, 0) }
+
+// measure gives b the width w and the height that it needs at it.
+func (s *scene) measure(b *box, w int) {
+	b.w, b.h = max(w, 0), 0
+	in := max(b.w-2*b.padX-b.strip, 0)
+	switch b.n.Type {
+	case glasses.NodeText, glasses.NodeButton:
+		b.text.wrap(min(in, s.textWidth))
+		b.h = b.text.height()
+	case glasses.NodeImage:
+		b.h = s.pictureBounds(b, in).Y
+	case glasses.NodeIcon:
+		b.h = s.iconSize(b.n)
+	case glasses.NodeProgress:
+		b.h = or(b.n.Height, max(s.body.size/2, 6*s.border))
+	case glasses.NodeRow:
+		for i, kw := range s.rowWidths(b, in) {
+			s.measure(b.kids[i], kw)
+			b.h = max(b.h, b.kids[i].h)
+		}
+	case glasses.NodeColumn, glasses.NodeList:
+		b.h = b.gaps()
+		for _, k := range b.kids {
+			kw := in
+			if !fills(k) {
+				kw = min(k.natural, in)
+			}
+			s.measure(k, kw)
+			b.h += k.h
+		}
+	default:
+		b.h = or(b.n.Height, s.body.line)
+	}
+	b.h += 2 * b.padY
+}
+
+// fills tells whether a child takes the whole width of its column.
+func fills(k *box) bool {
+	switch k.n.Type {
+	case glasses.NodeText, glasses.NodeList:
+		return true
+	case glasses.NodeProgress:
+		return k.n.Width == 0
+	case glasses.NodeColumn, glasses.NodeRow:
+		if a := k.parent.n.Align; a == "" || a == glasses.AlignStart {
+			return true
+		}
+		for _, kk := range k.kids {
+			if kk.n.Grow > 0 {
+				return true
+			}
+		}
+	}
+	return k.parent.n.Type == glasses.NodeList
+}
+
+// rowWidths shares out the width of a row. Where there is too little, those that can be narrower give way, the widest first.
+func (s *scene) rowWidths(b *box, in int) []int {
+	widths := make([]int, len(b.kids))
+	left := in - b.gaps()
+	var flexible []*int
+	for i, k := range b.kids {
+		widths[i] = k.natural
+		left -= k.natural
+		if k.n.Type != glasses.NodeIcon && (k.n.Type != glasses.NodeProgress || k.n.Width == 0) {
+			flexible = append(flexible, &widths[i])
+		}
+	}
+	if left < 0 {
+		shrink(flexible, -left, 0)
+	} else {
+		grow(b.kids, widths, left)
+	}
+	return widths
+}
+
+// grow adds what is left to the sizes of the children that want it, by their shares.
+func grow(kids []*box, sizes []int, left int) {
+	shares := 0
+	for _, k := range kids {
+		shares += max(k.n.Grow, 0)
+	}
+	for i, k := range kids {
+		if g := max(k.n.Grow, 0); g > 0 { // of what is left among the shares that are left: nothing is lost by rounding
+			part := left * g / shares
+			sizes[i] += part
+			left, shares = left-part, shares-g
+		}
+	}
+}
+
+// shrink takes much from the sizes, from the largest first, so that what remains is as even as can be; none becomes
+// smaller than least by it.
+func shrink(sizes []*int, much, least int) {
+	total := -much
+	for _, v := range sizes {
+		total += *v
+	}
+	total = max(total, 0)
+	open := sizes
+	for len(open) > 0 { // those that are below an even share keep what they have; the others share the rest
+		share := total / len(open)
+		var rest []*int
+		for _, v := range open {
+			if *v <= share {
+				total -= *v
+			} else {
+				rest = append(rest, v)
+			}
+		}
+		if len(rest) == len(open) {
+			for i, v := range open {
+				part := total / (len(open) - i)
+				total -= part
+				*v = min(*v, max(part, least))
+			}
+			return
+		}
+		open = rest
+	}
+}
+
+// place puts b at x, y with the height h, and its children inside it.
+func (s *scene) place(b *box, x, y, h int) {
+	b.x, b.y, b.h = x, y, h
+	in := b.inner(b.rect())
+	switch b.n.Type {
+	case glasses.NodeRow:
+		s.placeRow(b, in)
+	case glasses.NodeColumn, glasses.NodeList:
+		s.placeColumn(b, in)
+	}
+	if b.paginates() {
+		b.flow()
+	}
+}
+
+func (s *scene) placeColumn(b *box, in image.Rectangle) {
+	heights := make([]int, len(b.kids))
+	left := in.Dy() - b.gaps()
+	var shrinking []*int
+	for i, k := range b.kids {
+		heights[i] = k.h
+		left -= k.h
+		if k.shrinks {
+			shrinking = append(shrinking, &heights[i])
+		}
+	}
+	if left > 0 {
+		grow(b.kids, heights, left)
+	} else if !b.scrolls() {
+		shrink(shrinking, -left, s.body.line)
+	}
+	y := in.Min.Y
+	for i, k := range b.kids {
+		s.place(k, in.Min.X+aligned(b.n.Align, in.Dx()-k.w), y, heights[i])
+		y += heights[i] + b.n.Gap
+	}
+	b.content = y - in.Min.Y - b.n.Gap
+}
+
+func (s *scene) placeRow(b *box, in image.Rectangle) {
+	x := in.Min.X
+	b.content = 0
+	for _, k := range b.kids {
+		h := k.h
+		if k.shrinks && !b.scrolls() {
+			h = min(h, in.Dy())
+		}
+		if isContainer(k.n) && b.n.Align == "" {
+			h = max(h, in.Dy())
+		}
+		s.place(k, x, in.Min.Y+aligned(b.n.Align, in.Dy()-h), h)
+		x += k.w + b.n.Gap
+		b.content = max(b.content, k.h)
+	}
+}
+
+// aligned is how far something starts from the edge when left is free.
+func aligned(align string, left int) int {
+	switch {
+	case left <= 0:
+		return 0
+	case align == glasses.AlignCenter:
+		return left / 2
+	case align == glasses.AlignEnd:
+		return left
+	}
+	return 0
+}

@@ -1,0 +1,67 @@
+package render
+
+import "github.com/service-dev/service/proto/glasses"
+
+// flow moves what is inside a box that paginates so that no page's edge cuts a line of text, a picture or a target: what
+// would be cut starts on the next page. What is higher than a page is cut.
+func (b *box) flow() {
+	p := pager{top: b.inner(b.rect()).Min.Y, page: b.page()}
+	shift, end := 0, p.top
+	for _, k := range b.kids {
+		if b.n.Type == glasses.NodeRow {
+			shift = 0
+		}
+		shift = p.flow(k, shift)
+		end = max(end, k.y+k.h)
+	}
+	b.content = end - p.top
+}
+
+// pager knows where pages start.
+type pager struct{ top, page int }
+
+// over is how far something at y of height h must move to be on one page.
+func (p pager) over(y, h int) int {
+	at := (y - p.top) % p.page
+	if at <= 0 || at+h <= p.page {
+		return 0
+	}
+	return p.page - at
+}
+
+// flow moves b by shift and by what its pages need, and gives how far what follows must move.
+func (p pager) flow(b *box, shift int) int {
+	whole := b.n.Type != glasses.NodeText && b.n.Type != glasses.NodeColumn && b.n.Type != glasses.NodeList
+	if whole || b.target >= 0 && b.h <= p.page {
+		shift += p.over(b.y+shift, b.h)
+		b.move(shift)
+		return shift
+	}
+	if b.text != nil {
+		return p.flowText(b, shift)
+	}
+	b.y += shift
+	inside := shift
+	for _, k := range b.kids {
+		inside = p.flow(k, inside)
+	}
+	b.h += inside - shift
+	b.content += inside - shift
+	return inside
+}
+
+func (p pager) flowText(b *box, shift int) int {
+	line := b.text.face.line
+	shift += p.over(b.y+shift, b.padY+line)
+	b.y += shift
+	extra := 0
+	for i := range b.text.lines {
+		l := &b.text.lines[i]
+		l.top += extra
+		over := p.over(b.y+b.padY+l.top, line)
+		l.top += over
+		extra += over
+	}
+	b.h += extra
+	return shift + extra
+}

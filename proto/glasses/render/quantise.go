@@ -1,0 +1,117 @@
+package render
+
+import (
+	"image"
+
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// rgb is a colour of a panel.
+type rgb [3]uint8
+
+// quantiser brings colours to those that a panel has.
+type quantiser struct {
+	colour string
+	levels int // shades of a green panel
+}
+
+// framePalette is what Brilliant Frame starts with (its documentation, "display", names and colours of the 16 entries).
+var framePalette = [16]rgb{
+	{0x00, 0x00, 0x00}, {0xff, 0xff, 0xff}, {0x9d, 0x9d, 0x9d}, {0xbe, 0x26, 0x33},
+	{0xe0, 0x6f, 0x8b}, {0x49, 0x3c, 0x2b}, {0xa4, 0x64, 0x22}, {0xeb, 0x89, 0x31},
+	{0xf7, 0xe2, 0x6b}, {0x2f, 0x48, 0x4e}, {0x44, 0x89, 0x1a}, {0xa3, 0xce, 0x27},
+	{0x1b, 0x26, 0x32}, {0x00, 0x57, 0x84}, {0x31, 0xa2, 0xf2}, {0xb2, 0xdc, 0xef},
+}
+
+func newQuantiser(p *glasses.Panel) quantiser {
+	return quantiser{colour: p.Colour, levels: 1 << min(max(p.Bits, 1), 8)}
+}
+
+// ink gives the panel's colour for #rrggbb of text and shapes; white when it is empty. On panels of one bit everything but
+// the darkest is lit: there is no shade to tell it from others by.
+func (q quantiser) ink(colour string) rgb {
+	c := rgb{0xff, 0xff, 0xff}
+	if parsed, ok := glasses.ParseColour(colour); ok {
+		c = parsed
+	}
+	switch q.colour {
+	case glasses.ColourGreen:
+		v := brightness(c)
+		if q.levels == 2 {
+			v = 0
+			if brightness(c) >= 48 {
+				v = 0xff
+			}
+		}
+		return rgb{v, v, v}
+	case glasses.ColourPalette:
+		return nearest(c)
+	}
+	return c
+}
+
+// cover gives the coverage that a mask's stands for: all or nothing where the panel has no shades between.
+func (q quantiser) cover(a uint8) uint8 {
+	if q.colour != glasses.ColourPalette && (q.colour != glasses.ColourGreen || q.levels > 2) {
+		return a
+	}
+	if a >= 112 {
+		return 0xff
+	}
+	return 0
+}
+
+// bayer is the order in which ordered dithering lights the pixels of a square.
+var bayer = [4][4]int{{0, 8, 2, 10}, {12, 4, 14, 6}, {3, 11, 1, 9}, {15, 7, 13, 5}}
+
+// picture gives the panel's colour for a picture's pixel at x, y, dithered where the panel has few colours.
+func (q quantiser) picture(c rgb, x, y int) rgb {
+	threshold := 2*bayer[y&3][x&3] - 15 // -15 to 15, of 32 parts of a step
+	switch q.colour {
+	case glasses.ColourGreen:
+		top := q.levels - 1
+		v := int(brightness(c))*32*top + threshold*255
+		shade := min(max((v+16*255)/(32*255), 0), top)
+		v = shade * 255 / top
+		return rgb{uint8(v), uint8(v), uint8(v)}
+	case glasses.ColourPalette:
+		for k := range c {
+			c[k] = uint8(min(max(int(c[k])+threshold*2, 0), 255))
+		}
+		return nearest(c)
+	}
+	return c
+}
+
+// finish rounds what anti-aliasing left to the shades of a green panel.
+func (q quantiser) finish(img *image.NRGBA) {
+	if q.colour != glasses.ColourGreen {
+		return
+	}
+	top := q.levels - 1
+	var shade [256]uint8
+	for v := range shade {
+		shade[v] = uint8((v*top + 127) / 255 * 255 / top)
+	}
+	for i := 0; i < len(img.Pix); i += 4 {
+		img.Pix[i], img.Pix[i+1], img.Pix[i+2] = 0, shade[img.Pix[i+1]], 0
+	}
+}
+
+// brightness is between what the eye sees and the strongest part, so that no pure colour is dark on a green panel.
+func brightness(c rgb) uint8 {
+	eye := (299*int(c[0]) + 587*int(c[1]) + 114*int(c[2]) + 500) / 1000
+	return uint8((eye + int(max(c[0], c[1], c[2])) + 1) / 2)
+}
+
+// nearest gives the palette's entry that looks most like c.
+func nearest(c rgb) rgb {
+	best, least := framePalette[0], 1<<30
+	for _, p := range framePalette {
+		dr, dg, db := int(c[0])-int(p[0]), int(c[1])-int(p[1]), int(c[2])-int(p[2])
+		if d := 2*dr*dr + 4*dg*dg + 3*db*db; d < least {
+			best, least = p, d
+		}
+	}
+	return best
+}

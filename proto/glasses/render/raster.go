@@ -1,0 +1,119 @@
+package render
+
+import (
+	"slices"
+
+	"golang.org/x/image/font/sfnt"
+	"golang.org/x/image/math/fixed"
+)
+
+// rasteriser turns outlines into masks in integers alone. (x/image/vector counts in float32, and its curves may round
+// otherwise where a processor fuses multiply and add.)
+type rasteriser struct {
+	edges     []edge
+	crossings []crossing
+	cover     []int32
+}
+
+// edge goes down from y0 to y1, in 1/64 pixel; wind is +1, or -1 when the outline goes up.
+type edge struct{ x0, y0, x1, y1, wind int }
+
+type crossing struct{ x, wind int }
+
+const (
+	subLines   = 16 // sampled lines in a pixel's height
+	curveSteps = 8  // straight pieces of a curve
+)
+
+// glyph fills an outline by the non-zero rule. left and top say where the mask is, from the origin of the outline.
+func (z *rasteriser) glyph(segments sfnt.Segments) (left, top int, m mask) {
+	bounds := segments.Bounds()
+	left, top = bounds.Min.X.Floor(), bounds.Min.Y.Floor()
+	m.w, m.h = bounds.Max.X.Ceil()-left, bounds.Max.Y.Ceil()-top
+	if m.w <= 0 || m.h <= 0 {
+		return 0, 0, mask{}
+	}
+	z.outline(segments, left<<6, top<<6)
+	m.pix = make([]uint8, m.w*m.h)
+	for y := range m.h {
+		z.row(y, m.w, m.pix[y*m.w:(y+1)*m.w])
+	}
+	return left, top, m
+}
+
+// outline collects the edges of segments, moved by -dx, -dy. The fonts here have quadratic curves only.
+func (z *rasteriser) outline(segments sfnt.Segments, dx, dy int) {
+	z.edges = z.edges[:0]
+	var first, pen [2]int
+	at := func(p fixed.Point26_6) [2]int { return [2]int{int(p.X) - dx, int(p.Y) - dy} }
+	for _, s := range segments {
+		switch s.Op {
+		case sfnt.SegmentOpMoveTo:
+			z.line(pen, first)
+			first = at(s.Args[0])
+			pen = first
+		case sfnt.SegmentOpLineTo:
+			p := at(s.Args[0])
+			z.line(pen, p)
+			pen = p
+		case sfnt.SegmentOpQuadTo:
+			a, b, c := pen, at(s.Args[0]), at(s.Args[1])
+			for i := 1; i <= curveSteps; i++ {
+				j := curveSteps - i
+				var p [2]int
+				for k := range p {
+					p[k] = (j*j*a[k] + 2*i*j*b[k] + i*i*c[k] + curveSteps*curveSteps/2) >> 6
+				}
+				z.line(pen, p)
+				pen = p
+			}
+		}
+	}
+	z.line(pen, first)
+}
+
+func (z *rasteriser) line(a, b [2]int) {
+	switch {
+	case a[1] < b[1]:
+		z.edges = append(z.edges, edge{a[0], a[1], b[0], b[1], 1})
+	case a[1] > b[1]:
+		z.edges = append(z.edges, edge{b[0], b[1], a[0], a[1], -1})
+	}
+}
+
+// row gives the coverage of the pixels of one row.
+func (z *rasteriser) row(y, w int, into []uint8) {
+	z.cover = append(z.cover[:0], make([]int32, w)...)
+	for sub := range subLines {
+		z.cross(y<<6 + sub*64/subLines + 32/subLines)
+		wind := 0
+		for i, c := range z.crossings {
+			if wind != 0 {
+				z.span(z.crossings[i-1].x, c.x, w)
+			}
+			wind += c.wind
+		}
+	}
+	for x, c := range z.cover {
+		into[x] = uint8((int(c)*255 + 32*subLines) / (64 * subLines))
+	}
+}
+
+// cross collects where the line at y meets the edges, from left to right.
+func (z *rasteriser) cross(y int) {
+	z.crossings = z.crossings[:0]
+	for _, e := range z.edges {
+		if e.y0 <= y && y < e.y1 {
+			z.crossings = append(z.crossings, crossing{e.x0 + (e.x1-e.x0)*(y-e.y0)/(e.y1-e.y0), e.wind})
+		}
+	}
+	slices.SortFunc(z.crossings, func(a, b crossing) int { return a.x - b.x })
+}
+
+// span adds what lies between two places of a line, in 1/64 pixel.
+func (z *rasteriser) span(from, to, w int) {
+	from, to = max(from, 0), min(to, w<<6)
+	for x := from >> 6; x<<6 < to; x++ {
+		z.cover[x] += int32(min(to, (x+1)<<6) - max(from, x<<6))
+	}
+}

@@ -1,0 +1,173 @@
+package render
+
+import (
+	"image"
+	"strconv"
+
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// scene is a view laid out on a screen.
+type scene struct {
+	screen
+	root    *box // nil while the panel is clear
+	nodes   int
+	targets []*box
+	focus   int // index of targets, -1 for none
+	// primary is the scroller that the view's scroll moves: the first in drawing order with more inside than it shows. Others
+	// follow the focus by themselves.
+	primary   *box
+	scrollers []*box // in drawing order
+}
+
+func newScene(sc screen, v glasses.View) *scene {
+	s := &scene{screen: sc, focus: -1}
+	if v.Tree == nil {
+		return s
+	}
+	s.root = s.build(v.Tree, nil, 0, 1)
+	s.layout()
+	if s.labelPages() {
+		s.layout()
+	}
+	s.focus = min(max(v.Focus, -1), len(s.targets)-1)
+	for _, b := range s.scrollers {
+		if b.limit() > 0 {
+			s.primary = b
+			b.offset = b.within(v.Scroll)
+			break
+		}
+	}
+	for i := len(s.scrollers) - 1; i >= 0 && s.focus >= 0; i-- { // from the inside out: an outer one needs the offsets within
+		if b, t := s.scrollers[i], s.targets[s.focus]; b != s.primary && b.has(t) {
+			b.offset = b.reveal(t, 0)
+		}
+	}
+	return s
+}
+
+// scroll is the view's scroll as it is in bounds.
+func (s *scene) scroll() int {
+	if s.primary == nil {
+		return 0
+	}
+	return s.primary.offset
+}
+
+// walk visits every box in drawing order: r is where it is on the panel, clip what of the panel it may paint.
+func (s *scene) walk(visit func(b *box, r, clip image.Rectangle)) {
+	if s.root != nil {
+		s.walkBox(s.root, 0, s.area, visit)
+	}
+}
+
+func (s *scene) walkBox(b *box, dy int, clip image.Rectangle, visit func(b *box, r, clip image.Rectangle)) {
+	r := b.rect().Add(image.Pt(0, dy))
+	visit(b, r, clip)
+	clip = clip.Intersect(b.inner(r))
+	for _, k := range b.kids {
+		s.walkBox(k, dy-b.offset, clip, visit)
+	}
+}
+
+// build makes the boxes, with all that does not depend on how wide they get. What is beyond the limits of a tree is left
+// out; glasses.ParseShow refuses it.
+func (s *scene) build(n *glasses.Node, parent *box, index, depth int) *box {
+	s.nodes++
+	b := &box{n: n, parent: parent, index: index, target: -1, align: n.Align}
+	inList := parent != nil && parent.n.Type == glasses.NodeList
+	if n.Type == glasses.NodeButton || inList {
+		b.target = len(s.targets)
+		s.targets = append(s.targets, b)
+	}
+	if inList && n.Type != glasses.NodeButton { // room for the focus
+		b.padX, b.padY = 4*s.border, 3*s.border
+	}
+	s.buildLeaf(b)
+	if !isContainer(n) {
+		b.natural += 2 * b.padX
+		return b
+	}
+	b.padX, b.padY = b.padX+n.Padding, b.padY+n.Padding
+	if b.scrolls() {
+		b.shrinks, b.strip = true, s.dot+s.dot/2
+		s.scrollers = append(s.scrollers, b)
+	}
+	for i := range n.Children {
+		if depth == glasses.MaxTreeDepth || s.nodes >= glasses.MaxNodes {
+			break
+		}
+		k := s.build(&n.Children[i], b, i, depth+1)
+		b.kids = append(b.kids, k)
+		b.shrinks = b.shrinks || k.shrinks
+		if n.Type == glasses.NodeRow {
+			b.natural += k.natural
+		} else {
+			b.natural = max(b.natural, k.natural)
+		}
+	}
+	if n.Type == glasses.NodeRow {
+		b.natural += b.gaps()
+	}
+	b.natural += 2*b.padX + b.strip
+	return b
+}
+
+func (s *scene) buildLeaf(b *box) {
+	n := b.n
+	switch n.Type {
+	case glasses.NodeText:
+		if p := b.parent; b.align == "" && p != nil && p.n.Type != glasses.NodeRow {
+			b.align = p.n.Align
+		}
+		b.text = newParagraph(n.Text, s.styled(n.Style))
+		b.natural = min(b.text.natural, s.textWidth)
+	case glasses.NodeButton:
+		if p := b.parent; b.align == "" && (p == nil || p.n.Type != glasses.NodeList) {
+			b.align = glasses.AlignCenter
+		}
+		b.text = newParagraph(n.Text, s.styled(n.Style))
+		b.padX, b.padY = s.body.size*2/3, s.body.size/6+s.border
+		b.natural = min(b.text.natural, s.textWidth)
+	case glasses.NodeImage:
+		b.own, _ = pictureSize(n.Data)
+		b.natural = s.pictureBounds(b, s.area.Dx()).X
+	case glasses.NodeIcon:
+		b.natural = s.iconSize(n)
+	case glasses.NodeProgress:
+		b.natural = or(n.Width, 4*s.body.size)
+	case glasses.NodeColumn, glasses.NodeRow, glasses.NodeList:
+	default:
+		b.natural = or(n.Width, s.body.line)
+	}
+}
+
+// iconSize is the side of an icon's square: what was asked for, or the height of a line of text.
+func (s *scene) iconSize(n *glasses.Node) int {
+	return min(or(n.Width, glasses.MaxLength), or(n.Height, glasses.MaxLength), or(max(n.Width, n.Height), s.body.line))
+}
+
+// labelPages gives a label instead of dots to those with more pages than dots fit, and tells whether there are any.
+func (s *scene) labelPages() bool {
+	any := false
+	for _, b := range s.scrollers {
+		if pages := b.pages(); b.paginates() && (pages > 8 || 2*s.dot*pages > b.page()) && pages > 1 {
+			b.pageLabel, any = true, true
+			b.strip = pageLabel(s, pages, pages).natural + s.dot
+		}
+	}
+	return any
+}
+
+// pageLabel is the text "page/pages"; the first page is 0.
+func pageLabel(s *scene, page, pages int) *paragraph {
+	return newParagraph(strconv.Itoa(page+1)+"/"+strconv.Itoa(pages), s.caption)
+}
+
+// or is v, or def for 0.
+func or(v, def int) int {
+	if v > 0 {
+		return v
+	}
+	return def
+}
