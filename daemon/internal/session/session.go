@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
@@ -51,13 +53,22 @@ const (
 	MaxLimit     = 500
 )
 
-// Options are the parts of a Manager; all are required.
+// Options are the parts of a Manager; those for browser sessions are required.
 type Options struct {
 	// StateDir is the state directory.
 	StateDir string
 	Backend  Backend
 	Secrets  Secrets
 	Events   Events
+	Live     Live
+
+	// Transports and Endpoints serve local sessions. Without them every local session is refused with LocalRefused.
+	Transports   Transports
+	Endpoints    Endpoints
+	LocalRefused error
+	// Log and Now have defaults: none, and the machine's clock.
+	Log *slog.Logger
+	Now func() time.Time
 }
 
 // Manager is safe for concurrent use.
@@ -65,13 +76,37 @@ type Manager struct {
 	opts     Options
 	projects *projects
 	minting  keyed
+	local    *locals
+	latest   *latest
 }
 
-// New prepares a manager; it touches nothing on disk.
+// New prepares a manager; it touches nothing on disk. Serve must run for local sessions to end in order.
 func New(opts Options) *Manager {
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
 	root := filepath.Join(opts.StateDir, Dir)
-	return &Manager{opts: opts, projects: &projects{path: filepath.Join(root, projectsName)}}
+	m := &Manager{opts: opts, projects: &projects{path: filepath.Join(root, projectsName)}}
+	m.latest = &latest{path: filepath.Join(root, latestName), log: opts.Log}
+	m.local = &locals{root: root, transports: opts.Transports, now: opts.Now, log: opts.Log, rooms: map[string]*room{}}
+	m.local.life, m.local.end = context.WithCancel(context.Background())
+	return m
 }
+
+// Serve waits until ctx ends, then ends every local session's life in this process; what they were is on disk.
+func (m *Manager) Serve(ctx context.Context) error {
+	m.local.serve(ctx)
+	return nil
+}
+
+// Attached counts the apps that are attached to local sessions.
+func (m *Manager) Attached() int { return int(m.local.attached.Load()) }
+
+// AnyLocal tells whether a local session is open, for which apps may come back.
+func (m *Manager) AnyLocal() bool { return len(m.local.list()) > 0 }
 
 // Request asks for a session. Empty fields mean: the project of the caller's directory, platform web, the session's
 // own or the backend's default device model.
@@ -122,34 +157,66 @@ func (m *Manager) Open(ctx context.Context, target backend.Target, who caller.Ca
 	if err != nil {
 		return Opened{}, err
 	}
-	return Opened{Session: s, Created: created, AppTokenFile: path}, nil
+	m.latest.set(who.Cwd, s.SessionID)
+	return Opened{Session: m.browser(s), Created: created, AppTokenFile: path}, nil
 }
 
-// Get reads one session.
+// Get reads one session. For a local one target is not looked at.
 func (m *Manager) Get(ctx context.Context, target backend.Target, id string) (backend.Session, error) {
+	if IsLocal(id) {
+		if r := m.local.open(id); r != nil {
+			return m.addressed(ctx, r), nil
+		}
+		return m.local.ended(id)
+	}
 	if !validID(id) {
 		return backend.Session{}, notFound()
 	}
-	return m.opts.Backend.GetSession(ctx, target, id)
+	s, err := m.opts.Backend.GetSession(ctx, target, id)
+	return m.browser(s), err
 }
 
-// List reads the open sessions of the account.
+// List reads the open sessions: the local ones, then those of the account. Without an account (a target without a
+// Bearer) these are the local ones alone.
 func (m *Manager) List(ctx context.Context, target backend.Target) ([]backend.Session, error) {
+	open := []backend.Session{}
+	for _, r := range m.local.list() {
+		open = append(open, m.addressed(ctx, r))
+	}
+	if target.Bearer == "" {
+		return open, nil
+	}
 	all, err := m.opts.Backend.ListSessions(ctx, target)
 	if err != nil {
-		return nil, err
+		return open, err
 	}
-	open := make([]backend.Session, 0, len(all))
 	for _, s := range all {
 		if s.State != "closed" {
-			open = append(open, s)
+			open = append(open, m.browser(s))
 		}
 	}
 	return open, nil
 }
 
-// Close ends a session and removes its app secret from disk. Closing a closed session is no error.
+// addressed is a local session with its address; an address that cannot be had is left empty.
+func (m *Manager) addressed(ctx context.Context, r *room) backend.Session {
+	s := r.session()
+	s.AppEndpoint, _ = m.opts.Endpoints.AppEndpoint(ctx, r.id)
+	return s
+}
+
+func (m *Manager) browser(s backend.Session) backend.Session {
+	s.Transport, s.Clock, s.NowMs = backend.TransportBrowser, backend.ClockReal, m.opts.Now().UnixMilli()
+	return s
+}
+
+// Close ends a session and removes what is on disk of it: of a browser session the app secret, of a local one all.
+// Closing a closed session is no error.
 func (m *Manager) Close(ctx context.Context, target backend.Target, id string) (backend.Session, error) {
+	m.latest.closed(id)
+	if IsLocal(id) {
+		return m.local.close(id)
+	}
 	if !validID(id) {
 		return backend.Session{}, notFound()
 	}
@@ -162,18 +229,18 @@ func (m *Manager) Close(ctx context.Context, target backend.Target, id string) (
 	if err := os.RemoveAll(m.folder(id)); err != nil {
 		return s, stateProblem("removing the session's app token", err)
 	}
-	return s, nil
+	return m.browser(s), nil
 }
 
 // Since reads the log after a cursor; 0 is its beginning. A limit of 0 is 100, the highest is 500.
 func (m *Manager) Since(ctx context.Context, target backend.Target, id string, since int64, limit int) (backend.EventPage, error) {
+	if IsLocal(id) {
+		return m.Wait(ctx, target, id, since, limit, 0)
+	}
 	if !validID(id) {
 		return backend.EventPage{}, notFound()
 	}
-	if limit <= 0 {
-		limit = DefaultLimit
-	}
-	return m.opts.Events.ListEvents(ctx, target, id, max(since, 0), min(limit, MaxLimit))
+	return m.opts.Events.ListEvents(ctx, target, id, max(since, 0), clampLimit(limit))
 }
 
 // token returns the path of the session's secret, minting one when there is none.

@@ -200,7 +200,7 @@ func TestSessionIDsFromOutside(t *testing.T) {
 
 func TestListAndEvents(t *testing.T) {
 	m, f, _ := newManager(t)
-	if open, err := m.List(t.Context(), backend.Target{}); err != nil || len(open) != 1 || open[0].SessionID != "ses_a" {
+	if open, err := m.List(t.Context(), backend.Target{Bearer: "svc_x"}); err != nil || len(open) != 1 || open[0].SessionID != "ses_a" {
 		t.Errorf("open sessions: %v, %v", open, err)
 	}
 	for _, test := range []struct {
@@ -209,12 +209,12 @@ func TestListAndEvents(t *testing.T) {
 		wantSince  int64
 		wantLimits int
 	}{{0, 0, 0, 100}, {-1, -1, 0, 100}, {7, 9999, 7, 500}} {
-		if _, err := m.Since(t.Context(), backend.Target{}, testID, test.since, test.limit); err != nil || f.since != test.wantSince || f.limit != test.wantLimits {
+		if _, err := m.Since(t.Context(), backend.Target{Bearer: "svc_x"}, testID, test.since, test.limit); err != nil || f.since != test.wantSince || f.limit != test.wantLimits {
 			t.Errorf("%+v: asked since %d limit %d, %v", test, f.since, f.limit, err)
 		}
 	}
 	f.err = &backend.Problem{Code: backend.CodeUnreachable, Message: "down"}
-	if _, err := m.List(t.Context(), backend.Target{}); code(err) != backend.CodeUnreachable {
+	if _, err := m.List(t.Context(), backend.Target{Bearer: "svc_x"}); code(err) != backend.CodeUnreachable {
 		t.Errorf("listing without a backend: %v", err)
 	}
 }

@@ -1,0 +1,200 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// fakeTransports starts fake glasses: they answer every command at once and keep time.
+type fakeTransports struct {
+	mu     sync.Mutex
+	err    error
+	opened []TransportOpen
+	given  []*fakeGlasses
+	// answer, when set, decides what a command is answered; false means not at all.
+	answer func(f glasses.Frame) (glasses.Result, bool)
+}
+
+func (t *fakeTransports) Attach(_ context.Context, _ string, open TransportOpen) (Glasses, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.err != nil {
+		return nil, t.err
+	}
+	g := &fakeGlasses{out: make(chan message, 4096), gone: make(chan struct{}), now: open.NowMs, state: glasses.FreshState(), answer: t.answer}
+	g.view.Focus = -1
+	if open.Snapshot != nil {
+		g.state, g.view = open.Snapshot.State, open.Snapshot.View
+	}
+	t.opened, t.given = append(t.opened, open), append(t.given, g)
+	return g, nil
+}
+
+func (t *fakeTransports) last() *fakeGlasses {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.given[len(t.given)-1]
+}
+
+type message struct {
+	data   []byte
+	binary bool
+}
+
+type fakeGlasses struct {
+	out  chan message
+	gone chan struct{}
+	once sync.Once
+
+	mu     sync.Mutex
+	now    int64
+	state  glasses.State
+	view   glasses.View
+	answer func(f glasses.Frame) (glasses.Result, bool)
+	events int
+	sleeps map[string]int64
+}
+
+func (g *fakeGlasses) Close() error { g.once.Do(func() { close(g.gone) }); return nil }
+
+func (g *fakeGlasses) Receive(ctx context.Context) ([]byte, bool, error) {
+	select {
+	case m := <-g.out:
+		return m.data, m.binary, nil
+	default:
+	}
+	select {
+	case m := <-g.out:
+		return m.data, m.binary, nil
+	case <-g.gone:
+		return nil, false, errors.New("the adapter is gone")
+	case <-ctx.Done():
+		return nil, false, ctx.Err()
+	}
+}
+
+func (g *fakeGlasses) say(typ, id string, payload any) {
+	f, err := glasses.New(typ, id, g.now, payload)
+	if err != nil {
+		panic(err)
+	}
+	data, _ := f.Encode()
+	g.out <- message{data, false}
+}
+
+// does makes an event happen.
+func (g *fakeGlasses) does(typ string, payload any) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.events++
+	g.say(typ, "g-"+string(rune('0'+g.events)), payload)
+}
+
+func (g *fakeGlasses) Send(data []byte, binary bool) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if binary {
+		f, _, err := glasses.ParseBinary(data)
+		if err != nil {
+			return err
+		}
+		g.say(glasses.TypeResult, f.ID, glasses.Result{OK: true, State: &g.state, View: &g.view})
+		return nil
+	}
+	f, err := glasses.Parse(data)
+	if err != nil {
+		return err
+	}
+	res := glasses.Result{OK: true}
+	switch {
+	case f.Type == glasses.SimAdvance:
+		res.Clock = g.advance(f)
+	case f.Type == glasses.SimInput:
+		var in glasses.Input
+		_ = json.Unmarshal(f.Payload, &in)
+		g.events++
+		g.say(glasses.TypeInput, "g-"+string(rune('0'+g.events)), in)
+		res.State, res.View = &g.state, &g.view
+	case glasses.IsControl(f.Type):
+		res.State, res.View = &g.state, &g.view
+	case g.answer != nil:
+		r, ok := g.answer(f)
+		if !ok {
+			return nil
+		}
+		res = r
+	case f.Type == glasses.TypeClockSleep:
+		var p glasses.Sleep
+		_ = json.Unmarshal(f.Payload, &p)
+		if g.sleeps == nil {
+			g.sleeps = map[string]int64{}
+		}
+		g.sleeps[f.ID] = g.now + p.Ms
+		return nil
+	case f.Type == glasses.TypeDisplayShow:
+		show, _ := glasses.ParseShow(f.Payload)
+		g.view = glasses.View{Tree: &show.Tree}
+	}
+	g.say(glasses.TypeResult, f.ID, res)
+	return nil
+}
+
+// advance goes to the next sleep that ends, at most to the asked time.
+func (g *fakeGlasses) advance(f glasses.Frame) *glasses.Clock {
+	var p glasses.Advance
+	_ = json.Unmarshal(f.Payload, &p)
+	next, who := p.ToMs, ""
+	for id, at := range g.sleeps {
+		if at <= next {
+			next, who = at, id
+		}
+	}
+	g.now = max(g.now, next)
+	if who != "" {
+		delete(g.sleeps, who)
+		g.say(glasses.TypeResult, who, glasses.Result{OK: true})
+	}
+	return &glasses.Clock{NowMs: g.now, Reached: who == "" && g.now >= p.ToMs}
+}
+
+type fakeDoor struct{}
+
+func (fakeDoor) AppEndpoint(_ context.Context, id string) (string, error) {
+	return "ws://127.0.0.1:1/api/sessions/" + id + "/app", nil
+}
+
+// newLocal is a manager with fake glasses over dir; it ends with the test.
+func newLocal(t *testing.T, dir string, tr *fakeTransports, now func() time.Time) *Manager {
+	t.Helper()
+	f := &fakeBackend{}
+	m := New(Options{StateDir: dir, Backend: f, Secrets: f, Events: f, Transports: tr, Endpoints: fakeDoor{}, Now: now})
+	serve(t, m)
+	return m
+}
+
+// serve runs a manager until the test ends, or until the returned function is called.
+func serve(t *testing.T, m *Manager) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = m.Serve(ctx) }()
+	stop = func() { cancel(); <-done }
+	t.Cleanup(stop)
+	return stop
+}
+
+func start(t *testing.T, m *Manager, req LocalRequest) Opened {
+	t.Helper()
+	o, err := m.StartLocal(t.Context(), caller.Caller{}, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}

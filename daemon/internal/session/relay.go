@@ -1,0 +1,206 @@
+package session
+
+import (
+	"context"
+	"errors"
+
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// Take handles one frame of the app. raw goes to the glasses as it came, so that unknown fields survive. It returns when
+// the frame is on its way and, in virtual time, when the glasses are done with it.
+func (a *App) Take(ctx context.Context, raw []byte, binary bool) {
+	defer a.move()
+	r := a.r
+	if binary {
+		a.refuse("", &glasses.Error{Code: glasses.CodeBadFrame, Message: "apps send text frames only"})
+		return
+	}
+	f, err := glasses.Parse(raw)
+	if err == nil {
+		if refusal := glasses.MaySend(glasses.SenderApp, f.Type); refusal != nil {
+			err = refusal
+		}
+	}
+	if err != nil {
+		a.refuse(f.ID, err)
+		return
+	}
+	if f.Type == glasses.TypeBarrier {
+		a.answered(f.ID)
+		return
+	}
+	if !r.virtual() {
+		r.fromApp(a, f, raw)
+		return
+	}
+	if r.turn.take(ctx) != nil {
+		return
+	}
+	defer r.turn.give()
+	if r.fromApp(a, f, raw) {
+		_, _ = r.step(ctx, r.nowMs()) // what follows from the command at once has followed when this is answered
+	}
+}
+
+func (a *App) refuse(id string, err error) {
+	refusal := &glasses.Error{Code: glasses.CodeBadFrame, Message: err.Error()}
+	_ = errors.As(err, &refusal)
+	a.tell(a.r.l.now().UnixMilli(), glasses.TypeError, id, refusal)
+}
+
+// fromApp writes a frame of an app down and passes it on; sent tells whether the glasses got it.
+func (r *room) fromApp(a *App, f glasses.Frame, raw []byte) (sent bool) {
+	f.Payload = compact(f.Payload)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over {
+		return false
+	}
+	kind := glasses.KindOf(f.Type)
+	key, digest := keyOf(glasses.SenderApp, f.ID, kind), r.seen.sum(f.Type, f.Payload)
+	if before, again := r.seen.of[key]; again {
+		r.repeat(a, f, kind, before, digest)
+		return false
+	}
+	row := glasses.Event{Kind: kind, Chip: chipOf(glasses.SenderApp, f), Type: f.Type, ID: f.ID, Sender: glasses.SenderApp, Payload: f.Payload}
+	seq := r.row(row, a)
+	r.seen.add(key, digest, seq)
+	if kind != glasses.KindRequest {
+		return false
+	}
+	if _, err := glasses.ParseCommand(f.Type, f.Payload); err != nil {
+		r.answer(f.ID, glasses.CodeBadPayload, err.Error())
+		return false
+	}
+	r.pending[f.ID] = command{typ: f.Type, payload: f.Payload, due: r.clock() + waitOf(f.Type, f.Payload)}
+	if r.glasses == nil || r.glasses.Send(raw, false) != nil {
+		r.answer(f.ID, glasses.CodeNotConnected, "no glasses are attached")
+		return false
+	}
+	return true
+}
+
+// repeat acknowledges a frame that was sent before, and relays nothing.
+func (r *room) repeat(a *App, f glasses.Frame, kind string, before known, digest uint64) {
+	if before.digest != digest {
+		a.refuse(f.ID, &glasses.Error{Code: glasses.CodeIDReused,
+			Message: "id was used before in this session for another frame; start ids with something random"})
+		return
+	}
+	r.log.again(glasses.Event{Seq: before.seq, ID: f.ID, Kind: kind}, a)
+}
+
+// answer is a result by the service itself, in place of the glasses'. mu is held.
+func (r *room) answer(id, code, message string) {
+	delete(r.pending, id)
+	payload := encode(glasses.Result{Error: &glasses.Error{Code: code, Message: message}})
+	r.publish(r.frame(glasses.TypeResult, id, payload), false)
+	seq := r.row(glasses.Event{
+		Kind: glasses.KindResult, Chip: glasses.ChipErrors, Type: glasses.TypeResult, ID: id, Sender: glasses.SenderService, Payload: payload,
+	}, nil)
+	r.seen.add(keyOf("", id, glasses.KindResult), 0, seq)
+}
+
+// heard handles one frame of the glasses.
+func (r *room) heard(data []byte, binary bool) {
+	if binary {
+		r.heardBytes(data)
+		return
+	}
+	f, err := glasses.Parse(data)
+	if err == nil && glasses.MaySend(glasses.SenderGlasses, f.Type) != nil {
+		err = glasses.MaySend(glasses.SenderGlasses, f.Type)
+	}
+	if err != nil {
+		r.l.log.Warn("a frame of the glasses", "session", r.id, "err", err)
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.passes(f)
+	switch {
+	case f.Type == glasses.TypeResult:
+		r.result(f, data)
+	case glasses.IsStream(f.Type):
+		r.count(f.Type, len(f.Payload))
+		r.publish(data, false)
+	default:
+		r.event(f, data)
+	}
+}
+
+// passes moves virtual time to that of the glasses, who keep it. mu is held.
+func (r *room) passes(f glasses.Frame) {
+	if r.virtual() {
+		r.meta.NowMs = max(r.meta.NowMs, f.At)
+	}
+}
+
+func (r *room) result(f glasses.Frame, raw []byte) {
+	res, err := glasses.ParseResult(f.Payload)
+	if err != nil {
+		r.l.log.Warn("a result of the glasses", "session", r.id, "err", err)
+		return
+	}
+	if wait, ok := r.controls[f.ID]; ok {
+		delete(r.controls, f.ID)
+		r.learn(res)
+		wait <- res
+		return
+	}
+	cmd, waits := r.pending[f.ID]
+	if !waits {
+		return // answered already: it came too late
+	}
+	f.Payload = compact(f.Payload)
+	chip := glasses.ChipErrors
+	if res.OK {
+		chip = glasses.ChipOf(cmd.typ)
+	}
+	r.publish(raw, false)
+	seq := r.row(glasses.Event{
+		Kind: glasses.KindResult, Chip: chip, Type: f.Type, ID: f.ID, Sender: glasses.SenderGlasses, Payload: f.Payload,
+	}, nil)
+	delete(r.pending, f.ID)
+	r.seen.add(keyOf("", f.ID, glasses.KindResult), 0, seq)
+	if res.OK {
+		r.stopped(cmd.typ)
+	}
+}
+
+func (r *room) event(f glasses.Frame, raw []byte) {
+	f.Payload = compact(f.Payload)
+	key := keyOf(glasses.SenderGlasses, f.ID, glasses.KindEvent)
+	if _, again := r.seen.of[key]; again {
+		// Glasses that were started anew count their events from the beginning.
+		f.ID = r.askID("again")
+		key.id = f.ID
+		if renamed, err := f.Encode(); err == nil {
+			raw = renamed
+		}
+	}
+	if glasses.FromGlasses(f.Type) {
+		r.publish(raw, false)
+	}
+	seq := r.row(glasses.Event{
+		Kind: glasses.KindEvent, Chip: chipOf(glasses.SenderGlasses, f), Type: f.Type, ID: f.ID, Sender: glasses.SenderGlasses, Payload: f.Payload,
+	}, nil)
+	r.seen.add(key, 0, seq)
+}
+
+// chipOf sorts a peer's frame; lifecycle is the word of service and glasses.
+func chipOf(sender string, f glasses.Frame) string {
+	chip := glasses.ChipOf(f.Type)
+	if chip == glasses.ChipLifecycle && sender == glasses.SenderApp && !glasses.IsCommand(f.Type) {
+		return glasses.ChipCustom
+	}
+	return chip
+}
+
+// failPending answers every command that waits, the oldest first. mu is held.
+func (r *room) failPending(code, message string) {
+	for _, id := range r.waiting(1 << 62) {
+		r.answer(id, code, message)
+	}
+}
