@@ -1,0 +1,136 @@
+package scaffold
+
+import (
+	"testing"
+
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// each runs a test for every language whose module can be run here.
+func each(t *testing.T, test func(t *testing.T, start func(env ...string) *app)) {
+	for language, command := range runs(t) {
+		t.Run(language, func(t *testing.T) {
+			t.Parallel()
+			test(t, func(env ...string) *app { return start(t, language, command, env...) })
+		})
+	}
+}
+
+func TestModuleTalks(t *testing.T) {
+	each(t, func(t *testing.T, start func(env ...string) *app) {
+		s := newService(t)
+		app := start("SERVICE_GLASSES_URL=" + s.url)
+		p := s.accept(7)
+		if p.hello.Since != nil {
+			t.Error("the first hello has since")
+		}
+		shown := p.expect(glasses.TypeDisplayShow, `{"tree":{"type":"text","text":"ready"}}`)
+		p.barrier("b-1") // it waits for the result
+		p.ok(shown)
+		p.barrier("b-2") // it waits for events
+
+		// A barrier right behind an event is answered when the event was handled.
+		p.input("g-1", "next")
+		p.send(glasses.TypeBarrier, "b-3", struct{}{})
+		next := p.expect(glasses.TypeDisplayShow, `{"tree":{"type":"text","text":"next"}}`)
+		p.expect(glasses.TypeBarrier, "")
+		p.ok(next)
+
+		p.input("g-1", "next") // the same event again
+		p.input("g-2", "photo")
+		photo := p.expect(glasses.TypeCameraPhoto, `{"width":640}`)
+		p.binary(glasses.TypeMedia, photo.ID, glasses.Media{}, []byte{0xff, 0xd8, 0xff})
+		p.send(glasses.TypeResult, photo.ID, glasses.Result{OK: true, Media: &glasses.Media{MIME: "image/jpeg", Bytes: 3, Width: 640, Height: 480}})
+		p.expect("com.example.photo", `{"bytes":3,"first":255,"width":640}`)
+
+		p.input("g-3", "photo")
+		photo = p.expect(glasses.TypeCameraPhoto, "")
+		p.send(glasses.TypeResult, photo.ID, glasses.Result{Error: &glasses.Error{Code: glasses.CodePermissionDenied, Message: "refused by the person"}})
+		p.expect("com.example.error", `{"code":"permission_denied","message":"refused by the person"}`)
+
+		p.input("g-4", "audio")
+		audio := p.expect(glasses.TypeAudioStart, `{"sampleRate":8000}`)
+		p.ok(audio)
+		p.binary(glasses.TypeAudioChunk, "g-5", map[string]int{"sampleRate": 8000}, make([]byte, 1600))
+		p.expect("com.example.chunk", `{"bytes":1600}`)
+
+		p.input("g-6", "sleep")
+		sleep := p.expect(glasses.TypeClockSleep, `{"ms":2000}`)
+		p.barrier("b-4")
+		p.ok(sleep)
+		said := p.expect(glasses.TypeSpeechSay, `{"text":"Grüße"}`)
+		p.ok(said)
+		p.send("future.event", "g-7", map[string]int{"x": 1}) // not known, ignored
+		p.send(glasses.TypeError, "nobody", glasses.Error{Code: glasses.CodeBadFrame, Message: "no"})
+		p.barrier("b-5")
+		p.close(4410, "the session is closed")
+		app.says("closed")
+	})
+}
+
+func TestModuleComesBack(t *testing.T) {
+	each(t, func(t *testing.T, start func(env ...string) *app) {
+		s := newService(t)
+		app := start("SERVICE_GLASSES_URL=" + s.url)
+		p := s.accept(7)
+		shown := p.expect(glasses.TypeDisplayShow, "") // row 8
+		p.ok(shown)
+		p.input("g-1", "one")
+		first, text := p.next() // not acknowledged
+		p.cut()
+
+		p = s.accept(20)
+		if p.hello.Since == nil || *p.hello.Since != 8 {
+			t.Errorf("since is %v, want 8", p.hello.Since)
+		}
+		again, resent := p.next()
+		if again.ID != first.ID || resent != text {
+			t.Errorf("sent again: %s\nwas: %s", resent, text)
+		}
+		p.ack(again) // row 21
+		p.cut()
+
+		p = s.accept(30)
+		if p.hello.Since == nil || *p.hello.Since != 21 {
+			t.Errorf("since is %v, want 21", p.hello.Since)
+		}
+		// The result that it missed comes from the log; an event that it had comes twice.
+		p.input("g-1", "one")
+		p.ok(first)
+		p.barrier("b-1")
+		p.input("g-2", "two")
+		two := p.expect(glasses.TypeDisplayShow, `{"tree":{"type":"text","text":"two"}}`)
+		p.ok(two)
+		p.input("g-3", "photo")
+		photo := p.expect(glasses.TypeCameraPhoto, "")
+		p.cut() // the picture is lost with the connection
+
+		p = s.accept(40)
+		p.send(glasses.TypeResult, photo.ID, glasses.Result{OK: true, Media: &glasses.Media{MIME: "image/jpeg", Bytes: 3}})
+		f := p.expect("com.example.error", "")
+		if !sameJSON(f.Payload, `{"code":"media_lost","message":"the connection broke while the picture was on its way; take it again"}`) {
+			t.Errorf("%s", f.Payload)
+		}
+		p.close(4401, "this secret is not of this session")
+		app.says("refused")
+	})
+}
+
+func TestModuleChoosesItsTransport(t *testing.T) {
+	for _, test := range []struct {
+		name, want string
+		env        []string
+	}{
+		{"nothing set", "not_configured", nil},
+		{"no secret file", "not_configured", []string{"SERVICE_GLASSES_URL=ws://127.0.0.1:1/x", "SERVICE_GLASSES_SECRET_FILE=/nowhere/secret"}},
+		{"real glasses", "transport_unavailable", []string{"SERVICE_GLASSES_TRANSPORT=device", "SERVICE_GLASSES_URL=ws://127.0.0.1:1/x"}},
+		{"a misspelt transport", "not_configured", []string{"SERVICE_GLASSES_TRANSPORT=simulater", "SERVICE_GLASSES_URL=ws://127.0.0.1:1/x"}},
+		{"a release build", "transport_unavailable", []string{"SERVICE_RELEASE=1", "SERVICE_GLASSES_URL=ws://127.0.0.1:1/x"}},
+		{"a release build that asks for a simulator", "simulator_refused", []string{"SERVICE_RELEASE=1", "SERVICE_GLASSES_TRANSPORT=simulator", "SERVICE_GLASSES_URL=ws://127.0.0.1:1/x"}},
+		{"the platform's own word for release", "simulator_refused", []string{"NODE_ENV=production", "PYTHONOPTIMIZE=1", "SERVICE_GLASSES_TRANSPORT=simulator"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			each(t, func(_ *testing.T, start func(env ...string) *app) { start(test.env...).says(test.want) })
+		})
+	}
+}

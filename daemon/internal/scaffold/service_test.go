@@ -1,0 +1,296 @@
+package scaffold
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/guide"
+)
+
+const secret = "sst_secret"
+
+// service is a session of the protocol whose every frame the test sends itself.
+type service struct {
+	t     *testing.T
+	url   string
+	conns chan *peer
+}
+
+// peer is one connection of the app.
+type peer struct {
+	t     *testing.T
+	ws    *websocket.Conn
+	done  chan struct{}
+	seq   int64
+	hello glasses.Hello
+	// barriers that the app answered while expect looked for other frames.
+	barriers []string
+}
+
+func newService(t *testing.T) *service {
+	s := &service{t: t, conns: make(chan *peer)}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ws, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			return
+		}
+		ws.SetReadLimit(1 << 20)
+		p := &peer{t: t, ws: ws, done: make(chan struct{})}
+		select {
+		case s.conns <- p:
+			<-p.done
+		case <-r.Context().Done():
+		}
+		ws.CloseNow()
+	}))
+	t.Cleanup(server.Close)
+	s.url = "ws" + strings.TrimPrefix(server.URL, "http") + "/api/sessions/loc_x/app"
+	return s
+}
+
+func (s *service) accept(lastSeq int64) *peer {
+	s.t.Helper()
+	select {
+	case p := <-s.conns:
+		_, data, err := p.ws.Read(p.ctx())
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		h, f, err := glasses.ParseHello(data)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if h.Secret != secret || !h.Barrier || h.App.Name != "probe" {
+			s.t.Errorf("hello %+v", h)
+		}
+		p.hello, p.seq = h, lastSeq
+		model, _ := glasses.Model(glasses.DefaultDeviceModel)
+		p.send(glasses.TypeWelcome, f.ID, glasses.Welcome{SessionID: "loc_x", DeviceModel: model, Link: "connected", LastSeq: lastSeq})
+		return p
+	case <-time.After(20 * time.Second):
+		s.t.Fatal("no app attached")
+		return nil
+	}
+}
+
+func (p *peer) ctx() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	p.t.Cleanup(cancel)
+	return ctx
+}
+
+func (p *peer) send(typ, id string, payload any) {
+	p.t.Helper()
+	f, err := glasses.New(typ, id, 1, payload)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	data, err := f.Encode()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if err := p.ws.Write(p.ctx(), websocket.MessageText, data); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *peer) binary(typ, id string, payload any, body []byte) {
+	p.t.Helper()
+	f, _ := glasses.New(typ, id, 1, payload)
+	data, err := glasses.EncodeBinary(f, body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if err := p.ws.Write(p.ctx(), websocket.MessageBinary, data); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *peer) input(id, target string) {
+	p.send(glasses.TypeInput, id, glasses.Input{Kind: glasses.InputTap, Target: target})
+}
+
+// next is the next frame of the app, barrier or not, and its text.
+func (p *peer) next() (glasses.Frame, string) {
+	p.t.Helper()
+	_, data, err := p.ws.Read(p.ctx())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	f, err := glasses.Parse(data)
+	if err != nil {
+		p.t.Fatalf("%s: %v", data, err)
+	}
+	return f, string(data)
+}
+
+// expect takes the next frame, which must be of this type and have this payload, and acknowledges it.
+func (p *peer) expect(typ, payload string) glasses.Frame {
+	p.t.Helper()
+	f, _ := p.next()
+	if f.Type != typ || payload != "" && !sameJSON(f.Payload, payload) {
+		p.t.Fatalf("got %s %s, want %s %s", f.Type, f.Payload, typ, payload)
+	}
+	if glasses.IsCommand(typ) {
+		if _, err := glasses.ParseCommand(typ, f.Payload); err != nil {
+			p.t.Errorf("%s: %v", typ, err)
+		}
+	}
+	if typ != glasses.TypeBarrier {
+		p.ack(f)
+	}
+	return f
+}
+
+func (p *peer) ack(f glasses.Frame) {
+	p.seq++
+	p.send(glasses.TypeAck, "", glasses.Ack{ID: f.ID, Kind: glasses.KindOf(f.Type), Seq: p.seq})
+	p.send(glasses.TypeCursor, "", glasses.Cursor{Seq: p.seq})
+}
+
+func (p *peer) ok(f glasses.Frame) { p.send(glasses.TypeResult, f.ID, glasses.Result{OK: true}) }
+
+func (p *peer) barrier(id string) {
+	p.t.Helper()
+	p.send(glasses.TypeBarrier, id, struct{}{})
+	if f := p.expect(glasses.TypeBarrier, ""); f.ID != id {
+		p.t.Fatalf("barrier %s was answered as %s", id, f.ID)
+	}
+}
+
+func (p *peer) close(code int, why string) {
+	p.ws.Close(websocket.StatusCode(code), why)
+	close(p.done)
+}
+
+func (p *peer) cut() {
+	p.ws.CloseNow()
+	close(p.done)
+}
+
+func sameJSON(a json.RawMessage, b string) bool {
+	var x, y any
+	if json.Unmarshal(a, &x) != nil || json.Unmarshal([]byte(b), &y) != nil {
+		return false
+	}
+	p, _ := json.Marshal(x)
+	q, _ := json.Marshal(y)
+	return bytes.Equal(p, q)
+}
+
+// app is a running probe.
+type app struct {
+	t   *testing.T
+	cmd *exec.Cmd
+	out bytes.Buffer
+}
+
+// runs lists the languages whose module can be run here, with how to start an app.
+func runs(t *testing.T) map[string][]string {
+	t.Helper()
+	found := map[string][]string{}
+	if node := tool(t, "node"); node != "" {
+		found[TypeScript] = []string{node, "probe.ts"}
+	}
+	if python := tool(t, "python3"); python != "" {
+		found[Python] = []string{python, "probe.py"}
+	}
+	return found
+}
+
+// start writes a module with every capability and the probe into a folder, and runs it.
+func start(t *testing.T, language string, command []string, env ...string) *app {
+	t.Helper()
+	dir := t.TempDir()
+	files, err := Generate(Request{Language: language, Capabilities: guide.CapabilityIDs()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		write(t, filepath.Join(dir, "service", f.Name), f.Data)
+	}
+	script := command[len(command)-1]
+	probe, err := os.ReadFile(filepath.Join("testdata", script))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, script), probe)
+	write(t, filepath.Join(dir, "package.json"), []byte(`{"type":"module"}`))
+	write(t, filepath.Join(dir, "secret"), []byte(secret+"\n"))
+	a := &app{t: t, cmd: exec.Command(command[0], command[1:]...)}
+	a.cmd.Dir = dir
+	a.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "NODE_NO_WARNINGS=1", "PYTHONIOENCODING=utf-8",
+		"SERVICE_GLASSES_SECRET_FILE=" + filepath.Join(dir, "secret")}, env...)
+	a.cmd.Stdout, a.cmd.Stderr = &a.out, &a.out
+	if err := a.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		a.cmd.Process.Kill()
+		a.cmd.Wait()
+		if t.Failed() {
+			t.Logf("the app said: %s", a.out.String())
+		}
+	})
+	return a
+}
+
+// says waits for the app's end and compares what it printed.
+func (a *app) says(want string) {
+	a.t.Helper()
+	ended := make(chan error, 1)
+	go func() { ended <- a.cmd.Wait() }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			a.t.Errorf("the app ended with %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		a.cmd.Process.Kill()
+		<-ended
+		a.t.Error("the app did not end")
+	}
+	if got := strings.TrimSpace(a.out.String()); got != want {
+		a.t.Errorf("the app said %q, want %q", got, want)
+	}
+}
+
+func write(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// tool finds a program of packaging/e2e/npm or of the machine. Without it the test is skipped; in CI that fails.
+func tool(t *testing.T, name string) string {
+	t.Helper()
+	if path, err := filepath.Abs(filepath.Join("..", "..", "..", "packaging", "e2e", "npm", "node_modules", ".bin", name)); err == nil {
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	if path, err := exec.LookPath(name); err == nil && name != "node" {
+		return path
+	}
+	if os.Getenv("CI") != "" {
+		t.Fatalf("%s is missing; CI must have it", name)
+	}
+	t.Logf("SKIPPED in part: %s is not installed", name)
+	return ""
+}

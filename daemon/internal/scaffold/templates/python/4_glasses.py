@@ -1,0 +1,257 @@
+_MAX_QUEUE = 1000  # events that nobody took yet; the oldest go first
+_MAX_SEEN = 500  # ids of events that came
+
+
+def connect(name: str, version: str = "", *, transport: Optional[str] = None, url: Optional[str] = None,
+            secret: Optional[str] = None, release: bool = False) -> "Glasses":
+    """Attaches to the session as the app of this name and returns once it is welcomed.
+
+    transport is the one setting, SERVICE_GLASSES_TRANSPORT: simulator or device. Left out it is simulator in a development
+    build and device in a release build (python -O, SERVICE_RELEASE=1, release=True). url and secret come from
+    SERVICE_GLASSES_URL and the file SERVICE_GLASSES_SECRET_FILE. Errors: not_configured, simulator_refused,
+    transport_unavailable, refused, not_connected.
+    """
+    to, key = _target(transport, url, secret, release)
+    app = {"name": name}
+    if version:
+        app["version"] = version
+    glasses = Glasses(to, key, app)
+    glasses._until(lambda: glasses.device is not None)
+    return glasses
+
+
+class Glasses:
+    """One attached session, for one thread of the app. Every command raises a GlassesError when the glasses refuse it.
+
+    Events come out of next() and events(), in order; those of types with a handler go to it instead, while the app waits in
+    next(), events() or run().
+    """
+
+    def __init__(self, url: str, secret: str, app: Dict[str, str]):
+        """Use connect."""
+        self.device = None  # type: Any  # the glasses as the service describes them: panel, inputs, camera, ...
+        self._changed = threading.Condition()  # guards what follows
+        self._inbox = collections.deque()  # frames that the app's thread has not looked at
+        self._ended = None  # type: Optional[GlassesError]
+        self._results = {}  # type: Dict[str, Any]  # of commands under way: None, then the result's payload
+        self._bytes = {}  # type: Dict[str, bytes]
+        self._events = collections.deque(maxlen=_MAX_QUEUE)
+        self._handlers = {}  # type: Dict[str, List[Callable[[Event], Any]]]
+        self._seen = collections.OrderedDict()  # type: Dict[str, bool]
+        self._link = _Link(url, secret, app, self._receive, self._end)
+
+    def __enter__(self) -> "Glasses":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+    @property
+    def link(self) -> str:
+        """The way to the glasses: connected, lossy, lost, disconnected; offline while the service is away; closed."""
+        return self._link.state
+
+    def close(self) -> None:
+        """Ends the session for this app; what waits is refused with the code closed."""
+        self._link.close(GlassesError("closed", "the app closed the connection"))
+
+    #: if display
+    def show(self, tree: Dict[str, Any]) -> None:
+        """Replaces what the panel shows by a display tree, e.g. {"type": "text", "text": "Hello"}."""
+        self.command("display.show", {"tree": tree})
+
+    def clear(self) -> None:
+        self.command("display.clear")
+
+    #: end
+    #: if speech
+    def say(self, text: str, language: Optional[str] = None) -> str:
+        """Speaks to the wearer. Returns, with the id that the speech event will name, when the glasses begin."""
+        return self.command("speech.say", {"text": text, "language": language})[0]
+
+    def stop_saying(self) -> None:
+        self.command("speech.stop")
+
+    #: end
+    #: if sound
+    def play(self, sound: str) -> None:
+        """Plays chime, success, error or tick."""
+        self.command("sound.play", {"sound": sound})
+
+    #: end
+    #: if phrases
+    def announce(self, phrases: List[str]) -> None:
+        """Tells which phrases the app understands; replaces the last list."""
+        self.command("phrases.announce", {"phrases": phrases})
+
+    #: end
+    #: if transcription
+    def start_transcription(self, handler: Optional[Callable[[Event], Any]] = None, language: Optional[str] = None) -> None:
+        """What the wearer says comes as transcript events; handler is a short way to on("transcript")."""
+        self._start("transcription.start", {"language": language}, "transcript", handler)
+
+    def stop_transcription(self) -> None:
+        self._stop("transcription.stop", "transcript")
+
+    #: end
+    #: if microphone
+    def start_audio(self, handler: Callable[[Event], Any], sample_rate: Optional[int] = None) -> None:
+        """Sound comes as audio.chunk events: data is 16-bit little-endian PCM, one channel, 100 ms."""
+        self._start("audio.start", {"sampleRate": sample_rate}, "audio.chunk", handler)
+
+    def stop_audio(self) -> None:
+        self._stop("audio.stop", "audio.chunk")
+
+    #: end
+    #: if camera
+    def photo(self, width: Optional[int] = None) -> Media:
+        """Takes a photo, a JPEG."""
+        return self._media(*self.command("camera.photo", {"width": width}))
+
+    def clip(self, duration_ms: int, fps: Optional[int] = None, width: Optional[int] = None) -> Media:
+        """Takes a clip, Motion JPEG; returns when it is taken."""
+        return self._media(*self.command("camera.video", {"durationMs": duration_ms, "fps": fps, "width": width}))
+
+    def start_video(self, handler: Callable[[Event], Any], fps: Optional[int] = None, width: Optional[int] = None) -> None:
+        """Pictures come as video.frame events: data is a JPEG."""
+        self._start("video.start", {"fps": fps, "width": width}, "video.frame", handler)
+
+    def stop_video(self) -> None:
+        self._stop("video.stop", "video.frame")
+
+    def _media(self, id: str, result: Dict[str, Any], data: Optional[bytes]) -> Media:
+        if data is None:
+            raise GlassesError("media_lost", "the connection broke while the picture was on its way; take it again")
+        return Media(data, result["media"])
+
+    #: end
+    #: if motion
+    def start_motion(self, handler: Callable[[Event], Any], hz: Optional[int] = None) -> None:
+        """Movement comes as motion events: thousandths of g and of a degree a second."""
+        self._start("motion.start", {"hz": hz}, "motion", handler)
+
+    def stop_motion(self) -> None:
+        self._stop("motion.stop", "motion")
+
+    #: end
+    def sleep(self, ms: int) -> None:
+        """Waits on the session's clock, which may be virtual. Use it instead of time.sleep."""
+        self.command("clock.sleep", {"ms": ms})
+
+    def on(self, type: str, handler: Callable[[Event], Any]) -> Callable[[], None]:
+        """Calls handler for each event of a type. Returns how to stop that. Of type "connection" are {state: online | offline}:
+        the service came or went."""
+        handlers = self._handlers.setdefault(type, [])
+        handlers.append(handler)
+        return lambda: handlers.remove(handler) if handler in handlers else None
+
+    def next(self) -> Event:
+        """The next event without a handler. Raises the code closed at the end."""
+        while True:
+            while self._events:
+                event = self._events.popleft()
+                handlers = list(self._handlers.get(event.type, ()))
+                for handler in handlers:
+                    handler(event)
+                if not handlers and event.type != "connection" and event.data is None:
+                    return event
+            self._until(lambda: self._events)
+
+    def events(self) -> Iterator[Event]:
+        """All events without a handler, one after the other, until the session is closed."""
+        while True:
+            try:
+                event = self.next()
+            except GlassesError as e:
+                if e is self._ended and e.code == "closed":
+                    return
+                raise
+            yield event
+
+    def run(self) -> None:
+        """Serves the handlers until the session is closed."""
+        for _ in self.events():
+            pass
+
+    def log(self, type: str, payload: Dict[str, Any]) -> None:
+        """Tells the session's log something of the app's own, e.g. log("com.example.score", {"points": 3})."""
+        self._link.send(type, payload)
+
+    def command(self, type: str, payload: Optional[Dict[str, Any]] = None):
+        """Any command of the protocol; the methods above are made of it. Returns (id, result, bytes or None)."""
+        payload = {k: v for k, v in (payload or {}).items() if v is not None}
+        id = self._link.send(type, payload, lambda id: self._results.__setitem__(id, None))
+        try:
+            self._until(lambda: self._results[id])
+            result = self._results[id]
+        finally:
+            del self._results[id]
+            data = self._bytes.pop(id, None)
+        if "error" in result:
+            raise GlassesError(result["error"].get("code", "platform_error"), result["error"].get("message", ""))
+        return id, result, data
+
+    #: if transcription,microphone,camera,motion
+    def _start(self, type: str, payload: Dict[str, Any], event: str, handler: Optional[Callable[[Event], Any]]) -> None:
+        off = self.on(event, handler) if handler else lambda: None
+        try:
+            self.command(type, payload)
+        except GlassesError:
+            off()
+            raise
+
+    def _stop(self, type: str, event: str) -> None:
+        self.command(type)
+        self._handlers.pop(event, None)
+
+    #: end
+    def _receive(self, frame: Dict[str, Any], data: Optional[bytes]) -> None:
+        with self._changed:
+            self._inbox.append((frame, data))
+            self._changed.notify_all()
+
+    def _end(self, why: GlassesError) -> None:
+        with self._changed:
+            self._ended = why
+            self._changed.notify_all()
+
+    def _until(self, there: Callable[[], Any]) -> None:
+        """Looks at what came, on the app's thread, until there() holds. Here the app waits for the glasses, so that barriers are
+        answered."""
+        while not there():
+            with self._changed:
+                while not self._inbox:
+                    if self._ended:
+                        raise self._ended
+                    self._changed.wait()
+                frame, data = self._inbox.popleft()
+            self._look(frame, data)
+
+    def _look(self, frame: Dict[str, Any], data: Optional[bytes]) -> None:
+        type, id, payload = frame["type"], frame["id"], frame["payload"]
+        if type == "barrier":
+            self._link.passed(id)
+        elif type == "result":
+            if id in self._results:
+                self._results[id] = payload
+        elif type == "media":
+            if id in self._results:
+                self._bytes[id] = data
+        elif type == "welcome":
+            self.device = payload["deviceModel"]
+            self._events.append(Event("connection", "", frame["at"], {"state": "online"}))
+        elif data is not None or not self._again(id):
+            if type == "device":
+                self.device = payload["deviceModel"]
+            self._events.append(Event(type, id, frame["at"], payload, data))
+
+    def _again(self, id: str) -> bool:
+        """Tells whether an event came before: after a restart the service may send one twice."""
+        if not id:
+            return False
+        if id in self._seen:
+            return True
+        self._seen[id] = True
+        if len(self._seen) > _MAX_SEEN:
+            self._seen.popitem(last=False)
+        return False

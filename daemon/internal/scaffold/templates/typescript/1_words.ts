@@ -1,0 +1,144 @@
+/** What an error is about; new codes may come. */
+export type ErrorCode =
+  | "bad_payload" | "unsupported" | "not_connected" | "hinge_closed" | "thermal_critical" | "paused" | "permission_denied"
+  | "disabled_by_user" | "busy" | "timeout" | "platform_error" // said by the glasses
+  | "bad_frame" | "id_reused" // said by the service
+  | "not_configured" | "simulator_refused" | "transport_unavailable" | "refused" | "closed" | "media_lost" // said here
+  | (string & {});
+
+/** Every refusal. Branch on code; message is for people. */
+export class GlassesError extends Error {
+  readonly code: ErrorCode;
+  constructor(code: ErrorCode, message: string) {
+    super(message);
+    this.name = "GlassesError";
+    this.code = code;
+  }
+}
+
+/** What the glasses said. bytes is there on frames of a stream. */
+export interface GlassesEvent {
+  type: string;
+  id: string;
+  at: number;
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any
+  payload: any;
+  bytes?: Uint8Array;
+}
+
+export type Handler = (event: GlassesEvent) => void | Promise<void>;
+
+//: if display
+/** One node of a display tree; PROTOCOL.md says which fields a type uses. Lengths are panel pixels. */
+export interface DisplayNode {
+  type: "column" | "row" | "list" | "text" | "button" | "image" | "icon" | "progress" | (string & {});
+  id?: string;
+  children?: DisplayNode[];
+  text?: string;
+  style?: "title" | "body" | "caption";
+  align?: "start" | "center" | "end";
+  colour?: string;
+  gap?: number;
+  padding?: number;
+  grow?: number;
+  overflow?: "clip" | "scroll" | "paginate";
+  width?: number;
+  height?: number;
+  data?: string;
+  icon?: string;
+  value?: number;
+}
+
+//: end
+//: if camera
+/** A photo or a clip. */
+export interface Media {
+  bytes: Uint8Array;
+  mime: string;
+  sha256: string;
+  width: number;
+  height: number;
+  durationMs: number;
+}
+
+//: end
+/** How to reach the glasses. What is left out comes from the environment (Node) or from globalThis.SERVICE_GLASSES (web). */
+export interface Settings {
+  app: { name: string; version?: string };
+  /** The one setting: SERVICE_GLASSES_TRANSPORT. Left out: simulator in a development build, device in a release build. */
+  transport?: "simulator" | "device";
+  /** The session's endpoint: SERVICE_GLASSES_URL. */
+  url?: string;
+  /** The session's secret; in Node the file SERVICE_GLASSES_SECRET_FILE is read instead. */
+  secret?: string;
+  /** true makes this a release build whatever the environment says; false changes nothing. */
+  release?: boolean;
+}
+
+interface Target {
+  url: string;
+  secret: string;
+}
+
+// Bundlers put constants in place of the whole of process.env.NODE_ENV and of __SERVICE_RELEASE__.
+declare const process: {
+  env: Record<string, string | undefined>;
+  getBuiltinModule?: (name: string) => { readFileSync(path: string, encoding: string): string };
+};
+declare const __SERVICE_RELEASE__: boolean;
+
+function isRelease(settings: Settings): boolean {
+  const asked = settings.release === true || setting("RELEASE") === "1";
+  const says = (probe: () => boolean): boolean => {
+    try {
+      return probe();
+    } catch {
+      return false; // not defined here
+    }
+  };
+  return asked || says(() => process.env.NODE_ENV === "production") || says(() => __SERVICE_RELEASE__);
+}
+
+/** setting reads SERVICE_<name>, in a page the field of globalThis.SERVICE_GLASSES that is called as in Settings. */
+function setting(name: string): string | undefined {
+  const page = (globalThis as { SERVICE_GLASSES?: Record<string, unknown> }).SERVICE_GLASSES;
+  const field = { RELEASE: "release", GLASSES_TRANSPORT: "transport", GLASSES_URL: "url", GLASSES_SECRET: "secret" }[name];
+  const value = field ? page?.[field] : undefined;
+  if (value !== undefined) return value === true ? "1" : String(value);
+  try {
+    return process.env["SERVICE_" + name] || undefined;
+  } catch {
+    return undefined; // a page
+  }
+}
+
+/** target decides where to attach. It never chooses a simulator for a release build, nor another transport than was set. */
+function target(settings: Settings): Target {
+  const release = isRelease(settings);
+  const transport = settings.transport ?? setting("GLASSES_TRANSPORT") ?? (release ? "device" : "simulator");
+  if (transport === "device") {
+    throw new GlassesError("transport_unavailable", "this version of the module has no transport to real glasses; set SERVICE_GLASSES_TRANSPORT=simulator while developing");
+  }
+  if (transport !== "simulator") {
+    throw new GlassesError("not_configured", `SERVICE_GLASSES_TRANSPORT is ${transport}, it is simulator or device`);
+  }
+  if (release) throw new GlassesError("simulator_refused", "a release build does not attach to a simulator");
+  const url = settings.url ?? setting("GLASSES_URL");
+  if (!url || !/^wss?:\/\//.test(url)) {
+    throw new GlassesError("not_configured", "SERVICE_GLASSES_URL is not the ws:// endpoint of a session; startLocalSimulation and createSimulatorSession name one");
+  }
+  return { url, secret: settings.secret ?? secretOf() };
+}
+
+function secretOf(): string {
+  const inPage = setting("GLASSES_SECRET");
+  if (inPage) return inPage;
+  const file = setting("GLASSES_SECRET_FILE");
+  if (!file) throw new GlassesError("not_configured", "SERVICE_GLASSES_SECRET_FILE does not name the file with the session's secret");
+  try {
+    return process.getBuiltinModule!("node:fs").readFileSync(file, "utf8").trim();
+  } catch (e) {
+    throw new GlassesError("not_configured", `reading the session's secret: ${(e as Error).message}`);
+  }
+}
+

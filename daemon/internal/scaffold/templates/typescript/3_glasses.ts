@@ -1,0 +1,365 @@
+interface Waiting {
+  resolve(answer: Answer): void;
+  reject(why: GlassesError): void;
+  bytes?: Uint8Array;
+}
+
+interface Answer {
+  id: string;
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any
+  result: any;
+  bytes?: Uint8Array;
+}
+
+const maxQueue = 1000; // events that nobody took yet; the oldest go first
+const maxSeen = 500; // ids of events that came
+
+/** connect attaches to the session and resolves once it is welcomed. Errors: not_configured, simulator_refused,
+ * transport_unavailable, refused, not_connected. */
+export async function connect(settings: Settings): Promise<Glasses> {
+  const glasses = new Glasses(target(settings), settings.app);
+  await glasses.ready;
+  return glasses;
+}
+
+/**
+ * Glasses is one attached session. Take events either with `for await (const event of glasses.events())`, one after the
+ * other, or with on(type, handler). Every command rejects with a GlassesError when the glasses refuse it.
+ */
+export class Glasses {
+  /** Settles with the first welcome. */
+  readonly ready: Promise<void>;
+  /** The glasses as the service describes them: panel, inputs, camera, ... */
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any
+  device: any = null;
+  #link: Link;
+  #waiting = new Map<string, Waiting>();
+  #handlers = new Map<string, Set<Handler>>();
+  #queue: GlassesEvent[] = [];
+  #taker?: { resolve(event: GlassesEvent): void; reject(why: GlassesError): void };
+  #seen = new Set<string>();
+  #ended?: GlassesError;
+  // Barriers are answered when nothing works but waits for the glasses: handlers and a loop over events() count as
+  // working, each command under way takes one of them off.
+  #working = 0;
+  #looping = false;
+  #barriers: string[] = [];
+  #checking = false;
+
+  /** Use connect. */
+  constructor(to: Target, app: Settings["app"]) {
+    let welcomed = () => {};
+    let refused = (_: GlassesError) => {};
+    this.ready = new Promise((resolve, reject) => {
+      welcomed = resolve;
+      refused = reject;
+    });
+    const receive = (frame: Frame, bytes?: Uint8Array) => {
+      if (frame.type === "welcome") {
+        this.device = frame.payload.deviceModel;
+        welcomed();
+        this.#emit({ type: "connection", id: "", at: frame.at, payload: { state: "online" } }, false);
+      } else {
+        this.#receive(frame, bytes);
+      }
+    };
+    this.#link = new Link(to, app, receive, (why) => {
+      refused(why);
+      this.#end(why);
+    });
+  }
+
+  /** State of the way to the glasses: connected, lossy, lost, disconnected; offline while the service is away; closed. */
+  get link(): string {
+    return this.#link.state;
+  }
+
+  /** Ends the session for this app; what waits is rejected with the code closed. */
+  close(): void {
+    this.#link.close(new GlassesError("closed", "the app closed the connection"));
+  }
+
+  //: if display
+  /** Replaces what the panel shows. */
+  async show(tree: DisplayNode): Promise<void> {
+    await this.command("display.show", { tree });
+  }
+
+  async clear(): Promise<void> {
+    await this.command("display.clear");
+  }
+
+  //: end
+  //: if speech
+  /** Speaks to the wearer. Resolves, with the id that the speech event will name, when the glasses begin. */
+  async say(text: string, language?: string): Promise<string> {
+    return (await this.command("speech.say", { text, language })).id;
+  }
+
+  async stopSaying(): Promise<void> {
+    await this.command("speech.stop");
+  }
+
+  //: end
+  //: if sound
+  async play(sound: "chime" | "success" | "error" | "tick"): Promise<void> {
+    await this.command("sound.play", { sound });
+  }
+
+  //: end
+  //: if phrases
+  /** Tells which phrases the app understands; replaces the last list. */
+  async announce(phrases: string[]): Promise<void> {
+    await this.command("phrases.announce", { phrases });
+  }
+
+  //: end
+  //: if transcription
+  /** What the wearer says comes as transcript events; handler is a short way to on("transcript"). */
+  async startTranscription(handler?: Handler, language?: string): Promise<void> {
+    await this.#start("transcription.start", { language }, "transcript", handler);
+  }
+
+  async stopTranscription(): Promise<void> {
+    await this.#stop("transcription.stop", "transcript");
+  }
+
+  //: end
+  //: if microphone
+  /** Sound comes as audio.chunk events: bytes is 16-bit little-endian PCM, one channel, 100 ms. */
+  async startAudio(handler: Handler, sampleRate?: 8000 | 16000): Promise<void> {
+    await this.#start("audio.start", { sampleRate }, "audio.chunk", handler);
+  }
+
+  async stopAudio(): Promise<void> {
+    await this.#stop("audio.stop", "audio.chunk");
+  }
+
+  //: end
+  //: if camera
+  /** Takes a photo, a JPEG. */
+  async photo(width?: number): Promise<Media> {
+    return media(await this.command("camera.photo", { width }));
+  }
+
+  /** Takes a clip, Motion JPEG; resolves when it is taken. */
+  async clip(durationMs: number, fps?: number, width?: number): Promise<Media> {
+    return media(await this.command("camera.video", { durationMs, fps, width }));
+  }
+
+  /** Pictures come as video.frame events: bytes is a JPEG. */
+  async startVideo(handler: Handler, fps?: number, width?: number): Promise<void> {
+    await this.#start("video.start", { fps, width }, "video.frame", handler);
+  }
+
+  async stopVideo(): Promise<void> {
+    await this.#stop("video.stop", "video.frame");
+  }
+
+  //: end
+  //: if motion
+  /** Movement comes as motion events: thousandths of g and of a degree a second. */
+  async startMotion(handler: Handler, hz?: number): Promise<void> {
+    await this.#start("motion.start", { hz }, "motion", handler);
+  }
+
+  async stopMotion(): Promise<void> {
+    await this.#stop("motion.stop", "motion");
+  }
+
+  //: end
+  /** Waits on the session's clock, which may be virtual. Use it instead of setTimeout. */
+  async sleep(ms: number): Promise<void> {
+    await this.command("clock.sleep", { ms });
+  }
+
+  /** Calls handler for each event of a type; its events no longer come out of events(). Returns how to stop that. Of
+   * type "connection" are {state: online | offline}: the service came or went. */
+  on(type: string, handler: Handler): () => void {
+    const list = this.#handlers.get(type) ?? new Set();
+    this.#handlers.set(type, list.add(handler));
+    return () => {
+      list.delete(handler);
+      if (list.size === 0 && this.#handlers.get(type) === list) this.#handlers.delete(type);
+    };
+  }
+
+  /** The next event without a handler. Rejects with the code closed at the end. */
+  next(): Promise<GlassesEvent> {
+    this.#rest();
+    const event = this.#queue.shift();
+    if (event) return Promise.resolve(this.#hand(event));
+    if (this.#ended) return Promise.reject(this.#ended);
+    return new Promise((resolve, reject) => {
+      this.#taker = { resolve, reject };
+    });
+  }
+
+  /** All events without a handler, one after the other, until the session is closed. */
+  async *events(): AsyncGenerator<GlassesEvent, void> {
+    try {
+      for (;;) yield await this.next();
+    } catch (e) {
+      if (!(e instanceof GlassesError && e === this.#ended && e.code === "closed")) throw e;
+    } finally {
+      this.#rest();
+    }
+  }
+
+  /** Makes virtual time wait for work outside the glasses, e.g. a fetch in the middle of the program. */
+  async hold<T>(work: Promise<T>): Promise<T> {
+    this.#working++;
+    try {
+      return await work;
+    } finally {
+      this.#done();
+    }
+  }
+
+  /** Tells the session's log something of the app's own, e.g. log("com.example.score", {points: 3}). */
+  log(type: string, payload: object): void {
+    this.#link.send(type, payload);
+  }
+
+  /** Any command of the protocol; the methods above are made of it. */
+  async command(type: string, payload: object = {}): Promise<Answer> {
+    if (this.#ended) throw this.#ended;
+    const id = this.#link.send(type, payload);
+    const answer = new Promise<Answer>((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
+    this.#check();
+    return answer;
+  }
+
+  //: if transcription,microphone,camera,motion
+  async #start(type: string, payload: object, event: string, handler?: Handler): Promise<void> {
+    const off = handler && this.on(event, handler);
+    try {
+      await this.command(type, payload);
+    } catch (e) {
+      off?.();
+      throw e;
+    }
+  }
+
+  async #stop(type: string, event: string): Promise<void> {
+    await this.command(type);
+    this.#handlers.delete(event);
+  }
+
+  //: end
+  #receive(frame: Frame, bytes?: Uint8Array): void {
+    switch (frame.type) {
+      case "result":
+        this.#answer(frame);
+        break;
+      case "media": {
+        const waiting = this.#waiting.get(frame.id);
+        if (waiting) waiting.bytes = bytes;
+        break;
+      }
+      case "barrier":
+        this.#barriers.push(frame.id);
+        this.#check();
+        break;
+      case "connection":
+        if (frame.payload.state === "offline") this.#barriers = []; // the service asks again
+        this.#emit({ type: frame.type, id: "", at: frame.at, payload: frame.payload }, false);
+        break;
+      default:
+        if (!bytes && this.#again(frame.id)) return;
+        if (frame.type === "device") this.device = frame.payload.deviceModel;
+        this.#emit({ type: frame.type, id: frame.id, at: frame.at, payload: frame.payload, bytes }, !bytes);
+    }
+  }
+
+  #answer(frame: Frame): void {
+    const waiting = this.#waiting.get(frame.id);
+    if (!waiting) return; // replayed after it had come
+    this.#waiting.delete(frame.id);
+    const error = frame.payload.error;
+    if (error) waiting.reject(new GlassesError(error.code, error.message));
+    else waiting.resolve({ id: frame.id, result: frame.payload, bytes: waiting.bytes });
+  }
+
+  /** again tells whether an event came before: after a restart the service may send one twice. */
+  #again(id: string): boolean {
+    if (!id) return false;
+    if (this.#seen.has(id)) return true;
+    this.#seen.add(id);
+    if (this.#seen.size > maxSeen) for (const first of this.#seen) return this.#seen.delete(first) && false;
+    return false;
+  }
+
+  #emit(event: GlassesEvent, queued: boolean): void {
+    const handlers = this.#handlers.get(event.type);
+    if (handlers?.size) {
+      for (const handler of [...handlers]) this.#work(handler, event);
+    } else if (queued && this.#taker) {
+      const taker = this.#taker;
+      this.#taker = undefined;
+      taker.resolve(this.#hand(event));
+    } else if (queued) {
+      this.#queue.push(event);
+      if (this.#queue.length > maxQueue) this.#queue.shift();
+    }
+  }
+
+  async #work(handler: Handler, event: GlassesEvent): Promise<void> {
+    this.#working++;
+    try {
+      await handler(event);
+    } finally {
+      this.#done();
+    }
+  }
+
+  #hand(event: GlassesEvent): GlassesEvent {
+    this.#looping = true;
+    this.#working++;
+    return event;
+  }
+
+  #rest(): void {
+    if (!this.#looping) return;
+    this.#looping = false;
+    this.#done();
+  }
+
+  #done(): void {
+    this.#working--;
+    this.#check();
+  }
+
+  /** check answers barriers one turn of the event loop later, if then everything waits for the glasses. */
+  #check(): void {
+    if (this.#barriers.length === 0 || this.#checking) return;
+    this.#checking = true;
+    turn(() => {
+      this.#checking = false;
+      if (this.#working > this.#waiting.size) return; // what works now will check again
+      for (const id of this.#barriers.splice(0)) this.#link.passed(id);
+    });
+  }
+
+  #end(why: GlassesError): void {
+    this.#ended = why;
+    for (const waiting of this.#waiting.values()) waiting.reject(why);
+    this.#waiting.clear();
+    this.#taker?.reject(why);
+    this.#taker = undefined;
+  }
+}
+
+//: if camera
+function media({ result, bytes }: Answer): Media {
+  if (!bytes) throw new GlassesError("media_lost", "the connection broke while the picture was on its way; take it again");
+  const { mime, sha256, width = 0, height = 0, durationMs = 0 } = result.media;
+  return { bytes, mime, sha256, width, height, durationMs };
+}
+
+//: end
+function turn(then: () => void): void {
+  const immediate = (globalThis as { setImmediate?: (then: () => void) => void }).setImmediate;
+  if (immediate) immediate(then);
+  else setTimeout(then, 0);
+}
