@@ -1,0 +1,88 @@
+package docs
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/proto/docs"
+)
+
+// TestQuestions asks what people ask, and expects the passage that answers among the first three (issue 3, G6).
+func TestQuestions(t *testing.T) {
+	data, err := os.ReadFile("testdata/questions.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var questions []struct {
+		Question string
+		Answers  []string
+	}
+	if err := json.Unmarshal(data, &questions); err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, p := range docs.Pages() {
+		for _, s := range p.Sections {
+			known[s.ID] = true
+		}
+	}
+	found := 0
+	for _, q := range questions {
+		var got []string
+		for _, p := range New().Search(q.Question, "", 3) {
+			got = append(got, p.ID)
+		}
+		if slices.ContainsFunc(q.Answers, func(a string) bool { return slices.Contains(got, a) }) {
+			found++
+		} else {
+			t.Logf("%q is answered by %v, found %v", q.Question, q.Answers, got)
+		}
+		for _, a := range q.Answers {
+			if !known[a] {
+				t.Errorf("%q: there is no %s", q.Question, a)
+			}
+		}
+	}
+	t.Logf("%d of %d questions are answered in the first three passages", found, len(questions))
+	if len(questions) < 50 || found*10 < len(questions)*9 {
+		t.Errorf("%d of %d", found, len(questions))
+	}
+}
+
+func TestSearchOfATopicStaysThere(t *testing.T) {
+	for _, topic := range docs.Topics() {
+		got := New().Search("what can the glasses do for an app", topic, 100)
+		if len(got) == 0 || len(got) > MaxLimit {
+			t.Errorf("%s: %d passages", topic, len(got))
+		}
+		for _, p := range got {
+			if p.Topic != topic || p.Passage == "" || p.Title == "" || len(p.Next) == 0 {
+				t.Errorf("%s: %+v", topic, p)
+			}
+		}
+	}
+}
+
+func TestNothingIsFoundForNothing(t *testing.T) {
+	for _, query := range []string{"", "the of and", "xyzzyquux"} {
+		if got := New().Search(query, "", 5); len(got) != 0 {
+			t.Errorf("%q finds %v", query, got)
+		}
+	}
+}
+
+func FuzzSearch(f *testing.F) {
+	f.Add("How do I show a list?", "display")
+	f.Add("\xff_._.A", "")
+	f.Add(strings.Repeat("scroll ", 300), "nosuch")
+	f.Fuzz(func(t *testing.T, query, topic string) {
+		for _, p := range New().Search(query, topic, 3) {
+			if p.Score <= 0 || topic != "" && p.Topic != topic {
+				t.Errorf("%+v", p)
+			}
+		}
+	})
+}

@@ -1,0 +1,180 @@
+// Package docs is the bundled documentation: Markdown pages, embedded, for agents (searchDocs, MCP resources) and for
+// people (the backend's /docs). What the protocol's own package knows, such as device models and error codes, is
+// generated from it, so that the pages cannot contradict the code. The package knows neither tools nor HTTP.
+package docs
+
+import (
+	"cmp"
+	"embed"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+//go:embed pages/*.md
+var files embed.FS
+
+// Topics are the subjects of searchDocs, in the order in which one reads them.
+func Topics() []string {
+	return []string{"getting_started", "display", "custom_handlers", "voice_integration", "library_api", "agent_e2e_testing",
+		"simulator_browser_mode", "toggles", "assistant_runtime", "managed_gateway", "conversation_memory"}
+}
+
+// Page is one document.
+type Page struct {
+	// ID is the page's word in URLs and passages, e.g. getting-started.
+	ID string
+	// Title is what it is called, Topic one of Topics, Summary one sentence.
+	Title, Topic, Summary string
+	// Markdown begins with the title as its first heading.
+	Markdown string
+	// Next are ids of what to read after it: pages, or sections as page#anchor.
+	Next []string
+	// Sections are its parts, in order; the first is what stands before any heading.
+	Sections []Section
+
+	order int
+}
+
+// Section is a part of a page: from one heading to the next of any level.
+type Section struct {
+	// ID is page, or page#anchor.
+	ID string
+	// Title is the heading; of the first section the page's title.
+	Title string
+	// Markdown is the text without the heading.
+	Markdown string
+}
+
+var load = sync.OnceValue(func() []Page {
+	pages, err := read()
+	if err != nil {
+		panic("the embedded documentation: " + err.Error()) // a mistake of the build, found by every test
+	}
+	return pages
+})
+
+// Pages lists every page, by topic and then in reading order. The result is shared: it must not be changed.
+func Pages() []Page { return load() }
+
+// Find returns the page of an id.
+func Find(id string) (Page, bool) {
+	for _, p := range Pages() {
+		if p.ID == id {
+			return p, true
+		}
+	}
+	return Page{}, false
+}
+
+func read() ([]Page, error) {
+	entries, err := files.ReadDir("pages")
+	if err != nil {
+		return nil, err
+	}
+	var pages []Page
+	for _, e := range entries {
+		data, err := files.ReadFile("pages/" + e.Name())
+		if err != nil {
+			return nil, err
+		}
+		p, err := parse(strings.TrimSuffix(e.Name(), ".md"), string(data))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", e.Name(), err)
+		}
+		pages = append(pages, p)
+	}
+	rank := map[string]int{}
+	for i, t := range Topics() {
+		rank[t] = i
+	}
+	slices.SortFunc(pages, func(a, b Page) int {
+		return cmp.Or(cmp.Compare(rank[a.Topic], rank[b.Topic]), cmp.Compare(a.order, b.order), cmp.Compare(a.ID, b.ID))
+	})
+	return pages, nil
+}
+
+// parse reads front matter and text. {{name}} on a line of its own stands for generated text.
+func parse(name, text string) (Page, error) {
+	head, body, ok := strings.Cut(strings.TrimPrefix(text, "---\n"), "\n---\n")
+	if !ok || !strings.HasPrefix(text, "---\n") {
+		return Page{}, fmt.Errorf("it has no front matter")
+	}
+	p := Page{}
+	for line := range strings.SplitSeq(head, "\n") {
+		key, value, _ := strings.Cut(line, ":")
+		value = strings.TrimSpace(value)
+		switch key {
+		case "id":
+			p.ID = value
+		case "title":
+			p.Title = value
+		case "topic":
+			p.Topic = value
+		case "summary":
+			p.Summary = value
+		case "next":
+			p.Next = strings.Fields(value)
+		case "order":
+			n, err := strconv.Atoi(value)
+			if err != nil {
+				return Page{}, fmt.Errorf("order: %w", err)
+			}
+			p.order = n
+		default:
+			return Page{}, fmt.Errorf("front matter has %q", key)
+		}
+	}
+	if p.ID != name || p.Title == "" || p.Summary == "" || !slices.Contains(Topics(), p.Topic) {
+		return Page{}, fmt.Errorf("front matter needs the file's id, a title, a known topic and a summary")
+	}
+	body, err := generate(body)
+	p.Markdown = "# " + p.Title + "\n\n" + strings.TrimSpace(body) + "\n"
+	p.Sections = sections(p)
+	return p, err
+}
+
+// sections cuts a page at its headings.
+func sections(p Page) []Section {
+	list := []Section{{ID: p.ID, Title: p.Title}}
+	var text strings.Builder
+	end := func() {
+		list[len(list)-1].Markdown = strings.TrimSpace(text.String())
+		text.Reset()
+	}
+	code := false
+	for line := range strings.Lines(p.Markdown) {
+		if strings.HasPrefix(line, "```") {
+			code = !code
+		}
+		level := strings.IndexFunc(line, func(r rune) bool { return r != '#' })
+		if code || level < 1 || level > 4 || line[level] != ' ' {
+			text.WriteString(line)
+			continue
+		}
+		if level == 1 {
+			continue
+		}
+		end()
+		title := strings.TrimSpace(line[level:])
+		list = append(list, Section{ID: p.ID + "#" + Anchor(title), Title: title})
+	}
+	end()
+	return list
+}
+
+// Anchor makes a heading's id in the page: lower-case letters, digits and dashes.
+func Anchor(title string) string {
+	var out strings.Builder
+	for _, r := range strings.ToLower(title) {
+		switch {
+		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
+			out.WriteRune(r)
+		case r == ' ' || r == '-' || r == '_':
+			out.WriteByte('-')
+		}
+	}
+	return out.String()
+}

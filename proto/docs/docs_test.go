@@ -1,0 +1,52 @@
+package docs_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/proto/docs"
+)
+
+func TestEveryTopicHasPages(t *testing.T) {
+	topics := map[string]int{}
+	for _, p := range docs.Pages() {
+		topics[p.Topic]++
+	}
+	for _, topic := range docs.Topics() {
+		if topics[topic] == 0 {
+			t.Errorf("topic %s has no page", topic)
+		}
+	}
+}
+
+// TestLinksLead checks links in texts and what to read next.
+func TestLinksLead(t *testing.T) {
+	ids := map[string]bool{}
+	for _, p := range docs.Pages() {
+		for _, s := range p.Sections {
+			if ids[s.ID] {
+				t.Errorf("%s is there twice", s.ID)
+			}
+			ids[s.ID] = true
+		}
+	}
+	for _, p := range docs.Pages() {
+		if len(p.Next) == 0 {
+			t.Errorf("%s leads nowhere", p.ID)
+		}
+		for _, next := range p.Next {
+			if !ids[next] {
+				t.Errorf("%s: next is %s, which is not there", p.ID, next)
+			}
+		}
+		for _, part := range strings.Split(p.Markdown, "](")[1:] {
+			to, _, _ := strings.Cut(part, ")")
+			if strings.HasPrefix(to, "#") {
+				to = p.ID + to
+			}
+			if !ids[to] && !strings.HasPrefix(to, "https://") {
+				t.Errorf("%s: a link leads to %s, which is not there", p.ID, to)
+			}
+		}
+	}
+}

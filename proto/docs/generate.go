@@ -1,0 +1,160 @@
+package docs
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/guide"
+)
+
+// generate replaces lines like {{models}} by what the protocol's packages know.
+func generate(body string) (string, error) {
+	parts := map[string]func() string{"models": models, "glance": glance, "protocol": protocol, "capabilities": capabilities,
+		"wake-words": wakeWords, "declarations": declarations}
+	var out strings.Builder
+	for line := range strings.Lines(body) {
+		name, ok := strings.CutPrefix(strings.TrimSpace(line), "{{")
+		if !ok || !strings.HasSuffix(name, "}}") {
+			out.WriteString(line)
+			continue
+		}
+		part, ok := parts[strings.TrimSuffix(name, "}}")]
+		if !ok {
+			return "", fmt.Errorf("there is no {{%s", name)
+		}
+		out.WriteString(strings.TrimSpace(part()) + "\n")
+	}
+	return out.String(), nil
+}
+
+// protocol is PROTOCOL.md without its title.
+func protocol() string {
+	_, body, _ := strings.Cut(glasses.Protocol, "\n")
+	return body
+}
+
+// glance is one table over all models.
+func glance() string {
+	var out strings.Builder
+	out.WriteString("| model id | panel | camera | microphone | speaker | motion | inputs |\n|---|---|---|---|---|---|---|\n")
+	for _, m := range glasses.Models() {
+		panel, camera := "none", "no"
+		if m.Panel != nil {
+			panel = fmt.Sprintf("%d×%d %s", m.Panel.Width, m.Panel.Height, m.Panel.Colour)
+		}
+		if m.Camera != nil {
+			camera = fmt.Sprintf("%d×%d", m.Camera.Width, m.Camera.Height)
+		}
+		fmt.Fprintf(&out, "| `%s` | %s | %s | %s | %s | %s | %s |\n", m.ID, panel, camera, yes(m.Microphone), yes(m.Speaker), yes(m.Motion), dash(strings.Join(m.Inputs, ", ")))
+	}
+	return out.String()
+}
+
+func yes(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
+
+// models is a section for each model.
+func models() string {
+	var out strings.Builder
+	for _, m := range glasses.Models() {
+		fmt.Fprintf(&out, "## %s\n\n%s, model id `%s`.\n\n", m.Name, m.Name, m.ID)
+		fmt.Fprintf(&out, "- Screen: %s.\n", panelOf(m.Panel))
+		fmt.Fprintf(&out, "- Inputs: %s.\n", dash(strings.Join(m.Inputs, ", ")))
+		if m.Camera != nil {
+			fmt.Fprintf(&out, "- Camera: up to %d×%d pixels.\n", m.Camera.Width, m.Camera.Height)
+		} else {
+			out.WriteString("- Camera: none.\n")
+		}
+		fmt.Fprintf(&out, "- Microphone: %s. Speaker: %s. Motion sensor: %s.\n", yes(m.Microphone), yes(m.Speaker), yes(m.Motion))
+		fmt.Fprintf(&out, "- How this is known: %s.\n\n", fidelity(m.Fidelity))
+	}
+	return out.String()
+}
+
+func panelOf(p *glasses.Panel) string {
+	if p == nil {
+		return "none, so the app speaks and listens"
+	}
+	text := fmt.Sprintf("%d×%d pixels, %s", p.Width, p.Height, map[string]string{glasses.ShapeRect: "rectangular", glasses.ShapeRound: "round"}[p.Shape])
+	switch p.Colour {
+	case glasses.ColourGreen:
+		text += fmt.Sprintf(", green, %d bit (%d shades)", p.Bits, 1<<p.Bits)
+	case glasses.ColourPalette:
+		text += fmt.Sprintf(", a palette of %d colours", 1<<p.Bits)
+	default:
+		text += ", full colour"
+	}
+	if p.Additive {
+		text += ", additive light (black is transparent)"
+	}
+	if p.TextWidth > 0 {
+		text += fmt.Sprintf("; a line of text is at most %d pixels wide", p.TextWidth)
+	}
+	if p.TextLines > 0 {
+		text += ", and " + strconv.Itoa(p.TextLines) + " lines of text fit at once"
+	}
+	return text
+}
+
+// fidelity names the marks that are not "documented" one by one.
+func fidelity(marks map[string]string) string {
+	var other []string
+	for part, mark := range marks {
+		if mark != glasses.Documented {
+			other = append(other, part+" is "+mark)
+		}
+	}
+	if len(other) == 0 {
+		return "all of it is documented by the maker"
+	}
+	slices.Sort(other)
+	return strings.Join(other, ", ") + "; the rest is documented by the maker"
+}
+
+// capabilities is a table of what belongs together.
+func capabilities() string {
+	var out strings.Builder
+	out.WriteString("| capability | what for | commands | events |\n|---|---|---|---|\n")
+	for _, c := range guide.Capabilities() {
+		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", c.ID, c.About, words(c.Commands), words(c.Events))
+	}
+	return out.String()
+}
+
+func words(list []string) string {
+	if len(list) == 0 {
+		return "–"
+	}
+	return "`" + strings.Join(list, "`, `") + "`"
+}
+
+func wakeWords() string {
+	return "Wake words that are checked: " + strings.Join(guide.WakeWords(), ", ") + "."
+}
+
+// declarations is a table for each platform.
+func declarations() string {
+	var out strings.Builder
+	for _, platform := range guide.Platforms() {
+		fmt.Fprintf(&out, "### %s\n\n| file | key | when | why |\n|---|---|---|---|\n", map[string]string{"ios": "iOS", "android": "Android", "web": "Web", "desktop": "Desktop"}[platform])
+		for _, d := range guide.Declarations(platform) {
+			fmt.Fprintf(&out, "| `%s` | `%s` | %s | %s |\n", d.File, d.Key, d.When, d.Why)
+		}
+		out.WriteString("\n")
+	}
+	return out.String()
+}
