@@ -1,0 +1,193 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/media"
+)
+
+// Bounds of a folder of fixtures.
+const (
+	maxFile  = 16 << 20 // bytes of one file
+	maxFiles = 1000     // pictures of a folder
+	maxLines = 1000     // of transcripts.json
+	maxAt    = 24 * 3600_000
+	maxKept  = 32 << 20 // bytes of pictures that are kept at their width
+)
+
+// fixtures are what camera and microphone of one session perceive: the files of a folder, or pictures and a tone of our
+// own. Pictures are read when they are needed, so that one may be replaced while the session runs; no link leads out.
+type fixtures struct {
+	root   *os.Root // nil without a folder
+	photos []string
+	taken  int // photos so far
+	frames []string
+	clip   [][]byte
+	sound  *media.Sound
+	script []line
+
+	made map[string]made
+	kept int // bytes in made
+}
+
+// made is a picture at one width.
+type made struct {
+	of      string // what of the file tells that it changed
+	picture []byte
+}
+
+// line is one entry of transcripts.json.
+type line struct {
+	AtMs     int64  `json:"atMs"` // after transcription.start
+	Text     string `json:"text"`
+	Final    bool   `json:"final"`
+	Language string `json:"language"`
+}
+
+// openFixtures looks through a folder; without one everything is our own.
+func openFixtures(dir string) (*fixtures, error) {
+	f := &fixtures{made: map[string]made{}}
+	if dir == "" {
+		return f, nil
+	}
+	var err error
+	if f.root, err = os.OpenRoot(dir); err != nil {
+		return nil, fmt.Errorf("opening the folder of fixtures: %w", err)
+	}
+	if err := f.load(); err != nil {
+		f.close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func (f *fixtures) close() {
+	if f.root != nil {
+		_ = f.root.Close()
+	}
+}
+
+func (f *fixtures) load() error {
+	var err error
+	if f.photos, err = f.pictures("photos"); err != nil {
+		return err
+	}
+	for _, name := range []string{"photo.png", "photo.jpeg", "photo.jpg"} {
+		if _, err := f.root.Stat(name); err == nil {
+			f.photos = []string{name}
+		}
+	}
+	if f.frames, err = f.pictures("frames"); err != nil {
+		return err
+	}
+	if data, err := f.read("clip.mjpeg"); err == nil {
+		if f.clip = media.SplitJPEGs(data, media.MaxFrames); len(f.clip) == 0 {
+			return errors.New("fixture clip.mjpeg holds no JPEG")
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if data, err := f.read("audio.wav"); err == nil {
+		if f.sound, err = media.ParseWAV(data); err != nil {
+			return fmt.Errorf("fixture audio.wav: %w", err)
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	data, err := f.read("transcripts.json")
+	if err == nil {
+		f.script, err = parseScript(data)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// pictures lists the JPEGs and PNGs of a folder by name.
+func (f *fixtures) pictures(dir string) ([]string, error) {
+	d, err := f.root.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening fixtures in %s: %w", dir, err)
+	}
+	defer d.Close()
+	entries, err := d.ReadDir(maxFiles + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("listing fixtures in %s: %w", dir, err)
+	}
+	if len(entries) > maxFiles {
+		return nil, fmt.Errorf("%s holds more than %d files", dir, maxFiles)
+	}
+	var names []string
+	for _, e := range entries {
+		lower := strings.ToLower(e.Name())
+		if strings.HasSuffix(lower, ".jpg") || strings.HasSuffix(lower, ".jpeg") || strings.HasSuffix(lower, ".png") {
+			names = append(names, dir+"/"+e.Name())
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// read gives the content of a file of at most maxFile bytes.
+func (f *fixtures) read(name string) ([]byte, error) {
+	info, err := f.root.Stat(name)
+	if err != nil {
+		return nil, fmt.Errorf("reading fixture %s: %w", name, err)
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxFile {
+		return nil, fmt.Errorf("fixture %s is not a file of at most %d bytes", name, maxFile)
+	}
+	file, err := f.root.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("reading fixture %s: %w", name, err)
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxFile))
+	if err != nil {
+		return nil, fmt.Errorf("reading fixture %s: %w", name, err)
+	}
+	return data, nil
+}
+
+// parseScript reads transcripts.json; the lines come back by their time.
+func parseScript(data []byte) ([]line, error) {
+	var lines []line
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&lines); err != nil {
+		return nil, errors.New("fixture transcripts.json is not [{atMs,text,final,language}]")
+	}
+	if len(lines) > maxLines {
+		return nil, fmt.Errorf("fixture transcripts.json has more than %d lines", maxLines)
+	}
+	for i, l := range lines {
+		if n := utf8.RuneCountInString(l.Text); n == 0 || n > glasses.MaxSay || l.AtMs < 0 || l.AtMs > maxAt {
+			return nil, fmt.Errorf("fixture transcripts.json, line %d: it needs atMs from 0 to %d and 1 to %d characters", i+1, maxAt, glasses.MaxSay)
+		}
+	}
+	slices.SortStableFunc(lines, func(a, b line) int { return int(min(max(a.AtMs-b.AtMs, -1), 1)) })
+	return lines, nil
+}
+
+// linesFrom is the script on the session's clock when transcription starts at now.
+func (f *fixtures) linesFrom(now int64) []line {
+	lines := slices.Clone(f.script)
+	for i := range lines {
+		lines[i].AtMs += now
+	}
+	return lines
+}

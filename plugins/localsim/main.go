@@ -1,0 +1,14 @@
+// Command service-plugin-localsim is the transport adapter of simulated glasses: each session gets a pair of its own from
+// proto/glasses/device, with pictures, sound and speech from a folder of fixtures and time that is real or moves on
+// demand. It needs no account, network, window or camera, and knows nothing of apps and logs.
+package main
+
+import (
+	"log/slog"
+
+	"github.com/service-dev/service/plugins/internal/serve"
+)
+
+func main() {
+	serve.Main("localsim", func(log *slog.Logger) serve.Transport { return newSim(log) })
+}

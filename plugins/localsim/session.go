@@ -1,0 +1,298 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/device"
+	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
+)
+
+// longBehind is how late real time may be, in ms, before what was missed is not made up for step by step: the machine
+// slept.
+const longBehind = 2000
+
+// sender is the stream towards the host.
+type sender interface {
+	Send(*pluginv1.AttachResponse) error
+}
+
+// session is one session's glasses. One goroutine runs it.
+type session struct {
+	device   *device.Device
+	fixtures *fixtures
+	to       sender
+	log      *slog.Logger
+	newID    func() string
+	virtual  bool
+	clock    int64        // virtual time
+	wall     func() int64 // real time, in ms
+	script   []line       // what is still to be said, by its time on the session's clock
+	frames   int          // pictures that the camera gave
+	chunks   int          // chunks that the microphone gave since it was switched on
+	broken   error        // sending failed: the host is gone
+}
+
+func newSession(o *pluginv1.AttachOpen, to sender, log *slog.Logger) (*session, error) {
+	model, snapshot, err := parseOpen(o)
+	if err != nil {
+		return nil, err
+	}
+	fix, err := openFixtures(o.GetFixturesDir())
+	if err != nil {
+		return nil, invalid(err.Error())
+	}
+	s := &session{fixtures: fix, to: to, log: log.With("session", o.GetSessionId()), virtual: o.GetVirtualClock(), clock: o.GetNowMs()}
+	begin := time.Now()
+	s.wall = func() int64 { return begin.UnixMilli() + time.Since(begin).Milliseconds() }
+	s.newID = newIDs()
+	s.device = device.New(model, device.Options{Snapshot: snapshot, NewID: s.newID})
+	s.device.Tick(s.now())
+	return s, nil
+}
+
+// newIDs makes ids that an earlier pair of glasses of the same session has not used.
+func newIDs() func() string {
+	random := make([]byte, 4)
+	_, _ = rand.Read(random)
+	prefix, n := "g"+hex.EncodeToString(random)+"-", 0
+	return func() string { n++; return prefix + strconv.Itoa(n) }
+}
+
+func (s *session) now() int64 {
+	if s.virtual {
+		return s.clock
+	}
+	return s.wall()
+}
+
+// serve answers requests until in is closed, ctx ends or the host is gone.
+func (s *session) serve(ctx context.Context, in <-chan *pluginv1.AttachRequest) error {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for s.broken == nil {
+		timer.Stop()
+		if at, ok := s.next(); ok && !s.virtual {
+			timer.Reset(time.Duration(max(0, at-s.now())) * time.Millisecond)
+		}
+		select {
+		case m, ok := <-in:
+			if !ok {
+				return nil
+			}
+			s.request(m)
+		case <-timer.C:
+			s.catchUp(s.now())
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return s.broken
+}
+
+// request does what one request says.
+func (s *session) request(m *pluginv1.AttachRequest) {
+	var f glasses.Frame
+	var body []byte
+	err := error(&glasses.Error{Code: glasses.CodeBadFrame, Message: "the request is neither a frame nor a binary frame"})
+	switch m := m.GetMessage().(type) {
+	case *pluginv1.AttachRequest_Frame:
+		f, err = glasses.Parse(m.Frame)
+	case *pluginv1.AttachRequest_Binary:
+		f, body, err = glasses.ParseBinary(m.Binary)
+	}
+	if err != nil {
+		s.refuse(f.ID, err)
+		return
+	}
+	if f.Type == glasses.SimAdvance && s.virtual {
+		s.advance(f)
+		return
+	}
+	now := s.now()
+	if !s.virtual {
+		s.catchUp(now)
+	}
+	s.device.Handle(now, f, body)
+	s.settle()
+}
+
+// refuse answers a frame that could not be read.
+func (s *session) refuse(id string, err error) {
+	var e *glasses.Error
+	if !errors.As(err, &e) {
+		e = &glasses.Error{Code: glasses.CodeBadFrame, Message: err.Error()}
+	}
+	if id == "" {
+		id = s.newID()
+	}
+	s.say(glasses.TypeError, id, e)
+}
+
+// say sends a frame of the session's own.
+func (s *session) say(typ, id string, payload any) {
+	f, err := glasses.New(typ, id, s.now(), payload)
+	if err != nil {
+		s.log.Error("encoding a frame", "type", typ, "err", err)
+		return
+	}
+	s.emit(device.Out{Frame: f})
+}
+
+// next is when something happens by itself: in the glasses, or because the script speaks.
+func (s *session) next() (at int64, ok bool) {
+	at, ok = s.device.Next()
+	if len(s.script) > 0 && (!ok || s.script[0].AtMs < at) {
+		return s.script[0].AtMs, true
+	}
+	return at, ok
+}
+
+// catchUp lets happen all that is due in real time, instant by instant.
+func (s *session) catchUp(now int64) {
+	for s.broken == nil {
+		at, ok := s.next()
+		if !ok || at > now {
+			return
+		}
+		if now-at > longBehind {
+			at = now
+		}
+		s.step(at)
+	}
+}
+
+// advance moves virtual time to the next instant at which something happens, at most as far as it is asked.
+func (s *session) advance(f glasses.Frame) {
+	parsed, err := glasses.ParseControl(f.Type, f.Payload)
+	p, ok := parsed.(*glasses.Advance)
+	if err != nil || !ok {
+		var e *glasses.Error
+		_ = errors.As(err, &e)
+		s.say(glasses.TypeResult, f.ID, glasses.Result{Error: e})
+		return
+	}
+	to := max(s.clock, p.ToMs)
+	if at, ok := s.next(); ok && at <= to {
+		s.clock = max(s.clock, at)
+	} else {
+		s.clock = to
+	}
+	s.step(s.clock)
+	at, more := s.next()
+	reached := s.clock == to && (!more || at > to)
+	s.say(glasses.TypeResult, f.ID, glasses.Result{OK: true, Clock: &glasses.Clock{NowMs: s.clock, Reached: reached}})
+}
+
+// step lets one instant happen.
+func (s *session) step(at int64) {
+	s.device.Tick(at)
+	s.settle()
+	for len(s.script) > 0 && s.script[0].AtMs <= at {
+		l := s.script[0]
+		s.script = s.script[1:]
+		payload, err := json.Marshal(glasses.Transcript{Text: l.Text, Final: l.Final, Language: l.Language})
+		if err == nil {
+			s.device.Control(at, glasses.SimTranscript, payload, nil)
+		}
+		s.settle()
+	}
+}
+
+// settle sends what came out of the glasses and does what they ask, until nothing is left.
+func (s *session) settle() {
+	for outs := s.device.Take(); len(outs) > 0; outs = s.device.Take() {
+		for _, o := range outs {
+			if o.Ask != nil {
+				s.host(*o.Ask)
+			} else {
+				s.emit(o)
+			}
+		}
+	}
+}
+
+// emit sends one frame to the host.
+func (s *session) emit(o device.Out) {
+	if s.broken != nil {
+		return
+	}
+	m := &pluginv1.AttachResponse{}
+	if o.Body != nil {
+		data, err := glasses.EncodeBinary(o.Frame, o.Body)
+		if err != nil {
+			s.log.Error("encoding a binary frame", "type", o.Frame.Type, "err", err)
+			return
+		}
+		m.Message = &pluginv1.AttachResponse_Binary{Binary: data}
+	} else {
+		data, err := o.Frame.Encode()
+		if err != nil {
+			s.log.Error("encoding a frame", "type", o.Frame.Type, "err", err)
+			return
+		}
+		m.Message = &pluginv1.AttachResponse_Frame{Frame: data}
+	}
+	s.broken = s.to.Send(m)
+}
+
+// host does what the glasses ask. Speech and sounds are heard by nobody here; the glasses tell when they are over.
+func (s *session) host(a device.Ask) {
+	var m device.Material
+	var err error
+	switch a.Kind {
+	case device.AskPhoto:
+		m.Bytes, err = s.fixtures.photo(s.device.Model(), a.Width)
+	case device.AskFrame:
+		m.Bytes, err = s.fixtures.frame(s.device.Model(), s.frames, a.Width)
+		s.frames++
+	case device.AskVideo:
+		m.Bytes, err = s.clip(a)
+	case device.AskChunk:
+		m.Bytes = s.fixtures.sound.Chunk(s.chunks, a.SampleRate)
+		s.chunks++
+	case device.AskMicOn:
+		s.chunks = 0
+		return
+	case device.AskListen:
+		s.script = s.fixtures.linesFrom(s.now())
+		return
+	case device.AskUnlisten:
+		s.script = nil
+		return
+	default:
+		return
+	}
+	var refusal *glasses.Error
+	if err != nil {
+		s.log.Warn("a fixture cannot be used", "err", err)
+		refusal = &glasses.Error{Code: glasses.CodePlatform, Message: err.Error()}
+	}
+	s.device.Answer(s.now(), a.ID, m, refusal)
+}
+
+// maxClip bounds the pictures of a clip before they are made to fit, in bytes.
+const maxClip = 32 << 20
+
+// clip puts pictures of the camera one after the other.
+func (s *session) clip(a device.Ask) ([]byte, error) {
+	var clip []byte
+	for n := range max(1, a.DurationMs*int64(a.FPS)/1000) {
+		picture, err := s.fixtures.frame(s.device.Model(), s.frames+int(n), a.Width)
+		if err != nil {
+			return nil, err
+		}
+		if len(clip)+len(picture) > maxClip {
+			break
+		}
+		clip = append(clip, picture...)
+	}
+	return clip, nil
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	"github.com/service-dev/service/plugins/internal/serve"
+	"github.com/service-dev/service/proto/buildinfo"
+	"github.com/service-dev/service/proto/glasses"
+	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
+)
+
+// Bounds of the adapter.
+const (
+	maxSessions = 256
+	// maxWaiting is how many requests of one session wait for it; the host waits with the next.
+	maxWaiting = 64
+	// maxClock keeps the session's clock, in ms, exact in JSON and far from overflow.
+	maxClock = 1 << 53
+)
+
+// codeInvalid is the Problem code of an opening that cannot be met.
+const codeInvalid = "invalid_arguments"
+
+// sim serves the Transport contract. Sessions share nothing but this.
+type sim struct {
+	pluginv1.UnimplementedTransportServer
+	log  *slog.Logger
+	life context.Context
+	end  context.CancelFunc
+
+	mu      sync.Mutex
+	open    int
+	workers sync.WaitGroup
+}
+
+func newSim(log *slog.Logger) *sim {
+	s := &sim{log: log}
+	s.life, s.end = context.WithCancel(context.Background())
+	return s
+}
+
+// Close takes every session's glasses away and waits for them, as long as ctx allows.
+func (s *sim) Close(ctx context.Context) error {
+	s.mu.Lock() // nobody enters any more
+	s.end()
+	s.mu.Unlock()
+	done := make(chan struct{})
+	go func() { s.workers.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// DescribeTransport names the adapter.
+func (s *sim) DescribeTransport(context.Context, *pluginv1.DescribeTransportRequest) (*pluginv1.DescribeTransportResponse, error) {
+	return &pluginv1.DescribeTransportResponse{Name: "localsim", Version: buildinfo.Version}, nil
+}
+
+// Attach is one session's glasses for as long as the stream lives.
+func (s *sim) Attach(stream grpc.BidiStreamingServer[pluginv1.AttachRequest, pluginv1.AttachResponse]) error {
+	if !s.enter() {
+		return serve.Refuse(codes.ResourceExhausted, &pluginv1.Problem{
+			Code: "rate_limited", Message: fmt.Sprintf("%d sessions are attached already", maxSessions), Retryable: true, FixHint: "Close sessions that are not needed.",
+		})
+	}
+	defer s.leave()
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	one, err := newSession(first.GetOpen(), stream, s.log)
+	if err != nil {
+		return err
+	}
+	defer one.fixtures.close()
+	opened := &pluginv1.AttachOpened{DeviceModel: one.device.Model().ID}
+	if err := stream.Send(&pluginv1.AttachResponse{Message: &pluginv1.AttachResponse_Opened{Opened: opened}}); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(stream.Context())
+	defer cancel()
+	defer context.AfterFunc(s.life, cancel)()
+	return one.serve(ctx, s.receive(ctx, stream))
+}
+
+func (s *sim) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open >= maxSessions || s.life.Err() != nil {
+		return false
+	}
+	s.open++
+	s.workers.Add(1)
+	return true
+}
+
+func (s *sim) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open--
+	s.workers.Done()
+}
+
+// receive reads the stream's requests until it or ctx ends. Its goroutine outlives Attach by the moment that gRPC takes
+// to end the stream.
+func (s *sim) receive(ctx context.Context, stream grpc.BidiStreamingServer[pluginv1.AttachRequest, pluginv1.AttachResponse]) <-chan *pluginv1.AttachRequest {
+	in := make(chan *pluginv1.AttachRequest, maxWaiting)
+	s.workers.Go(func() {
+		defer close(in)
+		for {
+			m, err := stream.Recv()
+			if err != nil {
+				if !errors.Is(err, io.EOF) && ctx.Err() == nil {
+					s.log.Debug("a session's stream ended", "err", err)
+				}
+				return
+			}
+			select {
+			case in <- m:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return in
+}
+
+// parseOpen checks what a session is opened with: the model of the snapshot if there is one, else the one that is named.
+func parseOpen(o *pluginv1.AttachOpen) (model glasses.DeviceModel, snapshot *glasses.Snapshot, err error) {
+	if o == nil {
+		return model, nil, invalid("the first request of a session is not open")
+	}
+	id := o.GetDeviceModel()
+	if len(o.GetSnapshot()) > 0 {
+		snapshot = &glasses.Snapshot{}
+		if err := json.Unmarshal(o.GetSnapshot(), snapshot); err != nil {
+			return model, nil, invalid("the snapshot is not JSON of glasses.Snapshot")
+		}
+		if snapshot.DeviceModel != "" {
+			id = snapshot.DeviceModel
+		}
+	}
+	model, ok := glasses.Model(id)
+	switch {
+	case !ok:
+		return model, nil, invalid("the device model is not known")
+	case o.GetNowMs() < 0 || o.GetNowMs() > maxClock:
+		return model, nil, invalid("the session's clock is out of bounds")
+	case o.GetFixturesDir() != "" && !filepath.IsAbs(o.GetFixturesDir()):
+		return model, nil, invalid("the folder of fixtures is not an absolute path")
+	}
+	return model, snapshot, nil
+}
+
+func invalid(message string) error {
+	return serve.Refuse(codes.InvalidArgument, &pluginv1.Problem{Code: codeInvalid, Message: message})
+}
