@@ -21,26 +21,40 @@ LDFLAGS = -s -w -X $(INFO).Version=$(VERSION) -X $(INFO).Commit=$(COMMIT) -X $(I
 BUILD   = CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 ADAPTERS = $(notdir $(filter-out plugins/internal,$(patsubst %/main.go,%,$(wildcard plugins/*/main.go))))
 
-.PHONY: help build run test test-full check lint generate fuzz bench screenshots npm clean
+# The simulator page's program: Go for the browser. Made anew only when a source of it changed.
+WASM_DIR     = backend/internal/web/wasm
+WASM_SOURCES = go.mod $(wildcard backend/simulator/*.go proto/glasses/*.go) \
+               $(shell find proto/glasses/render proto/glasses/device proto/glasses/media -type f ! -name '*_test.go' ! -path '*/testdata/*')
+
+.PHONY: help build wasm run test test-full check lint generate fuzz bench screenshots npm clean
 
 help: ## this list
 	@echo "usage: make <target>"; echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' Makefile
 
-build: ## build every program into bin/, with the checksum manifest of the adapters
+build: wasm ## build every program into bin/, with the checksum manifest of the adapters
 	@mkdir -p $(BIN)
 	$(BUILD) -o $(BIN)/ ./daemon/serviced ./ctl/servicectl ./ctl/service-mcp ./backend/service-backend
 	@for a in $(ADAPTERS); do set -e; echo "build service-plugin-$$a"; $(BUILD) -o $(BIN)/service-plugin-$$a ./plugins/$$a; done
 	$(BUILD) -o $(BIN)/hello-glasses ./packaging/e2e/testdata/apps/hello-glasses
 	@cd $(BIN) && (command -v sha256sum >/dev/null && sha256sum service-plugin-* || shasum -a 256 service-plugin-*) > plugins.sha256
 
+wasm: $(WASM_DIR)/simulator.wasm.gz $(WASM_DIR)/wasm_exec.js ## build the simulator page's program, which the backend embeds
+
+$(WASM_DIR)/simulator.wasm.gz: $(WASM_SOURCES)
+	GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags='-s -w' -o $(@:.gz=) ./backend/simulator
+	gzip -9 -n -f $(@:.gz=)
+
+$(WASM_DIR)/wasm_exec.js: $(shell $(GO) env GOROOT)/lib/wasm/wasm_exec.js
+	cp $< $@ && touch $@
+
 run: build ## walk through the main job: link an account, open a live simulator, run an example app (Ctrl-C ends it)
 	@$(BIN)/servicectl demo --dir $(RUN_DIR)
 
-test: ## every test, with the race detector; parts that are missing here are named and skipped (in CI they fail)
+test: wasm ## every test, with the race detector; parts that are missing here are named and skipped (in CI they fail)
 	$(GO) test -race -timeout 15m ./...
 
-test-full: ## the same, with the scenarios at full size
+test-full: wasm ## the same, with the scenarios at full size
 	SERVICE_TEST_FULL=1 $(GO) test -race -timeout 60m ./...
 
 check: ## vet (Linux, macOS, Windows), lint, type-check the pages, generated code and go.mod are clean

@@ -17,8 +17,12 @@ var (
 // pageFunc is a handler that may give up with an error; nothing may have been written then.
 type pageFunc func(http.ResponseWriter, *http.Request) error
 
-const contentPolicy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; " +
-	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+const (
+	contentPolicy = "default-src 'none'; style-src 'self'; script-src 'self'; " + otherPolicy
+	// simulatorPolicy lets the simulator page compile its own WebAssembly, which is no eval of text.
+	simulatorPolicy = "default-src 'none'; style-src 'self'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; " + otherPolicy
+	otherPolicy     = "img-src 'self' data:; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
 
 // page wraps every route of the HTML face: headers, same-origin check, browser session, CSRF token on unsafe methods,
 // and error pages. The ResponseWriter is passed on as it came, so a WebSocket upgrade works inside.

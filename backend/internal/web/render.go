@@ -84,6 +84,7 @@ type asset struct {
 	body    []byte
 	kind    string
 	version string
+	gzipped bool
 }
 
 func loadAssets() (assetSet, error) {
@@ -100,10 +101,14 @@ func loadAssets() (assetSet, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading asset %s: %w", e.Name(), err)
 		}
-		sum := sha256.Sum256(body)
-		set[e.Name()] = asset{body: body, kind: contentType(e.Name()), version: hex.EncodeToString(sum[:6])}
+		set.add(e.Name(), body, false)
 	}
-	return set, nil
+	return set, set.addProgram()
+}
+
+func (s assetSet) add(name string, body []byte, gzipped bool) {
+	sum := sha256.Sum256(body)
+	s[name] = asset{body: body, kind: contentType(name), version: hex.EncodeToString(sum[:6]), gzipped: gzipped}
 }
 
 // contentType does not leave scripts and styles to the machine's MIME table, which may be wrong or missing.
@@ -115,6 +120,8 @@ func contentType(name string) string {
 		return "text/javascript; charset=utf-8"
 	case ".svg":
 		return "image/svg+xml"
+	case ".wasm":
+		return "application/wasm"
 	}
 	if t := mime.TypeByExtension(path.Ext(name)); t != "" {
 		return t
@@ -144,6 +151,14 @@ func (w *Web) asset(rw http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-cache")
 	if r.URL.Query().Get("v") == a.version {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	if a.gzipped {
+		h.Add("Vary", "Accept-Encoding")
+		if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+			a.unpackTo(rw)
+			return
+		}
+		h.Set("Content-Encoding", "gzip")
 	}
 	_, _ = rw.Write(a.body)
 }

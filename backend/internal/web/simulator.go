@@ -32,6 +32,9 @@ type simulatorView struct {
 	Project  string
 	Platform string
 	Model    glasses.DeviceModel
+	Models   []glasses.DeviceModel // to choose from
+	Chips    []string              // of the event log
+	Program  bool                  // whether the page's own program is part of this build
 	Expires  string
 	Open     bool
 	Endpoint string
@@ -62,12 +65,17 @@ func (w *Web) simulator(rw http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		model = glasses.DeviceModel{ID: s.DeviceModel, Name: s.DeviceModel}
 	}
-	setup, err := json.Marshal(map[string]any{"session": s.ID, "live": "/s/" + s.ID + "/live", "model": model})
+	setup, err := json.Marshal(map[string]any{
+		"session": s.ID, "live": "/s/" + s.ID + "/live", "models": glasses.Models(), "model": model, "program": w.assets.program(),
+	})
 	if err != nil {
 		return fmt.Errorf("composing the simulator page: %w", err)
 	}
+	rw.Header().Set("Content-Security-Policy", simulatorPolicy)
 	return w.render(rw, r, http.StatusOK, "simulator", simulatorView{
 		ID: s.ID, Project: s.Project, Platform: s.Platform, Model: model, Setup: string(setup),
+		Models: glasses.Models(), Program: w.assets.program() != nil, Chips: []string{glasses.ChipErrors, glasses.ChipVoice,
+			glasses.ChipCamera, glasses.ChipDisplay, glasses.ChipLifecycle, glasses.ChipCustom},
 		Expires: s.ExpiresAt.UTC().Format(time.RFC3339), Open: s.Open(w.Now()), Endpoint: w.Simulators.AppEndpoint(s.ID),
 	})
 }

@@ -1,9 +1,10 @@
 // The page's socket: it attaches again by itself, with its cursor, and sends again what was not acknowledged.
 
 /** @typedef {{v: number, type: string, id?: string, at: number, seq?: number, payload: any}} Frame */
-/** @typedef {"down"|"up"|"lost"|"over"|"out"} State */
+/** @typedef {"down"|"up"|"quiet"|"lost"|"over"|"out"} State */
 
-const silence = 20_000; // ms without a frame (a beat comes every 8 s) after which the socket counts as dead
+const quietAfter = 2_500; // ms without a frame (a beat comes every second) after which nothing on the page counts as live
+const deadAfter = 6_000; // ms after which the socket is given up
 const firstWait = 400; // ms
 const longestWait = 8_000; // ms
 const maxUnacknowledged = 200;
@@ -11,18 +12,20 @@ const maxUnacknowledged = 200;
 export class Live {
   /**
    * @param {string} path
-   * @param {{frame: (f: Frame) => void, state: (s: State, reason?: string) => void}} on
+   * @param {{frame: (f: Frame, text: string) => void, binary: (data: Uint8Array) => void, state: (s: State) => void}} on
    */
   constructor(path, on) {
     this.path = path;
     this.on = on;
     this.cursor = -1; // the last row seen
     this.wait = firstWait;
-    this.over = false;
-    this.prefix = crypto.getRandomValues(new Uint32Array(2)).join("-");
-    this.count = 0;
-    /** @type {Map<string, string>} */
+    /** @type {State} */
+    this.state = "down";
+    /** What the log's owner has not confirmed: its text, and the media that goes before it.
+     * @type {Map<string, {text: string, media?: Uint8Array<ArrayBuffer>}>} */
     this.unacknowledged = new Map();
+    /** @type {Map<string, Uint8Array<ArrayBuffer>>} */
+    this.media = new Map();
     /** @type {WebSocket | undefined} */
     this.socket = undefined;
     this.heard = 0;
@@ -30,10 +33,14 @@ export class Live {
 
   start() {
     this.connect();
-    setInterval(() => this.watch(), 2_000);
-    addEventListener("offline", () => this.socket?.close());
+    setInterval(() => this.watch(), 500);
+    addEventListener("offline", () => this.fail());
     addEventListener("online", () => this.retryNow());
-    document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && this.retryNow());
+    document.addEventListener("visibilitychange", () => {
+      if (document.visibilityState !== "visible") return;
+      this.watch();
+      this.retryNow();
+    });
   }
 
   /** @param {number} seq */
@@ -42,37 +49,44 @@ export class Live {
   }
 
   /**
-   * @param {string} type
-   * @param {unknown} payload
+   * Sends a frame and keeps it until it is acknowledged.
+   * @param {Frame} f
+   * @param {string} text the frame as it goes out
    */
-  send(type, payload) {
-    this.post(type, `p${this.prefix}-${++this.count}`, payload, "event");
-  }
-
-  /**
-   * @param {string} id
-   * @param {{code: string, message: string} | null} error
-   */
-  result(id, error) {
-    this.post("result", id, error ? { error } : { ok: true }, "result");
-  }
-
-  /**
-   * @param {string} type
-   * @param {string} id
-   * @param {unknown} payload
-   * @param {string} kind
-   */
-  post(type, id, payload, kind) {
-    const frame = JSON.stringify({ v: 1, type, id, at: Date.now(), payload });
-    this.unacknowledged.set(`${kind} ${id}`, frame);
+  keep(f, text) {
+    const id = f.id ?? "";
+    const entry = { text, media: this.media.get(id) };
+    this.media.delete(id);
+    this.unacknowledged.set(`${f.type === "result" ? "result" : "event"} ${id}`, entry);
     if (this.unacknowledged.size > maxUnacknowledged) {
       for (const oldest of this.unacknowledged.keys()) {
         this.unacknowledged.delete(oldest);
         break;
       }
     }
-    if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(frame);
+    if (this.isOpen()) this.socket?.send(text);
+  }
+
+  /**
+   * Sends what nobody acknowledges: streams, and answers to agents.
+   * @param {string | Uint8Array<ArrayBuffer>} data
+   */
+  pass(data) {
+    if (this.isOpen()) this.socket?.send(data);
+  }
+
+  /**
+   * Sends the media of a result, which keep gets right after it.
+   * @param {string} id
+   * @param {Uint8Array<ArrayBuffer>} data
+   */
+  passMedia(id, data) {
+    this.media.set(id, data);
+    this.pass(data);
+  }
+
+  isOpen() {
+    return this.socket?.readyState === WebSocket.OPEN && this.welcomed;
   }
 
   connect() {
@@ -80,61 +94,88 @@ export class Live {
     url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
     if (this.cursor >= 0) url.searchParams.set("since", String(this.cursor));
     const socket = new WebSocket(url);
+    socket.binaryType = "arraybuffer";
     this.socket = socket;
+    this.welcomed = false;
     this.heard = Date.now();
     socket.onmessage = (e) => this.take(socket, e.data);
-    socket.onclose = (e) => this.closed(socket, e);
+    socket.onclose = (e) => this.closed(socket, e.code);
   }
 
   /**
    * @param {WebSocket} socket
-   * @param {string} data
+   * @param {string | ArrayBuffer} data
    */
   take(socket, data) {
     if (socket !== this.socket) return;
     this.heard = Date.now();
+    if (this.state === "quiet") this.tell("up");
+    if (typeof data !== "string") {
+      this.on.binary(new Uint8Array(data));
+      return;
+    }
     /** @type {Frame} */
     const f = JSON.parse(data);
-    if (f.type === "welcome") {
-      this.wait = firstWait;
-      this.on.state("up");
-      for (const frame of this.unacknowledged.values()) socket.send(frame);
-    }
     if (f.type === "ack") this.unacknowledged.delete(`${f.payload.kind} ${f.payload.id}`);
     // A refused frame would be refused again.
     if (f.type === "error" && f.id) for (const kind of ["event", "result"]) this.unacknowledged.delete(`${kind} ${f.id}`);
-    this.on.frame(f);
+    this.on.frame(f, data);
+    if (f.type !== "welcome") return;
+    this.wait = firstWait;
+    this.welcomed = true;
+    for (const { text, media } of this.unacknowledged.values()) {
+      if (media) socket.send(media);
+      socket.send(text);
+    }
+    this.tell("up");
   }
 
   /**
    * @param {WebSocket} socket
-   * @param {CloseEvent} e
+   * @param {number} code
    */
-  closed(socket, e) {
-    if (socket !== this.socket || this.over) return;
+  closed(socket, code) {
+    if (socket !== this.socket || this.isOver()) return;
     this.socket = undefined;
-    if (e.code === 4410 || e.code === 4401) {
-      this.over = true;
-      this.on.state(e.code === 4410 ? "over" : "out");
+    if (code === 4410 || code === 4401) {
+      this.tell(code === 4410 ? "over" : "out");
       return;
     }
-    this.on.state("lost");
+    this.tell("lost");
     const pause = this.wait * (0.7 + Math.random() * 0.6);
     this.wait = Math.min(this.wait * 2, longestWait);
     this.timer = setTimeout(() => this.connect(), pause);
   }
 
+  isOver() {
+    return this.state === "over" || this.state === "out";
+  }
+
+  /** @param {State} state */
+  tell(state) {
+    this.state = state;
+    this.on.state(state);
+  }
+
   /** A socket can die without a word; the page must not look alive then. */
   watch() {
+    if (!this.socket) return;
+    const silent = Date.now() - this.heard;
+    if (silent > deadAfter) this.fail();
+    else if (silent > quietAfter && this.state === "up") this.tell("quiet");
+  }
+
+  /** Gives the socket up without waiting for its own end, which a dead network never brings. */
+  fail() {
     const socket = this.socket;
-    if (!socket || Date.now() - this.heard < silence) return;
+    if (!socket) return;
     socket.onclose = null;
     socket.close();
-    this.closed(socket, new CloseEvent("close", { code: 1006 }));
+    this.closed(socket, 1006);
   }
 
   retryNow() {
-    if (this.over || this.socket) return;
+    if (this.isOver() || this.socket) return;
     clearTimeout(this.timer);
     this.connect();
   }

@@ -2,18 +2,29 @@
 
 /** @typedef {{seq: number, at: number, kind: string, chip: string, type: string, id: string, sender: string, payload: unknown}} Row */
 
-const maxRows = 500; // the log itself keeps everything; the page keeps what a person scrolls through
+const maxShown = 500; // rows in the page at once
+const maxKept = 20_000; // rows for search and export; the log's owner keeps everything
 
 export class Log {
   /**
-   * @param {HTMLElement} list
-   * @param {HTMLElement} count
+   * @param {{list: HTMLElement, count: HTMLElement, search: HTMLInputElement, filters: HTMLElement[], export: HTMLElement}} parts
+   * @param {string} session
    */
-  constructor(list, count) {
-    this.list = list;
-    this.count = count;
+  constructor(parts, session) {
+    this.parts = parts;
+    this.session = session;
+    /** @type {{row: Row, text: string}[]} */
+    this.rows = [];
     this.last = 0;
-    list.tabIndex = 0;
+    this.found = 0;
+    for (const filter of parts.filters) {
+      filter.addEventListener("click", () => {
+        filter.ariaPressed = filter.ariaPressed === "true" ? "false" : "true";
+        this.redraw();
+      });
+    }
+    parts.search.addEventListener("input", () => this.redraw());
+    parts.export.addEventListener("click", () => this.save());
   }
 
   /**
@@ -23,12 +34,51 @@ export class Log {
   add(row) {
     if (row.seq <= this.last) return false;
     this.last = row.seq;
-    const atEnd = this.list.scrollTop + this.list.clientHeight >= this.list.scrollHeight - 24;
-    this.list.append(item(row));
-    while (this.list.childElementCount > maxRows) this.list.firstElementChild?.remove();
-    if (atEnd) this.list.scrollTop = this.list.scrollHeight;
-    this.count.textContent = `${row.seq} ${row.seq === 1 ? "event" : "events"}`;
+    const entry = { row, text: JSON.stringify(row).toLowerCase() };
+    this.rows.push(entry);
+    if (this.rows.length > maxKept) this.rows.shift();
+    if (this.matches(entry)) {
+      const { list } = this.parts;
+      const atEnd = list.scrollTop + list.clientHeight >= list.scrollHeight - 24;
+      this.found++;
+      list.append(item(row));
+      while (list.childElementCount > maxShown) list.firstElementChild?.remove();
+      if (atEnd) list.scrollTop = list.scrollHeight;
+    }
+    this.tell();
     return true;
+  }
+
+  /** @param {{row: Row, text: string}} entry */
+  matches({ row, text }) {
+    const chips = this.parts.filters.filter((f) => f.ariaPressed === "true").map((f) => f.dataset.chip);
+    return (chips.length === 0 || chips.includes(row.chip)) && text.includes(this.parts.search.value.trim().toLowerCase());
+  }
+
+  redraw() {
+    const found = this.rows.filter((entry) => this.matches(entry));
+    this.found = found.length;
+    const { list } = this.parts;
+    list.replaceChildren(...found.slice(-maxShown).map(({ row }) => item(row)));
+    list.scrollTop = list.scrollHeight;
+    this.tell();
+  }
+
+  tell() {
+    const all = this.rows.length;
+    const events = all === 1 ? "event" : "events";
+    const shown = Math.min(this.found, maxShown);
+    this.parts.count.textContent = shown === all ? `${all} ${events}` : `${shown} of ${all} ${events}`;
+  }
+
+  /** Saves the rows that match, as JSON lines. */
+  save() {
+    const lines = this.rows.filter((entry) => this.matches(entry)).map(({ row }) => `${JSON.stringify(row)}\n`);
+    const a = document.createElement("a");
+    a.href = URL.createObjectURL(new Blob(lines, { type: "application/x-ndjson" }));
+    a.download = `${this.session}.jsonl`;
+    a.click();
+    setTimeout(() => URL.revokeObjectURL(a.href), 10_000);
   }
 }
 
@@ -42,14 +92,21 @@ function item(row) {
   chip.dataset.chip = row.chip;
   const summary = document.createElement("summary");
   summary.append(part("seq", String(row.seq)), time, chip, part("type", title(row)), part("short", short(row)));
-  const full = document.createElement("pre");
-  full.textContent = JSON.stringify(row, null, 2);
   const details = document.createElement("details");
-  details.append(summary, full);
+  details.append(summary);
+  details.addEventListener("toggle", () => details.childElementCount === 1 && details.append(full(row)));
   const li = document.createElement("li");
   li.dataset.seq = String(row.seq);
   li.append(details);
   return li;
+}
+
+/** @param {Row} row */
+function full(row) {
+  const pre = document.createElement("pre");
+  pre.tabIndex = 0; // it scrolls
+  pre.textContent = JSON.stringify(row, null, 2);
+  return pre;
 }
 
 /** @param {Row} row */

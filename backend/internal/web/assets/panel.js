@@ -1,117 +1,143 @@
-// The glasses' panel. It is laid out in panel pixels and scaled to the space there is, so that text stays crisp.
+// The glasses' panel: the pixels that the renderer gives, at a size at which they stay crisp, and what a person does to
+// it by pointer and keyboard. What it shows is also there as text.
 
-/** @typedef {{width: number, height: number, shape: string, colour: string, bits: number}} PanelModel */
-/** @typedef {{id: string, name: string, panel: PanelModel | null}} Model */
-/** @typedef {{type: string, text?: string, children?: Node[]}} Node */
+/** @typedef {import("./device.js").Model} Model */
+/** @typedef {{kind: string, x?: number, y?: number, direction?: string, side?: string}} Input */
 
-const unsupported = { code: "unsupported", message: "this model has no display" };
+/** @type {Record<string, string>} */
+const arrows = { ArrowUp: "up", ArrowDown: "down", ArrowLeft: "left", ArrowRight: "right" };
 
 export class Panel {
-  /** @param {{button: HTMLElement, display: HTMLElement, none: HTMLElement, help: HTMLElement, note: HTMLElement, spoken: HTMLElement}} parts */
-  constructor(parts) {
+  /**
+   * @param {{panel: HTMLElement, canvas: HTMLCanvasElement, idle: HTMLElement, none: HTMLElement, help: HTMLElement, lines: HTMLElement, focus: HTMLElement}} parts
+   * @param {(input: Input) => void} input
+   */
+  constructor(parts, input) {
     this.parts = parts;
-    /** @type {PanelModel | null} */
+    this.input = input;
+    /** @type {Model | null} */
     this.model = null;
-    /** @type {Node | null} */
-    this.tree = null;
     this.live = false;
-    /** @type {(x: number, y: number) => void} */
-    this.onTap = () => {};
-    parts.button.addEventListener("click", (e) => this.tap(e));
-    new ResizeObserver(() => this.fit()).observe(/** @type {HTMLElement} */ (parts.button.parentElement));
+    parts.panel.addEventListener("click", (e) => this.tap(e));
+    parts.panel.addEventListener("keydown", (e) => this.key(e));
+    new ResizeObserver(() => this.fit()).observe(/** @type {HTMLElement} */ (parts.panel.parentElement));
+    addEventListener("resize", () => this.fit());
   }
 
   /** @param {boolean} live */
   setLive(live) {
     this.live = live;
-    this.parts.button.ariaDisabled = live ? null : "true";
-    if (!this.tree) this.draw();
+    this.parts.panel.ariaDisabled = live ? null : "true";
   }
 
   /** @param {Model} model */
   setModel(model) {
-    const { button, display, none, help } = this.parts;
-    this.model = model.panel;
-    button.hidden = help.hidden = !model.panel;
-    button.style.display = model.panel ? "" : "none";
-    none.hidden = !!model.panel;
-    if (model.panel) {
-      button.dataset.shape = model.panel.shape;
-      display.dataset.colour = model.panel.colour;
-      display.style.width = `${model.panel.width}px`;
-      display.style.height = `${model.panel.height}px`;
+    const { panel, canvas, none, help } = this.parts;
+    this.model = model;
+    const shape = model.panel;
+    panel.hidden = help.hidden = !shape;
+    none.hidden = !!shape;
+    none.textContent = `${model.name} has no display. Apps reach the wearer by sound; use the buttons below and the voice card.`;
+    if (shape) {
+      panel.dataset.shape = shape.shape;
+      canvas.width = shape.width;
+      canvas.height = shape.height;
+      help.textContent = keyHelp(model);
     }
     this.fit();
-    this.draw();
   }
 
-  /** Scales the panel to its place; small panels grow at most to one and a half of their pixels. */
+  /**
+   * Scales the panel to its place: to whole device pixels where that fills it well, else smoothly.
+   */
   fit() {
-    if (!this.model) return;
-    const room = this.parts.button.parentElement?.clientWidth ?? 0;
-    const tall = Math.max(220, innerHeight * 0.5);
-    this.scale = Math.min(1.5, room / this.model.width, tall / this.model.height);
-    this.parts.button.style.width = `${this.model.width * this.scale}px`;
-    this.parts.button.style.height = `${this.model.height * this.scale}px`;
-    this.parts.display.style.transform = `scale(${this.scale})`;
+    const shape = this.model?.panel;
+    if (!shape) return;
+    const room = this.parts.panel.parentElement?.clientWidth ?? 0;
+    const tall = Math.max(280, innerHeight * 0.78);
+    const most = Math.min(room / shape.width, tall / shape.height, 2.5) * devicePixelRatio;
+    const whole = Math.floor(most);
+    const crisp = whole >= 1 && whole >= most * 0.7;
+    const scale = (crisp ? whole : most) / devicePixelRatio;
+    const { panel, canvas } = this.parts;
+    canvas.dataset.crisp = crisp ? "yes" : "no";
+    panel.style.width = `${shape.width * scale}px`;
+    panel.style.height = `${shape.height * scale}px`;
   }
 
   /**
-   * Shows a tree, or clears the panel; the answer is an error for the app, or null.
-   * @param {Node | null} tree
+   * Shows pixels, and what they say as text.
+   * @param {{width: number, height: number, data: Uint8Array<ArrayBuffer>} | null} picture
+   * @param {{lines: string[], focus: string}} reading
+   * @param {boolean} clear
    */
-  show(tree) {
-    this.tree = tree;
-    if (!this.model) return unsupported;
-    this.draw();
-    return null;
-  }
-
-  draw() {
-    const { button, display, note, spoken } = this.parts;
-    /** @type {Set<string>} */
-    const unknown = new Set();
-    display.replaceChildren();
-    if (this.tree) display.append(this.node(this.tree, unknown));
-    else display.append(line("idle", this.live ? "Clear" : ""));
-    const text = this.tree ? display.innerText.trim() : "";
-    button.ariaLabel = text ? `Panel shows: ${text}. Tap` : "Panel is clear. Tap";
-    if (spoken.textContent !== text) spoken.textContent = text;
-    note.hidden = unknown.size === 0;
-    note.textContent = `Not drawn yet by this simulator: ${[...unknown].join(", ")}.`;
-  }
-
-  /**
-   * @param {Node} n
-   * @param {Set<string>} unknown
-   * @returns {HTMLElement}
-   */
-  node(n, unknown) {
-    if (n.type === "text") return line("text", n.text ?? "");
-    if (n.type === "column") {
-      const column = line("column", "");
-      for (const child of n.children ?? []) column.append(this.node(child, unknown));
-      return column;
+  show(picture, reading, clear) {
+    const { canvas, idle, lines, focus } = this.parts;
+    if (picture) {
+      const data = new ImageData(new Uint8ClampedArray(picture.data.buffer), picture.width, picture.height);
+      canvas.getContext("2d")?.putImageData(data, 0, 0);
     }
-    unknown.add(n.type);
-    return line("unknown", n.type);
+    idle.hidden = !clear;
+    const text = clear ? "The panel is clear." : reading.lines.join("\n");
+    // Only a change is written: each write is spoken.
+    if (lines.innerText !== text) lines.replaceChildren(...text.split("\n").map(paragraph));
+    const at = reading.focus ? `Focus: ${reading.focus}` : "";
+    if (focus.textContent !== at) focus.textContent = at;
   }
 
   /** @param {MouseEvent} e */
   tap(e) {
-    if (!this.model || !this.live) return;
-    const box = this.parts.button.getBoundingClientRect();
-    // A click made by the keyboard has no place; it taps the centre.
-    const key = e.detail === 0;
-    const left = key ? box.width / 2 : e.clientX - box.left;
-    const top = key ? box.height / 2 : e.clientY - box.top;
-    const ring = line("tapped", "");
+    const shape = this.model?.panel;
+    if (!shape || !this.live) return;
+    const box = this.parts.panel.getBoundingClientRect();
+    const left = e.clientX - box.left;
+    const top = e.clientY - box.top;
+    const ring = document.createElement("span");
+    ring.className = "tapped";
     ring.style.left = `${left}px`;
     ring.style.top = `${top}px`;
     ring.addEventListener("animationend", () => ring.remove());
-    this.parts.button.append(ring);
-    this.onTap(place(left, box.width, this.model.width), place(top, box.height, this.model.height));
+    this.parts.panel.append(ring);
+    this.input({ kind: "tap", x: place(left, box.width, shape.width), y: place(top, box.height, shape.height) });
   }
+
+  /** @param {KeyboardEvent} e */
+  key(e) {
+    if (!this.model || !this.live || e.ctrlKey || e.metaKey || e.altKey || e.repeat) return;
+    const input = inputOf(this.model, e.key);
+    if (!input) return;
+    e.preventDefault();
+    this.input(input);
+  }
+}
+
+/**
+ * What a key means to this model: one without select has tap instead, one without navigate swipes.
+ * @param {Model} model
+ * @param {string} key
+ * @returns {Input | null}
+ */
+function inputOf(model, key) {
+  const has = (/** @type {string} */ kind) => model.inputs.includes(kind);
+  const direction = arrows[key];
+  if (direction && has("navigate")) return { kind: "navigate", direction };
+  if (direction && has("swipe")) return { kind: "swipe", direction };
+  if (key === "Enter" && has("select")) return { kind: "select" };
+  if ((key === "Enter" || key === " ") && has("tap")) return { kind: "tap" };
+  if (key === "Escape" && has("back")) return { kind: "back" };
+  return null;
+}
+
+/** @param {Model} model */
+function keyHelp(model) {
+  const keys = [];
+  const arrow = inputOf(model, "ArrowDown");
+  if (arrow) keys.push(arrow.kind === "navigate" ? "arrows move the focus" : "arrows swipe");
+  const enter = inputOf(model, "Enter");
+  if (enter) keys.push(enter.kind === "select" ? "Enter selects" : "Enter taps");
+  if (inputOf(model, "Escape")) keys.push("Escape goes back");
+  if (enter?.kind === "select" && inputOf(model, " ")) keys.push("Space taps");
+  return `Click the panel to tap there. With the keyboard on it: ${keys.join(", ")}.`;
 }
 
 /**
@@ -124,13 +150,9 @@ function place(at, size, pixels) {
   return Math.min(pixels - 1, Math.max(0, Math.floor((at / size) * pixels)));
 }
 
-/**
- * @param {string} name
- * @param {string} text
- */
-function line(name, text) {
-  const span = document.createElement("span");
-  span.className = name;
-  span.textContent = text;
-  return span;
+/** @param {string} text */
+function paragraph(text) {
+  const p = document.createElement("p");
+  p.textContent = text;
+  return p;
 }

@@ -1,144 +1,296 @@
-// The simulator page: it plays the glasses. Types are checked by `tsc --noEmit --checkJs` (tsconfig.json above).
-// What goes over the socket is told in proto/glasses/PROTOCOL.md.
+// The simulator page: it plays the glasses. The device itself is Go (device.js); this module joins it to the socket, to
+// this computer and to what the person sees. What goes over the socket is told in proto/glasses/PROTOCOL.md.
+// Types are checked by `tsc --noEmit --checkJs` (tsconfig.json above).
+import { Camera } from "./camera.js";
+import { Controls, get } from "./controls.js";
+import { Device } from "./device.js";
+import { Host } from "./host.js";
 import { Live } from "./live.js";
-import { Panel } from "./panel.js";
 import { Log } from "./log.js";
+import { Panel } from "./panel.js";
+import { showPeers, showSocket, notice, page } from "./page.js";
+import { Ears, Microphone, Speaker } from "./voice.js";
+
+/** @typedef {import("./live.js").Frame} Frame */
+/** @typedef {import("./device.js").Snapshot} Snapshot */
+/** @typedef {import("./device.js").Model} Model */
+
+const root = page("simulator");
+/** @type {{session: string, live: string, model: Model, models: Model[], program: {wasm: string, loader: string} | null}} */
+const setup = JSON.parse(root.dataset.setup ?? "{}");
+const store = `glasses ${setup.session}`;
+const maxWaiting = 100; // frames that wait for the program to load
+
+const input = (/** @type {string} */ id) => get(id, HTMLInputElement);
+const device = new Device({ out: onOut, ask: (a) => speaksNow() && host.take(a), changed, refused: notice });
+const control = (/** @type {string} */ type, /** @type {unknown} */ payload) => active && device.control(type, payload);
+const panel = new Panel({
+  panel: page("panel"), canvas: get("canvas", HTMLCanvasElement), idle: page("idle"), none: page("no-panel"),
+  help: page("panel-help"), lines: page("display"), focus: page("focus"),
+}, (what) => control("sim.input", what));
+const controls = new Controls(control);
+const camera = new Camera({
+  video: get("camera-video", HTMLVideoElement), still: get("camera-still", HTMLCanvasElement), state: page("camera-state"), help: page("camera-help"),
+  file: input("camera-file"), sources: /** @type {HTMLInputElement[]} */ ([...document.querySelectorAll("input[name=camera-source]")]),
+});
+const speaker = new Speaker(page("caption"), input("mute"));
+const ears = new Ears(input("ears"), page("ears-note"), (said) => control("sim.transcript", said));
+const host = new Host(camera, new Microphone(page("microphone-state")), speaker, ears, (id, bytes, refusal) => device.answer(id, bytes, refusal));
+const log = new Log({
+  list: page("log"), count: page("log-count"), search: input("search"), export: page("export"),
+  filters: /** @type {HTMLElement[]} */ ([...document.querySelectorAll(".filter")]),
+}, setup.session);
+const live = new Live(setup.live, { frame: onFrame, binary: onBinary, state: onState });
+
+/** Whether this page plays the glasses; of several the newest does. */
+let active = true;
+/** While the page learns what happened before, nothing it does is news. */
+let learning = false;
+/** @type {{deviceModel: Model, display: unknown, lastSeq: number} | null} */
+let welcome = null;
+let known = -1; // rows up to here happened before this page was there
+/** @type {(string | Uint8Array)[]} */
+let waiting = [];
+/** @type {{type: string, payload: any}[]} */
+let lessons = [];
+/** @type {Set<string>} */
+const asked = new Set(); // ids of control frames, whose results nobody acknowledges
+/** @type {Model} */
+let model = setup.model;
+
+const speaksNow = () => active && !learning;
 
 /**
- * @param {string} id
- * @returns {HTMLElement}
+ * @param {Frame} f
+ * @param {string} text
  */
-function el(id) {
-  const found = document.getElementById(id);
-  if (!found) throw new Error(`no element ${id}`);
-  return found;
-}
-
-const root = el("simulator");
-/** @type {{session: string, live: string, model: import("./panel.js").Model}} */
-const setup = JSON.parse(root.dataset.setup ?? "{}");
-const panel = new Panel({ button: el("panel"), display: el("display"), none: el("no-panel"), help: el("panel-help"), note: el("panel-note"), spoken: el("panel-text") });
-const log = new Log(el("log"), el("log-count"));
-const live = new Live(setup.live, { frame: onFrame, state: onState });
-
-/** @param {import("./panel.js").Model} model */
-function setModel(model) {
-  panel.setModel(model);
-  el("model-name").textContent = model.name;
-  const p = model.panel;
-  el("model-facts").textContent = p ? `${model.id}, ${p.width} × ${p.height}` : `${model.id}, no display`;
-}
-
-/** @param {import("./live.js").Frame} f */
-function onFrame(f) {
+function onFrame(f, text) {
   switch (f.type) {
     case "welcome":
-      setModel(f.payload.deviceModel);
-      panel.show(f.payload.display?.tree ?? null);
-      return;
-    case "device":
-      setModel(f.payload.deviceModel);
+      welcome = f.payload;
+      if (known < 0) known = f.payload.lastSeq;
+      begin();
       return;
     case "row":
       if (log.add(f.payload)) live.seen(f.payload.seq);
+      learn(f.payload);
       return;
     case "peers":
       showPeers(f.payload);
       return;
-    case "display.show":
-      live.result(f.id ?? "", panel.show(f.payload.tree));
-      return;
-    case "display.clear":
-      live.result(f.id ?? "", panel.show(null));
+    case "role":
+      setRole(f.payload.active);
       return;
     case "error":
       notice(`The service refused a frame of this page: ${f.payload.message}`);
       return;
+    case "ack":
+    case "beat":
+      return;
   }
+  if (f.type === "sim.camera") page("covered").hidden = true;
+  take(f, text);
 }
 
-const words = {
-  down: "Connecting",
-  up: "Live",
-  lost: "Not connected, trying again",
-  over: "Session closed",
-  out: "Signed out",
+/** @param {Uint8Array} data */
+function onBinary(data) {
+  const end = 2 + (data[0] ?? 0) * 256 + (data[1] ?? 0);
+  /** @type {Frame} */
+  const f = JSON.parse(new TextDecoder().decode(data.subarray(2, end)));
+  if (f.type === "sim.camera") page("covered").hidden = data.length === end;
+  take(f, data);
+}
+
+/**
+ * A frame for the glasses. A page that only looks on follows the panel and answers nothing.
+ * @param {Frame} f
+ * @param {string | Uint8Array} data
+ */
+function take(f, data) {
+  if (!active && !["display.show", "display.clear", "phrases.announce"].includes(f.type)) return;
+  if (f.type.startsWith("sim.") && f.id) asked.add(f.id);
+  if (device.running) device.handle(data);
+  else if (broken) refuse(f);
+  else if (waiting.length < maxWaiting) waiting.push(data);
+}
+
+/** Why the program does not run; the page itself says so when it was built without. */
+let broken = setup.program ? "" : "missing";
+
+/** @param {Frame} f */
+function refuse(f) {
+  if (!active || !f.id) return;
+  const payload = { error: { code: "platform_error", message: "the simulator page's program does not run: see the page" } };
+  const answer = { v: 1, type: "result", id: f.id, at: Date.now(), payload };
+  onOut(answer, JSON.stringify(answer));
+}
+
+/**
+ * What the glasses say goes out; streams and answers to agents are not acknowledged.
+ * @param {Frame} f
+ * @param {string} text
+ * @param {Uint8Array<ArrayBuffer>} [body]
+ */
+function onOut(f, text, body) {
+  if (!speaksNow()) return;
+  if (f.type === "speech") speaker.tell("");
+  if (f.type === "device") page("covered").hidden = true;
+  const id = f.id ?? "";
+  if (body && f.type === "media") live.passMedia(id, body);
+  else if (body || f.type === "motion") live.pass(body ?? text);
+  else if (asked.delete(id)) live.pass(text);
+  else live.keep(f, text);
+}
+
+/** Starts the device once both the program and the service's word on the panel are there. */
+function begin() {
+  if (!device.program || !welcome || broken) return;
+  const id = welcome.deviceModel.id;
+  if (!device.running) device.start(id, sessionStorage.getItem(store) ?? "", welcome.display);
+  else if (live.unacknowledged.size === 0 && !device.agrees(id, welcome.display)) device.start(id, device.last, welcome.display);
+  const now = { lessons, waiting };
+  lessons = [];
+  waiting = [];
+  now.lessons.forEach(apply);
+  now.waiting.forEach((data) => device.handle(data));
+  ready();
+}
+
+/** State that a row tells of, as a change of state.
+ * @type {Record<string, (p: any) => unknown>} */
+const told = {
+  battery: (p) => ({ battery: p }),
+  wear: (p) => ({ worn: p.worn }),
+  hinge: (p) => ({ hinge: p.state }),
+  thermal: (p) => ({ thermal: p.state }),
+  link: (p) => ({ link: p.state }),
+  route: (p) => ({ route: p.to }),
+  call: (p) => ({ call: p.active }),
+  permission: (p) => ({ permissions: { [p.part]: p.state } }),
+  disabled: (p) => ({ disabled: p.parts }),
 };
 
 /**
- * @param {keyof typeof words} state
- * @param {string} [reason]
+ * Follows what another page's glasses went through: before this page came, and while it only looks on.
+ * @param {import("./log.js").Row} row
  */
-function onState(state, reason) {
-  const chip = el("socket");
-  chip.textContent = words[state];
-  chip.dataset.state = state === "lost" ? "down" : state;
-  root.dataset.live = state === "up" ? "yes" : "no";
-  panel.setLive(state === "up");
-  if (state === "up") {
-    el("notice").hidden = true;
-    return;
-  }
-  showPeers({ apps: [], pages: 0 });
-  if (state === "out") notice("You are signed out. Reload this page to sign in again.");
-  if (state === "over") {
-    el("state").textContent = "closed";
-    notice(reason || "This session is closed. Ask your agent for a new one.");
-  }
+function learn(row) {
+  if (row.sender !== "glasses" || (active && row.seq > known)) return;
+  /** @type {any} */
+  const payload = row.payload;
+  const change = told[row.type];
+  if (change) lessons.push({ type: "sim.state", payload: change(payload) });
+  else if (row.type === "device" && row.seq > known) lessons.push({ type: "sim.device", payload: { deviceModel: payload.deviceModel.id } });
+  if (!device.running) return;
+  const now = lessons;
+  lessons = [];
+  now.forEach(apply);
 }
 
-/** @param {string} text */
-function notice(text) {
-  const box = el("notice");
-  box.textContent = text;
-  box.hidden = false;
+/** @param {{type: string, payload: unknown}} lesson */
+function apply(lesson) {
+  learning = true;
+  device.control(lesson.type, lesson.payload);
+  learning = false;
 }
 
-/** @param {{apps: {name: string, version?: string}[], pages: number}} peers */
-function showPeers(peers) {
-  const list = el("peers");
-  list.replaceChildren();
-  for (const app of peers.apps) list.append(peer(app.name, app.version ? `version ${app.version}` : "app", true));
-  if (peers.apps.length === 0) list.append(peer("No app", "", false));
-  const up = peers.pages > 0;
-  list.append(peer(peers.pages > 1 ? `Glasses: this page and ${peers.pages - 1} more` : "Glasses: this page", up ? "" : "not connected", up));
-  el("attach").hidden = peers.apps.length > 0 || !up;
+/** @param {boolean} now */
+function setRole(now) {
+  if (active && !now) {
+    host.stop();
+    asked.clear();
+    active = false;
+    if (device.running) {
+      /** @type {Snapshot} */
+      const s = JSON.parse(device.last); // streams and captures end here: the other page has its own
+      device.start(s.deviceModel, device.last, s.view.tree ? { tree: s.view.tree } : null);
+    }
+  }
+  active = now;
+  page("mirror").hidden = active;
+  ready();
 }
+
+/** @param {import("./live.js").State} state */
+function onState(state) {
+  showSocket(state);
+  if (state === "up" && setup.program && broken) notice(broken);
+  if (state !== "up") showPeers({ apps: [], pages: 0 });
+  if (live.isOver()) host.stop();
+  ready();
+}
+
+/** Lets the person act only where it reaches an app. */
+function ready() {
+  const on = live.state === "up" && active && device.running;
+  root.dataset.live = on ? "yes" : "no";
+  panel.setLive(on);
+  controls.setEnabled(on);
+}
+
+let drawing = 0;
+let saving = 0;
+/** @type {Snapshot | null} */
+let snapshot = null;
 
 /**
- * @param {string} name
- * @param {string} detail
- * @param {boolean} on
+ * @param {Snapshot} s
+ * @param {Model} m
  */
-function peer(name, detail, on) {
-  const li = document.createElement("li");
-  li.className = "peer";
-  const dot = document.createElement("span");
-  dot.className = on ? "dot on" : "dot";
-  dot.ariaHidden = "true";
-  const more = document.createElement("span");
-  more.className = "muted";
-  more.textContent = detail;
-  li.append(dot, name, more);
-  return li;
+function changed(s, m) {
+  snapshot = s;
+  if (m.id !== model.id) setModel(m);
+  controls.showState(s.state);
+  drawing ||= requestAnimationFrame(draw);
+  saving ||= setTimeout(save, 200);
 }
 
-el("copy").addEventListener("click", async () => {
+function draw() {
+  drawing = 0;
+  panel.show(device.picture(), device.reading(), !snapshot?.view.tree);
+  if (performance.getEntriesByName("first-picture").length === 0) performance.mark("first-picture");
+}
+
+/** A reload of the page must not put other glasses on the wearer. */
+function save() {
+  clearTimeout(saving);
+  saving = 0;
   try {
-    await navigator.clipboard.writeText(el("endpoint").textContent ?? "");
-    el("copy").textContent = "Copied";
+    if (device.running) sessionStorage.setItem(store, device.last);
   } catch {
-    getSelection()?.selectAllChildren(el("endpoint"));
-    el("copy").textContent = "Selected";
+    // Full or forbidden: a reload then starts from what the service knows.
   }
-});
-
-const expires = el("expires");
-if (expires instanceof HTMLTimeElement) {
-  expires.textContent = new Date(expires.dateTime).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
 }
-/** @type {(x: number, y: number) => void} */
-const tapped = (x, y) => live.send("input", { kind: "tap", x, y });
-panel.onTap = tapped;
+
+/** @param {Model} m */
+function setModel(m) {
+  model = m;
+  panel.setModel(m);
+  controls.setModel(m);
+}
+
+async function load() {
+  if (!setup.program) return;
+  try {
+    await device.load(setup.program, () => fail("The simulator's program has stopped. Reload this page."));
+    controls.setWords(device.words());
+    page("idle").textContent = "Clear";
+    begin();
+  } catch (e) {
+    fail(`The simulator's program could not be loaded (${e instanceof Error ? e.message : e}). Reload this page, or try another browser.`);
+  }
+}
+
+/** @param {string} why */
+function fail(why) {
+  broken = why;
+  notice(why);
+  ready();
+}
+
+page("take-over").addEventListener("click", () => location.reload());
+addEventListener("pagehide", save);
 setModel(setup.model);
+ready();
 live.start();
+await load();

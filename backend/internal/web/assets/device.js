@@ -1,0 +1,143 @@
+// The device: the glasses as Go code in WebAssembly. This module loads it, keeps its time and hands out what it says.
+
+/** @typedef {import("./live.js").Frame} Frame */
+/** @typedef {{width: number, height: number, shape: string, colour: string, bits: number, additive: boolean}} PanelModel */
+/** @typedef {{id: string, name: string, panel: PanelModel | null, inputs: string[], camera: {width: number, height: number} | null, microphone: boolean, speaker: boolean, motion: boolean, fidelity: Record<string, string>}} Model */
+/** @typedef {{command?: string, code?: string, latencyMs?: number, times?: number}} Fault */
+/** @typedef {{battery: {level: number, charging: boolean}, worn: boolean, hinge: string, thermal: string, link: string, route: string, call: boolean, permissions: Record<string, string>, disabled: string[], running: string[], phrases: string[], faults: Fault[]}} GlassesState */
+/** @typedef {{deviceModel: string, state: GlassesState, view: {tree: unknown, focus: number, scroll: number}}} Snapshot */
+/** @typedef {{id: number, kind: string, text?: string, language?: string, sound?: string, width?: number, fps?: number, sampleRate?: number, durationMs?: number}} Ask */
+/** @typedef {{code: string, message: string}} Refusal */
+
+export class Device {
+  /**
+   * @param {{out: (f: Frame, text: string, body?: Uint8Array<ArrayBuffer>) => void, ask: (a: Ask) => void, changed: (s: Snapshot, m: Model) => void, refused: (message: string) => void}} on
+   */
+  constructor(on) {
+    this.on = on;
+    /** @type {GlassesProgram | undefined} */
+    this.program = undefined;
+    this.running = false;
+    this.last = "";
+    this.clock = new Worker("/assets/clock.js");
+    this.clock.onmessage = () => this.tick();
+  }
+
+  /**
+   * Loads the program; it fails where the browser has no WebAssembly or the network goes.
+   * @param {{wasm: string, loader: string}} from
+   * @param {() => void} ended called when the program has died
+   */
+  async load(from, ended) {
+    const fetched = fetch(from.wasm);
+    await import(from.loader);
+    if (!window.Go) throw new Error("the loader is not what it should be");
+    const go = new window.Go();
+    const { instance } = await WebAssembly.instantiateStreaming(fetched, go.importObject);
+    go.run(instance).finally(() => {
+      this.running = false;
+      ended();
+    });
+    this.program = window.glasses;
+  }
+
+  /** @returns {{commands: string[], codes: string[]}} */
+  words() {
+    return JSON.parse(this.program?.words() ?? '{"commands":[],"codes":[]}');
+  }
+
+  /**
+   * Begins anew from what was stored and what the service says is on the panel.
+   * @param {string} model
+   * @param {string} stored
+   * @param {unknown} display
+   */
+  start(model, stored, display) {
+    if (!this.program) return;
+    const prefix = `p${crypto.getRandomValues(new Uint32Array(2)).join("-")}`;
+    const problem = this.program.start(model, stored, display ? JSON.stringify(display) : "", prefix);
+    this.running = problem === "";
+    this.last = "";
+    if (problem) this.on.refused(problem);
+    else this.settle();
+  }
+
+  /**
+   * Whether the glasses are these, showing this.
+   * @param {string} model
+   * @param {unknown} display
+   */
+  agrees(model, display) {
+    return !!this.program?.agrees(model, display ? JSON.stringify(display) : "");
+  }
+
+  /**
+   * Gives a frame of the service to the glasses.
+   * @param {string | Uint8Array} data
+   */
+  handle(data) {
+    if (!this.program || !this.running) return;
+    const problem = this.program.handle(Date.now(), data);
+    if (problem) this.on.refused(problem);
+    this.settle();
+  }
+
+  /**
+   * Does something to the glasses on behalf of the person at the page; true when they took it.
+   * @param {string} type
+   * @param {unknown} payload
+   */
+  control(type, payload) {
+    if (!this.program || !this.running) return false;
+    /** @type {Refusal | null} */
+    const refusal = JSON.parse(this.program.control(Date.now(), type, JSON.stringify(payload)));
+    if (refusal) this.on.refused(refusal.message);
+    this.settle();
+    return !refusal;
+  }
+
+  /**
+   * @param {number} ask
+   * @param {Uint8Array | null} bytes
+   * @param {Refusal | null} refusal
+   */
+  answer(ask, bytes, refusal) {
+    if (!this.program || !this.running) return;
+    this.program.answer(Date.now(), ask, bytes, refusal);
+    this.settle();
+  }
+
+  tick() {
+    if (!this.program || !this.running) return;
+    this.program.tick(Date.now());
+    this.settle();
+  }
+
+  /** Hands out what came of the last call, sets the clock for what is due next, and tells of a change. */
+  settle() {
+    const program = this.program;
+    if (!program || !this.running) return;
+    for (const { frame, body, ask } of program.take()) {
+      if (ask) this.on.ask(JSON.parse(ask));
+      if (!frame) continue;
+      /** @type {Frame} */
+      const f = JSON.parse(frame);
+      this.on.out(f, frame, body);
+    }
+    const next = program.next();
+    this.clock.postMessage(next < 0 ? -1 : Math.max(0, next - Date.now()));
+    const now = program.snapshot();
+    if (now === this.last) return;
+    this.last = now;
+    this.on.changed(JSON.parse(now), JSON.parse(program.model()));
+  }
+
+  /** @returns {{lines: string[], focus: string}} */
+  reading() {
+    return this.program && this.running ? JSON.parse(this.program.reading()) : { lines: [], focus: "" };
+  }
+
+  picture() {
+    return this.program && this.running ? this.program.picture() : null;
+  }
+}

@@ -1,0 +1,86 @@
+// The plain parts of the simulator page: its socket's state, who is connected, notices.
+
+/**
+ * @param {string} id
+ * @returns {HTMLElement}
+ */
+export function page(id) {
+  const found = document.getElementById(id);
+  if (!found) throw new Error(`no element ${id}`);
+  return found;
+}
+
+/** @type {Record<import("./live.js").State, string>} */
+const words = {
+  down: "Connecting",
+  up: "Live",
+  quiet: "Not responding",
+  lost: "Not connected, trying again",
+  over: "Session closed",
+  out: "Signed out",
+};
+
+/** @param {import("./live.js").State} state */
+export function showSocket(state) {
+  const chip = page("socket");
+  chip.textContent = words[state];
+  chip.dataset.state = state === "lost" || state === "quiet" ? "down" : state;
+  if (state === "up") page("notice").hidden = true;
+  if (state === "out") notice("You are signed out. Reload this page to sign in again.");
+  if (state === "over") {
+    page("state").textContent = "closed";
+    notice("This session is closed. Ask your agent for a new one.");
+  }
+}
+
+/** @param {string} text */
+export function notice(text) {
+  const box = page("notice");
+  const sentence = text.charAt(0).toUpperCase() + text.slice(1);
+  box.textContent = /[.!?]$/.test(sentence) ? sentence : `${sentence}.`;
+  box.hidden = false;
+}
+
+/** @param {{apps: {name: string, version?: string}[], pages: number}} peers */
+export function showPeers(peers) {
+  const list = page("peers");
+  list.replaceChildren();
+  for (const app of peers.apps) list.append(peer(app.name, app.version ? `version ${app.version}` : "app", true));
+  if (peers.apps.length === 0) list.append(peer("No app", "", false));
+  const up = peers.pages > 0;
+  list.append(peer(peers.pages > 1 ? `Glasses: this page and ${peers.pages - 1} more` : "Glasses: this page", up ? "" : "not connected", up));
+  page("attach").hidden = peers.apps.length > 0 || !up;
+}
+
+/**
+ * @param {string} name
+ * @param {string} detail
+ * @param {boolean} on
+ */
+function peer(name, detail, on) {
+  const li = document.createElement("li");
+  li.className = "peer";
+  const dot = document.createElement("span");
+  dot.className = on ? "dot on" : "dot";
+  dot.ariaHidden = "true";
+  const more = document.createElement("span");
+  more.className = "muted";
+  more.textContent = detail;
+  li.append(dot, name, more);
+  return li;
+}
+
+page("copy").addEventListener("click", async () => {
+  try {
+    await navigator.clipboard.writeText(page("endpoint").textContent ?? "");
+    page("copy").textContent = "Copied";
+  } catch {
+    getSelection()?.selectAllChildren(page("endpoint"));
+    page("copy").textContent = "Selected";
+  }
+});
+
+const expires = page("expires");
+if (expires instanceof HTMLTimeElement) {
+  expires.textContent = new Date(expires.dateTime).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+}

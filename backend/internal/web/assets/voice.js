@@ -1,0 +1,257 @@
+// Sound both ways: speech and sounds of the glasses, the microphone, and what the wearer says.
+
+/** @typedef {import("./device.js").Ask} Ask */
+
+const chunkMs = 100;
+const longestWait = 400; // ms that a chunk waits for the microphone before silence fills it up
+
+/** Speaks and plays; what is said is also there to read. */
+export class Speaker {
+  /**
+   * @param {HTMLElement} caption
+   * @param {HTMLInputElement} mute
+   */
+  constructor(caption, mute) {
+    this.caption = caption;
+    this.mute = mute;
+    mute.addEventListener("change", () => mute.checked && globalThis.speechSynthesis?.cancel());
+    /** @type {AudioContext | undefined} */
+    this.context = undefined;
+  }
+
+  /**
+   * @param {string} text
+   * @param {string} language
+   */
+  say(text, language) {
+    this.tell(text);
+    if (this.mute.checked || !globalThis.speechSynthesis) return;
+    const said = new SpeechSynthesisUtterance(text);
+    if (language) said.lang = language;
+    speechSynthesis.speak(said);
+  }
+
+  hush() {
+    globalThis.speechSynthesis?.cancel();
+    this.tell("");
+  }
+
+  /** @param {string} sound */
+  play(sound) {
+    this.tell(`♪ ${sound}`);
+    if (this.mute.checked) return;
+    this.context ??= new AudioContext();
+    this.context.resume().catch(() => {}); // no sound before the person did something on the page
+    let at = this.context.currentTime;
+    for (const [hertz, seconds] of tunes[sound] ?? []) {
+      tone(this.context, hertz, at, seconds);
+      at += seconds;
+    }
+  }
+
+  /** @param {string} text */
+  tell(text) {
+    this.caption.textContent = text || "Nothing is being said.";
+    this.caption.dataset.on = text ? "yes" : "no";
+  }
+}
+
+/** Notes of each sound: hertz and seconds.
+ * @type {Record<string, [number, number][]>} */
+const tunes = {
+  chime: [[880, 0.18], [1320, 0.3]],
+  success: [[660, 0.12], [880, 0.12], [1320, 0.25]],
+  error: [[330, 0.2], [220, 0.35]],
+  tick: [[1800, 0.03]],
+};
+
+/**
+ * @param {AudioContext} context
+ * @param {number} hertz
+ * @param {number} at
+ * @param {number} seconds
+ */
+function tone(context, hertz, at, seconds) {
+  const source = new OscillatorNode(context, { frequency: hertz, type: "triangle" });
+  const gain = new GainNode(context, { gain: 0 });
+  gain.gain.setValueAtTime(0.16, at);
+  gain.gain.exponentialRampToValueAtTime(0.001, at + seconds);
+  source.connect(gain).connect(context.destination);
+  source.start(at);
+  source.stop(at + seconds);
+}
+
+/** The microphone as 16-bit samples, while an app listens. */
+export class Microphone {
+  /** @param {HTMLElement} state */
+  constructor(state) {
+    this.state = state;
+    /** @type {Int16Array[]} */
+    this.heard = [];
+    this.samples = 0;
+    this.turn = 0; // of open and close: what was asked before the last one is over
+    /** @type {(() => void)[]} */
+    this.close = [];
+    this.tell("off");
+  }
+
+  /** @param {number} rate */
+  async start(rate) {
+    const turn = ++this.turn;
+    this.tell("asking");
+    try {
+      if (!navigator.mediaDevices) throw new DOMException("", "NotFoundError");
+      const stream = await navigator.mediaDevices.getUserMedia({ audio: { channelCount: 1 }, video: false });
+      const end = () => stream.getTracks().forEach((track) => track.stop());
+      if (turn !== this.turn) return end();
+      this.close.push(end);
+      const context = new AudioContext({ sampleRate: rate }); // it resamples what the microphone gives
+      this.close.push(() => void context.close());
+      await context.audioWorklet.addModule("/assets/microphone.js");
+      if (turn !== this.turn) return;
+      const node = new AudioWorkletNode(context, "microphone", { numberOfOutputs: 0 });
+      node.port.onmessage = (e) => this.take(e.data, rate);
+      context.createMediaStreamSource(stream).connect(node);
+      this.tell("live");
+    } catch (e) {
+      if (turn !== this.turn) return;
+      this.tell(e instanceof DOMException && e.name === "NotAllowedError" ? "refused" : "missing");
+    }
+  }
+
+  stop() {
+    this.turn++;
+    for (const end of this.close) end();
+    this.close = [];
+    this.heard = [];
+    this.samples = 0;
+    this.tell("off");
+  }
+
+  /**
+   * @param {Int16Array} samples
+   * @param {number} rate
+   */
+  take(samples, rate) {
+    this.heard.push(samples);
+    this.samples += samples.length;
+    while (this.samples > rate) this.samples -= this.heard.shift()?.length ?? 0; // a second behind is too much
+    this.wake?.();
+  }
+
+  /**
+   * The next 100 ms, filled up with silence where the microphone gives nothing.
+   * @param {number} rate
+   */
+  async chunk(rate) {
+    const want = (rate * chunkMs) / 1000;
+    const until = performance.now() + (this.state.dataset.state === "live" ? longestWait : 0);
+    while (this.samples < want && performance.now() < until) {
+      await new Promise((/** @type {(v?: unknown) => void} */ done) => {
+        this.wake = done;
+        setTimeout(done, until - performance.now());
+      });
+    }
+    const chunk = new Int16Array(want);
+    for (let at = 0; at < want && this.heard[0]; ) {
+      const part = this.heard[0].subarray(0, want - at);
+      chunk.set(part, at);
+      at += part.length;
+      this.samples -= part.length;
+      const rest = this.heard[0].subarray(part.length);
+      if (rest.length > 0) this.heard[0] = rest;
+      else this.heard.shift();
+    }
+    return new Uint8Array(chunk.buffer);
+  }
+
+  /** @param {keyof typeof microphoneWords} state */
+  tell(state) {
+    this.state.textContent = microphoneWords[state] ?? "";
+    this.state.dataset.state = state;
+  }
+}
+
+/** @type {Record<string, string>} */
+const microphoneWords = {
+  off: "Off",
+  asking: "Waiting for you",
+  live: "Live",
+  refused: "Refused: the app hears silence",
+  missing: "None: the app hears silence",
+};
+
+/** Recognises what the wearer says, where the browser can and the person wants it. */
+export class Ears {
+  /**
+   * @param {HTMLInputElement} wanted
+   * @param {HTMLElement} note
+   * @param {(t: {text: string, final: boolean, language?: string, confidence?: number}) => void} heard
+   */
+  constructor(wanted, note, heard) {
+    this.heard = heard;
+    this.note = note;
+    this.wanted = wanted;
+    this.listening = false;
+    this.language = "";
+    /** @type {Recogniser | undefined} */
+    this.recogniser = undefined;
+    const can = window.SpeechRecognition ?? window.webkitSpeechRecognition;
+    wanted.disabled = !can;
+    if (!can) note.textContent = "This browser does not recognise speech: type what the wearer says.";
+    wanted.addEventListener("change", () => this.set());
+  }
+
+  /** @param {string} language */
+  start(language) {
+    this.listening = true;
+    this.language = language;
+    this.set();
+  }
+
+  stop() {
+    this.listening = false;
+    this.set();
+  }
+
+  set() {
+    const Kind = window.SpeechRecognition ?? window.webkitSpeechRecognition;
+    const go = this.listening && this.wanted.checked;
+    if (!go) {
+      this.recogniser?.abort();
+      this.recogniser = undefined;
+      return;
+    }
+    if (this.recogniser || !Kind) return;
+    const r = new Kind();
+    this.recogniser = r;
+    r.lang = this.language || navigator.language;
+    r.continuous = r.interimResults = true;
+    r.onresult = (e) => this.result(e, r.lang);
+    r.onerror = (e) => {
+      if (e.error === "no-speech" || e.error === "aborted") return;
+      this.note.textContent = `The browser's speech recognition failed (${e.error}): type what the wearer says.`;
+      this.wanted.checked = false;
+    };
+    r.onend = () => {
+      if (this.recogniser !== r) return;
+      this.recogniser = undefined;
+      this.set(); // browsers end it after a pause
+    };
+    r.start();
+  }
+
+  /**
+   * @param {RecogniserEvent} e
+   * @param {string} language
+   */
+  result(e, language) {
+    for (let i = e.resultIndex; i < e.results.length; i++) {
+      const said = e.results[i];
+      const best = said?.[0];
+      const text = best?.transcript.trim();
+      if (!said || !best || !text) continue;
+      this.heard({ text, final: said.isFinal, language, confidence: Math.round(best.confidence * 100) });
+    }
+  }
+}

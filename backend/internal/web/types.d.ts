@@ -1,0 +1,54 @@
+// What the pages use and the standard libraries of the type checker do not have.
+
+declare class AudioWorkletProcessor {
+  readonly port: MessagePort;
+}
+
+declare function registerProcessor(name: string, of: typeof AudioWorkletProcessor): void;
+
+/** A speech recogniser, where the browser has one. */
+interface Recogniser {
+  lang: string;
+  continuous: boolean;
+  interimResults: boolean;
+  onresult: ((e: RecogniserEvent) => void) | null;
+  onerror: ((e: { error: string }) => void) | null;
+  onend: (() => void) | null;
+  start(): void;
+  abort(): void;
+}
+
+interface RecogniserEvent {
+  resultIndex: number;
+  results: ArrayLike<ArrayLike<{ transcript: string; confidence: number }> & { isFinal: boolean }>;
+}
+
+/** Go's loader (wasm_exec.js). */
+interface GoProgram {
+  importObject: WebAssembly.Imports;
+  run(instance: WebAssembly.Instance): Promise<void>;
+}
+
+/** What the Go program offers (backend/simulator). JSON travels as text. */
+interface GlassesProgram {
+  words(): string;
+  start(model: string, stored: string, display: string, prefix: string): string;
+  agrees(model: string, display: string): boolean;
+  handle(now: number, data: string | Uint8Array): string;
+  control(now: number, type: string, payload: string): string;
+  answer(now: number, ask: number, bytes: Uint8Array | null, refusal: { code: string; message: string } | null): void;
+  next(): number;
+  tick(now: number): void;
+  take(): { frame?: string; body?: Uint8Array<ArrayBuffer>; ask?: string }[];
+  snapshot(): string;
+  model(): string;
+  reading(): string;
+  picture(): { width: number; height: number; data: Uint8Array<ArrayBuffer> } | null;
+}
+
+interface Window {
+  Go?: new () => GoProgram;
+  glasses?: GlassesProgram;
+  SpeechRecognition?: new () => Recogniser;
+  webkitSpeechRecognition?: new () => Recogniser;
+}
