@@ -98,7 +98,7 @@ func (e *entry) count(text string) {
 }
 
 // Search finds the best passages, best first. topic limits it to one subject, unless empty; limit is clamped. Words that
-// stand nowhere are ignored; the answer is empty when none is left.
+// stand nowhere are ignored; the answer is empty when none is left. A query that is the id of a passage finds that first.
 func (x *Index) Search(query, topic string, limit int) []Passage {
 	if limit <= 0 {
 		limit = DefaultLimit
@@ -118,7 +118,9 @@ func (x *Index) Search(query, topic string, limit int) []Passage {
 		if topic != "" && e.page.Topic != topic {
 			continue
 		}
-		if s := x.score(e, asked); s > 0 {
+		if strings.TrimSpace(query) == e.section.ID {
+			hits = append(hits, hit{i, math.MaxInt32})
+		} else if s := x.score(e, asked); s > 0 {
 			hits = append(hits, hit{i, s})
 		}
 	}

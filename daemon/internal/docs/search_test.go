@@ -66,6 +66,19 @@ func TestSearchOfATopicStaysThere(t *testing.T) {
 	}
 }
 
+func TestAnIDFindsItsPassage(t *testing.T) {
+	for _, p := range docs.Pages() {
+		for _, s := range p.Sections {
+			if s.Markdown == "" {
+				continue
+			}
+			if got := New().Search(s.ID, "", 1); len(got) != 1 || got[0].ID != s.ID {
+				t.Errorf("%s finds %v", s.ID, got)
+			}
+		}
+	}
+}
+
 func TestNothingIsFoundForNothing(t *testing.T) {
 	for _, query := range []string{"", "the of and", "xyzzyquux"} {
 		if got := New().Search(query, "", 5); len(got) != 0 {

@@ -111,6 +111,7 @@ func (c *Catalogue) all(g *gate) []definition {
 		getPermissions{}.definition(),
 		getVoiceCommandGuidance{}.definition(),
 		getProductionChecklist{}.definition(),
+		searchDocs{docs: o.Docs}.definition(),
 		// Sessions.
 		createSimulatorSession{gate: g, sessions: o.Sessions, browser: o.Browser}.definition(),
 		completeAuthLink{links: o.Links, retry: c.dispatch, retries: &retries{}}.definition(),
