@@ -1,0 +1,272 @@
+package device_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/device"
+	"github.com/service-dev/service/proto/glasses/media"
+)
+
+// bench is a pair of glasses with a host that answers every Ask at once.
+type bench struct {
+	t    *testing.T
+	d    *device.Device
+	now  int64
+	n    int
+	mute bool // the host does not answer
+	asks []device.Ask
+	out  []device.Out // frames so far
+}
+
+func newBench(t *testing.T, model string) *bench {
+	t.Helper()
+	m, ok := glasses.Model(model)
+	if !ok {
+		t.Fatalf("no model %s", model)
+	}
+	return &bench{t: t, d: device.New(m, device.Options{})}
+}
+
+// do sends a frame and gives its id.
+func (b *bench) do(typ, payload string, body ...byte) string {
+	b.n++
+	id := fmt.Sprintf("a-%d", b.n)
+	if payload == "" {
+		payload = "{}"
+	}
+	b.d.Handle(b.now, glasses.Frame{V: 1, Type: typ, ID: id, Payload: json.RawMessage(payload)}, body)
+	b.settle()
+	return id
+}
+
+func (b *bench) settle() {
+	for outs := b.d.Take(); len(outs) > 0; outs = b.d.Take() {
+		for _, o := range outs {
+			if o.Ask == nil {
+				b.out = append(b.out, o)
+				continue
+			}
+			b.asks = append(b.asks, *o.Ask)
+			if b.mute {
+				continue
+			}
+			switch o.Ask.Kind {
+			case device.AskPhoto, device.AskFrame:
+				b.d.Answer(b.now, o.Ask.ID, device.Material{Bytes: media.TestPicture(o.Ask.Width, o.Ask.Width*3/4, 0)}, nil)
+			case device.AskVideo:
+				b.d.Answer(b.now, o.Ask.ID, device.Material{Bytes: slices.Repeat(media.TestPicture(o.Ask.Width, o.Ask.Width*3/4, 0), 5)}, nil)
+			case device.AskChunk:
+				var tone *media.Sound
+				b.d.Answer(b.now, o.Ask.ID, device.Material{Bytes: tone.Chunk(0, o.Ask.SampleRate)}, nil)
+			}
+		}
+	}
+}
+
+// wait lets ms pass.
+func (b *bench) wait(ms int64) {
+	for end := b.now + ms; ; {
+		at, ok := b.d.Next()
+		if !ok || at > end {
+			b.now = end
+			b.d.Tick(end)
+			b.settle()
+			return
+		}
+		b.now = max(b.now, at)
+		b.d.Tick(b.now)
+		b.settle()
+	}
+}
+
+// result is the answer to id; nil while there is none. Two are an error.
+func (b *bench) result(id string) *glasses.Result {
+	b.t.Helper()
+	var found *glasses.Result
+	for _, o := range b.out {
+		if o.Frame.Type != glasses.TypeResult || o.Frame.ID != id {
+			continue
+		}
+		r, err := glasses.ParseResult(o.Frame.Payload)
+		if err != nil || found != nil {
+			b.t.Fatalf("%s: answered twice or badly: %s, %v", id, o.Frame.Payload, err)
+		}
+		found = &r
+	}
+	return found
+}
+
+// code is "ok", the code of the answer, or "none".
+func (b *bench) code(id string) string {
+	b.t.Helper()
+	switch r := b.result(id); {
+	case r == nil:
+		return "none"
+	case r.Error != nil:
+		return r.Error.Code
+	}
+	return "ok"
+}
+
+// must sends a frame that is answered ok at once.
+func (b *bench) must(typ, payload string, body ...byte) {
+	b.t.Helper()
+	if id := b.do(typ, payload, body...); b.code(id) != "ok" {
+		b.t.Fatalf("%s %s: %+v", typ, payload, b.result(id))
+	}
+}
+
+// types lists the types of the frames since the last call, without results, with their payloads.
+func (b *bench) types() []string {
+	list := []string{}
+	for _, o := range b.out {
+		if o.Frame.Type != glasses.TypeResult {
+			list = append(list, o.Frame.Type+string(o.Frame.Payload))
+		}
+	}
+	b.out = nil
+	return list
+}
+
+// commands are all of them, each with a payload that is good.
+func commands() map[string]string {
+	all := map[string]string{
+		glasses.TypeDisplayShow: `{"tree":{"type":"text","text":"x"}}`, glasses.TypeSpeechSay: `{"text":"hello"}`,
+		glasses.TypeSoundPlay: `{"sound":"chime"}`, glasses.TypeCameraVideo: `{"durationMs":1000}`,
+		glasses.TypePhrasesAnnounce: `{"phrases":["go"]}`, glasses.TypeClockSleep: `{"ms":50}`,
+	}
+	for _, c := range glasses.Commands() {
+		if all[c.Type] == "" {
+			all[c.Type] = "{}"
+		}
+	}
+	return all
+}
+
+// TestEveryFaultAnswersEveryCommand is the first half of the contract: a fault of every code, at every command.
+func TestEveryFaultAnswersEveryCommand(t *testing.T) {
+	for typ, payload := range commands() {
+		for _, code := range glasses.CommandCodes() {
+			b := newBench(t, "rayban_display")
+			b.must(glasses.SimFault, fmt.Sprintf(`{"command":%q,"code":%q}`, typ, code))
+			id := b.do(typ, payload)
+			if code == glasses.CodeTimeout {
+				b.wait(9999)
+				if got := b.code(id); got != "none" {
+					t.Errorf("%s answered %s before its time", typ, got)
+				}
+				b.wait(1)
+			}
+			if got := b.code(id); got != code {
+				t.Errorf("%s with fault %s answered %s", typ, code, got)
+			}
+			again := b.do(typ, payload)
+			b.wait(2000)
+			if got := b.code(again); got != "ok" {
+				t.Errorf("%s after fault %s answered %s", typ, code, got)
+			}
+		}
+	}
+}
+
+// TestStateRefuses is the second half: what each state refuses, and that it refuses nothing else.
+func TestStateRefuses(t *testing.T) {
+	show, say, play, photo, video := glasses.TypeDisplayShow, glasses.TypeSpeechSay, glasses.TypeSoundPlay, glasses.TypeCameraPhoto, glasses.TypeCameraVideo
+	audio, speech, stream, motion := glasses.TypeAudioStart, glasses.TypeTranscriptionStart, glasses.TypeVideoStart, glasses.TypeMotionStart
+	for _, c := range []struct{ model, state, code, refused string }{
+		{"rayban_display", `{"link":"lost"}`, "not_connected", strings.Join([]string{show, say, play, photo, video, audio, speech, stream, motion, "display.clear", "speech.stop", "audio.stop", "transcription.stop", "video.stop", "motion.stop"}, " ")},
+		{"rayban_display", `{"hinge":"folded"}`, "hinge_closed", strings.Join([]string{show, say, play, photo, video, audio, speech, stream}, " ")},
+		{"rayban_display", `{"thermal":"critical"}`, "thermal_critical", strings.Join([]string{show, photo, video, stream}, " ")},
+		{"rayban_display", `{"worn":false}`, "paused", strings.Join([]string{show, say, play}, " ")},
+		{"rayban_display", `{"permissions":{"camera":"denied"}}`, "permission_denied", strings.Join([]string{photo, video, stream}, " ")},
+		{"rayban_display", `{"permissions":{"microphone":"denied"}}`, "permission_denied", audio + " " + speech},
+		{"rayban_display", `{"permissions":{"speech":"denied"}}`, "permission_denied", say + " " + speech},
+		{"rayban_display", `{"disabled":["camera"]}`, "disabled_by_user", strings.Join([]string{photo, video, stream}, " ")},
+		{"rayban_display", `{"disabled":["microphone"]}`, "disabled_by_user", audio + " " + speech},
+		{"rayban_display", `{"disabled":["speech"]}`, "disabled_by_user", say + " " + speech},
+		{"rayban_display", `{"call":true}`, "busy", strings.Join([]string{say, play, audio, speech}, " ")},
+		{"rayban_display", `{"thermal":"warm","route":"phone","battery":{"level":1}}`, "", ""},
+		{"system_audio", `{}`, "unsupported", strings.Join([]string{show, photo, video, stream, motion}, " ")},
+		{"even_g1", `{}`, "unsupported", strings.Join([]string{say, play, photo, video, stream, motion}, " ")},
+		// The order of the checks, when everything is wrong at once.
+		{"rayban_display", `{"link":"lost","hinge":"folded","thermal":"critical","worn":false}`, "not_connected", strings.Join([]string{show, say, play, photo, video, audio, speech, stream, motion, "display.clear", "speech.stop", "audio.stop", "transcription.stop", "video.stop", "motion.stop"}, " ")},
+		{"rayban_display", `{"permissions":{"camera":"denied"},"disabled":["camera"]}`, "permission_denied", strings.Join([]string{photo, video, stream}, " ")},
+	} {
+		for typ, payload := range commands() {
+			b := newBench(t, c.model)
+			b.must(glasses.SimState, c.state)
+			id := b.do(typ, payload)
+			b.wait(2000)
+			want := "ok"
+			if slices.Contains(strings.Fields(c.refused), typ) {
+				want = c.code
+			}
+			if got := b.code(id); got != want {
+				t.Errorf("%s %s: %s answered %s, not %s", c.model, c.state, typ, got, want)
+			}
+		}
+	}
+}
+
+func TestBusyAndBad(t *testing.T) {
+	b := newBench(t, "rayban_display")
+	for _, stream := range []string{"audio", "transcription", "video", "motion"} {
+		b.must(stream+".start", "")
+		if got := b.code(b.do(stream+".start", "")); got != "busy" {
+			t.Errorf("a second %s.start answered %s", stream, got)
+		}
+	}
+	if got := b.d.Snapshot().State.Running; !slices.Equal(got, []string{"audio", "transcription", "video", "motion"}) {
+		t.Errorf("running: %v", got)
+	}
+	first := b.do(glasses.TypeCameraVideo, `{"durationMs":1000}`)
+	if got := b.code(b.do(glasses.TypeCameraPhoto, "")); got != "busy" {
+		t.Errorf("a photo during a clip answered %s", got)
+	}
+	b.wait(1000)
+	if r := b.result(first); r == nil || r.Media == nil || r.Media.MIME != "video/x-motion-jpeg" || r.Media.DurationMs != 1000 {
+		t.Errorf("the clip: %+v", r)
+	}
+	for range 64 {
+		b.do(glasses.TypeClockSleep, `{"ms":60000}`)
+	}
+	if got := b.code(b.do(glasses.TypeClockSleep, `{"ms":1}`)); got != "busy" {
+		t.Errorf("the 65th command answered %s", got)
+	}
+	for typ, payload := range map[string]string{"display.show": `{}`, "speech.say": `{"text":""}`, "camera.photo": `{"width":1}`, "sim.input": `{"kind":"wink"}`} {
+		if got := newBench(t, "rayban_display"); got.code(got.do(typ, payload)) != "bad_payload" {
+			t.Errorf("%s %s was not bad_payload", typ, payload)
+		}
+	}
+}
+
+func TestLatency(t *testing.T) {
+	b := newBench(t, "rayban_display")
+	b.must(glasses.SimState, `{"link":"lossy"}`)
+	b.must(glasses.SimFault, `{"latencyMs":1000,"times":2}`)
+	id := b.do(glasses.TypeDisplayClear, "")
+	b.wait(1399)
+	if b.code(id) != "none" {
+		t.Error("answered too early")
+	}
+	b.wait(1)
+	if b.code(id) != "ok" {
+		t.Error("not answered after 1400 ms")
+	}
+	photo := b.do(glasses.TypeCameraPhoto, "")
+	b.wait(1400)
+	last := b.out[len(b.out)-2:]
+	if b.code(photo) != "ok" || last[0].Frame.Type != glasses.TypeMedia || last[0].Frame.ID != photo || last[0].Frame.At != b.now || last[1].Frame.Type != glasses.TypeResult {
+		t.Errorf("media and result: %+v", last)
+	}
+	third := b.do(glasses.TypeDisplayClear, "")
+	b.wait(400)
+	if b.code(third) != "ok" {
+		t.Error("the fault went on")
+	}
+}
