@@ -39,6 +39,16 @@ func (b *box) scrolls() bool {
 	return isContainer(b.n) && (b.n.Overflow == glasses.OverflowScroll || b.n.Overflow == glasses.OverflowPaginate)
 }
 
+// scrolled tells whether b is inside something that scrolls.
+func (b *box) scrolled() bool {
+	for p := b.parent; p != nil; p = p.parent {
+		if p.scrolls() {
+			return true
+		}
+	}
+	return false
+}
+
 func (b *box) paginates() bool { return b.scrolls() && b.n.Overflow == glasses.OverflowPaginate }
 
 func (b *box) rect() image.Rectangle { return image.Rect(b.x, b.y, b.x+b.w, b.y+b.h) }

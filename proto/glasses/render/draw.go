@@ -62,7 +62,7 @@ func (c *canvas) node(s *scene, b *box, r, clip image.Rectangle) {
 		c.frame(r, clip, s.border, ink)
 	}
 	if focused && b.n.Type != glasses.NodeButton {
-		c.frame(r, clip, 2*s.border, c.q.ink(b.n.Colour))
+		c.frame(r, clip, s.focusEdge, ink)
 	}
 }
 

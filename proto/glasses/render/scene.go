@@ -81,7 +81,7 @@ func (s *scene) build(n *glasses.Node, parent *box, index, depth int) *box {
 		s.targets = append(s.targets, b)
 	}
 	if inList && n.Type != glasses.NodeButton { // room for the focus
-		b.padX, b.padY = 4*s.border, 3*s.border
+		b.padX, b.padY = 4*s.border, s.entryPad
 	}
 	s.buildLeaf(b)
 	if !isContainer(n) {

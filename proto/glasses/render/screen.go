@@ -15,6 +15,8 @@ type screen struct {
 	// textWidth is the widest line of text in pixels.
 	textWidth int
 	border    int // width of an edge
+	entryPad  int // above and below a list's entry
+	focusEdge int // width of the edge around a focused entry
 	dot       int // side of a page's dot; the bar of a scroller is half as wide
 	quantiser
 }
@@ -44,6 +46,10 @@ func newScreen(m glasses.DeviceModel) (screen, bool) {
 	s.setFaces(p)
 	s.border = max(s.body.size/14, 1)
 	s.dot = max(s.body.size/4, 4)
+	s.focusEdge, s.entryPad = 2*s.border, 3*s.border
+	if p.TextLines > 0 { // entries are lines too: as many must fit
+		s.focusEdge, s.entryPad = s.border, 0
+	}
 	return s, true
 }
 

@@ -98,7 +98,8 @@ func (p *paragraph) add(from, to int) {
 // height of the wrapped text.
 func (p *paragraph) height() int { return len(p.lines) * p.face.line }
 
-// paragraph paints the text of a text node or a button.
+// paragraph paints the text of a text node or a button. A line of which a quarter or more is cut off at the bottom is left
+// out, but for scrollers, where it tells of more.
 func (c *canvas) paragraph(b *box, r, clip image.Rectangle, ink rgb) {
 	p := b.text
 	in := image.Rect(r.Min.X+b.padX, r.Min.Y+b.padY, r.Max.X-b.padX, r.Max.Y-b.padY)
@@ -111,7 +112,7 @@ func (c *canvas) paragraph(b *box, r, clip image.Rectangle, ink rgb) {
 			x += in.Dx() - l.width
 		}
 		y := in.Min.Y + l.top
-		if y+p.face.line < clip.Min.Y || y >= clip.Max.Y {
+		if y+p.face.line < clip.Min.Y || y >= clip.Max.Y || y+p.face.line*3/4 > clip.Max.Y && !b.scrolled() {
 			continue
 		}
 		c.line(p.glyphs[l.from:l.to], x, y, p.face, clip, ink)

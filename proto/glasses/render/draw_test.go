@@ -1,0 +1,181 @@
+package render_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/render"
+)
+
+func TestText(t *testing.T) {
+	tree := glasses.Node{Type: glasses.NodeColumn, Text: "not shown", Children: []glasses.Node{
+		{Type: glasses.NodeText, Text: "first"}, {Type: glasses.NodeText},
+		{Type: glasses.NodeRow, Children: []glasses.Node{{Type: glasses.NodeIcon, Text: "no"}, {Type: glasses.NodeButton, Text: "second"}}},
+		{Type: "map3d", Text: "no", Children: []glasses.Node{{Type: glasses.NodeText, Text: "no"}}},
+		{Type: glasses.NodeText, Text: "third"}}}
+	if diff := cmp.Diff([]string{"first", "second", "third"}, render.Text(&tree)); diff != "" {
+		t.Error(diff)
+	}
+	if got := render.Text(nil); got == nil || len(got) != 0 {
+		t.Errorf("a clear panel: %#v", got)
+	}
+}
+
+func TestTargetsAndHit(t *testing.T) {
+	m, _ := glasses.Model("rayban_display")
+	tree := glasses.Node{Type: glasses.NodeColumn, Children: []glasses.Node{
+		{Type: glasses.NodeButton, ID: "top", Text: "Top"},
+		{Type: glasses.NodeList, Children: []glasses.Node{
+			{Type: glasses.NodeRow, ID: "row", Children: []glasses.Node{{Type: glasses.NodeText, Text: "left", Grow: 1}, {Type: glasses.NodeButton, ID: "inner", Text: "right"}}},
+			{Type: glasses.NodeText, Text: "without id"}}}}}
+	v := render.Clamp(m, glasses.View{Tree: &tree})
+	if v.Focus != 0 {
+		t.Errorf("a new tree starts at %d", v.Focus)
+	}
+	var got []string
+	for _, target := range render.Targets(m, v) {
+		got = append(got, target.ID+" "+target.Path)
+		at := target.Rect.Min
+		if hit, ok := render.Hit(m, v, at.X+3, at.Y+3); !ok || hit != target {
+			t.Errorf("a tap on %+v meets %+v", target, hit)
+		}
+	}
+	want := []string{"top tree.children[0]", "row tree.children[1].children[0]", "inner tree.children[1].children[0].children[1]", " tree.children[1].children[1]"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	for _, at := range [][2]int{{599, 599}, {-1, 0}, {5000, 5000}} {
+		if hit, ok := render.Hit(m, v, at[0], at[1]); ok {
+			t.Errorf("a tap at %v meets %+v", at, hit)
+		}
+	}
+}
+
+func TestFocusIsSeen(t *testing.T) {
+	tree := glasses.Node{Type: glasses.NodeList, Children: []glasses.Node{
+		{Type: glasses.NodeButton, Text: "one"}, {Type: glasses.NodeText, Text: "two"}, {Type: glasses.NodeRow, Children: []glasses.Node{{Type: glasses.NodeIcon, Icon: "sun"}}}}}
+	for _, m := range panels() {
+		pictures := map[string]int{}
+		for focus := -1; focus < 3; focus++ {
+			pictures[string(render.PNG(render.Draw(m, glasses.View{Tree: &tree, Focus: focus})))] = focus
+		}
+		if len(pictures) != 4 {
+			t.Errorf("%s: %d pictures of 4", m.ID, len(pictures))
+		}
+	}
+}
+
+func TestEveryIconIsSeenAndDiffers(t *testing.T) {
+	for _, m := range panels() {
+		pictures := map[string]string{}
+		for _, name := range append(render.Icons(), "unknown") {
+			tree := glasses.Node{Type: glasses.NodeIcon, Icon: name}
+			key := string(render.PNG(render.Draw(m, glasses.View{Tree: &tree})))
+			if other, ok := pictures[key]; ok {
+				t.Errorf("%s: %s looks like %s", m.ID, name, other)
+			}
+			pictures[key] = name
+		}
+	}
+}
+
+func TestTreesBeyondTheLimitsAreDrawnInPart(t *testing.T) {
+	deep := &glasses.Node{Type: glasses.NodeText, Text: "deep"}
+	for range 1000 {
+		deep = &glasses.Node{Type: glasses.NodeColumn, Children: []glasses.Node{*deep}}
+	}
+	wide := glasses.Node{Type: glasses.NodeRow, Children: make([]glasses.Node, 5000)}
+	for _, tree := range []*glasses.Node{deep, &wide, {Type: glasses.NodeText, Text: strings.Repeat("x", 1<<20)},
+		{Type: glasses.NodeColumn, Padding: 1 << 40, Gap: -5, Grow: -3, Value: 1 << 40, Children: []glasses.Node{{Type: glasses.NodeProgress, Value: -7, Width: -1}}}} {
+		v := glasses.View{Tree: tree, Scroll: 1 << 50, Focus: 1 << 50}
+		for _, m := range panels() {
+			render.Draw(m, v)
+			render.Navigate(m, v, "down")
+		}
+	}
+	for _, p := range []glasses.Panel{{}, {Width: -1, Height: 5}, {Width: 1 << 30, Height: 1 << 30}} {
+		if render.Draw(glasses.DeviceModel{Panel: &p}, glasses.View{}) != nil {
+			t.Errorf("%+v is drawn", p)
+		}
+	}
+	for _, p := range []glasses.Panel{{Width: 1, Height: 1}, {Width: 3, Height: 900, Shape: glasses.ShapeRound, TextLines: 1000}, {Width: 40, Height: 2, Colour: "other"}} {
+		tree := list(30, glasses.OverflowPaginate)
+		if img := render.Draw(glasses.DeviceModel{Panel: &p}, glasses.View{Tree: &tree}); img.Rect.Dx() != p.Width || img.Rect.Dy() != p.Height {
+			t.Errorf("%+v: %v", p, img.Rect)
+		}
+	}
+}
+
+func TestDrawingAtTheSameTime(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	tree := randomTree(r, 4)
+	m := panels()[0]
+	want := render.PNG(render.Draw(m, glasses.View{Tree: &tree}))
+	var wait sync.WaitGroup
+	for range 8 {
+		wait.Go(func() {
+			if !bytes.Equal(want, render.PNG(render.Draw(m, glasses.View{Tree: &tree}))) {
+				t.Error("another picture")
+			}
+		})
+	}
+	wait.Wait()
+}
+
+func FuzzDraw(f *testing.F) {
+	r := rand.New(rand.NewPCG(9, 10))
+	for range 20 {
+		seed, _ := json.Marshal(glasses.Show{Tree: randomTree(r, 4)})
+		f.Add(seed, r.IntN(8)-1, r.IntN(400))
+	}
+	long, _ := json.Marshal(glasses.Show{Tree: glasses.Node{Type: glasses.NodeList, Overflow: glasses.OverflowPaginate, Padding: 4000,
+		Children: []glasses.Node{{Type: glasses.NodeText, Text: strings.Repeat("x\n", 20000)}}}})
+	f.Add(long, 0, 77777)
+	f.Fuzz(func(t *testing.T, payload []byte, focus, scroll int) {
+		show, err := glasses.ParseShow(payload)
+		if err != nil || len(payload) > glasses.MaxFrame {
+			return
+		}
+		for _, m := range panels() {
+			began := time.Now()
+			v := glasses.View{Tree: &show.Tree, Focus: focus, Scroll: scroll}
+			img := render.Draw(m, v)
+			if img.Rect.Dx() != m.Panel.Width || img.Rect.Dy() != m.Panel.Height {
+				t.Fatal(img.Rect)
+			}
+			v = render.Navigate(m, v, "down")
+			if n := len(render.Targets(m, v)); v != render.Clamp(m, v) || v.Focus >= n {
+				t.Fatalf("%+v of %d", v, n)
+			}
+			if took := time.Since(began); took > 5*time.Second {
+				t.Fatalf("%s took %v", m.ID, took)
+			}
+		}
+	})
+}
+
+func BenchmarkDraw(b *testing.B) {
+	for _, id := range []string{"even_g1", "rayban_display"} {
+		m, _ := glasses.Model(id)
+		for _, g := range goldens() {
+			if g.name != "list" && g.name != "text" && g.name != "image" {
+				continue
+			}
+			v := g.of(b)
+			b.Run(id+"/"+g.name, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					render.Draw(m, v)
+				}
+			})
+		}
+	}
+}

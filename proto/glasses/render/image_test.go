@@ -1,0 +1,135 @@
+package render_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"hash/crc32"
+	"image"
+	"image/jpeg"
+	"image/png"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/render"
+)
+
+func picture(data []byte) glasses.Node {
+	return glasses.Node{Type: glasses.NodeImage, Data: base64.StdEncoding.EncodeToString(data)}
+}
+
+func encoded(t testing.TB, w, h int) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := png.Encode(&out, image.NewGray(image.Rect(0, 0, w, h))); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// claim is a PNG whose header says another size than its pixels have.
+func claim(t testing.TB, w, h uint32) []byte {
+	data := encoded(t, 8, 8)
+	for i := range 4 {
+		data[16+i], data[20+i] = byte(w>>(24-8*i)), byte(h>>(24-8*i))
+	}
+	sum := crc32.ChecksumIEEE(data[12:29])
+	for i := range 4 {
+		data[29+i] = byte(sum >> (24 - 8*i))
+	}
+	return data
+}
+
+func jpegOf(t testing.TB) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := jpeg.Encode(&out, image.NewRGBA(image.Rect(0, 0, 20, 10)), nil); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func TestCheckImages(t *testing.T) {
+	column := func(nodes ...glasses.Node) glasses.Node {
+		return glasses.Node{Type: glasses.NodeColumn, Children: nodes}
+	}
+	for name, c := range map[string]struct {
+		tree glasses.Node
+		says string // of the refusal; empty when there is none
+	}{
+		"none":              {tree: column()},
+		"png":               {tree: column(picture(gradient(10, 10)))},
+		"jpeg":              {tree: column(picture(jpegOf(t)))},
+		"4 megapixels":      {tree: picture(encoded(t, 2048, 2048))},
+		"more":              {picture(encoded(t, 2048, 2049)), "tree.data: pictures"},
+		"more together":     {column(picture(encoded(t, 2000, 2000)), picture(encoded(t, 1000, 1000))), "tree.children[1].data: pictures"},
+		"claims to be huge": {picture(claim(t, 1<<15, 1<<15)), "4194304"},
+		"claims a bit more": {picture(claim(t, 9, 9)), "not a PNG or JPEG"},
+		"cut":               {column(column(picture(gradient(90, 90)[:200]))), "tree.children[0].children[0].data is not"},
+		"no picture":        {picture([]byte("GIF89a")), "not a PNG or JPEG"},
+		"not base64":        {glasses.Node{Type: glasses.NodeImage, Data: "%"}, "not a PNG or JPEG"},
+	} {
+		err := render.CheckImages(c.tree)
+		if (err == nil) != (c.says == "") || err != nil && (err.Code != glasses.CodeBadPayload || !strings.Contains(err.Message, c.says)) {
+			t.Errorf("%s: %v", name, err)
+		}
+		render.Draw(panels()[0], glasses.View{Tree: &c.tree}) // draws something in any case
+	}
+}
+
+func TestPicturesKeepTheirProportionsAndMeanColour(t *testing.T) {
+	m, _ := glasses.Model("rayban_display")
+	for name, c := range map[string]struct {
+		w, h, width, height int
+		want                image.Point
+	}{
+		"own size": {w: 50, h: 30, want: image.Pt(50, 30)}, "width": {w: 50, h: 30, width: 25, want: image.Pt(25, 15)},
+		"height": {w: 50, h: 30, height: 60, want: image.Pt(100, 60)}, "both": {w: 50, h: 30, width: 100, height: 30, want: image.Pt(50, 30)},
+		"too wide": {w: 1200, h: 300, want: image.Pt(600, 150)}, "too high": {w: 300, h: 1200, want: image.Pt(150, 600)},
+	} {
+		white := image.NewGray(image.Rect(0, 0, c.w, c.h))
+		for i := range white.Pix {
+			white.Pix[i] = 200
+		}
+		var data bytes.Buffer
+		if err := png.Encode(&data, white); err != nil {
+			t.Fatal(err)
+		}
+		node := picture(data.Bytes())
+		node.Width, node.Height = c.width, c.height
+		tree := glasses.Node{Type: glasses.NodeColumn, Children: []glasses.Node{node}}
+		img := render.Draw(m, glasses.View{Tree: &tree})
+		var lit image.Rectangle
+		for y := range 600 {
+			for x := range 600 {
+				if px := img.NRGBAAt(x, y); px.R != 0 {
+					lit = lit.Union(image.Rect(x, y, x+1, y+1))
+					if px.R != 200 || px.G != 200 || px.B != 200 {
+						t.Fatalf("%s: %v at %d,%d", name, px, x, y)
+					}
+				}
+			}
+		}
+		if lit.Size() != c.want || lit.Min != (image.Point{}) {
+			t.Errorf("%s: %v, want %v", name, lit, c.want)
+		}
+	}
+}
+
+func FuzzImage(f *testing.F) {
+	f.Add(gradient(20, 12), 10, 0)
+	f.Add(jpegOf(f), 0, 4000)
+	f.Add(claim(f, 1<<15, 1<<15), 0, 0)
+	f.Add([]byte("\xff\xd8\xff\xe0"), 1, 1)
+	f.Fuzz(func(t *testing.T, data []byte, width, height int) {
+		node := picture(data)
+		node.Width, node.Height = width&4095, height&4095
+		_ = render.CheckImages(node)
+		for _, m := range panels() {
+			img := render.Draw(m, glasses.View{Tree: &node})
+			if img.Rect.Dx() != m.Panel.Width || img.Rect.Dy() != m.Panel.Height {
+				t.Fatal(img.Rect)
+			}
+		}
+	})
+}
