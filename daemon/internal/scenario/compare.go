@@ -1,0 +1,250 @@
+package scenario
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"github.com/service-dev/service/daemon/internal/statefile"
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/render"
+	"github.com/service-dev/service/proto/glasses/scenario"
+)
+
+// maxDiffs is how many differences a report tells of.
+const maxDiffs = 50
+
+// traceOf is what the app did, in order: its commands and events.
+func traceOf(rows []glasses.Event, base int64) []scenario.Request {
+	trace := []scenario.Request{}
+	for _, e := range rows {
+		if e.Sender == glasses.SenderApp {
+			trace = append(trace, scenario.Request{At: e.At - base, Type: e.Type, Payload: e.Payload})
+		}
+	}
+	return trace
+}
+
+// panel is what the display became by a command of the app.
+type panel struct {
+	at    int64
+	model glasses.DeviceModel
+	view  glasses.View
+}
+
+func (p panel) png() []byte {
+	if p.model.Panel == nil {
+		return nil
+	}
+	return render.PNG(render.Draw(p.model, p.view))
+}
+
+// panels replays the display commands that succeeded. model is what the glasses were before the first row.
+func panels(rows []glasses.Event, base int64, model string) []panel {
+	m, _ := glasses.Model(model)
+	asked := map[string]glasses.Event{}
+	var list []panel
+	for _, e := range rows {
+		switch {
+		case e.Kind == glasses.KindRequest && (e.Type == glasses.TypeDisplayShow || e.Type == glasses.TypeDisplayClear):
+			asked[e.ID] = e
+		case e.Type == glasses.TypeDevice:
+			var p glasses.DeviceChange
+			if json.Unmarshal(e.Payload, &p) == nil {
+				if next, ok := glasses.Model(p.DeviceModel.ID); ok {
+					m = next
+				}
+			}
+		case e.Kind == glasses.KindResult:
+			request, ok := asked[e.ID]
+			delete(asked, e.ID)
+			res, err := glasses.ParseResult(e.Payload)
+			if !ok || err != nil || !res.OK || m.Panel == nil {
+				continue
+			}
+			view := glasses.View{Focus: -1}
+			if show, err := glasses.ParseShow(request.Payload); request.Type == glasses.TypeDisplayShow && err == nil {
+				view = render.Clamp(m, glasses.View{Tree: &show.Tree})
+			}
+			list = append(list, panel{at: e.At - base, model: m, view: view})
+		}
+	}
+	return list
+}
+
+func sum(data []byte) string {
+	s := sha256.Sum256(data)
+	return hex.EncodeToString(s[:])
+}
+
+// compareTrace tells where an app did something else than it did in the recording.
+func compareTrace(want *scenario.Recorded, got []scenario.Request, virtual bool) []Diff {
+	var diffs []Diff
+	times := virtual && want.Clock == "virtual"
+	for i := range max(len(want.Trace), len(got)) {
+		switch {
+		case i >= len(got):
+			diffs = append(diffs, Diff{Kind: "trace", Index: i, Message: want.Trace[i].Type + " is missing", Want: short(want.Trace[i].Payload)})
+		case i >= len(want.Trace):
+			diffs = append(diffs, Diff{Kind: "trace", Index: i, Message: got[i].Type + " is too much", Got: short(got[i].Payload)})
+		case want.Trace[i].Type != got[i].Type:
+			diffs = append(diffs, Diff{Kind: "trace", Index: i, Path: "type", Message: fmt.Sprintf("%s came instead of %s", got[i].Type, want.Trace[i].Type),
+				Want: want.Trace[i].Type, Got: got[i].Type})
+		default:
+			w, _ := decoded(want.Trace[i].Payload)
+			g, _ := decoded(got[i].Payload)
+			if path := difference("payload", w, g); path != "" {
+				diffs = append(diffs, Diff{Kind: "trace", Index: i, Path: path, Message: want.Trace[i].Type + " has another " + path,
+					Want: short(want.Trace[i].Payload), Got: short(got[i].Payload)})
+			}
+			if times && want.Trace[i].At != got[i].At {
+				diffs = append(diffs, Diff{Kind: "trace", Index: i, Path: "at", Message: want.Trace[i].Type + " came at another time",
+					Want: fmt.Sprint(want.Trace[i].At), Got: fmt.Sprint(got[i].At)})
+			}
+		}
+	}
+	return diffs
+}
+
+// difference is the path of the first place where two values are not equal; empty when they are.
+func difference(path string, want, got any) string {
+	switch w := want.(type) {
+	case map[string]any:
+		g, ok := got.(map[string]any)
+		if !ok {
+			return path
+		}
+		both := maps.Clone(w)
+		maps.Copy(both, g)
+		for _, name := range sortedKeys(both) {
+			wv, inW := w[name]
+			gv, inG := g[name]
+			if inW != inG {
+				return path + "." + name
+			}
+			if at := difference(path+"."+name, wv, gv); at != "" {
+				return at
+			}
+		}
+		return ""
+	case []any:
+		g, ok := got.([]any)
+		if !ok || len(w) != len(g) {
+			return path
+		}
+		for i := range w {
+			if at := difference(fmt.Sprintf("%s[%d]", path, i), w[i], g[i]); at != "" {
+				return at
+			}
+		}
+		return ""
+	}
+	if _, object := got.(map[string]any); object {
+		return path
+	}
+	if _, list := got.([]any); list || want != got {
+		return path
+	}
+	return ""
+}
+
+func differs(path string, want, got any) string {
+	if difference(path, want, got) == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s is %s, not %s", path, shown(got), shown(want))
+}
+
+func shown(v any) string {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return "?"
+	}
+	return short(raw)
+}
+
+// short is JSON that people can take in.
+func short(raw []byte) string {
+	if len(raw) <= 300 {
+		return string(raw)
+	}
+	return string(bytes.ToValidUTF8(raw[:300], nil)) + "…"
+}
+
+func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
+
+// comparePictures tells where the panel looked otherwise than in the recording.
+func (x *run) comparePictures(got []panel) []Diff {
+	var diffs []Diff
+	want := x.s.Recorded.Pictures
+	for i := range max(len(want), len(got)) {
+		switch {
+		case i >= len(got):
+			diffs = append(diffs, Diff{Kind: "picture", Index: i, Message: "the panel was shown less often than recorded", Want: want[i].SHA256})
+			return diffs
+		case i >= len(want):
+			diffs = append(diffs, Diff{Kind: "picture", Index: i, Message: "the panel was shown more often than recorded", Got: sum(got[i].png())})
+			return diffs
+		}
+		picture := got[i].png()
+		if sum(picture) != want[i].SHA256 {
+			diffs = append(diffs, x.pictureDiff(i, want[i].SHA256, picture))
+		}
+	}
+	return diffs
+}
+
+// maxPicture bounds a recorded picture, in bytes.
+const maxPicture = 4 << 20
+
+func (x *run) pictureDiff(i int, want string, got []byte) Diff {
+	d := Diff{Kind: "picture", Index: i, Message: "the panel looks different", Want: want, Got: sum(got)}
+	d.GotFile = x.req.keep(fmt.Sprintf("picture-%d-got.png", i), got)
+	before, err := statefile.Read(filepath.Join(x.dir, "pictures", want+".png"), maxPicture)
+	if err != nil || sum(before) != want {
+		return d
+	}
+	d.WantFile = x.req.keep(fmt.Sprintf("picture-%d-want.png", i), before)
+	if marked, count := marks(before, got); marked != nil {
+		d.Message = fmt.Sprintf("%d pixels of the panel are different", count)
+		d.DiffFile = x.req.keep(fmt.Sprintf("picture-%d-diff.png", i), marked)
+	}
+	return d
+}
+
+// marks is the recorded picture, dimmed, with the pixels that differ in red; nil when the two cannot be laid over each
+// other.
+func marks(want, got []byte) (picture []byte, count int) {
+	w, errW := png.Decode(bytes.NewReader(want))
+	g, errG := png.Decode(bytes.NewReader(got))
+	if errW != nil || errG != nil || w.Bounds() != g.Bounds() {
+		return nil, 0
+	}
+	out := image.NewNRGBA(w.Bounds())
+	draw.Draw(out, out.Bounds(), w, w.Bounds().Min, draw.Src)
+	for y := out.Rect.Min.Y; y < out.Rect.Max.Y; y++ {
+		for x := out.Rect.Min.X; x < out.Rect.Max.X; x++ {
+			c := out.NRGBAAt(x, y)
+			if color.NRGBAModel.Convert(w.At(x, y)) != color.NRGBAModel.Convert(g.At(x, y)) {
+				count++
+				out.SetNRGBA(x, y, color.NRGBA{R: 255, A: 255})
+				continue
+			}
+			out.SetNRGBA(x, y, color.NRGBA{c.R / 3, c.G / 3, c.B / 3, 255})
+		}
+	}
+	var b bytes.Buffer
+	if png.Encode(&b, out) != nil {
+		return nil, 0
+	}
+	return b.Bytes(), count
+}

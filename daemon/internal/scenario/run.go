@@ -1,0 +1,284 @@
+package scenario
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/render"
+	"github.com/service-dev/service/proto/glasses/scenario"
+)
+
+// run is one run under way.
+type run struct {
+	r      *Runner
+	req    Request
+	s      scenario.Scenario
+	dir    string
+	report Report
+
+	virtual bool
+	model   string // the session's device model when the run began
+	rows    []glasses.Event
+	next    int64 // cursor of the log
+	base    int64 // the session's clock when the app attached
+	now     int64
+	since   int64          // rows after this one count for expectations
+	used    map[int64]bool // rows that an expectation has taken
+}
+
+// slice is how far virtual time goes before a run looks again whether what it expects is there, in ms.
+const slice = 100
+
+// begin waits for an app and brings the session to the scenario's device model.
+func (x *run) begin(ctx context.Context) error {
+	s, err := x.r.sessions.Get(ctx, x.req.Target, x.req.SessionID)
+	if err != nil {
+		return err
+	}
+	x.virtual = s.Clock == backend.ClockVirtual
+	if x.s.DeviceModel != "" && x.s.DeviceModel != s.DeviceModel {
+		res, err := x.control(ctx, glasses.SimDevice, glasses.DeviceChoice{DeviceModel: x.s.DeviceModel}, nil)
+		if err != nil {
+			return err
+		}
+		if res.Error != nil {
+			return &backend.Problem{Code: res.Error.Code, Message: "switching the device model: " + res.Error.Message}
+		}
+		s.DeviceModel = x.s.DeviceModel
+	}
+	x.model = s.DeviceModel
+	x.now = s.NowMs
+	return x.findApp(ctx, s.Apps > 0)
+}
+
+// findApp takes the row with which the app attached for the beginning.
+func (x *run) findApp(ctx context.Context, attached bool) error {
+	late := time.Now().Add(x.r.attachWait)
+	for {
+		if err := x.fetch(ctx, 0); err != nil {
+			return err
+		}
+		at := lastAttached(x.rows)
+		if at >= 0 && (attached || !left(x.rows[at:])) {
+			x.rows = x.rows[at:]
+			x.base, x.since = x.rows[0].At, x.rows[0].Seq
+			return nil
+		}
+		wait := time.Until(late)
+		if wait <= 0 {
+			return &backend.Problem{Code: backend.CodeNotConnected, Message: "no app attached to the session in time",
+				FixHint: "start the app with the session's endpoint and token file, then run the scenario again"}
+		}
+		if err := x.fetch(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+func lastAttached(rows []glasses.Event) int {
+	for i := len(rows) - 1; i >= 0; i-- {
+		if rows[i].Type == glasses.RowAppAttached && rows[i].Sender == glasses.SenderService {
+			return i
+		}
+	}
+	return -1
+}
+
+func left(rows []glasses.Event) bool {
+	for _, e := range rows {
+		if e.Type == glasses.RowAppDetached {
+			return true
+		}
+	}
+	return false
+}
+
+// fetch reads what is new in the log; with a wait it waits for something.
+func (x *run) fetch(ctx context.Context, wait time.Duration) error {
+	for {
+		page, err := x.r.sessions.Wait(ctx, x.req.Target, x.req.SessionID, x.next, session.MaxLimit, wait)
+		if err != nil {
+			return err
+		}
+		for _, raw := range page.Events {
+			var e glasses.Event
+			if err := json.Unmarshal(raw, &e); err != nil {
+				return &backend.Problem{Code: backend.CodeInvalidResponse, Message: "a row of the event log cannot be read"}
+			}
+			x.rows = append(x.rows, e)
+			if !x.virtual {
+				x.now = max(x.now, e.At)
+			}
+		}
+		x.next = max(x.next, page.Next)
+		if !page.More {
+			return context.Cause(ctx)
+		}
+		wait = 0
+	}
+}
+
+func (x *run) control(ctx context.Context, typ string, payload any, media []byte) (glasses.Result, error) {
+	return x.r.sessions.Control(ctx, x.req.Target, x.req.SessionID, typ, payload, media)
+}
+
+// steps does every step. After one that could not be done the rest is skipped; after a disappointed expectation it goes on.
+func (x *run) steps(ctx context.Context) error {
+	broken := false
+	for i := range x.s.Steps {
+		step := &x.s.Steps[i]
+		rep := StepReport{Index: i, Step: words(step), Verdict: Pass}
+		if broken {
+			rep.Verdict = Skipped
+		} else if err := x.step(ctx, i, step); err != nil {
+			var missed *missed
+			var problem *backend.Problem
+			switch {
+			case errors.As(err, &missed):
+			case ctx.Err() != nil:
+				return context.Cause(ctx)
+			case errors.As(err, &problem) && problem.Code == backend.CodeNotFound:
+				return err
+			default:
+				broken = true
+			}
+			rep.Verdict, rep.Message = Fail, err.Error()
+			x.report.Verdict = Fail
+		}
+		rep.AtMs = x.now - x.base
+		x.report.Steps = append(x.report.Steps, rep)
+	}
+	return nil
+}
+
+// missed is an expectation that was disappointed.
+type missed struct{ message string }
+
+// Error gives what was missed.
+func (m *missed) Error() string { return m.message }
+
+func missing(format string, args ...any) error { return &missed{fmt.Sprintf(format, args...)} }
+
+func (x *run) step(ctx context.Context, i int, s *scenario.Step) error {
+	if typ, payload, file, ok := s.Control(); ok {
+		return x.stimulate(ctx, typ, payload, file)
+	}
+	switch s.Act() {
+	case "advance":
+		return x.pass(ctx, *s.Advance)
+	case "expect":
+		return x.expect(ctx, s.Expect)
+	case "expectDisplay":
+		return x.expectDisplay(ctx, i, s.ExpectDisplay)
+	default:
+		d, err := x.display(ctx)
+		if err != nil {
+			return err
+		}
+		if d.PNG == nil {
+			return missing("%s has no panel to take a picture of", d.Model.ID)
+		}
+		x.picture(*s.Picture, d.PNG)
+		return nil
+	}
+}
+
+// stimulate makes something happen to the glasses.
+func (x *run) stimulate(ctx context.Context, typ string, payload any, file string) error {
+	var media []byte
+	if file != "" {
+		if !filepath.IsAbs(file) {
+			file = filepath.Join(x.dir, file)
+		}
+		var err error
+		if media, err = os.ReadFile(file); err != nil {
+			return fmt.Errorf("reading the step's file: %w", err)
+		}
+	}
+	if err := x.fetch(ctx, 0); err != nil {
+		return err
+	}
+	x.since = x.next
+	res, err := x.control(ctx, typ, payload, media)
+	if err != nil {
+		return err
+	}
+	if res.Error != nil {
+		return missing("the glasses refused it: %s: %s", res.Error.Code, res.Error.Message)
+	}
+	return nil
+}
+
+// pass lets time go by, in the session's way.
+func (x *run) pass(ctx context.Context, ms int64) error {
+	if x.virtual {
+		now, _, err := x.r.sessions.Advance(ctx, x.req.SessionID, ms)
+		x.now = max(x.now, now)
+		return err
+	}
+	timer := time.NewTimer(time.Duration(ms) * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		x.now += ms
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (x *run) display(ctx context.Context) (session.Display, error) {
+	return x.r.sessions.Display(ctx, x.req.Target, x.req.SessionID)
+}
+
+// picture keeps a panel.
+func (x *run) picture(name string, png []byte) {
+	sum := sha256.Sum256(png)
+	x.report.Pictures = append(x.report.Pictures, Picture{
+		Name: name, AtMs: x.now - x.base, SHA256: hex.EncodeToString(sum[:]), File: x.req.keep(name+".png", png),
+	})
+}
+
+// end gathers what the run left in the log and compares it with the recording.
+func (x *run) end(ctx context.Context) error {
+	if x.s.Recorded != nil && x.virtual && x.now-x.base < x.s.Recorded.DurationMs {
+		if err := x.pass(ctx, x.s.Recorded.DurationMs-(x.now-x.base)); err != nil {
+			return err
+		}
+	}
+	if err := x.fetch(ctx, 0); err != nil {
+		return err
+	}
+	x.report.Rows = len(x.rows)
+	x.report.DurationMs = x.now - x.base
+	if x.s.Recorded == nil {
+		return nil
+	}
+	got := traceOf(x.rows, x.base)
+	x.report.Diffs = append(x.report.Diffs, compareTrace(x.s.Recorded, got, x.virtual)...)
+	x.report.Diffs = append(x.report.Diffs, x.comparePictures(panels(x.rows, x.base, x.model))...)
+	if len(x.report.Diffs) > 0 {
+		x.report.Verdict = Fail
+	}
+	x.report.Diffs = x.report.Diffs[:min(len(x.report.Diffs), maxDiffs)]
+	return nil
+}
+
+// focused is the id of the target that has the focus; empty for none.
+func focused(d session.Display) string {
+	targets := render.Targets(d.Model, d.View)
+	if d.View.Focus < 0 || d.View.Focus >= len(targets) {
+		return ""
+	}
+	return targets[d.View.Focus].ID
+}

@@ -1,0 +1,169 @@
+// Package scenario runs scenarios (proto/glasses/scenario) on sessions, records sessions as scenarios, and tells what
+// differs between a recording and a run. It works alike on local sessions in virtual or real time and on browser
+// sessions; it must not know how a session is reached, and it starts no apps.
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/daemon/internal/statefile"
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/scenario"
+)
+
+// Sessions is what a run needs of sessions. Errors are *backend.Problem.
+type Sessions interface {
+	Get(ctx context.Context, target backend.Target, id string) (backend.Session, error)
+	Control(ctx context.Context, target backend.Target, id, typ string, payload any, media []byte) (glasses.Result, error)
+	Advance(ctx context.Context, id string, ms int64) (nowMs int64, settled bool, err error)
+	Wait(ctx context.Context, target backend.Target, id string, since int64, limit int, wait time.Duration) (backend.EventPage, error)
+	Display(ctx context.Context, target backend.Target, id string) (session.Display, error)
+}
+
+// MediaStore gives what a local session's camera and microphone took.
+type MediaStore interface {
+	Media(id, sha string) (name string, body []byte, err error)
+}
+
+// Runner runs and records. It is safe for concurrent use, on different sessions.
+type Runner struct {
+	sessions Sessions
+	media    MediaStore
+	// attachWait is how long a run waits for an app to attach, in real time.
+	attachWait time.Duration
+}
+
+// New makes a runner.
+func New(sessions Sessions, media MediaStore) *Runner {
+	return &Runner{sessions: sessions, media: media, attachWait: 30 * time.Second}
+}
+
+// Verdicts of a report and of its steps.
+const (
+	Pass    = "pass"
+	Fail    = "fail"
+	Skipped = "skipped" // a step after one that could not be done at all
+)
+
+// CodeInvalidScenario refuses a file that is no scenario.
+const CodeInvalidScenario = "invalid_scenario"
+
+// Request asks for a run on an open session. An app should be attached, or attach within 30 seconds.
+type Request struct {
+	Target    backend.Target
+	SessionID string
+	// Path is the scenario's file, absolute. Other files are looked for from its folder.
+	Path string
+	// Artifacts is a folder, absolute, for pictures and differences; it is made. Empty keeps none.
+	Artifacts string
+}
+
+// Report is what came of a run.
+type Report struct {
+	Name      string `json:"name"`
+	Verdict   string `json:"verdict"` // Pass or Fail
+	SessionID string `json:"sessionId"`
+	// DurationMs is the session's clock from the app's attaching to the end.
+	DurationMs int64        `json:"durationMs"`
+	Steps      []StepReport `json:"steps"`
+	// Diffs tell where the run differs from the recording, the first maxDiffs; empty for a scenario that is none.
+	Diffs    []Diff    `json:"diffs"`
+	Pictures []Picture `json:"pictures"`
+	// Rows counts the rows of the event log that belong to the run.
+	Rows int `json:"rows"`
+}
+
+// StepReport is what came of one step.
+type StepReport struct {
+	Index   int    `json:"index"` // from 0
+	Step    string `json:"step"`  // what it is, in a few words
+	Verdict string `json:"verdict"`
+	AtMs    int64  `json:"atMs"` // the session's clock after it, since the app attached
+	// Message tells why it failed.
+	Message string `json:"message,omitempty"`
+}
+
+// Diff is one difference between a recording and a run.
+type Diff struct {
+	Kind  string `json:"kind"`  // trace or picture
+	Index int    `json:"index"` // in the recording's trace or pictures
+	// Path is the place in a request, e.g. payload.tree.text.
+	Path    string `json:"path,omitempty"`
+	Message string `json:"message"`
+	Want    string `json:"want,omitempty"` // JSON, or a picture's SHA-256
+	Got     string `json:"got,omitempty"`
+	// Files of the two pictures and of what differs, where artifacts are kept.
+	WantFile string `json:"wantFile,omitempty"`
+	GotFile  string `json:"gotFile,omitempty"`
+	DiffFile string `json:"diffFile,omitempty"`
+}
+
+// Picture is a panel that a step kept, or that failed an expectation.
+type Picture struct {
+	Name   string `json:"name"`
+	AtMs   int64  `json:"atMs"`
+	SHA256 string `json:"sha256"`
+	// File is its path, where artifacts are kept.
+	File string `json:"file,omitempty"`
+}
+
+// Load reads a scenario's file. Errors are *backend.Problem.
+func Load(path string) (scenario.Scenario, error) {
+	data, err := os.ReadFile(path)
+	if err == nil && len(data) > scenario.MaxFile {
+		err = errors.New("it is larger than 16 MiB")
+	}
+	if err != nil {
+		return scenario.Scenario{}, &backend.Problem{Code: CodeInvalidScenario, Message: "reading the scenario: " + err.Error(), FixHint: "pass the path of a scenario file"}
+	}
+	s, err := scenario.Parse(data)
+	if err != nil {
+		return s, &backend.Problem{Code: CodeInvalidScenario, Message: fmt.Sprintf("%s: %v", filepath.Base(path), err), FixHint: "correct the place that is named; searchDocs tells the format of scenarios"}
+	}
+	return s, nil
+}
+
+// Run runs a scenario and compares with what it recorded, if it did. A run that fails is no error; errors are
+// *backend.Problem: the file is no scenario, the session is gone, no app attached.
+func (r *Runner) Run(ctx context.Context, req Request) (Report, error) {
+	s, err := Load(req.Path)
+	if err != nil {
+		return Report{}, err
+	}
+	if req.Artifacts != "" {
+		if err := os.MkdirAll(req.Artifacts, 0o700); err != nil {
+			return Report{}, &backend.Problem{Code: session.CodeStateUnwritable, Message: "making the folder for pictures: " + err.Error(), FixHint: "pass a folder that can be written"}
+		}
+	}
+	run := &run{r: r, req: req, s: s, dir: filepath.Dir(req.Path), used: map[int64]bool{}}
+	run.report = Report{Name: s.Name, SessionID: req.SessionID, Verdict: Pass, Steps: []StepReport{}, Diffs: []Diff{}, Pictures: []Picture{}}
+	if err := run.begin(ctx); err != nil {
+		return Report{}, err
+	}
+	if err := run.steps(ctx); err != nil {
+		return Report{}, err
+	}
+	if err := run.end(ctx); err != nil {
+		return Report{}, err
+	}
+	return run.report, nil
+}
+
+// keep writes an artifact and gives its path; empty when none are kept.
+func (req Request) keep(name string, data []byte) string {
+	if req.Artifacts == "" || len(data) == 0 {
+		return ""
+	}
+	path := filepath.Join(req.Artifacts, name)
+	if statefile.Write(path, data) != nil {
+		return "" // a report without the picture is better than none
+	}
+	return path
+}
