@@ -1,0 +1,354 @@
+package device_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/device"
+)
+
+func equal(t *testing.T, what string, got, want []string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s:\n got %s\nwant %s", what, strings.Join(got, "\n     "), strings.Join(want, "\n     "))
+	}
+}
+
+func TestEachChangeIsToldOnce(t *testing.T) {
+	b := newBench(t, "rayban_display")
+	all := `{"disabled":["speech","camera"],"permissions":{"speech":"denied","camera":"denied"},"call":true,"route":"phone","link":"lossy",
+		"thermal":"warm","hinge":"folded","worn":false,"battery":{"level":7,"charging":true}}`
+	b.must(glasses.SimState, all)
+	equal(t, "events", b.types(), []string{`battery{"level":7,"charging":true}`, `wear{"worn":false}`, `hinge{"state":"folded"}`, `thermal{"state":"warm"}`,
+		`link{"state":"lossy"}`, `route{"to":"phone"}`, `call{"active":true}`, `permission{"part":"camera","state":"denied"}`,
+		`permission{"part":"speech","state":"denied"}`, `disabled{"parts":["camera","speech"]}`})
+	b.must(glasses.SimState, all)
+	b.must(glasses.SimState, "{}")
+	equal(t, "nothing changed", b.types(), []string{})
+	b.must(glasses.SimFault, `{"command":"camera.photo","code":"timeout"}`)
+	equal(t, "a fault", b.types(), []string{`fault{"command":"camera.photo","code":"timeout","times":1}`})
+	b.must(glasses.SimFault, `{"clear":true}`)
+	if faults := b.d.Snapshot().State.Faults; len(faults) != 0 {
+		t.Errorf("faults are left: %v", faults)
+	}
+}
+
+func TestSpeech(t *testing.T) {
+	b := newBench(t, "rayban_display")
+	first := b.do(glasses.TypeSpeechSay, `{"text":"ten chars!"}`)
+	second := b.do(glasses.TypeSpeechSay, `{"text":"a"}`)
+	if b.code(first) != "ok" || b.code(second) != "ok" {
+		t.Error("speech.say waits")
+	}
+	b.wait(599)
+	equal(t, "too early", b.types(), []string{})
+	b.wait(1)
+	equal(t, "the first", b.types(), []string{fmt.Sprintf(`speech{"id":%q,"state":"finished"}`, first)})
+	b.wait(300)
+	equal(t, "the second, after the first", b.types(), []string{fmt.Sprintf(`speech{"id":%q,"state":"finished"}`, second)})
+	third, fourth := b.do(glasses.TypeSpeechSay, `{"text":"x"}`), b.do(glasses.TypeSpeechSay, `{"text":"y"}`)
+	b.types()
+	b.must(glasses.SimState, `{"call":true}`)
+	equal(t, "a call", b.types(), []string{`call{"active":true}`, fmt.Sprintf(`speech{"id":%q,"state":"stopped"}`, third), fmt.Sprintf(`speech{"id":%q,"state":"stopped"}`, fourth)})
+	b.wait(5000)
+	equal(t, "afterwards", b.types(), []string{})
+	kinds := []string{}
+	for _, a := range b.asks {
+		kinds = append(kinds, a.Kind+" "+a.Text)
+	}
+	equal(t, "asks", kinds, []string{"say ten chars!", "say a", "say x", "hush "})
+}
+
+func TestStreamsLoseTheirGround(t *testing.T) {
+	for _, c := range []struct{ typ, payload, left string }{
+		{"sim.state", `{"call":true}`, "video motion"},
+		{"sim.state", `{"hinge":"folded"}`, "motion"},
+		{"sim.state", `{"thermal":"critical"}`, "audio transcription motion"},
+		{"sim.state", `{"permissions":{"microphone":"denied"}}`, "video motion"},
+		{"sim.state", `{"disabled":["camera"]}`, "audio transcription motion"},
+		{"sim.state", `{"link":"lost"}`, ""},
+		{"sim.state", `{"worn":false}`, "audio transcription video motion"},
+		{"sim.device", `{"deviceModel":"brilliant_frame"}`, ""},
+	} {
+		b := newBench(t, "rayban_display")
+		for _, stream := range []string{"motion", "video", "transcription", "audio"} {
+			b.must(stream+".start", "")
+		}
+		b.must(c.typ, c.payload)
+		if got := strings.Join(b.d.Snapshot().State.Running, " "); got != c.left {
+			t.Errorf("%s: %q runs", c.payload, got)
+		}
+		b.types()
+		b.wait(1000)
+		for stream, typ := range map[string]string{"audio": glasses.TypeAudioChunk, "video": glasses.TypeVideoFrame, "motion": glasses.TypeMotion} {
+			comes := slices.ContainsFunc(b.out, func(o device.Out) bool { return o.Frame.Type == typ })
+			if comes != strings.Contains(c.left, stream) {
+				t.Errorf("%s: %s comes: %v", c.payload, typ, comes)
+			}
+		}
+	}
+}
+
+func TestStreams(t *testing.T) {
+	b := newBench(t, "rayban_display")
+	b.must("motion.start", `{"hz":3}`)
+	b.must("sim.motion", `{"ax":5}`)
+	b.wait(1000)
+	var at []int64
+	for _, o := range b.out {
+		if o.Frame.Type == glasses.TypeMotion && strings.Contains(string(o.Frame.Payload), `"ax":5`) {
+			at = append(at, o.Frame.At)
+		}
+	}
+	if !slices.Equal(at, []int64{333, 666, 1000}) {
+		t.Errorf("motion at %v", at)
+	}
+	b.must("motion.stop", "")
+	b.must("motion.stop", "")
+	if got := b.code(b.do("sim.transcript", `{"text":"hi"}`)); got != "paused" {
+		t.Errorf("a transcript nobody asked for: %s", got)
+	}
+	b.types()
+	b.must("transcription.start", "")
+	b.must("sim.transcript", `{"text":"hi","final":true}`)
+	equal(t, "transcript", b.types(), []string{`transcript{"text":"hi","final":true}`})
+	b.must("transcription.stop", "")
+	b.must("video.start", `{"fps":2,"width":64}`)
+	b.must("audio.start", `{"sampleRate":8000}`)
+	b.wait(500)
+	frames, chunks := 0, 0
+	for _, o := range b.out {
+		var m glasses.Media
+		_ = json.Unmarshal(o.Frame.Payload, &m)
+		switch o.Frame.Type {
+		case glasses.TypeVideoFrame:
+			frames++
+			if m.MIME != "image/jpeg" || m.Width != 64 || m.Height != 48 || m.Bytes != len(o.Body) {
+				t.Errorf("frame: %+v", m)
+			}
+		case glasses.TypeAudioChunk:
+			chunks++
+			if m.MIME != "audio/L16" || m.DurationMs != 100 || len(o.Body) != 1600 {
+				t.Errorf("chunk: %+v", m)
+			}
+		}
+	}
+	if frames != 1 || chunks != 5 {
+		t.Errorf("%d frames, %d chunks", frames, chunks)
+	}
+}
+
+// TestAMachineThatSlept gets on with now instead of all it missed.
+func TestAMachineThatSlept(t *testing.T) {
+	b := newBench(t, "rayban_display")
+	b.must("motion.start", `{"hz":100}`)
+	b.d.Tick(8 * 3600_000)
+	if n := len(b.d.Take()); n > 200 {
+		t.Errorf("%d frames at once", n)
+	}
+}
+
+func TestAHostThatDoesNotAnswer(t *testing.T) {
+	b := newBench(t, "rayban_display")
+	b.mute = true
+	photo := b.do(glasses.TypeCameraPhoto, "")
+	b.wait(10_000)
+	video := b.do(glasses.TypeCameraVideo, `{"durationMs":500}`)
+	b.wait(10_500)
+	if b.code(photo) != "timeout" || b.code(video) != "timeout" {
+		t.Errorf("photo %s, video %s", b.code(photo), b.code(video))
+	}
+	refused := b.do(glasses.TypeCameraPhoto, "")
+	b.d.Answer(b.now, b.asks[len(b.asks)-1].ID, device.Material{}, &glasses.Error{Code: "permission_denied", Message: "no"})
+	b.settle()
+	broken := b.do(glasses.TypeCameraPhoto, "")
+	b.d.Answer(b.now, b.asks[len(b.asks)-1].ID, device.Material{Bytes: []byte("GIF89a")}, nil)
+	b.settle()
+	folded := b.do(glasses.TypeCameraPhoto, "")
+	b.must(glasses.SimState, `{"hinge":"folded"}`)
+	if b.code(refused) != "permission_denied" || b.code(broken) != "platform_error" || b.code(folded) != "hinge_closed" {
+		t.Errorf("refused %s, broken %s, folded %s", b.code(refused), b.code(broken), b.code(folded))
+	}
+	b.must(glasses.SimState, `{"hinge":"open"}`)
+	b.must("video.start", `{"fps":30}`)
+	b.asks = nil
+	b.wait(1000)
+	if len(b.asks) != 1 {
+		t.Errorf("a host that owes a frame was asked %d times", len(b.asks))
+	}
+}
+
+func TestPictureBeforeTheCamera(t *testing.T) {
+	img := image.NewNRGBA(image.Rect(0, 0, 400, 200))
+	for i := range 400 * 200 {
+		img.SetNRGBA(i%400, i/400, color.NRGBA{byte(i), byte(i / 400), 80, 255})
+	}
+	var data bytes.Buffer
+	_ = png.Encode(&data, img)
+	b := newBench(t, "rayban_display")
+	b.must(glasses.SimCamera, "", data.Bytes()...)
+	b.asks = nil
+	id := b.do(glasses.TypeCameraPhoto, `{"width":100}`)
+	r := b.result(id)
+	if r == nil || r.Media == nil || r.Media.Width != 100 || r.Media.Height != 50 || len(b.asks) != 0 {
+		t.Fatalf("%+v, asks %v", r, b.asks)
+	}
+	// Byte for byte the same on every processor and as WebAssembly.
+	if want := "b421729d8ab8bdfe8cf7e89eb3e91164"; r.Media.SHA256[:32] != want {
+		t.Errorf("the photo's hash is %s", r.Media.SHA256[:32])
+	}
+	clip := b.do(glasses.TypeCameraVideo, `{"durationMs":2000,"fps":5,"width":100}`)
+	b.wait(2000)
+	if c := b.result(clip); c == nil || c.Media == nil || c.Media.Bytes != 10*r.Media.Bytes {
+		t.Errorf("a clip of ten such pictures: %+v", c)
+	}
+	if got := b.code(b.do(glasses.SimCamera, "", []byte("no picture")...)); got != "bad_payload" {
+		t.Errorf("a broken picture: %s", got)
+	}
+	b.must(glasses.SimCamera, "")
+	b.do(glasses.TypeCameraPhoto, "")
+	if len(b.asks) == 0 {
+		t.Error("the host's camera did not come back")
+	}
+}
+
+// wav is a sound of one channel, 16 bits.
+func wav(rate int, samples ...int16) []byte {
+	var b bytes.Buffer
+	b.WriteString("RIFF\x00\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00")
+	_ = binary.Write(&b, binary.LittleEndian, []uint32{uint32(rate), uint32(2 * rate)})
+	b.WriteString("\x02\x00\x10\x00data")
+	_ = binary.Write(&b, binary.LittleEndian, uint32(2*len(samples)))
+	_ = binary.Write(&b, binary.LittleEndian, samples)
+	return b.Bytes()
+}
+
+func TestSoundBeforeTheMicrophone(t *testing.T) {
+	b := newBench(t, "rayban_display")
+	b.must("audio.start", `{"sampleRate":16000}`)
+	b.must(glasses.SimMicrophone, "", wav(8000, 100, 200, 300)...)
+	b.types()
+	b.wait(200)
+	if len(b.out) != 2 || b.out[0].Body[0] != 100 || b.out[0].Body[2] != 150 || b.out[0].Body[4] != 200 {
+		t.Fatalf("%d chunks, the first begins %v", len(b.out), b.out[0].Body[:8])
+	}
+	if slices.ContainsFunc(b.out[1].Body, func(c byte) bool { return c != 0 }) {
+		t.Error("it is not silent after the end")
+	}
+	if got := b.code(b.do(glasses.SimMicrophone, "", []byte("RIFF")...)); got != "bad_payload" {
+		t.Errorf("a broken sound: %s", got)
+	}
+}
+
+const list = `{"tree":{"type":"list","children":[{"type":"text","id":"one","text":"One"},{"type":"text","id":"two","text":"Two"}]}}`
+
+func TestInput(t *testing.T) {
+	b := newBench(t, "rayban_display")
+	b.must("sim.input", `{"kind":"select","target":"forged"}`)
+	equal(t, "a clear panel", b.types(), []string{`input{"kind":"select","x":0,"y":0}`})
+	b.must("display.show", list)
+	b.must("sim.input", `{"kind":"select"}`)
+	b.must("sim.input", `{"kind":"navigate","direction":"down"}`)
+	b.must("sim.input", `{"kind":"tap","x":20,"y":5}`)
+	b.must("sim.input", `{"kind":"tap","x":599,"y":599}`)
+	b.must("sim.input", `{"kind":"select"}`)
+	equal(t, "a list", b.types(), []string{`input{"kind":"select","x":0,"y":0,"target":"one"}`,
+		`input{"kind":"navigate","x":0,"y":0,"direction":"down","target":"two"}`, `input{"kind":"tap","x":20,"y":5,"target":"one"}`,
+		`input{"kind":"tap","x":599,"y":599}`, `input{"kind":"select","x":0,"y":0,"target":"one"}`})
+	if got := b.code(b.do("sim.input", `{"kind":"hold"}`)); got != "unsupported" {
+		t.Errorf("hold: %s", got)
+	}
+	b.must("sim.state", `{"link":"lost"}`)
+	if got := b.code(b.do("sim.input", `{"kind":"tap"}`)); got != "not_connected" {
+		t.Errorf("out of reach: %s", got)
+	}
+	one := newBench(t, "even_g1")
+	one.must("display.show", list)
+	one.must("sim.input", `{"kind":"tap","side":"left"}`)
+	equal(t, "a model without select", one.types(), []string{`input{"kind":"tap","x":0,"y":0,"side":"left","target":"one"}`})
+}
+
+func TestOtherGlasses(t *testing.T) {
+	b := newBench(t, "rayban_display")
+	b.must("display.show", list)
+	b.mute = true
+	photo := b.do(glasses.TypeCameraPhoto, "")
+	b.must("sim.device", `{"deviceModel":"rayban_display"}`)
+	equal(t, "the same", b.types(), []string{})
+	b.must("sim.device", `{"deviceModel":"even_g1"}`)
+	if b.code(photo) != "platform_error" || b.d.Model().ID != "even_g1" || b.d.Snapshot().View.Tree != nil {
+		t.Errorf("photo %s, model %s, %+v", b.code(photo), b.d.Model().ID, b.d.Snapshot().View)
+	}
+	if got := b.types(); len(got) != 1 || !strings.HasPrefix(got[0], `device{"deviceModel":{"id":"even_g1"`) {
+		t.Errorf("events: %v", got)
+	}
+	if got := b.code(b.do("sim.advance", `{"toMs":5}`)); got != "unsupported" {
+		t.Errorf("sim.advance: %s", got)
+	}
+}
+
+func TestSnapshot(t *testing.T) {
+	b := newBench(t, "rayban_display")
+	b.must("display.show", list)
+	b.must("sim.input", `{"kind":"navigate","direction":"down"}`)
+	b.must("motion.start", "")
+	b.must("phrases.announce", `{"phrases":["go"]}`)
+	b.must("sim.state", `{"battery":{"level":5},"permissions":{"camera":"denied"}}`)
+	raw, _ := json.Marshal(b.d.Snapshot())
+	var s glasses.Snapshot
+	_ = json.Unmarshal(raw, &s)
+	again := device.New(b.d.Model(), device.Options{Snapshot: &s}).Snapshot()
+	want := b.d.Snapshot()
+	want.State.Running = []string{}
+	if got, _ := json.Marshal(again); string(got) != string(must(json.Marshal(want))) {
+		t.Errorf("%s\n%s", got, raw)
+	}
+	empty := device.New(b.d.Model(), device.Options{Snapshot: &glasses.Snapshot{}}).Snapshot().State
+	if empty.Link != "connected" || empty.Permissions["camera"] != "granted" || empty.Faults == nil {
+		t.Errorf("an empty snapshot: %+v", empty)
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// TestResultsFitAFrame: whatever an app showed and announced, the answer to sim.state can be sent.
+func TestResultsFitAFrame(t *testing.T) {
+	b := newBench(t, "rayban_display")
+	big := func(n int) string {
+		return `{"tree":{"type":"text","text":"` + strings.Repeat("<", n) + `"}}`
+	}
+	if got := b.code(b.do("display.show", big(10_000))); got != "bad_payload" {
+		t.Errorf("a tree that grows beyond a frame: %s", got)
+	}
+	b.must("display.show", big(9000))
+	b.must("phrases.announce", `{"phrases":[`+strings.TrimSuffix(strings.Repeat(`"`+strings.Repeat("<", 100)+`",`, 50), ",")+`]}`)
+	for range 32 {
+		b.must("sim.fault", `{"command":"transcription.start","code":"permission_denied","latencyMs":59999,"times":1000}`)
+	}
+	if got := b.code(b.do("sim.fault", `{"latencyMs":1}`)); got != "busy" {
+		t.Errorf("the 33rd fault: %s", got)
+	}
+	b.must("sim.state", `{"disabled":["camera"]}`)
+	for _, o := range b.out {
+		if raw, _ := o.Frame.Encode(); len(raw) > glasses.MaxFrame {
+			t.Errorf("%s is %d bytes", o.Frame.Type, len(raw))
+		}
+	}
+	if r := b.result(fmt.Sprintf("a-%d", b.n)); r.View == nil || r.View.Tree == nil || r.State == nil {
+		t.Error("the view was left out")
+	}
+}
