@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -19,13 +20,18 @@ const maxBody = 64 << 10
 
 // decode reads a JSON object strictly: its content type, its size, no unknown and no repeated field, nothing behind it.
 func decode(w http.ResponseWriter, r *http.Request, into any) error {
+	return decodeWithin(w, r, maxBody, into)
+}
+
+// decodeWithin is decode for a route that takes longer bodies: limit in bytes.
+func decodeWithin(w http.ResponseWriter, r *http.Request, limit int64, into any) error {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return refusal(backendapi.CodeUnsupportedMedia, "the body is not application/json", "set Content-Type: application/json")
 	}
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
-		return refusal(backendapi.CodeTooLarge, "the body is over 64 KB", "send a smaller one")
+		return refusal(backendapi.CodeTooLarge, fmt.Sprintf("the body is over %d KB", limit>>10), "send a smaller one")
 	}
 	if err != nil {
 		return refusal(backendapi.CodeInvalidRequest, "the body ended early", "send it again")

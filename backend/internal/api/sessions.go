@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/sessions"
@@ -25,7 +26,8 @@ type Sessions interface {
 // SessionDetails is what belongs to one session.
 type SessionDetails interface {
 	MintSecret(ctx context.Context, accountID, id string) (string, error)
-	Events(ctx context.Context, accountID, id string, since int64, limit int) (sessions.Page, error)
+	Events(ctx context.Context, accountID, id string, since int64, limit int, wait time.Duration) (sessions.Page, error)
+	Control(ctx context.Context, accountID, id, typ string, payload json.RawMessage, media []byte) (json.RawMessage, error)
 	Attached(id string) sessions.Live
 }
 
@@ -37,6 +39,7 @@ func (a *API) mountSessions(mux *http.ServeMux) {
 	mux.HandleFunc("DELETE "+one, a.account(a.closeSession))
 	mux.HandleFunc("POST "+one+"/secrets", a.account(a.mintSecret))
 	mux.HandleFunc("GET "+one+"/events", a.account(a.listEvents))
+	mux.HandleFunc("POST "+one+"/control", a.account(a.control))
 }
 
 func (a *API) createSession(w http.ResponseWriter, r *http.Request, who link.Principal) {
@@ -111,7 +114,13 @@ func (a *API) listEvents(w http.ResponseWriter, r *http.Request, who link.Princi
 		a.fail(w, r, err)
 		return
 	}
-	page, err := a.Sessions.Events(r.Context(), who.AccountID, r.PathValue("id"), since, int(min(limit, sessions.MaxEvents)))
+	wait, err := queryInt(r, "waitMs")
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	page, err := a.Sessions.Events(r.Context(), who.AccountID, r.PathValue("id"), since, int(min(limit, sessions.MaxEvents)),
+		time.Duration(min(wait, backendapi.MaxWaitMs))*time.Millisecond)
 	if err != nil {
 		a.fail(w, r, err)
 		return
@@ -126,6 +135,30 @@ func (a *API) listEvents(w http.ResponseWriter, r *http.Request, who link.Princi
 		out.Events = append(out.Events, row)
 	}
 	a.answer(w, http.StatusOK, out)
+}
+
+// maxControl bounds the body of a control request: media in base64, and the rest.
+const maxControl = backendapi.MaxControlMedia/3*4 + maxBody
+
+func (a *API) control(w http.ResponseWriter, r *http.Request, who link.Principal) {
+	var body backendapi.Control
+	if err := decodeWithin(w, r, maxControl, &body); err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	if len(body.Media) > backendapi.MaxControlMedia {
+		a.fail(w, r, refusal(backendapi.CodeTooLarge, "the media is over 1 MB", "send a smaller picture or a shorter sound"))
+		return
+	}
+	if len(body.Payload) == 0 {
+		body.Payload = json.RawMessage("{}")
+	}
+	result, err := a.Sessions.Control(r.Context(), who.AccountID, r.PathValue("id"), body.Type, body.Payload, body.Media)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	a.answer(w, http.StatusOK, backendapi.Controlled{Result: result})
 }
 
 // queryInt reads a non-negative integer of the query; absent is 0.
@@ -172,6 +205,12 @@ func sessionRefusal(err error) *Refusal {
 		return refusal(backendapi.CodeNotFound, "there is no such session", "list the sessions, or create one")
 	case errors.Is(err, sessions.ErrClosed):
 		return refusal(backendapi.CodeConflict, "the session is closed", "create the session again")
+	case errors.Is(err, sessions.ErrNoGlasses):
+		return refusal(backendapi.CodeNotConnected, "no simulator page of the session is open", "open the session's page (sessionUrl) in a browser and try again")
+	case errors.Is(err, sessions.ErrNoAnswer):
+		return refusal(backendapi.CodeTimeout, "the simulator page did not answer in time", "bring the page to the front or reload it, and try again")
+	case errors.Is(err, sessions.ErrTooManyWaiters):
+		return &Refusal{Code: backendapi.CodeRateLimited, Message: "too many wait for events already", FixHint: "ask again without waitMs, or later", RetryAfter: time.Second}
 	}
 	return nil
 }

@@ -96,6 +96,12 @@ func (nobody) Attached(string) sessions.Live            { return sessions.Live{}
 func (nobody) Closed(string)                            {}
 func (nobody) Switched(context.Context, string, string) {}
 
+func (nobody) Watch(string) (<-chan struct{}, func(), error) { return nil, func() {}, nil }
+
+func (nobody) Control(context.Context, string, string, json.RawMessage, []byte) (json.RawMessage, error) {
+	return nil, sessions.ErrNoGlasses
+}
+
 // logs keeps what was logged.
 type logs struct {
 	mu sync.Mutex

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"runtime/debug"
 	"strconv"
 	"time"
 
@@ -18,102 +19,93 @@ const (
 	pageRecent = 200 // rows that a page without a cursor gets
 )
 
-// ServeApp attaches an app to the session of the path value "id". Everything is refused by a close code after the
-// upgrade, alike for a session that does not exist and for a wrong secret.
+// ServeApp attaches an app to the session of the path value "id"; it returns once the socket is taken over. Everything
+// is refused by a close code after the upgrade, alike for a session that does not exist and for a wrong secret.
 func (h *Hub) ServeApp(rw http.ResponseWriter, r *http.Request) {
-	// The secret in hello decides, not the origin: apps run in browsers of any site.
-	ws, err := websocket.Accept(rw, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
-	if err != nil {
-		return // Accept has answered
-	}
-	defer func() { _ = ws.CloseNow() }()
-	ctx := r.Context()
-	hello, frame, ok := h.readHello(ctx, ws)
-	if !ok {
-		return
-	}
 	id := r.PathValue("id")
-	if _, err := h.Sessions.Open(ctx, id, hello.Secret); err != nil {
-		h.turnAway(ws, err)
-		return
-	}
-	c := h.newConn(ws)
-	c.app = hello.App
-	h.host(ctx, c, toApps, id, func(s sessions.Session, r *room) error {
-		link := glasses.LinkDisconnected
-		if r.pageCount() > 0 {
-			link = glasses.LinkConnected
+	// The secret in hello decides, not the origin: apps run in browsers of any site.
+	h.takeOver(rw, r, &websocket.AcceptOptions{InsecureSkipVerify: true}, func(ctx context.Context, c *conn) {
+		hello, frame, ok := h.readHello(c)
+		if !ok {
+			return
 		}
-		model, _ := glasses.Model(s.DeviceModel)
-		welcome := glasses.Welcome{SessionID: s.ID, DeviceModel: model, Link: link, LastSeq: s.LastSeq}
-		if err := c.write(ctx, h.frame(glasses.TypeWelcome, frame.ID, welcome)); err != nil {
-			return err
+		if _, err := h.Sessions.Open(ctx, id, hello.Secret); err != nil {
+			h.turnAway(c.ws, err)
+			return
 		}
-		if hello.Since == nil {
-			return nil
-		}
-		return h.replay(ctx, s, *hello.Since, func(e glasses.Event) error {
-			if e.Sender == glasses.SenderApp || (e.Type != glasses.TypeInput && e.Type != glasses.TypeResult) {
-				return nil
-			}
-			return c.write(ctx, h.again(e))
-		})
+		c.app = hello.App
+		h.host(ctx, c, toApps, id, func(s sessions.Session, r *room) error { return r.greetApp(ctx, c, s, frame.ID, hello.Since) })
 	})
 }
 
-// readHello reads the first frame within its limits; otherwise it closes with the reason.
-func (h *Hub) readHello(ctx context.Context, ws *websocket.Conn) (glasses.Hello, glasses.Frame, bool) {
-	ws.SetReadLimit(glasses.MaxHello)
-	late := time.AfterFunc(h.HelloWait, func() { _ = ws.Close(closeBadHello, "no hello in time") })
-	_, data, err := ws.Read(ctx)
-	if !late.Stop() || err != nil {
-		return glasses.Hello{}, glasses.Frame{}, false
-	}
-	hello, frame, err := glasses.ParseHello(data)
-	if err != nil {
-		_ = ws.Close(closeBadHello, err.Error())
-		return hello, frame, false
-	}
-	ws.SetReadLimit(glasses.MaxFrame)
-	return hello, frame, true
-}
-
-// ServePage attaches a simulator page. The caller has checked that the session is the signed-in person's; the origin is
-// checked here. The query's since is the page's cursor. stillSignedIn is asked every PingEvery; the page ends when it
-// says no.
+// ServePage attaches a simulator page; it returns once the socket is taken over. The caller has checked that the session
+// is the signed-in person's; the origin is checked here. The query's since is the page's cursor. stillSignedIn is asked
+// every PingEvery; the page ends when it says no.
 func (h *Hub) ServePage(rw http.ResponseWriter, r *http.Request, sessionID string, stillSignedIn func(context.Context) bool) {
 	if r.Header.Get("Origin") == "" {
 		http.Error(rw, "a page must name its origin", http.StatusForbidden)
 		return
 	}
-	ws, err := websocket.Accept(rw, r, &websocket.AcceptOptions{OriginPatterns: h.SiteHosts})
-	if err != nil {
-		return // Accept has answered
+	since, err := strconv.ParseInt(r.URL.Query().Get("since"), 10, 64)
+	if err != nil || since < 0 {
+		since = -1
 	}
-	defer func() { _ = ws.CloseNow() }()
-	ws.SetReadLimit(glasses.MaxFrame)
-	ctx := r.Context()
-	c := h.newConn(ws)
-	c.signedIn = stillSignedIn
-	c.beatEvery, c.lives = h.BeatEvery, func() { c.send(h.frame(glasses.TypeBeat, "", struct{}{})) }
-	h.host(ctx, c, toPages, sessionID, func(s sessions.Session, room *room) error {
-		since, err := strconv.ParseInt(r.URL.Query().Get("since"), 10, 64)
-		if err != nil || since < 0 || since > s.LastSeq {
-			since = max(s.LastSeq-pageRecent, 0)
-		}
-		model, _ := glasses.Model(s.DeviceModel)
-		room.mu.Lock()
-		display := room.display
-		room.mu.Unlock()
-		welcome := glasses.PageWelcome{SessionID: s.ID, DeviceModel: model, LastSeq: s.LastSeq, Display: display}
-		if err := c.write(ctx, h.frame(glasses.TypeWelcome, "", welcome)); err != nil {
-			return err
-		}
-		return h.replay(ctx, s, since, func(e glasses.Event) error { return c.write(ctx, h.frame(glasses.TypeRow, "", e)) })
+	h.takeOver(rw, r, &websocket.AcceptOptions{OriginPatterns: h.SiteHosts}, func(ctx context.Context, c *conn) {
+		c.signedIn = stillSignedIn
+		h.host(ctx, c, toPages, sessionID, func(s sessions.Session, r *room) error { return r.greetPage(ctx, c, s, since) })
 	})
 }
 
-// host keeps an accepted peer in its room until it leaves. greet sends the welcome and the replay.
+// takeOver upgrades a request and goes on in a goroutine of its own, so that net/http can let go of all that it keeps
+// for a request. serve's context ends when serve returns.
+func (h *Hub) takeOver(rw http.ResponseWriter, r *http.Request, o *websocket.AcceptOptions, serve func(context.Context, *conn)) {
+	taken := &hijack{ResponseWriter: rw}
+	ws, err := websocket.Accept(taken, r, o)
+	if err != nil {
+		return // Accept has answered
+	}
+	h.mu.Lock()
+	closing := h.closing
+	if !closing {
+		h.serving.Add(1)
+	}
+	h.mu.Unlock()
+	if closing {
+		_ = ws.Close(closeRestart, "the service restarts")
+		return
+	}
+	c := h.newConn(ws, taken.wire)
+	go func() {
+		defer h.serving.Done()
+		defer func() {
+			if p := recover(); p != nil { // one peer's frame must not end the process
+				h.Logger.Error("panic at a peer's frame", "panic", p, "stack", string(debug.Stack()))
+			}
+		}()
+		defer func() { _ = ws.CloseNow() }()
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		serve(ctx, c)
+	}()
+}
+
+// readHello reads the first frame within its limits; otherwise it closes with the reason.
+func (h *Hub) readHello(c *conn) (glasses.Hello, glasses.Frame, bool) {
+	c.ws.SetReadLimit(glasses.MaxHello)
+	late := time.AfterFunc(h.HelloWait, func() { _ = c.ws.Close(closeBadHello, "no hello in time") })
+	_, data, err := c.ws.Read(h.life)
+	if !late.Stop() || err != nil {
+		return glasses.Hello{}, glasses.Frame{}, false
+	}
+	hello, frame, err := glasses.ParseHello(data)
+	if err != nil {
+		_ = c.ws.Close(closeBadHello, err.Error())
+		return hello, frame, false
+	}
+	return hello, frame, true
+}
+
+// host keeps an accepted peer in its room until it leaves. greet writes the welcome and the replay.
 func (h *Hub) host(ctx context.Context, c *conn, to audience, id string, greet func(sessions.Session, *room) error) {
 	r, ok := h.enter(id)
 	if !ok {
@@ -127,26 +119,47 @@ func (h *Hub) host(ctx context.Context, c *conn, to audience, id string, greet f
 		return
 	}
 	defer r.goodbye(ctx, c, to, cancel)
+	defer c.finish()
 	sender, row, payload := introduction(c, to)
 	r.announce(ctx, to, true, row, payload)
 	if err := greet(s, r); err != nil {
 		return
 	}
-	c.run(ctx, h.PingEvery, func(raw []byte) { r.take(ctx, c, sender, raw) }, func() {
-		if to == toPages {
-			c.checkSignedIn(ctx)
+	c.release()
+	limit := glasses.MaxFrame
+	if to == toPages {
+		limit = glasses.MaxBinary
+	}
+	c.read(limit, func(m message) { r.take(ctx, c, sender, m) })
+}
+
+func (r *room) greetApp(ctx context.Context, c *conn, s sessions.Session, helloID string, since *int64) error {
+	model, _ := glasses.Model(s.DeviceModel)
+	welcome := glasses.Welcome{SessionID: s.ID, DeviceModel: model, Link: r.linkNow(), LastSeq: s.LastSeq}
+	if err := c.greet(r.h.frame(glasses.TypeWelcome, helloID, welcome)); err != nil || since == nil {
+		return err
+	}
+	return r.h.replay(ctx, s, *since, func(e glasses.Event) error {
+		if e.Sender == glasses.SenderApp || (e.Kind != glasses.KindResult && !glasses.FromGlasses(e.Type)) {
+			return nil
 		}
-		r.tick(ctx)
+		return c.greet(r.h.again(e))
 	})
 }
 
-// checkSignedIn ends a page whose person signed out.
-func (c *conn) checkSignedIn(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, checkWait)
-	defer cancel()
-	if !c.signedIn(ctx) {
-		c.end(closeSignedOut, "signed out; sign in again")
+func (r *room) greetPage(ctx context.Context, c *conn, s sessions.Session, since int64) error {
+	if since < 0 || since > s.LastSeq {
+		since = max(s.LastSeq-pageRecent, 0)
 	}
+	model, _ := glasses.Model(s.DeviceModel)
+	r.mu.Lock()
+	display := r.display
+	r.mu.Unlock()
+	welcome := glasses.PageWelcome{SessionID: s.ID, DeviceModel: model, LastSeq: s.LastSeq, Display: display}
+	if err := c.greet(r.h.frame(glasses.TypeWelcome, "", welcome)); err != nil {
+		return err
+	}
+	return r.h.replay(ctx, s, since, func(e glasses.Event) error { return c.greet(r.h.frame(glasses.TypeRow, "", e)) })
 }
 
 func introduction(c *conn, to audience) (sender, row string, payload any) {
@@ -156,12 +169,13 @@ func introduction(c *conn, to audience) (sender, row string, payload any) {
 	return glasses.SenderApp, glasses.RowAppAttached, c.app
 }
 
-// goodbye takes a peer out of its room. Its rows must be written though its request is over.
+// goodbye takes a peer out of its room. Its rows must be written though its context may be over.
 func (r *room) goodbye(ctx context.Context, c *conn, to audience, cancel func()) {
 	r.remove(c, to, cancel)
 	row, payload := glasses.RowAppDetached, any(c.app)
 	if to == toPages {
 		row, payload = glasses.RowGlassesDetached, struct{}{}
+		r.handOver(c)
 	}
 	r.announce(context.WithoutCancel(ctx), to, false, row, payload)
 }

@@ -51,6 +51,13 @@ func (m *memory) Open(_ context.Context, id, secret string) (sessions.Session, e
 
 func (m *memory) Touch(context.Context, string) error { return nil }
 
+func (m *memory) SetModel(_ context.Context, _, model string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.s.DeviceModel = model
+	return nil
+}
+
 func (m *memory) Session(_ context.Context, id string) (sessions.Session, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,62 +1,117 @@
 package relay
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
+	"time"
+
+	"github.com/coder/websocket"
 
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// take handles one frame of a peer. raw goes on to the other side as it came, so that unknown fields survive.
-func (r *room) take(ctx context.Context, c *conn, sender string, raw []byte) {
-	f, err := glasses.Parse(raw)
+// take handles one frame of a peer. Its bytes go on to the other side as they came, so that unknown fields survive.
+func (r *room) take(ctx context.Context, c *conn, sender string, m message) {
+	if m.kind == websocket.MessageBinary {
+		r.takeBinary(c, sender, m)
+		return
+	}
+	f, err := glasses.Parse(m.data)
 	if err == nil {
 		if refusal := glasses.MaySend(sender, f.Type); refusal != nil {
 			err = refusal
 		}
 	}
-	if err != nil {
+	if err == nil && glasses.IsStream(f.Type) && f.Type != glasses.TypeMotion {
+		err = errOnlyBinary
+	}
+	switch {
+	case err != nil:
 		r.refuse(c, f.ID, err)
+	case f.Type == glasses.TypeBarrier: // of virtual time, which is not here
+	case sender == glasses.SenderApp:
+		r.fromApp(ctx, c, f, m.data)
+	default:
+		r.fromPage(ctx, c, f, m)
+	}
+}
+
+// fromApp writes a frame of an app down and passes a command on.
+func (r *room) fromApp(ctx context.Context, c *conn, f glasses.Frame, raw []byte) {
+	f.Payload = compact(f.Payload)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.isNew(ctx, c, glasses.SenderApp, f) {
+		return
+	}
+	row := r.eventOf(glasses.SenderApp, f, chipOf(glasses.SenderApp, f))
+	if row.Kind == glasses.KindRequest {
+		r.request(ctx, c, f, raw, row)
+		return
+	}
+	r.row(ctx, c, row, false)
+}
+
+// fromPage takes what the glasses say. Only the page that plays them is heard, and one that was asked before another
+// took over.
+func (r *room) fromPage(ctx context.Context, c *conn, f glasses.Frame, m message) {
+	plays := r.active.Load() == c
+	switch {
+	case f.Type == glasses.TypeResult && r.controlled(c, f):
+		return
+	case f.Type == glasses.TypeMotion:
+		if plays {
+			r.streams.add(f.Type, len(f.Payload), r.h.Now)
+			m.stream = true
+			r.stream(c, m)
+		}
 		return
 	}
 	f.Payload = compact(f.Payload)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	kind := glasses.KindOf(f.Type)
-	key, digest := keyOf(sender, f.ID, kind), r.seen.sum(f.Type, f.Payload)
-	if before, again := r.seen.find(key); again {
-		r.repeat(ctx, c, sender, f, before == digest)
+	if !plays && (f.Type != glasses.TypeResult || r.pending[f.ID].to != c) {
+		r.refuse(c, f.ID, errLooksOn)
 		return
 	}
 	if f.Type == glasses.TypeResult {
-		if _, err := glasses.ParseResult(f.Payload); err != nil {
-			r.refuse(c, f.ID, err)
-			return
-		}
+		r.result(ctx, c, f, m.data)
+		return
 	}
-	r.seen.add(key, digest)
-	switch kind {
-	case glasses.KindRequest:
-		r.request(ctx, c, f, raw)
-	case glasses.KindResult:
-		r.result(ctx, c, f, raw)
-	default:
-		r.event(ctx, c, sender, f, raw)
+	r.event(ctx, c, f, m.data)
+}
+
+// isNew tells whether a frame has not been taken before, and remembers it; one that has is answered. mu is held.
+func (r *room) isNew(ctx context.Context, c *conn, sender string, f glasses.Frame) bool {
+	key, digest := keyOf(sender, f.ID, glasses.KindOf(f.Type)), r.seen.sum(f.Type, f.Payload)
+	before, again := r.seen.find(key)
+	if !again {
+		r.seen.add(key, digest)
+		return true
 	}
+	r.repeat(ctx, c, sender, f, before, before == digest)
+	return false
 }
 
 func (r *room) refuse(c *conn, id string, err error) {
 	refusal := &glasses.Error{Code: glasses.CodeBadFrame, Message: err.Error()}
 	_ = errors.As(err, &refusal)
-	c.send(r.h.frame(glasses.TypeError, id, refusal))
+	c.tell(r.h.frame(glasses.TypeError, id, refusal))
 }
 
-// repeat acknowledges a frame that was sent before, and relays nothing. Results are not compared: with two pages open
-// both answer, and the first counted.
-func (r *room) repeat(ctx context.Context, c *conn, sender string, f glasses.Frame, same bool) {
+// repeat acknowledges a frame that was sent before, and relays nothing. Results are not compared: after a change of
+// pages both may answer, and the first counted. mu is held.
+func (r *room) repeat(ctx context.Context, c *conn, sender string, f glasses.Frame, before uint64, same bool) {
 	kind := glasses.KindOf(f.Type)
-	if !same && kind != glasses.KindResult {
+	switch {
+	case kind == glasses.KindResult && before == 0:
+		r.refuse(c, f.ID, &glasses.Error{Code: glasses.CodeTimeout, Message: "the command was answered already; this came too late"})
+		return
+	case !same && kind != glasses.KindResult:
 		r.refuse(c, f.ID, &glasses.Error{Code: glasses.CodeIDReused,
 			Message: "id was used before in this session for another frame; start ids with something random"})
 		return
@@ -64,52 +119,99 @@ func (r *room) repeat(ctx context.Context, c *conn, sender string, f glasses.Fra
 	r.row(ctx, c, r.eventOf(sender, f, chipOf(sender, f)), false)
 }
 
-func (r *room) request(ctx context.Context, c *conn, f glasses.Frame, raw []byte) {
-	row := r.eventOf(glasses.SenderApp, f, glasses.ChipOf(f.Type))
-	if f.Type == glasses.TypeDisplayShow {
-		if _, err := glasses.ParseShow(f.Payload); err != nil {
-			r.row(ctx, c, row, false)
-			r.answer(ctx, f.ID, glasses.CodeBadPayload, err.Error())
-			return
-		}
+// request writes a command down and passes it to the pages: the one that plays the glasses answers, the others draw. A
+// command that cannot reach glasses is answered here. mu is held.
+func (r *room) request(ctx context.Context, c *conn, f glasses.Frame, raw []byte, row glasses.Event) {
+	r.row(ctx, c, row, false)
+	if _, err := glasses.ParseCommand(f.Type, f.Payload); err != nil {
+		r.answer(ctx, f.ID, glasses.CodeBadPayload, err.Error())
+		return
 	}
-	if r.pageCount() == 0 {
-		r.row(ctx, c, row, false)
+	page := r.active.Load()
+	if page == nil {
 		r.answer(ctx, f.ID, glasses.CodeNotConnected, "no glasses are attached: open the session's simulator page")
 		return
 	}
-	r.pending[f.ID] = command{typ: f.Type, payload: f.Payload, since: r.h.Now()}
-	r.h.bus.Publish(r.id, toPages, raw)
-	r.row(ctx, c, row, false)
+	raw = bytes.Clone(raw)
+	r.ask(f.ID, command{typ: f.Type, payload: f.Payload, to: page, raw: raw})
+	r.h.bus.Publish(r.id, toPages, text(raw))
 }
 
-// answer is a result by the service itself, in place of the glasses'.
-func (r *room) answer(ctx context.Context, id, code, message string) {
+// ask remembers a command that waits for its result. mu is held.
+func (r *room) ask(id string, cmd command) {
+	cmd.due = r.h.Now().Add(r.h.CommandWait + takes(cmd))
+	r.pending[id] = cmd
+	r.open.Store(int64(len(r.pending)))
+}
+
+// settled forgets a command. mu is held.
+func (r *room) settled(id string) {
 	delete(r.pending, id)
+	r.open.Store(int64(len(r.pending)))
+}
+
+// takes is how long a command lasts by itself.
+func takes(cmd command) time.Duration {
+	parsed, err := glasses.ParseCommand(cmd.typ, cmd.payload)
+	if err != nil {
+		return 0
+	}
+	switch p := parsed.(type) {
+	case *glasses.Sleep:
+		return time.Duration(p.Ms) * time.Millisecond
+	case *glasses.Video:
+		return time.Duration(p.DurationMs) * time.Millisecond
+	}
+	return 0
+}
+
+// waiting lists the commands that are due up to an instant, the oldest first. mu is held.
+func (r *room) waiting(upTo time.Time) []string {
+	var ids []string
+	for id, cmd := range r.pending {
+		if !cmd.due.After(upTo) {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, func(a, b string) int { return cmp.Or(r.pending[a].due.Compare(r.pending[b].due), cmp.Compare(a, b)) })
+	return ids
+}
+
+// answer is a result by the service itself, in place of the glasses'. mu is held.
+func (r *room) answer(ctx context.Context, id, code, message string) {
+	r.settled(id)
 	payload, err := json.Marshal(glasses.Result{Error: &glasses.Error{Code: code, Message: message}})
 	if err != nil {
 		r.h.Logger.Error("composing result", "error", err)
 		return
 	}
 	r.seen.add(keyOf("", id, glasses.KindResult), 0)
-	r.h.bus.Publish(r.id, toApps, r.h.frame(glasses.TypeResult, id, json.RawMessage(payload)))
+	r.h.bus.Publish(r.id, toApps, text(r.h.frame(glasses.TypeResult, id, json.RawMessage(payload))))
 	r.row(ctx, nil, glasses.Event{
 		Kind: glasses.KindResult, Chip: glasses.ChipErrors, Type: glasses.TypeResult, ID: id,
 		Sender: glasses.SenderService, Payload: payload,
 	}, false)
 }
 
+// result settles a command. mu is held.
 func (r *room) result(ctx context.Context, c *conn, f glasses.Frame, raw []byte) {
 	res, err := glasses.ParseResult(f.Payload)
 	if err != nil {
 		r.refuse(c, f.ID, err)
 		return
 	}
-	cmd := r.pending[f.ID]
-	delete(r.pending, f.ID)
-	chip := chipOf(glasses.SenderGlasses, f)
+	cmd, waits := r.pending[f.ID]
+	if _, known := r.seen.find(keyOf("", f.ID, glasses.KindResult)); !waits && !known {
+		r.refuse(c, f.ID, &glasses.Error{Code: glasses.CodeBadFrame, Message: "the result answers no command of this session"})
+		return
+	}
+	if !r.isNew(ctx, c, glasses.SenderGlasses, f) {
+		return
+	}
+	r.settled(f.ID)
+	chip := glasses.ChipErrors
 	if res.OK {
-		chip = glasses.ChipDisplay
+		chip = glasses.ChipOf(cmd.typ)
 		switch cmd.typ {
 		case glasses.TypeDisplayShow:
 			r.display = cmd.payload
@@ -117,61 +219,71 @@ func (r *room) result(ctx context.Context, c *conn, f glasses.Frame, raw []byte)
 			r.display = nil
 		}
 	}
-	r.h.bus.Publish(r.id, toApps, raw)
+	r.h.bus.Publish(r.id, toApps, text(bytes.Clone(raw)))
 	r.row(ctx, c, r.eventOf(glasses.SenderGlasses, f, chip), res.OK)
+	if res.OK {
+		r.noteStreams(ctx, r.streams.of(cmd.typ))
+	}
 }
 
-// event relays what the glasses say; an unknown type of an app is only written down.
-func (r *room) event(ctx context.Context, c *conn, sender string, f glasses.Frame, raw []byte) {
-	if f.Type == glasses.TypeInput {
-		r.h.bus.Publish(r.id, toApps, raw)
+// event relays what the glasses say of themselves; a type that is not known is only written down. mu is held.
+func (r *room) event(ctx context.Context, c *conn, f glasses.Frame, raw []byte) {
+	if _, again := r.seen.find(keyOf(glasses.SenderGlasses, f.ID, glasses.KindEvent)); !again {
+		if err := r.learn(ctx, f); err != nil {
+			r.refuse(c, f.ID, err)
+			return
+		}
 	}
-	r.row(ctx, c, r.eventOf(sender, f, chipOf(sender, f)), false)
+	if !r.isNew(ctx, c, glasses.SenderGlasses, f) {
+		return
+	}
+	if glasses.FromGlasses(f.Type) {
+		r.h.bus.Publish(r.id, toApps, text(bytes.Clone(raw)))
+	}
+	r.row(ctx, c, r.eventOf(glasses.SenderGlasses, f, chipOf(glasses.SenderGlasses, f)), false)
+}
+
+// learn keeps what peers that attach later must know. The error refuses the event. mu is held.
+func (r *room) learn(ctx context.Context, f glasses.Frame) error {
+	switch f.Type {
+	case glasses.TypeLink:
+		var link glasses.LinkState
+		if json.Unmarshal(f.Payload, &link) != nil || !slices.Contains([]string{glasses.LinkConnected, glasses.LinkLossy, glasses.LinkLost}, link.State) {
+			return &glasses.Error{Code: glasses.CodeBadPayload, Message: "link payload is not {state: connected, lossy or lost}"}
+		}
+		r.link = link.State
+	case glasses.TypeDevice:
+		var d glasses.DeviceChange
+		_ = json.Unmarshal(f.Payload, &d)
+		if _, known := glasses.Model(d.DeviceModel.ID); !known {
+			return &glasses.Error{Code: glasses.CodeBadPayload, Message: "device payload is not {deviceModel: a known model}"}
+		}
+		ctx, cancel := context.WithTimeout(ctx, checkWait)
+		defer cancel()
+		if err := r.h.Sessions.SetModel(ctx, r.id, d.DeviceModel.ID); err != nil {
+			r.h.Logger.Warn("noting the device model", "session", r.id, "error", err)
+		}
+		r.display = nil
+	}
+	return nil
 }
 
 func (r *room) eventOf(sender string, f glasses.Frame, chip string) glasses.Event {
 	return glasses.Event{Kind: glasses.KindOf(f.Type), Chip: chip, Type: f.Type, ID: f.ID, Sender: sender, Payload: f.Payload}
 }
 
-// chipOf sorts a peer's frame; lifecycle is the service's own word.
+// chipOf sorts a peer's frame that is no result; lifecycle is the word of the service and the glasses.
 func chipOf(sender string, f glasses.Frame) string {
-	if f.Type == glasses.TypeResult {
-		if res, err := glasses.ParseResult(f.Payload); err != nil || res.Error != nil {
-			return glasses.ChipErrors
-		}
-		return glasses.ChipDisplay
-	}
 	chip := glasses.ChipOf(f.Type)
-	if chip == glasses.ChipLifecycle && sender != glasses.SenderService {
+	if chip == glasses.ChipLifecycle && sender == glasses.SenderApp && !glasses.IsCommand(f.Type) {
 		return glasses.ChipCustom
 	}
 	return chip
 }
 
-// failPending answers every command that waits. mu is held.
+// failPending answers every command that waits, the oldest first. mu is held.
 func (r *room) failPending(ctx context.Context, code, message string) {
-	for id := range r.pending {
+	for _, id := range r.waiting(r.h.Now().Add(time.Hour)) {
 		r.answer(ctx, id, code, message)
-	}
-}
-
-// tick ends a session that is over, answers commands that waited too long and keeps an attended session from expiring.
-func (r *room) tick(ctx context.Context) {
-	if r.isOver(ctx) {
-		r.endAll(closeSessionOver, "the session is over")
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now := r.h.Now()
-	for id, cmd := range r.pending {
-		if now.Sub(cmd.since) >= r.h.CommandWait {
-			r.answer(ctx, id, glasses.CodeTimeout, "the glasses did not answer in time")
-		}
-	}
-	if now.Sub(r.touched) >= touchEvery {
-		if err := r.touch(ctx); err != nil {
-			r.h.Logger.Warn("attended session", "session", r.id, "error", err)
-		}
 	}
 }

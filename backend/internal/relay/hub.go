@@ -18,6 +18,8 @@ type Sessions interface {
 	Open(ctx context.Context, id, secret string) (sessions.Session, error)
 	// Touch slides the expiry of an open session.
 	Touch(ctx context.Context, id string) error
+	// SetModel notes that the glasses of an open session are of another model now.
+	SetModel(ctx context.Context, id, model string) error
 }
 
 // Log is the durable event log.
@@ -44,7 +46,9 @@ type Options struct {
 	HelloWait   time.Duration // for an app's first frame; 5 s
 	PingEvery   time.Duration // 8 s; a peer that does not answer within as much again is gone
 	BeatEvery   time.Duration // between the beats that tell a page that the service lives; 1 s
-	CommandWait time.Duration // until a command without a result is answered timeout; 10 s
+	CommandWait time.Duration // until a command without a result is answered timeout; 10.5 s, plus what it takes by itself
+	ControlWait time.Duration // until a control frame without a result is given up; 10 s
+	CountEvery  time.Duration // between the rows that count a stream; 10 s
 	QueueSize   int           // rows that wait for the writer; 1024
 	OutboxSize  int           // frames that wait for one peer; 256
 }
@@ -52,14 +56,18 @@ type Options struct {
 // Hub holds the live side of all sessions of this process.
 type Hub struct {
 	Options
-	bus   Bus
-	queue chan entry
-	conns atomic.Int64
+	bus     Bus
+	queue   chan entry
+	conns   atomic.Int64
+	dropped atomic.Int64
+	watched atomic.Int64
+	life    context.Context // ends when the hub closes
+	end     context.CancelFunc
 
 	mu      sync.Mutex
 	rooms   map[string]*room
 	closing bool
-	serving sync.WaitGroup // handlers of attached peers
+	serving sync.WaitGroup // goroutines of peers, and callers inside a room
 }
 
 // New makes a hub. Serve must run for rows to be written.
@@ -73,10 +81,13 @@ func New(o Options) *Hub {
 	setDefault(&o.HelloWait, 5*time.Second)
 	setDefault(&o.PingEvery, 8*time.Second)
 	setDefault(&o.BeatEvery, time.Second)
-	setDefault(&o.CommandWait, 10*time.Second)
+	setDefault(&o.CommandWait, 10500*time.Millisecond)
+	setDefault(&o.ControlWait, 10*time.Second)
+	setDefault(&o.CountEvery, 10*time.Second)
 	setDefault(&o.QueueSize, 1024)
 	setDefault(&o.OutboxSize, 256)
-	return &Hub{Options: o, bus: newLocalBus(), queue: make(chan entry, o.QueueSize), rooms: map[string]*room{}}
+	life, end := context.WithCancel(context.Background())
+	return &Hub{Options: o, bus: newLocalBus(), queue: make(chan entry, o.QueueSize), rooms: map[string]*room{}, life: life, end: end}
 }
 
 func setDefault[T time.Duration | int](v *T, d T) {
@@ -94,7 +105,7 @@ func (h *Hub) Serve(ctx context.Context) error {
 		defer close(written)
 		h.write(context.WithoutCancel(ctx), stop)
 	}()
-	<-ctx.Done()
+	h.keepHouse(ctx)
 	h.mu.Lock()
 	h.closing = true
 	rooms := make([]*room, 0, len(h.rooms))
@@ -102,6 +113,7 @@ func (h *Hub) Serve(ctx context.Context) error {
 		rooms = append(rooms, r)
 	}
 	h.mu.Unlock()
+	h.end()
 	for _, r := range rooms {
 		r.endAll(closeRestart, "the service restarts")
 	}
@@ -114,6 +126,9 @@ func (h *Hub) Serve(ctx context.Context) error {
 
 // Connections counts the attached apps and pages.
 func (h *Hub) Connections() int { return int(h.conns.Load()) }
+
+// Dropped counts the stream frames that were dropped for peers that were behind.
+func (h *Hub) Dropped() int64 { return h.dropped.Load() }
 
 // Attached tells who is attached to a session.
 func (h *Hub) Attached(sessionID string) sessions.Live {
@@ -151,9 +166,9 @@ func (h *Hub) Switched(ctx context.Context, sessionID, model string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	frame := h.frame(glasses.TypeDevice, "", glasses.DeviceChange{DeviceModel: m})
-	h.bus.Publish(sessionID, toApps, frame)
-	h.bus.Publish(sessionID, toPages, frame)
-	r.note(ctx, glasses.TypeDevice, map[string]string{"deviceModel": model})
+	h.bus.Publish(sessionID, toApps, text(frame))
+	h.bus.Publish(sessionID, toPages, text(frame))
+	r.note(ctx, glasses.TypeDevice, glasses.DeviceChange{DeviceModel: m})
 }
 
 // enter finds or makes the room of a session and holds it until leave. It refuses once the hub is closing.

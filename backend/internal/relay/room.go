@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -30,23 +32,29 @@ type room struct {
 	display json.RawMessage // payload of the display.show on the panel; nil when clear
 	touched time.Time
 
-	who   sync.Mutex // guards the two sets below; taken inside mu
-	apps  map[*conn]struct{}
-	pages map[*conn]struct{}
+	open    atomic.Int64 // len(pending), for who does not hold mu
+	link    string       // what the glasses last said of their link
+	streams streams
+	active  atomic.Pointer[conn] // the page that plays the glasses: the last of pages
+	checked time.Time            // of the housekeeping alone
+
+	who      sync.Mutex // guards what is below; taken inside mu
+	apps     []*conn
+	pages    []*conn // the newest last
+	controls map[string]chan json.RawMessage
 }
 
 // command is one that waits for its result.
 type command struct {
 	typ     string
 	payload json.RawMessage
-	since   time.Time
+	due     time.Time
+	to      *conn // the page that was asked; nil after a restart
+	raw     []byte
 }
 
 func newRoom(h *Hub, id string) *room {
-	return &room{
-		h: h, id: id, seen: newRecent(), pending: map[string]command{},
-		apps: map[*conn]struct{}{}, pages: map[*conn]struct{}{},
-	}
+	return &room{h: h, id: id, seen: newRecent(), pending: map[string]command{}, link: glasses.LinkConnected, checked: time.Now()}
 }
 
 // attach lets a peer in: everything up to the returned session's LastSeq is in the log, everything after it will come
@@ -72,8 +80,12 @@ func (r *room) attach(ctx context.Context, c *conn, to audience) (sessions.Sessi
 	}
 	cancel := r.h.bus.Subscribe(r.id, to, c.send)
 	r.who.Lock()
-	r.set(to)[c] = struct{}{}
-	r.who.Unlock()
+	defer r.who.Unlock()
+	set := r.set(to)
+	*set = append(*set, c)
+	if to == toPages {
+		r.elect()
+	}
 	r.h.conns.Add(1)
 	return s, cancel, nil
 }
@@ -104,19 +116,24 @@ func (r *room) load(ctx context.Context, lastSeq int64) error {
 		return fmt.Errorf("reading recent events: %w", err)
 	}
 	for _, e := range rows {
-		r.seen.add(keyOf(e.Sender, e.ID, e.Kind), r.seen.sum(e.Type, e.Payload))
+		digest := r.seen.sum(e.Type, e.Payload)
+		if e.Sender == glasses.SenderService {
+			digest = 0
+		}
+		r.seen.add(keyOf(e.Sender, e.ID, e.Kind), digest)
 		switch e.Kind {
 		case glasses.KindRequest:
-			r.pending[e.ID] = command{typ: e.Type, payload: e.Payload, since: r.h.Now()}
+			r.ask(e.ID, command{typ: e.Type, payload: e.Payload})
 		case glasses.KindResult:
-			delete(r.pending, e.ID)
+			r.settled(e.ID)
 		}
 	}
 	last, ok, err := r.h.Log.LastDisplay(ctx, r.id)
 	if err != nil {
 		return fmt.Errorf("reading the last display: %w", err)
 	}
-	if ok && last.Type == glasses.TypeDisplayShow {
+	other := func(e glasses.Event) bool { return e.Type == glasses.TypeDevice && e.Seq > last.Seq } // a new panel is clear
+	if ok && last.Type == glasses.TypeDisplayShow && !slices.ContainsFunc(rows, other) {
 		r.display = last.Payload
 	}
 	r.loaded = true
@@ -133,9 +150,6 @@ func (r *room) touch(ctx context.Context) error {
 	return nil
 }
 
-// checkWait bounds the reads of a tick: the peer's frames wait for them.
-const checkWait = 2 * time.Second
-
 // isOver asks the log, since a session ends in other processes too: its link is revoked, it is closed elsewhere. One
 // that cannot be read is not over.
 func (r *room) isOver(ctx context.Context) bool {
@@ -151,11 +165,29 @@ func (r *room) isOver(ctx context.Context) bool {
 	return !s.Open(r.h.Now())
 }
 
-func (r *room) set(to audience) map[*conn]struct{} {
+func (r *room) set(to audience) *[]*conn {
 	if to == toPages {
-		return r.pages
+		return &r.pages
 	}
-	return r.apps
+	return &r.apps
+}
+
+// elect lets the newest page play the glasses and tells the pages whose role has changed. who is held.
+func (r *room) elect() {
+	var newest *conn
+	if n := len(r.pages); n > 0 {
+		newest = r.pages[n-1]
+	}
+	before := r.active.Swap(newest)
+	if before == newest {
+		return
+	}
+	if before != nil {
+		before.tell(r.h.frame(glasses.TypeRole, "", glasses.Role{}))
+	}
+	if newest != nil {
+		newest.tell(r.h.frame(glasses.TypeRole, "", glasses.Role{Active: true}))
+	}
 }
 
 // pageCount counts the attached pages: the glasses.
@@ -169,7 +201,7 @@ func (r *room) peers() glasses.Peers {
 	r.who.Lock()
 	defer r.who.Unlock()
 	p := glasses.Peers{Apps: make([]glasses.AppInfo, 0, len(r.apps)), Pages: len(r.pages)}
-	for c := range r.apps {
+	for _, c := range r.apps {
 		p.Apps = append(p.Apps, c.app)
 	}
 	return p
@@ -180,34 +212,68 @@ func (r *room) announce(ctx context.Context, to audience, arrived bool, row stri
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if to == toPages && r.pageCount() == 0 {
+		r.noteStreams(ctx, r.streams.all())
 		r.failPending(ctx, glasses.CodeNotConnected, "the glasses are gone: no simulator page is open")
 		r.publishLink(glasses.LinkDisconnected)
 	} else if to == toPages && arrived && r.pageCount() == 1 {
+		r.link = glasses.LinkConnected
 		r.publishLink(glasses.LinkConnected)
 	}
-	r.h.bus.Publish(r.id, toPages, r.h.frame(glasses.TypePeers, "", r.peers()))
+	r.h.bus.Publish(r.id, toPages, text(r.h.frame(glasses.TypePeers, "", r.peers())))
 	r.note(ctx, row, payload)
 }
 
 func (r *room) publishLink(state string) {
-	r.h.bus.Publish(r.id, toApps, r.h.frame(glasses.TypeLink, "", glasses.LinkState{State: state}))
+	r.h.bus.Publish(r.id, toApps, text(r.h.frame(glasses.TypeLink, "", glasses.LinkState{State: state})))
+}
+
+// linkNow is what an app that attaches is told.
+func (r *room) linkNow() string {
+	if r.pageCount() == 0 {
+		return glasses.LinkDisconnected
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.link
 }
 
 func (r *room) remove(c *conn, to audience, cancel func()) {
 	cancel()
 	r.who.Lock()
-	delete(r.set(to), c)
-	r.who.Unlock()
+	defer r.who.Unlock()
+	set := r.set(to)
+	*set = slices.DeleteFunc(*set, func(other *conn) bool { return other == c })
+	if to == toPages {
+		r.elect()
+	}
 	r.h.conns.Add(-1)
+}
+
+// handOver asks the page that plays the glasses now what one that left has not answered.
+func (r *room) handOver(left *conn) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next := r.active.Load()
+	if next == nil {
+		return // announce answers
+	}
+	for id, cmd := range r.pending {
+		if cmd.to != left {
+			continue
+		}
+		cmd.to = next
+		r.pending[id] = cmd
+		next.tell(cmd.raw)
+	}
 }
 
 func (r *room) endAll(code websocket.StatusCode, reason string) {
 	r.who.Lock()
 	defer r.who.Unlock()
-	for c := range r.apps {
+	for _, c := range r.apps {
 		c.end(code, reason)
 	}
-	for c := range r.pages {
+	for _, c := range r.pages {
 		c.end(code, reason)
 	}
 }

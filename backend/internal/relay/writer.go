@@ -124,10 +124,10 @@ func (h *Hub) commitOneByOne(ctx context.Context, batch []entry) {
 func (h *Hub) committed(e entry, row sessions.Row) {
 	if e.from != nil {
 		ack := glasses.Ack{ID: row.Event.ID, Kind: row.Event.Kind, Seq: row.Event.Seq}
-		e.from.send(h.frame(glasses.TypeAck, row.Event.ID, ack))
+		e.from.tell(h.frame(glasses.TypeAck, row.Event.ID, ack))
 	}
 	if !row.Duplicate {
-		h.bus.Publish(row.SessionID, toPages, h.frame(glasses.TypeRow, "", row.Event))
+		h.bus.Publish(row.SessionID, toPages, text(h.frame(glasses.TypeRow, "", row.Event)))
 	}
 }
 
@@ -138,6 +138,8 @@ func (h *Hub) advance(rows []sessions.Row) {
 		last[r.SessionID] = max(last[r.SessionID], r.Event.Seq)
 	}
 	for id, seq := range last {
-		h.bus.Publish(id, toApps, h.frame(glasses.TypeCursor, "", glasses.Cursor{Seq: seq}))
+		cursor := text(h.frame(glasses.TypeCursor, "", glasses.Cursor{Seq: seq}))
+		h.bus.Publish(id, toApps, cursor)
+		h.bus.Publish(id, toWatchers, cursor)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base32"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -36,6 +37,8 @@ type Store interface {
 	CloseSession(ctx context.Context, id string, now time.Time) (s Session, closed bool, err error)
 	// TouchSession slides the expiry of an open session.
 	TouchSession(ctx context.Context, id string, now, expires time.Time) error
+	// SetSessionModel notes the device model of an open session.
+	SetSessionModel(ctx context.Context, id, model string, now time.Time) error
 }
 
 // Secrets keeps app secrets as hashes.
@@ -59,6 +62,11 @@ type Attached interface {
 	Closed(sessionID string)
 	// Switched tells both sides that the device model changed.
 	Switched(ctx context.Context, sessionID, model string)
+	// Watch gives a channel that gets a value after each commit of rows of a session; stop must be called. The error is
+	// ErrTooManyWaiters.
+	Watch(sessionID string) (woken <-chan struct{}, stop func(), err error)
+	// Control asks the page that plays the glasses: ErrNoGlasses, ErrNoAnswer, or the payload of its result.
+	Control(ctx context.Context, sessionID, typ string, payload json.RawMessage, media []byte) (json.RawMessage, error)
 }
 
 // Service is the life of sessions.
@@ -146,6 +154,7 @@ func (s *Service) MintSecret(ctx context.Context, accountID, id string) (string,
 const (
 	DefaultEvents = 100
 	MaxEvents     = 500
+	MaxWait       = 25 * time.Second
 )
 
 // Page is a page of the event log: Next is the cursor for the next call.
@@ -155,11 +164,39 @@ type Page struct {
 	More   bool
 }
 
-// Events reads the log after since; limit is clamped to 1..MaxEvents, 0 means DefaultEvents.
-func (s *Service) Events(ctx context.Context, accountID, id string, since int64, limit int) (Page, error) {
-	if _, err := s.Get(ctx, accountID, id); err != nil {
+// Events reads the log after since; limit is clamped to 1..MaxEvents, 0 means DefaultEvents. When there is no row it
+// waits for one, at most wait and never longer than MaxWait; it may give an empty page earlier. A session that is over
+// has nothing to wait for. The error may be ErrTooManyWaiters.
+func (s *Service) Events(ctx context.Context, accountID, id string, since int64, limit int, wait time.Duration) (Page, error) {
+	got, err := s.Get(ctx, accountID, id)
+	if err != nil {
 		return Page{}, err
 	}
+	if wait <= 0 || !got.Open(s.now()) {
+		return s.page(ctx, id, since, limit)
+	}
+	woken, stop, err := s.Live.Watch(id) // before the first look, so that no row falls in between
+	if err != nil {
+		return Page{}, err
+	}
+	defer stop()
+	p, err := s.page(ctx, id, since, limit)
+	if err != nil || len(p.Events) > 0 {
+		return p, err
+	}
+	late := time.NewTimer(min(wait, MaxWait))
+	defer late.Stop()
+	select {
+	case <-woken:
+	case <-late.C:
+		return p, nil
+	case <-ctx.Done():
+		return Page{}, context.Cause(ctx)
+	}
+	return s.page(ctx, id, since, limit)
+}
+
+func (s *Service) page(ctx context.Context, id string, since int64, limit int) (Page, error) {
 	if limit == 0 {
 		limit = DefaultEvents
 	}
@@ -177,6 +214,19 @@ func (s *Service) Events(ctx context.Context, accountID, id string, since int64,
 		p.Next = p.Events[n-1].Seq
 	}
 	return p, nil
+}
+
+// Control asks the simulated glasses of an open session for something and gives the payload of their result, also when
+// that is an error of theirs: ErrNotFound, ErrClosed, ErrNoGlasses or ErrNoAnswer otherwise.
+func (s *Service) Control(ctx context.Context, accountID, id, typ string, payload json.RawMessage, media []byte) (json.RawMessage, error) {
+	got, err := s.Get(ctx, accountID, id)
+	if err != nil {
+		return nil, err
+	}
+	if !got.Open(s.now()) {
+		return nil, ErrClosed
+	}
+	return s.Live.Control(ctx, id, typ, payload, media)
 }
 
 // Open reads an open session by one of its secrets, for an app that attaches: ErrBadSecret, or ErrClosed when the
@@ -206,6 +256,11 @@ func (s *Service) Open(ctx context.Context, id, sst string) (Session, error) {
 func (s *Service) Touch(ctx context.Context, id string) error {
 	now := s.now()
 	return s.Store.TouchSession(ctx, id, now, now.Add(Lifetime))
+}
+
+// SetModel notes that the glasses of an open session are of another model now.
+func (s *Service) SetModel(ctx context.Context, id, model string) error {
+	return s.Store.SetSessionModel(ctx, id, model, s.now())
 }
 
 func (s *Service) hash(sst string) string { return s.Hasher.Hash("session secret", sst) }

@@ -28,6 +28,12 @@ var (
 	ErrNotFound = errors.New("no such session")
 	// ErrClosed: the session is closed or expired.
 	ErrClosed = errors.New("session is closed")
+	// ErrNoGlasses: no simulator page of the session is open.
+	ErrNoGlasses = errors.New("no simulator page is open")
+	// ErrNoAnswer: the simulator page did not answer in time.
+	ErrNoAnswer = errors.New("the simulator page did not answer in time")
+	// ErrTooManyWaiters: too many wait for rows already.
+	ErrTooManyWaiters = errors.New("too many wait for events already")
 	// ErrBadSecret: the secret opens no such session.
 	ErrBadSecret = errors.New("secret does not belong to this session")
 )

@@ -169,6 +169,15 @@ func (s *Store) TouchSession(ctx context.Context, id string, now, expires time.T
 	})
 }
 
+// SetSessionModel notes the device model of an open session.
+func (s *Store) SetSessionModel(ctx context.Context, id, model string, now time.Time) error {
+	return s.write(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `UPDATE sessions SET device_model = $1 WHERE id = $2 AND closed_at IS NULL AND expires_at > $3`,
+			model, id, toMS(now))
+		return err
+	})
+}
+
 // AddSessionSecret stores the hash of one more app secret.
 func (s *Store) AddSessionSecret(ctx context.Context, sessionID, hash string, now time.Time) error {
 	return s.write(ctx, func(tx *sql.Tx) error {

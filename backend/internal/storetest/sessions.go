@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -65,6 +66,14 @@ type liveSpy struct{ closed, switched []string }
 
 func (l *liveSpy) Attached(string) sessions.Live { return sessions.Live{} }
 func (l *liveSpy) Closed(id string)              { l.closed = append(l.closed, id) }
+func (l *liveSpy) Watch(string) (<-chan struct{}, func(), error) {
+	return nil, func() {}, nil
+}
+
+func (l *liveSpy) Control(context.Context, string, string, json.RawMessage, []byte) (json.RawMessage, error) {
+	return nil, sessions.ErrNoGlasses
+}
+
 func (l *liveSpy) Switched(_ context.Context, id, model string) {
 	l.switched = append(l.switched, model)
 }
@@ -250,7 +259,7 @@ func foreign(t *testing.T, f *sessionFixture) {
 		_, get := f.Get(t.Context(), "bob", id)
 		_, closed := f.Close(t.Context(), "bob", id)
 		_, minted := f.MintSecret(t.Context(), "bob", id)
-		_, events := f.Events(t.Context(), "bob", id, 0, 0)
+		_, events := f.Events(t.Context(), "bob", id, 0, 0, 0)
 		for _, err := range []error{get, closed, minted, events} {
 			want(t, id, err, sessions.ErrNotFound)
 		}
@@ -278,15 +287,15 @@ func eventLog(t *testing.T, f *sessionFixture) {
 			t.Errorf("row %d: seq %d, duplicate %v", i, rows[i].Event.Seq, rows[i].Duplicate)
 		}
 	}
-	page, err := f.Events(t.Context(), "ada", s.ID, 0, 2)
+	page, err := f.Events(t.Context(), "ada", s.ID, 0, 2, 0)
 	if err != nil || len(page.Events) != 2 || !page.More || page.Next != 2 {
 		t.Fatalf("first page: %+v, %v", page, err)
 	}
-	page, err = f.Events(t.Context(), "ada", s.ID, page.Next, 2)
+	page, err = f.Events(t.Context(), "ada", s.ID, page.Next, 2, 0)
 	if err != nil || len(page.Events) != 1 || page.More || page.Next != 3 || string(page.Events[0].Payload) != `{"a":"ü\u0000"}` {
 		t.Fatalf("second page: %+v, %v", page, err)
 	}
-	page, err = f.Events(t.Context(), "ada", s.ID, 99, 0)
+	page, err = f.Events(t.Context(), "ada", s.ID, 99, 0, 0)
 	if err != nil || len(page.Events) != 0 || page.Next != 99 {
 		t.Errorf("past the end: %+v, %v", page, err)
 	}

@@ -1,0 +1,140 @@
+package relay
+
+import (
+	"bufio"
+	"bytes"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+const (
+	// idleBuffer is what an idle connection keeps for each direction, in bytes.
+	idleBuffer = 512
+	// burstBuffer is what one takes from a pool while there is more to read or to write at once.
+	burstBuffer = 32 << 10
+	// writeWait is how long a peer may take to let one write through.
+	writeWait = 10 * time.Second
+)
+
+var bursts = sync.Pool{New: func() any { b := make([]byte, burstBuffer); return &b }}
+
+// wire is the connection below a WebSocket. net/http would keep 4 KB for each direction as long as the socket lives;
+// here a socket keeps next to nothing while it is idle, and reads and writes in big pieces while it is not.
+type wire struct {
+	net.Conn
+
+	// One goroutine reads.
+	early []byte  // came with the handshake
+	burst *[]byte // nil unless there is more to read from it
+	ahead []byte  // the part of burst that was not read yet
+	eager bool    // the last read was full: there is probably more
+
+	mu     sync.Mutex
+	corked bool
+	out    *[]byte // what waits for uncork; nil for nothing
+	held   int     // bytes of out in use
+}
+
+// hijack takes the connection over from net/http, buffers apart.
+type hijack struct {
+	http.ResponseWriter
+	wire *wire
+}
+
+// Hijack gives the connection with small buffers of its own (http.Hijacker).
+func (h *hijack) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	c, rw, err := http.NewResponseController(h.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	early, _ := rw.Reader.Peek(rw.Reader.Buffered())
+	h.wire = &wire{Conn: c, early: bytes.Clone(early)}
+	return h.wire, bufio.NewReadWriter(bufio.NewReaderSize(h.wire, idleBuffer), bufio.NewWriterSize(h.wire, idleBuffer)), nil
+}
+
+// Read reads in small pieces until one comes full, and then as much as there is.
+func (w *wire) Read(p []byte) (int, error) {
+	switch {
+	case len(w.early) > 0:
+		n := copy(p, w.early)
+		w.early = w.early[n:]
+		return n, nil
+	case len(w.ahead) > 0:
+		n := copy(p, w.ahead)
+		w.ahead = w.ahead[n:]
+		w.dropBurst()
+		return n, nil
+	case !w.eager || len(p) >= burstBuffer:
+		n, err := w.Conn.Read(p)
+		w.eager = n == len(p)
+		return n, err
+	}
+	w.burst = bursts.Get().(*[]byte)
+	got, err := w.Conn.Read(*w.burst)
+	w.eager = got == burstBuffer
+	n := copy(p, (*w.burst)[:got])
+	w.ahead = (*w.burst)[n:got]
+	w.dropBurst()
+	return n, err
+}
+
+func (w *wire) dropBurst() {
+	if len(w.ahead) == 0 && w.burst != nil {
+		bursts.Put(w.burst)
+		w.burst, w.ahead = nil, nil
+	}
+}
+
+// Write keeps p back while corked, as far as there is room.
+func (w *wire) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.corked {
+		return w.now(p)
+	}
+	if w.out == nil {
+		w.out = bursts.Get().(*[]byte)
+	}
+	if w.held+len(p) <= burstBuffer {
+		w.held += copy((*w.out)[w.held:], p)
+		return len(p), nil
+	}
+	both := net.Buffers{(*w.out)[:w.held], p}
+	w.held = 0
+	_ = w.SetWriteDeadline(time.Now().Add(writeWait))
+	if _, err := both.WriteTo(w.Conn); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+func (w *wire) now(p []byte) (int, error) {
+	_ = w.SetWriteDeadline(time.Now().Add(writeWait)) // a dead connection says so at the write
+	return w.Conn.Write(p)
+}
+
+// cork makes writes wait for uncork, so that many frames go out at once.
+func (w *wire) cork() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.corked = true
+}
+
+// uncork writes what waits and hands the buffer back.
+func (w *wire) uncork() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.corked = false
+	if w.out == nil {
+		return nil
+	}
+	var err error
+	if w.held > 0 {
+		_, err = w.now((*w.out)[:w.held])
+	}
+	bursts.Put(w.out)
+	w.out, w.held = nil, 0
+	return err
+}
