@@ -196,7 +196,7 @@ func TestSimulatorPageLives(t *testing.T) {
 	see(t, browser, "#peers", "Hello Glasses")
 	run(t, browser, chromedp.Click("#panel"))
 	see(t, browser, "#display", "Taps: 1")
-	run(t, browser, chromedp.Focus("#panel"), chromedp.KeyEvent("\r"))
+	run(t, browser, chromedp.Focus("#panel"), chromedp.KeyEvent(" "))
 	see(t, browser, "#display", "Taps: 2")
 	see(t, browser, "#log", "display.show")
 	shot(t, browser, "running")
