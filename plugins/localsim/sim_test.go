@@ -1,0 +1,364 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/media"
+	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
+)
+
+// serveSim runs the adapter behind a connection, until the test ends.
+func serveSim(t *testing.T) pluginv1.TransportClient {
+	t.Helper()
+	s := newSim(slog.New(slog.DiscardHandler))
+	server, l := grpc.NewServer(), bufconn.Listen(1<<20)
+	pluginv1.RegisterTransportServer(server, s)
+	done := make(chan struct{})
+	go func() { defer close(done); _ = server.Serve(l) }()
+	conn, err := grpc.NewClient("passthrough:sim", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err := s.Close(ctx); err != nil {
+			t.Errorf("closing: %v", err)
+		}
+		conn.Close()
+		server.Stop()
+		<-done
+	})
+	return pluginv1.NewTransportClient(conn)
+}
+
+// pair is a session's glasses as the daemon has them.
+type pair struct {
+	t      *testing.T
+	stream grpc.BidiStreamingClient[pluginv1.AttachRequest, pluginv1.AttachResponse]
+	n      int
+	frames []glasses.Frame // what came that answered nothing, since the last take
+	bodies map[string][]byte
+}
+
+func attach(t *testing.T, c pluginv1.TransportClient, o *pluginv1.AttachOpen) *pair {
+	t.Helper()
+	p := &pair{t: t, bodies: map[string][]byte{}}
+	var err error
+	if p.stream, err = c.Attach(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if o.DeviceModel == "" {
+		o.DeviceModel = "rayban_display"
+	}
+	p.send(&pluginv1.AttachRequest{Message: &pluginv1.AttachRequest_Open{Open: o}})
+	m, err := p.stream.Recv()
+	if err != nil || m.GetOpened() == nil {
+		t.Fatalf("opening: %v, %v", m, err)
+	}
+	return p
+}
+
+func (p *pair) send(m *pluginv1.AttachRequest) {
+	p.t.Helper()
+	if err := p.stream.Send(m); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// start sends a frame and gives its id.
+func (p *pair) start(typ, payload string) string {
+	p.t.Helper()
+	p.n++
+	id := fmt.Sprintf("a-%d", p.n)
+	raw := fmt.Sprintf(`{"v":1,"type":%q,"id":%q,"at":0,"payload":%s}`, typ, id, payload)
+	p.send(&pluginv1.AttachRequest{Message: &pluginv1.AttachRequest_Frame{Frame: []byte(raw)}})
+	return id
+}
+
+// next is the next frame that comes.
+func (p *pair) next() glasses.Frame {
+	p.t.Helper()
+	m, err := p.stream.Recv()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	var f glasses.Frame
+	if b := m.GetBinary(); b != nil {
+		var body []byte
+		f, body, err = glasses.ParseBinary(b)
+		p.bodies[f.ID] = body
+	} else {
+		f, err = glasses.Parse(m.GetFrame())
+	}
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return f
+}
+
+// await waits for the result of id; other frames are kept.
+func (p *pair) await(id string) glasses.Result {
+	p.t.Helper()
+	for {
+		f := p.next()
+		if f.Type == glasses.TypeResult && f.ID == id {
+			r, err := glasses.ParseResult(f.Payload)
+			if err != nil {
+				p.t.Fatal(err)
+			}
+			return r
+		}
+		p.frames = append(p.frames, f)
+	}
+}
+
+func (p *pair) do(typ, payload string) glasses.Result {
+	p.t.Helper()
+	return p.await(p.start(typ, payload))
+}
+
+// must is do with an answer that is ok.
+func (p *pair) must(typ, payload string) glasses.Result {
+	p.t.Helper()
+	r := p.do(typ, payload)
+	if r.Error != nil {
+		p.t.Fatalf("%s %s: %+v", typ, payload, r.Error)
+	}
+	return r
+}
+
+// advance moves virtual time to an instant, step by step, and gives the number of steps.
+func (p *pair) advance(to int64) (steps int) {
+	p.t.Helper()
+	for {
+		steps++
+		if c := p.must(glasses.SimAdvance, fmt.Sprintf(`{"toMs":%d}`, to)).Clock; c.Reached {
+			return steps
+		}
+	}
+}
+
+// take lists the frames since the last take, as "at type payload".
+func (p *pair) take() []string {
+	var list []string
+	for _, f := range p.frames {
+		list = append(list, fmt.Sprintf("%d %s %s", f.At, f.Type, f.Payload))
+	}
+	p.frames = nil
+	return list
+}
+
+func TestVirtualTime(t *testing.T) {
+	p := attach(t, serveSim(t), &pluginv1.AttachOpen{VirtualClock: true, NowMs: 5000})
+	say, sleep := p.start("speech.say", `{"text":"hello"}`), p.start("clock.sleep", `{"ms":250}`)
+	p.await(say)
+	c := p.must(glasses.SimAdvance, `{"toMs":6000}`).Clock
+	if c.NowMs != 5250 || c.Reached || p.frames[0].ID != sleep || p.frames[0].At != 5250 {
+		t.Errorf("the first instant: %+v, %v", c, p.take())
+	}
+	p.frames = nil
+	if steps := p.advance(6000); steps != 2 {
+		t.Errorf("%d steps", steps)
+	}
+	if got := p.take(); len(got) != 1 || got[0] != fmt.Sprintf(`5300 speech {"id":%q,"state":"finished"}`, say) {
+		t.Errorf("%v", got)
+	}
+	if c := p.must(glasses.SimAdvance, `{"toMs":10}`).Clock; c.NowMs != 6000 || !c.Reached {
+		t.Errorf("backwards: %+v", c)
+	}
+	if r := p.do(glasses.SimAdvance, `{"toMs":-1}`); r.Error == nil || r.Error.Code != "bad_payload" {
+		t.Errorf("below zero: %+v", r)
+	}
+	before := time.Now()
+	p.must("motion.start", `{"hz":1}`)
+	if steps := p.advance(3_606_000); steps != 3600 {
+		t.Errorf("an hour took %d steps", steps)
+	}
+	t.Logf("an hour at 1 Hz took %v", time.Since(before))
+}
+
+func TestRealTime(t *testing.T) {
+	p := attach(t, serveSim(t), &pluginv1.AttachOpen{})
+	begin := time.Now()
+	p.must("clock.sleep", `{"ms":50}`)
+	if took := time.Since(begin); took < 45*time.Millisecond {
+		t.Errorf("50 ms took %v", took)
+	}
+	if r := p.do(glasses.SimAdvance, `{"toMs":1}`); r.Error == nil || r.Error.Code != "unsupported" {
+		t.Errorf("sim.advance: %+v", r)
+	}
+	p.must("motion.start", `{"hz":100}`)
+	f := p.next()
+	if f.Type != glasses.TypeMotion || f.At < begin.UnixMilli() || f.At > time.Now().UnixMilli()+1 {
+		t.Errorf("%+v", f)
+	}
+}
+
+// TestOneCannotDisturbAnother: what one session sends wrongly is answered there, and no other session feels it.
+func TestOneCannotDisturbAnother(t *testing.T) {
+	c := serveSim(t)
+	good, bad := attach(t, c, &pluginv1.AttachOpen{VirtualClock: true}), attach(t, c, &pluginv1.AttachOpen{VirtualClock: true})
+	for _, m := range []*pluginv1.AttachRequest{
+		{}, {Message: &pluginv1.AttachRequest_Frame{Frame: []byte("{")}}, {Message: &pluginv1.AttachRequest_Binary{Binary: []byte{255, 255}}},
+		{Message: &pluginv1.AttachRequest_Open{Open: &pluginv1.AttachOpen{}}}, {Message: &pluginv1.AttachRequest_Frame{Frame: []byte(strings.Repeat("x", 3<<20))}},
+		{Message: &pluginv1.AttachRequest_Frame{Frame: []byte(`{"v":1,"type":"display.show","id":"x","payload":[]}`)}},
+	} {
+		bad.send(m)
+		if f := bad.next(); f.Type != glasses.TypeError || !strings.Contains(string(f.Payload), `"bad_frame"`) || f.ID == "" {
+			t.Errorf("%.40v was answered %s %s", m, f.Type, f.Payload)
+		}
+	}
+	bad.start("com.example.unknown", "{}")
+	if r := bad.do("sim.camera", "{}"); r.Error != nil {
+		t.Errorf("it did not go on: %+v", r.Error)
+	}
+	bad.send(&pluginv1.AttachRequest{Message: &pluginv1.AttachRequest_Frame{Frame: make([]byte, 5<<20)}}) // more than gRPC takes
+	good.must("display.show", `{"tree":{"type":"text","text":"still here"}}`)
+	if _, err := bad.stream.Recv(); err == nil {
+		t.Error("a request beyond all bounds was taken")
+	}
+	good.must("display.clear", "{}")
+}
+
+func TestOpeningIsRefused(t *testing.T) {
+	c := serveSim(t)
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	broken := t.TempDir()
+	if err := os.WriteFile(filepath.Join(broken, "transcripts.json"), []byte(`[{"at":1}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, o := range map[string]*pluginv1.AttachOpen{
+		"no open": nil, "no model": {}, "unknown model": {DeviceModel: "x"}, "relative folder": {DeviceModel: "even_g1", FixturesDir: "x"},
+		"no such folder": {DeviceModel: "even_g1", FixturesDir: file + "x"}, "a file": {DeviceModel: "even_g1", FixturesDir: file},
+		"broken fixture": {DeviceModel: "even_g1", FixturesDir: broken}, "no snapshot": {DeviceModel: "even_g1", Snapshot: []byte("{")},
+		"before the epoch": {DeviceModel: "even_g1", NowMs: -1},
+	} {
+		stream, err := c.Attach(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &pluginv1.AttachRequest{Message: &pluginv1.AttachRequest_Frame{Frame: []byte("{}")}}
+		if o != nil {
+			m.Message = &pluginv1.AttachRequest_Open{Open: o}
+		}
+		_ = stream.Send(m)
+		_, err = stream.Recv()
+		details := status.Convert(err).Details()
+		if len(details) != 1 || details[0].(*pluginv1.Problem).GetCode() != codeInvalid {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestSnapshotIsTakenUp(t *testing.T) {
+	c := serveSim(t)
+	p := attach(t, c, &pluginv1.AttachOpen{VirtualClock: true})
+	p.must("sim.device", `{"deviceModel":"even_g2"}`)
+	p.must("display.show", `{"tree":{"type":"text","text":"kept"}}`)
+	r := p.must("sim.state", `{"battery":{"level":3}}`)
+	raw, _ := json.Marshal(glasses.Snapshot{DeviceModel: "even_g2", State: *r.State, View: *r.View})
+	again := attach(t, c, &pluginv1.AttachOpen{VirtualClock: true, Snapshot: raw})
+	r = again.must("sim.state", `{}`)
+	if r.State.Battery.Level != 3 || r.View.Tree == nil || r.View.Tree.Text != "kept" {
+		t.Errorf("%+v %+v", r.State, r.View)
+	}
+	if r := again.do("camera.photo", "{}"); r.Error == nil || r.Error.Code != "unsupported" {
+		t.Errorf("the model was not kept: %+v", r)
+	}
+}
+
+func TestFixtures(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, data []byte) {
+		t.Helper()
+		_ = os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700)
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	photos := [][]byte{media.TestPicture(100, 80, 1), media.TestPicture(100, 80, 2)}
+	write("photos/b.jpg", photos[1])
+	write("photos/a.jpg", photos[0])
+	write("photos/readme.txt", nil)
+	write("clip.mjpeg", slices.Concat(media.TestPicture(64, 64, 1), media.TestPicture(64, 64, 2)))
+	write("transcripts.json", []byte(`[{"atMs":900,"text":"two","final":true,"language":"en"},{"atMs":300,"text":"one"}]`))
+	p := attach(t, serveSim(t), &pluginv1.AttachOpen{VirtualClock: true, FixturesDir: dir})
+	for i := range 3 {
+		id := p.start("camera.photo", "{}")
+		r := p.await(id)
+		if r.Media == nil || !slices.Equal(p.bodies[id], photos[i%2]) {
+			t.Errorf("photo %d: %+v", i, r)
+		}
+	}
+	p.frames = nil
+	p.must("transcription.start", "{}")
+	p.advance(400)
+	p.must("transcription.stop", "{}")
+	p.must("transcription.start", "{}")
+	p.advance(2000)
+	want := []string{`300 transcript {"text":"one","final":false}`, `700 transcript {"text":"one","final":false}`, `1300 transcript {"text":"two","final":true,"language":"en"}`}
+	if got := p.take(); !slices.Equal(got, want) {
+		t.Errorf("transcripts: %v", got)
+	}
+	id := p.start("camera.video", `{"durationMs":1000,"fps":4}`)
+	p.advance(3000)
+	if got := len(media.SplitJPEGs(p.bodies[id], 100)); got != 4 {
+		t.Errorf("%d frames in the clip", got)
+	}
+	// A photo that is taken away is told, and so is a link that leads out of the folder.
+	p.frames = nil
+	secret := filepath.Join(t.TempDir(), "secret.jpg")
+	if err := os.WriteFile(secret, photos[0], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_ = os.Remove(filepath.Join(dir, "photos/a.jpg"))
+	_ = os.Remove(filepath.Join(dir, "photos/b.jpg"))
+	if err := os.Symlink(secret, filepath.Join(dir, "photos/a.jpg")); err != nil {
+		t.Skip(err)
+	}
+	for range 2 {
+		if r := p.do("camera.photo", "{}"); r.Error == nil || r.Error.Code != "platform_error" || strings.Contains(r.Error.Message, secret) {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+func TestWithoutFixtures(t *testing.T) {
+	p := attach(t, serveSim(t), &pluginv1.AttachOpen{VirtualClock: true, DeviceModel: "brilliant_halo"})
+	r := p.must("camera.photo", `{"width":320}`)
+	if r.Media == nil || r.Media.Width != 320 || r.Media.Height != 240 || r.Media.MIME != "image/jpeg" {
+		t.Errorf("%+v", r.Media)
+	}
+	p.frames = nil
+	p.must("audio.start", "{}")
+	p.must("video.start", `{"fps":10,"width":64}`)
+	p.advance(1000)
+	seen := map[string]int{}
+	for _, f := range p.frames {
+		seen[f.Type]++
+	}
+	if seen[glasses.TypeAudioChunk] != 10 || seen[glasses.TypeVideoFrame] != 10 {
+		t.Errorf("%v", seen)
+	}
+}
