@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/service-dev/service/proto/glasses"
@@ -130,7 +131,12 @@ func TestModuleChoosesItsTransport(t *testing.T) {
 		{"the platform's own word for release", "simulator_refused", []string{"NODE_ENV=production", "PYTHONOPTIMIZE=1", "SERVICE_GLASSES_TRANSPORT=simulator"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			each(t, func(_ *testing.T, start func(env ...string) *app) { start(test.env...).says(test.want) })
+			each(t, func(t *testing.T, start func(env ...string) *app) {
+				if test.env != nil && test.env[0] == "NODE_ENV=production" && strings.HasSuffix(t.Name(), Kotlin) {
+					t.Skip("a Kotlin app says what build it is: Settings.release has no default")
+				}
+				start(test.env...).says(test.want)
+			})
 		})
 	}
 }

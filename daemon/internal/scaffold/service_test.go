@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -207,7 +208,58 @@ func runs(t *testing.T) map[string][]string {
 	if python := tool(t, "python3"); python != "" {
 		found[Python] = []string{python, "probe.py"}
 	}
+	if jar := kotlinProbe(t); jar != "" {
+		found[Kotlin] = []string{tool(t, "java"), "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-jar", jar}
+	}
 	return found
+}
+
+// kotlinProbe compiles the Kotlin module with its probe, once for all tests; "" where there is no compiler.
+func kotlinProbe(t *testing.T) string {
+	t.Helper()
+	kotlinc := tool(t, "kotlinc")
+	if kotlinc == "" || testing.Short() {
+		return ""
+	}
+	jar := filepath.Join(probes, "probe.jar")
+	onceKotlin.Do(func() { compileKotlin(t, kotlinc, jar, guide.CapabilityIDs(), filepath.Join("testdata", "probe.kt")) })
+	if _, err := os.Stat(jar); err != nil {
+		t.Fatal("the Kotlin module does not compile")
+	}
+	return jar
+}
+
+// compileKotlin compiles a module, and an app of it, into a jar.
+func compileKotlin(t *testing.T, kotlinc, jar string, capabilities []string, apps ...string) {
+	t.Helper()
+	files, err := Generate(Request{Language: Kotlin, Capabilities: capabilities})
+	if err != nil {
+		t.Fatal(err)
+	}
+	module := filepath.Join(t.TempDir(), files[0].Name)
+	write(t, module, files[0].Data)
+	args := append([]string{module}, apps...)
+	out, err := exec.Command(kotlinc, append(args, "-include-runtime", "-d", jar)...).CombinedOutput()
+	if err != nil || bytes.Contains(out, []byte("warning: '")) || bytes.Contains(out, []byte(".kt:")) {
+		t.Errorf("kotlinc, %v: %v\n%s", capabilities, err, out)
+	}
+}
+
+var (
+	onceKotlin sync.Once
+	// probes is a folder for the whole run of the tests.
+	probes string
+)
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "scaffold")
+	if err != nil {
+		panic(err)
+	}
+	probes = dir
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
 }
 
 // start writes a module with every capability and the probe into a folder, and runs it.
@@ -221,12 +273,13 @@ func start(t *testing.T, language string, command []string, env ...string) *app 
 	for _, f := range files {
 		write(t, filepath.Join(dir, "service", f.Name), f.Data)
 	}
-	script := command[len(command)-1]
-	probe, err := os.ReadFile(filepath.Join("testdata", script))
-	if err != nil {
-		t.Fatal(err)
+	if script := command[len(command)-1]; language != Kotlin {
+		probe, err := os.ReadFile(filepath.Join("testdata", script))
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, script), probe)
 	}
-	write(t, filepath.Join(dir, script), probe)
 	write(t, filepath.Join(dir, "package.json"), []byte(`{"type":"module"}`))
 	write(t, filepath.Join(dir, "secret"), []byte(secret+"\n"))
 	a := &app{t: t, cmd: exec.Command(command[0], command[1:]...)}

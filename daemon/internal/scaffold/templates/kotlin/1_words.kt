@@ -1,0 +1,86 @@
+package service
+
+import java.io.DataInputStream
+import java.io.IOException
+import java.io.OutputStream
+import java.net.InetSocketAddress
+import java.net.Socket
+import java.net.URI
+import java.security.MessageDigest
+import java.security.SecureRandom
+import java.util.ArrayDeque
+import java.util.Base64
+import java.util.concurrent.LinkedBlockingQueue
+import javax.net.ssl.SSLParameters
+import javax.net.ssl.SSLSocket
+import javax.net.ssl.SSLSocketFactory
+
+/**
+ * Every refusal. Branch on code; the message is for people. The glasses say bad_payload, unsupported, not_connected,
+ * hinge_closed, thermal_critical, paused, permission_denied, disabled_by_user, busy, timeout and platform_error; the
+ * service bad_frame and id_reused; this module not_configured, simulator_refused, transport_unavailable, refused, closed
+ * and media_lost. New codes may come.
+ */
+class GlassesError(val code: String, message: String) : Exception(message)
+
+/** What the glasses said. data is there on frames of a stream. */
+class Event(val type: String, val id: String, val at: Long, val payload: Map<String, Any?>, val data: ByteArray?)
+
+//: if camera
+/** A photo or a clip. */
+class Media(val data: ByteArray, described: Map<String, Any?>) {
+    val mime = described["mime"] as? String ?: ""
+    val sha256 = described["sha256"] as? String ?: ""
+    val width = (described["width"] as? Number)?.toInt() ?: 0
+    val height = (described["height"] as? Number)?.toInt() ?: 0
+    val durationMs = (described["durationMs"] as? Number)?.toLong() ?: 0L
+}
+
+//: end
+/**
+ * How to reach the glasses. release has no default on purpose: an Android app passes !BuildConfig.DEBUG. transport is the
+ * one setting, SERVICE_GLASSES_TRANSPORT: simulator or device; left out it is simulator in a development build and device
+ * in a release build. url and secret come from SERVICE_GLASSES_URL and the file SERVICE_GLASSES_SECRET_FILE, or, on a
+ * phone, from the developer's own debug settings.
+ */
+class Settings(
+    val name: String,
+    val version: String,
+    val release: Boolean,
+    val transport: String? = null,
+    val url: String? = null,
+    val secret: String? = null
+)
+
+private class Target(val uri: URI, val secret: String)
+
+/** Decides where to attach. Never a simulator for a release build, nor another transport than was set. */
+private fun target(s: Settings): Target {
+    val release = s.release || System.getenv("SERVICE_RELEASE") == "1"
+    val transport = s.transport ?: System.getenv("SERVICE_GLASSES_TRANSPORT") ?: if (release) "device" else "simulator"
+    if (transport == "device") {
+        throw GlassesError("transport_unavailable", "this version of the module has no transport to real glasses; " +
+            "set SERVICE_GLASSES_TRANSPORT=simulator while developing")
+    }
+    if (transport != "simulator") {
+        throw GlassesError("not_configured", "SERVICE_GLASSES_TRANSPORT is $transport, it is simulator or device")
+    }
+    if (release) throw GlassesError("simulator_refused", "a release build does not attach to a simulator")
+    val url = s.url ?: System.getenv("SERVICE_GLASSES_URL") ?: ""
+    if (!url.startsWith("ws://") && !url.startsWith("wss://")) {
+        throw GlassesError("not_configured", "SERVICE_GLASSES_URL is not the ws:// endpoint of a session; " +
+            "startLocalSimulation and createSimulatorSession name one")
+    }
+    return Target(URI(url), s.secret ?: secretOf())
+}
+
+private fun secretOf(): String {
+    val path = System.getenv("SERVICE_GLASSES_SECRET_FILE")
+        ?: throw GlassesError("not_configured", "SERVICE_GLASSES_SECRET_FILE does not name the file with the session's secret")
+    try {
+        return java.io.File(path).readText().trim()
+    } catch (e: IOException) {
+        throw GlassesError("not_configured", "reading the session's secret: ${e.message}")
+    }
+}
+
