@@ -88,13 +88,9 @@ func (r *room) admit(a *App, helloID string) error {
 	case len(apps) >= MaxApps:
 		return &Refusal{CloseSlow, "too many apps are attached to this session"}
 	}
-	link := glasses.LinkDisconnected
-	if r.glasses != nil {
-		link = glasses.LinkConnected
-	}
 	model, _ := glasses.Model(r.meta.Snapshot.DeviceModel)
 	a.lastSeq = r.log.newest()
-	a.Welcome = r.frame(glasses.TypeWelcome, helloID, glasses.Welcome{SessionID: r.id, DeviceModel: model, Link: link, LastSeq: a.lastSeq})
+	a.Welcome = r.frame(glasses.TypeWelcome, helloID, glasses.Welcome{SessionID: r.id, DeviceModel: model, Link: r.link(), LastSeq: a.lastSeq})
 	a.sent.Store(1)
 	next := append(slices.Clone(apps), a)
 	r.apps.Store(&next)

@@ -25,17 +25,30 @@ func (m *Manager) Control(ctx context.Context, target backend.Target, id, typ st
 		if !validID(id) {
 			return glasses.Result{}, notFound()
 		}
-		raw := encode(payload)
-		if string(raw) == "null" {
-			raw = encode(struct{}{})
-		}
-		return m.opts.Live.Control(ctx, target, id, typ, raw, media)
+		return m.controlBrowser(ctx, target, id, typ, payload, media)
 	}
 	r, err := m.local.attended(ctx, id)
 	if err != nil {
 		return glasses.Result{}, err
 	}
 	return r.control(ctx, typ, payload, media)
+}
+
+func (m *Manager) controlBrowser(ctx context.Context, target backend.Target, id, typ string, payload any, media []byte) (glasses.Result, error) {
+	raw := encode(payload)
+	if string(raw) == "null" {
+		raw = encode(struct{}{})
+	}
+	answer, err := m.opts.Live.Control(ctx, target, id, typ, raw, media)
+	if err != nil {
+		return glasses.Result{}, err
+	}
+	res, err := glasses.ParseResult(answer)
+	if err != nil {
+		return res, &backend.Problem{Code: backend.CodeInvalidResponse, Message: "the glasses' answer cannot be read: " + err.Error(),
+			FixHint: "reload the simulator page, so that it fits this version"}
+	}
+	return res, nil
 }
 
 func (r *room) control(ctx context.Context, typ string, payload any, media []byte) (glasses.Result, error) {

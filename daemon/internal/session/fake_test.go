@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/proto/glasses"
 )
@@ -16,13 +17,13 @@ import (
 type fakeTransports struct {
 	mu     sync.Mutex
 	err    error
-	opened []TransportOpen
+	opened []backend.TransportOpen
 	given  []*fakeGlasses
 	// answer, when set, decides what a command is answered; false means not at all.
 	answer func(f glasses.Frame) (glasses.Result, bool)
 }
 
-func (t *fakeTransports) Attach(_ context.Context, _ string, open TransportOpen) (Glasses, error) {
+func (t *fakeTransports) Attach(_ context.Context, _ string, open backend.TransportOpen) (backend.Glasses, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.err != nil {

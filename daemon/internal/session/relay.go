@@ -2,7 +2,9 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/service-dev/service/proto/glasses"
 )
@@ -30,18 +32,25 @@ func (a *App) Take(ctx context.Context, raw []byte, binary bool) {
 		a.answered(f.ID)
 		return
 	}
-	if !r.virtual() {
-		r.fromApp(a, f, raw)
-		return
-	}
 	if r.turn.take(ctx) != nil {
 		return
 	}
 	defer r.turn.give()
-	if r.fromApp(a, f, raw) {
-		_, _ = r.step(ctx, r.nowMs()) // what follows from the command at once has followed when this is answered
+	if !r.fromApp(a, f, raw) {
+		return
+	}
+	// An answer tells that the glasses have done everything before: in virtual time what follows from the command at
+	// once, in real time as much as may wait for them without being lost.
+	if r.virtual() {
+		_, _ = r.step(ctx, r.nowMs())
+	} else if r.unasked++; r.unasked >= maxUnasked {
+		_, _ = r.ask(ctx, glasses.SimState, nil, nil)
+		r.unasked = 0
 	}
 }
+
+// maxUnasked is how many commands go to the glasses without a question in between; their queue is longer.
+const maxUnasked = 100
 
 func (a *App) refuse(id string, err error) {
 	refusal := &glasses.Error{Code: glasses.CodeBadFrame, Message: err.Error()}
@@ -109,8 +118,14 @@ func (r *room) heard(data []byte, binary bool) {
 		return
 	}
 	f, err := glasses.Parse(data)
-	if err == nil && glasses.MaySend(glasses.SenderGlasses, f.Type) != nil {
-		err = glasses.MaySend(glasses.SenderGlasses, f.Type)
+	if err == nil && f.Type == glasses.TypeError {
+		f = refusalOf(f)
+		data, err = f.Encode()
+	}
+	if err == nil {
+		if refusal := glasses.MaySend(glasses.SenderGlasses, f.Type); refusal != nil {
+			err = refusal
+		}
 	}
 	if err != nil {
 		r.l.log.Warn("a frame of the glasses", "session", r.id, "err", err)
@@ -126,7 +141,7 @@ func (r *room) heard(data []byte, binary bool) {
 		r.count(f.Type, len(f.Payload))
 		r.publish(data, false)
 	default:
-		r.event(f, data)
+		r.event(f)
 	}
 }
 
@@ -169,24 +184,27 @@ func (r *room) result(f glasses.Frame, raw []byte) {
 	}
 }
 
-func (r *room) event(f glasses.Frame, raw []byte) {
+// refusalOf makes the result of an error frame: glasses that cannot read a frame answer with one.
+func refusalOf(f glasses.Frame) glasses.Frame {
+	var why glasses.Error
+	if json.Unmarshal(f.Payload, &why) != nil || why.Code == "" {
+		why = glasses.Error{Code: glasses.CodePlatform, Message: "the glasses refused the frame"}
+	}
+	f.Type, f.Payload = glasses.TypeResult, encode(glasses.Result{Error: &why})
+	return f
+}
+
+// event relays what the glasses say by themselves. It is named after its row: glasses that were started anew would
+// repeat their own names, and in virtual time every run has the same.
+func (r *room) event(f glasses.Frame) {
+	f.ID = fmt.Sprintf("g-%d", r.log.newest()+1)
+	if data, err := f.Encode(); err == nil && glasses.FromGlasses(f.Type) {
+		r.publish(data, false)
+	}
 	f.Payload = compact(f.Payload)
-	key := keyOf(glasses.SenderGlasses, f.ID, glasses.KindEvent)
-	if _, again := r.seen.of[key]; again {
-		// Glasses that were started anew count their events from the beginning.
-		f.ID = r.askID("again")
-		key.id = f.ID
-		if renamed, err := f.Encode(); err == nil {
-			raw = renamed
-		}
-	}
-	if glasses.FromGlasses(f.Type) {
-		r.publish(raw, false)
-	}
-	seq := r.row(glasses.Event{
+	r.row(glasses.Event{
 		Kind: glasses.KindEvent, Chip: chipOf(glasses.SenderGlasses, f), Type: f.Type, ID: f.ID, Sender: glasses.SenderGlasses, Payload: f.Payload,
 	}, nil)
-	r.seen.add(key, 0, seq)
 }
 
 // chipOf sorts a peer's frame; lifecycle is the word of service and glasses.

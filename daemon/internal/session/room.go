@@ -32,11 +32,12 @@ type room struct {
 	pending  map[string]command
 	controls map[string]chan glasses.Result
 	asked    int64 // control frames and barriers sent, for their ids
-	glasses  Glasses
+	glasses  backend.Glasses
 	ready    chan struct{} // closed while glasses are attached
 	tried    chan struct{} // closed and made anew after each attempt that did not work
 	refused  error         // why the last attempt to attach them did not work
 	counts   map[string]*count
+	unasked  int // commands sent since the glasses last answered a question
 	media    mediaStore
 	changed  bool // meta is not what session.json holds
 

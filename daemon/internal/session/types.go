@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"regexp"
 	"strings"
 	"time"
@@ -13,28 +14,7 @@ import (
 // Transports opens the glasses' side of a session. Errors are *backend.Problem.
 type Transports interface {
 	// Attach starts one pair of glasses at a transport adapter. ctx bounds the opening alone.
-	Attach(ctx context.Context, name string, open TransportOpen) (Glasses, error)
-}
-
-// TransportOpen says which glasses to start and where they go on.
-type TransportOpen struct {
-	SessionID, DeviceModel string
-	VirtualClock           bool
-	// NowMs is the session's clock, in ms.
-	NowMs int64
-	// Snapshot is what the glasses take up; nil for fresh ones.
-	Snapshot *glasses.Snapshot
-	// FixturesDir is absolute, or empty for the adapter's own pictures and silence.
-	FixturesDir string
-}
-
-// Glasses is one pair, as a stream of frames (proto/glasses/PROTOCOL.md). Send may be called by several at once; one
-// reads.
-type Glasses interface {
-	Send(frame []byte, binary bool) error
-	// Receive waits for the next frame; an error ends the stream.
-	Receive(ctx context.Context) (data []byte, binary bool, err error)
-	Close() error
+	Attach(ctx context.Context, name string, open backend.TransportOpen) (backend.Glasses, error)
 }
 
 // localSim is the adapter of local sessions.
@@ -50,8 +30,9 @@ type Endpoints interface {
 type Live interface {
 	// WaitEvents is ListEvents that waits up to wait for a row when there is none.
 	WaitEvents(ctx context.Context, target backend.Target, id string, since int64, limit int, wait time.Duration) (backend.EventPage, error)
-	// Control carries one control frame to the session's page. An error of the glasses is inside the result.
-	Control(ctx context.Context, target backend.Target, id, typ string, payload, media []byte) (glasses.Result, error)
+	// Control carries one control frame to the session's page and gives its result (glasses.Result), which may be an error
+	// of the glasses.
+	Control(ctx context.Context, target backend.Target, id, typ string, payload json.RawMessage, media []byte) (json.RawMessage, error)
 }
 
 // LocalRequest asks for a local session. Empty fields mean: the project of the caller's directory, the session's own or

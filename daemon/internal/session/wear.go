@@ -43,10 +43,10 @@ func (r *room) wear(ctx context.Context) {
 	}
 }
 
-func (r *room) attach(ctx context.Context) (Glasses, error) {
+func (r *room) attach(ctx context.Context) (backend.Glasses, error) {
 	r.mu.Lock()
-	open := TransportOpen{
-		SessionID: r.id, DeviceModel: r.meta.Snapshot.DeviceModel, VirtualClock: r.virtual(), NowMs: r.clock(), FixturesDir: r.meta.FixturesDir,
+	open := backend.TransportOpen{
+		SessionID: r.id, DeviceModel: r.meta.Snapshot.DeviceModel, Virtual: r.virtual(), NowMs: r.clock(), FixturesDir: r.meta.FixturesDir,
 	}
 	if r.meta.Attached > 0 {
 		snapshot := r.meta.Snapshot
@@ -64,13 +64,21 @@ func (r *room) attach(ctx context.Context) (Glasses, error) {
 	r.glasses, r.refused = g, nil
 	r.meta.Attached++
 	close(r.ready)
-	r.publish(r.frame(glasses.TypeLink, r.askID("link"), glasses.LinkState{State: glasses.LinkConnected}), false)
+	r.publish(r.frame(glasses.TypeLink, r.askID("link"), glasses.LinkState{State: r.link()}), false)
 	r.note(glasses.RowGlassesAttached, struct{}{})
 	return g, nil
 }
 
+// link is what apps are told of the glasses' link. mu is held.
+func (r *room) link() string {
+	if r.glasses == nil {
+		return glasses.LinkDisconnected
+	}
+	return r.meta.Snapshot.State.Link
+}
+
 // listen takes the glasses' frames until their stream ends.
-func (r *room) listen(ctx context.Context, g Glasses) error {
+func (r *room) listen(ctx context.Context, g backend.Glasses) error {
 	for {
 		data, binary, err := g.Receive(ctx)
 		if err != nil {
@@ -94,7 +102,7 @@ func (r *room) detached(ctx context.Context, why error) {
 		r.l.log.Warn("glasses are gone", "session", r.id, "err", why)
 	}
 	r.failPending(glasses.CodeNotConnected, "the glasses are gone")
-	r.publish(r.frame(glasses.TypeLink, r.askID("link"), glasses.LinkState{State: glasses.LinkDisconnected}), false)
+	r.publish(r.frame(glasses.TypeLink, r.askID("link"), glasses.LinkState{State: r.link()}), false)
 	r.note(glasses.RowGlassesDetached, struct{}{})
 }
 
