@@ -1,0 +1,321 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/coder/websocket"
+
+	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// stage is a simulator page in a real browser, and the service it talks to, played by the test.
+type stage struct {
+	t       *testing.T
+	ctx     context.Context
+	site    *httptest.Server
+	welcome glasses.PageWelcome
+	role    *glasses.Role
+
+	mu    sync.Mutex
+	page  *websocket.Conn
+	mute  bool // the socket stays open and says nothing
+	heard []heardFrame
+	rows  int64
+	count int
+}
+
+type heardFrame struct {
+	glasses.Frame
+	body []byte
+}
+
+const stageSession = "ses_aaaaaaaaaaaaaaaaaaaa"
+
+// newStage opens the page, signed in. Flags are Chromium's, as name=value or a name.
+func newStage(t *testing.T, model string, flags ...string) *stage {
+	t.Helper()
+	s := &stage{t: t}
+	m, ok := glasses.Model(model)
+	if !ok {
+		t.Fatalf("no model %s", model)
+	}
+	s.welcome = glasses.PageWelcome{SessionID: stageSession, DeviceModel: m, Display: json.RawMessage("null")}
+	f := newFake()
+	f.people["ada@example.org"] = "correct horse battery"
+	s.site = newSite(t, f, func(o *Options) { o.Simulators = s })
+	s.ctx = newBrowser(t, flags)
+	s.do(chromedp.Navigate(s.site.URL+"/s/"+stageSession), chromedp.SendKeys("input[name=email]", "ada@example.org"),
+		chromedp.SendKeys("input[name=password]", "correct horse battery"), chromedp.Submit("input[name=email]"))
+	s.see(`document.querySelector("#socket")?.dataset.state === "up"`)
+	return s
+}
+
+func newBrowser(t *testing.T, flags []string) context.Context {
+	t.Helper()
+	if _, err := programFiles.ReadFile("wasm/" + programName + ".gz"); err != nil {
+		missing(t, "the simulator's program (make wasm)")
+	}
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		missing(t, "chromium")
+	}
+	opts := append([]chromedp.ExecAllocatorOption{}, chromedp.DefaultExecAllocatorOptions[:]...)
+	opts = append(opts, chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("disable-component-update", true), chromedp.WindowSize(1280, 800))
+	for _, f := range flags {
+		name, value, _ := strings.Cut(f, "=")
+		if value == "" {
+			opts = append(opts, chromedp.Flag(name, true))
+			continue
+		}
+		opts = append(opts, chromedp.Flag(name, value))
+	}
+	alloc, stopAlloc := chromedp.NewExecAllocator(context.Background(), opts...)
+	ctx, stop := chromedp.NewContext(alloc)
+	ctx, cancel := context.WithTimeout(ctx, 50*time.Second)
+	t.Cleanup(func() { cancel(); stop(); stopAlloc() })
+	// The browser lives as long as the context of its first call.
+	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
+		t.Fatalf("starting chromium: %v", err)
+	}
+	return ctx
+}
+
+func missing(t *testing.T, what string) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatalf("missing: %s", what)
+	}
+	t.Skipf("SKIPPED, missing: %s", what)
+}
+
+// Get, AppEndpoint and ServePage make the stage the page's Simulators.
+func (s *stage) Get(context.Context, string, string) (sessions.Session, error) {
+	return sessions.Session{ID: stageSession, Project: "com.example.hello", Platform: "web", DeviceModel: s.welcome.DeviceModel.ID,
+		ExpiresAt: time.Now().Add(time.Hour)}, nil
+}
+
+func (s *stage) AppEndpoint(id string) string { return "ws://localhost/api/sessions/" + id + "/app" }
+
+func (s *stage) ServePage(rw http.ResponseWriter, r *http.Request, _ string, _ func(context.Context) bool) {
+	ws, err := websocket.Accept(rw, r, nil)
+	if err != nil {
+		return
+	}
+	defer func() { _ = ws.CloseNow() }()
+	ws.SetReadLimit(glasses.MaxBinary)
+	s.mu.Lock()
+	s.page = ws
+	s.mu.Unlock()
+	s.send(glasses.TypeWelcome, "", s.welcome)
+	if s.role != nil {
+		s.send(glasses.TypeRole, "", s.role)
+	}
+	s.send(glasses.TypePeers, "", glasses.Peers{Apps: []glasses.AppInfo{{Name: "Hello Glasses", Version: "1.2"}}, Pages: 1})
+	var beating sync.WaitGroup
+	ctx, stop := context.WithCancel(r.Context())
+	beating.Go(func() { s.beat(ctx) })
+	defer beating.Wait()
+	defer stop()
+	for {
+		kind, data, err := ws.Read(ctx)
+		if err != nil {
+			return
+		}
+		s.take(kind, data)
+	}
+}
+
+func (s *stage) beat(ctx context.Context) {
+	ticker := time.NewTicker(500 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			s.send(glasses.TypeBeat, "", struct{}{})
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// take writes down what the page says and acknowledges it, with a row of the log.
+func (s *stage) take(kind websocket.MessageType, data []byte) {
+	f, body, err := glasses.Frame{}, []byte(nil), error(nil)
+	if kind == websocket.MessageBinary {
+		f, body, err = glasses.ParseBinary(data)
+	} else {
+		f, err = glasses.Parse(data)
+	}
+	if err != nil {
+		s.t.Errorf("the page sent %q: %v", data[:min(len(data), 200)], err)
+		return
+	}
+	s.mu.Lock()
+	s.heard = append(s.heard, heardFrame{f, body})
+	s.mu.Unlock()
+	if glasses.IsStream(f.Type) || strings.HasPrefix(f.ID, "ctl-") {
+		return
+	}
+	k := glasses.KindOf(f.Type)
+	s.send(glasses.TypeAck, "", glasses.Ack{ID: f.ID, Kind: k, Seq: 1})
+	chip := glasses.ChipOf(f.Type)
+	if r, err := glasses.ParseResult(f.Payload); f.Type == glasses.TypeResult && err == nil && r.Error != nil {
+		chip = glasses.ChipErrors
+	} else if f.Type == glasses.TypeResult {
+		chip = glasses.ChipDisplay
+	}
+	s.row(glasses.Event{Kind: k, Chip: chip, Type: f.Type, ID: f.ID, Sender: glasses.SenderGlasses, Payload: f.Payload})
+}
+
+func (s *stage) row(e glasses.Event) {
+	s.mu.Lock()
+	s.rows++
+	e.Seq, e.At = s.rows, time.Now().UnixMilli()
+	s.mu.Unlock()
+	s.send(glasses.TypeRow, "", e)
+}
+
+// send gives a frame to the page, unless the stage plays dead.
+func (s *stage) send(typ, id string, payload any) {
+	f, err := glasses.New(typ, id, time.Now().UnixMilli(), payload)
+	if err != nil {
+		s.t.Error(err)
+		return
+	}
+	data, err := f.Encode()
+	if err != nil {
+		s.t.Error(err)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mute || s.page == nil {
+		return
+	}
+	_ = s.page.Write(context.Background(), websocket.MessageText, data) // the page may be on its way
+}
+
+// command is a command of the app; it gives the id.
+func (s *stage) command(typ string, payload any) string {
+	s.mu.Lock()
+	s.count++
+	id := fmt.Sprintf("app-%d", s.count)
+	s.mu.Unlock()
+	raw, err := json.Marshal(payload)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.send(typ, id, payload)
+	s.row(glasses.Event{Kind: glasses.KindRequest, Chip: glasses.ChipOf(typ), Type: typ, ID: id, Sender: glasses.SenderApp, Payload: raw})
+	return id
+}
+
+// next waits for a frame of this type (and id, unless empty) and takes it out of what was heard.
+func (s *stage) next(typ, id string) heardFrame {
+	s.t.Helper()
+	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		s.mu.Lock()
+		for i, f := range s.heard {
+			if f.Type == typ && (id == "" || f.ID == id) {
+				s.heard = append(s.heard[:i:i], s.heard[i+1:]...)
+				s.mu.Unlock()
+				return f
+			}
+		}
+		s.mu.Unlock()
+	}
+	s.t.Fatalf("the page never sent %s %s; it sent %v; it shows:\n%s", typ, id, s.types(), s.text("body"))
+	return heardFrame{}
+}
+
+func (s *stage) types() (types []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.heard {
+		types = append(types, f.Type+" "+string(f.Payload))
+	}
+	return types
+}
+
+// result waits for the result of a command.
+func (s *stage) result(id string) glasses.Result {
+	s.t.Helper()
+	r, err := glasses.ParseResult(s.next(glasses.TypeResult, id).Payload)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r
+}
+
+func (s *stage) do(steps ...chromedp.Action[chromedp.Void]) {
+	s.t.Helper()
+	if err := chromedp.Do(s.ctx, steps...); err != nil {
+		s.t.Fatalf("%v; the page shows:\n%s", err, s.text("body"))
+	}
+}
+
+// see waits for a condition of the page.
+func (s *stage) see(js string) {
+	s.t.Helper()
+	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		// An error is a page on its way to the next one.
+		if yes, err := chromedp.Run(s.ctx, chromedp.Evaluate[bool]("Boolean("+js+")")); err == nil && yes {
+			return
+		}
+	}
+	s.t.Fatalf("never: %s; the page shows:\n%s", js, s.text("body"))
+}
+
+func eval[T any](s *stage, js string) T {
+	s.t.Helper()
+	v, err := chromedp.Run(s.ctx, chromedp.Evaluate[T](js))
+	if err != nil {
+		s.t.Fatalf("%s: %v", js, err)
+	}
+	return v
+}
+
+func (s *stage) text(selector string) string {
+	text, _ := chromedp.Run(s.ctx, chromedp.Evaluate[string](fmt.Sprintf(`document.querySelector(%q)?.innerText ?? ""`, selector)))
+	return text
+}
+
+// picture keeps what a person sees, for eyes, where SCREENSHOTS names a directory.
+func (s *stage) picture(name string) {
+	s.t.Helper()
+	dir := os.Getenv("SCREENSHOTS")
+	if dir == "" {
+		return
+	}
+	for _, size := range []struct {
+		name          string
+		width, height int64
+	}{{"laptop", 1280, 800}, {"phone", 390, 844}} {
+		s.do(chromedp.EmulateViewport(size.width, size.height))
+		for kind, shot := range map[string]chromedp.Action[[]byte]{"": chromedp.CaptureScreenshot(), "-full": chromedp.FullScreenshot(100)} {
+			png, err := chromedp.Run(s.ctx, shot)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, name+"-"+size.name+kind+".png"), png, 0o600); err != nil {
+				s.t.Fatal(err)
+			}
+		}
+	}
+	s.do(chromedp.EmulateViewport(1280, 800))
+}
