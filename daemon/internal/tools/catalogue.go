@@ -9,7 +9,6 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/link"
-	"github.com/service-dev/service/daemon/internal/session"
 )
 
 // Links is what the tools need of the device-code flow.
@@ -27,13 +26,17 @@ type Links interface {
 	Revoked(token string)
 }
 
-// Sessions is what the tools need of glasses sessions.
+// Sessions is what the tools need of glasses sessions, local and in the browser; each interface stands with its tool.
 type Sessions interface {
-	Open(ctx context.Context, target backend.Target, who caller.Caller, req session.Request) (session.Opened, error)
-	Get(ctx context.Context, target backend.Target, id string) (backend.Session, error)
-	List(ctx context.Context, target backend.Target) ([]backend.Session, error)
-	Close(ctx context.Context, target backend.Target, id string) (backend.Session, error)
-	Since(ctx context.Context, target backend.Target, id string, since int64, limit int) (backend.EventPage, error)
+	sessionOpener
+	localStarter
+	sessionFinder
+	sessionCloser
+	eventReader
+	eventWaiter
+	displayReader
+	glassesControl
+	advancer
 }
 
 // Accounts is what is known of the link without asking anybody; the caller is in the context. It needs no adapter, so
@@ -104,6 +107,8 @@ func New(opts Options) *Catalogue {
 // all lists every tool in the order in which agents read them. A new tool is added here and nowhere else.
 func (c *Catalogue) all(g *gate) []definition {
 	o := c.opts
+	r := reach{gate: g, sessions: o.Sessions, cursors: &cursors{}}
+	in := injector{reach: r, glasses: o.Sessions}
 	return []definition{
 		// Discovery and guidance.
 		getPlatformInfo{}.definition(),
@@ -113,11 +118,22 @@ func (c *Catalogue) all(g *gate) []definition {
 		getProductionChecklist{}.definition(),
 		searchDocs{docs: o.Docs}.definition(),
 		// Sessions.
+		startLocalSimulation{sessions: o.Sessions}.definition(),
 		createSimulatorSession{gate: g, sessions: o.Sessions, browser: o.Browser}.definition(),
 		completeAuthLink{links: o.Links, retry: c.dispatch, retries: &retries{}}.definition(),
-		getSessionStatus{gate: g, sessions: o.Sessions}.definition(),
-		getEventLog{gate: g, sessions: o.Sessions}.definition(),
-		closeSession{gate: g, sessions: o.Sessions}.definition(),
+		getSessionStatus{r}.definition(),
+		getEventLog{reach: r, sessions: o.Sessions}.definition(),
+		waitForEvent{reach: r, sessions: o.Sessions}.definition(),
+		closeSession{reach: r, sessions: o.Sessions}.definition(),
+		// The glasses of a session.
+		getDisplayState{reach: r, sessions: o.Sessions}.definition(),
+		expectDisplay{reach: r, sessions: o.Sessions}.definition(),
+		injectInput{in}.definition(),
+		injectTranscript{in}.definition(),
+		injectSensor{in}.definition(),
+		injectFault{in}.definition(),
+		setDevice{in}.definition(),
+		advanceTime{reach: r, sessions: o.Sessions}.definition(),
 		// Account.
 		whoAmI{accounts: o.Accounts}.definition(),
 	}

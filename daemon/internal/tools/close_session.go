@@ -7,13 +7,14 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 )
 
-const closeSessionText = `Ends a simulator session: apps and pages are disconnected, the app's secret is revoked and its file removed. The event log stays readable. ` +
-	`A closed session cannot be opened again; createSimulatorSession opens another. Closing a session that is closed already is no error. ` +
-	`Use it when the person is done with a session. There is no need to close one before calling createSimulatorSession, which goes on with the open one; ` +
-	`a session that nobody uses ends by itself. Without a linked account it answers status "auth_required"; see createSimulatorSession.`
+const closeSessionText = `Ends a session: apps and pages are disconnected, the app's secret is revoked and its file removed. The event log of a browser session stays ` +
+	`readable, a local session is forgotten with its log (recordSession keeps it). A closed session cannot be opened again; startLocalSimulation or createSimulatorSession ` +
+	`opens another. Closing a session that is closed already is no error. Use it when nobody needs the session any more. There is no need to close one before ` +
+	`opening one, which goes on with the open one; a session that nobody uses ends by itself. ` +
+	`For a browser session without a linked account it answers status "auth_required".`
 
 type closeSession struct {
-	gate     *gate
+	reach
 	sessions sessionCloser
 }
 
@@ -34,9 +35,9 @@ type closeSessionAnswer struct {
 
 func (t closeSession) definition() definition {
 	return definition{run: t.run, Tool: Tool{
-		Name: "closeSession", Title: "Close a simulator session", Description: closeSessionText, NeedsAccount: true,
+		Name: "closeSession", Title: "Close a session", Description: closeSessionText,
 		Annotations: Annotations{Destructive: true, Idempotent: true, OpenWorld: true},
-		InputSchema: inputSchema(`"sessionId":{"type":"string","description":"sessionId of createSimulatorSession or getSessionStatus."}`, `"sessionId"`),
+		InputSchema: inputSchema(`"sessionId":{"type":"string","description":"Which one; there is no default, because it ends for everybody."}`, `"sessionId"`),
 		OutputSchema: outputSchema(`
 			"status":{"type":"string","enum":["auth_required","closed"]},
 			"sessionId":{"type":"string"},
@@ -52,8 +53,8 @@ func (t closeSession) run(ctx context.Context, c call) (any, error) {
 	if args.SessionID == "" {
 		return nil, &Error{Code: CodeInvalidArguments, Message: `argument "sessionId" is missing`, FixHint: "call getSessionStatus to list the open sessions and pass the sessionId of one"}
 	}
-	return t.gate.run(ctx, c, nil, func(ctx context.Context, target backend.Target) (any, error) {
-		s, err := t.sessions.Close(ctx, target, args.SessionID)
+	return t.reach.run(ctx, c, args.SessionID, func(ctx context.Context, target backend.Target, id string) (any, error) {
+		s, err := t.sessions.Close(ctx, target, id)
 		if err != nil {
 			return nil, err
 		}

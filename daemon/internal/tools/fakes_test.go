@@ -14,6 +14,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/link"
 	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/render"
 )
 
 const (
@@ -47,8 +49,24 @@ type world struct {
 	opens      int
 	limit      int
 
+	// local sessions and what was done to their glasses
+	latest   string
+	local    session.LocalRequest
+	display  session.Display
+	refusal  *glasses.Error
+	controls []control
+	pages    []backend.EventPage // of Wait, one after another; then nothing
+	waited   []int64
+	advanced []int64
+	settled  bool
+
 	browsed []string
 	events  []map[string]string
+}
+
+type control struct {
+	id, typ, payload string
+	media            []byte
 }
 
 func newWorld() *world {
@@ -145,7 +163,10 @@ func (s sessions) Get(_ context.Context, _ backend.Target, _ string) (backend.Se
 }
 
 func (s sessions) List(context.Context, backend.Target) ([]backend.Session, error) {
-	return s.open, s.sessionErr
+	if s.sessionErr != nil {
+		return nil, s.sessionErr
+	}
+	return s.open, nil
 }
 
 func (s sessions) Close(context.Context, backend.Target, string) (backend.Session, error) {
@@ -157,6 +178,69 @@ func (s sessions) Close(context.Context, backend.Target, string) (backend.Sessio
 func (s sessions) Since(_ context.Context, _ backend.Target, _ string, since int64, limit int) (backend.EventPage, error) {
 	s.since, s.limit = since, limit
 	return s.page, s.sessionErr
+}
+
+const testLocal = "loc_abcdefghijklmnopqrst"
+
+// locally gives the caller's directory an open local session.
+func (w *world) locally() *world {
+	w.latest, w.settled = testLocal, true
+	model, _ := glasses.Model("rayban_display")
+	tree := glasses.Node{Type: glasses.NodeColumn, Children: []glasses.Node{
+		{Type: glasses.NodeText, Text: "Shopping"}, {Type: glasses.NodeButton, ID: "done", Text: "Done"}}}
+	view := render.Clamp(model, glasses.View{Tree: &tree})
+	w.display = session.Display{Model: model, State: glasses.FreshState(), View: view, PNG: render.PNG(render.Draw(model, view)), Text: render.Text(&tree)}
+	w.opened.Session.SessionID, w.opened.Session.Clock, w.opened.Session.Transport = testLocal, backend.ClockReal, backend.TransportLocal
+	w.opened.AppEndpoint = "ws://127.0.0.1:1/api/sessions/" + testLocal + "/app"
+	return w
+}
+
+func (s sessions) StartLocal(_ context.Context, who caller.Caller, req session.LocalRequest) (session.Opened, error) {
+	s.local, s.caller = req, who
+	return s.opened, s.sessionErr
+}
+
+func (s sessions) Latest(context.Context, caller.Caller) (string, bool) { return s.latest, s.latest != "" }
+
+func (s sessions) Control(_ context.Context, _ backend.Target, id, typ string, payload any, media []byte) (glasses.Result, error) {
+	data, err := json.Marshal(payload)
+	if err != nil {
+		return glasses.Result{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.controls = append(s.controls, control{id, typ, string(data), media})
+	if s.refusal != nil {
+		return glasses.Result{Error: s.refusal}, s.sessionErr
+	}
+	state := glasses.FreshState()
+	return glasses.Result{OK: true, State: &state, View: &glasses.View{Focus: -1}}, s.sessionErr
+}
+
+func (s sessions) Display(context.Context, backend.Target, string) (session.Display, error) {
+	return s.display, s.sessionErr
+}
+
+func (s sessions) Advance(_ context.Context, _ string, ms int64) (int64, bool, error) {
+	s.advanced = append(s.advanced, ms)
+	return ms, s.settled, s.sessionErr
+}
+
+func (s sessions) Wait(ctx context.Context, _ backend.Target, _ string, since int64, _ int, wait time.Duration) (backend.EventPage, error) {
+	s.mu.Lock()
+	s.waited = append(s.waited, since)
+	if len(s.pages) > 0 {
+		page := s.pages[0]
+		s.pages = s.pages[1:]
+		s.mu.Unlock()
+		return page, s.sessionErr
+	}
+	s.mu.Unlock()
+	select {
+	case <-time.After(wait):
+	case <-ctx.Done():
+	}
+	return backend.EventPage{Next: since}, s.sessionErr
 }
 
 type browser struct{ *world }

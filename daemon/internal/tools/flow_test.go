@@ -16,7 +16,8 @@ import (
 
 func TestWithoutALinkEveryGatedToolAsksForOne(t *testing.T) {
 	for tool, args := range map[string]string{
-		"createSimulatorSession": `{}`, "getSessionStatus": `{}`, "getEventLog": `{}`, "closeSession": `{"sessionId":"` + testID + `"}`,
+		"createSimulatorSession": `{}`, "getSessionStatus": `{"sessionId":"` + testID + `"}`, "getEventLog": `{}`, "closeSession": `{"sessionId":"` + testID + `"}`,
+		"getDisplayState": `{}`, "injectInput": `{"kind":"tap"}`, "waitForEvent": `{}`, "expectDisplay": `{"text":["Hello"]}`,
 	} {
 		w := newWorld()
 		result, fields := w.call(t, tool, args, IO{})

@@ -9,19 +9,18 @@ import (
 	"github.com/service-dev/service/daemon/internal/session"
 )
 
-const getEventLogText = `Reads the event log of a simulator session, oldest row first: what the app showed and asked for, what the person did on the ` +
-	`glasses, who attached and left, and errors. Pass "next" of one answer as "since" of the following call to read on; the same cursor stays ` +
-	`valid over restarts. Without sessionId it reads the open session that was used last. Use it to check that the app did what it should. ` +
-	`For whether an app is attached at all, use getSessionStatus. ` +
-	`Without a linked account it answers status "auth_required"; see createSimulatorSession.`
+const getEventLogText = `Reads the event log of a session, oldest row first: what the app showed and asked for (kind request) with its results, what the glasses told ` +
+	`(kind event), who attached and left, and errors. Pass "next" of one answer as "since" of the following call to read on; the same cursor stays ` +
+	`valid over restarts. Use it to check that the app did what it should, or why not (chip errors). ` +
+	`To wait for a row use waitForEvent; for whether an app is attached at all getSessionStatus; for the screen getDisplayState. ` +
+	`For a browser session without a linked account it answers status "auth_required"; see createSimulatorSession.`
 
 type getEventLog struct {
-	gate     *gate
+	reach
 	sessions eventReader
 }
 
 type eventReader interface {
-	List(ctx context.Context, target backend.Target) ([]backend.Session, error)
 	Since(ctx context.Context, target backend.Target, id string, since int64, limit int) (backend.EventPage, error)
 }
 
@@ -42,16 +41,15 @@ type eventLogAnswer struct {
 
 func (t getEventLog) definition() definition {
 	return definition{run: t.run, Tool: Tool{
-		Name: "getEventLog", Title: "Read a session's event log", Description: getEventLogText, NeedsAccount: true,
+		Name: "getEventLog", Title: "Read a session's event log", Description: getEventLogText,
 		Annotations: Annotations{ReadOnly: true, Idempotent: true, OpenWorld: true},
-		InputSchema: inputSchema(`
-			"sessionId":{"type":"string","description":"Left out: the open session that was used last."},
+		InputSchema: inputSchema(sessionArgument+`,
 			"since":{"type":"integer","default":0,"description":"Rows after this one; 0 is the beginning."},
 			"limit":{"type":"integer","default":100,"description":"How many rows at most, 1 to 500; other values are clamped."}`, ""),
 		OutputSchema: outputSchema(`
 			"status":{"type":"string","enum":["auth_required","ok"]},
 			"sessionId":{"type":"string"},
-			"events":{"type":"array","items":{"type":"object"},"description":"Rows with seq, type, id, at and payload."},
+			"events":{"type":"array","items":{"type":"object"},"description":"Rows with seq, at, kind (request, result, event), chip, type, id, sender (app, glasses, service) and payload."},
 			"next":{"type":"integer","description":"Pass it as since to read on."},
 			"more":{"type":"boolean","description":"Whether there are rows after these already."},`+summaryProperty, `"status","summary"`, true),
 	}}
@@ -64,15 +62,7 @@ func (t getEventLog) run(ctx context.Context, c call) (any, error) {
 	}
 	since := clamp(args.Since, 0, 0, 1<<53)
 	limit := clamp(args.Limit, session.DefaultLimit, 1, session.MaxLimit)
-	return t.gate.run(ctx, c, nil, func(ctx context.Context, target backend.Target) (any, error) {
-		id := args.SessionID
-		if id == "" {
-			latest, err := t.latest(ctx, target)
-			if err != nil {
-				return nil, err
-			}
-			id = latest
-		}
+	return t.reach.run(ctx, c, args.SessionID, func(ctx context.Context, target backend.Target, id string) (any, error) {
 		page, err := t.sessions.Since(ctx, target, id, since, int(limit))
 		if err != nil {
 			return nil, err
@@ -91,24 +81,4 @@ func eventLog(id string, since int64, page backend.EventPage) eventLogAnswer {
 		answer.Summary += " There are more."
 	}
 	return answer
-}
-
-func (t getEventLog) latest(ctx context.Context, target backend.Target) (string, error) {
-	open, err := t.sessions.List(ctx, target)
-	if err != nil {
-		return "", err
-	}
-	if len(open) == 0 {
-		return "", &backend.Problem{
-			Code: backend.CodeNotFound, Message: "no session is open",
-			FixHint: "call createSimulatorSession to open one, or pass the sessionId of a closed session",
-		}
-	}
-	latest := open[0]
-	for _, s := range open[1:] {
-		if s.LastActiveAt.After(latest.LastActiveAt) {
-			latest = s
-		}
-	}
-	return latest.SessionID, nil
 }

@@ -131,3 +131,12 @@ func stampOf(t *time.Time) *string {
 }
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// problemOf is the backend's refusal in an error, or nil.
+func problemOf(err error) *backend.Problem {
+	var p *backend.Problem
+	if errors.As(err, &p) {
+		return p
+	}
+	return nil
+}

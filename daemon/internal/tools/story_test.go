@@ -143,7 +143,7 @@ func TestLinkingFromTheFirstCallToTheRetriedOne(t *testing.T) {
 	agent(t, func(t *testing.T, s *site, call func(context.Context, string, string, tools.IO) map[string]any) {
 		ctx := t.Context()
 		first := call(ctx, "createSimulatorSession", `{"project":"com.example.app"}`, tools.IO{})
-		again := call(ctx, "getSessionStatus", `{}`, tools.IO{})
+		again := call(ctx, "getSessionStatus", `{"sessionId":"ses_abcdefgh"}`, tools.IO{})
 		if first["status"] != "auth_required" || again["deviceCode"] != first["deviceCode"] || s.issued != 1 {
 			t.Fatalf("asked with %v, then %v, %d codes", first, again, s.issued)
 		}

@@ -18,7 +18,8 @@ type Tool struct {
 	InputSchema  json.RawMessage
 	OutputSchema json.RawMessage
 	Annotations  Annotations
-	// NeedsAccount is true when the tool answers auth_required without a link.
+	// NeedsAccount is true when nothing of the tool works without a link. Tools on sessions answer auth_required only when
+	// they are asked about a browser session.
 	NeedsAccount bool
 }
 

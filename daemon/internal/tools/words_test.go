@@ -242,9 +242,7 @@ func TestNothingIsNamedThatDoesNotExist(t *testing.T) {
 }
 
 // comingTools are being added by others.
-var comingTools = []string{"generateConnectionModule", "validateIntegration", "inspectIntegration", "getCodeExample",
-	"startLocalSimulation", "waitForEvent", "getDisplayState", "expectDisplay", "injectInput", "injectTranscript", "injectSensor", "injectFault",
-	"setDevice", "advanceTime", "recordSession", "replaySession"}
+var comingTools = []string{"generateConnectionModule", "validateIntegration", "inspectIntegration", "getCodeExample", "recordSession", "replaySession"}
 
 // answersToWalk are calls without a session.
 func answersToWalk() map[string][]string {

@@ -1,0 +1,204 @@
+package tools
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/render"
+)
+
+const getDisplayStateText = `Shows what the wearer of a session's glasses sees: the display tree, its text in reading order, where the focus is and what can be tapped, ` +
+	`the state of the glasses (battery, worn, link, permissions, running streams, announced phrases), and the picture of the panel to the pixel as a PNG image. ` +
+	`Use it to look at an app's screen. It changes nothing. To assert instead of looking use expectDisplay; to wait for a change use waitForEvent; ` +
+	`for the glasses' model and the session use getSessionStatus. pictureFile also writes the PNG to a new file; picture false leaves the image out.`
+
+type getDisplayState struct {
+	reach
+	sessions displayReader
+}
+
+type displayReader interface {
+	Display(ctx context.Context, target backend.Target, id string) (session.Display, error)
+}
+
+type getDisplayStateArgs struct {
+	SessionID   string `json:"sessionId"`
+	Picture     *bool  `json:"picture"`
+	PictureFile string `json:"pictureFile"`
+}
+
+// displayTarget is what the wearer can tap or select.
+type displayTarget struct {
+	ID      string `json:"id"`
+	Focused bool   `json:"focused"`
+	X       int    `json:"x"`
+	Y       int    `json:"y"`
+	Width   int    `json:"width"`
+	Height  int    `json:"height"`
+}
+
+// pictureFacts describe the picture beside the answer.
+type pictureFacts struct {
+	MIME   string `json:"mime"`
+	Width  int    `json:"width"`
+	Height int    `json:"height"`
+	SHA256 string `json:"sha256"`
+	File   string `json:"file,omitempty"`
+}
+
+type displayAnswer struct {
+	Status      string          `json:"status"`
+	SessionID   string          `json:"sessionId"`
+	DeviceModel string          `json:"deviceModel"`
+	Tree        *glasses.Node   `json:"tree"`
+	Text        []string        `json:"text"`
+	Scroll      int             `json:"scroll"`
+	Targets     []displayTarget `json:"targets"`
+	State       glasses.State   `json:"state"`
+	Picture     *pictureFacts   `json:"picture"`
+	Summary     string          `json:"summary"`
+
+	image []byte
+}
+
+func (a displayAnswer) images() []Image {
+	if a.image == nil {
+		return nil
+	}
+	return []Image{{MIME: "image/png", Data: a.image}}
+}
+
+const pictureSchema = `{"anyOf":[{"type":"object","properties":{
+	"mime":{"type":"string"},"width":{"type":"integer"},"height":{"type":"integer"},
+	"sha256":{"type":"string","description":"Of the PNG: the same screen on the same model has the same one, on every transport."},
+	"file":{"type":"string"}}},{"type":"null"}],"description":"null: the model has no display."}`
+
+func (t getDisplayState) definition() definition {
+	return definition{run: t.run, Tool: Tool{
+		Name: "getDisplayState", Title: "See what the wearer sees", Description: getDisplayStateText,
+		Annotations: Annotations{Idempotent: true, OpenWorld: true},
+		InputSchema: inputSchema(sessionArgument+`,
+			"picture":{"type":"boolean","default":true,"description":"false: the answer has no image."},
+			"pictureFile":{"type":"string","description":"Also write the PNG to this file, which must not exist yet; absolute or below the working directory."}`, ""),
+		OutputSchema: outputSchema(`
+			"status":{"type":"string","enum":["auth_required","ok"]},
+			"sessionId":{"type":"string"},
+			"deviceModel":{"type":"string"},
+			"tree":{"anyOf":[{"type":"object"},{"type":"null"}],"description":"What the app shows; null: the panel is clear. Long image data is left out."},
+			"text":{"type":"array","items":{"type":"string"},"description":"What can be read, in reading order, whether it is scrolled to or not."},
+			"scroll":{"type":"integer","description":"Panel pixels that the content has moved up."},
+			"targets":{"type":"array","items":{"type":"object","properties":{
+				"id":{"type":"string"},"focused":{"type":"boolean"},"x":{"type":"integer"},"y":{"type":"integer"},"width":{"type":"integer"},"height":{"type":"integer"}}},
+				"description":"Buttons and list entries on the panel, in drawing order; tap within, or select the focused one."},
+			"state":`+stateSchema+`,
+			"picture":`+pictureSchema+`,`+summaryProperty, `"status","summary"`, true),
+	}}
+}
+
+func (t getDisplayState) run(ctx context.Context, c call) (any, error) {
+	var args getDisplayStateArgs
+	if err := decode(c.args, &args); err != nil {
+		return nil, err
+	}
+	return t.reach.run(ctx, c, args.SessionID, func(ctx context.Context, target backend.Target, id string) (any, error) {
+		d, err := t.sessions.Display(ctx, target, id)
+		if err != nil {
+			return nil, controlProblem(err)
+		}
+		answer := displayOf(id, d)
+		if args.PictureFile != "" {
+			if d.PNG == nil {
+				return nil, &Error{Code: glasses.CodeUnsupported, Message: d.Model.ID + " has no display, so there is no picture to write", FixHint: "leave pictureFile out, or change the glasses with setDevice"}
+			}
+			if answer.Picture.File, err = writeNew(c.who, "pictureFile", args.PictureFile, d.PNG); err != nil {
+				return nil, err
+			}
+		}
+		if args.Picture != nil && !*args.Picture {
+			answer.image = nil
+		}
+		return answer, nil
+	})
+}
+
+func displayOf(id string, d session.Display) displayAnswer {
+	answer := displayAnswer{
+		Status: "ok", SessionID: id, DeviceModel: d.Model.ID, Tree: shortened(d.View.Tree), Text: d.Text, Scroll: d.View.Scroll,
+		Targets: []displayTarget{}, State: d.State, Picture: pictureOf(d), image: d.PNG,
+	}
+	if answer.Text == nil {
+		answer.Text = []string{}
+	}
+	if d.Model.Panel != nil && d.View.Tree != nil {
+		for i, target := range render.Targets(d.Model, d.View) {
+			r := target.Rect
+			answer.Targets = append(answer.Targets, displayTarget{target.ID, i == d.View.Focus, r.Min.X, r.Min.Y, r.Dx(), r.Dy()})
+		}
+	}
+	answer.Summary = displayWordsOf(answer, d)
+	return answer
+}
+
+func displayWordsOf(a displayAnswer, d session.Display) string {
+	switch {
+	case d.Model.Panel == nil:
+		return fmt.Sprintf("%s has no display; state tells of the rest.", d.Model.ID)
+	case d.View.Tree == nil:
+		return fmt.Sprintf("The panel of %s is clear.", d.Model.ID)
+	}
+	words := fmt.Sprintf("The panel of %s shows: %s.", d.Model.ID, clipWords(strings.Join(a.Text, " | "), 300))
+	for _, target := range a.Targets {
+		if target.Focused {
+			words += fmt.Sprintf(" The focus is on %q.", target.ID)
+		}
+	}
+	return words
+}
+
+func clipWords(s string, most int) string {
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "..."
+	}
+	return s
+}
+
+func pictureOf(d session.Display) *pictureFacts {
+	if d.PNG == nil || d.Model.Panel == nil {
+		return nil
+	}
+	sum := sha256.Sum256(d.PNG)
+	return &pictureFacts{MIME: "image/png", Width: d.Model.Panel.Width, Height: d.Model.Panel.Height, SHA256: hex.EncodeToString(sum[:])}
+}
+
+// maxShownData is how much base64 of an image in a tree an agent is shown.
+const maxShownData = 100
+
+// shortened is a copy of a tree without long image data, which costs an agent much and tells it nothing.
+func shortened(tree *glasses.Node) *glasses.Node {
+	if tree == nil {
+		return nil
+	}
+	data, err := json.Marshal(tree)
+	var clone glasses.Node
+	if err != nil || json.Unmarshal(data, &clone) != nil {
+		return tree
+	}
+	shorten(&clone)
+	return &clone
+}
+
+func shorten(n *glasses.Node) {
+	if len(n.Data) > maxShownData {
+		n.Data = fmt.Sprintf("%s... (%d characters)", n.Data[:20], len(n.Data))
+	}
+	for i := range n.Children {
+		shorten(&n.Children[i])
+	}
+}

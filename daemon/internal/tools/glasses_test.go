@@ -1,0 +1,313 @@
+package tools
+
+import (
+	"encoding/json"
+	"image"
+	"image/png"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+func TestLocalSessionsNeedNoAccount(t *testing.T) {
+	for tool, args := range map[string]string{
+		"startLocalSimulation": `{}`, "getSessionStatus": `{"sessionId":"` + testLocal + `"}`, "getEventLog": `{}`, "closeSession": `{"sessionId":"` + testLocal + `"}`,
+		"getDisplayState": `{}`, "expectDisplay": `{"text":["Shopping"]}`, "injectInput": `{"kind":"tap"}`, "injectTranscript": `{"text":"hello"}`,
+		"injectSensor": `{"state":{"worn":false}}`, "injectFault": `{"code":"busy"}`, "setDevice": `{"deviceModel":"even_g1"}`, "advanceTime": `{"ms":5}`,
+	} {
+		w := newWorld().locally()
+		if result, fields := w.call(t, tool, args, IO{}); result.IsError || fields["status"] == "auth_required" || w.gated != nil {
+			t.Errorf("%s: %v", tool, fields)
+		}
+	}
+}
+
+func TestStartLocalSimulation(t *testing.T) {
+	w := newWorld().locally()
+	w.opened.Session.Clock = backend.ClockVirtual
+	_, fields := w.call(t, "startLocalSimulation", `{"project":"a.b","deviceModel":"even_g1","clock":"virtual","fixturesDir":"media","fresh":true}`, IO{})
+	if w.local.Project != "a.b" || w.local.DeviceModel != "even_g1" || w.local.Clock != "virtual" || w.local.FixturesDir != "media" || !w.local.Fresh {
+		t.Errorf("asked for %+v", w.local)
+	}
+	env, _ := fields["environment"].(map[string]any)
+	if fields["status"] != "active" || env["SERVICE_GLASSES_URL"] != w.opened.AppEndpoint || env["SERVICE_GLASSES_SECRET_FILE"] != w.opened.AppTokenFile {
+		t.Errorf("answered %v", fields)
+	}
+	w.opened.Created = false
+	result, fields := w.call(t, "startLocalSimulation", `{}`, IO{})
+	if fields["status"] != "resumed" {
+		t.Errorf("the second time: %v", fields)
+	}
+	checkNext(t, w.catalogue().List(), "startLocalSimulation", result)
+}
+
+func TestWithoutASessionTheWayToOneIsTold(t *testing.T) {
+	w := newWorld()
+	w.open = nil
+	for _, tool := range []string{"getEventLog", "getDisplayState", "waitForEvent"} {
+		_, fields := w.call(t, tool, `{}`, IO{})
+		if hint, _ := fields["fixHint"].(string); fields["code"] != backend.CodeNotFound || !strings.Contains(hint, "startLocalSimulation") {
+			t.Errorf("%s: %v", tool, fields)
+		}
+	}
+	if w.gated != nil || len(w.browsed) > 0 {
+		t.Error("somebody was asked for a link")
+	}
+	_, fields := w.call(t, "getSessionStatus", `{}`, IO{})
+	if list, ok := fields["sessions"].([]any); !ok || len(list) != 0 || fields["status"] != "ok" {
+		t.Errorf("status: %v", fields)
+	}
+}
+
+func TestInjecting(t *testing.T) {
+	dir := t.TempDir()
+	picture := filepath.Join(dir, "a.png")
+	f, err := os.Create(picture)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := png.Encode(f, image.NewGray(image.Rect(0, 0, 2, 2))); err != nil {
+		t.Fatal(err)
+	}
+	_ = f.Close()
+	for _, test := range []struct{ tool, args, typ, payload string }{
+		{"injectInput", `{"kind":"tap","x":3,"y":4.0}`, "sim.input", `{"kind":"tap","x":3,"y":4}`},
+		{"injectInput", `{"kind":"navigate","direction":"down"}`, "sim.input", `{"kind":"navigate","x":0,"y":0,"direction":"down"}`},
+		{"injectTranscript", `{"text":"next page"}`, "sim.transcript", `{"text":"next page","final":true}`},
+		{"injectTranscript", `{"text":"next","final":false,"language":"en","confidence":50}`, "sim.transcript", `{"text":"next","final":false,"language":"en","confidence":50}`},
+		{"injectSensor", `{"state":{"battery":{"level":9},"worn":false}}`, "sim.state", `{"battery":{"level":9},"worn":false}`},
+		{"injectSensor", `{"motion":{"ax":1,"az":1000}}`, "sim.motion", `{"ax":1,"az":1000}`},
+		{"injectSensor", `{"cameraFile":` + quote(picture) + `}`, "sim.camera", `{}`},
+		{"injectSensor", `{"resetMicrophone":true}`, "sim.microphone", `{}`},
+		{"injectFault", `{"command":"camera.photo","code":"busy","times":2}`, "sim.fault", `{"command":"camera.photo","code":"busy","times":2}`},
+		{"injectFault", `{"latencyMs":300}`, "sim.fault", `{"latencyMs":300,"times":1}`},
+		{"setDevice", `{"deviceModel":"even_g2"}`, "sim.device", `{"deviceModel":"even_g2"}`},
+	} {
+		w := newWorld().locally()
+		_, fields := w.call(t, test.tool, test.args, IO{})
+		if fields["status"] != "ok" || len(w.controls) != 1 || fields["since"] != 3.0 {
+			t.Errorf("%s %s: %v", test.tool, test.args, fields)
+			continue
+		}
+		if got := w.controls[0]; got.id != testLocal || got.typ != test.typ || got.payload != test.payload || (got.media != nil) != strings.Contains(test.args, "cameraFile") {
+			t.Errorf("%s %s: %+v", test.tool, test.args, got)
+		}
+	}
+}
+
+func quote(s string) string {
+	data, err := json.Marshal(s)
+	if err != nil {
+		panic(err)
+	}
+	return string(data)
+}
+
+func TestInjectionsThatCannotBeAreRefusedBefore(t *testing.T) {
+	dir := t.TempDir()
+	text := filepath.Join(dir, "a.txt")
+	if err := os.WriteFile(text, []byte("\x89PN"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	big := filepath.Join(dir, "big.wav")
+	if err := os.WriteFile(big, make([]byte, 1<<20+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ tool, args, code, mention string }{
+		{"injectInput", `{}`, CodeInvalidArguments, "kind"},
+		{"injectInput", `{"kind":"wink"}`, CodeInvalidArguments, "kind"},
+		{"injectInput", `{"kind":"swipe"}`, CodeInvalidArguments, "direction"},
+		{"injectTranscript", `{"text":""}`, CodeInvalidArguments, "text"},
+		{"injectTranscript", `{"text":"a","confidence":101}`, CodeInvalidArguments, "confidence"},
+		{"injectSensor", `{}`, CodeInvalidArguments, "nothing"},
+		{"injectSensor", `{"state":{"mood":"good"}}`, CodeInvalidArguments, "mood"},
+		{"injectSensor", `{"state":{"hinge":"ajar"}}`, CodeInvalidArguments, "hinge"},
+		{"injectSensor", `{"state":[]}`, CodeInvalidArguments, "state"},
+		{"injectSensor", `{"motion":{"up":1}}`, CodeInvalidArguments, "up"},
+		{"injectSensor", `{"cameraFile":"/no/such/file"}`, CodeFileUnreadable, "no such file"},
+		{"injectSensor", `{"cameraFile":` + quote(dir) + `}`, CodeFileUnreadable, "not a file"},
+		{"injectSensor", `{"cameraFile":` + quote(text) + `}`, CodeFileUnreadable, "PNG or JPEG"},
+		{"injectSensor", `{"microphoneFile":` + quote(big) + `}`, CodeFileUnreadable, "bytes"},
+		{"injectSensor", `{"cameraFile":"a\u0000b"}`, CodeInvalidArguments, "path"},
+		{"injectFault", `{}`, CodeInvalidArguments, "fault"},
+		{"injectFault", `{"code":"tired"}`, CodeInvalidArguments, "code"},
+		{"injectFault", `{"code":"busy","times":0}`, "", ""},
+		{"injectFault", `{"code":"busy","times":5000}`, CodeInvalidArguments, "times"},
+		{"injectFault", `{"command":"sing","code":"busy"}`, CodeInvalidArguments, "command"},
+		{"setDevice", `{"deviceModel":"monocle"}`, CodeInvalidArguments, "deviceModel"},
+		{"advanceTime", `{}`, CodeInvalidArguments, "ms"},
+		{"advanceTime", `{"ms":-1}`, CodeInvalidArguments, "ms"},
+		{"expectDisplay", `{}`, CodeInvalidArguments, "nothing"},
+		{"expectDisplay", `{"text":"Hello"}`, CodeInvalidArguments, "text"},
+		{"waitForEvent", `{"chip":"salsa"}`, CodeInvalidArguments, "chip"},
+		{"waitForEvent", `{"payload":7}`, CodeInvalidArguments, "payload"},
+		{"getCapabilityGuide", `{"capability":"smell"}`, CodeInvalidArguments, "capability"},
+		{"getCapabilityGuide", `{"capability":"display","deviceModel":"monocle"}`, CodeInvalidArguments, "deviceModel"},
+		{"getPermissions", `{}`, CodeInvalidArguments, "platform"},
+		{"getPermissions", `{"platform":"web","capabilities":["smell"]}`, CodeInvalidArguments, "capabilities"},
+	} {
+		w := newWorld().locally()
+		_, fields := w.call(t, test.tool, test.args, IO{})
+		if test.code == "" {
+			continue
+		}
+		message, _ := fields["message"].(string)
+		if fields["code"] != test.code || !strings.Contains(message, test.mention) || len(w.controls) > 0 {
+			t.Errorf("%s %s: %v", test.tool, test.args, fields)
+		}
+	}
+}
+
+func TestWhatTheGlassesRefuse(t *testing.T) {
+	for _, test := range []struct{ tool, args, code, hint string }{
+		{"injectTranscript", `{"text":"hello"}`, glasses.CodePaused, "transcription.start"},
+		{"injectInput", `{"kind":"hold"}`, glasses.CodeUnsupported, "setDevice"},
+		{"injectInput", `{"kind":"tap"}`, glasses.CodeNotConnected, "injectSensor"},
+	} {
+		w := newWorld().locally()
+		w.refusal = &glasses.Error{Code: test.code, Message: "no"}
+		result, fields := w.call(t, test.tool, test.args, IO{})
+		if hint, _ := fields["fixHint"].(string); !result.IsError || fields["code"] != test.code || !strings.Contains(hint, test.hint) {
+			t.Errorf("%s %s: %v", test.tool, test.args, fields)
+		}
+	}
+	w := newWorld().linked()
+	w.sessionErr = &backend.Problem{Code: glasses.CodeNotConnected, Message: "no page is open"}
+	if _, fields := w.call(t, "injectInput", `{"kind":"tap","sessionId":"`+testID+`"}`, IO{}); fields["retryable"] != true || !strings.Contains(fields["fixHint"].(string), "sessionUrl") {
+		t.Errorf("no page: %v", fields)
+	}
+}
+
+func TestGetDisplayState(t *testing.T) {
+	w := newWorld().locally()
+	w.display.View.Tree.Children = append(w.display.View.Tree.Children, glasses.Node{Type: glasses.NodeImage, Data: strings.Repeat("A", 4000)})
+	result, fields := w.call(t, "getDisplayState", `{}`, IO{})
+	if len(result.Images) != 1 || result.Images[0].MIME != "image/png" || string(result.Images[0].Data) != string(w.display.PNG) {
+		t.Fatalf("%d images", len(result.Images))
+	}
+	if strings.Contains(result.Text, strings.Repeat("A", 200)) {
+		t.Error("the answer holds the image's data")
+	}
+	targets, _ := fields["targets"].([]any)
+	if target, _ := targets[0].(map[string]any); len(targets) != 1 || target["id"] != "done" || target["focused"] != true || target["width"] == 0.0 {
+		t.Errorf("targets: %v", targets)
+	}
+	if facts, _ := fields["picture"].(map[string]any); facts["width"] != 600.0 || len(facts["sha256"].(string)) != 64 {
+		t.Errorf("picture: %v", facts)
+	}
+	if result, _ := w.call(t, "getDisplayState", `{"picture":false}`, IO{}); result.Images != nil {
+		t.Error("an image that nobody wanted")
+	}
+
+	file := filepath.Join(t.TempDir(), "screen.png")
+	if _, fields := w.call(t, "getDisplayState", `{"pictureFile":`+quote(file)+`}`, IO{}); fields["status"] != "ok" {
+		t.Errorf("to a file: %v", fields)
+	}
+	if data, err := os.ReadFile(file); err != nil || string(data) != string(w.display.PNG) {
+		t.Errorf("the file has %d bytes, %v", len(data), err)
+	}
+	if _, fields := w.call(t, "getDisplayState", `{"pictureFile":`+quote(file)+`}`, IO{}); fields["code"] != CodeFileExists {
+		t.Errorf("to a file that exists: %v", fields)
+	}
+	if _, fields := w.call(t, "getDisplayState", `{"pictureFile":"/no/such/folder/a.png"}`, IO{}); fields["code"] != CodeFileUnwritable {
+		t.Errorf("to a folder that does not exist: %v", fields)
+	}
+
+	w.display.Model, _ = glasses.Model("rayban_meta")
+	w.display.PNG, w.display.View.Tree = nil, nil
+	if result, fields := w.call(t, "getDisplayState", `{}`, IO{}); result.Images != nil || fields["picture"] != nil || fields["tree"] != nil {
+		t.Errorf("without a panel: %v", fields)
+	}
+}
+
+func TestExpectDisplay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, test := range []struct {
+			args, want, mention string
+		}{
+			{`{"text":["Shop","Done"],"absent":["Milk"],"focus":"done"}`, "pass", ""},
+			{`{"text":["Milk"],"withinMs":0}`, "fail", `"Milk" cannot be read`},
+			{`{"absent":["Done"],"withinMs":100}`, "fail", `"Done" can be read`},
+			{`{"focus":"","withinMs":0}`, "fail", "focus"},
+			{`{"sha256":"00","withinMs":0}`, "fail", "picture"},
+		} {
+			w := newWorld().locally()
+			result, fields := w.call(t, "expectDisplay", test.args, IO{})
+			summary, _ := fields["summary"].(string)
+			if fields["status"] != test.want || !strings.Contains(summary, test.mention) || (len(result.Images) == 1) != (test.want == "fail") {
+				t.Errorf("%s: %v", test.args, fields)
+			}
+		}
+		w := newWorld().locally()
+		w.opened.Session.Clock = backend.ClockVirtual
+		if _, fields := w.call(t, "expectDisplay", `{"text":["Milk"],"withinMs":120}`, IO{}); fields["status"] != "fail" || len(w.advanced) != 3 || w.advanced[2] != 20 {
+			t.Errorf("in virtual time: %v, advanced %v", fields, w.advanced)
+		}
+	})
+}
+
+func rows(list ...string) backend.EventPage {
+	page := backend.EventPage{}
+	for _, row := range list {
+		page.Events = append(page.Events, json.RawMessage(row))
+		page.Next++
+	}
+	return page
+}
+
+func TestWaitForEvent(t *testing.T) {
+	const input, shown = `{"seq":1,"kind":"event","chip":"display","type":"input","sender":"glasses","payload":{"kind":"tap","target":"done","at":[1,{"a":2}]}}`,
+		`{"seq":2,"kind":"request","chip":"display","type":"display.show","sender":"app","payload":{}}`
+	for _, test := range []struct{ args, want string }{
+		{`{"type":"display.show"}`, "found"}, {`{"kind":"request"}`, "found"}, {`{"sender":"app"}`, "found"}, {`{}`, "found"},
+		{`{"payload":{"target":"done"}}`, "found"}, {`{"payload":{"at":[1,{"a":2}]}}`, "found"},
+		{`{"payload":{"target":"other"}}`, "timeout"}, {`{"payload":{"at":[1]}}`, "timeout"}, {`{"type":"input","kind":"request"}`, "timeout"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld().locally()
+			w.pages = []backend.EventPage{rows(input, shown)}
+			result, fields := w.call(t, "waitForEvent", strings.Replace(test.args, "{", `{"timeoutSeconds":3,`, 1), IO{})
+			if test.args == `{}` {
+				result, fields = w.call(t, "waitForEvent", `{"timeoutSeconds":3}`, IO{})
+			}
+			if result.IsError || test.args != `{}` && fields["status"] != test.want {
+				t.Errorf("%s: %v", test.args, fields)
+			}
+			if last, _ := fields["last"].([]any); fields["status"] == "timeout" && test.args != `{}` && len(last) != 2 {
+				t.Errorf("%s: last %v", test.args, last)
+			}
+		})
+	}
+}
+
+func TestWaitLooksFromTheLastInjection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld().locally()
+		c := w.catalogue()
+		c.Call(t.Context(), "injectInput", json.RawMessage(`{"kind":"tap"}`), IO{})
+		c.Call(t.Context(), "waitForEvent", json.RawMessage(`{"timeoutSeconds":1}`), IO{})
+		c.Call(t.Context(), "waitForEvent", json.RawMessage(`{"timeoutSeconds":1,"since":0}`), IO{})
+		if w.waited[0] != 3 || w.waited[len(w.waited)-1] != 0 {
+			t.Errorf("waited from %v", w.waited)
+		}
+		beats := 0
+		c.Call(t.Context(), "waitForEvent", json.RawMessage(`{"timeoutSeconds":100}`), IO{Progress: func(float64, float64, string) { beats++ }})
+		if beats < 4 {
+			t.Errorf("%d signs of life in 100 s", beats)
+		}
+	})
+}
+
+func TestAdvanceTime(t *testing.T) {
+	w := newWorld().locally()
+	w.settled = false
+	_, fields := w.call(t, "advanceTime", `{"ms":60000}`, IO{})
+	if summary, _ := fields["summary"].(string); fields["nowMs"] != 60000.0 || fields["settled"] != false || !strings.Contains(summary, "barrier") {
+		t.Errorf("advanced: %v", fields)
+	}
+}
