@@ -109,6 +109,7 @@ func (w *Web) Mount(mux *http.ServeMux) {
 	mux.Handle("GET /activate/approved", w.page(w.approved))
 	mux.Handle("GET /activate/denied", w.page(w.denied))
 	mux.Handle("GET /assets/{name}", http.HandlerFunc(w.asset))
+	w.mountDocs(mux)
 	w.mountSimulator(mux)
 	mux.Handle("/", w.page(w.notFound))
 }

@@ -1,0 +1,180 @@
+package web
+
+import (
+	"fmt"
+	"html"
+	"html/template"
+	"regexp"
+	"strings"
+
+	"github.com/service-dev/service/proto/docs"
+)
+
+// markdown renders the part of Markdown that the documentation is written in: headings, paragraphs, lists of one level,
+// fenced code, tables, and inline code, emphasis and links. Everything of the text is escaped; links lead to pages of
+// the documentation or to https. The title (the only heading of the first level) is left out: the template shows it.
+func markdown(text string) (template.HTML, []docsLink) {
+	m := &mdWriter{lines: strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")}
+	for m.at < len(m.lines) {
+		m.block()
+	}
+	return template.HTML(m.out.String()), m.outline //nolint:gosec // every text passes through html.EscapeString below
+}
+
+type mdWriter struct {
+	lines   []string
+	at      int
+	out     strings.Builder
+	outline []docsLink
+}
+
+var (
+	mdHeading  = regexp.MustCompile(`^(#{1,4}) +(.+?)\s*$`)
+	mdBullet   = regexp.MustCompile(`^(?:[-*]) +(.*)$`)
+	mdNumber   = regexp.MustCompile(`^[0-9]{1,3}\. +(.*)$`)
+	mdTableBar = regexp.MustCompile(`^\|[-:| ]+\|?\s*$`)
+	mdInline   = regexp.MustCompile("`([^`]+)`|\\*\\*([^*]+)\\*\\*|\\[([^\\]]+)\\]\\(([^()\\s]+)\\)")
+)
+
+// starts tells whether a line begins a block of its own, which ends a paragraph.
+func starts(line string) bool {
+	return strings.TrimSpace(line) == "" || strings.HasPrefix(line, "```") || strings.HasPrefix(line, "|") ||
+		mdHeading.MatchString(line) || mdBullet.MatchString(line) || mdNumber.MatchString(line)
+}
+
+func (m *mdWriter) block() {
+	line := m.lines[m.at]
+	switch {
+	case strings.TrimSpace(line) == "":
+		m.at++
+	case strings.HasPrefix(line, "```"):
+		m.code()
+	case mdHeading.MatchString(line):
+		m.heading(mdHeading.FindStringSubmatch(line))
+	case strings.HasPrefix(line, "|") && m.at+1 < len(m.lines) && mdTableBar.MatchString(m.lines[m.at+1]):
+		m.table()
+	case mdBullet.MatchString(line):
+		m.list("ul", mdBullet)
+	case mdNumber.MatchString(line):
+		m.list("ol", mdNumber)
+	default:
+		text := []string{line}
+		for m.at++; m.at < len(m.lines) && !starts(m.lines[m.at]); m.at++ {
+			text = append(text, m.lines[m.at])
+		}
+		fmt.Fprintf(&m.out, "<p>%s</p>\n", inline(strings.Join(text, "\n")))
+	}
+}
+
+func (m *mdWriter) heading(part []string) {
+	m.at++
+	level := len(part[1])
+	if level == 1 {
+		return
+	}
+	anchor := docs.Anchor(part[2])
+	if level == 2 {
+		m.outline = append(m.outline, docsLink{Title: part[2], URL: "#" + anchor})
+	}
+	fmt.Fprintf(&m.out, "<h%d id=\"%s\">%s</h%d>\n", level, anchor, inline(part[2]), level)
+}
+
+func (m *mdWriter) code() {
+	language, _, _ := strings.Cut(strings.TrimPrefix(m.lines[m.at], "```"), " ")
+	var text []string
+	for m.at++; m.at < len(m.lines) && !strings.HasPrefix(m.lines[m.at], "```"); m.at++ {
+		text = append(text, m.lines[m.at])
+	}
+	m.at++
+	// It scrolls sideways, so the keyboard must be able to reach it.
+	fmt.Fprintf(&m.out, "<pre tabindex=\"0\" data-language=\"%s\"><code>%s</code></pre>\n", html.EscapeString(language), html.EscapeString(strings.Join(text, "\n")))
+}
+
+func (m *mdWriter) list(tag string, item *regexp.Regexp) {
+	fmt.Fprintf(&m.out, "<%s>\n", tag)
+	for m.at < len(m.lines) {
+		part := item.FindStringSubmatch(m.lines[m.at])
+		if part == nil {
+			break
+		}
+		text := []string{part[1]}
+		for m.at++; m.at < len(m.lines) && !starts(m.lines[m.at]); m.at++ {
+			text = append(text, strings.TrimSpace(m.lines[m.at]))
+		}
+		fmt.Fprintf(&m.out, "<li>%s</li>\n", inline(strings.Join(text, "\n")))
+	}
+	fmt.Fprintf(&m.out, "</%s>\n", tag)
+}
+
+func (m *mdWriter) table() {
+	m.out.WriteString("<div class=\"table\" tabindex=\"0\"><table>\n<thead><tr>")
+	for _, cell := range cells(m.lines[m.at]) {
+		fmt.Fprintf(&m.out, "<th scope=\"col\">%s</th>", inline(cell))
+	}
+	m.out.WriteString("</tr></thead>\n<tbody>\n")
+	for m.at += 2; m.at < len(m.lines) && strings.HasPrefix(m.lines[m.at], "|"); m.at++ {
+		m.out.WriteString("<tr>")
+		for _, cell := range cells(m.lines[m.at]) {
+			fmt.Fprintf(&m.out, "<td>%s</td>", inline(cell))
+		}
+		m.out.WriteString("</tr>\n")
+	}
+	m.out.WriteString("</tbody></table></div>\n")
+}
+
+// cells cuts a row of a table at its bars; \| is a bar of the text.
+func cells(row string) []string {
+	row = strings.ReplaceAll(strings.TrimSpace(row), `\|`, "\x00")
+	row = strings.TrimSuffix(strings.TrimPrefix(row, "|"), "|")
+	parts := strings.Split(row, "|")
+	for i, p := range parts {
+		parts[i] = strings.TrimSpace(strings.ReplaceAll(p, "\x00", "|"))
+	}
+	return parts
+}
+
+// inline renders code, emphasis and links, and escapes everything.
+func inline(text string) string {
+	var out strings.Builder
+	at := 0
+	for _, at4 := range mdInline.FindAllStringSubmatchIndex(text, -1) {
+		out.WriteString(html.EscapeString(text[at:at4[0]]))
+		at = at4[1]
+		switch {
+		case at4[2] >= 0:
+			fmt.Fprintf(&out, "<code>%s</code>", html.EscapeString(text[at4[2]:at4[3]]))
+		case at4[4] >= 0:
+			fmt.Fprintf(&out, "<strong>%s</strong>", inline(text[at4[4]:at4[5]]))
+		default:
+			out.WriteString(anchor(text[at4[6]:at4[7]], text[at4[8]:at4[9]]))
+		}
+	}
+	out.WriteString(html.EscapeString(text[at:]))
+	return out.String()
+}
+
+// anchor is a link to a page, a section or an https address; any other stays text.
+func anchor(label, to string) string {
+	page, _, _ := strings.Cut(to, "#")
+	if _, ok := docs.Find(page); ok {
+		to = "/docs/" + to
+	} else if page != "" && !strings.HasPrefix(to, "https://") {
+		return inlineCode(label)
+	}
+	return fmt.Sprintf(`<a href="%s">%s</a>`, html.EscapeString(to), inlineCode(label))
+}
+
+// inlineCode renders a link's label, which holds code at most.
+func inlineCode(label string) string {
+	parts := strings.Split(label, "`")
+	if len(parts)%2 == 0 {
+		return html.EscapeString(label)
+	}
+	for i, p := range parts {
+		parts[i] = html.EscapeString(p)
+		if i%2 == 1 {
+			parts[i] = "<code>" + parts[i] + "</code>"
+		}
+	}
+	return strings.Join(parts, "")
+}

@@ -1,0 +1,107 @@
+package web
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/proto/docs"
+)
+
+// TestDocsAreWholeForEverybody walks every page as a stranger: it is there, its links lead, caches may keep it.
+func TestDocsAreWholeForEverybody(t *testing.T) {
+	site := newSite(t, newFake())
+	v := visit(t, site)
+	ids := map[string]bool{"/docs": true, "/": true, "/privacy": true, "/llms.txt": true}
+	for _, p := range docs.Pages() {
+		ids["/docs/"+p.ID], ids["/docs/"+p.ID+".md"] = true, true
+		for _, s := range p.Sections {
+			ids["/docs/"+s.ID] = true
+		}
+	}
+	links := regexp.MustCompile(`href="([^"]*)"`)
+	for _, p := range docs.Pages() {
+		path := "/docs/" + p.ID
+		v.get(path).want(http.StatusOK, "<h1>"+p.Title+"</h1>")
+		if got := v.header.Get("Cache-Control"); !strings.HasPrefix(got, "public") {
+			t.Errorf("%s: Cache-Control %q", path, got)
+		}
+		if v.header.Get("Set-Cookie") != "" {
+			t.Errorf("%s sets a cookie", path)
+		}
+		for _, link := range links.FindAllStringSubmatch(v.page, -1) {
+			to := link[1]
+			if strings.HasPrefix(to, "#") {
+				if to != "#main" && !strings.Contains(v.page, ` id="`+to[1:]+`"`) {
+					t.Errorf("%s: %s leads nowhere", path, to)
+				}
+			} else if !ids[to] && !strings.HasPrefix(to, "/assets/") {
+				t.Errorf("%s: %s leads nowhere", path, to)
+			}
+		}
+		v.get(path+".md").want(http.StatusOK, "# "+p.Title)
+		if got := v.header.Get("Content-Type"); got != "text/markdown; charset=utf-8" {
+			t.Errorf("%s.md is %s", path, got)
+		}
+	}
+	v.get("/docs").want(http.StatusOK, "Getting started")
+	v.get("/llms.txt").want(http.StatusOK, "(/docs/display.md): ")
+	v.get("/docs/llms.txt").want(http.StatusOK, "# The service")
+	v.get("/docs/nosuch").want(http.StatusNotFound, "does not exist")
+	v.get("/docs/").want(http.StatusMovedPermanently)
+}
+
+func TestDocsAreNotSentTwice(t *testing.T) {
+	site := newSite(t, newFake())
+	v := visit(t, site).get("/docs/display")
+	tag := v.header.Get("ETag")
+	req, err := http.NewRequest(http.MethodGet, site.URL+"/docs/display", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("If-None-Match", tag)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	if res.StatusCode != http.StatusNotModified || tag == "" {
+		t.Errorf("%q: %s", tag, res.Status)
+	}
+}
+
+func TestMarkdown(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"# Title\n\na <b> & `c<d`", "<p>a &lt;b&gt; &amp; <code>c&lt;d</code></p>\n"},
+		{"## Two words\ntext", "<h2 id=\"two-words\">Two words</h2>\n<p>text</p>\n"},
+		{"- a\n  b\n- **c**\n\nd", "<ul>\n<li>a\nb</li>\n<li><strong>c</strong></li>\n</ul>\n<p>d</p>\n"},
+		{"1. a\n2. b", "<ol>\n<li>a</li>\n<li>b</li>\n</ol>\n"},
+		{"```json app\n<x>\n# no\n```", "<pre tabindex=\"0\" data-language=\"json\"><code>&lt;x&gt;\n# no</code></pre>\n"},
+		{"| a | b |\n|---|---|\n| `x\\|y` | |", "<div class=\"table\" tabindex=\"0\"><table>\n<thead><tr><th scope=\"col\">a</th><th scope=\"col\">b</th></tr></thead>\n<tbody>\n" +
+			"<tr><td><code>x|y</code></td><td></td></tr>\n</tbody></table></div>\n"},
+		{"[a `b`](display#lists) [c](#d) [e](https://f.example/?a=1&b=2)", `<p><a href="/docs/display#lists">a <code>b</code></a> <a href="#d">c</a> <a href="https://f.example/?a=1&amp;b=2">e</a></p>` + "\n"},
+		{"[a](javascript:alert) <script>", "<p>a &lt;script&gt;</p>\n"},
+	} {
+		if got, _ := markdown(c.text); string(got) != c.want {
+			t.Errorf("%q\nis   %q\nwant %q", c.text, got, c.want)
+		}
+	}
+}
+
+func FuzzMarkdown(f *testing.F) {
+	for _, p := range docs.Pages() {
+		f.Add(p.Markdown)
+	}
+	f.Add("| a\n|-|\n[x](javascript:y)\n```")
+	tag := regexp.MustCompile(`<[^>]*>`)
+	allowed := regexp.MustCompile(`^</?(h[2-4]( id="[a-z0-9-]*")?|p|ul|ol|li|strong|code|pre( tabindex="0" data-language="[^"<]*")?|div( class="table" tabindex="0")?|table|thead|tbody|tr|th( scope="col")?|td|a( href="(#|/docs/|https://)[^"<]*")?)>$`)
+	f.Fuzz(func(t *testing.T, text string) {
+		out, _ := markdown(text)
+		for _, each := range tag.FindAllString(string(out), -1) {
+			if !allowed.MatchString(each) {
+				t.Fatalf("%q becomes %q with %q", text, out, each)
+			}
+		}
+	})
+}
