@@ -1,0 +1,245 @@
+package pluginhost
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+var buildLocalSim = sync.OnceValues(func() ([]byte, error) {
+	file := filepath.Join(built, "service-plugin-localsim")
+	if out, err := exec.Command("go", "build", "-o", file, "github.com/service-dev/service/plugins/localsim").CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("building the adapter: %w\n%s", err, out)
+	}
+	return os.ReadFile(file)
+})
+
+// installLocalSim puts the really built adapter and a manifest into a directory of the test's own.
+func installLocalSim(t testing.TB) string {
+	t.Helper()
+	data, err := buildLocalSim()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "service-plugin-localsim"), data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	manifest := fmt.Appendf(nil, "%x  service-plugin-localsim\n", sha256.Sum256(data))
+	if err := os.WriteFile(filepath.Join(dir, Manifest), manifest, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func attach(t *testing.T, h *Host, virtual bool) backend.Glasses {
+	t.Helper()
+	g, err := h.Attach(t.Context(), LocalSim, backend.TransportOpen{SessionID: "loc_a", DeviceModel: "rayban_display", Virtual: virtual})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = g.Close() })
+	return g
+}
+
+// ask sends a frame and waits for its result; seen is told of the frames that come before it.
+func ask(t *testing.T, g backend.Glasses, typ, id, payload string, seen func(glasses.Frame)) glasses.Result {
+	t.Helper()
+	if err := g.Send(fmt.Appendf(nil, `{"v":1,"type":%q,"id":%q,"at":0,"payload":%s}`, typ, id, payload), false); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for {
+		data, binary, err := g.Receive(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parse := glasses.Parse
+		if binary {
+			parse = func(data []byte) (glasses.Frame, error) { f, _, err := glasses.ParseBinary(data); return f, err }
+		}
+		f, err := parse(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.ID != id || f.Type != glasses.TypeResult {
+			if seen != nil {
+				seen(f)
+			}
+			continue
+		}
+		r, err := glasses.ParseResult(f.Payload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+}
+
+func TestGlassesOfManySessions(t *testing.T) {
+	h, _ := serve(t, installLocalSim(t))
+	if p := h.Plugins()[2]; p.Name != LocalSim || p.State != Stopped {
+		t.Fatalf("before it is needed: %+v", p)
+	}
+	var sessions sync.WaitGroup
+	for i := range 20 {
+		g := attach(t, h, true)
+		sessions.Go(func() {
+			text := fmt.Sprint("session ", i)
+			if r := ask(t, g, "display.show", "a", `{"tree":{"type":"text","text":"`+text+`"}}`, nil); !r.OK {
+				t.Errorf("%+v", r)
+			}
+			if r := ask(t, g, "sim.state", "b", "{}", nil); r.View.Tree.Text != text {
+				t.Errorf("session %d shows %q", i, r.View.Tree.Text)
+			}
+			media := 0
+			r := ask(t, g, "camera.photo", "c", "{}", func(f glasses.Frame) {
+				if f.Type == glasses.TypeMedia && f.ID == "c" {
+					media++
+				}
+			})
+			if r.Media == nil || media != 1 {
+				t.Errorf("photo: %+v, %d frames", r, media)
+			}
+		})
+	}
+	sessions.Wait()
+	if p := h.Plugins()[2]; p.State != Running || !p.Verified || p.PID == 0 || p.Version == "" {
+		t.Errorf("%+v", p)
+	}
+	if c, p := h.Activity(t.Context()); c+p != 0 {
+		t.Errorf("activity: %d, %d", c, p)
+	}
+}
+
+func TestGlassesGoWithTheirAdapter(t *testing.T) {
+	h, _ := serve(t, installLocalSim(t))
+	g := attach(t, h, true)
+	ask(t, g, "display.clear", "a", "{}", nil)
+	proc, _ := os.FindProcess(h.Plugins()[2].PID)
+	_ = proc.Kill()
+	_, _, err := g.Receive(t.Context())
+	if p := code(t, err); p.Code != backend.CodeAdapterUnavailable || !p.Retryable {
+		t.Errorf("%+v", p)
+	}
+	err = nil
+	for deadline := time.Now().Add(5 * time.Second); err == nil && time.Now().Before(deadline); {
+		err = g.Send([]byte("{}"), false)
+	}
+	if p := code(t, err); p.Code != backend.CodeAdapterUnavailable {
+		t.Errorf("%+v", p)
+	}
+	var again backend.Glasses
+	for deadline := time.Now().Add(5 * time.Second); ; {
+		again, err = h.Attach(t.Context(), LocalSim, backend.TransportOpen{DeviceModel: "even_g1", Virtual: true})
+		if err == nil || time.Now().After(deadline) {
+			break
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask(t, again, "display.clear", "a", "{}", nil)
+	_ = again.Close()
+	_ = again.Close()
+	if _, _, err := again.Receive(t.Context()); code(t, err).Code != backend.CodeAdapterUnavailable {
+		t.Errorf("after Close: %v", err)
+	}
+	if err := again.Send(nil, false); code(t, err).Code != backend.CodeAdapterUnavailable {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+func TestAttachIsRefused(t *testing.T) {
+	h, _ := serve(t, installLocalSim(t))
+	_, err := h.Attach(t.Context(), HTTP, backend.TransportOpen{})
+	if p := code(t, err); p.Code != backend.CodeAdapterUnavailable {
+		t.Errorf("a backend: %+v", p)
+	}
+	_, err = h.Attach(t.Context(), LocalSim, backend.TransportOpen{DeviceModel: "x"})
+	if p := code(t, err); p.Code != "invalid_arguments" {
+		t.Errorf("an unknown model: %+v", p)
+	}
+	_, err = h.Attach(t.Context(), LocalSim, backend.TransportOpen{DeviceModel: "even_g1", FixturesDir: "/nowhere/at/all"})
+	if p := code(t, err); p.Code != "invalid_arguments" || !strings.Contains(p.Message, "fixtures") {
+		t.Errorf("no fixtures: %+v", p)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := h.Attach(ctx, LocalSim, backend.TransportOpen{DeviceModel: "even_g1"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a caller who gave up: %v", err)
+	}
+	dir := installLocalSim(t)
+	write(t, filepath.Join(dir, "service-plugin-localsim"), []byte("another"), 0o755)
+	other, _ := serve(t, dir)
+	_, err = other.Attach(t.Context(), LocalSim, backend.TransportOpen{DeviceModel: "even_g1"})
+	if p := code(t, err); p.Code != backend.CodeAdapterUnavailable || !strings.Contains(p.Message, "checksum") {
+		t.Errorf("another file: %+v", p)
+	}
+}
+
+// TestNobodyReceives: a session that does not listen costs a bounded queue, and its Send never waits.
+func TestNobodyReceives(t *testing.T) {
+	h, _ := serve(t, installLocalSim(t))
+	g := attach(t, h, true)
+	begin := time.Now()
+	var err error
+	for range 200_000 {
+		if err = g.Send([]byte(`{"v":1,"type":"sim.state","id":"a","at":0}`), false); err != nil {
+			break
+		}
+	}
+	if p := code(t, err); p.Code != backend.CodeAdapterUnavailable || time.Since(begin) > 10*time.Second {
+		t.Errorf("%+v after %v", p, time.Since(begin))
+	}
+	other := attach(t, h, true)
+	ask(t, other, "display.clear", "a", "{}", nil)
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSpeed measures what the tools feel: the round trip of a command, and a minute of virtual time with 100 events.
+func TestSpeed(t *testing.T) {
+	h, _ := serve(t, installLocalSim(t))
+	begin := time.Now()
+	g := attach(t, h, true)
+	t.Logf("first attach, with the start of the process: %v", time.Since(begin))
+	const n = 2000
+	begin = time.Now()
+	for i := range n {
+		ask(t, g, "display.show", fmt.Sprint("c", i), `{"tree":{"type":"column","children":[{"type":"text","text":"Hello"},{"type":"button","id":"ok","text":"OK"}]}}`, nil)
+	}
+	round := time.Since(begin) / n
+	t.Logf("round trip of display.show: %v", round)
+	ask(t, g, "motion.start", "m", `{"hz":1}`, nil)
+	begin = time.Now()
+	steps, events := 0, 0
+	for i := range 40 {
+		ask(t, g, "sim.input", fmt.Sprint("i", i), `{"kind":"select"}`, func(glasses.Frame) { events++ })
+		for to := int64(i+1) * 1500; ; {
+			steps++
+			r := ask(t, g, "sim.advance", fmt.Sprint("t", steps), fmt.Sprintf(`{"toMs":%d}`, to), func(glasses.Frame) { events++ })
+			if r.Clock.Reached {
+				break
+			}
+		}
+	}
+	took := time.Since(begin)
+	t.Logf("60 virtual seconds, %d events, %d advances: %v", events, steps, took)
+	if events != 100 || round > 20*time.Millisecond || took > 5*time.Second {
+		t.Errorf("%d events; or it is far too slow", events)
+	}
+}
