@@ -38,7 +38,7 @@ func buildPrograms(dir string) error {
 	root := filepath.Join("..", "..", "..")
 	programs := map[string]string{
 		"serviced": "./daemon/serviced", "service-mcp": "./ctl/service-mcp", "servicectl": "./ctl/servicectl",
-		"service-plugin-backendlocal": "./plugins/backendlocal", "service-plugin-backendhttp": "./plugins/backendhttp",
+		"service-plugin-backendlocal": "./plugins/backendlocal", "service-plugin-backendhttp": "./plugins/backendhttp", "service-plugin-localsim": "./plugins/localsim",
 		"hello-glasses": "./packaging/e2e/testdata/apps/hello-glasses",
 	}
 	var manifest strings.Builder

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(adapterDir)
-		for _, name := range []string{"backendhttp", "backendlocal"} {
+		for _, name := range []string{"backendhttp", "backendlocal", "localsim"} {
 			out, err := exec.Command("go", "build", "-o", adapterDir+"/service-plugin-"+name, "github.com/service-dev/service/plugins/"+name).CombinedOutput()
 			if err != nil {
 				fmt.Fprintf(os.Stderr, "building the adapter: %v\n%s", err, out)
@@ -118,7 +118,7 @@ func TestStatusAndWhoami(t *testing.T) {
 		t.Fatal(err)
 	}
 	if st.GetPid() != int64(os.Getpid()) || st.GetControlSocket() != d.paths.Control || !strings.HasPrefix(st.GetInstallId(), "inst_") ||
-		st.GetLink().GetState() != "not_linked" || st.GetConsent().GetState() != "unset" || st.GetBackend().GetKind() != "embedded" || len(st.GetPlugins()) != 2 {
+		st.GetLink().GetState() != "not_linked" || st.GetConsent().GetState() != "unset" || st.GetBackend().GetKind() != "embedded" || len(st.GetPlugins()) != 3 {
 		t.Fatalf("status: %v", st)
 	}
 	for _, p := range st.GetPlugins() {
