@@ -25,8 +25,12 @@ func Draw(m glasses.DeviceModel, v glasses.View) *image.NRGBA {
 	}
 	s := newScene(sc, v)
 	c := canvas{img: img, q: sc.quantiser, pixels: maxPixels}
-	s.walk(func(b *box, r, clip image.Rectangle) { c.node(s, b, r, clip) })
-	sc.quantiser.finish(img)
+	s.walk(func(b *box, r, clip image.Rectangle) {
+		if r.Overlaps(clip) {
+			c.node(s, b, r, clip.Intersect(r.Inset(-s.body.size))) // room for what a glyph has beyond its line
+		}
+	})
+	sc.finish(img)
 	if m.Panel.Shape == glasses.ShapeRound {
 		maskRound(img)
 	}

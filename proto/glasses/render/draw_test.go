@@ -65,7 +65,7 @@ func TestFocusIsSeen(t *testing.T) {
 	for _, m := range panels() {
 		pictures := map[string]int{}
 		for focus := -1; focus < 3; focus++ {
-			pictures[string(render.PNG(render.Draw(m, glasses.View{Tree: &tree, Focus: focus})))] = focus
+			pictures[string(render.Draw(m, glasses.View{Tree: &tree, Focus: focus}).Pix)] = focus
 		}
 		if len(pictures) != 4 {
 			t.Errorf("%s: %d pictures of 4", m.ID, len(pictures))
@@ -78,7 +78,7 @@ func TestEveryIconIsSeenAndDiffers(t *testing.T) {
 		pictures := map[string]string{}
 		for _, name := range append(render.Icons(), "unknown") {
 			tree := glasses.Node{Type: glasses.NodeIcon, Icon: name}
-			key := string(render.PNG(render.Draw(m, glasses.View{Tree: &tree})))
+			key := string(render.Draw(m, glasses.View{Tree: &tree}).Pix)
 			if other, ok := pictures[key]; ok {
 				t.Errorf("%s: %s looks like %s", m.ID, name, other)
 			}
@@ -140,9 +140,17 @@ func FuzzDraw(f *testing.F) {
 		Children: []glasses.Node{{Type: glasses.NodeText, Text: strings.Repeat("x\n", 20000)}}}})
 	f.Add(long, 0, 77777)
 	f.Fuzz(func(t *testing.T, payload []byte, focus, scroll int) {
-		show, err := glasses.ParseShow(payload)
-		if err != nil || len(payload) > glasses.MaxFrame {
+		if len(payload) > glasses.MaxFrame {
 			return
+		}
+		show, err := glasses.ParseShow(payload)
+		if err != nil { // most bytes are no tree: let them choose one
+			var seed [32]byte
+			copy(seed[:], payload)
+			tree, _ := json.Marshal(glasses.Show{Tree: randomTree(rand.New(rand.NewChaCha8(seed)), 1+len(payload)%6)})
+			if show, err = glasses.ParseShow(tree); err != nil { // more than 500 nodes
+				return
+			}
 		}
 		for _, m := range panels() {
 			began := time.Now()

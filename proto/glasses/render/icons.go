@@ -54,7 +54,7 @@ func parseIcon(spec string) []shape {
 }
 
 // covers tells whether a point is inside.
-func (s shape) covers(x, y int) bool {
+func (s *shape) covers(x, y int) bool {
 	const half = iconPen * iconFine / 2
 	v := s.v
 	switch s.kind {
@@ -110,28 +110,38 @@ func inPolygon(x, y int, v []int) bool {
 	return in
 }
 
-// drawIcon samples the shapes of an icon at 16 points a pixel.
-func drawIcon(spec string, size int) mask {
+// drawIcon gives the part of an icon's mask that lies within part, where the whole has sides of size pixels. Pixels are
+// sampled at 16 points, those of large icons at 4.
+func drawIcon(spec string, size int, part image.Rectangle) mask {
 	shapes := parseIcon(spec)
-	m := mask{w: size, h: size, pix: make([]uint8, size*size)}
+	m := mask{w: part.Dx(), h: part.Dy(), pix: make([]uint8, part.Dx()*part.Dy())}
+	side := 4
+	if size > maxIconKept {
+		side = 2
+	}
 	for i := range m.pix {
+		px, py := part.Min.X+i%m.w, part.Min.Y+i/m.w
 		hits := 0
-		for sub := range 16 {
-			x := (8*(i%size) + 2*(sub%4) + 1) * iconGrid * iconFine / (8 * size)
-			y := (8*(i/size) + 2*(sub/4) + 1) * iconGrid * iconFine / (8 * size)
-			on := false
-			for _, s := range shapes {
-				if on == s.erase && s.covers(x, y) {
-					on = !on
-				}
-			}
-			if on {
+		for sub := range side * side {
+			x := (2*side*px + 2*(sub%side) + 1) * iconGrid * iconFine / (2 * side * size)
+			y := (2*side*py + 2*(sub/side) + 1) * iconGrid * iconFine / (2 * side * size)
+			if iconCovers(shapes, x, y) {
 				hits++
 			}
 		}
-		m.pix[i] = uint8(hits * 255 / 16)
+		m.pix[i] = uint8(hits * 255 / (side * side))
 	}
 	return m
+}
+
+func iconCovers(shapes []shape, x, y int) bool {
+	on := false
+	for i := range shapes {
+		if s := &shapes[i]; on == s.erase && s.covers(x, y) {
+			on = !on
+		}
+	}
+	return on
 }
 
 type iconKey struct {
@@ -150,6 +160,7 @@ const (
 	maxIconKept = 128
 )
 
+// iconMask gives the mask of an icon of at most maxIconKept pixels.
 func iconMask(name string, size int) *mask {
 	key := iconKey{name, size}
 	iconCache.Lock()
@@ -157,10 +168,7 @@ func iconMask(name string, size int) *mask {
 	if m, ok := iconCache.masks[key]; ok {
 		return m
 	}
-	m := drawIcon(iconShapes[name], size)
-	if size > maxIconKept {
-		return &m
-	}
+	m := drawIcon(iconShapes[name], size, image.Rect(0, 0, size, size))
 	if iconCache.masks == nil || len(iconCache.masks) >= maxIcons {
 		iconCache.masks = map[iconKey]*mask{}
 	}
@@ -172,11 +180,16 @@ func iconMask(name string, size int) *mask {
 func (c *canvas) icon(s *scene, b *box, r, clip image.Rectangle, ink rgb) {
 	in := b.inner(r)
 	size := s.iconSize(b.n)
-	if _, ok := iconShapes[b.n.Icon]; !ok {
-		c.frame(image.Rect(in.Min.X, in.Min.Y, in.Min.X+size, in.Min.Y+size), clip, s.border, ink)
-		return
-	}
-	if size = min(size, max(s.area.Dx(), s.area.Dy())); size > 0 {
-		c.stamp(iconMask(b.n.Icon, size), in.Min.X, in.Min.Y, clip, ink)
+	at := image.Rect(in.Min.X, in.Min.Y, in.Min.X+size, in.Min.Y+size)
+	clip = clip.Intersect(at)
+	spec, known := iconShapes[b.n.Icon]
+	switch {
+	case !known:
+		c.frame(at, clip, s.border, ink)
+	case size <= maxIconKept:
+		c.stamp(iconMask(b.n.Icon, size), at.Min.X, at.Min.Y, clip, ink)
+	case !clip.Empty(): // only what is seen of it: a tree may ask for hundreds as large as the panel
+		m := drawIcon(spec, size, clip.Sub(at.Min))
+		c.stamp(&m, clip.Min.X, clip.Min.Y, clip, ink)
 	}
 }

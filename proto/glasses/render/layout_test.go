@@ -1,6 +1,7 @@
 package render_test
 
 import (
+	"bytes"
 	"fmt"
 	"image"
 	"math/rand/v2"
@@ -34,7 +35,7 @@ func randomTree(r *rand.Rand, depth int) glasses.Node {
 func TestNothingOutsideARoundPanel(t *testing.T) {
 	m, _ := glasses.Model("brilliant_halo")
 	r := rand.New(rand.NewPCG(1, 2))
-	for range 100 {
+	for range 40 {
 		tree := randomTree(r, 4)
 		img := render.Draw(m, glasses.View{Tree: &tree, Scroll: r.IntN(500)})
 		side := 256 * 70710 / 100000
@@ -58,7 +59,7 @@ func TestDrawHasThePanelsSizeAndColours(t *testing.T) {
 		}
 		most := map[string]int{"even_g1": 2, "even_g2": 16, "brilliant_frame": 16}[m.ID]
 		colours := map[[4]byte]bool{}
-		for i := range 30 {
+		for i := range 15 {
 			v := glasses.View{Focus: -1}
 			if i > 0 {
 				tree := randomTree(r, 3)
@@ -84,7 +85,7 @@ func TestDrawHasThePanelsSizeAndColours(t *testing.T) {
 func TestClampIsIdempotentAndInBounds(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for _, m := range panels() {
-		for range 60 {
+		for i := range 60 {
 			tree := randomTree(r, 4)
 			v := glasses.View{Tree: &tree, Focus: r.IntN(40) - 5, Scroll: r.IntN(3000) - 500}
 			once := render.Clamp(m, v)
@@ -95,7 +96,7 @@ func TestClampIsIdempotentAndInBounds(t *testing.T) {
 			if diff := cmp.Diff(once, render.Clamp(m, once)); diff != "" {
 				t.Fatalf("%s: clamped twice it differs: %s", m.ID, diff)
 			}
-			if string(render.PNG(render.Draw(m, v))) != string(render.PNG(render.Draw(m, once))) {
+			if i%10 == 0 && !bytes.Equal(render.Draw(m, v).Pix, render.Draw(m, once).Pix) {
 				t.Fatalf("%s: clamping changes the picture", m.ID)
 			}
 		}
