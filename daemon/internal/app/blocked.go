@@ -2,6 +2,8 @@ package app
 
 import (
 	"context"
+	"encoding/json"
+	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
 )
@@ -57,6 +59,18 @@ func (b blocked) MintSessionSecret(context.Context, backend.Target, string) (str
 
 func (b blocked) ListEvents(context.Context, backend.Target, string, int64, int) (backend.EventPage, error) {
 	return backend.EventPage{}, b.problem()
+}
+
+func (b blocked) WaitEvents(context.Context, backend.Target, string, int64, int, time.Duration) (backend.EventPage, error) {
+	return backend.EventPage{}, b.problem()
+}
+
+func (b blocked) Control(context.Context, backend.Target, string, string, json.RawMessage, []byte) (json.RawMessage, error) {
+	return nil, b.problem()
+}
+
+func (b blocked) Attach(context.Context, string, backend.TransportOpen) (backend.Glasses, error) {
+	return nil, b.problem()
 }
 
 func (b blocked) Embedded(context.Context) (id, baseURL string, err error) {

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/service-dev/service/daemon/internal/account"
+	"github.com/service-dev/service/daemon/internal/appdoor"
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/config"
@@ -36,6 +38,8 @@ type adapters interface {
 	session.Backend
 	session.Secrets
 	session.Events
+	session.Live
+	session.Transports
 	Activity(ctx context.Context) (connections, pendingCodes int)
 	Health(ctx context.Context, t backend.Target) (backend.Health, error)
 }
@@ -58,6 +62,8 @@ type parts struct {
 	host     *pluginhost.Host // nil in a sandbox
 	backends adapters
 	link     *link.Manager
+	door     *appdoor.Door // nil in a sandbox
+	sessions *session.Manager
 	tools    *tools.Catalogue
 	gate     *mcpgate.Gate
 	control  *control.Server
@@ -110,12 +116,30 @@ func (p *parts) assemble() (err error) {
 		Backend: p.backends, Embedder: p.backends, Accounts: p.accounts, Config: p.config, Record: p.record,
 		InstallID: p.install.ID(), Log: p.log, Now: p.now,
 	})
+	p.assembleSessions()
 	p.tools = tools.New(tools.Options{
 		Links: p.link, Accounts: face{p}, Browser: browser{p.opener}, Telemetry: p.record, Now: p.now,
-		Sessions: session.New(session.Options{StateDir: dir, Backend: p.backends, Secrets: p.backends, Events: p.backends}),
+		Sessions: p.sessions,
 	})
 	p.gate = mcpgate.New(mcpgate.Options{Catalogue: p.tools, Version: buildinfo.Version, Admit: control.CheckPeer, Log: p.log})
 	return nil
+}
+
+// assembleSessions makes the sessions and, outside a sandbox, their door: a process without adapters must leave alone
+// the local sessions that a daemon beside it may have open.
+func (p *parts) assembleSessions() {
+	o := session.Options{
+		StateDir: p.paths.Dir, Backend: p.backends, Secrets: p.backends, Events: p.backends, Live: p.backends, Log: p.log, Now: p.now,
+	}
+	if p.host == nil {
+		o.LocalRefused = blocked{p.paths.MCP}.problem()
+		p.sessions = session.New(o)
+		return
+	}
+	p.door = appdoor.New(appdoor.Options{Dir: filepath.Join(p.paths.Dir, session.Dir), Log: p.log})
+	o.Transports, o.Endpoints = p.backends, p.door
+	p.sessions = session.New(o)
+	p.door.LeadTo(p.sessions)
 }
 
 // composeInProcess is a daemon without doors and adapters, for one agent in a sandbox.
@@ -130,9 +154,22 @@ func (p *parts) installID() string { return p.install.ID() }
 func (p *parts) lasting() []func(context.Context) error {
 	list := []func(context.Context) error{p.files.Serve, p.accounts.Serve, p.config.Serve, p.opener.Serve, p.link.Serve}
 	if p.host != nil {
-		list = append(list, p.host.Serve)
+		list = append(list, p.serveSessions)
 	}
 	return list
+}
+
+// serveSessions runs door, sessions and adapters; these end last, so that the sessions end in order.
+func (p *parts) serveSessions(ctx context.Context) error {
+	hosting, endHost := context.WithCancel(context.WithoutCancel(ctx))
+	defer endHost()
+	var host, front errgroup.Group
+	host.Go(func() error { return p.host.Serve(hosting) })
+	front.Go(func() error { return p.door.Serve(ctx, p.sessions.AnyLocal()) })
+	front.Go(func() error { return p.sessions.Serve(ctx) })
+	err := front.Wait()
+	endHost()
+	return errors.Join(err, host.Wait())
 }
 
 // background runs the lasting parts until ctx ends; the channel is closed when all have.

@@ -35,9 +35,9 @@ func (p *parts) watch(ctx context.Context, h *hold) {
 	}
 }
 
-// busy tells whether an agent is connected, a person's call is under way, or a code is being polled.
+// busy tells whether an agent is connected, a person's call is under way, a code is being polled, or an app is attached.
 func (p *parts) busy() bool {
-	return p.gate.Clients() > 0 || p.control.Active() > 0 || p.link.Polling() > 0
+	return p.gate.Clients() > 0 || p.control.Active() > 0 || p.link.Polling() > 0 || p.sessions.Attached() > 0
 }
 
 // adaptersBusy tells whether pages, apps or codes of the embedded backend need the daemon.

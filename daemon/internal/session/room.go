@@ -232,11 +232,22 @@ func (r *room) stop(code int, reason string) {
 	r.over = true
 	live, end := r.live, r.end
 	r.mu.Unlock()
-	for _, a := range *r.apps.Load() {
+	apps := *r.apps.Load()
+	for _, a := range apps {
 		a.peer.End(code, reason)
 	}
 	if !live {
 		return
+	}
+	// Their last rows are written too, if they leave in time.
+	late := time.NewTimer(leaveWait)
+	defer late.Stop()
+	for _, a := range apps {
+		select {
+		case <-a.gone:
+		case <-late.C:
+			late.Reset(0)
+		}
 	}
 	end()
 	r.wg.Wait()
@@ -265,6 +276,9 @@ func waitOf(typ string, payload json.RawMessage) int64 {
 	}
 	return commandWait
 }
+
+// leaveWait is how long a session that ends waits for its apps to leave.
+const leaveWait = 2 * time.Second
 
 // house is how often a session looks after itself, in real time.
 const house = time.Second
