@@ -19,7 +19,7 @@ export class NoPicture extends Error {
 
 export class Camera {
   /**
-   * @param {{video: HTMLVideoElement, still: HTMLCanvasElement, state: HTMLElement, help: HTMLElement, file: HTMLInputElement, sources: HTMLInputElement[]}} parts
+   * @param {{video: HTMLVideoElement, still: HTMLCanvasElement, state: HTMLElement, help: HTMLElement, file: HTMLInputElement, choose: HTMLElement, card: HTMLDetailsElement, sources: HTMLInputElement[]}} parts
    */
   constructor(parts) {
     this.parts = parts;
@@ -201,6 +201,7 @@ export class Camera {
   /** Shows the person what an app would see. */
   preview() {
     const { video, still } = this.parts;
+    this.parts.choose.hidden = this.source !== "file";
     video.hidden = !(this.source === "webcam" && this.stream);
     still.hidden = this.source === "webcam" || (this.source === "file" && !this.picture);
     if (!still.hidden) this.draw(still, 640);
@@ -212,6 +213,7 @@ export class Camera {
     this.parts.state.textContent = short;
     this.parts.state.dataset.state = state;
     this.parts.help.textContent = long;
+    if (state !== "off") this.parts.card.open = true; // nobody is filmed behind a fold
     this.preview();
   }
 }

@@ -112,6 +112,10 @@ export class Controls {
     document.getElementById("model-name")?.replaceChildren(model.name);
     document.getElementById("model-facts")?.replaceChildren(facts(model));
     get("camera", HTMLDivElement).hidden = !model.camera;
+    for (const row of document.querySelectorAll("tr[data-part]")) {
+      const part = row instanceof HTMLElement ? row.dataset.part : "";
+      /** @type {HTMLElement} */ (row).hidden = (part === "camera" && !model.camera) || (part === "microphone" && !model.microphone);
+    }
     get("inputs", HTMLDivElement).replaceChildren(...this.buttons(model));
     this.setEnabled(!!this.enabled);
   }

@@ -33,22 +33,41 @@ export function showSocket(state) {
   }
 }
 
+/**
+ * Says why something that the person did was not done, until they do the next thing.
+ * @param {string} text
+ */
+export function remark(text) {
+  notice(text);
+  page("notice").dataset.passes = "yes";
+}
+
+export function forget() {
+  const box = page("notice");
+  if (box.dataset.passes === "yes") box.hidden = true;
+}
+
 /** @param {string} text */
 export function notice(text) {
   const box = page("notice");
+  box.dataset.passes = "no";
   const sentence = text.charAt(0).toUpperCase() + text.slice(1);
   box.textContent = /[.!?]$/.test(sentence) ? sentence : `${sentence}.`;
   box.hidden = false;
 }
 
-/** @param {{apps: {name: string, version?: string}[], pages: number}} peers */
-export function showPeers(peers) {
+/**
+ * @param {{apps: {name: string, version?: string}[], pages: number}} peers
+ * @param {boolean} active whether this page plays the glasses
+ */
+export function showPeers(peers, active) {
   const list = page("peers");
   list.replaceChildren();
   for (const app of peers.apps) list.append(peer(app.name, app.version ? `version ${app.version}` : "app", true));
   if (peers.apps.length === 0) list.append(peer("No app", "", false));
   const up = peers.pages > 0;
-  list.append(peer(peers.pages > 1 ? `Glasses: this page and ${peers.pages - 1} more` : "Glasses: this page", up ? "" : "not connected", up));
+  const others = peers.pages > 1 ? `${peers.pages - 1} more ${peers.pages === 2 ? "page is" : "pages are"} open` : "";
+  list.append(peer(active ? "Glasses: this page" : "Glasses: another page", up ? others : "not connected", up));
   page("attach").hidden = peers.apps.length > 0 || !up;
 }
 

@@ -37,7 +37,7 @@ export class Panel {
     const shape = model.panel;
     panel.hidden = help.hidden = !shape;
     none.hidden = !!shape;
-    none.textContent = `${model.name} has no display. Apps reach the wearer by sound; use the buttons below and the voice card.`;
+    none.textContent = `${model.name} has no display. Apps reach the wearer by sound${model.inputs.length ? "; use the buttons below" : ""}.`;
     if (shape) {
       panel.dataset.shape = shape.shape;
       canvas.width = shape.width;

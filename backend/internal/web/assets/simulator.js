@@ -8,7 +8,7 @@ import { Host } from "./host.js";
 import { Live } from "./live.js";
 import { Log } from "./log.js";
 import { Panel } from "./panel.js";
-import { showPeers, showSocket, notice, page } from "./page.js";
+import { forget, notice, page, remark, showPeers, showSocket } from "./page.js";
 import { Ears, Microphone, Speaker } from "./voice.js";
 
 /** @typedef {import("./live.js").Frame} Frame */
@@ -22,8 +22,11 @@ const store = `glasses ${setup.session}`;
 const maxWaiting = 100; // frames that wait for the program to load
 
 const input = (/** @type {string} */ id) => get(id, HTMLInputElement);
-const device = new Device({ out: onOut, ask: (a) => speaksNow() && host.take(a), changed, refused: notice });
-const control = (/** @type {string} */ type, /** @type {unknown} */ payload) => active && device.control(type, payload);
+const device = new Device({ out: onOut, ask: (a) => speaksNow() && host.take(a), changed, refused: remark });
+const control = (/** @type {string} */ type, /** @type {unknown} */ payload) => {
+  forget();
+  return active && device.control(type, payload);
+};
 const panel = new Panel({
   panel: page("panel"), canvas: get("canvas", HTMLCanvasElement), idle: page("idle"), none: page("no-panel"),
   help: page("panel-help"), lines: page("display"), focus: page("focus"),
@@ -31,7 +34,7 @@ const panel = new Panel({
 const controls = new Controls(control);
 const camera = new Camera({
   video: get("camera-video", HTMLVideoElement), still: get("camera-still", HTMLCanvasElement), state: page("camera-state"), help: page("camera-help"),
-  file: input("camera-file"), sources: /** @type {HTMLInputElement[]} */ ([...document.querySelectorAll("input[name=camera-source]")]),
+  file: input("camera-file"), choose: page("camera-choose"), card: get("senses", HTMLDetailsElement), sources: /** @type {HTMLInputElement[]} */ ([...document.querySelectorAll("input[name=camera-source]")]),
 });
 const speaker = new Speaker(page("caption"), input("mute"));
 const ears = new Ears(input("ears"), page("ears-note"), (said) => control("sim.transcript", said));
@@ -57,6 +60,8 @@ let lessons = [];
 const asked = new Set(); // ids of control frames, whose results nobody acknowledges
 /** @type {Model} */
 let model = setup.model;
+/** @type {{apps: {name: string, version?: string}[], pages: number}} */
+let peers = { apps: [], pages: 0 };
 
 const speaksNow = () => active && !learning;
 
@@ -76,7 +81,8 @@ function onFrame(f, text) {
       learn(f.payload);
       return;
     case "peers":
-      showPeers(f.payload);
+      peers = f.payload;
+      showPeers(peers, active);
       return;
     case "role":
       setRole(f.payload.active);
@@ -208,6 +214,7 @@ function setRole(now) {
   }
   active = now;
   page("mirror").hidden = active;
+  showPeers(peers, active);
   ready();
 }
 
@@ -215,15 +222,16 @@ function setRole(now) {
 function onState(state) {
   showSocket(state);
   if (state === "up" && setup.program && broken) notice(broken);
-  if (state !== "up") showPeers({ apps: [], pages: 0 });
+  if (state !== "up") showPeers({ apps: [], pages: 0 }, active);
   if (live.isOver()) host.stop();
   ready();
 }
 
 /** Lets the person act only where it reaches an app. */
 function ready() {
-  const on = live.state === "up" && active && device.running;
-  root.dataset.live = on ? "yes" : "no";
+  const up = live.state === "up" && device.running;
+  const on = up && active;
+  root.dataset.live = up ? "yes" : "no";
   panel.setLive(on);
   controls.setEnabled(on);
 }
@@ -288,6 +296,8 @@ function fail(why) {
   ready();
 }
 
+// A narrow page begins with its parts folded, so that panel, voice and log are near each other.
+if (matchMedia("(max-width: 44rem)").matches) for (const fold of document.querySelectorAll(".folds")) fold.removeAttribute("open");
 page("take-over").addEventListener("click", () => location.reload());
 addEventListener("pagehide", save);
 setModel(setup.model);
