@@ -23,6 +23,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/mcpgate"
 	"github.com/service-dev/service/daemon/internal/opener"
 	"github.com/service-dev/service/daemon/internal/pluginhost"
+	"github.com/service-dev/service/daemon/internal/scenario"
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/daemon/internal/statefile"
 	"github.com/service-dev/service/daemon/internal/telemetry"

@@ -3,8 +3,6 @@ package scenario
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -159,8 +157,8 @@ func (x *run) expectDisplay(ctx context.Context, i int, e *scenario.ExpectDispla
 	if err != nil || found {
 		return err
 	}
-	if last.PNG != nil {
-		x.picture(fmt.Sprintf("step-%d-failed", i), last.PNG)
+	if last.Model.Panel != nil {
+		x.picture(fmt.Sprintf("step-%d-failed", i), last.Picture())
 	}
 	return missing("%s", why)
 }
@@ -178,8 +176,11 @@ func wrongDisplay(e *scenario.ExpectDisplay, d session.Display) string {
 	if e.Focus != nil && focused(d) != *e.Focus {
 		return fmt.Sprintf("the focus is on %q, not on %q", focused(d), *e.Focus)
 	}
-	if sum := sha256.Sum256(d.PNG); e.Picture != "" && (d.PNG == nil || hex.EncodeToString(sum[:]) != e.Picture) {
-		return fmt.Sprintf("the picture is %s, not %s", hex.EncodeToString(sum[:]), e.Picture)
+	if e.Picture == "" {
+		return ""
+	}
+	if got := sum(d.Picture()); got != e.Picture {
+		return fmt.Sprintf("the picture is %s, not %s", got, e.Picture)
 	}
 	return ""
 }

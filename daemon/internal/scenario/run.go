@@ -185,10 +185,10 @@ func (x *run) step(ctx context.Context, i int, s *scenario.Step) error {
 		if err != nil {
 			return err
 		}
-		if d.PNG == nil {
+		if d.Model.Panel == nil {
 			return missing("%s has no panel to take a picture of", d.Model.ID)
 		}
-		x.picture(*s.Picture, d.PNG)
+		x.picture(*s.Picture, d.Picture())
 		return nil
 	}
 }
@@ -238,7 +238,7 @@ func (x *run) pass(ctx context.Context, ms int64) error {
 }
 
 func (x *run) display(ctx context.Context) (session.Display, error) {
-	return x.r.sessions.Display(ctx, x.req.Target, x.req.SessionID)
+	return x.r.sessions.Look(ctx, x.req.Target, x.req.SessionID)
 }
 
 // picture keeps a panel.

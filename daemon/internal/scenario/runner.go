@@ -24,7 +24,7 @@ type Sessions interface {
 	Control(ctx context.Context, target backend.Target, id, typ string, payload any, media []byte) (glasses.Result, error)
 	Advance(ctx context.Context, id string, ms int64) (nowMs int64, settled bool, err error)
 	Wait(ctx context.Context, target backend.Target, id string, since int64, limit int, wait time.Duration) (backend.EventPage, error)
-	Display(ctx context.Context, target backend.Target, id string) (session.Display, error)
+	Look(ctx context.Context, target backend.Target, id string) (session.Display, error)
 }
 
 // MediaStore gives what a local session's camera and microphone took.

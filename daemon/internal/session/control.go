@@ -71,8 +71,23 @@ func (r *room) control(ctx context.Context, typ string, payload any, media []byt
 	return res, err
 }
 
-// Display asks the glasses what they show, and draws it. Errors are *backend.Problem.
+// Display is Look with the picture. Errors are *backend.Problem.
 func (m *Manager) Display(ctx context.Context, target backend.Target, id string) (Display, error) {
+	d, err := m.Look(ctx, target, id)
+	d.PNG = d.Picture()
+	return d, err
+}
+
+// Picture draws the panel to the pixel, as PNG; nil for a model without one. It takes some milliseconds.
+func (d Display) Picture() []byte {
+	if d.Model.Panel == nil {
+		return nil
+	}
+	return render.PNG(render.Draw(d.Model, d.View))
+}
+
+// Look asks the glasses what they show, and does not draw it. Errors are *backend.Problem.
+func (m *Manager) Look(ctx context.Context, target backend.Target, id string) (Display, error) {
 	res, err := m.Control(ctx, target, id, glasses.SimState, struct{}{}, nil)
 	if err != nil {
 		return Display{}, err
@@ -89,11 +104,7 @@ func (m *Manager) Display(ctx context.Context, target backend.Target, id string)
 		return Display{}, err
 	}
 	model, _ := glasses.Model(s.DeviceModel)
-	d := Display{Model: model, State: *res.State, View: *res.View, Text: render.Text(res.View.Tree)}
-	if model.Panel != nil {
-		d.PNG = render.PNG(render.Draw(model, d.View))
-	}
-	return d, nil
+	return Display{Model: model, State: *res.State, View: *res.View, Text: render.Text(res.View.Tree)}, nil
 }
 
 // Advance moves the virtual time of a local session by ms, up to MaxAdvance, and lets the apps react to everything on the

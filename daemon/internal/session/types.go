@@ -52,7 +52,7 @@ type Display struct {
 	Model glasses.DeviceModel
 	State glasses.State
 	View  glasses.View
-	// PNG is the panel to the pixel; nil for a model without one.
+	// PNG is the panel to the pixel; nil for a model without one, and as Look gives it.
 	PNG []byte
 	// Text is what can be read, in reading order.
 	Text []string
