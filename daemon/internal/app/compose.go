@@ -18,6 +18,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/config"
 	"github.com/service-dev/service/daemon/internal/consent"
 	"github.com/service-dev/service/daemon/internal/control"
+	"github.com/service-dev/service/daemon/internal/docs"
 	"github.com/service-dev/service/daemon/internal/identity"
 	"github.com/service-dev/service/daemon/internal/link"
 	"github.com/service-dev/service/daemon/internal/mcpgate"
@@ -120,7 +121,7 @@ func (p *parts) assemble() (err error) {
 	p.assembleSessions()
 	p.tools = tools.New(tools.Options{
 		Links: p.link, Accounts: face{p}, Browser: browser{p.opener}, Telemetry: p.record, Now: p.now,
-		Sessions: p.sessions,
+		Sessions: p.sessions, Scenarios: scenario.New(p.sessions, p.sessions), Docs: docs.New(),
 	})
 	p.gate = mcpgate.New(mcpgate.Options{Catalogue: p.tools, Version: buildinfo.Version, Admit: control.CheckPeer, Log: p.log})
 	return nil

@@ -65,6 +65,7 @@ type Options struct {
 	Links     Links
 	Accounts  Accounts
 	Sessions  Sessions
+	Scenarios Scenarios
 	Browser   Browser
 	Telemetry Recorder
 	// Scaffold generates and inspects connection modules; see generate_connection_module.go.
@@ -134,6 +135,9 @@ func (c *Catalogue) all(g *gate) []definition {
 		injectFault{in}.definition(),
 		setDevice{in}.definition(),
 		advanceTime{reach: r, sessions: o.Sessions}.definition(),
+		// Tests that stay.
+		recordSession{reach: r, scenarios: o.Scenarios}.definition(),
+		replaySession{reach: r, scenarios: o.Scenarios}.definition(),
 		// Account.
 		whoAmI{accounts: o.Accounts}.definition(),
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/link"
+	"github.com/service-dev/service/daemon/internal/scenario"
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/render"
@@ -59,6 +60,10 @@ type world struct {
 	waited   []int64
 	advanced []int64
 	settled  bool
+	recorded scenario.RecordRequest
+	replayed scenario.Request
+	report   scenario.Report
+	endless  bool
 
 	browsed []string
 	events  []map[string]string
@@ -200,7 +205,9 @@ func (s sessions) StartLocal(_ context.Context, who caller.Caller, req session.L
 	return s.opened, s.sessionErr
 }
 
-func (s sessions) Latest(context.Context, caller.Caller) (string, bool) { return s.latest, s.latest != "" }
+func (s sessions) Latest(context.Context, caller.Caller) (string, bool) {
+	return s.latest, s.latest != ""
+}
 
 func (s sessions) Control(_ context.Context, _ backend.Target, id, typ string, payload any, media []byte) (glasses.Result, error) {
 	data, err := json.Marshal(payload)
@@ -243,6 +250,22 @@ func (s sessions) Wait(ctx context.Context, _ backend.Target, _ string, since in
 	return backend.EventPage{Next: since}, s.sessionErr
 }
 
+type scenarios struct{ *world }
+
+func (w scenarios) Record(_ context.Context, req scenario.RecordRequest) (scenario.Recording, error) {
+	w.recorded = req
+	return scenario.Recording{Name: req.Name, Path: req.Path, DurationMs: 60_000, Steps: 4, Requests: 7, Pictures: 3}, w.sessionErr
+}
+
+func (w scenarios) Run(ctx context.Context, req scenario.Request) (scenario.Report, error) {
+	w.replayed = req
+	if w.endless {
+		<-ctx.Done()
+		return scenario.Report{}, ctx.Err()
+	}
+	return w.report, w.sessionErr
+}
+
 type browser struct{ *world }
 
 func (b browser) Open(_ context.Context, _ caller.Caller, url string) (bool, string) {
@@ -261,7 +284,7 @@ func (w *world) Record(_ context.Context, event string, fields map[string]string
 
 func (w *world) catalogue() *Catalogue {
 	return New(Options{
-		Links: w, Sessions: sessions{w}, Browser: browser{w}, Telemetry: w,
+		Links: w, Sessions: sessions{w}, Scenarios: scenarios{w}, Browser: browser{w}, Telemetry: w,
 		Accounts: w, Now: func() time.Time { return testTime },
 	})
 }

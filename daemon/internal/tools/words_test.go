@@ -242,7 +242,7 @@ func TestNothingIsNamedThatDoesNotExist(t *testing.T) {
 }
 
 // comingTools are being added by others.
-var comingTools = []string{"generateConnectionModule", "validateIntegration", "inspectIntegration", "getCodeExample", "recordSession", "replaySession"}
+var comingTools = []string{"generateConnectionModule", "validateIntegration", "inspectIntegration", "getCodeExample"}
 
 // answersToWalk are calls without a session.
 func answersToWalk() map[string][]string {

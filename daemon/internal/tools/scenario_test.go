@@ -1,0 +1,86 @@
+package tools
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/scenario"
+)
+
+const testRecording = `{"scenario":1,"name":"main","steps":[],"recorded":{"clock":"virtual","durationMs":1,"trace":[],"pictures":[]}}`
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRecordSessionOverwritesOnlyRecordings(t *testing.T) {
+	root := t.TempDir()
+	write(t, filepath.Join(root, "recording", "scenario.json"), testRecording)
+	write(t, filepath.Join(root, "recording", "pictures", "a.png"), "x")
+	write(t, filepath.Join(root, "byhand", "scenario.json"), `{"scenario":1,"name":"mine","steps":[]}`)
+	write(t, filepath.Join(root, "project", "main.go"), "package main")
+	write(t, filepath.Join(root, "file"), "x")
+	for _, test := range []struct{ dir, code string }{
+		{"new/deep", ""}, {"recording", ""}, {"byhand", CodeFileExists}, {"project", CodeFileExists}, {"file", CodeFileUnwritable}, {"", CodeInvalidArguments},
+	} {
+		w := newWorld().locally()
+		dir := test.dir
+		if dir != "" {
+			dir = filepath.Join(root, dir)
+		}
+		result, fields := w.call(t, "recordSession", `{"dir":`+quote(dir)+`,"since":7}`, IO{})
+		if test.code != "" {
+			if fields["code"] != test.code || w.recorded.Path != "" {
+				t.Errorf("%s: %v", test.dir, fields)
+			}
+			continue
+		}
+		if w.recorded.Path != filepath.Join(dir, "scenario.json") || w.recorded.Name != filepath.Base(dir) || w.recorded.Since != 7 || fields["file"] != w.recorded.Path {
+			t.Errorf("%s: %+v, %v", test.dir, w.recorded, fields)
+		}
+		checkNext(t, w.catalogue().List(), "recordSession", result)
+	}
+}
+
+func TestReplaySession(t *testing.T) {
+	root := t.TempDir()
+	write(t, filepath.Join(root, "main", "scenario.json"), testRecording)
+	write(t, filepath.Join(root, "full", "x"), "x")
+	w := newWorld().locally()
+	w.report = scenario.Report{Name: "main", Verdict: scenario.Fail, DurationMs: 9, Steps: []scenario.StepReport{{Index: 2, Step: "expect display.show", Verdict: scenario.Fail, Message: "nothing came"}},
+		Diffs: []scenario.Diff{{Kind: "trace", Message: "display.show is missing"}}, Pictures: []scenario.Picture{}}
+	_, fields := w.call(t, "replaySession", `{"file":`+quote(filepath.Join(root, "main"))+`,"artifactsDir":`+quote(filepath.Join(root, "out"))+`}`, IO{})
+	if summary, _ := fields["summary"].(string); fields["verdict"] != "fail" || fields["status"] != "done" || !strings.Contains(summary, "Step 2 (expect display.show): nothing came") {
+		t.Errorf("answered %v", fields)
+	}
+	if w.replayed.Path != filepath.Join(root, "main", "scenario.json") || w.replayed.Artifacts != filepath.Join(root, "out") || w.replayed.SessionID != testLocal {
+		t.Errorf("ran %+v", w.replayed)
+	}
+	for args, code := range map[string]string{
+		`{}`: CodeInvalidArguments, `{"file":"/no/such"}`: CodeFileUnreadable,
+		`{"file":` + quote(filepath.Join(root, "main")) + `,"artifactsDir":` + quote(filepath.Join(root, "full")) + `}`: CodeFileExists,
+	} {
+		if _, fields := w.call(t, "replaySession", args, IO{}); fields["code"] != code {
+			t.Errorf("%s: %v", args, fields)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w.endless = true
+		start := time.Now()
+		_, fields := w.call(t, "replaySession", `{"file":`+quote(filepath.Join(root, "main"))+`}`, IO{})
+		if fields["code"] != backend.CodeTimeout || time.Since(start) >= time.Minute {
+			t.Errorf("a run without end: %v after %v", fields, time.Since(start))
+		}
+	})
+}
