@@ -85,6 +85,8 @@ func (f *fixtures) load() error {
 	for _, name := range []string{"photo.png", "photo.jpeg", "photo.jpg"} {
 		if _, err := f.root.Stat(name); err == nil {
 			f.photos = []string{name}
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("reading fixture %s: %w", name, err)
 		}
 	}
 	if f.frames, err = f.pictures("frames"); err != nil {

@@ -20,6 +20,7 @@ type capture struct {
 	c     *command
 	video *glasses.Video // nil for a photo
 	width int
+	scene *picture  // what sim.camera showed when it began
 	taken *Material // the clip, before its time is over
 	over  bool      // the clip's time is over
 }
@@ -32,7 +33,7 @@ func (d *Device) photo(c *command, p *glasses.Photo) {
 	t := &capture{c: c, width: min(p.Width, d.model.Camera.Width)}
 	d.capture = t
 	if d.camera != nil {
-		d.take(t, Material{Bytes: d.camera.raw}, nil)
+		d.take(t, Material{Bytes: d.camera.at(t.width)}, nil)
 		return
 	}
 	d.after(captureTimeout, t, func() { d.abandon(reason(glasses.CodeTimeout)) })
@@ -45,19 +46,19 @@ func (d *Device) video(c *command, p *glasses.Video) {
 		return
 	}
 	camera := d.model.Camera
-	t := &capture{c: c, video: p, width: media.ClipWidth(min(p.Width, camera.Width), frames(p), camera.Width, camera.Height)}
+	t := &capture{c: c, video: p, scene: d.camera, width: media.ClipWidth(min(p.Width, camera.Width), frames(p), camera.Width, camera.Height)}
 	d.capture = t
 	d.after(p.DurationMs, t, func() {
 		t.over = true
 		switch {
 		case t.taken != nil:
 			d.take(t, *t.taken, nil)
-		case d.camera != nil:
-			d.take(t, Material{Bytes: d.camera.clip(frames(p), t.width)}, nil)
+		case t.scene != nil:
+			d.take(t, Material{Bytes: t.scene.clip(frames(p), t.width)}, nil)
 		}
 	})
 	d.after(p.DurationMs+captureTimeout, t, func() { d.abandon(reason(glasses.CodeTimeout)) })
-	if d.camera != nil {
+	if t.scene != nil {
 		return
 	}
 	d.ask(Ask{Kind: AskVideo, Width: t.width, FPS: p.FPS, DurationMs: p.DurationMs}, t, func(m Material, err *glasses.Error) {
