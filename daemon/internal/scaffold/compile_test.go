@@ -1,0 +1,147 @@
+package scaffold
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/proto/glasses/guide"
+)
+
+// capabilitySets are what modules are compiled for: all, the default, one that needs half of the private parts, and each alone.
+func capabilitySets() map[string][]string {
+	sets := map[string][]string{"all": guide.CapabilityIDs(), "default": nil, "some": {guide.Camera, guide.State, guide.Phrases}}
+	for _, id := range guide.CapabilityIDs() {
+		sets[id] = []string{id}
+	}
+	return sets
+}
+
+// generateInto writes a language's module for every set of capabilities into folders of their own.
+func generateInto(t *testing.T, language string) (dir string, files []string) {
+	t.Helper()
+	dir = t.TempDir()
+	for name, capabilities := range capabilitySets() {
+		module, err := Generate(Request{Language: language, Capabilities: capabilities})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range module {
+			path := filepath.Join(dir, name, f.Name)
+			write(t, path, f.Data)
+			files = append(files, path)
+		}
+	}
+	slices.Sort(files)
+	return dir, files
+}
+
+func mustRun(t *testing.T, dir, name string, args ...string) {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%s: %v\n%s", name, err, out)
+	}
+}
+
+func TestTypeScriptCompiles(t *testing.T) {
+	tsc, node := tool(t, "tsc"), tool(t, "node")
+	if tsc == "" || node == "" {
+		t.Skip("SKIPPED: tsc and node are not installed (make npm)")
+	}
+	dir, files := generateInto(t, TypeScript)
+	args := []string{"--strict", "--noEmit", "--noUnusedLocals", "--noUnusedParameters", "--erasableSyntaxOnly", "--verbatimModuleSyntax",
+		"--isolatedModules", "--target", "ES2022", "--module", "ES2022", "--moduleResolution", "bundler", "--lib", "ES2023,DOM,DOM.Iterable"}
+	mustRun(t, dir, node, append(append([]string{tsc}, args...), files...)...)
+	mustRun(t, dir, node, "--check", files[0])
+}
+
+func TestPythonCompiles(t *testing.T) {
+	python := tool(t, "python3")
+	if python == "" {
+		t.Skip("SKIPPED: python3 is not installed")
+	}
+	dir, files := generateInto(t, Python)
+	mustRun(t, dir, python, append([]string{"-W", "error", "-m", "py_compile"}, files...)...)
+}
+
+func TestKotlinCompiles(t *testing.T) {
+	kotlinc := tool(t, "kotlinc")
+	if kotlinc == "" || testing.Short() {
+		t.Skip("SKIPPED: kotlinc is not installed")
+	}
+	// A start of the compiler takes seconds, so that only the smallest and the largest module are compiled (the largest with
+	// the probe that runs).
+	compileKotlin(t, kotlinc, filepath.Join(t.TempDir(), "small.jar"), []string{guide.Camera})
+	kotlinProbe(t)
+}
+
+// There is no Swift compiler for this machine: a grammar says whether the module is Swift at all, and nothing about its types.
+func TestSwiftParses(t *testing.T) {
+	node := tool(t, "node")
+	npm, err := filepath.Abs(filepath.Join("..", "..", "..", "packaging", "e2e", "npm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(npm, "node_modules", "web-tree-sitter")); err != nil || node == "" {
+		if os.Getenv("CI") != "" {
+			t.Fatal("the Swift grammar is missing; CI must have it")
+		}
+		t.Skip("SKIPPED: the Swift grammar is not installed (make npm)")
+	}
+	parse := filepath.Join(npm, "parse-swift.mjs")
+	dir, files := generateInto(t, Swift)
+	mustRun(t, dir, node, append([]string{parse}, files...)...)
+
+	broken := filepath.Join(dir, "broken.swift")
+	data, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, broken, bytes.Replace(data, []byte("public final class Glasses"), []byte("public final class Glasses {{"), 1))
+	if exec.Command(node, parse, broken).Run() == nil {
+		t.Error("the grammar takes what is not Swift")
+	}
+}
+
+// The same request gives the same bytes, in whatever order it names capabilities, and only what was asked for.
+func TestGenerateIsMinimal(t *testing.T) {
+	marks := map[string][]string{ // a word of the module that belongs to one capability
+		guide.Display: {"display.show"}, guide.Camera: {"camera.photo", "media_lost\""}, guide.Microphone: {"audio.start"}, guide.Motion: {"motion.start"},
+		guide.Transcription: {"transcription.start"}, guide.Speech: {"speech.say"}, guide.Sound: {"sound.play"}, guide.Phrases: {"phrases.announce"},
+	}
+	for _, language := range Languages() {
+		for id := range marks {
+			files, err := Generate(Request{Language: language, Capabilities: []string{id, guide.State, id}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, _ := Generate(Request{Language: language, Capabilities: []string{guide.State, guide.Time, id}})
+			text := string(files[0].Data)
+			if text != string(again[0].Data) {
+				t.Errorf("%s with %s: two answers", language, id)
+			}
+			for other, words := range marks {
+				if strings.Contains(text, `"`+words[0]+`"`) != (other == id) {
+					t.Errorf("%s with %s: %q is there: %v", language, id, words[0], other != id)
+				}
+			}
+			if strings.Contains(text, "//: ") || strings.Contains(text, "#: ") || !strings.Contains(text, "clock.sleep") {
+				t.Errorf("%s with %s: a mark is left, or time is missing", language, id)
+			}
+		}
+	}
+}
+
+func TestGenerateRefuses(t *testing.T) {
+	for _, r := range []Request{{Language: "cobol"}, {Language: Python, Capabilities: []string{"smell"}}, {}} {
+		if _, err := Generate(r); err == nil {
+			t.Errorf("%+v was taken", r)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+import Foundation
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// A JSON object: strings, numbers, booleans, arrays and objects.
+public typealias JSONObject = [String: Any]
+
+/// Every refusal. Branch on code; the message is for people. The glasses say bad_payload, unsupported, not_connected,
+/// hinge_closed, thermal_critical, paused, permission_denied, disabled_by_user, busy, timeout and platform_error; the
+/// service bad_frame and id_reused; this module not_configured, simulator_refused, transport_unavailable, refused, closed
+/// and media_lost. New codes may come.
+public struct GlassesError: Error, LocalizedError {
+    public let code: String
+    public let message: String
+
+    public var errorDescription: String? { message }
+}
+
+/// What the glasses said. data is there on frames of a stream.
+public struct GlassesEvent: @unchecked Sendable {
+    public let type: String
+    public let id: String
+    public let at: Int
+    public let payload: JSONObject
+    public let data: Data?
+}
+
+public typealias GlassesHandler = @Sendable (GlassesEvent) async -> Void
+
+//: if camera
+/// A photo or a clip.
+public struct GlassesMedia: Sendable {
+    public let data: Data
+    public let mime: String
+    public let sha256: String
+    public let width: Int
+    public let height: Int
+    public let durationMs: Int
+
+    init(data: Data, described: JSONObject) {
+        self.data = data
+        mime = described["mime"] as? String ?? ""
+        sha256 = described["sha256"] as? String ?? ""
+        width = described["width"] as? Int ?? 0
+        height = described["height"] as? Int ?? 0
+        durationMs = described["durationMs"] as? Int ?? 0
+    }
+}
+
+//: end
+/// How to reach the glasses. transport is the one setting, SERVICE_GLASSES_TRANSPORT: simulator or device; left out it is
+/// simulator in a DEBUG build and device in any other. url and secret come from SERVICE_GLASSES_URL and the file
+/// SERVICE_GLASSES_SECRET_FILE of the environment (Xcode: the scheme), or from here.
+public struct GlassesSettings: Sendable {
+    public var name: String
+    public var version: String
+    public var transport: String?
+    public var url: String?
+    public var secret: String?
+
+    public init(name: String, version: String = "", transport: String? = nil, url: String? = nil, secret: String? = nil) {
+        self.name = name
+        self.version = version
+        self.transport = transport
+        self.url = url
+        self.secret = secret
+    }
+}
+
+struct GlassesTarget: Sendable {
+    let url: URL
+    let secret: String
+    let app: [String: String]
+
+    /// Decides where to attach. Never a simulator for a release build, nor another transport than was set.
+    init(_ settings: GlassesSettings) throws {
+        let environment = ProcessInfo.processInfo.environment
+        #if DEBUG
+        let release = environment["SERVICE_RELEASE"] == "1"
+        #else
+        let release = true
+        #endif
+        let transport = settings.transport ?? environment["SERVICE_GLASSES_TRANSPORT"] ?? (release ? "device" : "simulator")
+        if transport == "device" {
+            throw GlassesError(code: "transport_unavailable", message: "this version of the module has no transport to real glasses; set SERVICE_GLASSES_TRANSPORT=simulator while developing")
+        }
+        if transport != "simulator" {
+            throw GlassesError(code: "not_configured", message: "SERVICE_GLASSES_TRANSPORT is \(transport), it is simulator or device")
+        }
+        if release {
+            throw GlassesError(code: "simulator_refused", message: "a release build does not attach to a simulator")
+        }
+        let address = settings.url ?? environment["SERVICE_GLASSES_URL"] ?? ""
+        guard let url = URL(string: address), url.scheme == "ws" || url.scheme == "wss" else {
+            throw GlassesError(code: "not_configured", message: "SERVICE_GLASSES_URL is not the ws:// endpoint of a session; startLocalSimulation and createSimulatorSession name one")
+        }
+        self.url = url
+        secret = try settings.secret ?? GlassesTarget.readSecret(environment["SERVICE_GLASSES_SECRET_FILE"])
+        app = settings.version.isEmpty ? ["name": settings.name] : ["name": settings.name, "version": settings.version]
+    }
+
+    private static func readSecret(_ path: String?) throws -> String {
+        guard let path = path else {
+            throw GlassesError(code: "not_configured", message: "SERVICE_GLASSES_SECRET_FILE does not name the file with the session's secret")
+        }
+        do {
+            return try String(contentsOfFile: path, encoding: .utf8).trimmingCharacters(in: .whitespacesAndNewlines)
+        } catch {
+            throw GlassesError(code: "not_configured", message: "reading the session's secret: \(error.localizedDescription)")
+        }
+    }
+}
+

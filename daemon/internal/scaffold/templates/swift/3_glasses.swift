@@ -1,0 +1,356 @@
+/// What a command brought: its id, the payload of its result, and the bytes of its media.
+public struct GlassesAnswer: @unchecked Sendable {
+    public let id: String
+    public let result: JSONObject
+    public let data: Data?
+}
+
+/// One attached session. Take events with `while let event = try await glasses.next()`, one after the other, or with
+/// on(_:handler:). Every command throws a GlassesError when the glasses refuse it.
+public final class Glasses: @unchecked Sendable {
+    private static let maxQueue = 1000 // events that nobody took yet; the oldest go first
+    private static let maxSeen = 500 // ids of events that came
+
+    private let lock = NSRecursiveLock() // guards what follows
+    private var way: GlassesLink!
+    private var welcome: CheckedContinuation<Void, Error>?
+    private var described: JSONObject = [:]
+    private var waiting: [String: CheckedContinuation<GlassesAnswer, Error>] = [:]
+    private var media: [String: Data] = [:]
+    private var handlers: [String: [(id: Int, handler: GlassesHandler)]] = [:]
+    private var handlerCount = 0
+    private var queue: [GlassesEvent] = []
+    private var taker: CheckedContinuation<GlassesEvent?, Error>?
+    private var seen: [String] = []
+    private var ended: GlassesError?
+    // Barriers are answered when nothing works but waits for the glasses: handlers and a loop over next() count as working,
+    // each command under way takes one of them off.
+    private var working = 0
+    private var looping = false
+    private var barriers: [String] = []
+
+    /// Attaches to the session and returns once it is welcomed. Errors: not_configured, simulator_refused,
+    /// transport_unavailable, refused, not_connected.
+    public static func connect(_ settings: GlassesSettings) async throws -> Glasses {
+        let glasses = Glasses(try GlassesTarget(settings))
+        try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, Error>) in
+            glasses.locked { glasses.welcome = continuation }
+            glasses.way.open()
+        }
+        return glasses
+    }
+
+    private init(_ target: GlassesTarget) {
+        way = GlassesLink(target, receive: { [weak self] in self?.receive($0) }, end: { [weak self] in self?.end($0) })
+    }
+
+    /// The glasses as the service describes them: panel, inputs, camera, ...
+    public var device: JSONObject { locked { described } }
+
+    /// The way to the glasses: connected, lossy, lost, disconnected; offline while the service is away; closed.
+    public var link: String { way.state }
+
+    /// Ends the session for this app; what waits is refused with the code closed.
+    public func close() {
+        way.close(GlassesError(code: "closed", message: "the app closed the connection"))
+    }
+
+    //: if display
+    /// Replaces what the panel shows by a display tree, e.g. ["type": "text", "text": "Hello"].
+    public func show(_ tree: JSONObject) async throws {
+        try await command("display.show", ["tree": tree])
+    }
+
+    public func clear() async throws {
+        try await command("display.clear")
+    }
+
+    //: end
+    //: if speech
+    /// Speaks to the wearer. Returns, with the id that the speech event will name, when the glasses begin.
+    @discardableResult
+    public func say(_ text: String, language: String? = nil) async throws -> String {
+        try await command("speech.say", ["text": text, "language": language]).id
+    }
+
+    public func stopSaying() async throws {
+        try await command("speech.stop")
+    }
+
+    //: end
+    //: if sound
+    /// Plays chime, success, error or tick.
+    public func play(_ sound: String) async throws {
+        try await command("sound.play", ["sound": sound])
+    }
+
+    //: end
+    //: if phrases
+    /// Tells which phrases the app understands; replaces the last list.
+    public func announce(_ phrases: [String]) async throws {
+        try await command("phrases.announce", ["phrases": phrases])
+    }
+
+    //: end
+    //: if transcription
+    /// What the wearer says comes as transcript events; handler is a short way to on("transcript").
+    public func startTranscription(language: String? = nil, handler: GlassesHandler? = nil) async throws {
+        try await start("transcription.start", ["language": language], "transcript", handler)
+    }
+
+    public func stopTranscription() async throws {
+        try await stop("transcription.stop", "transcript")
+    }
+
+    //: end
+    //: if microphone
+    /// Sound comes as audio.chunk events: data is 16-bit little-endian PCM, one channel, 100 ms.
+    public func startAudio(sampleRate: Int? = nil, handler: @escaping GlassesHandler) async throws {
+        try await start("audio.start", ["sampleRate": sampleRate], "audio.chunk", handler)
+    }
+
+    public func stopAudio() async throws {
+        try await stop("audio.stop", "audio.chunk")
+    }
+
+    //: end
+    //: if camera
+    /// Takes a photo, a JPEG.
+    public func photo(width: Int? = nil) async throws -> GlassesMedia {
+        try Glasses.media(await command("camera.photo", ["width": width]))
+    }
+
+    /// Takes a clip, Motion JPEG; returns when it is taken.
+    public func clip(durationMs: Int, fps: Int? = nil, width: Int? = nil) async throws -> GlassesMedia {
+        try Glasses.media(await command("camera.video", ["durationMs": durationMs, "fps": fps, "width": width]))
+    }
+
+    /// Pictures come as video.frame events: data is a JPEG.
+    public func startVideo(fps: Int? = nil, width: Int? = nil, handler: @escaping GlassesHandler) async throws {
+        try await start("video.start", ["fps": fps, "width": width], "video.frame", handler)
+    }
+
+    public func stopVideo() async throws {
+        try await stop("video.stop", "video.frame")
+    }
+
+    private static func media(_ answer: GlassesAnswer) throws -> GlassesMedia {
+        guard let data = answer.data else {
+            throw GlassesError(code: "media_lost", message: "the connection broke while the picture was on its way; take it again")
+        }
+        return GlassesMedia(data: data, described: answer.result["media"] as? JSONObject ?? [:])
+    }
+
+    //: end
+    //: if motion
+    /// Movement comes as motion events: thousandths of g and of a degree a second.
+    public func startMotion(hz: Int? = nil, handler: @escaping GlassesHandler) async throws {
+        try await start("motion.start", ["hz": hz], "motion", handler)
+    }
+
+    public func stopMotion() async throws {
+        try await stop("motion.stop", "motion")
+    }
+
+    //: end
+    /// Waits on the session's clock, which may be virtual. Use it instead of Task.sleep.
+    public func sleep(_ ms: Int) async throws {
+        try await command("clock.sleep", ["ms": ms])
+    }
+
+    /// Calls handler for each event of a type; its events no longer come out of next(). Returns how to stop that. Of type
+    /// "connection" are {state: online | offline}: the service came or went.
+    @discardableResult
+    public func on(_ type: String, handler: @escaping GlassesHandler) -> @Sendable () -> Void {
+        let id: Int = locked {
+            handlerCount += 1
+            handlers[type, default: []].append((handlerCount, handler))
+            return handlerCount
+        }
+        return { [weak self] in self?.locked { self?.handlers[type]?.removeAll { $0.id == id } } }
+    }
+
+    /// The next event without a handler; nil when the session is closed.
+    public func next() async throws -> GlassesEvent? {
+        rest()
+        return try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<GlassesEvent?, Error>) in
+            locked {
+                if !queue.isEmpty {
+                    hand(queue.removeFirst(), to: continuation)
+                } else if let ended = ended {
+                    Glasses.finish(continuation, ended)
+                } else {
+                    taker = continuation
+                }
+            }
+        }
+    }
+
+    /// Tells the session's log something of the app's own, e.g. log("com.example.score", ["points": 3]).
+    public func log(_ type: String, _ payload: JSONObject) throws {
+        try way.send(type, payload)
+    }
+
+    /// Any command of the protocol; the methods above are made of it. Fields that are nil are left out.
+    @discardableResult
+    public func command(_ type: String, _ fields: [String: Any?] = [:]) async throws -> GlassesAnswer {
+        let payload = fields.compactMapValues { $0 }
+        return try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<GlassesAnswer, Error>) in
+            do {
+                try way.send(type, payload) { id in locked { waiting[id] = continuation } }
+            } catch {
+                continuation.resume(throwing: error)
+            }
+            check()
+        }
+    }
+
+    //: if transcription,microphone,camera,motion
+    private func start(_ type: String, _ fields: [String: Any?], _ event: String, _ handler: GlassesHandler?) async throws {
+        let off = handler.map { on(event, handler: $0) }
+        do {
+            try await command(type, fields)
+        } catch {
+            off?()
+            throw error
+        }
+    }
+
+    private func stop(_ type: String, _ event: String) async throws {
+        try await command(type)
+        locked { handlers[event] = nil }
+    }
+
+    //: end
+    private func receive(_ frame: GlassesFrame) {
+        switch frame.type {
+        case "welcome":
+            let waiter: CheckedContinuation<Void, Error>? = locked {
+                described = frame.payload["deviceModel"] as? JSONObject ?? [:]
+                defer { welcome = nil }
+                return welcome
+            }
+            waiter?.resume()
+            emit(GlassesEvent(type: "connection", id: "", at: frame.at, payload: ["state": "online"], data: nil), queued: false)
+        case "result":
+            answer(frame)
+        case "media":
+            locked { if waiting[frame.id] != nil { media[frame.id] = frame.data } }
+        case "barrier":
+            locked { barriers.append(frame.id) }
+            check()
+        case "connection":
+            locked { barriers = [] } // the service asks again
+            emit(GlassesEvent(type: frame.type, id: "", at: frame.at, payload: frame.payload, data: nil), queued: false)
+        default:
+            if frame.data == nil && again(frame.id) { return }
+            if frame.type == "device" { locked { described = frame.payload["deviceModel"] as? JSONObject ?? described } }
+            emit(GlassesEvent(type: frame.type, id: frame.id, at: frame.at, payload: frame.payload, data: frame.data), queued: frame.data == nil)
+        }
+    }
+
+    private func answer(_ frame: GlassesFrame) {
+        var data: Data?
+        let waiter: CheckedContinuation<GlassesAnswer, Error>? = locked {
+            data = media.removeValue(forKey: frame.id)
+            return waiting.removeValue(forKey: frame.id)
+        }
+        if let error = frame.payload["error"] as? JSONObject {
+            let code = error["code"] as? String ?? "platform_error"
+            waiter?.resume(throwing: GlassesError(code: code, message: error["message"] as? String ?? ""))
+        } else {
+            waiter?.resume(returning: GlassesAnswer(id: frame.id, result: frame.payload, data: data))
+        }
+    }
+
+    private func emit(_ event: GlassesEvent, queued: Bool) {
+        locked {
+            let list = handlers[event.type] ?? []
+            for entry in list {
+                working += 1
+                Task {
+                    await entry.handler(event)
+                    self.done()
+                }
+            }
+            if !list.isEmpty || !queued { return }
+            if let continuation = taker {
+                taker = nil
+                hand(event, to: continuation)
+            } else {
+                queue.append(event)
+                if queue.count > Glasses.maxQueue { queue.removeFirst() }
+            }
+        }
+    }
+
+    private func hand(_ event: GlassesEvent, to continuation: CheckedContinuation<GlassesEvent?, Error>) {
+        looping = true
+        working += 1
+        continuation.resume(returning: event)
+    }
+
+    private func rest() {
+        let was: Bool = locked {
+            defer { looping = false }
+            return looping
+        }
+        if was { done() }
+    }
+
+    private func done() {
+        locked { working -= 1 }
+        check()
+    }
+
+    /// Answers barriers a moment later, if then everything waits for the glasses.
+    private func check() {
+        if locked({ barriers.isEmpty }) { return }
+        Task {
+            await Task.yield()
+            let passed: [String] = self.locked {
+                if self.working > self.waiting.count { return [] } // what works now will check again
+                defer { self.barriers = [] }
+                return self.barriers
+            }
+            for id in passed { self.way.passed(id) }
+        }
+    }
+
+    private func end(_ why: GlassesError) {
+        locked {
+            ended = why
+            welcome?.resume(throwing: why)
+            welcome = nil
+            for continuation in waiting.values { continuation.resume(throwing: why) }
+            waiting = [:]
+            if let continuation = taker { Glasses.finish(continuation, why) }
+            taker = nil
+        }
+    }
+
+    private static func finish(_ continuation: CheckedContinuation<GlassesEvent?, Error>, _ why: GlassesError) {
+        if why.code == "closed" {
+            continuation.resume(returning: nil)
+        } else {
+            continuation.resume(throwing: why)
+        }
+    }
+
+    /// Tells whether an event came before: after a restart the service may send one twice.
+    private func again(_ id: String) -> Bool {
+        if id.isEmpty { return false }
+        return locked {
+            if seen.contains(id) { return true }
+            seen.append(id)
+            if seen.count > Glasses.maxSeen { seen.removeFirst() }
+            return false
+        }
+    }
+
+    private func locked<T>(_ body: () throws -> T) rethrows -> T {
+        lock.lock()
+        defer { lock.unlock() }
+        return try body()
+    }
+}
