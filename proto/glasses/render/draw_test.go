@@ -93,7 +93,7 @@ func TestTreesBeyondTheLimitsAreDrawnInPart(t *testing.T) {
 		deep = &glasses.Node{Type: glasses.NodeColumn, Children: []glasses.Node{*deep}}
 	}
 	wide := glasses.Node{Type: glasses.NodeRow, Children: make([]glasses.Node, 5000)}
-	for _, tree := range []*glasses.Node{deep, &wide, {Type: glasses.NodeText, Text: strings.Repeat("x", 1<<20)},
+	for _, tree := range []*glasses.Node{deep, &wide, {Type: glasses.NodeText, Text: strings.Repeat("x", 1<<17)},
 		{Type: glasses.NodeColumn, Padding: 1 << 40, Gap: -5, Grow: -3, Value: 1 << 40, Children: []glasses.Node{{Type: glasses.NodeProgress, Value: -7, Width: -1}}}} {
 		v := glasses.View{Tree: tree, Scroll: 1 << 50, Focus: 1 << 50}
 		for _, m := range panels() {

@@ -133,9 +133,10 @@ func TestCachesAreBounded(t *testing.T) {
 		}
 		glyphs.of(face{size: 10 + size}, runes)
 	}
-	for size := range 3 * maxIcons {
-		iconMask("sun", 1+size%maxIconKept)
-		iconMask("moon", 1+size%maxIconKept)
+	for size := range 16 {
+		for _, name := range Icons() {
+			iconMask(name, 1+size)
+		}
 	}
 	if len(glyphs.glyphs) > maxGlyphs || len(iconCache.masks) > maxIcons {
 		t.Errorf("%d glyphs, %d icons", len(glyphs.glyphs), len(iconCache.masks))
