@@ -1,0 +1,242 @@
+//go:build unix
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"image/jpeg"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/coder/websocket"
+
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/render"
+)
+
+// simulated is a session of a real backend: its page in a browser, an app on its socket, and the agent's side of it.
+type simulated struct {
+	t       *testing.T
+	b       *remoteBackend
+	token   string
+	id      string
+	url     string
+	browser context.Context
+
+	app   *websocket.Conn
+	heard []appFrame
+	sent  int
+}
+
+type appFrame struct {
+	glasses.Frame
+	body []byte
+}
+
+// newSimulated links an account, makes a session, opens its page and attaches an app.
+func newSimulated(t *testing.T, model string) *simulated {
+	t.Helper()
+	s := &simulated{t: t, b: startBackend(t, "")}
+	code := issueCode(t, s.b)
+	newPerson(t).approve(code.VerificationURL, "ada@example.org")
+	status, body := code.poll(t, s.b)
+	var linked struct{ AuthToken string }
+	if err := json.Unmarshal([]byte(body), &linked); err != nil || linked.AuthToken == "" {
+		t.Fatalf("poll: %d %s", status, body)
+	}
+	s.token = linked.AuthToken
+	var session struct{ SessionID, SessionURL, AppEndpoint string }
+	s.call("POST", "/api/sessions", map[string]string{"project": "com.example.trails", "deviceModel": model}, &session)
+	var minted struct{ AppSecret string }
+	s.call("POST", "/api/sessions/"+session.SessionID+"/secrets", nil, &minted)
+	s.id, s.url = session.SessionID, session.SessionURL
+
+	s.browser = newBrowser(t, chromedp.Flag("use-fake-device-for-media-stream", true), chromedp.Flag("use-fake-ui-for-media-stream", true))
+	run(t, s.browser, "sign in", chromedp.Navigate(s.url), chromedp.SendKeys("input[name=email]", "ada@example.org"),
+		chromedp.SendKeys("input[name=password]", password), chromedp.Submit("input[name=email]"),
+		until(`document.querySelector("#simulator")?.dataset.live === "yes"`))
+	s.measure("cold")
+	s.attach(session.AppEndpoint, minted.AppSecret)
+	return s
+}
+
+func (s *simulated) call(method, path string, body, into any) {
+	s.t.Helper()
+	data, _ := json.Marshal(body)
+	req, err := http.NewRequest(method, s.b.url+path, bytes.NewReader(data))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+s.token)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(into); err != nil || resp.StatusCode >= 300 {
+		s.t.Fatalf("%s %s: %d %v", method, path, resp.StatusCode, err)
+	}
+}
+
+func (s *simulated) attach(endpoint, secret string) {
+	s.t.Helper()
+	app, _, err := websocket.Dial(s.t.Context(), endpoint, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { app.CloseNow() })
+	app.SetReadLimit(glasses.MaxBinary)
+	s.app = app
+	s.send(glasses.TypeHello, glasses.Hello{Secret: secret, App: glasses.AppInfo{Name: "Trails"}})
+	s.next(glasses.TypeWelcome, "")
+}
+
+func (s *simulated) send(typ string, payload any) string {
+	s.t.Helper()
+	s.sent++
+	f, err := glasses.New(typ, fmt.Sprintf("app-%d", s.sent), time.Now().UnixMilli(), payload)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	data, _ := f.Encode()
+	if err := s.app.Write(s.t.Context(), websocket.MessageText, data); err != nil {
+		s.t.Fatal(err)
+	}
+	return f.ID
+}
+
+// next is the next frame of this type (and id, unless empty) that the app got.
+func (s *simulated) next(typ, id string) appFrame {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
+	defer cancel()
+	for at := 0; ; at++ {
+		for at >= len(s.heard) {
+			kind, data, err := s.app.Read(ctx)
+			if err != nil {
+				s.t.Fatalf("waiting for %s %s: %v; the app got %v", typ, id, err, s.heard)
+			}
+			var f appFrame
+			if kind == websocket.MessageBinary {
+				f.Frame, f.body, err = glasses.ParseBinary(data)
+			} else {
+				err = json.Unmarshal(data, &f.Frame)
+			}
+			if err != nil {
+				s.t.Fatalf("the app got %q: %v", data[:min(200, len(data))], err)
+			}
+			s.heard = append(s.heard, f)
+		}
+		if f := s.heard[at]; f.Type == typ && (id == "" || f.ID == id) {
+			s.heard = append(s.heard[:at:at], s.heard[at+1:]...)
+			return f
+		}
+	}
+}
+
+func (s *simulated) result(id string) glasses.Result {
+	s.t.Helper()
+	r, err := glasses.ParseResult(s.next(glasses.TypeResult, id).Payload)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r
+}
+
+func (s *simulated) must(r glasses.Result) glasses.Result {
+	s.t.Helper()
+	if !r.OK {
+		s.t.Fatalf("refused: %+v", r.Error)
+	}
+	return r
+}
+
+const trails = `{"tree":{"type":"column","gap":12,"padding":24,"children":[{"type":"text","text":"Trails near you","style":"title"},
+	{"type":"button","id":"ridge","text":"Ridge walk"},{"type":"button","id":"lake","text":"Round the lake"}]}}`
+
+// wantCanvas holds the page's pixels against the renderer run here.
+func (s *simulated) wantCanvas(model string, focus int) {
+	s.t.Helper()
+	m, _ := glasses.Model(model)
+	show, err := glasses.ParseShow([]byte(trails))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	want := render.Draw(m, render.Clamp(m, glasses.View{Tree: &show.Tree, Focus: focus})).Pix
+	const read = `(() => { const c = document.querySelector("#canvas"); const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
+		let t = ""; for (let i = 0; i < d.length; i += 8192) t += String.fromCharCode(...d.subarray(i, i + 8192)); return btoa(t); })()`
+	if !eventually(10*time.Second, func() bool {
+		text, err := chromedp.Run(s.browser, chromedp.Evaluate[string](read))
+		got, _ := base64.StdEncoding.DecodeString(text)
+		return err == nil && bytes.Equal(got, want)
+	}) {
+		s.t.Errorf("%s, focus %d: the canvas is not what the renderer draws", model, focus)
+	}
+}
+
+// The page plays the glasses on the real backend: panel, inputs, another model, camera, a reload.
+func TestSimulatorPage(t *testing.T) {
+	t.Parallel()
+	s := newSimulated(t, "rayban_display")
+	s.must(s.result(s.send(glasses.TypeDisplayShow, json.RawMessage(trails))))
+	s.wantCanvas("rayban_display", 0)
+
+	run(t, s.browser, "move and select", chromedp.Focus("#panel"), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent("\r"))
+	for _, want := range []string{`"navigate"`, `"select"`} {
+		if p := string(s.next(glasses.TypeInput, "").Payload); !strings.Contains(p, want) || !strings.Contains(p, `"target":"lake"`) {
+			t.Errorf("want %s at lake, got %s", want, p)
+		}
+	}
+	s.wantCanvas("rayban_display", 1)
+	tapPanel(t, s.browser)
+	if p := string(s.next(glasses.TypeInput, "").Payload); !strings.Contains(p, `"tap"`) {
+		t.Errorf("tap: %s", p)
+	}
+	photo := s.send(glasses.TypeCameraPhoto, glasses.Photo{Width: 320})
+	if img, err := jpeg.Decode(bytes.NewReader(s.next(glasses.TypeMedia, photo).body)); err != nil || img.Bounds().Dx() != 320 {
+		t.Errorf("photo of the fake camera: %v", err)
+	}
+	if r := s.must(s.result(photo)); r.Media == nil || r.Media.Width != 320 {
+		t.Errorf("photo: %+v", r.Media)
+	}
+
+	run(t, s.browser, "fold, reload", chromedp.Click("#folded"))
+	s.next(glasses.TypeHinge, "")
+	run(t, s.browser, "reload", chromedp.Reload(), until(`document.querySelector("#simulator")?.dataset.live === "yes" && document.querySelector("#folded").checked`))
+	s.wantCanvas("rayban_display", 1)
+	if r := s.result(s.send(glasses.TypeDisplayShow, json.RawMessage(trails))); r.Error == nil || r.Error.Code != glasses.CodeHingeClosed {
+		t.Errorf("folded glasses answered %+v", r)
+	}
+
+	const other = `{ const d = document.querySelector("#device"); d.value = "even_g1"; d.dispatchEvent(new Event("change")); document.querySelector("#folded").click() }`
+	run(t, s.browser, "other glasses", chromedp.Evaluate[chromedp.Void](other))
+	if p := string(s.next(glasses.TypeDevice, "").Payload); !strings.Contains(p, `"even_g1"`) {
+		t.Errorf("device: %s", p)
+	}
+	s.must(s.result(s.send(glasses.TypeDisplayShow, json.RawMessage(trails))))
+	s.wantCanvas("even_g1", 0)
+	if r := s.result(s.send(glasses.TypeCameraPhoto, struct{}{})); r.Error == nil || r.Error.Code != glasses.CodeUnsupported {
+		t.Errorf("glasses without a camera answered %+v", r)
+	}
+	run(t, s.browser, "load again", chromedp.Navigate(s.url))
+	s.measure("warm")
+}
+
+// measure tells how fast the page came up and how much it loaded.
+func (s *simulated) measure(cache string) {
+	run(s.t, s.browser, "see the first picture", until(`performance.getEntriesByName("first-picture").length`))
+	text, err := chromedp.Run(s.browser, chromedp.Evaluate[string](`JSON.stringify({
+		firstPictureMs: Math.round(performance.getEntriesByName("first-picture")[0].startTime),
+		program: performance.getEntriesByType("resource").filter(r => r.name.includes(".wasm")).map(r => [r.encodedBodySize, r.decodedBodySize]),
+	})`))
+	s.t.Logf("page, %s cache: %s %v", cache, text, err)
+}
