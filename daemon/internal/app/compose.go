@@ -30,6 +30,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/telemetry"
 	"github.com/service-dev/service/daemon/internal/tools"
 	"github.com/service-dev/service/proto/buildinfo"
+	corpus "github.com/service-dev/service/proto/docs"
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
@@ -123,7 +124,7 @@ func (p *parts) assemble() (err error) {
 		Links: p.link, Accounts: face{p}, Browser: browser{p.opener}, Telemetry: p.record, Now: p.now,
 		Sessions: p.sessions, Scenarios: scenario.New(p.sessions, p.sessions), Docs: docs.New(),
 	})
-	p.gate = mcpgate.New(mcpgate.Options{Catalogue: p.tools, Version: buildinfo.Version, Admit: control.CheckPeer, Log: p.log})
+	p.gate = mcpgate.New(mcpgate.Options{Catalogue: p.tools, Pages: corpus.Pages(), Version: buildinfo.Version, Admit: control.CheckPeer, Log: p.log})
 	return nil
 }
 

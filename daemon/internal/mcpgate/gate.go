@@ -19,6 +19,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/tools"
+	"github.com/service-dev/service/proto/docs"
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
@@ -31,6 +32,8 @@ type Catalogue interface {
 // Options configure a Gate. Zero values mean the defaults.
 type Options struct {
 	Catalogue Catalogue
+	// Pages is the documentation, offered as resources; none is fine.
+	Pages []docs.Page
 	// Version is the build version that clients see.
 	Version string
 	// MaxConnections is 256 by default; a client above it is refused with a reason.

@@ -35,7 +35,7 @@ func newFakeTools() *fakeTools {
 func (f *fakeTools) List() []tools.Tool {
 	object := json.RawMessage(`{"type":"object"}`)
 	var list []tools.Tool
-	for _, name := range []string{"echo", "slow", "polls", "link"} {
+	for _, name := range []string{"echo", "slow", "polls", "link", "picture"} {
 		list = append(list, tools.Tool{Name: name, Title: name, Description: name, InputSchema: object, OutputSchema: object})
 	}
 	return list
@@ -62,6 +62,8 @@ func (f *fakeTools) Call(ctx context.Context, name string, args json.RawMessage,
 		}
 	case "link":
 		return f.link(ctx, io)
+	case "picture":
+		return tools.Result{Structured: json.RawMessage(`{"status":"ok"}`), Text: "a screen", Images: []tools.Image{{MIME: "image/png", Data: []byte("\x89PNG")}}, Outcome: tools.OutcomeOK}
 	}
 	if len(args) == 0 {
 		args = json.RawMessage(`{}`)
@@ -207,7 +209,7 @@ func TestEveryInitializeRevision(t *testing.T) {
 		if dig(result, "result", "capabilities", "logging") != nil {
 			t.Error("logging is advertised")
 		}
-		if list, _ := dig(c.receive(), "result", "tools").([]any); len(list) != 4 {
+		if list, _ := dig(c.receive(), "result", "tools").([]any); len(list) != 5 {
 			t.Errorf("%s lists %d tools", revision, len(list))
 		}
 		c.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{"a":1}}}`)
@@ -225,7 +227,7 @@ func TestStatelessCalls(t *testing.T) {
 		t.Errorf("discover names %v", versions)
 	}
 	c.send(`{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{` + modernMeta + `}}`)
-	if list, _ := dig(c.receive(), "result", "tools").([]any); len(list) != 4 {
+	if list, _ := dig(c.receive(), "result", "tools").([]any); len(list) != 5 {
 		t.Errorf("%d tools", len(list))
 	}
 	c.send(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"echo","arguments":{"b":"x"},` + modernMeta + `}}`)

@@ -12,23 +12,22 @@ import (
 )
 
 // instructions are read by the agent once for each connection; some clients cut them at 2,000 characters.
-const instructions = `Tools for building apps for smart glasses and for trying them on a live simulator in the browser.
+const instructions = `Tools for building apps for smart glasses and proving that they work, without hardware.
 
-Start with createSimulatorSession. It is get-or-create: calling it again for the same project and platform returns the ` +
-	`same session, so call it whenever you need the session's URL or endpoint.
+New here? Call getPlatformInfo first: it names every step with the tool's exact name. In short:
+1. getCapabilityGuide for each capability the app needs (commands, fields, errors, examples); getPermissions for its platform; getCodeExample to start from. searchDocs answers questions.
+2. startLocalSimulation: simulated glasses on this machine, no account needed. Start the app with the variables in "environment". ` +
+	`The app reads its secret from the file appTokenFile; do not print or copy it.
+3. waitForEvent {"type":"app.attached"}, then getDisplayState to see tree, text and picture.
+4. injectInput, injectTranscript, injectSensor, injectFault and setDevice do what the world does; expectDisplay and waitForEvent prove the reaction; advanceTime moves a virtual clock; getEventLog tells what happened.
+5. recordSession keeps a good run; replaySession gives a verdict on the next build. validateIntegration and getProductionChecklist before people get it.
+sessionId may be left out: then it is the session this directory used last.
 
-When an answer says status "auth_required", no account is linked yet. That is a normal step, not a failure:
-1. Show the person both userCode and verificationUrl, and ask them to check that the code on the page is the same as the one you show. ` +
-	`This protects them against phishing, so do not leave it out.
-2. Call completeAuthLink with deviceCode straight away. It waits while the person signs in and approves. If it ends with ` +
-	`auth_timeout, or your client cuts the call, call it again with the same deviceCode: nothing is lost.
-3. When it answers linked: true, "retried" holds the answer of the call that had needed the account. Go on from there.
-
-The app under development attaches to appEndpoint with the secret in the file appTokenFile. Let the app read that file; ` +
-	`do not print its content or copy it elsewhere. The person opens sessionUrl and signs in there.
-
-See what happened with getEventLog (pass "next" as "since" to go on) and how things stand with getSessionStatus. ` +
-	`Close a session with closeSession when it is no longer needed. whoAmI tells which account is linked.
+Some tools need a free account: createSimulatorSession (a page in the browser for the person) and generateConnectionModule. ` +
+	`When an answer says status "auth_required", that is a normal step:
+1. Show the person both userCode and verificationUrl, and ask them to check that the code on the page is the same. This protects against phishing: do not leave it out.
+2. Call completeAuthLink with deviceCode straight away; it waits while they approve. After auth_timeout or a cut call, call it again with the same deviceCode.
+3. With linked: true, "retried" holds the answer of the call that had needed the account.
 
 Errors carry code, message, retryable and fixHint. Follow fixHint; repeat a call only when retryable is true.`
 
@@ -37,14 +36,14 @@ func newServer(opts Options) *mcp.Server {
 		&mcp.Implementation{Name: "service", Title: "Smart-glasses toolkit", Version: opts.Version},
 		&mcp.ServerOptions{
 			Instructions: instructions,
-			// Without this the SDK would advertise logging; the list never changes, so neither does it announce changes.
-			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
+			Capabilities: capabilities(opts.Pages),
 			// The SDK's log would be one of clients' mistakes, some with their content.
 			Logger: slog.New(slog.DiscardHandler),
 		})
 	for _, tool := range opts.Catalogue.List() {
 		server.AddTool(describe(tool), handler(opts.Catalogue, tool.Name))
 	}
+	addPages(server, opts.Pages)
 	return server
 }
 

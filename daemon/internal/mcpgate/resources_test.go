@@ -1,0 +1,105 @@
+package mcpgate
+
+import (
+	"encoding/base64"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/service-dev/service/daemon/internal/tools"
+	"github.com/service-dev/service/proto/docs"
+)
+
+// eras are the two ways of calling; each gives what goes into params beside the call's own.
+func eras(t *testing.T, opts Options, tell func(t *testing.T, c *client, meta string)) {
+	t.Run("initialize", func(t *testing.T) {
+		c, _ := opened(t, opts)
+		c.initialize()
+		tell(t, c, `"_meta":{}`)
+	})
+	t.Run("stateless", func(t *testing.T) {
+		c, _ := opened(t, opts)
+		tell(t, c, modernMeta)
+	})
+}
+
+func TestPicturesComeAfterTheText(t *testing.T) {
+	eras(t, Options{Catalogue: newFakeTools()}, func(t *testing.T, c *client, meta string) {
+		c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"picture","arguments":{},` + meta + `}}`)
+		answer := c.receive()
+		content, _ := dig(answer, "result", "content").([]any)
+		if len(content) != 2 || dig(answer, "result", "structuredContent", "status") != "ok" {
+			t.Fatalf("answered %v", answer)
+		}
+		first, _ := content[0].(map[string]any)
+		second, _ := content[1].(map[string]any)
+		if first["type"] != "text" || second["type"] != "image" || second["mimeType"] != "image/png" || second["data"] != base64.StdEncoding.EncodeToString([]byte("\x89PNG")) {
+			t.Errorf("content is %v", content)
+		}
+	})
+}
+
+func TestPagesAreResources(t *testing.T) {
+	pages := docs.Pages()
+	eras(t, Options{Catalogue: newFakeTools(), Pages: pages}, func(t *testing.T, c *client, meta string) {
+		c.send(`{"jsonrpc":"2.0","id":1,"method":"resources/list","params":{` + meta + `}}`)
+		list, _ := dig(c.receive(), "result", "resources").([]any)
+		if len(list) != len(pages) {
+			t.Fatalf("%d resources of %d pages", len(list), len(pages))
+		}
+		for _, r := range list {
+			resource, _ := r.(map[string]any)
+			page, ok := docs.Find(strings.TrimPrefix(resource["uri"].(string), "docs://service/"))
+			if !ok || resource["title"] != page.Title || resource["mimeType"] != "text/markdown" {
+				t.Errorf("resource %v", resource)
+			}
+			c.send(`{"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"` + resource["uri"].(string) + `",` + meta + `}}`)
+			contents, _ := dig(c.receive(), "result", "contents").([]any)
+			if len(contents) != 1 || dig(contents[0].(map[string]any), "text") != page.Markdown {
+				t.Errorf("%s reads as %d contents", resource["uri"], len(contents))
+			}
+		}
+		c.send(`{"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"docs://service/nope",` + meta + `}}`)
+		if answer := c.receive(); dig(answer, "error", "code") == nil || dig(answer, "error", "code") == 0.0 {
+			t.Errorf("a page that does not exist: %v", answer)
+		}
+	})
+}
+
+func TestCapabilitiesSayWhatIsThere(t *testing.T) {
+	for _, test := range []struct {
+		pages []docs.Page
+		want  bool
+	}{{nil, false}, {docs.Pages(), true}} {
+		c, _ := opened(t, Options{Catalogue: newFakeTools(), Pages: test.pages})
+		c.send(initialize)
+		answer := c.receive()
+		if _, ok := dig(answer, "result", "capabilities", "resources").(map[string]any); ok != test.want {
+			t.Errorf("%d pages: resources advertised %v", len(test.pages), ok)
+		}
+		if dig(answer, "result", "capabilities", "resources", "listChanged") != nil {
+			t.Error("changes are announced, though the list never changes")
+		}
+	}
+}
+
+func TestInstructionsKeepTheirLimit(t *testing.T) {
+	if n := utf8.RuneCountInString(instructions); n >= 2000 {
+		t.Errorf("%d characters", n)
+	}
+}
+
+// TestInstructionsNameToolsThatExist holds the words about the server as a whole against the catalogue.
+func TestInstructionsNameToolsThatExist(t *testing.T) {
+	known := map[string]bool{}
+	for _, tool := range tools.New(tools.Options{}).List() {
+		known[tool.Name] = true
+	}
+	for _, name := range regexp.MustCompile(`\b[a-z]+(?:[A-Z][a-z]+)+\b`).FindAllString(instructions, -1) {
+		if !known[name] && !slices.Contains([]string{"userCode", "verificationUrl", "deviceCode", "sessionId", "fixHint", "appTokenFile"}, name) {
+			t.Errorf("the instructions name %s, which is no tool", name)
+		}
+	}
+}
