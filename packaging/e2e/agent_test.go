@@ -47,7 +47,7 @@ type toolResult struct {
 	IsError    bool           `json:"isError"`
 	Structured map[string]any `json:"structuredContent"`
 	Content    []struct {
-		Type, Text string
+		Type, Text, Data, MIMEType string
 	} `json:"content"`
 }
 

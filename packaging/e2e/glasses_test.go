@@ -1,0 +1,263 @@
+//go:build unix
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"image/png"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/google/go-cmp/cmp"
+)
+
+// proof is what a run of a scenario left: the event log, but for times and ids, and the panel's picture.
+type proof struct {
+	rows     []map[string]any
+	pictures []any
+	panel    []byte
+}
+
+// G1: one app, in three languages, on the local simulator and on the simulator page, leaves the same log and pictures.
+func TestOneAppEverywhere(t *testing.T) {
+	w := newWorld(t, "")
+	a := startAgent(w, "modern", false)
+	browser := linkAnd(t, w, a)
+	apps := deskApps(t)
+	var first *proof
+	for _, name := range []string{"go", "ts", "py"} {
+		for _, where := range []string{"local", "browser"} {
+			t.Run(name+"/"+where, func(t *testing.T) {
+				a.t = t
+				got := prove(t, w, a, browser, apps[name], where)
+				if first == nil {
+					first = &got
+					if len(got.rows) < 50 || len(got.pictures) < 6 || len(got.panel) == 0 {
+						t.Errorf("only %d rows and %d pictures", len(got.rows), len(got.pictures))
+					}
+					return
+				}
+				if diff := cmp.Diff(first.rows, got.rows); diff != "" {
+					t.Errorf("the event log differs from that of go on the local simulator:\n%s", diff)
+				}
+				if diff := cmp.Diff(first.pictures, got.pictures); diff != "" {
+					t.Errorf("the pictures differ:\n%s", diff)
+				}
+				if !bytes.Equal(first.panel, got.panel) {
+					t.Error("the last picture differs")
+				}
+			})
+		}
+	}
+}
+
+// linkAnd links the world's install to a new account and gives the browser in which the person is signed in.
+func linkAnd(t *testing.T, w *world, a *agent) context.Context {
+	t.Helper()
+	asked := a.call("createSimulatorSession", map[string]any{"openBrowser": false})
+	browser := newBrowser(t, chromedp.Flag("use-fake-device-for-media-stream", true), chromedp.Flag("use-fake-ui-for-media-stream", true))
+	approve(t, browser, asked.str(t, "verificationUrl"), asked.str(t, "userCode"), "ada@example.org")
+	if linked := a.call("completeAuthLink", map[string]any{"deviceCode": asked.str(t, "deviceCode")}); linked.Structured["linked"] != true {
+		t.Fatalf("linking: %v", linked.Structured)
+	}
+	return browser
+}
+
+// deskApps gives the command of each language's example app.
+func deskApps(t *testing.T) map[string][]string {
+	t.Helper()
+	app := func(parts ...string) string {
+		path, err := filepath.Abs(filepath.Join(append([]string{"testdata", "apps"}, parts...)...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	desk := filepath.Join(t.TempDir(), "desk-go")
+	if out, err := exec.Command("go", "build", "-o", desk, "./testdata/apps/desk-go").CombinedOutput(); err != nil {
+		t.Fatalf("building desk-go: %v\n%s", err, out)
+	}
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		missing(t, "python3", "apt-get install python3")
+	}
+	return map[string][]string{
+		"go": {desk},
+		"ts": {nodeTool(t, "node/bin/node"), "--experimental-strip-types", "--no-warnings", app("desk-ts", "desk.ts")},
+		"py": {python, app("desk-py", "desk.py")},
+	}
+}
+
+// prove runs the desk scenario against an app on a fresh session.
+func prove(t *testing.T, w *world, a *agent, browser context.Context, app []string, where string) proof {
+	t.Helper()
+	var s toolResult
+	if where == "local" {
+		s = a.call("startLocalSimulation", map[string]any{"fresh": true, "clock": "virtual"})
+	} else {
+		s = a.call("createSimulatorSession", map[string]any{"fresh": true, "openBrowser": false})
+		openSimulator(t, browser, s.str(t, "sessionUrl"))
+	}
+	id := s.str(t, "sessionId")
+	startApp(t, w, app, s)
+	scenario, err := filepath.Abs("testdata/scenarios/desk.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := a.call("replaySession", map[string]any{"sessionId": id, "file": scenario})
+	if report.IsError || report.Structured["verdict"] != "pass" {
+		shown, _ := json.MarshalIndent(report.Structured, "", " ")
+		t.Fatalf("the scenario did not pass: %s\n%s", shown, strings.Join(logLines(t, a, id), "\n"))
+	}
+	got := proof{rows: plainRows(eventRows(t, a, id))}
+	for _, p := range report.Structured["pictures"].([]any) {
+		p := p.(map[string]any)
+		got.pictures = append(got.pictures, map[string]any{"name": p["name"], "sha256": p["sha256"]})
+	}
+	got.panel = panelPicture(t, a, id)
+	if where == "browser" {
+		sameAsCanvas(t, browser, got.panel)
+	}
+	a.call("closeSession", map[string]any{"sessionId": id})
+	return got
+}
+
+// startApp runs an app as an answer of startLocalSimulation or createSimulatorSession says.
+func startApp(t *testing.T, w *world, app []string, session toolResult) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(app[0], app[1:]...)
+	cmd.Env = append(append([]string{}, w.env...), "SERVICE_GLASSES_TRANSPORT=simulator",
+		"SERVICE_GLASSES_URL="+session.str(t, "appEndpoint"), "SERVICE_GLASSES_SECRET_FILE="+session.str(t, "appTokenFile"))
+	out, err := os.CreateTemp(t.TempDir(), "app")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Signal(syscall.SIGTERM)
+		cmd.Wait()
+		if said, _ := os.ReadFile(out.Name()); t.Failed() {
+			t.Logf("%s said:\n%s", app[0], said)
+		}
+		out.Close()
+	})
+	return cmd
+}
+
+// eventRows reads the whole event log.
+func eventRows(t *testing.T, a *agent, id string) []map[string]any {
+	t.Helper()
+	var rows []map[string]any
+	for since := 0.0; ; {
+		page := a.call("getEventLog", map[string]any{"sessionId": id, "since": since})
+		events, ok := page.Structured["events"].([]any)
+		if !ok {
+			t.Fatalf("getEventLog: %v", page.Structured)
+		}
+		for _, e := range events {
+			rows = append(rows, e.(map[string]any))
+		}
+		if since, ok = page.Structured["next"].(float64); !ok || page.Structured["more"] != true {
+			return rows
+		}
+	}
+}
+
+func logLines(t *testing.T, a *agent, id string) []string {
+	t.Helper()
+	var lines []string
+	for _, row := range eventRows(t, a, id) {
+		line, _ := json.Marshal(row)
+		lines = append(lines, string(line))
+	}
+	return lines
+}
+
+// plainRows takes times away and names every id after the order in which it first appeared, so that rows that belong
+// together still do.
+func plainRows(rows []map[string]any) []map[string]any {
+	names := map[string]string{}
+	name := func(id any) any {
+		s, ok := id.(string)
+		if !ok {
+			return id
+		}
+		if names[s] == "" {
+			names[s] = "id-" + strconv.Itoa(len(names)+1)
+		}
+		return names[s]
+	}
+	for _, row := range rows {
+		delete(row, "at")
+		row["id"] = name(row["id"])
+		if payload, ok := row["payload"].(map[string]any); ok && row["type"] == "speech" {
+			payload["id"] = name(payload["id"])
+		}
+	}
+	return rows
+}
+
+// panelPicture is the picture that getDisplayState gives, as PNG.
+func panelPicture(t *testing.T, a *agent, id string) []byte {
+	t.Helper()
+	shown := a.call("getDisplayState", map[string]any{"sessionId": id})
+	for _, c := range shown.Content {
+		if c.Type == "image" && c.MIMEType == "image/png" {
+			data, err := base64.StdEncoding.DecodeString(c.Data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return data
+		}
+	}
+	t.Fatalf("getDisplayState has no picture: %v", shown.Structured)
+	return nil
+}
+
+// sameAsCanvas holds the page's own pixels against a picture.
+func sameAsCanvas(t *testing.T, browser context.Context, picture []byte) {
+	t.Helper()
+	want, err := png.Decode(bytes.NewReader(picture))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(browser, 20*time.Second)
+	defer cancel()
+	encoded, err := chromedp.Run(ctx, chromedp.Evaluate[string](`document.getElementById("canvas").toDataURL("image/png").split(",")[1]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := png.Decode(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Bounds() != want.Bounds() {
+		t.Fatalf("the canvas is %v, the picture %v", got.Bounds(), want.Bounds())
+	}
+	for y := range want.Bounds().Dy() {
+		for x := range want.Bounds().Dx() {
+			r1, g1, b1, _ := want.At(x, y).RGBA()
+			r2, g2, b2, _ := got.At(x, y).RGBA()
+			if r1 != r2 || g1 != g2 || b1 != b2 {
+				t.Fatalf("pixel %d,%d of the canvas is not the picture's", x, y)
+			}
+		}
+	}
+}
