@@ -12,6 +12,9 @@ import (
 	"github.com/service-dev/service/proto/glasses/media"
 )
 
+// scene is what the host's camera sees.
+var scene = media.TestPicture(64, 48, 0)
+
 // bench is a pair of glasses with a host that answers every Ask at once.
 type bench struct {
 	t    *testing.T
@@ -57,9 +60,9 @@ func (b *bench) settle() {
 			}
 			switch o.Ask.Kind {
 			case device.AskPhoto, device.AskFrame:
-				b.d.Answer(b.now, o.Ask.ID, device.Material{Bytes: media.TestPicture(o.Ask.Width, o.Ask.Width*3/4, 0)}, nil)
+				b.d.Answer(b.now, o.Ask.ID, device.Material{Bytes: scene}, nil)
 			case device.AskVideo:
-				b.d.Answer(b.now, o.Ask.ID, device.Material{Bytes: slices.Repeat(media.TestPicture(o.Ask.Width, o.Ask.Width*3/4, 0), 5)}, nil)
+				b.d.Answer(b.now, o.Ask.ID, device.Material{Bytes: slices.Repeat(scene, 5)}, nil)
 			case device.AskChunk:
 				var tone *media.Sound
 				b.d.Answer(b.now, o.Ask.ID, device.Material{Bytes: tone.Chunk(0, o.Ask.SampleRate)}, nil)
