@@ -52,6 +52,14 @@ func (s *Server) CallTool(r *controlv1.CallToolRequest, stream grpc.ServerStream
 	sending.Lock()
 	defer sending.Unlock()
 	return stream.Send(&controlv1.CallToolResponse{Event: &controlv1.CallToolResponse_Result{
-		Result: &controlv1.ToolResult{IsError: result.IsError, Structured: string(result.Structured)},
+		Result: &controlv1.ToolResult{IsError: result.IsError, Structured: string(result.Structured), Images: imagesOf(result)},
 	}})
+}
+
+func imagesOf(result tools.Result) []*controlv1.ToolImage {
+	var images []*controlv1.ToolImage
+	for _, image := range result.Images {
+		images = append(images, &controlv1.ToolImage{Mime: image.MIME, Data: image.Data})
+	}
+	return images
 }

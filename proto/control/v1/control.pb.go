@@ -1992,7 +1992,9 @@ type ToolResult struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	IsError bool                   `protobuf:"varint,1,opt,name=is_error,json=isError,proto3" json:"is_error,omitempty"`
 	// The structured content, as JSON text.
-	Structured    string `protobuf:"bytes,2,opt,name=structured,proto3" json:"structured,omitempty"`
+	Structured string `protobuf:"bytes,2,opt,name=structured,proto3" json:"structured,omitempty"`
+	// Pictures that belong to the answer, in order.
+	Images        []*ToolImage `protobuf:"bytes,3,rep,name=images,proto3" json:"images,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2041,6 +2043,65 @@ func (x *ToolResult) GetStructured() string {
 	return ""
 }
 
+func (x *ToolResult) GetImages() []*ToolImage {
+	if x != nil {
+		return x.Images
+	}
+	return nil
+}
+
+type ToolImage struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Mime          string                 `protobuf:"bytes,1,opt,name=mime,proto3" json:"mime,omitempty"`
+	Data          []byte                 `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ToolImage) Reset() {
+	*x = ToolImage{}
+	mi := &file_control_v1_control_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ToolImage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ToolImage) ProtoMessage() {}
+
+func (x *ToolImage) ProtoReflect() protoreflect.Message {
+	mi := &file_control_v1_control_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ToolImage.ProtoReflect.Descriptor instead.
+func (*ToolImage) Descriptor() ([]byte, []int) {
+	return file_control_v1_control_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *ToolImage) GetMime() string {
+	if x != nil {
+		return x.Mime
+	}
+	return ""
+}
+
+func (x *ToolImage) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
 type ListPluginsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Caller        *Caller                `protobuf:"bytes,1,opt,name=caller,proto3" json:"caller,omitempty"`
@@ -2050,7 +2111,7 @@ type ListPluginsRequest struct {
 
 func (x *ListPluginsRequest) Reset() {
 	*x = ListPluginsRequest{}
-	mi := &file_control_v1_control_proto_msgTypes[29]
+	mi := &file_control_v1_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2062,7 +2123,7 @@ func (x *ListPluginsRequest) String() string {
 func (*ListPluginsRequest) ProtoMessage() {}
 
 func (x *ListPluginsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[29]
+	mi := &file_control_v1_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2075,7 +2136,7 @@ func (x *ListPluginsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPluginsRequest.ProtoReflect.Descriptor instead.
 func (*ListPluginsRequest) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{29}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListPluginsRequest) GetCaller() *Caller {
@@ -2094,7 +2155,7 @@ type ListPluginsResponse struct {
 
 func (x *ListPluginsResponse) Reset() {
 	*x = ListPluginsResponse{}
-	mi := &file_control_v1_control_proto_msgTypes[30]
+	mi := &file_control_v1_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2106,7 +2167,7 @@ func (x *ListPluginsResponse) String() string {
 func (*ListPluginsResponse) ProtoMessage() {}
 
 func (x *ListPluginsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[30]
+	mi := &file_control_v1_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2119,7 +2180,7 @@ func (x *ListPluginsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPluginsResponse.ProtoReflect.Descriptor instead.
 func (*ListPluginsResponse) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{30}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListPluginsResponse) GetPlugins() []*Plugin {
@@ -2138,7 +2199,7 @@ type DoctorRequest struct {
 
 func (x *DoctorRequest) Reset() {
 	*x = DoctorRequest{}
-	mi := &file_control_v1_control_proto_msgTypes[31]
+	mi := &file_control_v1_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2150,7 +2211,7 @@ func (x *DoctorRequest) String() string {
 func (*DoctorRequest) ProtoMessage() {}
 
 func (x *DoctorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[31]
+	mi := &file_control_v1_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2163,7 +2224,7 @@ func (x *DoctorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoctorRequest.ProtoReflect.Descriptor instead.
 func (*DoctorRequest) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{31}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *DoctorRequest) GetCaller() *Caller {
@@ -2182,7 +2243,7 @@ type DoctorResponse struct {
 
 func (x *DoctorResponse) Reset() {
 	*x = DoctorResponse{}
-	mi := &file_control_v1_control_proto_msgTypes[32]
+	mi := &file_control_v1_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2194,7 +2255,7 @@ func (x *DoctorResponse) String() string {
 func (*DoctorResponse) ProtoMessage() {}
 
 func (x *DoctorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[32]
+	mi := &file_control_v1_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2207,7 +2268,7 @@ func (x *DoctorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoctorResponse.ProtoReflect.Descriptor instead.
 func (*DoctorResponse) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{32}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *DoctorResponse) GetChecks() []*Check {
@@ -2230,7 +2291,7 @@ type Check struct {
 
 func (x *Check) Reset() {
 	*x = Check{}
-	mi := &file_control_v1_control_proto_msgTypes[33]
+	mi := &file_control_v1_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2242,7 +2303,7 @@ func (x *Check) String() string {
 func (*Check) ProtoMessage() {}
 
 func (x *Check) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[33]
+	mi := &file_control_v1_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2255,7 +2316,7 @@ func (x *Check) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Check.ProtoReflect.Descriptor instead.
 func (*Check) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{33}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Check) GetName() string {
@@ -2295,7 +2356,7 @@ type StopRequest struct {
 
 func (x *StopRequest) Reset() {
 	*x = StopRequest{}
-	mi := &file_control_v1_control_proto_msgTypes[34]
+	mi := &file_control_v1_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2307,7 +2368,7 @@ func (x *StopRequest) String() string {
 func (*StopRequest) ProtoMessage() {}
 
 func (x *StopRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[34]
+	mi := &file_control_v1_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2320,7 +2381,7 @@ func (x *StopRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopRequest.ProtoReflect.Descriptor instead.
 func (*StopRequest) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{34}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *StopRequest) GetCaller() *Caller {
@@ -2339,7 +2400,7 @@ type StopResponse struct {
 
 func (x *StopResponse) Reset() {
 	*x = StopResponse{}
-	mi := &file_control_v1_control_proto_msgTypes[35]
+	mi := &file_control_v1_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2351,7 +2412,7 @@ func (x *StopResponse) String() string {
 func (*StopResponse) ProtoMessage() {}
 
 func (x *StopResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[35]
+	mi := &file_control_v1_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2364,7 +2425,7 @@ func (x *StopResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopResponse.ProtoReflect.Descriptor instead.
 func (*StopResponse) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{35}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *StopResponse) GetPid() int64 {
@@ -2537,13 +2598,17 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\bProgress\x12\x1a\n" +
 	"\bprogress\x18\x01 \x01(\x01R\bprogress\x12\x14\n" +
 	"\x05total\x18\x02 \x01(\x01R\x05total\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessage\"G\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\"~\n" +
 	"\n" +
 	"ToolResult\x12\x19\n" +
 	"\bis_error\x18\x01 \x01(\bR\aisError\x12\x1e\n" +
 	"\n" +
 	"structured\x18\x02 \x01(\tR\n" +
-	"structured\"H\n" +
+	"structured\x125\n" +
+	"\x06images\x18\x03 \x03(\v2\x1d.service.control.v1.ToolImageR\x06images\"3\n" +
+	"\tToolImage\x12\x12\n" +
+	"\x04mime\x18\x01 \x01(\tR\x04mime\x12\x12\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"H\n" +
 	"\x12ListPluginsRequest\x122\n" +
 	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\"K\n" +
 	"\x13ListPluginsResponse\x124\n" +
@@ -2587,7 +2652,7 @@ func file_control_v1_control_proto_rawDescGZIP() []byte {
 	return file_control_v1_control_proto_rawDescData
 }
 
-var file_control_v1_control_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
+var file_control_v1_control_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
 var file_control_v1_control_proto_goTypes = []any{
 	(*Caller)(nil),              // 0: service.control.v1.Caller
 	(*HelloRequest)(nil),        // 1: service.control.v1.HelloRequest
@@ -2618,17 +2683,18 @@ var file_control_v1_control_proto_goTypes = []any{
 	(*CallToolResponse)(nil),    // 26: service.control.v1.CallToolResponse
 	(*Progress)(nil),            // 27: service.control.v1.Progress
 	(*ToolResult)(nil),          // 28: service.control.v1.ToolResult
-	(*ListPluginsRequest)(nil),  // 29: service.control.v1.ListPluginsRequest
-	(*ListPluginsResponse)(nil), // 30: service.control.v1.ListPluginsResponse
-	(*DoctorRequest)(nil),       // 31: service.control.v1.DoctorRequest
-	(*DoctorResponse)(nil),      // 32: service.control.v1.DoctorResponse
-	(*Check)(nil),               // 33: service.control.v1.Check
-	(*StopRequest)(nil),         // 34: service.control.v1.StopRequest
-	(*StopResponse)(nil),        // 35: service.control.v1.StopResponse
-	nil,                         // 36: service.control.v1.Caller.EnvEntry
+	(*ToolImage)(nil),           // 29: service.control.v1.ToolImage
+	(*ListPluginsRequest)(nil),  // 30: service.control.v1.ListPluginsRequest
+	(*ListPluginsResponse)(nil), // 31: service.control.v1.ListPluginsResponse
+	(*DoctorRequest)(nil),       // 32: service.control.v1.DoctorRequest
+	(*DoctorResponse)(nil),      // 33: service.control.v1.DoctorResponse
+	(*Check)(nil),               // 34: service.control.v1.Check
+	(*StopRequest)(nil),         // 35: service.control.v1.StopRequest
+	(*StopResponse)(nil),        // 36: service.control.v1.StopResponse
+	nil,                         // 37: service.control.v1.Caller.EnvEntry
 }
 var file_control_v1_control_proto_depIdxs = []int32{
-	36, // 0: service.control.v1.Caller.env:type_name -> service.control.v1.Caller.EnvEntry
+	37, // 0: service.control.v1.Caller.env:type_name -> service.control.v1.Caller.EnvEntry
 	0,  // 1: service.control.v1.HelloRequest.caller:type_name -> service.control.v1.Caller
 	0,  // 2: service.control.v1.StatusRequest.caller:type_name -> service.control.v1.Caller
 	5,  // 3: service.control.v1.StatusResponse.link:type_name -> service.control.v1.Link
@@ -2651,38 +2717,39 @@ var file_control_v1_control_proto_depIdxs = []int32{
 	0,  // 20: service.control.v1.CallToolRequest.caller:type_name -> service.control.v1.Caller
 	27, // 21: service.control.v1.CallToolResponse.progress:type_name -> service.control.v1.Progress
 	28, // 22: service.control.v1.CallToolResponse.result:type_name -> service.control.v1.ToolResult
-	0,  // 23: service.control.v1.ListPluginsRequest.caller:type_name -> service.control.v1.Caller
-	8,  // 24: service.control.v1.ListPluginsResponse.plugins:type_name -> service.control.v1.Plugin
-	0,  // 25: service.control.v1.DoctorRequest.caller:type_name -> service.control.v1.Caller
-	33, // 26: service.control.v1.DoctorResponse.checks:type_name -> service.control.v1.Check
-	0,  // 27: service.control.v1.StopRequest.caller:type_name -> service.control.v1.Caller
-	1,  // 28: service.control.v1.Control.Hello:input_type -> service.control.v1.HelloRequest
-	3,  // 29: service.control.v1.Control.Status:input_type -> service.control.v1.StatusRequest
-	9,  // 30: service.control.v1.Control.Whoami:input_type -> service.control.v1.WhoamiRequest
-	11, // 31: service.control.v1.Control.Login:input_type -> service.control.v1.LoginRequest
-	18, // 32: service.control.v1.Control.Logout:input_type -> service.control.v1.LogoutRequest
-	20, // 33: service.control.v1.Control.SetConsent:input_type -> service.control.v1.SetConsentRequest
-	22, // 34: service.control.v1.Control.ListTools:input_type -> service.control.v1.ListToolsRequest
-	25, // 35: service.control.v1.Control.CallTool:input_type -> service.control.v1.CallToolRequest
-	29, // 36: service.control.v1.Control.ListPlugins:input_type -> service.control.v1.ListPluginsRequest
-	31, // 37: service.control.v1.Control.Doctor:input_type -> service.control.v1.DoctorRequest
-	34, // 38: service.control.v1.Control.Stop:input_type -> service.control.v1.StopRequest
-	2,  // 39: service.control.v1.Control.Hello:output_type -> service.control.v1.HelloResponse
-	4,  // 40: service.control.v1.Control.Status:output_type -> service.control.v1.StatusResponse
-	10, // 41: service.control.v1.Control.Whoami:output_type -> service.control.v1.WhoamiResponse
-	12, // 42: service.control.v1.Control.Login:output_type -> service.control.v1.LoginResponse
-	19, // 43: service.control.v1.Control.Logout:output_type -> service.control.v1.LogoutResponse
-	21, // 44: service.control.v1.Control.SetConsent:output_type -> service.control.v1.SetConsentResponse
-	23, // 45: service.control.v1.Control.ListTools:output_type -> service.control.v1.ListToolsResponse
-	26, // 46: service.control.v1.Control.CallTool:output_type -> service.control.v1.CallToolResponse
-	30, // 47: service.control.v1.Control.ListPlugins:output_type -> service.control.v1.ListPluginsResponse
-	32, // 48: service.control.v1.Control.Doctor:output_type -> service.control.v1.DoctorResponse
-	35, // 49: service.control.v1.Control.Stop:output_type -> service.control.v1.StopResponse
-	39, // [39:50] is the sub-list for method output_type
-	28, // [28:39] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	29, // 23: service.control.v1.ToolResult.images:type_name -> service.control.v1.ToolImage
+	0,  // 24: service.control.v1.ListPluginsRequest.caller:type_name -> service.control.v1.Caller
+	8,  // 25: service.control.v1.ListPluginsResponse.plugins:type_name -> service.control.v1.Plugin
+	0,  // 26: service.control.v1.DoctorRequest.caller:type_name -> service.control.v1.Caller
+	34, // 27: service.control.v1.DoctorResponse.checks:type_name -> service.control.v1.Check
+	0,  // 28: service.control.v1.StopRequest.caller:type_name -> service.control.v1.Caller
+	1,  // 29: service.control.v1.Control.Hello:input_type -> service.control.v1.HelloRequest
+	3,  // 30: service.control.v1.Control.Status:input_type -> service.control.v1.StatusRequest
+	9,  // 31: service.control.v1.Control.Whoami:input_type -> service.control.v1.WhoamiRequest
+	11, // 32: service.control.v1.Control.Login:input_type -> service.control.v1.LoginRequest
+	18, // 33: service.control.v1.Control.Logout:input_type -> service.control.v1.LogoutRequest
+	20, // 34: service.control.v1.Control.SetConsent:input_type -> service.control.v1.SetConsentRequest
+	22, // 35: service.control.v1.Control.ListTools:input_type -> service.control.v1.ListToolsRequest
+	25, // 36: service.control.v1.Control.CallTool:input_type -> service.control.v1.CallToolRequest
+	30, // 37: service.control.v1.Control.ListPlugins:input_type -> service.control.v1.ListPluginsRequest
+	32, // 38: service.control.v1.Control.Doctor:input_type -> service.control.v1.DoctorRequest
+	35, // 39: service.control.v1.Control.Stop:input_type -> service.control.v1.StopRequest
+	2,  // 40: service.control.v1.Control.Hello:output_type -> service.control.v1.HelloResponse
+	4,  // 41: service.control.v1.Control.Status:output_type -> service.control.v1.StatusResponse
+	10, // 42: service.control.v1.Control.Whoami:output_type -> service.control.v1.WhoamiResponse
+	12, // 43: service.control.v1.Control.Login:output_type -> service.control.v1.LoginResponse
+	19, // 44: service.control.v1.Control.Logout:output_type -> service.control.v1.LogoutResponse
+	21, // 45: service.control.v1.Control.SetConsent:output_type -> service.control.v1.SetConsentResponse
+	23, // 46: service.control.v1.Control.ListTools:output_type -> service.control.v1.ListToolsResponse
+	26, // 47: service.control.v1.Control.CallTool:output_type -> service.control.v1.CallToolResponse
+	31, // 48: service.control.v1.Control.ListPlugins:output_type -> service.control.v1.ListPluginsResponse
+	33, // 49: service.control.v1.Control.Doctor:output_type -> service.control.v1.DoctorResponse
+	36, // 50: service.control.v1.Control.Stop:output_type -> service.control.v1.StopResponse
+	40, // [40:51] is the sub-list for method output_type
+	29, // [29:40] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_control_v1_control_proto_init() }
@@ -2709,7 +2776,7 @@ func file_control_v1_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_v1_control_proto_rawDesc), len(file_control_v1_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   37,
+			NumMessages:   38,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
