@@ -11,12 +11,13 @@ import (
 
 // Bounds and times, in ms where they are times.
 const (
-	maxPending   = 64 // commands whose result is still to come
-	maxFaults    = 32
-	maxSays      = 16       // that wait to be spoken
-	maxTree      = 56 << 10 // bytes of a tree as JSON: what sim.state answers must fit a frame
-	lossyDelay   = 400
-	faultTimeout = 10_000
+	maxPending = 64 // commands whose result is still to come
+	maxFaults  = 32
+	maxSays    = 16       // that wait to be spoken
+	maxTree    = 56 << 10 // bytes of a tree as JSON: what sim.state answers must fit a frame
+	lossyDelay = 400
+	// longestLate is when an answer that has not come is a timeout: also what a fault makes later never comes.
+	longestLate = 10_000
 )
 
 // command is one command that waits for its result.
@@ -46,8 +47,12 @@ func (d *Device) command(f glasses.Frame) {
 		d.fail(c, err)
 		return
 	}
-	if err := d.fault(c); err != nil {
-		d.fail(c, err)
+	refused := d.fault(c)
+	if c.late >= longestLate {
+		c.late, refused = longestLate, reason(glasses.CodeTimeout)
+	}
+	if refused != nil {
+		d.fail(c, refused)
 		return
 	}
 	if err := need.refused(d.state); err != nil {
@@ -167,7 +172,7 @@ func (d *Device) fault(c *command) (err *glasses.Error) {
 			err = reason(f.Code)
 			c.late += f.LatencyMs
 			if f.Code == glasses.CodeTimeout {
-				c.late += faultTimeout
+				c.late += longestLate
 			}
 			f.Times--
 		case applies && f.Code == "" && !late:

@@ -272,4 +272,10 @@ func TestLatency(t *testing.T) {
 	if b.code(third) != "ok" {
 		t.Error("the fault went on")
 	}
+	b.must(glasses.SimFault, `{"latencyMs":60000}`)
+	never := b.do(glasses.TypeDisplayClear, "")
+	b.wait(10_000)
+	if got := b.code(never); got != "timeout" {
+		t.Errorf("an answer that is a minute late: %s", got)
+	}
 }
