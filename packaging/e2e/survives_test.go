@@ -1,0 +1,116 @@
+//go:build unix
+
+package e2e
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// G3: a browser session outlives a reload, the app, the daemon, the backend and half a minute without a network, and its
+// log holds every row once and in order.
+func TestBrowserSessionSurvives(t *testing.T) {
+	t.Parallel()
+	b := startBackend(t, "")
+	w := newWorld(t, "", "SERVICE_BACKEND_URL="+b.url)
+	a := startAgent(w, "modern", false)
+	browser := linkAnd(t, w, a)
+	s := a.call("createSimulatorSession", map[string]any{"fresh": true, "openBrowser": false})
+	id := s.str(t, "sessionId")
+	openSimulator(t, browser, s.str(t, "sessionUrl"))
+	desk := deskApps(t)["go"]
+	app := startApp(t, w, desk, s)
+
+	live := `document.querySelector("#simulator").dataset.live === "yes"`
+	taps, since := 0, 0.0
+	// tap goes back one entry and waits until the app has drawn that, wherever it was a moment ago.
+	tap := func(after string) {
+		t.Helper()
+		taps++
+		done := a.call("injectInput", map[string]any{"sessionId": id, "kind": "back"})
+		if done.IsError {
+			t.Fatalf("input after %s: %v", after, done.Structured)
+		}
+		for _, want := range []string{"input", "display.show"} {
+			row := a.call("waitForEvent", map[string]any{"sessionId": id, "type": want, "since": since, "timeoutSeconds": 40})
+			next, ok := row.Structured["next"].(float64)
+			if row.IsError || !ok || row.Structured["event"] == nil {
+				t.Fatalf("no %s after %s: %v", want, after, row.Structured)
+			}
+			since = next
+		}
+	}
+	// within gives the page its three seconds to tell that it is not live.
+	within := func(what string) {
+		t.Helper()
+		lost := time.Now()
+		run(t, browser, "the page tells of "+what, until("!("+live+")"))
+		if took := time.Since(lost); took > 3*time.Second {
+			t.Errorf("the page showed itself live for %v after %s", took, what)
+		}
+	}
+	ready := a.call("waitForEvent", map[string]any{"sessionId": id, "type": "speech.say", "timeoutSeconds": 30})
+	since = ready.Structured["next"].(float64)
+	tap("the start")
+
+	run(t, browser, "reload", chromedp.Reload(), until(live))
+	tap("a reload")
+
+	app.Process.Signal(syscall.SIGKILL)
+	app.Wait()
+	startApp(t, w, desk, s)
+	since = a.call("waitForEvent", map[string]any{"sessionId": id, "type": "speech.say", "since": since, "timeoutSeconds": 30}).Structured["next"].(float64)
+	tap("a new app")
+
+	w.ctl("daemon", "stop")
+	tap("a new daemon")
+
+	b.stop()
+	within("a stopped backend")
+	b.start()
+	run(t, browser, "come back", until(live))
+	tap("a new backend")
+
+	b.cmd.Process.Signal(syscall.SIGSTOP)
+	within("a silent network")
+	time.Sleep(30 * time.Second) // the thirty seconds are the test
+	b.cmd.Process.Signal(syscall.SIGCONT)
+	run(t, browser, "come back", until(live))
+	tap("30 s of silence")
+
+	checkWhole(t, eventRows(t, a, id), taps)
+}
+
+// checkWhole holds a log against what it promises: no gap, no row twice, a result for every request, every input.
+func checkWhole(t *testing.T, rows []map[string]any, taps int) {
+	t.Helper()
+	seen, results, inputs := map[string]bool{}, map[any]int{}, 0
+	for i, row := range rows {
+		if row["seq"] != float64(i+1) {
+			t.Fatalf("row %d has seq %v", i+1, row["seq"])
+		}
+		key := fmt.Sprint(row["sender"], " ", row["id"], " ", row["kind"])
+		if seen[key] {
+			t.Errorf("row %d is there twice: %v", i+1, row)
+		}
+		seen[key] = true
+		switch {
+		case row["kind"] == "result":
+			results[row["id"]]++
+		case row["type"] == "input":
+			inputs++
+		}
+	}
+	for _, row := range rows {
+		if row["kind"] == "request" && results[row["id"]] != 1 && row["type"] != "clock.sleep" {
+			t.Errorf("%v has %d results", row, results[row["id"]])
+		}
+	}
+	if inputs != taps {
+		t.Errorf("%d inputs in the log, %d were made", inputs, taps)
+	}
+}
