@@ -1,0 +1,19 @@
+package cli
+
+import (
+	"os/exec"
+	"strconv"
+	"syscall"
+)
+
+// ownGroup keeps the terminal's Ctrl-C from the app: servicectl ends it.
+func ownGroup(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
+}
+
+// askGroup ends the app with all that it started; there is no gentler way for a program without a window.
+func askGroup(cmd *exec.Cmd) {
+	_ = exec.Command("taskkill", "/T", "/F", "/PID", strconv.Itoa(cmd.Process.Pid)).Run() //nolint:noctx // it takes a moment at most
+}
+
+func killGroup(cmd *exec.Cmd) { _ = cmd.Process.Kill() }

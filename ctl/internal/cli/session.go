@@ -1,0 +1,247 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/term"
+)
+
+func (a *app) session() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "session", Short: "Look at glasses sessions, record, replay and run scenarios", Args: cobra.NoArgs, RunE: help,
+		Long: "Sessions are local ones (startLocalSimulation) and, with a linked account, those in the browser. Where an id is left out, the one\n" +
+			"that was used last from this directory is meant.",
+	}
+	cmd.AddCommand(a.sessionList(), a.sessionShow(), a.sessionLog(), a.sessionClose(), a.sessionRecord(), a.sessionReplay(), a.sessionRun())
+	return cmd
+}
+
+// ask calls a tool and reads its answer. A refusal is an error; a call that needs an account is one too.
+func ask(ctx context.Context, c *client.Client, tool string, args map[string]any, into any) (json.RawMessage, error) {
+	text, err := json.Marshal(args)
+	if err != nil {
+		return nil, err
+	}
+	r, err := c.CallTool(ctx, tool, string(text), func(*client.Progress) {})
+	if err != nil {
+		return nil, err
+	}
+	raw := rawJSON(r.GetStructured())
+	if r.GetIsError() {
+		return nil, toolError(tool, raw)
+	}
+	var status struct{ Status, Message string }
+	if err := json.Unmarshal(raw, &status); err == nil && status.Status == "auth_required" {
+		return nil, &client.Error{Code: status.Status, Message: "this session belongs to an account, and none is linked", FixHint: "run `servicectl login`"}
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return nil, fmt.Errorf("reading the answer of %s: %w", tool, err)
+	}
+	return raw, nil
+}
+
+// withSession is the arguments of a call on a session; empty means the latest.
+func withSession(id string, args map[string]any) map[string]any {
+	if id != "" {
+		args["sessionId"] = id
+	}
+	return args
+}
+
+func first(args []string) string {
+	if len(args) == 0 {
+		return ""
+	}
+	return args[0]
+}
+
+// sessionFacts is a session as getSessionStatus tells of it.
+type sessionFacts struct {
+	SessionID, State, Transport, Clock, Project, DeviceModel, SessionURL, AppEndpoint string
+	Apps, Pages                                                                       int
+	NowMs, LastSeq                                                                    int64
+}
+
+func (a *app) sessionList() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List the open sessions", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := a.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			var answer struct{ Sessions []sessionFacts }
+			raw, err := ask(cmd.Context(), c, "getSessionStatus", map[string]any{}, &answer)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.JSON(raw)
+			}
+			if len(answer.Sessions) == 0 {
+				a.Say("No session is open.")
+				return nil
+			}
+			rows := [][]string{{"SESSION", "KIND", "GLASSES", "CLOCK", "APPS", "ROWS", "PROJECT"}}
+			for _, s := range answer.Sessions {
+				rows = append(rows, []string{s.SessionID, s.Transport, s.DeviceModel, s.Clock, fmt.Sprint(s.Apps), fmt.Sprint(s.LastSeq), term.Dash(s.Project)})
+			}
+			a.Table(rows)
+			return nil
+		},
+	}
+}
+
+func (a *app) sessionShow() *cobra.Command {
+	return &cobra.Command{
+		Use: "show [ID]", Short: "Show a session with what its wearer sees", Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := a.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			return a.showSession(cmd.Context(), c, first(args))
+		},
+	}
+}
+
+// displayFacts is what getDisplayState tells.
+type displayFacts struct {
+	SessionID string
+	Text      []string
+	Summary   string
+	Targets   []struct {
+		ID      string
+		Focused bool
+	}
+	State struct {
+		Battery struct {
+			Level    int
+			Charging bool
+		}
+		Worn                       bool
+		Hinge, Thermal, Link       string
+		Running, Phrases, Disabled []string
+		Permissions                map[string]string
+		Call                       bool
+	}
+}
+
+func (a *app) showSession(ctx context.Context, c *client.Client, id string) error {
+	var display displayFacts
+	shown, displayErr := ask(ctx, c, "getDisplayState", withSession(id, map[string]any{"picture": false}), &display)
+	if id == "" {
+		if displayErr != nil {
+			return displayErr
+		}
+		id = display.SessionID
+	}
+	var answer struct{ Session sessionFacts }
+	raw, err := ask(ctx, c, "getSessionStatus", map[string]any{"sessionId": id}, &answer)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		out := map[string]any{"session": field(raw, "session"), "display": shown}
+		if displayErr != nil {
+			out["display"], out["error"] = nil, problemOf(displayErr)
+		}
+		return a.JSON(out)
+	}
+	s := answer.Session
+	rows := [][]string{
+		{"session", s.SessionID + " (" + s.State + ")"}, {"project", term.Dash(s.Project)}, {"glasses", s.DeviceModel},
+		{"clock", fmt.Sprintf("%s, at %d ms", s.Clock, s.NowMs)}, {"attached", fmt.Sprintf("%d apps, %d pages", s.Apps, s.Pages)},
+		{"log", fmt.Sprintf("%d rows", s.LastSeq)}, {"app endpoint", term.Dash(s.AppEndpoint)},
+	}
+	if s.SessionURL != "" {
+		rows = append(rows, []string{"page", s.SessionURL})
+	}
+	if displayErr == nil {
+		rows = append(rows, []string{"state", display.words()})
+	}
+	a.Table(rows)
+	if displayErr != nil {
+		a.Say("display      %s", problemOf(displayErr).Message)
+		return nil
+	}
+	focus := ""
+	for _, target := range display.Targets {
+		if target.Focused {
+			focus = target.ID
+		}
+	}
+	a.SessionDisplay(display.Text, focus)
+	return nil
+}
+
+// words tells the state of the glasses in a line.
+func (d displayFacts) words() string {
+	s := d.State
+	worn := "worn"
+	if !s.Worn {
+		worn = "not worn"
+	}
+	text := fmt.Sprintf("%s, %s, battery %d %%, %s, link %s", worn, s.Hinge, s.Battery.Level, s.Thermal, s.Link)
+	if s.Call {
+		text += ", in a call"
+	}
+	for _, stream := range s.Running {
+		text += ", " + stream + " runs"
+	}
+	return text
+}
+
+// field takes one member out of a JSON object; null without it.
+func field(raw json.RawMessage, name string) json.RawMessage {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) != nil || members[name] == nil {
+		return json.RawMessage("null")
+	}
+	return members[name]
+}
+
+func (a *app) sessionClose() *cobra.Command {
+	return &cobra.Command{
+		Use: "close ID", Short: "End a session for everybody; its log stays readable", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.oneCall(cmd.Context(), "closeSession", map[string]any{"sessionId": args[0]})
+		},
+	}
+}
+
+// oneCall calls a tool and says its summary.
+func (a *app) oneCall(ctx context.Context, tool string, args map[string]any) error {
+	c, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	var answer struct{ Summary string }
+	raw, err := ask(ctx, c, tool, args, &answer)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.JSON(raw)
+	}
+	a.Say("%s", answer.Summary)
+	return nil
+}
+
+// absolute makes a path independent of where the daemon runs.
+func absolute(path string) (string, error) {
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("finding %s: %w", path, err)
+	}
+	return full, nil
+}

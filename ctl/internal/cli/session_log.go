@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/term"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// logOptions are the flags of `session log`.
+type logOptions struct {
+	follow bool
+	since  int64
+	chip   string
+}
+
+func (a *app) sessionLog() *cobra.Command {
+	var o logOptions
+	cmd := &cobra.Command{
+		Use: "log [ID]", Short: "Print a session's event log", Args: cobra.MaximumNArgs(1),
+		Long:    "One row a line: number, clock, chip, kind, type, payload. With --json each line is the row as JSON.",
+		Example: "  servicectl session log --follow\n  servicectl session log --chip errors --since 120",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !slices.Contains(append(chips(), ""), o.chip) {
+				return fmt.Errorf("--chip %s: not one of %s", o.chip, strings.Join(chips(), ", "))
+			}
+			c, err := a.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			return a.printLog(cmd.Context(), c, first(args), o)
+		},
+	}
+	cmd.Flags().BoolVar(&o.follow, "follow", false, "go on until Ctrl-C or the session's end")
+	cmd.Flags().Int64Var(&o.since, "since", 0, "only rows after this number")
+	cmd.Flags().StringVar(&o.chip, "chip", "", "only rows of this chip: "+strings.Join(chips(), ", "))
+	return cmd
+}
+
+func chips() []string {
+	return []string{glasses.ChipErrors, glasses.ChipVoice, glasses.ChipCamera, glasses.ChipDisplay, glasses.ChipLifecycle, glasses.ChipCustom}
+}
+
+// logPage is what getEventLog answers.
+type logPage struct {
+	SessionID string
+	Events    []json.RawMessage
+	Next      int64
+	More      bool
+}
+
+func (a *app) printLog(ctx context.Context, c *client.Client, id string, o logOptions) error {
+	since := max(o.since, 0)
+	for {
+		var page logPage
+		if _, err := ask(ctx, c, "getEventLog", withSession(id, map[string]any{"since": since, "limit": 500}), &page); err != nil {
+			return err
+		}
+		id, since = page.SessionID, page.Next
+		closed := false
+		for _, raw := range page.Events {
+			closed = a.printRow(raw, o.chip) || closed
+		}
+		switch {
+		case page.More:
+		case !o.follow || closed:
+			return nil
+		default:
+			var waited struct{ Status string }
+			if _, err := ask(ctx, c, "waitForEvent", map[string]any{"sessionId": id, "since": since, "timeoutSeconds": 30}, &waited); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// printRow prints a row of the chip and tells whether it is the session's last.
+func (a *app) printRow(raw json.RawMessage, chip string) (closed bool) {
+	var e glasses.Event
+	if json.Unmarshal(raw, &e) != nil {
+		return false
+	}
+	closed = e.Type == glasses.RowSessionClosed && e.Sender == glasses.SenderService
+	if chip != "" && e.Chip != chip {
+		return closed
+	}
+	if a.json {
+		_ = a.Line(raw)
+		return closed
+	}
+	a.EventRow(term.Row{Seq: e.Seq, AtMs: e.At, Chip: e.Chip, Kind: e.Kind, Type: e.Type, Sender: e.Sender, Payload: string(e.Payload)})
+	return closed
+}

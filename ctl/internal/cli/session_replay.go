@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/junit"
+	"github.com/service-dev/service/ctl/internal/term"
+)
+
+func (a *app) sessionRecord() *cobra.Command {
+	var name, session string
+	var since int64
+	cmd := &cobra.Command{
+		Use: "record [ID] DIR", Short: "Write what happened in a session into a folder, as a test", Args: cobra.RangeArgs(1, 2),
+		Long: "The folder must be new, empty or an older recording. Run it against a later build of the app with `session run DIR`.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 2 {
+				session, args = args[0], args[1:]
+			}
+			dir, err := absolute(args[0])
+			if err != nil {
+				return err
+			}
+			call := withSession(session, map[string]any{"dir": dir, "since": since})
+			if name != "" {
+				call["name"] = name
+			}
+			return a.oneCall(cmd.Context(), "recordSession", call)
+		},
+	}
+	cmd.Flags().StringVar(&name, "name", "", "what reports call it (default: the folder's name)")
+	cmd.Flags().Int64Var(&since, "since", 0, "only what came after this row of the log")
+	return cmd
+}
+
+// reportOptions are the flags of what prints a report.
+type reportOptions struct{ session, junit, pictures string }
+
+func (o *reportOptions) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.junit, "junit", "", "also write the report as JUnit XML to this file")
+	cmd.Flags().StringVar(&o.pictures, "pictures", "", "keep pictures and what differs in this folder, new or empty")
+}
+
+func (a *app) sessionReplay() *cobra.Command {
+	var o reportOptions
+	cmd := &cobra.Command{
+		Use: "replay FILE --session ID", Short: "Run a recording or scenario on an open session whose app you started", Args: cobra.ExactArgs(1),
+		Long: "FILE is a scenario or the folder of a recording. `session run` also opens the session and starts the app.\n" +
+			"Exit code: 0 passed, 1 failed, 2 could not be run.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := a.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			report, err := replay(cmd.Context(), c, args[0], o)
+			if err != nil {
+				return err
+			}
+			return a.told(report, o)
+		},
+	}
+	cmd.Flags().StringVar(&o.session, "session", "", "the session (default: the one used last)")
+	o.flags(cmd)
+	return cmd
+}
+
+// report is what replaySession answers.
+type report struct {
+	Name, Verdict, SessionID string
+	DurationMs               int64
+	Steps                    []struct {
+		Step, Verdict, Message string
+		AtMs                   int64
+	}
+	Diffs []struct {
+		Kind, Path, Message, Want, Got string
+		WantFile, GotFile, DiffFile    string
+	}
+	Pictures []struct{ Name, File string }
+
+	raw  json.RawMessage
+	took time.Duration
+}
+
+func replay(ctx context.Context, c *client.Client, file string, o reportOptions) (*report, error) {
+	path, err := absolute(file)
+	if err != nil {
+		return nil, err
+	}
+	args := withSession(o.session, map[string]any{"file": path})
+	if o.pictures != "" {
+		if args["artifactsDir"], err = absolute(o.pictures); err != nil {
+			return nil, err
+		}
+	}
+	start := time.Now()
+	r := &report{}
+	if r.raw, err = ask(ctx, c, "replaySession", args, r); err != nil {
+		return nil, err
+	}
+	r.took = time.Since(start)
+	return r, nil
+}
+
+// told prints a report, writes it as JUnit, and gives the exit code.
+func (a *app) told(r *report, o reportOptions) error {
+	if o.junit != "" {
+		if err := os.WriteFile(o.junit, junit.Encode(r.suite()), 0o644); err != nil {
+			return fmt.Errorf("writing the JUnit report: %w", err)
+		}
+	}
+	if a.json {
+		if err := a.JSON(r.raw); err != nil {
+			return err
+		}
+	} else {
+		a.ScenarioReport(r.words())
+	}
+	if r.Verdict != "pass" {
+		return exit(exitNo)
+	}
+	return nil
+}
+
+func (r *report) words() term.Report {
+	out := term.Report{Name: r.Name, Verdict: r.Verdict, DurationMs: r.DurationMs, Took: r.took}
+	for _, s := range r.Steps {
+		out.Steps = append(out.Steps, term.Step{Verdict: s.Verdict, Step: s.Step, Message: s.Message, AtMs: s.AtMs})
+	}
+	for _, d := range r.Diffs {
+		diff := term.Diff{Kind: d.Kind, Path: d.Path, Message: d.Message, Want: d.Want, Got: d.Got}
+		for _, f := range []string{d.WantFile, d.GotFile, d.DiffFile} {
+			if f != "" {
+				diff.Files = append(diff.Files, f)
+			}
+		}
+		out.Diffs = append(out.Diffs, diff)
+	}
+	for _, p := range r.Pictures {
+		if p.File != "" {
+			out.Pictures = append(out.Pictures, p.File)
+		}
+	}
+	return out
+}
+
+// suite is the report for CI: a case for each step, and one for each difference.
+func (r *report) suite() junit.Suite {
+	s := junit.Suite{Name: r.Name, Took: r.took}
+	before := int64(0)
+	for i, step := range r.Steps {
+		c := junit.Case{Name: fmt.Sprintf("%03d %s", i+1, step.Step), Seconds: float64(max(step.AtMs-before, 0)) / 1000}
+		before = step.AtMs
+		switch step.Verdict {
+		case "fail":
+			c.Failure = step.Message
+		case "skipped":
+			c.Skipped = true
+		}
+		s.Cases = append(s.Cases, c)
+	}
+	for _, d := range r.Diffs {
+		s.Cases = append(s.Cases, junit.Case{Name: "as recorded: " + d.Kind + " " + d.Path, Failure: fmt.Sprintf("%s\nwant %s\ngot  %s", d.Message, d.Want, d.Got)})
+	}
+	if len(s.Cases) == 0 {
+		s.Cases = []junit.Case{{Name: "as recorded"}}
+	}
+	return s
+}

@@ -1,0 +1,97 @@
+// Package junit writes test results as the JUnit XML that CI systems read. It must not know what was tested.
+package junit
+
+import (
+	"encoding/xml"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Suite is one file: a suite with its cases.
+type Suite struct {
+	Name string
+	// Took is real time.
+	Took  time.Duration
+	Cases []Case
+	// Error tells why the suite could not be run at all; then there are no cases.
+	Error string
+	// Output is what the tested program printed.
+	Output string
+}
+
+// Case is one result; it passed unless Failure or Skipped says otherwise.
+type Case struct {
+	Name    string
+	Seconds float64
+	Failure string
+	Skipped bool
+}
+
+type xmlSuites struct {
+	XMLName xml.Name `xml:"testsuites"`
+	Suite   xmlSuite `xml:"testsuite"`
+}
+
+type xmlSuite struct {
+	Name     string    `xml:"name,attr"`
+	Tests    int       `xml:"tests,attr"`
+	Failures int       `xml:"failures,attr"`
+	Errors   int       `xml:"errors,attr"`
+	Skipped  int       `xml:"skipped,attr"`
+	Time     string    `xml:"time,attr"`
+	Cases    []xmlCase `xml:"testcase"`
+	Output   *xmlText  `xml:"system-out"`
+}
+
+type xmlCase struct {
+	Name    string   `xml:"name,attr"`
+	Class   string   `xml:"classname,attr"`
+	Time    string   `xml:"time,attr"`
+	Failure *xmlText `xml:"failure"`
+	Error   *xmlText `xml:"error"`
+	Skipped *xmlText `xml:"skipped"`
+}
+
+type xmlText struct {
+	Message string `xml:"message,attr,omitempty"`
+	Text    string `xml:",chardata"`
+}
+
+// Encode writes a suite. Characters that XML cannot hold are replaced.
+func Encode(s Suite) []byte {
+	out := xmlSuite{Name: s.Name, Time: seconds(s.Took.Seconds())}
+	for _, c := range s.Cases {
+		x := xmlCase{Name: c.Name, Class: s.Name, Time: seconds(c.Seconds)}
+		switch {
+		case c.Skipped:
+			x.Skipped = &xmlText{}
+			out.Skipped++
+		case c.Failure != "":
+			x.Failure = text(c.Failure)
+			out.Failures++
+		}
+		out.Cases = append(out.Cases, x)
+	}
+	if s.Error != "" {
+		out.Cases = append(out.Cases, xmlCase{Name: "run", Class: s.Name, Time: out.Time, Error: text(s.Error)})
+		out.Errors++
+	}
+	out.Tests = len(out.Cases)
+	if s.Output != "" {
+		out.Output = &xmlText{Text: s.Output}
+	}
+	data, err := xml.MarshalIndent(xmlSuites{Suite: out}, "", "  ")
+	if err != nil {
+		return nil // strings and numbers always encode
+	}
+	return append([]byte(xml.Header), append(data, '\n')...)
+}
+
+// text puts the first line where CI systems show it beside the name.
+func text(s string) *xmlText {
+	first, _, _ := strings.Cut(s, "\n")
+	return &xmlText{Message: first, Text: s}
+}
+
+func seconds(s float64) string { return fmt.Sprintf("%.3f", s) }

@@ -1,0 +1,130 @@
+package term
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Row is one row of an event log.
+type Row struct {
+	Seq, AtMs                         int64
+	Chip, Kind, Type, Sender, Payload string
+}
+
+// widest is how much of a payload one line shows.
+const widest = 160
+
+// EventRow prints a row on one line.
+func (t *Terminal) EventRow(r Row) {
+	payload := strings.Join(strings.Fields(r.Payload), " ")
+	if cut := []rune(payload); len(cut) > widest {
+		payload = string(cut[:widest]) + "…"
+	}
+	t.Say("%6d  %s  %-9s  %-7s  %-20s  %s", r.Seq, Clock(r.AtMs), r.Chip, r.Kind, r.Type, payload)
+}
+
+// Clock tells an instant of a session's clock: the time of day for Unix time, seconds for virtual time.
+func Clock(ms int64) string {
+	if ms > 1e12 {
+		return time.UnixMilli(ms).Format("15:04:05.000")
+	}
+	return fmt.Sprintf("%10.3f s", float64(ms)/1000)
+}
+
+// SessionDisplay shows what can be read on a panel.
+func (t *Terminal) SessionDisplay(text []string, focus string) {
+	if len(text) == 0 {
+		t.Say("display      clear")
+		return
+	}
+	t.Say("display")
+	for _, line := range text {
+		t.Say("    %s", line)
+	}
+	if focus != "" {
+		t.Say("focus        %s", focus)
+	}
+}
+
+// Step is one step of a scenario's report.
+type Step struct {
+	Verdict, Step, Message string
+	AtMs                   int64
+}
+
+// Diff is one difference between a recording and a run.
+type Diff struct {
+	Kind, Path, Message, Want, Got string
+	Files                          []string
+}
+
+// Report is what a scenario's run came to.
+type Report struct {
+	Name, Verdict string
+	DurationMs    int64
+	Took          time.Duration
+	Steps         []Step
+	Diffs         []Diff
+	Pictures      []string
+	Notes         []string
+}
+
+// ScenarioReport prints a report: each step, what differs, where pictures lie, and the verdict.
+func (t *Terminal) ScenarioReport(r Report) {
+	t.Say("%s", t.Bold(r.Name))
+	for i, s := range r.Steps {
+		word := map[string]string{"pass": "ok", "fail": "FAIL", "skipped": "skip"}[s.Verdict]
+		t.Say("  %-4s %3d  %10.3f s  %s", word, i+1, float64(s.AtMs)/1000, s.Step)
+		if s.Message != "" {
+			t.Say("%s", indentBy(s.Message, 29))
+		}
+	}
+	for _, d := range r.Diffs {
+		where := d.Kind
+		if d.Path != "" {
+			where += " " + d.Path
+		}
+		t.Say("  DIFF %s: %s", where, d.Message)
+		if d.Want != "" || d.Got != "" {
+			t.Say("         want %s", shorten(d.Want))
+			t.Say("         got  %s", shorten(d.Got))
+		}
+		for _, f := range d.Files {
+			t.Say("         see  %s", f)
+		}
+	}
+	for _, p := range r.Pictures {
+		t.Say("  picture %s", p)
+	}
+	for _, n := range r.Notes {
+		t.Say("  %s", n)
+	}
+	verdict := "PASS"
+	if r.Verdict != "pass" {
+		verdict = "FAIL"
+	}
+	t.Say("%s  %d steps, %.3f s of the session's time, %.2f s of yours", t.Bold(verdict), len(r.Steps), float64(r.DurationMs)/1000, r.Took.Seconds())
+}
+
+// AppOutput shows the end of what an app printed, to explain a failure.
+func (t *Terminal) AppOutput(text string) {
+	if strings.TrimSpace(text) == "" {
+		t.Remark("the app printed nothing")
+		return
+	}
+	t.Remark("the app's output:")
+	t.Remark("%s", indent(text))
+}
+
+func shorten(s string) string {
+	if cut := []rune(s); len(cut) > 400 {
+		return string(cut[:400]) + "…"
+	}
+	return Dash(s)
+}
+
+func indentBy(text string, n int) string {
+	margin := strings.Repeat(" ", n)
+	return margin + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n"+margin)
+}
