@@ -90,12 +90,13 @@ var commandGrounds = func() map[string]map[string]bool {
 	camera := codes(part, link, glasses.CodeHingeClosed, glasses.CodeThermalCritical, glasses.CodePermissionDenied, glasses.CodeDisabledByUser, glasses.CodeBusy)
 	listens := codes(part, link, glasses.CodeHingeClosed, glasses.CodePermissionDenied, glasses.CodeDisabledByUser, glasses.CodeBusy)
 	speaks := codes(part, link, glasses.CodeHingeClosed, glasses.CodePaused, glasses.CodePermissionDenied, glasses.CodeDisabledByUser, glasses.CodeBusy)
-	stops := codes(part, link)
+	plays := codes(part, link, glasses.CodeHingeClosed, glasses.CodePaused, glasses.CodeBusy)
+	stops := codes(link)
 	return map[string]map[string]bool{
 		glasses.TypeDisplayShow:        codes(part, link, glasses.CodeHingeClosed, glasses.CodeThermalCritical, glasses.CodePaused),
 		glasses.TypeDisplayClear:       codes(link),
 		glasses.TypeSpeechSay:          speaks,
-		glasses.TypeSoundPlay:          speaks,
+		glasses.TypeSoundPlay:          plays,
 		glasses.TypeAudioStart:         listens,
 		glasses.TypeTranscriptionStart: listens,
 		glasses.TypeCameraPhoto:        camera,

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/render"
 )
 
 // wordNode is a node type of a display tree.
@@ -30,7 +31,7 @@ func wordNodes() []wordNode {
 		{glasses.NodeText, "text, wrapped at words", fields(text("text", "").must(), choice("style", "", glasses.StyleTitle, glasses.StyleBody, glasses.StyleCaption).or(glasses.StyleBody), align, colour)},
 		{glasses.NodeButton, "takes the focus; its id is the target of inputs", fields(text("text", "").must(), text("id", "").must())},
 		{glasses.NodeImage, "a picture", fields(text("data", "base64 of a PNG or JPEG, up to 4 megapixels; the whole frame is at most 64 KB").must(), pixels("width", "0 or left out: its own"), pixels("height", "the same"))},
-		{glasses.NodeIcon, "a drawn sign", fields(text("icon", "its name, e.g. check").must(), pixels("width", "0 or left out: its own"), colour)},
+		{glasses.NodeIcon, "a drawn sign", fields(choice("icon", "its name", render.Icons()...).must(), pixels("width", "0 or left out: its own"), colour)},
 		{glasses.NodeProgress, "a bar", fields(number("value", "percent", 0, 100).must(), pixels("width", "0 or left out: its own"), colour)},
 		{"any", "fields that every node may have", fields(text("id", fmt.Sprintf("1 to %d printable ASCII characters without spaces; the target of inputs", glasses.MaxID)), number("grow", "share of the space that is left", 0, glasses.MaxGrow))},
 	}

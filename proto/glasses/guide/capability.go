@@ -41,7 +41,7 @@ func Capabilities() []Capability {
 			Commands: []string{glasses.TypeTranscriptionStart, glasses.TypeTranscriptionStop}, Events: []string{glasses.TypeTranscript}},
 		{ID: Speech, About: "Speak to the wearer.", Part: glasses.PartSpeech,
 			Commands: []string{glasses.TypeSpeechSay, glasses.TypeSpeechStop}, Events: []string{glasses.TypeSpeech}},
-		{ID: Sound, About: "Play one of the built-in sounds.", Part: glasses.PartSpeech, Commands: []string{glasses.TypeSoundPlay}},
+		{ID: Sound, About: "Play one of the built-in sounds.", Commands: []string{glasses.TypeSoundPlay}},
 		{ID: Motion, About: "Stream how the head moves.",
 			Commands: []string{glasses.TypeMotionStart, glasses.TypeMotionStop}, Events: []string{glasses.TypeMotion}},
 		{ID: Input, About: "Hear of taps, swipes, selections and buttons.", Events: []string{glasses.TypeInput}},
