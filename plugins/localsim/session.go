@@ -173,8 +173,8 @@ func (s *session) catchUp(now int64) {
 func (s *session) advance(f glasses.Frame) {
 	parsed, err := glasses.ParseControl(f.Type, f.Payload)
 	p, ok := parsed.(*glasses.Advance)
-	if err != nil || !ok {
-		var e *glasses.Error
+	if err != nil || !ok || p.ToMs > maxClock {
+		e := &glasses.Error{Code: glasses.CodeBadPayload, Message: "toMs is beyond the end of time"}
 		_ = errors.As(err, &e)
 		s.say(glasses.TypeResult, f.ID, glasses.Result{Error: e})
 		return

@@ -35,8 +35,10 @@ func TestVirtualTime(t *testing.T) {
 	if c := p.must(glasses.SimAdvance, `{"toMs":10}`).Clock; c.NowMs != 6000 || !c.Reached {
 		t.Errorf("backwards: %+v", c)
 	}
-	if r := p.do(glasses.SimAdvance, `{"toMs":-1}`); r.Error == nil || r.Error.Code != "bad_payload" {
-		t.Errorf("below zero: %+v", r)
+	for _, to := range []string{"-1", "9223372036854775807"} {
+		if r := p.do(glasses.SimAdvance, `{"toMs":`+to+`}`); r.Error == nil || r.Error.Code != "bad_payload" {
+			t.Errorf("to %s: %+v", to, r)
+		}
 	}
 	before := time.Now()
 	p.must("motion.start", `{"hz":1}`)

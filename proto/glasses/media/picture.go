@@ -29,6 +29,10 @@ const (
 	MIMESound = "audio/L16"
 )
 
+// decoding holds a token for each picture that is in memory as pixels: a big one is 100 MB for a moment, and many sessions
+// may take one at once.
+var decoding = make(chan struct{}, 2)
+
 // qualities are tried from the best down until a picture fits.
 var qualities = []int{90, 75, 60, 45, 30}
 
@@ -47,8 +51,9 @@ func Check(data []byte) error {
 	if _, _, err := config(data); err != nil {
 		return err
 	}
-	_, _, err := image.Decode(bytes.NewReader(data))
-	if err != nil {
+	decoding <- struct{}{}
+	defer func() { <-decoding }()
+	if _, _, err := image.Decode(bytes.NewReader(data)); err != nil {
 		return errors.New("the picture cannot be read to its end")
 	}
 	return nil
@@ -73,6 +78,8 @@ func fit(data []byte, width, limit int, qualities []int) (Picture, error) {
 	if format == "jpeg" && c.Width <= width && len(data) <= limit {
 		return Picture{data, c.Width, c.Height}, nil
 	}
+	decoding <- struct{}{}
+	defer func() { <-decoding }()
 	img, _, err := image.Decode(bytes.NewReader(data))
 	if err != nil {
 		return Picture{}, errors.New("the picture cannot be read to its end")
