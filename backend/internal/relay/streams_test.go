@@ -1,0 +1,356 @@
+package relay_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/service-dev/service/backend/internal/relay"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// binary composes a binary frame as glasses do.
+func binary(t testing.TB, typ, id, payload string, body []byte) []byte {
+	t.Helper()
+	data, err := glasses.EncodeBinary(glasses.Frame{Type: typ, ID: id, At: 1, Payload: json.RawMessage(payload)}, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func (p *peer) blob(data []byte) {
+	p.t.Helper()
+	if err := p.ws.Write(p.t.Context(), websocket.MessageBinary, data); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// wantBlob reads on until a binary message comes.
+func (p *peer) wantBlob() []byte {
+	p.t.Helper()
+	for {
+		kind, data, err := p.ws.Read(p.t.Context())
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		if kind == websocket.MessageBinary {
+			return data
+		}
+	}
+}
+
+func TestStreamsAreRelayedAndCounted(t *testing.T) {
+	m := newMemory()
+	n := startNode(t, m, relay.Options{})
+	page, _ := n.page(t, "")
+	app, _ := n.app(t, "")
+	app.ws.SetReadLimit(-1)
+	app.send("video.start", "a1", `{"fps":5}`)
+	page.wantID("video.start", "a1", nil)
+	page.send("result", "a1", `{"ok":true}`)
+	app.wantID("result", "a1", nil)
+	sizes := []int{0, 1, 200, 510, 511, 512, 513, 4096, 40_000, 100_000, 1 << 20, glasses.MaxBinary - 200, 3}
+	total := 0
+	for i, size := range sizes {
+		frame := binary(t, "video.frame", fmt.Sprint("g", i), `{"width":640,"height":480,"later":1}`, bytes.Repeat([]byte{byte(i + 1)}, size))
+		page.blob(frame)
+		if got := app.wantBlob(); !bytes.Equal(got, frame) {
+			t.Fatalf("a frame of %d bytes came as %d", len(frame), len(got))
+		}
+		total += size
+	}
+	page.send("motion", "m1", `{"ax":1}`)
+	app.wantID("motion", "m1", nil)
+	app.send("video.stop", "a2", `{}`)
+	page.wantID("video.stop", "a2", nil)
+	page.send("result", "a2", `{"ok":true}`)
+	var c glasses.StreamCount
+	if err := json.Unmarshal(page.wantRow("stream.counted").Payload, &c); err != nil || c != (glasses.StreamCount{Type: "video.frame", Frames: int64(len(sizes)), Bytes: int64(total)}) {
+		t.Errorf("counted %+v (%v), want %d frames of %d bytes", c, err, len(sizes), total)
+	}
+	_ = page.ws.CloseNow()
+	app.want("link", nil)
+	n.stop()
+	rows, _ := m.SessionEvents(t.Context(), testID, 0, 100)
+	var types []string
+	for _, e := range rows {
+		types = append(types, e.Type)
+		if e.Type == "stream.counted" && (e.Chip != "lifecycle" || e.Sender != "service") {
+			t.Errorf("row %+v", e)
+		}
+	}
+	got := strings.Join(types, " ")
+	if want := "glasses.attached app.attached video.start result video.stop result stream.counted stream.counted glasses.detached"; !strings.HasPrefix(got, want) {
+		t.Errorf("rows %s\nwant %s", got, want)
+	}
+	if find(rows, "a1", "result").Chip != "camera" {
+		t.Error("a result has the chip of its command")
+	}
+}
+
+func TestLongStreamsAreCountedOnTheWay(t *testing.T) {
+	n := startNode(t, newMemory(), relay.Options{CountEvery: 20 * time.Millisecond})
+	page, _ := n.page(t, "")
+	page.blob(binary(t, "audio.chunk", "g1", `{}`, make([]byte, 10)))
+	var c glasses.StreamCount
+	if err := json.Unmarshal(page.wantRow("stream.counted").Payload, &c); err != nil || c.Frames != 1 || c.Bytes != 10 {
+		t.Errorf("counted %+v (%v)", c, err)
+	}
+}
+
+func TestMediaComesBeforeItsResult(t *testing.T) {
+	n := startNode(t, newMemory(), relay.Options{})
+	page, _ := n.page(t, "")
+	app, _ := n.app(t, "")
+	app.ws.SetReadLimit(-1)
+	app.send("camera.photo", "a1", `{}`)
+	page.wantID("camera.photo", "a1", nil)
+	picture := binary(t, "media", "a1", `{"mime":"image/jpeg"}`, make([]byte, 300_000))
+	page.blob(picture)
+	page.send("result", "a1", `{"ok":true,"media":{"sha256":"00","mime":"image/jpeg","bytes":300000}}`)
+	if !bytes.Equal(app.wantBlob(), picture) {
+		t.Error("another picture")
+	}
+	var res glasses.Result
+	app.wantID("result", "a1", &res)
+	if res.Media == nil || res.Media.Bytes != 300_000 {
+		t.Errorf("result %+v", res)
+	}
+}
+
+func TestRefusedBinaryFrames(t *testing.T) {
+	n := startNode(t, newMemory(), relay.Options{})
+	page, _ := n.page(t, "")
+	app, _ := n.app(t, "")
+	for _, frame := range [][]byte{nil, {0}, {0xff, 0xff}, {0, 2, '{', '}'}, binary(t, "input", "x", `{}`, nil), binary(t, "display.show", "x", `{}`, nil)} {
+		page.blob(frame)
+		var e glasses.Error
+		page.want("error", &e)
+		if e.Code != "bad_frame" || e.Message == "" {
+			t.Errorf("%x: %+v", frame, e)
+		}
+	}
+	page.send("video.frame", "t1", `{}`)
+	page.wantID("error", "t1", nil)
+	app.blob(binary(t, "video.frame", "x", `{}`, nil))
+	var e glasses.Error
+	app.want("error", &e)
+	if e.Code != "bad_frame" || !strings.Contains(e.Message, "text frames only") {
+		t.Errorf("an app's binary frame: %+v", e)
+	}
+	page.bytes(`{"v":1,"type":"x","id":"big","at":0,"payload":{"a":"` + strings.Repeat("x", glasses.MaxFrame) + `"}}`)
+	page.wantClose(websocket.StatusMessageTooBig, "")
+	page, _ = n.page(t, "")
+	page.blob(make([]byte, glasses.MaxBinary+1))
+	page.wantClose(websocket.StatusMessageTooBig, "")
+}
+
+// An app that does not read loses stream frames and nothing else, and holds nobody else up.
+func TestStalledAppLosesOnlyStreamFrames(t *testing.T) {
+	n := startNode(t, newMemory(), relay.Options{})
+	page, _ := n.page(t, "")
+	stalled, _ := n.app(t, "")
+	stalled.ws.SetReadLimit(-1)
+	lively, _ := n.app(t, "")
+	lively.ws.SetReadLimit(-1)
+	const frames = 300
+	got := make(chan int, 1)
+	go func() {
+		count := 0
+		for {
+			kind, data, err := lively.ws.Read(t.Context())
+			if err != nil || bytes.Contains(data, []byte(`"last"`)) {
+				got <- count
+				return
+			}
+			if kind == websocket.MessageBinary {
+				count++
+			}
+		}
+	}()
+	for i := range frames {
+		page.blob(binary(t, "video.frame", fmt.Sprint("g", i), `{}`, make([]byte, 100_000)))
+	}
+	page.send("input", "last", `{"kind":"tap","x":1,"y":1}`)
+	if count := <-got; count != frames {
+		t.Errorf("the lively app got %d of %d frames", count, frames)
+	}
+	if n.Dropped() == 0 {
+		t.Error("nothing was dropped for the stalled app")
+	}
+	stalled.wantText("last")
+}
+
+// wantText reads on, past binary messages too, until a text frame of this id comes.
+func (p *peer) wantText(id string) {
+	p.t.Helper()
+	for {
+		kind, data, err := p.ws.Read(p.t.Context())
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		var f glasses.Frame
+		if kind == websocket.MessageText && json.Unmarshal(data, &f) == nil && f.ID == id {
+			return
+		}
+	}
+}
+
+func TestTheNewestPagePlaysTheGlasses(t *testing.T) {
+	m := newMemory()
+	n := startNode(t, m, relay.Options{})
+	role := func(p *peer) bool {
+		t.Helper()
+		var r glasses.Role
+		p.want("role", &r)
+		return r.Active
+	}
+	first, _ := n.page(t, "")
+	if !role(first) {
+		t.Error("the only page does not play")
+	}
+	app, _ := n.app(t, "")
+	app.send("display.clear", "a0", `{}`)
+	first.wantID("display.clear", "a0", nil)
+	second, _ := n.page(t, "")
+	if !role(second) || role(first) {
+		t.Error("the newest page does not play alone")
+	}
+	// What the first was asked before it was taken over from, it may still answer.
+	first.send("result", "a0", `{"ok":true}`)
+	app.wantID("result", "a0", nil)
+	// The mirror draws too, and nobody hears it.
+	app.send("display.show", "a1", hello)
+	first.wantID("display.show", "a1", nil)
+	second.wantID("display.show", "a1", nil)
+	first.send("result", "a1", `{"error":{"code":"busy","message":"x"}}`)
+	first.wantID("error", "a1", nil)
+	first.send("input", "i1", `{"kind":"tap","x":1,"y":1}`)
+	first.wantID("error", "i1", nil)
+	first.blob(binary(t, "video.frame", "g1", `{}`, []byte("mirror")))
+	second.blob(binary(t, "video.frame", "g2", `{}`, []byte("glasses")))
+	if got := app.wantBlob(); !bytes.HasSuffix(got, []byte("glasses")) {
+		t.Errorf("the app got %q", got)
+	}
+	// Its successor is asked what the page that leaves has not answered.
+	_ = second.ws.CloseNow()
+	if !role(first) {
+		t.Error("nobody plays after the newest page left")
+	}
+	first.wantID("display.show", "a1", nil)
+	first.send("result", "a1", `{"ok":true}`)
+	var res glasses.Result
+	app.wantID("result", "a1", &res)
+	if !res.OK {
+		t.Errorf("result %+v", res)
+	}
+}
+
+func TestGlassesTellTheirState(t *testing.T) {
+	m := newMemory()
+	n := startNode(t, m, relay.Options{})
+	page, _ := n.page(t, "")
+	app, w := n.app(t, "")
+	for typ, payload := range map[string]string{
+		"transcript": `{"text":"hi","final":true}`, "battery": `{"level":9,"charging":false}`, "wear": `{"worn":false}`, "hinge": `{"state":"folded"}`,
+		"fault": `{"code":"busy","times":1}`, "speech": `{"id":"a","state":"finished"}`, "link": `{"state":"lost"}`,
+		"device": `{"deviceModel":{"id":"even_g1","name":"x"}}`,
+	} {
+		page.send(typ, "g-"+typ, payload)
+		page.wantID("ack", "g-"+typ, nil)
+	}
+	seen := map[string]bool{}
+	for len(seen) < 8 {
+		f, err := app.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(f.ID, "g-") {
+			seen[f.Type] = true
+		}
+	}
+	late, w2 := n.app(t, fmt.Sprintf(`,"since":%d`, w.LastSeq))
+	if w2.DeviceModel.ID != "even_g1" || w2.Link != "lost" {
+		t.Errorf("a later app is told %s, %s", w2.DeviceModel.ID, w2.Link)
+	}
+	for range 8 {
+		if f := late.find(func(f glasses.Frame) bool { return f.Seq > 0 }, "a replayed event", nil); !strings.HasPrefix(f.ID, "g-") {
+			t.Errorf("replayed %+v", f)
+		}
+	}
+	for _, bad := range []string{`{"deviceModel":{"id":"nobody"}}`, `{}`} {
+		page.send("device", "bad"+fmt.Sprint(len(bad)), bad)
+		var e glasses.Error
+		page.want("error", &e)
+		if e.Code != "bad_payload" {
+			t.Errorf("%s: %+v", bad, e)
+		}
+	}
+}
+
+func TestCommandsThatTakeTime(t *testing.T) {
+	n := startNode(t, newMemory(), relay.Options{BeatEvery: 10 * time.Millisecond, CommandWait: 30 * time.Millisecond})
+	page, _ := n.page(t, "")
+	app, _ := n.app(t, "")
+	app.send("clock.sleep", "long", `{"ms":60000}`)
+	app.send("camera.video", "video", `{"durationMs":30000}`)
+	app.send("clock.sleep", "short", `{"ms":1}`)
+	var r glasses.Result
+	if f := app.want("result", &r); f.ID != "short" || r.Error == nil || r.Error.Code != "timeout" {
+		t.Errorf("%s: %+v", f.ID, r)
+	}
+	for _, id := range []string{"long", "video"} {
+		page.send("result", id, `{"ok":true}`)
+		var r glasses.Result
+		app.wantID("result", id, &r)
+		if !r.OK {
+			t.Errorf("%s: %+v", id, r)
+		}
+	}
+	page.send("result", "short", `{"ok":true}`)
+	var e glasses.Error
+	page.wantID("error", "short", &e)
+	if e.Code != "timeout" {
+		t.Errorf("a late result: %+v", e)
+	}
+	for i, bad := range []string{`{"ms":-1}`, `{"ms":600001}`, `{"ms":"1"}`} {
+		app.send("clock.sleep", fmt.Sprint("bad", i), bad)
+		var r glasses.Result
+		app.wantID("result", fmt.Sprint("bad", i), &r)
+		if r.Error == nil || r.Error.Code != "bad_payload" {
+			t.Errorf("%s: %+v", bad, r)
+		}
+	}
+}
+
+// What came in one packet with the handshake is not lost.
+func TestHelloInTheHandshakesPacket(t *testing.T) {
+	n := startNode(t, newMemory(), relay.Options{})
+	conn := dialRaw(t, n.url)
+	payload := `{"v":1,"type":"hello","id":"h1","at":1,"payload":{"secret":"right","app":{"name":"Early"}}}`
+	request := "GET /api/sessions/" + testID + "/app HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+	frame := append([]byte{0x81, 0x80 | byte(len(payload)), 0, 0, 0, 0}, payload...) // the mask is zero
+	if _, err := conn.Write(append([]byte(request), frame...)); err != nil {
+		t.Fatal(err)
+	}
+	all := make([]byte, 0, 8192)
+	for !bytes.Contains(all, []byte(`"type":"welcome"`)) {
+		piece := make([]byte, 4096)
+		got, err := conn.Read(piece)
+		if err != nil {
+			t.Fatalf("after %q: %v", all, err)
+		}
+		all = append(all, piece[:got]...)
+	}
+	if !bytes.HasPrefix(all, []byte(fmt.Sprintf("HTTP/1.1 %d", http.StatusSwitchingProtocols))) {
+		t.Errorf("answered %q", all)
+	}
+}
