@@ -35,7 +35,7 @@ type injectAnswer struct {
 	Since       int64          `json:"since"`
 	DeviceModel string         `json:"deviceModel,omitempty"`
 	State       *glasses.State `json:"state,omitempty"`
-	Next        []nextCall     `json:"next"`
+	Next        []nextCall     `json:"nextCalls"`
 	Summary     string         `json:"summary"`
 }
 

@@ -42,7 +42,7 @@ type capabilityAnswer struct {
 	DeviceModels []modelWord   `json:"deviceModels"`
 	Example      example       `json:"example"`
 	Pitfalls     []string      `json:"pitfalls"`
-	Next         []nextCall    `json:"next"`
+	Next         []nextCall    `json:"nextCalls"`
 	Summary      string        `json:"summary"`
 }
 

@@ -25,7 +25,7 @@ type permissionsAnswer struct {
 	Platform string              `json:"platform"`
 	Declare  []guide.Declaration `json:"declare"`
 	Ask      []guide.Ask         `json:"ask"`
-	Next     []nextCall          `json:"next"`
+	Next     []nextCall          `json:"nextCalls"`
 	Summary  string              `json:"summary"`
 }
 

@@ -56,7 +56,7 @@ type platformInfoAnswer struct {
 	Transports   []platformTransport   `json:"transports"`
 	Attach       attachment            `json:"attach"`
 	Limits       map[string]int64      `json:"limits"`
-	Next         []nextCall            `json:"next"`
+	Next         []nextCall            `json:"nextCalls"`
 	Summary      string                `json:"summary"`
 }
 

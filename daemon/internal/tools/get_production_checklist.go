@@ -33,7 +33,7 @@ type checkItem struct {
 
 type checklistAnswer struct {
 	Items   []checkItem `json:"items"`
-	Next    []nextCall  `json:"next"`
+	Next    []nextCall  `json:"nextCalls"`
 	Summary string      `json:"summary"`
 }
 

@@ -26,9 +26,9 @@ type sessionState struct {
 	Clock        string  `json:"clock"`
 	NowMs        int64   `json:"nowMs"`
 	Project      string  `json:"project"`
-	Platform     string  `json:"platform"`
+	Platform     string  `json:"platform,omitempty"`
 	DeviceModel  string  `json:"deviceModel"`
-	SessionURL   string  `json:"sessionUrl"`
+	SessionURL   string  `json:"sessionUrl,omitempty"`
 	AppEndpoint  string  `json:"appEndpoint"`
 	Apps         int     `json:"apps"`
 	Pages        int     `json:"pages"`

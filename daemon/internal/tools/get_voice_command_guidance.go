@@ -25,7 +25,7 @@ type voiceAnswer struct {
 	WakeWords []string              `json:"wakeWords"`
 	Problems  []guide.PhraseProblem `json:"problems"`
 	Checked   int                   `json:"checked"`
-	Next      []nextCall            `json:"next"`
+	Next      []nextCall            `json:"nextCalls"`
 	Summary   string                `json:"summary"`
 }
 

@@ -64,7 +64,17 @@ func faultWords(f glasses.Fault) string {
 	}
 	what := f.Command
 	if what == "" {
-		what = "commands"
+		what = "command"
 	}
-	return fmt.Sprintf("the next %d of %s: code %q, %d ms late", max(f.Times, 1), what, f.Code, f.LatencyMs)
+	words := fmt.Sprintf("the next %s", what)
+	if f.Times > 1 {
+		words = fmt.Sprintf("the next %d of %s", f.Times, what)
+	}
+	if f.Code != "" {
+		words += " is answered " + f.Code
+	}
+	if f.LatencyMs > 0 {
+		words += fmt.Sprintf(" %d ms late", f.LatencyMs)
+	}
+	return words
 }

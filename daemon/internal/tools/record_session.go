@@ -47,7 +47,7 @@ type recordAnswer struct {
 	Pictures   int        `json:"pictures"`
 	Media      int        `json:"media"`
 	Notes      []string   `json:"notes"`
-	Next       []nextCall `json:"next"`
+	Next       []nextCall `json:"nextCalls"`
 	Summary    string     `json:"summary"`
 }
 

@@ -13,7 +13,7 @@ const startLocalSimulationText = `Starts simulated glasses on this machine, to w
 	`Get-or-create: the same project and directory give the same open session, so call it again whenever you need appEndpoint or appTokenFile. ` +
 	`Use it for writing and testing an app, also in CI; clock "virtual" stands still until advanceTime moves it, so that a minute takes milliseconds. ` +
 	`To show an app to a person, use createSimulatorSession (a page in the browser; needs a free account). ` +
-	`Then start the app with the variables in environment, and go on with the calls in next. The app reads its secret from the file appTokenFile; do not print or copy it.`
+	`Then start the app with the variables in environment, and go on with the calls in nextCalls. The app reads its secret from the file appTokenFile; do not print or copy it.`
 
 type startLocalSimulation struct{ sessions localStarter }
 
@@ -39,7 +39,7 @@ type localSession struct {
 	AppEndpoint  string            `json:"appEndpoint"`
 	AppTokenFile string            `json:"appTokenFile"`
 	Environment  map[string]string `json:"environment"`
-	Next         []nextCall        `json:"next"`
+	Next         []nextCall        `json:"nextCalls"`
 	Summary      string            `json:"summary"`
 }
 

@@ -107,7 +107,7 @@ func call1(tool, arguments, why string) nextCall {
 	return nextCall{Tool: tool, Arguments: json.RawMessage(arguments), Why: why}
 }
 
-const nextProperty = `"next":{"type":"array","items":{"type":"object","properties":{
+const nextProperty = `"nextCalls":{"type":"array","items":{"type":"object","properties":{
 	"tool":{"type":"string"},"arguments":{"type":"object"},"why":{"type":"string"}}},"description":"Calls that make sense now; their arguments can be used as they are."}`
 
 // modelIDs lists the device models.

@@ -261,7 +261,7 @@ func answersToWalk() map[string][]string {
 func checkNext(t *testing.T, list []Tool, name string, result Result) {
 	t.Helper()
 	var answer struct {
-		Next  []nextCall `json:"next"`
+		Next  []nextCall `json:"nextCalls"`
 		Items []struct {
 			Prove *nextCall `json:"prove"`
 		} `json:"items"`
