@@ -46,6 +46,7 @@ type App struct {
 	waits map[string]chan struct{} // barriers that it has not answered
 	moved chan struct{}            // closed and made anew when it sends or gets something
 	gone  chan struct{}
+	once  sync.Once
 }
 
 // Refusal is why an app is not let in: a close code and words for the app.
@@ -139,8 +140,10 @@ func again(raw json.RawMessage, give func([]byte) error) error {
 	return give(data)
 }
 
-// Leave takes the app out of its session.
-func (a *App) Leave() {
+// Leave takes the app out of its session. Leaving twice is harmless.
+func (a *App) Leave() { a.once.Do(a.leave) }
+
+func (a *App) leave() {
 	r := a.r
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -33,6 +33,7 @@ type eventLog struct {
 	file    *os.File
 	written func(batch []entry) // told after each batch, by the writing goroutine
 	broken  func(error)         // told once, when rows cannot be written
+	pause   time.Duration       // before the second attempt to write; it doubles
 
 	mu      sync.Mutex
 	room    *sync.Cond // waiting got shorter
@@ -62,7 +63,7 @@ func openLog(path string, seen func(glasses.Event)) (*eventLog, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &eventLog{file: file, work: make(chan struct{}, 1), wake: make(chan struct{})}
+	l := &eventLog{file: file, pause: writePause, work: make(chan struct{}, 1), wake: make(chan struct{})}
 	l.room = sync.NewCond(&l.mu)
 	if err := l.scan(seen); err != nil {
 		return nil, errors.Join(err, file.Close())
@@ -217,7 +218,7 @@ func (l *eventLog) write(ctx context.Context, batch []entry) error {
 	for try := range writeTries {
 		if try > 0 {
 			select {
-			case <-time.After(writePause << try):
+			case <-time.After(l.pause << try):
 			case <-ctx.Done():
 			}
 		}

@@ -1,0 +1,200 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// openTestLog opens a log and runs its writer until the test ends, or until stop is called.
+func openTestLog(t testing.TB, path string) (l *eventLog, stop func()) {
+	t.Helper()
+	l, err := openLog(path, func(glasses.Event) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.written, l.broken = func([]entry) {}, func(error) {}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { l.serve(ctx) })
+	stop = func() { cancel(); wg.Wait() }
+	t.Cleanup(stop)
+	return l, stop
+}
+
+func numbered(i int) glasses.Event {
+	return glasses.Event{At: int64(i), Kind: glasses.KindEvent, Type: "x", ID: fmt.Sprint("a-", i), Sender: glasses.SenderApp, Payload: json.RawMessage(`{}`)}
+}
+
+// A log of any length is read from anywhere, while memory holds its end only, also after a restart.
+func TestLogReadsFromAnywhere(t *testing.T) {
+	path := filepath.Join(t.TempDir(), eventsName)
+	l, stop := openTestLog(t, path)
+	const total = 5000
+	for i := range total {
+		if seq, ok := l.append(numbered(i), nil); !ok || seq != int64(i+1) {
+			t.Fatalf("row %d: %d, %v", i, seq, ok)
+		}
+	}
+	check := func(l *eventLog) {
+		t.Helper()
+		if err := l.reach(t.Context(), total); err != nil {
+			t.Fatal(err)
+		}
+		if len(l.tail) > 2*tailRows {
+			t.Errorf("%d rows in memory", len(l.tail))
+		}
+		for _, since := range []int64{0, 1, 255, 256, 257, 1000, 3975, 3976, 4999} {
+			rows, more, err := l.read(since, 3)
+			if err != nil || len(rows) != int(min(3, total-since)) || more != (since+3 < total) {
+				t.Fatalf("since %d: %d rows, more %v, %v", since, len(rows), more, err)
+			}
+			var e glasses.Event
+			if err := json.Unmarshal(rows[0], &e); err != nil || e.Seq != since+1 {
+				t.Errorf("since %d: %s, %v", since, rows[0], err)
+			}
+		}
+		if rows, more, err := l.read(total, 3); len(rows) != 0 || more || err != nil {
+			t.Errorf("beyond the end: %v %v %v", rows, more, err)
+		}
+	}
+	check(l)
+	stop()
+	again, _ := openTestLog(t, path)
+	check(again)
+}
+
+// Whatever a killed daemon left behind, the rows before it stand and the next one follows them.
+func TestLogCutsOffWhatIsTorn(t *testing.T) {
+	for name, tail := range map[string]string{
+		"half a row": `{"seq":4,"at":1`, "no line end": `{"seq":4,"at":1,"kind":"event","type":"x","id":"a","sender":"app","payload":{}}`,
+		"noise": "\x00\x00\x00\n", "a wrong number": `{"seq":9}` + "\n", "nothing": "",
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), eventsName)
+			l, stop := openTestLog(t, path)
+			for i := range 3 {
+				l.append(numbered(i), nil)
+			}
+			stop()
+			whole, _ := os.ReadFile(path)
+			if err := os.WriteFile(path, append(bytes.Clone(whole), tail...), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			l, stop = openTestLog(t, path)
+			if seq, ok := l.append(numbered(3), nil); !ok || seq != 4 {
+				t.Errorf("the next row is %d, %v", seq, ok)
+			}
+			stop()
+			data, _ := os.ReadFile(path)
+			if !bytes.HasPrefix(data, whole) || strings.Count(string(data), "\n") != 4 {
+				t.Errorf("the file is\n%s", data)
+			}
+		})
+	}
+}
+
+func TestLogThatIsClosedTakesNothing(t *testing.T) {
+	l, stop := openTestLog(t, filepath.Join(t.TempDir(), eventsName))
+	stop()
+	if _, ok := l.append(numbered(0), nil); ok {
+		t.Error("a row was taken")
+	}
+	if err := l.reach(t.Context(), 1); !errors.Is(err, errLogClosed) {
+		t.Errorf("waiting: %v", err)
+	}
+}
+
+// A disk that cannot be written ends the session's life here, and says so; the next use begins anew with what is there.
+func TestLogThatCannotBeWritten(t *testing.T) {
+	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
+	o := start(t, m, LocalRequest{Project: "com.example.app"})
+	a, p := admit(t, m, o, nil)
+	send(t, a, glasses.TypeDisplayShow, "a-1", hello)
+	p.ack(t, "a-1")
+	_ = rowsOf(t, m, o.SessionID) // everything is written
+	r := m.local.open(o.SessionID)
+	r.log.mu.Lock()
+	r.log.pause = 0
+	_ = r.log.file.Close()
+	r.log.mu.Unlock()
+	send(t, a, glasses.TypeDisplayClear, "a-2", `{}`)
+	<-a.gone
+	if p.mu.Lock(); p.code != CloseStore {
+		t.Errorf("the app was ended with %d", p.code)
+	}
+	p.mu.Unlock()
+	r.wg.Wait()
+	want := "glasses.attached app.attached display.show result glasses.attached"
+	if _, err := m.local.attended(t.Context(), o.SessionID); err != nil {
+		t.Fatal(err)
+	}
+	if got := types(rowsOf(t, m, o.SessionID)); got != want {
+		t.Errorf("rows %s\nwant %s", got, want)
+	}
+}
+
+func TestMediaIsBounded(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), mediaDir)
+	var s mediaStore
+	s.load(dir)
+	big := make([]byte, MaxMedia/2)
+	for i, name := range []string{"a.jpg", "b.jpg", "b.jpg", "c.jpg"} {
+		dropped, err := s.put(name, big)
+		if err != nil || (len(dropped) > 0) != (i == 3) {
+			t.Fatalf("%s: dropped %v, %v", name, dropped, err)
+		}
+	}
+	var again mediaStore
+	again.load(dir)
+	if len(again.files) != 2 || again.bytes != MaxMedia {
+		t.Errorf("on disk: %+v", again.files)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "a.jpg")); !os.IsNotExist(err) {
+		t.Errorf("the oldest is still there: %v", err)
+	}
+}
+
+// FuzzLog opens whatever a disk may hold.
+func FuzzLog(f *testing.F) {
+	f.Add([]byte(`{"seq":1,"at":0,"kind":"event","chip":"custom","type":"x","id":"a","sender":"app","payload":{}}` + "\n" + `{"seq":2`))
+	f.Add([]byte("\n\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		path := filepath.Join(t.TempDir(), eventsName)
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		rows := int64(0)
+		l, err := openLog(path, func(e glasses.Event) {
+			if rows++; e.Seq != rows {
+				t.Fatalf("row %d has seq %d", rows, e.Seq)
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.file.Close()
+		if got, _, err := l.read(0, MaxLimit); err != nil || len(got) != int(min(rows, MaxLimit)) {
+			t.Fatalf("%d rows, %v", len(got), err)
+		}
+	})
+}
+
+func BenchmarkLog(b *testing.B) {
+	l, _ := openTestLog(b, filepath.Join(b.TempDir(), eventsName))
+	row := numbered(1)
+	b.ReportAllocs()
+	for b.Loop() {
+		l.append(row, nil)
+	}
+	_ = l.reach(context.Background(), l.newest())
+}
