@@ -30,6 +30,7 @@ type proof struct {
 
 // G1: one app, in three languages, on the local simulator and on the simulator page, leaves the same log and pictures.
 func TestOneAppEverywhere(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "")
 	a := startAgent(w, "modern", false)
 	browser := linkAnd(t, w, a)
