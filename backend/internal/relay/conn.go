@@ -192,7 +192,8 @@ func dropAll(batch []message) {
 
 // writeAll writes a batch; its frames leave together where they fit.
 func (c *conn) writeAll(batch []message) bool {
-	if len(batch) > 1 {
+	together := len(batch) > 1 || len(batch[0].data) > idleBuffer
+	if together {
 		c.wire.cork()
 	}
 	for i, m := range batch {
@@ -203,7 +204,7 @@ func (c *conn) writeAll(batch []message) bool {
 			return false
 		}
 	}
-	return len(batch) == 1 || c.wire.uncork() == nil
+	return !together || c.wire.uncork() == nil
 }
 
 func (c *conn) written(m message) {

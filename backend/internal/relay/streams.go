@@ -3,7 +3,6 @@ package relay
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -124,17 +123,4 @@ func (r *room) stream(c *conn, m message) {
 	case <-time.After(pressedWait):
 	case <-c.left:
 	}
-}
-
-// binaryHead gives the type of a binary frame and the length of its body.
-func binaryHead(data []byte) (typ string, body int, err error) {
-	f, rest, err := glasses.ParseBinary(data)
-	if err != nil {
-		refusal := (*glasses.Error)(nil)
-		if errors.As(err, &refusal) {
-			return "", 0, refusal
-		}
-		return "", 0, err
-	}
-	return f.Type, len(rest), nil
 }

@@ -1,0 +1,203 @@
+package relay_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/service-dev/service/backend/internal/relay"
+	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// crowd is a log and a register of any number of sessions that keeps nothing.
+type crowd struct{ *memory }
+
+func (c crowd) Open(ctx context.Context, id, _ string) (sessions.Session, error) {
+	return c.Session(ctx, id)
+}
+
+func (c crowd) Session(_ context.Context, id string) (sessions.Session, error) {
+	s := c.memory.s
+	s.ID = id
+	return s, nil
+}
+
+func (crowd) AppendEvents(context.Context, []sessions.Row) error { return nil }
+
+func (crowd) SessionEvents(context.Context, string, int64, int) ([]glasses.Event, error) {
+	return nil, nil
+}
+
+func (crowd) LastDisplay(context.Context, string) (glasses.Event, bool, error) {
+	return glasses.Event{}, false, nil
+}
+
+// relayServer gives the address of a hub; bareServer that of a relay with nothing in between.
+func relayServer(b testing.TB) string {
+	m := crowd{newMemory()}
+	hub := relay.New(relay.Options{Sessions: m, Log: m})
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- hub.Serve(ctx) }()
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /app/{id}", hub.ServeApp)
+	mux.HandleFunc("GET /page/{id}", func(rw http.ResponseWriter, r *http.Request) {
+		hub.ServePage(rw, r, r.PathValue("id"), func(context.Context) bool { return true })
+	})
+	server := httptest.NewServer(mux)
+	b.Cleanup(func() { cancel(); <-served; server.Close() })
+	return server.URL
+}
+
+func bareServer(b testing.TB) string {
+	var apps sync.Map
+	accept := func(rw http.ResponseWriter, r *http.Request) *websocket.Conn {
+		c, err := websocket.Accept(rw, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
+		if err != nil {
+			b.Error(err)
+			return nil
+		}
+		c.SetReadLimit(glasses.MaxBinary)
+		return c
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /app/{id}", func(rw http.ResponseWriter, r *http.Request) {
+		c := accept(rw, r)
+		_, _, _ = c.Read(r.Context()) // hello
+		apps.Store(r.PathValue("id"), c)
+		_ = c.Write(r.Context(), websocket.MessageText, []byte("{}"))
+		_, _, _ = c.Read(r.Context())
+	})
+	mux.HandleFunc("GET /page/{id}", func(rw http.ResponseWriter, r *http.Request) {
+		c := accept(rw, r)
+		to, _ := apps.Load(r.PathValue("id"))
+		for {
+			kind, data, err := c.Read(r.Context())
+			if err != nil || to.(*websocket.Conn).Write(r.Context(), kind, data) != nil {
+				return
+			}
+		}
+	})
+	server := httptest.NewServer(mux)
+	b.Cleanup(server.Close)
+	return server.URL
+}
+
+type pair struct{ page, app *websocket.Conn }
+
+func pairs(b testing.TB, url string, n int) []pair {
+	all := make([]pair, n)
+	for i := range all {
+		dial := func(path string) *websocket.Conn {
+			c, _, err := websocket.Dial(b.Context(), url+path+strconv.Itoa(i), &websocket.DialOptions{HTTPHeader: http.Header{"Origin": {url}}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			c.SetReadLimit(-1)
+			b.Cleanup(func() { _ = c.CloseNow() })
+			return c
+		}
+		app := dial("/app/")
+		hello := `{"v":1,"type":"hello","id":"h1","at":0,"payload":{"secret":"x","app":{"name":"bench"}}}`
+		if err := app.Write(b.Context(), websocket.MessageText, []byte(hello)); err != nil {
+			b.Fatal(err)
+		}
+		if _, _, err := app.Read(b.Context()); err != nil { // welcome
+			b.Fatal(err)
+		}
+		page := dial("/page/")
+		go func() {
+			for {
+				if _, _, err := page.Read(context.Background()); err != nil {
+					return
+				}
+			}
+		}()
+		all[i] = pair{page, app}
+	}
+	return all
+}
+
+// BenchmarkStream is stream frames from page to app, 16 of a session on their way at once.
+func BenchmarkStream(b *testing.B) {
+	for _, sessions := range []int{1, 500} {
+		for _, size := range []int{200, 100_000} {
+			for name, start := range map[string]func(testing.TB) string{"relay": relayServer, "bare": bareServer} {
+				b.Run(fmt.Sprintf("sessions=%d/size=%d/%s", sessions, size, name), func(b *testing.B) {
+					stream(b, pairs(b, start(b), sessions), binary(b, "video.frame", "g-1", `{"width":640,"height":480}`, make([]byte, size)))
+				})
+			}
+		}
+	}
+}
+
+func stream(b *testing.B, all []pair, frame []byte) {
+	b.ReportAllocs()
+	b.ResetTimer()
+	var wg sync.WaitGroup
+	for i, p := range all {
+		n := (b.N + i) / len(all)
+		slots := make(chan struct{}, 16)
+		wg.Go(func() {
+			for range n {
+				slots <- struct{}{}
+				if err := p.page.Write(b.Context(), websocket.MessageBinary, frame); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+		wg.Go(func() {
+			for got := 0; got < n; {
+				kind, _, err := p.app.Read(b.Context())
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				if kind == websocket.MessageBinary {
+					got++
+					<-slots
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "frames/s")
+}
+
+// BenchmarkIdle is what the server keeps for a session whose page and app are attached and silent; the client's own
+// share, measured with the same clients at a server that hangs on to nothing, is taken off by the caller of the figures.
+func BenchmarkIdle(b *testing.B) {
+	for name, start := range map[string]func(testing.TB) string{"relay": relayServer, "bare": bareServer} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				const n = 500
+				url := start(b)
+				pairs(b, url, 10)
+				before := held()
+				all := pairs(b, url, n)
+				time.Sleep(2 * time.Second) // beats have gone out
+				b.ReportMetric(float64(held()-before)/n, "B/pair")
+				runtime.KeepAlive(all)
+			}
+		})
+	}
+}
+
+func held() int64 {
+	for range 5 { // each halves the stacks that are not used
+		runtime.GC()
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapInuse + m.StackInuse)
+}
