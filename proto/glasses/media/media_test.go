@@ -34,7 +34,7 @@ func TestJPEG(t *testing.T) {
 	if p, err := media.JPEG(small, 80); err != nil || p.Width != 80 || p.Height != 60 {
 		t.Errorf("%d by %d, %v", p.Width, p.Height, err)
 	}
-	if p, err := media.JPEG(noise(1600, 1200), 1600); err != nil || len(p.Bytes) > media.MaxBytes {
+	if p, err := media.JPEG(noise(1200, 900), 1200); err != nil || len(p.Bytes) > media.MaxBytes {
 		t.Errorf("noise: %d bytes, %v", len(p.Bytes), err)
 	}
 	img := image.NewNRGBA(image.Rect(0, 0, 10, 4000))
