@@ -2,7 +2,10 @@ package tools
 
 import (
 	"encoding/json"
+	"regexp"
 	"testing"
+
+	"github.com/service-dev/service/proto/docs"
 )
 
 // TestSearchDocsAnswersWithPassages asks, reads on by an id of the answer, and asks for nothing.
@@ -27,6 +30,27 @@ func TestSearchDocsAnswersWithPassages(t *testing.T) {
 	for _, args := range []string{`{}`, `{"query":" "}`, `{"query":"a","topic":"cooking"}`} {
 		if _, r := ask(args); !r.IsError || r.Outcome != CodeInvalidArguments {
 			t.Errorf("%s: %s", args, r.Structured)
+		}
+	}
+}
+
+// TestDocsNameToolsThatExist holds the documentation against the catalogue. What is not built yet is named where a page
+// says so.
+func TestDocsNameToolsThatExist(t *testing.T) {
+	known := map[string]bool{
+		"getAssistantConfig": true, "setAssistantConfig": true, "getGatewayUsage": true, "setCredential": true, "getCredentialStatus": true,
+		"generateConnectionModule": true, "validateIntegration": true, "inspectIntegration": true, "getCodeExample": true,
+		"setTimeout": true,
+	}
+	for _, tool := range newWorld().catalogue().List() {
+		known[tool.Name] = true
+	}
+	toolLike := regexp.MustCompile("`((?:get|set|inject|start|create|generate|search|validate|inspect|record|replay|close|waitFor|expect|advance|complete|connect)[A-Z][A-Za-z]*)`")
+	for _, p := range docs.Pages() {
+		for _, word := range toolLike.FindAllStringSubmatch(p.Markdown, -1) {
+			if !known[word[1]] {
+				t.Errorf("%s names the tool %s, which does not exist", p.ID, word[1])
+			}
 		}
 	}
 }

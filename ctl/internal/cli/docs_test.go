@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/ctl/internal/term"
+	"github.com/service-dev/service/proto/docs"
+)
+
+// TestDocumentedCommandsExist reads every servicectl line of the documentation: command, flags and number of arguments.
+func TestDocumentedCommandsExist(t *testing.T) {
+	lines := 0
+	for _, p := range docs.Pages() {
+		shell := false
+		for line := range strings.Lines(p.Markdown) {
+			line = strings.TrimSpace(line)
+			if strings.HasPrefix(line, "```") {
+				shell = line == "```sh"
+				continue
+			}
+			if args, ok := strings.CutPrefix(line, "servicectl "); ok && shell {
+				lines++
+				checkCommand(t, p.ID, args)
+			}
+		}
+	}
+	if lines < 20 {
+		t.Errorf("only %d lines were found", lines)
+	}
+}
+
+func checkCommand(t *testing.T, page, line string) {
+	t.Helper()
+	a := &app{Terminal: term.New(io.Discard, io.Discard), name: "servicectl"}
+	args := strings.Fields(strings.ReplaceAll(line, `query="scroll a list"`, "query=x"))
+	cmd, rest, err := a.root().Find(args)
+	if err != nil || cmd.RunE == nil {
+		t.Errorf("%s: servicectl %s: %v", page, line, err)
+		return
+	}
+	if err := cmd.ParseFlags(rest); err != nil {
+		t.Errorf("%s: servicectl %s: %v", page, line, err)
+		return
+	}
+	if cmd.HasSubCommands() {
+		t.Errorf("%s: servicectl %s names no command", page, line)
+	}
+	if err := cmd.ValidateArgs(cmd.Flags().Args()); err != nil {
+		t.Errorf("%s: servicectl %s: %v", page, line, err)
+	}
+}

@@ -1,0 +1,154 @@
+package docs_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/proto/docs"
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/scenario"
+)
+
+// block is one fenced block of code: its language and the word after it.
+type block struct{ page, language, kind, text string }
+
+func blocks() []block {
+	var list []block
+	for _, p := range docs.Pages() {
+		var open *block
+		for line := range strings.Lines(p.Markdown) {
+			fence, ok := strings.CutPrefix(line, "```")
+			switch {
+			case ok && open == nil:
+				words := strings.Fields(fence + " ")
+				open = &block{page: p.ID}
+				if len(words) > 0 {
+					open.language = words[0]
+				}
+				if len(words) > 1 {
+					open.kind = words[1]
+				}
+			case ok:
+				list = append(list, *open)
+				open = nil
+			case open != nil:
+				open.text += line
+			}
+		}
+	}
+	return list
+}
+
+// TestExamples checks every block: frames and scenarios are read as their receivers would, programs by their languages.
+func TestExamples(t *testing.T) {
+	seen := map[string]int{}
+	for _, b := range blocks() {
+		seen[b.language+" "+b.kind]++
+		switch b.language {
+		case "json":
+			checkJSON(t, b)
+		case "py":
+			checkProgram(t, b, "python3", "-c", "import ast,sys; ast.parse(sys.stdin.read())")
+		case "js":
+			checkProgram(t, b, "node", "--check", "--input-type=module", "-")
+		case "ts":
+			checkTypes(t, b)
+		case "sh":
+			checkProgram(t, b, "sh", "-n")
+		case "yaml":
+		default:
+			t.Errorf("%s: a block of %q, which nothing checks", b.page, b.language)
+		}
+	}
+	for _, want := range []string{"json app", "json glasses", "json control", "json scenario", "py ", "js ", "ts ", "sh "} {
+		if seen[want] == 0 {
+			t.Errorf("there is no example of %q", want)
+		}
+	}
+}
+
+// checkTypes lets the TypeScript compiler read a block.
+func checkTypes(t *testing.T, b block) {
+	t.Helper()
+	tsc, err := filepath.Abs(filepath.Join("..", "..", "packaging", "e2e", "npm", "node_modules", ".bin", "tsc"))
+	if err == nil {
+		_, err = os.Stat(tsc)
+	}
+	if err != nil {
+		missing(t, "tsc", b)
+		return
+	}
+	file := filepath.Join(t.TempDir(), "example.ts")
+	if err := os.WriteFile(file, []byte(b.text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(tsc, "--noEmit", "--strict", "--target", "es2022", "--module", "es2022", file).CombinedOutput(); err != nil {
+		t.Errorf("%s: %v: %s\n%s", b.page, err, out, b.text)
+	}
+}
+
+// missing says what is not checked; CI must have everything.
+func missing(t *testing.T, program string, b block) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Errorf("%s is missing", program)
+	}
+	t.Logf("SKIPPED: %s is not here: an example of %s is not checked", program, b.page)
+}
+
+func checkJSON(t *testing.T, b block) {
+	t.Helper()
+	if b.kind == "scenario" {
+		if _, err := scenario.Parse([]byte(b.text)); err != nil {
+			t.Errorf("%s: %v\n%s", b.page, err, b.text)
+		}
+		return
+	}
+	for line := range strings.Lines(b.text) {
+		if err := checkFrame(b.kind, []byte(strings.TrimSpace(line))); err != nil {
+			t.Errorf("%s: %v\n%s", b.page, err, line)
+		}
+	}
+}
+
+func checkFrame(from string, line []byte) error {
+	f, err := glasses.Parse(line)
+	if err != nil {
+		return err
+	}
+	switch {
+	case f.Type == glasses.TypeHello:
+		_, _, err = glasses.ParseHello(line)
+	case glasses.IsCommand(f.Type):
+		_, err = glasses.ParseCommand(f.Type, f.Payload)
+	case glasses.IsControl(f.Type):
+		_, err = glasses.ParseControl(f.Type, f.Payload)
+	case f.Type == glasses.TypeResult:
+		_, err = glasses.ParseResult(f.Payload)
+	}
+	if err != nil {
+		return err
+	}
+	sender := map[string]string{"app": glasses.SenderApp, "glasses": glasses.SenderGlasses}[from]
+	if refusal := glasses.MaySend(sender, f.Type); sender != "" && refusal != nil && f.Type != glasses.TypeHello {
+		return refusal
+	}
+	return nil
+}
+
+func checkProgram(t *testing.T, b block, program string, args ...string) {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err != nil {
+		missing(t, program, b)
+		return
+	}
+	cmd := exec.Command(path, args...)
+	cmd.Stdin = strings.NewReader(b.text)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%s: %v: %s\n%s", b.page, err, out, b.text)
+	}
+}
