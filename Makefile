@@ -42,8 +42,9 @@ build: wasm ## build every program into bin/, with the checksum manifest of the 
 wasm: $(WASM_DIR)/simulator.wasm.gz $(WASM_DIR)/wasm_exec.js ## build the simulator page's program, which the backend embeds
 
 $(WASM_DIR)/simulator.wasm.gz: $(WASM_SOURCES)
-	GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags='-s -w' -o $(@:.gz=) ./backend/simulator
-	gzip -9 -n -f $(@:.gz=)
+	@tmp=$$(mktemp -d $(WASM_DIR)/.build.XXXXXX) && trap 'rm -rf "$$tmp"' EXIT && echo "build the simulator page's program" && \
+	GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags='-s -w' -o "$$tmp/wasm" ./backend/simulator && \
+	gzip -9 -n -c "$$tmp/wasm" > "$$tmp/gz" && mv "$$tmp/gz" $@
 
 $(WASM_DIR)/wasm_exec.js: $(shell $(GO) env GOROOT)/lib/wasm/wasm_exec.js
 	cp $< $@ && touch $@
@@ -80,10 +81,11 @@ bench: build ## measure speed and memory against a floor, in one table
 	$(GO) run ./packaging/bench -bin $(BIN)
 
 screenshots: ## take the pictures of README anew, from the running main job
+	$(GO) run ./packaging/panels packaging/screenshots/panels.png
 	SERVICE_SCREENSHOTS=$(CURDIR)/packaging/screenshots $(GO) test -count=1 -run 'TestMainJob/embedded/modern' ./packaging/e2e
 
 npm: ## install the real MCP clients and the type checker that tests and check use
 	cd $(NPM_DIR) && npm ci --no-fund --no-audit
 
 clean: ## remove what build and run wrote
-	rm -rf $(BIN) $(RUN_DIR)
+	rm -rf $(BIN) $(RUN_DIR) $(WASM_DIR)/simulator.wasm.gz $(WASM_DIR)/wasm_exec.js

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"image/jpeg"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -143,6 +144,16 @@ func TestPageTakesPictures(t *testing.T) {
 		t.Errorf("while taking pictures the camera is %q", state)
 	}
 	s.picture("camera")
+	m, _ := glasses.Model("brilliant_halo")
+	s.sendBinary(glasses.SimCamera, "ctl-1", render.PNG(render.Draw(m, glasses.View{Focus: -1})))
+	s.result("ctl-1")
+	s.see(`!document.querySelector("#covered").hidden`)
+	if r := s.result(s.command(glasses.TypeCameraPhoto, struct{}{})); !r.OK || r.Media.Width != 256 || r.Media.Height != 256 {
+		t.Errorf("with an agent's picture before the camera: %+v", r)
+	}
+	s.send(glasses.SimCamera, "ctl-2", struct{}{})
+	s.result("ctl-2")
+	s.see(`document.querySelector("#covered").hidden`)
 	clip := s.command(glasses.TypeCameraVideo, glasses.Video{DurationMs: 600, FPS: 10, Width: 160})
 	if r := s.result(clip); !r.OK || r.Media.MIME != "video/x-motion-jpeg" || r.Media.DurationMs != 600 {
 		t.Errorf("clip: %+v", r)
@@ -191,6 +202,11 @@ func TestPageHears(t *testing.T) {
 	s.do(chromedp.SendKeys("#say-text", "turn left\r"))
 	if p := string(s.next(glasses.TypeTranscript, "").Payload); !strings.Contains(p, `"turn left"`) {
 		t.Errorf("typed: %s", p)
+	}
+	s.do(chromedp.Evaluate[chromedp.Void](`window.SpeechRecognition = class { start() { setTimeout(() => this.onresult({ resultIndex: 0,
+		results: [Object.assign([{ transcript: " go home ", confidence: 0.87 }], { isFinal: true })] })); } abort() {} }`), chromedp.Click("#ears"))
+	if p := string(s.next(glasses.TypeTranscript, "").Payload); !strings.Contains(p, `"go home"`) || !strings.Contains(p, `"confidence":87`) {
+		t.Errorf("recognised: %s", p)
 	}
 	id := s.command(glasses.TypeSpeechSay, glasses.Say{Text: "Turn left now"})
 	s.result(id)
@@ -274,29 +290,36 @@ func TestPageLogAndFaults(t *testing.T) {
 	s.see(`document.querySelectorAll("#log > li").length === 2 && document.querySelector("#log-count").textContent === "2 of 6 events"`)
 	s.do(chromedp.Click(`.filter[data-chip="errors"]`), chromedp.SendKeys("#search", "points"))
 	s.see(`document.querySelectorAll("#log > li").length === 1`)
+	s.do(chromedp.Evaluate[chromedp.Void](`const make = URL.createObjectURL.bind(URL);
+		URL.createObjectURL = (file) => { file.text().then((text) => { window.saved = text; }); return make(file); };`), chromedp.Click("#export"))
+	s.see(`JSON.parse(window.saved).type === "com.example.score"`)
 }
 
+func TestPageWithoutItsProgram(t *testing.T) {
+	s := newStage(t, "rayban_display", withoutProgram)
+	s.see(`document.querySelector("#no-program").innerText.includes("make wasm")`)
+	if r := s.result(s.command(glasses.TypeDisplayShow, json.RawMessage(menu))); r.Error == nil || r.Error.Code != glasses.CodePlatform {
+		t.Errorf("without the program: %+v", r)
+	}
+}
+
+// With SCREENSHOTS set, other models too and the dark scheme, for eyes.
 func TestPageOfAnotherModel(t *testing.T) {
-	for _, model := range []string{"even_g1", "brilliant_halo", "system_audio"} {
-		t.Run(model, func(t *testing.T) {
-			s := newStage(t, model)
-			if m, _ := glasses.Model(model); m.Panel != nil {
-				s.showMenu()
-			} else {
-				s.see(`document.querySelector("#no-panel").innerText.includes("no display")`)
-			}
-			s.picture(model)
-		})
+	s := newStage(t, "system_audio")
+	s.see(`document.querySelector("#no-panel").innerText.includes("no display") && document.querySelector("#panel").hidden`)
+	if r := s.result(s.command(glasses.TypeDisplayShow, json.RawMessage(menu))); r.Error == nil || r.Error.Code != glasses.CodeUnsupported {
+		t.Errorf("without a panel: %+v", r)
 	}
-}
-
-// The dark scheme, for eyes.
-func TestPageInTheDark(t *testing.T) {
-	s := newStage(t, "rayban_display", "force-dark-mode", "blink-settings=preferredColorScheme=0")
-	s.showMenu()
-	s.result(s.command(glasses.TypePhrasesAnnounce, glasses.Announce{Phrases: []string{"next page", "stop"}}))
-	if !eval[bool](s, `matchMedia("(prefers-color-scheme: dark)").matches`) {
-		t.Skip("this browser has no switch for it")
+	s.picture("system_audio")
+	if os.Getenv("SCREENSHOTS") == "" {
+		return
 	}
-	s.picture("dark")
+	for _, model := range []string{"even_g1", "even_g2", "brilliant_frame", "brilliant_halo", "android_xr_display"} {
+		s := newStage(t, model)
+		s.showMenu()
+		s.picture(model)
+	}
+	dark := newStage(t, "rayban_display", "force-dark-mode", "blink-settings=preferredColorScheme=0")
+	dark.showMenu()
+	dark.picture("dark")
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -44,6 +46,9 @@ type heardFrame struct {
 
 const stageSession = "ses_aaaaaaaaaaaaaaaaaaaa"
 
+// withoutProgram is a flag of newStage's own: the server was built without `make wasm`.
+const withoutProgram = "without-program"
+
 // newStage opens the page, signed in. Flags are Chromium's, as name=value or a name.
 func newStage(t *testing.T, model string, flags ...string) *stage {
 	t.Helper()
@@ -55,12 +60,27 @@ func newStage(t *testing.T, model string, flags ...string) *stage {
 	s.welcome = glasses.PageWelcome{SessionID: stageSession, DeviceModel: m, Display: json.RawMessage("null")}
 	f := newFake()
 	f.people["ada@example.org"] = "correct horse battery"
-	s.site = newSite(t, f, func(o *Options) { o.Simulators = s })
+	s.site = s.serve(f, slices.Contains(flags, withoutProgram))
 	s.ctx = newBrowser(t, flags)
 	s.do(chromedp.Navigate(s.site.URL+"/s/"+stageSession), chromedp.SendKeys("input[name=email]", "ada@example.org"),
 		chromedp.SendKeys("input[name=password]", "correct horse battery"), chromedp.Submit("input[name=email]"))
 	s.see(`document.querySelector("#socket")?.dataset.state === "up"`)
 	return s
+}
+
+func (s *stage) serve(f *fakeCore, bare bool) *httptest.Server {
+	w, err := New(Options{Accounts: f, Links: f, Key: bytes.Repeat([]byte("k"), minKeyBytes), InstanceID: "test01", Embedded: true, Simulators: s})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if bare {
+		delete(w.assets, programName)
+	}
+	mux := http.NewServeMux()
+	w.Mount(mux)
+	site := httptest.NewServer(mux)
+	s.t.Cleanup(site.Close)
+	return site
 }
 
 func newBrowser(t *testing.T, flags []string) context.Context {
@@ -208,6 +228,18 @@ func (s *stage) send(typ, id string, payload any) {
 		return
 	}
 	_ = s.page.Write(context.Background(), websocket.MessageText, data) // the page may be on its way
+}
+
+// sendBinary gives a binary frame to the page.
+func (s *stage) sendBinary(typ, id string, body []byte) {
+	s.t.Helper()
+	data, err := glasses.EncodeBinary(glasses.Frame{Type: typ, ID: id, At: 1, Payload: json.RawMessage("{}")}, body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = s.page.Write(context.Background(), websocket.MessageBinary, data)
 }
 
 // command is a command of the app; it gives the id.

@@ -4,7 +4,10 @@ declare class AudioWorkletProcessor {
   readonly port: MessagePort;
 }
 
-declare function registerProcessor(name: string, of: typeof AudioWorkletProcessor): void;
+declare function registerProcessor(name: string, of: new (options: any) => AudioWorkletProcessor): void;
+
+/** Samples a second of the worklet's context. */
+declare const sampleRate: number;
 
 /** A speech recogniser, where the browser has one. */
 interface Recogniser {

@@ -1,7 +1,7 @@
 // What the simulated camera sees: this computer's webcam once an app asks, a picture file, or the built-in test picture.
 // A webcam that the person refuses is never replaced behind their back.
+import { sleep } from "./timer.js";
 
-/** @typedef {import("./device.js").Refusal} Refusal */
 /** @typedef {"webcam"|"file"|"test"} Source */
 
 const idleAfter = 5_000; // ms after the last picture until the webcam's light goes out
@@ -99,7 +99,7 @@ export class Camera {
     const frames = [];
     for (let i = 0; i < count; i++) {
       const early = began + (i * 1000) / fps - performance.now();
-      if (early > 0) await new Promise((done) => setTimeout(done, early));
+      if (early > 0) await sleep(early);
       frames.push(await this.grab(width, maxBytes / count));
     }
     this.rest();

@@ -1,4 +1,5 @@
 // The device: the glasses as Go code in WebAssembly. This module loads it, keeps its time and hands out what it says.
+import { Timer } from "./timer.js";
 
 /** @typedef {import("./live.js").Frame} Frame */
 /** @typedef {{width: number, height: number, shape: string, colour: string, bits: number, additive: boolean}} PanelModel */
@@ -6,8 +7,10 @@
 /** @typedef {{command?: string, code?: string, latencyMs?: number, times?: number}} Fault */
 /** @typedef {{battery: {level: number, charging: boolean}, worn: boolean, hinge: string, thermal: string, link: string, route: string, call: boolean, permissions: Record<string, string>, disabled: string[], running: string[], phrases: string[], faults: Fault[]}} GlassesState */
 /** @typedef {{deviceModel: string, state: GlassesState, view: {tree: unknown, focus: number, scroll: number}}} Snapshot */
-/** @typedef {{id: number, kind: string, text?: string, language?: string, sound?: string, width?: number, fps?: number, sampleRate?: number, durationMs?: number}} Ask */
+/** @typedef {{turn: number, id: number, kind: string, text?: string, language?: string, sound?: string, width?: number, fps?: number, sampleRate?: number, durationMs?: number}} Ask */
 /** @typedef {{code: string, message: string}} Refusal */
+
+const streams = ["motion", "audio.chunk", "video.frame"]; // they change nothing
 
 export class Device {
   /**
@@ -19,8 +22,8 @@ export class Device {
     this.program = undefined;
     this.running = false;
     this.last = "";
-    this.clock = new Worker("/assets/clock.js");
-    this.clock.onmessage = () => this.tick();
+    this.turn = 0; // of start: an answer to glasses of before is not for these
+    this.due = new Timer(() => this.tick());
   }
 
   /**
@@ -58,6 +61,7 @@ export class Device {
     const problem = this.program.start(model, stored, display ? JSON.stringify(display) : "", prefix);
     this.running = problem === "";
     this.last = "";
+    this.turn++;
     if (problem) this.on.refused(problem);
     else this.settle();
   }
@@ -97,36 +101,41 @@ export class Device {
   }
 
   /**
-   * @param {number} ask
+   * @param {Ask} ask
    * @param {Uint8Array | null} bytes
    * @param {Refusal | null} refusal
    */
   answer(ask, bytes, refusal) {
-    if (!this.program || !this.running) return;
-    this.program.answer(Date.now(), ask, bytes, refusal);
-    this.settle();
+    if (!this.program || !this.running || ask.turn !== this.turn) return;
+    this.program.answer(Date.now(), ask.id, bytes, refusal);
+    this.settle(false);
   }
 
   tick() {
     if (!this.program || !this.running) return;
     this.program.tick(Date.now());
-    this.settle();
+    this.settle(false);
   }
 
-  /** Hands out what came of the last call, sets the clock for what is due next, and tells of a change. */
-  settle() {
+  /**
+   * Hands out what came of the last call, sets the clock for what is due next, and tells of a change.
+   * @param {boolean} [look] whether to look for a change though nothing but streams came out
+   */
+  settle(look = true) {
     const program = this.program;
     if (!program || !this.running) return;
     for (const { frame, body, ask } of program.take()) {
-      if (ask) this.on.ask(JSON.parse(ask));
+      if (ask) this.on.ask({ ...JSON.parse(ask), turn: this.turn });
       if (!frame) continue;
       /** @type {Frame} */
       const f = JSON.parse(frame);
+      look ||= !streams.includes(f.type);
       this.on.out(f, frame, body);
     }
     const next = program.next();
-    this.clock.postMessage(next < 0 ? -1 : Math.max(0, next - Date.now()));
-    const now = program.snapshot();
+    if (next < 0) this.due.stop();
+    else this.due.set(next - Date.now());
+    const now = look ? program.snapshot() : this.last;
     if (now === this.last) return;
     this.last = now;
     this.on.changed(JSON.parse(now), JSON.parse(program.model()));

@@ -10,7 +10,7 @@ export class Host {
    * @param {import("./voice.js").Microphone} microphone
    * @param {import("./voice.js").Speaker} speaker
    * @param {import("./voice.js").Ears} ears
-   * @param {(ask: number, bytes: Uint8Array | null, refusal: Refusal | null) => void} answer
+   * @param {(ask: Ask, bytes: Uint8Array | null, refusal: Refusal | null) => void} answer
    */
   constructor(camera, microphone, speaker, ears, answer) {
     this.camera = camera;
@@ -57,8 +57,8 @@ export class Host {
    */
   give(a, material) {
     material.then(
-      (bytes) => this.answer(a.id, bytes, null),
-      (e) => this.answer(a.id, null, e instanceof NoPicture
+      (bytes) => this.answer(a, bytes, null),
+      (e) => this.answer(a, null, e instanceof NoPicture
         ? { code: e.code, message: e.message }
         : { code: "platform_error", message: "the simulator page could not do it" }),
     );

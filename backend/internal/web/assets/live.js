@@ -3,7 +3,7 @@
 /** @typedef {{v: number, type: string, id?: string, at: number, seq?: number, payload: any}} Frame */
 /** @typedef {"down"|"up"|"quiet"|"lost"|"over"|"out"} State */
 
-const quietAfter = 2_500; // ms without a frame (a beat comes every second) after which nothing on the page counts as live
+const quietAfter = 2_200; // ms without a frame (a beat comes every second) after which nothing on the page counts as live
 const deadAfter = 6_000; // ms after which the socket is given up
 const firstWait = 400; // ms
 const longestWait = 8_000; // ms

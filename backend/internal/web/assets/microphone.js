@@ -1,13 +1,34 @@
-// An audio worklet that hands on what the microphone hears, as 16-bit samples.
+// An audio worklet that hands on what the microphone hears, as 16-bit samples at the rate that the app asked for. Each
+// is the mean of the samples that it stands for.
 
 class Microphone extends AudioWorkletProcessor {
+  /** @param {{processorOptions: {rate: number}}} options */
+  constructor({ processorOptions }) {
+    super();
+    this.rate = processorOptions.rate;
+    this.phase = 0;
+    this.sum = 0;
+    this.count = 0;
+    this.mean = 0;
+  }
+
   /** @param {Float32Array[][]} inputs */
   process(inputs) {
     const heard = inputs[0]?.[0];
     if (!heard) return true;
-    const samples = new Int16Array(heard.length);
-    for (let i = 0; i < heard.length; i++) samples[i] = Math.max(-1, Math.min(1, heard[i] ?? 0)) * 32767;
-    this.port.postMessage(samples, [samples.buffer]);
+    const samples = [];
+    for (const level of heard) {
+      this.sum += level;
+      this.count++;
+      this.phase += this.rate;
+      while (this.phase >= sampleRate) {
+        this.phase -= sampleRate;
+        if (this.count > 0) this.mean = this.sum / this.count;
+        this.sum = this.count = 0;
+        samples.push(Math.max(-1, Math.min(1, this.mean)) * 32767);
+      }
+    }
+    if (samples.length > 0) this.port.postMessage(Int16Array.from(samples));
     return true;
   }
 }

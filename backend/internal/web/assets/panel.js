@@ -18,6 +18,7 @@ export class Panel {
     /** @type {Model | null} */
     this.model = null;
     this.live = false;
+    this.text = "";
     parts.panel.addEventListener("click", (e) => this.tap(e));
     parts.panel.addEventListener("keydown", (e) => this.key(e));
     new ResizeObserver(() => this.fit()).observe(/** @type {HTMLElement} */ (parts.panel.parentElement));
@@ -80,7 +81,8 @@ export class Panel {
     idle.hidden = !clear;
     const text = clear ? "The panel is clear." : reading.lines.join("\n");
     // Only a change is written: each write is spoken.
-    if (lines.innerText !== text) lines.replaceChildren(...text.split("\n").map(paragraph));
+    if (this.text !== text) lines.replaceChildren(...text.split("\n").map(paragraph));
+    this.text = text;
     const at = reading.focus ? `Focus: ${reading.focus}` : "";
     if (focus.textContent !== at) focus.textContent = at;
   }

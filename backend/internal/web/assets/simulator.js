@@ -38,7 +38,7 @@ const camera = new Camera({
 });
 const speaker = new Speaker(page("caption"), input("mute"));
 const ears = new Ears(input("ears"), page("ears-note"), (said) => control("sim.transcript", said));
-const host = new Host(camera, new Microphone(page("microphone-state")), speaker, ears, (id, bytes, refusal) => device.answer(id, bytes, refusal));
+const host = new Host(camera, new Microphone(page("microphone-state")), speaker, ears, (ask, bytes, refusal) => device.answer(ask, bytes, refusal));
 const log = new Log({
   list: page("log"), count: page("log-count"), search: input("search"), export: page("export"),
   filters: /** @type {HTMLElement[]} */ ([...document.querySelectorAll(".filter")]),

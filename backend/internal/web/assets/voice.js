@@ -1,6 +1,5 @@
 // Sound both ways: speech and sounds of the glasses, the microphone, and what the wearer says.
-
-/** @typedef {import("./device.js").Ask} Ask */
+import { sleep } from "./timer.js";
 
 const chunkMs = 100;
 const longestWait = 400; // ms that a chunk waits for the microphone before silence fills it up
@@ -105,11 +104,11 @@ export class Microphone {
       const end = () => stream.getTracks().forEach((track) => track.stop());
       if (turn !== this.turn) return end();
       this.close.push(end);
-      const context = new AudioContext({ sampleRate: rate }); // it resamples what the microphone gives
+      const context = new AudioContext();
       this.close.push(() => void context.close());
       await context.audioWorklet.addModule("/assets/microphone.js");
       if (turn !== this.turn) return;
-      const node = new AudioWorkletNode(context, "microphone", { numberOfOutputs: 0 });
+      const node = new AudioWorkletNode(context, "microphone", { numberOfOutputs: 0, processorOptions: { rate } });
       node.port.onmessage = (e) => this.take(e.data, rate);
       context.createMediaStreamSource(stream).connect(node);
       this.tell("live");
@@ -149,7 +148,7 @@ export class Microphone {
     while (this.samples < want && performance.now() < until) {
       await new Promise((/** @type {(v?: unknown) => void} */ done) => {
         this.wake = done;
-        setTimeout(done, until - performance.now());
+        sleep(until - performance.now()).then(done);
       });
     }
     const chunk = new Int16Array(want);

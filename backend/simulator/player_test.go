@@ -1,0 +1,108 @@
+package main
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/service-dev/service/proto/glasses"
+)
+
+const (
+	twoButtons = `{"tree":{"type":"column","children":[{"type":"button","id":"a","text":"First"},{"type":"button","id":"b","text":"Second"}]}}`
+	oneText    = `{"tree":{"type":"text","text":"Hello"}}`
+)
+
+// stored is what a page keeps: Even G1, folded, a stream running, the second button focused.
+func stored(t testing.TB, model, display string) string {
+	t.Helper()
+	tree, err := shown(display)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := glasses.Snapshot{DeviceModel: model, State: glasses.FreshState(), View: glasses.View{Tree: tree, Focus: 1}}
+	s.State.Hinge, s.State.Running = glasses.HingeFolded, []string{glasses.StreamAudio}
+	data, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func TestResume(t *testing.T) {
+	for _, c := range []struct {
+		name            string
+		stored, display string
+		hinge           string
+		focus           int
+	}{
+		{"nothing stored, clear", "", "null", glasses.HingeOpen, -1},
+		{"nothing stored, shown", "", twoButtons, glasses.HingeOpen, 0},
+		{"stored, the same shown", stored(t, "even_g1", twoButtons), twoButtons, glasses.HingeFolded, 1},
+		{"stored, another shown since", stored(t, "even_g1", twoButtons), oneText, glasses.HingeFolded, -1},
+		{"stored, cleared since", stored(t, "even_g1", twoButtons), "null", glasses.HingeFolded, -1},
+		{"stored for another model", stored(t, "even_g2", twoButtons), twoButtons, glasses.HingeFolded, 0},
+		{"stored is damaged", `{"state":[`, twoButtons, glasses.HingeOpen, 0},
+	} {
+		var p player
+		if err := p.start("even_g1", c.stored, c.display, "p"); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		s := p.dev.Snapshot()
+		tree, _ := shown(c.display)
+		if s.DeviceModel != "even_g1" || s.State.Hinge != c.hinge || s.View.Focus != c.focus || len(s.State.Running) > 0 {
+			t.Errorf("%s: %+v", c.name, s)
+		}
+		if diff := cmp.Diff(tree, s.View.Tree); diff != "" {
+			t.Errorf("%s: %s", c.name, diff)
+		}
+		if !p.agrees("even_g1", c.display) || p.agrees("even_g2", c.display) || p.agrees("even_g1", `{"tree":{"type":"row"}}`) {
+			t.Errorf("%s: agrees with the wrong thing", c.name)
+		}
+	}
+	var p player
+	if err := p.start("no_such", "", "", "p"); err == nil {
+		t.Error("started as glasses that nobody knows")
+	}
+}
+
+func TestReading(t *testing.T) {
+	var p player
+	if err := p.start("rayban_display", "", twoButtons, "p"); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(reading{Lines: []string{"First", "Second"}, Focus: "First"}, p.read()); diff != "" {
+		t.Error(diff)
+	}
+	if err := p.handle(1, []byte(`{"v":1,"type":"sim.input","id":"c","at":1,"payload":{"kind":"navigate","direction":"down"}}`), false); err != nil {
+		t.Fatal(err)
+	}
+	if r := p.read(); r.Focus != "Second" {
+		t.Errorf("after moving down: %+v", r)
+	}
+	if err := p.handle(1, []byte{0, 9, '{'}, true); err == nil {
+		t.Error("took a binary frame that is cut short")
+	}
+	if err := p.start("system_audio", "", twoButtons, "p"); err != nil || len(p.read().Lines) > 0 {
+		t.Errorf("glasses without a panel read %+v, %v", p.read(), err)
+	}
+}
+
+// Whatever lies in the browser's storage, the glasses start.
+func FuzzResume(f *testing.F) {
+	f.Add("", twoButtons)
+	f.Add(stored(f, "even_g1", twoButtons), twoButtons)
+	f.Add(`{"state":{"permissions":null},"view":{"focus":-9,"scroll":99999999}}`, oneText)
+	f.Fuzz(func(t *testing.T, stored, display string) {
+		var p player
+		if err := p.start("rayban_display", stored, display, "p"); err != nil {
+			return
+		}
+		p.read()
+		if !p.agrees("rayban_display", display) {
+			t.Error("the glasses do not show what the service says")
+		}
+	})
+}
