@@ -14,7 +14,10 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-const writeWait = 10 * time.Second
+const (
+	writeWait = 10 * time.Second
+	endWait   = 2 * time.Second
+)
 
 // message is one frame on its way to an app.
 type message struct {
@@ -22,13 +25,55 @@ type message struct {
 	binary bool
 }
 
+// outbox is what waits for one app. It takes memory only while something does.
+type outbox struct {
+	frames, bytes int // the most that may wait
+
+	mu      sync.Mutex
+	list    []message
+	size    int
+	waiting int           // frames, with those that are being written
+	ready   chan struct{} // has one entry when list may not be empty
+}
+
+// put tells false when the app is too far behind.
+func (o *outbox) put(m message) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.waiting >= o.frames || o.size+len(m.data) > o.bytes {
+		return false
+	}
+	o.list = append(o.list, m)
+	o.waiting++
+	o.size += len(m.data)
+	select {
+	case o.ready <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// take gives all that waits; each must be reported as written.
+func (o *outbox) take() []message {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	list := o.list
+	o.list = nil
+	return list
+}
+
+func (o *outbox) written(m message) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.waiting--
+	o.size -= len(m.data)
+}
+
 // conn is one attached app. It is the session's Peer.
 type conn struct {
 	ws  *websocket.Conn
-	max int
-	out chan message
-	// bytes are those of out.
-	bytes atomic.Int64
+	out *outbox
+	cut context.CancelFunc // ends the connection at once
 
 	once   sync.Once
 	ending chan struct{}
@@ -38,21 +83,18 @@ type conn struct {
 
 // Send queues a frame and never blocks: an app that lets its queue run full is cut off.
 func (c *conn) Send(data []byte, binary bool) {
-	if c.bytes.Add(int64(len(data))) <= int64(c.max) {
-		select {
-		case c.out <- message{data, binary}:
-			return
-		default:
-		}
+	if !c.out.put(message{data, binary}) {
+		c.End(session.CloseSlow, "too slow; reconnect with your cursor")
 	}
-	c.End(session.CloseSlow, "too slow; reconnect with your cursor")
 }
 
-// End closes the connection with a reason, after what is queued was sent. Only the first call counts.
+// End closes the connection with a reason, after what is queued was sent, if the app takes it in time. Only the first
+// call counts.
 func (c *conn) End(code int, reason string) {
 	c.once.Do(func() {
 		c.code, c.reason = websocket.StatusCode(code), reason
 		close(c.ending)
+		time.AfterFunc(endWait, c.cut)
 	})
 }
 
@@ -79,7 +121,8 @@ func (d *Door) serveApp(rw http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	c := &conn{ws: ws, max: d.o.OutboxMax, out: make(chan message, d.o.OutboxSize), ending: make(chan struct{})}
+	out := &outbox{frames: d.o.OutboxSize, bytes: d.o.OutboxMax, ready: make(chan struct{}, 1)}
+	c := &conn{ws: ws, out: out, cut: cancel, ending: make(chan struct{})}
 	app, err := d.rooms.Attach(r.PathValue("id"), hello, frame.ID, c)
 	if err != nil {
 		refusal := &session.Refusal{Code: session.CloseStore, Reason: "the session could not be read; try again"}
@@ -158,9 +201,8 @@ func (c *conn) drain(ctx context.Context, every time.Duration) {
 	defer ping.wg.Wait()
 	for {
 		select {
-		case m := <-c.out:
-			c.bytes.Add(-int64(len(m.data)))
-			if c.write(ctx, m) != nil {
+		case <-c.out.ready:
+			if c.flush(ctx) != nil {
 				return
 			}
 		case <-ticker.C:
@@ -169,7 +211,7 @@ func (c *conn) drain(ctx context.Context, every time.Duration) {
 			}
 			ping.start(ctx, c.ws, every)
 		case <-c.ending:
-			c.flush(ctx)
+			_ = c.flush(ctx)
 			_ = c.ws.Close(c.code, c.reason)
 			return
 		case <-ctx.Done():
@@ -178,19 +220,17 @@ func (c *conn) drain(ctx context.Context, every time.Duration) {
 	}
 }
 
-func (c *conn) flush(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, writeWait)
-	defer cancel()
-	for {
-		select {
-		case m := <-c.out:
-			if c.write(ctx, m) != nil {
-				return
+// flush writes what waits.
+func (c *conn) flush(ctx context.Context) error {
+	for list := c.out.take(); len(list) > 0; list = c.out.take() {
+		for _, m := range list {
+			if err := c.write(ctx, m); err != nil {
+				return err
 			}
-		default:
-			return
+			c.out.written(m)
 		}
 	}
+	return nil
 }
 
 func (c *conn) write(ctx context.Context, m message) error {

@@ -38,7 +38,7 @@ type Options struct {
 
 	HelloWait  time.Duration // for an app's first frame; 5 s
 	PingEvery  time.Duration // 8 s; an app that does not answer within as much again is gone
-	OutboxSize int           // frames that wait for one app; 1024
+	OutboxSize int           // frames that wait for one app; 4096
 	OutboxMax  int           // their bytes; 32 MiB
 	FrameRate  int           // frames a second that are read of one app, and at once; 2000
 }
@@ -64,7 +64,7 @@ type Door struct {
 func New(o Options) *Door {
 	setDefault(&o.HelloWait, 5*time.Second)
 	setDefault(&o.PingEvery, 8*time.Second)
-	setDefault(&o.OutboxSize, 1024)
+	setDefault(&o.OutboxSize, 4096)
 	setDefault(&o.OutboxMax, 32<<20)
 	setDefault(&o.FrameRate, 2000)
 	d := &Door{o: o}

@@ -120,7 +120,7 @@ func TestLogThatCannotBeWritten(t *testing.T) {
 	o := start(t, m, LocalRequest{Project: "com.example.app"})
 	a, p := admit(t, m, o, nil)
 	send(t, a, glasses.TypeDisplayShow, "a-1", hello)
-	p.ack(t, "a-1")
+	p.result(t, "a-1")
 	_ = rowsOf(t, m, o.SessionID) // everything is written
 	r := m.local.open(o.SessionID)
 	r.log.mu.Lock()
