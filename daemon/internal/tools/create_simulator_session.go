@@ -3,6 +3,7 @@ package tools
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
@@ -11,7 +12,7 @@ import (
 
 const createSimulatorSessionText = `Opens a live simulator of smart glasses in the browser, to which the app under development attaches. ` +
 	`Get-or-create: the same project and platform give the same open session, so call it again whenever you need its URL or endpoint. ` +
-	`Use it to show an app on glasses without hardware. Do not use it to look at a session that is open (getSessionStatus, getEventLog). ` +
+	`Use it to show an app to a person. To write and test one, startLocalSimulation needs no account and no browser. To look at an open session use getSessionStatus and getEventLog. ` +
 	`Needs a linked account: without one it answers status "auth_required", which is a normal step. Show the person userCode and ` +
 	`verificationUrl, have them compare the code, then call completeAuthLink with deviceCode; it repeats this call for you. ` +
 	`The app reads its secret from the file appTokenFile; do not print or copy it.`
@@ -45,7 +46,9 @@ type simulatorSession struct {
 	AppTokenFile  string  `json:"appTokenFile"`
 	ExpiresAt     *string `json:"expiresAt"`
 	BrowserOpened bool    `json:"browserOpened"`
-	Summary       string  `json:"summary"`
+	// Environment is what the app is started with.
+	Environment map[string]string `json:"environment"`
+	Summary     string            `json:"summary"`
 }
 
 func (t createSimulatorSession) definition() definition {
@@ -55,13 +58,14 @@ func (t createSimulatorSession) definition() definition {
 		InputSchema: inputSchema(`
 			"project":{"type":"string","description":"App id in reverse-DNS form, e.g. com.example.app. Left out: the \"project\" of service.json in or above the working directory, else an id kept for that directory."},
 			"platform":{"type":"string","enum":["ios","android","web","desktop"],"default":"web","description":"What the app is built for."},
-			"deviceModel":{"type":"string","description":"Glasses to simulate, e.g. rayban_display, even_g1, even_g2, brilliant_frame, android_xr_display. Left out: the session's own, or the default."},
+			"deviceModel":{"type":"string","description":"Glasses to simulate, e.g. `+strings.Join(modelIDs(), ", ")+`. Left out: the session's own, or the default."},
 			"openBrowser":{"type":"boolean","description":"true always opens the page in the person's browser, false never. Left out: when there is something new to see."},
 			"fresh":{"type":"boolean","default":false,"description":"Open another session although one is open."}`, ""),
 		OutputSchema: outputSchema(`
 			"status":{"type":"string","enum":["auth_required","active","resumed"],"description":"active: a new session; resumed: it was open before."},`+
 			sessionProperties+`,
-			"appTokenFile":{"type":"string","description":"The file that holds the secret the app shows in its first frame."},`+
+			"appTokenFile":{"type":"string","description":"The file that holds the secret the app shows in its first frame."},
+			"environment":{"type":"object","additionalProperties":{"type":"string"},"description":"Start the app with these variables."},`+
 			summaryProperty, `"status","summary"`, true),
 	}}
 }
@@ -99,6 +103,7 @@ func (t createSimulatorSession) answer(ctx context.Context, c call, args createS
 		Status: status, SessionID: s.SessionID, Project: s.Project, Platform: s.Platform, DeviceModel: s.DeviceModel,
 		SessionURL: s.SessionURL, AppEndpoint: s.AppEndpoint, AppTokenFile: s.AppTokenFile,
 		ExpiresAt: stampOrNull(s.ExpiresAt), BrowserOpened: opened,
+		Environment: map[string]string{envGlassesURL: s.AppEndpoint, envGlassesSecret: s.AppTokenFile},
 		Summary: fmt.Sprintf("Simulator session %s for %s is %s. Give the person %s (they sign in there); the app attaches to %s with the secret in %s.",
 			s.SessionID, s.Project, status, s.SessionURL, s.AppEndpoint, s.AppTokenFile),
 	}

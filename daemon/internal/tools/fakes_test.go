@@ -195,7 +195,7 @@ func (w *world) locally() *world {
 		{Type: glasses.NodeText, Text: "Shopping"}, {Type: glasses.NodeButton, ID: "done", Text: "Done"}}}
 	view := render.Clamp(model, glasses.View{Tree: &tree})
 	w.display = session.Display{Model: model, State: glasses.FreshState(), View: view, PNG: render.PNG(render.Draw(model, view)), Text: render.Text(&tree)}
-	w.opened.Session.SessionID, w.opened.Session.Clock, w.opened.Session.Transport = testLocal, backend.ClockReal, backend.TransportLocal
+	w.opened.SessionID, w.opened.Clock, w.opened.Transport = testLocal, backend.ClockReal, backend.TransportLocal
 	w.opened.AppEndpoint = "ws://127.0.0.1:1/api/sessions/" + testLocal + "/app"
 	return w
 }

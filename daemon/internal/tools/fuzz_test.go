@@ -2,9 +2,13 @@ package tools
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"testing"
+
+	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/proto/glasses"
 )
 
 func FuzzArguments(f *testing.F) {
@@ -17,6 +21,7 @@ func FuzzArguments(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, into := range []any{
 			&createSimulatorSessionArgs{}, &completeAuthLinkArgs{}, &getEventLogArgs{}, &closeSessionArgs{}, &struct{}{},
+			&waitForEventArgs{}, &expectDisplayArgs{}, &injectSensorArgs{}, &injectFaultArgs{}, &recordSessionArgs{}, &getPermissionsArgs{},
 		} {
 			err := decode(data, into)
 			var refused *Error
@@ -30,6 +35,40 @@ func FuzzArguments(f *testing.F) {
 				if wait := clamp(args.MaxWaitSeconds, 600, 1, 600); wait < 1 || wait > 600 {
 					t.Errorf("%q waits %d s", data, wait)
 				}
+			}
+		}
+	})
+}
+
+// FuzzCalls calls tools with whatever an agent may make up: no tool may break, nothing may be done to the glasses that the
+// protocol does not know, and every answer is an object.
+func FuzzCalls(f *testing.F) {
+	names := []string{"getCapabilityGuide", "getPermissions", "getVoiceCommandGuidance", "getProductionChecklist", "startLocalSimulation", "getSessionStatus",
+		"getEventLog", "waitForEvent", "getDisplayState", "expectDisplay", "injectInput", "injectTranscript", "injectSensor", "injectFault", "setDevice",
+		"advanceTime", "recordSession", "replaySession", "closeSession"}
+	for i, args := range []string{
+		`{"capability":"display","deviceModel":"even_g1"}`, `{"platform":"ios","capabilities":["camera"]}`, `{"phrases":["hey siri","\u0000"]}`, `{"platform":"web"}`,
+		`{"project":"a.b","clock":"virtual"}`, `{"sessionId":"loc_x"}`, `{"since":-1}`, `{"payload":{"a":[{"b":null}]},"timeoutSeconds":1e300}`, `{"picture":false}`,
+		`{"text":[""],"focus":null,"withinMs":-5}`, `{"kind":"tap","x":1e300,"y":-1}`, `{"text":"x","confidence":1e9}`, `{"state":{"battery":{"level":101}}}`,
+		`{"code":"busy","times":-9}`, `{"deviceModel":"x"}`, `{"ms":1e18}`, `{"dir":"a\u0000"}`, `{"file":".."}`, `{"sessionId":""}`,
+	} {
+		f.Add(uint8(i), []byte(args))
+	}
+	w := newWorld()
+	w.latest, w.display.Model = testLocal, glasses.Models()[1] // without a panel there is no picture to write anywhere
+	catalogue := w.catalogue()
+	f.Fuzz(func(t *testing.T, which uint8, args []byte) {
+		w.controls, w.events = nil, nil
+		ctx, cancel := context.WithCancel(caller.With(t.Context(), caller.Caller{Cwd: "/no/such/folder"}))
+		cancel() // nobody waits
+		result := catalogue.Call(ctx, names[int(which)%len(names)], args, IO{})
+		var fields map[string]any
+		if err := json.Unmarshal(result.Structured, &fields); err != nil || result.Outcome == CodeInternal {
+			t.Fatalf("answered %s", result.Structured)
+		}
+		for _, c := range w.controls {
+			if _, err := glasses.ParseControl(c.typ, []byte(c.payload)); err != nil {
+				t.Errorf("%s with %s was sent: %v", c.typ, c.payload, err)
 			}
 		}
 	})

@@ -29,7 +29,7 @@ func TestLocalSessionsNeedNoAccount(t *testing.T) {
 
 func TestStartLocalSimulation(t *testing.T) {
 	w := newWorld().locally()
-	w.opened.Session.Clock = backend.ClockVirtual
+	w.opened.Clock = backend.ClockVirtual
 	_, fields := w.call(t, "startLocalSimulation", `{"project":"a.b","deviceModel":"even_g1","clock":"virtual","fixturesDir":"media","fresh":true}`, IO{})
 	if w.local.Project != "a.b" || w.local.DeviceModel != "even_g1" || w.local.Clock != "virtual" || w.local.FixturesDir != "media" || !w.local.Fresh {
 		t.Errorf("asked for %+v", w.local)
@@ -244,7 +244,7 @@ func TestExpectDisplay(t *testing.T) {
 			}
 		}
 		w := newWorld().locally()
-		w.opened.Session.Clock = backend.ClockVirtual
+		w.opened.Clock = backend.ClockVirtual
 		if _, fields := w.call(t, "expectDisplay", `{"text":["Milk"],"withinMs":120}`, IO{}); fields["status"] != "fail" || len(w.advanced) != 3 || w.advanced[2] != 20 {
 			t.Errorf("in virtual time: %v, advanced %v", fields, w.advanced)
 		}

@@ -3,6 +3,7 @@ package tools
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/service-dev/service/daemon/internal/session"
@@ -108,7 +109,8 @@ func (t injectSensor) injections(c call, args injectSensorArgs) ([]injection, er
 // decodeInner refuses unknown fields of an argument that is an object.
 func decodeInner(name string, raw json.RawMessage, into any) error {
 	err := decode(raw, into)
-	if refused, ok := err.(*Error); ok {
+	var refused *Error
+	if errors.As(err, &refused) {
 		return &Error{Code: refused.Code, Message: name + ": " + refused.Message, FixHint: "the fields of " + name + " are: " + join(fieldsOf(into))}
 	}
 	return err

@@ -74,9 +74,9 @@ func displayWords() wordCapability {
 func cameraWords() wordCapability {
 	return wordCapability{
 		example: example{
-			App: frames(frame(glasses.TypeCameraPhoto, "a-1", `{"width":640}`), frame(glasses.TypeVideoStart, "a-2", `{"fps":2}`)),
+			App: frames(frame(glasses.TypeCameraPhoto, "a-1", `{"width":640}`), frame(glasses.TypeVideoStart, "a-2", `{"fps":2}`), frame(glasses.TypeCameraPhoto, "a-3", `{}`)),
 			Glasses: frames(frame(glasses.TypeMedia, "a-1", mediaExample), frame(glasses.TypeResult, "a-1", `{"ok":true,"media":`+mediaExample+`}`),
-				okFrame("a-2"), frame(glasses.TypeVideoFrame, "g-1", `{"width":640,"height":480}`)),
+				okFrame("a-2"), frame(glasses.TypeVideoFrame, "g-1", `{"width":640,"height":480}`), errorFrame("a-3", glasses.CodePermissionDenied, "the camera was refused by the person")),
 		},
 		pitfalls: []string{
 			"The bytes come in the binary media frame before the result, under the command's id; the result only describes them. Compare sha256.",
