@@ -46,7 +46,7 @@ func TestResume(t *testing.T) {
 		{"stored is damaged", `{"state":[`, twoButtons, glasses.HingeOpen, 0},
 	} {
 		var p player
-		if err := p.start("even_g1", c.stored, c.display, "p"); err != nil {
+		if err := p.start("even_g1", c.stored, c.display, "page-1"); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}

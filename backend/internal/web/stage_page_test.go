@@ -75,6 +75,7 @@ func TestPageShowsWhatTheRendererDraws(t *testing.T) {
 	s.showMenu()
 	s.wantPixels("rayban_display", glasses.View{Tree: treeOf(t, menu)})
 	s.picture("menu")
+	t.Logf("drawing 600x600 takes the page %.1f ms", eval[float64](s, `(() => { const begin = performance.now(); for (let i = 0; i < 20; i++) glasses.picture(); return (performance.now() - begin) / 20; })()`))
 
 	s.do(chromedp.Focus("#panel"), chromedp.KeyEvent(kb.ArrowDown)) // arrow down
 	if p := string(s.next(glasses.TypeInput, "").Payload); !strings.Contains(p, `"navigate"`) || !strings.Contains(p, `"lake"`) {
