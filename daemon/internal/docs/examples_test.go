@@ -1,0 +1,87 @@
+package docs
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/daemon/internal/scaffold"
+	"github.com/service-dev/service/proto/docs"
+	"github.com/service-dev/service/proto/glasses/guide"
+)
+
+// TestModuleExamplesFitTheModule checks the examples that use a generated module against the module that is generated.
+func TestModuleExamplesFitTheModule(t *testing.T) {
+	root := t.TempDir()
+	for _, language := range []string{scaffold.TypeScript, scaffold.Python} {
+		files, err := scaffold.Generate(scaffold.Request{Language: language, Capabilities: guide.CapabilityIDs()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			write(t, filepath.Join(root, "service", f.Name), string(f.Data))
+		}
+	}
+	tsc, err := filepath.Abs(filepath.Join("..", "..", "..", "packaging", "e2e", "npm", "node_modules", ".bin", "tsc"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, example := range []struct {
+		mark, file string
+		check      []string
+	}{
+		{"```ts module\n", "app.ts", []string{tsc, "--noEmit", "--strict", "--target", "es2022", "--module", "es2022", "--moduleResolution", "bundler",
+			"--allowImportingTsExtensions", "--lib", "ES2023,DOM,DOM.Iterable", "app.ts"}},
+		{"```py module\n", "app.py", []string{"python3", "-c", pythonNames}},
+	} {
+		text := exampleOf(t, example.mark)
+		write(t, filepath.Join(root, example.file), text)
+		if _, err := exec.LookPath(example.check[0]); err != nil {
+			if os.Getenv("CI") != "" {
+				t.Errorf("%s is missing", filepath.Base(example.check[0]))
+			}
+			t.Logf("SKIPPED: %s is not here", filepath.Base(example.check[0]))
+			continue
+		}
+		cmd := exec.Command(example.check[0], example.check[1:]...)
+		cmd.Dir = root
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v: %s\n%s", example.file, err, out, text)
+		}
+	}
+}
+
+// pythonNames imports the module and looks for every attribute of glasses that the example uses.
+const pythonNames = `import ast
+from service import glasses
+tree = ast.parse(open("app.py").read())
+for node in ast.walk(tree):
+    if isinstance(node, ast.ImportFrom):
+        for name in node.names: getattr(glasses, name.name)
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "glasses":
+        getattr(glasses.Glasses, node.attr)
+`
+
+func exampleOf(t *testing.T, mark string) string {
+	t.Helper()
+	for _, p := range docs.Pages() {
+		if _, after, ok := strings.Cut(p.Markdown, mark); ok {
+			text, _, _ := strings.Cut(after, "\n```")
+			return text + "\n"
+		}
+	}
+	t.Fatalf("no example begins with %q", mark)
+	return ""
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
