@@ -24,17 +24,19 @@ const (
 func (h *Hub) ServeApp(rw http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	// The secret in hello decides, not the origin: apps run in browsers of any site.
-	h.takeOver(rw, r, &websocket.AcceptOptions{InsecureSkipVerify: true}, func(ctx context.Context, c *conn) {
+	h.takeOver(rw, r, &websocket.AcceptOptions{InsecureSkipVerify: true}, func(c *conn) *guest {
 		hello, frame, ok := h.readHello(c)
 		if !ok {
-			return
+			return nil
 		}
-		if _, err := h.Sessions.Open(ctx, id, hello.Secret); err != nil {
+		if _, err := h.Sessions.Open(h.life, id, hello.Secret); err != nil {
 			h.turnAway(c.ws, err)
-			return
+			return nil
 		}
 		c.app = hello.App
-		h.host(ctx, c, toApps, id, func(s sessions.Session, r *room) error { return r.greetApp(ctx, c, s, frame.ID, hello.Since) })
+		return h.host(c, toApps, id, func(ctx context.Context, s sessions.Session, r *room) error {
+			return r.greetApp(ctx, c, s, frame.ID, hello.Since)
+		})
 	})
 }
 
@@ -50,43 +52,54 @@ func (h *Hub) ServePage(rw http.ResponseWriter, r *http.Request, sessionID strin
 	if err != nil || since < 0 {
 		since = -1
 	}
-	h.takeOver(rw, r, &websocket.AcceptOptions{OriginPatterns: h.SiteHosts}, func(ctx context.Context, c *conn) {
+	h.takeOver(rw, r, &websocket.AcceptOptions{OriginPatterns: h.SiteHosts}, func(c *conn) *guest {
 		c.signedIn = stillSignedIn
-		h.host(ctx, c, toPages, sessionID, func(s sessions.Session, r *room) error { return r.greetPage(ctx, c, s, since) })
+		return h.host(c, toPages, sessionID, func(ctx context.Context, s sessions.Session, r *room) error { return r.greetPage(ctx, c, s, since) })
 	})
 }
 
 // takeOver upgrades a request and goes on in a goroutine of its own, so that net/http can let go of all that it keeps
-// for a request. serve's context ends when serve returns.
-func (h *Hub) takeOver(rw http.ResponseWriter, r *http.Request, o *websocket.AcceptOptions, serve func(context.Context, *conn)) {
+// for a request. greet lets the peer in, or closes it; what it returns is how the peer stays.
+func (h *Hub) takeOver(rw http.ResponseWriter, r *http.Request, o *websocket.AcceptOptions, greet func(*conn) *guest) {
 	taken := &hijack{ResponseWriter: rw}
 	ws, err := websocket.Accept(taken, r, o)
 	if err != nil {
 		return // Accept has answered
 	}
-	h.mu.Lock()
-	closing := h.closing
-	if !closing {
-		h.serving.Add(1)
-	}
-	h.mu.Unlock()
-	if closing {
+	if !h.serves() {
 		_ = ws.Close(closeRestart, "the service restarts")
 		return
 	}
 	c := h.newConn(ws, taken.wire)
 	go func() {
 		defer h.serving.Done()
-		defer func() {
-			if p := recover(); p != nil { // one peer's frame must not end the process
-				h.Logger.Error("panic at a peer's frame", "panic", p, "stack", string(debug.Stack()))
-			}
-		}()
-		defer func() { _ = ws.CloseNow() }()
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		serve(ctx, c)
+		defer h.recovered(c)
+		if g := greet(c); g != nil {
+			h.serving.Add(1)
+			go g.stay() // anew: greeting needed a deep stack, and staying lasts long
+			return
+		}
+		_ = ws.CloseNow()
 	}()
+}
+
+// serves counts one more goroutine of a peer, unless the hub is closing.
+func (h *Hub) serves() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closing {
+		return false
+	}
+	h.serving.Add(1)
+	return true
+}
+
+// recovered keeps a panic at one peer's frame from ending the process.
+func (h *Hub) recovered(c *conn) {
+	if p := recover(); p != nil {
+		h.Logger.Error("panic at a peer's frame", "panic", p, "stack", string(debug.Stack()))
+		_ = c.ws.CloseNow()
+	}
 }
 
 // readHello reads the first frame within its limits; otherwise it closes with the reason.
@@ -105,32 +118,63 @@ func (h *Hub) readHello(c *conn) (glasses.Hello, glasses.Frame, bool) {
 	return hello, frame, true
 }
 
-// host keeps an accepted peer in its room until it leaves. greet writes the welcome and the replay.
-func (h *Hub) host(ctx context.Context, c *conn, to audience, id string, greet func(sessions.Session, *room) error) {
+// guest is a peer in its room.
+type guest struct {
+	*conn
+	r      *room
+	to     audience
+	sender string
+	ctx    context.Context //nolint:containedctx // it lives as long as the peer
+	cancel func()          // ends ctx and the subscription
+}
+
+// host lets an accepted peer into its room; nil when it was turned away or is gone already. greet writes the welcome
+// and the replay.
+func (h *Hub) host(c *conn, to audience, id string, greet func(context.Context, sessions.Session, *room) error) *guest {
 	r, ok := h.enter(id)
 	if !ok {
 		_ = c.ws.Close(closeRestart, "the service restarts")
-		return
+		return nil
 	}
-	defer h.leave(r)
-	s, cancel, err := r.attach(ctx, c, to)
+	ctx, cancel := context.WithCancel(context.Background())
+	s, unsubscribe, err := r.attach(ctx, c, to)
 	if err != nil {
+		cancel()
 		h.turnAway(c.ws, err)
-		return
+		h.leave(r)
+		return nil
 	}
-	defer r.goodbye(ctx, c, to, cancel)
-	defer c.finish()
+	g := &guest{conn: c, r: r, to: to, ctx: ctx, cancel: func() { unsubscribe(); cancel() }}
 	sender, row, payload := introduction(c, to)
+	g.sender = sender
 	r.announce(ctx, to, true, row, payload)
-	if err := greet(s, r); err != nil {
-		return
+	if err := greet(ctx, s, r); err != nil {
+		g.depart()
+		return nil
 	}
 	c.release()
+	return g
+}
+
+// stay reads what the peer sends until it is gone. Its frame is small: for most of its life nothing else runs.
+func (g *guest) stay() {
+	defer g.depart()
+	defer g.r.h.serving.Done()
+	defer g.r.h.recovered(g.conn)
 	limit := glasses.MaxFrame
-	if to == toPages {
+	if g.to == toPages {
 		limit = glasses.MaxBinary
 	}
-	c.read(limit, func(m message) { r.take(ctx, c, sender, m) })
+	g.read(limit, g.take)
+}
+
+func (g *guest) take(m message) { g.r.take(g.ctx, g.conn, g.sender, m) }
+
+// depart ends what runs for the peer and takes it out of its room.
+func (g *guest) depart() {
+	defer g.r.h.leave(g.r)
+	g.finish()
+	g.r.goodbye(g.ctx, g.conn, g.to, g.cancel)
 }
 
 func (r *room) greetApp(ctx context.Context, c *conn, s sessions.Session, helloID string, since *int64) error {

@@ -1,12 +1,17 @@
 package relay_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
 	"runtime"
+	"runtime/pprof"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -53,6 +58,7 @@ func relayServer(b testing.TB) string {
 	mux.HandleFunc("GET /page/{id}", func(rw http.ResponseWriter, r *http.Request) {
 		hub.ServePage(rw, r, r.PathValue("id"), func(context.Context) bool { return true })
 	})
+	mux.HandleFunc("GET /held", serveHeld)
 	server := httptest.NewServer(mux)
 	b.Cleanup(func() { cancel(); <-served; server.Close() })
 	return server.URL
@@ -87,6 +93,7 @@ func bareServer(b testing.TB) string {
 			}
 		}
 	})
+	mux.HandleFunc("GET /held", serveHeld)
 	server := httptest.NewServer(mux)
 	b.Cleanup(server.Close)
 	return server.URL
@@ -174,30 +181,85 @@ func stream(b *testing.B, all []pair, frame []byte) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "frames/s")
 }
 
-// BenchmarkIdle is what the server keeps for a session whose page and app are attached and silent; the client's own
-// share, measured with the same clients at a server that hangs on to nothing, is taken off by the caller of the figures.
+// BenchmarkIdle is what a server keeps for a session whose page and app are attached and silent: its heap and stacks in
+// use after a collection, in a process of its own. What the bare relay keeps is net/http's and coder/websocket's share.
 func BenchmarkIdle(b *testing.B) {
-	for name, start := range map[string]func(testing.TB) string{"relay": relayServer, "bare": bareServer} {
+	const n = 2000
+	for _, name := range []string{"relay", "bare"} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				const n = 500
-				url := start(b)
+				url := serverProcess(b, name)
 				pairs(b, url, 10)
-				before := held()
-				all := pairs(b, url, n)
-				time.Sleep(2 * time.Second) // beats have gone out
-				b.ReportMetric(float64(held()-before)/n, "B/pair")
-				runtime.KeepAlive(all)
+				before := held(b, url)
+				pairs(b, url, n)
+				time.Sleep(3 * time.Second) // beats have gone out
+				b.ReportMetric(float64(held(b, url)-before)/n/1024, "KB/pair")
 			}
 		})
 	}
 }
 
-func held() int64 {
-	for range 5 { // each halves the stacks that are not used
+const serverEnv = "RELAY_BENCH_SERVER"
+
+// serverProcess starts this test binary again as a server.
+func serverProcess(b *testing.B, name string) string {
+	cmd := exec.CommandContext(b.Context(), os.Args[0], "-test.run=^$", "-test.bench=BenchmarkServer", "-test.benchtime=1x")
+	cmd.Env = append(os.Environ(), serverEnv+"="+name)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if url, ok := strings.CutPrefix(lines.Text(), "serving "); ok {
+			return url
+		}
+	}
+	b.Fatal("the server did not start")
+	return ""
+}
+
+// BenchmarkServer is the other process of BenchmarkIdle.
+func BenchmarkServer(b *testing.B) {
+	start := map[string]func(testing.TB) string{"relay": relayServer, "bare": bareServer}[os.Getenv(serverEnv)]
+	if start == nil {
+		b.Skip("runs in a process of its own")
+	}
+	fmt.Println("\nserving " + start(b))
+	<-time.After(time.Minute) // killed before
+}
+
+// serveHeld answers with what the process holds.
+func serveHeld(rw http.ResponseWriter, _ *http.Request) {
+	for range 6 { // each halves the stacks that are not used
 		runtime.GC()
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return int64(m.HeapInuse + m.StackInuse)
+	fmt.Fprint(rw, m.HeapInuse+m.StackInuse)
+	if path := os.Getenv("RELAY_BENCH_PROFILE"); path != "" {
+		if f, err := os.Create(path); err == nil {
+			_ = pprof.WriteHeapProfile(f)
+			_ = f.Close()
+		}
+		fmt.Fprintln(os.Stderr, "heap", m.HeapInuse, "alloc", m.HeapAlloc, "stack", m.StackInuse, "goroutines", runtime.NumGoroutine())
+	}
+}
+
+func held(b *testing.B, url string) int64 {
+	res, err := http.Get(url + "/held") //nolint:noctx // a benchmark
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer res.Body.Close()
+	var n int64
+	if _, err := fmt.Fscan(res.Body, &n); err != nil {
+		b.Fatal(err)
+	}
+	return n
 }

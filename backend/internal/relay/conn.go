@@ -192,10 +192,7 @@ func dropAll(batch []message) {
 
 // writeAll writes a batch; its frames leave together where they fit.
 func (c *conn) writeAll(batch []message) bool {
-	together := len(batch) > 1 || len(batch[0].data) > idleBuffer
-	if together {
-		c.wire.cork()
-	}
+	c.wire.cork()
 	for i, m := range batch {
 		err := c.ws.Write(context.Background(), m.kind, m.data)
 		c.written(m)
@@ -204,7 +201,7 @@ func (c *conn) writeAll(batch []message) bool {
 			return false
 		}
 	}
-	return !together || c.wire.uncork() == nil
+	return c.wire.uncork() == nil
 }
 
 func (c *conn) written(m message) {

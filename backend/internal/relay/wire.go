@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	// idleBuffer is what an idle connection keeps for each direction, in bytes.
-	idleBuffer = 512
+	// readBuffer and writeBuffer are what an idle connection keeps, in bytes. Frames leave from a burst's buffer.
+	readBuffer  = 512
+	writeBuffer = 64
 	// burstBuffer is what one takes from a pool while there is more to read or to write at once.
 	burstBuffer = 32 << 10
 	// writeWait is how long a peer may take to let one write through.
@@ -51,7 +52,7 @@ func (h *hijack) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	}
 	early, _ := rw.Reader.Peek(rw.Reader.Buffered())
 	h.wire = &wire{Conn: c, early: bytes.Clone(early)}
-	return h.wire, bufio.NewReadWriter(bufio.NewReaderSize(h.wire, idleBuffer), bufio.NewWriterSize(h.wire, idleBuffer)), nil
+	return h.wire, bufio.NewReadWriter(bufio.NewReaderSize(h.wire, readBuffer), bufio.NewWriterSize(h.wire, writeBuffer)), nil
 }
 
 // Read reads in small pieces until one comes full, and then as much as there is.
