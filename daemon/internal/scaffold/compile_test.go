@@ -21,11 +21,11 @@ func capabilitySets() map[string][]string {
 	return sets
 }
 
-// generateInto writes a language's module for every set of capabilities into folders of their own.
-func generateInto(t *testing.T, language string) (dir string, files []string) {
+// generateInto writes a language's module for each set of capabilities into folders of their own.
+func generateInto(t *testing.T, language string, sets map[string][]string) (dir string, files []string) {
 	t.Helper()
 	dir = t.TempDir()
-	for name, capabilities := range capabilitySets() {
+	for name, capabilities := range sets {
 		module, err := Generate(Request{Language: language, Capabilities: capabilities})
 		if err != nil {
 			t.Fatal(err)
@@ -54,7 +54,7 @@ func TestTypeScriptCompiles(t *testing.T) {
 	if tsc == "" || node == "" {
 		t.Skip("SKIPPED: tsc and node are not installed (make npm)")
 	}
-	dir, files := generateInto(t, TypeScript)
+	dir, files := generateInto(t, TypeScript, capabilitySets())
 	args := []string{"--strict", "--noEmit", "--noUnusedLocals", "--noUnusedParameters", "--erasableSyntaxOnly", "--verbatimModuleSyntax",
 		"--isolatedModules", "--target", "ES2022", "--module", "ES2022", "--moduleResolution", "bundler", "--lib", "ES2023,DOM,DOM.Iterable"}
 	mustRun(t, dir, node, append(append([]string{tsc}, args...), files...)...)
@@ -66,7 +66,7 @@ func TestPythonCompiles(t *testing.T) {
 	if python == "" {
 		t.Skip("SKIPPED: python3 is not installed")
 	}
-	dir, files := generateInto(t, Python)
+	dir, files := generateInto(t, Python, capabilitySets())
 	mustRun(t, dir, python, append([]string{"-W", "error", "-m", "py_compile"}, files...)...)
 }
 
@@ -95,7 +95,7 @@ func TestSwiftParses(t *testing.T) {
 		t.Skip("SKIPPED: the Swift grammar is not installed (make npm)")
 	}
 	parse := filepath.Join(npm, "parse-swift.mjs")
-	dir, files := generateInto(t, Swift)
+	dir, files := generateInto(t, Swift, map[string][]string{"all": guide.CapabilityIDs(), "default": nil, "some": {guide.Camera, guide.State}})
 	mustRun(t, dir, node, append([]string{parse}, files...)...)
 
 	broken := filepath.Join(dir, "broken.swift")

@@ -1,0 +1,108 @@
+package scaffold
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+)
+
+// Names of what lies in a module's folder beside the module. The key is a secret.
+const (
+	ManifestName = "service.manifest.json"
+	KeyName      = "service.key"
+	ignoreName   = ".gitignore"
+)
+
+// ProjectFile names the app at the root of its project; sessions look for it upward.
+const ProjectFile = "service.json"
+
+// Manifest tells what was generated into a folder, so that a change by hand is noticed.
+type Manifest struct {
+	Manifest int      `json:"manifest"` // the form of this file: 1
+	Project  string   `json:"project"`
+	Modules  []Module `json:"modules"` // one a language
+}
+
+// Module is one generated module.
+type Module struct {
+	Language     string   `json:"language"`
+	Version      string   `json:"version"`
+	Capabilities []string `json:"capabilities"`
+	Files        []Sum    `json:"files"`
+}
+
+// Sum is a generated file and the SHA-256 of its bytes, in lower-case hex.
+type Sum struct {
+	Name   string `json:"name"`
+	SHA256 string `json:"sha256"`
+}
+
+func sumOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// parseManifest reads a manifest; names that would lead out of the folder make it invalid.
+func parseManifest(data []byte) (Manifest, error) {
+	var m Manifest
+	if err := json.Unmarshal(data, &m); err != nil || m.Manifest != 1 {
+		return Manifest{}, errors.New("it is not a manifest of this version")
+	}
+	for _, module := range m.Modules {
+		for _, f := range module.Files {
+			if f.Name != path.Base(f.Name) || f.Name == "." || f.Name == ".." {
+				return Manifest{}, errors.New("it names a file outside its folder")
+			}
+		}
+	}
+	return m, nil
+}
+
+func (m Manifest) sum(name string) string {
+	for _, module := range m.Modules {
+		for _, f := range module.Files {
+			if f.Name == name {
+				return f.SHA256
+			}
+		}
+	}
+	return ""
+}
+
+// with puts a module in the place of the one in its language.
+func (m Manifest) with(module Module) Manifest {
+	rest := slices.DeleteFunc(slices.Clone(m.Modules), func(old Module) bool { return old.Language == module.Language })
+	m.Modules = append(rest, module)
+	slices.SortFunc(m.Modules, func(a, b Module) int {
+		return slices.Index(Languages(), a.Language) - slices.Index(Languages(), b.Language)
+	})
+	return m
+}
+
+func (m Manifest) encode() []byte {
+	data, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return nil // strings and numbers always encode
+	}
+	return append(data, '\n')
+}
+
+// readLimited reads a regular file of at most limit bytes; symbolic links are not followed.
+func readLimited(root *os.Root, name string, limit int64) ([]byte, error) {
+	info, err := root.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "reading", Path: name, Err: errors.New("it is not a plain file")}
+	}
+	if info.Size() > limit {
+		return nil, &fs.PathError{Op: "reading", Path: name, Err: errors.New("it is too long")}
+	}
+	return root.ReadFile(name)
+}

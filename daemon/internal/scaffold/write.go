@@ -1,0 +1,296 @@
+package scaffold
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// DefaultDir is the folder of a module in its project.
+const DefaultDir = "service"
+
+const maxRead = 1 << 20 // bytes of a file that is read
+
+// Order asks for a module in a project.
+type Order struct {
+	Request
+	Root    string // the project's folder, absolute
+	Dir     string // the module's folder, below Root; empty: DefaultDir
+	Project string // app id; empty: that of service.json in or above Root, else a new random one
+	Force   bool   // overwrite generated files that were changed by hand
+}
+
+// Written tells what an order did.
+type Written struct {
+	Dir          string // absolute
+	Project      string
+	Version      string
+	Language     string
+	Capabilities []string
+	Files        []WrittenFile
+	KeyFile      string // absolute; the key itself is nowhere else
+	KeyMinted    bool   // false: the one that was there is used
+}
+
+// WrittenFile is one file of a project and what became of it: created, updated or unchanged.
+type WrittenFile struct {
+	Path  string // below the project's folder, with slashes
+	State string
+}
+
+// Mint brings a key of a project. The key is a secret.
+type Mint func(ctx context.Context, project string) (key string, err error)
+
+// Write generates a module into a project. It never takes from the person: a generated file that was changed by hand is
+// reported (CodeDrift) and nothing is written, unless Force; everything else that is there stays. mint is called when the
+// folder has no key yet, and before anything is written. Errors are *Error, or what mint refused with.
+func Write(ctx context.Context, o Order, mint Mint) (Written, error) {
+	request, err := Normalise(o.Request)
+	if err != nil {
+		return Written{}, err
+	}
+	files, err := Generate(request)
+	if err != nil {
+		return Written{}, err
+	}
+	p, err := openProject(o)
+	if err != nil {
+		return Written{}, err
+	}
+	defer p.root.Close()
+	if err := p.choose(o); err != nil {
+		return Written{}, err
+	}
+	if drift := p.drift(files); len(drift) > 0 && !o.Force {
+		return Written{}, &Error{CodeDrift, strings.Join(drift, ", ") + " was changed by hand since it was generated, or is not from here",
+			"move the changes into a file of the app's own and call again with force: true, which overwrites it; or choose another dir"}
+	}
+	key, err := p.key(ctx, mint)
+	if err != nil {
+		return Written{}, err
+	}
+	if err := p.write(request, files, key); err != nil {
+		return Written{}, folderError(p.dir, err)
+	}
+	return Written{Dir: filepath.Join(o.Root, filepath.FromSlash(p.dir)), Project: p.project, Version: Version, Language: request.Language,
+		Capabilities: request.Capabilities, Files: p.written, KeyFile: filepath.Join(o.Root, filepath.FromSlash(p.dir), KeyName), KeyMinted: key != ""}, nil
+}
+
+// project is an open project and what is being done to it. Nothing leads out of root, no symbolic link either.
+type project struct {
+	root     *os.Root
+	dir      string // slashes, below root
+	manifest Manifest
+	project  string
+	named    bool // a service.json names the project already
+	written  []WrittenFile
+}
+
+func openProject(o Order) (*project, error) {
+	dir := o.Dir
+	if dir == "" {
+		dir = DefaultDir
+	}
+	if filepath.IsAbs(dir) {
+		below, err := filepath.Rel(o.Root, dir)
+		if err != nil {
+			below = ".."
+		}
+		dir = below
+	}
+	if !filepath.IsAbs(o.Root) {
+		return nil, &Error{CodeFolder, "the working directory is not known", "call from the project's folder"}
+	}
+	if !filepath.IsLocal(dir) || filepath.Clean(dir) == "." {
+		return nil, &Error{CodeInvalidArguments, "dir is not a folder below the working directory", `pass a relative path such as "service" or "src/service"`}
+	}
+	root, err := os.OpenRoot(o.Root)
+	if err != nil {
+		return nil, folderError(o.Root, err)
+	}
+	p := &project{root: root, dir: filepath.ToSlash(filepath.Clean(dir))}
+	data, err := readLimited(root, path.Join(p.dir, ManifestName), maxRead)
+	if err == nil {
+		p.manifest, err = parseManifest(data)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		root.Close()
+		return nil, &Error{CodeFolder, fmt.Sprintf("reading %s: %v", path.Join(p.dir, ManifestName), err), "repair or delete the file, or choose another dir"}
+	}
+	return p, nil
+}
+
+func folderError(dir string, err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		err = path.Err
+	}
+	return &Error{CodeFolder, fmt.Sprintf("writing to %s: %v", dir, err), "make the folder writable, or choose another dir; links that lead out of the project are refused"}
+}
+
+var projectPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)+$`)
+
+// choose decides which project the module belongs to.
+func (p *project) choose(o Order) error {
+	if o.Project != "" && (len(o.Project) > 155 || !projectPattern.MatchString(o.Project)) {
+		return &Error{CodeInvalidArguments, "project is not an app id in reverse-DNS form", `pass an id such as "com.example.app", or leave it out`}
+	}
+	found, where, err := projectAbove(o.Root)
+	if err != nil {
+		return err
+	}
+	p.named = found != ""
+	switch {
+	case found != "" && o.Project != "" && found != o.Project:
+		return &Error{CodeInvalidArguments, fmt.Sprintf("%s names the project %s", where, found), "leave project out, or change service.json first"}
+	case found != "":
+		p.project = found
+	case o.Project != "":
+		p.project = o.Project
+	default:
+		p.project = "app.local." + strings.ToLower(rand.Text()[:10])
+	}
+	return nil
+}
+
+// projectAbove finds the project's id in the service.json of the folder or of one above it.
+func projectAbove(dir string) (project, where string, err error) {
+	for range 64 {
+		where = filepath.Join(dir, ProjectFile)
+		if info, err := os.Stat(where); err == nil && info.Mode().IsRegular() && info.Size() <= 64<<10 {
+			data, err := os.ReadFile(where)
+			if err == nil {
+				var f struct{ Project string }
+				if json.Unmarshal(data, &f) != nil || f.Project != "" && !projectPattern.MatchString(f.Project) {
+					return "", where, &Error{CodeFolder, "reading " + where + ": its project is not an app id in reverse-DNS form", `repair the file, e.g. {"project":"com.example.app"}`}
+				}
+				if f.Project != "" {
+					return f.Project, where, nil
+				}
+			}
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			break
+		}
+		dir = parent
+	}
+	return "", "", nil
+}
+
+// drift names the files that are there, are not what would be written, and are not what was generated last either.
+func (p *project) drift(files []File) []string {
+	var changed []string
+	for _, f := range files {
+		name := path.Join(p.dir, f.Name)
+		data, err := readLimited(p.root, name, maxRead)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && (bytes.Equal(data, f.Data) || sumOf(data) == p.manifest.sum(f.Name)) {
+			continue
+		}
+		changed = append(changed, name)
+	}
+	return changed
+}
+
+// key is a new key, or empty when the folder has one.
+func (p *project) key(ctx context.Context, mint Mint) (string, error) {
+	data, err := readLimited(p.root, path.Join(p.dir, KeyName), maxRead)
+	if err == nil && len(bytes.TrimSpace(data)) > 0 {
+		return "", nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", folderError(path.Join(p.dir, KeyName), err)
+	}
+	return mint(ctx, p.project)
+}
+
+func (p *project) write(r Request, files []File, key string) error {
+	if err := p.root.MkdirAll(p.dir, 0o755); err != nil {
+		return err
+	}
+	if err := p.ignoreKey(); err != nil {
+		return err
+	}
+	if key != "" {
+		if err := p.put(path.Join(p.dir, KeyName), []byte(key+"\n"), 0o600); err != nil {
+			return err
+		}
+	}
+	module := Module{Language: r.Language, Version: Version, Capabilities: r.Capabilities}
+	for _, f := range files {
+		if err := p.put(path.Join(p.dir, f.Name), f.Data, 0o644); err != nil {
+			return err
+		}
+		module.Files = append(module.Files, Sum{f.Name, sumOf(f.Data)})
+	}
+	m := p.manifest.with(module)
+	m.Manifest, m.Project = 1, p.project
+	if err := p.put(path.Join(p.dir, ManifestName), m.encode(), 0o644); err != nil {
+		return err
+	}
+	if p.named {
+		return nil
+	}
+	data, err := json.Marshal(map[string]string{"project": p.project})
+	if err != nil {
+		return err
+	}
+	return p.put(ProjectFile, append(data, '\n'), 0o644)
+}
+
+// ignoreKey keeps the key out of version control, before it is written.
+func (p *project) ignoreKey() error {
+	name := path.Join(p.dir, ignoreName)
+	data, err := readLimited(p.root, name, maxRead)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if slices.Contains(strings.Split(string(data), "\n"), KeyName) {
+		return nil
+	}
+	if len(data) > 0 && !bytes.HasSuffix(data, []byte("\n")) {
+		data = append(data, '\n')
+	}
+	return p.put(name, append(data, KeyName+"\n"...), 0o644)
+}
+
+// put writes a file whole or not at all, and notes what became of it.
+func (p *project) put(name string, data []byte, mode fs.FileMode) error {
+	old, err := readLimited(p.root, name, maxRead)
+	if err == nil && bytes.Equal(old, data) {
+		p.written = append(p.written, WrittenFile{name, "unchanged"})
+		return nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	state := "created"
+	if err == nil {
+		state = "updated"
+	}
+	temporary := name + "." + strings.ToLower(rand.Text()[:8]) + ".tmp"
+	f, err := p.root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = p.root.Rename(temporary, name)
+	}
+	if err != nil {
+		return errors.Join(err, p.root.Remove(temporary))
+	}
+	p.written = append(p.written, WrittenFile{name, state})
+	return nil
+}
