@@ -39,14 +39,6 @@ type injectAnswer struct {
 	Summary     string         `json:"summary"`
 }
 
-const stateSchema = `{"type":"object","properties":{
-	"battery":{"type":"object","properties":{"level":{"type":"integer"},"charging":{"type":"boolean"}}},
-	"worn":{"type":"boolean"},"hinge":{"type":"string"},"thermal":{"type":"string"},"link":{"type":"string"},"route":{"type":"string"},"call":{"type":"boolean"},
-	"permissions":{"type":"object","additionalProperties":{"type":"string"}},"disabled":{"type":"array","items":{"type":"string"}},
-	"running":{"type":"array","items":{"type":"string"},"description":"Streams that run."},
-	"phrases":{"type":"array","items":{"type":"string"},"description":"What the app announced."},
-	"faults":{"type":"array","items":{"type":"object"},"description":"Faults that wait for a command."}}}`
-
 // injectSchema is the answer of every tool that injects.
 func injectSchema(extra string) []byte {
 	if extra != "" {
@@ -57,7 +49,7 @@ func injectSchema(extra string) []byte {
 		"sessionId":{"type":"string"},
 		"done":{"type":"array","items":{"type":"string"},"description":"What was done, in order."},
 		"since":{"type":"integer","description":"The event log's last row before it: waitForEvent looks from here on by itself."},
-		"state":`+stateSchema+`,`+extra+nextProperty+`,`+summaryProperty, `"status","summary"`, true)
+		"state":{"type":"object","description":"What the glasses are in now, as getDisplayState tells it."},`+extra+nextProperty+`,`+summaryProperty, `"status","summary"`, true)
 }
 
 // inject sends the frames one after another; the first that the glasses refuse ends it.

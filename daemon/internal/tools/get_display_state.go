@@ -80,6 +80,14 @@ const pictureSchema = `{"anyOf":[{"type":"object","properties":{
 	"sha256":{"type":"string","description":"Of the PNG: the same screen on the same model has the same one, on every transport."},
 	"file":{"type":"string"}}},{"type":"null"}],"description":"null: the model has no display."}`
 
+const stateSchema = `{"type":"object","properties":{
+	"battery":{"type":"object","properties":{"level":{"type":"integer"},"charging":{"type":"boolean"}}},
+	"worn":{"type":"boolean"},"hinge":{"type":"string"},"thermal":{"type":"string"},"link":{"type":"string"},"route":{"type":"string"},"call":{"type":"boolean"},
+	"permissions":{"type":"object","additionalProperties":{"type":"string"}},"disabled":{"type":"array","items":{"type":"string"}},
+	"running":{"type":"array","items":{"type":"string"},"description":"Streams that run."},
+	"phrases":{"type":"array","items":{"type":"string"},"description":"What the app announced."},
+	"faults":{"type":"array","items":{"type":"object"},"description":"Faults that wait for a command."}}}`
+
 func (t getDisplayState) definition() definition {
 	return definition{run: t.run, Tool: Tool{
 		Name: "getDisplayState", Title: "See what the wearer sees", Description: getDisplayStateText,
