@@ -156,6 +156,9 @@ export class Controls {
     select("route").value = s.route;
     for (const box of boxes("permission")) box.checked = s.permissions[box.dataset.permission ?? ""] !== "denied";
     for (const box of boxes("enabled")) box.checked = !s.disabled.includes(box.dataset.enabled ?? "");
+    const now = condition(s);
+    const said = document.getElementById("condition");
+    if (said && said.textContent !== now) said.textContent = now; // each write is spoken
     const listens = s.running.includes("transcription");
     document.getElementById("say-state")?.replaceChildren(listens ? "The app listens." : "The app does not listen: transcription is off.");
     this.showPhrases(s.phrases);
@@ -170,6 +173,20 @@ export class Controls {
     get("phrases", HTMLDivElement).replaceChildren(...phrases.map((text) => button(text, () => this.say(text))));
     this.setEnabled(!!this.enabled);
   }
+}
+
+/**
+ * What keeps the wearer from seeing or hearing, as the app is told.
+ * @param {GlassesState} s
+ */
+function condition(s) {
+  const now = [];
+  if (s.link === "lost") now.push("Out of reach: apps get not_connected.");
+  if (s.hinge === "folded") now.push("Folded: display, camera and sound answer hinge_closed.");
+  if (s.thermal === "critical") now.push("Too hot: display and camera answer thermal_critical.");
+  if (!s.worn) now.push("Not worn: display, speech and sounds answer paused.");
+  if (s.call) now.push("In a call: speech, sounds and microphone answer busy.");
+  return now.join(" ");
 }
 
 /** @param {import("./device.js").Fault[]} faults */
