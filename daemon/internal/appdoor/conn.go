@@ -36,10 +36,14 @@ type outbox struct {
 	ready   chan struct{} // has one entry when list may not be empty
 }
 
-// put tells false when the app is too far behind.
-func (o *outbox) put(m message) bool {
+// put tells false when the app is too far behind. A frame of a stream is dropped long before that, so that there is room
+// for what must not be.
+func (o *outbox) put(m message, stream bool) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if stream && (o.waiting >= o.frames/4 || o.size+len(m.data) > o.bytes/4) {
+		return true
+	}
 	if o.waiting >= o.frames || o.size+len(m.data) > o.bytes {
 		return false
 	}
@@ -82,8 +86,8 @@ type conn struct {
 }
 
 // Send queues a frame and never blocks: an app that lets its queue run full is cut off.
-func (c *conn) Send(data []byte, binary bool) {
-	if !c.out.put(message{data, binary}) {
+func (c *conn) Send(data []byte, binary, stream bool) {
+	if !c.out.put(message{data, binary}, stream) {
 		c.End(session.CloseSlow, "too slow; reconnect with your cursor")
 	}
 }

@@ -46,7 +46,7 @@ func (g *still) Send(data []byte, _ bool) error {
 		return err
 	}
 	if f.Type == glasses.TypeDisplayShow {
-		picture, err := glasses.EncodeBinary(glasses.Frame{Type: glasses.TypeVideoFrame, ID: "v-" + f.ID}, make([]byte, 256<<10))
+		picture, err := glasses.EncodeBinary(glasses.Frame{Type: glasses.TypeMedia, ID: "v-" + f.ID}, append([]byte(f.ID), make([]byte, 256<<10)...))
 		if err != nil {
 			return err
 		}

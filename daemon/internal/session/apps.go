@@ -22,8 +22,9 @@ const (
 
 // Peer is an app's connection as a session sees it.
 type Peer interface {
-	// Send queues a frame and never blocks; a peer that does not drain its queue is cut off with CloseSlow.
-	Send(data []byte, binary bool)
+	// Send queues a frame and never blocks. Of a stream, a frame is dropped when the peer is behind; a peer that is too
+	// far behind for another frame is cut off with CloseSlow.
+	Send(data []byte, binary, stream bool)
 	// End closes the connection after what is queued was sent. Only the first call counts.
 	End(code int, reason string)
 }
@@ -155,9 +156,9 @@ func (a *App) leave() {
 }
 
 // give sends a frame that the app may react to.
-func (a *App) give(data []byte, binary bool) {
+func (a *App) give(data []byte, binary, stream bool) {
 	a.sent.Add(1)
-	a.peer.Send(data, binary)
+	a.peer.Send(data, binary, stream)
 	a.move()
 }
 
@@ -165,7 +166,7 @@ func (a *App) give(data []byte, binary bool) {
 func (a *App) tell(at int64, typ, id string, payload any) {
 	data, err := glasses.Frame{Type: typ, ID: id, At: at, Payload: encode(payload)}.Encode()
 	if err == nil {
-		a.peer.Send(data, false)
+		a.peer.Send(data, false, false)
 	}
 }
 

@@ -139,7 +139,7 @@ func (r *room) heard(data []byte, binary bool) {
 		r.result(f, data)
 	case glasses.IsStream(f.Type):
 		r.count(f.Type, len(f.Payload))
-		r.publish(data, false)
+		r.spread(data, false, true)
 	default:
 		r.event(f)
 	}

@@ -28,7 +28,7 @@ type fakePeer struct {
 
 func newPeer() *fakePeer { return &fakePeer{got: make(chan struct{}, 1024)} }
 
-func (p *fakePeer) Send(data []byte, binary bool) {
+func (p *fakePeer) Send(data []byte, binary, _ bool) {
 	var f glasses.Frame
 	if binary {
 		f, _, _ = glasses.ParseBinary(data)

@@ -191,9 +191,12 @@ func (r *room) frame(typ, id string, payload any) []byte {
 }
 
 // publish gives a frame to every app that is attached. mu is held.
-func (r *room) publish(data []byte, binary bool) {
+func (r *room) publish(data []byte, binary bool) { r.spread(data, binary, false) }
+
+// spread is publish for a frame that may be one of a stream. mu is held.
+func (r *room) spread(data []byte, binary, stream bool) {
 	for _, a := range *r.apps.Load() {
-		a.give(data, binary)
+		a.give(data, binary, stream)
 	}
 }
 

@@ -140,7 +140,7 @@ func (a *App) rest(ctx context.Context) bool {
 	a.mu.Lock()
 	a.waits[id] = wait
 	a.mu.Unlock()
-	a.peer.Send(f, false)
+	a.peer.Send(f, false, false)
 	late := time.NewTimer(barrierWait)
 	defer late.Stop()
 	select {

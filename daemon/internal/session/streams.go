@@ -25,7 +25,7 @@ func (r *room) heardBytes(data []byte) {
 	} else {
 		r.count(f.Type, len(body))
 	}
-	r.publish(data, true)
+	r.spread(data, true, f.Type != glasses.TypeMedia)
 }
 
 // count adds a frame to its stream's count. mu is held.
