@@ -25,7 +25,12 @@ type node struct {
 
 func startNode(t *testing.T, m *memory, o relay.Options) *node {
 	t.Helper()
-	o.Sessions, o.Log = m, m
+	return serve(t, m, m, m, o)
+}
+
+func serve(t *testing.T, s relay.Sessions, l relay.Log, m *memory, o relay.Options) *node {
+	t.Helper()
+	o.Sessions, o.Log = s, l
 	hub := relay.New(o)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
