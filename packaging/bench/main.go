@@ -16,7 +16,7 @@ import (
 
 func main() {
 	bin := flag.String("bin", "bin", "where `make build` put the programs")
-	only := flag.String("only", "", "run just the step of this name: starts, shim, whoami, idle, poll, drawing, localsim or relay")
+	only := flag.String("only", "", "run just the step of this name: starts, shim, whoami, idle, poll, drawing, localsim, minute or relay")
 	runs := flag.Int("runs", 40, "interleaved runs of each start-up figure, at least 20")
 	flag.Parse()
 	if err := run(*bin, *only, max(*runs, 20)); err != nil {
@@ -57,6 +57,9 @@ func run(bin, only string, runs int) error {
 			return fmt.Errorf("building %s: %w\n%s", name, err, out)
 		}
 	}
+	if out, err := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(work, "minute"), "./packaging/e2e/testdata/apps/minute").CombinedOutput(); err != nil {
+		return fmt.Errorf("building minute: %w\n%s", err, out)
+	}
 	defer func() { b.command("servicectl", "daemon", "stop").Run() }()
 	if err := b.warm(); err != nil {
 		return err
@@ -65,7 +68,7 @@ func run(bin, only string, runs int) error {
 		name string
 		run  func() error
 	}{{"starts", b.starts}, {"shim", b.shim}, {"whoami", b.whoami}, {"idle", b.idle}, {"poll", b.poll},
-		{"drawing", b.drawing}, {"localsim", b.localSim}, {"relay", b.relay}} {
+		{"drawing", b.drawing}, {"localsim", b.localSim}, {"minute", b.minute}, {"relay", b.relay}} {
 		if only != "" && only != step.name {
 			continue
 		}
