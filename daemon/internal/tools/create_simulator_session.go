@@ -103,7 +103,7 @@ func (t createSimulatorSession) answer(ctx context.Context, c call, args createS
 		Status: status, SessionID: s.SessionID, Project: s.Project, Platform: s.Platform, DeviceModel: s.DeviceModel,
 		SessionURL: s.SessionURL, AppEndpoint: s.AppEndpoint, AppTokenFile: s.AppTokenFile,
 		ExpiresAt: stampOrNull(s.ExpiresAt), BrowserOpened: opened,
-		Environment: map[string]string{envGlassesURL: s.AppEndpoint, envGlassesSecret: s.AppTokenFile},
+		Environment: appEnvironment(s),
 		Summary: fmt.Sprintf("Simulator session %s for %s is %s. Give the person %s (they sign in there); the app attaches to %s with the secret in %s.",
 			s.SessionID, s.Project, status, s.SessionURL, s.AppEndpoint, s.AppTokenFile),
 	}

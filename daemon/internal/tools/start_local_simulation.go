@@ -80,7 +80,7 @@ func (t startLocalSimulation) run(ctx context.Context, c call) (any, error) {
 	answer := localSession{
 		Status: "resumed", SessionID: s.SessionID, Project: s.Project, DeviceModel: s.DeviceModel, Clock: s.Clock, NowMs: s.NowMs,
 		AppEndpoint: s.AppEndpoint, AppTokenFile: s.AppTokenFile,
-		Environment: map[string]string{envGlassesURL: s.AppEndpoint, envGlassesSecret: s.AppTokenFile},
+		Environment: appEnvironment(s),
 	}
 	if s.Created {
 		answer.Status = "active"

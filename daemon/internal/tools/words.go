@@ -4,17 +4,24 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/proto/glasses"
 )
 
 // The words that several tools use stand here and in the words_*.go files once. What can be computed from the protocol's
 // own package is; the rest is held against it by words_test.go, so that no two tools can contradict each other.
 
-// Environment variables by which an app learns where its glasses are.
+// Environment variables by which an app learns where its glasses are. The third is the one setting of a generated module.
 const (
-	envGlassesURL    = "SERVICE_GLASSES_URL"
-	envGlassesSecret = "SERVICE_GLASSES_SECRET_FILE"
+	envGlassesURL       = "SERVICE_GLASSES_URL"
+	envGlassesSecret    = "SERVICE_GLASSES_SECRET_FILE"
+	envGlassesTransport = "SERVICE_GLASSES_TRANSPORT"
 )
+
+// appEnvironment is what an app of a session is started with.
+func appEnvironment(s session.Opened) map[string]string {
+	return map[string]string{envGlassesURL: s.AppEndpoint, envGlassesSecret: s.AppTokenFile, envGlassesTransport: "simulator"}
+}
 
 // manifestName is the file in which a project says its app id.
 const manifestName = "service.json"
