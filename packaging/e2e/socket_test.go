@@ -1,0 +1,182 @@
+//go:build unix
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// socket is an app on a bare WebSocket: it keeps everything that it hears, in order.
+type socket struct {
+	t  *testing.T
+	ws *websocket.Conn
+
+	mu    sync.Mutex
+	heard []appFrame
+	err   error         // why reading ended
+	moved chan struct{} // closed and made anew with each frame
+	done  chan struct{}
+}
+
+// dial opens a socket and reads nothing yet.
+func dial(t *testing.T, endpoint string, o *websocket.DialOptions) *socket {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	ws, _, err := websocket.Dial(ctx, endpoint, o)
+	if err != nil {
+		t.Fatalf("dialling %s: %v", endpoint, err)
+	}
+	ws.SetReadLimit(2 * glasses.MaxBinary)
+	s := &socket{t: t, ws: ws, moved: make(chan struct{}), done: make(chan struct{})}
+	t.Cleanup(func() { ws.CloseNow() })
+	return s
+}
+
+// attach opens a socket and says hello; it reads from then on.
+func attach(t *testing.T, endpoint, secret string) *socket {
+	t.Helper()
+	s := dial(t, endpoint, nil)
+	s.listen()
+	s.send(glasses.TypeHello, "hello", glasses.Hello{Secret: secret, App: glasses.AppInfo{Name: "Contract"}})
+	s.next(0, glasses.TypeWelcome, "hello")
+	return s
+}
+
+// listen reads until the connection ends.
+func (s *socket) listen() {
+	go func() {
+		defer close(s.done)
+		for {
+			kind, data, err := s.ws.Read(context.Background())
+			var f appFrame
+			if err == nil && kind == websocket.MessageBinary {
+				f.Frame, f.body, err = glasses.ParseBinary(data)
+			} else if err == nil {
+				err = json.Unmarshal(data, &f.Frame)
+			}
+			s.mu.Lock()
+			if err == nil {
+				s.heard = append(s.heard, f)
+			}
+			s.err = err
+			close(s.moved)
+			s.moved = make(chan struct{})
+			s.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+	s.t.Cleanup(func() {
+		s.ws.CloseNow()
+		<-s.done
+	})
+}
+
+func (s *socket) send(typ, id string, payload any) {
+	s.t.Helper()
+	f, err := glasses.New(typ, id, time.Now().UnixMilli(), payload)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	data, _ := f.Encode()
+	s.write(websocket.MessageText, data)
+}
+
+func (s *socket) write(kind websocket.MessageType, data []byte) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
+	defer cancel()
+	if err := s.ws.Write(ctx, kind, data); err != nil {
+		s.t.Fatalf("writing %.100q: %v", data, err)
+	}
+}
+
+// find waits for the first frame after the place from that is wanted, and gives its place.
+func (s *socket) find(from int, limit time.Duration, wanted func(appFrame) bool) (f appFrame, at int, ok bool) {
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	for at = from; ; {
+		s.mu.Lock()
+		heard, moved, err := s.heard, s.moved, s.err
+		s.mu.Unlock()
+		for ; at < len(heard); at++ {
+			if wanted(heard[at]) {
+				return heard[at], at, true
+			}
+		}
+		if err != nil {
+			return f, at, false
+		}
+		select {
+		case <-moved:
+		case <-late.C:
+			return f, at, false
+		}
+	}
+}
+
+// next is find for a type and, unless it is empty, an id; the frame must come.
+func (s *socket) next(from int, typ, id string) (appFrame, int) {
+	s.t.Helper()
+	f, at, ok := s.find(from, 20*time.Second, func(f appFrame) bool { return f.Type == typ && (id == "" || f.ID == id) })
+	if !ok {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		var got []string
+		for _, h := range s.heard[min(from, len(s.heard)):] {
+			got = append(got, h.Type+" "+h.ID+" "+string(h.Payload[:min(len(h.Payload), 120)]))
+		}
+		s.t.Fatalf("no %s %s came (%v), but:\n%s", typ, id, s.err, strings.Join(got[max(0, len(got)-40):], "\n"))
+	}
+	return f, at
+}
+
+// place is where the next frame will be.
+func (s *socket) place() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.heard)
+}
+
+func (s *socket) all() []appFrame {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.heard)
+}
+
+// closed waits until the other side has closed the connection and gives its code; -1 without one.
+func (s *socket) closed(limit time.Duration) websocket.StatusCode {
+	s.t.Helper()
+	select {
+	case <-s.done:
+	case <-time.After(limit):
+		s.t.Errorf("still open after %v", limit)
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return websocket.CloseStatus(s.err)
+}
+
+// secretIn reads a secret from the file that a tool named.
+func secretIn(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(data))
+}
