@@ -1,0 +1,198 @@
+//go:build unix
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// G5: an agent that knows nothing but service-mcp builds an app and proves it. Whatever it does comes from an answer: the
+// order of the tools, the frames, the variables, the arguments.
+func TestAgentWithNothingButTheTools(t *testing.T) {
+	t.Parallel()
+	for _, era := range []string{"legacy", "modern"} {
+		t.Run(era, func(t *testing.T) {
+			w := newWorld(t, "")
+			newcomer{t: t, agent: startAgent(w, era, false), dir: filepath.Dir(w.dir)}.proveAnApp()
+			if urls := w.openedURLs(); len(urls) > 0 {
+				t.Errorf("a browser was opened: %v", urls)
+			}
+		})
+	}
+}
+
+// newcomer is an agent on its first day.
+type newcomer struct {
+	t     *testing.T
+	agent *agent
+	dir   string
+}
+
+// ask calls a tool and expects a success with a summary.
+func (n newcomer) ask(tool string, args map[string]any) map[string]any {
+	n.t.Helper()
+	r := n.agent.call(tool, args)
+	if summary, _ := r.Structured["summary"].(string); r.IsError || summary == "" {
+		n.t.Fatalf("%s %v: %v", tool, args, r.Structured)
+	}
+	return r.Structured
+}
+
+// proposed finds a call among those that an answer proposes.
+func (n newcomer) proposed(answer map[string]any, tool string) map[string]any {
+	n.t.Helper()
+	calls, _ := answer["nextCalls"].([]any)
+	for _, c := range calls {
+		if next, _ := c.(map[string]any); next["tool"] == tool {
+			args, _ := next["arguments"].(map[string]any)
+			return args
+		}
+	}
+	n.t.Fatalf("nobody proposes %s in %v", tool, calls)
+	return nil
+}
+
+func (n newcomer) proveAnApp() {
+	info := n.ask("getPlatformInfo", map[string]any{})
+	attach, _ := info["attach"].(map[string]any)
+	guide := n.ask("getCapabilityGuide", n.proposed(info, "getCapabilityGuide"))
+	frames := dig(guide, "example", "app").([]any)
+	screen, _ := frames[0].(map[string]any)
+	n.ask("getPermissions", map[string]any{"platform": "desktop", "capabilities": []string{guide["capability"].(string)}})
+
+	session := n.ask("startLocalSimulation", map[string]any{"clock": "virtual"})
+	app := n.startApp(attach, session, screen, "All done")
+	n.ask("waitForEvent", n.proposed(session, "waitForEvent"))
+	before := n.ask("getDisplayState", n.proposed(session, "getDisplayState"))
+	if text, _ := before["text"].([]any); !slices.Contains(text, any("Shopping")) {
+		n.t.Fatalf("the app shows %v", text)
+	}
+	n.ask("injectInput", n.tap(before, "done"))
+	if verdict := n.ask("expectDisplay", map[string]any{"text": []string{"All done"}, "absent": []string{"Milk"}}); verdict["status"] != "pass" {
+		n.t.Fatalf("after the tap: %v", verdict)
+	}
+	after := n.ask("getDisplayState", map[string]any{})
+	if dig(after, "picture", "sha256") == dig(before, "picture", "sha256") {
+		n.t.Error("the picture did not change")
+	}
+
+	recorded := n.ask("recordSession", map[string]any{"dir": filepath.Join(n.dir, "glasses", "main")})
+	app()
+	for _, build := range []struct{ words, verdict string }{{"All done", "pass"}, {"Oops", "fail"}} {
+		fresh := n.ask("startLocalSimulation", n.proposed(recorded, "startLocalSimulation"))
+		app := n.startApp(attach, fresh, screen, build.words)
+		if report := n.ask("replaySession", n.proposed(recorded, "replaySession")); report["verdict"] != build.verdict {
+			n.t.Errorf("a build that says %q: %v", build.words, report)
+		}
+		app()
+		n.ask("closeSession", map[string]any{"sessionId": fresh["sessionId"]})
+	}
+	if items, _ := n.ask("getProductionChecklist", map[string]any{"platform": "desktop"})["items"].([]any); len(items) < 5 {
+		n.t.Errorf("the checklist has %d items", len(items))
+	}
+}
+
+// tap is a tap in the middle of a target.
+func (n newcomer) tap(display map[string]any, id string) map[string]any {
+	n.t.Helper()
+	targets, _ := display["targets"].([]any)
+	for _, v := range targets {
+		if target, _ := v.(map[string]any); target["id"] == id {
+			number := func(name string) int { f, _ := target[name].(float64); return int(f) }
+			return map[string]any{"kind": "tap", "x": number("x") + number("width")/2, "y": number("y") + number("height")/2}
+		}
+	}
+	n.t.Fatalf("there is no target %s in %v", id, targets)
+	return nil
+}
+
+// startApp is the app that the agent writes: it attaches as the answers say, shows the guide's own example, and shows
+// words when the button of the example is tapped. end stops it.
+func (n newcomer) startApp(attach, session, screen map[string]any, words string) (end func()) {
+	n.t.Helper()
+	variable := func(name string) string {
+		value, _ := dig(session, "environment", attach[name].(string)).(string)
+		return value
+	}
+	secret, err := os.ReadFile(variable("secretVariable"))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ws, _, err := websocket.Dial(ctx, variable("urlVariable"), nil)
+	if err != nil {
+		cancel()
+		n.t.Fatal(err)
+	}
+	send := func(frame map[string]any, id string) {
+		frame = maps.Clone(frame)
+		frame["id"] = id
+		data, err := json.Marshal(frame)
+		if err == nil {
+			err = ws.Write(ctx, websocket.MessageText, data)
+		}
+		if err != nil && ctx.Err() == nil {
+			n.t.Errorf("the app sends: %v", err)
+		}
+	}
+	hello, _ := attach["hello"].(map[string]any)
+	hello = maps.Clone(hello)
+	said, _ := hello["payload"].(map[string]any)
+	said = maps.Clone(said)
+	said["secret"] = strings.TrimSpace(string(secret))
+	hello["payload"] = said
+	send(hello, "mine-0")
+
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			_, data, err := ws.Read(ctx)
+			if err != nil {
+				return
+			}
+			var frame map[string]any
+			if json.Unmarshal(data, &frame) != nil {
+				continue
+			}
+			switch {
+			case frame["type"] == "welcome":
+				send(screen, "mine-1")
+			case frame["type"] == "barrier":
+				send(frame, frame["id"].(string))
+			case frame["type"] == "input" && dig(frame, "payload", "target") == "done":
+				send(map[string]any{"v": 1, "type": screen["type"], "at": 0, "payload": map[string]any{"tree": map[string]any{"type": "text", "text": words}}}, "mine-2")
+			}
+		}
+	}()
+	end = func() {
+		cancel()
+		_ = ws.CloseNow()
+		<-done
+	}
+	n.t.Cleanup(end)
+	return end
+}
+
+// dig walks objects by key.
+func dig(m map[string]any, keys ...string) any {
+	var v any = m
+	for _, key := range keys {
+		object, ok := v.(map[string]any)
+		if !ok {
+			return nil
+		}
+		v = object[key]
+	}
+	return v
+}
