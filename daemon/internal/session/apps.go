@@ -42,6 +42,7 @@ type App struct {
 
 	sent    atomic.Int64 // frames that it may react to
 	handled atomic.Int64 // how many of them it has handled for sure
+	stuck   atomic.Bool  // it did not come to rest when it should have
 
 	mu    sync.Mutex
 	waits map[string]chan struct{} // barriers that it has not answered

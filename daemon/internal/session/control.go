@@ -148,7 +148,7 @@ func (m *Manager) Wait(ctx context.Context, target backend.Target, id string, si
 }
 
 func (r *room) page(ctx context.Context, since int64, limit int, wait time.Duration) (backend.EventPage, error) {
-	if r.virtual() && r.op.take(ctx) == nil {
+	if r.virtual() && r.op.try() { // else somebody moves time, and the rows come as they come
 		r.settle(ctx)
 		r.op.give()
 	}

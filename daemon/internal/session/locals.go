@@ -82,10 +82,18 @@ func (l *locals) all() map[string]*room {
 			continue
 		}
 		m, ok := l.readMeta(e.Name())
-		if !ok || l.now().Sub(m.LastActiveAt) > localLife {
+		if !ok { // of another version, perhaps: its time runs out too
+			if info, err := e.Info(); err == nil {
+				m.LastActiveAt = info.ModTime()
+			}
+		}
+		if l.now().Sub(m.LastActiveAt) > localLife {
 			if err := os.RemoveAll(filepath.Join(l.root, e.Name())); err != nil {
 				l.log.Warn("removing an old session", "session", e.Name(), "err", err)
 			}
+			continue
+		}
+		if !ok {
 			continue
 		}
 		l.rooms[m.SessionID] = newRoom(l, m)

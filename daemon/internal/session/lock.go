@@ -8,16 +8,24 @@ type lock chan struct{}
 func newLock() lock { return make(lock, 1) }
 
 func (l lock) take(ctx context.Context) error {
-	select {
-	case l <- struct{}{}:
+	if l.try() {
 		return nil
-	default:
 	}
 	select {
 	case l <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+}
+
+// try takes the lock if nobody has it.
+func (l lock) try() bool {
+	select {
+	case l <- struct{}{}:
+		return true
+	default:
+		return false
 	}
 }
 

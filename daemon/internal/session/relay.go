@@ -13,6 +13,7 @@ import (
 // the frame is on its way and, in virtual time, when the glasses are done with it.
 func (a *App) Take(ctx context.Context, raw []byte, binary bool) {
 	defer a.move()
+	a.stuck.Store(false)
 	r := a.r
 	if binary {
 		a.refuse("", &glasses.Error{Code: glasses.CodeBadFrame, Message: "apps send text frames only"})

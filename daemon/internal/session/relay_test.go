@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
@@ -279,117 +277,4 @@ func TestGlassesThatLeaveComeBackAsTheyWere(t *testing.T) {
 	if got := types(rowsOf(t, m, o.SessionID)); got != want {
 		t.Errorf("rows %s\nwant %s", got, want)
 	}
-}
-
-func TestADaemonThatRestartsGoesOn(t *testing.T) {
-	for _, how := range []string{"stopped", "killed"} {
-		t.Run(how, func(t *testing.T) {
-			dir := t.TempDir()
-			tr := &fakeTransports{}
-			f := &fakeBackend{}
-			m := New(Options{StateDir: dir, Backend: f, Secrets: f, Events: f, Transports: tr, Endpoints: fakeDoor{}})
-			stop := serve(t, m)
-			o := start(t, m, LocalRequest{Project: "com.example.app", Clock: "virtual"})
-			before, err := os.ReadFile(filepath.Join(dir, Dir, o.SessionID, metaName))
-			if err != nil {
-				t.Fatal(err)
-			}
-			a, p := admit(t, m, o, nil)
-			send(t, a, glasses.TypeDisplayShow, "a-1", hello)
-			p.ack(t, "a-1")
-			if _, _, err := m.Advance(t.Context(), o.SessionID, 1234); err != nil {
-				t.Fatal(err)
-			}
-			tr.last().mu.Lock()
-			tr.last().now = 1234
-			tr.last().mu.Unlock()
-			tr.last().does(glasses.TypeBattery, glasses.Battery{Level: 7})
-			p.wait(t, "the battery", func(f glasses.Frame) bool { return f.Type == glasses.TypeBattery })
-			a.Leave()
-			want := types(rowsOf(t, m, o.SessionID))
-			stop()
-			if how == "killed" { // session.json is old, and a row was not written whole
-				write(t, filepath.Join(dir, Dir, o.SessionID, metaName), string(before))
-				torn, err := os.OpenFile(filepath.Join(dir, Dir, o.SessionID, eventsName), os.O_APPEND|os.O_WRONLY, 0)
-				if err != nil {
-					t.Fatal(err)
-				}
-				_, _ = torn.WriteString(`{"seq":9,"at":1234,"kind":"requ`)
-				_ = torn.Close()
-			}
-			again := newLocal(t, dir, tr, nil)
-			back := start(t, again, LocalRequest{Project: "com.example.app"})
-			if back.Created || back.SessionID != o.SessionID || back.AppTokenFile != o.AppTokenFile || back.NowMs != 1234 {
-				t.Fatalf("back %+v", back)
-			}
-			open := tr.opened[len(tr.opened)-1]
-			if open.NowMs != 1234 || open.Snapshot == nil || open.Snapshot.State.Battery.Level != 7 || open.Snapshot.View.Tree.Text != "hello" {
-				t.Errorf("opened again with %+v", open)
-			}
-			b, p := admit(t, again, back, nil)
-			send(t, b, glasses.TypeDisplayShow, "a-1", hello)
-			if seq := p.ack(t, "a-1"); seq != 3 {
-				t.Errorf("the frame of before is row %d", seq)
-			}
-			want += " glasses.detached glasses.attached app.attached"
-			if got := types(rowsOf(t, again, back.SessionID)); got != want {
-				t.Errorf("rows %s\nwant %s", got, want)
-			}
-		})
-	}
-}
-
-func write(t *testing.T, path, body string) {
-	t.Helper()
-	if err := os.WriteFile(path, []byte(body), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestWaitWakes(t *testing.T) {
-	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
-	o := start(t, m, LocalRequest{Project: "com.example.app"})
-	got := make(chan backend.EventPage, 1)
-	go func() {
-		page, _ := m.Wait(context.Background(), backend.Target{}, o.SessionID, 1, 10, 30*time.Second)
-		got <- page
-	}()
-	a, _ := admit(t, m, o, nil)
-	if page := <-got; len(page.Events) != 1 || page.Next != 2 || !strings.Contains(string(page.Events[0]), "app.attached") {
-		t.Errorf("page %+v", page)
-	}
-	a.Leave()
-	begin := time.Now()
-	page, err := m.Wait(t.Context(), backend.Target{}, o.SessionID, 3, 10, 20*time.Millisecond)
-	if err != nil || len(page.Events) != 0 || page.Next != 3 || time.Since(begin) > 5*time.Second {
-		t.Errorf("nothing came: %+v, %v", page, err)
-	}
-	go func() {
-		page, _ := m.Wait(context.Background(), backend.Target{}, o.SessionID, 3, 10, 30*time.Second)
-		got <- page
-	}()
-	if _, err := m.Close(t.Context(), backend.Target{}, o.SessionID); err != nil {
-		t.Fatal(err)
-	}
-	<-got // a closed session lets go of who waits
-	if _, err := os.Stat(filepath.Dir(o.AppTokenFile)); !os.IsNotExist(err) {
-		t.Errorf("the folder is still there: %v", err)
-	}
-}
-
-// An app that answers no barriers is waited for a moment instead; one that never rests is reported.
-func TestSettle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := &App{moved: make(chan struct{}), gone: make(chan struct{})}
-		began := time.Now()
-		go func() {
-			for range 3 {
-				time.Sleep(40 * time.Millisecond)
-				a.move()
-			}
-		}()
-		if !a.quiet(t.Context()) || time.Since(began) != 170*time.Millisecond {
-			t.Errorf("quiet after %v", time.Since(began))
-		}
-	})
 }

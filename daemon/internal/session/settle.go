@@ -121,16 +121,29 @@ func (r *room) settle(ctx context.Context) bool {
 	return false
 }
 
-// rest waits until the app has handled what it was sent so far.
+// rest waits until the app has handled what it was sent so far. One that kept others waiting once is not waited for
+// again before it has sent something.
 func (a *App) rest(ctx context.Context) bool {
-	sent := a.sent.Load()
-	if !a.barrier {
-		if !a.quiet(ctx) {
-			return false
-		}
-		a.handled.Store(sent)
-		return true
+	if a.stuck.Load() {
+		return false
 	}
+	sent := a.sent.Load()
+	rests := a.quiet
+	if a.barrier {
+		rests = a.answers
+	}
+	late, cancel := context.WithTimeout(ctx, barrierWait)
+	defer cancel()
+	if !rests(late) {
+		a.stuck.Store(ctx.Err() == nil)
+		return false
+	}
+	a.handled.Store(sent)
+	return true
+}
+
+// answers waits until the app comes to a barrier.
+func (a *App) answers(ctx context.Context) bool {
 	r := a.r
 	r.mu.Lock()
 	id := r.askID("bar")
@@ -141,15 +154,11 @@ func (a *App) rest(ctx context.Context) bool {
 	a.waits[id] = wait
 	a.mu.Unlock()
 	a.peer.Send(f, false, false)
-	late := time.NewTimer(barrierWait)
-	defer late.Stop()
 	select {
 	case <-wait:
-		a.handled.Store(sent)
 		return true
 	case <-a.gone:
 		return true
-	case <-late.C:
 	case <-ctx.Done():
 	}
 	a.mu.Lock()
@@ -160,7 +169,7 @@ func (a *App) rest(ctx context.Context) bool {
 
 // quiet waits until nothing went to or came from the app for a while.
 func (a *App) quiet(ctx context.Context) bool {
-	for range maxRounds {
+	for {
 		a.mu.Lock()
 		moved := a.moved
 		a.mu.Unlock()
@@ -178,7 +187,6 @@ func (a *App) quiet(ctx context.Context) bool {
 			still.Stop()
 		}
 	}
-	return false
 }
 
 // advance moves virtual time to an instant, stopping wherever something happens for the apps to react.
@@ -213,7 +221,7 @@ func (r *room) advance(ctx context.Context, ms int64) (nowMs int64, settled bool
 		if settled {
 			settled = r.settle(ctx)
 		}
-		if now := r.nowMs(); reached && now >= target && !busy {
+		if now := r.nowMs(); reached && now >= target && (!busy || !settled) {
 			return now, settled, nil
 		}
 		if ctx.Err() != nil {

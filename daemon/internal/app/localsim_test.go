@@ -1,0 +1,206 @@
+//go:build unix
+
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/pluginhost"
+	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// until waits for a row of the log.
+func (l *locals) until(t *testing.T, id string, since int64, fits func(glasses.Event) bool) glasses.Event {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for {
+		page, err := l.Wait(ctx, backend.Target{}, id, since, 100, 10*time.Second)
+		if err != nil || ctx.Err() != nil {
+			t.Fatalf("it did not come: %v", err)
+		}
+		for _, raw := range page.Events {
+			var e glasses.Event
+			if err := json.Unmarshal(raw, &e); err != nil {
+				t.Fatal(err)
+			}
+			if fits(e) {
+				return e
+			}
+		}
+		since = page.Next
+	}
+}
+
+func typed(typ string) func(glasses.Event) bool {
+	return func(e glasses.Event) bool { return e.Type == typ }
+}
+
+// The simulator dies, and then the daemon: glasses and app go on as they were, and no row is lost.
+func TestGlassesOutliveSimulatorAndDaemon(t *testing.T) {
+	dir := t.TempDir()
+	l := startLocals(t, dir)
+	o, err := l.StartLocal(t.Context(), caller.Caller{}, session.LocalRequest{Project: "com.example.app"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := make(chan string, 16)
+	on := func(a *testApp, f glasses.Frame) {
+		switch {
+		case f.Type == glasses.TypeLink:
+			var p glasses.LinkState
+			_ = json.Unmarshal(f.Payload, &p)
+			links <- p.State
+		case f.Type == glasses.TypeInput:
+			a.ask(glasses.TypeDisplayShow, text("tapped"))
+		}
+	}
+	app := attach(t, o, true, nil, on)
+	target := backend.Target{}
+	if _, err := l.Control(t.Context(), target, o.SessionID, glasses.SimState, glasses.StatePatch{Battery: &glasses.Battery{Level: 33}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Control(t.Context(), target, o.SessionID, glasses.SimInput, glasses.Input{Kind: "tap"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	shown := l.until(t, o.SessionID, 0, func(e glasses.Event) bool { return e.Kind == glasses.KindResult })
+	before, err := l.Display(t.Context(), target, o.SessionID)
+	if err != nil || len(before.PNG) == 0 || before.Text[0] != "tapped" {
+		t.Fatalf("%+v, %v", before.Text, err)
+	}
+	for _, p := range l.host.Plugins() {
+		if p.Name == pluginhost.LocalSim {
+			_ = syscall.Kill(p.PID, syscall.SIGKILL)
+		}
+	}
+	if down, up := <-links, <-links; down != glasses.LinkDisconnected || up != glasses.LinkConnected {
+		t.Errorf("links %s, %s", down, up)
+	}
+	same := func(l *locals) {
+		t.Helper()
+		after, err := l.Display(t.Context(), target, o.SessionID)
+		if err != nil || after.State.Battery.Level != 33 || !bytes.Equal(after.PNG, before.PNG) {
+			t.Errorf("afterwards: %v, battery %d, same picture %v", err, after.State.Battery.Level, bytes.Equal(after.PNG, before.PNG))
+		}
+	}
+	same(l)
+	l.stop()
+	<-app.done
+	l = startLocals(t, dir)
+	for again := time.NewTicker(10 * time.Millisecond); ; <-again.C { // the door opens before anybody asks for it
+		c, err := net.DialTimeout("tcp", strings.Split(o.AppEndpoint, "/")[2], time.Second)
+		if err == nil {
+			_ = c.Close()
+			break
+		}
+		if t.Context().Err() != nil {
+			t.Fatal(err)
+		}
+	}
+	again := attach(t, o, true, nil, on)
+	same(l)
+	rows := l.until(t, o.SessionID, shown.Seq, func(e glasses.Event) bool { return e.Type == glasses.RowAppAttached })
+	if rows.Seq <= shown.Seq {
+		t.Errorf("row %+v", rows)
+	}
+	again.leave()
+}
+
+// Streams are relayed whole and counted in the log.
+func TestStreams(t *testing.T) {
+	l := startLocals(t, t.TempDir())
+	got := map[string]int{}
+	o := startApp(t, l, backend.ClockVirtual, func(a *testApp) {
+		a.ask(glasses.TypeAudioStart, glasses.AudioStart{})
+		a.ask(glasses.TypeMotionStart, glasses.MotionStart{Hz: 10})
+		a.ask(glasses.TypeVideoStart, glasses.VideoStart{FPS: 5, Width: 64})
+	}, func(a *testApp, f glasses.Frame) {
+		got[f.Type]++
+		if f.Type == glasses.TypeInput {
+			a.ask(glasses.TypeAudioStop, struct{}{})
+			a.ask(glasses.TypeVideoStop, struct{}{})
+			a.ask(glasses.TypeMotionStop, struct{}{})
+		}
+	})
+	if _, settled, err := l.Advance(t.Context(), o.SessionID, 12_000); err != nil || !settled {
+		t.Fatal(settled, err)
+	}
+	if _, err := l.Control(t.Context(), backend.Target{}, o.SessionID, glasses.SimInput, glasses.Input{Kind: "tap"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	page, err := l.Since(t.Context(), backend.Target{}, o.SessionID, 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var frames = map[string]int{}
+	for _, raw := range page.Events {
+		var e glasses.Event
+		_ = json.Unmarshal(raw, &e)
+		if glasses.IsStream(e.Type) {
+			t.Errorf("a stream's frame in the log: %s", raw)
+		}
+		if e.Type == glasses.RowStreamCounted {
+			var c glasses.StreamCount
+			_ = json.Unmarshal(e.Payload, &c)
+			frames[c.Type] += int(c.Frames)
+		}
+	}
+	for typ, want := range map[string]int{glasses.TypeAudioChunk: 120, glasses.TypeVideoFrame: 60, glasses.TypeMotion: 120} {
+		if frames[typ] < want-2 || frames[typ] > want+2 || got[typ] != frames[typ] {
+			t.Errorf("%s: %d counted, %d got, about %d made", typ, frames[typ], got[typ], want)
+		}
+	}
+}
+
+// Every answer to a control frame and every refusal reaches the agent as the glasses gave it.
+func TestControlAnswers(t *testing.T) {
+	l := startLocals(t, t.TempDir())
+	o, err := l.StartLocal(t.Context(), caller.Caller{}, session.LocalRequest{Project: "com.example.app", DeviceModel: "even_g1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		typ     string
+		payload any
+		media   []byte
+		code    string
+	}{
+		{glasses.SimState, nil, nil, ""},
+		{glasses.SimInput, glasses.Input{Kind: "capture"}, nil, glasses.CodeUnsupported},
+		{glasses.SimInput, map[string]any{"kind": 7}, nil, glasses.CodeBadPayload},
+		{glasses.SimTranscript, glasses.Transcript{Text: "hello", Final: true}, nil, glasses.CodePaused},
+		{glasses.SimCamera, nil, []byte("no picture"), glasses.CodeUnsupported},
+		{glasses.SimDevice, glasses.DeviceChoice{DeviceModel: "rayban_display"}, nil, ""},
+		{glasses.SimCamera, nil, []byte("no picture"), glasses.CodeBadPayload},
+	} {
+		res, err := l.Control(t.Context(), backend.Target{}, o.SessionID, c.typ, c.payload, c.media)
+		if err != nil {
+			t.Errorf("%s: %v", c.typ, err)
+			continue
+		}
+		if code := res.Error; (code == nil) != (c.code == "") || code != nil && code.Code != c.code {
+			t.Errorf("%s %v: %+v, want %q", c.typ, c.payload, res.Error, c.code)
+		}
+	}
+	if s, _ := l.Get(t.Context(), backend.Target{}, o.SessionID); s.DeviceModel != "rayban_display" {
+		t.Errorf("the session says %s", s.DeviceModel)
+	}
+	for _, typ := range []string{glasses.SimAdvance, "display.show"} {
+		if _, err := l.Control(t.Context(), backend.Target{}, o.SessionID, typ, nil, nil); err == nil || !strings.Contains(err.Error(), "not a control frame") {
+			t.Errorf("%s: %v", typ, err)
+		}
+	}
+	if _, _, err := l.Advance(t.Context(), o.SessionID, 5); err == nil || !strings.Contains(err.Error(), "time is real") {
+		t.Errorf("advancing real time: %v", err)
+	}
+}
