@@ -42,6 +42,7 @@ func RunSessions(t *testing.T, open func(t *testing.T) (s SessionStore, exec fun
 		"event log":                    eventLog,
 		"events of many writers":       manyWriters,
 		"last display":                 lastDisplay,
+		"model":                        model,
 	} {
 		t.Run(name, func(t *testing.T) {
 			store, exec := open(t)
@@ -251,6 +252,24 @@ func closing(t *testing.T, f *sessionFixture) {
 	want(t, "open a closed session", err, sessions.ErrClosed)
 	_, err = f.MintSecret(t.Context(), "ada", s.ID)
 	want(t, "a secret for a closed session", err, sessions.ErrClosed)
+}
+
+func model(t *testing.T, f *sessionFixture) {
+	s, _ := f.mint(t, f.ada, sessions.Request{})
+	set := func(to, want string) {
+		t.Helper()
+		if err := f.SetModel(t.Context(), s.ID, to); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := f.Get(t.Context(), "ada", s.ID); err != nil || got.DeviceModel != want {
+			t.Errorf("model %s, %v; want %s", got.DeviceModel, err, want)
+		}
+	}
+	set("even_g1", "even_g1")
+	if _, err := f.Close(t.Context(), "ada", s.ID); err != nil {
+		t.Fatal(err)
+	}
+	set("even_g2", "even_g1")
 }
 
 func foreign(t *testing.T, f *sessionFixture) {

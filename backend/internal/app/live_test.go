@@ -1,0 +1,107 @@
+package app
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/service-dev/service/proto/backendapi"
+)
+
+// A poll that waits is answered by the row it waits for.
+func TestEventsWait(t *testing.T) {
+	b := startBackend(t)
+	var s backendapi.Session
+	b.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, &s)
+	events := backendapi.PathSessions + "/" + s.SessionID + "/events"
+	poll := func(query string) <-chan backendapi.EventPage {
+		done := make(chan backendapi.EventPage, 1)
+		go func() {
+			var page backendapi.EventPage
+			b.call("GET", events+query, "", &page)
+			done <- page
+		}()
+		return done
+	}
+	within := func(done <-chan backendapi.EventPage) backendapi.EventPage {
+		t.Helper()
+		select {
+		case page := <-done:
+			return page
+		case <-time.After(15 * time.Second): // it may wait for 25
+			t.Fatal("the poll was not answered")
+		}
+		return backendapi.EventPage{}
+	}
+	start := time.Now()
+	if page := within(poll("?waitMs=50")); len(page.Events) != 0 || time.Since(start) < 50*time.Millisecond {
+		t.Errorf("after %v: %+v", time.Since(start), page)
+	}
+	waiting := poll("?waitMs=25000")
+	attachApp(t, b, s)
+	if page := within(waiting); len(page.Events) != 1 || page.Next != 1 {
+		t.Errorf("the row of the app: %+v", page)
+	}
+	// Rows that are there are not waited for.
+	if page := within(poll("?waitMs=25000")); len(page.Events) != 1 {
+		t.Errorf("a row that is there: %+v", page)
+	}
+}
+
+// attachApp attaches an app that does nothing.
+func attachApp(t *testing.T, b *backendUnderTest, s backendapi.Session) {
+	t.Helper()
+	var minted backendapi.SessionSecret
+	b.call("POST", backendapi.PathSessions+"/"+s.SessionID+"/secrets", "", &minted)
+	ws, _, err := websocket.Dial(t.Context(), s.AppEndpoint, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ws.CloseNow() })
+	hello := `{"v":1,"type":"hello","id":"h1","at":1,"payload":{"secret":"` + minted.AppSecret + `","app":{"name":"Quiet"}}}`
+	if err := ws.Write(t.Context(), websocket.MessageText, []byte(hello)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := ws.Read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ws.CloseRead(t.Context())
+}
+
+func TestControlRefusals(t *testing.T) {
+	b := startBackend(t)
+	var s backendapi.Session
+	b.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, &s)
+	control := backendapi.PathSessions + "/" + s.SessionID + "/control"
+	var bad backendapi.Controlled
+	if status := b.call("POST", control, `{"type":"sim.input","payload":{"kind":"wink"}}`, &bad); status != http.StatusOK || len(bad.Result) == 0 {
+		t.Errorf("what no glasses take: %d %s", status, bad.Result)
+	}
+	for _, c := range []struct {
+		path, body string
+		status     int
+		code       string
+	}{
+		{control, `{"type":"sim.state"}`, http.StatusConflict, backendapi.CodeNotConnected},
+		{control, `{"type":"sim.state","colour":1}`, http.StatusBadRequest, backendapi.CodeInvalidRequest},
+		{control, `{"type":"sim.camera","payload":{},"media":"!"}`, http.StatusBadRequest, backendapi.CodeInvalidRequest},
+		{backendapi.PathSessions + "/ses_missing/control", `{"type":"sim.state"}`, http.StatusNotFound, backendapi.CodeNotFound},
+	} {
+		var p backendapi.Problem
+		if status := b.call("POST", c.path, c.body, &p); status != c.status || p.Code != c.code || p.FixHint == "" {
+			t.Errorf("%s: %d %+v", c.body, status, p)
+		}
+	}
+	var closed backendapi.Session
+	b.call("DELETE", backendapi.PathSessions+"/"+s.SessionID, "", &closed)
+	var p backendapi.Problem
+	if status := b.call("POST", control, `{"type":"sim.state"}`, &p); status != http.StatusConflict || p.Code != backendapi.CodeConflict {
+		t.Errorf("a closed session: %d %+v", status, p)
+	}
+	var page backendapi.EventPage
+	if status := b.call("GET", backendapi.PathSessions+"/"+s.SessionID+"/events?since=99&waitMs=25000", "", &page); status != http.StatusOK {
+		t.Errorf("waiting for rows of a closed session: %d", status)
+	}
+}
