@@ -34,6 +34,8 @@ type Media struct {
 	Height int `json:"height,omitempty"`
 	// DurationMs is of clips and sounds.
 	DurationMs int64 `json:"durationMs,omitempty"`
+	// SampleRate is Hz, of sounds.
+	SampleRate int `json:"sampleRate,omitempty"`
 }
 
 // ParseResult reads a result's payload. The error is an *Error with code bad_payload.

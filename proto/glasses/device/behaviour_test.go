@@ -137,7 +137,7 @@ func TestStreams(t *testing.T) {
 			}
 		case glasses.TypeAudioChunk:
 			chunks++
-			if m.MIME != "audio/L16" || m.DurationMs != 100 || len(o.Body) != 1600 {
+			if m.MIME != "audio/L16" || m.DurationMs != 100 || m.SampleRate != 8000 || len(o.Body) != 1600 {
 				t.Errorf("chunk: %+v", m)
 			}
 		}

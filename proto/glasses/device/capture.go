@@ -127,7 +127,7 @@ func (d *Device) frame(m Material, width int) {
 
 // chunk lets one piece of the audio stream out.
 func (d *Device) chunk(pcm []byte, rate int) {
-	about := glasses.Media{MIME: media.MIMESound, DurationMs: int64(len(pcm)) * 1000 / int64(2*rate)}
+	about := glasses.Media{MIME: media.MIMESound, DurationMs: int64(len(pcm)) * 1000 / int64(2*rate), SampleRate: rate}
 	d.putBinary(glasses.TypeAudioChunk, d.newID(), describe(about, pcm), pcm)
 }
 
