@@ -211,7 +211,7 @@ func field(raw json.RawMessage, name string) json.RawMessage {
 
 func (a *app) sessionClose() *cobra.Command {
 	return &cobra.Command{
-		Use: "close ID", Short: "End a session for everybody; its log stays readable", Args: cobra.ExactArgs(1),
+		Use: "close ID", Short: "End a session for everybody; a local one is forgotten with its log", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.oneCall(cmd.Context(), "closeSession", map[string]any{"sessionId": args[0]})
 		},

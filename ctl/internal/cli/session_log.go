@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -58,12 +59,13 @@ type logPage struct {
 }
 
 func (a *app) printLog(ctx context.Context, c *client.Client, id string, o logOptions) error {
-	since := max(o.since, 0)
+	since, following := max(o.since, 0), false
 	for {
 		var page logPage
 		if _, err := ask(ctx, c, "getEventLog", withSession(id, map[string]any{"since": since, "limit": 500}), &page); err != nil {
-			return err
+			return a.over(err, following)
 		}
+		following = o.follow
 		id, since = page.SessionID, page.Next
 		closed := false
 		for _, raw := range page.Events {
@@ -76,10 +78,20 @@ func (a *app) printLog(ctx context.Context, c *client.Client, id string, o logOp
 		default:
 			var waited struct{ Status string }
 			if _, err := ask(ctx, c, "waitForEvent", map[string]any{"sessionId": id, "since": since, "timeoutSeconds": 30}, &waited); err != nil {
-				return err
+				return a.over(err, following)
 			}
 		}
 	}
+}
+
+// over is the good end of following: the session was closed, and a local one is forgotten then.
+func (a *app) over(err error, following bool) error {
+	var refused *client.Error
+	if following && errors.As(err, &refused) && refused.Code == "not_found" {
+		a.Remark("the session was closed")
+		return nil
+	}
+	return err
 }
 
 // printRow prints a row of the chip and tells whether it is the session's last.
