@@ -39,7 +39,7 @@ type replayAnswer struct {
 }
 
 // replayQuiet is how long a run may take for a client that does not listen to progress.
-const replayQuiet = 55 * time.Second
+const replayQuiet = 50 * time.Second
 
 func (t replaySession) definition() definition {
 	const verdict = `"verdict":{"type":"string","enum":["pass","fail","skipped"]}`

@@ -34,6 +34,8 @@ func errorFrame(id, code, message string) json.RawMessage {
 
 func frames(list ...json.RawMessage) []json.RawMessage { return append([]json.RawMessage{}, list...) }
 
+const soundExample = `{"sha256":"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08","mime":"audio/L16","bytes":3200,"durationMs":100,"sampleRate":16000}`
+
 const mediaExample = `{"sha256":"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08","mime":"image/jpeg","bytes":48211,"width":640,"height":480}`
 
 var seeDisplay = call1("getDisplayState", `{}`, "see the tree, the text and the picture of the panel")
@@ -76,7 +78,7 @@ func cameraWords() wordCapability {
 		example: example{
 			App: frames(frame(glasses.TypeCameraPhoto, "a-1", `{"width":640}`), frame(glasses.TypeVideoStart, "a-2", `{"fps":2}`), frame(glasses.TypeCameraPhoto, "a-3", `{}`)),
 			Glasses: frames(frame(glasses.TypeMedia, "a-1", mediaExample), frame(glasses.TypeResult, "a-1", `{"ok":true,"media":`+mediaExample+`}`),
-				okFrame("a-2"), frame(glasses.TypeVideoFrame, "g-1", `{"width":640,"height":480}`), errorFrame("a-3", glasses.CodePermissionDenied, "the camera was refused by the person")),
+				okFrame("a-2"), frame(glasses.TypeVideoFrame, "g-1", mediaExample), errorFrame("a-3", glasses.CodePermissionDenied, "the camera was refused by the person")),
 		},
 		pitfalls: []string{
 			"The bytes come in the binary media frame before the result, under the command's id; the result only describes them. Compare sha256.",
@@ -97,7 +99,7 @@ func microphoneWords() wordCapability {
 	return wordCapability{
 		example: example{
 			App:     frames(frame(glasses.TypeAudioStart, "a-1", `{"sampleRate":16000}`), frame(glasses.TypeAudioStop, "a-2", `{}`)),
-			Glasses: frames(okFrame("a-1"), frame(glasses.TypeAudioChunk, "g-1", `{"sampleRate":16000}`), okFrame("a-2")),
+			Glasses: frames(okFrame("a-1"), frame(glasses.TypeAudioChunk, "g-1", soundExample), okFrame("a-2")),
 		},
 		pitfalls: []string{
 			"For words use the transcription capability; this one gives sound.",

@@ -41,16 +41,21 @@ func wordEvents() []wordEvent {
 		{Type: glasses.TypeDisabled, When: "the wearer switched parts off or on", Payload: fields(other("parts", "array", "all that are off").must())},
 		{Type: glasses.TypeDevice, When: "other glasses took the place; the panel is clear and streams have stopped", Payload: fields(other("deviceModel", "object", "as in the welcome frame").must())},
 		{Type: glasses.TypeFault, When: "a fault was set by injectFault; for the record, apps ignore it", Payload: faultFields()},
-		{Type: glasses.TypeMedia, Binary: true, When: "just before the result of camera.photo or camera.video, with the same id", Payload: fields(
-			text("sha256", "of the bytes").must(), text("mime", "image/jpeg or video/x-motion-jpeg").must(), other("bytes", "integer", "").must(),
-			other("width", "integer", "pixels"), other("height", "integer", "pixels"), other("durationMs", "integer", "of a clip"))},
-		{Type: glasses.TypeAudioChunk, Binary: true, When: "every 100 ms while audio runs; 16-bit little-endian PCM, one channel", Payload: fields(other("sampleRate", "integer", "8000 or 16000").must())},
-		{Type: glasses.TypeVideoFrame, Binary: true, When: "while video runs; a JPEG each", Payload: fields(other("width", "integer", "").must(), other("height", "integer", "").must())},
+		{Type: glasses.TypeMedia, Binary: true, When: "just before the result of camera.photo or camera.video, with the same id", Payload: content("image/jpeg or video/x-motion-jpeg")},
+		{Type: glasses.TypeAudioChunk, Binary: true, When: "every 100 ms while audio runs; 16-bit little-endian PCM, one channel", Payload: content("audio/L16")},
+		{Type: glasses.TypeVideoFrame, Binary: true, When: "while video runs; a JPEG each", Payload: content("image/jpeg")},
 	}
 	for i := range list {
 		list[i].Stream = glasses.IsStream(list[i].Type)
 	}
 	return list
+}
+
+// content are the fields of glasses.Media, which describes the bytes of a binary frame.
+func content(mime string) []field {
+	return fields(text("sha256", "of the bytes").must(), text("mime", mime).must(), other("bytes", "integer", "how many").must(),
+		other("width", "integer", "pixels, of pictures and clips"), other("height", "integer", "the same"),
+		other("durationMs", "integer", "of clips and sounds"), other("sampleRate", "integer", "Hz, of sounds"))
 }
 
 func wordParts() []string {

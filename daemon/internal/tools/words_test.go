@@ -24,6 +24,7 @@ var payloadTypes = map[string]any{
 	glasses.TypeBattery: glasses.Battery{}, glasses.TypeWear: glasses.WearState{}, glasses.TypeHinge: glasses.StateWord{}, glasses.TypeThermal: glasses.StateWord{},
 	glasses.TypeLink: glasses.StateWord{}, glasses.TypeRoute: glasses.RouteState{}, glasses.TypeCall: glasses.CallState{}, glasses.TypePermission: glasses.PermissionState{},
 	glasses.TypeDisabled: glasses.DisabledState{}, glasses.TypeDevice: glasses.DeviceChange{}, glasses.TypeFault: glasses.Fault{}, glasses.TypeMedia: glasses.Media{},
+	glasses.TypeAudioChunk: glasses.Media{}, glasses.TypeVideoFrame: glasses.Media{},
 }
 
 func jsonNames(v any) []string {
