@@ -95,3 +95,60 @@ func TestFaultsOfGuidesCanBeSet(t *testing.T) {
 		}
 	}
 }
+
+// TestEventsHaveTheFieldsOfTheirGuides lets simulated glasses say all they can and holds it against the guides.
+func TestEventsHaveTheFieldsOfTheirGuides(t *testing.T) {
+	m, _ := glasses.Model("rayban_display")
+	d := device.New(m, device.Options{})
+	heard := map[string]bool{}
+	check := func() {
+		for _, out := range d.Take() {
+			events := wordEventsOf([]string{out.Frame.Type})
+			if out.Ask != nil || out.Frame.Type == glasses.TypeResult {
+				continue
+			}
+			var payload map[string]any
+			if len(events) != 1 || json.Unmarshal(out.Frame.Payload, &payload) != nil {
+				t.Errorf("%s stands in no guide: %s", out.Frame.Type, out.Frame.Payload)
+				continue
+			}
+			heard[out.Frame.Type] = true
+			if (out.Body != nil) != events[0].Binary {
+				t.Errorf("%s: its guide says binary %v", out.Frame.Type, events[0].Binary)
+			}
+			for _, f := range events[0].Payload {
+				if _, there := payload[f.Name]; f.Required && !there {
+					t.Errorf("%s came without %s: %s", out.Frame.Type, f.Name, out.Frame.Payload)
+				}
+			}
+			for name := range payload {
+				if !slices.Contains(fieldNames(events[0].Payload), name) {
+					t.Errorf("%s came with %s, which its guide does not tell", out.Frame.Type, name)
+				}
+			}
+		}
+	}
+	for i, f := range [][2]string{
+		{glasses.TypeTranscriptionStart, `{}`}, {glasses.TypeAudioStart, `{}`}, {glasses.TypeMotionStart, `{}`}, {glasses.TypeSpeechSay, `{"text":"Hello"}`},
+		{glasses.SimInput, `{"kind":"tap","x":1,"y":1}`}, {glasses.SimInput, `{"kind":"navigate","direction":"down"}`}, {glasses.SimTranscript, `{"text":"hello","final":true}`},
+		{glasses.SimFault, `{"code":"busy","command":"sound.play"}`},
+		{glasses.SimState, `{"battery":{"level":9,"charging":false},"worn":false,"hinge":"folded","thermal":"warm","link":"lossy","route":"phone","call":true}`},
+		{glasses.SimState, `{"permissions":{"camera":"denied"},"disabled":["speech"]}`}, {glasses.SimDevice, `{"deviceModel":"even_g1"}`},
+	} {
+		d.Handle(int64(i), glasses.Frame{V: glasses.Version, Type: f[0], ID: fmt.Sprint("a-", i), Payload: json.RawMessage(f[1])}, nil)
+		check()
+		if i == 3 {
+			d.Tick(2000) // the streams run and the sentence ends
+			check()
+		}
+	}
+	for _, e := range wordEvents() {
+		switch e.Type {
+		case glasses.TypeMedia, glasses.TypeAudioChunk, glasses.TypeVideoFrame: // these need a host that has a camera and a microphone
+		default:
+			if !heard[e.Type] {
+				t.Errorf("nothing was heard of %s", e.Type)
+			}
+		}
+	}
+}
