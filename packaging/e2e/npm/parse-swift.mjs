@@ -1,13 +1,12 @@
 // Parses Swift files by a tree-sitter grammar and names what it does not understand; there is no Swift compiler to be had
-// here. usage: node parse-swift.mjs FILE...
+// here. usage: node --liftoff-only parse-swift.mjs FILE... (without the flag, node spends many seconds on optimising the
+// grammar, which parses a file in a fraction of one)
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { setFlagsFromString } from "node:v8";
 
 const require = createRequire(import.meta.url);
 const { Language, Parser } = require("web-tree-sitter");
 
-setFlagsFromString("--no-wasm-tier-up"); // optimising the grammar takes many seconds, parsing with it a fraction of one
 await Parser.init();
 const parser = new Parser();
 parser.setLanguage(await Language.load(require.resolve("tree-sitter-wasms/out/tree-sitter-swift.wasm")));

@@ -1,0 +1,280 @@
+package scaffold
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/service-dev/service/proto/glasses/guide"
+)
+
+// Bounds of what is read of a project.
+const (
+	maxFiles = 2000
+	maxDepth = 24
+)
+
+// Inspection is what a project holds of an integration.
+type Inspection struct {
+	Root      string
+	Project   string // of service.json; empty for none
+	Languages []LanguageUse
+	Modules   []ModuleState
+	// Commands lists where the app's own files use a command of the module.
+	Commands     []Use
+	Capabilities []string // that the used commands and events belong to
+	Phrases      []Use
+	Declared     []Declared
+	Keys         []KeyState
+	FilesRead    int
+	// Truncated is true when the project has more files than are read.
+	Truncated bool
+
+	marks []mark // what looks wrong in a line by itself
+}
+
+// LanguageUse is a language and how many of the project's files are in it.
+type LanguageUse struct {
+	Language string `json:"language"`
+	Files    int    `json:"files"`
+}
+
+// ModuleState is a generated module and what became of its files.
+type ModuleState struct {
+	Dir          string      `json:"dir"`
+	Language     string      `json:"language"`
+	Version      string      `json:"version"`
+	Capabilities []string    `json:"capabilities"`
+	Files        []FileState `json:"files"`
+}
+
+// FileState is a generated file: intact, changed or missing.
+type FileState struct {
+	Path  string `json:"path"`
+	State string `json:"state"`
+}
+
+// Use is a word of the app's own files: a command's type, or a phrase.
+type Use struct {
+	Name string `json:"name"`
+	File string `json:"file"`
+	Line int    `json:"line"`
+}
+
+// Declared are the permissions that a platform's manifest asks for.
+type Declared struct {
+	Platform string   `json:"platform"`
+	File     string   `json:"file"`
+	Names    []string `json:"names"`
+}
+
+// KeyState is a project key's file.
+type KeyState struct {
+	Path string `json:"path"`
+	// Ignored tells whether a .gitignore names it, Tracked whether version control holds it all the same, Private whether
+	// only its owner may read it.
+	Ignored bool `json:"ignored"`
+	Tracked bool `json:"tracked"`
+	Private bool `json:"private"`
+}
+
+// mark is a line that a finding will be about.
+type mark struct {
+	code, file, word string
+	line             int
+}
+
+// skipped are folders that hold nothing of the app's own.
+var skipped = []string{".git", "node_modules", ".venv", "venv", "__pycache__", "build", "dist", "out", ".gradle", ".build", "Pods", "DerivedData", ".idea", "target", "vendor"}
+
+// languages of files by their extension.
+var extensions = map[string]string{".ts": TypeScript, ".tsx": TypeScript, ".mts": TypeScript, ".js": "javascript", ".jsx": "javascript", ".mjs": "javascript",
+	".py": Python, ".kt": Kotlin, ".swift": Swift, ".go": "go", ".java": "java", ".rs": "rust"}
+
+// Inspect reads a project folder, within bounds. It writes nothing, follows no symbolic link, and returns no secret.
+func Inspect(root string) (Inspection, error) {
+	if !filepath.IsAbs(root) {
+		return Inspection{}, &Error{CodeFolder, "the folder is not known", "pass dir, or call from the project's folder"}
+	}
+	r, err := os.OpenRoot(root)
+	if err != nil {
+		return Inspection{}, &Error{CodeFolder, "reading " + root + ": " + plainPath(err), "pass the folder of the project"}
+	}
+	defer r.Close()
+	in := &inspector{root: r, found: Inspection{Root: root}, languages: map[string]int{}, generated: map[string]bool{}}
+	if in.found.Project, _, err = projectAbove(root); err != nil {
+		in.found.marks = append(in.found.marks, mark{code: FindProjectFile, file: ProjectFile, word: err.Error()})
+	}
+	if err := in.walk(); err != nil {
+		return Inspection{}, &Error{CodeFolder, "reading " + root + ": " + plainPath(err), "pass the folder of the project"}
+	}
+	in.modules()
+	for _, f := range in.sources {
+		in.source(f)
+	}
+	in.finish()
+	return in.found, nil
+}
+
+func plainPath(err error) string {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err.Error()
+	}
+	return err.Error()
+}
+
+type inspector struct {
+	root      *os.Root
+	found     Inspection
+	languages map[string]int
+	generated map[string]bool // paths of generated files
+	manifests []string
+	sources   []string
+	ignores   map[string][]string // lines of .gitignore by folder
+	names     []string            // of every file
+}
+
+// walk notes the project's files, at most maxFiles of them.
+func (in *inspector) walk() error {
+	in.ignores = map[string][]string{}
+	return fs.WalkDir(in.root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil && name == ".":
+			return err
+		case err != nil:
+			return nil // a folder that cannot be read holds nothing for us
+		case d.IsDir() && name != "." && (slices.Contains(skipped, d.Name()) || strings.Count(name, "/") >= maxDepth):
+			return fs.SkipDir
+		case !d.Type().IsRegular():
+			return nil
+		case len(in.names) >= maxFiles:
+			in.found.Truncated = true
+			return fs.SkipAll
+		}
+		in.names = append(in.names, name)
+		in.note(name)
+		return nil
+	})
+}
+
+func (in *inspector) note(name string) {
+	base := path.Base(name)
+	if language := extensions[path.Ext(base)]; language != "" {
+		in.languages[language]++
+	}
+	switch {
+	case base == ManifestName:
+		in.manifests = append(in.manifests, name)
+	case base == ignoreName:
+		in.ignores[path.Dir(name)] = strings.Split(string(in.read(name)), "\n")
+	case base == KeyName:
+		in.found.Keys = append(in.found.Keys, KeyState{Path: name})
+	case extensions[path.Ext(base)] != "" || isConfig(base):
+		in.sources = append(in.sources, name)
+	}
+}
+
+// isConfig tells whether a file is one in which settings are kept.
+func isConfig(base string) bool {
+	return strings.HasPrefix(base, ".env") || slices.Contains([]string{".json", ".yaml", ".yml", ".toml", ".properties", ".plist", ".xml", ".xcconfig", ".ini"}, path.Ext(base)) &&
+		base != "package-lock.json"
+}
+
+// read gives a file's bytes; nil when it is too long or cannot be read.
+func (in *inspector) read(name string) []byte {
+	data, err := readLimited(in.root, name, maxRead)
+	if err != nil {
+		return nil
+	}
+	in.found.FilesRead++
+	return data
+}
+
+// modules compares what was generated with what is there.
+func (in *inspector) modules() {
+	for _, name := range in.manifests {
+		m, err := parseManifest(in.read(name))
+		if err != nil {
+			in.found.marks = append(in.found.marks, mark{code: FindManifest, file: name, word: err.Error()})
+			continue
+		}
+		dir := path.Dir(name)
+		for _, module := range m.Modules {
+			state := ModuleState{Dir: dir, Language: module.Language, Version: module.Version, Capabilities: module.Capabilities}
+			for _, f := range module.Files {
+				file := path.Join(dir, f.Name)
+				in.generated[file] = true
+				word := "changed"
+				if data := in.read(file); data == nil {
+					word = "missing"
+				} else if sumOf(data) == f.SHA256 {
+					word = "intact"
+				}
+				state.Files = append(state.Files, FileState{file, word})
+			}
+			in.found.Modules = append(in.found.Modules, state)
+		}
+	}
+}
+
+func (in *inspector) finish() {
+	for language, files := range in.languages {
+		in.found.Languages = append(in.found.Languages, LanguageUse{language, files})
+	}
+	slices.SortFunc(in.found.Languages, func(a, b LanguageUse) int {
+		if a.Files != b.Files {
+			return b.Files - a.Files
+		}
+		return strings.Compare(a.Language, b.Language)
+	})
+	for _, c := range guide.Capabilities() {
+		if slices.ContainsFunc(in.found.Commands, func(u Use) bool { return slices.Contains(c.Commands, u.Name) || slices.Contains(c.Events, u.Name) }) {
+			in.found.Capabilities = append(in.found.Capabilities, c.ID)
+		}
+	}
+	index := in.gitIndex()
+	for i := range in.found.Keys {
+		key := &in.found.Keys[i]
+		key.Ignored = in.ignored(key.Path)
+		key.Tracked = bytes.Contains(index, append([]byte(key.Path), 0))
+		if info, err := in.root.Lstat(key.Path); err == nil {
+			key.Private = private(info.Mode())
+		}
+	}
+}
+
+// gitIndex is the list of tracked files of a repository whose root is the project's; nil for none. Paths stand in it as
+// they are (versions 2 and 3 of its format, git's default).
+func (in *inspector) gitIndex() []byte {
+	data, err := readLimited(in.root, ".git/index", 32<<20)
+	if err != nil {
+		return nil
+	}
+	return data
+}
+
+// ignored tells whether a .gitignore of the file's folder or of one above names the file plainly: by its name, by *.key,
+// or by its folder.
+func (in *inspector) ignored(name string) bool {
+	for dir := path.Dir(name); ; dir = path.Dir(dir) {
+		below := strings.TrimPrefix(name, dir+"/")
+		for _, line := range in.ignores[dir] {
+			line = strings.Trim(strings.TrimSpace(line), "/")
+			if line == "" || strings.HasPrefix(line, "#") {
+				continue
+			}
+			if ok, err := path.Match(line, path.Base(name)); err == nil && ok || line == below || strings.HasPrefix(below, line+"/") {
+				return true
+			}
+		}
+		if dir == "." {
+			return false
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package scaffold
+
+import (
+	"bytes"
+	"encoding/json"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// methods are the module's methods, in any of its languages, and the command each sends. The plain ones are words of many
+// programs: they count only on something that is called glasses.
+var methods = map[string]string{
+	"stopSaying": glasses.TypeSpeechStop, "stop_saying": glasses.TypeSpeechStop, "announce": glasses.TypePhrasesAnnounce,
+	"startTranscription": glasses.TypeTranscriptionStart, "start_transcription": glasses.TypeTranscriptionStart,
+	"stopTranscription": glasses.TypeTranscriptionStop, "stop_transcription": glasses.TypeTranscriptionStop,
+	"startAudio": glasses.TypeAudioStart, "start_audio": glasses.TypeAudioStart, "stopAudio": glasses.TypeAudioStop, "stop_audio": glasses.TypeAudioStop,
+	"startVideo": glasses.TypeVideoStart, "start_video": glasses.TypeVideoStart, "stopVideo": glasses.TypeVideoStop, "stop_video": glasses.TypeVideoStop,
+	"startMotion": glasses.TypeMotionStart, "start_motion": glasses.TypeMotionStart, "stopMotion": glasses.TypeMotionStop, "stop_motion": glasses.TypeMotionStop,
+}
+
+var plainMethods = map[string]string{
+	"show": glasses.TypeDisplayShow, "clear": glasses.TypeDisplayClear, "say": glasses.TypeSpeechSay, "play": glasses.TypeSoundPlay,
+	"photo": glasses.TypeCameraPhoto, "clip": glasses.TypeCameraVideo, "sleep": glasses.TypeClockSleep,
+}
+
+var (
+	callPattern    = regexp.MustCompile(`([A-Za-z_]\w*)?[?!]?\.([a-z]\w*)\(`)
+	literalPattern = regexp.MustCompile(`"([a-z]+\.[a-z]+)"`)
+	inputPattern   = regexp.MustCompile(`["']input["']`)
+	stringPattern  = regexp.MustCompile(`"((?:[^"\\\n]|\\.)*)"|'((?:[^'\\\n]|\\.)*)'`)
+	usesPattern    = regexp.MustCompile(`(?i)\bglasses\b`)
+
+	placeholderPattern = regexp.MustCompile(`(?i)\bYOUR[_-][A-Z0-9_-]+|<your[^>\n]{0,40}>|\b(REPLACE|CHANGE)[_-]?(ME|THIS)\b|\bINSERT[_-][A-Z0-9_-]*(KEY|TOKEN|SECRET|URL)\b|["'=:]\s*["']?x{3,}["']?\s*$|["'=:]\s*["']?(spk|sst)_(x+|\.\.\.|…)`)
+	todoPattern        = regexp.MustCompile(`\bTODO\b|\bFIXME\b`)
+	secretPattern      = regexp.MustCompile(`\b(spk|sst|svc|sdc)_[A-Za-z0-9_-]{20,}`)
+	endpointPattern    = regexp.MustCompile(`wss?://[^\s"'<>]*/api/sessions/[a-z]+_[a-z2-7]+`)
+	simulatorPattern   = regexp.MustCompile(`SERVICE_GLASSES_TRANSPORT["']?\s*[=:]\s*["']?simulator`)
+)
+
+// source looks into one file of the app's own.
+func (in *inspector) source(name string) {
+	data := in.read(name)
+	if data == nil || bytes.IndexByte(data[:min(len(data), 4096)], 0) >= 0 || in.generated[name] {
+		return
+	}
+	text, config := string(data), isConfig(path.Base(name))
+	code := !config && usesPattern.MatchString(text)
+	for i, line := range strings.Split(text, "\n") {
+		in.line(name, i+1, line, config)
+		if code {
+			in.commands(name, i+1, line)
+		}
+	}
+	if code {
+		in.phrases(name, text)
+	}
+	switch path.Base(name) {
+	case "AndroidManifest.xml":
+		in.declare("android", name, androidPattern.FindAllStringSubmatch(text, 500))
+	case "Info.plist":
+		in.declare("ios", name, plistPattern.FindAllStringSubmatch(text, 500))
+	}
+}
+
+var (
+	androidPattern = regexp.MustCompile(`<uses-permission[^>]*android:name="([\w.]+)"`)
+	plistPattern   = regexp.MustCompile(`<key>([\w.]+)</key>`)
+)
+
+func (in *inspector) declare(platform, name string, found [][]string) {
+	d := Declared{Platform: platform, File: name, Names: []string{}}
+	for _, m := range found {
+		d.Names = append(d.Names, m[1])
+	}
+	in.found.Declared = append(in.found.Declared, d)
+}
+
+// line notes what looks wrong in a line by itself. Secrets are not repeated.
+func (in *inspector) line(name string, number int, line string, config bool) {
+	if len(line) > 2000 {
+		line = line[:2000]
+	}
+	note := func(code, word string) {
+		if len(in.found.marks) < 500 {
+			in.found.marks = append(in.found.marks, mark{code: code, file: name, line: number, word: word})
+		}
+	}
+	if word := placeholderPattern.FindString(line); word != "" {
+		note(FindPlaceholder, strings.Trim(word, `"'=: `))
+	} else if config && todoPattern.MatchString(line) {
+		note(FindPlaceholder, todoPattern.FindString(line))
+	}
+	if m := secretPattern.FindStringSubmatch(line); m != nil {
+		note(FindSecret, m[1]+"_…")
+	}
+	if !config && endpointPattern.MatchString(line) {
+		note(FindEndpoint, "")
+	}
+	if config && strings.Contains(strings.ToLower(path.Base(name)), "prod") && simulatorPattern.MatchString(line) {
+		note(FindSimulator, "")
+	}
+}
+
+// commands notes the commands that a line uses, by a method of the module or by their own name.
+func (in *inspector) commands(name string, number int, line string) {
+	use := func(command string) {
+		u := Use{command, name, number}
+		if len(in.found.Commands) < 1000 && !slices.Contains(in.found.Commands, u) {
+			in.found.Commands = append(in.found.Commands, u)
+		}
+	}
+	for _, m := range callPattern.FindAllStringSubmatch(line, 50) {
+		if command := methods[m[2]]; command != "" {
+			use(command)
+		}
+		if command := plainMethods[m[2]]; command != "" && strings.HasSuffix(strings.ToLower(m[1]), "glasses") {
+			use(command)
+		}
+	}
+	for _, m := range literalPattern.FindAllStringSubmatch(line, 50) {
+		if glasses.IsCommand(m[1]) {
+			use(m[1])
+		}
+	}
+	if inputPattern.MatchString(line) {
+		use(glasses.TypeInput)
+	}
+}
+
+// phrases notes the texts that the app announces: the strings up to the bracket that closes the call.
+func (in *inspector) phrases(name, text string) {
+	for at := 0; ; {
+		i := strings.Index(text[at:], "announce(")
+		if i < 0 {
+			return
+		}
+		at += i + len("announce(")
+		end := at + closing(text[at:min(len(text), at+8000)])
+		for _, m := range stringPattern.FindAllStringSubmatchIndex(text[at:end], glasses.MaxPhrases+1) {
+			phrase := text[at+m[0]+1 : at+m[1]-1]
+			if plain, err := unquote(phrase); err == nil {
+				phrase = plain
+			}
+			in.found.Phrases = append(in.found.Phrases, Use{phrase, name, 1 + strings.Count(text[:at+m[0]], "\n")})
+		}
+	}
+}
+
+func unquote(inner string) (string, error) {
+	var s string
+	err := json.Unmarshal([]byte(`"`+inner+`"`), &s)
+	return s, err
+}
+
+// closing finds the bracket that closes a call; the whole length when there is none.
+func closing(text string) int {
+	depth, quote := 1, byte(0)
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		switch {
+		case quote != 0 && c == '\\':
+			i++
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '"' || c == '\'':
+			quote = c
+		case c == '(':
+			depth++
+		case c == ')':
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+	return len(text)
+}

@@ -1,0 +1,231 @@
+package scaffold
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/service-dev/service/proto/glasses/guide"
+)
+
+// Severities of a finding.
+const (
+	SeverityError   = "error"   // it will not work, or it leaks
+	SeverityWarning = "warning" // it works here and fails elsewhere
+	SeverityInfo    = "info"
+)
+
+// Codes of findings.
+const (
+	FindNoModule    = "no_module"
+	FindNotUsed     = "module_not_used"
+	FindManifest    = "manifest_unreadable"
+	FindProjectFile = "project_file_unreadable"
+	FindNoProject   = "no_project"
+	FindDrift       = "generated_file_changed"
+	FindMissing     = "generated_file_missing"
+	FindOld         = "module_outdated"
+	FindCapability  = "capability_not_generated"
+	FindUnused      = "capability_not_used"
+	FindPermission  = "permission_missing"
+	FindLater       = "declaration_for_real_glasses"
+	FindPhrase      = "phrase_problem"
+	FindPlaceholder = "placeholder"
+	FindSecret      = "secret_in_file"
+	FindEndpoint    = "endpoint_in_source"
+	FindSimulator   = "simulator_in_production"
+	FindKeyMissing  = "key_missing"
+	FindKeyTracked  = "key_tracked"
+	FindKeyIgnored  = "key_not_ignored"
+	FindKeyMode     = "key_readable_by_others"
+	FindTruncated   = "project_too_large"
+)
+
+// Verdicts of a validation.
+const (
+	VerdictReady         = "ready"
+	VerdictNeedsWork     = "needs_work"
+	VerdictNotIntegrated = "not_integrated"
+)
+
+// Finding is one thing that is wrong. File is below the project's folder; Line is 0 where it is about the whole file.
+type Finding struct {
+	Severity string `json:"severity"`
+	Code     string `json:"code"`
+	File     string `json:"file"`
+	Line     int    `json:"line"`
+	Message  string `json:"message"`
+	FixHint  string `json:"fixHint"`
+}
+
+// Validate judges an inspection. The verdict is ready only without an error among the findings.
+func Validate(in Inspection) (verdict string, findings []Finding) {
+	c := &checker{in: in}
+	c.modules()
+	c.capabilities()
+	c.permissions()
+	c.phrases()
+	c.keys()
+	c.marks()
+	if in.Truncated {
+		c.say(SeverityWarning, FindTruncated, "", 0, fmt.Sprintf("the project has more than %d files; the others were not read", maxFiles), "pass the app's own folder as dir")
+	}
+	order := []string{SeverityError, SeverityWarning, SeverityInfo}
+	slices.SortStableFunc(c.findings, func(a, b Finding) int {
+		return slices.Index(order, a.Severity) - slices.Index(order, b.Severity)
+	})
+	verdict = VerdictReady
+	switch {
+	case len(in.Modules) == 0 && len(in.Commands) == 0:
+		verdict = VerdictNotIntegrated
+	case slices.ContainsFunc(c.findings, func(f Finding) bool { return f.Severity == SeverityError }):
+		verdict = VerdictNeedsWork
+	}
+	return verdict, c.findings
+}
+
+type checker struct {
+	in       Inspection
+	findings []Finding
+}
+
+func (c *checker) say(severity, code, file string, line int, message, hint string) {
+	c.findings = append(c.findings, Finding{severity, code, file, line, message, hint})
+}
+
+const regenerate = "call generateConnectionModule again with the same language and capabilities"
+
+func (c *checker) modules() {
+	if len(c.in.Modules) == 0 {
+		severity, message := SeverityError, "there is no generated module"
+		if len(c.in.Commands) > 0 { // the app speaks the protocol itself
+			severity, message = SeverityInfo, "there is no generated module; the app speaks the protocol itself"
+		}
+		c.say(severity, FindNoModule, "", 0, message, "call generateConnectionModule; for other languages PROTOCOL.md tells how to write a client")
+		return
+	}
+	if len(c.in.Commands) == 0 {
+		c.say(SeverityError, FindNotUsed, c.in.Modules[0].Dir, 0, "no file of the app uses the module", "getCodeExample shows how to connect and show something")
+	}
+	if c.in.Project == "" {
+		c.say(SeverityError, FindNoProject, ProjectFile, 0, "no service.json names the project", `write {"project":"com.example.app"} to service.json at the root of the project`)
+	}
+	for _, m := range c.in.Modules {
+		if m.Version != Version {
+			c.say(SeverityWarning, FindOld, m.Dir, 0, fmt.Sprintf("the module is version %s, this service generates %s", m.Version, Version), regenerate)
+		}
+		for _, f := range m.Files {
+			switch f.State {
+			case "changed":
+				c.say(SeverityError, FindDrift, f.Path, 0, "the generated file was changed by hand", "move the change into a file of the app's own, then "+regenerate+" and force: true")
+			case "missing":
+				c.say(SeverityError, FindMissing, f.Path, 0, "the generated file is gone", regenerate)
+			}
+		}
+	}
+}
+
+// capabilities compares what the app uses with what the modules were generated for.
+func (c *checker) capabilities() {
+	if len(c.in.Modules) == 0 {
+		return
+	}
+	var generated []string
+	for _, m := range c.in.Modules {
+		generated = append(generated, m.Capabilities...)
+	}
+	for _, u := range c.in.Commands {
+		for _, capability := range guide.Capabilities() {
+			if slices.Contains(capability.Commands, u.Name) && !slices.Contains(generated, capability.ID) {
+				c.say(SeverityError, FindCapability, u.File, u.Line, fmt.Sprintf("%s needs the capability %s, which the module was not generated for", u.Name, capability.ID),
+					"call generateConnectionModule with "+capability.ID+" among the capabilities")
+			}
+		}
+	}
+	for _, id := range generated {
+		capability, _ := guide.CapabilityOf(id)
+		if len(capability.Commands) > 0 && id != guide.Time && len(c.in.Commands) > 0 && !slices.Contains(c.in.Capabilities, id) {
+			c.say(SeverityInfo, FindUnused, "", 0, fmt.Sprintf("the module was generated for %s, which the app does not use", id), "leave it out of the capabilities: people are asked for less")
+		}
+	}
+}
+
+// permissions compares each platform's manifest with what the used capabilities need.
+func (c *checker) permissions() {
+	for _, d := range c.in.Declared {
+		for _, need := range guide.Declarations(d.Platform) {
+			wanted := len(need.Capabilities) == 0 || slices.ContainsFunc(need.Capabilities, func(id string) bool { return slices.Contains(c.in.Capabilities, id) })
+			if need.File != path.Base(d.File) || !wanted || slices.Contains(d.Names, need.Key) {
+				continue
+			}
+			severity, code := SeverityError, FindPermission
+			if need.When != guide.WhenAlways {
+				severity, code = SeverityInfo, FindLater
+			}
+			c.say(severity, code, d.File, 0, fmt.Sprintf("%s is not declared: %s", need.Key, need.Why), fmt.Sprintf("declare %s (%s)", need.Key, need.Value))
+		}
+	}
+}
+
+func (c *checker) phrases() {
+	byFile := map[string][]string{}
+	var files []string
+	for _, p := range c.in.Phrases {
+		if byFile[p.File] == nil {
+			files = append(files, p.File)
+		}
+		if !slices.Contains(byFile[p.File], p.Name) { // announcing the same list on two screens is no clash
+			byFile[p.File] = append(byFile[p.File], p.Name)
+		}
+	}
+	for _, file := range files {
+		for _, problem := range guide.CheckPhrases(byFile[file]) {
+			severity := SeverityWarning
+			if problem.Code == guide.PhraseWakeWord || problem.Code == guide.PhraseSame || problem.Code == guide.PhraseTooLong || problem.Code == guide.PhraseTooMany {
+				severity = SeverityError
+			}
+			line := 0
+			for _, p := range c.in.Phrases {
+				if p.File == file && p.Name == problem.Phrase {
+					line = p.Line
+				}
+			}
+			c.say(severity, FindPhrase, file, line, fmt.Sprintf("phrase %q: %s", problem.Phrase, problem.Message), problem.Fix)
+		}
+	}
+}
+
+func (c *checker) keys() {
+	if len(c.in.Keys) == 0 && len(c.in.Modules) > 0 {
+		c.say(SeverityWarning, FindKeyMissing, c.in.Modules[0].Dir+"/"+KeyName, 0, "the project key is not here (a fresh clone has none, since it is never committed)", regenerate+": it mints one")
+	}
+	for _, k := range c.in.Keys {
+		switch {
+		case k.Tracked:
+			c.say(SeverityError, FindKeyTracked, k.Path, 0, "version control holds the project key", "git rm --cached "+k.Path+", commit, delete the file and call generateConnectionModule, which mints another; the old key is known to whoever has the repository")
+		case !k.Ignored:
+			c.say(SeverityError, FindKeyIgnored, k.Path, 0, "no .gitignore names the project key", "add "+KeyName+" to "+path.Join(path.Dir(k.Path), ignoreName))
+		}
+		if !k.Private {
+			c.say(SeverityWarning, FindKeyMode, k.Path, 0, "others on this machine can read the project key", "chmod 600 "+k.Path)
+		}
+	}
+}
+
+func (c *checker) marks() {
+	for _, m := range c.in.marks {
+		switch m.code {
+		case FindPlaceholder:
+			c.say(SeverityError, m.code, m.file, m.line, fmt.Sprintf("%q stands where a value belongs", m.word), "put the value in, or read it from the environment")
+		case FindSecret:
+			c.say(SeverityError, m.code, m.file, m.line, "a secret ("+m.word+") stands in the file", "take it out and mint another; secrets stay in ignored files that the module reads")
+		case FindEndpoint:
+			c.say(SeverityWarning, m.code, m.file, m.line, "the address of one session stands in the source; it is gone when the session is", "leave url out: the module reads SERVICE_GLASSES_URL")
+		case FindSimulator:
+			c.say(SeverityError, m.code, m.file, m.line, "a production setting names the simulator; a release build refuses it", "set SERVICE_GLASSES_TRANSPORT=device for production")
+		case FindManifest, FindProjectFile:
+			c.say(SeverityError, m.code, m.file, 0, strings.TrimSpace(m.word), "repair the file; "+regenerate)
+		}
+	}
+}

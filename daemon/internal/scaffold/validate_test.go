@@ -1,0 +1,183 @@
+package scaffold
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/proto/glasses/guide"
+)
+
+// codes lists the findings that are no mere information, as code@file:line.
+func codes(findings []Finding) []string {
+	var list []string
+	for _, f := range findings {
+		if f.Severity != SeverityInfo {
+			list = append(list, fmt.Sprintf("%s@%s:%d", f.Code, f.File, f.Line))
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// integrated is a project with a module and an app that uses it well.
+func integrated(t *testing.T) string {
+	root := t.TempDir()
+	o := order(root)
+	o.Capabilities = []string{guide.Display, guide.Input, guide.Camera, guide.Phrases}
+	if _, err := Write(context.Background(), o, (&minter{}).mint); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(root, "app.py"), []byte(`from service.glasses import connect
+with connect("App") as glasses:
+    glasses.announce(["next page", "open my list"])
+    glasses.show({"type": "text", "text": "x"})
+    for event in glasses.events():
+        if event.type == "input":
+            glasses.photo()
+`))
+	return root
+}
+
+func TestValidate(t *testing.T) {
+	add := func(name, text string) func(*testing.T, string) {
+		return func(t *testing.T, root string) {
+			path := filepath.Join(root, name)
+			old, _ := os.ReadFile(path)
+			write(t, path, append(old, text...))
+		}
+	}
+	remove := func(name string) func(*testing.T, string) {
+		return func(t *testing.T, root string) {
+			if err := os.Remove(filepath.Join(root, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, test := range []struct {
+		name    string
+		break_  func(t *testing.T, root string)
+		verdict string
+		want    []string
+	}{
+		{"nothing wrong", func(*testing.T, string) {}, VerdictReady, nil},
+		{"a changed file", add("service/glasses.py", "#"), VerdictNeedsWork, []string{"generated_file_changed@service/glasses.py:0"}},
+		{"a missing file", remove("service/glasses.py"), VerdictNeedsWork, []string{"generated_file_missing@service/glasses.py:0"}},
+		{"a command without its capability", add("app.py", "    glasses.say('x')\n"), VerdictNeedsWork, []string{"capability_not_generated@app.py:8"}},
+		{"a wake word", add("app.py", "    glasses.announce(['Hey Meta, next', 'some words'])\n"), VerdictNeedsWork, []string{"phrase_problem@app.py:8"}},
+		{"phrases that are alike", add("app.py", "    glasses.announce([\n      \"open my lists\"])\n"), VerdictReady, []string{"phrase_problem@app.py:9"}},
+		{"a placeholder", add(".env", "SERVICE_RELEASE=0\nKEY=YOUR_API_KEY\n"), VerdictNeedsWork, []string{"placeholder@.env:2"}},
+		{"a placeholder of x", add("config/app.yaml", "key: xxxx\n"), VerdictNeedsWork, []string{"placeholder@config/app.yaml:1"}},
+		{"work left in a setting", add("settings.json", "{\"url\": \"TODO\"}"), VerdictNeedsWork, []string{"placeholder@settings.json:1"}},
+		{"a secret in the source", add("app.py", "KEY = '"+testKey+"'\n"), VerdictNeedsWork, []string{"secret_in_file@app.py:8"}},
+		{"an endpoint in the source", add("app.py", "U = 'ws://127.0.0.1:4000/api/sessions/loc_abcdefgh234567abcdef/app'\n"), VerdictReady, []string{"endpoint_in_source@app.py:8"}},
+		{"a simulator in production", add(".env.production", "SERVICE_GLASSES_TRANSPORT=simulator\n"), VerdictNeedsWork, []string{"simulator_in_production@.env.production:1"}},
+		{"a key that is not ignored", remove("service/.gitignore"), VerdictNeedsWork, []string{"key_not_ignored@service/service.key:0"}},
+		{"a key in version control", add(".git/index", "DIRC\x00\x00service/service.key\x00\x00"), VerdictNeedsWork, []string{"key_tracked@service/service.key:0"}},
+		{"a fresh clone", remove("service/service.key"), VerdictReady, []string{"key_missing@service/service.key:0"}},
+		{"no project", remove("service.json"), VerdictNeedsWork, []string{"no_project@service.json:0"}},
+		{"no app", remove("app.py"), VerdictNeedsWork, []string{"module_not_used@service:0"}},
+		{"an Android app without its permissions", add("app/src/main/AndroidManifest.xml", `<manifest><uses-permission android:name="android.permission.INTERNET"/></manifest>`),
+			VerdictNeedsWork, []string{"permission_missing@app/src/main/AndroidManifest.xml:0"}},
+		{"an iOS app with them", add("ios/Info.plist", `<plist><dict><key>NSCameraUsageDescription</key><string>For notes</string></dict></plist>`), VerdictReady, nil},
+		{"what is not the app's", func(t *testing.T, root string) {
+			add("node_modules/x/.env", "KEY=YOUR_KEY")(t, root)
+			add("page.ts", "dialog.show(); box.clear(); // YOUR turn")(t, root)
+		}, VerdictReady, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			root := integrated(t)
+			test.break_(t, root)
+			in, err := Inspect(root)
+			if err != nil {
+				t.Fatal(err)
+			}
+			verdict, findings := Validate(in)
+			if verdict != test.verdict || !slices.Equal(codes(findings), test.want) {
+				t.Errorf("%s %v, want %s %v", verdict, codes(findings), test.verdict, test.want)
+			}
+			for _, f := range findings {
+				if f.Message == "" || f.FixHint == "" || strings.Contains(f.Message+f.FixHint, testKey) {
+					t.Errorf("%+v", f)
+				}
+			}
+		})
+	}
+}
+
+func TestInspectTellsWhatIsThere(t *testing.T) {
+	in, err := Inspect(integrated(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if in.Project != "com.example.app" || len(in.Modules) != 1 || in.Modules[0].Files[0].State != "intact" || len(in.Phrases) != 2 ||
+		!slices.Equal(in.Capabilities, []string{guide.Display, guide.Camera, guide.Input, guide.Phrases}) || !in.Keys[0].Ignored {
+		t.Errorf("%+v", in)
+	}
+	for _, app := range []string{"desk-ts", "desk-py", "desk-go"} {
+		root, err := filepath.Abs(filepath.Join(appsDir, app))
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, err := Inspect(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := deskUses; !slices.Equal(in.Capabilities, want) {
+			t.Errorf("%s uses %v, want %v", app, in.Capabilities, want)
+		}
+	}
+}
+
+var deskUses = []string{guide.Display, guide.Camera, guide.Transcription, guide.Speech, guide.Input, guide.Phrases, guide.Time}
+
+func TestInspectStaysInside(t *testing.T) {
+	root, outside := t.TempDir(), t.TempDir()
+	write(t, filepath.Join(outside, ".env"), []byte("KEY=YOUR_KEY"))
+	if err := os.Symlink(outside, filepath.Join(root, "link")); err != nil {
+		t.Skip(err)
+	}
+	if err := os.Symlink(filepath.Join(outside, ".env"), filepath.Join(root, ".env")); err != nil {
+		t.Skip(err)
+	}
+	in, err := Inspect(root)
+	if err != nil || in.FilesRead != 0 {
+		t.Errorf("%+v %v", in, err)
+	}
+	if verdict, _ := Validate(in); verdict != VerdictNotIntegrated {
+		t.Error(verdict)
+	}
+	for i := range maxFiles + 10 {
+		write(t, filepath.Join(root, "many", fmt.Sprint(i)), nil)
+	}
+	if in, err := Inspect(root); err != nil || !in.Truncated {
+		t.Errorf("%v %v", in.Truncated, err)
+	}
+	if _, err := Inspect(filepath.Join(root, "nowhere")); codeOf(err) != CodeFolder {
+		t.Error(err)
+	}
+}
+
+func FuzzSource(f *testing.F) {
+	f.Add(`glasses.announce(["a", 'b\'', "\u00e9")`)
+	f.Add(`{"manifest":1,"modules":[{"files":[{"name":"x"}]}]}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) > 1<<14 {
+			return
+		}
+		in := &inspector{}
+		for i, line := range strings.Split(text, "\n") {
+			in.line("x.py", i, line, true)
+			in.commands("x.py", i, line)
+		}
+		in.phrases("x.py", text)
+		Validate(in.found)
+		if m, err := parseManifest([]byte(text)); err == nil && len(m.encode()) == 0 {
+			t.Error("a manifest that does not encode")
+		}
+	})
+}
