@@ -227,7 +227,8 @@ func TestSimulatorPage(t *testing.T) {
 	if r := s.result(s.send(glasses.TypeCameraPhoto, struct{}{})); r.Error == nil || r.Error.Code != glasses.CodeUnsupported {
 		t.Errorf("glasses without a camera answered %+v", r)
 	}
-	run(t, s.browser, "load again", chromedp.Navigate(s.url))
+	run(t, s.browser, "load again", chromedp.Navigate(s.url), until(`document.querySelector("#model-name")?.textContent === "Even G1"`))
+	s.wantCanvas("even_g1", 0)
 	s.measure("warm")
 }
 

@@ -36,6 +36,11 @@ func TestProgramIsServedPacked(t *testing.T) {
 		if rw.Body.String() != want || rw.Header().Get("Content-Type") != "application/wasm" || (accept != "") != (rw.Header().Get("Content-Encoding") == "gzip") {
 			t.Errorf("Accept-Encoding %q: %q, %v", accept, rw.Body.String(), rw.Header())
 		}
+		r.Header.Set("If-None-Match", rw.Header().Get("ETag"))
+		again := httptest.NewRecorder()
+		if w.asset(again, r); again.Code != http.StatusNotModified || again.Body.Len() > 0 {
+			t.Errorf("asked again: %d with %d bytes", again.Code, again.Body.Len())
+		}
 	}
 }
 

@@ -147,10 +147,15 @@ func (w *Web) asset(rw http.ResponseWriter, r *http.Request) {
 	h := rw.Header()
 	setHeaders(h)
 	h.Set("Content-Type", a.kind)
-	// Without the version (a module importing another by name) a browser asks each time.
+	// Without the version (a module importing another by name) a browser asks each time whether its copy still holds.
 	h.Set("Cache-Control", "no-cache")
+	h.Set("ETag", `"`+a.version+`"`)
 	if r.URL.Query().Get("v") == a.version {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	if r.Header.Get("If-None-Match") == h.Get("ETag") {
+		rw.WriteHeader(http.StatusNotModified)
+		return
 	}
 	if a.gzipped {
 		h.Add("Vary", "Accept-Encoding")

@@ -137,7 +137,7 @@ export class Camera {
     }
     for (const track of this.stream.getTracks()) track.addEventListener("ended", () => this.lost());
     this.parts.video.srcObject = this.stream;
-    await this.parts.video.play();
+    await this.parts.video.play().catch(() => {}); // grab sees whether there is a picture
     this.tell("live");
     this.preview();
   }
@@ -169,6 +169,7 @@ export class Camera {
    * @param {number} limit bytes
    */
   async grab(width, limit) {
+    if (this.source === "webcam" && !this.parts.video.videoWidth) throw new NoPicture("platform_error", "the camera gives no picture");
     for (;;) {
       this.draw(this.canvas, width);
       for (const quality of qualities) {

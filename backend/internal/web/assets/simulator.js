@@ -52,7 +52,7 @@ let learning = false;
 /** @type {{deviceModel: Model, display: unknown, lastSeq: number} | null} */
 let welcome = null;
 let known = -1; // rows up to here happened before this page was there
-/** @type {(string | Uint8Array)[]} */
+/** @type {{f: Frame, data: string | Uint8Array}[]} */
 let waiting = [];
 /** @type {{type: string, payload: any}[]} */
 let lessons = [];
@@ -117,7 +117,7 @@ function take(f, data) {
   if (f.type.startsWith("sim.") && f.id) asked.add(f.id);
   if (device.running) device.handle(data);
   else if (broken) refuse(f);
-  else if (waiting.length < maxWaiting) waiting.push(data);
+  else if (waiting.length < maxWaiting) waiting.push({ f, data });
 }
 
 /** Why the program does not run; the page itself says so when it was built without. */
@@ -158,7 +158,7 @@ function begin() {
   lessons = [];
   waiting = [];
   now.lessons.forEach(apply);
-  now.waiting.forEach((data) => device.handle(data));
+  now.waiting.forEach(({ data }) => device.handle(data));
   ready();
 }
 
@@ -292,6 +292,8 @@ async function load() {
 /** @param {string} why */
 function fail(why) {
   broken = why;
+  for (const { f } of waiting) refuse(f);
+  waiting = [];
   notice(why);
   ready();
 }
