@@ -12,7 +12,7 @@ import (
 )
 
 const expectDisplayText = `Asserts what the wearer sees, and waits up to withinMs for it: every entry of text can be read on the display (each within one text), none of absent can, ` +
-	`the focus is on the node focus, the picture has this sha256 (of getDisplayState). Answers status "pass", or "fail" with what is missing and the picture, which is no error. ` +
+	`the focus is on the node focus, the picture has this SHA-256 (of getDisplayState). Answers status "pass", or "fail" with what is missing and the picture, which is no error. ` +
 	`withinMs is on the session's clock: in virtual time the clock is advanced until it fits. ` +
 	`Use it to prove that an app reacts, after an inject tool. To look without a claim use getDisplayState; to wait for a frame instead of a screen use waitForEvent; ` +
 	`for a whole test that stays, recordSession and replaySession.`
@@ -34,7 +34,7 @@ type expectDisplayArgs struct {
 	Text      []string `json:"text"`
 	Absent    []string `json:"absent"`
 	Focus     *string  `json:"focus"`
-	SHA256    string   `json:"sha256"`
+	Picture   string   `json:"picture"`
 	WithinMs  *integer `json:"withinMs"`
 }
 
@@ -73,7 +73,7 @@ func (t expectDisplay) definition() definition {
 			"text":{"type":"array","items":{"type":"string"},"description":"What must be readable, e.g. [\"Milk\",\"2 of 5\"]; case counts."},
 			"absent":{"type":"array","items":{"type":"string"},"description":"What must not be readable."},
 			"focus":{"type":"string","description":"Id of the node that has the focus; empty: none has."},
-			"sha256":{"type":"string","description":"Of the picture, as getDisplayState tells it."},
+			"picture":{"type":"string","description":"SHA-256 of the picture, as getDisplayState tells it."},
 			"withinMs":{"type":"integer","default":5000,"description":"How long to wait for it, 0 to 50000; other values are clamped."}`, ""),
 		OutputSchema: outputSchema(`
 			"status":{"type":"string","enum":["auth_required","pass","fail"]},
@@ -91,8 +91,8 @@ func (t expectDisplay) run(ctx context.Context, c call) (any, error) {
 	if err := decode(c.args, &args); err != nil {
 		return nil, err
 	}
-	if len(args.Text) == 0 && len(args.Absent) == 0 && args.Focus == nil && args.SHA256 == "" {
-		return nil, &Error{Code: CodeInvalidArguments, Message: "nothing is expected", FixHint: `pass text, absent, focus or sha256, e.g. {"text":["Hello"]}; getDisplayState only looks`}
+	if len(args.Text) == 0 && len(args.Absent) == 0 && args.Focus == nil && args.Picture == "" {
+		return nil, &Error{Code: CodeInvalidArguments, Message: "nothing is expected", FixHint: `pass text, absent, focus or picture, e.g. {"text":["Hello"]}; getDisplayState only looks`}
 	}
 	within := clamp(args.WithinMs, expectDefault, 0, expectMost)
 	return t.reach.run(ctx, c, args.SessionID, func(ctx context.Context, target backend.Target, id string) (any, error) {
@@ -170,7 +170,7 @@ func verdictOf(id string, d session.Display, args expectDisplayArgs) expectAnswe
 	if args.Focus != nil && *args.Focus != answer.Focus {
 		miss("the focus is on %q, not on %q", answer.Focus, *args.Focus)
 	}
-	if args.SHA256 != "" && (shown.Picture == nil || !strings.EqualFold(args.SHA256, shown.Picture.SHA256)) {
+	if args.Picture != "" && (shown.Picture == nil || !strings.EqualFold(args.Picture, shown.Picture.SHA256)) {
 		miss("the picture is another one")
 	}
 	answer.Summary = "It holds. " + shown.Summary

@@ -234,7 +234,7 @@ func TestExpectDisplay(t *testing.T) {
 			{`{"text":["Milk"],"withinMs":0}`, "fail", `"Milk" cannot be read`},
 			{`{"absent":["Done"],"withinMs":100}`, "fail", `"Done" can be read`},
 			{`{"focus":"","withinMs":0}`, "fail", "focus"},
-			{`{"sha256":"00","withinMs":0}`, "fail", "picture"},
+			{`{"picture":"00","withinMs":0}`, "fail", "picture"},
 		} {
 			w := newWorld().locally()
 			result, fields := w.call(t, "expectDisplay", test.args, IO{})
