@@ -42,10 +42,6 @@ func (l *locals) until(t *testing.T, id string, since int64, fits func(glasses.E
 	}
 }
 
-func typed(typ string) func(glasses.Event) bool {
-	return func(e glasses.Event) bool { return e.Type == typ }
-}
-
 // The simulator dies, and then the daemon: glasses and app go on as they were, and no row is lost.
 func TestGlassesOutliveSimulatorAndDaemon(t *testing.T) {
 	dir := t.TempDir()
@@ -56,12 +52,12 @@ func TestGlassesOutliveSimulatorAndDaemon(t *testing.T) {
 	}
 	links := make(chan string, 16)
 	on := func(a *testApp, f glasses.Frame) {
-		switch {
-		case f.Type == glasses.TypeLink:
+		switch f.Type {
+		case glasses.TypeLink:
 			var p glasses.LinkState
 			_ = json.Unmarshal(f.Payload, &p)
 			links <- p.State
-		case f.Type == glasses.TypeInput:
+		case glasses.TypeInput:
 			a.ask(glasses.TypeDisplayShow, text("tapped"))
 		}
 	}

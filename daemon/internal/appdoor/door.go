@@ -143,15 +143,16 @@ func (d *Door) listen() (base string, err error) {
 
 // takePort takes the port of last time, so that apps find their session again; else any.
 func (d *Door) takePort() (net.Listener, error) {
+	var listen net.ListenConfig
 	path := filepath.Join(d.o.Dir, portName)
 	if data, err := statefile.Read(path, 64); err == nil {
 		if port, err := strconv.ParseUint(strings.TrimSpace(string(data)), 10, 16); err == nil && port >= 1024 {
-			if l, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			if l, err := listen.Listen(d.life, "tcp4", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
 				return l, nil
 			}
 		}
 	}
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	l, err := listen.Listen(d.life, "tcp4", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}

@@ -105,7 +105,7 @@ func (r *room) repeat(a *App, f glasses.Frame, kind string, before known, digest
 func (r *room) answer(id, code, message string) {
 	delete(r.pending, id)
 	payload := encode(glasses.Result{Error: &glasses.Error{Code: code, Message: message}})
-	r.publish(r.frame(glasses.TypeResult, id, payload), false)
+	r.publish(r.frame(glasses.TypeResult, id, payload))
 	seq := r.row(glasses.Event{
 		Kind: glasses.KindResult, Chip: glasses.ChipErrors, Type: glasses.TypeResult, ID: id, Sender: glasses.SenderService, Payload: payload,
 	}, nil)
@@ -174,7 +174,7 @@ func (r *room) result(f glasses.Frame, raw []byte) {
 	if res.OK {
 		chip = glasses.ChipOf(cmd.typ)
 	}
-	r.publish(raw, false)
+	r.publish(raw)
 	seq := r.row(glasses.Event{
 		Kind: glasses.KindResult, Chip: chip, Type: f.Type, ID: f.ID, Sender: glasses.SenderGlasses, Payload: f.Payload,
 	}, nil)
@@ -200,7 +200,7 @@ func refusalOf(f glasses.Frame) glasses.Frame {
 func (r *room) event(f glasses.Frame) {
 	f.ID = fmt.Sprintf("g-%d", r.log.newest()+1)
 	if data, err := f.Encode(); err == nil && glasses.FromGlasses(f.Type) {
-		r.publish(data, false)
+		r.publish(data)
 	}
 	f.Payload = compact(f.Payload)
 	r.row(glasses.Event{

@@ -190,10 +190,10 @@ func (r *room) frame(typ, id string, payload any) []byte {
 	return data
 }
 
-// publish gives a frame to every app that is attached. mu is held.
-func (r *room) publish(data []byte, binary bool) { r.spread(data, binary, false) }
+// publish gives a text frame to every app that is attached. mu is held.
+func (r *room) publish(data []byte) { r.spread(data, false, false) }
 
-// spread is publish for a frame that may be one of a stream. mu is held.
+// spread is publish for a frame that may be binary, and one of a stream. mu is held.
 func (r *room) spread(data []byte, binary, stream bool) {
 	for _, a := range *r.apps.Load() {
 		a.give(data, binary, stream)

@@ -64,7 +64,7 @@ func (r *room) attach(ctx context.Context) (backend.Glasses, error) {
 	r.glasses, r.refused = g, nil
 	r.meta.Attached++
 	close(r.ready)
-	r.publish(r.frame(glasses.TypeLink, r.askID("link"), glasses.LinkState{State: r.link()}), false)
+	r.publish(r.frame(glasses.TypeLink, r.askID("link"), glasses.LinkState{State: r.link()}))
 	r.note(glasses.RowGlassesAttached, struct{}{})
 	return g, nil
 }
@@ -102,7 +102,7 @@ func (r *room) detached(ctx context.Context, why error) {
 		r.l.log.Warn("glasses are gone", "session", r.id, "err", why)
 	}
 	r.failPending(glasses.CodeNotConnected, "the glasses are gone")
-	r.publish(r.frame(glasses.TypeLink, r.askID("link"), glasses.LinkState{State: r.link()}), false)
+	r.publish(r.frame(glasses.TypeLink, r.askID("link"), glasses.LinkState{State: r.link()}))
 	r.note(glasses.RowGlassesDetached, struct{}{})
 }
 

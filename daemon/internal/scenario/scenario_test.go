@@ -1,0 +1,211 @@
+package scenario
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/scenario"
+)
+
+func TestSubset(t *testing.T) {
+	for _, c := range []struct{ want, got, says string }{
+		{`{}`, `{"a":1}`, ""},
+		{`{"a":1}`, `{"a":1,"b":2}`, ""},
+		{`{"a":{"b":"x"}}`, `{"a":{"b":"x","c":[]}}`, ""},
+		{`{"a":[1,{"b":2}]}`, `{"a":[1,{"b":2}]}`, ""},
+		{`{"a":[1]}`, `{"a":[1,2]}`, "payload.a is [1,2], not [1]"},
+		{`{"a":[{"b":2}]}`, `{"a":[{"b":2,"c":3}]}`, `payload.a is [{"b":2,"c":3}], not [{"b":2}]`},
+		{`{"a":null}`, `{"a":null}`, ""},
+		{`{"a":null}`, `{}`, "payload.a is missing"},
+		{`{"a":{"b":1}}`, `{"a":7}`, "payload.a is 7, not an object"},
+		{`{"a":9007199254740993}`, `{"a":9007199254740992}`, "payload.a is 9007199254740992, not 9007199254740993"},
+	} {
+		if got := subset("payload", json.RawMessage(c.want), json.RawMessage(c.got)); got != c.says {
+			t.Errorf("%s in %s: %q, want %q", c.want, c.got, got, c.says)
+		}
+	}
+}
+
+func TestCompareTrace(t *testing.T) {
+	trace := func(items ...string) (list []scenario.Request) {
+		for i, item := range items {
+			typ, payload, _ := strings.Cut(item, " ")
+			list = append(list, scenario.Request{At: int64(i), Type: typ, Payload: json.RawMessage(payload)})
+		}
+		return list
+	}
+	recorded := &scenario.Recorded{Clock: "virtual", Trace: trace(`a {"x":1}`, `b {"y":[1,{"z":2}]}`, `c {}`)}
+	for name, c := range map[string]struct {
+		got  []scenario.Request
+		want string
+	}{
+		"the same":         {trace(`a {"x":1}`, `b {"y":[1,{"z":2}]}`, `c {}`), ""},
+		"other payload":    {trace(`a {"x":1}`, `b {"y":[1,{"z":3}]}`, `c {}`), "1 payload.y[1].z"},
+		"one more field":   {trace(`a {"x":1,"w":0}`, `b {"y":[1,{"z":2}]}`, `c {}`), "0 payload.w"},
+		"another command":  {trace(`a {"x":1}`, `d {}`, `c {}`), "1 type"},
+		"one is missing":   {trace(`a {"x":1}`, `b {"y":[1,{"z":2}]}`), "2 c is missing"},
+		"one is too much":  {trace(`a {"x":1}`, `b {"y":[1,{"z":2}]}`, `c {}`, `e {}`), "3 e is too much"},
+		"at another time":  {append(trace(`a {"x":1}`, `b {"y":[1,{"z":2}]}`), scenario.Request{At: 9, Type: "c", Payload: json.RawMessage(`{}`)}), "2 at"},
+		"list for a value": {trace(`a {"x":[1]}`, `b {"y":[1,{"z":2}]}`, `c {}`), "0 payload.x"},
+	} {
+		var said []string
+		for _, d := range compareTrace(recorded, c.got, true) {
+			what := d.Path
+			if what == "" {
+				what = d.Message
+			}
+			said = append(said, fmt.Sprint(d.Index, " ", what))
+		}
+		if got := strings.Join(said, "; "); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	recorded.Clock = "real"
+	if diffs := compareTrace(recorded, append(recorded.Trace[:2:2], scenario.Request{At: 9, Type: "c", Payload: json.RawMessage(`{}`)}), true); len(diffs) != 0 {
+		t.Errorf("times of a real clock were compared: %+v", diffs)
+	}
+}
+
+func TestMarks(t *testing.T) {
+	draw := func(w int, set ...image.Point) []byte {
+		img := image.NewNRGBA(image.Rect(0, 0, w, 4))
+		for i := range img.Pix {
+			img.Pix[i] = 255
+		}
+		for _, p := range set {
+			img.SetNRGBA(p.X, p.Y, color.NRGBA{0, 0, 0, 255})
+		}
+		var b bytes.Buffer
+		if err := png.Encode(&b, img); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	marked, count := marks(draw(4), draw(4, image.Pt(1, 1), image.Pt(2, 3)))
+	img, err := png.Decode(bytes.NewReader(marked))
+	if err != nil || count != 2 || color.NRGBAModel.Convert(img.At(1, 1)) != (color.NRGBA{255, 0, 0, 255}) || color.NRGBAModel.Convert(img.At(0, 0)) != (color.NRGBA{85, 85, 85, 255}) {
+		t.Errorf("%d pixels, %v, %v", count, err, img)
+	}
+	if marked, _ := marks(draw(4), draw(5)); marked != nil {
+		t.Error("pictures of two sizes were laid over each other")
+	}
+}
+
+// pageOnly is a browser session without a page: it has rows and nothing else.
+type pageOnly struct {
+	rows []glasses.Event
+	gone bool
+}
+
+func (p *pageOnly) Get(context.Context, backend.Target, string) (backend.Session, error) {
+	return backend.Session{SessionID: "ses_abcdefgh", DeviceModel: "rayban_display", Transport: backend.TransportBrowser, Clock: backend.ClockReal, NowMs: 5000}, nil
+}
+
+func (p *pageOnly) Control(context.Context, backend.Target, string, string, any, []byte) (glasses.Result, error) {
+	return glasses.Result{}, &backend.Problem{Code: backend.CodeNotConnected, Message: "no simulator page is open"}
+}
+
+func (p *pageOnly) Advance(context.Context, string, int64) (int64, bool, error) {
+	return 0, false, errors.New("not here")
+}
+
+func (p *pageOnly) Wait(ctx context.Context, _ backend.Target, _ string, since int64, _ int, wait time.Duration) (backend.EventPage, error) {
+	page := backend.EventPage{Next: since}
+	for _, e := range p.rows[min(int(since), len(p.rows)):] {
+		raw, _ := json.Marshal(e)
+		page.Events = append(page.Events, raw)
+		page.Next = e.Seq
+	}
+	if len(page.Events) == 0 && wait > 0 {
+		ctx, cancel := context.WithTimeout(ctx, wait)
+		defer cancel()
+		<-ctx.Done()
+	}
+	return page, nil
+}
+
+func (p *pageOnly) Look(context.Context, backend.Target, string) (session.Display, error) {
+	return session.Display{}, &backend.Problem{Code: backend.CodeNotConnected, Message: "no simulator page is open"}
+}
+
+func (p *pageOnly) Media(string, string) (string, []byte, error) {
+	return "", nil, &backend.Problem{Code: backend.CodeNotFound, Message: "not here"}
+}
+
+func rows(events ...glasses.Event) []glasses.Event {
+	for i := range events {
+		events[i].Seq, events[i].At = int64(i+1), int64(1000*(i+1))
+		if events[i].Payload == nil {
+			events[i].Payload = json.RawMessage(`{}`)
+		}
+	}
+	return events
+}
+
+// A browser session whose person shut the page fails the step that needs it, and says why.
+func TestABrowserSessionWithoutAPage(t *testing.T) {
+	p := &pageOnly{}
+	r := New(p, p)
+	r.attachWait = 10 * time.Millisecond
+	dir := t.TempDir()
+	path := filepath.Join(dir, "s.json")
+	s := scenario.Scenario{Name: "s", Steps: []scenario.Step{{Input: &glasses.Input{Kind: "tap"}}, {Picture: new("end")}}}
+	data, _ := s.Encode()
+	if err := beside(dir, ".", "s.json", data); err != nil {
+		t.Fatal(err)
+	}
+	_, err := r.Run(t.Context(), Request{SessionID: "ses_abcdefgh", Path: path})
+	var problem *backend.Problem
+	if !errors.As(err, &problem) || problem.Code != backend.CodeNotConnected || !strings.Contains(problem.Message, "no app attached") {
+		t.Errorf("without an app: %v", err)
+	}
+	p.rows = rows(glasses.Event{Type: glasses.RowAppAttached, Sender: glasses.SenderService, Kind: glasses.KindEvent})
+	report, err := r.Run(t.Context(), Request{SessionID: "ses_abcdefgh", Path: path})
+	if err != nil || report.Verdict != Fail || !strings.Contains(report.Steps[0].Message, "no simulator page") || report.Steps[1].Verdict != Skipped {
+		t.Errorf("%+v, %v", report, err)
+	}
+}
+
+func TestRecordOfABrowserSession(t *testing.T) {
+	p := &pageOnly{rows: rows(
+		glasses.Event{Type: glasses.RowAppAttached, Sender: glasses.SenderService, Kind: glasses.KindEvent},
+		glasses.Event{Type: glasses.TypeInput, Sender: glasses.SenderGlasses, Kind: glasses.KindEvent, Payload: json.RawMessage(`{"kind":"tap","x":1,"y":2,"target":"go"}`)},
+		glasses.Event{Type: glasses.TypeCameraPhoto, ID: "a-1", Sender: glasses.SenderApp, Kind: glasses.KindRequest},
+		glasses.Event{Type: glasses.TypeResult, ID: "a-1", Sender: glasses.SenderGlasses, Kind: glasses.KindResult,
+			Payload: json.RawMessage(`{"ok":true,"media":{"sha256":"` + strings.Repeat("0", 64) + `","mime":"image/jpeg","bytes":1}}`)},
+		glasses.Event{Type: glasses.TypePermission, Sender: glasses.SenderGlasses, Kind: glasses.KindEvent, Payload: json.RawMessage(`{"part":"camera","state":"denied"}`)},
+		glasses.Event{Type: "com.example.score", ID: "a-2", Sender: glasses.SenderApp, Kind: glasses.KindEvent, Payload: json.RawMessage(`{"points":1}`)},
+	)}
+	path := filepath.Join(t.TempDir(), "deep", "er", "rec.json")
+	rec, err := New(p, p).Record(t.Context(), RecordRequest{SessionID: "ses_abcdefgh", Path: path})
+	if err != nil || len(rec.Notes) != 1 || rec.Requests != 2 || rec.Media != 0 {
+		t.Fatalf("%+v, %v", rec, err)
+	}
+	s, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var acts []string
+	for _, step := range s.Steps {
+		acts = append(acts, words(&step))
+	}
+	if got, want := strings.Join(acts, "; "), "advance 1000 ms; input tap; advance 3000 ms; state; advance 1000 ms"; got != want {
+		t.Errorf("steps %s\nwant  %s", got, want)
+	}
+	if s.Steps[1].Input.Target != "" || s.Recorded.Trace[0].At != 2000 || s.Recorded.Clock != backend.ClockReal || s.DeviceModel != "rayban_display" {
+		t.Errorf("%+v %+v", s, s.Recorded)
+	}
+}
