@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"net/http"
 	"testing"
 	"time"
@@ -67,7 +68,11 @@ func attachApp(t *testing.T, b *backendUnderTest, s backendapi.Session) {
 	if _, _, err := ws.Read(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	ws.CloseRead(t.Context())
+	go func() {
+		for err == nil {
+			_, _, err = ws.Read(context.Background())
+		}
+	}()
 }
 
 func TestControlRefusals(t *testing.T) {

@@ -31,7 +31,7 @@ func (c crowd) Open(ctx context.Context, id, _ string) (sessions.Session, error)
 }
 
 func (c crowd) Session(_ context.Context, id string) (sessions.Session, error) {
-	s := c.memory.s
+	s := c.s
 	s.ID = id
 	return s, nil
 }

@@ -50,7 +50,7 @@ func (h *hijack) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	early, _ := rw.Reader.Peek(rw.Reader.Buffered())
+	early, _ := rw.Peek(rw.Reader.Buffered())
 	h.wire = &wire{Conn: c, early: bytes.Clone(early)}
 	return h.wire, bufio.NewReadWriter(bufio.NewReaderSize(h.wire, readBuffer), bufio.NewWriterSize(h.wire, writeBuffer)), nil
 }

@@ -37,5 +37,8 @@ func projectKeys(t *testing.T, database string) string {
 		}
 		fmt.Fprintln(&all, c)
 	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
 	return all.String()
 }
