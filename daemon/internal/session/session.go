@@ -280,7 +280,7 @@ func validID(id string) bool { return idPattern.MatchString(id) }
 func notFound() error {
 	return &backend.Problem{
 		Code: backend.CodeNotFound, Message: "there is no such session",
-		FixHint: "call getSessionStatus without sessionId to list the open sessions, or createSimulatorSession to open one",
+		FixHint: "call getSessionStatus without sessionId to list the open sessions, or startLocalSimulation or createSimulatorSession to open one",
 	}
 }
 
