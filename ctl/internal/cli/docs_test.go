@@ -31,6 +31,17 @@ func TestDocumentedCommandsExist(t *testing.T) {
 	}
 }
 
+// documented gives the first block of code that begins with mark.
+func documented(mark string) string {
+	for _, p := range docs.Pages() {
+		if _, after, ok := strings.Cut(p.Markdown, mark); ok {
+			text, _, _ := strings.Cut(after, "\n```")
+			return text + "\n"
+		}
+	}
+	return ""
+}
+
 func checkCommand(t *testing.T, page, line string) {
 	t.Helper()
 	a := &app{Terminal: term.New(io.Discard, io.Discard), name: "servicectl"}

@@ -76,6 +76,9 @@ func TestStories(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(tools, "xdg-open"), []byte(opener), 0o755); err != nil {
 				return err
 			}
+			if err := os.WriteFile(filepath.Join(e.WorkDir, "client.mjs"), []byte(documented("```js client\n")), 0o644); err != nil {
+				return err
+			}
 			e.Setenv("PATH", strings.Join([]string{bin, tools, os.Getenv("PATH")}, string(os.PathListSeparator)))
 			e.Setenv("HOME", home)
 			e.Setenv("STATE", filepath.Join(home, ".service"))
