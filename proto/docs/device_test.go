@@ -1,0 +1,43 @@
+package docs_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/device"
+)
+
+// TestExamplesRunOnGlasses sends every printed command and control frame to simulated glasses; none is refused.
+func TestExamplesRunOnGlasses(t *testing.T) {
+	model, _ := glasses.Model("rayban_display")
+	ran := 0
+	for _, b := range blocks() {
+		if b.language != "json" || b.kind != "app" && b.kind != "control" {
+			continue
+		}
+		d, now := device.New(model, device.Options{}), int64(0)
+		for line := range strings.Lines(b.text) {
+			f, err := glasses.Parse([]byte(strings.TrimSpace(line)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f.Type == glasses.SimAdvance || !glasses.IsCommand(f.Type) && !glasses.IsControl(f.Type) {
+				continue // the host's clock, hello, barrier and events of the app's own
+			}
+			now += 10_000
+			d.Handle(now, f, nil)
+			d.Tick(now + 5000)
+			ran++
+			for _, out := range d.Take() {
+				// A photo waits for its host, which is not here.
+				if r, err := glasses.ParseResult(out.Frame.Payload); out.Ask == nil && out.Frame.Type == glasses.TypeResult && out.Frame.ID == f.ID && (err != nil || r.Error != nil) {
+					t.Errorf("%s: %s\nis answered by %s", b.page, line, out.Frame.Payload)
+				}
+			}
+		}
+	}
+	if ran < 20 {
+		t.Errorf("only %d frames were sent", ran)
+	}
+}
