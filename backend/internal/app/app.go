@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"runtime/debug"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -133,6 +134,12 @@ func (a *App) Serve(ctx context.Context, listeners ...net.Listener) error {
 	}
 	group.Go(func() error { return a.links.Serve(ctx) })
 	group.Go(func() error { return a.hub.Serve(ctx) })
+	group.Go(func() error {
+		tick := time.NewTicker(restEvery)
+		defer tick.Stop()
+		rest(ctx, tick.C, a.hub.Connections, debug.FreeOSMemory)
+		return nil
+	})
 	group.Go(func() error {
 		<-ctx.Done()
 		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.config.DrainTimeout)

@@ -8,5 +8,12 @@
 //
 // A room's lock orders publishing, queueing and attaching; that is what makes a replay followed by live frames exact.
 //
+// Streams (pictures, sound, motion) go past all that: they are relayed without the lock in memory that is lent and
+// shared, dropped for a peer that is behind, counted, and never logged. Control frames go to the page that plays the
+// glasses, the newest one; its result goes to who asked.
+//
+// A silent connection keeps a small read buffer and one goroutine. Everything else is taken when there is something to
+// do: a writer that ends with its queue, buffers from pools, and one housekeeping goroutine that beats and pings for all.
+//
 // The package must not know accounts, cookies or SQL: who may attach is decided by Sessions and by the page's caller.
 package relay
