@@ -30,10 +30,12 @@ func generate(body string) (string, error) {
 	return out.String(), nil
 }
 
-// protocol is PROTOCOL.md without its title.
+// protocol is PROTOCOL.md without its title and its list of contents, which a page has by itself.
 func protocol() string {
 	_, body, _ := strings.Cut(glasses.Protocol, "\n")
-	return body
+	intro, rest, _ := strings.Cut(body, "\n## ")
+	intro, _, _ = strings.Cut(intro, "\n- [")
+	return intro + "\n\n## " + rest
 }
 
 // glance is one table over all models.
