@@ -1,0 +1,64 @@
+package pluginhost
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+)
+
+// What is asked of a session and of a project goes through the real adapter and comes back whole.
+func TestSessionCallsOverRealAdapter(t *testing.T) {
+	h, _ := serve(t, install(t))
+	picture := bytes.Repeat([]byte{0xff}, 1<<20)
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /api/sessions/ses_1/control", func(w http.ResponseWriter, r *http.Request) {
+		var in struct {
+			Type    string
+			Payload json.RawMessage
+			Media   []byte
+		}
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil || in.Type != "sim.camera" || string(in.Payload) != `{"a":1}` || !bytes.Equal(in.Media, picture) {
+			t.Errorf("the backend got %s %s and %d bytes, %v", in.Type, in.Payload, len(in.Media), err)
+		}
+		_, _ = io.WriteString(w, `{"result":{"ok":true,"later":1}}`)
+	})
+	mux.HandleFunc("POST /api/sessions/ses_2/control", func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusConflict)
+		_, _ = io.WriteString(w, `{"code":"not_connected","detail":"no page","retryable":true,"fixHint":"open it"}`)
+	})
+	mux.HandleFunc("GET /api/sessions/ses_1/events", func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, `{"events":[{"wait":"`+r.URL.Query().Get("waitMs")+`"}],"next":4,"more":true}`)
+	})
+	mux.HandleFunc("POST /api/projects/com.example.app/keys", func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusCreated)
+		_, _ = io.WriteString(w, `{"projectKey":"spk_x","hint":"pk_x","createdAt":"2026-01-02T03:04:05.000Z"}`)
+	})
+	srv := httptest.NewServer(mux)
+	defer srv.Close()
+	to := backend.Target{BaseURL: srv.URL, Bearer: "svc_1"}
+
+	result, err := h.Control(t.Context(), to, "ses_1", "sim.camera", json.RawMessage(`{"a":1}`), picture)
+	if err != nil || string(result) != `{"ok":true,"later":1}` {
+		t.Errorf("control: %s, %v", result, err)
+	}
+	_, err = h.Control(t.Context(), to, "ses_2", "sim.state", nil, nil)
+	if p := code(t, err); p.Code != "not_connected" || !p.Retryable || p.FixHint != "open it" {
+		t.Errorf("without a page: %+v", p)
+	}
+	for wait, want := range map[time.Duration]string{0: "", 1500 * time.Millisecond: "1500", time.Hour: "25000"} {
+		page, err := h.WaitEvents(t.Context(), to, "ses_1", 3, 10, wait)
+		if err != nil || page.Next != 4 || !page.More || len(page.Events) != 1 || string(page.Events[0]) != `{"wait":"`+want+`"}` {
+			t.Errorf("waiting %v: %+v, %v", wait, page, err)
+		}
+	}
+	key, err := h.MintProjectKey(t.Context(), to, "com.example.app", "laptop")
+	if err != nil || key != (backend.ProjectKey{Key: "spk_x", Hint: "pk_x", CreatedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}) {
+		t.Errorf("key: %v, %v", key.CreatedAt, err)
+	}
+}
