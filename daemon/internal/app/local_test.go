@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -242,6 +243,9 @@ func TestAMinuteInVirtualTime(t *testing.T) {
 		t.Fatalf("report %+v\n%s", report, log)
 	}
 	runs := 20
+	if n, err := strconv.Atoi(os.Getenv("MINUTES")); err == nil {
+		runs = n
+	}
 	if testing.Short() {
 		runs = 3
 	}

@@ -17,6 +17,8 @@ import (
 const (
 	writeWait = 10 * time.Second
 	endWait   = 2 * time.Second
+	// maxStrangers is how many may be connected at once without having said hello.
+	maxStrangers = 256
 )
 
 // message is one frame on its way to an app.
@@ -121,7 +123,13 @@ func (d *Door) serveApp(rw http.ResponseWriter, r *http.Request) {
 	defer context.AfterFunc(d.life, func() { // a hello that is on its way ends with the daemon
 		time.AfterFunc(writeWait, cancel)
 	})()
+	if d.strangers.Add(1) > maxStrangers {
+		d.strangers.Add(-1)
+		_ = ws.Close(session.CloseSlow, "too many are at the door; try again")
+		return
+	}
 	hello, frame, ok := d.readHello(ctx, ws)
+	d.strangers.Add(-1)
 	if !ok {
 		return
 	}

@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -58,6 +59,8 @@ type Door struct {
 	life    context.Context
 	end     context.CancelFunc
 	wg      sync.WaitGroup // the server, and handlers of attached apps
+
+	strangers atomic.Int64
 }
 
 // New makes a door that leads to no rooms yet.

@@ -25,7 +25,7 @@ import (
 // needs no account and no network. Its glasses are attached when it returns. Errors are *backend.Problem.
 func (m *Manager) StartLocal(ctx context.Context, who caller.Caller, req LocalRequest) (Opened, error) {
 	if m.opts.Transports == nil {
-		return Opened{}, m.refused()
+		return Opened{}, m.local.refused
 	}
 	want, err := m.localMeta(who, req)
 	if err != nil {
@@ -121,14 +121,6 @@ func realDir(dir string) string {
 		return real
 	}
 	return filepath.Clean(dir)
-}
-
-// refused says why this process serves no local sessions.
-func (m *Manager) refused() error {
-	if m.opts.LocalRefused != nil {
-		return m.opts.LocalRefused
-	}
-	return &backend.Problem{Code: backend.CodeAdapterUnavailable, Message: "this process serves no local sessions"}
 }
 
 // secret gives the path of the file with the app secret, and makes one where there is none. Only its hash is kept

@@ -2,9 +2,12 @@ package session
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
@@ -84,5 +87,108 @@ func TestStartLocalRefuses(t *testing.T) {
 	}
 	if list, _ := m.List(t.Context(), backend.Target{}); len(list) != 0 {
 		t.Errorf("left over: %+v", list)
+	}
+}
+
+func TestThereIsAnEndToSessions(t *testing.T) {
+	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
+	first := start(t, m, LocalRequest{Project: "com.example.app"})
+	m.local.mu.Lock()
+	for i := range MaxLocal - 1 {
+		id := fmt.Sprintf("loc_%020d", i)
+		m.local.rooms[id] = newRoom(m.local, meta{SessionID: id, LastActiveAt: time.Unix(int64(i), 0)})
+	}
+	m.local.mu.Unlock()
+	if _, err := m.StartLocal(t.Context(), caller.Caller{}, LocalRequest{Project: "com.example.other"}); code(err) != backend.CodeTooManySessions {
+		t.Errorf("one more: %v", err)
+	}
+	if again := start(t, m, LocalRequest{Project: "com.example.app"}); again.SessionID != first.SessionID {
+		t.Errorf("an open one: %+v", again)
+	}
+	if list, _ := m.List(t.Context(), backend.Target{}); len(list) != MaxLocal || list[0].SessionID != first.SessionID {
+		t.Errorf("%d sessions, first %s", len(list), list[0].SessionID)
+	}
+}
+
+// Where a sandbox allows no adapters, local sessions are refused and those of a daemon beside it left alone.
+func TestWithoutTransports(t *testing.T) {
+	dir := t.TempDir()
+	o := start(t, newLocal(t, dir, &fakeTransports{}, nil), LocalRequest{Project: "com.example.app"})
+	f := &fakeBackend{}
+	m := New(Options{StateDir: dir, Backend: f, Secrets: f, Events: f, LocalRefused: &backend.Problem{Code: backend.CodeSandboxBlocked, Message: "blocked"}})
+	if _, err := m.StartLocal(t.Context(), caller.Caller{}, LocalRequest{}); code(err) != backend.CodeSandboxBlocked {
+		t.Errorf("starting: %v", err)
+	}
+	if _, err := m.Control(t.Context(), backend.Target{}, o.SessionID, glasses.SimState, nil, nil); code(err) != backend.CodeSandboxBlocked {
+		t.Errorf("using: %v", err)
+	}
+	if list, err := m.List(t.Context(), backend.Target{}); len(list) != 0 || err != nil {
+		t.Errorf("%v, %v", list, err)
+	}
+}
+
+// Sessions that nobody used for a week, and folders without a session that are as old, are cleared away.
+func TestOldSessionsEnd(t *testing.T) {
+	dir := t.TempDir()
+	now := time.Now()
+	m := newLocal(t, dir, &fakeTransports{}, nil)
+	o := start(t, m, LocalRequest{Project: "com.example.app"})
+	m.local.end()
+	for name, age := range map[string]time.Duration{"loc_aaaaaaaaaaaaaaaaaaaa": 0, "loc_bbbbbbbbbbbbbbbbbbbb": 8 * 24 * time.Hour} {
+		path := filepath.Join(dir, Dir, name)
+		if err := os.Mkdir(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, now.Add(-age), now.Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		after time.Duration
+		want  []bool
+	}{{time.Hour, []bool{true, true, false}}, {8 * 24 * time.Hour, []bool{false, false, false}}} {
+		after, want := c.after, c.want
+		later := newLocal(t, dir, &fakeTransports{}, func() time.Time { return now.Add(after) })
+		list, _ := later.List(t.Context(), backend.Target{})
+		if (len(list) == 1) != want[0] {
+			t.Errorf("after %v: %d sessions", after, len(list))
+		}
+		for i, name := range []string{o.SessionID, "loc_aaaaaaaaaaaaaaaaaaaa", "loc_bbbbbbbbbbbbbbbbbbbb"} {
+			if _, err := os.Stat(filepath.Join(dir, Dir, name)); (err == nil) != want[i] {
+				t.Errorf("after %v: %s: %v", after, name, err)
+			}
+		}
+	}
+}
+
+func TestLatest(t *testing.T) {
+	dir, here := t.TempDir(), t.TempDir()
+	m := newLocal(t, dir, &fakeTransports{}, nil)
+	who := caller.Caller{Cwd: here}
+	if id, ok := m.Latest(t.Context(), who); ok {
+		t.Errorf("before any: %s", id)
+	}
+	first, err := m.StartLocal(t.Context(), who, LocalRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := m.StartLocal(t.Context(), who, LocalRequest{Fresh: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, ok := m.Latest(t.Context(), who); !ok || id != second.SessionID {
+		t.Errorf("latest %s", id)
+	}
+	if _, err := m.Control(caller.With(t.Context(), who), backend.Target{}, first.SessionID, glasses.SimState, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if id, ok := newLocal(t, dir, &fakeTransports{}, nil).Latest(t.Context(), who); !ok || id != first.SessionID {
+		t.Errorf("after a restart: %s", id)
+	}
+	if _, err := m.Close(t.Context(), backend.Target{}, first.SessionID); err != nil {
+		t.Fatal(err)
+	}
+	if id, ok := m.Latest(t.Context(), who); ok {
+		t.Errorf("after its end: %s", id)
 	}
 }

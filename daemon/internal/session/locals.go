@@ -53,6 +53,7 @@ type meta struct {
 type locals struct {
 	root       string
 	transports Transports
+	refused    error // why there are no transports
 	now        func() time.Time
 	log        *slog.Logger
 	life       context.Context
@@ -124,6 +125,9 @@ func (l *locals) open(id string) *room {
 
 // awake finds an open session and starts what it runs.
 func (l *locals) awake(id string) (*room, error) {
+	if l.transports == nil {
+		return nil, l.refused
+	}
 	r := l.open(id)
 	if r == nil {
 		return nil, notFound()

@@ -88,10 +88,13 @@ func New(opts Options) *Manager {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
+	if opts.LocalRefused == nil {
+		opts.LocalRefused = &backend.Problem{Code: backend.CodeAdapterUnavailable, Message: "this process serves no local sessions"}
+	}
 	root := filepath.Join(opts.StateDir, Dir)
 	m := &Manager{opts: opts, projects: &projects{path: filepath.Join(root, projectsName)}}
 	m.latest = &latest{path: filepath.Join(root, latestName), log: opts.Log}
-	m.local = &locals{root: root, transports: opts.Transports, now: opts.Now, log: opts.Log, rooms: map[string]*room{}}
+	m.local = &locals{root: root, transports: opts.Transports, refused: opts.LocalRefused, now: opts.Now, log: opts.Log, rooms: map[string]*room{}}
 	m.local.life, m.local.end = context.WithCancel(context.Background())
 	return m
 }
