@@ -3,7 +3,6 @@ package docs_test
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -54,10 +53,7 @@ func TestExamples(t *testing.T) {
 			checkProgram(t, b, "python3", "-c", "import ast,sys; ast.parse(sys.stdin.read())")
 		case "js":
 			checkProgram(t, b, "node", "--check", "--input-type=module", "-")
-		case "ts": // those of kind "module" are checked where modules are generated
-			if b.kind != "module" {
-				checkTypes(t, b)
-			}
+		case "ts": // checked by daemon/internal/docs, together with the module that is generated
 		case "sh":
 			checkProgram(t, b, "sh", "-n")
 		case "yaml":
@@ -69,26 +65,6 @@ func TestExamples(t *testing.T) {
 		if seen[want] == 0 {
 			t.Errorf("there is no example of %q", want)
 		}
-	}
-}
-
-// checkTypes lets the TypeScript compiler read a block.
-func checkTypes(t *testing.T, b block) {
-	t.Helper()
-	tsc, err := filepath.Abs(filepath.Join("..", "..", "packaging", "e2e", "npm", "node_modules", ".bin", "tsc"))
-	if err == nil {
-		_, err = os.Stat(tsc)
-	}
-	if err != nil {
-		missing(t, "tsc", b)
-		return
-	}
-	file := filepath.Join(t.TempDir(), "example.ts")
-	if err := os.WriteFile(file, []byte(b.text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.Command(tsc, "--noEmit", "--strict", "--target", "es2022", "--module", "es2022", file).CombinedOutput(); err != nil {
-		t.Errorf("%s: %v: %s\n%s", b.page, err, out, b.text)
 	}
 }
 
