@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"image/jpeg"
 	"os"
 	"strings"
@@ -295,6 +296,20 @@ func TestPageLogAndFaults(t *testing.T) {
 	s.do(chromedp.Evaluate[chromedp.Void](`const make = URL.createObjectURL.bind(URL);
 		URL.createObjectURL = (file) => { file.text().then((text) => { window.saved = text; }); return make(file); };`), chromedp.Click("#export"))
 	s.see(`JSON.parse(window.saved).type === "com.example.score"`)
+
+	s.do(chromedp.Evaluate[chromedp.Void](`{ const e = document.querySelector("#search"); e.value = ""; e.dispatchEvent(new Event("input")); }`))
+	for i := range 600 {
+		s.row(glasses.Event{Kind: glasses.KindEvent, Chip: glasses.ChipCustom, Type: "com.example.many", ID: fmt.Sprint("many-", i), Sender: glasses.SenderApp, Payload: json.RawMessage("{}")})
+	}
+	const atEnd = `(() => { const l = document.querySelector("#log"); return l.scrollTop + l.clientHeight >= l.scrollHeight - 2; })()`
+	s.see(`document.querySelector("#log-count").textContent === "500 of 606 events" && ` + atEnd)
+	s.do(chromedp.EmulateViewport(390, 844))
+	s.see(atEnd)
+	s.do(chromedp.Evaluate[chromedp.Void](`{ const l = document.querySelector("#log");
+		l.addEventListener("scroll", () => { window.scrolled = true; }, { once: true }); l.scrollTop = 100; }`))
+	s.see("window.scrolled")
+	s.command(glasses.TypeDisplayClear, struct{}{})
+	s.see(`document.querySelector("#log-count").textContent === "500 of 608 events" && !` + atEnd)
 }
 
 func TestPageWithoutItsProgram(t *testing.T) {

@@ -17,6 +17,9 @@ export class Log {
     this.rows = [];
     this.last = 0;
     this.found = 0;
+    this.follow = true; // the person is at the end
+    parts.list.addEventListener("scroll", () => (this.follow = parts.list.scrollTop + parts.list.clientHeight >= parts.list.scrollHeight - 24));
+    new ResizeObserver(() => this.toEnd()).observe(parts.list);
     for (const filter of parts.filters) {
       filter.addEventListener("click", () => {
         filter.ariaPressed = filter.ariaPressed === "true" ? "false" : "true";
@@ -39,11 +42,10 @@ export class Log {
     if (this.rows.length > maxKept) this.rows.shift();
     if (this.matches(entry)) {
       const { list } = this.parts;
-      const atEnd = list.scrollTop + list.clientHeight >= list.scrollHeight - 24;
       this.found++;
       list.append(item(row));
       while (list.childElementCount > maxShown) list.firstElementChild?.remove();
-      if (atEnd) list.scrollTop = list.scrollHeight;
+      this.toEnd();
     }
     this.tell();
     return true;
@@ -60,8 +62,14 @@ export class Log {
     this.found = found.length;
     const { list } = this.parts;
     list.replaceChildren(...found.slice(-maxShown).map(({ row }) => item(row)));
-    list.scrollTop = list.scrollHeight;
+    this.follow = true;
+    this.toEnd();
     this.tell();
+  }
+
+  toEnd() {
+    const { list } = this.parts;
+    if (this.follow) list.scrollTop = list.scrollHeight;
   }
 
   tell() {
