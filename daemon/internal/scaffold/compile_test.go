@@ -76,7 +76,7 @@ func TestKotlinCompiles(t *testing.T) {
 		t.Skip("SKIPPED: kotlinc is not installed")
 	}
 	// A start of the compiler takes seconds, so that only the smallest and the largest module are compiled (the largest with
-	// the probe that runs).
+	// the examples and the probe that runs).
 	compileKotlin(t, kotlinc, filepath.Join(t.TempDir(), "small.jar"), []string{guide.Camera})
 	kotlinProbe(t)
 }

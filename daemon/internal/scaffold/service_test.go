@@ -209,12 +209,12 @@ func runs(t *testing.T) map[string][]string {
 		found[Python] = []string{python, "probe.py"}
 	}
 	if jar := kotlinProbe(t); jar != "" {
-		found[Kotlin] = []string{tool(t, "java"), "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-jar", jar}
+		found[Kotlin] = []string{tool(t, "java"), "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", jar, "ProbeKt"}
 	}
 	return found
 }
 
-// kotlinProbe compiles the Kotlin module with its probe, once for all tests; "" where there is no compiler.
+// kotlinProbe compiles the Kotlin module with its probe and the examples, once for all tests; "" where there is no compiler.
 func kotlinProbe(t *testing.T) string {
 	t.Helper()
 	kotlinc := tool(t, "kotlinc")
@@ -222,7 +222,13 @@ func kotlinProbe(t *testing.T) string {
 		return ""
 	}
 	jar := filepath.Join(probes, "probe.jar")
-	onceKotlin.Do(func() { compileKotlin(t, kotlinc, jar, guide.CapabilityIDs(), filepath.Join("testdata", "probe.kt")) })
+	apps, err := filepath.Glob(filepath.Join("examples", Kotlin, "*.kt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	onceKotlin.Do(func() {
+		compileKotlin(t, kotlinc, jar, guide.CapabilityIDs(), append(apps, filepath.Join("testdata", "probe.kt"))...)
+	})
 	if _, err := os.Stat(jar); err != nil {
 		t.Fatal("the Kotlin module does not compile")
 	}

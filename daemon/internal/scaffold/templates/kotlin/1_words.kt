@@ -1,5 +1,6 @@
 package service
 
+import java.io.Closeable
 import java.io.DataInputStream
 import java.io.IOException
 import java.io.OutputStream

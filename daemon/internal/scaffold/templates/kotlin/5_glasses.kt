@@ -13,7 +13,7 @@ class Answer(val id: String, val result: Map<String, Any?>, val data: ByteArray?
  * One attached session, for one thread of the app. Every command throws a GlassesError when the glasses refuse it. Events come
  * out of next() in order; those of types with a handler go to it instead, while the app waits in next() or run().
  */
-class Glasses internal constructor(settings: Settings) : AutoCloseable {
+class Glasses internal constructor(settings: Settings) : Closeable {
     /** The glasses as the service describes them: panel, inputs, camera, ... */
     var device: Map<String, Any?> = emptyMap()
         private set

@@ -5,7 +5,21 @@ public struct GlassesAnswer: @unchecked Sendable {
     public let data: Data?
 }
 
-/// One attached session. Take events with `while let event = try await glasses.next()`, one after the other, or with
+/// All events without a handler, one after the other, until the session is closed.
+public struct GlassesEvents: AsyncSequence {
+    public typealias Element = GlassesEvent
+    let glasses: Glasses
+
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        let glasses: Glasses
+
+        public mutating func next() async throws -> GlassesEvent? { try await glasses.next() }
+    }
+
+    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(glasses: glasses) }
+}
+
+/// One attached session. Take events with `for try await event in glasses.events`, one after the other, or with
 /// on(_:handler:). Every command throws a GlassesError when the glasses refuse it.
 public final class Glasses: @unchecked Sendable {
     private static let maxQueue = 1000 // events that nobody took yet; the oldest go first
@@ -169,6 +183,9 @@ public final class Glasses: @unchecked Sendable {
         }
         return { [weak self] in self?.locked { self?.handlers[type]?.removeAll { $0.id == id } } }
     }
+
+    /// The events, to loop over.
+    public var events: GlassesEvents { GlassesEvents(glasses: self) }
 
     /// The next event without a handler; nil when the session is closed.
     public func next() async throws -> GlassesEvent? {

@@ -1,0 +1,121 @@
+package scaffold
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// exampleProject writes an example and the module that it asks for, and nothing more, into a folder.
+func exampleProject(t *testing.T, dir, language, topic string) Example {
+	t.Helper()
+	e, err := ExampleOf(language, topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := Generate(Request{Language: language, Capabilities: e.Capabilities})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, e.Name), []byte(e.Code))
+	write(t, filepath.Join(dir, "package.json"), []byte(`{"type":"module"}`))
+	for _, f := range files {
+		write(t, filepath.Join(dir, "service", f.Name), f.Data)
+	}
+	return e
+}
+
+func TestExamplesAreTheirLanguage(t *testing.T) {
+	dir := t.TempDir()
+	var typescript, swift []string
+	for _, topic := range ExampleTopicIDs() {
+		exampleProject(t, filepath.Join(dir, topic), TypeScript, topic)
+		typescript = append(typescript, filepath.Join(topic, topic+".ts"))
+		exampleProject(t, filepath.Join(dir, topic), Swift, topic)
+		swift = append(swift, filepath.Join(topic, topic+".swift"))
+	}
+	if tsc, node := tool(t, "tsc"), tool(t, "node"); tsc != "" && node != "" {
+		args := []string{tsc, "--strict", "--noEmit", "--noUnusedLocals", "--erasableSyntaxOnly", "--allowImportingTsExtensions", "--target", "ES2022",
+			"--module", "ES2022", "--moduleResolution", "bundler", "--lib", "ES2023,DOM,DOM.Iterable"}
+		mustRun(t, dir, node, append(args, typescript...)...)
+	}
+	npm, _ := filepath.Abs(filepath.Join("..", "..", "..", "packaging", "e2e", "npm"))
+	if _, err := os.Stat(filepath.Join(npm, "node_modules", "web-tree-sitter")); err == nil {
+		mustRun(t, dir, tool(t, "node"), append([]string{"--liftoff-only", filepath.Join(npm, "parse-swift.mjs")}, swift...)...)
+	}
+}
+
+// Every example runs: it survives an afternoon of its wearer and ends with the session.
+func TestExamplesRun(t *testing.T) {
+	for language, command := range runs(t) {
+		if language == Kotlin {
+			continue // compiled by TestKotlinCompiles
+		}
+		for _, topic := range ExampleTopicIDs() {
+			t.Run(language+"/"+topic, func(t *testing.T) {
+				t.Parallel()
+				dir := t.TempDir()
+				e := exampleProject(t, dir, language, topic)
+				s := newService(t)
+				write(t, filepath.Join(dir, "secret"), []byte(secret))
+				cmd := exec.Command(command[0], e.Name)
+				cmd.Dir = dir
+				cmd.Env = append(os.Environ(), "SERVICE_GLASSES_URL="+s.url, "SERVICE_GLASSES_SECRET_FILE="+filepath.Join(dir, "secret"), "NODE_NO_WARNINGS=1")
+				var out bytes.Buffer
+				cmd.Stdout, cmd.Stderr = &out, &out
+				if err := cmd.Start(); err != nil {
+					t.Fatal(err)
+				}
+				trace := ""
+				if p := s.accept(0); topic == "timer" { // it ends by itself
+					trace = playToTheEnd(p)
+				} else {
+					trace = playDesk(p)
+				}
+				if err := cmd.Wait(); err != nil {
+					t.Errorf("it ended with %v: %s", err, out.String())
+				}
+				for _, id := range e.Capabilities {
+					t.Logf("%s: %s", id, firstLines(trace))
+				}
+			})
+		}
+	}
+}
+
+func firstLines(s string) string { return strings.Join(strings.SplitN(s, "\n", 5)[:1], "") }
+
+// playToTheEnd answers every command until the app leaves.
+func playToTheEnd(p *peer) string {
+	defer close(p.done)
+	trace := ""
+	for {
+		_, data, err := p.ws.Read(p.ctx())
+		if err != nil {
+			return trace
+		}
+		f, err := glasses.Parse(data)
+		if err != nil {
+			p.t.Fatalf("%s: %v", data, err)
+		}
+		trace += f.Type + "\n"
+		p.ack(f)
+		p.ok(f)
+		if f.Type == glasses.TypeSoundPlay && strings.Count(trace, glasses.TypeClockSleep) != 5 {
+			p.t.Errorf("it sent\n%s", trace)
+		}
+	}
+}
+
+func TestExampleRefuses(t *testing.T) {
+	for _, test := range [][2]string{{"cobol", "hello"}, {Python, "../hello"}, {Python, ""}} {
+		if _, err := ExampleOf(test[0], test[1]); codeOf(err) == "" {
+			t.Errorf("%v: %v", test, err)
+		}
+	}
+}

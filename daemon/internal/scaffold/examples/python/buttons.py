@@ -1,0 +1,26 @@
+"""A list to choose from. The glasses move the focus and scroll; the app hears what was chosen by the id of its node."""
+from service.glasses import connect
+
+DISHES = ["Soup", "Salad", "Pasta", "Cake"]
+
+
+def menu(chosen):
+    return {
+        "type": "column", "gap": 8, "padding": 16, "children": [
+            {"type": "text", "text": "You chose " + chosen if chosen else "Choose a dish", "style": "title"},
+            {"type": "list", "gap": 4, "grow": 1, "overflow": "scroll",
+             "children": [{"type": "button", "id": dish, "text": dish} for dish in DISHES]},
+        ],
+    }
+
+
+with connect("Menu", "1.0") as glasses:
+    glasses.show(menu(""))
+    for event in glasses.events():
+        if event.type != "input":
+            continue
+        kind, target = event.payload["kind"], event.payload.get("target")
+        if kind == "back":
+            glasses.clear()
+        elif kind in ("select", "tap") and target:
+            glasses.show(menu(target))

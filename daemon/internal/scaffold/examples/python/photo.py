@@ -1,0 +1,21 @@
+"""Takes a photo when the capture button is pressed, and says why if it cannot."""
+from service.glasses import GlassesError, connect
+
+
+def take(glasses):
+    try:
+        photo = glasses.photo(1280)
+    except GlassesError as e:
+        if e.code == "permission_denied":
+            return "The camera is not allowed"
+        if e.code in ("busy", "media_lost"):
+            return "Please try again"
+        return "No photo: %s" % e
+    return "%d x %d, %d bytes of %s" % (photo.width, photo.height, len(photo.data), photo.mime)
+
+
+with connect("Camera", "1.0") as glasses:
+    glasses.show({"type": "text", "text": "Press the capture button"})
+    for event in glasses.events():
+        if event.type == "input" and event.payload["kind"] == "capture":
+            glasses.show({"type": "text", "text": take(glasses)})

@@ -1,0 +1,29 @@
+// A list to choose from. The glasses move the focus and scroll; the app hears what was chosen by the id of its node.
+import Foundation
+
+@main
+struct Menu {
+    static let dishes = ["Soup", "Salad", "Pasta", "Cake"]
+
+    static func main() async throws {
+        let glasses = try await Glasses.connect(GlassesSettings(name: "Menu", version: "1.0"))
+        try await glasses.show(menu(nil))
+        for try await event in glasses.events {
+            guard event.type == "input", let kind = event.payload["kind"] as? String else { continue }
+            if kind == "back" {
+                try await glasses.clear()
+            } else if kind == "select" || kind == "tap", let target = event.payload["target"] as? String {
+                try await glasses.show(menu(target))
+            }
+        }
+    }
+
+    static func menu(_ chosen: String?) -> JSONObject {
+        let entries: [JSONObject] = dishes.map { ["type": "button", "id": $0, "text": $0] }
+        let children: [JSONObject] = [
+            ["type": "text", "text": chosen.map { "You chose \($0)" } ?? "Choose a dish", "style": "title"],
+            ["type": "list", "gap": 4, "grow": 1, "overflow": "scroll", "children": entries],
+        ]
+        return ["type": "column", "gap": 8, "padding": 16, "children": children]
+    }
+}

@@ -1,0 +1,21 @@
+// A list to choose from. The glasses move the focus and scroll; the app hears what was chosen by the id of its node.
+import { connect, type DisplayNode } from "./service/glasses.ts";
+
+const glasses = await connect({ app: { name: "Menu", version: "1.0" } });
+const dishes = ["Soup", "Salad", "Pasta", "Cake"];
+
+function menu(chosen: string): DisplayNode {
+  return {
+    type: "column", gap: 8, padding: 16, children: [
+      { type: "text", text: chosen === "" ? "Choose a dish" : `You chose ${chosen}`, style: "title" },
+      { type: "list", gap: 4, grow: 1, overflow: "scroll", children: dishes.map((dish): DisplayNode => ({ type: "button", id: dish, text: dish })) },
+    ],
+  };
+}
+
+await glasses.show(menu(""));
+for await (const { type, payload } of glasses.events()) {
+  if (type !== "input") continue;
+  if (payload.kind === "back") await glasses.clear();
+  else if ((payload.kind === "select" || payload.kind === "tap") && payload.target) await glasses.show(menu(payload.target));
+}

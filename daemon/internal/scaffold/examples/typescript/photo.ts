@@ -1,0 +1,22 @@
+// Takes a photo when the capture button is pressed, and says why if it cannot.
+import { connect, GlassesError } from "./service/glasses.ts";
+
+const glasses = await connect({ app: { name: "Camera", version: "1.0" } });
+const tell = (text: string) => glasses.show({ type: "text", text });
+
+async function take(): Promise<string> {
+  try {
+    const photo = await glasses.photo(1280);
+    return `${photo.width} x ${photo.height}, ${photo.bytes.length} bytes of ${photo.mime}`;
+  } catch (e) {
+    if (!(e instanceof GlassesError)) throw e;
+    if (e.code === "permission_denied") return "The camera is not allowed";
+    if (e.code === "busy" || e.code === "media_lost") return "Please try again";
+    return `No photo: ${e.message}`;
+  }
+}
+
+await tell("Press the capture button");
+for await (const { type, payload } of glasses.events()) {
+  if (type === "input" && payload.kind === "capture") await tell(await take());
+}
