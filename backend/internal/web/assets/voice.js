@@ -27,6 +27,7 @@ export class Speaker {
     if (this.mute.checked || !globalThis.speechSynthesis) return;
     const said = new SpeechSynthesisUtterance(text);
     if (language) said.lang = language;
+    said.onerror = (e) => e.error === "not-allowed" && this.tell(`${text} (no sound before you click on this page)`);
     speechSynthesis.speak(said);
   }
 
