@@ -231,6 +231,8 @@ func (h *Hub) turnAway(ws *websocket.Conn, err error) {
 		_ = ws.Close(closeBadSecret, "the secret does not belong to this session")
 	case errors.Is(err, sessions.ErrClosed):
 		_ = ws.Close(closeSessionOver, "the session is closed")
+	case errors.Is(err, errCrowded):
+		_ = ws.Close(closeSlow, err.Error())
 	default:
 		h.Logger.Warn("attaching", "error", err)
 		_ = ws.Close(closeStore, "the session could not be read; try again")

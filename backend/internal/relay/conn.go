@@ -28,7 +28,7 @@ const (
 // Bounds of what waits for one peer, besides Options.OutboxSize frames that must not be lost.
 const (
 	maxQueued     = 16 << 20 // bytes of all that waits; a peer so far behind is cut off
-	streamHigh    = 1 << 20  // bytes of stream frames; a further one is dropped, unless it is the only one
+	streamHigh    = 4 << 20  // bytes of stream frames; a further one is dropped, unless it is the only one
 	streamFrames  = 1024
 	streamPressed = streamHigh / 4 // from here on senders wait for the peer, at most pressedWait
 	framesPressed = streamFrames / 4

@@ -57,8 +57,13 @@ func newRoom(h *Hub, id string) *room {
 	return &room{h: h, id: id, seen: newRecent(), pending: map[string]command{}, link: glasses.LinkConnected, checked: time.Now()}
 }
 
+// MaxPeers is how many apps, and how many pages, may be attached to one session.
+const MaxPeers = 64
+
+var errCrowded = errors.New("too many are attached to this session")
+
 // attach lets a peer in: everything up to the returned session's LastSeq is in the log, everything after it will come
-// over the connection. It returns sessions.ErrClosed for a session that is over.
+// over the connection. It returns sessions.ErrClosed for a session that is over, and errCrowded for one that is full.
 func (r *room) attach(ctx context.Context, c *conn, to audience) (sessions.Session, func(), error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,10 +83,13 @@ func (r *room) attach(ctx context.Context, c *conn, to audience) (sessions.Sessi
 	if err := r.touch(ctx); err != nil {
 		return sessions.Session{}, nil, err
 	}
-	cancel := r.h.bus.Subscribe(r.id, to, c.send)
 	r.who.Lock()
 	defer r.who.Unlock()
 	set := r.set(to)
+	if len(*set) >= MaxPeers {
+		return sessions.Session{}, nil, errCrowded
+	}
+	cancel := r.h.bus.Subscribe(r.id, to, c.send)
 	*set = append(*set, c)
 	if to == toPages {
 		r.elect()
