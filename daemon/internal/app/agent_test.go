@@ -1,0 +1,84 @@
+//go:build unix
+
+package app
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/session"
+	controlv1 "github.com/service-dev/service/proto/control/v1"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// tool calls a tool on behalf of a shell in cwd and gives its structured answer.
+func (d *daemon) tool(t *testing.T, cwd, name, arguments string, into any) {
+	t.Helper()
+	stream, err := d.ctl.CallTool(t.Context(), &controlv1.CallToolRequest{Name: name, Arguments: arguments, Caller: &controlv1.Caller{Cwd: cwd}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		r, err := stream.Recv()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if res := r.GetResult(); res != nil {
+			if res.GetIsError() {
+				t.Fatalf("%s: %s", name, res.GetStructured())
+			}
+			if err := json.Unmarshal([]byte(res.GetStructured()), into); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+}
+
+// TestLocalSimulationByTools is what an agent does without an account, over a whole daemon; the app that is attached
+// keeps the daemon from stopping when idle, and no longer.
+func TestLocalSimulationByTools(t *testing.T) {
+	dir, cwd := short(t), t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "config.yaml"), []byte("idle_timeout: 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := start(t, dir, Options{})
+	var started struct{ SessionID, AppEndpoint, AppTokenFile, Clock string }
+	d.tool(t, cwd, "startLocalSimulation", `{"clock":"virtual"}`, &started)
+	if !session.IsLocal(started.SessionID) || started.Clock != backend.ClockVirtual {
+		t.Fatalf("%+v", started)
+	}
+	begin, on := counter()
+	o := session.Opened{AppTokenFile: started.AppTokenFile}
+	o.AppEndpoint = started.AppEndpoint
+	app := attach(t, o, true, begin, on)
+	var answer map[string]any
+	d.tool(t, cwd, "injectInput", `{"kind":"tap"}`, &answer)
+	d.tool(t, cwd, "advanceTime", `{"ms":10000}`, &answer)
+	d.tool(t, cwd, "expectDisplay", `{"text":["count 6"]}`, &answer)
+	d.tool(t, cwd, "waitForEvent", `{"type":"display.show","since":0}`, &answer)
+	if answer["status"] != "found" {
+		t.Errorf("waiting: %v", answer)
+	}
+	select {
+	case <-d.ended:
+		t.Fatal("the daemon stopped under an app")
+	case <-time.After(2500 * time.Millisecond): // more than twice its patience
+	}
+	app.leave()
+	d.end(t)
+	data, err := os.ReadFile(filepath.Join(dir, session.Dir, started.SessionID, "events.jsonl"))
+	if err != nil || len(data) == 0 {
+		t.Fatal(err)
+	}
+	var last glasses.Event
+	lines := bytes.Split(bytes.TrimSpace(data), []byte("\n"))
+	if err := json.Unmarshal(lines[len(lines)-1], &last); err != nil || last.Type != glasses.RowGlassesDetached {
+		t.Errorf("the last row is %s, %v", lines[len(lines)-1], err)
+	}
+}
