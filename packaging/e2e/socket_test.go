@@ -171,6 +171,16 @@ func (s *socket) closed(limit time.Duration) websocket.StatusCode {
 	return websocket.CloseStatus(s.err)
 }
 
+// ended tells whether the connection is over.
+func (s *socket) ended() bool {
+	select {
+	case <-s.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // secretIn reads a secret from the file that a tool named.
 func secretIn(t *testing.T, path string) string {
 	t.Helper()

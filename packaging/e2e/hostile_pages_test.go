@@ -1,0 +1,247 @@
+//go:build unix
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// site is a backend as one account uses it.
+type site struct {
+	b      *remoteBackend
+	token  string
+	person *person
+}
+
+func newSite(t *testing.T, b *remoteBackend, email string) *site {
+	t.Helper()
+	code := issueCode(t, b)
+	s := &site{b: b, person: newPerson(t)}
+	s.person.approve(code.VerificationURL, email)
+	var linked struct{ AuthToken string }
+	status, body := code.poll(t, b)
+	if err := json.Unmarshal([]byte(body), &linked); err != nil || linked.AuthToken == "" {
+		t.Fatalf("poll: %d %s", status, body)
+	}
+	s.token = linked.AuthToken
+	return s
+}
+
+func (s *site) call(t *testing.T, method, path string, body, into any) {
+	t.Helper()
+	data, _ := json.Marshal(body)
+	req, err := http.NewRequest(method, s.b.url+path, bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+s.token)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(into); err != nil || resp.StatusCode >= 300 {
+		t.Fatalf("%s %s: %d %v", method, path, resp.StatusCode, err)
+	}
+}
+
+func (s *site) session(t *testing.T) target {
+	t.Helper()
+	var made struct{ SessionID, AppEndpoint string }
+	s.call(t, "POST", "/api/sessions", map[string]any{"project": "com.example.trails", "deviceModel": "rayban_display", "fresh": true}, &made)
+	var minted struct{ AppSecret string }
+	s.call(t, "POST", "/api/sessions/"+made.SessionID+"/secrets", nil, &minted)
+	return target{made.SessionID, made.AppEndpoint, minted.AppSecret}
+}
+
+func (s *site) rows(t *testing.T, id string) []map[string]any {
+	t.Helper()
+	var rows []map[string]any
+	for since := int64(0); ; {
+		var page struct {
+			Events []map[string]any
+			Next   int64
+			More   bool
+		}
+		s.call(t, "GET", fmt.Sprintf("/api/sessions/%s/events?since=%d&limit=500", id, since), nil, &page)
+		rows, since = append(rows, page.Events...), page.Next
+		if !page.More {
+			return rows
+		}
+	}
+}
+
+// live is the address of a session's page socket.
+func (s *site) live(id string) string {
+	return "ws" + strings.TrimPrefix(s.b.url, "http") + "/s/" + id + "/live?since=0"
+}
+
+// page attaches a page of this person that says nothing by itself.
+func (s *site) page(t *testing.T, id string) *socket {
+	t.Helper()
+	p := dial(t, s.live(id), &websocket.DialOptions{HTTPClient: s.person.client, HTTPHeader: http.Header{"Origin": {s.b.url}}})
+	p.listen()
+	p.next(0, glasses.TypeRole, "")
+	return p
+}
+
+// puppet attaches a page that answers every command with ok; a photo with as many bytes as fit.
+func (s *site) puppet(t *testing.T, id string) {
+	t.Helper()
+	p := s.page(t, id)
+	huge := bytes.Repeat([]byte{0xff}, glasses.MaxBinary-glasses.MaxHeader)
+	go func() {
+		for at := 0; ; at++ {
+			f, place, ok := p.find(at, time.Hour, func(f appFrame) bool { return glasses.IsCommand(f.Type) })
+			if !ok {
+				return
+			}
+			at = place
+			if f.Type == glasses.TypeCameraPhoto {
+				data, _ := glasses.EncodeBinary(glasses.Frame{Type: glasses.TypeMedia, ID: f.ID}, huge)
+				if p.ws.Write(context.Background(), websocket.MessageBinary, data) != nil {
+					return
+				}
+			}
+			answer, _ := glasses.New(glasses.TypeResult, f.ID, 0, glasses.Result{OK: true})
+			data, _ := answer.Encode()
+			if p.ws.Write(context.Background(), websocket.MessageText, data) != nil {
+				return
+			}
+		}
+	}()
+}
+
+// refusedPage holds the status with which a page is not let in.
+func refusedPage(t *testing.T, what, address string, o *websocket.DialOptions, want int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	ws, resp, err := websocket.Dial(ctx, address, o)
+	if err == nil {
+		ws.CloseNow()
+		t.Errorf("%s was let in", what)
+	} else if resp == nil || resp.StatusCode != want {
+		t.Errorf("%s: %v, want %d", what, err, want)
+	}
+}
+
+func badPages(t *testing.T, a arena, hostile target) {
+	if a.site == nil {
+		return // the local simulator has no pages
+	}
+	own := a.site.b.url
+	header := func(origin string) http.Header {
+		if origin == "" {
+			return nil
+		}
+		return http.Header{"Origin": {origin}}
+	}
+	client := a.site.person.client
+	mine := a.site.live(hostile.id)
+	theirs := a.site.live(newSite(t, a.site.b, "grace@example.org").session(t).id)
+	refusedPage(t, "a page without a cookie", mine, &websocket.DialOptions{HTTPHeader: header(own)}, 401)
+	refusedPage(t, "a page of another account", theirs, &websocket.DialOptions{HTTPClient: client, HTTPHeader: header(own)}, 404)
+	refusedPage(t, "a page of no session", a.site.live("ses_abcdefgh234567abcdef"), &websocket.DialOptions{HTTPClient: client, HTTPHeader: header(own)}, 404)
+	for _, origin := range []string{"https://evil.example", "null", "", strings.Replace(own, "localhost", "localhost.evil.example", 1)} {
+		refusedPage(t, "a page of the origin "+origin, mine, &websocket.DialOptions{HTTPClient: client, HTTPHeader: header(origin)}, 403)
+	}
+	s := a.open(t, true)
+	badPageFrames(t, a, s)
+	badPageBytes(t, a, s)
+	for what, data := range map[string]struct {
+		kind websocket.MessageType
+		size int
+	}{"a text frame": {websocket.MessageText, glasses.MaxFrame + 1}, "a binary frame": {websocket.MessageBinary, glasses.MaxBinary + 1}, "a text frame of megabytes": {websocket.MessageText, glasses.MaxBinary - 1}} {
+		p := a.site.page(t, s.id)
+		_ = p.ws.Write(t.Context(), data.kind, bytes.Repeat([]byte(" "), data.size)) // it may be cut off on the way
+		if code := p.closed(15 * time.Second); code != websocket.StatusMessageTooBig {
+			t.Errorf("%s that is too big: closed with %d", what, code)
+		}
+	}
+}
+
+// badPageFrames sends what no page may say; each is refused by an error of its id, and the page stays.
+func badPageFrames(t *testing.T, a arena, s target) {
+	p := a.site.page(t, s.id)
+	app := attach(t, s.endpoint, s.secret)
+	types := append(refusedTypes(), glasses.TypeBarrier, glasses.TypeMedia, glasses.TypeAudioChunk, glasses.TypeVideoFrame)
+	for _, c := range glasses.Commands() {
+		types = append(types, c.Type)
+	}
+	for i, typ := range types {
+		id := fmt.Sprintf("page-%d", i)
+		p.send(typ, id, struct{}{})
+		wantRefusal(t, p, id, glasses.CodeBadFrame)
+	}
+	for i, bad := range []struct{ typ, payload, code string }{
+		{"result", `{"ok":true}`, "bad_frame"}, {"result", `{}`, "bad_payload"}, {"result", `{"ok":true,"error":{"code":"busy","message":"both"}}`, "bad_payload"},
+		{"link", `{"state":"superb"}`, "bad_payload"}, {"device", `{"deviceModel":{"id":"no_such"}}`, "bad_payload"},
+	} {
+		id := fmt.Sprintf("odd-%d", i)
+		p.send(bad.typ, id, json.RawMessage(bad.payload))
+		wantRefusal(t, p, id, bad.code)
+	}
+	// It still plays the glasses.
+	app.send("clock.sleep", "after", glasses.Sleep{})
+	p.next(0, "clock.sleep", "after")
+	p.send("result", "after", glasses.Result{OK: true})
+	app.next(0, "result", "after")
+	for _, f := range app.all() {
+		if f.Type != "welcome" && f.ID != "after" && f.Type != "cursor" {
+			t.Errorf("the app got %s %s", f.Type, f.Payload)
+		}
+	}
+}
+
+// badPageBytes sends binary frames whose headers lie.
+func badPageBytes(t *testing.T, a arena, s target) {
+	p := a.site.page(t, s.id)
+	head := func(n int, rest string) []byte { return append([]byte{byte(n >> 8), byte(n)}, rest...) }
+	whole := func(f string) []byte { return head(len(f), f+"body") }
+	for what, data := range map[string][]byte{
+		"an empty frame": {}, "half a length": {1}, "a header longer than the frame": head(4000, "{}"), "a header over the limit": head(65535, strings.Repeat(" ", 65535)),
+		"no header": head(0, "{}"), "a header of noise": whole("\xff\xfe\x00"), "a header that is cut": head(20, `{"v":1,"type":"media","id":"x","at":1}`),
+		"a command": whole(`{"v":1,"type":"camera.photo","id":"x","at":1}`), "a control frame": whole(`{"v":1,"type":"sim.camera","id":"x","at":1}`),
+		"a result": whole(`{"v":1,"type":"result","id":"x","at":1,"payload":{"ok":true}}`), "no id": whole(`{"v":1,"type":"media","at":1}`),
+	} {
+		from := p.place()
+		p.write(websocket.MessageBinary, data)
+		if _, _, ok := p.find(from, 5*time.Second, func(f appFrame) bool { return f.Type == "error" && strings.Contains(string(f.Payload), `"bad_frame"`) }); !ok {
+			t.Errorf("%s was not refused", what)
+		}
+	}
+}
+
+// silentPage never answers: the app is told timeout after ten seconds and a little.
+func silentPage(t *testing.T, a arena, _ target) {
+	if a.site == nil {
+		return
+	}
+	s := a.site.session(t)
+	p := a.site.page(t, s.id)
+	app := attach(t, s.endpoint, s.secret)
+	began := time.Now()
+	app.send("display.clear", "lost", struct{}{})
+	f, _ := app.next(0, "result", "lost")
+	if took := time.Since(began); !strings.Contains(string(f.Payload), `"timeout"`) || took < 10*time.Second || took > 14*time.Second {
+		t.Errorf("a command that nobody answers: %s after %v", f.Payload, took)
+	}
+	from := p.place()
+	p.send("result", "lost", glasses.Result{OK: true})
+	if _, _, ok := p.find(from, 5*time.Second, func(f appFrame) bool { return f.Type == "error" && f.ID == "lost" }); !ok {
+		t.Error("a result that comes too late was not refused")
+	}
+}

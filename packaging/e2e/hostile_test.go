@@ -1,0 +1,283 @@
+//go:build unix
+
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"image"
+	"image/png"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// arena is one transport on which hostile peers do their worst beside a session that behaves.
+type arena struct {
+	where string
+	// open makes another session with glasses on that answer, unless bare.
+	open func(t *testing.T, bare bool) target
+	// rows reads a session's whole log.
+	rows func(t *testing.T, id string) []map[string]any
+	// pid is the process that stands between apps and glasses.
+	pid int
+	// agent drives sessions in virtual time; nil where there are none.
+	agent *agent
+	// site is where pages attach; nil where there are none.
+	site *site
+}
+
+// target is a session that is attacked.
+type target struct{ id, endpoint, secret string }
+
+// G4: hostile apps and pages get the close code or the error that PROTOCOL.md promises, disturb nobody, and leave
+// nothing behind.
+func TestHostile(t *testing.T) {
+	t.Parallel()
+	for where, open := range map[string]func(*testing.T) arena{"local": localArena, "browser": browserArena} {
+		t.Run(where, func(t *testing.T) {
+			t.Parallel()
+			a := open(t)
+			good := a.open(t, false)
+			b := watch(t, attach(t, good.endpoint, good.secret))
+			before := usageOf(t, a.pid)
+
+			t.Run("attacks", func(t *testing.T) { attackAll(t, a) })
+			b.checkLog(t, a.rows(t, good.id))
+			backToNormal(t, a.pid, before)
+		})
+	}
+}
+
+// attackAll ends when all hostile connections have.
+func attackAll(t *testing.T, a arena) {
+	var patient sync.WaitGroup
+	for _, slow := range []func(*testing.T, arena, target){noHello, halfOpen, halfRequest, silentPage} {
+		patient.Go(func() { slow(t, a, a.open(t, false)) })
+	}
+	for _, attack := range []struct {
+		name string
+		do   func(*testing.T, arena, target)
+	}{{"hello", badHellos}, {"frames", badFrames}, {"trees", badTrees}, {"sizes", tooBig}, {"door", wrongDoors}, {"barriers", barrierStorm},
+		{"flood", flood}, {"slow", slowReader}, {"crowd", crowd}, {"time", stubbornApp}, {"pages", badPages}} {
+		t.Run(attack.name, func(t *testing.T) { attack.do(t, a, a.open(t, false)) })
+	}
+	patient.Wait()
+}
+
+// bystander is an app that behaves, in a session of its own.
+type bystander struct {
+	app   *socket
+	stop  chan struct{}
+	done  chan struct{}
+	sent  []string
+	worst time.Duration
+	late  string
+}
+
+const patience = 2 * time.Second
+
+// watch has the app ask for something all the time.
+func watch(t *testing.T, app *socket) *bystander {
+	b := &bystander{app: app, stop: make(chan struct{}), done: make(chan struct{})}
+	go func() {
+		defer close(b.done)
+		for n := 0; ; n++ {
+			select {
+			case <-b.stop:
+				return
+			case <-time.After(50 * time.Millisecond):
+			}
+			typ, payload := glasses.TypeDisplayShow, fmt.Sprintf(`{"tree":{"type":"text","text":"frame %d"}}`, n)
+			if n%2 == 1 {
+				typ, payload = glasses.TypeClockSleep, `{"ms":1}`
+			}
+			id, from, began := fmt.Sprintf("good-%d", n), app.place(), time.Now()
+			app.send(typ, id, json.RawMessage(payload))
+			b.sent = append(b.sent, id)
+			f, _, ok := app.find(from, 5*patience, func(f appFrame) bool { return f.Type == glasses.TypeResult && f.ID == id })
+			took := time.Since(began)
+			b.worst = max(b.worst, took)
+			if r, err := glasses.ParseResult(f.Payload); !ok || took > patience || err != nil || !r.OK {
+				b.late = fmt.Sprintf("%s: answered %v after %v: %s", id, ok, took, f.Payload)
+				return
+			}
+		}
+	}()
+	t.Cleanup(b.end)
+	return b
+}
+
+func (b *bystander) end() {
+	select {
+	case <-b.stop:
+	default:
+		close(b.stop)
+	}
+	<-b.done
+}
+
+// checkLog holds the bystander's log against what it sent: those rows in that order, and no other.
+func (b *bystander) checkLog(t *testing.T, rows []map[string]any) {
+	t.Helper()
+	b.end()
+	t.Logf("%d commands of the session beside were answered, the slowest after %v", len(b.sent), b.worst.Round(time.Millisecond))
+	if b.late != "" || len(b.sent) < 20 {
+		t.Errorf("the session beside was disturbed after %d commands: %s", len(b.sent), b.late)
+	}
+	var got, want []string
+	for _, row := range rows {
+		if typ := row["type"].(string); !strings.HasSuffix(typ, ".attached") {
+			got = append(got, fmt.Sprint(row["id"], " ", row["kind"], " ", row["sender"]))
+		}
+	}
+	for _, id := range b.sent {
+		want = append(want, id+" request app", id+" result glasses")
+	}
+	// The log was read while the last command may have been under way.
+	if len(got) < len(want)-2 || len(got) > len(want) {
+		t.Fatalf("the session beside has %d rows, it made %d", len(got), len(want))
+	}
+	for i := range got {
+		if got[i] != want[i] {
+			t.Fatalf("row %d of the session beside is %s, not %s", i, got[i], want[i])
+		}
+	}
+}
+
+// localArena is a daemon with its local simulator.
+func localArena(t *testing.T) arena {
+	w := newWorld(t, "")
+	a := startAgent(w, "modern", false)
+	arena := arena{where: "local", agent: a}
+	scene := noise(t)
+	arena.open = func(t *testing.T, _ bool) target {
+		s := a.call("startLocalSimulation", map[string]any{"fresh": true})
+		id := s.str(t, "sessionId")
+		must(t, "glasses are attached", func() bool { return !a.call("getDisplayState", map[string]any{"sessionId": id}).IsError })
+		a.call("injectSensor", map[string]any{"sessionId": id, "cameraFile": scene})
+		return target{id, s.str(t, "appEndpoint"), secretIn(t, s.str(t, "appTokenFile"))}
+	}
+	arena.rows = func(t *testing.T, id string) []map[string]any { return eventRows(t, a, id) }
+	arena.open(t, true)
+	arena.pid = w.daemonPID()
+	return arena
+}
+
+// noise is a picture that does not compress.
+func noise(t *testing.T) string {
+	t.Helper()
+	img := image.NewRGBA(image.Rect(0, 0, 500, 500))
+	random := rand.NewChaCha8([32]byte{})
+	_, _ = random.Read(img.Pix)
+	for i := 3; i < len(img.Pix); i += 4 {
+		img.Pix[i] = 255
+	}
+	path := filepath.Join(t.TempDir(), "noise.png")
+	file, err := os.Create(path)
+	if err == nil {
+		err = errors.Join(png.Encode(file, img), file.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// browserArena is a backend with simulator pages: those of Ada, who behaves, in Chromium, those of Mallory made by hand.
+func browserArena(t *testing.T) arena {
+	b := startBackend(t, "")
+	ada, mallory := newSite(t, b, "ada@example.org"), newSite(t, b, "mallory@example.org")
+	var mu sync.Mutex // sessions are opened from several goroutines
+	opened := 0
+	arena := arena{where: "browser", site: mallory, pid: b.cmd.Process.Pid}
+	owners := map[string]*site{}
+	arena.open = func(t *testing.T, bare bool) target {
+		owner := mallory
+		mu.Lock()
+		if opened++; opened == 1 {
+			owner = ada
+		}
+		mu.Unlock()
+		s := owner.session(t)
+		mu.Lock()
+		owners[s.id] = owner
+		mu.Unlock()
+		switch {
+		case owner == ada:
+			browser := newBrowser(t)
+			run(t, browser, "sign in", chromedp.Navigate(b.url+"/s/"+s.id), chromedp.SendKeys("input[name=email]", "ada@example.org"),
+				chromedp.SendKeys("input[name=password]", password), chromedp.Submit("input[name=email]"),
+				until(`document.querySelector("#simulator")?.dataset.live === "yes"`))
+		case !bare:
+			owner.puppet(t, s.id)
+		}
+		return s
+	}
+	arena.rows = func(t *testing.T, id string) []map[string]any {
+		mu.Lock()
+		owner := owners[id]
+		mu.Unlock()
+		return owner.rows(t, id)
+	}
+	return arena
+}
+
+// usage is what a process holds.
+type usage struct{ sockets, files, kilobytes int }
+
+func usageOf(t *testing.T, pid int) usage {
+	t.Helper()
+	var u usage
+	proc := filepath.Join("/proc", strconv.Itoa(pid))
+	entries, err := os.ReadDir(filepath.Join(proc, "fd"))
+	if err != nil {
+		missing(t, "/proc", "run this on Linux")
+	}
+	for _, e := range entries {
+		u.files++
+		if to, _ := os.Readlink(filepath.Join(proc, "fd", e.Name())); strings.HasPrefix(to, "socket:") {
+			u.sockets++
+		}
+	}
+	status, _ := os.ReadFile(filepath.Join(proc, "status"))
+	_, rest, _ := strings.Cut(string(status), "VmRSS:")
+	if f := strings.Fields(rest); len(f) > 0 {
+		u.kilobytes, _ = strconv.Atoi(f[0])
+	}
+	return u
+}
+
+// Bounds of what may stay behind: files of readers that the store opened meanwhile and logs of sessions, and memory that Go has not given
+// back yet.
+const (
+	spareFiles = 32
+	mostMemory = 300 << 10 // kB
+)
+
+func backToNormal(t *testing.T, pid int, before usage) {
+	t.Helper()
+	http.DefaultClient.CloseIdleConnections()
+	var now usage
+	if !eventually(10*time.Second, func() bool {
+		now = usageOf(t, pid)
+		return now.sockets <= before.sockets && now.files <= before.files+spareFiles
+	}) {
+		t.Errorf("%d sockets and %d files stayed open, before it were %d and %d", now.sockets, now.files, before.sockets, before.files)
+	}
+	t.Logf("before: %+v, after: %+v", before, now)
+	if now.kilobytes > mostMemory {
+		t.Errorf("%d kB of memory are in use", now.kilobytes)
+	}
+}
