@@ -81,6 +81,8 @@ func (m *Manager) Attach(id string, hello glasses.Hello, helloID string, peer Pe
 	return a, nil
 }
 
+const logFull = "the session's event log is full; open another session"
+
 func (r *room) admit(a *App, helloID string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,6 +90,8 @@ func (r *room) admit(a *App, helloID string) error {
 	switch {
 	case r.over:
 		return &Refusal{CloseRestart, "the session is closing"}
+	case r.log.full():
+		return &Refusal{CloseSessionOver, logFull}
 	case len(apps) >= MaxApps:
 		return &Refusal{CloseSlow, "too many apps are attached to this session"}
 	}

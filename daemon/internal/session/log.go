@@ -240,6 +240,13 @@ func (l *eventLog) stop(why error) {
 	close(l.wake)
 }
 
+// full tells whether the file is as long as it may become.
+func (l *eventLog) full() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.size >= MaxLog
+}
+
 // newest is the seq of the last row, written or not.
 func (l *eventLog) newest() int64 {
 	l.mu.Lock()

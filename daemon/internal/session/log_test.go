@@ -143,6 +143,30 @@ func TestLogThatCannotBeWritten(t *testing.T) {
 	}
 }
 
+// An app that writes without end fills its session's log, not the disk.
+func TestLogIsBounded(t *testing.T) {
+	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
+	o := start(t, m, LocalRequest{Project: "com.example.app"})
+	a, p := admit(t, m, o, nil)
+	_ = rowsOf(t, m, o.SessionID)
+	l := m.local.open(o.SessionID).log
+	l.mu.Lock()
+	l.size = MaxLog - 1 // a file with a hole is as long
+	l.mu.Unlock()
+	send(t, a, "com.example.noise", "a-1", `{}`)
+	<-a.gone
+	if p.mu.Lock(); p.code != CloseSessionOver {
+		t.Errorf("the app was ended with %d", p.code)
+	}
+	p.mu.Unlock()
+	secret, _ := os.ReadFile(o.AppTokenFile)
+	_, err := m.Attach(o.SessionID, glasses.Hello{Secret: string(secret), App: glasses.AppInfo{Name: "app"}}, "h-2", newPeer())
+	var refusal *Refusal
+	if !errors.As(err, &refusal) || refusal.Code != CloseSessionOver {
+		t.Errorf("attaching again: %v", err)
+	}
+}
+
 func TestMediaIsBounded(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), mediaDir)
 	var s mediaStore

@@ -63,6 +63,7 @@ const (
 	MaxLocal   = 100                 // open at once
 	MaxApps    = 64                  // attached to one session
 	MaxMedia   = 64 << 20            // bytes of media kept by one session; the oldest go first
+	MaxLog     = 256 << 20           // bytes of one session's event log; apps must take another session then
 	MaxAdvance = 24 * 60 * 60 * 1000 // ms at once
 	MaxUpload  = 1 << 20             // bytes of a picture or a WAV for the glasses
 )
