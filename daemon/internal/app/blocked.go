@@ -69,6 +69,10 @@ func (b blocked) Control(context.Context, backend.Target, string, string, json.R
 	return nil, b.problem()
 }
 
+func (b blocked) MintProjectKey(context.Context, backend.Target, string, string) (backend.ProjectKey, error) {
+	return backend.ProjectKey{}, b.problem()
+}
+
 func (b blocked) Attach(context.Context, string, backend.TransportOpen) (backend.Glasses, error) {
 	return nil, b.problem()
 }

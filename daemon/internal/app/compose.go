@@ -43,6 +43,7 @@ type adapters interface {
 	session.Events
 	session.Live
 	session.Transports
+	tools.Scaffold
 	Activity(ctx context.Context) (connections, pendingCodes int)
 	Health(ctx context.Context, t backend.Target) (backend.Health, error)
 }
@@ -122,7 +123,7 @@ func (p *parts) assemble() (err error) {
 	p.assembleSessions()
 	p.tools = tools.New(tools.Options{
 		Links: p.link, Accounts: face{p}, Browser: browser{p.opener}, Telemetry: p.record, Now: p.now,
-		Sessions: p.sessions, Scenarios: scenario.New(p.sessions, p.sessions), Docs: docs.New(),
+		Sessions: p.sessions, Scenarios: scenario.New(p.sessions, p.sessions), Docs: docs.New(), Scaffold: p.backends,
 	})
 	p.gate = mcpgate.New(mcpgate.Options{Catalogue: p.tools, Pages: corpus.Pages(), Version: buildinfo.Version, Admit: control.CheckPeer, Log: p.log})
 	return nil

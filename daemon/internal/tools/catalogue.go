@@ -68,7 +68,7 @@ type Options struct {
 	Scenarios Scenarios
 	Browser   Browser
 	Telemetry Recorder
-	// Scaffold generates and inspects connection modules; see generate_connection_module.go.
+	// Scaffold mints the keys of projects; see generate_connection_module.go.
 	Scaffold Scaffold
 	// Docs searches the bundled documentation; see search_docs.go.
 	Docs Docs
@@ -118,6 +118,11 @@ func (c *Catalogue) all(g *gate) []definition {
 		getVoiceCommandGuidance{}.definition(),
 		getProductionChecklist{}.definition(),
 		searchDocs{docs: o.Docs}.definition(),
+		// The project.
+		getCodeExample{}.definition(),
+		generateConnectionModule{gate: g, keys: o.Scaffold}.definition(),
+		inspectIntegration{}.definition(),
+		validateIntegration{}.definition(),
 		// Sessions.
 		startLocalSimulation{sessions: o.Sessions}.definition(),
 		createSimulatorSession{gate: g, sessions: o.Sessions, browser: o.Browser}.definition(),

@@ -65,6 +65,7 @@ type world struct {
 	report   scenario.Report
 	endless  bool
 
+	keys    *keys
 	browsed []string
 	events  []map[string]string
 }
@@ -285,7 +286,7 @@ func (w *world) Record(_ context.Context, event string, fields map[string]string
 func (w *world) catalogue() *Catalogue {
 	return New(Options{
 		Links: w, Sessions: sessions{w}, Scenarios: scenarios{w}, Browser: browser{w}, Telemetry: w,
-		Accounts: w, Now: func() time.Time { return testTime },
+		Accounts: w, Scaffold: w.keys, Now: func() time.Time { return testTime },
 	})
 }
 

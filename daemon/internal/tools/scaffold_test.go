@@ -1,0 +1,111 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/scaffold"
+)
+
+const mintedKey = "spk_abcdefghijklmnopqrstuvwxyz0123456789"
+
+// keys mints for linked callers, as the backend does.
+type keys struct{ minted int }
+
+func (k *keys) MintProjectKey(_ context.Context, target backend.Target, project, name string) (backend.ProjectKey, error) {
+	if target.Bearer == "" {
+		return backend.ProjectKey{}, &backend.Problem{Code: backend.CodeAuthRequired, Message: "link first"}
+	}
+	k.minted++
+	return backend.ProjectKey{Key: mintedKey, Hint: "6789"}, nil
+}
+
+// in calls a tool from a directory.
+func (w *world) in(dir string, t *testing.T, name string, args map[string]any) (Result, map[string]any) {
+	t.Helper()
+	data, err := json.Marshal(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.callIn(caller.With(context.Background(), caller.Caller{Cwd: dir, Client: "agent"}), t, name, string(data), IO{})
+}
+
+func TestGenerateNeedsALinkAndWritesNothingWithout(t *testing.T) {
+	w, dir := newWorld(), t.TempDir()
+	w.keys = &keys{}
+	result, fields := w.in(dir, t, "generateConnectionModule", map[string]any{"language": "python"})
+	if result.IsError || fields["status"] != "auth_required" {
+		t.Errorf("%s", result.Text)
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 0 || w.keys.minted != 0 {
+		t.Errorf("%v %v, %d keys", left, err, w.keys.minted)
+	}
+}
+
+func TestGenerateUseValidate(t *testing.T) {
+	w, dir := newWorld().linked(), t.TempDir()
+	w.keys = &keys{}
+	args := map[string]any{"language": "python", "capabilities": []string{"display", "input"}, "project": "com.example.app"}
+	result, fields := w.in(dir, t, "generateConnectionModule", args)
+	if result.IsError || fields["status"] != "generated" || strings.Contains(result.Text, mintedKey) {
+		t.Fatalf("%s", result.Text)
+	}
+	if data, err := os.ReadFile(fields["keyFile"].(string)); err != nil || strings.TrimSpace(string(data)) != mintedKey {
+		t.Errorf("the key's file: %v", err)
+	}
+	if _, again := w.in(dir, t, "generateConnectionModule", args); again["status"] != "unchanged" || w.keys.minted != 1 {
+		t.Errorf("%v, %d keys", again["status"], w.keys.minted)
+	}
+	if _, fields := w.in(dir, t, "validateIntegration", nil); fields["verdict"] != "needs_work" {
+		t.Errorf("%v", fields["findings"])
+	}
+	if err := os.WriteFile(filepath.Join(dir, "hello.py"), []byte(fields["example"].(string)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	result, fields = w.in(dir, t, "validateIntegration", nil)
+	if fields["verdict"] != "ready" || fields["errors"] != 0.0 || fields["warnings"] != 0.0 {
+		t.Errorf("%s", result.Text)
+	}
+	if _, fields := w.in(filepath.Dir(dir), t, "inspectIntegration", map[string]any{"dir": dir}); fields["project"] != "com.example.app" {
+		t.Errorf("%v", fields)
+	}
+
+	module := filepath.Join(dir, "service", "glasses.py")
+	if err := os.WriteFile(module, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if result, _ := w.in(dir, t, "generateConnectionModule", args); result.Outcome != scaffold.CodeDrift {
+		t.Errorf("%s", result.Text)
+	}
+	if result, _ := w.in("", t, "generateConnectionModule", args); result.Outcome != scaffold.CodeFolder {
+		t.Errorf("%s", result.Text)
+	}
+	if result, _ := w.in(dir, t, "generateConnectionModule", map[string]any{"language": "cobol"}); result.Outcome != CodeInvalidArguments {
+		t.Errorf("%s", result.Text)
+	}
+}
+
+func TestCodeExamples(t *testing.T) {
+	w := newWorld()
+	for _, language := range scaffold.Languages() {
+		for _, topic := range scaffold.ExampleTopicIDs() {
+			result, fields := w.in("/", t, "getCodeExample", map[string]any{"language": language, "topic": topic, "includeModule": true})
+			if result.IsError || len(fields["files"].([]any)) != 2 {
+				t.Errorf("%s %s: %s", language, topic, result.Text)
+			}
+		}
+	}
+	if result, fields := w.in("/", t, "getCodeExample", map[string]any{"language": "swift"}); result.IsError || fields["topic"] != "hello" {
+		t.Errorf("%s", result.Text)
+	}
+	if result, _ := w.in("/", t, "getCodeExample", map[string]any{"language": "python", "topic": "cooking"}); result.Outcome != scaffold.CodeUnknownExample {
+		t.Errorf("%s", result.Text)
+	}
+}
