@@ -98,8 +98,7 @@ func TestInstructionsNameToolsThatExist(t *testing.T) {
 		known[tool.Name] = true
 	}
 	for _, name := range regexp.MustCompile(`\b[a-z]+(?:[A-Z][a-z]+)+\b`).FindAllString(instructions, -1) {
-		if !known[name] && !slices.Contains([]string{"userCode", "verificationUrl", "deviceCode", "sessionId", "fixHint", "appTokenFile",
-			"getCodeExample", "validateIntegration", "generateConnectionModule"}, name) {
+		if !known[name] && !slices.Contains([]string{"userCode", "verificationUrl", "deviceCode", "sessionId", "fixHint", "appTokenFile"}, name) {
 			t.Errorf("the instructions name %s, which is no tool", name)
 		}
 	}
