@@ -72,6 +72,7 @@ func run(bin, only string, runs int) error {
 		if only != "" && only != step.name {
 			continue
 		}
+		fmt.Fprintf(os.Stderr, "measuring %s ...\n", step.name)
 		if err := step.run(); err != nil {
 			return fmt.Errorf("%s: %w", step.name, err)
 		}
