@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,6 +29,59 @@ func TestAgentWithNothingButTheTools(t *testing.T) {
 				t.Errorf("a browser was opened: %v", urls)
 			}
 		})
+	}
+}
+
+// The same agent takes the example that it is given, writes it to disk, starts it as it is told, and drives it.
+func TestAgentRunsTheExampleItIsGiven(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("python3"); err != nil {
+		missing(t, "python3", "install Python 3.9 or newer")
+	}
+	w := newWorld(t, "")
+	n := newcomer{t: t, agent: startAgent(w, "modern", false), dir: t.TempDir()}
+	example := n.ask("getCodeExample", map[string]any{"language": "python", "includeModule": true})
+	files, _ := example["files"].([]any)
+	for _, f := range files {
+		file, _ := f.(map[string]any)
+		path := filepath.Join(n.dir, file["path"].(string))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(file["content"].(string)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	session := n.ask("startLocalSimulation", n.proposed(example, "startLocalSimulation"))
+	command, _, _ := strings.Cut(example["run"].(string), " (")
+	app := exec.Command("sh", "-c", "exec "+command)
+	app.Dir, app.Env, app.Stderr = n.dir, w.env, os.Stderr
+	for name, value := range session["environment"].(map[string]any) {
+		app.Env = append(app.Env, name+"="+value.(string))
+	}
+	if err := app.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = app.Process.Kill(); _ = app.Wait() })
+
+	if row := n.ask("waitForEvent", n.proposed(session, "waitForEvent")); row["status"] != "found" {
+		t.Fatalf("the app did not attach: %v", row)
+	}
+	n.expect("Tap me")
+	n.ask("injectInput", n.proposed(session, "injectInput"))
+	n.expect("Taps: 1")
+	n.ask("setDevice", map[string]any{"deviceModel": "even_g1"})
+	n.ask("injectInput", n.proposed(session, "injectInput"))
+	n.expect("Taps: 2")
+	if verdict := n.ask("validateIntegration", map[string]any{"dir": n.dir}); verdict["verdict"] != "ready" {
+		t.Errorf("validated: %v", verdict)
+	}
+}
+
+func (n newcomer) expect(text string) {
+	n.t.Helper()
+	if verdict := n.ask("expectDisplay", map[string]any{"text": []string{text}, "withinMs": 10_000}); verdict["status"] != "pass" {
+		n.t.Fatalf("%q: %v", text, verdict)
 	}
 }
 

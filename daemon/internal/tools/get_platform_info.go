@@ -116,7 +116,7 @@ func platformSteps() []platformStep {
 	steps := []platformStep{
 		{Tool: "getCapabilityGuide", Do: "for each capability that the app needs: its commands, fields, bounds, errors and an example", Check: "you know the frames to send and the events to handle"},
 		{Tool: "getPermissions", Do: "for the app's platform: what it declares and asks for", Check: "the declarations are in the app"},
-		{Tool: "getCodeExample", Do: "a complete app in your language to start from, without an account", Check: "it runs"},
+		{Tool: "getCodeExample", Do: "a complete app to start from; with includeModule true also the module that it imports, without an account", Check: "its files are written, and run tells how to start it"},
 		{Tool: "generateConnectionModule", Do: "or, with a free account, a module of the app's own that attaches, reconnects and speaks the protocol", Check: "its files are in the project, the project key in an ignored file"},
 		{Do: "write the app; it reads " + envGlassesURL + " and " + envGlassesSecret, Check: "it builds"},
 		{Tool: "startLocalSimulation", Do: "get simulated glasses, without account, window or camera", Check: "appEndpoint and appTokenFile are in the answer"},
