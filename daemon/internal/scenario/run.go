@@ -2,14 +2,15 @@ package scenario
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/session"
@@ -34,10 +35,23 @@ type run struct {
 	now     int64
 	since   int64          // rows after this one count for expectations
 	used    map[int64]bool // rows that an expectation has taken
+
+	drawing errgroup.Group // pictures
+	drawn   sync.Mutex     // guards report.Pictures
 }
 
 // slice is how far virtual time goes before a run looks again whether what it expects is there, in ms.
 const slice = 100
+
+func (x *run) do(ctx context.Context) error {
+	if err := x.begin(ctx); err != nil {
+		return err
+	}
+	if err := x.steps(ctx); err != nil {
+		return err
+	}
+	return x.end(ctx)
+}
 
 // begin waits for an app and brings the session to the scenario's device model.
 func (x *run) begin(ctx context.Context) error {
@@ -188,7 +202,7 @@ func (x *run) step(ctx context.Context, i int, s *scenario.Step) error {
 		if d.Model.Panel == nil {
 			return missing("%s has no panel to take a picture of", d.Model.ID)
 		}
-		x.picture(*s.Picture, d.Picture())
+		x.picture(*s.Picture, d)
 		return nil
 	}
 }
@@ -241,11 +255,22 @@ func (x *run) display(ctx context.Context) (session.Display, error) {
 	return x.r.sessions.Look(ctx, x.req.Target, x.req.SessionID)
 }
 
-// picture keeps a panel.
-func (x *run) picture(name string, png []byte) {
-	sum := sha256.Sum256(png)
-	x.report.Pictures = append(x.report.Pictures, Picture{
-		Name: name, AtMs: x.now - x.base, SHA256: hex.EncodeToString(sum[:]), File: x.req.keep(name+".png", png),
+// drawers is how many pictures are drawn at once, beside the run.
+const drawers = 2
+
+// picture keeps a panel. It is drawn while the run goes on.
+func (x *run) picture(name string, d session.Display) {
+	x.drawn.Lock()
+	i := len(x.report.Pictures)
+	x.report.Pictures = append(x.report.Pictures, Picture{Name: name, AtMs: x.now - x.base})
+	x.drawn.Unlock()
+	x.drawing.Go(func() error {
+		png := d.Picture()
+		file := x.req.keep(name+".png", png)
+		x.drawn.Lock()
+		defer x.drawn.Unlock()
+		x.report.Pictures[i].SHA256, x.report.Pictures[i].File = sum(png), file
+		return nil
 	})
 }
 

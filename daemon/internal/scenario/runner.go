@@ -144,13 +144,10 @@ func (r *Runner) Run(ctx context.Context, req Request) (Report, error) {
 	}
 	run := &run{r: r, req: req, s: s, dir: filepath.Dir(req.Path), used: map[int64]bool{}}
 	run.report = Report{Name: s.Name, SessionID: req.SessionID, Verdict: Pass, Steps: []StepReport{}, Diffs: []Diff{}, Pictures: []Picture{}}
-	if err := run.begin(ctx); err != nil {
-		return Report{}, err
-	}
-	if err := run.steps(ctx); err != nil {
-		return Report{}, err
-	}
-	if err := run.end(ctx); err != nil {
+	run.drawing.SetLimit(drawers)
+	err = run.do(ctx)
+	_ = run.drawing.Wait() // drawing never fails
+	if err != nil {
 		return Report{}, err
 	}
 	return run.report, nil

@@ -23,6 +23,8 @@ const (
 	maxRowLine = 1 << 20   // bytes of one line that is read back
 	writeTries = 5
 	writePause = 200 * time.Millisecond
+	// linger is how long the writer waits for more rows, unless somebody waits for them.
+	linger = 2 * time.Millisecond
 )
 
 // eventLog is the event log of one session: one JSON row a line, only ever appended to. Rows get their seq at once and
@@ -36,8 +38,9 @@ type eventLog struct {
 	pause   time.Duration       // before the second attempt to write; it doubles
 
 	mu      sync.Mutex
-	room    *sync.Cond // waiting got shorter
-	work    chan struct{}
+	room    *sync.Cond    // waiting got shorter
+	work    chan struct{} // has an entry when rows wait
+	hurry   chan struct{} // has an entry when somebody waits for them
 	waiting []entry
 	last    int64 // seq of the newest row
 	onDisk  int64 // seq of the newest written row
@@ -63,7 +66,7 @@ func openLog(path string, seen func(glasses.Event)) (*eventLog, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &eventLog{file: file, pause: writePause, work: make(chan struct{}, 1), wake: make(chan struct{})}
+	l := &eventLog{file: file, pause: writePause, work: make(chan struct{}, 1), hurry: make(chan struct{}, 1), wake: make(chan struct{})}
 	l.room = sync.NewCond(&l.mu)
 	if err := l.scan(seen); err != nil {
 		return nil, errors.Join(err, file.Close())
@@ -122,6 +125,7 @@ func (l *eventLog) append(row glasses.Event, from *App) (int64, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for len(l.waiting) >= maxWaiting && l.failed == nil {
+		poke(l.hurry)
 		l.room.Wait()
 	}
 	if l.failed != nil {
@@ -139,7 +143,7 @@ func (l *eventLog) append(row glasses.Event, from *App) (int64, bool) {
 	l.last = row.Seq
 	l.tail = append(l.tail, line)
 	l.waiting = append(l.waiting, entry{row: row, line: line, from: from})
-	l.poke()
+	poke(l.work)
 	return row.Seq, true
 }
 
@@ -151,12 +155,12 @@ func (l *eventLog) again(row glasses.Event, to *App) {
 		return
 	}
 	l.waiting = append(l.waiting, entry{row: row, from: to})
-	l.poke()
+	poke(l.work)
 }
 
-func (l *eventLog) poke() {
+func poke(c chan struct{}) {
 	select {
-	case l.work <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -168,6 +172,13 @@ func (l *eventLog) serve(ctx context.Context) {
 		l.drain(ctx)
 		select {
 		case <-l.work:
+			more := time.NewTimer(linger)
+			select {
+			case <-more.C:
+			case <-l.hurry:
+			case <-ctx.Done():
+			}
+			more.Stop()
 		case <-ctx.Done():
 			l.drain(ctx)
 			l.stop(errLogClosed)
@@ -266,6 +277,7 @@ func (l *eventLog) reach(ctx context.Context, seq int64) error {
 		if failed != nil {
 			return failed
 		}
+		poke(l.hurry)
 		select {
 		case <-wake:
 		case <-ctx.Done():
