@@ -37,14 +37,13 @@ func (r *room) fold(row glasses.Event) {
 func foldCommand(s *glasses.Snapshot, c command) {
 	switch c.typ {
 	case glasses.TypeDisplayShow:
-		if show, err := glasses.ParseShow(c.payload); err == nil {
+		if show, ok := c.parsed.(*glasses.Show); ok {
 			s.View = glasses.View{Tree: &show.Tree}
 		}
 	case glasses.TypeDisplayClear:
 		s.View = glasses.View{Focus: -1}
 	case glasses.TypePhrasesAnnounce:
-		var p glasses.Announce
-		if json.Unmarshal(c.payload, &p) == nil {
+		if p, ok := c.parsed.(*glasses.Announce); ok {
 			s.State.Phrases = p.Phrases
 		}
 	case glasses.TypeAudioStart, glasses.TypeTranscriptionStart, glasses.TypeVideoStart, glasses.TypeMotionStart:

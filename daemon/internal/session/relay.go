@@ -79,11 +79,12 @@ func (r *room) fromApp(a *App, f glasses.Frame, raw []byte) (sent bool) {
 	if kind != glasses.KindRequest {
 		return false
 	}
-	if _, err := glasses.ParseCommand(f.Type, f.Payload); err != nil {
+	parsed, err := glasses.ParseCommand(f.Type, f.Payload)
+	if err != nil {
 		r.answer(f.ID, glasses.CodeBadPayload, err.Error())
 		return false
 	}
-	r.pending[f.ID] = command{typ: f.Type, payload: f.Payload, due: r.clock() + waitOf(f.Type, f.Payload)}
+	r.pending[f.ID] = command{typ: f.Type, parsed: parsed, due: r.clock() + waitFor(parsed)}
 	if r.glasses == nil || r.glasses.Send(raw, false) != nil {
 		r.answer(f.ID, glasses.CodeNotConnected, "no glasses are attached")
 		return false

@@ -50,9 +50,9 @@ type room struct {
 
 // command is one that waits for its result.
 type command struct {
-	typ     string
-	payload json.RawMessage
-	due     int64 // when it is answered timeout, on the session's clock
+	typ    string
+	parsed any   // its payload, as glasses.ParseCommand gives it
+	due    int64 // when it is answered timeout, on the session's clock
 }
 
 // count is a stream's traffic since its last row.
@@ -130,7 +130,8 @@ func (r *room) remember(row glasses.Event) {
 	r.meta.NowMs = max(r.meta.NowMs, row.At)
 	switch row.Kind {
 	case glasses.KindRequest:
-		r.pending[row.ID] = command{typ: row.Type, payload: row.Payload, due: row.At + waitOf(row.Type, row.Payload)}
+		parsed, _ := glasses.ParseCommand(row.Type, row.Payload) // one that was refused has its result in the log too
+		r.pending[row.ID] = command{typ: row.Type, parsed: parsed, due: row.At + waitFor(parsed)}
 	case glasses.KindResult:
 		if row.Seq > r.meta.Seq {
 			r.fold(row)
@@ -269,13 +270,9 @@ func compact(payload json.RawMessage) json.RawMessage {
 	return b.Bytes()
 }
 
-// waitOf is how long a command may take, in ms of the session's clock.
-func waitOf(typ string, payload json.RawMessage) int64 {
-	p, err := glasses.ParseCommand(typ, payload)
-	if err != nil {
-		return commandWait
-	}
-	switch p := p.(type) {
+// waitFor is how long a command may take, in ms of the session's clock. parsed is its payload.
+func waitFor(parsed any) int64 {
+	switch p := parsed.(type) {
 	case *glasses.Sleep:
 		return commandWait + p.Ms
 	case *glasses.Video:
