@@ -107,7 +107,6 @@ func TestMarks(t *testing.T) {
 // pageOnly is a browser session without a page: it has rows and nothing else.
 type pageOnly struct {
 	rows []glasses.Event
-	gone bool
 }
 
 func (p *pageOnly) Get(context.Context, backend.Target, string) (backend.Session, error) {
