@@ -145,3 +145,21 @@ func TestGenerateRefuses(t *testing.T) {
 		}
 	}
 }
+
+// tool finds a program of packaging/e2e/npm or of the machine. Without it the test is skipped; in CI that fails.
+func tool(t *testing.T, name string) string {
+	t.Helper()
+	if path, err := filepath.Abs(filepath.Join("..", "..", "..", "packaging", "e2e", "npm", "node_modules", ".bin", name)); err == nil {
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	if path, err := exec.LookPath(name); err == nil && name != "node" {
+		return path
+	}
+	if os.Getenv("CI") != "" {
+		t.Fatalf("%s is missing; CI must have it", name)
+	}
+	t.Logf("SKIPPED in part: %s is not installed", name)
+	return ""
+}

@@ -115,7 +115,7 @@ func playDesk(p *peer) string {
 	}{
 		{glasses.TypeInput, glasses.Input{Kind: glasses.InputTap, Target: "next"}, nil},
 		{glasses.TypeTranscript, glasses.Transcript{Text: "and next", Final: false}, nil},
-		{glasses.TypeTranscript, glasses.Transcript{Text: "Next item", Final: true}, nil},
+		{glasses.TypeTranscript, glasses.Transcript{Text: "Next page", Final: true}, nil},
 		{glasses.TypeTranscript, glasses.Transcript{Text: "go back", Final: true}, nil},
 		{glasses.TypeInput, glasses.Input{Kind: glasses.InputSelect, Target: "item-2"}, nil},
 		{glasses.TypeInput, glasses.Input{Kind: glasses.InputNavigate, Direction: "down", Target: "next"}, nil},

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/guide"
 )
 
 // exampleProject writes an example and the module that it asks for, and nothing more, into a folder.
@@ -71,24 +72,24 @@ func TestExamplesRun(t *testing.T) {
 				if err := cmd.Start(); err != nil {
 					t.Fatal(err)
 				}
-				trace := ""
-				if p := s.accept(0); topic == "timer" { // it ends by itself
-					trace = playToTheEnd(p)
-				} else {
-					trace = playDesk(p)
+				p := s.accept(0)
+				play := playDesk
+				if topic == "timer" { // it ends by itself
+					play = playToTheEnd
 				}
+				trace := play(p)
 				if err := cmd.Wait(); err != nil {
 					t.Errorf("it ended with %v: %s", err, out.String())
 				}
 				for _, id := range e.Capabilities {
-					t.Logf("%s: %s", id, firstLines(trace))
+					if c, _ := guide.CapabilityOf(id); len(c.Commands) > 0 && !strings.Contains(trace, c.Commands[0]) {
+						t.Errorf("it asks for %s and sent\n%s", id, trace)
+					}
 				}
 			})
 		}
 	}
 }
-
-func firstLines(s string) string { return strings.Join(strings.SplitN(s, "\n", 5)[:1], "") }
 
 // playToTheEnd answers every command until the app leaves.
 func playToTheEnd(p *peer) string {

@@ -76,8 +76,7 @@ func (m Manifest) sum(name string) string {
 
 // with puts a module in the place of the one in its language.
 func (m Manifest) with(module Module) Manifest {
-	rest := slices.DeleteFunc(slices.Clone(m.Modules), func(old Module) bool { return old.Language == module.Language })
-	m.Modules = append(rest, module)
+	m.Modules = append(slices.DeleteFunc(slices.Clone(m.Modules), func(old Module) bool { return old.Language == module.Language }), module)
 	slices.SortFunc(m.Modules, func(a, b Module) int {
 		return slices.Index(Languages(), a.Language) - slices.Index(Languages(), b.Language)
 	})

@@ -36,8 +36,6 @@ type peer struct {
 	done  chan struct{}
 	seq   int64
 	hello glasses.Hello
-	// barriers that the app answered while expect looked for other frames.
-	barriers []string
 }
 
 func newService(t *testing.T) *service {
@@ -334,22 +332,4 @@ func write(t *testing.T, path string, data []byte) {
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// tool finds a program of packaging/e2e/npm or of the machine. Without it the test is skipped; in CI that fails.
-func tool(t *testing.T, name string) string {
-	t.Helper()
-	if path, err := filepath.Abs(filepath.Join("..", "..", "..", "packaging", "e2e", "npm", "node_modules", ".bin", name)); err == nil {
-		if _, err := os.Stat(path); err == nil {
-			return path
-		}
-	}
-	if path, err := exec.LookPath(name); err == nil && name != "node" {
-		return path
-	}
-	if os.Getenv("CI") != "" {
-		t.Fatalf("%s is missing; CI must have it", name)
-	}
-	t.Logf("SKIPPED in part: %s is not installed", name)
-	return ""
 }

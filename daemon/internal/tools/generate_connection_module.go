@@ -145,6 +145,9 @@ func (t generateConnectionModule) answer(w scaffold.Written) (any, error) {
 	}
 	a.Summary = fmt.Sprintf("The %s module for %s is in %s (%s): %s. The app imports it as in example; commit everything but %s, which is ignored.",
 		w.Language, strings.Join(w.Capabilities, ", "), w.Dir, a.Status, strings.Join(names, ", "), scaffold.KeyName)
+	if w.Language == scaffold.Swift {
+		a.Summary += " The Swift module is parsed by a grammar in this service's own tests, not compiled and not run: build it at once."
+	}
 	return a, nil
 }
 

@@ -126,6 +126,7 @@ function target(settings: Settings): Target {
   if (!url || !/^wss?:\/\//.test(url)) {
     throw new GlassesError("not_configured", "SERVICE_GLASSES_URL is not the ws:// endpoint of a session; startLocalSimulation and createSimulatorSession name one");
   }
+  if (typeof WebSocket === "undefined") throw new GlassesError("not_configured", "there is no WebSocket here; Node has it from version 22 on");
   return { url, secret: settings.secret ?? secretOf() };
 }
 
