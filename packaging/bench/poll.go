@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -79,9 +80,13 @@ func (b *bench) startBackend() (*exec.Cmd, string, error) {
 	port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 	l.Close()
 	url := "http://127.0.0.1:" + port
+	data, err := os.MkdirTemp(b.work, "backend")
+	if err != nil {
+		return nil, "", err
+	}
 	cmd := b.command("service-backend")
 	cmd.Env = append(cmd.Env,
-		"SERVICE_BACKEND_DATABASE="+filepath.Join(b.work, "service.db"), "SERVICE_BACKEND_DATA_DIR="+b.work,
+		"SERVICE_BACKEND_DATABASE="+filepath.Join(data, "service.db"), "SERVICE_BACKEND_DATA_DIR="+data,
 		"SERVICE_BACKEND_LISTEN=127.0.0.1:"+port, "SERVICE_BACKEND_BASE_URL="+url,
 		"SERVICE_BACKEND_HMAC_KEY="+strings.Repeat("5a", 32), "SERVICE_BACKEND_LOG_LEVEL=error")
 	if err := cmd.Start(); err != nil {

@@ -27,10 +27,29 @@ const (
 )
 
 // pair is one session: the page that sends a stream and the app that gets it.
-type pair struct{ page, app *websocket.Conn }
+type pair struct {
+	page    *websocket.Conn
+	arrived atomic.Int64  // binary frames at the app, ever
+	moved   chan struct{} // poked at each
+}
 
-// relay measures stream frames a second from page to app against a bare relay of the same shape, and the memory of idle
-// sessions.
+// newPair starts the readers of both sides: a peer that does not read answers no ping and is dropped.
+func newPair(ctx context.Context, page, app *websocket.Conn) *pair {
+	p := &pair{page: page, moved: make(chan struct{}, 1)}
+	go drain(ctx, page, func(websocket.MessageType) {})
+	go drain(ctx, app, func(kind websocket.MessageType) {
+		if kind == websocket.MessageBinary {
+			p.arrived.Add(1)
+			select {
+			case p.moved <- struct{}{}:
+			default:
+			}
+		}
+	})
+	return p
+}
+
+// relay measures stream frames a second from page to app against a bare relay of the same shape.
 func (b *bench) relay() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -69,14 +88,25 @@ func (b *bench) relay() error {
 		b.rows = append(b.rows, row{fmt.Sprintf("stream frames of %d bytes, %d sessions / bare relay", test.size, test.sessions),
 			fmt.Sprintf("%.0f /s", mo), fmt.Sprintf("%.0f /s", mf), ratio(mo, mf), test.goal})
 	}
-	return b.idleSessions(ctx, who, backend.Process.Pid)
+	return nil
 }
 
-// idleSessions measures what the backend holds for a session whose page and app are attached and silent.
-func (b *bench) idleSessions(ctx context.Context, who *linked, pid int) error {
+// idleSessions measures what a fresh backend holds for a session whose page and app are attached and silent.
+func (b *bench) idleSessions() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	backend, url, err := b.startBackend()
+	if err != nil {
+		return err
+	}
+	defer func() { backend.Process.Kill(); backend.Wait() }()
+	who, err := link(url)
+	if err != nil {
+		return fmt.Errorf("linking: %w", err)
+	}
 	settle := func() int64 {
-		time.Sleep(12 * time.Second) // longer than a ping's round and the garbage collector's forced one is not waited for
-		rss, _, _ := memory(pid)
+		time.Sleep(15 * time.Second) // longer than a round of pings, and than it takes to hand memory back after a rush
+		rss, _, _ := memory(backend.Process.Pid)
 		return rss
 	}
 	before := settle()
@@ -84,7 +114,7 @@ func (b *bench) idleSessions(ctx context.Context, who *linked, pid int) error {
 		return err
 	}
 	each := float64(settle()-before) / idlePairs
-	b.rows = append(b.rows, row{fmt.Sprintf("memory of an idle session (page and app), of %d", idlePairs), fmt.Sprintf("%.1f KB", each), "", "", "<= 15 KB"})
+	b.rows = append(b.rows, row{fmt.Sprintf("resident memory of an idle session (page and app), of %d", idlePairs), fmt.Sprintf("%.1f KB", each), "", "", "<= 15 KB"})
 	return nil
 }
 
@@ -107,9 +137,9 @@ func (b *bench) startBare(name string) (url string, stop func(), err error) {
 }
 
 // ourPairs attaches n pages and apps to sessions of their own. Readers drain what nobody here looks at.
-func ourPairs(ctx context.Context, who *linked, n int) ([]pair, error) {
+func ourPairs(ctx context.Context, who *linked, n int) ([]*pair, error) {
 	ws := "ws" + strings.TrimPrefix(who.base, "http")
-	pairs := make([]pair, n)
+	pairs := make([]*pair, n)
 	for i := range pairs {
 		id, secret, err := who.session(i)
 		if err != nil {
@@ -121,12 +151,11 @@ func ourPairs(ctx context.Context, who *linked, n int) ([]pair, error) {
 			return nil, fmt.Errorf("attaching page %d: %w", i, err)
 		}
 		page.SetReadLimit(-1)
-		go drain(ctx, page)
 		app, err := attach(ctx, ws+"/api/sessions/"+id+"/app", secret)
 		if err != nil {
 			return nil, fmt.Errorf("attaching app %d: %w", i, err)
 		}
-		pairs[i] = pair{page, app}
+		pairs[i] = newPair(ctx, page, app)
 	}
 	return pairs, nil
 }
@@ -159,29 +188,30 @@ func attach(ctx context.Context, url, secret string) (*websocket.Conn, error) {
 	return app, nil
 }
 
-func drain(ctx context.Context, c *websocket.Conn) {
+func drain(ctx context.Context, c *websocket.Conn, got func(websocket.MessageType)) {
 	for {
-		if _, _, err := c.Read(ctx); err != nil {
+		kind, _, err := c.Read(ctx)
+		if err != nil {
 			return
 		}
+		got(kind)
 	}
 }
 
-func barePairs(ctx context.Context, url string, n int) ([]pair, error) {
-	pairs := make([]pair, n)
+func barePairs(ctx context.Context, url string, n int) ([]*pair, error) {
+	pairs := make([]*pair, n)
 	for i := range pairs {
-		for _, side := range []struct {
-			name string
-			conn **websocket.Conn
-		}{{"/app/", &pairs[i].app}, {"/page/", &pairs[i].page}} {
-			c, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(url, "http")+side.name+strconv.Itoa(i), nil)
+		var ends [2]*websocket.Conn
+		for k, side := range []string{"/app/", "/page/"} {
+			c, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(url, "http")+side+strconv.Itoa(i), nil)
 			if err != nil {
 				return nil, err
 			}
 			c.SetReadLimit(-1)
-			*side.conn = c
+			ends[k] = c
+			time.Sleep(time.Millisecond) // the floor registers an app before its page
 		}
-		time.Sleep(time.Millisecond) // the floor registers an app before its page
+		pairs[i] = newPair(ctx, ends[1], ends[0])
 	}
 	return pairs, nil
 }
@@ -190,7 +220,7 @@ func barePairs(ctx context.Context, url string, n int) ([]pair, error) {
 const inFlight = 16
 
 // stream sends binary stream frames through every pair for a slice of time and gives the frames a second that arrived.
-func stream(ctx context.Context, pairs []pair, size int) float64 {
+func stream(ctx context.Context, pairs []*pair, size int) float64 {
 	ctx, cancel := context.WithTimeout(ctx, relaySlice+20*time.Second) // a dropped frame must not hold the bench for ever
 	defer cancel()
 	header := glasses.Frame{Type: glasses.TypeVideoFrame, ID: "g-1", At: 1, Payload: json.RawMessage(`{"width":640,"height":480}`)}
@@ -202,51 +232,30 @@ func stream(ctx context.Context, pairs []pair, size int) float64 {
 	var wg sync.WaitGroup
 	start := time.Now()
 	for _, p := range pairs {
-		slots := make(chan struct{}, inFlight)
-		sent := make(chan int, 1)
-		wg.Go(func() {
-			n := 0
-			for time.Since(start) < relaySlice {
-				select {
-				case slots <- struct{}{}:
-				case <-ctx.Done():
-				}
-				if p.page.Write(ctx, websocket.MessageBinary, frame) != nil {
-					break
-				}
-				n++
-			}
-			sent <- n
-		})
-		wg.Go(func() { receive(ctx, p.app, slots, sent, &arrived) })
+		wg.Go(func() { arrived.Add(p.send(ctx, frame, start)) })
 	}
 	wg.Wait()
 	return float64(arrived.Load()) / time.Since(start).Seconds()
 }
 
-// receive takes frames until all that were sent have come.
-func receive(ctx context.Context, app *websocket.Conn, slots <-chan struct{}, sent <-chan int, arrived *atomic.Int64) {
-	got, total := 0, -1
-	for total < 0 || got < total {
-		if total < 0 {
+// send keeps frames in flight for a slice of time, waits for the last and gives how many arrived.
+func (p *pair) send(ctx context.Context, frame []byte, start time.Time) int64 {
+	base, sent := p.arrived.Load(), int64(0)
+	for time.Since(start) < relaySlice || p.arrived.Load()-base < sent {
+		if time.Since(start) >= relaySlice || sent-(p.arrived.Load()-base) >= inFlight {
 			select {
-			case total = <-sent:
+			case <-p.moved:
 				continue
-			case <-slots:
+			case <-ctx.Done():
+				return p.arrived.Load() - base
 			}
 		}
-		for {
-			kind, _, err := app.Read(ctx)
-			if err != nil {
-				return
-			}
-			if kind == websocket.MessageBinary {
-				break
-			}
+		if p.page.Write(ctx, websocket.MessageBinary, frame) != nil {
+			break
 		}
-		got++
-		arrived.Add(1)
+		sent++
 	}
+	return p.arrived.Load() - base
 }
 
 func middle(all []float64) float64 {
