@@ -16,9 +16,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/service-dev/service/proto/glasses"
@@ -44,8 +46,7 @@ func TestContract(t *testing.T) {
 				here := *w
 				here.t = t
 				a := startAgent(&here, "modern", false)
-				id, app := contractSession(t, &here, a, where)
-				*into = testify(t, a, id, app, steps)
+				*into = testify(t, &here, a, where, steps)
 			})
 		}
 	})
@@ -56,6 +57,7 @@ func TestContract(t *testing.T) {
 	if len(local.rows) < len(steps) || len(local.frames) < len(steps) {
 		t.Errorf("only %d rows and %d frames of %d steps were compared", len(local.rows), len(local.frames), len(steps))
 	}
+	steps = append(steps, step{send: "the glasses leave"})
 	for i := range steps {
 		if diff := cmp.Diff(local.each[i], browser.each[i]); diff != "" {
 			t.Errorf("step %d, %s %s: the browser simulator (+) differs from the local one (-):\n%s", i, steps[i].send, steps[i].payload, diff)
@@ -133,19 +135,82 @@ func fixtures(t *testing.T) (camera, microphone string) {
 }
 
 // contractSession opens a session with glasses on and attaches a bare app.
-func contractSession(t *testing.T, w *world, a *agent, where string) (id string, app *socket) {
+func contractSession(t *testing.T, w *world, a *agent, where string) (id string, app *socket, leave, back func()) {
 	t.Helper()
 	var s toolResult
 	if where == "local" {
+		leave, back = func() { killAdapter(t, w) }, func() {}
 		s = a.call("startLocalSimulation", map[string]any{"fresh": true, "clock": "real", "deviceModel": "rayban_display"})
 	} else {
 		browser := linkAnd(t, w, a)
 		s = a.call("createSimulatorSession", map[string]any{"fresh": true, "openBrowser": false, "deviceModel": "rayban_display"})
-		openSimulator(t, browser, s.str(t, "sessionUrl"))
+		page := s.str(t, "sessionUrl")
+		openSimulator(t, browser, page)
+		leave = func() { run(t, browser, "leave the simulator", chromedp.Navigate("about:blank")) }
+		back = func() { openSimulator(t, browser, page) }
 	}
 	id = s.str(t, "sessionId")
 	must(t, "glasses are attached", func() bool { return !a.call("getDisplayState", map[string]any{"sessionId": id}).IsError })
-	return id, attach(t, s.str(t, "appEndpoint"), secretIn(t, s.str(t, "appTokenFile")))
+	return id, attach(t, s.str(t, "appEndpoint"), secretIn(t, s.str(t, "appTokenFile"))), leave, back
+}
+
+// killAdapter ends the local simulator's process at once; the daemon starts another.
+func killAdapter(t *testing.T, w *world) {
+	t.Helper()
+	children, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil || len(children) == 0 {
+		missing(t, "/proc", "run this on Linux")
+	}
+	for _, path := range children {
+		stat, _ := os.ReadFile(path)
+		var pid, parent int
+		name, state := "", ""
+		if _, err := fmt.Sscan(string(stat), &pid, &name, &state, &parent); err != nil || parent != w.daemonPID() {
+			continue
+		}
+		if command, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline")); strings.Contains(string(command), "localsim") {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+	t.Fatal("the daemon has no local simulator")
+}
+
+// departure has the glasses leave while a command waits, and come back as they were.
+func (w *witness) departure(leave, back func()) map[string]any {
+	w.t.Helper()
+	got, from := map[string]any{}, w.app.place()
+	w.control(got, "before", []control{sensor(`{"battery":{"level":42,"charging":false}}`)})
+	w.app.send("clock.sleep", "waits", glasses.Sleep{Ms: 60_000})
+	w.app.next(from, glasses.TypeAck, "waits")
+	leave()
+	got["link0"], from = w.link(from, glasses.LinkDisconnected)
+	back()
+	got["link1"], _ = w.link(from, glasses.LinkConnected)
+	f, _ := w.app.next(0, glasses.TypeResult, "waits")
+	if r, err := glasses.ParseResult(f.Payload); err != nil || r.Error == nil || r.Error.Code != glasses.CodeNotConnected {
+		w.t.Errorf("a command that waited for glasses that left: %s", f.Payload)
+	}
+	w.app.send("display.clear", "again", struct{}{})
+	w.app.next(0, glasses.TypeResult, "again")
+	got["state"] = w.a.call("getDisplayState", map[string]any{"sessionId": w.id}).Structured["state"]
+	if battery, _ := got["state"].(map[string]any)["battery"].(map[string]any); battery["level"] != 42.0 {
+		w.t.Errorf("the glasses that came back: %v", got["state"])
+	}
+	return got
+}
+
+func (w *witness) link(from int, state string) (map[string]any, int) {
+	w.t.Helper()
+	f, at, ok := w.app.find(from, 20*time.Second, func(f appFrame) bool {
+		return f.Type == glasses.TypeLink && strings.Contains(string(f.Payload), `"`+state+`"`)
+	})
+	if !ok {
+		w.t.Fatalf("the app was not told that the link is %s", state)
+	}
+	return plainFrame(f), at + 1
 }
 
 // testimony is all that a transport said, but for times.
@@ -167,8 +232,9 @@ type witness struct {
 	sent   map[string]time.Time
 }
 
-func testify(t *testing.T, a *agent, id string, app *socket, steps []step) testimony {
+func testify(t *testing.T, here *world, a *agent, where string, steps []step) testimony {
 	t.Helper()
+	id, app, leave, back := contractSession(t, here, a, where)
 	w := &witness{t: t, a: a, id: id, app: app, delays: map[string]step{}, sent: map[string]time.Time{}}
 	began := app.place()
 	for i, s := range steps {
@@ -189,6 +255,7 @@ func testify(t *testing.T, a *agent, id string, app *socket, steps []step) testi
 		w.said.frames = append(w.said.frames, plainFrame(f))
 	}
 	w.said.rows = contractRows(eventRows(t, a, id), slow)
+	w.said.each = append(w.said.each, w.departure(leave, back))
 	return w.said
 }
 

@@ -13,7 +13,9 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -117,15 +119,32 @@ func badFrames(t *testing.T, a arena, s target) {
 	wantRefusal(t, app, "once", glasses.CodeIDReused)
 	app.send("com.example.mine", "own", struct{}{})
 	app.next(0, "ack", "own")
+	other := attach(t, s.endpoint, s.secret)
+	other.send("clock.sleep", "own", glasses.Sleep{})
+	wantAck(t, other, "own")
+	other.next(0, "result", "own")
 
 	var got []string
-	for _, row := range a.rows(t, s.id)[before:] {
-		if id, _ := row["id"].(string); row["sender"] != "service" || row["type"] == "result" {
-			got = append(got, fmt.Sprint(row["kind"], " ", id))
+	eventually(5*time.Second, func() bool { // rows are written a moment after the frames went out
+		got = nil
+		for _, row := range a.rows(t, s.id)[before:] {
+			if id, _ := row["id"].(string); row["sender"] != "service" || row["type"] == "result" {
+				got = append(got, fmt.Sprint(row["kind"], " ", id))
+			}
 		}
-	}
-	if want := "[request once result once event own]"; fmt.Sprint(got) != want {
+		return len(got) >= 5
+	})
+	if want := "[request once result once event own request own result own]"; fmt.Sprint(got) != want {
 		t.Errorf("the log has %v, want %s", got, want)
+	}
+}
+
+// wantAck waits until the app is told how its frame was taken, and expects no error.
+func wantAck(t *testing.T, s *socket, id string) {
+	t.Helper()
+	f, _, ok := s.find(0, 10*time.Second, func(f appFrame) bool { return f.ID == id && f.Type != "result" })
+	if !ok || f.Type != "ack" {
+		t.Errorf("%s: %s %s", id, f.Type, f.Payload)
 	}
 }
 
@@ -263,6 +282,35 @@ func flood(t *testing.T, _ arena, s target) {
 	t.Logf("%d acknowledged, closed: %v", acks(), other.ended())
 }
 
+// eager has several apps send as fast as they are let, and read everything: they share what there is with the others.
+func eager(t *testing.T, _ arena, s target) {
+	const apps, frames = 4, 3000
+	var all []*socket
+	for range apps {
+		all = append(all, attach(t, s.endpoint, s.secret))
+	}
+	var sending sync.WaitGroup
+	for n, app := range all {
+		sending.Go(func() {
+			for i := range frames {
+				frame := fmt.Appendf(nil, `{"v":1,"type":"clock.sleep","id":"eager-%d-%d","at":0,"payload":{"ms":0}}`, n, i)
+				if app.ws.Write(t.Context(), websocket.MessageText, frame) != nil {
+					return
+				}
+			}
+		})
+	}
+	sending.Wait()
+	for n, app := range all {
+		_, _, ok := app.find(0, 20*time.Second, func(f appFrame) bool { return f.Type == "result" && f.ID == fmt.Sprintf("eager-%d-%d", n, frames-1) })
+		if !ok && !app.ended() {
+			t.Errorf("app %d got no result of its last command", n)
+		} else if !ok {
+			t.Logf("app %d was closed with %d after %d frames", n, app.closed(time.Second), len(app.all()))
+		}
+	}
+}
+
 // slowReader asks for pictures without end and takes none of them.
 func slowReader(t *testing.T, a arena, s target) {
 	app := dial(t, s.endpoint, nil)
@@ -314,22 +362,23 @@ func noHello(t *testing.T, _ arena, s target) {
 	}
 }
 
-// halfOpen is a peer whose network is gone: it answers no ping.
+// halfOpen is an app whose network is gone: it answers no ping.
 func halfOpen(t *testing.T, a arena, s target) {
 	app := dial(t, s.endpoint, nil)
-	app.write(websocket.MessageText, []byte(strings.Replace(hello(s.secret), "Hostile", "Half open", 1)))
+	app.write(websocket.MessageText, []byte(hello(s.secret)))
+	mustLeave(t, a, s, "app")
+}
+
+// mustLeave waits until an app or the glasses have left by themselves.
+func mustLeave(t *testing.T, a arena, s target, who string) {
+	t.Helper()
 	began := time.Now()
-	left := func() bool {
-		for _, row := range a.rows(t, s.id) {
-			if said, _ := json.Marshal(row["payload"]); row["type"] == "app.detached" && strings.Contains(string(said), "Half open") {
-				return true
-			}
-		}
-		return false
+	gone := func() bool {
+		return slices.ContainsFunc(a.rows(t, s.id), func(row map[string]any) bool { return row["type"] == who+".detached" })
 	}
-	for !left() {
+	for !gone() {
 		if time.Since(began) > 25*time.Second {
-			t.Error("an app that answers no ping is attached after 25 s")
+			t.Errorf("%s that answers no ping is attached after 25 s", who)
 			return
 		}
 		time.Sleep(500 * time.Millisecond)

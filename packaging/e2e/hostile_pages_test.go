@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -88,10 +89,15 @@ func (s *site) live(id string) string {
 	return "ws" + strings.TrimPrefix(s.b.url, "http") + "/s/" + id + "/live?since=0"
 }
 
+// dialling is how this person's browser attaches a page.
+func (s *site) dialling() *websocket.DialOptions {
+	return &websocket.DialOptions{HTTPClient: s.person.client, HTTPHeader: http.Header{"Origin": {s.b.url}}}
+}
+
 // page attaches a page of this person that says nothing by itself.
 func (s *site) page(t *testing.T, id string) *socket {
 	t.Helper()
-	p := dial(t, s.live(id), &websocket.DialOptions{HTTPClient: s.person.client, HTTPHeader: http.Header{"Origin": {s.b.url}}})
+	p := dial(t, s.live(id), s.dialling())
 	p.listen()
 	p.next(0, glasses.TypeRole, "")
 	return p
@@ -245,3 +251,83 @@ func silentPage(t *testing.T, a arena, _ target) {
 		t.Error("a result that comes too late was not refused")
 	}
 }
+
+// halfOpenPage is a page whose network is gone.
+func halfOpenPage(t *testing.T, a arena, _ target) {
+	if a.site == nil {
+		return
+	}
+	s := a.open(t, true)
+	dial(t, a.site.live(s.id), a.site.dialling())
+	mustLeave(t, a, s, "glasses")
+}
+
+// slowPage takes nothing of what the app shows: it is cut off, and the app is told so for each command.
+func slowPage(t *testing.T, a arena, _ target) {
+	if a.site == nil {
+		return
+	}
+	s := a.open(t, true)
+	p := dial(t, a.site.live(s.id), a.site.dialling())
+	app := attach(t, s.endpoint, s.secret)
+	must(t, "the page is attached", func() bool {
+		return slices.ContainsFunc(a.rows(t, s.id), func(row map[string]any) bool { return row["type"] == "glasses.attached" })
+	})
+	const shows = 400
+	tree := fmt.Sprintf(`{"tree":{"type":"text","text":%q}}`, strings.Repeat("x", 60_000))
+	for i := range shows {
+		app.send("display.show", fmt.Sprintf("show-%d", i), json.RawMessage(tree))
+	}
+	p.listen()
+	if code := p.closed(20 * time.Second); code != websocket.StatusTryAgainLater {
+		t.Errorf("the slow page was closed with %d", code)
+	}
+	answered := func(app *socket, i int) (appFrame, bool) {
+		f, _, ok := app.find(0, 15*time.Second, func(f appFrame) bool { return f.Type == "result" && f.ID == fmt.Sprintf("show-%d", i) })
+		return f, ok
+	}
+	var again *socket // so many answers at once may be too many for it: what it missed comes when it is back
+	for i := range shows {
+		f, ok := answered(app, i)
+		if !ok && app.ended() {
+			if again == nil {
+				again = attachSince(t, s.endpoint, s.secret, 0)
+			}
+			f, _ = answered(again, i)
+		}
+		if !strings.Contains(string(f.Payload), `"not_connected"`) {
+			t.Fatalf("show-%d: %s; the app has %d frames, ended: %v, came back: %v", i, f.Payload, len(app.all()), app.ended(), again != nil)
+		}
+	}
+}
+
+// otherAccounts try what only a session's own account may.
+func otherAccounts(t *testing.T, a arena, s target) {
+	if a.site == nil {
+		return
+	}
+	stranger := newSite(t, a.site.b, "eve@example.org")
+	for token, want := range map[string]int{stranger.token: http.StatusNotFound, "at_wrong": http.StatusUnauthorized, "": http.StatusBadRequest} {
+		for _, path := range []string{"POST /control", "POST /secrets", "GET /events", "GET ", "DELETE "} {
+			method, rest, _ := strings.Cut(path, " ")
+			req, err := http.NewRequest(method, s.api(a.site.b)+rest, strings.NewReader(`{"type":"sim.state","payload":{"worn":false}}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Content-Type", "application/json")
+			if token != "" {
+				req.Header.Set("Authorization", "Bearer "+token)
+			}
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != want {
+				t.Errorf("%s with the token %.8q: %d, want %d", path, token, resp.StatusCode, want)
+			}
+		}
+	}
+}
+
+func (s target) api(b *remoteBackend) string { return b.url + "/api/sessions/" + s.id }

@@ -47,9 +47,19 @@ func dial(t *testing.T, endpoint string, o *websocket.DialOptions) *socket {
 // attach opens a socket and says hello; it reads from then on.
 func attach(t *testing.T, endpoint, secret string) *socket {
 	t.Helper()
+	return attachSince(t, endpoint, secret, -1)
+}
+
+// attachSince is attach with a cursor, unless that is negative.
+func attachSince(t *testing.T, endpoint, secret string, since int64) *socket {
+	t.Helper()
 	s := dial(t, endpoint, nil)
 	s.listen()
-	s.send(glasses.TypeHello, "hello", glasses.Hello{Secret: secret, App: glasses.AppInfo{Name: "Contract"}})
+	hello := glasses.Hello{Secret: secret, App: glasses.AppInfo{Name: "Contract"}}
+	if since >= 0 {
+		hello.Since = &since
+	}
+	s.send(glasses.TypeHello, "hello", hello)
 	s.next(0, glasses.TypeWelcome, "hello")
 	return s
 }
@@ -168,7 +178,11 @@ func (s *socket) closed(limit time.Duration) websocket.StatusCode {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return websocket.CloseStatus(s.err)
+	code := websocket.CloseStatus(s.err)
+	if code < 0 {
+		s.t.Logf("the connection ended without a code: %v", s.err)
+	}
+	return code
 }
 
 // ended tells whether the connection is over.
