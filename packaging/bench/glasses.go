@@ -93,7 +93,7 @@ func (b *bench) localSim() error {
 		return err
 	}
 	defer stop()
-	echo, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(url, "http")+"/echo", nil)
+	echo, err := dial(ctx, "ws"+strings.TrimPrefix(url, "http")+"/echo", nil)
 	if err != nil {
 		return err
 	}

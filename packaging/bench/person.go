@@ -33,7 +33,7 @@ func link(base string) (*linked, error) {
 	}
 	l := &linked{base: base, client: &http.Client{Jar: jar}}
 	var code struct{ DeviceCode, VerificationURL string }
-	if err := l.api(http.MethodPost, "/api/auth/device/code", map[string]any{"scope": "account_full"}, &code); err != nil {
+	if err := l.post("/api/auth/device/code", map[string]any{"scope": "account_full"}, &code); err != nil {
 		return nil, err
 	}
 	page, at, err := l.get(code.VerificationURL)
@@ -53,7 +53,7 @@ func link(base string) (*linked, error) {
 		Pending   bool
 	}
 	for range 60 {
-		if err := l.api(http.MethodPost, "/api/auth/device/token", map[string]any{"deviceCode": code.DeviceCode}, &got); err != nil {
+		if err := l.post("/api/auth/device/token", map[string]any{"deviceCode": code.DeviceCode}, &got); err != nil {
 			return nil, err
 		}
 		if !got.Pending {
@@ -65,13 +65,13 @@ func link(base string) (*linked, error) {
 	return l, nil
 }
 
-// api makes one call, as the install until there is a token.
-func (l *linked) api(method, path string, body, into any) error {
+// post makes one call, as the install until there is a token.
+func (l *linked) post(path string, body, into any) error {
 	data, err := json.Marshal(body)
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequest(method, l.base+path, bytes.NewReader(data))
+	req, err := http.NewRequest(http.MethodPost, l.base+path, bytes.NewReader(data))
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (l *linked) api(method, path string, body, into any) error {
 		return err
 	}
 	if resp.StatusCode >= 300 {
-		return fmt.Errorf("%s %s answered %d", method, path, resp.StatusCode)
+		return fmt.Errorf("POST %s answered %d", path, resp.StatusCode)
 	}
 	return json.Unmarshal(answer, into)
 }
@@ -142,10 +142,10 @@ func (l *linked) submit(page string, at *url.URL, path string, more ...string) (
 func (l *linked) session(n int) (id, secret string, err error) {
 	var s struct{ SessionID string }
 	body := map[string]any{"project": fmt.Sprintf("com.example.bench%d", n%20), "platform": "web", "fresh": true}
-	if err := l.api(http.MethodPost, "/api/sessions", body, &s); err != nil {
+	if err := l.post("/api/sessions", body, &s); err != nil {
 		return "", "", err
 	}
 	var minted struct{ AppSecret string }
-	err = l.api(http.MethodPost, "/api/sessions/"+s.SessionID+"/secrets", map[string]any{}, &minted)
+	err = l.post("/api/sessions/"+s.SessionID+"/secrets", map[string]any{}, &minted)
 	return s.SessionID, minted.AppSecret, err
 }

@@ -145,12 +145,11 @@ func ourPairs(ctx context.Context, who *linked, n int) ([]*pair, error) {
 		if err != nil {
 			return nil, fmt.Errorf("opening session %d: %w", i, err)
 		}
-		page, _, err := websocket.Dial(ctx, ws+"/s/"+id+"/live", &websocket.DialOptions{
+		page, err := dial(ctx, ws+"/s/"+id+"/live", &websocket.DialOptions{
 			HTTPClient: who.client, HTTPHeader: http.Header{"Origin": {who.base}}})
 		if err != nil {
 			return nil, fmt.Errorf("attaching page %d: %w", i, err)
 		}
-		page.SetReadLimit(-1)
 		app, err := attach(ctx, ws+"/api/sessions/"+id+"/app", secret)
 		if err != nil {
 			return nil, fmt.Errorf("attaching app %d: %w", i, err)
@@ -160,13 +159,22 @@ func ourPairs(ctx context.Context, who *linked, n int) ([]*pair, error) {
 	return pairs, nil
 }
 
-// attach opens an app's connection and says hello.
-func attach(ctx context.Context, url, secret string) (*websocket.Conn, error) {
-	app, _, err := websocket.Dial(ctx, url, nil)
+// dial opens a WebSocket that takes messages of any size.
+func dial(ctx context.Context, url string, o *websocket.DialOptions) (*websocket.Conn, error) {
+	c, _, err := websocket.Dial(ctx, url, o) //nolint:bodyclose // the library says that nobody has to
 	if err != nil {
 		return nil, err
 	}
-	app.SetReadLimit(-1)
+	c.SetReadLimit(-1)
+	return c, nil
+}
+
+// attach opens an app's connection and says hello.
+func attach(ctx context.Context, url, secret string) (*websocket.Conn, error) {
+	app, err := dial(ctx, url, nil)
+	if err != nil {
+		return nil, err
+	}
 	hello, err := glasses.New(glasses.TypeHello, "bench-0", 0, glasses.Hello{Secret: secret, App: glasses.AppInfo{Name: "bench"}, Barrier: true})
 	if err != nil {
 		return nil, err
@@ -203,11 +211,10 @@ func barePairs(ctx context.Context, url string, n int) ([]*pair, error) {
 	for i := range pairs {
 		var ends [2]*websocket.Conn
 		for k, side := range []string{"/app/", "/page/"} {
-			c, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(url, "http")+side+strconv.Itoa(i), nil)
+			c, err := dial(ctx, "ws"+strings.TrimPrefix(url, "http")+side+strconv.Itoa(i), nil)
 			if err != nil {
 				return nil, err
 			}
-			c.SetReadLimit(-1)
 			ends[k] = c
 			time.Sleep(time.Millisecond) // the floor registers an app before its page
 		}

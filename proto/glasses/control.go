@@ -179,6 +179,6 @@ func (p *Transcript) check() *Error {
 	return checkLanguage(p.Language)
 }
 
-// Barrier is a frame without payload that the service sends to an app of a session in virtual time. The app answers with
+// TypeBarrier is a frame without payload that the service sends to an app of a session in virtual time. The app answers with
 // a frame of the same type and id once it has handled everything before it and waits for the glasses again.
 const TypeBarrier = "barrier"
