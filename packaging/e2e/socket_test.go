@@ -187,12 +187,9 @@ func (s *socket) closed(limit time.Duration) websocket.StatusCode {
 
 // ended tells whether the connection is over.
 func (s *socket) ended() bool {
-	select {
-	case <-s.done:
-		return true
-	default:
-		return false
-	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err != nil
 }
 
 // secretIn reads a secret from the file that a tool named.
