@@ -1,0 +1,231 @@
+//go:build unix
+
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// barrierStorm answers barriers that nobody sent.
+func barrierStorm(t *testing.T, a arena, s target) {
+	app := attach(t, s.endpoint, s.secret)
+	for i := range 3000 {
+		app.write(websocket.MessageText, fmt.Appendf(nil, `{"v":1,"type":"barrier","id":"svc-%d","at":0,"payload":{}}`, i))
+	}
+	app.send("clock.sleep", "storm", glasses.Sleep{})
+	app.next(0, "result", "storm")
+	var rows []string
+	must(t, "the result is in the log", func() bool {
+		rows = nil
+		for _, row := range a.rows(t, s.id) {
+			if typ := row["type"].(string); !strings.HasSuffix(typ, ".attached") {
+				rows = append(rows, typ)
+			}
+		}
+		return len(rows) > 1
+	})
+	if fmt.Sprint(rows) != "[clock.sleep result]" {
+		t.Errorf("the log after a storm of barriers: %v", rows)
+	}
+}
+
+// flood sends 10,000 frames and reads no answer meanwhile: each is acknowledged in the end, or the app is told that it is
+// too slow.
+func flood(t *testing.T, _ arena, s target) {
+	const frames = 10_000
+	app := attach(t, s.endpoint, s.secret)
+	other := dial(t, s.endpoint, nil)
+	other.write(websocket.MessageText, []byte(hello(s.secret)))
+	for i := range frames {
+		other.write(websocket.MessageText, fmt.Appendf(nil, `{"v":1,"type":"com.example.flood","id":"flood-%d","at":0,"payload":{"n":%d}}`, i, i))
+	}
+	app.send("clock.sleep", "beside", glasses.Sleep{})
+	other.listen()
+	acks := func() (n int) {
+		for _, f := range other.all() {
+			if f.Type == "ack" {
+				n++
+			}
+		}
+		return n
+	}
+	if !eventually(20*time.Second, func() bool { return acks() == frames || other.ended() }) {
+		t.Errorf("%d of %d frames are acknowledged, and the app is still attached", acks(), frames)
+	}
+	if other.ended() {
+		wantSlow(t, other)
+	}
+	app.next(0, "result", "beside")
+	t.Logf("%d acknowledged, closed: %v", acks(), other.ended())
+}
+
+// eager has several apps send as fast as they are let, and read everything: they share what there is with the others.
+func eager(t *testing.T, _ arena, s target) {
+	const apps, frames = 4, 3000
+	var all []*socket
+	for range apps {
+		all = append(all, attach(t, s.endpoint, s.secret))
+	}
+	var sending sync.WaitGroup
+	for n, app := range all {
+		sending.Go(func() {
+			for i := range frames {
+				frame := fmt.Appendf(nil, `{"v":1,"type":"clock.sleep","id":"eager-%d-%d","at":0,"payload":{"ms":0}}`, n, i)
+				if app.ws.Write(t.Context(), websocket.MessageText, frame) != nil {
+					return
+				}
+			}
+		})
+	}
+	sending.Wait()
+	for n, app := range all {
+		_, _, ok := app.find(0, 20*time.Second, func(f appFrame) bool { return f.Type == "result" && f.ID == fmt.Sprintf("eager-%d-%d", n, frames-1) })
+		if !ok && !app.ended() {
+			frames := app.all()
+			t.Errorf("app %d got no result of its last command, but %d frames; the last is %+v", n, len(frames), frames[len(frames)-1].Frame)
+		} else if !ok {
+			t.Logf("app %d was closed with %d after %d frames", n, app.closed(time.Second), len(app.all()))
+		}
+	}
+}
+
+// slowReader asks for pictures without end and takes none of them.
+func slowReader(t *testing.T, a arena, s target) {
+	app := dial(t, s.endpoint, nil)
+	app.write(websocket.MessageText, []byte(hello(s.secret)))
+	for i := range 400 {
+		frame := fmt.Appendf(nil, `{"v":1,"type":"camera.photo","id":"photo-%d","at":0,"payload":{"width":3024}}`, i)
+		if app.ws.Write(t.Context(), websocket.MessageText, frame) != nil {
+			break
+		}
+		time.Sleep(5 * time.Millisecond) // it is in no hurry: only its answers are too many
+	}
+	app.listen()
+	wantSlow(t, app)
+}
+
+// wantSlow holds how a peer that was too slow was cut off: with 1013, or without a code when it does not take that either.
+func wantSlow(t *testing.T, s *socket) {
+	t.Helper()
+	if code := s.closed(20 * time.Second); code != websocket.StatusTryAgainLater && code != -1 {
+		t.Errorf("a slow peer was closed with %d after %d frames", code, len(s.all()))
+	}
+}
+
+// stubbornApp promises to answer barriers and does not: time passes all the same, and the agent is told.
+func stubbornApp(t *testing.T, a arena, _ target) {
+	if a.agent == nil {
+		return // a browser session's time is real
+	}
+	s := a.agent.call("startLocalSimulation", map[string]any{"fresh": true, "clock": "virtual"})
+	app := dial(t, s.str(t, "appEndpoint"), nil)
+	app.listen()
+	first := strings.Replace(hello(secretIn(t, s.str(t, "appTokenFile"))), `"app"`, `"barrier":true,"app"`, 1)
+	app.write(websocket.MessageText, []byte(first))
+	app.next(0, "welcome", "h")
+	app.send("clock.sleep", "nap", glasses.Sleep{Ms: 1000})
+	began := time.Now()
+	moved := a.agent.call("advanceTime", map[string]any{"sessionId": s.str(t, "sessionId"), "ms": 5000})
+	if took := time.Since(began); moved.IsError || moved.Structured["settled"] != false || took > 25*time.Second {
+		t.Errorf("time with an app that answers no barrier, after %v: %v", took, moved.Structured)
+	}
+	app.next(0, "result", "nap")
+}
+
+// noHello says nothing, or says it too late.
+func noHello(t *testing.T, _ arena, s target) {
+	app := dial(t, s.endpoint, nil)
+	app.listen()
+	began := time.Now()
+	code := app.closed(15 * time.Second)
+	if took := time.Since(began); code != 4400 || took < 4*time.Second || took > 8*time.Second {
+		t.Errorf("an app without hello was closed with %d after %v", code, took)
+	}
+	if app.ws.Write(t.Context(), websocket.MessageText, []byte(hello(s.secret))) == nil {
+		t.Error("a hello after the close was taken")
+	}
+}
+
+// halfOpen is an app whose network is gone: it answers no ping.
+func halfOpen(t *testing.T, a arena, s target) {
+	app := dial(t, s.endpoint, nil)
+	app.write(websocket.MessageText, []byte(hello(s.secret)))
+	mustLeave(t, a, s, "app")
+}
+
+// mustLeave waits until an app or the glasses have left by themselves.
+func mustLeave(t *testing.T, a arena, s target, who string) {
+	t.Helper()
+	began := time.Now()
+	gone := func() bool {
+		return slices.ContainsFunc(a.rows(t, s.id), func(row map[string]any) bool { return row["type"] == who+".detached" })
+	}
+	for !gone() {
+		if time.Since(began) > 25*time.Second {
+			t.Errorf("%s that answers no ping is attached after 25 s", who)
+			return
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+}
+
+// halfRequest begins a request and never ends it; and one speaks no WebSocket after the upgrade.
+func halfRequest(t *testing.T, _ arena, s target) {
+	u, err := url.Parse(s.endpoint)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	start := "GET " + u.Path + " HTTP/1.1\r\nHost: " + u.Host + "\r\n"
+	upgrade := "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+	for what, data := range map[string]string{"half a request": start, "noise after the upgrade": start + upgrade + strings.Repeat("\xff", 100), "no mask": start + upgrade + "\x81\x02{}"} {
+		c, err := net.Dial("tcp", u.Host)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, _ = io.WriteString(c, data)
+		_ = c.SetReadDeadline(time.Now().Add(15 * time.Second))
+		if _, err := io.Copy(io.Discard, c); os.IsTimeout(err) {
+			t.Errorf("%s: still connected after 15 s", what)
+		}
+		_ = c.Close()
+	}
+}
+
+// crowd attaches more apps than a session holds.
+func crowd(t *testing.T, _ arena, s target) {
+	const most = 64
+	var apps []*socket
+	for range most {
+		app := dial(t, s.endpoint, nil)
+		app.listen()
+		app.write(websocket.MessageText, []byte(hello(s.secret)))
+		apps = append(apps, app)
+	}
+	refused := dial(t, s.endpoint, nil)
+	refused.listen()
+	for _, app := range apps {
+		app.find(0, 5*time.Second, func(f appFrame) bool { return f.Type == "welcome" })
+	}
+	refused.write(websocket.MessageText, []byte(hello(s.secret)))
+	if code := refused.closed(10 * time.Second); code != websocket.StatusTryAgainLater {
+		t.Errorf("app %d of a session was closed with %d", most+1, code)
+	}
+	for _, app := range apps {
+		_ = app.ws.CloseNow()
+	}
+}
