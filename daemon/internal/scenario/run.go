@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -215,7 +214,7 @@ func (x *run) stimulate(ctx context.Context, typ string, payload any, file strin
 			file = filepath.Join(x.dir, file)
 		}
 		var err error
-		if media, err = os.ReadFile(file); err != nil {
+		if media, err = readFile(file, session.MaxUpload); err != nil {
 			return fmt.Errorf("reading the step's file: %w", err)
 		}
 	}

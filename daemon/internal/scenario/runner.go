@@ -116,10 +116,7 @@ type Picture struct {
 
 // Load reads a scenario's file. Errors are *backend.Problem.
 func Load(path string) (scenario.Scenario, error) {
-	data, err := os.ReadFile(path)
-	if err == nil && len(data) > scenario.MaxFile {
-		err = errors.New("it is larger than 16 MiB")
-	}
+	data, err := readFile(path, scenario.MaxFile)
 	if err != nil {
 		return scenario.Scenario{}, &backend.Problem{Code: CodeInvalidScenario, Message: "reading the scenario: " + err.Error(), FixHint: "pass the path of a scenario file"}
 	}
@@ -128,6 +125,20 @@ func Load(path string) (scenario.Scenario, error) {
 		return s, &backend.Problem{Code: CodeInvalidScenario, Message: fmt.Sprintf("%s: %v", filepath.Base(path), err), FixHint: "correct the place that is named; searchDocs tells the format of scenarios"}
 	}
 	return s, nil
+}
+
+// readFile reads a regular file of at most limit bytes: a pipe would never end, and a device never fit.
+func readFile(path string, limit int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, errors.New(path + " is not a file")
+	case info.Size() > limit:
+		return nil, fmt.Errorf("%s is larger than %d bytes", path, limit)
+	}
+	return os.ReadFile(path)
 }
 
 // Run runs a scenario and compares with what it recorded, if it did. A run that fails is no error; errors are

@@ -20,17 +20,21 @@ func (m *Manager) Control(ctx context.Context, target backend.Target, id, typ st
 	if len(media) > MaxUpload {
 		return glasses.Result{}, invalid("the file is larger than 1 MiB", "make the picture or the sound smaller")
 	}
-	m.used(ctx, id)
 	if !IsLocal(id) {
 		if !validID(id) {
 			return glasses.Result{}, notFound()
 		}
-		return m.controlBrowser(ctx, target, id, typ, payload, media)
+		res, err := m.controlBrowser(ctx, target, id, typ, payload, media)
+		if err == nil {
+			m.used(ctx, id)
+		}
+		return res, err
 	}
 	r, err := m.local.attended(ctx, id)
 	if err != nil {
 		return glasses.Result{}, err
 	}
+	m.used(ctx, id)
 	return r.control(ctx, typ, payload, media)
 }
 

@@ -175,11 +175,22 @@ func (fakeDoor) AppEndpoint(_ context.Context, id string) (string, error) {
 	return "ws://127.0.0.1:1/api/sessions/" + id + "/app", nil
 }
 
+// noPages is a backend that knows no session.
+type noPages struct{}
+
+func (noPages) WaitEvents(context.Context, backend.Target, string, int64, int, time.Duration) (backend.EventPage, error) {
+	return backend.EventPage{}, notFound()
+}
+
+func (noPages) Control(context.Context, backend.Target, string, string, json.RawMessage, []byte) (json.RawMessage, error) {
+	return nil, notFound()
+}
+
 // newLocal is a manager with fake glasses over dir; it ends with the test.
 func newLocal(t *testing.T, dir string, tr *fakeTransports, now func() time.Time) *Manager {
 	t.Helper()
 	f := &fakeBackend{}
-	m := New(Options{StateDir: dir, Backend: f, Secrets: f, Events: f, Transports: tr, Endpoints: fakeDoor{}, Now: now})
+	m := New(Options{StateDir: dir, Backend: f, Secrets: f, Events: f, Live: noPages{}, Transports: tr, Endpoints: fakeDoor{}, Now: now})
 	serve(t, m)
 	return m
 }

@@ -92,9 +92,9 @@ func (l *latest) closed(id string) {
 	}
 }
 
-// used remembers that the caller's directory uses a session.
+// used remembers that the caller's directory uses a session, which is known to be there.
 func (m *Manager) used(ctx context.Context, id string) {
-	if who := caller.From(ctx); who.Cwd != "" && (localPattern.MatchString(id) || validID(id)) {
+	if who := caller.From(ctx); who.Cwd != "" {
 		m.latest.set(who.Cwd, id)
 	}
 }

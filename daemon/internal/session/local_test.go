@@ -182,6 +182,14 @@ func TestLatest(t *testing.T) {
 	if _, err := m.Control(caller.With(t.Context(), who), backend.Target{}, first.SessionID, glasses.SimState, nil, nil); err != nil {
 		t.Fatal(err)
 	}
+	for _, wrong := range []string{"ses_abcdefgh", "loc_aaaaaaaaaaaaaaaaaaaa"} {
+		if _, err := m.Control(caller.With(t.Context(), who), backend.Target{}, wrong, glasses.SimState, nil, nil); code(err) != backend.CodeNotFound {
+			t.Errorf("controlling %s: %v", wrong, err)
+		}
+		if id, ok := m.Latest(t.Context(), who); !ok || id != first.SessionID {
+			t.Errorf("after a call for %s, which does not exist: %s", wrong, id)
+		}
+	}
 	if id, ok := newLocal(t, dir, &fakeTransports{}, nil).Latest(t.Context(), who); !ok || id != first.SessionID {
 		t.Errorf("after a restart: %s", id)
 	}
