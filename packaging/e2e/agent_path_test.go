@@ -24,7 +24,7 @@ func TestAgentWithNothingButTheTools(t *testing.T) {
 	for _, era := range []string{"legacy", "modern"} {
 		t.Run(era, func(t *testing.T) {
 			w := newWorld(t, "")
-			newcomer{t: t, agent: startAgent(w, era, false), dir: filepath.Dir(w.dir)}.proveAnApp()
+			newcomer{t: t, agent: startAgent(w, era, false), dir: w.project}.proveAnApp()
 			if urls := w.openedURLs(); len(urls) > 0 {
 				t.Errorf("a browser was opened: %v", urls)
 			}

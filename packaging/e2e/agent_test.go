@@ -68,12 +68,16 @@ func startAgent(w *world, era string, elicit bool) *agent {
 	t := w.t
 	t.Helper()
 	node := nodeTool(t, "node/bin/node")
-	args := []string{filepath.Join("npm", "agent.mjs"), "--era", era}
+	client, err := filepath.Abs(filepath.Join("npm", "agent.mjs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{client, "--era", era}
 	if elicit {
 		args = append(args, "--elicit")
 	}
 	cmd := exec.Command(node, append(args, "--", filepath.Join(bin, "service-mcp"))...)
-	cmd.Env, cmd.Stderr = w.env, os.Stderr
+	cmd.Env, cmd.Stderr, cmd.Dir = w.env, os.Stderr, w.project
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -59,10 +59,11 @@ func missing(t *testing.T, what, how string) {
 
 // world is one person's machine: a state directory, an environment and a browser opener that only takes notes.
 type world struct {
-	t      *testing.T
-	dir    string // SERVICE_CONFIG_DIR
-	opened string // the opener's notes, one URL a line
-	env    []string
+	t       *testing.T
+	dir     string // SERVICE_CONFIG_DIR
+	project string // where agents work
+	opened  string // the opener's notes, one URL a line
+	env     []string
 }
 
 // newWorld makes a machine on which nothing ran yet; config is its config.yaml, or empty. Variables are KEY=VALUE.
@@ -72,9 +73,9 @@ func newWorld(t *testing.T, config string, variables ...string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, dir: filepath.Join(root, "state"), opened: filepath.Join(root, "opened")}
+	w := &world{t: t, dir: filepath.Join(root, "state"), project: filepath.Join(root, "project"), opened: filepath.Join(root, "opened")}
 	tools := filepath.Join(root, "tools")
-	for _, dir := range []string{w.dir, tools} {
+	for _, dir := range []string{w.dir, w.project, tools} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,131 @@
+//go:build unix
+
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var projectKey = regexp.MustCompile(`spk_[A-Za-z0-9_-]{20,}`)
+
+// A linked agent generates the module in every language, with one key that it never sees, and its example runs.
+func TestGeneratedModule(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	dir := w.project
+	if out, err := exec.Command("git", "init", "-q", dir).CombinedOutput(); err != nil {
+		t.Fatalf("git init: %v\n%s", err, out)
+	}
+	a := startAgent(w, "modern", false)
+
+	asked := a.call("generateConnectionModule", map[string]any{"language": "python", "project": "com.example.trails"})
+	if asked.IsError || asked.str(t, "status") != "auth_required" {
+		t.Fatalf("unlinked: %v", asked.Structured)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "service")); err == nil {
+		t.Error("something was written before there was a link")
+	}
+	newPerson(t).approve(asked.str(t, "verificationUrl"), "ada@example.org")
+	linked := a.call("completeAuthLink", map[string]any{"deviceCode": asked.str(t, "deviceCode")})
+	retried, _ := linked.Structured["retried"].(map[string]any)
+	if retried["status"] != "generated" || retried["keyMinted"] != true {
+		t.Fatalf("after linking: %v", linked.Structured)
+	}
+
+	said, _ := json.Marshal(linked)
+	for _, language := range []string{"typescript", "python", "kotlin", "swift"} {
+		got := a.call("generateConnectionModule", map[string]any{"language": language, "capabilities": []string{"display", "input", "camera", "transcription"}})
+		if got.IsError || got.Structured["keyMinted"] != false || got.str(t, "project") != "com.example.trails" {
+			t.Errorf("%s: %v", language, got.Structured)
+		}
+		again := a.call("generateConnectionModule", map[string]any{"language": language, "capabilities": []string{"display", "input", "camera", "transcription"}})
+		if again.str(t, "status") != "unchanged" {
+			t.Errorf("%s, generated again: %v", language, again.Structured["files"])
+		}
+		more, _ := json.Marshal([]toolResult{got, again})
+		said = append(said, more...)
+	}
+	keyStaysPut(t, w, dir, string(said))
+	runGenerated(t, w, a, dir)
+
+	verdict := a.call("validateIntegration", map[string]any{})
+	if verdict.Structured["errors"] != 0.0 {
+		t.Errorf("validated: %v", verdict.Structured)
+	}
+	module := filepath.Join(dir, "service", "glasses.py")
+	data, err := os.ReadFile(module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(module, append(data, "# mine\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	verdict = a.call("validateIntegration", map[string]any{})
+	if found, _ := json.Marshal(verdict.Structured["findings"]); !strings.Contains(string(found), "generated_file_changed") {
+		t.Errorf("drift was not found: %s", found)
+	}
+}
+
+// keyStaysPut: the project key lies in one ignored 0600 file, and nowhere else that an agent, a repository or a log sees.
+func keyStaysPut(t *testing.T, w *world, dir, said string) {
+	t.Helper()
+	file := filepath.Join(dir, "service", "service.key")
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("%s: %v, %v", file, info, err)
+	}
+	key, err := os.ReadFile(file)
+	if err != nil || !projectKey.Match(key) {
+		t.Fatalf("%s holds no key: %v", file, err)
+	}
+	if projectKey.MatchString(said) {
+		t.Error("an answer holds the project key")
+	}
+	check := exec.Command("git", "check-ignore", "-q", file)
+	check.Dir = dir
+	if err := check.Run(); err != nil {
+		t.Errorf("git does not ignore %s: %v", file, err)
+	}
+	err = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || path == file {
+			return err
+		}
+		data, _ := os.ReadFile(path)
+		if strings.Contains(string(data), strings.TrimSpace(string(key))) {
+			t.Errorf("%s holds the project key", path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// runGenerated starts the example of an answer on the generated module.
+func runGenerated(t *testing.T, w *world, a *agent, dir string) {
+	t.Helper()
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		missing(t, "python3", "apt-get install python3")
+	}
+	got := a.call("generateConnectionModule", map[string]any{"language": "python", "capabilities": []string{"display", "input", "camera", "transcription"}})
+	app := filepath.Join(dir, "app.py")
+	if err := os.WriteFile(app, []byte(got.str(t, "example")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := a.call("startLocalSimulation", map[string]any{"fresh": true})
+	startApp(t, w, []string{python, app}, s)
+	if row := a.call("waitForEvent", map[string]any{"type": "display.show", "timeoutSeconds": 20}); row.Structured["status"] != "found" {
+		t.Fatalf("the generated module showed nothing: %v", row.Structured)
+	}
+	a.call("injectInput", map[string]any{"kind": "tap", "x": 20, "y": 20})
+	if verdict := a.call("expectDisplay", map[string]any{"text": []string{"Taps: 1"}, "withinMs": 10_000}); verdict.Structured["status"] != "pass" {
+		t.Errorf("after a tap: %v", verdict.Structured)
+	}
+}
