@@ -76,7 +76,10 @@ func TestReload(t *testing.T) {
 	}
 	go func() { _ = s.Serve(t.Context()) }()
 	for _, text := range []string{"idle_timeout: 7", "idle_timeout: x"} {
-		_ = os.WriteFile(path, []byte(text), 0o600)
+		whole := filepath.Join(t.TempDir(), FileName) // the reading of before may still go on: it must not see half a file
+		if err := errors.Join(os.WriteFile(whole, []byte(text), 0o600), os.Rename(whole, path)); err != nil {
+			t.Fatal(err)
+		}
 		changed <- struct{}{}
 		changed <- struct{}{} // taken only after the first was dealt with
 	}

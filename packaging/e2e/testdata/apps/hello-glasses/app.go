@@ -51,7 +51,7 @@ func (a *app) connect(ctx context.Context) error {
 	}
 	defer ws.CloseNow()
 	ws.SetReadLimit(1 << 20)
-	hello := map[string]any{"secret": strings.TrimSpace(string(secret)), "app": map[string]string{"name": "Hello Glasses", "version": "1.0"}}
+	hello := map[string]any{"secret": strings.TrimSpace(string(secret)), "app": map[string]string{"name": "Hello Glasses", "version": "1.0"}, "barrier": true}
 	if a.cursor != nil {
 		hello["since"] = *a.cursor
 	}
@@ -133,6 +133,8 @@ func (a *app) handle(ctx context.Context, ws *websocket.Conn, f frame) error {
 		if p.Link == "connected" && len(a.unsent) == 0 {
 			return a.show(ctx, ws)
 		}
+	case "barrier": // everything before it was handled
+		return write(ctx, ws, frame{V: 1, Type: f.Type, ID: f.ID, At: f.At, Payload: json.RawMessage("{}")})
 	case "link":
 		fmt.Printf("glasses %s\n", p.State)
 		if p.State == "connected" {
