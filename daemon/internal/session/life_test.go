@@ -71,6 +71,59 @@ func TestADaemonThatRestartsGoesOn(t *testing.T) {
 	}
 }
 
+// Virtual time does not go back, also when nothing happened on the way.
+func TestVirtualTimeOutlivesTheDaemon(t *testing.T) {
+	dir := t.TempDir()
+	tr := &fakeTransports{}
+	f := &fakeBackend{}
+	m := New(Options{StateDir: dir, Backend: f, Secrets: f, Events: f, Transports: tr, Endpoints: fakeDoor{}})
+	stop := serve(t, m)
+	o := start(t, m, LocalRequest{Project: "com.example.app", Clock: "virtual"})
+	if err := m.local.open(o.SessionID).save(); err != nil { // what the session does every second
+		t.Fatal(err)
+	}
+	if _, _, err := m.Advance(t.Context(), o.SessionID, 1234); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	again := newLocal(t, dir, tr, nil)
+	if s, err := again.Get(t.Context(), backend.Target{}, o.SessionID); err != nil || s.NowMs != 1234 || s.LastSeq != 2 {
+		t.Errorf("before it is used: at %d ms, row %d, %v", s.NowMs, s.LastSeq, err)
+	}
+	if back := start(t, again, LocalRequest{Project: "com.example.app"}); back.SessionID != o.SessionID || back.NowMs != 1234 {
+		t.Errorf("back at %d ms", back.NowMs)
+	}
+}
+
+// What could not be written is written when there is room again.
+func TestASessionIsKeptWhenTheDiskHasRoomAgain(t *testing.T) {
+	dir := t.TempDir()
+	m := newLocal(t, dir, &fakeTransports{}, nil)
+	o := start(t, m, LocalRequest{Project: "com.example.app", Clock: "virtual"})
+	r, path := m.local.open(o.SessionID), filepath.Join(dir, Dir, o.SessionID, metaName)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("elsewhere", path); err != nil { // which is refused
+		t.Skip("no symbolic links here:", err)
+	}
+	if _, _, err := m.Advance(t.Context(), o.SessionID, 1234); err != nil {
+		t.Fatal(err)
+	}
+	if r.save() == nil {
+		t.Fatal("a link was written")
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.save(); err != nil {
+		t.Fatal(err)
+	}
+	if kept, ok := m.local.readMeta(o.SessionID); !ok || kept.NowMs != 1234 {
+		t.Errorf("kept %+v", kept)
+	}
+}
+
 func write(t *testing.T, path, body string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(body), 0o600); err != nil {

@@ -141,7 +141,10 @@ func (r *room) secret() (string, error) {
 	r.mu.Lock()
 	r.meta.SecretHash, r.changed = hash(secret), true
 	r.mu.Unlock()
-	return path, r.save()
+	if err := r.save(); err != nil {
+		return "", stateProblem("keeping the session's app token", err)
+	}
+	return path, nil
 }
 
 // opens tells whether a secret is the session's.

@@ -310,6 +310,9 @@ func (r *room) save() error {
 	}
 	if err != nil {
 		r.l.log.Warn("keeping a session", "session", r.id, "err", err)
+		r.mu.Lock()
+		r.changed = true
+		r.mu.Unlock()
 	}
 	return err
 }

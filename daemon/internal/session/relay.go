@@ -135,7 +135,7 @@ func (r *room) heard(data []byte, binary bool) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.passes(f)
+	r.passes(f.At)
 	switch {
 	case f.Type == glasses.TypeResult:
 		r.result(f, data)
@@ -148,9 +148,9 @@ func (r *room) heard(data []byte, binary bool) {
 }
 
 // passes moves virtual time to that of the glasses, who keep it. mu is held.
-func (r *room) passes(f glasses.Frame) {
-	if r.virtual() {
-		r.meta.NowMs = max(r.meta.NowMs, f.At)
+func (r *room) passes(at int64) {
+	if r.virtual() && at > r.meta.NowMs {
+		r.meta.NowMs, r.changed = at, true
 	}
 }
 

@@ -115,6 +115,7 @@ func (r *room) wake() error {
 	users.Go(func() { r.keepHouse(ctx) })
 	r.wg.Go(func() {
 		users.Wait()
+		_ = r.save()
 		endWriting()
 	})
 	return nil

@@ -92,7 +92,7 @@ func (r *room) step(ctx context.Context, to int64) (reached bool, err error) {
 		}
 		r.mu.Lock()
 		before := r.meta.NowMs
-		r.meta.NowMs = max(before, res.Clock.NowMs)
+		r.passes(res.Clock.NowMs)
 		r.mu.Unlock()
 		if res.Clock.Reached || res.Clock.NowMs > before || to > before {
 			return res.Clock.Reached, nil

@@ -19,7 +19,7 @@ func (r *room) heardBytes(data []byte) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.passes(f)
+	r.passes(f.At)
 	if f.Type == glasses.TypeMedia {
 		r.keepMedia(f, body)
 	} else {
@@ -118,7 +118,6 @@ func (r *room) keepHouse(ctx context.Context) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			_ = r.save() // it has logged why not
 			return
 		}
 		if !r.virtual() {
@@ -126,6 +125,6 @@ func (r *room) keepHouse(ctx context.Context) {
 			r.expire()
 			r.mu.Unlock()
 		}
-		_ = r.save()
+		_ = r.save() // it has logged why not
 	}
 }
