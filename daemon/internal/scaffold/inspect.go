@@ -205,6 +205,9 @@ func (in *inspector) modules() {
 			continue
 		}
 		dir := path.Dir(name)
+		if in.found.Project != "" && m.Project != "" && m.Project != in.found.Project {
+			in.found.marks = append(in.found.marks, mark{code: FindRenamed, file: name, word: m.Project})
+		}
 		for _, module := range m.Modules {
 			state := ModuleState{Dir: dir, Language: module.Language, Version: module.Version, Capabilities: module.Capabilities}
 			for _, f := range module.Files {

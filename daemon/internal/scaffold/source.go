@@ -48,6 +48,10 @@ func (in *inspector) source(name string) {
 		return
 	}
 	text, config := string(data), isConfig(path.Base(name))
+	if strings.Contains(text[:min(len(text), 400)], generatedBy) { // it is none of the app's, whatever it uses
+		in.found.marks = append(in.found.marks, mark{code: FindManifest, file: name, word: "it was generated, but no " + ManifestName + " tells so"})
+		return
+	}
 	code := !config && usesPattern.MatchString(text)
 	for i, line := range strings.Split(text, "\n") {
 		in.line(name, i+1, line, config)

@@ -23,6 +23,7 @@ const (
 	FindManifest    = "manifest_unreadable"
 	FindProjectFile = "project_file_unreadable"
 	FindNoProject   = "no_project"
+	FindRenamed     = "project_renamed"
 	FindDrift       = "generated_file_changed"
 	FindMissing     = "generated_file_missing"
 	FindOld         = "module_outdated"
@@ -102,7 +103,7 @@ func (c *checker) modules() {
 		if len(c.in.Commands) > 0 { // the app speaks the protocol itself
 			severity, message = SeverityInfo, "there is no generated module; the app speaks the protocol itself"
 		}
-		c.say(severity, FindNoModule, "", 0, message, "call generateConnectionModule; for other languages PROTOCOL.md tells how to write a client")
+		c.say(severity, FindNoModule, "", 0, message, "call generateConnectionModule; for other languages searchDocs \"protocol\" tells how to write a client")
 		return
 	}
 	if len(c.in.Commands) == 0 {
@@ -224,6 +225,8 @@ func (c *checker) marks() {
 			c.say(SeverityWarning, m.code, m.file, m.line, "the address of one session stands in the source; it is gone when the session is", "leave url out: the module reads SERVICE_GLASSES_URL")
 		case FindSimulator:
 			c.say(SeverityError, m.code, m.file, m.line, "a production setting names the simulator; a release build refuses it", "set SERVICE_GLASSES_TRANSPORT=device for production")
+		case FindRenamed:
+			c.say(SeverityError, m.code, m.file, 0, fmt.Sprintf("the module and its key are of the project %s, which service.json does not name", m.word), regenerate+": it mints a key of the new project")
 		case FindManifest, FindProjectFile:
 			c.say(SeverityError, m.code, m.file, 0, strings.TrimSpace(m.word), "repair the file; "+regenerate)
 		}

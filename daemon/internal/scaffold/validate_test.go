@@ -80,6 +80,10 @@ func TestValidate(t *testing.T) {
 		{"a key in version control", add(".git/index", "DIRC\x00\x00service/service.key\x00\x00"), VerdictNeedsWork, []string{"key_tracked@service/service.key:0"}},
 		{"a fresh clone", remove("service/service.key"), VerdictReady, []string{"key_missing@service/service.key:0"}},
 		{"no project", remove("service.json"), VerdictNeedsWork, []string{"no_project@service.json:0"}},
+		{"another project", func(t *testing.T, root string) {
+			write(t, filepath.Join(root, "service.json"), []byte(`{"project":"com.example.other"}`))
+		}, VerdictNeedsWork, []string{"project_renamed@service/service.manifest.json:0"}},
+		{"a module whose manifest is gone", remove("service/service.manifest.json"), VerdictNeedsWork, []string{"manifest_unreadable@service/glasses.py:0"}},
 		{"no app", remove("app.py"), VerdictNeedsWork, []string{"module_not_used@service:0"}},
 		{"an Android app without its permissions", add("app/src/main/AndroidManifest.xml", `<manifest><uses-permission android:name="android.permission.INTERNET"/></manifest>`),
 			VerdictNeedsWork, []string{"permission_missing@app/src/main/AndroidManifest.xml:0"}},

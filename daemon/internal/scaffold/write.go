@@ -202,10 +202,11 @@ func (p *project) drift(files []File) []string {
 	return changed
 }
 
-// key is a new key, or empty when the folder has one.
+// key is a new key, or empty when the folder has one of this project.
 func (p *project) key(ctx context.Context, mint Mint) (string, error) {
 	data, err := readLimited(p.root, path.Join(p.dir, KeyName), maxRead)
-	if err == nil && len(bytes.TrimSpace(data)) > 0 {
+	of := p.manifest.Project // of the key that is there; a folder without a manifest does not tell
+	if err == nil && len(bytes.TrimSpace(data)) > 0 && (of == "" || of == p.project) {
 		return "", nil
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

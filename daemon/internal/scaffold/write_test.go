@@ -115,6 +115,15 @@ func TestWriteKeepsWhatIsThePersons(t *testing.T) {
 		t.Error("a second key")
 	}
 
+	// A key belongs to one project.
+	write(t, filepath.Join(root, "service.json"), []byte(`{"project":"com.example.renamed"}`))
+	renamed := more
+	renamed.Project = ""
+	if w, err := Write(context.Background(), renamed, keys.mint); err != nil || !w.KeyMinted || keys.projects[len(keys.projects)-1] != "com.example.renamed" {
+		t.Errorf("after another name: %+v %v, keys of %v", w, err, keys.projects)
+	}
+	write(t, filepath.Join(root, "service.json"), []byte(`{"project":"com.example.app"}`))
+
 	// Another language beside it; the first one's files are still known.
 	other := order(root)
 	other.Language = TypeScript

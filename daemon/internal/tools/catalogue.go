@@ -120,7 +120,7 @@ func (c *Catalogue) all(g *gate) []definition {
 		searchDocs{docs: o.Docs}.definition(),
 		// The project.
 		getCodeExample{}.definition(),
-		generateConnectionModule{gate: g, keys: o.Scaffold}.definition(),
+		generateConnectionModule{gate: g, keys: o.Scaffold, turn: make(chan struct{}, 1)}.definition(),
 		inspectIntegration{}.definition(),
 		validateIntegration{}.definition(),
 		// Sessions.

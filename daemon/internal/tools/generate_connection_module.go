@@ -28,6 +28,7 @@ type Scaffold interface {
 type generateConnectionModule struct {
 	gate *gate
 	keys Scaffold
+	turn chan struct{} // one call writes at a time: two would mint two keys for one folder
 }
 
 type generateConnectionModuleArgs struct {
@@ -107,6 +108,12 @@ func (t generateConnectionModule) run(ctx context.Context, c call) (any, error) 
 			}
 			_, err := mint(ctx, project)
 			return nil, err
+		}
+		select {
+		case t.turn <- struct{}{}:
+			defer func() { <-t.turn }()
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
 		}
 		written, err := scaffold.Write(ctx, scaffold.Order{
 			Request: scaffold.Request{Language: args.Language, Capabilities: args.Capabilities},

@@ -6,7 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
@@ -16,12 +19,19 @@ import (
 const mintedKey = "spk_abcdefghijklmnopqrstuvwxyz0123456789"
 
 // keys mints for linked callers, as the backend does.
-type keys struct{ minted int }
+type keys struct {
+	mu     sync.Mutex
+	minted int
+	slow   time.Duration
+}
 
 func (k *keys) MintProjectKey(_ context.Context, target backend.Target, project, name string) (backend.ProjectKey, error) {
 	if target.Bearer == "" {
 		return backend.ProjectKey{}, &backend.Problem{Code: backend.CodeAuthRequired, Message: "link first"}
 	}
+	time.Sleep(k.slow) // as a backend takes its time
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	k.minted++
 	return backend.ProjectKey{Key: mintedKey, Hint: "6789"}, nil
 }
@@ -47,6 +57,29 @@ func TestGenerateNeedsALinkAndWritesNothingWithout(t *testing.T) {
 	if err != nil || len(left) != 0 || w.keys.minted != 0 {
 		t.Errorf("%v %v, %d keys", left, err, w.keys.minted)
 	}
+}
+
+// An agent whose client gave up calls again while the first call still runs.
+func TestGenerateAtOnceMintsOneKey(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld().linked()
+		w.keys = &keys{slow: time.Second}
+		c := w.catalogue()
+		ctx := caller.With(t.Context(), caller.Caller{Cwd: dir, Client: "agent"})
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				if result := c.Call(ctx, "generateConnectionModule", json.RawMessage(`{"language":"python"}`), IO{}); result.IsError {
+					t.Errorf("%s", result.Text)
+				}
+			})
+		}
+		all.Wait()
+		if w.keys.minted != 1 {
+			t.Errorf("%d keys", w.keys.minted)
+		}
+	})
 }
 
 func TestGenerateUseValidate(t *testing.T) {
