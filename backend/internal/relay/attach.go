@@ -124,8 +124,7 @@ type guest struct {
 	r      *room
 	to     audience
 	sender string
-	ctx    context.Context //nolint:containedctx // it lives as long as the peer
-	cancel func()          // ends ctx and the subscription
+	cancel func() // ends the subscription
 }
 
 // host lets an accepted peer into its room; nil when it was turned away or is gone already. greet writes the welcome
@@ -136,18 +135,17 @@ func (h *Hub) host(c *conn, to audience, id string, greet func(context.Context, 
 		_ = c.ws.Close(closeRestart, "the service restarts")
 		return nil
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx := context.Background() // nothing cuts it short: the store bounds its own work, and the writer goes on to the end
 	s, unsubscribe, err := r.attach(ctx, c, to)
 	if err != nil {
-		cancel()
 		h.turnAway(c.ws, err)
 		h.leave(r)
 		return nil
 	}
-	g := &guest{conn: c, r: r, to: to, ctx: ctx, cancel: func() { unsubscribe(); cancel() }}
+	g := &guest{conn: c, r: r, to: to, cancel: unsubscribe}
 	sender, row, payload := introduction(c, to)
 	g.sender = sender
-	r.announce(ctx, to, true, row, payload)
+	r.welcome(ctx, to, row, payload)
 	if err := greet(ctx, s, r); err != nil {
 		g.depart()
 		return nil
@@ -168,13 +166,13 @@ func (g *guest) stay() {
 	g.read(limit, g.take)
 }
 
-func (g *guest) take(m message) { g.r.take(g.ctx, g.conn, g.sender, m) }
+func (g *guest) take(m message) { g.r.take(context.Background(), g.conn, g.sender, m) }
 
 // depart ends what runs for the peer and takes it out of its room.
 func (g *guest) depart() {
 	defer g.r.h.leave(g.r)
 	g.finish()
-	g.r.goodbye(g.ctx, g.conn, g.to, g.cancel)
+	g.r.goodbye(context.Background(), g.conn, g.to, g.cancel)
 }
 
 func (r *room) greetApp(ctx context.Context, c *conn, s sessions.Session, helloID string, since *int64) error {
@@ -213,15 +211,25 @@ func introduction(c *conn, to audience) (sender, row string, payload any) {
 	return glasses.SenderApp, glasses.RowAppAttached, c.app
 }
 
-// goodbye takes a peer out of its room. Its rows must be written though its context may be over.
+// welcome announces a peer that was let in.
+func (r *room) welcome(ctx context.Context, to audience, row string, payload any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.announce(ctx, to, row, payload)
+}
+
+// goodbye takes a peer out of its room, in one step: no command comes between those that are handed over and no page
+// between its leaving and what the apps are told.
 func (r *room) goodbye(ctx context.Context, c *conn, to audience, cancel func()) {
-	r.remove(c, to, cancel)
 	row, payload := glasses.RowAppDetached, any(c.app)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.remove(c, to, cancel)
 	if to == toPages {
 		row, payload = glasses.RowGlassesDetached, struct{}{}
 		r.handOver(c)
 	}
-	r.announce(context.WithoutCancel(ctx), to, false, row, payload)
+	r.announce(ctx, to, row, payload)
 }
 
 // turnAway closes with the code that tells a client whether trying again makes sense.

@@ -302,11 +302,12 @@ func (c *conn) finish() {
 	}
 }
 
-// ping asks whether the peer lives; without an answer in time it is gone. One ping is on its way at most.
+// ping asks whether the peer lives; without an answer in time it is gone. One ping is on its way at most. A peer that is
+// told to go is not asked: finish may wait for the last goroutine of it already.
 func (c *conn) ping(wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.gone || c.holding || !c.pinging.CompareAndSwap(false, true) {
+	if c.gone || c.holding || c.ending || !c.pinging.CompareAndSwap(false, true) {
 		return
 	}
 	c.wg.Go(func() {

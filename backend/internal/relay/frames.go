@@ -74,7 +74,7 @@ func (r *room) fromPage(ctx context.Context, c *conn, f glasses.Frame, m message
 	f.Payload = compact(f.Payload)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !plays && (f.Type != glasses.TypeResult || r.pending[f.ID].to != c) {
+	if !plays && (f.Type != glasses.TypeResult || !r.mayAnswer(c, f.ID)) {
 		r.refuse(c, f.ID, errLooksOn)
 		return
 	}
@@ -83,6 +83,12 @@ func (r *room) fromPage(ctx context.Context, c *conn, f glasses.Frame, m message
 		return
 	}
 	r.event(ctx, c, f, m.data)
+}
+
+// mayAnswer tells whether a page that does not play was asked for this result, as far as is known. mu is held.
+func (r *room) mayAnswer(c *conn, id string) bool {
+	cmd, waits := r.pending[id]
+	return waits && (cmd.to == c || cmd.to == nil)
 }
 
 // isNew tells whether a frame has not been taken before, and remembers it; one that has is answered. mu is held.
@@ -139,7 +145,8 @@ func (r *room) request(ctx context.Context, c *conn, f glasses.Frame, raw []byte
 
 // ask remembers a command that waits for its result. mu is held.
 func (r *room) ask(id string, cmd command) {
-	cmd.due = r.h.Now().Add(r.h.CommandWait + takes(cmd))
+	r.asked++
+	cmd.nr, cmd.due = r.asked, r.h.Now().Add(r.h.CommandWait+takes(cmd))
 	r.pending[id] = cmd
 	r.open.Store(int64(len(r.pending)))
 }

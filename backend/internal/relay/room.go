@@ -2,6 +2,7 @@ package relay
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -32,8 +33,11 @@ type room struct {
 	display json.RawMessage // payload of the display.show on the panel; nil when clear
 	touched time.Time
 
+	asked   int64 // commands so far; orders them
+
 	open    atomic.Int64 // len(pending), for who does not hold mu
 	link    string       // what the glasses last said of their link
+	linked  bool         // whether the apps were last told that a page is there
 	streams streams
 	active  atomic.Pointer[conn] // the page that plays the glasses: the last of pages
 	checked time.Time            // of the housekeeping alone
@@ -49,7 +53,8 @@ type command struct {
 	typ     string
 	payload json.RawMessage
 	due     time.Time
-	to      *conn // the page that was asked; nil after a restart
+	nr      int64
+	to      *conn // the page that was asked; nil after a restart, when any page may have been
 	raw     []byte
 }
 
@@ -215,16 +220,15 @@ func (r *room) peers() glasses.Peers {
 	return p
 }
 
-// announce tells the others who is here and notes it in the log.
-func (r *room) announce(ctx context.Context, to audience, arrived bool, row string, payload any) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if to == toPages && r.pageCount() == 0 {
+// announce tells the others who is here and notes it in the log. mu is held.
+func (r *room) announce(ctx context.Context, to audience, row string, payload any) {
+	if pages := r.pageCount(); to == toPages && pages == 0 {
 		r.noteStreams(ctx, r.streams.all())
 		r.failPending(ctx, glasses.CodeNotConnected, "the glasses are gone: no simulator page is open")
+		r.linked = false
 		r.publishLink(glasses.LinkDisconnected)
-	} else if to == toPages && arrived && r.pageCount() == 1 {
-		r.link = glasses.LinkConnected
+	} else if to == toPages && !r.linked {
+		r.linked, r.link = true, glasses.LinkConnected
 		r.publishLink(glasses.LinkConnected)
 	}
 	r.h.bus.Publish(r.id, toPages, text(r.h.frame(glasses.TypePeers, "", r.peers())))
@@ -257,18 +261,21 @@ func (r *room) remove(c *conn, to audience, cancel func()) {
 	r.h.conns.Add(-1)
 }
 
-// handOver asks the page that plays the glasses now what one that left has not answered.
+// handOver asks the page that plays the glasses now what one that left has not answered, in the same order. mu is held.
 func (r *room) handOver(left *conn) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	next := r.active.Load()
 	if next == nil {
 		return // announce answers
 	}
+	var ids []string
 	for id, cmd := range r.pending {
-		if cmd.to != left {
-			continue
+		if cmd.to == left {
+			ids = append(ids, id)
 		}
+	}
+	slices.SortFunc(ids, func(a, b string) int { return cmp.Compare(r.pending[a].nr, r.pending[b].nr) })
+	for _, id := range ids {
+		cmd := r.pending[id]
 		cmd.to = next
 		r.pending[id] = cmd
 		next.tell(cmd.raw)
