@@ -82,6 +82,9 @@ func (r *Runner) Record(ctx context.Context, req RecordRequest) (Recording, erro
 func span(rows []glasses.Event, since int64) []glasses.Event {
 	first := slices.IndexFunc(rows, func(e glasses.Event) bool { return e.Seq > since && e.Type == glasses.RowAppAttached })
 	if first < 0 {
+		if lastAttached(rows) < 0 {
+			return nil // no app was ever there
+		}
 		// The app was there before the cursor.
 		if first = slices.IndexFunc(rows, func(e glasses.Event) bool { return e.Seq > since }); first < 0 {
 			return nil

@@ -178,6 +178,16 @@ func TestABrowserSessionWithoutAPage(t *testing.T) {
 	}
 }
 
+// A recording without an app would pass whatever the next build does.
+func TestRecordWithoutAnApp(t *testing.T) {
+	p := &pageOnly{rows: rows(glasses.Event{Type: glasses.RowGlassesAttached, Sender: glasses.SenderService, Kind: glasses.KindEvent})}
+	rec, err := New(p, p).Record(t.Context(), RecordRequest{SessionID: "ses_abcdefgh", Path: filepath.Join(t.TempDir(), "rec.json")})
+	var problem *backend.Problem
+	if !errors.As(err, &problem) || problem.Code != backend.CodeNotFound {
+		t.Errorf("%+v, %v", rec, err)
+	}
+}
+
 func TestRecordOfABrowserSession(t *testing.T) {
 	p := &pageOnly{rows: rows(
 		glasses.Event{Type: glasses.RowAppAttached, Sender: glasses.SenderService, Kind: glasses.KindEvent},

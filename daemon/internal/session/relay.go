@@ -16,7 +16,7 @@ func (a *App) Take(ctx context.Context, raw []byte, binary bool) {
 	a.stuck.Store(false)
 	r := a.r
 	if binary {
-		a.refuse("", &glasses.Error{Code: glasses.CodeBadFrame, Message: "apps send text frames only"})
+		a.refuse(r.nowMs(), "", &glasses.Error{Code: glasses.CodeBadFrame, Message: "apps send text frames only"})
 		return
 	}
 	f, err := glasses.Parse(raw)
@@ -26,7 +26,7 @@ func (a *App) Take(ctx context.Context, raw []byte, binary bool) {
 		}
 	}
 	if err != nil {
-		a.refuse(f.ID, err)
+		a.refuse(r.nowMs(), f.ID, err)
 		return
 	}
 	if f.Type == glasses.TypeBarrier {
@@ -53,10 +53,10 @@ func (a *App) Take(ctx context.Context, raw []byte, binary bool) {
 // maxUnasked is how many commands go to the glasses without a question in between; their queue is longer.
 const maxUnasked = 100
 
-func (a *App) refuse(id string, err error) {
+func (a *App) refuse(at int64, id string, err error) {
 	refusal := &glasses.Error{Code: glasses.CodeBadFrame, Message: err.Error()}
 	_ = errors.As(err, &refusal)
-	a.tell(a.r.l.now().UnixMilli(), glasses.TypeError, id, refusal)
+	a.tell(at, glasses.TypeError, id, refusal)
 }
 
 // fromApp writes a frame of an app down and passes it on; sent tells whether the glasses got it.
@@ -92,14 +92,14 @@ func (r *room) fromApp(a *App, f glasses.Frame, raw []byte) (sent bool) {
 	return true
 }
 
-// repeat acknowledges a frame that was sent before, and relays nothing.
+// repeat acknowledges a frame that was sent before, and relays nothing. mu is held.
 func (r *room) repeat(a *App, f glasses.Frame, kind string, before known, digest uint64) {
 	if before.digest != digest {
-		a.refuse(f.ID, &glasses.Error{Code: glasses.CodeIDReused,
+		a.refuse(r.clock(), f.ID, &glasses.Error{Code: glasses.CodeIDReused,
 			Message: "id was used before in this session for another frame; start ids with something random"})
 		return
 	}
-	r.log.again(glasses.Event{Seq: before.seq, ID: f.ID, Kind: kind}, a)
+	r.log.again(glasses.Event{Seq: before.seq, At: r.clock(), ID: f.ID, Kind: kind}, a)
 }
 
 // answer is a result by the service itself, in place of the glasses'. mu is held.

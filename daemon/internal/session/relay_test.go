@@ -133,6 +133,30 @@ func send(t *testing.T, a *App, typ, id, payload string) {
 
 const hello = `{"tree":{"type":"text","text":"hello"}}`
 
+// Every frame tells the session's time, also those about the log.
+func TestFramesTellTheSessionsTime(t *testing.T) {
+	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
+	o := start(t, m, LocalRequest{Clock: "virtual"})
+	a, p := admit(t, m, o, nil)
+	if _, _, err := m.Advance(t.Context(), o.SessionID, 1234); err != nil {
+		t.Fatal(err)
+	}
+	p.forget()
+	send(t, a, glasses.TypeDisplayShow, "a-1", hello)
+	send(t, a, glasses.TypeDisplayShow, "a-1", `{}`)
+	send(t, a, glasses.TypeResult, "a-2", `{}`)
+	p.ack(t, "a-1")
+	p.wait(t, "the cursor", func(f glasses.Frame) bool { return f.Type == glasses.TypeCursor })
+	p.wait(t, "the refusal", func(f glasses.Frame) bool { return f.Type == glasses.TypeError && f.ID == "a-2" })
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, f := range p.frames {
+		if f.At != 1234 {
+			t.Errorf("%s %s at %d", f.Type, f.ID, f.At)
+		}
+	}
+}
+
 // What an app may count on, in both kinds of time; the backend's relay promises the same.
 func TestRelay(t *testing.T) {
 	for _, clock := range []string{backend.ClockReal, backend.ClockVirtual} {

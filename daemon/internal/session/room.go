@@ -204,14 +204,13 @@ func (r *room) spread(data []byte, binary, stream bool) {
 
 // written acknowledges a batch and tells the apps how far their cursor may go: what it holds was relayed before.
 func (r *room) written(batch []entry) {
-	at := r.l.now().UnixMilli()
-	last := int64(0)
+	last, at := int64(0), int64(0)
 	for _, e := range batch {
 		if e.from != nil {
-			e.from.tell(at, glasses.TypeAck, e.row.ID, glasses.Ack{ID: e.row.ID, Kind: e.row.Kind, Seq: e.row.Seq})
+			e.from.tell(e.row.At, glasses.TypeAck, e.row.ID, glasses.Ack{ID: e.row.ID, Kind: e.row.Kind, Seq: e.row.Seq})
 		}
 		if e.line != nil {
-			last = e.row.Seq
+			last, at = e.row.Seq, e.row.At
 		}
 	}
 	if last == 0 {
