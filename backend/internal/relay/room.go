@@ -33,7 +33,7 @@ type room struct {
 	display json.RawMessage // payload of the display.show on the panel; nil when clear
 	touched time.Time
 
-	asked   int64 // commands so far; orders them
+	asked int64 // commands so far; orders them
 
 	open    atomic.Int64 // len(pending), for who does not hold mu
 	link    string       // what the glasses last said of their link

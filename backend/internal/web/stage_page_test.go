@@ -262,6 +262,19 @@ func TestPageThatOnlyLooksOn(t *testing.T) {
 	}
 }
 
+// A page that looked on when its session ended offers nothing that cannot be done, and calls nobody the glasses.
+func TestPageThatOnlyLookedOnWhenItEnded(t *testing.T) {
+	s := newStage(t, "rayban_display")
+	s.send(glasses.TypeRole, "", glasses.Role{Active: false})
+	s.see(`!document.querySelector("#mirror").hidden`)
+	s.mu.Lock()
+	socket := s.page
+	s.mu.Unlock()
+	_ = socket.Close(4410, "the session is over")
+	s.see(`document.querySelector("#socket").dataset.state === "over"`)
+	s.see(`document.querySelector("#mirror").hidden && !document.querySelector("#peers").innerText.includes("another page")`)
+}
+
 // A socket that dies without a word is not shown as live for longer than three seconds, and the page comes back.
 func TestPageSeesADeadSocket(t *testing.T) {
 	s := newStage(t, "rayban_display")
@@ -296,8 +309,10 @@ func TestPageLogAndFaults(t *testing.T) {
 	s.command("com.example.score", map[string]int{"points": 3})
 	s.see(`document.querySelectorAll("#log > li").length === 6`)
 	s.picture("log")
+	// A screen reader is told how many there are when the person asked, not at every event.
+	s.see(`document.querySelector("#log-count").ariaLive === "off"`)
 	s.do(chromedp.Click(`.filter[data-chip="errors"]`))
-	s.see(`document.querySelectorAll("#log > li").length === 2 && document.querySelector("#log-count").textContent === "2 of 6 events"`)
+	s.see(`document.querySelector("#log-count").ariaLive === "polite" && document.querySelectorAll("#log > li").length === 2 && document.querySelector("#log-count").textContent === "2 of 6 events"`)
 	s.do(chromedp.Click(`.filter[data-chip="errors"]`), chromedp.SendKeys("#search", "points"))
 	s.see(`document.querySelectorAll("#log > li").length === 1`)
 	s.do(chromedp.Evaluate[chromedp.Void](`const make = URL.createObjectURL.bind(URL);

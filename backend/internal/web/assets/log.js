@@ -47,6 +47,7 @@ export class Log {
       while (list.childElementCount > maxShown) list.firstElementChild?.remove();
       this.toEnd();
     }
+    this.parts.count.ariaLive = "off"; // a screen reader that says every number can say nothing else
     this.tell();
     return true;
   }
@@ -64,6 +65,7 @@ export class Log {
     list.replaceChildren(...found.slice(-maxShown).map(({ row }) => item(row)));
     this.follow = true;
     this.toEnd();
+    this.parts.count.ariaLive = "polite"; // who filters or searches wants to hear what it found
     this.tell();
   }
 

@@ -67,7 +67,7 @@ export function showPeers(peers, active) {
   if (peers.apps.length === 0) list.append(peer("No app", "", false));
   const up = peers.pages > 0;
   const others = peers.pages > 1 ? `${peers.pages - 1} more ${peers.pages === 2 ? "page is" : "pages are"} open` : "";
-  list.append(peer(active ? "Glasses: this page" : "Glasses: another page", up ? others : "not connected", up));
+  list.append(up ? peer(active ? "Glasses: this page" : "Glasses: another page", others, true) : peer("Glasses", "not connected", false));
   page("attach").hidden = peers.apps.length > 0 || !up;
 }
 

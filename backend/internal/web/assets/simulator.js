@@ -213,7 +213,6 @@ function setRole(now) {
     }
   }
   active = now;
-  page("mirror").hidden = active;
   showPeers(peers, active);
   ready();
 }
@@ -232,6 +231,7 @@ function ready() {
   const up = live.state === "up" && device.running;
   const on = up && active;
   root.dataset.live = up ? "yes" : "no";
+  page("mirror").hidden = active || live.state !== "up"; // without a socket nobody knows who plays
   panel.setLive(on);
   controls.setEnabled(on);
 }
