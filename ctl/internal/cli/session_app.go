@@ -70,6 +70,16 @@ func (c *child) end() {
 	})
 }
 
+// ended tells whether the app has ended, by itself or by end.
+func (c *child) ended() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // how tells how the app ended; only after done.
 func (c *child) how() string {
 	if c.err != nil {

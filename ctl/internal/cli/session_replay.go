@@ -86,8 +86,9 @@ type report struct {
 	}
 	Pictures []struct{ Name, File string }
 
-	raw  json.RawMessage
-	took time.Duration
+	raw    json.RawMessage
+	took   time.Duration
+	output string // of the app, where we started it
 }
 
 func replay(ctx context.Context, c *client.Client, file string, o reportOptions) (*report, error) {
@@ -154,7 +155,7 @@ func (r *report) words() term.Report {
 
 // suite is the report for CI: a case for each step, and one for each difference.
 func (r *report) suite() junit.Suite {
-	s := junit.Suite{Name: r.Name, Took: r.took}
+	s := junit.Suite{Name: r.Name, Took: r.took, Output: r.output}
 	before := int64(0)
 	for i, step := range r.Steps {
 		c := junit.Case{Name: fmt.Sprintf("%03d %s", i+1, step.Step), Seconds: float64(max(step.AtMs-before, 0)) / 1000}

@@ -93,13 +93,18 @@ func (r *scenarioRun) do(ctx context.Context, file string) error {
 		return err
 	}
 	report, err := replay(ctx, c, r.file, r.options)
+	left := child.ended()
 	child.end() // its last words belong to the report
 	if err != nil {
 		r.app.AppOutput(r.output.String())
 		return err
 	}
+	report.output = r.output.String()
 	if report.Verdict != "pass" {
-		r.app.AppOutput(r.output.String())
+		if left {
+			r.app.Remark("the app ended before the run did (%s)", child.how())
+		}
+		r.app.AppOutput(report.output)
 	}
 	r.reported = true
 	return r.app.told(report, r.options)
