@@ -103,6 +103,10 @@ func (a *API) mintSecret(w http.ResponseWriter, r *http.Request, who link.Princi
 	a.answer(w, http.StatusCreated, backendapi.SessionSecret{AppSecret: sst})
 }
 
+// maxEventPage bounds the rows of one answer in bytes: clients refuse one that is longer than 1 MB. A row alone, of a
+// frame that the encoder had to escape all through, stays below that.
+const maxEventPage = 512 << 10
+
 func (a *API) listEvents(w http.ResponseWriter, r *http.Request, who link.Principal) {
 	since, err := queryInt(r, "since")
 	if err != nil {
@@ -126,13 +130,18 @@ func (a *API) listEvents(w http.ResponseWriter, r *http.Request, who link.Princi
 		return
 	}
 	out := backendapi.EventPage{Events: make([]json.RawMessage, 0, len(page.Events)), Next: page.Next, More: page.More}
+	size := 0
 	for _, e := range page.Events {
 		row, err := json.Marshal(e)
 		if err != nil {
 			a.fail(w, r, err)
 			return
 		}
-		out.Events = append(out.Events, row)
+		if size += len(row) + 1; size > maxEventPage && len(out.Events) > 0 {
+			out.More = true
+			break
+		}
+		out.Events, out.Next = append(out.Events, row), e.Seq
 	}
 	a.answer(w, http.StatusOK, out)
 }

@@ -31,8 +31,9 @@ const (
 	maxHeader = 100
 )
 
-// newClient follows no redirect: a credential goes to the address that was configured and nowhere else.
-func newClient() *http.Client {
+// newClient follows no redirect: a credential goes to the address that was configured and nowhere else. atOnce bounds the
+// connections to a backend.
+func newClient(atOnce int) *http.Client {
 	dialer := &net.Dialer{Timeout: dialTimeout}
 	return &http.Client{
 		Timeout: callTimeout,
@@ -42,7 +43,7 @@ func newClient() *http.Client {
 			TLSHandshakeTimeout:    dialTimeout,
 			ForceAttemptHTTP2:      true,
 			MaxIdleConnsPerHost:    4,
-			MaxConnsPerHost:        32,
+			MaxConnsPerHost:        atOnce,
 			IdleConnTimeout:        90 * time.Second,
 			MaxResponseHeaderBytes: 64 << 10,
 		},
@@ -72,7 +73,10 @@ func (s *Server) do(ctx context.Context, r request) error {
 		return err
 	}
 	client := *s.client
-	client.Timeout += r.longer
+	if r.longer > 0 {
+		client = *s.patient
+		client.Timeout += r.longer
+	}
 	resp, err := client.Do(req)
 	if err != nil {
 		return transport(ctx, err)

@@ -23,6 +23,9 @@ type Server struct {
 	name   string
 	locate func(context.Context, *pluginv1.Target) (string, error)
 	client *http.Client
+	// patient is for calls that the backend keeps waiting: each has a connection to itself for so long, and must not take
+	// those of the others.
+	patient *http.Client
 }
 
 // New is a server whose targets name their backend: an absolute http or https URL.
@@ -30,7 +33,7 @@ func New(name string) *Server { return NewAt(name, remote) }
 
 // NewAt is a server that asks locate where a target's backend is. Errors of locate are passed on as they are.
 func NewAt(name string, locate func(context.Context, *pluginv1.Target) (string, error)) *Server {
-	return &Server{name: name, locate: locate, client: newClient()}
+	return &Server{name: name, locate: locate, client: newClient(32), patient: newClient(1024)}
 }
 
 // remote reads the address that the target names.
@@ -50,6 +53,7 @@ func remote(_ context.Context, t *pluginv1.Target) (string, error) {
 // Close lets go of idle connections.
 func (s *Server) Close(context.Context) error {
 	s.client.CloseIdleConnections()
+	s.patient.CloseIdleConnections()
 	return nil
 }
 

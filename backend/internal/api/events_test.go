@@ -1,0 +1,44 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/proto/backendapi"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// Big rows come in as many pages as clients can take: one that is longer than 1 MB is refused by them, again and again.
+func TestBigRowsComeInPages(t *testing.T) {
+	w := newWorld(t)
+	bearer := "Bearer " + w.link()
+	var s backendapi.CreatedSession
+	w.call("POST", backendapi.PathSessions, `{"project":"com.example.app"}`, "Authorization", bearer).is(http.StatusCreated).into(&s)
+	const n = 40
+	rows := make([]sessions.Row, n)
+	for i := range rows {
+		payload := json.RawMessage(`{"text":"` + strings.Repeat("<", 60_000) + `"}`) // encoders may write \u003c
+		rows[i] = sessions.Row{SessionID: s.SessionID, Event: glasses.Event{Kind: glasses.KindEvent, Chip: glasses.ChipCustom,
+			Type: "com.example.big", ID: fmt.Sprint("a", i), Sender: glasses.SenderApp, At: 1, Payload: payload}}
+	}
+	if err := w.store.AppendEvents(t.Context(), rows); err != nil {
+		t.Fatal(err)
+	}
+	got, since := 0, int64(0)
+	for more := true; more; {
+		var page backendapi.EventPage
+		answer := w.call("GET", fmt.Sprintf("%s/%s/events?since=%d&limit=500", backendapi.PathSessions, s.SessionID, since), "", "Authorization", bearer).is(http.StatusOK)
+		answer.into(&page)
+		if size := len(answer.body); size > 1<<20 || len(page.Events) == 0 {
+			t.Fatalf("a page of %d rows in %d bytes", len(page.Events), size)
+		}
+		got, since, more = got+len(page.Events), page.Next, page.More
+	}
+	if got != n || since != n {
+		t.Errorf("%d rows up to %d, want %d", got, since, n)
+	}
+}

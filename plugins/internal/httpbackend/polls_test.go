@@ -1,0 +1,57 @@
+package httpbackend
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
+)
+
+// Agents that wait for events must not keep everybody else from the backend.
+func TestManyThatWaitHoldNobodyUp(t *testing.T) {
+	const waiters = 60
+	var waiting sync.WaitGroup
+	waiting.Add(waiters)
+	release := make(chan struct{})
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("waitMs") != "" {
+			waiting.Done()
+			<-release
+		}
+		_, _ = io.WriteString(w, `{"events":[],"next":3,"more":false}`)
+	}))
+	t.Cleanup(srv.Close)
+	s := New("x")
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	list := func(wait int32) error {
+		_, err := s.ListEvents(t.Context(), &pluginv1.ListEventsRequest{SessionId: "ses_1", WaitMs: wait,
+			Target: &pluginv1.Target{BaseUrl: srv.URL, Credential: &pluginv1.Target_Bearer{Bearer: "svc_1"}}})
+		return err
+	}
+	var all sync.WaitGroup
+	for range waiters {
+		all.Go(func() {
+			if err := list(25_000); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	came := make(chan struct{})
+	go func() { waiting.Wait(); close(came) }()
+	select {
+	case <-came:
+	case <-time.After(5 * time.Second):
+		t.Error("not all that wait reached the backend")
+	}
+	start := time.Now()
+	if err := list(0); err != nil || time.Since(start) > 2*time.Second {
+		t.Errorf("a call beside them took %v: %v", time.Since(start), err)
+	}
+	close(release)
+	all.Wait()
+}
