@@ -296,7 +296,8 @@ func slowPage(t *testing.T, a arena, _ target) {
 			}
 			f, _, _ = again.find(0, 15*time.Second, is("result"))
 		}
-		if !strings.Contains(string(f.Payload), `"not_connected"`) {
+		// What was asked long before the page was cut off has waited its ten seconds.
+		if !strings.Contains(string(f.Payload), `"not_connected"`) && !strings.Contains(string(f.Payload), `"timeout"`) {
 			t.Fatalf("%s: %s; the app has %d frames, came back: %v", id, f.Payload, len(app.all()), again != nil)
 		}
 	}

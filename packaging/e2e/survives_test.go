@@ -35,7 +35,7 @@ func TestBrowserSessionSurvives(t *testing.T) {
 		if done.IsError {
 			t.Fatalf("input after %s: %v", after, done.Structured)
 		}
-		for _, want := range []string{"input", "display.show"} {
+		for _, want := range []string{"input", "display.show", "result"} {
 			row := a.call("waitForEvent", map[string]any{"sessionId": id, "type": want, "since": since, "timeoutSeconds": 40})
 			next, ok := row.Structured["next"].(float64)
 			if row.IsError || !ok || row.Structured["event"] == nil {

@@ -44,7 +44,7 @@ func TestMemoryIsBoundedAndAFloodClearsNobody(t *testing.T) {
 			kept++
 		}
 	}
-	if len(l.callers) > maxCallers || kept < maxCallers/2 {
+	if len(l.callers) > maxCallers || kept < maxCallers/4 { // who is forgotten is up to chance: about half of the last ones stay
 		t.Errorf("%d callers, %d of the last ones remembered", len(l.callers), kept)
 	}
 }
