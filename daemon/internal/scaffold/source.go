@@ -48,9 +48,8 @@ func (in *inspector) source(name string) {
 		return
 	}
 	text, config := string(data), isConfig(path.Base(name))
-	if strings.Contains(text[:min(len(text), 400)], generatedBy) { // it is none of the app's, whatever it uses
-		in.found.marks = append(in.found.marks, mark{code: FindManifest, file: name, word: "it was generated, but no " + ManifestName + " tells so"})
-		return
+	if strings.Contains(text[:min(len(text), 400)], generatedBy) {
+		return // it came with an example, or its manifest is gone: what it could do is nothing that the app does
 	}
 	code := !config && usesPattern.MatchString(text)
 	for i, line := range strings.Split(text, "\n") {

@@ -83,7 +83,13 @@ func TestValidate(t *testing.T) {
 		{"another project", func(t *testing.T, root string) {
 			write(t, filepath.Join(root, "service.json"), []byte(`{"project":"com.example.other"}`))
 		}, VerdictNeedsWork, []string{"project_renamed@service/service.manifest.json:0"}},
-		{"a module whose manifest is gone", remove("service/service.manifest.json"), VerdictNeedsWork, []string{"manifest_unreadable@service/glasses.py:0"}},
+		{"a module that no manifest names", func(t *testing.T, root string) {
+			files, err := Generate(Request{Language: TypeScript, Capabilities: []string{guide.Speech, guide.Motion}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, filepath.Join(root, "service", files[0].Name), files[0].Data)
+		}, VerdictReady, nil},
 		{"no app", remove("app.py"), VerdictNeedsWork, []string{"module_not_used@service:0"}},
 		{"an Android app without its permissions", add("app/src/main/AndroidManifest.xml", `<manifest><uses-permission android:name="android.permission.INTERNET"/></manifest>`),
 			VerdictNeedsWork, []string{"permission_missing@app/src/main/AndroidManifest.xml:0"}},
