@@ -9,6 +9,7 @@ import (
 	"net"
 	"strings"
 	"syscall"
+	"sync"
 	"testing"
 	"time"
 
@@ -115,13 +116,16 @@ func TestGlassesOutliveSimulatorAndDaemon(t *testing.T) {
 // Streams are relayed whole and counted in the log.
 func TestStreams(t *testing.T) {
 	l := startLocals(t, t.TempDir())
+	var mu sync.Mutex
 	got := map[string]int{}
 	o := startApp(t, l, backend.ClockVirtual, func(a *testApp) {
 		a.ask(glasses.TypeAudioStart, glasses.AudioStart{})
 		a.ask(glasses.TypeMotionStart, glasses.MotionStart{Hz: 10})
 		a.ask(glasses.TypeVideoStart, glasses.VideoStart{FPS: 5, Width: 64})
 	}, func(a *testApp, f glasses.Frame) {
+		mu.Lock()
 		got[f.Type]++
+		mu.Unlock()
 		if f.Type == glasses.TypeInput {
 			a.ask(glasses.TypeAudioStop, struct{}{})
 			a.ask(glasses.TypeVideoStop, struct{}{})
@@ -151,6 +155,8 @@ func TestStreams(t *testing.T) {
 			frames[c.Type] += int(c.Frames)
 		}
 	}
+	mu.Lock()
+	defer mu.Unlock()
 	for typ, want := range map[string]int{glasses.TypeAudioChunk: 120, glasses.TypeVideoFrame: 60, glasses.TypeMotion: 120} {
 		if frames[typ] < want-2 || frames[typ] > want+2 || got[typ] != frames[typ] {
 			t.Errorf("%s: %d counted, %d got, about %d made", typ, frames[typ], got[typ], want)

@@ -43,11 +43,22 @@ func (a *App) Take(ctx context.Context, raw []byte, binary bool) {
 	// An answer tells that the glasses have done everything before: in virtual time what follows from the command at
 	// once, in real time as much as may wait for them without being lost.
 	if r.virtual() {
-		_, _ = r.step(ctx, r.nowMs())
+		if !r.answersLater(f.ID) {
+			_, _ = r.step(ctx, r.nowMs())
+		}
 	} else if r.unasked++; r.unasked >= maxUnasked {
 		_, _ = r.ask(ctx, glasses.SimState, nil, nil)
 		r.unasked = 0
 	}
+}
+
+// answersLater tells of a command from which nothing follows at once: sleeping, unless a fault wakes it. Asking after each
+// of them would cost an app that ticks every second a quarter of its time.
+func (r *room) answersLater(id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	sleep, ok := r.pending[id].parsed.(*glasses.Sleep)
+	return ok && sleep.Ms > 0 && len(r.meta.Snapshot.State.Faults) == 0
 }
 
 // maxUnasked is how many commands go to the glasses without a question in between; their queue is longer.

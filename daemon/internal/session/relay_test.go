@@ -138,6 +138,9 @@ func TestFramesTellTheSessionsTime(t *testing.T) {
 	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
 	o := start(t, m, LocalRequest{Clock: "virtual"})
 	a, p := admit(t, m, o, nil)
+	p.wait(t, "the cursor of both arrivals", func(f glasses.Frame) bool {
+		return f.Type == glasses.TypeCursor && strings.Contains(string(f.Payload), `"seq":2`)
+	})
 	if _, _, err := m.Advance(t.Context(), o.SessionID, 1234); err != nil {
 		t.Fatal(err)
 	}
