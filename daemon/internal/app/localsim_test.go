@@ -8,8 +8,8 @@ import (
 	"encoding/json"
 	"net"
 	"strings"
-	"syscall"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
