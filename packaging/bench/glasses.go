@@ -88,7 +88,7 @@ func (b *bench) localSim() error {
 		return err
 	}
 	defer app.CloseNow()
-	url, stop, err := b.startBare("barerelay")
+	url, _, stop, err := b.startBare("barerelay")
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 
 func main() {
 	bin := flag.String("bin", "bin", "where `make build` put the programs")
-	only := flag.String("only", "", "run just the step of this name: starts, shim, whoami, idle, poll, drawing, localsim, minute, relay or idlesessions")
+	only := flag.String("only", "", "run just the step of this name: starts, shim, whoami, idle, poll, drawing, localsim, minute, relay, idlesessions or page")
 	runs := flag.Int("runs", 40, "interleaved runs of each start-up figure, at least 20")
 	flag.Parse()
 	if err := run(*bin, *only, max(*runs, 20)); err != nil {
@@ -68,7 +68,7 @@ func run(bin, only string, runs int) error {
 		name string
 		run  func() error
 	}{{"starts", b.starts}, {"shim", b.shim}, {"whoami", b.whoami}, {"idle", b.idle}, {"poll", b.poll},
-		{"drawing", b.drawing}, {"localsim", b.localSim}, {"minute", b.minute}, {"relay", b.relay}, {"idlesessions", b.idleSessions}} {
+		{"drawing", b.drawing}, {"localsim", b.localSim}, {"minute", b.minute}, {"relay", b.relay}, {"idlesessions", b.idleSessions}, {"page", b.page}} {
 		if only != "" && only != step.name {
 			continue
 		}

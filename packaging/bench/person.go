@@ -20,6 +20,12 @@ type linked struct {
 	token  string
 }
 
+// The account of every backend that this bench starts; it lives as long as the bench.
+const (
+	benchEmail    = "bench@example.org"
+	benchPassword = "a long enough password"
+)
+
 var (
 	hiddenInput = regexp.MustCompile(`<input type="hidden" name="([^"]+)" value="([^"]*)"`)
 	formAction  = regexp.MustCompile(`(?s)<form[^>]*action="([^"]+)".*?</form>`)
@@ -43,7 +49,7 @@ func link(base string) (*linked, error) {
 	for _, step := range []struct {
 		path   string
 		fields []string
-	}{{"/signup", []string{"email", "bench@example.org", "password", "a long enough password", "accept", "yes"}}, {"/activate/approve", nil}} {
+	}{{"/signup", []string{"email", benchEmail, "password", benchPassword, "accept", "yes"}}, {"/activate/approve", nil}} {
 		if page, at, err = l.submit(page, at, step.path, step.fields...); err != nil {
 			return nil, err
 		}

@@ -62,7 +62,7 @@ func (b *bench) relay() error {
 	if err != nil {
 		return fmt.Errorf("linking: %w", err)
 	}
-	bareURL, stop, err := b.startBare("barerelay")
+	bareURL, _, stop, err := b.startBare("barerelay")
 	if err != nil {
 		return err
 	}
@@ -104,36 +104,50 @@ func (b *bench) idleSessions() error {
 	if err != nil {
 		return fmt.Errorf("linking: %w", err)
 	}
-	settle := func() int64 {
-		time.Sleep(15 * time.Second) // longer than a round of pings, and than it takes to hand memory back after a rush
-		rss, _, _ := memory(backend.Process.Pid)
-		return rss
+	bareURL, barePID, stop, err := b.startBare("barerelay")
+	if err != nil {
+		return err
 	}
-	before := settle()
+	defer stop()
+	before, bareBefore := settled(backend.Process.Pid, barePID)
 	if _, err := ourPairs(ctx, who, idlePairs); err != nil {
 		return err
 	}
-	each := float64(settle()-before) / idlePairs
-	b.rows = append(b.rows, row{fmt.Sprintf("resident memory of an idle session (page and app), of %d", idlePairs), fmt.Sprintf("%.1f KB", each), "", "", "<= 15 KB"})
+	if _, err := barePairs(ctx, bareURL, idlePairs); err != nil {
+		return err
+	}
+	after, bareAfter := settled(backend.Process.Pid, barePID)
+	each, bare := float64(after-before)/idlePairs, float64(bareAfter-bareBefore)/idlePairs
+	b.rows = append(b.rows, row{fmt.Sprintf("resident memory of an idle session (page and app), of %d / bare relay", idlePairs),
+		fmt.Sprintf("%.1f KB", each), fmt.Sprintf("%.1f KB", bare), ratio(each, bare), "<= 15 KB"})
 	return nil
 }
 
+// settled gives the resident memory of two processes, in KB, once they had time for a round of pings and for handing
+// memory back after a rush.
+func settled(ours, bare int) (int64, int64) {
+	time.Sleep(15 * time.Second)
+	o, _, _ := memory(ours)
+	f, _, _ := memory(bare)
+	return o, f
+}
+
 // startBare starts a floor program that prints its address and ends with its standard input.
-func (b *bench) startBare(name string) (url string, stop func(), err error) {
+func (b *bench) startBare(name string) (url string, pid int, stop func(), err error) {
 	cmd := exec.Command(filepath.Join(b.work, name))
 	in, err := cmd.StdinPipe()
 	if err != nil {
-		return "", nil, err
+		return "", 0, nil, err
 	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return "", nil, err
+		return "", 0, nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		return "", nil, err
+		return "", 0, nil, err
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
-	return strings.TrimSpace(line), func() { in.Close(); cmd.Wait() }, err
+	return strings.TrimSpace(line), cmd.Process.Pid, func() { in.Close(); cmd.Wait() }, err
 }
 
 // ourPairs attaches n pages and apps to sessions of their own. Readers drain what nobody here looks at.
