@@ -77,6 +77,8 @@ type Service struct {
 	Hasher  secret.Hasher
 	Live    Attached
 	Now     func() time.Time
+
+	waits waits
 }
 
 // Mint creates or resumes a session (design D15). The error may be an *InvalidError.
@@ -175,6 +177,11 @@ func (s *Service) Events(ctx context.Context, accountID, id string, since int64,
 	if wait <= 0 || !got.Open(s.now()) {
 		return s.page(ctx, id, since, limit)
 	}
+	leave, ok := s.waits.enter(accountID)
+	if !ok {
+		return Page{}, ErrTooManyWaiters
+	}
+	defer leave()
 	woken, stop, err := s.Live.Watch(id) // before the first look, so that no row falls in between
 	if err != nil {
 		return Page{}, err
