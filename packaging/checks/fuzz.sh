@@ -7,6 +7,6 @@ budget=${1:-3000x}
 grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u | while read -r dir; do
 	for target in $(grep -h '^func Fuzz' "$dir"/*_test.go | sed 's/func \(Fuzz[A-Za-z0-9_]*\).*/\1/'); do
 		echo "fuzz $dir $target"
-		go test -run '^$' -fuzz "^$target\$" -fuzztime "$budget" "$dir"
+		go test -run '^$' -fuzz "^$target\$" -fuzztime "$budget" -fuzzminimizetime 10x "$dir"
 	done
 done
