@@ -172,19 +172,19 @@ func TestAnAppThatHangs(t *testing.T) {
 	p.mu.Unlock()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	base, settled, err := m.Advance(ctx, o.SessionID, 10) // the call's end comes before or after the clock has moved
-	if settled || err == nil {
+	if _, settled, err := m.Advance(ctx, o.SessionID, 10); settled || err == nil {
 		t.Errorf("settled %v, %v", settled, err)
 	}
 	a.stuck.Store(true)
-	if now, settled, err := m.Advance(t.Context(), o.SessionID, 10); settled || err != nil || now != base+10 {
-		t.Errorf("now %d after %d, settled %v, %v", now, base, settled, err)
+	base, settled, err := m.Advance(t.Context(), o.SessionID, 10)
+	if settled || err != nil || base != 10 && base != 20 { // the call that was given up may have moved the clock, or not
+		t.Errorf("now %d, settled %v, %v", base, settled, err)
 	}
 	send(t, a, glasses.TypeDisplayShow, "a-1", hello)
 	p.mu.Lock()
 	p.app = a
 	p.mu.Unlock()
-	if now, settled, err := m.Advance(t.Context(), o.SessionID, 10); !settled || err != nil || now != base+20 {
+	if now, settled, err := m.Advance(t.Context(), o.SessionID, 10); !settled || err != nil || now != base+10 {
 		t.Errorf("it is back: now %d after %d, settled %v, %v", now, base, settled, err)
 	}
 	a.Leave()
