@@ -220,3 +220,16 @@ func TestNoPathOfOneMachine(t *testing.T) {
 		}
 	}
 }
+
+// What .gitignore names is made by tools and holds paths of the machine that made it; none of it is tracked.
+func TestNothingIgnoredIsTracked(t *testing.T) {
+	cmd := exec.Command("git", "ls-files", "--cached", "--ignored", "--exclude-standard")
+	cmd.Dir = filepath.Join("..", "..")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("git ls-files: %v", err)
+	}
+	for file := range strings.Lines(string(out)) {
+		t.Errorf("%s is ignored, yet tracked", strings.TrimSpace(file))
+	}
+}
