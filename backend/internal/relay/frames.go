@@ -93,13 +93,13 @@ func (r *room) mayAnswer(c *conn, id string) bool {
 
 // isNew tells whether a frame has not been taken before, and remembers it; one that has is answered. mu is held.
 func (r *room) isNew(ctx context.Context, c *conn, sender string, f glasses.Frame) bool {
-	key, digest := keyOf(sender, f.ID, glasses.KindOf(f.Type)), r.seen.sum(f.Type, f.Payload)
-	before, again := r.seen.find(key)
+	key, digest := glasses.KeyOf(sender, f.ID, glasses.KindOf(f.Type)), r.seen.Sum(f.Type, f.Payload)
+	before, again := r.seen.Find(key)
 	if !again {
-		r.seen.add(key, digest)
+		r.seen.Add(key, glasses.Known{Digest: digest})
 		return true
 	}
-	r.repeat(ctx, c, sender, f, before, before == digest)
+	r.repeat(ctx, c, sender, f, before.Digest, before.Digest == digest)
 	return false
 }
 
@@ -192,7 +192,7 @@ func (r *room) answer(ctx context.Context, id, code, message string) {
 		r.h.Logger.Error("composing result", "error", err)
 		return
 	}
-	r.seen.add(keyOf("", id, glasses.KindResult), 0)
+	r.seen.Add(glasses.KeyOf("", id, glasses.KindResult), glasses.Known{})
 	r.h.bus.Publish(r.id, toApps, text(r.h.frame(glasses.TypeResult, id, json.RawMessage(payload))))
 	r.row(ctx, nil, glasses.Event{
 		Kind: glasses.KindResult, Chip: glasses.ChipErrors, Type: glasses.TypeResult, ID: id,
@@ -208,7 +208,7 @@ func (r *room) result(ctx context.Context, c *conn, f glasses.Frame, raw []byte)
 		return
 	}
 	cmd, waits := r.pending[f.ID]
-	if _, known := r.seen.find(keyOf("", f.ID, glasses.KindResult)); !waits && !known {
+	if _, known := r.seen.Find(glasses.KeyOf("", f.ID, glasses.KindResult)); !waits && !known {
 		r.refuse(c, f.ID, &glasses.Error{Code: glasses.CodeBadFrame, Message: "the result answers no command of this session"})
 		return
 	}
@@ -235,7 +235,7 @@ func (r *room) result(ctx context.Context, c *conn, f glasses.Frame, raw []byte)
 
 // event relays what the glasses say of themselves; a type that is not known is only written down. mu is held.
 func (r *room) event(ctx context.Context, c *conn, f glasses.Frame, raw []byte) {
-	if _, again := r.seen.find(keyOf(glasses.SenderGlasses, f.ID, glasses.KindEvent)); !again {
+	if _, again := r.seen.Find(glasses.KeyOf(glasses.SenderGlasses, f.ID, glasses.KindEvent)); !again {
 		if err := r.learn(ctx, f); err != nil {
 			r.refuse(c, f.ID, err)
 			return

@@ -19,6 +19,9 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
+// maxRecent is how many ids a room remembers without asking the log.
+const maxRecent = 512
+
 // room is the live side of one session. It exists while somebody holds it, and reads what it needs to know of the past
 // from the log.
 type room struct {
@@ -28,7 +31,7 @@ type room struct {
 
 	mu      sync.Mutex // orders publish, queue and attach
 	loaded  bool
-	seen    *recent
+	seen    *glasses.Seen
 	pending map[string]command
 	display json.RawMessage // payload of the display.show on the panel; nil when clear
 	touched time.Time
@@ -59,7 +62,7 @@ type command struct {
 }
 
 func newRoom(h *Hub, id string) *room {
-	return &room{h: h, id: id, seen: newRecent(), pending: map[string]command{}, link: glasses.LinkConnected, checked: time.Now()}
+	return &room{h: h, id: id, seen: glasses.NewSeen(maxRecent), pending: map[string]command{}, link: glasses.LinkConnected, checked: time.Now()}
 }
 
 // MaxPeers is how many apps, and how many pages, may be attached to one session.
@@ -129,11 +132,11 @@ func (r *room) load(ctx context.Context, lastSeq int64) error {
 		return fmt.Errorf("reading recent events: %w", err)
 	}
 	for _, e := range rows {
-		digest := r.seen.sum(e.Type, e.Payload)
+		digest := r.seen.Sum(e.Type, e.Payload)
 		if e.Sender == glasses.SenderService {
 			digest = 0
 		}
-		r.seen.add(keyOf(e.Sender, e.ID, e.Kind), digest)
+		r.seen.Add(glasses.KeyOf(e.Sender, e.ID, e.Kind), glasses.Known{Digest: digest})
 		switch e.Kind {
 		case glasses.KindRequest:
 			r.ask(e.ID, command{typ: e.Type, payload: e.Payload})

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -133,7 +134,9 @@ func TestOldSessionsEnd(t *testing.T) {
 	now := time.Now()
 	m := newLocal(t, dir, &fakeTransports{}, nil)
 	o := start(t, m, LocalRequest{Project: "com.example.app"})
-	m.local.end()
+	over, end := context.WithCancel(t.Context())
+	end()
+	m.local.serve(over) // nothing of the session writes any more
 	for name, age := range map[string]time.Duration{"loc_aaaaaaaaaaaaaaaaaaaa": 0, "loc_bbbbbbbbbbbbbbbbbbbb": 8 * 24 * time.Hour} {
 		path := filepath.Join(dir, Dir, name)
 		if err := os.Mkdir(path, 0o700); err != nil {

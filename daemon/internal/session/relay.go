@@ -79,14 +79,14 @@ func (r *room) fromApp(a *App, f glasses.Frame, raw []byte) (sent bool) {
 		return false
 	}
 	kind := glasses.KindOf(f.Type)
-	key, digest := keyOf(glasses.SenderApp, f.ID, kind), r.seen.sum(f.Type, f.Payload)
-	if before, again := r.seen.of[key]; again {
+	key, digest := glasses.KeyOf(glasses.SenderApp, f.ID, kind), r.seen.Sum(f.Type, f.Payload)
+	if before, again := r.seen.Find(key); again {
 		r.repeat(a, f, kind, before, digest)
 		return false
 	}
 	row := glasses.Event{Kind: kind, Chip: chipOf(glasses.SenderApp, f), Type: f.Type, ID: f.ID, Sender: glasses.SenderApp, Payload: f.Payload}
 	seq := r.row(row, a)
-	r.seen.add(key, digest, seq)
+	r.seen.Add(key, glasses.Known{Digest: digest, Seq: seq})
 	if kind != glasses.KindRequest {
 		return false
 	}
@@ -104,13 +104,13 @@ func (r *room) fromApp(a *App, f glasses.Frame, raw []byte) (sent bool) {
 }
 
 // repeat acknowledges a frame that was sent before, and relays nothing. mu is held.
-func (r *room) repeat(a *App, f glasses.Frame, kind string, before known, digest uint64) {
-	if before.digest != digest {
+func (r *room) repeat(a *App, f glasses.Frame, kind string, before glasses.Known, digest uint64) {
+	if before.Digest != digest {
 		a.refuse(r.clock(), f.ID, &glasses.Error{Code: glasses.CodeIDReused,
 			Message: "id was used before in this session for another frame; start ids with something random"})
 		return
 	}
-	r.log.again(glasses.Event{Seq: before.seq, At: r.clock(), ID: f.ID, Kind: kind}, a)
+	r.log.again(glasses.Event{Seq: before.Seq, At: r.clock(), ID: f.ID, Kind: kind}, a)
 }
 
 // answer is a result by the service itself, in place of the glasses'. mu is held.
@@ -121,7 +121,7 @@ func (r *room) answer(id, code, message string) {
 	seq := r.row(glasses.Event{
 		Kind: glasses.KindResult, Chip: glasses.ChipErrors, Type: glasses.TypeResult, ID: id, Sender: glasses.SenderService, Payload: payload,
 	}, nil)
-	r.seen.add(keyOf("", id, glasses.KindResult), 0, seq)
+	r.seen.Add(glasses.KeyOf("", id, glasses.KindResult), glasses.Known{Seq: seq})
 }
 
 // heard handles one frame of the glasses.
@@ -191,7 +191,7 @@ func (r *room) result(f glasses.Frame, raw []byte) {
 		Kind: glasses.KindResult, Chip: chip, Type: f.Type, ID: f.ID, Sender: glasses.SenderGlasses, Payload: f.Payload,
 	}, nil)
 	delete(r.pending, f.ID)
-	r.seen.add(keyOf("", f.ID, glasses.KindResult), 0, seq)
+	r.seen.Add(glasses.KeyOf("", f.ID, glasses.KindResult), glasses.Known{Seq: seq})
 	if res.OK {
 		r.stopped(cmd.typ)
 	}

@@ -13,6 +13,9 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
+// maxRecent is how many ids a session remembers; a frame that is sent again later than that is a new one.
+const maxRecent = 8192
+
 // room is an open local session: one pair of glasses, many apps, the log. mu orders what is relayed with what is
 // written down; that is what makes a replay followed by live frames exact.
 type room struct {
@@ -28,7 +31,7 @@ type room struct {
 	live     bool // log and goroutines are there
 	over     bool // closed, or the daemon ends
 	log      *eventLog
-	seen     *recent
+	seen     *glasses.Seen
 	pending  map[string]command
 	controls map[string]chan glasses.Result
 	asked    int64 // control frames and barriers sent, for their ids
@@ -70,7 +73,7 @@ const (
 
 func newRoom(l *locals, m meta) *room {
 	r := &room{
-		l: l, id: m.SessionID, meta: m, op: newLock(), turn: newLock(), seen: newRecent(), pending: map[string]command{},
+		l: l, id: m.SessionID, meta: m, op: newLock(), turn: newLock(), seen: glasses.NewSeen(maxRecent), pending: map[string]command{},
 		controls: map[string]chan glasses.Result{}, ready: make(chan struct{}), tried: make(chan struct{}), counts: map[string]*count{},
 	}
 	r.apps.Store(&[]*App{})
@@ -125,9 +128,9 @@ func (r *room) wake() error {
 func (r *room) remember(row glasses.Event) {
 	digest := uint64(0)
 	if row.Sender != glasses.SenderService {
-		digest = r.seen.sum(row.Type, row.Payload)
+		digest = r.seen.Sum(row.Type, row.Payload)
 	}
-	r.seen.add(keyOf(row.Sender, row.ID, row.Kind), digest, row.Seq)
+	r.seen.Add(glasses.KeyOf(row.Sender, row.ID, row.Kind), glasses.Known{Digest: digest, Seq: row.Seq})
 	r.meta.NowMs = max(r.meta.NowMs, row.At)
 	switch row.Kind {
 	case glasses.KindRequest:
