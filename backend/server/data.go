@@ -15,6 +15,7 @@ import (
 // Files of an embedded backend beside its database.
 const (
 	keyFile  = "hmac.key"
+	sealFile = "credentials.key"
 	idFile   = "instance"
 	portFile = "port"
 )
@@ -22,6 +23,7 @@ const (
 // kept is what an embedded backend remembers between starts.
 type kept struct {
 	key  []byte
+	seal string // encrypts credentials
 	id   string
 	port int // 0: none yet
 }
@@ -41,6 +43,10 @@ func openData(dir string) (kept, error) {
 	if err != nil || len(key) < 32 {
 		return kept{}, fmt.Errorf("reading %s: not a key; without the right one every link and session of this directory is lost", filepath.Join(dir, keyFile))
 	}
+	seal, err := readOrMake(dir, sealFile, 32)
+	if err != nil {
+		return kept{}, err
+	}
 	id, err := readOrMake(dir, idFile, 8)
 	if err != nil {
 		return kept{}, err
@@ -52,7 +58,7 @@ func openData(dir string) (kept, error) {
 			port = 0
 		}
 	}
-	return kept{key: key, id: id, port: port}, nil
+	return kept{key: key, seal: seal, id: id, port: port}, nil
 }
 
 // readOrMake reads a file, or makes it with n random bytes in hexadecimal. Of two that make it at once, one wins.

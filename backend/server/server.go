@@ -52,7 +52,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		}
 	}
 	s := &Server{id: kept.id, url: "http://localhost:" + strconv.Itoa(port), listeners: listeners}
-	settings := config.Embedded(o.DataDir, s.url, kept.key)
+	settings := config.Embedded(o.DataDir, s.url, kept.key, kept.seal)
 	if o.CodeTTL > 0 {
 		settings.CodeTTL = o.CodeTTL
 	}

@@ -117,7 +117,8 @@ func TestArrowsPointDown(t *testing.T) {
 		},
 		"backend/internal/": {
 			{"config", "secret", "limit"},
-			{"link", "account", "projects"},
+			{"audit", "grants", "mail", "chart"},
+			{"link", "account", "projects", "assistant", "credentials", "connpage", "analytics", "oidc", "passkey"},
 			{"sessions"},
 			{"storetest"},
 			{"api", "web", "sqlstore", "relay"},

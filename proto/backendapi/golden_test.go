@@ -36,6 +36,27 @@ var closedSession = func() Session {
 	return s
 }()
 
+func number(n int64) *int64 { return &n }
+
+func yes(b bool) *bool { return &b }
+
+var access = Access{AssistantConfig: map[string]string{"realtimeModel": LevelReadWrite, "voice": LevelRead}, Credentials: LevelReadWrite, Analytics: LevelRead}
+
+var project = Project{Project: "com.example.hello", DisplayName: "Hello", Platforms: []string{"ios", "android"}, CreatedAt: "2026-01-02T03:04:05.000Z",
+	LastActiveAt: text("2026-01-02T03:05:05.000Z"), Keys: 1, OpenSessions: 2, Access: access, DashboardURL: "https://glasses.example/account/projects/com.example.hello"}
+
+var choices = AssistantChoices{
+	RealtimeModels: []AssistantModel{{ID: "realtime-1", Name: "Realtime", Description: "quick", Voices: []string{"ember"}, MicroUSDPerMinute: number(60000)}},
+	MemoryModels:   []AssistantModel{{ID: "memory-1", Name: "Memory", Description: "short"}},
+	Voices:         []AssistantVoice{{ID: "ember", Name: "Ember", Description: "warm"}},
+}
+
+var credential = Credential{Provider: "openai", Name: "OpenAI", Set: true, Hint: text("...wxyz"), SetAt: text("2026-01-02T03:04:05.000Z"),
+	SetBy: text("dashboard"), TestedAt: text("2026-01-02T03:05:05.000Z"), TestResult: text("ok")}
+
+var event = AnalyticsEvent{ID: "e-1", Type: "event", Name: "photo.taken", At: 1767323045000, InstallID: "k3v9x2m4q7", AppVersion: "1.4.0",
+	Platform: "ios", DeviceModel: "rayban_display"}
+
 // examples holds every shape; the key names the golden file.
 var examples = map[string]any{
 	"device_code_request": DeviceCodeRequest{Scope: ScopeAccountFull},
@@ -65,6 +86,50 @@ var examples = map[string]any{
 	"controlled":              Controlled{Result: json.RawMessage(`{"ok":true}`)},
 	"project_key_request":     ProjectKeyRequest{Name: "generated module"},
 	"project_key":             ProjectKey{ProjectKey: "spk_example", Hint: "mple", CreatedAt: "2026-01-02T03:04:05.000Z"},
+	"permission_denied": PermissionDenied{Problem: Problem{Type: "about:blank", Title: "Permission denied", Status: 403, Code: CodePermissionDenied,
+		Detail: "agents may not change voice", FixHint: "ask the account's owner"}, Project: "com.example.hello", Capability: CapabilityAssistant,
+		Field: "voice", Needed: LevelReadWrite, Granted: LevelRead},
+	"version_conflict": VersionConflict{Problem: Problem{Type: "about:blank", Title: "Version conflict", Status: 409, Code: CodeVersionConflict,
+		Detail: "the config is at version 4", Retryable: true, FixHint: "read it again"}, CurrentVersion: 9007199254740993},
+	"access":             access,
+	"project":            project,
+	"project_list":       ProjectList{Projects: []Project{project}},
+	"project_list_empty": ProjectList{Projects: []Project{}},
+	"assistant_config": AssistantConfig{Project: "com.example.hello", Version: 4, RealtimeModel: text("realtime-1"), Voice: text("ember"),
+		MemoryModel: text("memory-1"), SessionMemory: yes(true), Sounds: yes(false), UpdatedAt: text("2026-01-02T03:04:05.000Z"), UpdatedBy: text("agent on laptop"),
+		Access: access.AssistantConfig, Choices: choices, Cost: AssistantCost{MicroUSDPerMinute: number(61000), BeforeMicroUSDPerMinute: number(81000), Note: "estimate"}},
+	"assistant_config_hidden": AssistantConfig{Project: "com.example.hello", Access: map[string]string{"voice": LevelOff},
+		Choices: AssistantChoices{RealtimeModels: []AssistantModel{}, MemoryModels: []AssistantModel{}, Voices: []AssistantVoice{}}},
+	"assistant_choices": choices,
+	"assistant_model":   choices.RealtimeModels[0],
+	"assistant_voice":   choices.Voices[0],
+	"assistant_cost":    AssistantCost{Note: "no prices are set"},
+	"assistant_change":  AssistantChange{Version: 4, Voice: text("ember"), Sounds: yes(false)},
+	"credential":        credential,
+	"credential_list":   CredentialList{Project: "com.example.hello", Credentials: []Credential{credential, {Provider: "other", Name: "Other"}}},
+	"credential_link": CredentialLink{Provider: "openai", URL: "https://glasses.example/account/credentials/scl_example",
+		ExpiresAt: "2026-01-02T03:19:05.000Z"},
+	"analytics_batch": AnalyticsBatch{Events: []AnalyticsEvent{event}},
+	"analytics_event": event,
+	"analytics_accepted": AnalyticsAccepted{Accepted: 1, Duplicates: 2, Late: 3, Sampled: 4, Rejected: 1, SampleRate: 10,
+		Problems: []AnalyticsRejected{{Index: 7, Reason: "type is not session, event or error"}}},
+	"analytics_rejected": AnalyticsRejected{Index: 7, Reason: "type is not session, event or error"},
+	"analytics_report": AnalyticsReport{Project: "com.example.hello", From: "2026-01-01T00:00:00.000Z", To: "2026-01-02T00:00:00.000Z", Interval: "day",
+		Totals: AnalyticsTotals{Sessions: 9007199254740993, Events: 2, Errors: 1, PeakActiveInstalls: 7},
+		Series: []AnalyticsPoint{{At: "2026-01-01T00:00:00.000Z", Sessions: 3, Events: 2, Errors: 1, ActiveInstalls: 7}},
+		Events: []AnalyticsCount{{Name: "photo.taken", Count: 2}}, Errors: []AnalyticsCount{}, Versions: []AnalyticsCount{}, Platforms: []AnalyticsCount{},
+		Devices: []AnalyticsCount{}, Approximate: []string{}, Reading: "3 sessions in a day."},
+	"analytics_totals": AnalyticsTotals{Sessions: 3, Events: 2, Errors: 1, PeakActiveInstalls: 7},
+	"analytics_point":  AnalyticsPoint{At: "2026-01-01T00:00:00.000Z", Sessions: 3, Events: 2, Errors: 1, ActiveInstalls: 7},
+	"analytics_count":  AnalyticsCount{Name: "photo.taken", Count: 2},
+	"connection_page": ConnectionPage{Project: "com.example.hello", Version: 2, Title: "Hello", Description: "Connect your glasses", Theme: "auto",
+		Accent: "#0b6b68", Capabilities: []string{"display"}, Phrases: []ConnectionPagePhrase{{Phrase: "take a photo", Does: "takes one"}},
+		Toggles: []ConnectionPageToggle{{ID: "captions", Label: "Captions", On: true}}, SupportURL: "https://example.com/help",
+		PageURL: "https://glasses.example/connect/cp_example", UpdatedAt: text("2026-01-02T03:04:05.000Z"), UpdatedBy: text("agent on laptop")},
+	"connection_page_phrase": ConnectionPagePhrase{Phrase: "take a photo", Does: "takes one"},
+	"connection_page_toggle": ConnectionPageToggle{ID: "captions", Label: "Captions", On: true},
+	"connection_page_change": ConnectionPageChange{Version: 2, Title: text("Hello"), Toggles: &[]ConnectionPageToggle{}},
+	"connection_page_file":   ConnectionPageFile{Name: "connect.html", Version: 2, HTML: "<!doctype html>", SHA256: "00ff"},
 	"health": Health{OK: true, Service: "service-backend", Version: "1.4.0", Commit: "unknown", BuiltAt: "unknown", UptimeMs: 9007199254740993,
 		Phase: "beta", Hints: map[string]string{"sessions": "who may ask", "versionCheck": "compare commit"}},
 }
@@ -135,16 +200,18 @@ func TestNoShapeWithoutAGoldenFile(t *testing.T) {
 	for _, example := range examples {
 		shown[reflect.TypeOf(example).Name()] = true
 	}
-	file, err := parser.ParseFile(token.NewFileSet(), "backendapi.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ast.Inspect(file, func(n ast.Node) bool {
-		if spec, ok := n.(*ast.TypeSpec); ok && !shown[spec.Name.Name] {
-			t.Errorf("%s has no example", spec.Name)
+	for _, source := range []string{"backendapi.go", "records.go"} {
+		file, err := parser.ParseFile(token.NewFileSet(), source, nil, 0)
+		if err != nil {
+			t.Fatal(err)
 		}
-		return true
-	})
+		ast.Inspect(file, func(n ast.Node) bool {
+			if spec, ok := n.(*ast.TypeSpec); ok && !shown[spec.Name.Name] {
+				t.Errorf("%s has no example", spec.Name)
+			}
+			return true
+		})
+	}
 	files, err := filepath.Glob(filepath.Join("testdata", "*.json"))
 	if err != nil {
 		t.Fatal(err)

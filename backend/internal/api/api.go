@@ -69,6 +69,7 @@ func (a *API) Mount(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+backendapi.PathHealth, a.health)
 	a.mountSessions(mux)
 	a.mountProjects(mux)
+	a.mountIngest(mux)
 	mux.HandleFunc(anyAPI, func(w http.ResponseWriter, r *http.Request) { a.noRoute(w, r, mux) })
 }
 

@@ -35,6 +35,23 @@ type Config struct {
 	TrustedProxies []netip.Prefix // whose X-Forwarded-For counts
 	LogLevel       string         // debug | info | warn | error
 	DrainTimeout   time.Duration  // how long open requests may go on after the stop signal
+
+	AssistantCatalogue string // YAML file of models, voices and prices; empty: the built-in one
+	CredentialsKeys    string // text of the key file, the current key first; empty: no credentials are kept
+	CredentialsFile    string // YAML file of providers; empty: the built-in ones
+	AnalyticsQuota     int    // events a project may have counted one by one in a day
+	OIDCFile           string // YAML file of identity providers; empty: none
+	Mail               Mail
+}
+
+// Mail is the SMTP server that sends the account's mail. Host empty: none is sent.
+type Mail struct {
+	Host     string
+	Port     int
+	User     string
+	Password string // a secret
+	From     string
+	TLS      string // starttls | tls | none
 }
 
 // setting is one key: flag --a-b, variable SERVICE_BACKEND_A_B, YAML a_b.
@@ -58,6 +75,17 @@ var settings = []setting{
 	{"support_contact", "shown on the privacy page and to revoked installs", ""},
 	{"trusted_proxies", "comma-separated addresses or networks whose X-Forwarded-For counts", ""},
 	{"log_level", "debug, info, warn or error", "info"},
+	{"assistant_catalogue", "YAML file with the assistant's models, voices and prices; default: built in", ""},
+	{"credentials_key_file", "file with keys that encrypt credentials, hexadecimal, 32 bytes each, one a line, the current one first", ""},
+	{"credential_providers", "YAML file with the providers whose keys projects may keep; default: built in", ""},
+	{"analytics_daily_quota", "events of a project counted one by one in a day, more are sampled, 1000 to 1000000000", 2_000_000},
+	{"oidc_providers", "YAML file with the OpenID Connect providers people may sign in with", ""},
+	{"smtp_host", "SMTP server for verification and password mail; empty: no mail is sent", ""},
+	{"smtp_port", "its port, 1 to 65535", 587},
+	{"smtp_user", "its user; empty: no authentication", ""},
+	{"smtp_password_file", "file with its password", ""},
+	{"smtp_from", "sender of the mail, e.g. Service <service@example.org>", ""},
+	{"smtp_tls", "starttls, tls or none (for this machine only)", "starttls"},
 	{"drain_timeout", "seconds that open requests may go on after the stop signal, 0 to 600", 10},
 }
 
@@ -92,7 +120,7 @@ func Load(flags *pflag.FlagSet) (Config, error) {
 			return Config{}, err
 		}
 	}
-	return build(v, os.Getenv("SERVICE_BACKEND_HMAC_KEY"))
+	return build(v, fromEnvironment{os.Getenv("SERVICE_BACKEND_HMAC_KEY"), os.Getenv("SERVICE_BACKEND_CREDENTIALS_KEY"), os.Getenv("SERVICE_BACKEND_SMTP_PASSWORD")})
 }
 
 func readFile(v *viper.Viper, file string, known map[string]bool) error {
@@ -115,7 +143,10 @@ func readFile(v *viper.Viper, file string, known map[string]bool) error {
 	return v.MergeConfigMap(own.AllSettings())
 }
 
-func build(v *viper.Viper, key string) (Config, error) {
+// fromEnvironment are the secrets that may stand in variables; there are no flags for them.
+type fromEnvironment struct{ hmacKey, credentialsKeys, smtpPassword string }
+
+func build(v *viper.Viper, env fromEnvironment) (Config, error) {
 	c := Config{
 		Listen: v.GetString("listen"), BaseURL: v.GetString("base_url"), SiteURL: v.GetString("site_url"),
 		Database: v.GetString("database"), DataDir: v.GetString("data_dir"),
@@ -145,7 +176,17 @@ func build(v *viper.Viper, key string) (Config, error) {
 	if err := c.addresses(v.GetString("trusted_proxies")); err != nil {
 		return Config{}, err
 	}
-	if err := c.secrets(key, v.GetString("hmac_key_file")); err != nil {
+	if err := c.secrets(env.hmacKey, v.GetString("hmac_key_file")); err != nil {
+		return Config{}, err
+	}
+	if c.AnalyticsQuota, err = number(v, "analytics_daily_quota", 1000, 1_000_000_000); err != nil {
+		return Config{}, err
+	}
+	c.AssistantCatalogue, c.CredentialsFile, c.OIDCFile = v.GetString("assistant_catalogue"), v.GetString("credential_providers"), v.GetString("oidc_providers")
+	if c.CredentialsKeys, err = secretText(env.credentialsKeys, "credentials_key_file", v); err != nil {
+		return Config{}, err
+	}
+	if err := c.mail(v, env.smtpPassword); err != nil {
 		return Config{}, err
 	}
 	switch c.LogLevel {
@@ -211,6 +252,40 @@ func (c *Config) addresses(proxies string) error {
 	return nil
 }
 
+// secretText is the variable's text, else that of the file which a setting names.
+func secretText(variable, key string, v *viper.Viper) (string, error) {
+	file := v.GetString(key)
+	if variable != "" || file == "" {
+		return strings.TrimSpace(variable), nil
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("setting %s: %w", key, err)
+	}
+	return strings.TrimSpace(string(data)), nil
+}
+
+func (c *Config) mail(v *viper.Viper, password string) (err error) {
+	m := Mail{Host: v.GetString("smtp_host"), User: v.GetString("smtp_user"), From: v.GetString("smtp_from"), TLS: v.GetString("smtp_tls")}
+	if m.Port, err = number(v, "smtp_port", 1, 65535); err != nil {
+		return err
+	}
+	if m.Password, err = secretText(password, "smtp_password_file", v); err != nil {
+		return err
+	}
+	if m.TLS != "starttls" && m.TLS != "tls" && m.TLS != "none" {
+		return fmt.Errorf("setting smtp_tls: %q is not starttls, tls or none", m.TLS)
+	}
+	if ip := net.ParseIP(m.Host); m.Host != "" && m.TLS == "none" && m.Host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return errors.New("setting smtp_tls: none is for a server on this machine only")
+	}
+	if m.Host != "" && m.From == "" {
+		return errors.New("setting smtp_from: mail needs a sender, e.g. Service <service@example.org>")
+	}
+	c.Mail = m
+	return nil
+}
+
 func (c *Config) secrets(key, file string) error {
 	source := "SERVICE_BACKEND_HMAC_KEY"
 	if key == "" && file != "" {
@@ -232,10 +307,11 @@ func (c *Config) secrets(key, file string) error {
 }
 
 // Embedded gives the settings of a backend that lives in a directory of the daemon and serves one person.
-func Embedded(dir, url string, key []byte) Config {
+func Embedded(dir, url string, key []byte, credentialsKey string) Config {
 	return Config{
 		BaseURL: url, SiteURL: url, Database: filepath.Join(dir, "service.db"), DataDir: dir, HMACKey: key,
 		CodeTTL: 10 * time.Minute, PollInterval: 5 * time.Second, Grace: 30 * time.Second, UnusedAfter: time.Minute,
-		CodesPerMinute: 60, LogLevel: "info", DrainTimeout: 3 * time.Second,
+		CodesPerMinute: 60, LogLevel: "info", DrainTimeout: 3 * time.Second, AnalyticsQuota: 2_000_000,
+		CredentialsKeys: credentialsKey,
 	}
 }

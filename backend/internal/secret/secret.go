@@ -19,6 +19,8 @@ const (
 	ProjectKey = "spk_"
 	Session    = "sst_"
 	Browser    = "swb_"
+	Mail       = "sml_" // in a link that was mailed
+	Credential = "scl_" // in a link to paste a credential
 )
 
 const (

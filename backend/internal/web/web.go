@@ -111,6 +111,10 @@ func (w *Web) Mount(mux *http.ServeMux) {
 	mux.Handle("GET /assets/{name}", http.HandlerFunc(w.asset))
 	w.mountDocs(mux)
 	w.mountSimulator(mux)
+	w.mountDashboard(mux)
+	w.mountSettings(mux)
+	w.mountAnalytics(mux)
+	w.mountConnect(mux)
 	mux.Handle("/", w.page(w.notFound))
 }
 

@@ -1,0 +1,57 @@
+// Package credentials keeps a project's own keys of AI providers, encrypted with a key that is not in the database
+// (design D22). A value goes in once, is never shown again, and is opened only for the gateway. It knows neither grants
+// nor pages nor SQL.
+package credentials
+
+import (
+	"errors"
+	"time"
+)
+
+// Errors that callers branch on.
+var (
+	ErrNotConfigured   = errors.New("this backend has no key to encrypt credentials with")
+	ErrUnknownProvider = errors.New("there is no such provider")
+	ErrUnknownLink     = errors.New("the link is unknown, used or over")
+	ErrNotSet          = errors.New("the credential is not set")
+)
+
+// InvalidError is a value that has not the form of the provider's keys; Message never holds the value.
+type InvalidError struct{ Message string }
+
+// Error gives the message.
+func (e *InvalidError) Error() string { return e.Message }
+
+// Results of a test.
+const (
+	TestOK          = "ok"
+	TestRefused     = "refused"
+	TestUnreachable = "unreachable"
+)
+
+// Provider is whose keys can be kept.
+type Provider struct {
+	ID, Name string
+	// Example shows the form to people, e.g. "sk-...".
+	Example string
+}
+
+// Credential is what may be told of one.
+type Credential struct {
+	Provider   Provider
+	Set        bool
+	Hint       string    // the end of the value, e.g. "...wxyz"; empty when not set
+	SetAt      time.Time // zero: not set
+	SetBy      string    // for people: "you", "you, asked by the agent on laptop"
+	TestedAt   time.Time // zero: never
+	TestResult string
+}
+
+// Link lets the account holder set one credential, once. ID is a secret of no great worth: the page still asks who is
+// signed in.
+type Link struct {
+	ID        string
+	Project   string
+	Provider  Provider
+	ExpiresAt time.Time
+}

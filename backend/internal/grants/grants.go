@@ -1,0 +1,118 @@
+// Package grants is what an account lets agents do with a project's data (spec 5.4): a level for each capability, one
+// for each field of the assistant's config. It decides and knows neither routes nor SQL. The connection page and the
+// browser simulator need no grant.
+package grants
+
+import "fmt"
+
+// Capability is what a grant is about.
+type Capability string
+
+// The capabilities.
+const (
+	Assistant   Capability = "assistant_config"
+	Credentials Capability = "credentials"
+	Analytics   Capability = "analytics"
+)
+
+// Level is how much of it.
+type Level string
+
+// The levels, each including those before.
+const (
+	Off       Level = "off"
+	Read      Level = "read"
+	ReadWrite Level = "read_write"
+)
+
+// Valid tells whether l is one of the three.
+func (l Level) Valid() bool { return l == Off || l == Read || l == ReadWrite }
+
+// Allows tells whether l covers needed.
+func (l Level) Allows(needed Level) bool { return l.rank() >= needed.rank() }
+
+func (l Level) rank() int {
+	switch l {
+	case ReadWrite:
+		return 2
+	case Read:
+		return 1
+	}
+	return 0
+}
+
+// Fields of the assistant's config that have a grant each.
+const (
+	RealtimeModel = "realtimeModel"
+	Voice         = "voice"
+	MemoryModel   = "memoryModel"
+	SessionMemory = "sessionMemory"
+	Sounds        = "sounds"
+)
+
+// Fields lists them in the order in which people read them.
+func Fields() []string { return []string{RealtimeModel, Voice, MemoryModel, SessionMemory, Sounds} }
+
+// Grants are the levels of one project.
+type Grants struct {
+	Assistant   map[string]Level // every field of Fields
+	Credentials Level
+	Analytics   Level
+}
+
+// Default is what a project has before anybody changes it (spec 5.4).
+func Default() Grants {
+	g := Grants{Assistant: map[string]Level{}, Credentials: ReadWrite, Analytics: Read}
+	for _, f := range Fields() {
+		g.Assistant[f] = ReadWrite
+	}
+	return g
+}
+
+// Of gives the level of a capability. For the assistant's config it is that of field, or with field empty the highest
+// that any field has.
+func (g Grants) Of(c Capability, field string) Level {
+	switch c {
+	case Credentials:
+		return g.Credentials
+	case Analytics:
+		return g.Analytics
+	case Assistant:
+		if field != "" {
+			return g.Assistant[field]
+		}
+		highest := Off
+		for _, l := range g.Assistant {
+			if l.Allows(highest) {
+				highest = l
+			}
+		}
+		return highest
+	}
+	return Off
+}
+
+// Require gives a *DeniedError unless the level covers needed.
+func (g Grants) Require(project string, c Capability, field string, needed Level) error {
+	if has := g.Of(c, field); !has.Allows(needed) {
+		return &DeniedError{Project: project, Capability: c, Field: field, Needed: needed, Granted: has}
+	}
+	return nil
+}
+
+// DeniedError is a refusal by a grant.
+type DeniedError struct {
+	Project         string
+	Capability      Capability
+	Field           string // of the assistant's config; may be empty
+	Needed, Granted Level
+}
+
+// Error names the capability and the level needed.
+func (e *DeniedError) Error() string {
+	what := string(e.Capability)
+	if e.Field != "" {
+		what += "." + e.Field
+	}
+	return fmt.Sprintf("the account grants agents %s for %s of %s, %s is needed", e.Granted, what, e.Project, e.Needed)
+}
