@@ -200,9 +200,17 @@ type Problem struct {
 	// From Retry-After; 0 when absent.
 	RetryAfterSeconds uint32 `protobuf:"varint,6,opt,name=retry_after_seconds,json=retryAfterSeconds,proto3" json:"retry_after_seconds,omitempty"`
 	// Set with code auth_required.
-	DeviceCode    *DeviceCode `protobuf:"bytes,7,opt,name=device_code,json=deviceCode,proto3" json:"device_code,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	DeviceCode *DeviceCode `protobuf:"bytes,7,opt,name=device_code,json=deviceCode,proto3" json:"device_code,omitempty"`
+	// With code permission_denied: what the account's owner grants to agents, and what the call needs. The field is empty
+	// unless one field of a record is meant.
+	Capability string `protobuf:"bytes,8,opt,name=capability,proto3" json:"capability,omitempty"`
+	Field      string `protobuf:"bytes,9,opt,name=field,proto3" json:"field,omitempty"`
+	Needed     string `protobuf:"bytes,10,opt,name=needed,proto3" json:"needed,omitempty"`
+	Granted    string `protobuf:"bytes,11,opt,name=granted,proto3" json:"granted,omitempty"`
+	// With code version_conflict: the record's version now.
+	CurrentVersion int64 `protobuf:"varint,12,opt,name=current_version,json=currentVersion,proto3" json:"current_version,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Problem) Reset() {
@@ -282,6 +290,41 @@ func (x *Problem) GetDeviceCode() *DeviceCode {
 		return x.DeviceCode
 	}
 	return nil
+}
+
+func (x *Problem) GetCapability() string {
+	if x != nil {
+		return x.Capability
+	}
+	return ""
+}
+
+func (x *Problem) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *Problem) GetNeeded() string {
+	if x != nil {
+		return x.Needed
+	}
+	return ""
+}
+
+func (x *Problem) GetGranted() string {
+	if x != nil {
+		return x.Granted
+	}
+	return ""
+}
+
+func (x *Problem) GetCurrentVersion() int64 {
+	if x != nil {
+		return x.CurrentVersion
+	}
+	return 0
 }
 
 type DeviceCode struct {
@@ -2219,6 +2262,149 @@ func (x *MintProjectKeyResponse) GetCreatedAt() int64 {
 	return 0
 }
 
+type RecordRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Target *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	// projects | assistant | credentials | credential_link | analytics | connection_page | connection_page_file
+	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	// false reads; true changes, which assistant, connection_page and credential_link (a new link) know.
+	Change bool `protobuf:"varint,3,opt,name=change,proto3" json:"change,omitempty"`
+	// The project's app id; empty with projects.
+	Project string `protobuf:"bytes,4,opt,name=project,proto3" json:"project,omitempty"`
+	// What of the project, where its record has many: the provider with credential_link.
+	Id string `protobuf:"bytes,5,opt,name=id,proto3" json:"id,omitempty"`
+	// With change: the JSON body of proto/backendapi; empty means {}.
+	Body []byte `protobuf:"bytes,6,opt,name=body,proto3" json:"body,omitempty"`
+	// Query parameters of a read.
+	Query         map[string]string `protobuf:"bytes,7,rep,name=query,proto3" json:"query,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordRequest) Reset() {
+	*x = RecordRequest{}
+	mi := &file_plugin_v1_backend_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordRequest) ProtoMessage() {}
+
+func (x *RecordRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_backend_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordRequest.ProtoReflect.Descriptor instead.
+func (*RecordRequest) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *RecordRequest) GetTarget() *Target {
+	if x != nil {
+		return x.Target
+	}
+	return nil
+}
+
+func (x *RecordRequest) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *RecordRequest) GetChange() bool {
+	if x != nil {
+		return x.Change
+	}
+	return false
+}
+
+func (x *RecordRequest) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *RecordRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *RecordRequest) GetBody() []byte {
+	if x != nil {
+		return x.Body
+	}
+	return nil
+}
+
+func (x *RecordRequest) GetQuery() map[string]string {
+	if x != nil {
+		return x.Query
+	}
+	return nil
+}
+
+type RecordResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The record as JSON of proto/backendapi, with every field that this version knows and no other.
+	Body          []byte `protobuf:"bytes,1,opt,name=body,proto3" json:"body,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordResponse) Reset() {
+	*x = RecordResponse{}
+	mi := &file_plugin_v1_backend_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordResponse) ProtoMessage() {}
+
+func (x *RecordResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_backend_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordResponse.ProtoReflect.Descriptor instead.
+func (*RecordResponse) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *RecordResponse) GetBody() []byte {
+	if x != nil {
+		return x.Body
+	}
+	return nil
+}
+
 var File_plugin_v1_backend_proto protoreflect.FileDescriptor
 
 const file_plugin_v1_backend_proto_rawDesc = "" +
@@ -2235,7 +2421,7 @@ const file_plugin_v1_backend_proto_rawDesc = "" +
 	"\tRequester\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x0e\n" +
 	"\x02os\x18\x02 \x01(\tR\x02os\x12\x16\n" +
-	"\x06client\x18\x03 \x01(\tR\x06client\"\x81\x02\n" +
+	"\x06client\x18\x03 \x01(\tR\x06client\"\x92\x03\n" +
 	"\aProblem\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x1c\n" +
@@ -2245,7 +2431,15 @@ const file_plugin_v1_backend_proto_rawDesc = "" +
 	"httpStatus\x12.\n" +
 	"\x13retry_after_seconds\x18\x06 \x01(\rR\x11retryAfterSeconds\x12>\n" +
 	"\vdevice_code\x18\a \x01(\v2\x1d.service.plugin.v1.DeviceCodeR\n" +
-	"deviceCode\"\xd7\x01\n" +
+	"deviceCode\x12\x1e\n" +
+	"\n" +
+	"capability\x18\b \x01(\tR\n" +
+	"capability\x12\x14\n" +
+	"\x05field\x18\t \x01(\tR\x05field\x12\x16\n" +
+	"\x06needed\x18\n" +
+	" \x01(\tR\x06needed\x12\x18\n" +
+	"\agranted\x18\v \x01(\tR\agranted\x12'\n" +
+	"\x0fcurrent_version\x18\f \x01(\x03R\x0ecurrentVersion\"\xd7\x01\n" +
 	"\n" +
 	"DeviceCode\x12\x1f\n" +
 	"\vdevice_code\x18\x01 \x01(\tR\n" +
@@ -2399,8 +2593,21 @@ const file_plugin_v1_backend_proto_rawDesc = "" +
 	"projectKey\x12\x12\n" +
 	"\x04hint\x18\x02 \x01(\tR\x04hint\x12\x1d\n" +
 	"\n" +
-	"created_at\x18\x03 \x01(\x03R\tcreatedAt2\xb6\n" +
+	"created_at\x18\x03 \x01(\x03R\tcreatedAt\"\xa9\x02\n" +
+	"\rRecordRequest\x121\n" +
+	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x16\n" +
+	"\x06change\x18\x03 \x01(\bR\x06change\x12\x18\n" +
+	"\aproject\x18\x04 \x01(\tR\aproject\x12\x0e\n" +
+	"\x02id\x18\x05 \x01(\tR\x02id\x12\x12\n" +
+	"\x04body\x18\x06 \x01(\fR\x04body\x12A\n" +
+	"\x05query\x18\a \x03(\v2+.service.plugin.v1.RecordRequest.QueryEntryR\x05query\x1a8\n" +
 	"\n" +
+	"QueryEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"$\n" +
+	"\x0eRecordResponse\x12\x12\n" +
+	"\x04body\x18\x01 \x01(\fR\x04body2\x85\v\n" +
 	"\aBackend\x12S\n" +
 	"\bDescribe\x12\".service.plugin.v1.DescribeRequest\x1a#.service.plugin.v1.DescribeResponse\x12S\n" +
 	"\bActivity\x12\".service.plugin.v1.ActivityRequest\x1a#.service.plugin.v1.ActivityResponse\x12M\n" +
@@ -2418,7 +2625,8 @@ const file_plugin_v1_backend_proto_rawDesc = "" +
 	"\n" +
 	"ListEvents\x12$.service.plugin.v1.ListEventsRequest\x1a%.service.plugin.v1.ListEventsResponse\x12P\n" +
 	"\aControl\x12!.service.plugin.v1.ControlRequest\x1a\".service.plugin.v1.ControlResponse\x12e\n" +
-	"\x0eMintProjectKey\x12(.service.plugin.v1.MintProjectKeyRequest\x1a).service.plugin.v1.MintProjectKeyResponseB9Z7github.com/service-dev/service/proto/plugin/v1;pluginv1b\x06proto3"
+	"\x0eMintProjectKey\x12(.service.plugin.v1.MintProjectKeyRequest\x1a).service.plugin.v1.MintProjectKeyResponse\x12M\n" +
+	"\x06Record\x12 .service.plugin.v1.RecordRequest\x1a!.service.plugin.v1.RecordResponseB9Z7github.com/service-dev/service/proto/plugin/v1;pluginv1b\x06proto3"
 
 var (
 	file_plugin_v1_backend_proto_rawDescOnce sync.Once
@@ -2432,7 +2640,7 @@ func file_plugin_v1_backend_proto_rawDescGZIP() []byte {
 	return file_plugin_v1_backend_proto_rawDescData
 }
 
-var file_plugin_v1_backend_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_plugin_v1_backend_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_plugin_v1_backend_proto_goTypes = []any{
 	(*Target)(nil),                    // 0: service.plugin.v1.Target
 	(*Requester)(nil),                 // 1: service.plugin.v1.Requester
@@ -2469,13 +2677,16 @@ var file_plugin_v1_backend_proto_goTypes = []any{
 	(*ControlResponse)(nil),           // 32: service.plugin.v1.ControlResponse
 	(*MintProjectKeyRequest)(nil),     // 33: service.plugin.v1.MintProjectKeyRequest
 	(*MintProjectKeyResponse)(nil),    // 34: service.plugin.v1.MintProjectKeyResponse
-	nil,                               // 35: service.plugin.v1.HealthResponse.HintsEntry
+	(*RecordRequest)(nil),             // 35: service.plugin.v1.RecordRequest
+	(*RecordResponse)(nil),            // 36: service.plugin.v1.RecordResponse
+	nil,                               // 37: service.plugin.v1.HealthResponse.HintsEntry
+	nil,                               // 38: service.plugin.v1.RecordRequest.QueryEntry
 }
 var file_plugin_v1_backend_proto_depIdxs = []int32{
 	1,  // 0: service.plugin.v1.Target.requester:type_name -> service.plugin.v1.Requester
 	3,  // 1: service.plugin.v1.Problem.device_code:type_name -> service.plugin.v1.DeviceCode
 	0,  // 2: service.plugin.v1.HealthRequest.target:type_name -> service.plugin.v1.Target
-	35, // 3: service.plugin.v1.HealthResponse.hints:type_name -> service.plugin.v1.HealthResponse.HintsEntry
+	37, // 3: service.plugin.v1.HealthResponse.hints:type_name -> service.plugin.v1.HealthResponse.HintsEntry
 	0,  // 4: service.plugin.v1.IssueDeviceCodeRequest.target:type_name -> service.plugin.v1.Target
 	3,  // 5: service.plugin.v1.IssueDeviceCodeResponse.device_code:type_name -> service.plugin.v1.DeviceCode
 	0,  // 6: service.plugin.v1.PollDeviceTokenRequest.target:type_name -> service.plugin.v1.Target
@@ -2494,39 +2705,43 @@ var file_plugin_v1_backend_proto_depIdxs = []int32{
 	0,  // 19: service.plugin.v1.ListEventsRequest.target:type_name -> service.plugin.v1.Target
 	0,  // 20: service.plugin.v1.ControlRequest.target:type_name -> service.plugin.v1.Target
 	0,  // 21: service.plugin.v1.MintProjectKeyRequest.target:type_name -> service.plugin.v1.Target
-	4,  // 22: service.plugin.v1.Backend.Describe:input_type -> service.plugin.v1.DescribeRequest
-	6,  // 23: service.plugin.v1.Backend.Activity:input_type -> service.plugin.v1.ActivityRequest
-	8,  // 24: service.plugin.v1.Backend.Health:input_type -> service.plugin.v1.HealthRequest
-	10, // 25: service.plugin.v1.Backend.IssueDeviceCode:input_type -> service.plugin.v1.IssueDeviceCodeRequest
-	12, // 26: service.plugin.v1.Backend.PollDeviceToken:input_type -> service.plugin.v1.PollDeviceTokenRequest
-	16, // 27: service.plugin.v1.Backend.GetAccount:input_type -> service.plugin.v1.GetAccountRequest
-	19, // 28: service.plugin.v1.Backend.CreateSession:input_type -> service.plugin.v1.CreateSessionRequest
-	21, // 29: service.plugin.v1.Backend.GetSession:input_type -> service.plugin.v1.GetSessionRequest
-	23, // 30: service.plugin.v1.Backend.ListSessions:input_type -> service.plugin.v1.ListSessionsRequest
-	25, // 31: service.plugin.v1.Backend.CloseSession:input_type -> service.plugin.v1.CloseSessionRequest
-	27, // 32: service.plugin.v1.Backend.MintSessionSecret:input_type -> service.plugin.v1.MintSessionSecretRequest
-	29, // 33: service.plugin.v1.Backend.ListEvents:input_type -> service.plugin.v1.ListEventsRequest
-	31, // 34: service.plugin.v1.Backend.Control:input_type -> service.plugin.v1.ControlRequest
-	33, // 35: service.plugin.v1.Backend.MintProjectKey:input_type -> service.plugin.v1.MintProjectKeyRequest
-	5,  // 36: service.plugin.v1.Backend.Describe:output_type -> service.plugin.v1.DescribeResponse
-	7,  // 37: service.plugin.v1.Backend.Activity:output_type -> service.plugin.v1.ActivityResponse
-	9,  // 38: service.plugin.v1.Backend.Health:output_type -> service.plugin.v1.HealthResponse
-	11, // 39: service.plugin.v1.Backend.IssueDeviceCode:output_type -> service.plugin.v1.IssueDeviceCodeResponse
-	13, // 40: service.plugin.v1.Backend.PollDeviceToken:output_type -> service.plugin.v1.PollDeviceTokenResponse
-	17, // 41: service.plugin.v1.Backend.GetAccount:output_type -> service.plugin.v1.GetAccountResponse
-	20, // 42: service.plugin.v1.Backend.CreateSession:output_type -> service.plugin.v1.CreateSessionResponse
-	22, // 43: service.plugin.v1.Backend.GetSession:output_type -> service.plugin.v1.GetSessionResponse
-	24, // 44: service.plugin.v1.Backend.ListSessions:output_type -> service.plugin.v1.ListSessionsResponse
-	26, // 45: service.plugin.v1.Backend.CloseSession:output_type -> service.plugin.v1.CloseSessionResponse
-	28, // 46: service.plugin.v1.Backend.MintSessionSecret:output_type -> service.plugin.v1.MintSessionSecretResponse
-	30, // 47: service.plugin.v1.Backend.ListEvents:output_type -> service.plugin.v1.ListEventsResponse
-	32, // 48: service.plugin.v1.Backend.Control:output_type -> service.plugin.v1.ControlResponse
-	34, // 49: service.plugin.v1.Backend.MintProjectKey:output_type -> service.plugin.v1.MintProjectKeyResponse
-	36, // [36:50] is the sub-list for method output_type
-	22, // [22:36] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	0,  // 22: service.plugin.v1.RecordRequest.target:type_name -> service.plugin.v1.Target
+	38, // 23: service.plugin.v1.RecordRequest.query:type_name -> service.plugin.v1.RecordRequest.QueryEntry
+	4,  // 24: service.plugin.v1.Backend.Describe:input_type -> service.plugin.v1.DescribeRequest
+	6,  // 25: service.plugin.v1.Backend.Activity:input_type -> service.plugin.v1.ActivityRequest
+	8,  // 26: service.plugin.v1.Backend.Health:input_type -> service.plugin.v1.HealthRequest
+	10, // 27: service.plugin.v1.Backend.IssueDeviceCode:input_type -> service.plugin.v1.IssueDeviceCodeRequest
+	12, // 28: service.plugin.v1.Backend.PollDeviceToken:input_type -> service.plugin.v1.PollDeviceTokenRequest
+	16, // 29: service.plugin.v1.Backend.GetAccount:input_type -> service.plugin.v1.GetAccountRequest
+	19, // 30: service.plugin.v1.Backend.CreateSession:input_type -> service.plugin.v1.CreateSessionRequest
+	21, // 31: service.plugin.v1.Backend.GetSession:input_type -> service.plugin.v1.GetSessionRequest
+	23, // 32: service.plugin.v1.Backend.ListSessions:input_type -> service.plugin.v1.ListSessionsRequest
+	25, // 33: service.plugin.v1.Backend.CloseSession:input_type -> service.plugin.v1.CloseSessionRequest
+	27, // 34: service.plugin.v1.Backend.MintSessionSecret:input_type -> service.plugin.v1.MintSessionSecretRequest
+	29, // 35: service.plugin.v1.Backend.ListEvents:input_type -> service.plugin.v1.ListEventsRequest
+	31, // 36: service.plugin.v1.Backend.Control:input_type -> service.plugin.v1.ControlRequest
+	33, // 37: service.plugin.v1.Backend.MintProjectKey:input_type -> service.plugin.v1.MintProjectKeyRequest
+	35, // 38: service.plugin.v1.Backend.Record:input_type -> service.plugin.v1.RecordRequest
+	5,  // 39: service.plugin.v1.Backend.Describe:output_type -> service.plugin.v1.DescribeResponse
+	7,  // 40: service.plugin.v1.Backend.Activity:output_type -> service.plugin.v1.ActivityResponse
+	9,  // 41: service.plugin.v1.Backend.Health:output_type -> service.plugin.v1.HealthResponse
+	11, // 42: service.plugin.v1.Backend.IssueDeviceCode:output_type -> service.plugin.v1.IssueDeviceCodeResponse
+	13, // 43: service.plugin.v1.Backend.PollDeviceToken:output_type -> service.plugin.v1.PollDeviceTokenResponse
+	17, // 44: service.plugin.v1.Backend.GetAccount:output_type -> service.plugin.v1.GetAccountResponse
+	20, // 45: service.plugin.v1.Backend.CreateSession:output_type -> service.plugin.v1.CreateSessionResponse
+	22, // 46: service.plugin.v1.Backend.GetSession:output_type -> service.plugin.v1.GetSessionResponse
+	24, // 47: service.plugin.v1.Backend.ListSessions:output_type -> service.plugin.v1.ListSessionsResponse
+	26, // 48: service.plugin.v1.Backend.CloseSession:output_type -> service.plugin.v1.CloseSessionResponse
+	28, // 49: service.plugin.v1.Backend.MintSessionSecret:output_type -> service.plugin.v1.MintSessionSecretResponse
+	30, // 50: service.plugin.v1.Backend.ListEvents:output_type -> service.plugin.v1.ListEventsResponse
+	32, // 51: service.plugin.v1.Backend.Control:output_type -> service.plugin.v1.ControlResponse
+	34, // 52: service.plugin.v1.Backend.MintProjectKey:output_type -> service.plugin.v1.MintProjectKeyResponse
+	36, // 53: service.plugin.v1.Backend.Record:output_type -> service.plugin.v1.RecordResponse
+	39, // [39:54] is the sub-list for method output_type
+	24, // [24:39] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_plugin_v1_backend_proto_init() }
@@ -2550,7 +2765,7 @@ func file_plugin_v1_backend_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_plugin_v1_backend_proto_rawDesc), len(file_plugin_v1_backend_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   36,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -38,6 +38,7 @@ const (
 	Backend_ListEvents_FullMethodName        = "/service.plugin.v1.Backend/ListEvents"
 	Backend_Control_FullMethodName           = "/service.plugin.v1.Backend/Control"
 	Backend_MintProjectKey_FullMethodName    = "/service.plugin.v1.Backend/MintProjectKey"
+	Backend_Record_FullMethodName            = "/service.plugin.v1.Backend/Record"
 )
 
 // BackendClient is the client API for Backend service.
@@ -74,6 +75,9 @@ type BackendClient interface {
 	Control(ctx context.Context, in *ControlRequest, opts ...grpc.CallOption) (*ControlResponse, error)
 	// MintProjectKey mints a key of a project of the linked account.
 	MintProjectKey(ctx context.Context, in *MintProjectKeyRequest, opts ...grpc.CallOption) (*MintProjectKeyResponse, error)
+	// Record reads or changes one record of the account: its projects, or what belongs to one of them. The bodies are
+	// those of proto/backendapi, so that a field of a record is named in one place.
+	Record(ctx context.Context, in *RecordRequest, opts ...grpc.CallOption) (*RecordResponse, error)
 }
 
 type backendClient struct {
@@ -224,6 +228,16 @@ func (c *backendClient) MintProjectKey(ctx context.Context, in *MintProjectKeyRe
 	return out, nil
 }
 
+func (c *backendClient) Record(ctx context.Context, in *RecordRequest, opts ...grpc.CallOption) (*RecordResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RecordResponse)
+	err := c.cc.Invoke(ctx, Backend_Record_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // BackendServer is the server API for Backend service.
 // All implementations must embed UnimplementedBackendServer
 // for forward compatibility.
@@ -258,6 +272,9 @@ type BackendServer interface {
 	Control(context.Context, *ControlRequest) (*ControlResponse, error)
 	// MintProjectKey mints a key of a project of the linked account.
 	MintProjectKey(context.Context, *MintProjectKeyRequest) (*MintProjectKeyResponse, error)
+	// Record reads or changes one record of the account: its projects, or what belongs to one of them. The bodies are
+	// those of proto/backendapi, so that a field of a record is named in one place.
+	Record(context.Context, *RecordRequest) (*RecordResponse, error)
 	mustEmbedUnimplementedBackendServer()
 }
 
@@ -309,6 +326,9 @@ func (UnimplementedBackendServer) Control(context.Context, *ControlRequest) (*Co
 }
 func (UnimplementedBackendServer) MintProjectKey(context.Context, *MintProjectKeyRequest) (*MintProjectKeyResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method MintProjectKey not implemented")
+}
+func (UnimplementedBackendServer) Record(context.Context, *RecordRequest) (*RecordResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Record not implemented")
 }
 func (UnimplementedBackendServer) mustEmbedUnimplementedBackendServer() {}
 func (UnimplementedBackendServer) testEmbeddedByValue()                 {}
@@ -583,6 +603,24 @@ func _Backend_MintProjectKey_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Backend_Record_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RecordRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BackendServer).Record(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Backend_Record_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BackendServer).Record(ctx, req.(*RecordRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Backend_ServiceDesc is the grpc.ServiceDesc for Backend service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -645,6 +683,10 @@ var Backend_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "MintProjectKey",
 			Handler:    _Backend_MintProjectKey_Handler,
+		},
+		{
+			MethodName: "Record",
+			Handler:    _Backend_Record_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
