@@ -1,5 +1,5 @@
 // Package assistant is how a project's voice assistant is set: models, voice, memory, sounds, chosen from a catalogue
-// that the operator configures. It knows neither grants nor HTTP nor SQL.
+// that the operator configures. It knows the names of the fields and not who may change them, neither HTTP nor SQL.
 package assistant
 
 import (
@@ -13,6 +13,12 @@ var (
 	ErrConflict = errors.New("the config has changed since it was read")
 	// ErrNotUndoable: the entry is no change of this config, or was undone.
 	ErrNotUndoable = errors.New("there is nothing to undo")
+)
+
+// Actions of audit entries.
+const (
+	ActionChanged = "assistant.changed"
+	ActionUndone  = "assistant.undone"
 )
 
 // ConflictError is ErrConflict with the version that stands.
@@ -52,20 +58,3 @@ type Change struct {
 	SessionMemory *bool
 	Sounds        *bool
 }
-
-// Catalogue is what can be chosen.
-type Catalogue struct {
-	RealtimeModels []Model
-	MemoryModels   []Model
-	Voices         []Voice
-}
-
-// Model is one choice. Price is micro-dollars for a minute of conversation, nil while none is set.
-type Model struct {
-	ID, Name, Description string
-	Voices                []string // realtime models only
-	Price                 *int64
-}
-
-// Voice is one voice.
-type Voice struct{ ID, Name, Description string }

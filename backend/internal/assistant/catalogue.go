@@ -1,0 +1,240 @@
+package assistant
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Bounds of a catalogue.
+const (
+	MaxCatalogueBytes = 256 << 10
+	maxChoices        = 200
+	maxID             = 64
+	maxText           = 500 // characters
+	maxPrice          = 1_000_000_000_000
+)
+
+// Catalogue is what can be chosen, and what a project has before anybody chooses.
+type Catalogue struct {
+	RealtimeModels []Model  `yaml:"realtime_models"`
+	MemoryModels   []Model  `yaml:"memory_models"`
+	Voices         []Voice  `yaml:"voices"`
+	Defaults       Defaults `yaml:"defaults"`
+}
+
+// Model is one choice. Price is micro-dollars for a minute of conversation, nil while none is set.
+type Model struct {
+	ID          string   `yaml:"id"`
+	Name        string   `yaml:"name"`
+	Description string   `yaml:"description"`
+	Voices      []string `yaml:"voices"` // ids it can speak with; realtime models only
+	Price       *int64   `yaml:"price_micro_usd_per_minute"`
+}
+
+// Voice is one voice.
+type Voice struct {
+	ID          string `yaml:"id"`
+	Name        string `yaml:"name"`
+	Description string `yaml:"description"`
+}
+
+// Defaults are the config of a project that nobody has changed.
+type Defaults struct {
+	RealtimeModel string `yaml:"realtime_model"`
+	Voice         string `yaml:"voice"`
+	MemoryModel   string `yaml:"memory_model"`
+	SessionMemory bool   `yaml:"session_memory"`
+	Sounds        bool   `yaml:"sounds"`
+}
+
+//go:embed catalogue.yaml
+var builtIn []byte
+
+// LoadCatalogue reads the operator's YAML file, or with an empty path the built-in catalogue. An error names the file
+// and the entry that is wrong.
+func LoadCatalogue(path string) (Catalogue, error) {
+	if path == "" {
+		return parse("the built-in catalogue", builtIn)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return Catalogue{}, fmt.Errorf("opening the assistant catalogue: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, MaxCatalogueBytes+1))
+	if err != nil {
+		return Catalogue{}, fmt.Errorf("reading %s: %w", path, err)
+	}
+	return parse(path, data)
+}
+
+func parse(name string, data []byte) (Catalogue, error) {
+	if len(data) > MaxCatalogueBytes {
+		return Catalogue{}, fmt.Errorf("%s: the file is over %d KB", name, MaxCatalogueBytes>>10)
+	}
+	var c Catalogue
+	d := yaml.NewDecoder(bytes.NewReader(data))
+	d.KnownFields(true)
+	if err := d.Decode(&c); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = errors.New("the file is empty")
+		}
+		return Catalogue{}, fmt.Errorf("%s: %w", name, err)
+	}
+	if err := d.Decode(new(any)); !errors.Is(err, io.EOF) {
+		return Catalogue{}, fmt.Errorf("%s: the file holds more than one document", name)
+	}
+	if err := c.check(); err != nil {
+		return Catalogue{}, fmt.Errorf("%s: %w", name, err)
+	}
+	return c, nil
+}
+
+func (c Catalogue) check() error {
+	voices := make([]entry, 0, len(c.Voices))
+	for _, v := range c.Voices {
+		voices = append(voices, entry{v.ID, v.Name, v.Description, nil})
+	}
+	if err := checkList("voices", voices); err != nil {
+		return err
+	}
+	if err := checkList("realtime_models", entries(c.RealtimeModels)); err != nil {
+		return err
+	}
+	if err := checkList("memory_models", entries(c.MemoryModels)); err != nil {
+		return err
+	}
+	for _, m := range c.RealtimeModels {
+		if err := c.checkVoices(m); err != nil {
+			return err
+		}
+	}
+	for _, m := range c.MemoryModels {
+		if m.Voices != nil {
+			return fmt.Errorf("memory_models, %s: voices are for realtime models only", m.ID)
+		}
+	}
+	return c.checkDefaults()
+}
+
+func (c Catalogue) checkVoices(m Model) error {
+	if len(m.Voices) == 0 {
+		return fmt.Errorf("realtime_models, %s: voices is missing: the ids it can speak with", m.ID)
+	}
+	for i, v := range m.Voices {
+		if c.voice(v) == nil {
+			return fmt.Errorf("realtime_models, %s: voices names %q, which is not in the list of voices", m.ID, short(v))
+		}
+		if slices.Contains(m.Voices[:i], v) {
+			return fmt.Errorf("realtime_models, %s: voices names %s twice", m.ID, v)
+		}
+	}
+	return nil
+}
+
+func (c Catalogue) checkDefaults() error {
+	d := c.Defaults
+	model := c.realtime(d.RealtimeModel)
+	switch {
+	case model == nil:
+		return fmt.Errorf("defaults, realtime_model: %q is not in realtime_models", short(d.RealtimeModel))
+	case c.voice(d.Voice) == nil:
+		return fmt.Errorf("defaults, voice: %q is not in voices", short(d.Voice))
+	case !slices.Contains(model.Voices, d.Voice):
+		return fmt.Errorf("defaults, voice: %s is no voice of %s", d.Voice, model.ID)
+	case c.memory(d.MemoryModel) == nil:
+		return fmt.Errorf("defaults, memory_model: %q is not in memory_models", short(d.MemoryModel))
+	}
+	return nil
+}
+
+// entry is what models and voices have in common.
+type entry struct {
+	id, name, description string
+	price                 *int64
+}
+
+func entries(models []Model) []entry {
+	out := make([]entry, 0, len(models))
+	for _, m := range models {
+		out = append(out, entry{m.ID, m.Name, m.Description, m.Price})
+	}
+	return out
+}
+
+var idForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`)
+
+func checkList(list string, entries []entry) error {
+	if n := len(entries); n == 0 || n > maxChoices {
+		return fmt.Errorf("%s: %d entries, 1 to %d are needed", list, n, maxChoices)
+	}
+	seen := map[string]bool{}
+	for i, e := range entries {
+		switch {
+		case len(e.id) > maxID || !idForm.MatchString(e.id):
+			return fmt.Errorf("%s, entry %d: id %q is not 1 to %d lower case letters, digits, dots, - and _", list, i+1, short(e.id), maxID)
+		case seen[e.id]:
+			return fmt.Errorf("%s, entry %d: the id %s stands twice", list, i+1, e.id)
+		case strings.TrimSpace(e.name) == "":
+			return fmt.Errorf("%s, %s: name is missing", list, e.id)
+		case len([]rune(e.name)) > maxText || len([]rune(e.description)) > maxText:
+			return fmt.Errorf("%s, %s: name or description is over %d characters", list, e.id, maxText)
+		case e.price != nil && (*e.price < 0 || *e.price > maxPrice):
+			return fmt.Errorf("%s, %s: price_micro_usd_per_minute is not 0 to %d", list, e.id, int64(maxPrice))
+		}
+		seen[e.id] = true
+	}
+	return nil
+}
+
+func short(s string) string {
+	if r := []rune(s); len(r) > maxID {
+		return string(r[:maxID])
+	}
+	return s
+}
+
+func (c Catalogue) realtime(id string) *Model { return find(c.RealtimeModels, id) }
+func (c Catalogue) memory(id string) *Model   { return find(c.MemoryModels, id) }
+
+func find(models []Model, id string) *Model {
+	for i := range models {
+		if models[i].ID == id {
+			return &models[i]
+		}
+	}
+	return nil
+}
+
+func (c Catalogue) voice(id string) *Voice {
+	for i := range c.Voices {
+		if c.Voices[i].ID == id {
+			return &c.Voices[i]
+		}
+	}
+	return nil
+}
+
+// Gone lists the ids of a config that the operator has taken out of the catalogue since they were chosen.
+func (c Catalogue) Gone(config Config) []string {
+	var gone []string
+	if c.realtime(config.RealtimeModel) == nil {
+		gone = append(gone, config.RealtimeModel)
+	}
+	if c.voice(config.Voice) == nil {
+		gone = append(gone, config.Voice)
+	}
+	if c.memory(config.MemoryModel) == nil {
+		gone = append(gone, config.MemoryModel)
+	}
+	return gone
+}

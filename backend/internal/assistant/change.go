@@ -1,0 +1,165 @@
+package assistant
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/service-dev/service/backend/internal/grants"
+)
+
+// fields are some of a config's fields, as audit entries keep them.
+type fields struct {
+	RealtimeModel *string `json:"realtimeModel,omitempty"`
+	Voice         *string `json:"voice,omitempty"`
+	MemoryModel   *string `json:"memoryModel,omitempty"`
+	SessionMemory *bool   `json:"sessionMemory,omitempty"`
+	Sounds        *bool   `json:"sounds,omitempty"`
+}
+
+func (c Change) fields() fields {
+	return fields{c.RealtimeModel, c.Voice, c.MemoryModel, c.SessionMemory, c.Sounds}
+}
+
+func (c Change) empty() bool { return c.fields() == fields{} }
+
+func (c Change) apply(to Config) (Config, []difference) { return c.fields().apply(to) }
+
+// Names lists the fields that a change names, as in grants.Fields.
+func (c Change) Names() []string {
+	var names []string
+	f := c.fields()
+	for name, there := range map[string]bool{
+		grants.RealtimeModel: f.RealtimeModel != nil, grants.Voice: f.Voice != nil, grants.MemoryModel: f.MemoryModel != nil,
+		grants.SessionMemory: f.SessionMemory != nil, grants.Sounds: f.Sounds != nil,
+	} {
+		if there {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return slices.Index(grants.Fields(), a) - slices.Index(grants.Fields(), b)
+	})
+	return names
+}
+
+// difference is one field that has another value.
+type difference struct {
+	field         string
+	before, after any
+}
+
+// apply sets the fields that are there and tells which of them had another value.
+func (f fields) apply(c Config) (Config, []difference) {
+	var diff []difference
+	diff = set(diff, grants.RealtimeModel, &c.RealtimeModel, f.RealtimeModel)
+	diff = set(diff, grants.Voice, &c.Voice, f.Voice)
+	diff = set(diff, grants.MemoryModel, &c.MemoryModel, f.MemoryModel)
+	diff = set(diff, grants.SessionMemory, &c.SessionMemory, f.SessionMemory)
+	diff = set(diff, grants.Sounds, &c.Sounds, f.Sounds)
+	return c, diff
+}
+
+func set[T comparable](diff []difference, field string, at, to *T) []difference {
+	if to == nil || *at == *to {
+		return diff
+	}
+	diff = append(diff, difference{field, *at, *to})
+	*at = *to
+	return diff
+}
+
+// fieldsOf gives the two sides of a difference as JSON.
+func fieldsOf(diff []difference) (before, after json.RawMessage, err error) {
+	was, became := map[string]any{}, map[string]any{}
+	for _, d := range diff {
+		was[d.field], became[d.field] = d.before, d.after
+	}
+	if before, err = json.Marshal(was); err != nil {
+		return nil, nil, err
+	}
+	after, err = json.Marshal(became)
+	return before, after, err
+}
+
+// summary says a difference in one line.
+func summary(diff []difference) string {
+	parts := make([]string, 0, len(diff))
+	for _, d := range diff {
+		parts = append(parts, fmt.Sprintf("%s: %s -> %s", label(d.field), value(d.before), value(d.after)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func label(field string) string {
+	switch field {
+	case grants.RealtimeModel:
+		return "realtime model"
+	case grants.MemoryModel:
+		return "memory model"
+	case grants.SessionMemory:
+		return "session memory"
+	}
+	return field
+}
+
+func value(v any) string {
+	switch v {
+	case true:
+		return "on"
+	case false:
+		return "off"
+	}
+	return fmt.Sprint(v)
+}
+
+// fits gives an *InvalidError unless every value that is new is offered, and model and voice go together. Of values
+// that stand already nothing is told: the caller may not be allowed to read them.
+func (c Catalogue) fits(before, after Config) error {
+	if after.MemoryModel != before.MemoryModel && c.memory(after.MemoryModel) == nil {
+		return notOffered(grants.MemoryModel, after.MemoryModel, modelIDs(c.MemoryModels))
+	}
+	newModel, newVoice := after.RealtimeModel != before.RealtimeModel, after.Voice != before.Voice
+	if newVoice && c.voice(after.Voice) == nil {
+		ids := make([]string, 0, len(c.Voices))
+		for _, v := range c.Voices {
+			ids = append(ids, v.ID)
+		}
+		return notOffered(grants.Voice, after.Voice, ids)
+	}
+	model := c.realtime(after.RealtimeModel)
+	switch {
+	case newModel && model == nil:
+		return notOffered(grants.RealtimeModel, after.RealtimeModel, modelIDs(c.RealtimeModels))
+	case newVoice && model == nil:
+		return &InvalidError{grants.Voice, "the realtime model that is set is no longer offered: set realtimeModel in the same change, to one of " +
+			strings.Join(modelIDs(c.RealtimeModels), ", ")}
+	case (newModel || newVoice) && !slices.Contains(model.Voices, after.Voice):
+		return misfit(model, after.Voice, newModel, newVoice)
+	}
+	return nil
+}
+
+func misfit(model *Model, voice string, newModel, newVoice bool) error {
+	fit := strings.Join(model.Voices, ", ")
+	switch {
+	case !newVoice:
+		return &InvalidError{grants.RealtimeModel, "realtimeModel " + model.ID + " cannot speak with the voice that is set: set voice in the same change, to one of " + fit}
+	case !newModel:
+		return &InvalidError{grants.Voice, "voice " + voice + " does not fit the realtime model that is set, which speaks with " + fit}
+	}
+	return &InvalidError{grants.Voice, "realtimeModel " + model.ID + " cannot speak with voice " + voice + ", only with " + fit}
+}
+
+func notOffered(field, id string, offered []string) error {
+	return &InvalidError{field, fmt.Sprintf("%s %q is not offered: choose one of %s", field, short(id), strings.Join(offered, ", "))}
+}
+
+func modelIDs(models []Model) []string {
+	ids := make([]string, 0, len(models))
+	for _, m := range models {
+		ids = append(ids, m.ID)
+	}
+	return ids
+}
