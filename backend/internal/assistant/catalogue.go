@@ -93,10 +93,34 @@ func parse(name string, data []byte) (Catalogue, error) {
 	if err := d.Decode(new(any)); !errors.Is(err, io.EOF) {
 		return Catalogue{}, fmt.Errorf("%s: the file holds more than one document", name)
 	}
-	if err := c.check(); err != nil {
+	var tree yaml.Node
+	if err := yaml.Unmarshal(data, &tree); err != nil {
+		return Catalogue{}, fmt.Errorf("%s: %w", name, err)
+	}
+	if err := errors.Join(wholePrices(&tree), c.check()); err != nil {
 		return Catalogue{}, fmt.Errorf("%s: %w", name, err)
 	}
 	return c, nil
+}
+
+// wholePrices refuses prices that are no integers: the decoder would cut off what is behind the point.
+func wholePrices(n *yaml.Node) error {
+	for i, child := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 1 && n.Content[i-1].Value == "price_micro_usd_per_minute" && !isWhole(child) {
+			return fmt.Errorf("line %d: price_micro_usd_per_minute is not a whole number", child.Line)
+		}
+		if err := wholePrices(child); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func isWhole(n *yaml.Node) bool {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n.Tag == "!!int" || n.Tag == "!!null"
 }
 
 func (c Catalogue) check() error {

@@ -1,0 +1,229 @@
+package assistant
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/audit"
+)
+
+// memory is a store of one config.
+type memory struct {
+	Stored
+	entries []audit.Entry
+}
+
+func (m *memory) AssistantConfig(context.Context, string, string) (Stored, error) {
+	return m.Stored, nil
+}
+
+func (m *memory) SaveAssistant(_ context.Context, _ string, s Stored, e audit.Entry) error {
+	m.Stored, m.entries = s, append(m.entries, e)
+	return nil
+}
+
+func (m *memory) UndoAssistant(ctx context.Context, account string, s Stored, e audit.Entry, _ string) error {
+	return m.SaveAssistant(ctx, account, s, e)
+}
+
+func newService(t *testing.T) (*Service, *memory) {
+	t.Helper()
+	c, err := LoadCatalogue("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &memory{}
+	return &Service{Store: m, Catalogue: c, Now: time.Now}, m
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func TestValuesThatDoNotFit(t *testing.T) {
+	s, m := newService(t)
+	for _, tc := range []struct {
+		name    string
+		change  Change
+		field   string
+		message []string
+	}{
+		{"empty", Change{}, "", []string{"empty"}},
+		{"unknown model", Change{RealtimeModel: ptr("gpt")}, "realtimeModel", []string{`"gpt"`, "realtime-standard, realtime-swift"}},
+		{"unknown memory", Change{MemoryModel: ptr("realtime-swift")}, "memoryModel", []string{"memory-none, memory-compact"}},
+		{"unknown voice", Change{Voice: ptr("")}, "voice", []string{"ember, harbor"}},
+		{"far too long", Change{Voice: ptr(strings.Repeat("x", 9999))}, "voice", []string{"ember, harbor"}},
+		{"voice of another model", Change{RealtimeModel: ptr("realtime-swift"), Voice: ptr("slate")}, "voice", []string{"slate", "only with ember, harbor"}},
+	} {
+		_, _, err := s.Change(t.Context(), "ada", "com.example.app", tc.change, audit.Person())
+		var invalid *InvalidError
+		if !errors.As(err, &invalid) || invalid.Field != tc.field || len(invalid.Message) > 400 {
+			t.Errorf("%s: %v", tc.name, err)
+			continue
+		}
+		for _, part := range tc.message {
+			if !strings.Contains(invalid.Message, part) {
+				t.Errorf("%s: %q lacks %q", tc.name, invalid.Message, part)
+			}
+		}
+	}
+	if len(m.entries) != 0 {
+		t.Errorf("stored %v", m.entries)
+	}
+}
+
+// A model that cannot speak with the voice that stands needs a voice in the same call, and the other way round.
+func TestModelAndVoiceGoTogether(t *testing.T) {
+	s, _ := newService(t)
+	change := func(version int64, model, voice *string) error {
+		_, _, err := s.Change(t.Context(), "ada", "com.example.app", Change{Version: version, RealtimeModel: model, Voice: voice}, audit.Person())
+		return err
+	}
+	if err := change(0, nil, ptr("slate")); err != nil {
+		t.Fatal(err)
+	}
+	err := change(1, ptr("realtime-swift"), nil)
+	if invalid := (*InvalidError)(nil); !errors.As(err, &invalid) || !strings.Contains(invalid.Message, "one of ember, harbor") || strings.Contains(invalid.Message, "slate") {
+		t.Errorf("model alone: %v", err)
+	}
+	if err := change(1, ptr("realtime-swift"), ptr("harbor")); err != nil {
+		t.Errorf("both: %v", err)
+	}
+	err = change(2, nil, ptr("slate"))
+	if invalid := (*InvalidError)(nil); !errors.As(err, &invalid) || !strings.Contains(invalid.Message, "speaks with ember, harbor") {
+		t.Errorf("voice alone: %v", err)
+	}
+}
+
+func TestWhatStandsAlreadyIsNoChange(t *testing.T) {
+	s, m := newService(t)
+	before, after, err := s.Change(t.Context(), "ada", "com.example.app", Change{Voice: ptr("ember"), Sounds: ptr(true)}, audit.Person())
+	if err != nil || before != after || after.Version != 0 || len(m.entries) != 0 {
+		t.Errorf("%+v, %+v, %v, %d entries", before, after, err, len(m.entries))
+	}
+	if _, _, err := s.Change(t.Context(), "ada", "com.example.app", Change{Version: 7, Voice: ptr("ember")}, audit.Person()); !errors.Is(err, ErrConflict) {
+		t.Errorf("for another version: %v", err)
+	}
+}
+
+// An id that the operator took out of the catalogue stays, can be left, and cannot be chosen again.
+func TestIDsTakenOutOfTheCatalogue(t *testing.T) {
+	s, m := newService(t)
+	s.Catalogue.RealtimeModels[0].Price, s.Catalogue.MemoryModels[1].Price = ptr(int64(60)), ptr(int64(5))
+	change := func(c Change) error {
+		c.Version = m.Version
+		_, _, err := s.Change(t.Context(), "ada", "com.example.app", c, audit.Person())
+		return err
+	}
+	if err := change(Change{Sounds: ptr(false)}); err != nil {
+		t.Fatal(err)
+	}
+	if cost := s.Cost(m.Config); cost == nil || *cost != 65 {
+		t.Errorf("cost %v", cost)
+	}
+	s.Catalogue.RealtimeModels = s.Catalogue.RealtimeModels[1:]
+	c, err := s.Get(t.Context(), "ada", "com.example.app")
+	if err != nil || c.RealtimeModel != "realtime-standard" || s.Cost(c) != nil || !slices.Equal(s.Choices().Gone(c), []string{"realtime-standard"}) {
+		t.Errorf("config %+v, cost %v, gone %v (%v)", c, s.Cost(c), s.Choices().Gone(c), err)
+	}
+	if err := change(Change{Sounds: ptr(true)}); err != nil {
+		t.Errorf("another field: %v", err)
+	}
+	if err := change(Change{Voice: ptr("slate")}); err == nil || !strings.Contains(err.Error(), "set realtimeModel in the same change") {
+		t.Errorf("a voice for a model that is gone: %v", err)
+	}
+	if err := change(Change{RealtimeModel: ptr("realtime-swift")}); err != nil {
+		t.Errorf("another model: %v", err)
+	}
+	left := m.entries[len(m.entries)-1]
+	if err := change(Change{RealtimeModel: ptr("realtime-standard")}); err == nil {
+		t.Error("chosen again")
+	}
+	if invalid := (*InvalidError)(nil); !errors.As(s.Undo(t.Context(), "ada", left, audit.Person()), &invalid) {
+		t.Error("undone to what is gone")
+	}
+}
+
+func TestNamesOfAChange(t *testing.T) {
+	c := Change{Sounds: ptr(true), Voice: ptr("x"), RealtimeModel: ptr("y")}
+	if got := c.Names(); !slices.Equal(got, []string{"realtimeModel", "voice", "sounds"}) {
+		t.Errorf("names %v", got)
+	}
+}
+
+const small = `
+realtime_models: [{id: r, name: R, voices: [v], price_micro_usd_per_minute: 60000}]
+memory_models: [{id: m, name: M}]
+voices: [{id: v, name: V}]
+defaults: {realtime_model: r, voice: v, memory_model: m, session_memory: true, sounds: false}
+`
+
+func TestLoadCatalogue(t *testing.T) {
+	load := func(text string) (Catalogue, error) {
+		path := filepath.Join(t.TempDir(), "models.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return LoadCatalogue(path)
+	}
+	c, err := load(small)
+	if err != nil || *c.RealtimeModels[0].Price != 60000 || c.MemoryModels[0].Price != nil || !c.Defaults.SessionMemory {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	for _, tc := range []struct{ from, to, say string }{
+		{"name: R", "nmae: R", "nmae"},
+		{"voices: [v]", "voices: [w]", `realtime_models, r: voices names "w"`},
+		{"voices: [v]", "voices: [v, v]", "realtime_models, r: voices names v twice"},
+		{"voices: [v],", "", "realtime_models, r: voices is missing"},
+		{"{id: m, name: M}", "{id: m, name: M, voices: [v]}", "memory_models, m: voices"},
+		{"{id: v, name: V}", "{id: v, name: V}, {id: v, name: V2}", "voices, entry 2: the id v stands twice"},
+		{"{id: v, name: V}", "{id: V, name: V}", "voices, entry 1"},
+		{"name: M", "name: ' '", "memory_models, m: name is missing"},
+		{"60000", "-1", "realtime_models, r: price"},
+		{"60000", "0.5", "line 2"},
+		{"realtime_model: r", "realtime_model: x", `defaults, realtime_model: "x"`},
+		{"voice: v", "voice: ''", `defaults, voice: ""`},
+		{"memory_model: m", "memory_model: r", `defaults, memory_model: "r"`},
+		{"memory_models: [{id: m, name: M}]", "", "memory_models: 0 entries"},
+		{"sounds: false}", "sounds: false}\n---\n{}", "more than one document"},
+		{small, "", "empty"},
+		{small, strings.Repeat("#", MaxCatalogueBytes+1), "256 KB"},
+	} {
+		_, err := load(strings.Replace(small, tc.from, tc.to, 1))
+		if err == nil || !strings.Contains(err.Error(), tc.say) || !strings.Contains(err.Error(), "models.yaml") {
+			t.Errorf("%q for %q: %v", tc.to, tc.from, err)
+		}
+	}
+	if _, err := LoadCatalogue(filepath.Join(t.TempDir(), "nothing.yaml")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+}
+
+// FuzzCatalogue: what is taken has the default config among its choices and every voice that a model names.
+func FuzzCatalogue(f *testing.F) {
+	f.Add([]byte(small))
+	f.Add(builtIn)
+	f.Add([]byte("defaults: &a [*a]"))
+	f.Add([]byte("voices:\n- {id: v, id: w}"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := parse("models.yaml", data)
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), "models.yaml: ") {
+				t.Fatalf("the error does not name the file: %v", err)
+			}
+			return
+		}
+		s := &Service{Store: &memory{}, Catalogue: c, Now: time.Now}
+		config, err := s.Get(t.Context(), "a", "b")
+		if err != nil || len(c.Gone(config)) > 0 {
+			t.Fatalf("defaults that are not there: %v, %v", c.Gone(config), err)
+		}
+		if err := c.fits(Config{}, config); err != nil {
+			t.Fatalf("defaults that do not fit: %v", err)
+		}
+	})
+}
