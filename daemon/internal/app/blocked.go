@@ -73,6 +73,42 @@ func (b blocked) MintProjectKey(context.Context, backend.Target, string, string)
 	return backend.ProjectKey{}, b.problem()
 }
 
+func (b blocked) Projects(context.Context, backend.Target) ([]backend.Project, error) {
+	return nil, b.problem()
+}
+
+func (b blocked) Assistant(context.Context, backend.Target, string) (backend.AssistantConfig, error) {
+	return backend.AssistantConfig{}, b.problem()
+}
+
+func (b blocked) ChangeAssistant(context.Context, backend.Target, string, backend.AssistantChange) (backend.AssistantConfig, error) {
+	return backend.AssistantConfig{}, b.problem()
+}
+
+func (b blocked) Credentials(context.Context, backend.Target, string) (backend.CredentialList, error) {
+	return backend.CredentialList{}, b.problem()
+}
+
+func (b blocked) CredentialLink(context.Context, backend.Target, string, string) (backend.CredentialLink, error) {
+	return backend.CredentialLink{}, b.problem()
+}
+
+func (b blocked) Analytics(context.Context, backend.Target, string, backend.AnalyticsQuery) (backend.AnalyticsReport, error) {
+	return backend.AnalyticsReport{}, b.problem()
+}
+
+func (b blocked) ConnectionPage(context.Context, backend.Target, string) (backend.ConnectionPage, error) {
+	return backend.ConnectionPage{}, b.problem()
+}
+
+func (b blocked) ChangeConnectionPage(context.Context, backend.Target, string, backend.ConnectionPageChange) (backend.ConnectionPage, error) {
+	return backend.ConnectionPage{}, b.problem()
+}
+
+func (b blocked) ConnectionPageFile(context.Context, backend.Target, string) (backend.ConnectionPageFile, error) {
+	return backend.ConnectionPageFile{}, b.problem()
+}
+
 func (b blocked) Attach(context.Context, string, backend.TransportOpen) (backend.Glasses, error) {
 	return nil, b.problem()
 }

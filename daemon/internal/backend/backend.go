@@ -124,6 +124,12 @@ type Problem struct {
 	HTTPStatus int // 0 when no answer came
 	RetryAfter time.Duration
 	DeviceCode *DeviceCode // set with CodeAuthRequired
+
+	// With CodePermissionDenied: what agents are granted and what the call needs. Field is empty unless one field of a
+	// record is meant.
+	Capability, Field, Needed, Granted string
+	// CurrentVersion is the record's version now, with CodeVersionConflict.
+	CurrentVersion int64
 }
 
 // Error says what happened, without the code and without secrets.
@@ -145,4 +151,7 @@ const (
 	CodeTooManySessions    = "too_many_sessions"
 	CodeSandboxBlocked     = "sandbox_blocked"
 	CodeAdapterUnavailable = "adapter_unavailable"
+	CodePermissionDenied   = "permission_denied" // the account's owner does not grant this to agents
+	CodeVersionConflict    = "version_conflict"  // the record was changed since it was read
+	CodeNotConfigured      = "not_configured"    // the backend's operator has not set this up
 )

@@ -119,6 +119,7 @@ func problem(p *pluginv1.Problem) *backend.Problem {
 	b := &backend.Problem{
 		Code: p.GetCode(), Message: p.GetMessage(), Retryable: p.GetRetryable(), FixHint: p.GetFixHint(),
 		HTTPStatus: int(p.GetHttpStatus()), RetryAfter: seconds(int64(p.GetRetryAfterSeconds())),
+		Capability: p.GetCapability(), Field: p.GetField(), Needed: p.GetNeeded(), Granted: p.GetGranted(), CurrentVersion: p.GetCurrentVersion(),
 	}
 	if c := p.GetDeviceCode(); c != nil {
 		dc := deviceCode(c)

@@ -242,7 +242,8 @@ func FuzzAnswers(f *testing.F) {
 		if decode(body, &p) == nil && !p.pending() && (p.AuthToken == "" || p.AccountID == "" || p.LinkedAt == "") {
 			t.Fatalf("accepted: %q", body)
 		}
-		for _, out := range []checked{&deviceCode{}, &account{}, &health{}, &session{}, &sessionList{}, &appSecret{}, &eventPage{}} {
+		for _, out := range []checked{&deviceCode{}, &account{}, &health{}, &session{}, &sessionList{}, &appSecret{}, &eventPage{},
+			&projectList{}, &assistantConfig{}, &credentialList{}, &credentialLink{}, &analyticsReport{}, &connectionPage{}, &connectionPageFile{}} {
 			_ = decode(body, out)
 		}
 		err := refusal(&http.Response{StatusCode: st, Header: http.Header{}}, body, pollStatuses)

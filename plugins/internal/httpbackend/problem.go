@@ -35,7 +35,7 @@ var bareStatuses = map[int]string{
 	http.StatusTooManyRequests: backendapi.CodeRateLimited,
 }
 
-// problemBody is a body of application/problem+json, with the fields of auth_required beside.
+// problemBody is a body of application/problem+json, with the fields that some codes have beside.
 type problemBody struct {
 	Code      string `json:"code"`
 	Title     string `json:"title"`
@@ -44,6 +44,14 @@ type problemBody struct {
 	Retryable *bool  `json:"retryable"`
 	FixHint   string `json:"fixHint"`
 	deviceCode
+
+	// of permission_denied
+	Capability string `json:"capability"`
+	Field      string `json:"field"`
+	Needed     string `json:"needed"`
+	Granted    string `json:"granted"`
+	// of version_conflict
+	CurrentVersion int64 `json:"currentVersion"`
 }
 
 // misfitHint goes with every answer that is none of a backend of ours.
@@ -90,7 +98,20 @@ func refusal(resp *http.Response, body []byte, statuses map[int]string) error {
 	if p.Code == backendapi.CodeAuthRequired && b.check() == nil {
 		p.DeviceCode = b.proto()
 	}
+	b.record(p)
 	return serve.Refuse(grpcCode(st), p)
+}
+
+// record tells of a record's refusal what its code has beside.
+func (b problemBody) record(p *pluginv1.Problem) {
+	switch p.GetCode() {
+	case backendapi.CodePermissionDenied:
+		const most = 64
+		p.Capability, p.Field = printable(b.Capability, most), printable(b.Field, most)
+		p.Needed, p.Granted = printable(b.Needed, most), printable(b.Granted, most)
+	case backendapi.CodeVersionConflict:
+		p.CurrentVersion = max(b.CurrentVersion, 0)
+	}
 }
 
 func redirected(resp *http.Response) error {

@@ -1,0 +1,164 @@
+package pluginhost
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+)
+
+func golden(t *testing.T, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", "..", "proto", "backendapi", "testdata", name+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// again reads a record and writes it.
+func again[R any](t *testing.T, name string) {
+	t.Helper()
+	want := golden(t, name)
+	r, err := readRecord[R](name, want)
+	if err != nil {
+		t.Errorf("%s: %v", name, err)
+		return
+	}
+	got, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var escaped bytes.Buffer
+	json.HTMLEscape(&escaped, bytes.TrimSpace(want))
+	if !bytes.Equal(got, bytes.TrimSpace(want)) && !bytes.Equal(got, escaped.Bytes()) {
+		t.Errorf("%s became\n%s", name, got)
+	}
+}
+
+// The daemon's records are the contract's, field by field, both ways.
+func TestRecordsAreThoseOfTheContract(t *testing.T) {
+	type projects struct {
+		Projects []backend.Project `json:"projects"`
+	}
+	again[backend.Access](t, "access")
+	again[backend.Project](t, "project")
+	again[projects](t, "project_list")
+	again[projects](t, "project_list_empty")
+	again[backend.AssistantConfig](t, "assistant_config")
+	again[backend.AssistantConfig](t, "assistant_config_hidden")
+	again[backend.AssistantChoices](t, "assistant_choices")
+	again[backend.AssistantModel](t, "assistant_model")
+	again[backend.AssistantVoice](t, "assistant_voice")
+	again[backend.AssistantCost](t, "assistant_cost")
+	again[backend.AssistantChange](t, "assistant_change")
+	again[backend.Credential](t, "credential")
+	again[backend.CredentialList](t, "credential_list")
+	again[backend.CredentialLink](t, "credential_link")
+	again[backend.AnalyticsReport](t, "analytics_report")
+	again[backend.AnalyticsTotals](t, "analytics_totals")
+	again[backend.AnalyticsPoint](t, "analytics_point")
+	again[backend.AnalyticsCount](t, "analytics_count")
+	again[backend.ConnectionPage](t, "connection_page")
+	again[backend.ConnectionPagePhrase](t, "connection_page_phrase")
+	again[backend.ConnectionPageToggle](t, "connection_page_toggle")
+	again[backend.ConnectionPageChange](t, "connection_page_change")
+	again[backend.ConnectionPageFile](t, "connection_page_file")
+}
+
+func TestRecordsThatCannotBeRead(t *testing.T) {
+	for _, body := range []string{``, `null`, `[]`, `{"project":7}`, `{"project":"a.b","later":1}`, `{"project":"a.b"}{}`, `{"project":"canary`} {
+		_, err := readRecord[backend.Project]("projects", []byte(body))
+		if p := code(t, err); p.Code != backend.CodeInvalidResponse || strings.Contains(p.Message, "canary") {
+			t.Errorf("%s: %+v", body, p)
+		}
+	}
+}
+
+func FuzzReadRecord(f *testing.F) {
+	f.Add([]byte(`{"project":"a.b","version":4,"cost":{"microUsdPerMinute":1}}`))
+	f.Add([]byte(`{"choices":{"voices":[null]}}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		_, err := readRecord[backend.AssistantConfig](kindAssistant, body)
+		if err != nil && code(t, err).Code != backend.CodeInvalidResponse {
+			t.Errorf("%q: %v", body, err)
+		}
+	})
+}
+
+// What is asked of records goes through the real adapter and comes back whole.
+func TestRecordCallsOverRealAdapter(t *testing.T) {
+	h, _ := serve(t, install(t))
+	const home = "/api/projects/com.example.hello/"
+	mux := http.NewServeMux()
+	serveGolden := func(route, name string, check func(r *http.Request, body string) bool) {
+		mux.HandleFunc(route, func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			if check != nil && !check(r, string(body)) {
+				t.Errorf("%s came as %s %s", route, r.URL, body)
+			}
+			_, _ = w.Write(golden(t, name))
+		})
+	}
+	serveGolden("GET /api/projects", "project_list", nil)
+	serveGolden("GET "+home+"assistant", "assistant_config_hidden", nil)
+	serveGolden("PATCH "+home+"assistant", "assistant_config", func(_ *http.Request, body string) bool { return body == `{"version":3,"voice":"ember","sounds":false}` })
+	serveGolden("GET "+home+"credentials", "credential_list", nil)
+	serveGolden("POST "+home+"credentials/openai/link", "credential_link", func(_ *http.Request, body string) bool { return body == `{}` })
+	serveGolden("GET "+home+"analytics", "analytics_report", func(r *http.Request, _ string) bool { return r.URL.RawQuery == "interval=hour&range=24h" })
+	serveGolden("GET "+home+"connection-page", "connection_page", nil)
+	serveGolden("PATCH "+home+"connection-page", "connection_page", func(_ *http.Request, body string) bool { return body == `{"version":2,"toggles":[]}` })
+	mux.HandleFunc("GET /api/projects/com.example.denied/assistant", func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = w.Write(golden(t, "permission_denied"))
+	})
+	mux.HandleFunc("PATCH /api/projects/com.example.changed/assistant", func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusConflict)
+		_, _ = w.Write(golden(t, "version_conflict"))
+	})
+	srv := httptest.NewServer(mux)
+	defer srv.Close()
+	to, ctx, voice, sounds := backend.Target{BaseURL: srv.URL, Bearer: "svc_1"}, t.Context(), "ember", false
+
+	if list, err := h.Projects(ctx, to); err != nil || len(list) != 1 || list[0].ID != "com.example.hello" {
+		t.Errorf("projects: %+v, %v", list, err)
+	}
+	if c, err := h.Assistant(ctx, to, "com.example.hello"); err != nil || c.Voice != nil || c.Access["voice"] != backend.LevelOff {
+		t.Errorf("assistant: %+v, %v", c, err)
+	}
+	if c, err := h.ChangeAssistant(ctx, to, "com.example.hello", backend.AssistantChange{Version: 3, Voice: &voice, Sounds: &sounds}); err != nil || c.Version != 4 {
+		t.Errorf("changed assistant: %+v, %v", c, err)
+	}
+	if c, err := h.Credentials(ctx, to, "com.example.hello"); err != nil || len(c.Credentials) != 2 {
+		t.Errorf("credentials: %+v, %v", c, err)
+	}
+	if l, err := h.CredentialLink(ctx, to, "com.example.hello", "openai"); err != nil || l.URL == "" {
+		t.Errorf("link: %v", err)
+	}
+	if r, err := h.Analytics(ctx, to, "com.example.hello", backend.AnalyticsQuery{Range: "24h", Interval: "hour"}); err != nil || r.Totals.Sessions != 9007199254740993 {
+		t.Errorf("analytics: %+v, %v", r, err)
+	}
+	if p, err := h.ConnectionPage(ctx, to, "com.example.hello"); err != nil || p.Version != 2 {
+		t.Errorf("page: %+v, %v", p, err)
+	}
+	change := backend.ConnectionPageChange{Version: 2, Toggles: &[]backend.ConnectionPageToggle{}}
+	if p, err := h.ChangeConnectionPage(ctx, to, "com.example.hello", change); err != nil || p.Title != "Hello" {
+		t.Errorf("changed page: %+v, %v", p, err)
+	}
+	_, err := h.Assistant(ctx, to, "com.example.denied")
+	if p := code(t, err); p.Code != backend.CodePermissionDenied || p.Capability != backend.CapabilityAssistant || p.Field != "voice" ||
+		p.Needed != backend.LevelReadWrite || p.Granted != backend.LevelRead {
+		t.Errorf("denied: %+v", p)
+	}
+	_, err = h.ChangeAssistant(ctx, to, "com.example.changed", backend.AssistantChange{})
+	if p := code(t, err); p.Code != backend.CodeVersionConflict || p.CurrentVersion != 9007199254740993 {
+		t.Errorf("conflict: %+v", p)
+	}
+}
