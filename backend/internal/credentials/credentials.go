@@ -54,4 +54,5 @@ type Link struct {
 	Project   string
 	Provider  Provider
 	ExpiresAt time.Time
+	AskedBy   string // for people: "the agent on laptop"; empty: the account holder
 }

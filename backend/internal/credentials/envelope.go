@@ -1,0 +1,124 @@
+package credentials
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// format is the version of the envelope; it is part of what is authenticated.
+const format = "1"
+
+// errDamaged says that an envelope does not open: it was changed, or moved from where it belongs.
+var errDamaged = errors.New("the stored credential does not open: it was changed, or belongs elsewhere")
+
+// MissingKeyError says that credentials lie under a key that is not in the key file.
+type MissingKeyError struct {
+	KeyID       string
+	Credentials int // how many; 0: one that was asked for
+}
+
+// Error names the key that is missing.
+func (e *MissingKeyError) Error() string {
+	if e.Credentials == 0 {
+		return fmt.Sprintf("the credential is under key %s, which is not in the key file", e.KeyID)
+	}
+	return fmt.Sprintf("%d credentials are under key %s, which is not in the key file: put it back; they are untouched", e.Credentials, e.KeyID)
+}
+
+// owner is what an envelope is bound to: it opens nowhere else.
+type owner struct{ account, project, provider string }
+
+func (o owner) bind(purpose string) []byte {
+	return []byte(strings.Join([]string{"credential", purpose, format, o.account, o.project, o.provider}, "\x00"))
+}
+
+// envelope is a sealed value, and the data key that opens it, itself sealed with the wrapping key of KeyID.
+type envelope struct{ sealed, wrapped, keyID string }
+
+// seal encrypts a value with a new data key, and that with the current key.
+func (k Keys) seal(o owner, value string) (envelope, error) {
+	if k.Empty() {
+		return envelope{}, ErrNotConfigured
+	}
+	var data [keyBytes]byte
+	rand.Read(data[:])
+	sealed, err := encrypt(data[:], []byte(value), o.bind("value"))
+	if err != nil {
+		return envelope{}, err
+	}
+	return k.list[0].wrap(o, data[:], sealed)
+}
+
+// open decrypts the value, with whichever key of the file its data key is under.
+func (k Keys) open(o owner, e envelope) (string, error) {
+	data, err := k.unwrap(o, e)
+	if err != nil {
+		return "", err
+	}
+	value, err := decrypt(data, e.sealed, o.bind("value"))
+	return string(value), err
+}
+
+// rewrap puts the data key under the current key; the sealed value stays as it is.
+func (k Keys) rewrap(o owner, e envelope) (envelope, error) {
+	data, err := k.unwrap(o, e)
+	if err != nil {
+		return envelope{}, err
+	}
+	return k.list[0].wrap(o, data, e.sealed)
+}
+
+func (k Keys) unwrap(o owner, e envelope) ([]byte, error) {
+	if k.Empty() {
+		return nil, ErrNotConfigured
+	}
+	key, ok := k.find(e.keyID)
+	if !ok {
+		return nil, &MissingKeyError{KeyID: e.keyID}
+	}
+	return decrypt(key.key[:], e.wrapped, o.bind("key "+key.id))
+}
+
+func (k wrappingKey) wrap(o owner, data []byte, sealed string) (envelope, error) {
+	wrapped, err := encrypt(k.key[:], data, o.bind("key "+k.id))
+	return envelope{sealed: sealed, wrapped: wrapped, keyID: k.id}, err
+}
+
+// encrypt is AES-256-GCM with a random nonce in front, as format.base64.
+func encrypt(key, plain, bound []byte) (string, error) {
+	gcm, err := newGCM(key)
+	if err != nil {
+		return "", err
+	}
+	return format + "." + base64.RawStdEncoding.EncodeToString(gcm.Seal(nil, nil, plain, bound)), nil
+}
+
+func decrypt(key []byte, text string, bound []byte) ([]byte, error) {
+	gcm, err := newGCM(key)
+	if err != nil {
+		return nil, err
+	}
+	body, ok := strings.CutPrefix(text, format+".")
+	raw, err := base64.RawStdEncoding.DecodeString(body)
+	if !ok || err != nil {
+		return nil, errDamaged
+	}
+	plain, err := gcm.Open(nil, nil, raw, bound)
+	if err != nil {
+		return nil, errDamaged
+	}
+	return plain, nil
+}
+
+func newGCM(key []byte) (cipher.AEAD, error) {
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, fmt.Errorf("making the cipher: %w", err)
+	}
+	return cipher.NewGCMWithRandomNonce(block)
+}

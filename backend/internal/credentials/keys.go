@@ -1,0 +1,88 @@
+package credentials
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+)
+
+const (
+	keyBytes = 32
+	maxKeys  = 64
+)
+
+// Keys are the keys that wrap data keys, the current one first. They print as nothing that could be a secret.
+type Keys struct{ list []wrappingKey }
+
+type wrappingKey struct {
+	id  string // the first 8 hexadecimal digits of a hash: tells keys apart and says nothing of them
+	key [keyBytes]byte
+}
+
+// ParseKeys reads the text of the key file: a key a line, 32 bytes in hexadecimal, the current one first; empty lines
+// and lines that begin with # are left out. No key at all is no error: nothing can be kept then. An error names the
+// line, never what stands there.
+func ParseKeys(text string) (Keys, error) {
+	var keys Keys
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		raw, err := hex.DecodeString(line)
+		if err != nil || len(raw) != keyBytes {
+			return Keys{}, fmt.Errorf("line %d of the credentials' keys is not %d bytes in hexadecimal", n, keyBytes)
+		}
+		k := wrappingKey{id: keyID(raw)}
+		copy(k.key[:], raw)
+		if _, twice := keys.find(k.id); twice {
+			return Keys{}, fmt.Errorf("line %d of the credentials' keys is a key that stands there already", n)
+		}
+		if len(keys.list) == maxKeys {
+			return Keys{}, fmt.Errorf("there are more than %d keys for credentials", maxKeys)
+		}
+		keys.list = append(keys.list, k)
+	}
+	return keys, nil
+}
+
+func keyID(key []byte) string {
+	sum := sha256.Sum256(append([]byte("credentials key id\x00"), key...))
+	return hex.EncodeToString(sum[:4])
+}
+
+// IDs lists the keys' ids in order, the current one first.
+func (k Keys) IDs() []string {
+	ids := make([]string, len(k.list))
+	for i, key := range k.list {
+		ids[i] = key.id
+	}
+	return ids
+}
+
+// Empty tells that there is no key.
+func (k Keys) Empty() bool { return len(k.list) == 0 }
+
+// String names the keys by their ids.
+func (k Keys) String() string { return fmt.Sprint(k.IDs()) }
+
+// GoString is String: the keys themselves must not get into a log by any verb.
+func (k Keys) GoString() string { return k.String() }
+
+func (k Keys) find(id string) (wrappingKey, bool) {
+	for _, key := range k.list {
+		if key.id == id {
+			return key, true
+		}
+	}
+	return wrappingKey{}, false
+}
+
+// String is the key's id.
+func (k wrappingKey) String() string { return k.id }
+
+// GoString is String.
+func (k wrappingKey) GoString() string { return k.id }

@@ -1,0 +1,79 @@
+package credentials
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/audit"
+)
+
+const (
+	testTimeout = 5 * time.Second
+	// testAgain is how old a result must be before the provider is asked again.
+	testAgain = 3 * time.Second
+)
+
+// Test asks the provider whether it takes the credential, keeps the answer and gives it: TestOK, TestRefused or
+// TestUnreachable. A result of a few seconds ago is given again.
+func (s *Service) Test(ctx context.Context, account, project, provider string, by audit.Actor) (string, error) {
+	p, ok := s.o.Providers.find(provider)
+	if !ok {
+		return "", ErrUnknownProvider
+	}
+	c, value, err := s.open(ctx, account, project, provider)
+	if err != nil {
+		return "", err
+	}
+	if !c.TestedAt.IsZero() && s.now().Sub(c.TestedAt) < testAgain {
+		return c.TestResult, nil
+	}
+	c.TestResult = s.ask(ctx, p, value)
+	c.TestedAt = s.now()
+	entry := audit.New(c.TestedAt, account, by, "credential.tested", project, "key of "+p.Name+" tested: "+c.TestResult)
+	if err := s.o.Store.MarkTested(ctx, c, entry); err != nil {
+		return "", fmt.Errorf("storing the test's result: %w", err)
+	}
+	return c.TestResult, nil
+}
+
+// ask sends the value in a header and to the provider's own address only; of the answer the status counts.
+func (s *Service) ask(ctx context.Context, p provider, value string) string {
+	ctx, cancel := context.WithTimeout(ctx, testTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.Test.URL, http.NoBody)
+	if err != nil {
+		return TestUnreachable
+	}
+	for name, text := range p.Test.Headers {
+		req.Header.Set(name, text)
+	}
+	req.Header.Set(p.Test.Header, p.Test.Prefix+value)
+	res, err := s.o.HTTP.Do(req)
+	if err != nil {
+		// The error could hold what the provider said; its address is enough to look further.
+		s.o.Log.WarnContext(ctx, "testing a credential: no answer", "provider", p.ID)
+		return TestUnreachable
+	}
+	res.Body.Close()
+	switch {
+	case res.StatusCode >= 200 && res.StatusCode < 300:
+		return TestOK
+	case res.StatusCode == http.StatusUnauthorized, res.StatusCode == http.StatusForbidden, slices.Contains(p.Test.Refused, res.StatusCode):
+		return TestRefused
+	}
+	s.o.Log.WarnContext(ctx, "testing a credential: an answer that tells nothing", "provider", p.ID, "status", res.StatusCode)
+	return TestUnreachable
+}
+
+// withoutRedirects copies the client: a credential goes to the address that the operator named and no further.
+func withoutRedirects(c *http.Client) *http.Client {
+	own := http.Client{}
+	if c != nil {
+		own = *c
+	}
+	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &own
+}

@@ -1,0 +1,214 @@
+package credentials
+
+import (
+	"bytes"
+	_ "embed" // the built-in providers
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/service-dev/service/backend/internal/secret"
+)
+
+//go:embed providers.yaml
+var builtIn []byte
+
+// Bounds of a value, in bytes, and of the providers' file.
+const (
+	minValue     = 8
+	maxValue     = 512
+	maxProviders = 100
+	maxFile      = 1 << 20
+	// hintFrom is the length from which the end of a value may be shown.
+	hintFrom = 20
+)
+
+// Catalogue is the providers as the operator set them.
+type Catalogue struct{ list []provider }
+
+type provider struct {
+	Provider
+	pattern, not *regexp.Regexp
+	Test         testCall
+}
+
+// testCall is how a provider is asked.
+type testCall struct {
+	URL     string            `yaml:"url"`
+	Header  string            `yaml:"header"`
+	Prefix  string            `yaml:"prefix"`
+	Headers map[string]string `yaml:"headers"`
+	Refused []int             `yaml:"refused"`
+}
+
+type providerFile struct {
+	Providers []struct {
+		ID      string   `yaml:"id"`
+		Name    string   `yaml:"name"`
+		Example string   `yaml:"example"`
+		Pattern string   `yaml:"pattern"`
+		Not     string   `yaml:"not"`
+		Test    testCall `yaml:"test"`
+	} `yaml:"providers"`
+}
+
+// LoadProviders reads the providers from a YAML file of at most 1 MB; path "" takes the built-in ones. Unknown fields
+// are errors.
+func LoadProviders(path string) (Catalogue, error) {
+	if path == "" {
+		return parseProviders(builtIn)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return Catalogue{}, fmt.Errorf("reading the providers of credentials: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return Catalogue{}, fmt.Errorf("reading the providers of credentials: %w", err)
+	}
+	if len(text) > maxFile {
+		return Catalogue{}, fmt.Errorf("reading %s: it is larger than %d bytes", path, maxFile)
+	}
+	c, err := parseProviders(text)
+	if err != nil {
+		return Catalogue{}, fmt.Errorf("reading %s: %w", path, err)
+	}
+	return c, nil
+}
+
+func parseProviders(text []byte) (Catalogue, error) {
+	var file providerFile
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	dec.KnownFields(true)
+	if err := dec.Decode(&file); err != nil {
+		return Catalogue{}, err
+	}
+	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) {
+		return Catalogue{}, errors.New("there is more than one document")
+	}
+	if n := len(file.Providers); n == 0 || n > maxProviders {
+		return Catalogue{}, fmt.Errorf("there are %d providers, 1 to %d are needed", n, maxProviders)
+	}
+	var c Catalogue
+	for i, p := range file.Providers {
+		own := provider{Provider: Provider{ID: p.ID, Name: p.Name, Example: p.Example}, Test: p.Test}
+		var err error
+		if own.pattern, err = regexp.Compile(p.Pattern); err != nil {
+			return Catalogue{}, fmt.Errorf("provider %d: %w", i+1, err)
+		}
+		if p.Not != "" {
+			if own.not, err = regexp.Compile(p.Not); err != nil {
+				return Catalogue{}, fmt.Errorf("provider %d: %w", i+1, err)
+			}
+		}
+		if err := own.valid(); err != nil {
+			return Catalogue{}, fmt.Errorf("provider %d: %w", i+1, err)
+		}
+		if _, twice := c.find(p.ID); twice {
+			return Catalogue{}, fmt.Errorf("provider %d: id %q is there already", i+1, p.ID)
+		}
+		c.list = append(c.list, own)
+	}
+	return c, nil
+}
+
+var idForm = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
+
+func (p provider) valid() error {
+	switch {
+	case !idForm.MatchString(p.ID):
+		return fmt.Errorf("id %q is not 1 to 32 of a-z, 0-9, _ and -, a letter first", p.ID)
+	case strings.TrimSpace(p.Name) == "" || len(p.Name) > 80:
+		return errors.New("name is not 1 to 80 characters")
+	case len(p.Example) > 80:
+		return errors.New("example is over 80 characters")
+	case p.pattern.String() == "":
+		return errors.New("pattern is missing")
+	}
+	return p.Test.valid()
+}
+
+func (t testCall) valid() error {
+	u, err := url.Parse(t.URL)
+	if err != nil || u.Hostname() == "" || u.User != nil || u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
+		return errors.New("test.url is no https address")
+	}
+	headers := map[string]string{t.Header: t.Prefix}
+	for name, text := range t.Headers {
+		if http.CanonicalHeaderKey(name) == http.CanonicalHeaderKey(t.Header) {
+			return errors.New("test.headers holds the header of the key")
+		}
+		headers[name] = text
+	}
+	for name, text := range headers {
+		if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(text) {
+			return errors.New("test.header, test.prefix or test.headers cannot be sent")
+		}
+	}
+	for _, status := range t.Refused {
+		if status < 400 || status > 499 {
+			return fmt.Errorf("test.refused: %d is not 400 to 499", status)
+		}
+	}
+	return nil
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func (c Catalogue) find(id string) (provider, bool) {
+	for _, p := range c.list {
+		if p.ID == id {
+			return p, true
+		}
+	}
+	return provider{}, false
+}
+
+// check gives the value without surrounding space, or an *InvalidError that says what is wrong without repeating it.
+func (p provider) check(value string) (string, error) {
+	value = strings.TrimSpace(value)
+	form := "A key of " + p.Name
+	if p.Example != "" {
+		form += ", such as " + p.Example + ","
+	}
+	switch {
+	case len(value) < minValue || len(value) > maxValue:
+		return "", &InvalidError{fmt.Sprintf("%s has %d to %d characters.", form, minValue, maxValue)}
+	case strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return "", &InvalidError{form + " has no spaces and only plain letters, digits and signs. Copy it once more, without anything around it."}
+	case ourOwn(value):
+		return "", &InvalidError{"This is one of this service's own secrets, not a key of " + p.Name + ". Do not paste it anywhere; copy the key from " + p.Name + "'s own site."}
+	case !p.pattern.MatchString(value) || p.not != nil && p.not.MatchString(value):
+		return "", &InvalidError{form + " looks different. Check that you copied all of it, and from the right provider."}
+	}
+	return value, nil
+}
+
+func ourOwn(value string) bool {
+	for _, prefix := range []string{secret.DeviceCode, secret.Token, secret.ProjectKey, secret.Session, secret.Browser, secret.Mail, secret.Credential} {
+		if strings.HasPrefix(value, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func hint(value string) string {
+	if len(value) < hintFrom {
+		return "..."
+	}
+	return "..." + value[len(value)-4:]
+}
