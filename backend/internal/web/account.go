@@ -37,7 +37,7 @@ func (w *Web) showForm(rw http.ResponseWriter, r *http.Request, status int, f ac
 	if code := activationCode(f.Next); code != "" {
 		return w.showActivation(rw, r, status, code, f)
 	}
-	return w.render(rw, r, status, "account", struct{ Form accountForm }{f.links("")})
+	return w.render(rw, r, status, "account", struct{ Form accountForm }{w.ways(f).links("")})
 }
 
 func (w *Web) signUp(rw http.ResponseWriter, r *http.Request) error {

@@ -62,7 +62,7 @@ func (w *Web) showActivation(rw http.ResponseWriter, r *http.Request, status int
 		Seen:    w.seenToken(r, code),
 		Approve: "/activate/approve" + query, Deny: "/activate/deny" + query,
 		SignOut: withNext("/signout", here),
-		Form:    form.links(here),
+		Form:    w.ways(form).links(here),
 	})
 }
 

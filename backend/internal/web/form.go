@@ -29,6 +29,11 @@ type accountForm struct {
 	Problem  string            // about the form as a whole
 	Errors   map[string]string // by field: email, password, accept
 
+	// Other ways in; set by Web.ways, empty where the backend has none.
+	Providers []wayIn
+	Passkeys  string // address of the form that a passkey's answer goes to
+	Forgot    string
+
 	Action string // set by links
 	Other  string // address of the other mode; set by links
 	Limits struct{ Min, Max int }

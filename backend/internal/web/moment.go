@@ -1,0 +1,77 @@
+package web
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Moments: what one step of signing in must remember until the next, in a cookie of its own for a few minutes. Each is
+// signed and bound to this browser session, so it can neither be made nor be carried to another browser.
+const (
+	momentOIDC    = "oidc"    // the way to a provider and back
+	momentWelcome = "welcome" // who a provider said this is, until the privacy policy is accepted
+	momentPasskey = "passkey" // the challenge that a passkey answers
+	momentReset   = "reset"   // a mailed link's token, out of the address bar
+	momentVerify  = "verify"
+
+	momentLife = 10 * time.Minute
+	maxMoment  = 3800 // bytes; browsers keep cookies of 4 KB
+)
+
+type moment struct {
+	Until int64           `json:"u"` // ms
+	Value json.RawMessage `json:"v"`
+}
+
+// remember keeps value in this browser for momentLife.
+func (w *Web) remember(rw http.ResponseWriter, r *http.Request, purpose string, value any) error {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("remembering %s: %w", purpose, err)
+	}
+	data, err := json.Marshal(moment{Until: w.Now().Add(momentLife).UnixMilli(), Value: raw})
+	if err != nil {
+		return fmt.Errorf("remembering %s: %w", purpose, err)
+	}
+	body := base64.RawURLEncoding.EncodeToString(data)
+	signed := body + "." + w.sign("moment", purpose, currentBrowser(r).id, body)
+	if len(signed) > maxMoment {
+		return fmt.Errorf("remembering %s: %d bytes are too many for a cookie", purpose, len(signed))
+	}
+	w.setMoment(rw, purpose, signed, int(momentLife.Seconds()))
+	return nil
+}
+
+// recall reads what remember kept; false for anything forged, overdue or of another browser session.
+func (w *Web) recall(r *http.Request, purpose string, into any) bool {
+	c, err := r.Cookie(w.cookie + "-" + purpose)
+	if err != nil || len(c.Value) > maxMoment {
+		return false
+	}
+	body, signature, ok := strings.Cut(c.Value, ".")
+	if !ok || !same(signature, w.sign("moment", purpose, currentBrowser(r).id, body)) {
+		return false
+	}
+	data, err := base64.RawURLEncoding.DecodeString(body)
+	if err != nil {
+		return false
+	}
+	var m moment
+	if json.Unmarshal(data, &m) != nil || w.Now().UnixMilli() > m.Until {
+		return false
+	}
+	return json.Unmarshal(m.Value, into) == nil
+}
+
+func (w *Web) forget(rw http.ResponseWriter, purpose string) { w.setMoment(rw, purpose, "", -1) }
+
+func (w *Web) setMoment(rw http.ResponseWriter, purpose, value string, seconds int) {
+	http.SetCookie(rw, &http.Cookie{
+		Name: w.cookie + "-" + purpose, Value: value, Path: "/",
+		MaxAge: seconds, HttpOnly: true, Secure: !w.Embedded, SameSite: http.SameSiteLaxMode,
+	})
+}
