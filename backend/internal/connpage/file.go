@@ -1,0 +1,97 @@
+package connpage
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed" // the page's parts
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"strings"
+)
+
+var (
+	//go:embed page/page.html
+	pageHTML string
+	//go:embed page/page.css
+	pageCSS string
+	//go:embed page/page.js
+	pageJS string
+	//go:embed page/messages.txt
+	pageMessages string
+
+	pageTemplate = template.Must(template.New("page").Parse(pageHTML))
+)
+
+// FileName is what the file is called.
+const FileName = "glasses-connection.html"
+
+// File renders the page as the one HTML file that ships with an app; name is what to call it.
+func (s *Service) File(p Page) (name string, html []byte, err error) {
+	d, err := Render(p, Live)
+	return FileName, d.HTML, err
+}
+
+// State is what a rendered page shows.
+type State int
+
+// States of a rendered page.
+const (
+	// Live follows the app that embeds it.
+	Live State = iota
+	// Disconnected and Connected show sample data and run no script.
+	Disconnected
+	Connected
+)
+
+// Document is a rendered page. Policy is the Content-Security-Policy that it also carries itself, to be sent with it;
+// frame-ancestors, which works in a header only, is not in it.
+type Document struct {
+	HTML   []byte
+	Policy string
+}
+
+// view is what the template gets.
+type view struct {
+	Page
+	Can      []ability
+	Scheme   string // of the meta element color-scheme
+	Policy   string
+	Messages template.HTML
+	Style    template.CSS
+	Script   template.JS
+	Live     bool
+	On       bool // the sample shows connected glasses
+}
+
+// Render makes the page's HTML. Equal pages have equal bytes.
+func Render(p Page, state State) (Document, error) {
+	v := view{Page: p, Can: abilities(p.Capabilities), Scheme: "light dark", Live: state == Live, On: state == Connected,
+		// All of these are ours, or a colour whose form was checked.
+		Messages: template.HTML("<!--\n" + pageMessages + "-->"), //nolint:gosec // our own constant
+		Style:    template.CSS(colours(p.Accent) + pageCSS),      //nolint:gosec // our own, with derived colours
+		Script:   template.JS(pageJS)}                            //nolint:gosec // our own constant
+	if p.Theme == "light" || p.Theme == "dark" {
+		v.Scheme = p.Theme
+	}
+	v.Policy = policy(string(v.Style), pageJS, v.Live)
+	var out bytes.Buffer
+	if err := pageTemplate.Execute(&out, v); err != nil {
+		return Document{}, fmt.Errorf("rendering the connection page: %w", err)
+	}
+	return Document{HTML: out.Bytes(), Policy: v.Policy}, nil
+}
+
+// policy lets exactly this style and this script be, and nothing come from or go anywhere.
+func policy(style, script string, live bool) string {
+	parts := []string{"default-src 'none'", "style-src " + hashOf(style), "base-uri 'none'", "form-action 'none'"}
+	if live {
+		parts = append(parts, "script-src "+hashOf(script))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func hashOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}

@@ -1,0 +1,170 @@
+package connpage
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/service-dev/service/proto/glasses/guide"
+)
+
+// Bounds of a page's texts, in characters, and lists.
+const (
+	maxTitle       = 80
+	maxDescription = 400
+	maxPhrases     = 20
+	maxPhrase      = 80
+	maxDoes        = 120
+	maxToggles     = 20
+	maxLabel       = 80
+	maxURL         = 500
+)
+
+// Themes that a page can have.
+func Themes() []string { return []string{"auto", "light", "dark"} }
+
+var (
+	accentForm = regexp.MustCompile(`^#[0-9a-f]{6}$`)
+	toggleForm = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
+)
+
+// clean gives the change with its texts trimmed, or an *InvalidError about the first field that cannot be.
+func clean(c Change) (Change, error) {
+	steps := []func(*Change) error{
+		func(c *Change) error { return text(c.Title, "title", 1, maxTitle, func(s string) { c.Title = &s }) },
+		func(c *Change) error {
+			return text(c.Description, "description", 0, maxDescription, func(s string) { c.Description = &s })
+		},
+		cleanLook, cleanCapabilities, cleanPhrases, cleanToggles,
+		func(c *Change) error { return link(c.SupportURL, "supportUrl", func(s string) { c.SupportURL = &s }) },
+		func(c *Change) error { return link(c.PrivacyURL, "privacyUrl", func(s string) { c.PrivacyURL = &s }) },
+	}
+	for _, step := range steps {
+		if err := step(&c); err != nil {
+			return Change{}, err
+		}
+	}
+	return c, nil
+}
+
+func text(s *string, field string, least, most int, keep func(string)) error {
+	if s == nil {
+		return nil
+	}
+	trimmed := strings.TrimSpace(*s)
+	n := utf8.RuneCountInString(trimmed)
+	if n < least || n > most || !utf8.ValidString(trimmed) || strings.ContainsFunc(trimmed, unprintable) {
+		return &InvalidError{field, fmt.Sprintf("%s is not %d to %d printable characters on one line", field, least, most)}
+	}
+	keep(trimmed)
+	return nil
+}
+
+// unprintable also holds what turns the direction of text around.
+func unprintable(r rune) bool { return !unicode.IsPrint(r) }
+
+func cleanLook(c *Change) error {
+	if c.Theme != nil && !slices.Contains(Themes(), *c.Theme) {
+		return &InvalidError{"theme", "theme is not one of " + strings.Join(Themes(), ", ")}
+	}
+	if c.Accent != nil {
+		accent := strings.ToLower(strings.TrimSpace(*c.Accent))
+		if !accentForm.MatchString(accent) {
+			return &InvalidError{"accent", "accent is not a colour such as " + defaultAccent}
+		}
+		c.Accent = &accent
+	}
+	return nil
+}
+
+func cleanCapabilities(c *Change) error {
+	if c.Capabilities == nil {
+		return nil
+	}
+	known := guide.CapabilityIDs()
+	seen := map[string]bool{}
+	for _, id := range *c.Capabilities {
+		if !slices.Contains(known, id) {
+			return &InvalidError{"capabilities", fmt.Sprintf("capabilities: %q is not one of %s", cut(id), strings.Join(known, ", "))}
+		}
+		seen[id] = true
+	}
+	own := []string{} // each once, in the guide's order
+	for _, id := range known {
+		if seen[id] {
+			own = append(own, id)
+		}
+	}
+	c.Capabilities = &own
+	return nil
+}
+
+func cut(s string) string { return strings.ToValidUTF8(s[:min(len(s), 40)], "") }
+
+func cleanPhrases(c *Change) error {
+	if c.Phrases == nil {
+		return nil
+	}
+	if len(*c.Phrases) > maxPhrases {
+		return &InvalidError{"phrases", fmt.Sprintf("phrases are %d, the limit is %d", len(*c.Phrases), maxPhrases)}
+	}
+	own := slices.Clone(*c.Phrases)
+	for i := range own {
+		p := &own[i]
+		if err := text(&p.Phrase, fmt.Sprintf("phrases[%d].phrase", i), 1, maxPhrase, func(s string) { p.Phrase = s }); err != nil {
+			return err
+		}
+		if err := text(&p.Does, fmt.Sprintf("phrases[%d].does", i), 0, maxDoes, func(s string) { p.Does = s }); err != nil {
+			return err
+		}
+	}
+	c.Phrases = &own
+	return nil
+}
+
+func cleanToggles(c *Change) error {
+	if c.Toggles == nil {
+		return nil
+	}
+	if len(*c.Toggles) > maxToggles {
+		return &InvalidError{"toggles", fmt.Sprintf("toggles are %d, the limit is %d", len(*c.Toggles), maxToggles)}
+	}
+	own := slices.Clone(*c.Toggles)
+	seen := map[string]bool{}
+	for i := range own {
+		t := &own[i]
+		field := fmt.Sprintf("toggles[%d].id", i)
+		if !toggleForm.MatchString(t.ID) {
+			return &InvalidError{field, field + " is not 1 to 32 of a-z, 0-9, _ and -, a letter first"}
+		}
+		if seen[t.ID] {
+			return &InvalidError{field, fmt.Sprintf("%s: %q is there twice", field, t.ID)}
+		}
+		seen[t.ID] = true
+		if err := text(&t.Label, fmt.Sprintf("toggles[%d].label", i), 1, maxLabel, func(s string) { t.Label = s }); err != nil {
+			return err
+		}
+	}
+	c.Toggles = &own
+	return nil
+}
+
+// link takes https addresses only: the page is shown inside apps, where anything else leads astray.
+func link(s *string, field string, keep func(string)) error {
+	if s == nil {
+		return nil
+	}
+	trimmed := strings.TrimSpace(*s)
+	if trimmed != "" {
+		u, err := url.Parse(trimmed)
+		if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || len(trimmed) > maxURL || strings.ContainsFunc(trimmed, unprintable) {
+			return &InvalidError{field, fmt.Sprintf("%s is neither empty nor an https address of at most %d characters", field, maxURL)}
+		}
+	}
+	keep(trimmed)
+	return nil
+}
