@@ -29,8 +29,16 @@ type Options struct {
 	Links Links
 	// Sessions serves /api/sessions.
 	Sessions Sessions
-	// Projects serves /api/projects.
+	// Projects serves /api/projects and tells whose a project is.
 	Projects Projects
+	// Grants are what an account lets agents do; Audit keeps what they read.
+	Grants Grants
+	Audit  AuditReads
+	// The records of a project.
+	Assistant   Assistant
+	Credentials Credentials
+	Analytics   AnalyticsReports
+	Pages       ConnectionPages
 	// SiteURL is where people open pages; BaseURL is where programs call.
 	SiteURL string
 	BaseURL string
@@ -58,17 +66,15 @@ func New(o Options) *API {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	o.SiteURL, o.BaseURL = strings.TrimSuffix(o.SiteURL, "/"), strings.TrimSuffix(o.BaseURL, "/")
 	return &API{Options: o, started: o.Now(), codes: limit.New(o.CodesPerMinute, o.Now)}
 }
 
 // Mount adds the routes to mux.
 func (a *API) Mount(mux *http.ServeMux) {
-	mux.HandleFunc("POST "+backendapi.PathDeviceCode, a.issueCode)
-	mux.HandleFunc("POST "+backendapi.PathDeviceToken, a.pollToken)
-	mux.HandleFunc("GET "+backendapi.PathAccount, a.account(a.whoAmI))
-	mux.HandleFunc("GET "+backendapi.PathHealth, a.health)
-	a.mountSessions(mux)
-	a.mountProjects(mux)
+	for _, rt := range a.table() {
+		mux.HandleFunc(rt.method+" "+rt.path, a.enforce(rt))
+	}
 	a.mountIngest(mux)
 	mux.HandleFunc(anyAPI, func(w http.ResponseWriter, r *http.Request) { a.noRoute(w, r, mux) })
 }
@@ -78,7 +84,7 @@ const anyAPI = "/api/"
 
 func (a *API) noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeMux) {
 	var allow []string
-	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete} {
 		other := r.Clone(r.Context())
 		other.Method = method
 		if _, pattern := mux.Handler(other); pattern != anyAPI {
@@ -94,36 +100,38 @@ func (a *API) noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeMux
 		"check the path and the method; GET "+backendapi.PathHealth+" tells which service answers"))
 }
 
-func (a *API) whoAmI(w http.ResponseWriter, _ *http.Request, who link.Principal) {
-	a.answer(w, http.StatusOK, accountOf(who))
-}
+func (a *API) whoAmI(c *call) (any, error) { return accountOf(c.who), nil }
 
 // health answers spec 2.5. It is the one route that a load balancer may call as often as it likes.
-func (a *API) health(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+func (a *API) health(c *call) (any, error) {
+	ctx, cancel := context.WithTimeout(c.Context(), 2*time.Second)
 	defer cancel()
-	status, ok := http.StatusOK, true
+	ok := true
 	if err := a.Ready(ctx); err != nil {
 		a.Log.ErrorContext(ctx, "the database does not answer", "err", err)
-		status, ok = http.StatusServiceUnavailable, false
+		c.status, ok = http.StatusServiceUnavailable, false
 	}
-	a.answer(w, status, backendapi.Health{
+	return backendapi.Health{
 		OK: ok, Service: "service-backend", Version: buildinfo.Version, Commit: buildinfo.Commit, BuiltAt: buildinfo.BuiltAt,
 		UptimeMs: a.Now().Sub(a.started).Milliseconds(), Phase: "beta",
 		Hints: map[string]string{
 			"sessions":     "POST /api/sessions requires the header X-Service-Install-Id (anonymous) or a bearer token (linked).",
 			"versionCheck": "To verify a deploy, compare commit with the revision you expect.",
 		},
-	})
+	}, nil
 }
 
 func accountOf(who link.Principal) backendapi.Account {
-	out := backendapi.Account{AccountID: who.AccountID, Tier: who.Tier, LinkedAt: timestamp(who.LinkedAt)}
-	if !who.ExpiresAt.IsZero() {
-		at := timestamp(who.ExpiresAt)
-		out.ExpiresAt = &at
+	return backendapi.Account{AccountID: who.AccountID, Tier: who.Tier, LinkedAt: timestamp(who.LinkedAt), ExpiresAt: timeOrNull(who.ExpiresAt)}
+}
+
+// timeOrNull is a time, or null for the zero one.
+func timeOrNull(t time.Time) *string {
+	if t.IsZero() {
+		return nil
 	}
-	return out
+	at := timestamp(t)
+	return &at
 }
 
 func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -10,40 +10,34 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// accountHandler serves a route of a linked account.
-type accountHandler func(w http.ResponseWriter, r *http.Request, who link.Principal)
-
-// account is the one door to every account route (design D18): a bearer token passes, an install id alone or a dead
-// token gets 401 with a fresh device code, anything else 400.
-func (a *API) account(next accountHandler) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		install := r.Header.Get(backendapi.HeaderInstallID)
-		authorization := r.Header.Get("Authorization")
-		switch {
-		case install != "" && authorization != "":
-			a.fail(w, r, refusal(backendapi.CodeInvalidRequest, "the request carries an install id and a bearer token",
-				"send "+backendapi.HeaderInstallID+" when not linked, Authorization when linked"))
-			return
-		case authorization == "" && !validInstallID(install):
-			a.fail(w, r, refusal(backendapi.CodeInvalidRequest, "the request carries neither a valid install id nor a bearer token",
-				"send "+backendapi.HeaderInstallID+" when not linked, Authorization when linked"))
-			return
-		case authorization == "":
-			a.authRequired(w, r, "this needs a linked account")
-			return
-		}
-		scheme, token, _ := strings.Cut(authorization, " ")
-		if !strings.EqualFold(scheme, "Bearer") || token == "" || len(authorization) > 512 {
-			a.fail(w, r, refusal(backendapi.CodeInvalidRequest, "Authorization is not of the form Bearer <token>", "send the token of auth.json"))
-			return
-		}
-		who, err := a.Links.Authenticate(r.Context(), token)
-		if err != nil {
-			a.deadToken(w, r, err)
-			return
-		}
-		next(w, r, who)
+// authenticate is the one door to every account route (design D18): a bearer token passes, an install id alone or a dead
+// token gets 401 with a fresh device code, anything else 400. It has answered when ok is false.
+func (a *API) authenticate(w http.ResponseWriter, r *http.Request) (who link.Principal, ok bool) {
+	install := r.Header.Get(backendapi.HeaderInstallID)
+	authorization := r.Header.Get("Authorization")
+	const oneOf = "send " + backendapi.HeaderInstallID + " when not linked, Authorization when linked"
+	switch {
+	case install != "" && authorization != "":
+		a.fail(w, r, refusal(backendapi.CodeInvalidRequest, "the request carries an install id and a bearer token", oneOf))
+		return who, false
+	case authorization == "" && !validInstallID(install):
+		a.fail(w, r, refusal(backendapi.CodeInvalidRequest, "the request carries neither a valid install id nor a bearer token", oneOf))
+		return who, false
+	case authorization == "":
+		a.authRequired(w, r, "this needs a linked account")
+		return who, false
 	}
+	scheme, token, _ := strings.Cut(authorization, " ")
+	if !strings.EqualFold(scheme, "Bearer") || token == "" || len(authorization) > 512 {
+		a.fail(w, r, refusal(backendapi.CodeInvalidRequest, "Authorization is not of the form Bearer <token>", "send the token of auth.json"))
+		return who, false
+	}
+	who, err := a.Links.Authenticate(r.Context(), token)
+	if err != nil {
+		a.deadToken(w, r, err)
+		return who, false
+	}
+	return who, true
 }
 
 func (a *API) deadToken(w http.ResponseWriter, r *http.Request, err error) {

@@ -40,7 +40,7 @@ func decodeWithin(w http.ResponseWriter, r *http.Request, limit int64, into any)
 }
 
 func decodeBytes(data []byte, into any) error {
-	if err := checkFields(data, fieldsOf(into)); err != nil {
+	if err := checkFields(json.NewDecoder(bytes.NewReader(data)), reflect.TypeOf(into).Elem(), ""); err != nil && err != errMalformed {
 		return err
 	}
 	if err := json.Unmarshal(data, into); err != nil {
@@ -64,38 +64,74 @@ func reason(err error) string {
 	return "the body is not JSON"
 }
 
-// checkFields refuses names that are not known to the letter and names that stand twice: encoding/json would take any
-// case and keep the last. Whatever else is wrong is left to it.
-func checkFields(data []byte, known []string) error {
-	d := json.NewDecoder(bytes.NewReader(data))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return nil // the decoder says what is wrong
+// errMalformed ends a check: the decoder says what is wrong.
+var errMalformed = errors.New("the body has another form")
+
+// checkFields reads one value and refuses names that are not known to the letter and names that stand twice, in t and in
+// what t holds: encoding/json would take any case and keep the last. Whatever else is wrong is left to it.
+func checkFields(d *json.Decoder, t reflect.Type, at string) error {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
 	}
-	seen := make([]string, 0, len(known))
-	for d.More() {
-		t, err := d.Token()
-		name, ok := t.(string)
-		if err != nil || !ok {
-			return nil // the decoder says what is wrong
-		}
-		if !slices.Contains(known, name) {
-			return invalidBody("unknown field " + clip(name, 60))
-		}
-		if slices.Contains(seen, name) {
-			return invalidBody("the field " + name + " stands twice")
-		}
-		seen = append(seen, name)
+	list := t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8
+	if t.Kind() != reflect.Struct && !list {
 		var skip json.RawMessage
 		if err := d.Decode(&skip); err != nil {
-			return nil // the decoder says what is wrong
+			return errMalformed
+		}
+		return nil
+	}
+	start, err := d.Token()
+	switch {
+	case err != nil:
+		return errMalformed
+	case start == nil: // null
+		return nil
+	case list && start == json.Delim('['):
+		for d.More() {
+			if err := checkFields(d, t.Elem(), at); err != nil {
+				return err
+			}
+		}
+	case !list && start == json.Delim('{'):
+		if err := checkObject(d, t, at); err != nil {
+			return err
+		}
+	default:
+		return errMalformed
+	}
+	if _, err := d.Token(); err != nil { // its end
+		return errMalformed
+	}
+	return nil
+}
+
+func checkObject(d *json.Decoder, t reflect.Type, at string) error {
+	known := fieldsOf(t)
+	seen := make([]string, 0, len(known))
+	for d.More() {
+		token, err := d.Token()
+		name, ok := token.(string)
+		if err != nil || !ok {
+			return errMalformed
+		}
+		field := slices.Index(known, name)
+		if field < 0 {
+			return invalidBody("unknown field " + at + clip(name, 60))
+		}
+		if slices.Contains(seen, name) {
+			return invalidBody("the field " + at + name + " stands twice")
+		}
+		seen = append(seen, name)
+		if err := checkFields(d, t.Field(field).Type, at+name+"."); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// fieldsOf lists the JSON names of a flat request struct.
-func fieldsOf(into any) []string {
-	t := reflect.TypeOf(into).Elem()
+// fieldsOf lists the JSON names of a request struct, which embeds nothing.
+func fieldsOf(t reflect.Type) []string {
 	names := make([]string, 0, t.NumField())
 	for i := range t.NumField() {
 		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")

@@ -9,22 +9,15 @@ import (
 )
 
 // issueCode is POST /api/auth/device/code (spec 4.1, 2.2).
-func (a *API) issueCode(w http.ResponseWriter, r *http.Request) {
+func (a *API) issueCode(c *call) (any, error) {
 	var body backendapi.DeviceCodeRequest
-	if err := decode(w, r, &body); err != nil {
-		a.fail(w, r, err)
-		return
+	if err := c.decode(&body); err != nil {
+		return nil, err
 	}
 	if body.Scope != backendapi.ScopeAccountFull {
-		a.fail(w, r, refusal(backendapi.CodeInvalidRequest, "scope must be "+backendapi.ScopeAccountFull, `send {"scope":"account_full"}`))
-		return
+		return nil, refusal(backendapi.CodeInvalidRequest, "scope must be "+backendapi.ScopeAccountFull, `send {"scope":"account_full"}`)
 	}
-	code, err := a.startCode(r)
-	if err != nil {
-		a.fail(w, r, err)
-		return
-	}
-	a.answer(w, http.StatusOK, code)
+	return a.startCode(c.Request)
 }
 
 // startCode issues a code to the requester that the headers describe. The install id is not kept (design D18).
@@ -49,23 +42,20 @@ func (a *API) startCode(r *http.Request) (backendapi.DeviceCode, error) {
 }
 
 // pollToken is POST /api/auth/device/token (spec 4.1, 2.3, 7.1).
-func (a *API) pollToken(w http.ResponseWriter, r *http.Request) {
+func (a *API) pollToken(c *call) (any, error) {
 	var body backendapi.TokenRequest
-	if err := decode(w, r, &body); err != nil {
-		a.fail(w, r, err)
-		return
+	if err := c.decode(&body); err != nil {
+		return nil, err
 	}
 	if body.DeviceCode == "" {
-		a.fail(w, r, refusal(backendapi.CodeInvalidRequest, "deviceCode is missing", "send the deviceCode that "+backendapi.PathDeviceCode+" answered"))
-		return
+		return nil, refusal(backendapi.CodeInvalidRequest, "deviceCode is missing", "send the deviceCode that "+backendapi.PathDeviceCode+" answered")
 	}
-	poll, err := a.Links.Poll(r.Context(), body.DeviceCode)
-	switch {
-	case err != nil:
-		a.fail(w, r, err)
-	case poll.Token == nil:
-		a.answer(w, http.StatusOK, backendapi.Pending{Pending: true, PollIntervalSeconds: int64(poll.Interval.Seconds())})
-	default:
-		a.answer(w, http.StatusOK, backendapi.Token{AuthToken: poll.Token.AuthToken, Account: accountOf(poll.Token.Principal)})
+	poll, err := a.Links.Poll(c.Context(), body.DeviceCode)
+	if err != nil {
+		return nil, err
 	}
+	if poll.Token == nil {
+		return backendapi.Pending{Pending: true, PollIntervalSeconds: int64(poll.Interval.Seconds())}, nil
+	}
+	return backendapi.Token{AuthToken: poll.Token.AuthToken, Account: accountOf(poll.Token.Principal)}, nil
 }

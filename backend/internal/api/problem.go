@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/service-dev/service/backend/internal/grants"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/proto/backendapi"
 )
@@ -16,6 +17,10 @@ import (
 type Refusal struct {
 	Code, Message, FixHint string
 	RetryAfter             time.Duration
+	// current is the version that stands, of a version conflict.
+	current int64
+	// denied is what a grant lacks.
+	denied *grants.DeniedError
 }
 
 // Error says what happened.
@@ -39,6 +44,7 @@ var statuses = map[string]struct {
 	retryable bool
 }{
 	backendapi.CodeInvalidRequest:    {http.StatusBadRequest, "Invalid request", false},
+	backendapi.CodeInvalidKey:        {http.StatusUnauthorized, "Unknown project key", false},
 	backendapi.CodeAuthRequired:      {http.StatusUnauthorized, "Account link required", true},
 	backendapi.CodeDeviceCodeDenied:  {http.StatusForbidden, "Device code denied", true},
 	backendapi.CodePermissionDenied:  {http.StatusForbidden, "Permission denied", false},
@@ -46,6 +52,8 @@ var statuses = map[string]struct {
 	backendapi.CodeNotFound:          {http.StatusNotFound, "Not found", false},
 	backendapi.CodeMethodNotAllowed:  {http.StatusMethodNotAllowed, "Method not allowed", false},
 	backendapi.CodeConflict:          {http.StatusConflict, "Conflict", false},
+	backendapi.CodeVersionConflict:   {http.StatusConflict, "Version conflict", true},
+	backendapi.CodeNotConfigured:     {http.StatusConflict, "Not configured", false},
 	backendapi.CodeNotConnected:      {http.StatusConflict, "Not connected", true},
 	backendapi.CodeTooManyKeys:       {http.StatusConflict, "Too many keys", false},
 	backendapi.CodeDeviceCodeExpired: {http.StatusGone, "Device code expired", true},
@@ -69,10 +77,57 @@ func known(err error) *Refusal {
 	case errors.Is(err, link.ErrDenied):
 		return refusal(backendapi.CodeDeviceCodeDenied, "the person declined", "ask the person to try again and accept")
 	}
-	if e := projectRefusal(err); e != nil {
-		return e
+	for _, of := range []func(error) *Refusal{projectRefusal, assistantRefusal, credentialRefusal, analyticsRefusal, pageRefusal, sessionRefusal} {
+		if e := of(err); e != nil {
+			return e
+		}
 	}
-	return sessionRefusal(err)
+	return nil
+}
+
+func versionConflict(what string, current int64) *Refusal {
+	e := refusal(backendapi.CodeVersionConflict, fmt.Sprintf("%s is at version %d by now", what, current),
+		"read it again, see whether the change is still wanted, and send it with that version")
+	e.current = current
+	return e
+}
+
+// settings names capabilities and fields as the page of the grants does.
+var settings = map[string]string{
+	string(grants.Assistant): "Assistant config", string(grants.Credentials): "Credentials", string(grants.Analytics): "Analytics",
+	grants.RealtimeModel: "realtime model", grants.Voice: "voice", grants.MemoryModel: "memory model",
+	grants.SessionMemory: "session memory", grants.Sounds: "sounds",
+	string(grants.Off): "Off", string(grants.Read): "Read", string(grants.ReadWrite): "Read + Write",
+}
+
+// permissionDenied says what the account grants, and who can change it where.
+func (a *API) permissionDenied(d *grants.DeniedError) *Refusal {
+	setting := settings[string(d.Capability)]
+	if d.Field != "" {
+		setting += " > " + settings[d.Field]
+	}
+	verb := "read"
+	if d.Needed == grants.ReadWrite {
+		verb = "change"
+	}
+	e := refusal(backendapi.CodePermissionDenied,
+		fmt.Sprintf("the account does not let agents %s %s of this project: it grants %s", verb, setting, settings[string(d.Granted)]),
+		fmt.Sprintf("ask the account's owner to set %s to %s at %s/account/mcp-access; the next call obeys", setting, settings[string(d.Needed)], a.SiteURL))
+	e.denied = d
+	return e
+}
+
+// body is a refusal in the shape of its code.
+func (e *Refusal) body() any {
+	p := problem(e)
+	switch {
+	case e.denied != nil:
+		return backendapi.PermissionDenied{Problem: p, Project: e.denied.Project, Capability: string(e.denied.Capability),
+			Field: e.denied.Field, Needed: string(e.denied.Needed), Granted: string(e.denied.Granted)}
+	case e.Code == backendapi.CodeVersionConflict:
+		return backendapi.VersionConflict{Problem: p, CurrentVersion: e.current}
+	}
+	return p
 }
 
 func problem(e *Refusal) backendapi.Problem {
@@ -87,6 +142,10 @@ func problem(e *Refusal) backendapi.Problem {
 // fail answers a refusal as application/problem+json.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	e := known(err)
+	var denied *grants.DeniedError
+	if errors.As(err, &denied) {
+		e = a.permissionDenied(denied)
+	}
 	if e == nil {
 		if r.Context().Err() != nil {
 			return // the caller is gone
@@ -98,6 +157,5 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Retry-After", strconv.Itoa(seconds(e.RetryAfter)))
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
-	p := problem(e)
-	a.answer(w, p.Status, p)
+	a.answer(w, problem(e).Status, e.body())
 }

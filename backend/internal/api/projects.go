@@ -4,33 +4,66 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 
-	"github.com/service-dev/service/backend/internal/link"
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/grants"
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
 // Projects is what the routes need of the projects.
 type Projects interface {
-	MintKey(ctx context.Context, accountID, project, name string) (projects.Key, error)
+	List(ctx context.Context, accountID string) ([]projects.Project, error)
+	// Get answers projects.ErrNotFound alike for ids that are unknown and those of other accounts.
+	Get(ctx context.Context, accountID, id string) (projects.Project, error)
+	MintKey(ctx context.Context, accountID, id, name string, by audit.Actor) (projects.Key, error)
 }
 
-func (a *API) mountProjects(mux *http.ServeMux) {
-	mux.HandleFunc("POST "+backendapi.PathProjects+"/{project}/keys", a.account(a.mintKey))
-}
-
-func (a *API) mintKey(w http.ResponseWriter, r *http.Request, who link.Principal) {
-	var body backendapi.ProjectKeyRequest
-	if err := decode(w, r, &body); err != nil {
-		a.fail(w, r, err)
-		return
-	}
-	k, err := a.Projects.MintKey(r.Context(), who.AccountID, r.PathValue("project"), body.Name)
+func (a *API) listProjects(c *call) (any, error) {
+	list, err := a.Projects.List(c.Context(), c.who.AccountID)
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return nil, err
 	}
-	a.answer(w, http.StatusCreated, backendapi.ProjectKey{ProjectKey: k.Secret, Hint: k.Hint, CreatedAt: timestamp(k.CreatedAt)})
+	out := backendapi.ProjectList{Projects: make([]backendapi.Project, 0, len(list))}
+	for _, p := range list {
+		g, err := a.Grants.Of(c.Context(), c.who.AccountID, p.ID)
+		if err != nil {
+			return nil, err
+		}
+		out.Projects = append(out.Projects, a.projectOf(p, g))
+	}
+	return out, nil
+}
+
+func (a *API) projectOf(p projects.Project, g grants.Grants) backendapi.Project {
+	return backendapi.Project{
+		Project: p.ID, DisplayName: p.DisplayName, Platforms: list(p.Platforms), CreatedAt: timestamp(p.CreatedAt),
+		LastActiveAt: timeOrNull(p.LastActiveAt), Keys: p.Keys, OpenSessions: p.OpenSessions,
+		Access:       backendapi.Access{AssistantConfig: assistantAccess(g), Credentials: string(g.Credentials), Analytics: string(g.Analytics)},
+		DashboardURL: a.SiteURL + "/account/projects/" + url.PathEscape(p.ID),
+	}
+}
+
+// list is never null on the wire.
+func list[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return s
+}
+
+func (a *API) mintKey(c *call) (any, error) {
+	var body backendapi.ProjectKeyRequest
+	if err := c.decode(&body); err != nil {
+		return nil, err
+	}
+	k, err := a.Projects.MintKey(c.Context(), c.who.AccountID, c.PathValue("project"), body.Name, c.by())
+	if err != nil {
+		return nil, err
+	}
+	c.status = http.StatusCreated
+	return backendapi.ProjectKey{ProjectKey: k.Secret, Hint: k.Hint, CreatedAt: timestamp(k.CreatedAt)}, nil
 }
 
 // projectRefusal turns the projects' errors into refusals; nil for others.
@@ -39,8 +72,12 @@ func projectRefusal(err error) *Refusal {
 	switch {
 	case errors.As(err, &invalid):
 		return refusal(backendapi.CodeInvalidRequest, invalid.Message, "correct the field and try again")
+	case errors.Is(err, projects.ErrNotFound):
+		return refusal(backendapi.CodeNotFound, "the account has no such project",
+			"list the projects for their app ids; a project is made with its first session or key")
 	case errors.Is(err, projects.ErrTooManyKeys):
-		return refusal(backendapi.CodeTooManyKeys, "the project has as many keys as it can have", "use a key that is kept already, or another app id")
+		return refusal(backendapi.CodeTooManyKeys, "the project has as many keys as it can have",
+			"use a key that is kept already, or ask the account's owner to revoke one that is no longer used in the dashboard")
 	}
 	return nil
 }

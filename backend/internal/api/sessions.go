@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/proto/backendapi"
 )
@@ -31,111 +30,84 @@ type SessionDetails interface {
 	Attached(id string) sessions.Live
 }
 
-func (a *API) mountSessions(mux *http.ServeMux) {
-	one := backendapi.PathSessions + "/{id}"
-	mux.HandleFunc("POST "+backendapi.PathSessions, a.account(a.createSession))
-	mux.HandleFunc("GET "+backendapi.PathSessions, a.account(a.listSessions))
-	mux.HandleFunc("GET "+one, a.account(a.getSession))
-	mux.HandleFunc("DELETE "+one, a.account(a.closeSession))
-	mux.HandleFunc("POST "+one+"/secrets", a.account(a.mintSecret))
-	mux.HandleFunc("GET "+one+"/events", a.account(a.listEvents))
-	mux.HandleFunc("POST "+one+"/control", a.account(a.control))
-}
-
-func (a *API) createSession(w http.ResponseWriter, r *http.Request, who link.Principal) {
+func (a *API) createSession(c *call) (any, error) {
 	var body backendapi.SessionRequest
-	if err := decode(w, r, &body); err != nil {
-		a.fail(w, r, err)
-		return
+	if err := c.decode(&body); err != nil {
+		return nil, err
 	}
-	owner := sessions.Owner{AccountID: who.AccountID, LinkID: who.LinkID}
-	s, created, err := a.Sessions.Mint(r.Context(), owner, sessions.Request{
+	owner := sessions.Owner{AccountID: c.who.AccountID, LinkID: c.who.LinkID}
+	s, created, err := a.Sessions.Mint(c.Context(), owner, sessions.Request{
 		Project: body.Project, Platform: body.Platform, DeviceModel: body.DeviceModel, Fresh: body.Fresh,
 	})
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return nil, err
 	}
-	status := http.StatusOK
 	if created {
-		status = http.StatusCreated
+		c.status = http.StatusCreated
 	}
-	a.answer(w, status, backendapi.CreatedSession{Session: a.sessionOf(s), Created: created})
+	return backendapi.CreatedSession{Session: a.sessionOf(s), Created: created}, nil
 }
 
-func (a *API) listSessions(w http.ResponseWriter, r *http.Request, who link.Principal) {
-	list, err := a.Sessions.List(r.Context(), who.AccountID)
+func (a *API) listSessions(c *call) (any, error) {
+	list, err := a.Sessions.List(c.Context(), c.who.AccountID)
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return nil, err
 	}
 	out := backendapi.SessionList{Sessions: make([]backendapi.Session, 0, len(list))}
 	for _, s := range list {
 		out.Sessions = append(out.Sessions, a.sessionOf(s))
 	}
-	a.answer(w, http.StatusOK, out)
+	return out, nil
 }
 
-func (a *API) getSession(w http.ResponseWriter, r *http.Request, who link.Principal) {
-	s, err := a.Sessions.Get(r.Context(), who.AccountID, r.PathValue("id"))
+func (a *API) getSession(c *call) (any, error) {
+	s, err := a.Sessions.Get(c.Context(), c.who.AccountID, c.PathValue("id"))
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return nil, err
 	}
-	a.answer(w, http.StatusOK, a.sessionOf(s))
+	return a.sessionOf(s), nil
 }
 
-func (a *API) closeSession(w http.ResponseWriter, r *http.Request, who link.Principal) {
-	s, err := a.Sessions.Close(r.Context(), who.AccountID, r.PathValue("id"))
+func (a *API) closeSession(c *call) (any, error) {
+	s, err := a.Sessions.Close(c.Context(), c.who.AccountID, c.PathValue("id"))
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return nil, err
 	}
-	a.answer(w, http.StatusOK, a.sessionOf(s))
+	return a.sessionOf(s), nil
 }
 
-func (a *API) mintSecret(w http.ResponseWriter, r *http.Request, who link.Principal) {
-	sst, err := a.Sessions.MintSecret(r.Context(), who.AccountID, r.PathValue("id"))
+func (a *API) mintSecret(c *call) (any, error) {
+	sst, err := a.Sessions.MintSecret(c.Context(), c.who.AccountID, c.PathValue("id"))
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return nil, err
 	}
-	a.answer(w, http.StatusCreated, backendapi.SessionSecret{AppSecret: sst})
+	c.status = http.StatusCreated
+	return backendapi.SessionSecret{AppSecret: sst}, nil
 }
 
 // maxEventPage bounds the rows of one answer in bytes: clients refuse one that is longer than 1 MB. A row alone, of a
 // frame that the encoder had to escape all through, stays below that.
 const maxEventPage = 512 << 10
 
-func (a *API) listEvents(w http.ResponseWriter, r *http.Request, who link.Principal) {
-	since, err := queryInt(r, "since")
-	if err != nil {
-		a.fail(w, r, err)
-		return
+func (a *API) listEvents(c *call) (any, error) {
+	var n [3]int64 // since, limit, waitMs
+	for i, name := range []string{"since", "limit", "waitMs"} {
+		var err error
+		if n[i], err = queryInt(c.Request, name); err != nil {
+			return nil, err
+		}
 	}
-	limit, err := queryInt(r, "limit")
+	page, err := a.Sessions.Events(c.Context(), c.who.AccountID, c.PathValue("id"), n[0], int(min(n[1], sessions.MaxEvents)),
+		time.Duration(min(n[2], backendapi.MaxWaitMs))*time.Millisecond)
 	if err != nil {
-		a.fail(w, r, err)
-		return
-	}
-	wait, err := queryInt(r, "waitMs")
-	if err != nil {
-		a.fail(w, r, err)
-		return
-	}
-	page, err := a.Sessions.Events(r.Context(), who.AccountID, r.PathValue("id"), since, int(min(limit, sessions.MaxEvents)),
-		time.Duration(min(wait, backendapi.MaxWaitMs))*time.Millisecond)
-	if err != nil {
-		a.fail(w, r, err)
-		return
+		return nil, err
 	}
 	out := backendapi.EventPage{Events: make([]json.RawMessage, 0, len(page.Events)), Next: page.Next, More: page.More}
 	size := 0
 	for _, e := range page.Events {
 		row, err := json.Marshal(e)
 		if err != nil {
-			a.fail(w, r, err)
-			return
+			return nil, err
 		}
 		if size += len(row) + 1; size > maxEventPage && len(out.Events) > 0 {
 			out.More = true
@@ -143,31 +115,28 @@ func (a *API) listEvents(w http.ResponseWriter, r *http.Request, who link.Princi
 		}
 		out.Events, out.Next = append(out.Events, row), e.Seq
 	}
-	a.answer(w, http.StatusOK, out)
+	return out, nil
 }
 
 // maxControl bounds the body of a control request: media in base64, and the rest.
 const maxControl = backendapi.MaxControlMedia/3*4 + maxBody
 
-func (a *API) control(w http.ResponseWriter, r *http.Request, who link.Principal) {
+func (a *API) control(c *call) (any, error) {
 	var body backendapi.Control
-	if err := decodeWithin(w, r, maxControl, &body); err != nil {
-		a.fail(w, r, err)
-		return
+	if err := decodeWithin(c.w, c.Request, maxControl, &body); err != nil {
+		return nil, err
 	}
 	if len(body.Media) > backendapi.MaxControlMedia {
-		a.fail(w, r, refusal(backendapi.CodeTooLarge, "the media is over 1 MB", "send a smaller picture or a shorter sound"))
-		return
+		return nil, refusal(backendapi.CodeTooLarge, "the media is over 1 MB", "send a smaller picture or a shorter sound")
 	}
 	if len(body.Payload) == 0 {
 		body.Payload = json.RawMessage("{}")
 	}
-	result, err := a.Sessions.Control(r.Context(), who.AccountID, r.PathValue("id"), body.Type, body.Payload, body.Media)
+	result, err := a.Sessions.Control(c.Context(), c.who.AccountID, c.PathValue("id"), body.Type, body.Payload, body.Media)
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return nil, err
 	}
-	a.answer(w, http.StatusOK, backendapi.Controlled{Result: result})
+	return backendapi.Controlled{Result: result}, nil
 }
 
 // queryInt reads a non-negative integer of the query; absent is 0.
@@ -185,18 +154,13 @@ func queryInt(r *http.Request, name string) (int64, error) {
 
 func (a *API) sessionOf(s sessions.Session) backendapi.Session {
 	live := a.Sessions.Attached(s.ID)
-	out := backendapi.Session{
+	return backendapi.Session{
 		SessionID: s.ID, Project: s.Project, Platform: s.Platform, DeviceModel: s.DeviceModel, State: s.State(a.Now()),
-		SessionURL:  strings.TrimSuffix(a.SiteURL, "/") + "/s/" + s.ID,
+		SessionURL:  a.SiteURL + "/s/" + s.ID,
 		AppEndpoint: AppEndpoint(a.BaseURL, s.ID),
 		CreatedAt:   timestamp(s.CreatedAt), LastActiveAt: timestamp(s.LastActive), ExpiresAt: timestamp(s.ExpiresAt),
-		Apps: len(live.Apps), Pages: live.Pages, LastSeq: s.LastSeq,
+		Apps: len(live.Apps), Pages: live.Pages, LastSeq: s.LastSeq, ClosedAt: timeOrNull(s.ClosedAt),
 	}
-	if !s.ClosedAt.IsZero() {
-		at := timestamp(s.ClosedAt)
-		out.ClosedAt = &at
-	}
-	return out
 }
 
 // AppEndpoint is the WebSocket address that apps of a session connect to.

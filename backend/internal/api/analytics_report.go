@@ -1,0 +1,100 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/analytics"
+	"github.com/service-dev/service/proto/backendapi"
+)
+
+// AnalyticsReports is what the route needs of the analytics.
+type AnalyticsReports interface {
+	Report(ctx context.Context, accountID, project string, q analytics.Query) (analytics.Report, error)
+}
+
+// ranges are the spans up to now that can be asked for by name.
+var ranges = map[string]time.Duration{
+	"24h": 24 * time.Hour, "7d": 7 * 24 * time.Hour, "30d": 30 * 24 * time.Hour, "90d": 90 * 24 * time.Hour,
+}
+
+func (a *API) reportAnalytics(c *call) (any, error) {
+	q, err := analyticsQuery(c.URL.Query(), a.Now())
+	if err != nil {
+		return nil, err
+	}
+	r, err := a.Analytics.Report(c.Context(), c.who.AccountID, c.project.ID, q)
+	if err != nil {
+		return nil, err
+	}
+	return reportOf(c.project.ID, r), nil
+}
+
+// analyticsQuery reads ?range, or ?from&to in RFC 3339, and ?interval.
+func analyticsQuery(values url.Values, now time.Time) (analytics.Query, error) {
+	const hint = "send range=24h, 7d, 30d or 90d, or from and to like 2026-01-02T00:00:00Z; interval=hour or day"
+	bad := func(what string) (analytics.Query, error) {
+		return analytics.Query{}, refusal(backendapi.CodeInvalidRequest, what, hint)
+	}
+	var q analytics.Query
+	name, ranged := values.Get("range"), values.Has("range")
+	switch {
+	case ranged && (values.Has("from") || values.Has("to")):
+		return bad("the query has a range and from or to")
+	case ranged:
+		span, ok := ranges[name]
+		if !ok {
+			return bad("range is not one of 24h, 7d, 30d, 90d")
+		}
+		q.From, q.To = now.Add(-span), now
+	case values.Has("from") != values.Has("to"):
+		return bad("the query has one of from and to without the other")
+	case values.Has("from"):
+		var err error
+		if q.From, err = time.Parse(time.RFC3339, values.Get("from")); err != nil {
+			return bad("from is not a time in RFC 3339")
+		}
+		if q.To, err = time.Parse(time.RFC3339, values.Get("to")); err != nil {
+			return bad("to is not a time in RFC 3339")
+		}
+	}
+	q.Interval = values.Get("interval")
+	if values.Has("interval") && q.Interval != analytics.Hour && q.Interval != analytics.Day {
+		return bad("interval is not hour or day")
+	}
+	return q, nil
+}
+
+func reportOf(project string, r analytics.Report) backendapi.AnalyticsReport {
+	out := backendapi.AnalyticsReport{
+		Project: project, From: timestamp(r.From), To: timestamp(r.To), Interval: r.Interval,
+		Totals: backendapi.AnalyticsTotals{Sessions: r.Sessions, Events: r.Events, Errors: r.Errors, PeakActiveInstalls: r.PeakActiveInstalls},
+		Series: make([]backendapi.AnalyticsPoint, 0, len(r.Series)),
+		Events: countsOf(r.ByEvent), Errors: countsOf(r.ByError), Versions: countsOf(r.ByVersion),
+		Platforms: countsOf(r.ByPlatform), Devices: countsOf(r.ByDevice),
+		Estimated: r.Estimated, Approximate: list(r.Approximate), Reading: r.Reading,
+	}
+	for _, p := range r.Series {
+		out.Series = append(out.Series, backendapi.AnalyticsPoint{At: timestamp(p.At), Sessions: p.Sessions, Events: p.Events,
+			Errors: p.Errors, ActiveInstalls: p.ActiveInstalls})
+	}
+	return out
+}
+
+func countsOf(counts []analytics.Count) []backendapi.AnalyticsCount {
+	out := make([]backendapi.AnalyticsCount, 0, len(counts))
+	for _, c := range counts {
+		out = append(out, backendapi.AnalyticsCount{Name: c.Name, Count: c.N})
+	}
+	return out
+}
+
+// analyticsRefusal turns the analytics' errors into refusals; nil for others.
+func analyticsRefusal(err error) *Refusal {
+	if errors.Is(err, analytics.ErrInvalid) {
+		return refusal(backendapi.CodeInvalidRequest, err.Error(), "ask for at most 90 days by day, or for fewer by hour")
+	}
+	return nil
+}
