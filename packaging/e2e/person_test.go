@@ -20,6 +20,7 @@ type person struct {
 	page   *html.Node
 	at     *url.URL
 	status int
+	seen   *strings.Builder // every page as it came, where somebody wants to know
 }
 
 func newPerson(t *testing.T) *person {
@@ -46,6 +47,9 @@ func (p *person) take(resp *http.Response, err error) {
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
 		p.t.Fatal(err)
+	}
+	if p.seen != nil {
+		p.seen.Write(body)
 	}
 	if p.page, err = html.Parse(strings.NewReader(string(body))); err != nil {
 		p.t.Fatal(err)
@@ -141,4 +145,37 @@ func attr(n *html.Node, name string) string {
 		}
 	}
 	return ""
+}
+
+// grantAll sets every grant of a project to the level, on the page of agents' access.
+func (p *person) grantAll(project, level string) {
+	p.t.Helper()
+	for n := range p.page.Descendants() {
+		if n.Data != "form" || attr(n, "method") != "post" {
+			continue
+		}
+		target, err := p.at.Parse(attr(n, "action"))
+		if err != nil {
+			continue
+		}
+		fields, about, radios := url.Values{}, false, 0
+		for in := range n.Descendants() {
+			if in.Data != "input" {
+				continue
+			}
+			switch attr(in, "type") {
+			case "hidden":
+				fields.Set(attr(in, "name"), attr(in, "value"))
+				about = about || attr(in, "value") == project
+			case "radio":
+				fields.Set(attr(in, "name"), level)
+				radios++
+			}
+		}
+		if about = about || strings.Contains(target.String(), project); about && radios > 0 {
+			p.post(target.String(), fields, "")
+			return
+		}
+	}
+	p.t.Fatalf("%s (status %d) has no form for the grants of %s", p.at, p.status, project)
 }

@@ -1,0 +1,165 @@
+//go:build unix
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+const app = "com.example.records"
+
+// accountTools are the tools of spec 4.3 that are about a project's records, with arguments that work. A tool that
+// changes something takes the version from the tool that reads it.
+var accountTools = []struct {
+	name, reads string // reads: the tool that tells the version
+	args        map[string]any
+	capability  string // empty: no grant is needed
+	field       string // of the assistant's config
+	level       string
+}{
+	{name: "listProjects", args: map[string]any{}},
+	{name: "getAssistantConfig", capability: "assistant_config", level: "read"},
+	{name: "setAssistantConfig", reads: "getAssistantConfig", args: map[string]any{"sounds": false}, capability: "assistant_config", field: "sounds", level: "read_write"},
+	{name: "getCredentialStatus", capability: "credentials", level: "read"},
+	{name: "setCredential", args: map[string]any{"provider": "openai", "openBrowser": false}, capability: "credentials", level: "read_write"},
+	{name: "getProjectAnalytics", args: map[string]any{"range": "7d"}, capability: "analytics", level: "read"},
+	{name: "getConnectionPageConfig"},
+	{name: "setConnectionPageConfig", reads: "getConnectionPageConfig", args: map[string]any{"title": "Hello glasses"}},
+	{name: "createSimulatorSession", args: map[string]any{"openBrowser": false}},
+	{name: "generateConnectionModule", args: map[string]any{"language": "python"}},
+}
+
+// callRecord calls a tool of the list for the project, at the version that stands.
+func callRecord(t *testing.T, a *agent, i int, project string) toolResult {
+	t.Helper()
+	tool := accountTools[i]
+	args := map[string]any{}
+	for name, value := range tool.args {
+		args[name] = value
+	}
+	if tool.name != "listProjects" {
+		args["project"] = project
+	}
+	if tool.reads != "" {
+		args["version"] = 0
+		if now := a.call(tool.reads, map[string]any{"project": project}); !now.IsError && now.Structured["version"] != nil {
+			args["version"] = now.Structured["version"]
+		}
+	}
+	return a.call(tool.name, args)
+}
+
+// link links the agent's install as a new person and gives the person's browser without scripts.
+func linkAgent(t *testing.T, a *agent, email string) *person {
+	t.Helper()
+	asked := a.call("listProjects", map[string]any{})
+	someone := newPerson(t)
+	someone.approve(asked.str(t, "verificationUrl"), email)
+	linked := a.call("completeAuthLink", map[string]any{"deviceCode": asked.str(t, "deviceCode")})
+	if linked.Structured["linked"] != true {
+		t.Fatalf("linking: %v", linked.Structured)
+	}
+	return someone
+}
+
+// P1: every tool of spec 4.3 over service-mcp against the real backend, unlinked and linked, granted and refused, on both
+// databases; a grant changed in the dashboard changes the very next call.
+func TestAccountTools(t *testing.T) {
+	for name, database := range map[string]func(t *testing.T) string{
+		"sqlite":   func(t *testing.T) string { return filepath.Join(t.TempDir(), "service.db") },
+		"postgres": newPostgres,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := startBackend(t, database(t))
+			w := newWorld(t, "", "SERVICE_BACKEND_URL="+b.url, "SERVICE_NO_AUTO_OPEN=1")
+			a := startAgent(w, "modern", false)
+			for i, tool := range accountTools {
+				r := callRecord(t, a, i, app)
+				if r.IsError || r.str(t, "status") != "auth_required" || r.str(t, "userCode") == "" || r.str(t, "verificationUrl") == "" {
+					t.Errorf("%s, unlinked: %v", tool.name, r.Structured)
+				}
+			}
+			owner := linkAgent(t, a, "owner@example.org")
+			for i, tool := range accountTools {
+				if tool.name == "createSimulatorSession" || tool.name == "generateConnectionModule" || tool.name == "listProjects" {
+					continue
+				}
+				if r := callRecord(t, a, i, app); !r.IsError || r.str(t, "code") != "not_found" || r.str(t, "fixHint") == "" {
+					t.Errorf("%s, of a project that is not there: %v", tool.name, r.Structured)
+				}
+			}
+			if s := a.call("createSimulatorSession", map[string]any{"project": app, "openBrowser": false}); s.IsError {
+				t.Fatalf("making the project: %v", s.Structured)
+			}
+			for i, tool := range accountTools {
+				r := callRecord(t, a, i, app)
+				if r.IsError || r.str(t, "summary") == "" {
+					t.Errorf("%s, granted: %v", tool.name, r.Structured)
+				}
+			}
+			grantsInTheDashboard(t, b, a)
+			recordsOfOthers(t, b, owner)
+		})
+	}
+}
+
+// grantsInTheDashboard sets each grant to Off and back as a person with Chromium does, and calls the tools between.
+func grantsInTheDashboard(t *testing.T, b *remoteBackend, a *agent) {
+	browser := newBrowser(t)
+	run(t, browser, "sign in", chromedp.Navigate(b.url+"/signin?next=/account/mcp-access"),
+		chromedp.SendKeys("input[name=email]", "owner@example.org"), chromedp.SendKeys("input[name=password]", password),
+		chromedp.Submit("input[name=email]"), until(`location.pathname === "/account/mcp-access"`))
+	picture(t, browser, "access")
+	for _, level := range []string{"off", "read", "read_write"} {
+		setEveryGrant(t, browser, level)
+		for i, tool := range accountTools {
+			r := callRecord(t, a, i, app)
+			allowed := tool.capability == "" || slices.Index(levels, level) >= slices.Index(levels, tool.level)
+			switch {
+			case allowed && r.IsError:
+				t.Errorf("%s with %s: %v", tool.name, level, r.Structured)
+			case !allowed && (!r.IsError || r.str(t, "code") != "permission_denied" || r.str(t, "capability") != tool.capability ||
+				r.str(t, "needed") != tool.level || r.str(t, "granted") != level || r.str(t, "fixHint") == ""):
+				t.Errorf("%s with %s: %v", tool.name, level, r.Structured)
+			}
+		}
+	}
+}
+
+var levels = []string{"off", "read", "read_write"}
+
+// setEveryGrant chooses the level in every radio group of the project's form and saves.
+func setEveryGrant(t *testing.T, browser context.Context, level string) {
+	t.Helper()
+	run(t, browser, "set every grant to "+level, chromedp.WaitVisible("form input[type=radio]"),
+		until(fmt.Sprintf(`(() => { const all = [...document.querySelectorAll('main form input[type=radio][value=%s]')]; all.forEach(r => r.click()); return all.length >= 7 && all.every(r => r.checked) })()`, level)),
+		until(`(() => { window.before = true; document.querySelector('main form input[type=radio]').form.requestSubmit(); return true })()`),
+		until(`document.readyState === "complete" && !window.before && location.pathname === "/account/mcp-access"`))
+}
+
+// recordsOfOthers: another account's project answers like one that is not there, in every tool.
+func recordsOfOthers(t *testing.T, b *remoteBackend, _ *person) {
+	w := newWorld(t, "", "SERVICE_BACKEND_URL="+b.url, "SERVICE_NO_AUTO_OPEN=1")
+	a := startAgent(w, "legacy", false)
+	linkAgent(t, a, "other@example.org")
+	for i, tool := range accountTools[1:8] {
+		theirs, missing := callRecord(t, a, i+1, app), callRecord(t, a, i+1, "com.example.missin0")
+		if !theirs.IsError || theirs.str(t, "code") != "not_found" {
+			t.Errorf("%s of another account: %v", tool.name, theirs.Structured)
+		}
+		if one, two := fmt.Sprint(theirs.Structured), strings.ReplaceAll(fmt.Sprint(missing.Structured), "com.example.missin0", app); one != two {
+			t.Errorf("%s tells another account's project from a missing one:\n%s\n%s", tool.name, one, two)
+		}
+	}
+	if r := a.call("listProjects", map[string]any{}); r.IsError || len(r.Structured["projects"].([]any)) != 0 {
+		t.Errorf("projects of another account: %v", r.Structured)
+	}
+}

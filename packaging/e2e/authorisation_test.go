@@ -1,0 +1,146 @@
+//go:build unix
+
+package e2e
+
+import (
+	"database/sql"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the golden tables anew")
+
+// toolArguments are arguments that work where the caller may do it; {session} is a browser session of the owner. A tool
+// that is not listed fails the test, so that a new one gets its row.
+var toolArguments = map[string]map[string]any{
+	"getPlatformInfo": {}, "getCapabilityGuide": {"capability": "display"}, "getPermissions": {}, "getVoiceCommandGuidance": {},
+	"getProductionChecklist": {}, "searchDocs": {"query": "photo"}, "getCodeExample": {"language": "python", "topic": "hello"},
+	"generateConnectionModule": {"language": "python", "project": app}, "inspectIntegration": {}, "validateIntegration": {},
+	"startLocalSimulation": {"project": "com.example.local"}, "createSimulatorSession": {"project": app, "openBrowser": false},
+	"completeAuthLink": {"deviceCode": "sdc_unknown", "maxWaitSeconds": 1},
+	"getSessionStatus": {"sessionId": "{session}"}, "getEventLog": {"sessionId": "{session}"},
+	"waitForEvent": {"sessionId": "{session}", "type": "session.opened", "since": 0, "timeoutSeconds": 1}, "closeSession": {"sessionId": "{session}"},
+	"getDisplayState": {"sessionId": "{session}"}, "expectDisplay": {"sessionId": "{session}", "text": []string{"x"}, "withinMs": 0},
+	"injectInput": {"sessionId": "{session}", "kind": "tap"}, "injectTranscript": {"sessionId": "{session}", "text": "hello"},
+	"injectSensor": {"sessionId": "{session}", "state": map[string]any{"battery": 50}}, "injectFault": {"sessionId": "{session}", "command": "camera.photo", "code": "timeout"},
+	"setDevice": {"sessionId": "{session}", "deviceModel": "even_g1"}, "advanceTime": {"sessionId": "{session}", "ms": 1},
+	"recordSession": {"sessionId": "{session}", "dir": "recording"}, "replaySession": {"sessionId": "{session}", "file": "none.json"}, "whoAmI": {},
+	"listProjects": {}, "getAssistantConfig": {"project": app}, "setAssistantConfig": {"project": app, "version": 0, "sounds": true},
+	"getCredentialStatus": {"project": app}, "setCredential": {"project": app, "provider": "openai", "openBrowser": false},
+	"getProjectAnalytics": {"project": app}, "getConnectionPageConfig": {"project": app},
+	"setConnectionPageConfig": {"project": app, "version": 0, "title": "x"},
+}
+
+// P3: what every tool answers to the unlinked, another account, the revoked, the suspended and the owner with each level
+// of grants, as a table in testdata/authorisation.md. closeSession goes last: the others need the session.
+func TestToolAuthorisation(t *testing.T) {
+	t.Parallel()
+	database := filepath.Join(t.TempDir(), "service.db")
+	b := startBackend(t, database)
+	machine := func() *world { return newWorld(t, "", "SERVICE_BACKEND_URL="+b.url, "SERVICE_NO_AUTO_OPEN=1") }
+
+	owner := startAgent(machine(), "modern", false)
+	someone := linkAgent(t, owner, "owner@example.org")
+	session := owner.call("createSimulatorSession", map[string]any{"project": app, "openBrowser": false}).str(t, "sessionId")
+
+	columns := []string{"not linked", "other account", "revoked", "suspended", "owner, grants off", "owner, grants read", "owner, read_write"}
+	rows := map[string][]string{}
+	ask := func(a *agent) {
+		for _, name := range toolNames(t, a) {
+			args, known := toolArguments[name]
+			if !known {
+				t.Fatalf("%s has no arguments in this test", name)
+			}
+			if name == "closeSession" && a == owner {
+				rows[name] = append(rows[name], "-")
+				continue
+			}
+			filled := map[string]any{}
+			for k, v := range args {
+				if v == "{session}" {
+					v = session
+				}
+				filled[k] = v
+			}
+			rows[name] = append(rows[name], outcomeOf(a.call(name, filled)))
+		}
+	}
+	ask(startAgent(machine(), "modern", false))
+	other := startAgent(machine(), "modern", false)
+	linkAgent(t, other, "other@example.org")
+	ask(other)
+	revoked := startAgent(machine(), "modern", false)
+	linkAgent(t, revoked, "revoked@example.org")
+	b.admin("revoke", "--email", "revoked@example.org")
+	ask(revoked)
+	suspended := startAgent(machine(), "modern", false)
+	linkAgent(t, suspended, "suspended@example.org")
+	execSQLite(t, database, "UPDATE accounts SET state = 'suspended' WHERE email = 'suspended@example.org'")
+	ask(suspended)
+	for _, level := range levels {
+		someone.open(b.url + "/account/mcp-access")
+		someone.grantAll(app, level)
+		ask(owner)
+	}
+	rows["closeSession"][len(columns)-1] = outcomeOf(owner.call("closeSession", map[string]any{"sessionId": session}))
+
+	var table strings.Builder
+	table.WriteString("| tool | " + strings.Join(columns, " | ") + " |\n|---|" + strings.Repeat("---|", len(columns)) + "\n")
+	for _, name := range toolNames(t, owner) {
+		table.WriteString("| " + name + " | " + strings.Join(rows[name], " | ") + " |\n")
+	}
+	file := filepath.Join("testdata", "authorisation.md")
+	if *update {
+		if err := os.WriteFile(file, []byte(table.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	golden, err := os.ReadFile(file)
+	if err != nil || string(golden) != table.String() {
+		t.Errorf("who may do what has changed (%v); it was\n%s\nand is\n%s", err, golden, table.String())
+	}
+}
+
+// toolNames lists every tool.
+func toolNames(t *testing.T, a *agent) []string {
+	t.Helper()
+	_, answer := a.send(map[string]any{"list": true})
+	var list struct{ Tools []struct{ Name string } }
+	line := <-answer
+	if line.Error != nil || json.Unmarshal(line.Result, &list) != nil || len(list.Tools) < 30 {
+		t.Fatalf("tools/list: %v, %d tools", line.Error, len(list.Tools))
+	}
+	var names []string
+	for _, tool := range list.Tools {
+		names = append(names, tool.Name)
+	}
+	return names
+}
+
+// outcomeOf is ok, auth_required or an error's code.
+func outcomeOf(r toolResult) string {
+	switch {
+	case r.IsError:
+		return fmt.Sprint(r.Structured["code"])
+	case r.Structured["status"] == "auth_required":
+		return "auth_required"
+	}
+	return "ok"
+}
+
+func execSQLite(t *testing.T, file, statement string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=busy_timeout(5000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(statement); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,218 @@
+//go:build unix
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// maxPage bounds what a page loads in bytes, the simulator with its renderer apart.
+const maxPage = 100_000
+
+// accountPages are the pages of a signed-in person; {app} is a project's id.
+var accountPages = []struct{ name, path string }{
+	{"home", "/"},
+	{"overview", "/account"},
+	{"projects", "/account/projects"},
+	{"project", "/account/projects/{app}"},
+	{"assistant", "/account/projects/{app}/assistant"},
+	{"credentials", "/account/projects/{app}/credentials"},
+	{"analytics", "/account/projects/{app}/analytics"},
+	{"connection-page", "/account/projects/{app}/connection-page"},
+	{"mcp-access", "/account/mcp-access"},
+	{"audit", "/account/audit"},
+	{"settings", "/account/settings"},
+	{"privacy", "/privacy"},
+	{"docs", "/docs"},
+	{"not-found", "/account/projects/com.example.nobody"},
+}
+
+// visitorPages are those of somebody who is not signed in.
+var visitorPages = []struct{ name, path string }{
+	{"home-visitor", "/"}, {"signin", "/signin"}, {"signup", "/signup"}, {"forgot", "/forgot"},
+}
+
+// P5: axe-core finds nothing on any page, light or dark; each is small and loads from its own origin alone.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	b := startBackend(t, "")
+	w := newWorld(t, "", "SERVICE_BACKEND_URL="+b.url, "SERVICE_NO_AUTO_OPEN=1")
+	a := startAgent(w, "modern", false)
+	axe := axeSource(t)
+	browser := newBrowser(t)
+	for _, p := range visitorPages {
+		checkPage(t, browser, axe, p.name, b.url+p.path, maxPage)
+	}
+	asked := a.call("listProjects", map[string]any{})
+	checkPage(t, browser, axe, "activate", asked.str(t, "verificationUrl"), maxPage)
+	approve(t, browser, asked.str(t, "verificationUrl"), asked.str(t, "userCode"), "ada@example.org")
+	checkPage(t, browser, axe, "approved", "", maxPage)
+	a.call("completeAuthLink", map[string]any{"deviceCode": asked.str(t, "deviceCode")})
+	for _, p := range accountPages[:3] {
+		checkPage(t, browser, axe, p.name+"-empty", b.url+p.path, maxPage)
+	}
+	session := a.call("createSimulatorSession", map[string]any{"project": app, "openBrowser": false})
+	for i := range accountTools {
+		callRecord(t, a, i, app)
+	}
+	sendAnalytics(t, b, w)
+	for _, p := range accountPages {
+		checkPage(t, browser, axe, p.name, b.url+strings.ReplaceAll(p.path, "{app}", app), maxPage)
+	}
+	paste := a.call("setCredential", map[string]any{"project": app, "provider": "openai", "openBrowser": false})
+	checkPage(t, browser, axe, "paste", paste.str(t, "url"), maxPage)
+	page := a.call("getConnectionPageConfig", map[string]any{"project": app})
+	checkPage(t, browser, axe, "connect", page.str(t, "pageUrl"), maxPage)
+	checkPage(t, browser, axe, "simulator-page", session.str(t, "sessionUrl"), 4<<20)
+}
+
+// checkPage opens a page (or looks at the one that is open) in both colour schemes and on a phone.
+func checkPage(t *testing.T, browser context.Context, axe, name, url string, most int) {
+	t.Helper()
+	if url != "" {
+		run(t, browser, "open "+name, chromedp.Navigate(url), until(`document.readyState === "complete"`))
+	}
+	for _, look := range []struct {
+		name, scheme  string
+		width, height int64
+	}{{"", "light", 1200, 900}, {"-dark", "dark", 1200, 900}, {"-phone", "light", 390, 844}} {
+		emulate(t, browser, look.scheme, look.width, look.height)
+		for _, v := range axeViolations(t, browser, axe) {
+			t.Errorf("%s%s: %s", name, look.name, v)
+		}
+		if wide := evaluate[bool](t, browser, `document.documentElement.scrollWidth > innerWidth + 1`); wide {
+			t.Errorf("%s%s is wider than the screen", name, look.name)
+		}
+		picture(t, browser, "page-"+name+look.name)
+	}
+	emulate(t, browser, "light", 1200, 900)
+	var loaded struct {
+		Bytes   int
+		Foreign []string
+	}
+	text := evaluate[string](t, browser, `JSON.stringify((() => {
+		const all = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
+		return {bytes: all.reduce((n, e) => n + (e.decodedBodySize || 0), 0), foreign: all.map(e => e.name).filter(n => new URL(n).origin !== location.origin && !n.startsWith("data:"))};
+	})())`)
+	if err := json.Unmarshal([]byte(text), &loaded); err != nil {
+		t.Fatal(err)
+	}
+	if loaded.Bytes == 0 || loaded.Bytes > most || len(loaded.Foreign) > 0 {
+		t.Errorf("%s loads %d bytes (limit %d), of others %v", name, loaded.Bytes, most, loaded.Foreign)
+	}
+	t.Logf("%s: %d bytes", name, loaded.Bytes)
+}
+
+func axeSource(t *testing.T) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Clean(nodeTool(t, "axe-core/axe.min.js")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// axeViolations runs axe-core with every rule of WCAG 2.2 A and AA and its best practices.
+func axeViolations(t *testing.T, browser context.Context, axe string) []string {
+	t.Helper()
+	run(t, browser, "load axe", func(ctx context.Context, target *chromedp.Target) (chromedp.Void, error) {
+		_, err := chromedp.Evaluate[bool](axe+`;window.axeDone = null; axe.run(document, {iframes: false, resultTypes: ["violations"]}).then(r => { window.axeDone = JSON.stringify(r.violations.map(v => v.id + ": " + v.help + " -- " + v.nodes.slice(0, 3).map(n => n.target.join(" ") + " " + (n.any[0]?.message ?? "")).join(" | "))) }, e => { window.axeDone = JSON.stringify(["axe failed: " + e]) }); true`)(ctx, target)
+		return chromedp.Void{}, err
+	}, until(`window.axeDone !== null`))
+	var found []string
+	if err := json.Unmarshal([]byte(evaluate[string](t, browser, `window.axeDone`)), &found); err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func emulate(t *testing.T, browser context.Context, scheme string, width, height int64) {
+	t.Helper()
+	run(t, browser, "look as "+scheme, chromedp.EmulateViewport(width, height), chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+		})
+		return err
+	}))
+}
+
+func evaluate[T any](t *testing.T, browser context.Context, js string) T {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(browser, 20*time.Second)
+	defer cancel()
+	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](js))
+	if err != nil {
+		t.Fatalf("%s: %v", js, err)
+	}
+	return v
+}
+
+// keptKey is the project key that generateConnectionModule left in its ignored file.
+func keptKey(t *testing.T, w *world) string {
+	t.Helper()
+	var key string
+	err := filepath.WalkDir(w.project, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if found := projectKey.Find(data); found != nil {
+			key = string(found)
+		}
+		return err
+	})
+	if err != nil || key == "" {
+		t.Fatalf("no project key was kept: %v", err)
+	}
+	return key
+}
+
+// sendAnalytics sends what a shipped app would, and gives the answer.
+func sendAnalytics(t *testing.T, b *remoteBackend, w *world) map[string]any {
+	t.Helper()
+	var events []map[string]any
+	for i := range 200 {
+		event := map[string]any{"id": fmt.Sprint("e-", i), "type": "session", "at": time.Now().Add(-time.Duration(i) * 15 * time.Minute).UnixMilli(),
+			"installId": fmt.Sprintf("install-%04d", i%17), "appVersion": []string{"1.0.0", "1.1.0"}[i%2], "platform": "web", "deviceModel": "rayban_display"}
+		switch i % 5 {
+		case 1, 2:
+			event["type"], event["name"] = "event", "photo.taken"
+		case 3:
+			event["type"], event["name"] = "error", "camera.denied"
+		}
+		events = append(events, event)
+	}
+	body, err := json.Marshal(map[string]any{"events": events})
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequest(http.MethodPost, b.url+"/api/analytics", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+keptKey(t, w))
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var answer map[string]any
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("sending analytics: %d, %v, %v", resp.StatusCode, answer, err)
+	}
+	return answer
+}

@@ -1,0 +1,86 @@
+//go:build unix
+
+package e2e
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// P2, mail: an address is verified and a password is set anew by links that a real SMTP server got; each works once.
+func TestMailedLinks(t *testing.T) {
+	t.Parallel()
+	mail := startMail(t)
+	b := startBackend(t, newPostgres(t), "SERVICE_BACKEND_SMTP_HOST=127.0.0.1", "SERVICE_BACKEND_SMTP_PORT="+mail.port,
+		"SERVICE_BACKEND_SMTP_FROM=Service <service@example.org>", "SERVICE_BACKEND_SMTP_TLS=none")
+	ada := newPerson(t)
+	ada.open(b.url + "/signup?next=/account/settings")
+	ada.submit("/signup", "email", "ada@example.org", "password", password, "accept", "yes")
+	verify := b.url + "/verify?token=" + mail.token(t, "/verify")
+	ada.open(b.url + "/account/settings")
+	if !strings.Contains(strings.ToLower(ada.text()), "not verified") {
+		t.Errorf("before verifying:\n%s", ada.text())
+	}
+	ada.open(verify)
+	ada.submit("/verify")
+	ada.open(b.url + "/account/settings")
+	if strings.Contains(strings.ToLower(ada.text()), "not verified") {
+		t.Errorf("after verifying:\n%s", ada.text())
+	}
+	again := newPerson(t)
+	again.open(verify)
+	if again.page != nil && strings.Contains(again.at.RawQuery, "token") {
+		t.Errorf("the token stays in the address: %s", again.at)
+	}
+
+	elsewhere := newPerson(t)
+	elsewhere.open(b.url + "/forgot")
+	elsewhere.submit("/forgot", "email", "nobody@example.org")
+	unknown := elsewhere.text()
+	elsewhere.open(b.url + "/forgot")
+	elsewhere.submit("/forgot", "email", "ada@example.org")
+	if known := elsewhere.text(); strings.ReplaceAll(known, "ada@", "nobody@") != unknown {
+		t.Errorf("the page tells a known address from an unknown one:\n%s\n%s", known, unknown)
+	}
+	reset := b.url + "/reset?token=" + mail.token(t, "/reset")
+	elsewhere.open(reset)
+	elsewhere.submit("/reset", "password", "another horse battery")
+	ada.open(b.url + "/account/settings")
+	if ada.at.Path != "/signin" {
+		t.Errorf("the old browser session goes on after the reset: %s", ada.at)
+	}
+	for secret, want := range map[string]string{password: "/signin", "another horse battery": "/account/settings"} {
+		someone := newPerson(t)
+		someone.open(b.url + "/signin?next=" + url.QueryEscape("/account/settings"))
+		someone.submit("/signin", "email", "ada@example.org", "password", secret)
+		if someone.at.Path != want {
+			t.Errorf("signing in with %q led to %s", secret, someone.at)
+		}
+	}
+	twice := newPerson(t)
+	twice.open(reset)
+	if twice.status == 200 {
+		twice.submit("/reset", "password", "a third horse battery")
+	}
+	someone := newPerson(t)
+	someone.open(b.url + "/signin")
+	someone.submit("/signin", "email", "ada@example.org", "password", "a third horse battery")
+	if someone.at.Path != "/signin" {
+		t.Error("a used reset link works again")
+	}
+}
+
+// newSecrets goes through what else makes secrets: a second browser, a reset link, a rotated key, a new password.
+func newSecrets(t *testing.T, b *remoteBackend, someone *person, mail *mailbox, secrets map[string]string) {
+	t.Helper()
+	other := newPerson(t)
+	other.seen = someone.seen
+	other.open(b.url + "/forgot")
+	other.submit("/forgot", "email", "canary@example.org")
+	secrets["reset link"] = mail.token(t, "/reset")
+	other.open(b.url + "/reset?token=" + secrets["reset link"])
+	other.submit("/reset", "password", secrets["second password"])
+	someone.open(b.url + "/signin")
+	someone.submit("/signin", "email", "canary@example.org", "password", secrets["second password"])
+}
