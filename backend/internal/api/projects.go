@@ -75,6 +75,8 @@ func projectRefusal(err error) *Refusal {
 	case errors.Is(err, projects.ErrNotFound):
 		return refusal(backendapi.CodeNotFound, "the account has no such project",
 			"list the projects for their app ids; a project is made with its first session or key")
+	case errors.Is(err, projects.ErrTooManyProjects):
+		return refusal(backendapi.CodeConflict, "the account has as many projects as it can have", "use a project that is there, or ask the person to delete one in the dashboard")
 	case errors.Is(err, projects.ErrTooManyKeys):
 		return refusal(backendapi.CodeTooManyKeys, "the project has as many keys as it can have",
 			"use a key that is kept already, or ask the account's owner to revoke one that is no longer used in the dashboard")

@@ -110,9 +110,5 @@ type DeniedError struct {
 
 // Error names the capability and the level needed.
 func (e *DeniedError) Error() string {
-	what := string(e.Capability)
-	if e.Field != "" {
-		what += "." + e.Field
-	}
-	return fmt.Sprintf("the account grants agents %s for %s of %s, %s is needed", e.Granted, what, e.Project, e.Needed)
+	return fmt.Sprintf("the account grants agents %s for %s of %s, %s is needed", e.Granted, name(e.Capability, e.Field), e.Project, e.Needed)
 }

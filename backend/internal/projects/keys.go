@@ -6,63 +6,87 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
+	"github.com/google/uuid"
+
+	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/secret"
 )
 
 // Bounds of a project's keys.
 const (
-	MaxKeys    = 50
+	MaxKeys    = 50  // live ones of a project
 	MaxKeyName = 100 // characters
 	hintChars  = 4
+	prefixLen  = len(secret.ProjectKey) + 4
+	// usedEvery is how often the use of a key is written down at most.
+	usedEvery = 5 * time.Minute
 )
 
-// ErrTooManyKeys refuses a key beyond MaxKeys.
-var ErrTooManyKeys = errors.New("the project has as many keys as it can have")
-
-// InvalidError is a request that can never work; Message is for people.
-type InvalidError struct{ Message string }
-
-// Error gives the message.
-func (e *InvalidError) Error() string { return e.Message }
+// Errors that callers branch on.
+var (
+	// ErrTooManyKeys refuses a key beyond MaxKeys.
+	ErrTooManyKeys = errors.New("the project has as many keys as it can have")
+	// ErrNoKey: the project has no live key with this id.
+	ErrNoKey = errors.New("the project has no such key")
+	// ErrUnknownKey: the key was never minted, is revoked, or its account is not active; nobody can tell which.
+	ErrUnknownKey = errors.New("the project key is unknown or revoked")
+)
 
 // Key is a new project key. Secret is told once and stored nowhere.
 type Key struct {
+	ID     string
 	Secret string
-	// Hint is the end of Secret, for people.
-	Hint      string
-	CreatedAt time.Time
+	// Hint is the end of Secret, Prefix its beginning; for people.
+	Hint, Prefix string
+	CreatedAt    time.Time
 }
+
+// KeyInfo is what may be told of a key later. Times are zero for what did not happen.
+type KeyInfo struct {
+	ID, Name, Hint, Prefix           string
+	CreatedAt, LastUsedAt, RevokedAt time.Time
+	By                               string // who made it, for people; empty: not known
+}
+
+// KeyOwner is what a key opens.
+type KeyOwner struct{ AccountID, Project, KeyID string }
 
 // StoredKey is what is kept of a key.
 type StoredKey struct {
-	Hash      string
-	AccountID string
-	Project   string
-	Name      string
-	Hint      string
-	CreatedAt time.Time
+	ID, Hash           string
+	AccountID, Project string
+	Name, Hint, Prefix string
+	CreatedAt          time.Time
+	By                 audit.Actor
 }
 
-// Store keeps projects and the hashes of their keys. Every method is atomic.
-type Store interface {
-	// AddProjectKey stores a key, and its project when that is new. It returns ErrTooManyKeys when the project has limit
-	// keys already, however many ask at once.
-	AddProjectKey(ctx context.Context, k StoredKey, limit int) error
+// Keys keeps the hashes of keys. Every method is atomic.
+type Keys interface {
+	// AddProjectKey stores a key, and its project when that is new (an alias stands for the project it was merged into). It
+	// returns ErrTooManyKeys when the project has limit live keys already, however many ask at once, or ErrTooManyProjects.
+	// The entry gets the project's real id.
+	AddProjectKey(ctx context.Context, k StoredKey, limit int, e audit.Entry) error
+	// ProjectKeys lists keys, live ones first, newest first.
+	ProjectKeys(ctx context.Context, accountID, project string) ([]KeyInfo, error)
+	// RotateProjectKey revokes a live key and stores k in its place, or returns ErrNoKey.
+	RotateProjectKey(ctx context.Context, keyID string, k StoredKey, e audit.Entry) error
+	// RevokeProjectKey revokes a key, or returns ErrNoKey; once more is no error and leaves no entry.
+	RevokeProjectKey(ctx context.Context, keyID string, e audit.Entry) error
 }
 
-// Service is what people and agents do with their projects.
-type Service struct {
-	Store  Store
-	Hasher secret.Hasher
-	Now    func() time.Time
+// Owners finds what a key opens.
+type Owners interface {
+	// KeyByHash returns the owner of a live key of an active account and its last use, or ErrUnknownKey.
+	KeyByHash(ctx context.Context, hash string) (KeyOwner, time.Time, error)
+	// MarkKeyUsed notes a use unless one after since is noted already.
+	MarkKeyUsed(ctx context.Context, keyID string, now, since time.Time) error
 }
 
-// MintKey makes one more key for an app of the account; name says what for. The error may be an *InvalidError or
-// ErrTooManyKeys.
-func (s *Service) MintKey(ctx context.Context, accountID, project, name string) (Key, error) {
+// MintKey makes one more key for an app of the account; name says what for. The error may be an *InvalidError,
+// ErrTooManyKeys or ErrTooManyProjects.
+func (s *Service) MintKey(ctx context.Context, accountID, project, name string, by audit.Actor) (Key, error) {
 	if err := CheckID(project); err != nil {
 		return Key{}, &InvalidError{err.Error()}
 	}
@@ -70,15 +94,102 @@ func (s *Service) MintKey(ctx context.Context, accountID, project, name string) 
 	if n := utf8.RuneCountInString(name); n == 0 || n > MaxKeyName || strings.ContainsFunc(name, unprintable) {
 		return Key{}, &InvalidError{fmt.Sprintf("name is not 1 to %d printable characters: what the key is for", MaxKeyName)}
 	}
-	spk := secret.New(secret.ProjectKey)
-	k := Key{Secret: spk, Hint: spk[len(spk)-hintChars:], CreatedAt: s.Now().UTC().Truncate(time.Millisecond)}
-	err := s.Store.AddProjectKey(ctx, StoredKey{
-		Hash: s.Hasher.Hash("project key", spk), AccountID: accountID, Project: project, Name: name, Hint: k.Hint, CreatedAt: k.CreatedAt,
-	}, MaxKeys)
-	if err != nil {
+	k, stored := s.newKey(accountID, project, by)
+	stored.Name = name
+	e := audit.New(k.CreatedAt, accountID, by, "key.minted", project, "key "+name+" ending in "+k.Hint)
+	if err := s.Store.AddProjectKey(ctx, stored, MaxKeys, e); err != nil {
 		return Key{}, fmt.Errorf("storing project key: %w", err)
 	}
 	return k, nil
 }
 
-func unprintable(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }
+func (s *Service) newKey(accountID, project string, by audit.Actor) (Key, StoredKey) {
+	spk := secret.New(secret.ProjectKey)
+	k := Key{ID: uuid.NewString(), Secret: spk, Hint: spk[len(spk)-hintChars:], Prefix: spk[:prefixLen], CreatedAt: s.now()}
+	return k, StoredKey{ID: k.ID, Hash: s.hash(spk), AccountID: accountID, Project: project, Hint: k.Hint, Prefix: k.Prefix,
+		CreatedAt: k.CreatedAt, By: by}
+}
+
+// Keys lists the keys of a project, live ones first, newest first; or ErrNotFound.
+func (s *Service) Keys(ctx context.Context, accountID, id string) ([]KeyInfo, error) {
+	id, err := s.Resolve(ctx, accountID, id)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := s.Store.ProjectKeys(ctx, accountID, id)
+	if err != nil {
+		return nil, fmt.Errorf("listing project keys: %w", err)
+	}
+	return keys, nil
+}
+
+// key finds one by its id, or returns ErrNoKey.
+func (s *Service) key(ctx context.Context, accountID, project, keyID string) (KeyInfo, error) {
+	keys, err := s.Store.ProjectKeys(ctx, accountID, project)
+	if err != nil {
+		return KeyInfo{}, fmt.Errorf("reading project key: %w", err)
+	}
+	for _, k := range keys {
+		if k.ID == keyID {
+			return k, nil
+		}
+	}
+	return KeyInfo{}, ErrNoKey
+}
+
+// RotateKey makes a new key of the same name; the old one is revoked at that moment. The error may be ErrNotFound or
+// ErrNoKey.
+func (s *Service) RotateKey(ctx context.Context, accountID, id, keyID string, by audit.Actor) (Key, error) {
+	id, err := s.Resolve(ctx, accountID, id)
+	if err != nil {
+		return Key{}, err
+	}
+	was, err := s.key(ctx, accountID, id, keyID)
+	if err != nil {
+		return Key{}, err
+	}
+	k, stored := s.newKey(accountID, id, by)
+	stored.Name = was.Name
+	e := audit.New(k.CreatedAt, accountID, by, "key.rotated", id, fmt.Sprintf("key %s ending in %s -> %s", was.Name, was.Hint, k.Hint))
+	if err := s.Store.RotateProjectKey(ctx, keyID, stored, e); err != nil {
+		return Key{}, fmt.Errorf("rotating project key: %w", err)
+	}
+	return k, nil
+}
+
+// RevokeKey makes a key unusable from its next use on. The error may be ErrNotFound or ErrNoKey; once more is no error.
+func (s *Service) RevokeKey(ctx context.Context, accountID, id, keyID string, by audit.Actor) error {
+	id, err := s.Resolve(ctx, accountID, id)
+	if err != nil {
+		return err
+	}
+	was, err := s.key(ctx, accountID, id, keyID)
+	if err != nil {
+		return err
+	}
+	e := audit.New(s.now(), accountID, by, "key.revoked", id, "key "+was.Name+" ending in "+was.Hint)
+	if err := s.Store.RevokeProjectKey(ctx, keyID, e); err != nil {
+		return fmt.Errorf("revoking project key: %w", err)
+	}
+	return nil
+}
+
+// Authenticate tells what a key opens, or returns ErrUnknownKey.
+func (s *Service) Authenticate(ctx context.Context, key string) (KeyOwner, error) {
+	if !secret.Valid(secret.ProjectKey, key) {
+		return KeyOwner{}, ErrUnknownKey
+	}
+	owner, used, err := s.Store.KeyByHash(ctx, s.hash(key))
+	if err != nil {
+		return KeyOwner{}, err
+	}
+	now := s.now()
+	if since := now.Add(-usedEvery); !used.After(since) {
+		if err := s.Store.MarkKeyUsed(ctx, owner.KeyID, now, since); err != nil {
+			return KeyOwner{}, fmt.Errorf("noting the use of a project key: %w", err)
+		}
+	}
+	return owner, nil
+}
+
+func (s *Service) hash(key string) string { return s.Hasher.Hash("project key", key) }

@@ -1,15 +1,50 @@
 // Package projects is what the backend knows of an app that an account builds: that it exists, what its id may look
-// like, and the keys that its builds carry. It must not know sessions, SQL or HTTP.
+// like, its name and platforms, and the keys that its builds carry. It must not know SQL or HTTP.
 package projects
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
+	"time"
 )
 
-// MaxID is the longest app id, in bytes.
-const MaxID = 155
+// Bounds of projects.
+const (
+	MaxID          = 155 // bytes of an app id
+	MaxProjects    = 500 // of an account
+	MaxDisplayName = 80  // characters
+)
+
+// Errors that callers branch on.
+var (
+	// ErrNotFound: no such project, or another account's; nobody can tell which.
+	ErrNotFound = errors.New("no such project")
+	// ErrTooManyProjects refuses a project beyond MaxProjects.
+	ErrTooManyProjects = errors.New("the account has as many projects as it can have")
+	// ErrSameProject refuses to merge a project into itself.
+	ErrSameProject = errors.New("both are the same project")
+)
+
+// InvalidError is a request that can never work; Message is for people.
+type InvalidError struct{ Message string }
+
+// Error gives the message.
+func (e *InvalidError) Error() string { return e.Message }
+
+// Project is an app of an account. Times are UTC, millisecond precision.
+type Project struct {
+	ID          string // the app id
+	DisplayName string // never empty: DefaultName(ID) when nobody has given one
+	Platforms   []string
+	CreatedAt   time.Time
+	// LastActiveAt is the last activity of its sessions and the last use of its keys; zero: never.
+	LastActiveAt time.Time
+	Keys         int // live ones
+	OpenSessions int
+}
 
 var idForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)+$`)
 
@@ -25,4 +60,41 @@ func CheckID(id string) error {
 		return fmt.Errorf("project is not an app id such as com.example.app: letters, digits, - and _, two segments or more")
 	}
 	return nil
+}
+
+// Platforms lists those that an app can be for, in the order in which people read them.
+func Platforms() []string { return []string{"ios", "android", "web", "desktop"} }
+
+// commonEnds say nothing about an app when its id ends with them.
+var commonEnds = []string{"app", "ios", "android", "web", "desktop", "mobile", "debug", "dev"}
+
+// DefaultName makes the end of an app id readable: Hello of com.example.hello, Example app of com.example.app.
+func DefaultName(id string) string {
+	segments := strings.Split(id, ".")
+	end := segments[len(segments)-1]
+	if len(segments) > 1 && slices.Contains(commonEnds, strings.ToLower(end)) {
+		end = segments[len(segments)-2] + " " + end
+	}
+	words := strings.Fields(strings.NewReplacer("-", " ", "_", " ").Replace(end))
+	if len(words) == 0 {
+		return id
+	}
+	name := strings.Join(words, " ")
+	return strings.ToUpper(name[:1]) + name[1:]
+}
+
+// checkPlatforms sorts them, each once, or gives an *InvalidError.
+func checkPlatforms(platforms []string) ([]string, error) {
+	for _, p := range platforms {
+		if !slices.Contains(Platforms(), p) {
+			return nil, &InvalidError{"platforms are of " + strings.Join(Platforms(), ", ")}
+		}
+	}
+	var sorted []string
+	for _, p := range Platforms() {
+		if slices.Contains(platforms, p) {
+			sorted = append(sorted, p)
+		}
+	}
+	return sorted, nil
 }

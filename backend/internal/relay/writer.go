@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/sessions"
@@ -90,8 +91,8 @@ func (h *Hub) append(ctx context.Context, rows []sessions.Row) error {
 		once, cancel := context.WithTimeout(ctx, commitWait)
 		err = h.Log.AppendEvents(once, rows)
 		cancel()
-		if err == nil {
-			return nil
+		if err == nil || errors.Is(err, sessions.ErrNotFound) { // a deleted session's row will not do better later
+			return err
 		}
 		h.Logger.Warn("writing event rows", "rows", len(rows), "try", try+1, "error", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/sessions"
 )
 
@@ -47,10 +48,12 @@ func (s *Store) MintSession(ctx context.Context, m sessions.Mint) (got sessions.
 const mintRounds = 20
 
 func mint(ctx context.Context, tx *sql.Tx, m sessions.Mint) (sessions.Session, bool, string, error) {
-	n := m.New
-	if err := ensureProject(ctx, tx, n.Owner.AccountID, n.Project, m.Now); err != nil {
+	project, err := ensureProject(ctx, tx, m.New.Owner.AccountID, m.New.Project, audit.Agent(m.New.Owner.LinkID), m.Now)
+	if err != nil {
 		return sessions.Session{}, false, "", err
 	}
+	m.New.Project = project
+	n := m.New
 	for range mintRounds {
 		if !m.Fresh {
 			got, was, err := resume(ctx, tx, m)

@@ -1,0 +1,134 @@
+package grants
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/audit"
+)
+
+// ErrNoProject: the account has no such project.
+var ErrNoProject = errors.New("no such project")
+
+// InvalidError is a level that is none, or a field without one; Message is for people.
+type InvalidError struct{ Message string }
+
+// Error gives the message.
+func (e *InvalidError) Error() string { return e.Message }
+
+// Row is one level that differs from the default. Field is empty but for the assistant's config.
+type Row struct {
+	Capability Capability
+	Field      string
+	Level      Level
+}
+
+// Store keeps what differs from the default.
+type Store interface {
+	GrantRows(ctx context.Context, accountID, project string) ([]Row, error)
+	// SetGrantRows replaces the rows in one step, with the entry that tell makes of those before, or returns ErrNoProject.
+	// Nothing is written when tell returns false.
+	SetGrantRows(ctx context.Context, accountID, project string, rows []Row, tell func(was []Row) (audit.Entry, bool)) error
+}
+
+// Service reads and sets the grants of projects. Its project is always the real id, not one that was merged away.
+type Service struct {
+	Store Store
+	Now   func() time.Time
+}
+
+// Of gives the grants of a project as they are at this moment; the default for one that nobody has set.
+func (s *Service) Of(ctx context.Context, accountID, project string) (Grants, error) {
+	rows, err := s.Store.GrantRows(ctx, accountID, project)
+	if err != nil {
+		return Grants{}, fmt.Errorf("reading grants: %w", err)
+	}
+	return fromRows(rows), nil
+}
+
+// Set replaces the grants of a project; they hold from the next read on. Only the account holder may, never an agent. The
+// error may be an *InvalidError or ErrNoProject.
+func (s *Service) Set(ctx context.Context, accountID, project string, g Grants, by audit.Actor) error {
+	if err := g.check(); err != nil {
+		return err
+	}
+	err := s.Store.SetGrantRows(ctx, accountID, project, g.rows(), func(was []Row) (audit.Entry, bool) {
+		what := differences(fromRows(was), g)
+		return audit.New(s.Now().UTC().Truncate(time.Millisecond), accountID, by, "grants.changed", project, strings.Join(what, "; ")), len(what) > 0
+	})
+	if err != nil {
+		return fmt.Errorf("setting grants: %w", err)
+	}
+	return nil
+}
+
+// each visits every level there is, in the order in which people read them.
+func each(visit func(c Capability, field string)) {
+	for _, f := range Fields() {
+		visit(Assistant, f)
+	}
+	visit(Credentials, "")
+	visit(Analytics, "")
+}
+
+func (g Grants) check() (err error) {
+	each(func(c Capability, field string) {
+		if l := g.Of(c, field); err == nil && !l.Valid() {
+			err = &InvalidError{fmt.Sprintf("the level of %s is not off, read or read_write", name(c, field))}
+		}
+	})
+	if err == nil && len(g.Assistant) != len(Fields()) {
+		err = &InvalidError{"there is a level for a field that the assistant's config has not"}
+	}
+	return err
+}
+
+// rows gives what differs from the default.
+func (g Grants) rows() []Row {
+	var rows []Row
+	usual := Default()
+	each(func(c Capability, field string) {
+		if l := g.Of(c, field); l != usual.Of(c, field) {
+			rows = append(rows, Row{c, field, l})
+		}
+	})
+	return rows
+}
+
+func fromRows(rows []Row) Grants {
+	g := Default()
+	for _, r := range rows {
+		switch r.Capability {
+		case Assistant:
+			if _, ok := g.Assistant[r.Field]; ok {
+				g.Assistant[r.Field] = r.Level
+			}
+		case Credentials:
+			g.Credentials = r.Level
+		case Analytics:
+			g.Analytics = r.Level
+		}
+	}
+	return g
+}
+
+// differences says each to people: "analytics: read -> off".
+func differences(was, will Grants) []string {
+	var all []string
+	each(func(c Capability, field string) {
+		if a, b := was.Of(c, field), will.Of(c, field); a != b {
+			all = append(all, fmt.Sprintf("%s: %s -> %s", name(c, field), a, b))
+		}
+	})
+	return all
+}
+
+func name(c Capability, field string) string {
+	if field != "" {
+		return string(c) + "." + field
+	}
+	return string(c)
+}

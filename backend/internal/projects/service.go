@@ -1,0 +1,164 @@
+package projects
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/secret"
+)
+
+// Catalog keeps projects. Every method is atomic and takes ids that are projects or aliases of the account.
+type Catalog interface {
+	// Projects lists those of an account by id, or the one with that id unless it is empty. A session is open at now.
+	Projects(ctx context.Context, accountID, id string, now time.Time) ([]Project, error)
+	// ProjectID gives the id itself, the one it was merged into, or ErrNotFound.
+	ProjectID(ctx context.Context, accountID, id string) (string, error)
+	// ChangeProject stores what change makes of name and platforms, with its entry; nothing when change returns false.
+	ChangeProject(ctx context.Context, accountID, id string, change func(p *Project) (audit.Entry, bool)) error
+	// MergeProjects moves keys, sessions, analytics and audit entries of from to into, drops the rest of from and leaves
+	// its id as an alias.
+	MergeProjects(ctx context.Context, accountID, from, into string, e audit.Entry) error
+	// DeleteProject removes a project and everything below, and gives the ids of its sessions that were open.
+	DeleteProject(ctx context.Context, accountID, id string, e audit.Entry) (open []string, err error)
+}
+
+// Store keeps projects and the hashes of their keys.
+type Store interface {
+	Catalog
+	Keys
+	Owners
+}
+
+// Live is where sessions are attached to right now.
+type Live interface {
+	// Closed ends every connection of a session.
+	Closed(sessionID string)
+}
+
+// Service is what people and agents do with their projects.
+type Service struct {
+	Store  Store
+	Hasher secret.Hasher
+	Live   Live // nil: nothing is ever attached
+	Now    func() time.Time
+}
+
+// List gives the projects of an account, by id.
+func (s *Service) List(ctx context.Context, accountID string) ([]Project, error) {
+	all, err := s.Store.Projects(ctx, accountID, "", s.now())
+	if err != nil {
+		return nil, fmt.Errorf("listing projects: %w", err)
+	}
+	return all, nil
+}
+
+// Get reads one of the account, or returns ErrNotFound. id may be one that was merged away; the result's is the real one.
+func (s *Service) Get(ctx context.Context, accountID, id string) (Project, error) {
+	id, err := s.Resolve(ctx, accountID, id)
+	if err != nil {
+		return Project{}, err
+	}
+	all, err := s.Store.Projects(ctx, accountID, id, s.now())
+	if err != nil {
+		return Project{}, fmt.Errorf("reading project: %w", err)
+	}
+	if len(all) == 0 {
+		return Project{}, ErrNotFound
+	}
+	return all[0], nil
+}
+
+// Resolve is Get for callers that need the real id only: one point read.
+func (s *Service) Resolve(ctx context.Context, accountID, id string) (string, error) {
+	if CheckID(id) != nil {
+		return "", ErrNotFound
+	}
+	return s.Store.ProjectID(ctx, accountID, id)
+}
+
+// Update gives a project a name, empty for the default, and its platforms. The error may be an *InvalidError or
+// ErrNotFound.
+func (s *Service) Update(ctx context.Context, accountID, id, displayName string, platforms []string, by audit.Actor) (Project, error) {
+	id, err := s.Resolve(ctx, accountID, id)
+	if err != nil {
+		return Project{}, err
+	}
+	displayName = strings.TrimSpace(displayName)
+	if displayName == "" {
+		displayName = DefaultName(id)
+	}
+	if utf8.RuneCountInString(displayName) > MaxDisplayName || strings.ContainsFunc(displayName, unprintable) {
+		return Project{}, &InvalidError{fmt.Sprintf("the name is not 1 to %d printable characters", MaxDisplayName)}
+	}
+	if platforms, err = checkPlatforms(platforms); err != nil {
+		return Project{}, err
+	}
+	err = s.Store.ChangeProject(ctx, accountID, id, func(p *Project) (audit.Entry, bool) {
+		var what []string
+		if p.DisplayName != displayName {
+			what = append(what, "name: "+p.DisplayName+" -> "+displayName)
+		}
+		if was, will := listed(p.Platforms), listed(platforms); was != will {
+			what = append(what, "platforms: "+was+" -> "+will)
+		}
+		p.DisplayName, p.Platforms = displayName, platforms
+		return audit.New(s.now(), accountID, by, "project.changed", id, strings.Join(what, "; ")), len(what) > 0
+	})
+	if err != nil {
+		return Project{}, fmt.Errorf("changing project: %w", err)
+	}
+	return s.Get(ctx, accountID, id)
+}
+
+func listed(platforms []string) string {
+	if len(platforms) == 0 {
+		return "none"
+	}
+	return strings.Join(platforms, ", ")
+}
+
+// Merge moves keys, sessions, analytics and audit entries of a project to another of the account. What else from has is
+// dropped; into keeps its own. The id of from goes on working everywhere. The error may be ErrNotFound or ErrSameProject.
+func (s *Service) Merge(ctx context.Context, accountID, from, into string, by audit.Actor) error {
+	from, err := s.Resolve(ctx, accountID, from)
+	if err != nil {
+		return err
+	}
+	if into, err = s.Resolve(ctx, accountID, into); err != nil {
+		return err
+	}
+	e := audit.New(s.now(), accountID, by, "project.merged", into, from+" became part of "+into)
+	if err := s.Store.MergeProjects(ctx, accountID, from, into, e); err != nil {
+		return fmt.Errorf("merging projects: %w", err)
+	}
+	return nil
+}
+
+// Delete removes a project and everything that belongs to it; its open sessions end. Audit entries stay. The error may be
+// ErrNotFound.
+func (s *Service) Delete(ctx context.Context, accountID, id string, by audit.Actor) error {
+	id, err := s.Resolve(ctx, accountID, id)
+	if err != nil {
+		return err
+	}
+	open, err := s.Store.DeleteProject(ctx, accountID, id, audit.New(s.now(), accountID, by, "project.deleted", id, "deleted "+id))
+	if err != nil {
+		return fmt.Errorf("deleting project: %w", err)
+	}
+	if s.Live != nil {
+		for _, session := range open {
+			s.Live.Closed(session)
+		}
+	}
+	return nil
+}
+
+// now has the store's precision, so that what a caller gets equals what a later read gives.
+func (s *Service) now() time.Time { return s.Now().UTC().Truncate(time.Millisecond) }
+
+func unprintable(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }
