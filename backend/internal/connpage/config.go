@@ -70,7 +70,7 @@ func byWhom(s Stored) string {
 	case s.By.LinkID == "":
 		return "you"
 	case s.Host == "":
-		return "an agent"
+		return "agent"
 	}
 	return "agent on " + s.Host
 }

@@ -28,7 +28,7 @@ type Service struct {
 
 func (s *Service) now() time.Time { return s.Now().UTC().Truncate(time.Millisecond) }
 
-// Get gives the page of an existing project, and its PageID from the first time on.
+// Get gives the page of a project, with a PageID from the first time on; ErrNotFound without such a project.
 func (s *Service) Get(ctx context.Context, account, project string) (Page, error) {
 	stored, err := s.Store.ConnectionPage(ctx, account, project)
 	if errors.Is(err, ErrNotFound) {

@@ -25,7 +25,7 @@ type Store interface {
 	ConnectionPage(ctx context.Context, account, project string) (Stored, error)
 	// ConnectionPageByID finds a page by its PageID, or answers ErrNotFound.
 	ConnectionPageByID(ctx context.Context, pageID string) (Stored, error)
-	// MakeConnectionPage stores a page unless the project has one.
+	// MakeConnectionPage stores a page unless the project has one or is not there.
 	MakeConnectionPage(ctx context.Context, p Stored) error
 	// ChangeConnectionPage stores p.Config as p.Version if p.Version-1 stands, else it answers a *ConflictError. With
 	// undone, the id of an entry, that entry is marked as taken back, or it is ErrNotUndoable.

@@ -8,10 +8,10 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// audit names what somebody with a screen reader, a keyboard or weak eyes would stumble over: controls without a name,
+// stumbles names what somebody with a screen reader, a keyboard or weak eyes would stumble over: controls without a name,
 // ids used twice, targets that are too small, text with less contrast than WCAG 2.2 AA asks for. Disabled controls are
 // exempt there.
-const audit = `(() => {
+const stumbles = `(() => {
 	const wrong = [];
 	const ids = new Set();
 	for (const e of document.querySelectorAll("[id]")) { if (ids.has(e.id)) wrong.push("id twice: " + e.id); ids.add(e.id); }
@@ -60,7 +60,7 @@ func TestPageIsForEveryone(t *testing.T) {
 			s.do(chromedp.Click("#worn"), chromedp.Click(".filter"), chromedp.Evaluate[chromedp.Void](`document.querySelectorAll("details").forEach((d) => { d.open = true; })`))
 			for _, width := range []int64{1280, 390, 320} {
 				s.do(chromedp.EmulateViewport(width, 844))
-				for _, wrong := range eval[[]string](s, audit) {
+				for _, wrong := range eval[[]string](s, stumbles) {
 					t.Errorf("%d wide: %s", width, wrong)
 				}
 			}

@@ -23,6 +23,10 @@ type Options struct {
 	Links    Links
 	// Simulators serves /s/{id}; nil leaves the simulator out.
 	Simulators Simulators
+	// CredentialLinks serves the page to paste a credential on; nil leaves it out.
+	CredentialLinks CredentialLinks
+	// HostedPages serves /connect/{id} and its preview; nil leaves them out.
+	HostedPages HostedPages
 	// Key signs CSRF tokens and code bindings; at least 32 bytes, the same on every replica.
 	Key []byte
 	// InstanceID goes into cookie names, since two backends on one host share the cookie jar (cookies ignore ports).
