@@ -61,7 +61,7 @@ func (w *Web) signUp(rw http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return w.enter(rw, r, person, f.Next)
+	return w.enter(rw, r, person, f.Next, account.ByPassword)
 }
 
 func (w *Web) signIn(rw http.ResponseWriter, r *http.Request) error {
@@ -83,7 +83,7 @@ func (w *Web) signIn(rw http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return err
 	default:
-		return w.enter(rw, r, person, f.Next)
+		return w.enter(rw, r, person, f.Next, account.ByPassword)
 	}
 	return w.showForm(rw, r, http.StatusUnprocessableEntity, f)
 }
@@ -94,8 +94,9 @@ func (w *Web) tooMany(rw http.ResponseWriter, r *http.Request, f accountForm) er
 	return w.showForm(rw, r, http.StatusTooManyRequests, f)
 }
 
-func (w *Web) enter(rw http.ResponseWriter, r *http.Request, person account.Account, next string) error {
-	if err := w.openSession(rw, r, person.ID); err != nil {
+// enter signs this browser in; method is how the person proved who they are.
+func (w *Web) enter(rw http.ResponseWriter, r *http.Request, person account.Account, next, method string) error {
+	if err := w.openSession(rw, r, person.ID, method); err != nil {
 		return err
 	}
 	http.Redirect(rw, r, next, http.StatusSeeOther)

@@ -105,11 +105,11 @@ func (w *Web) newVisitor(rw http.ResponseWriter) browser {
 
 // openSession signs the person in: a new cookie, and with it new CSRF tokens, so that nothing a visitor's browser was
 // given before the login stays valid.
-func (w *Web) openSession(rw http.ResponseWriter, r *http.Request, accountID string) error {
+func (w *Web) openSession(rw http.ResponseWriter, r *http.Request, accountID, method string) error {
 	if err := w.closeSession(r); err != nil {
 		return err
 	}
-	secret, err := w.Accounts.OpenSession(r.Context(), accountID)
+	secret, err := w.Accounts.OpenSession(r.Context(), accountID, w.visit(r, method))
 	if err != nil {
 		return err
 	}

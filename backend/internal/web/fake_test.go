@@ -64,7 +64,7 @@ func (f *fakeCore) SignIn(_ context.Context, email, password string) (account.Ac
 	return account.Account{ID: "id-" + email, Email: email}, nil
 }
 
-func (f *fakeCore) OpenSession(_ context.Context, accountID string) (string, error) {
+func (f *fakeCore) OpenSession(_ context.Context, accountID string, _ account.Visit) (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.writes++

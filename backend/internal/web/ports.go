@@ -19,7 +19,7 @@ type Accounts interface {
 	SignUp(ctx context.Context, email, password string) (account.Account, error)
 	SignIn(ctx context.Context, email, password string) (account.Account, error)
 	// OpenSession gives the secret that goes into the cookie.
-	OpenSession(ctx context.Context, accountID string) (string, error)
+	OpenSession(ctx context.Context, accountID string, v account.Visit) (string, error)
 	FindSession(ctx context.Context, secret string) (account.Account, error)
 	CloseSession(ctx context.Context, secret string) error
 }
