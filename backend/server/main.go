@@ -107,6 +107,7 @@ func adminCommand() *cobra.Command {
 			return withStore(cmd, func(s *sqlstore.Store) error { return printLinks(cmd, s, strings.ToLower(strings.TrimSpace(args[0]))) })
 		},
 	})
+	admin.AddCommand(rotateCredentialsKey())
 	return admin
 }
 

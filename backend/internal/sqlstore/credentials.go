@@ -10,8 +10,11 @@ import (
 	"github.com/service-dev/service/backend/internal/credentials"
 )
 
-// selectCredentials looks up the host of the agent that asked, as long as its link is known.
-const selectCredentials = `SELECT c.account_id, c.app_id, c.provider, c.sealed_for, c.sealed, c.wrapped, c.key_id, c.hint, c.set_at,
+// selectCredentials looks up the host of the agent that asked, as long as its link is known. An envelope that is bound
+// to another project counts as that one's only after a merge: else the row was moved by hand, and must not open.
+const selectCredentials = `SELECT c.account_id, c.app_id, c.provider,
+		CASE WHEN EXISTS (SELECT 1 FROM project_aliases a WHERE a.account_id = c.account_id AND a.alias = c.sealed_for AND a.app_id = c.app_id)
+			THEN c.sealed_for ELSE c.app_id END, c.sealed, c.wrapped, c.key_id, c.hint, c.set_at,
 		c.requested_by, l.host, c.tested_at, c.test_result
 	FROM credentials c LEFT JOIN links l ON l.id = c.requested_by AND l.account_id = c.account_id `
 

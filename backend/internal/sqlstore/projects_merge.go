@@ -77,6 +77,10 @@ func moveProject(ctx context.Context, tx *sql.Tx, accountID, from, into, by stri
 		`UPDATE sessions SET app_id = $3 WHERE account_id = $1 AND app_id = $2`,
 		`UPDATE project_aliases SET app_id = $3 WHERE account_id = $1 AND app_id = $2`,
 		`UPDATE audit SET app_id = $3 WHERE account_id = $1 AND app_id = $2`,
+		`UPDATE credentials SET app_id = $3 WHERE account_id = $1 AND app_id = $2 AND NOT EXISTS (SELECT 1 FROM credentials x
+			WHERE x.account_id = $1 AND x.app_id = $3 AND x.provider = credentials.provider)`,
+		`UPDATE connection_pages SET app_id = $3 WHERE account_id = $1 AND app_id = $2 AND NOT EXISTS (SELECT 1 FROM connection_pages x
+			WHERE x.account_id = $1 AND x.app_id = $3)`,
 	} {
 		if _, err := tx.ExecContext(ctx, statement, accountID, from, into); err != nil {
 			return fmt.Errorf("moving what a project owns: %w", err)

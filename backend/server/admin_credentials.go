@@ -1,0 +1,72 @@
+package server
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/service-dev/service/backend/internal/config"
+	"github.com/service-dev/service/backend/internal/credentials"
+	"github.com/service-dev/service/backend/internal/sqlstore"
+)
+
+// rotateCredentialsKey moves what is stored to the first key of the key file.
+func rotateCredentialsKey() *cobra.Command {
+	return &cobra.Command{
+		Use: "rotate-credentials-key", Short: "Put stored credentials under the first key of the key file", Args: cobra.NoArgs,
+		Long: `Put stored credentials under the first key of the key file.
+
+Write the new key as the first line of the file, leave the old ones below it, restart every server that uses the file,
+then run this. It can be run again at any time, also after it was cut short, and beside running servers.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := config.Load(cmd.Flags())
+			if err != nil {
+				return err
+			}
+			keys, err := credentials.ParseKeys(c.CredentialsKeys)
+			if err != nil {
+				return err
+			}
+			if keys.Empty() {
+				return fmt.Errorf("%w: name the key file with --credentials-key-file", credentials.ErrNotConfigured)
+			}
+			return withStore(cmd, func(s *sqlstore.Store) error {
+				return rotate(cmd, credentials.New(credentials.Options{Store: s, Keys: keys, Log: slog.New(slog.DiscardHandler)}), keys)
+			})
+		},
+	}
+}
+
+func rotate(cmd *cobra.Command, service *credentials.Service, keys credentials.Keys) error {
+	n, err := service.Rewrap(cmd.Context())
+	fmt.Fprintf(cmd.OutOrStdout(), "rewrapped %d, the current key is %s\n", n, keys.IDs()[0])
+	if err != nil {
+		return err
+	}
+	unused, err := service.Removable(cmd.Context())
+	if err != nil {
+		return err
+	}
+	if len(unused) == 0 {
+		fmt.Fprintln(cmd.OutOrStdout(), "nothing can be removed from the key file")
+		return nil
+	}
+	// Lines are told by their number as well: an id cannot be read off a key.
+	fmt.Fprintf(cmd.OutOrStdout(), "may be removed from the key file, once every server was restarted with it: %s\n", strings.Join(described(keys, unused), ", "))
+	return nil
+}
+
+// described names keys by id and by their place among the keys of the file.
+func described(keys credentials.Keys, ids []string) []string {
+	var all []string
+	for i, id := range keys.IDs() {
+		for _, one := range ids {
+			if one == id {
+				all = append(all, fmt.Sprintf("key %d (%s)", i+1, id))
+			}
+		}
+	}
+	return all
+}
