@@ -137,6 +137,7 @@ func TestRoutesThatAreNotThere(t *testing.T) {
 		{"POST", backendapi.PathAccount, 405, "method_not_allowed", "GET"},
 		{"DELETE", backendapi.PathHealth, 405, "method_not_allowed", "GET"},
 		{"PATCH", backendapi.PathSessions, 405, "method_not_allowed", "GET, POST"},
+		{"PUT", backendapi.PathProjects + "/com.example.app/assistant", 405, "method_not_allowed", "GET, PATCH"},
 		{"POST", backendapi.PathSessions + "/ses_x", 405, "method_not_allowed", "GET, DELETE"},
 		{"BREW", backendapi.PathSessions + "/ses_x/secrets", 405, "method_not_allowed", "POST"},
 	} {

@@ -15,6 +15,12 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/analytics"
+	"github.com/service-dev/service/backend/internal/assistant"
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/connpage"
+	"github.com/service-dev/service/backend/internal/credentials"
+	"github.com/service-dev/service/backend/internal/grants"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/secret"
@@ -33,11 +39,16 @@ const (
 type world struct {
 	*testing.T
 	mux   *http.ServeMux
+	api   *API
 	links *link.Service
 	store *sqlstore.Store
 	ada   account.Account
 	file  string
 	log   *logs
+
+	grants   *grants.Service
+	audit    *audit.Service
+	projects *projects.Service
 
 	mu sync.Mutex
 	at time.Time
@@ -57,24 +68,48 @@ func newWorld(t *testing.T, change ...func(*Options)) *world {
 	w.links = link.NewService(store, store, hash, link.Settings{
 		CodeTTL: 10 * time.Minute, PollInterval: 5 * time.Second, Grace: 30 * time.Second, UnusedAfter: time.Minute,
 	}, log, w.now)
-	w.ada = account.Account{ID: "0b0e7e1c-6f0a-4b1e-9a55-2f4f9ad6a001", Email: "ada@example.org", PasswordHash: "x", Active: true,
-		PrivacyAccepted: w.at, CreatedAt: w.at}
-	if err := store.InsertAccount(t.Context(), w.ada); err != nil {
-		t.Fatal(err)
-	}
+	w.ada = w.person("0b0e7e1c-6f0a-4b1e-9a55-2f4f9ad6a001", "ada")
 	o := Options{
 		Links: w.links, SiteURL: site, BaseURL: "https://api.glasses.example", SupportContact: "help@example.org",
 		Sessions: &sessions.Service{Store: store, Secrets: store, Log: store, Hasher: hash, Live: nobody{}, Now: w.now},
-		Projects: &projects.Service{Store: store, Hasher: hash, Now: w.now},
 		ClientIP: func(r *http.Request) string { return r.Header.Get(ipHeader) }, CodesPerMinute: 1000,
 		Ready: store.Ping, Log: log, Now: w.now,
 	}
+	w.records(hash, &o)
 	for _, f := range change {
 		f(&o)
 	}
 	w.mux = http.NewServeMux()
-	New(o).Mount(w.mux)
+	w.api = New(o)
+	w.api.Mount(w.mux)
 	return w
+}
+
+// records wires the services of a project's records, with keys for credentials and a price for one model.
+func (w *world) records(hash secret.Hasher, o *Options) {
+	w.Helper()
+	catalogue, err := assistant.LoadCatalogue("")
+	if err != nil {
+		w.Fatal(err)
+	}
+	providers, err := credentials.LoadProviders("")
+	if err != nil {
+		w.Fatal(err)
+	}
+	keys, err := credentials.ParseKeys(strings.Repeat("5a", 32))
+	if err != nil {
+		w.Fatal(err)
+	}
+	price, cheap := int64(60_000), int64(1_000)
+	catalogue.RealtimeModels[0].Price, catalogue.MemoryModels[0].Price, catalogue.MemoryModels[1].Price = &price, &cheap, &price
+	w.grants = &grants.Service{Store: w.store, Now: w.now}
+	w.audit = &audit.Service{Store: w.store, Now: w.now}
+	w.projects = &projects.Service{Store: w.store, Hasher: hash, Now: w.now}
+	o.Grants, o.Audit, o.Projects = w.grants, w.audit, w.projects
+	o.Assistant = &assistant.Service{Store: w.store, Catalogue: catalogue, Now: w.now}
+	o.Credentials = credentials.New(credentials.Options{Store: w.store, Hasher: hash, Keys: keys, Providers: providers, Now: w.now})
+	o.Analytics = analytics.New(analytics.Options{Store: w.store, Hasher: hash, Quota: 1000, Now: w.now})
+	o.Pages = &connpage.Service{Store: w.store, Now: w.now}
 }
 
 func (w *world) now() time.Time {
@@ -160,18 +195,31 @@ func (w *world) poll(deviceCode string) answer {
 	return w.call("POST", backendapi.PathDeviceToken, string(body))
 }
 
-func (w *world) approve(code backendapi.DeviceCode) {
+func (w *world) person(id, name string) account.Account {
 	w.Helper()
-	if err := w.links.Approve(w.Context(), code.UserCode, w.ada.ID); err != nil {
+	a := account.Account{ID: id, Email: name + "@example.org", PasswordHash: "x", Active: true, PrivacyAccepted: w.at, CreatedAt: w.at}
+	if err := w.store.InsertAccount(w.Context(), a); err != nil {
+		w.Fatal(err)
+	}
+	return a
+}
+
+func (w *world) approve(code backendapi.DeviceCode) { w.Helper(); w.approveAs(code, w.ada) }
+
+func (w *world) approveAs(code backendapi.DeviceCode, who account.Account) {
+	w.Helper()
+	if err := w.links.Approve(w.Context(), code.UserCode, who.ID); err != nil {
 		w.Fatal(err)
 	}
 }
 
 // link makes a whole link and gives its token.
-func (w *world) link() string {
+func (w *world) link() string { w.Helper(); return w.linkOf(w.ada) }
+
+func (w *world) linkOf(who account.Account) string {
 	w.Helper()
-	code := w.issue()
-	w.approve(code)
+	code := w.issue(backendapi.HeaderHost, "laptop")
+	w.approveAs(code, who)
 	var token backendapi.Token
 	w.poll(code.DeviceCode).is(http.StatusOK).into(&token)
 	return token.AuthToken

@@ -39,10 +39,9 @@ func (s *Store) SaveAssistant(ctx context.Context, accountID string, c assistant
 // UndoAssistant is SaveAssistant that marks an entry as taken back by e, or answers assistant.ErrNotUndoable.
 func (s *Store) UndoAssistant(ctx context.Context, accountID string, c assistant.Stored, e audit.Entry, undone string) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
-		ok, err := changed(ctx, tx, `UPDATE audit SET undone_by = $1 WHERE id = $2 AND account_id = $3 AND undone_by IS NULL`,
-			e.ID, undone, accountID)
+		ok, err := markUndone(ctx, tx, accountID, undone, e.ID)
 		if err != nil {
-			return fmt.Errorf("marking an audit entry undone: %w", err)
+			return err
 		}
 		if !ok {
 			return assistant.ErrNotUndoable

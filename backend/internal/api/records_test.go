@@ -1,0 +1,314 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/grants"
+	"github.com/service-dev/service/proto/backendapi"
+)
+
+const (
+	app       = "com.example.app"
+	appPath   = backendapi.PathProjects + "/" + app
+	assistPat = appPath + backendapi.PathAssistant
+	pagePath  = appPath + backendapi.PathConnectionPage
+)
+
+// agent is a linked install of ada's whose account has the project.
+func newAgent(t *testing.T) (*world, []string) {
+	t.Helper()
+	w := newWorld(t)
+	bearer := []string{"Authorization", "Bearer " + w.link()}
+	w.make(w.ada.ID, app)
+	return w, bearer
+}
+
+// make makes a project by its first key.
+func (w *world) make(accountID, project string) {
+	w.Helper()
+	if _, err := w.projects.MintKey(w.Context(), accountID, project, "first", audit.Person()); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// grant sets the levels of ada's project that change names, from the defaults.
+func (w *world) grant(change func(g *grants.Grants)) {
+	w.Helper()
+	g := grants.Default()
+	change(&g)
+	if err := w.grants.Set(w.Context(), w.ada.ID, app, g, audit.Person()); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func TestListProjects(t *testing.T) {
+	w, bearer := newAgent(t)
+	var created backendapi.CreatedSession
+	w.call("POST", backendapi.PathSessions, `{"project":"com.example.other"}`, bearer...).is(http.StatusCreated).into(&created)
+	w.grant(func(g *grants.Grants) { g.Assistant[grants.Voice], g.Analytics = grants.Off, grants.ReadWrite })
+	var got backendapi.ProjectList
+	w.call("GET", backendapi.PathProjects, "", bearer...).is(http.StatusOK).into(&got)
+	if len(got.Projects) != 2 {
+		t.Fatalf("%+v", got)
+	}
+	p, other := got.Projects[0], got.Projects[1]
+	if p.Project != app || p.Keys != 1 || p.OpenSessions != 0 || p.Platforms == nil || p.DisplayName == "" ||
+		p.DashboardURL != site+"/account/projects/com.example.app" || p.CreatedAt != "2026-01-02T03:04:05.000Z" ||
+		p.Access.AssistantConfig["voice"] != "off" || p.Access.AssistantConfig["sounds"] != "read_write" || p.Access.Analytics != "read_write" ||
+		p.Access.Credentials != "read_write" {
+		t.Errorf("%+v", p)
+	}
+	if other.Project != "com.example.other" || other.OpenSessions != 1 || other.LastActiveAt == nil || other.Access.Analytics != "read" {
+		t.Errorf("%+v", other)
+	}
+}
+
+func TestAssistantConfig(t *testing.T) {
+	w, bearer := newAgent(t)
+	var got backendapi.AssistantConfig
+	w.call("GET", assistPat, "", bearer...).is(http.StatusOK).into(&got)
+	if got.Version != 0 || *got.Voice != "ember" || got.UpdatedAt != nil || got.UpdatedBy != nil || len(got.Choices.Voices) == 0 ||
+		*got.Cost.MicroUSDPerMinute != 120_000 || got.Cost.BeforeMicroUSDPerMinute != nil || got.Access["sounds"] != "read_write" {
+		t.Errorf("%+v", got)
+	}
+	w.call("PATCH", assistPat, `{"version":0,"memoryModel":"memory-none","sounds":false}`, bearer...).is(http.StatusOK).into(&got)
+	if got.Version != 1 || *got.Sounds || *got.UpdatedBy != "agent on laptop" || *got.UpdatedAt != "2026-01-02T03:04:05.000Z" ||
+		*got.Cost.MicroUSDPerMinute != 61_000 || *got.Cost.BeforeMicroUSDPerMinute != 120_000 {
+		t.Errorf("%+v", got)
+	}
+	var conflict backendapi.VersionConflict
+	refused := w.call("PATCH", assistPat, `{"version":0,"sounds":true}`, bearer...).is(http.StatusConflict).into(&conflict)
+	refused.whole(conflict.Problem, http.StatusConflict, backendapi.CodeVersionConflict)
+	if conflict.CurrentVersion != 1 || !conflict.Retryable {
+		t.Errorf("%+v", conflict)
+	}
+	for _, body := range []string{`{"version":1}`, `{"version":1,"voice":"nobody"}`, `{"version":1,"voice":null}`, `{"version":1,"voices":"x"}`,
+		`{"version":1,"realtimeModel":"realtime-thoughtful","voice":"harbor"}`, `[]`, `{"version":1,"sounds":"on"}`} {
+		w.call("PATCH", assistPat, body, bearer...).problem(http.StatusBadRequest, backendapi.CodeInvalidRequest)
+	}
+	p := w.call("PATCH", assistPat, `{"version":1,"voice":"harbor"}`, bearer...).is(http.StatusOK)
+	p = w.call("PATCH", assistPat, `{"version":2,"realtimeModel":"realtime-thoughtful"}`, bearer...)
+	if d := p.problem(http.StatusBadRequest, backendapi.CodeInvalidRequest); !strings.Contains(d.Detail, "ember, willow, slate") {
+		t.Errorf("%s", d.Detail)
+	}
+}
+
+// What the grants hide is null, what they do not allow to change is refused by name, and nothing of the request is done.
+func TestAssistantGrants(t *testing.T) {
+	w, bearer := newAgent(t)
+	w.grant(func(g *grants.Grants) {
+		g.Assistant[grants.Voice], g.Assistant[grants.RealtimeModel] = grants.Read, grants.Off
+	})
+	var got backendapi.AssistantConfig
+	w.call("GET", assistPat, "", bearer...).is(http.StatusOK).into(&got)
+	if got.RealtimeModel != nil || *got.Voice != "ember" || got.Access["realtimeModel"] != "off" || got.Cost.MicroUSDPerMinute != nil ||
+		!strings.Contains(got.Cost.Note, "hides") || len(got.Choices.RealtimeModels) == 0 {
+		t.Errorf("%+v", got)
+	}
+	for body, want := range map[string][2]string{
+		`{"version":0,"sounds":false,"voice":"harbor"}`:                              {"voice", "read"},
+		`{"version":0,"voice":"harbor","realtimeModel":"realtime-swift"}`:            {"realtimeModel", "off"},
+		`{"version":99,"sounds":true,"realtimeModel":"nothing that could be named"}`: {"realtimeModel", "off"},
+	} {
+		var denied backendapi.PermissionDenied
+		refused := w.call("PATCH", assistPat, body, bearer...).is(http.StatusForbidden).into(&denied)
+		refused.whole(denied.Problem, http.StatusForbidden, backendapi.CodePermissionDenied)
+		if denied.Project != app || denied.Capability != "assistant_config" || denied.Field != want[0] || denied.Needed != "read_write" ||
+			denied.Granted != want[1] || denied.Retryable {
+			t.Errorf("%s: %+v", body, denied)
+		}
+		if !strings.Contains(denied.FixHint, "Assistant config > ") || !strings.Contains(denied.FixHint, "Read + Write at "+site+"/account/mcp-access") {
+			t.Errorf("%s: %s", body, denied.FixHint)
+		}
+	}
+	w.call("PATCH", assistPat, `{"version":0,"sounds":false}`, bearer...).is(http.StatusOK).into(&got)
+	if got.Version != 1 || got.RealtimeModel != nil || *got.Voice != "ember" {
+		t.Errorf("%+v", got)
+	}
+	w.grant(func(g *grants.Grants) {
+		for _, f := range grants.Fields() {
+			g.Assistant[f] = grants.Off
+		}
+	})
+	for method, body := range map[string]string{"GET": "", "PATCH": `{"version":1}`} {
+		var denied backendapi.PermissionDenied
+		w.call(method, assistPat, body, bearer...).is(http.StatusForbidden).into(&denied)
+		if denied.Field != "" || denied.Granted != "off" || !strings.Contains(denied.FixHint, "set Assistant config to Read") {
+			t.Errorf("%+v", denied)
+		}
+	}
+}
+
+// A price that is not told must not be guessable from the note, nor an id that is hidden.
+func TestGoneIDsAreNamedToWhoMaySeeThem(t *testing.T) {
+	w, bearer := newAgent(t)
+	w.call("PATCH", assistPat, `{"version":0,"sounds":false}`, bearer...).is(http.StatusOK)
+	w.operate("UPDATE assistant_configs SET voice = 'retired-voice'")
+	note := func() string {
+		var got backendapi.AssistantConfig
+		w.call("GET", assistPat, "", bearer...).is(http.StatusOK).into(&got)
+		return got.Cost.Note
+	}
+	if n := note(); !strings.Contains(n, "retired-voice") {
+		t.Errorf("note %q", n)
+	}
+	w.grant(func(g *grants.Grants) { g.Assistant[grants.Voice] = grants.Off })
+	if n := note(); strings.Contains(n, "retired-voice") {
+		t.Errorf("note %q names what is hidden", n)
+	}
+}
+
+func TestCredentialRoutes(t *testing.T) {
+	w, bearer := newAgent(t)
+	var got backendapi.CredentialList
+	w.call("GET", appPath+"/credentials", "", bearer...).is(http.StatusOK).into(&got)
+	if got.Project != app || len(got.Credentials) == 0 || got.Credentials[0].Set || got.Credentials[0].Hint != nil {
+		t.Fatalf("%+v", got)
+	}
+	path := appPath + "/credentials/" + got.Credentials[0].Provider + "/link"
+	var l backendapi.CredentialLink
+	w.call("POST", path, `{}`, bearer...).is(http.StatusCreated).into(&l)
+	if l.Provider != got.Credentials[0].Provider || !strings.HasPrefix(l.URL, site+"/account/credentials/") || l.ExpiresAt != "2026-01-02T03:19:05.000Z" {
+		t.Errorf("%+v", l)
+	}
+	if strings.Contains(w.log.String(), strings.TrimPrefix(l.URL, site+"/account/credentials/")) {
+		t.Error("the log holds the link's id")
+	}
+	w.call("POST", path, `{"value":"sk-1234"}`, bearer...).problem(http.StatusBadRequest, backendapi.CodeInvalidRequest)
+	w.call("POST", appPath+"/credentials/nobody/link", `{}`, bearer...).problem(http.StatusNotFound, backendapi.CodeNotFound)
+	w.grant(func(g *grants.Grants) { g.Credentials = grants.Read })
+	var denied backendapi.PermissionDenied
+	w.call("POST", path, `{}`, bearer...).is(http.StatusForbidden).into(&denied)
+	if denied.Capability != "credentials" || denied.Needed != "read_write" || denied.Granted != "read" ||
+		!strings.Contains(denied.FixHint, "set Credentials to Read + Write at "+site+"/account/mcp-access") {
+		t.Errorf("%+v", denied)
+	}
+}
+
+func TestConnectionPageRoutes(t *testing.T) {
+	w, bearer := newAgent(t)
+	w.grant(func(g *grants.Grants) {
+		*g = grants.Grants{Assistant: g.Assistant, Credentials: grants.Off, Analytics: grants.Off}
+		for _, f := range grants.Fields() {
+			g.Assistant[f] = grants.Off
+		}
+	})
+	var first, page backendapi.ConnectionPage
+	w.call("GET", pagePath, "", bearer...).is(http.StatusOK).into(&first)
+	if first.Version != 0 || first.UpdatedAt != nil || !strings.HasPrefix(first.PageURL, site+"/connect/cp_") || first.Phrases == nil {
+		t.Errorf("%+v", first)
+	}
+	w.call("PATCH", pagePath, `{"version":0,"title":"Hello","phrases":[{"phrase":"take a photo","does":"takes one"}]}`, bearer...).is(http.StatusOK).into(&page)
+	if page.Version != 1 || page.Title != "Hello" || len(page.Phrases) != 1 || page.PageURL != first.PageURL || *page.UpdatedBy != "agent on laptop" {
+		t.Errorf("%+v", page)
+	}
+	w.call("PATCH", pagePath, `{"version":0,"title":"Again"}`, bearer...).problemLike(http.StatusConflict, backendapi.CodeVersionConflict)
+	w.call("PATCH", pagePath, `{"version":1,"phrases":[{"phrase":"x","dose":"y"}]}`, bearer...).problem(http.StatusBadRequest, backendapi.CodeInvalidRequest)
+	w.call("PATCH", pagePath, `{"version":1,"accent":"red"}`, bearer...).problem(http.StatusBadRequest, backendapi.CodeInvalidRequest)
+	var file backendapi.ConnectionPageFile
+	w.call("GET", pagePath+"/file", "", bearer...).is(http.StatusOK).into(&file)
+	sum := sha256.Sum256([]byte(file.HTML))
+	if file.SHA256 != hex.EncodeToString(sum[:]) || file.Version != 1 || !strings.Contains(file.HTML, "take a photo") || file.Name == "" {
+		t.Errorf("%s, version %d, %d bytes", file.Name, file.Version, len(file.HTML))
+	}
+}
+
+// problemLike is problem for shapes with more fields.
+func (a answer) problemLike(status int, code string) {
+	a.t.Helper()
+	if a.is(status); !strings.Contains(string(a.body), fmt.Sprintf("%q:%q", "code", code)) {
+		a.t.Errorf("%s: %s, want %s", a.what, a.body, code)
+	}
+}
+
+func TestAnalyticsQueries(t *testing.T) {
+	w, bearer := newAgent(t)
+	for query, status := range map[string]int{
+		"": 200, "?range=24h": 200, "?range=7d&interval=day": 200, "?range=30d": 200, "?range=90d&interval=day": 200, "?interval=hour": 200,
+		"?from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z": 200, "?from=2026-01-01T00:00:00%2B02:00&to=2026-01-02T00:00:00Z&interval=hour": 200,
+		"?range=1d": 400, "?range=": 400, "?range=24h&from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z": 400, "?from=2026-01-01T00:00:00Z": 400,
+		"?to=2026-01-01T00:00:00Z": 400, "?from=yesterday&to=2026-01-02T00:00:00Z": 400, "?from=2026-01-01T00:00:00Z&to=now": 400,
+		"?interval=week": 400, "?interval=": 400, "?range=24h&range=7d": 400, "?Range=24h": 400, "?since=1": 400,
+		"?from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z": 400, "?from=2016-01-02T00:00:00Z&to=2026-01-01T00:00:00Z": 400,
+	} {
+		got := w.call("GET", appPath+"/analytics"+query, "", bearer...)
+		if status == http.StatusOK {
+			var r backendapi.AnalyticsReport
+			got.is(status).into(&r)
+			if r.Project != app || r.Series == nil || r.Events == nil || r.Approximate == nil || r.Reading == "" {
+				t.Errorf("%s: %+v", query, r)
+			}
+			continue
+		}
+		got.problem(status, backendapi.CodeInvalidRequest)
+	}
+	for _, path := range []string{assistPat, pagePath, backendapi.PathProjects, backendapi.PathSessions, appPath + "/credentials"} {
+		w.call("GET", path+"?x=1", "", bearer...).problem(http.StatusBadRequest, backendapi.CodeInvalidRequest)
+	}
+}
+
+// An agent's reading is noted once in ten minutes, by project and kind; a refused one and a person's change are not.
+func TestReadsAreNoted(t *testing.T) {
+	w, bearer := newAgent(t)
+	read := func() (actions []string) {
+		t.Helper()
+		entries, err := w.audit.List(t.Context(), w.ada.ID, audit.Filter{Project: app, Limit: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if strings.HasSuffix(e.Action, ".read") {
+				actions = append(actions, e.Action)
+			}
+		}
+		return actions
+	}
+	for range 3 {
+		w.call("GET", assistPat, "", bearer...).is(http.StatusOK)
+	}
+	w.call("GET", appPath+"/analytics?range=x", "", bearer...).is(http.StatusBadRequest)
+	w.call("GET", pagePath, "", bearer...).is(http.StatusOK)
+	if got := read(); len(got) != 1 || got[0] != "assistant.read" {
+		t.Errorf("noted %v", got)
+	}
+	w.pass(11 * time.Minute)
+	for _, path := range []string{assistPat, appPath + "/analytics", appPath + "/credentials"} {
+		w.call("GET", path, "", bearer...).is(http.StatusOK)
+	}
+	if got := read(); len(got) != 4 {
+		t.Errorf("noted %v", got)
+	}
+	w.grant(func(g *grants.Grants) { g.Analytics = grants.Off })
+	w.pass(11 * time.Minute)
+	w.call("GET", appPath+"/analytics", "", bearer...).is(http.StatusForbidden)
+	if got := read(); len(got) != 4 {
+		t.Errorf("noted %v", got)
+	}
+}
+
+// An id that was merged away leads to the project that it became part of, with that one's grants.
+func TestMergedProjects(t *testing.T) {
+	w, bearer := newAgent(t)
+	w.make(w.ada.ID, "com.example.old")
+	if err := w.projects.Merge(t.Context(), w.ada.ID, "com.example.old", app, audit.Person()); err != nil {
+		t.Fatal(err)
+	}
+	w.grant(func(g *grants.Grants) { g.Analytics = grants.Off })
+	var got backendapi.AssistantConfig
+	w.call("GET", backendapi.PathProjects+"/com.example.old/assistant", "", bearer...).is(http.StatusOK).into(&got)
+	if got.Project != app {
+		t.Errorf("project %s", got.Project)
+	}
+	var denied backendapi.PermissionDenied
+	w.call("GET", backendapi.PathProjects+"/com.example.old/analytics", "", bearer...).is(http.StatusForbidden).into(&denied)
+	if denied.Project != app {
+		t.Errorf("%+v", denied)
+	}
+}
