@@ -104,7 +104,7 @@ func (s *Store) AddAuditRead(ctx context.Context, e audit.Entry, since time.Time
 		return err
 	}
 	return s.write(ctx, func(tx *sql.Tx) error {
-		if err := lockAccount(ctx, tx, e.AccountID); err != nil {
+		if err := lockProjects(ctx, tx, e.AccountID); err != nil {
 			return err
 		}
 		if known, err := readSince(ctx, tx, e, since); known || err != nil {

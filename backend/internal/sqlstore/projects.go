@@ -12,8 +12,8 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// lockAccount makes everything that creates, merges or deletes projects of an account wait for one another.
-func lockAccount(ctx context.Context, tx *sql.Tx, accountID string) error {
+// lockProjects makes everything that creates, merges or deletes projects of an account wait for one another.
+func lockProjects(ctx context.Context, tx *sql.Tx, accountID string) error {
 	if _, err := tx.ExecContext(ctx, `UPDATE accounts SET state = state WHERE id = $1`, accountID); err != nil {
 		return fmt.Errorf("locking account: %w", err)
 	}
@@ -43,7 +43,7 @@ func resolveProject(ctx context.Context, q querier, accountID, id string) (strin
 // ensureProject makes the project of an account unless it is there, and gives its real id, which differs when appID was
 // merged into another. It returns projects.ErrTooManyProjects. Until the transaction ends no merge or deletion gets in.
 func ensureProject(ctx context.Context, tx *sql.Tx, accountID, appID string, by audit.Actor, now time.Time) (string, error) {
-	if err := lockAccount(ctx, tx, accountID); err != nil {
+	if err := lockProjects(ctx, tx, accountID); err != nil {
 		return "", err
 	}
 	id, err := resolveProject(ctx, tx, accountID, appID)
@@ -146,7 +146,7 @@ func saveProject(ctx context.Context, tx *sql.Tx, accountID string, p projects.P
 // ChangeProject stores what change makes of name and platforms, with its entry.
 func (s *Store) ChangeProject(ctx context.Context, accountID, id string, change func(*projects.Project) (audit.Entry, bool)) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
-		if err := lockAccount(ctx, tx, accountID); err != nil {
+		if err := lockProjects(ctx, tx, accountID); err != nil {
 			return err
 		}
 		p, err := readProject(ctx, tx, accountID, id)

@@ -76,7 +76,7 @@ func (s *Store) ProjectKeys(ctx context.Context, accountID, project string) ([]p
 // RotateProjectKey revokes a live key and stores k in its place, or returns projects.ErrNoKey.
 func (s *Store) RotateProjectKey(ctx context.Context, keyID string, k projects.StoredKey, e audit.Entry) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
-		if err := lockAccount(ctx, tx, k.AccountID); err != nil {
+		if err := lockProjects(ctx, tx, k.AccountID); err != nil {
 			return err
 		}
 		ok, err := changed(ctx, tx, `UPDATE project_keys SET revoked_at = $1 WHERE id = $2 AND account_id = $3 AND app_id = $4 AND revoked_at IS NULL`,

@@ -15,7 +15,7 @@ import (
 // MergeProjects moves what from owns to into and leaves an alias.
 func (s *Store) MergeProjects(ctx context.Context, accountID, from, into string, e audit.Entry) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
-		if err := lockAccount(ctx, tx, accountID); err != nil {
+		if err := lockProjects(ctx, tx, accountID); err != nil {
 			return err
 		}
 		for _, id := range []*string{&from, &into} {
@@ -132,7 +132,7 @@ func dropProject(ctx context.Context, tx *sql.Tx, accountID, id string) error {
 // DeleteProject removes a project and everything below, and gives the ids of its sessions that were open.
 func (s *Store) DeleteProject(ctx context.Context, accountID, id string, e audit.Entry) (open []string, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
-		if err := lockAccount(ctx, tx, accountID); err != nil {
+		if err := lockProjects(ctx, tx, accountID); err != nil {
 			return err
 		}
 		if open, err = openOf(ctx, tx, accountID, id, e.At); err != nil {
