@@ -1,5 +1,6 @@
-// Package account is a person's account and the browser sessions it is signed in with. It knows no page, no cookie
-// and no SQL.
+// Package account is a person's account: how it is signed in to (password, passkey, other providers), the browsers that
+// are signed in, the mailed links that prove an address or set a new password, what is handed out and what is deleted.
+// It knows no page, no cookie and no SQL.
 package account
 
 import (
@@ -9,53 +10,25 @@ import (
 	"net/mail"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
 	"github.com/service-dev/service/backend/internal/secret"
 )
 
-// Errors that callers branch on.
-var (
-	ErrEmailTaken     = errors.New("e-mail address has an account")
-	ErrBadEmail       = errors.New("not an e-mail address")
-	ErrBadPassword    = errors.New("password must have 10 to 200 characters")
-	ErrBadCredentials = errors.New("e-mail address or password is wrong")
-	ErrNoSession      = errors.New("no such browser session")
-	ErrSuspended      = errors.New("account is suspended")
-)
-
-// SessionLife is how long a browser stays signed in.
-const SessionLife = 30 * 24 * time.Hour
-
-// Account is a person's account. PasswordHash never leaves the backend.
-type Account struct {
-	ID              string
-	Email           string
-	PasswordHash    string
-	Active          bool
-	PrivacyAccepted time.Time
-	CreatedAt       time.Time
-}
-
-// Store keeps accounts and browser sessions; sessions are known by the hash of their secret.
-type Store interface {
-	// InsertAccount answers ErrEmailTaken.
-	InsertAccount(ctx context.Context, a Account) error
-	// AccountByEmail answers ErrBadCredentials.
-	AccountByEmail(ctx context.Context, email string) (Account, error)
-	InsertWebSession(ctx context.Context, hash, accountID string, created, expires time.Time) error
-	// AccountByWebSession answers ErrNoSession for an unknown or expired one.
-	AccountByWebSession(ctx context.Context, hash string, now time.Time) (Account, error)
-	DeleteWebSession(ctx context.Context, hash string) error
-}
-
-// Service signs people up and in.
+// Service signs people up and in. Set Mail and SiteURL before use; without Mail nothing is sent.
 type Service struct {
-	store Store
-	hash  secret.Hasher
-	log   *slog.Logger
-	now   func() time.Time
+	// Mail sends the links.
+	Mail Outbox
+	// SiteURL is the address that mailed links lead to, without a slash at its end.
+	SiteURL string
+
+	store  Store
+	hash   secret.Hasher
+	log    *slog.Logger
+	now    func() time.Time
+	forgot chan string // addresses whose password was forgotten
 }
 
 // NewService wires the service to its store. now may be nil.
@@ -63,7 +36,7 @@ func NewService(store Store, hash secret.Hasher, log *slog.Logger, now func() ti
 	if now == nil {
 		now = time.Now
 	}
-	return &Service{store: store, hash: hash, log: log, now: now}
+	return &Service{store: store, hash: hash, log: log, now: now, forgot: make(chan string, maxForgot)}
 }
 
 // SignUp creates the account of a person who accepted the privacy policy: ErrBadEmail, ErrBadPassword, ErrEmailTaken.
@@ -72,10 +45,7 @@ func (s *Service) SignUp(ctx context.Context, email, password string) (Account, 
 	if err != nil {
 		return Account{}, err
 	}
-	if n := len([]rune(password)); n < 10 || n > 200 {
-		return Account{}, ErrBadPassword
-	}
-	hashed, err := hashPassword(ctx, password)
+	hashed, err := newPassword(ctx, password)
 	if err != nil {
 		return Account{}, err
 	}
@@ -88,8 +58,8 @@ func (s *Service) SignUp(ctx context.Context, email, password string) (Account, 
 	return a, nil
 }
 
-// SignIn checks a password: ErrBadCredentials for an unknown address and a wrong password alike, in about the same
-// time; ErrSuspended.
+// SignIn checks a password: ErrBadCredentials for an unknown address, an account without a password and a wrong
+// password alike, in about the same time; ErrSuspended.
 func (s *Service) SignIn(ctx context.Context, email, password string) (Account, error) {
 	email, err := normalizeEmail(email)
 	if err != nil {
@@ -99,44 +69,45 @@ func (s *Service) SignIn(ctx context.Context, email, password string) (Account, 
 	if err != nil && !errors.Is(err, ErrBadCredentials) {
 		return Account{}, err
 	}
-	stored := a.PasswordHash
-	if stored == "" {
-		stored = decoyHash
+	if err := a.check(ctx, password); err != nil {
+		return Account{}, err
 	}
-	ok, checkErr := checkPassword(ctx, stored, password)
-	switch {
-	case checkErr != nil:
-		return Account{}, checkErr
-	case err != nil || !ok:
-		return Account{}, ErrBadCredentials
-	case !a.Active:
+	if !a.Active {
 		return Account{}, ErrSuspended
 	}
 	return a, nil
 }
 
-// OpenSession signs a browser in and gives the secret for its cookie.
-func (s *Service) OpenSession(ctx context.Context, accountID string) (string, error) {
-	value := secret.New(secret.Browser)
-	now := s.now()
-	return value, s.store.InsertWebSession(ctx, s.hash.Hash("browser", value), accountID, now, now.Add(SessionLife))
+// check hashes in any case, so that the time tells nothing of the account.
+func (a Account) check(ctx context.Context, password string) error {
+	stored := a.PasswordHash
+	if stored == "" {
+		stored = decoyHash
+	}
+	ok, err := checkPassword(ctx, stored, password)
+	if err != nil {
+		return err
+	}
+	if !ok || a.PasswordHash == "" {
+		return ErrBadCredentials
+	}
+	return nil
 }
 
-// FindSession tells who is signed in: ErrNoSession otherwise, and for a suspended account.
-func (s *Service) FindSession(ctx context.Context, value string) (Account, error) {
-	if !secret.Valid(secret.Browser, value) {
-		return Account{}, ErrNoSession
-	}
-	a, err := s.store.AccountByWebSession(ctx, s.hash.Hash("browser", value), s.now())
+// ByID gives an active account: ErrNotFound, ErrSuspended.
+func (s *Service) ByID(ctx context.Context, accountID string) (Account, error) {
+	a, err := s.store.AccountByID(ctx, accountID)
 	if err == nil && !a.Active {
-		return Account{}, ErrNoSession
+		return Account{}, ErrSuspended
 	}
 	return a, err
 }
 
-// CloseSession signs a browser out; an unknown one is no error.
-func (s *Service) CloseSession(ctx context.Context, value string) error {
-	return s.store.DeleteWebSession(ctx, s.hash.Hash("browser", value))
+func newPassword(ctx context.Context, password string) (string, error) {
+	if n := utf8.RuneCountInString(password); n < 10 || n > 200 {
+		return "", ErrBadPassword
+	}
+	return hashPassword(ctx, password)
 }
 
 func normalizeEmail(s string) (string, error) {

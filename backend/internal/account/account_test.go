@@ -109,18 +109,18 @@ func (m *memory) AccountByEmail(_ context.Context, email string) (Account, error
 	return a, nil
 }
 
-func (m *memory) InsertWebSession(_ context.Context, hash, accountID string, _, _ time.Time) error {
-	m.session = hash + " " + accountID
+func (m *memory) InsertWebSession(_ context.Context, accountID string, b BrowserSession) error {
+	m.session = b.Hash + " " + accountID
 	return nil
 }
 
-func (m *memory) AccountByWebSession(_ context.Context, hash string, _ time.Time) (Account, error) {
+func (m *memory) AccountByWebSession(_ context.Context, hash string, now time.Time) (Account, time.Time, error) {
 	for _, a := range m.accounts {
 		if m.session == hash+" "+a.ID {
-			return a, nil
+			return a, now, nil
 		}
 	}
-	return Account{}, ErrNoSession
+	return Account{}, now, ErrNoSession
 }
 
 func TestSignUpRules(t *testing.T) {
@@ -159,7 +159,7 @@ func TestSuspendedAccount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cookie, err := s.OpenSession(t.Context(), ada.ID)
+	cookie, err := s.OpenSession(t.Context(), ada.ID, Visit{Method: ByPassword})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -336,7 +336,7 @@ func (e Engine) accounts(t *testing.T) {
 	if got, err := s.SignIn(f.ctx, "ADA@example.org", "correct horse battery"); err != nil || got.ID != ada.ID {
 		t.Errorf("sign in: %v, %v", got, err)
 	}
-	cookie, err := s.OpenSession(f.ctx, ada.ID)
+	cookie, err := s.OpenSession(f.ctx, ada.ID, account.Visit{Method: account.ByPassword})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -346,7 +346,7 @@ func (e Engine) accounts(t *testing.T) {
 	want(t, "close session", s.CloseSession(f.ctx, cookie), nil)
 	_, err = s.FindSession(f.ctx, cookie)
 	want(t, "a closed session", err, account.ErrNoSession)
-	again, err := s.OpenSession(f.ctx, ada.ID)
+	again, err := s.OpenSession(f.ctx, ada.ID, account.Visit{Method: account.ByPassword})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,115 @@
+package account
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/secret"
+)
+
+// OpenSession signs a browser in and gives the secret for its cookie; ErrSuspended.
+func (s *Service) OpenSession(ctx context.Context, accountID string, v Visit) (string, error) {
+	value := secret.New(secret.Browser)
+	now := s.now()
+	v.UserAgent, v.IP = clip(v.UserAgent, maxAgent), clip(v.IP, 64)
+	return value, s.store.InsertWebSession(ctx, accountID, BrowserSession{
+		ID: uuid.NewString(), Visit: v, CreatedAt: now, UsedAt: now, ExpiresAt: now.Add(SessionLife), Hash: s.browserHash(value),
+	})
+}
+
+// FindSession tells who is signed in: ErrNoSession otherwise, and for a suspended account.
+func (s *Service) FindSession(ctx context.Context, value string) (Account, error) {
+	if !secret.Valid(secret.Browser, value) {
+		return Account{}, ErrNoSession
+	}
+	hash, now := s.browserHash(value), s.now()
+	a, used, err := s.store.AccountByWebSession(ctx, hash, now)
+	if err != nil {
+		return Account{}, err
+	}
+	if !a.Active {
+		return Account{}, ErrNoSession
+	}
+	if now.Sub(used) >= touchEvery {
+		// Who reads a page need not fail because this could not be noted.
+		if err := s.store.TouchWebSession(ctx, hash, now); err != nil {
+			s.log.WarnContext(ctx, "noting the use of a browser session", "account", a.ID, "err", err)
+		}
+	}
+	return a, nil
+}
+
+// CloseSession signs a browser out; an unknown one is no error.
+func (s *Service) CloseSession(ctx context.Context, value string) error {
+	return s.store.DeleteWebSession(ctx, s.browserHash(value))
+}
+
+// Sessions lists the browsers that are signed in, the last used first. current is the secret of the one that asks, or
+// empty.
+func (s *Service) Sessions(ctx context.Context, accountID, current string) ([]BrowserSession, error) {
+	all, err := s.store.WebSessions(ctx, accountID, s.now())
+	hash := s.keepHash(current)
+	for i := range all {
+		all[i].Current = hash != "" && all[i].Hash == hash
+		all[i].Hash = ""
+	}
+	return all, err
+}
+
+// EndSession signs one browser of the account out; ErrNotFound.
+func (s *Service) EndSession(ctx context.Context, accountID, id string, by audit.Actor) error {
+	if id == "" {
+		return ErrNotFound
+	}
+	n, err := s.store.EndWebSessions(ctx, id, "", s.entry(accountID, by, "account.sessions_ended", "signed one browser out"))
+	if err == nil && n == 0 {
+		return ErrNotFound
+	}
+	return err
+}
+
+// EndOtherSessions signs every browser of the account out but the one with keepSecret, or all when that is empty, and
+// counts them.
+func (s *Service) EndOtherSessions(ctx context.Context, accountID, keepSecret string, by audit.Actor) (int, error) {
+	summary := "signed out everywhere"
+	if keepSecret != "" {
+		summary = "signed out everywhere else"
+	}
+	n, err := s.store.EndWebSessions(ctx, "", s.keepHash(keepSecret), s.entry(accountID, by, "account.sessions_ended", "%s", summary))
+	if err == nil {
+		s.log.InfoContext(ctx, "browser sessions ended", "account", accountID, "count", n)
+	}
+	return n, err
+}
+
+func (s *Service) browserHash(value string) string { return s.hash.Hash("browser", value) }
+
+// keepHash is empty for no secret.
+func (s *Service) keepHash(value string) string {
+	if value == "" {
+		return ""
+	}
+	return s.browserHash(value)
+}
+
+func (s *Service) entry(accountID string, by audit.Actor, action, format string, args ...any) audit.Entry {
+	return audit.New(s.now(), accountID, by, action, "", fmt.Sprintf(format, args...))
+}
+
+// clip keeps whole characters of at most n bytes, and none that a page or a log would trip over.
+func clip(text string, n int) string {
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
+	if len(text) <= n {
+		return text
+	}
+	return strings.ToValidUTF8(text[:n], "")
+}

@@ -1,0 +1,270 @@
+package account
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/mail"
+	"github.com/service-dev/service/backend/internal/secret"
+)
+
+const (
+	// maxForgot bounds the forgotten passwords that wait for Serve.
+	maxForgot = 256
+	mailHour  = time.Hour
+)
+
+// CanMail tells whether links can be mailed at all.
+func (s *Service) CanMail() bool { return s.Mail != nil && s.Mail.Enabled() }
+
+// SendVerification mails a link that proves the account's address. Nothing is sent when it is proved already.
+// ErrTooManyMails, ErrSuspended, ErrNotFound.
+func (s *Service) SendVerification(ctx context.Context, accountID string) error {
+	a, err := s.ByID(ctx, accountID)
+	if err != nil || a.Verified() {
+		return err
+	}
+	url, err := s.mailToken(ctx, a.ID, purposeVerify, a.Email, VerifyLife, MaxMails)
+	if err != nil {
+		return err
+	}
+	return s.send(ctx, verificationMail(a, url))
+}
+
+// ChangeEmail mails a link to the new address; Verify makes the change. The current password is asked for where there
+// is one: ErrBadCredentials, ErrBadEmail, ErrEmailTaken, ErrTooManyMails.
+func (s *Service) ChangeEmail(ctx context.Context, accountID, newEmail, password string, by audit.Actor) error {
+	email, err := normalizeEmail(newEmail)
+	if err != nil {
+		return err
+	}
+	a, err := s.ByID(ctx, accountID)
+	if err != nil {
+		return err
+	}
+	if a.HasPassword() {
+		if err := a.check(ctx, password); err != nil {
+			return err
+		}
+	}
+	switch _, err := s.store.AccountByEmail(ctx, email); {
+	case err == nil:
+		return ErrEmailTaken
+	case !errors.Is(err, ErrBadCredentials):
+		return err
+	}
+	url, err := s.mailToken(ctx, a.ID, purposeEmail, email, VerifyLife, MaxMails)
+	if err != nil {
+		return err
+	}
+	if err := s.store.InsertAudit(ctx, s.entry(a.ID, by, "account.email_asked", "asked for another e-mail address")); err != nil {
+		return err
+	}
+	return s.send(ctx, newAddressMail(a, email, url))
+}
+
+// Verify uses a mailed link of SendVerification or ChangeEmail and gives the account as it is then: ErrBadToken,
+// ErrEmailTaken, ErrSuspended.
+func (s *Service) Verify(ctx context.Context, token string) (Account, error) {
+	t, err := s.mailed(ctx, token, purposeVerify, purposeEmail)
+	if err != nil {
+		return Account{}, err
+	}
+	before, err := s.ByID(ctx, t.AccountID)
+	if err != nil {
+		return Account{}, err
+	}
+	e := s.entry(t.AccountID, audit.Person(), "account.email_verified", "proved the e-mail address")
+	if t.NewEmail() {
+		e = s.entry(t.AccountID, audit.Person(), "account.email_changed", "changed the e-mail address")
+	}
+	if err := s.store.ConfirmEmail(ctx, t, s.now(), e); err != nil {
+		return Account{}, err
+	}
+	if t.NewEmail() {
+		s.notice(ctx, emailChangedMail(before))
+	}
+	return s.ByID(ctx, t.AccountID)
+}
+
+// ForgotPassword has a link to a new password mailed, if the address has an account. The answer and its time are the
+// same for every address: Serve does the rest. ErrBadEmail.
+func (s *Service) ForgotPassword(ctx context.Context, email string) error {
+	email, err := normalizeEmail(email)
+	if err != nil {
+		return err
+	}
+	select {
+	case s.forgot <- email:
+	default:
+		s.log.WarnContext(ctx, "a forgotten password is dropped: too many wait")
+	}
+	return nil
+}
+
+// Serve mails the links that ForgotPassword asked for, until ctx ends.
+func (s *Service) Serve(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case email := <-s.forgot:
+			if err := s.mailReset(ctx, email); err != nil && ctx.Err() == nil {
+				s.log.WarnContext(ctx, "mailing a link to a new password", "err", err)
+			}
+		}
+	}
+}
+
+func (s *Service) mailReset(ctx context.Context, email string) error {
+	a, err := s.store.AccountByEmail(ctx, email)
+	if errors.Is(err, ErrBadCredentials) || err == nil && !a.Active {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	url, err := s.mailToken(ctx, a.ID, purposeReset, a.Email, ResetLife, MaxMails)
+	if err != nil {
+		return err
+	}
+	return s.send(ctx, resetMail(a, url))
+}
+
+// ResetLink makes the address of a page that sets a new password, for an operator to hand over: ErrBadEmail,
+// ErrNotFound, ErrSuspended. It replaces a link that was mailed before.
+func (s *Service) ResetLink(ctx context.Context, email string, by audit.Actor) (string, error) {
+	email, err := normalizeEmail(email)
+	if err != nil {
+		return "", err
+	}
+	a, err := s.store.AccountByEmail(ctx, email)
+	switch {
+	case errors.Is(err, ErrBadCredentials):
+		return "", ErrNotFound
+	case err != nil:
+		return "", err
+	case !a.Active:
+		return "", ErrSuspended
+	}
+	if err := s.store.InsertAudit(ctx, s.entry(a.ID, by, "account.reset_link_made", "made a link to a new password")); err != nil {
+		return "", err
+	}
+	return s.mailToken(ctx, a.ID, purposeReset, a.Email, ResetLife, 0)
+}
+
+// ResetPassword uses a mailed link to set a password, and signs every browser out: ErrBadToken, ErrBadPassword,
+// ErrSuspended. Where the address was not proved before, somebody else may have made the account: what else signs in
+// or speaks for it goes too.
+func (s *Service) ResetPassword(ctx context.Context, token, newPass string) (Account, error) {
+	t, err := s.mailed(ctx, token, purposeReset)
+	if err != nil {
+		return Account{}, err
+	}
+	hashed, err := newPassword(ctx, newPass)
+	if err != nil {
+		return Account{}, err
+	}
+	e := s.entry(t.AccountID, audit.Person(), "account.password_changed", "set a new password by a mailed link")
+	if err := s.store.ResetPassword(ctx, t, hashed, s.now(), e); err != nil {
+		return Account{}, err
+	}
+	a, err := s.ByID(ctx, t.AccountID)
+	if err != nil {
+		return Account{}, err
+	}
+	s.notice(ctx, passwordChangedMail(a))
+	return a, nil
+}
+
+// ChangePassword needs the current password: ErrBadCredentials, ErrBadPassword. It signs every other browser out.
+func (s *Service) ChangePassword(ctx context.Context, accountID, current, newPass, keepSecret string, by audit.Actor) error {
+	a, err := s.ByID(ctx, accountID)
+	if err != nil {
+		return err
+	}
+	if err := a.check(ctx, current); err != nil {
+		return err
+	}
+	return s.putPassword(ctx, a, newPass, keepSecret, s.entry(a.ID, by, "account.password_changed", "changed the password"))
+}
+
+// SetPassword gives an account without a password its first: ErrHasPassword, ErrBadPassword.
+func (s *Service) SetPassword(ctx context.Context, accountID, newPass, keepSecret string, by audit.Actor) error {
+	a, err := s.ByID(ctx, accountID)
+	if err != nil {
+		return err
+	}
+	if a.HasPassword() {
+		return ErrHasPassword
+	}
+	return s.putPassword(ctx, a, newPass, keepSecret, s.entry(a.ID, by, "account.password_changed", "set a password"))
+}
+
+func (s *Service) putPassword(ctx context.Context, a Account, newPass, keepSecret string, e audit.Entry) error {
+	hashed, err := newPassword(ctx, newPass)
+	if err != nil {
+		return err
+	}
+	if err := s.store.SetPassword(ctx, a.PasswordHash, hashed, s.keepHash(keepSecret), e); err != nil {
+		return err
+	}
+	s.notice(ctx, passwordChangedMail(a))
+	return nil
+}
+
+// CheckPassword confirms that the person knows it: ErrBadCredentials.
+func (s *Service) CheckPassword(ctx context.Context, accountID, password string) error {
+	a, err := s.ByID(ctx, accountID)
+	if err != nil {
+		return err
+	}
+	return a.check(ctx, password)
+}
+
+// mailToken makes a link of a purpose and gives its address, a secret.
+func (s *Service) mailToken(ctx context.Context, accountID, purpose, email string, life time.Duration, most int) (string, error) {
+	token, now := secret.New(secret.Mail), s.now()
+	err := s.store.InsertMailToken(ctx, MailToken{Hash: s.mailHash(token), AccountID: accountID, Purpose: purpose, Email: email,
+		CreatedAt: now, ExpiresAt: now.Add(life)}, now.Add(-mailHour), most)
+	page := "/verify?token="
+	if purpose == purposeReset {
+		page = "/reset?token="
+	}
+	return s.SiteURL + page + token, err
+}
+
+func (s *Service) mailed(ctx context.Context, token string, purposes ...string) (MailToken, error) {
+	if !secret.Valid(secret.Mail, token) {
+		return MailToken{}, ErrBadToken
+	}
+	t, err := s.store.MailToken(ctx, s.mailHash(token), s.now())
+	if err != nil {
+		return MailToken{}, err
+	}
+	for _, p := range purposes {
+		if t.Purpose == p {
+			return t, nil
+		}
+	}
+	return MailToken{}, ErrBadToken
+}
+
+func (s *Service) mailHash(token string) string { return s.hash.Hash("mailed link", token) }
+
+func (s *Service) send(ctx context.Context, m mail.Message) error {
+	if s.Mail == nil {
+		s.log.WarnContext(ctx, "a mail is not sent: there is no mail server", "account", m.AccountID)
+		return nil
+	}
+	return s.Mail.Queue(m)
+}
+
+// notice sends what the person should know and what must not undo a change that is made.
+func (s *Service) notice(ctx context.Context, m mail.Message) {
+	if err := s.send(ctx, m); err != nil {
+		s.log.WarnContext(ctx, "mailing a notice", "account", m.AccountID, "err", err)
+	}
+}

@@ -1,0 +1,59 @@
+package account
+
+import "github.com/service-dev/service/backend/internal/mail"
+
+// The words of the account's mail.
+
+const notYou = "If you did not ask for this, do not open the link; nothing changes then."
+
+func verificationMail(a Account, url string) mail.Message {
+	return mail.Message{
+		AccountID: a.ID, To: a.Email, Subject: "Confirm your e-mail address",
+		Text:     []string{"Somebody signed up with this e-mail address. If that was you, confirm that the address is yours:"},
+		LinkText: "Confirm the address", Link: url,
+		After: []string{"The link works once, for 24 hours.",
+			"If you did not sign up, do not open it. To take the account over, ask for a new password on the sign-in page."},
+	}
+}
+
+func newAddressMail(a Account, email, url string) mail.Message {
+	return mail.Message{
+		AccountID: a.ID, To: email, Subject: "Confirm your new e-mail address",
+		Text:     []string{"An account is about to get this e-mail address. If you asked for that, confirm it:"},
+		LinkText: "Use this address", Link: url,
+		After: []string{"The link works once, for 24 hours.", notYou},
+	}
+}
+
+func resetMail(a Account, url string) mail.Message {
+	return mail.Message{
+		AccountID: a.ID, To: a.Email, Subject: "Set a new password",
+		Text:     []string{"Somebody asked for a new password for your account. If that was you, set it here:"},
+		LinkText: "Set a new password", Link: url,
+		After: []string{"The link works once, for one hour. All browsers are signed out then.", notYou},
+	}
+}
+
+func emailChangedMail(a Account) mail.Message {
+	return mail.Message{
+		AccountID: a.ID, To: a.Email, Subject: "Your account has another e-mail address now",
+		Text: []string{"The e-mail address of your account was changed. This address no longer signs in.",
+			"If that was not you, write to whoever runs the service at once."},
+	}
+}
+
+func passwordChangedMail(a Account) mail.Message {
+	return mail.Message{
+		AccountID: a.ID, To: a.Email, Subject: "Your password was changed",
+		Text: []string{"The password of your account was changed and other browsers were signed out.",
+			"If that was not you, ask for a new password on the sign-in page."},
+	}
+}
+
+func deletedMail(a Account) mail.Message {
+	return mail.Message{
+		AccountID: a.ID, To: a.Email, Subject: "Your account is deleted",
+		Text: []string{"Your account and everything that belonged to it were deleted. There is no way back.",
+			"You may sign up with this address again at any time."},
+	}
+}
