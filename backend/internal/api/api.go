@@ -39,6 +39,9 @@ type Options struct {
 	Credentials Credentials
 	Analytics   AnalyticsReports
 	Pages       ConnectionPages
+	// Keys and Ingest serve shipped apps; nil leaves their route out.
+	Keys   ProjectKeys
+	Ingest Ingester
 	// SiteURL is where people open pages; BaseURL is where programs call.
 	SiteURL string
 	BaseURL string
@@ -59,6 +62,7 @@ type API struct {
 	Options
 	started time.Time
 	codes   *limit.Limiter
+	batches *limit.Limiter
 }
 
 // New wires the routes to the features.
@@ -67,7 +71,8 @@ func New(o Options) *API {
 		o.Now = time.Now
 	}
 	o.SiteURL, o.BaseURL = strings.TrimSuffix(o.SiteURL, "/"), strings.TrimSuffix(o.BaseURL, "/")
-	return &API{Options: o, started: o.Now(), codes: limit.New(o.CodesPerMinute, o.Now)}
+	return &API{Options: o, started: o.Now(), codes: limit.New(o.CodesPerMinute, o.Now),
+		batches: limit.New(batchesPerMinute, o.Now)}
 }
 
 // Mount adds the routes to mux.
