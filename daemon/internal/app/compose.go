@@ -44,6 +44,7 @@ type adapters interface {
 	session.Live
 	session.Transports
 	tools.Scaffold
+	tools.Records
 	Activity(ctx context.Context) (connections, pendingCodes int)
 	Health(ctx context.Context, t backend.Target) (backend.Health, error)
 }
@@ -123,7 +124,7 @@ func (p *parts) assemble() (err error) {
 	p.assembleSessions()
 	p.tools = tools.New(tools.Options{
 		Links: p.link, Accounts: face{p}, Browser: browser{p.opener}, Telemetry: p.record, Now: p.now,
-		Sessions: p.sessions, Scenarios: scenario.New(p.sessions, p.sessions), Docs: docs.New(), Scaffold: p.backends,
+		Sessions: p.sessions, Scenarios: scenario.New(p.sessions, p.sessions), Docs: docs.New(), Scaffold: p.backends, Records: p.backends,
 	})
 	p.gate = mcpgate.New(mcpgate.Options{Catalogue: p.tools, Pages: corpus.Pages(), Version: buildinfo.Version, Admit: control.CheckPeer, Log: p.log})
 	return nil

@@ -25,6 +25,7 @@ type Inspection struct {
 	Project   string // of service.json; empty for none
 	Languages []LanguageUse
 	Modules   []ModuleState
+	Pages     []FileState // connection pages that were placed
 	// Commands lists where the app's own files use a command of the module.
 	Commands     []Use
 	Capabilities []string // that the used commands and events belong to
@@ -211,19 +212,27 @@ func (in *inspector) modules() {
 		for _, module := range m.Modules {
 			state := ModuleState{Dir: dir, Language: module.Language, Version: module.Version, Capabilities: module.Capabilities}
 			for _, f := range module.Files {
-				file := path.Join(dir, f.Name)
-				in.generated[file] = true
-				word := "changed"
-				if data := in.read(file); data == nil {
-					word = "missing"
-				} else if sumOf(data) == f.SHA256 {
-					word = "intact"
-				}
-				state.Files = append(state.Files, FileState{file, word})
+				state.Files = append(state.Files, in.state(dir, f))
 			}
 			in.found.Modules = append(in.found.Modules, state)
 		}
+		if m.Page != nil {
+			in.found.Pages = append(in.found.Pages, in.state(dir, *m.Page))
+		}
 	}
+}
+
+// state compares a generated file with what was generated.
+func (in *inspector) state(dir string, f Sum) FileState {
+	file := path.Join(dir, f.Name)
+	in.generated[file] = true
+	word := "changed"
+	if data := in.read(file); data == nil {
+		word = "missing"
+	} else if sumOf(data) == f.SHA256 {
+		word = "intact"
+	}
+	return FileState{file, word}
 }
 
 func (in *inspector) finish() {

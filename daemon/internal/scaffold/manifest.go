@@ -15,6 +15,7 @@ import (
 const (
 	ManifestName = "service.manifest.json"
 	KeyName      = "service.key"
+	PageName     = "connect.html" // the page on which the app's user connects glasses
 	ignoreName   = ".gitignore"
 )
 
@@ -25,7 +26,8 @@ const ProjectFile = "service.json"
 type Manifest struct {
 	Manifest int      `json:"manifest"` // the form of this file: 1
 	Project  string   `json:"project"`
-	Modules  []Module `json:"modules"` // one a language
+	Modules  []Module `json:"modules"`        // one a language
+	Page     *Sum     `json:"page,omitempty"` // the connection page, of no language
 }
 
 // Module is one generated module.
@@ -59,6 +61,9 @@ func parseManifest(data []byte) (Manifest, error) {
 				return Manifest{}, errors.New("it names a file outside its folder")
 			}
 		}
+	}
+	if m.Page != nil && m.Page.Name != PageName {
+		return Manifest{}, errors.New("it names a connection page that is none")
 	}
 	return m, nil
 }

@@ -41,6 +41,8 @@ const (
 	FindKeyIgnored  = "key_not_ignored"
 	FindKeyMode     = "key_readable_by_others"
 	FindTruncated   = "project_too_large"
+	FindPage        = "connection_page_changed"
+	FindPageMissing = "connection_page_missing"
 )
 
 // Verdicts of a validation.
@@ -64,6 +66,7 @@ type Finding struct {
 func Validate(in Inspection) (verdict string, findings []Finding) {
 	c := &checker{in: in}
 	c.modules()
+	c.pages()
 	c.capabilities()
 	c.permissions()
 	c.phrases()
@@ -123,6 +126,19 @@ func (c *checker) modules() {
 			case "missing":
 				c.say(SeverityError, FindMissing, f.Path, 0, "the generated file is gone", regenerate)
 			}
+		}
+	}
+}
+
+// pages looks at the copies of the connection page. The app works without one, so none is an error.
+func (c *checker) pages() {
+	for _, f := range c.in.Pages {
+		switch f.State {
+		case "changed":
+			c.say(SeverityWarning, FindPage, f.Path, 0, "the connection page was changed by hand, and is kept when the module is generated again",
+				"change its settings with setConnectionPageConfig, then "+regenerate+" and force: true")
+		case "missing":
+			c.say(SeverityInfo, FindPageMissing, f.Path, 0, "the connection page is gone", regenerate+", or with connectionPage: false, which forgets it")
 		}
 	}
 }

@@ -28,6 +28,7 @@ type Order struct {
 	Dir     string // the module's folder, below Root; empty: DefaultDir
 	Project string // app id; empty: that of service.json in or above Root, else a new random one
 	Force   bool   // overwrite generated files that were changed by hand
+	Page    Page   // brings the connection page; nil: it is left as it is
 }
 
 // Written tells what an order did.
@@ -40,9 +41,11 @@ type Written struct {
 	Files        []WrittenFile
 	KeyFile      string // absolute; the key itself is nowhere else
 	KeyMinted    bool   // false: the one that was there is used
+	PageErr      error  // why the connection page could not be had; the module is there all the same
 }
 
-// WrittenFile is one file of a project and what became of it: created, updated or unchanged.
+// WrittenFile is one file of a project and what became of it: created, updated, unchanged, or kept: a connection page
+// that was changed by hand.
 type WrittenFile struct {
 	Path  string // below the project's folder, with slashes
 	State string
@@ -51,9 +54,13 @@ type WrittenFile struct {
 // Mint brings a key of a project. The key is a secret.
 type Mint func(ctx context.Context, project string) (key string, err error)
 
+// Page brings the connection page of a project as one HTML file.
+type Page func(ctx context.Context, project string) (html []byte, err error)
+
 // Write generates a module into a project. It never takes from the person: a generated file that was changed by hand is
 // reported (CodeDrift) and nothing is written, unless Force; everything else that is there stays. mint is called when the
-// folder has no key yet, and before anything is written. Errors are *Error, or what mint refused with.
+// folder has no key yet, and before anything is written. The connection page comes after the key, because a project is
+// there once it has one; nothing about the page makes an order fail. Errors are *Error, or what mint refused with.
 func Write(ctx context.Context, o Order, mint Mint) (Written, error) {
 	request, err := Normalise(o.Request)
 	if err != nil {
@@ -79,11 +86,14 @@ func Write(ctx context.Context, o Order, mint Mint) (Written, error) {
 	if err != nil {
 		return Written{}, err
 	}
+	page, pageErr := bring(ctx, o.Page, p.project)
+	p.page(page, o)
 	if err := p.write(request, files, key); err != nil {
 		return Written{}, folderError(p.dir, err)
 	}
 	return Written{Dir: filepath.Join(o.Root, filepath.FromSlash(p.dir)), Project: p.project, Version: Version, Language: request.Language,
-		Capabilities: request.Capabilities, Files: p.written, KeyFile: filepath.Join(o.Root, filepath.FromSlash(p.dir), KeyName), KeyMinted: key != ""}, nil
+		Capabilities: request.Capabilities, Files: p.written, KeyFile: filepath.Join(o.Root, filepath.FromSlash(p.dir), KeyName), KeyMinted: key != "",
+		PageErr: pageErr}, nil
 }
 
 // project is an open project and what is being done to it. Nothing leads out of root, no symbolic link either.
@@ -92,7 +102,8 @@ type project struct {
 	dir      string // slashes, below root
 	manifest Manifest
 	project  string
-	named    bool // a service.json names the project already
+	named    bool   // a service.json names the project already
+	html     []byte // of the connection page, to be written; nil: none
 	written  []WrittenFile
 }
 
@@ -233,6 +244,12 @@ func (p *project) write(r Request, files []File, key string) error {
 			return err
 		}
 		module.Files = append(module.Files, Sum{f.Name, sumOf(f.Data)})
+	}
+	if p.html != nil {
+		if err := p.put(path.Join(p.dir, PageName), p.html, 0o644); err != nil {
+			return err
+		}
+		p.manifest.Page = &Sum{PageName, sumOf(p.html)}
 	}
 	m := p.manifest.with(module)
 	m.Manifest, m.Project = 1, p.project

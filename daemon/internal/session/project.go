@@ -65,13 +65,7 @@ func checkProject(project string) bool {
 // projectOf decides which project a call is about: the argument, else the manifest found upward from cwd, else a random
 // id that is kept for cwd.
 func (m *Manager) projectOf(argument, cwd string) (string, error) {
-	if argument != "" {
-		if !checkProject(argument) {
-			return "", invalid("project is not an app id in reverse-DNS form", `pass an id such as "com.example.app", or leave it out`)
-		}
-		return argument, nil
-	}
-	project, err := fromManifest(cwd)
+	project, err := named(argument, cwd)
 	if err != nil || project != "" {
 		return project, err
 	}
@@ -80,6 +74,30 @@ func (m *Manager) projectOf(argument, cwd string) (string, error) {
 		return "", stateProblem("remembering the directory's project", err)
 	}
 	return project, nil
+}
+
+// Project is the project that a call from a directory is about, for calls that need one that is there already: as for
+// opening a session, but no id is made. It is empty where nothing names one.
+func (m *Manager) Project(argument, cwd string) (string, error) {
+	project, err := named(argument, cwd)
+	if err != nil || project != "" {
+		return project, err
+	}
+	if project, err = m.projects.known(cwd); err != nil {
+		return "", stateProblem("reading the directory's project", err)
+	}
+	return project, nil
+}
+
+// named is the project that the argument names, or else the manifest; empty where neither does.
+func named(argument, cwd string) (string, error) {
+	if argument == "" {
+		return fromManifest(cwd)
+	}
+	if !checkProject(argument) {
+		return "", invalid("project is not an app id in reverse-DNS form", `pass an id such as "com.example.app", or leave it out`)
+	}
+	return argument, nil
 }
 
 func fromManifest(dir string) (string, error) {
@@ -164,9 +182,7 @@ type directory struct {
 
 // of returns the directory's id and remembers a new one. Callers that have no directory share one.
 func (p *projects) of(dir string) (string, error) {
-	if real, err := filepath.EvalSymlinks(dir); err == nil && dir != "" {
-		dir = real
-	}
+	dir = resolved(dir)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	known, err := p.load()
@@ -185,6 +201,28 @@ func (p *projects) of(dir string) (string, error) {
 	known[dir] = entry
 	forgetOldest(known)
 	return entry.Project, p.save(known)
+}
+
+// known returns the directory's id; empty where it has none.
+func (p *projects) known(dir string) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known, err := p.load()
+	if err != nil {
+		return "", err
+	}
+	if entry := known[resolved(dir)]; checkProject(entry.Project) {
+		return entry.Project, nil
+	}
+	return "", nil
+}
+
+// resolved is the one name of a directory that links may lead to.
+func resolved(dir string) string {
+	if real, err := filepath.EvalSymlinks(dir); err == nil && dir != "" {
+		return real
+	}
+	return dir
 }
 
 func forgetOldest(known map[string]directory) {

@@ -37,6 +37,7 @@ type Sessions interface {
 	displayReader
 	glassesControl
 	advancer
+	projectFinder
 }
 
 // Accounts is what is known of the link without asking anybody; the caller is in the context. It needs no adapter, so
@@ -70,6 +71,8 @@ type Options struct {
 	Telemetry Recorder
 	// Scaffold mints the keys of projects; see generate_connection_module.go.
 	Scaffold Scaffold
+	// Records reads and changes what belongs to the account's projects; see records.go.
+	Records Records
 	// Docs searches the bundled documentation; see search_docs.go.
 	Docs Docs
 	Now  func() time.Time
@@ -110,6 +113,7 @@ func (c *Catalogue) all(g *gate) []definition {
 	o := c.opts
 	r := reach{gate: g, sessions: o.Sessions, cursors: &cursors{}}
 	in := injector{reach: r, glasses: o.Sessions}
+	rec := records{gate: g, projects: o.Sessions}
 	return []definition{
 		// Discovery and guidance.
 		getPlatformInfo{}.definition(),
@@ -120,7 +124,7 @@ func (c *Catalogue) all(g *gate) []definition {
 		searchDocs{docs: o.Docs}.definition(),
 		// The project.
 		getCodeExample{}.definition(),
-		generateConnectionModule{gate: g, keys: o.Scaffold, turn: make(chan struct{}, 1)}.definition(),
+		generateConnectionModule{gate: g, keys: o.Scaffold, pages: o.Records, turn: make(chan struct{}, 1)}.definition(),
 		inspectIntegration{}.definition(),
 		validateIntegration{}.definition(),
 		// Sessions.
@@ -143,7 +147,15 @@ func (c *Catalogue) all(g *gate) []definition {
 		// Tests that stay.
 		recordSession{reach: r, scenarios: o.Scenarios}.definition(),
 		replaySession{reach: r, scenarios: o.Scenarios}.definition(),
-		// Account.
+		// The account and what belongs to its projects.
+		listProjects{records: rec, source: o.Records}.definition(),
+		getAssistantConfig{records: rec, source: o.Records}.definition(),
+		setAssistantConfig{records: rec, source: o.Records}.definition(),
+		getCredentialStatus{records: rec, source: o.Records}.definition(),
+		setCredential{records: rec, source: o.Records, browser: o.Browser}.definition(),
+		getProjectAnalytics{records: rec, source: o.Records}.definition(),
+		getConnectionPageConfig{records: rec, source: o.Records}.definition(),
+		setConnectionPageConfig{records: rec, source: o.Records}.definition(),
 		whoAmI{accounts: o.Accounts}.definition(),
 	}
 }

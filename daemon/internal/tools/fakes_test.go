@@ -51,6 +51,7 @@ type world struct {
 	limit      int
 
 	// local sessions and what was done to their glasses
+	here     string // the project of the caller's directory
 	latest   string
 	local    session.LocalRequest
 	display  session.Display
@@ -66,6 +67,7 @@ type world struct {
 	endless  bool
 
 	keys    *keys
+	account accountRecords
 	browsed []string
 	events  []map[string]string
 }
@@ -82,7 +84,7 @@ func newWorld() *world {
 		CreatedAt: testTime, LastActiveAt: testTime, ExpiresAt: testTime.Add(24 * time.Hour), LastSeq: 3,
 	}
 	return &world{
-		link: account.Link{State: account.NotLinked}, fresh: true, open: []backend.Session{s},
+		link: account.Link{State: account.NotLinked}, fresh: true, here: "com.example.app", account: someRecords(), open: []backend.Session{s},
 		opened: session.Opened{Session: s, Created: true, AppTokenFile: "/state/sessions/" + testID + "/app.token"},
 		page:   backend.EventPage{Events: []json.RawMessage{json.RawMessage(`{"seq":1}`)}, Next: 1, More: true},
 	}
@@ -251,6 +253,14 @@ func (s sessions) Wait(ctx context.Context, _ backend.Target, _ string, since in
 	return backend.EventPage{Next: since}, s.sessionErr
 }
 
+// Project is what the fake's directory says, unless the argument names one.
+func (s sessions) Project(argument, cwd string) (string, error) {
+	if argument == "not-an-id" {
+		return "", &backend.Problem{Code: CodeInvalidArguments, Message: "project is not an app id in reverse-DNS form", FixHint: "pass an id"}
+	}
+	return first(argument, s.here), nil
+}
+
 type scenarios struct{ *world }
 
 func (w scenarios) Record(_ context.Context, req scenario.RecordRequest) (scenario.Recording, error) {
@@ -286,7 +296,7 @@ func (w *world) Record(_ context.Context, event string, fields map[string]string
 func (w *world) catalogue() *Catalogue {
 	return New(Options{
 		Links: w, Sessions: sessions{w}, Scenarios: scenarios{w}, Browser: browser{w}, Telemetry: w,
-		Accounts: w, Scaffold: w.keys, Now: func() time.Time { return testTime },
+		Accounts: w, Scaffold: w.keys, Records: &w.account, Now: func() time.Time { return testTime },
 	})
 }
 

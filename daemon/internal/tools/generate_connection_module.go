@@ -14,7 +14,8 @@ import (
 )
 
 const generateConnectionModuleText = `Writes the module by which an app connects to its glasses into the project: one source file with connect, reconnect, typed errors and a ` +
-	`method for each command of the capabilities asked for; a manifest; and a project key in an ignored file, which is never in the answer. ` +
+	`method for each command of the capabilities asked for; connect.html, the page on which users connect their glasses (setConnectionPageConfig changes it); ` +
+	`a manifest; and a project key in an ignored file, which is never in the answer. ` +
 	`Idempotent: the same call writes the same bytes and mints no second key. Files that were changed by hand are reported, not overwritten. ` +
 	`Call it again to add a capability. Do not use it to learn the API (getCodeExample shows complete apps) or to check a project (validateIntegration). ` +
 	`Needs a linked account: without one it answers status "auth_required", a normal step: show the person userCode and verificationUrl, then call ` +
@@ -25,10 +26,16 @@ type Scaffold interface {
 	MintProjectKey(ctx context.Context, target backend.Target, project, name string) (backend.ProjectKey, error)
 }
 
+type pageFiler interface {
+	// ConnectionPageFile brings a project's connection page as one HTML file.
+	ConnectionPageFile(ctx context.Context, target backend.Target, project string) (backend.ConnectionPageFile, error)
+}
+
 type generateConnectionModule struct {
-	gate *gate
-	keys Scaffold
-	turn chan struct{} // one call writes at a time: two would mint two keys for one folder
+	gate  *gate
+	keys  Scaffold
+	pages pageFiler
+	turn  chan struct{} // one call writes at a time: two would mint two keys for one folder
 }
 
 type generateConnectionModuleArgs struct {
@@ -37,6 +44,7 @@ type generateConnectionModuleArgs struct {
 	Project      string   `json:"project"`
 	Dir          string   `json:"dir"`
 	Force        bool     `json:"force"`
+	Page         *bool    `json:"connectionPage"`
 	OpenBrowser  *bool    `json:"openBrowser"`
 }
 
@@ -55,6 +63,7 @@ type generatedModule struct {
 	Files        []generatedFile `json:"files"`
 	KeyFile      string          `json:"keyFile"`
 	KeyMinted    bool            `json:"keyMinted"`
+	Page         string          `json:"connectionPage"`
 	Setting      string          `json:"setting"`
 	Example      string          `json:"example"`
 	Run          string          `json:"run"`
@@ -72,15 +81,17 @@ func (t generateConnectionModule) definition() definition {
 			"project":{"type":"string","description":"App id in reverse-DNS form, e.g. com.example.app. Left out: that of service.json in or above the working directory, else a new one, which is written there."},
 			"dir":{"type":"string","default":"service","description":"Folder for the module below the working directory."},
 			"force":{"type":"boolean","default":false,"description":"Overwrite generated files that were changed by hand."},
+			"connectionPage":{"type":"boolean","default":true,"description":"Place connect.html too. false leaves it as it is."},
 			"openBrowser":{"type":"boolean","description":"Without a link: whether to open the page that asks for one."}`, `"language"`),
 		OutputSchema: outputSchema(`
 			"status":{"type":"string","enum":["auth_required","generated","unchanged"],"description":"unchanged: everything was there already."},
 			"project":{"type":"string"},"language":{"type":"string"},"moduleVersion":{"type":"string"},
 			"capabilities":{"type":"array","items":{"type":"string"}},
 			"dir":{"type":"string","description":"The module's folder."},
-			"files":{"type":"array","items":{"type":"object","properties":{"path":{"type":"string"},"state":{"type":"string","enum":["created","updated","unchanged"]}}}},
+			"files":{"type":"array","items":{"type":"object","properties":{"path":{"type":"string"},"state":{"type":"string","enum":["created","updated","unchanged","kept"],"description":"kept: connect.html was changed by hand."}}}},
 			"keyFile":{"type":"string","description":"The file that holds the project key. Do not print or copy it."},
 			"keyMinted":{"type":"boolean","description":"false: the key that was there is used."},
+			"connectionPage":{"type":"string","enum":["placed","kept","unavailable","left_out"],"description":"What became of connect.html; unavailable: the backend did not give it, the module is there all the same."},
 			"setting":{"type":"string","description":"The one setting that chooses between simulator and real glasses."},
 			"example":{"type":"string","description":"A complete small app that uses the module."},
 			"run":{"type":"string","description":"How to start that app."},`+
@@ -115,18 +126,25 @@ func (t generateConnectionModule) run(ctx context.Context, c call) (any, error) 
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
-		written, err := scaffold.Write(ctx, scaffold.Order{
+		order := scaffold.Order{
 			Request: scaffold.Request{Language: args.Language, Capabilities: args.Capabilities},
 			Root:    c.who.Cwd, Dir: args.Dir, Project: args.Project, Force: args.Force,
-		}, mint)
+		}
+		if args.Page == nil || *args.Page {
+			order.Page = func(ctx context.Context, project string) ([]byte, error) {
+				f, err := t.pages.ConnectionPageFile(ctx, target, project)
+				return []byte(f.HTML), err
+			}
+		}
+		written, err := scaffold.Write(ctx, order, mint)
 		if err != nil {
 			return nil, scaffoldError(err)
 		}
-		return t.answer(written)
+		return t.answer(written, order.Page != nil)
 	})
 }
 
-func (t generateConnectionModule) answer(w scaffold.Written) (any, error) {
+func (t generateConnectionModule) answer(w scaffold.Written, page bool) (any, error) {
 	hello, err := scaffold.ExampleOf(w.Language, "hello")
 	if err != nil {
 		return nil, scaffoldError(err)
@@ -140,7 +158,7 @@ func (t generateConnectionModule) answer(w scaffold.Written) (any, error) {
 	var names []string
 	for _, f := range w.Files {
 		a.Files = append(a.Files, generatedFile(f))
-		if f.State != "unchanged" {
+		if f.State == "created" || f.State == "updated" {
 			a.Status = "generated"
 		}
 		names = append(names, f.Path)
@@ -152,10 +170,29 @@ func (t generateConnectionModule) answer(w scaffold.Written) (any, error) {
 	}
 	a.Summary = fmt.Sprintf("The %s module for %s is in %s (%s): %s. The app imports it as in example; commit everything but %s, which is ignored.",
 		w.Language, strings.Join(w.Capabilities, ", "), w.Dir, a.Status, strings.Join(names, ", "), scaffold.KeyName)
+	var note string
+	a.Page, note = pageOf(w, page)
+	a.Summary += note
 	if w.Language == scaffold.Swift {
 		a.Summary += " The Swift module is parsed by a grammar in this service's own tests, not compiled and not run: build it at once."
 	}
 	return a, nil
+}
+
+// pageOf tells what became of the connection page, in a word and a sentence.
+func pageOf(w scaffold.Written, asked bool) (word, note string) {
+	if !asked {
+		return "left_out", ""
+	}
+	if w.PageErr != nil {
+		return "unavailable", " The connection page (" + scaffold.PageName + ") could not be had: " + w.PageErr.Error() + "; call again later to place it."
+	}
+	for _, f := range w.Files {
+		if f.State == "kept" {
+			return "kept", " " + f.Path + " was changed by hand and is kept; force: true overwrites it."
+		}
+	}
+	return "placed", ""
 }
 
 // scaffoldError puts the scaffold's refusals into the catalogue's words.

@@ -24,6 +24,7 @@ type inspectionAnswer struct {
 	Project      string                 `json:"project"`
 	Languages    []scaffold.LanguageUse `json:"languages"`
 	Modules      []scaffold.ModuleState `json:"modules"`
+	Pages        []scaffold.FileState   `json:"connectionPages"`
 	Commands     []scaffold.Use         `json:"commands"`
 	Capabilities []string               `json:"capabilities"`
 	Phrases      []scaffold.Use         `json:"phrases"`
@@ -51,6 +52,7 @@ func (t inspectIntegration) definition() definition {
 			"modules":{"type":"array","items":{"type":"object","properties":{"dir":{"type":"string"},"language":{"type":"string"},"version":{"type":"string"},
 				"capabilities":{"type":"array","items":{"type":"string"}},
 				"files":{"type":"array","items":{"type":"object","properties":{"path":{"type":"string"},"state":{"type":"string","enum":["intact","changed","missing"]}}}}}}},
+			"connectionPages":{"type":"array","items":{"type":"object","properties":{"path":{"type":"string"},"state":{"type":"string","enum":["intact","changed","missing"]}}},"description":"Copies of the connection page."},
 			"commands":{"type":"array","items":`+useSchema+`,"description":"Commands of the glasses in the app's own files."},
 			"capabilities":{"type":"array","items":{"type":"string"},"description":"Those that the commands belong to."},
 			"phrases":{"type":"array","items":`+useSchema+`,"description":"Phrases that the app announces."},
@@ -67,7 +69,7 @@ func (t inspectIntegration) run(_ context.Context, c call) (any, error) {
 		return nil, err
 	}
 	a := inspectionAnswer{
-		Dir: in.Root, Project: in.Project, Languages: orEmpty(in.Languages), Modules: orEmpty(in.Modules), Commands: orEmpty(in.Commands),
+		Dir: in.Root, Project: in.Project, Languages: orEmpty(in.Languages), Modules: orEmpty(in.Modules), Pages: orEmpty(in.Pages), Commands: orEmpty(in.Commands),
 		Capabilities: orEmpty(in.Capabilities), Phrases: orEmpty(in.Phrases), Declared: orEmpty(in.Declared), Keys: orEmpty(in.Keys),
 		FilesRead: in.FilesRead, Truncated: in.Truncated,
 		Next: []nextCall{call1("validateIntegration", arguments(map[string]any{"dir": in.Root}), "find what is wrong with it")},

@@ -17,6 +17,13 @@ type Error struct {
 	Message   string `json:"message"`
 	Retryable bool   `json:"retryable"`
 	FixHint   string `json:"fixHint"`
+	// With permission_denied: what agents are granted and what the call needs. Field is empty unless one is meant.
+	Capability string `json:"capability,omitempty"`
+	Field      string `json:"field,omitempty"`
+	Needed     string `json:"needed,omitempty"`
+	Granted    string `json:"granted,omitempty"`
+	// CurrentVersion is the record's version now, with version_conflict.
+	CurrentVersion *int64 `json:"currentVersion,omitempty"`
 }
 
 // Error says what happened.
@@ -77,7 +84,14 @@ func errorOf(err error) *Error {
 		if hint == "" {
 			hint = hintOf(p.Code, p.Retryable)
 		}
-		return &Error{Code: p.Code, Message: p.Message, Retryable: p.Retryable, FixHint: hint}
+		e := &Error{
+			Code: p.Code, Message: p.Message, Retryable: p.Retryable, FixHint: hint,
+			Capability: p.Capability, Field: p.Field, Needed: p.Needed, Granted: p.Granted,
+		}
+		if p.Code == backend.CodeVersionConflict {
+			e.CurrentVersion = &p.CurrentVersion
+		}
+		return e
 	}
 	var setting *config.Error
 	if errors.As(err, &setting) {

@@ -1,0 +1,418 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/daemon/internal/account"
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/link"
+)
+
+// accountRecords is the backend's side of an account with one project, com.example.app.
+type accountRecords struct {
+	err       error
+	projects  []backend.Project
+	assistant backend.AssistantConfig
+	page      backend.ConnectionPage
+	html      string
+	report    backend.AnalyticsReport
+
+	calls   int
+	asked   string // project
+	query   backend.AnalyticsQuery
+	changed backend.AssistantChange
+	paged   backend.ConnectionPageChange
+}
+
+func some[T any](v T) *T { return &v }
+
+func someRecords() accountRecords {
+	return accountRecords{
+		projects: []backend.Project{{ID: "com.example.app", DisplayName: "App", CreatedAt: "2026-01-02T03:04:05.000Z", DashboardURL: "http://localhost:1/account/projects/com.example.app",
+			Access: backend.Access{Credentials: "read_write", Analytics: "read"}}},
+		assistant: backend.AssistantConfig{Project: "com.example.app", Version: 4, RealtimeModel: some("realtime-1"), Voice: some("ember"), MemoryModel: some("memory-1"),
+			SessionMemory: some(true), Access: map[string]string{"voice": "read", "sounds": "off"}, Cost: backend.AssistantCost{MicroUSDPerMinute: some[int64](61000), Note: "an estimate."}},
+		page: backend.ConnectionPage{Project: "com.example.app", Version: 2, Title: "App", Theme: "auto", Accent: "#0b6b68", PageURL: "http://localhost:1/connect/cp_1"},
+		html: "<!doctype html><title>App</title>",
+		report: backend.AnalyticsReport{Project: "com.example.app", From: "2026-01-01T00:00:00.000Z", To: "2026-01-02T00:00:00.000Z", Interval: "day",
+			Totals: backend.AnalyticsTotals{Sessions: 3, Events: 2, Errors: 1, PeakActiveInstalls: 7}, Estimated: true, Reading: "Quiet."},
+	}
+}
+
+// reach answers as a backend does: a link first, then the project.
+func (r *accountRecords) reach(t backend.Target, project string) error {
+	r.calls++
+	r.asked = project
+	switch {
+	case t.Bearer == "":
+		return &backend.Problem{Code: backend.CodeAuthRequired, Message: "link first"}
+	case r.err != nil:
+		return r.err
+	case project != "com.example.app" && project != "":
+		return &backend.Problem{Code: backend.CodeNotFound, Message: "there is no such project"}
+	}
+	return nil
+}
+
+func (r *accountRecords) Projects(_ context.Context, t backend.Target) ([]backend.Project, error) {
+	return r.projects, r.reach(t, "")
+}
+
+func (r *accountRecords) Assistant(_ context.Context, t backend.Target, project string) (backend.AssistantConfig, error) {
+	return r.assistant, r.reach(t, project)
+}
+
+func (r *accountRecords) ChangeAssistant(_ context.Context, t backend.Target, project string, c backend.AssistantChange) (backend.AssistantConfig, error) {
+	r.changed = c
+	after := r.assistant
+	if c.Voice != nil && *c.Voice != *after.Voice {
+		after.Version, after.Voice = after.Version+1, c.Voice
+		after.Cost = backend.AssistantCost{MicroUSDPerMinute: some[int64](1_081_000), BeforeMicroUSDPerMinute: some[int64](61000)}
+	}
+	return after, r.reach(t, project)
+}
+
+func (r *accountRecords) Credentials(_ context.Context, t backend.Target, project string) (backend.CredentialList, error) {
+	return backend.CredentialList{Project: project, Credentials: []backend.Credential{
+		{Provider: "openai", Name: "OpenAI", Set: true, Hint: some("...wxyz"), TestResult: some("refused")}, {Provider: "google", Name: "Google"},
+	}}, r.reach(t, project)
+}
+
+func (r *accountRecords) CredentialLink(_ context.Context, t backend.Target, project, provider string) (backend.CredentialLink, error) {
+	return backend.CredentialLink{Provider: provider, URL: "http://localhost:1/account/credentials/scl_1", ExpiresAt: "2026-01-02T03:19:05.000Z"}, r.reach(t, project)
+}
+
+func (r *accountRecords) Analytics(_ context.Context, t backend.Target, project string, q backend.AnalyticsQuery) (backend.AnalyticsReport, error) {
+	r.query = q
+	return r.report, r.reach(t, project)
+}
+
+func (r *accountRecords) ConnectionPage(_ context.Context, t backend.Target, project string) (backend.ConnectionPage, error) {
+	return r.page, r.reach(t, project)
+}
+
+func (r *accountRecords) ChangeConnectionPage(_ context.Context, t backend.Target, project string, c backend.ConnectionPageChange) (backend.ConnectionPage, error) {
+	r.paged = c
+	after := r.page
+	after.Version++
+	return after, r.reach(t, project)
+}
+
+func (r *accountRecords) ConnectionPageFile(_ context.Context, t backend.Target, project string) (backend.ConnectionPageFile, error) {
+	if err := r.reach(t, ""); err != nil { // its project was just made
+		return backend.ConnectionPageFile{}, err
+	}
+	return backend.ConnectionPageFile{Name: "connect.html", HTML: r.html}, nil
+}
+
+// recordTools are the tools about records, with arguments that work.
+var recordTools = map[string]map[string]any{
+	"listProjects": {}, "getAssistantConfig": {}, "getCredentialStatus": {}, "getProjectAnalytics": {}, "getConnectionPageConfig": {},
+	"setAssistantConfig": {"version": 4, "voice": "slate"}, "setCredential": {"provider": "openai"}, "setConnectionPageConfig": {"version": 2, "title": "New"},
+}
+
+func (w *world) record(t *testing.T, name string, more map[string]any) (Result, map[string]any) {
+	t.Helper()
+	args := maps.Clone(recordTools[name])
+	maps.Copy(args, more)
+	data, err := json.Marshal(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.call(t, name, string(data), IO{})
+}
+
+// Each of them asks for a link, and does what it was asked for once there is one.
+func TestRecordToolsAskForALinkAndAreRepeated(t *testing.T) {
+	for name := range recordTools {
+		for _, here := range []string{"com.example.app", ""} {
+			w := newWorld()
+			w.here = here
+			c, args := w.catalogue(), recordTools[name]
+			data, err := json.Marshal(args)
+			if err != nil {
+				t.Fatal(err)
+			}
+			result := c.Call(t.Context(), name, data, IO{})
+			if result.Outcome != "auth_required" || !strings.Contains(result.Text, testUser) || w.account.calls != 0 {
+				t.Errorf("%s, unlinked: %s", name, result.Text)
+			}
+			result = c.Call(t.Context(), "completeAuthLink", json.RawMessage(`{"deviceCode":"`+testDevice+`"}`), IO{})
+			var linked struct {
+				Retried map[string]any
+			}
+			if err := json.Unmarshal(result.Structured, &linked); err != nil {
+				t.Fatal(err)
+			}
+			switch {
+			case here == "" && name != "listProjects":
+				if hint, _ := linked.Retried["fixHint"].(string); linked.Retried["code"] != CodeInvalidArguments || !strings.Contains(hint, "listProjects") {
+					t.Errorf("%s without a project: %v", name, linked.Retried)
+				}
+			case linked.Retried["summary"] == "" || linked.Retried["status"] == nil || linked.Retried["code"] != nil:
+				t.Errorf("%s, repeated: %v", name, linked.Retried)
+			}
+		}
+	}
+}
+
+// knocker has no code: the backend is asked, as nobody, and its refusal brings one.
+type knocker struct {
+	*world
+	refused error
+}
+
+func (k *knocker) Ask(ctx context.Context, target backend.Target, gated link.GatedCall, knock func(context.Context) error) (link.Code, error) {
+	k.refused = knock(ctx)
+	return k.world.Ask(ctx, target, gated, knock)
+}
+
+func TestRecordToolsKnockWithoutALink(t *testing.T) {
+	for here, asked := range map[string]string{"": unnamedProject, "com.example.other": "com.example.other"} {
+		w := newWorld()
+		w.here = here
+		k := &knocker{world: w}
+		r := records{gate: &gate{links: k, browser: browser{w}}, projects: sessions{w}}
+		out, err := r.run(t.Context(), call{}, recordCall{}, func(_ context.Context, to backend.Target, project string) (any, error) {
+			return nil, w.account.reach(to, project)
+		})
+		if _, ok := out.(AuthRequired); !ok || err != nil || w.account.asked != asked {
+			t.Errorf("%q: %v, %v, asked about %q", here, out, err, w.account.asked)
+		}
+		if p := problemOf(k.refused); p == nil || p.Code != backend.CodeAuthRequired {
+			t.Errorf("%q: refused with %v", here, k.refused)
+		}
+	}
+}
+
+func TestRecordRefusals(t *testing.T) {
+	for name := range recordTools {
+		for _, test := range []struct {
+			p    backend.Problem
+			hint string
+		}{
+			{backend.Problem{Code: backend.CodePermissionDenied, Message: "no", Capability: "assistant_config", Field: "voice", Needed: "read_write", Granted: "read"}, "/account/mcp-access"},
+			{backend.Problem{Code: backend.CodeVersionConflict, Message: "the config is at version 7", CurrentVersion: 7, Retryable: true}, "again"},
+			{backend.Problem{Code: backend.CodeNotConfigured, Message: "no key is set"}, "operator"},
+			{backend.Problem{Code: backend.CodeUnreachable, Message: "no answer", Retryable: true}, "network"},
+		} {
+			w := newWorld().linked()
+			w.account.err = &test.p
+			result, fields := w.record(t, name, nil)
+			hint, _ := fields["fixHint"].(string)
+			if !result.IsError || fields["code"] != test.p.Code || fields["retryable"] != test.p.Retryable {
+				t.Errorf("%s %s: %v", name, test.p.Code, fields)
+			}
+			if name != "listProjects" && !strings.Contains(hint, test.hint) {
+				t.Errorf("%s %s: the hint %q does not say %q", name, test.p.Code, hint, test.hint)
+			}
+			switch test.p.Code {
+			case backend.CodePermissionDenied:
+				if fields["capability"] != "assistant_config" || fields["field"] != "voice" || fields["needed"] != "read_write" || fields["granted"] != "read" {
+					t.Errorf("%s: %v", name, fields)
+				}
+				if name != "listProjects" && !strings.Contains(fields["message"].(string), "assistant_config (voice) of com.example.app is Read for agents, and this needs Read + Write") {
+					t.Errorf("%s: %v", name, fields["message"])
+				}
+			case backend.CodeVersionConflict:
+				if fields["currentVersion"] != 7.0 {
+					t.Errorf("%s: %v", name, fields)
+				}
+				if strings.HasPrefix(name, "set") && strings.HasSuffix(name, "Config") && !strings.Contains(hint, "call get"+strings.TrimPrefix(name, "set")+" again") {
+					t.Errorf("%s: %q", name, hint)
+				}
+			}
+		}
+		if name == "listProjects" {
+			continue
+		}
+		w := newWorld().linked()
+		if _, fields := w.record(t, name, map[string]any{"project": "com.example.other"}); fields["code"] != backend.CodeNotFound || !strings.Contains(fields["fixHint"].(string), "listProjects") {
+			t.Errorf("%s of another project: %v", name, fields)
+		}
+		w.gated = nil
+		if _, fields := newWorld().record(t, name, map[string]any{"project": "not-an-id"}); fields["code"] != CodeInvalidArguments {
+			t.Errorf("%s of no app id asks for %v", name, fields)
+		}
+		w = newWorld().linked()
+		w.account.err = &backend.Problem{Code: backend.CodeAuthRequired, Message: "the token was revoked", HTTPStatus: 401}
+		if _, fields := w.record(t, name, nil); fields["status"] != "auth_required" || fields["reason"] != "revoked" {
+			t.Errorf("%s, revoked: %v", name, fields)
+		}
+	}
+}
+
+func TestListProjects(t *testing.T) {
+	w := newWorld().linked()
+	_, fields := w.record(t, "listProjects", nil)
+	list, _ := fields["projects"].([]any)
+	if len(list) != 1 || fields["currentProject"] != "com.example.app" || !strings.Contains(fields["summary"].(string), "com.example.app") {
+		t.Fatalf("listed %v", fields)
+	}
+	if p, _ := list[0].(map[string]any); p["project"] != "com.example.app" || p["platforms"] == nil || p["access"].(map[string]any)["analytics"] != "read" {
+		t.Errorf("project %v", p)
+	}
+	w.account.projects = nil
+	if _, fields = w.record(t, "listProjects", nil); len(fields["projects"].([]any)) != 0 || !strings.Contains(fields["summary"].(string), "no project") {
+		t.Errorf("of an empty account: %v", fields)
+	}
+	for i := range 12 {
+		w.account.projects = append(w.account.projects, backend.Project{ID: fmt.Sprintf("com.example.a%d", i), CreatedAt: "2026-01-02T03:04:05.000Z",
+			DashboardURL: "http://localhost:1/p", Access: backend.Access{Credentials: "off", Analytics: "off"}})
+	}
+	if _, fields = w.record(t, "listProjects", nil); !strings.Contains(fields["summary"].(string), "12 projects") || !strings.Contains(fields["summary"].(string), "2 more") {
+		t.Errorf("of a large account: %v", fields["summary"])
+	}
+}
+
+func TestAssistantConfig(t *testing.T) {
+	w := newWorld().linked()
+	_, fields := w.record(t, "getAssistantConfig", map[string]any{"project": "com.example.app"})
+	if value, there := fields["sounds"]; !there || value != nil || fields["version"] != 4.0 || fields["voice"] != "ember" {
+		t.Errorf("read %v", fields)
+	}
+	for _, want := range []string{"voice ember", "memory within a session on", "sounds hidden from agents", "$0.061", "(an estimate)"} {
+		if !strings.Contains(fields["summary"].(string), want) {
+			t.Errorf("summary %q lacks %q", fields["summary"], want)
+		}
+	}
+	_, fields = w.record(t, "setAssistantConfig", nil)
+	if fields["status"] != "changed" || fmt.Sprint(fields["changed"]) != "[voice]" || fields["version"] != 5.0 || fields["voice"] != "slate" {
+		t.Errorf("changed %v", fields)
+	}
+	if c := w.account.changed; c.Version != 4 || *c.Voice != "slate" || c.Sounds != nil || c.RealtimeModel != nil {
+		t.Errorf("asked for %+v", c)
+	}
+	if s := fields["summary"].(string); !strings.Contains(s, "cost $0.061 before and costs $1.081 now") {
+		t.Errorf("summary %q", s)
+	}
+	_, fields = w.record(t, "setAssistantConfig", map[string]any{"voice": "ember"})
+	if fields["status"] != "unchanged" || len(fields["changed"].([]any)) != 0 {
+		t.Errorf("set to what it was: %v", fields)
+	}
+	w.record(t, "setAssistantConfig", map[string]any{"version": 0, "sounds": false, "sessionMemory": true})
+	if c := w.account.changed; c.Version != 0 || *c.Sounds || !*c.SessionMemory {
+		t.Errorf("asked for %+v", c)
+	}
+}
+
+func TestCostInWords(t *testing.T) {
+	for micro, want := range map[int64]string{0: "$0.00", 1: "$0.000001", 10_000: "$0.01", 61_000: "$0.061", 1_500_000: "$1.50", 2_000_000: "$2.00", -500: "-$0.0005"} {
+		if got := dollars(micro); got != want {
+			t.Errorf("%d is %s, want %s", micro, got, want)
+		}
+	}
+	if got := describeCost(backend.AssistantCost{Note: "no prices are set"}); got != "What it costs is not known (no prices are set)." {
+		t.Error(got)
+	}
+	if got := describeCost(backend.AssistantCost{MicroUSDPerMinute: some[int64](10_000), BeforeMicroUSDPerMinute: some[int64](10_000)}); got != "A minute of conversation costs $0.01, as before." {
+		t.Error(got)
+	}
+}
+
+func TestCredentials(t *testing.T) {
+	w := newWorld().linked()
+	_, fields := w.record(t, "getCredentialStatus", nil)
+	if s := fields["summary"].(string); len(fields["credentials"].([]any)) != 2 || !strings.Contains(s, "openai (...wxyz), last test: refused") || !strings.Contains(s, "Not set: google") {
+		t.Errorf("status %v", fields)
+	}
+	_, fields = w.record(t, "setCredential", nil)
+	link := "http://localhost:1/account/credentials/scl_1"
+	if fields["status"] != "link" || fields["url"] != link || fields["browserOpened"] != true || !slices.Equal(w.browsed, []string{link}) || fields["expiresAt"] == nil {
+		t.Errorf("link %v, opened %v", fields, w.browsed)
+	}
+	if s := fields["summary"].(string); !strings.Contains(s, "Never ask them for the value") {
+		t.Errorf("summary %q", s)
+	}
+	w = newWorld().linked()
+	if _, fields = w.record(t, "setCredential", map[string]any{"openBrowser": false}); fields["browserOpened"] != false || len(w.browsed) != 0 {
+		t.Errorf("opened %v", w.browsed)
+	}
+	// A key that an agent passes by mistake is neither sent nor repeated.
+	for _, key := range []string{"sk-proj-CANARY0123456789", "CANARY", "canary/../x", strings.Repeat("canary", 20)} {
+		w = newWorld().linked()
+		result, fields := w.record(t, "setCredential", map[string]any{"provider": key})
+		if fields["code"] != CodeInvalidArguments || strings.Contains(result.Text, key) || w.account.calls != 0 {
+			t.Errorf("%s: %s", key, result.Text)
+		}
+	}
+}
+
+func TestProjectAnalytics(t *testing.T) {
+	w := newWorld().linked()
+	_, fields := w.record(t, "getProjectAnalytics", nil)
+	if w.account.query != (backend.AnalyticsQuery{Range: "7d"}) || fields["estimated"] != true || len(fields["series"].([]any)) != 0 {
+		t.Errorf("asked for %+v, got %v", w.account.query, fields)
+	}
+	if s := fields["summary"].(string); !strings.Contains(s, "3 sessions, 2 events, 1 errors") || !strings.Contains(s, "Quiet.") || !strings.Contains(s, "estimates") {
+		t.Errorf("summary %q", s)
+	}
+	for _, test := range []struct {
+		args map[string]any
+		want backend.AnalyticsQuery
+	}{
+		{map[string]any{"range": "24h", "interval": "hour"}, backend.AnalyticsQuery{Range: "24h", Interval: "hour"}},
+		{map[string]any{"from": "2026-01-02", "to": "2026-01-03T02:00:00+02:00"}, backend.AnalyticsQuery{From: "2026-01-02T00:00:00Z", To: "2026-01-03T00:00:00Z"}},
+	} {
+		w.record(t, "getProjectAnalytics", test.args)
+		if w.account.query != test.want {
+			t.Errorf("%v asked for %+v", test.args, w.account.query)
+		}
+	}
+	for _, args := range []map[string]any{
+		{"range": "1y"}, {"interval": "minute"}, {"from": "2026-01-02"}, {"to": "2026-01-02"}, {"from": "yesterday", "to": "2026-01-02"},
+		{"range": "7d", "from": "2026-01-01", "to": "2026-01-02"}, {"from": "2026-01-02", "to": "2026-01-02"},
+	} {
+		if _, fields := newWorld().record(t, "getProjectAnalytics", args); fields["code"] != CodeInvalidArguments {
+			t.Errorf("%v: %v", args, fields)
+		}
+	}
+}
+
+func TestConnectionPageConfig(t *testing.T) {
+	w := newWorld().linked()
+	_, fields := w.record(t, "getConnectionPageConfig", nil)
+	if fields["version"] != 2.0 || fields["phrases"] == nil || !strings.Contains(fields["summary"].(string), "http://localhost:1/connect/cp_1") {
+		t.Errorf("read %v", fields)
+	}
+	_, fields = w.record(t, "setConnectionPageConfig", map[string]any{
+		"phrases": []any{map[string]any{"phrase": "take a photo", "does": "takes one"}}, "toggles": []any{}, "capabilities": []string{"camera"}, "supportUrl": "",
+	})
+	if fields["status"] != "changed" || fmt.Sprint(fields["changed"]) != "[title capabilities phrases toggles supportUrl]" || fields["version"] != 3.0 {
+		t.Errorf("changed %v", fields)
+	}
+	c := w.account.paged
+	if c.Version != 2 || *c.Title != "New" || (*c.Phrases)[0].Does != "takes one" || c.Toggles == nil || len(*c.Toggles) != 0 || *c.SupportURL != "" || c.Theme != nil {
+		t.Errorf("asked for %+v", c)
+	}
+}
+
+func TestChangesNeedAVersionAndAField(t *testing.T) {
+	for name, get := range map[string]string{"setAssistantConfig": "getAssistantConfig", "setConnectionPageConfig": "getConnectionPageConfig"} {
+		for _, args := range []string{`{"title":"x"}`, `{"voice":"x"}`, `{"version":-1,"theme":"auto"}`, `{"version":-1,"sounds":true}`, `{"version":3}`, `{"version":"3"}`} {
+			w := newWorld()
+			_, fields := w.call(t, name, args, IO{})
+			if fields["code"] != CodeInvalidArguments || w.gated != nil {
+				t.Errorf("%s %s: %v", name, args, fields)
+			}
+		}
+		if _, fields := newWorld().call(t, name, `{}`, IO{}); !strings.Contains(fields["fixHint"].(string), get) {
+			t.Errorf("%s without a version: %v", name, fields)
+		}
+	}
+}
+
+// The refused link of another backend is told as such, by every one of them.
+func TestRecordToolsTellWhyALinkIsNeeded(t *testing.T) {
+	w := newWorld()
+	w.link = account.Link{State: account.Expired}
+	if _, fields := w.record(t, "getAssistantConfig", nil); fields["reason"] != "expired" {
+		t.Errorf("answered %v", fields)
+	}
+}
