@@ -26,7 +26,9 @@ type view struct {
 	CSRF    string   // for the hidden field "csrf" of every form
 	Support string
 	Version string
-	Data    any
+	// Dashboard says whether there are pages below /account to lead to.
+	Dashboard bool
+	Data      any
 }
 
 // render writes the page templates/<name>.html inside the layout. The page is rendered before the first byte goes out,
@@ -38,7 +40,7 @@ func (w *Web) render(rw http.ResponseWriter, r *http.Request, status int, name s
 	}
 	v := view{
 		Account: currentBrowser(r).account, CSRF: w.csrfToken(r),
-		Support: w.SupportContact, Version: w.Version, Data: data,
+		Support: w.SupportContact, Version: w.Version, Dashboard: w.Dashboard != nil, Data: data,
 	}
 	var page bytes.Buffer
 	if err := t.ExecuteTemplate(&page, "layout", v); err != nil {

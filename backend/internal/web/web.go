@@ -23,6 +23,8 @@ type Options struct {
 	Links    Links
 	// Simulators serves /s/{id}; nil leaves the simulator out.
 	Simulators Simulators
+	// Dashboard serves the pages below /account about projects, grants and the audit log; nil leaves them out.
+	Dashboard *Dashboard
 	// CredentialLinks serves the page to paste a credential on; nil leaves it out.
 	CredentialLinks CredentialLinks
 	// HostedPages serves /connect/{id} and its preview; nil leaves them out.
@@ -65,6 +67,9 @@ type Web struct {
 func New(o Options) (*Web, error) {
 	if o.Accounts == nil || o.Links == nil {
 		return nil, errors.New("web: accounts and links are needed")
+	}
+	if o.Dashboard != nil && !o.Dashboard.complete() {
+		return nil, errors.New("web: the dashboard needs all of its services")
 	}
 	if len(o.Key) < minKeyBytes {
 		return nil, fmt.Errorf("web: the key has %d bytes, need %d", len(o.Key), minKeyBytes)
