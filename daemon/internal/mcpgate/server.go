@@ -23,7 +23,8 @@ New here? Call getPlatformInfo first: it names every step with the tool's exact 
 5. recordSession keeps a good run; replaySession gives a verdict on the next build. validateIntegration and getProductionChecklist before people get it.
 sessionId may be left out: then it is the session this directory used last.
 
-Some tools need a free account: createSimulatorSession (a page in the browser for the person) and generateConnectionModule. ` +
+Some tools need a free account: createSimulatorSession (a page in the browser for the person), generateConnectionModule, and those about the account's projects: ` +
+	`listProjects, then assistant, credentials, analytics, connection page. permission_denied there is the owner's choice. ` +
 	`When an answer says status "auth_required", that is a normal step:
 1. Show the person both userCode and verificationUrl, and ask them to check that the code on the page is the same. This protects against phishing: do not leave it out.
 2. Call completeAuthLink with deviceCode straight away; it waits while they approve. After auth_timeout or a cut call, call it again with the same deviceCode.

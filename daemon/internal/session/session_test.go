@@ -266,6 +266,17 @@ func TestProjectOfADirectory(t *testing.T) {
 	if again, _ := open(here, Request{}); again != first {
 		t.Errorf("the directory's id changed from %q to %q", first, again)
 	}
+	for cwd, want := range map[string]string{deep: "com.example.app", here: first, write("unknown", ""): "", "": ""} {
+		if got, err := m.Project("", cwd); got != want || err != nil {
+			t.Errorf("the project of %s is %q, want %q, %v", cwd, got, want, err)
+		}
+	}
+	if got, err := m.Project("a.b", deep); got != "a.b" || err != nil {
+		t.Errorf("the argument does not win: %q, %v", got, err)
+	}
+	if _, err := m.Project("../x", deep); code(err) != CodeInvalidArguments {
+		t.Errorf("no app id: %v", err)
+	}
 	if other, _ := open(there, Request{}); other == first {
 		t.Error("two directories share an id")
 	}

@@ -125,6 +125,58 @@ func TestGenerateUseValidate(t *testing.T) {
 	}
 }
 
+// The connection page lies beside the module; nothing about it makes generating fail.
+func TestGeneratePlacesTheConnectionPage(t *testing.T) {
+	w, dir := newWorld().linked(), t.TempDir()
+	w.keys = &keys{}
+	args := map[string]any{"language": "python", "project": "com.example.app"}
+	generate := func(more string, value any) map[string]any {
+		t.Helper()
+		args := map[string]any{"language": args["language"], "project": args["project"]}
+		if more != "" {
+			args[more] = value
+		}
+		result, fields := w.in(dir, t, "generateConnectionModule", args)
+		if result.IsError {
+			t.Fatalf("%s", result.Text)
+		}
+		return fields
+	}
+	page := filepath.Join(dir, "service", "connect.html")
+	w.account.err = &backend.Problem{Code: backend.CodeUnreachable, Message: "no answer in time"}
+	if fields := generate("", nil); fields["connectionPage"] != "unavailable" || fields["status"] != "generated" || !strings.Contains(fields["summary"].(string), "no answer in time") {
+		t.Errorf("without an answer: %v", fields["summary"])
+	}
+	w.account.err = nil
+	if fields := generate("connectionPage", false); fields["connectionPage"] != "left_out" || fields["status"] != "unchanged" {
+		t.Errorf("left out: %v", fields)
+	}
+	if _, err := os.Stat(page); !os.IsNotExist(err) {
+		t.Errorf("the page is there although it was left out: %v", err)
+	}
+	if fields := generate("", nil); fields["connectionPage"] != "placed" || fields["status"] != "generated" {
+		t.Errorf("placed: %v", fields)
+	}
+	if data, err := os.ReadFile(page); err != nil || string(data) != w.account.html {
+		t.Errorf("%q, %v", data, err)
+	}
+	if fields := generate("", nil); fields["status"] != "unchanged" {
+		t.Errorf("again: %v", fields)
+	}
+	if err := os.WriteFile(page, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if fields := generate("", nil); fields["connectionPage"] != "kept" || fields["status"] != "unchanged" || !strings.Contains(fields["summary"].(string), "force: true") {
+		t.Errorf("changed by hand: %v", fields)
+	}
+	if _, fields := w.in(dir, t, "inspectIntegration", nil); len(fields["connectionPages"].([]any)) != 1 {
+		t.Errorf("inspected %v", fields["connectionPages"])
+	}
+	if fields := generate("force", true); fields["connectionPage"] != "placed" {
+		t.Errorf("forced: %v", fields)
+	}
+}
+
 func TestCodeExamples(t *testing.T) {
 	w := newWorld()
 	for _, language := range scaffold.Languages() {
