@@ -1,0 +1,236 @@
+package mail
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	gomail "github.com/wneessen/go-mail"
+
+	"github.com/service-dev/service/backend/internal/config"
+)
+
+const (
+	maxQueue = 1000             // messages that wait, those to be tried again among them
+	maxTries = 5                // then a message is dropped
+	timeout  = 10 * time.Second // for one message
+	parting  = 5 * time.Second  // for what waits when Serve ends
+)
+
+// ErrFull says that the queue takes nothing more.
+var ErrFull = errors.New("mail queue is full")
+
+// Options are what New needs. All but Mail have defaults.
+type Options struct {
+	// Mail is the operator's server; without a host nothing is sent.
+	Mail config.Mail
+	// TLS replaces what a client trusts by default.
+	TLS *tls.Config
+	// Wait gives the time before another try, after so many; default 30 s, doubled each time, with jitter.
+	Wait func(tries int) time.Duration
+	Log  *slog.Logger
+}
+
+// Sender sends messages one after the other while Serve runs.
+type Sender struct {
+	o      Options
+	client *gomail.Client // nil: there is no server
+	queue  chan Message
+}
+
+// waiting is a message that could not be sent yet.
+type waiting struct {
+	message Message
+	tries   int
+	due     time.Time
+}
+
+// New checks the settings; it connects to nothing.
+func New(o Options) (*Sender, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Wait == nil {
+		o.Wait = wait
+	}
+	s := &Sender{o: o, queue: make(chan Message, maxQueue)}
+	if o.Mail.Host == "" {
+		return s, nil
+	}
+	if err := gomail.NewMsg().From(o.Mail.From); err != nil {
+		return nil, errors.New("setting smtp_from: not an address of a sender")
+	}
+	client, err := gomail.NewClient(o.Mail.Host, options(o)...)
+	if err != nil {
+		return nil, fmt.Errorf("setting up the mail server: %w", err)
+	}
+	s.client = client
+	return s, nil
+}
+
+func options(o Options) []gomail.Option {
+	all := []gomail.Option{gomail.WithPort(o.Mail.Port), gomail.WithTimeout(timeout), gomail.WithHELO("localhost"), gomail.WithTLSPolicy(gomail.TLSMandatory)}
+	switch o.Mail.TLS {
+	case "tls":
+		all = append(all, gomail.WithSSL())
+	case "none":
+		all = append(all, gomail.WithTLSPolicy(gomail.NoTLS))
+	}
+	if o.TLS != nil {
+		all = append(all, gomail.WithTLSConfig(o.TLS))
+	}
+	if o.Mail.User != "" {
+		kind := gomail.SMTPAuthAutoDiscover
+		if o.Mail.TLS == "none" { // only ever to this machine
+			kind = gomail.SMTPAuthPlainNoEnc
+		}
+		all = append(all, gomail.WithSMTPAuth(kind), gomail.WithUsername(o.Mail.User), gomail.WithPassword(o.Mail.Password))
+	}
+	return all
+}
+
+// wait starts at 30 s and doubles; the jitter keeps replicas apart.
+func wait(tries int) time.Duration {
+	d := 30 * time.Second << (tries - 1)
+	return d + rand.N(d/4)
+}
+
+// Enabled tells whether there is a server to send with.
+func (s *Sender) Enabled() bool { return s.client != nil }
+
+// Queue takes a message for Serve to send; it never waits. ErrFull. Without a server the log says that it was not sent.
+func (s *Sender) Queue(m Message) error {
+	if !s.Enabled() {
+		s.o.Log.Warn("a mail is not sent: no mail server is set", "account", m.AccountID)
+		return nil
+	}
+	select {
+	case s.queue <- m:
+		return nil
+	default:
+		return ErrFull
+	}
+}
+
+// Serve sends what is queued until ctx ends, and then, for a few seconds, what still waits.
+func (s *Sender) Serve(ctx context.Context) error {
+	var again []waiting
+	for {
+		next := time.NewTimer(untilFirst(again))
+		select {
+		case <-ctx.Done():
+			next.Stop()
+			s.part(ctx, again)
+			return nil
+		case m := <-s.queue:
+			again = s.try(ctx, waiting{message: m}, again)
+		case <-next.C:
+			again = s.retry(ctx, again)
+		}
+		next.Stop()
+	}
+}
+
+// untilFirst is how long the first of them has to wait.
+func untilFirst(again []waiting) time.Duration {
+	first := time.Hour
+	for _, w := range again {
+		first = min(first, time.Until(w.due))
+	}
+	return first
+}
+
+func (s *Sender) retry(ctx context.Context, again []waiting) []waiting {
+	var left []waiting
+	now := time.Now()
+	for _, w := range again {
+		if w.due.After(now) {
+			left = append(left, w)
+		} else {
+			left = s.try(ctx, w, left)
+		}
+	}
+	return left
+}
+
+// try sends one, or adds it to those that wait for another try. A try that the end of ctx cut off does not count.
+func (s *Sender) try(ctx context.Context, w waiting, again []waiting) []waiting {
+	err := s.send(ctx, w.message)
+	if err == nil {
+		return again
+	}
+	if ctx.Err() == nil {
+		w.tries++
+	}
+	if !temporary(err) || w.tries >= maxTries || len(again) >= maxQueue {
+		s.drop(w, err)
+		return again
+	}
+	s.o.Log.Info("a mail waits for another try", "account", w.message.AccountID, "tries", w.tries, "err", reason(err))
+	w.due = time.Now().Add(s.o.Wait(max(w.tries, 1)))
+	return append(again, w)
+}
+
+func (s *Sender) drop(w waiting, err error) {
+	s.o.Log.Warn("a mail is dropped", "account", w.message.AccountID, "tries", w.tries, "err", reason(err))
+}
+
+// part gives what waits a last chance.
+func (s *Sender) part(ctx context.Context, again []waiting) {
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), parting)
+	defer cancel()
+	for {
+		select {
+		case m := <-s.queue:
+			again = append(again, waiting{message: m})
+			continue
+		default:
+		}
+		break
+	}
+	for _, w := range again {
+		if err := s.send(last, w.message); err != nil {
+			s.drop(w, err)
+		}
+	}
+}
+
+func (s *Sender) send(ctx context.Context, m Message) error {
+	msg, err := s.compose(m)
+	if err != nil {
+		return err
+	}
+	bounded, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return s.client.DialAndSendWithContext(bounded, msg)
+}
+
+// errMessage is of a message that no server would take.
+var errMessage = errors.New("message cannot be written")
+
+// temporary tells whether another try may help: everything but a server's final no and a message of ours that is none.
+func temporary(err error) bool {
+	var refused *gomail.SendError
+	if errors.As(err, &refused) && refused.ErrorCode() >= 500 {
+		return false
+	}
+	return !errors.Is(err, errMessage)
+}
+
+// reason says why without the recipient, whom the library's own error names.
+func reason(err error) string {
+	var refused *gomail.SendError
+	switch {
+	case errors.Is(err, errMessage):
+		return errMessage.Error()
+	case errors.As(err, &refused):
+		return fmt.Sprintf("refused with code %d", refused.ErrorCode())
+	case errors.Is(err, context.DeadlineExceeded):
+		return "the mail server did not answer in time"
+	}
+	return "the mail server cannot be used"
+}
