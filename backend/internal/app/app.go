@@ -9,23 +9,15 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
 	"runtime/debug"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/service-dev/service/backend/internal/account"
-	"github.com/service-dev/service/backend/internal/api"
 	"github.com/service-dev/service/backend/internal/config"
 	"github.com/service-dev/service/backend/internal/link"
-	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/relay"
-	"github.com/service-dev/service/backend/internal/secret"
-	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/backend/internal/sqlstore"
-	"github.com/service-dev/service/backend/internal/web"
-	"github.com/service-dev/service/proto/buildinfo"
 )
 
 // Options are what the process around the backend decides.
@@ -45,6 +37,7 @@ type App struct {
 	store   *sqlstore.Store
 	links   *link.Service
 	hub     *relay.Hub
+	serving []server // what runs beside the requests
 	handler http.Handler
 }
 
@@ -61,43 +54,6 @@ func New(ctx context.Context, o Options) (*App, error) {
 		return nil, err
 	}
 	return a, nil
-}
-
-func (a *App) compose(o Options) error {
-	c, hash := a.config, secret.NewHasher(a.config.HMACKey)
-	site, err := url.Parse(c.SiteURL)
-	if err != nil {
-		return fmt.Errorf("reading site_url: %w", err)
-	}
-	a.links = link.NewService(a.store, a.store, hash, link.Settings{
-		CodeTTL: c.CodeTTL, PollInterval: c.PollInterval, Grace: c.Grace, UnusedAfter: c.UnusedAfter,
-	}, o.Log, nil)
-	accounts := account.NewService(a.store, hash, o.Log, nil)
-	live := &sessions.Service{Store: a.store, Secrets: a.store, Log: a.store, Hasher: hash, Now: time.Now}
-	a.hub = relay.New(relay.Options{Sessions: live, Log: a.store, Logger: o.Log, SiteHosts: []string{site.Host}})
-	live.Live = a.hub
-	address := clientIP(c.TrustedProxies)
-	pages, err := web.New(web.Options{
-		Accounts: accounts, Links: a.links, Simulators: simulators{live, a.hub, c.BaseURL},
-		Key: []byte(hash.Hash("web", "csrf")), InstanceID: o.InstanceID, SiteURL: c.SiteURL, Embedded: o.Embedded,
-		SupportContact: c.SupportContact, Version: buildinfo.Version, ClientIP: address, Log: o.Log,
-	})
-	if err != nil {
-		return err
-	}
-	routes := api.New(api.Options{
-		Links: a.links, Sessions: live, Projects: &projects.Service{Store: a.store, Hasher: hash, Now: time.Now}, SiteURL: c.SiteURL, BaseURL: c.BaseURL, SupportContact: c.SupportContact,
-		ClientIP: address, CodesPerMinute: c.CodesPerMinute, Ready: a.store.Ping, Log: o.Log,
-	})
-	mux := http.NewServeMux()
-	routes.Mount(mux)
-	mux.HandleFunc("GET /api/sessions/{id}/app", a.hub.ServeApp)
-	pages.Mount(mux)
-	a.handler = observe(o.Log, mux)
-	if o.Embedded {
-		a.handler = ownHostOnly(site.Port(), a.handler)
-	}
-	return nil
 }
 
 // Handler serves every route and page.
@@ -132,8 +88,9 @@ func (a *App) Serve(ctx context.Context, listeners ...net.Listener) error {
 			return nil
 		})
 	}
-	group.Go(func() error { return a.links.Serve(ctx) })
-	group.Go(func() error { return a.hub.Serve(ctx) })
+	for _, s := range a.serving {
+		group.Go(func() error { return s.Serve(ctx) })
+	}
 	group.Go(func() error {
 		tick := time.NewTicker(restEvery)
 		defer tick.Stop()

@@ -1,0 +1,137 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/analytics"
+	"github.com/service-dev/service/backend/internal/api"
+	"github.com/service-dev/service/backend/internal/assistant"
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/connpage"
+	"github.com/service-dev/service/backend/internal/credentials"
+	"github.com/service-dev/service/backend/internal/grants"
+	"github.com/service-dev/service/backend/internal/link"
+	"github.com/service-dev/service/backend/internal/mail"
+	"github.com/service-dev/service/backend/internal/projects"
+	"github.com/service-dev/service/backend/internal/relay"
+	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/backend/internal/web"
+	"github.com/service-dev/service/proto/buildinfo"
+)
+
+// server is a part that runs until ctx ends.
+type server interface {
+	Serve(ctx context.Context) error
+}
+
+// features are the parts between the store and the two faces.
+type features struct {
+	links       *link.Service
+	mail        *mail.Sender
+	accounts    *account.Service
+	sessions    *sessions.Service
+	projects    *projects.Service
+	grants      *grants.Service
+	audit       *audit.Service
+	assistant   *assistant.Service
+	credentials *credentials.Service
+	pages       *connpage.Service
+	analytics   *analytics.Service
+}
+
+// compose makes the features and puts the two faces on them.
+func (a *App) compose(o Options) error {
+	site, err := url.Parse(a.config.SiteURL)
+	if err != nil {
+		return fmt.Errorf("reading site_url: %w", err)
+	}
+	f, err := a.features(o, site)
+	if err != nil {
+		return err
+	}
+	a.links = f.links
+	a.serving = append(a.serving, f.links, a.hub, f.audit, f.analytics, f.accounts, f.mail)
+	mux := http.NewServeMux()
+	a.jsonFace(f, o).Mount(mux)
+	mux.HandleFunc("GET /api/sessions/{id}/app", a.hub.ServeApp)
+	pages, err := a.htmlFace(f, o)
+	if err != nil {
+		return err
+	}
+	pages.Mount(mux)
+	a.handler = observe(o.Log, mux)
+	if o.Embedded {
+		a.handler = ownHostOnly(site.Port(), a.handler)
+	}
+	return nil
+}
+
+func (a *App) features(o Options, site *url.URL) (*features, error) {
+	c, hash := a.config, secret.NewHasher(a.config.HMACKey)
+	f := &features{
+		links: link.NewService(a.store, a.store, hash, link.Settings{
+			CodeTTL: c.CodeTTL, PollInterval: c.PollInterval, Grace: c.Grace, UnusedAfter: c.UnusedAfter,
+		}, o.Log, nil),
+		accounts:  account.NewService(a.store, hash, o.Log, nil),
+		sessions:  &sessions.Service{Store: a.store, Secrets: a.store, Log: a.store, Hasher: hash, Now: time.Now},
+		grants:    &grants.Service{Store: a.store, Now: time.Now},
+		audit:     &audit.Service{Store: a.store, Now: time.Now, Log: o.Log},
+		pages:     &connpage.Service{Store: a.store, Now: time.Now},
+		analytics: analytics.New(analytics.Options{Store: a.store, Hasher: hash, Quota: c.AnalyticsQuota, Log: o.Log}),
+	}
+	a.hub = relay.New(relay.Options{Sessions: f.sessions, Log: a.store, Logger: o.Log, SiteHosts: []string{site.Host}})
+	f.sessions.Live = a.hub
+	f.projects = &projects.Service{Store: a.store, Hasher: hash, Live: a.hub, Now: time.Now}
+	catalogue, err := assistant.LoadCatalogue(c.AssistantCatalogue)
+	if err != nil {
+		return nil, fmt.Errorf("setting assistant_catalogue: %w", err)
+	}
+	f.assistant = &assistant.Service{Store: a.store, Catalogue: catalogue, Now: time.Now}
+	post, err := mail.New(mail.Options{Mail: c.Mail, Log: o.Log})
+	if err != nil {
+		return nil, err
+	}
+	f.mail, f.accounts.Mail, f.accounts.SiteURL = post, post, c.SiteURL
+	return f, a.keepCredentials(f, o, hash)
+}
+
+// keepCredentials sets up the encrypted credentials. Without a key the feature says so where it is used.
+func (a *App) keepCredentials(f *features, o Options, hash secret.Hasher) error {
+	keys, err := credentials.ParseKeys(a.config.CredentialsKeys)
+	if err != nil && !errors.Is(err, credentials.ErrNotConfigured) {
+		return fmt.Errorf("setting credentials_key_file: %w", err)
+	}
+	providers, err := credentials.LoadProviders(a.config.CredentialsFile)
+	if err != nil {
+		return fmt.Errorf("setting credential_providers: %w", err)
+	}
+	f.credentials = credentials.New(credentials.Options{Store: a.store, Hasher: hash, Keys: keys, Providers: providers, Log: o.Log})
+	return nil
+}
+
+func (a *App) jsonFace(f *features, o Options) *api.API {
+	c := a.config
+	return api.New(api.Options{
+		Links: f.links, Sessions: f.sessions, Projects: f.projects, Grants: f.grants, Audit: f.audit,
+		Assistant: f.assistant, Credentials: f.credentials, Analytics: f.analytics, Pages: f.pages, Keys: f.projects, Ingest: f.analytics,
+		SiteURL: c.SiteURL, BaseURL: c.BaseURL, SupportContact: c.SupportContact,
+		ClientIP: clientIP(c.TrustedProxies), CodesPerMinute: c.CodesPerMinute, Ready: a.store.Ping, Log: o.Log,
+	})
+}
+
+func (a *App) htmlFace(f *features, o Options) (*web.Web, error) {
+	c := a.config
+	return web.New(web.Options{
+		Accounts: f.accounts, Links: f.links, Simulators: simulators{f.sessions, a.hub, c.BaseURL},
+		CredentialLinks: f.credentials, HostedPages: f.pages,
+		Key: []byte(secret.NewHasher(c.HMACKey).Hash("web", "csrf")), InstanceID: o.InstanceID, SiteURL: c.SiteURL, Embedded: o.Embedded,
+		SupportContact: c.SupportContact, Version: buildinfo.Version, ClientIP: clientIP(c.TrustedProxies), Log: o.Log,
+	})
+}
