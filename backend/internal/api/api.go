@@ -80,7 +80,6 @@ func (a *API) Mount(mux *http.ServeMux) {
 	for _, rt := range a.table() {
 		mux.HandleFunc(rt.method+" "+rt.path, a.enforce(rt))
 	}
-	a.mountIngest(mux)
 	mux.HandleFunc(anyAPI, func(w http.ResponseWriter, r *http.Request) { a.noRoute(w, r, mux) })
 }
 

@@ -35,21 +35,25 @@ const (
 	maxValues        = 16 * backendapi.MaxBatchEvents // in a batch, so that no body unfolds into much memory
 )
 
-// mountIngest adds the route on which shipped apps send what they count. Apps in browsers send from anywhere: there is
-// no cookie to misuse, the key says what may be done.
-func (a *API) mountIngest(mux *http.ServeMux) {
+// ingestRoutes are those on which shipped apps send what they count. Apps in browsers send from anywhere: there is no
+// cookie to misuse, the key says what may be done.
+func (a *API) ingestRoutes() []route {
 	if a.Keys == nil || a.Ingest == nil {
-		return
+		return nil
 	}
-	mux.HandleFunc("POST "+backendapi.PathIngest, a.ingest)
-	mux.HandleFunc("OPTIONS "+backendapi.PathIngest, func(w http.ResponseWriter, _ *http.Request) {
-		h := w.Header()
-		h.Set("Access-Control-Allow-Origin", "*")
-		h.Set("Access-Control-Allow-Methods", http.MethodPost)
-		h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Content-Encoding")
-		h.Set("Access-Control-Max-Age", "86400")
-		w.WriteHeader(http.StatusNoContent)
-	})
+	return []route{
+		{method: http.MethodPost, path: backendapi.PathIngest, door: appKey, raw: a.ingest},
+		{method: http.MethodOptions, path: backendapi.PathIngest, door: anyone, raw: allowAnyOrigin},
+	}
+}
+
+func allowAnyOrigin(w http.ResponseWriter, _ *http.Request) {
+	h := w.Header()
+	h.Set("Access-Control-Allow-Origin", "*")
+	h.Set("Access-Control-Allow-Methods", http.MethodPost)
+	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Content-Encoding")
+	h.Set("Access-Control-Max-Age", "86400")
+	w.WriteHeader(http.StatusNoContent)
 }
 
 func (a *API) ingest(w http.ResponseWriter, r *http.Request) {

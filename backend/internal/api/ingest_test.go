@@ -1,0 +1,191 @@
+package api
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/analytics"
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/proto/backendapi"
+)
+
+// shipped is a world in which an app with a project key sends batches.
+func shipped(t *testing.T) (w *world, key string) {
+	w = newWorld(t, func(o *Options) {
+		o.Keys, o.Ingest = o.Projects.(ProjectKeys), o.Analytics.(*analytics.Service)
+	})
+	k, err := w.projects.MintKey(t.Context(), w.ada.ID, "com.example.hello", "shipped", audit.Person())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, k.Secret
+}
+
+func (w *world) send(key string, body []byte, header ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, backendapi.PathIngest, bytes.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Authorization", "Bearer "+key)
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	rec := httptest.NewRecorder()
+	w.mux.ServeHTTP(rec, r)
+	return rec
+}
+
+func (w *world) counted(rec *httptest.ResponseRecorder) (a backendapi.AnalyticsAccepted) {
+	w.Helper()
+	if rec.Code != http.StatusOK {
+		w.Fatalf("status %d: %s", rec.Code, rec.Body)
+	}
+	if err := json.Unmarshal(rec.Body.Bytes(), &a); err != nil {
+		w.Fatal(err)
+	}
+	return a
+}
+
+func (w *world) batch(ids ...string) []byte {
+	var b backendapi.AnalyticsBatch
+	for _, id := range ids {
+		b.Events = append(b.Events, backendapi.AnalyticsEvent{ID: id, Type: "event", Name: "photo.taken", At: w.now().UnixMilli(), InstallID: "k3v9x2m4q7"})
+	}
+	data, err := json.Marshal(b)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return data
+}
+
+func packed(data []byte) []byte {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = z.Write(data)
+	z.Close()
+	return b.Bytes()
+}
+
+func TestIngestCounts(t *testing.T) {
+	w, key := shipped(t)
+	first := w.counted(w.send(key, w.batch("a", "b", "a")))
+	if first.Accepted != 2 || first.Duplicates != 1 || first.SampleRate != 1 {
+		t.Errorf("first: %+v", first)
+	}
+	again := w.counted(w.send(key, packed(w.batch("b", "c")), "Content-Encoding", "gzip"))
+	if again.Accepted != 1 || again.Duplicates != 1 {
+		t.Errorf("again, packed: %+v", again)
+	}
+	at := w.now().UnixMilli()
+	mixed := fmt.Sprintf(`{"events":[7,{"id":"x","type":"event","name":"n","at":%d,"installId":"k3v9x2m4q7","newField":{"a":[1]}},
+		{"id":"y","at":"now"},{"id":"z","type":"click","at":%d,"installId":"k3v9x2m4q7"},
+		{"id":"old","type":"session","at":%d,"installId":"k3v9x2m4q7"},null]}`, at, at, at-73*3600*1000)
+	got := w.counted(w.send(key, []byte(mixed)))
+	if got.Accepted != 1 || got.Late != 1 || got.Rejected != 4 || len(got.Problems) != 4 {
+		t.Fatalf("mixed: %+v", got)
+	}
+	for i, index := range []int{0, 2, 3, 5} {
+		if got.Problems[i].Index != index || got.Problems[i].Reason == "" {
+			t.Errorf("problem %d: %+v", i, got.Problems[i])
+		}
+	}
+}
+
+func TestIngestRefusals(t *testing.T) {
+	w, key := shipped(t)
+	many := make([]string, backendapi.MaxBatchEvents+1)
+	for i := range many {
+		many[i] = fmt.Sprint("e", i)
+	}
+	for name, c := range map[string]struct {
+		body   []byte
+		header []string
+		status int
+		code   string
+	}{
+		"no key":           {w.batch("a"), []string{"Authorization", ""}, 401, backendapi.CodeInvalidKey},
+		"a foreign token":  {w.batch("a"), []string{"Authorization", "Bearer svc_x"}, 401, backendapi.CodeInvalidKey},
+		"an altered key":   {w.batch("a"), []string{"Authorization", "Bearer " + key + "x"}, 401, backendapi.CodeInvalidKey},
+		"text":             {w.batch("a"), []string{"Content-Type", "text/plain"}, 415, backendapi.CodeUnsupportedMedia},
+		"brotli":           {w.batch("a"), []string{"Content-Encoding", "br"}, 415, backendapi.CodeUnsupportedMedia},
+		"no gzip":          {w.batch("a"), []string{"Content-Encoding", "gzip"}, 400, backendapi.CodeInvalidRequest},
+		"cut gzip":         {packed(w.batch("a"))[:20], []string{"Content-Encoding", "gzip"}, 400, backendapi.CodeInvalidRequest},
+		"a bomb":           {packed(bytes.Repeat([]byte(" "), 8<<20)), []string{"Content-Encoding", "gzip"}, 413, backendapi.CodeTooLarge},
+		"too long":         {bytes.Repeat([]byte(" "), backendapi.MaxBatchBytes+1), nil, 413, backendapi.CodeTooLarge},
+		"too many events":  {w.batch(many...), nil, 413, backendapi.CodeTooLarge},
+		"too many values":  {[]byte(`{"events":[` + strings.Repeat("1,", 100_000) + `1]}`), nil, 413, backendapi.CodeTooLarge},
+		"no JSON":          {[]byte("{"), nil, 400, backendapi.CodeInvalidRequest},
+		"events no list":   {[]byte(`{"events":7}`), nil, 400, backendapi.CodeInvalidRequest},
+		"a list and no {}": {[]byte(`[]`), nil, 400, backendapi.CodeInvalidRequest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rec := w.send(key, c.body, c.header...)
+			var p backendapi.Problem
+			if err := json.Unmarshal(rec.Body.Bytes(), &p); err != nil || rec.Code != c.status || p.Code != c.code || p.FixHint == "" {
+				t.Errorf("%d %s (%v)", rec.Code, rec.Body, err)
+			}
+			if rec.Header().Get("Access-Control-Allow-Origin") != "*" {
+				t.Error("a browser cannot read the refusal")
+			}
+		})
+	}
+	if strings.Contains(w.log.String(), key) {
+		t.Error("the log holds the key")
+	}
+}
+
+func TestIngestFromBrowsers(t *testing.T) {
+	w, _ := shipped(t)
+	r := httptest.NewRequest(http.MethodOptions, backendapi.PathIngest, nil)
+	r.Header.Set("Origin", "https://app.example")
+	rec := httptest.NewRecorder()
+	w.mux.ServeHTTP(rec, r)
+	if h := rec.Header(); rec.Code != 204 || h.Get("Access-Control-Allow-Origin") != "*" || !strings.Contains(h.Get("Access-Control-Allow-Headers"), "Authorization") {
+		t.Errorf("%d %v", rec.Code, h)
+	}
+	r = httptest.NewRequest(http.MethodOptions, backendapi.PathAccount, nil)
+	rec = httptest.NewRecorder()
+	w.mux.ServeHTTP(rec, r)
+	if rec.Header().Get("Access-Control-Allow-Origin") != "" {
+		t.Error("other routes are open to other sites")
+	}
+}
+
+func TestIngestLimit(t *testing.T) {
+	w, key := shipped(t)
+	for range batchesPerMinute {
+		w.counted(w.send(key, []byte(`{"events":[]}`)))
+	}
+	rec := w.send(key, w.batch("a"))
+	if rec.Code != http.StatusTooManyRequests || rec.Header().Get("Retry-After") == "" {
+		t.Errorf("%d %s", rec.Code, rec.Body)
+	}
+	w.pass(time.Minute)
+	w.counted(w.send(key, w.batch("a")))
+}
+
+func FuzzBatch(f *testing.F) {
+	f.Add([]byte(`{"events":[{"id":"e-1","type":"event","name":"photo.taken","at":1767323045000,"installId":"k3v9x2m4q7"}]}`))
+	f.Add([]byte(`{"events":[7,null,{"id":{}},{"at":1e99}],"x":1}`))
+	f.Add([]byte(`{"Events":[[[]]]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		b, err := decodeBatch(data)
+		if err != nil {
+			if known(err) == nil {
+				t.Errorf("an error without a code: %v", err)
+			}
+			return
+		}
+		if len(b.events)+len(b.broken) > backendapi.MaxBatchEvents || b.index != nil && len(b.index) != len(b.events) {
+			t.Errorf("%d events, %d broken, %d indexes", len(b.events), len(b.broken), len(b.index))
+		}
+		if out := b.answer(analytics.Accepted{}); out.Rejected != len(b.broken) || len(out.Problems) > analytics.MaxTold {
+			t.Errorf("answer %+v", out)
+		}
+	})
+}
