@@ -1,0 +1,222 @@
+// Package oidc signs people in with OpenID Connect providers that the operator names: authorisation code with PKCE
+// (RFC 7636, S256), state and nonce, and a checked id token. It keeps nothing: the caller carries an Attempt to the
+// callback in the browser that began it. It knows neither accounts nor pages.
+package oidc
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	gooidc "github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+)
+
+// Errors that callers branch on. They wrap nothing that a provider said: that may hold a code or a token.
+var (
+	ErrUnknownProvider = errors.New("unknown identity provider")
+	// ErrDenied: the person, or the provider, said no.
+	ErrDenied = errors.New("sign-in was declined at the provider")
+	// ErrUnreachable: the provider does not answer, or says that it cannot now.
+	ErrUnreachable = errors.New("identity provider cannot be reached")
+	// ErrInvalidAnswer: what came back is not an answer to the attempt.
+	ErrInvalidAnswer = errors.New("identity provider's answer is not valid")
+)
+
+const (
+	timeout    = 10 * time.Second
+	retryAfter = 5 * time.Second // between two looks for a provider that was not there
+)
+
+// Provider is one button.
+type Provider struct{ ID, Name string }
+
+// Attempt is one way to a provider and back. State, Verifier and Nonce are secrets of the browser that began it.
+type Attempt struct {
+	Provider    string
+	RedirectURL string
+	URL         string // where to send the browser
+	State       string
+	Verifier    string
+	Nonce       string
+}
+
+// Identity is what a provider says of a person.
+type Identity struct {
+	Provider, Subject, Email string
+	EmailVerified            bool
+}
+
+// Service knows the providers.
+type Service struct {
+	all  []*provider
+	http *http.Client
+	now  func() time.Time
+}
+
+// provider is looked up when first needed: one that is down when the backend starts harms nobody.
+type provider struct {
+	settings
+	mu     sync.Mutex
+	found  *gooidc.Provider
+	failed time.Time // the last look that found nothing
+}
+
+// Load reads the providers' file; "" names none. now may be nil.
+func Load(file string, now func() time.Time) (*Service, error) {
+	if now == nil {
+		now = time.Now
+	}
+	s := &Service{http: &http.Client{Timeout: timeout}, now: now}
+	if file == "" {
+		return s, nil
+	}
+	all, err := load(file)
+	for _, p := range all {
+		s.all = append(s.all, &provider{settings: p})
+	}
+	return s, err
+}
+
+// Providers lists them in the order of the file.
+func (s *Service) Providers() []Provider {
+	var all []Provider
+	for _, p := range s.all {
+		all = append(all, Provider{p.ID, p.Name})
+	}
+	return all
+}
+
+// Begin makes an attempt: ErrUnknownProvider, ErrUnreachable.
+func (s *Service) Begin(ctx context.Context, id, redirectURL string) (Attempt, error) {
+	p, found, err := s.find(ctx, id)
+	if err != nil {
+		return Attempt{}, err
+	}
+	a := Attempt{Provider: id, RedirectURL: redirectURL, State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier()}
+	a.URL = p.client(found, redirectURL).AuthCodeURL(a.State, gooidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier))
+	return a, nil
+}
+
+// Finish checks the query that the provider sent the browser back with, redeems its code and checks the id token:
+// signature, issuer, audience, nonce and expiry. ErrDenied, ErrUnreachable, ErrInvalidAnswer.
+func (s *Service) Finish(ctx context.Context, a Attempt, answer url.Values) (Identity, error) {
+	if a.State == "" || subtle.ConstantTimeCompare([]byte(answer.Get("state")), []byte(a.State)) != 1 {
+		return Identity{}, fmt.Errorf("%w: state", ErrInvalidAnswer)
+	}
+	if answer.Get("error") != "" {
+		switch answer.Get("error") {
+		case "server_error", "temporarily_unavailable":
+			return Identity{}, ErrUnreachable
+		}
+		return Identity{}, ErrDenied
+	}
+	code := answer.Get("code")
+	if code == "" || len(code) > 4096 {
+		return Identity{}, fmt.Errorf("%w: code", ErrInvalidAnswer)
+	}
+	p, found, err := s.find(ctx, a.Provider)
+	if err != nil {
+		return Identity{}, err
+	}
+	ctx, cancel := context.WithTimeout(gooidc.ClientContext(ctx, s.http), timeout)
+	defer cancel()
+	token, err := p.client(found, a.RedirectURL).Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
+	if err != nil {
+		return Identity{}, exchangeError(err)
+	}
+	raw, ok := token.Extra("id_token").(string)
+	if !ok {
+		return Identity{}, fmt.Errorf("%w: no id token", ErrInvalidAnswer)
+	}
+	checked, err := found.VerifierContext(ctx, &gooidc.Config{ClientID: p.ClientID, Now: s.now}).Verify(ctx, raw)
+	if err != nil {
+		return Identity{}, verifyError(err)
+	}
+	return identity(a, checked)
+}
+
+func identity(a Attempt, token *gooidc.IDToken) (Identity, error) {
+	if a.Nonce == "" || subtle.ConstantTimeCompare([]byte(token.Nonce), []byte(a.Nonce)) != 1 {
+		return Identity{}, fmt.Errorf("%w: nonce", ErrInvalidAnswer)
+	}
+	var claims struct {
+		Email         string `json:"email"`
+		EmailVerified truth  `json:"email_verified"`
+	}
+	if err := token.Claims(&claims); err != nil {
+		return Identity{}, fmt.Errorf("%w: claims", ErrInvalidAnswer)
+	}
+	if token.Subject == "" || len(token.Subject) > 255 {
+		return Identity{}, fmt.Errorf("%w: subject", ErrInvalidAnswer)
+	}
+	return Identity{Provider: a.Provider, Subject: token.Subject, Email: claims.Email, EmailVerified: bool(claims.EmailVerified) && claims.Email != ""}, nil
+}
+
+// truth is a boolean; some providers send it as a text.
+type truth bool
+
+// UnmarshalJSON takes true and "true" for yes and everything else for no.
+func (t *truth) UnmarshalJSON(b []byte) error {
+	*t = string(b) == "true" || string(b) == `"true"`
+	return nil
+}
+
+func (p *provider) client(found *gooidc.Provider, redirectURL string) *oauth2.Config {
+	return &oauth2.Config{ClientID: p.ClientID, ClientSecret: p.ClientSecret, Endpoint: found.Endpoint(), RedirectURL: redirectURL, Scopes: p.Scopes}
+}
+
+// exchangeError tells an unreachable token endpoint from one that refuses, and repeats neither's words.
+func exchangeError(err error) error {
+	var refused *oauth2.RetrieveError
+	if errors.As(err, &refused) && refused.Response != nil && refused.Response.StatusCode < 500 {
+		return fmt.Errorf("%w: the code was refused", ErrInvalidAnswer)
+	}
+	return ErrUnreachable
+}
+
+func verifyError(err error) error {
+	var overdue *gooidc.TokenExpiredError
+	if errors.As(err, &overdue) {
+		return fmt.Errorf("%w: id token is overdue", ErrInvalidAnswer)
+	}
+	return fmt.Errorf("%w: id token", ErrInvalidAnswer)
+}
+
+// find gives the provider's endpoints and keys. They are looked up once; after a failure not for retryAfter, so that a
+// provider that is down does not hold up everybody who clicks.
+func (s *Service) find(ctx context.Context, id string) (*provider, *gooidc.Provider, error) {
+	for _, p := range s.all {
+		if p.ID == id {
+			found, err := s.discover(ctx, p)
+			return p, found, err
+		}
+	}
+	return nil, nil, ErrUnknownProvider
+}
+
+func (s *Service) discover(ctx context.Context, p *provider) (*gooidc.Provider, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.found != nil {
+		return p.found, nil
+	}
+	if !p.failed.IsZero() && s.now().Sub(p.failed) < retryAfter {
+		return nil, ErrUnreachable
+	}
+	// The keys are fetched with this context later on too, so it must not end with the request.
+	lasting := gooidc.ClientContext(context.WithoutCancel(ctx), s.http)
+	found, err := gooidc.NewProvider(lasting, p.Issuer)
+	if err != nil {
+		p.failed = s.now()
+		return nil, ErrUnreachable
+	}
+	p.found, p.failed = found, time.Time{}
+	return found, nil
+}

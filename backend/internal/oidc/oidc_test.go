@@ -1,0 +1,229 @@
+package oidc
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/packaging/oidctest"
+)
+
+const callback = "http://localhost:1/signin/oidc/acme/callback"
+
+func started(t *testing.T, now func() time.Time) (*oidctest.Provider, *Service) {
+	t.Helper()
+	p, err := oidctest.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "providers.yaml")
+	text := fmt.Sprintf("providers:\n- id: acme\n  name: Acme\n  issuer: %s\n  client_id: %s\n  client_secret_file: secret\n", p.Issuer, oidctest.ClientID)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "secret"), []byte(oidctest.ClientSecret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Load(file, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, s
+}
+
+// visit does what the browser does: it goes to the provider and comes back with an answer.
+func visit(t *testing.T, a Attempt) url.Values {
+	t.Helper()
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := client.Get(a.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	back, err := resp.Location()
+	if err != nil {
+		t.Fatalf("status %d: %v", resp.StatusCode, err)
+	}
+	if !strings.HasPrefix(back.String(), callback+"?") {
+		t.Errorf("sent back to %s", back)
+	}
+	return back.Query()
+}
+
+func begin(t *testing.T, s *Service) Attempt {
+	t.Helper()
+	a, err := s.Begin(t.Context(), "acme", callback)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func TestSignIn(t *testing.T) {
+	p, s := started(t, nil)
+	if got := s.Providers(); len(got) != 1 || got[0] != (Provider{"acme", "Acme"}) {
+		t.Errorf("providers %v", got)
+	}
+	for _, person := range []oidctest.Person{
+		{Subject: "1", Email: "Ada@example.org", EmailVerified: true}, {Subject: "2", Email: "bob@example.org"}, {Subject: "3", EmailVerified: true},
+	} {
+		p.Be(person)
+		a := begin(t, s)
+		got, err := s.Finish(t.Context(), a, visit(t, a))
+		want := Identity{Provider: "acme", Subject: person.Subject, Email: person.Email, EmailVerified: person.EmailVerified && person.Email != ""}
+		if err != nil || got != want {
+			t.Errorf("%+v: %+v, %v", person, got, err)
+		}
+	}
+	if n := p.Calls("/.well-known/openid-configuration"); n != 1 {
+		t.Errorf("looked up %d times", n)
+	}
+}
+
+func TestEveryAttemptIsItsOwn(t *testing.T) {
+	_, s := started(t, nil)
+	one, two := begin(t, s), begin(t, s)
+	if one.State == two.State || one.Nonce == two.Nonce || one.Verifier == two.Verifier {
+		t.Error("two attempts share a secret")
+	}
+	if strings.Contains(one.URL, one.Verifier) || strings.Contains(one.URL, oidctest.ClientSecret) {
+		t.Error("the browser is sent away with a secret")
+	}
+	answer := visit(t, one)
+	for name, a := range map[string]Attempt{
+		"another attempt": two,
+		"no state":        {Provider: one.Provider, RedirectURL: one.RedirectURL},
+		"verifier":        {Provider: one.Provider, RedirectURL: one.RedirectURL, State: one.State, Nonce: one.Nonce, Verifier: two.Verifier},
+	} {
+		if _, err := s.Finish(t.Context(), a, answer); !errors.Is(err, ErrInvalidAnswer) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	again := begin(t, s)
+	answer = visit(t, again)
+	if _, err := s.Finish(t.Context(), again, answer); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Finish(t.Context(), again, answer); !errors.Is(err, ErrInvalidAnswer) {
+		t.Errorf("the same answer twice: %v", err)
+	}
+}
+
+func TestFaults(t *testing.T) {
+	p, s := started(t, nil)
+	for name, c := range map[string]struct {
+		faults oidctest.Faults
+		want   error
+	}{
+		"denied":         {oidctest.Faults{Deny: true}, ErrDenied},
+		"nonce":          {oidctest.Faults{Nonce: "other"}, ErrInvalidAnswer},
+		"audience":       {oidctest.Faults{Audience: "other"}, ErrInvalidAnswer},
+		"issuer":         {oidctest.Faults{Issuer: "https://other.example"}, ErrInvalidAnswer},
+		"expired":        {oidctest.Faults{Expired: true}, ErrInvalidAnswer},
+		"unsigned":       {oidctest.Faults{Unsigned: true}, ErrInvalidAnswer},
+		"foreign key":    {oidctest.Faults{ForeignKey: true}, ErrInvalidAnswer},
+		"no id token":    {oidctest.Faults{NoIDToken: true}, ErrInvalidAnswer},
+		"token endpoint": {oidctest.Faults{TokenStatus: 500}, ErrUnreachable},
+		"none":           {oidctest.Faults{}, nil},
+	} {
+		p.Spoil(c.faults)
+		a := begin(t, s)
+		_, err := s.Finish(t.Context(), a, visit(t, a))
+		if !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+		if err != nil && (strings.Contains(err.Error(), "canary") || strings.Contains(err.Error(), a.State)) {
+			t.Errorf("%s: the error holds a secret: %v", name, err)
+		}
+	}
+}
+
+func TestProviderThatComesLater(t *testing.T) {
+	now := time.Now()
+	p, s := started(t, func() time.Time { return now })
+	p.Spoil(oidctest.Faults{DiscoveryDown: true})
+	for range 3 {
+		if _, err := s.Begin(t.Context(), "acme", callback); !errors.Is(err, ErrUnreachable) {
+			t.Errorf("down: %v", err)
+		}
+	}
+	if n := p.Calls("/.well-known/openid-configuration"); n != 1 {
+		t.Errorf("looked up %d times within %s", n, retryAfter)
+	}
+	p.Spoil(oidctest.Faults{})
+	now = now.Add(retryAfter)
+	begin(t, s)
+	if _, err := s.Begin(t.Context(), "other", callback); !errors.Is(err, ErrUnknownProvider) {
+		t.Errorf("unknown: %v", err)
+	}
+}
+
+func TestProvidersFile(t *testing.T) {
+	const good = "providers:\n- {id: acme, issuer: 'https://id.acme.example', client_id: c, client_secret: canary}\n"
+	all, err := parse([]byte(good))
+	if err != nil || len(all) != 1 || all[0].Name != "acme" || strings.Join(all[0].Scopes, " ") != "openid email" {
+		t.Errorf("%+v, %v", all, err)
+	}
+	for name, text := range map[string]string{
+		"unknown key":   strings.Replace(good, "client_id", "clientid", 1),
+		"twice":         good + "- {id: acme, issuer: 'https://id.acme.example', client_id: c, client_secret: canary}\n",
+		"plain http":    strings.Replace(good, "https://", "http://", 1),
+		"no issuer":     strings.Replace(good, "https://id.acme.example", "acme", 1),
+		"id":            strings.Replace(good, "id: acme", "id: A/..", 1),
+		"no secret":     strings.Replace(good, ", client_secret: canary", "", 1),
+		"two secrets":   strings.Replace(good, "}", ", client_secret_file: x}", 1),
+		"scopes":        strings.Replace(good, "}", ", scopes: [email]}", 1),
+		"two documents": good + "---\n" + good,
+		"no list":       "providers: canary",
+	} {
+		if _, err := parse([]byte(text)); err == nil || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if s, err := Load("", nil); err != nil || len(s.Providers()) != 0 {
+		t.Errorf("no file: %v", err)
+	}
+	if _, err := Load(filepath.Join(t.TempDir(), "missing"), nil); err == nil {
+		t.Error("a missing file is no error")
+	}
+}
+
+func FuzzProvidersFile(f *testing.F) {
+	f.Add([]byte("providers:\n- {id: acme, issuer: 'https://id.acme.example', client_id: c, client_secret: s}\n"))
+	f.Add([]byte("providers: [{id: a, scopes: [openid]}]"))
+	f.Add([]byte("---\n- &a [*a]"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		all, err := parse(text)
+		if err != nil {
+			return
+		}
+		for _, p := range all {
+			if p.ID == "" || p.Name == "" || p.ClientID == "" || len(p.Scopes) == 0 || checkIssuer(p.Issuer) != nil {
+				t.Errorf("taken: %+v", p)
+			}
+		}
+	})
+}
+
+func FuzzAnswer(f *testing.F) {
+	f.Add("state=s&code=c")
+	f.Add("state=s&error=access_denied")
+	s := &Service{}
+	f.Fuzz(func(t *testing.T, query string) {
+		answer, err := url.ParseQuery(query)
+		if err != nil {
+			return
+		}
+		if id, err := s.Finish(t.Context(), Attempt{Provider: "none", State: "s", Nonce: "n"}, answer); err == nil {
+			t.Errorf("%q signs in %+v", query, id)
+		}
+	})
+}

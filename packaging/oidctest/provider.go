@@ -1,0 +1,249 @@
+// Package oidctest is an OpenID Connect provider for tests: its own port, its own RSA key, discovery, JWKS, authorisation
+// with PKCE (S256 only) and a token endpoint, with faults to order. It asks nobody for a password: whoever comes is the
+// person that the test has named. It knows nothing of the backend and must never serve anything but tests.
+package oidctest
+
+import (
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+)
+
+// Client is the one client that the provider knows.
+const (
+	ClientID     = "service"
+	ClientSecret = "canary-client-secret"
+)
+
+// Person is who signs in.
+type Person struct {
+	Subject       string
+	Email         string
+	EmailVerified bool
+}
+
+// Faults spoil an answer. The zero value is none.
+type Faults struct {
+	Deny          bool   // the person says no
+	TokenStatus   int    // the token endpoint answers with this status instead
+	Nonce         string // in place of the right one
+	Audience      string // in place of the client
+	Issuer        string // in place of the provider
+	Expired       bool   // the token is an hour old
+	Unsigned      bool   // alg none
+	ForeignKey    bool   // signed with a key that JWKS does not hold
+	NoIDToken     bool   // an answer without an id_token
+	DiscoveryDown bool   // discovery answers 503
+}
+
+// Provider is one running provider.
+type Provider struct {
+	// Issuer is its address.
+	Issuer string
+
+	server  *http.Server
+	done    chan struct{}
+	key     *rsa.PrivateKey
+	foreign *rsa.PrivateKey
+
+	mu      sync.Mutex
+	person  Person
+	faults  Faults
+	codes   map[string]grant
+	counted map[string]int
+}
+
+type grant struct {
+	redirect, challenge, nonce string
+	person                     Person
+}
+
+// Start serves a provider on 127.0.0.1. Stop it with Close.
+func Start() (*Provider, error) {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return nil, fmt.Errorf("making a key: %w", err)
+	}
+	foreign, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return nil, fmt.Errorf("making a key: %w", err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listening: %w", err)
+	}
+	p := &Provider{Issuer: "http://" + l.Addr().String(), key: key, foreign: foreign, codes: map[string]grant{}, counted: map[string]int{}, done: make(chan struct{}),
+		person: Person{Subject: "subject-1", Email: "ada@example.org", EmailVerified: true}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /.well-known/openid-configuration", p.discovery)
+	mux.HandleFunc("GET /keys", p.keys)
+	mux.HandleFunc("GET /authorize", p.authorize)
+	mux.HandleFunc("POST /token", p.token)
+	p.server = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	go func() {
+		defer close(p.done)
+		_ = p.server.Serve(l)
+	}()
+	return p, nil
+}
+
+// Close ends the provider and waits for it.
+func (p *Provider) Close() {
+	p.server.Close()
+	<-p.done
+}
+
+// Be names the person who signs in from now on.
+func (p *Provider) Be(who Person) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.person = who
+}
+
+// Spoil orders faults from now on.
+func (p *Provider) Spoil(f Faults) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.faults = f
+}
+
+// Calls counts the calls of a path.
+func (p *Provider) Calls(path string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.counted[path]
+}
+
+func (p *Provider) now(r *http.Request) (Faults, Person) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.counted[r.URL.Path]++
+	return p.faults, p.person
+}
+
+func (p *Provider) discovery(w http.ResponseWriter, r *http.Request) {
+	if f, _ := p.now(r); f.DiscoveryDown {
+		http.Error(w, "down", http.StatusServiceUnavailable)
+		return
+	}
+	answer(w, map[string]any{
+		"issuer": p.Issuer, "authorization_endpoint": p.Issuer + "/authorize", "token_endpoint": p.Issuer + "/token", "jwks_uri": p.Issuer + "/keys",
+		"response_types_supported": []string{"code"}, "subject_types_supported": []string{"public"},
+		"id_token_signing_alg_values_supported": []string{"RS256"}, "code_challenge_methods_supported": []string{"S256"},
+	})
+}
+
+func (p *Provider) keys(w http.ResponseWriter, r *http.Request) {
+	p.now(r)
+	answer(w, map[string]any{"keys": []any{map[string]any{"kty": "RSA", "alg": "RS256", "use": "sig", "kid": "one",
+		"n": encode(p.key.N.Bytes()), "e": encode(big.NewInt(int64(p.key.E)).Bytes())}}})
+}
+
+func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
+	f, person := p.now(r)
+	q := r.URL.Query()
+	back, err := url.Parse(q.Get("redirect_uri"))
+	if err != nil || q.Get("client_id") != ClientID || q.Get("response_type") != "code" || q.Get("code_challenge_method") != "S256" || q.Get("code_challenge") == "" {
+		http.Error(w, "bad request", http.StatusBadRequest)
+		return
+	}
+	result := url.Values{"state": {q.Get("state")}}
+	if f.Deny {
+		result.Set("error", "access_denied")
+	} else {
+		code := rand.Text()
+		p.mu.Lock()
+		p.codes[code] = grant{redirect: back.String(), challenge: q.Get("code_challenge"), nonce: q.Get("nonce"), person: person}
+		p.mu.Unlock()
+		result.Set("code", code)
+	}
+	back.RawQuery = result.Encode()
+	http.Redirect(w, r, back.String(), http.StatusFound)
+}
+
+func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
+	f, _ := p.now(r)
+	if f.TokenStatus != 0 {
+		http.Error(w, `{"error":"server_error"}`, f.TokenStatus)
+		return
+	}
+	id, secret, ok := r.BasicAuth()
+	if !ok {
+		id, secret = r.PostFormValue("client_id"), r.PostFormValue("client_secret")
+	}
+	p.mu.Lock()
+	g, known := p.codes[r.PostFormValue("code")]
+	delete(p.codes, r.PostFormValue("code"))
+	p.mu.Unlock()
+	sum := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
+	if id != ClientID || secret != ClientSecret || !known || g.redirect != r.PostFormValue("redirect_uri") || g.challenge != encode(sum[:]) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprint(w, `{"error":"invalid_grant"}`)
+		return
+	}
+	body := map[string]any{"access_token": "canary-access-token", "token_type": "Bearer", "expires_in": 60}
+	if !f.NoIDToken {
+		body["id_token"] = p.sign(g, f)
+	}
+	answer(w, body)
+}
+
+func (p *Provider) sign(g grant, f Faults) string {
+	now := time.Now()
+	if f.Expired {
+		now = now.Add(-time.Hour)
+	}
+	claims := map[string]any{"iss": or(f.Issuer, p.Issuer), "aud": or(f.Audience, ClientID), "sub": g.person.Subject, "nonce": or(f.Nonce, g.nonce),
+		"email": g.person.Email, "email_verified": g.person.EmailVerified, "iat": now.Unix(), "exp": now.Add(5 * time.Minute).Unix()}
+	head := map[string]string{"alg": "RS256", "kid": "one", "typ": "JWT"}
+	if f.Unsigned {
+		head["alg"] = "none"
+	}
+	text := encode(marshal(head)) + "." + encode(marshal(claims))
+	if f.Unsigned {
+		return text + "."
+	}
+	key := p.key
+	if f.ForeignKey {
+		key = p.foreign
+	}
+	sum := sha256.Sum256([]byte(text))
+	signature, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, sum[:])
+	if err != nil {
+		panic(err) // a key of 2048 bits signs a hash
+	}
+	return text + "." + encode(signature)
+}
+
+func or(text, otherwise string) string {
+	if text != "" {
+		return text
+	}
+	return otherwise
+}
+
+func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
+
+func marshal(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // maps of texts and numbers
+	}
+	return b
+}
+
+func answer(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(marshal(v))
+}
