@@ -113,11 +113,11 @@ func (s *Service) Sweep(ctx context.Context) error {
 func Name(kind, host, client string) string {
 	switch kind {
 	case KindAgent:
-		if host == "" {
+		switch {
+		case host == "" && client == "":
 			return "an agent whose link is gone"
-		}
-		if client == "" {
-			return host
+		case host == "" || client == "":
+			return host + client
 		}
 		return host + " · " + client
 	case KindPerson:

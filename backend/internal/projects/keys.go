@@ -66,7 +66,7 @@ type StoredKey struct {
 type Keys interface {
 	// AddProjectKey stores a key, and its project when that is new (an alias stands for the project it was merged into). It
 	// returns ErrTooManyKeys when the project has limit live keys already, however many ask at once, or ErrTooManyProjects.
-	// The entry gets the project's real id.
+	// The entry gets the project's real id and sorts after that of the project's beginning.
 	AddProjectKey(ctx context.Context, k StoredKey, limit int, e audit.Entry) error
 	// ProjectKeys lists keys, live ones first, newest first.
 	ProjectKeys(ctx context.Context, accountID, project string) ([]KeyInfo, error)

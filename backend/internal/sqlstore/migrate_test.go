@@ -2,12 +2,19 @@ package sqlstore_test
 
 import (
 	"database/sql"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/pressly/goose/v3"
+
+	"github.com/service-dev/service/backend/internal/projects"
+	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/packaging/pgtest"
 )
 
@@ -20,16 +27,14 @@ func TestOpensTheMainJobsDatabase(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		db, err := sql.Open("sqlite", "file:"+where)
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := connect(t, where)
 		if _, err := db.Exec(string(script)); err != nil {
 			t.Fatal(err)
 		}
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
+		nothingLost(t, where)
 		holdsTheDay(t, where)
 	})
 	t.Run("postgres", func(t *testing.T) {
@@ -38,8 +43,119 @@ func TestOpensTheMainJobsDatabase(t *testing.T) {
 		}
 		where := postgres.Database(t)
 		postgres.Load(t, where, "testdata/mainjob.postgres.sql")
+		nothingLost(t, where)
 		holdsTheDay(t, where)
 	})
+}
+
+// nothingLost migrates the database and holds every row of every table against what it was, in all columns of before.
+func nothingLost(t *testing.T, database string) {
+	t.Helper()
+	db := connect(t, database)
+	defer db.Close()
+	type content struct {
+		columns []string
+		rows    []string
+	}
+	before := map[string]content{}
+	total := 0
+	for _, table := range tables(t, db, database) {
+		c := content{columns: columnNames(t, db, table)}
+		c.rows = rowsOf(t, db, table, c.columns)
+		before[table], total = c, total+len(c.rows)
+	}
+	for _, table := range []string{"accounts", "web_sessions", "links", "device_codes", "projects", "sessions", "session_secrets", "events"} {
+		if len(before[table].rows) == 0 {
+			t.Errorf("the dump has no row of %s", table)
+		}
+	}
+	if err := openStore(t, database).Close(); err != nil {
+		t.Fatal(err)
+	}
+	for table, was := range before {
+		now := rowsOf(t, db, table, was.columns)
+		if table == "goose_db_version" {
+			now = now[:min(len(now), len(was.rows))] // it grows with each migration
+		}
+		if diff := cmp.Diff(was.rows, now); diff != "" {
+			t.Errorf("%s changed: %s", table, diff)
+		}
+	}
+	t.Logf("%d rows of %d tables are as they were", total, len(before))
+}
+
+func tables(t *testing.T, db *sql.DB, database string) []string {
+	t.Helper()
+	query := `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name`
+	if strings.HasPrefix(database, "postgres") {
+		query = `SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' ORDER BY table_name`
+	}
+	return texts(t, db, query)
+}
+
+func columnNames(t *testing.T, db *sql.DB, table string) []string {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), "SELECT * FROM "+table+" LIMIT 0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	names, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// rowsOf gives every row as text, ordered by all columns.
+func rowsOf(t *testing.T, db *sql.DB, table string, columns []string) []string {
+	t.Helper()
+	list := strings.Join(columns, ", ")
+	rows, err := db.QueryContext(t.Context(), fmt.Sprintf("SELECT %s FROM %s ORDER BY %s", list, table, list))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var all []string
+	for rows.Next() {
+		values := make([]any, len(columns))
+		for i := range values {
+			values[i] = new(any)
+		}
+		if err := rows.Scan(values...); err != nil {
+			t.Fatal(err)
+		}
+		var row strings.Builder
+		for i, v := range values {
+			fmt.Fprintf(&row, "%s=%#v ", columns[i], *v.(*any))
+		}
+		all = append(all, row.String())
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func texts(t *testing.T, db *sql.DB, query string) []string {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var all []string
+	for rows.Next() {
+		var one string
+		if err := rows.Scan(&one); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, one)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 func holdsTheDay(t *testing.T, database string) {
@@ -56,7 +172,8 @@ func holdsTheDay(t *testing.T, database string) {
 			t.Errorf("links of %s: %v, %v", email, links, err)
 		}
 		// The sessions of that day are over today; their rows and logs are what must not be lost.
-		open, err := s.OpenSessions(t.Context(), a.ID, time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC))
+		day := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+		open, err := s.OpenSessions(t.Context(), a.ID, day)
 		if err != nil || len(open) != 1 || open[0].Project != "com.example.day" {
 			t.Fatalf("sessions of %s: %v, %v", email, open, err)
 		}
@@ -71,5 +188,98 @@ func holdsTheDay(t *testing.T, database string) {
 		if !strings.Contains(strings.Join(types, " "), "app.attached") {
 			t.Errorf("rows of %s: %v", email, types)
 		}
+		all, err := s.Projects(t.Context(), a.ID, "", day)
+		if err != nil || len(all) != 1 || all[0].DisplayName != "Day" || all[0].OpenSessions != 1 || all[0].LastActiveAt.IsZero() {
+			t.Errorf("projects of %s: %+v, %v", email, all, err)
+		}
+	}
+}
+
+// Keys that shipped before keys had ids go on opening their project, each under an id of its own.
+func TestEarlierKeysGoOnWorking(t *testing.T) {
+	eachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
+		where := database(t)
+		hasher := secret.NewHasher([]byte("a key of thirty-two bytes or more"))
+		keys := []string{secret.New(secret.ProjectKey), secret.New(secret.ProjectKey)}
+		db := connect(t, where)
+		dialect := goose.DialectSQLite3
+		if strings.HasPrefix(where, "postgres") {
+			dialect = goose.DialectPostgres
+		}
+		provider, err := goose.NewProvider(dialect, db, os.DirFS("migrations"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := provider.UpTo(t.Context(), 4); err != nil {
+			t.Fatal(err)
+		}
+		statements := []string{
+			`INSERT INTO accounts (id, email, password_hash, state, privacy_accepted_at, created_at) VALUES ('ada', 'ada@example.org', 'x', 'active', 1, 1)`,
+			`INSERT INTO projects (account_id, app_id, created_at) VALUES ('ada', 'com.example.app', 1)`,
+		}
+		for _, k := range keys {
+			statements = append(statements, fmt.Sprintf(`INSERT INTO project_keys (hash, account_id, app_id, name, hint, created_at)
+				VALUES ('%s', 'ada', 'com.example.app', 'laptop', '%s', 1)`, hasher.Hash("project key", k), k[len(k)-4:]))
+		}
+		for _, statement := range statements {
+			if _, err := db.ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s := openStore(t, where)
+		defer s.Close()
+		service := &projects.Service{Store: s, Hasher: hasher, Now: time.Now}
+		var ids []string
+		for _, k := range keys {
+			owner, err := service.Authenticate(t.Context(), k)
+			if err != nil || owner.Project != "com.example.app" || len(owner.KeyID) != 36 {
+				t.Errorf("%+v, %v", owner, err)
+			}
+			ids = append(ids, owner.KeyID)
+		}
+		if ids[0] == ids[1] {
+			t.Errorf("two keys have one id")
+		}
+		list, err := service.Keys(t.Context(), "ada", "com.example.app")
+		if err != nil || len(list) != 2 || list[0].Prefix != "spk_" || list[0].By != "" || list[0].Name != "laptop" {
+			t.Errorf("%+v, %v", list, err)
+		}
+	})
+}
+
+// One set of migrations makes the same tables, columns, indexes and references on both engines.
+func TestSchemaIsAlike(t *testing.T) {
+	if postgres == nil {
+		pgtest.Missing(t)
+	}
+	schema := func(database, columns, indexes, references string) []string {
+		if err := openStore(t, database).Close(); err != nil {
+			t.Fatal(err)
+		}
+		db := connect(t, database)
+		defer db.Close()
+		all := slices.Concat(texts(t, db, columns), texts(t, db, indexes), texts(t, db, references))
+		all = slices.DeleteFunc(all, func(s string) bool { return strings.Contains(s, "goose_db_version") })
+		slices.Sort(all)
+		return all
+	}
+	lite := schema(filepath.Join(t.TempDir(), "service.db"),
+		`SELECT m.name || '.' || c.name || ' ' || REPLACE(LOWER(c.type), 'blob', 'bytea') || CASE WHEN c."notnull" = 1 OR c.pk > 0 THEN ' not null' ELSE '' END
+			FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%'`,
+		`SELECT 'index ' || name || ' on ' || tbl_name FROM sqlite_master WHERE type = 'index' AND name NOT LIKE 'sqlite_%'`,
+		`SELECT m.name || ' refers to ' || f."table" || ', on delete ' || LOWER(f.on_delete) FROM sqlite_master m, pragma_foreign_key_list(m.name) f
+			WHERE m.type = 'table' AND f.seq = 0`)
+	pg := schema(postgres.Database(t),
+		`SELECT table_name || '.' || column_name || ' ' || data_type || CASE WHEN is_nullable = 'NO' THEN ' not null' ELSE '' END
+			FROM information_schema.columns WHERE table_schema = 'public'`,
+		`SELECT 'index ' || i.indexname || ' on ' || i.tablename FROM pg_indexes i WHERE i.schemaname = 'public'
+			AND NOT EXISTS (SELECT 1 FROM pg_constraint c WHERE c.conname = i.indexname)`,
+		`SELECT conrelid::regclass::text || ' refers to ' || confrelid::regclass::text || ', on delete ' ||
+			CASE confdeltype WHEN 'c' THEN 'cascade' WHEN 'n' THEN 'set null' ELSE 'no action' END FROM pg_constraint WHERE contype = 'f'`)
+	if diff := cmp.Diff(lite, pg); diff != "" {
+		t.Errorf("SQLite (-) and PostgreSQL (+) differ: %s", diff)
 	}
 }

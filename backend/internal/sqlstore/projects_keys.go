@@ -27,12 +27,13 @@ func (s *Store) AddProjectKey(ctx context.Context, k projects.StoredKey, limit i
 		if n >= limit {
 			return projects.ErrTooManyKeys
 		}
-		k, e := k, e // the transaction may run again
-		k.Project, e.Project = id, id
+		k := k // the transaction may run again
+		k.Project = id
 		if err := insertKey(ctx, tx, k); err != nil {
 			return err
 		}
-		return insertAudit(ctx, tx, e)
+		// A new id, so that it sorts after the entry of the project's beginning.
+		return insertAudit(ctx, tx, audit.New(e.At, e.AccountID, e.Actor, e.Action, id, e.Summary))
 	})
 }
 

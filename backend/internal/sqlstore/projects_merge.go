@@ -34,6 +34,9 @@ func (s *Store) MergeProjects(ctx context.Context, accountID, from, into string,
 		if err := moveProject(ctx, tx, accountID, from, into, e.ID); err != nil {
 			return err
 		}
+		if err := mergeAnalytics(ctx, tx, accountID, from, into); err != nil {
+			return err
+		}
 		if err := uniteProjects(ctx, tx, accountID, from, into); err != nil {
 			return err
 		}

@@ -1,118 +1,252 @@
 package storetest
 
 import (
-	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/grants"
 	"github.com/service-dev/service/backend/internal/projects"
-	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/backend/internal/sessions"
 )
 
-// ProjectStore is what the projects' suite needs.
+// ProjectStore is what the suites of projects, grants and the audit log need.
 type ProjectStore interface {
+	SessionStore
 	projects.Store
-	InsertAccount(ctx context.Context, a account.Account) error
+	grants.Store
+	audit.Store
 }
 
-// RunProjects holds the engine against projects and their keys. dump gives every value of the database as text.
-func RunProjects(t *testing.T, open func(t *testing.T) (s ProjectStore, dump func() string)) {
-	for name, test := range map[string]func(*testing.T, *projectFixture){
-		"a key is told once":  keyToldOnce,
-		"fifty keys":          fiftyKeys,
-		"keys of two at once": keysAtOnce,
-		"refused requests":    refusedKeys,
-	} {
+// Probe is the database as an operator's own client sees it.
+type Probe struct {
+	// Dump gives every value of the keys' table as text.
+	Dump func() string
+	// Exec runs a statement that no operation of the store stands for.
+	Exec func(statement string)
+	// Count gives the one number of a query.
+	Count func(query string) int
+}
+
+// OpenProjects opens an empty database.
+type OpenProjects func(t *testing.T) (ProjectStore, Probe)
+
+// RunProjects holds the engine against projects and their keys.
+func RunProjects(t *testing.T, open OpenProjects) {
+	runProjects(t, open, map[string]func(*testing.T, *projectFixture){
+		"a key is told once":       keyToldOnce,
+		"fifty keys":               fiftyKeys,
+		"keys of two at once":      keysAtOnce,
+		"refused requests":         refusedKeys,
+		"what a key opens":         keyOpens,
+		"the use of a key":         keyUse,
+		"rotate":                   rotate,
+		"rotate twice at once":     rotateAtOnce,
+		"revoke":                   revokeKey,
+		"revoke while it is used":  revokeInUse,
+		"a project's beginnings":   beginnings,
+		"too many projects":        tooManyProjects,
+		"change":                   changeProject,
+		"foreign and missing":      foreignProjects,
+		"merge":                    merge,
+		"merge sessions":           mergeSessions,
+		"merge configs":            mergeConfigs,
+		"chains of merges":         mergeChain,
+		"merge against mint":       mergeAgainstMint,
+		"merge both ways at once":  mergeBothWays,
+		"delete":                   deleteProject,
+		"delete against mint":      deleteAgainstMint,
+		"a deleted project's name": deletedComesBack,
+	})
+}
+
+func runProjects(t *testing.T, open OpenProjects, tests map[string]func(*testing.T, *projectFixture)) {
+	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			store, dump := open(t)
-			c := &clock{at: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
-			for _, id := range []string{"ada", "bob"} {
-				err := store.InsertAccount(t.Context(), account.Account{ID: id, Email: id + "@example.org", PasswordHash: "x", Active: true,
-					PrivacyAccepted: c.now(), CreatedAt: c.now()})
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
-			test(t, &projectFixture{Service: &projects.Service{Store: store, Hasher: hash, Now: c.now}, clock: c, dump: dump})
+			store, probe := open(t)
+			live := newSessionFixture(t, store)
+			probe.Exec("UPDATE links SET host = 'laptop', client = 'test'")
+			test(t, &projectFixture{
+				Service: &projects.Service{Store: store, Hasher: hash, Live: live.live, Now: live.clock.now},
+				grants:  &grants.Service{Store: store, Now: live.clock.now},
+				audit:   &audit.Service{Store: store, Now: live.clock.now},
+				live:    live, clock: live.clock, Probe: probe,
+			})
 		})
 	}
 }
 
 type projectFixture struct {
 	*projects.Service
-	clock *clock
-	dump  func() string
+	Probe
+	grants *grants.Service
+	audit  *audit.Service
+	live   *sessionFixture
+	clock  *clock
 }
 
-func keyToldOnce(t *testing.T, f *projectFixture) {
-	first, err := f.MintKey(t.Context(), "ada", "com.example.app", " laptop ")
+const app, other = "com.example.app", "com.example.other"
+
+func (f *projectFixture) key(t *testing.T, project string) projects.Key {
+	t.Helper()
+	k, err := f.MintKey(t.Context(), "ada", project, "laptop", audit.Agent("link-1"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := f.MintKey(t.Context(), "ada", "com.example.app", "laptop")
+	return k
+}
+
+func (f *projectFixture) get(t *testing.T, id string) projects.Project {
+	t.Helper()
+	p, err := f.Get(t.Context(), "ada", id)
+	if err != nil {
+		t.Fatalf("%s: %v", id, err)
+	}
+	return p
+}
+
+// actions gives what ada's audit log says, newest first.
+func (f *projectFixture) actions(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, e := range f.entries(t, audit.Filter{}) {
+		all = append(all, e.Action)
+	}
+	return all
+}
+
+func (f *projectFixture) entries(t *testing.T, filter audit.Filter) []audit.Entry {
+	t.Helper()
+	all, err := f.audit.List(t.Context(), "ada", filter)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !secret.Valid(secret.ProjectKey, first.Secret) || first.Secret == second.Secret {
-		t.Error("keys are not two of their form")
+	return all
+}
+
+func beginnings(t *testing.T, f *projectFixture) {
+	if all, err := f.List(t.Context(), "ada"); err != nil || len(all) != 0 {
+		t.Errorf("at first: %v, %v", all, err)
 	}
-	if !strings.HasSuffix(first.Secret, first.Hint) || len(first.Hint) != 4 || !first.CreatedAt.Equal(f.clock.now()) {
-		t.Errorf("hint %q, created %v", first.Hint, first.CreatedAt)
+	f.live.mint(t, f.live.ada, sessions.Request{Project: "com.example.hello-world"})
+	began := f.clock.now()
+	f.clock.pass(time.Minute)
+	f.key(t, app)
+	all, err := f.List(t.Context(), "ada")
+	if err != nil || len(all) != 2 {
+		t.Fatalf("%v, %v", all, err)
 	}
-	all := f.dump()
-	if strings.Contains(all, first.Secret) || !strings.Contains(all, f.Hasher.Hash("project key", first.Secret)) {
-		t.Error("the database holds the key itself, or no hash of it")
+	if p := all[0]; p.ID != app || p.DisplayName != "Example app" || p.Keys != 1 || p.OpenSessions != 0 || !p.LastActiveAt.IsZero() || len(p.Platforms) != 0 {
+		t.Errorf("keyed: %+v", p)
+	}
+	if p := all[1]; p.DisplayName != "Hello world" || p.Keys != 0 || p.OpenSessions != 1 || !p.CreatedAt.Equal(began) || !p.LastActiveAt.Equal(began) {
+		t.Errorf("with a session: %+v", p)
+	}
+	if got := f.actions(t); !slices.Equal(got, []string{"key.minted", "project.created", "project.created"}) {
+		t.Errorf("audit: %v", got)
+	}
+	if e := f.entries(t, audit.Filter{Project: "com.example.hello-world"}); len(e) != 1 || e[0].Actor != audit.Agent("link-1") {
+		t.Errorf("who began it: %+v", e)
+	}
+	f.clock.pass(sessions.Lifetime)
+	if p := f.get(t, "com.example.hello-world"); p.OpenSessions != 0 || !p.LastActiveAt.Equal(began) {
+		t.Errorf("its session expired: %+v", p)
 	}
 }
 
-func fiftyKeys(t *testing.T, f *projectFixture) {
-	for range projects.MaxKeys {
-		if _, err := f.MintKey(t.Context(), "ada", "com.example.app", "x"); err != nil {
-			t.Fatal(err)
-		}
+func tooManyProjects(t *testing.T, f *projectFixture) {
+	for i := range projects.MaxProjects - 1 {
+		f.Exec(fmt.Sprintf("INSERT INTO projects (account_id, app_id, created_at) VALUES ('ada', 'com.example.p%d', 1)", i))
 	}
-	if _, err := f.MintKey(t.Context(), "ada", "com.example.app", "x"); !errors.Is(err, projects.ErrTooManyKeys) {
-		t.Errorf("one more: %v", err)
-	}
-	for _, other := range [][2]string{{"ada", "com.example.other"}, {"bob", "com.example.app"}} {
-		if _, err := f.MintKey(t.Context(), other[0], other[1], "x"); err != nil {
-			t.Errorf("%v: %v", other, err)
-		}
-	}
-}
-
-func keysAtOnce(t *testing.T, f *projectFixture) {
-	var made, refused atomic.Int32
 	var wg sync.WaitGroup
-	for range projects.MaxKeys + 10 {
+	errs := make([]error, 10)
+	for i := range errs {
 		wg.Go(func() {
-			switch _, err := f.MintKey(t.Context(), "ada", "com.example.app", "x"); {
-			case err == nil:
-				made.Add(1)
-			case errors.Is(err, projects.ErrTooManyKeys):
-				refused.Add(1)
-			default:
-				t.Error(err)
-			}
+			_, errs[i] = f.MintKey(t.Context(), "ada", fmt.Sprint("com.example.n", i), "x", audit.Person())
 		})
 	}
 	wg.Wait()
-	if made.Load() != projects.MaxKeys || refused.Load() != 10 {
-		t.Errorf("%d made, %d refused", made.Load(), refused.Load())
+	made := 0
+	for _, err := range errs {
+		if err == nil {
+			made++
+		} else if !errors.Is(err, projects.ErrTooManyProjects) {
+			t.Error(err)
+		}
+	}
+	if made != 1 {
+		t.Errorf("%d made", made)
+	}
+	_, _, err := f.live.Mint(t.Context(), f.live.ada, sessions.Request{Project: "com.example.more"})
+	want(t, "a session of one more", err, projects.ErrTooManyProjects)
+	f.live.mint(t, f.live.ada, sessions.Request{Project: "com.example.p0"})
+	f.live.mint(t, sessions.Owner{AccountID: "bob", LinkID: "link-3"}, sessions.Request{Project: "com.example.more"})
+}
+
+func changeProject(t *testing.T, f *projectFixture) {
+	f.key(t, app)
+	p, err := f.Update(t.Context(), "ada", app, "  Hällo  ", []string{"web", "ios", "web"}, audit.Person())
+	if err != nil || p.DisplayName != "Hällo" || !slices.Equal(p.Platforms, []string{"ios", "web"}) || p.Keys != 1 {
+		t.Errorf("changed: %+v, %v", p, err)
+	}
+	if _, err := f.Update(t.Context(), "ada", app, "Hällo", []string{"ios", "web"}, audit.Person()); err != nil {
+		t.Error(err)
+	}
+	e := f.entries(t, audit.Filter{Limit: 1})[0]
+	if e.Action != "project.changed" || e.Summary != "name: Example app -> Hällo; platforms: none -> ios, web" || e.ActorName != "you" {
+		t.Errorf("entry: %+v", e)
+	}
+	if n := f.Count("SELECT COUNT(*) FROM audit WHERE action = 'project.changed'"); n != 1 {
+		t.Errorf("%d entries of one change", n)
+	}
+	if p, err = f.Update(t.Context(), "ada", app, "", nil, audit.Person()); err != nil || p.DisplayName != "Example app" || len(p.Platforms) != 0 {
+		t.Errorf("back to the default: %+v, %v", p, err)
+	}
+	for _, c := range []struct {
+		name      string
+		platforms []string
+	}{{strings.Repeat("x", 81), nil}, {"a\nb", nil}, {"x\xff", nil}, {"x", []string{"glasses"}}, {"x", []string{""}}} {
+		_, err := f.Update(t.Context(), "ada", app, c.name, c.platforms, audit.Person())
+		if invalid := (*projects.InvalidError)(nil); !errors.As(err, &invalid) {
+			t.Errorf("%+v: %v", c, err)
+		}
 	}
 }
 
-func refusedKeys(t *testing.T, f *projectFixture) {
-	for _, c := range [][2]string{{"app", "x"}, {"", "x"}, {"com.example.app", ""}, {"com.example.app", "  "},
-		{"com.example.app", strings.Repeat("x", 101)}, {"com.example.app", "a\nb"}, {"com.example.app", "\xff"}} {
-		_, err := f.MintKey(t.Context(), "ada", c[0], c[1])
-		if invalid := (*projects.InvalidError)(nil); !errors.As(err, &invalid) {
-			t.Errorf("%q: %v", c, err)
+// foreignProjects: another account's project looks like a missing one everywhere.
+func foreignProjects(t *testing.T, f *projectFixture) {
+	k := f.key(t, app)
+	f.key(t, other)
+	if err := f.Merge(t.Context(), "ada", other, app, audit.Person()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.MintKey(t.Context(), "bob", "com.example.bobs", "x", audit.Person()); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{app, other, "com.example.missing", "nonsense", "", "com.example.bobs\x00"} {
+		for what, call := range map[string]func() error{
+			"get":        func() error { _, err := f.Get(t.Context(), "bob", id); return err },
+			"resolve":    func() error { _, err := f.Resolve(t.Context(), "bob", id); return err },
+			"update":     func() error { _, err := f.Update(t.Context(), "bob", id, "x", nil, audit.Person()); return err },
+			"merge":      func() error { return f.Merge(t.Context(), "bob", id, "com.example.bobs", audit.Person()) },
+			"merge into": func() error { return f.Merge(t.Context(), "bob", "com.example.bobs", id, audit.Person()) },
+			"delete":     func() error { return f.Delete(t.Context(), "bob", id, audit.Person()) },
+			"keys":       func() error { _, err := f.Keys(t.Context(), "bob", id); return err },
+			"rotate":     func() error { _, err := f.RotateKey(t.Context(), "bob", id, k.ID, audit.Person()); return err },
+			"revoke":     func() error { return f.RevokeKey(t.Context(), "bob", id, k.ID, audit.Person()) },
+		} {
+			want(t, what+" of "+id, call(), projects.ErrNotFound)
 		}
+	}
+	want(t, "a foreign key", f.RevokeKey(t.Context(), "bob", "com.example.bobs", k.ID, audit.Person()), projects.ErrNoKey)
+	_, err := f.RotateKey(t.Context(), "bob", "com.example.bobs", k.ID, audit.Person())
+	want(t, "a foreign key", err, projects.ErrNoKey)
+	if _, err := f.Authenticate(t.Context(), k.Secret); err != nil {
+		t.Errorf("ada's key: %v", err)
 	}
 }
