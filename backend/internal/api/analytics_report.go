@@ -38,7 +38,7 @@ func analyticsQuery(values url.Values, now time.Time) (analytics.Query, error) {
 	bad := func(what string) (analytics.Query, error) {
 		return analytics.Query{}, refusal(backendapi.CodeInvalidRequest, what, hint)
 	}
-	var q analytics.Query
+	q := analytics.Query{Interval: values.Get("interval")}
 	name, ranged := values.Get("range"), values.Has("range")
 	switch {
 	case ranged && (values.Has("from") || values.Has("to")):
@@ -48,7 +48,7 @@ func analyticsQuery(values url.Values, now time.Time) (analytics.Query, error) {
 		if !ok {
 			return bad("range is not one of 24h, 7d, 30d, 90d")
 		}
-		q.From, q.To = now.Add(-span), now
+		q.From, q.To = rangeUpTo(now, span, q.Interval)
 	case values.Has("from") != values.Has("to"):
 		return bad("the query has one of from and to without the other")
 	case values.Has("from"):
@@ -60,11 +60,19 @@ func analyticsQuery(values url.Values, now time.Time) (analytics.Query, error) {
 			return bad("to is not a time in RFC 3339")
 		}
 	}
-	q.Interval = values.Get("interval")
 	if values.Has("interval") && q.Interval != analytics.Hour && q.Interval != analytics.Day {
 		return bad("interval is not hour or day")
 	}
 	return q, nil
+}
+
+// rangeUpTo has as many hours or days as the span, the present one being the last.
+func rangeUpTo(now time.Time, span time.Duration, interval string) (from, to time.Time) {
+	unit := 24 * time.Hour
+	if interval == analytics.Hour || interval == "" && span == unit {
+		unit = time.Hour
+	}
+	return now.UTC().Add(-span).Truncate(unit).Add(unit), now
 }
 
 func reportOf(project string, r analytics.Report) backendapi.AnalyticsReport {

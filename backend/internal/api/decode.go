@@ -40,7 +40,7 @@ func decodeWithin(w http.ResponseWriter, r *http.Request, limit int64, into any)
 }
 
 func decodeBytes(data []byte, into any) error {
-	if err := checkFields(json.NewDecoder(bytes.NewReader(data)), reflect.TypeOf(into).Elem(), ""); err != nil && err != errMalformed {
+	if err := checkFields(json.NewDecoder(bytes.NewReader(data)), reflect.TypeOf(into).Elem(), ""); err != nil && !errors.Is(err, errMalformed) {
 		return err
 	}
 	if err := json.Unmarshal(data, into); err != nil {

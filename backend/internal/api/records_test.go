@@ -93,8 +93,8 @@ func TestAssistantConfig(t *testing.T) {
 		`{"version":1,"realtimeModel":"realtime-thoughtful","voice":"harbor"}`, `[]`, `{"version":1,"sounds":"on"}`} {
 		w.call("PATCH", assistPat, body, bearer...).problem(http.StatusBadRequest, backendapi.CodeInvalidRequest)
 	}
-	p := w.call("PATCH", assistPat, `{"version":1,"voice":"harbor"}`, bearer...).is(http.StatusOK)
-	p = w.call("PATCH", assistPat, `{"version":2,"realtimeModel":"realtime-thoughtful"}`, bearer...)
+	w.call("PATCH", assistPat, `{"version":1,"voice":"harbor"}`, bearer...).is(http.StatusOK)
+	p := w.call("PATCH", assistPat, `{"version":2,"realtimeModel":"realtime-thoughtful"}`, bearer...)
 	if d := p.problem(http.StatusBadRequest, backendapi.CodeInvalidRequest); !strings.Contains(d.Detail, "ember, willow, slate") {
 		t.Errorf("%s", d.Detail)
 	}
@@ -248,6 +248,12 @@ func TestAnalyticsQueries(t *testing.T) {
 			continue
 		}
 		got.problem(status, backendapi.CodeInvalidRequest)
+	}
+	for query, points := range map[string]int{"?range=24h": 24, "?range=7d": 7, "?range=7d&interval=hour": 168, "?range=90d": 90, "": 7} {
+		var r backendapi.AnalyticsReport
+		if w.call("GET", appPath+"/analytics"+query, "", bearer...).is(http.StatusOK).into(&r); len(r.Series) != points {
+			t.Errorf("%s: %d points", query, len(r.Series))
+		}
 	}
 	for _, path := range []string{assistPat, pagePath, backendapi.PathProjects, backendapi.PathSessions, appPath + "/credentials"} {
 		w.call("GET", path+"?x=1", "", bearer...).problem(http.StatusBadRequest, backendapi.CodeInvalidRequest)

@@ -19,6 +19,7 @@ const (
 	anyone     door = iota // no credential is looked at
 	linked                 // a linked install, with its bearer token
 	ownProject             // a linked install whose account has the project that the path names
+	appKey                 // a shipped app, with a project key; the handler looks at it
 )
 
 // route is one row of the table: what is asked for, who may ask, and which grant an agent needs.
@@ -31,6 +32,7 @@ type route struct {
 	fields       func(*call) ([]string, error) // of a capability with a grant for each: those that the request is about
 	reads        string                        // the action that the account's audit log keeps of it
 	handler      func(*call) (any, error)      // the answer, as JSON with the call's status
+	raw          http.HandlerFunc              // in place of handler, where a program that is no install calls
 }
 
 // call is one request on its way through enforce.
@@ -54,12 +56,12 @@ type AuditReads interface {
 	Read(ctx context.Context, accountID, project, action string, by audit.Actor) error
 }
 
-// table is every route of this API, but for that of the shipped apps (ingest.go).
+// table is every route of this API.
 func (a *API) table() []route {
 	get, post, patch, remove := http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete
 	session, project := backendapi.PathSessions+"/{id}", backendapi.PathProjects+"/{project}"
 	page, file := project+backendapi.PathConnectionPage, project+backendapi.PathConnectionPageFile
-	return []route{
+	return append([]route{
 		{method: get, path: backendapi.PathHealth, door: anyone, handler: a.health},
 		{method: post, path: backendapi.PathDeviceCode, door: anyone, handler: a.issueCode},
 		{method: post, path: backendapi.PathDeviceToken, door: anyone, handler: a.pollToken},
@@ -89,12 +91,15 @@ func (a *API) table() []route {
 		{method: get, path: page, door: ownProject, handler: a.getConnectionPage},
 		{method: patch, path: page, door: ownProject, handler: a.changeConnectionPage},
 		{method: get, path: file, door: ownProject, handler: a.connectionPageFile},
-	}
+	}, a.ingestRoutes()...)
 }
 
 // enforce is the one way to every handler of the table: who calls, whether the project is theirs, whether the account
 // lets agents do this; then what was read is noted, and the answer written.
 func (a *API) enforce(rt route) http.HandlerFunc {
+	if rt.raw != nil {
+		return rt.raw
+	}
 	return func(w http.ResponseWriter, r *http.Request) {
 		c := &call{Request: r, w: w, status: http.StatusOK}
 		if rt.door != anyone {

@@ -108,7 +108,8 @@ func (w *world) records(hash secret.Hasher, o *Options) {
 	o.Grants, o.Audit, o.Projects = w.grants, w.audit, w.projects
 	o.Assistant = &assistant.Service{Store: w.store, Catalogue: catalogue, Now: w.now}
 	o.Credentials = credentials.New(credentials.Options{Store: w.store, Hasher: hash, Keys: keys, Providers: providers, Now: w.now})
-	o.Analytics = analytics.New(analytics.Options{Store: w.store, Hasher: hash, Quota: 1000, Now: w.now})
+	counts := analytics.New(analytics.Options{Store: w.store, Hasher: hash, Quota: 1000, Now: w.now})
+	o.Analytics, o.Keys, o.Ingest = counts, w.projects, counts
 	o.Pages = &connpage.Service{Store: w.store, Now: w.now}
 }
 

@@ -175,7 +175,7 @@ func TestLoadCatalogue(t *testing.T) {
 		t.Fatalf("%+v, %v", c, err)
 	}
 	for _, tc := range []struct{ from, to, say string }{
-		{"name: R", "nmae: R", "nmae"},
+		{"name: R", "title: R", "title"},
 		{"voices: [v]", "voices: [w]", `realtime_models, r: voices names "w"`},
 		{"voices: [v]", "voices: [v, v]", "realtime_models, r: voices names v twice"},
 		{"voices: [v],", "", "realtime_models, r: voices is missing"},
