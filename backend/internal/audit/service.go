@@ -18,7 +18,7 @@ const (
 	sweepEvery = time.Hour
 )
 
-// ErrNotFound: no such entry, or another account's; nobody can tell which.
+// ErrNotFound tells of an entry that is not there, or is another account's; nobody can tell which.
 var ErrNotFound = errors.New("no such audit entry")
 
 // Filter narrows a listing.

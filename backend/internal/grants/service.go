@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// ErrNoProject: the account has no such project.
+// ErrNoProject tells that the account has no such project.
 var ErrNoProject = errors.New("no such project")
 
 // InvalidError is a level that is none, or a field without one; Message is for people.

@@ -1,8 +1,11 @@
 package projects_test
 
 import (
+	"html"
+	"net/url"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/service-dev/service/backend/internal/projects"
 )
@@ -31,4 +34,40 @@ func TestCheckID(t *testing.T) {
 			t.Errorf("CheckID(%q) = %v, want ok %v", id, err, ok)
 		}
 	}
+}
+
+func TestDefaultName(t *testing.T) {
+	for id, name := range map[string]string{
+		"com.example.hello":       "Hello",
+		"com.example.hello-world": "Hello world",
+		"com.example.My_App2":     "My App2",
+		"com.example.app":         "Example app",
+		"com.example.notes.ios":   "Notes ios",
+		"app.local.k3v9x2m4q7":    "K3v9x2m4q7",
+		"a.b":                     "B",
+		"com.example.--":          "com.example.--",
+		"com.example.-x":          "X",
+	} {
+		if got := projects.DefaultName(id); got != name {
+			t.Errorf("DefaultName(%q) = %q, want %q", id, got, name)
+		}
+	}
+}
+
+// FuzzCheckID: what passes can stand in a path and on a page as it is, and has a name for people.
+func FuzzCheckID(f *testing.F) {
+	for _, id := range []string{"com.example.app", "a.b", "a..b", "a.b\n", "a.-", "com.bücher.app", "a.b/../c", "_.a"} {
+		f.Add(id)
+	}
+	f.Fuzz(func(t *testing.T, id string) {
+		if projects.CheckID(id) != nil {
+			return
+		}
+		if len(id) > projects.MaxID || url.PathEscape(id) != id || html.EscapeString(id) != id || strings.Contains(id, "..") {
+			t.Errorf("%q passes", id)
+		}
+		if name := projects.DefaultName(id); name == "" || !utf8.ValidString(name) {
+			t.Errorf("%q is called %q", id, name)
+		}
+	})
 }

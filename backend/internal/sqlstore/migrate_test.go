@@ -2,6 +2,7 @@ package sqlstore_test
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -101,7 +102,7 @@ func columnNames(t *testing.T, db *sql.DB, table string) []string {
 	}
 	defer rows.Close()
 	names, err := rows.Columns()
-	if err != nil {
+	if err = errors.Join(err, rows.Err()); err != nil {
 		t.Fatal(err)
 	}
 	return names

@@ -1,0 +1,54 @@
+package grants_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/backend/internal/grants"
+)
+
+// What each level lets through, for each that is needed.
+func TestLevels(t *testing.T) {
+	for _, c := range []struct {
+		granted, needed grants.Level
+		ok              bool
+	}{
+		{grants.Off, grants.Read, false}, {grants.Off, grants.ReadWrite, false},
+		{grants.Read, grants.Read, true}, {grants.Read, grants.ReadWrite, false},
+		{grants.ReadWrite, grants.Read, true}, {grants.ReadWrite, grants.ReadWrite, true},
+		{"nonsense", grants.Read, false}, {"", grants.Read, false},
+	} {
+		g := grants.Grants{Credentials: c.granted}
+		err := g.Require("com.example.app", grants.Credentials, "", c.needed)
+		if (err == nil) != c.ok {
+			t.Errorf("%q for %q: %v", c.granted, c.needed, err)
+		}
+		var denied *grants.DeniedError
+		if err != nil && (!errors.As(err, &denied) || denied.Needed != c.needed || denied.Granted != c.granted || denied.Capability != grants.Credentials) {
+			t.Errorf("%q for %q: %+v", c.granted, c.needed, denied)
+		}
+	}
+}
+
+// The assistant's config has a level for each field; as a whole it has the highest.
+func TestFields(t *testing.T) {
+	g := grants.Default()
+	for _, f := range grants.Fields() {
+		g.Assistant[f] = grants.Off
+	}
+	if err := g.Require("com.example.app", grants.Assistant, "", grants.Read); err == nil {
+		t.Error("every field is off and the config can be read")
+	}
+	g.Assistant[grants.Voice] = grants.Read
+	if err := g.Require("com.example.app", grants.Assistant, "", grants.Read); err != nil {
+		t.Error(err)
+	}
+	err := g.Require("com.example.app", grants.Assistant, grants.Sounds, grants.Read)
+	if err == nil || !strings.Contains(err.Error(), "assistant_config.sounds") {
+		t.Errorf("%v", err)
+	}
+	if g.Of(grants.Assistant, "colour").Allows(grants.Read) || g.Of("colour", "").Allows(grants.Read) {
+		t.Error("what is not known can be read")
+	}
+}
