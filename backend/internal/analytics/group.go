@@ -35,6 +35,9 @@ func newGroup(write func(context.Context, []Batch) ([]Outcome, error)) *group {
 // count writes the batch, alone or with others. When ctx ends first the batch may still be written; sent again, its
 // events are duplicates.
 func (g *group) count(ctx context.Context, b Batch) (Outcome, error) {
+	if err := ctx.Err(); err != nil {
+		return Outcome{}, err
+	}
 	t := &ticket{batch: b, done: make(chan struct{})}
 	g.mu.Lock()
 	g.waiting = append(g.waiting, t)

@@ -1,0 +1,22 @@
+package sqlstore_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/service-dev/service/backend/internal/storetest"
+)
+
+func TestAnalytics(t *testing.T) {
+	million := 100_000
+	if os.Getenv("SERVICE_TEST_FULL") != "" {
+		million = 1_000_000
+	}
+	eachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
+		storetest.RunAnalytics(t, million, func(t *testing.T) storetest.AnalyticsStore {
+			s := openStore(t, database(t))
+			t.Cleanup(func() { s.Close() })
+			return s
+		})
+	})
+}
