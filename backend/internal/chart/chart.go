@@ -1,0 +1,189 @@
+// Package chart draws numbers as small SVG pictures that a page can hold as they are: with a title and a description for
+// who does not see them, colours by class and currentColor, and neither script nor style inside. It knows nothing of
+// what the numbers mean and nothing of pages.
+package chart
+
+import (
+	"fmt"
+	"html"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Point is one value of a series; Label says when, or what.
+type Point struct {
+	Label string
+	N     int64 // below 0 counts as 0
+}
+
+// Chart is a picture to be drawn. ID is unique in its page and of letters, digits and -.
+type Chart struct {
+	ID, Title, Desc string
+	Points          []Point
+}
+
+// Size of a series in its own units; the page scales it.
+const (
+	width, height = 640, 200
+	left, right   = 52, 8
+	top, bottom   = 10, 24
+	labels        = 6 // at most, below a series
+)
+
+// Line draws a series as a line over its area.
+func (c Chart) Line() string {
+	s := c.scale()
+	var line strings.Builder
+	for i, p := range c.Points {
+		fmt.Fprintf(&line, "%s%s,%s", map[bool]string{true: "", false: " "}[i == 0], num(s.middle(i)), num(s.y(p.N)))
+	}
+	if len(c.Points) == 0 {
+		return c.svg(width, height, s.axis())
+	}
+	floor := num(s.y(0))
+	area := fmt.Sprintf(`<path class="chart-area" d="M%s,%s L%s L%s,%s Z"/>`, num(s.middle(0)), floor, line.String(), num(s.middle(len(c.Points)-1)), floor)
+	return c.svg(width, height, s.axis()+area+`<polyline class="chart-line" fill="none" points="`+line.String()+`"/>`+s.dots()+s.times())
+}
+
+// Bars draws a series as upright bars.
+func (c Chart) Bars() string {
+	s := c.scale()
+	var b strings.Builder
+	b.WriteString(s.axis())
+	for i, p := range c.Points {
+		y := s.y(p.N)
+		fmt.Fprintf(&b, `<rect class="chart-bar" x="%s" y="%s" width="%s" height="%s"><title>%s</title></rect>`,
+			num(s.middle(i)-s.step*.36), num(y), num(s.step*.72), num(s.y(0)-y), tip(p))
+	}
+	b.WriteString(s.times())
+	return c.svg(width, height, b.String())
+}
+
+// Ranks draws each point as a bar of its own, with its name above and its number behind it.
+func (c Chart) Ranks() string {
+	const row, room = 40, 90
+	most := int64(1)
+	for _, p := range c.Points {
+		most = max(most, p.N)
+	}
+	var b strings.Builder
+	for i, p := range c.Points {
+		y, long := float64(i*row), float64(max(0, p.N))/float64(most)*(width-room)
+		fmt.Fprintf(&b, `<text class="chart-name" x="0" y="%s">%s</text><rect class="chart-bar" x="0" y="%s" width="%s" height="14" rx="2"/><text class="chart-number" x="%s" y="%s">%s</text>`,
+			num(y+13), html.EscapeString(clean(p.Label)), num(y+19), num(max(1, long)), num(long+6), num(y+31), Short(p.N))
+	}
+	return c.svg(width, max(1, len(c.Points))*row, b.String())
+}
+
+func (c Chart) svg(w, h int, inside string) string {
+	return fmt.Sprintf(`<svg class="chart" viewBox="0 0 %d %d" role="img" aria-labelledby="%s-t %s-d" focusable="false"><title id="%s-t">%s</title><desc id="%s-d">%s</desc>%s</svg>`,
+		w, h, c.ID, c.ID, c.ID, html.EscapeString(clean(c.Title)), c.ID, html.EscapeString(clean(c.Desc)), inside)
+}
+
+// scale places values and labels.
+type scale struct {
+	points []Point
+	ticks  []int64
+	step   float64
+}
+
+func (c Chart) scale() scale {
+	most := int64(0)
+	for _, p := range c.Points {
+		most = max(most, p.N)
+	}
+	return scale{points: c.Points, ticks: Ticks(most), step: float64(width-left-right) / float64(max(1, len(c.Points)))}
+}
+
+func (s scale) middle(i int) float64 { return left + (float64(i)+.5)*s.step }
+
+func (s scale) y(n int64) float64 {
+	most := s.ticks[len(s.ticks)-1]
+	return height - bottom - float64(max(0, n))/float64(most)*(height-top-bottom)
+}
+
+func (s scale) axis() string {
+	var b strings.Builder
+	for _, t := range s.ticks {
+		y := s.y(t)
+		fmt.Fprintf(&b, `<path class="chart-grid" d="M%d,%s H%d"/><text class="chart-tick" x="%d" y="%s" text-anchor="end">%s</text>`,
+			left, num(y), width-right, left-6, num(y+4), Short(t))
+	}
+	return b.String()
+}
+
+// dots carry the numbers for who points at them; of long series they would hide the line.
+func (s scale) dots() string {
+	var b strings.Builder
+	for i, p := range s.points {
+		radius := "3"
+		if len(s.points) > 40 {
+			radius = "1.5"
+		}
+		fmt.Fprintf(&b, `<circle class="chart-dot" cx="%s" cy="%s" r="%s"><title>%s</title></circle>`, num(s.middle(i)), num(s.y(p.N)), radius, tip(p))
+	}
+	return b.String()
+}
+
+func (s scale) times() string {
+	var b strings.Builder
+	every := (len(s.points) + labels - 1) / labels
+	for i := 0; i < len(s.points); i += max(1, every) {
+		fmt.Fprintf(&b, `<text class="chart-tick" x="%s" y="%d" text-anchor="middle">%s</text>`, num(min(s.middle(i), width-30)), height-6, html.EscapeString(clean(s.points[i].Label)))
+	}
+	return b.String()
+}
+
+func tip(p Point) string {
+	return html.EscapeString(clean(p.Label)) + ": " + strconv.FormatInt(p.N, 10)
+}
+
+// Ticks gives 2 to 6 round numbers from 0 to most or beyond: steps of 1, 2 or 5 times a power of ten.
+func Ticks(most int64) []int64 {
+	step := int64(1)
+	for i := 0; (most-1)/step >= 5 && step < math.MaxInt64/10; i++ {
+		if i%3 == 1 { // 1, 2, 5, 10: only from 2 to 5 it does not double
+			step = step / 2 * 5
+		} else {
+			step *= 2
+		}
+	}
+	ticks := []int64{0}
+	for n := step; ; n += step {
+		ticks = append(ticks, n)
+		if n >= most || n > math.MaxInt64-step {
+			return ticks
+		}
+	}
+}
+
+// Short writes a number in at most five characters, as 950, 12k or 3.4M; what it cuts off it rounds down.
+func Short(n int64) string {
+	if n > -1000 && n < 1000 {
+		return strconv.FormatInt(n, 10)
+	}
+	size, unit := int64(1000), 0
+	for unit < len("kMGTPE")-1 && n/size/1000 != 0 {
+		size *= 1000
+		unit++
+	}
+	whole, tenth := n/size, n%size/(size/10)
+	if tenth != 0 && whole > -100 && whole < 100 {
+		return fmt.Sprintf("%d.%d%c", whole, max(tenth, -tenth), "kMGTPE"[unit])
+	}
+	return fmt.Sprintf("%d%c", whole, "kMGTPE"[unit])
+}
+
+// num writes a coordinate with one digit behind the point at most.
+func num(f float64) string { return strconv.FormatFloat(math.Round(f*10)/10, 'f', -1, 64) }
+
+// clean leaves out what XML cannot hold.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < 0x20 || r == 0xFFFE || r == 0xFFFF || r == 0xFFFD {
+			return ' '
+		}
+		return r
+	}, s)
+}
