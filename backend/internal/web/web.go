@@ -29,6 +29,11 @@ type Options struct {
 	CredentialLinks CredentialLinks
 	// HostedPages serves /connect/{id} and its preview; nil leaves them out.
 	HostedPages HostedPages
+	// Settings serves the account's own settings and mailed links; nil leaves them out, and the two below with them.
+	Settings Settings
+	// Providers and Passkeys are further ways to sign in; nil leaves each out.
+	Providers Providers
+	Passkeys  Passkeys
 	// Key signs CSRF tokens and code bindings; at least 32 bytes, the same on every replica.
 	Key []byte
 	// InstanceID goes into cookie names, since two backends on one host share the cookie jar (cookies ignore ports).
@@ -61,6 +66,7 @@ type Web struct {
 	cookie    string
 	signIns   *limit.Limiter
 	codes     *limit.Limiter
+	doors     doors
 }
 
 // New checks the options and parses the templates.
@@ -89,6 +95,7 @@ func New(o Options) (*Web, error) {
 		cookie:  cookieName(o.InstanceID, o.Embedded),
 		signIns: limit.New(signInsPerMinute, o.Now),
 		codes:   limit.New(wrongCodesPerMinute, o.Now),
+		doors:   newDoors(o),
 	}
 	if err := w.trustSite(); err != nil {
 		return nil, err

@@ -1,0 +1,118 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/audit"
+)
+
+// freshSignIn is how long ago somebody without a password may have signed in to delete the account.
+const freshSignIn = 10 * time.Minute
+
+// export answers with the account's data as a file.
+func (w *Web) export(rw http.ResponseWriter, r *http.Request, a Account) error {
+	file := &download{rw: rw, name: "account-" + w.Now().UTC().Format("2006-01-02") + ".json"}
+	err := w.Settings.Export(r.Context(), a.ID, file, audit.Person())
+	if err != nil && file.begun {
+		w.Log.ErrorContext(r.Context(), "exporting an account", "error", err)
+		panic(http.ErrAbortHandler) // a file that ends early must not look whole
+	}
+	return err
+}
+
+// download sets the headers of a file with its first bytes, so that an error before them still gets its page.
+type download struct {
+	rw    http.ResponseWriter
+	name  string
+	begun bool
+}
+
+func (d *download) Write(p []byte) (int, error) {
+	if !d.begun {
+		d.begun = true
+		d.rw.Header().Set("Content-Type", "application/json")
+		d.rw.Header().Set("Content-Disposition", `attachment; filename="`+d.name+`"`)
+	}
+	return d.rw.Write(p)
+}
+
+// leavingPage is what the template "settings_delete" shows.
+type leavingPage struct {
+	formErrors
+	Email       string
+	Typed       string
+	HasPassword bool
+	Stale       bool // no password to ask for, and signed in too long ago
+}
+
+func (w *Web) leavingForm(rw http.ResponseWriter, r *http.Request, a Account) error {
+	p, err := w.leavingPage(r, a)
+	if err != nil {
+		return err
+	}
+	return w.render(rw, r, http.StatusOK, "settings_delete", p)
+}
+
+func (w *Web) leavingPage(r *http.Request, a Account) (leavingPage, error) {
+	person, err := w.Settings.ByID(r.Context(), a.ID)
+	if err != nil {
+		return leavingPage{}, err
+	}
+	p := leavingPage{Email: person.Email, HasPassword: person.HasPassword()}
+	if p.HasPassword {
+		return p, nil
+	}
+	open, err := w.Settings.Sessions(r.Context(), a.ID, browserSecret(r))
+	if err != nil {
+		return leavingPage{}, err
+	}
+	p.Stale = true
+	for _, s := range open {
+		if s.Current && w.Now().Sub(s.CreatedAt) < freshSignIn {
+			p.Stale = false
+		}
+	}
+	return p, nil
+}
+
+// deleteAccount deletes everything when the address was typed and the person proved to be the account's.
+func (w *Web) deleteAccount(rw http.ResponseWriter, r *http.Request, a Account) error {
+	p, err := w.leavingPage(r, a)
+	if err != nil {
+		return err
+	}
+	p.Typed = strings.TrimSpace(r.PostFormValue("email"))
+	if !strings.EqualFold(p.Typed, p.Email) {
+		p.wrong("email", "This is not your account's e-mail address.")
+	}
+	if p.HasPassword && !p.Failed() {
+		err := w.Settings.CheckPassword(r.Context(), a.ID, clipped(r.PostFormValue("password")))
+		if errors.Is(err, account.ErrBadCredentials) {
+			p.wrong("password", "This is not your password.")
+		} else if err != nil {
+			return err
+		}
+	}
+	if p.Failed() || p.Stale {
+		return w.render(rw, r, http.StatusUnprocessableEntity, "settings_delete", p)
+	}
+	if err := w.Settings.Delete(r.Context(), a.ID, audit.Person()); err != nil {
+		return err
+	}
+	w.newVisitor(rw)
+	http.Redirect(rw, r, "/goodbye", http.StatusSeeOther)
+	return nil
+}
+
+func (w *Web) goodbye(rw http.ResponseWriter, r *http.Request) error {
+	return w.say(rw, r, http.StatusOK, said{
+		Title: "Your account is deleted",
+		Text: []string{"The account and all that belonged to it are gone, and you are signed out. Your coding agents are told with their next call.",
+			"What lies on your own computer is still there: servicectl logout removes what it knows of the account."},
+		Href: "/", Label: "Go to the start page", Quiet: true,
+	})
+}

@@ -1,0 +1,89 @@
+package web
+
+import (
+	"context"
+	"io"
+	"net/url"
+
+	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/oidc"
+	"github.com/service-dev/service/backend/internal/passkey"
+)
+
+// Settings is what the pages of an account's own settings and of mailed links need. Errors are package account's.
+type Settings interface {
+	Profiles
+	Browsers
+	Mails
+	Identities
+	Leaving
+}
+
+// Profiles shows an account and changes what it is known by.
+type Profiles interface {
+	ByID(ctx context.Context, accountID string) (account.Account, error)
+	CheckPassword(ctx context.Context, accountID, password string) error
+	// ChangePassword and SetPassword sign every browser out but the one whose cookie's secret is keep.
+	ChangePassword(ctx context.Context, accountID, current, newPassword, keep string, by audit.Actor) error
+	SetPassword(ctx context.Context, accountID, newPassword, keep string, by audit.Actor) error
+	ChangeEmail(ctx context.Context, accountID, newEmail, password string, by audit.Actor) error
+}
+
+// Browsers lists and ends the browser sessions of an account.
+type Browsers interface {
+	Sessions(ctx context.Context, accountID, current string) ([]account.BrowserSession, error)
+	EndSession(ctx context.Context, accountID, id string, by audit.Actor) error
+	EndOtherSessions(ctx context.Context, accountID, keep string, by audit.Actor) (int, error)
+}
+
+// Mails sends links and takes them back.
+type Mails interface {
+	CanMail() bool
+	SendVerification(ctx context.Context, accountID string) error
+	Verify(ctx context.Context, token string) (account.Account, error)
+	ForgotPassword(ctx context.Context, email string) error
+	ResetPassword(ctx context.Context, token, newPassword string) (account.Account, error)
+}
+
+// Identities are how a person is known to sign-in providers.
+type Identities interface {
+	SignInWith(ctx context.Context, id account.Identity) (account.Account, error)
+	SignUpWith(ctx context.Context, id account.Identity) (account.Account, error)
+	Identities(ctx context.Context, accountID string) ([]account.LinkedIdentity, error)
+	LinkIdentity(ctx context.Context, accountID string, id account.Identity, by audit.Actor) error
+	Unlink(ctx context.Context, accountID, provider, subject string, by audit.Actor) error
+}
+
+// Leaving is taking one's data along, and going.
+type Leaving interface {
+	Export(ctx context.Context, accountID string, to io.Writer, by audit.Actor) error
+	Delete(ctx context.Context, accountID string, by audit.Actor) error
+}
+
+// Providers are the OpenID Connect providers that people may sign in with. Errors are package oidc's.
+type Providers interface {
+	Providers() []oidc.Provider
+	Begin(ctx context.Context, provider, redirectURL string) (oidc.Attempt, error)
+	Finish(ctx context.Context, a oidc.Attempt, answer url.Values) (oidc.Identity, error)
+}
+
+// Passkeys adds, lists and uses passkeys. Errors are package passkey's.
+type Passkeys interface {
+	PasskeySignIn
+	PasskeyKeeping
+}
+
+// PasskeySignIn is signing in with one; sealed goes from the begin to the finish by way of the browser.
+type PasskeySignIn interface {
+	BeginLogin(ctx context.Context) (options []byte, sealed string, err error)
+	FinishLogin(ctx context.Context, sealed string, response []byte) (accountID string, err error)
+}
+
+// PasskeyKeeping is what an account does with its own.
+type PasskeyKeeping interface {
+	BeginRegister(ctx context.Context, accountID string) (options []byte, sealed string, err error)
+	FinishRegister(ctx context.Context, accountID, sealed string, response []byte, name string, by audit.Actor) (passkey.Passkey, error)
+	List(ctx context.Context, accountID string) ([]passkey.Passkey, error)
+	Remove(ctx context.Context, accountID, id string, by audit.Actor) error
+}

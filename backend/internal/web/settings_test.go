@@ -1,0 +1,209 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/passkey"
+)
+
+const adaPassword = "correct horse battery"
+
+// settled is ada, signed in and looking at her settings.
+func settled(t *testing.T, change ...func(*Options)) (*fakeSettings, *visitor) {
+	t.Helper()
+	f := newFakeSettings()
+	f.people["ada@example.org"] = adaPassword
+	v := visit(t, newSite(t, f.fakeCore, append([]func(*Options){f.all}, change...)...)).get("/signin")
+	v.send("/signin?next=/account/settings", "email", "ada@example.org", "password", adaPassword).follow()
+	return f, v.want(http.StatusOK, "Account settings", `aria-current="page">Settings`)
+}
+
+func TestSettingsAreForTheSignedIn(t *testing.T) {
+	f := newFakeSettings()
+	v := visit(t, newSite(t, f.fakeCore, f.all))
+	for _, path := range []string{settingsPath, settingsPath + "/delete"} {
+		v.get(path).want(http.StatusSeeOther)
+		if got := v.header.Get("Location"); !strings.HasPrefix(got, "/signin?next=%2Faccount%2Fsettings") {
+			t.Errorf("%s leads to %s", path, got)
+		}
+	}
+	form := v.get("/signin").tokens()
+	for _, path := range []string{"/email", "/email/resend", "/password", "/browsers/x/end", "/browsers/end-others", "/export", "/delete", "/passkeys", "/passkeys/begin", "/passkeys/x/remove", "/providers/acme/link", "/providers/acme/unlink"} {
+		v.post(settingsPath+path, form).want(http.StatusSeeOther)
+		v.post(settingsPath+path, nil).want(http.StatusForbidden)
+	}
+	if f.writes != 0 || len(f.mails) != 0 || f.deleted != "" {
+		t.Error("something was changed for nobody")
+	}
+	bare := visit(t, newSite(t, f.fakeCore))
+	for _, path := range []string{settingsPath, "/forgot", "/reset", "/verify", "/goodbye"} {
+		bare.get(path).want(http.StatusNotFound)
+	}
+	if bare.get("/signin"); strings.Contains(bare.page, "Forgot") || strings.Contains(bare.page, "passkey") {
+		t.Error("offers what this backend does not have")
+	}
+}
+
+func TestChangeOfThePassword(t *testing.T) {
+	f, v := settled(t)
+	other, err := f.OpenSession(t.Context(), "id-ada@example.org", account.Visit{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.send(settingsPath+"/password", "password", "wrong", "new", "a new long password").
+		want(http.StatusUnprocessableEntity, `href="#current-password"`, `id="current-password-error"`, "<title>Error:", "<details open>")
+	v.send(settingsPath+"/password", "password", adaPassword, "new", "short").want(http.StatusUnprocessableEntity, `id="new-password-error"`)
+	v.send(settingsPath+"/password", "password", adaPassword, "new", "a new long password").follow().want(http.StatusOK, "new password is saved")
+	if f.people["ada@example.org"] != "a new long password" {
+		t.Error("the password was not changed")
+	}
+	if _, err := f.FindSession(t.Context(), other); err == nil {
+		t.Error("the other browser is still signed in")
+	}
+}
+
+func TestChangeOfTheAddress(t *testing.T) {
+	f, v := settled(t)
+	f.people["bob@example.org"] = "x"
+	v.want(http.StatusOK, "not confirmed", "Send the mail again")
+	for _, tc := range []struct{ email, password, want string }{
+		{"nonsense", adaPassword, `id="new-email-error"`},
+		{"bob@example.org", adaPassword, "is an account with this e-mail"},
+		{"lovelace@example.org", "wrong", `id="email-password-error"`},
+	} {
+		v.send(settingsPath+"/email", "email", tc.email, "password", tc.password).want(http.StatusUnprocessableEntity, tc.want, `value="`+tc.email+`"`, `role="alert"`)
+		if strings.Contains(v.page, `"`+tc.password+`"`) {
+			t.Error("the password came back")
+		}
+	}
+	v.send(settingsPath+"/email", "email", "lovelace@example.org", "password", adaPassword).follow().want(http.StatusOK, "a link to the new address")
+	v.send(settingsPath+"/email/resend").follow().want(http.StatusOK, "on its way")
+	if got := strings.Join(f.mails, " "); got != "lovelace@example.org id-ada@example.org" {
+		t.Errorf("mails: %s", got)
+	}
+	f.verified["id-ada@example.org"] = true
+	if v.get(settingsPath).want(http.StatusOK, ">confirmed<"); strings.Contains(v.page, "mail again") {
+		t.Error("asks to confirm what is confirmed")
+	}
+	f.verified, f.mail = map[string]bool{}, false
+	if v.get(settingsPath); strings.Contains(v.page, "confirmed") || strings.Contains(v.page, "We send") {
+		t.Error("speaks of mail where none is sent")
+	}
+}
+
+func TestBrowsersOfAnAccount(t *testing.T) {
+	f, v := settled(t)
+	phone, err := f.OpenSession(t.Context(), "id-ada@example.org", account.Visit{Method: account.ByPasskey, UserAgent: "Mozilla/5.0 (iPhone) Version/18 Safari/604", IP: "192.0.2.9"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign, err := f.OpenSession(t.Context(), "id-bob@example.org", account.Visit{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.get(settingsPath).want(http.StatusOK, "this browser", "Safari on iPhone", "192.0.2.9", "with a passkey", "Sign out all other browsers")
+	if strings.Count(v.page, "this browser") != 1 || strings.Contains(v.page, phone+`"`) && !strings.Contains(v.page, "of-"+phone) {
+		t.Error("this browser is not told from the others")
+	}
+	v.send(settingsPath + "/browsers/of-" + foreign + "/end").want(http.StatusNotFound)
+	v.get(settingsPath).send(settingsPath+"/browsers/of-"+phone+"/end").follow().want(http.StatusOK, "That browser is signed out")
+	if strings.Contains(v.page, "Sign out all other") {
+		t.Error("offers to sign out browsers that are not there")
+	}
+	if _, err := f.OpenSession(t.Context(), "id-ada@example.org", account.Visit{}); err != nil {
+		t.Fatal(err)
+	}
+	v.send(settingsPath+"/browsers/end-others").follow().want(http.StatusOK, "All other browsers are signed out")
+	if len(f.sessions) != 2 { // ada's here, bob's there
+		t.Errorf("%d sessions are open", len(f.sessions))
+	}
+}
+
+func TestPasskeysInTheSettings(t *testing.T) {
+	f, v := settled(t)
+	v.send(settingsPath+"/passkeys", "name", "my laptop", "credential", "k1").want(http.StatusUnprocessableEntity, "was not added") // no challenge
+	v.send(settingsPath+"/passkeys/begin").want(http.StatusOK, `"challenge"`)
+	v.get(settingsPath).send(settingsPath+"/passkeys", "name", " ", "credential", "k1").want(http.StatusUnprocessableEntity, `id="passkey-name-error"`)
+	v.send(settingsPath+"/passkeys", "name", "<b>my laptop", "credential", "k1").follow().want(http.StatusOK, "The passkey is added", "&lt;b&gt;my laptop", "Not used yet")
+	form := v.tokens()
+
+	w := another(v).get("/signin")
+	w.send("/signin/passkey/begin").want(http.StatusOK, `"challenge"`)
+	w.get("/signin?next=/privacy").want(http.StatusOK, "Sign in with a passkey").send("/signin/passkey?next=/privacy", "credential", "nobody's").want(http.StatusUnprocessableEntity, "was not accepted")
+	w.send("/signin/passkey", "credential", "k1").want(http.StatusUnprocessableEntity) // the challenge is spent
+	w.send("/signin/passkey/begin")
+	w.get("/signin").send("/signin/passkey", "credential", "clone").want(http.StatusUnprocessableEntity, "copied")
+	w.send("/signin/passkey/begin")
+	w.get("/signin").send("/signin/passkey?next=/privacy", "credential", "k1").want(http.StatusSeeOther)
+	if got := w.header.Get("Location"); got != "/privacy" {
+		t.Errorf("went to %s", got)
+	}
+	f.keys = append(f.keys, passkey.Passkey{ID: "k2", Name: "old"})
+	v.post(settingsPath+"/passkeys/k3/remove", form).want(http.StatusNotFound)
+	v.post(settingsPath+"/passkeys/k1/remove", form).follow().want(http.StatusOK, "The passkey is removed", "old")
+}
+
+func TestExportIsAFile(t *testing.T) {
+	f, v := settled(t)
+	v.send(settingsPath+"/export").want(http.StatusOK, `{"account":"id-ada@example.org"}`)
+	if got := v.header.Get("Content-Disposition"); !strings.HasPrefix(got, `attachment; filename="account-`) || v.header.Get("Content-Type") != "application/json" {
+		t.Errorf("headers %v", v.header)
+	}
+	f.exportErr = errDisk
+	v.get(settingsPath).send(settingsPath+"/export").want(http.StatusInternalServerError, "on our side")
+	if v.header.Get("Content-Disposition") != "" || strings.Contains(v.page, "disk") {
+		t.Error("an error came as a file")
+	}
+}
+
+func TestDeletingTheAccount(t *testing.T) {
+	f, v := settled(t)
+	cookie := v.client.Jar.Cookies(mustURL(v.site))
+	v.get(settingsPath+"/delete").want(http.StatusOK, "for good", "Keep my account")
+	v.send(settingsPath+"/delete", "email", "bob@example.org", "password", adaPassword).want(http.StatusUnprocessableEntity, `id="email-error"`)
+	v.send(settingsPath+"/delete", "email", "ada@example.org", "password", "wrong").want(http.StatusUnprocessableEntity, `id="password-error"`)
+	if f.deleted != "" {
+		t.Fatal("deleted all the same")
+	}
+	v.send(settingsPath+"/delete", "email", " Ada@example.org", "password", adaPassword).follow().want(http.StatusOK, "Your account is deleted")
+	if f.deleted != "id-ada@example.org" || strings.Contains(v.page, "Sign out") {
+		t.Errorf("deleted %q, or still signed in", f.deleted)
+	}
+	v.client.Jar.SetCookies(mustURL(v.site), cookie)
+	v.get(settingsPath).want(http.StatusSeeOther)
+}
+
+func TestDeletingWithoutAPasswordWantsAFreshSignIn(t *testing.T) {
+	now := time.Now()
+	f, v := settled(t, func(o *Options) { o.Now = func() time.Time { return now } })
+	f.people["ada@example.org"] = ""
+	v.get(settingsPath).want(http.StatusOK, "You have no password", "Set a password")
+	now = now.Add(freshSignIn + time.Minute)
+	v.get(settingsPath+"/delete").want(http.StatusOK, "sign in again")
+	v.send(settingsPath+"/delete", "email", "ada@example.org").want(http.StatusUnprocessableEntity, "sign in again")
+	if f.deleted != "" {
+		t.Fatal("deleted by an old sign-in")
+	}
+	now = now.Add(-freshSignIn)
+	v.get(settingsPath+"/delete").send(settingsPath+"/delete", "email", "ada@example.org").follow().want(http.StatusOK, "deleted")
+}
+
+func TestChangesAreLimitedPerAddress(t *testing.T) {
+	_, v := settled(t)
+	form := v.tokens()
+	for range mailsPerMinute {
+		v.post(settingsPath+"/email/resend", form).want(http.StatusSeeOther)
+	}
+	v.post(settingsPath+"/email/resend", form).want(http.StatusTooManyRequests, "Too many attempts")
+	for range changesPerMinute {
+		v.post(settingsPath+"/password", form).want(http.StatusUnprocessableEntity)
+	}
+	v.post(settingsPath+"/delete", form).want(http.StatusTooManyRequests)
+	if v.header.Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+}

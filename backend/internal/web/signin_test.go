@@ -1,0 +1,213 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/oidc"
+)
+
+const (
+	acme     = "/signin/oidc/acme"
+	callback = acme + "/callback?code=c0de&state=st4te"
+)
+
+// atProvider is a visitor who was sent to the provider.
+func atProvider(t *testing.T, next string) (*fakeSettings, *visitor) {
+	t.Helper()
+	f := newFakeSettings()
+	f.identity = oidc.Identity{Provider: "acme", Subject: "s1", Email: "ada@example.org", EmailVerified: true}
+	v := visit(t, newSite(t, f.fakeCore, f.all)).get(withNext("/signin", next)).want(http.StatusOK, "Continue with Acme", "Forgot your password")
+	v.send(withNext(acme, next)).want(http.StatusOK, `href="`+fakeProviderSite, "Continue to Acme")
+	if got := v.header.Get("Refresh"); !strings.HasPrefix(got, "0; url="+fakeProviderSite+"/authorize?state=st4te") {
+		t.Fatalf("Refresh: %s", got)
+	}
+	if !strings.Contains(v.header.Get("Content-Security-Policy"), "form-action 'self';") {
+		t.Error("the policy was widened")
+	}
+	return f, v
+}
+
+func TestNewPersonFromAProviderIsAskedFirst(t *testing.T) {
+	f, v := atProvider(t, "/privacy")
+	v.get(callback).follow().want(http.StatusOK, "Create an account with Acme", "ada@example.org", "nothing is stored")
+	v.get("/signin/welcome").want(http.StatusOK) // a reload asks again
+	if len(f.people)+len(f.identities)+f.writes != 0 {
+		t.Fatal("something was stored before the agreement")
+	}
+	v.send("/signin/welcome").want(http.StatusUnprocessableEntity, `id="accept-error"`, `href="#accept"`)
+	v.send("/signin/welcome", "accept", "yes").want(http.StatusSeeOther)
+	if got := v.header.Get("Location"); got != "/privacy" || len(f.identities["id-ada@example.org"]) != 1 {
+		t.Errorf("went to %s with %v", got, f.identities)
+	}
+	v.get("/").want(http.StatusOK, "ada@example.org")
+	v.get("/signin/welcome").want(http.StatusSeeOther) // over
+	for _, visit := range f.visits {
+		if visit.Method != "oidc:acme" {
+			t.Errorf("opened %+v", visit)
+		}
+	}
+}
+
+func TestKnownPersonComesBackToTheCode(t *testing.T) {
+	f, v := atProvider(t, page)
+	f.people["ada@example.org"] = ""
+	f.identities["id-ada@example.org"] = []account.LinkedIdentity{{Provider: "acme", Subject: "s1"}}
+	v.get(callback).follow().want(http.StatusOK, code, "Approve")
+	v.get(callback).want(http.StatusBadRequest, "took too long") // an answer counts once
+}
+
+func TestAnswersThatThisBrowserDidNotAskFor(t *testing.T) {
+	f, v := atProvider(t, "/")
+	f.people["ada@example.org"] = ""
+	f.identities["id-ada@example.org"] = []account.LinkedIdentity{{Provider: "acme", Subject: "s1"}}
+	another(v).get(callback).want(http.StatusBadRequest, "Nothing was changed", "Start again")
+	v.get("/signin/oidc/other/callback?state=st4te").want(http.StatusBadRequest)
+	_, v = atProvider(t, "/")
+	v.get(acme+"/callback?code=c0de&state=forged").want(http.StatusUnprocessableEntity, "does not fit")
+	if f.opened != 0 {
+		t.Error("somebody was signed in")
+	}
+	v.get("/signin").send("/signin/oidc/unknown").want(http.StatusNotFound)
+}
+
+func TestTroubleWithAProviderIsSaidCalmly(t *testing.T) {
+	for _, tc := range []struct {
+		err, signIn error
+		status      int
+		want        string
+	}{
+		{oidc.ErrDenied, nil, 422, "cancelled"},
+		{oidc.ErrUnreachable, nil, 502, "does not answer"},
+		{oidc.ErrInvalidAnswer, nil, 422, "does not fit"},
+		{nil, account.ErrUnverifiedEmail, 422, "does not vouch"},
+		{nil, account.ErrUnverifiedAccount, 422, `href="/forgot"`},
+		{nil, account.ErrSuspended, 422, "suspended"},
+		{errDisk, nil, 500, "on our side"},
+	} {
+		f, v := atProvider(t, "/")
+		f.refusal, f.signInErr = tc.err, tc.signIn
+		v.get(callback).want(tc.status, tc.want)
+		if strings.Contains(v.page, "c0de") || strings.Contains(v.page, "disk") || f.opened != 0 {
+			t.Errorf("%v: the page tells too much, or somebody was signed in", tc)
+		}
+	}
+}
+
+func TestLinkingAProvider(t *testing.T) {
+	f, v := settled(t)
+	f.identity = oidc.Identity{Provider: "acme", Subject: "s1", Email: "a.l@acme.example"}
+	v.want(http.StatusOK, "Not linked")
+	v.send(settingsPath+"/providers/acme/link").want(http.StatusOK, "Continue to Acme")
+	v.get(callback).follow().want(http.StatusOK, "Linked.", "as a.l@acme.example", "Unlink")
+	v.send(settingsPath+"/providers/acme/unlink").follow().want(http.StatusOK, "Unlinked.", "Not linked")
+	v.send(settingsPath + "/providers/acme/unlink").want(http.StatusNotFound)
+
+	f.identities["id-bob@example.org"] = []account.LinkedIdentity{{Provider: "acme", Subject: "s1"}}
+	v.get(settingsPath).send(settingsPath + "/providers/acme/link")
+	v.get(callback).want(http.StatusUnprocessableEntity, "opens another account")
+	delete(f.identities, "id-bob@example.org")
+
+	f.identities["id-ada@example.org"] = []account.LinkedIdentity{{Provider: "acme", Subject: "s1"}}
+	f.people["ada@example.org"] = ""
+	v.get(settingsPath).send(settingsPath+"/providers/acme/unlink").want(http.StatusUnprocessableEntity, "only way left")
+}
+
+func TestLinkingIsOfWhoAsked(t *testing.T) {
+	f, v := settled(t)
+	f.identity = oidc.Identity{Provider: "acme", Subject: "s1"}
+	v.send(settingsPath + "/providers/acme/link")
+	v.get(settingsPath).send("/signout").follow()
+	v.get(callback).want(http.StatusBadRequest) // the moment was the signed-in browser's
+	if len(f.identities) != 0 {
+		t.Error("linked for somebody who is gone")
+	}
+}
+
+func TestForgottenPassword(t *testing.T) {
+	f := newFakeSettings()
+	f.people["ada@example.org"] = adaPassword
+	v := visit(t, newSite(t, f.fakeCore, f.all)).get("/forgot")
+	v.send("/forgot", "email", "nonsense").want(http.StatusUnprocessableEntity, `id="email-error"`, `value="nonsense"`)
+	pages := map[string]bool{}
+	for _, email := range []string{"ada@example.org", "nobody@example.org"} {
+		v.get("/forgot").send("/forgot", "email", email).follow().want(http.StatusOK, "Look into your mail")
+		pages[v.page] = true
+	}
+	if len(pages) != 1 || len(f.mails) != 2 {
+		t.Error("known and unknown addresses are told apart")
+	}
+	form := v.get("/forgot").tokens()
+	form.Set("email", "ada@example.org")
+	for range mailsPerMinute - 3 { // the first three were above
+		v.post("/forgot", form).want(http.StatusSeeOther)
+	}
+	v.get("/forgot").send("/forgot", "email", "ada@example.org").want(http.StatusTooManyRequests, "Too many attempts", `value="ada@example.org"`)
+
+	f.mail = false
+	v.get("/forgot").want(http.StatusOK, "sends no mail", "help@example.com")
+	if strings.Contains(v.page, "<input id") {
+		t.Error("asks for an address without being able to mail")
+	}
+}
+
+func TestNewPasswordByMailedLink(t *testing.T) {
+	f := newFakeSettings()
+	f.people["ada@example.org"] = adaPassword
+	f.tokens["sml_t0ken"] = "id-ada@example.org"
+	site := newSite(t, f.fakeCore, f.all)
+	v := visit(t, site).get("/reset?token=sml_t0ken")
+	if got := v.header.Get("Location"); got != "/reset" || v.header.Get("Referrer-Policy") != "no-referrer" {
+		t.Errorf("the token stays in the address: %s", got)
+	}
+	v.follow().want(http.StatusOK, "Choose a new password")
+	if strings.Contains(v.page, "sml_") || f.people["ada@example.org"] != adaPassword {
+		t.Error("the page carries the token, or looking changed something")
+	}
+	v.send("/reset", "password", "short").want(http.StatusUnprocessableEntity, `id="password-error"`)
+	v.send("/reset", "password", "a new long password").follow().want(http.StatusOK, "signed in with it", "ada@example.org")
+	if f.people["ada@example.org"] != "a new long password" {
+		t.Error("not changed")
+	}
+	for _, old := range []string{"sml_t0ken", "sml_none", strings.Repeat("x", 5000)} {
+		late := visit(t, site).get("/reset?token=" + old)
+		if late.status == http.StatusSeeOther {
+			late.follow().want(http.StatusOK).send("/reset", "password", "a new long password")
+		}
+		late.want(http.StatusNotFound, "does not work any more", `href="/forgot"`)
+	}
+	visit(t, site).get("/reset").want(http.StatusNotFound)
+}
+
+func TestConfirmingAnAddress(t *testing.T) {
+	f, v := settled(t)
+	f.tokens["sml_one"], f.tokens["sml_two"] = "id-ada@example.org", "id-ada@example.org"
+	v.get("/verify?token=sml_one").follow().want(http.StatusOK, "Confirm the address")
+	if len(f.verified) != 0 || strings.Contains(v.page, "sml_") {
+		t.Fatal("a look confirmed the address, or the page carries the token")
+	}
+	v.send("/verify").follow().want(http.StatusOK, "the address is confirmed", ">confirmed<")
+	w := another(v).get("/verify?token=sml_two").follow()
+	w.send("/verify").follow().want(http.StatusOK, "Thank you")
+	w.send("/verify").want(http.StatusForbidden) // the page that says so has no form
+	w.get("/verify?token=sml_two").follow().send("/verify").want(http.StatusNotFound, "does not work any more")
+}
+
+func TestPasskeyButtonOnTheActivationPage(t *testing.T) {
+	f := newFakeSettings()
+	v := visit(t, newSite(t, f.fakeCore, f.all)).get(page).want(http.StatusOK, code, "Continue with Acme", "passkeys.js", "data-passkey")
+	v.send("/signin/passkey/begin").want(http.StatusOK)
+	v.get(page).send(withNext("/signin/passkey", page), "credential", "x").want(http.StatusUnprocessableEntity, code, "was not accepted")
+}
+
+func TestVisitsTellHowAndFromWhere(t *testing.T) {
+	f, v := settled(t)
+	for _, visit := range f.visits {
+		if visit.Method != account.ByPassword || visit.IP == "" || !strings.HasPrefix(visit.UserAgent, "Go-http-client") {
+			t.Errorf("visit %+v", visit)
+		}
+	}
+	v.get(settingsPath).want(http.StatusOK, "with the password")
+}
