@@ -92,8 +92,6 @@ func pageRefusal(err error) *Refusal {
 		return refusal(backendapi.CodeInvalidRequest, invalid.Message, "correct the field and try again")
 	case errors.As(err, &conflict):
 		return versionConflict("the connection page", conflict.Current)
-	case errors.Is(err, connpage.ErrNotFound):
-		return refusal(backendapi.CodeNotFound, "the account has no such page", "list the projects for their app ids")
 	}
 	return nil
 }

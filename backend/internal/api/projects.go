@@ -6,7 +6,9 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/service-dev/service/backend/internal/assistant"
 	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/connpage"
 	"github.com/service-dev/service/backend/internal/grants"
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/proto/backendapi"
@@ -72,7 +74,7 @@ func projectRefusal(err error) *Refusal {
 	switch {
 	case errors.As(err, &invalid):
 		return refusal(backendapi.CodeInvalidRequest, invalid.Message, "correct the field and try again")
-	case errors.Is(err, projects.ErrNotFound):
+	case errors.Is(err, projects.ErrNotFound), errors.Is(err, assistant.ErrNoProject), errors.Is(err, connpage.ErrNotFound):
 		return refusal(backendapi.CodeNotFound, "the account has no such project",
 			"list the projects for their app ids; a project is made with its first session or key")
 	case errors.Is(err, projects.ErrTooManyProjects):

@@ -11,6 +11,8 @@ import (
 var (
 	// ErrConflict: the config is not at the version that the change was made for; see ConflictError.
 	ErrConflict = errors.New("the config has changed since it was read")
+	// ErrNoProject: the account has no such project, e.g. because it was deleted meanwhile.
+	ErrNoProject = errors.New("no such project")
 	// ErrNotUndoable: the entry is no change of this config, or was undone.
 	ErrNotUndoable = errors.New("there is nothing to undo")
 )

@@ -21,7 +21,7 @@ type Store interface {
 	// AssistantConfig gives a project's config; its Version is 0 when nobody has changed it.
 	AssistantConfig(ctx context.Context, accountID, project string) (Stored, error)
 	// SaveAssistant stores a config of version n over version n-1, with the entry that tells of it, or answers a
-	// *ConflictError.
+	// *ConflictError or ErrNoProject.
 	SaveAssistant(ctx context.Context, accountID string, s Stored, e audit.Entry) error
 	// UndoAssistant is SaveAssistant that marks the entry undone as taken back by e: ErrNotUndoable when it was already.
 	UndoAssistant(ctx context.Context, accountID string, s Stored, e audit.Entry, undone string) error
@@ -53,8 +53,8 @@ func (s *Service) Get(ctx context.Context, account, project string) (Config, err
 	return c, nil
 }
 
-// Change changes the fields that c names and gives the config before and after. The error may be a *ConflictError or an
-// *InvalidError. Fields that have their new value already make no new version.
+// Change changes the fields that c names and gives the config before and after. The error may be a *ConflictError, an
+// *InvalidError or ErrNoProject. Fields that have their new value already make no new version.
 func (s *Service) Change(ctx context.Context, account, project string, c Change, by audit.Actor) (before, after Config, err error) {
 	if before, err = s.Get(ctx, account, project); err != nil {
 		return Config{}, Config{}, err

@@ -31,7 +31,8 @@ func (s *Store) AssistantConfig(ctx context.Context, accountID, project string) 
 	return c, nil
 }
 
-// SaveAssistant stores version n of a config over version n-1, with its entry, or answers *assistant.ConflictError.
+// SaveAssistant stores version n of a config over version n-1, with its entry, or answers *assistant.ConflictError or
+// assistant.ErrNoProject.
 func (s *Store) SaveAssistant(ctx context.Context, accountID string, c assistant.Stored, e audit.Entry) error {
 	return s.write(ctx, func(tx *sql.Tx) error { return saveAssistant(ctx, tx, accountID, c, e) })
 }
@@ -51,6 +52,14 @@ func (s *Store) UndoAssistant(ctx context.Context, accountID string, c assistant
 }
 
 func saveAssistant(ctx context.Context, tx *sql.Tx, accountID string, c assistant.Stored, e audit.Entry) error {
+	// The no-op update locks the project's row, so that it cannot be deleted meanwhile.
+	there, err := changed(ctx, tx, `UPDATE projects SET created_at = created_at WHERE account_id = $1 AND app_id = $2`, accountID, c.Project)
+	if err != nil {
+		return fmt.Errorf("locking project: %w", err)
+	}
+	if !there {
+		return assistant.ErrNoProject
+	}
 	values := []any{accountID, c.Project, c.Version, c.RealtimeModel, c.Voice, c.MemoryModel, boolInt(c.SessionMemory), boolInt(c.Sounds),
 		toMS(c.UpdatedAt), c.By.Kind, c.By.LinkID}
 	statement := `UPDATE assistant_configs SET version = $3, realtime_model = $4, voice = $5, memory_model = $6, session_memory = $7,

@@ -84,6 +84,8 @@ func moveProject(ctx context.Context, tx *sql.Tx, accountID, from, into, by stri
 			WHERE x.account_id = $1 AND x.app_id = $3 AND x.provider = credentials.provider)`,
 		`UPDATE connection_pages SET app_id = $3 WHERE account_id = $1 AND app_id = $2 AND NOT EXISTS (SELECT 1 FROM connection_pages x
 			WHERE x.account_id = $1 AND x.app_id = $3)`,
+		`UPDATE assistant_configs SET app_id = $3 WHERE account_id = $1 AND app_id = $2 AND NOT EXISTS (SELECT 1 FROM assistant_configs x
+			WHERE x.account_id = $1 AND x.app_id = $3)`,
 	} {
 		if _, err := tx.ExecContext(ctx, statement, accountID, from, into); err != nil {
 			return fmt.Errorf("moving what a project owns: %w", err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/assistant"
 	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/sessions"
 )
 
@@ -18,14 +19,17 @@ import (
 type AssistantStore interface {
 	SessionStore
 	assistant.Store
+	projects.Store
 }
 
 // RunAssistant holds the engine against configs of assistants.
 func RunAssistant(t *testing.T, open func(t *testing.T) AssistantStore) {
 	for name, test := range map[string]func(*testing.T, *assistantFixture){
 		"a change and its author":    assistantChange,
+		"a project that is gone":     assistantOfNoProject,
 		"one of fifty changes wins":  assistantRace,
 		"undo":                       assistantUndo,
+		"merged projects":            assistantOfMerged,
 		"undo of what changed since": assistantLateUndo,
 		"one of fifty undos wins":    assistantUndoRace,
 	} {
@@ -38,15 +42,18 @@ func RunAssistant(t *testing.T, open func(t *testing.T) AssistantStore) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			kept := &keptEntries{Store: f.store.(AssistantStore)}
-			test(t, &assistantFixture{Service: &assistant.Service{Store: kept, Catalogue: catalogue, Now: f.clock.now}, kept: kept})
+			store := f.store.(AssistantStore)
+			kept := &keptEntries{Store: store}
+			test(t, &assistantFixture{Service: &assistant.Service{Store: kept, Catalogue: catalogue, Now: f.clock.now}, kept: kept,
+				projects: &projects.Service{Store: store, Hasher: hash, Now: f.clock.now}})
 		})
 	}
 }
 
 type assistantFixture struct {
 	*assistant.Service
-	kept *keptEntries
+	kept     *keptEntries
+	projects *projects.Service
 }
 
 // keptEntries remembers the entries of what was stored.
@@ -119,6 +126,12 @@ func assistantChange(t *testing.T, f *assistantFixture) {
 	if bob := f.config(t, "bob"); bob != first {
 		t.Errorf("another account's: %+v", bob)
 	}
+}
+
+func assistantOfNoProject(t *testing.T, f *assistantFixture) {
+	voice := "harbor"
+	_, _, err := f.Change(t.Context(), "ada", "com.example.deleted", assistant.Change{Voice: &voice}, audit.Person())
+	want(t, "change", err, assistant.ErrNoProject)
 }
 
 func assistantRace(t *testing.T, f *assistantFixture) {
@@ -213,5 +226,29 @@ func assistantUndoRace(t *testing.T, f *assistantFixture) {
 	wg.Wait()
 	if c := f.config(t, "ada"); won.Load() != 1 || c.Version != 2 || c.Voice != "ember" {
 		t.Errorf("%d undid it, config %+v", won.Load(), c)
+	}
+}
+
+// assistantOfMerged: the config of a project that is merged away goes on, unless the other has one of its own.
+func assistantOfMerged(t *testing.T, f *assistantFixture) {
+	f.voice(t, 0, "harbor", audit.Agent("link-1"))
+	for i, into := range []string{"com.example.second", "com.example.third"} {
+		if _, err := f.projects.MintKey(t.Context(), "ada", into, "x", audit.Person()); err != nil {
+			t.Fatal(err)
+		}
+		from := []string{appID, "com.example.second"}[i]
+		if into == "com.example.third" {
+			voice := "willow"
+			if _, _, err := f.Change(t.Context(), "ada", into, assistant.Change{Voice: &voice}, audit.Person()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := f.projects.Merge(t.Context(), "ada", from, into, audit.Person()); err != nil {
+			t.Fatal(err)
+		}
+		c, err := f.Get(t.Context(), "ada", into)
+		if want := []string{"harbor", "willow"}[i]; err != nil || c.Voice != want || c.Version != 1 {
+			t.Errorf("%s: %+v, want %s (%v)", into, c, want, err)
+		}
 	}
 }
