@@ -23,7 +23,7 @@ type accessPage struct {
 	All      bool // every project is shown
 }
 
-// projectAccess is the form of one project. Agent is the anchor of ?project=.
+// projectAccess is the form of one project.
 type projectAccess struct {
 	projectRow
 	Groups []accessGroup

@@ -21,9 +21,7 @@ type assistantPage struct {
 	Nav      projectNav
 	Version  int64
 	Was      map[string]string // what the page showed first, by field: a later answer tells from it what was changed
-	Realtime []choice
-	Voices   []choice
-	Memory   []choice
+	Sets     []radioSet
 	Switches []choice
 	Changed  []string // what somebody else changed meanwhile
 	ChangedBy,
@@ -31,6 +29,12 @@ type assistantPage struct {
 	Priced    bool // whether the operator has set prices, so that costs can be compared
 	Updated   stamp
 	UpdatedBy string
+}
+
+// radioSet is what the template "radio-cards" shows.
+type radioSet struct {
+	Name, Legend, Error string
+	Choices             []choice
 }
 
 // settingNames are the assistant's fields as people read them.
@@ -91,31 +95,10 @@ func (w *Web) assistant(rw http.ResponseWriter, r *http.Request, a Account, p pr
 
 // showAssistant renders the form with the values v over the config c that stands.
 func (w *Web) showAssistant(rw http.ResponseWriter, r *http.Request, p projects.Project, c assistant.Config, v map[string]string, page assistantPage) error {
-	all := w.Dashboard.Assistant.Choices()
-	names := map[string]string{}
-	for _, voice := range all.Voices {
-		names[voice.ID] = voice.Name
+	page.Sets = radioSets(w.Dashboard.Assistant.Choices(), v)
+	for i := range page.Sets {
+		page.Sets[i].Error = page.Error(page.Sets[i].Name)
 	}
-	for _, m := range all.RealtimeModels {
-		about := m.Description
-		var speaks []string
-		for _, id := range m.Voices {
-			speaks = append(speaks, names[id])
-		}
-		if len(speaks) > 0 {
-			about += " Voices: " + strings.Join(speaks, ", ") + "."
-		}
-		page.Realtime = append(page.Realtime, choice{m.ID, m.Name, about + priced(m.Price), false})
-	}
-	for _, m := range all.MemoryModels {
-		page.Memory = append(page.Memory, choice{m.ID, m.Name, m.Description + priced(m.Price), false})
-	}
-	for _, voice := range all.Voices {
-		page.Voices = append(page.Voices, choice{voice.ID, voice.Name, voice.Description, false})
-	}
-	page.Realtime = chosen(page.Realtime, v[grants.RealtimeModel])
-	page.Voices = chosen(page.Voices, v[grants.Voice])
-	page.Memory = chosen(page.Memory, v[grants.MemoryModel])
 	page.Switches = []choice{
 		{grants.SessionMemory, settingNames[grants.SessionMemory], "The assistant remembers what was said earlier in the same conversation.", v[grants.SessionMemory] == "on"},
 		{grants.Sounds, settingNames[grants.Sounds], "Short sounds tell when it listens, thinks and is done.", v[grants.Sounds] == "on"},
@@ -131,6 +114,34 @@ func (w *Web) showAssistant(rw http.ResponseWriter, r *http.Request, p projects.
 		}
 	}
 	return w.render(rw, r, statusOf(page.formErrors), "dashboard_assistant", page)
+}
+
+// radioSets are the catalogue as choices, with those of the values v on.
+func radioSets(all assistant.Catalogue, v map[string]string) []radioSet {
+	names := map[string]string{}
+	var realtime, memory, voices []choice
+	for _, voice := range all.Voices {
+		names[voice.ID] = voice.Name
+		voices = append(voices, choice{ID: voice.ID, Label: voice.Name, About: voice.Description})
+	}
+	for _, m := range all.RealtimeModels {
+		var speaks []string
+		for _, id := range m.Voices {
+			speaks = append(speaks, names[id])
+		}
+		about := m.Description + priced(m.Price)
+		if len(speaks) > 0 {
+			about += " Voices: " + strings.Join(speaks, ", ") + "."
+		}
+		realtime = append(realtime, choice{ID: m.ID, Label: m.Name, About: about})
+	}
+	for _, m := range all.MemoryModels {
+		memory = append(memory, choice{ID: m.ID, Label: m.Name, About: m.Description + priced(m.Price)})
+	}
+	set := func(field string, choices []choice) radioSet {
+		return radioSet{Name: field, Legend: settingNames[field], Choices: chosen(choices, v[field])}
+	}
+	return []radioSet{set(grants.RealtimeModel, realtime), set(grants.Voice, voices), set(grants.MemoryModel, memory)}
 }
 
 // chosen marks one; an id that the operator no longer offers is there as long as it is set.

@@ -50,8 +50,7 @@ func whatOf(action string) string {
 	if words, ok := actionWords[action]; ok {
 		return words
 	}
-	words := strings.NewReplacer(".", " ", "_", " ").Replace(action)
-	return sentence(words)[:len(words)]
+	return capital(strings.NewReplacer(".", " ", "_", " ").Replace(action))
 }
 
 // whoOf names the actor. The name of an agent's computer comes from outside.

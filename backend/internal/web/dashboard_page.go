@@ -31,6 +31,8 @@ type connectionPage struct {
 	Nav          projectNav
 	Page         connpage.Page // as entered
 	Version      int64         // that stands
+	Texts        []textInput
+	LinkTexts    []textInput
 	Themes       []choice
 	Capabilities []choice
 	Phrases      []phraseRow
@@ -40,6 +42,12 @@ type connectionPage struct {
 	UpdatedBy    string
 	Hosted       string // path of the hosted page
 	Preview      string
+}
+
+// textInput is what the template "text-input" shows; Max is in characters, 0 for none.
+type textInput struct {
+	ID, Label, Hint, Value, Error string
+	Max                           int
 }
 
 type phraseRow struct {
@@ -65,6 +73,18 @@ func (w *Web) connectionPage(rw http.ResponseWriter, r *http.Request, a Account,
 }
 
 func (w *Web) showConnectionPage(rw http.ResponseWriter, r *http.Request, p projects.Project, stands connpage.Page, page connectionPage) error {
+	input := func(id, label, hint, value string, most int) textInput {
+		return textInput{id, label, hint, value, page.Error(id), most}
+	}
+	page.Texts = []textInput{
+		input("title", "Title", "Your app's name, at most 80 characters.", page.Page.Title, 80),
+		input("description", "Description", "One or two sentences on one line, at most 400 characters.", page.Page.Description, 400),
+		input("accent", "Colour", "Of buttons and links: # and six of 0-9 and a-f, such as #0b6b68.", page.Page.Accent, 7),
+	}
+	page.LinkTexts = []textInput{
+		input("supportUrl", "Support", "An https address, or empty.", page.Page.SupportURL, 500),
+		input("privacyUrl", "Privacy policy", "An https address, or empty.", page.Page.PrivacyURL, 500),
+	}
 	for _, id := range connpage.Themes() {
 		page.Themes = append(page.Themes, choice{ID: id, Label: themeNames[id], On: id == page.Page.Theme})
 	}

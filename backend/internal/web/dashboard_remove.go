@@ -12,12 +12,14 @@ import (
 )
 
 // sentence makes an error's message a sentence for people.
-func sentence(s string) string {
+func sentence(s string) string { return capital(strings.TrimRight(s, ".")) + "." }
+
+func capital(s string) string {
 	first, n := utf8.DecodeRuneInString(s)
 	if n == 0 {
 		return ""
 	}
-	return string(unicode.ToUpper(first)) + strings.TrimRight(s[n:], ".") + "."
+	return string(unicode.ToUpper(first)) + s[n:]
 }
 
 // mergePage asks before a project becomes part of ?into=, another of the account's.

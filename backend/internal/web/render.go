@@ -54,7 +54,7 @@ func (w *Web) render(rw http.ResponseWriter, r *http.Request, status int, name s
 
 // parseTemplates makes one set per page: the layout, the shared parts (files that begin with an underscore), the page.
 func parseTemplates(assets assetSet) (map[string]*template.Template, error) {
-	base, err := template.New("").Funcs(template.FuncMap{"asset": assets.url}).ParseFS(templateFiles, "templates/_*.html")
+	base, err := template.New("").Funcs(template.FuncMap{"asset": assets.url, "platform": platformName}).ParseFS(templateFiles, "templates/_*.html")
 	if err != nil {
 		return nil, fmt.Errorf("parsing shared templates: %w", err)
 	}
