@@ -22,6 +22,7 @@ func FuzzArguments(f *testing.F) {
 		for _, into := range []any{
 			&createSimulatorSessionArgs{}, &completeAuthLinkArgs{}, &getEventLogArgs{}, &closeSessionArgs{}, &struct{}{},
 			&waitForEventArgs{}, &expectDisplayArgs{}, &injectSensorArgs{}, &injectFaultArgs{}, &recordSessionArgs{}, &getPermissionsArgs{},
+			&setAssistantConfigArgs{}, &setConnectionPageConfigArgs{}, &getProjectAnalyticsArgs{}, &setCredentialArgs{},
 		} {
 			err := decode(data, into)
 			var refused *Error
@@ -45,16 +46,19 @@ func FuzzArguments(f *testing.F) {
 func FuzzCalls(f *testing.F) {
 	names := []string{"getCapabilityGuide", "getPermissions", "getVoiceCommandGuidance", "getProductionChecklist", "startLocalSimulation", "getSessionStatus",
 		"getEventLog", "waitForEvent", "getDisplayState", "expectDisplay", "injectInput", "injectTranscript", "injectSensor", "injectFault", "setDevice",
-		"advanceTime", "recordSession", "replaySession", "closeSession"}
+		"advanceTime", "recordSession", "replaySession", "closeSession", "listProjects", "getAssistantConfig", "setAssistantConfig", "getCredentialStatus", "setCredential",
+		"getProjectAnalytics", "getConnectionPageConfig", "setConnectionPageConfig"}
 	for i, args := range []string{
 		`{"capability":"display","deviceModel":"even_g1"}`, `{"platform":"ios","capabilities":["camera"]}`, `{"phrases":["hey siri","\u0000"]}`, `{"platform":"web"}`,
 		`{"project":"a.b","clock":"virtual"}`, `{"sessionId":"loc_x"}`, `{"since":-1}`, `{"payload":{"a":[{"b":null}]},"timeoutSeconds":1e300}`, `{"picture":false}`,
 		`{"text":[""],"focus":null,"withinMs":-5}`, `{"kind":"tap","x":1e300,"y":-1}`, `{"text":"x","confidence":1e9}`, `{"state":{"battery":{"level":101}}}`,
 		`{"code":"busy","times":-9}`, `{"deviceModel":"x"}`, `{"ms":1e18}`, `{"dir":"a\u0000"}`, `{"file":".."}`, `{"sessionId":""}`,
+		`{}`, `{"project":"a.b"}`, `{"version":1e300,"voice":"","sounds":null}`, `{"project":""}`, `{"provider":"../x"}`,
+		`{"from":"9999-12-31","to":"0000-00-00T00:00:00Z"}`, `{"openBrowser":null}`, `{"version":0,"phrases":[null],"toggles":[{"on":1}]}`,
 	} {
 		f.Add(uint8(i), []byte(args))
 	}
-	w := newWorld()
+	w := newWorld().linked()
 	w.latest, w.display.Model = testLocal, glasses.Models()[1] // without a panel there is no picture to write anywhere
 	catalogue := w.catalogue()
 	f.Fuzz(func(t *testing.T, which uint8, args []byte) {
