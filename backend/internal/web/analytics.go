@@ -1,6 +1,236 @@
 package web
 
-import "net/http"
+import (
+	"cmp"
+	"context"
+	"encoding/csv"
+	"fmt"
+	"html/template"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/analytics"
+	"github.com/service-dev/service/backend/internal/chart"
+	"github.com/service-dev/service/backend/internal/projects"
+)
+
+// AnalyticsReports tells what a shipped app did. The project was looked up before.
+type AnalyticsReports interface {
+	Report(ctx context.Context, account, project string, q analytics.Query) (analytics.Report, error)
+}
 
 // mountAnalytics adds the analytics page of a project.
-func (w *Web) mountAnalytics(mux *http.ServeMux) {}
+func (w *Web) mountAnalytics(mux *http.ServeMux) {
+	if w.Analytics == nil || w.Dashboard == nil {
+		return
+	}
+	mux.Handle("GET /account/projects/{id}/analytics", w.ofProject(w.analyticsPage))
+	mux.Handle("GET /account/projects/{id}/analytics.csv", w.ofProject(w.analyticsFile))
+}
+
+// analyticsRange is a range that the page offers.
+type analyticsRange struct {
+	Name, Text string
+	points     int
+	interval   string
+	Here       bool
+}
+
+var analyticsRanges = []analyticsRange{
+	{Name: "24h", Text: "24 hours", points: 24, interval: analytics.Hour},
+	{Name: "7d", Text: "7 days", points: 7, interval: analytics.Day},
+	{Name: "30d", Text: "30 days", points: 30, interval: analytics.Day},
+	{Name: "90d", Text: "90 days", points: 90, interval: analytics.Day},
+}
+
+// rangeOf reads ?range=; anything that is not offered is 7 days.
+func rangeOf(r *http.Request) analyticsRange {
+	for _, one := range analyticsRanges {
+		if one.Name == r.URL.Query().Get("range") {
+			return one
+		}
+	}
+	return analyticsRanges[1]
+}
+
+func (a analyticsRange) query(now time.Time) analytics.Query {
+	step := 24 * time.Hour
+	if a.interval == analytics.Hour {
+		step = time.Hour
+	}
+	return analytics.Query{From: now.Add(-time.Duration(a.points-1) * step), To: now, Interval: a.interval}
+}
+
+// analyticsView is what the template "analytics" shows.
+type analyticsView struct {
+	Nav     projectNav
+	Ranges  []analyticsRange
+	Range   analyticsRange
+	From    stamp
+	To      stamp
+	Reading string
+	Empty   bool
+	Rough   bool // some counts are scaled up
+	Totals  []analyticsTotal
+	Plots   []analyticsPlot
+	Ingest  string // where apps send to
+	Day     string // "day" or "hour"
+}
+
+type analyticsTotal struct{ Name, N string }
+
+// analyticsPlot is a picture with the table of its numbers beside it.
+type analyticsPlot struct {
+	ID, Title, File string
+	Picture         template.HTML
+	What, Count     string // heads of the table
+	Rows            []chart.Point
+	None            string // instead of a picture
+}
+
+func (w *Web) analyticsPage(rw http.ResponseWriter, r *http.Request, a Account, p projects.Project) error {
+	span := rangeOf(r)
+	report, err := w.Analytics.Report(r.Context(), a.ID, p.ID, span.query(w.Now()))
+	if err != nil {
+		return err
+	}
+	page := analyticsView{
+		Nav: navOf(p, "analytics"), Range: span, From: at(report.From), To: at(report.To), Reading: report.Reading, Rough: report.Estimated,
+		Empty:  report.Sessions+report.Events+report.Errors == 0,
+		Ingest: cmp.Or(w.IngestURL, strings.TrimSuffix(w.SiteURL, "/")+"/api/analytics"), Day: report.Interval,
+		Totals: []analyticsTotal{{"Sessions", grouped(report.Sessions)}, {"Events", grouped(report.Events)}, {"Errors", grouped(report.Errors)},
+			{"Active installs, busiest day", grouped(report.PeakActiveInstalls)}},
+	}
+	for _, one := range analyticsRanges {
+		one.Here = one.Name == span.Name
+		page.Ranges = append(page.Ranges, one)
+	}
+	if !page.Empty {
+		page.Plots = plotsOf(report, page.Nav.Path+"/analytics.csv?range="+span.Name)
+	}
+	return w.render(rw, r, http.StatusOK, "analytics", page)
+}
+
+func plotsOf(r analytics.Report, file string) []analyticsPlot {
+	by := "by " + r.Interval
+	plots := []analyticsPlot{
+		overTime("sessions", "Sessions "+by, r, chart.Chart.Bars, func(p analytics.Point) int64 { return p.Sessions }),
+		overTime("installs", "Active installs "+by, r, chart.Chart.Line, func(p analytics.Point) int64 { return p.ActiveInstalls }),
+		overTime("errors-time", "Errors "+by, r, chart.Chart.Line, func(p analytics.Point) int64 { return p.Errors }),
+	}
+	for i := range plots {
+		plots[i].File = file
+	}
+	for _, list := range []struct {
+		id, title, what, none string
+		counts                []analytics.Count
+	}{
+		{"errors", "Errors by kind", "Kind", "No error was counted.", r.ByError},
+		{"versions", "Versions of the app", "Version", "No event named its version.", r.ByVersion},
+		{"events", "Events by name", "Event", "No event was counted.", r.ByEvent},
+		{"platforms", "Platforms", "Platform", "No event named its platform.", r.ByPlatform},
+		{"devices", "Glasses", "Model", "No event named the glasses.", r.ByDevice},
+	} {
+		plots = append(plots, byName(list.id, list.title, list.what, list.none, file, list.counts))
+	}
+	return plots
+}
+
+// overTime plots one number of each hour or day.
+func overTime(id, title string, r analytics.Report, draw func(chart.Chart) string, n func(analytics.Point) int64) analyticsPlot {
+	plot := analyticsPlot{ID: id, Title: title, What: strings.ToUpper(r.Interval[:1]) + r.Interval[1:] + " (UTC)", Count: strings.Fields(title)[0]}
+	if id == "installs" {
+		plot.Count = "Installs"
+	}
+	form, long := "2 Jan", "Mon 2 Jan 2006"
+	if r.Interval == analytics.Hour {
+		form, long = "15:04", "2 Jan, 15:04"
+	}
+	picture := chart.Chart{ID: "plot-" + id, Title: title}
+	most := 0
+	for i, p := range r.Series {
+		picture.Points = append(picture.Points, chart.Point{Label: p.At.Format(form), N: n(p)})
+		plot.Rows = append(plot.Rows, chart.Point{Label: p.At.Format(long), N: n(p)})
+		if n(p) > n(r.Series[most]) {
+			most = i
+		}
+	}
+	top := plot.Rows[most]
+	picture.Desc = fmt.Sprintf("From %s to %s; the most is %s on %s. The table has every number.", plot.Rows[0].Label, plot.Rows[len(plot.Rows)-1].Label, grouped(top.N), top.Label)
+	plot.Picture = template.HTML(draw(picture)) //nolint:gosec // package chart escapes what it is given
+	return plot
+}
+
+// byName plots how often each name came up.
+func byName(id, title, what, none, file string, counts []analytics.Count) analyticsPlot {
+	plot := analyticsPlot{ID: id, Title: title, File: file + "&list=" + id, What: what, Count: "Count"}
+	for _, c := range counts {
+		plot.Rows = append(plot.Rows, chart.Point{Label: c.Name, N: c.N})
+	}
+	if len(counts) == 0 {
+		plot.None, plot.File = none, ""
+		return plot
+	}
+	const drawn = 8
+	picture := chart.Chart{ID: "plot-" + id, Title: title, Points: plot.Rows[:min(len(plot.Rows), drawn)]}
+	picture.Desc = fmt.Sprintf("The most frequent is %s, %s times. The table has every number.", counts[0].Name, grouped(counts[0].N))
+	plot.Picture = template.HTML(picture.Ranks()) //nolint:gosec // package chart escapes what it is given
+	return plot
+}
+
+// analyticsFile gives the series, or with ?list= the counts of one list, as CSV.
+func (w *Web) analyticsFile(rw http.ResponseWriter, r *http.Request, a Account, p projects.Project) error {
+	span := rangeOf(r)
+	report, err := w.Analytics.Report(r.Context(), a.ID, p.ID, span.query(w.Now()))
+	if err != nil {
+		return err
+	}
+	list := r.URL.Query().Get("list")
+	counts, ok := map[string][]analytics.Count{"events": report.ByEvent, "errors": report.ByError, "versions": report.ByVersion,
+		"platforms": report.ByPlatform, "devices": report.ByDevice}[list]
+	if !ok && list != "" {
+		return errNotFound
+	}
+	rw.Header().Set("Content-Type", "text/csv; charset=utf-8")
+	rw.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-%s-%s.csv"`, p.ID, cmp.Or(list, "series"), span.Name))
+	out := csv.NewWriter(rw)
+	row := func(first string, numbers ...int64) {
+		cells := []string{first}
+		for _, n := range numbers {
+			cells = append(cells, strconv.FormatInt(n, 10))
+		}
+		_ = out.Write(cells) // the browser may be gone
+	}
+	if list != "" {
+		_ = out.Write([]string{"name", "count"})
+		for _, c := range counts {
+			row(plainCell(c.Name), c.N)
+		}
+	} else {
+		_ = out.Write([]string{"at", "sessions", "events", "errors", "active_installs"})
+		for _, point := range report.Series {
+			row(point.At.Format(time.RFC3339), point.Sessions, point.Events, point.Errors, point.ActiveInstalls)
+		}
+	}
+	out.Flush()
+	return nil
+}
+
+// plainCell keeps a spreadsheet from reading a name that an app sent as a formula.
+func plainCell(s string) string {
+	if s != "" && strings.ContainsAny(s[:1], "=+-@") {
+		return "'" + s
+	}
+	return s
+}
+
+// grouped writes 1234567 as 1,234,567.
+func grouped(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}

@@ -29,6 +29,10 @@ type Options struct {
 	CredentialLinks CredentialLinks
 	// HostedPages serves /connect/{id} and its preview; nil leaves them out.
 	HostedPages HostedPages
+	// Analytics serves the analytics page of a project; nil leaves it out. IngestURL is where shipped apps send to;
+	// empty: /api/analytics of SiteURL.
+	Analytics AnalyticsReports
+	IngestURL string
 	// Settings serves the account's own settings and mailed links; nil leaves them out, and the two below with them.
 	Settings Settings
 	// Providers and Passkeys are further ways to sign in; nil leaves each out.
