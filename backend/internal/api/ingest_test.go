@@ -14,6 +14,7 @@ import (
 	"github.com/service-dev/service/backend/internal/analytics"
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/proto/backendapi"
+	"github.com/service-dev/service/proto/docs"
 )
 
 // shipped is a world in which an app with a project key sends batches.
@@ -188,4 +189,21 @@ func FuzzBatch(f *testing.F) {
 			t.Errorf("answer %+v", out)
 		}
 	})
+}
+
+// TestDocumentedBatch sends the batch of the documentation, whose times are the clock's.
+func TestDocumentedBatch(t *testing.T) {
+	w, key := shipped(t)
+	for _, p := range docs.Pages() {
+		if p.ID != "analytics" {
+			continue
+		}
+		_, rest, _ := strings.Cut(p.Markdown, "-d '")
+		body, _, ok := strings.Cut(rest, "'\n")
+		if got := w.counted(w.send(key, []byte(body))); !ok || got.Accepted != 3 || got.Rejected != 0 {
+			t.Errorf("%+v of %s", got, body)
+		}
+		return
+	}
+	t.Error("there is no page of analytics")
 }

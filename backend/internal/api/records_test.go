@@ -137,9 +137,9 @@ func TestAssistantGrants(t *testing.T) {
 			g.Assistant[f] = grants.Off
 		}
 	})
-	for method, body := range map[string]string{"GET": "", "PATCH": `{"version":1}`} {
+	for _, request := range [][2]string{{"GET", ""}, {"PATCH", `{"version":1}`}, {"PATCH", `{"version":1,"voices":"x"}`}, {"PATCH", ""}} {
 		var denied backendapi.PermissionDenied
-		w.call(method, assistPat, body, bearer...).is(http.StatusForbidden).into(&denied)
+		w.call(request[0], assistPat, request[1], bearer...).is(http.StatusForbidden).into(&denied)
 		if denied.Field != "" || denied.Granted != "off" || !strings.Contains(denied.FixHint, "set Assistant config to Read") {
 			t.Errorf("%+v", denied)
 		}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -148,22 +149,17 @@ func (a *API) admit(rt route, c *call) (err error) {
 	if rt.capability == "" {
 		return nil
 	}
-	fields := []string{""}
+	var fields []string
 	if rt.fields != nil {
-		named, err := rt.fields(c)
-		if err != nil {
-			return err
-		}
-		if len(named) > 0 {
-			fields = named
-		}
+		fields, err = rt.fields(c)
 	}
 	for _, f := range fields {
 		if err := c.grants.Require(c.project.ID, rt.capability, f, rt.level); err != nil {
 			return err
 		}
 	}
-	return nil
+	// Who may do nothing of the kind is told that, and not what is wrong with the body.
+	return cmp.Or(c.grants.Require(c.project.ID, rt.capability, "", rt.level), err)
 }
 
 // by is the agent that calls.

@@ -26,21 +26,14 @@ func (c Change) empty() bool { return c.fields() == fields{} }
 
 func (c Change) apply(to Config) (Config, []difference) { return c.fields().apply(to) }
 
-// Names lists the fields that a change names, as in grants.Fields.
+// Names lists the fields that a change names, in the order of grants.Fields.
 func (c Change) Names() []string {
 	var names []string
-	f := c.fields()
-	for name, there := range map[string]bool{
-		grants.RealtimeModel: f.RealtimeModel != nil, grants.Voice: f.Voice != nil, grants.MemoryModel: f.MemoryModel != nil,
-		grants.SessionMemory: f.SessionMemory != nil, grants.Sounds: f.Sounds != nil,
-	} {
+	for i, there := range []bool{c.RealtimeModel != nil, c.Voice != nil, c.MemoryModel != nil, c.SessionMemory != nil, c.Sounds != nil} {
 		if there {
-			names = append(names, name)
+			names = append(names, grants.Fields()[i])
 		}
 	}
-	slices.SortFunc(names, func(a, b string) int {
-		return slices.Index(grants.Fields(), a) - slices.Index(grants.Fields(), b)
-	})
 	return names
 }
 
