@@ -8,6 +8,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
+
+	"github.com/service-dev/service/backend/internal/secret"
 )
 
 // observe logs each request without its query, and turns a panic into a 500 and a log line.
@@ -19,13 +21,13 @@ func observe(log *slog.Logger, next http.Handler) http.Handler {
 			if p := recover(); p == http.ErrAbortHandler { //nolint:errorlint // a sentinel that panics carry as it is
 				panic(p)
 			} else if p != nil {
-				log.Error("panic in a handler", "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+				log.Error("panic in a handler", "path", secret.Redact(r.URL.Path), "panic", p, "stack", string(debug.Stack()))
 				if rec.status == 0 {
 					rec.WriteHeader(http.StatusInternalServerError)
 				}
 			}
 			if log.Enabled(r.Context(), slog.LevelDebug) {
-				log.Debug("request", "method", r.Method, "path", r.URL.Path, "status", rec.status, "ms", time.Since(start).Milliseconds())
+				log.Debug("request", "method", r.Method, "path", secret.Redact(r.URL.Path), "status", rec.status, "ms", time.Since(start).Milliseconds())
 			}
 		}()
 		next.ServeHTTP(rec, r)

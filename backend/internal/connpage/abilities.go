@@ -7,7 +7,7 @@ type ability struct{ Name, About string }
 
 var words = map[string]ability{
 	guide.Display:       {"Display", "Shows text and pictures in your glasses."},
-	guide.Camera:        {"Camera", "Takes photos and videos when you ask for it."},
+	guide.Camera:        {"Camera", "Takes photos and videos with your glasses."},
 	guide.Microphone:    {"Microphone", "Listens through your glasses' microphone."},
 	guide.Transcription: {"Voice to text", "Writes down what you say, to understand it."},
 	guide.Speech:        {"Voice", "Speaks to you."},
@@ -15,7 +15,7 @@ var words = map[string]ability{
 	guide.Motion:        {"Head movement", "Notices how you move your head."},
 	guide.Input:         {"Taps and swipes", "Reacts when you touch your glasses."},
 	guide.State:         {"Battery and wear", "Knows whether you wear your glasses and how full their battery is."},
-	guide.Phrases:       {"Spoken commands", "Understands the phrases below."},
+	guide.Phrases:       {"Spoken commands", "Understands phrases that you say."},
 	guide.Time:          {"Timers", "Can wait and remind you later."},
 }
 

@@ -3,6 +3,8 @@ package web
 import (
 	"errors"
 	"net/http"
+
+	"github.com/service-dev/service/backend/internal/secret"
 )
 
 // errorPage is what the template "error" shows.
@@ -39,7 +41,7 @@ func (w *Web) fail(rw http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, errForbidden):
 		status = http.StatusForbidden
 	default:
-		w.Log.ErrorContext(r.Context(), "serving a page", "method", r.Method, "path", r.URL.Path, "error", err)
+		w.Log.ErrorContext(r.Context(), "serving a page", "method", r.Method, "path", secret.Redact(r.URL.Path), "error", err)
 	}
 	if err := w.render(rw, r, status, "error", errorPages[status]); err != nil {
 		w.Log.ErrorContext(r.Context(), "rendering the error page", "error", err)
