@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/sessions"
@@ -115,7 +116,11 @@ func (h *Hub) commitOneByOne(ctx context.Context, batch []entry) {
 			h.advance(rows)
 			continue
 		}
-		h.Logger.Error("event row lost", "session", e.row.SessionID, "type", e.row.Event.Type, "error", err)
+		level := slog.LevelError
+		if errors.Is(err, sessions.ErrNotFound) {
+			level = slog.LevelInfo // it was deleted with its project or account
+		}
+		h.Logger.Log(ctx, level, "event row lost", "session", e.row.SessionID, "type", e.row.Event.Type, "error", err)
 		if e.from != nil {
 			e.from.end(closeStore, "the frame could not be stored; reconnect and send it again")
 		}

@@ -1,0 +1,29 @@
+package relay_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/service-dev/service/backend/internal/relay"
+	"github.com/service-dev/service/backend/internal/sessions"
+)
+
+// A session that was deleted with its project does not come back: its last row must not keep the one writer, and with it
+// every other session, waiting for the retries of a store that is away.
+func TestRowOfADeletedSessionHoldsNobodyUp(t *testing.T) {
+	m := newMemory()
+	n := startNode(t, m, relay.Options{})
+	page, _ := n.page(t, "")
+	page.wantRow("glasses.attached")
+	m.mu.Lock()
+	m.refuse = sessions.ErrNotFound
+	m.mu.Unlock()
+	start := time.Now()
+	page.send("input", "p1", `{"kind":"tap","x":1,"y":1}`)
+	page.wantClose(websocket.StatusInternalError, "")
+	if took := time.Since(start); took > 3*time.Second {
+		t.Errorf("the writer tried for %v", took)
+	}
+}
