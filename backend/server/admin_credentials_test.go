@@ -1,0 +1,86 @@
+package server
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/credentials"
+	"github.com/service-dev/service/backend/internal/projects"
+	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/backend/internal/sqlstore"
+)
+
+// The operator puts a new key in front, rotates beside the running server, and takes the old key out.
+func TestAdminRotateCredentialsKey(t *testing.T) {
+	dir := t.TempDir()
+	database, keyFile := filepath.Join(dir, "service.db"), filepath.Join(dir, "keys")
+	store, err := sqlstore.Open(t.Context(), database, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	ada := account.Account{ID: "ada-id", Email: "ada@example.org", PasswordHash: "x", Active: true, CreatedAt: time.Now()}
+	if err := store.InsertAccount(t.Context(), ada); err != nil {
+		t.Fatal(err)
+	}
+	hasher := secret.NewHasher(make([]byte, 32))
+	const app = "com.example.app"
+	if _, err := (&projects.Service{Store: store, Hasher: hasher, Now: time.Now}).MintKey(t.Context(), ada.ID, app, "x", audit.Person()); err != nil {
+		t.Fatal(err)
+	}
+	old, next := strings.Repeat("01", 32)+"\n", strings.Repeat("02", 32)+"\n"
+	with := func(text string) *credentials.Service {
+		t.Helper()
+		keys, err := credentials.ParseKeys(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		providers, err := credentials.LoadProviders("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return credentials.New(credentials.Options{Store: store, Hasher: hasher, Keys: keys, Providers: providers})
+	}
+	const value = "sk-canary-value-of-a-credential"
+	if err := with(old).Set(t.Context(), ada.ID, app, "openai", value, "", audit.Person()); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		keys string
+		code int
+		says []string
+	}{
+		{"", 1, []string{"no key"}},
+		{"nonsense", 1, []string{"line 1"}},
+		{next, 1, []string{"rewrapped 0", "is not in the key file"}},
+		{old, 0, []string{"rewrapped 0", "nothing can be removed"}},
+		{next + old, 0, []string{"rewrapped 1", "may be removed", "key 2 ("}},
+		{next + old, 0, []string{"rewrapped 0", "may be removed", "key 2 ("}},
+		{next, 0, []string{"rewrapped 0", "nothing can be removed"}},
+	} {
+		if err := os.WriteFile(keyFile, []byte(step.keys), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, out, errs := run("admin", "rotate-credentials-key", "--database", database, "--credentials-key-file", keyFile)
+		if code != step.code {
+			t.Errorf("exit %d, %q, %q", code, out, errs)
+		}
+		for _, says := range step.says {
+			if !strings.Contains(out+errs, says) {
+				t.Errorf("%q, %q lack %q", out, errs, says)
+			}
+		}
+		if text := out + errs; strings.Contains(text, "0101") || strings.Contains(text, "0202") || strings.Contains(text, "nonsense") || strings.Contains(text, value) {
+			t.Errorf("it prints a secret: %q", text)
+		}
+	}
+	if got, err := with(next).Open(t.Context(), ada.ID, app, "openai"); err != nil || got != value {
+		t.Errorf("%q (%v)", got, err)
+	}
+}
