@@ -116,8 +116,8 @@ func TestArrowsPointDown(t *testing.T) {
 			{"app"},
 		},
 		"backend/internal/": {
-			{"config", "secret", "limit"},
-			{"audit", "grants", "mail", "chart"},
+			{"config", "secret", "limit", "audit"},
+			{"grants", "mail", "chart"},
 			{"link", "account", "projects", "assistant", "credentials", "connpage", "analytics", "oidc", "passkey"},
 			{"sessions"},
 			{"storetest"},
