@@ -72,7 +72,10 @@ func (b *bench) poll() error {
 	return nil
 }
 
-func (b *bench) startBackend() (*exec.Cmd, string, error) {
+func (b *bench) startBackend() (*exec.Cmd, string, error) { return b.startBackendOn("") }
+
+// startBackendOn starts the backend on a database; empty: a SQLite file of its own.
+func (b *bench) startBackendOn(database string) (*exec.Cmd, string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, "", err
@@ -84,9 +87,12 @@ func (b *bench) startBackend() (*exec.Cmd, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
+	if database == "" {
+		database = filepath.Join(data, "service.db")
+	}
 	cmd := b.command("service-backend")
 	cmd.Env = append(cmd.Env,
-		"SERVICE_BACKEND_DATABASE="+filepath.Join(data, "service.db"), "SERVICE_BACKEND_DATA_DIR="+data,
+		"SERVICE_BACKEND_DATABASE="+database, "SERVICE_BACKEND_DATA_DIR="+data,
 		"SERVICE_BACKEND_LISTEN=127.0.0.1:"+port, "SERVICE_BACKEND_BASE_URL="+url,
 		"SERVICE_BACKEND_HMAC_KEY="+strings.Repeat("5a", 32), "SERVICE_BACKEND_LOG_LEVEL=error")
 	if err := cmd.Start(); err != nil {

@@ -92,11 +92,20 @@ func (c *Cluster) Stop() {
 // Database makes an empty database and gives its URL.
 func (c *Cluster) Database(t testing.TB) string {
 	t.Helper()
-	name := fmt.Sprintf("t%d", c.next.Add(1))
-	if err := c.run("createdb", "-h", c.dir, "-U", "service", name); err != nil {
+	address, err := c.Create()
+	if err != nil {
 		t.Fatal(err)
 	}
-	return "postgres://service@/" + name + "?host=" + url.QueryEscape(c.dir)
+	return address
+}
+
+// Create makes an empty database and gives its URL.
+func (c *Cluster) Create() (string, error) {
+	name := fmt.Sprintf("t%d", c.next.Add(1))
+	if err := c.run("createdb", "-h", c.dir, "-U", "service", name); err != nil {
+		return "", err
+	}
+	return "postgres://service@/" + name + "?host=" + url.QueryEscape(c.dir), nil
 }
 
 // Dump gives the whole content of a database as text.
