@@ -24,7 +24,7 @@ var (
 )
 
 // FileName is what the file is called.
-const FileName = "glasses-connection.html"
+const FileName = "connect.html"
 
 // File renders the page as the one HTML file that ships with an app; name is what to call it.
 func (s *Service) File(p Page) (name string, html []byte, err error) {

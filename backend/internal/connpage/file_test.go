@@ -26,7 +26,7 @@ func chef() Page {
 
 func TestGoldenFile(t *testing.T) {
 	name, html, err := (&Service{}).File(chef())
-	if err != nil || name != "glasses-connection.html" {
+	if err != nil || name != FileName {
 		t.Fatalf("%s (%v)", name, err)
 	}
 	const golden = "testdata/chef.html"
