@@ -32,7 +32,7 @@ func (a *API) authenticate(w http.ResponseWriter, r *http.Request) (who link.Pri
 		a.fail(w, r, refusal(backendapi.CodeInvalidRequest, "Authorization is not of the form Bearer <token>", "send the token of auth.json"))
 		return who, false
 	}
-	who, err := a.Links.Authenticate(r.Context(), token)
+	who, err := a.Links.Authenticate(link.WithAddress(r.Context(), a.ClientIP(r)), token)
 	if err != nil {
 		a.deadToken(w, r, err)
 		return who, false

@@ -36,7 +36,7 @@ const (
 // Service drives the state machine.
 type Service struct {
 	codes  CodeStore
-	tokens TokenStore
+	tokens TokenStores
 	hash   secret.Hasher
 	set    Settings
 	log    *slog.Logger
@@ -47,7 +47,7 @@ type Service struct {
 }
 
 // NewService wires the machine to its stores. now may be nil.
-func NewService(codes CodeStore, tokens TokenStore, hash secret.Hasher, set Settings, log *slog.Logger, now func() time.Time) *Service {
+func NewService(codes CodeStore, tokens TokenStores, hash secret.Hasher, set Settings, log *slog.Logger, now func() time.Time) *Service {
 	if now == nil {
 		now = time.Now
 	}
@@ -223,8 +223,8 @@ func (s *Service) Authenticate(ctx context.Context, token string) (Principal, er
 	case !link.ExpiresAt.IsZero() && now.After(link.ExpiresAt):
 		return Principal{}, ErrTokenExpired
 	}
-	if link.UsedAt.IsZero() {
-		if err := s.tokens.MarkUsed(ctx, link.ID, now); err != nil {
+	if now.Sub(link.LastUsedAt) >= touchEvery {
+		if err := s.tokens.MarkUsed(ctx, link.ID, addressOf(ctx), now); err != nil {
 			return Principal{}, err
 		}
 	}

@@ -78,6 +78,9 @@ type Link struct {
 	ExpiresAt time.Time // zero: never
 	RevokedAt time.Time // zero: live
 	UsedAt    time.Time // zero: no call was made with it yet
+	// LastUsedAt and LastIP are of a recent call, up to touchEvery before the last.
+	LastUsedAt time.Time
+	LastIP     string
 	Active    bool      // the account is active
 }
 
@@ -125,8 +128,8 @@ type TokenStore interface {
 	MarkRepolled(ctx context.Context, deviceHash string, now time.Time) error
 	// LinkByToken answers ErrUnknown.
 	LinkByToken(ctx context.Context, tokenHash string) (Link, error)
-	// MarkUsed notes the first use of a token.
-	MarkUsed(ctx context.Context, linkID string, now time.Time) error
+	// MarkUsed notes the use of a token and where the call came from, which may be empty.
+	MarkUsed(ctx context.Context, linkID, ip string, now time.Time) error
 	// Sweep revokes unused tokens whose code was polled again before repolled, and deletes codes that expired before
 	// expired. It tells how many tokens it revoked.
 	Sweep(ctx context.Context, now, repolled, expired time.Time) (revoked int64, err error)

@@ -119,24 +119,25 @@ func (s *Store) MarkRepolled(ctx context.Context, deviceHash string, now time.Ti
 func (s *Store) LinkByToken(ctx context.Context, tokenHash string) (link.Link, error) {
 	l := link.Link{TokenHash: tokenHash}
 	var linked int64
-	var expires, used, revoked sql.NullInt64
+	var expires, used, revoked, last sql.NullInt64
 	var state string
 	err := s.reads.QueryRowContext(ctx, `SELECT l.id, l.account_id, l.host, l.os, l.client, l.ip, l.linked_at, l.expires_at,
-		l.used_at, l.revoked_at, a.state FROM links l JOIN accounts a ON a.id = l.account_id WHERE l.token_hash = $1`, tokenHash).
-		Scan(&l.ID, &l.AccountID, &l.Requester.Host, &l.Requester.OS, &l.Requester.Client, &l.Requester.IP, &linked, &expires, &used, &revoked, &state)
+		l.used_at, l.revoked_at, l.last_used_at, l.last_ip, a.state FROM links l JOIN accounts a ON a.id = l.account_id WHERE l.token_hash = $1`, tokenHash).
+		Scan(&l.ID, &l.AccountID, &l.Requester.Host, &l.Requester.OS, &l.Requester.Client, &l.Requester.IP, &linked, &expires, &used, &revoked,
+		&last, &l.LastIP, &state)
 	if err != nil {
 		return link.Link{}, missing(err, link.ErrUnknown)
 	}
 	l.LinkedAt, l.ExpiresAt, l.UsedAt, l.RevokedAt = fromMS(linked), fromNull(expires), fromNull(used), fromNull(revoked)
-	l.Active = state == "active"
+	l.Active, l.LastUsedAt = state == "active", fromNull(last)
 	return l, nil
 }
 
-// MarkUsed notes the first use of a token.
-func (s *Store) MarkUsed(ctx context.Context, linkID string, now time.Time) error {
+// MarkUsed notes the use of a token; an unknown address keeps the one known before.
+func (s *Store) MarkUsed(ctx context.Context, linkID, ip string, now time.Time) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, "UPDATE links SET used_at = $1 WHERE id = $2 AND used_at IS NULL", toMS(now), linkID)
-		return err
+		return run(ctx, tx, `UPDATE links SET used_at = COALESCE(used_at, $1), last_used_at = $1,
+			last_ip = CASE WHEN $2 = '' THEN last_ip ELSE $2 END WHERE id = $3`, toMS(now), ip, linkID)
 	})
 }
 

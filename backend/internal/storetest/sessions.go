@@ -22,7 +22,7 @@ type SessionStore interface {
 	sessions.Log
 	InsertAccount(ctx context.Context, a account.Account) error
 	link.CodeStore
-	link.TokenStore
+	link.TokenStores
 	Revoke(ctx context.Context, accountOrEmail, linkID string, now time.Time) (int64, error)
 	AppendEvents(ctx context.Context, rows []sessions.Row) error
 	LastDisplay(ctx context.Context, sessionID string) (glasses.Event, bool, error)

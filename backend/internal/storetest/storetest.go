@@ -19,7 +19,7 @@ import (
 // Store is what the suite needs; each feature's store and the operator's two verbs.
 type Store interface {
 	link.CodeStore
-	link.TokenStore
+	link.TokenStores
 	account.Store
 	Revoke(ctx context.Context, accountOrEmail, linkID string, now time.Time) (int64, error)
 	PendingCodes(ctx context.Context, now time.Time) (int, error)

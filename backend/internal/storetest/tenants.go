@@ -16,7 +16,7 @@ type TenantStore interface {
 	projects.Store
 	audit.Store
 	link.CodeStore
-	link.TokenStore
+	link.TokenStores
 	InsertAccount(ctx context.Context, a account.Account) error
 }
 

@@ -1,0 +1,66 @@
+package link
+
+import (
+	"context"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/audit"
+)
+
+// touchEvery is how often the use of a token is written down at most.
+const touchEvery = 5 * time.Minute
+
+// TokenStores is all that is kept of links.
+type TokenStores interface {
+	TokenStore
+	InstallStore
+}
+
+// InstallStore shows an account its links and revokes them.
+type InstallStore interface {
+	// AccountLinks lists the links that are not revoked, the last used first.
+	AccountLinks(ctx context.Context, accountID string) ([]Link, error)
+	// RevokeLinks revokes the live link of the entry's account with that id, or with linkID "" all of them, and counts
+	// them; the entry is written when there was one.
+	RevokeLinks(ctx context.Context, linkID string, now time.Time, e audit.Entry) (int, error)
+}
+
+type addressKey struct{}
+
+// WithAddress notes in ctx where a call comes from, for Authenticate.
+func WithAddress(ctx context.Context, ip string) context.Context {
+	return context.WithValue(ctx, addressKey{}, ip)
+}
+
+func addressOf(ctx context.Context) string {
+	ip, _ := ctx.Value(addressKey{}).(string)
+	return ip[:min(len(ip), 64)]
+}
+
+// Links lists the account's live links, the last used first. They hold no hash of a token.
+func (s *Service) Links(ctx context.Context, accountID string) ([]Link, error) {
+	return s.tokens.AccountLinks(ctx, accountID)
+}
+
+// RevokeLink revokes one link of the account: its next call gets 401. ErrUnknown.
+func (s *Service) RevokeLink(ctx context.Context, accountID, linkID string, by audit.Actor) error {
+	if linkID == "" {
+		return ErrUnknown
+	}
+	now := s.now()
+	n, err := s.tokens.RevokeLinks(ctx, linkID, now, audit.New(now, accountID, by, "link.revoked", "", "revoked a link"))
+	if err == nil && n == 0 {
+		return ErrUnknown
+	}
+	return err
+}
+
+// RevokeAll revokes every link of the account and counts them.
+func (s *Service) RevokeAll(ctx context.Context, accountID string, by audit.Actor) (int, error) {
+	now := s.now()
+	n, err := s.tokens.RevokeLinks(ctx, "", now, audit.New(now, accountID, by, "link.revoked", "", "revoked every link"))
+	if err == nil && n > 0 {
+		s.log.InfoContext(ctx, "links revoked", "account", accountID, "count", n)
+	}
+	return n, err
+}
