@@ -284,3 +284,33 @@ func TestSchemaIsAlike(t *testing.T) {
 		t.Errorf("SQLite (-) and PostgreSQL (+) differ: %s", diff)
 	}
 }
+
+// Whatever belongs to a project or an account goes with it: a table that names one refers to it and is deleted with it.
+// Audit entries outlive their project.
+func TestWhatIsDeletedTakesItsOwnAlong(t *testing.T) {
+	where := filepath.Join(t.TempDir(), "service.db")
+	if err := openStore(t, where).Close(); err != nil {
+		t.Fatal(err)
+	}
+	db := connect(t, where)
+	defer db.Close()
+	for _, table := range tables(t, db, where) {
+		columns := columnNames(t, db, table)
+		cascades := texts(t, db, `SELECT "from" || ' of ' || "table" FROM pragma_foreign_key_list('`+table+`') WHERE on_delete = 'CASCADE'`)
+		switch {
+		case table == "projects" || table == "accounts":
+		case table == "audit":
+			if !slices.Contains(cascades, "account_id of accounts") {
+				t.Errorf("audit entries stay when their account is deleted: %v", cascades)
+			}
+		case slices.Contains(columns, "app_id"):
+			if !slices.Contains(cascades, "app_id of projects") {
+				t.Errorf("rows of %s stay when their project is deleted: %v", table, cascades)
+			}
+		case slices.Contains(columns, "account_id"):
+			if !slices.Contains(cascades, "account_id of accounts") {
+				t.Errorf("rows of %s stay when their account is deleted: %v", table, cascades)
+			}
+		}
+	}
+}
