@@ -77,6 +77,7 @@ async function options(form) {
   const csrf = field(form, "csrf");
   const answer = await fetch(form.dataset.begin ?? "", { method: "POST", body: new URLSearchParams({ csrf: csrf.value }), redirect: "error" });
   if (answer.status === 429) throw new Refusal("Too many attempts from your network address. Wait a minute, then try again.");
+  if (answer.status === 409) throw new Refusal((await answer.json()).message);
   if (!answer.ok) throw new Error("no options");
   const { publicKey } = await answer.json();
   return publicKey;
