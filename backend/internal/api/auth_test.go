@@ -20,6 +20,11 @@ var accountRoutes = []struct{ method, path, body string }{
 	{"DELETE", backendapi.PathSessions + "/ses_x", ""},
 	{"POST", backendapi.PathSessions + "/ses_x/secrets", ""},
 	{"GET", backendapi.PathSessions + "/ses_x/events", ""},
+	{"GET", backendapi.PathProjects, ""},
+	{"GET", assistPath, ""},
+	{"PATCH", assistPath, `{"version":0,"nonsense":true}`},
+	{"GET", appPath + "/analytics?nonsense=true", ""},
+	{"PATCH", pagePath, ""},
 }
 
 func TestHeadersOfAccountRoutes(t *testing.T) {

@@ -193,7 +193,10 @@ func (m *matrix) ask(rt route, c caller) (got answer, check func()) {
 	}
 	m.grant(func(to *grants.Grants) { *to = g })
 	var s backendapi.CreatedSession
-	m.call("POST", backendapi.PathSessions, `{"project":"com.example.app","fresh":true}`, bearer("owner")(m)...).is(http.StatusCreated).into(&s)
+	ofSession := strings.HasPrefix(rt.path, backendapi.PathSessions+"/")
+	if ofSession {
+		m.call("POST", backendapi.PathSessions, `{"project":"com.example.app","fresh":true}`, bearer("owner")(m)...).is(http.StatusCreated).into(&s)
+	}
 	project, session := app, s.SessionID
 	if c.missing {
 		project, session = "com.example.never", "ses_never"
@@ -202,7 +205,7 @@ func (m *matrix) ask(rt route, c caller) (got answer, check func()) {
 		project += ".keyed" // a key makes its project, also for the other account
 	}
 	id := "openai"
-	if strings.HasPrefix(rt.path, backendapi.PathSessions) {
+	if ofSession {
 		id = session
 	}
 	body, ok := bodies[rt.method+" "+rt.path]
@@ -216,7 +219,7 @@ func (m *matrix) ask(rt route, c caller) (got answer, check func()) {
 	got = m.call(rt.method, strings.NewReplacer("{project}", project, "{id}", id).Replace(rt.path), body, c.headers(m)...)
 	return got, func() {
 		m.Helper()
-		if strings.HasPrefix(c.name, "owner") && !c.missing {
+		if !ofSession || strings.HasPrefix(c.name, "owner") && !c.missing {
 			return
 		}
 		var now backendapi.Session

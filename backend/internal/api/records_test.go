@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	app       = "com.example.app"
-	appPath   = backendapi.PathProjects + "/" + app
-	assistPat = appPath + backendapi.PathAssistant
-	pagePath  = appPath + backendapi.PathConnectionPage
+	app        = "com.example.app"
+	appPath    = backendapi.PathProjects + "/" + app
+	assistPath = appPath + backendapi.PathAssistant
+	pagePath   = appPath + backendapi.PathConnectionPage
 )
 
 // agent is a linked install of ada's whose account has the project.
@@ -73,28 +73,28 @@ func TestListProjects(t *testing.T) {
 func TestAssistantConfig(t *testing.T) {
 	w, bearer := newAgent(t)
 	var got backendapi.AssistantConfig
-	w.call("GET", assistPat, "", bearer...).is(http.StatusOK).into(&got)
+	w.call("GET", assistPath, "", bearer...).is(http.StatusOK).into(&got)
 	if got.Version != 0 || *got.Voice != "ember" || got.UpdatedAt != nil || got.UpdatedBy != nil || len(got.Choices.Voices) == 0 ||
 		*got.Cost.MicroUSDPerMinute != 120_000 || got.Cost.BeforeMicroUSDPerMinute != nil || got.Access["sounds"] != "read_write" {
 		t.Errorf("%+v", got)
 	}
-	w.call("PATCH", assistPat, `{"version":0,"memoryModel":"memory-none","sounds":false}`, bearer...).is(http.StatusOK).into(&got)
+	w.call("PATCH", assistPath, `{"version":0,"memoryModel":"memory-none","sounds":false}`, bearer...).is(http.StatusOK).into(&got)
 	if got.Version != 1 || *got.Sounds || *got.UpdatedBy != "agent on laptop" || *got.UpdatedAt != "2026-01-02T03:04:05.000Z" ||
 		*got.Cost.MicroUSDPerMinute != 61_000 || *got.Cost.BeforeMicroUSDPerMinute != 120_000 {
 		t.Errorf("%+v", got)
 	}
 	var conflict backendapi.VersionConflict
-	refused := w.call("PATCH", assistPat, `{"version":0,"sounds":true}`, bearer...).is(http.StatusConflict).into(&conflict)
+	refused := w.call("PATCH", assistPath, `{"version":0,"sounds":true}`, bearer...).is(http.StatusConflict).into(&conflict)
 	refused.whole(conflict.Problem, http.StatusConflict, backendapi.CodeVersionConflict)
 	if conflict.CurrentVersion != 1 || !conflict.Retryable {
 		t.Errorf("%+v", conflict)
 	}
 	for _, body := range []string{`{"version":1}`, `{"version":1,"voice":"nobody"}`, `{"version":1,"voice":null}`, `{"version":1,"voices":"x"}`,
 		`{"version":1,"realtimeModel":"realtime-thoughtful","voice":"harbor"}`, `[]`, `{"version":1,"sounds":"on"}`} {
-		w.call("PATCH", assistPat, body, bearer...).problem(http.StatusBadRequest, backendapi.CodeInvalidRequest)
+		w.call("PATCH", assistPath, body, bearer...).problem(http.StatusBadRequest, backendapi.CodeInvalidRequest)
 	}
-	w.call("PATCH", assistPat, `{"version":1,"voice":"harbor"}`, bearer...).is(http.StatusOK)
-	p := w.call("PATCH", assistPat, `{"version":2,"realtimeModel":"realtime-thoughtful"}`, bearer...)
+	w.call("PATCH", assistPath, `{"version":1,"voice":"harbor"}`, bearer...).is(http.StatusOK)
+	p := w.call("PATCH", assistPath, `{"version":2,"realtimeModel":"realtime-thoughtful"}`, bearer...)
 	if d := p.problem(http.StatusBadRequest, backendapi.CodeInvalidRequest); !strings.Contains(d.Detail, "ember, willow, slate") {
 		t.Errorf("%s", d.Detail)
 	}
@@ -107,7 +107,7 @@ func TestAssistantGrants(t *testing.T) {
 		g.Assistant[grants.Voice], g.Assistant[grants.RealtimeModel] = grants.Read, grants.Off
 	})
 	var got backendapi.AssistantConfig
-	w.call("GET", assistPat, "", bearer...).is(http.StatusOK).into(&got)
+	w.call("GET", assistPath, "", bearer...).is(http.StatusOK).into(&got)
 	if got.RealtimeModel != nil || *got.Voice != "ember" || got.Access["realtimeModel"] != "off" || got.Cost.MicroUSDPerMinute != nil ||
 		!strings.Contains(got.Cost.Note, "hides") || len(got.Choices.RealtimeModels) == 0 {
 		t.Errorf("%+v", got)
@@ -118,7 +118,7 @@ func TestAssistantGrants(t *testing.T) {
 		`{"version":99,"sounds":true,"realtimeModel":"nothing that could be named"}`: {"realtimeModel", "off"},
 	} {
 		var denied backendapi.PermissionDenied
-		refused := w.call("PATCH", assistPat, body, bearer...).is(http.StatusForbidden).into(&denied)
+		refused := w.call("PATCH", assistPath, body, bearer...).is(http.StatusForbidden).into(&denied)
 		refused.whole(denied.Problem, http.StatusForbidden, backendapi.CodePermissionDenied)
 		if denied.Project != app || denied.Capability != "assistant_config" || denied.Field != want[0] || denied.Needed != "read_write" ||
 			denied.Granted != want[1] || denied.Retryable {
@@ -128,7 +128,7 @@ func TestAssistantGrants(t *testing.T) {
 			t.Errorf("%s: %s", body, denied.FixHint)
 		}
 	}
-	w.call("PATCH", assistPat, `{"version":0,"sounds":false}`, bearer...).is(http.StatusOK).into(&got)
+	w.call("PATCH", assistPath, `{"version":0,"sounds":false}`, bearer...).is(http.StatusOK).into(&got)
 	if got.Version != 1 || got.RealtimeModel != nil || *got.Voice != "ember" {
 		t.Errorf("%+v", got)
 	}
@@ -139,7 +139,7 @@ func TestAssistantGrants(t *testing.T) {
 	})
 	for _, request := range [][2]string{{"GET", ""}, {"PATCH", `{"version":1}`}, {"PATCH", `{"version":1,"voices":"x"}`}, {"PATCH", ""}} {
 		var denied backendapi.PermissionDenied
-		w.call(request[0], assistPat, request[1], bearer...).is(http.StatusForbidden).into(&denied)
+		w.call(request[0], assistPath, request[1], bearer...).is(http.StatusForbidden).into(&denied)
 		if denied.Field != "" || denied.Granted != "off" || !strings.Contains(denied.FixHint, "set Assistant config to Read") {
 			t.Errorf("%+v", denied)
 		}
@@ -149,11 +149,11 @@ func TestAssistantGrants(t *testing.T) {
 // A price that is not told must not be guessable from the note, nor an id that is hidden.
 func TestGoneIDsAreNamedToWhoMaySeeThem(t *testing.T) {
 	w, bearer := newAgent(t)
-	w.call("PATCH", assistPat, `{"version":0,"sounds":false}`, bearer...).is(http.StatusOK)
+	w.call("PATCH", assistPath, `{"version":0,"sounds":false}`, bearer...).is(http.StatusOK)
 	w.operate("UPDATE assistant_configs SET voice = 'retired-voice'")
 	note := func() string {
 		var got backendapi.AssistantConfig
-		w.call("GET", assistPat, "", bearer...).is(http.StatusOK).into(&got)
+		w.call("GET", assistPath, "", bearer...).is(http.StatusOK).into(&got)
 		return got.Cost.Note
 	}
 	if n := note(); !strings.Contains(n, "retired-voice") {
@@ -255,7 +255,7 @@ func TestAnalyticsQueries(t *testing.T) {
 			t.Errorf("%s: %d points", query, len(r.Series))
 		}
 	}
-	for _, path := range []string{assistPat, pagePath, backendapi.PathProjects, backendapi.PathSessions, appPath + "/credentials"} {
+	for _, path := range []string{assistPath, pagePath, backendapi.PathProjects, backendapi.PathSessions, appPath + "/credentials"} {
 		w.call("GET", path+"?x=1", "", bearer...).problem(http.StatusBadRequest, backendapi.CodeInvalidRequest)
 	}
 }
@@ -277,7 +277,7 @@ func TestReadsAreNoted(t *testing.T) {
 		return actions
 	}
 	for range 3 {
-		w.call("GET", assistPat, "", bearer...).is(http.StatusOK)
+		w.call("GET", assistPath, "", bearer...).is(http.StatusOK)
 	}
 	w.call("GET", appPath+"/analytics?range=x", "", bearer...).is(http.StatusBadRequest)
 	w.call("GET", pagePath, "", bearer...).is(http.StatusOK)
@@ -285,7 +285,7 @@ func TestReadsAreNoted(t *testing.T) {
 		t.Errorf("noted %v", got)
 	}
 	w.pass(11 * time.Minute)
-	for _, path := range []string{assistPat, appPath + "/analytics", appPath + "/credentials"} {
+	for _, path := range []string{assistPath, appPath + "/analytics", appPath + "/credentials"} {
 		w.call("GET", path, "", bearer...).is(http.StatusOK)
 	}
 	if got := read(); len(got) != 4 {
