@@ -294,8 +294,8 @@ func (f *fakeSettings) Remove(_ context.Context, _, id string, _ audit.Actor) er
 
 var errDisk = errors.New("disk full")
 
-// follow goes where the last answer sent the browser, on this site.
-func (v *visitor) follow() *visitor {
+// onward goes where the last answer sent the browser, on this site.
+func (v *visitor) onward() *visitor {
 	v.t.Helper()
 	v.want(http.StatusSeeOther)
 	return v.get(v.header.Get("Location"))

@@ -18,7 +18,7 @@ func settled(t *testing.T, change ...func(*Options)) (*fakeSettings, *visitor) {
 	f := newFakeSettings()
 	f.people["ada@example.org"] = adaPassword
 	v := visit(t, newSite(t, f.fakeCore, append([]func(*Options){f.all}, change...)...)).get("/signin")
-	v.send("/signin?next=/account/settings", "email", "ada@example.org", "password", adaPassword).follow()
+	v.send("/signin?next=/account/settings", "email", "ada@example.org", "password", adaPassword).onward()
 	return f, v.want(http.StatusOK, "Account settings", `aria-current="page">Settings`)
 }
 
@@ -57,7 +57,7 @@ func TestChangeOfThePassword(t *testing.T) {
 	v.send(settingsPath+"/password", "password", "wrong", "new", "a new long password").
 		want(http.StatusUnprocessableEntity, `href="#current-password"`, `id="current-password-error"`, "<title>Error:", "<details open>")
 	v.send(settingsPath+"/password", "password", adaPassword, "new", "short").want(http.StatusUnprocessableEntity, `id="new-password-error"`)
-	v.send(settingsPath+"/password", "password", adaPassword, "new", "a new long password").follow().want(http.StatusOK, "new password is saved")
+	v.send(settingsPath+"/password", "password", adaPassword, "new", "a new long password").onward().want(http.StatusOK, "new password is saved")
 	if f.people["ada@example.org"] != "a new long password" {
 		t.Error("the password was not changed")
 	}
@@ -80,8 +80,8 @@ func TestChangeOfTheAddress(t *testing.T) {
 			t.Error("the password came back")
 		}
 	}
-	v.send(settingsPath+"/email", "email", "lovelace@example.org", "password", adaPassword).follow().want(http.StatusOK, "a link to the new address")
-	v.send(settingsPath+"/email/resend").follow().want(http.StatusOK, "on its way")
+	v.send(settingsPath+"/email", "email", "lovelace@example.org", "password", adaPassword).onward().want(http.StatusOK, "a link to the new address")
+	v.send(settingsPath+"/email/resend").onward().want(http.StatusOK, "on its way")
 	if got := strings.Join(f.mails, " "); got != "lovelace@example.org id-ada@example.org" {
 		t.Errorf("mails: %s", got)
 	}
@@ -110,14 +110,14 @@ func TestBrowsersOfAnAccount(t *testing.T) {
 		t.Error("this browser is not told from the others")
 	}
 	v.send(settingsPath + "/browsers/of-" + foreign + "/end").want(http.StatusNotFound)
-	v.get(settingsPath).send(settingsPath+"/browsers/of-"+phone+"/end").follow().want(http.StatusOK, "That browser is signed out")
+	v.get(settingsPath).send(settingsPath+"/browsers/of-"+phone+"/end").onward().want(http.StatusOK, "That browser is signed out")
 	if strings.Contains(v.page, "Sign out all other") {
 		t.Error("offers to sign out browsers that are not there")
 	}
 	if _, err := f.OpenSession(t.Context(), "id-ada@example.org", account.Visit{}); err != nil {
 		t.Fatal(err)
 	}
-	v.send(settingsPath+"/browsers/end-others").follow().want(http.StatusOK, "All other browsers are signed out")
+	v.send(settingsPath+"/browsers/end-others").onward().want(http.StatusOK, "All other browsers are signed out")
 	if len(f.sessions) != 2 { // ada's here, bob's there
 		t.Errorf("%d sessions are open", len(f.sessions))
 	}
@@ -128,7 +128,7 @@ func TestPasskeysInTheSettings(t *testing.T) {
 	v.send(settingsPath+"/passkeys", "name", "my laptop", "credential", "k1").want(http.StatusUnprocessableEntity, "was not added") // no challenge
 	v.send(settingsPath+"/passkeys/begin").want(http.StatusOK, `"challenge"`)
 	v.get(settingsPath).send(settingsPath+"/passkeys", "name", " ", "credential", "k1").want(http.StatusUnprocessableEntity, `id="passkey-name-error"`)
-	v.send(settingsPath+"/passkeys", "name", "<b>my laptop", "credential", "k1").follow().want(http.StatusOK, "The passkey is added", "&lt;b&gt;my laptop", "Not used yet")
+	v.send(settingsPath+"/passkeys", "name", "<b>my laptop", "credential", "k1").onward().want(http.StatusOK, "The passkey is added", "&lt;b&gt;my laptop", "Not used yet")
 	form := v.tokens()
 
 	w := another(v).get("/signin")
@@ -144,7 +144,7 @@ func TestPasskeysInTheSettings(t *testing.T) {
 	}
 	f.keys = append(f.keys, passkey.Passkey{ID: "k2", Name: "old"})
 	v.post(settingsPath+"/passkeys/k3/remove", form).want(http.StatusNotFound)
-	v.post(settingsPath+"/passkeys/k1/remove", form).follow().want(http.StatusOK, "The passkey is removed", "old")
+	v.post(settingsPath+"/passkeys/k1/remove", form).onward().want(http.StatusOK, "The passkey is removed", "old")
 }
 
 func TestExportIsAFile(t *testing.T) {
@@ -169,7 +169,7 @@ func TestDeletingTheAccount(t *testing.T) {
 	if f.deleted != "" {
 		t.Fatal("deleted all the same")
 	}
-	v.send(settingsPath+"/delete", "email", " Ada@example.org", "password", adaPassword).follow().want(http.StatusOK, "Your account is deleted")
+	v.send(settingsPath+"/delete", "email", " Ada@example.org", "password", adaPassword).onward().want(http.StatusOK, "Your account is deleted")
 	if f.deleted != "id-ada@example.org" || strings.Contains(v.page, "Sign out") {
 		t.Errorf("deleted %q, or still signed in", f.deleted)
 	}
@@ -189,7 +189,7 @@ func TestDeletingWithoutAPasswordWantsAFreshSignIn(t *testing.T) {
 		t.Fatal("deleted by an old sign-in")
 	}
 	now = now.Add(-freshSignIn)
-	v.get(settingsPath+"/delete").send(settingsPath+"/delete", "email", "ada@example.org").follow().want(http.StatusOK, "deleted")
+	v.get(settingsPath+"/delete").send(settingsPath+"/delete", "email", "ada@example.org").onward().want(http.StatusOK, "deleted")
 }
 
 func TestChangesAreLimitedPerAddress(t *testing.T) {

@@ -32,7 +32,7 @@ func atProvider(t *testing.T, next string) (*fakeSettings, *visitor) {
 
 func TestNewPersonFromAProviderIsAskedFirst(t *testing.T) {
 	f, v := atProvider(t, "/privacy")
-	v.get(callback).follow().want(http.StatusOK, "Create an account with Acme", "ada@example.org", "nothing is stored")
+	v.get(callback).onward().want(http.StatusOK, "Create an account with Acme", "ada@example.org", "nothing is stored")
 	v.get("/signin/welcome").want(http.StatusOK) // a reload asks again
 	if len(f.people)+len(f.identities)+f.writes != 0 {
 		t.Fatal("something was stored before the agreement")
@@ -55,7 +55,7 @@ func TestKnownPersonComesBackToTheCode(t *testing.T) {
 	f, v := atProvider(t, page)
 	f.people["ada@example.org"] = ""
 	f.identities["id-ada@example.org"] = []account.LinkedIdentity{{Provider: "acme", Subject: "s1"}}
-	v.get(callback).follow().want(http.StatusOK, code, "Approve")
+	v.get(callback).onward().want(http.StatusOK, code, "Approve")
 	v.get(callback).want(http.StatusBadRequest, "took too long") // an answer counts once
 }
 
@@ -101,8 +101,8 @@ func TestLinkingAProvider(t *testing.T) {
 	f.identity = oidc.Identity{Provider: "acme", Subject: "s1", Email: "a.l@acme.example"}
 	v.want(http.StatusOK, "Not linked")
 	v.send(settingsPath+"/providers/acme/link").want(http.StatusOK, "Continue to Acme")
-	v.get(callback).follow().want(http.StatusOK, "Linked.", "as a.l@acme.example", "Unlink")
-	v.send(settingsPath+"/providers/acme/unlink").follow().want(http.StatusOK, "Unlinked.", "Not linked")
+	v.get(callback).onward().want(http.StatusOK, "Linked.", "as a.l@acme.example", "Unlink")
+	v.send(settingsPath+"/providers/acme/unlink").onward().want(http.StatusOK, "Unlinked.", "Not linked")
 	v.send(settingsPath + "/providers/acme/unlink").want(http.StatusNotFound)
 
 	f.identities["id-bob@example.org"] = []account.LinkedIdentity{{Provider: "acme", Subject: "s1"}}
@@ -119,7 +119,7 @@ func TestLinkingIsOfWhoAsked(t *testing.T) {
 	f, v := settled(t)
 	f.identity = oidc.Identity{Provider: "acme", Subject: "s1"}
 	v.send(settingsPath + "/providers/acme/link")
-	v.get(settingsPath).send("/signout").follow()
+	v.get(settingsPath).send("/signout").onward()
 	v.get(callback).want(http.StatusBadRequest) // the moment was the signed-in browser's
 	if len(f.identities) != 0 {
 		t.Error("linked for somebody who is gone")
@@ -133,7 +133,7 @@ func TestForgottenPassword(t *testing.T) {
 	v.send("/forgot", "email", "nonsense").want(http.StatusUnprocessableEntity, `id="email-error"`, `value="nonsense"`)
 	pages := map[string]bool{}
 	for _, email := range []string{"ada@example.org", "nobody@example.org"} {
-		v.get("/forgot").send("/forgot", "email", email).follow().want(http.StatusOK, "Look into your mail")
+		v.get("/forgot").send("/forgot", "email", email).onward().want(http.StatusOK, "Look into your mail")
 		pages[v.page] = true
 	}
 	if len(pages) != 1 || len(f.mails) != 2 {
@@ -162,19 +162,19 @@ func TestNewPasswordByMailedLink(t *testing.T) {
 	if got := v.header.Get("Location"); got != "/reset" || v.header.Get("Referrer-Policy") != "no-referrer" {
 		t.Errorf("the token stays in the address: %s", got)
 	}
-	v.follow().want(http.StatusOK, "Choose a new password")
+	v.onward().want(http.StatusOK, "Choose a new password")
 	if strings.Contains(v.page, "sml_") || f.people["ada@example.org"] != adaPassword {
 		t.Error("the page carries the token, or looking changed something")
 	}
 	v.send("/reset", "password", "short").want(http.StatusUnprocessableEntity, `id="password-error"`)
-	v.send("/reset", "password", "a new long password").follow().want(http.StatusOK, "signed in with it", "ada@example.org")
+	v.send("/reset", "password", "a new long password").onward().want(http.StatusOK, "signed in with it", "ada@example.org")
 	if f.people["ada@example.org"] != "a new long password" {
 		t.Error("not changed")
 	}
 	for _, old := range []string{"sml_t0ken", "sml_none", strings.Repeat("x", 5000)} {
 		late := visit(t, site).get("/reset?token=" + old)
 		if late.status == http.StatusSeeOther {
-			late.follow().want(http.StatusOK).send("/reset", "password", "a new long password")
+			late.onward().want(http.StatusOK).send("/reset", "password", "a new long password")
 		}
 		late.want(http.StatusNotFound, "does not work any more", `href="/forgot"`)
 	}
@@ -184,15 +184,15 @@ func TestNewPasswordByMailedLink(t *testing.T) {
 func TestConfirmingAnAddress(t *testing.T) {
 	f, v := settled(t)
 	f.tokens["sml_one"], f.tokens["sml_two"] = "id-ada@example.org", "id-ada@example.org"
-	v.get("/verify?token=sml_one").follow().want(http.StatusOK, "Confirm the address")
+	v.get("/verify?token=sml_one").onward().want(http.StatusOK, "Confirm the address")
 	if len(f.verified) != 0 || strings.Contains(v.page, "sml_") {
 		t.Fatal("a look confirmed the address, or the page carries the token")
 	}
-	v.send("/verify").follow().want(http.StatusOK, "the address is confirmed", ">confirmed<")
-	w := another(v).get("/verify?token=sml_two").follow()
-	w.send("/verify").follow().want(http.StatusOK, "Thank you")
+	v.send("/verify").onward().want(http.StatusOK, "the address is confirmed", ">confirmed<")
+	w := another(v).get("/verify?token=sml_two").onward()
+	w.send("/verify").onward().want(http.StatusOK, "Thank you")
 	w.send("/verify").want(http.StatusForbidden) // the page that says so has no form
-	w.get("/verify?token=sml_two").follow().send("/verify").want(http.StatusNotFound, "does not work any more")
+	w.get("/verify?token=sml_two").onward().send("/verify").want(http.StatusNotFound, "does not work any more")
 }
 
 func TestPasskeyButtonOnTheActivationPage(t *testing.T) {

@@ -1,12 +1,15 @@
 package web
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -35,6 +38,17 @@ func (s *stage) signInAsAda() {
 	s.open("/signin?next=/account/settings")
 	s.do(chromedp.SendKeys("input[name=email]", "ada@example.org"), chromedp.SendKeys("input[name=password]", adaPassword), chromedp.Submit("input[name=email]"))
 	s.see(`document.querySelector("h1").textContent === "Account settings"`)
+}
+
+// scheme makes the page light or dark.
+func (s *stage) scheme(name string) {
+	s.t.Helper()
+	s.do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}},
+		})
+		return err
+	}))
 }
 
 // tabs presses Tab through the page's main part and names what got the focus.
@@ -95,18 +109,21 @@ func TestSettingsAreForEveryone(t *testing.T) {
 	s, f := newSettingsStage(t)
 	check := func(name string) {
 		t.Helper()
-		s.picture(name)
-		for _, width := range []int64{1280, 390, 320} {
-			s.do(chromedp.EmulateViewport(width, 844))
-			for _, wrong := range eval[[]string](s, stumbles) {
-				t.Errorf("%s, %d wide: %s", name, width, wrong)
+		for _, scheme := range []string{"dark", "light"} {
+			s.scheme(scheme)
+			s.picture(name + "-" + scheme)
+			for _, width := range []int64{1280, 390, 320} {
+				s.do(chromedp.EmulateViewport(width, 844))
+				for _, wrong := range eval[[]string](s, stumbles) {
+					t.Errorf("%s, %s, %d wide: %s", name, scheme, width, wrong)
+				}
 			}
 		}
 		s.do(chromedp.EmulateViewport(1280, 800))
 	}
 	f.tokens["sml_one"] = "id-ada@example.org"
 	for name, path := range map[string]string{"signin": "/signin", "signup": "/signup", "forgot": "/forgot", "sent": "/forgot/sent", "reset": "/reset?token=sml_one",
-		"verify": "/verify?token=sml_one", "old-link": "/reset?token=sml_old", "goodbye": "/goodbye", "activation": page} {
+		"verify": "/verify?token=sml_one", "too-late": callback, "goodbye": "/goodbye", "activation": page} {
 		s.open(path)
 		check(name)
 	}
