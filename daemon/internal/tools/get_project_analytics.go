@@ -56,7 +56,7 @@ func (t getProjectAnalytics) definition() definition {
 		Annotations: Annotations{ReadOnly: true, Idempotent: true, OpenWorld: true},
 		InputSchema: inputSchema(projectArgument+`,
 			"range":{"type":"string","enum":[`+quoted(analyticsRanges)+`],"default":"7d","description":"Up to now. Not together with from and to."},
-			"from":{"type":"string","description":"A time such as 2026-01-02T00:00:00Z, or a date; with to."},
+			"from":{"type":"string","description":"A time such as 2026-01-02T00:00:00Z, or a date; with to. At most 90 days."},
 			"to":{"type":"string","description":"The same; it is not counted itself."},
 			"interval":{"type":"string","enum":[`+quoted(analyticsIntervals)+`],"description":"Of the series. Left out: hours for up to two days, else days."},`+recordLinkArgument, ""),
 		OutputSchema: outputSchema(`

@@ -87,6 +87,7 @@ func (about recordCall) refusal(err error, project string) error {
 	case backend.CodeNotFound:
 		told.FixHint = "call listProjects for the projects of the linked account; createSimulatorSession and generateConnectionModule make a new one"
 	case backend.CodeVersionConflict:
+		told.Retryable = false // the change that was asked for is the same call with another version
 		told.FixHint = fmt.Sprintf("call %s again, see what somebody else changed, and repeat the change with the version that it tells", about.reads)
 	case backend.CodePermissionDenied:
 		told.Message, told.FixHint = deniedMessage(p, project), deniedHint(p, project)
