@@ -28,11 +28,23 @@ var exports = []exported{
 	{"links", "links", "id, host, os, client, ip, linked_at, expires_at, used_at, last_used_at, last_ip, revoked_at", ofAccount},
 	{"linkRequests", "device_codes", "state, host, os, client, ip, created_at, expires_at", ofAccount},
 	{"projects", "projects", "*", ofAccount},
+	{"projectAliases", "project_aliases", "*", ofAccount},
 	{"projectKeys", "project_keys", "*", ofAccount},
+	{"grants", "project_grants", "*", ofAccount},
+	{"assistantConfigs", "assistant_configs", "*", ofAccount},
+	{"credentials", "credentials", "app_id, provider, hint, set_at, requested_by, tested_at, test_result", ofAccount},
+	{"credentialLinks", "credential_links", "app_id, provider, requested_by, created_at, expires_at", ofAccount},
+	{"connectionPages", "connection_pages", "*", ofAccount},
+	{"analyticsQuota", "analytics_projects", "app_id, used_day, used", ofAccount},
+	{"analyticsSums", "analytics_sums s JOIN analytics_projects p ON p.id = s.project", "p.app_id, s.span, s.at AS slot, s.kind, s.name, s.n", "p." + ofAccount},
 	{"audit", "audit", "*", ofAccount},
 	{"sessions", "sessions", "*", ofAccount},
 	{"sessionEvents", "events", "*", "session_id IN (SELECT id FROM sessions WHERE account_id = $1)"},
 }
+
+// notExported are the tables that hold nothing a person could read: keyed hashes of events and installs already counted,
+// their salts, and hashes of sessions' secrets.
+var notExported = []string{"analytics_seen", "analytics_installs", "analytics_salts", "session_secrets", "goose_db_version"}
 
 // neverExported are columns that no section holds, whatever it asks for.
 var neverExported = map[string]bool{"hash": true, "account_id": true, "token_hash": true, "password_hash": true, "sealed": true, "wrapped": true, "install_hash": true}

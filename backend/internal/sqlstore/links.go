@@ -124,7 +124,7 @@ func (s *Store) LinkByToken(ctx context.Context, tokenHash string) (link.Link, e
 	err := s.reads.QueryRowContext(ctx, `SELECT l.id, l.account_id, l.host, l.os, l.client, l.ip, l.linked_at, l.expires_at,
 		l.used_at, l.revoked_at, l.last_used_at, l.last_ip, a.state FROM links l JOIN accounts a ON a.id = l.account_id WHERE l.token_hash = $1`, tokenHash).
 		Scan(&l.ID, &l.AccountID, &l.Requester.Host, &l.Requester.OS, &l.Requester.Client, &l.Requester.IP, &linked, &expires, &used, &revoked,
-		&last, &l.LastIP, &state)
+			&last, &l.LastIP, &state)
 	if err != nil {
 		return link.Link{}, missing(err, link.ErrUnknown)
 	}

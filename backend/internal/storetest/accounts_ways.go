@@ -1,0 +1,410 @@
+package storetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/link"
+	"github.com/service-dev/service/backend/internal/passkey"
+)
+
+// serveOnce asks for new passwords, the last for an address that gets mail, and runs the service until it was sent; with
+// none such it asks for a canary of its own.
+func (f *people) serveOnce(t *testing.T, emails ...string) error {
+	t.Helper()
+	canary := "canary-" + uuid.NewString()[:8]
+	f.signUp(t, canary)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	for _, email := range append(emails, canary+"@example.org") {
+		if err := f.ForgotPassword(ctx, email); err != nil {
+			t.Fatal(err)
+		}
+	}
+	go func() { done <- f.Serve(ctx) }()
+	defer func() { cancel(); <-done }()
+	for {
+		select {
+		case <-f.box.woke:
+		case <-time.After(30 * time.Second):
+			return errors.New("nothing was mailed")
+		}
+		f.box.mu.Lock()
+		last := len(f.box.sent) - 1
+		if last >= 0 && f.box.sent[last].To == canary+"@example.org" {
+			f.box.sent = f.box.sent[:last]
+			f.box.mu.Unlock()
+			return nil
+		}
+		f.box.mu.Unlock()
+	}
+}
+
+func forgottenPassword(t *testing.T, f *people) {
+	ada := f.verified(t, "ada")
+	cookie := f.open(t, ada, account.ByPassword)
+	want(t, "keep an identity", f.LinkIdentity(t.Context(), ada.ID, account.Identity{Provider: "acme", Subject: "1"}, audit.Person()), nil)
+	want(t, "no address", f.ForgotPassword(t.Context(), "ada"), account.ErrBadEmail)
+	want(t, "serve", f.serveOnce(t, "nobody@example.org", " ADA@example.org"), nil)
+	token := f.token(t, ada.Email, "/reset")
+	_, err := f.ResetPassword(t.Context(), token, "short")
+	want(t, "a short password", err, account.ErrBadPassword)
+	if _, err := f.ResetPassword(t.Context(), token, "another password"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.ResetPassword(t.Context(), token, "another password")
+	want(t, "a used link", err, account.ErrBadToken)
+	_, err = f.FindSession(t.Context(), cookie)
+	want(t, "open browser", err, account.ErrNoSession)
+	_, err = f.SignIn(t.Context(), ada.Email, password)
+	want(t, "old password", err, account.ErrBadCredentials)
+	_, err = f.SignIn(t.Context(), ada.Email, "another password")
+	want(t, "new password", err, nil)
+	if ids, err := f.Identities(t.Context(), ada.ID); err != nil || len(ids) != 1 {
+		t.Errorf("a proved account lost its identities: %v, %v", ids, err)
+	}
+	if sent := f.box.take(); len(sent) != 1 || sent[0].Link != "" {
+		t.Errorf("%d notices", len(sent))
+	}
+	link, err := f.ResetLink(t.Context(), ada.Email, audit.Operator())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.clock.pass(account.ResetLife)
+	_, err = f.ResetPassword(t.Context(), link[strings.Index(link, "sml_"):], password)
+	want(t, "an overdue link", err, account.ErrBadToken)
+}
+
+// madeByAnother: mallory signed up with ada's address; ada takes the account over by mail and nothing of mallory stays.
+func madeByAnother(t *testing.T, f *people) {
+	ada := f.signUp(t, "ada")
+	id := account.Identity{Provider: "acme", Subject: "ada", Email: ada.Email, EmailVerified: true}
+	_, err := f.SignInWith(t.Context(), id)
+	want(t, "ada with her provider", err, account.ErrUnverifiedAccount)
+	want(t, "mallory's identity", f.LinkIdentity(t.Context(), ada.ID, account.Identity{Provider: "acme", Subject: "mallory"}, audit.Person()), nil)
+	f.passkey(t, ada.ID, "mallory's")
+	token := f.install(t, ada.ID)
+	pending, err := f.links.Start(t.Context(), link.Requester{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, "mallory approves", f.links.Approve(t.Context(), pending.UserCode, ada.ID), nil)
+	cookie := f.open(t, ada, account.ByPassword)
+	if err := f.serveOnce(t, ada.Email); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := f.ResetPassword(t.Context(), f.token(t, ada.Email, "/reset"), "ada's own password"); err != nil || !got.Verified() {
+		t.Fatalf("%v, %v", got.Verified(), err)
+	}
+	_, err = f.FindSession(t.Context(), cookie)
+	want(t, "mallory's browser", err, account.ErrNoSession)
+	_, err = f.links.Authenticate(t.Context(), token)
+	want(t, "mallory's link", err, link.ErrRevoked)
+	_, err = f.links.Poll(t.Context(), pending.DeviceCode)
+	want(t, "mallory's code", err, link.ErrDenied)
+	ids, err := f.Identities(t.Context(), ada.ID)
+	keys, keyErr := f.store.PasskeyHolder(t.Context(), ada.ID)
+	if len(ids)+len(keys.Passkeys) != 0 || err != nil || keyErr != nil {
+		t.Errorf("%v, %v (%v, %v)", ids, keys.Passkeys, err, keyErr)
+	}
+	if got, err := f.SignInWith(t.Context(), id); err != nil || got.ID != ada.ID {
+		t.Errorf("ada with her provider: %v", err)
+	}
+}
+
+func passwords(t *testing.T, f *people) {
+	ada := f.verified(t, "ada")
+	mine, other := f.open(t, ada, account.ByPassword), f.open(t, ada, account.ByPassword)
+	change := func(current, to string) error {
+		return f.ChangePassword(t.Context(), ada.ID, current, to, mine, audit.Person())
+	}
+	want(t, "wrong one", change("wrong horse battery", "another password"), account.ErrBadCredentials)
+	want(t, "short one", change(password, "short"), account.ErrBadPassword)
+	want(t, "change", change(password, "another password"), nil)
+	_, err := f.FindSession(t.Context(), mine)
+	want(t, "this browser", err, nil)
+	_, err = f.FindSession(t.Context(), other)
+	want(t, "the other browser", err, account.ErrNoSession)
+	want(t, "confirm", f.CheckPassword(t.Context(), ada.ID, "another password"), nil)
+	want(t, "confirm with the old one", f.CheckPassword(t.Context(), ada.ID, password), account.ErrBadCredentials)
+	want(t, "first password", f.SetPassword(t.Context(), ada.ID, password, "", audit.Person()), account.ErrHasPassword)
+	bob, err := f.SignUpWith(t.Context(), account.Identity{Provider: "acme", Subject: "bob", Email: "bob@example.org", EmailVerified: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.SignIn(t.Context(), bob.Email, "")
+	want(t, "sign in without a password", err, account.ErrBadCredentials)
+	want(t, "first password", f.SetPassword(t.Context(), bob.ID, password, "", audit.Person()), nil)
+	_, err = f.SignIn(t.Context(), bob.Email, password)
+	want(t, "sign in with it", err, nil)
+	if got := f.actions(t, ada.ID); got != "account.email_verified account.password_changed" {
+		t.Errorf("audit: %s", got)
+	}
+}
+
+// linksApart: a link to a new password that went to the old address is void once the address has changed.
+func linksApart(t *testing.T, f *people) {
+	ada := f.verified(t, "ada")
+	want(t, "ask", f.ChangeEmail(t.Context(), ada.ID, "ada@new.example", password, audit.Person()), nil)
+	change := f.token(t, "ada@new.example", "/verify")
+	want(t, "serve", f.serveOnce(t, ada.Email), nil)
+	reset := f.token(t, ada.Email, "/reset")
+	_, err := f.Verify(t.Context(), reset)
+	want(t, "verify with a reset link", err, account.ErrBadToken)
+	_, err = f.Verify(t.Context(), change)
+	want(t, "the new address", err, nil)
+	_, err = f.ResetPassword(t.Context(), reset, "another password")
+	want(t, "the old address's link", err, account.ErrBadToken)
+}
+
+func identities(t *testing.T, f *people) {
+	ada := f.verified(t, "ada")
+	with := func(subject, email string, vouched bool) (account.Account, error) {
+		return f.SignInWith(t.Context(), account.Identity{Provider: "acme", Subject: subject, Email: email, EmailVerified: vouched})
+	}
+	_, err := with("1", ada.Email, false)
+	want(t, "an address that nobody vouches for", err, account.ErrUnverifiedEmail)
+	_, err = with("1", "", true)
+	want(t, "no address", err, account.ErrUnverifiedEmail)
+	_, err = with("9", "new@example.org", true)
+	want(t, "a new person", err, account.ErrNeedsConsent)
+	if got, err := with("1", " ADA@example.org", true); err != nil || got.ID != ada.ID {
+		t.Errorf("ada: %v, %v", got.ID, err)
+	}
+	f.clock.pass(time.Hour)
+	if got, err := with("1", "else@example.org", false); err != nil || got.ID != ada.ID { // known by now, whatever the address
+		t.Errorf("ada again: %v, %v", got.ID, err)
+	}
+	ids, err := f.Identities(t.Context(), ada.ID)
+	if err != nil || len(ids) != 1 || !ids[0].UsedAt.Equal(f.clock.now()) || strings.TrimSpace(ids[0].Email) != "ADA@example.org" {
+		t.Errorf("%+v, %v", ids, err)
+	}
+	_, err = f.SignUpWith(t.Context(), account.Identity{Provider: "acme", Subject: "2", Email: ada.Email, EmailVerified: true})
+	want(t, "sign up with a taken address", err, account.ErrEmailTaken)
+	_, err = f.SignUpWith(t.Context(), account.Identity{Provider: "acme", Subject: "1", Email: "new@example.org", EmailVerified: true})
+	want(t, "sign up with a taken identity", err, account.ErrIdentityTaken)
+	eve, err := f.SignUpWith(t.Context(), account.Identity{Provider: "acme", Subject: "9", Email: "new@example.org", EmailVerified: true})
+	if err != nil || !eve.Verified() || eve.HasPassword() || !eve.PrivacyAccepted.Equal(f.clock.now()) {
+		t.Errorf("%+v, %v", eve, err)
+	}
+	taken := account.Identity{Provider: "acme", Subject: "9"}
+	want(t, "another's identity", f.LinkIdentity(t.Context(), ada.ID, taken, audit.Person()), account.ErrIdentityTaken)
+	want(t, "one's own again", f.LinkIdentity(t.Context(), eve.ID, taken, audit.Person()), nil)
+	want(t, "another's to unlink", f.Unlink(t.Context(), ada.ID, "acme", "9", audit.Person()), account.ErrNotFound)
+	if got := f.actions(t, ada.ID); got != "account.email_verified account.identity_linked" {
+		t.Errorf("audit: %s", got)
+	}
+}
+
+// passkey stores one as package passkey would.
+func (f *people) passkey(t *testing.T, accountID, name string) string {
+	t.Helper()
+	id := uuid.NewString()
+	p := passkey.Stored{Passkey: passkey.Passkey{ID: id, Name: name, CreatedAt: f.clock.now()}, AccountID: accountID, CredentialID: "credential-" + id, Credential: []byte(`{}`)}
+	if err := f.store.InsertPasskey(t.Context(), p, passkey.MaxPasskeys, audit.New(f.clock.now(), accountID, audit.Person(), "account.passkey_added", "", name)); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func lastWayIn(t *testing.T, f *people) {
+	eve, err := f.SignUpWith(t.Context(), account.Identity{Provider: "acme", Subject: "1", Email: "eve@example.org", EmailVerified: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlink := func() error { return f.Unlink(t.Context(), eve.ID, "acme", "1", audit.Person()) }
+	remove := func(id string) error {
+		return f.store.DeletePasskey(t.Context(), id, audit.New(f.clock.now(), eve.ID, audit.Person(), "account.passkey_removed", "", "x"))
+	}
+	want(t, "the only one", unlink(), account.ErrLastWayIn)
+	key := f.passkey(t, eve.ID, "phone")
+	// Both at once: one must stay.
+	var gone, kept atomic.Int32
+	var wg sync.WaitGroup
+	for _, drop := range []func() error{unlink, func() error { return remove(key) }} {
+		wg.Go(func() {
+			switch err := drop(); {
+			case err == nil:
+				gone.Add(1)
+			case errors.Is(err, account.ErrLastWayIn) || errors.Is(err, passkey.ErrLastWayIn):
+				kept.Add(1)
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if gone.Load() != 1 || kept.Load() != 1 {
+		t.Errorf("%d gone, %d kept", gone.Load(), kept.Load())
+	}
+	want(t, "a password", f.SetPassword(t.Context(), eve.ID, password, "", audit.Person()), nil)
+	want(t, "an unknown passkey", remove("none"), passkey.ErrUnknown)
+}
+
+func passkeysOfMany(t *testing.T, f *people) {
+	ada, bob := f.signUp(t, "ada"), f.signUp(t, "bob")
+	var key string
+	for range passkey.MaxPasskeys {
+		key = f.passkey(t, ada.ID, "key")
+	}
+	more := passkey.Stored{Passkey: passkey.Passkey{ID: "more", CreatedAt: f.clock.now()}, AccountID: ada.ID, CredentialID: "more", Credential: []byte(`{}`)}
+	entry := func(a account.Account) audit.Entry {
+		return audit.New(f.clock.now(), a.ID, audit.Person(), "account.passkey_added", "", "more")
+	}
+	want(t, "one too many", f.store.InsertPasskey(t.Context(), more, passkey.MaxPasskeys, entry(ada)), passkey.ErrTooMany)
+	more.AccountID, more.CredentialID = bob.ID, "credential-"+key
+	want(t, "a known credential", f.store.InsertPasskey(t.Context(), more, passkey.MaxPasskeys, entry(bob)), passkey.ErrInvalid)
+	want(t, "another's passkey", f.store.DeletePasskey(t.Context(), key, entry(bob)), passkey.ErrUnknown)
+	used := passkey.Stored{Passkey: passkey.Passkey{ID: key, UsedAt: f.clock.now()}, AccountID: ada.ID, Credential: []byte(`{"a":1}`), SignCount: 4}
+	for i, fresh := range []bool{true, false} {
+		if got, err := f.store.UsePasskey(t.Context(), used, 0); err != nil || got != fresh {
+			t.Errorf("use %d: %v, %v", i, got, err)
+		}
+	}
+	_, err := f.store.PasskeyHolder(t.Context(), "none")
+	want(t, "no account", err, passkey.ErrUnknown)
+}
+
+// install links one and gives its token.
+func (f *people) install(t *testing.T, accountID string) string {
+	t.Helper()
+	issued, err := f.links.Start(t.Context(), link.Requester{Host: "laptop", OS: "linux", Client: "test", IP: "192.0.2.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.links.Approve(t.Context(), issued.UserCode, accountID); err != nil {
+		t.Fatal(err)
+	}
+	poll, err := f.links.Poll(t.Context(), issued.DeviceCode)
+	if err != nil || poll.Token == nil {
+		t.Fatalf("%v, %v", poll.Token, err)
+	}
+	return poll.Token.AuthToken
+}
+
+func installs(t *testing.T, f *people) {
+	ada, bob := f.signUp(t, "ada"), f.signUp(t, "bob")
+	one, two, other := f.install(t, ada.ID), f.install(t, ada.ID), f.install(t, bob.ID)
+	call := func(token, ip string) (link.Principal, error) {
+		return f.links.Authenticate(link.WithAddress(t.Context(), ip), token)
+	}
+	first := f.clock.now()
+	who, err := call(one, "192.0.2.7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.clock.pass(4 * time.Minute)
+	if _, err := call(one, "192.0.2.8"); err != nil { // too soon to be noted
+		t.Fatal(err)
+	}
+	all, err := f.links.Links(t.Context(), ada.ID)
+	if err != nil || len(all) != 2 || all[0].ID != who.LinkID && all[1].ID != who.LinkID {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	mine := all[0]
+	if mine.ID != who.LinkID {
+		mine = all[1]
+	}
+	if !mine.LastUsedAt.Equal(first) || mine.LastIP != "192.0.2.7" || mine.Requester.Host != "laptop" || mine.TokenHash != "" {
+		t.Errorf("%+v", mine)
+	}
+	f.clock.pass(time.Minute)
+	if _, err := call(one, "192.0.2.9"); err != nil {
+		t.Fatal(err)
+	}
+	if all, err = f.links.Links(t.Context(), ada.ID); err != nil || all[0].ID != who.LinkID || all[0].LastIP != "192.0.2.9" || !all[0].UsedAt.Equal(first) || !all[0].LastUsedAt.Equal(f.clock.now()) {
+		t.Errorf("%+v, %v", all, err)
+	}
+	want(t, "another's link", f.links.RevokeLink(t.Context(), bob.ID, who.LinkID, audit.Person()), link.ErrUnknown)
+	want(t, "no link", f.links.RevokeLink(t.Context(), ada.ID, "", audit.Person()), link.ErrUnknown)
+	want(t, "revoke", f.links.RevokeLink(t.Context(), ada.ID, who.LinkID, audit.Person()), nil)
+	want(t, "revoke again", f.links.RevokeLink(t.Context(), ada.ID, who.LinkID, audit.Person()), link.ErrUnknown)
+	_, err = call(one, "")
+	want(t, "the next call", err, link.ErrRevoked)
+	if n, err := f.links.RevokeAll(t.Context(), ada.ID, audit.Person()); err != nil || n != 1 {
+		t.Errorf("revoked %d (%v)", n, err)
+	}
+	_, err = call(two, "")
+	want(t, "the other's next call", err, link.ErrRevoked)
+	_, err = call(other, "")
+	want(t, "bob's", err, nil)
+	if got := f.actions(t, ada.ID); got != "link.revoked link.revoked" {
+		t.Errorf("audit: %s", got)
+	}
+}
+
+func exportThenGone(t *testing.T, f *people) {
+	ada, bob := f.verified(t, "ada"), f.verified(t, "bob")
+	token, cookie := f.install(t, ada.ID), f.open(t, ada, account.ByPassword)
+	f.passkey(t, ada.ID, "phone")
+	want(t, "identity", f.LinkIdentity(t.Context(), ada.ID, account.Identity{Provider: "acme", Subject: "ada-there", Email: "ada@acme.example"}, audit.Person()), nil)
+	want(t, "mail", f.ChangeEmail(t.Context(), ada.ID, "ada@new.example", password, audit.Person()), nil)
+	mailed := f.token(t, "ada@new.example", "/verify")
+	f.fill(ada.ID)
+	var text strings.Builder
+	if err := f.Export(t.Context(), ada.ID, &text, audit.Person()); err != nil {
+		t.Fatal(err)
+	}
+	var sections map[string]any
+	if err := json.Unmarshal([]byte(text.String()), &sections); err != nil {
+		t.Fatalf("%v: %s", err, text.String())
+	}
+	for _, section := range []string{"account", "browserSessions", "identities", "passkeys", "links", "linkRequests", "projects", "projectKeys", "credentials", "audit", "sessions", "sessionEvents", "mailedLinks"} {
+		if rows, _ := sections[section].([]any); len(rows) == 0 {
+			t.Errorf("no %s in %v", section, sections[section])
+		}
+	}
+	for _, never := range []string{token, cookie, mailed, "canary", bob.ID, bob.Email, "argon2id", hash.Hash("token", token), hash.Hash("browser", cookie), hash.Hash("mailed link", mailed)} {
+		if strings.Contains(text.String(), never) {
+			t.Errorf("the export holds %q", never)
+		}
+	}
+	if !strings.Contains(text.String(), `"created_at":"2026-01-02T03:04:05.000Z"`) {
+		t.Errorf("times are not readable: %s", text.String())
+	}
+	f.box.take()
+	want(t, "delete", f.Delete(t.Context(), ada.ID, audit.Person()), nil)
+	if sent := f.box.take(); len(sent) != 1 || sent[0].To != ada.Email || sent[0].Link != "" {
+		t.Errorf("%d mails about it", len(sent))
+	}
+	left := f.dump()
+	for _, trace := range []string{ada.ID, "ada@", "ada-there", "canary", "com.example.ada"} {
+		if strings.Contains(left, trace) {
+			t.Errorf("%q is left in the database", trace)
+		}
+	}
+	if !strings.Contains(left, bob.Email) {
+		t.Error("bob is gone too")
+	}
+	_, err := f.FindSession(t.Context(), cookie)
+	want(t, "the browser", err, account.ErrNoSession)
+	_, err = f.links.Authenticate(t.Context(), token)
+	want(t, "the link", err, link.ErrUnknown)
+	_, err = f.Verify(t.Context(), mailed)
+	want(t, "the mailed link", err, account.ErrBadToken)
+	want(t, "again", f.Delete(t.Context(), ada.ID, audit.Person()), account.ErrNotFound)
+	want(t, "export", f.Export(t.Context(), ada.ID, &text, audit.Person()), account.ErrNotFound)
+}
+
+// fill gives an account rows of other features, with canaries where no person looks.
+func (f *people) fill(accountID string) {
+	now := f.clock.now().UnixMilli()
+	f.exec("INSERT INTO projects (account_id, app_id, created_at) VALUES ($1, 'com.example.ada', $2)", accountID, now)
+	f.exec("INSERT INTO project_keys (hash, account_id, app_id, name, hint, created_at, id) VALUES ('canary-key', $1, 'com.example.ada', 'laptop', 'abcd', $2, 'k1')", accountID, now)
+	f.exec(`INSERT INTO credentials (account_id, app_id, provider, sealed_for, sealed, wrapped, key_id, hint, set_at, requested_by, test_result)
+		VALUES ($1, 'com.example.ada', 'acme', 'com.example.ada', 'canary-sealed', 'canary-wrapped', 'canary-id', 'wxyz', $2, '', '')`, accountID, now)
+	f.exec(`INSERT INTO sessions (id, account_id, link_id, app_id, platform, device_model, is_current, created_at, last_active_at, expires_at)
+		VALUES ('s1', $1, 'l1', 'com.example.ada', 'ios', 'm', 1, $2, $2, $2)`, accountID, now)
+	f.exec("INSERT INTO session_secrets (session_id, hash, created_at) VALUES ('s1', 'canary-secret', $1)", now)
+	f.exec("INSERT INTO events (session_id, seq, sender, frame_id, kind, type, chip, ok, at, body) VALUES ('s1', 1, 'app', 'f1', 'request', 'hello', '', 1, $1, '{\"a\":1}')", now)
+}
