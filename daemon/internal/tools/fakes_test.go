@@ -253,14 +253,6 @@ func (s sessions) Wait(ctx context.Context, _ backend.Target, _ string, since in
 	return backend.EventPage{Next: since}, s.sessionErr
 }
 
-// Project is what the fake's directory says, unless the argument names one.
-func (s sessions) Project(argument, cwd string) (string, error) {
-	if argument == "not-an-id" {
-		return "", &backend.Problem{Code: CodeInvalidArguments, Message: "project is not an app id in reverse-DNS form", FixHint: "pass an id"}
-	}
-	return first(argument, s.here), nil
-}
-
 type scenarios struct{ *world }
 
 func (w scenarios) Record(_ context.Context, req scenario.RecordRequest) (scenario.Recording, error) {

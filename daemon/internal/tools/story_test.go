@@ -123,7 +123,7 @@ func agent(t *testing.T, tell func(t *testing.T, s *site, call func(ctx context.
 		defer served.Wait()
 		defer cancel()
 		c := tools.New(tools.Options{
-			Links: links, Accounts: s, Browser: s, Telemetry: s,
+			Links: links, Accounts: s, Browser: s, Telemetry: s, Records: records{site: s},
 			Sessions: session.New(session.Options{StateDir: dir, Backend: s, Secrets: s, Events: s}),
 		})
 		tell(t, s, func(ctx context.Context, name, args string, io tools.IO) map[string]any {
@@ -182,6 +182,40 @@ func TestLinkingFromTheFirstCallToTheRetriedOne(t *testing.T) {
 		}
 		s.revoked = true
 		if got := call(ctx, "createSimulatorSession", `{"project":"com.example.app"}`, tools.IO{}); got["status"] != "auth_required" || got["reason"] != "revoked" {
+			t.Errorf("after the link was revoked: %v", got)
+		}
+	})
+}
+
+// records is the site's side of one project's assistant.
+type records struct {
+	tools.Records
+	*site
+}
+
+func (r records) Assistant(_ context.Context, t backend.Target, project string) (backend.AssistantConfig, error) {
+	if r.revoked || t.Bearer == "" {
+		return backend.AssistantConfig{}, &backend.Problem{Code: backend.CodeAuthRequired, Message: "link first", HTTPStatus: 401}
+	}
+	return backend.AssistantConfig{Project: project, Version: 3}, nil
+}
+
+func TestRecordsAreReadOnceTheLinkIsThere(t *testing.T) {
+	agent(t, func(t *testing.T, s *site, call func(context.Context, string, string, tools.IO) map[string]any) {
+		ctx := t.Context()
+		if got := call(ctx, "getAssistantConfig", `{"project":"com.example.app"}`, tools.IO{}); got["status"] != "auth_required" {
+			t.Fatalf("answered %v", got)
+		}
+		s.approved = time.Now().Add(time.Minute)
+		got := call(ctx, "completeAuthLink", `{"deviceCode":"sdc_1"}`, tools.IO{})
+		if retried, _ := got["retried"].(map[string]any); retried["version"] != 3.0 || retried["project"] != "com.example.app" {
+			t.Errorf("completed with %v", got)
+		}
+		if got := call(ctx, "getAssistantConfig", `{}`, tools.IO{}); got["code"] != tools.CodeInvalidArguments {
+			t.Errorf("without a project: %v", got)
+		}
+		s.revoked = true
+		if got := call(ctx, "getAssistantConfig", `{"project":"com.example.app"}`, tools.IO{}); got["reason"] != "revoked" {
 			t.Errorf("after the link was revoked: %v", got)
 		}
 	})
