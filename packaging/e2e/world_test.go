@@ -207,6 +207,7 @@ func startBackend(t *testing.T, database string, variables ...string) *remoteBac
 		"SERVICE_BACKEND_LISTEN=localhost:" + strconv.Itoa(b.port),
 		"SERVICE_BACKEND_BASE_URL=" + b.url,
 		"SERVICE_BACKEND_HMAC_KEY=" + strings.Repeat("5a", 32),
+		"SERVICE_BACKEND_CREDENTIALS_KEY=" + strings.Repeat("a5", 32),
 		"SERVICE_BACKEND_LINK_POLL_INTERVAL=1",
 		"SERVICE_BACKEND_SUPPORT_CONTACT=support@example.org",
 	}, variables...)

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -18,6 +19,8 @@ import (
 	"github.com/service-dev/service/backend/internal/grants"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/mail"
+	"github.com/service-dev/service/backend/internal/oidc"
+	"github.com/service-dev/service/backend/internal/passkey"
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/relay"
 	"github.com/service-dev/service/backend/internal/secret"
@@ -44,6 +47,8 @@ type features struct {
 	credentials *credentials.Service
 	pages       *connpage.Service
 	analytics   *analytics.Service
+	providers   *oidc.Service
+	passkeys    *passkey.Service
 }
 
 // compose makes the features and puts the two faces on them.
@@ -99,6 +104,16 @@ func (a *App) features(o Options, site *url.URL) (*features, error) {
 		return nil, err
 	}
 	f.mail, f.accounts.Mail, f.accounts.SiteURL = post, post, c.SiteURL
+	if f.providers, err = oidc.Load(c.OIDCFile, nil); err != nil {
+		return nil, fmt.Errorf("setting oidc_providers: %w", err)
+	}
+	seal, err := hex.DecodeString(hash.Hash("web", "passkey ceremonies"))
+	if err != nil {
+		return nil, err
+	}
+	if f.passkeys, err = passkey.New(passkey.Options{Store: a.store, SiteURL: c.SiteURL, Key: seal}); err != nil {
+		return nil, err
+	}
 	return f, a.keepCredentials(f, o, hash)
 }
 
@@ -130,7 +145,12 @@ func (a *App) htmlFace(f *features, o Options) (*web.Web, error) {
 	c := a.config
 	return web.New(web.Options{
 		Accounts: f.accounts, Links: f.links, Simulators: simulators{f.sessions, a.hub, c.BaseURL},
-		CredentialLinks: f.credentials, HostedPages: f.pages,
+		Dashboard: &web.Dashboard{
+			Projects: f.projects, Keys: f.projects, Grants: f.grants, Audit: f.audit, Assistant: f.assistant,
+			Credentials: f.credentials, Pages: f.pages, Installs: f.links,
+		},
+		CredentialLinks: f.credentials, HostedPages: f.pages, Analytics: f.analytics, IngestURL: c.BaseURL + "/api/analytics",
+		Settings: f.accounts, Providers: f.providers, Passkeys: f.passkeys,
 		Key: []byte(secret.NewHasher(c.HMACKey).Hash("web", "csrf")), InstanceID: o.InstanceID, SiteURL: c.SiteURL, Embedded: o.Embedded,
 		SupportContact: c.SupportContact, Version: buildinfo.Version, ClientIP: clientIP(c.TrustedProxies), Log: o.Log,
 	})
