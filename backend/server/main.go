@@ -108,6 +108,7 @@ func adminCommand() *cobra.Command {
 		},
 	})
 	admin.AddCommand(rotateCredentialsKey())
+	admin.AddCommand(resetLinkCommand())
 	return admin
 }
 

@@ -1,0 +1,54 @@
+package server
+
+import (
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/backend/internal/sqlstore"
+)
+
+// The link that the operator prints works at the server, once.
+func TestAdminResetLink(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "service.db")
+	key := make([]byte, 32)
+	quiet := slog.New(slog.DiscardHandler)
+	store, err := sqlstore.Open(t.Context(), file, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	accounts := account.NewService(store, secret.NewHasher(key), quiet, nil)
+	if _, err := accounts.SignUp(t.Context(), "ada@example.org", "correct horse battery"); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"admin", "--database", file, "--site-url", "https://service.example", "reset-link"}
+	if code, _, errs := run(append(args, "ada@example.org")...); code != 1 || !strings.Contains(errs, "key") {
+		t.Errorf("without the server's key: exit %d, %q", code, errs)
+	}
+	t.Setenv("SERVICE_BACKEND_HMAC_KEY", hex.EncodeToString(key))
+	if code, out, errs := run(append(args, "bob@example.org")...); code != 1 || out != "" || !strings.Contains(errs, "no account") {
+		t.Errorf("unknown: exit %d, %q, %q", code, out, errs)
+	}
+	code, out, errs := run(append(args, " Ada@Example.org")...)
+	if code != 0 || !strings.HasPrefix(out, "https://service.example/reset?token=") {
+		t.Fatalf("exit %d, %q, %q", code, out, errs)
+	}
+	u, err := url.Parse(strings.TrimSpace(out))
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := u.Query().Get("token")
+	if a, err := accounts.ResetPassword(t.Context(), token, "another password"); err != nil || a.Email != "ada@example.org" {
+		t.Errorf("%v, %v", a.Email, err)
+	}
+	if _, err := accounts.ResetPassword(t.Context(), token, "another password"); !errors.Is(err, account.ErrBadToken) {
+		t.Errorf("twice: %v", err)
+	}
+}
