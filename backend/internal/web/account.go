@@ -61,7 +61,19 @@ func (w *Web) signUp(rw http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	w.askToConfirm(r, person.ID)
 	return w.enter(rw, r, person, f.Next, account.ByPassword)
+}
+
+// askToConfirm mails the link that confirms a new account's address, where mail is sent. The account stands without it,
+// and the settings offer to send it again.
+func (w *Web) askToConfirm(r *http.Request, accountID string) {
+	if w.Settings == nil || !w.Settings.CanMail() {
+		return
+	}
+	if err := w.Settings.SendVerification(r.Context(), accountID); err != nil {
+		w.Log.WarnContext(r.Context(), "mailing a new account", "account", accountID, "error", err)
+	}
 }
 
 func (w *Web) signIn(rw http.ResponseWriter, r *http.Request) error {

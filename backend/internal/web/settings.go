@@ -19,7 +19,6 @@ const (
 var doneWords = map[string]string{
 	"mail-sent":       "The mail is on its way. Open the link in it to confirm the address.",
 	"change-sent":     "We sent a link to the new address. The address changes when you open it.",
-	"email":           "The address is changed.",
 	"verified":        "Thank you, the address is confirmed.",
 	"password":        "The new password is saved. You are signed out in all other browsers.",
 	"reset":           "The new password is saved, and you are signed in with it.",

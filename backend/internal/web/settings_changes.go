@@ -7,32 +7,47 @@ import (
 
 	"github.com/service-dev/service/backend/internal/account"
 	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/mail"
 )
 
 const (
 	wrongPassword = "This is not your current password."
 	mailsSpent    = "We sent several mails in the last hour. Wait a while before asking for another."
+	mailFull      = "Too much mail is waiting to be sent. Try again in a few minutes."
 )
 
+// mailTrouble says why a mail was not sent, or nothing if err is about something else.
+func mailTrouble(err error) string {
+	switch {
+	case errors.Is(err, account.ErrTooManyMails):
+		return mailsSpent
+	case errors.Is(err, mail.ErrFull):
+		return mailFull
+	}
+	return ""
+}
+
+// changeEmail has a link sent to the new address; without mail nobody could prove that it is theirs.
 func (w *Web) changeEmail(rw http.ResponseWriter, r *http.Request, a Account) error {
+	if !w.Settings.CanMail() {
+		return errNotFound
+	}
 	p := settingsPage{NewEmail: strings.TrimSpace(r.PostFormValue("email"))}
 	err := account.ErrBadEmail
 	if plausibleEmail(p.NewEmail) {
 		err = w.Settings.ChangeEmail(r.Context(), a.ID, p.NewEmail, clipped(r.PostFormValue("password")), audit.Person())
 	}
 	switch {
-	case err == nil && w.Settings.CanMail():
-		return w.done(rw, r, "change-sent")
 	case err == nil:
-		return w.done(rw, r, "email")
+		return w.done(rw, r, "change-sent")
 	case errors.Is(err, account.ErrBadEmail):
 		p.wrong("new-email", badEmail)
 	case errors.Is(err, account.ErrEmailTaken):
 		p.wrong("new-email", "There is an account with this e-mail address already.")
 	case errors.Is(err, account.ErrBadCredentials):
 		p.wrong("email-password", wrongPassword)
-	case errors.Is(err, account.ErrTooManyMails):
-		p.Problem = mailsSpent
+	case mailTrouble(err) != "":
+		p.Problem = mailTrouble(err)
 	default:
 		return err
 	}
@@ -41,8 +56,8 @@ func (w *Web) changeEmail(rw http.ResponseWriter, r *http.Request, a Account) er
 
 func (w *Web) resendMail(rw http.ResponseWriter, r *http.Request, a Account) error {
 	err := w.Settings.SendVerification(r.Context(), a.ID)
-	if errors.Is(err, account.ErrTooManyMails) {
-		return w.showSettings(rw, r, a, settingsPage{formErrors: formErrors{Problem: mailsSpent}})
+	if trouble := mailTrouble(err); trouble != "" {
+		return w.showSettings(rw, r, a, settingsPage{formErrors: formErrors{Problem: trouble}})
 	}
 	if err != nil {
 		return err

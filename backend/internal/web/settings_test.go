@@ -90,9 +90,10 @@ func TestChangeOfTheAddress(t *testing.T) {
 		t.Error("asks to confirm what is confirmed")
 	}
 	f.verified, f.mail = map[string]bool{}, false
-	if v.get(settingsPath); strings.Contains(v.page, "confirmed") || strings.Contains(v.page, "We send") {
+	if v.get(settingsPath).want(http.StatusOK, "cannot be changed here"); strings.Contains(v.page, "confirmed") || strings.Contains(v.page, "We send") {
 		t.Error("speaks of mail where none is sent")
 	}
+	v.send(settingsPath+"/email", "email", "third@example.org", "password", adaPassword).want(http.StatusNotFound)
 }
 
 func TestBrowsersOfAnAccount(t *testing.T) {

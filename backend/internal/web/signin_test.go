@@ -195,6 +195,17 @@ func TestConfirmingAnAddress(t *testing.T) {
 	w.get("/verify?token=sml_two").onward().send("/verify").want(http.StatusNotFound, "does not work any more")
 }
 
+func TestNewAccountIsAskedToConfirm(t *testing.T) {
+	for _, mail := range []bool{true, false} {
+		f := newFakeSettings()
+		f.mail = mail
+		visit(t, newSite(t, f.fakeCore, f.all)).get("/signup").signUp("ada@example.org", "/").want(http.StatusOK, "ada@example.org")
+		if (len(f.mails) == 1) != mail {
+			t.Errorf("mail %v: sent %v", mail, f.mails)
+		}
+	}
+}
+
 func TestPasskeyButtonOnTheActivationPage(t *testing.T) {
 	f := newFakeSettings()
 	v := visit(t, newSite(t, f.fakeCore, f.all)).get(page).want(http.StatusOK, code, "Continue with Acme", "passkeys.js", "data-passkey")
