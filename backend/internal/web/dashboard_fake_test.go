@@ -1,0 +1,441 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/assistant"
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/connpage"
+	"github.com/service-dev/service/backend/internal/credentials"
+	"github.com/service-dev/service/backend/internal/grants"
+	"github.com/service-dev/service/backend/internal/link"
+	"github.com/service-dev/service/backend/internal/projects"
+)
+
+// Who and what the dashboard's tests are about.
+const (
+	ada      = "ada@example.org"
+	adaID    = "id-" + ada
+	hello    = "com.example.hello"
+	foreign  = "com.example.theirs"
+	password = "correct horse battery"
+)
+
+var then = time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)
+
+// fakeHouse stands for every service of the dashboard, for one account. Its methods with the same name in two services
+// are in the small types below it.
+type fakeHouse struct {
+	mu       sync.Mutex
+	projects []projects.Project
+	keys     []projects.KeyInfo
+	grants   map[string]grants.Grants
+	entries  []audit.Entry // oldest first
+	links    []link.Link
+	config   assistant.Config
+	page     connpage.Page
+	secrets  map[string]string // provider -> value
+	tested   string
+	sealed   bool // there is a key to encrypt with
+	calls    []string
+}
+
+type (
+	fakeProjects    struct{ *fakeHouse }
+	fakeGrants      struct{ *fakeHouse }
+	fakeAudit       struct{ *fakeHouse }
+	fakeAssistant   struct{ *fakeHouse }
+	fakeCredentials struct{ *fakeHouse }
+	fakePages       struct{ *fakeHouse }
+)
+
+func newHouse() *fakeHouse {
+	h := &fakeHouse{grants: map[string]grants.Grants{}, secrets: map[string]string{}, sealed: true, tested: credentials.TestOK}
+	h.projects = []projects.Project{
+		{ID: hello, DisplayName: "Hello", Platforms: []string{"ios", "web"}, CreatedAt: then, LastActiveAt: then.Add(time.Hour), Keys: 1, OpenSessions: 2},
+		{ID: "com.example.other", DisplayName: "Other", CreatedAt: then},
+	}
+	h.keys = []projects.KeyInfo{{ID: "key1", Name: "iOS release", Hint: "wxyz", Prefix: "spk_ab12", CreatedAt: then, By: "agent on maple"}}
+	h.config = assistant.Config{Project: hello, Version: 3, RealtimeModel: "standard", Voice: "ember", MemoryModel: "compact", SessionMemory: true, UpdatedAt: then, UpdatedBy: "agent on maple"}
+	h.page = connpage.Page{Project: hello, PageID: "cp_abc", Version: 2, UpdatedAt: then, UpdatedBy: "agent on maple", Title: "Hello", Theme: "auto", Accent: "#0b6b68", Capabilities: []string{"display"},
+		Phrases: []connpage.Phrase{{Phrase: "next", Does: "shows the next card"}}, Toggles: []connpage.Toggle{{ID: "loud", Label: "Louder", On: true}}}
+	h.links = []link.Link{
+		{ID: "link1", AccountID: adaID, Requester: link.Requester{Host: "maple", OS: "Debian 12", Client: "claude-code 2.1", IP: "192.0.2.7"}, LinkedAt: then, UsedAt: then.Add(time.Hour)},
+		{ID: "link2", AccountID: adaID, Requester: link.Requester{Host: "oldbox"}, LinkedAt: then, RevokedAt: then.Add(time.Hour)},
+	}
+	return h
+}
+
+func (h *fakeHouse) dashboard() *Dashboard {
+	return &Dashboard{Projects: fakeProjects{h}, Keys: fakeProjects{h}, Grants: fakeGrants{h}, Audit: fakeAudit{h}, Assistant: fakeAssistant{h},
+		Credentials: fakeCredentials{h}, Pages: fakePages{h}, Installs: h}
+}
+
+// note writes an entry and what was called; the caller holds mu.
+func (h *fakeHouse) note(by audit.Actor, action, project, summary string) *audit.Entry {
+	h.calls = append(h.calls, strings.TrimSpace(action+" "+project))
+	e := audit.New(then.Add(time.Duration(len(h.entries))*time.Minute), adaID, by, action, project, summary)
+	if by.Kind == audit.KindAgent {
+		e.ActorName = "maple · claude-code"
+	}
+	h.entries = append(h.entries, e)
+	return &h.entries[len(h.entries)-1]
+}
+
+func (h *fakeHouse) called() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.calls)
+}
+
+func (h *fakeHouse) with(f func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f()
+}
+
+func (f fakeProjects) List(_ context.Context, account string) (list []projects.Project, _ error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if account != adaID {
+		return nil, nil
+	}
+	return slices.Clone(f.projects), nil
+}
+
+func (f fakeProjects) Get(ctx context.Context, account, id string) (projects.Project, error) {
+	if id == "com.example.alias" {
+		id = hello
+	}
+	list, _ := f.List(ctx, account)
+	for _, p := range list {
+		if p.ID == id {
+			return p, nil
+		}
+	}
+	return projects.Project{}, projects.ErrNotFound
+}
+
+func (f fakeProjects) Update(_ context.Context, _, id, name string, platforms []string, by audit.Actor) (projects.Project, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(name) > 80 {
+		return projects.Project{}, &projects.InvalidError{Message: "the name is not 1 to 80 printable characters"}
+	}
+	f.projects[0].DisplayName, f.projects[0].Platforms = name, platforms
+	f.note(by, "project.changed", id, "name: "+name)
+	return f.projects[0], nil
+}
+
+func (f fakeProjects) Merge(_ context.Context, _, from, into string, by audit.Actor) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.note(by, "project.merged", into, from)
+	return nil
+}
+
+func (f fakeProjects) Delete(_ context.Context, _, id string, by audit.Actor) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.projects = slices.DeleteFunc(f.projects, func(p projects.Project) bool { return p.ID == id })
+	f.note(by, "project.deleted", id, "deleted")
+	return nil
+}
+
+func (f fakeProjects) Keys(context.Context, string, string) ([]projects.KeyInfo, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.keys), nil
+}
+
+func (f fakeProjects) MintKey(_ context.Context, _, id, name string, by audit.Actor) (projects.Key, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if name == "" {
+		return projects.Key{}, &projects.InvalidError{Message: "name is not 1 to 100 printable characters: what the key is for"}
+	}
+	k := projects.Key{ID: fmt.Sprintf("key%d", len(f.keys)+1), Secret: fmt.Sprintf("spk_cd34-canary-%d-secret-7788", len(f.keys)), Hint: "7788", Prefix: "spk_cd34", CreatedAt: then}
+	f.keys = append(f.keys, projects.KeyInfo{ID: k.ID, Name: name, Hint: k.Hint, Prefix: k.Prefix, CreatedAt: then, By: "you"})
+	f.note(by, "key.minted", id, "key "+name)
+	return k, nil
+}
+
+func (f fakeProjects) RotateKey(ctx context.Context, account, id, keyID string, by audit.Actor) (projects.Key, error) {
+	if err := f.RevokeKey(ctx, account, id, keyID, by); err != nil {
+		return projects.Key{}, err
+	}
+	return f.MintKey(ctx, account, id, "rotated", by)
+}
+
+func (f fakeProjects) RevokeKey(_ context.Context, _, id, keyID string, by audit.Actor) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range f.keys {
+		if f.keys[i].ID == keyID {
+			f.keys[i].RevokedAt = then.Add(2 * time.Hour)
+			f.note(by, "key.revoked", id, "key "+f.keys[i].Name)
+			return nil
+		}
+	}
+	return projects.ErrNoKey
+}
+
+func (f fakeGrants) Of(_ context.Context, _, project string) (grants.Grants, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if g, ok := f.grants[project]; ok {
+		return g, nil
+	}
+	return grants.Default(), nil
+}
+
+func (f fakeGrants) Set(_ context.Context, _, project string, g grants.Grants, by audit.Actor) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !g.Analytics.Valid() || !g.Credentials.Valid() {
+		return &grants.InvalidError{Message: "the level is none"}
+	}
+	f.grants[project] = g
+	f.note(by, "grants.changed", project, "analytics: read -> "+string(g.Analytics))
+	return nil
+}
+
+func (f fakeAudit) List(_ context.Context, account string, filter audit.Filter) (list []audit.Entry, _ error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range slices.Backward(f.entries) {
+		if e.AccountID == account && (filter.Project == "" || e.Project == filter.Project) && (filter.Before == "" || e.ID < filter.Before) {
+			list = append(list, e)
+		}
+	}
+	return list[:min(len(list), filter.Limit)], nil
+}
+
+func (f fakeAudit) Get(_ context.Context, account, id string) (audit.Entry, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range f.entries {
+		if e.ID == id && e.AccountID == account {
+			return e, nil
+		}
+	}
+	return audit.Entry{}, audit.ErrNotFound
+}
+
+func (f fakeAssistant) Get(context.Context, string, string) (assistant.Config, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.config, nil
+}
+
+func (f fakeAssistant) Change(_ context.Context, _, project string, c assistant.Change, by audit.Actor) (before, after assistant.Config, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before = f.config
+	if c.Version != before.Version {
+		return before, before, &assistant.ConflictError{Current: before.Version}
+	}
+	if c.Voice != nil && *c.Voice == "harbor" && (c.RealtimeModel != nil && *c.RealtimeModel == "swift") {
+		return before, before, &assistant.InvalidError{Field: "voice", Message: "the model Swift does not speak with Harbor"}
+	}
+	e := f.note(by, "assistant.changed", project, "")
+	if c.Voice != nil {
+		e.Summary = "voice: " + f.config.Voice + " -> " + *c.Voice
+		e.Before, e.After = json.RawMessage(`{"voice":"`+f.config.Voice+`"}`), json.RawMessage(`{"voice":"`+*c.Voice+`"}`)
+		f.config.Voice = *c.Voice
+	}
+	if c.RealtimeModel != nil {
+		f.config.RealtimeModel = *c.RealtimeModel
+	}
+	if c.Sounds != nil {
+		f.config.Sounds = *c.Sounds
+	}
+	f.config.Version, f.config.UpdatedBy = before.Version+1, "you"
+	return before, f.config, nil
+}
+
+func (f fakeAssistant) Undo(_ context.Context, _ string, e audit.Entry, by audit.Actor) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var was, became struct{ Voice string }
+	_ = json.Unmarshal(e.Before, &was)
+	_ = json.Unmarshal(e.After, &became)
+	if !e.Undoable() {
+		return assistant.ErrNotUndoable
+	}
+	if became.Voice != f.config.Voice {
+		return &assistant.ConflictError{Current: f.config.Version}
+	}
+	f.config.Voice = was.Voice
+	undone := f.note(by, "assistant.undone", e.Project, "voice: "+became.Voice+" -> "+was.Voice).ID
+	for i := range f.entries {
+		if f.entries[i].ID == e.ID {
+			f.entries[i].UndoneBy = undone
+		}
+	}
+	return nil
+}
+
+func (f fakeAssistant) Choices() assistant.Catalogue {
+	price := func(micro int64) *int64 { return &micro }
+	return assistant.Catalogue{
+		RealtimeModels: []assistant.Model{{ID: "standard", Name: "Standard", Description: "Balanced.", Voices: []string{"ember", "harbor"}, Price: price(50_000)},
+			{ID: "swift", Name: "Swift", Description: "Answers sooner.", Voices: []string{"ember"}, Price: price(120_500)}},
+		MemoryModels: []assistant.Model{{ID: "compact", Name: "Compact", Description: "A short summary.", Price: price(0)}},
+		Voices:       []assistant.Voice{{ID: "ember", Name: "Ember", Description: "Warm."}, {ID: "harbor", Name: "Harbor", Description: "Calm."}},
+	}
+}
+
+func (f fakeAssistant) Cost(c assistant.Config) *int64 {
+	for _, m := range f.Choices().RealtimeModels {
+		if m.ID == c.RealtimeModel {
+			return m.Price
+		}
+	}
+	return nil
+}
+
+func (f fakeCredentials) Configured() bool { return f.sealed }
+
+func (f fakeCredentials) Status(context.Context, string, string) (all []credentials.Credential, _ error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, p := range []credentials.Provider{{ID: "openai", Name: "OpenAI", Example: "sk-..."}, {ID: "mistral", Name: "Mistral"}} {
+		c := credentials.Credential{Provider: p}
+		if value, ok := f.secrets[p.ID]; ok {
+			c.Set, c.Hint, c.SetAt, c.SetBy = true, "..."+value[len(value)-4:], then, "you"
+			c.TestedAt, c.TestResult = then, f.tested
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+func (f fakeCredentials) Set(_ context.Context, _, project, provider, value, linkID string, by audit.Actor) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case !f.sealed:
+		return credentials.ErrNotConfigured
+	case provider != "openai" && provider != "mistral":
+		return credentials.ErrUnknownProvider
+	case !strings.HasPrefix(value, "sk-") || linkID != "":
+		return &credentials.InvalidError{Message: "A key of OpenAI looks different."}
+	}
+	f.secrets[provider] = value
+	f.note(by, "credential.set", project, "key of "+provider+" set")
+	return nil
+}
+
+func (f fakeCredentials) Remove(_ context.Context, _, project, provider string, by audit.Actor) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.secrets[provider] == "" {
+		return credentials.ErrNotSet
+	}
+	delete(f.secrets, provider)
+	f.note(by, "credential.removed", project, "key of "+provider+" removed")
+	return nil
+}
+
+func (f fakeCredentials) Test(_ context.Context, _, _, provider string, _ audit.Actor) (string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.secrets[provider] == "" {
+		return "", credentials.ErrNotSet
+	}
+	return f.tested, nil
+}
+
+func (f fakePages) Get(context.Context, string, string) (connpage.Page, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.page, nil
+}
+
+func (f fakePages) Change(_ context.Context, _, project string, c connpage.Change, by audit.Actor) (before, after connpage.Page, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before = f.page
+	if c.Version != before.Version {
+		return before, before, &connpage.ConflictError{Current: before.Version}
+	}
+	for i, t := range *c.Toggles {
+		if strings.Contains(t.ID, " ") {
+			return before, before, &connpage.InvalidError{Field: fmt.Sprintf("toggles[%d].id", i), Message: "no id"}
+		}
+	}
+	f.page.Title, f.page.Theme, f.page.Accent, f.page.Capabilities, f.page.Phrases, f.page.Toggles = *c.Title, *c.Theme, *c.Accent, *c.Capabilities, *c.Phrases, *c.Toggles
+	f.page.Version++
+	e := f.note(by, "page.changed", project, "connection page: title")
+	e.Before, e.After = json.RawMessage(`{"title":"a"}`), json.RawMessage(`{"title":"b"}`)
+	return before, f.page, nil
+}
+
+func (f fakePages) Undo(_ context.Context, _ string, e audit.Entry, by audit.Actor) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.note(by, "page.undone", e.Project, "undone")
+	return nil
+}
+
+func (f fakePages) File(p connpage.Page) (string, []byte, error) {
+	return "connect.html", []byte("<!doctype html><title>" + p.Title + "</title>"), nil
+}
+
+// ByPageID makes fakePages the HostedPages too.
+func (f fakePages) ByPageID(context.Context, string) (connpage.Page, error) { return f.page, nil }
+
+func (h *fakeHouse) Links(_ context.Context, account string) ([]link.Link, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if account != adaID {
+		return nil, nil
+	}
+	return slices.Clone(h.links), nil
+}
+
+func (h *fakeHouse) RevokeLink(_ context.Context, account, id string, by audit.Actor) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range h.links {
+		if h.links[i].ID == id && account == adaID {
+			h.links[i].RevokedAt = then
+			h.note(by, "link.revoked", "", "maple")
+			return nil
+		}
+	}
+	return link.ErrUnknown
+}
+
+func (h *fakeHouse) RevokeAll(ctx context.Context, account string, by audit.Actor) (int, error) {
+	return len(h.links), h.RevokeLink(ctx, account, "link1", by)
+}
+
+// houseSite serves the dashboard of a house.
+func houseSite(t *testing.T, h *fakeHouse) (*httptest.Server, *fakeCore) {
+	t.Helper()
+	core := newFake()
+	core.people[ada], core.people["eve@example.org"] = password, password
+	return newSite(t, core, func(o *Options) {
+		o.Dashboard, o.HostedPages, o.SiteURL = h.dashboard(), fakePages{h}, "http://service.example.org"
+	}), core
+}
+
+// signedIn is a browser of the account with this address.
+func signedIn(t *testing.T, site *httptest.Server, email string) *visitor {
+	t.Helper()
+	v := visit(t, site).get("/signin")
+	form := v.tokens()
+	form.Set("email", email)
+	form.Set("password", password)
+	return v.post("/signin", form).want(303)
+}

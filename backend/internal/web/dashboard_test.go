@@ -1,0 +1,214 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/backend/internal/grants"
+)
+
+const helloPath = "/account/projects/" + hello
+
+// form is the last page's tokens with fields, as name, value, name, value.
+func (v *visitor) form(fields ...string) url.Values {
+	form := v.tokens()
+	for i := 0; i+1 < len(fields); i += 2 {
+		form.Add(fields[i], fields[i+1])
+	}
+	return form
+}
+
+func (v *visitor) lacks(texts ...string) *visitor {
+	v.t.Helper()
+	for _, text := range texts {
+		if strings.Contains(v.page, text) {
+			v.t.Errorf("the page has %q:\n%s", text, v.page)
+		}
+	}
+	return v
+}
+
+// everyPage are the dashboard's pages, and everyForm what they post, of one project each.
+var (
+	projectPages = []string{"", "/assistant", "/credentials", "/connection-page", "/connection-page/file", "/connection-page/preview", "/delete",
+		"/merge?into=com.example.other", "/keys/key1/rotate", "/keys/key1/revoke", "/credentials/openai/remove"}
+	projectForms = []string{"", "/keys", "/keys/key1/rotate", "/keys/key1/revoke", "/merge", "/delete", "/assistant",
+		"/credentials/openai", "/credentials/openai/test", "/credentials/openai/remove", "/connection-page"}
+	accountPages = []string{"/account", "/account/projects", "/account/mcp-access", "/account/audit", "/account/links/link1/revoke", "/account/links/revoke-all"}
+	accountForms = []string{"/account/links/link1/revoke", "/account/links/revoke-all", "/account/mcp-access", "/account/audit/x/undo"}
+)
+
+func TestEveryPageOfTheDashboardAsksWhoIsThere(t *testing.T) {
+	h := newHouse()
+	h.secrets["openai"] = "sk-canary-wxyz"
+	site, _ := houseSite(t, h)
+	var pages, forms []string
+	pages, forms = append(pages, accountPages...), append(forms, accountForms...)
+	for _, p := range projectPages {
+		pages = append(pages, helloPath+p)
+	}
+	for _, p := range projectForms {
+		forms = append(forms, helloPath+p)
+	}
+	nobody, owner := visit(t, site), signedIn(t, site, ada)
+	for _, p := range pages {
+		nobody.get(p).want(http.StatusSeeOther)
+		if got, want := nobody.header.Get("Location"), "/signin?next="+url.QueryEscape(p); got != want {
+			t.Errorf("%s leads to %s, want %s", p, got, want)
+		}
+		if owner.get(p).want(http.StatusOK); len(owner.page) > 100_000 {
+			t.Errorf("%s has %d bytes", p, len(owner.page))
+		}
+		owner.lacks("sk-canary")
+		if got := owner.header.Get("Cache-Control"); got != "no-store" {
+			t.Errorf("%s: Cache-Control %q", p, got)
+		}
+	}
+	visitors := nobody.get("/signin").tokens()
+	for _, p := range forms {
+		nobody.post(p, visitors).want(http.StatusSeeOther)
+		if owner.post(p, url.Values{"csrf": {"wrong"}}); owner.status != http.StatusForbidden {
+			t.Errorf("POST %s without the token: %d", p, owner.status)
+		}
+	}
+	if calls := h.called(); len(calls) > 0 {
+		t.Errorf("something was done: %v", calls)
+	}
+}
+
+// What belongs to another account looks like what is not there.
+func TestForeignLooksLikeMissing(t *testing.T) {
+	h := newHouse()
+	h.note(agentActor, "assistant.changed", hello, "voice").Before = []byte(`{}`)
+	site, _ := houseSite(t, h)
+	eve := signedIn(t, site, "eve@example.org").get("/account").want(http.StatusOK)
+	eve.lacks(hello, "maple", "Assistant changed")
+	form := eve.tokens()
+	form.Set("into", "com.example.other")
+	missing := "/account/projects/com.example.missing"
+	for _, p := range projectPages {
+		if p == "/connection-page/preview" {
+			continue // its own service answers
+		}
+		theirs := eve.get(helloPath + p).want(http.StatusNotFound).page
+		if none := eve.get(missing + p).want(http.StatusNotFound).page; none != theirs {
+			t.Errorf("%s tells a foreign project from a missing one", p)
+		}
+	}
+	for _, p := range projectForms {
+		eve.post(helloPath+p, form).want(http.StatusNotFound)
+	}
+	eve.get("/account/audit?project=" + hello).want(http.StatusNotFound)
+	eve.post("/account/audit/"+h.entries[0].ID+"/undo", form).want(http.StatusNotFound)
+	eve.post("/account/links/link1/revoke", form).want(http.StatusNotFound)
+	form.Set("project", hello)
+	eve.post("/account/mcp-access", form).want(http.StatusNotFound)
+	if calls := h.called(); len(calls) != 1 {
+		t.Errorf("something was done: %v", calls)
+	}
+}
+
+func TestAnEmptyAccountIsToldWhatToDo(t *testing.T) {
+	site, _ := houseSite(t, newHouse())
+	eve := signedIn(t, site, "eve@example.org")
+	eve.get("/account").want(http.StatusOK, "First steps", "servicectl agent add --all", "service-mcp login", "http://service.example.org")
+	eve.get("/account/projects").want(http.StatusOK, "No project yet")
+	eve.get("/account/audit").want(http.StatusOK, "Nothing yet")
+	eve.get("/account/mcp-access").want(http.StatusOK, "No project yet")
+}
+
+func TestProjectsNameIsKeptWhenItCannotBe(t *testing.T) {
+	h := newHouse()
+	site, _ := houseSite(t, h)
+	v := signedIn(t, site, ada).get(helloPath)
+	long := strings.Repeat("x", 81)
+	v.post(helloPath, v.form("name", long, "platform", "desktop")).want(http.StatusUnprocessableEntity, long, `id="name-error"`, `value="desktop" checked`, "<title>Error:")
+	v.post(helloPath, v.form("name", "Better <b>", "platform", "ios", "platform", "desktop")).onward().want(http.StatusOK, "Saved.", "Better &lt;b&gt;")
+	if p := h.projects[0]; !slices.Equal(p.Platforms, []string{"ios", "desktop"}) {
+		t.Errorf("platforms %v", p.Platforms)
+	}
+	if v.get("/account/projects/com.example.alias").onward(); !strings.Contains(v.page, hello) {
+		t.Error("the id of a merged project leads nowhere")
+	}
+}
+
+func TestKeysAreToldOnce(t *testing.T) {
+	h := newHouse()
+	site, _ := houseSite(t, h)
+	v := signedIn(t, site, ada).get(helloPath).want(http.StatusOK, "spk_ab12…wxyz", "by <bdi>agent on maple")
+	v.post(helloPath+"/keys", v.form("name", "")).want(http.StatusUnprocessableEntity, `id="key-name-error"`)
+	v.post(helloPath+"/keys", v.form("name", "nightly")).want(http.StatusOK, "spk_cd34-canary-1-secret-7788", "this once")
+	if v.header.Get("Cache-Control") != "no-store" {
+		t.Error("a key may be kept by a cache")
+	}
+	v.get(helloPath).want(http.StatusOK, "nightly", "spk_cd34…7788").lacks("canary")
+	v.get(helloPath+"/keys/key2/rotate").want(http.StatusOK, "stops working at that moment")
+	v.post(helloPath+"/keys/key2/rotate", v.tokens()).want(http.StatusOK, "canary-2", "The old key stopped working")
+	v.get(helloPath + "/keys/key2/rotate").want(http.StatusNotFound) // it is revoked
+	v.get(helloPath + "/keys/key3/revoke").want(http.StatusOK)
+	v.post(helloPath+"/keys/key3/revoke", v.tokens()).onward().want(http.StatusOK, "The key is revoked", "2 revoked").lacks("canary")
+	v.post(helloPath+"/keys/nothing/revoke", v.tokens()).want(http.StatusNotFound)
+}
+
+func TestMergeAndDeleteAskFirst(t *testing.T) {
+	h := newHouse()
+	site, _ := houseSite(t, h)
+	v := signedIn(t, site, ada)
+	v.get(helloPath + "/merge?into=" + hello).want(http.StatusNotFound) // into itself
+	v.get(helloPath + "/merge?into=" + foreign).want(http.StatusNotFound)
+	v.get(helloPath+"/merge?into=com.example.other").want(http.StatusOK, "cannot be taken back")
+	v.post(helloPath+"/merge", v.form("into", "com.example.other")).onward().want(http.StatusOK, "Merged.")
+	v.get(helloPath+"/delete").want(http.StatusOK, "for good")
+	v.post(helloPath+"/delete", v.form("typed", "com.example")).want(http.StatusUnprocessableEntity, `value="com.example"`, `id="typed-error"`)
+	v.post(helloPath+"/delete", v.form("typed", hello)).onward().want(http.StatusOK, "The project is deleted.").lacks(hello)
+	if calls := h.called(); !slices.Equal(calls, []string{"project.merged com.example.other", "project.deleted " + hello}) {
+		t.Errorf("done: %v", calls)
+	}
+}
+
+func TestGrantsAreSavedByProject(t *testing.T) {
+	h := newHouse()
+	site, _ := houseSite(t, h)
+	v := signedIn(t, site, ada).get("/account/mcp-access").want(http.StatusOK, "Read + Write", "default", "always allowed")
+	v.post("/account/mcp-access", v.form("project", hello, "assistant.voice", "off", "analytics", "read_write")).onward().want(http.StatusOK, "next call on")
+	g := h.grants[hello]
+	if g.Assistant[grants.Voice] != grants.Off || g.Assistant[grants.Sounds] != grants.ReadWrite || g.Analytics != grants.ReadWrite || g.Credentials != grants.ReadWrite {
+		t.Errorf("grants %+v", g)
+	}
+	v.want(http.StatusOK, `id="`+hello+`:assistant.voice:off" name="assistant.voice" value="off" checked`)
+	v.post("/account/mcp-access", v.form("project", hello)).onward().want(http.StatusOK, "nothing was changed")
+	v.post("/account/mcp-access", v.form("project", hello, "analytics", "everything")).want(http.StatusForbidden)
+	if n := len(h.called()); n != 1 {
+		t.Errorf("%d changes, want 1", n)
+	}
+}
+
+func TestLinksAreRevoked(t *testing.T) {
+	h := newHouse()
+	site, _ := houseSite(t, h)
+	v := signedIn(t, site, ada).get("/account").want(http.StatusOK, "maple", "claude-code 2.1", "192.0.2.7", "Debian 12").lacks("oldbox")
+	v.get("/account/links/link2/revoke").want(http.StatusNotFound) // it is revoked already
+	v.get("/account/links/link1/revoke").want(http.StatusOK, "claude-code 2.1 on maple")
+	v.post("/account/links/link1/revoke", v.tokens()).onward().want(http.StatusOK, "The next call of that agent is refused").lacks("192.0.2.7")
+	v.post("/account/links/revoke-all", v.tokens()).onward().want(http.StatusOK, "All links are revoked")
+}
+
+// Nobody can put words on a page by a link.
+func TestNoticesAreOurWords(t *testing.T) {
+	site, _ := houseSite(t, newHouse())
+	v := signedIn(t, site, ada)
+	v.get("/account?done="+url.QueryEscape("call 555 now")).want(http.StatusOK).lacks("555", `class="note`)
+	v.get("/account?done=revoked-link").want(http.StatusOK, `class="note good" role="status"`)
+}
+
+func TestHomeLeadsToTheDashboard(t *testing.T) {
+	site, _ := houseSite(t, newHouse())
+	signedIn(t, site, ada).get("/").want(http.StatusOK, `href="/account">Dashboard`, "Go to your dashboard")
+	visit(t, site).get("/").want(http.StatusOK).lacks(`href="/account"`)
+	without := newFake()
+	without.people[ada] = password
+	signedIn(t, newSite(t, without), ada).get("/").want(http.StatusOK).lacks(`href="/account"`)
+}
