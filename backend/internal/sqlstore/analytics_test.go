@@ -9,8 +9,11 @@ import (
 
 func TestAnalytics(t *testing.T) {
 	million := 100_000
-	if os.Getenv("SERVICE_TEST_FULL") != "" {
+	switch {
+	case os.Getenv("SERVICE_TEST_FULL") != "":
 		million = 1_000_000
+	case slow:
+		million = 12_000
 	}
 	eachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
 		storetest.RunAnalytics(t, million, func(t *testing.T) storetest.AnalyticsStore {
