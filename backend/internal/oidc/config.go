@@ -38,12 +38,12 @@ var providerID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
 func load(path string) ([]settings, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("setting oidc_providers: %w", err)
+		return nil, fmt.Errorf("reading providers: %w", err)
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
-		return nil, fmt.Errorf("setting oidc_providers: %w", err)
+		return nil, fmt.Errorf("reading providers: %w", err)
 	}
 	all, err := parse(text)
 	if err != nil {

@@ -32,6 +32,8 @@ var (
 	ErrClone     = errors.New("passkey may have been copied")
 	ErrLastWayIn = errors.New("last way to sign in")
 	ErrTooMany   = errors.New("account has as many passkeys as it may")
+	// ErrAddress: browsers give passkeys to host names only, not to IP addresses.
+	ErrAddress = errors.New("site's address cannot have passkeys")
 )
 
 const (
@@ -98,11 +100,11 @@ type Service struct {
 	used  memory
 }
 
-// New checks the options. A site whose host is an IP address cannot have passkeys: an error.
+// New checks the options: ErrAddress for a site that cannot have passkeys.
 func New(o Options) (*Service, error) {
 	site, err := url.Parse(o.SiteURL)
-	if err != nil || site.Hostname() == "" {
-		return nil, errors.New("passkeys: the site's address has no host")
+	if err != nil || protocol.ValidateRPID(site.Hostname()) != nil {
+		return nil, ErrAddress
 	}
 	if o.Now == nil {
 		o.Now = time.Now
