@@ -30,11 +30,11 @@ const MaxTold = 10
 // ErrNoProject says that the project is gone.
 var ErrNoProject = errors.New("the project does not exist")
 
-// Key is the hash of an event's id; Install the hash of an install on one day.
-type (
-	Key     [16]byte
-	Install [16]byte
-)
+// Key is the hash of an event's id.
+type Key [16]byte
+
+// Install is the hash of an install on one day.
+type Install [16]byte
 
 // Batch is what one call brings to the store.
 type Batch struct {

@@ -39,11 +39,11 @@ func (c Chart) Line() string {
 		fmt.Fprintf(&line, "%s%s,%s", map[bool]string{true: "", false: " "}[i == 0], num(s.middle(i)), num(s.y(p.N)))
 	}
 	if len(c.Points) == 0 {
-		return c.svg(width, height, s.axis())
+		return c.svg(height, s.axis())
 	}
 	floor := num(s.y(0))
 	area := fmt.Sprintf(`<path class="chart-area" d="M%s,%s L%s L%s,%s Z"/>`, num(s.middle(0)), floor, line.String(), num(s.middle(len(c.Points)-1)), floor)
-	return c.svg(width, height, s.axis()+area+`<polyline class="chart-line" fill="none" points="`+line.String()+`"/>`+s.dots()+s.times())
+	return c.svg(height, s.axis()+area+`<polyline class="chart-line" fill="none" points="`+line.String()+`"/>`+s.dots()+s.times())
 }
 
 // Bars draws a series as upright bars.
@@ -57,7 +57,7 @@ func (c Chart) Bars() string {
 			num(s.middle(i)-s.step*.36), num(y), num(s.step*.72), num(s.y(0)-y), tip(p))
 	}
 	b.WriteString(s.times())
-	return c.svg(width, height, b.String())
+	return c.svg(height, b.String())
 }
 
 // Ranks draws each point as a bar of its own, with its name above and its number behind it.
@@ -73,12 +73,12 @@ func (c Chart) Ranks() string {
 		fmt.Fprintf(&b, `<text class="chart-name" x="0" y="%s">%s</text><rect class="chart-bar" x="0" y="%s" width="%s" height="14" rx="2"/><text class="chart-number" x="%s" y="%s">%s</text>`,
 			num(y+13), html.EscapeString(clean(p.Label)), num(y+19), num(max(1, long)), num(long+6), num(y+31), Short(p.N))
 	}
-	return c.svg(width, max(1, len(c.Points))*row, b.String())
+	return c.svg(max(1, len(c.Points))*row, b.String())
 }
 
-func (c Chart) svg(w, h int, inside string) string {
+func (c Chart) svg(h int, inside string) string {
 	return fmt.Sprintf(`<svg class="chart" viewBox="0 0 %d %d" role="img" aria-labelledby="%s-t %s-d" focusable="false"><title id="%s-t">%s</title><desc id="%s-d">%s</desc>%s</svg>`,
-		w, h, c.ID, c.ID, c.ID, html.EscapeString(clean(c.Title)), c.ID, html.EscapeString(clean(c.Desc)), inside)
+		width, h, c.ID, c.ID, c.ID, html.EscapeString(clean(c.Title)), c.ID, html.EscapeString(clean(c.Desc)), inside)
 }
 
 // scale places values and labels.
