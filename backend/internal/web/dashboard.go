@@ -47,7 +47,10 @@ func (w *Web) ofProject(h projectFunc) http.Handler {
 			http.Redirect(rw, r, projectPath(p.ID), http.StatusSeeOther)
 			return nil
 		}
-		return h(rw, r, a, p)
+		if err = h(rw, r, a, p); errors.Is(err, projects.ErrNotFound) {
+			return errNotFound // deleted a moment ago
+		}
+		return err
 	})
 }
 

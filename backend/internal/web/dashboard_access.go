@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/grants"
@@ -12,15 +13,14 @@ import (
 )
 
 // accessShown are the projects whose forms fit on one page; the others are links.
-const accessShown = 8
+const accessShown = 4
 
 // accessPage is what the template "dashboard_access" shows.
 type accessPage struct {
 	formErrors
 	Done     *notice
 	Projects []projectAccess
-	Others   []projectRow
-	All      bool // every project is shown
+	Others   []choice // to be shown instead
 }
 
 // projectAccess is the form of one project.
@@ -57,10 +57,11 @@ var fieldAbout = map[string]string{
 	grants.Sounds: "the short sounds of listening and thinking",
 }
 
-func groupsOf(id string, g grants.Grants) []accessGroup {
+// groupsOf are the radio buttons of one project; prefix makes their ids unlike those of others.
+func groupsOf(prefix string, g grants.Grants) []accessGroup {
 	standard := grants.Default()
 	row := func(name, title, about string, is, usual grants.Level) accessRow {
-		r := accessRow{Name: name, ID: id + ":" + name, Title: title, About: about}
+		r := accessRow{Name: name, ID: prefix + ":" + name, Title: title, About: about}
 		for _, c := range levelNames {
 			c.On, c.Default = c.Level == is, c.Level == usual
 			r.Choices = append(r.Choices, c)
@@ -87,14 +88,16 @@ func (w *Web) access(rw http.ResponseWriter, r *http.Request, a Account) error {
 	}
 	page := accessPage{Done: noticeOf(r)}
 	shown, rest := w.accessOrder(r, a, all)
-	for _, p := range shown {
+	for i, p := range shown {
 		g, err := w.Dashboard.Grants.Of(r.Context(), a.ID, p.ID)
 		if err != nil {
 			return err
 		}
-		page.Projects = append(page.Projects, projectAccess{projectRows([]projects.Project{p})[0], groupsOf(p.ID, g)})
+		page.Projects = append(page.Projects, projectAccess{projectRows([]projects.Project{p})[0], groupsOf("p"+strconv.Itoa(i), g)})
 	}
-	page.Others, page.All = projectRows(rest), len(rest) == 0
+	for _, p := range rest {
+		page.Others = append(page.Others, choice{ID: p.ID, Label: p.DisplayName})
+	}
 	return w.render(rw, r, http.StatusOK, "dashboard_access", page)
 }
 
@@ -131,9 +134,9 @@ func (w *Web) changeAccess(rw http.ResponseWriter, r *http.Request, a Account) e
 	if err != nil {
 		return err
 	}
-	before := groupsOf(p.ID, g)
+	before := groupsOf("", g)
 	g = grantsFrom(r, g)
-	if slices.EqualFunc(before, groupsOf(p.ID, g), sameGroup) {
+	if slices.EqualFunc(before, groupsOf("", g), sameLevels) {
 		return done(rw, r, accessPath(p.ID), "unchanged")
 	}
 	var invalid *grants.InvalidError
@@ -149,7 +152,7 @@ func (w *Web) changeAccess(rw http.ResponseWriter, r *http.Request, a Account) e
 	return done(rw, r, accessPath(p.ID), "access")
 }
 
-func sameGroup(a, b accessGroup) bool {
+func sameLevels(a, b accessGroup) bool {
 	return slices.EqualFunc(a.Rows, b.Rows, func(x, y accessRow) bool { return slices.Equal(x.Choices, y.Choices) })
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
-const activityEntries = 50
+const activityEntries = 30
 
 // activityPage is what the template "dashboard_audit" shows.
 type activityPage struct {
@@ -43,7 +43,10 @@ var actionWords = map[string]string{
 	"page.read": "Connection page read", "page.changed": "Connection page changed", "page.undone": "Connection page change undone",
 	"credentials.read": "Credentials looked up", "credential.link": "Link to paste a credential made", "credential.set": "Credential set",
 	"credential.removed": "Credential removed", "credential.tested": "Credential tested", "analytics.read": "Analytics read",
-	"link.approved": "Agent linked", "link.revoked": "Link revoked", "link.revoked_all": "All links revoked",
+	"link.revoked": "Agent's link revoked", "account.email_asked": "Change of the e-mail address asked for", "account.email_changed": "E-mail address changed",
+	"account.email_verified": "E-mail address confirmed", "account.exported": "Data downloaded", "account.identity_linked": "Sign-in provider linked",
+	"account.identity_unlinked": "Sign-in provider unlinked", "account.passkey_added": "Passkey added", "account.passkey_removed": "Passkey removed",
+	"account.password_changed": "Password changed", "account.reset_link_made": "Link to reset the password made", "account.sessions_ended": "Signed out elsewhere",
 }
 
 func whatOf(action string) string {

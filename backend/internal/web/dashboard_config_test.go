@@ -106,9 +106,9 @@ func TestActivityIsPagedFilteredAndUndone(t *testing.T) {
 	h.note(audit.Operator(), "account.link_reset", "", "<script>")
 	h.note(agentActor, "analytics.read", "com.example.gone", "read the analytics")
 	site, _ := houseSite(t, h)
-	v := signedIn(t, site, ada).get("/account/audit").want(http.StatusOK, "number 54.", "Older", "Account link reset", "The operator", "&lt;script&gt;", "Analytics read", "maple · claude-code").lacks("number 5.", "Newest")
+	v := signedIn(t, site, ada).get("/account/audit").want(http.StatusOK, fmt.Sprintf("number %d.", activityEntries+4), "Older", "Account link reset", "The operator", "&lt;script&gt;", "Analytics read", "maple · claude-code").lacks("number 5.", "Newest")
 	older := "/account/audit?before=" + h.entries[len(h.entries)-activityEntries].ID
-	v.get(older).want(http.StatusOK, "number 5.", "Assistant changed", "voice: ember", "Newest").lacks("number 54.", "Older")
+	v.get(older).want(http.StatusOK, "number 5.", "Assistant changed", "voice: ember", "Newest").lacks(fmt.Sprintf("number %d.", activityEntries+4), "Older")
 	undo := "/account/audit/" + h.entries[0].ID + "/undo"
 	v.get("/account/audit?project="+hello).want(http.StatusOK, undo, "Assistant changed").lacks("number")
 	v.post(undo, v.tokens()).onward().want(http.StatusOK, "Undone.")

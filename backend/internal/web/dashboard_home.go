@@ -14,6 +14,7 @@ import (
 const (
 	overviewProjects = 10
 	overviewEntries  = 5
+	overviewInstalls = 50
 )
 
 // overviewPage is what the template "dashboard" shows.
@@ -22,6 +23,7 @@ type overviewPage struct {
 	Projects []projectRow
 	More     int // projects that are not in the list
 	Installs []install
+	Unshown  int // linked agents that are not in the list
 	Activity []activityRow
 	Backend  string // address for agents; empty when not known
 }
@@ -51,7 +53,8 @@ func (w *Web) overview(rw http.ResponseWriter, r *http.Request, a Account) error
 	slices.SortStableFunc(rows, func(a, b projectRow) int { return cmp.Compare(b.Active.ISO, a.Active.ISO) })
 	page.Projects = rows[:min(len(rows), overviewProjects)]
 	page.More = len(rows) - len(page.Projects)
-	for _, l := range links {
+	page.Unshown = max(0, len(links)-overviewInstalls)
+	for _, l := range links[:len(links)-page.Unshown] {
 		page.Installs = append(page.Installs, installOf(l))
 	}
 	return w.render(rw, r, http.StatusOK, "dashboard", page)
@@ -64,18 +67,16 @@ func installOf(l link.Link) install {
 	}
 }
 
-// liveLinks are those that still work, the last linked first.
+// liveLinks are those that still work.
 func (w *Web) liveLinks(r *http.Request, a Account) ([]link.Link, error) {
 	all, err := w.Dashboard.Installs.Links(r.Context(), a.ID)
 	if err != nil {
 		return nil, err
 	}
 	now := w.Now()
-	live := slices.DeleteFunc(slices.Clone(all), func(l link.Link) bool {
+	return slices.DeleteFunc(slices.Clone(all), func(l link.Link) bool {
 		return !l.RevokedAt.IsZero() || (!l.ExpiresAt.IsZero() && !l.ExpiresAt.After(now))
-	})
-	slices.SortStableFunc(live, func(a, b link.Link) int { return b.LinkedAt.Compare(a.LinkedAt) })
-	return live, nil
+	}), nil
 }
 
 func (w *Web) revokeInstallPage(rw http.ResponseWriter, r *http.Request, a Account) error {
@@ -90,7 +91,7 @@ func (w *Web) revokeInstallPage(rw http.ResponseWriter, r *http.Request, a Accou
 	one := installOf(links[i])
 	return w.confirm(rw, r, confirmation{
 		Nav: "overview", Title: "Revoke the link of " + one.Program + " on " + one.Host + "?",
-		Text:   []string{"Its next call is refused. Its open simulator sessions stay as they are. To use it again, you link it again."},
+		Text:   []string{"Its next call is refused. To use it again, you link it again."},
 		Action: one.Revoke, Label: "Revoke", Danger: true, Back: "/account", Instead: "Keep it linked",
 	})
 }

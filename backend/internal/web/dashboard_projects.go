@@ -10,6 +10,12 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
+// Bounds of what one page lists; there may be many more.
+const (
+	listedProjects = 100
+	listedDead     = 20 // revoked keys
+)
+
 // projectRow is a project in a list.
 type projectRow struct {
 	projects.Project
@@ -30,11 +36,24 @@ func (w *Web) projectList(rw http.ResponseWriter, r *http.Request, a Account) er
 	if err != nil {
 		return err
 	}
-	return w.render(rw, r, http.StatusOK, "dashboard_projects", struct {
+	page := struct {
 		Done     *notice
 		Projects []projectRow
 		Backend  string
-	}{noticeOf(r), projectRows(list), w.SiteURL})
+		More     string // address of the next projects; empty: there are none
+		First    string // address of the first ones; empty: these are
+	}{Done: noticeOf(r), Backend: w.SiteURL}
+	after := r.URL.Query().Get("after")
+	if after != "" {
+		page.First = "/account/projects"
+		list = list[1+slices.IndexFunc(list, func(p projects.Project) bool { return p.ID == after }):]
+	}
+	if len(list) > listedProjects {
+		list = list[:listedProjects]
+		page.More = "/account/projects?after=" + url.QueryEscape(list[listedProjects-1].ID)
+	}
+	page.Projects = projectRows(list)
+	return w.render(rw, r, http.StatusOK, "dashboard_projects", page)
 }
 
 // projectPage is what the template "dashboard_project" shows.
@@ -103,7 +122,7 @@ func (w *Web) showProject(rw http.ResponseWriter, r *http.Request, a Account, p 
 		row := keyRow{k, at(k.CreatedAt), at(k.LastUsedAt), at(k.RevokedAt), projectPath(p.ID) + "/keys/" + url.PathEscape(k.ID)}
 		if k.RevokedAt.IsZero() {
 			page.Keys = append(page.Keys, row)
-		} else {
+		} else if len(page.Dead) < listedDead {
 			page.Dead = append(page.Dead, row)
 		}
 	}

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/backend/internal/grants"
+	"github.com/service-dev/service/backend/internal/projects"
 )
 
 const helloPath = "/account/projects/" + hello
@@ -149,7 +151,7 @@ func TestKeysAreToldOnce(t *testing.T) {
 	v.post(helloPath+"/keys/key2/rotate", v.tokens()).want(http.StatusOK, "canary-2", "The old key stopped working")
 	v.get(helloPath + "/keys/key2/rotate").want(http.StatusNotFound) // it is revoked
 	v.get(helloPath + "/keys/key3/revoke").want(http.StatusOK)
-	v.post(helloPath+"/keys/key3/revoke", v.tokens()).onward().want(http.StatusOK, "The key is revoked", "2 revoked").lacks("canary")
+	v.post(helloPath+"/keys/key3/revoke", v.tokens()).onward().want(http.StatusOK, "The key is revoked", "Revoked keys").lacks("canary")
 	v.post(helloPath+"/keys/nothing/revoke", v.tokens()).want(http.StatusNotFound)
 }
 
@@ -178,7 +180,7 @@ func TestGrantsAreSavedByProject(t *testing.T) {
 	if g.Assistant[grants.Voice] != grants.Off || g.Assistant[grants.Sounds] != grants.ReadWrite || g.Analytics != grants.ReadWrite || g.Credentials != grants.ReadWrite {
 		t.Errorf("grants %+v", g)
 	}
-	v.want(http.StatusOK, `id="`+hello+`:assistant.voice:off" name="assistant.voice" value="off" checked`)
+	v.want(http.StatusOK, `id="p0:assistant.voice:off" name="assistant.voice" value="off" checked`)
 	v.post("/account/mcp-access", v.form("project", hello)).onward().want(http.StatusOK, "nothing was changed")
 	v.post("/account/mcp-access", v.form("project", hello, "analytics", "everything")).want(http.StatusForbidden)
 	if n := len(h.called()); n != 1 {
@@ -211,4 +213,26 @@ func TestHomeLeadsToTheDashboard(t *testing.T) {
 	without := newFake()
 	without.people[ada] = password
 	signedIn(t, newSite(t, without), ada).get("/").want(http.StatusOK).lacks(`href="/account"`)
+}
+
+// Whoever has as many projects as there can be still gets small pages.
+func TestManyProjects(t *testing.T) {
+	h := newHouse()
+	for i := range projects.MaxProjects - len(h.projects) {
+		h.projects = append(h.projects, projects.Project{ID: fmt.Sprintf("com.example.one-of-many-%03d", i), DisplayName: fmt.Sprintf("One of many %d", i), Platforms: projects.Platforms(), LastActiveAt: then})
+	}
+	for range 3 * activityEntries {
+		h.note(agentActor, "assistant.changed", hello, "voice: ember -> harbor; memory: off -> on").Before = []byte(`{}`)
+	}
+	site, _ := houseSite(t, h)
+	v := signedIn(t, site, ada)
+	const most = 100_000 - 20_000 // the style sheet comes on top
+	for _, p := range append([]string{helloPath, "/account/projects?after=com.example.one-of-many-397"}, accountPages...) {
+		if v.get(p).want(http.StatusOK); len(v.page) > most {
+			t.Errorf("%s has %d bytes", p, len(v.page))
+		}
+	}
+	v.get("/account/projects").want(http.StatusOK, "?after=com.example.one-of-many-097")
+	v.get("/account/projects?after=com.example.one-of-many-397").want(http.StatusOK, "one-of-many-497", ">First<").lacks(">More<")
+	v.get("/account/mcp-access?project=com.example.one-of-many-300").want(http.StatusOK, `id="com.example.one-of-many-300"`)
 }
