@@ -4,6 +4,7 @@
 package oidctest
 
 import (
+	"context"
 	"crypto"
 	"crypto/rand"
 	"crypto/rsa"
@@ -78,7 +79,7 @@ func Start() (*Provider, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a key: %w", err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("listening: %w", err)
 	}

@@ -120,7 +120,7 @@ func (t MailToken) NewEmail() bool { return t.Purpose == purposeEmail }
 
 // Store is all that the service keeps.
 type Store interface {
-	AccountStore
+	PeopleStore
 	SessionStore
 	SessionList
 	MailStore
@@ -128,8 +128,8 @@ type Store interface {
 	DataStore
 }
 
-// AccountStore keeps accounts.
-type AccountStore interface {
+// PeopleStore keeps accounts.
+type PeopleStore interface {
 	// InsertAccount answers ErrEmailTaken.
 	InsertAccount(ctx context.Context, a Account) error
 	// AccountByEmail answers ErrBadCredentials.

@@ -81,7 +81,7 @@ type Link struct {
 	// LastUsedAt and LastIP are of a recent call, up to touchEvery before the last.
 	LastUsedAt time.Time
 	LastIP     string
-	Active    bool      // the account is active
+	Active     bool // the account is active
 }
 
 // Principal is who a token speaks for.

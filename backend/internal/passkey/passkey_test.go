@@ -266,7 +266,7 @@ func TestAnswersThatDoNotFit(t *testing.T) {
 }
 
 func TestNamesOfPasskeys(t *testing.T) {
-	for given, wanted := range map[string]string{"": "Passkey", " \n": "Passkey", "a\x00b": "a b", strings.Repeat("ö", 70): strings.Repeat("ö", maxName), "\xff": "Passkey"} {
+	for given, wanted := range map[string]string{"": "Passkey", "\n\t": "Passkey", "a\x00b": "a b", strings.Repeat("ö", 70): strings.Repeat("ö", maxName), "\xff": "Passkey"} {
 		if got := named(given); got != wanted {
 			t.Errorf("%q: %q", given, got)
 		}

@@ -31,7 +31,12 @@ func (f *people) serveOnce(t *testing.T, emails ...string) error {
 		}
 	}
 	go func() { done <- f.Serve(ctx) }()
-	defer func() { cancel(); <-done }()
+	defer func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
 	for {
 		select {
 		case <-f.box.woke:
@@ -75,12 +80,12 @@ func forgottenPassword(t *testing.T, f *people) {
 	if sent := f.box.take(); len(sent) != 1 || sent[0].Link != "" {
 		t.Errorf("%d notices", len(sent))
 	}
-	link, err := f.ResetLink(t.Context(), ada.Email, audit.Operator())
+	late, err := f.ResetLink(t.Context(), ada.Email, audit.Operator())
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.clock.pass(account.ResetLife)
-	_, err = f.ResetPassword(t.Context(), link[strings.Index(link, "sml_"):], password)
+	_, err = f.ResetPassword(t.Context(), tokenOf(late), password)
 	want(t, "an overdue link", err, account.ErrBadToken)
 }
 
