@@ -2,11 +2,13 @@ package web
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/oidc"
 )
 
 const (
@@ -106,8 +108,8 @@ type passkeysPart struct {
 type passkeyRow struct{ ID, Name, Added, LastUsed string }
 
 type providerRow struct {
-	ID, Name, Email, Subject, Since string
-	Linked                          bool
+	ID, Name, Email, Since string
+	Linked                 bool
 }
 
 type browserRow struct {
@@ -168,7 +170,13 @@ func (w *Web) fillProviders(r *http.Request, a Account, p *settingsPage) error {
 	if err != nil {
 		return err
 	}
-	for _, one := range w.Providers.Providers() {
+	offered := w.Providers.Providers()
+	for _, l := range linked { // one that the operator took away can still be unlinked
+		if !slices.ContainsFunc(offered, func(p oidc.Provider) bool { return p.ID == l.Provider }) {
+			offered = append(offered, oidc.Provider{ID: l.Provider, Name: l.Provider + " (no longer offered)"})
+		}
+	}
+	for _, one := range offered {
 		row := providerRow{ID: one.ID, Name: one.Name}
 		for _, l := range linked {
 			if l.Provider == one.ID {

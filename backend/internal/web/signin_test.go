@@ -105,6 +105,9 @@ func TestLinkingAProvider(t *testing.T) {
 	v.send(settingsPath+"/providers/acme/unlink").onward().want(http.StatusOK, "Unlinked.", "Not linked")
 	v.send(settingsPath + "/providers/acme/unlink").want(http.StatusNotFound)
 
+	f.identities["id-ada@example.org"] = []account.LinkedIdentity{{Provider: "gone", Subject: "s2"}}
+	v.get(settingsPath).want(http.StatusOK, "gone (no longer offered)").send(settingsPath+"/providers/gone/unlink").onward().want(http.StatusOK, "Unlinked.")
+
 	f.identities["id-bob@example.org"] = []account.LinkedIdentity{{Provider: "acme", Subject: "s1"}}
 	v.get(settingsPath).send(settingsPath + "/providers/acme/link")
 	v.get(callback).want(http.StatusUnprocessableEntity, "opens another account")
