@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "write the golden tables anew")
 // toolArguments are arguments that work where the caller may do it; {session} is a browser session of the owner. A tool
 // that is not listed fails the test, so that a new one gets its row.
 var toolArguments = map[string]map[string]any{
-	"getPlatformInfo": {}, "getCapabilityGuide": {"capability": "display"}, "getPermissions": {}, "getVoiceCommandGuidance": {},
+	"getPlatformInfo": {}, "getCapabilityGuide": {"capability": "display"}, "getPermissions": {"platform": "web"}, "getVoiceCommandGuidance": {},
 	"getProductionChecklist": {}, "searchDocs": {"query": "photo"}, "getCodeExample": {"language": "python", "topic": "hello"},
 	"generateConnectionModule": {"language": "python", "project": app}, "inspectIntegration": {}, "validateIntegration": {},
 	"startLocalSimulation": {"project": "com.example.local"}, "createSimulatorSession": {"project": app, "openBrowser": false},
@@ -27,13 +27,13 @@ var toolArguments = map[string]map[string]any{
 	"waitForEvent": {"sessionId": "{session}", "type": "session.opened", "since": 0, "timeoutSeconds": 1}, "closeSession": {"sessionId": "{session}"},
 	"getDisplayState": {"sessionId": "{session}"}, "expectDisplay": {"sessionId": "{session}", "text": []string{"x"}, "withinMs": 0},
 	"injectInput": {"sessionId": "{session}", "kind": "tap"}, "injectTranscript": {"sessionId": "{session}", "text": "hello"},
-	"injectSensor": {"sessionId": "{session}", "state": map[string]any{"battery": 50}}, "injectFault": {"sessionId": "{session}", "command": "camera.photo", "code": "timeout"},
+	"injectSensor": {"sessionId": "{session}", "state": map[string]any{"worn": true}}, "injectFault": {"sessionId": "{session}", "command": "camera.photo", "code": "timeout"},
 	"setDevice": {"sessionId": "{session}", "deviceModel": "even_g1"}, "advanceTime": {"sessionId": "{session}", "ms": 1},
-	"recordSession": {"sessionId": "{session}", "dir": "recording"}, "replaySession": {"sessionId": "{session}", "file": "none.json"}, "whoAmI": {},
-	"listProjects": {}, "getAssistantConfig": {"project": app}, "setAssistantConfig": {"project": app, "version": 0, "sounds": true},
+	"recordSession": {"sessionId": "{session}", "dir": "recording"}, "replaySession": {"sessionId": "{session}", "file": "recording.json"}, "whoAmI": {},
+	"listProjects": {}, "getAssistantConfig": {"project": app}, "setAssistantConfig": {"project": app, "version": "{version}", "sounds": true},
 	"getCredentialStatus": {"project": app}, "setCredential": {"project": app, "provider": "openai", "openBrowser": false},
 	"getProjectAnalytics": {"project": app}, "getConnectionPageConfig": {"project": app},
-	"setConnectionPageConfig": {"project": app, "version": 0, "title": "x"},
+	"setConnectionPageConfig": {"project": app, "version": "{version}", "title": "x"},
 }
 
 // P3: what every tool answers to the unlinked, another account, the revoked, the suspended and the owner with each level
@@ -62,8 +62,18 @@ func TestToolAuthorisation(t *testing.T) {
 			}
 			filled := map[string]any{}
 			for k, v := range args {
-				if v == "{session}" {
+				switch v {
+				case "{session}":
 					v = session
+				case app:
+					if a != owner && (name == "createSimulatorSession" || name == "generateConnectionModule") {
+						v = "com.example.mine" // else the project would be theirs too: ids are the account's own
+					}
+				case "{version}":
+					v = 0
+					if now := a.call(strings.Replace(name, "set", "get", 1), map[string]any{"project": app}); now.Structured["version"] != nil {
+						v = now.Structured["version"]
+					}
 				}
 				filled[k] = v
 			}

@@ -53,6 +53,10 @@ func TestPages(t *testing.T) {
 	a := startAgent(w, "modern", false)
 	axe := axeSource(t)
 	browser := newBrowser(t)
+	run(t, browser, "open a page that is wrong", chromedp.Navigate(`data:text/html,<title>x</title><main><input></main>`))
+	if len(axeViolations(t, browser, axe)) == 0 {
+		t.Fatal("axe finds nothing where something is wrong")
+	}
 	for _, p := range visitorPages {
 		checkPage(t, browser, axe, p.name, b.url+p.path, maxPage)
 	}
@@ -76,7 +80,7 @@ func TestPages(t *testing.T) {
 	checkPage(t, browser, axe, "paste", paste.str(t, "url"), maxPage)
 	page := a.call("getConnectionPageConfig", map[string]any{"project": app})
 	checkPage(t, browser, axe, "connect", page.str(t, "pageUrl"), maxPage)
-	checkPage(t, browser, axe, "simulator-page", session.str(t, "sessionUrl"), 4<<20)
+	checkPage(t, browser, axe, "simulator-page", session.str(t, "sessionUrl"), 8<<20)
 }
 
 // checkPage opens a page (or looks at the one that is open) in both colour schemes and on a phone.

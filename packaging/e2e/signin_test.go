@@ -19,13 +19,13 @@ func TestMailedLinks(t *testing.T) {
 	ada.submit("/signup", "email", "ada@example.org", "password", password, "accept", "yes")
 	verify := b.url + "/verify?token=" + mail.token(t, "/verify")
 	ada.open(b.url + "/account/settings")
-	if !strings.Contains(strings.ToLower(ada.text()), "not verified") {
+	if !strings.Contains(strings.ToLower(ada.text()), "not confirmed") {
 		t.Errorf("before verifying:\n%s", ada.text())
 	}
 	ada.open(verify)
 	ada.submit("/verify")
 	ada.open(b.url + "/account/settings")
-	if strings.Contains(strings.ToLower(ada.text()), "not verified") {
+	if strings.Contains(strings.ToLower(ada.text()), "not confirmed") {
 		t.Errorf("after verifying:\n%s", ada.text())
 	}
 	again := newPerson(t)
