@@ -111,7 +111,7 @@ func (a *App) features(o Options, site *url.URL) (*features, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.passkeys, err = passkey.New(passkey.Options{Store: a.store, SiteURL: c.SiteURL, Key: seal}); err != nil {
+	if f.passkeys, err = passkey.New(passkey.Options{Store: a.store, SiteURL: c.SiteURL, Key: seal}); err != nil && !errors.Is(err, passkey.ErrAddress) {
 		return nil, err
 	}
 	return f, a.keepCredentials(f, o, hash)
@@ -143,15 +143,19 @@ func (a *App) jsonFace(f *features, o Options) *api.API {
 
 func (a *App) htmlFace(f *features, o Options) (*web.Web, error) {
 	c := a.config
-	return web.New(web.Options{
+	pages := web.Options{
 		Accounts: f.accounts, Links: f.links, Simulators: simulators{f.sessions, a.hub, c.BaseURL},
 		Dashboard: &web.Dashboard{
 			Projects: f.projects, Keys: f.projects, Grants: f.grants, Audit: f.audit, Assistant: f.assistant,
 			Credentials: f.credentials, Pages: f.pages, Installs: f.links,
 		},
 		CredentialLinks: f.credentials, HostedPages: f.pages, Analytics: f.analytics, IngestURL: c.BaseURL + "/api/analytics",
-		Settings: f.accounts, Providers: f.providers, Passkeys: f.passkeys,
+		Settings: f.accounts, Providers: f.providers,
 		Key: []byte(secret.NewHasher(c.HMACKey).Hash("web", "csrf")), InstanceID: o.InstanceID, SiteURL: c.SiteURL, Embedded: o.Embedded,
 		SupportContact: c.SupportContact, Version: buildinfo.Version, ClientIP: clientIP(c.TrustedProxies), Log: o.Log,
-	})
+	}
+	if f.passkeys != nil { // a nil one in the interface would not be nil
+		pages.Passkeys = f.passkeys
+	}
+	return web.New(pages)
 }
