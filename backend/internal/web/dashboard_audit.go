@@ -56,6 +56,16 @@ func whatOf(action string) string {
 	return capital(strings.NewReplacer(".", " ", "_", " ").Replace(action))
 }
 
+// summaryOf is what the entry says beyond its action and project.
+func summaryOf(e audit.Entry) string {
+	if e.Summary == e.Project || strings.HasSuffix(e.Action, ".read") {
+		return ""
+	}
+	noun := "connection page: "
+	said := strings.TrimPrefix(strings.Replace(e.Summary, "undone: "+noun, "", 1), noun)
+	return strings.ReplaceAll(said, " -> ", " → ")
+}
+
 // whoOf names the actor. The name of an agent's computer comes from outside.
 func whoOf(e audit.Entry) string {
 	switch e.Actor.Kind {
@@ -79,7 +89,7 @@ func activityRows(entries []audit.Entry, list []projects.Project) []activityRow 
 	}
 	rows := make([]activityRow, len(entries))
 	for i, e := range entries {
-		row := activityRow{Who: whoOf(e), What: whatOf(e.Action), Summary: e.Summary, Agent: e.Actor.Kind == audit.KindAgent,
+		row := activityRow{Who: whoOf(e), What: whatOf(e.Action), Summary: summaryOf(e), Agent: e.Actor.Kind == audit.KindAgent,
 			Project: e.Project, When: at(e.At), Undone: e.UndoneBy != ""}
 		if known[e.Project] {
 			row.ProjectPath = projectPath(e.Project)

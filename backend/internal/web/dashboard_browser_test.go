@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -97,5 +98,28 @@ func TestDashboardIsForEveryone(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The preview is the real page, framed without script, in either of its states. What it shows cannot be read from
+// outside, only seen.
+func TestThePreviewIsShown(t *testing.T) {
+	site, _ := houseSite(t, newHouse())
+	s := walkIn(t, site)
+	s.do(chromedp.Navigate(site.URL + helloPath + "/connection-page"))
+	s.see(`document.querySelector("iframe").sandbox.length === 0`)
+	look := func() string {
+		png, err := chromedp.Run(s.ctx, chromedp.Screenshot("iframe"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(png)
+	}
+	before := look()
+	s.do(chromedp.Click(`a[href$="?state=connected"]`))
+	for end := time.Now().Add(10 * time.Second); look() == before; {
+		if time.Now().After(end) {
+			t.Fatal("both states look the same, or nothing is framed")
+		}
 	}
 }

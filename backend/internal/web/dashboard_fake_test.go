@@ -67,7 +67,7 @@ func newHouse() *fakeHouse {
 	h.page = connpage.Page{Project: hello, PageID: "cp_abc", Version: 2, UpdatedAt: then, UpdatedBy: "agent on maple", Title: "Hello", Theme: "auto", Accent: "#0b6b68", Capabilities: []string{"display"},
 		Phrases: []connpage.Phrase{{Phrase: "next", Does: "shows the next card"}}, Toggles: []connpage.Toggle{{ID: "loud", Label: "Louder", On: true}}}
 	h.links = []link.Link{
-		{ID: "link1", AccountID: adaID, Requester: link.Requester{Host: "maple", OS: "Debian 12", Client: "claude-code 2.1", IP: "192.0.2.7"}, LinkedAt: then, UsedAt: then.Add(time.Hour)},
+		{ID: "link1", AccountID: adaID, Requester: link.Requester{Host: "maple", OS: "Debian 12", Client: "claude-code 2.1", IP: "192.0.2.7"}, LinkedAt: then, UsedAt: then, LastUsedAt: then.Add(time.Hour)},
 		{ID: "link2", AccountID: adaID, Requester: link.Requester{Host: "oldbox"}, LinkedAt: then, RevokedAt: then.Add(time.Hour)},
 	}
 	return h

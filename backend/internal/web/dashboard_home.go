@@ -63,7 +63,7 @@ func (w *Web) overview(rw http.ResponseWriter, r *http.Request, a Account) error
 func installOf(l link.Link) install {
 	return install{
 		Host: told(l.Requester.Host), System: told(l.Requester.OS), Program: told(l.Requester.Client), Address: told(l.Requester.IP),
-		Linked: at(l.LinkedAt), Used: at(l.UsedAt), Revoke: "/account/links/" + url.PathEscape(l.ID) + "/revoke",
+		Linked: at(l.LinkedAt), Used: at(l.LastUsedAt), Revoke: "/account/links/" + url.PathEscape(l.ID) + "/revoke",
 	}
 }
 
