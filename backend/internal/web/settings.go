@@ -66,7 +66,7 @@ func (w *Web) mountProviders(mux *http.ServeMux) {
 		return
 	}
 	mux.Handle("POST /signin/oidc/{provider}", w.page(w.limited(w.signIns, w.leaveForProvider)))
-	mux.Handle("GET /signin/oidc/{provider}/callback", w.page(w.limited(w.signIns, w.returnFromProvider)))
+	mux.Handle("GET /signin/oidc/{provider}/callback", w.page(w.limited(w.doors.changes, w.returnFromProvider)))
 	mux.Handle("GET /signin/welcome", w.page(w.welcome))
 	mux.Handle("POST /signin/welcome", w.page(w.limited(w.signIns, w.acceptWelcome)))
 	mux.Handle("POST /account/settings/providers/{provider}/link", w.own(w.limitedOwn(w.doors.changes, w.leaveToLink)))

@@ -70,3 +70,34 @@ func TestMomentsEndAndStayInTheirBrowser(t *testing.T) {
 		t.Error("a cookie that no browser keeps was set")
 	}
 }
+
+func FuzzMoment(f *testing.F) {
+	w := &Web{Options: Options{Key: []byte(strings.Repeat("k", 32)), Now: time.Now, Embedded: true}, cookie: "service-x"}
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r = r.WithContext(withBrowser(r.Context(), browser{id: "v.one"}))
+	rec := httptest.NewRecorder()
+	if err := w.remember(rec, r, momentReset, "token"); err != nil {
+		f.Fatal(err)
+	}
+	good := rec.Result().Cookies()[0].Value
+	for _, s := range []string{good, good + "x", "", ".", "eyJ1IjoxfQ.", strings.Repeat("a", 5000)} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, value string) {
+		r := r.Clone(r.Context())
+		r.AddCookie(&http.Cookie{Name: "service-x-" + momentReset, Value: value})
+		var got string
+		if w.recall(r, momentReset, &got) != (got != "") || got != "" && got != "token" {
+			t.Fatalf("%q recalls %q", value, got)
+		}
+	})
+}
+
+func FuzzDevice(f *testing.F) {
+	f.Add("Mozilla/5.0 (X11; Linux x86_64; rv:144.0) Gecko/20100101 Firefox/144.0")
+	f.Fuzz(func(t *testing.T, agent string) {
+		if got := deviceOf(agent); got == "" || len(got) > 40 {
+			t.Fatalf("%q is %q", agent, got)
+		}
+	})
+}

@@ -1,0 +1,168 @@
+//go:build unix
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/webauthn"
+	"github.com/chromedp/chromedp"
+
+	"github.com/service-dev/service/packaging/oidctest"
+)
+
+const acme = "/signin/oidc/acme"
+
+// startProvider is an OpenID Connect provider at its own port, and a backend that offers it.
+func startProvider(t *testing.T, database string) (*oidctest.Provider, *remoteBackend) {
+	t.Helper()
+	p, err := oidctest.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	file := filepath.Join(t.TempDir(), "providers.yaml")
+	text := fmt.Sprintf("providers:\n- {id: acme, name: Acme, issuer: %q, client_id: %q, client_secret: %q}\n", p.Issuer, oidctest.ClientID, oidctest.ClientSecret)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return p, startBackend(t, database, "SERVICE_BACKEND_OIDC_PROVIDERS="+file)
+}
+
+// viaAcme presses the provider's button and goes where the page that follows leads.
+func (p *person) viaAcme(b *remoteBackend) {
+	p.t.Helper()
+	p.open(b.url + "/signin")
+	p.submit(acme)
+	for n := range p.page.Descendants() {
+		if n.Data == "a" && attr(n, "id") == "go" {
+			p.open(attr(n, "href"))
+			return
+		}
+	}
+	p.t.Fatalf("the page leads nowhere (status %d):\n%s", p.status, p.text())
+}
+
+// P2, providers: nothing is stored before the agreement, every broken answer is refused calmly, and only an address that
+// the provider vouches for counts.
+func TestProvider(t *testing.T) {
+	t.Parallel()
+	provider, b := startProvider(t, newPostgres(t))
+	provider.Be(oidctest.Person{Subject: "s1", Email: "ada@example.org", EmailVerified: true})
+	for _, fault := range []struct {
+		name   string
+		faults oidctest.Faults
+		want   string
+	}{
+		{"denied", oidctest.Faults{Deny: true}, "cancelled"},
+		{"another's nonce", oidctest.Faults{Nonce: "other"}, "does not fit"},
+		{"for another client", oidctest.Faults{Audience: "other"}, "does not fit"},
+		{"of another issuer", oidctest.Faults{Issuer: "https://other.example"}, "does not fit"},
+		{"expired", oidctest.Faults{Expired: true}, "does not fit"},
+		{"unsigned", oidctest.Faults{Unsigned: true}, "does not fit"},
+		{"foreign key", oidctest.Faults{ForeignKey: true}, "does not fit"},
+		{"no token", oidctest.Faults{NoIDToken: true}, "does not fit"},
+	} {
+		provider.Spoil(fault.faults)
+		someone := newPerson(t)
+		someone.viaAcme(b)
+		if text := someone.text(); someone.status < 400 || !strings.Contains(text, fault.want) || !strings.Contains(text, "Nothing was changed") {
+			t.Errorf("%s: status %d\n%s", fault.name, someone.status, text)
+		}
+	}
+	provider.Spoil(oidctest.Faults{})
+
+	provider.Be(oidctest.Person{Subject: "s1", Email: "ada@example.org"})
+	someone := newPerson(t)
+	someone.viaAcme(b)
+	if !strings.Contains(someone.text(), "does not vouch") {
+		t.Errorf("an address that nobody vouches for:\n%s", someone.text())
+	}
+	provider.Be(oidctest.Person{Subject: "s1", Email: "ada@example.org", EmailVerified: true})
+	for range 2 { // leaving the page that asks stores nothing, so it asks again
+		someone.viaAcme(b)
+		if someone.at.Path != "/signin/welcome" {
+			t.Fatalf("at %s:\n%s", someone.at, someone.text())
+		}
+	}
+	someone.submit("/signin/welcome", "accept", "yes")
+	known := newPerson(t)
+	known.viaAcme(b)
+	if known.at.Path != "/" || !strings.Contains(known.text(), "ada@example.org") {
+		t.Errorf("a known person is at %s:\n%s", known.at, known.text())
+	}
+
+	squatter := newPerson(t) // somebody made an account with bob's address
+	squatter.open(b.url + "/signup")
+	squatter.submit("/signup", "email", "bob@example.org", "password", password, "accept", "yes")
+	provider.Be(oidctest.Person{Subject: "s2", Email: "bob@example.org", EmailVerified: true})
+	bob := newPerson(t)
+	bob.viaAcme(b)
+	if !strings.Contains(bob.text(), "never confirmed") {
+		t.Errorf("bob gets into an account that another may have made:\n%s", bob.text())
+	}
+}
+
+// P2, passkeys: an account that never had a password, from its birth by a provider to its end, in Chromium with a
+// virtual authenticator.
+func TestLifeWithoutAPassword(t *testing.T) {
+	t.Parallel()
+	provider, b := startProvider(t, "")
+	provider.Be(oidctest.Person{Subject: "s1", Email: "ada@example.org", EmailVerified: true})
+	browser := newBrowser(t)
+	if _, err := chromedp.Run(browser, addAuthenticator); err != nil {
+		t.Fatal(err)
+	}
+	settings := b.url + "/account/settings"
+	status := func(words string) chromedp.Action[chromedp.Void] {
+		return until(fmt.Sprintf(`(document.querySelector("main [role=status], main [role=alert]")?.innerText ?? "").includes(%q)`, words))
+	}
+	run(t, browser, "sign up with a provider", chromedp.Navigate(b.url+"/signup"), chromedp.Click(`form[action="`+acme+`"] button`),
+		until(`location.pathname === "/signin/welcome"`), chromedp.Click("#accept"), chromedp.Click("main button[type=submit]"), until(`location.pathname === "/"`))
+	run(t, browser, "keep the last way in", chromedp.Navigate(settings), until(`document.body.innerText.includes("You have no password")`),
+		chromedp.Click(`form[action$="/acme/unlink"] button`), status("only way left"))
+	run(t, browser, "add a passkey", chromedp.Navigate(settings), chromedp.SendKeys("#passkey-name", "my laptop"),
+		chromedp.Click("form[data-passkey] button"), status("passkey is added"))
+	run(t, browser, "unlink the provider", chromedp.Click(`form[action$="/acme/unlink"] button`), status("Unlinked"))
+	run(t, browser, "keep the passkey", chromedp.Click(`form[action$="/remove"] button`), status("only way left"))
+	run(t, browser, "sign out", chromedp.Click(".who button"), until(`!document.querySelector(".who")`))
+	run(t, browser, "sign in with the passkey", chromedp.Navigate(b.url+"/signin?next=/account/settings"),
+		chromedp.Click("form[data-passkey] button"), until(`location.pathname === "/account/settings" && document.body.innerText.includes("with a passkey")`))
+	run(t, browser, "link the provider", chromedp.Click(`form[action$="/acme/link"] button`), status("Linked"))
+
+	exported := evaluate[string](t, browser, exportScript)
+	if !strings.Contains(exported, "ada@example.org") || !strings.Contains(exported, "my laptop") {
+		t.Errorf("the export lacks what was entered:\n%.2000s", exported)
+	}
+	run(t, browser, "delete the account", chromedp.Navigate(settings+"/delete"), chromedp.SendKeys("#email", "ada@example.org"),
+		chromedp.Click("main button.danger"), until(`location.pathname === "/goodbye" && !document.querySelector(".who")`))
+	run(t, browser, "the passkey opens nothing", chromedp.Navigate(b.url+"/signin"), chromedp.Click("form[data-passkey] button"), status("was not accepted"))
+	run(t, browser, "the provider's person is new", chromedp.Click(`form[action="`+acme+`"] button`), until(`location.pathname === "/signin/welcome"`))
+}
+
+// exportScript sends the export's form as the button would, and leaves the file's text in the page.
+const exportScript = `(() => {
+	const form = document.querySelector('form[action$="/export"]');
+	const request = new XMLHttpRequest();
+	request.open("POST", form.action, false);
+	request.setRequestHeader("Content-Type", "application/x-www-form-urlencoded");
+	request.send(new URLSearchParams(new FormData(form)));
+	return request.getResponseHeader("Content-Disposition")?.startsWith("attachment") ? request.responseText : "no file";
+})()`
+
+// addAuthenticator gives the page a device that keeps passkeys and always says yes.
+func addAuthenticator(ctx context.Context, target *chromedp.Target) (webauthn.AuthenticatorID, error) {
+	if _, err := cdp.Call(ctx, target, webauthn.Enable, webauthn.EnableParams{}); err != nil {
+		return "", err
+	}
+	made, err := cdp.Call(ctx, target, webauthn.AddVirtualAuthenticator, webauthn.AddVirtualAuthenticatorParams{Options: &webauthn.VirtualAuthenticatorOptions{
+		Protocol: "ctap2", Transport: "internal", HasResidentKey: true, HasUserVerification: true, AutomaticPresenceSimulation: true, IsUserVerified: true,
+	}})
+	return made.AuthenticatorID, err
+}
