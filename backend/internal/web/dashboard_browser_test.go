@@ -71,6 +71,45 @@ func TestAWalkThroughTheDashboard(t *testing.T) {
 	}
 }
 
+// What answers a form is for everyone too: a key told once, values that cannot be, a conflict.
+func TestAnswersAreForEveryone(t *testing.T) {
+	h := newHouse()
+	site, _ := houseSite(t, h)
+	s := walkIn(t, site)
+	look := func(name string) {
+		t.Helper()
+		s.picture(name)
+		for _, width := range []int64{1280, 320} {
+			s.do(chromedp.EmulateViewport(width, 844))
+			for _, wrong := range eval[[]string](s, stumbles) {
+				t.Errorf("%s, %d wide: %s", name, width, wrong)
+			}
+		}
+	}
+	open := func(path string) { s.do(chromedp.Navigate(site.URL + helloPath + path)) }
+	open("")
+	s.do(chromedp.SendKeys("#key-name", "nightly"), chromedp.Submit("#key-name"))
+	s.see(`document.querySelector("#key")`)
+	look("answer-key")
+	open("")
+	s.do(chromedp.SendKeys("#name", strings.Repeat("long", 30)), chromedp.Submit("#name"))
+	s.see(`document.querySelector("#name-error")`)
+	look("answer-name")
+	open("/connection-page")
+	s.do(chromedp.SendKeys("#toggle-id-2", "not so"), chromedp.Submit("#toggle-id-2"))
+	s.see(`document.querySelector("[aria-invalid]")`)
+	look("answer-page")
+	open("/assistant")
+	agentChange(t, h, "harbor")
+	s.do(chromedp.Click("#sounds"), chromedp.Submit("#sounds"))
+	s.see(`document.querySelector("#meanwhile")`)
+	look("answer-conflict")
+	open("/credentials")
+	s.do(chromedp.SendKeys("#value-openai", "wrong"), chromedp.Submit("#value-openai"))
+	s.see(`document.querySelector("#value-openai-error")`)
+	look("answer-credential")
+}
+
 // dashboardPages are looked at by eye and by machine.
 var dashboardPages = []struct{ name, path string }{
 	{"overview", "/account"}, {"projects", "/account/projects"}, {"project", "/account/projects/" + hello},

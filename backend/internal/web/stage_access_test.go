@@ -22,7 +22,7 @@ const stumbles = `(() => {
 		if (box.width && e.matches("button, select, summary") && box.height < 24) wrong.push("small: " + e.outerHTML.slice(0, 80));
 	}
 	for (const e of document.querySelectorAll("[aria-labelledby], [aria-describedby]"))
-		for (const id of [e.getAttribute("aria-labelledby"), e.getAttribute("aria-describedby")]) if (id && !ids.has(id)) wrong.push("no such id: " + id);
+		for (const id of [e.getAttribute("aria-labelledby"), e.getAttribute("aria-describedby")].join(" ").split(" ")) if (id && !ids.has(id)) wrong.push("no such id: " + id);
 	const parse = (c) => (c.match(/[\d.]+/g) ?? []).map(Number);
 	const light = ([r, g, b]) => { const f = [r, g, b].map((v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * f[0] + 0.7152 * f[1] + 0.0722 * f[2]; };
 	const behind = (e) => {
