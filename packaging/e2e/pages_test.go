@@ -35,6 +35,7 @@ var accountPages = []struct{ name, path string }{
 	{"mcp-access", "/account/mcp-access"},
 	{"audit", "/account/audit"},
 	{"settings", "/account/settings"},
+	{"settings-delete", "/account/settings/delete"},
 	{"privacy", "/privacy"},
 	{"docs", "/docs"},
 	{"not-found", "/account/projects/com.example.nobody"},
@@ -42,7 +43,7 @@ var accountPages = []struct{ name, path string }{
 
 // visitorPages are those of somebody who is not signed in.
 var visitorPages = []struct{ name, path string }{
-	{"home-visitor", "/"}, {"signin", "/signin"}, {"signup", "/signup"}, {"forgot", "/forgot"},
+	{"home-visitor", "/"}, {"signin", "/signin"}, {"signup", "/signup"}, {"forgot", "/forgot"}, {"goodbye", "/goodbye"},
 }
 
 // P5: axe-core finds nothing on any page, light or dark; each is small and loads from its own origin alone.
