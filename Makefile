@@ -84,6 +84,10 @@ bench: build ## measure speed and memory against a floor, in one table
 screenshots: ## take the pictures of README anew, from the running main job
 	$(GO) run ./packaging/panels packaging/screenshots/panels.png
 	SERVICE_SCREENSHOTS=$(CURDIR)/packaging/screenshots $(GO) test -count=1 -run 'TestMainJob/embedded/modern' ./packaging/e2e
+	@set -e; pages=$$(mktemp -d); trap 'rm -rf "$$pages"' EXIT; \
+	SERVICE_SCREENSHOTS=$$pages $(GO) test -count=1 -run '^TestPages$$' ./packaging/e2e; \
+	cp "$$pages/page-mcp-access.png" packaging/screenshots/access.png; cp "$$pages/page-analytics-dark.png" packaging/screenshots/analytics.png; \
+	$(GO) run ./packaging/sheet "$$pages" packaging/screenshots/pages.png
 
 npm: ## install the real MCP clients and the type checker that tests and check use
 	cd $(NPM_DIR) && npm ci --no-fund --no-audit

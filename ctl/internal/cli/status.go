@@ -69,7 +69,7 @@ func statusJSON(s *client.Status) map[string]any {
 			"expiresAt": l.ExpiresAt, "backendUrl": l.GetBackendUrl(), "verifiedAgeMs": l.GetVerifiedAgeMs(), "detail": l.GetDetail(),
 		},
 		"consent": map[string]any{"state": consent.GetState(), "uploadAllowed": consent.GetUploadAllowed(), "decidedBy": consent.GetDecidedBy()},
-		"backend": map[string]any{"kind": b.GetKind(), "url": b.GetUrl(), "chosenBy": b.GetChosenBy(), "state": b.GetState(), "detail": b.GetDetail()},
+		"backend": map[string]any{"kind": b.GetKind(), "url": b.GetUrl(), "chosenBy": b.GetChosenBy(), "state": b.GetState(), "detail": b.GetDetail(), "dashboardUrl": b.GetDashboardUrl()},
 		"plugins": pluginsJSON(s.GetPlugins()),
 	}
 }
@@ -89,6 +89,7 @@ func (a *app) showStatus(s *client.Status) {
 		{"install id", s.GetInstallId()},
 		{"account", accountLine(l)},
 		{"backend", fmt.Sprintf("%s %s (chosen by %s, %s)", b.GetKind(), term.Dash(b.GetUrl()), b.GetChosenBy(), b.GetState())},
+		{"dashboard", term.Dash(b.GetDashboardUrl())},
 		{"telemetry", telemetryLine(s.GetConsent())},
 	})
 	if len(s.GetPlugins()) > 0 {

@@ -111,6 +111,9 @@ func pluginOut(s pluginhost.PluginStatus) control.Plugin {
 
 func (f face) MCPClients() int { return f.p.gate.Clients() }
 
+// dashboardPath is where a backend's dashboard begins.
+const dashboardPath = "/account"
+
 // Backend tells where the caller's calls go; whether it answers is the doctor's question.
 func (f face) Backend(ctx context.Context) control.Backend {
 	b, err := f.p.backendOf(ctx)
@@ -118,11 +121,15 @@ func (f face) Backend(ctx context.Context) control.Backend {
 		return control.Backend{State: "unknown", Detail: err.Error()}
 	}
 	out := control.Backend{Kind: b.Kind, URL: b.URL, ChosenBy: b.ChosenBy, State: "unknown"}
+	address := b.URL
 	if b.Kind == config.KindEmbedded {
-		out.URL = f.p.host.EmbeddedID()
+		out.URL, address = f.p.host.EmbeddedID(), f.p.host.EmbeddedURL()
 		if out.URL != "" {
 			out.State = "reachable"
 		}
+	}
+	if address != "" {
+		out.DashboardURL = address + dashboardPath
 	}
 	return out
 }

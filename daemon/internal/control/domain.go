@@ -81,7 +81,7 @@ type Consent struct {
 }
 
 // Backend is where the caller's calls go. The words are those of control.proto.
-type Backend struct{ Kind, URL, ChosenBy, State, Detail string }
+type Backend struct{ Kind, URL, ChosenBy, State, Detail, DashboardURL string }
 
 // Plugin is one adapter.
 type Plugin struct {

@@ -41,7 +41,7 @@ func (s *Server) Status(ctx context.Context, r *controlv1.StatusRequest) (*contr
 		McpClients: uint32(max(0, s.o.System.MCPClients())), InstallId: s.o.Accounts.InstallID(),
 		Link:    linkOut(s.o.Accounts.Link(ctx), now),
 		Consent: consentOut(s.o.Consents.Consent(ctx)),
-		Backend: &controlv1.Backend{Kind: b.Kind, Url: b.URL, ChosenBy: b.ChosenBy, State: b.State, Detail: b.Detail},
+		Backend: &controlv1.Backend{Kind: b.Kind, Url: b.URL, ChosenBy: b.ChosenBy, State: b.State, Detail: b.Detail, DashboardUrl: b.DashboardURL},
 		Plugins: pluginsOut(s.o.System.Plugins()),
 	}, nil
 }

@@ -133,6 +133,14 @@ func embedded(url string) bool {
 	return url == "" || strings.HasPrefix(url, backend.EmbeddedURL)
 }
 
+// EmbeddedURL is the embedded backend's address if it runs, else empty. It starts nothing.
+func (h *Host) EmbeddedURL() string {
+	if inst := h.adapters[Local].live(); inst != nil {
+		return inst.about.GetBaseUrl()
+	}
+	return ""
+}
+
 // EmbeddedID is "embedded:<id>" of the embedded backend if it runs, else empty. It starts nothing.
 func (h *Host) EmbeddedID() string {
 	if inst := h.adapters[Local].live(); inst != nil {

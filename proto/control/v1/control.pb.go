@@ -589,8 +589,10 @@ type Backend struct {
 	// argument of its choice: env | config | build | default
 	ChosenBy string `protobuf:"bytes,3,opt,name=chosen_by,json=chosenBy,proto3" json:"chosen_by,omitempty"`
 	// unknown | reachable | unreachable
-	State         string `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
-	Detail        string `protobuf:"bytes,5,opt,name=detail,proto3" json:"detail,omitempty"`
+	State  string `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
+	Detail string `protobuf:"bytes,5,opt,name=detail,proto3" json:"detail,omitempty"`
+	// Where people open the dashboard. Empty while the embedded backend does not run.
+	DashboardUrl  string `protobuf:"bytes,6,opt,name=dashboard_url,json=dashboardUrl,proto3" json:"dashboard_url,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -656,6 +658,13 @@ func (x *Backend) GetState() string {
 func (x *Backend) GetDetail() string {
 	if x != nil {
 		return x.Detail
+	}
+	return ""
+}
+
+func (x *Backend) GetDashboardUrl() string {
+	if x != nil {
+		return x.DashboardUrl
 	}
 	return ""
 }
@@ -2495,13 +2504,14 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\x05state\x18\x01 \x01(\tR\x05state\x12%\n" +
 	"\x0eupload_allowed\x18\x02 \x01(\bR\ruploadAllowed\x12\x1d\n" +
 	"\n" +
-	"decided_by\x18\x03 \x01(\tR\tdecidedBy\"z\n" +
+	"decided_by\x18\x03 \x01(\tR\tdecidedBy\"\x9f\x01\n" +
 	"\aBackend\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x10\n" +
 	"\x03url\x18\x02 \x01(\tR\x03url\x12\x1b\n" +
 	"\tchosen_by\x18\x03 \x01(\tR\bchosenBy\x12\x14\n" +
 	"\x05state\x18\x04 \x01(\tR\x05state\x12\x16\n" +
-	"\x06detail\x18\x05 \x01(\tR\x06detail\"\xc9\x01\n" +
+	"\x06detail\x18\x05 \x01(\tR\x06detail\x12#\n" +
+	"\rdashboard_url\x18\x06 \x01(\tR\fdashboardUrl\"\xc9\x01\n" +
 	"\x06Plugin\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x14\n" +
