@@ -20,7 +20,7 @@ import (
 const acme = "/signin/oidc/acme"
 
 // startProvider is an OpenID Connect provider at its own port, and a backend that offers it.
-func startProvider(t *testing.T, database string) (*oidctest.Provider, *remoteBackend) {
+func startProvider(t *testing.T, database string, variables ...string) (*oidctest.Provider, *remoteBackend) {
 	t.Helper()
 	p, err := oidctest.Start()
 	if err != nil {
@@ -32,7 +32,7 @@ func startProvider(t *testing.T, database string) (*oidctest.Provider, *remoteBa
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return p, startBackend(t, database, "SERVICE_BACKEND_OIDC_PROVIDERS="+file)
+	return p, startBackend(t, database, append(variables, "SERVICE_BACKEND_OIDC_PROVIDERS="+file)...)
 }
 
 // viaAcme presses the provider's button and goes where the page that follows leads.

@@ -12,10 +12,12 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"html"
 	"math/big"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 )
@@ -45,6 +47,7 @@ type Faults struct {
 	ForeignKey    bool   // signed with a key that JWKS does not hold
 	NoIDToken     bool   // an answer without an id_token
 	DiscoveryDown bool   // discovery answers 503
+	SecretInBody  bool   // the client's secret is wanted in the body, as discovery says; in the header otherwise
 }
 
 // Provider is one running provider.
@@ -62,7 +65,14 @@ type Provider struct {
 	faults  Faults
 	codes   map[string]grant
 	counted map[string]int
+	asking  bool
+	secrets []string
+	refused []string
 }
+
+// askPage wants who the person is and where the form goes.
+const askPage = `<!doctype html><html lang="en"><title>Test provider</title><h1>Sign in as %s?</h1>
+<form method="post" action="%s"><button id="yes" name="say" value="yes">Yes</button><button id="no" name="say" value="no">No</button></form></html>`
 
 type grant struct {
 	redirect, challenge, nonce string
@@ -89,6 +99,7 @@ func Start() (*Provider, error) {
 	mux.HandleFunc("GET /.well-known/openid-configuration", p.discovery)
 	mux.HandleFunc("GET /keys", p.keys)
 	mux.HandleFunc("GET /authorize", p.authorize)
+	mux.HandleFunc("POST /authorize", p.authorize)
 	mux.HandleFunc("POST /token", p.token)
 	p.server = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	go func() {
@@ -125,6 +136,37 @@ func (p *Provider) Calls(path string) int {
 	return p.counted[path]
 }
 
+// Ask lets the provider show a page of its own on which the person says yes or no. Without it everybody has said yes.
+func (p *Provider) Ask() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asking = true
+}
+
+// Secrets are the states, nonces, codes, verifiers and tokens that went over the counter so far.
+func (p *Provider) Secrets() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.secrets)
+}
+
+// Refusals name what was wrong with each refused call of the token endpoint: client, code, redirect_uri or code_verifier.
+func (p *Provider) Refusals() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.refused)
+}
+
+func (p *Provider) keep(secrets ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range secrets {
+		if s != "" {
+			p.secrets = append(p.secrets, s)
+		}
+	}
+}
+
 func (p *Provider) now(r *http.Request) (Faults, Person) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,14 +175,19 @@ func (p *Provider) now(r *http.Request) (Faults, Person) {
 }
 
 func (p *Provider) discovery(w http.ResponseWriter, r *http.Request) {
-	if f, _ := p.now(r); f.DiscoveryDown {
+	f, _ := p.now(r)
+	if f.DiscoveryDown {
 		http.Error(w, "down", http.StatusServiceUnavailable)
 		return
+	}
+	methods := []string{"client_secret_basic"}
+	if f.SecretInBody {
+		methods = []string{"client_secret_post"}
 	}
 	answer(w, map[string]any{
 		"issuer": p.Issuer, "authorization_endpoint": p.Issuer + "/authorize", "token_endpoint": p.Issuer + "/token", "jwks_uri": p.Issuer + "/keys",
 		"response_types_supported": []string{"code"}, "subject_types_supported": []string{"public"},
-		"id_token_signing_alg_values_supported": []string{"RS256"}, "code_challenge_methods_supported": []string{"S256"},
+		"id_token_signing_alg_values_supported": []string{"RS256"}, "code_challenge_methods_supported": []string{"S256"}, "token_endpoint_auth_methods_supported": methods,
 	})
 }
 
@@ -158,18 +205,28 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "bad request", http.StatusBadRequest)
 		return
 	}
+	p.mu.Lock()
+	asking := p.asking && r.FormValue("say") == ""
+	p.mu.Unlock()
+	if asking {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		fmt.Fprintf(w, askPage, html.EscapeString(person.Email), html.EscapeString("/authorize?"+r.URL.RawQuery))
+		return
+	}
+	p.keep(q.Get("state"), q.Get("nonce"))
 	result := url.Values{"state": {q.Get("state")}}
-	if f.Deny {
+	if f.Deny || r.FormValue("say") == "no" {
 		result.Set("error", "access_denied")
 	} else {
 		code := rand.Text()
 		p.mu.Lock()
 		p.codes[code] = grant{redirect: back.String(), challenge: q.Get("code_challenge"), nonce: q.Get("nonce"), person: person}
 		p.mu.Unlock()
+		p.keep(code)
 		result.Set("code", code)
 	}
 	back.RawQuery = result.Encode()
-	http.Redirect(w, r, back.String(), http.StatusFound)
+	http.Redirect(w, r, back.String(), http.StatusSeeOther)
 }
 
 func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
@@ -178,24 +235,42 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `{"error":"server_error"}`, f.TokenStatus)
 		return
 	}
-	id, secret, ok := r.BasicAuth()
-	if !ok {
+	id, secret, _ := r.BasicAuth()
+	if f.SecretInBody {
 		id, secret = r.PostFormValue("client_id"), r.PostFormValue("client_secret")
 	}
 	p.mu.Lock()
 	g, known := p.codes[r.PostFormValue("code")]
 	delete(p.codes, r.PostFormValue("code"))
 	p.mu.Unlock()
+	p.keep(r.PostFormValue("code_verifier"))
 	sum := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
-	if id != ClientID || secret != ClientSecret || !known || g.redirect != r.PostFormValue("redirect_uri") || g.challenge != encode(sum[:]) {
+	wrong := ""
+	switch {
+	case id != ClientID || secret != ClientSecret:
+		wrong = "client"
+	case !known:
+		wrong = "code"
+	case g.redirect != r.PostFormValue("redirect_uri"):
+		wrong = "redirect_uri"
+	case g.challenge != encode(sum[:]):
+		wrong = "code_verifier"
+	}
+	if wrong != "" {
+		p.mu.Lock()
+		p.refused = append(p.refused, wrong)
+		p.mu.Unlock()
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusBadRequest)
 		fmt.Fprint(w, `{"error":"invalid_grant"}`)
 		return
 	}
 	body := map[string]any{"access_token": "canary-access-token", "token_type": "Bearer", "expires_in": 60}
+	p.keep("canary-access-token")
 	if !f.NoIDToken {
-		body["id_token"] = p.sign(g, f)
+		token := p.sign(g, f)
+		p.keep(token)
+		body["id_token"] = token
 	}
 	answer(w, body)
 }

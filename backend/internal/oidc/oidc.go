@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -65,7 +66,8 @@ type provider struct {
 	settings
 	mu     sync.Mutex
 	found  *gooidc.Provider
-	failed time.Time // the last look that found nothing
+	style  oauth2.AuthStyle // how the token endpoint wants the client's secret
+	failed time.Time        // the last look that found nothing
 }
 
 // Load reads the providers' file; "" names none. now may be nil.
@@ -169,7 +171,9 @@ func (t *truth) UnmarshalJSON(b []byte) error {
 }
 
 func (p *provider) client(found *gooidc.Provider, redirectURL string) *oauth2.Config {
-	return &oauth2.Config{ClientID: p.ClientID, ClientSecret: p.ClientSecret, Endpoint: found.Endpoint(), RedirectURL: redirectURL, Scopes: p.Scopes}
+	end := found.Endpoint()
+	end.AuthStyle = p.style
+	return &oauth2.Config{ClientID: p.ClientID, ClientSecret: p.ClientSecret, Endpoint: end, RedirectURL: redirectURL, Scopes: p.Scopes}
 }
 
 // exchangeError tells an unreachable token endpoint from one that refuses, and repeats neither's words.
@@ -217,6 +221,18 @@ func (s *Service) discover(ctx context.Context, p *provider) (*gooidc.Provider, 
 		p.failed = s.now()
 		return nil, ErrUnreachable
 	}
-	p.found, p.failed = found, time.Time{}
+	p.found, p.style, p.failed = found, secretStyle(found), time.Time{}
 	return found, nil
+}
+
+// secretStyle reads how the provider wants the client's secret; one that says nothing wants it in the header (OpenID
+// Connect Discovery 1.0, 3). Were it left open, the library would try both ways, and a code must not be sent twice.
+func secretStyle(found *gooidc.Provider) oauth2.AuthStyle {
+	var says struct {
+		Methods []string `json:"token_endpoint_auth_methods_supported"`
+	}
+	if found.Claims(&says) == nil && slices.Contains(says.Methods, "client_secret_post") && !slices.Contains(says.Methods, "client_secret_basic") {
+		return oauth2.AuthStyleInParams
+	}
+	return oauth2.AuthStyleInHeader
 }

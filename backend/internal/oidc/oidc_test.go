@@ -88,6 +88,23 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
+func TestSecretGoesWhereTheProviderWantsIt(t *testing.T) {
+	for _, inBody := range []bool{false, true} {
+		p, s := started(t, nil)
+		p.Spoil(oidctest.Faults{SecretInBody: inBody})
+		a := begin(t, s)
+		if _, err := s.Finish(t.Context(), a, visit(t, a)); err != nil || p.Calls("/token") != 1 {
+			t.Errorf("in the body %v: %v, the code was sent %d times", inBody, err, p.Calls("/token"))
+		}
+		a = begin(t, s)
+		answer := visit(t, a)
+		a.Verifier = "other"
+		if _, err := s.Finish(t.Context(), a, answer); !errors.Is(err, ErrInvalidAnswer) || p.Calls("/token") != 2 {
+			t.Errorf("in the body %v, refused: %v, the codes were sent %d times", inBody, err, p.Calls("/token"))
+		}
+	}
+}
+
 func TestEveryAttemptIsItsOwn(t *testing.T) {
 	_, s := started(t, nil)
 	one, two := begin(t, s), begin(t, s)
