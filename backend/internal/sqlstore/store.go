@@ -119,9 +119,10 @@ func isPostgres(database string) bool {
 	return strings.HasPrefix(database, "postgres://") || strings.HasPrefix(database, "postgresql://")
 }
 
+// sqliteDSN overwrites what is deleted (secure_delete): otherwise a deleted account stays readable in the file's free pages.
 func sqliteDSN(path, lock string) string {
 	q := url.Values{"_txlock": {lock}, "_pragma": {
-		"journal_mode(WAL)", "busy_timeout(10000)", "foreign_keys(1)", "synchronous(FULL)", "temp_store(MEMORY)",
+		"journal_mode(WAL)", "busy_timeout(10000)", "foreign_keys(1)", "synchronous(FULL)", "temp_store(MEMORY)", "secure_delete(1)",
 	}}
 	return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}).String()
 }

@@ -1,0 +1,349 @@
+//go:build unix
+
+package e2e
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+)
+
+const leavingApp = "com.example.leaving"
+
+// P2, leaving: the export holds what a person has here and no secret, and after the deletion nothing of it works and a
+// dump of the database, or SQLite's file, has no trace of it, though an app was still connected.
+func TestLeaving(t *testing.T) {
+	for _, engine := range []string{"sqlite", "postgres"} {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			database := filepath.Join(t.TempDir(), "service.db")
+			dump := func() string { return dumpSQLite(t, database) }
+			if engine == "postgres" {
+				database = newPostgres(t)
+				dump = func() string { return started.Load().Dump(t, database) }
+			}
+			mail := startMail(t)
+			b := startBackend(t, database, "SERVICE_BACKEND_SMTP_HOST=127.0.0.1", "SERVICE_BACKEND_SMTP_PORT="+mail.port,
+				"SERVICE_BACKEND_SMTP_FROM=Service <service@example.org>", "SERVICE_BACKEND_SMTP_TLS=none")
+			stays := newPerson(t)
+			stays.open(b.url + "/signup")
+			stays.submit("/signup", "email", "stays@example.org", "password", password, "accept", "yes")
+
+			w := newWorld(t, "", "SERVICE_BACKEND_URL="+b.url, "SERVICE_NO_AUTO_OPEN=1")
+			a := startAgent(w, "modern", false)
+			leaver := linkAgent(t, a, "leaver@example.org")
+			has := settle(t, b, w, a, leaver, mail)
+			id := checkExport(t, leaver, has)
+			traces := map[string]string{"address": "leaver@", "account": id, "project": leavingApp, "credential's end": "WXYZ", "page": has.pageURL[strings.LastIndex(has.pageURL, "/")+1:]}
+			before := dump()
+			for what, trace := range traces {
+				if !strings.Contains(before, trace) {
+					t.Errorf("before, the dump lacks the %s", what)
+				}
+			}
+			leave(t, b, leaver)
+
+			if r := a.call("listProjects", map[string]any{}); r.Structured["status"] != "auth_required" || r.str(t, "userCode") == "" {
+				t.Errorf("the agent's next call: %v", r.Structured)
+			}
+			if status, code := sendOne(t, b, has.secrets["project key"]); status != http.StatusUnauthorized || code != "invalid_key" {
+				t.Errorf("the shipped app's key: %d %s", status, code)
+			}
+			visitor := newPerson(t)
+			for _, address := range []string{has.pageURL, has.sessionURL} {
+				if visitor.open(address); visitor.status != http.StatusNotFound && visitor.at.Path != "/signin" {
+					t.Errorf("%s is still there: %d at %s", address, visitor.status, visitor.at)
+				}
+			}
+			must(t, "a mail says that the account is deleted", func() bool { return mail.told("leaver@example.org", "deleted") })
+			b.stop() // whatever was still to be written is written now
+			text := dump()
+			if engine == "sqlite" {
+				text += readAll(t, database) // its free pages too
+			}
+			if !strings.Contains(text, "stays@example.org") {
+				t.Error("the dump lacks what should be there")
+			}
+			for what, trace := range traces {
+				if i := strings.Index(text, trace); i >= 0 {
+					t.Errorf("the database holds the %s: ...%q", what, text[max(0, i-200):i+len(trace)])
+				}
+			}
+		})
+	}
+}
+
+// belongings are what an account has: secrets by their names, and addresses that work.
+type belongings struct {
+	secrets             map[string]string
+	pageURL, sessionURL string
+}
+
+// settle fills an account with one of everything and leaves an app connected.
+func settle(t *testing.T, b *remoteBackend, w *world, a *agent, someone *person, mail *mailbox) belongings {
+	t.Helper()
+	has := belongings{secrets: map[string]string{"password": password, "credential": "sk-leaving0123456789abcdefghijklmnopqrstuvwxyzWXYZ"}}
+	has.secrets["mailed link"] = mail.token(t, "/verify")
+	someone.open(b.url + "/verify?token=" + has.secrets["mailed link"])
+	someone.submit("/verify")
+	someone.open(b.url + "/forgot")
+	someone.submit("/forgot", "email", "leaver@example.org")
+	has.secrets["reset link"] = mail.token(t, "/reset")
+	for _, cookie := range someone.client.Jar.Cookies(someone.at) {
+		has.secrets["cookie "+cookie.Name] = cookie.Value[strings.LastIndex(cookie.Value, ".")+1:]
+	}
+	var auth struct{ AuthToken string }
+	readJSON(filepath.Join(w.dir, "auth.json"), &auth)
+	has.secrets["token"] = auth.AuthToken
+
+	session := a.call("createSimulatorSession", map[string]any{"project": leavingApp, "openBrowser": false})
+	has.sessionURL = session.str(t, "sessionUrl")
+	has.secrets["session secret"] = strings.TrimSpace(readAll(t, session.str(t, "appTokenFile")))
+	runExampleApp(t, w, session)
+	must(t, "the app is in the event log", func() bool {
+		return strings.Contains(eventTypes(t, a.call("getEventLog", map[string]any{"sessionId": session.str(t, "sessionId")})), "app.attached")
+	})
+	a.call("generateConnectionModule", map[string]any{"project": leavingApp, "language": "python"})
+	has.secrets["project key"] = keptKey(t, w)
+	sendAnalytics(t, b, w)
+	someone.open(a.call("setCredential", map[string]any{"project": leavingApp, "provider": "openai", "openBrowser": false}).str(t, "url"))
+	someone.submit(someone.at.Path, "value", has.secrets["credential"])
+	waiting := a.call("setCredential", map[string]any{"project": leavingApp, "provider": "openai", "openBrowser": false}).str(t, "url")
+	has.secrets["credential link"] = waiting[strings.LastIndex(waiting, "/")+1:]
+	for i, tool := range accountTools {
+		if strings.HasPrefix(tool.name, "set") && tool.reads != "" {
+			if r := callRecord(t, a, i, leavingApp); r.IsError {
+				t.Errorf("%s: %v", tool.name, r.Structured)
+			}
+		}
+	}
+	someone.open(b.url + "/account/mcp-access")
+	someone.grantAll(leavingApp, "read")
+	has.pageURL = a.call("getConnectionPageConfig", map[string]any{"project": leavingApp}).str(t, "pageUrl")
+	return has
+}
+
+// checkExport downloads the account's data and gives the account's id.
+func checkExport(t *testing.T, someone *person, has belongings) string {
+	t.Helper()
+	someone.open(someone.at.Scheme + "://" + someone.at.Host + "/account/settings")
+	action, fields := someone.form("/account/settings/export")
+	if status := get(action); status != http.StatusNotFound {
+		t.Errorf("asking for the export without a form: %d", status)
+	}
+	resp, err := someone.client.PostForm(action, fields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK || !strings.HasPrefix(resp.Header.Get("Content-Disposition"), "attachment;") ||
+		!strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") || resp.Header.Get("Cache-Control") != "no-store" {
+		t.Fatalf("the export: %d, %v, %v", resp.StatusCode, resp.Header, err)
+	}
+	var sections map[string]json.RawMessage
+	if err := json.Unmarshal(text, &sections); err != nil {
+		t.Fatalf("%v:\n%s", err, text)
+	}
+	for _, name := range []string{"exportedAt", "account", "browserSessions", "mails", "mailedLinks", "links", "projects", "projectKeys", "grants",
+		"assistantConfigs", "credentials", "credentialLinks", "connectionPages", "analyticsQuota", "analyticsSums", "audit", "sessions", "sessionEvents"} {
+		if len(sections[name]) == 0 {
+			t.Errorf("the export has no %s", name)
+		}
+	}
+	for what, words := range map[string]string{"address": "leaver@example.org", "project": leavingApp, "event": "photo.taken", "credential's end": "WXYZ", "page's title": "Hello glasses"} {
+		if !strings.Contains(string(text), words) {
+			t.Errorf("the export lacks the %s", what)
+		}
+	}
+	has.secrets["another account"] = "stays@example.org"
+	for what, secret := range has.secrets {
+		if len(secret) < 9 || strings.Contains(string(text), secret) {
+			t.Errorf("the export holds the %s, or there was none: %q", what, secret)
+		}
+	}
+	var account []struct{ ID string }
+	if err := json.Unmarshal(sections["account"], &account); err != nil || len(account) != 1 || account[0].ID == "" {
+		t.Fatalf("the export's account: %v, %s", err, sections["account"])
+	}
+	return account[0].ID
+}
+
+// leave deletes the account, after two tries that must not.
+func leave(t *testing.T, b *remoteBackend, someone *person) {
+	t.Helper()
+	const page = "/account/settings/delete"
+	someone.open(b.url + page)
+	for _, wrong := range [][2]string{{"stays@example.org", password}, {"leaver@example.org", "wrong horse battery"}, {"", ""}} {
+		someone.submit(page, "email", wrong[0], "password", wrong[1])
+		if someone.status != http.StatusUnprocessableEntity || someone.at.Path != page {
+			t.Errorf("deleting with %q: %d at %s", wrong, someone.status, someone.at)
+		}
+	}
+	someone.submit(page, "email", "Leaver@example.org", "password", password)
+	if someone.at.Path != "/goodbye" || someone.status != http.StatusOK {
+		t.Fatalf("deleting led to %s (status %d):\n%s", someone.at, someone.status, someone.text())
+	}
+	if someone.open(b.url + "/account"); someone.at.Path != "/signin" {
+		t.Errorf("after deleting, /account leads to %s", someone.at)
+	}
+	someone.submit("/signin", "email", "leaver@example.org", "password", password)
+	if someone.at.Path != "/signin" {
+		t.Errorf("signing in to a deleted account leads to %s", someone.at)
+	}
+}
+
+// sendOne sends one event as a shipped app and gives the answer's status and code.
+func sendOne(t *testing.T, b *remoteBackend, key string) (status int, code string) {
+	t.Helper()
+	body := `{"events":[{"id":"late","type":"session","at":1,"installId":"install-late","platform":"web"}]}`
+	req, err := http.NewRequest(http.MethodPost, b.url+"/api/analytics", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+key)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var problem struct{ Code string }
+	if err := json.NewDecoder(resp.Body).Decode(&problem); err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, problem.Code
+}
+
+// told says whether a mail to the address has the word in its subject.
+func (m *mailbox) told(to, word string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, l := range m.got {
+		if l.to == to && strings.Contains(l.subject, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// device is a browser of that name.
+type device string
+
+func (d device) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("User-Agent", string(d))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+const (
+	firefox = device("Mozilla/5.0 (X11; Linux x86_64; rv:144.0) Gecko/20100101 Firefox/144.0")
+	iPhone  = device("Mozilla/5.0 (iPhone; CPU iPhone OS 18_4 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.4 Mobile/15E148 Safari/604.1")
+	edge    = device("Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36 Edg/141.0.0.0")
+)
+
+// P2, sessions: one browser ends another from the settings, all others, or by a new password; never a stranger's.
+func TestBrowsersOfAnAccount(t *testing.T) {
+	for name, database := range map[string]func(t *testing.T) string{
+		"sqlite":   func(t *testing.T) string { return filepath.Join(t.TempDir(), "service.db") },
+		"postgres": newPostgres,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := startBackend(t, database(t))
+			settings := b.url + "/account/settings"
+			enter := func(d device, secret string) *person {
+				p := newPerson(t)
+				p.client.Transport = d
+				p.open(b.url + "/signin?next=" + url.QueryEscape("/account/settings"))
+				p.submit("/signin", "email", "ada@example.org", "password", secret)
+				return p
+			}
+			in := func(p *person) bool {
+				p.open(settings)
+				return p.at.Path == "/account/settings"
+			}
+			stranger := newPerson(t)
+			stranger.open(b.url + "/signup?next=" + url.QueryEscape("/account/settings"))
+			stranger.submit("/signup", "email", "bob@example.org", "password", password, "accept", "yes")
+			desk := newPerson(t)
+			desk.client.Transport = firefox
+			desk.open(b.url + "/signup")
+			desk.submit("/signup", "email", "ada@example.org", "password", password, "accept", "yes")
+			phone, laptop := enter(iPhone, password), enter(edge, password)
+
+			desk.open(settings)
+			if row := desk.browserRow("Firefox on Linux"); !strings.Contains(textBelow(row), "this browser") || endingForm(row) != "" {
+				t.Errorf("the own browser: %s", textBelow(row))
+			}
+			end := endingForm(desk.browserRow("Safari on iPhone"))
+			stranger.open(settings)
+			_, fields := stranger.form("/account/settings/export") // any form's token will do
+			if stranger.post(b.url+end, fields, ""); stranger.status != http.StatusNotFound || !in(phone) {
+				t.Errorf("a stranger ends a browser session: %d", stranger.status)
+			}
+			desk.submit(end)
+			if !strings.Contains(desk.text(), "That browser is signed out") || in(phone) || !in(laptop) || !in(desk) {
+				t.Errorf("ending the phone's session:\n%s", desk.text())
+			}
+
+			phone = enter(iPhone, password)
+			desk.open(settings)
+			desk.submit("/account/settings/browsers/end-others")
+			if strings.Contains(desk.text(), "iPhone") || in(phone) || in(laptop) || !in(desk) || !in(stranger) {
+				t.Errorf("ending all others:\n%s", desk.text())
+			}
+
+			phone = enter(iPhone, password)
+			desk.submit("/account/settings/password", "password", "wrong horse battery", "new", "another horse battery")
+			if desk.status != http.StatusUnprocessableEntity || !in(phone) {
+				t.Errorf("a new password by somebody who does not know the old one: %d", desk.status)
+			}
+			desk.submit("/account/settings/password", "password", password, "new", "another horse battery")
+			if !strings.Contains(desk.text(), "new password is saved") || in(phone) || !in(desk) {
+				t.Errorf("a new password:\n%s", desk.text())
+			}
+			if in(enter(edge, password)) || !in(enter(edge, "another horse battery")) {
+				t.Error("the old password works, or the new one does not")
+			}
+		})
+	}
+}
+
+// browserRow is the row of a browser on the settings page.
+func (p *person) browserRow(name string) *html.Node {
+	p.t.Helper()
+	for n := range p.page.Descendants() {
+		if n.Data == "li" && strings.HasPrefix(textBelow(n), name) {
+			return n
+		}
+	}
+	p.t.Fatalf("%s has no row of %s:\n%s", p.at, name, p.text())
+	return nil
+}
+
+func textBelow(node *html.Node) string {
+	var b strings.Builder
+	for n := range node.Descendants() {
+		if n.Type == html.TextNode {
+			b.WriteString(n.Data)
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// endingForm is where the row's form goes; empty without one.
+func endingForm(row *html.Node) string {
+	for n := range row.Descendants() {
+		if n.Data == "form" {
+			return attr(n, "action")
+		}
+	}
+	return ""
+}
