@@ -1,0 +1,162 @@
+package app
+
+import (
+	"database/sql"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// database sees everything that a backend keeps, and can put it back as it was.
+type database struct {
+	t    *testing.T
+	db   *sql.Conn
+	lite bool
+	kept map[string]table
+	mark string
+}
+
+type table struct {
+	columns []string
+	rows    [][]any
+	text    []string // rows for comparing, sorted
+}
+
+func openDatabase(t *testing.T, where string) *database {
+	t.Helper()
+	driver, dsn := "pgx", where
+	d := &database{t: t, lite: !strings.HasPrefix(where, "postgres://")}
+	if d.lite {
+		driver, dsn = "sqlite", "file:"+where+"?_pragma=busy_timeout(5000)&_pragma=foreign_keys(0)&_pragma=synchronous(0)"
+	}
+	pool, err := sql.Open(driver, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { pool.Close() })
+	if d.db, err = pool.Conn(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.db.Close() })
+	if !d.lite {
+		d.exec("SET session_replication_role = replica") // no foreign keys while rows are put back
+	}
+	return d
+}
+
+func (d *database) exec(statement string, args ...any) {
+	d.t.Helper()
+	if _, err := d.db.ExecContext(d.t.Context(), statement, args...); err != nil {
+		d.t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+func (d *database) texts(query string) []string {
+	d.t.Helper()
+	var all []string
+	for _, row := range d.read(query).rows {
+		all = append(all, fmt.Sprint(row[0]))
+	}
+	return all
+}
+
+func (d *database) read(query string) table {
+	d.t.Helper()
+	rows, err := d.db.QueryContext(d.t.Context(), query)
+	if err != nil {
+		d.t.Fatalf("%s: %v", query, err)
+	}
+	defer rows.Close()
+	var found table
+	if found.columns, err = rows.Columns(); err != nil {
+		d.t.Fatal(err)
+	}
+	for rows.Next() {
+		row, into := make([]any, len(found.columns)), make([]any, len(found.columns))
+		for i := range row {
+			into[i] = &row[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			d.t.Fatal(err)
+		}
+		found.rows, found.text = append(found.rows, row), append(found.text, fmt.Sprintf("%v", row))
+	}
+	if err := rows.Err(); err != nil {
+		d.t.Fatal(err)
+	}
+	slices.Sort(found.text)
+	return found
+}
+
+func (d *database) dump() map[string]table {
+	d.t.Helper()
+	list := "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+	if d.lite {
+		list = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+	}
+	all := map[string]table{}
+	for _, name := range d.texts(list) {
+		if name != "goose_db_version" {
+			all[name] = d.read("SELECT * FROM " + name)
+		}
+	}
+	return all
+}
+
+// written tells where the database is in the order of all writes, so that most requests need no dump.
+func (d *database) written() string {
+	d.t.Helper()
+	query := "SELECT pg_current_wal_insert_lsn()::text"
+	if d.lite {
+		query = "PRAGMA data_version"
+	}
+	return d.texts(query)[0]
+}
+
+// keep remembers everything as it is now.
+func (d *database) keep() {
+	d.t.Helper()
+	d.kept, d.mark = d.dump(), d.written()
+}
+
+// changes are the rows of each table that came or went since keep. It puts everything back.
+func (d *database) changes() map[string][]string {
+	d.t.Helper()
+	if d.written() == d.mark {
+		return nil
+	}
+	found := map[string][]string{}
+	d.exec("BEGIN")
+	for name, is := range d.dump() {
+		was := d.kept[name]
+		if rows := append(without(is.text, was.text), without(was.text, is.text)...); len(rows) > 0 {
+			found[name] = rows
+			d.put(name, was)
+		}
+	}
+	d.exec("COMMIT")
+	d.mark = d.written()
+	return found
+}
+
+func without(these, those []string) []string {
+	return slices.DeleteFunc(slices.Clone(these), func(row string) bool { return slices.Contains(those, row) })
+}
+
+func (d *database) put(name string, was table) {
+	d.t.Helper()
+	d.exec("DELETE FROM " + name)
+	holes := make([]string, len(was.columns))
+	for i := range holes {
+		holes[i] = fmt.Sprintf("$%d", i+1)
+	}
+	for _, row := range was.rows {
+		d.exec("INSERT INTO "+name+" ("+strings.Join(was.columns, ", ")+") VALUES ("+strings.Join(holes, ", ")+")", row...)
+	}
+}
+
+func tablesOf(changes map[string][]string) string {
+	return strings.Join(slices.Sorted(maps.Keys(changes)), ", ")
+}

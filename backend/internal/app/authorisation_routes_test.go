@@ -1,0 +1,286 @@
+package app
+
+import (
+	"go/ast"
+	"go/constant"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// reach says whose a route is.
+type reach int
+
+const (
+	// owned: it names something of the owner's. Nobody else may learn whether it is there.
+	owned reach = iota
+	// self: it is about whoever is signed in.
+	self
+	// open: it is for everybody.
+	open
+)
+
+// visit is one request of the walk. In path, form and first {name} is a thing of the owner's (authHouse.things), {own} a
+// project that everybody has under that name.
+type visit struct {
+	pattern string
+	whose   reach
+	path    string // the pattern's own when empty
+	form    string // of a POST, as a query
+	first   string // page to open before, for its cookies and its "seen" token
+	acts    bool   // what the owner does here changes the database
+	public  bool   // it may be kept by caches
+	framed  bool   // it may be shown in a frame
+	socket  bool   // a WebSocket begins here
+}
+
+const project = "/account/projects/{project}"
+
+// walk has every route of the HTML face at least once.
+var walk = []visit{
+	{pattern: "GET /{$}", path: "/", whose: open},
+	{pattern: "GET /privacy", whose: open},
+	{pattern: "GET /signup", whose: open},
+	{pattern: "POST /signup", whose: open, form: "email=new@example.org&accept=1&password={password}", acts: true},
+	{pattern: "GET /signin", whose: open},
+	{pattern: "POST /signin", whose: open, form: "email=other@example.org&password={password}", acts: true},
+	{pattern: "POST /signin", whose: open, form: "email={email}&password=not+the+password"},
+	{pattern: "POST /signout", whose: open, acts: true},
+	{pattern: "GET /activate", path: "/activate?code={code}", whose: open},
+	{pattern: "POST /activate/approve", path: "/activate/approve?code={code}", first: "/activate?code={code}", whose: open, acts: true},
+	{pattern: "POST /activate/approve", path: "/activate/approve?code={code}", whose: open},
+	{pattern: "POST /activate/deny", path: "/activate/deny?code={code}", first: "/activate?code={code}", whose: open, acts: true},
+	{pattern: "POST /activate/deny", path: "/activate/deny?code={code}", whose: open},
+	{pattern: "GET /activate/approved", whose: open},
+	{pattern: "GET /activate/denied", whose: open},
+	{pattern: "GET /assets/{name}", path: "/assets/style.css", whose: open, public: true},
+	{pattern: "GET /docs", whose: open, public: true},
+	{pattern: "GET /docs/{$}", path: "/docs/", whose: open, public: true},
+	{pattern: "GET /docs/{page}", path: "/docs/llms.txt", whose: open, public: true},
+	{pattern: "GET /llms.txt", whose: open, public: true},
+	{pattern: "/", path: "/nothing-here", whose: open},
+
+	{pattern: "GET /s/{id}", path: "/s/{session}"},
+	{pattern: "GET /s/{id}/live", path: "/s/{session}/live", socket: true},
+	{pattern: "GET /connect/{pageId}", path: "/connect/{page}", whose: open, public: true, framed: true},
+
+	{pattern: "GET /account", whose: self},
+	{pattern: "GET /account/links/{link}/revoke"},
+	{pattern: "POST /account/links/{link}/revoke", acts: true},
+	{pattern: "GET /account/links/revoke-all", whose: self},
+	{pattern: "POST /account/links/revoke-all", whose: self, acts: true},
+	{pattern: "GET /account/projects", whose: self},
+	{pattern: "GET /account/projects", path: "/account/projects?after={project}", whose: self},
+	{pattern: "GET /account/mcp-access", path: "/account/mcp-access?project={project}", whose: self},
+	{pattern: "POST /account/mcp-access", form: "project={project}&analytics=off", acts: true},
+	{pattern: "GET /account/audit", whose: self},
+	{pattern: "GET /account/audit", path: "/account/audit?before={pageEntry}", whose: self},
+	{pattern: "GET /account/audit", path: "/account/audit?project={project}"},
+	{pattern: "POST /account/audit/{entry}/undo", acts: true},
+	{pattern: "POST /account/audit/{entry}/undo", path: "/account/audit/{pageEntry}/undo", acts: true},
+
+	{pattern: "GET /account/projects/{id}", path: project},
+	{pattern: "GET /account/projects/{id}", path: "/account/projects/{alias}"},
+	{pattern: "POST /account/projects/{id}", path: "/account/projects/{alias}", form: "name=Renamed", acts: true},
+	{pattern: "POST /account/projects/{id}", path: project, form: "name=Renamed&platform=ios", acts: true},
+	{pattern: "POST /account/projects/{id}/keys", path: project + "/keys", form: "name=ci", acts: true},
+	{pattern: "GET /account/projects/{id}/keys/{key}/rotate", path: project + "/keys/{key}/rotate"},
+	{pattern: "GET /account/projects/{id}/keys/{key}/rotate", path: "/account/projects/{own}/keys/{key}/rotate"},
+	{pattern: "POST /account/projects/{id}/keys/{key}/rotate", path: project + "/keys/{key}/rotate", acts: true},
+	{pattern: "POST /account/projects/{id}/keys/{key}/rotate", path: "/account/projects/{own}/keys/{key}/rotate"},
+	{pattern: "GET /account/projects/{id}/keys/{key}/revoke", path: project + "/keys/{key}/revoke"},
+	{pattern: "GET /account/projects/{id}/keys/{key}/revoke", path: "/account/projects/{own}/keys/{key}/revoke"},
+	{pattern: "POST /account/projects/{id}/keys/{key}/revoke", path: project + "/keys/{key}/revoke", acts: true},
+	{pattern: "POST /account/projects/{id}/keys/{key}/revoke", path: "/account/projects/{own}/keys/{key}/revoke"},
+	{pattern: "GET /account/projects/{id}/merge", path: project + "/merge?into={own}"},
+	{pattern: "GET /account/projects/{id}/merge", path: "/account/projects/{own}/merge?into={project}"},
+	{pattern: "POST /account/projects/{id}/merge", path: project + "/merge", form: "into={own}", acts: true},
+	{pattern: "POST /account/projects/{id}/merge", path: "/account/projects/{own}/merge", form: "into={project}", acts: true},
+	{pattern: "GET /account/projects/{id}/delete", path: project + "/delete"},
+	{pattern: "POST /account/projects/{id}/delete", path: project + "/delete", form: "typed={project}", acts: true},
+	{pattern: "GET /account/projects/{id}/assistant", path: project + "/assistant"},
+	{pattern: "POST /account/projects/{id}/assistant", path: project + "/assistant", acts: true,
+		form: "version={assistantVersion}&was-voice=harbor&voice=ember&was-sounds={sounds}&sounds={sounds}"},
+	{pattern: "GET /account/projects/{id}/credentials", path: project + "/credentials"},
+	{pattern: "POST /account/projects/{id}/credentials/{provider}", path: project + "/credentials/openai", form: "value={pasted}", acts: true},
+	{pattern: "POST /account/projects/{id}/credentials/{provider}/test", path: project + "/credentials/openai/test", acts: true},
+	{pattern: "GET /account/projects/{id}/credentials/{provider}/remove", path: project + "/credentials/openai/remove"},
+	{pattern: "POST /account/projects/{id}/credentials/{provider}/remove", path: project + "/credentials/openai/remove", acts: true},
+	{pattern: "GET /account/projects/{id}/connection-page", path: project + "/connection-page"},
+	// The first look at an own page, and no other GET, stores something: the address that the page will have.
+	{pattern: "GET /account/projects/{id}/connection-page", path: "/account/projects/{own}/connection-page", whose: self, acts: true},
+	{pattern: "POST /account/projects/{id}/connection-page", path: project + "/connection-page", acts: true,
+		form: "version={pageVersion}&title=Changed&theme=dark&accent=%230b6b68"},
+	{pattern: "GET /account/projects/{id}/connection-page/file", path: project + "/connection-page/file"},
+	{pattern: "GET /account/projects/{id}/connection-page/preview", path: project + "/connection-page/preview", framed: true},
+	{pattern: "GET /account/projects/{id}/analytics", path: project + "/analytics"},
+	{pattern: "GET /account/projects/{id}/analytics.csv", path: project + "/analytics.csv"},
+
+	{pattern: "GET /account/credentials/{linkId}", path: "/account/credentials/{paste}"},
+	{pattern: "POST /account/credentials/{linkId}", path: "/account/credentials/{paste}", form: "value={pasted}", acts: true},
+	{pattern: "GET /account/credentials/{project}/{provider}", path: "/account/credentials/{project}/openai"},
+	{pattern: "POST /account/credentials/{project}/{provider}/test", path: "/account/credentials/{project}/openai/test", acts: true},
+
+	{pattern: "GET /forgot", whose: open},
+	{pattern: "POST /forgot", whose: open, form: "email={email}"},
+	{pattern: "GET /forgot/sent", whose: open},
+	{pattern: "GET /reset", path: "/reset?token={reset}", whose: open},
+	{pattern: "POST /reset", first: "/reset?token={reset}", form: "password=another+good+password", whose: open, acts: true},
+	{pattern: "GET /verify", path: "/verify?token={verify}", whose: open},
+	{pattern: "POST /verify", first: "/verify?token={verify}", whose: open, acts: true},
+	{pattern: "GET /verify/done", whose: open},
+	{pattern: "GET /goodbye", whose: open},
+	{pattern: "GET /account/settings", whose: self},
+	{pattern: "POST /account/settings/email", form: "email=next@example.org&password={password}", whose: self, acts: true},
+	{pattern: "POST /account/settings/email/resend", whose: self, acts: true},
+	{pattern: "POST /account/settings/password", form: "password={password}&new=another+good+password", whose: self, acts: true},
+	{pattern: "POST /account/settings/browsers/{id}/end", path: "/account/settings/browsers/{browser}/end", acts: true},
+	{pattern: "POST /account/settings/browsers/end-others", whose: self, acts: true},
+	{pattern: "POST /account/settings/export", whose: self, acts: true},
+	{pattern: "GET /account/settings/delete", whose: self},
+	{pattern: "POST /account/settings/delete", form: "email={email}&password={password}", whose: self, acts: true},
+
+	{pattern: "POST /signin/oidc/{provider}", path: "/signin/oidc/club", whose: open},
+	{pattern: "GET /signin/oidc/{provider}/callback", path: "/signin/oidc/club/callback?code=a&state=b", whose: open},
+	{pattern: "GET /signin/welcome", whose: open},
+	{pattern: "POST /signin/welcome", form: "accept=1", whose: open},
+	{pattern: "POST /account/settings/providers/{provider}/link", path: "/account/settings/providers/club/link", whose: self},
+	{pattern: "POST /account/settings/providers/{provider}/unlink", path: "/account/settings/providers/club/unlink", acts: true},
+	{pattern: "POST /signin/passkey/begin", whose: open},
+	{pattern: "POST /signin/passkey", form: "credential=x", whose: open},
+	{pattern: "POST /account/settings/passkeys/begin", whose: self},
+	{pattern: "POST /account/settings/passkeys", form: "name=Phone&credential=x", whose: self},
+	{pattern: "POST /account/settings/passkeys/{id}/remove", path: "/account/settings/passkeys/{passkey}/remove", acts: true},
+}
+
+// The walk knows every route that the HTML face mounts, and no other.
+func TestWalkHasEveryRoute(t *testing.T) {
+	mounted := mountedRoutes(t, "../web")
+	if len(mounted) < 80 {
+		t.Fatalf("only %d routes were found in the source", len(mounted))
+	}
+	var walked []string
+	for _, v := range walk {
+		walked = append(walked, v.pattern)
+	}
+	for _, p := range mounted {
+		if !slices.Contains(walked, p) {
+			t.Errorf("%s is not walked: who may use it?", p)
+		}
+	}
+	for _, p := range walked {
+		if !slices.Contains(mounted, p) {
+			t.Errorf("%s is not mounted", p)
+		}
+	}
+}
+
+// mountedRoutes reads the patterns out of every call of mux.Handle and mux.HandleFunc: literals, constants, sums of both,
+// and the variable of a loop over a map or list of them. Anything else fails the test rather than being left out.
+func mountedRoutes(t *testing.T, dir string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, text, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := source{t: t, name: name, constants: map[string]ast.Expr{}, loops: map[string][]ast.Expr{}}
+		ast.Inspect(file, s.visit)
+		if n := strings.Count(string(text), "mux.Handle"); n != s.calls {
+			t.Errorf("%s: %d of %d calls of mux.Handle were understood", name, s.calls, n)
+		}
+		found = append(found, s.found...)
+	}
+	return found
+}
+
+// source is one file on its way through ast.Inspect, which comes to what is declared before what uses it.
+type source struct {
+	t         *testing.T
+	name      string
+	constants map[string]ast.Expr
+	loops     map[string][]ast.Expr // what a loop's variable stands for
+	found     []string
+	calls     int
+}
+
+func (s *source) visit(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.ValueSpec:
+		for i, name := range n.Names {
+			if i < len(n.Values) {
+				s.constants[name.Name] = n.Values[i]
+			}
+		}
+	case *ast.RangeStmt:
+		s.loop(n)
+	case *ast.CallExpr:
+		call, ok := n.Fun.(*ast.SelectorExpr)
+		if !ok || call.Sel.Name != "Handle" && call.Sel.Name != "HandleFunc" || len(n.Args) != 2 {
+			break
+		}
+		if on, ok := call.X.(*ast.Ident); ok && on.Name == "mux" {
+			s.calls++
+			s.add(n.Args[0])
+		}
+	}
+	return true
+}
+
+func (s *source) loop(n *ast.RangeStmt) {
+	list, ok := n.X.(*ast.CompositeLit)
+	if !ok {
+		return
+	}
+	for _, e := range list.Elts {
+		if pair, ok := e.(*ast.KeyValueExpr); ok {
+			if key, ok := n.Key.(*ast.Ident); ok {
+				s.loops[key.Name] = append(s.loops[key.Name], pair.Key)
+			}
+		} else if value, ok := n.Value.(*ast.Ident); ok {
+			s.loops[value.Name] = append(s.loops[value.Name], e)
+		}
+	}
+}
+
+func (s *source) add(e ast.Expr) {
+	if variable, ok := e.(*ast.Ident); ok && len(s.loops[variable.Name]) > 0 {
+		for _, one := range s.loops[variable.Name] {
+			s.found = append(s.found, s.value(one))
+		}
+		delete(s.loops, variable.Name) // the next loop's is another variable
+		return
+	}
+	s.found = append(s.found, s.value(e))
+}
+
+func (s *source) value(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		return constant.StringVal(constant.MakeFromLiteral(e.Value, e.Kind, 0))
+	case *ast.BinaryExpr:
+		return s.value(e.X) + s.value(e.Y)
+	case *ast.Ident:
+		if is, ok := s.constants[e.Name]; ok {
+			return s.value(is)
+		}
+	}
+	s.t.Errorf("%s: this test cannot read a pattern", s.name)
+	return ""
+}

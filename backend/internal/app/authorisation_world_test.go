@@ -1,0 +1,330 @@
+package app
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/analytics"
+	"github.com/service-dev/service/backend/internal/assistant"
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/config"
+	"github.com/service-dev/service/backend/internal/connpage"
+	"github.com/service-dev/service/backend/internal/link"
+	"github.com/service-dev/service/backend/internal/mail"
+	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/backend/internal/sessions"
+)
+
+const (
+	siteURL = "https://service.example"
+	// canary is in everything of the owner's that is text: no answer to anybody else may have it.
+	canary = "canary"
+	// pastedKey is a credential's value: no answer to anybody at all may have it.
+	pastedKey = "sk-pasted-0123456789-0123456789"
+)
+
+// authHouse is a backend in which an owner has one of everything, and others look over the fence.
+type authHouse struct {
+	t       *testing.T
+	app     *App
+	f       *features
+	db      *database
+	calls   int
+	owner   *browser
+	others  []*browser // visitor, another account, a suspended one
+	things  map[string]string
+	missing map[string]string // well-formed names of what does not exist, like things
+}
+
+// browser is somebody at a browser: what a cookie and the pages gave them.
+type browser struct {
+	name, account, email string
+	cookie               *http.Cookie
+	csrf                 string
+}
+
+func newAuthHouse(t *testing.T, where string) *authHouse {
+	t.Helper()
+	o := Options{InstanceID: "test", Log: slog.New(slog.DiscardHandler), Config: config.Config{
+		BaseURL: siteURL, SiteURL: siteURL, Database: where, HMACKey: []byte(strings.Repeat("k", 32)),
+		CodeTTL: 10 * time.Minute, PollInterval: 5 * time.Second, Grace: 30 * time.Second, UnusedAfter: time.Minute, CodesPerMinute: 60,
+		CredentialsKeys: hex.EncodeToString([]byte(strings.Repeat("c", 32))), AnalyticsQuota: 1000,
+		// Nothing is sent: the sender does not run.
+		Mail: config.Mail{Host: "localhost", Port: 25, From: "service@service.example", TLS: "none"},
+	}}
+	o.Config.OIDCFile, o.Config.CredentialsFile = outside(t)
+	a, err := New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { a.Close() })
+	site, err := url.Parse(siteURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &authHouse{t: t, app: a, db: openDatabase(t, where)}
+	// The same services over the same store, to put things there.
+	h.f, err = (&App{config: o.Config, log: o.Log, store: a.store}).features(o, site)
+	h.must(err)
+	h.fill()
+	h.db.keep()
+	return h
+}
+
+// outside is what lies beyond the backend: a sign-in provider and a provider of AI that takes every key.
+func outside(t *testing.T) (oidcFile, credentialsFile string) {
+	t.Helper()
+	var address string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/.well-known/") {
+			fmt.Fprintf(w, `{"issuer":%q,"authorization_endpoint":%q,"token_endpoint":%q,"jwks_uri":%q}`, address, address+"/a", address+"/t", address+"/k")
+		}
+	}))
+	t.Cleanup(server.Close)
+	address = server.URL
+	oidcFile, credentialsFile = filepath.Join(t.TempDir(), "oidc.yaml"), filepath.Join(t.TempDir(), "providers.yaml")
+	for file, text := range map[string]string{
+		oidcFile:        "providers:\n  - {id: club, name: Club, issuer: '" + address + "', client_id: service, client_secret: shh}\n",
+		credentialsFile: "providers:\n  - {id: openai, name: OpenAI, pattern: '^sk-', test: {url: '" + address + "/models', header: Authorization}}\n",
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return oidcFile, credentialsFile
+}
+
+func (h *authHouse) must(err error) {
+	h.t.Helper()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// outbox keeps the last mail.
+type outbox struct{ last mail.Message }
+
+func (o *outbox) Queue(m mail.Message) error { o.last = m; return nil }
+func (o *outbox) Enabled() bool              { return true }
+
+func (h *authHouse) fill() {
+	h.owner = h.signUp("the owner", canary+"@example.org")
+	other, suspended := h.signUp("another account", "other@example.org"), h.signUp("a suspended account", "suspended@example.org")
+	h.others = []*browser{h.signInAs(&browser{name: "a visitor"}, ""), other, suspended}
+	h.things, h.missing = map[string]string{"pasted": pastedKey, "password": testPassword}, map[string]string{}
+	second := h.signInAs(&browser{name: "the owner's second browser"}, h.owner.email)
+	for _, b := range []*browser{h.owner, other, suspended} {
+		h.link(b, "com.example.own") // everybody has one of this name
+	}
+	h.name("project", "com.example."+canary, "com.example.nobody")
+	h.name("alias", "com.example.old"+canary, "com.example.never")
+	h.link(h.owner, h.things["alias"])
+	linkID := h.link(h.owner, h.things["project"])
+	h.name("link", linkID, "")
+	h.must(h.f.projects.Merge(h.t.Context(), h.owner.account, h.things["alias"], h.things["project"], audit.Person()))
+	h.config(linkID)
+	h.account(second)
+	code, err := h.f.links.Start(h.t.Context(), link.Requester{Host: "maple"})
+	h.must(err)
+	h.things["code"] = code.UserCode
+	h.db.exec("UPDATE accounts SET state = 'suspended' WHERE id = $1", suspended.account)
+}
+
+// name remembers a thing and one like it that does not exist; missing "" makes one of another last character.
+func (h *authHouse) name(name, thing, missing string) {
+	h.t.Helper()
+	if thing == "" {
+		h.t.Fatalf("there is no %s", name)
+	}
+	if missing == "" {
+		last := map[bool]string{true: "b", false: "a"}[strings.HasSuffix(thing, "a")]
+		missing = thing[:len(thing)-1] + last
+	}
+	h.things[name], h.missing[name] = thing, missing
+}
+
+func (h *authHouse) signUp(name, email string) *browser {
+	h.t.Helper()
+	person, err := h.f.accounts.SignUp(h.t.Context(), email, testPassword)
+	h.must(err)
+	return h.signInAs(&browser{name: name, account: person.ID}, email)
+}
+
+var csrfOf = regexp.MustCompile(`name="csrf" value="([^"]+)"`)
+
+// signInAs goes through the sign-in page; with no address it stops in front of it, as a visitor with a cookie.
+func (h *authHouse) signInAs(b *browser, email string) *browser {
+	h.t.Helper()
+	h.visit(b, request{method: http.MethodGet, path: "/signin"})
+	if email == "" {
+		return b
+	}
+	form := url.Values{"email": {email}, "password": {testPassword}, "csrf": {b.csrf}}
+	h.visit(b, request{method: http.MethodPost, path: "/signin", form: form, origin: siteURL})
+	h.visit(b, request{method: http.MethodGet, path: "/account/settings"})
+	if b.email = email; !strings.HasPrefix(b.cookie.Value, "s.") || b.csrf == "" {
+		h.t.Fatalf("%s is not signed in", b.name)
+	}
+	return b
+}
+
+// visit keeps the cookie and the token that an answer brings.
+func (h *authHouse) visit(b *browser, q request) {
+	h.t.Helper()
+	res, body := h.send(b, q)
+	for _, c := range res.Cookies() {
+		if strings.HasSuffix(c.Name, "service-test") {
+			b.cookie = c
+		}
+	}
+	if m := csrfOf.FindStringSubmatch(body); m != nil {
+		b.csrf = m[1]
+	}
+}
+
+// link links an install of the account and has it open a session of a project.
+func (h *authHouse) link(b *browser, project string) (linkID string) {
+	h.t.Helper()
+	ctx := h.t.Context()
+	who := link.Requester{Host: "maple"}
+	if b == h.owner {
+		who = link.Requester{Host: canary + "-host", OS: canary + "-os", Client: canary + "-client"}
+	}
+	code, err := h.f.links.Start(ctx, who)
+	h.must(err)
+	h.must(h.f.links.Approve(ctx, code.UserCode, b.account))
+	poll, err := h.f.links.Poll(ctx, code.DeviceCode)
+	h.must(err)
+	known, err := h.f.links.Authenticate(ctx, poll.Token.AuthToken)
+	h.must(err)
+	s, _, err := h.f.sessions.Mint(ctx, sessions.Owner{AccountID: b.account, LinkID: known.LinkID}, sessions.Request{Project: project})
+	h.must(err)
+	if b == h.owner {
+		h.name("session", s.ID, "")
+	}
+	return known.LinkID
+}
+
+// config gives the owner's project one of everything.
+func (h *authHouse) config(linkID string) {
+	h.t.Helper()
+	ctx, id, project, agent := h.t.Context(), h.owner.account, h.things["project"], audit.Agent(linkID)
+	_, err := h.f.projects.Update(ctx, id, project, "Canary bird", []string{"web"}, audit.Person())
+	h.must(err)
+	key, err := h.f.projects.MintKey(ctx, id, project, canary+" key", agent)
+	h.must(err)
+	h.name("key", key.ID, "")
+	now, err := h.f.assistant.Get(ctx, id, project)
+	h.must(err)
+	voice := "harbor"
+	_, after, err := h.f.assistant.Change(ctx, id, project, assistant.Change{Version: now.Version, Voice: &voice}, agent)
+	h.must(err)
+	h.things["assistantVersion"], h.things["sounds"] = fmt.Sprint(after.Version), map[bool]string{true: "on", false: "off"}[after.Sounds]
+	h.name("entry", h.newest(), "")
+	page, err := h.f.pages.Get(ctx, id, project)
+	h.must(err)
+	title := "Canary connects"
+	_, changed, err := h.f.pages.Change(ctx, id, project, connpage.Change{Version: page.Version, Title: &title}, agent)
+	h.must(err)
+	h.name("page", changed.PageID, "")
+	h.things["pageVersion"] = fmt.Sprint(changed.Version)
+	h.name("pageEntry", h.newest(), "")
+	h.must(h.f.audit.Read(ctx, id, project, "assistant.read", agent))
+	h.must(h.f.credentials.Set(ctx, id, project, "openai", pastedKey, "", audit.Person()))
+	paste, err := h.f.credentials.NewLink(ctx, id, project, "openai", agent)
+	h.must(err)
+	h.name("paste", paste.ID, secret.New(secret.Credential))
+	counted, err := h.f.analytics.Ingest(ctx, id, project, []analytics.Event{
+		{ID: "00000001", Type: analytics.Custom, Name: canary + "_tap", At: time.Now(), InstallID: "install-1"}})
+	h.must(err)
+	if counted.Accepted != 1 {
+		h.t.Fatalf("the event was not counted: %+v", counted)
+	}
+}
+
+func (h *authHouse) newest() string {
+	h.t.Helper()
+	all, err := h.f.audit.List(h.t.Context(), h.owner.account, audit.Filter{Limit: 1})
+	h.must(err)
+	return all[0].ID
+}
+
+// account gives the owner's account its ways in, a second browser and the links of two mails.
+func (h *authHouse) account(second *browser) {
+	h.t.Helper()
+	ctx, id := h.t.Context(), h.owner.account
+	h.must(h.f.accounts.LinkIdentity(ctx, id, account.Identity{Provider: "club", Subject: "1", Email: canary + "@club.example"}, audit.Person()))
+	h.db.exec(`INSERT INTO passkeys (id, account_id, credential_id, name, credential, sign_count, created_at) VALUES ($1, $2, 'AAAA', $3, '{}', 0, 1)`,
+		"11111111-2222-4333-8444-555555555555", id, canary+" phone")
+	h.name("passkey", "11111111-2222-4333-8444-555555555555", "")
+	open, err := h.f.accounts.Sessions(ctx, id, strings.TrimPrefix(second.cookie.Value, "s."))
+	h.must(err)
+	for _, s := range open {
+		if s.Current {
+			h.name("browser", s.ID, "")
+		}
+	}
+	post := &outbox{}
+	h.f.accounts.Mail = post
+	h.must(h.f.accounts.SendVerification(ctx, id))
+	h.name("verify", tokenOf(post.last.Link), secret.New(secret.Mail))
+	reset, err := h.f.accounts.ResetLink(ctx, h.owner.email, audit.Operator())
+	h.must(err)
+	h.name("reset", tokenOf(reset), secret.New(secret.Mail))
+}
+
+func tokenOf(address string) string { _, token, _ := strings.Cut(address, "?token="); return token }
+
+// request is one request of a browser. origin is where the page that sends it lies, empty for one that names none.
+type request struct {
+	method, path string
+	form         url.Values
+	origin       string
+	cookies      []*http.Cookie // besides the browser's own
+	pattern      string         // of the route that has to take it
+	socket       bool           // it asks for a WebSocket
+}
+
+// send makes the request of an address that nobody has used: what limits attempts is tested elsewhere.
+func (h *authHouse) send(b *browser, q request) (*http.Response, string) {
+	h.t.Helper()
+	r := httptest.NewRequestWithContext(context.WithoutCancel(h.t.Context()), q.method, siteURL+q.path, strings.NewReader(q.form.Encode()))
+	h.calls++
+	r.RemoteAddr = fmt.Sprintf("10.0.%d.%d:4000", h.calls>>8, h.calls&255)
+	if q.method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	if q.origin != "" {
+		r.Header.Set("Sec-Fetch-Site", map[bool]string{true: "same-origin", false: "cross-site"}[q.origin == siteURL])
+		r.Header.Set("Origin", q.origin)
+	}
+	if q.socket {
+		for name, value := range map[string]string{"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA=="} {
+			r.Header.Set(name, value)
+		}
+	}
+	if b.cookie != nil {
+		r.AddCookie(b.cookie)
+	}
+	for _, c := range q.cookies {
+		r.AddCookie(c)
+	}
+	w := httptest.NewRecorder()
+	h.app.Handler().ServeHTTP(w, r)
+	if q.pattern != "" && r.Pattern != q.pattern {
+		h.t.Errorf("%s %s was taken by %q, not by %q", q.method, q.path, r.Pattern, q.pattern)
+	}
+	return w.Result(), w.Body.String()
+}
