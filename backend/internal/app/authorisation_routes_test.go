@@ -38,7 +38,10 @@ type visit struct {
 	socket  bool   // a WebSocket begins here
 }
 
-const project = "/account/projects/{project}"
+const (
+	project = "/account/projects/{project}"
+	twin    = "/account/projects/{own}"
+)
 
 // walk has every route of the HTML face at least once.
 var walk = []visit{
@@ -49,6 +52,7 @@ var walk = []visit{
 	{pattern: "GET /signin", whose: open},
 	{pattern: "POST /signin", whose: open, form: "email=other@example.org&password={password}", acts: true},
 	{pattern: "POST /signin", whose: open, form: "email={email}&password=not+the+password"},
+	{pattern: "POST /signin", whose: open, form: "email=suspended@example.org&password={password}"},
 	{pattern: "POST /signout", whose: open, acts: true},
 	{pattern: "GET /activate", path: "/activate?code={code}", whose: open},
 	{pattern: "POST /activate/approve", path: "/activate/approve?code={code}", first: "/activate?code={code}", whose: open, acts: true},
@@ -89,17 +93,17 @@ var walk = []visit{
 	{pattern: "POST /account/projects/{id}", path: project, form: "name=Renamed&platform=ios", acts: true},
 	{pattern: "POST /account/projects/{id}/keys", path: project + "/keys", form: "name=ci", acts: true},
 	{pattern: "GET /account/projects/{id}/keys/{key}/rotate", path: project + "/keys/{key}/rotate"},
-	{pattern: "GET /account/projects/{id}/keys/{key}/rotate", path: "/account/projects/{own}/keys/{key}/rotate"},
+	{pattern: "GET /account/projects/{id}/keys/{key}/rotate", path: twin + "/keys/{key}/rotate"},
 	{pattern: "POST /account/projects/{id}/keys/{key}/rotate", path: project + "/keys/{key}/rotate", acts: true},
-	{pattern: "POST /account/projects/{id}/keys/{key}/rotate", path: "/account/projects/{own}/keys/{key}/rotate"},
+	{pattern: "POST /account/projects/{id}/keys/{key}/rotate", path: twin + "/keys/{key}/rotate"},
 	{pattern: "GET /account/projects/{id}/keys/{key}/revoke", path: project + "/keys/{key}/revoke"},
-	{pattern: "GET /account/projects/{id}/keys/{key}/revoke", path: "/account/projects/{own}/keys/{key}/revoke"},
+	{pattern: "GET /account/projects/{id}/keys/{key}/revoke", path: twin + "/keys/{key}/revoke"},
 	{pattern: "POST /account/projects/{id}/keys/{key}/revoke", path: project + "/keys/{key}/revoke", acts: true},
-	{pattern: "POST /account/projects/{id}/keys/{key}/revoke", path: "/account/projects/{own}/keys/{key}/revoke"},
+	{pattern: "POST /account/projects/{id}/keys/{key}/revoke", path: twin + "/keys/{key}/revoke"},
 	{pattern: "GET /account/projects/{id}/merge", path: project + "/merge?into={own}"},
-	{pattern: "GET /account/projects/{id}/merge", path: "/account/projects/{own}/merge?into={project}"},
+	{pattern: "GET /account/projects/{id}/merge", path: twin + "/merge?into={project}"},
 	{pattern: "POST /account/projects/{id}/merge", path: project + "/merge", form: "into={own}", acts: true},
-	{pattern: "POST /account/projects/{id}/merge", path: "/account/projects/{own}/merge", form: "into={project}", acts: true},
+	{pattern: "POST /account/projects/{id}/merge", path: twin + "/merge", form: "into={project}", acts: true},
 	{pattern: "GET /account/projects/{id}/delete", path: project + "/delete"},
 	{pattern: "POST /account/projects/{id}/delete", path: project + "/delete", form: "typed={project}", acts: true},
 	{pattern: "GET /account/projects/{id}/assistant", path: project + "/assistant"},
@@ -112,13 +116,36 @@ var walk = []visit{
 	{pattern: "POST /account/projects/{id}/credentials/{provider}/remove", path: project + "/credentials/openai/remove", acts: true},
 	{pattern: "GET /account/projects/{id}/connection-page", path: project + "/connection-page"},
 	// The first look at an own page, and no other GET, stores something: the address that the page will have.
-	{pattern: "GET /account/projects/{id}/connection-page", path: "/account/projects/{own}/connection-page", whose: self, acts: true},
+	{pattern: "GET /account/projects/{id}/connection-page", path: twin + "/connection-page", whose: self, acts: true},
 	{pattern: "POST /account/projects/{id}/connection-page", path: project + "/connection-page", acts: true,
 		form: "version={pageVersion}&title=Changed&theme=dark&accent=%230b6b68"},
 	{pattern: "GET /account/projects/{id}/connection-page/file", path: project + "/connection-page/file"},
 	{pattern: "GET /account/projects/{id}/connection-page/preview", path: project + "/connection-page/preview", framed: true},
 	{pattern: "GET /account/projects/{id}/analytics", path: project + "/analytics"},
 	{pattern: "GET /account/projects/{id}/analytics.csv", path: project + "/analytics.csv"},
+
+	// The same again for a project of a name that others have too: only the account tells them apart.
+	{pattern: "GET /account/projects/{id}", path: twin, whose: self},
+	{pattern: "POST /account/projects/{id}", path: twin, whose: self, form: "name=Renamed", acts: true},
+	{pattern: "POST /account/projects/{id}/keys", path: twin + "/keys", whose: self, form: "name=ci", acts: true},
+	{pattern: "GET /account/projects/{id}/keys/{key}/rotate", path: twin + "/keys/{twinKey}/rotate"},
+	{pattern: "POST /account/projects/{id}/keys/{key}/rotate", path: twin + "/keys/{twinKey}/rotate", acts: true},
+	{pattern: "GET /account/projects/{id}/keys/{key}/revoke", path: twin + "/keys/{twinKey}/revoke"},
+	{pattern: "POST /account/projects/{id}/keys/{key}/revoke", path: twin + "/keys/{twinKey}/revoke", acts: true},
+	{pattern: "GET /account/projects/{id}/assistant", path: twin + "/assistant", whose: self},
+	{pattern: "POST /account/projects/{id}/assistant", path: twin + "/assistant", whose: self, form: "version=0&voice=slate&was-sounds=off", acts: true},
+	{pattern: "GET /account/projects/{id}/credentials", path: twin + "/credentials", whose: self},
+	{pattern: "POST /account/projects/{id}/credentials/{provider}", path: twin + "/credentials/openai", whose: self, form: "value={pasted}", acts: true},
+	{pattern: "POST /account/projects/{id}/credentials/{provider}/test", path: twin + "/credentials/openai/test", acts: true},
+	{pattern: "GET /account/projects/{id}/credentials/{provider}/remove", path: twin + "/credentials/openai/remove"},
+	{pattern: "POST /account/projects/{id}/credentials/{provider}/remove", path: twin + "/credentials/openai/remove", acts: true},
+	{pattern: "GET /account/credentials/{project}/{provider}", path: "/account/credentials/{own}/openai"},
+	{pattern: "POST /account/credentials/{project}/{provider}/test", path: "/account/credentials/{own}/openai/test", acts: true},
+	{pattern: "GET /account/projects/{id}/analytics", path: twin + "/analytics", whose: self},
+	{pattern: "GET /account/projects/{id}/analytics.csv", path: twin + "/analytics.csv?list=events", whose: self},
+	{pattern: "POST /account/projects/{id}/connection-page", path: twin + "/connection-page", whose: self, acts: true,
+		form: "version=0&title=Changed&theme=dark&accent=%230b6b68"},
+	{pattern: "POST /account/projects/{id}/delete", path: twin + "/delete", whose: self, form: "typed={own}", acts: true},
 
 	{pattern: "GET /account/credentials/{linkId}", path: "/account/credentials/{paste}"},
 	{pattern: "POST /account/credentials/{linkId}", path: "/account/credentials/{paste}", form: "value={pasted}", acts: true},

@@ -221,11 +221,8 @@ func (h *authHouse) link(b *browser, project string) (linkID string) {
 func (h *authHouse) config(linkID string) {
 	h.t.Helper()
 	ctx, id, project, agent := h.t.Context(), h.owner.account, h.things["project"], audit.Agent(linkID)
-	_, err := h.f.projects.Update(ctx, id, project, "Canary bird", []string{"web"}, audit.Person())
-	h.must(err)
-	key, err := h.f.projects.MintKey(ctx, id, project, canary+" key", agent)
-	h.must(err)
-	h.name("key", key.ID, "")
+	h.name("key", h.basics(project), "")
+	h.name("twinKey", h.basics("com.example.own"), "")
 	now, err := h.f.assistant.Get(ctx, id, project)
 	h.must(err)
 	voice := "harbor"
@@ -242,16 +239,27 @@ func (h *authHouse) config(linkID string) {
 	h.things["pageVersion"] = fmt.Sprint(changed.Version)
 	h.name("pageEntry", h.newest(), "")
 	h.must(h.f.audit.Read(ctx, id, project, "assistant.read", agent))
-	h.must(h.f.credentials.Set(ctx, id, project, "openai", pastedKey, "", audit.Person()))
 	paste, err := h.f.credentials.NewLink(ctx, id, project, "openai", agent)
 	h.must(err)
 	h.name("paste", paste.ID, secret.New(secret.Credential))
+}
+
+// basics gives a project of the owner's a name, a key, a credential and something to count.
+func (h *authHouse) basics(project string) (keyID string) {
+	h.t.Helper()
+	ctx, id := h.t.Context(), h.owner.account
+	_, err := h.f.projects.Update(ctx, id, project, "Canary bird", []string{"web"}, audit.Person())
+	h.must(err)
+	key, err := h.f.projects.MintKey(ctx, id, project, canary+" key", audit.Person())
+	h.must(err)
+	h.must(h.f.credentials.Set(ctx, id, project, "openai", pastedKey, "", audit.Person()))
 	counted, err := h.f.analytics.Ingest(ctx, id, project, []analytics.Event{
 		{ID: "00000001", Type: analytics.Custom, Name: canary + "_tap", At: time.Now(), InstallID: "install-1"}})
 	h.must(err)
 	if counted.Accepted != 1 {
 		h.t.Fatalf("the event was not counted: %+v", counted)
 	}
+	return key.ID
 }
 
 func (h *authHouse) newest() string {

@@ -1,0 +1,123 @@
+package app
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// checkRefusals: a form that is not sent from our own page in this very browser does nothing, whoever sends it.
+func (h *authHouse) checkRefusals(v visit) {
+	h.t.Helper()
+	if v.socket {
+		if a := h.ask(h.owner, v, h.things, fromElsewhere); a.status != http.StatusForbidden {
+			h.t.Errorf("%s by the owner from another origin: %s", v.name(), a.cell())
+		}
+	}
+	if v.method() != http.MethodPost {
+		return
+	}
+	for _, b := range append(slices.Clone(h.others), h.owner) {
+		for how, words := range map[manner]string{withoutToken: "without a token", withOthersToken: "with another's token", fromElsewhere: "from another origin"} {
+			if a := h.ask(b, v, h.things, how); a.status != http.StatusForbidden {
+				h.t.Errorf("%s by %s %s: %s", v.name(), b.name, words, a.cell())
+			}
+		}
+	}
+	if changes := h.db.changes(); len(changes) > 0 {
+		h.t.Errorf("%s was refused and changed something: %v", v.name(), changes)
+	}
+}
+
+func (h *authHouse) checkHeaders(b *browser, v visit, a answer) {
+	h.t.Helper()
+	want := map[string]string{"Cache-Control": "no-store", "X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
+	frames := "frame-ancestors 'none'"
+	if v.public {
+		delete(want, "Cache-Control")
+	}
+	if v.framed && a.status == http.StatusOK {
+		want["X-Frame-Options"], frames = "SAMEORIGIN", "frame-ancestors 'self'"
+		if v.public {
+			want["X-Frame-Options"], frames = "", "frame-ancestors *"
+		}
+	}
+	if a.status == http.StatusMovedPermanently {
+		return // to another address of the same public page
+	}
+	for name, value := range want {
+		if a.header.Get(name) != value {
+			h.t.Errorf("%s for %s: %s is %q", v.name(), b.name, name, a.header.Get(name))
+		}
+	}
+	if policy := a.header.Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") || !strings.Contains(policy, frames) {
+		h.t.Errorf("%s for %s: the policy is %q", v.name(), b.name, policy)
+	}
+	if strings.Contains(a.text, pastedKey) {
+		h.t.Errorf("%s shows %s a credential's value", v.name(), b.name)
+	}
+}
+
+func (h *authHouse) checkOwner(v visit, a answer) {
+	h.t.Helper()
+	if acted := len(a.changes) > 0; acted != v.acts {
+		h.t.Errorf("%s by the owner: %s, and acts is %t", v.name(), a.cell(), v.acts)
+	}
+	fine := a.status < http.StatusBadRequest || strings.Contains(v.path, "{own}/keys/{key}") // a key is not found in another project
+	if (v.acts || v.whose == owned) && !fine {
+		h.t.Errorf("%s by the owner: %s", v.name(), a.cell())
+	}
+}
+
+// checkStranger: nothing of the owner's is shown or acted on, nor can anybody tell whether it is there.
+func (h *authHouse) checkStranger(b *browser, v visit, a answer) {
+	h.t.Helper()
+	said := a.text
+	if b.account == "" {
+		said = strings.ReplaceAll(said, h.owner.email, "")
+	}
+	if strings.Contains(strings.ToLower(said), canary) && !v.framed {
+		h.t.Errorf("%s shows %s something of the owner's:\n%s", v.name(), b.name, a.text)
+	}
+	h.checkUntouched(b, v, a)
+	out := a.status == http.StatusUnauthorized || a.status == http.StatusSeeOther && strings.HasPrefix(a.leads, "/signin?next=/")
+	switch {
+	case v.whose == open:
+		return
+	case b.account == "":
+		if !out {
+			h.t.Errorf("%s by %s: %s", v.name(), b.name, a.cell())
+		}
+	case b == h.others[2]: // its session is over, and with it the token
+		if !out && (a.status != http.StatusForbidden || v.method() != http.MethodPost) {
+			h.t.Errorf("%s by %s: %s", v.name(), b.name, a.cell())
+		}
+	case v.whose == owned:
+		if a.status != http.StatusNotFound && a.status != http.StatusGone {
+			h.t.Errorf("%s by %s: %s", v.name(), b.name, a.cell())
+		}
+	}
+	if !v.names(h.missing) {
+		return
+	}
+	if none := h.try(b, v, h.missing); none.text != a.text || none.leads != a.leads {
+		h.t.Errorf("%s by %s tells what is there from what is not:\n%s\n--- and ---\n%s", v.name(), b.name, a.text, none.text)
+	}
+}
+
+// checkUntouched: reading changes nothing, and what strangers change is their own.
+func (h *authHouse) checkUntouched(b *browser, v visit, a answer) {
+	h.t.Helper()
+	signedIn := b == h.others[1]
+	read := v.method() == http.MethodGet && !v.acts
+	if (read || v.whose == owned || v.whose == self && !signedIn) && len(a.changes) > 0 {
+		h.t.Errorf("%s by %s changed something: %v", v.name(), b.name, a.changes)
+	}
+	for name, rows := range a.changes {
+		for _, row := range rows {
+			if strings.Contains(row, h.owner.account) || v.whose == self && !strings.Contains(row, b.account) {
+				h.t.Errorf("%s by %s changed in %s: %s", v.name(), b.name, name, row)
+			}
+		}
+	}
+}
