@@ -33,6 +33,8 @@ type fakeSettings struct {
 	keys       []passkey.Passkey
 	deleted    string
 	exportErr  error
+	exportSize int           // of what the export holds more, in bytes
+	exported   chan struct{} // closed when the export is written
 }
 
 func newFakeSettings() *fakeSettings {
@@ -214,7 +216,10 @@ func (f *fakeSettings) Export(_ context.Context, id string, to io.Writer, _ audi
 	if f.exportErr != nil {
 		return f.exportErr
 	}
-	_, err := io.WriteString(to, `{"account":"`+id+`"}`)
+	if f.exported != nil {
+		defer close(f.exported)
+	}
+	_, err := io.WriteString(to, `{"account":"`+id+`"}`+strings.Repeat(" ", f.exportSize))
 	return err
 }
 

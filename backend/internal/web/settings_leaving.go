@@ -2,7 +2,11 @@ package web
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
+	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,31 +17,38 @@ import (
 // freshSignIn is how long ago somebody without a password may have signed in to delete the account.
 const freshSignIn = 10 * time.Minute
 
-// export answers with the account's data as a file.
+// downloadTime is how long a browser may take to fetch its export.
+const downloadTime = 10 * time.Minute
+
+// export answers with the account's data as a file. It is complete before its first byte is sent: a browser that reads
+// slowly holds a file then, and no connection to the database, of which there are few.
 func (w *Web) export(rw http.ResponseWriter, r *http.Request, a Account) error {
-	file := &download{rw: rw, name: "account-" + w.Now().UTC().Format("2006-01-02") + ".json"}
-	err := w.Settings.Export(r.Context(), a.ID, file, audit.Person())
-	if err != nil && file.begun {
-		w.Log.ErrorContext(r.Context(), "exporting an account", "error", err)
-		panic(http.ErrAbortHandler) // a file that ends early must not look whole
+	file, err := os.CreateTemp("", "export-*") // for its owner only
+	if err != nil {
+		return fmt.Errorf("making room for an export: %w", err)
 	}
-	return err
-}
-
-// download sets the headers of a file with its first bytes, so that an error before them still gets its page.
-type download struct {
-	rw    http.ResponseWriter
-	name  string
-	begun bool
-}
-
-func (d *download) Write(p []byte) (int, error) {
-	if !d.begun {
-		d.begun = true
-		d.rw.Header().Set("Content-Type", "application/json")
-		d.rw.Header().Set("Content-Disposition", `attachment; filename="`+d.name+`"`)
+	defer os.Remove(file.Name())
+	defer file.Close()
+	if err := w.Settings.Export(r.Context(), a.ID, file, audit.Person()); err != nil {
+		return err
 	}
-	return d.rw.Write(p)
+	size, err := file.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return fmt.Errorf("measuring an export: %w", err)
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return fmt.Errorf("reading an export: %w", err)
+	}
+	wire := http.NewResponseController(rw)
+	_ = wire.SetWriteDeadline(time.Now().Add(downloadTime)) // where there is none to set, the reader is no browser
+	h := rw.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.FormatInt(size, 10)) // so that one that ends early does not look whole
+	h.Set("Content-Disposition", `attachment; filename="account-`+w.Now().UTC().Format("2006-01-02")+`.json"`)
+	if _, err := io.Copy(rw, file); err == nil {
+		_ = wire.SetWriteDeadline(time.Time{}) // the connection is asked more
+	}
+	return nil
 }
 
 // leavingPage is what the template "settings_delete" shows.

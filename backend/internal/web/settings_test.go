@@ -161,6 +161,28 @@ func TestExportIsAFile(t *testing.T) {
 	}
 }
 
+func TestExportHoldsNothingForABrowserThatDoesNotRead(t *testing.T) {
+	f, v := settled(t)
+	f.exportSize, f.exported = 64<<20, make(chan struct{})
+	form := v.tokens()
+	req, err := http.NewRequest(http.MethodPost, v.site+settingsPath+"/export", strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Sec-Fetch-Site", "same-origin")
+	res, err := v.client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	select {
+	case <-f.exported: // and nothing of the body was read
+	case <-time.After(10 * time.Second):
+		t.Error("the account is still being read while the browser does not")
+	}
+}
+
 func TestDeletingTheAccount(t *testing.T) {
 	f, v := settled(t)
 	cookie := v.client.Jar.Cookies(mustURL(v.site))
