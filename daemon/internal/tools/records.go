@@ -41,6 +41,8 @@ type recordCall struct {
 	openBrowser *bool
 	// reads is the tool that tells the record's version; empty for records that have none.
 	reads string
+	// missing is the next step when something is not found; empty: only the project can be meant.
+	missing string
 }
 
 // recordWork is what a tool does with a record.
@@ -85,12 +87,13 @@ func (about recordCall) refusal(err error, project string) error {
 	told := *p
 	switch p.Code {
 	case backend.CodeNotFound:
-		told.FixHint = "call listProjects for the projects of the linked account; createSimulatorSession and generateConnectionModule make a new one"
+		told.Message = fmt.Sprintf("%s (project %s)", p.Message, project)
+		told.FixHint = first(about.missing, "call listProjects for the projects of the linked account; createSimulatorSession and generateConnectionModule make a new one")
 	case backend.CodeVersionConflict:
 		told.Retryable = false // the change that was asked for is the same call with another version
 		told.FixHint = fmt.Sprintf("call %s again, see what somebody else changed, and repeat the change with the version that it tells", about.reads)
 	case backend.CodePermissionDenied:
-		told.Message, told.FixHint = deniedMessage(p, project), deniedHint(p, project)
+		told.Message, told.FixHint = deniedMessage(p, project), deniedHint(p)
 	case backend.CodeNotConfigured:
 		if told.FixHint == "" {
 			told.FixHint = "tell the person that the operator of the backend has not set this up; repeating the call does not help"
@@ -107,13 +110,9 @@ func deniedMessage(p *backend.Problem, project string) string {
 	return fmt.Sprintf("%s of %s is %s for agents, and this needs %s", capabilityOf(p), project, levelWord(p.Granted), levelWord(p.Needed))
 }
 
-func deniedHint(p *backend.Problem, project string) string {
-	where := "at /account/mcp-access of the dashboard"
-	if p.Capability == "" {
-		return first(p.FixHint, "ask the account's owner whether agents may do this ("+where+"); the next call obeys")
-	}
-	return fmt.Sprintf("do not try another way; ask the account's owner whether to set %s of %s to %s %s, then repeat the call: a change counts at once",
-		capabilityOf(p), project, levelWord(p.Needed), where)
+// deniedHint keeps the backend's own hint, which has the address of the page where the owner changes grants.
+func deniedHint(p *backend.Problem) string {
+	return "do not try another way; " + first(p.FixHint, "ask the account's owner whether agents may do this, at /account/mcp-access of the dashboard; the next call obeys")
 }
 
 func capabilityOf(p *backend.Problem) string {

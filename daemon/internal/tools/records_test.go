@@ -100,7 +100,8 @@ func TestRecordRefusals(t *testing.T) {
 			p    backend.Problem
 			hint string
 		}{
-			{backend.Problem{Code: backend.CodePermissionDenied, Message: "no", Capability: "assistant_config", Field: "voice", Needed: "read_write", Granted: "read"}, "/account/mcp-access"},
+			{backend.Problem{Code: backend.CodePermissionDenied, Message: "no", Capability: "assistant_config", Field: "voice", Needed: "read_write", Granted: "read",
+				FixHint: "ask the owner at http://localhost:1/account/mcp-access"}, "do not try another way; ask the owner at http://localhost:1/account/mcp-access"},
 			{backend.Problem{Code: backend.CodeVersionConflict, Message: "the config is at version 7", CurrentVersion: 7, Retryable: true}, "again"},
 			{backend.Problem{Code: backend.CodeNotConfigured, Message: "no key is set"}, "operator"},
 			{backend.Problem{Code: backend.CodeUnreachable, Message: "no answer", Retryable: true}, "network"},
@@ -136,7 +137,8 @@ func TestRecordRefusals(t *testing.T) {
 			continue
 		}
 		w := newWorld().linked()
-		if _, fields := w.record(t, name, map[string]any{"project": "com.example.other"}); fields["code"] != backend.CodeNotFound || !strings.Contains(fields["fixHint"].(string), "listProjects") {
+		if _, fields := w.record(t, name, map[string]any{"project": "com.example.other"}); fields["code"] != backend.CodeNotFound || !strings.Contains(fields["fixHint"].(string), "listProjects") ||
+			!strings.Contains(fields["message"].(string), "com.example.other") || strings.Contains(fields["fixHint"].(string), "getCredentialStatus") != (name == "setCredential") {
 			t.Errorf("%s of another project: %v", name, fields)
 		}
 		w.gated = nil

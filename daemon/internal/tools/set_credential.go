@@ -71,7 +71,11 @@ func (t setCredential) run(ctx context.Context, c call) (any, error) {
 		return nil, &Error{Code: CodeInvalidArguments, Message: `argument "provider" is no provider's id`,
 			FixHint: "pass a provider of getCredentialStatus, e.g. openai; never pass the credential itself: the person pastes it on the page"}
 	}
-	return t.records.run(ctx, c, recordCall{project: args.Project, openBrowser: args.OpenBrowser}, func(ctx context.Context, target backend.Target, project string) (any, error) {
+	about := recordCall{
+		project: args.Project, openBrowser: args.OpenBrowser,
+		missing: "call getCredentialStatus for the providers that there are, or listProjects when it finds no such project either",
+	}
+	return t.records.run(ctx, c, about, func(ctx context.Context, target backend.Target, project string) (any, error) {
 		link, err := t.source.CredentialLink(ctx, target, project, args.Provider)
 		if err != nil {
 			return nil, err
