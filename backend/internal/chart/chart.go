@@ -23,12 +23,12 @@ type Chart struct {
 	Points          []Point
 }
 
-// Size of a series in its own units; the page scales it.
+// Size of a series in its own units; the page scales it. A card is about as wide, and text on a phone stays readable.
 const (
-	width, height = 640, 200
-	left, right   = 52, 8
+	width, height = 440, 180
+	left, right   = 48, 8
 	top, bottom   = 10, 24
-	labels        = 6 // at most, below a series
+	labels        = 5 // at most, below a series
 )
 
 // Line draws a series as a line over its area.
@@ -62,7 +62,7 @@ func (c Chart) Bars() string {
 
 // Ranks draws each point as a bar of its own, with its name above and its number behind it.
 func (c Chart) Ranks() string {
-	const row, room = 40, 90
+	const row, room, letters = 40, 90, 48 // letters of a name that fit above its bar; its table has all of them
 	most := int64(1)
 	for _, p := range c.Points {
 		most = max(most, p.N)
@@ -71,7 +71,7 @@ func (c Chart) Ranks() string {
 	for i, p := range c.Points {
 		y, long := float64(i*row), float64(max(0, p.N))/float64(most)*(width-room)
 		fmt.Fprintf(&b, `<text class="chart-name" x="0" y="%s">%s</text><rect class="chart-bar" x="0" y="%s" width="%s" height="14" rx="2"/><text class="chart-number" x="%s" y="%s">%s</text>`,
-			num(y+13), html.EscapeString(clean(p.Label)), num(y+19), num(max(1, long)), num(long+6), num(y+31), Short(p.N))
+			num(y+13), html.EscapeString(clean(clip(p.Label, letters))), num(y+19), num(max(1, long)), num(long+6), num(y+31), Short(p.N))
 	}
 	return c.svg(max(1, len(c.Points))*row, b.String())
 }
@@ -179,6 +179,14 @@ func Short(n int64) string {
 func num(f float64) string { return strconv.FormatFloat(math.Round(f*10)/10, 'f', -1, 64) }
 
 // clean leaves out what XML cannot hold.
+// clip cuts a text that is longer than most characters.
+func clip(s string, most int) string {
+	if r := []rune(s); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return s
+}
+
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x20 || r == 0xFFFE || r == 0xFFFF || r == 0xFFFD {
