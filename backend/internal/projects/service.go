@@ -20,8 +20,8 @@ type Catalog interface {
 	ProjectID(ctx context.Context, accountID, id string) (string, error)
 	// ChangeProject stores what change makes of name and platforms, with its entry; nothing when change returns false.
 	ChangeProject(ctx context.Context, accountID, id string, change func(p *Project) (audit.Entry, bool)) error
-	// MergeProjects moves keys, sessions, analytics and audit entries of from to into, drops the rest of from and leaves
-	// its id as an alias.
+	// MergeProjects moves keys, sessions, analytics and audit entries of from to into, and of the assistant's config, the
+	// credentials and the connection page what into has not; it drops the rest of from and leaves its id as an alias.
 	MergeProjects(ctx context.Context, accountID, from, into string, e audit.Entry) error
 	// DeleteProject removes a project and everything below, and gives the ids of its sessions that were open.
 	DeleteProject(ctx context.Context, accountID, id string, e audit.Entry) (open []string, err error)
@@ -122,8 +122,9 @@ func listed(platforms []string) string {
 	return strings.Join(platforms, ", ")
 }
 
-// Merge moves keys, sessions, analytics and audit entries of a project to another of the account. What else from has is
-// dropped; into keeps its own. The id of from goes on working everywhere. The error may be ErrNotFound or ErrSameProject.
+// Merge moves keys, sessions, analytics and audit entries of a project to another of the account, and of the assistant's
+// config, the credentials and the connection page what into has not. What else from has is dropped. The id of from goes on
+// working everywhere. The error may be ErrNotFound or ErrSameProject.
 func (s *Service) Merge(ctx context.Context, accountID, from, into string, by audit.Actor) error {
 	from, err := s.Resolve(ctx, accountID, from)
 	if err != nil {

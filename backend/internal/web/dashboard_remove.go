@@ -32,7 +32,7 @@ func (w *Web) mergePage(rw http.ResponseWriter, r *http.Request, a Account, p pr
 		Nav: "projects", Title: "Merge " + p.ID + " into " + into.ID + "?",
 		Text: []string{
 			"Keys, simulator sessions, analytics and activity of " + p.ID + " move to " + into.ID + ".",
-			"The assistant, the agent access, the credentials and the connection page stay as they are in " + into.ID + "; those of " + p.ID + " are dropped.",
+			"The name, the agent access, and of the assistant, the credentials and the connection page what " + into.ID + " has stay as they are there. What it has not set comes from " + p.ID + "; the rest of " + p.ID + " is dropped.",
 			"The id " + p.ID + " goes on working everywhere and means " + into.ID + ". This cannot be taken back.",
 		},
 		Action: projectPath(p.ID) + "/merge", Hidden: map[string]string{"into": into.ID},
