@@ -71,7 +71,7 @@ func (a *App) compose(o Options) error {
 		return err
 	}
 	pages.Mount(mux)
-	a.handler = observe(o.Log, mux)
+	a.handler = observe(o.Log, textOnly(mux))
 	if o.Embedded {
 		a.handler = ownHostOnly(site.Port(), a.handler)
 	}

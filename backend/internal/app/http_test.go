@@ -22,3 +22,18 @@ func TestEmbeddedAnswersItsOwnHostOnly(t *testing.T) {
 		}
 	}
 }
+
+func TestAddressesAreText(t *testing.T) {
+	h := textOnly(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	for path, want := range map[string]int{
+		"/account/audit?before=x&project=a.b": http.StatusNoContent, "/connect/caf%C3%A9?x=%C3%A9": http.StatusNoContent,
+		"/api/sessions/%00": http.StatusBadRequest, "/api/sessions/%ff": http.StatusBadRequest, "/account/audit?before=%00": http.StatusBadRequest,
+		"/account/audit?before=%ff%fe": http.StatusBadRequest, "/account/audit?%00=x": http.StatusBadRequest, "/account/audit?before=%zz": http.StatusBadRequest,
+	} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, http.NoBody))
+		if w.Code != want {
+			t.Errorf("%s: %d, want %d", path, w.Code, want)
+		}
+	}
+}

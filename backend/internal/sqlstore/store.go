@@ -21,6 +21,8 @@ import (
 	"github.com/pressly/goose/v3"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/service-dev/service/backend/internal/projects"
 )
 
 //go:embed migrations/*.sql
@@ -163,10 +165,14 @@ func (s *Store) Close() error {
 func (s *Store) Ping(ctx context.Context) error { return s.reads.PingContext(ctx) }
 
 // write is the one door through which anything changes: f runs in a transaction, again when the database asks for it.
+// What would hang on a project or an account that went away meanwhile is projects.ErrNotFound.
 func (s *Store) write(ctx context.Context, f func(tx *sql.Tx) error) error {
 	const tries = 5
 	for try := 1; ; try++ {
 		err := s.writeOnce(ctx, f)
+		if orphan(err) {
+			return fmt.Errorf("%w: %w", projects.ErrNotFound, err)
+		}
 		if err == nil || try == tries || !again(err) {
 			return err
 		}
@@ -211,6 +217,16 @@ func duplicate(err error) bool {
 	var lite *sqlite.Error
 	return errors.As(err, &lite) &&
 		(lite.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || lite.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
+}
+
+// orphan tells whether a foreign key refused a row.
+func orphan(err error) bool {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code == "23503"
+	}
+	var lite *sqlite.Error
+	return errors.As(err, &lite) && lite.Code() == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY
 }
 
 // changed runs one conditional statement and tells whether it hit a row.

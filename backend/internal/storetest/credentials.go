@@ -46,6 +46,7 @@ func RunCredentials(t *testing.T, open func(t *testing.T) Database) {
 		"test and its result":           credentialTest,
 		"without a key":                 credentialNoKey,
 		"projects that are merged":      credentialMerge,
+		"a project that is gone":        credentialGone,
 		"a form that cannot be a key's": credentialForm,
 	} {
 		t.Run(name, func(t *testing.T) {

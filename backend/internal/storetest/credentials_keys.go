@@ -9,6 +9,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/credentials"
+	"github.com/service-dev/service/backend/internal/projects"
 )
 
 // many sets credentials under the fixture's service: those of two accounts, more than one batch of a rotation.
@@ -98,6 +99,16 @@ func credentialNoKey(t *testing.T, f *credentialFixture) {
 	_, err = none.Rewrap(t.Context())
 	want(t, "rewrap", err, credentials.ErrNotConfigured)
 	want(t, "remove", none.Remove(t.Context(), "ada", appID, "first", audit.Person()), nil)
+}
+
+// credentialGone is what meets a form that was opened before the project was deleted.
+func credentialGone(t *testing.T, f *credentialFixture) {
+	if err := f.projects.Delete(t.Context(), "ada", otherID, audit.Person()); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "set", f.Set(t.Context(), "ada", otherID, "first", keyValue, "", audit.Person()), projects.ErrNotFound)
+	_, err := f.NewLink(t.Context(), "ada", otherID, "first", audit.Agent(laptop))
+	want(t, "link", err, projects.ErrNotFound)
 }
 
 func credentialTest(t *testing.T, f *credentialFixture) {

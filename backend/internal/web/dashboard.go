@@ -1,7 +1,6 @@
 package web
 
 import (
-	"errors"
 	"net/http"
 	"net/url"
 	"time"
@@ -37,9 +36,6 @@ func (w *Web) own(h func(rw http.ResponseWriter, r *http.Request, a Account) err
 func (w *Web) ofProject(h projectFunc) http.Handler {
 	return w.own(func(rw http.ResponseWriter, r *http.Request, a Account) error {
 		p, err := w.Dashboard.Projects.Get(r.Context(), a.ID, r.PathValue("id"))
-		if errors.Is(err, projects.ErrNotFound) {
-			return errNotFound
-		}
 		if err != nil {
 			return err
 		}
@@ -47,10 +43,7 @@ func (w *Web) ofProject(h projectFunc) http.Handler {
 			http.Redirect(rw, r, projectPath(p.ID), http.StatusSeeOther)
 			return nil
 		}
-		if err = h(rw, r, a, p); errors.Is(err, projects.ErrNotFound) {
-			return errNotFound // deleted a moment ago
-		}
-		return err
+		return h(rw, r, a, p)
 	})
 }
 

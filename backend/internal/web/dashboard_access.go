@@ -124,9 +124,6 @@ func (w *Web) accessOrder(r *http.Request, a Account, all []projects.Project) (s
 
 func (w *Web) changeAccess(rw http.ResponseWriter, r *http.Request, a Account) error {
 	p, err := w.Dashboard.Projects.Get(r.Context(), a.ID, r.PostFormValue("project"))
-	if errors.Is(err, projects.ErrNotFound) {
-		return errNotFound
-	}
 	if err != nil {
 		return err
 	}

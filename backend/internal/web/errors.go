@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/secret"
 )
 
@@ -36,7 +37,7 @@ var errorPages = map[int]errorPage{
 func (w *Web) fail(rw http.ResponseWriter, r *http.Request, err error) {
 	status := http.StatusInternalServerError
 	switch {
-	case errors.Is(err, errNotFound):
+	case errors.Is(err, errNotFound), errors.Is(err, projects.ErrNotFound): // maybe deleted a moment ago
 		status = http.StatusNotFound
 	case errors.Is(err, errForbidden):
 		status = http.StatusForbidden
