@@ -37,20 +37,20 @@ type toggle struct {
 }
 
 // defaults are a project's page before anybody changes it.
-func defaults(project string) Page {
-	return Page{Project: project, Title: defaultTitle(project), Theme: defaultTheme, Accent: defaultAccent,
+func defaults(project, name string) Page {
+	return Page{Project: project, Title: defaultTitle(name), Theme: defaultTheme, Accent: defaultAccent,
 		Capabilities: []string{}, Phrases: []Phrase{}, Toggles: []Toggle{}}
 }
 
-// defaultTitle is the last segment of the app id.
-func defaultTitle(project string) string {
-	title := project[strings.LastIndexByte(project, '.')+1:]
-	return title[:min(len(title), maxTitle)]
+// defaultTitle is the name of the project, as far as it may be a title.
+func defaultTitle(name string) string {
+	title := []rune(strings.TrimSpace(name))
+	return string(title[:min(len(title), maxTitle)])
 }
 
 // toPage reads a stored page.
 func (s Stored) toPage() (Page, error) {
-	p := defaults(s.Project)
+	p := defaults(s.Project, s.Name)
 	if len(s.Config) > 0 {
 		var c config
 		if err := json.Unmarshal(s.Config, &c); err != nil {

@@ -14,7 +14,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 // chef is a page with everything.
 func chef() Page {
-	p := defaults("com.example.chef")
+	p := defaults("com.example.chef", "Chef")
 	p.PageID, p.Version, p.Title, p.Accent = "cp_abcdefghij234567abcd", 3, "Sous-chef", "#b3541e"
 	p.Description = "Reads recipes to you, step by step, while your hands are busy."
 	p.Capabilities = []string{guide.Display, guide.Camera, guide.Transcription, guide.Speech, guide.State}

@@ -15,8 +15,8 @@ type Stored struct {
 	Config                     json.RawMessage
 	UpdatedAt                  time.Time // zero: never
 	By                         audit.Actor
-	// Host is where the agent of By runs; read only.
-	Host string
+	// Host is where the agent of By runs, Name what the project is called; read only.
+	Host, Name string
 }
 
 // Store keeps pages. Every method is atomic; those that change something write the entry with it.

@@ -60,7 +60,7 @@ func TestEveryAccentIsReadable(t *testing.T) {
 }
 
 func TestDefaultTitle(t *testing.T) {
-	for id, want := range map[string]string{"com.example.sous-chef": "sous-chef", "a." + strings.Repeat("b", 100): strings.Repeat("b", 80), "app": "app"} {
+	for id, want := range map[string]string{"Sous-chef": "Sous-chef", strings.Repeat("ü", 100): strings.Repeat("ü", 80), " App ": "App"} {
 		if got := defaultTitle(id); got != want {
 			t.Errorf("%s: %q", id, got)
 		}
@@ -77,7 +77,7 @@ func FuzzClean(f *testing.F) {
 		if err != nil {
 			return
 		}
-		p := defaults("com.example.app")
+		p := defaults("com.example.app", "App")
 		c.apply(&p)
 		d, err := Render(p, Live)
 		if err != nil {

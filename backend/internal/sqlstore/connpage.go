@@ -8,6 +8,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/connpage"
+	"github.com/service-dev/service/backend/internal/projects"
 )
 
 func (s *Store) connectionPage(ctx context.Context, where string, args ...any) (connpage.Stored, error) {
@@ -15,10 +16,13 @@ func (s *Store) connectionPage(ctx context.Context, where string, args ...any) (
 	var config, host sql.NullString
 	var at sql.NullInt64
 	err := s.reads.QueryRowContext(ctx, `SELECT p.account_id, p.app_id, p.page_id, p.version, p.config, p.updated_at, p.updated_by,
-			p.updated_link, l.host
-		FROM connection_pages p LEFT JOIN links l ON l.id = p.updated_link AND l.account_id = p.account_id `+where, args...).
-		Scan(&p.AccountID, &p.Project, &p.PageID, &p.Version, &config, &at, &p.By.Kind, &p.By.LinkID, &host)
+			p.updated_link, l.host, r.display_name
+		FROM connection_pages p JOIN projects r ON r.account_id = p.account_id AND r.app_id = p.app_id LEFT JOIN links l ON l.id = p.updated_link AND l.account_id = p.account_id `+where, args...).
+		Scan(&p.AccountID, &p.Project, &p.PageID, &p.Version, &config, &at, &p.By.Kind, &p.By.LinkID, &host, &p.Name)
 	p.UpdatedAt, p.Host = fromNull(at), host.String
+	if p.Name == "" {
+		p.Name = projects.DefaultName(p.Project)
+	}
 	if config.Valid {
 		p.Config = []byte(config.String)
 	}

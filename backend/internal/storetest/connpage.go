@@ -87,7 +87,7 @@ func pageID(t *testing.T, f *pageFixture) {
 	if f.page(t, "bob", appID).PageID == first || f.page(t, "ada", otherID).PageID == first {
 		t.Error("another page has its id")
 	}
-	if p, err := f.ByPageID(t.Context(), first); err != nil || p.Project != appID || p.Title != "app" {
+	if p, err := f.ByPageID(t.Context(), first); err != nil || p.Project != appID || p.Title != "Example app" {
 		t.Errorf("by its id: %+v (%v)", p, err)
 	}
 	for _, id := range []string{"", "cp_", "cp_aaaaaaaaaaaaaaaaaaaa", first + "a", "xx" + first[2:], "cp_" + string(make([]byte, 20))} {
@@ -100,12 +100,12 @@ func pageID(t *testing.T, f *pageFixture) {
 
 func pageChange(t *testing.T, f *pageFixture) {
 	first := f.page(t, "ada", appID)
-	if first.Version != 0 || first.Title != "app" || first.Theme != "auto" || first.UpdatedBy != "" || !first.UpdatedAt.IsZero() {
+	if first.Version != 0 || first.Title != "Example app" || first.Theme != "auto" || first.UpdatedBy != "" || !first.UpdatedAt.IsZero() {
 		t.Errorf("before any change: %+v", first)
 	}
 	title, toggles := "Sous-chef", []connpage.Toggle{{ID: "captions", Label: "Captions", On: true}}
 	before, after, err := f.Change(t.Context(), "ada", appID, connpage.Change{Title: &title, Toggles: &toggles, Theme: &first.Theme}, audit.Agent(laptop))
-	if err != nil || before.Title != "app" || before.Version != 0 {
+	if err != nil || before.Title != "Example app" || before.Version != 0 {
 		t.Fatalf("before %+v (%v)", before, err)
 	}
 	stands := f.page(t, "ada", appID)
@@ -121,10 +121,10 @@ func pageChange(t *testing.T, f *pageFixture) {
 		t.Fatalf("entries %+v", all)
 	}
 	var was, became map[string]any
-	if json.Unmarshal(all[0].Before, &was) != nil || json.Unmarshal(all[0].After, &became) != nil || len(was) != 2 || was["title"] != "app" || became["title"] != title {
+	if json.Unmarshal(all[0].Before, &was) != nil || json.Unmarshal(all[0].After, &became) != nil || len(was) != 2 || was["title"] != "Example app" || became["title"] != title {
 		t.Errorf("from %s to %s", all[0].Before, all[0].After)
 	}
-	if f.page(t, "bob", appID).Title != "app" || f.page(t, "ada", otherID).Title != "other" {
+	if f.page(t, "bob", appID).Title != "Example app" || f.page(t, "ada", otherID).Title != "Other" {
 		t.Error("other pages changed too")
 	}
 	var conflict *connpage.ConflictError
@@ -173,7 +173,7 @@ func pageUndo(t *testing.T, f *pageFixture) {
 	want(t, "undo of another account's", f.Undo(t.Context(), "ada", foreign, audit.Person()), connpage.ErrNotUndoable)
 	want(t, "undo for another account", f.Undo(t.Context(), "bob", e, audit.Person()), connpage.ErrNotUndoable)
 	want(t, "undo", f.Undo(t.Context(), "ada", e, audit.Person()), nil)
-	if p := f.page(t, "ada", appID); p.Version != 3 || p.Title != "app" || p.Theme != "dark" || p.UpdatedBy != "you" {
+	if p := f.page(t, "ada", appID); p.Version != 3 || p.Title != "Example app" || p.Theme != "dark" || p.UpdatedBy != "you" {
 		t.Errorf("undone: %+v", p)
 	}
 	undo := f.entries(t, "page.undone")
@@ -217,7 +217,7 @@ func pageUndoRace(t *testing.T, f *pageFixture) {
 		})
 	}
 	wg.Wait()
-	if p := f.page(t, "ada", appID); won.Load() != 1 || p.Version != 2 || p.Title != "app" {
+	if p := f.page(t, "ada", appID); won.Load() != 1 || p.Version != 2 || p.Title != "Example app" {
 		t.Errorf("%d undid it, page %+v", won.Load(), p)
 	}
 }
