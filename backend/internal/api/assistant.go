@@ -51,7 +51,7 @@ func (a *API) changeAssistant(c *call) (any, error) {
 // assistantOf is a config as far as the grants let an agent see it; before is what a change has put aside.
 func (a *API) assistantOf(config assistant.Config, before *assistant.Config, g grants.Grants) backendapi.AssistantConfig {
 	out := backendapi.AssistantConfig{
-		Project: config.Project, Version: config.Version, UpdatedAt: timeOrNull(config.UpdatedAt), UpdatedBy: textOrNull(config.UpdatedBy), Access: assistantAccess(g),
+		Project: config.Project, Version: config.Version, UpdatedAt: timeOrNull(config.UpdatedAt), UpdatedBy: actorOrNull(config.UpdatedBy), Access: assistantAccess(g),
 		Choices:       choicesOf(a.Assistant.Choices()),
 		RealtimeModel: shown(g, grants.RealtimeModel, config.RealtimeModel), Voice: shown(g, grants.Voice, config.Voice),
 		MemoryModel: shown(g, grants.MemoryModel, config.MemoryModel), SessionMemory: shown(g, grants.SessionMemory, config.SessionMemory),

@@ -72,7 +72,7 @@ func (a *API) pageOf(p connpage.Page) backendapi.ConnectionPage {
 		Project: p.Project, Version: p.Version, Title: p.Title, Description: p.Description, Theme: p.Theme, Accent: p.Accent,
 		Capabilities: list(p.Capabilities), SupportURL: p.SupportURL, PrivacyURL: p.PrivacyURL, PageURL: a.SiteURL + "/connect/" + p.PageID,
 		Phrases: make([]backendapi.ConnectionPagePhrase, 0, len(p.Phrases)), Toggles: make([]backendapi.ConnectionPageToggle, 0, len(p.Toggles)),
-		UpdatedAt: timeOrNull(p.UpdatedAt), UpdatedBy: textOrNull(p.UpdatedBy),
+		UpdatedAt: timeOrNull(p.UpdatedAt), UpdatedBy: actorOrNull(p.UpdatedBy),
 	}
 	for _, phrase := range p.Phrases {
 		out.Phrases = append(out.Phrases, backendapi.ConnectionPagePhrase(phrase))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/credentials"
@@ -32,7 +33,7 @@ func (a *API) listCredentials(c *call) (any, error) {
 func credentialOf(c credentials.Credential) backendapi.Credential {
 	return backendapi.Credential{
 		Provider: c.Provider.ID, Name: c.Provider.Name, Set: c.Set, Hint: textOrNull(c.Hint), SetAt: timeOrNull(c.SetAt),
-		SetBy: textOrNull(c.SetBy), TestedAt: timeOrNull(c.TestedAt), TestResult: textOrNull(c.TestResult),
+		SetBy: actorOrNull(c.SetBy), TestedAt: timeOrNull(c.TestedAt), TestResult: textOrNull(c.TestResult),
 	}
 }
 
@@ -41,6 +42,14 @@ func textOrNull(s string) *string {
 		return nil
 	}
 	return &s
+}
+
+// actorOrNull names who did something: what is "you" to the account's owner is not the agent that reads it here.
+func actorOrNull(s string) *string {
+	if rest, ok := strings.CutPrefix(s, "you"); ok && (rest == "" || rest[0] == ',') {
+		s = "the account's owner" + rest
+	}
+	return textOrNull(s)
 }
 
 func (a *API) linkCredential(c *call) (any, error) {

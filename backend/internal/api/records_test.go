@@ -318,3 +318,18 @@ func TestMergedProjects(t *testing.T) {
 		t.Errorf("%+v", denied)
 	}
 }
+
+// Who is "you" on the pages is somebody else to an agent.
+func TestActorOrNull(t *testing.T) {
+	for was, want := range map[string]string{
+		"you": "the account's owner", "you, asked by the agent on laptop": "the account's owner, asked by the agent on laptop",
+		"agent on laptop": "agent on laptop", "youth": "youth",
+	} {
+		if got := actorOrNull(was); *got != want {
+			t.Errorf("%s: %s", was, *got)
+		}
+	}
+	if actorOrNull("") != nil {
+		t.Error("nobody has a name")
+	}
+}
