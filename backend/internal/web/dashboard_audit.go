@@ -4,11 +4,13 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/service-dev/service/backend/internal/assistant"
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/connpage"
+	"github.com/service-dev/service/backend/internal/grants"
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
@@ -61,10 +63,25 @@ func summaryOf(e audit.Entry) string {
 	if e.Summary == e.Project || strings.HasSuffix(e.Action, ".read") {
 		return ""
 	}
+	if e.Action == "grants.changed" {
+		return grantWords.Replace(e.Summary)
+	}
 	noun := "connection page: "
 	said := strings.TrimPrefix(strings.Replace(e.Summary, "undone: "+noun, "", 1), noun)
 	return strings.ReplaceAll(said, " -> ", " → ")
 }
+
+// grantWords turns the wire's words of a changed grant into those of the page where it is set.
+var grantWords = func() *strings.Replacer {
+	pairs := []string{" -> ", " → ", string(grants.Credentials), "Credentials", string(grants.Analytics), "Analytics"}
+	for _, f := range grants.Fields() {
+		pairs = append(pairs, string(grants.Assistant)+"."+f, settingNames[f])
+	}
+	for _, l := range slices.Backward(levelNames) { // read_write begins with read
+		pairs = append(pairs, string(l.Level), l.Label)
+	}
+	return strings.NewReplacer(pairs...)
+}()
 
 // whoOf names the actor. The name of an agent's computer comes from outside.
 func whoOf(e audit.Entry) string {

@@ -134,3 +134,10 @@ func TestDollars(t *testing.T) {
 		}
 	}
 }
+
+func TestGrantWords(t *testing.T) {
+	e := audit.Entry{Action: "grants.changed", Summary: "assistant_config.voice: read_write -> off; assistant_config.sounds: off -> read; credentials: read -> read_write; analytics: read -> off"}
+	if got, want := summaryOf(e), "Voice: Read + Write → Off; Sounds: Off → Read; Credentials: Read → Read + Write; Analytics: Read → Off"; got != want {
+		t.Errorf("%q, not %q", got, want)
+	}
+}
