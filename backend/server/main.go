@@ -77,7 +77,7 @@ func serve(cmd *cobra.Command, stderr io.Writer) error {
 }
 
 func adminCommand() *cobra.Command {
-	admin := &cobra.Command{Use: "admin", Short: "Look at and revoke links, on the database itself"}
+	admin := &cobra.Command{Use: "admin", Short: "Look after links, passwords and the credentials' keys, on the database itself"}
 	var account, email, linkID string
 	revoke := &cobra.Command{
 		Use: "revoke", Short: "Revoke the links of an account, or one link; the next call with its token gets 401", Args: cobra.NoArgs,
