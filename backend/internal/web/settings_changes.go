@@ -11,6 +11,7 @@ import (
 )
 
 const (
+	staleSignIn   = "You have no password and signed in here a while ago. To be sure that it is you, sign out, sign in again and try once more."
 	wrongPassword = "This is not your current password."
 	mailsSpent    = "We sent several mails in the last hour. Wait a while before asking for another."
 	mailFull      = "Too much mail is waiting to be sent. Try again in a few minutes."
@@ -33,7 +34,15 @@ func (w *Web) changeEmail(rw http.ResponseWriter, r *http.Request, a Account) er
 		return errNotFound
 	}
 	p := settingsPage{NewEmail: strings.TrimSpace(r.PostFormValue("email"))}
-	err := account.ErrBadEmail
+	unsure, err := w.unsure(r, a)
+	if err != nil {
+		return err
+	}
+	if unsure {
+		p.Problem = staleSignIn
+		return w.showSettings(rw, r, a, p)
+	}
+	err = account.ErrBadEmail
 	if plausibleEmail(p.NewEmail) {
 		err = w.Settings.ChangeEmail(r.Context(), a.ID, p.NewEmail, clipped(r.PostFormValue("password")), audit.Person())
 	}
@@ -77,6 +86,14 @@ func (w *Web) changePassword(rw http.ResponseWriter, r *http.Request, a Account)
 	if err != nil {
 		return err
 	}
+	unsure, err := w.unsure(r, a)
+	if err != nil {
+		return err
+	}
+	if unsure {
+		p.Problem = staleSignIn
+		return w.showSettings(rw, r, a, p)
+	}
 	if person.HasPassword() {
 		err = w.Settings.ChangePassword(r.Context(), a.ID, clipped(r.PostFormValue("password")), password, browserSecret(r), audit.Person())
 	} else {
@@ -93,6 +110,16 @@ func (w *Web) changePassword(rw http.ResponseWriter, r *http.Request, a Account)
 		return w.done(rw, r, "password")
 	}
 	return w.showSettings(rw, r, a, p)
+}
+
+// unsure tells whether nothing shows that it is the account's own person who asks: there is no password to ask for, and
+// this browser signed in a while ago. Who finds it open must not get to keep the account.
+func (w *Web) unsure(r *http.Request, a Account) (bool, error) {
+	person, err := w.Settings.ByID(r.Context(), a.ID)
+	if err != nil || person.HasPassword() {
+		return false, err
+	}
+	return w.stale(r, a)
 }
 
 // clipped makes what is too long to be a password no password at all.

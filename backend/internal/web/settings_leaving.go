@@ -14,7 +14,8 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// freshSignIn is how long ago somebody without a password may have signed in to delete the account.
+// freshSignIn is how long ago somebody without a password to ask for may have signed in to delete the account, or to
+// change what it is signed in with.
 const freshSignIn = 10 * time.Minute
 
 // downloadTime is how long a browser may take to fetch its export.
@@ -77,17 +78,19 @@ func (w *Web) leavingPage(r *http.Request, a Account) (leavingPage, error) {
 	if p.HasPassword {
 		return p, nil
 	}
+	p.Stale, err = w.stale(r, a)
+	return p, err
+}
+
+// stale tells whether this browser signed in longer ago than freshSignIn.
+func (w *Web) stale(r *http.Request, a Account) (bool, error) {
 	open, err := w.Settings.Sessions(r.Context(), a.ID, browserSecret(r))
-	if err != nil {
-		return leavingPage{}, err
-	}
-	p.Stale = true
 	for _, s := range open {
 		if s.Current && w.Now().Sub(s.CreatedAt) < freshSignIn {
-			p.Stale = false
+			return false, err
 		}
 	}
-	return p, nil
+	return true, err
 }
 
 // deleteAccount deletes everything when the address was typed and the person proved to be the account's.

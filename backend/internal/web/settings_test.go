@@ -200,12 +200,17 @@ func TestDeletingTheAccount(t *testing.T) {
 	v.get(settingsPath).want(http.StatusSeeOther)
 }
 
-func TestDeletingWithoutAPasswordWantsAFreshSignIn(t *testing.T) {
+func TestWithoutAPasswordAFreshSignInIsWanted(t *testing.T) {
 	now := time.Now()
 	f, v := settled(t, func(o *Options) { o.Now = func() time.Time { return now } })
 	f.people["ada@example.org"] = ""
 	v.get(settingsPath).want(http.StatusOK, "You have no password", "Set a password")
 	now = now.Add(freshSignIn + time.Minute)
+	v.send(settingsPath+"/password", "new", "another horse battery").want(http.StatusUnprocessableEntity, "sign in again")
+	v.send(settingsPath+"/email", "email", "thief@example.org").want(http.StatusUnprocessableEntity, "sign in again")
+	if f.people["ada@example.org"] != "" || len(f.mails) != 0 {
+		t.Fatal("an old sign-in set a password or an address")
+	}
 	v.get(settingsPath+"/delete").want(http.StatusOK, "sign in again")
 	v.send(settingsPath+"/delete", "email", "ada@example.org").want(http.StatusUnprocessableEntity, "sign in again")
 	if f.deleted != "" {
