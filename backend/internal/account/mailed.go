@@ -14,6 +14,7 @@ const (
 	// maxForgot bounds the forgotten passwords that wait for Serve.
 	maxForgot = 256
 	mailHour  = time.Hour
+	parting   = 5 * time.Second // for what waits when Serve ends
 )
 
 // CanMail tells whether links can be mailed at all.
@@ -104,17 +105,38 @@ func (s *Service) ForgotPassword(ctx context.Context, email string) error {
 	return nil
 }
 
-// Serve mails the links that ForgotPassword asked for, until ctx ends.
+// Serve mails the links that ForgotPassword asked for, until ctx ends, and then, for a few seconds, what still waits.
 func (s *Service) Serve(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
+			s.part(ctx)
 			return nil
 		case email := <-s.forgot:
-			if err := s.mailReset(ctx, email); err != nil && ctx.Err() == nil {
-				s.log.WarnContext(ctx, "mailing a link to a new password", "err", err)
-			}
+			one, cancel := context.WithTimeout(context.WithoutCancel(ctx), parting) // the end of ctx does not cut it off
+			s.sendReset(one, email)
+			cancel()
 		}
+	}
+}
+
+// part does what waits when Serve ends.
+func (s *Service) part(ctx context.Context) {
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), parting)
+	defer cancel()
+	for {
+		select {
+		case email := <-s.forgot:
+			s.sendReset(last, email)
+		default:
+			return
+		}
+	}
+}
+
+func (s *Service) sendReset(ctx context.Context, email string) {
+	if err := s.mailReset(ctx, email); err != nil {
+		s.log.WarnContext(ctx, "mailing a link to a new password", "err", err)
 	}
 }
 

@@ -38,6 +38,7 @@ type App struct {
 	links   *link.Service
 	hub     *relay.Hub
 	serving []server // what runs beside the requests
+	last    []server // what requests leave work to: each ends once those before it, and all requests, have ended
 	handler http.Handler
 }
 
@@ -69,7 +70,8 @@ func (a *App) Activity(ctx context.Context) (connections, pendingCodes int, err 
 }
 
 // Serve serves on the listeners until ctx ends, then drains: no new request, open ones may finish within the drain
-// timeout, live connections are told to come back, rows in flight are committed, the database is closed.
+// timeout, live connections are told to come back, rows in flight are committed, mail that requests left is sent, the
+// database is closed.
 func (a *App) Serve(ctx context.Context, listeners ...net.Listener) error {
 	defer a.store.Close()
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
@@ -97,8 +99,10 @@ func (a *App) Serve(ctx context.Context, listeners ...net.Listener) error {
 		rest(ctx, tick.C, a.hub.Connections, debug.FreeOSMemory)
 		return nil
 	})
+	endLast := serveLast(ctx, group, a.last)
 	group.Go(func() error {
 		<-ctx.Done()
+		defer endLast()
 		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.config.DrainTimeout)
 		defer cancel()
 		if err := server.Shutdown(drain); err != nil {
@@ -108,4 +112,23 @@ func (a *App) Serve(ctx context.Context, listeners ...net.Listener) error {
 		return nil
 	})
 	return group.Wait()
+}
+
+// serveLast runs parts until the function that it gives is called, which ends one after the other and waits for each.
+func serveLast(ctx context.Context, group *errgroup.Group, parts []server) (end func()) {
+	var ends []func()
+	for _, s := range parts {
+		own, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		ended := make(chan struct{})
+		group.Go(func() error {
+			defer close(ended)
+			return s.Serve(own)
+		})
+		ends = append(ends, func() { cancel(); <-ended })
+	}
+	return func() {
+		for _, end := range ends {
+			end()
+		}
+	}
 }

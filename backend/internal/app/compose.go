@@ -62,7 +62,8 @@ func (a *App) compose(o Options) error {
 		return err
 	}
 	a.links = f.links
-	a.serving = append(a.serving, f.links, a.hub, f.audit, f.analytics, f.accounts, f.mail)
+	a.serving = append(a.serving, f.links, a.hub, f.audit, f.analytics)
+	a.last = append(a.last, f.accounts, f.mail) // accounts hand their mail on
 	mux := http.NewServeMux()
 	a.jsonFace(f, o).Mount(mux)
 	mux.HandleFunc("GET /api/sessions/{id}/app", a.hub.ServeApp)

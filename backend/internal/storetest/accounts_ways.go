@@ -59,6 +59,16 @@ func forgottenPassword(t *testing.T, f *people) {
 	cookie := f.open(t, ada, account.ByPassword)
 	want(t, "keep an identity", f.LinkIdentity(t.Context(), ada.ID, account.Identity{Provider: "acme", Subject: "1"}, audit.Person()), nil)
 	want(t, "no address", f.ForgotPassword(t.Context(), "ada"), account.ErrBadEmail)
+	over, end := context.WithCancel(t.Context())
+	end()
+	for range 3 { // the answer was given: the end of the service must not swallow it
+		want(t, "ask", f.ForgotPassword(t.Context(), "nobody@example.org"), nil)
+	}
+	want(t, "ask", f.ForgotPassword(t.Context(), ada.Email), nil)
+	want(t, "a last round", f.Serve(over), nil)
+	if n := len(f.box.take()); n != 1 {
+		t.Errorf("%d mails at the end of the service", n)
+	}
 	want(t, "serve", f.serveOnce(t, "nobody@example.org", " ADA@example.org"), nil)
 	token := f.token(t, ada.Email, "/reset")
 	_, err := f.ResetPassword(t.Context(), token, "short")
