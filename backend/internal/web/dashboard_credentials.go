@@ -76,10 +76,12 @@ func (w *Web) setCredential(rw http.ResponseWriter, r *http.Request, a Account, 
 
 func (w *Web) testCredential(rw http.ResponseWriter, r *http.Request, a Account, p projects.Project) error {
 	result, err := w.Dashboard.Credentials.Test(r.Context(), a.ID, p.ID, r.PathValue("provider"), audit.Person())
+	var missing *credentials.MissingKeyError
 	switch {
 	case errors.Is(err, credentials.ErrNotSet), errors.Is(err, credentials.ErrUnknownProvider):
 		return errNotFound
-	case errors.Is(err, credentials.ErrNotConfigured):
+	case errors.Is(err, credentials.ErrNotConfigured), errors.As(err, &missing):
+		w.Log.ErrorContext(r.Context(), "testing a credential", "provider", r.PathValue("provider"), "error", err)
 		return done(rw, r, credentialsPath(p), "test-impossible")
 	case err != nil:
 		return err

@@ -134,6 +134,9 @@ func (f fakeCredentials) Test(_ context.Context, _, _, provider string, _ audit.
 	if f.secrets[provider] == "" {
 		return "", credentials.ErrNotSet
 	}
+	if f.lost {
+		return "", &credentials.MissingKeyError{KeyID: "0123abcd"}
+	}
 	return f.tested, nil
 }
 

@@ -43,6 +43,7 @@ type fakeHouse struct {
 	page     connpage.Page
 	secrets  map[string]string // provider -> value
 	tested   string
+	lost     bool // the key that what is set is encrypted with
 	sealed   bool // there is a key to encrypt with
 	calls    []string
 }
