@@ -65,7 +65,7 @@ func deletion(p projects.Project) confirmation {
 		Nav: "projects", Title: "Delete " + p.DisplayName + "?",
 		Text: []string{
 			"This removes the project with its keys, simulator sessions, assistant, credentials, connection page and analytics, for good.",
-			"Shipped apps that carry its keys stop being counted, and their connection page vanishes. The audit log stays.",
+			"Shipped apps that carry its keys stop being counted, and their connection page vanishes. What stands under Activity stays.",
 		},
 		Action: projectPath(p.ID) + "/delete", Label: "Delete the project", Danger: true, Expect: p.ID, Back: projectPath(p.ID), Instead: "Keep the project",
 	}

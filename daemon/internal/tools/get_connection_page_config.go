@@ -80,6 +80,6 @@ func tidyPage(p backend.ConnectionPage) backend.ConnectionPage {
 }
 
 func describePage(p backend.ConnectionPage) string {
-	return fmt.Sprintf("The connection page of %s at version %d is %q (%s, %s), with %d capabilities, %d phrases and %d switches. The person can look at it at %s.",
+	return fmt.Sprintf("The connection page of %s at version %d is %q (%s, %s), capabilities: %d, phrases: %d, switches: %d. The person can look at it at %s.",
 		p.Project, p.Version, p.Title, p.Theme, p.Accent, len(p.Capabilities), len(p.Phrases), len(p.Toggles), p.PageURL)
 }

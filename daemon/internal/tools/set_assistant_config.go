@@ -11,7 +11,7 @@ import (
 const setAssistantConfigText = `Changes how a project's voice assistant is set. Pass the version that getAssistantConfig told and only the fields to change; the others stay. ` +
 	`The answer is the config after the change, with what a minute of conversation cost before and costs now where that is known: tell the person. ` +
 	`Use it when the person asked for the change. If somebody changed the config since it was read, nothing is changed and it answers version_conflict: call getAssistantConfig again. ` +
-	`Each field has a grant of its own; permission_denied names the one that lacks Read + Write, and then nothing is changed. The owner sees each change in the audit log and can undo it there. ` +
+	`Each field has a grant of its own; permission_denied names the one that lacks Read + Write, and then nothing is changed. The owner sees each change under Activity of the dashboard and can undo it there. ` +
 	`Do not use it to try models out one after another, nor for keys of AI providers (setCredential). ` +
 	`Needs a linked account: without one it answers status "auth_required", a normal step; see createSimulatorSession.`
 

@@ -11,7 +11,7 @@ import (
 const setConnectionPageConfigText = `Changes a project's connection page, on which the app's users connect their glasses. Pass the version that getConnectionPageConfig told and only the fields to change; ` +
 	`the others stay, and a list that is passed replaces the whole list. The hosted page changes at once; call generateConnectionModule again to bring the copy in the project (connect.html) up to date. ` +
 	`Use it so that the page says what the app really does: capabilities, phrases and toggles as inspectIntegration finds them. ` +
-	`If somebody changed the page since it was read, nothing is changed and it answers version_conflict. It needs no grant; the owner sees each change in the audit log and can undo it there. ` +
+	`If somebody changed the page since it was read, nothing is changed and it answers version_conflict. It needs no grant; the owner sees each change under Activity of the dashboard and can undo it there. ` +
 	`It does not change the app itself nor what the glasses do. Needs a linked account: without one it answers status "auth_required", a normal step; see createSimulatorSession.`
 
 type pageChanger interface {
