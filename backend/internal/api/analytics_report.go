@@ -102,7 +102,7 @@ func countsOf(counts []analytics.Count) []backendapi.AnalyticsCount {
 // analyticsRefusal turns the analytics' errors into refusals; nil for others.
 func analyticsRefusal(err error) *Refusal {
 	if errors.Is(err, analytics.ErrInvalid) {
-		return refusal(backendapi.CodeInvalidRequest, err.Error(), "ask for at most 90 days by day, or for fewer by hour")
+		return refusal(backendapi.CodeInvalidRequest, err.Error(), "ask for a time that has been, of at most 90 days by day or 7 days by hour")
 	}
 	return nil
 }
