@@ -321,3 +321,18 @@ func TestRecordToolsTellWhyALinkIsNeeded(t *testing.T) {
 		t.Errorf("answered %v", fields)
 	}
 }
+
+// A misnamed field of a phrase or a switch is refused: a list replaces the whole list, and the word would be lost.
+func TestConnectionPageListsAreStrict(t *testing.T) {
+	for args, says := range map[string]string{
+		`{"version":2,"project":"com.example.app","phrases":[{"phrase":"a","does":"b"},{"phrase":"a","description":"b"}]}`: `phrases[1]: there is no argument "description"`,
+		`{"version":2,"project":"com.example.app","toggles":[{"id":"a","label":"A","default":true}]}`:                      `toggles[0]: there is no argument "default"`,
+		`{"version":2,"project":"com.example.app","toggles":["a"]}`:                                                        `toggles[0]: arguments are not a JSON object`,
+	} {
+		w := newWorld().linked()
+		_, fields := w.call(t, "setConnectionPageConfig", args, IO{})
+		if fields["code"] != CodeInvalidArguments || fields["message"] != says || w.account.calls != 0 {
+			t.Errorf("%s: %v, asked %d times", args, fields, w.account.calls)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -25,18 +26,18 @@ type setConnectionPageConfig struct {
 }
 
 type setConnectionPageConfigArgs struct {
-	Project      string                          `json:"project"`
-	Version      *integer                        `json:"version"`
-	Title        *string                         `json:"title"`
-	Description  *string                         `json:"description"`
-	Theme        *string                         `json:"theme"`
-	Accent       *string                         `json:"accent"`
-	Capabilities *[]string                       `json:"capabilities"`
-	Phrases      *[]backend.ConnectionPagePhrase `json:"phrases"`
-	Toggles      *[]backend.ConnectionPageToggle `json:"toggles"`
-	SupportURL   *string                         `json:"supportUrl"`
-	PrivacyURL   *string                         `json:"privacyUrl"`
-	OpenBrowser  *bool                           `json:"openBrowser"`
+	Project      string             `json:"project"`
+	Version      *integer           `json:"version"`
+	Title        *string            `json:"title"`
+	Description  *string            `json:"description"`
+	Theme        *string            `json:"theme"`
+	Accent       *string            `json:"accent"`
+	Capabilities *[]string          `json:"capabilities"`
+	Phrases      *[]json.RawMessage `json:"phrases"`
+	Toggles      *[]json.RawMessage `json:"toggles"`
+	SupportURL   *string            `json:"supportUrl"`
+	PrivacyURL   *string            `json:"privacyUrl"`
+	OpenBrowser  *bool              `json:"openBrowser"`
 }
 
 type changedPageAnswer struct {
@@ -74,7 +75,10 @@ func (t setConnectionPageConfig) run(ctx context.Context, c call) (any, error) {
 	if err := checkVersion(args.Version, "getConnectionPageConfig"); err != nil {
 		return nil, err
 	}
-	change, fields := args.change()
+	change, fields, err := args.change()
+	if err != nil {
+		return nil, err
+	}
 	if len(fields) == 0 {
 		return nil, nothingToChange("title, description, theme, accent, capabilities, phrases, toggles, supportUrl, privacyUrl")
 	}
@@ -93,8 +97,30 @@ func (t setConnectionPageConfig) run(ctx context.Context, c call) (any, error) {
 	})
 }
 
+// listOf reads a list whose items are as strict about names as the arguments are: a word that is not known would be lost.
+func listOf[T any](name string, raw *[]json.RawMessage) (*[]T, error) {
+	if raw == nil {
+		return nil, nil
+	}
+	list := make([]T, len(*raw))
+	for i, one := range *raw {
+		if err := decodeInner(fmt.Sprintf("%s[%d]", name, i), one, &list[i]); err != nil {
+			return nil, err
+		}
+	}
+	return &list, nil
+}
+
 // change gives what to change and the names of its fields.
-func (a setConnectionPageConfigArgs) change() (backend.ConnectionPageChange, []string) {
+func (a setConnectionPageConfigArgs) change() (backend.ConnectionPageChange, []string, error) {
+	phrases, err := listOf[backend.ConnectionPagePhrase]("phrases", a.Phrases)
+	if err != nil {
+		return backend.ConnectionPageChange{}, nil, err
+	}
+	toggles, err := listOf[backend.ConnectionPageToggle]("toggles", a.Toggles)
+	if err != nil {
+		return backend.ConnectionPageChange{}, nil, err
+	}
 	var n named
 	n.add("title", a.Title != nil)
 	n.add("description", a.Description != nil)
@@ -107,6 +133,6 @@ func (a setConnectionPageConfigArgs) change() (backend.ConnectionPageChange, []s
 	n.add("privacyUrl", a.PrivacyURL != nil)
 	return backend.ConnectionPageChange{
 		Version: int64(*a.Version), Title: a.Title, Description: a.Description, Theme: a.Theme, Accent: a.Accent, Capabilities: a.Capabilities,
-		Phrases: a.Phrases, Toggles: a.Toggles, SupportURL: a.SupportURL, PrivacyURL: a.PrivacyURL,
-	}, n
+		Phrases: phrases, Toggles: toggles, SupportURL: a.SupportURL, PrivacyURL: a.PrivacyURL,
+	}, n, nil
 }
