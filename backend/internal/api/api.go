@@ -63,6 +63,7 @@ type API struct {
 	started time.Time
 	codes   *limit.Limiter
 	batches *limit.Limiter
+	changes *limit.Limiter
 }
 
 // New wires the routes to the features.
@@ -72,7 +73,7 @@ func New(o Options) *API {
 	}
 	o.SiteURL, o.BaseURL = strings.TrimSuffix(o.SiteURL, "/"), strings.TrimSuffix(o.BaseURL, "/")
 	return &API{Options: o, started: o.Now(), codes: limit.New(o.CodesPerMinute, o.Now),
-		batches: limit.New(batchesPerMinute, o.Now)}
+		batches: limit.New(batchesPerMinute, o.Now), changes: limit.New(changesPerMinute, o.Now)}
 }
 
 // Mount adds the routes to mux.

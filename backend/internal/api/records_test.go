@@ -300,6 +300,23 @@ func TestReadsAreNoted(t *testing.T) {
 }
 
 // An id that was merged away leads to the project that it became part of, with that one's grants.
+// An agent that changes something over and over must not push its own traces out of the account's audit log.
+func TestChangesOfOneLinkAreLimited(t *testing.T) {
+	w, bearer := newAgent(t)
+	change := func(version int) answer {
+		return w.call("PATCH", assistPath, fmt.Sprintf(`{"version":%d,"sounds":%t}`, version, version%2 == 1), bearer...)
+	}
+	for version := range changesPerMinute {
+		change(version).is(http.StatusOK)
+	}
+	if p := change(changesPerMinute).problem(http.StatusTooManyRequests, backendapi.CodeRateLimited); !p.Retryable {
+		t.Errorf("%+v", p)
+	}
+	w.call("GET", assistPath, "", bearer...).is(http.StatusOK)
+	w.pass(time.Second)
+	change(changesPerMinute).is(http.StatusOK)
+}
+
 func TestMergedProjects(t *testing.T) {
 	w, bearer := newAgent(t)
 	w.make(w.ada.ID, "com.example.old")

@@ -3,8 +3,10 @@ package api
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/grants"
@@ -129,6 +131,10 @@ func (a *API) serve(rt route, c *call) (any, error) {
 		if err := a.admit(rt, c); err != nil {
 			return nil, err
 		}
+		if wait := a.spend(rt, c); wait > 0 {
+			return nil, &Refusal{Code: backendapi.CodeRateLimited, Message: "too many changes through this link",
+				FixHint: fmt.Sprintf("put what belongs together into one change and wait %d s", seconds(wait)), RetryAfter: wait}
+		}
 	}
 	out, err := rt.handler(c)
 	if err != nil || rt.reads == "" {
@@ -136,6 +142,18 @@ func (a *API) serve(rt route, c *call) (any, error) {
 	}
 	// What cannot be noted is not told.
 	return out, a.Audit.Read(c.Context(), c.who.AccountID, c.project.ID, rt.reads, c.by())
+}
+
+// changesPerMinute is what one link may change of the projects' records: each change is an entry of the account's audit
+// log, which keeps so many, and an agent must not push out what it or another did before.
+const changesPerMinute = 60
+
+// spend takes one change of the link, or tells how long it has to wait for the next.
+func (a *API) spend(rt route, c *call) time.Duration {
+	if rt.method == http.MethodGet {
+		return 0
+	}
+	return a.changes.Take(c.who.LinkID)
 }
 
 // admit finds the project, which of another account is as missing as one that was never made, and asks its grants.
