@@ -115,7 +115,7 @@ func (t generateConnectionModule) run(ctx context.Context, c call) (any, error) 
 		if target.Bearer == "" { // the backend refuses and says with which code to link; nothing is written
 			project := args.Project
 			if project == "" {
-				project = "app.local.unnamed"
+				project = unnamedProject
 			}
 			_, err := mint(ctx, project)
 			return nil, err

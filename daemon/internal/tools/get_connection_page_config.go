@@ -31,9 +31,9 @@ type pageAnswer struct {
 
 var (
 	phrasesProperty = `"phrases":{"type":"array","maxItems":20,"items":{"type":"object","properties":{
-		"phrase":{"type":"string"},"does":{"type":"string"}},"required":["phrase","does"]},"description":"What the user can say, and what it does."}`
+		"phrase":{"type":"string","minLength":1,"maxLength":80},"does":{"type":"string","maxLength":120}},"required":["phrase"]},"description":"What the user can say, and what it does."}`
 	togglesProperty = `"toggles":{"type":"array","maxItems":20,"items":{"type":"object","properties":{
-		"id":{"type":"string"},"label":{"type":"string"},"on":{"type":"boolean","description":"Its state at first."}},"required":["id","label"]},"description":"Switches that the user sees."}`
+		"id":{"type":"string","pattern":"^[a-z][a-z0-9_-]{0,31}$"},"label":{"type":"string","minLength":1,"maxLength":80},"on":{"type":"boolean","description":"Its state at first."}},"required":["id","label"]},"description":"Switches that the user sees."}`
 	capabilitiesProperty = `"capabilities":{"type":"array","items":{"type":"string","enum":[` + quoted(guide.CapabilityIDs()) + `]},"description":"What the page says that the app does with the glasses."}`
 
 	pageProperties = `
