@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -22,8 +23,27 @@ func TestMailedLinks(t *testing.T) {
 	if !strings.Contains(strings.ToLower(ada.text()), "not confirmed") {
 		t.Errorf("before verifying:\n%s", ada.text())
 	}
-	ada.open(verify)
-	ada.submit("/verify")
+	// Whoever reads the mail may be another than who made the account: to confirm takes a sign-in to it.
+	reader := newPerson(t)
+	reader.open(verify)
+	if reader.at.Path != "/verify" || reader.at.RawQuery != "" || !strings.Contains(reader.text(), "Sign in to confirm") {
+		t.Errorf("not signed in, the link leads to %s:\n%s", reader.at, reader.text())
+	}
+	stranger := newPerson(t)
+	stranger.open(b.url + "/signup")
+	stranger.submit("/signup", "email", "bob@example.org", "password", password, "accept", "yes")
+	stranger.open(verify)
+	stranger.submit("/verify")
+	if stranger.status != http.StatusUnprocessableEntity || !strings.Contains(stranger.text(), "signed in as bob@example.org") {
+		t.Errorf("another account's confirmation: %d\n%s", stranger.status, stranger.text())
+	}
+	ada.open(b.url + "/account/settings")
+	if !strings.Contains(strings.ToLower(ada.text()), "not confirmed") {
+		t.Errorf("others confirmed it:\n%s", ada.text())
+	}
+	reader.open(b.url + "/signin?next=/verify")
+	reader.submit("/signin", "email", "ada@example.org", "password", password)
+	reader.submit("/verify")
 	ada.open(b.url + "/account/settings")
 	if strings.Contains(strings.ToLower(ada.text()), "not confirmed") {
 		t.Errorf("after verifying:\n%s", ada.text())

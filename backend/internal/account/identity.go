@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/mail"
 )
 
 // SignInWith gives the account that an identity signs in to. An identity that is new here is linked to the account with
@@ -59,14 +60,18 @@ func (s *Service) Identities(ctx context.Context, accountID string) ([]LinkedIde
 	return s.store.Identities(ctx, accountID)
 }
 
-// LinkIdentity lets an identity sign in to the account; its address need not be the account's. ErrIdentityTaken.
+// LinkIdentity lets an identity sign in to the account and mails its person a notice; its address need not be the account's. ErrIdentityTaken.
 func (s *Service) LinkIdentity(ctx context.Context, accountID string, id Identity, by audit.Actor) error {
 	if id.Provider == "" || id.Subject == "" {
 		return ErrNotFound
 	}
 	now := s.now()
-	return s.store.InsertIdentity(ctx, LinkedIdentity{Provider: id.Provider, Subject: id.Subject, Email: clip(id.Email, 254), LinkedAt: now, UsedAt: now},
+	linked, err := s.store.InsertIdentity(ctx, LinkedIdentity{Provider: id.Provider, Subject: id.Subject, Email: clip(id.Email, 254), LinkedAt: now, UsedAt: now},
 		s.entry(accountID, by, "account.identity_linked", "signs in with %s as well", id.Provider))
+	if err == nil && linked {
+		s.tell(ctx, accountID, func(a Account) mail.Message { return identityLinkedMail(a, id.Provider) })
+	}
+	return err
 }
 
 // Unlink takes an identity off the account: ErrNotFound, ErrLastWayIn.

@@ -66,28 +66,32 @@ func (s *Service) ChangeEmail(ctx context.Context, accountID, newEmail, password
 	return s.send(ctx, newAddressMail(a, email, url))
 }
 
-// Verify uses a mailed link of SendVerification or ChangeEmail and gives the account as it is then: ErrBadToken,
-// ErrEmailTaken, ErrSuspended.
-func (s *Service) Verify(ctx context.Context, token string) (Account, error) {
+// Verify uses a mailed link of SendVerification or ChangeEmail for who is signed in to the account that asked for it:
+// who only reads the mail may be somebody else, and must not confirm the address for whoever made the account.
+// ErrBadToken, ErrOthersToken, ErrEmailTaken, ErrSuspended.
+func (s *Service) Verify(ctx context.Context, accountID, token string) error {
 	t, err := s.mailed(ctx, token, purposeVerify, purposeEmail)
 	if err != nil {
-		return Account{}, err
+		return err
+	}
+	if t.AccountID != accountID {
+		return ErrOthersToken
 	}
 	before, err := s.ByID(ctx, t.AccountID)
 	if err != nil {
-		return Account{}, err
+		return err
 	}
 	e := s.entry(t.AccountID, audit.Person(), "account.email_verified", "proved the e-mail address")
 	if t.NewEmail() {
 		e = s.entry(t.AccountID, audit.Person(), "account.email_changed", "changed the e-mail address")
 	}
 	if err := s.store.ConfirmEmail(ctx, t, s.now(), e); err != nil {
-		return Account{}, err
+		return err
 	}
 	if t.NewEmail() {
 		s.notice(ctx, emailChangedMail(before))
 	}
-	return s.ByID(ctx, t.AccountID)
+	return nil
 }
 
 // ForgotPassword has a link to a new password mailed, if the address has an account. The answer and its time are the
@@ -282,6 +286,21 @@ func (s *Service) send(ctx context.Context, m mail.Message) error {
 		return nil
 	}
 	return s.Mail.Queue(m)
+}
+
+// PasskeyAdded mails the account's person that a passkey was added.
+func (s *Service) PasskeyAdded(ctx context.Context, accountID string) {
+	s.tell(ctx, accountID, passkeyAddedMail)
+}
+
+// tell mails a notice to the account's address.
+func (s *Service) tell(ctx context.Context, accountID string, words func(Account) mail.Message) {
+	a, err := s.ByID(ctx, accountID)
+	if err != nil {
+		s.log.WarnContext(ctx, "mailing a notice", "account", accountID, "err", err)
+		return
+	}
+	s.notice(ctx, words(a))
 }
 
 // notice sends what the person should know and what must not undo a change that is made.

@@ -21,6 +21,8 @@ var (
 	ErrNotFound = errors.New("no such thing in the account")
 	// ErrBadToken: a mailed link that is unknown, used or overdue, or that a newer one has replaced.
 	ErrBadToken = errors.New("mailed link is not valid")
+	// ErrOthersToken: a mailed link that another account asked for; it goes on working there.
+	ErrOthersToken = errors.New("mailed link belongs to another account")
 	// ErrTooManyMails: MaxMails went to the account or to the address within an hour.
 	ErrTooManyMails = errors.New("too many mails within an hour")
 	// ErrUnverifiedAccount: the address has an account whose holder never proved that the address is theirs.
@@ -179,8 +181,8 @@ type MailStore interface {
 type IdentityStore interface {
 	// AccountByIdentity answers ErrNotFound.
 	AccountByIdentity(ctx context.Context, provider, subject string, now time.Time) (Account, error)
-	// InsertIdentity answers ErrIdentityTaken; for the account's own it changes nothing.
-	InsertIdentity(ctx context.Context, id LinkedIdentity, e audit.Entry) error
+	// InsertIdentity answers ErrIdentityTaken; for the account's own it changes nothing and answers false.
+	InsertIdentity(ctx context.Context, id LinkedIdentity, e audit.Entry) (bool, error)
 	// InsertAccountWith makes an account and its identity: ErrEmailTaken, ErrIdentityTaken.
 	InsertAccountWith(ctx context.Context, a Account, id LinkedIdentity) error
 	Identities(ctx context.Context, accountID string) ([]LinkedIdentity, error)

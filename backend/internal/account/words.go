@@ -4,6 +4,8 @@ import "github.com/service-dev/service/backend/internal/mail"
 
 // The words of the account's mail.
 
+const lostHold = "If you cannot sign in, ask for a new password on the sign-in page."
+
 const notYou = "If you did not ask for this, do not open the link; nothing changes then."
 
 func verificationMail(a Account, url string) mail.Message {
@@ -11,8 +13,8 @@ func verificationMail(a Account, url string) mail.Message {
 		AccountID: a.ID, To: a.Email, Subject: "Confirm your e-mail address",
 		Text:     []string{"Somebody signed up with this e-mail address. If that was you, confirm that the address is yours:"},
 		LinkText: "Confirm the address", Link: url,
-		After: []string{"The link works once, for 24 hours.",
-			"If you did not sign up, do not open it. To take the account over, ask for a new password on the sign-in page."},
+		After: []string{"The link works once, for 24 hours, in a browser that is signed in to the account.",
+			"If you did not sign up, there is nothing to confirm. To take the account over, ask for a new password on the sign-in page."},
 	}
 }
 
@@ -21,7 +23,7 @@ func newAddressMail(a Account, email, url string) mail.Message {
 		AccountID: a.ID, To: email, Subject: "Confirm your new e-mail address",
 		Text:     []string{"An account is about to get this e-mail address. If you asked for that, confirm it:"},
 		LinkText: "Use this address", Link: url,
-		After: []string{"The link works once, for 24 hours.", notYou},
+		After: []string{"The link works once, for 24 hours, in a browser that is signed in to the account.", notYou},
 	}
 }
 
@@ -47,6 +49,22 @@ func passwordChangedMail(a Account) mail.Message {
 		AccountID: a.ID, To: a.Email, Subject: "Your password was changed",
 		Text: []string{"The password of your account was changed and other browsers were signed out.",
 			"If that was not you, ask for a new password on the sign-in page."},
+	}
+}
+
+func passkeyAddedMail(a Account) mail.Message {
+	return mail.Message{
+		AccountID: a.ID, To: a.Email, Subject: "Your account has a new passkey",
+		Text: []string{"A passkey was added to your account. It signs in from now on.",
+			"If that was not you, remove it in the account's settings and sign out all other browsers there. " + lostHold},
+	}
+}
+
+func identityLinkedMail(a Account, provider string) mail.Message {
+	return mail.Message{
+		AccountID: a.ID, To: a.Email, Subject: "Your account signs in with another provider now",
+		Text: []string{"The sign-in provider “" + provider + "” was linked to your account. It signs in from now on.",
+			"If that was not you, unlink it in the account's settings and sign out all other browsers there. " + lostHold},
 	}
 }
 

@@ -159,7 +159,6 @@ var walk = []visit{
 	{pattern: "POST /reset", first: "/reset?token={reset}", form: "password=another+good+password", whose: open, acts: true},
 	{pattern: "GET /verify", path: "/verify?token={verify}", whose: open},
 	{pattern: "POST /verify", first: "/verify?token={verify}", whose: open, acts: true},
-	{pattern: "GET /verify/done", whose: open},
 	{pattern: "GET /goodbye", whose: open},
 	{pattern: "GET /account/settings", whose: self},
 	{pattern: "POST /account/settings/email", form: "email=next@example.org&password={password}", whose: self, acts: true},

@@ -112,7 +112,7 @@ func (a *App) features(o Options, site *url.URL) (*features, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.passkeys, err = passkey.New(passkey.Options{Store: a.store, SiteURL: c.SiteURL, Key: seal}); err != nil && !errors.Is(err, passkey.ErrAddress) {
+	if f.passkeys, err = passkey.New(passkey.Options{Store: a.store, SiteURL: c.SiteURL, Key: seal, Added: f.accounts.PasskeyAdded}); err != nil && !errors.Is(err, passkey.ErrAddress) {
 		return nil, err
 	}
 	return f, a.keepCredentials(f, o, hash)

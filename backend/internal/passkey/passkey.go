@@ -42,6 +42,9 @@ const (
 	life        = 5 * time.Minute // of a ceremony
 	maxAnswer   = 64 << 10        // bytes
 	maxName     = 60              // characters
+
+	// verification: a passkey is the whole sign-in, so the device must know who holds it (a PIN, a finger, a face).
+	verification = protocol.VerificationRequired
 )
 
 // Passkey is one as its owner sees it.
@@ -88,13 +91,16 @@ type Options struct {
 	Name string
 	// Key seals ceremonies: 32 bytes, the same on every replica.
 	Key []byte
-	Now func() time.Time
+	// Added is called after an account got a passkey, so that its person is told; nil calls nobody.
+	Added func(ctx context.Context, accountID string)
+	Now   func() time.Time
 }
 
 // Service runs the ceremonies.
 type Service struct {
 	store Store
 	web   *webauthn.WebAuthn
+	added func(ctx context.Context, accountID string)
 	now   func() time.Time
 	seal  sealer
 	used  memory
@@ -109,6 +115,9 @@ func New(o Options) (*Service, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Added == nil {
+		o.Added = func(context.Context, string) {}
+	}
 	if o.Name == "" {
 		o.Name = "Service"
 	}
@@ -116,7 +125,7 @@ func New(o Options) (*Service, error) {
 		RPID: site.Hostname(), RPDisplayName: o.Name, RPOrigins: []string{site.Scheme + "://" + site.Host},
 		AttestationPreference: protocol.PreferNoAttestation,
 		AuthenticatorSelection: protocol.AuthenticatorSelection{
-			ResidentKey: protocol.ResidentKeyRequirementRequired, RequireResidentKey: protocol.ResidentKeyRequired(), UserVerification: protocol.VerificationPreferred,
+			ResidentKey: protocol.ResidentKeyRequirementRequired, RequireResidentKey: protocol.ResidentKeyRequired(), UserVerification: verification,
 		},
 		Timeouts: webauthn.TimeoutsConfig{Login: webauthn.TimeoutConfig{Timeout: life}, Registration: webauthn.TimeoutConfig{Timeout: life}},
 	})
@@ -127,7 +136,7 @@ func New(o Options) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Service{store: o.Store, web: web, now: o.Now, seal: seal, used: memory{until: map[string]time.Time{}}}, nil
+	return &Service{store: o.Store, web: web, added: o.Added, now: o.Now, seal: seal, used: memory{until: map[string]time.Time{}}}, nil
 }
 
 // algorithms are those that every authenticator has one of.
@@ -181,13 +190,17 @@ func (s *Service) FinishRegister(ctx context.Context, accountID, sealed string, 
 		return Passkey{}, err
 	}
 	e := audit.New(s.now(), accountID, by, "account.passkey_added", "", "added the passkey "+p.Name)
-	return p.Passkey, s.store.InsertPasskey(ctx, p, MaxPasskeys, e)
+	if err := s.store.InsertPasskey(ctx, p, MaxPasskeys, e); err != nil {
+		return Passkey{}, err
+	}
+	s.added(ctx, accountID)
+	return p.Passkey, nil
 }
 
 // BeginLogin gives what navigator.credentials.get takes, as JSON, and the ceremony for FinishLogin. The person need not
 // say who they are.
 func (s *Service) BeginLogin(context.Context) (options []byte, sealed string, err error) {
-	assertion, session, err := s.web.BeginDiscoverableLogin(webauthn.WithUserVerification(protocol.VerificationPreferred))
+	assertion, session, err := s.web.BeginDiscoverableLogin(webauthn.WithUserVerification(verification))
 	if err != nil {
 		return nil, "", fmt.Errorf("beginning a sign-in: %w", err)
 	}

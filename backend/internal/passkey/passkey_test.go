@@ -29,6 +29,7 @@ type device struct {
 	handle  []byte
 	counter uint32
 	origin  string
+	flags   byte // of every answer: user present and verified
 }
 
 func newDevice(t *testing.T) *device {
@@ -37,7 +38,7 @@ func newDevice(t *testing.T) *device {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &device{key: key, id: []byte(rand.Text()), origin: site}
+	return &device{key: key, id: []byte(rand.Text()), origin: site, flags: 0x05}
 }
 
 func b64(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
@@ -47,10 +48,10 @@ func (d *device) client(kind, challenge string) []byte {
 	return text
 }
 
-// state is the authenticator data: RP id hash, flags (user present and verified), counter.
-func (d *device) state(flags byte) []byte {
+// state is the authenticator data: RP id hash, flags and more of them, counter.
+func (d *device) state(more byte) []byte {
 	host := sha256.Sum256([]byte("glasses.example"))
-	return binary.BigEndian.AppendUint32(append(host[:], flags), d.counter)
+	return binary.BigEndian.AppendUint32(append(host[:], d.flags|more), d.counter)
 }
 
 // make answers navigator.credentials.create.
@@ -78,7 +79,7 @@ func (d *device) make(t *testing.T, options []byte) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data := append(d.state(0x45), make([]byte, 16)...) // no AAGUID
+	data := append(d.state(0x40), make([]byte, 16)...) // no AAGUID
 	data = binary.BigEndian.AppendUint16(data, uint16(len(d.id)))
 	data = append(append(data, d.id...), public...)
 	object, err := cbor.Marshal(map[string]any{"fmt": "none", "attStmt": map[string]any{}, "authData": data})
@@ -98,7 +99,7 @@ func (d *device) sign(t *testing.T, options []byte) []byte {
 		t.Fatal(err)
 	}
 	d.counter++
-	client, data := d.client("webauthn.get", o.PublicKey.Challenge), d.state(0x05)
+	client, data := d.client("webauthn.get", o.PublicKey.Challenge), d.state(0)
 	digest := sha256.Sum256(client)
 	sum := sha256.Sum256(append(bytes.Clone(data), digest[:]...))
 	signature, err := ecdsa.SignASN1(rand.Reader, d.key, sum[:])
@@ -180,8 +181,10 @@ func login(t *testing.T, s *Service, d *device) (string, error) {
 func TestRegisterAndSignIn(t *testing.T) {
 	s, store, now := newService(t)
 	d := newDevice(t)
-	if p := register(t, s, d, "  my\n phone "); p.Name != "my phone" || p.ID == "" {
-		t.Errorf("%+v", p)
+	var told []string
+	s.added = func(_ context.Context, accountID string) { told = append(told, accountID) }
+	if p := register(t, s, d, "  my\n phone "); p.Name != "my phone" || p.ID == "" || len(told) != 1 || told[0] != "ada" {
+		t.Errorf("%+v, told %v", p, told)
 	}
 	*now = now.Add(time.Hour)
 	for range 2 {
@@ -262,6 +265,24 @@ func TestAnswersThatDoNotFit(t *testing.T) {
 	}
 	if _, err := s.FinishRegister(t.Context(), "bob", sealed, newDevice(t).make(t, create), "", audit.Person()); !errors.Is(err, ErrInvalid) {
 		t.Errorf("another account's ceremony: %v", err)
+	}
+}
+
+// A passkey is the whole sign-in, so a device that only felt a touch is not enough.
+func TestDevicesThatDidNotAskWhoHoldsThem(t *testing.T) {
+	s, _, _ := newService(t)
+	d := newDevice(t)
+	register(t, s, d, "")
+	d.flags = 0x01 // user present, not verified
+	if _, err := login(t, s, d); !errors.Is(err, ErrInvalid) {
+		t.Errorf("signing in: %v", err)
+	}
+	options, sealed, err := s.BeginRegister(t.Context(), "ada")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.FinishRegister(t.Context(), "ada", sealed, d.make(t, options), "", audit.Person()); !errors.Is(err, ErrInvalid) {
+		t.Errorf("registering: %v", err)
 	}
 }
 

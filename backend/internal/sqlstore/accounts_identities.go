@@ -27,11 +27,10 @@ func insertIdentity(ctx context.Context, tx *sql.Tx, accountID string, id accoun
 		id.Provider, id.Subject, accountID, id.Email, toMS(id.LinkedAt), toMS(id.UsedAt))
 }
 
-// InsertIdentity answers account.ErrIdentityTaken; for the account's own it changes nothing.
-func (s *Store) InsertIdentity(ctx context.Context, id account.LinkedIdentity, e audit.Entry) error {
-	return s.write(ctx, func(tx *sql.Tx) error {
-		made, err := insertIdentity(ctx, tx, e.AccountID, id)
-		if err != nil {
+// InsertIdentity answers account.ErrIdentityTaken; for the account's own it changes nothing and answers false.
+func (s *Store) InsertIdentity(ctx context.Context, id account.LinkedIdentity, e audit.Entry) (made bool, err error) {
+	err = s.write(ctx, func(tx *sql.Tx) error {
+		if made, err = insertIdentity(ctx, tx, e.AccountID, id); err != nil {
 			return err
 		}
 		if made {
@@ -44,6 +43,7 @@ func (s *Store) InsertIdentity(ctx context.Context, id account.LinkedIdentity, e
 		}
 		return err
 	})
+	return made, err
 }
 
 // InsertAccountWith makes an account and its identity: account.ErrEmailTaken, account.ErrIdentityTaken.

@@ -138,7 +138,8 @@ func (f *people) verified(t *testing.T, name string) account.Account {
 	if err := f.SendVerification(t.Context(), a.ID); err != nil {
 		t.Fatal(err)
 	}
-	a, err := f.Verify(t.Context(), f.token(t, a.Email, "/verify"))
+	want(t, "verify", f.Verify(t.Context(), a.ID, f.token(t, a.Email, "/verify")), nil)
+	a, err := f.ByID(t.Context(), a.ID)
 	if err != nil || !a.Verified() {
 		t.Fatalf("%v, %v", a.Verified(), err)
 	}
@@ -204,16 +205,22 @@ func addressProved(t *testing.T, f *people) {
 		tokens = append(tokens, f.token(t, ada.Email, "/verify"))
 	}
 	want(t, "a fourth within the hour", f.SendVerification(t.Context(), ada.ID), account.ErrTooManyMails)
-	_, err := f.Verify(t.Context(), tokens[0])
-	want(t, "an earlier link", err, account.ErrBadToken)
-	_, err = f.ResetPassword(t.Context(), tokens[2], password)
+	want(t, "an earlier link", f.Verify(t.Context(), ada.ID, tokens[0]), account.ErrBadToken)
+	_, err := f.ResetPassword(t.Context(), tokens[2], password)
 	want(t, "a link of another purpose", err, account.ErrBadToken)
 	last := tokens[2]
-	if got, err := f.Verify(t.Context(), last); err != nil || !got.Verified() {
-		t.Errorf("the last link: %v, %v", got, err)
+	bob := f.signUp(t, "bob")
+	for _, other := range []string{bob.ID, ""} {
+		want(t, "signed in to another account, or to none", f.Verify(t.Context(), other, last), account.ErrOthersToken)
 	}
-	_, err = f.Verify(t.Context(), last)
-	want(t, "a used link", err, account.ErrBadToken)
+	if got, err := f.ByID(t.Context(), ada.ID); err != nil || got.Verified() {
+		t.Errorf("another confirmed it: %v, %v", got.Verified(), err)
+	}
+	want(t, "the last link", f.Verify(t.Context(), ada.ID, last), nil)
+	if got, err := f.ByID(t.Context(), ada.ID); err != nil || !got.Verified() {
+		t.Errorf("the last link: %v, %v", got.Verified(), err)
+	}
+	want(t, "a used link", f.Verify(t.Context(), ada.ID, last), account.ErrBadToken)
 	want(t, "send once proved", f.SendVerification(t.Context(), ada.ID), nil)
 	if n := len(f.box.take()); n != 0 {
 		t.Errorf("%d mails to a proved address", n)
@@ -221,17 +228,14 @@ func addressProved(t *testing.T, f *people) {
 	if strings.Contains(f.dump(), last) {
 		t.Error("the database holds a mailed link")
 	}
-	bob := f.signUp(t, "bob")
 	want(t, "send", f.SendVerification(t.Context(), bob.ID), nil)
 	f.clock.pass(account.VerifyLife)
-	_, err = f.Verify(t.Context(), f.token(t, bob.Email, "/verify"))
-	want(t, "an overdue link", err, account.ErrBadToken)
+	want(t, "an overdue link", f.Verify(t.Context(), bob.ID, f.token(t, bob.Email, "/verify")), account.ErrBadToken)
 	want(t, "an hour later", f.SendVerification(t.Context(), bob.ID), nil)
 }
 
 func anotherAddress(t *testing.T, f *people) {
-	ada := f.verified(t, "ada")
-	f.signUp(t, "bob")
+	ada, bob := f.verified(t, "ada"), f.signUp(t, "bob")
 	change := func(to, pass string) error { return f.ChangeEmail(t.Context(), ada.ID, to, pass, audit.Person()) }
 	want(t, "wrong password", change("ada@new.example", "wrong horse battery"), account.ErrBadCredentials)
 	want(t, "no address", change("ada", password), account.ErrBadEmail)
@@ -241,7 +245,9 @@ func anotherAddress(t *testing.T, f *people) {
 	if a, err := f.ByID(t.Context(), ada.ID); err != nil || a.Email != ada.Email {
 		t.Errorf("changed before it was proved: %v, %v", a.Email, err)
 	}
-	a, err := f.Verify(t.Context(), token)
+	want(t, "bob confirms it", f.Verify(t.Context(), bob.ID, token), account.ErrOthersToken)
+	want(t, "ada confirms it", f.Verify(t.Context(), ada.ID, token), nil)
+	a, err := f.ByID(t.Context(), ada.ID)
 	if err != nil || a.Email != "ada@new.example" || !a.Verified() {
 		t.Errorf("%v, %v", a.Email, err)
 	}
@@ -256,10 +262,8 @@ func anotherAddress(t *testing.T, f *people) {
 		want(t, "ask", f.ChangeEmail(t.Context(), who.ID, "same@new.example", password, audit.Person()), nil)
 		tokens = append(tokens, f.token(t, "same@new.example", "/verify"))
 	}
-	_, err = f.Verify(t.Context(), tokens[0])
-	want(t, "the first", err, nil)
-	_, err = f.Verify(t.Context(), tokens[1])
-	want(t, "the second", err, account.ErrEmailTaken)
+	want(t, "the first", f.Verify(t.Context(), carl.ID, tokens[0]), nil)
+	want(t, "the second", f.Verify(t.Context(), dora.ID, tokens[1]), account.ErrEmailTaken)
 	if got := f.actions(t, ada.ID); got != "account.email_verified account.email_asked account.email_changed" {
 		t.Errorf("audit: %s", got)
 	}

@@ -58,6 +58,7 @@ func forgottenPassword(t *testing.T, f *people) {
 	ada := f.verified(t, "ada")
 	cookie := f.open(t, ada, account.ByPassword)
 	want(t, "keep an identity", f.LinkIdentity(t.Context(), ada.ID, account.Identity{Provider: "acme", Subject: "1"}, audit.Person()), nil)
+	f.told(t, ada, "signs in")
 	want(t, "no address", f.ForgotPassword(t.Context(), "ada"), account.ErrBadEmail)
 	over, end := context.WithCancel(t.Context())
 	end()
@@ -106,6 +107,7 @@ func madeByAnother(t *testing.T, f *people) {
 	_, err := f.SignInWith(t.Context(), id)
 	want(t, "ada with her provider", err, account.ErrUnverifiedAccount)
 	want(t, "mallory's identity", f.LinkIdentity(t.Context(), ada.ID, account.Identity{Provider: "acme", Subject: "mallory"}, audit.Person()), nil)
+	f.told(t, ada, "signs in")
 	f.passkey(t, ada.ID, "mallory's")
 	token := f.install(t, ada.ID)
 	pending, err := f.links.Start(t.Context(), link.Requester{})
@@ -145,6 +147,7 @@ func passwords(t *testing.T, f *people) {
 	want(t, "wrong one", change("wrong horse battery", "another password"), account.ErrBadCredentials)
 	want(t, "short one", change(password, "short"), account.ErrBadPassword)
 	want(t, "change", change(password, "another password"), nil)
+	f.told(t, ada, "password")
 	_, err := f.FindSession(t.Context(), mine)
 	want(t, "this browser", err, nil)
 	_, err = f.FindSession(t.Context(), other)
@@ -173,12 +176,18 @@ func linksApart(t *testing.T, f *people) {
 	change := f.token(t, "ada@new.example", "/verify")
 	want(t, "serve", f.serveOnce(t, ada.Email), nil)
 	reset := f.token(t, ada.Email, "/reset")
-	_, err := f.Verify(t.Context(), reset)
-	want(t, "verify with a reset link", err, account.ErrBadToken)
-	_, err = f.Verify(t.Context(), change)
-	want(t, "the new address", err, nil)
-	_, err = f.ResetPassword(t.Context(), reset, "another password")
+	want(t, "verify with a reset link", f.Verify(t.Context(), ada.ID, reset), account.ErrBadToken)
+	want(t, "the new address", f.Verify(t.Context(), ada.ID, change), nil)
+	_, err := f.ResetPassword(t.Context(), reset, "another password")
 	want(t, "the old address's link", err, account.ErrBadToken)
+}
+
+// told wants one mail since the last look, a notice: with the word in its subject, and without a link.
+func (f *people) told(t *testing.T, to account.Account, word string) {
+	t.Helper()
+	if sent := f.box.take(); len(sent) != 1 || sent[0].To != to.Email || sent[0].Link != "" || !strings.Contains(sent[0].Subject, word) {
+		t.Errorf("%d mails, not one to %s with %q: %+v", len(sent), to.Email, word, sent)
+	}
 }
 
 func identities(t *testing.T, f *people) {
@@ -195,6 +204,7 @@ func identities(t *testing.T, f *people) {
 	if got, err := with("1", " ADA@example.org", true); err != nil || got.ID != ada.ID {
 		t.Errorf("ada: %v, %v", got.ID, err)
 	}
+	f.told(t, ada, "signs in")
 	f.clock.pass(time.Hour)
 	if got, err := with("1", "else@example.org", false); err != nil || got.ID != ada.ID { // known by now, whatever the address
 		t.Errorf("ada again: %v, %v", got.ID, err)
@@ -214,6 +224,8 @@ func identities(t *testing.T, f *people) {
 	taken := account.Identity{Provider: "acme", Subject: "9"}
 	want(t, "another's identity", f.LinkIdentity(t.Context(), ada.ID, taken, audit.Person()), account.ErrIdentityTaken)
 	want(t, "one's own again", f.LinkIdentity(t.Context(), eve.ID, taken, audit.Person()), nil)
+	f.PasskeyAdded(t.Context(), ada.ID)
+	f.told(t, ada, "passkey") // and of the identity that was there nothing
 	want(t, "another's to unlink", f.Unlink(t.Context(), ada.ID, "acme", "9", audit.Person()), account.ErrNotFound)
 	if got := f.actions(t, ada.ID); got != "account.email_verified account.identity_linked" {
 		t.Errorf("audit: %s", got)

@@ -136,14 +136,17 @@ func (f *fakeSettings) SendVerification(_ context.Context, id string) error {
 	return nil
 }
 
-func (f *fakeSettings) Verify(ctx context.Context, token string) (account.Account, error) {
+func (f *fakeSettings) Verify(_ context.Context, accountID, token string) error {
 	id, ok := f.tokens[token]
-	if !ok {
-		return account.Account{}, account.ErrBadToken
+	switch {
+	case !ok:
+		return account.ErrBadToken
+	case id != accountID:
+		return account.ErrOthersToken
 	}
 	delete(f.tokens, token)
 	f.verified[id] = true
-	return f.ByID(ctx, id)
+	return nil
 }
 
 func (f *fakeSettings) ForgotPassword(_ context.Context, email string) error {

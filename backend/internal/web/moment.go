@@ -10,7 +10,7 @@ import (
 )
 
 // Moments: what one step of signing in must remember until the next, in a cookie of its own for a few minutes. Each is
-// signed and bound to this browser session, so it can neither be made nor be carried to another browser.
+// signed, so it cannot be made, and all but one are bound to this browser session, so they cannot be carried to another.
 const (
 	momentOIDC    = "oidc"    // the way to a provider and back
 	momentWelcome = "welcome" // who a provider said this is, until the privacy policy is accepted
@@ -27,6 +27,15 @@ type moment struct {
 	Value json.RawMessage `json:"v"`
 }
 
+// holder is the browser session that a moment is bound to. The link that confirms an address outlives the sign-in that
+// it asks for: whoever has it can open it in any browser, and it counts for its own account only.
+func holder(r *http.Request, purpose string) string {
+	if purpose == momentVerify {
+		return ""
+	}
+	return currentBrowser(r).id
+}
+
 // remember keeps value in this browser for momentLife.
 func (w *Web) remember(rw http.ResponseWriter, r *http.Request, purpose string, value any) error {
 	raw, err := json.Marshal(value)
@@ -38,7 +47,7 @@ func (w *Web) remember(rw http.ResponseWriter, r *http.Request, purpose string, 
 		return fmt.Errorf("remembering %s: %w", purpose, err)
 	}
 	body := base64.RawURLEncoding.EncodeToString(data)
-	signed := body + "." + w.sign("moment", purpose, currentBrowser(r).id, body)
+	signed := body + "." + w.sign("moment", purpose, holder(r, purpose), body)
 	if len(signed) > maxMoment {
 		return fmt.Errorf("remembering %s: %d bytes are too many for a cookie", purpose, len(signed))
 	}
@@ -53,7 +62,7 @@ func (w *Web) recall(r *http.Request, purpose string, into any) bool {
 		return false
 	}
 	body, signature, ok := strings.Cut(c.Value, ".")
-	if !ok || !same(signature, w.sign("moment", purpose, currentBrowser(r).id, body)) {
+	if !ok || !same(signature, w.sign("moment", purpose, holder(r, purpose), body)) {
 		return false
 	}
 	data, err := base64.RawURLEncoding.DecodeString(body)

@@ -20,7 +20,7 @@ const (
 // doneWords are the good news after a change, by the word in the address.
 var doneWords = map[string]string{
 	"mail-sent":       "The mail is on its way. Open the link in it to confirm the address.",
-	"change-sent":     "We sent a link to the new address. The address changes when you open it.",
+	"change-sent":     "We sent a link to the new address. Open it in a browser where you are signed in to change the address.",
 	"verified":        "Thank you, the address is confirmed.",
 	"password":        "The new password is saved. You are signed out in all other browsers.",
 	"reset":           "The new password is saved, and you are signed in with it.",
@@ -46,7 +46,6 @@ func (w *Web) mountSettings(mux *http.ServeMux) {
 	mux.Handle("POST /reset", w.page(w.limited(w.signIns, w.reset)))
 	mux.Handle("GET /verify", w.page(w.verifyForm))
 	mux.Handle("POST /verify", w.page(w.limited(w.signIns, w.verify)))
-	mux.Handle("GET /verify/done", w.page(w.verified))
 	mux.Handle("GET /goodbye", w.page(w.goodbye))
 	mux.Handle("GET /account/settings", w.own(w.settings))
 	mux.Handle("POST /account/settings/email", w.own(w.limitedOwn(mails, w.changeEmail)))

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	staleSignIn   = "You have no password and signed in here a while ago. To be sure that it is you, sign out, sign in again and try once more."
+	staleSignIn   = "You signed in here a while ago. To be sure that it is you, sign out, sign in again and try once more."
 	wrongPassword = "This is not your current password."
 	mailsSpent    = "We sent several mails in the last hour. Wait a while before asking for another."
 	mailFull      = "Too much mail is waiting to be sent. Try again in a few minutes."

@@ -14,8 +14,8 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// freshSignIn is how long ago somebody without a password to ask for may have signed in to delete the account, or to
-// change what it is signed in with.
+// freshSignIn is how long ago somebody may have signed in to add another way in, and without a password to ask for, to
+// set one, to change the address or to delete the account.
 const freshSignIn = 10 * time.Minute
 
 // downloadTime is how long a browser may take to fetch its export.

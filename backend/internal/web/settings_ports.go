@@ -41,7 +41,8 @@ type Browsers interface {
 type Mails interface {
 	CanMail() bool
 	SendVerification(ctx context.Context, accountID string) error
-	Verify(ctx context.Context, token string) (account.Account, error)
+	// Verify wants the account that this browser is signed in to.
+	Verify(ctx context.Context, accountID, token string) error
 	ForgotPassword(ctx context.Context, email string) error
 	ResetPassword(ctx context.Context, token, newPassword string) (account.Account, error)
 }

@@ -220,6 +220,23 @@ func TestWithoutAPasswordAFreshSignInIsWanted(t *testing.T) {
 	v.get(settingsPath+"/delete").send(settingsPath+"/delete", "email", "ada@example.org").onward().want(http.StatusOK, "deleted")
 }
 
+// With or without a password: what is added here signs in for good.
+func TestAnotherWayInWantsAFreshSignIn(t *testing.T) {
+	now := time.Now()
+	f, v := settled(t, func(o *Options) { o.Now = func() time.Time { return now } })
+	now = now.Add(freshSignIn + time.Minute)
+	form := v.tokens()
+	v.post(settingsPath+"/passkeys/begin", form).want(http.StatusConflict, "sign in again")
+	form.Set("name", "mine")
+	form.Set("credential", "k1")
+	v.post(settingsPath+"/passkeys", form).want(http.StatusUnprocessableEntity, "was not added")
+	v.post(settingsPath+"/providers/acme/link", form).want(http.StatusUnprocessableEntity, "sign in again")
+	v.get(callback).want(http.StatusBadRequest)
+	if len(f.keys)+len(f.identities) != 0 {
+		t.Error("an old sign-in added a way in")
+	}
+}
+
 func TestChangesAreLimitedPerAddress(t *testing.T) {
 	_, v := settled(t)
 	form := v.tokens()

@@ -9,8 +9,11 @@ import (
 	"github.com/service-dev/service/backend/internal/account"
 )
 
-// maxMailToken bounds what a mailed link may carry, in bytes.
-const maxMailToken = 200
+const (
+	verifyPath = "/verify"
+	// maxMailToken bounds what a mailed link may carry, in bytes.
+	maxMailToken = 200
+)
 
 type forgotPage struct {
 	formErrors
@@ -133,6 +136,9 @@ func passwordTrouble(password string) string {
 	return ""
 }
 
+// verifyPage asks who is signed in to confirm; for nobody, Email is empty and the page leads to the sign-in and back.
+type verifyPage struct{ Email, SignIn string }
+
 func (w *Web) verifyForm(rw http.ResponseWriter, r *http.Request) error {
 	token, moved, err := w.takeToken(rw, r, momentVerify)
 	if err != nil || moved {
@@ -141,17 +147,32 @@ func (w *Web) verifyForm(rw http.ResponseWriter, r *http.Request) error {
 	if token == "" {
 		return w.oldLink(rw, r, settingsPath, "Go to your settings")
 	}
-	return w.render(rw, r, http.StatusOK, "verify", nil)
+	a, _ := currentAccount(r)
+	return w.render(rw, r, http.StatusOK, "verify", verifyPage{Email: a.Email, SignIn: withNext("/signin", verifyPath)})
 }
 
+// verify confirms only for who is signed in to the account that asked for the mail. Whoever reads the mail proves that
+// the address is theirs, and no more: somebody else may have made the account with it.
 func (w *Web) verify(rw http.ResponseWriter, r *http.Request) error {
+	a, signedIn := currentAccount(r)
+	if !signedIn {
+		http.Redirect(rw, r, verifyPath, http.StatusSeeOther)
+		return nil
+	}
 	var token string
 	w.recall(r, momentVerify, &token)
 	w.forget(rw, momentVerify)
-	person, err := w.Settings.Verify(r.Context(), token)
+	err := w.Settings.Verify(r.Context(), a.ID, token)
 	switch {
 	case errors.Is(err, account.ErrBadToken):
 		return w.oldLink(rw, r, settingsPath, "Go to your settings")
+	case errors.Is(err, account.ErrOthersToken):
+		return w.say(rw, r, http.StatusUnprocessableEntity, said{
+			Title: "This link is for another account",
+			Text: []string{"You are signed in as " + a.Email + ", and another account asked for this mail. Nothing was changed.",
+				"If that account is yours too, sign out, sign in to it, and open the link again."},
+			Href: settingsPath, Label: "Go to your settings", Quiet: true,
+		})
 	case errors.Is(err, account.ErrEmailTaken):
 		return w.say(rw, r, http.StatusUnprocessableEntity, said{
 			Title: "This address has an account by now", Text: []string{"Somebody made an account with it in the meantime. Your own account keeps its old address."},
@@ -162,17 +183,7 @@ func (w *Web) verify(rw http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return err
 	}
-	if a, signedIn := currentAccount(r); signedIn && a.ID == person.ID {
-		return w.done(rw, r, "verified")
-	}
-	http.Redirect(rw, r, "/verify/done", http.StatusSeeOther)
-	return nil
-}
-
-func (w *Web) verified(rw http.ResponseWriter, r *http.Request) error {
-	return w.say(rw, r, http.StatusOK, said{
-		Title: "Thank you, the address is confirmed", Text: []string{"You can close this tab, or go on to your account."}, Href: "/account", Label: "Go to your account",
-	})
+	return w.done(rw, r, "verified")
 }
 
 // oldLink is one answer for mailed links that are unknown, used, overdue or replaced by a newer one.

@@ -27,7 +27,16 @@ func (w *Web) leaveForProvider(rw http.ResponseWriter, r *http.Request) error {
 	return w.leave(rw, r, oidcTrip{Next: nextOf(r)}, withNext("/signin", nextOf(r)))
 }
 
+// leaveToLink goes only soon after a sign-in, and nothing is linked without having left: who finds a browser open must
+// not get to keep the account.
 func (w *Web) leaveToLink(rw http.ResponseWriter, r *http.Request, a Account) error {
+	stale, err := w.stale(r, a)
+	if err != nil {
+		return err
+	}
+	if stale {
+		return w.showSettings(rw, r, a, settingsPage{formErrors: formErrors{Problem: staleSignIn}})
+	}
 	return w.leave(rw, r, oidcTrip{Next: settingsPath, Link: a.ID}, settingsPath)
 }
 

@@ -66,18 +66,32 @@ func (w *Web) sealed(rw http.ResponseWriter, r *http.Request) (sealed string) {
 	return sealed
 }
 
+// askNewPasskey gives a challenge only soon after a sign-in, and addPasskey takes no answer without one: who finds a
+// browser open must not get to keep the account.
 func (w *Web) askNewPasskey(rw http.ResponseWriter, r *http.Request, a Account) error {
+	stale, err := w.stale(r, a)
+	if err != nil {
+		return err
+	}
+	if stale {
+		return refusePasskey(rw, staleSignIn)
+	}
 	options, sealed, err := w.Passkeys.BeginRegister(r.Context(), a.ID)
 	if errors.Is(err, passkey.ErrTooMany) {
-		rw.Header().Set("Content-Type", "application/json")
-		rw.WriteHeader(http.StatusConflict)
-		_, _ = rw.Write([]byte(`{"message":"` + tooManyPasskeys + `"}`))
-		return nil
+		return refusePasskey(rw, tooManyPasskeys)
 	}
 	if err != nil {
 		return err
 	}
 	return w.challenge(rw, r, options, sealed)
+}
+
+// refusePasskey has the script show a sentence of ours.
+func refusePasskey(rw http.ResponseWriter, sentence string) error {
+	rw.Header().Set("Content-Type", "application/json")
+	rw.WriteHeader(http.StatusConflict)
+	_, _ = rw.Write([]byte(`{"message":"` + sentence + `"}`)) // the browser may be gone
+	return nil
 }
 
 const tooManyPasskeys = "There are as many passkeys as an account may have. Remove one first."

@@ -192,10 +192,31 @@ func TestConfirmingAnAddress(t *testing.T) {
 		t.Fatal("a look confirmed the address, or the page carries the token")
 	}
 	v.send("/verify").onward().want(http.StatusOK, "the address is confirmed", ">confirmed<")
-	w := another(v).get("/verify?token=sml_two").onward()
-	w.send("/verify").onward().want(http.StatusOK, "Thank you")
-	w.send("/verify").want(http.StatusForbidden) // the page that says so has no form
-	w.get("/verify?token=sml_two").onward().send("/verify").want(http.StatusNotFound, "does not work any more")
+	v.get("/verify?token=sml_one").onward().send("/verify").want(http.StatusNotFound, "does not work any more")
+}
+
+// Whoever made an account with another's address must not get it confirmed by a press of that other's.
+func TestConfirmingIsOfWhoIsSignedIn(t *testing.T) {
+	f, v := settled(t)
+	f.people["bob@example.org"] = adaPassword
+	f.tokens["sml_bob"] = "id-bob@example.org"
+	v.get("/verify?token=sml_bob").onward().want(http.StatusOK, "signed in as <strong>ada@example.org")
+	v.send("/verify").want(http.StatusUnprocessableEntity, "another account", "ada@example.org")
+	if strings.Contains(v.page, "bob@") || strings.Contains(v.page, "sml_") {
+		t.Error("the refusal tells whose link it is, or the link")
+	}
+	w := another(v).get("/verify?token=sml_bob").onward().want(http.StatusOK, "Sign in to confirm", `href="/signin?next=%2Fverify"`, `href="/forgot"`)
+	form := w.get("/signin?next=/verify").tokens()
+	w.post("/verify", form).onward().want(http.StatusOK, "Sign in to confirm")
+	if len(f.verified) != 0 {
+		t.Fatal("confirmed by somebody who is not signed in to the account")
+	}
+	w.get("/signin?next=/verify").send("/signin?next=/verify", "email", "bob@example.org", "password", adaPassword).onward().
+		want(http.StatusOK, "signed in as <strong>bob@example.org") // the link is remembered over the sign-in
+	w.send("/verify").onward().want(http.StatusOK, "the address is confirmed")
+	if !f.verified["id-bob@example.org"] {
+		t.Error("not confirmed")
+	}
 }
 
 func TestNewAccountIsAskedToConfirm(t *testing.T) {
