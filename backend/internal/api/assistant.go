@@ -43,9 +43,20 @@ func (a *API) changeAssistant(c *call) (any, error) {
 	change, _ := c.body.(assistant.Change)
 	before, after, err := a.Assistant.Change(c.Context(), c.who.AccountID, c.project.ID, change, c.by())
 	if err != nil {
-		return nil, err
+		return nil, untold(err, c.grants)
 	}
 	return a.assistantOf(after, &before, c.grants), nil
+}
+
+// untold keeps a refusal from giving away what the grants hide. Only the conversation model is ever told of: its voices
+// would name it, and so would the news that it is gone.
+func untold(err error, g grants.Grants) error {
+	var invalid *assistant.InvalidError
+	if !errors.As(err, &invalid) || invalid.Tells == "" || g.Of(grants.Assistant, invalid.Tells).Allows(grants.Read) {
+		return err
+	}
+	return &assistant.InvalidError{Field: invalid.Field,
+		Message: "this voice cannot be spoken by the project's conversation model; the account grants no look at that one"}
 }
 
 // assistantOf is a config as far as the grants let an agent see it; before is what a change has put aside.

@@ -146,6 +146,29 @@ func TestAssistantGrants(t *testing.T) {
 	}
 }
 
+// A voice that the conversation model cannot speak with is refused in the same words whatever the hidden model is.
+func TestAHiddenModelIsNotNamedByARefusal(t *testing.T) {
+	w, bearer := newAgent(t)
+	w.call("PATCH", assistPath, `{"version":0,"realtimeModel":"realtime-swift"}`, bearer...).is(http.StatusOK)
+	refused := func() string {
+		var p backendapi.Problem
+		w.call("PATCH", assistPath, `{"version":1,"voice":"slate"}`, bearer...).is(http.StatusBadRequest).into(&p)
+		return p.Detail
+	}
+	if m := refused(); !strings.Contains(m, "speaks with ember, harbor") {
+		t.Errorf("who may read the model: %q", m)
+	}
+	w.grant(func(g *grants.Grants) { g.Assistant[grants.RealtimeModel] = grants.Off })
+	const want = "this voice cannot be spoken by the project's conversation model; the account grants no look at that one"
+	if m := refused(); m != want {
+		t.Errorf("misfit: %q", m)
+	}
+	w.operate("UPDATE assistant_configs SET realtime_model = 'retired-model'")
+	if m := refused(); m != want {
+		t.Errorf("gone: %q", m)
+	}
+}
+
 // A price that is not told must not be guessable from the note, nor an id that is hidden.
 func TestGoneIDsAreNamedToWhoMaySeeThem(t *testing.T) {
 	w, bearer := newAgent(t)

@@ -32,8 +32,9 @@ func (e *ConflictError) Error() string { return ErrConflict.Error() }
 // Is makes it an ErrConflict.
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
-// InvalidError is a value that can never work; Message says which are valid.
-type InvalidError struct{ Field, Message string }
+// InvalidError is a value that can never work; Message says which are valid. Tells is the other field whose standing
+// value Message gives away, empty for none: who may not read that one must not read Message.
+type InvalidError struct{ Field, Message, Tells string }
 
 // Error gives the message.
 func (e *InvalidError) Error() string { return e.Message }

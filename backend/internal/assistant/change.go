@@ -126,8 +126,9 @@ func (c Catalogue) fits(before, after Config) error {
 	case newModel && model == nil:
 		return notOffered(grants.RealtimeModel, after.RealtimeModel, modelIDs(c.RealtimeModels))
 	case newVoice && model == nil:
-		return &InvalidError{grants.Voice, "the realtime model that is set is no longer offered: set realtimeModel in the same change, to one of " +
-			strings.Join(modelIDs(c.RealtimeModels), ", ")}
+		return &InvalidError{Field: grants.Voice, Tells: grants.RealtimeModel,
+			Message: "the realtime model that is set is no longer offered: set realtimeModel in the same change, to one of " +
+				strings.Join(modelIDs(c.RealtimeModels), ", ")}
 	case (newModel || newVoice) && !slices.Contains(model.Voices, after.Voice):
 		return misfit(model, after.Voice, newModel, newVoice)
 	}
@@ -138,15 +139,17 @@ func misfit(model *Model, voice string, newModel, newVoice bool) error {
 	fit := strings.Join(model.Voices, ", ")
 	switch {
 	case !newVoice:
-		return &InvalidError{grants.RealtimeModel, "realtimeModel " + model.ID + " cannot speak with the voice that is set: set voice in the same change, to one of " + fit}
+		return &InvalidError{Field: grants.RealtimeModel,
+			Message: "realtimeModel " + model.ID + " cannot speak with the voice that is set: set voice in the same change, to one of " + fit}
 	case !newModel:
-		return &InvalidError{grants.Voice, "voice " + voice + " does not fit the realtime model that is set, which speaks with " + fit}
+		return &InvalidError{Field: grants.Voice, Tells: grants.RealtimeModel,
+			Message: "voice " + voice + " does not fit the realtime model that is set, which speaks with " + fit}
 	}
-	return &InvalidError{grants.Voice, "realtimeModel " + model.ID + " cannot speak with voice " + voice + ", only with " + fit}
+	return &InvalidError{Field: grants.Voice, Message: "realtimeModel " + model.ID + " cannot speak with voice " + voice + ", only with " + fit}
 }
 
 func notOffered(field, id string, offered []string) error {
-	return &InvalidError{field, fmt.Sprintf("%s %q is not offered: choose one of %s", field, short(id), strings.Join(offered, ", "))}
+	return &InvalidError{Field: field, Message: fmt.Sprintf("%s %q is not offered: choose one of %s", field, short(id), strings.Join(offered, ", "))}
 }
 
 func modelIDs(models []Model) []string {
