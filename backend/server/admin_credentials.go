@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -19,7 +20,8 @@ func rotateCredentialsKey() *cobra.Command {
 		Long: `Put stored credentials under the first key of the key file.
 
 Write the new key as the first line of the file, leave the old ones below it, restart every server that uses the file,
-then run this. It can be run again at any time, also after it was cut short, and beside running servers.`,
+then run this. It can be run again at any time, also after it was cut short, and beside running servers.
+Stored credentials that do not open are listed and left as they are.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := config.Load(cmd.Flags())
 			if err != nil {
@@ -27,7 +29,7 @@ then run this. It can be run again at any time, also after it was cut short, and
 			}
 			keys, err := credentials.ParseKeys(c.CredentialsKeys)
 			if err != nil {
-				return err
+				return fmt.Errorf("%s: %w", c.CredentialsFrom, err)
 			}
 			if keys.Empty() {
 				return fmt.Errorf("%w: name the key file with --credentials-key-file", credentials.ErrNotConfigured)
@@ -42,6 +44,12 @@ then run this. It can be run again at any time, also after it was cut short, and
 func rotate(cmd *cobra.Command, service *credentials.Service, keys credentials.Keys) error {
 	n, err := service.Rewrap(cmd.Context())
 	fmt.Fprintf(cmd.OutOrStdout(), "rewrapped %d, the current key is %s\n", n, keys.IDs()[0])
+	var damaged *credentials.DamagedError
+	if errors.As(err, &damaged) {
+		for _, c := range damaged.Credentials {
+			fmt.Fprintf(cmd.OutOrStdout(), "does not open: %s of project %s, account %s, key %s\n", c.Provider, c.Project, c.AccountID, c.KeyID)
+		}
+	}
 	if err != nil {
 		return err
 	}

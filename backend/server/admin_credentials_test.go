@@ -80,6 +80,37 @@ func TestAdminRotateCredentialsKey(t *testing.T) {
 			t.Errorf("it prints a secret: %q", text)
 		}
 	}
+	t.Setenv("SERVICE_BACKEND_CREDENTIALS_KEY", "nonsense")
+	if code, out, errs := run("admin", "rotate-credentials-key", "--database", database); code != 1 || !strings.Contains(errs, "SERVICE_BACKEND_CREDENTIALS_KEY: line 1") ||
+		strings.Contains(out+errs, "nonsense") {
+		t.Errorf("exit %d, %q, %q", code, out, errs)
+	}
+	t.Setenv("SERVICE_BACKEND_CREDENTIALS_KEY", "")
+	const other = "com.example.damaged"
+	if _, err := (&projects.Service{Store: store, Hasher: hasher, Now: time.Now}).MintKey(t.Context(), ada.ID, other, "x", audit.Person()); err != nil {
+		t.Fatal(err)
+	}
+	if err := with(old).Set(t.Context(), ada.ID, other, "openai", value, "", audit.Person()); err != nil {
+		t.Fatal(err)
+	}
+	stored, err := store.Credential(t.Context(), ada.ID, other, "openai")
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := stored.Wrapped
+	stored.Wrapped = "1.AAAA"
+	if ok, err := store.Rewrapped(t.Context(), stored, whole); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	if err := os.WriteFile(keyFile, []byte(next+old), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := run("admin", "rotate-credentials-key", "--database", database, "--credentials-key-file", keyFile)
+	for _, says := range []string{"rewrapped 0", "does not open", "openai", other, ada.ID, "1 credential", "must stay", stored.KeyID} {
+		if code != 1 || !strings.Contains(out+errs, says) {
+			t.Errorf("exit %d, %q, %q lack %q", code, out, errs, says)
+		}
+	}
 	if got, err := with(next).Open(t.Context(), ada.ID, app, "openai"); err != nil || got != value {
 		t.Errorf("%q (%v)", got, err)
 	}

@@ -122,7 +122,7 @@ func (a *App) features(o Options, site *url.URL) (*features, error) {
 func (a *App) keepCredentials(f *features, o Options, hash secret.Hasher) error {
 	keys, err := credentials.ParseKeys(a.config.CredentialsKeys)
 	if err != nil && !errors.Is(err, credentials.ErrNotConfigured) {
-		return fmt.Errorf("setting credentials_key_file: %w", err)
+		return fmt.Errorf("%s: %w", a.config.CredentialsFrom, err)
 	}
 	providers, err := credentials.LoadProviders(a.config.CredentialsFile)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
@@ -38,6 +39,7 @@ type Config struct {
 
 	AssistantCatalogue string // YAML file of models, voices and prices; empty: the built-in one
 	CredentialsKeys    string // text of the key file, the current key first; empty: no credentials are kept
+	CredentialsFrom    string // where CredentialsKeys stand, for errors about them
 	CredentialsFile    string // YAML file of providers; empty: the built-in ones
 	AnalyticsQuota     int    // events a project may have counted one by one in a day
 	OIDCFile           string // YAML file of identity providers; empty: none
@@ -186,6 +188,10 @@ func build(v *viper.Viper, env fromEnvironment) (Config, error) {
 	if c.CredentialsKeys, err = secretText(env.credentialsKeys, "credentials_key_file", v); err != nil {
 		return Config{}, err
 	}
+	c.CredentialsFrom = "setting credentials_key_file"
+	if env.credentialsKeys != "" {
+		c.CredentialsFrom = "SERVICE_BACKEND_CREDENTIALS_KEY"
+	}
 	if err := c.mail(v, env.smtpPassword); err != nil {
 		return Config{}, err
 	}
@@ -279,12 +285,20 @@ func (c *Config) mail(v *viper.Viper, password string) (err error) {
 	if ip := net.ParseIP(m.Host); m.Host != "" && m.TLS == "none" && m.Host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return errors.New("setting smtp_tls: none is for a server on this machine only")
 	}
+	if strings.ContainsFunc(m.Host, notInHost) || strings.Contains(m.Host, ":") && net.ParseIP(m.Host) == nil {
+		return errors.New("setting smtp_host: not the name or address of a server alone; its port is smtp_port")
+	}
+	if m.Host != "" && m.User != "" && m.Password == "" {
+		return errors.New("setting smtp_user: it needs a password, in SERVICE_BACKEND_SMTP_PASSWORD or the file of smtp_password_file")
+	}
 	if m.Host != "" && m.From == "" {
 		return errors.New("setting smtp_from: mail needs a sender, e.g. Service <service@example.org>")
 	}
 	c.Mail = m
 	return nil
 }
+
+func notInHost(r rune) bool { return !unicode.IsPrint(r) || strings.ContainsRune(" /@", r) }
 
 func (c *Config) secrets(key, file string) error {
 	source := "SERVICE_BACKEND_HMAC_KEY"
@@ -312,6 +326,6 @@ func Embedded(dir, url string, key []byte, credentialsKey string) Config {
 		BaseURL: url, SiteURL: url, Database: filepath.Join(dir, "service.db"), DataDir: dir, HMACKey: key,
 		CodeTTL: 10 * time.Minute, PollInterval: 5 * time.Second, Grace: 30 * time.Second, UnusedAfter: time.Minute,
 		CodesPerMinute: 60, LogLevel: "info", DrainTimeout: 3 * time.Second, AnalyticsQuota: 2_000_000,
-		CredentialsKeys: credentialsKey,
+		CredentialsKeys: credentialsKey, CredentialsFrom: "the embedded backend's credentials key",
 	}
 }

@@ -2,27 +2,56 @@ package credentials
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 const rewrapBatch = 100
 
+// DamagedError lists credentials that a rotation could not open. They are left as they are.
+type DamagedError struct{ Credentials []Damaged }
+
+// Damaged is where one of them lies, and under which key.
+type Damaged struct{ AccountID, Project, Provider, KeyID string }
+
+// Error tells how many there are, and which keys must stay because of them.
+func (e *DamagedError) Error() string {
+	var keys []string
+	for _, c := range e.Credentials {
+		if !slices.Contains(keys, c.KeyID) {
+			keys = append(keys, c.KeyID)
+		}
+	}
+	noun := "credentials do"
+	if len(e.Credentials) == 1 {
+		noun = "credential does"
+	}
+	return fmt.Sprintf("%d %s not open and stayed untouched; until they are set anew or removed, these keys must stay in the key file: %s",
+		len(e.Credentials), noun, strings.Join(keys, ", "))
+}
+
 // Rewrap puts every data key under the current key; values are not touched. It tells how many it moved, also with an
-// error, and goes on from there when it is run again. Data keys under a key that is not in the file are left as they
-// are and end in a *MissingKeyError.
+// error, and goes on from there when it is run again. What does not open is left and ends in a *DamagedError, data keys
+// under a key that is not in the file in a *MissingKeyError; the error may be both.
 func (s *Service) Rewrap(ctx context.Context) (int, error) {
 	if !s.Configured() {
 		return 0, ErrNotConfigured
 	}
 	done := 0
+	var damaged []Damaged
 	for _, old := range s.o.Keys.IDs()[1:] {
-		n, err := s.rewrapAll(ctx, old)
-		done += n
+		n, bad, err := s.rewrapAll(ctx, old)
+		done, damaged = done+n, append(damaged, bad...)
 		if err != nil {
 			return done, err
 		}
+	}
+	var result error
+	if len(damaged) > 0 {
+		result = &DamagedError{damaged}
 	}
 	counts, err := s.o.Store.CredentialKeys(ctx)
 	if err != nil {
@@ -30,39 +59,54 @@ func (s *Service) Rewrap(ctx context.Context) (int, error) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(counts)) {
 		if _, known := s.o.Keys.find(id); !known {
-			return done, &MissingKeyError{KeyID: id, Credentials: counts[id]}
+			return done, errors.Join(result, &MissingKeyError{KeyID: id, Credentials: counts[id]})
 		}
 	}
-	return done, nil
+	return done, result
 }
 
-// rewrapAll needs no bookmark: what was moved is no longer under the old key.
-func (s *Service) rewrapAll(ctx context.Context, old string) (int, error) {
+// rewrapAll goes through what lies under one old key, and gives what it moved and what does not open.
+func (s *Service) rewrapAll(ctx context.Context, old string) (int, []Damaged, error) {
 	done := 0
+	var damaged []Damaged
+	var last Stored
 	for {
-		batch, err := s.o.Store.CredentialsUnder(ctx, old, rewrapBatch)
+		batch, err := s.o.Store.CredentialsUnder(ctx, old, last, rewrapBatch)
 		if err != nil {
-			return done, fmt.Errorf("reading credentials: %w", err)
+			return done, damaged, fmt.Errorf("reading credentials: %w", err)
 		}
 		if len(batch) == 0 {
-			return done, nil
+			return done, damaged, nil
 		}
 		for _, c := range batch {
-			e, err := s.o.Keys.rewrap(owner{c.AccountID, c.SealedFor, c.Provider}, envelope{c.Sealed, c.Wrapped, c.KeyID})
-			if err != nil {
-				return done, fmt.Errorf("rewrapping the %s key of project %s, account %s: %w", c.Provider, c.Project, c.AccountID, err)
+			last = c
+			moved, err := s.rewrapOne(ctx, c)
+			if errors.Is(err, errDamaged) {
+				damaged = append(damaged, Damaged{c.AccountID, c.Project, c.Provider, c.KeyID})
+				continue
 			}
-			before := c.Wrapped
-			c.Wrapped, c.KeyID = e.wrapped, e.keyID
-			moved, err := s.o.Store.Rewrapped(ctx, c, before)
 			if err != nil {
-				return done, fmt.Errorf("storing a rewrapped key: %w", err)
+				return done, damaged, err
 			}
 			if moved {
 				done++
 			}
 		}
 	}
+}
+
+func (s *Service) rewrapOne(ctx context.Context, c Stored) (bool, error) {
+	e, err := s.o.Keys.rewrap(owner{c.AccountID, c.SealedFor, c.Provider}, envelope{c.Sealed, c.Wrapped, c.KeyID})
+	if err != nil {
+		return false, fmt.Errorf("rewrapping the %s key of project %s, account %s: %w", c.Provider, c.Project, c.AccountID, err)
+	}
+	before := c.Wrapped
+	c.Wrapped, c.KeyID = e.wrapped, e.keyID
+	moved, err := s.o.Store.Rewrapped(ctx, c, before)
+	if err != nil {
+		return false, fmt.Errorf("storing a rewrapped key: %w", err)
+	}
+	return moved, nil
 }
 
 // Removable lists the ids of older keys under which nothing lies any more: their lines can go from the key file.

@@ -54,8 +54,9 @@ type LinkStore interface {
 
 // KeyStore serves the change of the wrapping key.
 type KeyStore interface {
-	// CredentialsUnder lists up to limit credentials whose data key is under the key of an id.
-	CredentialsUnder(ctx context.Context, keyID string, limit int) ([]Stored, error)
+	// CredentialsUnder lists up to limit credentials whose data key is under the key of an id, in the order of account,
+	// project and provider, from the one that follows after; the zero value is before all.
+	CredentialsUnder(ctx context.Context, keyID string, after Stored, limit int) ([]Stored, error)
 	// Rewrapped stores a new wrapping, unless the credential was set anew since (wrapped is what was read); it tells
 	// whether it did.
 	Rewrapped(ctx context.Context, c Stored, wrapped string) (bool, error)

@@ -147,9 +147,10 @@ func (s *Store) CredentialLink(ctx context.Context, hash string, now time.Time) 
 	return l, missing(err, credentials.ErrUnknownLink)
 }
 
-// CredentialsUnder lists up to limit credentials whose data key is under the key of an id.
-func (s *Store) CredentialsUnder(ctx context.Context, keyID string, limit int) ([]credentials.Stored, error) {
-	return s.listCredentials(ctx, "WHERE c.key_id = $1 ORDER BY c.account_id, c.app_id, c.provider LIMIT $2", keyID, limit)
+// CredentialsUnder lists up to limit credentials whose data key is under the key of an id, following after.
+func (s *Store) CredentialsUnder(ctx context.Context, keyID string, after credentials.Stored, limit int) ([]credentials.Stored, error) {
+	return s.listCredentials(ctx, `WHERE c.key_id = $1 AND (c.account_id, c.app_id, c.provider) > ($2, $3, $4)
+		ORDER BY c.account_id, c.app_id, c.provider LIMIT $5`, keyID, after.AccountID, after.Project, after.Provider, limit)
 }
 
 // Rewrapped stores a new wrapping over the one that was read.

@@ -43,6 +43,7 @@ func RunCredentials(t *testing.T, open func(t *testing.T) Database) {
 		"twenty links":                  credentialManyLinks,
 		"a new key":                     credentialRotation,
 		"a lost key":                    credentialLostKey,
+		"a new key and damaged rows":    credentialDamaged,
 		"test and its result":           credentialTest,
 		"without a key":                 credentialNoKey,
 		"projects that are merged":      credentialMerge,

@@ -56,6 +56,34 @@ func credentialRotation(t *testing.T, f *credentialFixture) {
 	}
 }
 
+// credentialDamaged: what does not open is told and left, and holds up nothing else, however much of it there is.
+func credentialDamaged(t *testing.T, f *credentialFixture) {
+	n := f.many(t)
+	f.db.Exec(t, "UPDATE credentials SET wrapped = '1.AAAA' WHERE account_id = 'bob' AND provider = 'second'")
+	f.db.Exec(t, "UPDATE credentials SET wrapped = '1.AAAA' WHERE account_id = 'ada' AND app_id = $1", appID)
+	both := f.with(t, "02", "01")
+	var damaged *credentials.DamagedError
+	done, err := both.Rewrap(t.Context())
+	if done != n-61 || !errors.As(err, &damaged) || len(damaged.Credentials) != 61 {
+		t.Fatalf("rewrapped %d of %d (%v)", done, n, err)
+	}
+	first := damaged.Credentials[0]
+	if first.AccountID != "ada" || first.Project != appID || first.Provider != "first" || !strings.Contains(err.Error(), "61 credentials") ||
+		!strings.Contains(err.Error(), first.KeyID) {
+		t.Errorf("%+v: %v", first, err)
+	}
+	if ids, err := both.Removable(t.Context()); err != nil || len(ids) != 0 {
+		t.Errorf("removable: %v (%v)", ids, err)
+	}
+	f.opens(t, f.with(t, "02"), "bob", appID, keyValue)
+	// One under a lost key is told of as well.
+	f.db.Exec(t, "UPDATE credentials SET key_id = 'lost' WHERE account_id = 'bob' AND provider = 'first' AND app_id = $1", appID)
+	var lost *credentials.MissingKeyError
+	if _, err := both.Rewrap(t.Context()); !errors.As(err, &damaged) || !errors.As(err, &lost) || lost.KeyID != "lost" {
+		t.Errorf("damaged and lost: %v", err)
+	}
+}
+
 func credentialLostKey(t *testing.T, f *credentialFixture) {
 	f.set(t, "ada", appID, "first", keyValue)
 	second := f.with(t, "02")
