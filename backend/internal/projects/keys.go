@@ -18,8 +18,11 @@ import (
 const (
 	MaxKeys    = 50  // live ones of a project
 	MaxKeyName = 100 // characters
-	hintChars  = 4
-	prefixLen  = len(secret.ProjectKey) + 4
+	// RevokedFor and RevokedKept: a revoked key is told of so long, and of a project's so many that were revoked last.
+	RevokedFor  = 90 * 24 * time.Hour
+	RevokedKept = 100
+	hintChars   = 4
+	prefixLen   = len(secret.ProjectKey) + 4
 	// usedEvery is how often the use of a key is written down at most.
 	usedEvery = 5 * time.Minute
 )
@@ -62,7 +65,8 @@ type StoredKey struct {
 	By                 audit.Actor
 }
 
-// Keys keeps the hashes of keys. Every method is atomic.
+// Keys keeps the hashes of keys. Every method is atomic. Those that change something delete the project's revoked keys
+// that RevokedFor and RevokedKept leave no place for.
 type Keys interface {
 	// AddProjectKey stores a key, and its project when that is new (an alias stands for the project it was merged into). It
 	// returns ErrTooManyKeys when the project has limit live keys already, however many ask at once, or ErrTooManyProjects.

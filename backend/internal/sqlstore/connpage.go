@@ -54,10 +54,9 @@ func (s *Store) MakeConnectionPage(ctx context.Context, p connpage.Stored) error
 func (s *Store) ChangeConnectionPage(ctx context.Context, p connpage.Stored, undone string, e audit.Entry) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		if undone != "" {
-			ok, err := changed(ctx, tx, "UPDATE audit SET undone_by = $1 WHERE id = $2 AND account_id = $3 AND undone_by IS NULL",
-				e.ID, undone, p.AccountID)
+			ok, err := markUndone(ctx, tx, p.AccountID, undone, e.ID)
 			if err != nil {
-				return fmt.Errorf("marking an audit entry undone: %w", err)
+				return err
 			}
 			if !ok {
 				return connpage.ErrNotUndoable

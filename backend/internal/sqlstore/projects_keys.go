@@ -32,6 +32,9 @@ func (s *Store) AddProjectKey(ctx context.Context, k projects.StoredKey, limit i
 		if err := insertKey(ctx, tx, k); err != nil {
 			return err
 		}
+		if err := dropOldKeys(ctx, tx, k.AccountID, id, k.CreatedAt); err != nil {
+			return err
+		}
 		// A new id, so that it sorts after the entry of the project's beginning.
 		return insertAudit(ctx, tx, audit.New(e.At, e.AccountID, e.Actor, e.Action, id, e.Summary))
 	})
@@ -91,6 +94,9 @@ func (s *Store) RotateProjectKey(ctx context.Context, keyID string, k projects.S
 		if err := insertKey(ctx, tx, k); err != nil {
 			return err
 		}
+		if err := dropOldKeys(ctx, tx, k.AccountID, k.Project, k.CreatedAt); err != nil {
+			return err
+		}
 		return insertAudit(ctx, tx, e)
 	})
 }
@@ -104,12 +110,26 @@ func (s *Store) RevokeProjectKey(ctx context.Context, keyID string, e audit.Entr
 			return fmt.Errorf("revoking project key: %w", err)
 		}
 		if ok {
+			if err := dropOldKeys(ctx, tx, e.AccountID, e.Project, e.At); err != nil {
+				return err
+			}
 			return insertAudit(ctx, tx, e)
 		}
 		var one int
 		err = tx.QueryRowContext(ctx, `SELECT 1 FROM project_keys WHERE id = $1 AND account_id = $2 AND app_id = $3`, keyID, e.AccountID, e.Project).Scan(&one)
 		return missing(err, projects.ErrNoKey)
 	})
+}
+
+// dropOldKeys deletes a project's revoked keys that are past their time or beyond the newest that are kept.
+func dropOldKeys(ctx context.Context, tx *sql.Tx, accountID, project string, now time.Time) error {
+	_, err := tx.ExecContext(ctx, `DELETE FROM project_keys WHERE account_id = $1 AND app_id = $2 AND revoked_at IS NOT NULL
+		AND (revoked_at < $3 OR id NOT IN (SELECT id FROM project_keys WHERE account_id = $1 AND app_id = $2 AND revoked_at IS NOT NULL
+			ORDER BY revoked_at DESC, id LIMIT $4))`, accountID, project, toMS(now.Add(-projects.RevokedFor)), projects.RevokedKept)
+	if err != nil {
+		return fmt.Errorf("deleting old project keys: %w", err)
+	}
+	return nil
 }
 
 // KeyByHash returns the owner of a live key of an active account and its last use, or projects.ErrUnknownKey.

@@ -49,6 +49,7 @@ func RunProjects(t *testing.T, open OpenProjects) {
 		"rotate twice at once":     rotateAtOnce,
 		"revoke":                   revokeKey,
 		"revoke while it is used":  revokeInUse,
+		"revoked keys of long ago": oldKeys,
 		"a project's beginnings":   beginnings,
 		"too many projects":        tooManyProjects,
 		"change":                   changeProject,
