@@ -180,55 +180,75 @@ func ranked(counts map[string]int64) []analytics.Count {
 // thousandInstalls is P6: events over 30 days, one in ten sent again in the same or a later batch, some too late; two
 // replicas count, several batches at once.
 func thousandInstalls(t *testing.T, f *analyticsFixture, million int) {
-	const days, batch = 30, 500
+	const days, batch, parts = 30, 500, 4
 	replicas := []*analytics.Service{f.Service, f.replica(1 << 40)}
 	start := f.clock.now().Truncate(24 * time.Hour)
-	random := rand.New(rand.NewPCG(4, 6))
-	model := &eventModel{seen: map[string]bool{}}
-	rounds := million / batch / 4
-	var sent []analytics.Event
-	var mu sync.Mutex
-	var total analytics.Accepted
-	id := 0
+	rounds := million / batch / parts
+	traffic := &eventTraffic{random: rand.New(rand.NewPCG(4, 6)), model: &eventModel{seen: map[string]bool{}}}
 	for round := range rounds {
 		f.clock.pass(start.Add(time.Duration(float64(days*24*time.Hour) * float64(round) / float64(rounds))).Add(time.Hour).Sub(f.clock.now()))
-		now := f.clock.now()
 		var group sync.WaitGroup
-		for part := range 4 {
-			events := make([]analytics.Event, batch)
-			for i := range events {
-				if len(sent) > 0 && random.IntN(10) == 0 {
-					events[i] = sent[max(0, len(sent)-1-random.IntN(3000))]
-				} else {
-					id++
-					events[i] = randomEvent(random, id, now)
-				}
-				sent = append(sent, events[i])
-				model.take(events[i], now)
-			}
+		for part := range parts {
+			events := traffic.batch(batch, f.clock.now())
 			group.Go(func() {
 				a, err := replicas[part%2].Ingest(t.Context(), "ada", f.app, events)
-				mu.Lock()
-				defer mu.Unlock()
 				if err != nil {
 					t.Error(err)
 				}
-				total.Accepted += a.Accepted
-				total.Rejected += a.Rejected + a.Sampled
+				traffic.took(a)
 			})
 		}
-		if group.Wait(); len(sent) > 10_000 {
-			sent = slices.Clone(sent[len(sent)-5000:])
-		}
+		group.Wait()
 		if round%(rounds/5) == 1 { // sums must outlive the ids and hashes that they came from
 			if err := f.Sweep(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if total.Accepted != len(model.at) || total.Rejected != 0 {
-		t.Errorf("%d accepted, the model has %d; %d rejected or sampled", total.Accepted, len(model.at), total.Rejected)
+	if traffic.accepted != len(traffic.model.at) || traffic.rejected != 0 {
+		t.Errorf("%d accepted, the model has %d; %d rejected or sampled", traffic.accepted, len(traffic.model.at), traffic.rejected)
 	}
+	f.agrees(t, traffic.model, start)
+}
+
+// eventTraffic is what the installs send, and what the service says of it.
+type eventTraffic struct {
+	random             *rand.Rand
+	model              *eventModel
+	sent               []analytics.Event
+	ids                int
+	mu                 sync.Mutex
+	accepted, rejected int
+}
+
+func (e *eventTraffic) batch(n int, now time.Time) []analytics.Event {
+	if len(e.sent) > 10_000 {
+		e.sent = slices.Clone(e.sent[len(e.sent)-5000:])
+	}
+	events := make([]analytics.Event, n)
+	for i := range events {
+		if len(e.sent) > 0 && e.random.IntN(10) == 0 {
+			events[i] = e.sent[max(0, len(e.sent)-1-e.random.IntN(3000))]
+		} else {
+			e.ids++
+			events[i] = randomEvent(e.random, e.ids, now)
+		}
+		e.sent = append(e.sent, events[i])
+		e.model.take(events[i], now)
+	}
+	return events
+}
+
+func (e *eventTraffic) took(a analytics.Accepted) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.accepted += a.Accepted
+	e.rejected += a.Rejected + a.Sampled
+}
+
+// agrees asks for days, for hours long ago and for the last day.
+func (f *analyticsFixture) agrees(t *testing.T, model *eventModel, start time.Time) {
+	t.Helper()
 	end := f.clock.now().Truncate(time.Hour).Add(time.Hour)
 	for _, q := range []analytics.Query{
 		{From: start.Add(-72 * time.Hour), To: end, Interval: analytics.Day},
