@@ -15,15 +15,20 @@ type ownFunc func(rw http.ResponseWriter, r *http.Request, a Account) error
 type projectFunc func(rw http.ResponseWriter, r *http.Request, a Account, p projects.Project) error
 
 // own wraps every page below /account: whoever is not signed in goes to /signin first, and comes back to what was to be
-// read. A form that was sent without being signed in is not sent again: it comes back to the dashboard.
+// read. A form that was sent without being signed in is not sent again: it comes back to the dashboard. Here is also the
+// limit of what an account may change, however many browsers it is signed in with.
 func (w *Web) own(h func(rw http.ResponseWriter, r *http.Request, a Account) error) http.Handler {
 	return w.page(func(rw http.ResponseWriter, r *http.Request) error {
 		a, signedIn := currentAccount(r)
-		if signedIn {
+		reading := r.Method == http.MethodGet || r.Method == http.MethodHead
+		switch {
+		case signedIn && !reading && w.changes.Take(a.ID) > 0:
+			return w.sayTooMany(rw, r)
+		case signedIn:
 			return h(rw, r, a)
 		}
 		next := "/account"
-		if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		if reading {
 			next = r.URL.RequestURI()
 		}
 		http.Redirect(rw, r, "/signin?next="+url.QueryEscape(next), http.StatusSeeOther)

@@ -138,12 +138,10 @@ func (w *Web) changeAccess(rw http.ResponseWriter, r *http.Request, a Account) e
 	}
 	var invalid *grants.InvalidError
 	err = w.Dashboard.Grants.Set(r.Context(), a.ID, p.ID, g, audit.Person())
-	switch {
-	case errors.Is(err, grants.ErrNoProject):
-		return errNotFound
-	case errors.As(err, &invalid): // no form of ours posts another level
+	if errors.As(err, &invalid) { // no form of ours posts another level
 		return errForbidden
-	case err != nil:
+	}
+	if err != nil {
 		return err
 	}
 	return done(rw, r, accessPath(p.ID), "access")

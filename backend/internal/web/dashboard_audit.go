@@ -137,9 +137,6 @@ func (w *Web) activity(rw http.ResponseWriter, r *http.Request, a Account) error
 	page := activityPage{Done: noticeOf(r), Project: query.Get("project")}
 	if page.Project != "" {
 		p, err := w.Dashboard.Projects.Get(r.Context(), a.ID, page.Project)
-		if errors.Is(err, projects.ErrNotFound) {
-			return errNotFound
-		}
 		if err != nil {
 			return err
 		}
@@ -181,9 +178,6 @@ func activityPath(project, before string) string {
 // undo puts back what one change of a config changed.
 func (w *Web) undo(rw http.ResponseWriter, r *http.Request, a Account) error {
 	e, err := w.Dashboard.Audit.Get(r.Context(), a.ID, r.PathValue("entry"))
-	if errors.Is(err, audit.ErrNotFound) {
-		return errNotFound
-	}
 	if err != nil {
 		return err
 	}

@@ -33,6 +33,7 @@ var then = time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)
 // fakeHouse stands for every service of the dashboard, for one account. Its methods with the same name in two services
 // are in the small types below it.
 type fakeHouse struct {
+	merging  error // what a merge is refused with
 	mu       sync.Mutex
 	projects []projects.Project
 	keys     []projects.KeyInfo
@@ -138,6 +139,9 @@ func (f fakeProjects) Update(_ context.Context, _, id, name string, platforms []
 func (f fakeProjects) Merge(_ context.Context, _, from, into string, by audit.Actor) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.merging != nil {
+		return f.merging
+	}
 	f.note(by, "project.merged", into, from)
 	return nil
 }

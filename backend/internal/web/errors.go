@@ -4,6 +4,9 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/service-dev/service/backend/internal/assistant"
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/grants"
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/secret"
 )
@@ -37,7 +40,7 @@ var errorPages = map[int]errorPage{
 func (w *Web) fail(rw http.ResponseWriter, r *http.Request, err error) {
 	status := http.StatusInternalServerError
 	switch {
-	case errors.Is(err, errNotFound), errors.Is(err, projects.ErrNotFound): // maybe deleted a moment ago
+	case gone(err):
 		status = http.StatusNotFound
 	case errors.Is(err, errForbidden):
 		status = http.StatusForbidden
@@ -48,6 +51,12 @@ func (w *Web) fail(rw http.ResponseWriter, r *http.Request, err error) {
 		w.Log.ErrorContext(r.Context(), "rendering the error page", "error", err)
 		http.Error(rw, errorPages[status].Title, status)
 	}
+}
+
+// gone tells whether what a page is about is not there: never was, or was deleted or merged a moment ago.
+func gone(err error) bool {
+	return errors.Is(err, errNotFound) || errors.Is(err, projects.ErrNotFound) || errors.Is(err, projects.ErrSameProject) ||
+		errors.Is(err, grants.ErrNoProject) || errors.Is(err, assistant.ErrNoProject) || errors.Is(err, audit.ErrNotFound)
 }
 
 func (w *Web) notFound(http.ResponseWriter, *http.Request) error { return errNotFound }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -36,23 +37,49 @@ func holder(r *http.Request, purpose string) string {
 	return currentBrowser(r).id
 }
 
+// wayBack is a value with a way back, which it can do without where that is too long for a cookie.
+type wayBack interface{ withoutWay() any }
+
+func (t oidcTrip) withoutWay() any { t.Next = "/"; return t }
+
+func (a arrival) withoutWay() any { a.Next = "/"; return a }
+
 // remember keeps value in this browser for momentLife.
 func (w *Web) remember(rw http.ResponseWriter, r *http.Request, purpose string, value any) error {
-	raw, err := json.Marshal(value)
+	signed, err := w.signedMoment(r, purpose, value)
+	if way, ok := value.(wayBack); ok && err == nil && len(signed) > maxMoment {
+		signed, err = w.signedMoment(r, purpose, way.withoutWay())
+	}
 	if err != nil {
 		return fmt.Errorf("remembering %s: %w", purpose, err)
 	}
-	data, err := json.Marshal(moment{Until: w.Now().Add(momentLife).UnixMilli(), Value: raw})
-	if err != nil {
-		return fmt.Errorf("remembering %s: %w", purpose, err)
-	}
-	body := base64.RawURLEncoding.EncodeToString(data)
-	signed := body + "." + w.sign("moment", purpose, holder(r, purpose), body)
 	if len(signed) > maxMoment {
 		return fmt.Errorf("remembering %s: %d bytes are too many for a cookie", purpose, len(signed))
 	}
 	w.setMoment(rw, purpose, signed, int(momentLife.Seconds()))
 	return nil
+}
+
+func (w *Web) signedMoment(r *http.Request, purpose string, value any) (string, error) {
+	raw, err := plainJSON(value)
+	if err != nil {
+		return "", err
+	}
+	data, err := plainJSON(moment{Until: w.Now().Add(momentLife).UnixMilli(), Value: raw})
+	if err != nil {
+		return "", err
+	}
+	body := base64.RawURLEncoding.EncodeToString(data)
+	return body + "." + w.sign("moment", purpose, holder(r, purpose), body), nil
+}
+
+// plainJSON leaves &, < and > as they are: a cookie is no HTML, and each would take six bytes.
+func plainJSON(value any) ([]byte, error) {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	err := e.Encode(value)
+	return bytes.TrimSpace(out.Bytes()), err
 }
 
 // recall reads what remember kept; false for anything forged, overdue or of another browser session.

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/service-dev/service/backend/internal/oidc"
 )
 
 func TestDeviceInPlainWords(t *testing.T) {
@@ -68,6 +70,27 @@ func TestMomentsEndAndStayInTheirBrowser(t *testing.T) {
 	}
 	if err := w.remember(httptest.NewRecorder(), request("v.one"), momentOIDC, strings.Repeat("x", 5000)); err == nil {
 		t.Error("a cookie that no browser keeps was set")
+	}
+}
+
+// A way back grows sixfold where JSON escapes it: it is kept as it is, or left out, and never stands in the way.
+func TestTheWayBackFitsIntoAMoment(t *testing.T) {
+	w := &Web{Options: Options{Key: []byte(strings.Repeat("k", 32)), Now: time.Now, Embedded: true}, cookie: "service-x"}
+	for filler, kept := range map[string]bool{"&": true, "<": true, "\"": true, "\xff": false} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r = r.WithContext(withBrowser(r.Context(), browser{id: "v.one"}))
+		rec := httptest.NewRecorder()
+		next := localPath("/account?" + strings.Repeat(filler, 1000))
+		trip := oidcTrip{Next: next, Attempt: oidc.Attempt{Provider: "example", State: "state"}}
+		if err := w.remember(rec, r, momentOIDC, trip); err != nil {
+			t.Errorf("%q: %v", filler, err)
+			continue
+		}
+		r.AddCookie(rec.Result().Cookies()[0])
+		var got oidcTrip
+		if ok := w.recall(r, momentOIDC, &got); !ok || got.Attempt != trip.Attempt || kept && got.Next != next || !kept && got.Next != "/" {
+			t.Errorf("%q: %v, %+v", filler, ok, got)
+		}
 	}
 }
 

@@ -59,6 +59,8 @@ type Options struct {
 const (
 	signInsPerMinute    = 20 // attempts to sign in or up, per address
 	wrongCodesPerMinute = 10 // unknown, expired or used user codes looked at, per address
+	// accountChangesPerMinute are the forms below /account that one account may send.
+	accountChangesPerMinute = 120
 )
 
 // Web serves the pages.
@@ -70,6 +72,7 @@ type Web struct {
 	cookie    string
 	signIns   *limit.Limiter
 	codes     *limit.Limiter
+	changes   *limit.Limiter
 	doors     doors
 }
 
@@ -99,6 +102,7 @@ func New(o Options) (*Web, error) {
 		cookie:  cookieName(o.InstanceID, o.Embedded),
 		signIns: limit.New(signInsPerMinute, o.Now),
 		codes:   limit.New(wrongCodesPerMinute, o.Now),
+		changes: limit.New(accountChangesPerMinute, o.Now),
 		doors:   newDoors(o),
 	}
 	if err := w.trustSite(); err != nil {

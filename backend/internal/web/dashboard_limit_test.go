@@ -1,0 +1,42 @@
+package web
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/service-dev/service/backend/internal/projects"
+)
+
+// Two merges of the same projects at once: the one that lost finds them to be one.
+func TestALostMergeIsNoTroubleOfOurs(t *testing.T) {
+	h := newHouse()
+	h.merging = projects.ErrSameProject
+	site, _ := houseSite(t, h)
+	v := signedIn(t, site, ada).get(helloPath + "/merge?into=com.example.other")
+	v.post(helloPath+"/merge", v.form("into", "com.example.other")).want(http.StatusNotFound, "This page does not exist")
+}
+
+func TestChangesOfAnAccountAreLimited(t *testing.T) {
+	h := newHouse()
+	site, _ := houseSite(t, h)
+	v := signedIn(t, site, ada).get(helloPath)
+	form := v.form("name", "laptop")
+	for range accountChangesPerMinute {
+		v.post(helloPath+"/keys", form).want(http.StatusOK)
+	}
+	made := len(h.called())
+	v.post(helloPath+"/keys", form).want(http.StatusTooManyRequests, "Too many attempts", "Nothing was changed")
+	// It is one limit for every form, on whichever browser.
+	v.post("/account/links/link1/revoke", form).want(http.StatusTooManyRequests)
+	second := signedIn(t, site, ada).get(helloPath)
+	second.post(helloPath, second.form("name", "Hello")).want(http.StatusTooManyRequests)
+	if v.header.Get("Retry-After") == "" || len(h.called()) != made {
+		t.Errorf("Retry-After %q, %d calls, were %d", v.header.Get("Retry-After"), len(h.called()), made)
+	}
+	v.get(helloPath).want(http.StatusOK)
+	eve := signedIn(t, site, "eve@example.org").get("/account/mcp-access")
+	eve.post("/account/mcp-access", eve.form("project", hello))
+	if eve.status == http.StatusTooManyRequests {
+		t.Error("another account is limited as well")
+	}
+}
