@@ -133,6 +133,8 @@ func TestSettingsAreForEveryone(t *testing.T) {
 	if _, err := f.OpenSession(t.Context(), "id-ada@example.org", account.Visit{Method: account.ByPasskey, UserAgent: "Mozilla/5.0 (iPhone) Safari/604", IP: "2001:db8:85a3:8d3:1319:8a2e:370:7348"}); err != nil {
 		t.Fatal(err)
 	}
+	s.open("/verify?token=sml_one")
+	check("verify-signed-in")
 	s.open(settingsPath)
 	check("settings")
 	s.do(chromedp.Evaluate[chromedp.Void](`document.querySelectorAll("details").forEach((d) => { d.open = true; })`))
