@@ -113,8 +113,12 @@ func (w *Web) renderDocs() (docsSet, error) {
 }
 
 func (w *Web) addDocs(set docsSet, path string, page docsPage) error {
+	t, err := w.templates.page("docs")
+	if err != nil {
+		return fmt.Errorf("rendering %s: %w", path, err)
+	}
 	var out bytes.Buffer
-	if err := w.templates["docs"].ExecuteTemplate(&out, "layout", view{Version: w.Version, Support: w.SupportContact, Data: page}); err != nil {
+	if err := t.ExecuteTemplate(&out, "layout", view{Version: w.Version, Support: w.SupportContact, Data: page}); err != nil {
 		return fmt.Errorf("rendering %s: %w", path, err)
 	}
 	set.add(path, htmlType, out.Bytes())

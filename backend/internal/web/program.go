@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"embed"
-	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
@@ -23,24 +21,15 @@ const (
 )
 
 // addProgram adds the program and its loader where this build has them.
-func (s assetSet) addProgram() error {
-	packed, err := programFiles.ReadFile("wasm/" + programName + ".gz")
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+func (s assetSet) addProgram() {
+	packed, loader := "wasm/"+programName+".gz", "wasm/"+loaderName
+	for _, name := range []string{packed, loader} {
+		if _, err := fs.Stat(programFiles, name); err != nil {
+			return
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("reading the simulator's program: %w", err)
-	}
-	loader, err := programFiles.ReadFile("wasm/" + loaderName)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading the simulator's loader: %w", err)
-	}
-	s.add(programName, packed, true)
-	s.add(loaderName, loader, false)
-	return nil
+	s.add(programName, embedded(programFiles, packed), true)
+	s.add(loaderName, embedded(programFiles, loader), false)
 }
 
 // program gives the addresses of the program and its loader; nil where this build has none.
@@ -57,8 +46,8 @@ func (s assetSet) program() map[string]string {
 }
 
 // unpackTo writes a gzipped asset for the rare client that does not take it so.
-func (a asset) unpackTo(rw http.ResponseWriter) {
-	r, err := gzip.NewReader(bytes.NewReader(a.body))
+func (c content) unpackTo(rw http.ResponseWriter) {
+	r, err := gzip.NewReader(bytes.NewReader(c.body))
 	if err != nil {
 		http.Error(rw, "the file is damaged", http.StatusInternalServerError)
 		return

@@ -26,7 +26,7 @@ func packed(t *testing.T, text string) []byte {
 // The program travels packed to who takes it so, and unpacked to everybody else.
 func TestProgramIsServedPacked(t *testing.T) {
 	w := &Web{assets: assetSet{}}
-	w.assets.add(programName, packed(t, "\x00asm"), true)
+	w.assets.add(programName, func() []byte { return packed(t, "\x00asm") }, true)
 	for accept, want := range map[string]string{"gzip, br": string(packed(t, "\x00asm")), "": "\x00asm"} {
 		r := httptest.NewRequest(http.MethodGet, "/assets/"+programName, nil)
 		r.SetPathValue("name", programName)
@@ -54,6 +54,28 @@ func TestOnlyTheSimulatorCompiles(t *testing.T) {
 			if strings.Contains(policy, loose) {
 				t.Errorf("%s allows %s", name, loose)
 			}
+		}
+	}
+}
+
+// Pages are parsed when they are first shown, so a mistake in a seldom one must be found here.
+func TestEveryTemplateParses(t *testing.T) {
+	assets, err := loadAssets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	templates, err := parseTemplates(assets)
+	if err != nil || len(templates) < 20 {
+		t.Fatalf("%d templates, %v", len(templates), err)
+	}
+	for name := range templates {
+		if page, err := templates.page(name); err != nil || page.Lookup("layout") == nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, a := range assets {
+		if c := a.load(); len(c.body) == 0 || c.version == "" {
+			t.Errorf("%s is empty", name)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"html/template"
 	"io/fs"
@@ -12,6 +13,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 )
 
 //go:embed templates/*.html
@@ -34,9 +36,9 @@ type view struct {
 // render writes the page templates/<name>.html inside the layout. The page is rendered before the first byte goes out,
 // so a template error still becomes an error page.
 func (w *Web) render(rw http.ResponseWriter, r *http.Request, status int, name string, data any) error {
-	t, ok := w.templates[name]
-	if !ok {
-		return fmt.Errorf("rendering page %s: no such template", name)
+	t, err := w.templates.page(name)
+	if err != nil {
+		return fmt.Errorf("rendering page %s: %w", name, err)
 	}
 	v := view{
 		Account: currentBrowser(r).account, CSRF: w.csrfToken(r),
@@ -52,41 +54,50 @@ func (w *Web) render(rw http.ResponseWriter, r *http.Request, status int, name s
 	return nil
 }
 
+// templateSet holds the pages by name. Each is parsed when it is first shown: most backends are embedded ones whose
+// pages are seldom looked at, and all pages parsed take more memory than everything else at rest.
+type templateSet map[string]func() (*template.Template, error)
+
 // parseTemplates makes one set per page: the layout, the shared parts (files that begin with an underscore), the page.
-func parseTemplates(assets assetSet) (map[string]*template.Template, error) {
-	base, err := template.New("").Funcs(template.FuncMap{"asset": assets.url, "platform": platformName}).ParseFS(templateFiles, "templates/_*.html")
-	if err != nil {
-		return nil, fmt.Errorf("parsing shared templates: %w", err)
-	}
+func parseTemplates(assets assetSet) (templateSet, error) {
+	functions := template.FuncMap{"asset": assets.url, "platform": platformName}
 	files, err := fs.Glob(templateFiles, "templates/*.html")
 	if err != nil {
 		return nil, fmt.Errorf("listing templates: %w", err)
 	}
-	pages := map[string]*template.Template{}
+	pages := templateSet{}
 	for _, file := range files {
 		name := strings.TrimSuffix(path.Base(file), ".html")
 		if strings.HasPrefix(name, "_") {
 			continue
 		}
-		set, err := base.Clone()
-		if err != nil {
-			return nil, fmt.Errorf("copying shared templates: %w", err)
-		}
-		if pages[name], err = set.ParseFS(templateFiles, file); err != nil {
-			return nil, fmt.Errorf("parsing template %s: %w", name, err)
-		}
+		pages[name] = sync.OnceValues(func() (*template.Template, error) {
+			return template.New("").Funcs(functions).ParseFS(templateFiles, "templates/_*.html", file)
+		})
 	}
 	return pages, nil
+}
+
+func (s templateSet) page(name string) (*template.Template, error) {
+	parse, ok := s[name]
+	if !ok {
+		return nil, errors.New("no such template")
+	}
+	return parse()
 }
 
 // assetSet holds the static files by name; their address carries a hash of the content, so browsers may keep them.
 type assetSet map[string]asset
 
 type asset struct {
-	body    []byte
 	kind    string
-	version string
 	gzipped bool
+	load    func() content // once, when it is first needed
+}
+
+type content struct {
+	body    []byte
+	version string
 }
 
 func loadAssets() (assetSet, error) {
@@ -96,21 +107,31 @@ func loadAssets() (assetSet, error) {
 		return nil, fmt.Errorf("listing assets: %w", err)
 	}
 	for _, e := range entries {
-		if e.IsDir() {
-			continue
+		if !e.IsDir() {
+			set.add(e.Name(), embedded(assetFiles, "assets/"+e.Name()), false)
 		}
-		body, err := assetFiles.ReadFile("assets/" + e.Name())
-		if err != nil {
-			return nil, fmt.Errorf("reading asset %s: %w", e.Name(), err)
-		}
-		set.add(e.Name(), body, false)
 	}
-	return set, set.addProgram()
+	set.addProgram()
+	return set, nil
 }
 
-func (s assetSet) add(name string, body []byte, gzipped bool) {
-	sum := sha256.Sum256(body)
-	s[name] = asset{body: body, kind: contentType(name), version: hex.EncodeToString(sum[:6]), gzipped: gzipped}
+// embedded reads a file that is known to be there.
+func embedded(files embed.FS, name string) func() []byte {
+	return func() []byte {
+		body, err := files.ReadFile(name)
+		if err != nil {
+			panic(err)
+		}
+		return body
+	}
+}
+
+func (s assetSet) add(name string, read func() []byte, gzipped bool) {
+	s[name] = asset{kind: contentType(name), gzipped: gzipped, load: sync.OnceValue(func() content {
+		body := read()
+		sum := sha256.Sum256(body)
+		return content{body: body, version: hex.EncodeToString(sum[:6])}
+	})}
 }
 
 // contentType does not leave scripts and styles to the machine's MIME table, which may be wrong or missing.
@@ -137,7 +158,7 @@ func (s assetSet) url(name string) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("no asset %s", name)
 	}
-	return "/assets/" + name + "?v=" + a.version, nil
+	return "/assets/" + name + "?v=" + a.load().version, nil
 }
 
 func (w *Web) asset(rw http.ResponseWriter, r *http.Request) {
@@ -146,13 +167,14 @@ func (w *Web) asset(rw http.ResponseWriter, r *http.Request) {
 		w.page(w.notFound).ServeHTTP(rw, r)
 		return
 	}
+	c := a.load()
 	h := rw.Header()
 	setHeaders(h)
 	h.Set("Content-Type", a.kind)
 	// Without the version (a module importing another by name) a browser asks each time whether its copy still holds.
 	h.Set("Cache-Control", "no-cache")
-	h.Set("ETag", `"`+a.version+`"`)
-	if r.URL.Query().Get("v") == a.version {
+	h.Set("ETag", `"`+c.version+`"`)
+	if r.URL.Query().Get("v") == c.version {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
 	if r.Header.Get("If-None-Match") == h.Get("ETag") {
@@ -162,10 +184,10 @@ func (w *Web) asset(rw http.ResponseWriter, r *http.Request) {
 	if a.gzipped {
 		h.Add("Vary", "Accept-Encoding")
 		if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-			a.unpackTo(rw)
+			c.unpackTo(rw)
 			return
 		}
 		h.Set("Content-Encoding", "gzip")
 	}
-	_, _ = rw.Write(a.body)
+	_, _ = rw.Write(c.body)
 }

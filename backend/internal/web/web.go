@@ -3,7 +3,6 @@ package web
 import (
 	"errors"
 	"fmt"
-	"html/template"
 	"log/slog"
 	"net"
 	"net/http"
@@ -66,7 +65,7 @@ const (
 // Web serves the pages.
 type Web struct {
 	Options
-	templates map[string]*template.Template
+	templates templateSet
 	assets    assetSet
 	origins   *http.CrossOriginProtection
 	cookie    string
@@ -76,7 +75,7 @@ type Web struct {
 	doors     doors
 }
 
-// New checks the options and parses the templates.
+// New checks the options and finds templates and assets.
 func New(o Options) (*Web, error) {
 	if o.Accounts == nil || o.Links == nil {
 		return nil, errors.New("web: accounts and links are needed")
