@@ -16,12 +16,7 @@ func TestNoSecretIsTold(t *testing.T) {
 	for _, engine := range []string{"sqlite", "postgres"} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
-			database := filepath.Join(t.TempDir(), "service.db")
-			dump := func() string { return dumpSQLite(t, database) }
-			if engine == "postgres" {
-				database = newPostgres(t)
-				dump = func() string { return started.Load().Dump(t, database) }
-			}
+			database, dump := newDatabase(t, engine)
 			mail := startMail(t)
 			secrets := map[string]string{
 				"credentials key": strings.Repeat("c4", 32), "SMTP password": "canary-smtp-password", "HMAC key": strings.Repeat("5a", 32),

@@ -19,12 +19,7 @@ func TestDumpHoldsNoSecret(t *testing.T) {
 	for _, engine := range []string{"sqlite", "postgres"} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
-			database := filepath.Join(t.TempDir(), "service.db")
-			dump := func() string { return dumpSQLite(t, database) }
-			if engine == "postgres" {
-				database = newPostgres(t)
-				dump = func() string { return started.Load().Dump(t, database) }
-			}
+			database, dump := newDatabase(t, engine)
 			b := startBackend(t, database)
 			canaries := linkedDay(t, newWorld(t, "", "SERVICE_BACKEND_URL="+b.url))
 			text := dump()
@@ -48,6 +43,17 @@ func TestDumpHoldsNoSecret(t *testing.T) {
 			}
 		})
 	}
+}
+
+// newDatabase is an empty database of an engine, and what writes out all that is in it.
+func newDatabase(t *testing.T, engine string) (database string, dump func() string) {
+	t.Helper()
+	if engine == "postgres" {
+		database = newPostgres(t)
+		return database, func() string { return started.Load().Dump(t, database) }
+	}
+	database = filepath.Join(t.TempDir(), "service.db")
+	return database, func() string { return dumpSQLite(t, database) }
 }
 
 // linkedDay is login, simulator, logout, login, and gives every secret that was seen on the way.

@@ -22,12 +22,7 @@ func TestLeaving(t *testing.T) {
 	for _, engine := range []string{"sqlite", "postgres"} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
-			database := filepath.Join(t.TempDir(), "service.db")
-			dump := func() string { return dumpSQLite(t, database) }
-			if engine == "postgres" {
-				database = newPostgres(t)
-				dump = func() string { return started.Load().Dump(t, database) }
-			}
+			database, dump := newDatabase(t, engine)
 			mail := startMail(t)
 			b := startBackend(t, database, "SERVICE_BACKEND_SMTP_HOST=127.0.0.1", "SERVICE_BACKEND_SMTP_PORT="+mail.port,
 				"SERVICE_BACKEND_SMTP_FROM=Service <service@example.org>", "SERVICE_BACKEND_SMTP_TLS=none")

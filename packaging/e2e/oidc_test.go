@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -152,12 +151,7 @@ func TestProviderGoneWrong(t *testing.T) {
 	for _, engine := range []string{"sqlite", "postgres"} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
-			database := filepath.Join(t.TempDir(), "service.db")
-			dump := func() string { return dumpSQLite(t, database) }
-			if engine == "postgres" {
-				database = newPostgres(t)
-				dump = func() string { return started.Load().Dump(t, database) }
-			}
+			database, dump := newDatabase(t, engine)
 			provider, b := startProvider(t, database, "SERVICE_BACKEND_LOG_LEVEL=debug")
 			provider.Ask()
 			bob := newPerson(t)
