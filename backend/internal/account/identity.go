@@ -60,7 +60,8 @@ func (s *Service) Identities(ctx context.Context, accountID string) ([]LinkedIde
 	return s.store.Identities(ctx, accountID)
 }
 
-// LinkIdentity lets an identity sign in to the account and mails its person a notice; its address need not be the account's. ErrIdentityTaken.
+// LinkIdentity lets an identity sign in to the account and mails its person a notice; its address need not be the
+// account's. ErrIdentityTaken.
 func (s *Service) LinkIdentity(ctx context.Context, accountID string, id Identity, by audit.Actor) error {
 	if id.Provider == "" || id.Subject == "" {
 		return ErrNotFound

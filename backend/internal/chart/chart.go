@@ -178,7 +178,6 @@ func Short(n int64) string {
 // num writes a coordinate with one digit behind the point at most.
 func num(f float64) string { return strconv.FormatFloat(math.Round(f*10)/10, 'f', -1, 64) }
 
-// clean leaves out what XML cannot hold.
 // clip cuts a text that is longer than most characters.
 func clip(s string, most int) string {
 	if r := []rune(s); len(r) > most {
@@ -187,6 +186,7 @@ func clip(s string, most int) string {
 	return s
 }
 
+// clean leaves out what XML cannot hold.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x20 || r == 0xFFFE || r == 0xFFFF || r == 0xFFFD {

@@ -60,11 +60,11 @@ func TestOnlyTheSimulatorCompiles(t *testing.T) {
 
 // Pages are parsed when they are first shown, so a mistake in a seldom one must be found here.
 func TestEveryTemplateParses(t *testing.T) {
-	assets, err := loadAssets()
+	assets, err := findAssets()
 	if err != nil {
 		t.Fatal(err)
 	}
-	templates, err := parseTemplates(assets)
+	templates, err := findTemplates(assets)
 	if err != nil || len(templates) < 20 {
 		t.Fatalf("%d templates, %v", len(templates), err)
 	}

@@ -58,8 +58,8 @@ func (w *Web) render(rw http.ResponseWriter, r *http.Request, status int, name s
 // pages are seldom looked at, and all pages parsed take more memory than everything else at rest.
 type templateSet map[string]func() (*template.Template, error)
 
-// parseTemplates makes one set per page: the layout, the shared parts (files that begin with an underscore), the page.
-func parseTemplates(assets assetSet) (templateSet, error) {
+// findTemplates names one set per page: the layout, the shared parts (files that begin with an underscore), the page.
+func findTemplates(assets assetSet) (templateSet, error) {
 	functions := template.FuncMap{"asset": assets.url, "platform": platformName}
 	files, err := fs.Glob(templateFiles, "templates/*.html")
 	if err != nil {
@@ -100,7 +100,7 @@ type content struct {
 	version string
 }
 
-func loadAssets() (assetSet, error) {
+func findAssets() (assetSet, error) {
 	set := assetSet{}
 	entries, err := assetFiles.ReadDir("assets")
 	if err != nil {

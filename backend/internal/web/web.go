@@ -108,10 +108,10 @@ func New(o Options) (*Web, error) {
 		return nil, err
 	}
 	var err error
-	if w.assets, err = loadAssets(); err != nil {
+	if w.assets, err = findAssets(); err != nil {
 		return nil, err
 	}
-	if w.templates, err = parseTemplates(w.assets); err != nil {
+	if w.templates, err = findTemplates(w.assets); err != nil {
 		return nil, err
 	}
 	return w, nil
