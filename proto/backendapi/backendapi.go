@@ -13,6 +13,7 @@ const (
 	PathSessions    = "/api/sessions"
 	PathProjects    = "/api/projects"
 	PathHealth      = "/api/health"
+	PathTelemetry   = "/api/telemetry"
 )
 
 // Headers. A request carries the install id or a bearer token, never both (spec 5.1). The requester's three are

@@ -286,6 +286,17 @@ type StatusResponse struct {
 	Consent       *Consent               `protobuf:"bytes,11,opt,name=consent,proto3" json:"consent,omitempty"`
 	Backend       *Backend               `protobuf:"bytes,12,opt,name=backend,proto3" json:"backend,omitempty"`
 	Plugins       []*Plugin              `protobuf:"bytes,13,rep,name=plugins,proto3" json:"plugins,omitempty"`
+	// The protocol range that the daemon speaks.
+	ProtocolMin uint32 `protobuf:"varint,14,opt,name=protocol_min,json=protocolMin,proto3" json:"protocol_min,omitempty"`
+	ProtocolMax uint32 `protobuf:"varint,15,opt,name=protocol_max,json=protocolMax,proto3" json:"protocol_max,omitempty"`
+	// Its program file, and whether that was replaced since it started: a restart brings the new one.
+	Program  string `protobuf:"bytes,16,opt,name=program,proto3" json:"program,omitempty"`
+	Replaced bool   `protobuf:"varint,17,opt,name=replaced,proto3" json:"replaced,omitempty"`
+	// The sockets came from the service manager.
+	SocketActivated bool `protobuf:"varint,18,opt,name=socket_activated,json=socketActivated,proto3" json:"socket_activated,omitempty"`
+	// Local and browser sessions that are open here, and codes that are being polled.
+	Sessions      uint32 `protobuf:"varint,19,opt,name=sessions,proto3" json:"sessions,omitempty"`
+	Polling       uint32 `protobuf:"varint,20,opt,name=polling,proto3" json:"polling,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -411,6 +422,55 @@ func (x *StatusResponse) GetPlugins() []*Plugin {
 	return nil
 }
 
+func (x *StatusResponse) GetProtocolMin() uint32 {
+	if x != nil {
+		return x.ProtocolMin
+	}
+	return 0
+}
+
+func (x *StatusResponse) GetProtocolMax() uint32 {
+	if x != nil {
+		return x.ProtocolMax
+	}
+	return 0
+}
+
+func (x *StatusResponse) GetProgram() string {
+	if x != nil {
+		return x.Program
+	}
+	return ""
+}
+
+func (x *StatusResponse) GetReplaced() bool {
+	if x != nil {
+		return x.Replaced
+	}
+	return false
+}
+
+func (x *StatusResponse) GetSocketActivated() bool {
+	if x != nil {
+		return x.SocketActivated
+	}
+	return false
+}
+
+func (x *StatusResponse) GetSessions() uint32 {
+	if x != nil {
+		return x.Sessions
+	}
+	return 0
+}
+
+func (x *StatusResponse) GetPolling() uint32 {
+	if x != nil {
+		return x.Polling
+	}
+	return 0
+}
+
 // Link is what the daemon knows of the account link, without the token.
 type Link struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -523,7 +583,8 @@ type Consent struct {
 	State string `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"`
 	// Whether this caller's events may be uploaded at all, and the switch that decided it.
 	UploadAllowed bool `protobuf:"varint,2,opt,name=upload_allowed,json=uploadAllowed,proto3" json:"upload_allowed,omitempty"`
-	// consent | SERVICE_TELEMETRY | DO_NOT_TRACK | CI | default
+	// consent | SERVICE_TELEMETRY | DO_NOT_TRACK | CI | SERVICE_BACKEND_URL (this shell's calls go elsewhere) | embedded
+	// (there is no backend to upload to) | notice (it was not shown yet) | default
 	DecidedBy     string `protobuf:"bytes,3,opt,name=decided_by,json=decidedBy,proto3" json:"decided_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -674,12 +735,17 @@ type Plugin struct {
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Path  string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
 	// stopped | starting | running | backoff | refused
-	State         string `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
-	Pid           int64  `protobuf:"varint,4,opt,name=pid,proto3" json:"pid,omitempty"`
-	Version       string `protobuf:"bytes,5,opt,name=version,proto3" json:"version,omitempty"`
-	Restarts      uint32 `protobuf:"varint,6,opt,name=restarts,proto3" json:"restarts,omitempty"`
-	LastError     string `protobuf:"bytes,7,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
-	Verified      bool   `protobuf:"varint,8,opt,name=verified,proto3" json:"verified,omitempty"`
+	State     string `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
+	Pid       int64  `protobuf:"varint,4,opt,name=pid,proto3" json:"pid,omitempty"`
+	Version   string `protobuf:"bytes,5,opt,name=version,proto3" json:"version,omitempty"`
+	Restarts  uint32 `protobuf:"varint,6,opt,name=restarts,proto3" json:"restarts,omitempty"`
+	LastError string `protobuf:"bytes,7,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
+	Verified  bool   `protobuf:"varint,8,opt,name=verified,proto3" json:"verified,omitempty"`
+	// Unix ms: when it last began to run, and when it last crashed; 0 for never.
+	SinceMs   int64 `protobuf:"varint,9,opt,name=since_ms,json=sinceMs,proto3" json:"since_ms,omitempty"`
+	CrashedMs int64 `protobuf:"varint,10,opt,name=crashed_ms,json=crashedMs,proto3" json:"crashed_ms,omitempty"`
+	// Unix ms: with state backoff, when it is started again.
+	ResumeMs      int64 `protobuf:"varint,11,opt,name=resume_ms,json=resumeMs,proto3" json:"resume_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -768,6 +834,27 @@ func (x *Plugin) GetVerified() bool {
 		return x.Verified
 	}
 	return false
+}
+
+func (x *Plugin) GetSinceMs() int64 {
+	if x != nil {
+		return x.SinceMs
+	}
+	return 0
+}
+
+func (x *Plugin) GetCrashedMs() int64 {
+	if x != nil {
+		return x.CrashedMs
+	}
+	return 0
+}
+
+func (x *Plugin) GetResumeMs() int64 {
+	if x != nil {
+		return x.ResumeMs
+	}
+	return 0
 }
 
 type WhoamiRequest struct {
@@ -1621,6 +1708,311 @@ func (x *SetConsentResponse) GetFile() string {
 	return ""
 }
 
+type TelemetryRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Caller        *Caller                `protobuf:"bytes,1,opt,name=caller,proto3" json:"caller,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TelemetryRequest) Reset() {
+	*x = TelemetryRequest{}
+	mi := &file_control_v1_control_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TelemetryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TelemetryRequest) ProtoMessage() {}
+
+func (x *TelemetryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_v1_control_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TelemetryRequest.ProtoReflect.Descriptor instead.
+func (*TelemetryRequest) Descriptor() ([]byte, []int) {
+	return file_control_v1_control_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *TelemetryRequest) GetCaller() *Caller {
+	if x != nil {
+		return x.Caller
+	}
+	return nil
+}
+
+type TelemetryResponse struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Consent *Consent               `protobuf:"bytes,1,opt,name=consent,proto3" json:"consent,omitempty"`
+	// Where everything that is recorded can be read.
+	LogFile string `protobuf:"bytes,2,opt,name=log_file,json=logFile,proto3" json:"log_file,omitempty"`
+	// Where events go; empty when there is nowhere.
+	BackendUrl string `protobuf:"bytes,3,opt,name=backend_url,json=backendUrl,proto3" json:"backend_url,omitempty"`
+	// Unix ms of the first-run notice; 0 while it was not shown.
+	NoticeMs int64 `protobuf:"varint,4,opt,name=notice_ms,json=noticeMs,proto3" json:"notice_ms,omitempty"`
+	// Events that wait, the bytes they take of the spool's cap, and how many were lost to it since the last upload.
+	Waiting    uint32 `protobuf:"varint,5,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	SpoolBytes int64  `protobuf:"varint,6,opt,name=spool_bytes,json=spoolBytes,proto3" json:"spool_bytes,omitempty"`
+	SpoolCap   int64  `protobuf:"varint,7,opt,name=spool_cap,json=spoolCap,proto3" json:"spool_cap,omitempty"`
+	Dropped    int64  `protobuf:"varint,8,opt,name=dropped,proto3" json:"dropped,omitempty"`
+	// Unix ms of the last upload that was taken, and what became of the last try; 0 and empty when there was none.
+	UploadedMs int64  `protobuf:"varint,9,opt,name=uploaded_ms,json=uploadedMs,proto3" json:"uploaded_ms,omitempty"`
+	Uploaded   uint32 `protobuf:"varint,10,opt,name=uploaded,proto3" json:"uploaded,omitempty"`
+	LastError  string `protobuf:"bytes,11,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
+	// Unix ms of the next try; 0 when nothing waits.
+	NextMs        int64 `protobuf:"varint,12,opt,name=next_ms,json=nextMs,proto3" json:"next_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TelemetryResponse) Reset() {
+	*x = TelemetryResponse{}
+	mi := &file_control_v1_control_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TelemetryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TelemetryResponse) ProtoMessage() {}
+
+func (x *TelemetryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_control_v1_control_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TelemetryResponse.ProtoReflect.Descriptor instead.
+func (*TelemetryResponse) Descriptor() ([]byte, []int) {
+	return file_control_v1_control_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *TelemetryResponse) GetConsent() *Consent {
+	if x != nil {
+		return x.Consent
+	}
+	return nil
+}
+
+func (x *TelemetryResponse) GetLogFile() string {
+	if x != nil {
+		return x.LogFile
+	}
+	return ""
+}
+
+func (x *TelemetryResponse) GetBackendUrl() string {
+	if x != nil {
+		return x.BackendUrl
+	}
+	return ""
+}
+
+func (x *TelemetryResponse) GetNoticeMs() int64 {
+	if x != nil {
+		return x.NoticeMs
+	}
+	return 0
+}
+
+func (x *TelemetryResponse) GetWaiting() uint32 {
+	if x != nil {
+		return x.Waiting
+	}
+	return 0
+}
+
+func (x *TelemetryResponse) GetSpoolBytes() int64 {
+	if x != nil {
+		return x.SpoolBytes
+	}
+	return 0
+}
+
+func (x *TelemetryResponse) GetSpoolCap() int64 {
+	if x != nil {
+		return x.SpoolCap
+	}
+	return 0
+}
+
+func (x *TelemetryResponse) GetDropped() int64 {
+	if x != nil {
+		return x.Dropped
+	}
+	return 0
+}
+
+func (x *TelemetryResponse) GetUploadedMs() int64 {
+	if x != nil {
+		return x.UploadedMs
+	}
+	return 0
+}
+
+func (x *TelemetryResponse) GetUploaded() uint32 {
+	if x != nil {
+		return x.Uploaded
+	}
+	return 0
+}
+
+func (x *TelemetryResponse) GetLastError() string {
+	if x != nil {
+		return x.LastError
+	}
+	return ""
+}
+
+func (x *TelemetryResponse) GetNextMs() int64 {
+	if x != nil {
+		return x.NextMs
+	}
+	return 0
+}
+
+type PurgeTelemetryRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Caller        *Caller                `protobuf:"bytes,1,opt,name=caller,proto3" json:"caller,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PurgeTelemetryRequest) Reset() {
+	*x = PurgeTelemetryRequest{}
+	mi := &file_control_v1_control_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PurgeTelemetryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PurgeTelemetryRequest) ProtoMessage() {}
+
+func (x *PurgeTelemetryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_v1_control_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PurgeTelemetryRequest.ProtoReflect.Descriptor instead.
+func (*PurgeTelemetryRequest) Descriptor() ([]byte, []int) {
+	return file_control_v1_control_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *PurgeTelemetryRequest) GetCaller() *Caller {
+	if x != nil {
+		return x.Caller
+	}
+	return nil
+}
+
+type PurgeTelemetryResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Events erased on this machine: of the log, and of what waited.
+	Local   int64 `protobuf:"varint,1,opt,name=local,proto3" json:"local,omitempty"`
+	Waiting int64 `protobuf:"varint,2,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	// erased | nothing (no backend has any) | failed
+	Backend        string `protobuf:"bytes,3,opt,name=backend,proto3" json:"backend,omitempty"`
+	BackendDeleted int64  `protobuf:"varint,4,opt,name=backend_deleted,json=backendDeleted,proto3" json:"backend_deleted,omitempty"`
+	// With failed: why, and what to do.
+	Detail        string `protobuf:"bytes,5,opt,name=detail,proto3" json:"detail,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PurgeTelemetryResponse) Reset() {
+	*x = PurgeTelemetryResponse{}
+	mi := &file_control_v1_control_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PurgeTelemetryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PurgeTelemetryResponse) ProtoMessage() {}
+
+func (x *PurgeTelemetryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_control_v1_control_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PurgeTelemetryResponse.ProtoReflect.Descriptor instead.
+func (*PurgeTelemetryResponse) Descriptor() ([]byte, []int) {
+	return file_control_v1_control_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *PurgeTelemetryResponse) GetLocal() int64 {
+	if x != nil {
+		return x.Local
+	}
+	return 0
+}
+
+func (x *PurgeTelemetryResponse) GetWaiting() int64 {
+	if x != nil {
+		return x.Waiting
+	}
+	return 0
+}
+
+func (x *PurgeTelemetryResponse) GetBackend() string {
+	if x != nil {
+		return x.Backend
+	}
+	return ""
+}
+
+func (x *PurgeTelemetryResponse) GetBackendDeleted() int64 {
+	if x != nil {
+		return x.BackendDeleted
+	}
+	return 0
+}
+
+func (x *PurgeTelemetryResponse) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
 type ListToolsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Caller        *Caller                `protobuf:"bytes,1,opt,name=caller,proto3" json:"caller,omitempty"`
@@ -1630,7 +2022,7 @@ type ListToolsRequest struct {
 
 func (x *ListToolsRequest) Reset() {
 	*x = ListToolsRequest{}
-	mi := &file_control_v1_control_proto_msgTypes[22]
+	mi := &file_control_v1_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1642,7 +2034,7 @@ func (x *ListToolsRequest) String() string {
 func (*ListToolsRequest) ProtoMessage() {}
 
 func (x *ListToolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[22]
+	mi := &file_control_v1_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1655,7 +2047,7 @@ func (x *ListToolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListToolsRequest.ProtoReflect.Descriptor instead.
 func (*ListToolsRequest) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{22}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListToolsRequest) GetCaller() *Caller {
@@ -1674,7 +2066,7 @@ type ListToolsResponse struct {
 
 func (x *ListToolsResponse) Reset() {
 	*x = ListToolsResponse{}
-	mi := &file_control_v1_control_proto_msgTypes[23]
+	mi := &file_control_v1_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1686,7 +2078,7 @@ func (x *ListToolsResponse) String() string {
 func (*ListToolsResponse) ProtoMessage() {}
 
 func (x *ListToolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[23]
+	mi := &file_control_v1_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1699,7 +2091,7 @@ func (x *ListToolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListToolsResponse.ProtoReflect.Descriptor instead.
 func (*ListToolsResponse) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{23}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListToolsResponse) GetTools() []*Tool {
@@ -1724,7 +2116,7 @@ type Tool struct {
 
 func (x *Tool) Reset() {
 	*x = Tool{}
-	mi := &file_control_v1_control_proto_msgTypes[24]
+	mi := &file_control_v1_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1736,7 +2128,7 @@ func (x *Tool) String() string {
 func (*Tool) ProtoMessage() {}
 
 func (x *Tool) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[24]
+	mi := &file_control_v1_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1749,7 +2141,7 @@ func (x *Tool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tool.ProtoReflect.Descriptor instead.
 func (*Tool) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{24}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Tool) GetName() string {
@@ -1806,7 +2198,7 @@ type CallToolRequest struct {
 
 func (x *CallToolRequest) Reset() {
 	*x = CallToolRequest{}
-	mi := &file_control_v1_control_proto_msgTypes[25]
+	mi := &file_control_v1_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1818,7 +2210,7 @@ func (x *CallToolRequest) String() string {
 func (*CallToolRequest) ProtoMessage() {}
 
 func (x *CallToolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[25]
+	mi := &file_control_v1_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1831,7 +2223,7 @@ func (x *CallToolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallToolRequest.ProtoReflect.Descriptor instead.
 func (*CallToolRequest) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{25}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *CallToolRequest) GetCaller() *Caller {
@@ -1868,7 +2260,7 @@ type CallToolResponse struct {
 
 func (x *CallToolResponse) Reset() {
 	*x = CallToolResponse{}
-	mi := &file_control_v1_control_proto_msgTypes[26]
+	mi := &file_control_v1_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1880,7 +2272,7 @@ func (x *CallToolResponse) String() string {
 func (*CallToolResponse) ProtoMessage() {}
 
 func (x *CallToolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[26]
+	mi := &file_control_v1_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1893,7 +2285,7 @@ func (x *CallToolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallToolResponse.ProtoReflect.Descriptor instead.
 func (*CallToolResponse) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{26}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *CallToolResponse) GetEvent() isCallToolResponse_Event {
@@ -1948,7 +2340,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_control_v1_control_proto_msgTypes[27]
+	mi := &file_control_v1_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1960,7 +2352,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[27]
+	mi := &file_control_v1_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1973,7 +2365,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{27}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Progress) GetProgress() float64 {
@@ -2003,14 +2395,16 @@ type ToolResult struct {
 	// The structured content, as JSON text.
 	Structured string `protobuf:"bytes,2,opt,name=structured,proto3" json:"structured,omitempty"`
 	// Pictures that belong to the answer, in order.
-	Images        []*ToolImage `protobuf:"bytes,3,rep,name=images,proto3" json:"images,omitempty"`
+	Images []*ToolImage `protobuf:"bytes,3,rep,name=images,proto3" json:"images,omitempty"`
+	// For the person, apart from the answer: the first-run notice on telemetry (spec 6.2). Empty but once.
+	Notice        string `protobuf:"bytes,4,opt,name=notice,proto3" json:"notice,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ToolResult) Reset() {
 	*x = ToolResult{}
-	mi := &file_control_v1_control_proto_msgTypes[28]
+	mi := &file_control_v1_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2022,7 +2416,7 @@ func (x *ToolResult) String() string {
 func (*ToolResult) ProtoMessage() {}
 
 func (x *ToolResult) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[28]
+	mi := &file_control_v1_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2035,7 +2429,7 @@ func (x *ToolResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolResult.ProtoReflect.Descriptor instead.
 func (*ToolResult) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{28}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ToolResult) GetIsError() bool {
@@ -2059,6 +2453,13 @@ func (x *ToolResult) GetImages() []*ToolImage {
 	return nil
 }
 
+func (x *ToolResult) GetNotice() string {
+	if x != nil {
+		return x.Notice
+	}
+	return ""
+}
+
 type ToolImage struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Mime          string                 `protobuf:"bytes,1,opt,name=mime,proto3" json:"mime,omitempty"`
@@ -2069,7 +2470,7 @@ type ToolImage struct {
 
 func (x *ToolImage) Reset() {
 	*x = ToolImage{}
-	mi := &file_control_v1_control_proto_msgTypes[29]
+	mi := &file_control_v1_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2081,7 +2482,7 @@ func (x *ToolImage) String() string {
 func (*ToolImage) ProtoMessage() {}
 
 func (x *ToolImage) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[29]
+	mi := &file_control_v1_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2094,7 +2495,7 @@ func (x *ToolImage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolImage.ProtoReflect.Descriptor instead.
 func (*ToolImage) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{29}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ToolImage) GetMime() string {
@@ -2120,7 +2521,7 @@ type ListPluginsRequest struct {
 
 func (x *ListPluginsRequest) Reset() {
 	*x = ListPluginsRequest{}
-	mi := &file_control_v1_control_proto_msgTypes[30]
+	mi := &file_control_v1_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2132,7 +2533,7 @@ func (x *ListPluginsRequest) String() string {
 func (*ListPluginsRequest) ProtoMessage() {}
 
 func (x *ListPluginsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[30]
+	mi := &file_control_v1_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2145,7 +2546,7 @@ func (x *ListPluginsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPluginsRequest.ProtoReflect.Descriptor instead.
 func (*ListPluginsRequest) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{30}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListPluginsRequest) GetCaller() *Caller {
@@ -2164,7 +2565,7 @@ type ListPluginsResponse struct {
 
 func (x *ListPluginsResponse) Reset() {
 	*x = ListPluginsResponse{}
-	mi := &file_control_v1_control_proto_msgTypes[31]
+	mi := &file_control_v1_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2176,7 +2577,7 @@ func (x *ListPluginsResponse) String() string {
 func (*ListPluginsResponse) ProtoMessage() {}
 
 func (x *ListPluginsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[31]
+	mi := &file_control_v1_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2189,7 +2590,7 @@ func (x *ListPluginsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPluginsResponse.ProtoReflect.Descriptor instead.
 func (*ListPluginsResponse) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{31}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListPluginsResponse) GetPlugins() []*Plugin {
@@ -2208,7 +2609,7 @@ type DoctorRequest struct {
 
 func (x *DoctorRequest) Reset() {
 	*x = DoctorRequest{}
-	mi := &file_control_v1_control_proto_msgTypes[32]
+	mi := &file_control_v1_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2220,7 +2621,7 @@ func (x *DoctorRequest) String() string {
 func (*DoctorRequest) ProtoMessage() {}
 
 func (x *DoctorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[32]
+	mi := &file_control_v1_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2233,7 +2634,7 @@ func (x *DoctorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoctorRequest.ProtoReflect.Descriptor instead.
 func (*DoctorRequest) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{32}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *DoctorRequest) GetCaller() *Caller {
@@ -2252,7 +2653,7 @@ type DoctorResponse struct {
 
 func (x *DoctorResponse) Reset() {
 	*x = DoctorResponse{}
-	mi := &file_control_v1_control_proto_msgTypes[33]
+	mi := &file_control_v1_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2264,7 +2665,7 @@ func (x *DoctorResponse) String() string {
 func (*DoctorResponse) ProtoMessage() {}
 
 func (x *DoctorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[33]
+	mi := &file_control_v1_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2277,7 +2678,7 @@ func (x *DoctorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoctorResponse.ProtoReflect.Descriptor instead.
 func (*DoctorResponse) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{33}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *DoctorResponse) GetChecks() []*Check {
@@ -2300,7 +2701,7 @@ type Check struct {
 
 func (x *Check) Reset() {
 	*x = Check{}
-	mi := &file_control_v1_control_proto_msgTypes[34]
+	mi := &file_control_v1_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2312,7 +2713,7 @@ func (x *Check) String() string {
 func (*Check) ProtoMessage() {}
 
 func (x *Check) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[34]
+	mi := &file_control_v1_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2325,7 +2726,7 @@ func (x *Check) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Check.ProtoReflect.Descriptor instead.
 func (*Check) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{34}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Check) GetName() string {
@@ -2365,7 +2766,7 @@ type StopRequest struct {
 
 func (x *StopRequest) Reset() {
 	*x = StopRequest{}
-	mi := &file_control_v1_control_proto_msgTypes[35]
+	mi := &file_control_v1_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2377,7 +2778,7 @@ func (x *StopRequest) String() string {
 func (*StopRequest) ProtoMessage() {}
 
 func (x *StopRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[35]
+	mi := &file_control_v1_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2390,7 +2791,7 @@ func (x *StopRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopRequest.ProtoReflect.Descriptor instead.
 func (*StopRequest) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{35}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *StopRequest) GetCaller() *Caller {
@@ -2409,7 +2810,7 @@ type StopResponse struct {
 
 func (x *StopResponse) Reset() {
 	*x = StopResponse{}
-	mi := &file_control_v1_control_proto_msgTypes[36]
+	mi := &file_control_v1_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2421,7 +2822,7 @@ func (x *StopResponse) String() string {
 func (*StopResponse) ProtoMessage() {}
 
 func (x *StopResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[36]
+	mi := &file_control_v1_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2434,7 +2835,7 @@ func (x *StopResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopResponse.ProtoReflect.Descriptor instead.
 func (*StopResponse) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{36}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *StopResponse) GetPid() int64 {
@@ -2467,7 +2868,7 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\aversion\x18\x03 \x01(\tR\aversion\x12\x10\n" +
 	"\x03pid\x18\x04 \x01(\x03R\x03pid\"C\n" +
 	"\rStatusRequest\x122\n" +
-	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\"\xea\x03\n" +
+	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\"\xc7\x05\n" +
 	"\x0eStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x10\n" +
 	"\x03pid\x18\x02 \x01(\x03R\x03pid\x12\x1b\n" +
@@ -2486,7 +2887,14 @@ const file_control_v1_control_proto_rawDesc = "" +
 	" \x01(\v2\x18.service.control.v1.LinkR\x04link\x125\n" +
 	"\aconsent\x18\v \x01(\v2\x1b.service.control.v1.ConsentR\aconsent\x125\n" +
 	"\abackend\x18\f \x01(\v2\x1b.service.control.v1.BackendR\abackend\x124\n" +
-	"\aplugins\x18\r \x03(\v2\x1a.service.control.v1.PluginR\aplugins\"\x80\x02\n" +
+	"\aplugins\x18\r \x03(\v2\x1a.service.control.v1.PluginR\aplugins\x12!\n" +
+	"\fprotocol_min\x18\x0e \x01(\rR\vprotocolMin\x12!\n" +
+	"\fprotocol_max\x18\x0f \x01(\rR\vprotocolMax\x12\x18\n" +
+	"\aprogram\x18\x10 \x01(\tR\aprogram\x12\x1a\n" +
+	"\breplaced\x18\x11 \x01(\bR\breplaced\x12)\n" +
+	"\x10socket_activated\x18\x12 \x01(\bR\x0fsocketActivated\x12\x1a\n" +
+	"\bsessions\x18\x13 \x01(\rR\bsessions\x12\x18\n" +
+	"\apolling\x18\x14 \x01(\rR\apolling\"\x80\x02\n" +
 	"\x04Link\x12\x14\n" +
 	"\x05state\x18\x01 \x01(\tR\x05state\x12\x1d\n" +
 	"\n" +
@@ -2511,7 +2919,7 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\tchosen_by\x18\x03 \x01(\tR\bchosenBy\x12\x14\n" +
 	"\x05state\x18\x04 \x01(\tR\x05state\x12\x16\n" +
 	"\x06detail\x18\x05 \x01(\tR\x06detail\x12#\n" +
-	"\rdashboard_url\x18\x06 \x01(\tR\fdashboardUrl\"\xc9\x01\n" +
+	"\rdashboard_url\x18\x06 \x01(\tR\fdashboardUrl\"\xa0\x02\n" +
 	"\x06Plugin\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x14\n" +
@@ -2521,7 +2929,12 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\brestarts\x18\x06 \x01(\rR\brestarts\x12\x1d\n" +
 	"\n" +
 	"last_error\x18\a \x01(\tR\tlastError\x12\x1a\n" +
-	"\bverified\x18\b \x01(\bR\bverified\"]\n" +
+	"\bverified\x18\b \x01(\bR\bverified\x12\x19\n" +
+	"\bsince_ms\x18\t \x01(\x03R\asinceMs\x12\x1d\n" +
+	"\n" +
+	"crashed_ms\x18\n" +
+	" \x01(\x03R\tcrashedMs\x12\x1b\n" +
+	"\tresume_ms\x18\v \x01(\x03R\bresumeMs\"]\n" +
 	"\rWhoamiRequest\x122\n" +
 	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\x12\x18\n" +
 	"\arefresh\x18\x02 \x01(\bR\arefresh\"w\n" +
@@ -2586,6 +2999,34 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\x12SetConsentResponse\x125\n" +
 	"\aconsent\x18\x01 \x01(\v2\x1b.service.control.v1.ConsentR\aconsent\x12\x12\n" +
 	"\x04file\x18\x02 \x01(\tR\x04file\"F\n" +
+	"\x10TelemetryRequest\x122\n" +
+	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\"\x8a\x03\n" +
+	"\x11TelemetryResponse\x125\n" +
+	"\aconsent\x18\x01 \x01(\v2\x1b.service.control.v1.ConsentR\aconsent\x12\x19\n" +
+	"\blog_file\x18\x02 \x01(\tR\alogFile\x12\x1f\n" +
+	"\vbackend_url\x18\x03 \x01(\tR\n" +
+	"backendUrl\x12\x1b\n" +
+	"\tnotice_ms\x18\x04 \x01(\x03R\bnoticeMs\x12\x18\n" +
+	"\awaiting\x18\x05 \x01(\rR\awaiting\x12\x1f\n" +
+	"\vspool_bytes\x18\x06 \x01(\x03R\n" +
+	"spoolBytes\x12\x1b\n" +
+	"\tspool_cap\x18\a \x01(\x03R\bspoolCap\x12\x18\n" +
+	"\adropped\x18\b \x01(\x03R\adropped\x12\x1f\n" +
+	"\vuploaded_ms\x18\t \x01(\x03R\n" +
+	"uploadedMs\x12\x1a\n" +
+	"\buploaded\x18\n" +
+	" \x01(\rR\buploaded\x12\x1d\n" +
+	"\n" +
+	"last_error\x18\v \x01(\tR\tlastError\x12\x17\n" +
+	"\anext_ms\x18\f \x01(\x03R\x06nextMs\"K\n" +
+	"\x15PurgeTelemetryRequest\x122\n" +
+	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\"\xa3\x01\n" +
+	"\x16PurgeTelemetryResponse\x12\x14\n" +
+	"\x05local\x18\x01 \x01(\x03R\x05local\x12\x18\n" +
+	"\awaiting\x18\x02 \x01(\x03R\awaiting\x12\x18\n" +
+	"\abackend\x18\x03 \x01(\tR\abackend\x12'\n" +
+	"\x0fbackend_deleted\x18\x04 \x01(\x03R\x0ebackendDeleted\x12\x16\n" +
+	"\x06detail\x18\x05 \x01(\tR\x06detail\"F\n" +
 	"\x10ListToolsRequest\x122\n" +
 	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\"C\n" +
 	"\x11ListToolsResponse\x12.\n" +
@@ -2608,14 +3049,15 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\bProgress\x12\x1a\n" +
 	"\bprogress\x18\x01 \x01(\x01R\bprogress\x12\x14\n" +
 	"\x05total\x18\x02 \x01(\x01R\x05total\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessage\"~\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\"\x96\x01\n" +
 	"\n" +
 	"ToolResult\x12\x19\n" +
 	"\bis_error\x18\x01 \x01(\bR\aisError\x12\x1e\n" +
 	"\n" +
 	"structured\x18\x02 \x01(\tR\n" +
 	"structured\x125\n" +
-	"\x06images\x18\x03 \x03(\v2\x1d.service.control.v1.ToolImageR\x06images\"3\n" +
+	"\x06images\x18\x03 \x03(\v2\x1d.service.control.v1.ToolImageR\x06images\x12\x16\n" +
+	"\x06notice\x18\x04 \x01(\tR\x06notice\"3\n" +
 	"\tToolImage\x12\x12\n" +
 	"\x04mime\x18\x01 \x01(\tR\x04mime\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\"H\n" +
@@ -2635,7 +3077,7 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\vStopRequest\x122\n" +
 	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\" \n" +
 	"\fStopResponse\x12\x10\n" +
-	"\x03pid\x18\x01 \x01(\x03R\x03pid2\xa6\a\n" +
+	"\x03pid\x18\x01 \x01(\x03R\x03pid2\xe9\b\n" +
 	"\aControl\x12L\n" +
 	"\x05Hello\x12 .service.control.v1.HelloRequest\x1a!.service.control.v1.HelloResponse\x12O\n" +
 	"\x06Status\x12!.service.control.v1.StatusRequest\x1a\".service.control.v1.StatusResponse\x12O\n" +
@@ -2644,6 +3086,8 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\x06Logout\x12!.service.control.v1.LogoutRequest\x1a\".service.control.v1.LogoutResponse\x12[\n" +
 	"\n" +
 	"SetConsent\x12%.service.control.v1.SetConsentRequest\x1a&.service.control.v1.SetConsentResponse\x12X\n" +
+	"\tTelemetry\x12$.service.control.v1.TelemetryRequest\x1a%.service.control.v1.TelemetryResponse\x12g\n" +
+	"\x0ePurgeTelemetry\x12).service.control.v1.PurgeTelemetryRequest\x1a*.service.control.v1.PurgeTelemetryResponse\x12X\n" +
 	"\tListTools\x12$.service.control.v1.ListToolsRequest\x1a%.service.control.v1.ListToolsResponse\x12W\n" +
 	"\bCallTool\x12#.service.control.v1.CallToolRequest\x1a$.service.control.v1.CallToolResponse0\x01\x12^\n" +
 	"\vListPlugins\x12&.service.control.v1.ListPluginsRequest\x1a'.service.control.v1.ListPluginsResponse\x12O\n" +
@@ -2662,49 +3106,53 @@ func file_control_v1_control_proto_rawDescGZIP() []byte {
 	return file_control_v1_control_proto_rawDescData
 }
 
-var file_control_v1_control_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
+var file_control_v1_control_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
 var file_control_v1_control_proto_goTypes = []any{
-	(*Caller)(nil),              // 0: service.control.v1.Caller
-	(*HelloRequest)(nil),        // 1: service.control.v1.HelloRequest
-	(*HelloResponse)(nil),       // 2: service.control.v1.HelloResponse
-	(*StatusRequest)(nil),       // 3: service.control.v1.StatusRequest
-	(*StatusResponse)(nil),      // 4: service.control.v1.StatusResponse
-	(*Link)(nil),                // 5: service.control.v1.Link
-	(*Consent)(nil),             // 6: service.control.v1.Consent
-	(*Backend)(nil),             // 7: service.control.v1.Backend
-	(*Plugin)(nil),              // 8: service.control.v1.Plugin
-	(*WhoamiRequest)(nil),       // 9: service.control.v1.WhoamiRequest
-	(*WhoamiResponse)(nil),      // 10: service.control.v1.WhoamiResponse
-	(*LoginRequest)(nil),        // 11: service.control.v1.LoginRequest
-	(*LoginResponse)(nil),       // 12: service.control.v1.LoginResponse
-	(*DeviceCode)(nil),          // 13: service.control.v1.DeviceCode
-	(*Waiting)(nil),             // 14: service.control.v1.Waiting
-	(*Opened)(nil),              // 15: service.control.v1.Opened
-	(*Linked)(nil),              // 16: service.control.v1.Linked
-	(*Error)(nil),               // 17: service.control.v1.Error
-	(*LogoutRequest)(nil),       // 18: service.control.v1.LogoutRequest
-	(*LogoutResponse)(nil),      // 19: service.control.v1.LogoutResponse
-	(*SetConsentRequest)(nil),   // 20: service.control.v1.SetConsentRequest
-	(*SetConsentResponse)(nil),  // 21: service.control.v1.SetConsentResponse
-	(*ListToolsRequest)(nil),    // 22: service.control.v1.ListToolsRequest
-	(*ListToolsResponse)(nil),   // 23: service.control.v1.ListToolsResponse
-	(*Tool)(nil),                // 24: service.control.v1.Tool
-	(*CallToolRequest)(nil),     // 25: service.control.v1.CallToolRequest
-	(*CallToolResponse)(nil),    // 26: service.control.v1.CallToolResponse
-	(*Progress)(nil),            // 27: service.control.v1.Progress
-	(*ToolResult)(nil),          // 28: service.control.v1.ToolResult
-	(*ToolImage)(nil),           // 29: service.control.v1.ToolImage
-	(*ListPluginsRequest)(nil),  // 30: service.control.v1.ListPluginsRequest
-	(*ListPluginsResponse)(nil), // 31: service.control.v1.ListPluginsResponse
-	(*DoctorRequest)(nil),       // 32: service.control.v1.DoctorRequest
-	(*DoctorResponse)(nil),      // 33: service.control.v1.DoctorResponse
-	(*Check)(nil),               // 34: service.control.v1.Check
-	(*StopRequest)(nil),         // 35: service.control.v1.StopRequest
-	(*StopResponse)(nil),        // 36: service.control.v1.StopResponse
-	nil,                         // 37: service.control.v1.Caller.EnvEntry
+	(*Caller)(nil),                 // 0: service.control.v1.Caller
+	(*HelloRequest)(nil),           // 1: service.control.v1.HelloRequest
+	(*HelloResponse)(nil),          // 2: service.control.v1.HelloResponse
+	(*StatusRequest)(nil),          // 3: service.control.v1.StatusRequest
+	(*StatusResponse)(nil),         // 4: service.control.v1.StatusResponse
+	(*Link)(nil),                   // 5: service.control.v1.Link
+	(*Consent)(nil),                // 6: service.control.v1.Consent
+	(*Backend)(nil),                // 7: service.control.v1.Backend
+	(*Plugin)(nil),                 // 8: service.control.v1.Plugin
+	(*WhoamiRequest)(nil),          // 9: service.control.v1.WhoamiRequest
+	(*WhoamiResponse)(nil),         // 10: service.control.v1.WhoamiResponse
+	(*LoginRequest)(nil),           // 11: service.control.v1.LoginRequest
+	(*LoginResponse)(nil),          // 12: service.control.v1.LoginResponse
+	(*DeviceCode)(nil),             // 13: service.control.v1.DeviceCode
+	(*Waiting)(nil),                // 14: service.control.v1.Waiting
+	(*Opened)(nil),                 // 15: service.control.v1.Opened
+	(*Linked)(nil),                 // 16: service.control.v1.Linked
+	(*Error)(nil),                  // 17: service.control.v1.Error
+	(*LogoutRequest)(nil),          // 18: service.control.v1.LogoutRequest
+	(*LogoutResponse)(nil),         // 19: service.control.v1.LogoutResponse
+	(*SetConsentRequest)(nil),      // 20: service.control.v1.SetConsentRequest
+	(*SetConsentResponse)(nil),     // 21: service.control.v1.SetConsentResponse
+	(*TelemetryRequest)(nil),       // 22: service.control.v1.TelemetryRequest
+	(*TelemetryResponse)(nil),      // 23: service.control.v1.TelemetryResponse
+	(*PurgeTelemetryRequest)(nil),  // 24: service.control.v1.PurgeTelemetryRequest
+	(*PurgeTelemetryResponse)(nil), // 25: service.control.v1.PurgeTelemetryResponse
+	(*ListToolsRequest)(nil),       // 26: service.control.v1.ListToolsRequest
+	(*ListToolsResponse)(nil),      // 27: service.control.v1.ListToolsResponse
+	(*Tool)(nil),                   // 28: service.control.v1.Tool
+	(*CallToolRequest)(nil),        // 29: service.control.v1.CallToolRequest
+	(*CallToolResponse)(nil),       // 30: service.control.v1.CallToolResponse
+	(*Progress)(nil),               // 31: service.control.v1.Progress
+	(*ToolResult)(nil),             // 32: service.control.v1.ToolResult
+	(*ToolImage)(nil),              // 33: service.control.v1.ToolImage
+	(*ListPluginsRequest)(nil),     // 34: service.control.v1.ListPluginsRequest
+	(*ListPluginsResponse)(nil),    // 35: service.control.v1.ListPluginsResponse
+	(*DoctorRequest)(nil),          // 36: service.control.v1.DoctorRequest
+	(*DoctorResponse)(nil),         // 37: service.control.v1.DoctorResponse
+	(*Check)(nil),                  // 38: service.control.v1.Check
+	(*StopRequest)(nil),            // 39: service.control.v1.StopRequest
+	(*StopResponse)(nil),           // 40: service.control.v1.StopResponse
+	nil,                            // 41: service.control.v1.Caller.EnvEntry
 }
 var file_control_v1_control_proto_depIdxs = []int32{
-	37, // 0: service.control.v1.Caller.env:type_name -> service.control.v1.Caller.EnvEntry
+	41, // 0: service.control.v1.Caller.env:type_name -> service.control.v1.Caller.EnvEntry
 	0,  // 1: service.control.v1.HelloRequest.caller:type_name -> service.control.v1.Caller
 	0,  // 2: service.control.v1.StatusRequest.caller:type_name -> service.control.v1.Caller
 	5,  // 3: service.control.v1.StatusResponse.link:type_name -> service.control.v1.Link
@@ -2722,44 +3170,51 @@ var file_control_v1_control_proto_depIdxs = []int32{
 	0,  // 15: service.control.v1.LogoutRequest.caller:type_name -> service.control.v1.Caller
 	0,  // 16: service.control.v1.SetConsentRequest.caller:type_name -> service.control.v1.Caller
 	6,  // 17: service.control.v1.SetConsentResponse.consent:type_name -> service.control.v1.Consent
-	0,  // 18: service.control.v1.ListToolsRequest.caller:type_name -> service.control.v1.Caller
-	24, // 19: service.control.v1.ListToolsResponse.tools:type_name -> service.control.v1.Tool
-	0,  // 20: service.control.v1.CallToolRequest.caller:type_name -> service.control.v1.Caller
-	27, // 21: service.control.v1.CallToolResponse.progress:type_name -> service.control.v1.Progress
-	28, // 22: service.control.v1.CallToolResponse.result:type_name -> service.control.v1.ToolResult
-	29, // 23: service.control.v1.ToolResult.images:type_name -> service.control.v1.ToolImage
-	0,  // 24: service.control.v1.ListPluginsRequest.caller:type_name -> service.control.v1.Caller
-	8,  // 25: service.control.v1.ListPluginsResponse.plugins:type_name -> service.control.v1.Plugin
-	0,  // 26: service.control.v1.DoctorRequest.caller:type_name -> service.control.v1.Caller
-	34, // 27: service.control.v1.DoctorResponse.checks:type_name -> service.control.v1.Check
-	0,  // 28: service.control.v1.StopRequest.caller:type_name -> service.control.v1.Caller
-	1,  // 29: service.control.v1.Control.Hello:input_type -> service.control.v1.HelloRequest
-	3,  // 30: service.control.v1.Control.Status:input_type -> service.control.v1.StatusRequest
-	9,  // 31: service.control.v1.Control.Whoami:input_type -> service.control.v1.WhoamiRequest
-	11, // 32: service.control.v1.Control.Login:input_type -> service.control.v1.LoginRequest
-	18, // 33: service.control.v1.Control.Logout:input_type -> service.control.v1.LogoutRequest
-	20, // 34: service.control.v1.Control.SetConsent:input_type -> service.control.v1.SetConsentRequest
-	22, // 35: service.control.v1.Control.ListTools:input_type -> service.control.v1.ListToolsRequest
-	25, // 36: service.control.v1.Control.CallTool:input_type -> service.control.v1.CallToolRequest
-	30, // 37: service.control.v1.Control.ListPlugins:input_type -> service.control.v1.ListPluginsRequest
-	32, // 38: service.control.v1.Control.Doctor:input_type -> service.control.v1.DoctorRequest
-	35, // 39: service.control.v1.Control.Stop:input_type -> service.control.v1.StopRequest
-	2,  // 40: service.control.v1.Control.Hello:output_type -> service.control.v1.HelloResponse
-	4,  // 41: service.control.v1.Control.Status:output_type -> service.control.v1.StatusResponse
-	10, // 42: service.control.v1.Control.Whoami:output_type -> service.control.v1.WhoamiResponse
-	12, // 43: service.control.v1.Control.Login:output_type -> service.control.v1.LoginResponse
-	19, // 44: service.control.v1.Control.Logout:output_type -> service.control.v1.LogoutResponse
-	21, // 45: service.control.v1.Control.SetConsent:output_type -> service.control.v1.SetConsentResponse
-	23, // 46: service.control.v1.Control.ListTools:output_type -> service.control.v1.ListToolsResponse
-	26, // 47: service.control.v1.Control.CallTool:output_type -> service.control.v1.CallToolResponse
-	31, // 48: service.control.v1.Control.ListPlugins:output_type -> service.control.v1.ListPluginsResponse
-	33, // 49: service.control.v1.Control.Doctor:output_type -> service.control.v1.DoctorResponse
-	36, // 50: service.control.v1.Control.Stop:output_type -> service.control.v1.StopResponse
-	40, // [40:51] is the sub-list for method output_type
-	29, // [29:40] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	0,  // 18: service.control.v1.TelemetryRequest.caller:type_name -> service.control.v1.Caller
+	6,  // 19: service.control.v1.TelemetryResponse.consent:type_name -> service.control.v1.Consent
+	0,  // 20: service.control.v1.PurgeTelemetryRequest.caller:type_name -> service.control.v1.Caller
+	0,  // 21: service.control.v1.ListToolsRequest.caller:type_name -> service.control.v1.Caller
+	28, // 22: service.control.v1.ListToolsResponse.tools:type_name -> service.control.v1.Tool
+	0,  // 23: service.control.v1.CallToolRequest.caller:type_name -> service.control.v1.Caller
+	31, // 24: service.control.v1.CallToolResponse.progress:type_name -> service.control.v1.Progress
+	32, // 25: service.control.v1.CallToolResponse.result:type_name -> service.control.v1.ToolResult
+	33, // 26: service.control.v1.ToolResult.images:type_name -> service.control.v1.ToolImage
+	0,  // 27: service.control.v1.ListPluginsRequest.caller:type_name -> service.control.v1.Caller
+	8,  // 28: service.control.v1.ListPluginsResponse.plugins:type_name -> service.control.v1.Plugin
+	0,  // 29: service.control.v1.DoctorRequest.caller:type_name -> service.control.v1.Caller
+	38, // 30: service.control.v1.DoctorResponse.checks:type_name -> service.control.v1.Check
+	0,  // 31: service.control.v1.StopRequest.caller:type_name -> service.control.v1.Caller
+	1,  // 32: service.control.v1.Control.Hello:input_type -> service.control.v1.HelloRequest
+	3,  // 33: service.control.v1.Control.Status:input_type -> service.control.v1.StatusRequest
+	9,  // 34: service.control.v1.Control.Whoami:input_type -> service.control.v1.WhoamiRequest
+	11, // 35: service.control.v1.Control.Login:input_type -> service.control.v1.LoginRequest
+	18, // 36: service.control.v1.Control.Logout:input_type -> service.control.v1.LogoutRequest
+	20, // 37: service.control.v1.Control.SetConsent:input_type -> service.control.v1.SetConsentRequest
+	22, // 38: service.control.v1.Control.Telemetry:input_type -> service.control.v1.TelemetryRequest
+	24, // 39: service.control.v1.Control.PurgeTelemetry:input_type -> service.control.v1.PurgeTelemetryRequest
+	26, // 40: service.control.v1.Control.ListTools:input_type -> service.control.v1.ListToolsRequest
+	29, // 41: service.control.v1.Control.CallTool:input_type -> service.control.v1.CallToolRequest
+	34, // 42: service.control.v1.Control.ListPlugins:input_type -> service.control.v1.ListPluginsRequest
+	36, // 43: service.control.v1.Control.Doctor:input_type -> service.control.v1.DoctorRequest
+	39, // 44: service.control.v1.Control.Stop:input_type -> service.control.v1.StopRequest
+	2,  // 45: service.control.v1.Control.Hello:output_type -> service.control.v1.HelloResponse
+	4,  // 46: service.control.v1.Control.Status:output_type -> service.control.v1.StatusResponse
+	10, // 47: service.control.v1.Control.Whoami:output_type -> service.control.v1.WhoamiResponse
+	12, // 48: service.control.v1.Control.Login:output_type -> service.control.v1.LoginResponse
+	19, // 49: service.control.v1.Control.Logout:output_type -> service.control.v1.LogoutResponse
+	21, // 50: service.control.v1.Control.SetConsent:output_type -> service.control.v1.SetConsentResponse
+	23, // 51: service.control.v1.Control.Telemetry:output_type -> service.control.v1.TelemetryResponse
+	25, // 52: service.control.v1.Control.PurgeTelemetry:output_type -> service.control.v1.PurgeTelemetryResponse
+	27, // 53: service.control.v1.Control.ListTools:output_type -> service.control.v1.ListToolsResponse
+	30, // 54: service.control.v1.Control.CallTool:output_type -> service.control.v1.CallToolResponse
+	35, // 55: service.control.v1.Control.ListPlugins:output_type -> service.control.v1.ListPluginsResponse
+	37, // 56: service.control.v1.Control.Doctor:output_type -> service.control.v1.DoctorResponse
+	40, // 57: service.control.v1.Control.Stop:output_type -> service.control.v1.StopResponse
+	45, // [45:58] is the sub-list for method output_type
+	32, // [32:45] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_control_v1_control_proto_init() }
@@ -2776,7 +3231,7 @@ func file_control_v1_control_proto_init() {
 		(*LoginResponse_Error)(nil),
 	}
 	file_control_v1_control_proto_msgTypes[16].OneofWrappers = []any{}
-	file_control_v1_control_proto_msgTypes[26].OneofWrappers = []any{
+	file_control_v1_control_proto_msgTypes[30].OneofWrappers = []any{
 		(*CallToolResponse_Progress)(nil),
 		(*CallToolResponse_Result)(nil),
 	}
@@ -2786,7 +3241,7 @@ func file_control_v1_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_v1_control_proto_rawDesc), len(file_control_v1_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   38,
+			NumMessages:   42,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

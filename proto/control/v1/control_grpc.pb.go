@@ -24,17 +24,19 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Control_Hello_FullMethodName       = "/service.control.v1.Control/Hello"
-	Control_Status_FullMethodName      = "/service.control.v1.Control/Status"
-	Control_Whoami_FullMethodName      = "/service.control.v1.Control/Whoami"
-	Control_Login_FullMethodName       = "/service.control.v1.Control/Login"
-	Control_Logout_FullMethodName      = "/service.control.v1.Control/Logout"
-	Control_SetConsent_FullMethodName  = "/service.control.v1.Control/SetConsent"
-	Control_ListTools_FullMethodName   = "/service.control.v1.Control/ListTools"
-	Control_CallTool_FullMethodName    = "/service.control.v1.Control/CallTool"
-	Control_ListPlugins_FullMethodName = "/service.control.v1.Control/ListPlugins"
-	Control_Doctor_FullMethodName      = "/service.control.v1.Control/Doctor"
-	Control_Stop_FullMethodName        = "/service.control.v1.Control/Stop"
+	Control_Hello_FullMethodName          = "/service.control.v1.Control/Hello"
+	Control_Status_FullMethodName         = "/service.control.v1.Control/Status"
+	Control_Whoami_FullMethodName         = "/service.control.v1.Control/Whoami"
+	Control_Login_FullMethodName          = "/service.control.v1.Control/Login"
+	Control_Logout_FullMethodName         = "/service.control.v1.Control/Logout"
+	Control_SetConsent_FullMethodName     = "/service.control.v1.Control/SetConsent"
+	Control_Telemetry_FullMethodName      = "/service.control.v1.Control/Telemetry"
+	Control_PurgeTelemetry_FullMethodName = "/service.control.v1.Control/PurgeTelemetry"
+	Control_ListTools_FullMethodName      = "/service.control.v1.Control/ListTools"
+	Control_CallTool_FullMethodName       = "/service.control.v1.Control/CallTool"
+	Control_ListPlugins_FullMethodName    = "/service.control.v1.Control/ListPlugins"
+	Control_Doctor_FullMethodName         = "/service.control.v1.Control/Doctor"
+	Control_Stop_FullMethodName           = "/service.control.v1.Control/Stop"
 )
 
 // ControlClient is the client API for Control service.
@@ -55,6 +57,10 @@ type ControlClient interface {
 	Logout(ctx context.Context, in *LogoutRequest, opts ...grpc.CallOption) (*LogoutResponse, error)
 	// SetConsent records a telemetry decision.
 	SetConsent(ctx context.Context, in *SetConsentRequest, opts ...grpc.CallOption) (*SetConsentResponse, error)
+	// Telemetry tells what is recorded, what would be uploaded, and which switch decides it.
+	Telemetry(ctx context.Context, in *TelemetryRequest, opts ...grpc.CallOption) (*TelemetryResponse, error)
+	// PurgeTelemetry erases the local log, what waits for its upload, and what the backend holds of this install id.
+	PurgeTelemetry(ctx context.Context, in *PurgeTelemetryRequest, opts ...grpc.CallOption) (*PurgeTelemetryResponse, error)
 	// ListTools lists the agent's catalogue.
 	ListTools(ctx context.Context, in *ListToolsRequest, opts ...grpc.CallOption) (*ListToolsResponse, error)
 	// CallTool calls one tool as an agent would: any number of progress messages, then one result.
@@ -144,6 +150,26 @@ func (c *controlClient) SetConsent(ctx context.Context, in *SetConsentRequest, o
 	return out, nil
 }
 
+func (c *controlClient) Telemetry(ctx context.Context, in *TelemetryRequest, opts ...grpc.CallOption) (*TelemetryResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(TelemetryResponse)
+	err := c.cc.Invoke(ctx, Control_Telemetry_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *controlClient) PurgeTelemetry(ctx context.Context, in *PurgeTelemetryRequest, opts ...grpc.CallOption) (*PurgeTelemetryResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PurgeTelemetryResponse)
+	err := c.cc.Invoke(ctx, Control_PurgeTelemetry_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *controlClient) ListTools(ctx context.Context, in *ListToolsRequest, opts ...grpc.CallOption) (*ListToolsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListToolsResponse)
@@ -221,6 +247,10 @@ type ControlServer interface {
 	Logout(context.Context, *LogoutRequest) (*LogoutResponse, error)
 	// SetConsent records a telemetry decision.
 	SetConsent(context.Context, *SetConsentRequest) (*SetConsentResponse, error)
+	// Telemetry tells what is recorded, what would be uploaded, and which switch decides it.
+	Telemetry(context.Context, *TelemetryRequest) (*TelemetryResponse, error)
+	// PurgeTelemetry erases the local log, what waits for its upload, and what the backend holds of this install id.
+	PurgeTelemetry(context.Context, *PurgeTelemetryRequest) (*PurgeTelemetryResponse, error)
 	// ListTools lists the agent's catalogue.
 	ListTools(context.Context, *ListToolsRequest) (*ListToolsResponse, error)
 	// CallTool calls one tool as an agent would: any number of progress messages, then one result.
@@ -258,6 +288,12 @@ func (UnimplementedControlServer) Logout(context.Context, *LogoutRequest) (*Logo
 }
 func (UnimplementedControlServer) SetConsent(context.Context, *SetConsentRequest) (*SetConsentResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SetConsent not implemented")
+}
+func (UnimplementedControlServer) Telemetry(context.Context, *TelemetryRequest) (*TelemetryResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Telemetry not implemented")
+}
+func (UnimplementedControlServer) PurgeTelemetry(context.Context, *PurgeTelemetryRequest) (*PurgeTelemetryResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method PurgeTelemetry not implemented")
 }
 func (UnimplementedControlServer) ListTools(context.Context, *ListToolsRequest) (*ListToolsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListTools not implemented")
@@ -396,6 +432,42 @@ func _Control_SetConsent_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Control_Telemetry_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(TelemetryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ControlServer).Telemetry(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Control_Telemetry_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ControlServer).Telemetry(ctx, req.(*TelemetryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Control_PurgeTelemetry_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PurgeTelemetryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ControlServer).PurgeTelemetry(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Control_PurgeTelemetry_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ControlServer).PurgeTelemetry(ctx, req.(*PurgeTelemetryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Control_ListTools_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListToolsRequest)
 	if err := dec(in); err != nil {
@@ -505,6 +577,14 @@ var Control_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "SetConsent",
 			Handler:    _Control_SetConsent_Handler,
+		},
+		{
+			MethodName: "Telemetry",
+			Handler:    _Control_Telemetry_Handler,
+		},
+		{
+			MethodName: "PurgeTelemetry",
+			Handler:    _Control_PurgeTelemetry_Handler,
 		},
 		{
 			MethodName: "ListTools",

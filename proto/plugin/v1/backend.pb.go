@@ -2405,6 +2405,209 @@ func (x *RecordResponse) GetBody() []byte {
 	return nil
 }
 
+type UploadTelemetryRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Target *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	// proto/telemetry.Batch as JSON.
+	Batch         []byte `protobuf:"bytes,2,opt,name=batch,proto3" json:"batch,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UploadTelemetryRequest) Reset() {
+	*x = UploadTelemetryRequest{}
+	mi := &file_plugin_v1_backend_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UploadTelemetryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UploadTelemetryRequest) ProtoMessage() {}
+
+func (x *UploadTelemetryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_backend_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UploadTelemetryRequest.ProtoReflect.Descriptor instead.
+func (*UploadTelemetryRequest) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *UploadTelemetryRequest) GetTarget() *Target {
+	if x != nil {
+		return x.Target
+	}
+	return nil
+}
+
+func (x *UploadTelemetryRequest) GetBatch() []byte {
+	if x != nil {
+		return x.Batch
+	}
+	return nil
+}
+
+type UploadTelemetryResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Events that count, that had come before, and that the backend does not take.
+	Accepted      uint32 `protobuf:"varint,1,opt,name=accepted,proto3" json:"accepted,omitempty"`
+	Duplicates    uint32 `protobuf:"varint,2,opt,name=duplicates,proto3" json:"duplicates,omitempty"`
+	Rejected      uint32 `protobuf:"varint,3,opt,name=rejected,proto3" json:"rejected,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UploadTelemetryResponse) Reset() {
+	*x = UploadTelemetryResponse{}
+	mi := &file_plugin_v1_backend_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UploadTelemetryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UploadTelemetryResponse) ProtoMessage() {}
+
+func (x *UploadTelemetryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_backend_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UploadTelemetryResponse.ProtoReflect.Descriptor instead.
+func (*UploadTelemetryResponse) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *UploadTelemetryResponse) GetAccepted() uint32 {
+	if x != nil {
+		return x.Accepted
+	}
+	return 0
+}
+
+func (x *UploadTelemetryResponse) GetDuplicates() uint32 {
+	if x != nil {
+		return x.Duplicates
+	}
+	return 0
+}
+
+func (x *UploadTelemetryResponse) GetRejected() uint32 {
+	if x != nil {
+		return x.Rejected
+	}
+	return 0
+}
+
+type PurgeTelemetryRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Target        *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PurgeTelemetryRequest) Reset() {
+	*x = PurgeTelemetryRequest{}
+	mi := &file_plugin_v1_backend_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PurgeTelemetryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PurgeTelemetryRequest) ProtoMessage() {}
+
+func (x *PurgeTelemetryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_backend_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PurgeTelemetryRequest.ProtoReflect.Descriptor instead.
+func (*PurgeTelemetryRequest) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *PurgeTelemetryRequest) GetTarget() *Target {
+	if x != nil {
+		return x.Target
+	}
+	return nil
+}
+
+type PurgeTelemetryResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Events erased.
+	Deleted       int64 `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PurgeTelemetryResponse) Reset() {
+	*x = PurgeTelemetryResponse{}
+	mi := &file_plugin_v1_backend_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PurgeTelemetryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PurgeTelemetryResponse) ProtoMessage() {}
+
+func (x *PurgeTelemetryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_backend_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PurgeTelemetryResponse.ProtoReflect.Descriptor instead.
+func (*PurgeTelemetryResponse) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *PurgeTelemetryResponse) GetDeleted() int64 {
+	if x != nil {
+		return x.Deleted
+	}
+	return 0
+}
+
 var File_plugin_v1_backend_proto protoreflect.FileDescriptor
 
 const file_plugin_v1_backend_proto_rawDesc = "" +
@@ -2607,7 +2810,20 @@ const file_plugin_v1_backend_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"$\n" +
 	"\x0eRecordResponse\x12\x12\n" +
-	"\x04body\x18\x01 \x01(\fR\x04body2\x85\v\n" +
+	"\x04body\x18\x01 \x01(\fR\x04body\"a\n" +
+	"\x16UploadTelemetryRequest\x121\n" +
+	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\x12\x14\n" +
+	"\x05batch\x18\x02 \x01(\fR\x05batch\"q\n" +
+	"\x17UploadTelemetryResponse\x12\x1a\n" +
+	"\baccepted\x18\x01 \x01(\rR\baccepted\x12\x1e\n" +
+	"\n" +
+	"duplicates\x18\x02 \x01(\rR\n" +
+	"duplicates\x12\x1a\n" +
+	"\brejected\x18\x03 \x01(\rR\brejected\"J\n" +
+	"\x15PurgeTelemetryRequest\x121\n" +
+	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\"2\n" +
+	"\x16PurgeTelemetryResponse\x12\x18\n" +
+	"\adeleted\x18\x01 \x01(\x03R\adeleted2\xd6\f\n" +
 	"\aBackend\x12S\n" +
 	"\bDescribe\x12\".service.plugin.v1.DescribeRequest\x1a#.service.plugin.v1.DescribeResponse\x12S\n" +
 	"\bActivity\x12\".service.plugin.v1.ActivityRequest\x1a#.service.plugin.v1.ActivityResponse\x12M\n" +
@@ -2626,7 +2842,9 @@ const file_plugin_v1_backend_proto_rawDesc = "" +
 	"ListEvents\x12$.service.plugin.v1.ListEventsRequest\x1a%.service.plugin.v1.ListEventsResponse\x12P\n" +
 	"\aControl\x12!.service.plugin.v1.ControlRequest\x1a\".service.plugin.v1.ControlResponse\x12e\n" +
 	"\x0eMintProjectKey\x12(.service.plugin.v1.MintProjectKeyRequest\x1a).service.plugin.v1.MintProjectKeyResponse\x12M\n" +
-	"\x06Record\x12 .service.plugin.v1.RecordRequest\x1a!.service.plugin.v1.RecordResponseB9Z7github.com/service-dev/service/proto/plugin/v1;pluginv1b\x06proto3"
+	"\x06Record\x12 .service.plugin.v1.RecordRequest\x1a!.service.plugin.v1.RecordResponse\x12h\n" +
+	"\x0fUploadTelemetry\x12).service.plugin.v1.UploadTelemetryRequest\x1a*.service.plugin.v1.UploadTelemetryResponse\x12e\n" +
+	"\x0ePurgeTelemetry\x12(.service.plugin.v1.PurgeTelemetryRequest\x1a).service.plugin.v1.PurgeTelemetryResponseB9Z7github.com/service-dev/service/proto/plugin/v1;pluginv1b\x06proto3"
 
 var (
 	file_plugin_v1_backend_proto_rawDescOnce sync.Once
@@ -2640,7 +2858,7 @@ func file_plugin_v1_backend_proto_rawDescGZIP() []byte {
 	return file_plugin_v1_backend_proto_rawDescData
 }
 
-var file_plugin_v1_backend_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
+var file_plugin_v1_backend_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
 var file_plugin_v1_backend_proto_goTypes = []any{
 	(*Target)(nil),                    // 0: service.plugin.v1.Target
 	(*Requester)(nil),                 // 1: service.plugin.v1.Requester
@@ -2679,14 +2897,18 @@ var file_plugin_v1_backend_proto_goTypes = []any{
 	(*MintProjectKeyResponse)(nil),    // 34: service.plugin.v1.MintProjectKeyResponse
 	(*RecordRequest)(nil),             // 35: service.plugin.v1.RecordRequest
 	(*RecordResponse)(nil),            // 36: service.plugin.v1.RecordResponse
-	nil,                               // 37: service.plugin.v1.HealthResponse.HintsEntry
-	nil,                               // 38: service.plugin.v1.RecordRequest.QueryEntry
+	(*UploadTelemetryRequest)(nil),    // 37: service.plugin.v1.UploadTelemetryRequest
+	(*UploadTelemetryResponse)(nil),   // 38: service.plugin.v1.UploadTelemetryResponse
+	(*PurgeTelemetryRequest)(nil),     // 39: service.plugin.v1.PurgeTelemetryRequest
+	(*PurgeTelemetryResponse)(nil),    // 40: service.plugin.v1.PurgeTelemetryResponse
+	nil,                               // 41: service.plugin.v1.HealthResponse.HintsEntry
+	nil,                               // 42: service.plugin.v1.RecordRequest.QueryEntry
 }
 var file_plugin_v1_backend_proto_depIdxs = []int32{
 	1,  // 0: service.plugin.v1.Target.requester:type_name -> service.plugin.v1.Requester
 	3,  // 1: service.plugin.v1.Problem.device_code:type_name -> service.plugin.v1.DeviceCode
 	0,  // 2: service.plugin.v1.HealthRequest.target:type_name -> service.plugin.v1.Target
-	37, // 3: service.plugin.v1.HealthResponse.hints:type_name -> service.plugin.v1.HealthResponse.HintsEntry
+	41, // 3: service.plugin.v1.HealthResponse.hints:type_name -> service.plugin.v1.HealthResponse.HintsEntry
 	0,  // 4: service.plugin.v1.IssueDeviceCodeRequest.target:type_name -> service.plugin.v1.Target
 	3,  // 5: service.plugin.v1.IssueDeviceCodeResponse.device_code:type_name -> service.plugin.v1.DeviceCode
 	0,  // 6: service.plugin.v1.PollDeviceTokenRequest.target:type_name -> service.plugin.v1.Target
@@ -2706,42 +2928,48 @@ var file_plugin_v1_backend_proto_depIdxs = []int32{
 	0,  // 20: service.plugin.v1.ControlRequest.target:type_name -> service.plugin.v1.Target
 	0,  // 21: service.plugin.v1.MintProjectKeyRequest.target:type_name -> service.plugin.v1.Target
 	0,  // 22: service.plugin.v1.RecordRequest.target:type_name -> service.plugin.v1.Target
-	38, // 23: service.plugin.v1.RecordRequest.query:type_name -> service.plugin.v1.RecordRequest.QueryEntry
-	4,  // 24: service.plugin.v1.Backend.Describe:input_type -> service.plugin.v1.DescribeRequest
-	6,  // 25: service.plugin.v1.Backend.Activity:input_type -> service.plugin.v1.ActivityRequest
-	8,  // 26: service.plugin.v1.Backend.Health:input_type -> service.plugin.v1.HealthRequest
-	10, // 27: service.plugin.v1.Backend.IssueDeviceCode:input_type -> service.plugin.v1.IssueDeviceCodeRequest
-	12, // 28: service.plugin.v1.Backend.PollDeviceToken:input_type -> service.plugin.v1.PollDeviceTokenRequest
-	16, // 29: service.plugin.v1.Backend.GetAccount:input_type -> service.plugin.v1.GetAccountRequest
-	19, // 30: service.plugin.v1.Backend.CreateSession:input_type -> service.plugin.v1.CreateSessionRequest
-	21, // 31: service.plugin.v1.Backend.GetSession:input_type -> service.plugin.v1.GetSessionRequest
-	23, // 32: service.plugin.v1.Backend.ListSessions:input_type -> service.plugin.v1.ListSessionsRequest
-	25, // 33: service.plugin.v1.Backend.CloseSession:input_type -> service.plugin.v1.CloseSessionRequest
-	27, // 34: service.plugin.v1.Backend.MintSessionSecret:input_type -> service.plugin.v1.MintSessionSecretRequest
-	29, // 35: service.plugin.v1.Backend.ListEvents:input_type -> service.plugin.v1.ListEventsRequest
-	31, // 36: service.plugin.v1.Backend.Control:input_type -> service.plugin.v1.ControlRequest
-	33, // 37: service.plugin.v1.Backend.MintProjectKey:input_type -> service.plugin.v1.MintProjectKeyRequest
-	35, // 38: service.plugin.v1.Backend.Record:input_type -> service.plugin.v1.RecordRequest
-	5,  // 39: service.plugin.v1.Backend.Describe:output_type -> service.plugin.v1.DescribeResponse
-	7,  // 40: service.plugin.v1.Backend.Activity:output_type -> service.plugin.v1.ActivityResponse
-	9,  // 41: service.plugin.v1.Backend.Health:output_type -> service.plugin.v1.HealthResponse
-	11, // 42: service.plugin.v1.Backend.IssueDeviceCode:output_type -> service.plugin.v1.IssueDeviceCodeResponse
-	13, // 43: service.plugin.v1.Backend.PollDeviceToken:output_type -> service.plugin.v1.PollDeviceTokenResponse
-	17, // 44: service.plugin.v1.Backend.GetAccount:output_type -> service.plugin.v1.GetAccountResponse
-	20, // 45: service.plugin.v1.Backend.CreateSession:output_type -> service.plugin.v1.CreateSessionResponse
-	22, // 46: service.plugin.v1.Backend.GetSession:output_type -> service.plugin.v1.GetSessionResponse
-	24, // 47: service.plugin.v1.Backend.ListSessions:output_type -> service.plugin.v1.ListSessionsResponse
-	26, // 48: service.plugin.v1.Backend.CloseSession:output_type -> service.plugin.v1.CloseSessionResponse
-	28, // 49: service.plugin.v1.Backend.MintSessionSecret:output_type -> service.plugin.v1.MintSessionSecretResponse
-	30, // 50: service.plugin.v1.Backend.ListEvents:output_type -> service.plugin.v1.ListEventsResponse
-	32, // 51: service.plugin.v1.Backend.Control:output_type -> service.plugin.v1.ControlResponse
-	34, // 52: service.plugin.v1.Backend.MintProjectKey:output_type -> service.plugin.v1.MintProjectKeyResponse
-	36, // 53: service.plugin.v1.Backend.Record:output_type -> service.plugin.v1.RecordResponse
-	39, // [39:54] is the sub-list for method output_type
-	24, // [24:39] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	42, // 23: service.plugin.v1.RecordRequest.query:type_name -> service.plugin.v1.RecordRequest.QueryEntry
+	0,  // 24: service.plugin.v1.UploadTelemetryRequest.target:type_name -> service.plugin.v1.Target
+	0,  // 25: service.plugin.v1.PurgeTelemetryRequest.target:type_name -> service.plugin.v1.Target
+	4,  // 26: service.plugin.v1.Backend.Describe:input_type -> service.plugin.v1.DescribeRequest
+	6,  // 27: service.plugin.v1.Backend.Activity:input_type -> service.plugin.v1.ActivityRequest
+	8,  // 28: service.plugin.v1.Backend.Health:input_type -> service.plugin.v1.HealthRequest
+	10, // 29: service.plugin.v1.Backend.IssueDeviceCode:input_type -> service.plugin.v1.IssueDeviceCodeRequest
+	12, // 30: service.plugin.v1.Backend.PollDeviceToken:input_type -> service.plugin.v1.PollDeviceTokenRequest
+	16, // 31: service.plugin.v1.Backend.GetAccount:input_type -> service.plugin.v1.GetAccountRequest
+	19, // 32: service.plugin.v1.Backend.CreateSession:input_type -> service.plugin.v1.CreateSessionRequest
+	21, // 33: service.plugin.v1.Backend.GetSession:input_type -> service.plugin.v1.GetSessionRequest
+	23, // 34: service.plugin.v1.Backend.ListSessions:input_type -> service.plugin.v1.ListSessionsRequest
+	25, // 35: service.plugin.v1.Backend.CloseSession:input_type -> service.plugin.v1.CloseSessionRequest
+	27, // 36: service.plugin.v1.Backend.MintSessionSecret:input_type -> service.plugin.v1.MintSessionSecretRequest
+	29, // 37: service.plugin.v1.Backend.ListEvents:input_type -> service.plugin.v1.ListEventsRequest
+	31, // 38: service.plugin.v1.Backend.Control:input_type -> service.plugin.v1.ControlRequest
+	33, // 39: service.plugin.v1.Backend.MintProjectKey:input_type -> service.plugin.v1.MintProjectKeyRequest
+	35, // 40: service.plugin.v1.Backend.Record:input_type -> service.plugin.v1.RecordRequest
+	37, // 41: service.plugin.v1.Backend.UploadTelemetry:input_type -> service.plugin.v1.UploadTelemetryRequest
+	39, // 42: service.plugin.v1.Backend.PurgeTelemetry:input_type -> service.plugin.v1.PurgeTelemetryRequest
+	5,  // 43: service.plugin.v1.Backend.Describe:output_type -> service.plugin.v1.DescribeResponse
+	7,  // 44: service.plugin.v1.Backend.Activity:output_type -> service.plugin.v1.ActivityResponse
+	9,  // 45: service.plugin.v1.Backend.Health:output_type -> service.plugin.v1.HealthResponse
+	11, // 46: service.plugin.v1.Backend.IssueDeviceCode:output_type -> service.plugin.v1.IssueDeviceCodeResponse
+	13, // 47: service.plugin.v1.Backend.PollDeviceToken:output_type -> service.plugin.v1.PollDeviceTokenResponse
+	17, // 48: service.plugin.v1.Backend.GetAccount:output_type -> service.plugin.v1.GetAccountResponse
+	20, // 49: service.plugin.v1.Backend.CreateSession:output_type -> service.plugin.v1.CreateSessionResponse
+	22, // 50: service.plugin.v1.Backend.GetSession:output_type -> service.plugin.v1.GetSessionResponse
+	24, // 51: service.plugin.v1.Backend.ListSessions:output_type -> service.plugin.v1.ListSessionsResponse
+	26, // 52: service.plugin.v1.Backend.CloseSession:output_type -> service.plugin.v1.CloseSessionResponse
+	28, // 53: service.plugin.v1.Backend.MintSessionSecret:output_type -> service.plugin.v1.MintSessionSecretResponse
+	30, // 54: service.plugin.v1.Backend.ListEvents:output_type -> service.plugin.v1.ListEventsResponse
+	32, // 55: service.plugin.v1.Backend.Control:output_type -> service.plugin.v1.ControlResponse
+	34, // 56: service.plugin.v1.Backend.MintProjectKey:output_type -> service.plugin.v1.MintProjectKeyResponse
+	36, // 57: service.plugin.v1.Backend.Record:output_type -> service.plugin.v1.RecordResponse
+	38, // 58: service.plugin.v1.Backend.UploadTelemetry:output_type -> service.plugin.v1.UploadTelemetryResponse
+	40, // 59: service.plugin.v1.Backend.PurgeTelemetry:output_type -> service.plugin.v1.PurgeTelemetryResponse
+	43, // [43:60] is the sub-list for method output_type
+	26, // [26:43] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_plugin_v1_backend_proto_init() }
@@ -2765,7 +2993,7 @@ func file_plugin_v1_backend_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_plugin_v1_backend_proto_rawDesc), len(file_plugin_v1_backend_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   39,
+			NumMessages:   43,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

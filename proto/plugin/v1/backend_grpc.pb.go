@@ -39,6 +39,8 @@ const (
 	Backend_Control_FullMethodName           = "/service.plugin.v1.Backend/Control"
 	Backend_MintProjectKey_FullMethodName    = "/service.plugin.v1.Backend/MintProjectKey"
 	Backend_Record_FullMethodName            = "/service.plugin.v1.Backend/Record"
+	Backend_UploadTelemetry_FullMethodName   = "/service.plugin.v1.Backend/UploadTelemetry"
+	Backend_PurgeTelemetry_FullMethodName    = "/service.plugin.v1.Backend/PurgeTelemetry"
 )
 
 // BackendClient is the client API for Backend service.
@@ -78,6 +80,10 @@ type BackendClient interface {
 	// Record reads or changes one record of the account: its projects, or what belongs to one of them. The bodies are
 	// those of proto/backendapi, so that a field of a record is named in one place.
 	Record(ctx context.Context, in *RecordRequest, opts ...grpc.CallOption) (*RecordResponse, error)
+	// UploadTelemetry hands a batch of usage events over (spec 6). The target never carries a bearer.
+	UploadTelemetry(ctx context.Context, in *UploadTelemetryRequest, opts ...grpc.CallOption) (*UploadTelemetryResponse, error)
+	// PurgeTelemetry erases what the backend holds of the target's install id.
+	PurgeTelemetry(ctx context.Context, in *PurgeTelemetryRequest, opts ...grpc.CallOption) (*PurgeTelemetryResponse, error)
 }
 
 type backendClient struct {
@@ -238,6 +244,26 @@ func (c *backendClient) Record(ctx context.Context, in *RecordRequest, opts ...g
 	return out, nil
 }
 
+func (c *backendClient) UploadTelemetry(ctx context.Context, in *UploadTelemetryRequest, opts ...grpc.CallOption) (*UploadTelemetryResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(UploadTelemetryResponse)
+	err := c.cc.Invoke(ctx, Backend_UploadTelemetry_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *backendClient) PurgeTelemetry(ctx context.Context, in *PurgeTelemetryRequest, opts ...grpc.CallOption) (*PurgeTelemetryResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PurgeTelemetryResponse)
+	err := c.cc.Invoke(ctx, Backend_PurgeTelemetry_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // BackendServer is the server API for Backend service.
 // All implementations must embed UnimplementedBackendServer
 // for forward compatibility.
@@ -275,6 +301,10 @@ type BackendServer interface {
 	// Record reads or changes one record of the account: its projects, or what belongs to one of them. The bodies are
 	// those of proto/backendapi, so that a field of a record is named in one place.
 	Record(context.Context, *RecordRequest) (*RecordResponse, error)
+	// UploadTelemetry hands a batch of usage events over (spec 6). The target never carries a bearer.
+	UploadTelemetry(context.Context, *UploadTelemetryRequest) (*UploadTelemetryResponse, error)
+	// PurgeTelemetry erases what the backend holds of the target's install id.
+	PurgeTelemetry(context.Context, *PurgeTelemetryRequest) (*PurgeTelemetryResponse, error)
 	mustEmbedUnimplementedBackendServer()
 }
 
@@ -329,6 +359,12 @@ func (UnimplementedBackendServer) MintProjectKey(context.Context, *MintProjectKe
 }
 func (UnimplementedBackendServer) Record(context.Context, *RecordRequest) (*RecordResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Record not implemented")
+}
+func (UnimplementedBackendServer) UploadTelemetry(context.Context, *UploadTelemetryRequest) (*UploadTelemetryResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method UploadTelemetry not implemented")
+}
+func (UnimplementedBackendServer) PurgeTelemetry(context.Context, *PurgeTelemetryRequest) (*PurgeTelemetryResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method PurgeTelemetry not implemented")
 }
 func (UnimplementedBackendServer) mustEmbedUnimplementedBackendServer() {}
 func (UnimplementedBackendServer) testEmbeddedByValue()                 {}
@@ -621,6 +657,42 @@ func _Backend_Record_Handler(srv interface{}, ctx context.Context, dec func(inte
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Backend_UploadTelemetry_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UploadTelemetryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BackendServer).UploadTelemetry(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Backend_UploadTelemetry_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BackendServer).UploadTelemetry(ctx, req.(*UploadTelemetryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Backend_PurgeTelemetry_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PurgeTelemetryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BackendServer).PurgeTelemetry(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Backend_PurgeTelemetry_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BackendServer).PurgeTelemetry(ctx, req.(*PurgeTelemetryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Backend_ServiceDesc is the grpc.ServiceDesc for Backend service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -687,6 +759,14 @@ var Backend_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Record",
 			Handler:    _Backend_Record_Handler,
+		},
+		{
+			MethodName: "UploadTelemetry",
+			Handler:    _Backend_UploadTelemetry_Handler,
+		},
+		{
+			MethodName: "PurgeTelemetry",
+			Handler:    _Backend_PurgeTelemetry_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -1,0 +1,153 @@
+// Package telemetry is the one list of what the service tells about its use (spec 6): each event, each field that it
+// may carry, and the shape in which it travels. The daemon writes nothing else down, the backend takes nothing else,
+// and the privacy pages print this list. The package knows neither consent nor how events are kept or sent.
+package telemetry
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+)
+
+// The events.
+const (
+	InstallStarted = "install.started"
+	InstallUpdated = "install.updated"
+	LoginInitiated = "account.login_initiated"
+	LoginCompleted = "account.login_completed"
+	Linked         = "account.linked"
+	ToolCalled     = "tool.called"
+)
+
+// The outcomes of LoginCompleted (spec 6.1).
+const (
+	OutcomeSuccess        = "success"
+	OutcomeCodeExpired    = "code_expired"
+	OutcomeUserDenied     = "user_denied"
+	OutcomeNetworkError   = "network_error"
+	OutcomePollingAborted = "polling_aborted"
+)
+
+// Kind tells how a field looks in JSON.
+type Kind string
+
+// The kinds of fields.
+const (
+	Word   Kind = "word"   // a string of at most MaxWord bytes: letters, digits and . _ - + / @ space
+	Number Kind = "number" // an integer from 0 to 2^53
+)
+
+// Bounds. A batch holds at most MaxBatch events and MaxBody bytes of JSON.
+const (
+	MaxWord  = 64
+	MaxBatch = 200
+	MaxBody  = 256 << 10
+)
+
+// Field is one thing that an event may carry.
+type Field struct {
+	Name string
+	Kind Kind
+	// What says to people what it holds.
+	What string
+}
+
+// Description is one event of the list.
+type Description struct {
+	Name string
+	// When says to people when it happens.
+	When   string
+	Fields []Field
+}
+
+var (
+	version = Field{"version", Word, "version of the service"}
+	system  = Field{"os", Word, "operating system, e.g. linux"}
+	arch    = Field{"arch", Word, "processor, e.g. amd64"}
+)
+
+// List is every event in the order in which people read it.
+func List() []Description {
+	return []Description{
+		{InstallStarted, "the daemon runs for the first time", []Field{version, system, arch}},
+		{InstallUpdated, "the daemon runs for the first time in another version", []Field{{"previous", Word, "version before"}, version, system, arch}},
+		{ToolCalled, "an agent or a person called a tool", []Field{
+			{"tool", Word, "name of the tool"},
+			{"outcome", Word, "ok, a status or an error code"},
+			{"durationMs", Number, "how long it took, in milliseconds"},
+			{"client", Word, "name of the program, as MCP gives it"},
+			{"clientVersion", Word, "its version"},
+			version, system, arch,
+		}},
+		{LoginInitiated, "linking an account begins", nil},
+		{LoginCompleted, "linking an account ends, however it ends", []Field{{"outcome", Word,
+			"success, code_expired, user_denied, network_error or polling_aborted"}}},
+		{Linked, "an account was linked", nil},
+	}
+}
+
+// Of finds an event of the list.
+func Of(name string) (Description, bool) {
+	all := List()
+	i := slices.IndexFunc(all, func(d Description) bool { return d.Name == name })
+	if i < 0 {
+		return Description{}, false
+	}
+	return all[i], true
+}
+
+// Event is one event as it is kept and sent. Who sends it is told by a header, once for a batch.
+type Event struct {
+	// ID is a UUID of version 7 in its canonical form, made when the event happened: a batch that is sent again counts once.
+	ID string `json:"id"`
+	// At is when it happened, RFC 3339 in UTC with milliseconds.
+	At     string                     `json:"at"`
+	Name   string                     `json:"name"`
+	Fields map[string]json.RawMessage `json:"fields,omitempty"`
+}
+
+// Batch is the body of an upload.
+type Batch struct {
+	Events []Event `json:"events"`
+	// Dropped counts events that were lost before they could be sent since the last batch, e.g. evicted from a full spool.
+	Dropped int64 `json:"dropped,omitempty"`
+}
+
+var word = regexp.MustCompile(`^[A-Za-z0-9._+/@ -]{1,64}$`)
+
+// Check tells what is wrong with the name and fields of an event: both ends hold it to the same list.
+func (e Event) Check() error {
+	d, ok := Of(e.Name)
+	if !ok {
+		return fmt.Errorf("there is no event of the name %q", cut(e.Name))
+	}
+	for name, value := range e.Fields {
+		i := slices.IndexFunc(d.Fields, func(f Field) bool { return f.Name == name })
+		if i < 0 {
+			return fmt.Errorf("%s has no field of the name %q", e.Name, cut(name))
+		}
+		if err := d.Fields[i].check(value); err != nil {
+			return fmt.Errorf("%s: %s: %w", e.Name, name, err)
+		}
+	}
+	return nil
+}
+
+func (f Field) check(value json.RawMessage) error {
+	switch f.Kind {
+	case Number:
+		var n int64
+		if err := json.Unmarshal(value, &n); err != nil || n < 0 || n > 1<<53 {
+			return fmt.Errorf("it is not an integer from 0 to 2^53")
+		}
+	default:
+		var s string
+		if err := json.Unmarshal(value, &s); err != nil || !word.MatchString(s) {
+			return fmt.Errorf("it is not a word of at most %d bytes", MaxWord)
+		}
+	}
+	return nil
+}
+
+func cut(s string) string { return s[:min(len(s), 40)] }
