@@ -118,7 +118,7 @@ func TestArrowsPointDown(t *testing.T) {
 		"backend/internal/": {
 			{"config", "secret", "limit", "audit"},
 			{"grants", "mail", "chart"},
-			{"link", "account", "projects", "assistant", "credentials", "connpage", "analytics", "oidc", "passkey"},
+			{"link", "account", "projects", "assistant", "credentials", "connpage", "analytics", "telemetry", "oidc", "passkey"},
 			{"sessions"},
 			{"storetest"},
 			{"api", "web", "sqlstore", "relay"},

@@ -71,6 +71,8 @@ var examples = map[string]any{
 		Detail: "the device code's window is over", Retryable: true, FixHint: "start again for a fresh code"},
 	"auth_required": AuthRequired{DeviceCode: deviceCode, Problem: Problem{Type: "about:blank", Title: "Account link required", Status: 401,
 		Code: CodeAuthRequired, Detail: "this needs a linked account", Retryable: true, FixHint: "show the person the code and the URL"}},
+	"telemetry_receipt":       TelemetryReceipt{Accepted: 198, Duplicates: 1, Rejected: 1},
+	"telemetry_purged":        TelemetryPurged{Deleted: 1234},
 	"session_request":         SessionRequest{Project: "com.example.hello", Platform: "ios", DeviceModel: "rayban_display", Fresh: true},
 	"session_request_minimal": SessionRequest{Project: "com.example.hello"},
 	"session":                 session,
