@@ -56,6 +56,7 @@ type parts struct {
 	level   *slog.LevelVar
 	now     func() time.Time
 	managed bool
+	program program
 
 	install  *identity.Install
 	files    *statefile.Watch
@@ -85,13 +86,13 @@ func compose(o Options, paths rendezvous.Paths, log *slog.Logger, level *slog.Le
 	if err != nil {
 		return nil, err
 	}
-	p := &parts{paths: paths, log: log, level: level, now: o.Now, managed: o.Managed, host: host, backends: host}
+	p := &parts{paths: paths, log: log, level: level, now: o.Now, managed: o.Managed, host: host, backends: host, program: running()}
 	if err := p.assemble(); err != nil {
 		return nil, err
 	}
 	f := face{p}
 	p.control = control.New(control.Options{
-		About:    control.About{Version: buildinfo.Version, PID: os.Getpid(), Started: o.Now(), Managed: o.Managed, Paths: paths},
+		About:    control.About{Version: buildinfo.Version, PID: os.Getpid(), Started: o.Now(), Managed: o.Managed, Paths: paths, Program: p.program.path},
 		Accounts: f, Logins: f, Consents: f, Tools: p.tools, System: f, Log: log, Now: o.Now,
 	})
 	return p, nil

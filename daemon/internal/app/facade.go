@@ -106,15 +106,22 @@ func pluginOut(s pluginhost.PluginStatus) control.Plugin {
 	return control.Plugin{
 		Name: s.Name, Path: s.Path, State: s.State, Version: s.Version, LastError: s.LastError,
 		PID: s.PID, Restarts: s.Restarts, Verified: s.Verified,
+		Since: s.Since, Crashed: s.Crashed, Resume: s.Resume,
 	}
 }
 
-func (f face) MCPClients() int { return f.p.gate.Clients() }
+// Load tells what is held now. A browser session lives in its backend and is not counted.
+func (f face) Load() control.Load {
+	return control.Load{
+		MCPClients: f.p.gate.Clients(), Sessions: f.p.sessions.LocalCount(), Polling: f.p.link.Polling(),
+		Replaced: f.p.program.replaced(),
+	}
+}
 
 // dashboardPath is where a backend's dashboard begins.
 const dashboardPath = "/account"
 
-// Backend tells where the caller's calls go; whether it answers is the doctor's question.
+// Backend tells where the caller's calls go, and how the last of them went. It asks nobody; the doctor does.
 func (f face) Backend(ctx context.Context) control.Backend {
 	b, err := f.p.backendOf(ctx)
 	if err != nil {
@@ -125,6 +132,11 @@ func (f face) Backend(ctx context.Context) control.Backend {
 	if b.Kind == config.KindEmbedded {
 		out.URL, address = f.p.host.EmbeddedID(), f.p.host.EmbeddedURL()
 		if out.URL != "" {
+			out.State = "reachable"
+		}
+	} else if c := f.p.host.Contact(b.URL); !c.At.IsZero() {
+		out.State, out.Detail = "unreachable", c.Err
+		if c.OK {
 			out.State = "reachable"
 		}
 	}

@@ -128,10 +128,19 @@ func pluginsOut(list []Plugin) []*controlv1.Plugin {
 	for _, p := range list {
 		out = append(out, &controlv1.Plugin{
 			Name: p.Name, Path: p.Path, State: p.State, Pid: int64(p.PID), Version: p.Version,
-			Restarts: uint32(p.Restarts), LastError: p.LastError, Verified: p.Verified,
+			Restarts: count(p.Restarts), LastError: p.LastError, Verified: p.Verified,
+			SinceMs: milliseconds(p.Since), CrashedMs: milliseconds(p.Crashed), ResumeMs: milliseconds(p.Resume),
 		})
 	}
 	return out
+}
+
+// milliseconds is Unix time; 0 for the zero time.
+func milliseconds(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
 }
 
 func codeOut(c link.Code) *controlv1.DeviceCode {

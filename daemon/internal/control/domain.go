@@ -57,7 +57,7 @@ type Catalogue interface {
 // System tells of the daemon itself.
 type System interface {
 	Plugins() []Plugin
-	MCPClients() int
+	Load() Load
 	Backend(ctx context.Context) Backend
 	Doctor(ctx context.Context) []Check
 	// Stop begins the drain and returns at once.
@@ -70,7 +70,19 @@ type About struct {
 	PID     int
 	Started time.Time
 	Managed bool
+	// SocketActivated daemons got their sockets from the service manager.
+	SocketActivated bool
+	// Program is the file that runs; empty when the system does not tell.
+	Program string
 	Paths   rendezvous.Paths
+}
+
+// Load is what a daemon holds at this moment.
+type Load struct {
+	// MCPClients are the agents that are connected, Sessions the open sessions, Polling the codes that are being polled.
+	MCPClients, Sessions, Polling int
+	// Replaced tells that another file lies where About.Program was started from: a restart brings that one.
+	Replaced bool
 }
 
 // Consent is a decision and what follows from it for the caller. DecidedBy names the switch that won.
@@ -88,6 +100,8 @@ type Plugin struct {
 	Name, Path, State, Version, LastError string
 	PID, Restarts                         int
 	Verified                              bool
+	// Since is when it last began to run, Crashed when it last crashed, Resume when it is started again; zero for never.
+	Since, Crashed, Resume time.Time
 }
 
 // Check is one finding of the doctor: State is ok, warn or fail; Fix says what to do.

@@ -31,6 +31,8 @@ type fake struct {
 	link     account.Link
 	verified account.Link
 	begin    error
+	load     Load
+	plugins  []Plugin
 	outcome  func(ctx context.Context, onPoll func(link.PollEvent)) (link.Outcome, error)
 	waited   chan struct{} // closed when a wait ends
 
@@ -53,8 +55,8 @@ func (f *fake) Open(context.Context, string) (bool, string)        { return fals
 func (f *fake) Consent(context.Context) Consent                    { return Consent{State: "unset", DecidedBy: "default"} }
 func (f *fake) SetConsent(context.Context, string) (string, error) { return "/x/consent", nil }
 func (f *fake) List() []tools.Tool                                 { return []tools.Tool{{Name: "whoAmI"}} }
-func (f *fake) Plugins() []Plugin                                  { return []Plugin{{Name: "backendhttp", State: "stopped"}} }
-func (f *fake) MCPClients() int                                    { return 3 }
+func (f *fake) Plugins() []Plugin                                  { return f.plugins }
+func (f *fake) Load() Load                                         { return f.load }
 func (f *fake) Backend(context.Context) Backend                    { return Backend{Kind: "embedded"} }
 func (f *fake) Doctor(context.Context) []Check                     { return []Check{{Name: "a", State: "ok"}} }
 func (f *fake) Stop()                                              { f.mu.Lock(); f.stopped = true; f.mu.Unlock() }

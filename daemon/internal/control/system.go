@@ -34,17 +34,22 @@ func (s *Server) Hello(_ context.Context, r *controlv1.HelloRequest) (*controlv1
 func (s *Server) Status(ctx context.Context, r *controlv1.StatusRequest) (*controlv1.StatusResponse, error) {
 	ctx = withCaller(ctx, r.GetCaller())
 	a, now := s.o.About, s.o.Now()
-	b := s.o.System.Backend(ctx)
+	b, load := s.o.System.Backend(ctx), s.o.System.Load()
 	return &controlv1.StatusResponse{
 		Version: a.Version, Pid: int64(a.PID), UptimeMs: now.Sub(a.Started).Milliseconds(), Managed: a.Managed,
 		ConfigDir: a.Paths.Dir, ControlSocket: a.Paths.Control, McpSocket: a.Paths.MCP,
-		McpClients: uint32(max(0, s.o.System.MCPClients())), InstallId: s.o.Accounts.InstallID(),
+		McpClients: count(load.MCPClients), Sessions: count(load.Sessions), Polling: count(load.Polling),
+		ProtocolMin: rendezvous.ProtocolMin, ProtocolMax: rendezvous.ProtocolMax,
+		Program: a.Program, Replaced: load.Replaced, SocketActivated: a.SocketActivated,
+		InstallId: s.o.Accounts.InstallID(),
 		Link:    linkOut(s.o.Accounts.Link(ctx), now),
 		Consent: consentOut(s.o.Consents.Consent(ctx)),
 		Backend: &controlv1.Backend{Kind: b.Kind, Url: b.URL, ChosenBy: b.ChosenBy, State: b.State, Detail: b.Detail, DashboardUrl: b.DashboardURL},
 		Plugins: pluginsOut(s.o.System.Plugins()),
 	}, nil
 }
+
+func count(n int) uint32 { return uint32(max(0, n)) }
 
 // ListPlugins lists the adapters with their state.
 func (s *Server) ListPlugins(context.Context, *controlv1.ListPluginsRequest) (*controlv1.ListPluginsResponse, error) {

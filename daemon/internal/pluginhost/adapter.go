@@ -145,7 +145,7 @@ func (a *adapter) running(inst *instance) {
 	defer a.mu.Unlock()
 	a.inst = inst
 	a.status.PID, a.status.Version, a.status.Verified = inst.pid(), inst.about.GetVersion(), true
-	a.status.Since = a.now()
+	a.status.Since, a.status.Resume = a.now(), time.Time{}
 	a.set(Running)
 }
 
@@ -182,6 +182,7 @@ func (a *adapter) pause(ctx context.Context, cause error) bool {
 		a.status.LastError = fmt.Sprintf("%d crashes within a minute, the last: %v", breakerCrashes, cause)
 	}
 	a.resume = now.Add(wait)
+	a.status.Crashed, a.status.Resume = now, a.resume
 	a.inst, a.status.PID = nil, 0
 	a.status.Restarts++
 	a.set(Backoff)
@@ -196,6 +197,7 @@ func (a *adapter) pause(ctx context.Context, cause error) bool {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.status.Resume = time.Time{}
 	a.set(Starting)
 	return true
 }

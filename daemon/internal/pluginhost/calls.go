@@ -40,8 +40,11 @@ func callWithin[Req, Resp any](ctx context.Context, h *Host, t backend.Target, l
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return nil, ctx.Err()
 		}
-		return nil, problemOf(inner, a.name, err)
+		err = problemOf(inner, a.name, err)
+		h.contacts.note(t.BaseURL, err, h.now())
+		return nil, err
 	}
+	h.contacts.note(t.BaseURL, nil, h.now())
 	return resp, nil
 }
 

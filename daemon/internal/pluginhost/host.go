@@ -47,7 +47,8 @@ type PluginStatus struct {
 	Name, Path, State, Version, LastError string
 	PID, Restarts                         int
 	Verified                              bool
-	Since                                 time.Time // when it last began to run
+	// Since is when it last began to run, Crashed when it last crashed, Resume when the pause of Backoff ends. Zero: never.
+	Since, Crashed, Resume time.Time
 }
 
 // Host runs the adapters. It may be called from many goroutines; Serve must be running for its processes to end.
@@ -58,6 +59,7 @@ type Host struct {
 	life     context.Context
 	end      context.CancelFunc
 	owner    sync.WaitGroup
+	contacts contacts
 }
 
 // New prepares a host. No adapter is started before a call needs it.

@@ -111,6 +111,9 @@ func (m *Manager) Attached() int { return int(m.local.attached.Load()) }
 // AnyLocal tells whether a local session is open, for which apps may come back.
 func (m *Manager) AnyLocal() bool { return len(m.local.list()) > 0 }
 
+// LocalCount is the number of open local sessions.
+func (m *Manager) LocalCount() int { return len(m.local.list()) }
+
 // Request asks for a session. Empty fields mean: the project of the caller's directory, platform web, the session's
 // own or the backend's default device model.
 type Request struct {
