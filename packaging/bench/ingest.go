@@ -104,7 +104,7 @@ func (b *bench) ingestOn(engine, database string, bareArgs ...string) error {
 		var times []time.Duration
 		for range pageRuns {
 			d, err := timed(func() error {
-				page, _, err := who.get(url + "/account/projects/" + ingestApp + "/analytics?range=" + span)
+				page, _, err := who.browser.Get(url + "/account/projects/" + ingestApp + "/analytics?range=" + span)
 				if err == nil && !strings.Contains(page, "<svg class=\"chart\"") {
 					err = errors.New("the analytics page has no plot")
 				}

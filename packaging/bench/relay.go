@@ -160,7 +160,7 @@ func ourPairs(ctx context.Context, who *linked, n int) ([]*pair, error) {
 			return nil, fmt.Errorf("opening session %d: %w", i, err)
 		}
 		page, err := dial(ctx, ws+"/s/"+id+"/live", &websocket.DialOptions{
-			HTTPClient: who.client, HTTPHeader: http.Header{"Origin": {who.base}}})
+			HTTPClient: who.browser.Client(), HTTPHeader: http.Header{"Origin": {who.base}}})
 		if err != nil {
 			return nil, fmt.Errorf("attaching page %d: %w", i, err)
 		}

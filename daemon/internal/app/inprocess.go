@@ -5,7 +5,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"time"
 
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/proto/buildinfo"
@@ -20,7 +19,7 @@ func InProcess(ctx context.Context, o Options, in io.Reader, out io.Writer) erro
 		return err
 	}
 	if o.Now == nil {
-		o.Now = time.Now
+		o.Now = systemClock
 	}
 	// A sandbox may forbid to write here too; what needs the directory says so when it is called.
 	log := slog.New(slog.NewTextHandler(o.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: redact}))

@@ -32,7 +32,7 @@ type Options struct {
 // or a socket was deleted. ErrRunning tells that another daemon has the directory.
 func Run(ctx context.Context, o Options) error {
 	if o.Now == nil {
-		o.Now = time.Now
+		o.Now = systemClock
 	}
 	ready := inherited()
 	err := run(ctx, o, ready)

@@ -1,0 +1,51 @@
+//go:build soak && unix
+
+package app
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// soakDir is where the soak test (packaging/soak) moves the clock of this build and reads how many goroutines there
+// are. The linker sets it; builds that ship have neither this file nor the variable.
+var soakDir string
+
+// systemClock is the system's, moved by the seconds that the file "clock" says. Both readings of the time move, so
+// durations see the jump too: harsher than a wall clock that is set, and what a suspended machine looks like.
+func systemClock() time.Time {
+	now := time.Now()
+	data, err := os.ReadFile(filepath.Join(soakDir, "clock"))
+	if err != nil {
+		return now
+	}
+	seconds, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
+	if err != nil {
+		return now
+	}
+	return now.Add(time.Duration(seconds) * time.Second)
+}
+
+// A SIGUSR1 makes the process write the number of its goroutines and their stacks to "goroutines.<pid>".
+func init() {
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGUSR1)
+	go func() {
+		for range asked {
+			path := filepath.Join(soakDir, "goroutines."+strconv.Itoa(os.Getpid()))
+			stacks := make([]byte, 4<<20)
+			stacks = stacks[:runtime.Stack(stacks, true)]
+			text := fmt.Sprintf("%d\n%s\n", runtime.NumGoroutine(), stacks)
+			if os.WriteFile(path+".new", []byte(text), 0o600) == nil {
+				_ = os.Rename(path+".new", path)
+			}
+		}
+	}()
+}
