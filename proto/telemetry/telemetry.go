@@ -5,8 +5,8 @@ package telemetry
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 )
 
@@ -67,34 +67,42 @@ var (
 	arch    = Field{"arch", Word, "processor, e.g. amd64"}
 )
 
-// List is every event in the order in which people read it.
-func List() []Description {
-	return []Description{
-		{InstallStarted, "the daemon runs for the first time", []Field{version, system, arch}},
-		{InstallUpdated, "the daemon runs for the first time in another version", []Field{{"previous", Word, "version before"}, version, system, arch}},
-		{ToolCalled, "an agent or a person called a tool", []Field{
-			{"tool", Word, "name of the tool"},
-			{"outcome", Word, "ok, a status or an error code"},
-			{"durationMs", Number, "how long it took, in milliseconds"},
-			{"client", Word, "name of the program, as MCP gives it"},
-			{"clientVersion", Word, "its version"},
-			version, system, arch,
-		}},
-		{LoginInitiated, "linking an account begins", nil},
-		{LoginCompleted, "linking an account ends, however it ends", []Field{{"outcome", Word,
-			"success, code_expired, user_denied, network_error or polling_aborted"}}},
-		{Linked, "an account was linked", nil},
-	}
+// List is every event in the order in which people read it. The caller leaves it as it is.
+func List() []Description { return list }
+
+var list = []Description{
+	{InstallStarted, "the daemon runs for the first time", []Field{version, system, arch}},
+	{InstallUpdated, "the daemon runs for the first time in another version", []Field{{"previous", Word, "version before"}, version, system, arch}},
+	{ToolCalled, "an agent or a person called a tool", []Field{
+		{"tool", Word, "name of the tool"},
+		{"outcome", Word, "ok, a status or an error code"},
+		{"durationMs", Number, "how long it took, in milliseconds"},
+		{"client", Word, "name of the program, as MCP gives it"},
+		{"clientVersion", Word, "its version"},
+		version, system, arch,
+	}},
+	{LoginInitiated, "linking an account begins", nil},
+	{LoginCompleted, "linking an account ends, however it ends", []Field{{"outcome", Word,
+		"success, code_expired, user_denied, network_error or polling_aborted"}}},
+	{Linked, "an account was linked", nil},
 }
+
+// described finds an event by its name.
+var described = func() map[string]*Description {
+	m := make(map[string]*Description, len(list))
+	for i := range list {
+		m[list[i].Name] = &list[i]
+	}
+	return m
+}()
 
 // Of finds an event of the list.
 func Of(name string) (Description, bool) {
-	all := List()
-	i := slices.IndexFunc(all, func(d Description) bool { return d.Name == name })
-	if i < 0 {
+	d, ok := described[name]
+	if !ok {
 		return Description{}, false
 	}
-	return all[i], true
+	return *d, true
 }
 
 // Event is one event as it is kept and sent. Who sends it is told by a header, once for a batch.
@@ -114,40 +122,76 @@ type Batch struct {
 	Dropped int64 `json:"dropped,omitempty"`
 }
 
-var word = regexp.MustCompile(`^[A-Za-z0-9._+/@ -]{1,64}$`)
-
 // Check tells what is wrong with the name and fields of an event: both ends hold it to the same list.
 func (e Event) Check() error {
-	d, ok := Of(e.Name)
+	d, ok := described[e.Name]
 	if !ok {
 		return fmt.Errorf("there is no event of the name %q", cut(e.Name))
 	}
 	for name, value := range e.Fields {
-		i := slices.IndexFunc(d.Fields, func(f Field) bool { return f.Name == name })
-		if i < 0 {
+		f := d.field(name)
+		if f < 0 {
 			return fmt.Errorf("%s has no field of the name %q", e.Name, cut(name))
 		}
-		if err := d.Fields[i].check(value); err != nil {
+		if err := d.Fields[f].check(value); err != nil {
 			return fmt.Errorf("%s: %s: %w", e.Name, name, err)
 		}
 	}
 	return nil
 }
 
+// field gives the place of a field, or -1.
+func (d *Description) field(name string) int {
+	return slices.IndexFunc(d.Fields, func(f Field) bool { return f.Name == name })
+}
+
 func (f Field) check(value json.RawMessage) error {
 	switch f.Kind {
 	case Number:
-		var n int64
-		if err := json.Unmarshal(value, &n); err != nil || n < 0 || n > 1<<53 {
-			return fmt.Errorf("it is not an integer from 0 to 2^53")
+		if !isNumber(value) {
+			return errors.New("it is not an integer from 0 to 2^53")
 		}
 	default:
-		var s string
-		if err := json.Unmarshal(value, &s); err != nil || !word.MatchString(s) {
+		if s := ""; json.Unmarshal(value, &s) != nil || !isWord(s) {
 			return fmt.Errorf("it is not a word of at most %d bytes", MaxWord)
 		}
 	}
 	return nil
+}
+
+// isNumber tells whether JSON is an integer from 0 to 2^53 as people write it: no sign, fraction, exponent or leading zero.
+func isNumber[T ~[]byte | ~string](s T) bool {
+	if len(s) == 0 || len(s) > 16 || s[0] == '0' && len(s) > 1 {
+		return false
+	}
+	n := int64(0)
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+		n = 10*n + int64(s[i]-'0')
+	}
+	return n <= 1<<53
+}
+
+// inWord are the bytes of words.
+var inWord = func() (in [256]bool) {
+	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._+/@ -") {
+		in[c] = true
+	}
+	return in
+}()
+
+func isWord[T ~[]byte | ~string](s T) bool {
+	if len(s) == 0 || len(s) > MaxWord {
+		return false
+	}
+	for i := range len(s) {
+		if !inWord[s[i]] {
+			return false
+		}
+	}
+	return true
 }
 
 func cut(s string) string { return s[:min(len(s), 40)] }

@@ -1,0 +1,272 @@
+package telemetry
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// AtLayout is how Event.At is written.
+const AtLayout = "2006-01-02T15:04:05.000Z"
+
+// Record is an event that was found to be of the list, in the form in which a backend keeps it.
+type Record struct {
+	ID   [16]byte
+	At   int64 // Unix ms
+	Name string
+	// Fields is a JSON object without spaces; "{}" where the event has none.
+	Fields []byte
+}
+
+// Record checks everything of an event that does not depend on the time of its arrival.
+func (e Event) Record() (Record, error) {
+	var r Record
+	var ok bool
+	if r.ID, ok = idOf(e.ID); !ok {
+		return r, errors.New("the id is not a UUID of version 7 in its canonical form")
+	}
+	if r.At, ok = atOf(e.At); !ok {
+		return r, fmt.Errorf("the time is not of the form %s", AtLayout)
+	}
+	if err := e.Check(); err != nil {
+		return r, err
+	}
+	r.Name = e.Name
+	if len(e.Fields) == 0 {
+		r.Fields = []byte("{}")
+		return r, nil
+	}
+	// Numbers and plain words: what Check took, Marshal cannot refuse.
+	plain := make(map[string]any, len(e.Fields))
+	for name, value := range e.Fields {
+		var v any = value
+		if s := ""; json.Unmarshal(value, &s) == nil {
+			v = s // without the escapes that words never need
+		}
+		plain[name] = v
+	}
+	var err error
+	r.Fields, err = json.Marshal(plain)
+	return r, err
+}
+
+// idOf reads a UUID of version 7 in its canonical form.
+func idOf[T ~[]byte | ~string](s T) (id [16]byte, ok bool) {
+	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' || s[14] != '7' {
+		return id, false
+	}
+	n := 0
+	for i := 0; i < 36; i += 2 {
+		if s[i] == '-' {
+			i++
+		}
+		hi, lo := hexOf[s[i]], hexOf[s[i+1]]
+		if hi > 15 || lo > 15 {
+			return id, false
+		}
+		id[n] = hi<<4 | lo
+		n++
+	}
+	return id, id[8]>>6 == 2 // the variant of RFC 9562
+}
+
+// hexOf is the value of a lower-case hexadecimal digit, and 255 of any other byte.
+var hexOf = func() (of [256]byte) {
+	for i := range of {
+		of[i] = 255
+	}
+	for i, c := range []byte("0123456789abcdef") {
+		of[c] = byte(i)
+	}
+	return of
+}()
+
+// IDText is the canonical form of a record's id.
+func (r Record) IDText() string {
+	s := hex.EncodeToString(r.ID[:])
+	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
+}
+
+// atOf reads a time of AtLayout, as Unix ms.
+func atOf[T ~[]byte | ~string](s T) (int64, bool) {
+	if len(s) != len(AtLayout) || s[4] != '-' || s[7] != '-' || s[10] != 'T' || s[13] != ':' || s[16] != ':' || s[19] != '.' || s[23] != 'Z' {
+		return 0, false
+	}
+	var v [7]int
+	for i, at := range [7][2]int{{0, 4}, {5, 7}, {8, 10}, {11, 13}, {14, 16}, {17, 19}, {20, 23}} {
+		for _, c := range []byte(s[at[0]:at[1]]) {
+			if c < '0' || c > '9' {
+				return 0, false
+			}
+			v[i] = 10*v[i] + int(c-'0')
+		}
+	}
+	t := time.Date(v[0], time.Month(v[1]), v[2], v[3], v[4], v[5], v[6]*int(time.Millisecond), time.UTC)
+	// Date takes the 31st of February for a day of March; such a time is none.
+	return t.UnixMilli(), t.Month() == time.Month(v[1]) && t.Day() == v[2] && v[3] < 24 && v[4] < 60 && v[5] < 60
+}
+
+// Plain reads an upload as our daemons write it: compact JSON, each field once, no escapes. It makes no garbage but the
+// records. ok is false for anything else, right or wrong: the caller then reads the body strictly, and comes to the same
+// records where both can read it. rejected counts events that are not of the list; the records point into body.
+func Plain(body []byte) (records []Record, rejected int, dropped int64, ok bool) {
+	p := plain{rest: body}
+	if !p.take(`{"events":[`) {
+		return nil, 0, 0, false
+	}
+	for !p.take("]") {
+		if len(records)+rejected > 0 && !p.take(",") || len(records)+rejected == MaxBatch {
+			return nil, 0, 0, false
+		}
+		r, of, fine := p.event()
+		if !fine {
+			return nil, 0, 0, false
+		}
+		if !of {
+			rejected++
+			continue
+		}
+		if records == nil {
+			records = make([]Record, 0, min(MaxBatch, 1+len(body)/128))
+		}
+		records = append(records, r)
+	}
+	if p.take(`,"dropped":`) {
+		n := p.number()
+		if !isNumber(n) {
+			return nil, 0, 0, false
+		}
+		for _, c := range n {
+			dropped = 10*dropped + int64(c-'0')
+		}
+	}
+	return records, rejected, dropped, p.take("}") && len(p.rest) == 0
+}
+
+// plain reads plain JSON from the front of rest.
+type plain struct{ rest []byte }
+
+// take drops text from the front, where it stands there.
+func (p *plain) take(text string) bool {
+	if len(p.rest) < len(text) || string(p.rest[:len(text)]) != text {
+		return false
+	}
+	p.rest = p.rest[len(text):]
+	return true
+}
+
+// text reads a string without its quotes; of printable ASCII without escapes alone.
+func (p *plain) text() ([]byte, bool) {
+	if len(p.rest) == 0 || p.rest[0] != '"' {
+		return nil, false
+	}
+	for i := 1; i < len(p.rest); i++ {
+		switch c := p.rest[i]; {
+		case c == '"':
+			s := p.rest[1:i]
+			p.rest = p.rest[i+1:]
+			return s, true
+		case c == '\\' || c < ' ' || c > '~':
+			return nil, false
+		}
+	}
+	return nil, false
+}
+
+// number reads digits.
+func (p *plain) number() []byte {
+	i := 0
+	for i < len(p.rest) && p.rest[i] >= '0' && p.rest[i] <= '9' {
+		i++
+	}
+	n := p.rest[:i]
+	p.rest = p.rest[i:]
+	return n
+}
+
+// event reads one event with its fields in the order of Event; of tells whether it is of the list.
+func (p *plain) event() (r Record, of, ok bool) {
+	var id, at, name []byte
+	for _, part := range []struct {
+		before string
+		into   *[]byte
+	}{{`{"id":`, &id}, {`,"at":`, &at}, {`,"name":`, &name}} {
+		if !p.take(part.before) {
+			return r, false, false
+		}
+		if *part.into, ok = p.text(); !ok {
+			return r, false, false
+		}
+	}
+	d, of := described[string(name)]
+	fine := of
+	r.Fields = emptyFields
+	if p.take(`,"fields":`) {
+		if r.Fields, fine, ok = p.fields(d); !ok {
+			return r, false, false
+		}
+	}
+	if !p.take("}") {
+		return r, false, false
+	}
+	if !fine {
+		return r, false, true
+	}
+	r.Name = d.Name
+	var known, timed bool
+	r.ID, known = idOf(id)
+	r.At, timed = atOf(at)
+	return r, known && timed, true
+}
+
+var emptyFields = []byte("{}")
+
+// fields reads an object of words and numbers; fine tells whether all of them are d's, which may be nil.
+func (p *plain) fields(d *Description) (raw []byte, fine, ok bool) {
+	start := p.rest
+	if !p.take("{") {
+		return nil, false, false
+	}
+	fine = d != nil
+	seen := 0 // a bit for each field
+	for i := 0; !p.take("}"); i++ {
+		if i > 0 && !p.take(",") {
+			return nil, false, false
+		}
+		name, ok := p.text()
+		if !ok || !p.take(":") {
+			return nil, false, false
+		}
+		f := -1
+		if d != nil {
+			f = slices.IndexFunc(d.Fields, func(f Field) bool { return f.Name == string(name) })
+		}
+		if f < 0 {
+			fine = false
+		} else if seen&(1<<f) != 0 {
+			return nil, false, false
+		} else {
+			seen |= 1 << f
+		}
+		kind, right, ok := p.value()
+		if !ok {
+			return nil, false, false
+		}
+		fine = fine && right && kind == d.Fields[f].Kind
+	}
+	return start[:len(start)-len(p.rest)], fine, true
+}
+
+// value reads a word or a number; right tells whether it is within its bounds.
+func (p *plain) value() (kind Kind, right, ok bool) {
+	if len(p.rest) > 0 && p.rest[0] == '"' {
+		s, ok := p.text()
+		return Word, isWord(s), ok
+	}
+	n := p.number()
+	// A leading zero is no JSON, and what follows the digits of a fraction or an exponent is no comma.
+	return Number, isNumber(n), len(n) > 0 && (n[0] != '0' || len(n) == 1)
+}

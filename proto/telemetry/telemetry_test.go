@@ -1,0 +1,190 @@
+package telemetry
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+const someID = "01939d3a-6a53-7c4e-8f00-0123456789ab"
+
+func event(name, fields string) Event {
+	e := Event{ID: someID, At: "2026-01-02T03:04:05.678Z", Name: name}
+	if fields != "" {
+		if err := json.Unmarshal([]byte(fields), &e.Fields); err != nil {
+			panic(err)
+		}
+	}
+	return e
+}
+
+func TestCheck(t *testing.T) {
+	for _, c := range []struct {
+		name, fields string
+		wrong        string // a part of what is said; empty: nothing is wrong
+	}{
+		{ToolCalled, `{"tool":"whoAmI","outcome":"ok","durationMs":12,"client":"claude-code","clientVersion":"2.1.0 (beta)"}`, "clientVersion: it is not a word"},
+		{ToolCalled, `{"tool":"whoAmI","outcome":"ok","durationMs":12,"client":"claude-code","clientVersion":"2.1.0"}`, ""},
+		{ToolCalled, `{"durationMs":0}`, ""},
+		{ToolCalled, `{"durationMs":9007199254740992}`, ""},
+		{ToolCalled, `{"durationMs":9007199254740993}`, "not an integer"},
+		{ToolCalled, `{"durationMs":-1}`, "not an integer"},
+		{ToolCalled, `{"durationMs":1.5}`, "not an integer"},
+		{ToolCalled, `{"durationMs":1e3}`, "not an integer"},
+		{ToolCalled, `{"durationMs":"1"}`, "not an integer"},
+		{ToolCalled, `{"durationMs":null}`, "not an integer"},
+		{ToolCalled, `{"tool":7}`, "not a word"},
+		{ToolCalled, `{"tool":null}`, "not a word"},
+		{ToolCalled, `{"tool":""}`, "not a word"},
+		{ToolCalled, `{"tool":["x"]}`, "not a word"},
+		{ToolCalled, `{"tool":"` + strings.Repeat("x", MaxWord) + `"}`, ""},
+		{ToolCalled, `{"tool":"` + strings.Repeat("x", MaxWord+1) + `"}`, "not a word"},
+		{ToolCalled, `{"tool":"\u0061\u002f"}`, ""},
+		{ToolCalled, `{"tool":"ümlaut"}`, "not a word"},
+		{ToolCalled, `{"tool":"a\nb"}`, "not a word"},
+		{ToolCalled, `{"path":"/home/ada"}`, `no field of the name "path"`},
+		{ToolCalled, `{"Tool":"x"}`, `no field of the name "Tool"`},
+		{Linked, "", ""},
+		{Linked, `{}`, ""},
+		{Linked, `{"account":"x"}`, "no field"},
+		{"keyboard.typed", "", `no event of the name "keyboard.typed"`},
+		{"", "", "no event"},
+	} {
+		err := event(c.name, c.fields).Check()
+		if said := fmt.Sprint(err); (err == nil) != (c.wrong == "") || !strings.Contains(said, c.wrong) && c.wrong != "" {
+			t.Errorf("%s %s: %v, want %q", c.name, c.fields, err, c.wrong)
+		}
+	}
+}
+
+func TestEveryEventOfTheListPasses(t *testing.T) {
+	for _, d := range List() {
+		fields := map[string]json.RawMessage{}
+		for _, f := range d.Fields {
+			fields[f.Name] = json.RawMessage(map[Kind]string{Word: `"a B9._+/@-"`, Number: "42"}[f.Kind])
+		}
+		e := Event{ID: someID, At: "2026-01-02T03:04:05.678Z", Name: d.Name, Fields: fields}
+		r, err := e.Record()
+		if err != nil || d.When == "" || r.IDText() != someID {
+			t.Errorf("%s: %v %+v", d.Name, err, r)
+		}
+		body, err := json.Marshal(Batch{Events: []Event{e}, Dropped: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		records, rejected, dropped, ok := Plain(body)
+		if !ok || rejected != 0 || dropped != 3 || len(records) != 1 || string(records[0].Fields) != string(r.Fields) || records[0].At != r.At || records[0].ID != r.ID {
+			t.Errorf("%s: what a daemon sends is not read the short way: %s", d.Name, body)
+		}
+	}
+}
+
+func TestRecordRefuses(t *testing.T) {
+	for what, e := range map[string]Event{
+		"no id":                     {At: "2026-01-02T03:04:05.678Z", Name: Linked},
+		"version 4":                 {ID: "9b2f1c1e-1f7e-4a3b-8b1d-0123456789ab", At: "2026-01-02T03:04:05.678Z", Name: Linked},
+		"upper case":                {ID: strings.ToUpper(someID), At: "2026-01-02T03:04:05.678Z", Name: Linked},
+		"braces":                    {ID: "{" + someID + "}", At: "2026-01-02T03:04:05.678Z", Name: Linked},
+		"another variant":           {ID: "01939d3a-6a53-7c4e-cf00-0123456789ab", At: "2026-01-02T03:04:05.678Z", Name: Linked},
+		"a dash in a digit's place": {ID: "01939d3a-6a53-7c4e-8f00-012345678-ab", At: "2026-01-02T03:04:05.678Z", Name: Linked},
+		"no time":                   {ID: someID, Name: Linked},
+		"the 30th of February":      {ID: someID, At: "2026-02-30T03:04:05.678Z", Name: Linked},
+		"hour 24":                   {ID: someID, At: "2026-01-02T24:04:05.678Z", Name: Linked},
+		"another zone":              {ID: someID, At: "2026-01-02T03:04:05.67+1", Name: Linked},
+		"seconds":                   {ID: someID, At: "2026-01-02T03:04:05Z", Name: Linked},
+	} {
+		if r, err := e.Record(); err == nil {
+			t.Errorf("%s is taken: %+v", what, r)
+		}
+	}
+}
+
+func TestHotPathMakesNoGarbage(t *testing.T) {
+	var b Batch
+	for range MaxBatch {
+		b.Events = append(b.Events, event(ToolCalled, `{"client":"claude-code","durationMs":12,"outcome":"ok","tool":"whoAmI"}`))
+	}
+	body, err := json.Marshal(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := testing.AllocsPerRun(20, func() {
+		if _, _, _, ok := Plain(body); !ok {
+			t.Fatal("not plain")
+		}
+	}); n > 2 {
+		t.Errorf("%v allocations for a batch", n)
+	}
+}
+
+// FuzzPlain holds the short way against the strict one: what both can read, they read alike, and the short way takes
+// nothing that is no JSON.
+func FuzzPlain(f *testing.F) {
+	for _, seed := range []string{
+		`{"events":[]}`, `{"events":[],"dropped":7}`, `{"events":[{}]}`, `[]`, ``,
+		`{"events":[{"id":"` + someID + `","at":"2026-01-02T03:04:05.678Z","name":"account.linked"}]}`,
+		`{"events":[{"id":"` + someID + `","at":"2026-01-02T03:04:05.678Z","name":"tool.called","fields":{"tool":"a","durationMs":3}}],"dropped":1}`,
+		`{"events":[{"id":"x","at":"y","name":"z","fields":{"q":"r","s":01}}]}`,
+		`{"events":[{"id":"` + someID + `","at":"2026-01-02T03:04:05.678Z","name":"tool.called","fields":{"tool":"a","tool":"b"}}]}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		records, rejected, dropped, ok := Plain(body)
+		if !ok {
+			return
+		}
+		var b Batch
+		if err := json.Unmarshal(body, &b); err != nil {
+			t.Fatalf("taken, but no JSON: %q: %v", body, err)
+		}
+		if len(b.Events) > MaxBatch || b.Dropped != dropped || len(records)+rejected != len(b.Events) {
+			t.Fatalf("%q: %d records, %d rejected, %d dropped", body, len(records), rejected, dropped)
+		}
+		i := 0
+		for _, e := range b.Events {
+			r, err := e.Record()
+			if err != nil {
+				continue
+			}
+			if i >= len(records) || records[i].ID != r.ID || records[i].At != r.At || records[i].Name != r.Name || !same(records[i].Fields, r.Fields) {
+				t.Fatalf("%q: %+v is read otherwise: %+v", body, r, records)
+			}
+			i++
+		}
+		if i != len(records) {
+			t.Fatalf("%q: %d records, strictly %d", body, len(records), i)
+		}
+	})
+}
+
+// same tells whether two objects have the same fields, in whatever order.
+func same(a, b []byte) bool {
+	var x, y map[string]json.RawMessage
+	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil || len(x) != len(y) {
+		return false
+	}
+	for name := range x {
+		if string(x[name]) != string(y[name]) {
+			return false
+		}
+	}
+	return true
+}
+
+func BenchmarkPlain(b *testing.B) {
+	var batch Batch
+	for range MaxBatch {
+		batch.Events = append(batch.Events, event(ToolCalled, `{"client":"claude-code","clientVersion":"2.1.0","durationMs":12,"outcome":"ok","tool":"whoAmI","version":"1.0.0","os":"linux","arch":"amd64"}`))
+	}
+	body, err := json.Marshal(batch)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		Plain(body)
+	}
+}
