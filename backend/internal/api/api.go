@@ -42,6 +42,8 @@ type Options struct {
 	// Keys and Ingest serve shipped apps; nil leaves their route out.
 	Keys   ProjectKeys
 	Ingest Ingester
+	// Telemetry keeps what installs tell about their use; nil leaves its routes out.
+	Telemetry Telemetry
 	// SiteURL is where people open pages; BaseURL is where programs call.
 	SiteURL string
 	BaseURL string
@@ -64,6 +66,7 @@ type API struct {
 	codes   *limit.Limiter
 	batches *limit.Limiter
 	changes *limit.Limiter
+	uploads *limit.Limiter
 }
 
 // New wires the routes to the features.
@@ -73,7 +76,8 @@ func New(o Options) *API {
 	}
 	o.SiteURL, o.BaseURL = strings.TrimSuffix(o.SiteURL, "/"), strings.TrimSuffix(o.BaseURL, "/")
 	return &API{Options: o, started: o.Now(), codes: limit.New(o.CodesPerMinute, o.Now),
-		batches: limit.New(batchesPerMinute, o.Now), changes: limit.New(changesPerMinute, o.Now)}
+		batches: limit.New(batchesPerMinute, o.Now), changes: limit.New(changesPerMinute, o.Now),
+		uploads: limit.New(uploadsPerMinute, o.Now)}
 }
 
 // Mount adds the routes to mux.

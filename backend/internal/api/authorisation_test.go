@@ -37,6 +37,7 @@ var bodies = map[string]string{
 	"PATCH " + backendapi.PathProjects + "/{project}/connection-page":      `{"version":%d,"title":"Title %t"}`,
 	"POST " + backendapi.PathProjects + "/{project}/credentials/{id}/link": `{}`,
 	"POST " + backendapi.PathIngest:                                        `{"events":[]}`,
+	"POST " + backendapi.PathTelemetry:                                     `{"events":[]}`,
 }
 
 // matrix asks every route as everybody.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"reflect"
@@ -25,18 +24,31 @@ func decode(w http.ResponseWriter, r *http.Request, into any) error {
 
 // decodeWithin is decode for a route that takes longer bodies: limit in bytes.
 func decodeWithin(w http.ResponseWriter, r *http.Request, limit int64, into any) error {
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return refusal(backendapi.CodeUnsupportedMedia, "the body is not application/json", "set Content-Type: application/json")
-	}
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
-		return refusal(backendapi.CodeTooLarge, fmt.Sprintf("the body is over %d KB", limit>>10), "send a smaller one")
-	}
+	data, err := readWithin(w, r, limit)
 	if err != nil {
-		return refusal(backendapi.CodeInvalidRequest, "the body ended early", "send it again")
+		return err
 	}
 	return decodeBytes(data, into)
+}
+
+// readWithin reads a body of JSON of at most limit bytes, into one buffer where its length is told.
+func readWithin(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return nil, refusal(backendapi.CodeUnsupportedMedia, "the body is not application/json", "set Content-Type: application/json")
+	}
+	var data bytes.Buffer
+	if n := r.ContentLength; n > 0 && n <= limit {
+		data.Grow(int(n) + bytes.MinRead)
+	}
+	_, err := data.ReadFrom(http.MaxBytesReader(w, r.Body, limit))
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return nil, refusal(backendapi.CodeTooLarge, fmt.Sprintf("the body is over %d KB", limit>>10), "send a smaller one")
+	}
+	if err != nil {
+		return nil, refusal(backendapi.CodeInvalidRequest, "the body ended early", "send it again")
+	}
+	return data.Bytes(), nil
 }
 
 func decodeBytes(data []byte, into any) error {

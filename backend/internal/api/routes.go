@@ -94,7 +94,7 @@ func (a *API) table() []route {
 		{method: get, path: page, door: ownProject, handler: a.getConnectionPage},
 		{method: patch, path: page, door: ownProject, handler: a.changeConnectionPage},
 		{method: get, path: file, door: ownProject, handler: a.connectionPageFile},
-	}, a.ingestRoutes()...)
+	}, append(a.ingestRoutes(), a.telemetryRoutes()...)...)
 }
 
 // enforce is the one way to every handler of the table: who calls, whether the project is theirs, whether the account

@@ -26,6 +26,7 @@ import (
 	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/backend/internal/sqlstore"
+	"github.com/service-dev/service/backend/internal/telemetry"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
@@ -110,6 +111,7 @@ func (w *world) records(hash secret.Hasher, o *Options) {
 	o.Credentials = credentials.New(credentials.Options{Store: w.store, Hasher: hash, Keys: keys, Providers: providers, Now: w.now})
 	counts := analytics.New(analytics.Options{Store: w.store, Hasher: hash, Quota: 1000, Now: w.now})
 	o.Analytics, o.Keys, o.Ingest = counts, w.projects, counts
+	o.Telemetry = telemetry.New(telemetry.Options{Store: w.store, Hasher: hash, Now: w.now})
 	o.Pages = &connpage.Service{Store: w.store, Now: w.now}
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/service-dev/service/backend/internal/relay"
 	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/backend/internal/telemetry"
 	"github.com/service-dev/service/backend/internal/web"
 	"github.com/service-dev/service/proto/buildinfo"
 )
@@ -49,6 +50,7 @@ type features struct {
 	analytics   *analytics.Service
 	providers   *oidc.Service
 	passkeys    *passkey.Service
+	telemetry   *telemetry.Service
 }
 
 // compose makes the features and puts the two faces on them.
@@ -62,7 +64,7 @@ func (a *App) compose(o Options) error {
 		return err
 	}
 	a.links = f.links
-	a.serving = append(a.serving, f.links, a.hub, f.audit, f.analytics)
+	a.serving = append(a.serving, f.links, a.hub, f.audit, f.analytics, f.telemetry)
 	a.last = append(a.last, f.accounts, f.mail) // accounts hand their mail on
 	mux := http.NewServeMux()
 	a.jsonFace(f, o).Mount(mux)
@@ -91,6 +93,7 @@ func (a *App) features(o Options, site *url.URL) (*features, error) {
 		audit:     &audit.Service{Store: a.store, Now: time.Now, Log: o.Log},
 		pages:     &connpage.Service{Store: a.store, Now: time.Now},
 		analytics: analytics.New(analytics.Options{Store: a.store, Hasher: hash, Quota: c.AnalyticsQuota, Log: o.Log}),
+		telemetry: telemetry.New(telemetry.Options{Store: a.store, Hasher: hash, Log: o.Log}),
 	}
 	a.hub = relay.New(relay.Options{Sessions: f.sessions, Log: a.store, Logger: o.Log, SiteHosts: []string{site.Host}})
 	f.sessions.Live = a.hub
@@ -137,7 +140,8 @@ func (a *App) jsonFace(f *features, o Options) *api.API {
 	return api.New(api.Options{
 		Links: f.links, Sessions: f.sessions, Projects: f.projects, Grants: f.grants, Audit: f.audit,
 		Assistant: f.assistant, Credentials: f.credentials, Analytics: f.analytics, Pages: f.pages, Keys: f.projects, Ingest: f.analytics,
-		SiteURL: c.SiteURL, BaseURL: c.BaseURL, SupportContact: c.SupportContact,
+		Telemetry: f.telemetry,
+		SiteURL:   c.SiteURL, BaseURL: c.BaseURL, SupportContact: c.SupportContact,
 		ClientIP: clientIP(c.TrustedProxies), CodesPerMinute: c.CodesPerMinute, Ready: a.store.Ping, Log: o.Log,
 	})
 }

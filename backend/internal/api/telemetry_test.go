@@ -1,0 +1,197 @@
+package api
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/service-dev/service/proto/backendapi"
+	wire "github.com/service-dev/service/proto/telemetry"
+)
+
+// upload sends a body as an install; headers come in pairs.
+func (w *world) upload(body string, headers ...string) answer {
+	w.Helper()
+	return w.call("POST", backendapi.PathTelemetry, body, append([]string{backendapi.HeaderInstallID, installID}, headers...)...)
+}
+
+// receipt is what is told of an upload.
+func (a answer) receipt(accepted, duplicates, rejected int64) {
+	a.t.Helper()
+	var got backendapi.TelemetryReceipt
+	a.is(http.StatusAccepted).into(&got)
+	if want := (backendapi.TelemetryReceipt{Accepted: accepted, Duplicates: duplicates, Rejected: rejected}); got != want {
+		a.t.Errorf("%s: %+v, want %+v", a.what, got, want)
+	}
+}
+
+// used is an event of now.
+func (w *world) used(name, fields string) string {
+	if fields != "" {
+		fields = `,"fields":` + fields
+	}
+	return fmt.Sprintf(`{"id":%q,"at":%q,"name":%q%s}`, uuid.Must(uuid.NewV7()), w.now().Format(wire.AtLayout), name, fields)
+}
+
+func batchOf(events ...string) string { return `{"events":[` + strings.Join(events, ",") + `]}` }
+
+func TestTelemetryCountsEachEventOnce(t *testing.T) {
+	w := newWorld(t)
+	body := batchOf(w.used(wire.ToolCalled, `{"tool":"whoAmI","outcome":"ok","durationMs":3,"client":"claude-code"}`), w.used(wire.Linked, ""))
+	w.upload(body).receipt(2, 0, 0)
+	w.upload(body).receipt(0, 2, 0)
+	w.pass(26 * time.Hour) // sent again when the backend is back
+	w.upload(body).receipt(0, 2, 0)
+	w.upload(`{"events":[]}`).receipt(0, 0, 0)
+	w.upload(`{"events":[],"dropped":12}`).receipt(0, 0, 0)
+	w.upload(`{ "dropped": 1, "events": [ ` + w.used(wire.Linked, "") + ` ] }`).receipt(1, 0, 0)
+}
+
+// What is wrong with one event costs that event alone.
+func TestTelemetryRejectsEventsOneByOne(t *testing.T) {
+	w := newWorld(t)
+	good := w.used(wire.Linked, "")
+	at := func(ago time.Duration) string {
+		return strings.Replace(w.used(wire.Linked, ""), w.now().Format(wire.AtLayout), w.now().Add(-ago).Format(wire.AtLayout), 1)
+	}
+	bad := []string{
+		w.used("keyboard.typed", ""), w.used("", ""), w.used(wire.ToolCalled, `{"path":"/home/ada/secret"}`), w.used(wire.ToolCalled, `{"tool":{"deep":[1,null]}}`),
+		w.used(wire.ToolCalled, `{"durationMs":-1}`), w.used(wire.ToolCalled, `{"tool":"a\u0000b"}`), w.used(wire.Linked, `{"account":"ada"}`),
+		`{"id":"1","at":"` + w.now().Format(wire.AtLayout) + `","name":"account.linked"}`, `{}`, `null`,
+		strings.Replace(w.used(wire.Linked, ""), w.now().Format(wire.AtLayout), "yesterday", 1), at(91 * 24 * time.Hour), at(-48 * time.Hour),
+	}
+	w.upload(batchOf(append(bad, good)...)).receipt(1, 0, int64(len(bad)))
+	w.upload(batchOf(good, good, w.used(wire.Linked, ""))).receipt(1, 2, 0)
+	w.upload(batchOf(at(89*24*time.Hour), at(-time.Hour))).receipt(2, 0, 0)
+}
+
+func TestTelemetryRefusals(t *testing.T) {
+	w := newWorld(t)
+	one := w.used(wire.Linked, "")
+	for what, body := range map[string]string{
+		"no JSON": `{"events":[`, "an array": `[]`, "a field that nobody knows": `{"events":[],"user":"ada"}`,
+		"a field of an event that nobody knows": batchOf(strings.Replace(one, `"name"`, `"account":"ada","name"`, 1)),
+		"another case":                          `{"Events":[]}`, "a field twice": `{"events":[],"events":[]}`, "something behind it": `{"events":[]}{}`,
+		"an id that is a number": batchOf(`{"id":7}`), "too many": batchOf(strings.Split(strings.TrimSuffix(strings.Repeat(one+"\n", wire.MaxBatch+1), "\n"), "\n")...),
+		"a loss below zero": `{"events":[],"dropped":-1}`, "very many": `{"events":[` + strings.Repeat(`{},`, 5000) + `{}]}`,
+	} {
+		if p := w.upload(body).problem(http.StatusBadRequest, "invalid_request"); p.Retryable {
+			t.Errorf("%s is to be sent again", what)
+		}
+	}
+	w.upload(batchOf(strings.Repeat(" ", wire.MaxBody))).problem(http.StatusRequestEntityTooLarge, "request_too_large")
+	w.upload(batchOf(), "Content-Type", "text/plain").problem(http.StatusUnsupportedMediaType, "unsupported_media")
+	for _, id := range []string{"", "inst_", "inst_x y z", "ada", "inst_" + strings.Repeat("x", 65)} {
+		w.call("POST", backendapi.PathTelemetry, batchOf(one), backendapi.HeaderInstallID, id).problem(http.StatusBadRequest, "invalid_request")
+		w.call("DELETE", backendapi.PathTelemetry, "", backendapi.HeaderInstallID, id).problem(http.StatusBadRequest, "invalid_request")
+	}
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, _ = z.Write([]byte(batchOf(one)))
+	z.Close()
+	w.upload(packed.String(), "Content-Encoding", "gzip").problem(http.StatusBadRequest, "invalid_request")
+	w.upload(batchOf(one)).receipt(1, 0, 0) // nothing of the above was kept
+}
+
+// Usage is of an install, never of an account: a token beside it is not looked at, and no row leads to either.
+func TestTelemetryIsOfNobody(t *testing.T) {
+	w := newWorld(t)
+	token := w.link()
+	w.upload(batchOf(w.used(wire.Linked, "")), "Authorization", "Bearer "+token).receipt(1, 0, 0)
+	w.upload(batchOf(w.used(wire.Linked, "")), "Authorization", "Bearer garbage").receipt(1, 0, 0)
+	w.call("POST", backendapi.PathTelemetry, batchOf(), "Authorization", "Bearer "+token).problem(http.StatusBadRequest, "invalid_request")
+	var kept []byte
+	files, _ := filepath.Glob(w.file + "*")
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept = append(kept, data...)
+	}
+	for what, text := range map[string]string{"database": string(kept), "log": w.log.String()} {
+		if strings.Contains(text, installID) || strings.Contains(text, token) {
+			t.Errorf("the %s tells the install or the token", what)
+		}
+	}
+	if !strings.Contains(string(kept), wire.Linked) {
+		t.Error("the search itself finds nothing")
+	}
+}
+
+func TestTelemetryPurgeErasesOneInstall(t *testing.T) {
+	w := newWorld(t)
+	const other = "inst_other456789"
+	old := strings.Replace(w.used(wire.Linked, ""), w.now().Format(wire.AtLayout), w.now().Add(-80*24*time.Hour).Format(wire.AtLayout), 1)
+	w.upload(batchOf(w.used(wire.Linked, ""), old)).receipt(2, 0, 0)
+	w.call("POST", backendapi.PathTelemetry, batchOf(w.used(wire.Linked, "")), backendapi.HeaderInstallID, other).receipt(1, 0, 0)
+	for _, c := range []struct {
+		install string
+		want    int64
+	}{{installID, 2}, {installID, 0}, {other, 1}} {
+		var got backendapi.TelemetryPurged
+		w.call("DELETE", backendapi.PathTelemetry, "", backendapi.HeaderInstallID, c.install).is(http.StatusOK).into(&got)
+		if got.Deleted != c.want {
+			t.Errorf("%s: %d deleted, want %d", c.install, got.Deleted, c.want)
+		}
+	}
+}
+
+func TestTelemetryOfOneAddressIsLimited(t *testing.T) {
+	w := newWorld(t)
+	from := []string{backendapi.HeaderInstallID, installID, ipHeader, "192.0.2.1"}
+	for range uploadsPerMinute {
+		w.call("POST", backendapi.PathTelemetry, batchOf(), from...).receipt(0, 0, 0)
+	}
+	for _, method := range []string{"POST", "DELETE"} {
+		got := w.call(method, backendapi.PathTelemetry, batchOf(), from...)
+		p := got.problem(http.StatusTooManyRequests, "rate_limited")
+		if wait, err := strconv.Atoi(got.header.Get("Retry-After")); err != nil || wait < 1 || wait > 60 || !p.Retryable {
+			t.Errorf("%s: Retry-After %q, %+v", method, got.header.Get("Retry-After"), p)
+		}
+	}
+	w.upload(batchOf(), ipHeader, "192.0.2.2").receipt(0, 0, 0)
+	w.pass(time.Second)
+	w.upload(batchOf(), from...).receipt(0, 0, 0)
+}
+
+// FuzzTelemetryBody feeds any bytes: nothing panics, what is taken is of the list and within the bounds, and the same is
+// said of a body in another spelling.
+func FuzzTelemetryBody(f *testing.F) {
+	const event = `{"id":"01939d3a-6a53-7c4e-8f00-0123456789ab","at":"2026-01-02T03:04:05.678Z","name":"tool.called","fields":{"tool":"a","durationMs":3}}`
+	for _, seed := range []string{batchOf(), batchOf(event), batchOf(event, event), batchOf(`{"id":1}`), batchOf(`null`), `{"events":null}`, `null`, `[`, `{"events":[{"fields":{"a":{"b":[]}}}]}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		records, rejected, err := telemetryRecords(body)
+		if err != nil {
+			return
+		}
+		if rejected < 0 || len(records)+rejected > wire.MaxBatch {
+			t.Fatalf("%q: %d records, %d rejected", body, len(records), rejected)
+		}
+		for _, r := range records {
+			if _, known := wire.Of(r.Name); !known || !json.Valid(r.Fields) || len(r.Fields) > 1024 {
+				t.Fatalf("%q: %s %q is taken", body, r.Name, r.Fields)
+			}
+		}
+		var spaced bytes.Buffer
+		if json.Indent(&spaced, body, "", " ") != nil {
+			t.Fatalf("taken, but no JSON: %q", body)
+		}
+		again, rejectedAgain, err := telemetryRecords(spaced.Bytes())
+		if err != nil || len(again) != len(records) || rejectedAgain != rejected {
+			t.Fatalf("%q: spaced, it is %d and %d, %v", body, len(again), rejectedAgain, err)
+		}
+	})
+}

@@ -1,0 +1,16 @@
+-- +goose Up
+-- Events of installs. day is that of at, in days since 1970: the key finds an event that is sent again, all of an install
+-- and all of a day, and new rows stand together at its end.
+CREATE TABLE telemetry_events (
+	day          BIGINT NOT NULL,
+	install_hash BYTEA NOT NULL,
+	id           BYTEA NOT NULL,
+	at           BIGINT NOT NULL,
+	received_at  BIGINT NOT NULL,
+	name         TEXT NOT NULL,
+	fields       TEXT NOT NULL,
+	PRIMARY KEY (day, install_hash, id)
+);
+
+-- +goose Down
+DROP TABLE telemetry_events;
