@@ -20,7 +20,7 @@ import (
 )
 
 func (a *app) daemon() *cobra.Command {
-	cmd := &cobra.Command{Use: "daemon", Short: "Run, stop or listen to the daemon", Args: cobra.NoArgs, RunE: help}
+	cmd := &cobra.Command{Use: "daemon", Short: "Run, stop, restart or listen to the daemon", Args: cobra.NoArgs, RunE: help}
 	var follow bool
 	var lines int
 	logs := &cobra.Command{
@@ -37,6 +37,11 @@ func (a *app) daemon() *cobra.Command {
 		&cobra.Command{
 			Use: "stop", Short: "Ask the daemon to finish and exit", Args: cobra.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error { return a.stopDaemon(cmd.Context()) },
+		},
+		&cobra.Command{
+			Use: "restart", Short: "Stop the daemon and start the one beside this program", Args: cobra.NoArgs,
+			Long: "Connected agents go on with the new daemon: their open calls are answered with one clear error, nothing is done twice.",
+			RunE: func(cmd *cobra.Command, _ []string) error { return a.restartDaemon(cmd.Context()) },
 		})
 	return cmd
 }
@@ -52,29 +57,54 @@ func runDaemon() error {
 
 // stopDaemon asks and waits until it is gone.
 func (a *app) stopDaemon(ctx context.Context) error {
-	c, err := client.Open(ctx, client.Options{Program: a.name, Running: true, Lean: true})
-	if errors.Is(err, reach.ErrNotRunning) {
-		return a.unreachable(ctx)
-	}
+	pid, err := a.endDaemon(ctx)
 	if err != nil {
 		return err
+	}
+	return a.stopped(pid)
+}
+
+// endDaemon ends the daemon and gives its pid; 0 when none ran.
+func (a *app) endDaemon(ctx context.Context) (int64, error) {
+	c, err := client.Open(ctx, client.Options{Program: a.name, Running: true, Lean: true})
+	if errors.Is(err, reach.ErrNotRunning) {
+		return 0, unreachable(ctx)
+	}
+	if err != nil {
+		return 0, err
 	}
 	defer c.Close()
 	pid, err := c.Stop(ctx)
 	if err != nil {
+		return 0, err
+	}
+	return pid, awaitGone(ctx, c.Daemon)
+}
+
+// restartDaemon stops the daemon, if one runs, and starts the program that is installed now. An agent that reconnects
+// may have started it already.
+func (a *app) restartDaemon(ctx context.Context) error {
+	old, err := a.endDaemon(ctx)
+	if err != nil {
 		return err
 	}
-	if err := awaitGone(ctx, c.Daemon); err != nil {
+	c, s, err := a.askStatus(ctx)
+	if err != nil {
 		return err
 	}
-	return a.stopped(pid)
+	defer c.Close()
+	if a.json {
+		return a.JSON(map[string]any{"stoppedPid": old, "pid": s.GetPid(), "version": s.GetVersion()})
+	}
+	a.Say("The daemon runs anew: version %s, pid %d.", s.GetVersion(), s.GetPid())
+	return nil
 }
 
 // patience is how long a daemon that lost its sockets has to notice and end.
 const patience = 5 * time.Second
 
 // unreachable tells a daemon that nobody can dial (its sockets were deleted, or it is ending) from none at all.
-func (a *app) unreachable(ctx context.Context) error {
+func unreachable(ctx context.Context) error {
 	d, err := reach.Find()
 	if err != nil {
 		return err
@@ -82,9 +112,6 @@ func (a *app) unreachable(ctx context.Context) error {
 	wait, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err = d.AwaitStopped(wait)
-	if err == nil {
-		return a.stopped(0)
-	}
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}

@@ -2,13 +2,16 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/reach"
+	"github.com/service-dev/service/ctl/internal/term"
 )
 
 type check struct {
@@ -31,20 +34,17 @@ func (a *app) runDoctor(ctx context.Context) error {
 	defer cancel()
 	checks := append(programChecks(), a.daemonChecks(ctx)...)
 	failed := false
-	rows := [][]string{}
+	rows := make([]term.Check, 0, len(checks))
 	for _, c := range checks {
 		failed = failed || c.State == "fail"
-		rows = append(rows, []string{c.State, c.Name, c.Detail})
-		if c.State != "ok" && c.Fix != "" {
-			rows = append(rows, []string{"", "", "next: " + c.Fix})
-		}
+		rows = append(rows, term.Check(c))
 	}
 	if a.json {
 		if err := a.JSON(map[string]any{"ok": !failed, "checks": checks}); err != nil {
 			return err
 		}
 	} else {
-		a.Table(rows)
+		a.Checks(rows)
 	}
 	if failed {
 		return exit(exitNo)
@@ -70,19 +70,56 @@ func programChecks() []check {
 }
 
 func (a *app) daemonChecks(ctx context.Context) []check {
-	c, err := a.open(ctx)
+	c, s, err := a.askStatus(ctx)
 	if err != nil {
-		p := problemOf(err)
-		return []check{{Name: "daemon", State: "fail", Detail: p.Message, Fix: p.FixHint}}
+		return []check{failure("daemon", err)}
 	}
 	defer c.Close()
-	out := []check{{Name: "daemon", State: "ok", Detail: "answers on " + c.Daemon.Paths.Control}}
+	out := []check{
+		{Name: "daemon", State: "ok", Detail: fmt.Sprintf("answers on %s (pid %d)", c.Daemon.Paths.Control, s.GetPid())},
+		versionCheck(s),
+	}
 	list, err := c.Doctor(ctx)
 	if err != nil {
-		p := problemOf(err)
-		return append(out, check{Name: "daemon's checks", State: "fail", Detail: p.Message, Fix: p.FixHint})
+		return append(out, failure("daemon's checks", err))
 	}
 	return append(out, checksOf(list)...)
+}
+
+// askStatus connects, starting the daemon if need be, and asks what it is; one that hangs is told of in time.
+func (a *app) askStatus(ctx context.Context) (*client.Client, *client.Status, error) {
+	c, err := client.Open(ctx, client.Options{Program: a.name, Lean: true})
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerWait)
+	defer cancel()
+	s, err := c.Status(ctx)
+	if err != nil {
+		c.Close()
+		return nil, nil, silent(err, c.Daemon)
+	}
+	return c, s, nil
+}
+
+func failure(name string, err error) check {
+	p := problemOf(err)
+	if strings.Contains(p.FixHint, "servicectl doctor") { // this is it
+		p.FixHint = "see the other checks"
+	}
+	return check{Name: name, State: "fail", Detail: p.Message, Fix: p.FixHint}
+}
+
+// versionCheck compares both ends.
+func versionCheck(s *client.Status) check {
+	c := check{Name: "versions", State: "ok", Detail: fmt.Sprintf("daemon and program are %s, protocol %s", s.GetVersion(), protocols(s.GetProtocolMin(), s.GetProtocolMax()))}
+	if need := versionNeed(s); need != nil {
+		c.State, c.Detail, c.Fix = "warn", need.What, need.Next
+		if !understood(s) {
+			c.State = "fail"
+		}
+	}
+	return c
 }
 
 func checksOf(list []*client.Check) []check {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -39,19 +40,56 @@ func pluginsJSON(list []*client.Plugin) []map[string]any {
 		out = append(out, map[string]any{
 			"name": p.GetName(), "path": p.GetPath(), "state": p.GetState(), "pid": p.GetPid(), "version": p.GetVersion(),
 			"restarts": p.GetRestarts(), "lastError": p.GetLastError(), "verified": p.GetVerified(),
+			"sinceMs": p.GetSinceMs(), "crashedMs": p.GetCrashedMs(), "resumeMs": p.GetResumeMs(),
 		})
 	}
 	return out
 }
 
+var pluginMood = map[string]term.Mood{"running": term.Good, "starting": term.Good, "backoff": term.Doubtful, "refused": term.Bad}
+
 func (a *app) showPlugins(list []*client.Plugin) {
-	rows := [][]string{{"ADAPTER", "STATE", "PID", "RESTARTS", "VERIFIED", "LAST ERROR"}}
+	now := time.Now()
+	rows := make([][]term.Cell, 0, len(list))
 	for _, p := range list {
 		pid := "-"
 		if p.GetPid() > 0 {
 			pid = strconv.FormatInt(p.GetPid(), 10)
 		}
-		rows = append(rows, []string{p.GetName(), p.GetState(), pid, strconv.Itoa(int(p.GetRestarts())), strconv.FormatBool(p.GetVerified()), term.Dash(p.GetLastError())})
+		rows = append(rows, []term.Cell{
+			{Text: p.GetName()}, {Text: p.GetState(), Mood: pluginMood[p.GetState()]}, {Text: pluginUp(p, now)}, {Text: pid},
+			{Text: term.Dash(p.GetVersion())}, {Text: strconv.Itoa(int(p.GetRestarts()))}, {Text: pluginTrouble(p, now)},
+		})
 	}
-	a.Table(rows)
+	a.Grid([]string{"ADAPTER", "STATE", "UP", "PID", "VERSION", "RESTARTS", "LAST CRASH"}, rows)
+}
+
+// pluginUp is how long it has run, or when it starts again.
+func pluginUp(p *client.Plugin, now time.Time) string {
+	switch p.GetState() {
+	case "running":
+		return term.Span(max(0, now.Sub(time.UnixMilli(p.GetSinceMs()))))
+	case "backoff":
+		return "again in " + term.Span(max(0, time.UnixMilli(p.GetResumeMs()).Sub(now)))
+	}
+	return "-"
+}
+
+// pluginTrouble is what went wrong last, and when.
+func pluginTrouble(p *client.Plugin, now time.Time) string {
+	if p.GetCrashedMs() == 0 {
+		return term.Dash(p.GetLastError())
+	}
+	return term.Since(p.GetCrashedMs(), now) + ": " + p.GetLastError()
+}
+
+// pluginNeed is what to do about an adapter that does not run though it should; empty when all is well.
+func pluginNeed(p *client.Plugin) string {
+	switch p.GetState() {
+	case "refused":
+		return "install the service again, so that its programs and plugins.sha256 belong together"
+	case "backoff":
+		return "nothing, it starts again by itself; `servicectl daemon logs` tells more"
+	}
+	return ""
 }

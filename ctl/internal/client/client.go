@@ -29,6 +29,8 @@ type (
 	Link = controlv1.Link
 	// Consent is the telemetry decision and what follows from it.
 	Consent = controlv1.Consent
+	// Backend is where the caller's calls go.
+	Backend = controlv1.Backend
 	// Plugin is one adapter.
 	Plugin = controlv1.Plugin
 	// Tool is one of the agent's tools.
@@ -60,6 +62,9 @@ type Error struct {
 }
 
 func (e *Error) Error() string { return e.Message }
+
+// CodeNoAnswer is the Code of a daemon that took the connection and said nothing in time.
+const CodeNoAnswer = "daemon_silent"
 
 // Client is one connection to the daemon. Close it.
 type Client struct {
@@ -155,6 +160,10 @@ func refusal(err error) error {
 	switch st.Code() {
 	case codes.Canceled:
 		return context.Canceled
+	case codes.DeadlineExceeded:
+		return &Error{Code: CodeNoAnswer, Message: "the daemon does not answer", Retryable: true, FixHint: "Try again; `servicectl daemon logs` tells more."}
+	case codes.ResourceExhausted:
+		return &Error{Code: "too_large", Message: "the daemon takes no message of that size", FixHint: "Send at most 4 MB."}
 	case codes.Unimplemented:
 		return &Error{Code: "protocol_mismatch", Message: "the running daemon is older than this program", FixHint: "Run `servicectl daemon stop`, then try again."}
 	case codes.Unavailable:

@@ -13,6 +13,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/config"
 	"github.com/service-dev/service/daemon/internal/control"
+	"github.com/service-dev/service/daemon/internal/pluginhost"
 	"github.com/service-dev/service/daemon/internal/statefile"
 )
 
@@ -30,7 +31,7 @@ const doctorTimeout = 15 * time.Second
 func (p *parts) doctor(ctx context.Context) []control.Check {
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
-	checks := []control.Check{p.checkDirectory(), p.checkConfig(ctx), p.checkAuthFile(), p.checkConsent()}
+	checks := []control.Check{p.checkDirectory(), p.checkProgram(), p.checkConfig(ctx), p.checkAuthFile(), p.checkConsent(ctx)}
 	checks = append(checks, p.checkAdapters()...)
 	health := p.checkBackend(ctx)
 	checks = append(checks, health)
@@ -51,6 +52,18 @@ func (p *parts) checkDirectory() control.Check {
 	os.Remove(f.Name())
 	if err := statefile.EnsureDir(p.paths.Dir); err != nil {
 		c.State, c.Detail, c.Fix = checkFail, err.Error(), "Correct the directory's owner or mode, then restart the daemon."
+	}
+	return c
+}
+
+// checkProgram looks whether a client could start this daemon again.
+func (p *parts) checkProgram() control.Check {
+	c := control.Check{Name: "program", State: checkOK, Detail: p.program.path}
+	switch {
+	case p.program.gone():
+		c.State, c.Detail, c.Fix = checkWarn, p.program.path+" is gone: this daemon goes on, but another cannot be started", "Install the service again."
+	case p.program.replaced():
+		c.State, c.Detail, c.Fix = checkWarn, p.program.path+" was replaced since the daemon started", "Run `servicectl daemon restart`; connected agents go on with the new one."
 	}
 	return c
 }
@@ -86,12 +99,17 @@ func (p *parts) checkAuthFile() control.Check {
 	return c
 }
 
-func (p *parts) checkConsent() control.Check {
+func (p *parts) checkConsent(ctx context.Context) control.Check {
 	state, err := p.consent.Get()
 	if err != nil {
 		return control.Check{Name: "consent", State: checkWarn, Detail: err.Error(), Fix: "Run `servicectl accept-privacy` or `servicectl decline-privacy`."}
 	}
-	return control.Check{Name: "consent", State: checkOK, Detail: string(state)}
+	detail := "nothing is uploaded"
+	by := (face{p}).Consent(ctx)
+	if by.UploadAllowed {
+		detail = "events may be uploaded"
+	}
+	return control.Check{Name: "consent", State: checkOK, Detail: fmt.Sprintf("%s; %s (decided by: %s)", state, detail, by.DecidedBy)}
 }
 
 // checkAdapters looks at the files without running them.
@@ -102,8 +120,10 @@ func (p *parts) checkAdapters() []control.Check {
 		c := control.Check{Name: "adapter " + s.Name, State: checkOK, Detail: "verified; " + s.State}
 		if err := wrong[s.Name]; err != nil {
 			c.State, c.Detail, c.Fix = checkFail, err.Error(), "Install the service again so that its binaries and plugins.sha256 belong together."
-		} else if s.LastError != "" && s.State != "running" {
+		} else if s.LastError != "" && s.State != pluginhost.Running {
 			c.State, c.Detail, c.Fix = checkWarn, s.State+": "+s.LastError, "Look into `servicectl daemon logs`."
+		} else if !s.Crashed.IsZero() {
+			c.Detail += fmt.Sprintf("; crashed %s ago: %s", p.now().Sub(s.Crashed).Round(time.Second), s.LastError)
 		}
 		out = append(out, c)
 	}

@@ -42,10 +42,10 @@ func (s *Server) Status(ctx context.Context, r *controlv1.StatusRequest) (*contr
 		ProtocolMin: rendezvous.ProtocolMin, ProtocolMax: rendezvous.ProtocolMax,
 		Program: a.Program, Replaced: load.Replaced, SocketActivated: a.SocketActivated,
 		InstallId: s.o.Accounts.InstallID(),
-		Link:    linkOut(s.o.Accounts.Link(ctx), now),
-		Consent: consentOut(s.o.Consents.Consent(ctx)),
-		Backend: &controlv1.Backend{Kind: b.Kind, Url: b.URL, ChosenBy: b.ChosenBy, State: b.State, Detail: b.Detail, DashboardUrl: b.DashboardURL},
-		Plugins: pluginsOut(s.o.System.Plugins()),
+		Link:      linkOut(s.o.Accounts.Link(ctx), now),
+		Consent:   consentOut(s.o.Consents.Consent(ctx)),
+		Backend:   &controlv1.Backend{Kind: b.Kind, Url: b.URL, ChosenBy: b.ChosenBy, State: b.State, Detail: b.Detail, DashboardUrl: b.DashboardURL},
+		Plugins:   pluginsOut(s.o.System.Plugins()),
 	}, nil
 }
 

@@ -1,0 +1,221 @@
+package term
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// Mood is how well a thing is; where colours may be shown it has one.
+type Mood int
+
+// The moods.
+const (
+	Plain Mood = iota
+	Good
+	Doubtful
+	Bad
+	Faint
+)
+
+var colours = map[Mood]string{Good: "32", Doubtful: "33", Bad: "31", Faint: "2"}
+
+// Cell is a text with its mood.
+type Cell struct {
+	Text string
+	Mood Mood
+}
+
+func (t *Terminal) paint(c Cell) string {
+	code, ok := colours[c.Mood]
+	if !ok || !t.Colour || c.Text == "" {
+		return c.Text
+	}
+	return "\x1b[" + code + "m" + c.Text + "\x1b[0m"
+}
+
+// Fact is a name and what is known of it: Lead is painted, Rest follows it.
+type Fact struct {
+	Name string
+	Lead Cell
+	Rest string
+}
+
+// Facts writes names and values in two columns; on a terminal long values go on under their column.
+func (t *Terminal) Facts(facts []Fact) {
+	wide := 0
+	for _, f := range facts {
+		wide = max(wide, utf8.RuneCountInString(f.Name))
+	}
+	for _, f := range facts {
+		lines := t.wrap(f.Lead.Text+f.Rest, wide+2)
+		if rest, ok := strings.CutPrefix(lines[0], f.Lead.Text); ok {
+			lines[0] = t.paint(f.Lead) + rest
+		}
+		t.Say("%s%s", pad(f.Name, wide+2), strings.Join(lines, "\n"+pad("", wide+2)))
+	}
+}
+
+// Grid writes a heading and rows under it, aligned by what is seen. The last column is not filled up.
+func (t *Terminal) Grid(head []string, rows [][]Cell) {
+	wide := make([]int, len(head))
+	for i, word := range head {
+		wide[i] = utf8.RuneCountInString(word)
+	}
+	for _, row := range rows {
+		for i, c := range row {
+			wide[i] = max(wide[i], utf8.RuneCountInString(c.Text))
+		}
+	}
+	line := func(row []Cell) string {
+		var b strings.Builder
+		for i, c := range row {
+			b.WriteString(t.paint(c))
+			if i < len(row)-1 {
+				b.WriteString(pad("", wide[i]-utf8.RuneCountInString(c.Text)+2))
+			}
+		}
+		return strings.TrimRight(b.String(), " ")
+	}
+	heading := make([]Cell, len(head))
+	for i, word := range head {
+		heading[i] = Cell{word, Faint}
+	}
+	t.Say("%s", line(heading))
+	for _, row := range rows {
+		t.Say("%s", line(row))
+	}
+}
+
+// Check is one finding: State is ok, warn or fail; Fix says what to do about it.
+type Check struct{ Name, State, Detail, Fix string }
+
+var checkMood = map[string]Mood{"ok": Good, "warn": Doubtful, "fail": Bad}
+
+// Checks writes findings in their order, each that is not well with its next step, and a line that sums them up.
+func (t *Terminal) Checks(list []Check) {
+	wide, count := 0, map[string]int{}
+	for _, c := range list {
+		wide = max(wide, utf8.RuneCountInString(c.Name))
+		count[c.State]++
+	}
+	indent := wide + 8
+	for _, c := range list {
+		state := t.paint(Cell{c.State, checkMood[c.State]}) + pad("", 6-len(c.State))
+		text := strings.Join(t.wrap(c.Detail, indent), "\n"+pad("", indent))
+		t.Say("%s", strings.TrimRight(state+pad(c.Name, wide+2)+text, " "))
+		if c.State != "ok" && c.Fix != "" {
+			t.Say("%s%s", pad("", indent), strings.Join(t.wrap("next: "+c.Fix, indent), "\n"+pad("", indent)))
+		}
+	}
+	t.Say("")
+	switch bad, doubtful := count["fail"], count["warn"]; {
+	case bad > 0 && doubtful > 0:
+		t.Say("%s %d more should be looked at.", t.paint(Cell{fmt.Sprintf("%d of %d checks failed,", bad, len(list)), Bad}), doubtful)
+	case bad > 0:
+		t.Say("%s", t.paint(Cell{fmt.Sprintf("%d of %d checks failed.", bad, len(list)), Bad}))
+	case doubtful > 0:
+		t.Say("%s", t.paint(Cell{fmt.Sprintf("Nothing fails; %d of %d checks should be looked at.", doubtful, len(list)), Doubtful}))
+	default:
+		t.Say("%s", t.paint(Cell{fmt.Sprintf("All %d checks are fine.", len(list)), Good}))
+	}
+}
+
+// Need is something that is wrong, and what to do about it.
+type Need struct {
+	What string `json:"what"`
+	Next string `json:"next"`
+}
+
+// Needs says what is wrong beside the answer.
+func (t *Terminal) Needs(list []Need) {
+	if t.TTY && len(list) > 0 {
+		t.Remark("")
+	}
+	for _, n := range list {
+		t.Remark("%s", n.What)
+		t.Remark("  next: %s", n.Next)
+	}
+}
+
+// Uploading tells whether telemetry leaves this machine, and which switch decided that.
+func Uploading(allowed bool, by string) (lead Cell, rest string) {
+	why := map[string]string{
+		"consent": "you declined", "SERVICE_TELEMETRY": "SERVICE_TELEMETRY=0 in this shell",
+		"DO_NOT_TRACK": "DO_NOT_TRACK is set in this shell", "CI": "CI is set in this shell",
+		"SERVICE_BACKEND_URL": "SERVICE_BACKEND_URL of this shell leads elsewhere",
+		"embedded":            "the embedded backend is on this machine, there is nowhere to send it",
+		"notice":              "the first-run notice was not shown yet",
+	}[by]
+	lead = Cell{Text: "stays here"}
+	if allowed {
+		lead.Text, why = "uploaded", map[string]string{"consent": "you accepted", "default": "nobody declined"}[by]
+	}
+	if why == "" {
+		why = "decided by " + by
+	}
+	return lead, " (" + why + ")"
+}
+
+// Since tells an instant in Unix ms as an age; "-" for 0.
+func Since(ms int64, now time.Time) string {
+	if ms == 0 {
+		return "-"
+	}
+	if d := now.Sub(time.UnixMilli(ms)); d >= time.Second {
+		return Span(d) + " ago"
+	}
+	return "just now"
+}
+
+// Count is a number with its noun: "1 agent", "3 agents".
+func Count(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
+
+func pad(s string, wide int) string {
+	return s + strings.Repeat(" ", max(0, wide-utf8.RuneCountInString(s)))
+}
+
+// narrowest is the fewest columns in which wrapped text can still be read.
+const narrowest = 30
+
+// wrap breaks text at blanks for what the terminal has left behind indent columns; elsewhere it is one line.
+func (t *Terminal) wrap(text string, indent int) []string {
+	room := t.width() - indent
+	if !t.TTY || room < narrowest || utf8.RuneCountInString(text) <= room {
+		return []string{text}
+	}
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > room {
+			lines, line = append(lines, line), ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return append(lines, line)
+}
+
+// width is the number of columns of the terminal that reads Out; 0 when it cannot be told.
+func (t *Terminal) width() int {
+	file, ok := t.Out.(*os.File)
+	if !ok {
+		return 0
+	}
+	wide, _, err := term.GetSize(int(file.Fd()))
+	if err != nil {
+		return 0
+	}
+	return wide
+}
