@@ -13,6 +13,7 @@ import (
 	"github.com/service-dev/service/backend/server"
 	"github.com/service-dev/service/plugins/internal/httpbackend"
 	"github.com/service-dev/service/plugins/internal/serve"
+	"github.com/service-dev/service/proto/backendapi"
 	"github.com/service-dev/service/proto/buildinfo"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
@@ -101,6 +102,23 @@ func (l *local) Activity(ctx context.Context, _ *pluginv1.ActivityRequest) (*plu
 		return nil, err
 	}
 	return &pluginv1.ActivityResponse{Connections: uint32(max(0, connections)), PendingCodes: uint32(max(0, pending))}, nil
+}
+
+// UploadTelemetry is refused: with the embedded backend usage stays in the daemon's own log on this machine.
+func (l *local) UploadTelemetry(context.Context, *pluginv1.UploadTelemetryRequest) (*pluginv1.UploadTelemetryResponse, error) {
+	return nil, nowhere()
+}
+
+// PurgeTelemetry is refused: nothing was uploaded.
+func (l *local) PurgeTelemetry(context.Context, *pluginv1.PurgeTelemetryRequest) (*pluginv1.PurgeTelemetryResponse, error) {
+	return nil, nowhere()
+}
+
+func nowhere() error {
+	return serve.Refuse(codes.Unimplemented, &pluginv1.Problem{
+		Code: backendapi.CodeNotConfigured, Message: "the embedded backend takes no usage events: they stay on this machine",
+		FixHint: "Nothing is to be done; `servicectl telemetry purge` erases the local log.",
+	})
 }
 
 // Close drains the embedded backend, as long as ctx allows.

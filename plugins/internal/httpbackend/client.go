@@ -56,6 +56,7 @@ type request struct {
 	target       *pluginv1.Target
 	method, path string
 	anonymous    bool // sends no credential at all
+	unnamed      bool // sends the install id and nothing else of who asks
 	in           any
 	out          checked
 	statuses     map[int]string // codes that bare statuses stand for
@@ -86,7 +87,7 @@ func (s *Server) do(ctx context.Context, r request) error {
 	if err != nil {
 		return transport(ctx, err)
 	}
-	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated {
+	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated && resp.StatusCode != http.StatusAccepted {
 		return refusal(resp, body, r.statuses)
 	}
 	if len(body) > maxBody {
@@ -116,7 +117,10 @@ func build(ctx context.Context, base string, r request) (*http.Request, error) {
 	}
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", "service/"+buildinfo.Version)
-	if !r.anonymous {
+	switch {
+	case r.unnamed:
+		req.Header.Set(backendapi.HeaderInstallID, r.target.GetInstallId())
+	case !r.anonymous:
 		credential(req.Header, r.target)
 	}
 	return req, nil

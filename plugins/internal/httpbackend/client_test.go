@@ -243,7 +243,7 @@ func FuzzAnswers(f *testing.F) {
 			t.Fatalf("accepted: %q", body)
 		}
 		for _, out := range []checked{&deviceCode{}, &account{}, &health{}, &session{}, &sessionList{}, &appSecret{}, &eventPage{},
-			&projectList{}, &assistantConfig{}, &credentialList{}, &credentialLink{}, &analyticsReport{}, &connectionPage{}, &connectionPageFile{}} {
+			&projectList{}, &assistantConfig{}, &credentialList{}, &credentialLink{}, &analyticsReport{}, &connectionPage{}, &connectionPageFile{}, &receipt{}, &purged{}} {
 			_ = decode(body, out)
 		}
 		err := refusal(&http.Response{StatusCode: st, Header: http.Header{}}, body, pollStatuses)
