@@ -55,7 +55,17 @@ func (m *Manager) controlBrowser(ctx context.Context, target backend.Target, id,
 	return res, nil
 }
 
+// control acts, and does not tell of it before it is in the log: nobody may rely on what a daemon that is killed the
+// next moment forgets.
 func (r *room) control(ctx context.Context, typ string, payload any, media []byte) (glasses.Result, error) {
+	res, err := r.act(ctx, typ, payload, media)
+	if err == nil {
+		err = r.recorded(ctx)
+	}
+	return res, err
+}
+
+func (r *room) act(ctx context.Context, typ string, payload any, media []byte) (glasses.Result, error) {
 	if !r.virtual() {
 		return r.ask(ctx, typ, payload, media)
 	}
@@ -157,8 +167,8 @@ func (r *room) page(ctx context.Context, since int64, limit int, wait time.Durat
 		r.op.give()
 	}
 	// Everything that has happened is in the answer.
-	if err := r.log.reach(ctx, r.log.newest()); err != nil && !errors.Is(err, errLogClosed) {
-		return backend.EventPage{}, stateProblem("writing the event log", err)
+	if err := r.recorded(ctx); err != nil {
+		return backend.EventPage{}, err
 	}
 	if wait > 0 {
 		inner, cancel := context.WithTimeout(ctx, wait)
@@ -170,6 +180,14 @@ func (r *room) page(ctx context.Context, since int64, limit int, wait time.Durat
 		return backend.EventPage{}, stateProblem("reading the event log", err)
 	}
 	return backend.EventPage{Events: rows, Next: max(since, since+int64(len(rows))), More: more}, nil
+}
+
+// recorded waits until everything that has happened so far is written.
+func (r *room) recorded(ctx context.Context) error {
+	if err := r.log.reach(ctx, r.log.newest()); err != nil && !errors.Is(err, errLogClosed) {
+		return stateProblem("writing the event log", err)
+	}
+	return nil
 }
 
 func clampLimit(limit int) int {

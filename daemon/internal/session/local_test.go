@@ -203,3 +203,21 @@ func TestLatest(t *testing.T) {
 		t.Errorf("after its end: %s", id)
 	}
 }
+
+// What a tool answered must survive a daemon that is killed the next moment: it is in the file by then.
+func TestWhatWasToldIsWritten(t *testing.T) {
+	for _, clock := range []string{backend.ClockReal, backend.ClockVirtual} {
+		dir := t.TempDir()
+		m := newLocal(t, dir, &fakeTransports{}, nil)
+		s := start(t, m, LocalRequest{Project: "com.example.app", Clock: clock})
+		for n := range 20 {
+			if _, err := m.Control(t.Context(), backend.Target{}, s.SessionID, glasses.SimInput, glasses.Input{Kind: "tap"}, nil); err != nil {
+				t.Fatal(err)
+			}
+			written, err := os.ReadFile(filepath.Join(dir, Dir, s.SessionID, eventsName))
+			if got := strings.Count(string(written), `"type":"input"`); err != nil || got != n+1 {
+				t.Fatalf("%s: %d inputs were made, %d are in the file (%v)", clock, n+1, got, err)
+			}
+		}
+	}
+}
