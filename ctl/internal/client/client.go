@@ -5,8 +5,10 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -107,12 +109,39 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	if o.Lean {
 		return c, nil
 	}
-	_, err = c.api.Hello(ctx, &controlv1.HelloRequest{Caller: c.caller, ProtocolMin: rendezvous.ProtocolMin, ProtocolMax: rendezvous.ProtocolMax})
-	if err != nil {
+	if err := c.hello(ctx); err != nil {
 		c.Close()
-		return nil, refusal(err)
+		return nil, err
 	}
 	return c, nil
+}
+
+// helloWait bounds the first answer: a daemon that takes connections and says nothing is told of.
+const helloWait = 10 * time.Second
+
+// hello exchanges the protocol ranges. Both ends look: a daemon of another build may not know that it must refuse.
+func (c *Client) hello(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, helloWait)
+	defer cancel()
+	r, err := c.api.Hello(ctx, &controlv1.HelloRequest{Caller: c.caller, ProtocolMin: rendezvous.ProtocolMin, ProtocolMax: rendezvous.ProtocolMax})
+	switch {
+	case err != nil:
+		return refusal(err)
+	case r.GetProtocolMax() < rendezvous.ProtocolMin:
+		return tooOld(fmt.Sprintf("the running daemon (%s) is too old for this program (%s)", r.GetVersion(), buildinfo.Version))
+	case r.GetProtocolMin() > rendezvous.ProtocolMax:
+		return &Error{
+			Code: codeMismatch, FixHint: "Upgrade this program.",
+			Message: fmt.Sprintf("this program (%s) is too old for the running daemon (%s)", buildinfo.Version, r.GetVersion()),
+		}
+	}
+	return nil
+}
+
+const codeMismatch = "protocol_mismatch"
+
+func tooOld(message string) *Error {
+	return &Error{Code: codeMismatch, Message: message, FixHint: "Run `servicectl daemon restart`; connected agents go on with the new daemon."}
 }
 
 func connect(ctx context.Context, d reach.Daemon, running bool) (reach.Conn, error) {
@@ -165,7 +194,7 @@ func refusal(err error) error {
 	case codes.ResourceExhausted:
 		return &Error{Code: "too_large", Message: "the daemon takes no message of that size", FixHint: "Send at most 4 MB."}
 	case codes.Unimplemented:
-		return &Error{Code: "protocol_mismatch", Message: "the running daemon is older than this program", FixHint: "Run `servicectl daemon stop`, then try again."}
+		return tooOld("the running daemon is older than this program")
 	case codes.Unavailable:
 		return &Error{Code: "daemon_gone", Message: "the daemon went away", Retryable: true, FixHint: "Try again; `servicectl daemon logs` tells more."}
 	}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -286,10 +287,19 @@ func TestHelloRefusesStrangers(t *testing.T) {
 	if r, err := client.Hello(t.Context(), &controlv1.HelloRequest{ProtocolMin: 1, ProtocolMax: 9}); err != nil || r.GetPid() != 7 {
 		t.Fatalf("%v, %v", r, err)
 	}
-	for _, r := range []*controlv1.HelloRequest{{ProtocolMin: 8, ProtocolMax: 9}, {}, {ProtocolMin: 2, ProtocolMax: 1}} {
-		_, err := client.Hello(t.Context(), r)
-		if e := told(t, err); e.GetCode() != "protocol_mismatch" || e.GetFixHint() == "" {
-			t.Errorf("%v: %v", r, e)
+	cases := map[string]struct {
+		min, max   uint32
+		what, next string
+	}{
+		"a newer client": {8, 9, "the daemon is too old", "servicectl daemon restart"},
+		"an older one":   {0, 0, "the client is too old", "Upgrade the client"},
+		"an empty range": {2, 1, "too old", "e"},
+	}
+	for name, c := range cases {
+		_, err := client.Hello(t.Context(), &controlv1.HelloRequest{ProtocolMin: c.min, ProtocolMax: c.max})
+		e := told(t, err)
+		if e.GetCode() != "protocol_mismatch" || !strings.Contains(e.GetMessage(), c.what) || !strings.Contains(e.GetFixHint(), c.next) {
+			t.Errorf("%s: %v", name, e)
 		}
 	}
 }

@@ -13,9 +13,9 @@ import (
 // Hello exchanges protocol ranges and refuses a client that cannot be understood.
 func (s *Server) Hello(_ context.Context, r *controlv1.HelloRequest) (*controlv1.HelloResponse, error) {
 	if lo, hi := r.GetProtocolMin(), r.GetProtocolMax(); lo > rendezvous.ProtocolMax || hi < rendezvous.ProtocolMin || lo > hi {
-		who, what := "client", "Upgrade the client"
+		who, what := "client", "Upgrade the client: the running daemon is "+s.o.About.Version
 		if lo > rendezvous.ProtocolMax {
-			who, what = "daemon", "Restart the daemon: `servicectl daemon stop`, or upgrade it"
+			who, what = "daemon", "Run `servicectl daemon restart`; connected agents go on with the new daemon"
 		}
 		return nil, refuse(codes.FailedPrecondition, &controlv1.Error{
 			Code: "protocol_mismatch",

@@ -60,13 +60,13 @@ func readPreface(line []byte, version string) (caller.Caller, prefaceAnswer) {
 }
 
 func mismatch(p preface, version string) prefaceAnswer {
-	hint := "upgrade service-mcp: it is older than the running daemon"
+	who, hint := "client", "restart this MCP server in the agent, so that the installed service-mcp runs; if that does not help, upgrade it: the running daemon is "+version
 	if p.ProtocolMin > rendezvous.ProtocolMax {
-		hint = "run `servicectl daemon stop` so that the newer daemon can start"
+		who, hint = "daemon", "run `servicectl daemon restart`; this connection goes on with the new daemon by itself"
 	}
 	return prefaceAnswer{
 		Code: codeProtocolMismatch, Version: version, FixHint: hint,
-		Message: fmt.Sprintf("the client speaks protocols %d to %d, this daemon %d to %d",
+		Message: fmt.Sprintf("the %s is too old: the client speaks protocol %d to %d, the daemon %d to %d", who,
 			p.ProtocolMin, p.ProtocolMax, rendezvous.ProtocolMin, rendezvous.ProtocolMax),
 	}
 }

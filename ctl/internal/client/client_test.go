@@ -1,0 +1,131 @@
+//go:build unix
+
+package client
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/service-dev/service/ctl/internal/reach"
+	controlv1 "github.com/service-dev/service/proto/control/v1"
+	"github.com/service-dev/service/proto/rendezvous"
+)
+
+// otherDaemon is a daemon of another build: it answers Hello as a test wants it to.
+type otherDaemon struct {
+	controlv1.UnimplementedControlServer
+	hello func(*controlv1.HelloRequest) (*controlv1.HelloResponse, error)
+}
+
+func (d *otherDaemon) Hello(_ context.Context, r *controlv1.HelloRequest) (*controlv1.HelloResponse, error) {
+	return d.hello(r)
+}
+
+// serve makes d the daemon of this test's state directory.
+func serve(t *testing.T, d controlv1.ControlServer) {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Setenv("SERVICE_CONFIG_DIR", dir)
+	run := filepath.Join(dir, rendezvous.RunDir)
+	if err := os.Mkdir(run, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", filepath.Join(run, rendezvous.ControlName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := grpc.NewServer()
+	controlv1.RegisterControlServer(g, d)
+	done := make(chan error, 1)
+	go func() { done <- g.Serve(l) }()
+	t.Cleanup(func() { g.Stop(); <-done })
+}
+
+// A daemon of another protocol range, in either direction, makes a readable refusal with the way out, whether the
+// daemon refuses or leaves that to the client.
+func TestDaemonsOfOtherProtocols(t *testing.T) {
+	old := &controlv1.HelloResponse{Version: "0.0.1"}
+	next := &controlv1.HelloResponse{Version: "9.0.0", ProtocolMin: rendezvous.ProtocolMax + 1, ProtocolMax: rendezvous.ProtocolMax + 3}
+	refused, err := status.New(codes.FailedPrecondition, "x").WithDetails(&controlv1.Error{
+		Code: "protocol_mismatch", Message: "the client is too old: ...", FixHint: "Upgrade the client: ...",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct {
+		daemon        controlv1.ControlServer
+		message, next string
+	}{
+		"an older one":            {answering(old, nil), "daemon (0.0.1) is too old", "servicectl daemon restart"},
+		"a newer one":             {answering(next, nil), "too old for the running daemon (9.0.0)", "Upgrade this program"},
+		"a newer one refuses":     {answering(nil, refused.Err()), "the client is too old", "Upgrade the client"},
+		"one of before the hello": {controlv1.UnimplementedControlServer{}, "older than this program", "servicectl daemon restart"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			serve(t, c.daemon)
+			_, err := Open(t.Context(), Options{Program: "servicectl", Running: true})
+			var e *Error
+			if !errors.As(err, &e) || e.Code != "protocol_mismatch" || e.Retryable || !strings.Contains(e.Message, c.message) || !strings.Contains(e.FixHint, c.next) {
+				t.Fatalf("got %#v", err)
+			}
+		})
+	}
+}
+
+func answering(r *controlv1.HelloResponse, err error) controlv1.ControlServer {
+	return &otherDaemon{hello: func(*controlv1.HelloRequest) (*controlv1.HelloResponse, error) { return r, err }}
+}
+
+// A wider range on the other end is no reason to refuse.
+func TestRangesThatMeet(t *testing.T) {
+	var asked *controlv1.HelloRequest
+	serve(t, &otherDaemon{hello: func(r *controlv1.HelloRequest) (*controlv1.HelloResponse, error) {
+		asked = r
+		return &controlv1.HelloResponse{ProtocolMin: 0, ProtocolMax: rendezvous.ProtocolMax + 5}, nil
+	}})
+	c, err := Open(t.Context(), Options{Program: "servicectl", Running: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if asked.GetProtocolMin() != rendezvous.ProtocolMin || asked.GetProtocolMax() != rendezvous.ProtocolMax || asked.GetCaller().GetClient() != "servicectl" {
+		t.Errorf("it introduced itself as %v", asked)
+	}
+}
+
+// A daemon that takes the connection and never answers is told of by what it is, not by a gRPC code.
+func TestSilentDaemon(t *testing.T) {
+	serve(t, &otherDaemon{hello: func(*controlv1.HelloRequest) (*controlv1.HelloResponse, error) {
+		return nil, status.FromContextError(context.DeadlineExceeded).Err()
+	}})
+	_, err := Open(t.Context(), Options{Running: true})
+	var e *Error
+	if !errors.As(err, &e) || e.Code != CodeNoAnswer || !e.Retryable || e.FixHint == "" {
+		t.Fatalf("got %#v", err)
+	}
+}
+
+func TestNobodyThere(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("SERVICE_CONFIG_DIR", dir)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if _, err := Open(ctx, Options{Running: true}); !errors.Is(err, reach.ErrNotRunning) {
+		t.Fatalf("got %v", err)
+	}
+}
