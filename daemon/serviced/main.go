@@ -4,10 +4,12 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/service-dev/service/daemon/internal/app"
 	"github.com/service-dev/service/daemon/internal/osservice"
@@ -18,6 +20,7 @@ import (
 const usage = `usage: serviced <command>
 
   run [--managed]     serve this person's agents and CLI until stopped; --managed for service managers (never idle)
+  service ACTION      install, uninstall, start, stop or status of this program as an OS service, told in JSON for servicectl
   mcp --in-process    serve one agent on standard input and output, where a sandbox forbids sockets
   version             print the version
 
@@ -37,6 +40,8 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return run(false, stderr)
 	case cmd == "run" && len(rest) == 1 && rest[0] == "--managed":
 		return run(true, stderr)
+	case cmd == "service" && len(rest) == 1 && slices.Contains(osservice.Actions, rest[0]):
+		return control(rest[0], stdout, stderr)
 	case cmd == "mcp" && len(rest) == 1 && rest[0] == "--in-process":
 		return inProcess(stdin, stdout, stderr)
 	case (cmd == "version" || cmd == "--version") && len(rest) == 0:
@@ -53,10 +58,39 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 func run(managed bool, stderr io.Writer) int {
 	// A daemon that a client started outlives that client's terminal and must not depend on it.
 	_, started := os.LookupEnv(rendezvous.ReadyVar)
-	err := osservice.Run(context.Background(), managed, func(ctx context.Context) error {
-		return app.Run(ctx, app.Options{Managed: managed, Foreground: !started, Stderr: stderr})
+	notify := osservice.NewNotifier()
+	sockets, err := osservice.Inherited()
+	if err != nil {
+		return exit(err, stderr)
+	}
+	err = osservice.Run(context.Background(), managed, func(ctx context.Context) error {
+		return app.Run(ctx, app.Options{Managed: managed, Foreground: !started, Stderr: stderr, Sockets: sockets, Notify: notify})
 	})
 	return exit(err, stderr)
+}
+
+// control does what servicectl asks of the service manager. Its answer is one JSON object: a report, or an error with its
+// next step.
+func control(action string, stdout, stderr io.Writer) int {
+	var report osservice.Report
+	err := osservice.Run(context.Background(), false, func(ctx context.Context) (err error) {
+		report, err = osservice.Control(ctx, action)
+		return err
+	})
+	var told *osservice.Error
+	switch {
+	case errors.As(err, &told):
+		_ = json.NewEncoder(stdout).Encode(map[string]any{
+			"error": map[string]string{"code": told.Code, "message": told.Message, "fixHint": told.FixHint},
+		})
+		return 1
+	case err != nil:
+		return exit(err, stderr)
+	}
+	if err := json.NewEncoder(stdout).Encode(map[string]any{"report": report}); err != nil {
+		return exit(err, stderr)
+	}
+	return 0
 }
 
 // inProcess takes standard input away from the programs that are started meanwhile: its bytes are the agent's.

@@ -45,6 +45,7 @@ type adapters interface {
 	session.Transports
 	tools.Scaffold
 	tools.Records
+	telemetry.Uploader
 	Activity(ctx context.Context) (connections, pendingCodes int)
 	Health(ctx context.Context, t backend.Target) (backend.Health, error)
 }
@@ -55,7 +56,8 @@ type parts struct {
 	log     *slog.Logger
 	level   *slog.LevelVar
 	now     func() time.Time
-	managed bool
+	notify  Notifier
+	lasts   bool // it does not stop when idle, for nobody would start it again
 	program program
 
 	install  *identity.Install
@@ -86,14 +88,20 @@ func compose(o Options, paths rendezvous.Paths, log *slog.Logger, level *slog.Le
 	if err != nil {
 		return nil, err
 	}
-	p := &parts{paths: paths, log: log, level: level, now: o.Now, managed: o.Managed, host: host, backends: host, program: running()}
+	p := &parts{
+		paths: paths, log: log, level: level, now: o.Now, notify: o.Notify, lasts: o.Managed && !o.activated,
+		host: host, backends: host, program: running(),
+	}
 	if err := p.assemble(); err != nil {
 		return nil, err
 	}
 	f := face{p}
 	p.control = control.New(control.Options{
-		About:    control.About{Version: buildinfo.Version, PID: os.Getpid(), Started: o.Now(), Managed: o.Managed, Paths: paths, Program: p.program.path},
-		Accounts: f, Logins: f, Consents: f, Tools: p.tools, System: f, Log: log, Now: o.Now,
+		About: control.About{
+			Version: buildinfo.Version, PID: os.Getpid(), Started: o.Now(), Managed: o.Managed, SocketActivated: o.activated,
+			Paths: paths, Program: p.program.path,
+		},
+		Accounts: f, Logins: f, Consents: f, Telemetry: f, Tools: p.tools, System: f, Log: log, Now: o.Now,
 	})
 	return p, nil
 }
@@ -116,7 +124,7 @@ func (p *parts) assemble() (err error) {
 		Dir: dir, DefaultBackend: config.DefaultBackend(), Changed: p.files.Changed(account.FileName), Now: p.now, Log: p.log,
 	})
 	p.consent = consent.New(dir)
-	p.record = telemetry.New(dir, p.install.ID(), p.consent, p.log, p.now)
+	p.record = p.newRecorder()
 	p.opener = opener.New(p.log)
 	p.link = link.New(link.Options{
 		Backend: p.backends, Embedder: p.backends, Accounts: p.accounts, Config: p.config, Record: p.record,
@@ -127,7 +135,7 @@ func (p *parts) assemble() (err error) {
 		Links: p.link, Accounts: face{p}, Browser: browser{p.opener}, Telemetry: p.record, Now: p.now,
 		Sessions: p.sessions, Scenarios: scenario.New(p.sessions, p.sessions), Docs: docs.New(), Scaffold: p.backends, Records: p.backends,
 	})
-	p.gate = mcpgate.New(mcpgate.Options{Catalogue: p.tools, Pages: corpus.Pages(), Version: buildinfo.Version, Admit: control.CheckPeer, Log: p.log})
+	p.gate = mcpgate.New(mcpgate.Options{Catalogue: p.tools, Pages: corpus.Pages(), Version: buildinfo.Version, Admit: control.CheckPeer, Notices: p.record, Log: p.log})
 	return nil
 }
 
@@ -165,7 +173,8 @@ func (p *parts) lasting() []func(context.Context) error {
 	return list
 }
 
-// serveSessions runs door, sessions and adapters; these end last, so that the sessions end in order.
+// serveSessions runs door, sessions, telemetry and adapters; these end last, so that the sessions end in order and what
+// telemetry has is uploaded.
 func (p *parts) serveSessions(ctx context.Context) error {
 	hosting, endHost := context.WithCancel(context.WithoutCancel(ctx))
 	defer endHost()
@@ -173,6 +182,7 @@ func (p *parts) serveSessions(ctx context.Context) error {
 	host.Go(func() error { return p.host.Serve(hosting) })
 	front.Go(func() error { return p.door.Serve(ctx, p.sessions.AnyLocal()) })
 	front.Go(func() error { return p.sessions.Serve(ctx) })
+	front.Go(func() error { return p.record.Serve(ctx) })
 	err := front.Wait()
 	endHost()
 	return errors.Join(err, host.Wait())

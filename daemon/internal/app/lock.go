@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,6 +26,8 @@ type hold struct {
 	lock         *flock.Flock
 	file         os.FileInfo
 	sockets      map[string]os.FileInfo // by path, as they were made
+	given        Listeners              // the service manager's, which stay when the daemon goes
+	activated    bool                   // one of them is in use
 	Control, MCP net.Listener
 }
 
@@ -42,8 +45,16 @@ type record struct {
 
 // take locks the directory and opens the sockets. A living daemon's sockets are never touched.
 func take(p rendezvous.Paths, managed bool, started time.Time) (*hold, error) {
-	h := &hold{paths: p, sockets: map[string]os.FileInfo{}, lock: flock.New(filepath.Join(p.Run, rendezvous.DaemonLock), flock.SetPermissions(0o600))}
-	got, err := h.lock.TryLock()
+	return takeFor(context.Background(), p, Options{Managed: managed, Notify: silent{}}, started)
+}
+
+// takeFor is take for a daemon that may have got its sockets from the service manager.
+func takeFor(ctx context.Context, p rendezvous.Paths, o Options, started time.Time) (*hold, error) {
+	h := &hold{
+		paths: p, sockets: map[string]os.FileInfo{}, given: o.Sockets,
+		lock: flock.New(filepath.Join(p.Run, rendezvous.DaemonLock), flock.SetPermissions(0o600)),
+	}
+	got, err := h.await(ctx, o.Managed, o.Notify.Waiting)
 	if err != nil {
 		return nil, fmt.Errorf("locking %s: %w", h.lock.Path(), err)
 	}
@@ -54,10 +65,11 @@ func take(p rendezvous.Paths, managed bool, started time.Time) (*hold, error) {
 		_ = h.lock.Unlock()
 		return nil, fmt.Errorf("reading the lock: %w", err)
 	}
-	if err := h.open(managed, started); err != nil {
+	if err := h.open(o.Managed, started); err != nil {
 		h.release()
 		return nil, err
 	}
+	h.dismiss()
 	return h, nil
 }
 
@@ -82,8 +94,12 @@ func (h *hold) open(managed bool, started time.Time) (err error) {
 	return os.WriteFile(filepath.Join(h.paths.Run, rendezvous.DaemonRecord), append(data, '\n'), 0o600)
 }
 
-// listen opens one socket. What lies at its path was left by a daemon that is dead, for we hold the lock.
+// listen opens one socket. What lies at its path is the service manager's, or was left by a daemon that is dead, for we
+// hold the lock.
 func (h *hold) listen(path string) (net.Listener, error) {
+	if l := h.adopt(path); l != nil {
+		return l, nil
+	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("removing a stale socket: %w", err)
 	}
@@ -131,7 +147,7 @@ func replaced(path string, made map[string]os.FileInfo) bool {
 func (h *hold) release() {
 	var ours []string
 	for path := range h.sockets {
-		if !replaced(path, h.sockets) { // told before the close, which sets the inode free
+		if !h.isGiven(path) && !replaced(path, h.sockets) { // told before the close, which sets the inode free
 			ours = append(ours, path)
 		}
 	}

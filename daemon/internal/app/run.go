@@ -22,10 +22,17 @@ type Options struct {
 	Foreground bool
 	// Managed daemons belong to the system's service manager and do not stop when idle.
 	Managed bool
+	// Sockets are the service manager's, on which clients wait already; such a daemon stops when idle, for the next
+	// client starts it again.
+	Sockets Listeners
+	// Notify hears how the daemon is; nil for nobody.
+	Notify Notifier
 	// AdapterDir holds the adapters; empty means beside this executable.
 	AdapterDir string
 	Stderr     io.Writer
 	Now        func() time.Time
+
+	activated bool // Sockets are in use
 }
 
 // Run is a daemon's life. It returns nil after an orderly end: ctx ended, a client asked, it was idle, or its directory
@@ -33,6 +40,9 @@ type Options struct {
 func Run(ctx context.Context, o Options) error {
 	if o.Now == nil {
 		o.Now = systemClock
+	}
+	if o.Notify == nil {
+		o.Notify = silent{}
 	}
 	ready := inherited()
 	err := run(ctx, o, ready)
@@ -50,11 +60,12 @@ func run(ctx context.Context, o Options, ready *readiness) error {
 	if err := prepare(paths); err != nil {
 		return err
 	}
-	h, err := take(paths, o.Managed, o.Now())
+	h, err := takeFor(ctx, paths, o, o.Now())
 	if err != nil {
 		return err
 	}
 	defer h.release()
+	o.activated = h.activated
 	var also io.Writer
 	if o.Foreground {
 		also = o.Stderr
@@ -70,8 +81,9 @@ func run(ctx context.Context, o Options, ready *readiness) error {
 		log.Error("the daemon did not start", "err", err)
 		return err
 	}
-	log.Info("the daemon is up", "pid", os.Getpid(), "version", buildinfo.Version, "managed", o.Managed, "control", paths.Control)
+	log.Info("the daemon is up", "pid", os.Getpid(), "version", buildinfo.Version, "managed", o.Managed, "activated", o.activated, "control", paths.Control)
 	ready.ok()
+	o.Notify.Ready()
 	err = p.serve(ctx, h)
 	log.Info("the daemon is gone", "why", p.why())
 	return err
@@ -116,6 +128,7 @@ func (p *parts) serve(ctx context.Context, h *hold) error {
 			endFront(errors.New("a part of the daemon ended"))
 		case <-front.Done():
 		}
+		p.notify.Stopping(reasonOf(context.Cause(front)))
 		return nil
 	})
 	err := doors.Wait()
@@ -138,6 +151,10 @@ func ended(end context.CancelCauseFunc, err error) error {
 // why is the reason of the end, for the log.
 func (p *parts) why() string {
 	err, _ := p.reason.Load().(error)
+	return reasonOf(err)
+}
+
+func reasonOf(err error) string {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return "it was told to"
 	}

@@ -19,12 +19,13 @@ func (p *parts) watch(ctx context.Context, h *hold) {
 			return
 		case <-tick.C:
 		}
+		p.notify.Alive(time.Now()) // the service manager's clock, whatever ours says
 		if h.lost() {
 			p.end(errDeleted)
 			return
 		}
 		p.level.Set(p.config.Current().LogLevel)
-		if p.managed {
+		if p.lasts {
 			continue
 		}
 		idle.limit = p.config.Current().IdleTimeout

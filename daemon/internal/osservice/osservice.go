@@ -1,5 +1,12 @@
-// Package osservice lets the same program run in a terminal and under the system's service manager, which on Windows
-// speaks to it in a way of its own. It knows nothing of what runs.
+// Package osservice is all that the daemon has to do with the system's service manager: it runs the same program in a
+// terminal and under the manager, takes over the sockets of systemd and tells it how the daemon is, and installs,
+// starts, stops and removes the service. It knows nothing of what runs.
+//
+// The service is optional: clients start a daemon on demand, and the service only keeps its sockets (systemd) or itself
+// (launchd, Windows) there from login on. Run uses kardianos/service, which knows how Windows speaks to a service. Its
+// installers are not used: it writes one systemd unit without sockets into a fixed directory, loads launchd agents by
+// commands that Apple replaced, and on Windows makes services that only an administrator may install. So the systemd
+// units, the launchd agent and the Windows task here are our own, each made by a pure function.
 package osservice
 
 import (
@@ -29,6 +36,7 @@ func Run(ctx context.Context, managed bool, f func(context.Context) error) error
 		defer release()
 		return f(ctx)
 	}
+	leaveConsole()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	p := &program{ctx: ctx, cancel: cancel, run: f, done: make(chan struct{})}

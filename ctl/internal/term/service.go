@@ -1,0 +1,108 @@
+package term
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Service is the daemon as the system's service manager knows it, in serviced's words.
+type Service struct {
+	System         string   `json:"system"`
+	Name           string   `json:"name"`
+	State          string   `json:"state"` // not_installed, stopped, listening, running, failed, unknown
+	Change         string   `json:"change,omitempty"`
+	AtLogin        bool     `json:"atLogin"`
+	Files          []string `json:"files"`
+	Program        string   `json:"program,omitempty"`
+	ProgramMissing bool     `json:"programMissing"`
+	Outdated       bool     `json:"outdated"`
+	PID            int      `json:"pid,omitempty"`
+	Detail         string   `json:"detail,omitempty"`
+}
+
+// ServedBy is the daemon that answers.
+type ServedBy struct {
+	PID             int64  `json:"pid"`
+	Version         string `json:"version"`
+	Managed         bool   `json:"managed"`
+	SocketActivated bool   `json:"socketActivated"`
+}
+
+// ServiceTold tells what an action did, or for status what there is, with the next step.
+func (t *Terminal) ServiceTold(action string, s Service, by *ServedBy) {
+	if action == "uninstall" {
+		t.Say("The service is no longer installed. Any client starts the daemon on demand.")
+		for _, path := range s.Files {
+			t.Say("  removed %s", path)
+		}
+		return
+	}
+	switch s.Change {
+	case "created":
+		t.Say("The service is installed.")
+	case "updated":
+		t.Say("The service was installed with other content; it is updated.")
+	case "unchanged":
+		t.Say("The service was installed already.")
+	}
+	t.Table(serviceRows(s))
+	if next := serviceNext(action, s, by); next != "" {
+		t.Remark("  next: %s", next)
+	}
+}
+
+func serviceRows(s Service) [][]string {
+	rows := [][]string{{"service", serviceState(s)}, {"kept by", fmt.Sprintf("%s, as %s", s.System, s.Name)}}
+	if s.State == "not_installed" {
+		return rows
+	}
+	login := "no"
+	if s.AtLogin {
+		login = "yes"
+	}
+	rows = append(rows, []string{"at login", login}, []string{"program", Dash(s.Program)})
+	if len(s.Files) > 0 {
+		rows = append(rows, []string{"files", strings.Join(s.Files, ", ")})
+	}
+	return rows
+}
+
+// serviceState tells a state in words.
+func serviceState(s Service) string {
+	switch {
+	case s.State == "not_installed":
+		return "not installed"
+	case s.State == "running":
+		return fmt.Sprintf("running, pid %d", s.PID)
+	case s.State == "listening":
+		return "listening: the next client starts the daemon"
+	case s.State == "stopped":
+		return "stopped"
+	case s.State == "failed":
+		return "failed: " + Dash(s.Detail)
+	case s.Detail != "":
+		return "cannot tell: " + s.Detail
+	}
+	return "installed, not running"
+}
+
+// serviceNext is what a person does about it; empty when all is well.
+func serviceNext(action string, s Service, by *ServedBy) string {
+	switch {
+	case s.State == "not_installed":
+		return "nothing is needed, for clients start the daemon on demand; `servicectl service install` registers it"
+	case s.ProgramMissing:
+		return s.Program + " is not there any more: run `servicectl service install`"
+	case s.State == "failed":
+		return "look at `servicectl daemon logs`, then run `servicectl service start`"
+	case s.Outdated:
+		return "the files are not what this version writes: run `servicectl service install`"
+	case action == "stop":
+		return "any client starts a daemon on demand; `servicectl service start` or the next login brings the service back"
+	case s.State == "stopped", s.State == "unknown" && by != nil && !by.Managed:
+		return "run `servicectl service start`"
+	case !s.AtLogin:
+		return "it does not come up at login: run `servicectl service install`"
+	}
+	return ""
+}

@@ -1,0 +1,74 @@
+package osservice
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+)
+
+// The variables in which systemd says which descriptors it passes (sd_listen_fds(3)).
+const (
+	listenPID   = "LISTEN_PID"
+	listenFDs   = "LISTEN_FDS"
+	listenNames = "LISTEN_FDNAMES"
+	firstFD     = 3
+	maxFDs      = 64
+)
+
+// Inherited takes over the Unix sockets on which the service manager listens for this process, by their paths; none
+// without socket activation. Neither they nor their variables reach a program that is started later. A descriptor that
+// is no listening Unix socket is an error: the unit and the program do not fit together. Closing such a listener never
+// removes its file, which is the service manager's.
+func Inherited() (map[string]*net.UnixListener, error) {
+	pid, n := os.Getenv(listenPID), os.Getenv(listenFDs)
+	for _, name := range []string{listenPID, listenFDs, listenNames} {
+		_ = os.Unsetenv(name)
+	}
+	count, ok := passed(pid, n, os.Getpid())
+	if !ok {
+		return nil, nil // they are meant for another process, or for none
+	}
+	found := make(map[string]*net.UnixListener, count)
+	for fd := firstFD; fd < firstFD+count; fd++ {
+		closeOnExec(uintptr(fd))
+		l, err := listener(fd)
+		if err != nil {
+			for _, open := range found {
+				_ = open.Close()
+			}
+			return nil, fmt.Errorf("taking over descriptor %d of the service manager: %w", fd, err)
+		}
+		found[l.Addr().String()] = l
+	}
+	return found, nil
+}
+
+// passed tells how many descriptors are meant for the process self.
+func passed(pid, n string, self int) (count int, ok bool) {
+	if p, err := strconv.Atoi(pid); err != nil || p != self {
+		return 0, false
+	}
+	count, err := strconv.Atoi(n)
+	return count, err == nil && count > 0 && count <= maxFDs
+}
+
+// listener makes a listener of a descriptor and closes the descriptor, of which it keeps a copy.
+func listener(fd int) (*net.UnixListener, error) {
+	file := os.NewFile(uintptr(fd), "inherited")
+	if file == nil {
+		return nil, os.ErrInvalid
+	}
+	defer file.Close()
+	l, err := net.FileListener(file)
+	if err != nil {
+		return nil, err
+	}
+	u, ok := l.(*net.UnixListener)
+	if !ok {
+		_ = l.Close()
+		return nil, fmt.Errorf("%s is not a Unix socket", l.Addr().Network())
+	}
+	u.SetUnlinkOnClose(false)
+	return u, nil
+}

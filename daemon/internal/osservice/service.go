@@ -1,0 +1,167 @@
+package osservice
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/service-dev/service/proto/rendezvous"
+)
+
+// Codes of the errors that a person can do something about.
+const (
+	CodeNoManager    = "no_service_manager" // there is none, or none answers for this user
+	CodeNotInstalled = "service_not_installed"
+	CodeProgram      = "program_missing"
+	CodeRefused      = "service_manager_refused" // it answered with an error
+	CodeFile         = "service_file"            // its file cannot be written, or is another's
+	CodeUnsupported  = "service_unsupported"     // not on this system, or not for this directory
+)
+
+// Error is a refusal with its next step.
+type Error struct{ Code, Message, FixHint string }
+
+func (e *Error) Error() string { return e.Message }
+
+// States of an installed service.
+const (
+	StateAbsent    = "not_installed"
+	StateStopped   = "stopped"   // installed; neither the daemon runs nor does anybody listen for it
+	StateListening = "listening" // the next client starts the daemon
+	StateRunning   = "running"
+	StateFailed    = "failed"
+	StateUnknown   = "unknown" // installed, but the service manager does not tell
+)
+
+// What an action did to the files.
+const (
+	Created   = "created"
+	Updated   = "updated" // there were files with other content
+	Unchanged = "unchanged"
+	Removed   = "removed"
+)
+
+// Report is a service as its manager knows it.
+type Report struct {
+	// System is systemd, launchd or task scheduler; Name is what the service is called there.
+	System string `json:"system"`
+	Name   string `json:"name"`
+	State  string `json:"state"`
+	// Change is what install or uninstall did; empty for the other actions.
+	Change string `json:"change,omitempty"`
+	// AtLogin tells that it comes up with the next login.
+	AtLogin bool     `json:"atLogin"`
+	Files   []string `json:"files"`
+	// Program is the daemon that the service names; ProgramMissing tells that it is not there any more.
+	Program        string `json:"program,omitempty"`
+	ProgramMissing bool   `json:"programMissing"`
+	// Outdated tells that install would write something else.
+	Outdated bool `json:"outdated"`
+	PID      int  `json:"pid,omitempty"`
+	// Detail is what the manager says of a failure.
+	Detail string `json:"detail,omitempty"`
+}
+
+// manager is one system's service manager.
+type manager interface {
+	install(ctx context.Context) (Report, error)
+	uninstall(ctx context.Context) (Report, error)
+	start(ctx context.Context) (Report, error)
+	stop(ctx context.Context) (Report, error)
+	status(ctx context.Context) (Report, error)
+}
+
+// Actions are the words that Control takes.
+var Actions = []string{"install", "uninstall", "start", "stop", "status"}
+
+// Control does one of Actions for the daemon of the state directory that the environment names. Errors that a person can
+// do something about are *Error.
+func Control(ctx context.Context, action string) (Report, error) {
+	m, err := system()
+	if err != nil {
+		return Report{}, err
+	}
+	switch action {
+	case "install":
+		return m.install(ctx)
+	case "uninstall":
+		return m.uninstall(ctx)
+	case "start":
+		return m.start(ctx)
+	case "stop":
+		return m.stop(ctx)
+	case "status":
+		return m.status(ctx)
+	}
+	return Report{}, fmt.Errorf("no such action: %q", action)
+}
+
+// daemon is what a service manager has to run.
+type daemon struct {
+	name    string // serviced, with a suffix for a directory that is not the default one
+	program string
+	home    string
+	paths   rendezvous.Paths
+	usual   bool // the default directory
+}
+
+// describe finds the daemon of this environment, with this executable as its program.
+func describe() (daemon, error) {
+	dir, err := rendezvous.Dir()
+	if err != nil {
+		return daemon{}, err
+	}
+	paths, err := rendezvous.PathsOf(filepath.Clean(dir))
+	if err != nil {
+		return daemon{}, err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return daemon{}, fmt.Errorf("finding the own executable: %w", err)
+	}
+	if real, err := filepath.EvalSymlinks(program); err == nil {
+		program = real
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return daemon{}, &Error{CodeFile, "finding the home directory: " + err.Error(), "set HOME"}
+	}
+	d := daemon{name: Name, program: program, home: home, paths: paths, usual: paths.Dir == filepath.Join(home, ".service")}
+	if !d.usual { // two directories are two daemons (design D2)
+		sum := fnv.New32a()
+		_, _ = sum.Write([]byte(paths.Dir))
+		d.name = fmt.Sprintf("%s-%08x", Name, sum.Sum32())
+	}
+	return d, nil
+}
+
+// system is the service manager of this computer.
+func system() (manager, error) {
+	d, err := describe()
+	if err != nil {
+		return nil, err
+	}
+	switch runtime.GOOS {
+	case "linux":
+		return newSystemd(d, os.Getenv("XDG_CONFIG_HOME"), execute), nil
+	case "darwin":
+		return newLaunchd(d, os.Getuid(), execute), nil
+	case "windows":
+		return newScheduler(d, accountName(), execute), nil
+	}
+	return nil, &Error{CodeUnsupported, "there is no service for " + runtime.GOOS, "nothing is lost: any client starts the daemon on demand"}
+}
+
+// there tells whether a program can be run.
+func there(program string) bool {
+	info, err := os.Stat(program)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// absent is the answer to an action on a service that is not installed.
+func absent() error {
+	return &Error{CodeNotInstalled, "the service is not installed", "run `servicectl service install`"}
+}

@@ -1,0 +1,311 @@
+package osservice
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/service-dev/service/daemon/internal/statefile"
+)
+
+// systemd keeps the daemon with the user's own systemd.
+type systemd struct {
+	d   daemon
+	dir string // where the user's units lie
+	run runner
+}
+
+// maxUnit bounds in bytes the unit files that are read.
+const maxUnit = 64 << 10
+
+func newSystemd(d daemon, configHome string, run runner) *systemd {
+	if !filepath.IsAbs(configHome) {
+		configHome = filepath.Join(d.home, ".config")
+	}
+	return &systemd{d: d, dir: filepath.Join(configHome, "systemd", "user"), run: run}
+}
+
+func (s *systemd) socket() string  { return s.d.name + ".socket" }
+func (s *systemd) service() string { return s.d.name + ".service" }
+
+// file is one unit.
+type file struct{ path, content string }
+
+func (s *systemd) files() []file {
+	return []file{
+		{filepath.Join(s.dir, s.socket()), socketUnit(s.d)},
+		{filepath.Join(s.dir, s.service()), serviceUnit(s.d)},
+	}
+}
+
+// install writes the units, makes the sockets come up with every login and now. A daemon that a client started sees that
+// its sockets were replaced, and ends in order; the new one waits for it.
+func (s *systemd) install(ctx context.Context) (Report, error) {
+	if strings.ContainsFunc(s.d.program+s.d.paths.Control, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return Report{}, &Error{CodeUnsupported, "a path holds a control character", "move the programs and the state directory to plain paths"}
+	}
+	if err := s.answers(ctx); err != nil {
+		return Report{}, err
+	}
+	if err := statefile.EnsureDir(s.d.paths.Dir); err != nil {
+		return Report{}, &Error{CodeFile, err.Error(), "correct the directory, or set SERVICE_CONFIG_DIR to another"}
+	}
+	change, err := s.write()
+	if err != nil {
+		return Report{}, err
+	}
+	if err := s.all(ctx, []string{"daemon-reload"}); err != nil {
+		return Report{}, err
+	}
+	if seen, err := s.show(ctx); err != nil {
+		return Report{}, err
+	} else if seen.socket["LoadState"] != "loaded" || seen.socket["FragmentPath"] != s.files()[0].path {
+		return Report{}, s.unseen(seen.socket)
+	}
+	steps := [][]string{{"enable", s.socket()}}
+	if change == Updated { // what runs was started by the old files
+		steps = append(steps, []string{"stop", s.socket(), s.service()})
+	}
+	if err := s.all(ctx, steps...); err != nil {
+		return Report{}, err
+	}
+	r, err := s.start(ctx)
+	r.Change = change
+	return r, err
+}
+
+// unseen tells why systemd uses another file than the one that was written.
+func (s *systemd) unseen(unit map[string]string) error {
+	if unit["LoadState"] == "masked" {
+		return &Error{CodeRefused, s.socket() + " is masked", "run `systemctl --user unmask " + s.socket() + "`, then try again"}
+	}
+	if path := unit["FragmentPath"]; path != "" && path != s.files()[0].path {
+		return &Error{CodeRefused, "systemd takes " + s.socket() + " from " + path, "remove that file, then try again"}
+	}
+	why := "systemd does not read " + s.files()[0].path
+	if unit["LoadError"] != "" {
+		why += ": " + unit["LoadError"]
+	}
+	return &Error{CodeRefused, why, "log out and in, if XDG_CONFIG_HOME was changed; `systemctl --user show-environment` tells systemd's"}
+}
+
+// write brings the files to what they should be.
+func (s *systemd) write() (change string, err error) {
+	change = Unchanged
+	for _, f := range s.files() {
+		old, err := statefile.Read(f.path, maxUnit)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			if change == Unchanged {
+				change = Created
+			}
+		case err != nil:
+			return "", &Error{CodeFile, err.Error(), "move " + f.path + " away, or run `systemctl --user unmask " + filepath.Base(f.path) + "` if that is what it is"}
+		case string(old) == f.content:
+			continue
+		default:
+			change = Updated
+		}
+		if err := os.MkdirAll(s.dir, 0o755); err != nil {
+			return "", &Error{CodeFile, "making " + s.dir + ": " + err.Error(), "correct the directory"}
+		}
+		if err := statefile.Write(f.path, []byte(f.content)); err != nil {
+			return "", &Error{CodeFile, err.Error(), "correct the directory " + s.dir}
+		}
+	}
+	return change, nil
+}
+
+// uninstall stops the daemon and removes what install wrote, even where no service manager answers.
+func (s *systemd) uninstall(ctx context.Context) (Report, error) {
+	r := Report{System: "systemd", Name: s.d.name, State: StateAbsent, Files: []string{}}
+	here := s.installed()
+	alive := s.answers(ctx) == nil
+	if here && alive {
+		if err := s.all(ctx, []string{"stop", s.socket(), s.service()}, []string{"disable", s.socket()}); err != nil {
+			return Report{}, err
+		}
+	}
+	wants := filepath.Join(s.dir, "sockets.target.wants")
+	for _, path := range []string{filepath.Join(wants, s.socket()), s.files()[0].path, s.files()[1].path} {
+		was, err := statefile.Remove(path)
+		if err != nil {
+			return Report{}, &Error{CodeFile, err.Error(), "remove it by hand"}
+		}
+		if was {
+			r.Change, r.Files = Removed, append(r.Files, path)
+		}
+	}
+	_ = os.Remove(wants) // fails when others' units are in it
+	if r.Change == "" {
+		return r, absent()
+	}
+	if alive {
+		_ = s.all(ctx, []string{"daemon-reload"}, []string{"reset-failed", s.socket(), s.service()}) // what is not loaded cannot be reset
+	}
+	return r, nil
+}
+
+// installed tells whether one of the files is there.
+func (s *systemd) installed() bool {
+	for _, f := range s.files() {
+		if _, err := os.Lstat(f.path); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// start opens the sockets anew unless the daemon runs on them: a directory that was deleted, or a daemon that a client
+// started meanwhile, has others at the same paths.
+func (s *systemd) start(ctx context.Context) (Report, error) {
+	r, err := s.status(ctx)
+	if err != nil {
+		return Report{}, err
+	}
+	switch {
+	case r.State == StateAbsent:
+		return r, absent()
+	case r.ProgramMissing:
+		return r, moved(r.Program)
+	case r.State == StateRunning:
+		return r, nil
+	}
+	if r.State == StateFailed {
+		_ = s.all(ctx, []string{"reset-failed", s.socket(), s.service()})
+	}
+	if err := s.all(ctx, []string{"restart", s.socket()}); err != nil {
+		return r, err
+	}
+	return s.status(ctx)
+}
+
+func moved(program string) error {
+	return &Error{CodeProgram, "the service names " + program + ", which is not there", "run `servicectl service install` with the servicectl that you use now"}
+}
+
+// stop ends the daemon and closes the sockets until the next login or start.
+func (s *systemd) stop(ctx context.Context) (Report, error) {
+	if !s.installed() {
+		return Report{}, absent()
+	}
+	if err := s.answers(ctx); err != nil {
+		return Report{}, err
+	}
+	if err := s.all(ctx, []string{"stop", s.socket(), s.service()}); err != nil {
+		return Report{}, err
+	}
+	return s.status(ctx)
+}
+
+// status compares the files with what install would write, and asks systemd about the units.
+func (s *systemd) status(ctx context.Context) (Report, error) {
+	r := Report{System: "systemd", Name: s.d.name, State: StateAbsent, Files: []string{}}
+	for _, f := range s.files() {
+		data, err := os.ReadFile(f.path)
+		if errors.Is(err, fs.ErrNotExist) {
+			r.Outdated = true
+			continue
+		}
+		r.Files = append(r.Files, f.path)
+		r.Outdated = r.Outdated || err != nil || !bytes.Equal(data, []byte(f.content))
+		if program := programOf(string(data)); program != "" {
+			r.Program, r.ProgramMissing = program, !there(program)
+		}
+	}
+	if len(r.Files) == 0 {
+		r.Outdated = false
+		return r, nil
+	}
+	seen, err := s.show(ctx)
+	if err != nil {
+		var known *Error
+		if errors.As(err, &known) {
+			r.State, r.Detail = StateUnknown, known.Message
+			return r, nil
+		}
+		return r, err
+	}
+	r.AtLogin = seen.socket["UnitFileState"] == "enabled"
+	r.State, r.PID, r.Detail = stateOf(seen)
+	return r, nil
+}
+
+// shown are systemd's words on the two units.
+type shown struct{ socket, service map[string]string }
+
+func stateOf(u shown) (state string, pid int, detail string) {
+	pid, _ = strconv.Atoi(u.service["MainPID"])
+	switch {
+	case u.service["ActiveState"] == "active" || u.service["ActiveState"] == "activating" && pid > 0:
+		return StateRunning, pid, ""
+	case u.service["ActiveState"] == "failed":
+		return StateFailed, 0, u.service["Result"]
+	case u.socket["ActiveState"] == "failed":
+		return StateFailed, 0, u.socket["Result"]
+	case u.socket["ActiveState"] == "active":
+		return StateListening, 0, ""
+	}
+	return StateStopped, 0, ""
+}
+
+func (s *systemd) show(ctx context.Context) (shown, error) {
+	o := s.run(ctx, "systemctl", "--user", "show", "--property=Id,LoadState,LoadError,ActiveState,SubState,UnitFileState,MainPID,Result,FragmentPath", s.socket(), s.service())
+	if o.code != 0 {
+		return shown{}, s.unavailable(o)
+	}
+	var u shown
+	for _, unit := range properties(o.out) {
+		switch unit["Id"] {
+		case s.socket():
+			u.socket = unit
+		case s.service():
+			u.service = unit
+		}
+	}
+	if u.socket == nil || u.service == nil {
+		return shown{}, &Error{CodeRefused, "systemd's answer cannot be read", "look at `systemctl --user status " + s.service() + "`"}
+	}
+	return u, nil
+}
+
+// answers tells whether a systemd of this user can be asked.
+func (s *systemd) answers(ctx context.Context) error {
+	if o := s.run(ctx, "systemctl", "--user", "show", "--property=Version"); o.code != 0 {
+		return s.unavailable(o)
+	}
+	return nil
+}
+
+func (s *systemd) unavailable(o outcome) error {
+	if o.code < 0 {
+		if errors.Is(o.err, exec.ErrNotFound) {
+			return &Error{CodeNoManager, "this system has no systemd: systemctl is not there", "nothing is lost: any client starts the daemon on demand"}
+		}
+		return &Error{CodeNoManager, "asking systemd: " + o.err.Error(), "try again"}
+	}
+	return &Error{
+		CodeNoManager, "no systemd answers for this user: " + o.said(),
+		"log in anew (a desktop, or ssh), or run `loginctl enable-linger`; nothing is lost: any client starts the daemon on demand",
+	}
+}
+
+// all runs systemctl's commands one after the other until one fails.
+func (s *systemd) all(ctx context.Context, commands ...[]string) error {
+	for _, args := range commands {
+		o := s.run(ctx, "systemctl", append([]string{"--user", "--quiet"}, args...)...)
+		if o.code < 0 {
+			return s.unavailable(o)
+		}
+		if o.code != 0 {
+			return &Error{CodeRefused, "systemctl " + args[0] + ": " + o.said(), "look at `systemctl --user status " + s.service() + "` and `journalctl --user -u " + s.service() + "`"}
+		}
+	}
+	return nil
+}
