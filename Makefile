@@ -8,6 +8,7 @@ VERSION  ?= 0.1.0
 COMMIT   ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 BUILT_AT ?= $(shell date -u +%Y-%m-%dT%H:%M:%SZ)
 FUZZTIME ?= 5s
+FOR      ?= 10m
 GO       ?= go
 BUF       = $(GO) tool -modfile=proto/tools/buf.mod buf
 NPM_DIR   = packaging/e2e/npm
@@ -26,7 +27,7 @@ WASM_DIR     = backend/internal/web/wasm
 WASM_SOURCES = go.mod $(wildcard backend/simulator/*.go proto/glasses/*.go) \
                $(shell find proto/glasses/render proto/glasses/device proto/glasses/media -type f ! -name '*_test.go' ! -path '*/testdata/*')
 
-.PHONY: help build wasm run test test-full check lint generate fuzz bench screenshots npm clean
+.PHONY: help build wasm run test test-full check lint generate fuzz bench soak screenshots npm clean
 
 help: ## this list
 	@echo "usage: make <target>"; echo
@@ -80,6 +81,9 @@ fuzz: ## run every fuzz target for FUZZTIME each: inputs (default 3000x) or time
 
 bench: build ## measure speed and memory against a floor, in one table
 	$(GO) run ./packaging/bench -bin $(BIN)
+
+soak: build ## work for FOR (10m) under kills, full disks and jumping clocks, and count what is lost or leaks; SEED repeats a run
+	$(GO) run ./packaging/soak -bin $(BIN) -for $(FOR) $(if $(SEED),-seed $(SEED)) $(ARGS)
 
 screenshots: ## take the pictures of README anew, from the running main job
 	$(GO) run ./packaging/panels packaging/screenshots/panels.png

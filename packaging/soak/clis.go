@@ -1,0 +1,157 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// terminal is somebody who runs servicectl again and again.
+type terminal struct {
+	*soak
+	name string
+	rng  *rand.Rand
+}
+
+// work runs commands until ctx ends.
+func (c *terminal) work(ctx context.Context) {
+	for ctx.Err() == nil {
+		switch d := c.rng.IntN(100); {
+		case d < 45:
+			c.whoami()
+		case d < 60:
+			c.whoami("--refresh")
+		case d < 75:
+			c.status()
+		case d < 85:
+			c.toolCall()
+		case d < 93:
+			c.plain("plugin list", "plugin", "list")
+		default:
+			c.doctor()
+		}
+		pause(ctx, time.Duration(100+c.rng.IntN(300))*time.Millisecond)
+	}
+}
+
+// run gives what a command printed and its exit code; code is that of the error it told, if it told one.
+func (c *terminal) run(into any, args ...string) (code string, exit int) {
+	ctx, cancel := context.WithTimeout(context.Background(), callTime)
+	defer cancel()
+	cmd := c.command(ctx, "servicectl", append(args, "--json")...)
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	var ended *exec.ExitError
+	if ctx.Err() != nil || err != nil && !errors.As(err, &ended) || cmd.ProcessState.ExitCode() < 0 {
+		c.ledger.find("%s: servicectl %s: %v after %s: %.300s", c.name, strings.Join(args, " "), err, callTime, errs.String())
+		return "", -1
+	}
+	var told struct {
+		Error struct{ Code, Message string }
+	}
+	if e := json.Unmarshal([]byte(out.String()), &told); e != nil {
+		c.ledger.find("%s: servicectl %s printed no JSON, exit %d: %.300q %.300q", c.name, strings.Join(args, " "), cmd.ProcessState.ExitCode(), out.String(), errs.String())
+		return "", -1
+	}
+	if into != nil && told.Error.Code == "" {
+		_ = json.Unmarshal([]byte(out.String()), into) // it was JSON a moment ago
+	}
+	return told.Error.Code, cmd.ProcessState.ExitCode()
+}
+
+// whoami holds what it prints and its exit code against the truth.
+func (c *terminal) whoami(flags ...string) {
+	since := time.Now()
+	var said struct {
+		who
+		Linked *bool
+		Detail string
+	}
+	code, exit := c.run(&said, append([]string{"whoami"}, flags...)...)
+	if exit < 0 {
+		return
+	}
+	outcome, want := code, 2
+	if code == "" {
+		outcome, want = c.linkOutcome(c.name, said.who), 0
+		switch {
+		case outcome != ok && outcome != "link:other_account":
+			want = 1
+		case said.Linked == nil:
+			outcome, want = "link:unknown", 2
+		}
+	}
+	c.judge(c.name, "servicectl whoami", outcome, since, said.Detail)
+	if exit != want {
+		c.ledger.find("%s: whoami said %s and exited with %d, want %d", c.name, outcome, exit, want)
+	}
+}
+
+// status may find no daemon, for it starts none.
+func (c *terminal) status() {
+	since := time.Now()
+	var said struct {
+		Running   *bool
+		InstallID string
+		Link      struct{ State, AccountID string }
+	}
+	code, exit := c.run(&said, "status")
+	if exit < 0 {
+		return
+	}
+	outcome := code
+	if code == "" && said.Running != nil && !*said.Running {
+		outcome = "not running"
+	} else if code == "" {
+		outcome = c.linkOutcome(c.name, who{said.InstallID, said.Link.State, said.Link.AccountID})
+	}
+	c.judge(c.name, "servicectl status", outcome, since, "")
+}
+
+func (c *terminal) toolCall() {
+	since := time.Now()
+	var said who
+	code, exit := c.run(&said, "tool", "call", "whoAmI")
+	if exit < 0 {
+		return
+	}
+	outcome := code
+	if code == "" {
+		outcome = c.linkOutcome(c.name, said)
+	}
+	c.judge(c.name, "servicectl tool call", outcome, since, "")
+}
+
+func (c *terminal) plain(call string, args ...string) {
+	since := time.Now()
+	if code, exit := c.run(nil, args...); exit >= 0 {
+		if code == "" {
+			code = ok
+		}
+		c.judge(c.name, "servicectl "+call, code, since, fmt.Sprint("exit ", exit))
+	}
+}
+
+// doctor may find faults: that is what it is for. It must say so in JSON and end.
+func (c *terminal) doctor() {
+	since := time.Now()
+	code, exit := c.run(nil, "doctor")
+	if exit < 0 {
+		return
+	}
+	if code == "" {
+		code = ok
+		if exit != 0 {
+			code = "something is wrong"
+		}
+	}
+	c.judge(c.name, "servicectl doctor", code, since, fmt.Sprint("exit ", exit))
+}

@@ -1,0 +1,252 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// fault is one thing that goes wrong. apply begins it and says what exactly it did; undo ends it, and is nil for what
+// passes by itself.
+type fault struct {
+	name  string
+	apply func(rng *rand.Rand) (what string, undo func() error, err error)
+	// hold is how long it lasts, at least; up to three times as long is drawn.
+	hold time.Duration
+	// allows are the outcomes it explains, until grace after its end.
+	allows []string
+	grace  time.Duration
+	// alone is a fault that is not mixed with others.
+	alone bool
+	// kills tells that it ends the daemon.
+	kills bool
+}
+
+// gone are the outcomes of calls that met a daemon on its way out.
+var gone = []string{"daemon_restarted", "daemon_gone", "not running"}
+
+// faults are what this machine allows.
+func (s *soak) faults() []*fault {
+	list := []*fault{
+		{name: "daemon killed", apply: s.killDaemon, grace: 10 * time.Second, kills: true,
+			allows: append([]string{"adapter_unavailable"}, gone...)},
+		{name: "daemon stopped", apply: s.stopDaemon, grace: 10 * time.Second, kills: true,
+			allows: append([]string{"adapter_unavailable", "cancelled"}, gone...)},
+		{name: "backend killed", apply: s.killBackend, hold: 500 * time.Millisecond, grace: 10 * time.Second,
+			allows: []string{"backend_unreachable", "link:unknown", "something is wrong"}},
+		{name: "backend frozen", apply: s.freezeBackend, hold: 500 * time.Millisecond, grace: 10 * time.Second,
+			allows: []string{"backend_unreachable", "link:unknown", "something is wrong"}},
+		{name: "adapter killed", apply: s.killAdapter, grace: 15 * time.Second,
+			allows: []string{"adapter_unavailable", "not_connected", "backend_unreachable", "link:unknown", "something is wrong"}},
+		{name: "clock jumped", apply: s.jumpClock, hold: time.Second, grace: 2 * time.Second},
+		{name: "auth.json rewritten by an editor", apply: s.rewriteAuth},
+		{name: "auth.json cut short", apply: s.truncateAuth, hold: 500 * time.Millisecond, grace: 2 * time.Second, alone: true,
+			allows: []string{"link:corrupt", "auth_required", "something is wrong"}},
+		{name: "auth.json removed", apply: s.removeAuth, hold: 500 * time.Millisecond, grace: 2 * time.Second, alone: true,
+			allows: []string{"link:not_linked", "auth_required"}},
+		{name: "auth.json of another account", apply: s.foreignAuth, hold: 500 * time.Millisecond, grace: 2 * time.Second, alone: true,
+			allows: []string{"link:other_account"}},
+	}
+	if s.mounted {
+		list = append(list, &fault{name: "disk full", apply: s.fillDisk, hold: time.Second, grace: 20 * time.Second,
+			allows: []string{"state_unwritable", "daemon_unavailable", "something is wrong"}})
+	}
+	return list
+}
+
+// chaos applies faults until ctx ends: each once in a random order, then as the dice fall, a third of them two at a
+// time. In the last part of a run (calm is closed) nothing ends the daemon any more, so that what it still holds at
+// the end is what the other faults left it with.
+func (s *soak) chaos(ctx context.Context, calm <-chan struct{}) {
+	rng := s.random(1)
+	list := s.faults()
+	var queue []*fault
+	for ctx.Err() == nil {
+		if len(queue) == 0 {
+			queue = slices.Clone(list)
+			rng.Shuffle(len(queue), func(i, j int) { queue[i], queue[j] = queue[j], queue[i] })
+		}
+		now := queue[:1]
+		if len(queue) > 1 && !queue[0].alone && !queue[1].alone && rng.IntN(3) == 0 {
+			now = queue[:2]
+		}
+		queue = queue[len(now):]
+		select {
+		case <-calm:
+			now = slices.DeleteFunc(slices.Clone(now), func(f *fault) bool { return f.kills })
+		default:
+		}
+		if len(now) == 0 {
+			continue
+		}
+		s.strike(ctx, rng, now)
+		pause(ctx, time.Duration(300+rng.IntN(1500))*time.Millisecond)
+	}
+}
+
+// strike applies the faults, holds them for a while, and ends them.
+func (s *soak) strike(ctx context.Context, rng *rand.Rand, now []*fault) {
+	var undo []func()
+	var told []string
+	hold := time.Duration(0)
+	for _, f := range now {
+		end := s.weather.begin(f)
+		what, back, err := f.apply(rng)
+		if err != nil {
+			s.ledger.find("chaos: %s: %v", f.name, err)
+		}
+		s.ledger.fault(f.name)
+		told = append(told, strings.TrimSpace(f.name+" "+what))
+		undo = append(undo, func() {
+			if back != nil {
+				if err := back(); err != nil {
+					s.ledger.find("chaos: ending %s: %v", f.name, err)
+				}
+			}
+			end()
+		})
+		hold = max(hold, f.hold)
+	}
+	if hold > 0 {
+		hold += time.Duration(rng.Int64N(2 * int64(hold)))
+		pause(ctx, hold)
+	}
+	for _, u := range undo {
+		u()
+	}
+	calls, errs, findings := s.ledger.sum()
+	fmt.Printf("%6.1fs  %-64s %6d calls  %5d expected errors  %d findings\n",
+		time.Since(s.ledger.began).Seconds(), strings.Join(told, " + "), calls, errs, findings)
+}
+
+// killDaemon gives no chance to tidy up.
+func (s *soak) killDaemon(*rand.Rand) (string, func() error, error) {
+	pids := s.pids("serviced")
+	for _, pid := range pids {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // gone is as good
+	}
+	return fmt.Sprint(pids), nil, nil
+}
+
+func (s *soak) stopDaemon(*rand.Rand) (string, func() error, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), callTime)
+	defer cancel()
+	out, err := s.command(ctx, "servicectl", "daemon", "stop").CombinedOutput()
+	var ended *exec.ExitError
+	if errors.As(err, &ended) && ended.ExitCode() == 1 {
+		err = nil // none ran
+	}
+	if err != nil {
+		err = fmt.Errorf("servicectl daemon stop: %w: %s", err, out)
+	}
+	return "", nil, err
+}
+
+func (s *soak) killBackend(*rand.Rand) (string, func() error, error) {
+	s.backend.kill()
+	return "", s.backend.start, nil
+}
+
+func (s *soak) freezeBackend(*rand.Rand) (string, func() error, error) {
+	if s.backend.cmd == nil { // another fault killed it
+		return "(not there)", nil, nil
+	}
+	p := s.backend.cmd.Process
+	return "", func() error {
+		err := p.Signal(syscall.SIGCONT)
+		if errors.Is(err, os.ErrProcessDone) {
+			err = nil
+		}
+		return err
+	}, p.Signal(syscall.SIGSTOP)
+}
+
+// killAdapter kills one that runs.
+func (s *soak) killAdapter(rng *rand.Rand) (string, func() error, error) {
+	all := slices.DeleteFunc(s.processes(), func(p process) bool { return !strings.HasPrefix(p.name, "service-plugin-") })
+	if len(all) == 0 {
+		return "(none runs)", nil, nil
+	}
+	p := all[rng.IntN(len(all))]
+	_ = syscall.Kill(p.pid, syscall.SIGKILL) // gone is as good
+	return strings.TrimPrefix(p.name, "service-plugin-"), nil, nil
+}
+
+// fillDisk leaves no byte free.
+func (s *soak) fillDisk(*rand.Rand) (string, func() error, error) {
+	path := filepath.Join(s.disk, "filler")
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return "", nil, err
+	}
+	defer f.Close()
+	block, written := make([]byte, 64<<10), 0
+	for size := len(block); size > 0; {
+		n, err := f.Write(block[:size])
+		written += n
+		if err != nil {
+			size /= 2
+		}
+	}
+	return fmt.Sprintf("(%d KB)", written>>10), func() error { return os.Remove(path) }, nil
+}
+
+// jumpClock moves the daemon's clock by minutes, hours or days, forth or back, and then back to the truth.
+func (s *soak) jumpClock(rng *rand.Rand) (string, func() error, error) {
+	spans := []time.Duration{time.Minute, -time.Minute, time.Hour, -time.Hour, 24 * time.Hour, -24 * time.Hour, 400 * 24 * time.Hour}
+	by := spans[rng.IntN(len(spans))]
+	set := func(d time.Duration) error {
+		path := filepath.Join(s.seam, "clock")
+		if err := os.WriteFile(path+".new", []byte(strconv.FormatInt(int64(d/time.Second), 10)), 0o600); err != nil {
+			return err
+		}
+		return os.Rename(path+".new", path)
+	}
+	return "by " + by.String(), func() error { return set(0) }, set(by)
+}
+
+// rewriteAuth saves the same content as editors do: another file takes the name.
+func (s *soak) rewriteAuth(*rand.Rand) (string, func() error, error) {
+	return "", nil, s.putAuth(s.own)
+}
+
+func (s *soak) putAuth(content []byte) error {
+	path := s.auth() + ".soak"
+	err := os.WriteFile(path, content, 0o600)
+	if err == nil {
+		err = os.Rename(path, s.auth())
+	}
+	if err != nil {
+		os.Remove(path)
+	}
+	if errors.Is(err, syscall.ENOSPC) {
+		return nil // the editor could not save, and the old file stays
+	}
+	return err
+}
+
+func (s *soak) restoreAuth() error { return s.putAuth(s.own) }
+
+func (s *soak) truncateAuth(rng *rand.Rand) (string, func() error, error) {
+	at := rng.Int64N(int64(len(s.own) - 1))
+	return fmt.Sprintf("to %d bytes", at), s.restoreAuth, os.Truncate(s.auth(), at)
+}
+
+func (s *soak) removeAuth(*rand.Rand) (string, func() error, error) {
+	return "", s.restoreAuth, os.Remove(s.auth())
+}
+
+func (s *soak) foreignAuth(*rand.Rand) (string, func() error, error) {
+	return "", s.restoreAuth, s.putAuth(s.foreign)
+}

@@ -1,0 +1,142 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// holding is what a process holds. Goroutines is -1 where nobody counts them.
+type holding struct{ goroutines, descriptors int }
+
+func (h holding) String() string {
+	if h.goroutines < 0 {
+		return fmt.Sprintf("%d descriptors", h.descriptors)
+	}
+	return fmt.Sprintf("%d goroutines, %d descriptors", h.goroutines, h.descriptors)
+}
+
+func descriptors(pid int) int {
+	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	if err != nil {
+		return -1
+	}
+	return len(list)
+}
+
+// goroutines asks the soak build for its count and its stacks.
+func (w *world) goroutines(pid int) (n int, stacks []byte) {
+	path := filepath.Join(w.seam, "goroutines."+strconv.Itoa(pid))
+	os.Remove(path)
+	if syscall.Kill(pid, syscall.SIGUSR1) != nil || !eventually(5*time.Second, func() bool { _, err := os.Stat(path); return err == nil }) {
+		return -1, nil
+	}
+	data, err := os.ReadFile(path)
+	os.Remove(path)
+	first, stacks, _ := bytes.Cut(data, []byte("\n"))
+	if n, err2 := strconv.Atoi(string(first)); err == nil && err2 == nil {
+		return n, stacks
+	}
+	return -1, nil
+}
+
+// settled measures until the figures have not fallen for a while: what ends by itself has ended then.
+func (w *world) settled(pid int, counts bool) (least holding, stacks []byte) {
+	measure := func() (holding, []byte) {
+		h := holding{-1, descriptors(pid)}
+		var text []byte
+		if counts {
+			h.goroutines, text = w.goroutines(pid)
+		}
+		return h, text
+	}
+	least, stacks = measure()
+	for quiet := 0; quiet < 6; {
+		time.Sleep(500 * time.Millisecond)
+		now, text := measure()
+		quiet++
+		if now.goroutines < least.goroutines || now.descriptors < least.descriptors {
+			least, stacks, quiet = holding{min(now.goroutines, least.goroutines), min(now.descriptors, least.descriptors)}, text, 0
+		}
+	}
+	return least, stacks
+}
+
+// slack is how much more a process may hold than a fresh one in the same place: pools of connections, mostly.
+const slack = 4
+
+// compare holds what a process had left after the soak against a fresh one.
+func (w *world) compare(name string, after, fresh holding, stacks []byte) {
+	w.ledger.note(name, fmt.Sprintf("%s; a fresh one %s", after, fresh))
+	if after.goroutines <= fresh.goroutines+slack && after.descriptors <= fresh.descriptors+slack {
+		return
+	}
+	w.ledger.find("%s holds %s, a fresh one %s", name, after, fresh)
+	if len(stacks) > 0 {
+		path := filepath.Join(os.TempDir(), fmt.Sprintf("soak-goroutines-%d", os.Getpid()))
+		if os.WriteFile(path, stacks, 0o600) == nil {
+			fmt.Println("its goroutines are in", path)
+		}
+	}
+}
+
+// tree lists every file below the machine's directories, without what belongs to the soak itself.
+func (w *world) tree() []string {
+	var list []string
+	for _, top := range []string{w.state, w.tmp, filepath.Join(w.root, "data")} {
+		_ = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+			if err == nil {
+				rel, _ := filepath.Rel(w.root, path)
+				list = append(list, rel)
+			}
+			return nil
+		})
+	}
+	return list
+}
+
+// kept are the files that a run may add: what was recorded and is meant to last, and logs. A session is a folder with
+// an id of its own, whose files have these names.
+func kept(path string) bool {
+	for _, prefix := range []string{"disk/state/log/", "disk/state/telemetry/", "disk/state/sessions/", "data/service.db"} {
+		if strings.HasPrefix(path, prefix) {
+			return !temporary(filepath.Base(path))
+		}
+	}
+	return path == "disk/state/sessions"
+}
+
+// temporary tells names that writers use while they write.
+func temporary(name string) bool {
+	return strings.HasPrefix(name, ".") || strings.Contains(name, ".tmp") || strings.Contains(name, ".new") || strings.HasSuffix(name, ".sock")
+}
+
+// left compares the tree with what it was before the soak.
+func (w *world) left(before []string) {
+	after := w.tree()
+	more := 0
+	for _, path := range after {
+		if slices.Contains(before, path) {
+			continue
+		}
+		more++
+		if !kept(path) {
+			w.ledger.find("left behind: %s", path)
+		}
+	}
+	for _, path := range before {
+		if !slices.Contains(after, path) {
+			w.ledger.find("missing at the end: %s", path)
+		}
+	}
+	w.ledger.note("files before, and new ones that are meant to last", fmt.Sprintf("%d, %d", len(before), more))
+}

@@ -1,0 +1,136 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+)
+
+// maxKept bounds the findings that are told in full; the rest is counted.
+const maxKept = 25
+
+// ledger counts what was done and keeps what went wrong. It is safe for concurrent use.
+type ledger struct {
+	began time.Time
+
+	mu       sync.Mutex
+	answers  map[string]map[string]int // by call and outcome
+	faults   map[string]int
+	skipped  []string
+	findings []string
+	dropped  int
+	notes    [][2]string
+}
+
+func newLedger() *ledger {
+	return &ledger{began: time.Now(), answers: map[string]map[string]int{}, faults: map[string]int{}}
+}
+
+func (l *ledger) answered(call, outcome string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.answers[call] == nil {
+		l.answers[call] = map[string]int{}
+	}
+	l.answers[call][outcome]++
+}
+
+func (l *ledger) fault(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.faults[name]++
+}
+
+// skip names what this machine does not allow.
+func (l *ledger) skip(what string) {
+	fmt.Println("NOT DONE:", what)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.skipped = append(l.skipped, what)
+}
+
+// note is a figure for the table at the end.
+func (l *ledger) note(what, value string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.notes = append(l.notes, [2]string{what, value})
+}
+
+// find records a broken rule, with when it was seen.
+func (l *ledger) find(format string, args ...any) {
+	text := fmt.Sprintf("%6.1fs  ", time.Since(l.began).Seconds()) + fmt.Sprintf(format, args...)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.findings) >= maxKept {
+		l.dropped++
+		return
+	}
+	l.findings = append(l.findings, text)
+	fmt.Println("FINDING", text)
+}
+
+// sum gives how many calls were answered, how many of them with an error that was to be expected, and the findings.
+func (l *ledger) sum() (calls, errors, findings int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, outcomes := range l.answers {
+		for outcome, n := range outcomes {
+			calls += n
+			if outcome != ok {
+				errors += n
+			}
+		}
+	}
+	return calls, errors, len(l.findings) + l.dropped
+}
+
+// print writes the table of a run; repeat is the command that runs the same again.
+func (l *ledger) print(repeat string) (good bool) {
+	calls, errors, findings := l.sum()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "\nFAULT\tTIMES")
+	for _, name := range slices.Sorted(maps.Keys(l.faults)) {
+		fmt.Fprintf(t, "%s\t%d\n", name, l.faults[name])
+	}
+	fmt.Fprintln(t, "\nCALL\tGOOD\tEXPECTED ERRORS")
+	for _, call := range slices.Sorted(maps.Keys(l.answers)) {
+		outcomes := l.answers[call]
+		fmt.Fprintf(t, "%s\t%d\t%s\n", call, outcomes[ok], others(outcomes))
+	}
+	fmt.Fprintln(t, "\nCHECK\tCOUNTED")
+	for _, n := range l.notes {
+		fmt.Fprintf(t, "%s\t%s\n", n[0], n[1])
+	}
+	t.Flush()
+	for _, what := range l.skipped {
+		fmt.Println("not done:", what)
+	}
+	fmt.Printf("\n%d calls, %d answered with an error that the fault under way explains, %d findings, %s; again: %s\n",
+		calls, errors, findings, time.Since(l.began).Round(time.Second), repeat)
+	for _, f := range l.findings {
+		fmt.Println("FINDING", f)
+	}
+	if l.dropped > 0 {
+		fmt.Printf("and %d more\n", l.dropped)
+	}
+	return findings == 0
+}
+
+func others(outcomes map[string]int) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(outcomes)) {
+		if name != ok {
+			list = append(list, fmt.Sprintf("%s %d", name, outcomes[name]))
+		}
+	}
+	return strings.Join(list, ", ")
+}

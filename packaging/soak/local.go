@@ -1,0 +1,95 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"time"
+)
+
+// localLog is what a shim knows of its local session's event log.
+type localLog struct {
+	id    string
+	since int64 // the last row that was read
+	sure  int   // inputs that were acknowledged
+	maybe int   // inputs whose answer was lost or an error
+	rows  int   // inputs in the log
+}
+
+// localSession does one thing with the shim's local session, or opens it.
+func (h *shim) localSession() {
+	switch {
+	case h.local.id == "" || h.rng.IntN(8) == 0:
+		h.openLocal()
+	case h.rng.IntN(2) == 0:
+		since := time.Now()
+		answer, outcome := h.call("injectInput", map[string]any{"sessionId": h.local.id, "kind": "tap"})
+		if outcome == "" {
+			return
+		}
+		if h.judge(h.a.name, "injectInput", outcome, since, answer) {
+			h.local.sure++
+		} else {
+			h.local.maybe++
+		}
+	default:
+		h.readLocal()
+	}
+}
+
+// openLocal opens or finds the session of the shim's project. It stays the same one over every fault.
+func (h *shim) openLocal() {
+	since := time.Now()
+	project := fmt.Sprintf("com.example.local%d", h.n)
+	answer, outcome := h.call("startLocalSimulation", map[string]any{"project": project})
+	if outcome == "" || !h.judge(h.a.name, "startLocalSimulation", outcome, since, answer) {
+		return
+	}
+	id := text(answer, "sessionId")
+	switch {
+	case id == "" || text(answer, "project") != project:
+		h.ledger.find("%s: the local session for %s is %q of %v", h.a.name, project, id, answer["project"])
+	case h.local.id == "":
+		h.local.id = id
+	case h.local.id != id:
+		h.ledger.find("%s: the local session of %s is %s, was %s (%d inputs in its log), under %s", h.a.name, project, id, h.local.id, h.local.sure, h.weather.names(since))
+		h.local = localLog{id: id}
+	}
+}
+
+// readLocal reads on in the log: no gap, no row twice, and every acknowledged input.
+func (h *shim) readLocal() {
+	since := time.Now()
+	sure, all := h.local.sure, h.local.sure+h.local.maybe
+	for {
+		answer, outcome := h.call("getEventLog", map[string]any{"sessionId": h.local.id, "since": h.local.since, "limit": 500})
+		if outcome == "" || !h.judge(h.a.name, "getEventLog", outcome, since, answer) {
+			return
+		}
+		events, _ := answer["events"].([]any)
+		for _, e := range events {
+			row, _ := e.(map[string]any)
+			if seq, _ := row["seq"].(float64); int64(seq) != h.local.since+1 {
+				h.ledger.find("%s: row %v of session %s comes after row %d", h.a.name, row["seq"], h.local.id, h.local.since)
+			}
+			h.local.since++
+			if row["type"] == "input" {
+				h.local.rows++
+			}
+		}
+		if answer["more"] != true {
+			break
+		}
+	}
+	if h.local.rows < sure || h.local.rows > all {
+		h.ledger.find("%s: the log of session %s has %d inputs, %d were acknowledged and %d more tried", h.a.name, h.local.id, h.local.rows, sure, all-sure)
+		h.local.rows, h.local.maybe = sure, 0 // told once
+	}
+}
+
+// readToEnd reads the log when all is over.
+func (h *shim) readToEnd() {
+	if h.local.id != "" {
+		h.readLocal()
+	}
+}

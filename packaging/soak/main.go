@@ -1,0 +1,279 @@
+//go:build linux
+
+// Command soak works on a machine of its own with real programs, agents and terminals at once, while a seeded source of
+// chaos kills the daemon, the backend and adapters, fills the disk, moves the clock and replaces auth.json. It prints
+// what it did and counted, and exits with 1 when an answer was wrong, the link was lost, or something leaked. It knows
+// the programs from outside only; the daemon is a build of its own whose clock can be moved.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	agents    = 8
+	terminals = 4
+	// limit is what a run may take besides its own time, before it ends as a failure.
+	limit = 4 * time.Minute
+)
+
+func main() {
+	bin := flag.String("bin", "bin", "where `make build` put the programs")
+	length := flag.Duration("for", 10*time.Minute, "how long chaos reigns")
+	seed := flag.Uint64("seed", 0, "repeats the run of this seed; 0 draws one")
+	postgres := flag.Bool("postgres", false, "the backend keeps its data in a PostgreSQL server of its own instead of SQLite")
+	flag.Parse()
+	if *seed == 0 {
+		*seed = uint64(time.Now().UnixNano())%1_000_000_000 + 1
+	}
+	repeat := fmt.Sprintf("make soak FOR=%s SEED=%d", *length, *seed)
+	if *postgres {
+		repeat += " ARGS=-postgres"
+	}
+	fmt.Printf("soak: %d agents and %d terminals, %s of chaos, seed %d\n", agents, terminals, *length, *seed)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithTimeoutCause(ctx, *length+limit, errors.New("the run did not end in time"))
+	defer cancel()
+	good, err := run(ctx, *bin, *length, *seed, *postgres, repeat)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "soak: %v; again: %s\n", err, repeat)
+	}
+	if err != nil || !good {
+		os.Exit(1)
+	}
+}
+
+// run is one soak from an empty machine to the table.
+func run(ctx context.Context, bin string, length time.Duration, seed uint64, postgres bool, repeat string) (good bool, err error) {
+	l := newLedger()
+	w, err := newWorld(bin, l)
+	if w != nil {
+		defer w.remove()
+	}
+	if err != nil {
+		return false, err
+	}
+	stop, err := w.newBackend(postgres)
+	if stop != nil {
+		defer stop()
+	}
+	if err != nil {
+		return false, err
+	}
+	s := &soak{world: w, seed: seed}
+	before, err := s.prepare()
+	if err != nil {
+		return false, err
+	}
+	s.rain(ctx, length)
+	if err := s.reckon(before); err != nil {
+		return false, err
+	}
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
+	if l.print(repeat) {
+		return true, nil
+	}
+	s.keepLogs()
+	return false, nil
+}
+
+// prepare links the machine, lets everything work once, and stops again, to know the files that are there then.
+func (s *soak) prepare() (files []string, err error) {
+	if err := s.configure(); err != nil {
+		return nil, err
+	}
+	if err := s.link(); err != nil {
+		return nil, err
+	}
+	if err := s.connect(); err != nil {
+		return nil, err
+	}
+	if err := s.everything(); err != nil {
+		return nil, err
+	}
+	s.disconnect()
+	if _, err := s.run("daemon", "stop"); err != nil {
+		return nil, err
+	}
+	if !eventually(10*time.Second, func() bool { return len(s.pids("serviced"))+len(s.pids("service-plugin-")) == 0 }) {
+		return nil, fmt.Errorf("after a stop these still run: %v", s.processes())
+	}
+	files = s.tree()
+	return files, s.connect()
+}
+
+// connect starts the agents, one half of each era.
+func (s *soak) connect() error {
+	s.agents = nil
+	for n := range agents {
+		era := []string{"old", "modern"}[n%2]
+		a, err := newAgent(fmt.Sprintf("agent %d (%s)", n, era), n%2 == 1, s.command(context.Background(), "service-mcp"), s.ledger)
+		if err != nil {
+			return err
+		}
+		s.agents = append(s.agents, a)
+	}
+	return nil
+}
+
+func (s *soak) disconnect() {
+	for _, a := range s.agents {
+		if err := a.close(); err != nil {
+			s.ledger.find("%s: %v", a.name, err)
+		}
+	}
+	s.agents = nil
+}
+
+// everything lets each agent use each part once, so that all of it runs. Nothing may fail.
+func (s *soak) everything() error {
+	for n, a := range s.agents {
+		for tool, args := range map[string]map[string]any{
+			"whoAmI":                 {},
+			"createSimulatorSession": {"project": fmt.Sprintf("com.example.soak%d", n), "openBrowser": false},
+			"startLocalSimulation":   {"project": fmt.Sprintf("com.example.local%d", n)},
+		} {
+			answer, outcome, err := a.call(tool, args)
+			if err != nil || outcome != ok {
+				return fmt.Errorf("%s: %s without a fault: %s %v %w", a.name, tool, outcome, answer, err)
+			}
+			if tool == "whoAmI" && text(answer, "accountId") != s.account {
+				return fmt.Errorf("%s: linked to %v, want %s", a.name, answer["accountId"], s.account)
+			}
+		}
+	}
+	return nil
+}
+
+// rain lets all work while chaos reigns, until length is over.
+func (s *soak) rain(ctx context.Context, length time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, length)
+	defer cancel()
+	calm := make(chan struct{})
+	timer := time.AfterFunc(length*4/5, func() { close(calm) })
+	defer timer.Stop()
+	for n, a := range s.agents {
+		s.working = append(s.working, &shim{soak: s, a: a, rng: s.random(uint64(100 + n)), n: n})
+	}
+	for n := range terminals {
+		s.typing = append(s.typing, &terminal{soak: s, name: fmt.Sprintf("terminal %d", n), rng: s.random(uint64(200 + n))})
+	}
+	s.work(func() { s.chaos(ctx, calm) })
+}
+
+// work lets every agent and terminal work as long as during takes.
+func (s *soak) work(during func()) {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	var all sync.WaitGroup
+	for _, h := range s.working {
+		all.Go(func() { h.work(ctx) })
+	}
+	for _, c := range s.typing {
+		all.Go(func() { c.work(ctx) })
+	}
+	during()
+	stop()
+	all.Wait()
+}
+
+// quietWork is work without a fault: what it leaves in processes is what may be there.
+func (s *soak) quietWork(length time.Duration) { s.work(func() { time.Sleep(length) }) }
+
+// reckon looks, after the last fault, whether all is as it was: the link, every agent, and what the processes hold.
+func (s *soak) reckon(before []string) error {
+	fmt.Println("the last fault is over: looking for what is lost or left")
+	if !eventually(30*time.Second, func() bool { return s.everything() == nil }) {
+		return fmt.Errorf("30 s after the last fault: %w", s.everything())
+	}
+	for _, h := range s.working {
+		h.readToEnd()
+	}
+	s.ledger.note("agents linked and served after the last fault", fmt.Sprintf("%d of %d", len(s.agents), agents))
+	daemons := s.pids("serviced")
+	if len(daemons) != 1 {
+		return fmt.Errorf("%d daemons run: %v", len(daemons), daemons)
+	}
+	after, stacks := s.settled(daemons[0], true)
+	served, _ := s.settled(s.backend.cmd.Process.Pid, false)
+	shims := s.shims()
+	if _, err := s.run("daemon", "stop"); err != nil {
+		return err
+	}
+	s.backend.kill()
+	if err := s.backend.start(); err != nil {
+		return err
+	}
+	if !eventually(30*time.Second, func() bool { return s.everything() == nil }) {
+		return fmt.Errorf("30 s after a new daemon and backend: %w", s.everything())
+	}
+	if daemons = s.pids("serviced"); len(daemons) != 1 {
+		return fmt.Errorf("%d daemons run: %v", len(daemons), daemons)
+	}
+	s.quietWork(5 * time.Second)
+	fresh, _ := s.settled(daemons[0], true)
+	anew, _ := s.settled(s.backend.cmd.Process.Pid, false)
+	s.compare("the daemon", after, fresh, stacks)
+	s.compare("the backend", served, anew, nil)
+	return s.end(before, shims)
+}
+
+// shims are the descriptors of each agent's shim, which lived through everything.
+func (s *soak) shims() map[string]int {
+	held := map[string]int{}
+	for _, a := range s.agents {
+		held[a.name] = descriptors(a.cmd.Process.Pid)
+	}
+	return held
+}
+
+// end closes everything in order and looks at what is left.
+func (s *soak) end(before []string, shims map[string]int) error {
+	fresh, err := newAgent("a fresh agent", false, s.command(context.Background(), "service-mcp"), s.ledger)
+	if err != nil {
+		return err
+	}
+	want, most := descriptors(fresh.cmd.Process.Pid), 0
+	if err := fresh.close(); err != nil {
+		return err
+	}
+	for name, n := range shims {
+		if most = max(most, n); n > want+1 { // one that started the daemon holds its descriptor
+			s.ledger.find("the shim of %s holds %d descriptors, a fresh one %d", name, n, want)
+		}
+	}
+	s.ledger.note("the shims, which lived through everything", fmt.Sprintf("at most %d descriptors; a fresh one %d", most, want))
+	s.disconnect()
+	if _, err := s.run("daemon", "stop"); err != nil {
+		return err
+	}
+	s.backend.kill()
+	if !eventually(10*time.Second, func() bool { return len(s.processes()) == 0 }) {
+		s.ledger.find("still running at the end: %v", s.processes())
+	}
+	s.ledger.note("processes at the end", fmt.Sprint(len(s.processes())))
+	s.left(before)
+	return nil
+}
+
+// keepLogs saves what the daemon and the backend logged, for whoever looks into the findings.
+func (s *soak) keepLogs() {
+	for from, name := range map[string]string{s.state + "/log/serviced.log": "serviced.log", s.state + "/log/serviced.stderr": "serviced.stderr", s.backend.logs: "backend.log"} {
+		to := fmt.Sprintf("%s/soak-%d-%s", strings.TrimSuffix(os.TempDir(), "/"), os.Getpid(), name)
+		if copyFile(from, to) == nil {
+			fmt.Println("kept", to)
+		}
+	}
+}
