@@ -1,6 +1,8 @@
 package server
 
 import (
+	"encoding/hex"
+	"encoding/json"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -8,73 +10,222 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/backend/internal/sqlstore"
 )
 
-// The operator revokes while the server's database is open; what was revoked is dead at the very next call.
-func TestAdminRevoke(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "service.db")
+// desk is an operator beside a running server: its database is open, and what the operator does counts at the next call.
+type desk struct {
+	*testing.T
+	file  string
+	store *sqlstore.Store
+	links *link.Service
+	ada   account.Account
+}
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	t.Setenv("SERVICE_BACKEND_HMAC_KEY", testKey)
+	d := &desk{T: t, file: filepath.Join(t.TempDir(), "service.db"), ada: account.Account{
+		ID: "ada-id", Email: "ada@example.org", PasswordHash: "x", Active: true, CreatedAt: time.Now()}}
 	quiet := slog.New(slog.DiscardHandler)
-	store, err := sqlstore.Open(t.Context(), file, quiet)
+	var err error
+	if d.store, err = sqlstore.Open(t.Context(), d.file, quiet); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.store.Close() })
+	key, err := hex.DecodeString(testKey)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer store.Close()
-	links := link.NewService(store, store, secret.NewHasher(make([]byte, 32)), link.Settings{CodeTTL: time.Minute, PollInterval: time.Second}, quiet, nil)
-	ada := account.Account{ID: "ada-id", Email: "ada@example.org", PasswordHash: "x", Active: true, CreatedAt: time.Now()}
-	if err := store.InsertAccount(t.Context(), ada); err != nil {
+	d.links = link.NewService(d.store, d.store, secret.NewHasher(key), link.Settings{CodeTTL: time.Minute, PollInterval: time.Second}, quiet, nil)
+	if err := d.store.InsertAccount(t.Context(), d.ada); err != nil {
 		t.Fatal(err)
 	}
-	mint := func(host string) *link.Token {
-		t.Helper()
-		code, err := links.Start(t.Context(), link.Requester{Host: host})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := links.Approve(t.Context(), code.UserCode, ada.ID); err != nil {
-			t.Fatal(err)
-		}
-		poll, err := links.Poll(t.Context(), code.DeviceCode)
-		if err != nil || poll.Token == nil {
-			t.Fatalf("poll: %v", err)
-		}
-		return poll.Token
+	return d
+}
+
+// mint links an install from an address and gives its token and its user code.
+func (d *desk) mint(host, address string) (*link.Token, string) {
+	d.Helper()
+	ctx := link.WithAddress(d.Context(), address)
+	code, err := d.links.Start(ctx, link.Requester{Host: host, IP: address})
+	if err != nil {
+		d.Fatal(err)
 	}
-	maple, birch := mint("maple"), mint("birch")
-	live := func(tokens ...*link.Token) (n int) {
-		for _, token := range tokens {
-			if _, err := links.Authenticate(t.Context(), token.AuthToken); err == nil {
-				n++
-			}
-		}
-		return n
+	if err := d.links.Approve(ctx, code.UserCode, d.ada.ID); err != nil {
+		d.Fatal(err)
 	}
+	poll, err := d.links.Poll(ctx, code.DeviceCode)
+	if err != nil || poll.Token == nil {
+		d.Fatalf("poll: %v", err)
+	}
+	return poll.Token, code.UserCode
+}
+
+func (d *desk) admin(args ...string) (code int, out, errs string) {
+	d.Helper()
+	return run(append([]string{"admin", "--database", d.file}, args...)...)
+}
+
+func (d *desk) live(tokens ...*link.Token) (n int) {
+	for _, token := range tokens {
+		if _, err := d.links.Authenticate(d.Context(), token.AuthToken); err == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// The operator revokes, suspends and restores while the server's database is open; it counts at the very next call.
+func TestAdminLooksAfterAccounts(t *testing.T) {
+	d := newDesk(t)
+	maple, _ := d.mint("maple", "192.0.2.1")
+	birch, _ := d.mint("birch", "192.0.2.2")
 	for _, step := range []struct {
 		args []string
 		code int
-		says string
+		says []string
 		live int
 	}{
-		{[]string{"links", " Ada@Example.org "}, 0, "maple", 2},
-		{[]string{"revoke", "--link", "none"}, 1, "no live link", 2},
-		{[]string{"revoke", "--email", "bob@example.org"}, 1, "no live link", 2},
-		{[]string{"revoke", "--link", maple.LinkID}, 0, "revoked 1", 1},
-		{[]string{"revoke", "--link", maple.LinkID}, 1, "no live link", 1},
-		{[]string{"revoke", "--email", " ADA@example.org"}, 0, "revoked 1", 0},
-		{[]string{"revoke", "--account", ada.ID}, 1, "no live link", 0},
-		{[]string{"links", ada.ID}, 0, birch.LinkID, 0},
+		{[]string{"account", " Ada@Example.org "}, 0, []string{"ada-id", "active", "2 live", "admin links ada-id"}, 2},
+		{[]string{"account", "bob@example.org"}, 1, []string{"no account"}, 2},
+		{[]string{"links", " Ada@Example.org "}, 0, []string{"maple", "birch", "192.0.2.2", "admin revoke --link"}, 2},
+		{[]string{"links", "bob@example.org"}, 1, []string{"no account"}, 2},
+		{[]string{"suspend", "ada@example.org"}, 0, []string{"suspended", "admin restore ada-id"}, 0},
+		{[]string{"suspend", "ada-id"}, 1, []string{"suspended already"}, 0},
+		{[]string{"account", "ada-id"}, 0, []string{"suspended"}, 0},
+		{[]string{"restore", "ada-id"}, 0, []string{"active"}, 2},
+		{[]string{"restore", "ada-id"}, 1, []string{"not suspended"}, 2},
+		{[]string{"restore", "bob-id"}, 1, []string{"no account"}, 2},
+		{[]string{"revoke", "--link", "none"}, 1, []string{"no live link"}, 2},
+		{[]string{"revoke"}, 1, []string{"exactly one"}, 2},
+		{[]string{"revoke", "--email", "ada@example.org", "--account", "ada-id"}, 1, []string{"exactly one"}, 2},
+		{[]string{"revoke", "--email", "bob@example.org"}, 1, []string{"no account"}, 2},
+		{[]string{"revoke", "--link", maple.LinkID}, 0, []string{"revoked 1"}, 1},
+		{[]string{"revoke", "--link", maple.LinkID}, 1, []string{"no live link"}, 1},
+		{[]string{"revoke", "--email", " ADA@example.org"}, 0, []string{"revoked 1"}, 0},
+		{[]string{"revoke", "--account", d.ada.ID}, 1, []string{"no live link"}, 0},
+		{[]string{"links", d.ada.ID}, 0, []string{birch.LinkID}, 0},
 	} {
-		code, out, errs := run(append([]string{"admin", "--database", file}, step.args...)...)
-		if code != step.code || !strings.Contains(out+errs, step.says) {
-			t.Errorf("%v: exit %d, %q, %q", step.args, code, out, errs)
+		code, out, errs := d.admin(step.args...)
+		for _, says := range step.says {
+			if code != step.code || !strings.Contains(out+errs, says) {
+				t.Errorf("%v: exit %d, %q, %q lack %q", step.args, code, out, errs, says)
+			}
 		}
-		if n := live(maple, birch); n != step.live {
+		if n := d.live(maple, birch); n != step.live {
 			t.Errorf("%v: %d tokens live, want %d", step.args, n, step.live)
 		}
 		if strings.Contains(out, maple.AuthToken) || strings.Contains(out, birch.AuthToken) {
 			t.Errorf("%v prints a token", step.args)
+		}
+	}
+	var actions []string
+	entries, err := d.store.AuditEntries(t.Context(), d.ada.ID, audit.Filter{Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		actions = append(actions, e.Action+" by "+e.ActorName)
+	}
+	if got := strings.Join(actions, ", "); got != "link.revoked by operator, link.revoked by operator, account.restored by operator, account.suspended by operator" {
+		t.Errorf("the account's audit log: %s", got)
+	}
+}
+
+// Scripts get the same as JSON.
+func TestAdminPrintsJSON(t *testing.T) {
+	d := newDesk(t)
+	token, userCode := d.mint("maple", "192.0.2.1")
+	for _, c := range []struct {
+		args []string
+		into any
+		want string
+	}{
+		{[]string{"account", "ada-id"}, &accountJSON{}, `"liveLinks":1`},
+		{[]string{"links", "ada-id"}, &[]linkJSON{}, `"host":"maple"`},
+		{[]string{"trail", "--code", userCode}, &[]trailJSON{}, `"action":"approve"`},
+		{[]string{"trail", "--code", "BBBB-BBBB"}, &[]trailJSON{}, `[]`},
+		{[]string{"suspend", "ada-id"}, &accountJSON{}, `"state":"suspended"`},
+		{[]string{"restore", "ada-id"}, &accountJSON{}, `"changed":true`},
+		{[]string{"revoke", "--link", token.LinkID}, &struct {
+			AccountID string `json:"accountId"`
+			Revoked   int    `json:"revoked"`
+		}{}, `"revoked":1`},
+	} {
+		code, out, errs := d.admin(append(c.args, "--json")...)
+		if err := json.Unmarshal([]byte(out), c.into); code != 0 || err != nil {
+			t.Fatalf("%v: exit %d, %q, %q (%v)", c.args, code, out, errs, err)
+		}
+		if again, _ := json.Marshal(c.into); !strings.Contains(string(again), c.want) {
+			t.Errorf("%v: %s lacks %s", c.args, again, c.want)
+		}
+	}
+}
+
+// The operator names things in clear, the trail knows hashes only; what is not of the server's key is not found.
+func TestAdminTrail(t *testing.T) {
+	d := newDesk(t)
+	maple, code := d.mint("maple", "192.0.2.1")
+	_, other := d.mint("birch", "2001:db8::1")
+	d.admin("suspend", "ada-id")
+	d.admin("restore", "ada-id")
+	d.admin("revoke", "--link", maple.LinkID)
+	const of = "redeem approve issue"
+	for _, c := range []struct {
+		args []string
+		want string // actions, newest first
+	}{
+		{nil, "revoke restore suspend " + of + " " + of},
+		{[]string{"--limit", "2"}, "revoke restore"},
+		{[]string{"--code", strings.ToLower(code)}, of},
+		{[]string{"--code", strings.ReplaceAll(other, "-", " ")}, of},
+		{[]string{"--link", maple.LinkID}, "revoke redeem"},
+		{[]string{"--account", "Ada@example.org"}, "revoke restore suspend redeem approve redeem approve"},
+		{[]string{"--account", "ada-id", "--code", code}, "redeem approve"},
+		{[]string{"--address", "192.0.2.1"}, of},
+		{[]string{"--address", "::ffff:192.0.2.1"}, of},
+		{[]string{"--address", "2001:DB8:0::1"}, of},
+		{[]string{"--address", "192.0.2.9"}, ""},
+		{[]string{"--account", "nobody"}, ""},
+	} {
+		exit, out, errs := d.admin(append([]string{"trail", "--json"}, c.args...)...)
+		var lines []trailJSON
+		if err := json.Unmarshal([]byte(out), &lines); exit != 0 || err != nil {
+			t.Fatalf("%v: exit %d, %q, %q (%v)", c.args, exit, out, errs, err)
+		}
+		var actions []string
+		for _, l := range lines {
+			actions = append(actions, l.Action)
+		}
+		if got := strings.Join(actions, " "); got != c.want {
+			t.Errorf("%v: %s, want %s", c.args, got, c.want)
+		}
+		for _, clear := range []string{code, other, maple.LinkID, maple.AuthToken, "ada-id", "ada@", "192.0.2.", "2001:db8"} {
+			if strings.Contains(out, clear) {
+				t.Errorf("%v tells %s in clear", c.args, clear)
+			}
+		}
+	}
+	if exit, out, _ := d.admin("trail"); exit != 0 || !strings.Contains(out, "ACTION") || !strings.Contains(out, "suspend") {
+		t.Errorf("as text: exit %d, %q", exit, out)
+	}
+	for says, args := range map[string][]string{"user code": {"--code", "nonsense"}, "network address": {"--address", "nonsense"}} {
+		if exit, _, errs := d.admin(append([]string{"trail"}, args...)...); exit != 1 || !strings.Contains(errs, says) {
+			t.Errorf("%v: exit %d, %q", args, exit, errs)
+		}
+	}
+	t.Setenv("SERVICE_BACKEND_HMAC_KEY", strings.Repeat("9", 64))
+	if _, out, _ := d.admin("trail", "--code", code); !strings.Contains(out, "nothing") {
+		t.Errorf("another key finds %q", out)
+	}
+	t.Setenv("SERVICE_BACKEND_HMAC_KEY", "")
+	for _, args := range [][]string{{"trail"}, {"suspend", "ada-id"}, {"revoke", "--account", "ada-id"}} {
+		if exit, out, errs := d.admin(args...); exit != 1 || !strings.Contains(errs, "SERVICE_BACKEND_HMAC_KEY") {
+			t.Errorf("%v without a key: exit %d, %q, %q", args, exit, out, errs)
 		}
 	}
 }

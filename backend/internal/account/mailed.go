@@ -194,7 +194,7 @@ func (s *Service) ResetPassword(ctx context.Context, token, newPass string) (Acc
 		return Account{}, err
 	}
 	e := s.entry(t.AccountID, audit.Person(), "account.password_changed", "set a new password by a mailed link")
-	if err := s.store.ResetPassword(ctx, t, hashed, s.now(), e); err != nil {
+	if err := s.store.ResetPassword(ctx, t, hashed, s.now(), e, s.trace(audit.TrailRevoke)); err != nil {
 		return Account{}, err
 	}
 	a, err := s.ByID(ctx, t.AccountID)

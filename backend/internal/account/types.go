@@ -141,6 +141,8 @@ type PeopleStore interface {
 	// SetPassword changes from the old hash to the new one, ends every browser session but keepHash and every mailed
 	// link to a new password; ErrBadCredentials when the old hash is no longer the account's.
 	SetPassword(ctx context.Context, from, to, keepHash string, e audit.Entry) error
+	// SetActive suspends or restores the entry's account; false, and no entry, when it was so before.
+	SetActive(ctx context.Context, active bool, e audit.Entry, t audit.Trace) (bool, error)
 }
 
 // SessionStore keeps browser sessions; they are known by the hash of their secret.
@@ -174,7 +176,7 @@ type MailStore interface {
 	ConfirmEmail(ctx context.Context, t MailToken, now time.Time, e audit.Entry) error
 	// ResetPassword uses the link up, sets the password, ends all browser sessions and marks the address verified. An
 	// address that was not verified before loses everything else that signs in or speaks for the account too.
-	ResetPassword(ctx context.Context, t MailToken, passwordHash string, now time.Time, e audit.Entry) error
+	ResetPassword(ctx context.Context, t MailToken, passwordHash string, now time.Time, e audit.Entry, revoked audit.Trace) error
 }
 
 // IdentityStore keeps what providers vouch for.

@@ -68,6 +68,23 @@ func identityLinkedMail(a Account, provider string) mail.Message {
 	}
 }
 
+func newLinkMail(a Account, l NewLink, page string) mail.Message {
+	said := func(s string) string {
+		if s == "" {
+			return "not told"
+		}
+		return s
+	}
+	return mail.Message{
+		AccountID: a.ID, To: a.Email, Subject: "A new agent is linked to your account",
+		Text: []string{"An agent was linked to your account and may act in your name from now on. This is what it says of itself:",
+			"Computer: " + said(l.Host), "System: " + said(l.OS), "Program: " + said(l.Client), "Network address: " + said(l.Address),
+			"Time: " + l.At.UTC().Format("2006-01-02 15:04 UTC"),
+			"If you approved that, there is nothing to do. If not, revoke it on your account's page, and change your password:"},
+		LinkText: "See linked agents and revoke", Link: page,
+	}
+}
+
 func deletedMail(a Account) mail.Message {
 	return mail.Message{
 		AccountID: a.ID, To: a.Email, Subject: "Your account is deleted",

@@ -21,6 +21,8 @@ import (
 type Links interface {
 	Start(ctx context.Context, who link.Requester) (link.Issued, error)
 	Poll(ctx context.Context, deviceCode string) (link.Poll, error)
+	// Throttled notes that the caller in ctx was refused for asking too often.
+	Throttled(ctx context.Context)
 	Authenticate(ctx context.Context, token string) (link.Principal, error)
 }
 
@@ -67,6 +69,8 @@ type API struct {
 	batches *limit.Limiter
 	changes *limit.Limiter
 	uploads *limit.Limiter
+	guesses *limit.Limiter // polls of codes that nobody knows
+	aside   lane           // where who made too many of them waits
 }
 
 // New wires the routes to the features.
@@ -77,7 +81,7 @@ func New(o Options) *API {
 	o.SiteURL, o.BaseURL = strings.TrimSuffix(o.SiteURL, "/"), strings.TrimSuffix(o.BaseURL, "/")
 	return &API{Options: o, started: o.Now(), codes: limit.New(o.CodesPerMinute, o.Now),
 		batches: limit.New(batchesPerMinute, o.Now), changes: limit.New(changesPerMinute, o.Now),
-		uploads: limit.New(uploadsPerMinute, o.Now)}
+		uploads: limit.New(uploadsPerMinute, o.Now), guesses: limit.New(guessesPerMinute, o.Now), aside: newLane()}
 }
 
 // Mount adds the routes to mux.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/proto/backendapi"
 )
@@ -73,7 +74,7 @@ func TestWithoutALiveLink(t *testing.T) {
 		{"not linked", func(*world) []string { return []string{backendapi.HeaderInstallID, installID} }, "", "linked account"},
 		{"revoked", func(w *world) []string {
 			token := w.link()
-			if n, err := w.store.Revoke(w.Context(), w.ada.Email, "", w.now()); err != nil || n != 1 {
+			if n, err := w.links.RevokeAll(w.Context(), w.ada.ID, audit.Operator()); err != nil || n != 1 {
 				w.Fatalf("revoked %d (%v)", n, err)
 			}
 			return []string{"Authorization", "Bearer " + token}
@@ -114,7 +115,7 @@ func TestWithoutALiveLink(t *testing.T) {
 func TestRevokedWithoutASupportContact(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.SupportContact = "" })
 	token := w.link()
-	if _, err := w.store.Revoke(t.Context(), w.ada.ID, "", w.now()); err != nil {
+	if _, err := w.links.RevokeAll(t.Context(), w.ada.ID, audit.Operator()); err != nil {
 		t.Fatal(err)
 	}
 	if p := w.call("GET", backendapi.PathAccount, "", "Authorization", "Bearer "+token).authRequired(); strings.Contains(p.Detail, ";") {

@@ -1,8 +1,11 @@
 package api
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/proto/backendapi"
@@ -24,6 +27,7 @@ func (a *API) issueCode(c *call) (any, error) {
 func (a *API) startCode(r *http.Request) (backendapi.DeviceCode, error) {
 	ip := a.ClientIP(r)
 	if wait := a.codes.Take(ip); wait > 0 {
+		a.Links.Throttled(link.WithAddress(r.Context(), ip))
 		return backendapi.DeviceCode{}, tooMany(wait)
 	}
 	issued, err := a.Links.Start(r.Context(), link.Requester{
@@ -41,6 +45,49 @@ func (a *API) startCode(r *http.Request) (backendapi.DeviceCode, error) {
 	}, nil
 }
 
+// guessesPerMinute is how many codes that nobody knows one address may ask for before its polls have to queue.
+const guessesPerMinute = 60
+
+// poll asks the machine. Who asked for too many unknown codes gets the same answers as before, known codes behind the
+// same address among them, but waits for them in a lane of its own, so that guessing takes nothing from other addresses.
+func (a *API) poll(c *call, deviceCode string) (link.Poll, error) {
+	ip := a.ClientIP(c.Request)
+	ctx := link.WithAddress(c.Context(), ip)
+	if a.guesses.Spent(ip) {
+		leave, err := a.aside.enter(ctx)
+		if err != nil {
+			return link.Poll{}, err
+		}
+		defer leave()
+	}
+	poll, err := a.Links.Poll(ctx, deviceCode)
+	if errors.Is(err, link.ErrUnknown) && a.guesses.Take(ip) > 0 {
+		a.Links.Throttled(ctx)
+	}
+	return poll, err
+}
+
+// lane lets few through at a time and bounds how many wait for that.
+type lane struct{ waiting, passing chan struct{} }
+
+func newLane() lane { return lane{waiting: make(chan struct{}, 64), passing: make(chan struct{}, 2)} }
+
+// enter waits for its turn; leave must be called then. The error is a refusal when too many wait already.
+func (l lane) enter(ctx context.Context) (leave func(), err error) {
+	select {
+	case l.waiting <- struct{}{}:
+		defer func() { <-l.waiting }()
+	default:
+		return nil, tooMany(time.Second)
+	}
+	select {
+	case l.passing <- struct{}{}:
+		return func() { <-l.passing }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
 // pollToken is POST /api/auth/device/token (spec 4.1, 2.3, 7.1).
 func (a *API) pollToken(c *call) (any, error) {
 	var body backendapi.TokenRequest
@@ -50,7 +97,7 @@ func (a *API) pollToken(c *call) (any, error) {
 	if body.DeviceCode == "" {
 		return nil, refusal(backendapi.CodeInvalidRequest, "deviceCode is missing", "send the deviceCode that "+backendapi.PathDeviceCode+" answered")
 	}
-	poll, err := a.Links.Poll(c.Context(), body.DeviceCode)
+	poll, err := a.poll(c, body.DeviceCode)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/proto/backendapi"
 	"github.com/service-dev/service/proto/buildinfo"
 )
@@ -60,7 +61,7 @@ func TestLimitIsPerNetworkOnIPv6(t *testing.T) {
 func TestDeadTokenIsToldSoWhenCodesAreScarce(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.CodesPerMinute = 1 })
 	token := w.link()
-	if _, err := w.store.Revoke(t.Context(), w.ada.ID, "", w.now()); err != nil {
+	if _, err := w.links.RevokeAll(t.Context(), w.ada.ID, audit.Operator()); err != nil {
 		t.Fatal(err)
 	}
 	got := w.call("GET", backendapi.PathAccount, "", "Authorization", "Bearer "+token)
@@ -185,7 +186,7 @@ func (w *world) linkedDay(canaries map[string]string) {
 	w.call("POST", backendapi.PathSessions+"/"+s.SessionID+"/secrets", "", bearer...).is(http.StatusCreated).into(&sst)
 	canaries[sst.AppSecret] = "session secret"
 	w.call("DELETE", backendapi.PathSessions+"/"+s.SessionID, "", bearer...).is(http.StatusOK)
-	if _, err := w.store.Revoke(w.Context(), w.ada.ID, "", w.now()); err != nil {
+	if _, err := w.links.RevokeAll(w.Context(), w.ada.ID, audit.Operator()); err != nil {
 		w.Fatal(err)
 	}
 	see("user code after a revocation", w.call("GET", backendapi.PathAccount, "", bearer...).authRequired().DeviceCode)

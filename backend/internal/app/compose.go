@@ -108,6 +108,7 @@ func (a *App) features(o Options, site *url.URL) (*features, error) {
 		return nil, err
 	}
 	f.mail, f.accounts.Mail, f.accounts.SiteURL = post, post, c.SiteURL
+	f.links.Revoked, f.links.Made = a.hub.Recheck, f.tellOfLink
 	if f.providers, err = oidc.Load(c.OIDCFile, nil); err != nil {
 		return nil, fmt.Errorf("setting oidc_providers: %w", err)
 	}
@@ -119,6 +120,12 @@ func (a *App) features(o Options, site *url.URL) (*features, error) {
 		return nil, err
 	}
 	return f, a.keepCredentials(f, o, hash)
+}
+
+// tellOfLink has the account's person told that an agent was linked.
+func (f *features) tellOfLink(ctx context.Context, l link.Link) {
+	who := l.Requester
+	f.accounts.LinkMade(ctx, l.AccountID, account.NewLink{Host: who.Host, OS: who.OS, Client: who.Client, Address: who.IP, At: l.LinkedAt})
 }
 
 // keepCredentials sets up the encrypted credentials. Without a key the feature says so where it is used.

@@ -2,12 +2,15 @@ package app
 
 import (
 	"database/sql"
+	"log/slog"
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/link"
+	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/backend/internal/sqlstore"
 	"github.com/service-dev/service/proto/backendapi"
 )
@@ -44,7 +47,11 @@ func TestSimulatorPageEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer operator.Close()
-	if n, err := operator.Revoke(t.Context(), "ada@example.org", "", time.Now()); err != nil || n != 1 {
+	ada, err := operator.AccountByEmail(t.Context(), "ada@example.org")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := link.NewService(operator, operator, secret.NewHasher(nil), link.Settings{}, slog.New(slog.DiscardHandler), nil).RevokeAll(t.Context(), ada.ID, audit.Operator()); err != nil || n != 1 {
 		t.Fatalf("revoked %d, %v", n, err)
 	}
 	see(t, browser, "#socket", "Session closed")

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/limit"
 	"github.com/service-dev/service/backend/internal/secret"
 )
 
@@ -33,17 +35,28 @@ const (
 	maxPaced = 20_000
 )
 
-// Service drives the state machine.
+// Service drives the state machine. Set the functions before use; each may be nil.
 type Service struct {
+	// Made is called with each new link, once it is stored.
+	Made func(ctx context.Context, l Link)
+	// Revoked is called after links were revoked here, so that what they opened ends now and not at its next check.
+	Revoked func()
+
 	codes  CodeStore
 	tokens TokenStores
 	hash   secret.Hasher
+	ref    audit.TrailRef
 	set    Settings
 	log    *slog.Logger
 	now    func() time.Time
 
-	mu    sync.Mutex
-	polls map[string]time.Time // device hash -> last poll
+	views     *limit.Limiter // of one code
+	throttles *limit.Limiter // of one address
+	throttled *limit.Limiter // of all
+
+	mu         sync.Mutex
+	polls      map[string]time.Time // device hash -> last poll
+	trailSwept time.Time
 }
 
 // NewService wires the machine to its stores. now may be nil.
@@ -51,19 +64,22 @@ func NewService(codes CodeStore, tokens TokenStores, hash secret.Hasher, set Set
 	if now == nil {
 		now = time.Now
 	}
-	return &Service{codes: codes, tokens: tokens, hash: hash, set: set, log: log, now: now, polls: map[string]time.Time{}}
+	return &Service{codes: codes, tokens: tokens, hash: hash, ref: audit.NewTrailRef(hash.Hash), set: set, log: log, now: now,
+		views: limit.New(viewsPerMinute, now), throttles: limit.New(1, now), throttled: limit.New(throttlesPerMinute, now),
+		polls: map[string]time.Time{}}
 }
 
 // Start issues a code.
 func (s *Service) Start(ctx context.Context, who Requester) (Issued, error) {
 	now := s.now()
 	device := secret.New(secret.DeviceCode)
+	trace := s.trace(WithAddress(ctx, who.IP), audit.TrailIssue)
 	for range 5 {
 		user := newUserCode()
 		err := s.codes.InsertCode(ctx, Code{
 			DeviceHash: s.hash.Hash("device_code", device), UserHash: s.userHash(user), State: Pending, Requester: who,
 			CreatedAt: now, ExpiresAt: now.Add(s.set.CodeTTL), Interval: s.set.PollInterval,
-		})
+		}, trace)
 		switch {
 		case err == nil:
 			return Issued{DeviceCode: device, UserCode: user, ExpiresIn: s.set.CodeTTL, PollInterval: s.set.PollInterval}, nil
@@ -107,7 +123,7 @@ func (s *Service) redeem(ctx context.Context, hash string, expires, now time.Tim
 	}
 	token := secret.New(secret.Token)
 	link := Link{ID: uuid.NewString(), TokenHash: s.hash.Hash("token", token), LinkedAt: now.UTC().Truncate(time.Millisecond)}
-	account, err := s.tokens.Redeem(ctx, hash, now.Add(-s.set.Grace), link)
+	link, err := s.tokens.Redeem(ctx, hash, now.Add(-s.set.Grace), link, s.trace(ctx, audit.TrailRedeem))
 	if errors.Is(err, ErrUnknown) {
 		return Poll{}, s.lostRedemption(ctx, hash, now)
 	}
@@ -115,9 +131,12 @@ func (s *Service) redeem(ctx context.Context, hash string, expires, now time.Tim
 		return Poll{}, err
 	}
 	s.forget(hash)
-	s.log.InfoContext(ctx, "link made", "account", account, "link", link.ID)
+	s.log.InfoContext(ctx, "link made", "account", link.AccountID, "link", link.ID)
+	if s.Made != nil {
+		s.Made(ctx, link)
+	}
 	return Poll{Token: &Token{AuthToken: token, Principal: Principal{
-		AccountID: account, LinkID: link.ID, Tier: TierFreeAccount, LinkedAt: link.LinkedAt,
+		AccountID: link.AccountID, LinkID: link.ID, Tier: TierFreeAccount, LinkedAt: link.LinkedAt,
 	}}}, nil
 }
 
@@ -177,7 +196,7 @@ func (s *Service) View(ctx context.Context, userCode string) (Code, error) {
 	if code.State != Pending || !s.now().Before(code.ExpiresAt) {
 		return Code{}, ErrNotPending
 	}
-	return code, nil
+	return code, s.viewed(ctx, code.UserHash)
 }
 
 // Approve lets the account's owner say yes; ErrNotPending when the code is over.
@@ -195,7 +214,11 @@ func (s *Service) decide(ctx context.Context, userCode string, to State, account
 	if !ok {
 		return ErrUnknown
 	}
-	moved, err := s.codes.Decide(ctx, s.userHash(user), to, accountID, s.now())
+	action := audit.TrailApprove
+	if to == Denied {
+		action = audit.TrailDeny
+	}
+	moved, err := s.codes.Decide(ctx, s.userHash(user), to, accountID, s.now(), s.trace(ctx, action))
 	if err != nil {
 		return err
 	}
@@ -231,7 +254,7 @@ func (s *Service) Authenticate(ctx context.Context, token string) (Principal, er
 	return Principal{AccountID: link.AccountID, LinkID: link.ID, Tier: TierFreeAccount, LinkedAt: link.LinkedAt, ExpiresAt: link.ExpiresAt}, nil
 }
 
-// Serve sweeps until ctx ends: tokens nobody received, codes long expired.
+// Serve sweeps until ctx ends: tokens nobody received, codes long expired, lines of the trail that are old.
 func (s *Service) Serve(ctx context.Context) error {
 	tick := time.NewTicker(max(s.set.UnusedAfter/6, time.Second))
 	defer tick.Stop()
@@ -250,12 +273,15 @@ func (s *Service) Serve(ctx context.Context) error {
 // Sweep does what Serve does, once.
 func (s *Service) Sweep(ctx context.Context) error {
 	now := s.now()
-	revoked, err := s.tokens.Sweep(ctx, now, now.Add(-s.set.UnusedAfter), now.Add(-keepExpired))
+	revoked, err := s.tokens.Sweep(ctx, now, now.Add(-s.set.UnusedAfter), now.Add(-keepExpired), s.trace(ctx, audit.TrailRevoke))
 	if err != nil {
 		return fmt.Errorf("sweeping links: %w", err)
 	}
 	if revoked > 0 {
 		s.log.InfoContext(ctx, "revoked tokens that nobody received", "count", revoked)
+	}
+	if err := s.sweepTrail(ctx, now); err != nil {
+		return fmt.Errorf("sweeping the link trail: %w", err)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/secret"
 )
 
@@ -20,7 +21,7 @@ type takenStore struct {
 	seen  []Code
 }
 
-func (s *takenStore) InsertCode(_ context.Context, c Code) error {
+func (s *takenStore) InsertCode(_ context.Context, c Code, _ audit.Trace) error {
 	s.seen = append(s.seen, c)
 	if len(s.seen) <= s.taken {
 		return s.err

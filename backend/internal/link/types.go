@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/service-dev/service/backend/internal/audit"
 )
 
 // State is a stored state of a device code.
@@ -105,16 +107,16 @@ type Poll struct {
 	Interval time.Duration
 }
 
-// CodeStore keeps device codes.
+// CodeStore keeps device codes. Every change takes the line that it leaves in the trail.
 type CodeStore interface {
 	// InsertCode answers ErrDuplicate when either hash is taken.
-	InsertCode(ctx context.Context, code Code) error
+	InsertCode(ctx context.Context, code Code, t audit.Trace) error
 	// Progress is the one read of a pending poll; it answers ErrUnknown.
 	Progress(ctx context.Context, deviceHash string) (Progress, error)
 	// CodeByUser answers ErrUnknown.
 	CodeByUser(ctx context.Context, userHash string) (Code, error)
 	// Decide moves a code that is pending and not expired at now; false when there was none.
-	Decide(ctx context.Context, userHash string, to State, accountID string, now time.Time) (bool, error)
+	Decide(ctx context.Context, userHash string, to State, accountID string, now time.Time, t audit.Trace) (bool, error)
 	// RaiseInterval stores a longer interval of a pending code.
 	RaiseInterval(ctx context.Context, deviceHash string, interval time.Duration) error
 }
@@ -122,8 +124,9 @@ type CodeStore interface {
 // TokenStore keeps links.
 type TokenStore interface {
 	// Redeem consumes an approved code that expires at or after deadline and whose account is active, and stores the
-	// link with the code's account and requester, in one transaction. ErrUnknown when there was no such code.
-	Redeem(ctx context.Context, deviceHash string, deadline time.Time, link Link) (accountID string, err error)
+	// link with the code's account and requester, in one transaction; it gives the whole link. ErrUnknown when there was
+	// no such code.
+	Redeem(ctx context.Context, deviceHash string, deadline time.Time, link Link, t audit.Trace) (Link, error)
 	// MarkRepolled notes that a redeemed code was polled again.
 	MarkRepolled(ctx context.Context, deviceHash string, now time.Time) error
 	// LinkByToken answers ErrUnknown.
@@ -132,5 +135,5 @@ type TokenStore interface {
 	MarkUsed(ctx context.Context, linkID, ip string, now time.Time) error
 	// Sweep revokes unused tokens whose code was polled again before repolled, and deletes codes that expired before
 	// expired. It tells how many tokens it revoked.
-	Sweep(ctx context.Context, now, repolled, expired time.Time) (revoked int64, err error)
+	Sweep(ctx context.Context, now, repolled, expired time.Time, t audit.Trace) (revoked int64, err error)
 }

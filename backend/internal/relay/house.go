@@ -24,8 +24,11 @@ func (h *Hub) keepHouse(ctx context.Context) {
 	defer checks.Wait()
 	free := make(chan struct{}, maxChecks)
 	for {
+		all := false
 		select {
 		case <-tick.C:
+		case <-h.recheck:
+			all = true
 		case <-ctx.Done():
 			return
 		}
@@ -34,6 +37,9 @@ func (h *Hub) keepHouse(ctx context.Context) {
 			r.beat(h, beat)
 			if r.waits() {
 				r.expire(ctx)
+			}
+			if all {
+				r.postpone() // its time is now
 			}
 			if !r.due(h.PingEvery) {
 				h.leave(r)

@@ -51,6 +51,20 @@ func (s *Store) AccountByID(ctx context.Context, id string) (account.Account, er
 	return a, missing(err, account.ErrNotFound)
 }
 
+// SetActive suspends or restores the entry's account; false when it was so before.
+func (s *Store) SetActive(ctx context.Context, active bool, e audit.Entry, t audit.Trace) (bool, error) {
+	state := map[bool]string{true: "active", false: "suspended"}
+	var moved bool
+	err := s.write(ctx, func(tx *sql.Tx) (err error) {
+		moved, err = changed(ctx, tx, "UPDATE accounts SET state = $1 WHERE id = $2 AND state = $3", state[active], e.AccountID, state[!active])
+		if err != nil || !moved {
+			return err
+		}
+		return errors.Join(insertAudit(ctx, tx, e), trace(ctx, tx, t, "", "", e.AccountID))
+	})
+	return moved, err
+}
+
 // SetPassword changes the password of the entry's account if it is still the one behind from, and ends every browser
 // session but keepHash; account.ErrBadCredentials otherwise.
 func (s *Store) SetPassword(ctx context.Context, from, to, keepHash string, e audit.Entry) error {

@@ -115,7 +115,7 @@ func (s *Store) ConfirmEmail(ctx context.Context, t account.MailToken, now time.
 
 // ResetPassword sets a password by a mailed link and ends all browser sessions; an account whose address was not
 // verified loses its passkeys, identities and links too.
-func (s *Store) ResetPassword(ctx context.Context, t account.MailToken, passwordHash string, now time.Time, e audit.Entry) error {
+func (s *Store) ResetPassword(ctx context.Context, t account.MailToken, passwordHash string, now time.Time, e audit.Entry, tr audit.Trace) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		if err := useToken(ctx, tx, t, now); err != nil {
 			return err
@@ -126,7 +126,7 @@ func (s *Store) ResetPassword(ctx context.Context, t account.MailToken, password
 			return missing(err, account.ErrBadToken)
 		}
 		if !verified.Valid {
-			if err := dropWaysIn(ctx, tx, t.AccountID, now); err != nil {
+			if err := dropWaysIn(ctx, tx, t.AccountID, now, tr); err != nil {
 				return err
 			}
 		}
@@ -140,10 +140,14 @@ func (s *Store) ResetPassword(ctx context.Context, t account.MailToken, password
 
 // dropWaysIn takes away what somebody may have left in an account made with another's address. Approved codes that are
 // not redeemed yet are such a thing too.
-func dropWaysIn(ctx context.Context, tx *sql.Tx, accountID string, now time.Time) error {
+func dropWaysIn(ctx context.Context, tx *sql.Tx, accountID string, now time.Time, t audit.Trace) error {
+	links, err := returned(ctx, tx, "UPDATE links SET revoked_at = $1 WHERE account_id = $2 AND revoked_at IS NULL RETURNING id, account_id", toMS(now), accountID)
+	if err != nil {
+		return err
+	}
 	return errors.Join(
+		traceRevoked(ctx, tx, t, links),
+		denyApproved(ctx, tx, accountID, t),
 		run(ctx, tx, "DELETE FROM passkeys WHERE account_id = $1", accountID),
-		run(ctx, tx, "DELETE FROM identities WHERE account_id = $1", accountID),
-		run(ctx, tx, "UPDATE links SET revoked_at = $1 WHERE account_id = $2 AND revoked_at IS NULL", toMS(now), accountID),
-		run(ctx, tx, "UPDATE device_codes SET state = 'denied' WHERE account_id = $1 AND state = 'approved'", accountID))
+		run(ctx, tx, "DELETE FROM identities WHERE account_id = $1", accountID))
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"time"
 
+	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/link"
 )
 
@@ -25,12 +26,15 @@ func scanCode(row *sql.Row) (link.Code, error) {
 }
 
 // InsertCode answers link.ErrDuplicate when either hash is taken.
-func (s *Store) InsertCode(ctx context.Context, c link.Code) error {
+func (s *Store) InsertCode(ctx context.Context, c link.Code, t audit.Trace) error {
 	err := s.write(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "INSERT INTO device_codes ("+codeColumns+") VALUES ($1, $2, $3, NULL, $4, $5, $6, $7, $8, $9, $10)",
 			c.DeviceHash, c.UserHash, c.State, c.Requester.Host, c.Requester.OS, c.Requester.Client, c.Requester.IP,
 			toMS(c.CreatedAt), toMS(c.ExpiresAt), c.Interval.Milliseconds())
-		return err
+		if err != nil {
+			return err
+		}
+		return trace(ctx, tx, t, c.UserHash, "", "")
 	})
 	if duplicate(err) {
 		return link.ErrDuplicate
@@ -58,13 +62,16 @@ func (s *Store) CodeByUser(ctx context.Context, userHash string) (link.Code, err
 }
 
 // Decide moves a code that is pending and not expired at now.
-func (s *Store) Decide(ctx context.Context, userHash string, to link.State, accountID string, now time.Time) (bool, error) {
+func (s *Store) Decide(ctx context.Context, userHash string, to link.State, accountID string, now time.Time, t audit.Trace) (bool, error) {
 	var moved bool
 	err := s.write(ctx, func(tx *sql.Tx) (err error) {
 		moved, err = changed(ctx, tx, `UPDATE device_codes SET state = $1, account_id = $2
 			WHERE user_hash = $3 AND state = 'pending' AND expires_at > $4`,
 			to, sql.NullString{String: accountID, Valid: accountID != ""}, userHash, toMS(now))
-		return err
+		if err != nil || !moved {
+			return err
+		}
+		return trace(ctx, tx, t, userHash, "", accountID)
 	})
 	return moved, err
 }
@@ -79,31 +86,29 @@ func (s *Store) RaiseInterval(ctx context.Context, deviceHash string, interval t
 }
 
 // Redeem consumes an approved code and stores its link, or answers link.ErrUnknown.
-func (s *Store) Redeem(ctx context.Context, deviceHash string, deadline time.Time, l link.Link) (string, error) {
-	var accountID string
+func (s *Store) Redeem(ctx context.Context, deviceHash string, deadline time.Time, l link.Link, t audit.Trace) (link.Link, error) {
 	err := s.write(ctx, func(tx *sql.Tx) error {
-		taken, err := changed(ctx, tx, `UPDATE device_codes SET state = 'redeemed' WHERE device_hash = $1 AND state = 'approved'
-			AND expires_at >= $2 AND EXISTS (SELECT 1 FROM accounts a WHERE a.id = device_codes.account_id AND a.state = 'active')`,
-			deviceHash, toMS(deadline))
+		var userHash string
+		who := &l.Requester
+		err := tx.QueryRowContext(ctx, `UPDATE device_codes SET state = 'redeemed' WHERE device_hash = $1 AND state = 'approved'
+			AND expires_at >= $2 AND EXISTS (SELECT 1 FROM accounts a WHERE a.id = device_codes.account_id AND a.state = 'active')
+			RETURNING user_hash, account_id, host, os, client, ip`, deviceHash, toMS(deadline)).
+			Scan(&userHash, &l.AccountID, &who.Host, &who.OS, &who.Client, &who.IP)
 		if err != nil {
-			return err
-		}
-		if !taken {
-			return link.ErrUnknown
+			return missing(err, link.ErrUnknown)
 		}
 		_, err = tx.ExecContext(ctx, `INSERT INTO links (id, account_id, token_hash, host, os, client, ip, linked_at, expires_at)
-			SELECT $1, account_id, $2, host, os, client, ip, $3, $4 FROM device_codes WHERE device_hash = $5`,
-			l.ID, l.TokenHash, toMS(l.LinkedAt), orNull(l.ExpiresAt), deviceHash)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+			l.ID, l.AccountID, l.TokenHash, who.Host, who.OS, who.Client, who.IP, toMS(l.LinkedAt), orNull(l.ExpiresAt))
 		if err != nil {
 			return err
 		}
-		if err := tx.QueryRowContext(ctx, "SELECT account_id FROM links WHERE id = $1", l.ID).Scan(&accountID); err != nil {
+		if err := run(ctx, tx, "UPDATE device_codes SET link_id = $1 WHERE device_hash = $2", l.ID, deviceHash); err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, "UPDATE device_codes SET link_id = $1 WHERE device_hash = $2", l.ID, deviceHash)
-		return err
+		return trace(ctx, tx, t, userHash, l.ID, l.AccountID)
 	})
-	return accountID, err
+	return l, err
 }
 
 // MarkRepolled notes that a redeemed code was polled again; the first time counts.
@@ -142,21 +147,20 @@ func (s *Store) MarkUsed(ctx context.Context, linkID, ip string, now time.Time) 
 }
 
 // Sweep revokes unused tokens whose code was polled again before repolled and drops codes that expired before expired.
-func (s *Store) Sweep(ctx context.Context, now, repolled, expired time.Time) (int64, error) {
-	var revoked int64
-	err := s.write(ctx, func(tx *sql.Tx) error {
-		result, err := tx.ExecContext(ctx, `UPDATE links SET revoked_at = $1 WHERE used_at IS NULL AND revoked_at IS NULL
-			AND id IN (SELECT link_id FROM device_codes WHERE repolled_at < $2)`, toMS(now), toMS(repolled))
+func (s *Store) Sweep(ctx context.Context, now, repolled, expired time.Time, t audit.Trace) (int64, error) {
+	var revoked [][2]string
+	err := s.write(ctx, func(tx *sql.Tx) (err error) {
+		revoked, err = returned(ctx, tx, `UPDATE links SET revoked_at = $1 WHERE used_at IS NULL AND revoked_at IS NULL
+			AND id IN (SELECT link_id FROM device_codes WHERE repolled_at < $2) RETURNING id, account_id`, toMS(now), toMS(repolled))
 		if err != nil {
 			return err
 		}
-		if revoked, err = result.RowsAffected(); err != nil {
+		if err := traceRevoked(ctx, tx, t, revoked); err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, "DELETE FROM device_codes WHERE expires_at < $1", toMS(expired))
-		return err
+		return run(ctx, tx, "DELETE FROM device_codes WHERE expires_at < $1", toMS(expired))
 	})
-	return revoked, err
+	return int64(len(revoked)), err
 }
 
 // PendingCodes counts the codes that a person may still approve.
@@ -166,46 +170,19 @@ func (s *Store) PendingCodes(ctx context.Context, now time.Time) (int, error) {
 	return n, err
 }
 
-// LinkRow is a link as an operator sees it.
-type LinkRow struct {
-	ID, AccountID, Email, Host, OS, Client string
-	LinkedAt                               time.Time
-	RevokedAt                              time.Time // zero: live
-}
-
-// Links lists the links of an account, by its id or e-mail address, newest first.
-func (s *Store) Links(ctx context.Context, accountOrEmail string) ([]LinkRow, error) {
-	rows, err := s.reads.QueryContext(ctx, `SELECT l.id, l.account_id, a.email, l.host, l.os, l.client, l.linked_at, l.revoked_at
-		FROM links l JOIN accounts a ON a.id = l.account_id WHERE a.id = $1 OR a.email = $1 ORDER BY l.linked_at DESC, l.id`, accountOrEmail)
+// AnyLink reads a link by its id, a revoked one too, or answers link.ErrUnknown.
+func (s *Store) AnyLink(ctx context.Context, linkID string) (link.Link, error) {
+	all, err := s.listLinks(ctx, "l.id = $1", linkID)
+	if err == nil && len(all) == 0 {
+		err = link.ErrUnknown
+	}
 	if err != nil {
-		return nil, err
+		return link.Link{}, err
 	}
-	defer rows.Close()
-	var all []LinkRow
-	for rows.Next() {
-		var r LinkRow
-		var linked int64
-		var revoked sql.NullInt64
-		if err := rows.Scan(&r.ID, &r.AccountID, &r.Email, &r.Host, &r.OS, &r.Client, &linked, &revoked); err != nil {
-			return nil, err
-		}
-		r.LinkedAt, r.RevokedAt = fromMS(linked), fromNull(revoked)
-		all = append(all, r)
-	}
-	return all, rows.Err()
+	return all[0], nil
 }
 
-// Revoke revokes the live links of an account (by id or e-mail address), or the one link with that id, and counts them.
-func (s *Store) Revoke(ctx context.Context, accountOrEmail, linkID string, now time.Time) (int64, error) {
-	var n int64
-	err := s.write(ctx, func(tx *sql.Tx) error {
-		result, err := tx.ExecContext(ctx, `UPDATE links SET revoked_at = $1 WHERE revoked_at IS NULL
-			AND (id = $2 OR account_id IN (SELECT id FROM accounts WHERE id = $3 OR email = $3))`, toMS(now), linkID, accountOrEmail)
-		if err != nil {
-			return err
-		}
-		n, err = result.RowsAffected()
-		return err
-	})
-	return n, err
+// AllLinks lists every link of an account, those that were revoked too, the last used first.
+func (s *Store) AllLinks(ctx context.Context, accountID string) ([]link.Link, error) {
+	return s.listLinks(ctx, "l.account_id = $1", accountID)
 }

@@ -11,23 +11,28 @@ import (
 
 // AccountLinks lists the links that are not revoked, the last used first.
 func (s *Store) AccountLinks(ctx context.Context, accountID string) ([]link.Link, error) {
-	rows, err := s.reads.QueryContext(ctx, `SELECT l.id, l.host, l.os, l.client, l.ip, l.linked_at, l.expires_at, l.used_at, l.last_used_at, l.last_ip, a.state
-		FROM links l JOIN accounts a ON a.id = l.account_id WHERE l.account_id = $1 AND l.revoked_at IS NULL
-		ORDER BY COALESCE(l.last_used_at, l.linked_at) DESC, l.id`, accountID)
+	return s.listLinks(ctx, "l.account_id = $1 AND l.revoked_at IS NULL", accountID)
+}
+
+func (s *Store) listLinks(ctx context.Context, where, arg string) ([]link.Link, error) {
+	rows, err := s.reads.QueryContext(ctx, `SELECT l.id, l.account_id, l.host, l.os, l.client, l.ip, l.linked_at, l.expires_at, l.used_at, l.last_used_at,
+		l.last_ip, l.revoked_at, a.state FROM links l JOIN accounts a ON a.id = l.account_id WHERE `+where+` ORDER BY COALESCE(l.last_used_at, l.linked_at) DESC, l.id`, arg) //nolint:gosec // constants
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	var all []link.Link
 	for rows.Next() {
-		l := link.Link{AccountID: accountID}
+		var l link.Link
 		var linked int64
-		var expires, used, last sql.NullInt64
+		var expires, used, last, revoked sql.NullInt64
 		var state string
-		if err := rows.Scan(&l.ID, &l.Requester.Host, &l.Requester.OS, &l.Requester.Client, &l.Requester.IP, &linked, &expires, &used, &last, &l.LastIP, &state); err != nil {
+		who := &l.Requester
+		if err := rows.Scan(&l.ID, &l.AccountID, &who.Host, &who.OS, &who.Client, &who.IP, &linked, &expires, &used, &last, &l.LastIP, &revoked, &state); err != nil {
 			return nil, err
 		}
-		l.LinkedAt, l.ExpiresAt, l.UsedAt, l.LastUsedAt, l.Active = fromMS(linked), fromNull(expires), fromNull(used), fromNull(last), state == "active"
+		l.LinkedAt, l.ExpiresAt, l.UsedAt, l.LastUsedAt = fromMS(linked), fromNull(expires), fromNull(used), fromNull(last)
+		l.RevokedAt, l.Active = fromNull(revoked), state == "active"
 		all = append(all, l)
 	}
 	return all, rows.Err()
@@ -35,23 +40,26 @@ func (s *Store) AccountLinks(ctx context.Context, accountID string) ([]link.Link
 
 // RevokeLinks revokes the live link of the entry's account with that id, or with linkID "" all of them. Codes that were
 // approved and not redeemed yet would become links: with all of them they end too.
-func (s *Store) RevokeLinks(ctx context.Context, linkID string, now time.Time, e audit.Entry) (int, error) {
-	var n int64
-	err := s.write(ctx, func(tx *sql.Tx) error {
-		result, err := tx.ExecContext(ctx, "UPDATE links SET revoked_at = $1 WHERE account_id = $2 AND revoked_at IS NULL AND ($3 = '' OR id = $3)",
-			toMS(now), e.AccountID, linkID)
+func (s *Store) RevokeLinks(ctx context.Context, linkID string, now time.Time, e audit.Entry, t audit.Trace) (int, error) {
+	var gone [][2]string
+	err := s.write(ctx, func(tx *sql.Tx) (err error) {
+		gone, err = returned(ctx, tx, `UPDATE links SET revoked_at = $1 WHERE account_id = $2 AND revoked_at IS NULL AND ($3 = '' OR id = $3)
+			RETURNING id, account_id`, toMS(now), e.AccountID, linkID)
 		if err != nil {
 			return err
 		}
 		if linkID == "" {
-			if err := run(ctx, tx, "UPDATE device_codes SET state = 'denied' WHERE account_id = $1 AND state = 'approved'", e.AccountID); err != nil {
+			if err := denyApproved(ctx, tx, e.AccountID, t); err != nil {
 				return err
 			}
 		}
-		if n, err = result.RowsAffected(); err != nil || n == 0 {
+		if len(gone) == 0 {
+			return nil
+		}
+		if err := traceRevoked(ctx, tx, t, gone); err != nil {
 			return err
 		}
 		return insertAudit(ctx, tx, e)
 	})
-	return int(n), err
+	return len(gone), err
 }

@@ -168,7 +168,7 @@ func holdsTheDay(t *testing.T, database string) {
 		if err != nil || !a.Active {
 			t.Fatalf("%s: %v, %v", email, a, err)
 		}
-		links, err := s.Links(t.Context(), email)
+		links, err := s.AllLinks(t.Context(), a.ID)
 		if err != nil || len(links) != 1 || !links[0].RevokedAt.IsZero() {
 			t.Errorf("links of %s: %v, %v", email, links, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/sessions"
 )
 
@@ -13,7 +14,7 @@ import (
 func endsWithLink(t *testing.T, f *sessionFixture) {
 	for name, end := range map[string]func(linkID string){
 		"revoked link": func(id string) {
-			if n, err := f.store.Revoke(t.Context(), "", id, f.clock.now()); err != nil || n != 1 {
+			if n, err := f.store.RevokeLinks(t.Context(), id, f.clock.now(), audit.New(f.clock.now(), "of-"+id, audit.Operator(), "link.revoked", "", ""), audit.Trace{}); err != nil || n != 1 {
 				t.Fatalf("revoke: %d, %v", n, err)
 			}
 		},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/proto/glasses"
@@ -23,7 +24,6 @@ type SessionStore interface {
 	InsertAccount(ctx context.Context, a account.Account) error
 	link.CodeStore
 	link.TokenStores
-	Revoke(ctx context.Context, accountOrEmail, linkID string, now time.Time) (int64, error)
 	AppendEvents(ctx context.Context, rows []sessions.Row) error
 	LastDisplay(ctx context.Context, sessionID string) (glasses.Event, bool, error)
 }
@@ -99,14 +99,14 @@ func newSessionFixture(t *testing.T, store SessionStore) *sessionFixture {
 func (f *sessionFixture) link(t *testing.T, id, accountID string) {
 	t.Helper()
 	now, later := f.clock.now(), f.clock.now().Add(time.Hour)
-	err := f.store.InsertCode(t.Context(), link.Code{DeviceHash: "d" + id, UserHash: "u" + id, State: link.Pending, CreatedAt: now, ExpiresAt: later})
+	err := f.store.InsertCode(t.Context(), link.Code{DeviceHash: "d" + id, UserHash: "u" + id, State: link.Pending, CreatedAt: now, ExpiresAt: later}, audit.Trace{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ok, err := f.store.Decide(t.Context(), "u"+id, link.Approved, accountID, now); err != nil || !ok {
+	if ok, err := f.store.Decide(t.Context(), "u"+id, link.Approved, accountID, now, audit.Trace{}); err != nil || !ok {
 		t.Fatalf("approve: %v, %v", ok, err)
 	}
-	if _, err := f.store.Redeem(t.Context(), "d"+id, now, link.Link{ID: id, TokenHash: "t" + id, LinkedAt: now}); err != nil {
+	if _, err := f.store.Redeem(t.Context(), "d"+id, now, link.Link{ID: id, TokenHash: "t" + id, LinkedAt: now}, audit.Trace{}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -49,14 +49,14 @@ func newTenants(t *testing.T, store TenantStore) *tenants {
 	}
 	now := c.now()
 	err := store.InsertCode(t.Context(), link.Code{DeviceHash: "d", UserHash: "u", State: link.Pending, CreatedAt: now, ExpiresAt: now.Add(time.Hour),
-		Requester: link.Requester{Host: "laptop"}})
+		Requester: link.Requester{Host: "laptop"}}, audit.Trace{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ok, err := store.Decide(t.Context(), "u", link.Approved, "ada", now); err != nil || !ok {
+	if ok, err := store.Decide(t.Context(), "u", link.Approved, "ada", now, audit.Trace{}); err != nil || !ok {
 		t.Fatalf("approve: %v, %v", ok, err)
 	}
-	if _, err := store.Redeem(t.Context(), "d", now, link.Link{ID: laptop, TokenHash: "t", LinkedAt: now}); err != nil {
+	if _, err := store.Redeem(t.Context(), "d", now, link.Link{ID: laptop, TokenHash: "t", LinkedAt: now}, audit.Trace{}); err != nil {
 		t.Fatal(err)
 	}
 	return f

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -72,18 +73,25 @@ func activatePath(code string) string { return "/activate?code=" + url.QueryEsca
 // guessing learns nothing, not even that it was throttled.
 func (w *Web) pending(r *http.Request, code string) (link.Code, error) {
 	ip := w.ClientIP(r)
+	ctx := w.caller(r)
 	if w.codes.Spent(ip) {
+		w.Links.Throttled(ctx)
 		return link.Code{}, link.ErrUnknown
 	}
 	if code == "" {
 		w.codes.Take(ip)
 		return link.Code{}, link.ErrUnknown
 	}
-	req, err := w.Links.View(r.Context(), code)
+	req, err := w.Links.View(ctx, code)
 	if noLonger(err) {
 		w.codes.Take(ip)
 	}
 	return req, err
+}
+
+// caller notes who asks, for the trail of linking.
+func (w *Web) caller(r *http.Request) context.Context {
+	return link.WithBrowser(link.WithAddress(r.Context(), w.ClientIP(r)), currentBrowser(r).id)
 }
 
 func (w *Web) noCode(rw http.ResponseWriter, r *http.Request) error {
@@ -96,14 +104,14 @@ func (w *Web) approve(rw http.ResponseWriter, r *http.Request) error {
 		return errForbidden
 	}
 	return w.decide(rw, r, "/activate/approved", func(code string) error {
-		return w.Links.Approve(r.Context(), code, account.ID)
+		return w.Links.Approve(w.caller(r), code, account.ID)
 	})
 }
 
 // deny needs no account: whoever was shown the code may refuse it.
 func (w *Web) deny(rw http.ResponseWriter, r *http.Request) error {
 	return w.decide(rw, r, "/activate/denied", func(code string) error {
-		return w.Links.Deny(r.Context(), code)
+		return w.Links.Deny(w.caller(r), code)
 	})
 }
 

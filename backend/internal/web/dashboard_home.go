@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"time"
 
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/link"
@@ -30,10 +31,15 @@ type overviewPage struct {
 
 // install is one linked agent. What it says of itself is cleaned by told.
 type install struct {
-	Host, System, Program, Address string
-	Linked, Used                   stamp
-	Revoke                         string
+	Host, System, Program string
+	Address, LastAddress  string // where it was linked from, and where it called from last
+	Linked, First, Used   stamp
+	New                   bool // linked within newFor
+	Revoke                string
 }
+
+// newFor is how long a link is marked as new.
+const newFor = 7 * 24 * time.Hour
 
 func (w *Web) overview(rw http.ResponseWriter, r *http.Request, a Account) error {
 	list, err := w.Dashboard.Projects.List(r.Context(), a.ID)
@@ -55,15 +61,16 @@ func (w *Web) overview(rw http.ResponseWriter, r *http.Request, a Account) error
 	page.More = len(rows) - len(page.Projects)
 	page.Unshown = max(0, len(links)-overviewInstalls)
 	for _, l := range links[:len(links)-page.Unshown] {
-		page.Installs = append(page.Installs, installOf(l))
+		page.Installs = append(page.Installs, installOf(l, w.Now()))
 	}
 	return w.render(rw, r, http.StatusOK, "dashboard", page)
 }
 
-func installOf(l link.Link) install {
+func installOf(l link.Link, now time.Time) install {
 	return install{
 		Host: told(l.Requester.Host), System: told(l.Requester.OS), Program: told(l.Requester.Client), Address: told(l.Requester.IP),
-		Linked: at(l.LinkedAt), Used: at(l.LastUsedAt), Revoke: "/account/links/" + url.PathEscape(l.ID) + "/revoke",
+		LastAddress: told(cmp.Or(l.LastIP, l.Requester.IP)), New: now.Sub(l.LinkedAt) < newFor,
+		Linked: at(l.LinkedAt), First: at(l.UsedAt), Used: at(l.LastUsedAt), Revoke: "/account/links/" + url.PathEscape(l.ID) + "/revoke",
 	}
 }
 
@@ -88,7 +95,7 @@ func (w *Web) revokeInstallPage(rw http.ResponseWriter, r *http.Request, a Accou
 	if i < 0 {
 		return errNotFound
 	}
-	one := installOf(links[i])
+	one := installOf(links[i], w.Now())
 	return w.confirm(rw, r, confirmation{
 		Nav: "overview", Title: "Revoke the link of " + one.Program + " on " + one.Host + "?",
 		Text:   []string{"Its next call is refused. To use it again, you link it again."},
@@ -97,7 +104,7 @@ func (w *Web) revokeInstallPage(rw http.ResponseWriter, r *http.Request, a Accou
 }
 
 func (w *Web) revokeInstall(rw http.ResponseWriter, r *http.Request, a Account) error {
-	err := w.Dashboard.Installs.RevokeLink(r.Context(), a.ID, r.PathValue("link"), audit.Person())
+	err := w.Dashboard.Installs.RevokeLink(w.caller(r), a.ID, r.PathValue("link"), audit.Person())
 	if errors.Is(err, link.ErrUnknown) {
 		return errNotFound
 	}
@@ -116,7 +123,7 @@ func (w *Web) revokeInstallsPage(rw http.ResponseWriter, r *http.Request, _ Acco
 }
 
 func (w *Web) revokeInstalls(rw http.ResponseWriter, r *http.Request, a Account) error {
-	if _, err := w.Dashboard.Installs.RevokeAll(r.Context(), a.ID, audit.Person()); err != nil {
+	if _, err := w.Dashboard.Installs.RevokeAll(w.caller(r), a.ID, audit.Person()); err != nil {
 		return err
 	}
 	return done(rw, r, "/account", "revoked-links")

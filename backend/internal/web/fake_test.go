@@ -106,6 +106,8 @@ func (f *fakeCore) Approve(_ context.Context, code, accountID string) error {
 	return f.decide(code, func() { f.approved[code] = accountID })
 }
 
+func (f *fakeCore) Throttled(context.Context) {}
+
 func (f *fakeCore) Deny(_ context.Context, code string) error {
 	return f.decide(code, func() { f.denied[code] = true })
 }

@@ -29,6 +29,8 @@ type Links interface {
 	View(ctx context.Context, userCode string) (link.Code, error)
 	Approve(ctx context.Context, userCode, accountID string) error
 	Deny(ctx context.Context, userCode string) error
+	// Throttled notes that the caller in ctx was refused for asking too often.
+	Throttled(ctx context.Context)
 }
 
 // noLonger covers an unknown, an expired and a used code: a page must not tell them apart.

@@ -1,0 +1,126 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/audit"
+)
+
+// trace writes the line of a change in its transaction; the zero trace writes none.
+func trace(ctx context.Context, tx *sql.Tx, t audit.Trace, codeHash, linkID, accountID string) error {
+	if t.Empty() {
+		return nil
+	}
+	return insertTrail(ctx, tx, t.Line(codeHash, linkID, accountID))
+}
+
+// insertTrail leaves a line alone that is there already.
+func insertTrail(ctx context.Context, tx *sql.Tx, l audit.TrailLine) error {
+	_, err := tx.ExecContext(ctx, `INSERT INTO link_trail (id, at, action, code_ref, link_ref, account_ref, address_ref)
+		VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (id) DO NOTHING`,
+		l.ID, toMS(l.At), l.Action, l.Code, l.Link, l.Account, l.Address)
+	if err != nil {
+		return fmt.Errorf("writing the link trail: %w", err)
+	}
+	return nil
+}
+
+// AddTrail writes a line of its own, of something that changed no row. One that is there already costs no write.
+func (s *Store) AddTrail(ctx context.Context, l audit.TrailLine) error {
+	var one int
+	err := s.reads.QueryRowContext(ctx, "SELECT 1 FROM link_trail WHERE id = $1", l.ID).Scan(&one)
+	if !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	return s.write(ctx, func(tx *sql.Tx) error { return insertTrail(ctx, tx, l) })
+}
+
+// Trail lists lines, newest first.
+func (s *Store) Trail(ctx context.Context, f audit.TrailFilter) ([]audit.TrailLine, error) {
+	query, args := "SELECT id, at, action, code_ref, link_ref, account_ref, address_ref FROM link_trail WHERE 1 = 1", []any{}
+	for _, n := range [][2]string{{"code_ref", f.Code}, {"link_ref", f.Link}, {"account_ref", f.Account}, {"address_ref", f.Address}} {
+		if n[1] != "" {
+			args = append(args, n[1])
+			query += " AND " + n[0] + " = $" + strconv.Itoa(len(args))
+		}
+	}
+	limit := f.Limit
+	if limit == 0 {
+		limit = audit.MaxTrailListed
+	}
+	query += " ORDER BY at DESC, id DESC LIMIT " + strconv.Itoa(min(max(limit, 1), audit.MaxTrailListed))
+	rows, err := s.reads.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var all []audit.TrailLine
+	for rows.Next() {
+		var l audit.TrailLine
+		var at int64
+		if err := rows.Scan(&l.ID, &at, &l.Action, &l.Code, &l.Link, &l.Account, &l.Address); err != nil {
+			return nil, err
+		}
+		l.At = fromMS(at)
+		all = append(all, l)
+	}
+	return all, rows.Err()
+}
+
+// SweepTrail drops lines from before old, and the oldest beyond keep; it counts them.
+func (s *Store) SweepTrail(ctx context.Context, old time.Time, keep int) (int64, error) {
+	dropped, err := s.deleteRows(ctx, "DELETE FROM link_trail WHERE at < $1", toMS(old))
+	if err != nil {
+		return 0, err
+	}
+	more, err := s.deleteRows(ctx, "DELETE FROM link_trail WHERE at < (SELECT at FROM link_trail ORDER BY at DESC LIMIT 1 OFFSET $1)", keep-1)
+	return dropped + more, err
+}
+
+// returned reads what an UPDATE of links or device_codes returns: an id and the account's.
+func returned(ctx context.Context, tx *sql.Tx, statement string, args ...any) (all [][2]string, err error) {
+	rows, err := tx.QueryContext(ctx, statement, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id string
+		var account sql.NullString
+		if err := rows.Scan(&id, &account); err != nil {
+			return nil, err
+		}
+		all = append(all, [2]string{id, account.String})
+	}
+	return all, rows.Err()
+}
+
+// traceRevoked writes a line for each link that a statement revoked.
+func traceRevoked(ctx context.Context, tx *sql.Tx, t audit.Trace, links [][2]string) error {
+	for _, l := range links {
+		if err := trace(ctx, tx, t, "", l[0], l[1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// denyApproved ends the codes that an account approved and nobody redeemed yet: they would become links.
+func denyApproved(ctx context.Context, tx *sql.Tx, accountID string, t audit.Trace) error {
+	codes, err := returned(ctx, tx, "UPDATE device_codes SET state = 'denied' WHERE account_id = $1 AND state = 'approved' RETURNING user_hash, account_id", accountID)
+	if err != nil {
+		return err
+	}
+	t.Action = audit.TrailDeny
+	for _, c := range codes {
+		if err := trace(ctx, tx, t, c[0], "", c[1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

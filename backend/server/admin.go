@@ -1,0 +1,205 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/config"
+	"github.com/service-dev/service/backend/internal/link"
+	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/backend/internal/sqlstore"
+)
+
+func adminCommand() *cobra.Command {
+	admin := &cobra.Command{Use: "admin", Short: "Look after accounts, links, passwords and the credentials' keys, on the database itself"}
+	admin.AddCommand(accountCommand(), linksCommand(), revokeCommand(), suspendCommand(), restoreCommand(), trailCommand(),
+		resetLinkCommand(), rotateCredentialsKey())
+	return admin
+}
+
+// operator is the features that look after accounts, on the server's database. What it changes stands in the account's
+// audit log and in the trail of linking, and running servers act on it with the next call.
+type operator struct {
+	accounts *account.Service
+	links    *link.Service
+	out      io.Writer
+	json     bool
+}
+
+// operate runs f on the server's database. Changes and the trail need the server's key: hashes of any other lead nowhere.
+func operate(cmd *cobra.Command, needsKey bool, f func(ctx context.Context, o operator) error) error {
+	c, err := config.Load(cmd.Flags())
+	if err != nil {
+		return err
+	}
+	return withStore(cmd, func(s *sqlstore.Store) error {
+		if needsKey && len(c.HMACKey) == 0 {
+			return ErrNoKey
+		}
+		asJSON, err := cmd.Flags().GetBool("json")
+		if err != nil {
+			return err
+		}
+		hash, quiet := secret.NewHasher(c.HMACKey), slog.New(slog.DiscardHandler)
+		return f(cmd.Context(), operator{
+			accounts: account.NewService(s, hash, quiet, nil), links: link.NewService(s, s, hash, link.Settings{}, quiet, nil),
+			out: cmd.OutOrStdout(), json: asJSON,
+		})
+	})
+}
+
+func withStore(cmd *cobra.Command, f func(*sqlstore.Store) error) error {
+	c, err := config.Load(cmd.Flags())
+	if err != nil {
+		return err
+	}
+	s, err := sqlstore.Attach(cmd.Context(), c.Database)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return f(s)
+}
+
+// withJSON adds the flag that operate reads.
+func withJSON(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().Bool("json", false, "print JSON")
+	return cmd
+}
+
+// find gives the account that the operator named.
+func (o operator) find(ctx context.Context, idOrEmail string) (account.Account, error) {
+	a, err := o.accounts.Find(ctx, idOrEmail)
+	if errors.Is(err, account.ErrNotFound) {
+		return a, errors.New("no account has that id or e-mail address")
+	}
+	return a, err
+}
+
+// print writes v as JSON where that was asked for, else what text writes, in aligned columns.
+func (o operator) print(v any, text func(w io.Writer)) error {
+	if o.json {
+		e := json.NewEncoder(o.out)
+		e.SetIndent("", "  ")
+		return e.Encode(v)
+	}
+	t := tabwriter.NewWriter(o.out, 0, 0, 2, ' ', 0)
+	text(t)
+	return t.Flush()
+}
+
+// stamp is a time as it is printed, or "-".
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// said is what an install says of itself, or "-".
+func said(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// accountJSON is an account as the operator gets it.
+type accountJSON struct {
+	ID         string `json:"accountId"`
+	Email      string `json:"email"`
+	Verified   bool   `json:"emailVerified"`
+	State      string `json:"state"` // active | suspended
+	CreatedAt  string `json:"createdAt"`
+	LiveLinks  int    `json:"liveLinks"`
+	LastUsedAt string `json:"lastUsedAt,omitempty"`
+	Changed    bool   `json:"changed,omitempty"` // by suspend or restore
+}
+
+func accountCommand() *cobra.Command {
+	return withJSON(&cobra.Command{
+		Use: "account ACCOUNT-OR-EMAIL", Short: "Find an account and tell how it stands", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return operate(cmd, false, func(ctx context.Context, o operator) error {
+				a, err := o.find(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				return o.tellAccount(ctx, a, false)
+			})
+		},
+	})
+}
+
+func (o operator) tellAccount(ctx context.Context, a account.Account, changed bool) error {
+	links, err := o.links.Links(ctx, a.ID)
+	if err != nil {
+		return err
+	}
+	out := accountJSON{ID: a.ID, Email: a.Email, Verified: a.Verified(), State: "active", CreatedAt: stamp(a.CreatedAt), LiveLinks: len(links), Changed: changed}
+	next := "see its links: service-backend admin links " + a.ID
+	if !a.Active {
+		out.State, next = "suspended", "open it again: service-backend admin restore "+a.ID
+	}
+	if len(links) > 0 && !links[0].LastUsedAt.IsZero() {
+		out.LastUsedAt = stamp(links[0].LastUsedAt)
+	}
+	return o.print(out, func(w io.Writer) {
+		verified := "not confirmed"
+		if out.Verified {
+			verified = "confirmed"
+		}
+		fmt.Fprintf(w, "account\t%s\nstate\t%s\ne-mail\t%s (%s)\ncreated\t%s\nlinks\t%d live, last used %s\n", out.ID, out.State, out.Email, verified,
+			out.CreatedAt, out.LiveLinks, said(out.LastUsedAt))
+		fmt.Fprintf(w, "next\t%s\n", next)
+	})
+}
+
+func suspendCommand() *cobra.Command {
+	return withJSON(&cobra.Command{
+		Use: "suspend ACCOUNT-OR-EMAIL", Short: "Shut an account: nobody signs in and its links are refused, until restore", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return setActive(cmd, args[0], false) },
+	})
+}
+
+func restoreCommand() *cobra.Command {
+	return withJSON(&cobra.Command{
+		Use: "restore ACCOUNT-OR-EMAIL", Short: "Open a suspended account again, with the links that it had", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return setActive(cmd, args[0], true) },
+	})
+}
+
+func setActive(cmd *cobra.Command, who string, active bool) error {
+	return operate(cmd, true, func(ctx context.Context, o operator) error {
+		a, err := o.find(ctx, who)
+		if err != nil {
+			return err
+		}
+		set := o.accounts.Suspend
+		if active {
+			set = o.accounts.Restore
+		}
+		changed, err := set(ctx, a.ID, audit.Operator())
+		if err != nil {
+			return err
+		}
+		if !changed && !active {
+			return errors.New("the account is suspended already; service-backend admin restore opens it")
+		}
+		if !changed {
+			return errors.New("the account is not suspended")
+		}
+		a.Active = active
+		return o.tellAccount(ctx, a, true)
+	})
+}
