@@ -126,6 +126,7 @@ func (a *app) callTool(ctx context.Context, name, arguments string) error {
 	if err := a.JSON(rawJSON(r.GetStructured())); err != nil {
 		return err
 	}
+	a.Notice(r.GetNotice())
 	var status struct {
 		Status string `json:"status"`
 	}

@@ -6,7 +6,6 @@ import (
 	"github.com/service-dev/service/daemon/internal/account"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/config"
-	"github.com/service-dev/service/daemon/internal/consent"
 	"github.com/service-dev/service/daemon/internal/control"
 	"github.com/service-dev/service/daemon/internal/link"
 	"github.com/service-dev/service/daemon/internal/pluginhost"
@@ -88,10 +87,6 @@ func (f face) Consent(ctx context.Context) control.Consent {
 	state, _ := f.p.consent.Get()
 	allowed, by := f.p.record.Gate(caller.From(ctx))
 	return control.Consent{State: string(state), UploadAllowed: allowed, DecidedBy: by}
-}
-
-func (f face) SetConsent(_ context.Context, state string) (path string, err error) {
-	return f.p.consent.Path(), f.p.consent.Set(consent.State(state))
 }
 
 func (f face) Plugins() []control.Plugin {

@@ -30,10 +30,12 @@ type Options struct {
 	Accounts Accounts
 	Logins   Logins
 	Consents Consents
-	Tools    Catalogue
-	System   System
-	Log      *slog.Logger
-	Now      func() time.Time
+	// Telemetry is what is recorded; see telemetry.go.
+	Telemetry Telemetry
+	Tools     Catalogue
+	System    System
+	Log       *slog.Logger
+	Now       func() time.Time
 }
 
 // Server serves the control contract.

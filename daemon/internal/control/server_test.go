@@ -29,6 +29,7 @@ import (
 
 // fake is a daemon of a few lines. Its fields are set before it is served.
 type fake struct {
+	notice   func(sent bool) // when set, the notice is due
 	link     account.Link
 	verified account.Link
 	begin    error
@@ -103,7 +104,7 @@ func dial(t *testing.T, f *fake) controlv1.ControlClient {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(Options{Accounts: f, Logins: f, Consents: f, Tools: f, System: f, Log: slog.New(slog.DiscardHandler), Now: time.Now, About: About{PID: 7, Version: "1"}})
+	s := New(Options{Accounts: f, Logins: f, Consents: f, Telemetry: f, Tools: f, System: f, Log: slog.New(slog.DiscardHandler), Now: time.Now, About: About{PID: 7, Version: "1"}})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx, l) }()

@@ -51,9 +51,7 @@ func (s *Server) CallTool(r *controlv1.CallToolRequest, stream grpc.ServerStream
 	}
 	sending.Lock()
 	defer sending.Unlock()
-	return stream.Send(&controlv1.CallToolResponse{Event: &controlv1.CallToolResponse_Result{
-		Result: &controlv1.ToolResult{IsError: result.IsError, Structured: string(result.Structured), Images: imagesOf(result)},
-	}})
+	return s.announced(ctx, &controlv1.ToolResult{IsError: result.IsError, Structured: string(result.Structured), Images: imagesOf(result)}, stream.Send)
 }
 
 func imagesOf(result tools.Result) []*controlv1.ToolImage {

@@ -1,5 +1,6 @@
-// Package identity keeps the anonymous install id in install.json (spec 2.1, 2.4). The id is made at the first start and
-// stays; the package knows nothing of accounts, and the id is never tied to one.
+// Package identity keeps the anonymous install id in install.json (spec 2.1, 2.4), and beside it what this install has
+// seen: when the first-run notice was shown, and the version that ran last. The id is made at the first start and stays;
+// the package knows nothing of accounts, and the id is never tied to one.
 package identity
 
 import (
@@ -13,6 +14,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/statefile"
@@ -24,10 +27,13 @@ const FileName = "install.json"
 // maxFile bounds what is read of the file, in bytes.
 const maxFile = 64 << 10
 
-// Install is who this install is. It does not change while a daemon runs.
+// Install is who this install is. Its id does not change while a daemon runs.
 type Install struct {
 	path string
 	id   string
+	mu   sync.Mutex // one change of the file at a time
+	// noticed is kept once it is known: a notice is never taken back.
+	noticed atomic.Pointer[time.Time]
 }
 
 // Open reads the install id, making one at the first start. Of several first starts at once one id wins, for all. A
@@ -78,7 +84,7 @@ func create(path string) error {
 // validID is the rule that backends hold the header to.
 var validID = regexp.MustCompile(`^inst_[A-Za-z0-9_-]{4,64}$`)
 
-// parse takes the id out of the file's object; other fields, such as noticeShownAt, are left to who owns them.
+// parse takes the id out of the file's object.
 func parse(data []byte) (string, error) {
 	var file struct {
 		InstallID string `json:"installId"`

@@ -10,6 +10,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/account"
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/proto/telemetry"
 )
 
 // flow is one device code. Everything below target is guarded by the manager's mu.
@@ -17,6 +18,8 @@ type flow struct {
 	code    backend.DeviceCode
 	target  backend.Target
 	expires time.Time
+	// who asked for the code: their switches decide about the events of the flow.
+	who caller.Caller
 	// exclusive flows are a login's: nobody else joins them, and they end with it.
 	exclusive bool
 
@@ -44,13 +47,13 @@ type ending struct {
 
 func newEnding() *ending { return &ending{done: make(chan struct{})} }
 
-func (m *Manager) newFlow(code backend.DeviceCode, target backend.Target) *flow {
+func (m *Manager) newFlow(who caller.Caller, code backend.DeviceCode, target backend.Target) *flow {
 	if code.ExpiresIn <= 0 || code.ExpiresIn > MaxWait {
 		code.ExpiresIn = MaxWait
 	}
 	target.Bearer, target.InstallID = "", m.InstallID // a refused token has no place in the flow that replaces it
 	return &flow{
-		code: code, target: target, expires: m.Now().Add(code.ExpiresIn), interval: backendInterval(code.PollInterval),
+		who: who, code: code, target: target, expires: m.Now().Add(code.ExpiresIn), interval: backendInterval(code.PollInterval),
 		beat: make(chan struct{}), end: newEnding(),
 	}
 }
@@ -130,7 +133,7 @@ func (m *Manager) flowOf(who caller.Caller, deviceCode string) (*flow, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := m.newFlow(backend.DeviceCode{DeviceCode: deviceCode}, backend.Target{BaseURL: address, Requester: requester(who)})
+	f := m.newFlow(who, backend.DeviceCode{DeviceCode: deviceCode}, backend.Target{BaseURL: address, Requester: requester(who)})
 	f.interval = time.Second // unknown until the first answer; the caller's own interval holds
 	m.keep(f)
 	return f, nil
@@ -218,7 +221,7 @@ func (m *Manager) abort(f *flow) {
 	idle := !f.polling
 	m.mu.Unlock()
 	if idle {
-		m.finish(f, Outcome{}, &backend.Problem{Code: codeAborted, Message: "the login was cancelled"}, outcomeAborted)
+		m.finish(f, Outcome{}, &backend.Problem{Code: codeAborted, Message: "the login was cancelled"}, telemetry.OutcomePollingAborted)
 	}
 	<-f.end.done
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/config"
+	"github.com/service-dev/service/proto/telemetry"
 )
 
 // Accounts is the snapshot of the link and its one writer.
@@ -184,13 +185,13 @@ func (m *Manager) Ask(ctx context.Context, target backend.Target, gated GatedCal
 	if err != nil {
 		return Code{}, err
 	}
-	f = m.newFlow(code, target)
+	f = m.newFlow(caller.From(ctx), code, target)
 	f.gated = &gated
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.live[key] = f
 	m.keep(f)
-	m.initiated(ctx)
+	m.initiated(f.who)
 	return m.codeOf(f, true), nil
 }
 
@@ -213,17 +214,17 @@ func (m *Manager) Start(ctx context.Context, who caller.Caller) (*Attempt, error
 		return nil, err
 	}
 	target := backend.Target{BaseURL: address, Requester: requester(who)}
-	m.initiated(ctx)
+	m.initiated(who)
 	code, err := m.issue(ctx, target)
 	if err != nil {
-		outcome := outcomeNetwork
+		outcome := telemetry.OutcomeNetworkError
 		if ctx.Err() != nil {
-			outcome = outcomeAborted
+			outcome = telemetry.OutcomePollingAborted
 		}
-		m.Record.Record(context.WithoutCancel(ctx), "account.login_completed", map[string]string{"outcome": outcome})
+		m.completed(who, outcome)
 		return nil, err
 	}
-	f := m.newFlow(code, target)
+	f := m.newFlow(who, code, target)
 	f.exclusive = true
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -236,8 +237,12 @@ func (m *Manager) issue(ctx context.Context, target backend.Target) (backend.Dev
 	return m.Backend.IssueDeviceCode(ctx, target, scope)
 }
 
-func (m *Manager) initiated(ctx context.Context) {
-	m.Record.Record(context.WithoutCancel(ctx), "account.login_initiated", nil)
+func (m *Manager) initiated(who caller.Caller) {
+	m.Record.Record(caller.With(context.Background(), who), telemetry.LoginInitiated, nil)
+}
+
+func (m *Manager) completed(who caller.Caller, outcome string) {
+	m.Record.Record(caller.With(context.Background(), who), telemetry.LoginCompleted, map[string]any{"outcome": outcome})
 }
 
 // TakeGated gives the call that asked for a code, once.
@@ -273,7 +278,7 @@ func (m *Manager) keep(f *flow) {
 func (m *Manager) drop(code string, f *flow) {
 	if f.finished.IsZero() { // shown, and never asked for
 		f.finished = m.Now()
-		m.Record.Record(context.Background(), "account.login_completed", map[string]string{"outcome": outcomeExpired})
+		m.completed(f.who, telemetry.OutcomeCodeExpired)
 	}
 	delete(m.flows, code)
 	if key := liveKey(f.target.BaseURL); m.live[key] == f {

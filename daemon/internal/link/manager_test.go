@@ -68,10 +68,11 @@ func (f *fake) Embedded(context.Context) (id, baseURL string, err error) {
 	return "embedded:one", "http://localhost:1", nil
 }
 
-func (f *fake) Record(_ context.Context, event string, fields map[string]string) {
+func (f *fake) Record(_ context.Context, event string, fields map[string]any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.events = append(f.events, event+fields["outcome"])
+	outcome, _ := fields["outcome"].(string)
+	f.events = append(f.events, event+outcome)
 }
 
 func (f *fake) Current() *config.Config { return config.Default() }

@@ -8,15 +8,8 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/account"
 	"github.com/service-dev/service/daemon/internal/backend"
-)
-
-// Outcomes of account.login_completed (spec 6.1).
-const (
-	outcomeSuccess = "success"
-	outcomeExpired = "code_expired"
-	outcomeDenied  = "user_denied"
-	outcomeNetwork = "network_error"
-	outcomeAborted = "polling_aborted"
+	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/proto/telemetry"
 )
 
 const (
@@ -43,7 +36,7 @@ func (m *Manager) ensurePolling(f *flow, interval time.Duration) error {
 		}
 		// The network failed, not the code: whoever asks again starts the flow again.
 		f.finished, f.end = time.Time{}, newEnding()
-		m.initiated(context.Background())
+		m.initiated(f.who)
 	}
 	f.wanted = interval
 	if f.polling {
@@ -74,7 +67,7 @@ func (m *Manager) poll(ctx context.Context, f *flow) {
 		answer, err := m.ask(ctx, f, since.Add(unreachableAfter))
 		if m.stopped(ctx, f, err == nil && answer.Token != nil) {
 			// A token that came with the cancellation is dropped: the backend revokes it as unused.
-			m.finish(f, Outcome{}, &backend.Problem{Code: codeAborted, Message: "the polling was stopped", Retryable: true}, outcomeAborted)
+			m.finish(f, Outcome{}, &backend.Problem{Code: codeAborted, Message: "the polling was stopped", Retryable: true}, telemetry.OutcomePollingAborted)
 			return
 		}
 		var gap time.Duration
@@ -97,11 +90,11 @@ func (m *Manager) poll(ctx context.Context, f *flow) {
 			return
 		}
 		if m.Now().Add(gap).After(f.expires.Add(overtime)) {
-			m.finish(f, Outcome{}, expired(), outcomeExpired)
+			m.finish(f, Outcome{}, expired(), telemetry.OutcomeCodeExpired)
 			return
 		}
 		if !pause(ctx, gap) {
-			m.finish(f, Outcome{}, &backend.Problem{Code: codeAborted, Message: "the polling was stopped", Retryable: true}, outcomeAborted)
+			m.finish(f, Outcome{}, &backend.Problem{Code: codeAborted, Message: "the polling was stopped", Retryable: true}, telemetry.OutcomePollingAborted)
 			return
 		}
 	}
@@ -195,9 +188,9 @@ func (m *Manager) linked(ctx context.Context, f *flow, t backend.Token) {
 	f.count++
 	count := f.count
 	m.mu.Unlock()
-	m.Record.Record(ctx, "account.linked", nil)
+	m.Record.Record(caller.With(ctx, f.who), telemetry.Linked, nil)
 	m.finish(f, Outcome{AccountID: t.AccountID, Tier: t.Tier, LinkedAt: t.LinkedAt, ExpiresAt: t.ExpiresAt, File: file,
-		PollCount: count, BackendURL: minted}, nil, outcomeSuccess)
+		PollCount: count, BackendURL: minted}, nil, telemetry.OutcomeSuccess)
 }
 
 // refused ends a flow with the error of spec 7.2 that fits.
@@ -211,23 +204,23 @@ func (m *Manager) refused(f *flow, p *backend.Problem) {
 		// The approval was redeemed by a poll whose answer never arrived (S13).
 		m.finish(f, Outcome{}, &backend.Problem{Code: backend.CodeUnknownDeviceCode, HTTPStatus: p.HTTPStatus,
 			Message: "the approval was used, but its answer was lost on the network; the unused token revokes itself",
-			FixHint: "Link again for a fresh code: call createSimulatorSession, or run servicectl login."}, outcomeNetwork)
+			FixHint: "Link again for a fresh code: call createSimulatorSession, or run servicectl login."}, telemetry.OutcomeNetworkError)
 	case p.Code == backend.CodeUnknownDeviceCode:
-		m.finish(f, Outcome{}, unknownCode(), outcomeExpired)
+		m.finish(f, Outcome{}, unknownCode(), telemetry.OutcomeCodeExpired)
 	case p.Code == backend.CodeDeviceCodeExpired:
-		m.finish(f, Outcome{}, expired(), outcomeExpired)
+		m.finish(f, Outcome{}, expired(), telemetry.OutcomeCodeExpired)
 	case p.Code == backend.CodeDeviceCodeDenied:
 		m.finish(f, Outcome{}, &backend.Problem{Code: p.Code, Message: "the person declined at the verification page", Retryable: true,
-			HTTPStatus: p.HTTPStatus, FixHint: "Ask the person whether to try again; then call createSimulatorSession for a fresh code, which they accept."}, outcomeDenied)
+			HTTPStatus: p.HTTPStatus, FixHint: "Ask the person whether to try again; then call createSimulatorSession for a fresh code, which they accept."}, telemetry.OutcomeUserDenied)
 	case p.Code == backend.CodeInvalidResponse:
 		m.finish(f, Outcome{}, &backend.Problem{Code: p.Code, Message: p.Message, HTTPStatus: p.HTTPStatus,
-			FixHint: "The backend and this build do not understand each other: update both, and check the backend address."}, outcomeNetwork)
+			FixHint: "The backend and this build do not understand each other: update both, and check the backend address."}, telemetry.OutcomeNetworkError)
 	case passing(p):
 		m.finish(f, Outcome{}, &backend.Problem{Code: backend.CodeUnreachable, Retryable: true, HTTPStatus: p.HTTPStatus,
 			Message: fmt.Sprintf("the backend could not be reached in %d tries: %s", maxFailures, p.Message),
-			FixHint: "Check the network and the backend address; then call completeAuthLink again with the same code."}, outcomeNetwork)
+			FixHint: "Check the network and the backend address; then call completeAuthLink again with the same code."}, telemetry.OutcomeNetworkError)
 	default:
-		m.finish(f, Outcome{}, p, outcomeNetwork)
+		m.finish(f, Outcome{}, p, telemetry.OutcomeNetworkError)
 	}
 }
 
@@ -250,7 +243,7 @@ func (m *Manager) finish(f *flow, out Outcome, problem *backend.Problem, word st
 		delete(m.live, key)
 	}
 	// The record comes before anybody learns of the outcome, so that it is there when they look.
-	m.Record.Record(context.Background(), "account.login_completed", map[string]string{"outcome": word})
+	m.completed(f.who, word)
 	close(f.end.done)
 	m.mu.Unlock()
 }

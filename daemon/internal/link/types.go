@@ -24,7 +24,7 @@ type Embedder interface {
 
 // Recorder takes the three account events of spec 6.1.
 type Recorder interface {
-	Record(ctx context.Context, event string, fields map[string]string)
+	Record(ctx context.Context, event string, fields map[string]any)
 }
 
 // CodeAuthTimeout is the code of a Complete whose wait ended without an answer (spec 7.2).

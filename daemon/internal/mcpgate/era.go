@@ -67,18 +67,20 @@ func (e *era) hangUp() { e.end.Do(func() { close(e.closed) }) }
 func (w *wire) answer(response *jsonrpc.Response) error {
 	response.Error = codedError(response.Error)
 	response.Result = tidyInputRequired(response.Result)
-	data, err := jsonrpc.EncodeMessage(response)
-	if err != nil {
-		return err
-	}
 	w.mu.Lock()
 	c := w.calls[response.ID]
 	delete(w.calls, response.ID) // before the client can read the answer and use the id again
 	w.mu.Unlock()
+	done := w.announce(c, response)
+	data, err := jsonrpc.EncodeMessage(response)
+	if err != nil {
+		done.settle(false)
+		return err
+	}
 	if c == nil {
 		return w.write(data)
 	}
-	err = w.answerCall(c, data)
+	err = w.answerCall(c, data, done)
 	w.mu.Lock()
 	w.pending--
 	w.settle()
@@ -86,14 +88,22 @@ func (w *wire) answer(response *jsonrpc.Response) error {
 	return err
 }
 
-func (w *wire) answerCall(c *call, data []byte) error {
+func (w *wire) answerCall(c *call, data []byte, done told) error {
 	w.mu.Lock()
 	silent := c.cancelled
+	if silent {
+		done.settle(false)
+		done = nil
+	}
 	if group := c.batch; group != nil {
 		group.open--
 		if !silent {
 			group.answers = append(group.answers, data)
 		}
+		if done == nil {
+			done = group.told
+		}
+		group.told = done
 		silent = group.open > 0 || len(group.answers) == 0
 		if !silent {
 			data, _ = json.Marshal(group.answers) // raw messages of our own
@@ -103,7 +113,9 @@ func (w *wire) answerCall(c *call, data []byte) error {
 	if silent {
 		return nil
 	}
-	return w.write(data)
+	err := w.write(data)
+	done.settle(err == nil)
+	return err
 }
 
 // refuse answers a line that named no call which could be answered.

@@ -42,7 +42,9 @@ type Options struct {
 	DrainGrace time.Duration
 	// Admit looks at a connection before a byte is read; an error refuses it with that reason. Nil admits everyone.
 	Admit func(net.Conn) error
-	Log   *slog.Logger
+	// Notices have something to tell the person beside an answer; nil never has.
+	Notices Notices
+	Log     *slog.Logger
 }
 
 // Gate serves MCP over streams. It is safe for concurrent use.
@@ -141,7 +143,7 @@ func (g *Gate) ServeConn(ctx context.Context, conn net.Conn) {
 	}
 	_ = conn.SetReadDeadline(time.Time{})
 	lines.max = MaxLine
-	if err := g.serve(caller.With(ctx, who), newWire(nil, lines, conn)); err != nil && ctx.Err() == nil {
+	if err := g.serve(caller.With(ctx, who), newWire(nil, lines, conn), who); err != nil && ctx.Err() == nil {
 		g.opts.Log.Debug("an agent's stream broke", "error", err)
 	}
 }
@@ -188,7 +190,7 @@ func (g *Gate) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, who 
 		defer stop()
 	}
 	done := make(chan error, 1)
-	go func() { done <- g.serve(caller.With(ctx, who), newWire(in, nil, out)) }()
+	go func() { done <- g.serve(caller.With(ctx, who), newWire(in, nil, out), who) }()
 	select {
 	case err := <-done:
 		return err
@@ -198,7 +200,8 @@ func (g *Gate) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, who 
 }
 
 // serve runs the sessions of one wire until its stream ends.
-func (g *Gate) serve(ctx context.Context, w *wire) error {
+func (g *Gate) serve(ctx context.Context, w *wire, who caller.Caller) error {
+	defer w.withNotices(g.opts.Notices, who)()
 	var sessions []*mcp.ServerSession
 	err := w.read(ctx, func(e *era) error {
 		session, err := g.server.Connect(ctx, e, nil)

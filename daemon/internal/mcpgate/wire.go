@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/service-dev/service/daemon/internal/caller"
 )
 
 // maxCalls bounds the calls of one connection that run at a time.
@@ -31,10 +33,14 @@ type wire struct {
 	pending  int                  // calls whose answer is not written yet
 	draining bool
 	drained  chan struct{} // closed once draining and nothing is pending
+
+	notices Notices       // nil for none
+	who     caller.Caller // whose notices
 }
 
 // call is a request that was read and not yet answered.
 type call struct {
+	tool      bool // it calls a tool
 	cancelled bool
 	batch     *batch
 }
@@ -43,6 +49,7 @@ type call struct {
 type batch struct {
 	open    int
 	answers []json.RawMessage
+	told    told // the notice that one of the answers carries
 }
 
 func newWire(in io.Reader, lines *lineReader, out io.Writer) *wire {
@@ -159,7 +166,7 @@ func (w *wire) register(req *jsonrpc.Request, group *batch) string {
 	if len(w.calls) >= maxCalls {
 		return "too many calls are running on this connection"
 	}
-	w.calls[req.ID] = &call{batch: group}
+	w.calls[req.ID] = &call{tool: req.Method == toolCall, batch: group}
 	w.pending++
 	if group != nil {
 		group.open++

@@ -1,170 +1,198 @@
-// Package telemetry records events about the use of the service: an allow-listed few fields, always to a local log
-// that the person can read, and never anything about code or people (spec 6). Uploading comes with a later version;
-// Gate already tells whether it would be allowed. The package knows no backend and no account.
+// Package telemetry records events about the use of the service: those of proto/telemetry and no others, always in a
+// local log that the person can read, and in a spool until they are uploaded where the person's switches allow that
+// (spec 6, design D28). It hands out the first-run notice, before which nothing is uploaded. The package knows no
+// account and no transport; how a batch reaches the backend is its Uploader's business.
 package telemetry
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"log/slog"
-	"os"
+	"math/rand/v2"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
+
+	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/config"
 	"github.com/service-dev/service/daemon/internal/consent"
+	"github.com/service-dev/service/proto/telemetry"
 )
-
-// Events (spec 6.1; tool.called is the tool-call event of 6.2).
-const (
-	LoginInitiated = "account.login_initiated"
-	LoginCompleted = "account.login_completed"
-	Linked         = "account.linked"
-	ToolCalled     = "tool.called"
-)
-
-// allowed lists the fields that each event may carry; anything else is dropped before it is written anywhere.
-var allowed = map[string][]string{
-	LoginInitiated: nil,
-	LoginCompleted: {"outcome"},
-	Linked:         nil,
-	ToolCalled:     {"tool", "durationMs", "outcome", "client"},
-}
-
-// The local log: Dir/FileName, and one older generation beside it.
-const (
-	Dir      = "telemetry"
-	FileName = "events.jsonl"
-	maxLog   = 2 << 20 // bytes, then the file becomes the older generation
-	maxValue = 100     // bytes of a field's value
-)
-
-// Event is one line of the local log.
-type Event struct {
-	ID        string            `json:"id"`
-	At        string            `json:"at"`
-	Name      string            `json:"name"`
-	InstallID string            `json:"installId"`
-	Fields    map[string]string `json:"fields,omitempty"`
-}
 
 // Consents reads the person's decision.
 type Consents interface {
 	Get() (consent.State, error)
 }
 
-// Recorder writes events. It is safe for concurrent use.
+// Memory is what the install remembers.
+type Memory interface {
+	// NoticeShownAt is the zero time until the first-run notice was shown.
+	NoticeShownAt() time.Time
+	SetNoticeShownAt(time.Time) error
+	// LastVersion is the version that ran last; empty when none said so.
+	LastVersion() string
+	SetLastVersion(string) error
+}
+
+// Uploader reaches the backend. Errors are *backend.Problem, or the context's.
+type Uploader interface {
+	UploadTelemetry(ctx context.Context, t backend.Target, batch []byte) (backend.TelemetryReceipt, error)
+	PurgeTelemetry(ctx context.Context, t backend.Target) (deleted int64, err error)
+}
+
+// Options are the parts of a Recorder. All are required but Now and Jitter.
+type Options struct {
+	// Dir is the state directory.
+	Dir       string
+	InstallID string
+	// Version is the build version that events carry.
+	Version  string
+	Consents Consents
+	Memory   Memory
+	// Backend resolves where a caller's calls go; that of the zero Caller is the daemon's own, which events go to.
+	Backend  func(caller.Caller) (config.Backend, error)
+	Uploader Uploader
+	Log      *slog.Logger
+	Now      func() time.Time
+	// Jitter draws from [0, 1).
+	Jitter func() float64
+}
+
+// Recorder writes events down and uploads them. It is safe for concurrent use.
 type Recorder struct {
-	path    string
-	install string
-	consent Consents
-	log     *slog.Logger
-	now     func() time.Time
-	mu      sync.Mutex
+	o     Options
+	log   *journal
+	spool *spool
+	// full has a signal when a batch is complete.
+	full chan struct{}
+
+	held   heldEvents
+	notice notice
+	upload upload
 }
 
-// New makes the recorder of one state directory. now may be nil.
-func New(dir, installID string, c Consents, log *slog.Logger, now func() time.Time) *Recorder {
-	if now == nil {
-		now = time.Now
+// heldEvents happened before anybody called: they belong to the first caller, whose switches decide about them.
+type heldEvents struct {
+	sync.Mutex
+	lines [][]byte
+}
+
+// New makes the recorder of one state directory. It writes nothing.
+func New(o Options) *Recorder {
+	if o.Now == nil {
+		o.Now = time.Now
 	}
-	return &Recorder{path: filepath.Join(dir, Dir, FileName), install: installID, consent: c, log: log, now: now}
+	if o.Jitter == nil {
+		o.Jitter = rand.Float64
+	}
+	dir := filepath.Join(o.Dir, Dir)
+	return &Recorder{o: o, log: newJournal(dir), spool: newSpool(dir), full: make(chan struct{}, 1)}
 }
 
-// Path is the local log.
-func (r *Recorder) Path() string { return r.path }
-
-// Record writes an event to the local log. A log that cannot be written is reported to the daemon's log and nowhere
-// else: telemetry never disturbs the work.
-func (r *Recorder) Record(_ context.Context, name string, fields map[string]string) {
-	names, known := allowed[name]
-	if !known {
-		r.log.Error("an event is not on the list and was dropped", "event", name)
+// Record writes an event to the local log, and to the spool where the caller's switches leave open that it is uploaded.
+// Fields that are not of the list are left out, and words are cut down to what the list allows. What cannot be written
+// is reported to the daemon's log and nowhere else: telemetry never disturbs the work.
+func (r *Recorder) Record(ctx context.Context, name string, fields map[string]any) {
+	line, ok := r.write(name, fields)
+	if !ok {
 		return
 	}
-	e := Event{ID: newID(), At: r.now().UTC().Format("2006-01-02T15:04:05.000Z"), Name: name, InstallID: r.install, Fields: pick(fields, names)}
-	line, err := json.Marshal(e)
+	who := caller.From(ctx)
+	for _, earlier := range r.held.take() {
+		r.keep(who, earlier)
+	}
+	r.keep(who, line)
+}
+
+// write adds an event to the local log.
+func (r *Recorder) write(name string, fields map[string]any) (line []byte, ok bool) {
+	d, known := telemetry.Of(name)
+	if !known {
+		r.o.Log.Error("an event is not on the list and was dropped", "event", name)
+		return nil, false
+	}
+	id, err := uuid.NewV7()
 	if err == nil {
-		err = r.append(append(line, '\n'))
+		line, err = json.Marshal(telemetry.Event{
+			ID: id.String(), At: r.o.Now().UTC().Format(timestamp), Name: name, Fields: r.pick(d, fields),
+		})
 	}
 	if err != nil {
-		r.log.Warn("writing the telemetry log", "err", err)
+		r.o.Log.Error("writing an event", "event", name, "err", err)
+		return nil, false
+	}
+	line = append(line, '\n')
+	if err := r.log.add(line); err != nil {
+		r.o.Log.Warn("writing the telemetry log", "err", err)
+	}
+	return line, true
+}
+
+// timestamp is telemetry.Event's.
+const timestamp = "2006-01-02T15:04:05.000Z"
+
+// keep spools an event of a caller unless it will never be uploaded.
+func (r *Recorder) keep(who caller.Caller, line []byte) {
+	if allowed, by := r.Gate(who); !allowed && by != ByNotice {
+		return
+	}
+	full, err := r.spool.add(line)
+	if err != nil {
+		r.o.Log.Warn("spooling an event", "err", err)
+	}
+	if full {
+		select {
+		case r.full <- struct{}{}:
+		default:
+		}
 	}
 }
 
-func pick(fields map[string]string, names []string) map[string]string {
-	kept := make(map[string]string, len(names))
-	for _, name := range names {
-		if v, ok := fields[name]; ok {
-			kept[name] = v[:min(len(v), maxValue)]
+// pick takes the fields of the list and adds those that the recorder itself knows.
+func (r *Recorder) pick(d telemetry.Description, fields map[string]any) map[string]json.RawMessage {
+	own := map[string]any{"version": r.o.Version, "os": runtime.GOOS, "arch": runtime.GOARCH}
+	kept := make(map[string]json.RawMessage, len(d.Fields))
+	for _, f := range d.Fields {
+		value, ok := fields[f.Name]
+		if !ok {
+			value = own[f.Name]
+		}
+		if data, ok := encode(f, value); ok {
+			kept[f.Name] = data
 		}
 	}
 	return kept
 }
 
-func (r *Recorder) append(line []byte) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err := os.MkdirAll(filepath.Dir(r.path), 0o700); err != nil {
-		return err
+// Started records that the daemon runs, when it is the first time, or the first time in this version. Nobody called for
+// it: it is written to the log now, and spooled when the first caller's switches are known.
+func (r *Recorder) Started() {
+	last := r.o.Memory.LastVersion()
+	if last == r.o.Version {
+		return
 	}
-	if info, err := os.Lstat(r.path); err == nil {
-		if !info.Mode().IsRegular() {
-			return fmt.Errorf("%s is not a file", r.path)
-		}
-		if info.Size() > maxLog {
-			if err := os.Rename(r.path, r.path+".old"); err != nil {
-				return err
-			}
-		}
+	name, fields := telemetry.InstallStarted, map[string]any(nil)
+	if last != "" {
+		name, fields = telemetry.InstallUpdated, map[string]any{"previous": last}
 	}
-	f, err := os.OpenFile(r.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
-	if err != nil {
-		return err
+	if line, ok := r.write(name, fields); ok {
+		r.held.Lock()
+		r.held.lines = append(r.held.lines, line)
+		r.held.Unlock()
 	}
-	defer f.Close()
-	_, err = f.Write(line)
-	return err
+	if err := r.o.Memory.SetLastVersion(r.o.Version); err != nil {
+		r.o.Log.Warn("remembering the version that runs", "err", err)
+	}
 }
 
-func newID() string {
-	var b [16]byte
-	rand.Read(b[:])
-	return hex.EncodeToString(b[:])
+func (h *heldEvents) take() [][]byte {
+	h.Lock()
+	defer h.Unlock()
+	lines := h.lines
+	h.lines = nil
+	return lines
 }
-
-// Switches that can stop an upload, as Gate names them.
-const (
-	ByEnv     = "SERVICE_TELEMETRY"
-	ByDNT     = "DO_NOT_TRACK"
-	ByCI      = "CI"
-	ByConsent = "consent"
-	ByDefault = "default"
-)
-
-// Gate tells whether the caller's events may be uploaded, and which switch decided (design D28). The shell's own
-// switches win over the stored decision; none of them is ever stored.
-func (r *Recorder) Gate(who caller.Caller) (allowed bool, decidedBy string) {
-	switch {
-	case who.Env["SERVICE_TELEMETRY"] == "0":
-		return false, ByEnv
-	case on(who.Env["DO_NOT_TRACK"]):
-		return false, ByDNT
-	case on(who.Env["CI"]):
-		return false, ByCI
-	}
-	state, err := r.consent.Get()
-	switch {
-	case err != nil || state == consent.Declined:
-		return false, ByConsent
-	case state == consent.Accepted:
-		return true, ByConsent
-	}
-	return true, ByDefault
-}
-
-func on(value string) bool { return value != "" && value != "0" && value != "false" }

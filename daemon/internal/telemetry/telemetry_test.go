@@ -2,37 +2,121 @@ package telemetry
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/config"
 	"github.com/service-dev/service/daemon/internal/consent"
+	"github.com/service-dev/service/daemon/internal/identity"
+	"github.com/service-dev/service/proto/telemetry"
 )
 
-func newRecorder(t *testing.T) (*Recorder, *consent.Store) {
-	t.Helper()
-	dir := t.TempDir()
-	c := consent.New(dir)
-	now := func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
-	return New(dir, "inst_test", c, slog.New(slog.DiscardHandler), now), c
+const ours = "https://backend.example"
+
+// world is an install with a backend that takes notes.
+type world struct {
+	*Recorder
+	consent *consent.Store
+	install *identity.Install
+	dir     string
+	backend string // the daemon's own
+
+	mu      sync.Mutex
+	batches []telemetry.Batch
+	targets []backend.Target
+	purges  int
+	refuse  error
+	entered chan struct{} // when set, an upload says that it is under way and waits for its end
 }
 
-func read(t *testing.T, r *Recorder) []Event {
+func newWorld(t *testing.T) *world {
 	t.Helper()
-	f, err := os.Open(r.Path())
+	w := &world{dir: t.TempDir(), backend: ours}
+	quiet := slog.New(slog.DiscardHandler)
+	var err error
+	if w.install, err = identity.Open(w.dir, time.Now(), quiet); err != nil {
+		t.Fatal(err)
+	}
+	w.consent = consent.New(w.dir)
+	w.Recorder = w.again()
+	return w
+}
+
+// again is the recorder of another start of the daemon.
+func (w *world) again() *Recorder {
+	return New(Options{
+		Dir: w.dir, InstallID: w.install.ID(), Version: "1.2.3", Consents: w.consent, Memory: w.install,
+		Backend: w.resolve, Uploader: w, Log: slog.New(slog.DiscardHandler), Jitter: func() float64 { return 0 },
+	})
+}
+
+func (w *world) resolve(who caller.Caller) (config.Backend, error) {
+	url := w.backend
+	if theirs := who.Env["SERVICE_BACKEND_URL"]; theirs != "" {
+		url = theirs
+	}
+	if url == config.EmbeddedURL {
+		return config.Backend{URL: url, Kind: config.KindEmbedded}, nil
+	}
+	return config.Backend{URL: url, Kind: config.KindRemote}, nil
+}
+
+func (w *world) UploadTelemetry(ctx context.Context, t backend.Target, body []byte) (backend.TelemetryReceipt, error) {
+	if w.entered != nil {
+		close(w.entered)
+		<-ctx.Done()
+		return backend.TelemetryReceipt{}, ctx.Err()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var b telemetry.Batch
+	if err := json.Unmarshal(body, &b); err != nil {
+		return backend.TelemetryReceipt{}, err
+	}
+	w.batches, w.targets = append(w.batches, b), append(w.targets, t)
+	return backend.TelemetryReceipt{Accepted: len(b.Events)}, w.refuse
+}
+
+func (w *world) PurgeTelemetry(context.Context, backend.Target) (int64, error) {
+	w.purges++
+	return 7, w.refuse
+}
+
+// told is an install whose notice was shown.
+func told(t *testing.T) *world {
+	w := newWorld(t)
+	if err := w.install.SetNoticeShownAt(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *world) events() (all []telemetry.Event) {
+	for _, b := range w.batches {
+		all = append(all, b.Events...)
+	}
+	return all
+}
+
+func logged(t *testing.T, w *world) []telemetry.Event {
+	t.Helper()
+	f, err := os.Open(filepath.Join(w.dir, Dir, FileName))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	var all []Event
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		var e Event
+	var all []telemetry.Event
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var e telemetry.Event
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			t.Fatalf("a line is not whole: %v", err)
 		}
@@ -41,69 +125,211 @@ func read(t *testing.T, r *Recorder) []Event {
 	return all
 }
 
+func shell(pairs ...string) caller.Caller {
+	env := map[string]string{}
+	for _, pair := range pairs {
+		name, value, _ := strings.Cut(pair, "=")
+		env[name] = value
+	}
+	return caller.Caller{Env: env}
+}
+
+func as(t *testing.T, pairs ...string) context.Context {
+	return caller.With(t.Context(), shell(pairs...))
+}
+
+// The log and the uploaded bodies hold the same events, with the fields of the list and no others.
 func TestOnlyListedFieldsAreWritten(t *testing.T) {
-	r, _ := newRecorder(t)
-	r.Record(t.Context(), ToolCalled, map[string]string{"tool": "whoAmI", "outcome": strings.Repeat("x", 500), "userCode": "ABCD-EFGH"})
-	r.Record(t.Context(), "something.else", map[string]string{"tool": "whoAmI"})
-	events := read(t, r)
-	if len(events) != 1 {
-		t.Fatalf("events: %v", events)
+	w := told(t)
+	w.Record(as(t), telemetry.ToolCalled, map[string]any{
+		"tool": "whoAmI", "outcome": strings.Repeat("x", 500), "durationMs": int64(12), "client": "Claude Code (beta)\n",
+		"clientVersion": "/home/ada/agent", "userCode": "ABCD-EFGH",
+	})
+	w.Record(as(t), "something.else", map[string]any{"tool": "whoAmI"})
+	if _, err := w.send(t.Context()); err != nil {
+		t.Fatal(err)
 	}
-	e := events[0]
-	if e.Name != ToolCalled || e.InstallID != "inst_test" || e.At != "2026-01-02T03:04:05.000Z" || len(e.ID) != 32 {
-		t.Errorf("event: %+v", e)
+	events := logged(t, w)
+	if len(events) != 1 || len(w.events()) != 1 || events[0].ID != w.events()[0].ID {
+		t.Fatalf("logged %v, uploaded %v", events, w.events())
 	}
-	if len(e.Fields) != 2 || e.Fields["tool"] != "whoAmI" || len(e.Fields["outcome"]) != maxValue {
-		t.Errorf("fields: %v", e.Fields)
+	for _, e := range []telemetry.Event{events[0], w.events()[0]} {
+		if err := e.Check(); err != nil {
+			t.Error(err)
+		}
+		if string(e.Fields["client"]) != `"Claude Code beta"` || string(e.Fields["durationMs"]) != "12" || string(e.Fields["version"]) != `"1.2.3"` || e.Fields["os"] == nil {
+			t.Errorf("fields: %s", e.Fields)
+		}
+		if e.Fields["clientVersion"] != nil || e.Fields["userCode"] != nil {
+			t.Errorf("fields: %s", e.Fields)
+		}
 	}
-	if info, err := os.Stat(r.Path()); err != nil || info.Mode().Perm()&0o077 != 0 {
-		t.Errorf("the log is open to others: %v, %v", info.Mode(), err)
+	if target := w.targets[0]; target.Bearer != "" || target.InstallID != w.install.ID() || target.BaseURL != ours {
+		t.Errorf("target: %+v", target)
+	}
+	for _, path := range []string{FileName, spoolDir, lockName, tallyName} {
+		info, err := os.Stat(filepath.Join(w.dir, Dir, path))
+		if err != nil || info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s is open to others: %v, %v", path, info.Mode(), err)
+		}
+	}
+}
+
+func TestWordsNameProgramsOnly(t *testing.T) {
+	for in, want := range map[string]string{
+		"claude-code": "claude-code", "@scope/name": "@scope/name", "Visual Studio Code": "Visual Studio Code", "1.2.3+b": "1.2.3+b",
+		"Zed ✨": "Zed", "/home/ada/x": "", `C:\Users\ada`: "", "ada@example.org": "", "~/x": "", "a/b/c": "", "http://x": "", "\x00\n": "", "": "",
+		strings.Repeat("y", 80): strings.Repeat("y", 64),
+	} {
+		if got := clean(in); got != want {
+			t.Errorf("%q became %q, want %q", in, got, want)
+		}
 	}
 }
 
 func TestLogIsBoundedAndWhole(t *testing.T) {
-	r, _ := newRecorder(t)
-	r.Record(t.Context(), Linked, nil)
-	if err := os.Truncate(r.Path(), maxLog+1); err != nil {
+	w := newWorld(t)
+	w.Record(t.Context(), telemetry.Linked, nil)
+	if err := os.Truncate(w.log.path, maxLog+1); err != nil {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup
 	for range 50 {
-		wg.Go(func() { r.Record(t.Context(), Linked, nil) })
+		wg.Go(func() { w.Record(t.Context(), telemetry.Linked, nil) })
 	}
 	wg.Wait()
-	if n := len(read(t, r)); n != 50 {
+	if n := len(logged(t, w)); n != 50 {
 		t.Errorf("%d events after the turn, want 50", n)
 	}
-	if _, err := os.Stat(r.Path() + ".old"); err != nil {
+	if _, err := os.Stat(w.log.path + oldSuffix); err != nil {
 		t.Error(err)
 	}
 }
 
-// The switches of design D28, strongest first.
+// The switches of design D28, strongest first; what a shell with its own switch records is not even spooled.
 func TestGateNamesTheSwitchThatWon(t *testing.T) {
 	for _, c := range []struct {
-		env     map[string]string
+		env     string
 		state   consent.State
+		own     string
+		noticed bool
 		allowed bool
 		by      string
+		spooled int
 	}{
-		{nil, consent.Unset, true, ByDefault},
-		{nil, consent.Accepted, true, ByConsent},
-		{nil, consent.Declined, false, ByConsent},
-		{map[string]string{"SERVICE_TELEMETRY": "0"}, consent.Accepted, false, ByEnv},
-		{map[string]string{"SERVICE_TELEMETRY": "1"}, consent.Declined, false, ByConsent},
-		{map[string]string{"DO_NOT_TRACK": "1"}, consent.Accepted, false, ByDNT},
-		{map[string]string{"DO_NOT_TRACK": "0"}, consent.Accepted, true, ByConsent},
-		{map[string]string{"CI": "true"}, consent.Accepted, false, ByCI},
-		{map[string]string{"SERVICE_TELEMETRY": "0", "DO_NOT_TRACK": "1", "CI": "true"}, consent.Accepted, false, ByEnv},
+		{"", consent.Unset, ours, true, true, ByDefault, 1},
+		{"", consent.Unset, ours, false, false, ByNotice, 1},
+		{"", consent.Accepted, ours, false, true, ByConsent, 1},
+		{"", consent.Declined, ours, true, false, ByConsent, 0},
+		{"", consent.Accepted, config.EmbeddedURL, true, false, ByEmbedded, 0},
+		{"", consent.Declined, config.EmbeddedURL, true, false, ByConsent, 0},
+		{"SERVICE_TELEMETRY=0", consent.Accepted, ours, true, false, ByEnv, 0},
+		{"SERVICE_TELEMETRY=1", consent.Declined, ours, true, false, ByConsent, 0},
+		{"DO_NOT_TRACK=1", consent.Accepted, ours, true, false, ByDNT, 0},
+		{"DO_NOT_TRACK=0", consent.Accepted, ours, true, true, ByConsent, 1},
+		{"CI=true", consent.Accepted, ours, true, false, ByCI, 0},
+		{"SERVICE_TELEMETRY=0 DO_NOT_TRACK=1 CI=true", consent.Declined, ours, true, false, ByEnv, 0},
+		{"SERVICE_BACKEND_URL=https://other.example", consent.Accepted, ours, true, false, ByBackend, 0},
+		{"SERVICE_BACKEND_URL=" + ours, consent.Accepted, ours, true, true, ByConsent, 1},
+		{"SERVICE_BACKEND_URL=https://other.example", consent.Accepted, config.EmbeddedURL, true, false, ByEmbedded, 0},
 	} {
-		r, store := newRecorder(t)
-		if err := store.Set(c.state); err != nil {
+		w := newWorld(t)
+		w.backend = c.own
+		if c.noticed {
+			w = told(t)
+			w.backend = c.own
+		}
+		if err := w.consent.Set(c.state); err != nil {
 			t.Fatal(err)
 		}
-		if allowed, by := r.Gate(caller.Caller{Env: c.env}); allowed != c.allowed || by != c.by {
-			t.Errorf("%v with %s: %v by %s, want %v by %s", c.env, c.state, allowed, by, c.allowed, c.by)
+		who := shell(strings.Fields(c.env)...)
+		if allowed, by := w.Gate(who); allowed != c.allowed || by != c.by {
+			t.Errorf("%v: %v by %s", c, allowed, by)
+		}
+		w.Record(caller.With(t.Context(), who), telemetry.Linked, nil)
+		if s := w.Status(who); s.Waiting != c.spooled || s.DecidedBy != c.by {
+			t.Errorf("%v: %d wait, by %s", c, s.Waiting, s.DecidedBy)
+		}
+		if len(logged(t, w)) != 1 {
+			t.Errorf("%v: the log lacks it", c)
+		}
+	}
+}
+
+// The first start belongs to the first caller: its switches decide whether it is told.
+func TestFirstStartIsToldOnce(t *testing.T) {
+	w := told(t)
+	w.Started()
+	w.Record(as(t, "SERVICE_TELEMETRY=0"), telemetry.Linked, nil)
+	if s := w.Status(shell()); s.Waiting != 0 {
+		t.Errorf("%d wait", s.Waiting)
+	}
+	w.again().Started()
+	if events := logged(t, w); len(events) != 2 || events[0].Name != telemetry.InstallStarted {
+		t.Errorf("%v", events)
+	}
+	if err := w.install.SetLastVersion("1.2.2"); err != nil {
+		t.Fatal(err)
+	}
+	updated := w.again()
+	updated.Started()
+	updated.Record(as(t), telemetry.Linked, nil)
+	if _, err := updated.send(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if e := w.events(); len(e) != 2 || e[0].Name != telemetry.InstallUpdated || string(e[0].Fields["previous"]) != `"1.2.2"` {
+		t.Errorf("%v", e)
+	}
+}
+
+// S31: of many calls at once one tells it; a call whose client went away gives it back.
+func TestNoticeIsToldOnce(t *testing.T) {
+	w := newWorld(t)
+	for _, quiet := range []string{"SERVICE_TELEMETRY=0", "DO_NOT_TRACK=1", "CI=1"} {
+		if _, _, ok := w.Take(shell(quiet)); ok {
+			t.Errorf("%s was told", quiet)
+		}
+	}
+	var wg sync.WaitGroup
+	claims := make(chan func(bool), 10)
+	for range 10 {
+		wg.Go(func() {
+			if text, done, ok := w.Take(shell()); ok {
+				for _, says := range []string{"Usage telemetry is on", "decline-privacy", "SERVICE_TELEMETRY=0", "DO_NOT_TRACK=1"} {
+					if !strings.Contains(strings.ToLower(text), strings.ToLower(says)) {
+						t.Errorf("the notice does not say %s: %s", says, text)
+					}
+				}
+				claims <- done
+			}
+		})
+	}
+	wg.Wait()
+	if len(claims) != 1 {
+		t.Fatalf("told %d times", len(claims))
+	}
+	(<-claims)(false)
+	if !w.install.NoticeShownAt().IsZero() {
+		t.Error("remembered, though nobody saw it")
+	}
+	_, done, ok := w.Take(shell())
+	if !ok {
+		t.Fatal("it was not given back")
+	}
+	done(true)
+	if _, _, ok := w.again().Take(shell()); ok || w.install.NoticeShownAt().IsZero() {
+		t.Error("told again")
+	}
+}
+
+func TestDecisionMakesTheNoticeUnnecessary(t *testing.T) {
+	for _, state := range []consent.State{consent.Accepted, consent.Declined} {
+		w := newWorld(t)
+		if err := w.consent.Set(state); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, ok := w.Take(shell()); ok {
+			t.Error(state)
 		}
 	}
 }

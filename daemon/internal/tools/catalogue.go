@@ -9,6 +9,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/link"
+	"github.com/service-dev/service/proto/telemetry"
 )
 
 // Links is what the tools need of the device-code flow.
@@ -56,9 +57,9 @@ type Browser interface {
 	Open(ctx context.Context, who caller.Caller, url string) (opened bool, reason string)
 }
 
-// Recorder takes telemetry events.
+// Recorder takes telemetry events of proto/telemetry; a field is a string or an int64.
 type Recorder interface {
-	Record(ctx context.Context, event string, fields map[string]string)
+	Record(ctx context.Context, event string, fields map[string]any)
 }
 
 // Options are the parts of a Catalogue; all but Now are required.
@@ -173,15 +174,13 @@ func (c *Catalogue) List() []Tool {
 func (c *Catalogue) Call(ctx context.Context, name string, args json.RawMessage, io IO) Result {
 	start := c.opts.Now()
 	result := c.dispatch(ctx, call{tool: name, args: args, who: caller.From(ctx), io: io})
-	c.opts.Telemetry.Record(context.WithoutCancel(ctx), EventToolCalled, map[string]string{
-		"tool": c.known(name), "durationMs": milliseconds(c.opts.Now().Sub(start)), "outcome": result.Outcome,
-		"client": caller.From(ctx).Client,
+	who := caller.From(ctx)
+	c.opts.Telemetry.Record(context.WithoutCancel(ctx), telemetry.ToolCalled, map[string]any{
+		"tool": c.known(name), "outcome": result.Outcome, "durationMs": c.opts.Now().Sub(start).Milliseconds(),
+		"client": who.Client, "clientVersion": who.Version,
 	})
 	return result
 }
-
-// EventToolCalled is the telemetry event of every tool call; its fields are tool, durationMs, outcome and client.
-const EventToolCalled = "tool.called"
 
 // dispatch finds the tool and turns whatever it does into a result.
 func (c *Catalogue) dispatch(ctx context.Context, call call) (result Result) {

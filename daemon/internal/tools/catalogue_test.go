@@ -3,6 +3,7 @@ package tools
 import (
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/proto/telemetry"
 )
 
 var update = flag.Bool("update", false, "write the schema snapshots anew")
@@ -119,11 +121,11 @@ func TestEveryCallIsRecordedWithoutItsContent(t *testing.T) {
 	w.call(t, "secret-tool-name", `{}`, IO{})
 	want := []string{"createSimulatorSession auth_required", "whoAmI ok", "unknown unknown_tool"}
 	for i, event := range w.events {
-		if got := event["tool"] + " " + event["outcome"]; event["event"] != EventToolCalled || got != want[i] {
+		if got := fmt.Sprint(event["tool"], " ", event["outcome"]); event["event"] != telemetry.ToolCalled || event["client"] != "agent" || got != want[i] {
 			t.Errorf("event %d is %v", i, event)
 		}
 		for _, value := range event {
-			if strings.Contains(value, testUser) || strings.Contains(value, testDevice) {
+			if text := fmt.Sprint(value); strings.Contains(text, testUser) || strings.Contains(text, testDevice) {
 				t.Errorf("event %d holds a code: %v", i, event)
 			}
 		}

@@ -69,7 +69,7 @@ type world struct {
 	keys    *keys
 	account accountRecords
 	browsed []string
-	events  []map[string]string
+	events  []map[string]any
 }
 
 type control struct {
@@ -278,7 +278,7 @@ func (b browser) Open(_ context.Context, _ caller.Caller, url string) (bool, str
 	return true, ""
 }
 
-func (w *world) Record(_ context.Context, event string, fields map[string]string) {
+func (w *world) Record(_ context.Context, event string, fields map[string]any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	fields["event"] = event

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strconv"
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
@@ -143,8 +142,6 @@ func stampOf(t *time.Time) *string {
 	}
 	return stampOrNull(*t)
 }
-
-func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 // problemOf is the backend's refusal in an error, or nil.
 func problemOf(err error) *backend.Problem {

@@ -104,7 +104,7 @@ func (s *site) SetVerified(string, account.Verdict)               {}
 func (s *site) InstallID() string                                 { return "inst_1" }
 func (s *site) Link(context.Context) account.Link                 { return s.For("") }
 func (s *site) BackendURL(context.Context) string                 { return "https://x.test" }
-func (s *site) Record(context.Context, string, map[string]string) {}
+func (s *site) Record(context.Context, string, map[string]any) {}
 func (s *site) Open(context.Context, caller.Caller, string) (bool, string) {
 	return false, "no desktop"
 }

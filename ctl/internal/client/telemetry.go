@@ -1,0 +1,26 @@
+package client
+
+import (
+	"context"
+
+	controlv1 "github.com/service-dev/service/proto/control/v1"
+)
+
+type (
+	// Telemetry is what is recorded, what waits for its upload, and which switch decides about that.
+	Telemetry = controlv1.TelemetryResponse
+	// Purged is what an erasure did.
+	Purged = controlv1.PurgeTelemetryResponse
+)
+
+// Telemetry tells what is recorded and where it goes.
+func (c *Client) Telemetry(ctx context.Context) (*Telemetry, error) {
+	r, err := c.api.Telemetry(ctx, &controlv1.TelemetryRequest{Caller: c.caller})
+	return r, refusal(err)
+}
+
+// PurgeTelemetry erases what was recorded, here and at the backend.
+func (c *Client) PurgeTelemetry(ctx context.Context) (*Purged, error) {
+	r, err := c.api.PurgeTelemetry(ctx, &controlv1.PurgeTelemetryRequest{Caller: c.caller})
+	return r, refusal(err)
+}

@@ -1,0 +1,149 @@
+package term
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/service-dev/service/proto/telemetry"
+)
+
+// Telemetry is what `telemetry status` tells. Zero times were never.
+type Telemetry struct {
+	Consent                        Consent
+	LogFile, BackendURL, LastError string
+	Notice, Uploaded, Next         time.Time
+	Waiting, Count                 int
+	Bytes, Cap, Dropped            int64
+}
+
+// Telemetry tells what is recorded, where it goes, and which switch decides.
+func (t *Terminal) Telemetry(s Telemetry, now time.Time) {
+	upload := "off"
+	if s.Consent.Upload {
+		upload = "on"
+	}
+	notice, last := "not shown yet: it comes with the first answer of a tool", "never"
+	if !s.Notice.IsZero() {
+		notice = "shown " + Ago(now.Sub(s.Notice).Milliseconds())
+	}
+	if !s.Uploaded.IsZero() {
+		last = fmt.Sprintf("%s, %s", count(int64(s.Count), "event"), Ago(now.Sub(s.Uploaded).Milliseconds()))
+	}
+	waiting := fmt.Sprintf("%s (%s of %s)", count(int64(s.Waiting), "event"), size(s.Bytes), size(s.Cap))
+	if !s.Next.IsZero() {
+		waiting += ", next try in " + Span(max(0, s.Next.Sub(now)))
+	}
+	goes := s.BackendURL
+	if goes == "" {
+		goes = "nowhere: there is no backend on another machine"
+	}
+	rows := [][]string{
+		{"upload", fmt.Sprintf("%s, decided by %s: %s", upload, s.Consent.By, Switch(s.Consent.By, s.Consent.Upload))},
+		{"consent", s.Consent.State}, {"goes to", goes}, {"notice", notice}, {"waiting", waiting}, {"last upload", last},
+	}
+	if s.Dropped > 0 {
+		rows = append(rows, []string{"lost", count(s.Dropped, "event") + " since then"})
+	}
+	if s.LastError != "" {
+		rows = append(rows, []string{"last try", s.LastError})
+	}
+	t.Table(append(rows, []string{"log", s.LogFile}))
+	t.Remark("  next: `servicectl telemetry tail` shows the events; `decline-privacy` stops the upload; `servicectl telemetry purge` erases")
+}
+
+// Switch says in words what decided about the upload.
+func Switch(by string, allowed bool) string {
+	switch by {
+	case "SERVICE_TELEMETRY":
+		return "this shell has SERVICE_TELEMETRY=0"
+	case "DO_NOT_TRACK", "CI":
+		return "this shell has " + by + " set"
+	case "SERVICE_BACKEND_URL":
+		return "this shell works with another backend than the daemon's own"
+	case "embedded":
+		return "the embedded backend keeps everything on this machine"
+	case "notice":
+		return "the first-run notice was not shown yet, events wait for it"
+	case "default":
+		return "nothing was declined"
+	}
+	if allowed {
+		return "you agreed with accept-privacy"
+	}
+	return "you declined with decline-privacy"
+}
+
+// TelemetryEvent writes one line of the local log; a line that is no event is shown as it is.
+func (t *Terminal) TelemetryEvent(line []byte) {
+	var e telemetry.Event
+	if json.Unmarshal(line, &e) != nil || e.Name == "" {
+		t.Say("%q", line)
+		return
+	}
+	at := e.At
+	if parsed, err := time.Parse(time.RFC3339, e.At); err == nil {
+		at = parsed.Local().Format("2006-01-02 15:04:05")
+	}
+	var fields strings.Builder
+	if d, ok := telemetry.Of(e.Name); ok {
+		for _, f := range d.Fields {
+			if value, ok := e.Fields[f.Name]; ok {
+				fmt.Fprintf(&fields, "  %s=%s", f.Name, strings.Trim(string(value), `"`))
+			}
+		}
+	}
+	t.Say("%s  %s%s", at, e.Name, fields.String())
+}
+
+// NoTelemetry says that nothing was recorded.
+func (t *Terminal) NoTelemetry(file string) { t.Remark("nothing is recorded yet (%s)", file) }
+
+// Purged is what an erasure did; Backend is erased, nothing or failed.
+type Purged struct {
+	Local, Waiting, Deleted int64
+	Backend, Detail         string
+}
+
+// Purged says what was erased, and what could not be.
+func (t *Terminal) Purged(p Purged) {
+	t.Say("Erased on this machine: %s of the log, %s that waited for upload.", count(p.Local, "event"), count(p.Waiting, "event"))
+	switch p.Backend {
+	case "erased":
+		t.Say("Erased at the backend: %s of this install.", count(p.Deleted, "event"))
+	case "nothing":
+		t.Say("No backend on another machine has any.")
+	default:
+		t.Remark("The backend could not erase what it has of this install: %s", p.Detail)
+		t.Remark("  next: run `servicectl telemetry purge` again once the backend can be reached")
+	}
+	if p.Backend != "failed" {
+		t.Say("What is done from now on is recorded anew; `decline-privacy` stops its upload.")
+	}
+}
+
+// Notice tells the person something apart from an answer.
+func (t *Terminal) Notice(text string) {
+	if text != "" {
+		t.Remark("%s", text)
+	}
+}
+
+func count(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// size tells a number of bytes roughly.
+func size(n int64) string {
+	switch {
+	case n < 1<<10:
+		return fmt.Sprintf("%d B", n)
+	case n < 1<<20:
+		return fmt.Sprintf("%.1f KB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%.1f MB", float64(n)/(1<<20))
+}

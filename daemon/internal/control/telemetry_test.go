@@ -1,0 +1,66 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	controlv1 "github.com/service-dev/service/proto/control/v1"
+)
+
+func (f *fake) Telemetry(context.Context) TelemetryStatus {
+	return TelemetryStatus{
+		Consent: Consent{State: "unset", DecidedBy: "notice"}, LogFile: "/x/events.jsonl", BackendURL: "https://b", Waiting: 3,
+		Bytes: 100, Cap: 4096, Dropped: 2, UploadedAt: time.UnixMilli(7), Uploaded: 5, LastError: "down", NextAt: time.UnixMilli(9),
+	}
+}
+
+func (f *fake) PurgeTelemetry(context.Context) (TelemetryPurged, error) {
+	return TelemetryPurged{Local: 1, Waiting: 2, Backend: "failed", Err: &backend.Problem{Message: "it is down", FixHint: "try again"}}, nil
+}
+
+func (f *fake) TakeNotice(context.Context) (string, func(bool), bool) {
+	if f.notice == nil {
+		return "", nil, false
+	}
+	return "telemetry is on", f.notice, true
+}
+
+func TestTelemetryIsToldAsItIs(t *testing.T) {
+	s := New(Options{Telemetry: &fake{}})
+	got, err := s.Telemetry(t.Context(), &controlv1.TelemetryRequest{})
+	want := &controlv1.TelemetryResponse{
+		Consent: &controlv1.Consent{State: "unset", DecidedBy: "notice"}, LogFile: "/x/events.jsonl", BackendUrl: "https://b",
+		Waiting: 3, SpoolBytes: 100, SpoolCap: 4096, Dropped: 2, UploadedMs: 7, Uploaded: 5, LastError: "down", NextMs: 9,
+	}
+	if err != nil || !proto.Equal(got, want) {
+		t.Errorf("%v, %v", got, err)
+	}
+	purged, err := s.PurgeTelemetry(t.Context(), &controlv1.PurgeTelemetryRequest{})
+	if err != nil || purged.GetBackend() != "failed" || purged.GetDetail() != "it is down. try again" || purged.GetWaiting() != 2 {
+		t.Errorf("%v, %v", purged, err)
+	}
+}
+
+// The notice counts as shown only when the answer was sent to somebody who is still there.
+func TestNoticeIsGivenBackWhenTheClientWent(t *testing.T) {
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	for _, c := range []struct {
+		ctx  context.Context
+		err  error
+		want bool
+	}{{t.Context(), nil, true}, {t.Context(), errors.New("broken"), false}, {gone, nil, false}} {
+		var shown []bool
+		s := New(Options{Telemetry: &fake{notice: func(sent bool) { shown = append(shown, sent) }}})
+		var sent *controlv1.CallToolResponse
+		err := s.announced(c.ctx, &controlv1.ToolResult{Structured: "{}"}, func(r *controlv1.CallToolResponse) error { sent = r; return c.err })
+		if !errors.Is(err, c.err) || len(shown) != 1 || shown[0] != c.want || sent.GetResult().GetNotice() != "telemetry is on" || sent.GetResult().GetStructured() != "{}" {
+			t.Errorf("%v: shown %v, %v, %v", c, shown, sent, err)
+		}
+	}
+}

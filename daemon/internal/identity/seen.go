@@ -1,0 +1,88 @@
+package identity
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/statefile"
+)
+
+// The fields of install.json beside the id. Others are kept as they are.
+const (
+	fieldNotice  = "noticeShownAt" // RFC 3339
+	fieldVersion = "lastVersion"
+)
+
+// NoticeShownAt is when the first-run notice was shown (design D6); the zero time while it was not, or when that cannot
+// be read. It sees what another process of the same install wrote.
+func (i *Install) NoticeShownAt() time.Time {
+	if at := i.noticed.Load(); at != nil {
+		return *at
+	}
+	var text string
+	if fields, err := i.read(); err != nil || json.Unmarshal(fields[fieldNotice], &text) != nil {
+		return time.Time{}
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}
+	}
+	i.noticed.Store(&at)
+	return at
+}
+
+// SetNoticeShownAt remembers that the notice was shown.
+func (i *Install) SetNoticeShownAt(at time.Time) error {
+	if err := i.set(fieldNotice, at.UTC().Format(time.RFC3339)); err != nil {
+		return err
+	}
+	i.noticed.Store(&at)
+	return nil
+}
+
+// LastVersion is the version of the service that ran last in this directory; empty before the first one said so.
+func (i *Install) LastVersion() string {
+	var version string
+	if fields, err := i.read(); err != nil || json.Unmarshal(fields[fieldVersion], &version) != nil {
+		return ""
+	}
+	return version
+}
+
+// SetLastVersion remembers the version that runs.
+func (i *Install) SetLastVersion(version string) error { return i.set(fieldVersion, version) }
+
+// read gives the fields of the file, as long as it is still the file of this install.
+func (i *Install) read() (map[string]json.RawMessage, error) {
+	data, err := statefile.Read(i.path, maxFile)
+	if err != nil {
+		return nil, err
+	}
+	id, err := parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", i.path, err)
+	}
+	if id != i.id {
+		return nil, fmt.Errorf("reading %s: it belongs to another install now", i.path)
+	}
+	var fields map[string]json.RawMessage
+	return fields, json.Unmarshal(data, &fields)
+}
+
+func (i *Install) set(name, value string) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	fields, err := i.read()
+	if err != nil {
+		return err
+	}
+	if fields[name], err = json.Marshal(value); err != nil {
+		return err
+	}
+	data, err := json.MarshalIndent(fields, "", "  ")
+	if err != nil {
+		return err
+	}
+	return statefile.Write(i.path, append(data, '\n'))
+}

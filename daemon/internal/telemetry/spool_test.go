@@ -1,0 +1,191 @@
+package telemetry
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/service-dev/service/proto/telemetry"
+)
+
+func line(t testing.TB) []byte {
+	id, err := uuid.NewV7()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.Marshal(telemetry.Event{ID: id.String(), At: "2026-01-02T03:04:05.000Z", Name: telemetry.Linked})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(data, '\n')
+}
+
+func fill(t *testing.T, s *spool, n int) {
+	t.Helper()
+	for range n {
+		if _, err := s.add(line(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestFullSpoolLosesTheOldestAndCountsThem(t *testing.T) {
+	s := newSpool(filepath.Join(t.TempDir(), Dir))
+	s.cap = 3 * segmentCap
+	const written = 6000
+	fill(t, s, written)
+	waiting, bytes := s.waiting()
+	lost := s.tally.read().Dropped
+	if lost == 0 || int64(waiting)+lost != written || bytes > s.cap {
+		t.Errorf("%d wait in %d bytes, %d lost", waiting, bytes, lost)
+	}
+	l, err := s.next()
+	if err != nil || l.Dropped != lost || len(l.Events) != telemetry.MaxBatch {
+		t.Errorf("%d events, dropped %d, %v", len(l.Events), l.Dropped, err)
+	}
+}
+
+// What a killed writer or anybody else left in the spool costs those lines and nothing more.
+func TestForeignBytesInTheSpool(t *testing.T) {
+	s := newSpool(filepath.Join(t.TempDir(), Dir))
+	fill(t, s, 2)
+	good := string(line(t))
+	for name, text := range map[string]string{
+		"0-torn.jsonl":      good + good[:30],
+		"1-zero.jsonl":      "\x00\x00\xff\n" + good,
+		"2-long.jsonl":      strings.Repeat("x", maxLine+1) + "\n",
+		"3-other.jsonl":     strings.Replace(good, telemetry.Linked, "else.where", 1) + strings.Replace(good, "}", `,"secret":"x"}`, 1),
+		"4-empty.jsonl":     "",
+		"5-note.txt":        "not ours",
+		"6-dir.jsonl/x":     "",
+		"7-null.jsonl":      "null\n[]\n{}\n",
+		"8-badid.jsonl":     `{"id":"1","at":"2026-01-02T03:04:05.000Z","name":"account.linked"}` + "\n",
+		"9-badat.jsonl":     strings.Replace(good, "2026-01-02T", "x", 1),
+		"9-many1.jsonl":     strings.Repeat(good, telemetry.MaxBatch+5),
+		"9-sent.sent.jsonl": good,
+	} {
+		path := filepath.Join(s.dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	total := 0
+	for range 20 {
+		l, err := s.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(l.names) == 0 {
+			break
+		}
+		body, err := json.Marshal(l.Batch)
+		if err != nil || len(body) > telemetry.MaxBody || len(l.Events) > telemetry.MaxBatch || strings.Contains(string(body), "secret") {
+			t.Errorf("%d events in %d bytes, %v", len(l.Events), len(body), err)
+		}
+		total += len(l.Events)
+		if err := s.drop(l, func(*tallied) {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := 2 + 1 + 1 + 1 + telemetry.MaxBatch + 1; total != want {
+		t.Errorf("%d events, want %d", total, want)
+	}
+	if lost := s.tally.read().Dropped; lost != 1+1+1+1+3+1+1+5 {
+		t.Errorf("%d lost", lost)
+	}
+}
+
+// Two processes of one directory, of which one uploads: nothing is lost between them and nothing is sent twice.
+func TestTwoProcessesShareTheSpool(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), Dir)
+	daemon, other := newSpool(dir), newSpool(dir)
+	const each = 300
+	var wg sync.WaitGroup
+	refused := 0
+	for _, s := range []*spool{daemon, other} {
+		wg.Go(func() {
+			for range each {
+				if _, err := s.add(line(t)); err != nil {
+					t.Log(err)
+					refused++
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	seen := map[string]bool{}
+	collect := func() {
+		l, err := daemon.next()
+		if err != nil {
+			return // the other has the lock
+		}
+		for _, e := range l.Events {
+			if seen[e.ID] {
+				t.Errorf("%s came twice", e.ID)
+			}
+			seen[e.ID] = true
+		}
+		if err := daemon.drop(l, func(*tallied) {}); err != nil {
+			t.Error(err)
+		}
+	}
+	for writing := true; writing; {
+		select {
+		case <-done:
+			writing = false
+		default:
+		}
+		collect()
+	}
+	for range 10 {
+		collect()
+	}
+	if len(seen)+refused != 2*each {
+		t.Errorf("%d of %d events, %d refused", len(seen), 2*each, refused)
+	}
+}
+
+// A state directory that was deleted stays deleted (design D5).
+func TestDeletedDirectoryIsNotMadeAgain(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "gone")
+	if _, err := newSpool(filepath.Join(dir, Dir)).add(line(t)); err == nil {
+		t.Error("no error")
+	}
+	if err := newJournal(filepath.Join(dir, Dir)).add(line(t)); err == nil {
+		t.Error("no error")
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("it is back")
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(line(f))
+	f.Add([]byte("{\"id\":\n\x00"))
+	f.Add([]byte(`{"id":"0190a1b2-0000-7000-8000-000000000000","at":"2026-01-02T03:04:05.000Z","name":"tool.called","fields":{"tool":"x","durationMs":1e3}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		events, _ := parse(data)
+		for _, e := range events {
+			if err := e.Check(); err != nil {
+				t.Error(err)
+			}
+			out, err := json.Marshal(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if again, lost := parse(append(out, '\n')); len(again) != 1 || lost != 0 || fmt.Sprint(again[0].ID) != e.ID {
+				t.Errorf("%s does not survive its own reading", out)
+			}
+		}
+	})
+}

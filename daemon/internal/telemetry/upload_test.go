@@ -1,0 +1,205 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/consent"
+	"github.com/service-dev/service/proto/telemetry"
+)
+
+func down() error {
+	return &backend.Problem{Code: backend.CodeUnreachable, Message: "the backend cannot be reached", Retryable: true}
+}
+
+// serve runs the uploader until the returned function is called.
+func serve(t *testing.T, w *world) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.Serve(ctx) }()
+	synctest.Wait() // for the event of the first start
+	return func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Nothing goes before the notice was shown; then all that waited does.
+func TestEventsWaitForTheNotice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		stop := serve(t, w)
+		w.Record(as(t), telemetry.Linked, nil)
+		time.Sleep(time.Hour)
+		if len(w.batches) != 0 {
+			t.Fatal("uploaded before the notice")
+		}
+		_, done, _ := w.Take(shell())
+		done(true)
+		time.Sleep(flushEvery)
+		synctest.Wait()
+		if len(w.events()) != 2 || w.events()[0].Name != telemetry.InstallStarted {
+			t.Fatalf("uploaded %v", w.events())
+		}
+		if s := w.Status(shell()); s.Waiting != 0 || s.Uploaded != 2 || s.UploadedAt.IsZero() || s.LastError != "" || !s.Next.IsZero() {
+			t.Errorf("%+v", s)
+		}
+		stop()
+	})
+}
+
+// A complete batch does not wait for the minute, and the end of the daemon does not either.
+func TestFullBatchAndDrainAreUploadedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := told(t)
+		stop := serve(t, w)
+		for range telemetry.MaxBatch {
+			w.Record(as(t), telemetry.Linked, nil)
+		}
+		synctest.Wait()
+		if len(w.batches) < 1 || len(w.batches[0].Events) != telemetry.MaxBatch {
+			t.Fatalf("%d batches", len(w.batches))
+		}
+		w.Record(as(t), telemetry.Linked, nil)
+		stop()
+		if n := len(w.events()); n != telemetry.MaxBatch+2 { // with install.started
+			t.Errorf("%d events", n)
+		}
+	})
+}
+
+// A backend that is down is asked less and less often; what waits survives the daemon and arrives once it is back.
+func TestBackendThatIsDownIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := told(t)
+		w.refuse = down()
+		stop := serve(t, w)
+		w.Record(as(t), telemetry.Linked, nil)
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		if tries := len(w.batches); tries < 10 || tries > 40 {
+			t.Errorf("%d tries in two hours", tries)
+		}
+		if s := w.Status(shell()); s.Waiting != 2 || s.LastError == "" || s.Next.IsZero() {
+			t.Errorf("%+v", s)
+		}
+		first := w.batches[0].Events[0].ID
+		stop()
+		w.refuse, w.batches = nil, nil
+		w.Recorder = w.again()
+		stop = serve(t, w)
+		time.Sleep(flushEvery)
+		synctest.Wait()
+		if events := w.events(); len(events) != 2 || events[0].ID != first {
+			t.Errorf("%v", events)
+		}
+		stop()
+	})
+}
+
+func TestBackoff(t *testing.T) {
+	for _, c := range []struct {
+		failures int
+		jitter   float64
+		err      error
+		want     time.Duration
+	}{
+		{1, 0, down(), time.Second},
+		{2, 0.5, down(), 3 * time.Second},
+		{11, 0, down(), maxBackoff / 2},
+		{1000, 0.999999999, down(), maxBackoff - 1},
+		{1, 0, &backend.Problem{RetryAfter: 90 * time.Second}, 90 * time.Second},
+		{1, 0, &backend.Problem{RetryAfter: 1 << 60}, maxPatience},
+	} {
+		if got := backoff(c.failures, c.jitter, c.err); (got - c.want).Abs() > time.Microsecond {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
+// A batch that will never be taken is dropped, and the next one says how many were lost.
+func TestRefusedBatchIsDroppedAndCounted(t *testing.T) {
+	w := told(t)
+	for status, dropped := range map[int]bool{400: true, 404: true, 413: true, 408: false, 429: false, 500: false, 503: false, 0: false} {
+		w.refuse = &backend.Problem{HTTPStatus: status}
+		w.Record(as(t), telemetry.Linked, nil)
+		_, err := w.send(t.Context())
+		if s := w.Status(shell()); (s.Waiting == 0) != dropped || (s.Dropped > 0) != dropped || (err == nil) != dropped {
+			t.Errorf("%d: %+v, %v", status, s, err)
+		}
+		if _, err := w.spool.clear(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.refuse = &backend.Problem{HTTPStatus: 400}
+	w.Record(as(t), telemetry.Linked, nil)
+	_, _ = w.send(t.Context())
+	w.refuse = nil
+	w.Record(as(t), telemetry.Linked, nil)
+	_, _ = w.send(t.Context())
+	if last := w.batches[len(w.batches)-1]; last.Dropped != 1 || w.Status(shell()).Dropped != 0 {
+		t.Errorf("dropped %d", last.Dropped)
+	}
+}
+
+// A no cuts an upload short, empties the spool, and no request follows it.
+func TestDecliningEndsItAtOnce(t *testing.T) {
+	w := told(t)
+	w.entered = make(chan struct{})
+	w.Record(as(t), telemetry.Linked, nil)
+	sent := make(chan error, 1)
+	go func() { _, err := w.send(t.Context()); sent <- err }()
+	<-w.entered
+	if err := w.consent.Set(consent.Declined); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Decided(consent.Declined); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-sent; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	w.entered = nil
+	_, _ = w.send(t.Context())
+	if s := w.Status(shell()); s.Waiting != 0 || len(w.batches) != 0 {
+		t.Errorf("%+v, %d requests", s, len(w.batches))
+	}
+	// A no that another program wrote into the file counts as well.
+	_ = w.consent.Set(consent.Unset)
+	w.Record(as(t), telemetry.Linked, nil)
+	_ = w.consent.Set(consent.Declined)
+	_, _ = w.send(t.Context())
+	if s := w.Status(shell()); s.Waiting != 0 || len(w.batches) != 0 {
+		t.Errorf("%+v, %d requests", s, len(w.batches))
+	}
+}
+
+func TestPurge(t *testing.T) {
+	w := told(t)
+	w.Started()
+	w.Record(as(t), telemetry.Linked, nil)
+	p, err := w.Purge(t.Context())
+	if err != nil || p != (Purged{Local: 2, Waiting: 2, Backend: PurgeErased, Deleted: 7}) {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	if _, err := os.Stat(filepath.Join(w.dir, Dir, FileName)); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+	w.refuse = down()
+	w.Record(as(t), telemetry.Linked, nil)
+	if p, err = w.Purge(t.Context()); err != nil || p.Backend != PurgeFailed || p.Err == nil || p.Local != 1 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	w.backend = "embedded:"
+	if p, err = w.Purge(t.Context()); err != nil || p.Backend != PurgeNothing || w.purges != 2 {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
