@@ -133,7 +133,7 @@ func (s *Service) redeem(ctx context.Context, hash string, expires, now time.Tim
 	s.forget(hash)
 	s.log.InfoContext(ctx, "link made", "account", link.AccountID, "link", link.ID)
 	if s.Made != nil {
-		s.Made(ctx, link)
+		s.Made(context.WithoutCancel(ctx), link) // also when who polled is gone: that is when somebody should look
 	}
 	return Poll{Token: &Token{AuthToken: token, Principal: Principal{
 		AccountID: link.AccountID, LinkID: link.ID, Tier: TierFreeAccount, LinkedAt: link.LinkedAt,

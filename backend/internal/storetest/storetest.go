@@ -41,6 +41,11 @@ func RunLinks(t *testing.T, e Engine) {
 	t.Run("pacing is kept over a restart", e.pacing)
 	t.Run("a token nobody received is revoked", e.unclaimed)
 	t.Run("revocation", e.revocation)
+	t.Run("suspended between approve and poll", e.suspended)
+	t.Run("legacy tokens end", e.legacy)
+	t.Run("trail", e.trail)
+	t.Run("trail of revocations", e.trailRevokes)
+	t.Run("trail is bounded", e.trailBounds)
 	t.Run("accounts", e.accounts)
 }
 

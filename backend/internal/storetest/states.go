@@ -1,0 +1,78 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/link"
+	"github.com/service-dev/service/backend/internal/secret"
+)
+
+// suspended is S14: who is suspended between approving and the next poll gets no token, however often they poll; restored
+// in time, the approval counts.
+func (e Engine) suspended(t *testing.T) {
+	store, _ := e.Open(t)
+	f := newFixture(t, store)
+	ada := f.person(t, "ada")
+	issued := f.start(t)
+	want(t, "approve", f.Approve(f.ctx, issued.UserCode, ada.ID), nil)
+	if ok, err := f.accounts().Suspend(f.ctx, ada.ID, audit.Operator()); err != nil || !ok {
+		t.Fatalf("suspend: %v, %v", ok, err)
+	}
+	for range 3 {
+		poll, err := f.Poll(f.ctx, issued.DeviceCode)
+		want(t, "poll of a suspended account's code", err, link.ErrDenied)
+		if poll.Token != nil {
+			t.Fatal("a token for a suspended account")
+		}
+	}
+	if links, err := store.AllLinks(f.ctx, ada.ID); err != nil || len(links) != 0 {
+		t.Fatalf("%d links (%v)", len(links), err)
+	}
+	if ok, err := f.accounts().Restore(f.ctx, ada.ID, audit.Operator()); err != nil || !ok {
+		t.Fatalf("restore: %v, %v", ok, err)
+	}
+	poll, err := f.Poll(f.ctx, issued.DeviceCode)
+	if err != nil || poll.Token == nil {
+		t.Fatalf("restored: %v, %v", poll, err)
+	}
+	for _, step := range []struct {
+		set    func() (bool, error)
+		wanted error
+	}{
+		{func() (bool, error) { return f.accounts().Suspend(f.ctx, ada.ID, audit.Operator()) }, link.ErrRevoked},
+		{func() (bool, error) { return f.accounts().Restore(f.ctx, ada.ID, audit.Operator()) }, nil},
+	} {
+		if ok, err := step.set(); err != nil || !ok {
+			t.Fatalf("%v, %v", ok, err)
+		}
+		_, err := f.Authenticate(f.ctx, poll.Token.AuthToken)
+		want(t, "the very next call", err, step.wanted)
+	}
+}
+
+// legacy: a token that still has its original lifetime is honoured until then (spec 5.3).
+func (e Engine) legacy(t *testing.T) {
+	store, _ := e.Open(t)
+	f := newFixture(t, store)
+	ada := f.person(t, "ada")
+	issued := f.start(t)
+	want(t, "approve", f.Approve(f.ctx, issued.UserCode, ada.ID), nil)
+	token, now := secret.New(secret.Token), f.clock.now()
+	end := now.Add(24 * time.Hour)
+	_, err := store.Redeem(f.ctx, hash.Hash("device_code", issued.DeviceCode), now, link.Link{ID: "legacy", TokenHash: hash.Hash("token", token),
+		LinkedAt: now, ExpiresAt: end}, audit.Trace{})
+	want(t, "redeem", err, nil)
+	for _, step := range []struct {
+		at     time.Time
+		wanted error
+	}{{now, nil}, {end, nil}, {end.Add(time.Millisecond), link.ErrTokenExpired}} {
+		f.clock.pass(step.at.Sub(f.clock.now()))
+		who, err := f.Authenticate(f.ctx, token)
+		want(t, "at "+step.at.String(), err, step.wanted)
+		if err == nil && !who.ExpiresAt.Equal(end) {
+			t.Errorf("the token says that it ends at %v", who.ExpiresAt)
+		}
+	}
+}
