@@ -1,0 +1,405 @@
+//go:build unix
+
+package account
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/service-dev/service/daemon/internal/statefile"
+)
+
+// The model's vocabulary: a token says by itself at which backend it was minted.
+const defaultBackend = "https://d"
+
+var (
+	mintedAt = map[string]string{"svc_a": "https://a", "svc_a2": "https://a", "svc_b": "https://b", "svc_e": "embedded:1", "svc_d": defaultBackend}
+	tokens   = slices.Sorted(maps.Keys(mintedAt))
+	asked    = []string{"https://a", "https://a/", "https://b", defaultBackend, "embedded:1", "embedded:2", "embedded:", ""}
+	broken   = []string{"", "null", "[]", `{"authToken":"svc_`, `{"authToken":7,"accountId":"x","theirs":1}`, `{"accountId":"x","theirs":1}`}
+)
+
+// content is auth.json as the model sees it.
+type content struct {
+	kind    string // none, good, broken, link
+	token   string
+	expires time.Time // zero for never
+	theirs  bool      // it holds a field of somebody else, which a login keeps
+	text    string    // exact, as long as nobody but the outside wrote it
+}
+
+// model is what a store of a few lines would be: a file, what was last read of it or said to it, and what backends said.
+type model struct {
+	dir      string
+	now      time.Time
+	file     content
+	memory   content
+	revoked  map[string]bool
+	verified map[string]bool
+
+	store   *Store
+	changed chan struct{}
+	stop    context.CancelFunc
+	served  chan struct{}
+	watched <-chan Link
+}
+
+func (m *model) open() {
+	ctx, stop := context.WithCancel(context.Background())
+	m.changed, m.stop, m.served = make(chan struct{}, 1), stop, make(chan struct{})
+	m.store = Open(Options{Dir: m.dir, DefaultBackend: defaultBackend, Changed: m.changed, Now: func() time.Time { return m.now }})
+	m.memory, m.revoked, m.verified = m.file, map[string]bool{}, map[string]bool{}
+	m.watched = m.store.Watch(ctx)
+	go func() { defer close(m.served); _ = m.store.Serve(ctx) }()
+}
+
+func (m *model) close() {
+	m.stop()
+	<-m.served
+}
+
+// view is what a caller can tell about a link.
+type view struct {
+	state                   State
+	token, account, backend string
+	verified                bool
+}
+
+func viewOf(l Link) view {
+	return view{l.State, l.AuthToken.Reveal(), l.AccountID, l.BackendURL, l.Verified.OK}
+}
+
+// want is what Current must tell.
+func (m *model) want() view {
+	c := m.memory
+	switch c.kind {
+	case "none":
+		return view{state: NotLinked}
+	case "good":
+		v := view{Linked, c.token, accountOf(c.token), mintedAt[c.token], m.verified[c.token]}
+		if m.revoked[c.token] {
+			v.state = Revoked
+		} else if !c.expires.IsZero() && !m.now.Before(c.expires) {
+			v.state = Expired
+		}
+		return v
+	}
+	return view{state: Corrupt}
+}
+
+func accountOf(token string) string { return "acc_" + token }
+
+// wantFor is what For must tell: no token for a backend that did not mint it.
+func (m *model) wantFor(backend string) view {
+	v := m.want()
+	if v.token == "" {
+		return v
+	}
+	at := strings.TrimRight(backend, "/")
+	if at == v.backend || (at == "" || at == "embedded:") && strings.HasPrefix(v.backend, "embedded:") {
+		return v
+	}
+	v.state, v.token, v.verified = OtherBackend, "", false
+	return v
+}
+
+// check holds store and file against the model.
+func (m *model) check(t *rapid.T) {
+	if got := viewOf(m.store.Current()); got != m.want() {
+		t.Fatalf("current: %+v, want %+v", got, m.want())
+	}
+	for _, b := range asked {
+		if got := viewOf(m.store.For(b)); got != m.wantFor(b) {
+			t.Fatalf("for %q: %+v, want %+v", b, got, m.wantFor(b))
+		}
+	}
+	info, err := os.Lstat(m.path())
+	switch kind := m.file.kind; {
+	case kind == "none":
+		if !errors.Is(err, fs.ErrNotExist) {
+			t.Fatalf("auth.json is there: %v", err)
+		}
+	case err != nil || (info.Mode()&fs.ModeSymlink != 0) != (kind == "link"):
+		t.Fatalf("auth.json: %v, %v; want %s", info, err, kind)
+	case kind != "link":
+		m.checkFile(t, info)
+	}
+	if entries, _ := os.ReadDir(m.dir); len(entries) > 2 { // auth.json and what the link leads to
+		t.Fatalf("something is left behind: %v", entries)
+	}
+}
+
+func (m *model) path() string { return filepath.Join(m.dir, FileName) }
+
+func (m *model) checkFile(t *rapid.T, info fs.FileInfo) {
+	data, err := os.ReadFile(m.path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.file.text != "" || m.file.kind == "broken" {
+		if string(data) != m.file.text {
+			t.Fatalf("what others wrote was changed: %q", data)
+		}
+		return
+	}
+	l, err := parse(data)
+	if err != nil || l.AuthToken.Reveal() != m.file.token || strings.Contains(string(data), "theirs") != m.file.theirs || info.Mode().Perm() != 0o600 {
+		t.Fatalf("auth.json is %s (%v, mode %v), want %+v", data, err, info.Mode(), m.file)
+	}
+}
+
+// heard checks that a watcher that comes late gets the latest word. Time passes without one.
+func (m *model) heard(t *rapid.T) {
+	select {
+	case l := <-m.watched:
+		if got := viewOf(l); got != m.want() {
+			t.Fatalf("the watcher heard %+v, want %+v", got, m.want())
+		}
+	default:
+		t.Fatal("the watcher heard nothing of a change")
+	}
+}
+
+// amid makes a change while others read: they see the state before it or the one after, and never another's token.
+func (m *model) amid(t *rapid.T, change func()) {
+	before := m.want()
+	seen := make(chan view, 64)
+	var readers sync.WaitGroup
+	for range 4 {
+		readers.Go(func() {
+			for range 8 {
+				seen <- viewOf(m.store.Current())
+				for _, b := range asked {
+					if l := m.store.For(b); l.AuthToken != "" && !sameBackend(mintedAt[l.AuthToken.Reveal()], b) {
+						seen <- view{state: "leaked to " + State(b)}
+					}
+				}
+			}
+		})
+	}
+	go func() { readers.Wait(); close(seen) }()
+	change()
+	m.heard(t)
+	after := m.want()
+	for v := range seen {
+		if v != before && v != after {
+			t.Fatalf("amid the change a reader saw %+v; before %+v, after %+v", v, before, after)
+		}
+	}
+}
+
+func (m *model) link(t *rapid.T) Link {
+	token := rapid.SampledFrom(tokens).Draw(t, "token")
+	l := Link{AuthToken: Secret(token), AccountID: accountOf(token), BackendURL: mintedAt[token], LinkedAt: m.now, Scope: "account_full"}
+	if rapid.Bool().Draw(t, "legacy") {
+		at := m.now.Add(time.Duration(rapid.IntRange(-2, 5).Draw(t, "hours")) * time.Hour).Truncate(time.Second)
+		l.ExpiresAt = &at
+	}
+	return l
+}
+
+func contentOf(l Link) content {
+	c := content{kind: "good", token: l.AuthToken.Reveal()}
+	if l.ExpiresAt != nil {
+		c.expires = *l.ExpiresAt
+	}
+	return c
+}
+
+// outside writes auth.json as another program does: in place, or by a rename.
+func (m *model) outside(t *rapid.T, text string) {
+	if m.file.kind == "link" || rapid.Bool().Draw(t, "by rename") {
+		aside := filepath.Join(m.dir, "aside")
+		if err := errors.Join(os.WriteFile(aside, []byte(text), 0o600), os.Rename(aside, m.path())); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if err := os.WriteFile(m.path(), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// signal lets the store follow the file, as the directory watch makes it.
+func (m *model) signal() {
+	m.changed <- struct{}{}
+	time.Sleep(2 * settle)
+	m.memory = m.file
+}
+
+func (m *model) actions() map[string]func(*rapid.T) {
+	return map[string]func(*rapid.T){
+		"": m.check,
+		"login": func(t *rapid.T) {
+			l := m.link(t)
+			m.amid(t, func() {
+				err := m.store.Save(l)
+				switch m.file.kind {
+				case "link":
+					if !errors.Is(err, statefile.ErrSymlink) {
+						t.Fatalf("a symbolic link was written through: %v", err)
+					}
+				default:
+					if err != nil {
+						t.Fatal(err)
+					}
+					theirs := m.file.theirs
+					m.file = contentOf(l)
+					m.file.theirs = theirs
+				}
+				delete(m.revoked, l.AuthToken.Reveal())
+				m.memory = contentOf(l)
+			})
+		},
+		"logout": func(t *rapid.T) {
+			m.amid(t, func() {
+				want := m.file.kind != "none" || m.memory.kind == "good"
+				if was, err := m.store.Delete(); err != nil || was != want {
+					t.Fatalf("logout: %v, %v; want %v", was, err, want)
+				}
+				m.file, m.memory = content{kind: "none"}, content{kind: "none"}
+			})
+		},
+		"replaced from outside": func(t *rapid.T) {
+			l := m.link(t)
+			c := contentOf(l)
+			fields := map[string]any{"authToken": c.token, "accountId": accountOf(c.token), "scope": "account_full"}
+			if c.theirs = rapid.Bool().Draw(t, "theirs"); c.theirs {
+				fields["theirs"] = []int{1, 2}
+			}
+			if mintedAt[c.token] != defaultBackend || rapid.Bool().Draw(t, "names its backend") {
+				fields["backendUrl"] = mintedAt[c.token]
+			}
+			if l.ExpiresAt != nil {
+				fields["expiresAt"] = l.ExpiresAt.UTC().Format(time.RFC3339)
+			}
+			data, _ := json.Marshal(fields)
+			c.text = string(data)
+			m.outside(t, c.text)
+			m.file = c
+		},
+		"broken from outside": func(t *rapid.T) {
+			text := rapid.SampledFrom(broken).Draw(t, "text")
+			m.outside(t, text)
+			m.file = content{kind: "broken", text: text, theirs: strings.Contains(text, "theirs")}
+		},
+		"made a symbolic link": func(t *rapid.T) {
+			_ = os.Remove(m.path())
+			if err := os.Symlink(filepath.Join(m.dir, "elsewhere"), m.path()); err != nil {
+				t.Fatal(err)
+			}
+			m.file = content{kind: "link"}
+		},
+		"removed from outside": func(t *rapid.T) {
+			_ = os.Remove(m.path())
+			m.file = content{kind: "none"}
+		},
+		"watch event": func(t *rapid.T) { m.amid(t, m.signal) },
+		"refused by the backend": func(t *rapid.T) {
+			token := rapid.SampledFrom(tokens).Draw(t, "token")
+			m.amid(t, func() { m.store.MarkRevoked(token); m.revoked[token] = true })
+		},
+		"honoured by the backend": func(t *rapid.T) {
+			token := rapid.SampledFrom(tokens).Draw(t, "token")
+			m.amid(t, func() { m.store.SetVerified(token, Verdict{At: m.now, OK: true}); m.verified[token] = true })
+		},
+		"restart": func(*rapid.T) {
+			m.close()
+			m.open()
+			<-m.watched
+		},
+		"an hour passes": func(*rapid.T) { m.now = m.now.Add(time.Hour) },
+		"many at once":   m.atOnce,
+	}
+}
+
+// atOnce lets logins, a logout and the watch meet: afterwards memory and file say the same, and one of them won.
+func (m *model) atOnce(t *rapid.T) {
+	if m.file.kind == "link" {
+		t.Skip("nobody can write")
+	}
+	theirs := m.file.theirs
+	possible := map[string]content{"none": {kind: "none"}}
+	var all sync.WaitGroup
+	for range rapid.IntRange(2, 4).Draw(t, "logins") {
+		l := m.link(t)
+		c := contentOf(l)
+		if old, ok := possible[c.token]; ok {
+			l.ExpiresAt = nil // one token has one end
+			if c = old; !c.expires.IsZero() {
+				l.ExpiresAt = &c.expires
+			}
+		}
+		possible[c.token] = c
+		all.Go(func() { _ = m.store.Save(l) })
+	}
+	out := rapid.Bool().Draw(t, "a logout too")
+	if out {
+		all.Go(func() { _, _ = m.store.Delete() })
+	}
+	if m.file.kind != "broken" { // the bubble's time stands still while others wait for a lock, and with it the second look
+		all.Go(func() { m.store.Reload(context.Background()) })
+	}
+	all.Wait()
+	for token := range possible {
+		delete(m.revoked, token)
+	}
+	l := m.store.Current()
+	won, ok := possible[l.AuthToken.Reveal()]
+	if l.AuthToken == "" {
+		won, ok = content{kind: "none"}, out
+	}
+	if !ok {
+		t.Fatalf("nobody asked for %+v", viewOf(l))
+	}
+	m.memory, m.file = won, won
+	if won.kind == "good" {
+		data, _ := os.ReadFile(m.path())
+		m.file.theirs = strings.Contains(string(data), "theirs")
+		if m.file.theirs && !theirs || !m.file.theirs && theirs && !out {
+			t.Fatalf("the field of somebody else: %v before, now %s", theirs, data)
+		}
+	}
+	m.heard(t)
+}
+
+// T3: whatever order logins, logouts, other programs, the watch, backends and restarts come in, the store says what the
+// file says, keeps what others wrote, and shows a token to no backend but its own.
+func TestStoreAgainstAModel(t *testing.T) {
+	if os.Getenv("SERVICE_TEST_FULL") != "" {
+		if err := flag.Set("rapid.checks", "1000"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	root := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		// A bubble has no deadline to ask for.
+		rapid.Check(struct{ testing.TB }{t}, func(rt *rapid.T) {
+			n++
+			m := &model{dir: filepath.Join(root, fmt.Sprint(n)), now: time.Now(), file: content{kind: "none"}}
+			if err := os.Mkdir(m.dir, 0o700); err != nil {
+				rt.Fatal(err)
+			}
+			m.open()
+			defer func() { m.close() }()
+			<-m.watched
+			rt.Repeat(m.actions())
+		})
+	})
+}
