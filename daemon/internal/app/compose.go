@@ -95,6 +95,10 @@ func compose(o Options, paths rendezvous.Paths, log *slog.Logger, level *slog.Le
 	if err := p.assemble(); err != nil {
 		return nil, err
 	}
+	if o.activated {
+		p.opener.OutsideUnit()
+	}
+	p.record.Started()
 	f := face{p}
 	p.control = control.New(control.Options{
 		About: control.About{
@@ -168,21 +172,23 @@ func (p *parts) installID() string { return p.install.ID() }
 func (p *parts) lasting() []func(context.Context) error {
 	list := []func(context.Context) error{p.files.Serve, p.accounts.Serve, p.config.Serve, p.opener.Serve, p.link.Serve}
 	if p.host != nil {
-		list = append(list, p.serveSessions)
+		list = append(list, func(ctx context.Context) error { return p.serveSessions(ctx, p.record.Serve) })
 	}
 	return list
 }
 
-// serveSessions runs door, sessions, telemetry and adapters; these end last, so that the sessions end in order and what
-// telemetry has is uploaded.
-func (p *parts) serveSessions(ctx context.Context) error {
+// serveSessions runs door, sessions, others that need adapters at their end, and adapters; these end last, so that the
+// sessions end in order.
+func (p *parts) serveSessions(ctx context.Context, others ...func(context.Context) error) error {
 	hosting, endHost := context.WithCancel(context.WithoutCancel(ctx))
 	defer endHost()
 	var host, front errgroup.Group
 	host.Go(func() error { return p.host.Serve(hosting) })
 	front.Go(func() error { return p.door.Serve(ctx, p.sessions.AnyLocal()) })
 	front.Go(func() error { return p.sessions.Serve(ctx) })
-	front.Go(func() error { return p.record.Serve(ctx) })
+	for _, serve := range others {
+		front.Go(func() error { return serve(ctx) })
+	}
 	err := front.Wait()
 	endHost()
 	return errors.Join(err, host.Wait())

@@ -168,7 +168,7 @@ func (r *Recorder) pick(d telemetry.Description, fields map[string]any) map[stri
 	return kept
 }
 
-// Started records that the daemon runs, when it is the first time, or the first time in this version. Nobody called for
+// Started is called once at the start of a daemon: it records that it runs, when it is the first time, or the first time in this version. Nobody called for
 // it: it is written to the log now, and spooled when the first caller's switches are known.
 func (r *Recorder) Started() {
 	last := r.o.Memory.LastVersion()

@@ -39,7 +39,6 @@ type upload struct {
 
 // Serve uploads what waits: every minute, when a batch is complete, and once more when ctx ends.
 func (r *Recorder) Serve(ctx context.Context) error {
-	r.Started()
 	timer := time.NewTimer(r.plan(nil))
 	defer timer.Stop()
 	for {

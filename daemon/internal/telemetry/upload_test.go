@@ -22,8 +22,8 @@ func down() error {
 func serve(t *testing.T, w *world) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
+	w.Started()
 	go func() { done <- w.Serve(ctx) }()
-	synctest.Wait() // for the event of the first start
 	return func() {
 		cancel()
 		if err := <-done; err != nil {
