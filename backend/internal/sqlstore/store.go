@@ -32,6 +32,7 @@ var migrations embed.FS
 type Store struct {
 	reads  *sql.DB
 	writes *sql.DB
+	group  *group // of SQLite; nil on PostgreSQL, where every write has its own transaction
 	engine string // sqlite | postgres
 
 	progress *sql.Stmt // the most frequent read
@@ -102,7 +103,7 @@ func open(database string) (*Store, error) {
 		return &Store{reads: db, writes: db, engine: "postgres"}, nil
 	}
 	// One writer that takes its lock at BEGIN, and readers beside it: the only way SQLite keeps calm under load.
-	writes, err := sql.Open("sqlite", sqliteDSN(database, "immediate"))
+	writes, err := steadily(sqliteDSN(database, "immediate"))
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", database, err)
 	}
@@ -114,7 +115,7 @@ func open(database string) (*Store, error) {
 	}
 	reads.SetMaxOpenConns(max(4, runtime.NumCPU()))
 	reads.SetMaxIdleConns(max(4, runtime.NumCPU()))
-	return &Store{reads: reads, writes: writes, engine: "sqlite"}, nil
+	return &Store{reads: reads, writes: writes, group: newGroup(writes), engine: "sqlite"}, nil
 }
 
 func isPostgres(database string) bool {
@@ -152,8 +153,11 @@ func (s *Store) migrate(ctx context.Context, log *slog.Logger) error {
 	return nil
 }
 
-// Close closes the database. The caller has seen to it that nothing uses it any more.
+// Close commits the writes that wait and closes the database.
 func (s *Store) Close() error {
+	if s.group != nil {
+		s.group.close()
+	}
 	err := s.writes.Close()
 	if s.reads != s.writes {
 		err = errors.Join(err, s.reads.Close())
@@ -164,7 +168,8 @@ func (s *Store) Close() error {
 // Ping tells whether the database answers.
 func (s *Store) Ping(ctx context.Context) error { return s.reads.PingContext(ctx) }
 
-// write is the one door through which anything changes: f runs in a transaction, again when the database asks for it.
+// write is the one door through which anything changes: f runs in a transaction, again when the database or a neighbour in
+// its group asks for it, and is committed when write returns.
 // What would hang on a project or an account that went away meanwhile is projects.ErrNotFound.
 func (s *Store) write(ctx context.Context, f func(tx *sql.Tx) error) error {
 	const tries = 5
@@ -185,6 +190,9 @@ func (s *Store) write(ctx context.Context, f func(tx *sql.Tx) error) error {
 }
 
 func (s *Store) writeOnce(ctx context.Context, f func(tx *sql.Tx) error) error {
+	if s.group != nil {
+		return s.group.do(ctx, f)
+	}
 	tx, err := s.writes.BeginTx(ctx, nil)
 	if err != nil {
 		return err

@@ -1,0 +1,218 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+)
+
+const (
+	groupMost  = 64  // writes in one transaction, so that the last of them does not wait long
+	groupQueue = 256 // writes that wait; more wait before the queue
+)
+
+var errClosed = errors.New("the database is closed")
+
+// group is the one writer of a SQLite database. It commits everything that waits in one transaction, since a commit waits
+// for the disk and a statement hardly does: under load it costs all of them what it costs one. Each write has a savepoint
+// of its own, fails alone, and is answered when its group has reached the disk.
+//
+// What a write runs must not be cancelled in the middle: SQLite answers an interruption by undoing the whole transaction,
+// with what others did in it. The database is opened by steadily for that reason.
+type group struct {
+	db    *sql.DB
+	queue chan *member
+	ended chan struct{} // closed when the writer has ended
+
+	mu     sync.RWMutex // held for reading while a write is queued, so that the end comes behind it
+	closed bool
+}
+
+// member is one write on its way.
+type member struct {
+	ctx      context.Context
+	run      func(tx *sql.Tx) error
+	taken    atomic.Bool // by the writer, or by a caller who no longer wants it
+	err      error       // what it is answered; not to be read before done is closed
+	panicked string
+	done     chan struct{}
+}
+
+// newGroup starts the writer, which ends with close.
+func newGroup(db *sql.DB) *group {
+	g := &group{db: db, queue: make(chan *member, groupQueue), ended: make(chan struct{})}
+	go g.serve()
+	return g
+}
+
+// do runs f in a transaction and returns when it is committed, or f's error when nothing of it is. Once f runs, the end
+// of ctx no longer takes it back.
+func (g *group) do(ctx context.Context, f func(tx *sql.Tx) error) error {
+	m := &member{ctx: ctx, run: f, done: make(chan struct{})}
+	if err := g.hand(m); err != nil {
+		return err
+	}
+	select {
+	case <-m.done:
+	case <-ctx.Done():
+		if m.taken.CompareAndSwap(false, true) {
+			return ctx.Err()
+		}
+		<-m.done // f is running and uses what is the caller's
+	}
+	if m.panicked != "" {
+		panic(m.panicked)
+	}
+	return m.err
+}
+
+func (g *group) hand(m *member) error {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	if g.closed {
+		return errClosed
+	}
+	select {
+	case g.queue <- m:
+		return nil
+	case <-m.ctx.Done():
+		return m.ctx.Err()
+	}
+}
+
+// close commits what is queued and ends the writer. Later writes get errClosed.
+func (g *group) close() {
+	g.mu.Lock()
+	if !g.closed {
+		g.closed = true
+		close(g.queue)
+	}
+	g.mu.Unlock()
+	<-g.ended
+}
+
+func (g *group) serve() {
+	defer close(g.ended)
+	for first := range g.queue {
+		g.commit(g.gather(first))
+	}
+}
+
+// gather takes what waits behind first, and waits for nothing.
+func (g *group) gather(first *member) []*member {
+	all := []*member{first}
+	for len(all) < groupMost {
+		select {
+		case m, more := <-g.queue:
+			if !more {
+				return all
+			}
+			all = append(all, m)
+		default:
+			return all
+		}
+	}
+	return all
+}
+
+// commit settles every member. A transaction that broke before its commit, e.g. because one member filled the disk, is
+// run again member by member, so that each has its own fate.
+func (g *group) commit(all []*member) {
+	wanted := all[:0]
+	for _, m := range all {
+		if m.taken.CompareAndSwap(false, true) {
+			wanted = append(wanted, m)
+		}
+	}
+	for _, m := range g.attempt(wanted) {
+		g.attempt([]*member{m})
+	}
+}
+
+// attempt runs the members in one transaction and answers them. It gives back those that it has to leave undecided
+// because one of them broke it; of a single one that is never so.
+func (g *group) attempt(all []*member) (undecided []*member) {
+	if len(all) == 0 {
+		return nil
+	}
+	tx, err := g.db.BeginTx(context.Background(), nil)
+	if err != nil {
+		answer(all, err)
+		return nil
+	}
+	alone := len(all) == 1
+	ran := make([]*member, 0, len(all))
+	for i, m := range all {
+		if err := m.ctx.Err(); err != nil {
+			m.answer(err)
+			continue
+		}
+		ran = append(ran, m)
+		broken := m.within(tx, alone)
+		if broken == nil {
+			continue
+		}
+		broken = errors.Join(broken, ignoreDone(tx.Rollback()))
+		if alone {
+			m.answer(broken)
+			return nil
+		}
+		return append(ran, all[i+1:]...)
+	}
+	if err := tx.Commit(); err != nil {
+		answer(ran, errors.Join(err, ignoreDone(tx.Rollback())))
+		return nil
+	}
+	// Also what failed is answered only now: it may have failed over what another of the group had written.
+	for _, m := range ran {
+		m.answer(m.err)
+	}
+	return nil
+}
+
+// within runs the member. A failed one is undone, and m.err says why; what it returns broke the transaction, as anything
+// does that fails alone.
+func (m *member) within(tx *sql.Tx, alone bool) error {
+	if alone {
+		m.err = m.call(tx)
+		return m.err
+	}
+	ctx := context.Background()
+	if _, err := tx.ExecContext(ctx, "SAVEPOINT member"); err != nil {
+		return err
+	}
+	if m.err = m.call(tx); m.err != nil {
+		if _, err := tx.ExecContext(ctx, "ROLLBACK TO member"); err != nil {
+			return errors.Join(m.err, err)
+		}
+	}
+	_, err := tx.ExecContext(ctx, "RELEASE member")
+	return err
+}
+
+// call runs the write; a panic becomes its error and goes on in its caller.
+func (m *member) call(tx *sql.Tx) (err error) {
+	m.panicked = ""
+	defer func() {
+		if r := recover(); r != nil {
+			m.panicked = fmt.Sprintf("writing: %v\n\n%s", r, debug.Stack())
+			err = errors.New("the write panicked")
+		}
+	}()
+	return m.run(tx)
+}
+
+func (m *member) answer(err error) {
+	m.err = err
+	close(m.done)
+}
+
+func answer(all []*member, err error) {
+	for _, m := range all {
+		m.answer(err)
+	}
+}

@@ -1,0 +1,375 @@
+package sqlstore
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// notes is a store with a table to write into, and the writer in the test's hand.
+type notes struct {
+	*Store
+	t *testing.T
+}
+
+func newNotes(t *testing.T) *notes {
+	t.Helper()
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "service.db"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	n := &notes{Store: s, t: t}
+	if err := s.write(t.Context(), func(tx *sql.Tx) error { return n.run(tx, "CREATE TABLE notes (id BIGINT PRIMARY KEY)") }); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func (n *notes) run(tx *sql.Tx, statement string, args ...any) error {
+	_, err := tx.ExecContext(context.Background(), statement, args...)
+	return err
+}
+
+func (n *notes) insert(tx *sql.Tx, id int) error {
+	return n.run(tx, "INSERT INTO notes (id) VALUES ($1)", id)
+}
+
+// has tells, over another connection, whether a note is committed.
+func (n *notes) has(id int) bool {
+	n.t.Helper()
+	var count int
+	if err := n.reads.QueryRow("SELECT COUNT(*) FROM notes WHERE id = $1", id).Scan(&count); err != nil {
+		n.t.Error(err)
+	}
+	return count == 1
+}
+
+// hold keeps the writer busy until release is called.
+func (n *notes) hold() (release func()) {
+	started, end := make(chan struct{}), make(chan struct{})
+	go func() {
+		_ = n.write(context.Background(), func(*sql.Tx) error { close(started); <-end; return nil })
+	}()
+	<-started
+	return sync.OnceFunc(func() { close(end) })
+}
+
+// behind starts a write and returns when it waits behind as many others.
+func (n *notes) behind(ctx context.Context, others int, f func(tx *sql.Tx) error) <-chan error {
+	n.t.Helper()
+	out := make(chan error, 1)
+	go func() {
+		defer func() {
+			if r := recover(); r != nil {
+				out <- fmt.Errorf("panic: %v", r)
+			}
+		}()
+		out <- n.write(ctx, f)
+	}()
+	n.until(func() bool { return len(n.group.queue) == others+1 })
+	return out
+}
+
+func (n *notes) until(holds func() bool) {
+	n.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			n.t.Fatal("it does not come to pass")
+		}
+	}
+}
+
+// What waits together is one transaction, and each in it has its own fate.
+func TestGroupMembersFailAlone(t *testing.T) {
+	n := newNotes(t)
+	own := errors.New("its own error")
+	release := n.hold()
+	defer release()
+	shared := map[*sql.Tx]bool{}
+	in := func(f func(tx *sql.Tx) error) func(tx *sql.Tx) error {
+		return func(tx *sql.Tx) error { shared[tx] = true; return f(tx) }
+	}
+	write := func(id int) func(tx *sql.Tx) error { return in(func(tx *sql.Tx) error { return n.insert(tx, id) }) }
+	withdrawn, cancel := context.WithCancel(t.Context())
+	outcomes := []<-chan error{
+		n.behind(t.Context(), 0, write(1)),
+		n.behind(t.Context(), 1, in(func(tx *sql.Tx) error { return errors.Join(n.insert(tx, 2), own) })),
+		n.behind(t.Context(), 2, in(func(tx *sql.Tx) error { _ = n.insert(tx, 3); panic("it fell over") })),
+		n.behind(withdrawn, 3, write(4)),
+		n.behind(t.Context(), 4, write(1)),
+		n.behind(t.Context(), 5, write(6)),
+	}
+	cancel()
+	if err := <-outcomes[3]; !errors.Is(err, context.Canceled) { // while the writer is still busy
+		t.Errorf("a write whose caller went away: %v", err)
+	}
+	release()
+	for i, right := range map[int]func(error) bool{
+		0: func(err error) bool { return err == nil }, 5: func(err error) bool { return err == nil },
+		1: func(err error) bool { return errors.Is(err, own) }, 4: duplicate,
+		2: func(err error) bool {
+			return err != nil && strings.Contains(err.Error(), "it fell over") && strings.Contains(err.Error(), "group_test.go")
+		},
+	} {
+		if err := <-outcomes[i]; !right(err) {
+			t.Errorf("write %d: %v", i, err)
+		}
+	}
+	for id, want := range map[int]bool{1: true, 2: false, 3: false, 4: false, 6: true} {
+		if n.has(id) != want {
+			t.Errorf("note %d is there: %v", id, !want)
+		}
+	}
+	if len(shared) != 1 {
+		t.Errorf("%d transactions for what waited together", len(shared))
+	}
+}
+
+// A statement whose context ends while it runs must not take its neighbours with it.
+func TestGroupSurvivesTheEndOfAContext(t *testing.T) {
+	n := newNotes(t)
+	release := n.hold()
+	defer release()
+	ctx, cancel := context.WithCancel(t.Context())
+	late, lateCancel := context.WithCancel(t.Context())
+	first := n.behind(t.Context(), 0, func(tx *sql.Tx) error { return n.insert(tx, 1) })
+	slow := n.behind(ctx, 1, func(tx *sql.Tx) error {
+		timer := time.AfterFunc(5*time.Millisecond, cancel)
+		defer timer.Stop()
+		_, err := tx.ExecContext(ctx, `INSERT INTO notes (id) WITH RECURSIVE c (x) AS (SELECT 100 UNION ALL SELECT x + 1 FROM c WHERE x < 30000) SELECT x FROM c`)
+		cancel()
+		return err
+	})
+	between := n.behind(late, 2, func(tx *sql.Tx) error {
+		if err := n.insert(tx, 3); err != nil {
+			return err
+		}
+		lateCancel()
+		_, err := tx.ExecContext(late, "INSERT INTO notes (id) VALUES (4)")
+		return err
+	})
+	last := n.behind(t.Context(), 3, func(tx *sql.Tx) error { return n.insert(tx, 5) })
+	release()
+	if err := errors.Join(<-first, <-last); err != nil {
+		t.Errorf("the neighbours: %v", err)
+	}
+	err := <-slow
+	if err != nil && !errors.Is(err, context.Canceled) { // it may have been too early for the statement
+		t.Errorf("the slow one: %v", err)
+	}
+	if err := <-between; !errors.Is(err, context.Canceled) {
+		t.Errorf("a write whose context ended between its statements: %v", err)
+	}
+	for id, want := range map[int]bool{1: true, 100: err == nil, 30000: err == nil, 3: false, 4: false, 5: true} {
+		if n.has(id) != want {
+			t.Errorf("note %d is there: %v", id, !want)
+		}
+	}
+}
+
+// What the writer's connection runs, it runs to the end.
+func TestStatementsOfTheWriterAreNotCancelled(t *testing.T) {
+	n := newNotes(t)
+	for delay := time.Millisecond; delay < 10*time.Second; delay *= 2 {
+		ctx, cancel := context.WithCancel(t.Context())
+		timer := time.AfterFunc(delay, cancel)
+		_, err := n.writes.ExecContext(ctx, `WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 300000) INSERT INTO notes (id) SELECT max(x) FROM c`)
+		timer.Stop()
+		ended := ctx.Err() != nil
+		cancel()
+		if err == nil && ended && n.has(300000) {
+			return
+		}
+		if err := n.write(t.Context(), func(tx *sql.Tx) error { return n.run(tx, "DELETE FROM notes") }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Error("no statement outlived its context")
+}
+
+// A member that ends the whole transaction, as SQLite does when the disk is full, costs the others nothing but time.
+func TestGroupThatBrokeIsRunAgain(t *testing.T) {
+	n := newNotes(t)
+	release := n.hold()
+	defer release()
+	first := n.behind(t.Context(), 0, func(tx *sql.Tx) error { return n.insert(tx, 1) })
+	breaker := n.behind(t.Context(), 1, func(tx *sql.Tx) error { return errors.Join(n.run(tx, "ROLLBACK"), errors.New("broke it")) })
+	last := n.behind(t.Context(), 2, func(tx *sql.Tx) error { return n.insert(tx, 3) })
+	release()
+	if err := <-breaker; err == nil || !strings.Contains(err.Error(), "broke it") {
+		t.Errorf("the one that broke it: %v", err)
+	}
+	if err := errors.Join(<-first, <-last); err != nil || !n.has(1) || !n.has(3) {
+		t.Errorf("the others: %v", err)
+	}
+}
+
+// The queue has an end; who stands before it may leave.
+func TestGroupQueueIsBounded(t *testing.T) {
+	n := newNotes(t)
+	release := n.hold()
+	defer release()
+	var waiting sync.WaitGroup
+	for i := range groupQueue {
+		waiting.Go(func() {
+			if err := n.write(context.Background(), func(tx *sql.Tx) error { return n.insert(tx, i) }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	n.until(func() bool { return len(n.group.queue) == groupQueue })
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := n.write(ctx, func(tx *sql.Tx) error { return n.insert(tx, -1) }); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("before a full queue: %v", err)
+	}
+	release()
+	waiting.Wait()
+	if n.has(-1) || !n.has(0) || !n.has(groupQueue-1) {
+		t.Error("not what was queued was written, or more")
+	}
+}
+
+func TestCloseCommitsWhatWaits(t *testing.T) {
+	n := newNotes(t)
+	release := n.hold()
+	outcomes := []<-chan error{}
+	for i := range 10 {
+		outcomes = append(outcomes, n.behind(t.Context(), i, func(tx *sql.Tx) error { return n.insert(tx, i) }))
+	}
+	file := n.path()
+	closed := make(chan error, 1)
+	go func() { closed <- n.Close() }()
+	release()
+	for i, out := range outcomes {
+		if err := <-out; err != nil {
+			t.Errorf("write %d: %v", i, err)
+		}
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	if err := n.write(t.Context(), func(*sql.Tx) error { t.Error("it runs"); return nil }); !errors.Is(err, errClosed) {
+		t.Errorf("a write after the end: %v", err)
+	}
+	again, err := Attach(t.Context(), file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if n.Store = again; !n.has(0) || !n.has(9) {
+		t.Error("what waited is not in the file")
+	}
+}
+
+func (n *notes) path() (file string) {
+	n.t.Helper()
+	if err := n.reads.QueryRow("SELECT file FROM pragma_database_list WHERE name = 'main'").Scan(&file); err != nil {
+		n.t.Fatal(err)
+	}
+	return file
+}
+
+// Whoever is told that a write is done can rely on it: others see it, and every commit waits for the disk.
+func TestGroupAnswersAfterItsCommit(t *testing.T) {
+	n := newNotes(t)
+	var synchronous int
+	if err := n.writes.QueryRow("PRAGMA synchronous").Scan(&synchronous); err != nil || synchronous != 2 {
+		t.Errorf("synchronous is %d, %v: a commit does not wait for the disk", synchronous, err)
+	}
+	var writers sync.WaitGroup
+	for w := range 16 {
+		writers.Go(func() {
+			for i := range 20 {
+				id := w*1000 + i
+				if err := n.write(t.Context(), func(tx *sql.Tx) error { return n.insert(tx, id) }); err != nil || !n.has(id) {
+					t.Errorf("note %d is not committed, %v", id, err)
+				}
+			}
+		})
+	}
+	writers.Wait()
+}
+
+// childFile names the database to the process that is to be killed; TestMain looks at it too.
+const childFile = "SERVICE_TEST_GROUP_FILE"
+
+// A process that is killed while sixteen of its callers write has lost nothing that it had said was written.
+func TestNothingAcknowledgedIsLost(t *testing.T) {
+	if file := os.Getenv(childFile); file != "" {
+		writeUntilKilled(t, file)
+		return
+	}
+	n := newNotes(t)
+	file := n.path()
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestNothingAcknowledgedIsLost$")
+	cmd.Env = append(os.Environ(), childFile+"="+file)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var told []int
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if id, err := strconv.Atoi(lines.Text()); err == nil {
+			told = append(told, id)
+		}
+		if len(told) == 200 {
+			_ = cmd.Process.Kill() // what it wrote into the pipe before is still read
+		}
+	}
+	_ = cmd.Wait()
+	if len(told) < 200 {
+		t.Fatalf("only %d writes were acknowledged", len(told))
+	}
+	again, err := Attach(t.Context(), file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	n.Store = again
+	for _, id := range told {
+		if !n.has(id) {
+			t.Errorf("note %d was acknowledged and is lost", id)
+		}
+	}
+}
+
+func writeUntilKilled(t *testing.T, file string) {
+	s, err := Attach(t.Context(), file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &notes{Store: s, t: t}
+	var writers sync.WaitGroup
+	for w := range 16 {
+		writers.Go(func() {
+			for i := range 5000 {
+				id := w*10_000 + i
+				if err := n.write(t.Context(), func(tx *sql.Tx) error { return n.insert(tx, id) }); err != nil {
+					return
+				}
+				fmt.Fprintf(os.Stdout, "%d\n", id)
+			}
+		})
+	}
+	writers.Wait()
+}
