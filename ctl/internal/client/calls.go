@@ -111,6 +111,9 @@ func (c *Client) CallTool(ctx context.Context, name, arguments string, progress 
 		case *controlv1.CallToolResponse_Progress:
 			tell(progress, e.Progress)
 		case *controlv1.CallToolResponse_Result:
+			if e.Result.GetNotice() != "" {
+				_, _ = stream.Recv() // the call ends once the daemon has remembered that the notice was told
+			}
 			return e.Result, nil
 		}
 	}

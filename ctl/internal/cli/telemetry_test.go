@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// telemetryFollows is `follows TOOL`: a follower of the telemetry log hears of a call that is made meanwhile.
+func telemetryFollows(ts *testscript.TestScript, _ bool, args []string) {
+	follower, _ := command(ts, []string{"servicectl", "telemetry", "tail", "--follow"})
+	follower.Stdout = nil
+	out, err := follower.StdoutPipe()
+	ts.Check(err)
+	ts.Check(follower.Start())
+	lines := bufio.NewScanner(out)
+	called := false
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), "tool="+args[0]) {
+			break
+		}
+		if !called { // what was there before is told, so it follows
+			called = true
+			call, closeOuts := command(ts, []string{"servicectl", "tool", "call", args[0]})
+			err := call.Run()
+			closeOuts()
+			ts.Check(err)
+		}
+	}
+	ts.Check(lines.Err())
+	ts.Check(follower.Process.Signal(os.Interrupt))
+	for lines.Scan() { // to its end
+	}
+	var exit *exec.ExitError
+	if err := follower.Wait(); err == nil || !asExit(err, &exit) || exit.ExitCode() != exitCancelled {
+		ts.Fatalf("the follower ended with %v", err)
+	}
+}
+
+func asExit(err error, exit **exec.ExitError) (ok bool) {
+	*exit, ok = err.(*exec.ExitError)
+	return ok
+}
+
+// A follower reads each whole line once, goes on where the log was set aside, and waits for the rest of a torn line.
+func TestFollowedLogIsReadOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "events.jsonl")
+	var at position
+	var heard []string
+	read := func() {
+		t.Helper()
+		if err := at.read(path, func(line []byte) error { heard = append(heard, string(line)); return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write := func(text string) {
+		t.Helper()
+		f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if _, err := f.WriteString(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("one\ntw")
+	read()
+	read()
+	write("o\n")
+	read()
+	if err := os.Rename(path, path+".old"); err != nil {
+		t.Fatal(err)
+	}
+	write("three\n")
+	read()
+	if got := strings.Join(heard, " "); got != "one two three" {
+		t.Error(got)
+	}
+}
