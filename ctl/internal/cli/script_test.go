@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/service-dev/service/packaging/usersystemd"
 )
 
 // bin holds the real programs, built once.
@@ -19,6 +21,10 @@ var bin string
 func TestMain(m *testing.M) { os.Exit(runTests(m)) }
 
 func runTests(m *testing.M) int {
+	if usersystemd.Inside() {
+		bin = usersystemd.Bin()
+		return m.Run()
+	}
 	dir, err := os.MkdirTemp("", "ctl-bin-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -87,17 +93,23 @@ func TestStories(t *testing.T) {
 			e.Defer(func() { stopDaemonOf(home) })
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"approve":  func(ts *testscript.TestScript, _ bool, _ []string) { decideOpened(ts, "approve") },
-			"deny":     func(ts *testscript.TestScript, _ bool, _ []string) { decideOpened(ts, "deny") },
-			"mode":     fileMode,
-			"exitis":   exitIs,
-			"until":    until,
-			"cut":      cutAfterOpen,
-			"opened":   func(ts *testscript.TestScript, _ bool, _ []string) { ts.Logf("%s", openedURL(ts)) },
-			"attached": appAttached,
-		},
+		Cmds: verbs(),
 	})
+}
+
+// verbs are the words that stories have beside testscript's own.
+func verbs() map[string]func(*testscript.TestScript, bool, []string) {
+	return map[string]func(*testscript.TestScript, bool, []string){
+		"approve":  func(ts *testscript.TestScript, _ bool, _ []string) { decideOpened(ts, "approve") },
+		"deny":     func(ts *testscript.TestScript, _ bool, _ []string) { decideOpened(ts, "deny") },
+		"mode":     fileMode,
+		"exitis":   exitIs,
+		"until":    until,
+		"cut":      cutAfterOpen,
+		"opened":   func(ts *testscript.TestScript, _ bool, _ []string) { ts.Logf("%s", openedURL(ts)) },
+		"attached": appAttached,
+		"follows":  telemetryFollows,
+	}
 }
 
 // stopDaemonOf leaves no daemon behind a story.
@@ -153,7 +165,7 @@ func command(ts *testscript.TestScript, args []string) (*exec.Cmd, func()) {
 	ts.Check(err)
 	cmd := exec.Command(filepath.Join(bin, args[0]), args[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), out, errOut
-	for _, name := range []string{"PATH", "HOME", "DISPLAY", "SERVICE_CONFIG_DIR", "SERVICE_BACKEND_URL", "SERVICE_NO_AUTO_OPEN", "SERVICE_TELEMETRY"} {
+	for _, name := range []string{"PATH", "HOME", "DISPLAY", "SERVICE_CONFIG_DIR", "SERVICE_BACKEND_URL", "SERVICE_NO_AUTO_OPEN", "SERVICE_TELEMETRY", "XDG_RUNTIME_DIR"} {
 		if value := ts.Getenv(name); value != "" {
 			cmd.Env = append(cmd.Env, name+"="+value)
 		}

@@ -43,6 +43,9 @@ func (a *app) service() *cobra.Command {
 	return cmd
 }
 
+// codeNoService is serviced's word for a service that is not installed: a clear no.
+const codeNoService = "service_not_installed"
+
 // serviceView is what --json shows: the service manager's word and the daemon's own.
 type serviceView struct {
 	term.Service

@@ -78,6 +78,8 @@ func serviceState(s Service) string {
 		return "listening: the next client starts the daemon"
 	case s.State == "stopped":
 		return "stopped"
+	case s.State == "unknown" && s.Detail != "":
+		return "log in anew (a desktop, or ssh), then ask again; clients start the daemon on demand meanwhile"
 	case s.State == "failed":
 		return "failed: " + Dash(s.Detail)
 	case s.Detail != "":
@@ -93,6 +95,8 @@ func serviceNext(action string, s Service, by *ServedBy) string {
 		return "nothing is needed, for clients start the daemon on demand; `servicectl service install` registers it"
 	case s.ProgramMissing:
 		return s.Program + " is not there any more: run `servicectl service install`"
+	case s.State == "unknown" && s.Detail != "":
+		return "log in anew (a desktop, or ssh), then ask again; clients start the daemon on demand meanwhile"
 	case s.State == "failed":
 		return "look at `servicectl daemon logs`, then run `servicectl service start`"
 	case s.Outdated:

@@ -58,6 +58,10 @@ func New(log *slog.Logger) *Opener {
 	return &Opener{log: log, slots: make(chan struct{}, maxOpen), command: platformCommand, life: life, end: end}
 }
 
+// OutsideUnit is for a daemon that is a unit of systemd: pages are opened in a unit of their own, so that the browser is
+// neither bound by what the daemon's unit forbids nor ended with the daemon. Call it before Open.
+func (o *Opener) OutsideUnit() { o.command = unitCommand }
+
 // Serve waits until ctx ends, then ends the commands that still run.
 func (o *Opener) Serve(ctx context.Context) error {
 	<-ctx.Done()

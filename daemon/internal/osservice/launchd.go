@@ -63,7 +63,7 @@ func (l *launchd) install(ctx context.Context) (Report, error) {
 func (l *launchd) uninstall(ctx context.Context) (Report, error) {
 	r := Report{System: "launchd", Name: l.label, State: StateAbsent, Files: []string{}}
 	if _, err := os.Lstat(l.path); errors.Is(err, fs.ErrNotExist) {
-		return r, absent()
+		return r, nothing()
 	}
 	if err := l.bootout(ctx); err != nil {
 		return Report{}, err

@@ -38,7 +38,7 @@ func NewNotifier() *Notifier {
 }
 
 // Ready says that every socket is served.
-func (n *Notifier) Ready() { n.say("READY=1") }
+func (n *Notifier) Ready() { n.say("READY=1\nSTATUS=serving") }
 
 // Stopping says that the service drains, and why.
 func (n *Notifier) Stopping(why string) { n.say("STOPPING=1\nSTATUS=stopping: " + why) }

@@ -142,10 +142,14 @@ func (s *scheduler) create(ctx context.Context) error {
 }
 
 func (s *scheduler) uninstall(ctx context.Context) (Report, error) {
-	r, err := s.stop(ctx)
-	if err != nil {
+	r, err := s.status(ctx)
+	switch {
+	case err != nil:
 		return r, err
+	case r.State == StateAbsent:
+		return r, nothing()
 	}
+	s.run(ctx, "schtasks", "/End", "/TN", s.d.name)
 	if err := s.must(s.run(ctx, "schtasks", "/Delete", "/TN", s.d.name, "/F"), "/Delete"); err != nil {
 		return r, err
 	}

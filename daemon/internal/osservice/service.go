@@ -161,6 +161,11 @@ func there(program string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
+// nothing is the answer when there is nothing to remove.
+func nothing() error {
+	return &Error{CodeNotInstalled, "the service is not installed", "nothing is left to do"}
+}
+
 // absent is the answer to an action on a service that is not installed.
 func absent() error {
 	return &Error{CodeNotInstalled, "the service is not installed", "run `servicectl service install`"}

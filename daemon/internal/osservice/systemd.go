@@ -144,7 +144,7 @@ func (s *systemd) uninstall(ctx context.Context) (Report, error) {
 	}
 	_ = os.Remove(wants) // fails when others' units are in it
 	if r.Change == "" {
-		return r, absent()
+		return r, nothing()
 	}
 	if alive {
 		_ = s.all(ctx, []string{"daemon-reload"}, []string{"reset-failed", s.socket(), s.service()}) // what is not loaded cannot be reset
