@@ -180,9 +180,9 @@ func (m *model) amid(t *rapid.T, change func()) {
 	before := m.want()
 	seen := make(chan view, 64)
 	var readers sync.WaitGroup
-	for range 4 {
+	for range 3 {
 		readers.Go(func() {
-			for range 8 {
+			for range 3 {
 				seen <- viewOf(m.store.Current())
 				for _, b := range asked {
 					if l := m.store.For(b); l.AuthToken != "" && !sameBackend(mintedAt[l.AuthToken.Reveal()], b) {

@@ -26,6 +26,10 @@ import (
 var built string
 
 func TestMain(m *testing.M) {
+	if os.Getenv("PLUGINHOST_TEST_KNOCK") != "" {
+		knock(strings.Split(os.Getenv("PLUGINHOST_TEST_KNOCK"), ","))
+		return
+	}
 	os.Exit(func() int {
 		var err error
 		if built, err = os.MkdirTemp("", "plug"); err != nil {
@@ -157,6 +161,8 @@ func TestRefusalsAreTyped(t *testing.T) {
 	}
 }
 
+// S30: an adapter of which one byte differs is refused by its checksum, and so is everything that is not the file that
+// was installed: a link out of the directory, a file that others may write, one that the manifest does not name.
 func TestFilesThatMustNotRun(t *testing.T) {
 	cases := map[string]func(t *testing.T, dir, file string){
 		"one byte flipped": func(t *testing.T, _, file string) {
@@ -194,8 +200,15 @@ func TestFilesThatMustNotRun(t *testing.T) {
 			if p.Code != backend.CodeAdapterUnavailable || p.Retryable || p.FixHint == "" {
 				t.Fatalf("problem: %+v", p)
 			}
-			if got := h.Plugins()[0]; got.State != Refused || got.LastError == "" || got.Verified {
+			got := h.Plugins()[0]
+			if got.State != Refused || got.LastError == "" || got.Verified || got.PID != 0 || !got.Since.IsZero() {
 				t.Fatalf("status: %+v", got)
+			}
+			if name == "one byte flipped" && !strings.Contains(p.Message, "checksum") {
+				t.Errorf("the reason is %q", p.Message)
+			}
+			if name == "link out of the directory" && !strings.Contains(p.Message, "is a link out of") {
+				t.Errorf("the reason is %q", p.Message)
 			}
 		})
 	}
@@ -222,6 +235,8 @@ func TestRefusedFileIsLookedAtAgain(t *testing.T) {
 	}
 }
 
+// S29: kill -9 in mid-call is a typed error in under two seconds, the adapter is started again, and its status tells
+// when and why it crashed.
 func TestKilledInMidCall(t *testing.T) {
 	h, _ := serve(t, install(t))
 	arrived, release := make(chan struct{}, 8), make(chan struct{})
@@ -259,11 +274,15 @@ func TestKilledInMidCall(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := h.Plugins()[0]; got.Restarts != 1 || got.State != Running {
+	got := h.Plugins()[0]
+	if got.Restarts != 1 || got.State != Running || got.Crashed.Before(begin) || got.Since.Before(got.Crashed) || !got.Resume.IsZero() ||
+		!strings.Contains(got.LastError, "killed") {
 		t.Fatalf("status: %+v", got)
 	}
 }
 
+// S29: five crashes within a minute open the breaker: calls are refused at once with the time to come back, nothing is
+// started meanwhile, and the other adapters are as they were.
 func TestBreakerOpens(t *testing.T) {
 	h, _ := serve(t, install(t))
 	srv := httptest.NewServer(http.HandlerFunc(healthy))
@@ -292,21 +311,33 @@ func TestBreakerOpens(t *testing.T) {
 	if p := code(t, err); p.Code != backend.CodeAdapterUnavailable || p.RetryAfter < 30*time.Second {
 		t.Fatalf("problem: %+v", p)
 	}
+	broken := h.Plugins()[0]
+	if broken.State != Backoff || broken.PID != 0 || broken.Resume.Sub(broken.Crashed) != breakerPause || !strings.Contains(broken.LastError, "5 crashes within a minute") {
+		t.Errorf("status: %+v", broken)
+	}
+	for _, other := range h.Plugins()[1:] {
+		if other.State != Stopped || other.Restarts != 0 || other.LastError != "" {
+			t.Errorf("another adapter is touched: %+v", other)
+		}
+	}
 }
 
+// S30: an adapter's environment holds no token and no SERVICE_* secret, and a TMPDIR of 150 characters does no harm.
 func TestEnvironmentIsOurs(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("reads /proc")
 	}
 	h, _ := serve(t, install(t))
 	for name, value := range map[string]string{
-		"SERVICE_BACKEND_HMAC_KEY": "hush", "SERVICE_TOKEN": "hush", "AWS_SECRET_ACCESS_KEY": "hush", "PLUGIN_CLIENT_CERT": "hush",
+		"SERVICE_BACKEND_HMAC_KEY": "hush", "SERVICE_AUTH_TOKEN": "hush", "SERVICE_BACKEND_URL": "http://hush", "SERVICE_READY_FD": "hush", "SERVICE_TOKEN": "hush", "AWS_SECRET_ACCESS_KEY": "hush", "PLUGIN_CLIENT_CERT": "hush",
 		"TMPDIR": "/tmp/" + strings.Repeat("x", 150), "LANG": "C.UTF-8",
 	} {
 		t.Setenv(name, value)
 	}
 	srv := httptest.NewServer(http.HandlerFunc(healthy))
 	defer srv.Close()
+	// The token of a call goes with the call alone.
+	_, _ = h.Account(t.Context(), backend.Target{BaseURL: srv.URL, Bearer: "svc_hush"})
 	if _, err := h.Health(t.Context(), backend.Target{BaseURL: srv.URL, InstallID: "i"}); err != nil {
 		t.Fatal(err)
 	}
