@@ -1,0 +1,156 @@
+package mcpgate
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/service-dev/service/daemon/internal/caller"
+)
+
+// onceTold is a notice that is due until it was written.
+type onceTold struct {
+	mu       sync.Mutex
+	taken    bool
+	told     int
+	returned chan struct{} // a signal for each claim that was given back
+}
+
+func newOnceTold() *onceTold { return &onceTold{returned: make(chan struct{}, 16)} }
+
+func (o *onceTold) Take(caller.Caller) (string, func(bool), bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.taken {
+		return "", nil, false
+	}
+	o.taken = true
+	return "by the way", o.done, true
+}
+
+func (o *onceTold) done(written bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if written {
+		o.told++
+		return
+	}
+	o.taken = false
+	o.returned <- struct{}{}
+}
+
+const echo = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"a":%d}}}`
+
+// S31: of ten first calls at once exactly one carries the notice, as its last block of text and nowhere else.
+func TestOneOfManyAnswersCarriesTheNotice(t *testing.T) {
+	notices := newOnceTold()
+	c, _ := opened(t, Options{Catalogue: newFakeTools(), Notices: notices})
+	c.initialize()
+	c.send(`{"jsonrpc":"2.0","id":"l","method":"tools/list"}`)
+	if strings.Contains(c.line(), "by the way") {
+		t.Error("a list carries the notice")
+	}
+	var calls []string
+	for i := range 10 {
+		calls = append(calls, fmt.Sprintf(echo, i, i))
+	}
+	c.send(calls...)
+	carried := 0
+	for range 10 {
+		answer := c.receive()
+		content, _ := dig(answer, "result", "content").([]any)
+		if len(content) == 2 {
+			carried++
+			if block := content[1].(map[string]any); block["type"] != "text" || block["text"] != "by the way" {
+				t.Errorf("the notice is %v", block)
+			}
+		}
+		structured, _ := dig(answer, "result", "structuredContent").(map[string]any)
+		if len(structured) != 1 || content[0].(map[string]any)["text"] != fmt.Sprintf(`{"a":%v}`, structured["a"]) {
+			t.Errorf("answer %v", answer)
+		}
+	}
+	if carried != 1 {
+		t.Errorf("%d answers carry it", carried)
+	}
+	notices.mu.Lock()
+	defer notices.mu.Unlock()
+	if notices.told != 1 {
+		t.Errorf("told %d times", notices.told)
+	}
+}
+
+func TestStatelessAnswerCarriesTheNotice(t *testing.T) {
+	c, _ := opened(t, Options{Catalogue: newFakeTools(), Notices: newOnceTold()})
+	// A question to the person has no content; its claim is given back.
+	c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"link","arguments":{},` + modernURL + `}}`)
+	if got := c.receive(); dig(got, "result", "resultType") != "input_required" || strings.Contains(fmt.Sprint(got), "by the way") {
+		t.Errorf("the question is %v", got)
+	}
+	c.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{},` + modernMeta + `}}`)
+	if got := c.receive(); !strings.Contains(fmt.Sprint(dig(got, "result", "content")), "by the way") || dig(got, "result", "resultType") != "complete" {
+		t.Errorf("the answer is %v", got)
+	}
+}
+
+// A call that was cancelled, or whose client went away, leaves the notice to the next.
+func TestNoticeOfAnUnreadAnswerIsGivenBack(t *testing.T) {
+	notices, f := newOnceTold(), newFakeTools()
+	dial, _ := start(t, Options{Catalogue: f, Notices: notices})
+	slow := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","arguments":{}}}`
+	open := func() *client {
+		c := dial()
+		c.send(goodPreface)
+		c.receive()
+		c.initialize()
+		return c
+	}
+	c := open()
+	c.send(slow)
+	<-f.begun
+	c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
+	<-f.ended
+	<-notices.returned
+
+	gone := open()
+	gone.send(slow)
+	<-f.begun
+	_ = gone.conn.Close()
+	close(f.release)
+	<-f.ended
+	<-notices.returned
+
+	c.send(fmt.Sprintf(echo, 2, 2))
+	if got := c.line(); !strings.Contains(got, "by the way") {
+		t.Errorf("the next answer is %s", got)
+	}
+}
+
+// The answers of a batch are written together, and the notice with them.
+func TestBatchCarriesTheNotice(t *testing.T) {
+	notices, f := newOnceTold(), newFakeTools()
+	dial, _ := start(t, Options{Catalogue: f, Notices: notices})
+	c := dial()
+	c.send(goodPreface)
+	c.receive()
+	c.initialize()
+	c.send("[" + fmt.Sprintf(echo, 1, 1) + "," + fmt.Sprintf(echo, 2, 2) + "]")
+	if got := strings.Count(c.line(), "by the way"); got != 1 {
+		t.Errorf("told %d times", got)
+	}
+
+	// A batch that is never complete gives it back.
+	notices = newOnceTold()
+	dial, _ = start(t, Options{Catalogue: f, Notices: notices})
+	c = dial()
+	c.send(goodPreface)
+	c.receive()
+	c.initialize()
+	c.send(`[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","arguments":{}}},` + fmt.Sprintf(echo, 2, 2) + "]")
+	<-f.begun
+	_ = c.conn.Close()
+	close(f.release)
+	<-f.ended
+	<-notices.returned
+}
