@@ -1,0 +1,133 @@
+//go:build unix
+
+package e2e
+
+import (
+	"net/http"
+	"net/url"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/proto/backendapi"
+)
+
+const (
+	here      = "127.0.0.1"
+	elsewhere = "127.0.0.2" // another address of this machine, which Linux alone has without being told
+)
+
+// S7: more than ten wrong user codes a minute from one address look like every other code that is not there, whatever
+// the address claims to be; a right code in between changes nothing; other addresses and polling go on. S8: the forms of
+// one code are one code, and one bucket.
+func TestGuessingCodesLearnsNothing(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		missing(t, "a second loopback address", "run this on Linux")
+	}
+	trustEngines(t, func(t *testing.T, b *remoteBackend, _ func() string) {
+		w := newWire(t, b, here)
+		hasty := startBackend(t, envOf(b, "SERVICE_BACKEND_DATABASE"), "SERVICE_BACKEND_LINK_CODE_TTL=5")
+		expired := newWire(t, hasty, here).issue()
+		right, used := w.issue(), w.issue()
+		someone := newPerson(t)
+		someone.deny(used.VerificationURL)
+		must(t, "a code expires", func() bool { return w.poll(expired.DeviceCode).status == http.StatusGone })
+
+		look := func(from *wire, code string) httpReply {
+			forged := "198.51.100." + string(rune('0'+len(code)%10))
+			return from.send("GET", "/activate?code="+url.QueryEscape(code), "", "X-Forwarded-For", forged, "X-Real-Ip", forged, "Forwarded", "for="+forged)
+		}
+		plain := strings.ReplaceAll(right.UserCode, "-", "")
+		for _, form := range []string{right.UserCode, plain, strings.ToLower(right.UserCode), strings.ToLower(plain[:4] + " " + plain[4:])} {
+			if r := look(w, form); r.status != http.StatusOK || !strings.Contains(r.body, right.UserCode) {
+				t.Fatalf("%q: status %d", form, r.status)
+			}
+		}
+		const wrong = "BCDF-GHJK"
+		gone := look(w, wrong)
+		forms := []string{used.UserCode, expired.UserCode, wrong, "bcdf ghjk", "BCDFGHJK", "bcdf-ghjk", "nonsense", used.UserCode, expired.UserCode}
+		for i, code := range forms {
+			if i == 5 {
+				look(w, right.UserCode)
+			}
+			if r := look(w, code); r.status != http.StatusNotFound || r.body != gone.body {
+				t.Errorf("wrong code %d: status %d, and another body is %v", i+2, r.status, r.body != gone.body)
+			}
+		}
+		for range 3 {
+			if r := look(w, right.UserCode); r.status != http.StatusNotFound || r.body != gone.body || r.header.Get("Retry-After") != gone.header.Get("Retry-After") {
+				t.Fatalf("the right code after ten wrong ones: status %d", r.status)
+			}
+		}
+		if r := look(newWire(t, b, elsewhere), right.UserCode); r.status != http.StatusOK {
+			t.Errorf("another address: status %d", r.status)
+		}
+		if r := w.poll(right.DeviceCode); r.status != http.StatusOK {
+			t.Errorf("a poll from the throttled address: %d %s", r.status, r.body)
+		}
+		guessDeviceCodes(t, w, right.DeviceCode)
+		if trail := b.admin("trail", "--json", "--address", here); strings.Count(trail, `"throttle"`) < 1 || strings.Count(trail, `"throttle"`) > 4 {
+			t.Errorf("the trail of the address: %s", trail)
+		}
+	}, "SERVICE_BACKEND_TRUSTED_PROXIES=192.0.2.0/24")
+}
+
+func envOf(b *remoteBackend, name string) string {
+	for _, v := range b.env {
+		if value, ok := strings.CutPrefix(v, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// guessDeviceCodes polls codes that nobody was given: every answer is that of an unknown code, and the known one goes on.
+func guessDeviceCodes(t *testing.T, w *wire, known string) {
+	t.Helper()
+	var unknown string
+	for i := range 150 {
+		guess := known[:10] + string(rune('A'+i%26)) + string(rune('a'+i/26)) + known[12:]
+		r := w.poll(guess)
+		if unknown == "" {
+			unknown = r.body
+		}
+		if guess != known && (r.status != http.StatusNotFound || r.body != unknown) {
+			t.Fatalf("guess %d: %d %s", i, r.status, r.body)
+		}
+	}
+	if r := w.poll(known); r.status != http.StatusOK {
+		t.Errorf("a known code behind an address that guesses: %d %s", r.status, r.body)
+	}
+}
+
+// S9: polling a code far too fast is answered pending 200 times with longer and longer intervals, to the cap, also over
+// a restart; once approved the very next poll, which is early, gets the token.
+func TestHastyPollingIsPacedAndNotPunished(t *testing.T) {
+	trustEngines(t, func(t *testing.T, b *remoteBackend, _ func() string) {
+		w := newWire(t, b, here)
+		code := w.issue()
+		expected := int64(5)
+		for i := range 200 {
+			if i == 6 || i == 100 {
+				b.stop()
+				b.start()
+			}
+			r := w.poll(code.DeviceCode)
+			r.is(t, http.StatusOK)
+			var p backendapi.Pending
+			r.into(t, &p)
+			// The first poll of a process cannot be too early for it: it keeps the interval that is stored.
+			if i > 0 && i != 6 && i != 100 {
+				expected = min(expected+5, 60)
+			}
+			if !p.Pending || p.PollIntervalSeconds != expected {
+				t.Fatalf("poll %d: %+v, want an interval of %d s", i, p, expected)
+			}
+		}
+		someone := newPerson(t)
+		someone.approve(code.VerificationURL, "hasty@example.org")
+		token := w.redeem(code.DeviceCode)
+		w.send("GET", backendapi.PathAccount, "", "Authorization", "Bearer "+token).is(t, http.StatusOK)
+		w.poll(code.DeviceCode).is(t, http.StatusNotFound)
+	})
+}
