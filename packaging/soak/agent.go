@@ -187,7 +187,7 @@ func (a *agent) close() error {
 	case err := <-gone:
 		return err
 	case <-time.After(15 * time.Second):
-		a.cmd.Process.Kill()
+		_ = a.cmd.Process.Kill()
 		<-gone
 		return errors.New("it did not end within 15 s of its standard input")
 	}

@@ -3,11 +3,16 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/service-dev/service/packaging/pgtest"
 )
@@ -43,4 +48,51 @@ func (w *world) newBackend(postgres bool) (stop func(), err error) {
 			"SERVICE_BACKEND_LINK_POLL_INTERVAL=1", "SERVICE_BACKEND_LOG_LEVEL=warn"),
 	}
 	return stop, w.backend.start()
+}
+
+// backend is a service-backend process, and how to have it again.
+type backend struct {
+	url, program, logs string
+	env                []string
+	cmd                *exec.Cmd
+}
+
+// healthy tells whether the backend answers.
+func (b *backend) healthy(limit time.Duration) bool {
+	client := http.Client{Timeout: time.Second}
+	defer client.CloseIdleConnections()
+	return eventually(limit, func() bool {
+		resp, err := client.Get(b.url + "/api/health")
+		if err != nil {
+			return false
+		}
+		resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	})
+}
+
+// start starts it again on the same data and waits until it answers.
+func (b *backend) start() error {
+	log, err := os.OpenFile(b.logs, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	b.cmd = exec.Command(b.program)
+	b.cmd.Env, b.cmd.Stdout, b.cmd.Stderr = b.env, log, log
+	if err := b.cmd.Start(); err != nil {
+		return err
+	}
+	if !b.healthy(20 * time.Second) {
+		return errors.New("service-backend does not answer")
+	}
+	return nil
+}
+
+func (b *backend) kill() {
+	if b.cmd != nil {
+		_ = b.cmd.Process.Kill()
+		_ = b.cmd.Wait()
+		b.cmd = nil
+	}
 }

@@ -9,9 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -29,9 +27,14 @@ type fault struct {
 	grace  time.Duration
 	// alone is a fault that is not mixed with others.
 	alone bool
+	// rare is a fault with long consequences, which comes once in four rounds.
+	rare bool
 	// kills tells that it ends the daemon.
 	kills bool
 }
+
+// stormy is how long a run must be for a breaker that stays open for a minute.
+const stormy = 5 * time.Minute
 
 // gone are the outcomes of calls that met a daemon on its way out.
 var gone = []string{"daemon_restarted", "daemon_gone", "not running"}
@@ -58,6 +61,17 @@ func (s *soak) faults() []*fault {
 		{name: "auth.json of another account", apply: s.foreignAuth, hold: 500 * time.Millisecond, grace: 2 * time.Second, alone: true,
 			allows: []string{"link:other_account"}},
 	}
+	list = append(list,
+		&fault{name: "agents killed in mid-call", apply: s.killAgent},
+		&fault{name: "login cut short", apply: s.cutLogin},
+		&fault{name: "daemon upgraded", apply: s.upgrade, grace: 10 * time.Second, kills: true, alone: true,
+			allows: append([]string{"adapter_unavailable", "cancelled"}, gone...)},
+		&fault{name: "sockets deleted", apply: s.loseSockets, grace: 10 * time.Second, kills: true,
+			allows: append([]string{"adapter_unavailable", "cancelled"}, gone...)})
+	if s.length >= stormy {
+		list = append(list, &fault{name: "adapter killed until its breaker opens", apply: s.storm, grace: 75 * time.Second, alone: true, rare: true,
+			allows: []string{"adapter_unavailable", "not_connected", "backend_unreachable", "link:unknown", "something is wrong"}})
+	}
 	if s.mounted {
 		list = append(list, &fault{name: "disk full", apply: s.fillDisk, hold: time.Second, grace: 20 * time.Second,
 			allows: []string{"state_unwritable", "daemon_unavailable", "something is wrong"}})
@@ -74,7 +88,7 @@ func (s *soak) chaos(ctx context.Context, calm <-chan struct{}) {
 	var queue []*fault
 	for ctx.Err() == nil {
 		if len(queue) == 0 {
-			queue = slices.Clone(list)
+			queue = slices.DeleteFunc(slices.Clone(list), func(f *fault) bool { return f.rare && rng.IntN(4) != 0 })
 			rng.Shuffle(len(queue), func(i, j int) { queue[i], queue[j] = queue[j], queue[i] })
 		}
 		now := queue[:1]
@@ -134,7 +148,7 @@ func (s *soak) strike(ctx context.Context, rng *rand.Rand, now []*fault) {
 func (s *soak) killDaemon(*rand.Rand) (string, func() error, error) {
 	pids := s.pids("serviced")
 	for _, pid := range pids {
-		_ = syscall.Kill(pid, syscall.SIGKILL) // gone is as good
+		kill(pid)
 	}
 	return fmt.Sprint(pids), nil, nil
 }
@@ -179,74 +193,6 @@ func (s *soak) killAdapter(rng *rand.Rand) (string, func() error, error) {
 		return "(none runs)", nil, nil
 	}
 	p := all[rng.IntN(len(all))]
-	_ = syscall.Kill(p.pid, syscall.SIGKILL) // gone is as good
+	kill(p.pid)
 	return strings.TrimPrefix(p.name, "service-plugin-"), nil, nil
-}
-
-// fillDisk leaves no byte free.
-func (s *soak) fillDisk(*rand.Rand) (string, func() error, error) {
-	path := filepath.Join(s.disk, "filler")
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return "", nil, err
-	}
-	defer f.Close()
-	block, written := make([]byte, 64<<10), 0
-	for size := len(block); size > 0; {
-		n, err := f.Write(block[:size])
-		written += n
-		if err != nil {
-			size /= 2
-		}
-	}
-	return fmt.Sprintf("(%d KB)", written>>10), func() error { return os.Remove(path) }, nil
-}
-
-// jumpClock moves the daemon's clock by minutes, hours or days, forth or back, and then back to the truth.
-func (s *soak) jumpClock(rng *rand.Rand) (string, func() error, error) {
-	spans := []time.Duration{time.Minute, -time.Minute, time.Hour, -time.Hour, 24 * time.Hour, -24 * time.Hour, 400 * 24 * time.Hour}
-	by := spans[rng.IntN(len(spans))]
-	set := func(d time.Duration) error {
-		path := filepath.Join(s.seam, "clock")
-		if err := os.WriteFile(path+".new", []byte(strconv.FormatInt(int64(d/time.Second), 10)), 0o600); err != nil {
-			return err
-		}
-		return os.Rename(path+".new", path)
-	}
-	return "by " + by.String(), func() error { return set(0) }, set(by)
-}
-
-// rewriteAuth saves the same content as editors do: another file takes the name.
-func (s *soak) rewriteAuth(*rand.Rand) (string, func() error, error) {
-	return "", nil, s.putAuth(s.own)
-}
-
-func (s *soak) putAuth(content []byte) error {
-	path := s.auth() + ".soak"
-	err := os.WriteFile(path, content, 0o600)
-	if err == nil {
-		err = os.Rename(path, s.auth())
-	}
-	if err != nil {
-		os.Remove(path)
-	}
-	if errors.Is(err, syscall.ENOSPC) {
-		return nil // the editor could not save, and the old file stays
-	}
-	return err
-}
-
-func (s *soak) restoreAuth() error { return s.putAuth(s.own) }
-
-func (s *soak) truncateAuth(rng *rand.Rand) (string, func() error, error) {
-	at := rng.Int64N(int64(len(s.own) - 1))
-	return fmt.Sprintf("to %d bytes", at), s.restoreAuth, os.Truncate(s.auth(), at)
-}
-
-func (s *soak) removeAuth(*rand.Rand) (string, func() error, error) {
-	return "", s.restoreAuth, os.Remove(s.auth())
-}
-
-func (s *soak) foreignAuth(*rand.Rand) (string, func() error, error) {
-	return "", s.restoreAuth, s.putAuth(s.foreign)
 }

@@ -31,58 +31,80 @@ func main() {
 	length := flag.Duration("for", 10*time.Minute, "how long chaos reigns")
 	seed := flag.Uint64("seed", 0, "repeats the run of this seed; 0 draws one")
 	postgres := flag.Bool("postgres", false, "the backend keeps its data in a PostgreSQL server of its own instead of SQLite")
+	race := flag.Bool("race", false, "build the daemon with the race detector")
 	flag.Parse()
 	if *seed == 0 {
 		*seed = uint64(time.Now().UnixNano())%1_000_000_000 + 1
 	}
-	repeat := fmt.Sprintf("make soak FOR=%s SEED=%d", *length, *seed)
-	if *postgres {
-		repeat += " ARGS=-postgres"
-	}
+	o := options{bin: *bin, length: *length, seed: *seed, postgres: *postgres, race: *race}
 	fmt.Printf("soak: %d agents and %d terminals, %s of chaos, seed %d\n", agents, terminals, *length, *seed)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	ctx, cancel := context.WithTimeoutCause(ctx, *length+limit, errors.New("the run did not end in time"))
-	defer cancel()
-	good, err := run(ctx, *bin, *length, *seed, *postgres, repeat)
+	good, err := run(o)
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "soak: %v; again: %s\n", err, repeat)
+		fmt.Fprintf(os.Stderr, "soak: %v; again: %s\n", err, o)
 	}
 	if err != nil || !good {
 		os.Exit(1)
 	}
 }
 
+// options are what a run depends on.
+type options struct {
+	bin            string
+	length         time.Duration
+	seed           uint64
+	postgres, race bool
+}
+
+// String is the command that repeats the run.
+func (o options) String() string {
+	text := fmt.Sprintf("make soak FOR=%s SEED=%d", o.length, o.seed)
+	var args []string
+	if o.postgres {
+		args = append(args, "-postgres")
+	}
+	if o.race {
+		args = append(args, "-race")
+	}
+	if len(args) > 0 {
+		text += " ARGS='" + strings.Join(args, " ") + "'"
+	}
+	return text
+}
+
 // run is one soak from an empty machine to the table.
-func run(ctx context.Context, bin string, length time.Duration, seed uint64, postgres bool, repeat string) (good bool, err error) {
+func run(o options) (good bool, err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithTimeoutCause(ctx, o.length+limit, errors.New("the run did not end in time"))
+	defer cancel()
 	l := newLedger()
-	w, err := newWorld(bin, l)
+	w, err := newWorld(o.bin, o.race, l)
 	if w != nil {
 		defer w.remove()
 	}
 	if err != nil {
 		return false, err
 	}
-	stop, err := w.newBackend(postgres)
-	if stop != nil {
-		defer stop()
+	stopDatabase, err := w.newBackend(o.postgres)
+	if stopDatabase != nil {
+		defer stopDatabase()
 	}
 	if err != nil {
 		return false, err
 	}
-	s := &soak{world: w, seed: seed}
+	s := &soak{world: w, seed: o.seed, length: o.length}
 	before, err := s.prepare()
 	if err != nil {
 		return false, err
 	}
-	s.rain(ctx, length)
+	s.rain(ctx)
 	if err := s.reckon(before); err != nil {
 		return false, err
 	}
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
 	}
-	if l.print(repeat) {
+	if l.print(o.String()) {
 		return true, nil
 	}
 	s.keepLogs()
@@ -157,12 +179,12 @@ func (s *soak) everything() error {
 	return nil
 }
 
-// rain lets all work while chaos reigns, until length is over.
-func (s *soak) rain(ctx context.Context, length time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, length)
+// rain lets all work while chaos reigns, until its time is over.
+func (s *soak) rain(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, s.length)
 	defer cancel()
 	calm := make(chan struct{})
-	timer := time.AfterFunc(length*4/5, func() { close(calm) })
+	timer := time.AfterFunc(s.length*4/5, func() { close(calm) })
 	defer timer.Stop()
 	for n, a := range s.agents {
 		s.working = append(s.working, &shim{soak: s, a: a, rng: s.random(uint64(100 + n)), n: n})
@@ -191,89 +213,3 @@ func (s *soak) work(during func()) {
 
 // quietWork is work without a fault: what it leaves in processes is what may be there.
 func (s *soak) quietWork(length time.Duration) { s.work(func() { time.Sleep(length) }) }
-
-// reckon looks, after the last fault, whether all is as it was: the link, every agent, and what the processes hold.
-func (s *soak) reckon(before []string) error {
-	fmt.Println("the last fault is over: looking for what is lost or left")
-	if !eventually(30*time.Second, func() bool { return s.everything() == nil }) {
-		return fmt.Errorf("30 s after the last fault: %w", s.everything())
-	}
-	for _, h := range s.working {
-		h.readToEnd()
-	}
-	s.ledger.note("agents linked and served after the last fault", fmt.Sprintf("%d of %d", len(s.agents), agents))
-	daemons := s.pids("serviced")
-	if len(daemons) != 1 {
-		return fmt.Errorf("%d daemons run: %v", len(daemons), daemons)
-	}
-	after, stacks := s.settled(daemons[0], true)
-	served, _ := s.settled(s.backend.cmd.Process.Pid, false)
-	shims := s.shims()
-	if _, err := s.run("daemon", "stop"); err != nil {
-		return err
-	}
-	s.backend.kill()
-	if err := s.backend.start(); err != nil {
-		return err
-	}
-	if !eventually(30*time.Second, func() bool { return s.everything() == nil }) {
-		return fmt.Errorf("30 s after a new daemon and backend: %w", s.everything())
-	}
-	if daemons = s.pids("serviced"); len(daemons) != 1 {
-		return fmt.Errorf("%d daemons run: %v", len(daemons), daemons)
-	}
-	s.quietWork(5 * time.Second)
-	fresh, _ := s.settled(daemons[0], true)
-	anew, _ := s.settled(s.backend.cmd.Process.Pid, false)
-	s.compare("the daemon", after, fresh, stacks)
-	s.compare("the backend", served, anew, nil)
-	return s.end(before, shims)
-}
-
-// shims are the descriptors of each agent's shim, which lived through everything.
-func (s *soak) shims() map[string]int {
-	held := map[string]int{}
-	for _, a := range s.agents {
-		held[a.name] = descriptors(a.cmd.Process.Pid)
-	}
-	return held
-}
-
-// end closes everything in order and looks at what is left.
-func (s *soak) end(before []string, shims map[string]int) error {
-	fresh, err := newAgent("a fresh agent", false, s.command(context.Background(), "service-mcp"), s.ledger)
-	if err != nil {
-		return err
-	}
-	want, most := descriptors(fresh.cmd.Process.Pid), 0
-	if err := fresh.close(); err != nil {
-		return err
-	}
-	for name, n := range shims {
-		if most = max(most, n); n > want+1 { // one that started the daemon holds its descriptor
-			s.ledger.find("the shim of %s holds %d descriptors, a fresh one %d", name, n, want)
-		}
-	}
-	s.ledger.note("the shims, which lived through everything", fmt.Sprintf("at most %d descriptors; a fresh one %d", most, want))
-	s.disconnect()
-	if _, err := s.run("daemon", "stop"); err != nil {
-		return err
-	}
-	s.backend.kill()
-	if !eventually(10*time.Second, func() bool { return len(s.processes()) == 0 }) {
-		s.ledger.find("still running at the end: %v", s.processes())
-	}
-	s.ledger.note("processes at the end", fmt.Sprint(len(s.processes())))
-	s.left(before)
-	return nil
-}
-
-// keepLogs saves what the daemon and the backend logged, for whoever looks into the findings.
-func (s *soak) keepLogs() {
-	for from, name := range map[string]string{s.state + "/log/serviced.log": "serviced.log", s.state + "/log/serviced.stderr": "serviced.stderr", s.backend.logs: "backend.log"} {
-		to := fmt.Sprintf("%s/soak-%d-%s", strings.TrimSuffix(os.TempDir(), "/"), os.Getpid(), name)
-		if copyFile(from, to) == nil {
-			fmt.Println("kept", to)
-		}
-	}
-}

@@ -15,6 +15,7 @@ type soak struct {
 	*world
 	weather weather
 	seed    uint64
+	length  time.Duration // of the chaos
 	agents  []*agent
 	working []*shim
 	typing  []*terminal

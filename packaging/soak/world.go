@@ -9,11 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -42,8 +40,8 @@ type world struct {
 	install, account, foreigner string
 }
 
-// newWorld lays out the machine. from is where make put the programs.
-func newWorld(from string, l *ledger) (*world, error) {
+// newWorld lays out the machine. from is where make put the programs; race builds the daemon with the race detector.
+func newWorld(from string, race bool, l *ledger) (*world, error) {
 	root, err := os.MkdirTemp("/tmp", "soak") // short: socket paths have a limit
 	if err != nil {
 		return nil, err
@@ -68,11 +66,11 @@ func newWorld(from string, l *ledger) (*world, error) {
 	if err := os.Mkdir(w.state, 0o700); err != nil {
 		return w, err
 	}
-	return w, w.programs(from)
+	return w, w.programs(from, race)
 }
 
 // programs copies the programs and builds the daemon anew, with the seam that the shipped one must not have.
-func (w *world) programs(from string) error {
+func (w *world) programs(from string, race bool) error {
 	for _, name := range []string{"servicectl", "service-mcp", "service-backend", "plugins.sha256"} {
 		if err := copyFile(filepath.Join(from, name), filepath.Join(w.bin, name)); err != nil {
 			return err
@@ -85,8 +83,12 @@ func (w *world) programs(from string) error {
 		}
 	}
 	const pkg = "github.com/service-dev/service/daemon/internal/app.soakDir="
-	build := exec.Command("go", "build", "-trimpath", "-tags", "soak", "-ldflags", "-X "+pkg+w.seam, "-o", w.daemon(), "./daemon/serviced")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	args, cgo := []string{"build", "-trimpath", "-tags", "soak", "-ldflags", "-X " + pkg + w.seam, "-o", w.daemon()}, "0"
+	if race {
+		args, cgo = append(args, "-race"), "1"
+	}
+	build := exec.Command("go", append(args, "./daemon/serviced")...)
+	build.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("building the daemon with a clock that can be moved: %w\n%s", err, out)
 	}
@@ -228,102 +230,10 @@ func (w *world) remove() {
 		w.backend.kill()
 	}
 	for _, p := range w.processes() {
-		_ = syscall.Kill(p.pid, syscall.SIGKILL)
+		kill(p.pid)
 	}
 	if w.mounted {
 		_ = syscall.Unmount(w.disk, syscall.MNT_DETACH)
 	}
 	os.RemoveAll(w.root)
-}
-
-// process is a running program of this machine.
-type process struct {
-	pid  int
-	name string
-}
-
-// processes are all that run from the machine's programs, however they came about.
-func (w *world) processes() []process {
-	var found []process
-	links, _ := filepath.Glob("/proc/[0-9]*/exe")
-	for _, link := range links {
-		target, err := os.Readlink(link)
-		if err != nil || filepath.Dir(strings.TrimSuffix(target, " (deleted)")) != w.bin {
-			continue
-		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link))); err == nil {
-			found = append(found, process{pid, filepath.Base(target)})
-		}
-	}
-	return found
-}
-
-// pids are the processes of one program.
-func (w *world) pids(prefix string) []int {
-	var found []int
-	for _, p := range w.processes() {
-		if strings.HasPrefix(p.name, prefix) {
-			found = append(found, p.pid)
-		}
-	}
-	return found
-}
-
-// backend is a service-backend process, and how to have it again.
-type backend struct {
-	url, program, logs string
-	env                []string
-	cmd                *exec.Cmd
-}
-
-// health tells whether the backend answers.
-func (b *backend) healthy(limit time.Duration) bool {
-	client := http.Client{Timeout: time.Second}
-	defer client.CloseIdleConnections()
-	return eventually(limit, func() bool {
-		resp, err := client.Get(b.url + "/api/health")
-		if err != nil {
-			return false
-		}
-		resp.Body.Close()
-		return resp.StatusCode == http.StatusOK
-	})
-}
-
-// start starts it again on the same data and waits until it answers.
-func (b *backend) start() error {
-	log, err := os.OpenFile(b.logs, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	b.cmd = exec.Command(b.program)
-	b.cmd.Env, b.cmd.Stdout, b.cmd.Stderr = b.env, log, log
-	if err := b.cmd.Start(); err != nil {
-		return err
-	}
-	if !b.healthy(20 * time.Second) {
-		return errors.New("service-backend does not answer")
-	}
-	return nil
-}
-
-func (b *backend) kill() {
-	if b.cmd != nil {
-		_ = b.cmd.Process.Kill()
-		_ = b.cmd.Wait()
-		b.cmd = nil
-	}
-}
-
-// eventually asks until yes or the limit; what other processes do gives no event to wait on.
-func eventually(limit time.Duration, yes func() bool) bool {
-	deadline := time.Now().Add(limit)
-	for !yes() {
-		if time.Now().After(deadline) {
-			return false
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	return true
 }

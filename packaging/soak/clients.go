@@ -1,0 +1,95 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// killAgent starts agents, lets them ask for what takes long and what is quick, and kills their shims in the middle.
+func (s *soak) killAgent(rng *rand.Rand) (string, func() error, error) {
+	n := 1 + rng.IntN(4)
+	for i := range n {
+		a, err := newAgent(fmt.Sprintf("doomed agent %d", i), true, s.command(context.Background(), "service-mcp"), s.ledger)
+		if err != nil {
+			return "", nil, err
+		}
+		var calls sync.WaitGroup
+		for tool, args := range map[string]map[string]any{
+			"waitForEvent": {"type": "app.attached", "timeoutSeconds": 40}, "whoAmI": {},
+			"createSimulatorSession": {"project": "com.example.doomed", "openBrowser": false},
+		} {
+			calls.Go(func() { _, _, _ = a.call(tool, args) }) // nobody is left to take the answer
+		}
+		time.Sleep(time.Duration(rng.IntN(60)) * time.Millisecond) // where in the conversation it dies is for the dice
+		_ = a.cmd.Process.Kill()
+		calls.Wait()
+		_ = a.cmd.Wait()
+	}
+	return fmt.Sprint(n), nil, nil
+}
+
+// cutLogin begins a login and kills servicectl once the code is there: nothing may come of it.
+func (s *soak) cutLogin(*rand.Rand) (string, func() error, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), callTime)
+	defer cancel()
+	cmd := s.command(ctx, "servicectl", "login", "--json")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return "", nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return "", nil, err
+	}
+	var said struct{ Event string }
+	_ = json.NewDecoder(out).Decode(&said) // an error is the fault under way
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	return said.Event, nil, nil
+}
+
+// upgrade puts another file of the same daemon in place and restarts it, as a package manager does.
+func (s *soak) upgrade(*rand.Rand) (string, func() error, error) {
+	fresh := s.daemon() + ".upgrade"
+	if err := copyFile(s.daemon(), fresh); err != nil {
+		return "", nil, err
+	}
+	if err := os.Rename(fresh, s.daemon()); err != nil {
+		return "", nil, err
+	}
+	_, err := s.run("daemon", "restart")
+	return "", nil, err
+}
+
+// storm kills one adapter each time it comes back, until its breaker opens.
+func (s *soak) storm(rng *rand.Rand) (string, func() error, error) {
+	name := []string{"service-plugin-backendhttp", "service-plugin-localsim"}[rng.IntN(2)]
+	killed := 0
+	for late := time.Now().Add(20 * time.Second); killed < 5 && time.Now().Before(late); {
+		for _, p := range slices.DeleteFunc(s.processes(), func(p process) bool { return p.name != name }) {
+			kill(p.pid)
+			killed++
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return fmt.Sprintf("(%s, %d times)", strings.TrimPrefix(name, "service-plugin-"), killed), nil, nil
+}
+
+// loseSockets deletes the daemon's sockets, as a sweeping person might.
+func (s *soak) loseSockets(*rand.Rand) (string, func() error, error) {
+	for _, name := range []string{"control.sock", "mcp.sock"} {
+		if err := os.Remove(filepath.Join(s.state, "run", name)); err != nil && !os.IsNotExist(err) {
+			return "", nil, err
+		}
+	}
+	return "", nil, nil
+}

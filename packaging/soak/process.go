@@ -1,0 +1,60 @@
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// process is a running program of this machine.
+type process struct {
+	pid  int
+	name string
+}
+
+// processes are all that run from the machine's programs, however they came about.
+func (w *world) processes() []process {
+	var found []process
+	links, _ := filepath.Glob("/proc/[0-9]*/exe")
+	for _, link := range links {
+		target, err := os.Readlink(link)
+		if err != nil || filepath.Dir(strings.TrimSuffix(target, " (deleted)")) != w.bin {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link))); err == nil {
+			found = append(found, process{pid, filepath.Base(target)})
+		}
+	}
+	return found
+}
+
+// pids are the processes of one program.
+func (w *world) pids(prefix string) []int {
+	var found []int
+	for _, p := range w.processes() {
+		if strings.HasPrefix(p.name, prefix) {
+			found = append(found, p.pid)
+		}
+	}
+	return found
+}
+
+// eventually asks until yes or the limit; what other processes do gives no event to wait on.
+func eventually(limit time.Duration, yes func() bool) bool {
+	deadline := time.Now().Add(limit)
+	for !yes() {
+		if time.Now().After(deadline) {
+			return false
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return true
+}
+
+// kill gives a process no chance to tidy up. One that is gone is as good.
+func kill(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) }
