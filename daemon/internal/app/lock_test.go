@@ -43,6 +43,7 @@ func mode(t *testing.T, path string) os.FileMode {
 	return info.Mode().Perm()
 }
 
+// S23: a directory that is a symbolic link, another's or writable by others is refused with the reason; 0755 is tightened.
 func TestDirectories(t *testing.T) {
 	cases := map[string]struct {
 		make func(t *testing.T, dir string)
@@ -84,6 +85,7 @@ func TestDirectories(t *testing.T) {
 	}
 }
 
+// S23: sockets whose path would pass the limit get a shorter one.
 func TestLongDirectoryHasShortSockets(t *testing.T) {
 	dir := filepath.Join(short(t), strings.Repeat("x", 120))
 	t.Setenv("XDG_RUNTIME_DIR", short(t))

@@ -29,6 +29,10 @@ import (
 var adapterDir string
 
 func TestMain(m *testing.M) {
+	if os.Getenv(stranger) != "" {
+		speakAsStranger(strings.Split(os.Getenv(stranger), ","))
+		return
+	}
 	os.Exit(func() int {
 		var err error
 		if adapterDir, err = os.MkdirTemp("", "adapters"); err != nil {
@@ -63,7 +67,10 @@ type daemon struct {
 
 func start(t *testing.T, dir string, o Options) *daemon {
 	t.Helper()
-	o.Dir, o.AdapterDir = dir, adapterDir
+	o.Dir = dir
+	if o.AdapterDir == "" {
+		o.AdapterDir = adapterDir
+	}
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

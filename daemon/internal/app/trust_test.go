@@ -1,0 +1,277 @@
+//go:build unix
+
+package app
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	controlv1 "github.com/service-dev/service/proto/control/v1"
+)
+
+// stranger is the variable that makes this test binary another user's program: it holds sockets.
+const stranger = "APP_TEST_STRANGER"
+
+// nobody is the user that owns nothing here.
+const nobody = 65534
+
+// speakAsStranger speaks at sockets as another user and prints what it hears, one line each.
+func speakAsStranger(paths []string) {
+	for _, path := range paths {
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			fmt.Println("dial:", err)
+			continue
+		}
+		_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+		// Either door's first words: of HTTP/2 with empty settings, and of an agent's stream with a call.
+		hello := "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+		if strings.HasSuffix(path, "mcp.sock") {
+			hello = `{"mcp":1,"protocolMin":1,"protocolMax":1}` + "\n" + `{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"
+		}
+		_, _ = io.WriteString(conn, hello) // it may be closed by now
+		heard, _ := io.ReadAll(conn)
+		conn.Close()
+		fmt.Printf("%q\n", heard)
+	}
+}
+
+// S23: a process of another user that can reach the sockets, because modes were forced open, is refused before any
+// handler runs, at both doors; the owner goes on.
+func TestAnotherUserIsRefused(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("SKIPPED: to become another user needs root")
+	}
+	dir := short(t)
+	d := start(t, dir, Options{})
+	for path, mode := range map[string]os.FileMode{dir: 0o711, d.paths.Run: 0o711, d.paths.Control: 0o777, d.paths.MCP: 0o777} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	place, err := os.MkdirTemp("/tmp", "n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(place)
+	self, err := os.ReadFile(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(place, "self")
+	if err := os.WriteFile(program, self, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(place, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program)
+	cmd.Dir, cmd.Env = "/", []string{stranger + "=" + d.paths.Control + "," + d.paths.MCP}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	said := strings.Split(string(out), "\n")
+	if said[0] != `""` {
+		t.Errorf("control.sock told another user %s", said[0])
+	}
+	if !strings.Contains(said[1], `\"code\":\"refused\"`) || !strings.Contains(said[1], "another user") || strings.Contains(said[1], "jsonrpc") {
+		t.Errorf("mcp.sock told another user %s", said[1])
+	}
+	if st, err := d.ctl.Status(t.Context(), &controlv1.StatusRequest{}); err != nil || st.GetMcpClients() != 0 {
+		t.Errorf("the owner afterwards: %v, %v", st, err)
+	}
+	log, err := os.ReadFile(filepath.Join(dir, "log", "serviced.log"))
+	if err != nil || !strings.Contains(string(log), "another user") {
+		t.Errorf("the log does not tell: %v", err)
+	}
+}
+
+// with copies the adapters and puts a shell script in the place of one.
+func with(t *testing.T, name, script string) string {
+	t.Helper()
+	dir := t.TempDir()
+	var manifest strings.Builder
+	for _, n := range []string{"backendhttp", "backendlocal", "localsim"} {
+		file := "service-plugin-" + n
+		data, err := os.ReadFile(filepath.Join(adapterDir, file))
+		if n == name {
+			data, err = []byte("#!/bin/sh\n"+script), nil
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, file), data, 0o755)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&manifest, "%x  %s\n", sha256.Sum256(data), file)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "plugins.sha256"), []byte(manifest.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+var elsewhere = &controlv1.Caller{Env: map[string]string{"SERVICE_BACKEND_URL": "http://127.0.0.1:1", "SERVICE_NO_AUTO_OPEN": "1"}}
+
+// S29: while an adapter hangs at its start, every other question to the daemon is answered, the calls that wait for it
+// end with their callers, and the daemon stops when it is told to.
+func TestHangingAdapterBlocksNobody(t *testing.T) {
+	d := start(t, short(t), Options{AdapterDir: with(t, "backendhttp", "exec sleep 1000\n")})
+	waiting, giveUp := context.WithCancel(t.Context())
+	ended := make(chan error, 3)
+	for range cap(ended) {
+		go func() {
+			_, err := d.callTool(waiting, "createSimulatorSession", elsewhere)
+			ended <- err
+		}()
+	}
+	hangs := func() bool { return d.adapter(t, "backendhttp").GetState() == "starting" }
+	await(t, "the adapter is being started", hangs)
+	quick, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if _, err := d.ctl.Whoami(quick, &controlv1.WhoamiRequest{}); err != nil {
+		t.Errorf("whoami: %v", err)
+	}
+	if _, err := d.ctl.Logout(quick, &controlv1.LogoutRequest{}); err != nil {
+		t.Errorf("logout: %v", err)
+	}
+	if r, err := d.callTool(quick, "startLocalSimulation", nil); err != nil || r.GetIsError() {
+		t.Errorf("a local session: %v, %v", r, err)
+	}
+	if !hangs() {
+		t.Error("the adapter hangs no more: nothing was shown")
+	}
+	giveUp()
+	for range cap(ended) {
+		if err := <-ended; err == nil {
+			t.Error("a call was answered by an adapter that hangs")
+		}
+	}
+	if _, err := d.ctl.Stop(quick, &controlv1.StopRequest{}); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+	d.end(t)
+}
+
+// S29: five crashes within a minute, and one adapter rests; status tells why and until when, and all else works.
+func TestBreakerLeavesTheRestAlone(t *testing.T) {
+	d := start(t, short(t), Options{AdapterDir: with(t, "backendhttp", "exit 3\n")})
+	await(t, "the breaker is open", func() bool {
+		_, _ = d.callTool(t.Context(), "createSimulatorSession", elsewhere)
+		return strings.Contains(d.adapter(t, "backendhttp").GetLastError(), "5 crashes within a minute")
+	})
+	p := d.adapter(t, "backendhttp")
+	if p.GetState() != "backoff" || p.GetRestarts() != 5 || p.GetResumeMs()-p.GetCrashedMs() != time.Minute.Milliseconds() || p.GetPid() != 0 {
+		t.Errorf("status: %v", p)
+	}
+	r, err := d.callTool(t.Context(), "createSimulatorSession", elsewhere)
+	if err != nil || !r.GetIsError() || !strings.Contains(r.GetStructured(), "adapter_unavailable") || !strings.Contains(r.GetStructured(), "fixHint") {
+		t.Errorf("a call to it: %v, %v", r, err)
+	}
+	if r, err := d.callTool(t.Context(), "createSimulatorSession", nil); err != nil || r.GetIsError() {
+		t.Errorf("the embedded backend: %v, %v", r, err)
+	}
+	if r, err := d.callTool(t.Context(), "startLocalSimulation", nil); err != nil || r.GetIsError() {
+		t.Errorf("a local session: %v, %v", r, err)
+	}
+	if p := d.adapter(t, "backendhttp"); p.GetRestarts() != 5 {
+		t.Errorf("it was started again at once: %v", p)
+	}
+}
+
+// callTool calls a tool and gives its result.
+func (d *daemon) callTool(ctx context.Context, name string, who *controlv1.Caller) (*controlv1.ToolResult, error) {
+	if who == nil {
+		who = &controlv1.Caller{Env: map[string]string{"SERVICE_NO_AUTO_OPEN": "1"}}
+	}
+	stream, err := d.ctl.CallTool(ctx, &controlv1.CallToolRequest{Name: name, Caller: who})
+	for err == nil {
+		var r *controlv1.CallToolResponse
+		if r, err = stream.Recv(); err == nil && r.GetResult() != nil {
+			return r.GetResult(), nil
+		}
+	}
+	return nil, err
+}
+
+// adapter is the state of one adapter, as status tells it.
+func (d *daemon) adapter(t *testing.T, name string) *controlv1.Plugin {
+	t.Helper()
+	st, err := d.ctl.Status(t.Context(), &controlv1.StatusRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range st.GetPlugins() {
+		if p.GetName() == name {
+			return p
+		}
+	}
+	t.Fatalf("no adapter %s in %v", name, st)
+	return nil
+}
+
+func await(t *testing.T, what string, yes func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !yes(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in 20 s: %s", what)
+		}
+	}
+}
+
+// Status tells that the program was replaced, or is gone, and counts what is held.
+func TestStatusOfTheDaemonItself(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "serviced")
+	put := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path+".new", []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("one")
+	file, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := program{path: path, file: file}
+	if p.replaced() || p.gone() {
+		t.Error("replaced while nothing happened")
+	}
+	put("two")
+	if !p.replaced() || p.gone() {
+		t.Error("the upgrade was not noticed")
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if p.replaced() || !p.gone() {
+		t.Error("a program that is gone was not noticed")
+	}
+
+	d := start(t, short(t), Options{})
+	if _, err := d.callTool(t.Context(), "startLocalSimulation", nil); err != nil {
+		t.Fatal(err)
+	}
+	st, err := d.ctl.Status(t.Context(), &controlv1.StatusRequest{})
+	if err != nil || st.GetSessions() != 1 || st.GetPolling() != 0 || st.GetProgram() == "" || st.GetReplaced() || st.GetSocketActivated() || st.GetProtocolMax() == 0 {
+		t.Fatalf("status: %v, %v", st, err)
+	}
+	if sim := d.adapter(t, "localsim"); sim.GetSinceMs() == 0 || sim.GetCrashedMs() != 0 || sim.GetState() != "running" {
+		t.Errorf("localsim: %v", sim)
+	}
+}
