@@ -6,9 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/service-dev/service/daemon/internal/statefile"
@@ -47,8 +45,8 @@ func (s *systemd) files() []file {
 // install writes the units, makes the sockets come up with every login and now. A daemon that a client started sees that
 // its sockets were replaced, and ends in order; the new one waits for it.
 func (s *systemd) install(ctx context.Context) (Report, error) {
-	if strings.ContainsFunc(s.d.program+s.d.paths.Control, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return Report{}, &Error{CodeUnsupported, "a path holds a control character", "move the programs and the state directory to plain paths"}
+	if err := s.writable(); err != nil {
+		return Report{}, err
 	}
 	if err := s.answers(ctx); err != nil {
 		return Report{}, err
@@ -78,6 +76,17 @@ func (s *systemd) install(ctx context.Context) (Report, error) {
 	r, err := s.start(ctx)
 	r.Change = change
 	return r, err
+}
+
+// writable refuses paths that no unit can hold.
+func (s *systemd) writable() error {
+	if strings.ContainsFunc(s.d.program+s.d.paths.Control, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return &Error{CodeUnsupported, "a path holds a control character", "move the programs and the state directory to plain paths"}
+	}
+	if strings.ContainsAny(s.d.program, "\"'\\") {
+		return &Error{CodeUnsupported, "systemd starts no program with a quote or backslash in its path: " + s.d.program, "move the programs to a plain path"}
+	}
+	return nil
 }
 
 // unseen tells why systemd uses another file than the one that was written.
@@ -235,77 +244,4 @@ func (s *systemd) status(ctx context.Context) (Report, error) {
 	r.AtLogin = seen.socket["UnitFileState"] == "enabled"
 	r.State, r.PID, r.Detail = stateOf(seen)
 	return r, nil
-}
-
-// shown are systemd's words on the two units.
-type shown struct{ socket, service map[string]string }
-
-func stateOf(u shown) (state string, pid int, detail string) {
-	pid, _ = strconv.Atoi(u.service["MainPID"])
-	switch {
-	case u.service["ActiveState"] == "active" || u.service["ActiveState"] == "activating" && pid > 0:
-		return StateRunning, pid, ""
-	case u.service["ActiveState"] == "failed":
-		return StateFailed, 0, u.service["Result"]
-	case u.socket["ActiveState"] == "failed":
-		return StateFailed, 0, u.socket["Result"]
-	case u.socket["ActiveState"] == "active":
-		return StateListening, 0, ""
-	}
-	return StateStopped, 0, ""
-}
-
-func (s *systemd) show(ctx context.Context) (shown, error) {
-	o := s.run(ctx, "systemctl", "--user", "show", "--property=Id,LoadState,LoadError,ActiveState,SubState,UnitFileState,MainPID,Result,FragmentPath", s.socket(), s.service())
-	if o.code != 0 {
-		return shown{}, s.unavailable(o)
-	}
-	var u shown
-	for _, unit := range properties(o.out) {
-		switch unit["Id"] {
-		case s.socket():
-			u.socket = unit
-		case s.service():
-			u.service = unit
-		}
-	}
-	if u.socket == nil || u.service == nil {
-		return shown{}, &Error{CodeRefused, "systemd's answer cannot be read", "look at `systemctl --user status " + s.service() + "`"}
-	}
-	return u, nil
-}
-
-// answers tells whether a systemd of this user can be asked.
-func (s *systemd) answers(ctx context.Context) error {
-	if o := s.run(ctx, "systemctl", "--user", "show", "--property=Version"); o.code != 0 {
-		return s.unavailable(o)
-	}
-	return nil
-}
-
-func (s *systemd) unavailable(o outcome) error {
-	if o.code < 0 {
-		if errors.Is(o.err, exec.ErrNotFound) {
-			return &Error{CodeNoManager, "this system has no systemd: systemctl is not there", "nothing is lost: any client starts the daemon on demand"}
-		}
-		return &Error{CodeNoManager, "asking systemd: " + o.err.Error(), "try again"}
-	}
-	return &Error{
-		CodeNoManager, "no systemd answers for this user: " + o.said(),
-		"log in anew (a desktop, or ssh), or run `loginctl enable-linger`; nothing is lost: any client starts the daemon on demand",
-	}
-}
-
-// all runs systemctl's commands one after the other until one fails.
-func (s *systemd) all(ctx context.Context, commands ...[]string) error {
-	for _, args := range commands {
-		o := s.run(ctx, "systemctl", append([]string{"--user", "--quiet"}, args...)...)
-		if o.code < 0 {
-			return s.unavailable(o)
-		}
-		if o.code != 0 {
-			return &Error{CodeRefused, "systemctl " + args[0] + ": " + o.said(), "look at `systemctl --user status " + s.service() + "` and `journalctl --user -u " + s.service() + "`"}
-		}
-	}
-	return nil
 }

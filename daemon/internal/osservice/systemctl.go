@@ -1,0 +1,81 @@
+package osservice
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"strconv"
+)
+
+// shown are systemd's words on the two units.
+type shown struct{ socket, service map[string]string }
+
+func stateOf(u shown) (state string, pid int, detail string) {
+	pid, _ = strconv.Atoi(u.service["MainPID"])
+	switch {
+	case u.service["ActiveState"] == "active" || u.service["ActiveState"] == "activating" && pid > 0:
+		return StateRunning, pid, ""
+	case u.service["ActiveState"] == "failed":
+		return StateFailed, 0, u.service["Result"]
+	case u.socket["ActiveState"] == "failed":
+		return StateFailed, 0, u.socket["Result"]
+	case u.socket["ActiveState"] == "active":
+		return StateListening, 0, ""
+	}
+	return StateStopped, 0, ""
+}
+
+func (s *systemd) show(ctx context.Context) (shown, error) {
+	o := s.run(ctx, "systemctl", "--user", "show", "--property=Id,LoadState,LoadError,ActiveState,SubState,UnitFileState,MainPID,Result,FragmentPath", s.socket(), s.service())
+	if o.code != 0 {
+		return shown{}, s.unavailable(o)
+	}
+	var u shown
+	for _, unit := range properties(o.out) {
+		switch unit["Id"] {
+		case s.socket():
+			u.socket = unit
+		case s.service():
+			u.service = unit
+		}
+	}
+	if u.socket == nil || u.service == nil {
+		return shown{}, &Error{CodeRefused, "systemd's answer cannot be read", "look at `systemctl --user status " + s.service() + "`"}
+	}
+	return u, nil
+}
+
+// answers tells whether a systemd of this user can be asked.
+func (s *systemd) answers(ctx context.Context) error {
+	if o := s.run(ctx, "systemctl", "--user", "show", "--property=Version"); o.code != 0 {
+		return s.unavailable(o)
+	}
+	return nil
+}
+
+func (s *systemd) unavailable(o outcome) error {
+	if o.code < 0 {
+		if errors.Is(o.err, exec.ErrNotFound) {
+			return &Error{CodeNoManager, "this system has no systemd: systemctl is not there", "nothing is lost: any client starts the daemon on demand"}
+		}
+		return &Error{CodeNoManager, "asking systemd: " + o.err.Error(), "try again"}
+	}
+	return &Error{
+		CodeNoManager, "no systemd answers for this user: " + o.said(),
+		"log in anew (a desktop, or ssh), or run `loginctl enable-linger`; nothing is lost: any client starts the daemon on demand",
+	}
+}
+
+// all runs systemctl's commands one after the other until one fails.
+func (s *systemd) all(ctx context.Context, commands ...[]string) error {
+	for _, args := range commands {
+		o := s.run(ctx, "systemctl", append([]string{"--user", "--quiet"}, args...)...)
+		if o.code < 0 {
+			return s.unavailable(o)
+		}
+		if o.code != 0 {
+			return &Error{CodeRefused, "systemctl " + args[0] + ": " + o.said(), "look at `systemctl --user status " + s.service() + "` and `journalctl --user -u " + s.service() + "`"}
+		}
+	}
+	return nil
+}
