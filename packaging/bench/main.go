@@ -16,7 +16,7 @@ import (
 
 func main() {
 	bin := flag.String("bin", "bin", "where `make build` put the programs")
-	only := flag.String("only", "", "run just the step of this name: starts, shim, whoami, idle, poll, drawing, localsim, minute, relay, idlesessions, ingest or page")
+	only := flag.String("only", "", "run just the step of this name: starts, shim, whoami, whoami64, tool64, cold20, idle, polltoken, issue, telemetry, drawing, localsim, minute, relay, idlesessions, ingest or page")
 	runs := flag.Int("runs", 40, "interleaved runs of each start-up figure, at least 20")
 	flag.Parse()
 	if err := run(*bin, *only, max(*runs, 20)); err != nil {
@@ -50,7 +50,7 @@ func run(bin, only string, runs int) error {
 	b := &bench{bin: bin, work: work, runs: runs, env: []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + work, "SERVICE_CONFIG_DIR=" + filepath.Join(work, "state"), "SERVICE_NO_AUTO_OPEN=1",
 	}}
-	for _, name := range []string{"empty", "inprocess", "barepoll", "barerelay", "bareingest", "drawing"} {
+	for _, name := range []string{"empty", "inprocess", "echo", "bareauth", "barerelay", "bareingest", "drawing"} {
 		cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(work, name), "./packaging/bench/testdata/"+name)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -67,7 +67,7 @@ func run(bin, only string, runs int) error {
 	for _, step := range []struct {
 		name string
 		run  func() error
-	}{{"starts", b.starts}, {"shim", b.shim}, {"whoami", b.whoami}, {"idle", b.idle}, {"poll", b.poll},
+	}{{"starts", b.starts}, {"shim", b.shim}, {"whoami", b.whoami}, {"whoami64", b.busyWhoami}, {"tool64", b.busyTool}, {"cold20", b.cold}, {"idle", b.idle}, {"polltoken", b.pollToken}, {"issue", b.issue}, {"telemetry", b.telemetry},
 		{"drawing", b.drawing}, {"localsim", b.localSim}, {"minute", b.minute}, {"relay", b.relay}, {"idlesessions", b.idleSessions},
 		{"ingest", b.ingest}, {"page", b.page}} {
 		if only != "" && only != step.name {

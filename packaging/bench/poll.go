@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -18,64 +17,41 @@ import (
 	"time"
 )
 
-const (
-	pollers = 16
-	slice   = 300 * time.Millisecond
-)
+const slice = 300 * time.Millisecond
 
-// poll measures pending polls a second against a bare handler with one point read, in interleaved slices.
-func (b *bench) poll() error {
-	backend, url, err := b.startBackend()
-	if err != nil {
-		return err
-	}
-	defer func() { backend.Process.Kill(); backend.Wait() }()
-	bare := exec.Command(filepath.Join(b.work, "barepoll"))
-	stop, err := bare.StdinPipe()
-	if err != nil {
-		return err
-	}
-	out, err := bare.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := bare.Start(); err != nil {
-		return err
-	}
-	defer func() { stop.Close(); bare.Wait() }()
-	bareURL, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		return err
-	}
-	bodies, err := issue(url, pollers)
-	if err != nil {
-		return err
-	}
-	if _, err := load(url, bodies); err != nil { // every code's interval reaches its cap: no more writes
-		return err
-	}
-	var ours, floor []time.Duration
-	for range max(20, b.runs/2) {
-		o, err := load(url, bodies)
+// pollToken measures pending polls a second against a bare handler with one point read, in interleaved slices.
+func (b *bench) pollToken() error {
+	return b.rivals("polls", func(r rival) error {
+		bodies, err := issue(r.ours, connections)
 		if err != nil {
 			return err
 		}
-		f, err := load(strings.TrimSpace(bareURL), bodies)
-		if err != nil {
+		if _, err := load(r.ours, bodies); err != nil { // every code's interval reaches its cap: no more writes
 			return err
 		}
-		ours, floor = append(ours, o), append(floor, f)
-	}
-	o, f := 1/median(ours).Seconds(), 1/median(floor).Seconds()
-	b.rows = append(b.rows, row{"token poll, pending / bare handler with one point read",
-		fmt.Sprintf("%.0f /s", o), fmt.Sprintf("%.0f /s", f), ratio(o, f), ">= 0.7"})
-	return nil
+		var ours, floor []time.Duration
+		for range max(20, b.runs/2) {
+			o, err := load(r.ours, bodies)
+			if err != nil {
+				return err
+			}
+			f, err := load(r.bar, bodies)
+			if err != nil {
+				return err
+			}
+			ours, floor = append(ours, o), append(floor, f)
+		}
+		o, f := 1/median(ours).Seconds(), 1/median(floor).Seconds()
+		b.rows = append(b.rows, row{"token poll, pending, 32 connections, " + r.engine + " / bare handler with one point read",
+			fmt.Sprintf("%.0f /s", o), fmt.Sprintf("%.0f /s", f), ratio(o, f), ">= 0.8"})
+		return nil
+	})
 }
 
 func (b *bench) startBackend() (*exec.Cmd, string, error) { return b.startBackendOn("") }
 
 // startBackendOn starts the backend on a database; empty: a SQLite file of its own.
-func (b *bench) startBackendOn(database string) (*exec.Cmd, string, error) {
+func (b *bench) startBackendOn(database string, settings ...string) (*exec.Cmd, string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, "", err
@@ -95,6 +71,7 @@ func (b *bench) startBackendOn(database string) (*exec.Cmd, string, error) {
 		"SERVICE_BACKEND_DATABASE="+database, "SERVICE_BACKEND_DATA_DIR="+data,
 		"SERVICE_BACKEND_LISTEN=127.0.0.1:"+port, "SERVICE_BACKEND_BASE_URL="+url,
 		"SERVICE_BACKEND_HMAC_KEY="+strings.Repeat("5a", 32), "SERVICE_BACKEND_LOG_LEVEL=error")
+	cmd.Env = append(cmd.Env, settings...)
 	if err := cmd.Start(); err != nil {
 		return nil, "", err
 	}

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/service-dev/service/packaging/pgtest"
+	"github.com/service-dev/service/proto/telemetry"
+)
+
+const (
+	connections = 32 // of issue and polltoken
+	eachIssues  = 20 // codes of one connection in one slice
+	uploaders   = 8
+	eachUploads = 4 // batches in one slice
+)
+
+// rival is the backend and the bare handlers on one kind of database, side by side.
+type rival struct {
+	engine    string
+	ours, bar string // URLs
+}
+
+// rivals runs f on both databases; PostgreSQL is left out where it is missing.
+func (b *bench) rivals(what string, f func(r rival) error) error {
+	if err := b.rivalsOn("SQLite", f, ""); err != nil {
+		return err
+	}
+	cluster, err := pgtest.Start()
+	if errors.Is(err, pgtest.ErrMissing) {
+		fmt.Printf("SKIPPED, PostgreSQL is missing: %s on it\n", what)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer cluster.Stop()
+	var databases [2]string
+	for i := range databases {
+		if databases[i], err = cluster.Create(); err != nil {
+			return err
+		}
+	}
+	return b.rivalsOn("PostgreSQL", f, databases[0], databases[1])
+}
+
+func (b *bench) rivalsOn(engine string, f func(r rival) error, database string, bareArgs ...string) error {
+	backend, url, err := b.startBackendOn(database, "SERVICE_BACKEND_CODES_PER_MINUTE=100000", "SERVICE_BACKEND_TRUSTED_PROXIES=127.0.0.1")
+	if err != nil {
+		return err
+	}
+	defer func() { backend.Process.Kill(); backend.Wait() }()
+	bare := exec.Command(filepath.Join(b.work, "bareauth"), bareArgs...)
+	in, err := bare.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := bare.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := bare.Start(); err != nil {
+		return err
+	}
+	defer func() { in.Close(); bare.Wait() }()
+	bareURL, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		return err
+	}
+	return f(rival{engine, url, strings.TrimSpace(bareURL)})
+}
+
+// duel measures slices of each in turn, and which of them begins changes. A slice is so many things done.
+func (b *bench) duel(r rival, figure, goal string, slice int, prepare func() (func(url string) error, error)) error {
+	var ours, floor []time.Duration
+	for round := range max(20, b.runs/2) {
+		run, err := prepare()
+		if err != nil {
+			return err
+		}
+		turn := []struct {
+			url  string
+			into *[]time.Duration
+		}{{r.ours, &ours}, {r.bar, &floor}}
+		for i := range turn {
+			t := turn[(i+round)%2]
+			d, err := timed(func() error { return run(t.url) })
+			if err != nil {
+				return err
+			}
+			if round > 0 { // the first warms up
+				*t.into = append(*t.into, d)
+			}
+		}
+	}
+	o, f := float64(slice)/median(ours).Seconds(), float64(slice)/median(floor).Seconds()
+	b.rows = append(b.rows, row{fmt.Sprintf(figure, r.engine), fmt.Sprintf("%.0f /s", o), fmt.Sprintf("%.0f /s", f), ratio(o, f), goal})
+	return nil
+}
+
+// telemetry measures how many usage events are taken in a second, against a bare handler that decodes and appends them.
+func (b *bench) telemetry() error {
+	return b.rivals("telemetry", func(r rival) error {
+		client := newLoad(uploaders)
+		defer client.CloseIdleConnections()
+		const slice = uploaders * eachUploads
+		return b.duel(r, "usage events taken, batches of 200, %s / bare handler that decodes and appends them", ">= 0.9", slice*telemetry.MaxBatch,
+			func() (func(string) error, error) {
+				var bodies [slice][]byte
+				for i := range bodies {
+					var err error
+					if bodies[i], err = usage(); err != nil {
+						return nil, err
+					}
+				}
+				return func(url string) error {
+					return together(uploaders, eachUploads, func(n int) error {
+						return exchange(client, url+"/api/telemetry", bodies[n], http.StatusAccepted, `"accepted":200`)
+					})
+				}, nil
+			})
+	})
+}
+
+// usage is a batch as a daemon sends it.
+func usage() ([]byte, error) {
+	b := telemetry.Batch{Events: make([]telemetry.Event, telemetry.MaxBatch)}
+	now := time.Now().UTC()
+	for i := range b.Events {
+		id, err := uuid.NewV7()
+		if err != nil {
+			return nil, err
+		}
+		e := telemetry.Event{ID: id.String(), At: now.Add(-time.Duration(rand.Int64N(int64(time.Minute)))).Format(telemetry.AtLayout), Name: telemetry.ToolCalled}
+		e.Fields = map[string]json.RawMessage{}
+		for name, value := range map[string]any{"tool": []string{"whoAmI", "getDisplayState", "searchDocs"}[rand.IntN(3)], "outcome": "ok", "durationMs": rand.IntN(3000),
+			"client": "claude-code", "clientVersion": "2.1.0", "version": "1.4.0", "os": "linux", "arch": "amd64"} {
+			if e.Fields[name], err = json.Marshal(value); err != nil {
+				return nil, err
+			}
+		}
+		b.Events[i] = e
+	}
+	return json.Marshal(b)
+}
+
+// issue measures how many device codes are issued in a second, against a bare handler with one durable insert.
+func (b *bench) issue() error {
+	return b.rivals("device codes", func(r rival) error {
+		client := newLoad(connections)
+		defer client.CloseIdleConnections()
+		body := []byte(`{"scope":"account_full"}`)
+		return b.duel(r, "device codes issued, 32 connections, %s / bare handler with one durable insert", ">= 0.6", connections*eachIssues,
+			func() (func(string) error, error) {
+				return func(url string) error {
+					return together(connections, eachIssues, func(int) error {
+						return exchange(client, url+"/api/auth/device/code", body, http.StatusOK, `"deviceCode":"`)
+					})
+				}, nil
+			})
+	})
+}
+
+// together runs each of n workers so many times.
+func together(workers, each int, do func(n int) error) error {
+	var group sync.WaitGroup
+	errs := make([]error, workers)
+	for w := range workers {
+		group.Go(func() {
+			for i := 0; i < each && errs[w] == nil; i++ {
+				errs[w] = do(w*each + i)
+			}
+		})
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+func newLoad(connections int) *http.Client {
+	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections, DisableCompression: true}}
+}
+
+// exchange posts a body from an address of its own, since addresses are limited, and looks for text in the answer.
+func exchange(client *http.Client, url string, body []byte, status int, text string) error {
+	req, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("X-Service-Install-Id", fmt.Sprintf("inst_bench%d", rand.IntN(1000)))
+	req.Header.Set("X-Forwarded-For", fmt.Sprintf("10.%d.%d.%d", rand.IntN(16), rand.IntN(16), rand.IntN(16)))
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err == nil && (resp.StatusCode != status || !bytes.Contains(answer, []byte(text))) {
+		err = fmt.Errorf("%s answered %d %.200s", url, resp.StatusCode, answer)
+	}
+	return err
+}
