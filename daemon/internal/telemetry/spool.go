@@ -27,9 +27,10 @@ const (
 	// sentMark is in the name of a segment that was handed to the uploader: nobody appends to it any more.
 	sentMark   = ".sent"
 	lockName   = "spool.lock"
-	spoolCap   = 4 << 20   // bytes of all segments
-	segmentCap = 128 << 10 // bytes of one, half of what a batch may hold
-	maxLine    = 4 << 10   // bytes of an event
+	spoolCap   = 4 << 20                   // bytes of all segments
+	segmentCap = 128 << 10                 // bytes of one
+	loadCap    = telemetry.MaxBody - 4<<10 // bytes of the segments of one batch
+	maxLine    = 4 << 10                   // bytes of an event
 	// lockWait bounds the wait for another process of the same directory, which holds the lock for one file operation.
 	lockWait = 200 * time.Millisecond
 )
@@ -168,7 +169,7 @@ func (s *spool) next() (l load, err error) {
 		}
 		var bytes int64
 		for _, seg := range segments {
-			if bytes+seg.size > 2*segmentCap && len(l.Events) > 0 {
+			if bytes+seg.size > loadCap && len(l.Events) > 0 {
 				break
 			}
 			bytes += seg.size

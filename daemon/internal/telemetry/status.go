@@ -74,7 +74,6 @@ const (
 // Purge erases the local log, the spool, and what the daemon's own backend holds of this install. It asks the backend
 // whatever the switches say: they are about what is told, and this takes back what was. The error is of this machine.
 func (r *Recorder) Purge(ctx context.Context) (p Purged, err error) {
-	r.held.take()
 	_, err = r.alone(func() (int64, error) {
 		local, logErr := r.log.clear()
 		waiting, spoolErr := r.spool.clear()

@@ -11,7 +11,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"runtime"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -70,15 +70,9 @@ type Recorder struct {
 	// full has a signal when a batch is complete.
 	full chan struct{}
 
-	held   heldEvents
-	notice notice
-	upload upload
-}
-
-// heldEvents happened before anybody called: they belong to the first caller, whose switches decide about them.
-type heldEvents struct {
-	sync.Mutex
-	lines [][]byte
+	starting atomic.Bool // nobody called since the daemon began
+	notice   notice
+	upload   upload
 }
 
 // New makes the recorder of one state directory. It writes nothing.
@@ -97,15 +91,13 @@ func New(o Options) *Recorder {
 // Fields that are not of the list are left out, and words are cut down to what the list allows. What cannot be written
 // is reported to the daemon's log and nowhere else: telemetry never disturbs the work.
 func (r *Recorder) Record(ctx context.Context, name string, fields map[string]any) {
-	line, ok := r.write(name, fields)
-	if !ok {
-		return
-	}
 	who := caller.From(ctx)
-	for _, earlier := range r.held.take() {
-		r.keep(who, earlier)
+	if r.starting.CompareAndSwap(true, false) {
+		r.install(who)
 	}
-	r.keep(who, line)
+	if line, ok := r.write(name, fields); ok {
+		r.keep(who, line)
+	}
 }
 
 // write adds an event to the local log.
@@ -168,9 +160,11 @@ func (r *Recorder) pick(d telemetry.Description, fields map[string]any) map[stri
 	return kept
 }
 
-// Started is called once at the start of a daemon: it records that it runs, when it is the first time, or the first time in this version. Nobody called for
-// it: it is written to the log now, and spooled when the first caller's switches are known.
-func (r *Recorder) Started() {
+// Started is called at the start of a daemon. When it is the first one, or the first in this version, the next event is
+// preceded by one that says so: nobody called for a start, so the switches of the first caller decide about it.
+func (r *Recorder) Started() { r.starting.Store(true) }
+
+func (r *Recorder) install(who caller.Caller) {
 	last := r.o.Memory.LastVersion()
 	if last == r.o.Version {
 		return
@@ -180,19 +174,9 @@ func (r *Recorder) Started() {
 		name, fields = telemetry.InstallUpdated, map[string]any{"previous": last}
 	}
 	if line, ok := r.write(name, fields); ok {
-		r.held.Lock()
-		r.held.lines = append(r.held.lines, line)
-		r.held.Unlock()
+		r.keep(who, line)
 	}
 	if err := r.o.Memory.SetLastVersion(r.o.Version); err != nil {
 		r.o.Log.Warn("remembering the version that runs", "err", err)
 	}
-}
-
-func (h *heldEvents) take() [][]byte {
-	h.Lock()
-	defer h.Unlock()
-	lines := h.lines
-	h.lines = nil
-	return lines
 }

@@ -256,7 +256,7 @@ func TestGateNamesTheSwitchThatWon(t *testing.T) {
 	}
 }
 
-// The first start belongs to the first caller: its switches decide whether it is told.
+// The first start is told once, with the first caller, whose switches decide about it.
 func TestFirstStartIsToldOnce(t *testing.T) {
 	w := told(t)
 	w.Started()
@@ -264,8 +264,10 @@ func TestFirstStartIsToldOnce(t *testing.T) {
 	if s := w.Status(shell()); s.Waiting != 0 {
 		t.Errorf("%d wait", s.Waiting)
 	}
-	w.again().Started()
-	if events := logged(t, w); len(events) != 2 || events[0].Name != telemetry.InstallStarted {
+	second := w.again()
+	second.Started()
+	second.Record(as(t, "SERVICE_TELEMETRY=0"), telemetry.Linked, nil)
+	if events := logged(t, w); len(events) != 3 || events[0].Name != telemetry.InstallStarted || events[0].Fields["os"] == nil {
 		t.Errorf("%v", events)
 	}
 	if err := w.install.SetLastVersion("1.2.2"); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/consent"
+	"github.com/service-dev/service/proto/telemetry"
 )
 
 // When uploads happen.
@@ -115,6 +116,9 @@ func (r *Recorder) attempt(ctx context.Context, l load) (backend.TelemetryReceip
 	body, err := json.Marshal(l.Batch)
 	if err != nil {
 		return backend.TelemetryReceipt{}, err
+	}
+	if len(body) > telemetry.MaxBody { // lines of ours never are; nobody would take it
+		return backend.TelemetryReceipt{}, &backend.Problem{HTTPStatus: http.StatusRequestEntityTooLarge, Message: "the batch is too large"}
 	}
 	return r.o.Uploader.UploadTelemetry(ctx, target, body)
 }

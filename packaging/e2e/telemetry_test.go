@@ -1,0 +1,350 @@
+//go:build unix
+
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/service-dev/service/proto/backendapi"
+	"github.com/service-dev/service/proto/telemetry"
+)
+
+// endpoint stands before a backend and keeps every request about telemetry.
+type endpoint struct {
+	url string
+
+	mu   sync.Mutex
+	seen []told
+	deaf bool // answers are lost on their way back
+}
+
+// told is one request about telemetry.
+type told struct {
+	method string
+	header http.Header
+	body   []byte
+}
+
+// newEndpoint leads to backend; to nowhere when that is empty.
+func newEndpoint(t *testing.T, backend string) *endpoint {
+	t.Helper()
+	target, err := url.Parse(backend)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &endpoint{}
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != backendapi.PathTelemetry {
+			proxy.ServeHTTP(rw, r)
+			return
+		}
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		e.mu.Lock()
+		e.seen = append(e.seen, told{r.Method, r.Header.Clone(), body})
+		deaf := e.deaf
+		e.mu.Unlock()
+		answer := httptest.NewRecorder()
+		proxy.ServeHTTP(answer, r)
+		if deaf {
+			rw.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		for name, values := range answer.Header() {
+			rw.Header()[name] = values
+		}
+		rw.WriteHeader(answer.Code)
+		_, _ = rw.Write(answer.Body.Bytes())
+	}))
+	t.Cleanup(server.Close)
+	e.url = server.URL
+	return e
+}
+
+func (e *endpoint) requests() []told {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return append([]told(nil), e.seen...)
+}
+
+// stopDaemon ends the daemon, which uploads what it may on its way.
+func stopDaemon(w *world) {
+	w.t.Helper()
+	if _, errs, code := w.ctl("daemon", "stop"); code != 0 {
+		w.t.Fatalf("daemon stop: exit %d, %s", code, errs)
+	}
+}
+
+// telemetryStatus is what `servicectl telemetry status` says.
+type telemetryStatus struct {
+	UploadAllowed bool
+	DecidedBy     string
+	Waiting       int
+	NoticeShownAt *string
+	LastError     string
+}
+
+func (w *world) telemetry() (s telemetryStatus) {
+	w.t.Helper()
+	out, errs, code := w.ctl("telemetry", "status", "--json")
+	if code != 0 || json.Unmarshal([]byte(out), &s) != nil {
+		w.t.Fatalf("telemetry status: exit %d, %s%s", code, out, errs)
+	}
+	return s
+}
+
+// tenCalls makes ten calls of a tool at once over one shim and gives the answers.
+func tenCalls(w *world, tool string) []toolResult {
+	t := w.t
+	t.Helper()
+	shim := exec.Command(filepath.Join(bin, "service-mcp"))
+	shim.Env, shim.Dir, shim.Stderr = w.env, w.project, os.Stderr
+	stdin, err := shim.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := shim.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := shim.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(stdout)
+	next := func() (id float64, r toolResult) {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		var answer struct {
+			ID     float64
+			Result toolResult
+		}
+		if err := json.Unmarshal(line, &answer); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		return answer.ID, answer.Result
+	}
+	fmt.Fprintln(stdin, `{"jsonrpc":"2.0","id":100,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"agent of /home/ada","version":"7.1"}}}`)
+	next()
+	var calls strings.Builder
+	calls.WriteString(`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n")
+	for i := range 10 {
+		fmt.Fprintf(&calls, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{}}}`+"\n", i, tool)
+	}
+	if _, err := io.WriteString(stdin, calls.String()); err != nil {
+		t.Fatal(err)
+	}
+	var answers []toolResult
+	for range 10 {
+		_, r := next()
+		answers = append(answers, r)
+	}
+	stdin.Close()
+	if err := shim.Wait(); err != nil {
+		t.Errorf("the shim ended with %v", err)
+	}
+	return answers
+}
+
+func mentionsNotice(text string) bool { return strings.Contains(text, "telemetry is on") }
+
+// S31: from install on nothing reaches the endpoint before the notice was delivered; of ten first calls at once exactly
+// one carries it; what is uploaded then holds the fields of the list and nothing else, under the install id alone; a
+// batch whose answer was lost counts once; purge erases it everywhere.
+func TestTelemetryFromInstallToPurge(t *testing.T) {
+	for _, engine := range []string{"sqlite", "postgres"} {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			database, dump := newDatabase(t, engine)
+			b := startBackend(t, database)
+			e := newEndpoint(t, b.url)
+			w := newWorld(t, "backend_url: "+e.url+"\n")
+			rows := func() int { return strings.Count(dump(), "INSERT INTO telemetry_events") + strings.Count(dump(), "INSERT INTO public.telemetry_events") }
+
+			if s := w.telemetry(); s.UploadAllowed || s.DecidedBy != "notice" {
+				t.Errorf("before the notice: %+v", s)
+			}
+			stopDaemon(w)
+			if n := len(e.requests()); n != 0 {
+				t.Fatalf("%d requests before the notice", n)
+			}
+
+			carried := 0
+			for _, r := range tenCalls(w, "getPlatformInfo") {
+				for i, block := range r.Content {
+					if mentionsNotice(block.Text) {
+						carried++
+						if i == 0 {
+							t.Error("the notice stands before the answer")
+						}
+					}
+				}
+				if structured, _ := json.Marshal(r.Structured); mentionsNotice(string(structured)) || len(structured) < 10 {
+					t.Errorf("structured content: %s", structured)
+				}
+			}
+			if carried != 1 {
+				t.Errorf("%d of ten answers carry the notice", carried)
+			}
+
+			// The backend takes the batch, and the daemon never hears of it.
+			e.deaf = true
+			stopDaemon(w)
+			if s := w.telemetry(); s.Waiting != 11 || s.DecidedBy != "default" || s.NoticeShownAt == nil {
+				t.Errorf("after a lost answer: %+v", s)
+			}
+			e.mu.Lock()
+			e.deaf = false
+			e.mu.Unlock()
+			stopDaemon(w)
+			if s := w.telemetry(); s.Waiting != 0 {
+				t.Errorf("after the upload: %+v", s)
+			}
+			if n := rows(); n != 11 {
+				t.Errorf("%d rows, want 11", n)
+			}
+			checkUploads(t, w, e)
+
+			var install struct{ InstallID string }
+			if !readJSON(filepath.Join(w.dir, "install.json"), &install) || strings.Contains(dump(), install.InstallID) {
+				t.Error("the dump holds the install id")
+			}
+			out, errs, code := w.ctl("telemetry", "purge", "--json")
+			var purged struct {
+				Backend        string
+				BackendDeleted int
+				Local          int
+			}
+			if json.Unmarshal([]byte(out), &purged) != nil || code != 0 || purged.Backend != "erased" || purged.BackendDeleted != 11 || purged.Local != 11 {
+				t.Errorf("purge: exit %d, %s%s", code, out, errs)
+			}
+			if n := rows(); n != 0 || events(w) != "" {
+				t.Errorf("%d rows and this log are left: %s", n, events(w))
+			}
+		})
+	}
+}
+
+// checkUploads holds every request to the list.
+func checkUploads(t *testing.T, w *world, e *endpoint) {
+	t.Helper()
+	seen := map[string]int{}
+	for _, r := range e.requests() {
+		if r.method != http.MethodPost || r.header.Get("Authorization") != "" || !strings.HasPrefix(r.header.Get(backendapi.HeaderInstallID), "inst_") {
+			t.Errorf("%s with %v", r.method, r.header)
+		}
+		d := json.NewDecoder(bytes.NewReader(r.body))
+		d.DisallowUnknownFields()
+		var batch telemetry.Batch
+		if err := d.Decode(&batch); err != nil {
+			t.Fatalf("%s: %v", r.body, err)
+		}
+		for _, event := range batch.Events {
+			seen[event.ID]++
+			if err := event.Check(); err != nil {
+				t.Error(err)
+			}
+			if event.Name == telemetry.ToolCalled && (string(event.Fields["tool"]) != `"getPlatformInfo"` || string(event.Fields["outcome"]) != `"ok"` || event.Fields["client"] != nil) {
+				t.Errorf("event %s", event.Fields)
+			}
+			if !strings.Contains(events(w), event.ID) {
+				t.Errorf("%s is not in the log that the person reads", event.ID)
+			}
+		}
+		for _, private := range []string{"ada", w.dir, w.project, "inst_", filepath.Base(w.project)} {
+			if strings.Contains(string(r.body), private) {
+				t.Errorf("a body holds %q: %s", private, r.body)
+			}
+		}
+	}
+	if len(seen) != 11 {
+		t.Errorf("%d events were sent, want 11", len(seen))
+	}
+}
+
+// S31: with a switch there is no request at all, and status names it. The strongest consent does not help.
+func TestSwitchesStopEveryUpload(t *testing.T) {
+	for name, c := range map[string]struct{ variable, by, consent string }{
+		"telemetry off": {"SERVICE_TELEMETRY=0", "SERVICE_TELEMETRY", "accept-privacy"},
+		"do not track":  {"DO_NOT_TRACK=1", "DO_NOT_TRACK", "accept-privacy"},
+		"ci":            {"CI=true", "CI", "accept-privacy"},
+		"elsewhere":     {"SERVICE_BACKEND_URL=http://localhost:9", "SERVICE_BACKEND_URL", "accept-privacy"},
+		"declined":      {"X=1", "consent", "decline-privacy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEndpoint(t, "http://localhost:9")
+			w := newWorld(t, "backend_url: "+e.url+"\n", c.variable)
+			if c.consent == "decline-privacy" { // even what waited from before stays
+				w.ctl("tool", "call", "getPlatformInfo")
+				if s := w.telemetry(); s.Waiting == 0 {
+					t.Errorf("nothing waits: %+v", s)
+				}
+			}
+			if _, errs, code := w.ctl(c.consent); code != 0 {
+				t.Fatal(errs)
+			}
+			for _, r := range tenCalls(w, "getPlatformInfo") {
+				if mentionsNotice(fmt.Sprint(r.Content)) {
+					t.Error("a decision was made, and the notice still came")
+				}
+			}
+			w.ctl("login", "--json") // its events are of this shell too; the backend does not answer
+			if s := w.telemetry(); s.UploadAllowed || s.DecidedBy != c.by || s.Waiting != 0 {
+				t.Errorf("%+v", s)
+			}
+			if recorded(w, `"tool.called"`) < 10 || recorded(w, `"account.login_initiated"`) != 1 {
+				t.Errorf("the local log lacks events: %s", events(w))
+			}
+			stopDaemon(w)
+			if r := e.requests(); len(r) != 0 {
+				t.Errorf("%d requests: %s", len(r), r[0].body)
+			}
+		})
+	}
+}
+
+// Events wait on disk for a backend that is down, across daemons, and arrive once when it is back.
+func TestTelemetryWaitsForABackendThatIsDown(t *testing.T) {
+	database, dump := newDatabase(t, "sqlite")
+	b := startBackend(t, database)
+	e := newEndpoint(t, b.url)
+	w := newWorld(t, "backend_url: "+e.url+"\n")
+	b.stop()
+	for range 3 {
+		w.ctl("tool", "call", "getPlatformInfo")
+		stopDaemon(w)
+	}
+	if s := w.telemetry(); s.Waiting != 4 {
+		t.Errorf("%+v", s)
+	}
+	if _, errs, code := w.ctl("telemetry", "purge"); code == 0 || !strings.Contains(errs, "next:") {
+		t.Errorf("purge at a backend that is down: exit %d, %s", code, errs)
+	}
+	w.ctl("tool", "call", "getPlatformInfo")
+	stopDaemon(w)
+	b.start()
+	for range 2 {
+		w.telemetry() // starts a daemon
+		stopDaemon(w)
+	}
+	if n := strings.Count(dump(), "INSERT INTO telemetry_events"); n != 1 {
+		t.Errorf("%d rows, want the one since the purge", n)
+	}
+}
