@@ -1,0 +1,110 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+const (
+	coldClients = 20
+	coldRuns    = 15
+)
+
+// cold measures 20 clients that find no daemon, to the last good answer, against one such client. Half of them are
+// agents' shims, half terminals; all meet the one daemon that one of them starts.
+func (b *bench) cold() error {
+	state := filepath.Join(b.work, "cold")
+	command := func(name string, args ...string) *exec.Cmd {
+		cmd := b.command(name, args...)
+		cmd.Env = append(append([]string{}, cmd.Env...), "SERVICE_CONFIG_DIR="+state)
+		return cmd
+	}
+	stop := func() error {
+		var ended *exec.ExitError
+		if err := command("servicectl", "daemon", "stop").Run(); err != nil && !errors.As(err, &ended) {
+			return err
+		}
+		return nil
+	}
+	defer stop()
+	if _, err := firstAnswer(command("service-mcp")); err != nil { // the directory and its files are there from now on
+		return err
+	}
+	var many, one []time.Duration
+	for range coldRuns {
+		if err := stop(); err != nil {
+			return err
+		}
+		d, err := firstAnswer(command("service-mcp"))
+		if err != nil {
+			return err
+		}
+		one = append(one, d)
+		if err := stop(); err != nil {
+			return err
+		}
+		before := daemonStarts(state)
+		if d, err = coldAtOnce(command); err != nil {
+			return err
+		}
+		many = append(many, d)
+		if n := daemonStarts(state) - before; n != 1 {
+			return fmt.Errorf("%d daemons came up for %d clients", n, coldClients)
+		}
+	}
+	m, o := median(many), median(one)
+	b.rows = append(b.rows, row{"20 cold clients at once, to the last good answer / one", spread(many), spread(one), ratio(float64(m), float64(o)), ""})
+	return nil
+}
+
+// coldAtOnce starts all clients and gives the time until the last of them was answered.
+func coldAtOnce(command func(string, ...string) *exec.Cmd) (last time.Duration, err error) {
+	answered := make(chan time.Duration, coldClients)
+	failed := make(chan error, coldClients)
+	begin := time.Now()
+	for n := range coldClients {
+		go func() {
+			since := time.Since(begin)
+			took, err := coldAnswer(n, command)
+			if err != nil {
+				failed <- err
+				return
+			}
+			answered <- since + took
+		}()
+	}
+	for range coldClients {
+		select {
+		case at := <-answered:
+			last = max(last, at)
+		case e := <-failed:
+			err = errors.Join(err, e)
+		}
+	}
+	return last, err
+}
+
+// coldAnswer is one client: an agent's shim, or a terminal.
+func coldAnswer(n int, command func(string, ...string) *exec.Cmd) (time.Duration, error) {
+	if n%2 == 0 {
+		return firstAnswer(command("service-mcp"))
+	}
+	return timed(func() error {
+		out, _ := command("servicectl", "whoami", "--json").Output() // exit 1: not linked
+		if !strings.Contains(string(out), `"not_linked"`) {
+			return fmt.Errorf("whoami answered %q", out)
+		}
+		return nil
+	})
+}
+
+// daemonStarts counts the daemons that came up in a directory.
+func daemonStarts(state string) int {
+	log, _ := os.ReadFile(filepath.Join(state, "log", "serviced.log"))
+	return strings.Count(string(log), `"the daemon is up"`)
+}

@@ -1,0 +1,20 @@
+// Command echo is the floor of a tool call's round trip: it gives every line of standard input back.
+package main
+
+import (
+	"bufio"
+	"os"
+)
+
+func main() {
+	in := bufio.NewReaderSize(os.Stdin, 1<<20)
+	for {
+		line, err := in.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		if _, err := os.Stdout.Write(line); err != nil {
+			return
+		}
+	}
+}
