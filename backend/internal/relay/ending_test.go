@@ -52,3 +52,19 @@ func TestSignedOutPageEnds(t *testing.T) {
 	app.send("com.example.thing", "c1", `{}`)
 	app.wantID("ack", "c1", nil)
 }
+
+// A link that was revoked in this process ends what it opened at once, not when the session is looked at by itself.
+func TestRecheckEndsWhatIsOver(t *testing.T) {
+	m := newMemory()
+	n := startNode(t, m, relay.Options{PingEvery: time.Hour, BeatEvery: 20 * time.Millisecond})
+	page, _ := n.page(t, "")
+	app, _ := n.app(t, "")
+	m.close()
+	for range 3 { // several rounds of housekeeping, none of which looks
+		page.want("beat", nil)
+	}
+	n.Recheck()
+	n.Recheck()
+	page.wantClose(4410, "over")
+	app.wantClose(4410, "over")
+}

@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"context"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -74,5 +76,52 @@ func (e Engine) legacy(t *testing.T) {
 		if err == nil && !who.ExpiresAt.Equal(end) {
 			t.Errorf("the token says that it ends at %v", who.ExpiresAt)
 		}
+	}
+}
+
+// takenFirst gives the first codes that are stored the user code of one that is there.
+type takenFirst struct {
+	link.CodeStore
+	taken string
+	times int
+}
+
+func (s *takenFirst) InsertCode(ctx context.Context, c link.Code, t audit.Trace) error {
+	if s.times > 0 {
+		s.times--
+		c.UserHash = s.taken
+	}
+	return s.CodeStore.InsertCode(ctx, c, t)
+}
+
+// collisions is S8: the database refuses a user code that is taken, another is drawn, and the first stays as it was.
+func (e Engine) collisions(t *testing.T) {
+	store, _ := e.Open(t)
+	f := newFixture(t, store)
+	ada := f.person(t, "ada")
+	first := f.start(t)
+	taken := hash.Hash("user_code", first.UserCode)
+	codes := &takenFirst{CodeStore: store, taken: taken, times: 4}
+	s := link.NewService(codes, store, hash, link.Settings{CodeTTL: 10 * time.Minute, PollInterval: 5 * time.Second}, slog.New(slog.DiscardHandler), f.clock.now)
+	second, err := s.Start(f.ctx, link.Requester{Host: "desk"})
+	if err != nil || second.UserCode == first.UserCode || codes.times != 0 {
+		t.Fatalf("%v after collisions, %d left", err, codes.times)
+	}
+	if n, err := store.PendingCodes(f.ctx, f.clock.now()); err != nil || n != 2 {
+		t.Errorf("%d codes (%v)", n, err)
+	}
+	codes.times = 5
+	if _, err := s.Start(f.ctx, link.Requester{}); err == nil {
+		t.Error("a code although every draw was taken")
+	}
+	if got := f.actions(t, link.Asked{}); got != "issue issue" {
+		t.Errorf("the trail: %s", got)
+	}
+	want(t, "approve the second", f.Approve(f.ctx, second.UserCode, ada.ID), nil)
+	if poll, err := f.Poll(f.ctx, first.DeviceCode); err != nil || poll.Token != nil {
+		t.Errorf("the first: %v, %v", poll, err)
+	}
+	if poll, err := f.Poll(f.ctx, second.DeviceCode); err != nil || poll.Token == nil {
+		t.Errorf("the second: %v, %v", poll, err)
 	}
 }

@@ -37,6 +37,7 @@ type Engine struct {
 func RunLinks(t *testing.T, e Engine) {
 	t.Run("one winner of fifty polls", e.oneWinner)
 	t.Run("states", e.states)
+	t.Run("a taken code is drawn again", e.collisions)
 	t.Run("grace", e.grace)
 	t.Run("pacing is kept over a restart", e.pacing)
 	t.Run("a token nobody received is revoked", e.unclaimed)

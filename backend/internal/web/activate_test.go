@@ -174,6 +174,7 @@ func TestEveryDeadCodeLooksTheSame(t *testing.T) {
 	}
 }
 
+// S7: the ten wrong codes of a minute, without a network in between.
 func TestGuessingCodesIsThrottledWithTheSameAnswer(t *testing.T) {
 	f := newFake(code)
 	address := "192.0.2.1"

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/service-dev/service/backend/internal/grants"
 	"github.com/service-dev/service/backend/internal/projects"
@@ -196,6 +197,19 @@ func TestLinksAreRevoked(t *testing.T) {
 	v.get("/account/links/link1/revoke").want(http.StatusOK, "claude-code 2.1 on maple")
 	v.post("/account/links/link1/revoke", v.tokens()).onward().want(http.StatusOK, "The next call of that agent is refused").lacks("192.0.2.7")
 	v.post("/account/links/revoke-all", v.tokens()).onward().want(http.StatusOK, "All links are revoked")
+}
+
+// A link of the last seven days is marked: whoever did not make it should see that.
+func TestNewLinksAreMarked(t *testing.T) {
+	for age, marked := range map[time.Duration]bool{time.Hour: true, 7*24*time.Hour - time.Minute: true, 7*24*time.Hour + time.Minute: false} {
+		h := newHouse()
+		h.links[0].LinkedAt, h.links[0].LastIP = time.Now().Add(-age), "198.51.100.9"
+		site, _ := houseSite(t, h)
+		v := signedIn(t, site, ada).get("/account").want(http.StatusOK, "from <bdi>192.0.2.7", "from <bdi>198.51.100.9")
+		if got := strings.Contains(v.page, ">new</span>"); got != marked {
+			t.Errorf("%v old: marked as new is %v", age, got)
+		}
+	}
 }
 
 // Nobody can put words on a page by a link.
