@@ -14,24 +14,37 @@ var errForeign = errors.New("the caller is another user")
 // CheckPeer refuses a connection over a Unix socket whose other end is not a process of this user. It is for every
 // socket of the daemon.
 func CheckPeer(conn net.Conn) error {
-	raw, ok := conn.(syscall.Conn)
-	if !ok {
-		return errors.New("checking the caller: the connection tells nothing of its other end")
-	}
-	rc, err := raw.SyscallConn()
+	uid, _, err := peerAt(conn)
 	if err != nil {
 		return fmt.Errorf("checking the caller: %w", err)
-	}
-	var uid int
-	var inner error
-	if err := rc.Control(func(fd uintptr) { uid, inner = peerUID(fd) }); err != nil {
-		return fmt.Errorf("checking the caller: %w", err)
-	}
-	if inner != nil {
-		return fmt.Errorf("checking the caller: %w", inner)
 	}
 	if uid != os.Getuid() {
 		return errForeign
 	}
 	return nil
+}
+
+// PeerProcess is the process at the other end of a Unix socket; 0 where that cannot be told.
+func PeerProcess(conn net.Conn) int {
+	_, pid, err := peerAt(conn)
+	if err != nil {
+		return 0
+	}
+	return pid
+}
+
+func peerAt(conn net.Conn) (uid, pid int, err error) {
+	raw, ok := conn.(syscall.Conn)
+	if !ok {
+		return -1, 0, errors.New("the connection tells nothing of its other end")
+	}
+	rc, err := raw.SyscallConn()
+	if err != nil {
+		return -1, 0, err
+	}
+	var inner error
+	if err := rc.Control(func(fd uintptr) { uid, pid, inner = peerOf(fd) }); err != nil {
+		return -1, 0, err
+	}
+	return uid, pid, inner
 }

@@ -2,10 +2,10 @@ package control
 
 import "golang.org/x/sys/unix"
 
-func peerUID(fd uintptr) (int, error) {
+func peerOf(fd uintptr) (uid, pid int, err error) {
 	cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {
-		return -1, err
+		return -1, 0, err
 	}
-	return int(cred.Uid), nil
+	return int(cred.Uid), int(cred.Pid), nil
 }

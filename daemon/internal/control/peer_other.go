@@ -4,6 +4,6 @@ package control
 
 import "os"
 
-// peerUID trusts the directory: on Windows the socket file inherits the access list of the user's profile, which no
-// other user may pass.
-func peerUID(uintptr) (int, error) { return os.Getuid(), nil }
+// peerOf trusts the directory: on Windows the socket file inherits the access list of the user's profile, which no
+// other user may pass. The process is not told.
+func peerOf(uintptr) (uid, pid int, err error) { return os.Getuid(), 0, nil }

@@ -11,20 +11,25 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
 
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
 
 // Bounds of the door. A message holds at most a tool's arguments; a person has a handful of terminals.
 const (
-	maxMessage     = 4 << 20
-	maxStreams     = 64
-	maxConnections = 128
+	maxMessage = 4 << 20
+	maxHeaders = 64 << 10
+	// maxStreams is how many calls one connection may have under way; a client that knows HTTP/2 queues the others.
+	maxStreams = 64
+	// maxIdle is how long a connection may be without a call.
+	maxIdle = 10 * time.Minute
 	// drain is how long calls under way may go on after Serve was asked to end.
 	drain = 2 * time.Second
 )
 
-// Options are the parts a Server stands on. All are required.
+// Options are the parts a Server stands on. All but Limits are required.
 type Options struct {
 	About    About
 	Accounts Accounts
@@ -34,20 +39,23 @@ type Options struct {
 	Telemetry Telemetry
 	Tools     Catalogue
 	System    System
-	Log       *slog.Logger
-	Now       func() time.Time
+	// Limits may be left out.
+	Limits Limits
+	Log    *slog.Logger
+	Now    func() time.Time
 }
 
 // Server serves the control contract.
 type Server struct {
 	controlv1.UnimplementedControlServer
-	o      Options
-	active atomic.Int64
-	total  atomic.Int64
+	o        Options
+	visitors *guests
+	active   atomic.Int64
+	total    atomic.Int64
 }
 
 // New makes a server; nothing is opened.
-func New(o Options) *Server { return &Server{o: o} }
+func New(o Options) *Server { return &Server{o: o, visitors: newGuests(o.Limits, o.Log)} }
 
 // Active is the number of calls under way.
 func (s *Server) Active() int { return int(s.active.Load()) }
@@ -58,8 +66,9 @@ func (s *Server) Calls() int64 { return s.total.Load() }
 // Serve answers on l until ctx ends, then lets the calls under way finish for a moment.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	g := grpc.NewServer(
-		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxConcurrentStreams(maxStreams),
-		grpc.ConnectionTimeout(5*time.Second),
+		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxHeaderListSize(maxHeaders), grpc.MaxConcurrentStreams(maxStreams),
+		grpc.ConnectionTimeout(5*time.Second), grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: maxIdle}),
+		grpc.Creds(known{insecure.NewCredentials()}), grpc.InTapHandle(s.visitors.tap),
 		grpc.UnaryInterceptor(s.unary), grpc.StreamInterceptor(s.stream),
 	)
 	controlv1.RegisterControlServer(g, s)
@@ -75,7 +84,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		defer force.Stop()
 		g.GracefulStop()
 	})
-	err := g.Serve(&guarded{Listener: l, log: s.o.Log, slots: make(chan struct{}, maxConnections)})
+	err := g.Serve(&guarded{Listener: l, log: s.o.Log, visitors: s.visitors})
 	close(done)
 	stopping.Wait()
 	if err != nil && ctx.Err() == nil {
@@ -112,40 +121,28 @@ func (s *Server) fence(method string, err *error) {
 	}
 }
 
-// guarded lets in the daemon's own user only, and no more than there are slots.
+// guarded lets in the daemon's own user only, and no more than there is room for.
 type guarded struct {
 	net.Listener
-	log   *slog.Logger
-	slots chan struct{}
+	log      *slog.Logger
+	visitors *guests
 }
 
-func (g *guarded) Accept() (net.Conn, error) {
+func (l *guarded) Accept() (net.Conn, error) {
 	for {
-		conn, err := g.Listener.Accept()
+		conn, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
 		if err := CheckPeer(conn); err != nil {
-			g.log.Warn("refusing a connection to control.sock", "err", err)
+			l.log.Warn("refusing a connection to control.sock", "err", err)
 			conn.Close()
 			continue
 		}
-		select {
-		case g.slots <- struct{}{}:
-			return &slotted{Conn: conn, release: sync.OnceFunc(func() { <-g.slots })}, nil
-		default:
-			g.log.Warn("refusing a connection to control.sock", "err", "too many are open")
-			conn.Close()
+		if g := l.visitors.admit(conn); g != nil {
+			return g, nil
 		}
+		l.log.Warn("refusing a connection to control.sock", "err", "too many are open")
+		conn.Close()
 	}
-}
-
-type slotted struct {
-	net.Conn
-	release func()
-}
-
-func (c *slotted) Close() error {
-	defer c.release()
-	return c.Conn.Close()
 }

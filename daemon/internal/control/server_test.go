@@ -92,6 +92,24 @@ func (f *fake) Call(ctx context.Context, name string, args json.RawMessage, io t
 // dial serves f on a real socket until the test ends.
 func dial(t *testing.T, f *fake) controlv1.ControlClient {
 	t.Helper()
+	path, _ := serve(t, f, Limits{})
+	return visit(t, path)
+}
+
+// visit connects.
+func visit(t *testing.T, path string) controlv1.ControlClient {
+	t.Helper()
+	conn, err := grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return controlv1.NewControlClient(conn)
+}
+
+// serve serves f at a socket until the test ends.
+func serve(t *testing.T, f *fake, limits Limits) (path string, s *Server) {
+	t.Helper()
 	if f.waited == nil {
 		f.waited = make(chan struct{})
 	}
@@ -99,21 +117,16 @@ func dial(t *testing.T, f *fake) controlv1.ControlClient {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(dir, "c.sock")
+	path = filepath.Join(dir, "c.sock")
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(Options{Accounts: f, Logins: f, Consents: f, Telemetry: f, Tools: f, System: f, Log: slog.New(slog.DiscardHandler), Now: time.Now, About: About{PID: 7, Version: "1"}})
+	s = New(Options{Limits: limits, Accounts: f, Logins: f, Consents: f, Telemetry: f, Tools: f, System: f, Log: slog.New(slog.DiscardHandler), Now: time.Now, About: About{PID: 7, Version: "1"}})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx, l) }()
-	conn, err := grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(func() {
-		conn.Close()
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
@@ -123,7 +136,7 @@ func dial(t *testing.T, f *fake) controlv1.ControlClient {
 		}
 		os.RemoveAll(dir)
 	})
-	return controlv1.NewControlClient(conn)
+	return path, s
 }
 
 func told(t *testing.T, err error) *controlv1.Error {

@@ -1,0 +1,4 @@
+package control
+
+// peerPID is not told here.
+func peerPID(uintptr) int { return 0 }
