@@ -47,7 +47,10 @@ func newEndpoint(t *testing.T, backend string) *endpoint {
 		t.Fatal(err)
 	}
 	e := &endpoint{}
-	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
+	proxy := &httputil.ReverseProxy{
+		Rewrite:      func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		ErrorHandler: func(rw http.ResponseWriter, _ *http.Request, _ error) { rw.WriteHeader(http.StatusBadGateway) },
+	}
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != backendapi.PathTelemetry {
 			proxy.ServeHTTP(rw, r)
@@ -80,6 +83,12 @@ func (e *endpoint) requests() []told {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return append([]told(nil), e.seen...)
+}
+
+func (e *endpoint) lose(answers bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.deaf = answers
 }
 
 // stopDaemon ends the daemon, which uploads what it may on its way.
@@ -204,14 +213,12 @@ func TestTelemetryFromInstallToPurge(t *testing.T) {
 			}
 
 			// The backend takes the batch, and the daemon never hears of it.
-			e.deaf = true
+			e.lose(true)
 			stopDaemon(w)
 			if s := w.telemetry(); s.Waiting != 11 || s.DecidedBy != "default" || s.NoticeShownAt == nil {
 				t.Errorf("after a lost answer: %+v", s)
 			}
-			e.mu.Lock()
-			e.deaf = false
-			e.mu.Unlock()
+			e.lose(false)
 			stopDaemon(w)
 			if s := w.telemetry(); s.Waiting != 0 {
 				t.Errorf("after the upload: %+v", s)
@@ -275,6 +282,47 @@ func checkUploads(t *testing.T, w *world, e *endpoint) {
 	}
 	if len(seen) != 11 {
 		t.Errorf("%d events were sent, want 11", len(seen))
+	}
+}
+
+// A linked install uploads as the install all the same: no token, no account, no code goes with its events.
+func TestLinkedInstallUploadsWithoutItsAccount(t *testing.T) {
+	b := startBackend(t, "")
+	e := newEndpoint(t, b.url)
+	w := newWorld(t, "backend_url: "+e.url+"\n")
+	w.ctl("accept-privacy")
+	l := startLogin(w)
+	code := l.until("code")
+	newPerson(t).approve(strings.Replace(code["verificationUrl"].(string), e.url, b.url, 1), "usage@example.org")
+	if exit := l.exit(); exit != 0 {
+		t.Fatalf("login: exit %d", exit)
+	}
+	w.ctl("tool", "call", "listProjects")
+	stopDaemon(w)
+	var auth map[string]any
+	if !readJSON(filepath.Join(w.dir, "auth.json"), &auth) {
+		t.Fatal("not linked")
+	}
+	var sent strings.Builder
+	for _, r := range e.requests() {
+		sent.Write(r.body)
+		if r.header.Get("Authorization") != "" || r.header.Get("Cookie") != "" || !strings.HasPrefix(r.header.Get(backendapi.HeaderInstallID), "inst_") {
+			t.Errorf("headers: %v", r.header)
+		}
+		for name, values := range r.header {
+			sent.WriteString(name + fmt.Sprint(values))
+		}
+	}
+	for _, name := range []string{telemetry.InstallStarted, telemetry.LoginInitiated, telemetry.LoginCompleted, telemetry.Linked, telemetry.ToolCalled, `"outcome":"success"`, "listProjects"} {
+		if !strings.Contains(sent.String(), name) {
+			t.Errorf("%s was not sent", name)
+		}
+	}
+	host, _ := os.Hostname()
+	for _, secret := range []string{auth["authToken"].(string), auth["accountId"].(string), code["userCode"].(string), "usage@example.org", w.dir, host} {
+		if strings.Contains(sent.String(), secret) {
+			t.Errorf("what was sent holds %q", secret)
+		}
 	}
 }
 

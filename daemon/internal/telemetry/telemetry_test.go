@@ -38,7 +38,7 @@ type world struct {
 	entered chan struct{} // when set, an upload says that it is under way and waits for its end
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{dir: t.TempDir(), backend: ours}
 	quiet := slog.New(slog.DiscardHandler)
@@ -92,7 +92,7 @@ func (w *world) PurgeTelemetry(context.Context, backend.Target) (int64, error) {
 }
 
 // told is an install whose notice was shown.
-func told(t *testing.T) *world {
+func told(t testing.TB) *world {
 	w := newWorld(t)
 	if err := w.install.SetNoticeShownAt(time.Now()); err != nil {
 		t.Fatal(err)
