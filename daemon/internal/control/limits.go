@@ -76,9 +76,9 @@ func newGuests(l Limits, log *slog.Logger) *guests {
 // admit takes a connection in, in place of an idle one if there are too many. When none is idle the connection hears
 // why it may not call; nil means that there is no room even for that.
 func (h *guests) admit(conn net.Conn) *guest {
-	g := &guest{Conn: conn, house: h, pid: h.process(conn), idle: time.Now()}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	g := &guest{Conn: conn, house: h, pid: h.process(conn), idle: time.Now()}
 	own, all := h.limits.Connections/2, h.limits.Connections
 	switch p := h.processes[g.pid]; {
 	case g.pid != 0 && p != nil && p.connections >= own:
@@ -97,9 +97,10 @@ func (h *guests) admit(conn net.Conn) *guest {
 		g.spare = true
 		h.spare++
 		time.AfterFunc(turnedAway, func() { _ = g.Close() })
+	} else {
+		h.of(g.pid).connections++
 	}
 	h.open[g] = struct{}{}
-	h.of(g.pid).connections++
 	return g
 }
 
@@ -134,6 +135,7 @@ func (h *guests) forget(g *guest) {
 		delete(h.open, g)
 		if g.spare {
 			h.spare--
+			return
 		}
 		h.release(g.pid, 1, 0)
 	})

@@ -26,8 +26,10 @@ func gather(t *testing.T, limits Limits) *crowd {
 	t.Helper()
 	c := &crowd{}
 	path, s := serve(t, &fake{}, limits)
-	s.visitors.process = func(net.Conn) int { return int(c.next.Load()) }
 	c.path, c.room = path, s.visitors
+	c.room.mu.Lock()
+	defer c.room.mu.Unlock()
+	c.room.process = func(net.Conn) int { return int(c.next.Load()) }
 	return c
 }
 
