@@ -51,6 +51,47 @@ func TestOtherFieldsSurvive(t *testing.T) {
 	}
 }
 
+// What the install has seen is kept beside what others wrote, is seen by another process, and is never written into the
+// file of another install.
+func TestWhatWasSeenIsRemembered(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, FileName)
+	_ = os.WriteFile(path, []byte(`{"installId":"inst_abcd","future":1}`), 0o600)
+	install, err := Open(dir, time.Now(), quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := Open(dir, time.Now(), quiet)
+	if err != nil || !other.NoticeShownAt().IsZero() || other.LastVersion() != "" {
+		t.Fatal(other.NoticeShownAt(), other.LastVersion(), err)
+	}
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	if err := install.SetNoticeShownAt(at); err != nil {
+		t.Fatal(err)
+	}
+	if err := install.SetLastVersion("1.2.3"); err != nil {
+		t.Fatal(err)
+	}
+	if !other.NoticeShownAt().Equal(at) || other.LastVersion() != "1.2.3" {
+		t.Error(other.NoticeShownAt(), other.LastVersion())
+	}
+	if data, _ := os.ReadFile(path); !strings.Contains(string(data), `"future": 1`) {
+		t.Errorf("the file became %s", data)
+	}
+	const theirs = `{"installId":"inst_other"}`
+	for _, text := range []string{theirs, `{"installId":"inst_abcd","noticeShownAt":7}`, "{"} {
+		_ = os.WriteFile(path, []byte(text), 0o600)
+		fresh := &Install{path: path, id: "inst_abcd"}
+		if !fresh.NoticeShownAt().IsZero() || fresh.LastVersion() != "" {
+			t.Errorf("%s was believed", text)
+		}
+	}
+	_ = os.WriteFile(path, []byte(theirs), 0o600)
+	if err := install.SetLastVersion("2"); err == nil {
+		t.Error("another install's file was changed")
+	}
+}
+
 func TestCorruptFileIsKeptAside(t *testing.T) {
 	for _, text := range []string{"", "{", "null", `{"installId":"x"}`, `{"installId":"inst_a\r\nb"}`, strings.Repeat("x", maxFile+1)} {
 		dir := t.TempDir()

@@ -24,6 +24,7 @@ type fake struct {
 	at      []time.Time
 	issued  int
 	events  []string
+	shells  []string      // the switch of each event's caller
 	hold    chan struct{} // when set, a poll waits for it and not for its context
 	polling int
 	most    int
@@ -68,11 +69,12 @@ func (f *fake) Embedded(context.Context) (id, baseURL string, err error) {
 	return "embedded:one", "http://localhost:1", nil
 }
 
-func (f *fake) Record(_ context.Context, event string, fields map[string]any) {
+func (f *fake) Record(ctx context.Context, event string, fields map[string]any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	outcome, _ := fields["outcome"].(string)
 	f.events = append(f.events, event+outcome)
+	f.shells = append(f.shells, caller.From(ctx).Env["SERVICE_TELEMETRY"])
 }
 
 func (f *fake) Current() *config.Config { return config.Default() }
@@ -325,6 +327,22 @@ func TestCancelledLogin(t *testing.T) {
 		}
 		if f.count("account.login_completedpolling_aborted") != 1 || f.count("account.linked") != 0 {
 			t.Error("events:", f.events)
+		}
+	})
+}
+
+// The events of a flow belong to the shell that asked for its code, also those of its polls, which nobody's call makes.
+func TestEventsBelongToWhoAsked(t *testing.T) {
+	run(t, []answer{pending(0), approved}, func(t *testing.T, m *Manager, f *fake, _ string) {
+		attempt, err := m.Start(t.Context(), caller.Caller{Env: map[string]string{"SERVICE_TELEMETRY": "0"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := attempt.Wait(t.Context(), Wait{}); err != nil {
+			t.Fatal(err)
+		}
+		if len(f.shells) != 3 || f.shells[0] != "0" || f.shells[1] != "0" || f.shells[2] != "0" {
+			t.Errorf("%v of shells %v", f.events, f.shells)
 		}
 	})
 }
