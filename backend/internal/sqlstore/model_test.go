@@ -1,0 +1,312 @@
+package sqlstore_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/link"
+	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/backend/internal/sqlstore"
+)
+
+// The device-code machine on a real database, driven with whatever comes to a random mind, does what a model of forty
+// lines says: one operation after the other, and two at once as if one had come first.
+func TestDeviceCodesFollowTheModel(t *testing.T) {
+	checks, steps := "25", "40"
+	if os.Getenv("SERVICE_TEST_FULL") != "" {
+		checks, steps = "500", "80"
+	}
+	for name, value := range map[string]string{"rapid.checks": checks, "rapid.steps": steps} {
+		given := false
+		flag.Visit(func(f *flag.Flag) { given = given || f.Name == name })
+		if given {
+			continue
+		}
+		if err := flag.Set(name, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
+		where, runs := database(t), 0
+		// One database serves all runs: each has accounts of its own, and a year in which all before is long over.
+		rapid.Check(t, func(rt *rapid.T) {
+			runs++
+			m := newMachine(t, rt, where, runs)
+			defer m.close()
+			rt.Repeat(m.actions())
+			m.checkTrail(rt)
+		})
+	})
+}
+
+const people = 2
+
+var (
+	modelTimes = link.Settings{CodeTTL: 10 * time.Minute, PollInterval: 5 * time.Second, Grace: 30 * time.Second, UnusedAfter: time.Minute}
+	modelHash  = secret.NewHasher([]byte("a key of thirty-two bytes or more"))
+	passes     = []time.Duration{200 * time.Millisecond, time.Second, 4400 * time.Millisecond, 4600 * time.Millisecond, 5 * time.Second, 20 * time.Second,
+		31 * time.Second, 59 * time.Second, 61 * time.Second, 5 * time.Minute, 10*time.Minute - time.Second, 10 * time.Minute, 25 * time.Hour}
+)
+
+// op is one operation on a code, or on an account.
+type op struct {
+	kind          string
+	code, account int
+}
+
+// machine is the real thing, and the model that it is held against.
+type machine struct {
+	t        *testing.T
+	database string
+	store    *sqlstore.Store
+	links    *link.Service
+	accounts *account.Service
+	now      time.Time
+	who      [people]string // account ids
+
+	mu     sync.Mutex
+	codes  []link.Issued
+	tokens []*link.Token // by code
+	model  model
+}
+
+func newMachine(t *testing.T, rt *rapid.T, database string, run int) *machine {
+	m := &machine{t: t, database: database, now: time.Date(2030+run%5000, 1, 1, 0, 0, 0, 0, time.UTC)}
+	m.open(rt)
+	for i := range people {
+		m.who[i], m.model.active[i] = fmt.Sprintf("person %d of run %d", i, run), true
+		err := m.store.InsertAccount(t.Context(), account.Account{ID: m.who[i], Email: m.who[i], PasswordHash: "x", Active: true, PrivacyAccepted: m.now, CreatedAt: m.now})
+		if err != nil {
+			rt.Fatal(err)
+		}
+	}
+	return m
+}
+
+func (m *machine) open(rt *rapid.T) {
+	quiet := slog.New(slog.DiscardHandler)
+	var err error
+	if m.store, err = sqlstore.Open(m.t.Context(), m.database, quiet); err != nil {
+		rt.Fatal(err)
+	}
+	clock := func() time.Time { return m.now } // it stands still while operations run
+	m.links = link.NewService(m.store, m.store, modelHash, modelTimes, quiet, clock)
+	m.accounts = account.NewService(m.store, modelHash, quiet, clock)
+}
+
+func (m *machine) close() {
+	if err := m.store.Close(); err != nil {
+		m.t.Error(err)
+	}
+}
+
+// actions are what a run may do next.
+func (m *machine) actions() map[string]func(*rapid.T) {
+	all := map[string]func(*rapid.T){
+		"": m.checkLinks,
+		"issue": func(rt *rapid.T) {
+			issued, err := m.links.Start(m.t.Context(), link.Requester{Host: "maple", IP: "192.0.2.1"})
+			if err != nil {
+				rt.Fatal(err)
+			}
+			m.codes, m.tokens = append(m.codes, issued), append(m.tokens, nil)
+			m.model.issue(m.now)
+		},
+		"time": func(rt *rapid.T) { m.now = m.now.Add(rapid.SampledFrom(passes).Draw(rt, "time")) },
+		"reopen": func(rt *rapid.T) {
+			m.close()
+			m.open(rt)
+			m.model.reopen()
+		},
+		"two at once": m.race,
+		"login": func(rt *rapid.T) { // what mostly happens, so that a run gets far
+			code := m.anyCode(rt)
+			m.step(rt, op{kind: "approve", code: code, account: rapid.IntRange(0, people-1).Draw(rt, "account")})
+			m.step(rt, op{kind: "poll", code: code})
+		},
+	}
+	for _, kind := range []string{"view", "approve", "deny", "poll", "poll again", "use", "revoke", "revoke all", "suspend", "restore", "sweep"} {
+		all[kind] = func(rt *rapid.T) { m.step(rt, m.draw(rt, kind)) }
+	}
+	return all
+}
+
+func (m *machine) anyCode(rt *rapid.T) int {
+	if len(m.codes) == 0 {
+		rt.Skip("no code yet")
+	}
+	// The last few are where things happen; any may be meant.
+	return len(m.codes) - 1 - min(rapid.SampledFrom([]int{0, 0, 0, 1, 1, 2, 3, 5, 8}).Draw(rt, "code"), len(m.codes)-1)
+}
+
+func (m *machine) draw(rt *rapid.T, kind string) op {
+	o := op{kind: kind, code: m.anyCode(rt), account: rapid.IntRange(0, people-1).Draw(rt, "account")}
+	if kind == "poll again" {
+		o.kind = "poll"
+	}
+	if (kind == "use" || kind == "revoke") && m.tokens[o.code] == nil {
+		rt.Skip("no link yet")
+	}
+	return o
+}
+
+// step does one thing.
+func (m *machine) step(rt *rapid.T, o op) {
+	got := m.do(m.t.Context(), o)
+	if want := m.model.do(o, m.now); got != want {
+		rt.Fatalf("%+v: %s, the model says %s", o, got, want)
+	}
+}
+
+// race does two things at once: what they answer is what they would have answered one after the other.
+func (m *machine) race(rt *rapid.T) {
+	kinds := []string{"approve", "deny", "poll", "use", "revoke", "revoke all", "suspend", "restore", "sweep"}
+	a := m.draw(rt, rapid.SampledFrom(kinds).Draw(rt, "first"))
+	b := m.draw(rt, rapid.SampledFrom(kinds).Draw(rt, "second"))
+	if rapid.Bool().Draw(rt, "same code") {
+		b.code = a.code
+		if (b.kind == "use" || b.kind == "revoke") && m.tokens[b.code] == nil {
+			rt.Skip("no link yet")
+		}
+	}
+	if a.kind == "poll" && b.kind == "poll" && a.code == b.code && m.model.codes[a.code].state == link.Pending {
+		rt.Skip("two early polls at once may raise the interval once or twice")
+	}
+	var answers [2]string
+	var wg sync.WaitGroup
+	for i, o := range []op{a, b} {
+		wg.Go(func() { answers[i] = m.do(m.t.Context(), o) })
+	}
+	wg.Wait()
+	first, second := m.model.clone(), m.model.clone()
+	one := [2]string{0: first.do(a, m.now), 1: first.do(b, m.now)}
+	other := [2]string{1: second.do(b, m.now), 0: second.do(a, m.now)}
+	switch {
+	case answers == one && answers == other && !first.like(second):
+		m.model = first // the order shows in the links alone
+		if !m.agree(rt) {
+			m.model = second
+		}
+	case answers == one:
+		m.model = first
+	case answers == other:
+		m.model = second
+	default:
+		rt.Fatalf("%+v and %+v at once: %v, one after the other they are %v or %v", a, b, answers, one, other)
+	}
+}
+
+// do does it for real.
+func (m *machine) do(ctx context.Context, o op) string {
+	code := m.codes[o.code]
+	switch o.kind {
+	case "view":
+		_, err := m.links.View(link.WithBrowser(ctx, "one browser"), code.UserCode)
+		return outcome(err)
+	case "approve":
+		return outcome(m.links.Approve(ctx, code.UserCode, m.who[o.account]))
+	case "deny":
+		return outcome(m.links.Deny(ctx, code.UserCode))
+	case "poll":
+		poll, err := m.links.Poll(ctx, code.DeviceCode)
+		if err != nil || poll.Token == nil {
+			return outcome(err) + " " + poll.Interval.String()
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.tokens[o.code] != nil {
+			return "a second token"
+		}
+		m.tokens[o.code] = poll.Token
+		return "token"
+	case "use":
+		_, err := m.links.Authenticate(ctx, m.tokens[o.code].AuthToken)
+		return outcome(err)
+	case "revoke":
+		token := m.tokens[o.code]
+		return outcome(m.links.RevokeLink(ctx, token.AccountID, token.LinkID, audit.Person()))
+	case "revoke all":
+		n, err := m.links.RevokeAll(ctx, m.who[o.account], audit.Person())
+		return fmt.Sprint(n, outcome(err))
+	case "suspend":
+		changed, err := m.accounts.Suspend(ctx, m.who[o.account], audit.Operator())
+		return fmt.Sprint(changed, outcome(err))
+	case "restore":
+		changed, err := m.accounts.Restore(ctx, m.who[o.account], audit.Operator())
+		return fmt.Sprint(changed, outcome(err))
+	default: // sweep
+		return outcome(m.links.Sweep(ctx))
+	}
+}
+
+func outcome(err error) string {
+	for _, known := range []error{link.ErrUnknown, link.ErrExpired, link.ErrDenied, link.ErrNotPending, link.ErrRevoked, link.ErrTokenExpired} {
+		if errors.Is(err, known) {
+			return known.Error()
+		}
+	}
+	if err != nil {
+		return "unexpected: " + err.Error()
+	}
+	return "ok"
+}
+
+// checkLinks holds the links that are stored against the model's.
+func (m *machine) checkLinks(rt *rapid.T) {
+	if !m.agree(rt) {
+		rt.Fatalf("the live links are others than the model's: %+v", m.model)
+	}
+}
+
+func (m *machine) agree(rt *rapid.T) bool {
+	live, known := map[string]bool{}, 0
+	for _, id := range m.who {
+		all, err := m.store.AllLinks(m.t.Context(), id)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		known += len(all)
+		for _, l := range all {
+			live[l.ID] = l.RevokedAt.IsZero()
+		}
+	}
+	for i, c := range m.model.codes {
+		if c.linked {
+			if known--; live[m.tokens[i].LinkID] == c.revoked {
+				return false
+			}
+		}
+	}
+	return known == 0
+}
+
+// checkTrail holds what the trail tells of each code against what happened to it.
+func (m *machine) checkTrail(rt *rapid.T) {
+	if m.now.Sub(time.Date(m.now.Year(), 1, 1, 0, 0, 0, 0, time.UTC)) > audit.TrailKept {
+		return // some lines may be swept
+	}
+	for i, c := range m.model.codes {
+		lines, err := m.links.Trail(m.t.Context(), link.Asked{UserCode: m.codes[i].UserCode})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		got := map[audit.TrailAction]int{}
+		for _, l := range lines {
+			got[l.Action]++
+		}
+		if fmt.Sprint(got) != fmt.Sprint(c.trail) {
+			rt.Fatalf("the trail of code %d: %v, the model says %v", i, got, c.trail)
+		}
+	}
+}
