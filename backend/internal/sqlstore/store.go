@@ -172,9 +172,29 @@ func (s *Store) Ping(ctx context.Context) error { return s.reads.PingContext(ctx
 // its group asks for it, and is committed when write returns.
 // What would hang on a project or an account that went away meanwhile is projects.ErrNotFound.
 func (s *Store) write(ctx context.Context, f func(tx *sql.Tx) error) error {
+	return retried(ctx, func() error { return s.writeOnce(ctx, f) })
+}
+
+// exec is write for a single statement, for which PostgreSQL needs one round trip instead of three.
+func (s *Store) exec(ctx context.Context, statement string, args ...any) (result sql.Result, err error) {
+	if s.group == nil {
+		err = retried(ctx, func() (err error) {
+			result, err = s.writes.ExecContext(ctx, statement, args...)
+			return err
+		})
+		return result, err
+	}
+	err = s.write(ctx, func(tx *sql.Tx) (err error) {
+		result, err = tx.ExecContext(ctx, statement, args...)
+		return err
+	})
+	return result, err
+}
+
+func retried(ctx context.Context, once func() error) error {
 	const tries = 5
 	for try := 1; ; try++ {
-		err := s.writeOnce(ctx, f)
+		err := once()
 		if orphan(err) {
 			return fmt.Errorf("%w: %w", projects.ErrNotFound, err)
 		}

@@ -1,9 +1,9 @@
 -- +goose Up
--- Events of installs. day is that of at, in days since 1970: the key finds an event that is sent again, all of an install
--- and all of a day, and new rows stand together at its end.
+-- Events of installs. day is that of at, in days since 1970; install_hash is the beginning of a keyed hash. The key finds
+-- an event that is sent again, all of an install and all of a day, and new rows stand together at its end.
 CREATE TABLE telemetry_events (
 	day          BIGINT NOT NULL,
-	install_hash BYTEA NOT NULL,
+	install_hash BIGINT NOT NULL,
 	id           BYTEA NOT NULL,
 	at           BIGINT NOT NULL,
 	received_at  BIGINT NOT NULL,

@@ -17,7 +17,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -132,20 +131,26 @@ func (f *floor) telemetry(w http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(w).Encode(map[string]int{"accepted": len(b.Events)})
 }
 
+// append inserts row by row: with this driver that is faster than one statement for all.
 func (f *floor) append(r *http.Request, b batch) error {
-	var values strings.Builder
-	install := r.Header.Get("X-Service-Install-Id")
-	args := []any{install}
-	for i, e := range b.Events {
-		if i > 0 {
-			values.WriteByte(',')
-		}
-		n := len(args)
-		fmt.Fprintf(&values, "($%d,$1,$%d,$%d,$%d)", n+1, n+2, n+3, n+4)
-		args = append(args, e.ID, e.At, e.Name, string(e.Fields))
+	tx, err := f.writes.Begin()
+	if err != nil {
+		return err
 	}
-	_, err := f.writes.Exec("INSERT INTO events (id, install, at, name, fields) VALUES "+values.String(), args...)
-	return err
+	defer tx.Rollback()
+	insert, err := tx.Prepare("INSERT INTO events (id, install, at, name, fields) VALUES ($1, $2, $3, $4, $5)")
+	if err != nil {
+		return err
+	}
+	defer insert.Close()
+	install := r.Header.Get("X-Service-Install-Id")
+	for i := range b.Events {
+		e := &b.Events[i]
+		if _, err := insert.Exec(e.ID, install, e.At, e.Name, string(e.Fields)); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
 }
 
 func (f *floor) copy(r *http.Request, b batch) error {
