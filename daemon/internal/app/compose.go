@@ -139,7 +139,10 @@ func (p *parts) assemble() (err error) {
 		Links: p.link, Accounts: face{p}, Browser: browser{p.opener}, Telemetry: p.record, Now: p.now,
 		Sessions: p.sessions, Scenarios: scenario.New(p.sessions, p.sessions), Docs: docs.New(), Scaffold: p.backends, Records: p.backends,
 	})
-	p.gate = mcpgate.New(mcpgate.Options{Catalogue: p.tools, Pages: corpus.Pages(), Version: buildinfo.Version, Admit: control.CheckPeer, Notices: p.record, Log: p.log})
+	p.gate = mcpgate.New(mcpgate.Options{
+		Catalogue: p.tools, Pages: corpus.Pages(), Version: buildinfo.Version, Admit: control.CheckPeer, Process: control.PeerProcess,
+		Notices: p.record, Log: p.log,
+	})
 	return nil
 }
 

@@ -71,6 +71,9 @@ func (w *wire) answer(response *jsonrpc.Response) error {
 	c := w.calls[response.ID]
 	delete(w.calls, response.ID) // before the client can read the answer and use the id again
 	w.mu.Unlock()
+	if c != nil {
+		w.room.give(1)
+	}
 	done := w.announce(c, response)
 	data, err := jsonrpc.EncodeMessage(response)
 	if err != nil {

@@ -38,6 +38,10 @@ type Options struct {
 	Version string
 	// MaxConnections is 256 by default; a client above it is refused with a reason.
 	MaxConnections int
+	// MaxCalls bounds the calls that run at a time on all streams together; 512 by default.
+	MaxCalls int
+	// Process tells which process is at the other end, 0 for unknown: one may have half of the streams. Nil tells nothing.
+	Process func(net.Conn) int
 	// DrainGrace is how long calls may run on after the client closed its end; 5 s by default.
 	DrainGrace time.Duration
 	// Admit looks at a connection before a byte is read; an error refuses it with that reason. Nil admits everyone.
@@ -52,6 +56,7 @@ type Gate struct {
 	opts    Options
 	server  *mcp.Server
 	clients atomic.Int64
+	room    *room
 }
 
 // New prepares a gate; it starts nothing.
@@ -59,13 +64,16 @@ func New(opts Options) *Gate {
 	if opts.MaxConnections <= 0 {
 		opts.MaxConnections = 256
 	}
+	if opts.MaxCalls <= 0 {
+		opts.MaxCalls = 512
+	}
 	if opts.DrainGrace <= 0 {
 		opts.DrainGrace = 5 * time.Second
 	}
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	g := &Gate{opts: opts}
+	g := &Gate{opts: opts, room: newRoom(opts)}
 	g.server = newServer(opts)
 	return g
 }
@@ -128,7 +136,9 @@ func (g *Gate) ServeConn(ctx context.Context, conn net.Conn) {
 	n := g.clients.Add(1)
 	defer g.clients.Add(-1)
 
-	if err := g.admit(conn, n); err != nil {
+	leave, err := g.admit(conn, n)
+	defer leave()
+	if err != nil {
 		return
 	}
 	_ = conn.SetReadDeadline(time.Now().Add(prefaceWait))
@@ -148,7 +158,9 @@ func (g *Gate) ServeConn(ctx context.Context, conn net.Conn) {
 	}
 }
 
-func (g *Gate) admit(conn net.Conn, n int64) error {
+// admit lets a stream in, or tells it why not. leave must be called in either case.
+func (g *Gate) admit(conn net.Conn, n int64) (leave func(), err error) {
+	leave = func() {}
 	var answer prefaceAnswer
 	if g.opts.Admit != nil {
 		if err := g.opts.Admit(conn); err != nil {
@@ -162,11 +174,15 @@ func (g *Gate) admit(conn net.Conn, n int64) error {
 		}
 	}
 	if answer.Code == "" {
-		return nil
+		var refused *prefaceAnswer
+		if leave, refused = g.room.enter(conn); refused == nil {
+			return leave, nil
+		}
+		answer = *refused
 	}
 	answer.Version = g.opts.Version
 	_ = reply(conn, answer)
-	return errors.New(answer.Message)
+	return leave, errors.New(answer.Message)
 }
 
 func reply(w io.Writer, answer prefaceAnswer) error {
@@ -202,6 +218,8 @@ func (g *Gate) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, who 
 // serve runs the sessions of one wire until its stream ends.
 func (g *Gate) serve(ctx context.Context, w *wire, who caller.Caller) error {
 	defer w.withNotices(g.opts.Notices, who)()
+	w.room = g.room
+	defer w.leave()
 	var sessions []*mcp.ServerSession
 	err := w.read(ctx, func(e *era) error {
 		session, err := g.server.Connect(ctx, e, nil)

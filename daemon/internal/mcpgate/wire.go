@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 	"time"
@@ -15,7 +16,7 @@ import (
 )
 
 // maxCalls bounds the calls of one connection that run at a time.
-const maxCalls = 256
+const maxCalls = 128
 
 // wire is the framing of one connection. The SDK keeps one protocol state for a session and ends it at the first line
 // that it does not understand; a client may probe with server/discover and then initialize, and a stray line must not
@@ -34,6 +35,7 @@ type wire struct {
 	draining bool
 	drained  chan struct{} // closed once draining and nothing is pending
 
+	room    *room         // nil for one without bounds
 	notices Notices       // nil for none
 	who     caller.Caller // whose notices
 }
@@ -138,7 +140,12 @@ func (w *wire) admit(parts []json.RawMessage, group *batch) []jsonrpc.Message {
 			if id, present := member(req.Params, "requestId"); req.Method == cancelled && present && !validID(id) {
 				continue // it names no call, but rounded it may
 			}
-			if problem := w.register(req, group); problem != "" {
+			problem, busy := w.register(req, group)
+			switch {
+			case busy:
+				w.busy(req, problem)
+				continue
+			case problem != "":
 				w.refuse(jsonrpc.CodeInvalidRequest, problem)
 				continue
 			}
@@ -148,8 +155,8 @@ func (w *wire) admit(parts []json.RawMessage, group *batch) []jsonrpc.Message {
 	return messages
 }
 
-// register notes a call, or the wish to cancel one. It returns why a call is not taken.
-func (w *wire) register(req *jsonrpc.Request, group *batch) string {
+// register notes a call, or the wish to cancel one. It returns why a call is not taken; busy tells that it may be later.
+func (w *wire) register(req *jsonrpc.Request, group *batch) (problem string, busy bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !req.IsCall() {
@@ -158,20 +165,31 @@ func (w *wire) register(req *jsonrpc.Request, group *batch) string {
 				c.cancelled = true
 			}
 		}
-		return ""
+		return "", false
 	}
 	if w.calls[req.ID] != nil {
-		return "request id is in use by a call that is still running"
+		return "request id is in use by a call that is still running", false
 	}
 	if len(w.calls) >= maxCalls {
-		return "too many calls are running on this connection"
+		return fmt.Sprintf("%d calls are running on this connection, which is the most there may be", maxCalls), true
+	}
+	if !w.room.take() {
+		return fmt.Sprintf("%d calls of all agents are running, which is the most there may be", w.room.calls), true
 	}
 	w.calls[req.ID] = &call{tool: req.Method == toolCall, batch: group}
 	w.pending++
 	if group != nil {
 		group.open++
 	}
-	return ""
+	return "", false
+}
+
+// leave gives back what calls hold that nobody will answer any more.
+func (w *wire) leave() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.room.give(len(w.calls))
+	clear(w.calls)
 }
 
 func cancelledID(params json.RawMessage) jsonrpc.ID {

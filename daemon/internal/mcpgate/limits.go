@@ -1,0 +1,106 @@
+package mcpgate
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// room counts what all streams together hold.
+type room struct {
+	streams    int // per process
+	calls      int // of all streams
+	mu         sync.Mutex
+	processes  map[int]int
+	underWay   int
+	processOf  func(net.Conn) int
+	identified bool
+}
+
+func newRoom(opts Options) *room {
+	return &room{
+		streams: max(opts.MaxConnections/2, 1), calls: opts.MaxCalls, processes: map[int]int{},
+		processOf: opts.Process, identified: opts.Process != nil,
+	}
+}
+
+// enter counts a stream of a process; leave must be called. It refuses a process that has half of all streams already,
+// so that one which runs wild leaves the other half to everybody else.
+func (r *room) enter(conn net.Conn) (leave func(), refused *prefaceAnswer) {
+	pid := 0
+	if r.identified {
+		pid = r.processOf(conn)
+	}
+	if pid == 0 {
+		return func() {}, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.processes[pid] >= r.streams {
+		return func() {}, &prefaceAnswer{
+			Code: codeTooManyClients, Message: fmt.Sprintf("process %d has %d connections, which is the most one may have", pid, r.streams),
+			FixHint: "close connections that are not used any more, or end that process",
+		}
+	}
+	r.processes[pid]++
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.processes[pid]--; r.processes[pid] == 0 {
+			delete(r.processes, pid)
+		}
+	}, nil
+}
+
+// take counts a call; false when there are too many.
+func (r *room) take() bool {
+	if r == nil {
+		return true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.underWay >= r.calls {
+		return false
+	}
+	r.underWay++
+	return true
+}
+
+// give takes n calls off the count.
+func (r *room) give(n int) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.underWay -= n
+}
+
+// codeTooManyCalls refuses a call above a limit.
+const codeTooManyCalls = "too_many_calls"
+
+// busy answers a call that is one too many, in the words of every tool error.
+func (w *wire) busy(req *jsonrpc.Request, message string) {
+	problem := map[string]any{
+		"code": codeTooManyCalls, "message": message, "retryable": true,
+		"fixHint": "wait for answers of calls that are running, then call again",
+	}
+	answer := map[string]any{"jsonrpc": "2.0", "id": req.ID.Raw()}
+	if req.Method == toolCall {
+		text, _ := json.Marshal(problem)
+		result := map[string]any{"isError": true, "structuredContent": problem, "content": []any{map[string]any{"type": "text", "text": string(text)}}}
+		if eraOf(req) == eraStateless {
+			result["resultType"] = "complete"
+		}
+		answer["result"] = result
+	} else {
+		answer["error"] = map[string]any{"code": jsonrpc.CodeInternalError, "message": message, "data": problem}
+	}
+	data, err := json.Marshal(answer)
+	if err == nil {
+		_ = w.write(data) // a broken stream shows at the next read
+	}
+}

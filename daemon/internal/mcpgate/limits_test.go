@@ -1,0 +1,137 @@
+package mcpgate
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+const slowCall = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"slow"}}`
+
+// wantBusy is a refusal that the agent can read, with the id that it asked under.
+func wantBusy(t *testing.T, got map[string]any, id float64, message string) {
+	t.Helper()
+	if got["id"] != id || dig(got, "result", "isError") != true || dig(got, "result", "structuredContent", "code") != codeTooManyCalls ||
+		dig(got, "result", "structuredContent", "retryable") != true || !strings.Contains(fmt.Sprint(dig(got, "result", "structuredContent", "message")), message) {
+		t.Fatalf("got %v, want call %v refused: %s", got, id, message)
+	}
+}
+
+// One agent that asks and asks has each call above its limit answered by an error that says so; an agent beside it is
+// served, and the first goes on once calls have ended.
+func TestCallsOfOneStreamAreBounded(t *testing.T) {
+	f := newFakeTools()
+	f.begun = make(chan struct{}, maxCalls)
+	f.ended = make(chan error, maxCalls)
+	dial, _ := start(t, Options{Catalogue: f})
+	hostile, good := join(dial), join(dial)
+	for i := range maxCalls {
+		hostile.send(fmt.Sprintf(slowCall, i+1))
+	}
+	for range maxCalls {
+		<-f.begun
+	}
+	for i := range 50 {
+		hostile.send(fmt.Sprintf(slowCall, 1000+i))
+		wantBusy(t, hostile.receive(), float64(1000+i), "128 calls are running on this connection")
+	}
+	hostile.send(`{"jsonrpc":"2.0","id":"p","method":"ping"}`)
+	if got := hostile.receive(); dig(got, "error", "data", "code") != codeTooManyCalls || got["id"] != "p" {
+		t.Errorf("a ping: %v", got)
+	}
+	good.send(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo"}}`)
+	if got := good.receive(); got["id"] != 7.0 || got["error"] != nil || dig(got, "result", "isError") == true {
+		t.Errorf("the agent beside it: %v", got)
+	}
+	close(f.release)
+	for range maxCalls {
+		if got := hostile.receive(); got["error"] != nil {
+			t.Fatalf("got %v", got)
+		}
+	}
+	hostile.send(`{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"echo"}}`)
+	if got := hostile.receive(); got["id"] != 8.0 || got["error"] != nil {
+		t.Errorf("afterwards: %v", got)
+	}
+}
+
+// All streams together may have no more calls than MaxCalls; what a stream held is free once it ends.
+func TestCallsOfAllStreamsAreBounded(t *testing.T) {
+	f := newFakeTools()
+	dial, gate := start(t, Options{Catalogue: f, MaxCalls: 4, DrainGrace: time.Millisecond})
+	first, second := join(dial), join(dial)
+	for i := range 4 {
+		first.send(fmt.Sprintf(slowCall, i+1))
+		<-f.begun
+	}
+	second.send(fmt.Sprintf(slowCall, 1))
+	wantBusy(t, second.receive(), 1, "4 calls of all agents are running")
+	second.send(strings.Replace(fmt.Sprintf(slowCall, 2), `"name"`, modernMeta+`,"name"`, 1))
+	if got := second.receive(); dig(got, "result", "resultType") != "complete" {
+		t.Errorf("a client of the stateless era: %v", got)
+	}
+	_ = first.conn.Close()
+	for range 4 {
+		<-f.ended
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		gate.room.mu.Lock()
+		left := gate.room.underWay
+		gate.room.mu.Unlock()
+		if left == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d calls are counted and nobody makes them", left)
+		}
+	}
+	second.send(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"echo"}}`)
+	if got := second.receive(); got["id"] != 3.0 || dig(got, "result", "isError") == true {
+		t.Errorf("afterwards: %v", got)
+	}
+}
+
+// One process may have half of the streams; another is let in beside it.
+func TestStreamsOfOneProcessAreBounded(t *testing.T) {
+	var pid atomic.Int64
+	dial, gate := start(t, Options{Catalogue: newFakeTools(), MaxConnections: 4, Process: func(net.Conn) int { return int(pid.Load()) }})
+	pid.Store(1)
+	one := join(dial)
+	join(dial)
+	refused := dial()
+	if got := refused.receive(); got["code"] != codeTooManyClients || !strings.Contains(fmt.Sprint(got["message"]), "process 1 has 2") || got["fixHint"] == "" {
+		t.Fatalf("the third stream of a process: %v", got)
+	}
+	pid.Store(2)
+	good := join(dial)
+	good.send(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo"}}`)
+	if got := good.receive(); got["id"] != 7.0 {
+		t.Errorf("an agent beside it: %v", got)
+	}
+	_ = one.conn.Close()
+	pid.Store(1)
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		again := dial()
+		again.send(goodPreface)
+		if again.receive()["ok"] == true {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("its place is not given back; %d streams", gate.Clients())
+		}
+	}
+}
+
+// join opens a stream and initializes.
+func join(dial func() *client) *client {
+	c := dial()
+	c.send(goodPreface)
+	if c.receive()["ok"] != true {
+		c.t.Fatal("the preface was refused")
+	}
+	c.initialize()
+	return c
+}
