@@ -1,0 +1,65 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/caller"
+)
+
+// A client that starts login after login is refused at 64 that are polled, in words; who was polled before goes on, and
+// once logins have ended there is room again.
+func TestLoginsThatArePolledAreBounded(t *testing.T) {
+	run(t, []answer{pending(5 * time.Second)}, func(t *testing.T, m *Manager, f *fake, _ string) {
+		code := ask(t, m)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var waiting sync.WaitGroup
+		wait := func() {
+			a, err := m.Start(ctx, caller.Caller{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			waiting.Go(func() {
+				if _, err := a.Wait(ctx, Wait{}); !errors.Is(err, context.Canceled) {
+					t.Errorf("a login ended with %v", err)
+				}
+			})
+		}
+		for range maxPolling {
+			wait()
+		}
+		synctest.Wait()
+		if n := m.Polling(); n != maxPolling {
+			t.Fatalf("%d codes are polled", n)
+		}
+		for range 20 {
+			a, err := m.Start(ctx, caller.Caller{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = a.Wait(ctx, Wait{})
+			if p := asProblem(err); p.Code != "busy" || !p.Retryable || p.FixHint == "" {
+				t.Fatalf("one more: %v", err)
+			}
+		}
+		_, err := complete(t, m, code, Wait{Max: time.Second})
+		if p := asProblem(err); p.Code != "busy" {
+			t.Errorf("an agent's own code: %v", err)
+		}
+		polls := func() int { f.mu.Lock(); defer f.mu.Unlock(); return len(f.at) }
+		before := polls()
+		time.Sleep(30 * time.Second)
+		if n := polls() - before; n < maxPolling {
+			t.Errorf("the others were polled %d times in 30 s", n)
+		}
+		cancel()
+		waiting.Wait()
+		_, err = complete(t, m, code, Wait{Max: time.Second})
+		wantCode(t, err, CodeAuthTimeout)
+	})
+}
