@@ -119,6 +119,7 @@ func (s *soak) strike(ctx context.Context, rng *rand.Rand, now []*fault) {
 		what, back, err := f.apply(rng)
 		if err != nil {
 			s.ledger.find("chaos: %s: %v", f.name, err)
+			s.evidence()
 		}
 		s.ledger.fault(f.name)
 		told = append(told, strings.TrimSpace(f.name+" "+what))

@@ -81,11 +81,29 @@ func (w *world) compare(name string, after, fresh holding, stacks []byte) {
 		return
 	}
 	w.ledger.find("%s holds %s, a fresh one %s", name, after, fresh)
-	if len(stacks) > 0 {
-		path := filepath.Join(os.TempDir(), fmt.Sprintf("soak-goroutines-%d", os.Getpid()))
-		if os.WriteFile(path, stacks, 0o600) == nil {
-			fmt.Println("its goroutines are in", path)
-		}
+	keep("the goroutines of "+name, stacks)
+}
+
+// evidence keeps what every daemon that runs is doing.
+func (w *world) evidence() {
+	for _, pid := range w.pids("serviced") {
+		_, stacks := w.goroutines(pid)
+		keep(fmt.Sprintf("goroutines of daemon %d", pid), stacks)
+	}
+}
+
+// keep saves something for whoever looks into a finding.
+func keep(what string, text []byte) {
+	if len(text) == 0 {
+		return
+	}
+	f, err := os.CreateTemp("", fmt.Sprintf("soak-%d-*", os.Getpid()))
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	if _, err := f.Write(text); err == nil {
+		fmt.Printf("kept %s: %s\n", what, f.Name())
 	}
 }
 

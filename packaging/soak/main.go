@@ -99,6 +99,7 @@ func run(o options) (good bool, err error) {
 	}
 	s.rain(ctx)
 	if err := s.reckon(before); err != nil {
+		s.keepLogs()
 		return false, err
 	}
 	if ctx.Err() != nil {

@@ -23,6 +23,7 @@ func (s *soak) reckon(before []string) error {
 	s.ledger.note("agents linked and served after the last fault", fmt.Sprintf("%d of %d", len(s.agents), agents))
 	daemons := s.pids("serviced")
 	if len(daemons) != 1 {
+		s.evidence()
 		return fmt.Errorf("%d daemons run: %v", len(daemons), daemons)
 	}
 	after, stacks := s.settled(daemons[0], true)
@@ -39,6 +40,7 @@ func (s *soak) reckon(before []string) error {
 		return fmt.Errorf("30 s after a new daemon and backend: %w", s.everything())
 	}
 	if daemons = s.pids("serviced"); len(daemons) != 1 {
+		s.evidence()
 		return fmt.Errorf("%d daemons run: %v", len(daemons), daemons)
 	}
 	s.quietWork(5 * time.Second)
@@ -104,10 +106,9 @@ func (s *soak) lastWords() {
 
 // keepLogs saves what the daemon and the backend logged, for whoever looks into the findings.
 func (s *soak) keepLogs() {
-	for from, name := range map[string]string{s.state + "/log/serviced.log": "serviced.log", s.state + "/log/serviced.stderr": "serviced.stderr", s.backend.logs: "backend.log"} {
-		to := fmt.Sprintf("%s/soak-%d-%s", strings.TrimSuffix(os.TempDir(), "/"), os.Getpid(), name)
-		if copyFile(from, to) == nil {
-			fmt.Println("kept", to)
+	for _, path := range []string{filepath.Join(s.state, "log", "serviced.log"), filepath.Join(s.state, "log", "serviced.stderr"), s.backend.logs} {
+		if data, err := os.ReadFile(path); err == nil {
+			keep(filepath.Base(path), data)
 		}
 	}
 }

@@ -219,7 +219,11 @@ func (w *world) run(args ...string) ([]byte, error) {
 	defer cancel()
 	out, err := w.command(ctx, "servicectl", args...).Output()
 	if err != nil {
-		return out, fmt.Errorf("servicectl %s: %w\n%s", strings.Join(args, " "), err, out)
+		var ended *exec.ExitError
+		if errors.As(err, &ended) {
+			out = append(out, ended.Stderr...)
+		}
+		return out, fmt.Errorf("servicectl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
 	}
 	return out, nil
 }

@@ -78,7 +78,7 @@ func (a *app) endDaemon(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return pid, awaitGone(ctx, c.Daemon)
+	return pid, awaitGone(ctx, c.Daemon, pid)
 }
 
 // restartDaemon stops the daemon, if one runs, and starts the program that is installed now. An agent that reconnects
@@ -109,13 +109,10 @@ func unreachable(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	wait, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	err = d.AwaitStopped(wait)
-	if !errors.Is(err, context.DeadlineExceeded) {
+	pid := recordedPID(d)
+	if gone, err := ends(ctx, d, pid, patience); gone || err != nil {
 		return err
 	}
-	pid := recordedPID(d)
 	return &client.Error{
 		Code: "daemon_unavailable", Retryable: true,
 		Message: fmt.Sprintf("the daemon (pid %d) cannot be reached, but it still holds %s: it is ending, or must be killed", pid, d.Paths.Dir),
@@ -124,9 +121,9 @@ func unreachable(ctx context.Context) error {
 }
 
 // recordedPID is the pid that the daemon wrote down; 0 when it cannot be told.
-func recordedPID(d reach.Daemon) int {
+func recordedPID(d reach.Daemon) int64 {
 	var record struct {
-		PID int `json:"pid"`
+		PID int64 `json:"pid"`
 	}
 	data, err := os.ReadFile(filepath.Join(d.Paths.Run, rendezvous.DaemonRecord))
 	if err != nil || json.Unmarshal(data, &record) != nil {
@@ -135,14 +132,31 @@ func recordedPID(d reach.Daemon) int {
 	return record.PID
 }
 
-func awaitGone(ctx context.Context, d reach.Daemon) error {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
-	err := d.AwaitStopped(ctx)
-	if errors.Is(err, context.DeadlineExceeded) {
-		return errors.New("stopping the daemon: it still runs after 20 s")
+// awaitGone waits until the daemon with this pid has ended. An agent's may have taken its place by then.
+func awaitGone(ctx context.Context, d reach.Daemon, pid int64) error {
+	gone, err := ends(ctx, d, pid, 20*time.Second)
+	if err == nil && !gone {
+		err = errors.New("stopping the daemon: it still runs after 20 s")
 	}
 	return err
+}
+
+// ends tells whether the daemon with this pid lets go of its directory within limit. Without a pid any daemon counts.
+func ends(ctx context.Context, d reach.Daemon, pid int64, limit time.Duration) (bool, error) {
+	for late := time.Now().Add(limit); ; {
+		now := recordedPID(d)
+		if !d.Held() || pid != 0 && now != 0 && now != pid {
+			return true, nil
+		}
+		if time.Now().After(late) {
+			return false, nil
+		}
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 func (a *app) stopped(pid int64) error {

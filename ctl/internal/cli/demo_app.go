@@ -75,8 +75,8 @@ func (a *app) endDemo(ctx context.Context) {
 		return // nobody to stop
 	}
 	defer c.Close()
-	if _, err := c.Stop(ctx); err == nil {
-		err = awaitGone(ctx, c.Daemon)
+	if pid, err := c.Stop(ctx); err == nil {
+		err = awaitGone(ctx, c.Daemon, pid)
 		if err == nil {
 			a.DemoEnd()
 			return

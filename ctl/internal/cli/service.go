@@ -209,5 +209,5 @@ func (a *app) endTask(ctx context.Context, d reach.Daemon) error {
 	if err := a.replace(ctx); err != nil {
 		return nil
 	}
-	return awaitGone(ctx, d)
+	return awaitGone(ctx, d, by.PID)
 }

@@ -133,31 +133,36 @@ func (d Daemon) Connect(ctx context.Context, socket string) (Conn, error) {
 	if conn, err = d.Dial(socket); !errors.Is(err, ErrNotRunning) {
 		return conn, err
 	}
-	startErr := d.start(ctx)
-	var failed *StartError
-	if startErr != nil && (!errors.As(startErr, &failed) || failed.Log == "") {
-		return nil, startErr // it never ran
+	// A start may fail because another daemon is just ending; the next one has the directory for itself.
+	for try := 0; ; try++ {
+		startErr := d.start(ctx)
+		var failed *StartError
+		if startErr != nil && (!errors.As(startErr, &failed) || failed.Log == "") {
+			return nil, startErr // it never ran
+		}
+		if conn, err = d.dialStarted(ctx, socket, startErr); err == nil || startErr == nil || try > 0 {
+			return conn, err
+		}
 	}
-	return d.dialStarted(ctx, socket, startErr)
 }
 
-// dialStarted connects after a start. A start that failed is forgiven when another daemon (one that the system's
-// service manager started a moment ago) holds the directory and comes up within two seconds.
+// dialStarted connects after a start. One that failed is forgiven while another daemon holds the directory: that one
+// comes up (the system's service manager started it a moment ago), or it is ending, and gives way.
 func (d Daemon) dialStarted(ctx context.Context, socket string, startErr error) (Conn, error) {
-	for pause := 20 * time.Millisecond; ; pause *= 2 {
+	late := time.Now().Add(2 * time.Second)
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 160*time.Millisecond) {
 		conn, err := d.Dial(socket)
-		if err == nil {
+		switch {
+		case err == nil:
 			return conn, nil
-		}
-		if pause > time.Second || !errors.Is(err, ErrNotRunning) {
-			if startErr != nil {
-				return nil, startErr
-			}
+		case startErr != nil && (!errors.Is(err, ErrNotRunning) || !d.Held()):
+			return nil, startErr
+		case startErr == nil && (!errors.Is(err, ErrNotRunning) || time.Now().After(late)):
 			return nil, err
 		}
 		select {
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, errors.Join(ctx.Err(), startErr)
 		case <-time.After(pause):
 		}
 	}
@@ -178,17 +183,8 @@ func (d Daemon) LogFile() string {
 	return filepath.Join(d.Paths.Dir, rendezvous.LogDir, rendezvous.LogName)
 }
 
-// AwaitStopped waits until no daemon holds the directory. No client starts another one meanwhile.
-func (d Daemon) AwaitStopped(ctx context.Context) error {
-	for _, name := range []string{rendezvous.StartLock, rendezvous.DaemonLock} {
-		unlock, err := lock(ctx, filepath.Join(d.Paths.Run, name))
-		if errors.Is(err, os.ErrNotExist) {
-			return nil // the whole directory is gone
-		}
-		if err != nil {
-			return err
-		}
-		defer unlock()
-	}
-	return nil
+// Held tells whether a daemon holds the directory, which it does from before it serves until after it has ended. It
+// answers at once.
+func (d Daemon) Held() bool {
+	return held(filepath.Join(d.Paths.Run, rendezvous.DaemonLock))
 }

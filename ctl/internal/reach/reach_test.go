@@ -17,11 +17,12 @@ import (
 
 // fakeDaemon notes each start, and is ready when the test's listener is.
 const fakeDaemon = `#!/bin/sh
+answer=$(cat "$SERVICE_CONFIG_DIR/answer")
 echo started >> "$SERVICE_CONFIG_DIR/starts"
 env >> "$SERVICE_CONFIG_DIR/env"
-case "$(cat "$SERVICE_CONFIG_DIR/answer")" in
+case "$answer" in
 quiet) exit 0 ;;
-*) cat "$SERVICE_CONFIG_DIR/answer" >&3 ;;
+*) echo "$answer" >&3 ;;
 esac
 `
 
@@ -198,4 +199,63 @@ func TestDialStartsNothing(t *testing.T) {
 	if d.starts(t) != 0 {
 		t.Fatal("a daemon was started")
 	}
+}
+
+// A daemon that is ending holds the directory longer than it serves: the client waits for it and starts the next.
+func TestAnEndingDaemonGivesWay(t *testing.T) {
+	d := newDaemon(t, "error: another serviced runs\n")
+	if err := d.prepare(); err != nil {
+		t.Fatal(err)
+	}
+	ended, err := lock(t.Context(), filepath.Join(d.Paths.Run, rendezvous.DaemonLock))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !d.Held() {
+		t.Error("a held directory is not seen")
+	}
+	go func() {
+		for d.starts(t) == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		_ = os.WriteFile(filepath.Join(d.Paths.Dir, "answer"), []byte("ready\n"), 0o600)
+		ended()
+		for d.starts(t) == 1 {
+			time.Sleep(time.Millisecond)
+		}
+		if l, err := net.Listen("unix", d.Paths.MCP); err == nil {
+			t.Cleanup(func() { _ = l.Close() })
+		}
+	}()
+	conn, err := d.Connect(t.Context(), d.Paths.MCP)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close()
+	if n := d.starts(t); n != 2 || d.Held() {
+		t.Errorf("%d starts, held %v", n, d.Held())
+	}
+}
+
+// A client that gave up waiting for a lock must not get it later and keep it: shims live long.
+func TestALockThatComesTooLateIsLetGo(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	unlock, err := lock(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, giveUp := context.WithCancel(t.Context())
+	giveUp()
+	for range 20 {
+		if _, err := lock(ctx, path); !errors.Is(err, context.Canceled) {
+			t.Fatalf("a lock that another has: %v", err)
+		}
+	}
+	unlock()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if unlock, err = lock(ctx, path); err != nil {
+		t.Fatalf("after both: %v", err)
+	}
+	unlock()
 }

@@ -112,6 +112,7 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 	select {
 	case err = <-got:
 	case <-ctx.Done():
+		go letGo(file, got)
 		return nil, ctx.Err()
 	}
 	if err != nil {
@@ -119,6 +120,16 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 		return nil, os.NewSyscallError("flock", err)
 	}
 	return func() { file.Close() }, nil
+}
+
+// held tells whether another process has the lock on path, which it does not create.
+func held(path string) bool {
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	defer file.Close() // which lets go
+	return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == syscall.EWOULDBLOCK
 }
 
 // spawn starts the daemon in a session of its own, with the readiness pipe as descriptor 3.

@@ -57,6 +57,7 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 	select {
 	case err = <-got:
 	case <-ctx.Done():
+		go letGo(file, got)
 		return nil, ctx.Err()
 	}
 	if err != nil {
@@ -64,6 +65,17 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 		return nil, fmt.Errorf("locking %s: %w", path, err)
 	}
 	return func() { file.Close() }, nil
+}
+
+// held tells whether another process has the lock on path, which it does not create.
+func held(path string) bool {
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	defer file.Close() // which lets go
+	const flags = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
+	return errors.Is(windows.LockFileEx(windows.Handle(file.Fd()), flags, 0, 1, 0, new(windows.Overlapped)), windows.ERROR_LOCK_VIOLATION)
 }
 
 // spawn starts the daemon without a console. The readiness pipe is inherited as a handle whose number it is told.
