@@ -76,7 +76,7 @@ func startAgent(w *world, era string, elicit bool) *agent {
 	if elicit {
 		args = append(args, "--elicit")
 	}
-	cmd := exec.Command(node, append(args, "--", filepath.Join(bin, "service-mcp"))...)
+	cmd := exec.Command(node, append(args, "--", filepath.Join(w.bin, "service-mcp"))...)
 	cmd.Env, cmd.Stderr, cmd.Dir = w.env, os.Stderr, w.project
 	stdin, err := cmd.StdinPipe()
 	if err != nil {

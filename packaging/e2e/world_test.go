@@ -60,6 +60,7 @@ func missing(t *testing.T, what, how string) {
 // world is one person's machine: a state directory, an environment and a browser opener that only takes notes.
 type world struct {
 	t       *testing.T
+	bin     string // where its programs are
 	dir     string // SERVICE_CONFIG_DIR
 	project string // where agents work
 	opened  string // the opener's notes, one URL a line
@@ -73,7 +74,7 @@ func newWorld(t *testing.T, config string, variables ...string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, dir: filepath.Join(root, "state"), project: filepath.Join(root, "project"), opened: filepath.Join(root, "opened")}
+	w := &world{t: t, bin: bin, dir: filepath.Join(root, "state"), project: filepath.Join(root, "project"), opened: filepath.Join(root, "opened")}
 	tools := filepath.Join(root, "tools")
 	for _, dir := range []string{w.dir, w.project, tools} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
@@ -115,7 +116,7 @@ func (w *world) with(variables ...string) *world {
 }
 
 func (w *world) command(name string, args ...string) *exec.Cmd {
-	cmd := exec.Command(filepath.Join(bin, name), args...)
+	cmd := exec.Command(filepath.Join(w.bin, name), args...)
 	cmd.Env = w.env
 	cmd.Dir = filepath.Dir(w.dir)
 	return cmd
@@ -126,7 +127,7 @@ func (w *world) ctl(args ...string) (stdout, stderr string, code int) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, filepath.Join(bin, "servicectl"), args...)
+	cmd := exec.CommandContext(ctx, filepath.Join(w.bin, "servicectl"), args...)
 	cmd.Env, cmd.Dir = w.env, filepath.Dir(w.dir)
 	var out, errs strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errs

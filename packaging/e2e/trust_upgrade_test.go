@@ -1,0 +1,347 @@
+//go:build unix
+
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// install gives the world an installation of its own, whose programs can be replaced.
+func (w *world) install(t *testing.T) {
+	t.Helper()
+	dir := filepath.Join(filepath.Dir(w.dir), "bin")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(bin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if err := os.Link(filepath.Join(bin, e.Name()), filepath.Join(dir, e.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.bin = dir
+}
+
+// nextVersion is what the builds of the future call themselves.
+const nextVersion = "9.0.0"
+
+// nextBuild builds programs as a later release would be, into a directory of the test's own. protocol, unless 0, is the
+// one protocol that they speak.
+func nextBuild(t *testing.T, protocol int, programs ...string) string {
+	t.Helper()
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	const info = "github.com/service-dev/service/proto/buildinfo"
+	args := []string{"build", "-trimpath", "-ldflags", "-s -w -X " + info + ".Version=" + nextVersion, "-o", dir + "/"}
+	if protocol != 0 {
+		args = append(args, "-overlay", protocolOverlay(t, root, dir, protocol))
+	}
+	build := exec.Command("go", append(args, programs...)...)
+	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building the next release: %v\n%s", err, out)
+	}
+	return dir
+}
+
+// protocolOverlay lets the compiler see another protocol range.
+func protocolOverlay(t *testing.T, root, dir string, protocol int) string {
+	t.Helper()
+	path := filepath.Join(root, "proto", "rendezvous", "rendezvous.go")
+	source, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(source)
+	for _, name := range []string{"ProtocolMin", "ProtocolMax"} {
+		text = strings.Replace(text, "\t"+name+" = 1\n", fmt.Sprintf("\t%s = %d\n", name, protocol), 1)
+	}
+	if strings.Count(text, fmt.Sprintf(" = %d\n", protocol)) < 2 {
+		t.Fatal("the protocol range is not where it was")
+	}
+	write(t, filepath.Join(dir, "rendezvous.go"), []byte(text))
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{path: filepath.Join(dir, "rendezvous.go")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "overlay.json"), overlay)
+	return filepath.Join(dir, "overlay.json")
+}
+
+type daemonStatus struct {
+	Version, Program string
+	Replaced         bool
+	PID              int
+	MCPClients       int
+}
+
+func statusOf(t *testing.T, w *world) daemonStatus {
+	t.Helper()
+	out, errs, exit := w.ctl("status", "--json")
+	var s daemonStatus
+	if exit != 0 || json.Unmarshal([]byte(out), &s) != nil {
+		t.Fatalf("status: exit %d: %s%s", exit, out, errs)
+	}
+	return s
+}
+
+// taps are the inputs that agents at work asked for: each has a place of its own, so that one done twice shows.
+type taps struct {
+	mu    sync.Mutex
+	next  int
+	done  map[string]bool // answered with yes
+	maybe map[string]bool // answered by an error that leaves it open
+}
+
+// work taps until stop is closed. Every call must be answered, by a result or by an error that may be tried again.
+func (p *taps) work(t *testing.T, a *agent, session string, stop <-chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		p.mu.Lock()
+		p.next++
+		x, y := p.next%500, p.next/500
+		p.mu.Unlock()
+		_, ch := a.start("injectInput", map[string]any{"sessionId": session, "kind": "tap", "x": x, "y": y}, false, time.Minute)
+		var line agentLine
+		select {
+		case line = <-ch:
+		case <-time.After(time.Minute):
+			t.Error("a call was never answered")
+			return
+		}
+		var r toolResult
+		if line.Error != nil || json.Unmarshal(line.Result, &r) != nil {
+			t.Errorf("a call was answered with %v", line.Error)
+			return
+		}
+		key := fmt.Sprint(x, " ", y)
+		p.mu.Lock()
+		switch {
+		case !r.IsError:
+			p.done[key] = true
+		case r.Structured["retryable"] == true:
+			p.maybe[key] = true
+		default:
+			t.Errorf("a call failed for good: %v", r.Structured)
+		}
+		p.mu.Unlock()
+	}
+}
+
+func (p *taps) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.done)
+}
+
+// D8 and D10: the program of the daemon is replaced while agents are at work. Status says so; after the restart the same
+// agents go on with the new daemon in the same session: every call was answered, and nothing was done twice.
+func TestUpgradeUnderLivingAgents(t *testing.T) {
+	t.Parallel()
+	next := nextBuild(t, 0, "./daemon/serviced")
+	for _, era := range []string{"legacy", "modern"} {
+		t.Run(era, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "")
+			w.install(t)
+			a := startAgent(w, era, false)
+			session := a.call("startLocalSimulation", map[string]any{}).str(t, "sessionId")
+			old := statusOf(t, w)
+			if old.Replaced || old.Version == nextVersion || old.Program != filepath.Join(w.bin, "serviced") {
+				t.Fatalf("before: %+v", old)
+			}
+			p := &taps{done: map[string]bool{}, maybe: map[string]bool{}}
+			stop := make(chan struct{})
+			var workers sync.WaitGroup
+			for range 4 {
+				workers.Go(func() { p.work(t, a, session, stop) })
+			}
+			must(t, "the agents are at work", func() bool { return p.count() > 20 })
+
+			upgrade(t, filepath.Join(next, "serviced"), filepath.Join(w.bin, "serviced"))
+			if now := statusOf(t, w); !now.Replaced || now.PID != old.PID || now.Version != old.Version {
+				t.Errorf("with another file in its place: %+v", now)
+			}
+			if out, errs, exit := w.ctl("status"); exit != 0 || !strings.Contains(errs, "servicectl daemon restart") || !strings.Contains(out, "replaced") {
+				t.Errorf("status: exit %d: %s%s", exit, out, errs)
+			}
+			if out, errs, exit := w.ctl("daemon", "restart"); exit != 0 || !strings.Contains(out, nextVersion) {
+				t.Errorf("restart: exit %d: %s%s", exit, out, errs)
+			}
+			before := p.count()
+			must(t, "the agents go on with the new daemon", func() bool { return p.count() > before+20 })
+			close(stop)
+			workers.Wait()
+
+			now := statusOf(t, w)
+			if now.Replaced || now.Version != nextVersion || now.PID == old.PID || now.MCPClients != 1 {
+				t.Errorf("afterwards: %+v", now)
+			}
+			p.check(t, eventRows(t, a, session))
+			t.Logf("%d calls: %d done, %d answered by an error that may be tried again", p.next, len(p.done), len(p.maybe))
+		})
+	}
+}
+
+// upgrade puts a file in the place of a running program, as package managers do.
+func upgrade(t *testing.T, from, to string) {
+	t.Helper()
+	data, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(to+".new", data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(to+".new", to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// check holds what was answered against the session's log.
+func (p *taps) check(t *testing.T, rows []map[string]any) {
+	t.Helper()
+	seen := map[string]bool{}
+	for _, row := range rows {
+		if row["type"] != "input" {
+			continue
+		}
+		at, _ := row["payload"].(map[string]any)
+		key := fmt.Sprint(at["x"], " ", at["y"])
+		if seen[key] {
+			t.Errorf("the tap at %s was done twice", key)
+		}
+		if !p.done[key] && !p.maybe[key] {
+			t.Errorf("nobody asked for the tap at %s", key)
+		}
+		seen[key] = true
+	}
+	for key := range p.done {
+		if !seen[key] {
+			t.Errorf("the tap at %s was answered with yes and is not in the log", key)
+		}
+	}
+}
+
+// The two ends of one machine are of builds that do not understand one another, in either direction: each hears which
+// end is too old and what to do, and after that both get on.
+func TestProtocolsThatDoNotMeet(t *testing.T) {
+	t.Parallel()
+	next := nextBuild(t, 2, "./daemon/serviced", "./ctl/servicectl", "./ctl/service-mcp")
+	for _, name := range []string{"service-plugin-backendhttp", "service-plugin-backendlocal", "service-plugin-localsim", "plugins.sha256"} {
+		if err := os.Link(filepath.Join(bin, name), filepath.Join(next, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := newWorld(t, "")
+	later := *w
+	later.bin = next
+
+	// An old daemon, new clients.
+	if _, _, exit := w.ctl("whoami"); exit != 1 {
+		t.Fatalf("whoami: exit %d", exit)
+	}
+	wantMismatch(t, &later, "the daemon is too old", "servicectl daemon restart")
+	shim := openShim(t, &later)
+	if got := shim.ask(initialize); !strings.Contains(got, "protocol_mismatch") || !strings.Contains(got, "the daemon is too old") || !strings.Contains(got, "servicectl daemon restart") {
+		t.Errorf("a new shim at an old daemon: %s", got)
+	}
+	if out, errs, exit := later.ctl("daemon", "restart"); exit != 0 || !strings.Contains(out, nextVersion) {
+		t.Fatalf("restart: exit %d: %s%s", exit, out, errs)
+	}
+	if out, errs, exit := later.ctl("plugin", "list"); exit != 0 {
+		t.Errorf("after the restart: exit %d: %s%s", exit, out, errs)
+	}
+	must(t, "the same shim gets on with the new daemon", func() bool { return strings.Contains(shim.ask(initialize), `"serverInfo"`) })
+
+	// A new daemon, old clients.
+	wantMismatch(t, w, "the client is too old", "Upgrade")
+	if got, err := firstAnswer(w, initialize); err != nil || !strings.Contains(got, "the client is too old") || !strings.Contains(got, "upgrade") || !strings.Contains(got, nextVersion) {
+		t.Errorf("an old shim at a new daemon: %s, %v", got, err)
+	}
+	if got := shim.ask(`{"jsonrpc":"2.0","id":9,"method":"ping"}` + "\n"); !strings.Contains(got, `"result"`) {
+		t.Errorf("the shim that is served meanwhile: %s", got)
+	}
+}
+
+// wantMismatch asks the daemon that runs from a build that does not fit: a question is refused in words, status and
+// doctor tell all the same.
+func wantMismatch(t *testing.T, w *world, message, fix string) {
+	t.Helper()
+	if out, errs, exit := w.ctl("plugin", "list"); exit != 2 || !strings.Contains(errs, message) || !strings.Contains(errs, fix) {
+		t.Errorf("plugin list: exit %d: %s%s", exit, out, errs)
+	}
+	if out, _, exit := w.ctl("plugin", "list", "--json"); exit != 2 || !strings.Contains(out, `"protocol_mismatch"`) {
+		t.Errorf("plugin list --json: exit %d: %s", exit, out)
+	}
+	if out, errs, exit := w.ctl("status"); exit != 0 || !strings.Contains(errs, "too old") || !strings.Contains(out, "this program is ") {
+		t.Errorf("status: exit %d: %s%s", exit, out, errs)
+	}
+	if out, errs, exit := w.ctl("doctor"); exit != 1 || !strings.Contains(out, "too old") {
+		t.Errorf("doctor: exit %d: %s%s", exit, out, errs)
+	}
+}
+
+// shim is a service-mcp whose client is this test.
+type shim struct {
+	t     *testing.T
+	in    interface{ Write([]byte) (int, error) }
+	lines *bufio.Scanner
+}
+
+func openShim(t *testing.T, w *world) *shim {
+	t.Helper()
+	cmd := w.command("service-mcp")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stop := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Signal(syscall.SIGKILL) })
+	t.Cleanup(func() {
+		stdin.Close()
+		_ = cmd.Wait()
+		stop.Stop()
+	})
+	lines := bufio.NewScanner(stdout)
+	lines.Buffer(nil, 4<<20)
+	return &shim{t: t, in: stdin, lines: lines}
+}
+
+// ask sends a request and gives the next line.
+func (s *shim) ask(line string) string {
+	s.t.Helper()
+	if _, err := s.in.Write([]byte(line)); err != nil {
+		s.t.Fatal(err)
+	}
+	if !s.lines.Scan() {
+		s.t.Fatalf("no answer to %s", line)
+	}
+	return s.lines.Text()
+}
