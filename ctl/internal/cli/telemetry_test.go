@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,14 +38,9 @@ func telemetryFollows(ts *testscript.TestScript, _ bool, args []string) {
 	for lines.Scan() { // to its end
 	}
 	var exit *exec.ExitError
-	if err := follower.Wait(); err == nil || !asExit(err, &exit) || exit.ExitCode() != exitCancelled {
+	if err := follower.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitCancelled {
 		ts.Fatalf("the follower ended with %v", err)
 	}
-}
-
-func asExit(err error, exit **exec.ExitError) (ok bool) {
-	*exit, ok = err.(*exec.ExitError)
-	return ok
 }
 
 // A follower reads each whole line once, goes on where the log was set aside, and waits for the rest of a torn line.

@@ -29,9 +29,9 @@ func (t *Terminal) Telemetry(s Telemetry, now time.Time) {
 		notice = "shown " + Ago(now.Sub(s.Notice).Milliseconds())
 	}
 	if !s.Uploaded.IsZero() {
-		last = fmt.Sprintf("%s, %s", count(int64(s.Count), "event"), Ago(now.Sub(s.Uploaded).Milliseconds()))
+		last = fmt.Sprintf("%s, %s", events(int64(s.Count)), Ago(now.Sub(s.Uploaded).Milliseconds()))
 	}
-	waiting := fmt.Sprintf("%s (%s of %s)", count(int64(s.Waiting), "event"), size(s.Bytes), size(s.Cap))
+	waiting := fmt.Sprintf("%s (%s of %s)", events(int64(s.Waiting)), size(s.Bytes), size(s.Cap))
 	if !s.Next.IsZero() {
 		waiting += ", next try in " + Span(max(0, s.Next.Sub(now)))
 	}
@@ -44,7 +44,7 @@ func (t *Terminal) Telemetry(s Telemetry, now time.Time) {
 		{"consent", s.Consent.State}, {"goes to", goes}, {"notice", notice}, {"waiting", waiting}, {"last upload", last},
 	}
 	if s.Dropped > 0 {
-		rows = append(rows, []string{"lost", count(s.Dropped, "event") + " since then"})
+		rows = append(rows, []string{"lost", events(s.Dropped) + " since then"})
 	}
 	if s.LastError != "" {
 		rows = append(rows, []string{"last try", s.LastError})
@@ -108,10 +108,10 @@ type Purged struct {
 
 // Purged says what was erased, and what could not be.
 func (t *Terminal) Purged(p Purged) {
-	t.Say("Erased on this machine: %s of the log, %s that waited for upload.", count(p.Local, "event"), count(p.Waiting, "event"))
+	t.Say("Erased on this machine: %s of the log, %s that waited for upload.", events(p.Local), events(p.Waiting))
 	switch p.Backend {
 	case "erased":
-		t.Say("Erased at the backend: %s of this install.", count(p.Deleted, "event"))
+		t.Say("Erased at the backend: %s of this install.", events(p.Deleted))
 	case "nothing":
 		t.Say("No backend on another machine has any.")
 	default:
@@ -130,11 +130,11 @@ func (t *Terminal) Notice(text string) {
 	}
 }
 
-func count(n int64, what string) string {
+func events(n int64) string {
 	if n == 1 {
-		return "1 " + what
+		return "1 event"
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%d events", n)
 }
 
 // size tells a number of bytes roughly.

@@ -37,8 +37,8 @@ func fill(t *testing.T, s *spool, n int) {
 
 func TestFullSpoolLosesTheOldestAndCountsThem(t *testing.T) {
 	s := newSpool(filepath.Join(t.TempDir(), Dir))
-	s.cap = 3 * segmentCap
-	const written = 6000
+	s.cap = segmentCap + 64<<10
+	const written = 1500
 	fill(t, s, written)
 	waiting, bytes := s.waiting()
 	lost := s.tally.read().Dropped

@@ -74,12 +74,12 @@ const (
 // Purge erases the local log, the spool, and what the daemon's own backend holds of this install. It asks the backend
 // whatever the switches say: they are about what is told, and this takes back what was. The error is of this machine.
 func (r *Recorder) Purge(ctx context.Context) (p Purged, err error) {
-	_, err = r.alone(func() (int64, error) {
+	err = r.alone(func() error {
 		local, logErr := r.log.clear()
 		waiting, spoolErr := r.spool.clear()
 		p.Local, p.Waiting, p.Backend = local, waiting, PurgeNothing
 		if own, err := r.o.Backend(caller.Caller{}); err == nil && own.Kind == config.KindEmbedded {
-			return 0, errors.Join(logErr, spoolErr)
+			return errors.Join(logErr, spoolErr)
 		}
 		ctx, cancel := context.WithTimeout(ctx, uploadWait)
 		defer cancel()
@@ -90,7 +90,7 @@ func (r *Recorder) Purge(ctx context.Context) (p Purged, err error) {
 		if p.Backend = PurgeErased; err != nil {
 			p.Backend, p.Err = PurgeFailed, err
 		}
-		return 0, errors.Join(logErr, spoolErr)
+		return errors.Join(logErr, spoolErr)
 	})
 	return p, err
 }

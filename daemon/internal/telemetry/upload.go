@@ -187,12 +187,14 @@ func (r *Recorder) Decided(state consent.State) error {
 	if state != consent.Declined {
 		return nil
 	}
-	_, err := r.alone(func() (int64, error) { return r.spool.clear() })
-	return err
+	return r.alone(func() error {
+		_, err := r.spool.clear()
+		return err
+	})
 }
 
 // alone cuts a try short and acts before the next.
-func (r *Recorder) alone(act func() (int64, error)) (int64, error) {
+func (r *Recorder) alone(act func() error) error {
 	r.upload.mu.Lock()
 	if r.upload.cancel != nil {
 		r.upload.cancel()

@@ -98,12 +98,12 @@ func (s *site) MarkRevoked(string) {
 	s.link.State = account.Revoked
 }
 
-func (s *site) Path() string                                      { return "/state/auth.json" }
-func (s *site) Current() *config.Config                           { return config.Default() }
-func (s *site) SetVerified(string, account.Verdict)               {}
-func (s *site) InstallID() string                                 { return "inst_1" }
-func (s *site) Link(context.Context) account.Link                 { return s.For("") }
-func (s *site) BackendURL(context.Context) string                 { return "https://x.test" }
+func (s *site) Path() string                                   { return "/state/auth.json" }
+func (s *site) Current() *config.Config                        { return config.Default() }
+func (s *site) SetVerified(string, account.Verdict)            {}
+func (s *site) InstallID() string                              { return "inst_1" }
+func (s *site) Link(context.Context) account.Link              { return s.For("") }
+func (s *site) BackendURL(context.Context) string              { return "https://x.test" }
 func (s *site) Record(context.Context, string, map[string]any) {}
 func (s *site) Open(context.Context, caller.Caller, string) (bool, string) {
 	return false, "no desktop"
