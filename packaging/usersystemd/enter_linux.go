@@ -23,8 +23,8 @@ const (
 	limit = 100 * time.Second
 )
 
-// Enter runs the calling test again under a user's systemd, with the programs of the directory bin before others in
-// PATH. It gives true there, when systemd is up, and the test goes on; it gives false outside, once that run has passed.
+// Enter runs the calling test again under a user's systemd, with $HOME/tools and the programs of the directory bin before
+// others in PATH. It gives true there, when systemd is up, and the test goes on; it gives false outside, once that run has passed.
 // A run that failed fails the test. Where the kernel forbids namespaces the test is skipped with the reason.
 func Enter(t *testing.T, bin string) bool {
 	t.Helper()
@@ -142,10 +142,13 @@ func boot(t *testing.T) {
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		out, _ := exec.Command("systemctl", "--user", "is-system-running").Output()
 		if s := strings.TrimSpace(string(out)); s == "running" || s == "degraded" {
-			return
+			break
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("systemd is not up: %s", out)
 		}
+	}
+	if out, err := exec.Command("systemctl", "--user", "import-environment", "PATH").CombinedOutput(); err != nil {
+		t.Fatalf("telling systemd of PATH: %v: %s", err, out) // as desktops do
 	}
 }

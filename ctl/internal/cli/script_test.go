@@ -163,7 +163,11 @@ func command(ts *testscript.TestScript, args []string) (*exec.Cmd, func()) {
 	ts.Check(err)
 	errOut, err := os.Create(ts.MkAbs("err"))
 	ts.Check(err)
-	cmd := exec.Command(filepath.Join(bin, args[0]), args[1:]...)
+	program := filepath.Join(bin, args[0])
+	if _, err := os.Stat(program); err != nil {
+		program = args[0] // one of the system's
+	}
+	cmd := exec.Command(program, args[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), out, errOut
 	for _, name := range []string{"PATH", "HOME", "DISPLAY", "SERVICE_CONFIG_DIR", "SERVICE_BACKEND_URL", "SERVICE_NO_AUTO_OPEN", "SERVICE_TELEMETRY", "XDG_RUNTIME_DIR"} {
 		if value := ts.Getenv(name); value != "" {

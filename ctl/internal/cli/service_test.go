@@ -10,15 +10,35 @@ import (
 	"github.com/service-dev/service/packaging/usersystemd"
 )
 
+// browser stands for xdg-open: it notes where and as what it runs, and stays.
+const browser = `#!/bin/sh
+echo $$ >"$HOME/browser"
+{ echo "page $1"; echo "display $DISPLAY"; cat /proc/self/cgroup; grep NoNewPrivs /proc/self/status; } >"$HOME/opened.part"
+mv "$HOME/opened.part" "$HOME/opened"
+exec sleep 300
+`
+
 // TestServiceUnderSystemd runs the manual of `servicectl service` under a real systemd of an ordinary user.
-func TestServiceUnderSystemd(t *testing.T) {
+func TestServiceUnderSystemd(t *testing.T) { underSystemd(t, "testdata/systemd/service.txtar") }
+
+// TestServiceLifeUnderSystemd is what happens to the daemon there: killed, hung, idle, not to be started.
+func TestServiceLifeUnderSystemd(t *testing.T) { underSystemd(t, "testdata/systemd/life.txtar") }
+
+// underSystemd runs one story; systemd has one home, so each story has a systemd of its own.
+func underSystemd(t *testing.T, story string) {
 	if !usersystemd.Enter(t, bin) {
 		return
 	}
+	home := os.Getenv("HOME") // systemd's own: it looks for units there
+	if err := os.Mkdir(filepath.Join(home, "tools"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(home, "tools", "xdg-open"), []byte(browser), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/systemd",
+		Files: []string{story},
 		Setup: func(e *testscript.Env) error {
-			home := os.Getenv("HOME") // systemd's own: it looks for units there
 			for name, value := range map[string]string{
 				"PATH": os.Getenv("PATH"), "HOME": home, "XDG_RUNTIME_DIR": os.Getenv("XDG_RUNTIME_DIR"),
 				"STATE": filepath.Join(home, ".service"), "UNITS": filepath.Join(home, ".config", "systemd", "user"), "BIN": bin,

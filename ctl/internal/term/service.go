@@ -78,8 +78,6 @@ func serviceState(s Service) string {
 		return "listening: the next client starts the daemon"
 	case s.State == "stopped":
 		return "stopped"
-	case s.State == "unknown" && s.Detail != "":
-		return "log in anew (a desktop, or ssh), then ask again; clients start the daemon on demand meanwhile"
 	case s.State == "failed":
 		return "failed: " + Dash(s.Detail)
 	case s.Detail != "":

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -106,6 +107,35 @@ func TestPassedDescriptors(t *testing.T) {
 	} {
 		if count, ok := passed(c.pid, c.n, 7); ok != c.ok || ok && count != c.count {
 			t.Errorf("%q %q: %d %v", c.pid, c.n, count, ok)
+		}
+	}
+}
+
+// TestOtherDescriptorsAreRefused: what is no listening Unix socket belongs to another unit.
+func TestOtherDescriptorsAreRefused(t *testing.T) {
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tcp.Close()
+	socket, err := tcp.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	pipe, other, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	defer pipe.Close()
+	for name, file := range map[string]*os.File{"a TCP socket": socket, "a pipe": pipe} {
+		fd, err := syscall.Dup(int(file.Fd())) // listener closes it
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l, err := listener(fd); err == nil {
+			t.Errorf("%s was taken for %v", name, l.Addr())
 		}
 	}
 }
