@@ -25,12 +25,13 @@ type ledger struct {
 	faults   map[string]int
 	skipped  []string
 	findings []string
+	same     map[string]int // findings by what is the same about them
 	dropped  int
 	notes    [][2]string
 }
 
 func newLedger() *ledger {
-	return &ledger{began: time.Now(), answers: map[string]map[string]int{}, faults: map[string]int{}}
+	return &ledger{began: time.Now(), answers: map[string]map[string]int{}, faults: map[string]int{}, same: map[string]int{}}
 }
 
 func (l *ledger) answered(call, outcome string) {
@@ -63,12 +64,18 @@ func (l *ledger) note(what, value string) {
 	l.notes = append(l.notes, [2]string{what, value})
 }
 
-// find records a broken rule, with when it was seen.
+// alike is how many findings of one kind are told.
+const alike = 3
+
+// find records a broken rule, with when it was seen. Of those that come from one line of this program about the same
+// agent or terminal, only the first are told.
 func (l *ledger) find(format string, args ...any) {
 	text := fmt.Sprintf("%6.1fs  ", time.Since(l.began).Seconds()) + fmt.Sprintf(format, args...)
+	kind := format + fmt.Sprint(args[:min(len(args), 1)]...)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.findings) >= maxKept {
+	l.same[kind]++
+	if len(l.findings) >= maxKept || l.same[kind] > alike {
 		l.dropped++
 		return
 	}
@@ -120,7 +127,7 @@ func (l *ledger) print(repeat string) (good bool) {
 		fmt.Println("FINDING", f)
 	}
 	if l.dropped > 0 {
-		fmt.Printf("and %d more\n", l.dropped)
+		fmt.Printf("and %d more, most of them like these\n", l.dropped)
 	}
 	return findings == 0
 }
