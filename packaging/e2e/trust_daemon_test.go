@@ -1,0 +1,189 @@
+//go:build unix
+
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// stream is an agent's stream that this test holds open.
+type stream struct {
+	net.Conn
+	lines *bufio.Reader
+}
+
+const preface = `{"mcp":1,"protocolMin":1,"protocolMax":1,"version":"1","client":"crowd","env":{"SERVICE_NO_AUTO_OPEN":"1"}}` + "\n"
+
+// openStream dials mcp.sock, sends the preface and gives the answer to it.
+func openStream(t *testing.T, w *world) (*stream, string) {
+	t.Helper()
+	conn, err := net.Dial("unix", filepath.Join(w.dir, "run", "mcp.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	_, _ = io.WriteString(conn, preface) // one that is refused may be closed by now
+	s := &stream{Conn: conn, lines: bufio.NewReaderSize(conn, 64<<10)}
+	return s, s.line(t)
+}
+
+func (s *stream) line(t *testing.T) string {
+	t.Helper()
+	line, err := s.lines.ReadString('\n')
+	if err != nil {
+		t.Fatalf("reading a stream: %v (%q)", err, line)
+	}
+	return line
+}
+
+// One process opens all the streams, connections and calls it can. Each that is one too many is told why; beside it a
+// person and an agent are served by the same daemon, and afterwards nothing is left of it.
+func TestProcessThatRunsWild(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	w.ctl("whoami")
+	pid := w.daemonPID()
+	good := openShim(t, w)
+	good.ask(initialize)
+	before := descriptorsOf(t, pid)
+
+	var streams []*stream
+	refused := ""
+	for range 300 {
+		s, answer := openStream(t, w)
+		if strings.Contains(answer, `"ok":true`) {
+			streams = append(streams, s)
+		} else {
+			refused = answer
+		}
+	}
+	if len(streams) == 0 || len(streams) > 200 || !strings.Contains(refused, `"too_many_clients"`) || !strings.Contains(refused, fmt.Sprint(os.Getpid())) || !strings.Contains(refused, `"fixHint"`) {
+		t.Errorf("%d of 300 streams were let in; the last that was not heard %s", len(streams), refused)
+	}
+	for range 300 {
+		conn, err := net.Dial("unix", filepath.Join(w.dir, "run", "control.sock"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	busy := crowdCalls(t, streams)
+	if !strings.Contains(busy, `"too_many_calls"`) || !strings.Contains(busy, `"retryable":true`) || !strings.Contains(busy, `"isError":true`) {
+		t.Errorf("a call that is one too many heard %s", busy)
+	}
+
+	if n := descriptorsOf(t, pid); n > before+450 {
+		t.Errorf("the daemon holds %d descriptors, %d before", n, before)
+	}
+	for _, args := range [][]string{{"status", "--json"}, {"tool", "call", "startLocalSimulation"}, {"doctor"}} {
+		if out, errs, exit := w.ctl(args...); exit != 0 {
+			t.Errorf("servicectl %v beside it: exit %d: %s%s", args, exit, out, errs)
+		}
+	}
+	if _, errs, exit := w.ctl("whoami"); exit != 1 {
+		t.Errorf("whoami beside it: exit %d: %s", exit, errs)
+	}
+	if got := good.ask(`{"jsonrpc":"2.0","id":5,"method":"ping"}` + "\n"); !strings.Contains(got, `"id":5`) || strings.Contains(got, `"error"`) {
+		t.Errorf("an agent that was there before: %s", got)
+	}
+	if line, err := firstAnswer(w, initialize); err != nil || !strings.Contains(line, `"serverInfo"`) {
+		t.Errorf("an agent that comes now: %v: %s", err, line)
+	}
+
+	for _, s := range streams {
+		s.Close()
+	}
+	must(t, "what it held is given back", func() bool { return statusOf(t, w).MCPClients == 1 })
+	if w.daemonPID() != pid {
+		t.Error("the daemon was replaced")
+	}
+}
+
+// crowdCalls makes more calls than one stream may have, which wait for an event that never comes, and gives the first
+// answer that is a refusal.
+func crowdCalls(t *testing.T, streams []*stream) string {
+	t.Helper()
+	s := streams[0]
+	send := func(line string) {
+		if _, err := io.WriteString(s, line+"\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, _ = io.WriteString(s, initialize)
+	s.line(t)
+	send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	send(`{"jsonrpc":"2.0","id":"sim","method":"tools/call","params":{"name":"startLocalSimulation","arguments":{"project":"com.example.crowd"}}}`)
+	var answer struct {
+		Result struct{ StructuredContent struct{ SessionID string } }
+	}
+	if line := s.line(t); json.Unmarshal([]byte(line), &answer) != nil || answer.Result.StructuredContent.SessionID == "" {
+		t.Fatalf("startLocalSimulation: %s", line)
+	}
+	for i := range 200 {
+		send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"waitForEvent","arguments":{"sessionId":%q,"type":"app.attached","timeoutSeconds":50}}}`,
+			100+i, answer.Result.StructuredContent.SessionID))
+	}
+	return s.line(t)
+}
+
+// descriptorsOf counts a process's open files; 0 where that cannot be told.
+func descriptorsOf(t *testing.T, pid int) int {
+	t.Helper()
+	entries, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	return len(entries)
+}
+
+// S29: kill -9 on the daemon, and its adapters are gone in 3 s; the next daemon starts others and leaves no directory of
+// theirs behind.
+func TestAdaptersGoWithTheirDaemon(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	work := func() []int {
+		t.Helper()
+		for _, args := range [][]string{{"tool", "call", "startLocalSimulation"}, {"doctor"}} { // of localsim, and of backendlocal
+			if out, errs, exit := w.ctl(args...); exit != 0 {
+				t.Fatalf("servicectl %v: exit %d: %s%s", args, exit, out, errs)
+			}
+		}
+		out, _, _ := w.ctl("plugin", "list", "--json")
+		var list struct{ Plugins []struct{ PID int } }
+		if err := json.Unmarshal([]byte(out), &list); err != nil {
+			t.Fatal(err)
+		}
+		var pids []int
+		for _, p := range list.Plugins {
+			if p.PID > 0 {
+				pids = append(pids, p.PID)
+			}
+		}
+		if len(pids) != 2 {
+			t.Fatalf("the adapters that run: %s", out)
+		}
+		return pids
+	}
+	pids := work()
+	if err := syscall.Kill(w.daemonPID(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	killed := time.Now()
+	for _, pid := range pids {
+		if !waitGone(pid, 3*time.Second-time.Since(killed)) {
+			t.Errorf("adapter %d outlives its daemon by 3 s", pid)
+		}
+	}
+	work()
+	if dirs, err := filepath.Glob(filepath.Join(w.dir, "run", "a", "*")); err != nil || len(dirs) != 2 {
+		t.Errorf("socket directories of two adapters: %v, %v", dirs, err)
+	}
+}
