@@ -59,7 +59,7 @@ func (s *soak) faults() []*fault {
 		{name: "auth.json removed", apply: s.removeAuth, hold: 500 * time.Millisecond, grace: 2 * time.Second, alone: true,
 			allows: []string{"link:not_linked", "auth_required"}},
 		{name: "auth.json of another account", apply: s.foreignAuth, hold: 500 * time.Millisecond, grace: 2 * time.Second, alone: true,
-			allows: []string{"link:other_account"}},
+			allows: []string{"link:other_account", "not_found"}},
 	}
 	list = append(list,
 		&fault{name: "agents killed in mid-call", apply: s.killAgent},

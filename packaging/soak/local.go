@@ -57,29 +57,15 @@ func (h *shim) openLocal() {
 	}
 }
 
-// readLocal reads on in the log: no gap, no row twice, and every acknowledged input.
+// readLocal reads on in the log: every acknowledged input is there.
 func (h *shim) readLocal() {
-	since := time.Now()
 	sure, all := h.local.sure, h.local.sure+h.local.maybe
-	for {
-		answer, outcome := h.call("getEventLog", map[string]any{"sessionId": h.local.id, "since": h.local.since, "limit": 500})
-		if outcome == "" || !h.judge(h.a.name, "getEventLog", outcome, since, answer) {
-			return
+	if !h.readOn(h.local.id, &h.local.since, func(row map[string]any) {
+		if row["type"] == "input" {
+			h.local.rows++
 		}
-		events, _ := answer["events"].([]any)
-		for _, e := range events {
-			row, _ := e.(map[string]any)
-			if seq, _ := row["seq"].(float64); int64(seq) != h.local.since+1 {
-				h.ledger.find("%s: row %v of session %s comes after row %d", h.a.name, row["seq"], h.local.id, h.local.since)
-			}
-			h.local.since++
-			if row["type"] == "input" {
-				h.local.rows++
-			}
-		}
-		if answer["more"] != true {
-			break
-		}
+	}) {
+		return
 	}
 	if h.local.rows < sure || h.local.rows > all {
 		h.ledger.find("%s: the log of session %s has %d inputs, %d were acknowledged and %d more tried", h.a.name, h.local.id, h.local.rows, sure, all-sure)
@@ -87,9 +73,45 @@ func (h *shim) readLocal() {
 	}
 }
 
-// readToEnd reads the log when all is over.
+// readOn reads a log from the last row that was read to its end, gives each row to see, and holds that none is missing
+// and none comes twice. It tells false when a fault cut it short.
+func (h *shim) readOn(id string, last *int64, see func(row map[string]any)) bool {
+	for {
+		since := time.Now()
+		answer, outcome := h.call("getEventLog", map[string]any{"sessionId": id, "since": *last, "limit": 500})
+		if outcome == "" || !h.judge(h.a.name, "getEventLog", outcome, since, answer) {
+			return false
+		}
+		events, _ := answer["events"].([]any)
+		for _, e := range events {
+			row, _ := e.(map[string]any)
+			if seq, _ := row["seq"].(float64); int64(seq) != *last+1 {
+				h.ledger.find("%s: row %v of session %s comes after row %d", h.a.name, row["seq"], id, *last)
+			}
+			*last++
+			see(row)
+		}
+		if answer["more"] != true {
+			return true
+		}
+	}
+}
+
+// readBrowser reads on in the log of the browser session, of which an app's rows are remembered by id.
+func (h *shim) readBrowser() bool {
+	return h.readOn(h.browser, &h.browserSince, func(row map[string]any) {
+		if id, _ := row["id"].(string); row["kind"] == "request" {
+			h.requests[id]++
+		}
+	})
+}
+
+// readToEnd reads the logs when all is over.
 func (h *shim) readToEnd() {
 	if h.local.id != "" {
 		h.readLocal()
+	}
+	if h.app != nil && h.browser != "" && h.readBrowser() {
+		h.app.check(h.browser, h.requests)
 	}
 }

@@ -22,6 +22,7 @@ import (
 const (
 	agents    = 8
 	terminals = 4
+	apps      = 2 // attached to the browser sessions of the first agents
 	// limit is what a run may take besides its own time, before it ends as a failure.
 	limit = 4 * time.Minute
 )
@@ -188,7 +189,11 @@ func (s *soak) rain(ctx context.Context) {
 	timer := time.AfterFunc(s.length*4/5, func() { close(calm) })
 	defer timer.Stop()
 	for n, a := range s.agents {
-		s.working = append(s.working, &shim{soak: s, a: a, rng: s.random(uint64(100 + n)), n: n})
+		h := &shim{soak: s, a: a, rng: s.random(uint64(100 + n)), n: n, requests: map[string]int{}}
+		if n < apps {
+			h.app = &app{soak: s, name: fmt.Sprintf("app %d", n), acked: map[string]bool{}}
+		}
+		s.working = append(s.working, h)
 	}
 	for n := range terminals {
 		s.typing = append(s.typing, &terminal{soak: s, name: fmt.Sprintf("terminal %d", n), rng: s.random(uint64(200 + n))})
@@ -203,6 +208,9 @@ func (s *soak) work(during func()) {
 	var all sync.WaitGroup
 	for _, h := range s.working {
 		all.Go(func() { h.work(ctx) })
+		if h.app != nil {
+			all.Go(func() { h.app.work(ctx) })
+		}
 	}
 	for _, c := range s.typing {
 		all.Go(func() { c.work(ctx) })

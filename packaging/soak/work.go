@@ -70,6 +70,10 @@ type shim struct {
 	// browser is the session of its project, once it has one.
 	browser string
 	local   localLog
+	// app is attached to the browser session; nil for most. requests are its rows in the log so far, by id.
+	app          *app
+	browserSince int64
+	requests     map[string]int
 }
 
 // work calls tools until ctx ends.
@@ -80,6 +84,8 @@ func (h *shim) work(ctx context.Context) {
 			h.together(1 + h.rng.IntN(4))
 		case d < 55:
 			h.browserSession()
+		case d < 60 && h.app != nil && h.browser != "":
+			h.readBrowser()
 		default:
 			h.localSession()
 		}
@@ -161,6 +167,9 @@ func (h *shim) browserSession() {
 		// another person's session is theirs
 	case h.browser == "":
 		h.browser = id
+		if h.app != nil {
+			h.app.take(text(answer, "appEndpoint"), text(answer, "appTokenFile"))
+		}
 	case h.browser != id:
 		h.ledger.find("%s: the session of %s is %s, was %s", h.a.name, project, id, h.browser)
 	}

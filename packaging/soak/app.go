@@ -1,0 +1,160 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// app is an app under development, attached to the browser session of an agent's project. No page is open there: what
+// it asks of the glasses is refused, and stands in the log, whose owner is the backend.
+type app struct {
+	*soak
+	name string
+
+	mu        sync.Mutex
+	endpoint  string
+	tokenFile string
+	acked     map[string]bool // ids of what was acknowledged, and must be in the log
+	sent      int
+	reattach  int
+}
+
+// take keeps where the app attaches, as an answer of createSimulatorSession tells it.
+func (p *app) take(endpoint, tokenFile string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.endpoint, p.tokenFile = endpoint, tokenFile
+}
+
+// work sends one thing after the other until ctx ends. What was not acknowledged is sent again on the next connection,
+// under the same id.
+func (p *app) work(ctx context.Context) {
+	pending := ""
+	for ctx.Err() == nil {
+		conn, err := p.attach(ctx)
+		if err != nil {
+			pause(ctx, 200*time.Millisecond)
+			continue
+		}
+		p.reattach++
+		pending = p.talk(ctx, conn, pending)
+		_ = conn.CloseNow()
+	}
+}
+
+// attach opens a connection and says hello. Its errors are those of the backend being away.
+func (p *app) attach(ctx context.Context) (*websocket.Conn, error) {
+	p.mu.Lock()
+	endpoint, file := p.endpoint, p.tokenFile
+	p.mu.Unlock()
+	if endpoint == "" {
+		return nil, fmt.Errorf("there is no session yet")
+	}
+	secret, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	conn, _, err := websocket.Dial(ctx, endpoint, nil) //nolint:bodyclose // the library says that nobody has to
+	if err != nil {
+		return nil, err
+	}
+	hello := glasses.Hello{Secret: strings.TrimSpace(string(secret)), App: glasses.AppInfo{Name: p.name}}
+	if err = send(ctx, conn, glasses.TypeHello, "hello", hello); err == nil {
+		var f glasses.Frame
+		if f, err = receive(ctx, conn); err == nil && f.Type != glasses.TypeWelcome {
+			p.ledger.find("%s: hello was answered by %s %s", p.name, f.Type, f.Payload)
+		}
+	}
+	if err != nil {
+		_ = conn.CloseNow()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// talk sends and waits for acknowledgements until the connection breaks, and gives the id that is still open.
+func (p *app) talk(ctx context.Context, conn *websocket.Conn, pending string) string {
+	for ctx.Err() == nil {
+		if pending == "" {
+			p.sent++
+			pending = fmt.Sprintf("%s-%d", strings.ReplaceAll(p.name, " ", "-"), p.sent)
+		}
+		since := time.Now()
+		if !p.say(ctx, conn, pending) {
+			return pending
+		}
+		p.mu.Lock()
+		p.acked[pending] = true
+		p.mu.Unlock()
+		p.judge(p.name, "app's frame acknowledged", ok, since, "")
+		pending = ""
+		pause(ctx, 50*time.Millisecond)
+	}
+	return pending
+}
+
+// say sends one command and waits until it is acknowledged.
+func (p *app) say(ctx context.Context, conn *websocket.Conn, id string) bool {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if send(ctx, conn, glasses.TypeSpeechSay, id, map[string]string{"text": id}) != nil {
+		return false
+	}
+	for {
+		f, err := receive(ctx, conn)
+		if err != nil {
+			return false
+		}
+		if f.Type == glasses.TypeAck && f.ID == id {
+			return true
+		}
+	}
+}
+
+func send(ctx context.Context, conn *websocket.Conn, typ, id string, payload any) error {
+	f, err := glasses.New(typ, id, time.Now().UnixMilli(), payload)
+	if err != nil {
+		return err
+	}
+	data, err := f.Encode()
+	if err != nil {
+		return err
+	}
+	return conn.Write(ctx, websocket.MessageText, data)
+}
+
+func receive(ctx context.Context, conn *websocket.Conn) (glasses.Frame, error) {
+	for {
+		kind, data, err := conn.Read(ctx)
+		if err != nil {
+			return glasses.Frame{}, err
+		}
+		if kind == websocket.MessageText {
+			return glasses.Parse(data)
+		}
+	}
+}
+
+// check holds the log of the app's session, read to its end, against what was acknowledged.
+func (p *app) check(id string, requests map[string]int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for frame := range p.acked {
+		if n := requests[frame]; n != 1 {
+			p.ledger.find("%s: %s was acknowledged and is in the log of %s %d times", p.name, frame, id, n)
+		}
+	}
+	p.ledger.note(p.name+": frames acknowledged and found in the log, connections", fmt.Sprintf("%d, %d", len(p.acked), p.reattach))
+}
