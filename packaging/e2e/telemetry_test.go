@@ -3,173 +3,18 @@
 package e2e
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/service-dev/service/proto/backendapi"
 	"github.com/service-dev/service/proto/telemetry"
 )
-
-// endpoint stands before a backend and keeps every request about telemetry.
-type endpoint struct {
-	url string
-
-	mu   sync.Mutex
-	seen []told
-	deaf bool // answers are lost on their way back
-}
-
-// told is one request about telemetry.
-type told struct {
-	method string
-	header http.Header
-	body   []byte
-}
-
-// newEndpoint leads to backend; to nowhere when that is empty.
-func newEndpoint(t *testing.T, backend string) *endpoint {
-	t.Helper()
-	target, err := url.Parse(backend)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := &endpoint{}
-	proxy := &httputil.ReverseProxy{
-		Rewrite:      func(r *httputil.ProxyRequest) { r.SetURL(target) },
-		ErrorHandler: func(rw http.ResponseWriter, _ *http.Request, _ error) { rw.WriteHeader(http.StatusBadGateway) },
-	}
-	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != backendapi.PathTelemetry {
-			proxy.ServeHTTP(rw, r)
-			return
-		}
-		body, _ := io.ReadAll(r.Body)
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		e.mu.Lock()
-		e.seen = append(e.seen, told{r.Method, r.Header.Clone(), body})
-		deaf := e.deaf
-		e.mu.Unlock()
-		answer := httptest.NewRecorder()
-		proxy.ServeHTTP(answer, r)
-		if deaf {
-			rw.WriteHeader(http.StatusBadGateway)
-			return
-		}
-		for name, values := range answer.Header() {
-			rw.Header()[name] = values
-		}
-		rw.WriteHeader(answer.Code)
-		_, _ = rw.Write(answer.Body.Bytes())
-	}))
-	t.Cleanup(server.Close)
-	e.url = server.URL
-	return e
-}
-
-func (e *endpoint) requests() []told {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return append([]told(nil), e.seen...)
-}
-
-func (e *endpoint) lose(answers bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.deaf = answers
-}
-
-// stopDaemon ends the daemon, which uploads what it may on its way.
-func stopDaemon(w *world) {
-	w.t.Helper()
-	if _, errs, code := w.ctl("daemon", "stop"); code != 0 {
-		w.t.Fatalf("daemon stop: exit %d, %s", code, errs)
-	}
-}
-
-// telemetryStatus is what `servicectl telemetry status` says.
-type telemetryStatus struct {
-	UploadAllowed bool
-	DecidedBy     string
-	Waiting       int
-	NoticeShownAt *string
-	LastError     string
-}
-
-func (w *world) telemetry() (s telemetryStatus) {
-	w.t.Helper()
-	out, errs, code := w.ctl("telemetry", "status", "--json")
-	if code != 0 || json.Unmarshal([]byte(out), &s) != nil {
-		w.t.Fatalf("telemetry status: exit %d, %s%s", code, out, errs)
-	}
-	return s
-}
-
-// tenCalls makes ten calls of a tool at once over one shim and gives the answers.
-func tenCalls(w *world, tool string) []toolResult {
-	t := w.t
-	t.Helper()
-	shim := exec.Command(filepath.Join(bin, "service-mcp"))
-	shim.Env, shim.Dir, shim.Stderr = w.env, w.project, os.Stderr
-	stdin, err := shim.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := shim.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := shim.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewReader(stdout)
-	next := func() (id float64, r toolResult) {
-		line, err := lines.ReadBytes('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
-		var answer struct {
-			ID     float64
-			Result toolResult
-		}
-		if err := json.Unmarshal(line, &answer); err != nil {
-			t.Fatalf("%s: %v", line, err)
-		}
-		return answer.ID, answer.Result
-	}
-	fmt.Fprintln(stdin, `{"jsonrpc":"2.0","id":100,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"agent of /home/ada","version":"7.1"}}}`)
-	next()
-	var calls strings.Builder
-	calls.WriteString(`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n")
-	for i := range 10 {
-		fmt.Fprintf(&calls, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{}}}`+"\n", i, tool)
-	}
-	if _, err := io.WriteString(stdin, calls.String()); err != nil {
-		t.Fatal(err)
-	}
-	var answers []toolResult
-	for range 10 {
-		_, r := next()
-		answers = append(answers, r)
-	}
-	stdin.Close()
-	if err := shim.Wait(); err != nil {
-		t.Errorf("the shim ended with %v", err)
-	}
-	return answers
-}
 
 func mentionsNotice(text string) bool { return strings.Contains(text, "telemetry is on") }
 
@@ -177,7 +22,7 @@ func mentionsNotice(text string) bool { return strings.Contains(text, "telemetry
 // one carries it; what is uploaded then holds the fields of the list and nothing else, under the install id alone; a
 // batch whose answer was lost counts once; purge erases it everywhere.
 func TestTelemetryFromInstallToPurge(t *testing.T) {
-	for _, engine := range []string{"sqlite", "postgres"} {
+	for engine, shims := range map[string]int{"sqlite": 1, "postgres": 10} { // one agent, or ten that find no daemon
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			database, dump := newDatabase(t, engine)
@@ -198,7 +43,7 @@ func TestTelemetryFromInstallToPurge(t *testing.T) {
 			}
 
 			carried := 0
-			for _, r := range tenCalls(w, "getPlatformInfo") {
+			for _, r := range tenCalls(w, "getPlatformInfo", shims) {
 				for i, block := range r.Content {
 					if mentionsNotice(block.Text) {
 						carried++
@@ -351,7 +196,7 @@ func TestSwitchesStopEveryUpload(t *testing.T) {
 			if _, errs, code := w.ctl(c.consent); code != 0 {
 				t.Fatal(errs)
 			}
-			for _, r := range tenCalls(w, "getPlatformInfo") {
+			for _, r := range tenCalls(w, "getPlatformInfo", 1) {
 				if mentionsNotice(fmt.Sprint(r.Content)) {
 					t.Error("a decision was made, and the notice still came")
 				}

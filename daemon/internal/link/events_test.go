@@ -1,0 +1,23 @@
+package link
+
+import (
+	"testing"
+
+	"github.com/service-dev/service/daemon/internal/caller"
+)
+
+// The events of a flow belong to the shell that asked for its code, also those of its polls, which nobody's call makes.
+func TestEventsBelongToWhoAsked(t *testing.T) {
+	run(t, []answer{pending(0), approved}, func(t *testing.T, m *Manager, f *fake, _ string) {
+		attempt, err := m.Start(t.Context(), caller.Caller{Env: map[string]string{"SERVICE_TELEMETRY": "0"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := attempt.Wait(t.Context(), Wait{}); err != nil {
+			t.Fatal(err)
+		}
+		if len(f.shells) != 3 || f.shells[0] != "0" || f.shells[1] != "0" || f.shells[2] != "0" {
+			t.Errorf("%v of shells %v", f.events, f.shells)
+		}
+	})
+}
