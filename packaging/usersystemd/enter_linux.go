@@ -130,17 +130,15 @@ func boot(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	cmd := exec.Command(program(t), "--user", "--log-target=console")
+	cmd := exec.CommandContext(t.Context(), program(t), "--user", "--log-target=console")
 	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait()
-	})
+	t.Cleanup(func() { _ = cmd.Wait() }) // the test's context has ended by then
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		out, _ := exec.Command("systemctl", "--user", "is-system-running").Output()
+		out, _ := exec.CommandContext(t.Context(), "systemctl", "--user", "is-system-running").Output()
 		if s := strings.TrimSpace(string(out)); s == "running" || s == "degraded" {
 			break
 		}
@@ -148,7 +146,7 @@ func boot(t *testing.T) {
 			t.Fatalf("systemd is not up: %s", out)
 		}
 	}
-	if out, err := exec.Command("systemctl", "--user", "import-environment", "PATH").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "systemctl", "--user", "import-environment", "PATH").CombinedOutput(); err != nil {
 		t.Fatalf("telling systemd of PATH: %v: %s", err, out) // as desktops do
 	}
 }

@@ -94,10 +94,10 @@ func (a *app) runService(ctx context.Context, action string) error {
 
 // serviceExit is the exit code of `service status`.
 func serviceExit(v serviceView) error {
-	switch {
-	case v.State == "running" || v.State == "listening":
+	switch v.State {
+	case "running", "listening":
 		return nil
-	case v.State == "unknown":
+	case "unknown":
 		return exit(exitUnknown)
 	}
 	return exit(exitNo)

@@ -37,12 +37,12 @@ func (silent) Stopping(string) {}
 func (silent) Alive(time.Time) {}
 
 // await takes the lock. A managed daemon lets a daemon before it end; any other is refused at once.
-func (h *hold) await(ctx context.Context, managed bool, tell func(string)) (got bool, err error) {
+func (h *hold) await(ctx context.Context, o Options) (got bool, err error) {
 	got, err = h.lock.TryLock()
-	if got || err != nil || !managed {
+	if got || err != nil || !o.Managed {
 		return got, err
 	}
-	tell("waiting for the daemon before it to end")
+	o.Notify.Waiting("waiting for the daemon before it to end")
 	ctx, cancel := context.WithTimeout(ctx, handover)
 	defer cancel()
 	got, err = h.lock.TryLockContext(ctx, knock)
@@ -70,7 +70,9 @@ func (h *hold) adopt(path string) net.Listener {
 
 // answered tells whether anybody listens at path. We hold the lock, so it is the service manager.
 func answered(path string) bool {
-	conn, err := net.DialTimeout("unix", path, time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
 	if err != nil {
 		return errors.Is(err, syscall.EAGAIN) // its queue is full
 	}

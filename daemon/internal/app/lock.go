@@ -43,18 +43,14 @@ type record struct {
 	MCP         string    `json:"mcpSocket"`
 }
 
-// take locks the directory and opens the sockets. A living daemon's sockets are never touched.
-func take(p rendezvous.Paths, managed bool, started time.Time) (*hold, error) {
-	return takeFor(context.Background(), p, Options{Managed: managed, Notify: silent{}}, started)
-}
-
-// takeFor is take for a daemon that may have got its sockets from the service manager.
-func takeFor(ctx context.Context, p rendezvous.Paths, o Options, started time.Time) (*hold, error) {
+// take locks the directory and opens the sockets, or takes over those of the service manager. A living daemon's sockets
+// are never touched.
+func take(ctx context.Context, p rendezvous.Paths, o Options, started time.Time) (*hold, error) {
 	h := &hold{
 		paths: p, sockets: map[string]os.FileInfo{}, given: o.Sockets,
 		lock: flock.New(filepath.Join(p.Run, rendezvous.DaemonLock), flock.SetPermissions(0o600)),
 	}
-	got, err := h.await(ctx, o.Managed, o.Notify.Waiting)
+	got, err := h.await(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("locking %s: %w", h.lock.Path(), err)
 	}

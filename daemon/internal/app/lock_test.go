@@ -93,7 +93,7 @@ func TestLongDirectoryHasShortSockets(t *testing.T) {
 	if err := prepare(p); err != nil {
 		t.Fatal(err)
 	}
-	h, err := take(p, false, time.Now())
+	h, err := take(t.Context(), p, Options{}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,12 +108,12 @@ func TestSecondDaemonTouchesNothing(t *testing.T) {
 	if err := prepare(p); err != nil {
 		t.Fatal(err)
 	}
-	h, err := take(p, false, time.Now())
+	h, err := take(t.Context(), p, Options{}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	before, _ := os.Stat(p.Control)
-	if _, err := take(p, false, time.Now()); !errors.Is(err, ErrRunning) || !strings.Contains(err.Error(), p.Dir) {
+	if _, err := take(t.Context(), p, Options{}, time.Now()); !errors.Is(err, ErrRunning) || !strings.Contains(err.Error(), p.Dir) {
 		t.Fatalf("got %v", err)
 	}
 	after, err := os.Stat(p.Control)
@@ -131,7 +131,7 @@ func TestSecondDaemonTouchesNothing(t *testing.T) {
 			t.Errorf("%s is left: %v", path, err)
 		}
 	}
-	again, err := take(p, false, time.Now())
+	again, err := take(t.Context(), p, Options{}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestStaleSocketsAreReplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h, err := take(p, false, time.Now())
+	h, err := take(t.Context(), p, Options{}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestDeletedDirectoryIsNoticedAndLeftToItsHeir(t *testing.T) {
 	if err := prepare(p); err != nil {
 		t.Fatal(err)
 	}
-	old, err := take(p, false, time.Now())
+	old, err := take(t.Context(), p, Options{}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestDeletedDirectoryIsNoticedAndLeftToItsHeir(t *testing.T) {
 	if err := prepare(p); err != nil {
 		t.Fatal(err)
 	}
-	heir, err := take(p, false, time.Now())
+	heir, err := take(t.Context(), p, Options{}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +207,7 @@ func TestLostSocketsAreNoticed(t *testing.T) {
 			if err := prepare(p); err != nil {
 				t.Fatal(err)
 			}
-			h, err := take(p, false, time.Now())
+			h, err := take(t.Context(), p, Options{}, time.Now())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -243,7 +243,7 @@ func TestShortSocketDirectoryIsRemoved(t *testing.T) {
 			if err := prepare(p); err != nil {
 				t.Fatal(err)
 			}
-			h, err := take(p, false, time.Now())
+			h, err := take(t.Context(), p, Options{}, time.Now())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -283,7 +283,7 @@ func TestShortSocketDirectoryIsRemoved(t *testing.T) {
 		if p.Sockets == p.Run {
 			continue // removed above was only the adapters' place
 		}
-		heir, err := take(p, false, time.Now())
+		heir, err := take(t.Context(), p, Options{}, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}

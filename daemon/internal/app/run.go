@@ -60,7 +60,7 @@ func run(ctx context.Context, o Options, ready *readiness) error {
 	if err := prepare(paths); err != nil {
 		return err
 	}
-	h, err := takeFor(ctx, paths, o, o.Now())
+	h, err := take(ctx, paths, o, o.Now())
 	if err != nil {
 		return err
 	}
