@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -141,9 +142,11 @@ func receive(ctx context.Context, conn *websocket.Conn) (glasses.Frame, error) {
 		if err != nil {
 			return glasses.Frame{}, err
 		}
-		if kind == websocket.MessageText {
-			return glasses.Parse(data)
+		if kind != websocket.MessageText {
+			continue
 		}
+		var f glasses.Frame // not glasses.Parse, which is for what peers send: the service's own need no id
+		return f, json.Unmarshal(data, &f)
 	}
 }
 
