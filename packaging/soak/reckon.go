@@ -21,12 +21,11 @@ func (s *soak) reckon(before []string) error {
 		h.readToEnd()
 	}
 	s.ledger.note("agents linked and served after the last fault", fmt.Sprintf("%d of %d", len(s.agents), agents))
-	daemons := s.pids("serviced")
-	if len(daemons) != 1 {
-		s.evidence()
-		return fmt.Errorf("%d daemons run: %v", len(daemons), daemons)
+	daemon, err := s.onlyDaemon()
+	if err != nil {
+		return err
 	}
-	after, stacks := s.settled(daemons[0], true)
+	after, stacks := s.settled(daemon, true)
 	served, _ := s.settled(s.backend.cmd.Process.Pid, false)
 	shims := s.shims()
 	if _, err := s.run("daemon", "stop"); err != nil {
@@ -39,16 +38,26 @@ func (s *soak) reckon(before []string) error {
 	if !eventually(30*time.Second, func() bool { return s.everything() == nil }) {
 		return fmt.Errorf("30 s after a new daemon and backend: %w", s.everything())
 	}
-	if daemons = s.pids("serviced"); len(daemons) != 1 {
-		s.evidence()
-		return fmt.Errorf("%d daemons run: %v", len(daemons), daemons)
+	if daemon, err = s.onlyDaemon(); err != nil {
+		return err
 	}
 	s.quietWork(5 * time.Second)
-	fresh, _ := s.settled(daemons[0], true)
+	fresh, _ := s.settled(daemon, true)
 	anew, _ := s.settled(s.backend.cmd.Process.Pid, false)
 	s.compare("the daemon", after, fresh, stacks)
 	s.compare("the backend", served, anew, nil)
 	return s.end(before, shims)
+}
+
+// onlyDaemon is the process of the one daemon there is. One that has ended may take a moment to be gone: the race
+// detector waits for a second.
+func (s *soak) onlyDaemon() (pid int, err error) {
+	var daemons []int
+	if !eventually(5*time.Second, func() bool { daemons = s.pids("serviced"); return len(daemons) == 1 }) {
+		s.evidence()
+		return 0, fmt.Errorf("%d daemons run: %v", len(daemons), daemons)
+	}
+	return daemons[0], nil
 }
 
 // shims are the descriptors of each agent's shim, which lived through everything.
