@@ -1,0 +1,26 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/proto/telemetry"
+)
+
+// T4: what people read of the events is the list that both ends hold them to, with when, how to see, stop and erase.
+func TestPrivacyPageListsEveryEvent(t *testing.T) {
+	site := newSite(t, newFake(), func(o *Options) { o.Embedded = false })
+	v := visit(t, site).get("/").want(http.StatusOK, `href="/privacy"`).get("/privacy").want(http.StatusOK,
+		"90 days", "decline-privacy", "SERVICE_TELEMETRY=0", "DO_NOT_TRACK=1", "telemetry tail", "telemetry purge", "Nothing is sent before")
+	visit(t, newSite(t, newFake(), func(o *Options) { o.Embedded = true })).get("/privacy").want(http.StatusOK, "Nothing is sent: this backend")
+	for _, d := range telemetry.List() {
+		v.want(http.StatusOK, "<code>"+d.Name+"</code>", d.When)
+		for _, f := range d.Fields {
+			v.want(http.StatusOK, "<code>"+f.Name+"</code>: "+f.What)
+		}
+	}
+	if n := strings.Count(v.page, "<code>account."); n != 3 {
+		t.Errorf("%d events of accounts", n)
+	}
+}
