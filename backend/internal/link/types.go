@@ -131,7 +131,8 @@ type TokenStore interface {
 	MarkRepolled(ctx context.Context, deviceHash string, now time.Time) error
 	// LinkByToken answers ErrUnknown.
 	LinkByToken(ctx context.Context, tokenHash string) (Link, error)
-	// MarkUsed notes the use of a token and where the call came from, which may be empty.
+	// MarkUsed notes the use of a token and where the call came from, which may be empty. ErrRevoked when it was revoked
+	// since it was read: a first use and the sweep of what nobody received never both win.
 	MarkUsed(ctx context.Context, linkID, ip string, now time.Time) error
 	// Sweep revokes unused tokens whose code was polled again before repolled, and deletes codes that expired before
 	// expired. It tells how many tokens it revoked.

@@ -138,11 +138,16 @@ func (s *Store) LinkByToken(ctx context.Context, tokenHash string) (link.Link, e
 	return l, nil
 }
 
-// MarkUsed notes the use of a token; an unknown address keeps the one known before.
+// MarkUsed notes the use of a token; an unknown address keeps the one known before. link.ErrRevoked when it was revoked
+// since it was read.
 func (s *Store) MarkUsed(ctx context.Context, linkID, ip string, now time.Time) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
-		return run(ctx, tx, `UPDATE links SET used_at = COALESCE(used_at, $1), last_used_at = $1,
-			last_ip = CASE WHEN $2 = '' THEN last_ip ELSE $2 END WHERE id = $3`, toMS(now), ip, linkID)
+		live, err := changed(ctx, tx, `UPDATE links SET used_at = COALESCE(used_at, $1), last_used_at = $1,
+			last_ip = CASE WHEN $2 = '' THEN last_ip ELSE $2 END WHERE id = $3 AND revoked_at IS NULL`, toMS(now), ip, linkID)
+		if err == nil && !live {
+			return link.ErrRevoked
+		}
+		return err
 	})
 }
 

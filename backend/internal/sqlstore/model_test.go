@@ -23,7 +23,7 @@ import (
 // The device-code machine on a real database, driven with whatever comes to a random mind, does what a model of forty
 // lines says: one operation after the other, and two at once as if one had come first.
 func TestDeviceCodesFollowTheModel(t *testing.T) {
-	checks, steps := "25", "40"
+	checks, steps := "20", "40"
 	if os.Getenv("SERVICE_TEST_FULL") != "" {
 		checks, steps = "500", "80"
 	}
@@ -57,6 +57,7 @@ var (
 	modelHash  = secret.NewHasher([]byte("a key of thirty-two bytes or more"))
 	passes     = []time.Duration{200 * time.Millisecond, time.Second, 4400 * time.Millisecond, 4600 * time.Millisecond, 5 * time.Second, 20 * time.Second,
 		31 * time.Second, 59 * time.Second, 61 * time.Second, 5 * time.Minute, 10*time.Minute - time.Second, 10 * time.Minute, 25 * time.Hour}
+	moments = []time.Duration{-time.Millisecond, 0, modelTimes.Grace, modelTimes.Grace + time.Millisecond, 24 * time.Hour} // since a code's window ended
 )
 
 // op is one operation on a code, or on an account.
@@ -130,10 +131,34 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 			m.model.reopen()
 		},
 		"two at once": m.race,
-		"login": func(rt *rapid.T) { // what mostly happens, so that a run gets far
+		// What a random mind would take long to come to.
+		"login": func(rt *rapid.T) {
 			code := m.anyCode(rt)
 			m.step(rt, op{kind: "approve", code: code, account: rapid.IntRange(0, people-1).Draw(rt, "account")})
 			m.step(rt, op{kind: "poll", code: code})
+		},
+		"haste": func(rt *rapid.T) {
+			for o := (op{kind: "poll", code: m.anyCode(rt)}); rapid.IntRange(0, 4).Draw(rt, "more") > 0; {
+				m.step(rt, o)
+			}
+		},
+		"last moment": func(rt *rapid.T) {
+			code := m.anyCode(rt)
+			m.step(rt, op{kind: rapid.SampledFrom([]string{"view", "approve"}).Draw(rt, "before"), code: code})
+			if at := m.model.codes[code].expires.Add(rapid.SampledFrom(moments).Draw(rt, "moment")); at.After(m.now) {
+				m.now = at
+			}
+			m.step(rt, op{kind: rapid.SampledFrom([]string{"poll", "poll", "approve", "view"}).Draw(rt, "then"), code: code})
+		},
+		"lost answer": func(rt *rapid.T) {
+			code := m.anyCode(rt)
+			m.step(rt, op{kind: "poll", code: code})
+			if m.tokens[code] != nil && rapid.Bool().Draw(rt, "used") {
+				m.step(rt, op{kind: "use", code: code})
+			}
+			m.step(rt, op{kind: "poll", code: code})
+			m.now = m.now.Add(rapid.SampledFrom([]time.Duration{time.Minute, time.Minute + time.Millisecond}).Draw(rt, "time"))
+			m.step(rt, op{kind: "sweep", code: code})
 		},
 	}
 	for _, kind := range []string{"view", "approve", "deny", "poll", "poll again", "use", "revoke", "revoke all", "suspend", "restore", "sweep"} {

@@ -125,3 +125,32 @@ func (e Engine) collisions(t *testing.T) {
 		t.Errorf("the second: %v, %v", poll, err)
 	}
 }
+
+// sweptMeanwhile lets something happen between reading a link and noting its use.
+type sweptMeanwhile struct {
+	link.TokenStores
+	happen func()
+}
+
+func (s *sweptMeanwhile) MarkUsed(ctx context.Context, linkID, ip string, now time.Time) error {
+	s.happen()
+	return s.TokenStores.MarkUsed(ctx, linkID, ip, now)
+}
+
+// firstUse: a token that is swept in the moment of its first use does not work once and never again.
+func (e Engine) firstUse(t *testing.T) {
+	store, _ := e.Open(t)
+	f := newFixture(t, store)
+	ada := f.person(t, "ada")
+	issued := f.start(t)
+	want(t, "approve", f.Approve(f.ctx, issued.UserCode, ada.ID), nil)
+	poll, err := f.Poll(f.ctx, issued.DeviceCode)
+	want(t, "redeem", err, nil)
+	_, err = f.Poll(f.ctx, issued.DeviceCode)
+	want(t, "poll again", err, link.ErrUnknown)
+	f.clock.pass(2 * time.Minute)
+	tokens := &sweptMeanwhile{TokenStores: store, happen: func() { want(t, "sweep", f.Sweep(f.ctx), nil) }}
+	s := link.NewService(store, tokens, hash, link.Settings{UnusedAfter: time.Minute}, slog.New(slog.DiscardHandler), f.clock.now)
+	_, err = s.Authenticate(f.ctx, poll.Token.AuthToken)
+	want(t, "the first use", err, link.ErrRevoked)
+}

@@ -41,6 +41,7 @@ func RunLinks(t *testing.T, e Engine) {
 	t.Run("grace", e.grace)
 	t.Run("pacing is kept over a restart", e.pacing)
 	t.Run("a token nobody received is revoked", e.unclaimed)
+	t.Run("a first use and the sweep never both win", e.firstUse)
 	t.Run("revocation", e.revocation)
 	t.Run("suspended between approve and poll", e.suspended)
 	t.Run("legacy tokens end", e.legacy)
