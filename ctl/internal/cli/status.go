@@ -123,6 +123,7 @@ func (a *app) showStatus(s *client.Status) {
 		fact("control socket", s.GetControlSocket()),
 		fact("agents' socket", s.GetMcpSocket()),
 		fact("at work", workLine(s)),
+		{},
 		fact("install id", s.GetInstallId()),
 		accountFact(s.GetLink()),
 		backendFact(s.GetBackend()),
@@ -222,7 +223,7 @@ func backendFact(b *client.Backend) term.Fact {
 	default:
 		f.Lead = term.Cell{Text: "not asked yet"}
 	}
-	f.Rest = fmt.Sprintf(", %s %s, chosen by %s", term.Dash(b.GetKind()), term.Dash(b.GetUrl()), term.Dash(b.GetChosenBy()))
+	f.Rest = fmt.Sprintf(", %s, chosen by %s", term.Dash(b.GetUrl()), term.Dash(b.GetChosenBy()))
 	if b.GetKind() == "embedded" && b.GetUrl() == "" {
 		f.Lead.Text, f.Rest = "embedded", ", starts when it is first needed, chosen by "+term.Dash(b.GetChosenBy())
 	}

@@ -2,12 +2,9 @@ package term
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	"golang.org/x/term"
 )
 
 // Mood is how well a thing is; where colours may be shown it has one.
@@ -45,13 +42,18 @@ type Fact struct {
 	Rest string
 }
 
-// Facts writes names and values in two columns; on a terminal long values go on under their column.
+// Facts writes names and values in two columns; on a terminal long values go on under their column. The zero Fact is an
+// empty line.
 func (t *Terminal) Facts(facts []Fact) {
 	wide := 0
 	for _, f := range facts {
 		wide = max(wide, utf8.RuneCountInString(f.Name))
 	}
 	for _, f := range facts {
+		if f == (Fact{}) {
+			t.Say("")
+			continue
+		}
 		lines := t.wrap(f.Lead.Text+f.Rest, wide+2)
 		if rest, ok := strings.CutPrefix(lines[0], f.Lead.Text); ok {
 			lines[0] = t.paint(f.Lead) + rest
@@ -148,10 +150,10 @@ func Uploading(allowed bool, by string) (lead Cell, rest string) {
 		"consent": "you declined", "SERVICE_TELEMETRY": "SERVICE_TELEMETRY=0 in this shell",
 		"DO_NOT_TRACK": "DO_NOT_TRACK is set in this shell", "CI": "CI is set in this shell",
 		"SERVICE_BACKEND_URL": "SERVICE_BACKEND_URL of this shell leads elsewhere",
-		"embedded":            "the embedded backend is on this machine, there is nowhere to send it",
+		"embedded":            "so does the backend, which is embedded",
 		"notice":              "the first-run notice was not shown yet",
 	}[by]
-	lead = Cell{Text: "stays here"}
+	lead = Cell{Text: "stays on this machine"}
 	if allowed {
 		lead.Text, why = "uploaded", map[string]string{"consent": "you accepted", "default": "nobody declined"}[by]
 	}
@@ -189,8 +191,8 @@ const narrowest = 30
 
 // wrap breaks text at blanks for what the terminal has left behind indent columns; elsewhere it is one line.
 func (t *Terminal) wrap(text string, indent int) []string {
-	room := t.width() - indent
-	if !t.TTY || room < narrowest || utf8.RuneCountInString(text) <= room {
+	room := t.Width - indent
+	if room < narrowest || utf8.RuneCountInString(text) <= room {
 		return []string{text}
 	}
 	var lines []string
@@ -205,17 +207,4 @@ func (t *Terminal) wrap(text string, indent int) []string {
 		line += word
 	}
 	return append(lines, line)
-}
-
-// width is the number of columns of the terminal that reads Out; 0 when it cannot be told.
-func (t *Terminal) width() int {
-	file, ok := t.Out.(*os.File)
-	if !ok {
-		return 0
-	}
-	wide, _, err := term.GetSize(int(file.Fd()))
-	if err != nil {
-		return 0
-	}
-	return wide
 }

@@ -19,6 +19,8 @@ type Terminal struct {
 	Out, Err io.Writer
 	// TTY is whether a person's terminal reads Out.
 	TTY bool
+	// Width is the number of its columns; 0 when that cannot be told.
+	Width int
 	// Moves is whether a line may be written over (a TTY that is not dumb).
 	Moves bool
 	// Colour is whether emphasis may be shown.
@@ -30,6 +32,9 @@ func New(out, err io.Writer) *Terminal {
 	t := &Terminal{Out: out, Err: err}
 	if file, ok := out.(*os.File); ok {
 		t.TTY = term.IsTerminal(int(file.Fd()))
+		if wide, _, err := term.GetSize(int(file.Fd())); err == nil && t.TTY {
+			t.Width = wide
+		}
 	}
 	t.Moves = t.TTY && os.Getenv("TERM") != "dumb"
 	_, noColour := os.LookupEnv("NO_COLOR")

@@ -58,7 +58,7 @@ func (p *parts) checkDirectory() control.Check {
 
 // checkProgram looks whether a client could start this daemon again.
 func (p *parts) checkProgram() control.Check {
-	c := control.Check{Name: "program", State: checkOK, Detail: p.program.path}
+	c := control.Check{Name: "daemon's program", State: checkOK, Detail: p.program.path}
 	switch {
 	case p.program.gone():
 		c.State, c.Detail, c.Fix = checkWarn, p.program.path+" is gone: this daemon goes on, but another cannot be started", "Install the service again."

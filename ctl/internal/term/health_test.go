@@ -1,0 +1,104 @@
+package term
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+)
+
+func plain(width int) (*Terminal, *bytes.Buffer) {
+	var out bytes.Buffer
+	return &Terminal{Out: &out, Err: &out, Width: width}, &out
+}
+
+// Columns line up by what is seen, coloured or not, and no line ends in blanks.
+func TestColumnsLineUp(t *testing.T) {
+	for _, colour := range []bool{false, true} {
+		term, out := plain(0)
+		term.Colour = colour
+		term.Grid([]string{"NAME", "STATE", "LAST"}, [][]Cell{
+			{{Text: "größe"}, {"running", Good}, {Text: "-"}}, {{Text: "b"}, {"off", Bad}, {Text: "once"}}, {{Text: "c"}, {Text: "x"}, {}},
+		})
+		term.Facts([]Fact{{Name: "one", Lead: Cell{"good", Good}, Rest: ", as ever"}, {}, {Name: "longer name", Lead: Cell{Text: "x"}}})
+		text := out.String()
+		if colour != strings.Contains(text, "\x1b[32mrunning\x1b[0m") {
+			t.Errorf("colour %v: %q", colour, text)
+		}
+		for _, code := range []string{"32", "31", "2"} {
+			text = strings.ReplaceAll(text, "\x1b["+code+"m", "")
+		}
+		want := "NAME   STATE    LAST\ngröße  running  -\nb      off      once\nc      x\n" +
+			"one          good, as ever\n\nlonger name  x\n"
+		if got := strings.ReplaceAll(text, "\x1b[0m", ""); got != want {
+			t.Errorf("colour %v:\n%s\nwant\n%s", colour, got, want)
+		}
+	}
+}
+
+// Long findings go on under their own column where the width is known; into a pipe each is one line.
+func TestLongFindingsAreWrapped(t *testing.T) {
+	list := []Check{
+		{"disk", "fail", strings.Repeat("word ", 12) + "end", "do " + strings.Repeat("this ", 12) + "now"},
+		{"other", "ok", "fine", "never shown"},
+	}
+	term, out := plain(60)
+	term.Checks(list)
+	for line := range strings.Lines(out.String()) {
+		if n := len(strings.TrimRight(line, "\n")); n > 60 {
+			t.Errorf("%d columns: %q", n, line)
+		}
+	}
+	if got := out.String(); !strings.Contains(got, "\n             next: do this") || strings.Contains(got, "never shown") || !strings.Contains(got, "1 of 2 checks failed.") {
+		t.Errorf("got\n%s", got)
+	}
+	term, out = plain(0)
+	term.Checks(list)
+	if got := strings.Count(out.String(), "\n"); got != 5 {
+		t.Errorf("%d lines:\n%s", got, out)
+	}
+}
+
+func TestSums(t *testing.T) {
+	ok, warn, fail := Check{State: "ok"}, Check{State: "warn"}, Check{State: "fail"}
+	for want, list := range map[string][]Check{
+		"All 2 checks are fine.":                            {ok, ok},
+		"Nothing fails; 1 of 2 checks should be looked at.": {ok, warn},
+		"1 of 2 checks failed.":                             {ok, fail},
+		"2 of 3 checks failed, 1 more should be looked at.": {fail, warn, fail},
+	} {
+		term, out := plain(0)
+		term.Checks(list)
+		if !strings.HasSuffix(out.String(), "\n\n"+want+"\n") {
+			t.Errorf("want %q:\n%s", want, out)
+		}
+	}
+}
+
+// The switch that won is told in words; one that a later daemon names, by its name.
+func TestUploadingTellsWhy(t *testing.T) {
+	for _, by := range []string{"consent", "SERVICE_TELEMETRY", "DO_NOT_TRACK", "CI", "SERVICE_BACKEND_URL", "embedded", "notice"} {
+		lead, why := Uploading(false, by)
+		if lead.Text != "stays on this machine" || strings.Contains(why, "decided by") {
+			t.Errorf("%s: %s%s", by, lead.Text, why)
+		}
+	}
+	if lead, why := Uploading(true, "default"); lead.Text+why != "uploaded (nobody declined)" {
+		t.Errorf("got %s%s", lead.Text, why)
+	}
+	if _, why := Uploading(false, "moon"); why != " (decided by moon)" {
+		t.Errorf("got %s", why)
+	}
+}
+
+func TestSince(t *testing.T) {
+	now := time.UnixMilli(1_000_000)
+	for ms, want := range map[int64]string{0: "-", 1_000_000: "just now", 2_000_000: "just now", 997_000: "3 s ago", 400_000: "10 min ago"} {
+		if got := Since(ms, now); got != want {
+			t.Errorf("%d: %s, want %s", ms, got, want)
+		}
+	}
+	if Count(1, "agent") != "1 agent" || Count(0, "agent") != "0 agents" {
+		t.Error("a count and its noun")
+	}
+}
