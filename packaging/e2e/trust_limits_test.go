@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"fmt"
 	"net/http"
 	"runtime"
 	"strconv"
@@ -87,7 +86,6 @@ func TestAFloodIsCapped(t *testing.T) {
 		w, other := newWire(t, b, here), newWire(t, b, elsewhere)
 		refusals(t, w)
 		before := usageOf(t, b.cmd.Process.Pid)
-		const perMinute = 30
 		posts, served, capped := full(10_000, 1_000), 0, 0
 		known := w.issue()
 		for i := range posts {
@@ -121,7 +119,7 @@ func TestAFloodIsCapped(t *testing.T) {
 		if after.kilobytes > before.kilobytes+64<<10 {
 			t.Errorf("memory grew from %d to %d kB", before.kilobytes, after.kilobytes)
 		}
-	}, fmt.Sprint("SERVICE_BACKEND_CODES_PER_MINUTE=", 30))
+	}, "SERVICE_BACKEND_CODES_PER_MINUTE=30")
 }
 
 // refusals are what costs nothing: it is refused before a code is drawn.

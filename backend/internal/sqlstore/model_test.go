@@ -218,7 +218,7 @@ func (m *machine) race(rt *rapid.T) {
 	one := [2]string{0: first.do(a, m.now), 1: first.do(b, m.now)}
 	other := [2]string{1: second.do(b, m.now), 0: second.do(a, m.now)}
 	switch {
-	case answers == one && answers == other && !first.like(second):
+	case answers == one && one == other && !first.like(second):
 		m.model = first // the order shows in the links alone
 		if !m.agree(rt) {
 			m.model = second
