@@ -188,3 +188,13 @@ func (d Daemon) LogFile() string {
 func (d Daemon) Held() bool {
 	return held(filepath.Join(d.Paths.Run, rendezvous.DaemonLock))
 }
+
+// deliver tells how waiting for a lock ended. A lock that nobody waits for any more is let go: this process may live
+// long.
+func deliver(ctx context.Context, got chan<- error, err error, file *os.File) {
+	select {
+	case got <- err:
+	case <-ctx.Done():
+		file.Close()
+	}
+}

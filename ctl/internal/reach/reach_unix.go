@@ -99,20 +99,17 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	got := make(chan error, 1)
+	got := make(chan error)
 	go func() { // ends with the lock, at the latest with the process
-		for {
-			err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX)
-			if err != syscall.EINTR {
-				got <- err
-				return
-			}
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX)
+		for err == syscall.EINTR {
+			err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX)
 		}
+		deliver(ctx, got, err, file)
 	}()
 	select {
 	case err = <-got:
 	case <-ctx.Done():
-		go letGo(file, got)
 		return nil, ctx.Err()
 	}
 	if err != nil {

@@ -50,14 +50,13 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	got := make(chan error, 1)
+	got := make(chan error)
 	go func() { // ends with the lock, at the latest with the process
-		got <- windows.LockFileEx(windows.Handle(file.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK, 0, 1, 0, new(windows.Overlapped))
+		deliver(ctx, got, windows.LockFileEx(windows.Handle(file.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK, 0, 1, 0, new(windows.Overlapped)), file)
 	}()
 	select {
 	case err = <-got:
 	case <-ctx.Done():
-		go letGo(file, got)
 		return nil, ctx.Err()
 	}
 	if err != nil {

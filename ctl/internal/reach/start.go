@@ -45,12 +45,6 @@ func (d Daemon) start(ctx context.Context) error {
 	return d.awaitReady(ctx, ready)
 }
 
-// letGo gives back a lock that comes after nobody waits for it any more: this process may live long.
-func letGo(file *os.File, got <-chan error) {
-	<-got
-	file.Close()
-}
-
 // crashLog is where a daemon's last words go (a panic has no other place); null when it cannot be opened.
 func (d Daemon) crashLog(null *os.File) *os.File {
 	dir := filepath.Dir(d.LogFile())
