@@ -61,16 +61,25 @@ func newSpool(dir string) *spool {
 func (s *spool) alone(act func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := makeDirs(s.dir); err != nil {
-		return err
+	err := s.hold()
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = makeDirs(s.dir); err == nil {
+			err = s.hold()
+		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), lockWait)
-	defer cancel()
-	if ok, err := s.lock.TryLockContext(ctx, 2*time.Millisecond); !ok {
+	if err != nil {
 		return fmt.Errorf("locking the spool: %w", err)
 	}
 	defer s.lock.Unlock() //nolint:errcheck // closing the file lets go of it in any case
 	return act()
+}
+
+// hold takes the file lock.
+func (s *spool) hold() error {
+	ctx, cancel := context.WithTimeout(context.Background(), lockWait)
+	defer cancel()
+	_, err := s.lock.TryLockContext(ctx, 2*time.Millisecond)
+	return err
 }
 
 // add appends an event; full tells that a batch is complete.
