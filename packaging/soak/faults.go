@@ -36,8 +36,8 @@ type fault struct {
 // stormy is how long a run must be for a breaker that stays open for a minute.
 const stormy = 5 * time.Minute
 
-// gone are the outcomes of calls that met a daemon on its way out.
-var gone = []string{"daemon_restarted", "daemon_gone", "not running"}
+// gone are the outcomes of calls that met a daemon on its way out; the doctor says then that something is wrong.
+var gone = []string{"daemon_restarted", "daemon_gone", "not running", "something is wrong"}
 
 // faults are what this machine allows.
 func (s *soak) faults() []*fault {

@@ -93,7 +93,7 @@ func run(o options) (good bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	s := &soak{world: w, seed: o.seed, length: o.length}
+	s := &soak{world: w, options: o}
 	before, err := s.prepare()
 	if err != nil {
 		return false, err

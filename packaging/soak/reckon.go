@@ -44,8 +44,12 @@ func (s *soak) reckon(before []string) error {
 	s.quietWork(5 * time.Second)
 	fresh, _ := s.settled(daemon, true)
 	anew, _ := s.settled(s.backend.cmd.Process.Pid, false)
-	s.compare("the daemon", after, fresh, stacks)
-	s.compare("the backend", served, anew, nil)
+	s.compare("the daemon", after, fresh, slack, stacks)
+	if s.postgres {
+		s.compare("the backend", served, anew, slackPostgres, nil)
+	} else {
+		s.compare("the backend, without its database", served, anew, slack, nil)
+	}
 	return s.end(before, shims)
 }
 

@@ -13,9 +13,8 @@ import (
 // soak is one run: the machine, who works on it, and what befalls it.
 type soak struct {
 	*world
+	options
 	weather weather
-	seed    uint64
-	length  time.Duration // of the chaos
 	agents  []*agent
 	working []*shim
 	typing  []*terminal
