@@ -41,7 +41,7 @@ var spared = map[string]bool{"Hello": true, "Status": true, "ListPlugins": true,
 type guests struct {
 	limits  Limits
 	process func(net.Conn) int
-	log     *slog.Logger
+	log     *calm
 
 	mu        sync.Mutex
 	open      map[*guest]struct{}
@@ -70,7 +70,7 @@ func newGuests(l Limits, log *slog.Logger) *guests {
 	if l.Calls <= 0 {
 		l.Calls = 192
 	}
-	return &guests{limits: l, process: PeerProcess, log: log, open: map[*guest]struct{}{}, processes: map[int]*process{}}
+	return &guests{limits: l, process: PeerProcess, log: &calm{log: log, now: time.Now}, open: map[*guest]struct{}{}, processes: map[int]*process{}}
 }
 
 // admit takes a connection in, in place of an idle one if there are too many. When none is idle the connection hears
@@ -166,7 +166,7 @@ func (h *guests) tap(ctx context.Context, info *tap.Info) (context.Context, erro
 		return ctx, nil // a listener of a test
 	}
 	if e := h.begin(g, spared[path.Base(info.FullMethodName)]); e != nil {
-		h.log.Warn("refusing a control call", "code", e.GetCode(), "process", g.pid)
+		h.log.warn("refusing a control call", "code", e.GetCode(), "process", g.pid)
 		return ctx, refuse(codes.ResourceExhausted, e)
 	}
 	context.AfterFunc(ctx, func() { h.end(g) })

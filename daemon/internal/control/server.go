@@ -84,7 +84,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		defer force.Stop()
 		g.GracefulStop()
 	})
-	err := g.Serve(&guarded{Listener: l, log: s.o.Log, visitors: s.visitors})
+	err := g.Serve(&guarded{Listener: l, log: &calm{log: s.o.Log, now: time.Now}, visitors: s.visitors})
 	close(done)
 	stopping.Wait()
 	if err != nil && ctx.Err() == nil {
@@ -124,7 +124,7 @@ func (s *Server) fence(method string, err *error) {
 // guarded lets in the daemon's own user only, and no more than there is room for.
 type guarded struct {
 	net.Listener
-	log      *slog.Logger
+	log      *calm
 	visitors *guests
 }
 
@@ -135,14 +135,14 @@ func (l *guarded) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		if err := CheckPeer(conn); err != nil {
-			l.log.Warn("refusing a connection to control.sock", "err", err)
+			l.log.warn("refusing a connection to control.sock", "err", err)
 			conn.Close()
 			continue
 		}
 		if g := l.visitors.admit(conn); g != nil {
 			return g, nil
 		}
-		l.log.Warn("refusing a connection to control.sock", "err", "too many are open")
+		l.log.warn("refusing a connection to control.sock", "err", "too many are open")
 		conn.Close()
 	}
 }

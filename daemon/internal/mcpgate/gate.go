@@ -44,6 +44,8 @@ type Options struct {
 	Process func(net.Conn) int
 	// DrainGrace is how long calls may run on after the client closed its end; 5 s by default.
 	DrainGrace time.Duration
+	// WriteWait is how long a client may leave an answer unread before its stream is closed; 1 min by default.
+	WriteWait time.Duration
 	// Admit looks at a connection before a byte is read; an error refuses it with that reason. Nil admits everyone.
 	Admit func(net.Conn) error
 	// Notices have something to tell the person beside an answer; nil never has.
@@ -66,6 +68,9 @@ func New(opts Options) *Gate {
 	}
 	if opts.MaxCalls <= 0 {
 		opts.MaxCalls = 512
+	}
+	if opts.WriteWait <= 0 {
+		opts.WriteWait = time.Minute
 	}
 	if opts.DrainGrace <= 0 {
 		opts.DrainGrace = 5 * time.Second
@@ -153,7 +158,7 @@ func (g *Gate) ServeConn(ctx context.Context, conn net.Conn) {
 	}
 	_ = conn.SetReadDeadline(time.Time{})
 	lines.max = MaxLine
-	if err := g.serve(caller.With(ctx, who), newWire(nil, lines, conn), who); err != nil && ctx.Err() == nil {
+	if err := g.serve(caller.With(ctx, who), newWire(nil, lines, &patient{conn, g.opts.WriteWait}), who); err != nil && ctx.Err() == nil {
 		g.opts.Log.Debug("an agent's stream broke", "error", err)
 	}
 }

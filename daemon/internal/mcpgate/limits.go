@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
@@ -77,6 +78,21 @@ func (r *room) give(n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.underWay -= n
+}
+
+// patient closes a stream whose client leaves answers unread: what waits to be written is held in memory.
+type patient struct {
+	net.Conn
+	wait time.Duration
+}
+
+func (p *patient) Write(data []byte) (int, error) {
+	_ = p.SetWriteDeadline(time.Now().Add(p.wait))
+	n, err := p.Conn.Write(data)
+	if err != nil {
+		_ = p.Close()
+	}
+	return n, err
 }
 
 // codeTooManyCalls refuses a call above a limit.

@@ -125,6 +125,27 @@ func TestStreamsOfOneProcessAreBounded(t *testing.T) {
 	}
 }
 
+// A client that asks and never reads loses its stream after a while, with all that waited for it; others read on.
+func TestClientThatDoesNotRead(t *testing.T) {
+	dial, gate := start(t, Options{Catalogue: newFakeTools(), WriteWait: 100 * time.Millisecond, DrainGrace: time.Millisecond})
+	deaf, good := join(dial), join(dial)
+	big := `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"x":"` + strings.Repeat("x", 1<<20) + `"}}}` + "\n"
+	for i := range 50 {
+		if _, err := fmt.Fprintf(deaf.conn, big, i+10); err != nil {
+			break // it was closed already
+		}
+	}
+	for deadline := time.Now().Add(15 * time.Second); gate.Clients() > 1; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("its stream stays open")
+		}
+	}
+	good.send(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo"}}`)
+	if got := good.receive(); got["id"] != 7.0 {
+		t.Errorf("the client beside it: %v", got)
+	}
+}
+
 // join opens a stream and initializes.
 func join(dial func() *client) *client {
 	c := dial()
