@@ -111,3 +111,27 @@ func names(d *json.Decoder, at string) error {
 	_, err = d.Token()
 	return err
 }
+
+// FuzzDecodeFlat holds the short way for bodies of plain strings against the strict one.
+func FuzzDecodeFlat(f *testing.F) {
+	for _, seed := range []string{
+		`{"deviceCode":"sdc_x"}`, `{"deviceCode":""}`, `{}`, `{"deviceCode":"a","deviceCode":"b"}`, `{"DeviceCode":"a"}`, `{"deviceCode":"a","x":"b"}`,
+		`{"deviceCode":"a"} `, `{"deviceCode":"\u0061"}`, `{"deviceCode":"ä"}`, `{"deviceCode":"a"}}`, `{"deviceCode":"a",}`, `{"":""}`, `{"deviceCode":7}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var short, plain backendapi.TokenRequest
+		if !flat(data, &short) {
+			return
+		}
+		d := json.NewDecoder(bytes.NewReader(data))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&plain); err != nil || short != plain || d.More() {
+			t.Fatalf("%q is %+v, plainly %+v (%v)", data, short, plain, err)
+		}
+		if err := checkFields(json.NewDecoder(bytes.NewReader(data)), reflect.TypeFor[backendapi.TokenRequest](), ""); err != nil {
+			t.Fatalf("%q is taken: %v", data, err)
+		}
+	})
+}

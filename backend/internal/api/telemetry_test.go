@@ -54,7 +54,7 @@ func TestTelemetryCountsEachEventOnce(t *testing.T) {
 	w.upload(body).receipt(0, 2, 0)
 	w.upload(`{"events":[]}`).receipt(0, 0, 0)
 	w.upload(`{"events":[],"dropped":12}`).receipt(0, 0, 0)
-	w.upload(`{ "dropped": 1, "events": [ ` + w.used(wire.Linked, "") + ` ] }`).receipt(1, 0, 0)
+	w.upload(`{ "dropped": 1, "events": [ `+w.used(wire.Linked, "")+` ] }`).receipt(1, 0, 0)
 }
 
 // What is wrong with one event costs that event alone.

@@ -49,7 +49,7 @@ const progressQuery = "SELECT state, expires_at, interval_ms FROM device_codes W
 func (s *Store) Progress(ctx context.Context, deviceHash string) (link.Progress, error) {
 	var p link.Progress
 	var expires, interval int64
-	if err := s.progress.QueryRowContext(ctx, deviceHash).Scan(&p.State, &expires, &interval); err != nil {
+	if err := s.progress.QueryRowContext(s.brief(ctx), deviceHash).Scan(&p.State, &expires, &interval); err != nil {
 		return link.Progress{}, missing(err, link.ErrUnknown)
 	}
 	p.ExpiresAt, p.Interval = fromMS(expires), time.Duration(interval)*time.Millisecond

@@ -223,6 +223,15 @@ func (s *Store) writeOnce(ctx context.Context, f func(tx *sql.Tx) error) error {
 	return tx.Commit()
 }
 
+// brief is the context of a point read. On SQLite that is over before anybody could cancel it, and to watch for the end of
+// a context costs as much as the read.
+func (s *Store) brief(ctx context.Context) context.Context {
+	if s.group == nil || ctx.Err() != nil {
+		return ctx
+	}
+	return context.WithoutCancel(ctx)
+}
+
 func ignoreDone(err error) error {
 	if errors.Is(err, sql.ErrTxDone) {
 		return nil
