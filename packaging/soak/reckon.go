@@ -27,6 +27,7 @@ func (s *soak) reckon(before []string) error {
 	}
 	after, stacks := s.settled(daemon, true)
 	served, _ := s.settled(s.backend.cmd.Process.Pid, false)
+	adapters := s.adapters()
 	shims := s.shims()
 	if _, err := s.run("daemon", "stop"); err != nil {
 		return err
@@ -45,6 +46,11 @@ func (s *soak) reckon(before []string) error {
 	fresh, _ := s.settled(daemon, true)
 	anew, _ := s.settled(s.backend.cmd.Process.Pid, false)
 	s.compare("the daemon", after, fresh, slack, stacks)
+	for name, held := range s.adapters() {
+		if before, ran := adapters[name]; ran {
+			s.compare("adapter "+name, before, held, slack, nil)
+		}
+	}
 	if s.postgres {
 		s.compare("the backend", served, anew, slackPostgres, nil)
 	} else {
@@ -62,6 +68,17 @@ func (s *soak) onlyDaemon() (pid int, err error) {
 		return 0, fmt.Errorf("%d daemons run: %v", len(daemons), daemons)
 	}
 	return daemons[0], nil
+}
+
+// adapters is what each adapter that runs holds.
+func (s *soak) adapters() map[string]holding {
+	held := map[string]holding{}
+	for _, p := range s.processes() {
+		if name, is := strings.CutPrefix(p.name, "service-plugin-"); is {
+			held[name], _ = s.settled(p.pid, false)
+		}
+	}
+	return held
 }
 
 // shims are the descriptors of each agent's shim, which lived through everything.
