@@ -129,7 +129,7 @@ func TestStreamsOfOneProcessAreBounded(t *testing.T) {
 func TestClientThatDoesNotRead(t *testing.T) {
 	dial, gate := start(t, Options{Catalogue: newFakeTools(), WriteWait: 100 * time.Millisecond, DrainGrace: time.Millisecond})
 	deaf, good := join(dial), join(dial)
-	big := `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"x":"` + strings.Repeat("x", 1<<20) + `"}}}` + "\n"
+	big := `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"x":"` + strings.Repeat("x", 64<<10) + `"}}}` + "\n"
 	for i := range 50 {
 		if _, err := fmt.Fprintf(deaf.conn, big, i+10); err != nil {
 			break // it was closed already
