@@ -98,7 +98,8 @@ func (d *database) dump() map[string]table {
 	}
 	all := map[string]table{}
 	for _, name := range d.texts(list) {
-		if name != "goose_db_version" {
+		// Looking at a code leaves a line in the trail of linking, whoever looks; it has its own tests.
+		if name != "goose_db_version" && name != "link_trail" {
 			all[name] = d.read("SELECT * FROM " + name)
 		}
 	}
