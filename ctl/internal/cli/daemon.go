@@ -68,7 +68,7 @@ func (a *app) stopDaemon(ctx context.Context) error {
 func (a *app) endDaemon(ctx context.Context) (int64, error) {
 	c, err := client.Open(ctx, client.Options{Program: a.name, Running: true, Lean: true})
 	if errors.Is(err, reach.ErrNotRunning) {
-		return 0, unreachable(ctx)
+		return 0, unreachable(ctx, patience)
 	}
 	if err != nil {
 		return 0, err
@@ -104,7 +104,7 @@ func (a *app) restartDaemon(ctx context.Context) error {
 const patience = 5 * time.Second
 
 // unreachable tells a daemon that nobody can dial (its sockets were deleted, or it is ending) from none at all.
-func unreachable(ctx context.Context) error {
+func unreachable(ctx context.Context, patience time.Duration) error {
 	d, err := reach.Find()
 	if err != nil {
 		return err

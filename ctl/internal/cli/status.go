@@ -28,12 +28,18 @@ func (a *app) status() *cobra.Command {
 // answerWait is how long a daemon that runs may take to tell of itself; it does so from memory.
 const answerWait = 5 * time.Second
 
+// glance is how long status looks whether a daemon without sockets holds the directory.
+const glance = 300 * time.Millisecond
+
 func (a *app) runStatus(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerWait)
 	defer cancel()
 	// Lean: a daemon that speaks another protocol is told of, not refused.
 	c, err := client.Open(ctx, client.Options{Program: a.name, Running: true, Lean: true})
 	if errors.Is(err, reach.ErrNotRunning) {
+		if err := unreachable(ctx, glance); err != nil {
+			return err
+		}
 		return a.notRunning()
 	}
 	if err != nil {
