@@ -1,0 +1,44 @@
+//go:build unix
+
+package rendezvous
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// S23: however long the state directory and TMPDIR are, sockets and the adapters' directory stay within what every
+// platform takes; two directories never meet, and every program of a user computes the same.
+func TestPathsStayShort(t *testing.T) {
+	t.Setenv("TMPDIR", "/tmp/"+strings.Repeat("t", 150))
+	for _, runtime := range []string{"", "/run/user/1000", "relative", "/" + strings.Repeat("r", 60)} {
+		t.Setenv("XDG_RUNTIME_DIR", runtime)
+		seen := map[string]string{}
+		for n := 1; n < 400; n++ {
+			dir := filepath.Join("/home", strings.Repeat("x", n))
+			p, err := PathsOf(dir)
+			if err != nil {
+				t.Fatalf("%d bytes: %v", n, err)
+			}
+			if len(p.Control) > MaxSocketPath || len(p.MCP) > MaxSocketPath || len(p.Adapters()) > MaxSocketPath-30 {
+				t.Fatalf("%d bytes: %s, %s", n, p.Control, p.Adapters())
+			}
+			if strings.Contains(p.Control, "tttt") || strings.Contains(p.Control, "rrrr") || !filepath.IsAbs(p.Control) {
+				t.Fatalf("with XDG_RUNTIME_DIR=%s: %s", runtime, p.Control)
+			}
+			if p.Run != filepath.Join(dir, RunDir) {
+				t.Fatalf("locks move with the sockets: %s", p.Run)
+			}
+			for _, place := range []string{p.Control, p.Adapters()} {
+				if other, taken := seen[place]; taken {
+					t.Fatalf("%s belongs to %s and %s", place, other, dir)
+				}
+				seen[place] = dir
+			}
+			if again, _ := PathsOf(dir); again != p {
+				t.Fatalf("two answers for %s", dir)
+			}
+		}
+	}
+}
