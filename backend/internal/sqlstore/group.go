@@ -8,11 +8,14 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 const (
 	groupMost  = 64  // writes in one transaction, so that the last of them does not wait long
 	groupQueue = 256 // writes that wait; more wait before the queue
+	// groupMoment is the longest that the writer waits for more.
+	groupMoment = 4 * time.Millisecond
 )
 
 var errClosed = errors.New("the database is closed")
@@ -27,6 +30,8 @@ type group struct {
 	db    *sql.DB
 	queue chan *member
 	ended chan struct{} // closed when the writer has ended
+	// atWork is how many callers there were at the last commit, answered and waiting. It is the writer's alone.
+	atWork int
 
 	mu     sync.RWMutex // held for reading while a write is queued, so that the end comes behind it
 	closed bool
@@ -95,28 +100,52 @@ func (g *group) close() {
 	<-g.ended
 }
 
+// serve commits group after group. Callers that are answered together often come again together: with several of them at
+// work the writer waits a moment for those, a part of what a commit takes. Else they would be two halves for ever, each
+// waiting for the commit of the other.
 func (g *group) serve() {
 	defer close(g.ended)
+	var took time.Duration
 	for first := range g.queue {
-		g.commit(g.gather(first))
+		all := g.gather([]*member{first}, groupMost, nil)
+		if expected := min(g.atWork, groupMost); len(all) < expected {
+			moment := time.NewTimer(min(took/2, groupMoment))
+			all = g.gather(all, expected, moment.C)
+			moment.Stop()
+		}
+		start := time.Now()
+		g.commit(all)
+		took = time.Since(start)
 	}
 }
 
-// gather takes what waits behind first, and waits for nothing.
-func (g *group) gather(first *member) []*member {
-	all := []*member{first}
-	for len(all) < groupMost {
-		select {
-		case m, more := <-g.queue:
-			if !more {
-				return all
-			}
-			all = append(all, m)
-		default:
-			return all
+// gather takes what waits, up to so many in all, and with until also what comes before then.
+func (g *group) gather(all []*member, most int, until <-chan time.Time) []*member {
+	for len(all) < most {
+		m, ok := g.next(until)
+		if !ok {
+			break
 		}
+		all = append(all, m)
 	}
 	return all
+}
+
+func (g *group) next(until <-chan time.Time) (*member, bool) {
+	select {
+	case m, more := <-g.queue:
+		return m, more
+	default:
+	}
+	if until == nil {
+		return nil, false
+	}
+	select {
+	case m, more := <-g.queue:
+		return m, more
+	case <-until:
+		return nil, false
+	}
 }
 
 // commit settles every member. A transaction that broke before its commit, e.g. because one member filled the disk, is
@@ -163,7 +192,9 @@ func (g *group) attempt(all []*member) (undecided []*member) {
 		}
 		return append(ran, all[i+1:]...)
 	}
-	if err := tx.Commit(); err != nil {
+	err = tx.Commit()
+	g.atWork = len(ran) + len(g.queue)
+	if err != nil {
 		answer(ran, errors.Join(err, ignoreDone(tx.Rollback())))
 		return nil
 	}
