@@ -30,7 +30,7 @@ func TestDumpHoldsNoSecret(t *testing.T) {
 					t.Errorf("the dump holds the %s", what)
 				}
 			}
-			for _, table := range []string{"accounts", "links", "device_codes", "sessions", "session_secrets", "events", "projects"} {
+			for _, table := range []string{"accounts", "links", "device_codes", "link_trail", "sessions", "session_secrets", "events", "projects"} {
 				if !strings.Contains(text, "INSERT INTO "+table) && !strings.Contains(text, "INSERT INTO public."+table) {
 					t.Errorf("the day left nothing in %s", table)
 				}
