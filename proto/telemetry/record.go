@@ -244,11 +244,12 @@ func (p *plain) fields(d *Description) (raw []byte, fine, ok bool) {
 		if d != nil {
 			f = slices.IndexFunc(d.Fields, func(f Field) bool { return f.Name == string(name) })
 		}
-		if f < 0 {
+		switch {
+		case f < 0:
 			fine = false
-		} else if seen&(1<<f) != 0 {
+		case seen&(1<<f) != 0:
 			return nil, false, false
-		} else {
+		default:
 			seen |= 1 << f
 		}
 		kind, right, ok := p.value()
