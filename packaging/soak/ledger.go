@@ -13,8 +13,11 @@ import (
 	"time"
 )
 
-// maxKept bounds the findings that are told in full; the rest is counted.
-const maxKept = 25
+// maxKept bounds the findings that are told, alike those that come from one line of this program; the rest is counted.
+const (
+	maxKept = 60
+	alike   = 6
+)
 
 // ledger counts what was done and keeps what went wrong. It is safe for concurrent use.
 type ledger struct {
@@ -25,7 +28,7 @@ type ledger struct {
 	faults   map[string]int
 	skipped  []string
 	findings []string
-	same     map[string]int // findings by what is the same about them
+	same     map[string]int // findings by the line of this program that made them
 	dropped  int
 	notes    [][2]string
 }
@@ -64,18 +67,13 @@ func (l *ledger) note(what, value string) {
 	l.notes = append(l.notes, [2]string{what, value})
 }
 
-// alike is how many findings of one kind are told.
-const alike = 3
-
-// find records a broken rule, with when it was seen. Of those that come from one line of this program about the same
-// agent or terminal, only the first are told.
+// find records a broken rule, with when it was seen.
 func (l *ledger) find(format string, args ...any) {
 	text := fmt.Sprintf("%6.1fs  ", time.Since(l.began).Seconds()) + fmt.Sprintf(format, args...)
-	kind := format + fmt.Sprint(args[:min(len(args), 1)]...)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.same[kind]++
-	if len(l.findings) >= maxKept || l.same[kind] > alike {
+	l.same[format]++
+	if len(l.findings) >= maxKept || l.same[format] > alike {
 		l.dropped++
 		return
 	}
