@@ -113,7 +113,7 @@ func failure(name string, err error) check {
 // versionCheck compares both ends.
 func versionCheck(s *client.Status) check {
 	c := check{Name: "versions", State: "ok", Detail: fmt.Sprintf("daemon and program are %s, protocol %s", s.GetVersion(), protocols(s.GetProtocolMin(), s.GetProtocolMax()))}
-	if need := versionNeed(s); need != nil {
+	if need := versionNeed(s); need != nil && !(s.GetReplaced() && understood(s)) { // the daemon tells of that itself
 		c.State, c.Detail, c.Fix = "warn", need.What, need.Next
 		if !understood(s) {
 			c.State = "fail"

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -262,7 +263,7 @@ func needs(s *client.Status) []term.Need {
 		list = append(list, *n)
 	}
 	if b := s.GetBackend(); b.GetState() == "unreachable" || b.GetKind() == "" {
-		add("run `servicectl doctor`", "the backend: %s", term.Dash(b.GetDetail()))
+		add("run `servicectl doctor`", "%s", cmp.Or(b.GetDetail(), "the backend cannot be reached"))
 	}
 	for _, p := range s.GetPlugins() {
 		if next := pluginNeed(p); next != "" {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -111,7 +112,7 @@ func (t *Terminal) Checks(list []Check) {
 		text := strings.Join(t.wrap(c.Detail, indent), "\n"+pad("", indent))
 		t.Say("%s", strings.TrimRight(state+pad(c.Name, wide+2)+text, " "))
 		if c.State != "ok" && c.Fix != "" {
-			t.Say("%s%s", pad("", indent), strings.Join(t.wrap("next: "+c.Fix, indent), "\n"+pad("", indent)))
+			t.Say("%s%s", pad("", indent), strings.Join(t.wrap("next: "+lowered(c.Fix), indent), "\n"+pad("", indent)))
 		}
 	}
 	t.Say("")
@@ -125,6 +126,15 @@ func (t *Terminal) Checks(list []Check) {
 	default:
 		t.Say("%s", t.paint(Cell{fmt.Sprintf("All %d checks are fine.", len(list)), Good}))
 	}
+}
+
+// lowered is a sentence as it stands after a colon.
+func lowered(s string) string {
+	first, size := utf8.DecodeRuneInString(s)
+	if second, _ := utf8.DecodeRuneInString(s[size:]); unicode.IsLower(second) { // a word, and no name of a variable
+		first = unicode.ToLower(first)
+	}
+	return string(first) + strings.TrimSuffix(s[size:], ".")
 }
 
 // Need is something that is wrong, and what to do about it.

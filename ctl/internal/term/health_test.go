@@ -91,6 +91,16 @@ func TestUploadingTellsWhy(t *testing.T) {
 	}
 }
 
+func TestNextStepsReadAlike(t *testing.T) {
+	for s, want := range map[string]string{
+		"Run it.": "run it", "run it": "run it", "SERVICE_X is wrong.": "SERVICE_X is wrong", "`x` helps": "`x` helps",
+	} {
+		if got := lowered(s); got != want {
+			t.Errorf("%q: %q", s, got)
+		}
+	}
+}
+
 func TestSince(t *testing.T) {
 	now := time.UnixMilli(1_000_000)
 	for ms, want := range map[int64]string{0: "-", 1_000_000: "just now", 2_000_000: "just now", 997_000: "3 s ago", 400_000: "10 min ago"} {
