@@ -12,6 +12,7 @@ import (
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/reach"
 	"github.com/service-dev/service/ctl/internal/term"
+	"github.com/service-dev/service/proto/buildinfo"
 )
 
 type check struct {
@@ -113,7 +114,11 @@ func failure(name string, err error) check {
 // versionCheck compares both ends.
 func versionCheck(s *client.Status) check {
 	c := check{Name: "versions", State: "ok", Detail: fmt.Sprintf("daemon and program are %s, protocol %s", s.GetVersion(), protocols(s.GetProtocolMin(), s.GetProtocolMax()))}
-	if need := versionNeed(s); need != nil && !(s.GetReplaced() && understood(s)) { // the daemon tells of that itself
+	if s.GetVersion() != buildinfo.Version {
+		c.Detail = fmt.Sprintf("the daemon is %s, this program %s", s.GetVersion(), buildinfo.Version)
+	}
+	toldByDaemon := s.GetReplaced() && understood(s)
+	if need := versionNeed(s); need != nil && !toldByDaemon {
 		c.State, c.Detail, c.Fix = "warn", need.What, need.Next
 		if !understood(s) {
 			c.State = "fail"

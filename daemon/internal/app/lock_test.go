@@ -103,6 +103,7 @@ func TestLongDirectoryHasShortSockets(t *testing.T) {
 	}
 }
 
+// S24: a second daemon for a directory is refused by name, and the living one's sockets are not touched.
 func TestSecondDaemonTouchesNothing(t *testing.T) {
 	p := paths(t, short(t))
 	if err := prepare(p); err != nil {
@@ -138,6 +139,7 @@ func TestSecondDaemonTouchesNothing(t *testing.T) {
 	again.release()
 }
 
+// S24: what a dead daemon left at the sockets' paths is no hindrance.
 func TestStaleSocketsAreReplaced(t *testing.T) {
 	p := paths(t, short(t))
 	if err := prepare(p); err != nil {
