@@ -23,6 +23,7 @@ func BenchmarkPendingPoll(b *testing.B) {
 	defer a.Close()
 	post := func(path, body string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
+		r.Host = "localhost:1" // an embedded backend takes no other
 		r.Header.Set("Content-Type", "application/json")
 		w := httptest.NewRecorder()
 		a.Handler().ServeHTTP(w, r)

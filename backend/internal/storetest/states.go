@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -10,6 +11,59 @@ import (
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/secret"
 )
+
+func (e Engine) grace(t *testing.T) {
+	store, _ := e.Open(t)
+	f := newFixture(t, store)
+	ada := f.person(t, "ada")
+	for _, c := range []struct {
+		after time.Duration
+		err   error
+	}{{29 * time.Second, nil}, {31 * time.Second, link.ErrExpired}} {
+		issued := f.start(t)
+		f.clock.pass(10*time.Minute - time.Second)
+		want(t, "approve in time", f.Approve(f.ctx, issued.UserCode, ada.ID), nil)
+		f.clock.pass(time.Second + c.after)
+		_, err := f.Poll(f.ctx, issued.DeviceCode)
+		want(t, fmt.Sprintf("redeem %s after the window", c.after), err, c.err)
+	}
+}
+
+// pacing is S9: too fast raises the interval, to the cap, over a restart, and never delays an approved code.
+func (e Engine) pacing(t *testing.T) {
+	store, reopen := e.Open(t)
+	f := newFixture(t, store)
+	ada := f.person(t, "ada")
+	issued := f.start(t)
+	poll := func() time.Duration {
+		t.Helper()
+		p, err := f.Poll(f.ctx, issued.DeviceCode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.clock.pass(time.Second)
+		return p.Interval
+	}
+	for i, wanted := range []time.Duration{5, 10, 15, 20} {
+		if got := poll(); got != wanted*time.Second {
+			t.Errorf("poll %d: interval %s, want %ds", i, got, wanted)
+		}
+	}
+	f.on(reopen())
+	if got := poll(); got != 20*time.Second {
+		t.Errorf("after a restart: interval %s, want 20s", got)
+	}
+	for range 12 {
+		poll()
+	}
+	if got := poll(); got != time.Minute {
+		t.Errorf("interval %s, want the cap of 60s", got)
+	}
+	want(t, "approve", f.Approve(f.ctx, issued.UserCode, ada.ID), nil)
+	if p, err := f.Poll(f.ctx, issued.DeviceCode); err != nil || p.Token == nil {
+		t.Errorf("an early poll of an approved code: %v, %v", p, err)
+	}
+}
 
 // suspended is S14: who is suspended between approving and the next poll gets no token, however often they poll; restored
 // in time, the approval counts.
