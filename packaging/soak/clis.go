@@ -95,6 +95,9 @@ func (c *terminal) whoami(flags ...string) {
 	}
 }
 
+// unreachable is a daemon that holds the directory and does not serve: what status says of one that is ending.
+const unreachable = "unreachable"
+
 // status may find no daemon, for it starts none.
 func (c *terminal) status() {
 	since := time.Now()
@@ -108,7 +111,9 @@ func (c *terminal) status() {
 		return
 	}
 	outcome := code
-	if code == "" && said.Running != nil && !*said.Running {
+	if code == "daemon_unavailable" { // it starts none, so it may meet one that is ending
+		outcome = unreachable
+	} else if code == "" && said.Running != nil && !*said.Running {
 		outcome = "not running"
 	} else if code == "" {
 		outcome = c.linkOutcome(c.name, who{said.InstallID, said.Link.State, said.Link.AccountID})

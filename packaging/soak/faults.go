@@ -37,7 +37,7 @@ type fault struct {
 const stormy = 5 * time.Minute
 
 // gone are the outcomes of calls that met a daemon on its way out; the doctor says then that something is wrong.
-var gone = []string{"daemon_restarted", "daemon_gone", "not running", "something is wrong"}
+var gone = []string{"daemon_restarted", "daemon_gone", "not running", unreachable, "something is wrong"}
 
 // faults are what this machine allows.
 func (s *soak) faults() []*fault {
@@ -74,7 +74,7 @@ func (s *soak) faults() []*fault {
 	}
 	if s.mounted {
 		list = append(list, &fault{name: "disk full", apply: s.fillDisk, hold: time.Second, grace: 20 * time.Second,
-			allows: []string{"state_unwritable", "daemon_unavailable", "something is wrong"}})
+			allows: []string{"state_unwritable", "daemon_unavailable", unreachable, "something is wrong"}})
 	}
 	return list
 }
