@@ -26,6 +26,7 @@ func TestServiceLifeUnderSystemd(t *testing.T) { underSystemd(t, "testdata/syste
 
 // underSystemd runs one story; systemd has one home, so each story has a systemd of its own.
 func underSystemd(t *testing.T, story string) {
+	t.Parallel()
 	if !usersystemd.Enter(t, bin) {
 		return
 	}

@@ -1,0 +1,172 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// activator does what systemd does with serviced.socket and serviced.service, in the open: it listens, starts the daemon
+// when somebody connects, hears what it says, and starts it again with the first connection after its end.
+type activator struct {
+	w      *world
+	files  []*os.File // the sockets
+	inodes map[string]os.FileInfo
+	notify string
+	stops  chan struct{} // gets something when a daemon says that it stops
+	end    context.CancelFunc
+	done   chan struct{}
+
+	mu    sync.Mutex
+	said  []string
+	ended []string // how each daemon ended
+}
+
+// startActivator takes the sockets' places, whoever had them.
+func startActivator(w *world) *activator {
+	t := w.t
+	t.Helper()
+	run := filepath.Join(w.dir, "run")
+	if err := os.MkdirAll(run, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	a := &activator{
+		w: w, inodes: map[string]os.FileInfo{}, notify: filepath.Join(filepath.Dir(w.dir), "notify"),
+		stops: make(chan struct{}, 100), end: cancel, done: make(chan struct{}),
+	}
+	for _, name := range []string{"control.sock", "mcp.sock"} {
+		path := filepath.Join(run, name)
+		_ = os.Remove(path)
+		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.SetUnlinkOnClose(false)
+		file, err := l.File()
+		l.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		a.files = append(a.files, file)
+		if a.inodes[path], err = os.Lstat(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hear, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: a.notify, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go a.hear(hear)
+	go a.keep(ctx, hear)
+	t.Cleanup(a.close)
+	return a
+}
+
+func (a *activator) close() {
+	a.end()
+	<-a.done
+}
+
+func (a *activator) hear(conn *net.UnixConn) {
+	buf := make([]byte, 4096)
+	for {
+		n, err := conn.Read(buf)
+		if err != nil {
+			return
+		}
+		a.mu.Lock()
+		a.said = append(a.said, string(buf[:n]))
+		a.mu.Unlock()
+		if strings.HasPrefix(string(buf[:n]), "STOPPING=1") {
+			a.stops <- struct{}{}
+		}
+	}
+}
+
+// keep starts one daemon after the other until ctx ends.
+func (a *activator) keep(ctx context.Context, hear *net.UnixConn) {
+	defer close(a.done)
+	defer hear.Close()
+	for a.wanted(ctx) {
+		cmd := exec.CommandContext(ctx, "sh", "-c", `LISTEN_PID=$$ exec "$0" run --managed`, filepath.Join(bin, "serviced"))
+		cmd.Env = append(append([]string{}, a.w.env...), "LISTEN_FDS=2", "LISTEN_FDNAMES=serviced.socket:serviced.socket", "NOTIFY_SOCKET="+a.notify, "WATCHDOG_USEC=3000000")
+		cmd.Dir, cmd.ExtraFiles = "/", a.files
+		cmd.Cancel = func() error {
+			_ = cmd.Process.Signal(syscall.SIGTERM)
+			return os.ErrProcessDone // how it ends is what counts
+		}
+		out, err := cmd.CombinedOutput()
+		a.mu.Lock()
+		a.ended = append(a.ended, fmt.Sprintf("%v: %s", err, tail(string(out), 5)))
+		a.mu.Unlock()
+	}
+	for _, file := range a.files {
+		file.Close()
+	}
+}
+
+// wanted waits until a connection waits at a socket; false when ctx ended.
+func (a *activator) wanted(ctx context.Context) bool {
+	fds := make([]unix.PollFd, len(a.files))
+	for ctx.Err() == nil {
+		for i, file := range a.files {
+			fds[i] = unix.PollFd{Fd: int32(file.Fd()), Events: unix.POLLIN}
+		}
+		if n, err := unix.Poll(fds, 50); err == nil && n > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// heard tells whether the daemon said a line that begins so.
+func (a *activator) heard(start string) func() bool {
+	return func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		for _, text := range a.said {
+			for line := range strings.Lines(text) {
+				if strings.HasPrefix(line, start) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+}
+
+// untouched fails unless the sockets are the ones that were made, and every daemon so far was given them and ended well.
+func (a *activator) untouched() {
+	a.w.t.Helper()
+	for path, before := range a.inodes {
+		if now, err := os.Lstat(path); err != nil || !os.SameFile(before, now) || now.Mode().Perm() != 0o600 {
+			a.w.t.Errorf("%s was touched: %v, %v", path, now, err)
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, end := range a.ended {
+		if !strings.HasPrefix(end, "<nil>") {
+			a.w.t.Errorf("a daemon ended with %s", end)
+		}
+	}
+}
+
+// activations counts the daemons that came up, by whether they were given their sockets.
+func activations(w *world) (given, own int) {
+	log, _ := os.ReadFile(filepath.Join(w.dir, "log", "serviced.log"))
+	given = strings.Count(string(log), `"activated":true`)
+	return given, strings.Count(string(log), `"the daemon is up"`) - given
+}
