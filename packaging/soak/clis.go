@@ -111,11 +111,12 @@ func (c *terminal) status() {
 		return
 	}
 	outcome := code
-	if code == "daemon_unavailable" { // it starts none, so it may meet one that is ending
+	switch {
+	case code == "daemon_unavailable": // it starts none, so it may meet one that is ending
 		outcome = unreachable
-	} else if code == "" && said.Running != nil && !*said.Running {
+	case code == "" && said.Running != nil && !*said.Running:
 		outcome = "not running"
-	} else if code == "" {
+	case code == "":
 		outcome = c.linkOutcome(c.name, who{said.InstallID, said.Link.State, said.Link.AccountID})
 	}
 	c.judge(c.name, "servicectl status", outcome, since, "")

@@ -170,8 +170,11 @@ func (s *soak) everything() error {
 			"startLocalSimulation":   {"project": fmt.Sprintf("com.example.local%d", n)},
 		} {
 			answer, outcome, err := a.call(tool, args)
-			if err != nil || outcome != ok {
-				return fmt.Errorf("%s: %s without a fault: %s %v %w", a.name, tool, outcome, answer, err)
+			if err != nil {
+				return fmt.Errorf("%s: %s: %w", a.name, tool, err)
+			}
+			if outcome != ok {
+				return fmt.Errorf("%s: %s without a fault: %s %v", a.name, tool, outcome, answer)
 			}
 			if tool == "whoAmI" && text(answer, "accountId") != s.account {
 				return fmt.Errorf("%s: linked to %v, want %s", a.name, answer["accountId"], s.account)

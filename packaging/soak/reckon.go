@@ -11,11 +11,14 @@ import (
 	"time"
 )
 
+// recovery is how long everything may take to work again by itself: the breaker of an adapter stays open for a minute.
+const recovery = 75 * time.Second
+
 // reckon looks, after the last fault, whether all is as it was: the link, every agent, and what the processes hold.
 func (s *soak) reckon(before []string) error {
 	fmt.Println("the last fault is over: looking for what is lost or left")
-	if !eventually(30*time.Second, func() bool { return s.everything() == nil }) {
-		return fmt.Errorf("30 s after the last fault: %w", s.everything())
+	if !eventually(recovery, func() bool { return s.everything() == nil }) {
+		return fmt.Errorf("%s after the last fault: %w", recovery, s.everything())
 	}
 	for _, h := range s.working {
 		h.readToEnd()
@@ -36,8 +39,8 @@ func (s *soak) reckon(before []string) error {
 	if err := s.backend.start(); err != nil {
 		return err
 	}
-	if !eventually(30*time.Second, func() bool { return s.everything() == nil }) {
-		return fmt.Errorf("30 s after a new daemon and backend: %w", s.everything())
+	if !eventually(recovery, func() bool { return s.everything() == nil }) {
+		return fmt.Errorf("%s after a new daemon and backend: %w", recovery, s.everything())
 	}
 	if daemon, err = s.onlyDaemon(); err != nil {
 		return err
