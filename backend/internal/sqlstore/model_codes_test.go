@@ -1,6 +1,7 @@
 package sqlstore_test
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -156,4 +157,17 @@ func (m *model) sweep(now time.Time) {
 			c.gone = true
 		}
 	}
+}
+
+// outcome is an error as both sides tell it.
+func outcome(err error) string {
+	for _, known := range []error{link.ErrUnknown, link.ErrExpired, link.ErrDenied, link.ErrNotPending, link.ErrRevoked, link.ErrTokenExpired} {
+		if errors.Is(err, known) {
+			return known.Error()
+		}
+	}
+	if err != nil {
+		return "unexpected: " + err.Error()
+	}
+	return "ok"
 }

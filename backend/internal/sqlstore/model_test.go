@@ -27,7 +27,7 @@ func TestDeviceCodesFollowTheModel(t *testing.T) {
 	if os.Getenv("SERVICE_TEST_FULL") != "" {
 		checks, steps = "500", "80"
 	}
-	for name, value := range map[string]string{"rapid.checks": checks, "rapid.steps": steps} {
+	for name, value := range map[string]string{"rapid.checks": checks, "rapid.steps": steps, "rapid.nofailfile": "true"} {
 		given := false
 		flag.Visit(func(f *flag.Flag) { given = given || f.Name == name })
 		if given {
@@ -115,7 +115,7 @@ func (m *machine) close() {
 // actions are what a run may do next.
 func (m *machine) actions() map[string]func(*rapid.T) {
 	all := map[string]func(*rapid.T){
-		"": m.checkLinks,
+		"": m.checkStored,
 		"issue": func(rt *rapid.T) {
 			issued, err := m.links.Start(m.t.Context(), link.Requester{Host: "maple", IP: "192.0.2.1"})
 			if err != nil {
@@ -219,7 +219,7 @@ func (m *machine) race(rt *rapid.T) {
 	other := [2]string{1: second.do(b, m.now), 0: second.do(a, m.now)}
 	switch {
 	case answers == one && one == other && !first.like(second):
-		m.model = first // the order shows in the links alone
+		m.model = first // the order shows in what is stored alone
 		if !m.agree(rt) {
 			m.model = second
 		}
@@ -275,22 +275,10 @@ func (m *machine) do(ctx context.Context, o op) string {
 	}
 }
 
-func outcome(err error) string {
-	for _, known := range []error{link.ErrUnknown, link.ErrExpired, link.ErrDenied, link.ErrNotPending, link.ErrRevoked, link.ErrTokenExpired} {
-		if errors.Is(err, known) {
-			return known.Error()
-		}
-	}
-	if err != nil {
-		return "unexpected: " + err.Error()
-	}
-	return "ok"
-}
-
-// checkLinks holds the links that are stored against the model's.
-func (m *machine) checkLinks(rt *rapid.T) {
+// checkStored holds the links and states that are stored against the model's.
+func (m *machine) checkStored(rt *rapid.T) {
 	if !m.agree(rt) {
-		rt.Fatalf("the live links are others than the model's: %+v", m.model)
+		rt.Fatalf("the links or states that are stored are others than the model's: %+v", m.model)
 	}
 }
 
@@ -313,7 +301,20 @@ func (m *machine) agree(rt *rapid.T) bool {
 			}
 		}
 	}
-	return known == 0
+	return known == 0 && m.statesAgree(rt)
+}
+
+func (m *machine) statesAgree(rt *rapid.T) bool {
+	for i, c := range m.model.codes {
+		p, err := m.store.Progress(m.t.Context(), modelHash.Hash("device_code", m.codes[i].DeviceCode))
+		if err != nil && !errors.Is(err, link.ErrUnknown) {
+			rt.Fatal(err)
+		}
+		if gone := err != nil; gone != c.gone || !gone && p.State != c.state {
+			return false
+		}
+	}
+	return true
 }
 
 // checkTrail holds what the trail tells of each code against what happened to it.
