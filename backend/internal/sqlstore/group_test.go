@@ -15,6 +15,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/proto/glasses"
 )
 
 // notes is a store with a table to write into, and the writer in the test's hand.
@@ -213,6 +216,34 @@ func TestGroupThatBrokeIsRunAgain(t *testing.T) {
 	}
 	if err := errors.Join(<-first, <-last); err != nil || !n.has(1) || !n.has(3) {
 		t.Errorf("the others: %v", err)
+	}
+}
+
+// What is run again does all of its work again.
+func TestEventsAreKeptInAGroupThatBroke(t *testing.T) {
+	n := newNotes(t)
+	for _, statement := range []string{"PRAGMA foreign_keys = 0", // the session needs no account here
+		`INSERT INTO sessions (id, account_id, link_id, app_id, platform, device_model, is_current, created_at, last_active_at, expires_at)
+			VALUES ('ses_1', 'ada', 'l', 'app', 'ios', 'even_g1', 1, 1, 1, 1)`} {
+		if _, err := n.writes.Exec(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	release := n.hold()
+	defer release()
+	rows := []sessions.Row{{SessionID: "ses_1", Event: glasses.Event{Sender: "app", ID: "1", Kind: "command", Type: "display.show", Payload: []byte("{}")}}}
+	appended := make(chan error, 1)
+	go func() { appended <- n.AppendEvents(t.Context(), rows) }()
+	n.until(func() bool { return len(n.group.queue) == 1 })
+	breaker := n.behind(t.Context(), 1, func(tx *sql.Tx) error { return errors.Join(n.run(tx, "ROLLBACK"), errors.New("broke it")) })
+	release()
+	<-breaker
+	var kept int
+	if err := <-appended; err != nil {
+		t.Fatal(err)
+	}
+	if err := n.reads.QueryRow("SELECT COUNT(*) FROM events WHERE session_id = 'ses_1'").Scan(&kept); err != nil || kept != 1 {
+		t.Errorf("%d events are kept, %v", kept, err)
 	}
 }
 

@@ -22,16 +22,16 @@ func (s *Store) AppendEvents(ctx context.Context, rows []sessions.Row) error {
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rows[a].SessionID, rows[b].SessionID) })
 	return s.write(ctx, func(tx *sql.Tx) error {
-		for len(order) > 0 {
-			id := rows[order[0]].SessionID
+		for left := order; len(left) > 0; { // order itself stays: all of this may run again
+			id := rows[left[0]].SessionID
 			n := 0
-			for n < len(order) && rows[order[n]].SessionID == id {
+			for n < len(left) && rows[left[n]].SessionID == id {
 				n++
 			}
-			if err := appendTo(ctx, tx, id, rows, order[:n]); err != nil {
+			if err := appendTo(ctx, tx, id, rows, left[:n]); err != nil {
 				return err
 			}
-			order = order[n:]
+			left = left[n:]
 		}
 		return nil
 	})
