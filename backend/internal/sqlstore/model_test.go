@@ -20,8 +20,8 @@ import (
 	"github.com/service-dev/service/backend/internal/sqlstore"
 )
 
-// The device-code machine on a real database, driven with whatever comes to a random mind, does what a model of forty
-// lines says: one operation after the other, and two at once as if one had come first.
+// The device-code machine on a real database, driven with whatever comes to a random mind, does what a small
+// model says: one operation after the other, and two at once as if one had come first.
 func TestDeviceCodesFollowTheModel(t *testing.T) {
 	checks, steps := "20", "40"
 	if os.Getenv("SERVICE_TEST_FULL") != "" {
