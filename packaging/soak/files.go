@@ -33,9 +33,10 @@ func (s *soak) fillDisk(*rand.Rand) (string, func() error, error) {
 }
 
 // jumpClock moves the daemon's clock by minutes, hours or days, forth or back, and then back to the truth. It is not
-// further forward than local sessions are kept without use, for those of a wrong clock are closed by rule.
+// further than local sessions are kept without use: by a clock that is wrong by more than that they count as old, now or
+// after it was put right, and are closed by rule.
 func (s *soak) jumpClock(rng *rand.Rand) (string, func() error, error) {
-	spans := []time.Duration{time.Minute, -time.Minute, time.Hour, -time.Hour, 24 * time.Hour, 6 * 24 * time.Hour, -24 * time.Hour, -400 * 24 * time.Hour}
+	spans := []time.Duration{time.Minute, -time.Minute, time.Hour, -time.Hour, 24 * time.Hour, 6 * 24 * time.Hour, -24 * time.Hour, -6 * 24 * time.Hour}
 	by := spans[rng.IntN(len(spans))]
 	set := func(d time.Duration) error {
 		path := filepath.Join(s.seam, "clock")
