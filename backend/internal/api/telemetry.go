@@ -57,9 +57,12 @@ func (a *API) uploadTelemetry(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	records, rejected, err := telemetryRecords(data)
+	records, rejected, dropped, err := telemetryRecords(data)
 	if err != nil {
 		return nil, err
+	}
+	if dropped > 0 { // so that whoever counts knows that something is missing
+		a.Log.InfoContext(c.Context(), "an install lost events before it could send them", "events", dropped)
 	}
 	done, err := a.Telemetry.Ingest(c.Context(), install, records)
 	if err != nil {
@@ -70,22 +73,22 @@ func (a *API) uploadTelemetry(c *call) (any, error) {
 }
 
 // telemetryRecords reads a batch: the short way where it was written as our daemons do, else strictly.
-func telemetryRecords(data []byte) (records []wire.Record, rejected int, err error) {
-	if records, rejected, _, ok := wire.Plain(data); ok {
-		return records, rejected, nil
+func telemetryRecords(data []byte) (records []wire.Record, rejected int, dropped int64, err error) {
+	if records, rejected, dropped, ok := wire.Plain(data); ok {
+		return records, rejected, dropped, nil
 	}
 	if n := bytes.Count(data, []byte("{")); n > 4*wire.MaxBatch {
-		return nil, 0, tooManyUploaded() // so that no body unfolds into much memory
+		return nil, 0, 0, tooManyUploaded() // so that no body unfolds into much memory
 	}
 	var b wire.Batch
 	if err := decodeBytes(data, &b); err != nil {
-		return nil, 0, err
+		return nil, 0, 0, err
 	}
 	if len(b.Events) > wire.MaxBatch {
-		return nil, 0, tooManyUploaded()
+		return nil, 0, 0, tooManyUploaded()
 	}
 	if b.Dropped < 0 {
-		return nil, 0, invalidBody("the field dropped is below 0")
+		return nil, 0, 0, invalidBody("the field dropped is below 0")
 	}
 	for i := range b.Events {
 		r, err := b.Events[i].Record()
@@ -95,7 +98,7 @@ func telemetryRecords(data []byte) (records []wire.Record, rejected int, err err
 		}
 		records = append(records, r)
 	}
-	return records, rejected, nil
+	return records, rejected, b.Dropped, nil
 }
 
 func tooManyUploaded() error {

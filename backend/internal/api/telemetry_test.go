@@ -55,6 +55,9 @@ func TestTelemetryCountsEachEventOnce(t *testing.T) {
 	w.upload(`{"events":[]}`).receipt(0, 0, 0)
 	w.upload(`{"events":[],"dropped":12}`).receipt(0, 0, 0)
 	w.upload(`{ "dropped": 1, "events": [ `+w.used(wire.Linked, "")+` ] }`).receipt(1, 0, 0)
+	if log := w.log.String(); !strings.Contains(log, `"events":12}`) || strings.Count(log, "an install lost events") != 2 {
+		t.Errorf("what installs lost is not in the log: %s", log)
+	}
 }
 
 // What is wrong with one event costs that event alone.
@@ -173,11 +176,11 @@ func FuzzTelemetryBody(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		records, rejected, err := telemetryRecords(body)
+		records, rejected, dropped, err := telemetryRecords(body)
 		if err != nil {
 			return
 		}
-		if rejected < 0 || len(records)+rejected > wire.MaxBatch {
+		if rejected < 0 || dropped < 0 || len(records)+rejected > wire.MaxBatch {
 			t.Fatalf("%q: %d records, %d rejected", body, len(records), rejected)
 		}
 		for _, r := range records {
@@ -189,9 +192,9 @@ func FuzzTelemetryBody(f *testing.F) {
 		if json.Indent(&spaced, body, "", " ") != nil {
 			t.Fatalf("taken, but no JSON: %q", body)
 		}
-		again, rejectedAgain, err := telemetryRecords(spaced.Bytes())
-		if err != nil || len(again) != len(records) || rejectedAgain != rejected {
-			t.Fatalf("%q: spaced, it is %d and %d, %v", body, len(again), rejectedAgain, err)
+		again, rejectedAgain, droppedAgain, err := telemetryRecords(spaced.Bytes())
+		if err != nil || len(again) != len(records) || rejectedAgain != rejected || droppedAgain != dropped {
+			t.Fatalf("%q: spaced, it is %d, %d and %d, %v", body, len(again), rejectedAgain, droppedAgain, err)
 		}
 	})
 }
