@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/service-dev/service/daemon/internal/statefile"
 )
@@ -20,11 +21,12 @@ type launchd struct {
 	path  string // of the agent's property list
 	uid   int
 	run   runner
+	pause time.Duration // between two looks at an unloading
 }
 
 func newLaunchd(d daemon, uid int, run runner) *launchd {
 	label := "dev.service." + d.name
-	return &launchd{d: d, label: label, path: filepath.Join(d.home, "Library", "LaunchAgents", label+".plist"), uid: uid, run: run}
+	return &launchd{d: d, label: label, path: filepath.Join(d.home, "Library", "LaunchAgents", label+".plist"), uid: uid, run: run, pause: 200 * time.Millisecond}
 }
 
 // domain is the person's graphical session, target the agent in it.
@@ -33,12 +35,12 @@ func (l *launchd) target() string { return l.domain() + "/" + l.label }
 
 func (l *launchd) install(ctx context.Context) (Report, error) {
 	want, change := agentPlist(l.d, l.label), Updated
-	old, err := statefile.Read(l.path, maxUnit)
+	old, err := own(l.path, plistSign)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		change = Created
 	case err != nil:
-		return Report{}, &Error{CodeFile, err.Error(), "move " + l.path + " away"}
+		return Report{}, err
 	case string(old) == want:
 		change = Unchanged
 	}
@@ -62,8 +64,10 @@ func (l *launchd) install(ctx context.Context) (Report, error) {
 
 func (l *launchd) uninstall(ctx context.Context) (Report, error) {
 	r := Report{System: "launchd", Name: l.label, State: StateAbsent, Files: []string{}}
-	if _, err := os.Lstat(l.path); errors.Is(err, fs.ErrNotExist) {
+	if _, err := own(l.path, plistSign); errors.Is(err, fs.ErrNotExist) {
 		return r, nothing()
+	} else if err != nil {
+		return r, err
 	}
 	if err := l.bootout(ctx); err != nil {
 		return Report{}, err
@@ -88,7 +92,7 @@ func (l *launchd) start(ctx context.Context) (Report, error) {
 	case r.State == StateRunning:
 		return r, nil
 	}
-	if l.run(ctx, "launchctl", "print", l.target()).code != 0 {
+	if !l.loaded(ctx) {
 		if err := l.must(l.run(ctx, "launchctl", "bootstrap", l.domain(), l.path), "bootstrap"); err != nil {
 			return r, err
 		}
@@ -101,8 +105,10 @@ func (l *launchd) start(ctx context.Context) (Report, error) {
 
 // stop unloads the agent; the next login loads it again.
 func (l *launchd) stop(ctx context.Context) (Report, error) {
-	if _, err := os.Lstat(l.path); errors.Is(err, fs.ErrNotExist) {
+	if _, err := own(l.path, plistSign); errors.Is(err, fs.ErrNotExist) {
 		return Report{}, absent()
+	} else if err != nil {
+		return Report{}, err
 	}
 	if err := l.bootout(ctx); err != nil {
 		return Report{}, err
@@ -112,12 +118,14 @@ func (l *launchd) stop(ctx context.Context) (Report, error) {
 
 func (l *launchd) status(ctx context.Context) (Report, error) {
 	r := Report{System: "launchd", Name: l.label, State: StateAbsent, Files: []string{}}
-	data, err := os.ReadFile(l.path)
+	data, err := own(l.path, plistSign)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, nil
+	} else if err != nil {
+		return r, err
 	}
 	r.Files, r.AtLogin = []string{l.path}, true
-	r.Outdated = err != nil || string(data) != agentPlist(l.d, l.label)
+	r.Outdated = string(data) != agentPlist(l.d, l.label)
 	r.Program = plistProgram(string(data))
 	r.ProgramMissing = r.Program != "" && !there(r.Program)
 	o := l.run(ctx, "launchctl", "print", l.target())
@@ -151,12 +159,39 @@ func printed(text string) (state string, pid int, detail string) {
 	return StateStopped, 0, ""
 }
 
-// bootout unloads the agent, which ends the daemon. One that is not loaded (3, 36, 113) is fine.
+const (
+	// underWay is launchctl's exit code for an unloading that goes on (EINPROGRESS).
+	underWay = 36
+	// unloadTime bounds it: the agent's ExitTimeOut and some more.
+	unloadTime = 40 * time.Second
+)
+
+// bootout unloads the agent, which ends the daemon, and waits until launchd does not know it any more: it refuses to
+// load an agent that it is still unloading. One that is not loaded is fine.
 func (l *launchd) bootout(ctx context.Context) error {
-	if l.run(ctx, "launchctl", "print", l.target()).code > 0 {
+	if !l.loaded(ctx) {
 		return nil
 	}
-	return l.must(l.run(ctx, "launchctl", "bootout", l.target()), "bootout")
+	if o := l.run(ctx, "launchctl", "bootout", l.target()); o.code != underWay && (o.code <= 0 || l.loaded(ctx)) {
+		if err := l.must(o, "bootout"); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, unloadTime, errors.New("it is still loaded"))
+	defer cancel()
+	for l.loaded(ctx) {
+		select {
+		case <-ctx.Done():
+			return l.must(outcome{code: -1, err: context.Cause(ctx)}, "bootout")
+		case <-time.After(l.pause):
+		}
+	}
+	return nil
+}
+
+// loaded tells whether launchd has the agent; when it does not tell, it may.
+func (l *launchd) loaded(ctx context.Context) bool {
+	return l.run(ctx, "launchctl", "print", l.target()).code <= 0
 }
 
 func (l *launchd) must(o outcome, what string) error {

@@ -71,8 +71,8 @@ func TestSystemdThatDoesNotAnswer(t *testing.T) {
 			s := newSystemd(d, "", f.run)
 			_, err := s.install(t.Context())
 			refusedWith(t, err, CodeNoManager, c.words)
-			if s.installed() {
-				t.Error("files were written")
+			if units, err := s.found(); err != nil || len(units) != 0 {
+				t.Errorf("files were written: %v, %v", units, err)
 			}
 			_, err = s.start(t.Context())
 			refusedWith(t, err, CodeNotInstalled, "not installed")
@@ -86,7 +86,7 @@ func TestSystemdThatDoesNotAnswer(t *testing.T) {
 			}
 			_, err = s.stop(t.Context())
 			refusedWith(t, err, CodeNoManager, c.words)
-			if r, err := s.uninstall(t.Context()); err != nil || r.Change != Removed || len(r.Files) != 2 || s.installed() {
+			if r, err := s.uninstall(t.Context()); err != nil || r.Change != Removed || len(r.Files) != 2 {
 				t.Errorf("uninstall: %+v, %v", r, err)
 			}
 			_, err = s.uninstall(t.Context())
@@ -183,24 +183,52 @@ func TestLaunchdLife(t *testing.T) {
 		t.Error(diff)
 	}
 
-	f.answers["launchctl print"] = outcome{out: target + " = {\n\tactive count = 1\n\tstate = running\n\n\tpid = 42\n\tlast exit code = (never exited)\n}"}
+	loaded := outcome{out: target + " = {\n\tactive count = 1\n\tstate = running\n\n\tpid = 42\n\tlast exit code = (never exited)\n}"}
+	f.answers["launchctl print"] = loaded
 	if r, err := l.install(t.Context()); err != nil || r.Change != Unchanged || r.State != StateRunning || r.PID != 42 {
 		t.Errorf("again: %+v, %v", r, err)
 	}
-	if err := os.WriteFile(l.path, []byte("other"), 0o600); err != nil {
+	if err := os.WriteFile(l.path, []byte(plistSign+" long ago -->"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if r, err := l.status(t.Context()); err != nil || !r.Outdated {
 		t.Errorf("other content: %+v, %v", r, err)
 	}
+	// Unloading goes on for a while; only then the new one is loaded.
 	f.asked = nil
-	if r, err := l.install(t.Context()); err != nil || r.Change != Updated || !strings.Contains(strings.Join(f.asked, "\n"), "launchctl bootout "+target) {
-		t.Errorf("update: %+v, %v, %v", r, err, f.asked)
+	f.answers["launchctl bootout"] = outcome{code: underWay, errs: "Boot-out failed: 36: Operation now in progress"}
+	gone, looks := outcome{code: 113, errs: "Could not find service"}, 0
+	l.pause = 0
+	l.run = func(ctx context.Context, program string, args ...string) outcome {
+		if args[0] == "print" {
+			if looks++; looks > 4 {
+				f.answers["launchctl print"] = gone
+			}
+		}
+		if args[0] == "kickstart" {
+			f.answers["launchctl print"] = loaded
+			looks = -100
+		}
+		return f.run(ctx, program, args...)
 	}
+	r, err = l.install(t.Context())
+	want = []string{
+		"launchctl print " + target, "launchctl bootout " + target,
+		"launchctl print " + target, "launchctl print " + target, "launchctl print " + target, "launchctl print " + target, // the last says it is gone
+		"launchctl print " + target, "launchctl print " + target, "launchctl bootstrap gui/501 " + l.path, "launchctl kickstart " + target, "launchctl print " + target,
+	}
+	if diff := cmp.Diff(want, f.asked); err != nil || r.Change != Updated || diff != "" {
+		t.Errorf("update: %+v, %v: %s", r, err, diff)
+	}
+	l.run = f.run
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	refusedWith(t, l.bootout(ctx), CodeRefused, "launchctl bootout: ") // for it never ends
 	f.answers["launchctl bootout"] = outcome{code: 5, errs: "Boot-out failed: 5: Input/output error"}
 	_, err = l.uninstall(t.Context())
 	refusedWith(t, err, CodeRefused, "Boot-out failed")
 	delete(f.answers, "launchctl bootout")
+	f.answers["launchctl print"] = gone
 	if r, err := l.uninstall(t.Context()); err != nil || r.Change != Removed {
 		t.Errorf("uninstall: %+v, %v", r, err)
 	}

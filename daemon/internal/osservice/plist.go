@@ -8,12 +8,15 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
+// plistSign is in every agent that install wrote, of whatever version.
+const plistSign = "<!-- Written by servicectl service install"
+
 // agentPlist is the launchd agent: the daemon runs from login on and comes back when it fails. It is not started by its
 // sockets: launchd hands those over through a call of the C library only, and the programs are built without cgo.
 func agentPlist(d daemon, label string) string {
 	log := filepath.Join(d.paths.Dir, rendezvous.LogDir, "serviced.stderr")
 	return xml.Header + `<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
-<!-- Written by servicectl service install; servicectl service uninstall removes it. -->
+` + plistSign + `; servicectl service uninstall removes it. -->
 <plist version="1.0">
 <dict>
 	<key>Label</key>
@@ -47,10 +50,7 @@ func agentPlist(d daemon, label string) string {
 	<key>Umask</key>
 	<integer>63</integer>
 	<key>LimitLoadToSessionType</key>
-	<array>
-		<string>Aqua</string>
-		<string>Background</string>
-	</array>
+	<string>Aqua</string>
 	<key>StandardErrorPath</key>
 	` + text(log) + `
 </dict>

@@ -34,12 +34,15 @@ func accountName() string {
 	return u.Username
 }
 
+// taskSign is in every task that install made, of whatever version.
+const taskSign = "Written by servicectl service install"
+
 // taskXML is the task's definition.
 func taskXML(d daemon, user string) string {
 	return `<?xml version="1.0" encoding="UTF-16"?>
 <Task version="1.2" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">
   <RegistrationInfo>
-    <Description>The service's daemon. Written by servicectl service install; servicectl service uninstall removes it.</Description>
+    <Description>The service's daemon. ` + taskSign + `; servicectl service uninstall removes it.</Description>
   </RegistrationInfo>
   <Triggers>
     <LogonTrigger>
@@ -192,8 +195,12 @@ func (s *scheduler) status(ctx context.Context) (Report, error) {
 	case o.code != 0:
 		return r, nil
 	}
+	task := strings.ReplaceAll(o.out, "\x00", "") // some versions write UTF-16 here
+	if !strings.Contains(task, taskSign) {
+		return r, &Error{CodeFile, "the task " + s.d.name + " was not made by `servicectl service install`", "rename or delete it in the Task Scheduler, then try again"}
+	}
 	r.State, r.AtLogin = StateUnknown, true
-	r.Program = taskProgram(o.out)
+	r.Program = taskProgram(task)
 	r.Outdated = r.Program != s.d.program
 	r.ProgramMissing = r.Program != "" && !there(r.Program)
 	return r, nil

@@ -1,13 +1,17 @@
 package osservice
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 
+	"github.com/service-dev/service/daemon/internal/statefile"
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
@@ -84,19 +88,18 @@ func Control(ctx context.Context, action string) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	switch action {
-	case "install":
-		return m.install(ctx)
-	case "uninstall":
-		return m.uninstall(ctx)
-	case "start":
-		return m.start(ctx)
-	case "stop":
-		return m.stop(ctx)
-	case "status":
-		return m.status(ctx)
+	do, ok := actions(m)[action]
+	if !ok {
+		return Report{}, fmt.Errorf("no such action: %q", action)
 	}
-	return Report{}, fmt.Errorf("no such action: %q", action)
+	return do(ctx)
+}
+
+// actions are what a manager does, by the words of Actions.
+func actions(m manager) map[string]func(context.Context) (Report, error) {
+	return map[string]func(context.Context) (Report, error){
+		"install": m.install, "uninstall": m.uninstall, "start": m.start, "stop": m.stop, "status": m.status,
+	}
 }
 
 // daemon is what a service manager has to run.
@@ -159,6 +162,23 @@ func system() (manager, error) {
 func there(program string) bool {
 	info, err := os.Stat(program)
 	return err == nil && info.Mode().IsRegular()
+}
+
+// own reads a file that install wrote, in which sign stands; fs.ErrNotExist when there is none. Any other file in that
+// place is the person's: it is refused, and is neither read as ours nor written nor removed.
+func own(path, sign string) ([]byte, error) {
+	data, err := statefile.Read(path, maxUnit)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	case errors.Is(err, statefile.ErrSymlink):
+		return nil, &Error{CodeFile, err.Error(), "move " + path + " away, or run `systemctl --user unmask " + filepath.Base(path) + "` if that is what it is"}
+	case err != nil:
+		return nil, &Error{CodeFile, err.Error(), "move " + path + " away, then try again"}
+	case !bytes.Contains(data, []byte(sign)):
+		return nil, &Error{CodeFile, path + " was not written by `servicectl service install`", "move it away, then try again"}
+	}
+	return data, nil
 }
 
 // nothing is the answer when there is nothing to remove.

@@ -1,7 +1,6 @@
 package osservice
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io/fs"
@@ -104,22 +103,37 @@ func (s *systemd) unseen(unit map[string]string) error {
 	return &Error{CodeRefused, why, "log out and in, if XDG_CONFIG_HOME was changed; `systemctl --user show-environment` tells systemd's"}
 }
 
-// write brings the files to what they should be.
+// found reads the units that are there, by path; one that is another's is an error.
+func (s *systemd) found() (map[string]string, error) {
+	units := map[string]string{}
+	for _, f := range s.files() {
+		data, err := own(f.path, unitSign)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		units[f.path] = string(data)
+	}
+	return units, nil
+}
+
+// write brings the files to what they should be; none, when one of them is another's.
 func (s *systemd) write() (change string, err error) {
+	units, err := s.found()
+	if err != nil {
+		return "", err
+	}
 	change = Unchanged
 	for _, f := range s.files() {
-		old, err := statefile.Read(f.path, maxUnit)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			if change == Unchanged {
-				change = Created
-			}
-		case err != nil:
-			return "", &Error{CodeFile, err.Error(), "move " + f.path + " away, or run `systemctl --user unmask " + filepath.Base(f.path) + "` if that is what it is"}
-		case string(old) == f.content:
+		switch old, ok := units[f.path]; {
+		case ok && old == f.content:
 			continue
-		default:
+		case ok:
 			change = Updated
+		case change == Unchanged:
+			change = Created
 		}
 		if err := os.MkdirAll(s.dir, 0o755); err != nil {
 			return "", &Error{CodeFile, "making " + s.dir + ": " + err.Error(), "correct the directory"}
@@ -134,15 +148,22 @@ func (s *systemd) write() (change string, err error) {
 // uninstall stops the daemon and removes what install wrote, even where no service manager answers.
 func (s *systemd) uninstall(ctx context.Context) (Report, error) {
 	r := Report{System: "systemd", Name: s.d.name, State: StateAbsent, Files: []string{}}
-	here := s.installed()
+	units, err := s.found()
+	if err != nil {
+		return Report{}, err
+	}
 	alive := s.answers(ctx) == nil
-	if here && alive {
+	if len(units) > 0 && alive {
 		if err := s.all(ctx, []string{"stop", s.socket(), s.service()}, []string{"disable", s.socket()}); err != nil {
 			return Report{}, err
 		}
 	}
 	wants := filepath.Join(s.dir, "sockets.target.wants")
-	for _, path := range []string{filepath.Join(wants, s.socket()), s.files()[0].path, s.files()[1].path} {
+	remove := []string{s.files()[0].path, s.files()[1].path}
+	if link := filepath.Join(wants, s.socket()); s.leadsHere(link) {
+		remove = append(remove, link)
+	}
+	for _, path := range remove {
 		was, err := statefile.Remove(path)
 		if err != nil {
 			return Report{}, &Error{CodeFile, err.Error(), "remove it by hand"}
@@ -161,14 +182,13 @@ func (s *systemd) uninstall(ctx context.Context) (Report, error) {
 	return r, nil
 }
 
-// installed tells whether one of the files is there.
-func (s *systemd) installed() bool {
-	for _, f := range s.files() {
-		if _, err := os.Lstat(f.path); err == nil {
-			return true
-		}
+// leadsHere tells whether a link is that of an enabled socket of ours.
+func (s *systemd) leadsHere(link string) bool {
+	target, err := os.Readlink(link)
+	if err == nil && !filepath.IsAbs(target) {
+		target = filepath.Join(filepath.Dir(link), target)
 	}
-	return false
+	return err == nil && target == s.files()[0].path
 }
 
 // start opens the sockets anew unless the daemon runs on them: a directory that was deleted, or a daemon that a client
@@ -201,7 +221,9 @@ func moved(program string) error {
 
 // stop ends the daemon and closes the sockets until the next login or start.
 func (s *systemd) stop(ctx context.Context) (Report, error) {
-	if !s.installed() {
+	if units, err := s.found(); err != nil {
+		return Report{}, err
+	} else if len(units) == 0 {
 		return Report{}, absent()
 	}
 	if err := s.answers(ctx); err != nil {
@@ -216,21 +238,19 @@ func (s *systemd) stop(ctx context.Context) (Report, error) {
 // status compares the files with what install would write, and asks systemd about the units.
 func (s *systemd) status(ctx context.Context) (Report, error) {
 	r := Report{System: "systemd", Name: s.d.name, State: StateAbsent, Files: []string{}}
+	units, err := s.found()
+	if err != nil || len(units) == 0 {
+		return r, err
+	}
 	for _, f := range s.files() {
-		data, err := os.ReadFile(f.path)
-		if errors.Is(err, fs.ErrNotExist) {
-			r.Outdated = true
-			continue
+		unit, ok := units[f.path]
+		r.Outdated = r.Outdated || unit != f.content
+		if ok {
+			r.Files = append(r.Files, f.path)
 		}
-		r.Files = append(r.Files, f.path)
-		r.Outdated = r.Outdated || err != nil || !bytes.Equal(data, []byte(f.content))
-		if program := programOf(string(data)); program != "" {
+		if program := programOf(unit); program != "" {
 			r.Program, r.ProgramMissing = program, !there(program)
 		}
-	}
-	if len(r.Files) == 0 {
-		r.Outdated = false
-		return r, nil
 	}
 	seen, err := s.show(ctx)
 	if err != nil {

@@ -4,8 +4,11 @@ import (
 	"strings"
 )
 
-// mark begins each file that is ours.
-const mark = "# Written by `servicectl service install`; `servicectl service uninstall` removes it. Your own changes belong into a\n" +
+// unitSign is in every unit that install wrote, of whatever version.
+const unitSign = "# Written by `servicectl service install`"
+
+// mark begins each unit that is ours.
+const mark = unitSign + "; `servicectl service uninstall` removes it. Your own changes belong into a\n" +
 	"# drop-in (`systemctl --user edit NAME`), which stays.\n"
 
 // socketUnit is the unit whose sockets are the very ones that clients dial, so that the first of them starts the daemon.
