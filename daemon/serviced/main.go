@@ -58,15 +58,26 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 func run(managed bool, stderr io.Writer) int {
 	// A daemon that a client started outlives that client's terminal and must not depend on it.
 	_, started := os.LookupEnv(rendezvous.ReadyVar)
+	foreground := !started && !(managed && unbounded(stderr))
 	notify := osservice.NewNotifier()
 	sockets, err := osservice.Inherited()
 	if err != nil {
 		return exit(err, stderr)
 	}
 	err = osservice.Run(context.Background(), managed, func(ctx context.Context) error {
-		return app.Run(ctx, app.Options{Managed: managed, Foreground: !started, Stderr: stderr, Sockets: sockets, Notify: notify})
+		return app.Run(ctx, app.Options{Managed: managed, Foreground: foreground, Stderr: stderr, Sockets: sockets, Notify: notify})
 	})
 	return exit(err, stderr)
+}
+
+// unbounded tells that w is a plain file, which nobody sets aside: launchd's, for the last words only.
+func unbounded(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode().IsRegular()
 }
 
 // control does what servicectl asks of the service manager. Its answer is one JSON object: a report, or an error with its

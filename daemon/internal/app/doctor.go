@@ -1,10 +1,13 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
 	"time"
 
@@ -31,7 +34,7 @@ const doctorTimeout = 15 * time.Second
 func (p *parts) doctor(ctx context.Context) []control.Check {
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
-	checks := []control.Check{p.checkDirectory(), p.checkProgram(), p.checkConfig(ctx), p.checkAuthFile(), p.checkConsent(ctx)}
+	checks := []control.Check{p.checkDirectory(), p.checkProgram(), p.checkConfig(ctx), p.checkAuthFile(), p.checkConsent(ctx), p.checkTelemetry(ctx)}
 	checks = append(checks, p.checkAdapters()...)
 	health := p.checkBackend(ctx)
 	checks = append(checks, health)
@@ -43,17 +46,66 @@ func (p *parts) doctor(ctx context.Context) []control.Check {
 
 func (p *parts) checkDirectory() control.Check {
 	c := control.Check{Name: "state directory", State: checkOK, Detail: p.paths.Dir}
-	f, err := os.CreateTemp(p.paths.Run, ".doctor-*")
-	if err != nil {
-		c.State, c.Detail, c.Fix = checkFail, err.Error(), "Make the directory writable and see that its disk is not full."
-		return c
+	for _, dir := range []string{p.paths.Dir, p.paths.Run} {
+		if err := probe(dir); err != nil {
+			c.State, c.Detail, c.Fix = checkFail, err.Error(), "Make "+dir+" writable for you and see that its disk is not full."
+			return c
+		}
 	}
-	f.Close()
-	os.Remove(f.Name())
 	if err := statefile.EnsureDir(p.paths.Dir); err != nil {
 		c.State, c.Detail, c.Fix = checkFail, err.Error(), "Correct the directory's owner or mode, then restart the daemon."
 	}
 	return c
+}
+
+// probe writes a file into a directory and takes it away again: a full disk lets an empty one be made.
+func probe(dir string) error {
+	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
+		return cmp.Or(err, fmt.Errorf("%s is not a directory", dir))
+	}
+	f, err := os.CreateTemp(dir, ".doctor.tmp-*") // a name that statefile.Sweep would take away, too
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(make([]byte, 4<<10))
+	return errors.Join(err, f.Close(), os.Remove(f.Name()))
+}
+
+// checkTelemetry looks whether events can be kept and thrown away, and how their last upload went.
+func (p *parts) checkTelemetry(ctx context.Context) control.Check {
+	s := (face{p}).Telemetry(ctx)
+	c := control.Check{Name: "telemetry", State: checkOK, Detail: fmt.Sprintf("%d events wait; the log is %s", s.Waiting, s.LogFile)}
+	err := appendable(s.LogFile)
+	for _, dir := range []string{filepath.Dir(s.LogFile), filepath.Join(filepath.Dir(s.LogFile), "spool")} {
+		if e := probe(dir); !errors.Is(e, fs.ErrNotExist) { // it is made with the first event
+			err = errors.Join(err, e)
+		}
+	}
+	switch {
+	case err != nil:
+		c.State, c.Detail, c.Fix = checkFail, err.Error(), "Make "+filepath.Dir(s.LogFile)+" a directory that you can write to, or move it away."
+	case s.LastError != "":
+		c.State, c.Detail, c.Fix = checkWarn, "the last upload was not taken: "+s.LastError, "Nothing is needed, it is tried again; `servicectl telemetry status` tells more."
+	}
+	return c
+}
+
+// appendable tells why nothing can be added to a file; nil also where there is none yet.
+func appendable(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is not a file", path)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // checkProgram looks whether a client could start this daemon again.

@@ -6,24 +6,19 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// maxLog is the size in bytes above which the log is set aside at the next start; one old log is kept.
+// maxLog is the size in bytes above which the log is set aside; one old log is kept.
 const maxLog = 5 << 20
 
 // openLog opens log/serviced.log and returns a JSON logger that writes there and, as text, to also (nil for none).
 // The closer is the file.
 func openLog(p rendezvous.Paths, level slog.Leveler, also io.Writer) (*slog.Logger, io.Closer, error) {
-	path := filepath.Join(p.Dir, rendezvous.LogDir, rendezvous.LogName)
-	if info, err := os.Lstat(path); err == nil && info.Size() > maxLog {
-		if err := os.Rename(path, path+".1"); err != nil {
-			return nil, nil, fmt.Errorf("setting the old log aside: %w", err)
-		}
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
+	f := &logFile{path: filepath.Join(p.Dir, rendezvous.LogDir, rendezvous.LogName)}
+	if err := f.open(); err != nil {
 		return nil, nil, fmt.Errorf("opening the log: %w", err)
 	}
 	opts := &slog.HandlerOptions{Level: level, ReplaceAttr: redact}
@@ -32,6 +27,59 @@ func openLog(p rendezvous.Paths, level slog.Leveler, also io.Writer) (*slog.Logg
 		handler = slog.NewMultiHandler(handler, slog.NewTextHandler(also, opts))
 	}
 	return slog.New(handler), f, nil
+}
+
+// logFile is a log that is set aside while it is written to: a managed daemon may run for months.
+type logFile struct {
+	path string
+	mu   sync.Mutex
+	file *os.File // nil while it cannot be opened, and once closed
+	done bool
+}
+
+func (l *logFile) open() (err error) {
+	l.file, err = os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	return err
+}
+
+func (l *logFile) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.done {
+		return 0, os.ErrClosed
+	}
+	if l.file != nil {
+		if info, err := l.file.Stat(); err == nil && info.Size() > maxLog {
+			l.setAside()
+		}
+	}
+	if l.file == nil {
+		if err := l.open(); err != nil {
+			return 0, err
+		}
+	}
+	return l.file.Write(line)
+}
+
+// setAside ends this log. One that cannot be renamed is emptied: it must not grow for ever.
+func (l *logFile) setAside() {
+	_ = l.file.Close() // first, for Windows renames no open file
+	l.file = nil
+	if os.Rename(l.path, l.path+".1") != nil {
+		_ = os.Truncate(l.path, 0)
+	}
+}
+
+func (l *logFile) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.done = true
+	if l.file == nil {
+		return nil
+	}
+	err := l.file.Close()
+	l.file = nil
+	return err
 }
 
 // redact is the last fence: whatever a part logs under such a name is not written.
