@@ -1,10 +1,15 @@
 package sqlstore_test
 
 import (
+	"context"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/service-dev/service/backend/internal/storetest"
 	"github.com/service-dev/service/backend/internal/telemetry"
+	"github.com/service-dev/service/packaging/pgtest"
+	wire "github.com/service-dev/service/proto/telemetry"
 )
 
 func TestTelemetry(t *testing.T) {
@@ -14,5 +19,113 @@ func TestTelemetry(t *testing.T) {
 			t.Cleanup(func() { s.Close() })
 			return s
 		})
+	})
+}
+
+// usage is a batch whose ids hold the millisecond, as those of UUIDs of version 7 do, and end with these bytes.
+func usage(at time.Time, ends ...byte) telemetry.Batch {
+	b := telemetry.Batch{Install: 7, ReceivedAt: at.Truncate(time.Hour)}
+	for _, end := range ends {
+		r := wire.Record{At: at.UnixMilli(), Name: wire.Linked, Fields: []byte("{}"), ID: [16]byte{6: 0x70, 8: 0x80, 15: end}}
+		for i := range 6 {
+			r.ID[i] = byte(at.UnixMilli() >> (40 - 8*i))
+		}
+		b.Records = append(b.Records, r)
+	}
+	return b
+}
+
+// No column tells the moment of an event: it would be that of a row of links.
+func TestTelemetryIsKeptToTheHour(t *testing.T) {
+	eachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
+		where := database(t)
+		s := openStore(t, where)
+		t.Cleanup(func() { s.Close() })
+		at := time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC)
+		for i, ends := range [][]byte{{1, 2}, {2, 3}} { // at once, and leaving out what is there
+			if n, err := s.AddTelemetry(t.Context(), usage(at, ends...)); err != nil || n != 2-i {
+				t.Fatalf("%d, %v", n, err)
+			}
+		}
+		db := connect(t, where)
+		defer db.Close()
+		rows, err := db.Query("SELECT id, at, received_at FROM telemetry_events ORDER BY id")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rows.Close()
+		hour := at.Truncate(time.Hour).UnixMilli()
+		n := int64(0)
+		for ; rows.Next(); n++ {
+			var id, happened, came int64
+			if err := rows.Scan(&id, &happened, &came); err != nil || uint64(id) != 0x80<<56+uint64(n)+1 || happened != hour || came != hour {
+				t.Errorf("%x of %d, came %d, %v", id, happened, came, err)
+			}
+		}
+		if n != 3 {
+			t.Errorf("%d rows", n)
+		}
+	})
+}
+
+// PostgreSQL ends one of two transactions that wait for each other; a batch that it ends is written again.
+func TestTelemetryGetsOverADeadlock(t *testing.T) {
+	if postgres == nil {
+		pgtest.Missing(t)
+	}
+	where := postgres.Database(t)
+	s := openStore(t, where)
+	t.Cleanup(func() { s.Close() })
+	db := connect(t, where)
+	defer db.Close()
+	other, err := db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := usage(time.Now(), 1, 2)
+	const insert = "INSERT INTO telemetry_events (day, install_hash, id, at, received_at, name, fields) VALUES ($1, 7, $2, 0, 0, 'x', '{}')"
+	add := func(r *wire.Record) error {
+		_, err := other.Exec(insert, telemetry.Day(r), telemetry.Key(r))
+		return err
+	}
+	if err := add(&b.Records[1]); err != nil {
+		t.Fatal(err)
+	}
+	added := make(chan error, 1)
+	go func() {
+		n, err := s.AddTelemetry(context.WithoutCancel(t.Context()), b)
+		if err == nil && n != 2 {
+			err = fmt.Errorf("%d kept", n)
+		}
+		added <- err
+	}()
+	for deadline, waiting := time.Now().Add(20*time.Second), 0; waiting == 0; {
+		if err := db.QueryRow("SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waiting); err != nil {
+			t.Fatal(err)
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the batch does not wait")
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	_ = add(&b.Records[0]) // one of both is ended, and it may be this one
+	if err := other.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-added; err != nil {
+		t.Error(err)
+	}
+}
+
+// A batch that was not kept is not counted either.
+func TestTelemetryCountsNothingThatFailed(t *testing.T) {
+	eachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
+		s := openStore(t, database(t))
+		t.Cleanup(func() { s.Close() })
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if n, err := s.AddTelemetry(ctx, usage(time.Now(), 1)); err == nil || n != 0 {
+			t.Errorf("%d, %v", n, err)
+		}
 	})
 }

@@ -1,8 +1,12 @@
 package storetest
 
 import (
+	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -19,6 +23,10 @@ func RunTelemetry(t *testing.T, open func(t *testing.T) telemetry.Store) {
 		"a purge is of one install":     (*usage).purge,
 		"what is old goes":              (*usage).oldGoes,
 		"ends of time":                  (*usage).endsOfTime,
+		"what came early goes too":      (*usage).cameEarly,
+		"large erasures go in parts":    (*usage).inParts,
+		"a day of an install is full":   (*usage).dayIsFull,
+		"everything is full":            (*usage).everythingIsFull,
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := &usage{clock: &clock{at: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}, store: open(t)}
@@ -116,35 +124,136 @@ func (u *usage) purge(t *testing.T) {
 	u.purged(t, "b", 8)
 }
 
+func (u *usage) sweep(t *testing.T) {
+	t.Helper()
+	if err := u.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rows asks the store how much there is.
+func (u *usage) rows(t *testing.T, want int64) {
+	t.Helper()
+	if n, err := u.store.TelemetryRows(t.Context()); err != nil || n != want {
+		t.Errorf("%d rows, %v, want %d", n, err, want)
+	}
+}
+
 func (u *usage) oldGoes(t *testing.T) {
 	old, young := u.events(150, 89*24*time.Hour), u.events(7, time.Hour)
 	u.ingest(t, "a", old, telemetry.Receipt{Accepted: 150})
 	u.ingest(t, "a", young, telemetry.Receipt{Accepted: 7})
-	sweep := func() {
-		t.Helper()
-		if err := u.Sweep(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	sweep()
+	u.sweep(t)
 	u.ingest(t, "a", old[:1], telemetry.Receipt{Duplicates: 1})
-	u.clock.pass(36 * time.Hour)
-	// A part at a time, so that nobody waits long.
-	day := telemetry.Day(&old[0]) + 1
-	for i, want := range []bool{true, false} {
-		if more, err := u.store.SweepTelemetry(t.Context(), day, 100); err != nil || more != want {
-			t.Errorf("sweep %d: more %v, %v", i, more, err)
+	// The next sweep comes in an hour: nothing may be older than 90 days by then.
+	u.clock.pass(23*time.Hour - time.Minute)
+	before := telemetry.Hour(old[0].At) + 1
+	for i, want := range []int64{100, 50, 0} { // a part at a time, so that nobody waits long
+		if n, err := u.store.SweepTelemetry(t.Context(), before, 100); err != nil || n != want {
+			t.Errorf("sweep %d: %d, %v", i, n, err)
 		}
 	}
-	sweep()
 	u.purged(t, "a", 7)
+	u.sweep(t)
 	u.ingest(t, "a", old, telemetry.Receipt{Rejected: 150})
+	late := u.events(3, telemetry.Kept-2*time.Hour)
+	u.ingest(t, "a", late, telemetry.Receipt{Accepted: 3})
+	u.clock.pass(time.Hour)
+	u.sweep(t)
+	u.rows(t, 0)
+}
+
+// An install whose clock is fast has its events kept no longer than others.
+func (u *usage) cameEarly(t *testing.T) {
+	u.ingest(t, "a", u.events(3, -20*time.Hour), telemetry.Receipt{Accepted: 3})
+	u.clock.pass(telemetry.Kept - time.Hour)
+	u.sweep(t)
+	u.rows(t, 0)
+}
+
+func (u *usage) inParts(t *testing.T) {
+	const batches = 30
+	for range batches {
+		u.ingest(t, "a", u.events(wire.MaxBatch, time.Hour), telemetry.Receipt{Accepted: wire.MaxBatch})
+	}
+	u.ingest(t, "b", u.events(3, time.Hour), telemetry.Receipt{Accepted: 3})
+	parts := &partly{Store: u.store}
+	u.Service = telemetry.New(telemetry.Options{Store: parts, Hasher: hash, Now: u.clock.now})
+	u.purged(t, "a", batches*wire.MaxBatch)
+	if parts.purges < 3 || parts.largest > 2000 {
+		t.Errorf("%d parts of up to %d events", parts.purges, parts.largest)
+	}
+	u.rows(t, 3)
+}
+
+// partly sees how large the parts are.
+type partly struct {
+	telemetry.Store
+	purges  int
+	largest int64
+}
+
+func (p *partly) PurgeTelemetry(ctx context.Context, of telemetry.Install, from, to int64, limit int) (int64, error) {
+	n, err := p.Store.PurgeTelemetry(ctx, of, from, to, limit)
+	p.purges, p.largest = p.purges+1, max(p.largest, n)
+	return n, err
+}
+
+func (u *usage) dayIsFull(t *testing.T) {
+	for range telemetry.MaxOfDay/wire.MaxBatch - 1 {
+		u.ingest(t, "a", u.events(wire.MaxBatch, 48*time.Hour), telemetry.Receipt{Accepted: wire.MaxBatch})
+	}
+	again := u.events(150, 48*time.Hour)
+	u.ingest(t, "a", again, telemetry.Receipt{Accepted: 150})
+	u.ingest(t, "a", again, telemetry.Receipt{Accepted: 0, Duplicates: 50, Rejected: 100}) // what is there needs no room, but nobody looks
+	u.ingest(t, "a", u.events(50, 48*time.Hour), telemetry.Receipt{Accepted: 50})
+	u.Service = telemetry.New(telemetry.Options{Store: u.store, Hasher: hash, Now: u.clock.now}) // another process
+	u.ingest(t, "a", u.events(10, 48*time.Hour), telemetry.Receipt{Rejected: 10})
+	u.ingest(t, "a", append(u.events(10, 48*time.Hour), u.events(10, time.Hour)...), telemetry.Receipt{Accepted: 10, Rejected: 10})
+	u.ingest(t, "b", u.events(10, 48*time.Hour), telemetry.Receipt{Accepted: 10})
+	u.sweep(t)
+	u.ingest(t, "a", u.events(10, 48*time.Hour), telemetry.Receipt{Rejected: 10})
+	u.purged(t, "a", telemetry.MaxOfDay+10)
+	u.ingest(t, "a", u.events(10, 48*time.Hour), telemetry.Receipt{Accepted: 10})
+}
+
+func (u *usage) everythingIsFull(t *testing.T) {
+	var log strings.Builder
+	fresh := func() {
+		u.Service = telemetry.New(telemetry.Options{Store: u.store, Hasher: hash, Now: u.clock.now, MaxRows: 1000, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	}
+	refused := func() {
+		t.Helper()
+		if _, err := u.Ingest(t.Context(), "c", u.events(10, time.Hour)); !errors.Is(err, telemetry.ErrFull) {
+			t.Errorf("%v, want %v", err, telemetry.ErrFull)
+		}
+	}
+	fresh()
+	for i := range 5 {
+		u.ingest(t, fmt.Sprint(i), u.events(200, time.Duration(10-i)*24*time.Hour), telemetry.Receipt{Accepted: 200})
+	}
+	for range 3 {
+		refused()
+	}
+	if n := strings.Count(log.String(), "telemetry_max_events"); n != 1 {
+		t.Errorf("%d warnings: %s", n, log.String())
+	}
+	u.ingest(t, "a", u.events(1, 1000*24*time.Hour), telemetry.Receipt{Rejected: 1}) // needs no room
+	u.purged(t, "4", 200)
+	u.ingest(t, "c", u.events(200, time.Hour), telemetry.Receipt{Accepted: 200})
+	fresh() // a process that just began knows nothing, until it sweeps
+	u.sweep(t)
+	u.rows(t, 900)
+	u.ingest(t, "c", u.events(100, time.Hour), telemetry.Receipt{Accepted: 100})
+	refused()
+	u.purged(t, "0", 100) // the oldest went
+	u.purged(t, "3", 200)
 }
 
 func (u *usage) endsOfTime(t *testing.T) {
 	const day = 24 * time.Hour
 	for ago, ok := range map[time.Duration]bool{
-		telemetry.Kept: true, telemetry.Kept + time.Millisecond: false, -day: true, -day - time.Millisecond: false, 60 * 365 * day: false, -60 * 365 * day: false,
+		telemetry.Kept - 2*time.Hour: true, telemetry.Kept - time.Hour: false, telemetry.Kept: false, -day: true, -day - time.Millisecond: false, 60 * 365 * day: false, -60 * 365 * day: false,
 	} {
 		want := telemetry.Receipt{Rejected: 1}
 		if ok {

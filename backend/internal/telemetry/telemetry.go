@@ -1,12 +1,15 @@
 // Package telemetry keeps what installs tell about their use (spec 6): events of the one list in proto/telemetry, each
-// once however often it is sent, under a keyed hash of the install id, for Kept. It knows neither accounts nor HTTP, and
-// nothing in it leads from an event to a person.
+// once however often it is sent, under a keyed hash of the install id, for Kept. It knows neither accounts nor HTTP.
+// Times are kept to the hour, and of an event's id the part without its time: otherwise the moment of a link would lead
+// from the link's row to an install. Where an hour saw one link alone, it still does.
 package telemetry
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"log/slog"
+	"math"
 	"strconv"
 	"time"
 
@@ -15,7 +18,7 @@ import (
 )
 
 const (
-	// Kept is how old an event may become. Older ones are not taken either.
+	// Kept is how old an event may become, counted from when it happened and from when it came, whichever was first.
 	Kept = 90 * 24 * time.Hour
 	// ahead is how far the clock of an install may be fast.
 	ahead = 24 * time.Hour
@@ -32,11 +35,23 @@ type Batch struct {
 	Records    []wire.Record
 }
 
+// Key tells the events of an install and day apart: the random half of the id. The other half tells the millisecond.
+func Key(r *wire.Record) int64 {
+	return int64(binary.BigEndian.Uint64(r.ID[8:])) //nolint:gosec // all 64 bits, whichever their sign
+}
+
+// Hour is the beginning of the hour of a time, both in Unix ms.
+func Hour(ms int64) int64 {
+	const hour = int64(time.Hour / time.Millisecond)
+	return ms - (ms%hour+hour)%hour
+}
+
 // Day is the day of a record, in days since 1970 (UTC). It is part of its key: a record that is sent again on another day
 // is of the same day as before, and old days go as a whole.
-func Day(r *wire.Record) int64 { return floorDay(r.At) }
+func Day(r *wire.Record) int64 { return DayOf(r.At) }
 
-func floorDay(ms int64) int64 {
+// DayOf is the day of a time in Unix ms.
+func DayOf(ms int64) int64 {
 	const day = int64(24 * time.Hour / time.Millisecond)
 	d := ms / day
 	if ms%day < 0 {
@@ -49,10 +64,15 @@ func floorDay(ms int64) int64 {
 type Store interface {
 	// AddTelemetry keeps the records that are not there yet and counts them.
 	AddTelemetry(ctx context.Context, b Batch) (fresh int, err error)
-	// PurgeTelemetry deletes what is held of an install from day from to day to, both included, and counts it.
-	PurgeTelemetry(ctx context.Context, of Install, from, to int64) (int64, error)
-	// SweepTelemetry deletes at most limit records of days before day and tells whether there are more.
-	SweepTelemetry(ctx context.Context, day int64, limit int) (more bool, err error)
+	// TelemetryOfDay counts what is held of an install and day, up to limit.
+	TelemetryOfDay(ctx context.Context, of Install, day int64, limit int) (int, error)
+	// TelemetryRows counts everything that is held.
+	TelemetryRows(ctx context.Context) (int64, error)
+	// PurgeTelemetry deletes at most limit records of an install from day from to day to, both included, and counts them.
+	PurgeTelemetry(ctx context.Context, of Install, from, to int64, limit int) (int64, error)
+	// SweepTelemetry deletes at most limit records that happened or came before a time (Unix ms), the oldest days first,
+	// and counts them.
+	SweepTelemetry(ctx context.Context, before int64, limit int) (int64, error)
 }
 
 // Options are what the service needs.
@@ -60,11 +80,17 @@ type Options struct {
 	Store  Store
 	Hasher secret.Hasher
 	Now    func() time.Time // nil: the clock
-	Log    *slog.Logger     // of sweeps that did not work; nil: nowhere
+	Log    *slog.Logger     // of sweeps that did not work, and of a full store; nil: nowhere
+	// MaxRows is how many events are held in all; 0: DefaultMaxRows. It is an estimate between two sweeps.
+	MaxRows int64
 }
 
 // Service takes, erases and forgets events.
-type Service struct{ Options }
+type Service struct {
+	Options
+	days  daily
+	total total
+}
 
 // New makes the service.
 func New(o Options) *Service {
@@ -74,17 +100,20 @@ func New(o Options) *Service {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Service{o}
+	if o.MaxRows == 0 {
+		o.MaxRows = DefaultMaxRows
+	}
+	return &Service{Options: o}
 }
 
 // Receipt tells what became of a batch.
 type Receipt struct {
 	Accepted   int
 	Duplicates int // came before, or stand twice in the batch
-	Rejected   int // of no time that is kept
+	Rejected   int // of no time that is kept, or more than MaxOfDay
 }
 
-// Ingest keeps records of an install.
+// Ingest keeps records of an install, or returns ErrFull.
 func (s *Service) Ingest(ctx context.Context, installID string, records []wire.Record) (Receipt, error) {
 	now := s.Now().UTC()
 	timely := s.timely(records, now)
@@ -94,19 +123,37 @@ func (s *Service) Ingest(ctx context.Context, installID string, records []wire.R
 	if len(fresh) == 0 {
 		return out, nil
 	}
-	n, err := s.Store.AddTelemetry(ctx, Batch{Install: s.install(installID), ReceivedAt: now, Records: fresh})
+	if err := s.room(ctx, now); err != nil {
+		return Receipt{}, err
+	}
+	of := s.install(installID)
+	within, err := s.days.take(ctx, s.Store, of, fresh)
+	if err != nil {
+		return Receipt{}, fmt.Errorf("counting events: %w", err)
+	}
+	out.Rejected += len(fresh) - len(within)
+	if len(within) == 0 {
+		return out, nil
+	}
+	n, err := s.Store.AddTelemetry(ctx, Batch{Install: of, ReceivedAt: now.Truncate(time.Hour), Records: within})
+	s.days.settle(of, within, n)
 	if err != nil {
 		return Receipt{}, fmt.Errorf("keeping events: %w", err)
 	}
+	s.total.change(int64(n))
 	out.Accepted = n
-	out.Duplicates += len(fresh) - n
+	out.Duplicates += len(within) - n
 	return out, nil
 }
 
-// timely gives the records that are neither too old nor of the future. It keeps what it is given as it is.
+// oldest is the time (Unix ms) before which everything goes: what is left does not become older than Kept until the
+// next sweep.
+func oldest(now time.Time) int64 { return now.Add(sweepEvery - Kept).UnixMilli() }
+
+// timely gives the records that no sweep would take and that are not of the future. It keeps what it is given as it is.
 func (s *Service) timely(records []wire.Record, now time.Time) []wire.Record {
-	from, to := now.Add(-Kept).UnixMilli(), now.Add(ahead).UnixMilli()
-	in := func(r *wire.Record) bool { return r.At >= from && r.At <= to }
+	from, to := oldest(now), now.Add(ahead).UnixMilli()
+	in := func(r *wire.Record) bool { return Hour(r.At) >= from && r.At <= to }
 	for i := range records {
 		if in(&records[i]) {
 			continue
@@ -142,15 +189,38 @@ func once(records []wire.Record) []wire.Record {
 	return some
 }
 
-// Purge erases everything that is held of an install and counts the events.
+// Purge erases everything that is held of an install and counts the events. It does so in parts: an erasure that was cut
+// short is finished by the next one.
 func (s *Service) Purge(ctx context.Context, installID string) (int64, error) {
-	now := s.Now().UTC()
+	now, of := s.Now().UTC(), s.install(installID)
 	// A day more at both ends: the clock moves while events are kept, and sweeps come late.
-	n, err := s.Store.PurgeTelemetry(ctx, s.install(installID), floorDay(now.Add(-Kept).UnixMilli())-1, floorDay(now.Add(ahead).UnixMilli())+1)
+	from, to := DayOf(now.Add(-Kept).UnixMilli())-1, DayOf(now.Add(ahead).UnixMilli())+1
+	defer s.days.forget(of)
+	deleted, err := s.inParts(ctx, -1, func(limit int) (int64, error) { return s.Store.PurgeTelemetry(ctx, of, from, to, limit) })
 	if err != nil {
 		return 0, fmt.Errorf("erasing events: %w", err)
 	}
-	return n, nil
+	return deleted, nil
+}
+
+// inParts deletes part after part, at most so many records in all (below 0: no matter how many), until nothing is left.
+func (s *Service) inParts(ctx context.Context, most int64, part func(limit int) (int64, error)) (deleted int64, err error) {
+	for deleted != most {
+		if err := ctx.Err(); err != nil {
+			return deleted, err
+		}
+		limit := int64(partRows)
+		if most >= 0 {
+			limit = min(limit, most-deleted)
+		}
+		n, err := part(int(limit))
+		deleted += n
+		s.total.change(-n)
+		if err != nil || n < limit {
+			return deleted, err
+		}
+	}
+	return deleted, nil
 }
 
 func (s *Service) install(id string) Install {
@@ -164,10 +234,10 @@ func (s *Service) install(id string) Install {
 
 const (
 	sweepEvery = time.Hour
-	sweepRows  = 5000 // in one transaction: uploads wait no longer than this takes
+	partRows   = 2000 // deleted in one transaction: other writes wait no longer than this takes
 )
 
-// Serve deletes events that are older than Kept, until ctx ends.
+// Serve deletes events before they are older than Kept, and the oldest of too many, until ctx ends.
 func (s *Service) Serve(ctx context.Context) error {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
@@ -183,17 +253,22 @@ func (s *Service) Serve(ctx context.Context) error {
 	}
 }
 
-// Sweep does what Serve does, once, in bounded transactions. Whole days go: the last event of one is then Kept old.
+// Sweep does what Serve does, once, in bounded transactions.
 func (s *Service) Sweep(ctx context.Context) error {
-	day := floorDay(s.Now().UTC().Add(-Kept).UnixMilli())
-	for ctx.Err() == nil {
-		more, err := s.Store.SweepTelemetry(ctx, day, sweepRows)
-		if err != nil {
-			return fmt.Errorf("sweeping telemetry: %w", err)
-		}
-		if !more {
-			return nil
-		}
+	before := oldest(s.Now().UTC())
+	if _, err := s.inParts(ctx, -1, func(limit int) (int64, error) { return s.Store.SweepTelemetry(ctx, before, limit) }); err != nil {
+		return fmt.Errorf("sweeping telemetry: %w", err)
 	}
-	return ctx.Err()
+	s.days.reset()
+	if err := s.total.count(ctx, s.Store); err != nil {
+		return fmt.Errorf("counting telemetry: %w", err)
+	}
+	surplus := s.total.rows() - s.MaxRows/10*9
+	if surplus <= 0 {
+		return nil
+	}
+	if _, err := s.inParts(ctx, surplus, func(limit int) (int64, error) { return s.Store.SweepTelemetry(ctx, math.MaxInt64, limit) }); err != nil {
+		return fmt.Errorf("making room for telemetry: %w", err)
+	}
+	return nil
 }
