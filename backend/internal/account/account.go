@@ -23,12 +23,16 @@ type Service struct {
 	Mail Outbox
 	// SiteURL is the address that mailed links lead to, without a slash at its end.
 	SiteURL string
+	// Ended is called after browsers or links of an account lost their say here, so that what they opened ends now and
+	// not at its next check; it may be nil.
+	Ended func(accountID string)
 
 	store  Store
 	hash   secret.Hasher
 	log    *slog.Logger
 	now    func() time.Time
 	forgot chan string // addresses whose password was forgotten
+	linked chan linked // links whose account's person is to be told
 }
 
 // NewService wires the service to its store. now may be nil.
@@ -36,7 +40,7 @@ func NewService(store Store, hash secret.Hasher, log *slog.Logger, now func() ti
 	if now == nil {
 		now = time.Now
 	}
-	return &Service{store: store, hash: hash, log: log, now: now, forgot: make(chan string, maxForgot)}
+	return &Service{store: store, hash: hash, log: log, now: now, forgot: make(chan string, maxForgot), linked: make(chan linked, maxLinked)}
 }
 
 // SignUp creates the account of a person who accepted the privacy policy: ErrBadEmail, ErrBadPassword, ErrEmailTaken.

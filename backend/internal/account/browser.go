@@ -66,10 +66,14 @@ func (s *Service) EndSession(ctx context.Context, accountID, id string, by audit
 		return ErrNotFound
 	}
 	n, err := s.store.EndWebSessions(ctx, id, "", s.entry(accountID, by, "account.sessions_ended", "signed one browser out"))
-	if err == nil && n == 0 {
+	if err != nil {
+		return err
+	}
+	if n == 0 {
 		return ErrNotFound
 	}
-	return err
+	s.ended(accountID)
+	return nil
 }
 
 // EndOtherSessions signs every browser of the account out but the one with keepSecret, or all when that is empty, and
@@ -82,8 +86,15 @@ func (s *Service) EndOtherSessions(ctx context.Context, accountID, keepSecret st
 	n, err := s.store.EndWebSessions(ctx, "", s.keepHash(keepSecret), s.entry(accountID, by, "account.sessions_ended", "%s", summary))
 	if err == nil {
 		s.log.InfoContext(ctx, "browser sessions ended", "account", accountID, "count", n)
+		s.ended(accountID)
 	}
 	return n, err
+}
+
+func (s *Service) ended(accountID string) {
+	if s.Ended != nil {
+		s.Ended(accountID)
+	}
 }
 
 func (s *Service) browserHash(value string) string { return s.hash.Hash("browser", value) }

@@ -59,6 +59,7 @@ func (s *Service) Delete(ctx context.Context, accountID string, by audit.Actor) 
 	if err := s.store.DeleteAccount(ctx, accountID); err != nil {
 		return err
 	}
+	s.ended(accountID)
 	s.log.InfoContext(ctx, "account deleted", "account", accountID, "by", by.Kind)
 	s.notice(ctx, deletedMail(a))
 	return nil

@@ -13,6 +13,7 @@ import (
 const (
 	// maxForgot bounds the forgotten passwords that wait for Serve.
 	maxForgot = 256
+	maxLinked = 256 // the same of new links
 	mailHour  = time.Hour
 	parting   = 5 * time.Second // for what waits when Serve ends
 )
@@ -109,7 +110,7 @@ func (s *Service) ForgotPassword(ctx context.Context, email string) error {
 	return nil
 }
 
-// Serve mails the links that ForgotPassword asked for, until ctx ends, and then, for a few seconds, what still waits.
+// Serve mails what ForgotPassword and LinkMade left, until ctx ends, and then, for a few seconds, what still waits.
 func (s *Service) Serve(ctx context.Context) error {
 	for {
 		select {
@@ -117,11 +118,18 @@ func (s *Service) Serve(ctx context.Context) error {
 			s.part(ctx)
 			return nil
 		case email := <-s.forgot:
-			one, cancel := context.WithTimeout(context.WithoutCancel(ctx), parting) // the end of ctx does not cut it off
-			s.sendReset(one, email)
-			cancel()
+			s.briefly(ctx, func(ctx context.Context) { s.sendReset(ctx, email) })
+		case l := <-s.linked:
+			s.briefly(ctx, func(ctx context.Context) { s.tellLinked(ctx, l) })
 		}
 	}
+}
+
+// briefly does a piece of work in bounded time; the end of ctx does not cut it off.
+func (s *Service) briefly(ctx context.Context, work func(context.Context)) {
+	one, cancel := context.WithTimeout(context.WithoutCancel(ctx), parting)
+	defer cancel()
+	work(one)
 }
 
 // part does what waits when Serve ends.
@@ -132,6 +140,8 @@ func (s *Service) part(ctx context.Context) {
 		select {
 		case email := <-s.forgot:
 			s.sendReset(last, email)
+		case l := <-s.linked:
+			s.tellLinked(last, l)
 		default:
 			return
 		}
@@ -197,6 +207,7 @@ func (s *Service) ResetPassword(ctx context.Context, token, newPass string) (Acc
 	if err := s.store.ResetPassword(ctx, t, hashed, s.now(), e, s.trace(audit.TrailRevoke)); err != nil {
 		return Account{}, err
 	}
+	s.ended(t.AccountID)
 	a, err := s.ByID(ctx, t.AccountID)
 	if err != nil {
 		return Account{}, err
@@ -237,6 +248,7 @@ func (s *Service) putPassword(ctx context.Context, a Account, newPass, keepSecre
 	if err := s.store.SetPassword(ctx, a.PasswordHash, hashed, s.keepHash(keepSecret), e); err != nil {
 		return err
 	}
+	s.ended(a.ID)
 	s.notice(ctx, passwordChangedMail(a))
 	return nil
 }

@@ -27,7 +27,11 @@ func (s *Service) Find(ctx context.Context, idOrEmail string) (Account, error) {
 // Suspend shuts the account: nobody signs in to it and its links are refused, until Restore. It tells whether it was
 // open.
 func (s *Service) Suspend(ctx context.Context, accountID string, by audit.Actor) (bool, error) {
-	return s.store.SetActive(ctx, false, s.entry(accountID, by, "account.suspended", "suspended the account"), s.trace(audit.TrailSuspend))
+	was, err := s.store.SetActive(ctx, false, s.entry(accountID, by, "account.suspended", "suspended the account"), s.trace(audit.TrailSuspend))
+	if err == nil && was {
+		s.ended(accountID)
+	}
+	return was, err
 }
 
 // Restore opens a suspended account again, with the links that it had. It tells whether it was suspended.
@@ -45,10 +49,25 @@ type NewLink struct {
 	At                        time.Time
 }
 
-// LinkMade mails the account's person that an agent was linked. Where no mail is sent the log has said so already.
-func (s *Service) LinkMade(ctx context.Context, accountID string, l NewLink) {
+// linked is a link whose account's person is to be told.
+type linked struct {
+	accountID string
+	link      NewLink
+}
+
+// LinkMade has the account's person mailed that an agent was linked. It never waits: Serve does the rest. Where no mail
+// is sent the log has said so already.
+func (s *Service) LinkMade(accountID string, l NewLink) {
 	if !s.CanMail() {
 		return
 	}
-	s.tell(ctx, accountID, func(a Account) mail.Message { return newLinkMail(a, l, s.SiteURL+"/account") })
+	select {
+	case s.linked <- linked{accountID, l}:
+	default:
+		s.log.Warn("a notice of a new link is dropped: too many wait", "account", accountID)
+	}
+}
+
+func (s *Service) tellLinked(ctx context.Context, l linked) {
+	s.tell(ctx, l.accountID, func(a Account) mail.Message { return newLinkMail(a, l.link, s.SiteURL+"/account") })
 }

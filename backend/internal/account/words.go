@@ -1,6 +1,12 @@
 package account
 
-import "github.com/service-dev/service/backend/internal/mail"
+import (
+	"cmp"
+	"regexp"
+	"strings"
+
+	"github.com/service-dev/service/backend/internal/mail"
+)
 
 // The words of the account's mail.
 
@@ -68,17 +74,23 @@ func identityLinkedMail(a Account, provider string) mail.Message {
 	}
 }
 
-func newLinkMail(a Account, l NewLink, page string) mail.Message {
-	said := func(s string) string {
-		if s == "" {
-			return "not told"
-		}
-		return s
+// unlinked breaks what mail programs make links of: a scheme, and a dot before a letter as in a name of a host.
+var unlinked = regexp.MustCompile(`(:)(//)|([.。．｡])(\pL)`)
+
+// theirs is what an install says of itself, in quotes that it cannot leave.
+func theirs(s string) string {
+	if s == "" {
+		return "not told"
 	}
+	s = strings.NewReplacer("“", "'", "”", "'", `"`, "'").Replace(s)
+	return "“" + unlinked.ReplaceAllString(s, "[$1$3]$2$4") + "”"
+}
+
+func newLinkMail(a Account, l NewLink, page string) mail.Message {
 	return mail.Message{
 		AccountID: a.ID, To: a.Email, Subject: "A new agent is linked to your account",
 		Text: []string{"An agent was linked to your account and may act in your name from now on. This is what it says of itself:",
-			"Computer: " + said(l.Host), "System: " + said(l.OS), "Program: " + said(l.Client), "Network address: " + said(l.Address),
+			"Computer: " + theirs(l.Host), "System: " + theirs(l.OS), "Program: " + theirs(l.Client), "Network address: " + cmp.Or(l.Address, "not told"),
 			"Time: " + l.At.UTC().Format("2006-01-02 15:04 UTC"),
 			"If you approved that, there is nothing to do. If not, revoke it on your account's page, and change your password:"},
 		LinkText: "See linked agents and revoke", Link: page,

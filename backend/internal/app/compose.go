@@ -108,7 +108,8 @@ func (a *App) features(o Options, site *url.URL) (*features, error) {
 		return nil, err
 	}
 	f.mail, f.accounts.Mail, f.accounts.SiteURL = post, post, c.SiteURL
-	f.links.Revoked, f.links.Made = a.hub.Recheck, f.tellOfLink
+	f.links.Revoked, f.links.Made = a.hub.Ended, f.tellOfLink
+	f.accounts.Ended = func(accountID string) { a.hub.Ended(accountID, "") }
 	if f.providers, err = oidc.Load(c.OIDCFile, nil); err != nil {
 		return nil, fmt.Errorf("setting oidc_providers: %w", err)
 	}
@@ -123,9 +124,9 @@ func (a *App) features(o Options, site *url.URL) (*features, error) {
 }
 
 // tellOfLink has the account's person told that an agent was linked.
-func (f *features) tellOfLink(ctx context.Context, l link.Link) {
+func (f *features) tellOfLink(l link.Link) {
 	who := l.Requester
-	f.accounts.LinkMade(ctx, l.AccountID, account.NewLink{Host: who.Host, OS: who.OS, Client: who.Client, Address: who.IP, At: l.LinkedAt})
+	f.accounts.LinkMade(l.AccountID, account.NewLink{Host: who.Host, OS: who.OS, Client: who.Client, Address: who.IP, At: l.LinkedAt})
 }
 
 // keepCredentials sets up the encrypted credentials. Without a key the feature says so where it is used.

@@ -81,7 +81,7 @@ func (s *Service) revoke(ctx context.Context, linkID string, e audit.Entry) (int
 	}
 	s.log.InfoContext(ctx, "links revoked", "account", e.AccountID, "count", n, "by", e.Actor.Kind)
 	if s.Revoked != nil {
-		s.Revoked()
+		s.Revoked(e.AccountID, linkID)
 	}
 	return n, nil
 }

@@ -37,10 +37,11 @@ const (
 
 // Service drives the state machine. Set the functions before use; each may be nil.
 type Service struct {
-	// Made is called with each new link, once it is stored.
-	Made func(ctx context.Context, l Link)
-	// Revoked is called after links were revoked here, so that what they opened ends now and not at its next check.
-	Revoked func()
+	// Made is called with each new link, once it is stored and before its token is answered; it must not wait.
+	Made func(l Link)
+	// Revoked is called after a link was revoked here, or with linkID "" all links of an account, so that what they
+	// opened ends now and not at its next check.
+	Revoked func(accountID, linkID string)
 
 	codes  CodeStore
 	tokens TokenStores
@@ -133,7 +134,7 @@ func (s *Service) redeem(ctx context.Context, hash string, expires, now time.Tim
 	s.forget(hash)
 	s.log.InfoContext(ctx, "link made", "account", link.AccountID, "link", link.ID)
 	if s.Made != nil {
-		s.Made(context.WithoutCancel(ctx), link) // also when who polled is gone: that is when somebody should look
+		s.Made(link) // also when who polled is gone: that is when somebody should look
 	}
 	return Poll{Token: &Token{AuthToken: token, Principal: Principal{
 		AccountID: link.AccountID, LinkID: link.ID, Tier: TierFreeAccount, LinkedAt: link.LinkedAt,

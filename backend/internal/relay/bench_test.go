@@ -36,6 +36,14 @@ func (c crowd) Session(_ context.Context, id string) (sessions.Session, error) {
 	return s, nil
 }
 
+func (c crowd) SomeSessions(ctx context.Context, ids []string) (found []sessions.Session, err error) {
+	for _, id := range ids {
+		one, _ := c.Session(ctx, id)
+		found = append(found, one)
+	}
+	return found, nil
+}
+
 func (crowd) AppendEvents(context.Context, []sessions.Row) error { return nil }
 
 func (crowd) SessionEvents(context.Context, string, int64, int) ([]glasses.Event, error) {

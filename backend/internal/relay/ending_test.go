@@ -54,7 +54,7 @@ func TestSignedOutPageEnds(t *testing.T) {
 }
 
 // A link that was revoked in this process ends what it opened at once, not when the session is looked at by itself.
-func TestRecheckEndsWhatIsOver(t *testing.T) {
+func TestEndedLinkEndsWhatItOpened(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{PingEvery: time.Hour, BeatEvery: 20 * time.Millisecond})
 	page, _ := n.page(t, "")
@@ -63,8 +63,8 @@ func TestRecheckEndsWhatIsOver(t *testing.T) {
 	for range 3 { // several rounds of housekeeping, none of which looks
 		page.want("beat", nil)
 	}
-	n.Recheck()
-	n.Recheck()
+	n.Ended("ada", "link-1")
+	n.Ended("ada", "")
 	page.wantClose(4410, "over")
 	app.wantClose(4410, "over")
 }

@@ -32,7 +32,7 @@ type memory struct {
 func newMemory() *memory {
 	now := time.Now()
 	return &memory{ok: map[int64]bool{}, s: sessions.Session{
-		ID: testID, Project: "com.example.app", Platform: "web", DeviceModel: "rayban_display",
+		ID: testID, Owner: sessions.Owner{AccountID: "ada", LinkID: "link-1"}, Project: "com.example.app", Platform: "web", DeviceModel: "rayban_display",
 		CreatedAt: now, LastActive: now, ExpiresAt: now.Add(sessions.Lifetime),
 	}}
 }
@@ -65,6 +65,20 @@ func (m *memory) Session(_ context.Context, id string) (sessions.Session, error)
 		return sessions.Session{}, sessions.ErrNotFound
 	}
 	return m.s, m.away
+}
+
+func (m *memory) SomeSessions(ctx context.Context, ids []string) (found []sessions.Session, err error) {
+	for _, id := range ids {
+		s, err := m.Session(ctx, id)
+		if errors.Is(err, sessions.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, s)
+	}
+	return found, nil
 }
 
 func (m *memory) close() {

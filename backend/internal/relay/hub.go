@@ -32,6 +32,8 @@ type Log interface {
 	LastDisplay(ctx context.Context, sessionID string) (e glasses.Event, ok bool, err error)
 	// Session reads the session's present state.
 	Session(ctx context.Context, id string) (sessions.Session, error)
+	// SomeSessions reads those of the sessions that exist, in any order.
+	SomeSessions(ctx context.Context, ids []string) ([]sessions.Session, error)
 }
 
 // Options are what a Hub needs. The durations have defaults that tests shorten.
@@ -61,7 +63,7 @@ type Hub struct {
 	conns   atomic.Int64
 	dropped atomic.Int64
 	watched atomic.Int64
-	recheck chan struct{}   // rings when sessions may have ended; see Recheck
+	endings atomic.Int64    // counts Ended
 	life    context.Context // ends when the hub closes
 	end     context.CancelFunc
 
@@ -88,7 +90,7 @@ func New(o Options) *Hub {
 	setDefault(&o.QueueSize, 1024)
 	setDefault(&o.OutboxSize, 256)
 	life, end := context.WithCancel(context.Background())
-	return &Hub{Options: o, bus: newLocalBus(), queue: make(chan entry, o.QueueSize), recheck: make(chan struct{}, 1), rooms: map[string]*room{}, life: life, end: end}
+	return &Hub{Options: o, bus: newLocalBus(), queue: make(chan entry, o.QueueSize), rooms: map[string]*room{}, life: life, end: end}
 }
 
 func setDefault[T time.Duration | int](v *T, d T) {
@@ -141,14 +143,6 @@ func (h *Hub) Attached(sessionID string) sessions.Live {
 	}
 	p := r.peers()
 	return sessions.Live{Apps: p.Apps, Pages: p.Pages}
-}
-
-// Recheck has every session looked at soon, not only when its time comes: links were revoked in this process.
-func (h *Hub) Recheck() {
-	select {
-	case h.recheck <- struct{}{}:
-	default: // rung already
-	}
 }
 
 // Closed writes the last row of a session and ends every connection of it.

@@ -42,8 +42,9 @@ type room struct {
 	link    string       // what the glasses last said of their link
 	linked  bool         // whether the apps were last told that a page is there
 	streams streams
-	active  atomic.Pointer[conn] // the page that plays the glasses: the last of pages
-	checked time.Time            // of the housekeeping alone
+	active  atomic.Pointer[conn]           // the page that plays the glasses: the last of pages
+	checked time.Time                      // when the session was last seen to go on; guarded by Hub.mu
+	owner   atomic.Pointer[sessions.Owner] // nil until somebody was let in
 
 	who      sync.Mutex // guards what is below; taken inside mu
 	apps     []*conn
@@ -78,6 +79,7 @@ func (r *room) attach(ctx context.Context, c *conn, to audience) (sessions.Sessi
 	if err := r.settle(ctx); err != nil {
 		return sessions.Session{}, nil, err
 	}
+	endings := r.h.endings.Load()
 	s, err := r.h.Log.Session(ctx, r.id)
 	if err != nil {
 		return sessions.Session{}, nil, fmt.Errorf("reading session: %w", err)
@@ -99,6 +101,10 @@ func (r *room) attach(ctx context.Context, c *conn, to audience) (sessions.Sessi
 	}
 	cancel := r.h.bus.Subscribe(r.id, to, c.send)
 	*set = append(*set, c)
+	r.owner.Store(&s.Owner)
+	if r.h.endings.Load() != endings {
+		r.h.makeDue(r) // Ended may have looked before this peer was to be found
+	}
 	if to == toPages {
 		r.elect()
 	}
@@ -164,21 +170,6 @@ func (r *room) touch(ctx context.Context) error {
 	}
 	r.touched = r.h.Now()
 	return nil
-}
-
-// isOver asks the log, since a session ends in other processes too: its link is revoked, it is closed elsewhere. One
-// that cannot be read is not over.
-func (r *room) isOver(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, checkWait)
-	defer cancel()
-	s, err := r.h.Log.Session(ctx, r.id)
-	if err != nil {
-		if !errors.Is(err, sessions.ErrNotFound) && ctx.Err() == nil {
-			r.h.Logger.Warn("checking an attended session", "session", r.id, "error", err)
-		}
-		return errors.Is(err, sessions.ErrNotFound)
-	}
-	return !s.Open(r.h.Now())
 }
 
 func (r *room) set(to audience) *[]*conn {

@@ -49,6 +49,14 @@ func endsWithLink(t *testing.T, f *sessionFixture) {
 			if got, err := f.Get(t.Context(), o.AccountID, s.ID); err != nil || got.State(f.clock.now()) != "closed" {
 				t.Errorf("get: %+v, %v", got, err)
 			}
+			some, err := f.store.SomeSessions(t.Context(), []string{"ses_never", s.ID, other.ID})
+			open := map[string]bool{}
+			for _, one := range some {
+				open[one.ID] = one.Open(f.clock.now())
+			}
+			if isOpen, found := open[s.ID]; err != nil || len(open) != 2 || !found || isOpen || !open[other.ID] {
+				t.Errorf("asked for at once: %v, %v", open, err)
+			}
 			if list, err := f.List(t.Context(), o.AccountID); err != nil || len(list) != 0 {
 				t.Errorf("still listed: %+v, %v", list, err)
 			}

@@ -26,6 +26,7 @@ type SessionStore interface {
 	link.TokenStores
 	AppendEvents(ctx context.Context, rows []sessions.Row) error
 	LastDisplay(ctx context.Context, sessionID string) (glasses.Event, bool, error)
+	SomeSessions(ctx context.Context, ids []string) ([]sessions.Session, error)
 }
 
 // RunSessions holds the engine against the life of sessions and their event log. exec runs a statement that no

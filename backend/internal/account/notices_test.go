@@ -1,0 +1,120 @@
+package account
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/mail"
+	"github.com/service-dev/service/backend/internal/secret"
+)
+
+// stuck is a store that answers reads of accounts only while it is not held, and lets everything else pass.
+type stuck struct {
+	Store
+	held bool
+}
+
+func (s *stuck) AccountByID(ctx context.Context, id string) (Account, error) {
+	if s.held {
+		<-ctx.Done()
+		return Account{}, ctx.Err()
+	}
+	return Account{ID: id, Email: "ada@example.org", Active: true}, nil
+}
+
+func (s *stuck) SetActive(context.Context, bool, audit.Entry, audit.Trace) (bool, error) {
+	return true, nil
+}
+
+func (s *stuck) EndWebSessions(context.Context, string, string, audit.Entry) (int, error) {
+	return 1, nil
+}
+
+func (s *stuck) DeleteAccount(context.Context, string) error { return nil }
+
+type letters struct{ sent []mail.Message }
+
+func (l *letters) Enabled() bool { return true }
+func (l *letters) Queue(m mail.Message) error {
+	l.sent = append(l.sent, m)
+	return nil
+}
+
+// Whoever waits for a new link's token is not held up by the notice of it, also when the database hangs; the notice is
+// given up in time, further ones are sent, and the end of Serve waits for those that are left.
+func TestNoticeOfANewLinkHoldsNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, out := &stuck{held: true}, &letters{}
+		s := NewService(store, secret.NewHasher(make([]byte, 32)), slog.New(slog.DiscardHandler), nil)
+		s.Mail = out
+		for range 2 * maxLinked {
+			s.LinkMade("ada", NewLink{Host: "one"}) // more than fit, and nobody serves
+		}
+		for len(s.linked) > 1 {
+			<-s.linked
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- s.Serve(ctx) }()
+		time.Sleep(2 * parting) // of the bubble: the notice is given up
+		synctest.Wait()
+		store.held = false
+		s.LinkMade("ada", NewLink{Host: "two"})
+		synctest.Wait()
+		if len(out.sent) != 1 || out.sent[0].AccountID != "ada" {
+			t.Errorf("sent %+v", out.sent)
+		}
+		s.LinkMade("ada", NewLink{Host: "three"})
+		cancel()
+		if err := <-done; err != nil || len(out.sent) != 2 {
+			t.Errorf("%v, sent %+v", err, out.sent)
+		}
+	})
+}
+
+// What a computer says of itself is quoted, and no mail program makes a link of it.
+func TestNoticeOfANewLinkHoldsNoForeignLink(t *testing.T) {
+	l := NewLink{Host: "https://evil.example/login", OS: "www.evil.example", Client: "agent 1.2.3” . Sign in at “//EVIL。example mailto:a@evil.example", Address: "192.0.2.7"}
+	m := newLinkMail(Account{ID: "ada", Email: "ada@example.org"}, l, "https://service.example/account")
+	text := strings.Join(append(m.Text, m.After...), "\n")
+	for _, link := range []string{"://", "www.", "evil.", "//EVIL。", "1.2.3”"} {
+		if strings.Contains(text, link) {
+			t.Errorf("%q stands in %s", link, text)
+		}
+	}
+	for _, says := range []string{"Computer: “https[:]//evil[.]example/login”\n", "System: “www[.]evil[.]example”\n", "“agent 1.2.3' ", "192.0.2.7"} {
+		if !strings.Contains(text, says) {
+			t.Errorf("no %q in %s", says, text)
+		}
+	}
+	if said := strings.Join(newLinkMail(Account{}, NewLink{}, "").Text, "\n"); !strings.Contains(said, "Computer: not told\n") {
+		t.Errorf("nothing said: %s", said)
+	}
+}
+
+// Whoever loses a say in an account loses at once what it opened.
+func TestEndedIsTold(t *testing.T) {
+	s := NewService(&stuck{}, secret.NewHasher(make([]byte, 32)), slog.New(slog.DiscardHandler), nil)
+	ends := 0
+	s.Ended = func(accountID string) {
+		if ends++; accountID != "ada" {
+			t.Errorf("%q", accountID)
+		}
+	}
+	for name, end := range map[string]func() error{
+		"suspended":     func() error { _, err := s.Suspend(t.Context(), "ada", audit.Operator()); return err },
+		"one browser":   func() error { return s.EndSession(t.Context(), "ada", "one", audit.Person()) },
+		"every browser": func() error { _, err := s.EndOtherSessions(t.Context(), "ada", "", audit.Person()); return err },
+		"deleted":       func() error { return s.Delete(t.Context(), "ada", audit.Person()) },
+	} {
+		ends = 0
+		if err := end(); err != nil || ends != 1 {
+			t.Errorf("%s: %v, told %d times", name, err, ends)
+		}
+	}
+}
