@@ -70,7 +70,7 @@ type API struct {
 	changes *limit.Limiter
 	uploads *limit.Limiter
 	guesses *limit.Limiter // polls of codes that nobody knows
-	aside   lane           // where who made too many of them waits
+	aside   *lanes         // where who made too many of them waits
 }
 
 // New wires the routes to the features.
@@ -81,7 +81,7 @@ func New(o Options) *API {
 	o.SiteURL, o.BaseURL = strings.TrimSuffix(o.SiteURL, "/"), strings.TrimSuffix(o.BaseURL, "/")
 	return &API{Options: o, started: o.Now(), codes: limit.New(o.CodesPerMinute, o.Now),
 		batches: limit.New(batchesPerMinute, o.Now), changes: limit.New(changesPerMinute, o.Now),
-		uploads: limit.New(uploadsPerMinute, o.Now), guesses: limit.New(guessesPerMinute, o.Now), aside: newLane()}
+		uploads: limit.New(uploadsPerMinute, o.Now), guesses: limit.New(guessesPerMinute, o.Now), aside: newLanes()}
 }
 
 // Mount adds the routes to mux.

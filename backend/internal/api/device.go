@@ -1,11 +1,9 @@
 package api
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"net/url"
-	"time"
 
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/proto/backendapi"
@@ -49,12 +47,12 @@ func (a *API) startCode(r *http.Request) (backendapi.DeviceCode, error) {
 const guessesPerMinute = 60
 
 // poll asks the machine. Who asked for too many unknown codes gets the same answers as before, known codes behind the
-// same address among them, but waits for them in a lane of its own, so that guessing takes nothing from other addresses.
+// same address among them, but waits for them in a lane of its address, so that guessing takes nothing from others.
 func (a *API) poll(c *call, deviceCode string) (link.Poll, error) {
 	ip := a.ClientIP(c.Request)
 	ctx := link.WithAddress(c.Context(), ip)
 	if a.guesses.Spent(ip) {
-		leave, err := a.aside.enter(ctx)
+		leave, err := a.aside.enter(ctx, ip)
 		if err != nil {
 			return link.Poll{}, err
 		}
@@ -65,27 +63,6 @@ func (a *API) poll(c *call, deviceCode string) (link.Poll, error) {
 		a.Links.Throttled(ctx)
 	}
 	return poll, err
-}
-
-// lane lets few through at a time and bounds how many wait for that.
-type lane struct{ waiting, passing chan struct{} }
-
-func newLane() lane { return lane{waiting: make(chan struct{}, 64), passing: make(chan struct{}, 2)} }
-
-// enter waits for its turn; leave must be called then. The error is a refusal when too many wait already.
-func (l lane) enter(ctx context.Context) (leave func(), err error) {
-	select {
-	case l.waiting <- struct{}{}:
-		defer func() { <-l.waiting }()
-	default:
-		return nil, tooMany(time.Second)
-	}
-	select {
-	case l.passing <- struct{}{}:
-		return func() { <-l.passing }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }
 
 // pollToken is POST /api/auth/device/token (spec 4.1, 2.3, 7.1).

@@ -2,7 +2,11 @@ package api
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
+	"net/netip"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -68,20 +72,27 @@ func TestGuessedDeviceCodesQueueApart(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 100 {
 		wg.Go(func() { answers <- poll(l.known, "192.0.2.1") })
-		if i < cap(w.api.aside.passing) {
+		if i < passingEach {
 			<-l.entered
 		}
 	}
-	for range 100 - cap(w.api.aside.waiting) - cap(w.api.aside.passing) { // the rest finds the queue full
+	for range 100 - waitingEach - passingEach { // the rest finds the queue full
 		if got := <-answers; got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") == "" {
 			t.Errorf("%d %s", got.status, got.body)
 		}
 	}
 	other := make(chan answer, 1)
 	go func() { other <- poll(l.known, "192.0.2.2") }()
-	<-l.entered // another address is let in beside them
+	<-l.entered                  // another address is let in beside them
+	for range guessesPerMinute { // as is one that guessed too: it has a lane of its own
+		w.api.guesses.Take("192.0.2.3")
+	}
+	third := make(chan answer, 1)
+	go func() { third <- poll(l.known, "192.0.2.3") }()
+	<-l.entered
 	close(l.hold)
 	(<-other).is(http.StatusOK)
+	(<-third).is(http.StatusOK)
 	wg.Wait()
 	close(answers)
 	for got := range answers {
@@ -89,7 +100,61 @@ func TestGuessedDeviceCodesQueueApart(t *testing.T) {
 			t.Errorf("%d %s", got.status, got.body)
 		}
 	}
-	if l.most != 3 {
+	if l.most != passingEach+2 {
 		t.Errorf("%d polls at once", l.most)
+	}
+	if len(w.api.aside.lanes) != 0 {
+		t.Errorf("%d lanes are left", len(w.api.aside.lanes))
+	}
+}
+
+// Many addresses that guess are bounded together: so many polls are answered at once, so many wait, and an IPv6 network
+// is one address.
+func TestLanesAreBoundedTogether(t *testing.T) {
+	all := newLanes()
+	var leaves []func()
+	for i := range passingAll {
+		leave, err := all.enter(t.Context(), netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}).String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		leaves = append(leaves, leave)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	errs := make(chan error, 2*waitingAll)
+	for i := range waitingAll {
+		wg.Go(func() {
+			_, err := all.enter(ctx, netip.AddrFrom4([4]byte{198, 51, byte(i >> 8), byte(i)}).String())
+			errs <- err
+		})
+	}
+	for len(all.waiting) < waitingAll {
+		runtime.Gosched()
+	}
+	if _, err := all.enter(ctx, "203.0.113.1"); !errors.As(err, new(*Refusal)) {
+		t.Errorf("one more: %v", err)
+	}
+	cancel()
+	wg.Wait()
+	close(errs)
+	for err := range errs {
+		if !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	}
+	for _, leave := range leaves {
+		leave()
+	}
+	if len(all.lanes) != 0 || len(all.waiting) != 0 || len(all.passing) != 0 {
+		t.Errorf("left: %d lanes, %d waiting, %d passing", len(all.lanes), len(all.waiting), len(all.passing))
+	}
+	for i := range passingEach {
+		if _, err := all.enter(t.Context(), fmt.Sprintf("2001:db8::%d", i+1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := all.enter(ctx, "2001:db8::ffff"); !errors.Is(err, context.Canceled) || len(all.lanes) != 1 {
+		t.Errorf("another address of the network: %v, %d lanes", err, len(all.lanes))
 	}
 }

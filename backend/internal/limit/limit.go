@@ -47,7 +47,7 @@ func (l *Limiter) Spent(address string) bool {
 }
 
 func (l *Limiter) of(address string) *rate.Limiter {
-	key := caller(address)
+	key := Caller(address)
 	if c, ok := l.callers[key]; ok {
 		return c
 	}
@@ -75,7 +75,8 @@ func (l *Limiter) forget() {
 	}
 }
 
-func caller(address string) string {
+// Caller is whom an address counts as.
+func Caller(address string) string {
 	ip, err := netip.ParseAddr(address)
 	if err != nil || ip.Unmap().Is4() {
 		return address
