@@ -31,7 +31,8 @@ func (f face) SetConsent(_ context.Context, state string) (path string, err erro
 	if err := f.p.consent.Set(consent.State(state)); err != nil {
 		return f.p.consent.Path(), err
 	}
-	return f.p.consent.Path(), f.p.record.Decided(consent.State(state))
+	f.p.record.Decided(consent.State(state))
+	return f.p.consent.Path(), nil
 }
 
 func (f face) Telemetry(ctx context.Context) control.TelemetryStatus {

@@ -15,11 +15,12 @@ import (
 // State is a telemetry decision.
 type State string
 
-// The states of spec 2.4.
+// The states of spec 2.4, and Unreadable, which is no decision: nobody knows which it was.
 const (
-	Accepted State = "accepted"
-	Declined State = "declined"
-	Unset    State = "unset"
+	Accepted   State = "accepted"
+	Declined   State = "declined"
+	Unset      State = "unset"
+	Unreadable State = "unreadable"
 )
 
 // FileName is the file's name inside the state directory.
@@ -37,19 +38,19 @@ func New(dir string) *Store { return &Store{path: filepath.Join(dir, FileName)} 
 // Path is the file's absolute path.
 func (s *Store) Path() string { return s.path }
 
-// Get reads the decision. A missing file is Unset. A file that cannot be understood is Declined, with an error that
-// says why: nothing is uploaded on a guess.
+// Get reads the decision. A missing file is Unset. One that cannot be read or understood is Unreadable, with an error
+// that says why.
 func (s *Store) Get() (State, error) {
 	data, err := statefile.Read(s.path, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Unset, nil
 	}
 	if err != nil {
-		return Declined, err
+		return Unreadable, err
 	}
 	state, err := parse(data)
 	if err != nil {
-		return Declined, fmt.Errorf("reading %s: %w", s.path, err)
+		return Unreadable, fmt.Errorf("reading %s: %w", s.path, err)
 	}
 	return state, nil
 }

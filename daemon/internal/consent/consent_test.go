@@ -19,11 +19,18 @@ func TestDecisions(t *testing.T) {
 		}
 	}
 	_ = os.WriteFile(s.Path(), []byte("perhaps"), 0o600)
-	if state, err := s.Get(); state != Declined || err == nil {
+	if state, err := s.Get(); state != Unreadable || err == nil {
 		t.Error("a word nobody knows is", state, err)
 	}
-	if s.Set("perhaps") == nil {
-		t.Error("a word nobody knows was written")
+	for _, word := range []State{"perhaps", Unreadable} {
+		if s.Set(word) == nil {
+			t.Errorf("%s was written", word)
+		}
+	}
+	_ = os.Remove(s.Path())
+	_ = os.Mkdir(s.Path(), 0o700)
+	if state, err := s.Get(); state != Unreadable || err == nil {
+		t.Error("a directory is", state, err)
 	}
 }
 

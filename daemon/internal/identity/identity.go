@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,6 +23,9 @@ import (
 // FileName is the file's name inside the state directory.
 const FileName = "install.json"
 
+// lockName is the file whose lock is held while install.json is changed.
+const lockName = "install.lock"
+
 // maxFile bounds what is read of the file, in bytes.
 const maxFile = 64 << 10
 
@@ -31,7 +33,7 @@ const maxFile = 64 << 10
 type Install struct {
 	path string
 	id   string
-	mu   sync.Mutex // one change of the file at a time
+	lock *statefile.Lock // held for one change of the file
 	// noticed is kept once it is known: a notice is never taken back.
 	noticed atomic.Pointer[time.Time]
 }
@@ -56,7 +58,7 @@ func Open(dir string, now time.Time, log *slog.Logger) (*Install, error) {
 			id, err = parse(data)
 		}
 		if err == nil {
-			return &Install{path: path, id: id}, nil
+			return &Install{path: path, id: id, lock: statefile.NewLock(filepath.Join(dir, lockName))}, nil
 		}
 		aside := path + ".corrupt-" + now.UTC().Format("20060102T150405Z")
 		log.Warn("install.json cannot be understood; it is kept aside and a new install id is made", "why", err, "kept", aside)

@@ -70,9 +70,12 @@ func (i *Install) read() (map[string]json.RawMessage, error) {
 	return fields, json.Unmarshal(data, &fields)
 }
 
+// set changes one field; processes of the same install do so one after the other.
 func (i *Install) set(name, value string) error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
+	return i.lock.Do(func() error { return i.change(name, value) })
+}
+
+func (i *Install) change(name, value string) error {
 	fields, err := i.read()
 	if err != nil {
 		return err

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sync"
 
 	"github.com/service-dev/service/daemon/internal/statefile"
 )
@@ -22,72 +21,58 @@ const (
 
 // journal is the local log: every event, whether it may be uploaded or not.
 type journal struct {
+	*area
 	path string
-	mu   sync.Mutex
 }
 
-func newJournal(dir string) *journal { return &journal{path: filepath.Join(dir, FileName)} }
+func newJournal(a *area) *journal { return &journal{area: a, path: filepath.Join(a.dir, FileName)} }
 
+// add appends a line. Where another process keeps the lock the log grows without being turned.
 func (j *journal) add(line []byte) error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if info, err := os.Lstat(j.path); err == nil {
-		if !info.Mode().IsRegular() {
-			return fmt.Errorf("%s is not a file", j.path)
+	err := j.alone(func() error {
+		if err := j.turn(); err != nil {
+			return err
 		}
-		if info.Size() > maxLog {
-			if err := os.Rename(j.path, j.path+oldSuffix); err != nil {
-				return err
-			}
-		}
+		return appendTo(j.path, line)
+	})
+	if errors.Is(err, statefile.ErrLocked) {
+		return appendTo(j.path, line)
 	}
-	return appendTo(j.path, line)
+	return err
+}
+
+// turn makes a log that is full the older generation.
+func (j *journal) turn() error {
+	info, err := os.Lstat(j.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is not a file", j.path)
+	case info.Size() > maxLog:
+		return os.Rename(j.path, j.path+oldSuffix)
+	}
+	return nil
 }
 
 // clear deletes the log with its older generation and tells how many events it held.
 func (j *journal) clear() (events int64, err error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for _, path := range []string{j.path, j.path + oldSuffix} {
-		data, readErr := statefile.Read(path, 2*maxLog)
-		if errors.Is(readErr, fs.ErrNotExist) {
-			continue
+	err = j.alone(func() error {
+		var all error
+		for _, path := range []string{j.path, j.path + oldSuffix} {
+			data, err := statefile.Read(path, 2*maxLog)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if _, err := statefile.Remove(path); err != nil {
+				all = errors.Join(all, err)
+				continue
+			}
+			events += int64(bytes.Count(data, []byte("\n")))
 		}
-		if _, removeErr := statefile.Remove(path); removeErr != nil {
-			err = errors.Join(err, removeErr)
-			continue
-		}
-		events += int64(bytes.Count(data, []byte("\n")))
-	}
+		return all
+	})
 	return events, err
-}
-
-// appendTo adds a line to a file of our directory, which it makes; it never makes the state directory, which may have
-// been deleted on purpose (design D5).
-func appendTo(path string, line []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err = makeDirs(filepath.Dir(path)); err != nil {
-			return err
-		}
-		f, err = os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
-	}
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(line)
-	return errors.Join(err, f.Close())
-}
-
-// makeDirs makes dir and, for the spool, its parent.
-func makeDirs(dir string) error {
-	if filepath.Base(dir) == spoolDir {
-		if err := makeDirs(filepath.Dir(dir)); err != nil {
-			return err
-		}
-	}
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return nil
 }

@@ -3,9 +3,6 @@ package telemetry
 import (
 	"bytes"
 	"encoding/json"
-	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/service-dev/service/proto/telemetry"
 )
@@ -27,14 +24,10 @@ func parse(data []byte) (events []telemetry.Event, lost int64) {
 	return events, lost
 }
 
-func parseLine(line []byte) (telemetry.Event, bool) {
-	var e telemetry.Event
-	if len(line) > maxLine || json.Unmarshal(line, &e) != nil || e.Check() != nil {
+func parseLine(line []byte) (e telemetry.Event, ok bool) {
+	if len(line) > maxLine || json.Unmarshal(line, &e) != nil {
 		return e, false
 	}
-	if id, err := uuid.Parse(e.ID); err != nil || id.Version() != 7 || id.String() != e.ID {
-		return e, false
-	}
-	_, err := time.Parse(timestamp, e.At)
+	_, err := e.Record()
 	return e, err == nil
 }

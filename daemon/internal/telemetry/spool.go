@@ -2,25 +2,24 @@ package telemetry
 
 import (
 	"bytes"
-	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
-	"sync"
-	"time"
+	"regexp"
 
-	"github.com/gofrs/flock"
 	"github.com/google/uuid"
 
 	"github.com/service-dev/service/daemon/internal/statefile"
 	"github.com/service-dev/service/proto/telemetry"
 )
 
-// The spool: segments of JSON lines in Dir/spoolDir, named by a UUIDv7 so that their order is that of their making. A
-// segment is never longer than a batch.
+// The spool: segments of JSON lines in Dir/spoolDir. A segment is never longer than a batch. Its name begins with a
+// UUIDv7, so that the order of names is that of their making, and goes on with the mark of the backend that its events
+// are for.
 const (
 	spoolDir   = "spool"
 	segmentEnd = ".jsonl"
@@ -31,66 +30,56 @@ const (
 	segmentCap = 128 << 10                 // bytes of one
 	loadCap    = telemetry.MaxBody - 4<<10 // bytes of the segments of one batch
 	maxLine    = 4 << 10                   // bytes of an event
-	// lockWait bounds the wait for another process of the same directory, which holds the lock for one file operation.
-	lockWait = 200 * time.Millisecond
 )
 
-// spool keeps events until they are uploaded. Two processes may use it: the daemon, and the in-process mode of an
-// agent in a sandbox, which only adds. Each change is made under a file lock; where that cannot be had the event stands
-// in the local log only.
+// segmentName is what is ours in the spool; nothing else is read or deleted there.
+var segmentName = regexp.MustCompile(`^([0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})\.([0-9a-f]{16})(\.sent)?\.jsonl$`)
+
+// markOf stands for a backend in names of segments.
+func markOf(url string) string {
+	sum := sha256.Sum256([]byte(url))
+	return hex.EncodeToString(sum[:8])
+}
+
+// spool keeps events until they are uploaded. Several processes may use it, of which one uploads. Each change is made
+// under the lock; where that cannot be had the event stands in the local log only.
 type spool struct {
-	dir  string
-	lock *flock.Flock
-	cap  int64
+	area  *area
+	dir   string
+	cap   int64
+	tally tally
 
-	mu      sync.Mutex
-	current string // the segment that this process appends to; empty for none
-	count   int    // its events
+	// Of the segment that this process appends to, changed under the lock.
+	current string // empty for none
+	mark    string
+	count   int // its events
 	bytes   int64
-	tally   tally
 }
 
-func newSpool(dir string) *spool {
-	return &spool{
-		dir: filepath.Join(dir, spoolDir), lock: flock.New(filepath.Join(dir, lockName), flock.SetPermissions(0o600)), cap: spoolCap,
-		tally: tally{path: filepath.Join(dir, tallyName)},
-	}
+func newSpool(a *area) *spool {
+	return &spool{area: a, dir: filepath.Join(a.dir, spoolDir), cap: spoolCap, tally: tally{path: filepath.Join(a.dir, tallyName)}}
 }
 
-// alone runs act under both locks.
 func (s *spool) alone(act func() error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	err := s.hold()
-	if errors.Is(err, fs.ErrNotExist) {
-		if err = makeDirs(s.dir); err == nil {
-			err = s.hold()
+	return s.area.alone(func() error {
+		if err := makeDir(s.dir); err != nil {
+			return err
 		}
-	}
-	if err != nil {
-		return fmt.Errorf("locking the spool: %w", err)
-	}
-	defer s.lock.Unlock() //nolint:errcheck // closing the file lets go of it in any case
-	return act()
+		return act()
+	})
 }
 
-// hold takes the file lock.
-func (s *spool) hold() error {
-	ctx, cancel := context.WithTimeout(context.Background(), lockWait)
-	defer cancel()
-	_, err := s.lock.TryLockContext(ctx, 2*time.Millisecond)
-	return err
-}
-
-// add appends an event; full tells that a batch is complete.
-func (s *spool) add(line []byte) (full bool, err error) {
+// add appends an event for a backend; full tells that a batch is complete.
+func (s *spool) add(url string, line []byte) (full bool, err error) {
+	mark := markOf(url)
 	err = s.alone(func() error {
-		if s.current == "" || s.count >= telemetry.MaxBatch || s.bytes+int64(len(line)) > segmentCap {
-			if err := s.begin(); err != nil {
+		if s.current == "" || s.mark != mark || s.count >= telemetry.MaxBatch || s.bytes+int64(len(line)) > segmentCap {
+			if err := s.begin(mark); err != nil {
 				return err
 			}
 		}
 		if err := appendTo(filepath.Join(s.dir, s.current), line); err != nil {
+			s.current = "" // the next event need not meet the same
 			return err
 		}
 		s.count, s.bytes = s.count+1, s.bytes+int64(len(line))
@@ -101,7 +90,7 @@ func (s *spool) add(line []byte) (full bool, err error) {
 }
 
 // begin starts a segment and evicts the oldest ones until it fits below the cap.
-func (s *spool) begin() error {
+func (s *spool) begin(mark string) error {
 	id, err := uuid.NewV7()
 	if err != nil {
 		return err
@@ -121,43 +110,49 @@ func (s *spool) begin() error {
 		}
 		total, lost = total-seg.size, lost+n
 	}
-	s.current, s.count, s.bytes = id.String()+segmentEnd, 0, 0
+	s.current, s.mark, s.count, s.bytes = id.String()+"."+mark+segmentEnd, mark, 0, 0
 	return s.tally.lose(lost)
 }
 
 type segment struct {
-	name string
-	size int64
+	name, id, mark string
+	sealed         bool
+	size           int64
 }
 
 // segments lists what waits, oldest first.
 func (s *spool) segments() (list []segment, total int64, err error) {
-	entries, err := os.ReadDir(s.dir) // sorted by name
-	if errors.Is(err, fs.ErrNotExist) {
+	if err := realDir(s.dir); errors.Is(err, fs.ErrNotExist) {
 		return nil, 0, nil
+	} else if err != nil {
+		return nil, 0, err
 	}
+	entries, err := os.ReadDir(s.dir) // sorted by name
 	if err != nil {
 		return nil, 0, err
 	}
 	for _, e := range entries {
-		info, err := e.Info()
-		if err != nil || !info.Mode().IsRegular() || !strings.HasSuffix(e.Name(), segmentEnd) {
-			continue
+		part := segmentName.FindStringSubmatch(e.Name())
+		if info, err := e.Info(); part != nil && err == nil && info.Mode().IsRegular() {
+			list = append(list, segment{name: e.Name(), id: part[1], mark: part[2], sealed: part[3] != "", size: info.Size()})
+			total += info.Size()
 		}
-		list, total = append(list, segment{e.Name(), info.Size()}), total+info.Size()
 	}
 	return list, total, nil
 }
 
-// remove deletes a segment and tells how many events it held.
+// remove deletes a segment and tells how many events it held; one that cannot be read counts as one.
 func (s *spool) remove(name string) (events int64, err error) {
 	path := filepath.Join(s.dir, name)
-	data, _ := statefile.Read(path, s.cap) // what cannot be read holds nothing to count
+	data, readErr := statefile.Read(path, s.cap)
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, err
 	}
 	if name == s.current {
 		s.current = ""
+	}
+	if readErr != nil && !errors.Is(readErr, fs.ErrNotExist) {
+		return 1, nil
 	}
 	return int64(bytes.Count(data, []byte("\n"))), nil
 }
@@ -166,11 +161,15 @@ func (s *spool) remove(name string) (events int64, err error) {
 type load struct {
 	telemetry.Batch
 	names []string // its segments
+	// unread is why a segment was passed over; nil when all could be read.
+	unread error
 }
 
-// next seals the oldest segments that make one batch and reads them. Lines that are no events are counted as lost. An
-// empty load means that nothing waits.
-func (s *spool) next() (l load, err error) {
+// next seals the oldest segments that make one batch for a backend and reads them. Lines that are no events are counted
+// as lost, and so is a segment that cannot be read: it is deleted, and where even that fails passed over. Events that
+// were recorded for another backend are deleted: they are nobody else's business. An empty load means that nothing waits.
+func (s *spool) next(url string) (l load, err error) {
+	mark := markOf(url)
 	err = s.alone(func() error {
 		segments, _, err := s.segments()
 		if err != nil {
@@ -178,13 +177,27 @@ func (s *spool) next() (l load, err error) {
 		}
 		var bytes int64
 		for _, seg := range segments {
+			if seg.mark != mark {
+				if _, err := s.remove(seg.name); err != nil {
+					l.unread = err
+				}
+				continue
+			}
 			if bytes+seg.size > loadCap && len(l.Events) > 0 {
 				break
 			}
-			bytes += seg.size
-			if done, err := s.load(&l, seg.name); err != nil || done {
-				return err
+			done, err := s.load(&l, seg)
+			switch {
+			case err != nil:
+				l.unread = err
+				if err := s.lose(seg.name); err != nil {
+					return err
+				}
+				continue
+			case done:
+				return nil
 			}
+			bytes += seg.size
 		}
 		return nil
 	})
@@ -195,9 +208,21 @@ func (s *spool) next() (l load, err error) {
 	return l, nil
 }
 
+// lose deletes a segment that cannot be read and counts it; one that cannot be deleted either stays.
+func (s *spool) lose(name string) error {
+	n, err := s.remove(name)
+	if err != nil {
+		return nil //nolint:nilerr // it is told of already, and the others go on without it
+	}
+	return s.tally.lose(n)
+}
+
 // load adds a segment to l; done is true when it does not fit any more.
-func (s *spool) load(l *load, name string) (done bool, err error) {
-	data, err := statefile.Read(filepath.Join(s.dir, name), s.cap)
+func (s *spool) load(l *load, seg segment) (done bool, err error) {
+	data, err := statefile.Read(filepath.Join(s.dir, seg.name), s.cap)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
 	if err != nil {
 		return false, err
 	}
@@ -208,21 +233,21 @@ func (s *spool) load(l *load, name string) (done bool, err error) {
 	if len(l.Events)+len(events) > telemetry.MaxBatch {
 		return true, nil
 	}
-	if !strings.HasSuffix(name, sentMark+segmentEnd) {
-		sealed := strings.TrimSuffix(name, segmentEnd) + sentMark + segmentEnd
-		if err := os.Rename(filepath.Join(s.dir, name), filepath.Join(s.dir, sealed)); err != nil {
-			return false, err
+	if !seg.sealed {
+		sealed := seg.id + "." + seg.mark + sentMark + segmentEnd
+		if err := os.Rename(filepath.Join(s.dir, seg.name), filepath.Join(s.dir, sealed)); err != nil {
+			return false, fmt.Errorf("sealing a segment: %w", err)
 		}
-		if name == s.current {
+		if seg.name == s.current {
 			s.current = ""
 		}
-		name = sealed
+		seg.name = sealed
 		// Counted once: a sealed segment is read again at the next try.
 		if err := s.tally.lose(lost); err != nil {
 			return false, err
 		}
 	}
-	l.Events, l.names = append(l.Events, events...), append(l.names, name)
+	l.Events, l.names = append(l.Events, events...), append(l.names, seg.name)
 	return false, nil
 }
 
@@ -238,7 +263,7 @@ func (s *spool) drop(l load, change func(*tallied)) error {
 	})
 }
 
-// clear deletes everything that waits and forgets the tally; it tells how many events waited.
+// clear deletes everything that waits, with the count of what was lost, and tells how many events waited.
 func (s *spool) clear() (events int64, err error) {
 	err = s.alone(func() error {
 		segments, _, err := s.segments()
@@ -252,15 +277,16 @@ func (s *spool) clear() (events int64, err error) {
 			}
 			events += n
 		}
-		return s.tally.forget()
+		if s.tally.read().Dropped == 0 {
+			return nil
+		}
+		return s.tally.change(func(c *tallied) { c.Dropped = 0 })
 	})
 	return events, err
 }
 
 // waiting tells how many events wait and how many bytes they take.
 func (s *spool) waiting() (events int, bytes int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	segments, total, err := s.segments()
 	if err != nil {
 		return 0, 0

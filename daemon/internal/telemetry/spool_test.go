@@ -26,17 +26,34 @@ func line(t testing.TB) []byte {
 	return append(data, '\n')
 }
 
+// named is the name of a segment that is older than those of now; n orders it among such.
+func named(url string, n int) string {
+	return fmt.Sprintf("00000000-0000-7000-8000-%012d.%s.jsonl", n, markOf(url))
+}
+
+func put(t *testing.T, s *spool, url string, n int, text string) (path string) {
+	t.Helper()
+	path = filepath.Join(s.dir, named(url, n))
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 func fill(t *testing.T, s *spool, n int) {
 	t.Helper()
 	for range n {
-		if _, err := s.add(line(t)); err != nil {
+		if _, err := s.add(ours, line(t)); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
 func TestFullSpoolLosesTheOldestAndCountsThem(t *testing.T) {
-	s := newSpool(filepath.Join(t.TempDir(), Dir))
+	s := newSpool(newArea(filepath.Join(t.TempDir(), Dir)))
 	s.cap = segmentCap + 64<<10
 	const written = 1500
 	fill(t, s, written)
@@ -45,7 +62,7 @@ func TestFullSpoolLosesTheOldestAndCountsThem(t *testing.T) {
 	if lost == 0 || int64(waiting)+lost != written || bytes > s.cap {
 		t.Errorf("%d wait in %d bytes, %d lost", waiting, bytes, lost)
 	}
-	l, err := s.next()
+	l, err := s.next(ours)
 	if err != nil || l.Dropped != lost || len(l.Events) != telemetry.MaxBatch {
 		t.Errorf("%d events, dropped %d, %v", len(l.Events), l.Dropped, err)
 	}
@@ -53,34 +70,28 @@ func TestFullSpoolLosesTheOldestAndCountsThem(t *testing.T) {
 
 // What a killed writer or anybody else left in the spool costs those lines and nothing more.
 func TestForeignBytesInTheSpool(t *testing.T) {
-	s := newSpool(filepath.Join(t.TempDir(), Dir))
+	s := newSpool(newArea(filepath.Join(t.TempDir(), Dir)))
 	fill(t, s, 2)
 	good := string(line(t))
-	for name, text := range map[string]string{
-		"0-torn.jsonl":      good + good[:30],
-		"1-zero.jsonl":      "\x00\x00\xff\n" + good,
-		"2-long.jsonl":      strings.Repeat("x", maxLine+1) + "\n",
-		"3-other.jsonl":     strings.Replace(good, telemetry.Linked, "else.where", 1) + strings.Replace(good, "}", `,"secret":"x"}`, 1),
-		"4-empty.jsonl":     "",
-		"5-note.txt":        "not ours",
-		"6-dir.jsonl/x":     "",
-		"7-null.jsonl":      "null\n[]\n{}\n",
-		"8-badid.jsonl":     `{"id":"1","at":"2026-01-02T03:04:05.000Z","name":"account.linked"}` + "\n",
-		"9-badat.jsonl":     strings.Replace(good, "2026-01-02T", "x", 1),
-		"9-many1.jsonl":     strings.Repeat(good, telemetry.MaxBatch+5),
-		"9-sent.sent.jsonl": good,
+	for i, text := range []string{
+		good + good[:30],        // torn
+		"\x00\x00\xff\n" + good, // zeros
+		strings.Repeat("x", maxLine+1) + "\n",
+		strings.Replace(good, telemetry.Linked, "else.where", 1) + strings.Replace(good, "}", `,"secret":"x"}`, 1),
+		"",
+		"null\n[]\n{}\n",
+		`{"id":"1","at":"2026-01-02T03:04:05.000Z","name":"account.linked"}` + "\n",
+		strings.Replace(good, "2026-01-02T", "x", 1),
+		strings.Repeat(good, telemetry.MaxBatch+5),
 	} {
-		path := filepath.Join(s.dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		put(t, s, ours, i, text)
+	}
+	if err := os.Rename(put(t, s, ours, 10, good), filepath.Join(s.dir, strings.TrimSuffix(named(ours, 10), segmentEnd)+sentMark+segmentEnd)); err != nil {
+		t.Fatal(err)
 	}
 	total := 0
 	for range 20 {
-		l, err := s.next()
+		l, err := s.next(ours)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,14 +118,14 @@ func TestForeignBytesInTheSpool(t *testing.T) {
 // Two processes of one directory, of which one uploads: nothing is lost between them and nothing is sent twice.
 func TestTwoProcessesShareTheSpool(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), Dir)
-	daemon, other := newSpool(dir), newSpool(dir)
+	daemon, other := newSpool(newArea(dir)), newSpool(newArea(dir))
 	const each = 300
 	var wg sync.WaitGroup
 	refused := 0
 	for _, s := range []*spool{daemon, other} {
 		wg.Go(func() {
 			for range each {
-				if _, err := s.add(line(t)); err != nil {
+				if _, err := s.add(ours, line(t)); err != nil {
 					t.Log(err)
 					refused++
 				}
@@ -125,7 +136,7 @@ func TestTwoProcessesShareTheSpool(t *testing.T) {
 	go func() { wg.Wait(); close(done) }()
 	seen := map[string]bool{}
 	collect := func() {
-		l, err := daemon.next()
+		l, err := daemon.next(ours)
 		if err != nil {
 			return // the other has the lock
 		}
@@ -158,10 +169,10 @@ func TestTwoProcessesShareTheSpool(t *testing.T) {
 // A state directory that was deleted stays deleted (design D5).
 func TestDeletedDirectoryIsNotMadeAgain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "gone")
-	if _, err := newSpool(filepath.Join(dir, Dir)).add(line(t)); err == nil {
+	if _, err := newSpool(newArea(filepath.Join(dir, Dir))).add(ours, line(t)); err == nil {
 		t.Error("no error")
 	}
-	if err := newJournal(filepath.Join(dir, Dir)).add(line(t)); err == nil {
+	if err := newJournal(newArea(filepath.Join(dir, Dir))).add(line(t)); err == nil {
 		t.Error("no error")
 	}
 	if _, err := os.Stat(dir); err == nil {

@@ -1,8 +1,6 @@
 package telemetry
 
 import (
-	"context"
-	"errors"
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/caller"
@@ -25,7 +23,7 @@ type Status struct {
 	// UploadedAt is zero before the first upload, of Uploaded events.
 	UploadedAt time.Time
 	Uploaded   int
-	// LastError is why the last try was not taken; empty when it was.
+	// LastError is why the last try was not taken, or what of the spool could not be; empty when all went well.
 	LastError string
 	// Next is when the next try is; zero when nothing waits or nothing may be sent.
 	Next time.Time
@@ -46,51 +44,11 @@ func (r *Recorder) Status(who caller.Caller) Status {
 	}
 	r.upload.mu.Lock()
 	defer r.upload.mu.Unlock()
-	s.LastError = r.upload.last
+	if s.LastError = r.upload.last; s.LastError == "" {
+		s.LastError = r.upload.odd
+	}
 	if open, _ := r.Gate(caller.Caller{}); open && s.Waiting > 0 {
 		s.Next = r.upload.next
 	}
 	return s
-}
-
-// Purged is what an erasure did.
-type Purged struct {
-	// Local events stood in the log, Waiting ones in the spool.
-	Local, Waiting int64
-	// Backend is PurgeErased, PurgeNothing or PurgeFailed; Deleted events were erased there.
-	Backend string
-	Deleted int64
-	// Err is why the backend's part failed.
-	Err error
-}
-
-// The words of Purged.Backend.
-const (
-	PurgeErased  = "erased"
-	PurgeNothing = "nothing" // there is no backend that could have any
-	PurgeFailed  = "failed"
-)
-
-// Purge erases the local log, the spool, and what the daemon's own backend holds of this install. It asks the backend
-// whatever the switches say: they are about what is told, and this takes back what was. The error is of this machine.
-func (r *Recorder) Purge(ctx context.Context) (p Purged, err error) {
-	err = r.alone(func() error {
-		local, logErr := r.log.clear()
-		waiting, spoolErr := r.spool.clear()
-		p.Local, p.Waiting, p.Backend = local, waiting, PurgeNothing
-		if own, err := r.o.Backend(caller.Caller{}); err == nil && own.Kind == config.KindEmbedded {
-			return errors.Join(logErr, spoolErr)
-		}
-		ctx, cancel := context.WithTimeout(ctx, uploadWait)
-		defer cancel()
-		target, err := r.target()
-		if err == nil {
-			p.Deleted, err = r.o.Uploader.PurgeTelemetry(ctx, target)
-		}
-		if p.Backend = PurgeErased; err != nil {
-			p.Backend, p.Err = PurgeFailed, err
-		}
-		return errors.Join(logErr, spoolErr)
-	})
-	return p, err
 }

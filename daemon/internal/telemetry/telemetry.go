@@ -83,8 +83,8 @@ func New(o Options) *Recorder {
 	if o.Jitter == nil {
 		o.Jitter = rand.Float64
 	}
-	dir := filepath.Join(o.Dir, Dir)
-	return &Recorder{o: o, log: newJournal(dir), spool: newSpool(dir), full: make(chan struct{}, 1)}
+	files := newArea(filepath.Join(o.Dir, Dir))
+	return &Recorder{o: o, log: newJournal(files), spool: newSpool(files), full: make(chan struct{}, 1)}
 }
 
 // Record writes an event to the local log, and to the spool where the caller's switches leave open that it is uploaded.
@@ -110,7 +110,7 @@ func (r *Recorder) write(name string, fields map[string]any) (line []byte, ok bo
 	id, err := uuid.NewV7()
 	if err == nil {
 		line, err = json.Marshal(telemetry.Event{
-			ID: id.String(), At: r.o.Now().UTC().Format(timestamp), Name: name, Fields: r.pick(d, fields),
+			ID: id.String(), At: r.o.Now().UTC().Format(telemetry.AtLayout), Name: name, Fields: r.pick(d, fields),
 		})
 	}
 	if err != nil {
@@ -124,15 +124,13 @@ func (r *Recorder) write(name string, fields map[string]any) (line []byte, ok bo
 	return line, true
 }
 
-// timestamp is telemetry.Event's.
-const timestamp = "2006-01-02T15:04:05.000Z"
-
 // keep spools an event of a caller unless it will never be uploaded.
 func (r *Recorder) keep(who caller.Caller, line []byte) {
-	if allowed, by := r.Gate(who); !allowed && by != ByNotice {
+	allowed, by, own := r.gate(who)
+	if !allowed && by != ByNotice {
 		return
 	}
-	full, err := r.spool.add(line)
+	full, err := r.spool.add(own.URL, line)
 	if err != nil {
 		r.o.Log.Warn("spooling an event", "err", err)
 	}

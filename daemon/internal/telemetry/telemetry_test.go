@@ -29,13 +29,15 @@ type world struct {
 	install *identity.Install
 	dir     string
 	backend string // the daemon's own
+	looked  func() // when set, is called where the gate looks at it
 
 	mu      sync.Mutex
 	batches []telemetry.Batch
 	targets []backend.Target
-	purges  int
+	purged  []string // at which backends
 	refuse  error
-	entered chan struct{} // when set, an upload says that it is under way and waits for its end
+	refuses map[string]error // what each backend's erasure meets, before refuse
+	entered chan struct{}    // when set, an upload says that it is under way and waits for its end
 }
 
 func newWorld(t testing.TB) *world {
@@ -55,7 +57,12 @@ func newWorld(t testing.TB) *world {
 func (w *world) again() *Recorder {
 	return New(Options{
 		Dir: w.dir, InstallID: w.install.ID(), Version: "1.2.3", Consents: w.consent, Memory: w.install,
-		Backend: w.resolve, Uploader: w, Log: slog.New(slog.DiscardHandler), Jitter: func() float64 { return 0 },
+		Backend: func(who caller.Caller) (config.Backend, error) {
+			if w.looked != nil {
+				w.looked()
+			}
+			return w.resolve(who)
+		}, Uploader: w, Log: slog.New(slog.DiscardHandler), Jitter: func() float64 { return 0 },
 	})
 }
 
@@ -86,8 +93,13 @@ func (w *world) UploadTelemetry(ctx context.Context, t backend.Target, body []by
 	return backend.TelemetryReceipt{Accepted: len(b.Events)}, w.refuse
 }
 
-func (w *world) PurgeTelemetry(context.Context, backend.Target) (int64, error) {
-	w.purges++
+func (w *world) PurgeTelemetry(_ context.Context, t backend.Target) (int64, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.purged = append(w.purged, t.BaseURL)
+	if err := w.refuses[t.BaseURL]; err != nil {
+		return 0, err
+	}
 	return 7, w.refuse
 }
 
@@ -142,7 +154,7 @@ func as(t *testing.T, pairs ...string) context.Context {
 func TestOnlyListedFieldsAreWritten(t *testing.T) {
 	w := told(t)
 	w.Record(as(t), telemetry.ToolCalled, map[string]any{
-		"tool": "whoAmI", "outcome": strings.Repeat("x", 500), "durationMs": int64(12), "client": "Claude Code (beta)\n",
+		"tool": "whoAmI", "outcome": strings.Repeat("x", 500), "durationMs": int64(12), "client": "Claude Code\n",
 		"clientVersion": "/home/ada/agent", "userCode": "ABCD-EFGH",
 	})
 	w.Record(as(t), "something.else", map[string]any{"tool": "whoAmI"})
@@ -157,7 +169,7 @@ func TestOnlyListedFieldsAreWritten(t *testing.T) {
 		if err := e.Check(); err != nil {
 			t.Error(err)
 		}
-		if string(e.Fields["client"]) != `"Claude Code beta"` || string(e.Fields["durationMs"]) != "12" || string(e.Fields["version"]) != `"1.2.3"` || e.Fields["os"] == nil {
+		if string(e.Fields["client"]) != `"Claude Code"` || string(e.Fields["durationMs"]) != "12" || string(e.Fields["version"]) != `"1.2.3"` || e.Fields["os"] == nil {
 			t.Errorf("fields: %s", e.Fields)
 		}
 		if e.Fields["clientVersion"] != nil || e.Fields["userCode"] != nil {
@@ -177,9 +189,9 @@ func TestOnlyListedFieldsAreWritten(t *testing.T) {
 
 func TestWordsNameProgramsOnly(t *testing.T) {
 	for in, want := range map[string]string{
-		"claude-code": "claude-code", "@scope/name": "@scope/name", "Visual Studio Code": "Visual Studio Code", "1.2.3+b": "1.2.3+b",
-		"Zed ✨": "Zed", "/home/ada/x": "", `C:\Users\ada`: "", "ada@example.org": "", "~/x": "", "a/b/c": "", "http://x": "", "\x00\n": "", "": "",
-		strings.Repeat("y", 80): strings.Repeat("y", 64),
+		"claude-code": "claude-code", "Visual Studio Code\n": "Visual Studio Code", "1.2.3+b": "1.2.3+b", "my_agent": "my_agent",
+		"Zed ✨": "", "/home/ada/x": "", `C:\Users\ada`: "", "ada@example.org": "", "ada%40example.org": "", "Ada's agent": "", "~/x": "",
+		"@scope/name": "", "http://x": "", "\x00\n": "", "": "", strings.Repeat("y", 80): strings.Repeat("y", 64),
 	} {
 		if got := clean(in); got != want {
 			t.Errorf("%q became %q, want %q", in, got, want)
@@ -224,6 +236,9 @@ func TestGateNamesTheSwitchThatWon(t *testing.T) {
 		{"", consent.Accepted, config.EmbeddedURL, true, false, ByEmbedded, 0},
 		{"", consent.Declined, config.EmbeddedURL, true, false, ByConsent, 0},
 		{"SERVICE_TELEMETRY=0", consent.Accepted, ours, true, false, ByEnv, 0},
+		{"SERVICE_TELEMETRY=Off", consent.Accepted, ours, true, false, ByEnv, 0},
+		{"SERVICE_TELEMETRY=no", consent.Accepted, ours, true, false, ByEnv, 0},
+		{"SERVICE_TELEMETRY=FALSE", consent.Accepted, ours, true, false, ByEnv, 0},
 		{"SERVICE_TELEMETRY=1", consent.Declined, ours, true, false, ByConsent, 0},
 		{"DO_NOT_TRACK=1", consent.Accepted, ours, true, false, ByDNT, 0},
 		{"DO_NOT_TRACK=0", consent.Accepted, ours, true, true, ByConsent, 1},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/config"
 	"github.com/service-dev/service/daemon/internal/consent"
 	"github.com/service-dev/service/proto/telemetry"
 )
@@ -32,8 +33,9 @@ type upload struct {
 	sending sync.Mutex
 
 	mu       sync.Mutex
-	cancel   context.CancelFunc // of the try that is under way
-	last     string             // what became of the last try; empty when it was taken
+	cancel   context.CancelCauseFunc // of the try that is under way
+	last     string                  // what became of the last try; empty when it was taken
+	odd      string                  // what of the spool could not be read or emptied last
 	next     time.Time
 	failures int
 }
@@ -70,26 +72,46 @@ func (r *Recorder) flush(ctx context.Context) error {
 	}
 }
 
-// send makes one try with the oldest batch; more tells that it was taken and that others may wait. The person's
-// switches are looked at here again: what was spooled may have to stay, or to go.
+// errInterrupted ends a try for a decision or an erasure: nothing went wrong, and nothing is waited for.
+var errInterrupted = errors.New("interrupted by a decision of the person")
+
+// send makes one try with the oldest batch; more tells that it was taken and that others may wait. The try can be
+// interrupted from its beginning on, so that nothing leaves which a decision that was stored meanwhile forbids.
 func (r *Recorder) send(ctx context.Context) (more bool, err error) {
 	r.upload.sending.Lock()
 	defer r.upload.sending.Unlock()
-	if allowed, by := r.Gate(caller.Caller{}); !allowed {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r.upload.set(cancel)
+	defer r.upload.set(nil)
+	more, err = r.try(ctx)
+	if errors.Is(err, errInterrupted) || errors.Is(context.Cause(ctx), errInterrupted) {
+		return false, nil
+	}
+	return more, err
+}
+
+// try looks at the person's switches again: what was spooled may have to stay, or to go.
+func (r *Recorder) try(ctx context.Context) (more bool, err error) {
+	allowed, by, own := r.gate(caller.Caller{})
+	if !allowed {
 		if by == ByConsent {
 			_, err := r.spool.clear()
 			return false, err
 		}
 		return false, nil
 	}
-	load, err := r.spool.next()
+	load, err := r.spool.next(own.URL)
+	if load.unread != nil {
+		r.strange("reading the telemetry spool", load.unread)
+	}
 	if err != nil || len(load.names) == 0 {
 		return false, err
 	}
 	if len(load.Events) == 0 { // nothing of it could be read
 		return true, r.spool.drop(load, func(*tallied) {})
 	}
-	receipt, err := r.attempt(ctx, load)
+	receipt, err := r.attempt(ctx, own, load)
 	switch {
 	case err == nil:
 		n := receipt.Accepted + receipt.Duplicates
@@ -103,16 +125,9 @@ func (r *Recorder) send(ctx context.Context) (more bool, err error) {
 	return false, err
 }
 
-// attempt hands a batch over. It can be cut short by Decided and Purge.
-func (r *Recorder) attempt(ctx context.Context, l load) (backend.TelemetryReceipt, error) {
-	ctx, cancel := context.WithTimeout(ctx, uploadWait)
-	defer cancel()
-	r.upload.set(cancel)
-	defer r.upload.set(nil)
-	target, err := r.target()
-	if err != nil {
-		return backend.TelemetryReceipt{}, err
-	}
+// attempt hands a batch over to the backend that it was loaded for, as the anonymous install. It asks the gate once
+// more: reading took its time.
+func (r *Recorder) attempt(ctx context.Context, own config.Backend, l load) (backend.TelemetryReceipt, error) {
 	body, err := json.Marshal(l.Batch)
 	if err != nil {
 		return backend.TelemetryReceipt{}, err
@@ -120,19 +135,36 @@ func (r *Recorder) attempt(ctx context.Context, l load) (backend.TelemetryReceip
 	if len(body) > telemetry.MaxBody { // lines of ours never are; nobody would take it
 		return backend.TelemetryReceipt{}, &backend.Problem{HTTPStatus: http.StatusRequestEntityTooLarge, Message: "the batch is too large"}
 	}
-	return r.o.Uploader.UploadTelemetry(ctx, target, body)
+	if err := r.spool.hold(own.URL); err != nil {
+		return backend.TelemetryReceipt{}, err
+	}
+	if allowed, _, now := r.gate(caller.Caller{}); !allowed || now.URL != own.URL {
+		return backend.TelemetryReceipt{}, errInterrupted
+	}
+	ctx, cancel := context.WithTimeout(ctx, uploadWait)
+	defer cancel()
+	if ctx.Err() != nil {
+		return backend.TelemetryReceipt{}, ctx.Err()
+	}
+	return r.o.Uploader.UploadTelemetry(ctx, backend.Target{BaseURL: own.URL, InstallID: r.o.InstallID}, body)
 }
 
-func (u *upload) set(cancel context.CancelFunc) {
+func (u *upload) set(cancel context.CancelCauseFunc) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.cancel = cancel
 }
 
-// target is the daemon's own backend, as the anonymous install.
-func (r *Recorder) target() (backend.Target, error) {
-	own, err := r.o.Backend(caller.Caller{})
-	return backend.Target{BaseURL: own.URL, InstallID: r.o.InstallID}, err
+// strange keeps for the status, and logs once, what of the spool is not as it should be.
+func (r *Recorder) strange(doing string, err error) {
+	text := doing + ": " + err.Error()
+	r.upload.mu.Lock()
+	again := r.upload.odd == text
+	r.upload.odd = text
+	r.upload.mu.Unlock()
+	if !again {
+		r.o.Log.Warn(doing, "err", err)
+	}
 }
 
 // hopeless tells a refusal that another try would meet again.
@@ -182,22 +214,26 @@ func backoff(failures int, jitter float64, err error) time.Duration {
 	return d
 }
 
-// Decided is told after the person's decision was stored. A no ends the upload that is under way and empties the spool.
-func (r *Recorder) Decided(state consent.State) error {
+// Decided is told after the person's decision was stored. A no ends the upload that is under way and empties the spool;
+// where that cannot be done now, the next try does it, which sends nothing either.
+func (r *Recorder) Decided(state consent.State) {
 	if state != consent.Declined {
-		return nil
+		return
 	}
-	return r.alone(func() error {
+	err := r.alone(func() error {
 		_, err := r.spool.clear()
 		return err
 	})
+	if err != nil {
+		r.strange("emptying the telemetry spool", err)
+	}
 }
 
 // alone cuts a try short and acts before the next.
 func (r *Recorder) alone(act func() error) error {
 	r.upload.mu.Lock()
 	if r.upload.cancel != nil {
-		r.upload.cancel()
+		r.upload.cancel(errInterrupted)
 	}
 	r.upload.mu.Unlock()
 	r.upload.sending.Lock()

@@ -8,8 +8,8 @@ import (
 	"github.com/service-dev/service/proto/telemetry"
 )
 
-// Runs of what a word of the list may not hold.
-var foreign = regexp.MustCompile(`[^A-Za-z0-9._+/@ -]+`)
+// plain is what names of programs and versions are made of.
+var plain = regexp.MustCompile(`^[A-Za-z0-9._+ -]+$`)
 
 // encode makes a field's JSON; ok is false for what the list does not allow and for what is empty.
 func encode(f telemetry.Field, value any) (data json.RawMessage, ok bool) {
@@ -31,13 +31,11 @@ func encode(f telemetry.Field, value any) (data json.RawMessage, ok bool) {
 	return data, err == nil
 }
 
-// clean makes a word out of what a program calls itself: signs that a word may not hold are left out. What looks like
-// a path or an address names a machine or a person rather than a program, and becomes empty.
+// clean takes what a program calls itself for a word, cut down to telemetry.MaxWord bytes. With any other sign it may
+// hold a path, an address or a person's name rather than a program's, and becomes empty as a whole.
 func clean(s string) string {
-	if strings.ContainsAny(s, `\~:`) || strings.HasPrefix(s, "/") || strings.HasPrefix(s, ".") ||
-		strings.LastIndexByte(s, '@') > 0 || strings.Count(s, "/") > 1 {
+	if s = strings.TrimSpace(s); !plain.MatchString(s) {
 		return ""
 	}
-	s = strings.TrimSpace(foreign.ReplaceAllString(s, ""))
 	return strings.TrimSpace(s[:min(len(s), telemetry.MaxWord)])
 }

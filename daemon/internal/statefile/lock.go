@@ -1,0 +1,45 @@
+package statefile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// LockWait bounds how long Do waits for another process, which has the lock for one change of a file.
+const LockWait = 200 * time.Millisecond
+
+// ErrLocked is the error of a lock that another process kept for all of LockWait.
+var ErrLocked = errors.New("another process holds it")
+
+// Lock lets one at a time change files that several processes share. It is safe for concurrent use.
+type Lock struct {
+	mu   sync.Mutex
+	path string
+	file *flock.Flock
+}
+
+// NewLock is the lock at path, a file that is made with mode 0600 and stays.
+func NewLock(path string) *Lock {
+	return &Lock{path: path, file: flock.New(path, flock.SetPermissions(0o600))}
+}
+
+// Do runs act while it has the lock. Without the lock it does not run; the error names the file then.
+func (l *Lock) Do(act func() error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), LockWait)
+	defer cancel()
+	if _, err := l.file.TryLockContext(ctx, 2*time.Millisecond); err != nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = ErrLocked
+		}
+		return fmt.Errorf("locking %s: %w", l.path, cause(err))
+	}
+	defer l.file.Unlock() //nolint:errcheck // closing the file lets go of it in any case
+	return act()
+}

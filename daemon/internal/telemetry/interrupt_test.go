@@ -1,0 +1,166 @@
+package telemetry
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/consent"
+	"github.com/service-dev/service/daemon/internal/statefile"
+	"github.com/service-dev/service/proto/telemetry"
+)
+
+// otherProcess has the lock of the spool until the returned function is called.
+func otherProcess(t *testing.T, w *world) (release func()) {
+	t.Helper()
+	held, let, gone := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
+		if err := statefile.NewLock(filepath.Join(w.dir, Dir, lockName)).Do(func() error { close(held); <-let; return nil }); err != nil {
+			t.Error(err)
+			close(held)
+		}
+	}()
+	<-held
+	return func() { close(let); <-gone }
+}
+
+// A no that is stored after a try had asked the gate, while it waits for its batch, is obeyed.
+func TestNoBetweenGateAndUploadIsObeyed(t *testing.T) {
+	w := told(t)
+	w.Record(as(t), telemetry.Linked, nil)
+	release := otherProcess(t, w)
+	var looks atomic.Int32
+	asked := make(chan struct{})
+	w.looked = func() {
+		if looks.Add(1) == 1 {
+			close(asked)
+		}
+	}
+	sent, decided := make(chan error, 1), make(chan struct{})
+	go func() { _, err := w.send(t.Context()); sent <- err }()
+	<-asked
+	if err := w.consent.Set(consent.Declined); err != nil {
+		t.Fatal(err)
+	}
+	go func() { w.Decided(consent.Declined); close(decided) }()
+	release()
+	if err := <-sent; err != nil {
+		t.Error(err)
+	}
+	<-decided
+	if s := w.Status(shell()); len(w.batches) != 0 || s.Waiting != 0 || s.LastError != "" {
+		t.Errorf("%d batches, %+v", len(w.batches), s)
+	}
+}
+
+// A no counts though the spool cannot be emptied just now; the next try empties it and sends nothing.
+func TestNoCountsWhileTheSpoolIsLocked(t *testing.T) {
+	w := told(t)
+	w.Record(as(t), telemetry.Linked, nil)
+	release := otherProcess(t, w)
+	if err := w.consent.Set(consent.Declined); err != nil {
+		t.Fatal(err)
+	}
+	w.Decided(consent.Declined)
+	if s := w.Status(shell()); s.Waiting != 1 || !strings.Contains(s.LastError, "another process holds it") || !strings.Contains(s.LastError, lockName) {
+		t.Errorf("%+v", s)
+	}
+	release()
+	if _, err := w.send(t.Context()); err != nil || len(w.batches) != 0 || w.Status(shell()).Waiting != 0 {
+		t.Errorf("%v, %+v", err, w.Status(shell()))
+	}
+}
+
+// An erasure during an upload is no failure of the upload: nothing is told of one, and nothing waits for a back-off.
+func TestInterruptionIsNoFailure(t *testing.T) {
+	w := told(t)
+	w.entered = make(chan struct{})
+	w.Record(as(t), telemetry.Linked, nil)
+	planned := make(chan struct{})
+	go func() { w.plan(w.flush(t.Context())); close(planned) }()
+	<-w.entered
+	if _, err := w.Purge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-planned
+	if s := w.Status(shell()); s.LastError != "" || w.failing() {
+		t.Errorf("%+v", s)
+	}
+}
+
+// What was decided and cannot be read is no decision: nothing is uploaded, and nothing that waits is thrown away.
+func TestUnreadableConsentIsNoDecision(t *testing.T) {
+	w := told(t)
+	w.Record(as(t), telemetry.Linked, nil)
+	if err := os.WriteFile(w.consent.Path(), []byte("perhaps"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.send(t.Context()); err != nil || len(w.batches) != 0 {
+		t.Errorf("%v, %d batches", err, len(w.batches))
+	}
+	if s := w.Status(shell()); s.Allowed || s.DecidedBy != ByNonsense || s.Waiting != 1 {
+		t.Errorf("%+v", s)
+	}
+	if err := w.consent.Set(consent.Accepted); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.send(t.Context()); err != nil || len(w.events()) != 1 {
+		t.Errorf("%v, %v", err, w.events())
+	}
+}
+
+// Events go to the backend that they were recorded for and to no other.
+func TestEventsGoToTheirOwnBackend(t *testing.T) {
+	w := told(t)
+	w.Record(as(t), telemetry.Linked, nil)
+	w.backend = "https://next.example"
+	w.Record(as(t), telemetry.ToolCalled, map[string]any{"tool": "whoAmI"})
+	if err := w.flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if e := w.events(); len(e) != 1 || e[0].Name != telemetry.ToolCalled || w.targets[0].BaseURL != w.backend || w.batches[0].Dropped != 0 {
+		t.Errorf("%v to %v", e, w.targets)
+	}
+	if s := w.Status(caller.Caller{}); s.Waiting != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A segment that cannot be read costs its events and stops nothing; the status tells of it.
+func TestUnreadableSegmentsStopNothing(t *testing.T) {
+	w := told(t)
+	w.Record(as(t), telemetry.Linked, nil)
+	if err := os.Truncate(put(t, w.spool, ours, 1, ""), spoolCap+1); err != nil {
+		t.Fatal(err)
+	}
+	none := put(t, w.spool, ours, 2, string(line(t)))
+	_ = os.Chmod(none, 0) // the superuser reads it all the same
+	for n, make := range map[int]func(path string) error{
+		3: func(path string) error { return os.MkdirAll(filepath.Join(path, "x"), 0o700) },
+		4: func(path string) error { return os.Symlink("/dev/null", path) },
+	} {
+		if err := make(filepath.Join(w.spool.dir, named(ours, n))); err != nil {
+			t.Log(err)
+		}
+	}
+	// A segment that cannot even be sealed stays and is passed over.
+	put(t, w.spool, ours, 5, string(line(t)))
+	if err := os.MkdirAll(filepath.Join(w.spool.dir, strings.TrimSuffix(named(ours, 5), segmentEnd)+sentMark+segmentEnd), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if events := w.events(); len(events) == 0 || events[len(events)-1].Name != telemetry.Linked {
+		t.Errorf("uploaded %v", events)
+	}
+	if s := w.Status(shell()); s.Waiting != 0 || s.LastError == "" || w.batches[0].Dropped == 0 {
+		t.Errorf("%+v, %d dropped", s, w.batches[0].Dropped)
+	}
+	w.upload1(t)
+}

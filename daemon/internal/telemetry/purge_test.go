@@ -1,0 +1,137 @@
+package telemetry
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/daemon/internal/config"
+	"github.com/service-dev/service/daemon/internal/consent"
+	"github.com/service-dev/service/proto/telemetry"
+)
+
+// upload records one event and sends it.
+func (w *world) upload1(t *testing.T) {
+	t.Helper()
+	w.Record(as(t), telemetry.Linked, nil)
+	if _, err := w.send(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPurge(t *testing.T) {
+	w := told(t)
+	w.Started()
+	w.Record(as(t), telemetry.Linked, nil)
+	p, err := w.Purge(t.Context())
+	if err != nil || p != (Purged{Local: 2, Waiting: 2, Backend: PurgeErased, Deleted: 7}) {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	if _, err := os.Stat(filepath.Join(w.dir, Dir, FileName)); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	w.refuse = down()
+	w.Record(as(t), telemetry.Linked, nil)
+	if p, err = w.Purge(t.Context()); err != nil || p.Backend != PurgeFailed || p.Err == nil || p.Local != 1 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	w.Recorder.o.Uploader, w.backend = w, config.EmbeddedURL
+	if p, err = w.Purge(t.Context()); err != nil || p.Backend != PurgeNothing || len(w.purged) != 2 {
+		t.Errorf("%+v, %v: nothing was ever sent", p, err)
+	}
+}
+
+// Every backend that events were sent to is asked, also after the configuration forgot it, until it has erased them.
+func TestPurgeAsksEveryBackendThatWasSentEvents(t *testing.T) {
+	const first, second, third = "https://first.example", "https://second.example", "https://third.example"
+	w := told(t)
+	for _, url := range []string{first, second} {
+		w.backend = url
+		w.upload1(t)
+	}
+	w.backend = third // an answer that is lost leaves its events there all the same
+	w.refuse = down()
+	w.Record(as(t), telemetry.Linked, nil)
+	_, _ = w.send(t.Context())
+	w.refuse = nil
+
+	w.backend = config.EmbeddedURL
+	w.Decided(consent.Declined) // a no empties what waits and forgets nobody
+	w.Recorder = w.again()      // nor does a restart
+	w.refuses = map[string]error{first: down()}
+	p, err := w.Purge(t.Context())
+	if err != nil || p.Backend != PurgeFailed || p.Deleted != 14 || len(w.purged) != 3 {
+		t.Fatalf("%+v, %v, asked %v", p, err, w.purged)
+	}
+	if why := p.Err.Error(); !strings.Contains(why, first) || strings.Contains(why, second) {
+		t.Error(why)
+	}
+	w.refuses, w.purged = nil, nil
+	if p, err = w.Purge(t.Context()); err != nil || p.Backend != PurgeErased || !slices.Equal(w.purged, []string{first}) {
+		t.Errorf("%+v, %v, asked %v", p, err, w.purged)
+	}
+	if p, err = w.Purge(t.Context()); err != nil || p.Backend != PurgeNothing {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+// More backends than can be remembered get nothing, which is told.
+func TestNoBackendHoldsEventsUnremembered(t *testing.T) {
+	w := told(t)
+	for i := range maxHolders {
+		w.backend = ours + string(rune('a'+i))
+		w.upload1(t)
+	}
+	w.backend = "https://another.example"
+	w.Record(as(t), telemetry.Linked, nil)
+	if _, err := w.send(t.Context()); err == nil || !strings.Contains(err.Error(), "purge") || len(w.batches) != maxHolders {
+		t.Errorf("%v, %d batches", err, len(w.batches))
+	}
+	if p, err := w.Purge(t.Context()); err != nil || p.Backend != PurgeErased || len(w.purged) != maxHolders+1 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	w.upload1(t)
+}
+
+// Directories that lead elsewhere, and names that are not ours, are left alone.
+func TestForeignFilesAreNotErased(t *testing.T) {
+	for _, link := range []string{Dir, filepath.Join(Dir, spoolDir)} {
+		w := told(t)
+		elsewhere := t.TempDir()
+		theirs := []string{filepath.Join(elsewhere, named(ours, 1)), filepath.Join(elsewhere, FileName)}
+		for _, path := range theirs {
+			if err := os.WriteFile(path, []byte("{}\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_ = os.Mkdir(filepath.Dir(filepath.Join(w.dir, link)), 0o700)
+		if err := os.Symlink(elsewhere, filepath.Join(w.dir, link)); err != nil {
+			t.Skip("SKIPPED: ", err)
+		}
+		if _, err := w.Purge(t.Context()); err == nil || !strings.Contains(err.Error(), link) {
+			t.Errorf("%s: %v", link, err)
+		}
+		for _, path := range theirs {
+			if _, err := os.Stat(path); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	w := told(t)
+	w.Record(as(t), telemetry.Linked, nil)
+	for _, name := range []string{"letters.jsonl", "00000000-0000-4000-8000-000000000000." + markOf(ours) + segmentEnd} {
+		if err := os.WriteFile(filepath.Join(w.spool.dir, name), []byte("{}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p, err := w.Purge(t.Context()); err != nil || p.Waiting != 1 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if left, _ := os.ReadDir(w.spool.dir); len(left) != 2 {
+		t.Errorf("%v", left)
+	}
+}
