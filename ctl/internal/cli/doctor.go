@@ -33,7 +33,8 @@ func (a *app) doctor() *cobra.Command {
 func (a *app) runDoctor(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	checks := append(programChecks(), a.daemonChecks(ctx)...)
+	checks := append(programChecks(), serviceCheck(ctx))
+	checks = append(checks, a.daemonChecks(ctx)...)
 	failed := false
 	rows := make([]term.Check, 0, len(checks))
 	for _, c := range checks {
@@ -68,6 +69,29 @@ func programChecks() []check {
 		out = append(out, c)
 	}
 	return out
+}
+
+// serviceCheck asks the service manager what it makes of the daemon; where no service is installed it is not asked.
+func serviceCheck(ctx context.Context) check {
+	d, err := reach.Find()
+	if err != nil {
+		return failure("service", err)
+	}
+	s, err := askServiced(ctx, d, "status")
+	if err != nil {
+		c := failure("service", err)
+		c.State = "warn" // clients start the daemon without it
+		return c
+	}
+	c := check{Name: "service", State: "ok"}
+	c.Detail, c.Fix = term.ServiceHealth(s)
+	switch {
+	case s.State == "failed" || s.ProgramMissing:
+		c.State = "fail"
+	case c.Fix != "":
+		c.State = "warn"
+	}
+	return c
 }
 
 func (a *app) daemonChecks(ctx context.Context) []check {

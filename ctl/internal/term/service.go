@@ -86,6 +86,19 @@ func serviceState(s Service) string {
 	return "installed, not running"
 }
 
+// ServiceHealth is the service in a line, and what a person does about it; empty when all is well, which it also is where
+// none is installed.
+func ServiceHealth(s Service) (detail, next string) {
+	if s.State == "not_installed" {
+		return "not installed: clients start the daemon on demand", ""
+	}
+	detail = fmt.Sprintf("%s, kept by %s, as %s", serviceState(s), s.System, s.Name)
+	if s.State == "unknown" && s.Detail == "" && !s.ProgramMissing && !s.Outdated { // Windows does not tell
+		return fmt.Sprintf("installed, kept by %s, as %s", s.System, s.Name), ""
+	}
+	return detail, serviceNext("status", s, nil)
+}
+
 // serviceNext is what a person does about it; empty when all is well.
 func serviceNext(action string, s Service, by *ServedBy) string {
 	switch {
