@@ -26,12 +26,18 @@ const (
 // Bounds of the trail.
 const (
 	TrailKept      = 90 * 24 * time.Hour
-	TrailLines     = 1_000_000 // in all; the oldest go first
+	TrailLines     = 1_000_000 // of AnybodysTrail; the oldest go first, the other actions by their age alone
 	MaxTrailListed = 1000      // lines of one listing
 )
 
-// TrailRef hashes what a line is about, so that only who has the backend's key can tell; kind keeps an address apart
-// from an account of the same text.
+// AnybodysTrail are the actions whose lines need no account: there may be any number of them.
+func AnybodysTrail() []TrailAction {
+	return []TrailAction{TrailIssue, TrailView, TrailThrottle, TrailDeny}
+}
+
+// TrailRef hashes what a line is about; kind keeps an address apart from an account of the same text. It hides from who
+// reads the database alone what is no longer stored: while the code, the link or the activity that a line is about is
+// there, the same moment in both tells that they belong together.
 type TrailRef func(kind, value string) string
 
 // NewTrailRef takes the backend's keyed hash. An empty value has the empty ref.
@@ -56,7 +62,7 @@ type Trace struct {
 	Ref  TrailRef
 }
 
-// TrailLine is a line as stored: hashes and no word that could be read. Code stands for a user code, Account for an
+// TrailLine is a line as stored: a time and hashes. Code stands for a user code, Account for an
 // account's id, Link for a link's.
 type TrailLine struct {
 	ID                           string

@@ -20,7 +20,7 @@ type TrailStore interface {
 	AddTrail(ctx context.Context, l audit.TrailLine) error
 	// Trail lists lines, newest first.
 	Trail(ctx context.Context, f audit.TrailFilter) ([]audit.TrailLine, error)
-	// SweepTrail drops lines from before old, and the oldest beyond keep; it counts them.
+	// SweepTrail drops lines from before old, and of audit.AnybodysTrail the oldest beyond keep; it counts them.
 	SweepTrail(ctx context.Context, old time.Time, keep int) (int64, error)
 }
 

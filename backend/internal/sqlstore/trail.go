@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/audit"
@@ -72,14 +73,41 @@ func (s *Store) Trail(ctx context.Context, f audit.TrailFilter) ([]audit.TrailLi
 	return all, rows.Err()
 }
 
-// SweepTrail drops lines from before old, and the oldest beyond keep; it counts them.
+// trailPart is how many lines go in one transaction: other writes wait no longer than that takes.
+const trailPart = 2000
+
+// SweepTrail drops lines from before old, and of audit.AnybodysTrail the oldest beyond keep; it counts them.
 func (s *Store) SweepTrail(ctx context.Context, old time.Time, keep int) (int64, error) {
-	dropped, err := s.deleteRows(ctx, "DELETE FROM link_trail WHERE at < $1", toMS(old))
+	dropped, err := s.dropTrail(ctx, "at < $1", toMS(old))
 	if err != nil {
-		return 0, err
+		return dropped, err
 	}
-	more, err := s.deleteRows(ctx, "DELETE FROM link_trail WHERE at < (SELECT at FROM link_trail ORDER BY at DESC LIMIT 1 OFFSET $1)", keep-1)
+	var actions []string
+	for _, a := range audit.AnybodysTrail() {
+		actions = append(actions, "'"+string(a)+"'")
+	}
+	anybodys := "action IN (" + strings.Join(actions, ", ") + ")"
+	var last int64
+	err = s.reads.QueryRowContext(ctx, "SELECT at FROM link_trail WHERE "+anybodys+" ORDER BY at DESC LIMIT 1 OFFSET $1", keep-1).Scan(&last)
+	if errors.Is(err, sql.ErrNoRows) {
+		return dropped, nil
+	}
+	if err != nil {
+		return dropped, err
+	}
+	more, err := s.dropTrail(ctx, "at < $1 AND "+anybodys, last)
 	return dropped + more, err
+}
+
+// dropTrail deletes the lines that a condition on $1 hits, part after part.
+func (s *Store) dropTrail(ctx context.Context, where string, at int64) (dropped int64, err error) {
+	for {
+		n, err := s.deleteRows(ctx, "DELETE FROM link_trail WHERE id IN (SELECT id FROM link_trail WHERE "+where+" LIMIT $2)", at, trailPart)
+		dropped += n
+		if err != nil || n < trailPart {
+			return dropped, err
+		}
+	}
 }
 
 // returned reads what an UPDATE of links or device_codes returns: an id and the account's.

@@ -1,0 +1,64 @@
+package sqlstore_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/audit"
+)
+
+// More lines than go in one transaction go all the same: the old ones of every kind, and the oldest of what anybody can
+// cause.
+func TestTrailIsSweptInParts(t *testing.T) {
+	eachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
+		where := database(t)
+		s := openStore(t, where)
+		t.Cleanup(func() { s.Close() })
+		db := connect(t, where)
+		defer db.Close()
+		// At 1..5000 an approval each tenth time, at 10001..15000 a code each time.
+		for _, statement := range []string{`INSERT INTO link_trail (id, at, action, code_ref, link_ref, account_ref, address_ref)
+			WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)
+			SELECT 'a' || i, i, CASE WHEN i % 10 = 0 THEN 'approve' ELSE 'view' END, '', '', '', '' FROM n`,
+			`INSERT INTO link_trail (id, at, action, code_ref, link_ref, account_ref, address_ref)
+			SELECT 'b' || id, at + 10000, 'issue', '', '', '', '' FROM link_trail`} {
+			if _, err := db.Exec(statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, c := range []struct {
+			old        int64
+			keep       int
+			want, left int64
+		}{{0, 9500, 0, 10_000}, {0, 7000, 2500, 7500}, {0, 100, 6900, 600}, {10_000, 100, 500, 100}} {
+			if n, err := s.SweepTrail(t.Context(), time.UnixMilli(c.old), c.keep); err != nil || n != c.want {
+				t.Errorf("%+v: %d dropped, %v", c, n, err)
+			}
+			var left int64
+			if err := db.QueryRow("SELECT COUNT(*) FROM link_trail").Scan(&left); err != nil || left != c.left {
+				t.Errorf("%+v: %d left, %v", c, left, err)
+			}
+		}
+		if lines, err := s.Trail(t.Context(), audit.TrailFilter{}); err != nil || len(lines) != 100 || lines[99].At.UnixMilli() != 14_901 {
+			t.Errorf("%d lines, %v", len(lines), err)
+		}
+	})
+}
+
+// A large transaction does not leave its journal behind for ever.
+func TestJournalShrinksAgain(t *testing.T) {
+	where := filepath.Join(t.TempDir(), "service.db")
+	s := openStore(t, where)
+	t.Cleanup(func() { s.Close() })
+	for i, size := range []int{100 << 20, 1, 1, 1} { // the journal is begun anew once it was copied
+		if err := s.AddTrail(t.Context(), audit.TrailLine{ID: string(rune('a' + i)), At: time.Now(), Code: string(make([]byte, size))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	info, err := os.Stat(where + "-wal")
+	if err != nil || info.Size() > 65<<20 {
+		t.Errorf("the journal has %d bytes, %v", info.Size(), err)
+	}
+}
