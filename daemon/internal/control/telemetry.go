@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	controlv1 "github.com/service-dev/service/proto/control/v1"
@@ -37,9 +38,9 @@ type TelemetryPurged struct {
 func (s *Server) Telemetry(ctx context.Context, r *controlv1.TelemetryRequest) (*controlv1.TelemetryResponse, error) {
 	t := s.o.Telemetry.Telemetry(withCaller(ctx, r.GetCaller()))
 	return &controlv1.TelemetryResponse{
-		Consent: consentOut(t.Consent), LogFile: t.LogFile, BackendUrl: t.BackendURL, NoticeMs: unixMs(t.NoticeAt),
+		Consent: consentOut(t.Consent), LogFile: t.LogFile, BackendUrl: t.BackendURL, NoticeMs: milliseconds(t.NoticeAt),
 		Waiting: uint32(max(0, t.Waiting)), SpoolBytes: t.Bytes, SpoolCap: t.Cap, Dropped: t.Dropped,
-		UploadedMs: unixMs(t.UploadedAt), Uploaded: uint32(max(0, t.Uploaded)), LastError: t.LastError, NextMs: unixMs(t.NextAt),
+		UploadedMs: milliseconds(t.UploadedAt), Uploaded: uint32(max(0, t.Uploaded)), LastError: t.LastError, NextMs: milliseconds(t.NextAt),
 	}, nil
 }
 
@@ -48,7 +49,7 @@ func (s *Server) Telemetry(ctx context.Context, r *controlv1.TelemetryRequest) (
 func (s *Server) PurgeTelemetry(ctx context.Context, r *controlv1.PurgeTelemetryRequest) (*controlv1.PurgeTelemetryResponse, error) {
 	p, err := s.o.Telemetry.PurgeTelemetry(withCaller(ctx, r.GetCaller()))
 	if err != nil {
-		return nil, failed(err)
+		return nil, failed(purgedElsewhere(p, err))
 	}
 	out := &controlv1.PurgeTelemetryResponse{Local: p.Local, Waiting: p.Waiting, Backend: p.Backend, BackendDeleted: p.Deleted}
 	if p.Err != nil {
@@ -60,12 +61,15 @@ func (s *Server) PurgeTelemetry(ctx context.Context, r *controlv1.PurgeTelemetry
 	return out, nil
 }
 
-// unixMs is 0 for the zero time.
-func unixMs(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
+// purgedElsewhere adds to an error of this machine what became of the backends' part.
+func purgedElsewhere(p TelemetryPurged, err error) error {
+	switch {
+	case p.Err != nil:
+		return fmt.Errorf("%w; nor could every backend erase what it has of this install (%d events are erased): %s", err, p.Deleted, p.Err.Error())
+	case p.Backend == "nothing":
+		return fmt.Errorf("%w; no backend has any events of this install", err)
 	}
-	return t.UnixMilli()
+	return fmt.Errorf("%w; at the backend all is erased, %d events", err, p.Deleted)
 }
 
 // announced sends the result of a tool call, with the first-run notice when it is due. Who went away meanwhile has not

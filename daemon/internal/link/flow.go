@@ -124,6 +124,8 @@ const maxDeviceCode = 512
 // flowOf finds the flow of a code. A code that this daemon did not see issued (it was restarted, say) is polled at the
 // caller's backend.
 func (m *Manager) flowOf(who caller.Caller, deviceCode string) (*flow, error) {
+	var expired []*flow
+	defer func() { m.recordExpired(expired) }() // after the lock is given back
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if f := m.flows[deviceCode]; f != nil && !f.exclusive {
@@ -135,7 +137,7 @@ func (m *Manager) flowOf(who caller.Caller, deviceCode string) (*flow, error) {
 	}
 	f := m.newFlow(who, backend.DeviceCode{DeviceCode: deviceCode}, backend.Target{BaseURL: address, Requester: requester(who)})
 	f.interval = time.Second // unknown until the first answer; the caller's own interval holds
-	m.keep(f)
+	expired = m.keep(f)
 	return f, nil
 }
 

@@ -187,12 +187,14 @@ func (m *Manager) Ask(ctx context.Context, target backend.Target, gated GatedCal
 	}
 	f = m.newFlow(caller.From(ctx), code, target)
 	f.gated = &gated
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.live[key] = f
-	m.keep(f)
 	m.initiated(f.who)
-	return m.codeOf(f, true), nil
+	m.mu.Lock()
+	m.live[key] = f
+	expired := m.keep(f)
+	shown := m.codeOf(f, true)
+	m.mu.Unlock()
+	m.recordExpired(expired)
+	return shown, nil
 }
 
 // refusedWith is the code that a refusal brought; where it brought none, one is asked for.
@@ -227,9 +229,11 @@ func (m *Manager) Start(ctx context.Context, who caller.Caller) (*Attempt, error
 	f := m.newFlow(who, code, target)
 	f.exclusive = true
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.keep(f)
-	return &Attempt{m: m, f: f, code: m.codeOf(f, true)}, nil
+	expired := m.keep(f)
+	attempt := &Attempt{m: m, f: f, code: m.codeOf(f, true)}
+	m.mu.Unlock()
+	m.recordExpired(expired)
+	return attempt, nil
 }
 
 func (m *Manager) issue(ctx context.Context, target backend.Target) (backend.DeviceCode, error) {
@@ -258,32 +262,43 @@ func (m *Manager) TakeGated(deviceCode string) (GatedCall, bool) {
 	return gated, true
 }
 
-// keep stores a flow and drops those nobody will ask for any more. m.mu is held.
-func (m *Manager) keep(f *flow) {
+// recordExpired records the end of codes that were shown and never asked for. It writes files, so m.mu is not held.
+func (m *Manager) recordExpired(flows []*flow) {
+	for _, f := range flows {
+		m.completed(f.who, telemetry.OutcomeCodeExpired)
+	}
+}
+
+// keep stores a flow and drops those nobody will ask for any more; those of them that expired are the caller's to
+// record. m.mu is held.
+func (m *Manager) keep(f *flow) (expired []*flow) {
 	now := m.Now()
 	var oldest *flow
 	for code, old := range m.flows {
 		if old.over(now) {
-			m.drop(code, old)
+			expired = m.drop(code, old, expired)
 		} else if !old.polling && (oldest == nil || old.expires.Before(oldest.expires)) {
 			oldest = old
 		}
 	}
 	if len(m.flows) >= maxFlows && oldest != nil {
-		m.drop(oldest.code.DeviceCode, oldest)
+		expired = m.drop(oldest.code.DeviceCode, oldest, expired)
 	}
 	m.flows[f.code.DeviceCode] = f
+	return expired
 }
 
-func (m *Manager) drop(code string, f *flow) {
+// drop forgets a flow, and adds it to expired when it has no outcome yet.
+func (m *Manager) drop(code string, f *flow, expired []*flow) []*flow {
 	if f.finished.IsZero() { // shown, and never asked for
 		f.finished = m.Now()
-		m.completed(f.who, telemetry.OutcomeCodeExpired)
+		expired = append(expired, f)
 	}
 	delete(m.flows, code)
 	if key := liveKey(f.target.BaseURL); m.live[key] == f {
 		delete(m.live, key)
 	}
+	return expired
 }
 
 // codeOf is a flow as a person needs it. m.mu is held.

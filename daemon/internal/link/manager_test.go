@@ -26,6 +26,7 @@ type fake struct {
 	events  []string
 	shells  []string      // the switch of each event's caller
 	hold    chan struct{} // when set, a poll waits for it and not for its context
+	manager *Manager
 	polling int
 	most    int
 }
@@ -70,6 +71,7 @@ func (f *fake) Embedded(context.Context) (id, baseURL string, err error) {
 }
 
 func (f *fake) Record(ctx context.Context, event string, fields map[string]any) {
+	f.manager.Polling() // never comes back where the manager records under its lock
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	outcome, _ := fields["outcome"].(string)
@@ -121,6 +123,7 @@ func run(t *testing.T, script []answer, test func(t *testing.T, m *Manager, f *f
 		f := &fake{script: script}
 		accounts := account.Open(account.Options{Dir: dir})
 		m := New(Options{Backend: f, Embedder: f, Accounts: accounts, Config: f, Record: f, InstallID: "inst_1", Log: slog.New(slog.DiscardHandler)})
+		f.manager = m
 		ctx, cancel := context.WithCancel(t.Context())
 		var serving sync.WaitGroup
 		serving.Go(func() { _ = m.Serve(ctx) })

@@ -29,14 +29,22 @@ const (
 // ensurePolling starts the one poller of a flow unless it runs or the outcome is known.
 func (m *Manager) ensurePolling(f *flow, interval time.Duration) error {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !f.finished.IsZero() {
-		if !again(f.end.err) {
-			return nil
-		}
-		// The network failed, not the code: whoever asks again starts the flow again.
-		f.finished, f.end = time.Time{}, newEnding()
+	restarted := !f.finished.IsZero() && again(f.end.err)
+	err := m.polled(f, interval, restarted)
+	m.mu.Unlock()
+	if restarted {
 		m.initiated(f.who)
+	}
+	return err
+}
+
+// polled starts the poller. m.mu is held.
+func (m *Manager) polled(f *flow, interval time.Duration, restarted bool) error {
+	if restarted { // the network failed, not the code: whoever asks again starts the flow again
+		f.finished, f.end = time.Time{}, newEnding()
+	}
+	if !f.finished.IsZero() {
+		return nil
 	}
 	f.wanted = interval
 	if f.polling {
@@ -242,10 +250,11 @@ func (m *Manager) finish(f *flow, out Outcome, problem *backend.Problem, word st
 	if key := liveKey(f.target.BaseURL); m.live[key] == f && !again(f.end.err) {
 		delete(m.live, key)
 	}
+	end := f.end
+	m.mu.Unlock()
 	// The record comes before anybody learns of the outcome, so that it is there when they look.
 	m.completed(f.who, word)
-	close(f.end.done)
-	m.mu.Unlock()
+	close(end.done)
 }
 
 func expired() *backend.Problem {

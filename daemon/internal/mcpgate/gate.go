@@ -222,7 +222,7 @@ func (g *Gate) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, who 
 
 // serve runs the sessions of one wire until its stream ends.
 func (g *Gate) serve(ctx context.Context, w *wire, who caller.Caller) error {
-	defer w.withNotices(g.opts.Notices, who)()
+	w.withNotices(g.opts.Notices, who)
 	w.room = g.room
 	defer w.leave()
 	var sessions []*mcp.ServerSession

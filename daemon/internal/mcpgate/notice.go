@@ -27,21 +27,8 @@ func (t told) settle(written bool) {
 	}
 }
 
-// withNotices lets the answers of a wire carry notices. When the wire is done with, release gives back the notice of a
-// batch that was never answered.
-func (w *wire) withNotices(n Notices, who caller.Caller) (release func()) {
-	w.notices, w.who = n, who
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		for _, c := range w.calls {
-			if c.batch != nil {
-				c.batch.told.settle(false)
-				c.batch.told = nil
-			}
-		}
-	}
-}
+// withNotices lets the answers of a wire carry notices.
+func (w *wire) withNotices(n Notices, who caller.Caller) { w.notices, w.who = n, who }
 
 // announce puts a notice that is due into the answer to a tool call, as its last block of text; never into the
 // structured content, which a schema describes.

@@ -2,9 +2,12 @@ package mcpgate
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/service-dev/service/daemon/internal/caller"
 )
@@ -153,4 +156,21 @@ func TestBatchCarriesTheNotice(t *testing.T) {
 	close(f.release)
 	<-f.ended
 	<-notices.returned
+}
+
+// Half of a batch was answered when its client went away; nobody will answer the rest.
+func TestNoticeOfHalfABatchIsGivenBack(t *testing.T) {
+	notices := newOnceTold()
+	w := newWire(strings.NewReader(""), nil, io.Discard)
+	w.withNotices(notices, caller.Caller{})
+	parts, group := split([]byte("[" + fmt.Sprintf(echo, 1, 1) + "," + fmt.Sprintf(echo, 2, 2) + "]"))
+	messages := w.admit(parts, group)
+	first := &jsonrpc.Response{ID: messages[0].(*jsonrpc.Request).ID, Result: []byte(`{"content":[]}`)}
+	if err := w.answer(first); err != nil || !notices.taken {
+		t.Fatal(err, notices.taken)
+	}
+	w.leave()
+	if notices.taken || notices.told != 0 {
+		t.Errorf("taken %v, told %d times", notices.taken, notices.told)
+	}
 }

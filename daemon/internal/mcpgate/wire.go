@@ -184,11 +184,18 @@ func (w *wire) register(req *jsonrpc.Request, group *batch) (problem string, bus
 	return "", false
 }
 
-// leave gives back what calls hold that nobody will answer any more.
+// leave gives back what calls hold that nobody will answer any more: their room, and the notice of a batch that one of
+// them kept from being written.
 func (w *wire) leave() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.room.give(len(w.calls))
+	for _, c := range w.calls {
+		if c.batch != nil {
+			c.batch.told.settle(false)
+			c.batch.told = nil
+		}
+	}
 	clear(w.calls)
 }
 

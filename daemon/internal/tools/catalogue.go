@@ -3,6 +3,7 @@ package tools
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/account"
@@ -170,13 +171,17 @@ func (c *Catalogue) List() []Tool {
 	return list
 }
 
-// Call runs a tool for the caller in ctx and records that it ran. It never panics and always returns a result.
+// Call runs a tool for the caller in ctx and records that it ran; a name that is no tool's is the caller's own text and
+// not recorded. It never panics and always returns a result.
 func (c *Catalogue) Call(ctx context.Context, name string, args json.RawMessage, io IO) Result {
 	start := c.opts.Now()
 	result := c.dispatch(ctx, call{tool: name, args: args, who: caller.From(ctx), io: io})
+	if !c.knows(name) {
+		return result
+	}
 	who := caller.From(ctx)
 	c.opts.Telemetry.Record(context.WithoutCancel(ctx), telemetry.ToolCalled, map[string]any{
-		"tool": c.known(name), "outcome": result.Outcome, "durationMs": c.opts.Now().Sub(start).Milliseconds(),
+		"tool": name, "outcome": result.Outcome, "durationMs": c.opts.Now().Sub(start).Milliseconds(),
 		"client": who.Client, "clientVersion": who.Version,
 	})
 	return result
@@ -198,12 +203,6 @@ func (c *Catalogue) dispatch(ctx context.Context, call call) (result Result) {
 	return failure(&Error{Code: "unknown_tool", Message: "there is no tool of this name", FixHint: "list the tools and call one of those"})
 }
 
-// known keeps names that callers made up out of telemetry.
-func (c *Catalogue) known(name string) string {
-	for _, d := range c.tools {
-		if d.Name == name {
-			return name
-		}
-	}
-	return "unknown"
+func (c *Catalogue) knows(name string) bool {
+	return slices.ContainsFunc(c.tools, func(d definition) bool { return d.Name == name })
 }
