@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/account"
@@ -60,7 +59,10 @@ func (s *Store) SetActive(ctx context.Context, active bool, e audit.Entry, t aud
 		if err != nil || !moved {
 			return err
 		}
-		return errors.Join(insertAudit(ctx, tx, e), trace(ctx, tx, t, "", "", e.AccountID))
+		if err := insertAudit(ctx, tx, e); err != nil {
+			return err
+		}
+		return trace(ctx, tx, t, "", "", e.AccountID)
 	})
 	return moved, err
 }
@@ -77,11 +79,26 @@ func (s *Store) SetPassword(ctx context.Context, from, to, keepHash string, e au
 		if !hit {
 			return account.ErrBadCredentials
 		}
-		return errors.Join(
-			run(ctx, tx, "DELETE FROM web_sessions WHERE account_id = $1 AND hash <> $2", e.AccountID, keepHash),
-			run(ctx, tx, "DELETE FROM mail_tokens WHERE account_id = $1 AND purpose = 'reset'", e.AccountID),
-			insertAudit(ctx, tx, e))
+		return inTurn(
+			func() error {
+				return run(ctx, tx, "DELETE FROM web_sessions WHERE account_id = $1 AND hash <> $2", e.AccountID, keepHash)
+			},
+			func() error {
+				return run(ctx, tx, "DELETE FROM mail_tokens WHERE account_id = $1 AND purpose = 'reset'", e.AccountID)
+			},
+			func() error { return insertAudit(ctx, tx, e) })
 	})
+}
+
+// inTurn takes the steps of a write up to the first that fails: its error is the cause, and the database may have undone
+// what came before.
+func inTurn(steps ...func() error) error {
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // run runs a statement whose count does not matter.

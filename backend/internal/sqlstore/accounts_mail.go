@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -32,10 +31,12 @@ func (s *Store) InsertMailToken(ctx context.Context, t account.MailToken, since 
 				return err
 			}
 		}
-		return errors.Join(
-			run(ctx, tx, "DELETE FROM mail_tokens WHERE account_id = $1 AND purpose = $2 OR expires_at < $3", t.AccountID, t.Purpose, toMS(t.CreatedAt)),
-			run(ctx, tx, "INSERT INTO mail_tokens (hash, account_id, purpose, email, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6)",
-				t.Hash, t.AccountID, t.Purpose, t.Email, toMS(t.CreatedAt), toMS(t.ExpiresAt)))
+		err := run(ctx, tx, "DELETE FROM mail_tokens WHERE account_id = $1 AND purpose = $2 OR expires_at < $3", t.AccountID, t.Purpose, toMS(t.CreatedAt))
+		if err != nil {
+			return err
+		}
+		return run(ctx, tx, "INSERT INTO mail_tokens (hash, account_id, purpose, email, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6)",
+			t.Hash, t.AccountID, t.Purpose, t.Email, toMS(t.CreatedAt), toMS(t.ExpiresAt))
 	})
 }
 
@@ -130,11 +131,14 @@ func (s *Store) ResetPassword(ctx context.Context, t account.MailToken, password
 				return err
 			}
 		}
-		return errors.Join(
-			run(ctx, tx, "UPDATE accounts SET password_hash = $1, verified_at = COALESCE(verified_at, $2) WHERE id = $3", passwordHash, toMS(now), t.AccountID),
-			run(ctx, tx, "DELETE FROM web_sessions WHERE account_id = $1", t.AccountID),
-			run(ctx, tx, "DELETE FROM mail_tokens WHERE account_id = $1", t.AccountID),
-			insertAudit(ctx, tx, e))
+		return inTurn(
+			func() error {
+				return run(ctx, tx, "UPDATE accounts SET password_hash = $1, verified_at = COALESCE(verified_at, $2) WHERE id = $3",
+					passwordHash, toMS(now), t.AccountID)
+			},
+			func() error { return run(ctx, tx, "DELETE FROM web_sessions WHERE account_id = $1", t.AccountID) },
+			func() error { return run(ctx, tx, "DELETE FROM mail_tokens WHERE account_id = $1", t.AccountID) },
+			func() error { return insertAudit(ctx, tx, e) })
 	})
 }
 
@@ -145,9 +149,9 @@ func dropWaysIn(ctx context.Context, tx *sql.Tx, accountID string, now time.Time
 	if err != nil {
 		return err
 	}
-	return errors.Join(
-		traceRevoked(ctx, tx, t, links),
-		denyApproved(ctx, tx, accountID, t),
-		run(ctx, tx, "DELETE FROM passkeys WHERE account_id = $1", accountID),
-		run(ctx, tx, "DELETE FROM identities WHERE account_id = $1", accountID))
+	return inTurn(
+		func() error { return traceRevoked(ctx, tx, t, links) },
+		func() error { return denyApproved(ctx, tx, accountID, t) },
+		func() error { return run(ctx, tx, "DELETE FROM passkeys WHERE account_id = $1", accountID) },
+		func() error { return run(ctx, tx, "DELETE FROM identities WHERE account_id = $1", accountID) })
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,7 +19,10 @@ const (
 	groupMoment = 4 * time.Millisecond
 )
 
-var errClosed = errors.New("the database is closed")
+var (
+	errClosed = errors.New("the database is closed")
+	errEnded  = errors.New("the write ended its goroutine") // by runtime.Goexit
+)
 
 // group is the one writer of a SQLite database. It commits everything that waits in one transaction, since a commit waits
 // for the disk and a statement hardly does: under load it costs all of them what it costs one. Each write has a savepoint
@@ -39,13 +43,17 @@ type group struct {
 
 // member is one write on its way.
 type member struct {
-	ctx      context.Context
-	run      func(tx *sql.Tx) error
-	taken    atomic.Bool // by the writer, or by a caller who no longer wants it
-	err      error       // what it is answered; not to be read before done is closed
-	panicked string
-	done     chan struct{}
+	ctx   context.Context
+	run   func(tx *sql.Tx) error
+	taken atomic.Bool // by the writer that runs it, or by a caller who no longer wants it
+	err   error       // what it is answered; not to be read before done is closed
+	done  chan struct{}
 }
+
+// panicked is the error of a write that panicked: with what, and where.
+type panicked string
+
+func (p panicked) Error() string { return string(p) }
 
 // newGroup starts the writer, which ends with close.
 func newGroup(db *sql.DB) *group {
@@ -54,8 +62,8 @@ func newGroup(db *sql.DB) *group {
 	return g
 }
 
-// do runs f in a transaction and returns when it is committed, or f's error when nothing of it is. Once f runs, the end
-// of ctx no longer takes it back.
+// do runs f in a transaction and returns when it is committed, or f's error when nothing of it is. The end of ctx is the
+// caller's answer at once until f runs; from then on it keeps statements that are given ctx from starting, and no more.
 func (g *group) do(ctx context.Context, f func(tx *sql.Tx) error) error {
 	m := &member{ctx: ctx, run: f, done: make(chan struct{})}
 	if err := g.hand(m); err != nil {
@@ -64,13 +72,14 @@ func (g *group) do(ctx context.Context, f func(tx *sql.Tx) error) error {
 	select {
 	case <-m.done:
 	case <-ctx.Done():
-		if m.taken.CompareAndSwap(false, true) {
+		if m.take() {
 			return ctx.Err()
 		}
 		<-m.done // f is running and uses what is the caller's
 	}
-	if m.panicked != "" {
-		panic(m.panicked)
+	var p panicked
+	if errors.As(m.err, &p) {
+		panic(string(p))
 	}
 	return m.err
 }
@@ -151,33 +160,31 @@ func (g *group) next(until <-chan time.Time) (*member, bool) {
 // commit settles every member. A transaction that broke before its commit, e.g. because one member filled the disk, is
 // run again member by member, so that each has its own fate.
 func (g *group) commit(all []*member) {
-	wanted := all[:0]
-	for _, m := range all {
-		if m.taken.CompareAndSwap(false, true) {
-			wanted = append(wanted, m)
-		}
-	}
-	for _, m := range g.attempt(wanted) {
+	for _, m := range g.attempt(all) {
 		g.attempt([]*member{m})
 	}
 }
 
 // attempt runs the members in one transaction and answers them. It gives back those that it has to leave undecided
-// because one of them broke it; of a single one that is never so.
+// because one of them broke it; of a single one that is never so. It takes each only when its turn has come: to begin may
+// take long, while another process holds the database.
 func (g *group) attempt(all []*member) (undecided []*member) {
-	if len(all) == 0 {
+	if all = slices.DeleteFunc(all, (*member).gone); len(all) == 0 {
 		return nil
 	}
 	tx, err := g.db.BeginTx(context.Background(), nil)
 	if err != nil {
-		answer(all, err)
+		for _, m := range all {
+			if m.take() {
+				m.answer(err)
+			}
+		}
 		return nil
 	}
 	alone := len(all) == 1
 	ran := make([]*member, 0, len(all))
 	for i, m := range all {
-		if err := m.ctx.Err(); err != nil {
-			m.answer(err)
+		if m.gone() || !m.take() {
 			continue
 		}
 		ran = append(ran, m)
@@ -190,12 +197,18 @@ func (g *group) attempt(all []*member) (undecided []*member) {
 			m.answer(broken)
 			return nil
 		}
+		for _, m := range ran {
+			m.taken.Store(false) // until it runs again
+		}
 		return append(ran, all[i+1:]...)
 	}
 	err = tx.Commit()
 	g.atWork = len(ran) + len(g.queue)
 	if err != nil {
-		answer(ran, errors.Join(err, ignoreDone(tx.Rollback())))
+		err = errors.Join(err, ignoreDone(tx.Rollback()))
+		for _, m := range ran {
+			m.answer(err)
+		}
 		return nil
 	}
 	// Also what failed is answered only now: it may have failed over what another of the group had written.
@@ -225,25 +238,36 @@ func (m *member) within(tx *sql.Tx, alone bool) error {
 	return err
 }
 
-// call runs the write; a panic becomes its error and goes on in its caller.
-func (m *member) call(tx *sql.Tx) (err error) {
-	m.panicked = ""
-	defer func() {
-		if r := recover(); r != nil {
-			m.panicked = fmt.Sprintf("writing: %v\n\n%s", r, debug.Stack())
-			err = errors.New("the write panicked")
-		}
+// call runs the write, in a goroutine of its own since a write may end that (t.FailNow does). A panic becomes its error and
+// goes on in its caller.
+func (m *member) call(tx *sql.Tx) error {
+	ended := make(chan error, 1)
+	go func() {
+		err := errEnded
+		defer func() {
+			if r := recover(); r != nil {
+				err = panicked(fmt.Sprintf("writing: %v\n\n%s", r, debug.Stack()))
+			}
+			ended <- err
+		}()
+		err = m.run(tx)
 	}()
-	return m.run(tx)
+	return <-ended
+}
+
+// take is true for the one who takes it.
+func (m *member) take() bool { return m.taken.CompareAndSwap(false, true) }
+
+// gone tells whether its caller's time is up, and answers one who waits.
+func (m *member) gone() bool {
+	err := m.ctx.Err()
+	if err != nil && m.take() {
+		m.answer(err)
+	}
+	return err != nil
 }
 
 func (m *member) answer(err error) {
 	m.err = err
 	close(m.done)
-}
-
-func answer(all []*member, err error) {
-	for _, m := range all {
-		m.answer(err)
-	}
 }

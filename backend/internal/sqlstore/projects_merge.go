@@ -12,18 +12,19 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// MergeProjects moves what from owns to into and leaves an alias.
-func (s *Store) MergeProjects(ctx context.Context, accountID, from, into string, e audit.Entry) error {
+// MergeProjects moves what the project src owns to dst and leaves an alias. Either may be named by an alias.
+func (s *Store) MergeProjects(ctx context.Context, accountID, src, dst string, e audit.Entry) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		if err := lockProjects(ctx, tx, accountID); err != nil {
 			return err
 		}
-		for _, id := range []*string{&from, &into} {
-			real, err := resolveProject(ctx, tx, accountID, *id)
-			if err != nil {
-				return err
-			}
-			*id = real
+		from, err := resolveProject(ctx, tx, accountID, src)
+		if err != nil {
+			return err
+		}
+		into, err := resolveProject(ctx, tx, accountID, dst)
+		if err != nil {
+			return err
 		}
 		if from == into {
 			return projects.ErrSameProject
@@ -43,11 +44,12 @@ func (s *Store) MergeProjects(ctx context.Context, accountID, from, into string,
 		if err := dropProject(ctx, tx, accountID, from); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, `INSERT INTO project_aliases (account_id, alias, app_id, created_at) VALUES ($1, $2, $3, $4)`,
+		_, err = tx.ExecContext(ctx, `INSERT INTO project_aliases (account_id, alias, app_id, created_at) VALUES ($1, $2, $3, $4)`,
 			accountID, from, into, toMS(e.At))
 		if err != nil {
 			return fmt.Errorf("inserting alias: %w", err)
 		}
+		e := e // the transaction may run again
 		e.Project = into
 		return insertAudit(ctx, tx, e)
 	})

@@ -126,6 +126,7 @@ func isPostgres(database string) bool {
 func sqliteDSN(path, lock string) string {
 	q := url.Values{"_txlock": {lock}, "_pragma": {
 		"journal_mode(WAL)", "busy_timeout(10000)", "foreign_keys(1)", "synchronous(FULL)", "temp_store(MEMORY)", "secure_delete(1)",
+		"journal_size_limit(67108864)", // what a large transaction made of the journal is given back
 	}}
 	return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}).String()
 }
@@ -169,7 +170,8 @@ func (s *Store) Close() error {
 func (s *Store) Ping(ctx context.Context) error { return s.reads.PingContext(ctx) }
 
 // write is the one door through which anything changes: f runs in a transaction, again when the database or a neighbour in
-// its group asks for it, and is committed when write returns.
+// its group asks for it, and is committed when write returns. So f keeps nothing from one run for the next, and ends at its
+// first error. It must not write by another call of the store: on SQLite that would wait for f, and f for it.
 // What would hang on a project or an account that went away meanwhile is projects.ErrNotFound.
 func (s *Store) write(ctx context.Context, f func(tx *sql.Tx) error) error {
 	return retried(ctx, func() error { return s.writeOnce(ctx, f) })
