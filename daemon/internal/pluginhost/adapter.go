@@ -48,7 +48,7 @@ type adapter struct {
 	// inst is set while running.
 	inst    *instance
 	crashes []time.Time
-	resume  time.Time // when the present pause ends
+	resume  time.Time // when the present pause ends; monotonic, for a clock that is moved must not prolong it
 	changed chan struct{}
 	pauses  *backoff.ExponentialBackOff
 }
@@ -92,7 +92,7 @@ func (a *adapter) get(ctx context.Context) (*instance, error) {
 			a.set(Starting)
 			a.owner.Go(func() { a.supervise(a.life) })
 		case Backoff:
-			if a.resume.Sub(a.now()) > shortPause {
+			if time.Until(a.resume) > shortPause {
 				return nil, a.unavailable()
 			}
 		}
@@ -181,8 +181,8 @@ func (a *adapter) pause(ctx context.Context, cause error) bool {
 		a.crashes = nil
 		a.status.LastError = fmt.Sprintf("%d crashes within a minute, the last: %v", breakerCrashes, cause)
 	}
-	a.resume = now.Add(wait)
-	a.status.Crashed, a.status.Resume = now, a.resume
+	a.resume = time.Now().Add(wait)
+	a.status.Crashed, a.status.Resume = now, now.Add(wait)
 	a.inst, a.status.PID = nil, 0
 	a.status.Restarts++
 	a.set(Backoff)
@@ -228,7 +228,7 @@ func (a *adapter) unavailable() *backend.Problem {
 			FixHint: "Install the service again so that its binaries and plugins.sha256 belong together, then try again.",
 		}
 	}
-	return unavailable(a.name, a.status.LastError, a.resume.Sub(a.now()))
+	return unavailable(a.name, a.status.LastError, time.Until(a.resume))
 }
 
 func unavailable(name, why string, after time.Duration) *backend.Problem {

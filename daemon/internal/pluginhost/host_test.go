@@ -322,6 +322,18 @@ func TestBreakerOpens(t *testing.T) {
 	}
 }
 
+// A clock that is set forward neither shortens a pause nor makes calls wait for its end.
+func TestMovedClockKeepsNobodyWaiting(t *testing.T) {
+	a := newAdapter(&Host{now: func() time.Time { return time.Now().Add(24 * time.Hour) }, life: t.Context()}, "x", "/x")
+	a.status.State, a.resume = Backoff, time.Now().Add(breakerPause)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	var p *backend.Problem
+	if _, err := a.get(ctx); !errors.As(err, &p) || p.Code != backend.CodeAdapterUnavailable || p.RetryAfter < breakerPause/2 {
+		t.Errorf("got %v", err)
+	}
+}
+
 // S30: an adapter's environment holds no token and no SERVICE_* secret, and a TMPDIR of 150 characters does no harm.
 func TestEnvironmentIsOurs(t *testing.T) {
 	if runtime.GOOS != "linux" {

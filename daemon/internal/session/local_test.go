@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -108,6 +109,16 @@ func TestThereIsAnEndToSessions(t *testing.T) {
 	}
 	if list, _ := m.List(t.Context(), backend.Target{}); len(list) != MaxLocal || list[0].SessionID != first.SessionID {
 		t.Errorf("%d sessions, first %s", len(list), list[0].SessionID)
+	}
+}
+
+// Glasses that do not start in time are their adapter's failure: no caller is told that it cancelled its call.
+func TestGlassesThatHangAreNoCancelledCall(t *testing.T) {
+	m := newLocal(t, t.TempDir(), &fakeTransports{err: context.DeadlineExceeded}, nil)
+	_, err := m.StartLocal(t.Context(), caller.Caller{}, LocalRequest{Project: "com.example.app"})
+	var p *backend.Problem
+	if !errors.As(err, &p) || p.Code != backend.CodeNotConnected || !p.Retryable {
+		t.Errorf("got %v", err)
 	}
 }
 

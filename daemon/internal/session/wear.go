@@ -56,6 +56,9 @@ func (r *room) attach(ctx context.Context) (backend.Glasses, error) {
 	wait, cancel := context.WithTimeout(ctx, attachWait)
 	defer cancel()
 	g, err := r.l.transports.Attach(wait, localSim, open)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil { // ours, and no caller's: nobody cancelled a call
+		err = notConnected("the simulated glasses did not start in time")
+	}
 	if err != nil {
 		return nil, err
 	}
