@@ -48,6 +48,7 @@ const (
 	CodeUnsupportedMedia  = "unsupported_media"   // 415
 	CodeRateLimited       = "rate_limited"        // 429, with Retry-After
 	CodeInternal          = "internal_error"      // 500
+	CodeUnavailable       = "unavailable"         // 503, with Retry-After
 	CodeTimeout           = "timeout"             // 504: the page did not answer in time
 )
 

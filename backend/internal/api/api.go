@@ -69,6 +69,7 @@ type API struct {
 	batches *limit.Limiter
 	changes *limit.Limiter
 	uploads *limit.Limiter
+	events  *limit.Limiter // of telemetry
 	guesses *limit.Limiter // polls of codes that nobody knows
 	aside   *lanes         // where who made too many of them waits
 }
@@ -81,7 +82,7 @@ func New(o Options) *API {
 	o.SiteURL, o.BaseURL = strings.TrimSuffix(o.SiteURL, "/"), strings.TrimSuffix(o.BaseURL, "/")
 	return &API{Options: o, started: o.Now(), codes: limit.New(o.CodesPerMinute, o.Now),
 		batches: limit.New(batchesPerMinute, o.Now), changes: limit.New(changesPerMinute, o.Now),
-		uploads: limit.New(uploadsPerMinute, o.Now), guesses: limit.New(guessesPerMinute, o.Now), aside: newLanes()}
+		uploads: limit.New(uploadsPerMinute, o.Now), events: limit.New(eventsPerMinute, o.Now), guesses: limit.New(guessesPerMinute, o.Now), aside: newLanes()}
 }
 
 // Mount adds the routes to mux.

@@ -61,6 +61,7 @@ var statuses = map[string]struct {
 	backendapi.CodeUnsupportedMedia:  {http.StatusUnsupportedMediaType, "Unsupported media type", false},
 	backendapi.CodeRateLimited:       {http.StatusTooManyRequests, "Too many requests", true},
 	backendapi.CodeInternal:          {http.StatusInternalServerError, "Internal error", true},
+	backendapi.CodeUnavailable:       {http.StatusServiceUnavailable, "Unavailable", true},
 	backendapi.CodeTimeout:           {http.StatusGatewayTimeout, "Timeout", true},
 }
 

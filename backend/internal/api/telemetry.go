@@ -3,8 +3,11 @@ package api
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/service-dev/service/backend/internal/telemetry"
 	"github.com/service-dev/service/proto/backendapi"
@@ -21,6 +24,12 @@ type Telemetry interface {
 // an office of them shares an address.
 const uploadsPerMinute = 300
 
+// eventsPerMinute is how many events of one address are taken.
+const eventsPerMinute = 6000
+
+// waitForRoom is told when no more events can be kept; the next sweep is an hour away at most.
+const waitForRoom = 15 * time.Minute
+
 // telemetryRoutes take usage data. They look at no credential: usage is not tied to an account.
 func (a *API) telemetryRoutes() []route {
 	if a.Telemetry == nil {
@@ -35,8 +44,8 @@ func (a *API) telemetryRoutes() []route {
 // uploading gives the install that a request speaks for.
 func (a *API) uploading(c *call) (string, error) {
 	install := c.Header.Get(backendapi.HeaderInstallID)
-	if !validInstallID(install) {
-		return "", refusal(backendapi.CodeInvalidRequest, "the request carries no valid install id", "send "+backendapi.HeaderInstallID)
+	if !validInstallID(install) || len(c.Header.Values(backendapi.HeaderInstallID)) > 1 {
+		return "", refusal(backendapi.CodeInvalidRequest, "the request carries no valid install id, or several", "send "+backendapi.HeaderInstallID+" once")
 	}
 	if err := knownQuery(c.Request, nil); err != nil {
 		return "", err
@@ -61,10 +70,16 @@ func (a *API) uploadTelemetry(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if wait := a.events.TakeN(a.ClientIP(c.Request), len(records)); wait > 0 {
+		return nil, tooMany(wait)
+	}
 	if dropped > 0 { // so that whoever counts knows that something is missing
 		a.Log.InfoContext(c.Context(), "an install lost events before it could send them", "events", dropped)
 	}
 	done, err := a.Telemetry.Ingest(c.Context(), install, records)
+	if errors.Is(err, telemetry.ErrFull) {
+		return nil, &Refusal{Code: backendapi.CodeUnavailable, Message: err.Error(), FixHint: "send them later", RetryAfter: waitForRoom}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -80,9 +95,12 @@ func telemetryRecords(data []byte) (records []wire.Record, rejected int, dropped
 	if n := bytes.Count(data, []byte("{")); n > 4*wire.MaxBatch {
 		return nil, 0, 0, tooManyUploaded() // so that no body unfolds into much memory
 	}
-	var b wire.Batch
+	var b uploaded
 	if err := decodeBytes(data, &b); err != nil {
 		return nil, 0, 0, err
+	}
+	if b.Events == nil {
+		return nil, 0, 0, invalidBody("the field events is missing")
 	}
 	if len(b.Events) > wire.MaxBatch {
 		return nil, 0, 0, tooManyUploaded()
@@ -91,7 +109,11 @@ func telemetryRecords(data []byte) (records []wire.Record, rejected int, dropped
 		return nil, 0, 0, invalidBody("the field dropped is below 0")
 	}
 	for i := range b.Events {
-		r, err := b.Events[i].Record()
+		r, err := b.Events[i].record()
+		var refused *Refusal
+		if errors.As(err, &refused) {
+			return nil, 0, 0, refused
+		}
 		if err != nil {
 			rejected++
 			continue
@@ -99,6 +121,58 @@ func telemetryRecords(data []byte) (records []wire.Record, rejected int, dropped
 		records = append(records, r)
 	}
 	return records, rejected, b.Dropped, nil
+}
+
+// uploaded is a wire.Batch whose fields are not read yet: in a map the last of two with one name would win.
+type uploaded struct {
+	Events  []uploadedEvent `json:"events"`
+	Dropped int64           `json:"dropped"`
+}
+
+type uploadedEvent struct {
+	ID     string          `json:"id"`
+	At     string          `json:"at"`
+	Name   string          `json:"name"`
+	Fields json.RawMessage `json:"fields"`
+}
+
+// record reads one event. A Refusal is of the whole batch.
+func (e *uploadedEvent) record() (wire.Record, error) {
+	of := wire.Event{ID: e.ID, At: e.At, Name: e.Name}
+	if len(e.Fields) > 0 {
+		if err := json.Unmarshal(e.Fields, &of.Fields); err != nil {
+			return wire.Record{}, invalidBody("the field events.fields has the wrong type")
+		}
+	}
+	if twice(e.Fields) {
+		return wire.Record{}, errors.New("a field stands twice")
+	}
+	return of.Record()
+}
+
+// twice tells whether a name stands twice in an object, however it is spelled; in an object inside it none is looked at.
+func twice(object []byte) bool {
+	d := json.NewDecoder(bytes.NewReader(object))
+	if start, err := d.Token(); err != nil || start != json.Delim('{') {
+		return false
+	}
+	seen := map[string]bool{}
+	for d.More() {
+		name, err := d.Token()
+		text, ok := name.(string)
+		if err != nil || !ok {
+			return false
+		}
+		if seen[text] {
+			return true
+		}
+		seen[text] = true
+		var value json.RawMessage
+		if d.Decode(&value) != nil {
+			return false
+		}
+	}
+	return false
 }
 
 func tooManyUploaded() error {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/service-dev/service/backend/internal/telemetry"
 	"github.com/service-dev/service/proto/backendapi"
 	wire "github.com/service-dev/service/proto/telemetry"
 )
@@ -69,6 +71,7 @@ func TestTelemetryRejectsEventsOneByOne(t *testing.T) {
 	}
 	bad := []string{
 		w.used("keyboard.typed", ""), w.used("", ""), w.used(wire.ToolCalled, `{"path":"/home/ada/secret"}`), w.used(wire.ToolCalled, `{"tool":{"deep":[1,null]}}`),
+		w.used(wire.ToolCalled, `{"tool":"a","tool":"b"}`), w.used(wire.ToolCalled, `{"tool":"a","durationMs":1,"t\u006fol":"b"}`),
 		w.used(wire.ToolCalled, `{"durationMs":-1}`), w.used(wire.ToolCalled, `{"tool":"a\u0000b"}`), w.used(wire.Linked, `{"account":"ada"}`),
 		`{"id":"1","at":"` + w.now().Format(wire.AtLayout) + `","name":"account.linked"}`, `{}`, `null`,
 		strings.Replace(w.used(wire.Linked, ""), w.now().Format(wire.AtLayout), "yesterday", 1), at(91 * 24 * time.Hour), at(-48 * time.Hour),
@@ -86,7 +89,9 @@ func TestTelemetryRefusals(t *testing.T) {
 		"a field of an event that nobody knows": batchOf(strings.Replace(one, `"name"`, `"account":"ada","name"`, 1)),
 		"another case":                          `{"Events":[]}`, "a field twice": `{"events":[],"events":[]}`, "something behind it": `{"events":[]}{}`,
 		"an id that is a number": batchOf(`{"id":7}`), "too many": batchOf(strings.Split(strings.TrimSuffix(strings.Repeat(one+"\n", wire.MaxBatch+1), "\n"), "\n")...),
-		"a loss below zero": `{"events":[],"dropped":-1}`, "very many": `{"events":[` + strings.Repeat(`{},`, 5000) + `{}]}`,
+		"null": `null`, "nothing": `{}`, "null for events": `{"events":null}`, "a loss alone": `{"dropped":3}`,
+		"fields that are a list": batchOf(strings.Replace(one, `"account.linked"`, `"account.linked","fields":[]`, 1)),
+		"a loss below zero":      `{"events":[],"dropped":-1}`, "very many": `{"events":[` + strings.Repeat(`{},`, 5000) + `{}]}`,
 	} {
 		if p := w.upload(body).problem(http.StatusBadRequest, "invalid_request"); p.Retryable {
 			t.Errorf("%s is to be sent again", what)
@@ -97,6 +102,15 @@ func TestTelemetryRefusals(t *testing.T) {
 	for _, id := range []string{"", "inst_", "inst_x y z", "ada", "inst_" + strings.Repeat("x", 65)} {
 		w.call("POST", backendapi.PathTelemetry, batchOf(one), backendapi.HeaderInstallID, id).problem(http.StatusBadRequest, "invalid_request")
 		w.call("DELETE", backendapi.PathTelemetry, "", backendapi.HeaderInstallID, id).problem(http.StatusBadRequest, "invalid_request")
+	}
+	for _, method := range []string{"POST", "DELETE"} {
+		two := httptest.NewRequest(method, backendapi.PathTelemetry, strings.NewReader(batchOf(one)))
+		two.Header.Set("Content-Type", "application/json")
+		two.Header[backendapi.HeaderInstallID] = []string{installID, "inst_other456789"}
+		got := httptest.NewRecorder()
+		if w.mux.ServeHTTP(got, two); got.Code != http.StatusBadRequest {
+			t.Errorf("%s of two installs: %d", method, got.Code)
+		}
 	}
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
@@ -168,17 +182,56 @@ func TestTelemetryOfOneAddressIsLimited(t *testing.T) {
 	w.upload(batchOf(), from...).receipt(0, 0, 0)
 }
 
+// One address cannot fill the disk by sending full batches.
+func TestTelemetryEventsOfOneAddressAreLimited(t *testing.T) {
+	w := newWorld(t)
+	full := make([]string, wire.MaxBatch)
+	upload := func(address string) answer {
+		for i := range full {
+			full[i] = w.used(wire.Linked, "")
+		}
+		return w.upload(batchOf(full...), ipHeader, address)
+	}
+	for range eventsPerMinute / wire.MaxBatch {
+		upload("192.0.2.1").receipt(wire.MaxBatch, 0, 0)
+	}
+	got := upload("192.0.2.1")
+	p := got.problem(http.StatusTooManyRequests, "rate_limited")
+	if wait, err := strconv.Atoi(got.header.Get("Retry-After")); err != nil || wait < 1 || wait > 60 || !p.Retryable {
+		t.Errorf("Retry-After %q, %+v", got.header.Get("Retry-After"), p)
+	}
+	w.upload(batchOf(), ipHeader, "192.0.2.1").receipt(0, 0, 0)
+	upload("192.0.2.2").receipt(wire.MaxBatch, 0, 0)
+	w.pass(3 * time.Second)
+	upload("192.0.2.1").receipt(wire.MaxBatch, 0, 0)
+}
+
+// A full store says so, and when to come again.
+func TestTelemetryRefusesWhatItHasNoRoomFor(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.Telemetry.(*telemetry.Service).MaxRows = 3 })
+	w.upload(batchOf(w.used(wire.Linked, ""), w.used(wire.Linked, ""), w.used(wire.Linked, ""))).receipt(3, 0, 0)
+	got := w.upload(batchOf(w.used(wire.Linked, "")))
+	if p := got.problem(http.StatusServiceUnavailable, "unavailable"); got.header.Get("Retry-After") != "900" || !p.Retryable {
+		t.Errorf("Retry-After %q, %+v", got.header.Get("Retry-After"), p)
+	}
+	w.call("DELETE", backendapi.PathTelemetry, "", backendapi.HeaderInstallID, installID).is(http.StatusOK)
+	w.upload(batchOf(w.used(wire.Linked, ""))).receipt(1, 0, 0)
+}
+
 // FuzzTelemetryBody feeds any bytes: nothing panics, what is taken is of the list and within the bounds, and the same is
 // said of a body in another spelling.
 func FuzzTelemetryBody(f *testing.F) {
 	const event = `{"id":"01939d3a-6a53-7c4e-8f00-0123456789ab","at":"2026-01-02T03:04:05.678Z","name":"tool.called","fields":{"tool":"a","durationMs":3}}`
-	for _, seed := range []string{batchOf(), batchOf(event), batchOf(event, event), batchOf(`{"id":1}`), batchOf(`null`), `{"events":null}`, `null`, `[`, `{"events":[{"fields":{"a":{"b":[]}}}]}`} {
+	for _, seed := range []string{batchOf(), batchOf(event), batchOf(event, event), batchOf(`{"id":1}`), batchOf(`null`), `{"events":null}`, `null`, `[`, `{}`, batchOf(strings.Replace(event, `"tool":"a"`, `"tool":"a","tool":"b"`, 1)), `{"events":[{"fields":{"a":{"b":[]}}}]}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		records, rejected, dropped, err := telemetryRecords(body)
 		if err != nil {
 			return
+		}
+		if s := strings.TrimSpace(string(body)); s == "null" || s == "{}" {
+			t.Fatalf("%q is taken", body)
 		}
 		if rejected < 0 || dropped < 0 || len(records)+rejected > wire.MaxBatch {
 			t.Fatalf("%q: %d records, %d rejected", body, len(records), rejected)

@@ -93,7 +93,7 @@ func (a *App) features(o Options, site *url.URL) (*features, error) {
 		audit:     &audit.Service{Store: a.store, Now: time.Now, Log: o.Log},
 		pages:     &connpage.Service{Store: a.store, Now: time.Now},
 		analytics: analytics.New(analytics.Options{Store: a.store, Hasher: hash, Quota: c.AnalyticsQuota, Log: o.Log}),
-		telemetry: telemetry.New(telemetry.Options{Store: a.store, Hasher: hash, Log: o.Log}),
+		telemetry: telemetry.New(telemetry.Options{Store: a.store, Hasher: hash, MaxRows: int64(c.TelemetryMax), Log: o.Log}),
 	}
 	a.hub = relay.New(relay.Options{Sessions: f.sessions, Log: a.store, Logger: o.Log, SiteHosts: []string{site.Host}})
 	f.sessions.Live = a.hub

@@ -42,6 +42,7 @@ type Config struct {
 	CredentialsFrom    string // where CredentialsKeys stand, for errors about them
 	CredentialsFile    string // YAML file of providers; empty: the built-in ones
 	AnalyticsQuota     int    // events a project may have counted one by one in a day
+	TelemetryMax       int    // usage events held in all; 0: telemetry.DefaultMaxRows
 	OIDCFile           string // YAML file of identity providers; empty: none
 	Mail               Mail
 }
@@ -81,6 +82,7 @@ var settings = []setting{
 	{"credentials_key_file", "file with keys that encrypt credentials, hexadecimal, 32 bytes each, one a line, the current one first", ""},
 	{"credential_providers", "YAML file with the providers whose keys projects may keep; default: built in", ""},
 	{"analytics_daily_quota", "events of a project counted one by one in a day, more are sampled, 1000 to 1000000000", 2_000_000},
+	{"telemetry_max_events", "usage events held of all installs, 1000 to 1000000000; above it more are refused, and the oldest go", 5_000_000},
 	{"oidc_providers", "YAML file with the OpenID Connect providers people may sign in with", ""},
 	{"smtp_host", "SMTP server for verification and password mail; empty: no mail is sent", ""},
 	{"smtp_port", "its port, 1 to 65535", 587},
@@ -182,6 +184,9 @@ func build(v *viper.Viper, env fromEnvironment) (Config, error) {
 		return Config{}, err
 	}
 	if c.AnalyticsQuota, err = number(v, "analytics_daily_quota", 1000, 1_000_000_000); err != nil {
+		return Config{}, err
+	}
+	if c.TelemetryMax, err = number(v, "telemetry_max_events", 1000, 1_000_000_000); err != nil {
 		return Config{}, err
 	}
 	c.AssistantCatalogue, c.CredentialsFile, c.OIDCFile = v.GetString("assistant_catalogue"), v.GetString("credential_providers"), v.GetString("oidc_providers")

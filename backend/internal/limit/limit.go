@@ -27,11 +27,14 @@ func New(perMinute int, now func() time.Time) *Limiter {
 }
 
 // Take spends one attempt and gives 0, or how long the caller has to wait for the next one.
-func (l *Limiter) Take(address string) time.Duration {
+func (l *Limiter) Take(address string) time.Duration { return l.TakeN(address, 1) }
+
+// TakeN is Take for n attempts at once: all or none. n is at most the burst.
+func (l *Limiter) TakeN(address string, n int) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
-	reservation := l.of(address).ReserveN(now, 1)
+	reservation := l.of(address).ReserveN(now, n)
 	wait := reservation.DelayFrom(now)
 	if wait > 0 {
 		reservation.CancelAt(now)

@@ -48,3 +48,14 @@ func TestMemoryIsBoundedAndAFloodClearsNobody(t *testing.T) {
 		t.Errorf("%d callers, %d of the last ones remembered", len(l.callers), kept)
 	}
 }
+
+func TestManyAttemptsAreTakenAllOrNone(t *testing.T) {
+	now := time.Now()
+	l := New(60, func() time.Time { return now })
+	if l.TakeN("192.0.2.1", 50) != 0 || l.TakeN("192.0.2.1", 20) <= 0 || l.TakeN("192.0.2.1", 10) != 0 || l.TakeN("192.0.2.1", 0) != 0 {
+		t.Error("not counted one by one")
+	}
+	if wait := l.TakeN("192.0.2.1", 20); wait <= 19*time.Second || wait > 20*time.Second {
+		t.Errorf("twenty more wait %s", wait)
+	}
+}
