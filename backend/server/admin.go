@@ -23,7 +23,7 @@ import (
 func adminCommand() *cobra.Command {
 	admin := &cobra.Command{Use: "admin", Short: "Look after accounts, links, passwords and the credentials' keys, on the database itself"}
 	admin.AddCommand(accountCommand(), linksCommand(), revokeCommand(), suspendCommand(), restoreCommand(), trailCommand(),
-		resetLinkCommand(), rotateCredentialsKey())
+		resetLinkCommand(), rotateCredentialsKey(), replaceKeyCommand())
 	return admin
 }
 
@@ -43,8 +43,10 @@ func operate(cmd *cobra.Command, needsKey bool, f func(ctx context.Context, o op
 		return err
 	}
 	return withStore(cmd, func(s *sqlstore.Store) error {
-		if needsKey && len(c.HMACKey) == 0 {
-			return ErrNoKey
+		if needsKey {
+			if err := checkKey(cmd.Context(), s, c.HMACKey); err != nil {
+				return err
+			}
 		}
 		asJSON, err := cmd.Flags().GetBool("json")
 		if err != nil {
@@ -56,6 +58,14 @@ func operate(cmd *cobra.Command, needsKey bool, f func(ctx context.Context, o op
 			out: cmd.OutOrStdout(), json: asJSON,
 		})
 	})
+}
+
+// checkKey refuses to go on without the key that the database is served with.
+func checkKey(ctx context.Context, s *sqlstore.Store, key []byte) error {
+	if len(key) == 0 {
+		return ErrNoKey
+	}
+	return s.CheckKey(ctx, secret.NewHasher(key).Check())
 }
 
 func withStore(cmd *cobra.Command, f func(*sqlstore.Store) error) error {

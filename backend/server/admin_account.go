@@ -23,25 +23,23 @@ func resetLinkCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if len(c.HMACKey) == 0 { // a link made with any other key is of no use at the server
-				return ErrNoKey
-			}
-			s, err := sqlstore.Attach(cmd.Context(), c.Database)
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			accounts := account.NewService(s, secret.NewHasher(c.HMACKey), slog.New(slog.DiscardHandler), nil)
-			accounts.SiteURL = c.SiteURL
-			link, err := accounts.ResetLink(cmd.Context(), args[0], audit.Operator())
-			if errors.Is(err, account.ErrNotFound) {
-				return errors.New("no account has that e-mail address")
-			}
-			if err != nil {
-				return err
-			}
-			fmt.Fprintln(cmd.OutOrStdout(), link)
-			return nil
+			return withStore(cmd, func(s *sqlstore.Store) error {
+				// A link made with any other key is of no use at the server.
+				if err := checkKey(cmd.Context(), s, c.HMACKey); err != nil {
+					return err
+				}
+				accounts := account.NewService(s, secret.NewHasher(c.HMACKey), slog.New(slog.DiscardHandler), nil)
+				accounts.SiteURL = c.SiteURL
+				link, err := accounts.ResetLink(cmd.Context(), args[0], audit.Operator())
+				if errors.Is(err, account.ErrNotFound) {
+					return errors.New("no account has that e-mail address")
+				}
+				if err != nil {
+					return err
+				}
+				fmt.Fprintln(cmd.OutOrStdout(), link)
+				return nil
+			})
 		},
 	}
 }

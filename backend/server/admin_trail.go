@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/service-dev/service/backend/internal/account"
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/link"
 )
@@ -36,6 +38,9 @@ listing are the same code, link, account or address.`,
 			if _, err := netip.ParseAddr(asked.Address); asked.Address != "" && err != nil {
 				return errors.New("--address is not a network address")
 			}
+			if asked.Limit < 1 || asked.Limit > audit.MaxTrailListed {
+				return fmt.Errorf("--limit is 1 to %d", audit.MaxTrailListed)
+			}
 			return operate(cmd, true, func(ctx context.Context, o operator) error { return o.tellTrail(ctx, asked, who) })
 		},
 	}
@@ -48,9 +53,10 @@ listing are the same code, link, account or address.`,
 }
 
 func (o operator) tellTrail(ctx context.Context, asked link.Asked, who string) error {
-	if asked.AccountID = who; who != "" {
-		if a, err := o.find(ctx, who); err == nil {
-			asked.AccountID = a.ID
+	if who != "" {
+		var err error
+		if asked.AccountID, err = o.everKnown(ctx, who); err != nil {
+			return err
 		}
 	}
 	lines, err := o.links.Trail(ctx, asked)
@@ -74,6 +80,21 @@ func (o operator) tellTrail(ctx context.Context, asked link.Asked, who string) e
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.At, r.Action, short(r.Code), short(r.Link), short(r.Account), short(r.Address))
 		}
 	})
+}
+
+// everKnown gives the id of the account that the operator named. What is no address may be the id of an account that is
+// gone; the trail knows it still.
+func (o operator) everKnown(ctx context.Context, who string) (string, error) {
+	a, err := o.accounts.Find(ctx, who)
+	switch {
+	case err == nil:
+		return a.ID, nil
+	case !errors.Is(err, account.ErrNotFound):
+		return "", err
+	case strings.Contains(who, "@"):
+		return "", errors.New("no account has that e-mail address; name one that is gone by its id")
+	}
+	return strings.TrimSpace(who), nil
 }
 
 // short is as much of a hash as tells the lines of a listing apart.

@@ -9,11 +9,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strconv"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/app"
 	"github.com/service-dev/service/backend/internal/config"
+	"github.com/service-dev/service/backend/internal/sqlstore"
 )
 
 // Options configure an embedded backend.
@@ -62,6 +64,10 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	s.app, err = app.New(ctx, app.Options{Config: settings, Embedded: true, InstanceID: kept.id, Log: o.Log})
 	if err != nil {
 		closeAll(listeners)
+		if errors.Is(err, sqlstore.ErrOtherKey) {
+			return nil, fmt.Errorf("%s is not the key that the database beside it was made with: put that one back, or move the directory away to begin anew",
+				filepath.Join(o.DataDir, keyFile))
+		}
 		return nil, err
 	}
 	return s, nil

@@ -17,6 +17,7 @@ import (
 	"github.com/service-dev/service/backend/internal/config"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/relay"
+	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/backend/internal/sqlstore"
 )
 
@@ -47,6 +48,10 @@ func New(ctx context.Context, o Options) (*App, error) {
 	c := o.Config
 	store, err := sqlstore.Open(ctx, c.Database, o.Log)
 	if err != nil {
+		return nil, err
+	}
+	if err := store.KeepKey(ctx, secret.NewHasher(c.HMACKey).Check()); err != nil {
+		store.Close()
 		return nil, err
 	}
 	a := &App{config: c, log: o.Log, store: store}

@@ -1,0 +1,44 @@
+package server
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/service-dev/service/backend/internal/config"
+	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/backend/internal/sqlstore"
+)
+
+// replaceKeyCommand is for a key that was lost or got about.
+func replaceKeyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "replace-key", Short: "Have the database served with the key that is set now; what was made with the former one works no more", Args: cobra.NoArgs,
+		Long: `Have the database served with the key that is set now.
+
+Accounts, passwords and projects stay. Links, browser sessions, mailed links, project keys and sessions' secrets that
+were made with the former key are not recognised any more, and the trail's older lines cannot be asked for by name.
+Stop every server first.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := config.Load(cmd.Flags())
+			if err != nil {
+				return err
+			}
+			if len(c.HMACKey) == 0 {
+				return ErrNoKey
+			}
+			return withStore(cmd, func(s *sqlstore.Store) error {
+				changed, err := s.ReplaceKey(cmd.Context(), secret.NewHasher(c.HMACKey).Check())
+				if err != nil {
+					return err
+				}
+				says := "the database is served with this key already"
+				if changed {
+					says = "the database is served with this key from now on\nnext: start every server with it"
+				}
+				fmt.Fprintln(cmd.OutOrStdout(), says)
+				return nil
+			})
+		},
+	}
+}

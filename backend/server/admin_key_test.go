@@ -1,0 +1,94 @@
+package server
+
+import (
+	"encoding/hex"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/backend/internal/app"
+	"github.com/service-dev/service/backend/internal/config"
+)
+
+// A database belongs to the key that it was first served with: neither a server nor the operator goes on with another
+// one, which would leave wrong hashes or none that are found, until the operator says so.
+func TestAnotherKeyIsRefused(t *testing.T) {
+	d := newDesk(t)
+	other := strings.Repeat("9", 64)
+	start := func(key string) error {
+		t.Helper()
+		raw, err := hex.DecodeString(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		settings := config.Embedded(filepath.Dir(d.file), "http://localhost:1", raw, "")
+		settings.Database = d.file
+		a, err := app.New(t.Context(), app.Options{Config: settings, Log: slog.New(slog.DiscardHandler)})
+		if err == nil {
+			err = a.Close()
+		}
+		return err
+	}
+	if err := start(testKey); err != nil { // this database was of no key before
+		t.Fatal(err)
+	}
+	commands := map[string]string{"trail": "", "suspend ada-id": "suspended", "restore ada-id": "active", "reset-link ada@example.org": "token=", "revoke --account ada-id": "no live link"}
+	refused := func(key string) {
+		t.Helper()
+		t.Setenv("SERVICE_BACKEND_HMAC_KEY", key)
+		for command := range commands {
+			if exit, out, errs := d.admin(strings.Fields(command)...); exit != 1 || out != "" || !strings.Contains(errs, "first served with") || !strings.Contains(errs, "hmac_key_file") {
+				t.Errorf("%s with another key: exit %d, %q, %q", command, exit, out, errs)
+			}
+		}
+		if err := start(key); err == nil || !strings.Contains(err.Error(), "first served with") {
+			t.Errorf("a server with another key: %v", err)
+		}
+	}
+	refused(other)
+	if a, err := d.store.AccountByID(t.Context(), "ada-id"); err != nil || !a.Active {
+		t.Errorf("the account: %+v, %v", a, err)
+	}
+	t.Setenv("SERVICE_BACKEND_HMAC_KEY", testKey)
+	for _, command := range []string{"trail", "suspend ada-id", "restore ada-id", "reset-link ada@example.org", "revoke --account ada-id"} {
+		if _, out, errs := d.admin(strings.Fields(command)...); !strings.Contains(out+errs, commands[command]) || strings.Contains(errs, "key") {
+			t.Errorf("%s: %q, %q", command, out, errs)
+		}
+	}
+	t.Setenv("SERVICE_BACKEND_HMAC_KEY", other)
+	for _, says := range []string{"from now on", "already"} {
+		if exit, out, errs := d.admin("replace-key"); exit != 0 || !strings.Contains(out, says) {
+			t.Errorf("replaced: exit %d, %q, %q", exit, out, errs)
+		}
+	}
+	if err := start(other); err != nil {
+		t.Error(err)
+	}
+	refused(testKey)
+}
+
+// An embedded backend whose key file was lost says so, instead of going on with everything forgotten.
+func TestEmbeddedKeyThatWasLost(t *testing.T) {
+	dir := t.TempDir()
+	begin := func() error {
+		s, err := New(t.Context(), Options{DataDir: dir})
+		if err == nil {
+			closeAll(s.listeners)
+			err = s.app.Close()
+		}
+		return err
+	}
+	for range 2 {
+		if err := begin(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(filepath.Join(dir, keyFile)); err != nil {
+		t.Fatal(err)
+	}
+	if err := begin(); err == nil || !strings.Contains(err.Error(), keyFile) || !strings.Contains(err.Error(), "put that one back") {
+		t.Errorf("%v", err)
+	}
+}
