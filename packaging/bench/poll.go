@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -12,39 +10,32 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 )
 
-const slice = 300 * time.Millisecond
+const eachPolls = 100 // polls of one connection in one slice
 
-// pollToken measures pending polls a second against a bare handler with one point read, in interleaved slices.
+// pollToken measures pending polls a second against a bare handler with one point read. Either has a code for each
+// connection. The first slice, which does not count, raises every code's interval to its cap: after it nothing is written.
 func (b *bench) pollToken() error {
 	return b.rivals("polls", func(r rival) error {
-		bodies, err := issue(r.ours, connections)
-		if err != nil {
-			return err
-		}
-		if _, err := load(r.ours, bodies); err != nil { // every code's interval reaches its cap: no more writes
-			return err
-		}
-		var ours, floor []time.Duration
-		for range max(20, b.runs/2) {
-			o, err := load(r.ours, bodies)
-			if err != nil {
+		bodies := map[string][][]byte{}
+		for _, url := range []string{r.ours, r.bar} {
+			var err error
+			if bodies[url], err = issue(url, connections); err != nil {
 				return err
 			}
-			f, err := load(r.bar, bodies)
-			if err != nil {
-				return err
-			}
-			ours, floor = append(ours, o), append(floor, f)
 		}
-		o, f := 1/median(ours).Seconds(), 1/median(floor).Seconds()
-		b.rows = append(b.rows, row{"token poll, pending, 32 connections, " + r.engine + " / bare handler with one point read",
-			fmt.Sprintf("%.0f /s", o), fmt.Sprintf("%.0f /s", f), ratio(o, f), ">= 0.8"})
-		return nil
+		client := newLoad(connections)
+		defer client.CloseIdleConnections()
+		return b.duel(r, "token poll, pending, 32 connections, %s / bare handler with one point read", ">= 0.8", connections*eachPolls,
+			func() (func(string) error, error) {
+				return func(url string) error {
+					return together(connections, eachPolls, func(n int) error {
+						return exchange(client, url+"/api/auth/device/token", bodies[url][n/eachPolls], http.StatusOK, `"pending":true`)
+					})
+				}, nil
+			})
 	})
 }
 
@@ -111,39 +102,4 @@ func issue(url string, n int) ([][]byte, error) {
 		bodies = append(bodies, body)
 	}
 	return bodies, nil
-}
-
-// load polls for a slice of time over one connection a body and gives the mean time of an answer.
-func load(url string, bodies [][]byte) (time.Duration, error) {
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: len(bodies)}}
-	defer client.CloseIdleConnections()
-	var answers atomic.Int64
-	errs := make(chan error, len(bodies))
-	var wg sync.WaitGroup
-	start := time.Now()
-	for _, body := range bodies {
-		wg.Go(func() {
-			for time.Since(start) < slice {
-				resp, err := client.Post(url+"/api/auth/device/token", "application/json", bytes.NewReader(body))
-				if err != nil {
-					errs <- err
-					return
-				}
-				io.Copy(io.Discard, resp.Body)
-				resp.Body.Close()
-				if resp.StatusCode != http.StatusOK {
-					errs <- fmt.Errorf("poll answered %d", resp.StatusCode)
-					return
-				}
-				answers.Add(1)
-			}
-		})
-	}
-	wg.Wait()
-	select {
-	case err := <-errs:
-		return 0, err
-	default:
-		return time.Since(start) / time.Duration(max(1, answers.Load())), nil
-	}
 }

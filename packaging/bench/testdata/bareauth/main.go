@@ -91,7 +91,6 @@ func open(dir string) (f *floor, err error) {
 	for _, statement := range []string{
 		"CREATE TABLE events (id TEXT NOT NULL, install TEXT NOT NULL, at TEXT NOT NULL, name TEXT NOT NULL, fields TEXT NOT NULL)",
 		"CREATE TABLE codes (hash TEXT PRIMARY KEY, state TEXT NOT NULL, interval_s BIGINT NOT NULL, expires_at BIGINT NOT NULL)",
-		"INSERT INTO codes VALUES ('x', 'pending', 5, 9999999999999)",
 	} {
 		if _, err := f.writes.Exec(statement); err != nil {
 			return nil, err
@@ -228,7 +227,7 @@ func (f *floor) token(w http.ResponseWriter, r *http.Request) {
 	}
 	var state string
 	var interval, expires int64
-	if err := f.read.QueryRow("x").Scan(&state, &interval, &expires); err != nil {
+	if err := f.read.QueryRow(body.DeviceCode).Scan(&state, &interval, &expires); err != nil {
 		w.WriteHeader(http.StatusInternalServerError)
 		return
 	}
