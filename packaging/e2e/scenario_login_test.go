@@ -170,7 +170,7 @@ func cutLoginShort(t *testing.T, b *remoteBackend, step string, signal syscall.S
 			t.Errorf("a poll %s after the end", late)
 		}
 	}
-	if left := entries(t, w.dir); !slices.Equal(left, []string{"install.json", "log", "run", "telemetry"}) {
+	if left := entries(t, w.dir); !slices.Equal(left, []string{"install.json", "install.lock", "log", "run", "telemetry"}) {
 		t.Errorf("the state directory holds %v", left)
 	}
 	if n := recorded(w, `"polling_aborted"`); n != 1 {

@@ -19,8 +19,8 @@ import (
 func (a *app) telemetry() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "telemetry", Short: "See and erase what is recorded about the use of the service", Args: cobra.NoArgs, RunE: help,
-		Long: "Usage events are anonymous. accept-privacy and decline-privacy decide whether they are uploaded; SERVICE_TELEMETRY=0 and\n" +
-			"DO_NOT_TRACK=1 stop it for one shell.",
+		Long: "Usage events are anonymous. service-mcp accept-privacy and decline-privacy decide whether they are uploaded;\n" +
+			"SERVICE_TELEMETRY=0 and DO_NOT_TRACK=1 stop it for one shell.",
 	}
 	var follow bool
 	tail := &cobra.Command{
@@ -39,9 +39,10 @@ func (a *app) telemetry() *cobra.Command {
 			return a.withTelemetry(cmd.Context(), func(_ *client.Client, t *client.Telemetry) error { return a.telemetryStatus(t) })
 		},
 	}, tail, &cobra.Command{
-		Use: "purge", Short: "Erase what was recorded, here and at the backend", Args: cobra.NoArgs,
-		Long: "Erases the local log, what waits for its upload, and what the backend holds of this install id.\n" +
-			"Exit code: 0 all is erased, 2 the backend could not be asked.",
+		Use: "purge", Short: "Erase what was recorded, here and at every backend that was sent any", Args: cobra.NoArgs,
+		Long: "Erases the local log, what waits for its upload, and what backends hold of this install id: the one that is set up,\n" +
+			"and each that events were sent to before.\n" +
+			"Exit code: 0 all is erased, 2 a backend could not be asked; it is named, and asked again the next time.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.purgeTelemetry(cmd.Context()) },
 	})
 	return cmd
@@ -121,21 +122,28 @@ func (a *app) purgeTelemetry(ctx context.Context) error {
 // followEvery is how often a followed log is looked at.
 const followEvery = 200 * time.Millisecond
 
-// tailTelemetry prints the log. The daemon sets it aside when it is long and deletes it when told to; a follower goes
-// on with the new one.
+// olderLog ends the name of the log's older generation.
+const olderLog = ".old"
+
+// tailTelemetry prints the log, its older generation first. The daemon sets it aside when it is long and deletes it when
+// told to; a follower goes on with the new one.
 func (a *app) tailTelemetry(ctx context.Context, path string, follow bool) error {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
-	var at position
+	var older, at position
+	none := older.read(path+olderLog, a.telemetryLine)
+	if none != nil && !errors.Is(none, fs.ErrNotExist) {
+		return unreadableLog(none)
+	}
 	for first := true; ; first = false {
 		err := at.read(path, a.telemetryLine)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			if first {
+			if first && none != nil {
 				a.NoTelemetry(path)
 			}
 		case err != nil:
-			return err
+			return unreadableLog(err)
 		}
 		if !follow {
 			return nil
@@ -146,6 +154,15 @@ func (a *app) tailTelemetry(ctx context.Context, path string, follow bool) error
 			return ctx.Err()
 		}
 	}
+}
+
+// unreadableLog gives an error of the file system its next step; others pass.
+func unreadableLog(err error) error {
+	var p *fs.PathError
+	if !errors.As(err, &p) {
+		return err
+	}
+	return &client.Error{Code: "log_unreadable", Message: err.Error(), FixHint: "see who owns " + p.Path + "; `servicectl telemetry purge` deletes it"}
 }
 
 func (a *app) telemetryLine(line []byte) error {

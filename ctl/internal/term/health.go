@@ -157,8 +157,9 @@ func (t *Terminal) Needs(list []Need) {
 // Uploading tells whether telemetry leaves this machine, and which switch decided that.
 func Uploading(allowed bool, by string) (lead Cell, rest string) {
 	why := map[string]string{
-		"consent": "you declined", "SERVICE_TELEMETRY": "SERVICE_TELEMETRY=0 in this shell",
-		"DO_NOT_TRACK": "DO_NOT_TRACK is set in this shell", "CI": "CI is set in this shell",
+		"consent": "you declined", "SERVICE_TELEMETRY": "SERVICE_TELEMETRY of this shell says no",
+		"consent_unreadable": "what you decided cannot be read",
+		"DO_NOT_TRACK":       "DO_NOT_TRACK is set in this shell", "CI": "CI is set in this shell",
 		"SERVICE_BACKEND_URL": "SERVICE_BACKEND_URL of this shell leads elsewhere",
 		"embedded":            "so does the backend, which is embedded",
 		"notice":              "the first-run notice was not shown yet",

@@ -77,7 +77,7 @@ func TestSums(t *testing.T) {
 
 // The switch that won is told in words; one that a later daemon names, by its name.
 func TestUploadingTellsWhy(t *testing.T) {
-	for _, by := range []string{"consent", "SERVICE_TELEMETRY", "DO_NOT_TRACK", "CI", "SERVICE_BACKEND_URL", "embedded", "notice"} {
+	for _, by := range []string{"consent", "SERVICE_TELEMETRY", "DO_NOT_TRACK", "CI", "SERVICE_BACKEND_URL", "embedded", "notice", "consent_unreadable"} {
 		lead, why := Uploading(false, by)
 		if lead.Text != "stays on this machine" || strings.Contains(why, "decided by") {
 			t.Errorf("%s: %s%s", by, lead.Text, why)

@@ -50,18 +50,24 @@ func (t *Terminal) Telemetry(s Telemetry, now time.Time) {
 		rows = append(rows, []string{"last try", s.LastError})
 	}
 	t.Table(append(rows, []string{"log", s.LogFile}))
-	t.Remark("  next: `servicectl telemetry tail` shows the events; `decline-privacy` stops the upload; `servicectl telemetry purge` erases")
+	stop := ""
+	if s.Consent.State != "declined" && s.BackendURL != "" {
+		stop = "`service-mcp decline-privacy` stops the upload for good; "
+	}
+	t.Remark("  next: `servicectl telemetry tail` shows the events; %s`servicectl telemetry purge` erases", stop)
 }
 
 // Switch says in words what decided about the upload.
 func Switch(by string, allowed bool) string {
 	switch by {
 	case "SERVICE_TELEMETRY":
-		return "this shell has SERVICE_TELEMETRY=0"
+		return "this shell says no with it"
 	case "DO_NOT_TRACK", "CI":
 		return "this shell has " + by + " set"
 	case "SERVICE_BACKEND_URL":
 		return "this shell works with another backend than the daemon's own"
+	case "consent_unreadable":
+		return "what you decided cannot be read; `service-mcp accept-privacy` or `decline-privacy` records it anew"
 	case "embedded":
 		return "the embedded backend keeps everything on this machine"
 	case "notice":
@@ -75,17 +81,19 @@ func Switch(by string, allowed bool) string {
 	return "you declined with decline-privacy"
 }
 
-// TelemetryEvent writes one line of the local log; a line that is no event is shown as it is.
+// TelemetryEvent writes one line of the local log; a line that is no event of the list is shown quoted, whatever it holds.
 func (t *Terminal) TelemetryEvent(line []byte) {
 	var e telemetry.Event
-	if json.Unmarshal(line, &e) != nil || e.Name == "" {
+	if json.Unmarshal(line, &e) != nil {
 		t.Say("%q", line)
 		return
 	}
-	at := e.At
-	if parsed, err := time.Parse(time.RFC3339, e.At); err == nil {
-		at = parsed.Local().Format("2006-01-02 15:04:05")
+	r, err := e.Record()
+	if err != nil {
+		t.Say("%q", line)
+		return
 	}
+	at := time.UnixMilli(r.At).Local().Format("2006-01-02 15:04:05")
 	var fields strings.Builder
 	if d, ok := telemetry.Of(e.Name); ok {
 		for _, f := range d.Fields {
@@ -115,11 +123,14 @@ func (t *Terminal) Purged(p Purged) {
 	case "nothing":
 		t.Say("No backend on another machine has any.")
 	default:
+		if p.Deleted > 0 {
+			t.Say("Erased at other backends: %s of this install.", events(p.Deleted))
+		}
 		t.Remark("The backend could not erase what it has of this install: %s", p.Detail)
 		t.Remark("  next: run `servicectl telemetry purge` again once the backend can be reached")
 	}
 	if p.Backend != "failed" {
-		t.Say("What is done from now on is recorded anew; `decline-privacy` stops its upload.")
+		t.Say("What is done from now on is recorded anew; `service-mcp decline-privacy` keeps it from being uploaded.")
 	}
 }
 

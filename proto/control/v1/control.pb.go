@@ -579,11 +579,11 @@ func (x *Link) GetDetail() string {
 
 type Consent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// accepted | declined | unset
+	// accepted | declined | unset | unreadable
 	State string `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"`
 	// Whether this caller's events may be uploaded at all, and the switch that decided it.
 	UploadAllowed bool `protobuf:"varint,2,opt,name=upload_allowed,json=uploadAllowed,proto3" json:"upload_allowed,omitempty"`
-	// consent | SERVICE_TELEMETRY | DO_NOT_TRACK | CI | SERVICE_BACKEND_URL (this shell's calls go elsewhere) | embedded
+	// consent | consent_unreadable (what was decided is not known) | SERVICE_TELEMETRY | DO_NOT_TRACK | CI | SERVICE_BACKEND_URL (this shell's calls go elsewhere) | embedded
 	// (there is no backend to upload to) | notice (it was not shown yet) | default
 	DecidedBy     string `protobuf:"bytes,3,opt,name=decided_by,json=decidedBy,proto3" json:"decided_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
