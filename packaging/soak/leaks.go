@@ -15,11 +15,26 @@ import (
 	"time"
 )
 
-// holding is what a process holds. Goroutines is -1 where nobody counts them.
+// holding is what a process holds; unknown is what nobody counted, or could not be.
 type holding struct{ goroutines, descriptors int }
 
+const unknown = -1
+
+// settle takes over from now what is less; fell tells whether something is. A count that failed says nothing.
+func (h *holding) settle(now holding) (fell bool) {
+	for _, count := range []struct {
+		least *int
+		now   int
+	}{{&h.goroutines, now.goroutines}, {&h.descriptors, now.descriptors}} {
+		if count.now != unknown && (*count.least == unknown || count.now < *count.least) {
+			*count.least, fell = count.now, true
+		}
+	}
+	return fell
+}
+
 func (h holding) String() string {
-	if h.goroutines < 0 {
+	if h.goroutines == unknown {
 		return fmt.Sprintf("%d descriptors", h.descriptors)
 	}
 	return fmt.Sprintf("%d goroutines, %d descriptors", h.goroutines, h.descriptors)
@@ -29,6 +44,9 @@ func (h holding) String() string {
 // with the load of the moment.
 func descriptors(pid int) int {
 	links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	if len(links) == 0 {
+		return unknown // it is gone
+	}
 	n := 0
 	for _, link := range links {
 		target, err := os.Readlink(link)
@@ -44,7 +62,7 @@ func (w *world) goroutines(pid int) (n int, stacks []byte) {
 	path := filepath.Join(w.seam, "goroutines."+strconv.Itoa(pid))
 	os.Remove(path)
 	if syscall.Kill(pid, syscall.SIGUSR1) != nil || !eventually(5*time.Second, func() bool { _, err := os.Stat(path); return err == nil }) {
-		return -1, nil
+		return unknown, nil
 	}
 	data, err := os.ReadFile(path)
 	os.Remove(path)
@@ -52,27 +70,28 @@ func (w *world) goroutines(pid int) (n int, stacks []byte) {
 	if n, err2 := strconv.Atoi(string(first)); err == nil && err2 == nil {
 		return n, stacks
 	}
-	return -1, nil
+	return unknown, nil
 }
 
-// settled measures until the figures have not fallen for a while: what ends by itself has ended then.
-func (w *world) settled(pid int, counts bool) (least holding, stacks []byte) {
-	measure := func() (holding, []byte) {
-		h := holding{-1, descriptors(pid)}
-		var text []byte
+// settled measures until the figures have not fallen for a while: what ends by itself has ended then. What could never
+// be counted is a finding: nothing can be said about it.
+func (w *world) settled(name string, pid int, counts bool) (least holding, stacks []byte) {
+	least = holding{unknown, unknown}
+	for quiet := 0; quiet < 6; quiet++ {
+		now, text := holding{unknown, descriptors(pid)}, []byte(nil)
 		if counts {
-			h.goroutines, text = w.goroutines(pid)
+			now.goroutines, text = w.goroutines(pid)
 		}
-		return h, text
-	}
-	least, stacks = measure()
-	for quiet := 0; quiet < 6; {
+		if least.settle(now) {
+			quiet = 0
+			if text != nil {
+				stacks = text
+			}
+		}
 		time.Sleep(500 * time.Millisecond)
-		now, text := measure()
-		quiet++
-		if now.goroutines < least.goroutines || now.descriptors < least.descriptors {
-			least, stacks, quiet = holding{min(now.goroutines, least.goroutines), min(now.descriptors, least.descriptors)}, text, 0
-		}
+	}
+	if least.descriptors == unknown || counts && least.goroutines == unknown {
+		w.ledger.find("what %s (pid %d) holds could not be counted: %s", name, pid, least)
 	}
 	return least, stacks
 }
@@ -132,12 +151,19 @@ func (w *world) tree() []string {
 	return list
 }
 
-// kept are the files that a run may add: what was recorded and is meant to last, and logs. A session is a folder with
-// an id of its own, whose files have these names.
-func kept(path string) bool {
-	for _, prefix := range []string{"disk/state/log/", "disk/state/telemetry/", "disk/state/sessions/", "data/service.db"} {
+// kept are the files that a run may add: what was recorded and is meant to last, logs, and the folders of sessions that
+// are still open, by id; a closed session leaves nothing.
+func kept(path string, open map[string]bool) bool {
+	if temporary(filepath.Base(path)) {
+		return false
+	}
+	if rest, ok := strings.CutPrefix(path, "disk/state/sessions/"); ok {
+		id, _, _ := strings.Cut(rest, "/")
+		return open[id]
+	}
+	for _, prefix := range []string{"disk/state/log/", "disk/state/telemetry/", "data/service.db"} {
 		if strings.HasPrefix(path, prefix) {
-			return !temporary(filepath.Base(path))
+			return true
 		}
 	}
 	return path == "disk/state/sessions"
@@ -148,8 +174,8 @@ func temporary(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.Contains(name, ".tmp") || strings.Contains(name, ".new") || strings.HasSuffix(name, ".sock")
 }
 
-// left compares the tree with what it was before the soak.
-func (w *world) left(before []string) {
+// left compares the tree with what it was before the soak; open are the sessions that are.
+func (w *world) left(before []string, open map[string]bool) {
 	after := w.tree()
 	more := 0
 	for _, path := range after {
@@ -157,7 +183,7 @@ func (w *world) left(before []string) {
 			continue
 		}
 		more++
-		if !kept(path) {
+		if !kept(path, open) {
 			w.ledger.find("left behind: %s", path)
 		}
 	}

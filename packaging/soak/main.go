@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -93,7 +94,7 @@ func run(o options) (good bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	s := &soak{world: w, options: o}
+	s := &soak{world: w, options: o, words: words{path: filepath.Join(w.state, "log", "serviced.stderr")}}
 	before, err := s.prepare()
 	if err != nil {
 		return false, err
@@ -209,6 +210,7 @@ func (s *soak) work(during func()) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	var all sync.WaitGroup
+	all.Go(func() { s.words.listen(ctx) })
 	for _, h := range s.working {
 		all.Go(func() { h.work(ctx) })
 		if h.app != nil {

@@ -4,9 +4,8 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 )
@@ -28,8 +27,8 @@ func (s *soak) reckon(before []string) error {
 	if err != nil {
 		return err
 	}
-	after, stacks := s.settled(daemon, true)
-	served, _ := s.settled(s.backend.cmd.Process.Pid, false)
+	after, stacks := s.settled("the daemon", daemon, true)
+	served, _ := s.settled("the backend", s.backend.cmd.Process.Pid, false)
 	adapters := s.adapters()
 	shims := s.shims()
 	if _, err := s.run("daemon", "stop"); err != nil {
@@ -46,8 +45,8 @@ func (s *soak) reckon(before []string) error {
 		return err
 	}
 	s.quietWork(5 * time.Second)
-	fresh, _ := s.settled(daemon, true)
-	anew, _ := s.settled(s.backend.cmd.Process.Pid, false)
+	fresh, _ := s.settled("the daemon", daemon, true)
+	anew, _ := s.settled("the backend", s.backend.cmd.Process.Pid, false)
 	s.compare("the daemon", after, fresh, slack, stacks)
 	for name, held := range s.adapters() {
 		if before, ran := adapters[name]; ran {
@@ -78,7 +77,7 @@ func (s *soak) adapters() map[string]holding {
 	held := map[string]holding{}
 	for _, p := range s.processes() {
 		if name, is := strings.CutPrefix(p.name, "service-plugin-"); is {
-			held[name], _ = s.settled(p.pid, false)
+			held[name], _ = s.settled("adapter "+name, p.pid, false)
 		}
 	}
 	return held
@@ -91,6 +90,39 @@ func (s *soak) shims() map[string]int {
 		held[a.name] = descriptors(a.cmd.Process.Pid)
 	}
 	return held
+}
+
+// openSessions are the ids of the sessions that are still open: what these left on the disk may stay. Those of the other
+// account were opened while its auth.json was there.
+func (s *soak) openSessions() (map[string]bool, error) {
+	open := map[string]bool{}
+	for _, as := range []struct {
+		auth    []byte
+		account string
+	}{{s.foreign, s.foreigner}, {s.own, s.account}} {
+		if err := s.putAuth(as.auth); err != nil {
+			return nil, err
+		}
+		if !eventually(recovery, func() bool {
+			var now struct{ AccountID string }
+			out, err := s.run("whoami", "--json")
+			return err == nil && json.Unmarshal(out, &now) == nil && now.AccountID == as.account
+		}) {
+			return nil, fmt.Errorf("the account is not %s within %s", as.account, recovery)
+		}
+		out, err := s.run("session", "list", "--json")
+		if err != nil {
+			return nil, err
+		}
+		var list struct{ Sessions []struct{ SessionID string } }
+		if err := json.Unmarshal(out, &list); err != nil {
+			return nil, fmt.Errorf("reading the list of sessions: %w", err)
+		}
+		for _, session := range list.Sessions {
+			open[session.SessionID] = true
+		}
+	}
+	return open, nil
 }
 
 // end closes everything in order and looks at what is left.
@@ -110,6 +142,10 @@ func (s *soak) end(before []string, shims map[string]int) error {
 	}
 	s.ledger.note("the shims, which lived through everything", fmt.Sprintf("at most %d descriptors; a fresh one %d", most, want))
 	s.disconnect()
+	open, err := s.openSessions()
+	if err != nil {
+		return err
+	}
 	if _, err := s.run("daemon", "stop"); err != nil {
 		return err
 	}
@@ -118,30 +154,7 @@ func (s *soak) end(before []string, shims map[string]int) error {
 		s.ledger.find("still running at the end: %v", s.processes())
 	}
 	s.ledger.note("processes at the end", fmt.Sprint(len(s.processes())))
-	s.left(before)
+	s.left(before, open)
 	s.lastWords()
 	return nil
-}
-
-// lastWords looks for what only a daemon that broke writes: a panic, a fatal error, a data race.
-func (s *soak) lastWords() {
-	data, err := os.ReadFile(filepath.Join(s.state, "log", "serviced.stderr"))
-	if err != nil {
-		return
-	}
-	for _, word := range []string{"panic:", "fatal error:", "WARNING: DATA RACE"} {
-		if n := strings.Count(string(data), word); n > 0 {
-			s.ledger.find("daemons ended or went on with %q, %d times: see serviced.stderr", word, n)
-		}
-	}
-	s.ledger.note("daemons' last words", fmt.Sprintf("%d bytes", len(data)))
-}
-
-// keepLogs saves what the daemon and the backend logged, for whoever looks into the findings.
-func (s *soak) keepLogs() {
-	for _, path := range []string{filepath.Join(s.state, "log", "serviced.log"), filepath.Join(s.state, "log", "serviced.stderr"), s.backend.logs} {
-		if data, err := os.ReadFile(path); err == nil {
-			keep(filepath.Base(path), data)
-		}
-	}
 }

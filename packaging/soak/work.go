@@ -15,6 +15,7 @@ type soak struct {
 	*world
 	options
 	weather weather
+	words   words
 	agents  []*agent
 	working []*shim
 	typing  []*terminal

@@ -3,6 +3,7 @@ package usersystemd
 import (
 	"context"
 	_ "embed"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,7 +26,8 @@ const (
 
 // Enter runs the calling test again under a user's systemd, with $HOME/tools and the programs of the directory bin before
 // others in PATH. It gives true there, when systemd is up, and the test goes on; it gives false outside, once that run has passed.
-// A run that failed fails the test. Where the kernel forbids namespaces the test is skipped with the reason.
+// A run that failed fails the test. Where something that it needs is missing the test is skipped with the reason, and
+// fails in CI, which has it all.
 func Enter(t *testing.T, bin string) bool {
 	t.Helper()
 	if Inside() {
@@ -39,11 +41,11 @@ func Enter(t *testing.T, bin string) bool {
 		}
 	}
 	if os.Getuid() != 0 {
-		t.Skip("SKIPPED: a systemd of its own needs root, for namespaces")
+		missing(t, "root, whom a systemd of its own needs for namespaces,", "run the tests as root")
 	}
 	groups := cgroup2()
 	if groups == "" {
-		t.Skip("SKIPPED: no cgroup2 is mounted here, which systemd needs")
+		missing(t, "cgroup2, which systemd needs,", "mount it")
 	}
 	dir := directory(t)
 	if err := os.Chmod(bin, 0o755); err != nil {
@@ -66,7 +68,7 @@ func Enter(t *testing.T, bin string) bool {
 	cmd.WaitDelay = 5 * time.Second
 	out, err := cmd.CombinedOutput()
 	if _, entered := os.Stat(filepath.Join(dir, "entered")); entered != nil {
-		t.Skipf("SKIPPED: this machine lets nobody make namespaces: %v\n%s", err, out)
+		missing(t, "the right to make namespaces", fmt.Sprintf("run this on a machine that allows them: %v\n%s", err, out))
 	}
 	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
 		journal, _ := os.ReadFile(filepath.Join(dir, "home", "systemd.log"))

@@ -6,6 +6,7 @@ groups=$1 dir=$2 user=$3 exe=$4 src=$5 name=$6
 group=$groups/service-test-${dir##*/}
 cleanup() { find "$group" -depth -type d -exec rmdir {} \; 2>/dev/null; }
 trap cleanup EXIT
+trap 'exit 143' TERM INT # for dash runs no EXIT trap when a signal ends it
 mkdir "$group" && chown "$user" "$group" "$group/cgroup.procs" "$group/cgroup.subtree_control" || exit 77
 
 export dir user exe src name

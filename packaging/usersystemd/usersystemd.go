@@ -18,7 +18,7 @@ func Inside() bool { return os.Getenv(here) != "" }
 // Bin is, inside, where the programs given to Enter lie.
 func Bin() string { return filepath.Join(os.Getenv(here), "bin") }
 
-// missing ends a test that lacks a program: as skipped on a person's machine, as failed in CI.
+// missing ends a test that lacks something of the machine: as skipped on a person's machine, as failed in CI.
 func missing(t *testing.T, what, how string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
