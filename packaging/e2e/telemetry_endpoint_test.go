@@ -156,7 +156,7 @@ func callAtOnce(w *world, tool string, n int) ([]toolResult, error) {
 	}
 	lines := json.NewDecoder(stdout)
 	var answer struct{ Result toolResult }
-	fmt.Fprintln(stdin, `{"jsonrpc":"2.0","id":100,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"agent of /home/ada","version":"7.1"}}}`)
+	fmt.Fprintln(stdin, `{"jsonrpc":"2.0","id":100,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"agent of /home/zyxwho","version":"7.1"}}}`)
 	if err := lines.Decode(&answer); err != nil {
 		return nil, err
 	}

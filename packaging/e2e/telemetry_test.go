@@ -122,7 +122,7 @@ func checkUploads(t *testing.T, w *world, e *endpoint) {
 				t.Errorf("%s is not in the log that the person reads", event.ID)
 			}
 		}
-		for _, private := range []string{"ada", w.dir, w.project, "inst_", filepath.Base(w.project)} {
+		for _, private := range []string{"zyxwho", w.dir, w.project, "inst_", filepath.Base(w.project)} {
 			if strings.Contains(string(r.body), private) {
 				t.Errorf("a body holds %q: %s", private, r.body)
 			}

@@ -86,7 +86,7 @@ func TestBadValuesNameTheSetting(t *testing.T) {
 		{"base_url", "https://user:pass@x"}, {"site_url", "javascript:alert(1)"}, {"site_url", "https://x/?a=b"},
 		{"link_code_ttl", "4"}, {"link_code_ttl", "3601"}, {"link_code_ttl", "10m"}, {"link_code_ttl", "5.5"}, {"link_code_ttl", "-1"},
 		{"link_poll_interval", "0"}, {"link_grace", "301"}, {"link_unused_token_after", "0"}, {"drain_timeout", "99999999999999999999"},
-		{"codes_per_minute", "0"}, {"codes_per_minute", "many"}, {"trusted_proxies", "10.0.0.0/33"}, {"trusted_proxies", "proxy.example"},
+		{"codes_per_minute", "0"}, {"codes_per_minute", "many"}, {"telemetry_max_events", "999"}, {"trusted_proxies", "10.0.0.0/33"}, {"trusted_proxies", "proxy.example"},
 		{"log_level", "loud"}, {"hmac_key_file", "no-such-file"},
 	} {
 		if tc.value != "" { // an empty variable counts as unset

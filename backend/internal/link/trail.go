@@ -95,6 +95,7 @@ func (s *Service) sweepTrail(ctx context.Context, now time.Time) error {
 	if !due {
 		return nil
 	}
-	_, err := s.tokens.SweepTrail(ctx, now.Add(-audit.TrailKept), audit.TrailLines)
+	// What is left does not become older than TrailKept until the next sweep.
+	_, err := s.tokens.SweepTrail(ctx, now.Add(sweepTrailEvery-audit.TrailKept), audit.TrailLines)
 	return err
 }
