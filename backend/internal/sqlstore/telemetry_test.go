@@ -62,8 +62,8 @@ func TestTelemetryIsKeptToTheHour(t *testing.T) {
 				t.Errorf("%x of %d, came %d, %v", id, happened, came, err)
 			}
 		}
-		if n != 3 {
-			t.Errorf("%d rows", n)
+		if err := rows.Err(); err != nil || n != 3 {
+			t.Errorf("%d rows, %v", n, err)
 		}
 	})
 }
