@@ -35,6 +35,16 @@ func (s *stuck) EndWebSessions(context.Context, string, string, audit.Entry) (in
 	return 1, nil
 }
 
+func (s *stuck) MailToken(context.Context, string, time.Time) (MailToken, error) {
+	return MailToken{AccountID: "ada", Purpose: purposeReset}, nil
+}
+
+func (s *stuck) ResetPassword(context.Context, MailToken, string, time.Time, audit.Entry, audit.Trace) error {
+	return nil
+}
+
+func (s *stuck) SetPassword(context.Context, string, string, string, audit.Entry) error { return nil }
+
 func (s *stuck) DeleteAccount(context.Context, string) error { return nil }
 
 type letters struct{ sent []mail.Message }
@@ -110,7 +120,12 @@ func TestEndedIsTold(t *testing.T) {
 		"suspended":     func() error { _, err := s.Suspend(t.Context(), "ada", audit.Operator()); return err },
 		"one browser":   func() error { return s.EndSession(t.Context(), "ada", "one", audit.Person()) },
 		"every browser": func() error { _, err := s.EndOtherSessions(t.Context(), "ada", "", audit.Person()); return err },
-		"deleted":       func() error { return s.Delete(t.Context(), "ada", audit.Person()) },
+		"password reset": func() error {
+			_, err := s.ResetPassword(t.Context(), secret.New(secret.Mail), "another password")
+			return err
+		},
+		"password set": func() error { return s.SetPassword(t.Context(), "ada", "another password", "", audit.Person()) },
+		"deleted":      func() error { return s.Delete(t.Context(), "ada", audit.Person()) },
 	} {
 		ends = 0
 		if err := end(); err != nil || ends != 1 {

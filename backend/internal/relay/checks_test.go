@@ -15,24 +15,59 @@ import (
 // town is a log of many sessions that remembers what it was asked.
 type town struct {
 	Log
-	mu     sync.Mutex
-	asked  [][]string
-	away   error
-	inside func() // runs while a question is answered
+	mu    sync.Mutex
+	asked [][]string
+	away  error
 }
 
 func (l *town) SomeSessions(_ context.Context, ids []string) (found []sessions.Session, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.asked = append(l.asked, ids)
-	if l.inside != nil {
-		l.inside()
-	}
 	for _, id := range ids {
 		found = append(found, sessions.Session{ID: id, ExpiresAt: time.Now().Add(time.Hour)})
 	}
 	return found, l.away
 }
+
+// arriving is a session that is revoked, and whose link's end is told, after a peer's attach has read it.
+type arriving struct {
+	Log
+	hub   *Hub
+	ended bool
+}
+
+func (l *arriving) Session(_ context.Context, id string) (sessions.Session, error) {
+	l.hub.Ended("ada", "link-1")
+	l.ended = true
+	return sessions.Session{ID: id, Owner: sessions.Owner{AccountID: "ada", LinkID: "link-1"}, ExpiresAt: time.Now().Add(time.Hour)}, nil
+}
+
+// A peer that comes in while its link is revoked is looked at in the next round.
+func TestEndedMissesNobodyWhoComesIn(t *testing.T) {
+	l := &arriving{}
+	h := New(Options{Log: l, Sessions: peaceful{}})
+	l.hub = h
+	r, _ := h.enter("ses_1")
+	r.loaded = true
+	go func() {
+		for e := range h.queue {
+			close(e.reached)
+		}
+	}()
+	defer close(h.queue)
+	if _, _, err := r.attach(t.Context(), &conn{}, toApps); err != nil || !l.ended {
+		t.Fatal(err)
+	}
+	if due := h.enterDue(time.Now().Add(-time.Hour)); len(due) != 1 {
+		t.Errorf("%d rooms are due", len(due))
+	}
+}
+
+// peaceful lets every session live on.
+type peaceful struct{ Sessions }
+
+func (peaceful) Touch(context.Context, string) error { return nil }
 
 func newTown(t *testing.T, n int) (*Hub, *town) {
 	t.Helper()

@@ -1,0 +1,35 @@
+package link
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/secret"
+)
+
+// revoking revokes as many links as it is told.
+type revoking struct {
+	TokenStores
+	n int
+}
+
+func (r revoking) RevokeLinks(context.Context, string, time.Time, audit.Entry, audit.Trace) (int, error) {
+	return r.n, nil
+}
+
+// What a revocation ends is told by whose it is, and nothing is told when there was nothing to revoke.
+func TestRevokedNamesWhose(t *testing.T) {
+	for _, n := range []int{0, 1} {
+		var told []string
+		s := NewService(nil, revoking{n: n}, secret.NewHasher(make([]byte, 32)), Settings{}, slog.New(slog.DiscardHandler), nil)
+		s.Revoked = func(accountID, linkID string) { told = append(told, accountID+" "+linkID) }
+		_ = s.RevokeLink(t.Context(), "ada", "link-1", audit.Person())
+		_, _ = s.RevokeAll(t.Context(), "ada", audit.Person())
+		if n == 0 && told != nil || n == 1 && (len(told) != 2 || told[0] != "ada link-1" || told[1] != "ada ") {
+			t.Errorf("%d revoked: told %q", n, told)
+		}
+	}
+}
