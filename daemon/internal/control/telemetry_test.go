@@ -64,3 +64,16 @@ func TestNoticeIsGivenBackWhenTheClientWent(t *testing.T) {
 		}
 	}
 }
+
+// What became of the backends' part is told also where this machine failed.
+func TestFailedPurgeTellsWhatTheBackendDid(t *testing.T) {
+	for want, p := range map[string]TelemetryPurged{
+		"no rights; at the backend all is erased, 3 events":                                                              {Backend: "erased", Deleted: 3},
+		"no rights; no backend has any events of this install":                                                           {Backend: "nothing"},
+		"no rights; nor could every backend erase what it has of this install (1 events are erased): https://b: is down": {Backend: "failed", Deleted: 1, Err: &backend.Problem{Message: "https://b: is down"}},
+	} {
+		if e := errorOf(purgedElsewhere(p, errors.New("no rights"))); e.GetMessage() != want {
+			t.Errorf("got %s, want %s", e.GetMessage(), want)
+		}
+	}
+}

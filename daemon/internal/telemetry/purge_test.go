@@ -39,7 +39,7 @@ func TestPurge(t *testing.T) {
 	if p, err = w.Purge(t.Context()); err != nil || p.Backend != PurgeFailed || p.Err == nil || p.Local != 1 {
 		t.Errorf("%+v, %v", p, err)
 	}
-	w.Recorder.o.Uploader, w.backend = w, config.EmbeddedURL
+	w.backend = config.EmbeddedURL
 	if p, err = w.Purge(t.Context()); err != nil || p.Backend != PurgeNothing || len(w.purged) != 2 {
 		t.Errorf("%+v, %v: nothing was ever sent", p, err)
 	}
