@@ -58,7 +58,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 func run(managed bool, stderr io.Writer) int {
 	// A daemon that a client started outlives that client's terminal and must not depend on it.
 	_, started := os.LookupEnv(rendezvous.ReadyVar)
-	foreground := !started && !(managed && unbounded(stderr))
+	foreground := !started && (!managed || !unbounded(stderr))
 	notify := osservice.NewNotifier()
 	sockets, err := osservice.Inherited()
 	if err != nil {

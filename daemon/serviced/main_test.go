@@ -2,6 +2,9 @@ package main
 
 import (
 	"bytes"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -19,5 +22,25 @@ func TestVersion(t *testing.T) {
 	var out, errs bytes.Buffer
 	if rc := Main([]string{"version"}, strings.NewReader(""), &out, &errs); rc != 0 || !strings.HasPrefix(out.String(), "serviced ") || errs.Len() != 0 {
 		t.Fatalf("%d %q %q", rc, out.String(), errs.String())
+	}
+}
+
+// A service manager's plain file gets last words only, for nobody sets it aside.
+func TestPlainFilesAreUnbounded(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "serviced.stderr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	end, pipe, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end.Close()
+	defer pipe.Close()
+	for w, want := range map[io.Writer]bool{file: true, pipe: false, io.Discard: false} {
+		if got := unbounded(w); got != want {
+			t.Errorf("%T: %v", w, got)
+		}
 	}
 }

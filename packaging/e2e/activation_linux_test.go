@@ -22,6 +22,15 @@ func TestSocketActivation(t *testing.T) {
 	if given, own := activations(w); given+own != 0 {
 		t.Fatal("a daemon runs before anybody came")
 	}
+	if out, errs, exit := w.ctl("status"); exit != 1 { // which starts none
+		t.Fatalf("status before anybody came: exit %d: %s%s", exit, out, errs)
+	}
+	if given, own := activations(w); given+own != 0 {
+		t.Fatal("status started a daemon")
+	}
+	if _, errs, exit := w.ctl("plugin", "list"); exit != 0 {
+		t.Fatalf("plugin list: exit %d: %s", exit, errs)
+	}
 	out, errs, exit := w.ctl("status", "--json")
 	if exit != 0 || !strings.Contains(out, `"socketActivated": true`) || !strings.Contains(out, `"managed": true`) {
 		t.Fatalf("status: exit %d: %s%s", exit, out, errs)

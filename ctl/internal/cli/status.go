@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -35,6 +36,9 @@ const glance = 300 * time.Millisecond
 func (a *app) runStatus(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerWait)
 	defer cancel()
+	if d, err := reach.Find(); err == nil && idleSockets(d) {
+		return a.notRunning()
+	}
 	// Lean: a daemon that speaks another protocol is told of, not refused.
 	c, err := client.Open(ctx, client.Options{Program: a.name, Running: true, Lean: true})
 	if errors.Is(err, reach.ErrNotRunning) {
@@ -58,6 +62,12 @@ func (a *app) runStatus(ctx context.Context) error {
 	a.showStatus(s)
 	a.Needs(wrong)
 	return nil
+}
+
+// idleSockets tells that there are sockets and no daemon: to connect to the service manager's would start one.
+func idleSockets(d reach.Daemon) bool {
+	_, err := os.Lstat(d.Paths.Control)
+	return err == nil && !d.Held()
 }
 
 // silent names the process that took the connection and did not answer.

@@ -14,7 +14,9 @@ import (
 // TestDoctorSeesWhatStopsTheSwitches: what decline-privacy and purge stumble over is found by the doctor they name.
 func TestDoctorSeesWhatStopsTheSwitches(t *testing.T) {
 	d := start(t, short(t), Options{})
-	at := func(path ...string) string { return filepath.Join(append([]string{d.paths.Dir, "telemetry"}, path...)...) }
+	at := func(path ...string) string {
+		return filepath.Join(append([]string{d.paths.Dir, "telemetry"}, path...)...)
+	}
 	lock := func(path string) func() error {
 		return func() error { return os.Chmod(path, 0o500) }
 	}
