@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -89,6 +90,38 @@ func TestWhatWasSeenIsRemembered(t *testing.T) {
 	_ = os.WriteFile(path, []byte(theirs), 0o600)
 	if err := install.SetLastVersion("2"); err == nil {
 		t.Error("another install's file was changed")
+	}
+}
+
+// Two processes that remember something at once lose nothing of each other.
+func TestTwoProcessesRemember(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 20 {
+		one, err := Open(dir, time.Now(), quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := Open(dir, time.Now(), quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, version := time.Unix(int64(1000+i), 0), fmt.Sprintf("1.0.%d", i)
+		var both sync.WaitGroup
+		both.Go(func() {
+			if err := one.SetNoticeShownAt(at); err != nil {
+				t.Error(err)
+			}
+		})
+		both.Go(func() {
+			if err := other.SetLastVersion(version); err != nil {
+				t.Error(err)
+			}
+		})
+		both.Wait()
+		fresh, err := Open(dir, time.Now(), quiet)
+		if err != nil || !fresh.NoticeShownAt().Equal(at) || fresh.LastVersion() != version {
+			t.Fatalf("round %d: %v, %q, %v", i, fresh.NoticeShownAt(), fresh.LastVersion(), err)
+		}
 	}
 }
 
