@@ -1,0 +1,30 @@
+package term
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestServiceHealth: what doctor says in a line, with a next step where a person has to do something and nowhere else.
+func TestServiceHealth(t *testing.T) {
+	base := Service{System: "systemd", Name: "serviced", State: "running", PID: 7, AtLogin: true, Program: "/bin/serviced"}
+	for name, c := range map[string]struct {
+		change       func(*Service)
+		detail, next string
+	}{
+		"running":       {func(*Service) {}, "running, pid 7, kept by systemd, as serviced", ""},
+		"not installed": {func(s *Service) { *s = Service{State: "not_installed"} }, "not installed", ""},
+		"failed":        {func(s *Service) { s.State, s.Detail = "failed", "exit-code" }, "failed: exit-code", "daemon logs"},
+		"moved":         {func(s *Service) { s.ProgramMissing = true }, "running", "service install"},
+		"outdated":      {func(s *Service) { s.Outdated = true }, "running", "service install"},
+		"no bus":        {func(s *Service) { s.State, s.Detail = "unknown", "no bus" }, "cannot tell: no bus", "log in anew"},
+		"Windows":       {func(s *Service) { s.State = "unknown" }, "installed, kept by", ""},
+	} {
+		s := base
+		c.change(&s)
+		detail, next := ServiceHealth(s)
+		if !strings.Contains(detail, c.detail) || !strings.Contains(next, c.next) || (next == "") != (c.next == "") {
+			t.Errorf("%s: %q, %q", name, detail, next)
+		}
+	}
+}
