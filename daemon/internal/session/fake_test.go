@@ -25,9 +25,15 @@ type fakeTransports struct {
 	given  []*fakeGlasses
 	// answer, when set, decides what a command is answered; false means not at all.
 	answer func(f glasses.Frame) (glasses.Result, bool)
+	hang   chan struct{} // when set, glasses do not start, and it is told so
 }
 
-func (t *fakeTransports) Attach(_ context.Context, _ string, open backend.TransportOpen) (backend.Glasses, error) {
+func (t *fakeTransports) Attach(ctx context.Context, _ string, open backend.TransportOpen) (backend.Glasses, error) {
+	if t.hang != nil {
+		t.hang <- struct{}{}
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.err != nil {

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -118,6 +120,28 @@ func TestGlassesThatHangAreNoCancelledCall(t *testing.T) {
 	_, err := m.StartLocal(t.Context(), caller.Caller{}, LocalRequest{Project: "com.example.app"})
 	var p *backend.Problem
 	if !errors.As(err, &p) || p.Code != backend.CodeNotConnected || !p.Retryable {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A session whose log breaks while its glasses start begins anew: who waits for them cancelled nothing either.
+func TestASessionThatBeginsAnewIsNoCancelledCall(t *testing.T) {
+	tr := &fakeTransports{hang: make(chan struct{}, 1)}
+	m := newLocal(t, t.TempDir(), tr, nil)
+	got := make(chan error, 1)
+	go func() {
+		_, err := m.StartLocal(t.Context(), caller.Caller{}, LocalRequest{Project: "com.example.app"})
+		got <- err
+	}()
+	<-tr.hang
+	m.local.mu.Lock()
+	rooms := slices.Collect(maps.Values(m.local.rooms))
+	m.local.mu.Unlock()
+	for _, r := range rooms {
+		r.broken(errors.New("no space left on device"))
+	}
+	var p *backend.Problem
+	if err := <-got; !errors.As(err, &p) || p.Code != backend.CodeNotConnected || !p.Retryable {
 		t.Errorf("got %v", err)
 	}
 }

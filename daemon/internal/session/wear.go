@@ -56,8 +56,11 @@ func (r *room) attach(ctx context.Context) (backend.Glasses, error) {
 	wait, cancel := context.WithTimeout(ctx, attachWait)
 	defer cancel()
 	g, err := r.l.transports.Attach(wait, localSim, open)
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil { // ours, and no caller's: nobody cancelled a call
+	switch { // both are ours, and no caller's: nobody cancelled a call
+	case errors.Is(err, context.DeadlineExceeded):
 		err = notConnected("the simulated glasses did not start in time")
+	case err != nil && ctx.Err() != nil:
+		err = notConnected("the session begins anew")
 	}
 	if err != nil {
 		return nil, err
