@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -9,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/service-dev/service/daemon/internal/statefile"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -107,16 +110,20 @@ func TestTwoProcessesRemember(t *testing.T) {
 		}
 		at, version := time.Unix(int64(1000+i), 0), fmt.Sprintf("1.0.%d", i)
 		var both sync.WaitGroup
-		both.Go(func() {
-			if err := one.SetNoticeShownAt(at); err != nil {
-				t.Error(err)
-			}
-		})
-		both.Go(func() {
-			if err := other.SetLastVersion(version); err != nil {
-				t.Error(err)
-			}
-		})
+		for _, change := range []func() error{
+			func() error { return one.SetNoticeShownAt(at) },
+			func() error { return other.SetLastVersion(version) },
+		} {
+			both.Go(func() {
+				err := change()
+				for errors.Is(err, statefile.ErrLocked) { // a slow disk
+					err = change()
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
 		both.Wait()
 		fresh, err := Open(dir, time.Now(), quiet)
 		if err != nil || !fresh.NoticeShownAt().Equal(at) || fresh.LastVersion() != version {

@@ -35,26 +35,30 @@ func TestTornLineCostsOneEvent(t *testing.T) {
 
 // Processes that turn the same log at once lose no generation.
 func TestTwoProcessesTurnTheLog(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), Dir)
-	one := newJournal(newArea(dir))
-	if err := one.add(line(t)); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(one.path, maxLog+1); err != nil {
-		t.Fatal(err)
-	}
-	var all sync.WaitGroup
-	for range 8 {
-		j := newJournal(newArea(dir))
-		all.Go(func() {
-			if err := j.add(line(t)); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	old, err := os.Stat(one.path + oldSuffix)
-	if err != nil || old.Size() != maxLog+1 {
-		t.Errorf("the older generation: %v, %v", old, err)
+	for range 40 {
+		dir := filepath.Join(t.TempDir(), Dir)
+		one := newJournal(newArea(dir))
+		if err := one.add(line(t)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(one.path, maxLog+1); err != nil {
+			t.Fatal(err)
+		}
+		begin := make(chan struct{})
+		var all sync.WaitGroup
+		for range 8 {
+			j, event := newJournal(newArea(dir)), line(t)
+			all.Go(func() {
+				<-begin
+				if err := j.add(event); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		close(begin)
+		all.Wait()
+		if old, err := os.Stat(one.path + oldSuffix); err != nil || old.Size() != maxLog+1 {
+			t.Fatalf("the older generation: %v, %v", old, err)
+		}
 	}
 }
