@@ -106,7 +106,7 @@ func (s *spool) begin(mark string) error {
 		}
 		n, err := s.remove(seg.name)
 		if err != nil {
-			return err
+			continue // it stays, and the next one goes
 		}
 		total, lost = total-seg.size, lost+n
 	}

@@ -199,25 +199,6 @@ func TestWordsNameProgramsOnly(t *testing.T) {
 	}
 }
 
-func TestLogIsBoundedAndWhole(t *testing.T) {
-	w := newWorld(t)
-	w.Record(t.Context(), telemetry.Linked, nil)
-	if err := os.Truncate(w.log.path, maxLog+1); err != nil {
-		t.Fatal(err)
-	}
-	var wg sync.WaitGroup
-	for range 50 {
-		wg.Go(func() { w.Record(t.Context(), telemetry.Linked, nil) })
-	}
-	wg.Wait()
-	if n := len(logged(t, w)); n != 50 {
-		t.Errorf("%d events after the turn, want 50", n)
-	}
-	if _, err := os.Stat(w.log.path + oldSuffix); err != nil {
-		t.Error(err)
-	}
-}
-
 // The switches of design D28, strongest first; what a shell with its own switch records is not even spooled.
 func TestGateNamesTheSwitchThatWon(t *testing.T) {
 	for _, c := range []struct {
