@@ -80,7 +80,7 @@ func TestNoCountsWhileTheSpoolIsLocked(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	release()
-	if _, err := w.send(t.Context()); err != nil || len(w.batches) != 0 || w.Status(shell()).Waiting != 0 {
+	if err := w.flush(t.Context()); err != nil || len(w.batches) != 0 || w.Status(shell()).Waiting != 0 || w.Status(shell()).LastError != "" {
 		t.Errorf("%v, %+v", err, w.Status(shell()))
 	}
 }
@@ -172,4 +172,7 @@ func TestUnreadableSegmentsStopNothing(t *testing.T) {
 		t.Errorf("%+v, %d dropped", s, w.batches[0].Dropped)
 	}
 	w.upload1(t)
+	if err := w.flush(t.Context()); err != nil || w.Status(shell()).LastError != "" { // it is over
+		t.Errorf("%v, %+v", err, w.Status(shell()))
+	}
 }

@@ -36,6 +36,9 @@ func (r *Recorder) Purge(ctx context.Context) (p Purged, err error) {
 	err = r.alone(func() error {
 		local, logErr := r.log.clear()
 		waiting, spoolErr := r.spool.clear()
+		if spoolErr == nil {
+			r.upload.settle(true)
+		}
 		p.Local, p.Waiting, p.Backend = local, waiting, PurgeNothing
 		urls := r.spool.tally.read().Holders
 		own, ownErr := r.o.Backend(caller.Caller{})

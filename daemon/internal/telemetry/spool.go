@@ -32,8 +32,9 @@ const (
 	maxLine    = 4 << 10                   // bytes of an event
 )
 
-// segmentName is what is ours in the spool; nothing else is read or deleted there.
-var segmentName = regexp.MustCompile(`^([0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})\.([0-9a-f]{16})(\.sent)?\.jsonl$`)
+// segmentName is what is ours in the spool; nothing else is read or deleted there. Early builds wrote no mark: such a
+// segment is for no backend.
+var segmentName = regexp.MustCompile(`^([0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})(?:\.([0-9a-f]{16}))?(\.sent)?\.jsonl$`)
 
 // markOf stands for a backend in names of segments.
 func markOf(url string) string {
@@ -48,6 +49,10 @@ type spool struct {
 	dir   string
 	cap   int64
 	tally tally
+	// unlink is os.Remove; tests have it fail.
+	unlink func(path string) error
+	// sent are segments that are done with and could not be deleted, changed under the lock.
+	sent map[string]bool
 
 	// Of the segment that this process appends to, changed under the lock.
 	current string // empty for none
@@ -57,7 +62,10 @@ type spool struct {
 }
 
 func newSpool(a *area) *spool {
-	return &spool{area: a, dir: filepath.Join(a.dir, spoolDir), cap: spoolCap, tally: tally{path: filepath.Join(a.dir, tallyName)}}
+	return &spool{
+		area: a, dir: filepath.Join(a.dir, spoolDir), cap: spoolCap, tally: tally{path: filepath.Join(a.dir, tallyName)},
+		unlink: os.Remove, sent: map[string]bool{},
+	}
 }
 
 func (s *spool) alone(act func() error) error {
@@ -141,15 +149,20 @@ func (s *spool) segments() (list []segment, total int64, err error) {
 	return list, total, nil
 }
 
-// remove deletes a segment and tells how many events it held; one that cannot be read counts as one.
+// remove deletes a segment and tells how many events it held that were not done with; one that cannot be read counts as
+// one.
 func (s *spool) remove(name string) (events int64, err error) {
 	path := filepath.Join(s.dir, name)
 	data, readErr := statefile.Read(path, s.cap)
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := s.unlink(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, err
 	}
 	if name == s.current {
 		s.current = ""
+	}
+	if s.sent[name] {
+		delete(s.sent, name)
+		return 0, nil
 	}
 	if readErr != nil && !errors.Is(readErr, fs.ErrNotExist) {
 		return 1, nil
@@ -167,7 +180,8 @@ type load struct {
 
 // next seals the oldest segments that make one batch for a backend and reads them. Lines that are no events are counted
 // as lost, and so is a segment that cannot be read: it is deleted, and where even that fails passed over. Events that
-// were recorded for another backend are deleted: they are nobody else's business. An empty load means that nothing waits.
+// were recorded for another backend are deleted: they are nobody else's business. So is what was sent and could not be
+// deleted then; it is never sent again. An empty load means that nothing waits.
 func (s *spool) next(url string) (l load, err error) {
 	mark := markOf(url)
 	err = s.alone(func() error {
@@ -177,7 +191,7 @@ func (s *spool) next(url string) (l load, err error) {
 		}
 		var bytes int64
 		for _, seg := range segments {
-			if seg.mark != mark {
+			if seg.mark != mark || s.sent[seg.name] {
 				if _, err := s.remove(seg.name); err != nil {
 					l.unread = err
 				}
@@ -251,36 +265,33 @@ func (s *spool) load(l *load, seg segment) (done bool, err error) {
 	return false, nil
 }
 
-// drop deletes the segments of a load and changes the tally in the same turn.
+// drop deletes the segments of a load and changes the tally in the same turn. One that cannot be deleted is remembered:
+// what became of its events is settled.
 func (s *spool) drop(l load, change func(*tallied)) error {
-	return s.alone(func() error {
+	return s.alone(func() (err error) {
 		for _, name := range l.names {
-			if _, err := s.remove(name); err != nil {
-				return err
+			if _, e := s.remove(name); e != nil {
+				s.sent[name] = true
+				err = errors.Join(err, e)
 			}
 		}
-		return s.tally.change(change)
+		return errors.Join(err, s.tally.change(change))
 	})
 }
 
-// clear deletes everything that waits, with the count of what was lost, and tells how many events waited.
+// clear deletes everything that waits, with the count of what was lost, and tells how many events waited. What cannot be
+// deleted is in the error and keeps nothing else.
 func (s *spool) clear() (events int64, err error) {
 	err = s.alone(func() error {
 		segments, _, err := s.segments()
-		if err != nil {
-			return err
-		}
 		for _, seg := range segments {
-			n, err := s.remove(seg.name)
-			if err != nil {
-				return err
-			}
-			events += n
+			n, e := s.remove(seg.name)
+			events, err = events+n, errors.Join(err, e)
 		}
 		if s.tally.read().Dropped == 0 {
-			return nil
+			return err
 		}
-		return s.tally.change(func(c *tallied) { c.Dropped = 0 })
+		return errors.Join(err, s.tally.change(func(c *tallied) { c.Dropped = 0 }))
 	})
 	return events, err
 }

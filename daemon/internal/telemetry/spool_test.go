@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -112,6 +113,56 @@ func TestForeignBytesInTheSpool(t *testing.T) {
 	}
 	if lost := s.tally.read().Dropped; lost != 1+1+1+1+3+1+1+5 {
 		t.Errorf("%d lost", lost)
+	}
+}
+
+// stuck has a spool that cannot delete the segments of which part is in the name.
+func stuck(s *spool, part string) {
+	s.unlink = func(path string) error {
+		if strings.Contains(filepath.Base(path), part) {
+			return &os.PathError{Op: "remove", Path: path, Err: os.ErrPermission}
+		}
+		return os.Remove(path)
+	}
+}
+
+// A segment that cannot be deleted keeps no other from being erased, and the error names it.
+func TestClearGoesOnAfterWhatCannotBeDeleted(t *testing.T) {
+	s := newSpool(newArea(filepath.Join(t.TempDir(), Dir)))
+	for n := range 3 {
+		put(t, s, ours, n, string(line(t)))
+	}
+	stuck(s, named(ours, 0))
+	if n, err := s.clear(); n != 2 || !errors.Is(err, os.ErrPermission) || !strings.Contains(err.Error(), named(ours, 0)) {
+		t.Errorf("%d, %v", n, err)
+	}
+	s.unlink = os.Remove
+	if n, err := s.clear(); n != 1 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+}
+
+// Segments of early builds name no backend: they are counted and erased, and never sent.
+func TestSegmentsWithoutABackendAreErased(t *testing.T) {
+	s := newSpool(newArea(filepath.Join(t.TempDir(), Dir)))
+	old := func() {
+		for n, end := range []string{segmentEnd, sentMark + segmentEnd} {
+			path := put(t, s, ours, n, string(line(t)))
+			if err := os.Rename(path, strings.Replace(path, "."+markOf(ours)+segmentEnd, end, 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	old()
+	if n, err := s.clear(); n != 2 || err != nil {
+		t.Errorf("erased %d, %v", n, err)
+	}
+	old()
+	if l, err := s.next(ours); err != nil || len(l.Events) != 0 || l.unread != nil {
+		t.Errorf("%+v, %v", l, err)
+	}
+	if left, err := os.ReadDir(s.dir); len(left) != 0 {
+		t.Errorf("%v, %v", left, err)
 	}
 }
 

@@ -35,7 +35,8 @@ type upload struct {
 	mu       sync.Mutex
 	cancel   context.CancelCauseFunc // of the try that is under way
 	last     string                  // what became of the last try; empty when it was taken
-	odd      string                  // what of the spool could not be read or emptied last
+	odd      string                  // what of the spool could not be read or emptied last; empty when that is over
+	fresh    bool                    // odd was told of since the flush began
 	next     time.Time
 	failures int
 }
@@ -62,12 +63,20 @@ func (r *Recorder) Serve(ctx context.Context) error {
 	}
 }
 
-// flush sends batches until nothing waits or one is not taken.
+// flush sends batches until nothing waits or one is not taken. What was odd about the spool before and is not any more
+// is forgotten with its end, not earlier: a person is to see it.
 func (r *Recorder) flush(ctx context.Context) error {
+	r.upload.mu.Lock()
+	r.upload.fresh = false
+	r.upload.mu.Unlock()
 	for {
 		more, err := r.send(ctx)
-		if err != nil || !more || ctx.Err() != nil {
+		if err != nil || ctx.Err() != nil {
 			return err
+		}
+		if !more {
+			r.upload.settle(false)
+			return nil
 		}
 	}
 }
@@ -155,12 +164,21 @@ func (u *upload) set(cancel context.CancelCauseFunc) {
 	u.cancel = cancel
 }
 
+// settle forgets what was odd about the spool; what is fresh only where all of it is emptied.
+func (u *upload) settle(emptied bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if emptied || !u.fresh {
+		u.odd = ""
+	}
+}
+
 // strange keeps for the status, and logs once, what of the spool is not as it should be.
 func (r *Recorder) strange(doing string, err error) {
 	text := doing + ": " + err.Error()
 	r.upload.mu.Lock()
 	again := r.upload.odd == text
-	r.upload.odd = text
+	r.upload.odd, r.upload.fresh = text, true
 	r.upload.mu.Unlock()
 	if !again {
 		r.o.Log.Warn(doing, "err", err)
@@ -226,7 +244,9 @@ func (r *Recorder) Decided(state consent.State) {
 	})
 	if err != nil {
 		r.strange("emptying the telemetry spool", err)
+		return
 	}
+	r.upload.settle(true)
 }
 
 // alone cuts a try short and acts before the next.

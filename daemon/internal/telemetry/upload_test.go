@@ -2,6 +2,8 @@ package telemetry
 
 import (
 	"context"
+	"os"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -100,6 +102,41 @@ func TestBackendThatIsDownIsWaitedFor(t *testing.T) {
 		}
 		stop()
 	})
+}
+
+// A batch that was taken and cannot be deleted is not sent again and holds up no newer one; the status tells of it until
+// it is gone.
+func TestSentBatchThatCannotBeDeletedIsSentOnce(t *testing.T) {
+	w := told(t)
+	w.Record(as(t), telemetry.Linked, nil)
+	stuck(w.spool, sentMark)
+	w.plan(w.flush(t.Context()))
+	w.Record(as(t), telemetry.ToolCalled, map[string]any{"tool": "whoAmI"})
+	w.spool.unlink = os.Remove
+	stuck(w.spool, w.spoolNames(t)[0])
+	for range 2 {
+		w.plan(w.flush(t.Context()))
+		if s := w.Status(shell()); len(w.batches) != 2 || w.events()[len(w.events())-1].Name != telemetry.ToolCalled || s.Dropped != 0 || !strings.Contains(s.LastError, "permission") {
+			t.Fatalf("%d batches, %+v", len(w.batches), s)
+		}
+	}
+	w.spool.unlink = os.Remove
+	w.plan(w.flush(t.Context()))
+	if s := w.Status(shell()); len(w.batches) != 2 || s.Waiting != 0 || s.LastError != "" {
+		t.Errorf("%d batches, %+v", len(w.batches), s)
+	}
+}
+
+func (w *world) spoolNames(t *testing.T) (names []string) {
+	t.Helper()
+	segments, _, err := w.spool.segments()
+	if err != nil || len(segments) == 0 {
+		t.Fatalf("%d segments, %v", len(segments), err)
+	}
+	for _, seg := range segments {
+		names = append(names, seg.name)
+	}
+	return names
 }
 
 func TestBackoff(t *testing.T) {
