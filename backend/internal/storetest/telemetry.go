@@ -241,6 +241,12 @@ func (u *usage) everythingIsFull(t *testing.T) {
 	u.ingest(t, "a", u.events(1, 1000*24*time.Hour), telemetry.Receipt{Rejected: 1}) // needs no room
 	u.purged(t, "4", 200)
 	u.ingest(t, "c", u.events(200, time.Hour), telemetry.Receipt{Accepted: 200})
+	u.purged(t, "1", 200)
+	u.sweep(t) // 800, and 950 with the next: there is room
+	u.ingest(t, "d", u.events(150, time.Hour), telemetry.Receipt{Accepted: 150})
+	u.sweep(t)
+	u.rows(t, 950)
+	u.ingest(t, "d", u.events(50, time.Hour), telemetry.Receipt{Accepted: 50})
 	fresh() // a process that just began knows nothing, until it sweeps
 	u.sweep(t)
 	u.rows(t, 900)

@@ -65,13 +65,41 @@ type installDay struct {
 	day int64
 }
 
-// take gives the records for which their days have room, and counts them.
+// take gives the records for which their days have room, and counts them. Another may have everything forgotten while the
+// store is asked, so days are counted only once all of them are known at one moment.
 func (d *daily) take(ctx context.Context, store Store, of Install, records []wire.Record) ([]wire.Record, error) {
-	if err := d.know(ctx, store, of, records); err != nil {
-		return nil, err
+	for {
+		within, ask, unknown := d.try(of, records)
+		if !unknown {
+			return within, nil
+		}
+		n, err := store.TelemetryOfDay(ctx, of, ask.day, MaxOfDay)
+		if err != nil {
+			return nil, err
+		}
+		d.learn(ask, n)
 	}
+}
+
+// try counts the records, or gives a day that is unknown here and counts none.
+func (d *daily) try(of Install, records []wire.Record) (within []wire.Record, ask installDay, unknown bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	for i := range records {
+		key := installDay{of, Day(&records[i])}
+		if i > 0 && key == ask {
+			continue
+		}
+		ask = key
+		if _, known := d.held[key]; !known {
+			return nil, key, true
+		}
+	}
+	return d.within(of, records), ask, false
+}
+
+// within needs mu, and every day to be known.
+func (d *daily) within(of Install, records []wire.Record) []wire.Record {
 	for i := range records {
 		if d.add(of, &records[i]) {
 			continue
@@ -82,9 +110,9 @@ func (d *daily) take(ctx context.Context, store Store, of Install, records []wir
 				some = append(some, records[j])
 			}
 		}
-		return some, nil
+		return some
 	}
-	return records, nil
+	return records
 }
 
 func (d *daily) add(of Install, r *wire.Record) bool {
@@ -96,38 +124,16 @@ func (d *daily) add(of Install, r *wire.Record) bool {
 	return true
 }
 
-// know asks the store about days of which nothing is known here.
-func (d *daily) know(ctx context.Context, store Store, of Install, records []wire.Record) error {
-	var last int64
-	for i := range records {
-		key := installDay{of, Day(&records[i])}
-		if i > 0 && key.day == last {
-			continue
-		}
-		last = key.day
-		d.mu.Lock()
-		_, known := d.held[key]
-		d.mu.Unlock()
-		if known {
-			continue
-		}
-		n, err := store.TelemetryOfDay(ctx, of, key.day, MaxOfDay)
-		if err != nil {
-			return err
-		}
-		d.mu.Lock()
-		if len(d.held) >= maxCounted {
-			d.held = nil
-		}
-		if d.held == nil {
-			d.held = map[installDay]int{}
-		}
-		if _, known := d.held[key]; !known {
-			d.held[key] = n
-		}
-		d.mu.Unlock()
+// learn keeps what the store has of a day, unless somebody was faster.
+func (d *daily) learn(key installDay, n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.held == nil || len(d.held) >= maxCounted {
+		d.held = map[installDay]int{}
 	}
-	return nil
+	if _, known := d.held[key]; !known {
+		d.held[key] = n
+	}
 }
 
 // settle takes back what was counted and is not held: only kept of the records are new. Duplicates of several days stay

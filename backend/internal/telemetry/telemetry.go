@@ -263,10 +263,11 @@ func (s *Service) Sweep(ctx context.Context) error {
 	if err := s.total.count(ctx, s.Store); err != nil {
 		return fmt.Errorf("counting telemetry: %w", err)
 	}
-	surplus := s.total.rows() - s.MaxRows/10*9
-	if surplus <= 0 {
+	rows := s.total.rows()
+	if rows < s.MaxRows {
 		return nil
 	}
+	surplus := rows - s.MaxRows/10*9
 	if _, err := s.inParts(ctx, surplus, func(limit int) (int64, error) { return s.Store.SweepTelemetry(ctx, math.MaxInt64, limit) }); err != nil {
 		return fmt.Errorf("making room for telemetry: %w", err)
 	}
