@@ -18,7 +18,8 @@ func replaceKeyCommand() *cobra.Command {
 
 Accounts, passwords and projects stay. Links, browser sessions, mailed links, project keys and sessions' secrets that
 were made with the former key are not recognised any more, and the trail's older lines cannot be asked for by name.
-Stop every server first.`,
+Usage events are erased, since whose they are could not be told any more, neither to count them nor to erase them when
+somebody asks. Stop every server first.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := config.Load(cmd.Flags())
 			if err != nil {

@@ -35,13 +35,19 @@ func (s *Store) CheckKey(ctx context.Context, check string) error {
 	return nil
 }
 
-// ReplaceKey has the database served with another key from now on. It tells whether that is another one.
-func (s *Store) ReplaceKey(ctx context.Context, check string) (bool, error) {
-	result, err := s.exec(ctx, `INSERT INTO settings (name, value) VALUES ('key_check', $1)
-		ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE settings.value <> excluded.value`, check)
+// ReplaceKey has the database served with another key from now on. It tells whether that is another one: then events of
+// use go too, since their installs could not have them erased any more.
+func (s *Store) ReplaceKey(ctx context.Context, check string) (replaced bool, err error) {
+	err = s.write(ctx, func(tx *sql.Tx) error {
+		replaced, err = changed(ctx, tx, `INSERT INTO settings (name, value) VALUES ('key_check', $1)
+			ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE settings.value <> excluded.value`, check)
+		if err != nil || !replaced {
+			return err
+		}
+		return run(ctx, tx, "DELETE FROM telemetry_events")
+	})
 	if err != nil {
 		return false, fmt.Errorf("keeping the check of the key: %w", err)
 	}
-	n, err := result.RowsAffected()
-	return n > 0, err
+	return replaced, nil
 }

@@ -4,8 +4,11 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/service-dev/service/backend/internal/sqlstore"
+	"github.com/service-dev/service/backend/internal/telemetry"
+	wire "github.com/service-dev/service/proto/telemetry"
 )
 
 // The first server's key is the database's, also when several start at once.
@@ -34,12 +37,28 @@ func TestFirstKeyIsKept(t *testing.T) {
 		if kept != 5 {
 			t.Errorf("%d of five servers with the same key started", kept)
 		}
+		events := func(want int64) {
+			t.Helper()
+			if n, err := s.TelemetryRows(t.Context()); err != nil || n != want {
+				t.Errorf("%d events, %v, want %d", n, err, want)
+			}
+		}
+		use := telemetry.Batch{Install: 1, ReceivedAt: time.Now(), Records: []wire.Record{{At: time.Now().UnixMilli(), Name: wire.Linked, Fields: []byte("{}")}}}
+		if _, err := s.AddTelemetry(t.Context(), use); err != nil {
+			t.Fatal(err)
+		}
+		events(1)
 		if changed, err := s.ReplaceKey(t.Context(), "three"); err != nil || !changed {
 			t.Errorf("%v, %v", changed, err)
+		}
+		events(0) // nobody could have them erased any more
+		if _, err := s.AddTelemetry(t.Context(), use); err != nil {
+			t.Fatal(err)
 		}
 		if changed, err := s.ReplaceKey(t.Context(), "three"); err != nil || changed {
 			t.Errorf("again: %v, %v", changed, err)
 		}
+		events(1)
 		if err := s.CheckKey(t.Context(), "one"); !errors.Is(err, sqlstore.ErrOtherKey) {
 			t.Errorf("the former key: %v", err)
 		}
