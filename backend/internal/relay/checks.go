@@ -169,6 +169,8 @@ func (r *room) attend(ctx context.Context) {
 	}
 	defer r.mu.Unlock()
 	if r.h.Now().Sub(r.touched) >= touchEvery {
+		ctx, cancel := context.WithTimeout(ctx, checkWait) // the other rooms wait for this
+		defer cancel()
 		if err := r.touch(ctx); err != nil {
 			r.h.Logger.Warn("attended session", "session", r.id, "error", err)
 		}

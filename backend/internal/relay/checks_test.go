@@ -147,3 +147,25 @@ func TestEndedStaysDueUntilTheStoreAnswers(t *testing.T) {
 		t.Errorf("%d rooms are due still", len(due))
 	}
 }
+
+// writing remembers whether its write had an end.
+type writing struct {
+	Sessions
+	bounded bool
+}
+
+func (w *writing) Touch(ctx context.Context, _ string) error {
+	_, w.bounded = ctx.Deadline()
+	return nil
+}
+
+// A slow write for one room does not hold up the round of all.
+func TestRoundWaitsForNoWrite(t *testing.T) {
+	w := &writing{}
+	h := New(Options{Log: &town{}, Sessions: w})
+	if r, ok := h.enter("ses_1"); !ok {
+		t.Fatal("closing")
+	} else if r.attend(t.Context()); !w.bounded {
+		t.Error("the write has no end")
+	}
+}
