@@ -24,8 +24,9 @@ type Telemetry interface {
 // an office of them shares an address.
 const uploadsPerMinute = 300
 
-// eventsPerMinute is how many events of one address are taken.
-const eventsPerMinute = 6000
+// eventsPerMinute is how many events of one address are taken, several batches at once among them. One address alone
+// needs days to fill the store, and an office sends far less.
+const eventsPerMinute = 1200
 
 // waitForRoom is told when no more events can be kept; the next sweep is an hour away at most.
 const waitForRoom = 15 * time.Minute

@@ -202,7 +202,7 @@ func TestTelemetryEventsOfOneAddressAreLimited(t *testing.T) {
 	}
 	w.upload(batchOf(), ipHeader, "192.0.2.1").receipt(0, 0, 0)
 	upload("192.0.2.2").receipt(wire.MaxBatch, 0, 0)
-	w.pass(3 * time.Second)
+	w.pass(wire.MaxBatch * time.Minute / eventsPerMinute)
 	upload("192.0.2.1").receipt(wire.MaxBatch, 0, 0)
 }
 
