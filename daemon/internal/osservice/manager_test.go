@@ -127,6 +127,12 @@ func TestSystemdRefusals(t *testing.T) {
 		}
 		_, err := newSystemd(d, "", (&fake{}).run).install(t.Context())
 		refusedWith(t, err, CodeFile, "symbolic link")
+		for sign, systemd := range map[string]bool{unitSign: true, plistSign: false} { // a Mac has no systemctl
+			var e *Error
+			if _, err := own(path, sign); !errors.As(err, &e) || strings.Contains(e.FixHint, "systemctl") != systemd {
+				t.Errorf("%s: %+v", sign, e)
+			}
+		}
 	})
 	t.Run("a path that no unit can hold", func(t *testing.T) {
 		odd := d

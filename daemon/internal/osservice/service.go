@@ -172,13 +172,21 @@ func own(path, sign string) ([]byte, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	case errors.Is(err, statefile.ErrSymlink):
-		return nil, &Error{CodeFile, err.Error(), "move " + path + " away, or run `systemctl --user unmask " + filepath.Base(path) + "` if that is what it is"}
+		return nil, &Error{CodeFile, err.Error(), unlinkHint(path, sign)}
 	case err != nil:
 		return nil, &Error{CodeFile, err.Error(), "move " + path + " away, then try again"}
 	case !bytes.Contains(data, []byte(sign)):
 		return nil, &Error{CodeFile, path + " was not written by `servicectl service install`", "move it away, then try again"}
 	}
 	return data, nil
+}
+
+// unlinkHint tells what to do about a link in the place of a file of ours; systemd's masks are links.
+func unlinkHint(path, sign string) string {
+	if sign == unitSign {
+		return "move " + path + " away, or run `systemctl --user unmask " + filepath.Base(path) + "` if that is what it is"
+	}
+	return "move " + path + " away, then try again"
 }
 
 // nothing is the answer when there is nothing to remove.
