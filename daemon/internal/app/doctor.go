@@ -85,7 +85,7 @@ func (p *parts) checkTelemetry(ctx context.Context) control.Check {
 	case err != nil:
 		c.State, c.Detail, c.Fix = checkFail, err.Error(), "Make "+filepath.Dir(s.LogFile)+" a directory that you can write to, or move it away."
 	case s.LastError != "":
-		c.State, c.Detail, c.Fix = checkWarn, "the last upload was not taken: "+s.LastError, "Nothing is needed, it is tried again; `servicectl telemetry status` tells more."
+		c.State, c.Detail, c.Fix = checkWarn, s.LastError, "Nothing is needed, it is tried again; `servicectl telemetry status` tells more."
 	}
 	return c
 }
