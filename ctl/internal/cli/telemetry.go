@@ -111,7 +111,11 @@ func (a *app) purgeTelemetry(ctx context.Context) error {
 			"local": p.GetLocal(), "waiting": p.GetWaiting(), "backend": p.GetBackend(), "backendDeleted": p.GetBackendDeleted(), "detail": p.GetDetail(),
 		})
 	} else {
-		a.Purged(term.Purged{Local: p.GetLocal(), Waiting: p.GetWaiting(), Deleted: p.GetBackendDeleted(), Backend: p.GetBackend(), Detail: p.GetDetail()})
+		now, _ := c.Telemetry(ctx) // where that fails, one more hint is shown
+		a.Purged(term.Purged{
+			Local: p.GetLocal(), Waiting: p.GetWaiting(), Deleted: p.GetBackendDeleted(), Backend: p.GetBackend(), Detail: p.GetDetail(),
+			Declined: now.GetConsent().GetState() == "declined",
+		})
 	}
 	if err == nil && p.GetBackend() == "failed" {
 		return exit(exitUnknown)

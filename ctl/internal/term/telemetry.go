@@ -112,6 +112,8 @@ func (t *Terminal) NoTelemetry(file string) { t.Remark("nothing is recorded yet 
 type Purged struct {
 	Local, Waiting, Deleted int64
 	Backend, Detail         string
+	// Declined tells that the person said no to uploads already.
+	Declined bool
 }
 
 // Purged says what was erased, and what could not be.
@@ -129,7 +131,7 @@ func (t *Terminal) Purged(p Purged) {
 		t.Remark("The backend could not erase what it has of this install: %s", p.Detail)
 		t.Remark("  next: run `servicectl telemetry purge` again once the backend can be reached")
 	}
-	if p.Backend != "failed" {
+	if p.Backend != "failed" && !p.Declined {
 		t.Say("What is done from now on is recorded anew; `service-mcp decline-privacy` keeps it from being uploaded.")
 	}
 }
