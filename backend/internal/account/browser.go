@@ -45,7 +45,11 @@ func (s *Service) FindSession(ctx context.Context, value string) (Account, error
 
 // CloseSession signs a browser out; an unknown one is no error.
 func (s *Service) CloseSession(ctx context.Context, value string) error {
-	return s.store.DeleteWebSession(ctx, s.browserHash(value))
+	accountID, err := s.store.DeleteWebSession(ctx, s.browserHash(value))
+	if err == nil && accountID != "" {
+		s.ended(accountID)
+	}
+	return err
 }
 
 // Sessions lists the browsers that are signed in, the last used first. current is the secret of the one that asks, or

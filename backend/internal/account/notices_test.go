@@ -35,6 +35,8 @@ func (s *stuck) EndWebSessions(context.Context, string, string, audit.Entry) (in
 	return 1, nil
 }
 
+func (s *stuck) DeleteWebSession(context.Context, string) (string, error) { return "ada", nil }
+
 func (s *stuck) MailToken(context.Context, string, time.Time) (MailToken, error) {
 	return MailToken{AccountID: "ada", Purpose: purposeReset}, nil
 }
@@ -118,6 +120,7 @@ func TestEndedIsTold(t *testing.T) {
 	}
 	for name, end := range map[string]func() error{
 		"suspended":     func() error { _, err := s.Suspend(t.Context(), "ada", audit.Operator()); return err },
+		"signed out":    func() error { return s.CloseSession(t.Context(), secret.New(secret.Browser)) },
 		"one browser":   func() error { return s.EndSession(t.Context(), "ada", "one", audit.Person()) },
 		"every browser": func() error { _, err := s.EndOtherSessions(t.Context(), "ada", "", audit.Person()); return err },
 		"password reset": func() error {

@@ -151,7 +151,8 @@ type SessionStore interface {
 	InsertWebSession(ctx context.Context, accountID string, b BrowserSession) error
 	// AccountByWebSession answers ErrNoSession for an unknown or expired one. used is when it was last written down.
 	AccountByWebSession(ctx context.Context, hash string, now time.Time) (a Account, used time.Time, err error)
-	DeleteWebSession(ctx context.Context, hash string) error
+	// DeleteWebSession tells whose it was; for an unknown one that is empty, and no error.
+	DeleteWebSession(ctx context.Context, hash string) (accountID string, err error)
 	// TouchWebSession notes a use.
 	TouchWebSession(ctx context.Context, hash string, now time.Time) error
 }

@@ -138,9 +138,13 @@ func (s *Store) TouchWebSession(ctx context.Context, hash string, now time.Time)
 	})
 }
 
-// DeleteWebSession forgets a browser session; an unknown one is no error.
-func (s *Store) DeleteWebSession(ctx context.Context, hash string) error {
-	return s.write(ctx, func(tx *sql.Tx) error { return run(ctx, tx, "DELETE FROM web_sessions WHERE hash = $1", hash) })
+// DeleteWebSession forgets a browser session and tells whose it was; an unknown one is no error.
+func (s *Store) DeleteWebSession(ctx context.Context, hash string) (accountID string, err error) {
+	err = s.write(ctx, func(tx *sql.Tx) error {
+		err := tx.QueryRowContext(ctx, "DELETE FROM web_sessions WHERE hash = $1 RETURNING account_id", hash).Scan(&accountID)
+		return missing(err, nil)
+	})
+	return accountID, err
 }
 
 // WebSessions lists the browsers that are signed in, the last used first.

@@ -297,7 +297,15 @@ func (e Engine) accounts(t *testing.T) {
 	if got, err := s.FindSession(f.ctx, cookie); err != nil || got.ID != ada.ID {
 		t.Errorf("find session: %v, %v", got, err)
 	}
-	want(t, "close session", s.CloseSession(f.ctx, cookie), nil)
+	ended := ""
+	s.Ended = func(accountID string) { ended += accountID }
+	for range 2 { // the second is of nobody
+		want(t, "close session", s.CloseSession(f.ctx, cookie), nil)
+	}
+	s.Ended = nil
+	if ended != ada.ID {
+		t.Errorf("closing the session ended %q", ended)
+	}
 	_, err = s.FindSession(f.ctx, cookie)
 	want(t, "a closed session", err, account.ErrNoSession)
 	again, err := s.OpenSession(f.ctx, ada.ID, account.Visit{Method: account.ByPassword})
