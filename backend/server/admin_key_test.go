@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/hex"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -88,7 +89,15 @@ func TestEmbeddedKeyThatWasLost(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, keyFile)); err != nil {
 		t.Fatal(err)
 	}
-	if err := begin(); err == nil || !strings.Contains(err.Error(), keyFile) || !strings.Contains(err.Error(), "put that one back") {
+	if err := begin(); !errors.Is(err, ErrOtherKey) || !strings.Contains(err.Error(), keyFile) || !strings.Contains(err.Error(), "put that one back") {
 		t.Errorf("%v", err)
+	}
+	t.Setenv("SERVICE_BACKEND_HMAC_KEY", "") // what the error names is all that the command needs
+	d := desk{T: t, file: filepath.Join(dir, "service.db")}
+	if exit, out, errs := d.admin("replace-key", "--hmac-key-file", filepath.Join(dir, keyFile)); exit != 0 || !strings.Contains(out, "from now on") {
+		t.Errorf("exit %d, %q, %q", exit, out, errs)
+	}
+	if err := begin(); err != nil {
+		t.Error(err)
 	}
 }

@@ -65,13 +65,26 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		closeAll(listeners)
 		if errors.Is(err, sqlstore.ErrOtherKey) {
-			return nil, fmt.Errorf("%s is not the key that the database beside it was made with: put that one back, or move the directory away to begin anew",
-				filepath.Join(o.DataDir, keyFile))
+			return nil, &otherKeyError{database: settings.Database, key: filepath.Join(o.DataDir, keyFile)}
 		}
 		return nil, err
 	}
 	return s, nil
 }
+
+// ErrOtherKey tells that a data directory's key is not its database's. That does not heal by itself.
+var ErrOtherKey = sqlstore.ErrOtherKey
+
+// otherKeyError is ErrOtherKey in words for somebody who never set a key.
+type otherKeyError struct{ database, key string }
+
+func (e *otherKeyError) Error() string {
+	return fmt.Sprintf("%s is not the key that the database beside it was made with: put that one back; or, to go on without it, "+
+		"stop the service and run: service-backend admin replace-key --database %q --hmac-key-file %q; "+
+		"or move the directory away to begin anew", e.key, e.database, e.key)
+}
+
+func (e *otherKeyError) Unwrap() error { return ErrOtherKey }
 
 // ID is the instance's name, stable for the life of the data directory.
 func (s *Server) ID() string { return s.id }

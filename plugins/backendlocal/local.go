@@ -44,15 +44,25 @@ func (l *local) Describe(_ context.Context, r *pluginv1.DescribeRequest) (*plugi
 	defer l.mu.Unlock()
 	if l.server == nil {
 		if err := l.start(r.GetConfigDir()); err != nil {
-			return nil, serve.Refuse(codes.Unavailable, &pluginv1.Problem{
-				Code: serve.CodeAdapterUnavailable, Message: "starting the embedded backend: " + err.Error(), Retryable: true,
-				FixHint: "Read the cause, then try again; `servicectl daemon logs` tells more.",
-			})
+			return nil, notStarted(err)
 		}
 	}
 	return &pluginv1.DescribeResponse{
 		Name: "backendlocal", Version: buildinfo.Version, EmbeddedId: "embedded:" + l.server.ID(), BaseUrl: l.server.URL(),
 	}, nil
+}
+
+// notStarted tells why the embedded backend did not start, and whether that may pass by itself.
+func notStarted(err error) error {
+	p := &pluginv1.Problem{
+		Code: serve.CodeAdapterUnavailable, Message: "starting the embedded backend: " + err.Error(), Retryable: true,
+		FixHint: "Read the cause, then try again; `servicectl daemon logs` tells more.",
+	}
+	if errors.Is(err, server.ErrOtherKey) {
+		p.Retryable, p.FixHint = false, "Do one of what the message names; the embedded backend starts then."
+		return serve.Refuse(codes.FailedPrecondition, p)
+	}
+	return serve.Refuse(codes.Unavailable, p)
 }
 
 // start needs mu. The backend outlives the call that starts it.

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
+)
+
+func problem(t *testing.T, err error) (codes.Code, *pluginv1.Problem) {
+	t.Helper()
+	st, _ := status.FromError(err)
+	for _, d := range st.Details() {
+		if p, ok := d.(*pluginv1.Problem); ok {
+			return st.Code(), p
+		}
+	}
+	t.Fatalf("no problem in %v", err)
+	return 0, nil
+}
+
+// A key that is not the database's stays so however often somebody tries: what heals it is named.
+func TestLostKeyIsNotToBeTriedAgain(t *testing.T) {
+	dir := t.TempDir()
+	describe := func() error {
+		l := newLocal(nil)
+		_, err := l.Describe(t.Context(), &pluginv1.DescribeRequest{ConfigDir: dir})
+		if l.stop != nil {
+			l.stop()
+			<-l.stopped
+		}
+		return err
+	}
+	if err := describe(); err != nil {
+		t.Fatal(err)
+	}
+	key := filepath.Join(dir, dataDir, "hmac.key")
+	if err := os.Remove(key); err != nil {
+		t.Fatal(err)
+	}
+	code, p := problem(t, describe())
+	for _, says := range []string{"service-backend admin replace-key", key, filepath.Join(dir, dataDir, "service.db"), "move the directory away"} {
+		if !strings.Contains(p.GetMessage(), says) {
+			t.Errorf("no %q in %q", says, p.GetMessage())
+		}
+	}
+	if code != codes.FailedPrecondition || p.GetRetryable() || strings.Contains(p.GetFixHint(), "try again") {
+		t.Errorf("%s, %v", code, p)
+	}
+	code, p = problem(t, newLocalAt(t, "relative"))
+	if code != codes.Unavailable || !p.GetRetryable() {
+		t.Errorf("another cause: %s, %v", code, p)
+	}
+}
+
+func newLocalAt(t *testing.T, dir string) error {
+	t.Helper()
+	_, err := newLocal(nil).Describe(t.Context(), &pluginv1.DescribeRequest{ConfigDir: dir})
+	return err
+}
