@@ -48,6 +48,8 @@ type adapter struct {
 	// inst is set while running.
 	inst    *instance
 	crashes []time.Time
+	// lasting is why it does not start, when the adapter said that this does not pass by itself.
+	lasting *backend.Problem
 	resume  time.Time // when the present pause ends; monotonic, for a clock that is moved must not prolong it
 	changed chan struct{}
 	pauses  *backoff.ExponentialBackOff
@@ -143,7 +145,7 @@ func (a *adapter) supervise(ctx context.Context) {
 func (a *adapter) running(inst *instance) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.inst = inst
+	a.inst, a.lasting = inst, nil
 	a.status.PID, a.status.Version, a.status.Verified = inst.pid(), inst.about.GetVersion(), true
 	a.status.Since, a.status.Resume = a.now(), time.Time{}
 	a.set(Running)
@@ -175,7 +177,11 @@ func (a *adapter) pause(ctx context.Context, cause error) bool {
 		a.pauses.Reset()
 	}
 	wait := a.pauses.NextBackOff()
-	a.status.LastError = cause.Error()
+	a.status.LastError, a.lasting = cause.Error(), nil
+	var p *backend.Problem
+	if errors.As(cause, &p) && !p.Retryable {
+		a.lasting = p
+	}
 	if len(a.crashes) >= breakerCrashes {
 		wait = breakerPause
 		a.crashes = nil
@@ -228,7 +234,11 @@ func (a *adapter) unavailable() *backend.Problem {
 			FixHint: "Install the service again so that its binaries and plugins.sha256 belong together, then try again.",
 		}
 	}
-	return unavailable(a.name, a.status.LastError, time.Until(a.resume))
+	p := unavailable(a.name, a.status.LastError, time.Until(a.resume))
+	if a.lasting != nil {
+		p.Retryable, p.RetryAfter, p.FixHint = false, 0, a.lasting.FixHint
+	}
+	return p
 }
 
 func unavailable(name, why string, after time.Duration) *backend.Problem {

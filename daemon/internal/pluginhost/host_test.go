@@ -334,6 +334,23 @@ func TestMovedClockKeepsNobodyWaiting(t *testing.T) {
 	}
 }
 
+// What the adapter says does not pass by itself is told so, with what heals it; a crash later is only a crash.
+func TestLastingCauseIsNotToBeTriedAgain(t *testing.T) {
+	a := newAdapter(&Host{now: time.Now, life: t.Context()}, "x", "/x")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	a.pause(ended, fmt.Errorf("starting: %w", &backend.Problem{Code: backend.CodeAdapterUnavailable, Message: "the key is lost", FixHint: "bring it back"}))
+	if p := a.unavailable(); p.Retryable || p.RetryAfter != 0 || p.FixHint != "bring it back" || !strings.Contains(p.Message, "the key is lost") {
+		t.Errorf("%+v", p)
+	}
+	for _, passing := range []error{errors.New("killed"), &backend.Problem{Message: "the disk is full", Retryable: true}} {
+		a.pause(ended, passing)
+		if p := a.unavailable(); !p.Retryable || p.FixHint == "bring it back" || !strings.Contains(p.Message, passing.Error()) {
+			t.Errorf("%v: %+v", passing, p)
+		}
+	}
+}
+
 // S30: an adapter's environment holds no token and no SERVICE_* secret, and a TMPDIR of 150 characters does no harm.
 func TestEnvironmentIsOurs(t *testing.T) {
 	if runtime.GOOS != "linux" {
