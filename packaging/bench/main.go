@@ -10,13 +10,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 )
 
 func main() {
 	bin := flag.String("bin", "bin", "where `make build` put the programs")
-	only := flag.String("only", "", "run just the step of this name: starts, shim, whoami, whoami64, tool64, cold20, idle, polltoken, issue, telemetry, drawing, localsim, minute, relay, idlesessions, ingest or page")
+	only := flag.String("only", "", "run just the step of this name: "+stepNames())
 	runs := flag.Int("runs", 40, "interleaved runs of each start-up figure, at least 20")
 	flag.Parse()
 	if err := run(*bin, *only, max(*runs, 20)); err != nil {
@@ -38,6 +39,9 @@ type bench struct {
 type row struct{ figure, ours, floor, ratio, goal string }
 
 func run(bin, only string, runs int) error {
+	if only != "" && !slices.ContainsFunc(new(bench).steps(), func(s step) bool { return s.name == only }) {
+		return fmt.Errorf("there is no step %q; there are %s", only, stepNames())
+	}
 	bin, err := filepath.Abs(bin)
 	if err != nil {
 		return err
@@ -64,12 +68,7 @@ func run(bin, only string, runs int) error {
 	if err := b.warm(); err != nil {
 		return err
 	}
-	for _, step := range []struct {
-		name string
-		run  func() error
-	}{{"starts", b.starts}, {"shim", b.shim}, {"whoami", b.whoami}, {"whoami64", b.busyWhoami}, {"tool64", b.busyTool}, {"cold20", b.cold}, {"idle", b.idle}, {"polltoken", b.pollToken}, {"issue", b.issue}, {"telemetry", b.telemetry},
-		{"drawing", b.drawing}, {"localsim", b.localSim}, {"minute", b.minute}, {"relay", b.relay}, {"idlesessions", b.idleSessions},
-		{"ingest", b.ingest}, {"page", b.page}} {
+	for _, step := range b.steps() {
 		if only != "" && only != step.name {
 			continue
 		}
@@ -80,6 +79,29 @@ func run(bin, only string, runs int) error {
 	}
 	b.print()
 	return nil
+}
+
+type step struct {
+	name string
+	run  func() error
+}
+
+// steps are what is measured, in the order of the table.
+func (b *bench) steps() []step {
+	return []step{
+		{"starts", b.starts}, {"shim", b.shim}, {"whoami", b.whoami}, {"whoami64", b.busyWhoami}, {"tool64", b.busyTool}, {"cold20", b.cold},
+		{"idle", b.idle}, {"polltoken", b.pollToken}, {"issue", b.issue}, {"telemetry", b.telemetry}, {"drawing", b.drawing},
+		{"localsim", b.localSim}, {"minute", b.minute}, {"relay", b.relay}, {"idlesessions", b.idleSessions}, {"ingest", b.ingest}, {"page", b.page},
+	}
+}
+
+// stepNames lists them for people.
+func stepNames() string {
+	var names []string
+	for _, s := range new(bench).steps() {
+		names = append(names, s.name)
+	}
+	return strings.Join(names, ", ")
 }
 
 func (b *bench) command(name string, args ...string) *exec.Cmd {
