@@ -79,9 +79,9 @@ var ErrOtherKey = sqlstore.ErrOtherKey
 type otherKeyError struct{ database, key string }
 
 func (e *otherKeyError) Error() string {
-	return fmt.Sprintf("%s is not the key that the database beside it was made with: put that one back; or, to go on without it, "+
-		"stop the service and run: service-backend admin replace-key --database %q --hmac-key-file %q; "+
-		"or move the directory away to begin anew", e.key, e.database, e.key)
+	return e.key + " is not the key that the database beside it was made with: put that one back; or, to go on without it, " +
+		"stop the service and run: service-backend admin replace-key --database \"" + e.database + "\" --hmac-key-file \"" + e.key + "\"; " +
+		"or move the directory away to begin anew"
 }
 
 func (e *otherKeyError) Unwrap() error { return ErrOtherKey }
