@@ -63,20 +63,13 @@ func (l *launchd) install(ctx context.Context) (Report, error) {
 }
 
 func (l *launchd) uninstall(ctx context.Context) (Report, error) {
-	r := Report{System: "launchd", Name: l.label, State: StateAbsent, Files: []string{}}
-	if _, err := own(l.path, plistSign); errors.Is(err, fs.ErrNotExist) {
-		return r, nothing()
-	} else if err != nil {
-		return r, err
-	}
-	if err := l.bootout(ctx); err != nil {
+	if err := l.unload(ctx, nothing()); err != nil {
 		return Report{}, err
 	}
 	if _, err := statefile.Remove(l.path); err != nil {
 		return Report{}, &Error{CodeFile, err.Error(), "remove it by hand"}
 	}
-	r.Change, r.Files = Removed, []string{l.path}
-	return r, nil
+	return Report{System: "launchd", Name: l.label, State: StateAbsent, Change: Removed, Files: []string{l.path}}, nil
 }
 
 // start loads the agent if need be and starts it; what runs already is left alone.
@@ -105,15 +98,20 @@ func (l *launchd) start(ctx context.Context) (Report, error) {
 
 // stop unloads the agent; the next login loads it again.
 func (l *launchd) stop(ctx context.Context) (Report, error) {
-	if _, err := own(l.path, plistSign); errors.Is(err, fs.ErrNotExist) {
-		return Report{}, absent()
-	} else if err != nil {
-		return Report{}, err
-	}
-	if err := l.bootout(ctx); err != nil {
+	if err := l.unload(ctx, absent()); err != nil {
 		return Report{}, err
 	}
 	return l.status(ctx)
+}
+
+// unload is bootout of an agent that is ours; missing is the error when there is none.
+func (l *launchd) unload(ctx context.Context, missing error) error {
+	if _, err := own(l.path, plistSign); errors.Is(err, fs.ErrNotExist) {
+		return missing
+	} else if err != nil {
+		return err
+	}
+	return l.bootout(ctx)
 }
 
 func (l *launchd) status(ctx context.Context) (Report, error) {

@@ -145,12 +145,9 @@ func (s *scheduler) create(ctx context.Context) error {
 }
 
 func (s *scheduler) uninstall(ctx context.Context) (Report, error) {
-	r, err := s.status(ctx)
-	switch {
-	case err != nil:
+	r, err := s.present(ctx, nothing())
+	if err != nil {
 		return r, err
-	case r.State == StateAbsent:
-		return r, nothing()
 	}
 	s.run(ctx, "schtasks", "/End", "/TN", s.d.name)
 	if err := s.must(s.run(ctx, "schtasks", "/Delete", "/TN", s.d.name, "/F"), "/Delete"); err != nil {
@@ -160,12 +157,10 @@ func (s *scheduler) uninstall(ctx context.Context) (Report, error) {
 }
 
 func (s *scheduler) start(ctx context.Context) (Report, error) {
-	r, err := s.status(ctx)
+	r, err := s.present(ctx, absent())
 	switch {
 	case err != nil:
 		return r, err
-	case r.State == StateAbsent:
-		return r, absent()
 	case r.ProgramMissing:
 		return r, moved(r.Program)
 	}
@@ -173,15 +168,21 @@ func (s *scheduler) start(ctx context.Context) (Report, error) {
 }
 
 func (s *scheduler) stop(ctx context.Context) (Report, error) {
-	r, err := s.status(ctx)
-	switch {
-	case err != nil:
+	r, err := s.present(ctx, absent())
+	if err != nil {
 		return r, err
-	case r.State == StateAbsent:
-		return r, absent()
 	}
 	s.run(ctx, "schtasks", "/End", "/TN", s.d.name) // one that does not run is refused, which is fine
 	return r, nil
+}
+
+// present is status of a task that is there; missing is the error when there is none.
+func (s *scheduler) present(ctx context.Context, missing error) (Report, error) {
+	r, err := s.status(ctx)
+	if err == nil && r.State == StateAbsent {
+		err = missing
+	}
+	return r, err
 }
 
 // status cannot tell whether the daemon runs: schtasks says that in the language of the system only. The daemon itself
