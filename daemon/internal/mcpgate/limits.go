@@ -12,19 +12,18 @@ import (
 
 // room counts what all streams together hold.
 type room struct {
-	streams    int // per process
-	calls      int // of all streams
-	mu         sync.Mutex
-	processes  map[int]int
-	underWay   int
-	processOf  func(net.Conn) int
-	identified bool
+	streams   int                // per process
+	calls     int                // of all streams
+	processOf func(net.Conn) int // nil: they are not told apart
+
+	mu        sync.Mutex
+	processes map[int]int
+	underWay  int
 }
 
 func newRoom(opts Options) *room {
 	return &room{
-		streams: max(opts.MaxConnections/2, 1), calls: opts.MaxCalls, processes: map[int]int{},
-		processOf: opts.Process, identified: opts.Process != nil,
+		streams: max(opts.MaxConnections/2, 1), calls: opts.MaxCalls, processes: map[int]int{}, processOf: opts.Process,
 	}
 }
 
@@ -32,7 +31,7 @@ func newRoom(opts Options) *room {
 // so that one which runs wild leaves the other half to everybody else.
 func (r *room) enter(conn net.Conn) (leave func(), refused *prefaceAnswer) {
 	pid := 0
-	if r.identified {
+	if r.processOf != nil {
 		pid = r.processOf(conn)
 	}
 	if pid == 0 {
