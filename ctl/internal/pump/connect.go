@@ -44,7 +44,12 @@ func (p *Pump) reconnect(ctx context.Context) error {
 }
 
 // introduce sends the preface, replays what the daemon must know of an older connection, and opens the link for traffic.
-func (p *Pump) introduce(l *link) error {
+func (p *Pump) introduce(l *link) (err error) {
+	defer func() {
+		if err != nil {
+			err = p.lastWords(l, err)
+		}
+	}()
 	if err := l.write(p.opts.Hello.preface()); err != nil {
 		return err
 	}
@@ -72,6 +77,25 @@ func (p *Pump) introduce(l *link) error {
 		p.fromDaemon(l)
 	}()
 	return nil
+}
+
+// lastWords is why the daemon refused us when it said so before it closed: a daemon with too many clients reads nothing,
+// and then all that fails here is a write.
+func (p *Pump) lastWords(l *link, err error) error {
+	var told *Failure
+	if l.admitted || errors.As(err, &told) {
+		return err
+	}
+	timer := time.AfterFunc(p.opts.Handshake, func() { l.conn.Close() })
+	defer timer.Stop()
+	line, unread := l.lines.next()
+	if unread != nil {
+		return err
+	}
+	if refusal := admitted(line); refusal != nil {
+		return refusal
+	}
+	return err
 }
 
 // replay gives a new daemon the session's initialize and swallows its answer.

@@ -20,6 +20,7 @@ type link struct {
 	inflight map[string]pending
 	early    [][]byte        // what was sent before the daemon admitted us: it has not looked at it
 	asked    map[string]bool // the daemon's own requests to the client
+	hangUp   *time.Timer     // runs once a write has failed
 }
 
 // errEnded says that the connection is gone and the message was not sent.
@@ -109,6 +110,9 @@ func (l *link) end() (left map[string]pending, admitted bool) {
 	l.mu.Lock() // before the close: whoever ends the link first has what is left
 	left, admitted = l.inflight, l.admitted
 	l.ended, l.inflight = true, nil
+	if l.hangUp != nil {
+		l.hangUp.Stop()
+	}
 	l.mu.Unlock()
 	l.conn.Close()
 	l.poke()

@@ -128,9 +128,19 @@ func (p *Pump) forward(ctx context.Context, m message, line []byte) error {
 				return p.refuse(m, restarted)
 			}
 		default:
-			l.conn.Close() // its reader answers what was in flight, this line among them
+			p.hearOut(l)
 			return nil
 		}
+	}
+}
+
+// hearOut leaves a link to its reader once a write has failed: the daemon has closed its end, and what it said before is
+// still to be read: that it took us in or why it refused us, and answers. The reader then answers what was in flight.
+func (p *Pump) hearOut(l *link) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.hangUp == nil && !l.ended {
+		l.hangUp = time.AfterFunc(p.opts.Handshake, func() { l.conn.Close() })
 	}
 }
 

@@ -331,8 +331,64 @@ func TestARefusedPrefaceAnswersEveryRequest(t *testing.T) {
 		}
 	}()
 	r.say(`{"id":1,"method":"tools/list"}`)
-	if got := r.hear(); !strings.Contains(got, `"id":1,"error"`) {
+	if got := r.hear(); !strings.Contains(got, `"id":1,"error"`) || !strings.Contains(got, "protocol_mismatch") {
 		t.Fatalf("answer = %s", got)
+	}
+}
+
+// A daemon with too many clients says so and closes before it reads; the write that fails then must not hide its reason.
+func TestRefusedBeforeThePreface(t *testing.T) {
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	attempts := 0
+	p := New(Options{
+		In: inR, Out: outW, Hello: Hello{Client: "test", Version: "1"}, Drain: time.Second, Pause: time.Minute,
+		Connect: func(context.Context) (io.ReadWriteCloser, error) {
+			attempts++
+			ours, theirs := socketPair(t)
+			_, _ = io.WriteString(ours, `{"ok":false,"code":"too_many_clients","message":"full","fixHint":"close some"}`+"\n")
+			return theirs, ours.Close()
+		},
+	})
+	done := make(chan error, 1)
+	go func() {
+		_ = p.Open(context.Background())
+		done <- p.Run(context.Background())
+	}()
+	r := &rig{t: t, in: inW, out: bufio.NewReader(outR)}
+	r.say(`{"id":1,"method":"tools/list"}`)
+	if got := r.hear(); !strings.Contains(got, "too_many_clients") || !strings.Contains(got, "close some") {
+		t.Errorf("answer = %s", got)
+	}
+	_ = inW.Close()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if attempts != 1 {
+		t.Errorf("it tried %d times in a row", attempts)
+	}
+}
+
+// What a daemon said last is heard, also when a message no longer reaches it.
+func TestLastWordsAreHeard(t *testing.T) {
+	for range 50 {
+		r := newRig(t)
+		d := r.daemon()
+		r.say(`{"id":1,"method":"tools/call"}`)
+		d.expect(`{"id":1,"method":"tools/call"}`)
+		r.say(`{"id":2,"method":"tools/call"}`)
+		d.expect(`{"id":2,"method":"tools/call"}`)
+		go func() {
+			d.put(`{"id":1,"result":{}}`)
+			_ = d.Close()
+		}()
+		r.say(`{"method":"notifications/anything"}`)
+		if got := r.hear(); got != `{"id":1,"result":{}}` {
+			t.Fatalf("the first answer is lost: %s", got)
+		}
+		if got := r.hear(); !strings.Contains(got, `"id":2`) || !strings.Contains(got, "daemon_restarted") {
+			t.Fatalf("the call that was open: %s", got)
+		}
 	}
 }
 
