@@ -100,9 +100,25 @@ func (c *Cluster) Database(t testing.TB) string {
 }
 
 // Create makes an empty database and gives its URL.
-func (c *Cluster) Create() (string, error) {
+func (c *Cluster) Create() (string, error) { return c.create("template1") }
+
+// Copy makes a database with the content of another, which nobody may be connected to, and gives its URL.
+func (c *Cluster) Copy(t testing.TB, database string) string {
+	t.Helper()
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, err := c.create(strings.TrimPrefix(u.Path, "/"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return address
+}
+
+func (c *Cluster) create(template string) (string, error) {
 	name := fmt.Sprintf("t%d", c.next.Add(1))
-	if err := c.run("createdb", "-h", c.dir, "-U", "service", name); err != nil {
+	if err := c.run("createdb", "-h", c.dir, "-U", "service", "-T", template, name); err != nil {
 		return "", err
 	}
 	return "postgres://service@/" + name + "?host=" + url.QueryEscape(c.dir), nil

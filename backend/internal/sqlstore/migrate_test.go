@@ -198,7 +198,7 @@ func holdsTheDay(t *testing.T, database string) {
 
 // Keys that shipped before keys had ids go on opening their project, each under an id of its own.
 func TestEarlierKeysGoOnWorking(t *testing.T) {
-	eachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
+	eachBlank(t, func(t *testing.T, database func(t *testing.T) string) {
 		where := database(t)
 		hasher := secret.NewHasher([]byte("a key of thirty-two bytes or more"))
 		keys := []string{secret.New(secret.ProjectKey), secret.New(secret.ProjectKey)}
