@@ -25,6 +25,7 @@ type rig struct {
 }
 
 func newRig(t *testing.T) *rig {
+	t.TempDir() // registers the removal of all such folders: it comes after the pump has ended
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	r := &rig{t: t, in: inW, out: bufio.NewReader(outR), daemons: make(chan net.Conn, 8), refuse: make(chan error, 8), done: make(chan error, 1)}
@@ -35,6 +36,8 @@ func newRig(t *testing.T) *rig {
 			select {
 			case err := <-r.refuse:
 				return nil, err
+			case <-t.Context().Done():
+				return nil, t.Context().Err()
 			default:
 			}
 			ours, theirs := socketPair(t)
@@ -44,12 +47,14 @@ func newRig(t *testing.T) *rig {
 		HalfClose: func(c io.ReadWriteCloser) error { return c.(*net.UnixConn).CloseWrite() },
 	})
 	r.pump = p
+	ended := make(chan struct{})
 	go func() {
+		defer close(ended)
 		_ = p.Open(context.Background())
 		r.done <- p.Run(context.Background())
 		_ = outW.Close()
 	}()
-	t.Cleanup(func() { _ = inW.Close(); _ = outR.Close() })
+	t.Cleanup(func() { _ = inW.Close(); _ = outR.Close(); <-ended })
 	return r
 }
 
