@@ -111,11 +111,15 @@ func plain(column string, value any) any {
 
 // DeleteAccount deletes the account; what belongs to it goes with it by its foreign keys. account.ErrNotFound.
 func (s *Store) DeleteAccount(ctx context.Context, accountID string) error {
-	return s.write(ctx, func(tx *sql.Tx) error {
+	err := s.write(ctx, func(tx *sql.Tx) error {
 		gone, err := changed(ctx, tx, "DELETE FROM accounts WHERE id = $1", accountID)
 		if err == nil && !gone {
 			return account.ErrNotFound
 		}
 		return err
 	})
+	if err == nil {
+		_ = s.emptyJournal(ctx) // it is deleted all the same, and the next Sweep tries again
+	}
+	return err
 }

@@ -1,11 +1,17 @@
 package sqlstore
 
 import (
+	"bytes"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/audit"
 )
 
 // Whoever adds a table decides whether its rows are handed out, and sees to it that they go with the account.
@@ -32,6 +38,77 @@ func TestEveryTableIsExportedOrNotAndGoesWithTheAccount(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A deleted account is in none of the database's files, while the server runs and others read. A reader that sees the
+// state of before keeps it there until the next sweep.
+func TestDeletedAccountIsInNoFile(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(t.Context(), filepath.Join(dir, "service.db"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	const email = "nobody-else@example.org"
+	insert := func() {
+		t.Helper()
+		if err := s.InsertAccount(t.Context(), account.Account{ID: "a", Email: email, PasswordHash: "x", CreatedAt: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		if len(filesWith(t, dir, email)) == 0 {
+			t.Fatal("the account is in no file although it exists")
+		}
+	}
+	insert()
+	if err := s.DeleteAccount(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	if left := filesWith(t, dir, email); left != nil {
+		t.Errorf("the deleted account is still in %q", left)
+	}
+
+	insert()
+	reader, err := s.reads.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Rollback()
+	var n int
+	if err := reader.QueryRow("SELECT COUNT(*) FROM accounts").Scan(&n); err != nil || n != 1 {
+		t.Fatalf("%d accounts, %v", n, err)
+	}
+	if err := s.DeleteAccount(t.Context(), "a"); err != nil {
+		t.Errorf("beside a reader: %v", err)
+	}
+	if err := reader.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	if _, err := s.Sweep(t.Context(), now, now, now, audit.Trace{}); err != nil {
+		t.Fatal(err)
+	}
+	if left := filesWith(t, dir, email); left != nil {
+		t.Errorf("after the sweep it is still in %q", left)
+	}
+}
+
+// filesWith names the files of a folder that hold a text.
+func filesWith(t *testing.T, dir, text string) (found []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(data, []byte(text)) {
+			found = append(found, filepath.Base(file))
+		}
+	}
+	return found
 }
 
 func (s *Store) goesWithTheAccount(t *testing.T, table string, deep int) bool {

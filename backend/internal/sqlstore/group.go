@@ -25,8 +25,8 @@ var (
 )
 
 // group is the one writer of a SQLite database. It commits everything that waits in one transaction, since a commit waits
-// for the disk and a statement hardly does: under load it costs all of them what it costs one. Each write has a savepoint
-// of its own, fails alone, and is answered when its group has reached the disk.
+// for the disk and a statement hardly does: under load it costs all of them what it costs one. Each write fails alone, and
+// is answered when its group has reached the disk.
 //
 // What a write runs must not be cancelled in the middle: SQLite answers an interruption by undoing the whole transaction,
 // with what others did in it. The database is opened by steadily for that reason.
@@ -157,18 +157,19 @@ func (g *group) next(until <-chan time.Time) (*member, bool) {
 	}
 }
 
-// commit settles every member. A transaction that broke before its commit, e.g. because one member filled the disk, is
-// run again member by member, so that each has its own fate.
+// commit settles every member. Most groups have none that fails, and savepoints would cost them a sixth of their time: only
+// a group with one that fails is run again with a savepoint for each. A transaction that breaks all the same before its
+// commit, e.g. because one member fills the disk, is run again member by member, so that each has its own fate.
 func (g *group) commit(all []*member) {
-	for _, m := range g.attempt(all) {
-		g.attempt([]*member{m})
+	for _, m := range g.attempt(g.attempt(all, false), true) {
+		g.attempt([]*member{m}, false)
 	}
 }
 
-// attempt runs the members in one transaction and answers them. It gives back those that it has to leave undecided
-// because one of them broke it; of a single one that is never so. It takes each only when its turn has come: to begin may
-// take long, while another process holds the database.
-func (g *group) attempt(all []*member) (undecided []*member) {
+// attempt runs the members in one transaction and answers them. It gives back those that it has to leave undecided: all,
+// when one of them broke the transaction, as without savepoints each does that fails; of a single one that is never so.
+// It takes each only when its turn has come: to begin may take long, while another process holds the database.
+func (g *group) attempt(all []*member, savepoints bool) (undecided []*member) {
 	if all = slices.DeleteFunc(all, (*member).gone); len(all) == 0 {
 		return nil
 	}
@@ -181,26 +182,17 @@ func (g *group) attempt(all []*member) (undecided []*member) {
 		}
 		return nil
 	}
-	alone := len(all) == 1
-	ran := make([]*member, 0, len(all))
-	for i, m := range all {
-		if m.gone() || !m.take() {
-			continue
-		}
-		ran = append(ran, m)
-		broken := m.within(tx, alone)
-		if broken == nil {
-			continue
-		}
+	ran, rest, broken := runAll(all, tx, savepoints)
+	if broken != nil {
 		broken = errors.Join(broken, ignoreDone(tx.Rollback()))
-		if alone {
-			m.answer(broken)
+		if len(all) == 1 {
+			all[0].answer(broken)
 			return nil
 		}
 		for _, m := range ran {
 			m.taken.Store(false) // until it runs again
 		}
-		return append(ran, all[i+1:]...)
+		return append(ran, rest...)
 	}
 	err = tx.Commit()
 	g.atWork = len(ran) + len(g.queue)
@@ -218,10 +210,32 @@ func (g *group) attempt(all []*member) (undecided []*member) {
 	return nil
 }
 
-// within runs the member. A failed one is undone, and m.err says why; what it returns broke the transaction, as anything
-// does that fails alone.
-func (m *member) within(tx *sql.Tx, alone bool) error {
-	if alone {
+// runAll runs one member after the other until one breaks the transaction. A write may end its goroutine, as t.FailNow does,
+// so they have one to themselves.
+func runAll(all []*member, tx *sql.Tx, savepoints bool) (ran, rest []*member, broken error) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		broken = errEnded
+		for i, m := range all {
+			if m.gone() || !m.take() {
+				continue
+			}
+			ran, rest = append(ran, m), all[i+1:]
+			if err := m.within(tx, savepoints); err != nil {
+				broken = err
+				return
+			}
+		}
+		broken = nil
+	}()
+	<-ended
+	return ran, rest, broken
+}
+
+// within runs the member. m.err says why one failed; what it returns broke the transaction.
+func (m *member) within(tx *sql.Tx, savepoint bool) error {
+	if !savepoint {
 		m.err = m.call(tx)
 		return m.err
 	}
@@ -238,21 +252,14 @@ func (m *member) within(tx *sql.Tx, alone bool) error {
 	return err
 }
 
-// call runs the write, in a goroutine of its own since a write may end that (t.FailNow does). A panic becomes its error and
-// goes on in its caller.
-func (m *member) call(tx *sql.Tx) error {
-	ended := make(chan error, 1)
-	go func() {
-		err := errEnded
-		defer func() {
-			if r := recover(); r != nil {
-				err = panicked(fmt.Sprintf("writing: %v\n\n%s", r, debug.Stack()))
-			}
-			ended <- err
-		}()
-		err = m.run(tx)
+// call runs the write. A panic becomes its error and goes on in its caller.
+func (m *member) call(tx *sql.Tx) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = panicked(fmt.Sprintf("writing: %v\n\n%s", r, debug.Stack()))
+		}
 	}()
-	return <-ended
+	return m.run(tx)
 }
 
 // take is true for the one who takes it.

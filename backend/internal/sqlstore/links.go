@@ -31,12 +31,15 @@ func (s *Store) InsertCode(ctx context.Context, c link.Code, t audit.Trace) erro
 	const insert = "INSERT INTO device_codes (" + codeColumns + ") VALUES ($1, $2, $3, NULL, $4, $5, $6, $7, $8, $9, $10)"
 	args := []any{c.DeviceHash, c.UserHash, c.State, c.Requester.Host, c.Requester.OS, c.Requester.Client, c.Requester.IP,
 		toMS(c.CreatedAt), toMS(c.ExpiresAt), c.Interval.Milliseconds()}
+	var l audit.TrailLine
+	if !t.Empty() {
+		l = t.Line(c.UserHash, "", "") // here, where others need not wait for it
+	}
 	var err error
 	switch {
 	case t.Empty():
 		_, err = s.exec(ctx, insert, args...)
 	case s.group == nil:
-		l := t.Line(c.UserHash, "", "")
 		_, err = s.exec(ctx, "WITH code AS ("+insert+`) INSERT INTO link_trail (id, at, action, code_ref, link_ref, account_ref, address_ref)
 			VALUES ($11, $12, $13, $14, $15, $16, $17) ON CONFLICT (id) DO NOTHING`,
 			append(args, l.ID, toMS(l.At), l.Action, l.Code, l.Link, l.Account, l.Address)...)
@@ -45,7 +48,7 @@ func (s *Store) InsertCode(ctx context.Context, c link.Code, t audit.Trace) erro
 			if _, err := tx.ExecContext(ctx, insert, args...); err != nil {
 				return err
 			}
-			return trace(ctx, tx, t, c.UserHash, "", "")
+			return insertTrail(ctx, tx, l)
 		})
 	}
 	if duplicate(err) {
@@ -163,7 +166,8 @@ func (s *Store) MarkUsed(ctx context.Context, linkID, ip string, now time.Time) 
 	})
 }
 
-// Sweep revokes unused tokens whose code was polled again before repolled and drops codes that expired before expired.
+// Sweep revokes unused tokens whose code was polled again before repolled, drops codes that expired before expired, and
+// takes all that was deleted out of the journal.
 func (s *Store) Sweep(ctx context.Context, now, repolled, expired time.Time, t audit.Trace) (int64, error) {
 	var revoked [][2]string
 	err := s.write(ctx, func(tx *sql.Tx) (err error) {
@@ -177,6 +181,9 @@ func (s *Store) Sweep(ctx context.Context, now, repolled, expired time.Time, t a
 		}
 		return run(ctx, tx, "DELETE FROM device_codes WHERE expires_at < $1", toMS(expired))
 	})
+	if err == nil {
+		err = s.emptyJournal(ctx)
+	}
 	return int64(len(revoked)), err
 }
 

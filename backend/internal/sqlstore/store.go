@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -122,10 +123,14 @@ func isPostgres(database string) bool {
 	return strings.HasPrefix(database, "postgres://") || strings.HasPrefix(database, "postgresql://")
 }
 
+// busyTimeout is how long a connection waits for a lock of SQLite, in milliseconds.
+const busyTimeout = 10_000
+
 // sqliteDSN overwrites what is deleted (secure_delete): otherwise a deleted account stays readable in the file's free pages.
 func sqliteDSN(path, lock string) string {
 	q := url.Values{"_txlock": {lock}, "_pragma": {
-		"journal_mode(WAL)", "busy_timeout(10000)", "foreign_keys(1)", "synchronous(FULL)", "temp_store(MEMORY)", "secure_delete(1)",
+		"journal_mode(WAL)", "busy_timeout(" + strconv.Itoa(busyTimeout) + ")", "foreign_keys(1)", "synchronous(FULL)", "temp_store(MEMORY)", "secure_delete(1)",
+		"wal_autocheckpoint(4000)",     // in pages; under load a page is copied back once, not after every few commits
 		"journal_size_limit(67108864)", // what a large transaction made of the journal is given back
 	}}
 	return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}).String()
@@ -164,6 +169,27 @@ func (s *Store) Close() error {
 		err = errors.Join(err, s.reads.Close())
 	}
 	return err
+}
+
+// emptyJournal takes what was deleted out of SQLite's journal too, where a quiet server would keep it for as long as it runs.
+// A reader that takes long keeps it from that: other writes do not wait for one.
+func (s *Store) emptyJournal(ctx context.Context) error {
+	if s.group == nil {
+		return nil
+	}
+	conn, err := s.writes.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	always := context.WithoutCancel(ctx)
+	if _, err := conn.ExecContext(always, "PRAGMA busy_timeout = 100"); err != nil {
+		return err
+	}
+	var busy, pages, copied int
+	err = conn.QueryRowContext(always, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &pages, &copied)
+	_, back := conn.ExecContext(always, "PRAGMA busy_timeout = "+strconv.Itoa(busyTimeout))
+	return errors.Join(err, back)
 }
 
 // Ping tells whether the database answers.
