@@ -132,42 +132,55 @@ func (p *Pump) replay(l *link, line []byte, id string, noted bool) error {
 	return l.write([]byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"))
 }
 
-// turn counts a daemon that ended before it admitted us, and announces a resend; false when there were too many in a
-// row or nobody listens any more.
-func (p *Pump) turn() bool {
+// turn counts a daemon that ended before it admitted us, and announces a resend after a pause; false when there were too
+// many in a row or nobody listens any more.
+func (p *Pump) turn() (pause time.Duration, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.link, p.state = nil, down
 	p.turned++
 	if p.closing || p.turned > maxTurned {
-		return false
+		return 0, false
 	}
 	p.resending.Add(1)
-	return true
+	return turnedPause << (p.turned - 1), true
 }
 
 // resend gives the next daemon what the last one did not look at.
-func (p *Pump) resend(lines [][]byte) {
-	p.mu.Lock()
-	pause := turnedPause << (p.turned - 1)
-	p.mu.Unlock()
+func (p *Pump) resend(pause time.Duration, lines [][]byte) {
 	time.Sleep(pause)
 	for _, line := range lines {
-		if p.forward(context.Background(), scan(line), line) != nil {
+		m := scan(line)
+		if p.introduced(m) {
+			p.resume()
+			continue
+		}
+		if p.forward(context.Background(), m, line) != nil {
 			return
 		}
 	}
 }
 
-// resume reaches the next daemon for an initialize that waits.
+// introduced tells whether a message is the initialize with which introduce opens every link until it is answered.
+func (p *Pump) introduced(m message) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return m.kind == request && p.initLine != nil && m.id == p.initID && p.resent && !p.initDone
+}
+
+// resume reaches the next daemon for an initialize that waits. It answers it when there is none, and then no other daemon
+// gets it.
 func (p *Pump) resume() {
 	if p.reconnect(context.Background()) == nil {
 		return
 	}
 	p.mu.Lock()
-	m, failure := scan(p.initLine), p.failure
+	line, failure := p.initLine, p.failure
+	p.initLine = nil
 	p.mu.Unlock()
-	_ = p.refuse(m, failure)
+	if line != nil {
+		_ = p.refuse(scan(line), failure)
+	}
 }
 
 // fail keeps the reason and spaces the attempts: 1, 2, 4 ... 16 pauses.

@@ -12,6 +12,7 @@ type link struct {
 	conn    io.ReadWriteCloser
 	lines   *lineReader
 	writeMu sync.Mutex
+	broken  error         // of the first write that failed
 	moved   chan struct{} // capacity 1: something was answered, or the link ended
 
 	mu       sync.Mutex
@@ -20,7 +21,7 @@ type link struct {
 	inflight map[string]pending
 	early    [][]byte        // what was sent before the daemon admitted us: it has not looked at it
 	asked    map[string]bool // the daemon's own requests to the client
-	hangUp   *time.Timer     // runs once a write has failed
+	hangUp   *time.Timer     // set when a write has failed
 }
 
 // errEnded says that the connection is gone and the message was not sent.
@@ -71,8 +72,10 @@ func (l *link) write(line []byte) error {
 	if n := len(line); n == 0 || line[n-1] != '\n' {
 		line = append(line[:n:n], '\n')
 	}
-	_, err := l.conn.Write(line)
-	return err
+	if l.broken == nil { // what follows half a line would not be a line
+		_, l.broken = l.conn.Write(line)
+	}
+	return l.broken
 }
 
 // received notes what a line of the daemon answers or asks.
@@ -167,24 +170,30 @@ func (p *Pump) noteInitialized(m message) {
 // ended before it took us in: it cannot have looked at it.
 func (p *Pump) lost(l *link, cause *Failure) {
 	left, wasAdmitted := l.end()
-	if cause == nil && !wasAdmitted && p.turn() {
-		go func() {
-			defer p.resending.Done()
-			p.resend(l.early)
-		}()
-		return
+	if cause == nil && !wasAdmitted {
+		if pause, ok := p.turn(); ok {
+			go func() {
+				defer p.resending.Done()
+				p.resend(pause, l.early)
+			}()
+			return
+		}
 	}
 	if cause == nil && !wasAdmitted {
 		cause = &Failure{Code: "daemon_unavailable", Message: "the daemon closed the connection at once", Retryable: true, FixHint: "run `servicectl doctor`"}
 	}
 	p.mu.Lock()
 	p.link, p.state = nil, down
-	_, again := left[p.initID]
-	again = again && p.initLine != nil && !p.initDone && !p.resent && cause == nil && !p.closing
-	if again {
+	_, open := left[p.initID]
+	open = open && p.initLine != nil && !p.initDone
+	again := open && !p.resent && cause == nil && !p.closing
+	switch {
+	case again:
 		p.resending.Add(1)
 		p.resent = true
 		delete(left, p.initID)
+	case open:
+		p.initLine = nil // it is answered below, so no other daemon gets it
 	}
 	p.mu.Unlock()
 	if cause != nil {
