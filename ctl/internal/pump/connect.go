@@ -151,7 +151,14 @@ func (p *Pump) resend(pause time.Duration, lines [][]byte) {
 	time.Sleep(pause)
 	for _, line := range lines {
 		m := scan(line)
-		if p.introduced(m) {
+		p.mu.Lock()
+		first := m.kind == request && m.method == "initialize" && m.id == p.initID
+		answered, again := p.initLine == nil || p.initDone, p.resent
+		p.mu.Unlock()
+		switch {
+		case first && answered:
+			continue
+		case first && again: // introduce sends it
 			p.resume()
 			continue
 		}
@@ -161,22 +168,20 @@ func (p *Pump) resend(pause time.Duration, lines [][]byte) {
 	}
 }
 
-// introduced tells whether a message is the initialize with which introduce opens every link until it is answered.
-func (p *Pump) introduced(m message) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return m.kind == request && p.initLine != nil && m.id == p.initID && p.resent && !p.initDone
-}
-
-// resume reaches the next daemon for an initialize that waits. It answers it when there is none, and then no other daemon
-// gets it.
+// resume reaches the next daemon for an initialize that waits, or answers it; then no other daemon gets it.
 func (p *Pump) resume() {
 	if p.reconnect(context.Background()) == nil {
 		return
 	}
+	p.connecting.Lock() // nobody gives it to a daemon while this is held
+	defer p.connecting.Unlock()
 	p.mu.Lock()
 	line, failure := p.initLine, p.failure
-	p.initLine = nil
+	if p.link != nil || p.initDone {
+		line = nil
+	} else {
+		p.initLine = nil
+	}
 	p.mu.Unlock()
 	if line != nil {
 		_ = p.refuse(scan(line), failure)

@@ -19,8 +19,8 @@ type rig struct {
 	in      *io.PipeWriter
 	out     *bufio.Reader
 	pipe    *io.PipeReader // under out
-	daemons chan net.Conn // our ends of the connections
-	refuse  chan error    // what the next attempts meet instead
+	daemons chan net.Conn  // our ends of the connections
+	refuse  chan error     // what the next attempts meet instead
 	done    chan error
 	pump    *Pump
 }
