@@ -119,7 +119,7 @@ func (s *Store) DeleteAccount(ctx context.Context, accountID string) error {
 		return err
 	})
 	if err == nil {
-		_ = s.emptyJournal(ctx) // it is deleted all the same, and the next Sweep tries again
+		_ = s.emptyJournal(context.WithoutCancel(ctx)) // it is deleted all the same, and the next Sweep tries again
 	}
 	return err
 }

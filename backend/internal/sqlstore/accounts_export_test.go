@@ -40,9 +40,9 @@ func TestEveryTableIsExportedOrNotAndGoesWithTheAccount(t *testing.T) {
 	}
 }
 
-// A deleted account is in none of the database's files, while the server runs and others read. A reader that sees the
-// state of before keeps it there until the next sweep.
-func TestDeletedAccountIsInNoFile(t *testing.T) {
+// A deleted account leaves the journal too, while the server runs. A reader that sees the state of before keeps it there
+// until the next sweep.
+func TestDeletedAccountLeavesTheJournal(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(t.Context(), filepath.Join(dir, "service.db"), slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -82,6 +82,10 @@ func TestDeletedAccountIsInNoFile(t *testing.T) {
 	}
 	if err := reader.Rollback(); err != nil {
 		t.Fatal(err)
+	}
+	var timeout int
+	if err := s.writes.QueryRow("PRAGMA busy_timeout").Scan(&timeout); err != nil || timeout != busyTimeout {
+		t.Errorf("the writer now waits %d ms for a lock, %v", timeout, err)
 	}
 	now := time.Now()
 	if _, err := s.Sweep(t.Context(), now, now, now, audit.Trace{}); err != nil {

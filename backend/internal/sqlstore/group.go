@@ -183,6 +183,13 @@ func (g *group) attempt(all []*member, savepoints bool) (undecided []*member) {
 		return nil
 	}
 	ran, rest, broken := runAll(all, tx, savepoints)
+	if broken == nil {
+		err = tx.Commit()
+		g.atWork = len(ran) + len(g.queue)
+	}
+	if errors.Is(err, errUndone) { // over something that a member did not tell
+		broken = err
+	}
 	if broken != nil {
 		broken = errors.Join(broken, ignoreDone(tx.Rollback()))
 		if len(all) == 1 {
@@ -194,8 +201,6 @@ func (g *group) attempt(all []*member, savepoints bool) (undecided []*member) {
 		}
 		return append(ran, rest...)
 	}
-	err = tx.Commit()
-	g.atWork = len(ran) + len(g.queue)
 	if err != nil {
 		err = errors.Join(err, ignoreDone(tx.Rollback()))
 		for _, m := range ran {

@@ -198,6 +198,22 @@ func TestStatementsOfTheWriterAreNotCancelled(t *testing.T) {
 	t.Error("no statement outlived its context")
 }
 
+// A member that ends the whole transaction and keeps silent about it costs the others nothing but time either.
+func TestGroupThatBrokeInSilence(t *testing.T) {
+	n := newNotes(t)
+	release := n.hold()
+	defer release()
+	first := n.behind(t.Context(), 0, func(tx *sql.Tx) error { return n.insert(tx, 1) })
+	breaker := n.behind(t.Context(), 1, func(tx *sql.Tx) error { return n.run(tx, "ROLLBACK") })
+	release()
+	if err := <-breaker; !errors.Is(err, errUndone) {
+		t.Errorf("the one that broke it: %v", err)
+	}
+	if err := <-first; err != nil || !n.has(1) {
+		t.Errorf("the other: %v", err)
+	}
+}
+
 // A member that ends the whole transaction, as SQLite does when the disk is full, costs the others nothing but time.
 func TestGroupThatBrokeIsRunAgain(t *testing.T) {
 	n := newNotes(t)

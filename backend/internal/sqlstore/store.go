@@ -127,6 +127,7 @@ func isPostgres(database string) bool {
 const busyTimeout = 10_000
 
 // sqliteDSN overwrites what is deleted (secure_delete): otherwise a deleted account stays readable in the file's free pages.
+// Copies that SQLite made of rows when it moved them between pages may stay until a VACUUM.
 func sqliteDSN(path, lock string) string {
 	q := url.Values{"_txlock": {lock}, "_pragma": {
 		"journal_mode(WAL)", "busy_timeout(" + strconv.Itoa(busyTimeout) + ")", "foreign_keys(1)", "synchronous(FULL)", "temp_store(MEMORY)", "secure_delete(1)",
