@@ -46,7 +46,8 @@ func (l *Limiter) TakeN(address string, n int) time.Duration {
 func (l *Limiter) Spent(address string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.of(address).TokensAt(l.now()) < 1
+	c, known := l.callers[Caller(address)]
+	return known && c.TokensAt(l.now()) < 1
 }
 
 func (l *Limiter) of(address string) *rate.Limiter {

@@ -17,6 +17,9 @@ func TestCallersAreCountedApart(t *testing.T) {
 	if wait := l.Take("192.0.2.1"); wait <= 0 || wait > 20*time.Second || !l.Spent("192.0.2.1") {
 		t.Errorf("the fourth attempt waits %s", wait)
 	}
+	if known := len(l.callers); l.Spent("192.0.2.3") || len(l.callers) != known {
+		t.Error("who only asks is remembered, in the place of one who attempts")
+	}
 	if l.Spent("192.0.2.2") || l.Take("192.0.2.2") != 0 {
 		t.Error("another address pays for the first")
 	}

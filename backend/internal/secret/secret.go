@@ -8,8 +8,10 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"hash"
 	"hash/crc32"
 	"strings"
+	"sync"
 )
 
 // Prefixes of credentials, so that secret scanners can spot them (design D16).
@@ -59,19 +61,31 @@ func tail(body string) string {
 }
 
 // Hasher turns credentials into what may be stored.
-type Hasher struct{ key []byte }
+type Hasher struct{ macs *sync.Pool } // of *mac: making one costs more than using it
+
+// mac is an HMAC with the key in it, and room for what goes in and comes out.
+type mac struct {
+	hash.Hash
+	buf []byte
+}
 
 // NewHasher takes the backend's key; at least 32 bytes, checked by the configuration.
-func NewHasher(key []byte) Hasher { return Hasher{key: key} }
+func NewHasher(key []byte) Hasher {
+	return Hasher{&sync.Pool{New: func() any { return &mac{Hash: hmac.New(sha256.New, key)} }}}
+}
 
 // Check tells keys apart without telling anything else of them.
 func (h Hasher) Check() string { return h.Hash("key check", "service") }
 
 // Hash gives the hexadecimal HMAC-SHA-256 of a credential; kind keeps equal texts of different kinds apart.
 func (h Hasher) Hash(kind, credential string) string {
-	mac := hmac.New(sha256.New, h.key)
-	mac.Write([]byte(kind))
-	mac.Write([]byte{0})
-	mac.Write([]byte(credential))
-	return hex.EncodeToString(mac.Sum(nil))
+	m := h.macs.Get().(*mac)
+	m.Reset()
+	m.buf = append(append(append(m.buf[:0], kind...), 0), credential...)
+	m.Write(m.buf)
+	clear(m.buf) // no credential stays
+	m.buf = m.Sum(m.buf[:0])
+	text := hex.EncodeToString(m.buf)
+	h.macs.Put(m)
+	return text
 }

@@ -62,13 +62,12 @@ const progressQuery = "SELECT state, expires_at, interval_ms FROM device_codes W
 
 // Progress answers link.ErrUnknown.
 func (s *Store) Progress(ctx context.Context, deviceHash string) (link.Progress, error) {
-	var p link.Progress
+	var state string
 	var expires, interval int64
-	if err := s.progress.QueryRowContext(s.brief(ctx), deviceHash).Scan(&p.State, &expires, &interval); err != nil {
+	if err := s.progress.QueryRowContext(s.brief(ctx), deviceHash).Scan(&state, &expires, &interval); err != nil {
 		return link.Progress{}, missing(err, link.ErrUnknown)
 	}
-	p.ExpiresAt, p.Interval = fromMS(expires), time.Duration(interval)*time.Millisecond
-	return p, nil
+	return link.Progress{State: link.State(state), ExpiresAt: fromMS(expires), Interval: time.Duration(interval) * time.Millisecond}, nil
 }
 
 // CodeByUser answers link.ErrUnknown.
