@@ -173,7 +173,7 @@ func (s *Store) Close() error {
 }
 
 // emptyJournal takes what was deleted out of SQLite's journal too, where a quiet server would keep it for as long as it runs.
-// A reader that takes long keeps it from that: other writes do not wait for one.
+// A reader that takes long keeps it from that: other writes wait a tenth of a second for one, no more.
 func (s *Store) emptyJournal(ctx context.Context) error {
 	if s.group == nil {
 		return nil

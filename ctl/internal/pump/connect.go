@@ -173,19 +173,22 @@ func (p *Pump) resume() {
 	if p.reconnect(context.Background()) == nil {
 		return
 	}
-	p.connecting.Lock() // nobody gives it to a daemon while this is held
-	defer p.connecting.Unlock()
-	p.mu.Lock()
-	line, failure := p.initLine, p.failure
-	if p.link != nil || p.initDone {
-		line = nil
-	} else {
-		p.initLine = nil
-	}
-	p.mu.Unlock()
-	if line != nil {
+	if line, failure := p.withdraw(); line != nil {
 		_ = p.refuse(scan(line), failure)
 	}
+}
+
+// withdraw takes the initialize that waits, with why no daemon can be reached; nil when there is none, or a daemon has it.
+func (p *Pump) withdraw() (line []byte, failure *Failure) {
+	p.connecting.Lock() // or it were given to a daemon meanwhile
+	defer p.connecting.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.link != nil || p.initDone {
+		return nil, nil
+	}
+	line, p.initLine = p.initLine, nil
+	return line, p.failure
 }
 
 // fail keeps the reason and spaces the attempts: 1, 2, 4 ... 16 pauses.

@@ -12,7 +12,7 @@ type link struct {
 	conn    io.ReadWriteCloser
 	lines   *lineReader
 	writeMu sync.Mutex
-	broken  error         // of the first write that failed
+	broken  error         // what the first write that failed answered
 	moved   chan struct{} // capacity 1: something was answered, or the link ended
 
 	mu       sync.Mutex
