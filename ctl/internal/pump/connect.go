@@ -31,6 +31,7 @@ func (p *Pump) reconnect(ctx context.Context) error {
 			if err = p.introduce(l); err == nil {
 				return nil
 			}
+			err = p.lastWords(l, err)
 			_, wasAdmitted := l.end()
 			var told *Failure
 			ending = !wasAdmitted && !errors.As(err, &told)
@@ -44,12 +45,7 @@ func (p *Pump) reconnect(ctx context.Context) error {
 }
 
 // introduce sends the preface, replays what the daemon must know of an older connection, and opens the link for traffic.
-func (p *Pump) introduce(l *link) (err error) {
-	defer func() {
-		if err != nil {
-			err = p.lastWords(l, err)
-		}
-	}()
+func (p *Pump) introduce(l *link) error {
 	if err := l.write(p.opts.Hello.preface()); err != nil {
 		return err
 	}
@@ -88,12 +84,10 @@ func (p *Pump) lastWords(l *link, err error) error {
 	}
 	timer := time.AfterFunc(p.opts.Handshake, func() { l.conn.Close() })
 	defer timer.Stop()
-	line, unread := l.lines.next()
-	if unread != nil {
-		return err
-	}
-	if refusal := admitted(line); refusal != nil {
-		return refusal
+	if line, unread := l.lines.next(); unread == nil {
+		if refusal := admitted(line); refusal != nil {
+			return refusal
+		}
 	}
 	return err
 }
