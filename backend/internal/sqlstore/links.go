@@ -25,36 +25,39 @@ func scanCode(row *sql.Row) (link.Code, error) {
 	return c, nil
 }
 
-// InsertCode answers link.ErrDuplicate when either hash is taken. PostgreSQL takes the code and its line of the trail as one
-// statement, which spares three round trips; SQLite knows no such statement, and has none to spare.
+// InsertCode answers link.ErrDuplicate when either hash is taken.
 func (s *Store) InsertCode(ctx context.Context, c link.Code, t audit.Trace) error {
 	const insert = "INSERT INTO device_codes (" + codeColumns + ") VALUES ($1, $2, $3, NULL, $4, $5, $6, $7, $8, $9, $10)"
 	args := []any{c.DeviceHash, c.UserHash, c.State, c.Requester.Host, c.Requester.OS, c.Requester.Client, c.Requester.IP,
 		toMS(c.CreatedAt), toMS(c.ExpiresAt), c.Interval.Milliseconds()}
-	var l audit.TrailLine
-	if !t.Empty() {
-		l = t.Line(c.UserHash, "", "") // here, where others need not wait for it
-	}
 	var err error
-	switch {
-	case t.Empty():
+	if t.Empty() {
 		_, err = s.exec(ctx, insert, args...)
-	case s.group == nil:
-		_, err = s.exec(ctx, "WITH code AS ("+insert+`) INSERT INTO link_trail (id, at, action, code_ref, link_ref, account_ref, address_ref)
-			VALUES ($11, $12, $13, $14, $15, $16, $17) ON CONFLICT (id) DO NOTHING`,
-			append(args, l.ID, toMS(l.At), l.Action, l.Code, l.Link, l.Account, l.Address)...)
-	default:
-		err = s.write(ctx, func(tx *sql.Tx) error {
-			if _, err := tx.ExecContext(ctx, insert, args...); err != nil {
-				return err
-			}
-			return insertTrail(ctx, tx, l)
-		})
+	} else {
+		l := t.Line(c.UserHash, "", "") // made here, where no other write waits for it
+		err = s.insertTraced(ctx, insert, args, l)
 	}
 	if duplicate(err) {
 		return link.ErrDuplicate
 	}
 	return err
+}
+
+// insertTraced inserts a code, whose arguments are ten, and its line of the trail. PostgreSQL takes them as one statement,
+// which spares three round trips; SQLite knows no such statement, and has none to spare.
+func (s *Store) insertTraced(ctx context.Context, insert string, args []any, l audit.TrailLine) error {
+	if s.group == nil {
+		_, err := s.exec(ctx, "WITH code AS ("+insert+`) INSERT INTO link_trail (id, at, action, code_ref, link_ref, account_ref, address_ref)
+			VALUES ($11, $12, $13, $14, $15, $16, $17) ON CONFLICT (id) DO NOTHING`,
+			append(args, l.ID, toMS(l.At), l.Action, l.Code, l.Link, l.Account, l.Address)...)
+		return err
+	}
+	return s.write(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, insert, args...); err != nil {
+			return err
+		}
+		return insertTrail(ctx, tx, l)
+	})
 }
 
 // progressQuery is prepared once: waiting clients ask nothing else, and parsing it would cost more than running it.
