@@ -33,10 +33,11 @@ func run(name string, argv []string) int {
 func serve() int {
 	ctx := context.Background()
 	daemon, findErr := reach.Find()
-	cwd, _ := os.Getwd()
+	cwd := reach.WorkingDir()
 	p := pump.New(pump.Options{
 		In: os.Stdin, Out: os.Stdout, HalfClose: reach.HalfClose, Explain: explain,
-		Hello: pump.Hello{Client: "service-mcp", Version: buildinfo.Version, Cwd: cwd, Env: rendezvous.Environ()},
+		ClientIO: startClientIO,
+		Hello:    pump.Hello{Client: "service-mcp", Version: buildinfo.Version, Cwd: cwd, Env: rendezvous.Environ()},
 		Connect: func(ctx context.Context) (reach.Conn, error) {
 			if findErr != nil {
 				return nil, findErr
@@ -55,6 +56,37 @@ func serve() int {
 		return 1
 	}
 	return 0
+}
+
+// startClientIO runs `servicectl client-io`, which opens pages and reads and writes files for the daemon with the agent's
+// own rights and environment. The token goes over its stdin, whose end tells it that this process is gone.
+func startClientIO(token string) {
+	path, err := reach.Beside("servicectl")
+	if err != nil {
+		return
+	}
+	in, out, err := os.Pipe()
+	if err != nil {
+		return
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		in.Close()
+		out.Close()
+		return
+	}
+	child, err := os.StartProcess(path, []string{path, "client-io"}, &os.ProcAttr{Files: []*os.File{in, null, null}, Env: os.Environ()})
+	in.Close()
+	null.Close()
+	if err != nil {
+		out.Close()
+		return // the daemon's wait ends, and it says that nothing can be read or written
+	}
+	go func() { // ends with the child; keeps its stdin open until then
+		_, _ = out.WriteString(token + "\n")
+		_, _ = child.Wait()
+		out.Close()
+	}()
 }
 
 // readable is whether a daemon in this process could use the state directory at all.

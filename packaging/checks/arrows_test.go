@@ -106,8 +106,8 @@ func TestArrowsPointDown(t *testing.T) {
 	layers := map[string][][]string{
 		"daemon/internal/": {
 			{"caller", "backend"},
-			{"statefile"},
-			{"config", "opener", "account", "identity", "consent"},
+			{"statefile", "clientio"},
+			{"config", "account", "identity", "consent"},
 			{"telemetry"},
 			{"session", "link", "scaffold", "docs"},
 			{"scenario"},
@@ -149,6 +149,17 @@ func TestArrowsPointDown(t *testing.T) {
 					t.Errorf("%s imports %s: not downward", prefix+from, to)
 				}
 			}
+		}
+	}
+}
+
+// The daemon touches no file that a client names: only a client's own process carries operations out.
+func TestOnlyClientsCarryOperationsOut(t *testing.T) {
+	allowed := []string{"ctl/internal/clientio", "daemon/internal/app"} // the latter where a sandbox makes both one process
+	for _, p := range packages(t) {
+		from := strings.TrimPrefix(p.ImportPath, module)
+		if slices.Contains(ours(p.Imports), "proto/clientio/local") && !slices.Contains(allowed, from) {
+			t.Errorf("%s imports proto/clientio/local", from)
 		}
 	}
 }

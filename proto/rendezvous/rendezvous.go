@@ -34,12 +34,9 @@ const (
 	LogName      = "serviced.log"
 )
 
-// Variables the callers own (spec 5.5, design D2). SERVICE_CONFIG_DIR is not among them: it selects the daemon.
-var Variables = []string{
-	"SERVICE_BACKEND_URL", "SERVICE_NO_AUTO_OPEN", "SERVICE_TELEMETRY", "DO_NOT_TRACK", "CI",
-	"DISPLAY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR", "XAUTHORITY", "XDG_CURRENT_DESKTOP",
-	"WSL_DISTRO_NAME", "WSL_INTEROP", "DBUS_SESSION_BUS_ADDRESS", "BROWSER",
-}
+// Variables are those of the caller's shell that a call follows. SERVICE_CONFIG_DIR is not among them: it selects the
+// daemon. Nor is any that says how a page is opened: the caller's own process opens it.
+var Variables = []string{"SERVICE_BACKEND_URL", "SERVICE_NO_AUTO_OPEN", "SERVICE_TELEMETRY", "DO_NOT_TRACK", "CI"}
 
 // MaxVariable is the longest value in bytes that is passed on; a longer one is left out.
 const MaxVariable = 4096
@@ -135,9 +132,20 @@ const (
 
 // MaxPreface bounds the line in bytes that opens a stream on mcp.sock, its preface: one JSON object, e.g.
 //
-//	{"mcp":1,"protocolMin":1,"protocolMax":1,"version":"1.2.3","client":"service-mcp","cwd":"/home/a","env":{"CI":"1"}}
+//	{"mcp":1,"protocolMin":1,"protocolMax":1,"version":"1.2.3","client":"service-mcp","cwd":"/home/a","env":{"CI":"1"},"clientIO":true}
+//
+// clientIO is true for a client that takes the private frame of ClientIOFrame.
 //
 // The daemon answers with one line before any MCP message: {"ok":true,"protocol":1,"version":"1.2.3"} or
 // {"ok":false,"code":"protocol_mismatch","message":"...","fixHint":"..."} and closes. MCP lines follow in both
 // directions; the client need not wait for the answer before it sends.
 const MaxPreface = 64 << 10
+
+// A daemon that wants a client to open a page, or to read or write a file, sends it one private frame: a line that is no
+// MCP message and holds a token of letters and digits between these two. The client starts `servicectl client-io` with
+// the token on stdin, which connects to mcp.sock and carries out what the daemon asks (proto/clientio). The client passes
+// no line that begins like this on to the agent.
+const (
+	ClientIOFrame    = `{"service":{"clientIO":"`
+	ClientIOFrameEnd = `"}}`
+)

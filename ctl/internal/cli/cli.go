@@ -77,7 +77,7 @@ func (a *app) root() *cobra.Command {
 		root.CompletionOptions.DisableDefaultCmd = true
 		return root
 	}
-	root.AddCommand(a.status(), a.doctor(), a.tool(), a.daemon(), a.service(), a.session(), a.plugin(), a.agent(), a.version(), a.demo(), a.telemetry())
+	root.AddCommand(a.status(), a.doctor(), a.tool(), a.daemon(), a.service(), a.session(), a.plugin(), a.agent(), a.version(), a.demo(), a.telemetry(), a.clientIO())
 	return root
 }
 

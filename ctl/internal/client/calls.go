@@ -66,6 +66,7 @@ type LoginEvents struct {
 // Login links an account. Cancelling ctx stops the daemon's polling, and the error is context.Canceled then. It
 // returns only when the daemon has let go of the code.
 func (c *Client) Login(ctx context.Context, host string, on LoginEvents) (*Linked, error) {
+	c.serveIO()
 	stream, err := c.api.Login(ctx, &controlv1.LoginRequest{Caller: c.caller, ClientHost: host})
 	if err != nil {
 		return nil, refusal(err)
@@ -98,6 +99,7 @@ func tell[T any](hear func(*T), what *T) {
 
 // CallTool calls a tool as an agent would. arguments is a JSON object, as text.
 func (c *Client) CallTool(ctx context.Context, name, arguments string, progress func(*Progress)) (*Result, error) {
+	c.serveIO()
 	stream, err := c.api.CallTool(ctx, &controlv1.CallToolRequest{Caller: c.caller, Name: name, Arguments: arguments})
 	if err != nil {
 		return nil, refusal(err)

@@ -5,9 +5,10 @@ package client
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net"
-	"os"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
+	"github.com/service-dev/service/ctl/internal/clientio"
 	"github.com/service-dev/service/ctl/internal/reach"
 	"github.com/service-dev/service/proto/buildinfo"
 	controlv1 "github.com/service-dev/service/proto/control/v1"
@@ -74,6 +76,10 @@ type Client struct {
 	conn   *grpc.ClientConn
 	api    controlv1.ControlClient
 	caller *controlv1.Caller
+
+	startIO   sync.Once
+	endIO     context.CancelFunc
+	servingIO sync.WaitGroup
 }
 
 // Options say how to connect.
@@ -101,7 +107,7 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 		_ = first.Close()
 		return nil, err
 	}
-	cwd, _ := os.Getwd()
+	cwd := reach.WorkingDir()
 	c := &Client{
 		Daemon: daemon, conn: conn, api: controlv1.NewControlClient(conn),
 		caller: &controlv1.Caller{Env: rendezvous.Environ(), Cwd: cwd, Client: o.Program, Version: buildinfo.Version},
@@ -173,7 +179,28 @@ func dial(d reach.Daemon, first reach.Conn) (*grpc.ClientConn, error) {
 }
 
 // Close ends the connection.
-func (c *Client) Close() { _ = c.conn.Close() }
+func (c *Client) Close() {
+	_ = c.conn.Close()
+	if c.endIO != nil {
+		c.endIO()
+	}
+	c.servingIO.Wait()
+}
+
+// serveIO lets the daemon open pages and read and write files by way of this process, for the calls that follow. Without
+// it calls are answered too: a daemon that cannot ask says what it could not do.
+func (c *Client) serveIO() {
+	c.startIO.Do(func() {
+		token := rand.Text()
+		conn, err := clientio.Dial(c.Daemon, token)
+		if err != nil {
+			return
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		c.caller.ClientIo, c.endIO = token, cancel
+		c.servingIO.Go(func() { _ = clientio.Serve(ctx, conn) }) // its end is the call's to tell
+	})
+}
 
 // refusal turns a gRPC error into *Error. A cancelled call is context.Canceled.
 func refusal(err error) error {

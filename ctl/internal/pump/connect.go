@@ -111,6 +111,9 @@ func (p *Pump) replay(l *link, line []byte, id string, noted bool) error {
 			l.admitted = true
 			continue
 		}
+		if p.takeClientIO(line) {
+			continue
+		}
 		m := scan(line)
 		if answered = m.kind == response && m.id == id; answered {
 			break

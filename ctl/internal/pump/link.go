@@ -138,6 +138,9 @@ func (p *Pump) fromDaemon(l *link) {
 			p.welcome(l)
 			continue
 		}
+		if p.takeClientIO(line) {
+			continue
+		}
 		m := scan(line)
 		p.noteInitialized(m)
 		if p.write(line) != nil {
@@ -146,6 +149,15 @@ func (p *Pump) fromDaemon(l *link) {
 		l.received(m)
 	}
 	p.lost(l, cause)
+}
+
+// takeClientIO acts on the daemon's private frame; false for every other line.
+func (p *Pump) takeClientIO(line []byte) bool {
+	token, ok := clientIOToken(line)
+	if token != "" && p.opts.ClientIO != nil {
+		p.opts.ClientIO(token)
+	}
+	return ok
 }
 
 func (p *Pump) welcome(l *link) {

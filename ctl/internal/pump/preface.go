@@ -23,7 +23,7 @@ func (h Hello) preface() []byte {
 	first := true
 	for name, value := range h.Env {
 		pair := quote(name) + ":" + quote(value)
-		if len(line)+len(pair)+4 > rendezvous.MaxPreface {
+		if len(line)+len(pair)+24 > rendezvous.MaxPreface {
 			continue
 		}
 		if !first {
@@ -32,7 +32,7 @@ func (h Hello) preface() []byte {
 		first = false
 		line += pair
 	}
-	return []byte(line + "}}\n")
+	return []byte(line + `},"clientIO":true}` + "\n")
 }
 
 // admitted reads the daemon's answer to the preface.
@@ -47,4 +47,28 @@ func admitted(line []byte) error {
 		return &Failure{Code: "daemon_refused", Message: "the daemon's first line is not an answer to the preface", FixHint: "run `servicectl doctor`"}
 	}
 	return &Failure{Code: code, Message: text, FixHint: hint}
+}
+
+// clientIOToken finds the token in the daemon's private frame (rendezvous.ClientIOFrame). ok is true for every line that
+// begins like one, so that none reaches the agent; a token that has not the form of one is empty.
+func clientIOToken(line []byte) (token string, ok bool) {
+	const head, end = rendezvous.ClientIOFrame, rendezvous.ClientIOFrameEnd
+	if len(line) < len(head) || string(line[:len(head)]) != head {
+		return "", false
+	}
+	rest := line[len(head):]
+	n := 0
+	for n < len(rest) && n <= maxToken && isTokenByte(rest[n]) {
+		n++
+	}
+	if n == 0 || n > maxToken || len(rest) < n+len(end) || string(rest[n:n+len(end)]) != end {
+		return "", true
+	}
+	return string(rest[:n]), true
+}
+
+const maxToken = 64
+
+func isTokenByte(c byte) bool {
+	return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
 }

@@ -19,6 +19,9 @@ type Options struct {
 	// Explain turns an error of Connect into words for the agent; it may be nil.
 	Explain func(error) *Failure
 	Hello   Hello
+	// ClientIO starts the process that opens pages and reads and writes files for the daemon, with the token that the
+	// daemon sent; it must not block. Nil carries nothing out.
+	ClientIO func(token string)
 	// Drain bounds the wait for answers after In ended; 6 s by default.
 	Drain time.Duration
 	// Handshake bounds the wait for the daemon's answers to preface and replayed initialize; 10 s by default.

@@ -61,6 +61,19 @@ func Beside(name string) (string, error) {
 	return filepath.Join(filepath.Dir(self), name), nil
 }
 
+// WorkingDir is the working directory by its one real name, so that the daemon need not look at it; empty when it cannot
+// be found.
+func WorkingDir() string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return ""
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		return real
+	}
+	return dir
+}
+
 // ErrNotRunning says that nobody listens.
 var ErrNotRunning = errors.New("the daemon is not running")
 

@@ -15,6 +15,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/appdoor"
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/config"
 	"github.com/service-dev/service/daemon/internal/consent"
 	"github.com/service-dev/service/daemon/internal/control"
@@ -22,7 +23,6 @@ import (
 	"github.com/service-dev/service/daemon/internal/identity"
 	"github.com/service-dev/service/daemon/internal/link"
 	"github.com/service-dev/service/daemon/internal/mcpgate"
-	"github.com/service-dev/service/daemon/internal/opener"
 	"github.com/service-dev/service/daemon/internal/pluginhost"
 	"github.com/service-dev/service/daemon/internal/scenario"
 	"github.com/service-dev/service/daemon/internal/session"
@@ -66,7 +66,7 @@ type parts struct {
 	accounts *account.Store
 	consent  *consent.Store
 	record   *telemetry.Recorder
-	opener   *opener.Opener
+	clients  *clientio.Registry
 	host     *pluginhost.Host // nil in a sandbox
 	backends adapters
 	link     *link.Manager
@@ -95,9 +95,6 @@ func compose(o Options, paths rendezvous.Paths, log *slog.Logger, level *slog.Le
 	if err := p.assemble(); err != nil {
 		return nil, err
 	}
-	if o.activated {
-		p.opener.OutsideUnit()
-	}
 	p.record.Started()
 	f := face{p}
 	p.control = control.New(control.Options{
@@ -105,7 +102,7 @@ func compose(o Options, paths rendezvous.Paths, log *slog.Logger, level *slog.Le
 			Version: buildinfo.Version, PID: os.Getpid(), Started: o.Now(), Managed: o.Managed, SocketActivated: o.activated,
 			Paths: paths, Program: p.program.path,
 		},
-		Accounts: f, Logins: f, Consents: f, Telemetry: f, Tools: p.tools, System: f, Log: log, Now: o.Now,
+		Accounts: f, Logins: f, Consents: f, Telemetry: f, Tools: p.tools, System: f, ClientIO: p.clients.ForToken, Log: log, Now: o.Now,
 	})
 	return p, nil
 }
@@ -129,19 +126,19 @@ func (p *parts) assemble() (err error) {
 	})
 	p.consent = consent.New(dir)
 	p.record = p.newRecorder()
-	p.opener = opener.New(p.log)
+	p.clients = clientio.NewRegistry()
 	p.link = link.New(link.Options{
 		Backend: p.backends, Embedder: p.backends, Accounts: p.accounts, Config: p.config, Record: p.record,
 		InstallID: p.install.ID(), Log: p.log, Now: p.now,
 	})
 	p.assembleSessions()
 	p.tools = tools.New(tools.Options{
-		Links: p.link, Accounts: face{p}, Browser: browser{p.opener}, Telemetry: p.record, Now: p.now,
+		Links: p.link, Accounts: face{p}, Browser: browser{}, Telemetry: p.record, Now: p.now,
 		Sessions: p.sessions, Scenarios: scenario.New(p.sessions, p.sessions), Docs: docs.New(), Scaffold: p.backends, Records: p.backends,
 	})
 	p.gate = mcpgate.New(mcpgate.Options{
 		Catalogue: p.tools, Pages: corpus.Pages(), Version: buildinfo.Version, Admit: control.CheckPeer, Process: control.PeerProcess,
-		Notices: p.record, Log: p.log,
+		ClientIO: p.clients, Notices: p.record, Log: p.log,
 	})
 	return nil
 }
@@ -173,7 +170,7 @@ func (p *parts) installID() string { return p.install.ID() }
 
 // lasting are the parts that run as long as the daemon does.
 func (p *parts) lasting() []func(context.Context) error {
-	list := []func(context.Context) error{p.files.Serve, p.accounts.Serve, p.config.Serve, p.opener.Serve, p.link.Serve}
+	list := []func(context.Context) error{p.files.Serve, p.accounts.Serve, p.config.Serve, p.link.Serve}
 	if p.host != nil {
 		list = append(list, func(ctx context.Context) error { return p.serveSessions(ctx, p.record.Serve) })
 	}
@@ -218,10 +215,9 @@ func (p *parts) backendOf(ctx context.Context) (config.Backend, error) {
 	return p.config.Current().Backend(caller.From(ctx))
 }
 
-// browser is the opener in tools' words.
-type browser struct{ opener *opener.Opener }
+// browser opens pages by way of the caller's own process.
+type browser struct{}
 
-func (b browser) Open(ctx context.Context, who caller.Caller, url string) (opened bool, reason string) {
-	r := b.opener.Open(ctx, who, url)
-	return r.Opened, r.Reason
+func (browser) Open(ctx context.Context, who caller.Caller, url string) (opened bool, reason string) {
+	return clientio.Open(ctx, who, url)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/account"
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/config"
 	"github.com/service-dev/service/daemon/internal/control"
 	"github.com/service-dev/service/daemon/internal/link"
@@ -79,8 +80,7 @@ func (a attempt) Wait(ctx context.Context, onPoll func(link.PollEvent)) (link.Ou
 }
 
 func (f face) Open(ctx context.Context, url string) (opened bool, reason string) {
-	r := f.p.opener.Open(ctx, caller.From(ctx), url)
-	return r.Opened, r.Reason
+	return clientio.Open(ctx, caller.From(ctx), url)
 }
 
 func (f face) Consent(ctx context.Context) control.Consent {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/proto/buildinfo"
+	"github.com/service-dev/service/proto/clientio/local"
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
@@ -30,7 +31,7 @@ func InProcess(ctx context.Context, o Options, in io.Reader, out io.Writer) erro
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := p.background(ctx)
-	err = p.gate.ServeStdio(ctx, in, out, caller.Caller{Env: rendezvous.Environ(), Cwd: workingDir(), Client: "serviced", Version: buildinfo.Version})
+	err = p.gate.ServeStdio(ctx, in, out, caller.Caller{Env: rendezvous.Environ(), Cwd: workingDir(), Client: "serviced", Version: buildinfo.Version, IO: local.New()})
 	cancel()
 	<-done
 	return err

@@ -13,10 +13,15 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/scenario"
 	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/proto/clientio/local"
 	"github.com/service-dev/service/proto/glasses"
 )
+
+// ours are the files of this process.
+var ours = clientio.FilesOf(caller.Caller{IO: local.New()})
 
 // startApp opens a session and attaches an app to it.
 func startApp(t *testing.T, l *locals, clock string, begin func(*testApp), on func(*testApp, glasses.Frame)) session.Opened {
@@ -31,7 +36,7 @@ func startApp(t *testing.T, l *locals, clock string, begin func(*testApp), on fu
 
 func runFile(t *testing.T, l *locals, id, path, artifacts string) scenario.Report {
 	t.Helper()
-	report, err := scenario.New(l, l).Run(t.Context(), scenario.Request{SessionID: id, Path: path, Artifacts: artifacts})
+	report, err := scenario.New(l, l).Run(t.Context(), scenario.Request{Files: ours, SessionID: id, Path: path, Artifacts: artifacts})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +55,7 @@ func TestRecordAndReplay(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	path := filepath.Join(dir, "recording", "counter.json")
-	rec, err := scenario.New(l, l).Record(t.Context(), scenario.RecordRequest{SessionID: o.SessionID, Path: path})
+	rec, err := scenario.New(l, l).Record(t.Context(), scenario.RecordRequest{Files: ours, SessionID: o.SessionID, Path: path})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,11 +115,11 @@ func TestRecordKeepsPhotos(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	path := filepath.Join(dir, "photo.json")
-	rec, err := scenario.New(l, l).Record(t.Context(), scenario.RecordRequest{SessionID: o.SessionID, Path: path})
+	rec, err := scenario.New(l, l).Record(t.Context(), scenario.RecordRequest{Files: ours, SessionID: o.SessionID, Path: path})
 	if err != nil || rec.Media != 1 || len(rec.Notes) != 0 {
 		t.Fatalf("%+v, %v", rec, err)
 	}
-	s, err := scenario.Load(path)
+	s, err := scenario.Load(t.Context(), ours, path)
 	if err != nil || s.Steps[1].Act() != "camera" || s.Steps[2].Act() != "input" {
 		data, _ := json.Marshal(s.Steps)
 		t.Fatalf("%s, %v", data, err)
@@ -174,7 +179,7 @@ func TestRunsThatCannotBegin(t *testing.T) {
 		"no scenario":     {o.SessionID, bad, scenario.CodeInvalidScenario, "bad.json: steps[0].tap: there is no such field"},
 		"no such session": {"loc_aaaaaaaaaaaaaaaaaaaa", write(t, filepath.Join(t.TempDir(), "a.json"), minute), backend.CodeNotFound, "no such session"},
 	} {
-		_, err := scenario.New(l, l).Run(t.Context(), scenario.Request{SessionID: c.id, Path: c.path})
+		_, err := scenario.New(l, l).Run(t.Context(), scenario.Request{Files: ours, SessionID: c.id, Path: c.path})
 		var p *backend.Problem
 		if !errors.As(err, &p) || p.Code != c.code || !strings.Contains(p.Message, c.says) {
 			t.Errorf("%s: %v", name, err)

@@ -3,7 +3,11 @@
 // neither sockets nor the daemon's own environment.
 package caller
 
-import "context"
+import (
+	"context"
+
+	"github.com/service-dev/service/proto/clientio"
+)
 
 // Caller is immutable after it was read from a request or a stream preface.
 type Caller struct {
@@ -15,6 +19,14 @@ type Caller struct {
 	Client string
 	// Version is that program's build version.
 	Version string
+	// IO is the caller's own process, which opens pages and reads and writes files for this caller's calls; nil when it
+	// does neither.
+	IO IO
+}
+
+// IO carries out one operation in the caller's process.
+type IO interface {
+	Do(ctx context.Context, r clientio.Request) (clientio.Response, error)
 }
 
 type key struct{}

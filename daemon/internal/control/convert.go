@@ -35,6 +35,17 @@ func withCaller(ctx context.Context, c *controlv1.Caller) context.Context {
 	return caller.With(ctx, caller.Caller{Env: env, Cwd: cwd, Client: word(c.GetClient()), Version: word(c.GetVersion())})
 }
 
+// withClient is withCaller for a call that may open pages and use files by way of the calling process.
+func (s *Server) withClient(ctx context.Context, c *controlv1.Caller) context.Context {
+	ctx = withCaller(ctx, c)
+	if s.o.ClientIO == nil || c.GetClientIo() == "" {
+		return ctx
+	}
+	who := caller.From(ctx)
+	who.IO = s.o.ClientIO(c.GetClientIo())
+	return caller.With(ctx, who)
+}
+
 // word keeps what can be shown of a name, at most 100 characters.
 func word(s string) string {
 	s = strings.Map(func(r rune) rune {

@@ -14,7 +14,7 @@ type loginStream = grpc.ServerStreamingServer[controlv1.LoginResponse]
 // Login issues a code, tells it before the browser is opened, and streams the polls until the outcome. A refusal is an
 // event of the stream, so that the client hears it in the order of things. When the client goes, the polling ends.
 func (s *Server) Login(r *controlv1.LoginRequest, stream loginStream) error {
-	ctx := withCaller(stream.Context(), r.GetCaller())
+	ctx := s.withClient(stream.Context(), r.GetCaller())
 	attempt, err := s.o.Logins.Begin(ctx, word(r.GetClientHost()))
 	if err != nil {
 		return loginFailed(ctx, stream, err)

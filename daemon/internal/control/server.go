@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/service-dev/service/daemon/internal/caller"
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
 
@@ -39,6 +40,8 @@ type Options struct {
 	Telemetry Telemetry
 	Tools     Catalogue
 	System    System
+	// ClientIO finds the process that carries out a caller's operations by its token; nil when there is none.
+	ClientIO func(token string) caller.IO
 	// Limits may be left out.
 	Limits Limits
 	Log    *slog.Logger

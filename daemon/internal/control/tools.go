@@ -27,7 +27,7 @@ func (s *Server) ListTools(context.Context, *controlv1.ListToolsRequest) (*contr
 
 // CallTool calls one tool as an agent would.
 func (s *Server) CallTool(r *controlv1.CallToolRequest, stream grpc.ServerStreamingServer[controlv1.CallToolResponse]) error {
-	ctx := withCaller(stream.Context(), r.GetCaller())
+	ctx := s.withClient(stream.Context(), r.GetCaller())
 	args := json.RawMessage(r.GetArguments())
 	if len(args) == 0 {
 		args = json.RawMessage("{}")

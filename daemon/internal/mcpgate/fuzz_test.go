@@ -23,7 +23,7 @@ func FuzzPreface(f *testing.F) {
 	f.Add([]byte(`{"mcp":1,"protocolMin":2,"protocolMax":1}`))
 	f.Add([]byte(`[1]`))
 	f.Fuzz(func(t *testing.T, line []byte) {
-		who, answer := readPreface(line, "1")
+		who, _, answer := readPreface(line, "1")
 		if !answer.OK {
 			if answer.Code == "" || answer.Message == "" || answer.FixHint == "" || who.Env != nil {
 				t.Errorf("refused with %+v, caller %+v", answer, who)

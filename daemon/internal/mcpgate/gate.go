@@ -18,7 +18,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/tools"
+	contract "github.com/service-dev/service/proto/clientio"
 	"github.com/service-dev/service/proto/docs"
 	"github.com/service-dev/service/proto/rendezvous"
 )
@@ -48,6 +50,8 @@ type Options struct {
 	WriteWait time.Duration
 	// Admit looks at a connection before a byte is read; an error refuses it with that reason. Nil admits everyone.
 	Admit func(net.Conn) error
+	// ClientIO takes the connections by which clients carry out operations for the daemon (proto/clientio).
+	ClientIO *clientio.Registry
 	// Notices have something to tell the person beside an answer; nil never has.
 	Notices Notices
 	Log     *slog.Logger
@@ -77,6 +81,9 @@ func New(opts Options) *Gate {
 	}
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	if opts.ClientIO == nil {
+		opts.ClientIO = clientio.NewRegistry()
 	}
 	g := &Gate{opts: opts, room: newRoom(opts)}
 	g.server = newServer(opts)
@@ -152,15 +159,42 @@ func (g *Gate) ServeConn(ctx context.Context, conn net.Conn) {
 	if err != nil && !errors.Is(err, errLineTooLong) {
 		return
 	}
-	who, answer := readPreface(line, g.opts.Version)
+	if token, ok := isClientIO(line); ok {
+		g.clients.Add(-1) // it belongs to a client that is counted already
+		defer g.clients.Add(1)
+		g.serveClientIO(conn, lines, token)
+		return
+	}
+	who, offersIO, answer := readPreface(line, g.opts.Version)
 	if reply(conn, answer) != nil || !answer.OK {
 		return
 	}
 	_ = conn.SetReadDeadline(time.Time{})
 	lines.max = MaxLine
-	if err := g.serve(caller.With(ctx, who), newWire(nil, lines, &patient{conn, g.opts.WriteWait}), who); err != nil && ctx.Err() == nil {
+	w := newWire(nil, lines, &patient{conn, g.opts.WriteWait})
+	if offersIO {
+		client := g.opts.ClientIO.ForStream(w.askForClientIO)
+		defer client.Close()
+		who.IO = client
+	}
+	if err := g.serve(caller.With(ctx, who), w, who); err != nil && ctx.Err() == nil {
 		g.opts.Log.Debug("an agent's stream broke", "error", err)
 	}
+}
+
+// serveClientIO serves a connection on which the daemon asks and the client answers.
+func (g *Gate) serveClientIO(conn net.Conn, lines *lineReader, token string) {
+	if reply(conn, prefaceAnswer{OK: true, Version: g.opts.Version}) != nil {
+		return
+	}
+	_ = conn.SetReadDeadline(time.Time{})
+	lines.max = contract.MaxLine
+	g.opts.ClientIO.Serve(token, conn, lines.next)
+}
+
+// askForClientIO sends the private frame that asks the client for a connection.
+func (w *wire) askForClientIO(token string) error {
+	return w.write([]byte(rendezvous.ClientIOFrame + token + rendezvous.ClientIOFrameEnd))
 }
 
 // admit lets a stream in, or tells it why not. leave must be called in either case.

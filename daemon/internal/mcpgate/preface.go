@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/proto/clientio"
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
@@ -23,6 +24,16 @@ type preface struct {
 	Client      string            `json:"client"`
 	Cwd         string            `json:"cwd"`
 	Env         map[string]string `json:"env"`
+	ClientIO    bool              `json:"clientIO"`
+}
+
+// isClientIO reports whether a handshake opens a connection of proto/clientio, and returns its token.
+func isClientIO(line []byte) (token string, ok bool) {
+	var h clientio.Handshake
+	if json.Unmarshal(line, &h) != nil || h.IO != clientio.Version {
+		return "", false
+	}
+	return h.Token, clientio.IsToken(h.Token)
 }
 
 // prefaceAnswer is the daemon's one line in return.
@@ -44,19 +55,19 @@ const (
 )
 
 // readPreface understands a preface line; the answer tells the client what became of it.
-func readPreface(line []byte, version string) (caller.Caller, prefaceAnswer) {
+func readPreface(line []byte, version string) (who caller.Caller, offersIO bool, answer prefaceAnswer) {
 	var p preface
 	if err := json.Unmarshal(line, &p); err != nil || p.MCP != 1 || !bytes.HasPrefix(bytes.TrimLeft(line, " \t"), []byte("{")) {
-		return caller.Caller{}, prefaceAnswer{
+		return caller.Caller{}, false, prefaceAnswer{
 			Code:    codeInvalidPreface,
 			Message: "the first line of the stream is not a preface",
 			FixHint: "connect with service-mcp, which sends it",
 		}
 	}
 	if p.ProtocolMax < rendezvous.ProtocolMin || p.ProtocolMin > rendezvous.ProtocolMax || p.ProtocolMin > p.ProtocolMax {
-		return caller.Caller{}, mismatch(p, version)
+		return caller.Caller{}, false, mismatch(p, version)
 	}
-	return p.caller(), prefaceAnswer{OK: true, Protocol: min(p.ProtocolMax, rendezvous.ProtocolMax), Version: version}
+	return p.caller(), p.ClientIO, prefaceAnswer{OK: true, Protocol: min(p.ProtocolMax, rendezvous.ProtocolMax), Version: version}
 }
 
 func mismatch(p preface, version string) prefaceAnswer {

@@ -2,14 +2,15 @@ package scaffold
 
 import (
 	"bytes"
+	"context"
 	"errors"
-	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/service-dev/service/daemon/internal/clientio"
+	contract "github.com/service-dev/service/proto/clientio"
 	"github.com/service-dev/service/proto/glasses/guide"
 )
 
@@ -98,21 +99,17 @@ var extensions = map[string]string{".ts": TypeScript, ".tsx": TypeScript, ".mts"
 	".py": Python, ".kt": Kotlin, ".swift": Swift, ".go": "go", ".java": "java", ".rs": "rust"}
 
 // Inspect reads a project folder, within bounds. It writes nothing, follows no symbolic link, and returns no secret.
-func Inspect(root string) (Inspection, error) {
+func Inspect(ctx context.Context, files clientio.Files, root string) (Inspection, error) {
 	if !filepath.IsAbs(root) {
 		return Inspection{}, &Error{CodeFolder, "the folder is not known", "pass dir, or call from the project's folder"}
 	}
-	r, err := os.OpenRoot(root)
-	if err != nil {
-		return Inspection{}, &Error{CodeFolder, "reading " + root + ": " + plainPath(err), "pass the folder of the project"}
-	}
-	defer r.Close()
-	in := &inspector{root: r, found: Inspection{Root: root}, languages: map[string]int{}, generated: map[string]bool{}}
-	if in.found.Project, _, err = projectAbove(root); err != nil {
+	in := &inspector{ctx: ctx, files: files.In(root), found: Inspection{Root: root}, languages: map[string]int{}, generated: map[string]bool{}, ignores: map[string][]string{}}
+	var err error
+	if in.found.Project, _, err = projectAbove(ctx, files, root); err != nil {
 		in.found.marks = append(in.found.marks, mark{code: FindProjectFile, file: ProjectFile, word: err.Error()})
 	}
-	if err := in.walk(); err != nil {
-		return Inspection{}, &Error{CodeFolder, "reading " + root + ": " + plainPath(err), "pass the folder of the project"}
+	if err := in.walk("."); err != nil {
+		return Inspection{}, readError(root, err)
 	}
 	in.modules()
 	for _, f := range in.sources {
@@ -122,16 +119,17 @@ func Inspect(root string) (Inspection, error) {
 	return in.found, nil
 }
 
-func plainPath(err error) string {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		return p.Err.Error()
+func readError(root string, err error) error {
+	var refused *clientio.Error
+	if !errors.As(err, &refused) || refused.Code == clientio.CodeUnavailable {
+		return err
 	}
-	return err.Error()
+	return &Error{CodeFolder, "reading " + root + ": " + refused.Message, "pass the folder of the project"}
 }
 
 type inspector struct {
-	root      *os.Root
+	ctx       context.Context // of the one call that this inspection is for
+	files     clientio.Files  // below the project's folder
 	found     Inspection
 	languages map[string]int
 	generated map[string]bool // paths of generated files
@@ -141,27 +139,33 @@ type inspector struct {
 	names     []string            // of every file
 }
 
-// walk notes the project's files, at most maxFiles of them.
-func (in *inspector) walk() error {
-	in.ignores = map[string][]string{}
-	return fs.WalkDir(in.root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil && name == ".":
+// walk notes the project's files in and below a folder, at most maxFiles of them. Only the project's own folder must be
+// readable.
+func (in *inspector) walk(dir string) error {
+	entries, err := in.files.List(in.ctx, dir)
+	if err != nil {
+		if dir == "." || in.ctx.Err() != nil {
 			return err
-		case err != nil:
-			return nil // a folder that cannot be read holds nothing for us
-		case d.IsDir() && name != "." && (slices.Contains(skipped, d.Name()) || strings.Count(name, "/") >= maxDepth):
-			return fs.SkipDir
-		case !d.Type().IsRegular():
-			return nil
+		}
+		return nil
+	}
+	for _, e := range entries {
+		name := path.Join(dir, e.Name)
+		switch {
+		case e.Kind == contract.KindDir && !slices.Contains(skipped, e.Name) && strings.Count(name, "/") < maxDepth:
+			if err := in.walk(name); err != nil {
+				return err
+			}
+		case e.Kind != contract.KindFile:
 		case len(in.names) >= maxFiles:
 			in.found.Truncated = true
-			return fs.SkipAll
+			return nil
+		default:
+			in.names = append(in.names, name)
+			in.note(name)
 		}
-		in.names = append(in.names, name)
-		in.note(name)
-		return nil
-	})
+	}
+	return nil
 }
 
 func (in *inspector) note(name string) {
@@ -189,7 +193,7 @@ func isConfig(base string) bool {
 
 // read gives a file's bytes; nil when it is too long or cannot be read.
 func (in *inspector) read(name string) []byte {
-	data, err := readLimited(in.root, name, maxRead)
+	data, err := in.files.Read(in.ctx, name, maxRead)
 	if err != nil {
 		return nil
 	}
@@ -255,8 +259,8 @@ func (in *inspector) finish() {
 		key := &in.found.Keys[i]
 		key.Ignored = in.ignored(key.Path)
 		key.Tracked = bytes.Contains(index, append([]byte(key.Path), 0))
-		if info, err := in.root.Lstat(key.Path); err == nil {
-			key.Private = private(info.Mode())
+		if info, err := in.files.Stat(in.ctx, key.Path); err == nil {
+			key.Private = info.Private
 		}
 	}
 }
@@ -264,7 +268,7 @@ func (in *inspector) finish() {
 // gitIndex is the list of tracked files of a repository whose root is the project's; nil for none. Paths stand in it as
 // they are (versions 2 and 3 of its format, git's default).
 func (in *inspector) gitIndex() []byte {
-	data, err := readLimited(in.root, ".git/index", 32<<20)
+	data, err := in.files.Read(in.ctx, ".git/index", 32<<20)
 	if err != nil {
 		return nil
 	}

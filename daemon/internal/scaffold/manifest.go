@@ -5,8 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"io/fs"
-	"os"
 	"path"
 	"slices"
 )
@@ -94,19 +92,4 @@ func (m Manifest) encode() []byte {
 		return nil // strings and numbers always encode
 	}
 	return append(data, '\n')
-}
-
-// readLimited reads a regular file of at most limit bytes; symbolic links are not followed.
-func readLimited(root *os.Root, name string, limit int64) ([]byte, error) {
-	info, err := root.Lstat(name)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "reading", Path: name, Err: errors.New("it is not a plain file")}
-	}
-	if info.Size() > limit {
-		return nil, &fs.PathError{Op: "reading", Path: name, Err: errors.New("it is too long")}
-	}
-	return root.ReadFile(name)
 }

@@ -27,9 +27,9 @@ func bring(ctx context.Context, page Page, project string) ([]byte, error) {
 
 // page decides what becomes of the connection page: it is written anew unless the one that is there was changed by hand,
 // or is not from here. A page that is gone and not asked for is forgotten.
-func (p *project) page(html []byte, o Order) {
+func (p *project) page(ctx context.Context, html []byte, o Order) {
 	name := path.Join(p.dir, PageName)
-	old, err := readLimited(p.root, name, maxRead)
+	old, err := p.files.Read(ctx, name, maxRead)
 	gone := errors.Is(err, fs.ErrNotExist)
 	switch {
 	case html == nil:

@@ -45,7 +45,7 @@ func TestConnectionPage(t *testing.T) {
 	}
 	findings := func() []string {
 		t.Helper()
-		in, err := Inspect(root)
+		in, err := Inspect(t.Context(), ours, root)
 		if err != nil {
 			t.Fatal(err)
 		}

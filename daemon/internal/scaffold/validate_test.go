@@ -102,7 +102,7 @@ func TestValidate(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			root := integrated(t)
 			test.break_(t, root)
-			in, err := Inspect(root)
+			in, err := Inspect(t.Context(), ours, root)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,7 +120,7 @@ func TestValidate(t *testing.T) {
 }
 
 func TestInspectTellsWhatIsThere(t *testing.T) {
-	in, err := Inspect(integrated(t))
+	in, err := Inspect(t.Context(), ours, integrated(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestInspectTellsWhatIsThere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in, err := Inspect(root)
+		in, err := Inspect(t.Context(), ours, root)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +154,7 @@ func TestInspectStaysInside(t *testing.T) {
 	if err := os.Symlink(filepath.Join(outside, ".env"), filepath.Join(root, ".env")); err != nil {
 		t.Skip(err)
 	}
-	in, err := Inspect(root)
+	in, err := Inspect(t.Context(), ours, root)
 	if err != nil || in.FilesRead != 0 {
 		t.Errorf("%+v %v", in, err)
 	}
@@ -164,10 +164,10 @@ func TestInspectStaysInside(t *testing.T) {
 	for i := range maxFiles + 10 {
 		write(t, filepath.Join(root, "many", fmt.Sprint(i)), nil)
 	}
-	if in, err := Inspect(root); err != nil || !in.Truncated {
+	if in, err := Inspect(t.Context(), ours, root); err != nil || !in.Truncated {
 		t.Errorf("%v %v", in.Truncated, err)
 	}
-	if _, err := Inspect(filepath.Join(root, "nowhere")); codeOf(err) != CodeFolder {
+	if _, err := Inspect(t.Context(), ours, filepath.Join(root, "nowhere")); codeOf(err) != CodeFolder {
 		t.Error(err)
 	}
 }

@@ -8,12 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/service-dev/service/daemon/internal/clientio"
 )
 
 // DefaultDir is the folder of a module in its project.
@@ -24,11 +25,12 @@ const maxRead = 1 << 20 // bytes of a file that is read
 // Order asks for a module in a project.
 type Order struct {
 	Request
-	Root    string // the project's folder, absolute
-	Dir     string // the module's folder, below Root; empty: DefaultDir
-	Project string // app id; empty: that of service.json in or above Root, else a new random one
-	Force   bool   // overwrite generated files that were changed by hand
-	Page    Page   // brings the connection page; nil: it is left as it is
+	Files   clientio.Files // the client's
+	Root    string         // the project's folder, absolute
+	Dir     string         // the module's folder, below Root; empty: DefaultDir
+	Project string         // app id; empty: that of service.json in or above Root, else a new random one
+	Force   bool           // overwrite generated files that were changed by hand
+	Page    Page           // brings the connection page; nil: it is left as it is
 }
 
 // Written tells what an order did.
@@ -70,15 +72,14 @@ func Write(ctx context.Context, o Order, mint Mint) (Written, error) {
 	if err != nil {
 		return Written{}, err
 	}
-	p, err := openProject(o)
+	p, err := openProject(ctx, o)
 	if err != nil {
 		return Written{}, err
 	}
-	defer p.root.Close()
-	if err := p.choose(o); err != nil {
+	if err := p.choose(ctx, o); err != nil {
 		return Written{}, err
 	}
-	if drift := p.drift(files); len(drift) > 0 && !o.Force {
+	if drift := p.drift(ctx, files); len(drift) > 0 && !o.Force {
 		return Written{}, &Error{CodeDrift, strings.Join(drift, ", ") + " was changed by hand since it was generated, or is not from here",
 			"move the changes into a file of the app's own and call again with force: true, which overwrites it; or choose another dir"}
 	}
@@ -87,8 +88,8 @@ func Write(ctx context.Context, o Order, mint Mint) (Written, error) {
 		return Written{}, err
 	}
 	page, pageErr := bring(ctx, o.Page, p.project)
-	p.page(page, o)
-	if err := p.write(request, files, key); err != nil {
+	p.page(ctx, page, o)
+	if err := p.write(ctx, request, files, key); err != nil {
 		return Written{}, folderError(p.dir, err)
 	}
 	return Written{Dir: filepath.Join(o.Root, filepath.FromSlash(p.dir)), Project: p.project, Version: Version, Language: request.Language,
@@ -96,9 +97,9 @@ func Write(ctx context.Context, o Order, mint Mint) (Written, error) {
 		PageErr: pageErr}, nil
 }
 
-// project is an open project and what is being done to it. Nothing leads out of root, no symbolic link either.
+// project is a project and what is being done to it. Nothing leads out of its folder, no symbolic link either.
 type project struct {
-	root     *os.Root
+	files    clientio.Files
 	dir      string // slashes, below root
 	manifest Manifest
 	project  string
@@ -107,7 +108,7 @@ type project struct {
 	written  []WrittenFile
 }
 
-func openProject(o Order) (*project, error) {
+func openProject(ctx context.Context, o Order) (*project, error) {
 	dir := o.Dir
 	if dir == "" {
 		dir = DefaultDir
@@ -125,26 +126,27 @@ func openProject(o Order) (*project, error) {
 	if !filepath.IsLocal(dir) || filepath.Clean(dir) == "." {
 		return nil, &Error{CodeInvalidArguments, "dir is not a folder below the working directory", `pass a relative path such as "service" or "src/service"`}
 	}
-	root, err := os.OpenRoot(o.Root)
-	if err != nil {
-		return nil, folderError(o.Root, err)
-	}
-	p := &project{root: root, dir: filepath.ToSlash(filepath.Clean(dir))}
-	data, err := readLimited(root, path.Join(p.dir, ManifestName), maxRead)
+	p := &project{files: o.Files.In(o.Root), dir: filepath.ToSlash(filepath.Clean(dir))}
+	data, err := p.files.Read(ctx, path.Join(p.dir, ManifestName), maxRead)
 	if err == nil {
 		p.manifest, err = parseManifest(data)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		root.Close()
+		if clientio.IsUnavailable(err) {
+			return nil, err
+		}
 		return nil, &Error{CodeFolder, fmt.Sprintf("reading %s: %v", path.Join(p.dir, ManifestName), err), "repair or delete the file, or choose another dir"}
 	}
 	return p, nil
 }
 
 func folderError(dir string, err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		err = path.Err
+	if clientio.IsUnavailable(err) {
+		return err
+	}
+	var refused *clientio.Error
+	if errors.As(err, &refused) {
+		err = errors.New(refused.Message)
 	}
 	return &Error{CodeFolder, fmt.Sprintf("writing to %s: %v", dir, err), "make the folder writable, or choose another dir; links that lead out of the project are refused"}
 }
@@ -152,11 +154,11 @@ func folderError(dir string, err error) error {
 var projectPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)+$`)
 
 // choose decides which project the module belongs to.
-func (p *project) choose(o Order) error {
+func (p *project) choose(ctx context.Context, o Order) error {
 	if o.Project != "" && (len(o.Project) > 155 || !projectPattern.MatchString(o.Project)) {
 		return &Error{CodeInvalidArguments, "project is not an app id in reverse-DNS form", `pass an id such as "com.example.app", or leave it out`}
 	}
-	found, where, err := projectAbove(o.Root)
+	found, where, err := projectAbove(ctx, o.Files, o.Root)
 	if err != nil {
 		return err
 	}
@@ -175,36 +177,32 @@ func (p *project) choose(o Order) error {
 }
 
 // projectAbove finds the project's id in the service.json of the folder or of one above it.
-func projectAbove(dir string) (project, where string, err error) {
+func projectAbove(ctx context.Context, files clientio.Files, dir string) (project, where string, err error) {
 	for range 64 {
-		where = filepath.Join(dir, ProjectFile)
-		if info, err := os.Stat(where); err == nil && info.Mode().IsRegular() && info.Size() <= 64<<10 {
-			data, err := os.ReadFile(where)
-			if err == nil {
-				var f struct{ Project string }
-				if json.Unmarshal(data, &f) != nil || f.Project != "" && !projectPattern.MatchString(f.Project) {
-					return "", where, &Error{CodeFolder, "reading " + where + ": its project is not an app id in reverse-DNS form", `repair the file, e.g. {"project":"com.example.app"}`}
-				}
-				if f.Project != "" {
-					return f.Project, where, nil
-				}
-			}
+		where, data, err := files.Find(ctx, dir, ProjectFile, 64<<10)
+		if err != nil {
+			return "", "", nil // there is none, or it may not be read
 		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
+		var f struct{ Project string }
+		if json.Unmarshal(data, &f) != nil || f.Project != "" && !projectPattern.MatchString(f.Project) {
+			return "", where, &Error{CodeFolder, "reading " + where + ": its project is not an app id in reverse-DNS form", `repair the file, e.g. {"project":"com.example.app"}`}
+		}
+		if f.Project != "" {
+			return f.Project, where, nil
+		}
+		if dir = filepath.Dir(filepath.Dir(where)); dir == filepath.Dir(where) {
 			break
 		}
-		dir = parent
 	}
 	return "", "", nil
 }
 
 // drift names the files that are there, are not what would be written, and are not what was generated last either.
-func (p *project) drift(files []File) []string {
+func (p *project) drift(ctx context.Context, files []File) []string {
 	var changed []string
 	for _, f := range files {
 		name := path.Join(p.dir, f.Name)
-		data, err := readLimited(p.root, name, maxRead)
+		data, err := p.files.Read(ctx, name, maxRead)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && (bytes.Equal(data, f.Data) || sumOf(data) == p.manifest.sum(f.Name)) {
 			continue
 		}
@@ -215,7 +213,7 @@ func (p *project) drift(files []File) []string {
 
 // key is a new key, or empty when the folder has one of this project.
 func (p *project) key(ctx context.Context, mint Mint) (string, error) {
-	data, err := readLimited(p.root, path.Join(p.dir, KeyName), maxRead)
+	data, err := p.files.Read(ctx, path.Join(p.dir, KeyName), maxRead)
 	of := p.manifest.Project // of the key that is there; a folder without a manifest does not tell
 	if err == nil && len(bytes.TrimSpace(data)) > 0 && (of == "" || of == p.project) {
 		return "", nil
@@ -226,34 +224,31 @@ func (p *project) key(ctx context.Context, mint Mint) (string, error) {
 	return mint(ctx, p.project)
 }
 
-func (p *project) write(r Request, files []File, key string) error {
-	if err := p.root.MkdirAll(p.dir, 0o755); err != nil {
-		return err
-	}
-	if err := p.ignoreKey(); err != nil {
+func (p *project) write(ctx context.Context, r Request, files []File, key string) error {
+	if err := p.ignoreKey(ctx); err != nil {
 		return err
 	}
 	if key != "" {
-		if err := p.put(path.Join(p.dir, KeyName), []byte(key+"\n"), 0o600); err != nil {
+		if err := p.put(ctx, path.Join(p.dir, KeyName), []byte(key+"\n"), 0o600); err != nil {
 			return err
 		}
 	}
 	module := Module{Language: r.Language, Version: Version, Capabilities: r.Capabilities}
 	for _, f := range files {
-		if err := p.put(path.Join(p.dir, f.Name), f.Data, 0o644); err != nil {
+		if err := p.put(ctx, path.Join(p.dir, f.Name), f.Data, 0o644); err != nil {
 			return err
 		}
 		module.Files = append(module.Files, Sum{f.Name, sumOf(f.Data)})
 	}
 	if p.html != nil {
-		if err := p.put(path.Join(p.dir, PageName), p.html, 0o644); err != nil {
+		if err := p.put(ctx, path.Join(p.dir, PageName), p.html, 0o644); err != nil {
 			return err
 		}
 		p.manifest.Page = &Sum{PageName, sumOf(p.html)}
 	}
 	m := p.manifest.with(module)
 	m.Manifest, m.Project = 1, p.project
-	if err := p.put(path.Join(p.dir, ManifestName), m.encode(), 0o644); err != nil {
+	if err := p.put(ctx, path.Join(p.dir, ManifestName), m.encode(), 0o644); err != nil {
 		return err
 	}
 	if p.named {
@@ -263,13 +258,13 @@ func (p *project) write(r Request, files []File, key string) error {
 	if err != nil {
 		return err
 	}
-	return p.put(ProjectFile, append(data, '\n'), 0o644)
+	return p.put(ctx, ProjectFile, append(data, '\n'), 0o644)
 }
 
 // ignoreKey keeps the key out of version control, before it is written.
-func (p *project) ignoreKey() error {
+func (p *project) ignoreKey(ctx context.Context) error {
 	name := path.Join(p.dir, ignoreName)
-	data, err := readLimited(p.root, name, maxRead)
+	data, err := p.files.Read(ctx, name, maxRead)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -279,12 +274,12 @@ func (p *project) ignoreKey() error {
 	if len(data) > 0 && !bytes.HasSuffix(data, []byte("\n")) {
 		data = append(data, '\n')
 	}
-	return p.put(name, append(data, KeyName+"\n"...), 0o644)
+	return p.put(ctx, name, append(data, KeyName+"\n"...), 0o644)
 }
 
 // put writes a file whole or not at all, and notes what became of it.
-func (p *project) put(name string, data []byte, mode fs.FileMode) error {
-	old, err := readLimited(p.root, name, maxRead)
+func (p *project) put(ctx context.Context, name string, data []byte, mode fs.FileMode) error {
+	old, err := p.files.Read(ctx, name, maxRead)
 	if err == nil && bytes.Equal(old, data) {
 		p.written = append(p.written, WrittenFile{name, "unchanged"})
 		return nil
@@ -296,18 +291,8 @@ func (p *project) put(name string, data []byte, mode fs.FileMode) error {
 	if err == nil {
 		state = "updated"
 	}
-	temporary := name + "." + strings.ToLower(rand.Text()[:8]) + ".tmp"
-	f, err := p.root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
+	if err := p.files.Replace(ctx, name, data, mode, 0o755); err != nil {
 		return err
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = p.root.Rename(temporary, name)
-	}
-	if err != nil {
-		return errors.Join(err, p.root.Remove(temporary))
 	}
 	p.written = append(p.written, WrittenFile{name, state})
 	return nil

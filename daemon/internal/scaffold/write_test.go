@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/clientio"
+	"github.com/service-dev/service/proto/clientio/local"
 	"github.com/service-dev/service/proto/glasses/guide"
 )
 
@@ -27,8 +30,11 @@ func (m *minter) mint(_ context.Context, project string) (string, error) {
 	return testKey, nil
 }
 
+// ours are the files of this process.
+var ours = clientio.FilesOf(caller.Caller{IO: local.New()})
+
 func order(root string) Order {
-	return Order{Root: root, Project: "com.example.app", Request: Request{Language: Python, Capabilities: []string{guide.Display}}}
+	return Order{Files: ours, Root: root, Project: "com.example.app", Request: Request{Language: Python, Capabilities: []string{guide.Display}}}
 }
 
 func codeOf(err error) string {

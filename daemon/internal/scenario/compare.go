@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -14,7 +15,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/service-dev/service/daemon/internal/statefile"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/render"
 	"github.com/service-dev/service/proto/glasses/scenario"
@@ -183,7 +183,7 @@ func short(raw []byte) string {
 func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
 
 // comparePictures tells where the panel looked otherwise than in the recording.
-func (x *run) comparePictures(got []panel) []Diff {
+func (x *run) comparePictures(ctx context.Context, got []panel) []Diff {
 	var diffs []Diff
 	want := x.s.Recorded.Pictures
 	for i := range max(len(want), len(got)) {
@@ -197,7 +197,7 @@ func (x *run) comparePictures(got []panel) []Diff {
 		}
 		picture := got[i].png()
 		if sum(picture) != want[i].SHA256 {
-			diffs = append(diffs, x.pictureDiff(i, want[i].SHA256, picture))
+			diffs = append(diffs, x.pictureDiff(ctx, i, want[i].SHA256, picture))
 		}
 	}
 	return diffs
@@ -206,17 +206,17 @@ func (x *run) comparePictures(got []panel) []Diff {
 // maxPicture bounds a recorded picture, in bytes.
 const maxPicture = 4 << 20
 
-func (x *run) pictureDiff(i int, want string, got []byte) Diff {
+func (x *run) pictureDiff(ctx context.Context, i int, want string, got []byte) Diff {
 	d := Diff{Kind: "picture", Index: i, Message: "the panel looks different", Want: want, Got: sum(got)}
-	d.GotFile = x.req.keep(fmt.Sprintf("picture-%d-got.png", i), got)
-	before, err := statefile.Read(filepath.Join(x.dir, "pictures", want+".png"), maxPicture)
+	d.GotFile = x.req.keep(ctx, fmt.Sprintf("picture-%d-got.png", i), got)
+	before, err := x.req.Files.Read(ctx, filepath.Join(x.dir, "pictures", want+".png"), maxPicture)
 	if err != nil || sum(before) != want {
 		return d
 	}
-	d.WantFile = x.req.keep(fmt.Sprintf("picture-%d-want.png", i), before)
+	d.WantFile = x.req.keep(ctx, fmt.Sprintf("picture-%d-want.png", i), before)
 	if marked, count := marks(before, got); marked != nil {
 		d.Message = fmt.Sprintf("%d pixels of the panel are different", count)
-		d.DiffFile = x.req.keep(fmt.Sprintf("picture-%d-diff.png", i), marked)
+		d.DiffFile = x.req.keep(ctx, fmt.Sprintf("picture-%d-diff.png", i), marked)
 	}
 	return d
 }

@@ -158,7 +158,7 @@ func (x *run) expectDisplay(ctx context.Context, i int, e *scenario.ExpectDispla
 		return err
 	}
 	if last.Model.Panel != nil {
-		x.picture(fmt.Sprintf("step-%d-failed", i), last)
+		x.picture(ctx, fmt.Sprintf("step-%d-failed", i), last)
 	}
 	return missing("%s", why)
 }

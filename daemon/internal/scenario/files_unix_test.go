@@ -27,17 +27,17 @@ func TestStepsThatNameNoFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &pageOnly{rows: rows(glasses.Event{Type: glasses.RowAppAttached, Sender: glasses.SenderService, Kind: glasses.KindEvent})}
-	for file, want := range map[string]string{"pipe": "is not a file", "large": "is larger than"} {
+	for file, want := range map[string]string{"pipe": "not a regular file", "large": "more than"} {
 		s := scenario.Scenario{Name: "s", Steps: []scenario.Step{{Camera: &file}}}
 		data, _ := s.Encode()
-		if err := beside(dir, ".", "s.json", data); err != nil {
+		if err := beside(t.Context(), ours, dir, ".", "s.json", data); err != nil {
 			t.Fatal(err)
 		}
-		report, err := New(p, p).Run(t.Context(), Request{SessionID: "ses_abcdefgh", Path: filepath.Join(dir, "s.json")})
+		report, err := New(p, p).Run(t.Context(), Request{Files: ours, SessionID: "ses_abcdefgh", Path: filepath.Join(dir, "s.json")})
 		if err != nil || !strings.Contains(report.Steps[0].Message, want) {
 			t.Errorf("%s: %+v, %v", file, report.Steps, err)
 		}
-		if _, err := Load(filepath.Join(dir, file)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Load(t.Context(), ours, filepath.Join(dir, file)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s as a scenario: %v", file, err)
 		}
 	}

@@ -3,20 +3,21 @@ package scenario
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/session"
-	"github.com/service-dev/service/daemon/internal/statefile"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
 // RecordRequest asks for a recording of what is in a session's log.
 type RecordRequest struct {
+	// Files are the client's: where the recording is written.
+	Files     clientio.Files
 	Target    backend.Target
 	SessionID string
 	// Name of the scenario; empty for the file's.
@@ -71,7 +72,7 @@ func (r *Runner) Record(ctx context.Context, req RecordRequest) (Recording, erro
 	sc := scenario.Scenario{Scenario: scenario.Version, Name: req.Name, DeviceModel: rec.model, Clock: backend.ClockVirtual, Steps: rec.list}
 	sc.Recorded = &scenario.Recorded{Clock: s.Clock, DurationMs: end - rec.base, Trace: traceOf(rows, rec.base), Pictures: []scenario.Picture{}}
 	out := Recording{Name: req.Name, Path: req.Path, DurationMs: sc.Recorded.DurationMs, Steps: len(sc.Steps), Requests: len(sc.Recorded.Trace), Notes: []string{}}
-	if err := r.write(req, &sc, rows, rec, &out); err != nil {
+	if err := r.write(ctx, req, &sc, rows, rec, &out); err != nil {
 		return Recording{}, &backend.Problem{Code: session.CodeStateUnwritable, Message: "writing the recording: " + err.Error(),
 			FixHint: "pass a path that can be written"}
 	}
@@ -228,20 +229,17 @@ func stimulus(e glasses.Event) (s scenario.Step, ok bool) {
 }
 
 // write puts the recording and what goes with it on disk; the scenario last, so that a file that is there is whole.
-func (r *Runner) write(req RecordRequest, sc *scenario.Scenario, rows []glasses.Event, rec *recorder, out *Recording) error {
+func (r *Runner) write(ctx context.Context, req RecordRequest, sc *scenario.Scenario, rows []glasses.Event, rec *recorder, out *Recording) error {
 	dir := filepath.Dir(req.Path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
 	for _, p := range panels(rows, rec.base, rec.model) {
 		data := p.png()
 		sc.Recorded.Pictures = append(sc.Recorded.Pictures, scenario.Picture{At: p.at, SHA256: sum(data)})
-		if err := beside(dir, "pictures", sum(data)+".png", data); err != nil {
+		if err := beside(ctx, req.Files, dir, "pictures", sum(data)+".png", data); err != nil {
 			return err
 		}
 	}
 	out.Pictures = len(sc.Recorded.Pictures)
-	kept, err := r.writeMedia(req, dir, rows, out)
+	kept, err := r.writeMedia(ctx, req, dir, rows, out)
 	if err != nil {
 		return err
 	}
@@ -257,11 +255,11 @@ func (r *Runner) write(req RecordRequest, sc *scenario.Scenario, rows []glasses.
 	if _, err := scenario.Parse(data); err != nil {
 		return err // e.g. longer than a scenario may be
 	}
-	return statefile.Write(req.Path, data)
+	return req.Files.Replace(ctx, req.Path, data, 0o600, 0o700)
 }
 
 // writeMedia copies what the camera took, by its hash, and lists what it could.
-func (r *Runner) writeMedia(req RecordRequest, dir string, rows []glasses.Event, out *Recording) (kept []string, err error) {
+func (r *Runner) writeMedia(ctx context.Context, req RecordRequest, dir string, rows []glasses.Event, out *Recording) (kept []string, err error) {
 	for _, e := range rows {
 		res, err := glasses.ParseResult(e.Payload)
 		if e.Kind != glasses.KindResult || err != nil || res.Media == nil {
@@ -275,7 +273,7 @@ func (r *Runner) writeMedia(req RecordRequest, dir string, rows []glasses.Event,
 		if slices.Contains(kept, name) {
 			continue
 		}
-		if err := beside(dir, "media", name, body); err != nil {
+		if err := beside(ctx, req.Files, dir, "media", name, body); err != nil {
 			return nil, err
 		}
 		kept = append(kept, name)
@@ -283,10 +281,6 @@ func (r *Runner) writeMedia(req RecordRequest, dir string, rows []glasses.Event,
 	return kept, nil
 }
 
-func beside(dir, folder, name string, data []byte) error {
-	dir = filepath.Join(dir, folder)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	return statefile.Write(filepath.Join(dir, name), data)
+func beside(ctx context.Context, files clientio.Files, dir, folder, name string, data []byte) error {
+	return files.Replace(ctx, filepath.Join(dir, folder, name), data, 0o600, 0o700)
 }

@@ -201,7 +201,7 @@ func (x *run) step(ctx context.Context, i int, s *scenario.Step) error {
 		if d.Model.Panel == nil {
 			return missing("%s has no panel to take a picture of", d.Model.ID)
 		}
-		x.picture(*s.Picture, d)
+		x.picture(ctx, *s.Picture, d)
 		return nil
 	}
 }
@@ -214,7 +214,7 @@ func (x *run) stimulate(ctx context.Context, typ string, payload any, file strin
 			file = filepath.Join(x.dir, file)
 		}
 		var err error
-		if media, err = readFile(file, session.MaxUpload); err != nil {
+		if media, err = x.req.Files.Read(ctx, file, session.MaxUpload); err != nil {
 			return fmt.Errorf("reading the step's file: %w", err)
 		}
 	}
@@ -258,14 +258,14 @@ func (x *run) display(ctx context.Context) (session.Display, error) {
 const drawers = 2
 
 // picture keeps a panel. It is drawn while the run goes on.
-func (x *run) picture(name string, d session.Display) {
+func (x *run) picture(ctx context.Context, name string, d session.Display) {
 	x.drawn.Lock()
 	i := len(x.report.Pictures)
 	x.report.Pictures = append(x.report.Pictures, Picture{Name: name, AtMs: x.now - x.base})
 	x.drawn.Unlock()
 	x.drawing.Go(func() error {
 		png := d.Picture()
-		file := x.req.keep(name+".png", png)
+		file := x.req.keep(ctx, name+".png", png)
 		x.drawn.Lock()
 		defer x.drawn.Unlock()
 		x.report.Pictures[i].SHA256, x.report.Pictures[i].File = sum(png), file
@@ -290,7 +290,7 @@ func (x *run) end(ctx context.Context) error {
 	}
 	got := traceOf(x.rows, x.base)
 	x.report.Diffs = append(x.report.Diffs, compareTrace(x.s.Recorded, got, x.virtual)...)
-	x.report.Diffs = append(x.report.Diffs, x.comparePictures(panels(x.rows, x.base, x.model))...)
+	x.report.Diffs = append(x.report.Diffs, x.comparePictures(ctx, panels(x.rows, x.base, x.model))...)
 	if len(x.report.Diffs) > 0 {
 		x.report.Verdict = Fail
 	}

@@ -5,15 +5,13 @@ package scenario
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/session"
-	"github.com/service-dev/service/daemon/internal/statefile"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
@@ -57,6 +55,8 @@ const CodeInvalidScenario = "invalid_scenario"
 
 // Request asks for a run on an open session. An app should be attached, or attach within 30 seconds.
 type Request struct {
+	// Files are the client's: where the scenario is, and where pictures are kept.
+	Files     clientio.Files
 	Target    backend.Target
 	SessionID string
 	// Path is the scenario's file, absolute. Other files are looked for from its folder.
@@ -115,8 +115,11 @@ type Picture struct {
 }
 
 // Load reads a scenario's file. Errors are *backend.Problem.
-func Load(path string) (scenario.Scenario, error) {
-	data, err := readFile(path, scenario.MaxFile)
+func Load(ctx context.Context, files clientio.Files, path string) (scenario.Scenario, error) {
+	data, err := files.Read(ctx, path, scenario.MaxFile)
+	if clientio.IsUnavailable(err) {
+		return scenario.Scenario{}, &backend.Problem{Code: clientio.CodeUnavailable, Message: err.Error(), FixHint: "connect through service-mcp, or use `servicectl session run`"}
+	}
 	if err != nil {
 		return scenario.Scenario{}, &backend.Problem{Code: CodeInvalidScenario, Message: "reading the scenario: " + err.Error(), FixHint: "pass the path of a scenario file"}
 	}
@@ -127,29 +130,15 @@ func Load(path string) (scenario.Scenario, error) {
 	return s, nil
 }
 
-// readFile reads a regular file of at most limit bytes: a pipe would never end, and a device never fit.
-func readFile(path string, limit int64) ([]byte, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, errors.New(path + " is not a file")
-	case info.Size() > limit:
-		return nil, fmt.Errorf("%s is larger than %d bytes", path, limit)
-	}
-	return os.ReadFile(path)
-}
-
 // Run runs a scenario and compares with what it recorded, if it did. A run that fails is no error; errors are
 // *backend.Problem: the file is no scenario, the session is gone, no app attached.
 func (r *Runner) Run(ctx context.Context, req Request) (Report, error) {
-	s, err := Load(req.Path)
+	s, err := Load(ctx, req.Files, req.Path)
 	if err != nil {
 		return Report{}, err
 	}
 	if req.Artifacts != "" {
-		if err := os.MkdirAll(req.Artifacts, 0o700); err != nil {
+		if err := req.Files.MakeDir(ctx, req.Artifacts, 0o700); err != nil {
 			return Report{}, &backend.Problem{Code: session.CodeStateUnwritable, Message: "making the folder for pictures: " + err.Error(), FixHint: "pass a folder that can be written"}
 		}
 	}
@@ -165,12 +154,12 @@ func (r *Runner) Run(ctx context.Context, req Request) (Report, error) {
 }
 
 // keep writes an artifact and gives its path; empty when none are kept.
-func (req Request) keep(name string, data []byte) string {
+func (req Request) keep(ctx context.Context, name string, data []byte) string {
 	if req.Artifacts == "" || len(data) == 0 {
 		return ""
 	}
 	path := filepath.Join(req.Artifacts, name)
-	if statefile.Write(path, data) != nil {
+	if req.Files.Replace(ctx, path, data, 0o600, 0o700) != nil {
 		return "" // a report without the picture is better than none
 	}
 	return path

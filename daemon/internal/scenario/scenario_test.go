@@ -15,10 +15,16 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/proto/clientio/local"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
+
+// ours are the files of this process.
+var ours = clientio.FilesOf(caller.Caller{IO: local.New()})
 
 func TestSubset(t *testing.T) {
 	for _, c := range []struct{ want, got, says string }{
@@ -163,16 +169,16 @@ func TestABrowserSessionWithoutAPage(t *testing.T) {
 	path := filepath.Join(dir, "s.json")
 	s := scenario.Scenario{Name: "s", Steps: []scenario.Step{{Input: &glasses.Input{Kind: "tap"}}, {Picture: new("end")}}}
 	data, _ := s.Encode()
-	if err := beside(dir, ".", "s.json", data); err != nil {
+	if err := beside(t.Context(), ours, dir, ".", "s.json", data); err != nil {
 		t.Fatal(err)
 	}
-	_, err := r.Run(t.Context(), Request{SessionID: "ses_abcdefgh", Path: path})
+	_, err := r.Run(t.Context(), Request{Files: ours, SessionID: "ses_abcdefgh", Path: path})
 	var problem *backend.Problem
 	if !errors.As(err, &problem) || problem.Code != backend.CodeNotConnected || !strings.Contains(problem.Message, "no app attached") {
 		t.Errorf("without an app: %v", err)
 	}
 	p.rows = rows(glasses.Event{Type: glasses.RowAppAttached, Sender: glasses.SenderService, Kind: glasses.KindEvent})
-	report, err := r.Run(t.Context(), Request{SessionID: "ses_abcdefgh", Path: path})
+	report, err := r.Run(t.Context(), Request{Files: ours, SessionID: "ses_abcdefgh", Path: path})
 	if err != nil || report.Verdict != Fail || !strings.Contains(report.Steps[0].Message, "no simulator page") || report.Steps[1].Verdict != Skipped {
 		t.Errorf("%+v, %v", report, err)
 	}
@@ -181,7 +187,7 @@ func TestABrowserSessionWithoutAPage(t *testing.T) {
 // A recording without an app would pass whatever the next build does.
 func TestRecordWithoutAnApp(t *testing.T) {
 	p := &pageOnly{rows: rows(glasses.Event{Type: glasses.RowGlassesAttached, Sender: glasses.SenderService, Kind: glasses.KindEvent})}
-	rec, err := New(p, p).Record(t.Context(), RecordRequest{SessionID: "ses_abcdefgh", Path: filepath.Join(t.TempDir(), "rec.json")})
+	rec, err := New(p, p).Record(t.Context(), RecordRequest{Files: ours, SessionID: "ses_abcdefgh", Path: filepath.Join(t.TempDir(), "rec.json")})
 	var problem *backend.Problem
 	if !errors.As(err, &problem) || problem.Code != backend.CodeNotFound {
 		t.Errorf("%+v, %v", rec, err)
@@ -199,11 +205,11 @@ func TestRecordOfABrowserSession(t *testing.T) {
 		glasses.Event{Type: "com.example.score", ID: "a-2", Sender: glasses.SenderApp, Kind: glasses.KindEvent, Payload: json.RawMessage(`{"points":1}`)},
 	)}
 	path := filepath.Join(t.TempDir(), "deep", "er", "rec.json")
-	rec, err := New(p, p).Record(t.Context(), RecordRequest{SessionID: "ses_abcdefgh", Path: path})
+	rec, err := New(p, p).Record(t.Context(), RecordRequest{Files: ours, SessionID: "ses_abcdefgh", Path: path})
 	if err != nil || len(rec.Notes) != 1 || rec.Requests != 2 || rec.Media != 0 {
 		t.Fatalf("%+v, %v", rec, err)
 	}
-	s, err := Load(path)
+	s, err := Load(t.Context(), ours, path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/service-dev/service/daemon/internal/backend"
-	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/proto/glasses"
 )
 
@@ -214,7 +213,7 @@ func serve(t *testing.T, m *Manager) (stop func()) {
 
 func start(t *testing.T, m *Manager, req LocalRequest) Opened {
 	t.Helper()
-	o, err := m.StartLocal(t.Context(), caller.Caller{}, req)
+	o, err := m.StartLocal(t.Context(), from(""), req)
 	if err != nil {
 		t.Fatal(err)
 	}

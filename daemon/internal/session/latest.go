@@ -44,7 +44,7 @@ func (l *latest) load() {
 }
 
 func (l *latest) set(dir, id string) {
-	dir = realDir(dir)
+	dir = cleanDir(dir)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.load()
@@ -76,7 +76,7 @@ func (l *latest) get(dir string) (string, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.load()
-	use, ok := l.of[realDir(dir)]
+	use, ok := l.of[cleanDir(dir)]
 	return use.Session, ok
 }
 
@@ -107,4 +107,12 @@ func (m *Manager) Latest(_ context.Context, who caller.Caller) (id string, ok bo
 		return "", false
 	}
 	return id, ok
+}
+
+// cleanDir is a directory's name as its client gave it: links in it were resolved there.
+func cleanDir(dir string) string {
+	if dir == "" {
+		return ""
+	}
+	return filepath.Clean(dir)
 }

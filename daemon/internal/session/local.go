@@ -11,12 +11,12 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/statefile"
 	"github.com/service-dev/service/proto/glasses"
 )
@@ -27,7 +27,7 @@ func (m *Manager) StartLocal(ctx context.Context, who caller.Caller, req LocalRe
 	if m.opts.Transports == nil {
 		return Opened{}, m.local.refused
 	}
-	want, err := m.localMeta(who, req)
+	want, err := m.localMeta(ctx, who, req)
 	if err != nil {
 		return Opened{}, err
 	}
@@ -40,7 +40,10 @@ func (m *Manager) StartLocal(ctx context.Context, who caller.Caller, req LocalRe
 			return Opened{}, err
 		}
 	}
-	opened, err := m.opened(ctx, r, created, req.DeviceModel)
+	var opened Opened
+	if err = r.copyFixtures(ctx, clientio.FilesOf(who), want.FixturesDir); err == nil {
+		opened, err = m.opened(ctx, r, created, req.DeviceModel)
+	}
 	if err != nil {
 		if created {
 			m.local.remove(r, CloseRestart, "the session could not be opened")
@@ -79,7 +82,7 @@ func (m *Manager) opened(ctx context.Context, r *room, created bool, model strin
 }
 
 // localMeta is the session that a request asks for.
-func (m *Manager) localMeta(who caller.Caller, req LocalRequest) (meta, error) {
+func (m *Manager) localMeta(ctx context.Context, who caller.Caller, req LocalRequest) (meta, error) {
 	want := meta{Clock: req.Clock}
 	switch req.Clock {
 	case "":
@@ -100,27 +103,17 @@ func (m *Manager) localMeta(who caller.Caller, req LocalRequest) (meta, error) {
 		if !filepath.IsAbs(dir) {
 			dir = filepath.Join(who.Cwd, dir)
 		}
-		if info, err := os.Stat(dir); err != nil || !info.IsDir() || !filepath.IsAbs(dir) {
-			return want, invalid("fixturesDir is not a folder: "+req.FixturesDir, "pass the path of a folder with pictures and sounds, or leave it out")
+		if !filepath.IsAbs(dir) {
+			return want, notFixtures(req.FixturesDir)
 		}
 		want.FixturesDir = filepath.Clean(dir)
 	}
 	var err error
-	if want.Project, err = m.projectOf(req.Project, who.Cwd); err != nil {
+	if want.Project, err = m.projectOf(ctx, req.Project, who); err != nil {
 		return want, err
 	}
-	want.Dir = realDir(who.Cwd)
+	want.Dir = cleanDir(who.Cwd)
 	return want, nil
-}
-
-func realDir(dir string) string {
-	if dir == "" {
-		return ""
-	}
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		return real
-	}
-	return filepath.Clean(dir)
 }
 
 // secret gives the path of the file with the app secret, and makes one where there is none. Only its hash is kept

@@ -80,7 +80,7 @@ func TestStartLocalRefuses(t *testing.T) {
 	for name, req := range map[string]LocalRequest{
 		"clock": {Clock: "lunar"}, "model": {DeviceModel: "monocle"}, "fixtures": {FixturesDir: "/no/such/folder"}, "project": {Project: "x"},
 	} {
-		if _, err := m.StartLocal(t.Context(), caller.Caller{}, req); code(err) != CodeInvalidArguments {
+		if _, err := m.StartLocal(t.Context(), from(""), req); code(err) != CodeInvalidArguments {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -202,7 +202,7 @@ func TestOldSessionsEnd(t *testing.T) {
 func TestLatest(t *testing.T) {
 	dir, here := t.TempDir(), t.TempDir()
 	m := newLocal(t, dir, &fakeTransports{}, nil)
-	who := caller.Caller{Cwd: here}
+	who := from(here)
 	if id, ok := m.Latest(t.Context(), who); ok {
 		t.Errorf("before any: %s", id)
 	}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -15,7 +16,10 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/statefile"
+	contract "github.com/service-dev/service/proto/clientio"
 )
 
 // ManifestName is the file in which a project says its app id: a JSON object with the field "project", e.g.
@@ -62,37 +66,37 @@ func checkProject(project string) bool {
 	return len(project) <= maxProject && projectPattern.MatchString(project)
 }
 
-// projectOf decides which project a call is about: the argument, else the manifest found upward from cwd, else a random
-// id that is kept for cwd.
-func (m *Manager) projectOf(argument, cwd string) (string, error) {
-	project, err := named(argument, cwd)
+// projectOf decides which project a call is about: the argument, else the manifest found upward from its directory,
+// else a random id that is kept for the directory.
+func (m *Manager) projectOf(ctx context.Context, argument string, who caller.Caller) (string, error) {
+	project, err := named(ctx, argument, who)
 	if err != nil || project != "" {
 		return project, err
 	}
-	project, err = m.projects.of(cwd)
+	project, err = m.projects.of(who.Cwd)
 	if err != nil {
 		return "", stateProblem("remembering the directory's project", err)
 	}
 	return project, nil
 }
 
-// Project is the project that a call from a directory is about, for calls that need one that is there already: as for
+// Project is the project that a caller's call is about, for calls that need one that is there already: as for
 // opening a session, but no id is made. It is empty where nothing names one.
-func (m *Manager) Project(argument, cwd string) (string, error) {
-	project, err := named(argument, cwd)
+func (m *Manager) Project(ctx context.Context, argument string, who caller.Caller) (string, error) {
+	project, err := named(ctx, argument, who)
 	if err != nil || project != "" {
 		return project, err
 	}
-	if project, err = m.projects.known(cwd); err != nil {
+	if project, err = m.projects.known(who.Cwd); err != nil {
 		return "", stateProblem("reading the directory's project", err)
 	}
 	return project, nil
 }
 
 // named is the project that the argument names, or else the manifest; empty where neither does.
-func named(argument, cwd string) (string, error) {
+func named(ctx context.Context, argument string, who caller.Caller) (string, error) {
 	if argument == "" {
-		return fromManifest(cwd)
+		return fromManifest(ctx, clientio.FilesOf(who), who.Cwd)
 	}
 	if !checkProject(argument) {
 		return "", invalid("project is not an app id in reverse-DNS form", `pass an id such as "com.example.app", or leave it out`)
@@ -100,17 +104,27 @@ func named(argument, cwd string) (string, error) {
 	return argument, nil
 }
 
-func fromManifest(dir string) (string, error) {
+// fromManifest looks upward, past manifests that are silent on the project; empty where none names one.
+func fromManifest(ctx context.Context, files clientio.Files, dir string) (string, error) {
 	for range maxUpward {
 		if !filepath.IsAbs(dir) {
 			return "", nil
 		}
-		project, err := readManifest(filepath.Join(dir, ManifestName))
+		path, data, err := files.Find(ctx, dir, ManifestName, maxManifest)
+		switch {
+		case isTooLarge(err):
+			return "", manifestProblem(ManifestName, "it is longer than 64 KiB")
+		case ctx.Err() != nil:
+			return "", ctx.Err()
+		case err != nil: // there is none, or this client's files are out of reach
+			return "", nil
+		}
+		project, err := parseManifest(path, data)
 		if err != nil || project != "" {
 			return project, err
 		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
+		parent := filepath.Dir(filepath.Dir(path))
+		if parent == filepath.Dir(path) {
 			break
 		}
 		dir = parent
@@ -118,17 +132,9 @@ func fromManifest(dir string) (string, error) {
 	return "", nil
 }
 
-// readManifest returns "" for a file that is missing, unreadable for this user, or silent on the project.
-func readManifest(path string) (string, error) {
-	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-		if info.Size() > maxManifest {
-			return "", manifestProblem(path, "it is longer than 64 KiB")
-		}
-		if data, err := os.ReadFile(path); err == nil {
-			return parseManifest(path, data)
-		}
-	}
-	return "", nil
+func isTooLarge(err error) bool {
+	var e *clientio.Error
+	return errors.As(err, &e) && e.Code == contract.CodeTooLarge
 }
 
 func parseManifest(path string, data []byte) (string, error) {
@@ -182,7 +188,7 @@ type directory struct {
 
 // of returns the directory's id and remembers a new one. Callers that have no directory share one.
 func (p *projects) of(dir string) (string, error) {
-	dir = resolved(dir)
+	dir = cleanDir(dir)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	known, err := p.load()
@@ -211,18 +217,10 @@ func (p *projects) known(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if entry := known[resolved(dir)]; checkProject(entry.Project) {
+	if entry := known[cleanDir(dir)]; checkProject(entry.Project) {
 		return entry.Project, nil
 	}
 	return "", nil
-}
-
-// resolved is the one name of a directory that links may lead to.
-func resolved(dir string) string {
-	if real, err := filepath.EvalSymlinks(dir); err == nil && dir != "" {
-		return real
-	}
-	return dir
 }
 
 func forgetOldest(known map[string]directory) {

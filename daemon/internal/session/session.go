@@ -143,7 +143,7 @@ func (m *Manager) Open(ctx context.Context, target backend.Target, who caller.Ca
 	if err := checkDeviceModel(req.DeviceModel); err != nil {
 		return Opened{}, err
 	}
-	project, err := m.projectOf(req.Project, who.Cwd)
+	project, err := m.projectOf(ctx, req.Project, who)
 	if err != nil {
 		return Opened{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/service-dev/service/proto/clientio/local"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,6 +18,9 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 )
+
+// from is a client of this process in a directory.
+func from(cwd string) caller.Caller { return caller.Caller{Cwd: cwd, IO: local.New()} }
 
 const testID = "ses_abcdefgh234567abcdef"
 
@@ -236,7 +240,7 @@ func TestProjectOfADirectory(t *testing.T) {
 		return dir
 	}
 	open := func(cwd string, req Request) (string, error) {
-		_, err := m.Open(t.Context(), backend.Target{}, caller.Caller{Cwd: cwd}, req)
+		_, err := m.Open(t.Context(), backend.Target{}, from(cwd), req)
 		return f.asked.Project, err
 	}
 	write("app", `{"project":"com.example.app","other":1}`)
@@ -267,14 +271,14 @@ func TestProjectOfADirectory(t *testing.T) {
 		t.Errorf("the directory's id changed from %q to %q", first, again)
 	}
 	for cwd, want := range map[string]string{deep: "com.example.app", here: first, write("unknown", ""): "", "": ""} {
-		if got, err := m.Project("", cwd); got != want || err != nil {
+		if got, err := m.Project(t.Context(), "", from(cwd)); got != want || err != nil {
 			t.Errorf("the project of %s is %q, want %q, %v", cwd, got, want, err)
 		}
 	}
-	if got, err := m.Project("a.b", deep); got != "a.b" || err != nil {
+	if got, err := m.Project(t.Context(), "a.b", from(deep)); got != "a.b" || err != nil {
 		t.Errorf("the argument does not win: %q, %v", got, err)
 	}
-	if _, err := m.Project("../x", deep); code(err) != CodeInvalidArguments {
+	if _, err := m.Project(t.Context(), "../x", from(deep)); code(err) != CodeInvalidArguments {
 		t.Errorf("no app id: %v", err)
 	}
 	if other, _ := open(there, Request{}); other == first {

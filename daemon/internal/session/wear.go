@@ -46,7 +46,7 @@ func (r *room) wear(ctx context.Context) {
 func (r *room) attach(ctx context.Context) (backend.Glasses, error) {
 	r.mu.Lock()
 	open := backend.TransportOpen{
-		SessionID: r.id, DeviceModel: r.meta.Snapshot.DeviceModel, Virtual: r.virtual(), NowMs: r.clock(), FixturesDir: r.meta.FixturesDir,
+		SessionID: r.id, DeviceModel: r.meta.Snapshot.DeviceModel, Virtual: r.virtual(), NowMs: r.clock(), FixturesDir: r.fixtures(),
 	}
 	if r.meta.Attached > 0 {
 		snapshot := r.meta.Snapshot

@@ -15,6 +15,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/link"
 	"github.com/service-dev/service/daemon/internal/scenario"
 	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/proto/clientio/local"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/render"
 )
@@ -295,7 +296,7 @@ func (w *world) catalogue() *Catalogue {
 // call runs a tool and checks what holds for every answer: it fits the tool's schema, and says what it must say.
 func (w *world) call(t *testing.T, name, args string, io IO) (Result, map[string]any) {
 	t.Helper()
-	return w.callIn(caller.With(context.Background(), caller.Caller{Cwd: "/home/a/app", Client: "agent"}), t, name, args, io)
+	return w.callIn(caller.With(context.Background(), caller.Caller{Cwd: "/home/a/app", Client: "agent", IO: local.New()}), t, name, args, io)
 }
 
 func (w *world) callIn(ctx context.Context, t *testing.T, name, args string, io IO) (Result, map[string]any) {

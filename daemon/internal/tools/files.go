@@ -2,15 +2,15 @@ package tools
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/clientio"
 )
 
 // Codes of refusals about files that the agent named.
@@ -50,43 +50,66 @@ func pathOf(who caller.Caller, argument, path string) (string, error) {
 }
 
 // readFile reads a regular file of at most limit bytes whose content is of one of the kinds; the path alone says nothing.
-func readFile(who caller.Caller, argument, path string, limit int64, kinds []fileKind) ([]byte, error) {
+func readFile(ctx context.Context, who caller.Caller, argument, path string, limit int64, kinds []fileKind) ([]byte, error) {
 	full, err := pathOf(who, argument, path)
 	if err != nil {
 		return nil, err
 	}
-	unreadable := func(why string) error {
-		return &Error{Code: CodeFileUnreadable, Message: fmt.Sprintf("reading %s: %s", full, why), FixHint: fmt.Sprintf("pass in %s the path of a %s file of at most %d bytes", argument, kindNames(kinds), limit)}
+	data, err := clientio.FilesOf(who).Read(ctx, full, limit)
+	if err == nil && len(kinds) > 0 && !slices.ContainsFunc(kinds, func(k fileKind) bool { return k.magic(data) }) {
+		err = errors.New("read " + full + ": its content is not " + kindNames(kinds))
 	}
-	info, err := os.Stat(full)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, unreadable("there is no such file")
-	case err != nil:
-		return nil, unreadable("it may not be read")
-	case !info.Mode().IsRegular():
-		return nil, unreadable("it is not a file")
-	case info.Size() > limit:
-		return nil, unreadable(fmt.Sprintf("it has %d bytes", info.Size()))
-	}
-	f, err := os.Open(full)
 	if err != nil {
-		return nil, unreadable("it may not be read")
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil || int64(len(data)) > limit {
-		return nil, unreadable("it cannot be read to its end within the limit")
-	}
-	for _, kind := range kinds {
-		if kind.magic(data) {
-			return data, nil
-		}
-	}
-	if len(kinds) > 0 {
-		return nil, unreadable("its content is not " + kindNames(kinds))
+		return nil, fileError(CodeFileUnreadable, err, fmt.Sprintf("pass in %s the path of a %s file of at most %d bytes", argument, kindNames(kinds), limit))
 	}
 	return data, nil
+}
+
+// fileContent is a file that the client's process does not write: the answer holds it instead. One of Text and Base64 is
+// set.
+type fileContent struct {
+	Path   string `json:"path"`
+	Text   string `json:"text,omitempty"`
+	Base64 []byte `json:"base64,omitempty"`
+}
+
+const contentsSchema = `{"type":"array","items":{"type":"object","properties":{"path":{"type":"string"},"text":{"type":"string"},"base64":{"type":"string"}}},"description":"Only for a client that writes no files: what it has to write."}`
+
+// writable are the files that a call writes to: the client's, or, for a client that writes none, a collector whose
+// content goes into the answer.
+func writable(who caller.Caller) (clientio.Files, *clientio.Collector) {
+	if files := clientio.FilesOf(who); files.Available() {
+		return files, nil
+	}
+	collector := &clientio.Collector{}
+	return clientio.FilesOf(caller.Caller{IO: collector}), collector
+}
+
+// contentsOf are the files of a collector; none without one.
+func contentsOf(collector *clientio.Collector) []fileContent {
+	if collector == nil {
+		return nil
+	}
+	var contents []fileContent
+	for _, f := range collector.Files() {
+		content := fileContent{Path: f.Path, Base64: f.Data}
+		if f.IsText() {
+			content = fileContent{Path: f.Path, Text: string(f.Data)}
+		}
+		contents = append(contents, content)
+	}
+	return contents
+}
+
+// notWritten tells the agent what to do with an answer that holds files.
+const notWritten = " This client writes no files: write those of contents yourself."
+
+// fileError puts an error of the client's files into the catalogue's words.
+func fileError(code string, err error, hint string) error {
+	if clientio.IsUnavailable(err) {
+		return &Error{Code: clientio.CodeUnavailable, Message: err.Error(), FixHint: "connect through service-mcp, or use `servicectl tool call`: they read and write files for their caller"}
+	}
+	return &Error{Code: code, Message: err.Error(), FixHint: hint}
 }
 
 func kindNames(kinds []fileKind) string {
@@ -95,37 +118,6 @@ func kindNames(kinds []fileKind) string {
 		names[i] = k.name
 	}
 	return strings.Join(names, " or ")
-}
-
-// writeNew writes a file that does not exist yet, in a folder that does. Existing files are never touched, nor is a
-// symbolic link followed.
-func writeNew(who caller.Caller, argument, path string, data []byte) (string, error) {
-	full, err := pathOf(who, argument, path)
-	if err != nil {
-		return "", err
-	}
-	f, err := os.OpenFile(full, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	switch {
-	case errors.Is(err, fs.ErrExist):
-		return "", &Error{Code: CodeFileExists, Message: full + " exists already", FixHint: "pass another path, or remove the file first; nothing is ever overwritten"}
-	case err != nil:
-		return "", &Error{Code: CodeFileUnwritable, Message: fmt.Sprintf("writing %s: %s", full, reason(err)), FixHint: "pass a path in a folder that exists and may be written"}
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err != nil {
-		_ = os.Remove(full) // it is ours and not whole
-		return "", &Error{Code: CodeFileUnwritable, Message: fmt.Sprintf("writing %s: %s", full, reason(err)), Retryable: true, FixHint: "make room on the disk or pass another path"}
-	}
-	return full, nil
-}
-
-// reason is an error of the file system without the path, which stands before it.
-func reason(err error) string {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		return p.Err.Error()
-	}
-	return err.Error()
 }
 
 func join(words []string) string { return strings.Join(words, ", ") }

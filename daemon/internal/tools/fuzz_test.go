@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/proto/clientio/local"
 	"github.com/service-dev/service/proto/glasses"
 )
 
@@ -63,7 +64,7 @@ func FuzzCalls(f *testing.F) {
 	catalogue := w.catalogue()
 	f.Fuzz(func(t *testing.T, which uint8, args []byte) {
 		w.controls, w.events = nil, nil
-		ctx, cancel := context.WithCancel(caller.With(t.Context(), caller.Caller{Cwd: "/no/such/folder"}))
+		ctx, cancel := context.WithCancel(caller.With(t.Context(), caller.Caller{Cwd: "/no/such/folder", IO: local.New()}))
 		cancel() // nobody waits
 		result := catalogue.Call(ctx, names[int(which)%len(names)], args, IO{})
 		var fields map[string]any

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/scaffold"
 	"github.com/service-dev/service/proto/glasses/guide"
 )
@@ -67,6 +68,7 @@ type generatedModule struct {
 	Setting      string          `json:"setting"`
 	Example      string          `json:"example"`
 	Run          string          `json:"run"`
+	Contents     []fileContent   `json:"contents,omitempty"`
 	Next         []nextCall      `json:"nextCalls"`
 	Summary      string          `json:"summary"`
 }
@@ -94,7 +96,8 @@ func (t generateConnectionModule) definition() definition {
 			"connectionPage":{"type":"string","enum":["placed","kept","unavailable","left_out"],"description":"What became of connect.html; unavailable: the backend did not give it, the module is there all the same."},
 			"setting":{"type":"string","description":"The one setting that chooses between simulator and real glasses."},
 			"example":{"type":"string","description":"A complete small app that uses the module."},
-			"run":{"type":"string","description":"How to start that app."},`+
+			"run":{"type":"string","description":"How to start that app."},
+			"contents":`+contentsSchema+`,`+
 			nextProperty+`,`+summaryProperty, `"status","summary"`, true),
 	}}
 }
@@ -108,9 +111,13 @@ func (t generateConnectionModule) run(ctx context.Context, c call) (any, error) 
 		return nil, scaffoldError(err)
 	}
 	return t.gate.run(ctx, c, args.OpenBrowser, func(ctx context.Context, target backend.Target) (any, error) {
+		files, collector := writable(c.who)
 		mint := func(ctx context.Context, project string) (string, error) {
 			key, err := t.keys.MintProjectKey(ctx, target, project, filepath.Base(c.who.Cwd))
 			return key.Key, err
+		}
+		if collector != nil && target.Bearer != "" { // a key is put into a file and nowhere else
+			mint = func(context.Context, string) (string, error) { return "", nil }
 		}
 		if target.Bearer == "" { // the backend refuses and says with which code to link; nothing is written
 			project := args.Project
@@ -128,7 +135,7 @@ func (t generateConnectionModule) run(ctx context.Context, c call) (any, error) 
 		}
 		order := scaffold.Order{
 			Request: scaffold.Request{Language: args.Language, Capabilities: args.Capabilities},
-			Root:    c.who.Cwd, Dir: args.Dir, Project: args.Project, Force: args.Force,
+			Files:   files, Root: c.who.Cwd, Dir: args.Dir, Project: args.Project, Force: args.Force,
 		}
 		if args.Page == nil || *args.Page {
 			order.Page = func(ctx context.Context, project string) ([]byte, error) {
@@ -140,11 +147,11 @@ func (t generateConnectionModule) run(ctx context.Context, c call) (any, error) 
 		if err != nil {
 			return nil, scaffoldError(err)
 		}
-		return t.answer(written, order.Page != nil)
+		return t.answer(written, order.Page != nil, collector)
 	})
 }
 
-func (t generateConnectionModule) answer(w scaffold.Written, page bool) (any, error) {
+func (t generateConnectionModule) answer(w scaffold.Written, page bool, collector *clientio.Collector) (any, error) {
 	hello, err := scaffold.ExampleOf(w.Language, "hello")
 	if err != nil {
 		return nil, scaffoldError(err)
@@ -173,6 +180,10 @@ func (t generateConnectionModule) answer(w scaffold.Written, page bool) (any, er
 	var note string
 	a.Page, note = pageOf(w, page)
 	a.Summary += note
+	if collector != nil {
+		a.Contents, a.KeyFile = contentsOf(collector), ""
+		a.Summary += notWritten + " No project key was made, for it is put into a file only: make one in the dashboard."
+	}
 	if w.Language == scaffold.Swift {
 		a.Summary += " The Swift module is parsed by a grammar in this service's own tests, not compiled and not run: build it at once."
 	}
@@ -197,6 +208,9 @@ func pageOf(w scaffold.Written, asked bool) (word, note string) {
 
 // scaffoldError puts the scaffold's refusals into the catalogue's words.
 func scaffoldError(err error) error {
+	if clientio.IsUnavailable(err) {
+		return fileError("", err, "")
+	}
 	var e *scaffold.Error
 	if errors.As(err, &e) {
 		return &Error{Code: e.Code, Message: e.Message, FixHint: e.FixHint}

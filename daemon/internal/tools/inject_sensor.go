@@ -57,7 +57,7 @@ func (t injectSensor) run(ctx context.Context, c call) (any, error) {
 	if err := decode(c.args, &args); err != nil {
 		return nil, err
 	}
-	list, err := t.injections(c, args)
+	list, err := t.injections(ctx, c, args)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (t injectSensor) run(ctx context.Context, c call) (any, error) {
 		call1("getDisplayState", `{}`, "see display and state"))
 }
 
-func (t injectSensor) injections(c call, args injectSensorArgs) ([]injection, error) {
+func (t injectSensor) injections(ctx context.Context, c call, args injectSensorArgs) ([]injection, error) {
 	var list []injection
 	for _, f := range []struct {
 		path, typ, part string
@@ -80,7 +80,7 @@ func (t injectSensor) injections(c call, args injectSensorArgs) ([]injection, er
 			list = append(list, injection{typ: f.typ, payload: struct{}{}, done: "the " + f.part + " is its own again"})
 		}
 		if f.path != "" {
-			data, err := readFile(c.who, f.part+"File", f.path, session.MaxUpload, f.kinds)
+			data, err := readFile(ctx, c.who, f.part+"File", f.path, session.MaxUpload, f.kinds)
 			if err != nil {
 				return nil, err
 			}

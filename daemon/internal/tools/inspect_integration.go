@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/scaffold"
 )
 
@@ -63,8 +64,8 @@ func (t inspectIntegration) definition() definition {
 	}}
 }
 
-func (t inspectIntegration) run(_ context.Context, c call) (any, error) {
-	in, err := inspect(c)
+func (t inspectIntegration) run(ctx context.Context, c call) (any, error) {
+	in, err := inspect(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +83,7 @@ func (t inspectIntegration) run(_ context.Context, c call) (any, error) {
 	return a, nil
 }
 
-func inspect(c call) (scaffold.Inspection, error) {
+func inspect(ctx context.Context, c call) (scaffold.Inspection, error) {
 	var args integrationArgs
 	if err := decode(c.args, &args); err != nil {
 		return scaffold.Inspection{}, err
@@ -91,7 +92,7 @@ func inspect(c call) (scaffold.Inspection, error) {
 	if err != nil {
 		return scaffold.Inspection{}, err
 	}
-	in, err := scaffold.Inspect(dir)
+	in, err := scaffold.Inspect(ctx, clientio.FilesOf(c.who), dir)
 	if err != nil {
 		return in, scaffoldError(err)
 	}

@@ -72,7 +72,7 @@ func (t listProjects) run(ctx context.Context, c call) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		current, _ := t.projects.Project("", c.who.Cwd) // a manifest that cannot be read is no reason to list nothing
+		current, _ := t.projects.Project(ctx, "", c.who) // a manifest that cannot be read is no reason to list nothing
 		return projectsAnswer{Status: "ok", Projects: tidyProjects(list), CurrentProject: current, Summary: describeProjects(list, current)}, nil
 	})
 }

@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/scenario"
+	contract "github.com/service-dev/service/proto/clientio"
 )
 
 const recordSessionText = `Writes what has happened in a session so far into a folder as a recording: a scenario whose steps are what happened to the glasses, and which holds what ` +
@@ -37,18 +38,19 @@ type recordSessionArgs struct {
 }
 
 type recordAnswer struct {
-	Status     string     `json:"status"`
-	SessionID  string     `json:"sessionId"`
-	File       string     `json:"file"`
-	Name       string     `json:"name"`
-	DurationMs int64      `json:"durationMs"`
-	Steps      int        `json:"steps"`
-	Requests   int        `json:"requests"`
-	Pictures   int        `json:"pictures"`
-	Media      int        `json:"media"`
-	Notes      []string   `json:"notes"`
-	Next       []nextCall `json:"nextCalls"`
-	Summary    string     `json:"summary"`
+	Status     string        `json:"status"`
+	SessionID  string        `json:"sessionId"`
+	File       string        `json:"file"`
+	Name       string        `json:"name"`
+	DurationMs int64         `json:"durationMs"`
+	Steps      int           `json:"steps"`
+	Requests   int           `json:"requests"`
+	Pictures   int           `json:"pictures"`
+	Media      int           `json:"media"`
+	Notes      []string      `json:"notes"`
+	Contents   []fileContent `json:"contents,omitempty"`
+	Next       []nextCall    `json:"nextCalls"`
+	Summary    string        `json:"summary"`
 }
 
 // Names inside a recording's folder.
@@ -73,7 +75,8 @@ func (t recordSession) definition() definition {
 			"name":{"type":"string"},
 			"durationMs":{"type":"integer"},
 			"steps":{"type":"integer"},"requests":{"type":"integer"},"pictures":{"type":"integer"},"media":{"type":"integer"},
-			"notes":{"type":"array","items":{"type":"string"},"description":"What could not be recorded."},`+
+			"notes":{"type":"array","items":{"type":"string"},"description":"What could not be recorded."},
+			"contents":`+contentsSchema+`,`+
 			nextProperty+`,`+summaryProperty, `"status","summary"`, true),
 	}}
 }
@@ -83,7 +86,8 @@ func (t recordSession) run(ctx context.Context, c call) (any, error) {
 	if err := decode(c.args, &args); err != nil {
 		return nil, err
 	}
-	dir, err := recordingDir(c.who, args.Dir)
+	files, collector := writable(c.who)
+	dir, err := recordingDir(ctx, c.who, files, args.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +96,7 @@ func (t recordSession) run(ctx context.Context, c call) (any, error) {
 	}
 	return t.reach.run(ctx, c, args.SessionID, func(ctx context.Context, target backend.Target, id string) (any, error) {
 		rec, err := t.scenarios.Record(ctx, scenario.RecordRequest{
-			Target: target, SessionID: id, Name: args.Name, Path: filepath.Join(dir, scenarioName), Since: clamp(args.Since, 0, 0, 1<<53),
+			Files: files, Target: target, SessionID: id, Name: args.Name, Path: filepath.Join(dir, scenarioName), Since: clamp(args.Since, 0, 0, 1<<53),
 		})
 		if err != nil {
 			return nil, err
@@ -108,14 +112,18 @@ func (t recordSession) run(ctx context.Context, c call) (any, error) {
 		if answer.Notes == nil {
 			answer.Notes = []string{}
 		}
+		answer.Contents = contentsOf(collector)
 		answer.Summary = fmt.Sprintf("%d ms of session %s are in %s: %d steps, %d requests of the app, %d pictures.", rec.DurationMs, id, rec.Path, rec.Steps, rec.Requests, rec.Pictures)
+		if collector != nil {
+			answer.Summary += notWritten
+		}
 		return answer, nil
 	})
 }
 
 // recordingDir is a folder that a recording may be written to: one that does not exist, is empty, or holds a recording
 // and nothing else.
-func recordingDir(who caller.Caller, path string) (string, error) {
+func recordingDir(ctx context.Context, who caller.Caller, files clientio.Files, path string) (string, error) {
 	if path == "" {
 		return "", &Error{Code: CodeInvalidArguments, Message: `argument "dir" is missing`, FixHint: "pass the recording's folder, e.g. glasses/main"}
 	}
@@ -123,21 +131,21 @@ func recordingDir(who caller.Caller, path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	entries, err := os.ReadDir(dir)
+	entries, err := files.List(ctx, dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return dir, nil
 	case err != nil:
-		return "", &Error{Code: CodeFileUnwritable, Message: fmt.Sprintf("looking into %s: %s", dir, reason(err)), FixHint: "pass a folder that may be read and written"}
+		return "", fileError(CodeFileUnwritable, err, "pass a folder that may be read and written")
 	}
 	ours := true
 	for _, e := range entries {
-		switch e.Name() {
+		switch e.Name {
 		case picturesName, mediaName:
-			ours = ours && e.IsDir()
+			ours = ours && e.Kind == contract.KindDir
 		case scenarioName:
-			s, err := scenario.Load(filepath.Join(dir, scenarioName))
-			ours = ours && e.Type().IsRegular() && err == nil && s.Recorded != nil
+			s, err := scenario.Load(ctx, files, filepath.Join(dir, scenarioName))
+			ours = ours && e.Kind == contract.KindFile && err == nil && s.Recorded != nil
 		default:
 			ours = false
 		}

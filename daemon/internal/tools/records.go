@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/caller"
 )
 
 // Records is what the tools need of the account's records; each interface stands with its tool.
@@ -25,7 +26,7 @@ type Records interface {
 // projectFinder knows which project a directory is about.
 type projectFinder interface {
 	// Project is the argument, or what the directory says; empty where nothing names one.
-	Project(argument, cwd string) (string, error)
+	Project(ctx context.Context, argument string, who caller.Caller) (string, error)
 }
 
 // records lets a call about a record of a project through the gate, and gives refusals the next step in the words of the
@@ -53,7 +54,7 @@ type recordWork func(ctx context.Context, target backend.Target, project string)
 const unnamedProject = "app.local.unnamed"
 
 func (r records) run(ctx context.Context, c call, about recordCall, do recordWork) (any, error) {
-	project, err := r.projects.Project(about.project, c.who.Cwd)
+	project, err := r.projects.Project(ctx, about.project, c.who)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/caller"
 )
 
 // accountRecords is the backend's side of an account with one project, com.example.app.
@@ -104,7 +105,7 @@ func (r *accountRecords) ConnectionPageFile(_ context.Context, t backend.Target,
 }
 
 // Project is what the fake's directory says, unless the argument names one.
-func (s sessions) Project(argument, cwd string) (string, error) {
+func (s sessions) Project(_ context.Context, argument string, who caller.Caller) (string, error) {
 	if argument == "not-an-id" {
 		return "", &backend.Problem{Code: CodeInvalidArguments, Message: "project is not an app id in reverse-DNS form", FixHint: "pass an id"}
 	}

@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/scenario"
+	contract "github.com/service-dev/service/proto/clientio"
 )
 
 const replaySessionText = `Runs a recording of recordSession, or a scenario written by hand, against the app that is attached to a session, and gives a verdict: pass or fail, with each ` +
@@ -72,16 +73,16 @@ func (t replaySession) run(ctx context.Context, c call) (any, error) {
 	if err := decode(c.args, &args); err != nil {
 		return nil, err
 	}
-	file, err := scenarioFile(c.who, args.File)
+	file, err := scenarioFile(ctx, c.who, args.File)
 	if err != nil {
 		return nil, err
 	}
-	artifacts, err := artifactsDir(c.who, args.ArtifactsDir)
+	artifacts, err := artifactsDir(ctx, c.who, args.ArtifactsDir)
 	if err != nil {
 		return nil, err
 	}
 	return t.reach.run(ctx, c, args.SessionID, func(ctx context.Context, target backend.Target, id string) (any, error) {
-		return t.replay(ctx, c.io, scenario.Request{Target: target, SessionID: id, Path: file, Artifacts: artifacts})
+		return t.replay(ctx, c.io, scenario.Request{Files: clientio.FilesOf(c.who), Target: target, SessionID: id, Path: file, Artifacts: artifacts})
 	})
 }
 
@@ -121,7 +122,7 @@ func reportWords(r scenario.Report) string {
 }
 
 // scenarioFile finds the file that the agent named, in the folder of a recording too.
-func scenarioFile(who caller.Caller, path string) (string, error) {
+func scenarioFile(ctx context.Context, who caller.Caller, path string) (string, error) {
 	if path == "" {
 		return "", &Error{Code: CodeInvalidArguments, Message: `argument "file" is missing`, FixHint: "pass the file that recordSession told, or the path of a scenario"}
 	}
@@ -129,19 +130,23 @@ func scenarioFile(who caller.Caller, path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	info, err := os.Stat(full)
-	if err == nil && info.IsDir() {
+	files := clientio.FilesOf(who)
+	info, err := files.Stat(ctx, full)
+	if err == nil && info.Kind == contract.KindDir {
 		full = filepath.Join(full, scenarioName)
-		info, err = os.Stat(full)
+		info, err = files.Stat(ctx, full)
 	}
-	if err != nil || !info.Mode().IsRegular() {
+	if clientio.IsUnavailable(err) {
+		return "", fileError(CodeFileUnreadable, err, "")
+	}
+	if err != nil || info.Kind != contract.KindFile {
 		return "", &Error{Code: CodeFileUnreadable, Message: "there is no scenario " + full, FixHint: "pass the file that recordSession told, or the path of a scenario"}
 	}
 	return full, nil
 }
 
 // artifactsDir is a folder that does not exist or is empty; empty for none.
-func artifactsDir(who caller.Caller, path string) (string, error) {
+func artifactsDir(ctx context.Context, who caller.Caller, path string) (string, error) {
 	if path == "" {
 		return "", nil
 	}
@@ -149,12 +154,12 @@ func artifactsDir(who caller.Caller, path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	entries, err := os.ReadDir(full)
+	entries, err := clientio.FilesOf(who).List(ctx, full)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0:
 		return full, nil
 	case err != nil:
-		return "", &Error{Code: CodeFileUnwritable, Message: fmt.Sprintf("looking into %s: %s", full, reason(err)), FixHint: "pass a folder that may be read and written"}
+		return "", fileError(CodeFileUnwritable, err, "pass a folder that may be read and written")
 	}
 	return "", &Error{Code: CodeFileExists, Message: full + " is not empty", FixHint: "pass a new folder; nothing is overwritten"}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/scaffold"
+	"github.com/service-dev/service/proto/clientio/local"
 )
 
 const mintedKey = "spk_abcdefghijklmnopqrstuvwxyz0123456789"
@@ -43,7 +44,7 @@ func (w *world) in(dir string, t *testing.T, name string, args map[string]any) (
 	if err != nil {
 		t.Fatal(err)
 	}
-	return w.callIn(caller.With(context.Background(), caller.Caller{Cwd: dir, Client: "agent"}), t, name, string(data), IO{})
+	return w.callIn(caller.With(context.Background(), caller.Caller{Cwd: dir, Client: "agent", IO: local.New()}), t, name, string(data), IO{})
 }
 
 func TestGenerateNeedsALinkAndWritesNothingWithout(t *testing.T) {
@@ -66,7 +67,7 @@ func TestGenerateAtOnceMintsOneKey(t *testing.T) {
 		w := newWorld().linked()
 		w.keys = &keys{slow: time.Second}
 		c := w.catalogue()
-		ctx := caller.With(t.Context(), caller.Caller{Cwd: dir, Client: "agent"})
+		ctx := caller.With(t.Context(), caller.Caller{Cwd: dir, Client: "agent", IO: local.New()})
 		var all sync.WaitGroup
 		for range 4 {
 			all.Go(func() {

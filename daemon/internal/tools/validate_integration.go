@@ -44,8 +44,8 @@ func (t validateIntegration) definition() definition {
 	}}
 }
 
-func (t validateIntegration) run(_ context.Context, c call) (any, error) {
-	in, err := inspect(c)
+func (t validateIntegration) run(ctx context.Context, c call) (any, error) {
+	in, err := inspect(ctx, c)
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,10 @@ type Caller struct {
 	// The calling program, e.g. "servicectl".
 	Client string `protobuf:"bytes,3,opt,name=client,proto3" json:"client,omitempty"`
 	// Its build version.
-	Version       string `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`
+	Version string `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`
+	// The token under which the calling process has connected to mcp.sock to open pages and to read and write files for
+	// this call (proto/clientio). Empty: it does neither.
+	ClientIo      string `protobuf:"bytes,5,opt,name=client_io,json=clientIo,proto3" json:"client_io,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -95,6 +98,13 @@ func (x *Caller) GetClient() string {
 func (x *Caller) GetVersion() string {
 	if x != nil {
 		return x.Version
+	}
+	return ""
+}
+
+func (x *Caller) GetClientIo() string {
+	if x != nil {
+		return x.ClientIo
 	}
 	return ""
 }
@@ -1303,7 +1313,7 @@ func (x *Waiting) GetNote() string {
 type Opened struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Opened bool                   `protobuf:"varint,1,opt,name=opened,proto3" json:"opened,omitempty"`
-	// Why nothing was opened: disabled | no_desktop | failed | refused
+	// Why nothing was opened: disabled | no_desktop | failed | refused | client
 	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2849,12 +2859,13 @@ var File_control_v1_control_proto protoreflect.FileDescriptor
 
 const file_control_v1_control_proto_rawDesc = "" +
 	"\n" +
-	"\x18control/v1/control.proto\x12\x12service.control.v1\"\xbb\x01\n" +
+	"\x18control/v1/control.proto\x12\x12service.control.v1\"\xd8\x01\n" +
 	"\x06Caller\x125\n" +
 	"\x03env\x18\x01 \x03(\v2#.service.control.v1.Caller.EnvEntryR\x03env\x12\x10\n" +
 	"\x03cwd\x18\x02 \x01(\tR\x03cwd\x12\x16\n" +
 	"\x06client\x18\x03 \x01(\tR\x06client\x12\x18\n" +
-	"\aversion\x18\x04 \x01(\tR\aversion\x1a6\n" +
+	"\aversion\x18\x04 \x01(\tR\aversion\x12\x1b\n" +
+	"\tclient_io\x18\x05 \x01(\tR\bclientIo\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x88\x01\n" +

@@ -1,25 +1,25 @@
-package opener
+package local
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
-
-	"github.com/service-dev/service/daemon/internal/caller"
 )
 
-var base = []string{"PATH", "SystemRoot", "SystemDrive", "ComSpec", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "TEMP", "TMP", "PROGRAMDATA", "ProgramFiles"}
+var variables = []string{
+	"PATH", "SystemRoot", "SystemDrive", "ComSpec", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "TEMP", "TMP", "PROGRAMDATA", "ProgramFiles",
+}
 
 // platformCommand is cmd.exe /c start "" "<url>". cmd.exe parses the line by rules of its own: inside double quotes
 // only a quote and a percent sign are special. isPlatformSafe keeps both out.
-func platformCommand(ctx context.Context, who caller.Caller, url string) *exec.Cmd {
+func platformCommand(url string) *exec.Cmd {
 	shell := filepath.Join(os.Getenv("SystemRoot"), "System32", "cmd.exe")
-	cmd := exec.CommandContext(ctx, shell)
-	cmd.SysProcAttr = &syscall.SysProcAttr{CmdLine: commandLine(url), HideWindow: true}
-	cmd.Env = environment(who, os.LookupEnv, base, nil)
+	cmd := withEnvironment(exec.Command(shell), variables)
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		CmdLine: commandLine(url), HideWindow: true, CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP,
+	}
 	return cmd
 }
 
@@ -28,4 +28,4 @@ func commandLine(url string) string { return `cmd.exe /d /c start "" "` + url + 
 // isPlatformSafe refuses what cmd.exe would expand even inside quotes (%CD%). The service's own pages never hold it.
 func isPlatformSafe(url string) bool { return !strings.ContainsAny(url, `"%`) }
 
-func hasDesktop(map[string]string) bool { return true }
+func hasDesktop(func(string) string) bool { return true }

@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/service-dev/service/ctl/internal/clientio"
+	"github.com/service-dev/service/ctl/internal/reach"
+	contract "github.com/service-dev/service/proto/clientio"
+)
+
+// clientIO is the process that service-mcp starts when the daemon first wants a page opened or a file read or written. A
+// person has no use for it.
+func (a *app) clientIO() *cobra.Command {
+	return &cobra.Command{
+		Use: "client-io", Short: "Open pages and use files for the daemon, with this process's rights", Hidden: true, Args: cobra.NoArgs,
+		Long: "Started by service-mcp. Reads a token from stdin, connects to the daemon and carries out what it asks until stdin ends.",
+		RunE: func(cmd *cobra.Command, _ []string) error { return serveClientIO(cmd.Context(), a.in) },
+	}
+}
+
+func serveClientIO(ctx context.Context, in io.Reader) error {
+	lines := bufio.NewScanner(in)
+	if !lines.Scan() || !contract.IsToken(lines.Text()) {
+		return errors.New("stdin does not begin with a token")
+	}
+	daemon, err := reach.Find()
+	if err != nil {
+		return err
+	}
+	conn, err := clientio.Dial(daemon, lines.Text())
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { // ends with stdin; a read that this process's end cuts off needs no wait
+		lines.Scan()
+		cancel()
+	}()
+	return clientio.Serve(ctx, conn)
+}

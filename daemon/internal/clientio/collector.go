@@ -1,0 +1,64 @@
+package clientio
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/service-dev/service/proto/clientio"
+)
+
+// Collector stands in for a client whose process writes no files: what is written is kept, so that it can be put into the
+// answer of the call. It holds no files to read. It is safe for concurrent use.
+type Collector struct {
+	mu    sync.Mutex
+	files []Collected
+	size  int
+}
+
+// Collected is a file that was to be written.
+type Collected struct {
+	Path string
+	Mode fs.FileMode
+	Data []byte
+}
+
+// IsText reports whether the content can be shown as it is.
+func (c Collected) IsText() bool { return utf8.Valid(c.Data) }
+
+// maxCollected bounds what an answer holds, in bytes.
+const maxCollected = 1 << 20
+
+// Do implements caller.IO.
+func (c *Collector) Do(_ context.Context, r clientio.Request) (clientio.Response, error) {
+	switch r.Op {
+	case clientio.Write:
+		return clientio.Response{}, c.add(r)
+	case clientio.MakeDir:
+		return clientio.Response{}, nil
+	case clientio.Open:
+		return clientio.Response{Reason: clientio.ReasonClient}, nil
+	}
+	return clientio.Response{Code: clientio.CodeNotExist, Message: "it does not exist"}, nil
+}
+
+func (c *Collector) add(r clientio.Request) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.size += len(r.Data); c.size > maxCollected {
+		return &Error{Code: CodeUnavailable, Message: fmt.Sprintf("this client writes no files, and the answer would hold more than %d KB of them", maxCollected>>10)}
+	}
+	c.files = append(c.files, Collected{Path: filepath.ToSlash(path.Join(filepath.ToSlash(r.Root), filepath.ToSlash(r.Path))), Mode: fs.FileMode(r.Mode), Data: r.Data})
+	return nil
+}
+
+// Files returns what was written, in order.
+func (c *Collector) Files() []Collected {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.files
+}

@@ -1,0 +1,152 @@
+package clientio
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/proto/clientio"
+)
+
+// CodeUnavailable is the Error code for a client that carries nothing out: one that is neither service-mcp nor
+// servicectl, or does not answer.
+const CodeUnavailable = "client_files_unavailable"
+
+// Error is an operation that the client's process did not carry out. It is fs.ErrNotExist and fs.ErrExist where the code
+// says so.
+type Error struct {
+	Op, Path string
+	Code     string // CodeUnavailable, or one of proto/clientio
+	Message  string
+}
+
+func (e *Error) Error() string {
+	if e.Code == CodeUnavailable {
+		return e.Message
+	}
+	return fmt.Sprintf("%s %s: %s", e.Op, e.Path, e.Message)
+}
+
+// Is makes the two errors that callers look for comparable.
+func (e *Error) Is(target error) bool {
+	return target == fs.ErrNotExist && e.Code == clientio.CodeNotExist || target == fs.ErrExist && e.Code == clientio.CodeExists
+}
+
+// IsUnavailable reports whether err says that the client carries nothing out.
+func IsUnavailable(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Code == CodeUnavailable
+}
+
+// Files are the files of a client, as its own process sees them. The zero value is a client that carries nothing out.
+type Files struct {
+	io   caller.IO
+	root string
+}
+
+// FilesOf returns the files of a caller. Paths are absolute.
+func FilesOf(who caller.Caller) Files { return Files{io: who.IO} }
+
+// In returns the files below the folder root, which is absolute. Paths are relative to it, with slashes; nothing leads
+// out of it, and no symbolic link is followed.
+func (f Files) In(root string) Files { return Files{io: f.io, root: root} }
+
+// Available reports whether the client's process carries out operations on files at all.
+func (f Files) Available() bool { return f.io != nil }
+
+// Read reads a regular file of at most limit bytes.
+func (f Files) Read(ctx context.Context, path string, limit int64) ([]byte, error) {
+	answer, err := f.do(ctx, clientio.Request{Op: clientio.Read, Path: path, Limit: limit})
+	if err == nil && int64(len(answer.Data)) > limit {
+		err = f.broken(clientio.Read, path)
+	}
+	return answer.Data, err
+}
+
+// Stat describes a file.
+func (f Files) Stat(ctx context.Context, path string) (clientio.Info, error) {
+	answer, err := f.do(ctx, clientio.Request{Op: clientio.Stat, Path: path})
+	if err == nil && answer.Info == nil {
+		err = f.broken(clientio.Stat, path)
+	}
+	if err != nil {
+		return clientio.Info{}, err
+	}
+	return *answer.Info, nil
+}
+
+// List lists a folder by name, at most clientio.MaxEntries entries.
+func (f Files) List(ctx context.Context, path string) ([]clientio.Entry, error) {
+	answer, err := f.do(ctx, clientio.Request{Op: clientio.List, Path: path})
+	return answer.Entries, err
+}
+
+// Find reads the first file of that name in the folder dir and upward; fs.ErrNotExist when there is none.
+func (f Files) Find(ctx context.Context, dir, name string, limit int64) (path string, data []byte, err error) {
+	answer, err := f.do(ctx, clientio.Request{Op: clientio.Find, Path: dir, Name: name, Limit: limit})
+	return answer.Path, answer.Data, err
+}
+
+// Create writes a file that does not exist yet; fs.ErrExist if it does. Folders that are missing are made.
+func (f Files) Create(ctx context.Context, path string, data []byte, mode, dirMode fs.FileMode) error {
+	return f.write(ctx, path, data, mode, dirMode, false)
+}
+
+// Replace writes a file whole, in the place of the one that may be there.
+func (f Files) Replace(ctx context.Context, path string, data []byte, mode, dirMode fs.FileMode) error {
+	return f.write(ctx, path, data, mode, dirMode, true)
+}
+
+func (f Files) write(ctx context.Context, path string, data []byte, mode, dirMode fs.FileMode, replace bool) error {
+	_, err := f.do(ctx, clientio.Request{
+		Op: clientio.Write, Path: path, Data: data, Mode: uint32(mode.Perm()), DirMode: uint32(dirMode.Perm()), Replace: replace,
+	})
+	return err
+}
+
+// MakeDir makes a folder and those above it.
+func (f Files) MakeDir(ctx context.Context, path string, mode fs.FileMode) error {
+	_, err := f.do(ctx, clientio.Request{Op: clientio.MakeDir, Path: path, DirMode: uint32(mode.Perm())})
+	return err
+}
+
+func (f Files) do(ctx context.Context, r clientio.Request) (clientio.Response, error) {
+	if f.io == nil {
+		return clientio.Response{}, errNoClient
+	}
+	if len(r.Data) > clientio.MaxData {
+		return clientio.Response{}, &Error{Op: r.Op, Path: r.Path, Code: clientio.CodeTooLarge, Message: "more than 32 MB"}
+	}
+	r.Root = f.root
+	answer, err := f.io.Do(ctx, r)
+	if err != nil {
+		return clientio.Response{}, err
+	}
+	if answer.Code != "" {
+		return answer, &Error{Op: r.Op, Path: r.Path, Code: answer.Code, Message: plain(answer.Message)}
+	}
+	return answer, nil
+}
+
+func (f Files) broken(op, path string) error {
+	return &Error{Op: op, Path: path, Code: clientio.CodeFailed, Message: "the client's answer does not fit the request"}
+}
+
+var errNoClient = &Error{Code: CodeUnavailable, Message: "this client carries out no operations on files"}
+
+// Open asks the client's process to open a page in the person's browser.
+func Open(ctx context.Context, who caller.Caller, url string) (opened bool, reason string) {
+	if who.Env["SERVICE_NO_AUTO_OPEN"] == "1" {
+		return false, clientio.ReasonDisabled // no process at all
+	}
+	if who.IO == nil {
+		return false, clientio.ReasonClient
+	}
+	answer, err := who.IO.Do(ctx, clientio.Request{Op: clientio.Open, URL: url})
+	if err != nil || answer.Code != "" {
+		return false, clientio.ReasonClient
+	}
+	return answer.Opened, answer.Reason
+}

@@ -1,0 +1,270 @@
+package local
+
+import (
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/service-dev/service/proto/clientio"
+)
+
+// fileSystem is where the paths of a request lead: the whole of it, or an os.Root, out of which nothing leads.
+type fileSystem interface {
+	Stat(path string) (fs.FileInfo, error)
+	Lstat(path string) (fs.FileInfo, error)
+	OpenFile(path string, flag int, mode fs.FileMode) (*os.File, error)
+	MkdirAll(path string, mode fs.FileMode) error
+	Rename(from, to string) error
+	Remove(path string) error
+}
+
+// wholeSystem is the file system without a root; symbolic links are followed.
+type wholeSystem struct{}
+
+func (wholeSystem) Stat(path string) (fs.FileInfo, error)        { return os.Stat(path) }
+func (wholeSystem) Lstat(path string) (fs.FileInfo, error)       { return os.Lstat(path) }
+func (wholeSystem) MkdirAll(path string, mode fs.FileMode) error { return os.MkdirAll(path, mode) }
+func (wholeSystem) Rename(from, to string) error                 { return os.Rename(from, to) }
+func (wholeSystem) Remove(path string) error                     { return os.Remove(path) }
+func (wholeSystem) OpenFile(path string, flag int, mode fs.FileMode) (*os.File, error) {
+	return os.OpenFile(path, flag, mode)
+}
+
+// rooted is an os.Root that follows no symbolic link at the end of a path.
+type rooted struct{ *os.Root }
+
+func (r rooted) Stat(path string) (fs.FileInfo, error) { return r.Lstat(path) }
+
+// errRefused is a request that is not carried out, whatever the system would say.
+var errRefused = errors.New("not a request that this process carries out")
+
+// onFiles carries out one operation on files.
+func onFiles(r clientio.Request, answer *clientio.Response) error {
+	if err := check(r); err != nil {
+		return err
+	}
+	if r.Root == "" {
+		return operate(wholeSystem{}, r, answer)
+	}
+	root, err := os.OpenRoot(r.Root)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return operate(rooted{root}, r, answer)
+}
+
+// check refuses paths that are not what the contract says. Whether a path may be used is the system's to say.
+func check(r clientio.Request) error {
+	if strings.ContainsRune(r.Path+r.Root+r.Name, 0) || len(r.Data) > clientio.MaxData {
+		return errRefused
+	}
+	if r.Root == "" {
+		if !filepath.IsAbs(r.Path) {
+			return errRefused
+		}
+		return nil
+	}
+	if !filepath.IsAbs(r.Root) || !filepath.IsLocal(filepath.FromSlash(r.Path)) {
+		return errRefused
+	}
+	return nil
+}
+
+func operate(files fileSystem, r clientio.Request, answer *clientio.Response) (err error) {
+	switch r.Op {
+	case clientio.Stat:
+		answer.Info, err = stat(files, r.Path)
+	case clientio.Read:
+		answer.Data, err = read(files, r.Path, r.Limit)
+	case clientio.List:
+		answer.Entries, err = list(files, r.Path)
+	case clientio.Find:
+		answer.Path, answer.Data, err = find(files, r.Path, r.Name, r.Limit)
+	case clientio.Write:
+		err = write(files, r)
+	case clientio.MakeDir:
+		err = files.MkdirAll(r.Path, fs.FileMode(r.DirMode).Perm())
+	default:
+		return errRefused
+	}
+	return err
+}
+
+func stat(files fileSystem, path string) (*clientio.Info, error) {
+	info, err := files.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	return &clientio.Info{
+		Kind: kindOf(info.Mode()), Size: info.Size(), ModTime: info.ModTime().UnixNano(), Private: isPrivate(info.Mode()),
+	}, nil
+}
+
+func kindOf(mode fs.FileMode) string {
+	switch {
+	case mode.IsRegular():
+		return clientio.KindFile
+	case mode.IsDir():
+		return clientio.KindDir
+	}
+	return clientio.KindOther
+}
+
+// codedError is an error for which the contract has a code of its own.
+type codedError struct {
+	code, message string
+}
+
+func (e codedError) Error() string { return e.message }
+
+// read reads a regular file. A pipe would never end and a device never fit, so what was opened is looked at again.
+func read(files fileSystem, path string, limit int64) ([]byte, error) {
+	if limit <= 0 || limit > clientio.MaxData {
+		return nil, errRefused
+	}
+	info, err := files.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, codedError{clientio.CodeNotRegular, "not a regular file"}
+	}
+	f, err := files.OpenFile(path, os.O_RDONLY|openNonblock, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err = f.Stat(); err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, codedError{clientio.CodeNotRegular, "not a regular file"}
+	}
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = codedError{clientio.CodeTooLarge, fmt.Sprintf("it has %d bytes, more than %d", max(info.Size(), limit+1), limit)}
+	}
+	return data, err
+}
+
+func list(files fileSystem, path string) ([]clientio.Entry, error) {
+	if info, err := files.Stat(path); err == nil && !info.IsDir() {
+		return nil, codedError{clientio.CodeNotRegular, "not a folder"}
+	}
+	dir, err := files.OpenFile(path, os.O_RDONLY|openNonblock, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	found, err := dir.ReadDir(clientio.MaxEntries)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	entries := make([]clientio.Entry, len(found))
+	for i, e := range found {
+		entries[i] = clientio.Entry{Name: e.Name(), Kind: kindOf(e.Type())}
+	}
+	slices.SortFunc(entries, func(a, b clientio.Entry) int { return cmp.Compare(a.Name, b.Name) })
+	return entries, nil
+}
+
+// maxUpward bounds how many folders find looks into.
+const maxUpward = 64
+
+func find(files fileSystem, dir, name string, limit int64) (string, []byte, error) {
+	if name == "" || name != filepath.Base(name) {
+		return "", nil, errRefused
+	}
+	for range maxUpward {
+		path := filepath.Join(dir, name)
+		data, err := read(files, path, limit)
+		if err == nil || !isPassedBy(err) {
+			return path, data, err
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			break
+		}
+		dir = parent
+	}
+	return "", nil, fs.ErrNotExist
+}
+
+// isPassedBy reports whether the search goes on upward: past what is missing, may not be read, or is no file.
+func isPassedBy(err error) bool {
+	var coded codedError
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) ||
+		errors.As(err, &coded) && coded.code == clientio.CodeNotRegular
+}
+
+// write writes a file under a temporary name, makes it durable and gives it its name.
+func write(files fileSystem, r clientio.Request) error {
+	dir := filepath.Dir(r.Path)
+	if err := files.MkdirAll(dir, fs.FileMode(r.DirMode).Perm()); err != nil && dir != "." {
+		return err
+	}
+	info, err := files.Lstat(r.Path) // a link could lead the write elsewhere
+	switch {
+	case err == nil && !r.Replace:
+		return fs.ErrExist
+	case err == nil && !info.Mode().IsRegular():
+		return codedError{clientio.CodeNotRegular, "not a regular file"}
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if !r.Replace {
+		return writeInto(files, r.Path, r)
+	}
+	temporary := filepath.Join(dir, "."+filepath.Base(r.Path)+"."+strings.ToLower(rand.Text()[:8])+".tmp")
+	if err := writeInto(files, temporary, r); err != nil {
+		return err
+	}
+	if err := files.Rename(temporary, r.Path); err != nil {
+		return errors.Join(err, files.Remove(temporary))
+	}
+	return nil
+}
+
+// writeInto makes a file that does not exist yet; nothing of it stays when it cannot be written whole.
+func writeInto(files fileSystem, path string, r clientio.Request) error {
+	f, err := files.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fs.FileMode(r.Mode).Perm())
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(r.Data)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return errors.Join(err, files.Remove(path))
+	}
+	return nil
+}
+
+// codeOf finds the contract's code and words for an error. The path is left out: the daemon knows which it asked about.
+func codeOf(err error) (code, message string) {
+	var coded codedError
+	var path *fs.PathError
+	message = err.Error()
+	if errors.As(err, &path) {
+		message = path.Err.Error()
+	}
+	switch {
+	case errors.As(err, &coded):
+		return coded.code, coded.message
+	case errors.Is(err, errRefused):
+		return clientio.CodeRefused, message
+	case errors.Is(err, fs.ErrNotExist):
+		return clientio.CodeNotExist, "it does not exist"
+	case errors.Is(err, fs.ErrExist):
+		return clientio.CodeExists, "it exists already"
+	case errors.Is(err, fs.ErrPermission):
+		return clientio.CodePermission, "permission denied"
+	}
+	return clientio.CodeFailed, message
+}

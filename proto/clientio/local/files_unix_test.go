@@ -1,0 +1,159 @@
+//go:build unix
+
+package local
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/service-dev/service/proto/clientio"
+)
+
+func ask(t *testing.T, r clientio.Request) clientio.Response {
+	t.Helper()
+	answer, _ := New().Do(t.Context(), r)
+	return answer
+}
+
+func TestWrite_CreatesAndReplaces(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "new", "deep", "a.json")
+	r := clientio.Request{Op: clientio.Write, Path: path, Data: []byte("one"), Mode: 0o600, DirMode: 0o700}
+	if answer := ask(t, r); answer.Code != "" {
+		t.Fatal(answer)
+	}
+	r.Data = []byte("two")
+	if answer := ask(t, r); answer.Code != clientio.CodeExists {
+		t.Errorf("without replace: %+v", answer)
+	}
+	r.Replace = true
+	if answer := ask(t, r); answer.Code != "" {
+		t.Errorf("with replace: %+v", answer)
+	}
+	if data, _ := os.ReadFile(path); string(data) != "two" {
+		t.Errorf("the file holds %q", data)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if left, _ := os.ReadDir(filepath.Dir(path)); len(left) != 1 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestWrite_FollowsNoLink(t *testing.T) {
+	dir := t.TempDir()
+	victim := filepath.Join(dir, "victim")
+	if err := os.WriteFile(victim, []byte("kept"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(victim, link); err != nil {
+		t.Fatal(err)
+	}
+	if answer := ask(t, clientio.Request{Op: clientio.Write, Path: link, Data: []byte("x"), Mode: 0o600, Replace: true}); answer.Code != clientio.CodeNotRegular {
+		t.Errorf("%+v", answer)
+	}
+	if data, _ := os.ReadFile(victim); string(data) != "kept" {
+		t.Errorf("the link's target holds %q", data)
+	}
+}
+
+func TestRoot_HoldsPathsIn(t *testing.T) {
+	dir := t.TempDir()
+	root := filepath.Join(dir, "root")
+	outside := filepath.Join(dir, "secret")
+	for path, data := range map[string]string{filepath.Join(root, "in"): "in", outside: "out"} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, target := range map[string]string{"abs": outside, "up": "../secret", "dir": ".."} {
+		if err := os.Symlink(target, filepath.Join(root, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if answer := ask(t, clientio.Request{Op: clientio.Read, Root: root, Path: "in", Limit: 9}); string(answer.Data) != "in" {
+		t.Errorf("%+v", answer)
+	}
+	for _, path := range []string{"../secret", "abs", "up", "dir/secret", "/etc/passwd", "", "in\x00"} {
+		if answer := ask(t, clientio.Request{Op: clientio.Read, Root: root, Path: path, Limit: 9}); answer.Code == "" || answer.Data != nil {
+			t.Errorf("read %q: %+v", path, answer)
+		}
+		if answer := ask(t, clientio.Request{Op: clientio.Write, Root: root, Path: path, Data: []byte("x"), Mode: 0o600, DirMode: 0o700, Replace: true}); answer.Code == "" {
+			t.Errorf("write %q: %+v", path, answer)
+		}
+	}
+	if data, _ := os.ReadFile(outside); string(data) != "out" {
+		t.Errorf("outside holds %q", data)
+	}
+}
+
+func TestRead_RefusesWhatIsNoFile(t *testing.T) {
+	dir := t.TempDir()
+	fifo, big := filepath.Join(dir, "fifo"), filepath.Join(dir, "big")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(big, bytes.Repeat([]byte("x"), 100), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ path, code string }{
+		{fifo, clientio.CodeNotRegular}, {dir, clientio.CodeNotRegular}, {"/dev/zero", clientio.CodeNotRegular},
+		{big, clientio.CodeTooLarge}, {filepath.Join(dir, "none"), clientio.CodeNotExist}, {"relative", clientio.CodeRefused},
+	} {
+		if answer := ask(t, clientio.Request{Op: clientio.Read, Path: tt.path, Limit: 99}); answer.Code != tt.code {
+			t.Errorf("%s: %+v, want %s", tt.path, answer, tt.code)
+		}
+	}
+}
+
+func TestFind_LooksUpward(t *testing.T) {
+	dir := t.TempDir()
+	deep := filepath.Join(dir, "a", "b", "c")
+	if err := os.MkdirAll(filepath.Join(deep, "service.json"), 0o700); err != nil { // a folder of that name is passed by
+		t.Fatal(err)
+	}
+	want := filepath.Join(dir, "a", "service.json")
+	if err := os.WriteFile(want, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	answer := ask(t, clientio.Request{Op: clientio.Find, Path: deep, Name: "service.json", Limit: 9})
+	if answer.Path != want || string(answer.Data) != "{}" {
+		t.Errorf("%+v", answer)
+	}
+	if answer := ask(t, clientio.Request{Op: clientio.Find, Path: deep, Name: "../x", Limit: 9}); answer.Code != clientio.CodeRefused {
+		t.Errorf("a name that leads away: %+v", answer)
+	}
+}
+
+func TestUnknownOperationIsRefused(t *testing.T) {
+	if answer := ask(t, clientio.Request{Op: "exec", Path: "/bin/sh"}); answer.Code != clientio.CodeRefused {
+		t.Errorf("%+v", answer)
+	}
+}
+
+func FuzzExecutor(f *testing.F) {
+	f.Add([]byte(`{"id":1,"op":"stat","root":"/tmp","path":"../x"}`))
+	f.Add([]byte(`{"id":1,"op":"open","url":"file:///x"}`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		var r clientio.Request
+		if json.Unmarshal(line, &r) != nil || r.Op == clientio.Write || r.Op == clientio.MakeDir || r.Op == clientio.Open {
+			t.Skip()
+		}
+		if r.Root == "" && !strings.HasPrefix(r.Path, "/proc") {
+			r.Root = t.TempDir()
+		}
+		if answer, _ := New().Do(t.Context(), r); answer.ID != r.ID {
+			t.Errorf("answered %d for %d", answer.ID, r.ID)
+		}
+	})
+}

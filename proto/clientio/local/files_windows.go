@@ -1,0 +1,8 @@
+package local
+
+import "io/fs"
+
+const openNonblock = 0
+
+// isPrivate: a mode says nothing here; files below the person's profile are their own.
+func isPrivate(fs.FileMode) bool { return true }
