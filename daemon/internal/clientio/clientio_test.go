@@ -1,0 +1,240 @@
+package clientio
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/proto/clientio"
+)
+
+// process is a client's own process in a test: it connects when it is asked and answers by a function.
+type process struct {
+	registry *Registry
+	answer   func(r clientio.Request) any // nil: no answer; a string is sent as it is
+	asked    int
+
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+// client is a client whose stream asks this process to connect.
+func (p *process) client() *Client {
+	return p.registry.ForStream(func(token string) error {
+		p.asked++
+		go p.connect(token)
+		return nil
+	})
+}
+
+func (p *process) connect(token string) {
+	ours, theirs := net.Pipe()
+	p.mu.Lock()
+	p.conns = append(p.conns, ours)
+	p.mu.Unlock()
+	lines := bufio.NewReader(theirs)
+	go func() {
+		p.registry.Serve(token, theirs, func() ([]byte, error) { return lines.ReadBytes('\n') })
+	}()
+	in := json.NewDecoder(ours)
+	for {
+		var r clientio.Request
+		if in.Decode(&r) != nil {
+			return
+		}
+		switch answer := p.answer(r).(type) {
+		case nil:
+		case string:
+			_, _ = io.WriteString(ours, answer+"\n")
+		default:
+			_ = json.NewEncoder(ours).Encode(answer)
+		}
+	}
+}
+
+func ok(r clientio.Request) any { return clientio.Response{ID: r.ID, Data: []byte("data")} }
+
+func TestClient_ConnectsWhenFirstNeededAndAgainAfterARest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &process{registry: NewRegistry(), answer: ok}
+		c := p.client()
+		files := FilesOf(caller.Caller{IO: c})
+		if p.asked != 0 {
+			t.Error("asked before it was needed")
+		}
+		for range 3 {
+			if data, err := files.Read(t.Context(), "/a", 9); err != nil || string(data) != "data" {
+				t.Fatalf("%q, %v", data, err)
+			}
+		}
+		if p.asked != 1 {
+			t.Errorf("asked %d times", p.asked)
+		}
+		time.Sleep(idleWait + time.Second)
+		if _, err := files.Read(t.Context(), "/a", 9); err != nil || p.asked != 2 {
+			t.Errorf("after a rest: asked %d times, %v", p.asked, err)
+		}
+		c.Close()
+		if _, err := files.Read(t.Context(), "/a", 9); !IsUnavailable(err) {
+			t.Errorf("after the end: %v", err)
+		}
+		if len(p.registry.expected) != 0 || len(p.registry.open) != 0 {
+			t.Errorf("left behind: %v %v", p.registry.expected, p.registry.open)
+		}
+	})
+}
+
+func TestClient_IsUnavailableWhenNobodyConnects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := NewRegistry().ForStream(func(string) error { return nil })
+		start := time.Now()
+		_, err := FilesOf(caller.Caller{IO: c}).Stat(t.Context(), "/a")
+		if !IsUnavailable(err) || time.Since(start) != connectWait {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		if opened, reason := Open(t.Context(), caller.Caller{IO: c}, "https://a/"); opened || reason != clientio.ReasonClient {
+			t.Errorf("opened %v, %s", opened, reason)
+		}
+	})
+}
+
+func TestClient_AnswersThatDoNotFit(t *testing.T) {
+	for name, answer := range map[string]any{
+		"another request's": clientio.Response{ID: 99}, "no JSON": "hello", "an array": "[]",
+		"more than was asked for": func(r clientio.Request) any {
+			return clientio.Response{ID: r.ID, Data: make([]byte, 100)}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &process{registry: NewRegistry(), answer: func(r clientio.Request) any {
+					if f, ok := answer.(func(clientio.Request) any); ok {
+						return f(r)
+					}
+					return answer
+				}}
+				c := p.client()
+				defer c.Close()
+				if _, err := FilesOf(caller.Caller{IO: c}).Read(t.Context(), "/a", 9); err == nil {
+					t.Error("taken")
+				}
+			})
+		})
+	}
+}
+
+func TestClient_HangingAnswerEndsTheConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var hang atomic.Bool
+		hang.Store(true)
+		p := &process{registry: NewRegistry(), answer: func(r clientio.Request) any {
+			if hang.Load() {
+				return nil
+			}
+			return ok(r)
+		}}
+		c := p.client()
+		defer c.Close()
+		files := FilesOf(caller.Caller{IO: c})
+		start := time.Now()
+		if _, err := files.Read(t.Context(), "/a", 9); !IsUnavailable(err) || time.Since(start) != answerWait {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		if _, err := files.Read(ctx, "/a", 9); !errors.Is(err, context.Canceled) {
+			t.Errorf("a call that is cancelled: %v", err)
+		}
+		hang.Store(false)
+		if _, err := files.Read(t.Context(), "/a", 9); err != nil {
+			t.Errorf("afterwards: %v", err)
+		}
+	})
+}
+
+func TestRegistry_MatchesTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		registry := NewRegistry()
+		p := &process{registry: registry, answer: ok}
+		const token = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+		if registry.ForToken(token) != nil || registry.ForToken("x") != nil {
+			t.Error("a client that never connected")
+		}
+		go p.connect(token)
+		synctest.Wait()
+		io := registry.ForToken(token)
+		if io == nil {
+			t.Fatal("a client that connected first is not known")
+		}
+		if _, err := FilesOf(caller.Caller{IO: io}).Read(t.Context(), "/a", 9); err != nil {
+			t.Error(err)
+		}
+		go p.connect(token) // a second one under the same token is closed
+		synctest.Wait()
+		if registry.ForToken(token) != io {
+			t.Error("a second connection took the first one's place")
+		}
+		p.mu.Lock()
+		_ = p.conns[0].Close()
+		p.mu.Unlock()
+		synctest.Wait()
+		if registry.ForToken(token) != nil {
+			t.Error("a client that is gone is still known")
+		}
+	})
+}
+
+func TestFiles_Errors(t *testing.T) {
+	p := &process{registry: NewRegistry(), answer: func(r clientio.Request) any {
+		return clientio.Response{ID: r.ID, Code: map[string]string{"/none": clientio.CodeNotExist, "/there": clientio.CodeExists}[r.Path] + "", Message: "no\x1b[31m" + strings.Repeat("x", 999)}
+	}}
+	c := p.client()
+	defer c.Close()
+	files := FilesOf(caller.Caller{IO: c})
+	_, err := files.Read(t.Context(), "/none", 9)
+	if !errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) || strings.Contains(err.Error(), "\x1b") || len(err.Error()) > 300 {
+		t.Errorf("%v", err)
+	}
+	if err := files.Create(t.Context(), "/there", nil, 0o600, 0o700); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("%v", err)
+	}
+	if _, err := (Files{}).List(t.Context(), "/"); !IsUnavailable(err) || (Files{}).Available() {
+		t.Errorf("a client without files: %v", err)
+	}
+}
+
+func TestCollector_KeepsWhatIsWritten(t *testing.T) {
+	collector := &Collector{}
+	files := FilesOf(caller.Caller{IO: collector})
+	if err := files.In("/p").Replace(t.Context(), "a/b.txt", []byte("text"), 0o644, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := files.Read(t.Context(), "/p/a/b.txt", 9); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("reading: %v", err)
+	}
+	if got := collector.Files(); len(got) != 1 || got[0].Path != "/p/a/b.txt" || !got[0].IsText() {
+		t.Errorf("%+v", got)
+	}
+	if err := files.Replace(t.Context(), "/big", make([]byte, maxCollected), 0o644, 0o755); !IsUnavailable(err) {
+		t.Errorf("more than an answer holds: %v", err)
+	}
+}
+
+func TestOpen_OptOutAsksNobody(t *testing.T) {
+	p := &process{registry: NewRegistry(), answer: ok}
+	who := caller.Caller{IO: p.client(), Env: map[string]string{"SERVICE_NO_AUTO_OPEN": "1"}}
+	if opened, reason := Open(t.Context(), who, "https://a/"); opened || reason != clientio.ReasonDisabled || p.asked != 0 {
+		t.Errorf("%v %s, asked %d times", opened, reason, p.asked)
+	}
+}
