@@ -30,11 +30,20 @@ func (p *Person) Client() *http.Client { return p.client }
 
 // Approve opens a verification page, signs up with email and password, and approves.
 func (p *Person) Approve(verificationURL, email, password string) error {
+	return p.approve(verificationURL, "/signup", "email", email, "password", password, "accept", "yes")
+}
+
+// ApproveAgain is Approve for somebody who has an account.
+func (p *Person) ApproveAgain(verificationURL, email, password string) error {
+	return p.approve(verificationURL, "/signin", "email", email, "password", password)
+}
+
+func (p *Person) approve(verificationURL, form string, fields ...string) error {
 	page, at, err := p.Get(verificationURL)
 	if err != nil {
 		return err
 	}
-	if page, at, err = p.submit(page, at, "/signup", "email", email, "password", password, "accept", "yes"); err != nil {
+	if page, at, err = p.submit(page, at, form, fields...); err != nil {
 		return err
 	}
 	if _, at, err = p.submit(page, at, "/activate/approve"); err != nil {

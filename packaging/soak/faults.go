@@ -36,6 +36,9 @@ type fault struct {
 // stormy is how long a run must be for a breaker that stays open for a minute.
 const stormy = 5 * time.Minute
 
+// replaced is how long a stopped adapter may stay.
+const replaced = 30 * time.Second
+
 // gone are the outcomes of calls that met a daemon on its way out; the doctor says then that something is wrong.
 var gone = []string{"daemon_restarted", "daemon_gone", "not running", unreachable, "something is wrong"}
 
@@ -68,13 +71,25 @@ func (s *soak) faults() []*fault {
 			allows: append([]string{"adapter_unavailable", "cancelled"}, gone...)},
 		&fault{name: "sockets deleted", apply: s.loseSockets, grace: 10 * time.Second, kills: true,
 			allows: append([]string{"adapter_unavailable", "cancelled"}, gone...)})
+	list = append(list,
+		&fault{name: "daemon frozen", apply: s.freezeDaemon, hold: time.Second, grace: 15 * time.Second, kills: true, alone: true,
+			allows: append([]string{"adapter_unavailable", "cancelled", "daemon_not_responding"}, gone...)},
+		&fault{name: "adapter frozen", apply: s.freezeAdapter, hold: time.Second, grace: 30 * time.Second, alone: true,
+			allows: []string{"adapter_unavailable", "not_connected", "backend_unreachable", "link:unknown", "something is wrong"}},
+		&fault{name: "hostile backend", apply: s.hostileBackend, grace: time.Second, alone: true},
+		&fault{name: "client with a fast clock", apply: s.fastPoller, alone: true})
+	if s.intruder != "" {
+		list = append(list, &fault{name: "another user", apply: s.intrude})
+	}
 	if s.length >= stormy {
 		list = append(list, &fault{name: "adapter killed until its breaker opens", apply: s.storm, grace: 75 * time.Second, alone: true, rare: true,
 			allows: []string{"adapter_unavailable", "not_connected", "backend_unreachable", "link:unknown", "something is wrong"}})
 	}
 	if s.mounted {
 		list = append(list, &fault{name: "disk full", apply: s.fillDisk, hold: time.Second, grace: 20 * time.Second,
-			allows: []string{"state_unwritable", "daemon_unavailable", unreachable, "something is wrong"}})
+			allows: []string{"state_unwritable", "daemon_unavailable", unreachable, "something is wrong"}},
+			&fault{name: "disk full at approval", apply: s.noRoomForLink, grace: 20 * time.Second, alone: true,
+				allows: []string{"state_unwritable", "daemon_unavailable", unreachable, "something is wrong", "link:revoked", "auth_required"}})
 	}
 	return list
 }

@@ -46,6 +46,7 @@ func (h *shim) openLocal() {
 		return
 	}
 	id := text(answer, "sessionId")
+	h.address.Store(&appAddress{text(answer, "appEndpoint"), text(answer, "appTokenFile")})
 	switch {
 	case id == "" || text(answer, "project") != project:
 		h.ledger.find("%s: the local session for %s is %q of %v", h.a.name, project, id, answer["project"])

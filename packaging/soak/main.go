@@ -29,6 +29,13 @@ const (
 )
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == intrudeCommand {
+		if err := tryAll(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	bin := flag.String("bin", "bin", "where `make build` put the programs")
 	length := flag.Duration("for", 10*time.Minute, "how long chaos reigns")
 	seed := flag.Uint64("seed", 0, "repeats the run of this seed; 0 draws one")

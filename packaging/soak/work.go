@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -70,10 +71,23 @@ type shim struct {
 	// browser is the session of its project, once it has one.
 	browser string
 	local   localLog
+	// address is where apps attach to the local session.
+	address atomic.Pointer[appAddress]
 	// app is attached to the browser session; nil for most. requests are its rows in the log so far, by id.
 	app          *app
 	browserSince int64
 	requests     map[string]int
+}
+
+// appAddress is an address of apps and the file with its secret.
+type appAddress struct{ endpoint, tokenFile string }
+
+// localEndpoint is where apps attach to the local session; empty while it has none.
+func (h *shim) localEndpoint() (endpoint, tokenFile string) {
+	if a := h.address.Load(); a != nil {
+		return a.endpoint, a.tokenFile
+	}
+	return "", ""
 }
 
 // work calls tools until ctx ends.

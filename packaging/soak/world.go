@@ -33,8 +33,9 @@ type world struct {
 	env    []string
 	ledger *ledger
 
-	mounted bool
-	backend *backend
+	mounted  bool
+	intruder string // this program where another user may run it; empty where nobody can be one
+	backend  *backend
 	// own and foreign are auth.json of the linked account and of another one; install and account are the linked ones.
 	own, foreign                []byte
 	install, account, foreigner string
@@ -64,6 +65,9 @@ func newWorld(from string, race bool, l *ledger) (*world, error) {
 		l.skip("a full disk, for no small disk could be mounted: " + err.Error())
 	}
 	if err := os.Mkdir(w.state, 0o700); err != nil {
+		return w, err
+	}
+	if err := w.copyIntruder(); err != nil {
 		return w, err
 	}
 	return w, w.programs(from, race)
@@ -136,7 +140,7 @@ func (w *world) configure() error {
 	return os.WriteFile(filepath.Join(w.state, "config.yaml"), []byte("backend_url: "+w.backend.url+"\n"), 0o600)
 }
 
-const password = "a long enough password"
+const owner, password = "soak@example.org", "a long enough password"
 
 // link links the machine to an account of its own with servicectl, and makes the auth.json of another person's.
 func (w *world) link() error {
@@ -144,10 +148,10 @@ func (w *world) link() error {
 	if err != nil {
 		return err
 	}
-	if _, err := w.run("logout"); err != nil {
+	if err := os.Remove(w.auth()); err != nil { // a logout would revoke the link, which is put back later
 		return err
 	}
-	own, err := w.loginAs("soak@example.org")
+	own, err := w.loginAs(owner)
 	if err != nil {
 		return err
 	}
@@ -240,4 +244,7 @@ func (w *world) remove() {
 		_ = syscall.Unmount(w.disk, syscall.MNT_DETACH)
 	}
 	os.RemoveAll(w.root)
+	if w.intruder != "" {
+		os.RemoveAll(filepath.Dir(w.intruder))
+	}
 }

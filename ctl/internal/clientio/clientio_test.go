@@ -30,4 +30,3 @@ func TestServe_AnswersEachRequest(t *testing.T) {
 		t.Error(err)
 	}
 }
-
