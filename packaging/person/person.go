@@ -35,11 +35,17 @@ func (p *Person) Approve(verificationURL, email, password string) error {
 
 // ApproveAgain is Approve for somebody who has an account.
 func (p *Person) ApproveAgain(verificationURL, email, password string) error {
-	return p.approve(verificationURL, "/signin", "email", email, "password", password)
+	u, err := url.Parse(verificationURL)
+	if err != nil {
+		return err
+	}
+	signIn := u.Scheme + "://" + u.Host + "/signin?next=" + url.QueryEscape(u.RequestURI())
+	return p.approve(signIn, "/signin", "email", email, "password", password)
 }
 
-func (p *Person) approve(verificationURL, form string, fields ...string) error {
-	page, at, err := p.Get(verificationURL)
+// approve opens a page, fills in its form for signing up or in, which leads to the verification page, and approves.
+func (p *Person) approve(address, form string, fields ...string) error {
+	page, at, err := p.Get(address)
 	if err != nil {
 		return err
 	}
