@@ -65,6 +65,7 @@ func TestPages(t *testing.T) {
 	checkPage(t, browser, axe, "activate", asked.str(t, "verificationUrl"), maxPage)
 	approve(t, browser, asked.str(t, "verificationUrl"), asked.str(t, "userCode"), "ada@example.org")
 	checkPage(t, browser, axe, "approved", "", maxPage)
+	checkPage(t, browser, axe, "activate-signed-in", issueCode(t, b).VerificationURL, maxPage)
 	a.call("completeAuthLink", map[string]any{"deviceCode": asked.str(t, "deviceCode")})
 	for _, p := range accountPages[:3] {
 		checkPage(t, browser, axe, p.name+"-empty", b.url+p.path, maxPage)

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/service-dev/service/backend/internal/grants"
 	"github.com/service-dev/service/backend/internal/link"
 )
 
@@ -18,6 +19,8 @@ type activation struct {
 	Spelled string
 	Asker   []fact
 	Until   string
+	Granted []string // what an approval allows
+	Manage  bool     // whether there are pages to limit and revoke it on
 	Seen    string // binds Approve and Deny to this browser session and code
 	Approve string // form addresses; the code is in them and in no input
 	Deny    string
@@ -60,6 +63,7 @@ func (w *Web) showActivation(rw http.ResponseWriter, r *http.Request, status int
 	return w.render(rw, r, status, "activate", activation{
 		Code: code, Spelled: spelled(code),
 		Asker: w.asker(r, req), Until: clock(req.ExpiresAt),
+		Granted: granted(grants.Default()), Manage: w.Dashboard != nil,
 		Seen:    w.seenToken(r, code),
 		Approve: "/activate/approve" + query, Deny: "/activate/deny" + query,
 		SignOut: withNext("/signout", here),
