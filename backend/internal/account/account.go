@@ -63,8 +63,9 @@ func (s *Service) SignUp(ctx context.Context, email, password string) (Account, 
 }
 
 // SignIn checks a password: ErrBadCredentials for an unknown address, an account without a password and a wrong
-// password alike, in about the same time; ErrSuspended.
-func (s *Service) SignIn(ctx context.Context, email, password string) (Account, error) {
+// password alike, in about the same time; ErrSuspended; *TooManyGuessesError. browser names one that has signed in with
+// this address before, and is empty for any other.
+func (s *Service) SignIn(ctx context.Context, email, password, browser string) (Account, error) {
 	email, err := normalizeEmail(email)
 	if err != nil {
 		return Account{}, ErrBadCredentials
@@ -73,7 +74,8 @@ func (s *Service) SignIn(ctx context.Context, email, password string) (Account, 
 	if err != nil && !errors.Is(err, ErrBadCredentials) {
 		return Account{}, err
 	}
-	if err := a.check(ctx, password); err != nil {
+	check := func() error { return a.check(ctx, password) }
+	if err := s.guess(ctx, s.signInAllowance(email, browser), check); err != nil {
 		return Account{}, err
 	}
 	if !a.Active {

@@ -36,7 +36,7 @@ func (s *Service) SendVerification(ctx context.Context, accountID string) error 
 }
 
 // ChangeEmail mails a link to the new address; Verify makes the change. The current password is asked for where there
-// is one: ErrBadCredentials, ErrBadEmail, ErrEmailTaken, ErrTooManyMails.
+// is one: ErrBadCredentials, *TooManyGuessesError, ErrBadEmail, ErrEmailTaken, ErrTooManyMails.
 func (s *Service) ChangeEmail(ctx context.Context, accountID, newEmail, password string, by audit.Actor) error {
 	email, err := normalizeEmail(newEmail)
 	if err != nil {
@@ -47,7 +47,7 @@ func (s *Service) ChangeEmail(ctx context.Context, accountID, newEmail, password
 		return err
 	}
 	if a.HasPassword() {
-		if err := a.check(ctx, password); err != nil {
+		if err := s.checkOwn(ctx, a, password); err != nil {
 			return err
 		}
 	}
@@ -110,8 +110,11 @@ func (s *Service) ForgotPassword(ctx context.Context, email string) error {
 	return nil
 }
 
-// Serve mails what ForgotPassword and LinkMade left, until ctx ends, and then, for a few seconds, what still waits.
+// Serve mails what ForgotPassword and LinkMade left, until ctx ends, and then, for a few seconds, what still waits. It
+// sweeps the counts of wrong passwords too.
 func (s *Service) Serve(ctx context.Context) error {
+	sweep := time.NewTicker(guessEvery)
+	defer sweep.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -121,6 +124,10 @@ func (s *Service) Serve(ctx context.Context) error {
 			s.briefly(ctx, func(ctx context.Context) { s.sendReset(ctx, email) })
 		case l := <-s.linked:
 			s.briefly(ctx, func(ctx context.Context) { s.tellLinked(ctx, l) })
+		case <-sweep.C:
+			if err := s.store.SweepGuesses(ctx, s.now()); err != nil && ctx.Err() == nil {
+				s.log.WarnContext(ctx, "sweeping counts of wrong passwords", "err", err)
+			}
 		}
 	}
 }
@@ -216,13 +223,13 @@ func (s *Service) ResetPassword(ctx context.Context, token, newPass string) (Acc
 	return a, nil
 }
 
-// ChangePassword needs the current password: ErrBadCredentials, ErrBadPassword. It signs every other browser out.
+// ChangePassword needs the current password: ErrBadCredentials, *TooManyGuessesError, ErrBadPassword. It signs every other browser out.
 func (s *Service) ChangePassword(ctx context.Context, accountID, current, newPass, keepSecret string, by audit.Actor) error {
 	a, err := s.ByID(ctx, accountID)
 	if err != nil {
 		return err
 	}
-	if err := a.check(ctx, current); err != nil {
+	if err := s.checkOwn(ctx, a, current); err != nil {
 		return err
 	}
 	return s.putPassword(ctx, a, newPass, keepSecret, s.entry(a.ID, by, "account.password_changed", "changed the password"))
@@ -253,13 +260,13 @@ func (s *Service) putPassword(ctx context.Context, a Account, newPass, keepSecre
 	return nil
 }
 
-// CheckPassword confirms that the person knows it: ErrBadCredentials.
+// CheckPassword confirms that the person knows it: ErrBadCredentials, *TooManyGuessesError.
 func (s *Service) CheckPassword(ctx context.Context, accountID, password string) error {
 	a, err := s.ByID(ctx, accountID)
 	if err != nil {
 		return err
 	}
-	return a.check(ctx, password)
+	return s.checkOwn(ctx, a, password)
 }
 
 // mailToken makes a link of a purpose and gives its address, a secret.

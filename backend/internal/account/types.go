@@ -128,6 +128,18 @@ type Store interface {
 	MailStore
 	IdentityStore
 	DataStore
+	GuessStore
+}
+
+// GuessStore counts wrong passwords.
+type GuessStore interface {
+	// TakeGuess spends one of most guesses, of which one comes back each every, and returns 0; or how long it takes until
+	// there is one.
+	TakeGuess(ctx context.Context, key string, now time.Time, every time.Duration, most int) (time.Duration, error)
+	// ReturnGuess gives one back.
+	ReturnGuess(ctx context.Context, key string, now time.Time, every time.Duration) error
+	// SweepGuesses drops what has come back whole.
+	SweepGuesses(ctx context.Context, now time.Time) error
 }
 
 // PeopleStore keeps accounts.

@@ -74,6 +74,9 @@ func RunAccounts(t *testing.T, open func(t *testing.T) (s AccountStore, exec fun
 		"forgotten password":          forgottenPassword,
 		"an account made by another":  madeByAnother,
 		"passwords":                   passwords,
+		"guesses":                     guesses,
+		"guesses at once":             guessesAtOnce,
+		"guesses of a signed-in one":  ownGuesses,
 		"mailed links are kept apart": linksApart,
 		"identities":                  identities,
 		"last way in":                 lastWayIn,
@@ -281,7 +284,7 @@ func suspended(t *testing.T, f *people) {
 	f.exec("UPDATE accounts SET state = 'suspended' WHERE id = $1", ada.ID)
 	_, err = f.FindSession(t.Context(), cookie)
 	want(t, "browser", err, account.ErrNoSession)
-	_, err = f.SignIn(t.Context(), ada.Email, password)
+	_, err = f.SignIn(t.Context(), ada.Email, password, "")
 	want(t, "password", err, account.ErrSuspended)
 	for _, with := range []account.Identity{id, {Provider: "acme", Subject: "2", Email: ada.Email, EmailVerified: true}} {
 		_, err = f.SignInWith(t.Context(), with)

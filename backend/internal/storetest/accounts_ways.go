@@ -81,9 +81,9 @@ func forgottenPassword(t *testing.T, f *people) {
 	want(t, "a used link", err, account.ErrBadToken)
 	_, err = f.FindSession(t.Context(), cookie)
 	want(t, "open browser", err, account.ErrNoSession)
-	_, err = f.SignIn(t.Context(), ada.Email, password)
+	_, err = f.SignIn(t.Context(), ada.Email, password, "")
 	want(t, "old password", err, account.ErrBadCredentials)
-	_, err = f.SignIn(t.Context(), ada.Email, "another password")
+	_, err = f.SignIn(t.Context(), ada.Email, "another password", "")
 	want(t, "new password", err, nil)
 	if ids, err := f.Identities(t.Context(), ada.ID); err != nil || len(ids) != 1 {
 		t.Errorf("a proved account lost its identities: %v, %v", ids, err)
@@ -159,10 +159,10 @@ func passwords(t *testing.T, f *people) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.SignIn(t.Context(), bob.Email, "")
+	_, err = f.SignIn(t.Context(), bob.Email, "", "")
 	want(t, "sign in without a password", err, account.ErrBadCredentials)
 	want(t, "first password", f.SetPassword(t.Context(), bob.ID, password, "", audit.Person()), nil)
-	_, err = f.SignIn(t.Context(), bob.Email, password)
+	_, err = f.SignIn(t.Context(), bob.Email, password, "")
 	want(t, "sign in with it", err, nil)
 	if got := f.actions(t, ada.ID); got != "account.email_verified account.password_changed" {
 		t.Errorf("audit: %s", got)
