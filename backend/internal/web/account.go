@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	tooMany   = "Too many attempts from your network address. Wait a minute, then try again."
-	badLogin  = "The e-mail address or the password is wrong."
-	badEmail  = "Enter an e-mail address like name@example.com."
+	tooMany  = "Too many attempts from your network address. Wait a minute, then try again."
+	badLogin = "The e-mail address or the password is wrong."
+	badEmail = "Enter an e-mail address like name@example.com."
 	// guessesSpent is said of an address without an account too.
 	guessesSpent = "Too many wrong passwords were tried for this e-mail address. Wait a few minutes, use a browser that you " +
 		"signed in with before, or choose another way to sign in."

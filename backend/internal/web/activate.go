@@ -21,8 +21,8 @@ type activation struct {
 	Until   string
 	Granted []string // what an approval allows
 	Manage  bool     // whether there are pages to limit and revoke it on
-	Seen    string // binds Approve and Deny to this browser session and code
-	Approve string // form addresses; the code is in them and in no input
+	Seen    string   // binds Approve and Deny to this browser session and code
+	Approve string   // form addresses; the code is in them and in no input
 	Deny    string
 	SignOut string
 	Form    accountForm // shown when nobody is signed in
