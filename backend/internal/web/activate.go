@@ -147,7 +147,10 @@ func (w *Web) denied(rw http.ResponseWriter, r *http.Request) error {
 func (w *Web) asker(r *http.Request, req link.Code) []fact {
 	ip := fact{Name: "Network address", Value: told(req.Requester.IP)}
 	if req.Requester.IP == w.ClientIP(r) {
-		ip.Note = "same as this browser"
+		ip.Note = "maybe a proxy's" // where everybody has the address of one, being alike says nothing
+		if w.AddressKnown(r) {
+			ip.Note = "same as this browser"
+		}
 	}
 	return []fact{
 		{Name: "Computer", Value: told(req.Requester.Host)},

@@ -51,8 +51,10 @@ type Options struct {
 	Version string
 	// ClientIP names the browser's address; nil takes the connection's own, never a header.
 	ClientIP func(*http.Request) string
-	Log      *slog.Logger
-	Now      func() time.Time
+	// AddressKnown reports whether ClientIP names the browser itself and not a proxy on the way; nil: never.
+	AddressKnown func(*http.Request) bool
+	Log          *slog.Logger
+	Now          func() time.Time
 }
 
 const (
@@ -94,6 +96,9 @@ func New(o Options) (*Web, error) {
 	}
 	if o.ClientIP == nil {
 		o.ClientIP = peerIP
+	}
+	if o.AddressKnown == nil {
+		o.AddressKnown = func(*http.Request) bool { return false }
 	}
 	w := &Web{
 		Options: o,
