@@ -3,6 +3,7 @@ package account
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/audit"
@@ -199,9 +200,9 @@ func (s *Service) ResetLink(ctx context.Context, email string, by audit.Actor) (
 }
 
 // ResetPassword uses a mailed link to set a password, and signs every browser out: ErrBadToken, ErrBadPassword,
-// ErrSuspended. Where the address was not proved before, somebody else may have made the account: what else signs in
-// or speaks for it goes too.
-func (s *Service) ResetPassword(ctx context.Context, token, newPass string) (Account, error) {
+// ErrSuspended. What revoke says goes too. Where the address was not proved before, somebody else may have made the
+// account: all Access goes then.
+func (s *Service) ResetPassword(ctx context.Context, token, newPass string, revoke Access) (Account, error) {
 	t, err := s.mailed(ctx, token, purposeReset)
 	if err != nil {
 		return Account{}, err
@@ -210,8 +211,12 @@ func (s *Service) ResetPassword(ctx context.Context, token, newPass string) (Acc
 	if err != nil {
 		return Account{}, err
 	}
-	e := s.entry(t.AccountID, audit.Person(), "account.password_changed", "set a new password by a mailed link")
-	if err := s.store.ResetPassword(ctx, t, hashed, s.now(), e, s.trace(audit.TrailRevoke)); err != nil {
+	summary := "set a new password by a mailed link"
+	if words := revoke.words(); len(words) > 0 {
+		summary += "; removed " + strings.Join(words, ", ")
+	}
+	e := s.entry(t.AccountID, audit.Person(), "account.password_changed", "%s", summary)
+	if err := s.store.ResetPassword(ctx, t, hashed, revoke, s.now(), e, s.trace(audit.TrailRevoke)); err != nil {
 		return Account{}, err
 	}
 	s.ended(t.AccountID)

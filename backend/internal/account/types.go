@@ -104,6 +104,26 @@ type LinkedIdentity struct {
 	LinkedAt, UsedAt         time.Time
 }
 
+// Access is what signs in to an account or acts for it besides the password.
+type Access struct{ Links, Passkeys, Identities bool }
+
+// AllAccess is everything of it.
+func AllAccess() Access { return Access{Links: true, Passkeys: true, Identities: true} }
+
+// words lists it for the account's activity and mail.
+func (a Access) words() []string {
+	var words []string
+	for _, part := range []struct {
+		on   bool
+		word string
+	}{{a.Links, "linked agents"}, {a.Passkeys, "passkeys"}, {a.Identities, "sign-in providers"}} {
+		if part.on {
+			words = append(words, part.word)
+		}
+	}
+	return words
+}
+
 // Purposes of mailed links; a link of one never serves another.
 const (
 	purposeVerify = "verify"
@@ -187,9 +207,9 @@ type MailStore interface {
 	MailToken(ctx context.Context, hash string, now time.Time) (MailToken, error)
 	// ConfirmEmail uses the link up and gives the account the address as a verified one: ErrBadToken, ErrEmailTaken.
 	ConfirmEmail(ctx context.Context, t MailToken, now time.Time, e audit.Entry) error
-	// ResetPassword uses the link up, sets the password, ends all browser sessions and marks the address verified. An
-	// address that was not verified before loses everything else that signs in or speaks for the account too.
-	ResetPassword(ctx context.Context, t MailToken, passwordHash string, now time.Time, e audit.Entry, revoked audit.Trace) error
+	// ResetPassword uses the link up, sets the password, revokes what revoke says, ends all browser sessions and marks the
+	// address verified. An address that was not verified before loses all Access.
+	ResetPassword(ctx context.Context, t MailToken, passwordHash string, revoke Access, now time.Time, e audit.Entry, revoked audit.Trace) error
 }
 
 // IdentityStore keeps what providers vouch for.

@@ -73,6 +73,7 @@ func RunAccounts(t *testing.T, open func(t *testing.T) (s AccountStore, exec fun
 		"another address":             anotherAddress,
 		"forgotten password":          forgottenPassword,
 		"an account made by another":  madeByAnother,
+		"a reset revokes":             resetRevokes,
 		"passwords":                   passwords,
 		"guesses":                     guesses,
 		"guesses at once":             guessesAtOnce,
@@ -209,7 +210,7 @@ func addressProved(t *testing.T, f *people) {
 	}
 	want(t, "a fourth within the hour", f.SendVerification(t.Context(), ada.ID), account.ErrTooManyMails)
 	want(t, "an earlier link", f.Verify(t.Context(), ada.ID, tokens[0]), account.ErrBadToken)
-	_, err := f.ResetPassword(t.Context(), tokens[2], password)
+	_, err := f.ResetPassword(t.Context(), tokens[2], password, account.Access{})
 	want(t, "a link of another purpose", err, account.ErrBadToken)
 	last := tokens[2]
 	bob := f.signUp(t, "bob")
@@ -292,7 +293,7 @@ func suspended(t *testing.T, f *people) {
 	}
 	_, err = f.OpenSession(t.Context(), ada.ID, account.Visit{Method: account.ByPasskey})
 	want(t, "new browser", err, account.ErrSuspended)
-	_, err = f.ResetPassword(t.Context(), tokenOf(reset), "another password")
+	_, err = f.ResetPassword(t.Context(), tokenOf(reset), "another password", account.Access{})
 	want(t, "mailed link", err, account.ErrSuspended)
 	_, err = f.ResetLink(t.Context(), ada.Email, audit.Operator())
 	want(t, "operator's link", err, account.ErrSuspended)

@@ -32,6 +32,7 @@ type fakeSettings struct {
 	site       string // where the provider lives
 	keys       []passkey.Passkey
 	deleted    string
+	revoked    account.Access // by the last reset
 	exportErr  error
 	exportSize int           // of what the export holds more, in bytes
 	exported   chan struct{} // closed when the export is written
@@ -154,12 +155,13 @@ func (f *fakeSettings) ForgotPassword(_ context.Context, email string) error {
 	return nil
 }
 
-func (f *fakeSettings) ResetPassword(ctx context.Context, token, password string) (account.Account, error) {
+func (f *fakeSettings) ResetPassword(ctx context.Context, token, password string, revoke account.Access) (account.Account, error) {
 	id, ok := f.tokens[token]
 	if !ok {
 		return account.Account{}, account.ErrBadToken
 	}
 	delete(f.tokens, token)
+	f.revoked = revoke
 	if err := f.setPassword(ctx, id, password, "", audit.Person()); err != nil {
 		return account.Account{}, err
 	}

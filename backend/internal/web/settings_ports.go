@@ -44,7 +44,7 @@ type Mails interface {
 	// Verify wants the account that this browser is signed in to.
 	Verify(ctx context.Context, accountID, token string) error
 	ForgotPassword(ctx context.Context, email string) error
-	ResetPassword(ctx context.Context, token, newPassword string) (account.Account, error)
+	ResetPassword(ctx context.Context, token, newPassword string, revoke account.Access) (account.Account, error)
 }
 
 // Identities are how a person is known to sign-in providers.

@@ -169,10 +169,20 @@ func TestNewPasswordByMailedLink(t *testing.T) {
 	if strings.Contains(v.page, "sml_") || f.people["ada@example.org"] != adaPassword {
 		t.Error("the page carries the token, or looking changed something")
 	}
-	v.send("/reset", "password", "short").want(http.StatusUnprocessableEntity, `id="password-error"`)
-	v.send("/reset", "password", "a new long password").onward().want(http.StatusOK, "signed in with it", "ada@example.org")
+	v.want(http.StatusOK, "Revoke all linked agents", "Remove all passkeys", "Unlink all sign-in providers")
+	if strings.Contains(v.page, " checked") {
+		t.Error("something is to be revoked unasked")
+	}
+	v.send("/reset", "password", "short", "passkeys", "yes").want(http.StatusUnprocessableEntity, `id="password-error"`, `id="passkeys" name="passkeys" type="checkbox" value="yes" checked`)
+	if strings.Count(v.page, " checked") != 1 {
+		t.Error("another box is ticked than was")
+	}
+	v.send("/reset", "password", "a new long password", "links", "yes", "providers", "yes").onward().want(http.StatusOK, "signed in with it", "ada@example.org")
 	if f.people["ada@example.org"] != "a new long password" {
 		t.Error("not changed")
+	}
+	if f.revoked != (account.Access{Links: true, Identities: true}) {
+		t.Errorf("revoked %+v", f.revoked)
 	}
 	for _, old := range []string{"sml_t0ken", "sml_none", strings.Repeat("x", 5000)} {
 		late := visit(t, site).get("/reset?token=" + old)
