@@ -37,7 +37,8 @@ func (s *Service) SendVerification(ctx context.Context, accountID string) error 
 }
 
 // ChangeEmail mails a link to the new address; Verify makes the change. The current password is asked for where there
-// is one: ErrBadCredentials, *TooManyGuessesError, ErrBadEmail, ErrEmailTaken, ErrTooManyMails.
+// is one: ErrBadCredentials, *TooManyGuessesError, ErrBadEmail, ErrTooManyMails, and for the account's own address
+// ErrEmailTaken. Whether another account has the address is told to that account's person alone.
 func (s *Service) ChangeEmail(ctx context.Context, accountID, newEmail, password string, by audit.Actor) error {
 	email, err := normalizeEmail(newEmail)
 	if err != nil {
@@ -52,18 +53,27 @@ func (s *Service) ChangeEmail(ctx context.Context, accountID, newEmail, password
 			return err
 		}
 	}
-	switch _, err := s.store.AccountByEmail(ctx, email); {
-	case err == nil:
+	if email == a.Email {
 		return ErrEmailTaken
-	case !errors.Is(err, ErrBadCredentials):
+	}
+	owner, err := s.store.AccountByEmail(ctx, email)
+	if err != nil && !errors.Is(err, ErrBadCredentials) {
 		return err
 	}
 	url, err := s.mailToken(ctx, a.ID, purposeEmail, email, VerifyLife, MaxMails)
-	if err != nil {
+	full := errors.Is(err, ErrAddressMailed)
+	if err != nil && !full {
 		return err
 	}
 	if err := s.store.InsertAudit(ctx, s.entry(a.ID, by, "account.email_asked", "asked for another e-mail address")); err != nil {
 		return err
+	}
+	if full {
+		s.log.WarnContext(ctx, "a change of address is not mailed: the address had enough within the hour", "account", a.ID)
+		return nil
+	}
+	if owner.ID != "" { // its owner learns of it, and who asked does not
+		return s.send(ctx, addressWantedMail(owner))
 	}
 	return s.send(ctx, newAddressMail(a, email, url))
 }
@@ -111,7 +121,7 @@ func (s *Service) ForgotPassword(ctx context.Context, email string) error {
 	return nil
 }
 
-// Serve mails what ForgotPassword and LinkMade left, until ctx ends, and then, for a few seconds, what still waits. It
+// Serve mails what ForgotPassword, RequestSignUp and LinkMade left, until ctx ends, and then, for a few seconds, what still waits. It
 // sweeps the counts of wrong passwords too.
 func (s *Service) Serve(ctx context.Context) error {
 	sweep := time.NewTicker(guessEvery)
@@ -123,6 +133,8 @@ func (s *Service) Serve(ctx context.Context) error {
 			return nil
 		case email := <-s.forgot:
 			s.briefly(ctx, func(ctx context.Context) { s.sendReset(ctx, email) })
+		case m := <-s.signUps:
+			s.briefly(ctx, func(ctx context.Context) { s.mailSignUp(ctx, m) })
 		case l := <-s.linked:
 			s.briefly(ctx, func(ctx context.Context) { s.tellLinked(ctx, l) })
 		case <-sweep.C:
@@ -148,6 +160,8 @@ func (s *Service) part(ctx context.Context) {
 		select {
 		case email := <-s.forgot:
 			s.sendReset(last, email)
+		case m := <-s.signUps:
+			s.mailSignUp(last, m)
 		case l := <-s.linked:
 			s.tellLinked(last, l)
 		default:

@@ -3,6 +3,7 @@ package account
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/audit"
@@ -25,6 +26,8 @@ var (
 	ErrOthersToken = errors.New("mailed link belongs to another account")
 	// ErrTooManyMails: MaxMails went to the account or to the address within an hour.
 	ErrTooManyMails = errors.New("too many mails within an hour")
+	// ErrAddressMailed is ErrTooManyMails by the address alone: others may have had them sent, so who asks is not told.
+	ErrAddressMailed = fmt.Errorf("%w to the address", ErrTooManyMails)
 	// ErrUnverifiedAccount: the address has an account whose holder never proved that the address is theirs.
 	ErrUnverifiedAccount = errors.New("account with an address that was never verified")
 	// ErrUnverifiedEmail: the provider does not vouch for the address.
@@ -149,6 +152,17 @@ type Store interface {
 	IdentityStore
 	DataStore
 	GuessStore
+	SignUpStore
+}
+
+// SignUpStore keeps sign-ups that wait for their mailed link.
+type SignUpStore interface {
+	// InsertSignUp answers ErrTooManyMails when most were stored for the address after since.
+	InsertSignUp(ctx context.Context, p PendingSignUp, since time.Time, most int) error
+	// SignUpByToken answers ErrBadToken for an unknown or overdue one.
+	SignUpByToken(ctx context.Context, hash string, now time.Time) (PendingSignUp, error)
+	// FinishSignUp uses one up and makes the account: ErrBadToken, ErrEmailTaken.
+	FinishSignUp(ctx context.Context, hash string, a Account) error
 }
 
 // GuessStore counts wrong passwords.
@@ -201,7 +215,7 @@ type SessionList interface {
 // MailStore keeps mailed links.
 type MailStore interface {
 	// InsertMailToken stores a link in place of the earlier one of its purpose: ErrTooManyMails when most went to the
-	// account or the address after since. With most 0 nothing is counted.
+	// account after since, ErrAddressMailed when most went to the address. With most 0 nothing is counted.
 	InsertMailToken(ctx context.Context, t MailToken, since time.Time, most int) error
 	// MailToken answers ErrBadToken for an unknown or overdue one, and for one of a suspended account ErrSuspended.
 	MailToken(ctx context.Context, hash string, now time.Time) (MailToken, error)

@@ -51,8 +51,11 @@ func countMail(ctx context.Context, tx *sql.Tx, t account.MailToken, since time.
 	if err := tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM mails WHERE email = $1", t.Email).Scan(&address); err != nil {
 		return err
 	}
-	if own >= most || address >= most {
+	switch {
+	case own >= most:
 		return account.ErrTooManyMails
+	case address >= most:
+		return account.ErrAddressMailed
 	}
 	return run(ctx, tx, "INSERT INTO mails (id, account_id, email, at) VALUES ($1, $2, $3, $4)", uuid.NewString(), t.AccountID, t.Email, toMS(t.CreatedAt))
 }

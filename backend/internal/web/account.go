@@ -54,6 +54,9 @@ func (w *Web) signUp(rw http.ResponseWriter, r *http.Request) error {
 	if w.signIns.Take(w.ClientIP(r)) > 0 {
 		return w.tooMany(rw, r, f)
 	}
+	if w.Settings != nil && w.Settings.CanMail() {
+		return w.requestSignUp(rw, r, f, password)
+	}
 	person, err := w.Accounts.SignUp(r.Context(), f.Email, password)
 	if errors.Is(err, account.ErrEmailTaken) {
 		f.Errors["email"] = "There is an account with this e-mail address already. Sign in instead, or use another address."
@@ -66,19 +69,7 @@ func (w *Web) signUp(rw http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	w.askToConfirm(r, person.ID)
 	return w.enter(rw, r, person, f.Next, account.ByPassword)
-}
-
-// askToConfirm mails the link that confirms a new account's address, where mail is sent. The account stands without it,
-// and the settings offer to send it again.
-func (w *Web) askToConfirm(r *http.Request, accountID string) {
-	if w.Settings == nil || !w.Settings.CanMail() {
-		return
-	}
-	if err := w.Settings.SendVerification(r.Context(), accountID); err != nil {
-		w.Log.WarnContext(r.Context(), "mailing a new account", "account", accountID, "error", err)
-	}
 }
 
 func (w *Web) signIn(rw http.ResponseWriter, r *http.Request) error {

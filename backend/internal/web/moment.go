@@ -18,6 +18,7 @@ const (
 	momentPasskey = "passkey" // the challenge that a passkey answers
 	momentReset   = "reset"   // a mailed link's token, out of the address bar
 	momentVerify  = "verify"
+	momentSignUp  = "signup" // the token of a mailed sign-up
 
 	momentLife = 10 * time.Minute
 	maxMoment  = 3800 // bytes; browsers keep cookies of 4 KB

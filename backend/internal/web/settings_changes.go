@@ -65,7 +65,7 @@ func (w *Web) changeEmail(rw http.ResponseWriter, r *http.Request, a Account) er
 	case errors.Is(err, account.ErrBadEmail):
 		p.wrong("new-email", badEmail)
 	case errors.Is(err, account.ErrEmailTaken):
-		p.wrong("new-email", "There is an account with this e-mail address already.")
+		p.wrong("new-email", "This is your account's address already.")
 	case passwordRefused(err) != "":
 		p.wrong("email-password", passwordRefused(err))
 	case mailTrouble(err) != "":

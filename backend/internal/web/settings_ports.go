@@ -16,6 +16,7 @@ type Settings interface {
 	Profiles
 	Browsers
 	Mails
+	SignUps
 	Identities
 	Leaving
 }
@@ -35,6 +36,13 @@ type Browsers interface {
 	Sessions(ctx context.Context, accountID, current string) ([]account.BrowserSession, error)
 	EndSession(ctx context.Context, accountID, id string, by audit.Actor) error
 	EndOtherSessions(ctx context.Context, accountID, keep string, by audit.Actor) (int, error)
+}
+
+// SignUps are finished by a mailed link.
+type SignUps interface {
+	RequestSignUp(ctx context.Context, email, password, next string) error
+	// FinishSignUp gives the account and the path that the person came from.
+	FinishSignUp(ctx context.Context, token, password string) (account.Account, string, error)
 }
 
 // Mails sends links and takes them back.
