@@ -23,7 +23,9 @@ func (f *people) mailAll(t *testing.T) []mail.Message {
 
 // mailedSignUps: a sign-up becomes an account by the mailed link and the password that was chosen, once.
 func mailedSignUps(t *testing.T, f *people) {
-	ask := func(email, password string) error { return f.RequestSignUp(t.Context(), email, password, "/activate?code=x") }
+	ask := func(email, password string) error {
+		return f.RequestSignUp(t.Context(), email, password, "/activate?code=x")
+	}
 	want(t, "no address", ask("ada", password), account.ErrBadEmail)
 	want(t, "a short password", ask("ada@example.org", "short"), account.ErrBadPassword)
 	want(t, "mallory asks with ada's address", ask("ada@example.org", "mallory's password"), nil)
