@@ -55,7 +55,7 @@ func (w *Web) knownCookie(email string) string {
 func (w *Web) setKnown(rw http.ResponseWriter, email, value string, seconds int) {
 	http.SetCookie(rw, &http.Cookie{
 		Name: w.knownCookie(email), Value: value, Path: "/",
-		MaxAge: seconds, HttpOnly: true, Secure: !w.Embedded, SameSite: http.SameSiteLaxMode,
+		MaxAge: seconds, HttpOnly: true, Secure: w.secure, SameSite: http.SameSiteLaxMode,
 	})
 }
 

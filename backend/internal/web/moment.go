@@ -109,6 +109,6 @@ func (w *Web) forget(rw http.ResponseWriter, purpose string) { w.setMoment(rw, p
 func (w *Web) setMoment(rw http.ResponseWriter, purpose, value string, seconds int) {
 	http.SetCookie(rw, &http.Cookie{
 		Name: w.cookie + "-" + purpose, Value: value, Path: "/",
-		MaxAge: seconds, HttpOnly: true, Secure: !w.Embedded, SameSite: http.SameSiteLaxMode,
+		MaxAge: seconds, HttpOnly: true, Secure: w.secure, SameSite: http.SameSiteLaxMode,
 	})
 }
