@@ -75,7 +75,7 @@ func (a *App) compose(o Options) error {
 		return err
 	}
 	pages.Mount(mux)
-	a.handler = observe(o.Log, textOnly(mux))
+	a.handler = observe(o.Log, withPolicies(site.Scheme == "https", textOnly(mux)))
 	if o.Embedded {
 		a.handler = ownHostOnly(site.Port(), a.handler)
 	}

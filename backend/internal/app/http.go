@@ -34,6 +34,18 @@ func observe(log *slog.Logger, next http.Handler) http.Handler {
 	})
 }
 
+// withPolicies sets what every answer says: that no other site may load it into a page of theirs, unless its handler says
+// otherwise, and, where people come by https, that their browsers always do. Subdomains are others' to decide on.
+func withPolicies(https bool, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
+		if https {
+			w.Header().Set("Strict-Transport-Security", "max-age=31536000")
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // textOnly refuses addresses with bytes that are no text: nothing has such a name, and PostgreSQL takes none to look for.
 func textOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
