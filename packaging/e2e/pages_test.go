@@ -44,6 +44,7 @@ var accountPages = []struct{ name, path string }{
 // visitorPages are those of somebody who is not signed in.
 var visitorPages = []struct{ name, path string }{
 	{"home-visitor", "/"}, {"signin", "/signin"}, {"signup", "/signup"}, {"forgot", "/forgot"}, {"goodbye", "/goodbye"},
+	{"signup-sent", "/signup/sent"}, {"signup-confirm", "/signup/confirm?token=sml_any"}, {"reset", "/reset?token=sml_any"},
 }
 
 // P5: axe-core finds nothing on any page, light or dark; each is small and loads from its own origin alone.
