@@ -45,10 +45,10 @@ func TestAdminResetLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	token := u.Query().Get("token")
-	if a, err := accounts.ResetPassword(t.Context(), token, "another password"); err != nil || a.Email != "ada@example.org" {
+	if a, err := accounts.ResetPassword(t.Context(), token, "another password", account.Access{}); err != nil || a.Email != "ada@example.org" {
 		t.Errorf("%v, %v", a.Email, err)
 	}
-	if _, err := accounts.ResetPassword(t.Context(), token, "another password"); !errors.Is(err, account.ErrBadToken) {
+	if _, err := accounts.ResetPassword(t.Context(), token, "another password", account.Access{}); !errors.Is(err, account.ErrBadToken) {
 		t.Errorf("twice: %v", err)
 	}
 }

@@ -59,8 +59,12 @@ func callRecord(t *testing.T, a *agent, i int, project string) toolResult {
 // link links the agent's install as a new person and gives the person's browser without scripts.
 func linkAgent(t *testing.T, a *agent, email string) *person {
 	t.Helper()
+	return linkAgentOf(t, a, newPerson(t), email)
+}
+
+func linkAgentOf(t *testing.T, a *agent, someone *person, email string) *person {
+	t.Helper()
 	asked := a.call("listProjects", map[string]any{})
-	someone := newPerson(t)
 	someone.approve(asked.str(t, "verificationUrl"), email)
 	linked := a.call("completeAuthLink", map[string]any{"deviceCode": asked.str(t, "deviceCode")})
 	if linked.Structured["linked"] != true {

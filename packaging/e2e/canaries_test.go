@@ -66,9 +66,9 @@ func canaryDay(t *testing.T, b *remoteBackend, w *world, mail *mailbox, secrets 
 	asked := a.call("listProjects", map[string]any{}) // it hands the device code over
 	secrets["device code"] = asked.str(t, "deviceCode")
 	someone := newPerson(t)
-	someone.seen = &pages
+	someone.seen, someone.mail = &pages, mail
 	someone.approve(asked.str(t, "verificationUrl"), "canary@example.org")
-	secrets["mailed link"] = mail.token(t, "/verify")
+	secrets["mailed link"] = someone.mailed
 	call("completeAuthLink", map[string]any{"deviceCode": secrets["device code"]})
 	var auth struct{ AuthToken string }
 	readJSON(filepath.Join(w.dir, "auth.json"), &auth)

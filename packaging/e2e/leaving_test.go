@@ -27,12 +27,15 @@ func TestLeaving(t *testing.T) {
 			b := startBackend(t, database, "SERVICE_BACKEND_SMTP_HOST=127.0.0.1", "SERVICE_BACKEND_SMTP_PORT="+mail.port,
 				"SERVICE_BACKEND_SMTP_FROM=Service <service@example.org>", "SERVICE_BACKEND_SMTP_TLS=none")
 			stays := newPerson(t)
+			stays.mail = mail
 			stays.open(b.url + "/signup")
-			stays.submit("/signup", "email", "stays@example.org", "password", password, "accept", "yes")
+			stays.signUp("stays@example.org")
 
 			w := newWorld(t, "", "SERVICE_BACKEND_URL="+b.url, "SERVICE_NO_AUTO_OPEN=1")
 			a := startAgent(w, "modern", false)
-			leaver := linkAgent(t, a, "leaver@example.org")
+			leaver := newPerson(t)
+			leaver.mail = mail
+			linkAgentOf(t, a, leaver, "leaver@example.org")
 			has := settle(t, b, w, a, leaver, mail)
 			id := checkExport(t, leaver, has)
 			traces := map[string]string{"address": "leaver@", "account": id, "project": leavingApp, "credential's end": "WXYZ", "page": has.pageURL[strings.LastIndex(has.pageURL, "/")+1:]}
@@ -84,9 +87,7 @@ type belongings struct {
 func settle(t *testing.T, b *remoteBackend, w *world, a *agent, someone *person, mail *mailbox) belongings {
 	t.Helper()
 	has := belongings{secrets: map[string]string{"password": password, "credential": "sk-leaving0123456789abcdefghijklmnopqrstuvwxyzWXYZ"}}
-	has.secrets["mailed link"] = mail.token(t, "/verify")
-	someone.open(b.url + "/verify?token=" + has.secrets["mailed link"])
-	someone.submit("/verify")
+	has.secrets["mailed link"] = someone.mailed
 	someone.open(b.url + "/forgot")
 	someone.submit("/forgot", "email", "leaver@example.org")
 	has.secrets["reset link"] = mail.token(t, "/reset")

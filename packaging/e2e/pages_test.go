@@ -44,6 +44,7 @@ var accountPages = []struct{ name, path string }{
 // visitorPages are those of somebody who is not signed in.
 var visitorPages = []struct{ name, path string }{
 	{"home-visitor", "/"}, {"signin", "/signin"}, {"signup", "/signup"}, {"forgot", "/forgot"}, {"goodbye", "/goodbye"},
+	{"signup-sent", "/signup/sent"}, {"signup-confirm", "/signup/confirm?token=sml_any"}, {"reset", "/reset?token=sml_any"},
 }
 
 // P5: axe-core finds nothing on any page, light or dark; each is small and loads from its own origin alone.
@@ -65,6 +66,7 @@ func TestPages(t *testing.T) {
 	checkPage(t, browser, axe, "activate", asked.str(t, "verificationUrl"), maxPage)
 	approve(t, browser, asked.str(t, "verificationUrl"), asked.str(t, "userCode"), "ada@example.org")
 	checkPage(t, browser, axe, "approved", "", maxPage)
+	checkPage(t, browser, axe, "activate-signed-in", issueCode(t, b).VerificationURL, maxPage)
 	a.call("completeAuthLink", map[string]any{"deviceCode": asked.str(t, "deviceCode")})
 	for _, p := range accountPages[:3] {
 		checkPage(t, browser, axe, p.name+"-empty", b.url+p.path, maxPage)

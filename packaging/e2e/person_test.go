@@ -21,6 +21,8 @@ type person struct {
 	at     *url.URL
 	status int
 	seen   *strings.Builder // every page as it came, where somebody wants to know
+	mail   *mailbox         // where the backend's mail arrives; nil: it sends none
+	mailed string           // token of the mail that finished the sign-up
 }
 
 func newPerson(t *testing.T) *person {
@@ -110,11 +112,26 @@ func (p *person) post(action string, fields url.Values, origin string) {
 	p.take(resp, err)
 }
 
+// signUp makes an account with the form of the page, and finishes it by the mailed link where mail is sent.
+func (p *person) signUp(email string) {
+	p.t.Helper()
+	p.submit("/signup", "email", email, "password", password, "accept", "yes")
+	if p.mail == nil {
+		return
+	}
+	if p.at.Path != "/signup/sent" {
+		p.t.Fatalf("signing up led to %s (status %d)", p.at, p.status)
+	}
+	p.mailed = p.mail.token(p.t, "/confirm")
+	p.open(p.at.Scheme + "://" + p.at.Host + "/signup/confirm?token=" + p.mailed)
+	p.submit("/signup/confirm", "password", password)
+}
+
 // approve signs up on the activation page and approves.
 func (p *person) approve(verificationURL, email string) {
 	p.t.Helper()
 	p.open(verificationURL)
-	p.submit("/signup", "email", email, "password", password, "accept", "yes")
+	p.signUp(email)
 	p.submit("/activate/approve")
 	if p.at.Path != "/activate/approved" {
 		p.t.Fatalf("after approving: %s (status %d)\n%s", p.at, p.status, p.text())

@@ -203,6 +203,7 @@ func TestNewLinkIsTold(t *testing.T) {
 	w := newWire(t, b, here)
 	code := w.issue()
 	someone := newPerson(t)
+	someone.mail = mail
 	someone.approve(code.VerificationURL, "told@example.org")
 	token := w.redeem(code.DeviceCode)
 	must(t, "a mail tells of the link", func() bool { return mail.told("told@example.org", "linked") })

@@ -10,6 +10,7 @@ const (
 	PathDeviceCode  = "/api/auth/device/code"
 	PathDeviceToken = "/api/auth/device/token"
 	PathAccount     = "/api/account"
+	PathAccountLink = "/api/account/link" // DELETE revokes the link of the token that asks
 	PathSessions    = "/api/sessions"
 	PathProjects    = "/api/projects"
 	PathHealth      = "/api/health"

@@ -33,6 +33,8 @@ type Service struct {
 	now    func() time.Time
 	forgot chan string // addresses whose password was forgotten
 	linked chan linked // links whose account's person is to be told
+	// signUps are those that somebody is to be mailed about.
+	signUps chan mailedSignUp
 }
 
 // NewService wires the service to its store. now may be nil.
@@ -40,10 +42,11 @@ func NewService(store Store, hash secret.Hasher, log *slog.Logger, now func() ti
 	if now == nil {
 		now = time.Now
 	}
-	return &Service{store: store, hash: hash, log: log, now: now, forgot: make(chan string, maxForgot), linked: make(chan linked, maxLinked)}
+	return &Service{store: store, hash: hash, log: log, now: now, forgot: make(chan string, maxForgot), linked: make(chan linked, maxLinked),
+		signUps: make(chan mailedSignUp, maxForgot)}
 }
 
-// SignUp creates the account of a person who accepted the privacy policy: ErrBadEmail, ErrBadPassword, ErrEmailTaken.
+// SignUp creates the account of a person who accepted the privacy policy, where no mail is sent: ErrBadEmail, ErrBadPassword, ErrEmailTaken.
 func (s *Service) SignUp(ctx context.Context, email, password string) (Account, error) {
 	email, err := normalizeEmail(email)
 	if err != nil {
@@ -63,8 +66,9 @@ func (s *Service) SignUp(ctx context.Context, email, password string) (Account, 
 }
 
 // SignIn checks a password: ErrBadCredentials for an unknown address, an account without a password and a wrong
-// password alike, in about the same time; ErrSuspended.
-func (s *Service) SignIn(ctx context.Context, email, password string) (Account, error) {
+// password alike, in about the same time; ErrSuspended; *TooManyGuessesError. browser names one that has signed in with
+// this address before, and is empty for any other.
+func (s *Service) SignIn(ctx context.Context, email, password, browser string) (Account, error) {
 	email, err := normalizeEmail(email)
 	if err != nil {
 		return Account{}, ErrBadCredentials
@@ -73,7 +77,8 @@ func (s *Service) SignIn(ctx context.Context, email, password string) (Account, 
 	if err != nil && !errors.Is(err, ErrBadCredentials) {
 		return Account{}, err
 	}
-	if err := a.check(ctx, password); err != nil {
+	check := func() error { return a.check(ctx, password) }
+	if err := s.guess(ctx, s.signInAllowance(email, browser), check); err != nil {
 		return Account{}, err
 	}
 	if !a.Active {

@@ -73,7 +73,7 @@ func TestHashingCanBeGivenUp(t *testing.T) {
 	// An unknown address waits for its turn exactly like a known one: the decoy is hashed too.
 	s := NewService(oneAccount{}, secret.NewHasher(make([]byte, 32)), slog.New(slog.DiscardHandler), nil)
 	for _, email := range []string{"ada@example.org", "nobody@example.org"} {
-		if _, err := s.SignIn(ctx, email, "correct horse battery"); !errors.Is(err, context.Canceled) {
+		if _, err := s.SignIn(ctx, email, "correct horse battery", ""); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s is answered without hashing: %v", email, err)
 		}
 	}
@@ -81,6 +81,10 @@ func TestHashingCanBeGivenUp(t *testing.T) {
 
 // oneAccount knows ada only; her hash is the decoy's.
 type oneAccount struct{ Store }
+
+func (oneAccount) TakeGuess(context.Context, string, time.Time, time.Duration, int) (time.Duration, error) {
+	return 0, nil
+}
 
 func (oneAccount) AccountByEmail(_ context.Context, email string) (Account, error) {
 	if email == "ada@example.org" {
@@ -100,6 +104,12 @@ func (m *memory) InsertAccount(_ context.Context, a Account) error {
 	m.accounts[a.Email] = a
 	return nil
 }
+
+func (m *memory) TakeGuess(context.Context, string, time.Time, time.Duration, int) (time.Duration, error) {
+	return 0, nil
+}
+
+func (m *memory) ReturnGuess(context.Context, string, time.Time, time.Duration) error { return nil }
 
 func (m *memory) AccountByEmail(_ context.Context, email string) (Account, error) {
 	a, ok := m.accounts[email]
@@ -168,10 +178,10 @@ func TestSuspendedAccount(t *testing.T) {
 	}
 	ada.Active = false
 	m.accounts[ada.Email] = ada
-	if _, err := s.SignIn(t.Context(), ada.Email, "wrong horse"); !errors.Is(err, ErrBadCredentials) {
+	if _, err := s.SignIn(t.Context(), ada.Email, "wrong horse", ""); !errors.Is(err, ErrBadCredentials) {
 		t.Errorf("a wrong password learns of the suspension: %v", err)
 	}
-	if _, err := s.SignIn(t.Context(), ada.Email, "correct horse"); !errors.Is(err, ErrSuspended) {
+	if _, err := s.SignIn(t.Context(), ada.Email, "correct horse", ""); !errors.Is(err, ErrSuspended) {
 		t.Errorf("sign in: %v", err)
 	}
 	if _, err := s.FindSession(t.Context(), cookie); !errors.Is(err, ErrNoSession) {

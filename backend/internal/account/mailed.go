@@ -3,6 +3,7 @@ package account
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/audit"
@@ -36,7 +37,8 @@ func (s *Service) SendVerification(ctx context.Context, accountID string) error 
 }
 
 // ChangeEmail mails a link to the new address; Verify makes the change. The current password is asked for where there
-// is one: ErrBadCredentials, ErrBadEmail, ErrEmailTaken, ErrTooManyMails.
+// is one: ErrBadCredentials, *TooManyGuessesError, ErrBadEmail, ErrTooManyMails, and for the account's own address
+// ErrEmailTaken. Whether another account has the address is told to that account's person alone.
 func (s *Service) ChangeEmail(ctx context.Context, accountID, newEmail, password string, by audit.Actor) error {
 	email, err := normalizeEmail(newEmail)
 	if err != nil {
@@ -47,22 +49,31 @@ func (s *Service) ChangeEmail(ctx context.Context, accountID, newEmail, password
 		return err
 	}
 	if a.HasPassword() {
-		if err := a.check(ctx, password); err != nil {
+		if err := s.checkOwn(ctx, a, password); err != nil {
 			return err
 		}
 	}
-	switch _, err := s.store.AccountByEmail(ctx, email); {
-	case err == nil:
+	if email == a.Email {
 		return ErrEmailTaken
-	case !errors.Is(err, ErrBadCredentials):
+	}
+	owner, err := s.store.AccountByEmail(ctx, email)
+	if err != nil && !errors.Is(err, ErrBadCredentials) {
 		return err
 	}
 	url, err := s.mailToken(ctx, a.ID, purposeEmail, email, VerifyLife, MaxMails)
-	if err != nil {
+	full := errors.Is(err, ErrAddressMailed)
+	if err != nil && !full {
 		return err
 	}
 	if err := s.store.InsertAudit(ctx, s.entry(a.ID, by, "account.email_asked", "asked for another e-mail address")); err != nil {
 		return err
+	}
+	if full {
+		s.log.WarnContext(ctx, "a change of address is not mailed: the address had enough within the hour", "account", a.ID)
+		return nil
+	}
+	if owner.ID != "" { // its owner learns of it, and who asked does not
+		return s.send(ctx, addressWantedMail(owner))
 	}
 	return s.send(ctx, newAddressMail(a, email, url))
 }
@@ -110,8 +121,11 @@ func (s *Service) ForgotPassword(ctx context.Context, email string) error {
 	return nil
 }
 
-// Serve mails what ForgotPassword and LinkMade left, until ctx ends, and then, for a few seconds, what still waits.
+// Serve mails what ForgotPassword, RequestSignUp and LinkMade left, until ctx ends, and then, for a few seconds, what still waits. It
+// sweeps the counts of wrong passwords too.
 func (s *Service) Serve(ctx context.Context) error {
+	sweep := time.NewTicker(guessEvery)
+	defer sweep.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -119,8 +133,14 @@ func (s *Service) Serve(ctx context.Context) error {
 			return nil
 		case email := <-s.forgot:
 			s.briefly(ctx, func(ctx context.Context) { s.sendReset(ctx, email) })
+		case m := <-s.signUps:
+			s.briefly(ctx, func(ctx context.Context) { s.mailSignUp(ctx, m) })
 		case l := <-s.linked:
 			s.briefly(ctx, func(ctx context.Context) { s.tellLinked(ctx, l) })
+		case <-sweep.C:
+			if err := s.store.SweepGuesses(ctx, s.now()); err != nil && ctx.Err() == nil {
+				s.log.WarnContext(ctx, "sweeping counts of wrong passwords", "err", err)
+			}
 		}
 	}
 }
@@ -140,6 +160,8 @@ func (s *Service) part(ctx context.Context) {
 		select {
 		case email := <-s.forgot:
 			s.sendReset(last, email)
+		case m := <-s.signUps:
+			s.mailSignUp(last, m)
 		case l := <-s.linked:
 			s.tellLinked(last, l)
 		default:
@@ -192,9 +214,9 @@ func (s *Service) ResetLink(ctx context.Context, email string, by audit.Actor) (
 }
 
 // ResetPassword uses a mailed link to set a password, and signs every browser out: ErrBadToken, ErrBadPassword,
-// ErrSuspended. Where the address was not proved before, somebody else may have made the account: what else signs in
-// or speaks for it goes too.
-func (s *Service) ResetPassword(ctx context.Context, token, newPass string) (Account, error) {
+// ErrSuspended. What revoke says goes too. Where the address was not proved before, somebody else may have made the
+// account: all Access goes then.
+func (s *Service) ResetPassword(ctx context.Context, token, newPass string, revoke Access) (Account, error) {
 	t, err := s.mailed(ctx, token, purposeReset)
 	if err != nil {
 		return Account{}, err
@@ -203,8 +225,12 @@ func (s *Service) ResetPassword(ctx context.Context, token, newPass string) (Acc
 	if err != nil {
 		return Account{}, err
 	}
-	e := s.entry(t.AccountID, audit.Person(), "account.password_changed", "set a new password by a mailed link")
-	if err := s.store.ResetPassword(ctx, t, hashed, s.now(), e, s.trace(audit.TrailRevoke)); err != nil {
+	summary := "set a new password by a mailed link"
+	if words := revoke.words(); len(words) > 0 {
+		summary += "; removed " + strings.Join(words, ", ")
+	}
+	e := s.entry(t.AccountID, audit.Person(), "account.password_changed", "%s", summary)
+	if err := s.store.ResetPassword(ctx, t, hashed, revoke, s.now(), e, s.trace(audit.TrailRevoke)); err != nil {
 		return Account{}, err
 	}
 	s.ended(t.AccountID)
@@ -216,13 +242,13 @@ func (s *Service) ResetPassword(ctx context.Context, token, newPass string) (Acc
 	return a, nil
 }
 
-// ChangePassword needs the current password: ErrBadCredentials, ErrBadPassword. It signs every other browser out.
+// ChangePassword needs the current password: ErrBadCredentials, *TooManyGuessesError, ErrBadPassword. It signs every other browser out.
 func (s *Service) ChangePassword(ctx context.Context, accountID, current, newPass, keepSecret string, by audit.Actor) error {
 	a, err := s.ByID(ctx, accountID)
 	if err != nil {
 		return err
 	}
-	if err := a.check(ctx, current); err != nil {
+	if err := s.checkOwn(ctx, a, current); err != nil {
 		return err
 	}
 	return s.putPassword(ctx, a, newPass, keepSecret, s.entry(a.ID, by, "account.password_changed", "changed the password"))
@@ -253,13 +279,13 @@ func (s *Service) putPassword(ctx context.Context, a Account, newPass, keepSecre
 	return nil
 }
 
-// CheckPassword confirms that the person knows it: ErrBadCredentials.
+// CheckPassword confirms that the person knows it: ErrBadCredentials, *TooManyGuessesError.
 func (s *Service) CheckPassword(ctx context.Context, accountID, password string) error {
 	a, err := s.ByID(ctx, accountID)
 	if err != nil {
 		return err
 	}
-	return a.check(ctx, password)
+	return s.checkOwn(ctx, a, password)
 }
 
 // mailToken makes a link of a purpose and gives its address, a secret.

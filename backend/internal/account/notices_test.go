@@ -41,7 +41,7 @@ func (s *stuck) MailToken(context.Context, string, time.Time) (MailToken, error)
 	return MailToken{AccountID: "ada", Purpose: purposeReset}, nil
 }
 
-func (s *stuck) ResetPassword(context.Context, MailToken, string, time.Time, audit.Entry, audit.Trace) error {
+func (s *stuck) ResetPassword(context.Context, MailToken, string, Access, time.Time, audit.Entry, audit.Trace) error {
 	return nil
 }
 
@@ -124,7 +124,7 @@ func TestEndedIsTold(t *testing.T) {
 		"one browser":   func() error { return s.EndSession(t.Context(), "ada", "one", audit.Person()) },
 		"every browser": func() error { _, err := s.EndOtherSessions(t.Context(), "ada", "", audit.Person()); return err },
 		"password reset": func() error {
-			_, err := s.ResetPassword(t.Context(), secret.New(secret.Mail), "another password")
+			_, err := s.ResetPassword(t.Context(), secret.New(secret.Mail), "another password", Access{})
 			return err
 		},
 		"password set": func() error { return s.SetPassword(t.Context(), "ada", "another password", "", audit.Person()) },

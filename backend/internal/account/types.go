@@ -3,6 +3,7 @@ package account
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/audit"
@@ -25,6 +26,8 @@ var (
 	ErrOthersToken = errors.New("mailed link belongs to another account")
 	// ErrTooManyMails: MaxMails went to the account or to the address within an hour.
 	ErrTooManyMails = errors.New("too many mails within an hour")
+	// ErrAddressMailed is ErrTooManyMails by the address alone: others may have had them sent, so who asks is not told.
+	ErrAddressMailed = fmt.Errorf("%w to the address", ErrTooManyMails)
 	// ErrUnverifiedAccount: the address has an account whose holder never proved that the address is theirs.
 	ErrUnverifiedAccount = errors.New("account with an address that was never verified")
 	// ErrUnverifiedEmail: the provider does not vouch for the address.
@@ -104,6 +107,26 @@ type LinkedIdentity struct {
 	LinkedAt, UsedAt         time.Time
 }
 
+// Access is what signs in to an account or acts for it besides the password.
+type Access struct{ Links, Passkeys, Identities bool }
+
+// AllAccess is everything of it.
+func AllAccess() Access { return Access{Links: true, Passkeys: true, Identities: true} }
+
+// words lists it for the account's activity and mail.
+func (a Access) words() []string {
+	var words []string
+	for _, part := range []struct {
+		on   bool
+		word string
+	}{{a.Links, "linked agents"}, {a.Passkeys, "passkeys"}, {a.Identities, "sign-in providers"}} {
+		if part.on {
+			words = append(words, part.word)
+		}
+	}
+	return words
+}
+
 // Purposes of mailed links; a link of one never serves another.
 const (
 	purposeVerify = "verify"
@@ -128,6 +151,29 @@ type Store interface {
 	MailStore
 	IdentityStore
 	DataStore
+	GuessStore
+	SignUpStore
+}
+
+// SignUpStore keeps sign-ups that wait for their mailed link.
+type SignUpStore interface {
+	// InsertSignUp answers ErrTooManyMails when most were stored for the address after since.
+	InsertSignUp(ctx context.Context, p PendingSignUp, since time.Time, most int) error
+	// SignUpByToken answers ErrBadToken for an unknown or overdue one.
+	SignUpByToken(ctx context.Context, hash string, now time.Time) (PendingSignUp, error)
+	// FinishSignUp uses one up and makes the account: ErrBadToken, ErrEmailTaken.
+	FinishSignUp(ctx context.Context, hash string, a Account) error
+}
+
+// GuessStore counts wrong passwords.
+type GuessStore interface {
+	// TakeGuess spends one of most guesses, of which one comes back each every, and returns 0; or how long it takes until
+	// there is one.
+	TakeGuess(ctx context.Context, key string, now time.Time, every time.Duration, most int) (time.Duration, error)
+	// ReturnGuess gives one back.
+	ReturnGuess(ctx context.Context, key string, now time.Time, every time.Duration) error
+	// SweepGuesses drops what has come back whole.
+	SweepGuesses(ctx context.Context, now time.Time) error
 }
 
 // PeopleStore keeps accounts.
@@ -169,15 +215,15 @@ type SessionList interface {
 // MailStore keeps mailed links.
 type MailStore interface {
 	// InsertMailToken stores a link in place of the earlier one of its purpose: ErrTooManyMails when most went to the
-	// account or the address after since. With most 0 nothing is counted.
+	// account after since, ErrAddressMailed when most went to the address. With most 0 nothing is counted.
 	InsertMailToken(ctx context.Context, t MailToken, since time.Time, most int) error
 	// MailToken answers ErrBadToken for an unknown or overdue one, and for one of a suspended account ErrSuspended.
 	MailToken(ctx context.Context, hash string, now time.Time) (MailToken, error)
 	// ConfirmEmail uses the link up and gives the account the address as a verified one: ErrBadToken, ErrEmailTaken.
 	ConfirmEmail(ctx context.Context, t MailToken, now time.Time, e audit.Entry) error
-	// ResetPassword uses the link up, sets the password, ends all browser sessions and marks the address verified. An
-	// address that was not verified before loses everything else that signs in or speaks for the account too.
-	ResetPassword(ctx context.Context, t MailToken, passwordHash string, now time.Time, e audit.Entry, revoked audit.Trace) error
+	// ResetPassword uses the link up, sets the password, revokes what revoke says, ends all browser sessions and marks the
+	// address verified. An address that was not verified before loses all Access.
+	ResetPassword(ctx context.Context, t MailToken, passwordHash string, revoke Access, now time.Time, e audit.Entry, revoked audit.Trace) error
 }
 
 // IdentityStore keeps what providers vouch for.

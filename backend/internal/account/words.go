@@ -24,6 +24,32 @@ func verificationMail(a Account, url string) mail.Message {
 	}
 }
 
+func signUpMail(email, url string) mail.Message {
+	return mail.Message{
+		To: email, Subject: "Finish signing up",
+		Text:     []string{"Somebody signed up with this e-mail address. If that was you, finish here with the password that you chose:"},
+		LinkText: "Finish signing up", Link: url,
+		After: []string{"The link works once, for 24 hours.", notYou},
+	}
+}
+
+func haveAccountMail(a Account, url string) mail.Message {
+	return mail.Message{
+		AccountID: a.ID, To: a.Email, Subject: "You have an account already",
+		Text:     []string{"Somebody tried to sign up with this e-mail address, which has an account. Nothing was changed. If that was you, sign in instead:"},
+		LinkText: "Sign in", Link: url,
+		After: []string{"If you do not know the password any more, ask for a new one on that page. If that was not you, there is nothing to do."},
+	}
+}
+
+func addressWantedMail(owner Account) mail.Message {
+	return mail.Message{
+		AccountID: owner.ID, To: owner.Email, Subject: "Somebody wanted your e-mail address for another account",
+		Text: []string{"The person of another account asked to use this e-mail address, which is your account's. Nothing was changed.",
+			"If that was you, change the address of this account or delete it first. If not, there is nothing to do."},
+	}
+}
+
 func newAddressMail(a Account, email, url string) mail.Message {
 	return mail.Message{
 		AccountID: a.ID, To: email, Subject: "Confirm your new e-mail address",

@@ -5,12 +5,14 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
 	"time"
 	"unicode"
 
+	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/limit"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/proto/backendapi"
@@ -24,6 +26,8 @@ type Links interface {
 	// Throttled notes that the caller in ctx was refused for asking too often.
 	Throttled(ctx context.Context)
 	Authenticate(ctx context.Context, token string) (link.Principal, error)
+	// RevokeLink answers link.ErrUnknown when the link was revoked already.
+	RevokeLink(ctx context.Context, accountID, linkID string, by audit.Actor) error
 }
 
 // Options are what the API needs from the composition root.
@@ -116,6 +120,17 @@ func (a *API) noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeMux
 
 func (a *API) whoAmI(c *call) (any, error) { return accountOf(c.who), nil }
 
+// revokeOwnLink revokes the link of the token that asks, for a client that logs out or was linked anew.
+func (a *API) revokeOwnLink(c *call) (any, error) {
+	ctx := link.WithAddress(c.Context(), a.ClientIP(c.Request))
+	err := a.Links.RevokeLink(ctx, c.who.AccountID, c.who.LinkID, c.by())
+	if errors.Is(err, link.ErrUnknown) { // another request revoked it since this one was authenticated
+		return nil, link.ErrRevoked
+	}
+	c.status = http.StatusNoContent
+	return nil, err
+}
+
 // health answers spec 2.5. It is the one route that a load balancer may call as often as it likes.
 func (a *API) health(c *call) (any, error) {
 	ctx, cancel := context.WithTimeout(c.Context(), 2*time.Second)
@@ -150,8 +165,13 @@ func timeOrNull(t time.Time) *string {
 
 func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// answer writes v as JSON. Nothing of this API may be kept by a cache.
+// answer writes v as JSON, or no body with status 204. Nothing of this API may be kept by a cache.
 func (a *API) answer(w http.ResponseWriter, status int, v any) {
+	if status == http.StatusNoContent {
+		w.Header().Set("Cache-Control", "no-store")
+		w.WriteHeader(status)
+		return
+	}
 	body, err := json.Marshal(v)
 	if err != nil {
 		a.Log.Error("encoding an answer", "err", err)

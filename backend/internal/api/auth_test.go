@@ -14,6 +14,7 @@ import (
 // accountRoutes are all routes behind the one door of design D18.
 var accountRoutes = []struct{ method, path, body string }{
 	{"GET", backendapi.PathAccount, ""},
+	{"DELETE", backendapi.PathAccountLink, ""},
 	{"POST", backendapi.PathSessions, `{"project":"com.example.hello"}`},
 	{"POST", backendapi.PathSessions, `not even JSON`},
 	{"GET", backendapi.PathSessions, ""},

@@ -218,6 +218,9 @@ func (m *matrix) ask(rt route, c caller) (got answer, check func()) {
 		body = fmt.Sprintf(body, m.version(rt.path), m.turn)
 	}
 	got = m.call(rt.method, strings.NewReplacer("{project}", project, "{id}", id).Replace(rt.path), body, c.headers(m)...)
+	if rt.path == backendapi.PathAccountLink { // it revoked the link that asked
+		m.tokens["owner"], m.tokens["other"] = m.link(), m.linkOf(m.bob)
+	}
 	return got, func() {
 		m.Helper()
 		if !ofSession || strings.HasPrefix(c.name, "owner") && !c.missing {

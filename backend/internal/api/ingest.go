@@ -50,6 +50,7 @@ func (a *API) ingestRoutes() []route {
 func allowAnyOrigin(w http.ResponseWriter, _ *http.Request) {
 	h := w.Header()
 	h.Set("Access-Control-Allow-Origin", "*")
+	h.Set("Cross-Origin-Resource-Policy", "cross-origin")
 	h.Set("Access-Control-Allow-Methods", http.MethodPost)
 	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Content-Encoding")
 	h.Set("Access-Control-Max-Age", "86400")
@@ -58,6 +59,7 @@ func allowAnyOrigin(w http.ResponseWriter, _ *http.Request) {
 
 func (a *API) ingest(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Access-Control-Allow-Origin", "*")
+	w.Header().Set("Cross-Origin-Resource-Policy", "cross-origin") // apps are on sites of their own
 	w.Header().Set("Access-Control-Expose-Headers", "Retry-After")
 	owner, err := a.keyOwner(r)
 	if err != nil {

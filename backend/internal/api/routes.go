@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -69,6 +70,7 @@ func (a *API) table() []route {
 		{method: post, path: backendapi.PathDeviceCode, door: anyone, handler: a.issueCode},
 		{method: post, path: backendapi.PathDeviceToken, door: anyone, handler: a.pollToken},
 		{method: get, path: backendapi.PathAccount, door: linked, handler: a.whoAmI},
+		{method: remove, path: backendapi.PathAccountLink, door: linked, handler: a.revokeOwnLink},
 
 		{method: post, path: backendapi.PathSessions, door: linked, handler: a.createSession},
 		{method: get, path: backendapi.PathSessions, door: linked, handler: a.listSessions},
@@ -113,6 +115,10 @@ func (a *API) enforce(rt route) http.HandlerFunc {
 			c.who = who
 		}
 		out, err := a.serve(rt, c)
+		if errors.Is(err, link.ErrRevoked) {
+			a.deadToken(w, r, err)
+			return
+		}
 		if err != nil {
 			a.fail(w, r, err)
 			return

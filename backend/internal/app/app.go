@@ -40,6 +40,7 @@ type App struct {
 	hub     *relay.Hub
 	serving []server // what runs beside the requests
 	last    []server // what requests leave work to: each ends once those before it, and all requests, have ended
+	callers *callers
 	handler http.Handler
 }
 

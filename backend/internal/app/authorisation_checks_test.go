@@ -31,7 +31,8 @@ func (h *authHouse) checkRefusals(v visit) {
 
 func (h *authHouse) checkHeaders(b *browser, v visit, a answer) {
 	h.t.Helper()
-	want := map[string]string{"Cache-Control": "no-store", "X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
+	want := map[string]string{"Cache-Control": "no-store", "X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+		"Cross-Origin-Resource-Policy": "same-origin", "Strict-Transport-Security": "max-age=31536000"}
 	frames := "frame-ancestors 'none'"
 	if v.public {
 		delete(want, "Cache-Control")
@@ -40,6 +41,7 @@ func (h *authHouse) checkHeaders(b *browser, v visit, a answer) {
 		want["X-Frame-Options"], frames = "SAMEORIGIN", "frame-ancestors 'self'"
 		if v.public {
 			want["X-Frame-Options"], frames = "", "frame-ancestors *"
+			want["Cross-Origin-Resource-Policy"] = "cross-origin"
 		}
 	}
 	if a.status == http.StatusMovedPermanently {
@@ -63,7 +65,7 @@ func (h *authHouse) checkOwner(v visit, a answer) {
 	if acted := len(a.changes) > 0; acted != v.acts {
 		h.t.Errorf("%s by the owner: %s, and acts is %t", v.name(), a.cell(), v.acts)
 	}
-	fine := a.status < http.StatusBadRequest || strings.Contains(v.path, "{own}/keys/{key}") // a key is not found in another project
+	fine := a.status < http.StatusBadRequest || v.refused || strings.Contains(v.path, "{own}/keys/{key}") // a key is not found in another project
 	if (v.acts || v.whose == owned) && !fine {
 		h.t.Errorf("%s by the owner: %s", v.name(), a.cell())
 	}

@@ -33,6 +33,7 @@ type visit struct {
 	form    string // of a POST, as a query
 	first   string // page to open before, for its cookies and its "seen" token
 	acts    bool   // what the owner does here changes the database
+	refused bool   // what it changes is the count of refusals
 	public  bool   // it may be kept by caches
 	framed  bool   // it may be shown in a frame
 	socket  bool   // a WebSocket begins here
@@ -49,9 +50,12 @@ var walk = []visit{
 	{pattern: "GET /privacy", whose: open},
 	{pattern: "GET /signup", whose: open},
 	{pattern: "POST /signup", whose: open, form: "email=new@example.org&accept=1&password={password}", acts: true},
+	{pattern: "GET /signup/sent", whose: open},
+	{pattern: "GET /signup/confirm", path: "/signup/confirm?token={signup}", whose: open},
+	{pattern: "POST /signup/confirm", first: "/signup/confirm?token={signup}", form: "password={password}", whose: open, acts: true},
 	{pattern: "GET /signin", whose: open},
 	{pattern: "POST /signin", whose: open, form: "email=other@example.org&password={password}", acts: true},
-	{pattern: "POST /signin", whose: open, form: "email={email}&password=not+the+password"},
+	{pattern: "POST /signin", whose: open, form: "email={email}&password=not+the+password", acts: true, refused: true},
 	{pattern: "POST /signin", whose: open, form: "email=suspended@example.org&password={password}"},
 	{pattern: "POST /signout", whose: open, acts: true},
 	{pattern: "GET /activate", path: "/activate?code={code}", whose: open},

@@ -288,6 +288,12 @@ func (h *authHouse) account(second *browser) {
 	h.f.accounts.Mail = post
 	h.must(h.f.accounts.SendVerification(ctx, id))
 	h.name("verify", tokenOf(post.last.Link), secret.New(secret.Mail))
+	over, end := context.WithCancel(ctx)
+	end()
+	h.must(h.f.accounts.Serve(over)) // mails what waits
+	h.must(h.f.accounts.RequestSignUp(ctx, "fresh@example.org", testPassword, "/account"))
+	h.must(h.f.accounts.Serve(over))
+	h.things["signup"] = tokenOf(post.last.Link)
 	reset, err := h.f.accounts.ResetLink(ctx, h.owner.email, audit.Operator())
 	h.must(err)
 	h.name("reset", tokenOf(reset), secret.New(secret.Mail))

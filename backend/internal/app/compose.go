@@ -59,6 +59,7 @@ func (a *App) compose(o Options) error {
 	if err != nil {
 		return fmt.Errorf("reading site_url: %w", err)
 	}
+	a.callers = &callers{trusted: a.config.TrustedProxies, proxied: site.Scheme == "https", log: o.Log}
 	f, err := a.features(o, site)
 	if err != nil {
 		return err
@@ -74,7 +75,7 @@ func (a *App) compose(o Options) error {
 		return err
 	}
 	pages.Mount(mux)
-	a.handler = observe(o.Log, textOnly(mux))
+	a.handler = observe(o.Log, withPolicies(site.Scheme == "https", textOnly(mux)))
 	if o.Embedded {
 		a.handler = ownHostOnly(site.Port(), a.handler)
 	}
@@ -150,7 +151,7 @@ func (a *App) jsonFace(f *features, o Options) *api.API {
 		Assistant: f.assistant, Credentials: f.credentials, Analytics: f.analytics, Pages: f.pages, Keys: f.projects, Ingest: f.analytics,
 		Telemetry: f.telemetry,
 		SiteURL:   c.SiteURL, BaseURL: c.BaseURL, SupportContact: c.SupportContact,
-		ClientIP: clientIP(c.TrustedProxies), CodesPerMinute: c.CodesPerMinute, Ready: a.store.Ping, Log: o.Log,
+		ClientIP: a.callers.ip, CodesPerMinute: c.CodesPerMinute, Ready: a.store.Ping, Log: o.Log,
 	})
 }
 
@@ -165,7 +166,7 @@ func (a *App) htmlFace(f *features, o Options) (*web.Web, error) {
 		CredentialLinks: f.credentials, HostedPages: f.pages, Analytics: f.analytics, IngestURL: c.BaseURL + "/api/analytics",
 		Settings: f.accounts, Providers: f.providers,
 		Key: []byte(secret.NewHasher(c.HMACKey).Hash("web", "csrf")), InstanceID: o.InstanceID, SiteURL: c.SiteURL, Embedded: o.Embedded,
-		SupportContact: c.SupportContact, Version: buildinfo.Version, ClientIP: clientIP(c.TrustedProxies), Log: o.Log,
+		SupportContact: c.SupportContact, Version: buildinfo.Version, ClientIP: a.callers.ip, AddressKnown: a.callers.known, Log: o.Log,
 	}
 	if f.passkeys != nil { // a nil one in the interface would not be nil
 		pages.Passkeys = f.passkeys

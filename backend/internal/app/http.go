@@ -2,9 +2,7 @@ package app
 
 import (
 	"log/slog"
-	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"runtime/debug"
 	"strings"
@@ -33,6 +31,18 @@ func observe(log *slog.Logger, next http.Handler) http.Handler {
 			}
 		}()
 		next.ServeHTTP(rec, r)
+	})
+}
+
+// withPolicies sets what every answer says: that no other site may load it into a page of theirs, unless its handler says
+// otherwise, and, where people come by https, that their browsers always do. Subdomains are others' to decide on.
+func withPolicies(https bool, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
+		if https {
+			w.Header().Set("Strict-Transport-Security", "max-age=31536000")
+		}
+		next.ServeHTTP(w, r)
 	})
 }
 
@@ -82,40 +92,3 @@ func (r *recorder) Write(b []byte) (int, error) {
 }
 
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
-
-// clientIP names the caller: the connection's own address, unless a trusted proxy made the connection; then the last
-// address of X-Forwarded-For that is not a trusted proxy itself.
-func clientIP(trusted []netip.Prefix) func(*http.Request) string {
-	isTrusted := func(text string) bool {
-		addr, err := netip.ParseAddr(strings.TrimSpace(text))
-		if err != nil {
-			return false
-		}
-		for _, p := range trusted {
-			if p.Contains(addr.Unmap()) {
-				return true
-			}
-		}
-		return false
-	}
-	return func(r *http.Request) string {
-		peer, _, err := net.SplitHostPort(r.RemoteAddr)
-		if err != nil {
-			return r.RemoteAddr
-		}
-		if !isTrusted(peer) {
-			return peer
-		}
-		hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-		for i := len(hops) - 1; i >= 0; i-- {
-			hop := strings.TrimSpace(hops[i])
-			if _, err := netip.ParseAddr(hop); err != nil {
-				break
-			}
-			if !isTrusted(hop) {
-				return hop
-			}
-		}
-		return peer
-	}
-}

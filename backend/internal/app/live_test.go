@@ -51,8 +51,28 @@ func TestEventsWait(t *testing.T) {
 	}
 }
 
-// attachApp attaches an app that does nothing.
-func attachApp(t *testing.T, b *backendUnderTest, s backendapi.Session) {
+// A client that logs out revokes its own link, and what it had open ends with it.
+func TestRevokeOwnLink_EndsItsStreams(t *testing.T) {
+	b := startBackend(t)
+	var s backendapi.Session
+	b.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, &s)
+	closed := attachApp(t, b, s)
+	if status := b.call("DELETE", backendapi.PathAccountLink, "", nil); status != http.StatusNoContent {
+		t.Fatalf("DELETE: %d", status)
+	}
+	select {
+	case <-closed:
+	case <-time.After(15 * time.Second): // the next round of checks would end it after 30
+		t.Fatal("the app's stream is still open")
+	}
+	var p backendapi.AuthRequired
+	if status := b.call("GET", backendapi.PathSessions, "", &p); status != http.StatusUnauthorized || p.Code != backendapi.CodeAuthRequired {
+		t.Errorf("the next call: %d %+v", status, p)
+	}
+}
+
+// attachApp attaches an app that does nothing. The channel closes when its stream ends.
+func attachApp(t *testing.T, b *backendUnderTest, s backendapi.Session) <-chan struct{} {
 	t.Helper()
 	var minted backendapi.SessionSecret
 	b.call("POST", backendapi.PathSessions+"/"+s.SessionID+"/secrets", "", &minted)
@@ -68,11 +88,14 @@ func attachApp(t *testing.T, b *backendUnderTest, s backendapi.Session) {
 	if _, _, err := ws.Read(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	closed := make(chan struct{})
 	go func() {
+		defer close(closed)
 		for err == nil {
 			_, _, err = ws.Read(context.Background())
 		}
 	}()
+	return closed
 }
 
 func TestControlRefusals(t *testing.T) {

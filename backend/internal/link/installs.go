@@ -62,7 +62,11 @@ func (s *Service) RevokeLink(ctx context.Context, accountID, linkID string, by a
 	if linkID == "" {
 		return ErrUnknown
 	}
-	n, err := s.revoke(ctx, linkID, audit.New(s.now(), accountID, by, "link.revoked", "", "revoked a link"))
+	summary := "revoked a link"
+	if by.LinkID == linkID {
+		summary = "logged out: revoked its own link"
+	}
+	n, err := s.revoke(ctx, linkID, audit.New(s.now(), accountID, by, "link.revoked", "", summary))
 	if err == nil && n == 0 {
 		return ErrUnknown
 	}

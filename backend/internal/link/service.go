@@ -27,8 +27,11 @@ type Settings struct {
 const (
 	intervalStep = 5 * time.Second
 	intervalCap  = 60 * time.Second
-	// jitter is how much earlier than its interval a poll may come without counting as too fast.
-	jitter = 500 * time.Millisecond
+	// A poll may come earlier than its interval by jitter, for the network, and by a quarter of the interval, for a clock
+	// that runs up to 30 % fast, without counting as too fast. The quarter grows with the interval: a client that honours
+	// every raise by such a clock is not raised again.
+	jitter     = 500 * time.Millisecond
+	clockShare = 4
 	// keepExpired is how long an expired code still answers "expired" instead of "unknown".
 	keepExpired = 24 * time.Hour
 	// maxPaced bounds the memory of who polled when.
@@ -171,7 +174,7 @@ func (s *Service) pace(ctx context.Context, hash string, interval time.Duration,
 	}
 	s.polls[hash] = now
 	s.mu.Unlock()
-	if !polled || now.Sub(last) >= interval-jitter || interval >= intervalCap {
+	if !polled || now.Sub(last) >= interval-interval/clockShare-jitter || interval >= intervalCap {
 		return interval, nil
 	}
 	raised := min(interval+intervalStep, intervalCap)

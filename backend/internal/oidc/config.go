@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -144,9 +143,7 @@ func checkIssuer(issuer string) error {
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return errors.New("issuer is not an address")
 	}
-	ip := net.ParseIP(u.Hostname())
-	own := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
-	if u.Scheme != "https" && (u.Scheme != "http" || !own) {
+	if !isPrivate(u) {
 		return errors.New("issuer must be https, or http on this machine")
 	}
 	return nil

@@ -75,7 +75,7 @@ func Load(file string, now func() time.Time) (*Service, error) {
 	if now == nil {
 		now = time.Now
 	}
-	s := &Service{http: &http.Client{Timeout: timeout}, now: now}
+	s := &Service{http: newClient(http.DefaultTransport), now: now}
 	if file == "" {
 		return s, nil
 	}
@@ -217,8 +217,14 @@ func (s *Service) discover(ctx context.Context, p *provider) (*gooidc.Provider, 
 	// The keys are fetched with this context later on too, so it must not end with the request.
 	lasting := gooidc.ClientContext(context.WithoutCancel(ctx), s.http)
 	found, err := gooidc.NewProvider(lasting, p.Issuer)
+	if err == nil {
+		err = checkEndpoints(found)
+	}
 	if err != nil {
 		p.failed = s.now()
+		if errors.Is(err, errPlain) {
+			return nil, fmt.Errorf("%w: %w", ErrUnreachable, errPlain)
+		}
 		return nil, ErrUnreachable
 	}
 	p.found, p.style, p.failed = found, secretStyle(found), time.Time{}

@@ -51,8 +51,11 @@ func countMail(ctx context.Context, tx *sql.Tx, t account.MailToken, since time.
 	if err := tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM mails WHERE email = $1", t.Email).Scan(&address); err != nil {
 		return err
 	}
-	if own >= most || address >= most {
+	switch {
+	case own >= most:
 		return account.ErrTooManyMails
+	case address >= most:
+		return account.ErrAddressMailed
 	}
 	return run(ctx, tx, "INSERT INTO mails (id, account_id, email, at) VALUES ($1, $2, $3, $4)", uuid.NewString(), t.AccountID, t.Email, toMS(t.CreatedAt))
 }
@@ -114,9 +117,9 @@ func (s *Store) ConfirmEmail(ctx context.Context, t account.MailToken, now time.
 	return err
 }
 
-// ResetPassword sets a password by a mailed link and ends all browser sessions; an account whose address was not
-// verified loses its passkeys, identities and links too.
-func (s *Store) ResetPassword(ctx context.Context, t account.MailToken, passwordHash string, now time.Time, e audit.Entry, tr audit.Trace) error {
+// ResetPassword sets a password by a mailed link, revokes what revoke says and ends all browser sessions; an account
+// whose address was not verified loses its passkeys, identities and links in any case.
+func (s *Store) ResetPassword(ctx context.Context, t account.MailToken, passwordHash string, revoke account.Access, now time.Time, e audit.Entry, tr audit.Trace) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		if err := useToken(ctx, tx, t, now); err != nil {
 			return err
@@ -126,12 +129,12 @@ func (s *Store) ResetPassword(ctx context.Context, t account.MailToken, password
 		if err != nil {
 			return missing(err, account.ErrBadToken)
 		}
-		if !verified.Valid {
-			if err := dropWaysIn(ctx, tx, t.AccountID, now, tr); err != nil {
-				return err
-			}
+		gone := revoke
+		if !verified.Valid { // somebody else may have made the account
+			gone = account.AllAccess()
 		}
 		return inTurn(
+			func() error { return dropAccess(ctx, tx, t.AccountID, gone, now, tr) },
 			func() error {
 				return run(ctx, tx, "UPDATE accounts SET password_hash = $1, verified_at = COALESCE(verified_at, $2) WHERE id = $3",
 					passwordHash, toMS(now), t.AccountID)
@@ -142,16 +145,28 @@ func (s *Store) ResetPassword(ctx context.Context, t account.MailToken, password
 	})
 }
 
-// dropWaysIn takes away what somebody may have left in an account made with another's address. Approved codes that are
-// not redeemed yet are such a thing too.
-func dropWaysIn(ctx context.Context, tx *sql.Tx, accountID string, now time.Time, t audit.Trace) error {
-	links, err := returned(ctx, tx, "UPDATE links SET revoked_at = $1 WHERE account_id = $2 AND revoked_at IS NULL RETURNING id, account_id", toMS(now), accountID)
-	if err != nil {
-		return err
+// dropAccess takes away what somebody else may have left in an account. Approved codes that are not redeemed yet would
+// become links: they go with those.
+func dropAccess(ctx context.Context, tx *sql.Tx, accountID string, gone account.Access, now time.Time, t audit.Trace) error {
+	if gone.Links {
+		links, err := returned(ctx, tx, "UPDATE links SET revoked_at = $1 WHERE account_id = $2 AND revoked_at IS NULL RETURNING id, account_id", toMS(now), accountID)
+		if err != nil {
+			return err
+		}
+		if err := traceRevoked(ctx, tx, t, links); err != nil {
+			return err
+		}
+		if err := denyApproved(ctx, tx, accountID, t); err != nil {
+			return err
+		}
 	}
-	return inTurn(
-		func() error { return traceRevoked(ctx, tx, t, links) },
-		func() error { return denyApproved(ctx, tx, accountID, t) },
-		func() error { return run(ctx, tx, "DELETE FROM passkeys WHERE account_id = $1", accountID) },
-		func() error { return run(ctx, tx, "DELETE FROM identities WHERE account_id = $1", accountID) })
+	if gone.Passkeys {
+		if err := run(ctx, tx, "DELETE FROM passkeys WHERE account_id = $1", accountID); err != nil {
+			return err
+		}
+	}
+	if gone.Identities {
+		return run(ctx, tx, "DELETE FROM identities WHERE account_id = $1", accountID)
+	}
+	return nil
 }

@@ -72,18 +72,18 @@ func forgottenPassword(t *testing.T, f *people) {
 	}
 	want(t, "serve", f.serveOnce(t, "nobody@example.org", " ADA@example.org"), nil)
 	token := f.token(t, ada.Email, "/reset")
-	_, err := f.ResetPassword(t.Context(), token, "short")
+	_, err := f.ResetPassword(t.Context(), token, "short", account.Access{})
 	want(t, "a short password", err, account.ErrBadPassword)
-	if _, err := f.ResetPassword(t.Context(), token, "another password"); err != nil {
+	if _, err := f.ResetPassword(t.Context(), token, "another password", account.Access{}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.ResetPassword(t.Context(), token, "another password")
+	_, err = f.ResetPassword(t.Context(), token, "another password", account.Access{})
 	want(t, "a used link", err, account.ErrBadToken)
 	_, err = f.FindSession(t.Context(), cookie)
 	want(t, "open browser", err, account.ErrNoSession)
-	_, err = f.SignIn(t.Context(), ada.Email, password)
+	_, err = f.SignIn(t.Context(), ada.Email, password, "")
 	want(t, "old password", err, account.ErrBadCredentials)
-	_, err = f.SignIn(t.Context(), ada.Email, "another password")
+	_, err = f.SignIn(t.Context(), ada.Email, "another password", "")
 	want(t, "new password", err, nil)
 	if ids, err := f.Identities(t.Context(), ada.ID); err != nil || len(ids) != 1 {
 		t.Errorf("a proved account lost its identities: %v, %v", ids, err)
@@ -96,7 +96,7 @@ func forgottenPassword(t *testing.T, f *people) {
 		t.Fatal(err)
 	}
 	f.clock.pass(account.ResetLife)
-	_, err = f.ResetPassword(t.Context(), tokenOf(late), password)
+	_, err = f.ResetPassword(t.Context(), tokenOf(late), password, account.Access{})
 	want(t, "an overdue link", err, account.ErrBadToken)
 }
 
@@ -119,7 +119,7 @@ func madeByAnother(t *testing.T, f *people) {
 	if err := f.serveOnce(t, ada.Email); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := f.ResetPassword(t.Context(), f.token(t, ada.Email, "/reset"), "ada's own password"); err != nil || !got.Verified() {
+	if got, err := f.ResetPassword(t.Context(), f.token(t, ada.Email, "/reset"), "ada's own password", account.Access{}); err != nil || !got.Verified() {
 		t.Fatalf("%v, %v", got.Verified(), err)
 	}
 	_, err = f.FindSession(t.Context(), cookie)
@@ -135,6 +135,42 @@ func madeByAnother(t *testing.T, f *people) {
 	}
 	if got, err := f.SignInWith(t.Context(), id); err != nil || got.ID != ada.ID {
 		t.Errorf("ada with her provider: %v", err)
+	}
+}
+
+// resetRevokes: what is ticked beside a new password goes, what is not stays, on an account whose address is proved.
+func resetRevokes(t *testing.T, f *people) {
+	for i, revoke := range []account.Access{{}, {Links: true}, {Passkeys: true}, {Identities: true}, account.AllAccess()} {
+		ada := f.verified(t, "ada"+string(rune('a'+i)))
+		want(t, "identity", f.LinkIdentity(t.Context(), ada.ID, account.Identity{Provider: "acme", Subject: ada.ID}, audit.Person()), nil)
+		f.passkey(t, ada.ID, "phone")
+		token := f.install(t, ada.ID)
+		pending, err := f.links.Start(t.Context(), link.Requester{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, "approve", f.links.Approve(t.Context(), pending.UserCode, ada.ID), nil)
+		page, err := f.ResetLink(t.Context(), ada.Email, audit.Operator())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.ResetPassword(t.Context(), tokenOf(page), "another password", revoke); err != nil {
+			t.Fatal(err)
+		}
+		_, err = f.links.Authenticate(t.Context(), token)
+		if revoked := errors.Is(err, link.ErrRevoked); revoked != revoke.Links {
+			t.Errorf("%+v: the link: %v", revoke, err)
+		}
+		_, err = f.links.Poll(t.Context(), pending.DeviceCode)
+		if denied := errors.Is(err, link.ErrDenied); denied != revoke.Links {
+			t.Errorf("%+v: an approved code: %v", revoke, err)
+		}
+		ids, err := f.Identities(t.Context(), ada.ID)
+		keys, keyErr := f.store.PasskeyHolder(t.Context(), ada.ID)
+		if err != nil || keyErr != nil || (len(ids) == 0) != revoke.Identities || (len(keys.Passkeys) == 0) != revoke.Passkeys {
+			t.Errorf("%+v: %d providers, %d passkeys (%v, %v)", revoke, len(ids), len(keys.Passkeys), err, keyErr)
+		}
+		f.box.take()
 	}
 }
 
@@ -159,10 +195,10 @@ func passwords(t *testing.T, f *people) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.SignIn(t.Context(), bob.Email, "")
+	_, err = f.SignIn(t.Context(), bob.Email, "", "")
 	want(t, "sign in without a password", err, account.ErrBadCredentials)
 	want(t, "first password", f.SetPassword(t.Context(), bob.ID, password, "", audit.Person()), nil)
-	_, err = f.SignIn(t.Context(), bob.Email, password)
+	_, err = f.SignIn(t.Context(), bob.Email, password, "")
 	want(t, "sign in with it", err, nil)
 	if got := f.actions(t, ada.ID); got != "account.email_verified account.password_changed" {
 		t.Errorf("audit: %s", got)
@@ -178,7 +214,7 @@ func linksApart(t *testing.T, f *people) {
 	reset := f.token(t, ada.Email, "/reset")
 	want(t, "verify with a reset link", f.Verify(t.Context(), ada.ID, reset), account.ErrBadToken)
 	want(t, "the new address", f.Verify(t.Context(), ada.ID, change), nil)
-	_, err := f.ResetPassword(t.Context(), reset, "another password")
+	_, err := f.ResetPassword(t.Context(), reset, "another password", account.Access{})
 	want(t, "the old address's link", err, account.ErrBadToken)
 }
 

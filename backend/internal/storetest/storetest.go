@@ -283,11 +283,11 @@ func (e Engine) accounts(t *testing.T) {
 	want(t, "sign up with nonsense", err, account.ErrBadEmail)
 	_, err = s.SignUp(f.ctx, "bob@example.org", "short")
 	want(t, "sign up with a short password", err, account.ErrBadPassword)
-	_, err = s.SignIn(f.ctx, "ada@example.org", "wrong horse battery")
+	_, err = s.SignIn(f.ctx, "ada@example.org", "wrong horse battery", "")
 	want(t, "wrong password", err, account.ErrBadCredentials)
-	_, err = s.SignIn(f.ctx, "bob@example.org", "correct horse battery")
+	_, err = s.SignIn(f.ctx, "bob@example.org", "correct horse battery", "")
 	want(t, "unknown address", err, account.ErrBadCredentials)
-	if got, err := s.SignIn(f.ctx, "ADA@example.org", "correct horse battery"); err != nil || got.ID != ada.ID {
+	if got, err := s.SignIn(f.ctx, "ADA@example.org", "correct horse battery", ""); err != nil || got.ID != ada.ID {
 		t.Errorf("sign in: %v, %v", got, err)
 	}
 	cookie, err := s.OpenSession(f.ctx, ada.ID, account.Visit{Method: account.ByPassword})

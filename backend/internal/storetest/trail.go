@@ -141,7 +141,7 @@ func (e Engine) trailRevokes(t *testing.T) {
 	s.SiteURL = "https://service.example"
 	page, err := s.ResetLink(f.ctx, ada.Email, audit.Operator())
 	want(t, "reset link", err, nil)
-	_, err = s.ResetPassword(f.ctx, page[strings.Index(page, "=")+1:], "a whole new password")
+	_, err = s.ResetPassword(f.ctx, page[strings.Index(page, "=")+1:], "a whole new password", account.Access{})
 	want(t, "reset", err, nil)
 	if all := f.actions(t, link.Asked{AccountID: ada.ID}); strings.Count(all, "revoke") != 4 {
 		t.Errorf("a new password: %s", all)

@@ -2,16 +2,21 @@ package web
 
 import (
 	"errors"
+	"math"
 	"net/http"
+	"strconv"
 	"unicode/utf8"
 
 	"github.com/service-dev/service/backend/internal/account"
 )
 
 const (
-	tooMany   = "Too many attempts from your network address. Wait a minute, then try again."
-	badLogin  = "The e-mail address or the password is wrong."
-	badEmail  = "Enter an e-mail address like name@example.com."
+	tooMany  = "Too many attempts from your network address. Wait a minute, then try again."
+	badLogin = "The e-mail address or the password is wrong."
+	badEmail = "Enter an e-mail address like name@example.com."
+	// guessesSpent is said of an address without an account too.
+	guessesSpent = "Too many wrong passwords were tried for this e-mail address. Wait a few minutes, use a browser that you " +
+		"signed in with before, or choose another way to sign in."
 	suspended = "This account is suspended. The privacy page says whom to ask."
 )
 
@@ -49,6 +54,9 @@ func (w *Web) signUp(rw http.ResponseWriter, r *http.Request) error {
 	if w.signIns.Take(w.ClientIP(r)) > 0 {
 		return w.tooMany(rw, r, f)
 	}
+	if w.Settings != nil && w.Settings.CanMail() {
+		return w.requestSignUp(rw, r, f, password)
+	}
 	person, err := w.Accounts.SignUp(r.Context(), f.Email, password)
 	if errors.Is(err, account.ErrEmailTaken) {
 		f.Errors["email"] = "There is an account with this e-mail address already. Sign in instead, or use another address."
@@ -61,19 +69,7 @@ func (w *Web) signUp(rw http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	w.askToConfirm(r, person.ID)
 	return w.enter(rw, r, person, f.Next, account.ByPassword)
-}
-
-// askToConfirm mails the link that confirms a new account's address, where mail is sent. The account stands without it,
-// and the settings offer to send it again.
-func (w *Web) askToConfirm(r *http.Request, accountID string) {
-	if w.Settings == nil || !w.Settings.CanMail() {
-		return
-	}
-	if err := w.Settings.SendVerification(r.Context(), accountID); err != nil {
-		w.Log.WarnContext(r.Context(), "mailing a new account", "account", accountID, "error", err)
-	}
 }
 
 func (w *Web) signIn(rw http.ResponseWriter, r *http.Request) error {
@@ -85,11 +81,14 @@ func (w *Web) signIn(rw http.ResponseWriter, r *http.Request) error {
 	err := account.ErrBadCredentials
 	var person account.Account
 	if n := utf8.RuneCountInString(password); n > 0 && n <= maxPassword && len(f.Email) <= maxEmail && f.Email != "" {
-		person, err = w.Accounts.SignIn(r.Context(), f.Email, password)
+		person, err = w.Accounts.SignIn(r.Context(), f.Email, password, w.knownBrowser(r, f.Email))
 	}
+	var spent *account.TooManyGuessesError
 	switch {
 	case errors.Is(err, account.ErrBadCredentials):
 		f.Problem = badLogin
+	case errors.As(err, &spent):
+		return w.guessesSpent(rw, r, f, spent)
 	case errors.Is(err, account.ErrSuspended): // only said to who knows the password
 		f.Problem = suspended
 	case err != nil:
@@ -106,11 +105,19 @@ func (w *Web) tooMany(rw http.ResponseWriter, r *http.Request, f accountForm) er
 	return w.showForm(rw, r, http.StatusTooManyRequests, f)
 }
 
+// guessesSpent says what still leads into the account while its passwords are not checked.
+func (w *Web) guessesSpent(rw http.ResponseWriter, r *http.Request, f accountForm, spent *account.TooManyGuessesError) error {
+	f.Problem = guessesSpent
+	rw.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(spent.Wait.Seconds()))))
+	return w.showForm(rw, r, http.StatusTooManyRequests, f)
+}
+
 // enter signs this browser in; method is how the person proved who they are.
 func (w *Web) enter(rw http.ResponseWriter, r *http.Request, person account.Account, next, method string) error {
 	if err := w.openSession(rw, r, person.ID, method); err != nil {
 		return err
 	}
+	w.rememberBrowser(rw, person.Email)
 	http.Redirect(rw, r, next, http.StatusSeeOther)
 	return nil
 }

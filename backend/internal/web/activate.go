@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/service-dev/service/backend/internal/grants"
 	"github.com/service-dev/service/backend/internal/link"
 )
 
@@ -18,8 +19,10 @@ type activation struct {
 	Spelled string
 	Asker   []fact
 	Until   string
-	Seen    string // binds Approve and Deny to this browser session and code
-	Approve string // form addresses; the code is in them and in no input
+	Granted []string // what an approval allows
+	Manage  bool     // whether there are pages to limit and revoke it on
+	Seen    string   // binds Approve and Deny to this browser session and code
+	Approve string   // form addresses; the code is in them and in no input
 	Deny    string
 	SignOut string
 	Form    accountForm // shown when nobody is signed in
@@ -60,6 +63,7 @@ func (w *Web) showActivation(rw http.ResponseWriter, r *http.Request, status int
 	return w.render(rw, r, status, "activate", activation{
 		Code: code, Spelled: spelled(code),
 		Asker: w.asker(r, req), Until: clock(req.ExpiresAt),
+		Granted: granted(grants.Default()), Manage: w.Dashboard != nil,
 		Seen:    w.seenToken(r, code),
 		Approve: "/activate/approve" + query, Deny: "/activate/deny" + query,
 		SignOut: withNext("/signout", here),
@@ -143,7 +147,10 @@ func (w *Web) denied(rw http.ResponseWriter, r *http.Request) error {
 func (w *Web) asker(r *http.Request, req link.Code) []fact {
 	ip := fact{Name: "Network address", Value: told(req.Requester.IP)}
 	if req.Requester.IP == w.ClientIP(r) {
-		ip.Note = "same as this browser"
+		ip.Note = "maybe a proxy's" // where everybody has the address of one, being alike says nothing
+		if w.AddressKnown(r) {
+			ip.Note = "same as this browser"
+		}
 	}
 	return []fact{
 		{Name: "Computer", Value: told(req.Requester.Host)},

@@ -144,6 +144,29 @@ func TestActivationPageTellsWhoAsks(t *testing.T) {
 	}
 }
 
+// Being asked from this browser's address says something only where that is not a proxy's, which everybody has.
+func TestSameAddressIsSaidOnlyWhereItIsKnown(t *testing.T) {
+	for name, tc := range map[string]struct {
+		address string
+		known   func(*http.Request) bool
+		note    string
+	}{
+		"its own":        {"192.0.2.7", func(*http.Request) bool { return true }, "(same as this browser)"},
+		"a proxy's":      {"192.0.2.7", func(*http.Request) bool { return false }, "(maybe a proxy&#39;s)"},
+		"nobody tells":   {"192.0.2.7", nil, "(maybe a proxy&#39;s)"},
+		"another's, own": {"192.0.2.8", func(*http.Request) bool { return true }, ""},
+	} {
+		v := visit(t, newSite(t, newFake(code), func(o *Options) {
+			o.ClientIP, o.AddressKnown = func(*http.Request) string { return tc.address }, tc.known
+		})).get(page).want(http.StatusOK, "192.0.2.7")
+		for _, note := range []string{"same as this browser", "maybe a proxy"} {
+			if said := strings.Contains(v.page, note); said != strings.Contains(tc.note, note) {
+				t.Errorf("%s: %q is said: %t", name, note, said)
+			}
+		}
+	}
+}
+
 func TestScriptInCodeIsNotEchoed(t *testing.T) {
 	f := newFake(code)
 	r := f.pending[code]

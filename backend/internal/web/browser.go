@@ -46,12 +46,12 @@ func currentAccount(r *http.Request) (Account, bool) {
 var notInCookieName = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
 
 // cookieName carries the instance; over HTTPS the __Host- prefix keeps sibling hosts from planting it.
-func cookieName(instance string, embedded bool) string {
+func cookieName(instance string, secure bool) string {
 	name := "service"
 	if id := notInCookieName.ReplaceAllString(instance, "-"); id != "" {
 		name += "-" + id
 	}
-	if embedded {
+	if !secure {
 		return name
 	}
 	return "__Host-" + name
@@ -129,7 +129,7 @@ func (w *Web) closeSession(r *http.Request) error {
 func (w *Web) setCookie(rw http.ResponseWriter, value string) {
 	http.SetCookie(rw, &http.Cookie{
 		Name: w.cookie, Value: value, Path: "/",
-		MaxAge: int(cookieLife.Seconds()), HttpOnly: true, Secure: !w.Embedded, SameSite: http.SameSiteLaxMode,
+		MaxAge: int(cookieLife.Seconds()), HttpOnly: true, Secure: w.secure, SameSite: http.SameSiteLaxMode,
 	})
 }
 

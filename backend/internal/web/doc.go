@@ -8,5 +8,6 @@
 //     gives that page the address that it will have;
 //   - POST needs the same origin and a token bound to the browser session (guard.go, csrf.go);
 //   - approving or denying also needs proof that this very browser session looked at the code (csrf.go);
+//   - what another site embeds is refused before anything is looked up or counted (guard.go);
 //   - no page may be framed, stored, or load anything from elsewhere (guard.go).
 package web

@@ -32,6 +32,8 @@ type fakeSettings struct {
 	site       string // where the provider lives
 	keys       []passkey.Passkey
 	deleted    string
+	revoked    account.Access // by the last reset
+	asked      account.PendingSignUp
 	exportErr  error
 	exportSize int           // of what the export holds more, in bytes
 	exported   chan struct{} // closed when the export is written
@@ -154,12 +156,13 @@ func (f *fakeSettings) ForgotPassword(_ context.Context, email string) error {
 	return nil
 }
 
-func (f *fakeSettings) ResetPassword(ctx context.Context, token, password string) (account.Account, error) {
+func (f *fakeSettings) ResetPassword(ctx context.Context, token, password string, revoke account.Access) (account.Account, error) {
 	id, ok := f.tokens[token]
 	if !ok {
 		return account.Account{}, account.ErrBadToken
 	}
 	delete(f.tokens, token)
+	f.revoked = revoke
 	if err := f.setPassword(ctx, id, password, "", audit.Person()); err != nil {
 		return account.Account{}, err
 	}
@@ -178,6 +181,26 @@ func (f *fakeSettings) SignInWith(ctx context.Context, id account.Identity) (acc
 		}
 	}
 	return account.Account{}, account.ErrNeedsConsent
+}
+
+// RequestSignUp knows one mailed link, for the address without an account; passwords of sign-ups are kept as they are.
+func (f *fakeSettings) RequestSignUp(_ context.Context, email, password, next string) error {
+	f.mails = append(f.mails, email)
+	f.asked = account.PendingSignUp{Email: email, PasswordHash: password, Next: next}
+	return nil
+}
+
+func (f *fakeSettings) FinishSignUp(ctx context.Context, token, password string) (account.Account, string, error) {
+	switch {
+	case token != "sml_signup" || f.asked.Email == "":
+		return account.Account{}, "", account.ErrBadToken
+	case f.asked.PasswordHash != password:
+		return account.Account{}, "", account.ErrBadCredentials
+	}
+	next := f.asked.Next
+	a, err := f.SignUp(ctx, f.asked.Email, password)
+	f.asked = account.PendingSignUp{}
+	return a, next, err
 }
 
 func (f *fakeSettings) SignUpWith(ctx context.Context, id account.Identity) (account.Account, error) {

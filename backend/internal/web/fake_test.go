@@ -26,6 +26,8 @@ type fakeCore struct {
 	pending  map[string]link.Code
 	approved map[string]string // code -> account id
 	denied   map[string]bool
+	browsers []string // names that browsers signed in under
+	spent    bool     // no password is checked for browsers without a name
 	opened   int
 	writes   int
 }
@@ -55,9 +57,14 @@ func (f *fakeCore) SignUp(_ context.Context, email, password string) (account.Ac
 	return account.Account{ID: "id-" + email, Email: email}, nil
 }
 
-func (f *fakeCore) SignIn(_ context.Context, email, password string) (account.Account, error) {
+func (f *fakeCore) SignIn(_ context.Context, email, password, browser string) (account.Account, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	email = strings.ToLower(email)
+	f.browsers = append(f.browsers, browser)
+	if f.spent && browser == "" {
+		return account.Account{}, &account.TooManyGuessesError{Wait: 90 * time.Second}
+	}
 	if p, ok := f.people[email]; !ok || p != password {
 		return account.Account{}, account.ErrBadCredentials
 	}

@@ -18,6 +18,7 @@ const (
 	momentPasskey = "passkey" // the challenge that a passkey answers
 	momentReset   = "reset"   // a mailed link's token, out of the address bar
 	momentVerify  = "verify"
+	momentSignUp  = "signup" // the token of a mailed sign-up
 
 	momentLife = 10 * time.Minute
 	maxMoment  = 3800 // bytes; browsers keep cookies of 4 KB
@@ -108,6 +109,6 @@ func (w *Web) forget(rw http.ResponseWriter, purpose string) { w.setMoment(rw, p
 func (w *Web) setMoment(rw http.ResponseWriter, purpose, value string, seconds int) {
 	http.SetCookie(rw, &http.Cookie{
 		Name: w.cookie + "-" + purpose, Value: value, Path: "/",
-		MaxAge: seconds, HttpOnly: true, Secure: !w.Embedded, SameSite: http.SameSiteLaxMode,
+		MaxAge: seconds, HttpOnly: true, Secure: w.secure, SameSite: http.SameSiteLaxMode,
 	})
 }

@@ -17,7 +17,8 @@ type Account struct {
 // Accounts signs people up and in, and keeps who is signed in in which browser. Errors are package account's.
 type Accounts interface {
 	SignUp(ctx context.Context, email, password string) (account.Account, error)
-	SignIn(ctx context.Context, email, password string) (account.Account, error)
+	// SignIn takes the name of a browser that has signed in with this address before, or "".
+	SignIn(ctx context.Context, email, password, browser string) (account.Account, error)
 	// OpenSession gives the secret that goes into the cookie.
 	OpenSession(ctx context.Context, accountID string, v account.Visit) (string, error)
 	FindSession(ctx context.Context, secret string) (account.Account, error)

@@ -39,6 +39,9 @@ func (w *Web) mountSettings(mux *http.ServeMux) {
 		return
 	}
 	mails, changes := w.doors.mails, w.doors.changes
+	mux.Handle("GET /signup/sent", w.page(w.signUpSent))
+	mux.Handle("GET /signup/confirm", w.page(w.confirmForm))
+	mux.Handle("POST /signup/confirm", w.page(w.limited(w.signIns, w.confirmSignUp)))
 	mux.Handle("GET /forgot", w.page(w.forgotForm))
 	mux.Handle("POST /forgot", w.page(w.sendForgotten))
 	mux.Handle("GET /forgot/sent", w.page(w.forgottenSent))

@@ -13,6 +13,7 @@ import (
 const (
 	staleSignIn   = "You signed in here a while ago. To be sure that it is you, sign out, sign in again and try once more."
 	wrongPassword = "This is not your current password."
+	ownGuesses    = "Too many wrong passwords. Wait a few minutes, then try again."
 	mailsSpent    = "We sent several mails in the last hour. Wait a while before asking for another."
 	mailFull      = "Too much mail is waiting to be sent. Try again in a few minutes."
 )
@@ -24,6 +25,18 @@ func mailTrouble(err error) string {
 		return mailsSpent
 	case errors.Is(err, mail.ErrFull):
 		return mailFull
+	}
+	return ""
+}
+
+// passwordRefused says why the current password was not taken, or nothing if err is about something else.
+func passwordRefused(err error) string {
+	var spent *account.TooManyGuessesError
+	switch {
+	case errors.Is(err, account.ErrBadCredentials):
+		return wrongPassword
+	case errors.As(err, &spent):
+		return ownGuesses
 	}
 	return ""
 }
@@ -52,9 +65,9 @@ func (w *Web) changeEmail(rw http.ResponseWriter, r *http.Request, a Account) er
 	case errors.Is(err, account.ErrBadEmail):
 		p.wrong("new-email", badEmail)
 	case errors.Is(err, account.ErrEmailTaken):
-		p.wrong("new-email", "There is an account with this e-mail address already.")
-	case errors.Is(err, account.ErrBadCredentials):
-		p.wrong("email-password", wrongPassword)
+		p.wrong("new-email", "This is your account's address already.")
+	case passwordRefused(err) != "":
+		p.wrong("email-password", passwordRefused(err))
 	case mailTrouble(err) != "":
 		p.Problem = mailTrouble(err)
 	default:
@@ -100,8 +113,8 @@ func (w *Web) changePassword(rw http.ResponseWriter, r *http.Request, a Account)
 		err = w.Settings.SetPassword(r.Context(), a.ID, password, browserSecret(r), audit.Person())
 	}
 	switch {
-	case errors.Is(err, account.ErrBadCredentials):
-		p.wrong("current-password", wrongPassword)
+	case passwordRefused(err) != "":
+		p.wrong("current-password", passwordRefused(err))
 	case errors.Is(err, account.ErrHasPassword):
 		p.Problem = "Your account got a password in the meantime. Change it here if it was you."
 	case err != nil:

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/service-dev/service/backend/internal/account"
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
@@ -105,8 +103,8 @@ func (w *Web) deleteAccount(rw http.ResponseWriter, r *http.Request, a Account) 
 	}
 	if p.HasPassword && !p.Failed() {
 		err := w.Settings.CheckPassword(r.Context(), a.ID, clipped(r.PostFormValue("password")))
-		if errors.Is(err, account.ErrBadCredentials) {
-			p.wrong("password", "This is not your password.")
+		if refused := passwordRefused(err); refused != "" {
+			p.wrong("password", refused)
 		} else if err != nil {
 			return err
 		}
@@ -118,6 +116,7 @@ func (w *Web) deleteAccount(rw http.ResponseWriter, r *http.Request, a Account) 
 		return err
 	}
 	w.newVisitor(rw)
+	w.forgetBrowser(rw, p.Email)
 	http.Redirect(rw, r, "/goodbye", http.StatusSeeOther)
 	return nil
 }

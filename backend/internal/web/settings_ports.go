@@ -16,6 +16,7 @@ type Settings interface {
 	Profiles
 	Browsers
 	Mails
+	SignUps
 	Identities
 	Leaving
 }
@@ -37,6 +38,13 @@ type Browsers interface {
 	EndOtherSessions(ctx context.Context, accountID, keep string, by audit.Actor) (int, error)
 }
 
+// SignUps are finished by a mailed link.
+type SignUps interface {
+	RequestSignUp(ctx context.Context, email, password, next string) error
+	// FinishSignUp gives the account and the path that the person came from.
+	FinishSignUp(ctx context.Context, token, password string) (account.Account, string, error)
+}
+
 // Mails sends links and takes them back.
 type Mails interface {
 	CanMail() bool
@@ -44,7 +52,7 @@ type Mails interface {
 	// Verify wants the account that this browser is signed in to.
 	Verify(ctx context.Context, accountID, token string) error
 	ForgotPassword(ctx context.Context, email string) error
-	ResetPassword(ctx context.Context, token, newPassword string) (account.Account, error)
+	ResetPassword(ctx context.Context, token, newPassword string, revoke account.Access) (account.Account, error)
 }
 
 // Identities are how a person is known to sign-in providers.

@@ -80,11 +80,15 @@ func (w *Web) takeToken(rw http.ResponseWriter, r *http.Request, purpose string)
 	return token, false, nil
 }
 
-// resetPage is the form of a mailed link.
+// resetPage is the form of a mailed link. Links, Passkeys and Providers are what else may be taken away.
 type resetPage struct {
 	formErrors
-	Min int
+	Min                        int
+	Links, Passkeys, Providers offer
 }
+
+// offer is a box to tick.
+type offer struct{ On, Ticked bool }
 
 func (w *Web) resetForm(rw http.ResponseWriter, r *http.Request) error {
 	token, moved, err := w.takeToken(rw, r, momentReset)
@@ -94,30 +98,40 @@ func (w *Web) resetForm(rw http.ResponseWriter, r *http.Request) error {
 	if token == "" {
 		return w.oldLink(rw, r, "/forgot", "Ask for a new link")
 	}
-	return w.showReset(rw, r, formErrors{})
+	return w.showReset(rw, r, formErrors{}, account.Access{})
 }
 
-func (w *Web) showReset(rw http.ResponseWriter, r *http.Request, f formErrors) error {
-	return w.render(rw, r, statusOf(f), "reset", resetPage{f, minPassword})
+func (w *Web) showReset(rw http.ResponseWriter, r *http.Request, f formErrors, revoke account.Access) error {
+	return w.render(rw, r, statusOf(f), "reset", resetPage{
+		formErrors: f, Min: minPassword,
+		Links: offer{true, revoke.Links}, Passkeys: offer{w.Passkeys != nil, revoke.Passkeys},
+		Providers: offer{w.Providers != nil && len(w.Providers.Providers()) > 0, revoke.Identities},
+	})
+}
+
+// readRevoke takes what was ticked to go along with the old password.
+func readRevoke(r *http.Request) account.Access {
+	ticked := func(name string) bool { return r.PostFormValue(name) != "" }
+	return account.Access{Links: ticked("links"), Passkeys: ticked("passkeys"), Identities: ticked("providers")}
 }
 
 func (w *Web) reset(rw http.ResponseWriter, r *http.Request) error {
 	var token string
 	w.recall(r, momentReset, &token)
-	password := r.PostFormValue("password")
+	password, revoke := r.PostFormValue("password"), readRevoke(r)
 	var f formErrors
 	if trouble := passwordTrouble(password); trouble != "" {
 		f.wrong("password", trouble)
-		return w.showReset(rw, r, f)
+		return w.showReset(rw, r, f, revoke)
 	}
-	person, err := w.Settings.ResetPassword(r.Context(), token, password)
+	person, err := w.Settings.ResetPassword(r.Context(), token, password, revoke)
 	switch {
 	case errors.Is(err, account.ErrBadToken):
 		w.forget(rw, momentReset)
 		return w.oldLink(rw, r, "/forgot", "Ask for a new link")
 	case errors.Is(err, account.ErrSuspended):
 		f.Problem = suspended
-		return w.showReset(rw, r, f)
+		return w.showReset(rw, r, f, revoke)
 	case err != nil:
 		return err
 	}

@@ -169,10 +169,20 @@ func TestNewPasswordByMailedLink(t *testing.T) {
 	if strings.Contains(v.page, "sml_") || f.people["ada@example.org"] != adaPassword {
 		t.Error("the page carries the token, or looking changed something")
 	}
-	v.send("/reset", "password", "short").want(http.StatusUnprocessableEntity, `id="password-error"`)
-	v.send("/reset", "password", "a new long password").onward().want(http.StatusOK, "signed in with it", "ada@example.org")
+	v.want(http.StatusOK, "Revoke all linked agents", "Remove all passkeys", "Unlink all sign-in providers")
+	if strings.Contains(v.page, " checked") {
+		t.Error("something is to be revoked unasked")
+	}
+	v.send("/reset", "password", "short", "passkeys", "yes").want(http.StatusUnprocessableEntity, `id="password-error"`, `id="passkeys" name="passkeys" type="checkbox" value="yes" checked`)
+	if strings.Count(v.page, " checked") != 1 {
+		t.Error("another box is ticked than was")
+	}
+	v.send("/reset", "password", "a new long password", "links", "yes", "providers", "yes").onward().want(http.StatusOK, "signed in with it", "ada@example.org")
 	if f.people["ada@example.org"] != "a new long password" {
 		t.Error("not changed")
+	}
+	if f.revoked != (account.Access{Links: true, Identities: true}) {
+		t.Errorf("revoked %+v", f.revoked)
 	}
 	for _, old := range []string{"sml_t0ken", "sml_none", strings.Repeat("x", 5000)} {
 		late := visit(t, site).get("/reset?token=" + old)
@@ -219,15 +229,47 @@ func TestConfirmingIsOfWhoIsSignedIn(t *testing.T) {
 	}
 }
 
-func TestNewAccountIsAskedToConfirm(t *testing.T) {
-	for _, mail := range []bool{true, false} {
-		f := newFakeSettings()
-		f.mail = mail
-		visit(t, newSite(t, f.fakeCore, f.all)).get("/signup").signUp("ada@example.org", "/").want(http.StatusOK, "ada@example.org")
-		if (len(f.mails) == 1) != mail {
-			t.Errorf("mail %v: sent %v", mail, f.mails)
+// Where mail is sent, signing up answers alike for every address; a mailed link and the password that was chosen finish it.
+func TestSignUpByMailTellsNobodyWhoHasAnAccount(t *testing.T) {
+	f := newFakeSettings()
+	f.people["bob@example.org"] = "bob's own password"
+	site := newSite(t, f.fakeCore, f.all)
+	ask := func(email string) *visitor {
+		v := visit(t, site).get(page)
+		form := v.tokens()
+		for name, value := range map[string]string{"email": email, "password": adaPassword, "accept": "yes"} {
+			form.Set(name, value)
 		}
+		return v.post(withNext("/signup", page), form)
 	}
+	unknown, known := ask("ada@example.org"), ask("bob@example.org")
+	if known.status != unknown.status || known.header.Get("Location") != unknown.header.Get("Location") || known.header.Get("Set-Cookie") != unknown.header.Get("Set-Cookie") {
+		t.Errorf("%d to %s, %d to %s", known.status, known.header.Get("Location"), unknown.status, unknown.header.Get("Location"))
+	}
+	known.onward().want(http.StatusOK, "Look into your mail", "Back to the code")
+	if unknown.onward(); unknown.page != known.page {
+		t.Error("the pages differ")
+	}
+	if len(f.people) != 1 || len(f.mails) != 2 {
+		t.Errorf("accounts %v, mails %v", f.people, f.mails)
+	}
+
+	ask("ada@example.org")
+	v := visit(t, site).get("/signup/confirm?token=sml_signup") // in another browser, too
+	v.onward().want(http.StatusOK, "Finish signing up")
+	if strings.Contains(v.page, "sml_") {
+		t.Error("the page carries the token")
+	}
+	v.send("/signup/confirm", "password", "somebody else's").want(http.StatusUnprocessableEntity, `id="password-error"`)
+	if f.people["ada@example.org"] != "" {
+		t.Fatal("an account was made without its password")
+	}
+	v.send("/signup/confirm", "password", adaPassword).onward().want(http.StatusOK, "Approve", "ada@example.org")
+	late := visit(t, site).get("/signup/confirm?token=sml_signup").onward()
+	late.send("/signup/confirm", "password", adaPassword).want(http.StatusNotFound, "does not work any more", `href="/signup"`)
+
+	f.mail = false
+	visit(t, site).get("/signup").signUp("carl@example.org", "/").want(http.StatusOK, "carl@example.org")
 }
 
 func TestPasskeyButtonOnTheActivationPage(t *testing.T) {

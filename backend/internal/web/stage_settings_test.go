@@ -122,7 +122,7 @@ func TestSettingsAreForEveryone(t *testing.T) {
 		s.do(chromedp.EmulateViewport(1280, 800))
 	}
 	f.tokens["sml_one"] = "id-ada@example.org"
-	for name, path := range map[string]string{"signin": "/signin", "signup": "/signup", "forgot": "/forgot", "sent": "/forgot/sent", "reset": "/reset?token=sml_one",
+	for name, path := range map[string]string{"signin": "/signin", "signup": "/signup", "forgot": "/forgot", "sent": "/forgot/sent", "signup-sent": "/signup/sent", "signup-confirm": "/signup/confirm?token=sml_signup", "reset": "/reset?token=sml_one",
 		"verify": "/verify?token=sml_one", "too-late": callback, "goodbye": "/goodbye", "activation": page} {
 		s.open(path)
 		check(name)

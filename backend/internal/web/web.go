@@ -43,7 +43,7 @@ type Options struct {
 	InstanceID string
 	// SiteURL is the address people use; its origin is trusted even where a proxy rewrites the Host header.
 	SiteURL string
-	// Embedded says that the pages are served as plain HTTP on localhost: cookies are not Secure there, and only there.
+	// Embedded says that the daemon of the reader's own computer runs this backend, by plain HTTP on localhost.
 	Embedded bool
 	// SupportContact is shown as it is; empty means that the operator named none.
 	SupportContact string
@@ -51,8 +51,10 @@ type Options struct {
 	Version string
 	// ClientIP names the browser's address; nil takes the connection's own, never a header.
 	ClientIP func(*http.Request) string
-	Log      *slog.Logger
-	Now      func() time.Time
+	// AddressKnown reports whether ClientIP names the browser itself and not a proxy on the way; nil: never.
+	AddressKnown func(*http.Request) bool
+	Log          *slog.Logger
+	Now          func() time.Time
 }
 
 const (
@@ -69,6 +71,7 @@ type Web struct {
 	assets    assetSet
 	origins   *http.CrossOriginProtection
 	cookie    string
+	secure    bool // cookies are: people come by https
 	signIns   *limit.Limiter
 	codes     *limit.Limiter
 	changes   *limit.Limiter
@@ -95,10 +98,13 @@ func New(o Options) (*Web, error) {
 	if o.ClientIP == nil {
 		o.ClientIP = peerIP
 	}
+	if o.AddressKnown == nil {
+		o.AddressKnown = func(*http.Request) bool { return false }
+	}
 	w := &Web{
 		Options: o,
 		origins: http.NewCrossOriginProtection(),
-		cookie:  cookieName(o.InstanceID, o.Embedded),
+		secure:  !o.Embedded && !isPlainLoopback(o.SiteURL),
 		signIns: limit.New(signInsPerMinute, o.Now),
 		codes:   limit.New(wrongCodesPerMinute, o.Now),
 		changes: limit.New(accountChangesPerMinute, o.Now),
@@ -107,6 +113,7 @@ func New(o Options) (*Web, error) {
 	if err := w.trustSite(); err != nil {
 		return nil, err
 	}
+	w.cookie = cookieName(w.instance(), w.secure)
 	var err error
 	if w.assets, err = findAssets(); err != nil {
 		return nil, err
@@ -150,6 +157,30 @@ func (w *Web) trustSite() error {
 		return fmt.Errorf("web: site URL %q has no host", w.SiteURL)
 	}
 	return w.origins.AddTrustedOrigin(strings.ToLower(u.Scheme + "://" + u.Host))
+}
+
+// isPlainLoopback reports whether people open the site by plain HTTP on this machine, where browsers keep no Secure
+// cookie.
+func isPlainLoopback(siteURL string) bool {
+	u, err := url.Parse(siteURL)
+	if err != nil || u.Scheme != "http" {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// instance tells this backend's cookies from those of others. On this machine they share a host, so one without a name
+// has its port's.
+func (w *Web) instance() string {
+	if w.InstanceID != "" || w.secure {
+		return w.InstanceID
+	}
+	u, err := url.Parse(w.SiteURL)
+	if err != nil {
+		return ""
+	}
+	return u.Port()
 }
 
 func peerIP(r *http.Request) string {

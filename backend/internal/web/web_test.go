@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,20 +35,46 @@ func TestEveryPageCarriesTheHeaders(t *testing.T) {
 
 func TestCookieOfAnInstance(t *testing.T) {
 	for _, tc := range []struct {
-		embedded bool
-		name     string
-	}{{true, "service-test01"}, {false, "__Host-service-test01"}} {
-		site := newSite(t, newFake(), func(o *Options) { o.Embedded = tc.embedded })
+		embedded             bool
+		instance, site, name string
+		secure               bool
+	}{
+		{true, "test01", "", "service-test01", false},
+		{false, "test01", "", "__Host-service-test01", true},
+		{false, "", "https://glasses.example", "__Host-service", true},
+		{false, "", "https://localhost:8443", "__Host-service", true},
+		{false, "", "http://127.0.0.1:8080", "service-8080", false},
+		{false, "", "http://localhost:8081", "service-8081", false},
+		{false, "", "http://[::1]:8080", "service-8080", false},
+		{false, "", "http://glasses.example", "__Host-service", true}, // config refuses it; cookies stay what they are
+	} {
+		site := newSite(t, newFake(), func(o *Options) { o.Embedded, o.InstanceID, o.SiteURL = tc.embedded, tc.instance, tc.site })
 		res, err := http.Get(site.URL)
 		if err != nil {
 			t.Fatal(err)
 		}
 		_ = res.Body.Close()
 		c := res.Cookies()[0]
-		if c.Name != tc.name || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Secure == tc.embedded || c.Path != "/" {
-			t.Errorf("embedded %v: cookie %v", tc.embedded, c)
+		if c.Name != tc.name || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Secure != tc.secure || c.Path != "/" {
+			t.Errorf("embedded %v, %q: cookie %v", tc.embedded, tc.site, c)
 		}
 	}
+}
+
+// strictJar keeps no Secure cookie of plain HTTP, as Safari and older browsers do also on this machine.
+type strictJar struct{ http.CookieJar }
+
+func (j strictJar) SetCookies(u *url.URL, cookies []*http.Cookie) {
+	if u.Scheme == "http" {
+		cookies = slices.DeleteFunc(cookies, func(c *http.Cookie) bool { return c.Secure })
+	}
+	j.CookieJar.SetCookies(u, cookies)
+}
+
+func TestSignUpByPlainHTTPOnThisMachine(t *testing.T) {
+	v := visit(t, newSite(t, newFake(), func(o *Options) { o.Embedded, o.InstanceID, o.SiteURL = false, "", "http://127.0.0.1:8080" }))
+	v.client.Jar = strictJar{v.client.Jar}
+	v.get("/signup").signUp("ada@example.org", "/").want(http.StatusOK, "ada@example.org")
 }
 
 func TestAssetsMayBeKept(t *testing.T) {

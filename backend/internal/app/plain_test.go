@@ -1,0 +1,82 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/service-dev/service/backend/internal/config"
+)
+
+// newApp makes a backend of an operator's for the address that people and programs open.
+func newApp(t *testing.T, address string) *App {
+	t.Helper()
+	a, err := New(t.Context(), Options{Log: slog.New(slog.DiscardHandler), Config: config.Config{
+		BaseURL: address, SiteURL: address, Database: filepath.Join(t.TempDir(), "service.db"), HMACKey: bytes.Repeat([]byte("k"), 32),
+		CodeTTL: 10 * time.Minute, PollInterval: 5 * time.Second, Grace: 30 * time.Second, UnusedAfter: time.Minute,
+		CodesPerMinute: 60, DrainTimeout: 2 * time.Second, AnalyticsQuota: 1000,
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// An operator's backend on this machine is used in a browser by plain http, which keeps no Secure cookie of an address.
+func TestPlainHTTPOnThisMachine(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	site := "http://" + l.Addr().String()
+	a := newApp(t, site)
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- a.Serve(ctx, l) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	browser := newBrowser(t)
+	run(t, browser, chromedp.Navigate(site+"/signup?next=/account"), chromedp.SendKeys("#email", "ada@example.org"),
+		chromedp.SendKeys("#password", testPassword), chromedp.Click("#accept"), chromedp.Submit("#email"))
+	see(t, browser, "h1", "Overview")
+	see(t, browser, ".email", "ada@example.org")
+}
+
+// Every answer says who may load it into a page of theirs, and, where people come by https, that they always do.
+func TestHeadersOfEveryAnswer(t *testing.T) {
+	const year = "max-age=31536000"
+	for address, hsts := range map[string]string{"https://service.example": year, "http://localhost:8080": ""} {
+		a := newApp(t, address)
+		for _, tc := range []struct{ method, path, policy string }{
+			{"GET", "/", "same-origin"}, {"GET", "/activate?code=x", "same-origin"}, {"GET", "/assets/style.css", "same-origin"},
+			{"GET", "/docs", "same-origin"}, {"GET", "/nothing-here", "same-origin"}, {"GET", "/connect/none", "same-origin"},
+			{"GET", "/api/health", "same-origin"}, {"GET", "/api/account", "same-origin"}, {"GET", "/api/nothing-here", "same-origin"},
+			{"GET", "/%ff", "same-origin"}, {"OPTIONS", "/api/analytics", "cross-origin"}, {"POST", "/api/analytics", "cross-origin"},
+		} {
+			w := httptest.NewRecorder()
+			a.handler.ServeHTTP(w, httptest.NewRequest(tc.method, tc.path, http.NoBody))
+			if got := w.Header().Get("Strict-Transport-Security"); got != hsts {
+				t.Errorf("%s: %s %s: Strict-Transport-Security %q, want %q", address, tc.method, tc.path, got, hsts)
+			}
+			if got := strings.Join(w.Header().Values("Cross-Origin-Resource-Policy"), ","); got != tc.policy {
+				t.Errorf("%s: %s %s: Cross-Origin-Resource-Policy %q, want %q", address, tc.method, tc.path, got, tc.policy)
+			}
+		}
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package oidc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// leakyProvider describes itself with the addresses of a test, and notes what reaches hosts other than its own.
+type leakyProvider struct {
+	*httptest.Server
+	mu     sync.Mutex
+	leaked []string
+	// endpoints by their name in the description, and where the paths of its own redirect to.
+	endpoints, redirects map[string]string
+}
+
+func startLeaky(t *testing.T, endpoints, redirects map[string]string) (*leakyProvider, *Service) {
+	t.Helper()
+	p := &leakyProvider{endpoints: endpoints, redirects: redirects}
+	p.Server = httptest.NewServer(http.HandlerFunc(p.answer))
+	t.Cleanup(p.Close)
+	// Every name leads to the test's server, so that a request to another machine would be seen and not sent.
+	everywhere := &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, p.Listener.Addr().String())
+	}}
+	t.Cleanup(everywhere.CloseIdleConnections)
+	s := &Service{http: newClient(everywhere), now: time.Now}
+	s.all = []*provider{{settings: settings{ID: "acme", Name: "Acme", Issuer: p.URL, ClientID: "service", ClientSecret: "canary-secret", Scopes: []string{"openid"}}}}
+	return p, s
+}
+
+func (p *leakyProvider) answer(w http.ResponseWriter, r *http.Request) {
+	if "http://"+r.Host != p.URL {
+		p.mu.Lock()
+		p.leaked = append(p.leaked, r.Method+" "+r.Host+r.URL.Path)
+		p.mu.Unlock()
+	}
+	if to := p.redirects[r.URL.Path]; to != "" {
+		http.Redirect(w, r, to, http.StatusTemporaryRedirect)
+		return
+	}
+	if !strings.HasPrefix(r.URL.Path, "/.well-known/") {
+		http.Error(w, "no", http.StatusBadRequest)
+		return
+	}
+	says := map[string]string{"authorization_endpoint": p.URL + "/authorize", "token_endpoint": p.URL + "/token", "jwks_uri": p.URL + "/keys"}
+	for name, address := range p.endpoints {
+		says[name] = address
+	}
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, `{"issuer":%q,"authorization_endpoint":%q,"token_endpoint":%q,"jwks_uri":%q,"token_endpoint_auth_methods_supported":["client_secret_post"]}`,
+		p.URL, says["authorization_endpoint"], says["token_endpoint"], says["jwks_uri"])
+}
+
+// Whatever a provider says of itself or redirects to, no secret and no code leaves by plain http for another machine.
+func TestNothingLeavesByPlainHTTP(t *testing.T) {
+	const plain = "http://login.acme.example"
+	for name, tc := range map[string]struct{ endpoints, redirects map[string]string }{
+		"authorization endpoint": {map[string]string{"authorization_endpoint": plain + "/authorize"}, nil},
+		"token endpoint":         {map[string]string{"token_endpoint": plain + "/token"}, nil},
+		"keys":                   {map[string]string{"jwks_uri": plain + "/keys"}, nil},
+		"no token endpoint":      {map[string]string{"token_endpoint": ""}, nil},
+		"description redirected": {nil, map[string]string{"/.well-known/openid-configuration": plain + "/.well-known/openid-configuration"}},
+		"token redirected":       {nil, map[string]string{"/token": plain + "/token"}},
+	} {
+		p, s := startLeaky(t, tc.endpoints, tc.redirects)
+		a, err := s.Begin(t.Context(), "acme", callback)
+		if tokenOnly := strings.HasPrefix(name, "token redirected"); tokenOnly != (err == nil) {
+			t.Errorf("%s: begin: %v", name, err)
+		}
+		if err != nil && !errors.Is(err, ErrUnreachable) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err == nil {
+			_, err = s.Finish(t.Context(), a, map[string][]string{"state": {a.State}, "code": {"c0de"}})
+			if err == nil {
+				t.Errorf("%s: signed in", name)
+			}
+		}
+		p.mu.Lock()
+		if len(p.leaked) > 0 {
+			t.Errorf("%s: sent to another machine: %v", name, p.leaked)
+		}
+		p.mu.Unlock()
+	}
+}
+
+// A form is not sent on, also not by https: the provider that is named gets the secret and nobody else.
+func TestTokenRequestIsNotSentOn(t *testing.T) {
+	p, s := startLeaky(t, nil, nil)
+	p.redirects = map[string]string{"/token": p.URL + "/elsewhere"}
+	var asked []string
+	next := s.http.Transport
+	s.http.Transport = noting{next, &asked}
+	a, err := s.Begin(t.Context(), "acme", callback)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Finish(t.Context(), a, map[string][]string{"state": {a.State}, "code": {"c0de"}}); err == nil {
+		t.Error("signed in")
+	}
+	for _, path := range asked {
+		if path == "/elsewhere" {
+			t.Errorf("the secret was sent on: %v", asked)
+		}
+	}
+}
+
+// noting keeps the paths that were asked for.
+type noting struct {
+	http.RoundTripper
+	asked *[]string
+}
+
+func (n noting) RoundTrip(r *http.Request) (*http.Response, error) {
+	*n.asked = append(*n.asked, r.URL.Path)
+	return n.RoundTripper.RoundTrip(r)
+}

@@ -1,0 +1,65 @@
+package web
+
+import (
+	"net/http"
+	"testing"
+)
+
+// fetched asks for a page as a browser does on behalf of another site.
+func (v *visitor) fetched(path string, header ...string) *visitor {
+	v.t.Helper()
+	req, err := http.NewRequest(http.MethodGet, v.site+path, nil)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	return v.do(req)
+}
+
+var (
+	followedLink = []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}
+	embeddings   = map[string][]string{
+		"image":           {"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "image"},
+		"script":          {"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "script"},
+		"frame":           {"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "iframe"},
+		"fetch":           {"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "cors", "Sec-Fetch-Dest", "empty"},
+		"sibling's image": {"Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "image"},
+		"prefetch":        append([]string{"Sec-Purpose", "prefetch"}, followedLink...),
+	}
+)
+
+// What another site has loaded in a person's browser is not that person's guess: it is not looked up, tells nothing and
+// counts nothing.
+func TestEmbeddedByAnotherSite(t *testing.T) {
+	f := newFake(code)
+	v := visit(t, newSite(t, f))
+	for name, header := range embeddings {
+		for range 3 * wrongCodesPerMinute {
+			for _, path := range []string{"/activate?code=BBBB-BBBB", "/signin?next=%2Factivate%3Fcode%3DBBBB-BBBB"} {
+				v.fetched(path, header...).want(http.StatusForbidden)
+			}
+		}
+		wrong := v.page
+		if v.fetched(page, header...); v.status != http.StatusForbidden || v.page != wrong {
+			t.Errorf("%s: a right code is told from a wrong one: status %d", name, v.status)
+		}
+		if v.header.Get("Set-Cookie") != "" {
+			t.Errorf("%s: sets a cookie", name)
+		}
+	}
+	v.fetched(page, followedLink...).want(http.StatusOK, code)
+	v.signUp("ada@example.com", page).want(http.StatusOK, "Approve")
+	v.post("/activate/approve?code="+code, v.tokens()).want(http.StatusSeeOther)
+}
+
+// A link that a person follows from another site is looked up, and counts like any other.
+func TestLinksFromAnotherSiteCount(t *testing.T) {
+	v := visit(t, newSite(t, newFake(code)))
+	v.fetched(page, followedLink...).want(http.StatusOK)
+	for range wrongCodesPerMinute {
+		v.fetched("/activate?code=BBBB-BBBB", followedLink...).want(http.StatusNotFound)
+	}
+	v.get(page).want(http.StatusNotFound)
+}
