@@ -90,7 +90,7 @@ func (h *Hub) append(ctx context.Context, rows []sessions.Row) error {
 			time.Sleep(retryPause << try) // back-off: 0.4, 0.8, 1.6, 3.2 s
 		}
 		once, cancel := context.WithTimeout(ctx, commitWait)
-		err = h.Log.AppendEvents(once, rows)
+		err = h.Log.AppendEvents(once, rows, h.Quota)
 		cancel()
 		if err == nil || errors.Is(err, sessions.ErrNotFound) { // a deleted session's row will not do better later
 			return err
@@ -109,7 +109,7 @@ func (h *Hub) commitOneByOne(ctx context.Context, batch []entry) {
 		}
 		rows := []sessions.Row{e.row}
 		once, cancel := context.WithTimeout(ctx, commitWait)
-		err := h.Log.AppendEvents(once, rows)
+		err := h.Log.AppendEvents(once, rows, h.Quota)
 		cancel()
 		if err == nil {
 			h.committed(e, rows[0])

@@ -58,7 +58,8 @@ type Session struct {
 	LastActive  time.Time
 	ExpiresAt   time.Time
 	ClosedAt    time.Time // zero while open
-	LastSeq     int64
+	// FirstSeq is the oldest row of the event log that is kept, LastSeq the newest; without rows FirstSeq is LastSeq+1.
+	FirstSeq, LastSeq int64
 }
 
 // Open tells whether the session can be attached to at this moment.

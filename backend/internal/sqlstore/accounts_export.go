@@ -39,6 +39,8 @@ var exports = []exported{
 	{"analyticsSums", "analytics_sums s JOIN analytics_projects p ON p.id = s.project", "p.app_id, s.span, s.at AS slot, s.kind, s.name, s.n", "p." + ofAccount},
 	{"audit", "audit", "*", ofAccount},
 	{"sessions", "sessions", "*", ofAccount},
+	{"sessionLogs", "account_logs", "*", ofAccount},
+	{"sessionDisplays", "session_displays", "*", "session_id IN (SELECT id FROM sessions WHERE account_id = $1)"},
 	{"sessionEvents", "events", "*", "session_id IN (SELECT id FROM sessions WHERE account_id = $1)"},
 }
 
