@@ -71,7 +71,7 @@ func (a *app) printLog(ctx context.Context, c *client.Client, id string, o logOp
 			a.Remark("older rows are gone: the event log keeps the latest ones")
 		}
 		id, since = page.SessionID, page.Next
-		closed := false
+		closed := page.Truncated && len(page.Events) == 0 // a backend deletes the log with the session
 		for _, raw := range page.Events {
 			closed = a.printRow(raw, o.chip) || closed
 		}

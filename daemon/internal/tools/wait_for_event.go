@@ -129,6 +129,10 @@ func (t waitForEvent) wait(ctx context.Context, io IO, target backend.Target, id
 			}
 		}
 		answer.Next = max(answer.Next, page.Next)
+		if page.Truncated && len(page.Events) == 0 {
+			answer.Summary = fmt.Sprintf("The event log of session %s is gone: the session was closed, or nobody used it for long. No row will come.", id)
+			return answer, nil
+		}
 		if !page.More && !time.Now().Before(end) {
 			answer.Summary = fmt.Sprintf("No row after %d of session %s fits%s within %v; %d rows came. "+
 				"Look at last, at the app's own output, and at getSessionStatus; with a virtual clock call advanceTime.", since, id, filter.words, wait, answer.Looked)
