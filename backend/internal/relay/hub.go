@@ -53,6 +53,7 @@ type Options struct {
 	CommandWait time.Duration // until a command without a result is answered timeout; 10.5 s, plus what it takes by itself
 	ControlWait time.Duration // until a control frame without a result is given up; 10 s
 	CountEvery  time.Duration // between the rows that count a stream; 10 s
+	RetryPause  time.Duration // before the second attempt to write rows, and doubled before the next ones; 200 ms
 	FrameRate   int           // frames a second that a session takes, streams apart; 200
 	FrameBurst  int           // and at once; 400
 	QueueSize   int           // rows that wait for the writer; 1024
@@ -94,6 +95,7 @@ func New(o Options) *Hub {
 	setDefault(&o.CommandWait, 10500*time.Millisecond)
 	setDefault(&o.ControlWait, 10*time.Second)
 	setDefault(&o.CountEvery, 10*time.Second)
+	setDefault(&o.RetryPause, 200*time.Millisecond)
 	setDefault(&o.FrameRate, 200)
 	setDefault(&o.FrameBurst, 400)
 	setDefault(&o.QueueSize, 1024)

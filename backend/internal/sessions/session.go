@@ -34,6 +34,8 @@ var (
 	ErrNoAnswer = errors.New("the simulator page did not answer in time")
 	// ErrTooManyWaiters: too many wait for rows already.
 	ErrTooManyWaiters = errors.New("too many wait for events already")
+	// ErrUnavailable: the store is away; rows that were refused now may be taken later.
+	ErrUnavailable = errors.New("the store is not available")
 	// ErrBadSecret: the secret opens no such session.
 	ErrBadSecret = errors.New("secret does not belong to this session")
 )

@@ -55,7 +55,7 @@ func (s *Store) AppendEvents(ctx context.Context, rows []sessions.Row, q session
 		return nil
 	})
 	if err != nil {
-		return err
+		return orUnavailable(err)
 	}
 	for _, account := range over {
 		// The rows are kept, whatever becomes of this: the next append and the next sweep try again.
