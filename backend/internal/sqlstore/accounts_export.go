@@ -45,9 +45,9 @@ var exports = []exported{
 }
 
 // notExported are the tables that hold nothing a person could read: keyed hashes of events and installs already counted,
-// their salts, hashes of sessions' secrets, the trail of linking, which is hashes throughout, and events of installs and
+// their salts, hashes of sessions' secrets, challenges of sign-ins, the trail of linking, which is hashes throughout, and events of installs and
 // settings of the server, which no account hangs on.
-var notExported = []string{"link_trail", "settings", "telemetry_events", "analytics_seen", "analytics_installs", "analytics_salts", "session_secrets", "goose_db_version"}
+var notExported = []string{"link_trail", "settings", "telemetry_events", "analytics_seen", "analytics_installs", "analytics_salts", "session_secrets", "passkey_ceremonies", "goose_db_version"}
 
 // neverExported are columns that no section holds, whatever it asks for.
 var neverExported = map[string]bool{"hash": true, "account_id": true, "token_hash": true, "password_hash": true, "sealed": true, "wrapped": true, "install_hash": true}
