@@ -61,7 +61,8 @@ func (b *bench) startBackendOn(database string, settings ...string) (*exec.Cmd, 
 	cmd.Env = append(cmd.Env,
 		"SERVICE_BACKEND_DATABASE="+database, "SERVICE_BACKEND_DATA_DIR="+data,
 		"SERVICE_BACKEND_LISTEN=127.0.0.1:"+port, "SERVICE_BACKEND_BASE_URL="+url,
-		"SERVICE_BACKEND_HMAC_KEY="+strings.Repeat("5a", 32), "SERVICE_BACKEND_LOG_LEVEL=error")
+		"SERVICE_BACKEND_HMAC_KEY="+strings.Repeat("5a", 32), "SERVICE_BACKEND_LOG_LEVEL=error",
+		"SERVICE_BACKEND_SESSIONS_PER_MINUTE=100000")
 	cmd.Env = append(cmd.Env, settings...)
 	if err := cmd.Start(); err != nil {
 		return nil, "", err

@@ -158,6 +158,8 @@ type EventPage struct {
 	Events []json.RawMessage `json:"events"`
 	Next   int64             `json:"next"`
 	More   bool              `json:"more"`
+	// Truncated says that rows after the cursor of the request are gone.
+	Truncated bool `json:"truncated,omitempty"`
 }
 
 // MaxWaitMs is the longest that GET /api/sessions/{id}/events?waitMs waits for a row, in ms.

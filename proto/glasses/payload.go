@@ -77,6 +77,8 @@ type Welcome struct {
 	DeviceModel DeviceModel `json:"deviceModel"`
 	Link        string      `json:"link"`
 	LastSeq     int64       `json:"lastSeq"`
+	// Truncated says that rows after the since of the hello are gone: they were more than the event log keeps, or older.
+	Truncated bool `json:"truncated,omitempty"`
 }
 
 // PageWelcome is the payload of the first frame that a page gets.
@@ -86,6 +88,8 @@ type PageWelcome struct {
 	LastSeq     int64       `json:"lastSeq"`
 	// Display is the payload of the display.show on the panel now; null when it is clear.
 	Display json.RawMessage `json:"display"`
+	// Truncated says that rows after the page's cursor are gone.
+	Truncated bool `json:"truncated,omitempty"`
 }
 
 // Role is the payload of role: of several pages of a session the newest plays the glasses; the others only show what it

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -102,7 +103,7 @@ func (a *API) listEvents(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := backendapi.EventPage{Events: make([]json.RawMessage, 0, len(page.Events)), Next: page.Next, More: page.More}
+	out := backendapi.EventPage{Events: make([]json.RawMessage, 0, len(page.Events)), Next: page.Next, More: page.More, Truncated: page.Truncated}
 	size := 0
 	for _, e := range page.Events {
 		row, err := json.Marshal(e)
@@ -171,7 +172,11 @@ func AppEndpoint(baseURL, sessionID string) string {
 // sessionRefusal turns the sessions' errors into refusals; nil for others.
 func sessionRefusal(err error) *Refusal {
 	var invalid *sessions.InvalidError
+	var paced *sessions.PacedError
 	switch {
+	case errors.As(err, &paced):
+		return &Refusal{Code: backendapi.CodeRateLimited, Message: "the account made too many sessions within a minute",
+			FixHint: fmt.Sprintf("wait %d s and try again, or go on with a session that is open", seconds(paced.Wait)), RetryAfter: paced.Wait}
 	case errors.As(err, &invalid):
 		return refusal(backendapi.CodeInvalidRequest, invalid.Message, "correct the field and try again")
 	case errors.Is(err, sessions.ErrNotFound):

@@ -59,7 +59,7 @@ func newAuthHouse(t *testing.T, where string) *authHouse {
 	t.Helper()
 	o := Options{InstanceID: "test", Log: slog.New(slog.DiscardHandler), Config: config.Config{
 		BaseURL: siteURL, SiteURL: siteURL, Database: where, HMACKey: []byte(strings.Repeat("k", 32)),
-		CodeTTL: 10 * time.Minute, PollInterval: 5 * time.Second, Grace: 30 * time.Second, UnusedAfter: time.Minute, CodesPerMinute: 60,
+		CodeTTL: 10 * time.Minute, PollInterval: 5 * time.Second, Grace: 30 * time.Second, UnusedAfter: time.Minute, CodesPerMinute: 60, SessionsPerMinute: 100_000,
 		CredentialsKeys: hex.EncodeToString([]byte(strings.Repeat("c", 32))), AnalyticsQuota: 1000,
 		// Nothing is sent: the sender does not run.
 		Mail: config.Mail{Host: "localhost", Port: 25, From: "service@service.example", TLS: "none"},

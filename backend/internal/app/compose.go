@@ -65,7 +65,7 @@ func (a *App) compose(o Options) error {
 		return err
 	}
 	a.links = f.links
-	a.serving = append(a.serving, f.links, a.hub, f.audit, f.analytics, f.telemetry)
+	a.serving = append(a.serving, f.links, a.hub, f.sessions, f.audit, f.analytics, f.telemetry)
 	a.last = append(a.last, f.accounts, f.mail) // accounts hand their mail on
 	mux := http.NewServeMux()
 	a.jsonFace(f, o).Mount(mux)
@@ -89,7 +89,7 @@ func (a *App) features(o Options, site *url.URL) (*features, error) {
 			CodeTTL: c.CodeTTL, PollInterval: c.PollInterval, Grace: c.Grace, UnusedAfter: c.UnusedAfter,
 		}, o.Log, nil),
 		accounts:  account.NewService(a.store, hash, o.Log, nil),
-		sessions:  &sessions.Service{Store: a.store, Secrets: a.store, Log: a.store, Hasher: hash, Now: time.Now},
+		sessions:  &sessions.Service{Store: a.store, Secrets: a.store, Log: a.store, Hasher: hash, Now: time.Now, PerMinute: c.SessionsPerMinute, Logger: o.Log},
 		grants:    &grants.Service{Store: a.store, Now: time.Now},
 		audit:     &audit.Service{Store: a.store, Now: time.Now, Log: o.Log},
 		pages:     &connpage.Service{Store: a.store, Now: time.Now},

@@ -21,21 +21,22 @@ import (
 
 // Config is everything that an operator can set.
 type Config struct {
-	Listen         string         // host:port
-	BaseURL        string         // where programs call; derived from Listen when empty
-	SiteURL        string         // where people open pages; BaseURL when empty
-	Database       string         // postgres:// URL or a SQLite file
-	DataDir        string         // where SQLite and generated keys lie
-	HMACKey        []byte         // at least 32 bytes; empty: a file in DataDir
-	CodeTTL        time.Duration  // window of a device code
-	PollInterval   time.Duration  // between two polls
-	Grace          time.Duration  // an approval in time is honoured this long after the window
-	UnusedAfter    time.Duration  // an unclaimed token is revoked after this
-	CodesPerMinute int            // device codes that one address may have issued
-	SupportContact string         // shown on the privacy page and to revoked installs
-	TrustedProxies []netip.Prefix // whose X-Forwarded-For counts
-	LogLevel       string         // debug | info | warn | error
-	DrainTimeout   time.Duration  // how long open requests may go on after the stop signal
+	Listen            string         // host:port
+	BaseURL           string         // where programs call; derived from Listen when empty
+	SiteURL           string         // where people open pages; BaseURL when empty
+	Database          string         // postgres:// URL or a SQLite file
+	DataDir           string         // where SQLite and generated keys lie
+	HMACKey           []byte         // at least 32 bytes; empty: a file in DataDir
+	CodeTTL           time.Duration  // window of a device code
+	PollInterval      time.Duration  // between two polls
+	Grace             time.Duration  // an approval in time is honoured this long after the window
+	UnusedAfter       time.Duration  // an unclaimed token is revoked after this
+	CodesPerMinute    int            // device codes that one address may have issued
+	SessionsPerMinute int            // simulator sessions that one account may make
+	SupportContact    string         // shown on the privacy page and to revoked installs
+	TrustedProxies    []netip.Prefix // whose X-Forwarded-For counts
+	LogLevel          string         // debug | info | warn | error
+	DrainTimeout      time.Duration  // how long open requests may go on after the stop signal
 
 	AssistantCatalogue string // YAML file of models, voices and prices; empty: the built-in one
 	CredentialsKeys    string // text of the key file, the current key first; empty: no credentials are kept
@@ -75,6 +76,7 @@ var settings = []setting{
 	{"link_grace", "seconds an approval made in time is honoured after the window, 0 to 300", 30},
 	{"link_unused_token_after", "seconds until a token that nobody received is revoked, 1 to 3600", 60},
 	{"codes_per_minute", "device codes one address may have issued in a minute, 1 to 100000", 60},
+	{"sessions_per_minute", "simulator sessions one account may make within a minute, 1 to 100000", 30},
 	{"support_contact", "shown on the privacy page and to revoked installs", ""},
 	{"trusted_proxies", "comma-separated addresses or networks whose X-Forwarded-For counts", ""},
 	{"log_level", "debug, info, warn or error", "info"},
@@ -175,6 +177,9 @@ func build(v *viper.Viper, env fromEnvironment) (Config, error) {
 	}
 	var err error
 	if c.CodesPerMinute, err = number(v, "codes_per_minute", 1, 100_000); err != nil {
+		return Config{}, err
+	}
+	if c.SessionsPerMinute, err = number(v, "sessions_per_minute", 1, 100_000); err != nil {
 		return Config{}, err
 	}
 	if err := c.addresses(v.GetString("trusted_proxies")); err != nil {
@@ -330,7 +335,7 @@ func Embedded(dir, url string, key []byte, credentialsKey string) Config {
 	return Config{
 		BaseURL: url, SiteURL: url, Database: filepath.Join(dir, "service.db"), DataDir: dir, HMACKey: key,
 		CodeTTL: 10 * time.Minute, PollInterval: 5 * time.Second, Grace: 30 * time.Second, UnusedAfter: time.Minute,
-		CodesPerMinute: 60, LogLevel: "info", DrainTimeout: 3 * time.Second, AnalyticsQuota: 2_000_000,
+		CodesPerMinute: 60, SessionsPerMinute: 30, LogLevel: "info", DrainTimeout: 3 * time.Second, AnalyticsQuota: 2_000_000,
 		CredentialsKeys: credentialsKey, CredentialsFrom: "the embedded backend's credentials key",
 	}
 }

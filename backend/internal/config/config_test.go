@@ -43,7 +43,7 @@ func TestDefaults(t *testing.T) {
 	}
 	if c.Listen != "localhost:8080" || c.BaseURL != "http://localhost:8080" || c.SiteURL != c.BaseURL || c.Database != "service.db" ||
 		c.CodeTTL != 10*time.Minute || c.PollInterval != 5*time.Second || c.Grace != 30*time.Second || c.UnusedAfter != time.Minute ||
-		c.CodesPerMinute != 60 || c.LogLevel != "info" || c.DrainTimeout != 10*time.Second || c.HMACKey != nil || c.TrustedProxies != nil {
+		c.CodesPerMinute != 60 || c.SessionsPerMinute != 30 || c.LogLevel != "info" || c.DrainTimeout != 10*time.Second || c.HMACKey != nil || c.TrustedProxies != nil {
 		t.Errorf("%+v", c)
 	}
 }
@@ -86,7 +86,7 @@ func TestBadValuesNameTheSetting(t *testing.T) {
 		{"base_url", "https://user:pass@x"}, {"site_url", "javascript:alert(1)"}, {"site_url", "https://x/?a=b"},
 		{"link_code_ttl", "4"}, {"link_code_ttl", "3601"}, {"link_code_ttl", "10m"}, {"link_code_ttl", "5.5"}, {"link_code_ttl", "-1"},
 		{"link_poll_interval", "0"}, {"link_grace", "301"}, {"link_unused_token_after", "0"}, {"drain_timeout", "99999999999999999999"},
-		{"codes_per_minute", "0"}, {"codes_per_minute", "many"}, {"telemetry_max_events", "999"}, {"trusted_proxies", "10.0.0.0/33"}, {"trusted_proxies", "proxy.example"},
+		{"codes_per_minute", "0"}, {"sessions_per_minute", "0"}, {"codes_per_minute", "many"}, {"telemetry_max_events", "999"}, {"trusted_proxies", "10.0.0.0/33"}, {"trusted_proxies", "proxy.example"},
 		{"log_level", "loud"}, {"hmac_key_file", "no-such-file"},
 	} {
 		if tc.value != "" { // an empty variable counts as unset
@@ -210,7 +210,7 @@ func FuzzConfigFile(f *testing.F) {
 			}
 			t.Fatalf("%q: the error names nothing: %v", content, err)
 		}
-		if c.CodeTTL < 5*time.Second || c.PollInterval < time.Second || c.UnusedAfter < time.Second || c.CodesPerMinute < 1 ||
+		if c.CodeTTL < 5*time.Second || c.PollInterval < time.Second || c.UnusedAfter < time.Second || c.CodesPerMinute < 1 || c.SessionsPerMinute < 1 ||
 			c.Listen == "" || c.BaseURL == "" || c.SiteURL == "" || c.Database == "" || c.HMACKey != nil && len(c.HMACKey) < 32 {
 			t.Fatalf("%q gives %+v", content, c)
 		}

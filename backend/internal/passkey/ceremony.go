@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/go-webauthn/webauthn/webauthn"
@@ -18,7 +17,6 @@ const (
 	signingIn   = "login"
 
 	maxSealed = 8 << 10 // bytes
-	maxUsed   = 10_000  // finished ceremonies that are remembered
 )
 
 // ceremony is what stands between Begin and Finish.
@@ -68,32 +66,4 @@ func (s sealer) open(sealed string) (ceremony, error) {
 		return c, fmt.Errorf("opening a ceremony: %w", err)
 	}
 	return c, json.Unmarshal(text, &c)
-}
-
-// memory knows the challenges that were finished, until they are overdue anyway.
-type memory struct {
-	mu    sync.Mutex
-	until map[string]time.Time
-}
-
-// first tells whether the challenge was not finished before. A full memory takes none: better to ask again than to let
-// an answer count twice.
-func (m *memory) first(challenge string, until, now time.Time) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if _, used := m.until[challenge]; used {
-		return false
-	}
-	if len(m.until) >= maxUsed {
-		for c, end := range m.until {
-			if !now.Before(end) {
-				delete(m.until, c)
-			}
-		}
-	}
-	if len(m.until) >= maxUsed {
-		return false
-	}
-	m.until[challenge] = until
-	return true
 }

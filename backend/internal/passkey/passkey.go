@@ -42,6 +42,7 @@ const (
 	life        = 5 * time.Minute // of a ceremony
 	maxAnswer   = 64 << 10        // bytes
 	maxName     = 60              // characters
+	maxTries    = 5               // answers to one ceremony
 
 	// verification: a passkey is the whole sign-in, so the device must know who holds it (a PIN, a finger, a face).
 	verification = protocol.VerificationRequired
@@ -74,10 +75,15 @@ type Holder struct {
 type Store interface {
 	// PasskeyHolder answers ErrUnknown.
 	PasskeyHolder(ctx context.Context, accountID string) (Holder, error)
-	// InsertPasskey answers ErrTooMany when the account has most of them, ErrInvalid for a credential that is known.
-	InsertPasskey(ctx context.Context, p Stored, most int, e audit.Entry) error
-	// UsePasskey stores what a sign-in changed; false when the counter is no longer was.
-	UsePasskey(ctx context.Context, p Stored, was uint32) (bool, error)
+	// TryCeremony counts an answer to a ceremony, in whichever process; false when it is done or had most answers. The row
+	// may go after until.
+	TryCeremony(ctx context.Context, challenge string, until, now time.Time, most int) (bool, error)
+	// InsertPasskey ends a ceremony and stores its passkey in one step: ErrTooMany when the account has most of them,
+	// ErrInvalid for a credential that is known or a ceremony that is done.
+	InsertPasskey(ctx context.Context, p Stored, most int, challenge string, e audit.Entry) error
+	// UsePasskey ends a ceremony and stores what the sign-in changed in one step; false when the counter is no longer was.
+	// ErrInvalid: the ceremony is done.
+	UsePasskey(ctx context.Context, p Stored, was uint32, challenge string) (bool, error)
 	// DeletePasskey answers ErrUnknown and ErrLastWayIn.
 	DeletePasskey(ctx context.Context, id string, e audit.Entry) error
 }
@@ -103,7 +109,6 @@ type Service struct {
 	added func(ctx context.Context, accountID string)
 	now   func() time.Time
 	seal  sealer
-	used  memory
 }
 
 // New checks the options: ErrAddress for a site that cannot have passkeys.
@@ -136,7 +141,7 @@ func New(o Options) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Service{store: o.Store, web: web, added: o.Added, now: o.Now, seal: seal, used: memory{until: map[string]time.Time{}}}, nil
+	return &Service{store: o.Store, web: web, added: o.Added, now: o.Now, seal: seal}, nil
 }
 
 // algorithms are those that every authenticator has one of.
@@ -166,7 +171,7 @@ func (s *Service) BeginRegister(ctx context.Context, accountID string) (options 
 
 // FinishRegister checks the browser's answer and keeps the passkey under a name: ErrInvalid, ErrTooMany, ErrSuspended.
 func (s *Service) FinishRegister(ctx context.Context, accountID, sealed string, response []byte, name string, by audit.Actor) (Passkey, error) {
-	c, err := s.finished(sealed, registering, response)
+	c, err := s.opened(sealed, registering, response)
 	if err != nil {
 		return Passkey{}, err
 	}
@@ -181,6 +186,9 @@ func (s *Service) FinishRegister(ctx context.Context, accountID, sealed string, 
 	if err != nil {
 		return Passkey{}, ErrInvalid
 	}
+	if err := s.try(ctx, c); err != nil {
+		return Passkey{}, err
+	}
 	credential, err := s.web.CreateCredential(who, c.Session, parsed)
 	if err != nil {
 		return Passkey{}, ErrInvalid
@@ -190,7 +198,7 @@ func (s *Service) FinishRegister(ctx context.Context, accountID, sealed string, 
 		return Passkey{}, err
 	}
 	e := audit.New(s.now(), accountID, by, "account.passkey_added", "", "added the passkey "+p.Name)
-	if err := s.store.InsertPasskey(ctx, p, MaxPasskeys, e); err != nil {
+	if err := s.store.InsertPasskey(ctx, p, MaxPasskeys, c.Session.Challenge, e); err != nil {
 		return Passkey{}, err
 	}
 	s.added(ctx, accountID)
@@ -209,13 +217,16 @@ func (s *Service) BeginLogin(context.Context) (options []byte, sealed string, er
 
 // FinishLogin checks the browser's answer and tells whose passkey it is: ErrInvalid, ErrUnknown, ErrClone, ErrSuspended.
 func (s *Service) FinishLogin(ctx context.Context, sealed string, response []byte) (string, error) {
-	c, err := s.finished(sealed, signingIn, response)
+	c, err := s.opened(sealed, signingIn, response)
 	if err != nil {
 		return "", err
 	}
 	parsed, err := protocol.ParseCredentialRequestResponseBytes(response)
 	if err != nil {
 		return "", ErrInvalid
+	}
+	if err := s.try(ctx, c); err != nil {
+		return "", err
 	}
 	who, err := s.holder(ctx, string(parsed.Response.UserHandle))
 	if err != nil {
@@ -237,7 +248,7 @@ func (s *Service) FinishLogin(ctx context.Context, sealed string, response []byt
 	if err := known.take(credential); err != nil {
 		return "", err
 	}
-	fresh, err := s.store.UsePasskey(ctx, *known, was)
+	fresh, err := s.store.UsePasskey(ctx, *known, was, c.Session.Challenge)
 	if err == nil && !fresh { // somebody signed in with it in this very moment
 		return "", ErrClone
 	}
@@ -277,14 +288,26 @@ func (s *Service) begun(options any, c ceremony) ([]byte, string, error) {
 	return text, sealed, err
 }
 
-// finished opens a ceremony, which counts as used from here on, whatever the answer is.
-func (s *Service) finished(sealed, kind string, response []byte) (ceremony, error) {
+// opened opens a ceremony that is not overdue.
+func (s *Service) opened(sealed, kind string, response []byte) (ceremony, error) {
 	c, err := s.seal.open(sealed)
-	now := s.now()
-	if err != nil || c.Kind != kind || !now.Before(c.Until) || len(response) > maxAnswer || !s.used.first(c.Session.Challenge, c.Until, now) {
+	if err != nil || c.Kind != kind || !s.now().Before(c.Until) || len(response) > maxAnswer {
 		return ceremony{}, ErrInvalid
 	}
 	return c, nil
+}
+
+// try counts an answer before its signature is checked, so that many at once are not more than maxTries. A wrong answer
+// leaves the ceremony open; the right one ends it in the transaction that stores what it brought.
+func (s *Service) try(ctx context.Context, c ceremony) error {
+	ok, err := s.store.TryCeremony(ctx, c.Session.Challenge, c.Until, s.now(), maxTries)
+	if err != nil {
+		return fmt.Errorf("counting an answer to a passkey ceremony: %w", err)
+	}
+	if !ok {
+		return ErrInvalid
+	}
+	return nil
 }
 
 func named(name string) string {

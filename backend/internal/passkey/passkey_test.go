@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -112,7 +113,13 @@ func (d *device) sign(t *testing.T, options []byte) []byte {
 }
 
 // memoryStore is one account's; the suite of the stores holds the real ones.
-type memoryStore struct{ holder Holder }
+type memoryStore struct {
+	holder Holder
+
+	mu    sync.Mutex
+	tries map[string]int
+	done  map[string]bool
+}
 
 func (m *memoryStore) PasskeyHolder(_ context.Context, id string) (Holder, error) {
 	if id != m.holder.ID {
@@ -123,12 +130,44 @@ func (m *memoryStore) PasskeyHolder(_ context.Context, id string) (Holder, error
 	return h, nil
 }
 
-func (m *memoryStore) InsertPasskey(_ context.Context, p Stored, _ int, _ audit.Entry) error {
+// TryCeremony counts in a map that several services may share, as processes share a database.
+func (m *memoryStore) TryCeremony(_ context.Context, challenge string, _, _ time.Time, most int) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.tries == nil {
+		m.tries, m.done = map[string]int{}, map[string]bool{}
+	}
+	if m.done[challenge] || m.tries[challenge] >= most {
+		return false, nil
+	}
+	m.tries[challenge]++
+	return true, nil
+}
+
+func (m *memoryStore) end(challenge string) error {
+	if m.tries[challenge] == 0 || m.done[challenge] {
+		return ErrInvalid
+	}
+	m.done[challenge] = true
+	return nil
+}
+
+func (m *memoryStore) InsertPasskey(_ context.Context, p Stored, _ int, challenge string, _ audit.Entry) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.end(challenge); err != nil {
+		return err
+	}
 	m.holder.Passkeys = append(m.holder.Passkeys, p)
 	return nil
 }
 
-func (m *memoryStore) UsePasskey(_ context.Context, p Stored, was uint32) (bool, error) {
+func (m *memoryStore) UsePasskey(_ context.Context, p Stored, was uint32, challenge string) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.end(challenge); err != nil {
+		return false, err
+	}
 	for i, known := range m.holder.Passkeys {
 		if known.ID == p.ID && known.SignCount == was {
 			m.holder.Passkeys[i] = p
@@ -308,19 +347,47 @@ func TestSitesWithoutPasskeys(t *testing.T) {
 	}
 }
 
-func TestMemoryOfChallengesIsBounded(t *testing.T) {
-	m := memory{until: map[string]time.Time{}}
-	now := time.Now()
-	for range maxUsed {
-		if !m.first(rand.Text(), now.Add(life), now) {
-			t.Fatal("a new challenge is refused")
+// A challenge counts once in all processes together, is not used up by wrong answers, and takes few of those.
+func TestCeremonyCountsOnce(t *testing.T) {
+	one, store, _ := newService(t)
+	two, err := New(Options{Store: store, SiteURL: site, Key: make([]byte, 32), Now: one.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := newDevice(t)
+	register(t, one, d, "")
+	begin := func() (options []byte, sealed string) {
+		t.Helper()
+		options, sealed, err := one.BeginLogin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return options, sealed
+	}
+	forger := *d
+	forger.key = newDevice(t).key
+
+	options, sealed := begin()
+	for range maxTries - 1 {
+		if _, err := two.FinishLogin(t.Context(), sealed, forger.sign(t, options)); !errors.Is(err, ErrInvalid) {
+			t.Fatalf("a forged answer: %v", err)
 		}
 	}
-	if m.first("one more", now.Add(life), now) {
-		t.Error("a full memory takes one more")
+	if who, err := one.FinishLogin(t.Context(), sealed, d.sign(t, options)); err != nil || who != "ada" {
+		t.Errorf("wrong answers used the challenge up: %q, %v", who, err)
 	}
-	if later := now.Add(life); !m.first("one more", later.Add(life), later) || len(m.until) != 1 {
-		t.Errorf("%d overdue ones are kept", len(m.until))
+	for name, s := range map[string]*Service{"the same process": one, "another process": two} {
+		if _, err := s.FinishLogin(t.Context(), sealed, d.sign(t, options)); !errors.Is(err, ErrInvalid) {
+			t.Errorf("a second right answer in %s: %v", name, err)
+		}
+	}
+
+	options, sealed = begin()
+	for range maxTries {
+		_, _ = one.FinishLogin(t.Context(), sealed, forger.sign(t, options))
+	}
+	if _, err := two.FinishLogin(t.Context(), sealed, d.sign(t, options)); !errors.Is(err, ErrInvalid) {
+		t.Errorf("more than %d answers: %v", maxTries, err)
 	}
 }
 
@@ -336,7 +403,6 @@ func FuzzFinish(f *testing.F) {
 		if _, err := s.FinishLogin(t.Context(), sealed, answer); err == nil {
 			t.Error("signed in with a forged ceremony")
 		}
-		s.used = memory{until: map[string]time.Time{}}
 		_, login, err := s.BeginLogin(t.Context())
 		if err != nil {
 			t.Fatal(err)

@@ -135,6 +135,7 @@ func (h *Hub) host(c *conn, to audience, id string, greet func(context.Context, 
 		_ = c.ws.Close(closeRestart, "the service restarts")
 		return nil
 	}
+	r.pace()                    // coming and going are rows too
 	ctx := context.Background() // nothing cuts it short: the store bounds its own work, and the writer goes on to the end
 	s, unsubscribe, err := r.attach(ctx, c, to)
 	if err != nil {
@@ -177,7 +178,8 @@ func (g *guest) depart() {
 
 func (r *room) greetApp(ctx context.Context, c *conn, s sessions.Session, helloID string, since *int64) error {
 	model, _ := glasses.Model(s.DeviceModel)
-	welcome := glasses.Welcome{SessionID: s.ID, DeviceModel: model, Link: r.linkNow(), LastSeq: s.LastSeq}
+	welcome := glasses.Welcome{SessionID: s.ID, DeviceModel: model, Link: r.linkNow(), LastSeq: s.LastSeq,
+		Truncated: since != nil && *since < s.FirstSeq-1}
 	if err := c.greet(r.h.frame(glasses.TypeWelcome, helloID, welcome)); err != nil || since == nil {
 		return err
 	}
@@ -190,6 +192,7 @@ func (r *room) greetApp(ctx context.Context, c *conn, s sessions.Session, helloI
 }
 
 func (r *room) greetPage(ctx context.Context, c *conn, s sessions.Session, since int64) error {
+	truncated := since >= 0 && since < s.FirstSeq-1
 	if since < 0 || since > s.LastSeq {
 		since = max(s.LastSeq-pageRecent, 0)
 	}
@@ -197,7 +200,7 @@ func (r *room) greetPage(ctx context.Context, c *conn, s sessions.Session, since
 	r.mu.Lock()
 	display := r.display
 	r.mu.Unlock()
-	welcome := glasses.PageWelcome{SessionID: s.ID, DeviceModel: model, LastSeq: s.LastSeq, Display: display}
+	welcome := glasses.PageWelcome{SessionID: s.ID, DeviceModel: model, LastSeq: s.LastSeq, Display: display, Truncated: truncated}
 	if err := c.greet(r.h.frame(glasses.TypeWelcome, "", welcome)); err != nil {
 		return err
 	}
@@ -247,12 +250,20 @@ func (h *Hub) turnAway(ws *websocket.Conn, err error) {
 	}
 }
 
-// replay gives the rows after since up to the session's LastSeq; what came later is in the peer's queue already.
+// errTrimmed ends an attachment whose rows went while they were replayed: the peer comes again and is told.
+var errTrimmed = errors.New("rows went over the quota while they were replayed")
+
+// replay gives the rows after since up to the session's LastSeq; what came later is in the peer's queue already. Rows that
+// were gone when the session was read are left out: the welcome says so.
 func (h *Hub) replay(ctx context.Context, s sessions.Session, since int64, give func(glasses.Event) error) error {
+	since = max(since, s.FirstSeq-1)
 	for since < s.LastSeq {
 		rows, err := h.Log.SessionEvents(ctx, s.ID, since, replayPage)
-		if err != nil || len(rows) == 0 {
+		if err != nil {
 			return err
+		}
+		if len(rows) == 0 || rows[0].Seq != since+1 {
+			return errTrimmed
 		}
 		for _, e := range rows {
 			if e.Seq > s.LastSeq {

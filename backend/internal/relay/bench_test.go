@@ -44,7 +44,7 @@ func (c crowd) SomeSessions(ctx context.Context, ids []string) (found []sessions
 	return found, nil
 }
 
-func (crowd) AppendEvents(context.Context, []sessions.Row) error { return nil }
+func (crowd) AppendEvents(context.Context, []sessions.Row, sessions.Quota) error { return nil }
 
 func (crowd) SessionEvents(context.Context, string, int64, int) ([]glasses.Event, error) {
 	return nil, nil

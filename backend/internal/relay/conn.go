@@ -49,6 +49,7 @@ type conn struct {
 
 	// The hub's housekeeping alone uses these.
 	lastBeat, lastPing time.Time
+	heard              atomic.Int64 // frames that were read
 
 	pinging atomic.Bool
 	left    chan struct{} // closed when the peer is gone
@@ -241,6 +242,7 @@ func (c *conn) read(limit int, take func(message)) {
 		if !ok {
 			return
 		}
+		c.heard.Add(1)
 		take(m)
 		m.done()
 	}
@@ -302,7 +304,8 @@ func (c *conn) finish() {
 	}
 }
 
-// ping asks whether the peer lives; without an answer in time it is gone. One ping is on its way at most. A peer that is
+// ping asks whether the peer lives; without an answer or a frame in time it is gone: the answer of one that is held up comes
+// behind its frames. One ping is on its way at most. A peer that is
 // told to go is not asked: finish may wait for the last goroutine of it already.
 func (c *conn) ping(wait time.Duration) {
 	c.mu.Lock()
@@ -314,7 +317,8 @@ func (c *conn) ping(wait time.Duration) {
 		defer c.pinging.Store(false)
 		ctx, cancel := context.WithTimeout(context.Background(), wait)
 		defer cancel()
-		if c.ws.Ping(ctx) != nil {
+		before := c.heard.Load()
+		if c.ws.Ping(ctx) != nil && c.heard.Load() == before {
 			_ = c.ws.CloseNow() // the reader sees it at once
 		}
 	})

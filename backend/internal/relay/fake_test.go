@@ -3,6 +3,7 @@ package relay_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -87,7 +88,7 @@ func (m *memory) close() {
 	m.s.ClosedAt = time.Now()
 }
 
-func (m *memory) AppendEvents(ctx context.Context, rows []sessions.Row) error {
+func (m *memory) AppendEvents(ctx context.Context, rows []sessions.Row, q sessions.Quota) error {
 	m.mu.Lock()
 	gate, refuse := m.gate, m.refuse
 	m.mu.Unlock()
@@ -124,6 +125,14 @@ func (m *memory) add(r *sessions.Row) {
 	r.Event.Seq = m.s.LastSeq
 	m.rows = append(m.rows, r.Event)
 	m.ok[r.Event.Seq] = r.OK
+}
+
+// trim forgets the rows before first.
+func (m *memory) trim(first int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.s.FirstSeq = first
+	m.rows = slices.DeleteFunc(m.rows, func(e glasses.Event) bool { return e.Seq < first })
 }
 
 func (m *memory) SessionEvents(_ context.Context, _ string, since int64, limit int) ([]glasses.Event, error) {

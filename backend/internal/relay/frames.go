@@ -21,6 +21,9 @@ func (r *room) take(ctx context.Context, c *conn, sender string, m message) {
 		return
 	}
 	f, err := glasses.Parse(m.data)
+	if f.Type != glasses.TypeMotion {
+		r.pace()
+	}
 	if err == nil {
 		if refusal := glasses.MaySend(sender, f.Type); refusal != nil {
 			err = refusal
@@ -37,6 +40,21 @@ func (r *room) take(ctx context.Context, c *conn, sender string, m message) {
 		r.fromApp(ctx, c, f, m.data)
 	default:
 		r.fromPage(ctx, c, f, m)
+	}
+}
+
+// pace holds a sender up that is faster than its session may be. Nothing is refused and nothing lost: what the sender has
+// written waits in its connection.
+func (r *room) pace() {
+	wait := r.frames.Reserve().Delay()
+	if wait <= 0 {
+		return
+	}
+	late := time.NewTimer(wait)
+	defer late.Stop()
+	select {
+	case <-late.C:
+	case <-r.h.life.Done():
 	}
 }
 

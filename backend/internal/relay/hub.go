@@ -24,9 +24,10 @@ type Sessions interface {
 
 // Log is the durable event log.
 type Log interface {
-	// AppendEvents commits the rows in one transaction, gives each its Seq, and marks those that were there already.
-	AppendEvents(ctx context.Context, rows []sessions.Row) error
-	// SessionEvents returns up to limit rows with seq above since, in order.
+	// AppendEvents commits the rows in one transaction, gives each its Seq, and marks those that were there already. Over
+	// a quota the oldest rows go.
+	AppendEvents(ctx context.Context, rows []sessions.Row, q sessions.Quota) error
+	// SessionEvents returns up to limit rows with seq above since, in order and without a gap but before the first.
 	SessionEvents(ctx context.Context, sessionID string, since int64, limit int) ([]glasses.Event, error)
 	// LastDisplay is the last display.show or display.clear that succeeded; ok is false when there is none.
 	LastDisplay(ctx context.Context, sessionID string) (e glasses.Event, ok bool, err error)
@@ -40,6 +41,7 @@ type Log interface {
 type Options struct {
 	Sessions Sessions
 	Log      Log
+	Quota    sessions.Quota // of the event log; sessions.DefaultQuota
 	Logger   *slog.Logger
 	Now      func() time.Time
 	// SiteHosts are further hosts whose pages may attach, e.g. when a proxy rewrites Host.
@@ -51,6 +53,9 @@ type Options struct {
 	CommandWait time.Duration // until a command without a result is answered timeout; 10.5 s, plus what it takes by itself
 	ControlWait time.Duration // until a control frame without a result is given up; 10 s
 	CountEvery  time.Duration // between the rows that count a stream; 10 s
+	RetryPause  time.Duration // before the second attempt to write rows, and doubled before the next ones; 200 ms
+	FrameRate   int           // frames a second that a session takes, streams apart; 200
+	FrameBurst  int           // and at once; 400
 	QueueSize   int           // rows that wait for the writer; 1024
 	OutboxSize  int           // frames that wait for one peer; 256
 }
@@ -81,12 +86,18 @@ func New(o Options) *Hub {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Quota == (sessions.Quota{}) {
+		o.Quota = sessions.DefaultQuota
+	}
 	setDefault(&o.HelloWait, 5*time.Second)
 	setDefault(&o.PingEvery, 8*time.Second)
 	setDefault(&o.BeatEvery, time.Second)
 	setDefault(&o.CommandWait, 10500*time.Millisecond)
 	setDefault(&o.ControlWait, 10*time.Second)
 	setDefault(&o.CountEvery, 10*time.Second)
+	setDefault(&o.RetryPause, 200*time.Millisecond)
+	setDefault(&o.FrameRate, 200)
+	setDefault(&o.FrameBurst, 400)
 	setDefault(&o.QueueSize, 1024)
 	setDefault(&o.OutboxSize, 256)
 	life, end := context.WithCancel(context.Background())

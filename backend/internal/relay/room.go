@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+	"golang.org/x/time/rate"
 
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/proto/glasses"
@@ -37,6 +38,8 @@ type room struct {
 	touched time.Time
 
 	asked int64 // commands so far; orders them
+
+	frames *rate.Limiter // what the session takes of its peers
 
 	open    atomic.Int64 // len(pending), for who does not hold mu
 	link    string       // what the glasses last said of their link
@@ -63,7 +66,7 @@ type command struct {
 }
 
 func newRoom(h *Hub, id string) *room {
-	return &room{h: h, id: id, seen: glasses.NewSeen(maxRecent), pending: map[string]command{}, link: glasses.LinkConnected, checked: time.Now()}
+	return &room{h: h, id: id, frames: rate.NewLimiter(rate.Limit(h.FrameRate), h.FrameBurst), seen: glasses.NewSeen(maxRecent), pending: map[string]command{}, link: glasses.LinkConnected, checked: time.Now()}
 }
 
 // MaxPeers is how many apps, and how many pages, may be attached to one session.

@@ -22,7 +22,7 @@ const (
 	maxBatch    = 256
 	commitWait  = 10 * time.Second
 	commitTries = 5
-	retryPause  = 200 * time.Millisecond
+	maxPause    = 5 * time.Second
 )
 
 // write is the one writer: it commits everything that waits in one transaction. It returns when stop is closed and the
@@ -66,9 +66,15 @@ func (h *Hub) commit(ctx context.Context, batch []entry) {
 			rows = append(rows, e.row)
 		}
 	}
-	if len(rows) > 0 && h.append(ctx, rows) != nil {
-		h.commitOneByOne(ctx, batch)
-		return
+	if len(rows) > 0 {
+		switch err := h.append(ctx, rows); {
+		case errors.Is(err, sessions.ErrUnavailable): // no row is at fault, and the hub closes
+			h.lose(ctx, batch, err)
+			return
+		case err != nil:
+			h.commitOneByOne(ctx, batch)
+			return
+		}
 	}
 	i := 0
 	for _, e := range batch {
@@ -82,15 +88,16 @@ func (h *Hub) commit(ctx context.Context, batch []entry) {
 	h.advance(rows)
 }
 
-// append retries, since a store that is away for a moment must not cost a row.
+// append retries for as long as the store is away: nobody would send a row of the service again. The queue fills up
+// meanwhile and holds the senders up. A store that is away when the hub closes has commitTries.
 func (h *Hub) append(ctx context.Context, rows []sessions.Row) error {
 	var err error
-	for try := range commitTries {
+	for try := 0; try < commitTries || errors.Is(err, sessions.ErrUnavailable) && h.life.Err() == nil; try++ {
 		if try > 0 {
-			time.Sleep(retryPause << try) // back-off: 0.4, 0.8, 1.6, 3.2 s
+			h.pause(min(h.RetryPause<<min(try, commitTries), maxPause)) // back-off: 0.4, 0.8, 1.6, 3.2, 5 s
 		}
 		once, cancel := context.WithTimeout(ctx, commitWait)
-		err = h.Log.AppendEvents(once, rows)
+		err = h.Log.AppendEvents(once, rows, h.Quota)
 		cancel()
 		if err == nil || errors.Is(err, sessions.ErrNotFound) { // a deleted session's row will not do better later
 			return err
@@ -98,6 +105,29 @@ func (h *Hub) append(ctx context.Context, rows []sessions.Row) error {
 		h.Logger.Warn("writing event rows", "rows", len(rows), "try", try+1, "error", err)
 	}
 	return err
+}
+
+// pause waits, but no longer than RetryPause once the hub closes.
+func (h *Hub) pause(d time.Duration) {
+	late := time.NewTimer(d)
+	defer late.Stop()
+	select {
+	case <-late.C:
+	case <-h.life.Done():
+		time.Sleep(h.RetryPause)
+	}
+}
+
+// lose gives a batch up.
+func (h *Hub) lose(ctx context.Context, batch []entry, err error) {
+	h.Logger.ErrorContext(ctx, "event rows lost", "rows", len(batch), "error", err)
+	for _, e := range batch {
+		if e.reached != nil {
+			close(e.reached)
+		} else if e.from != nil {
+			e.from.end(closeStore, "the frame could not be stored; reconnect and send it again")
+		}
+	}
 }
 
 // commitOneByOne finds the row that spoils a batch. Its sender is cut off: it was not acknowledged and sends it again.
@@ -109,7 +139,7 @@ func (h *Hub) commitOneByOne(ctx context.Context, batch []entry) {
 		}
 		rows := []sessions.Row{e.row}
 		once, cancel := context.WithTimeout(ctx, commitWait)
-		err := h.Log.AppendEvents(once, rows)
+		err := h.Log.AppendEvents(once, rows, h.Quota)
 		cancel()
 		if err == nil {
 			h.committed(e, rows[0])

@@ -1,11 +1,13 @@
 package sessions
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base32"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -20,20 +22,23 @@ type Mint struct {
 	// SwitchTo, if not empty, is the device model that a resumed session changes to.
 	SwitchTo string
 	Fresh    bool
-	Now      time.Time
+	// PerMinute is how many sessions the account may make within a minute; 0: as many as it likes.
+	PerMinute int
+	Now       time.Time
 }
 
 // Store keeps sessions. Every method is atomic.
 type Store interface {
 	// MintSession gives the current open session of New's owner, project and platform with its expiry slid, or inserts
-	// New. Any number of callers at once get one session. was is its device model before the call.
+	// New. Any number of callers at once get one session. was is its device model before the call. The error may be a
+	// *PacedError.
 	MintSession(ctx context.Context, m Mint) (s Session, created bool, was string, err error)
 	// Session returns ErrNotFound for a missing one. A session whose link is revoked or whose account is not active is
 	// closed, and it expires with its link at the latest.
 	Session(ctx context.Context, id string) (Session, error)
 	// OpenSessions lists an account's open sessions, newest first.
 	OpenSessions(ctx context.Context, accountID string, now time.Time) ([]Session, error)
-	// CloseSession closes it and revokes its secrets; closed tells whether this call did it.
+	// CloseSession closes it, revokes its secrets and deletes its rows; closed tells whether this call did it.
 	CloseSession(ctx context.Context, id string, now time.Time) (s Session, closed bool, err error)
 	// TouchSession slides the expiry of an open session.
 	TouchSession(ctx context.Context, id string, now, expires time.Time) error
@@ -50,8 +55,12 @@ type Secrets interface {
 
 // Log is the durable event log.
 type Log interface {
-	// SessionEvents returns up to limit rows with seq above since, in order.
+	// SessionEvents returns up to limit rows with seq above since, in order. Rows are numbered without a gap: when the
+	// first is not the one after since, those between are gone.
 	SessionEvents(ctx context.Context, sessionID string, since int64, limit int) ([]glasses.Event, error)
+	// SweepLogs deletes the rows of sessions that were closed, of those that nobody was active in since idle, and what
+	// accounts hold beyond the quota.
+	SweepLogs(ctx context.Context, idle time.Time, q Quota) error
 }
 
 // Attached is the live side.
@@ -77,11 +86,14 @@ type Service struct {
 	Hasher  secret.Hasher
 	Live    Attached
 	Now     func() time.Time
+	// PerMinute is how many sessions an account may make within a minute; 0: DefaultPerMinute.
+	PerMinute int
+	Logger    *slog.Logger // of sweeps that did not work; nil: nowhere
 
 	waits waits
 }
 
-// Mint creates or resumes a session (design D15). The error may be an *InvalidError.
+// Mint creates or resumes a session. The error may be an *InvalidError, or a *PacedError when it would have to create one.
 func (s *Service) Mint(ctx context.Context, o Owner, r Request) (Session, bool, error) {
 	if err := r.check(); err != nil {
 		return Session{}, false, err
@@ -94,7 +106,7 @@ func (s *Service) Mint(ctx context.Context, o Owner, r Request) (Session, bool, 
 	if fresh.DeviceModel == "" {
 		fresh.DeviceModel = glasses.DefaultDeviceModel
 	}
-	got, created, was, err := s.Store.MintSession(ctx, Mint{New: fresh, SwitchTo: r.DeviceModel, Fresh: r.Fresh, Now: now})
+	got, created, was, err := s.Store.MintSession(ctx, Mint{New: fresh, SwitchTo: r.DeviceModel, Fresh: r.Fresh, PerMinute: cmp.Or(s.PerMinute, DefaultPerMinute), Now: now})
 	if err != nil {
 		return Session{}, false, fmt.Errorf("minting session: %w", err)
 	}
@@ -159,11 +171,13 @@ const (
 	MaxWait       = 25 * time.Second
 )
 
-// Page is a page of the event log: Next is the cursor for the next call.
+// Page is a page of the event log: Next is the cursor for the next call. Truncated says that rows after the cursor of this
+// call are gone: they were more than the quota, or older than the log is kept.
 type Page struct {
-	Events []glasses.Event
-	Next   int64
-	More   bool
+	Events    []glasses.Event
+	Next      int64
+	More      bool
+	Truncated bool
 }
 
 // Events reads the log after since; limit is clamped to 1..MaxEvents, 0 means DefaultEvents. When there is no row it
@@ -218,9 +232,41 @@ func (s *Service) page(ctx context.Context, id string, since int64, limit int) (
 		p.Events = events[:limit]
 	}
 	if n := len(p.Events); n > 0 {
-		p.Next = p.Events[n-1].Seq
+		p.Next, p.Truncated = p.Events[n-1].Seq, p.Events[0].Seq > since+1
+		return p, nil
+	}
+	got, err := s.Store.Session(ctx, id) // after the rows: what was there when the cursor was made may be gone by now
+	if err != nil {
+		return Page{}, err
+	}
+	if since < got.FirstSeq-1 {
+		p.Next, p.Truncated = got.FirstSeq-1, true
 	}
 	return p, nil
+}
+
+// sweepEvery is how often logs that are over are deleted.
+const sweepEvery = time.Hour
+
+// Serve deletes logs that are over, at once and every hour, until ctx ends.
+func (s *Service) Serve(ctx context.Context) error {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		if err := s.Sweep(ctx); err != nil && ctx.Err() == nil && s.Logger != nil {
+			s.Logger.ErrorContext(ctx, "failed to sweep event logs; the next sweep makes up for it", "err", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// Sweep does what Serve does, once.
+func (s *Service) Sweep(ctx context.Context) error {
+	return s.Log.SweepLogs(ctx, s.now().Add(-IdleKept), DefaultQuota)
 }
 
 // Control asks the simulated glasses of an open session for something and gives the payload of their result, also when

@@ -34,6 +34,8 @@ var (
 	ErrNoAnswer = errors.New("the simulator page did not answer in time")
 	// ErrTooManyWaiters: too many wait for rows already.
 	ErrTooManyWaiters = errors.New("too many wait for events already")
+	// ErrUnavailable: the store is away; rows that were refused now may be taken later.
+	ErrUnavailable = errors.New("the store is not available")
 	// ErrBadSecret: the secret opens no such session.
 	ErrBadSecret = errors.New("secret does not belong to this session")
 )
@@ -58,7 +60,8 @@ type Session struct {
 	LastActive  time.Time
 	ExpiresAt   time.Time
 	ClosedAt    time.Time // zero while open
-	LastSeq     int64
+	// FirstSeq is the oldest row of the event log that is kept, LastSeq the newest; without rows FirstSeq is LastSeq+1.
+	FirstSeq, LastSeq int64
 }
 
 // Open tells whether the session can be attached to at this moment.

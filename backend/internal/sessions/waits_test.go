@@ -25,6 +25,8 @@ func (open) SessionEvents(context.Context, string, int64, int) ([]glasses.Event,
 	return nil, nil
 }
 
+func (open) SweepLogs(context.Context, time.Time, Quota) error { return nil }
+
 func (open) Attached(string) Live                     { return Live{} }
 func (open) Closed(string)                            {}
 func (open) Switched(context.Context, string, string) {}

@@ -39,14 +39,16 @@ var exports = []exported{
 	{"analyticsSums", "analytics_sums s JOIN analytics_projects p ON p.id = s.project", "p.app_id, s.span, s.at AS slot, s.kind, s.name, s.n", "p." + ofAccount},
 	{"audit", "audit", "*", ofAccount},
 	{"sessions", "sessions", "*", ofAccount},
+	{"sessionLogs", "account_logs", "*", ofAccount},
+	{"sessionDisplays", "session_displays", "*", "session_id IN (SELECT id FROM sessions WHERE account_id = $1)"},
 	{"sessionEvents", "events", "*", "session_id IN (SELECT id FROM sessions WHERE account_id = $1)"},
 }
 
 // notExported are the tables that hold nothing a person could read: keyed hashes of events and installs already counted,
-// their salts, hashes of sessions' secrets, the trail of linking, which is hashes throughout, and events of installs and
-// settings of the server, which no account hangs on; how many wrong passwords were tried, under hashes; and
-// sign-ups that nobody has finished, who may be anybody.
-var notExported = []string{"link_trail", "password_guesses", "sign_ups", "settings", "telemetry_events", "analytics_seen", "analytics_installs", "analytics_salts", "session_secrets", "goose_db_version"}
+// their salts, hashes of sessions' secrets, challenges of sign-ins, the trail of linking, which is hashes throughout, and
+// events of installs and settings of the server, which no account hangs on; how many wrong passwords were tried, under
+// hashes; and sign-ups that nobody has finished, who may be anybody.
+var notExported = []string{"link_trail", "password_guesses", "sign_ups", "settings", "telemetry_events", "analytics_seen", "analytics_installs", "analytics_salts", "session_secrets", "passkey_ceremonies", "goose_db_version"}
 
 // neverExported are columns that no section holds, whatever it asks for.
 var neverExported = map[string]bool{"hash": true, "account_id": true, "token_hash": true, "password_hash": true, "sealed": true, "wrapped": true, "install_hash": true}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"time"
 
 	"github.com/service-dev/service/backend/internal/account"
 	"github.com/service-dev/service/backend/internal/audit"
@@ -39,9 +40,36 @@ func (s *Store) PasskeyHolder(ctx context.Context, accountID string) (passkey.Ho
 	return h, rows.Err()
 }
 
-// InsertPasskey answers passkey.ErrTooMany, and passkey.ErrInvalid for a credential that is known.
-func (s *Store) InsertPasskey(ctx context.Context, p passkey.Stored, most int, e audit.Entry) error {
+// TryCeremony counts an answer to a passkey ceremony; false when it is done or had most answers. Overdue ceremonies go.
+func (s *Store) TryCeremony(ctx context.Context, challenge string, until, now time.Time, most int) (ok bool, err error) {
+	err = s.write(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, "DELETE FROM passkey_ceremonies WHERE until <= $1", toMS(now)); err != nil {
+			return err
+		}
+		ok, err = changed(ctx, tx, `INSERT INTO passkey_ceremonies (challenge, until, tries, done) VALUES ($1, $2, 1, 0)
+			ON CONFLICT (challenge) DO UPDATE SET tries = passkey_ceremonies.tries + 1
+			WHERE passkey_ceremonies.done = 0 AND passkey_ceremonies.tries < $3`, challenge, toMS(until), most)
+		return err
+	})
+	return ok, err
+}
+
+// endCeremony answers passkey.ErrInvalid for a ceremony that is done, or that nobody answered.
+func endCeremony(ctx context.Context, tx *sql.Tx, challenge string) error {
+	ended, err := changed(ctx, tx, "UPDATE passkey_ceremonies SET done = 1 WHERE challenge = $1 AND done = 0", challenge)
+	if err == nil && !ended {
+		return passkey.ErrInvalid
+	}
+	return err
+}
+
+// InsertPasskey ends the ceremony and answers passkey.ErrTooMany, and passkey.ErrInvalid for a credential that is known or
+// a ceremony that is done.
+func (s *Store) InsertPasskey(ctx context.Context, p passkey.Stored, most int, challenge string, e audit.Entry) error {
 	err := s.write(ctx, func(tx *sql.Tx) error {
+		if err := endCeremony(ctx, tx, challenge); err != nil {
+			return err
+		}
 		if err := holdAccount(ctx, tx, p.AccountID); err != nil {
 			return err
 		}
@@ -65,10 +93,14 @@ func (s *Store) InsertPasskey(ctx context.Context, p passkey.Stored, most int, e
 	return err
 }
 
-// UsePasskey stores what a sign-in changed; false when the counter is no longer was.
-func (s *Store) UsePasskey(ctx context.Context, p passkey.Stored, was uint32) (bool, error) {
+// UsePasskey ends the ceremony and stores what the sign-in changed; false when the counter is no longer was.
+// passkey.ErrInvalid: the ceremony is done.
+func (s *Store) UsePasskey(ctx context.Context, p passkey.Stored, was uint32, challenge string) (bool, error) {
 	var fresh bool
 	err := s.write(ctx, func(tx *sql.Tx) (err error) {
+		if err := endCeremony(ctx, tx, challenge); err != nil {
+			return err
+		}
 		fresh, err = changed(ctx, tx, "UPDATE passkeys SET credential = $1, sign_count = $2, used_at = $3 WHERE id = $4 AND account_id = $5 AND sign_count = $6",
 			string(p.Credential), int64(p.SignCount), orNull(p.UsedAt), p.ID, p.AccountID, int64(was))
 		return err

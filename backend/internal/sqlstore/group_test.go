@@ -245,7 +245,7 @@ func TestEventsAreKeptInAGroupThatBroke(t *testing.T) {
 	defer release()
 	rows := []sessions.Row{{SessionID: "ses_1", Event: glasses.Event{Sender: "app", ID: "1", Kind: "command", Type: "display.show", Payload: []byte("{}")}}}
 	appended := make(chan error, 1)
-	go func() { appended <- n.AppendEvents(t.Context(), rows) }()
+	go func() { appended <- n.AppendEvents(t.Context(), rows, sessions.DefaultQuota) }()
 	n.until(func() bool { return len(n.group.queue) == 1 })
 	breaker := n.behind(t.Context(), 1, func(tx *sql.Tx) error { return errors.Join(n.run(tx, "ROLLBACK"), errors.New("broke it")) })
 	release()

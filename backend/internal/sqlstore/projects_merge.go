@@ -148,6 +148,9 @@ func (s *Store) DeleteProject(ctx context.Context, accountID, id string, e audit
 		if err := sealAudit(ctx, tx, accountID, id, e.ID); err != nil {
 			return err
 		}
+		if err := forgetLogs(ctx, tx, accountID, id); err != nil {
+			return err
+		}
 		if err := dropProject(ctx, tx, accountID, id); err != nil {
 			return err
 		}

@@ -11,13 +11,13 @@ import (
 	"github.com/service-dev/service/backend/internal/sessions"
 )
 
-const sessionColumns = `id, account_id, link_id, app_id, platform, device_model, created_at, last_active_at, expires_at, closed_at, last_seq`
+const sessionColumns = `id, account_id, link_id, app_id, platform, device_model, created_at, last_active_at, expires_at, closed_at, last_seq, first_seq`
 
 // sessionsAsTheyAre are sessions as everyone but the writing statements sees them: one ends with the link that minted it
 // and is closed while its account is not active. So what revokes a link, in whichever process, need not know of sessions.
 const sessionsAsTheyAre = `(SELECT s.id, s.account_id, s.link_id, s.app_id, s.platform, s.device_model, s.created_at, s.last_active_at,
 	CASE WHEN l.expires_at < s.expires_at THEN l.expires_at ELSE s.expires_at END AS expires_at,
-	COALESCE(s.closed_at, l.revoked_at, CASE WHEN a.state <> 'active' THEN s.last_active_at END) AS closed_at, s.last_seq
+	COALESCE(s.closed_at, l.revoked_at, CASE WHEN a.state <> 'active' THEN s.last_active_at END) AS closed_at, s.last_seq, s.first_seq
 	FROM sessions s JOIN links l ON l.id = s.link_id JOIN accounts a ON a.id = s.account_id) AS s`
 
 type scanner interface{ Scan(dest ...any) error }
@@ -27,7 +27,7 @@ func scanSession(row scanner) (sessions.Session, error) {
 	var created, active, expires int64
 	var closed sql.NullInt64
 	err := row.Scan(&s.ID, &s.Owner.AccountID, &s.Owner.LinkID, &s.Project, &s.Platform, &s.DeviceModel,
-		&created, &active, &expires, &closed, &s.LastSeq)
+		&created, &active, &expires, &closed, &s.LastSeq, &s.FirstSeq)
 	if err != nil {
 		return sessions.Session{}, missing(err, sessions.ErrNotFound)
 	}
@@ -93,6 +93,9 @@ func resume(ctx context.Context, tx *sql.Tx, m sessions.Mint) (got sessions.Sess
 
 func insertCurrent(ctx context.Context, tx *sql.Tx, m sessions.Mint) (bool, error) {
 	n := m.New
+	if err := pace(ctx, tx, m); err != nil {
+		return false, err
+	}
 	_, err := tx.ExecContext(ctx, `UPDATE sessions SET is_current = 0
 		WHERE account_id = $1 AND link_id = $2 AND app_id = $3 AND platform = $4 AND is_current = 1
 		AND ($5 = 1 OR closed_at IS NOT NULL OR expires_at <= $6)`,
@@ -108,6 +111,27 @@ func insertCurrent(ctx context.Context, tx *sql.Tx, m sessions.Mint) (bool, erro
 		return false, fmt.Errorf("inserting session: %w", err)
 	}
 	return inserted, nil
+}
+
+// pace refuses a session when the account made as many as it may within the minute before. The account is locked, so that
+// several processes count alike.
+func pace(ctx context.Context, tx *sql.Tx, m sessions.Mint) error {
+	if m.PerMinute == 0 {
+		return nil
+	}
+	if err := lockProjects(ctx, tx, m.New.Owner.AccountID); err != nil {
+		return err
+	}
+	var freed int64 // when the session was made that stands in the way for longest
+	err := tx.QueryRowContext(ctx, `SELECT created_at FROM sessions WHERE account_id = $1 AND created_at > $2
+		ORDER BY created_at DESC LIMIT 1 OFFSET $3`, m.New.Owner.AccountID, toMS(m.Now.Add(-time.Minute)), m.PerMinute-1).Scan(&freed)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("counting the account's sessions: %w", err)
+	}
+	return &sessions.PacedError{Wait: fromMS(freed).Add(time.Minute).Sub(m.Now)}
 }
 
 func boolInt(b bool) int {
@@ -145,13 +169,20 @@ func (s *Store) OpenSessions(ctx context.Context, accountID string, now time.Tim
 	return list, rows.Err()
 }
 
-// CloseSession closes it and revokes its secrets; closed tells whether this call did it.
+// CloseSession closes it, revokes its secrets and deletes its rows; closed tells whether this call did it.
 func (s *Store) CloseSession(ctx context.Context, id string, now time.Time) (got sessions.Session, closed bool, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
+		l, err := lockLog(ctx, tx, id)
+		if err != nil {
+			return err
+		}
 		closed, err = changed(ctx, tx, `UPDATE sessions SET closed_at = $1, is_current = 0 WHERE id = $2 AND closed_at IS NULL`,
 			toMS(now), id)
 		if err != nil {
 			return fmt.Errorf("closing session: %w", err)
+		}
+		if err := emptyLog(ctx, tx, id, l); err != nil {
+			return err
 		}
 		if _, err := tx.ExecContext(ctx, `UPDATE session_secrets SET revoked_at = $1 WHERE session_id = $2 AND revoked_at IS NULL`,
 			toMS(now), id); err != nil {
@@ -160,6 +191,12 @@ func (s *Store) CloseSession(ctx context.Context, id string, now time.Time) (got
 		got, err = scanSession(tx.QueryRowContext(ctx, `SELECT `+sessionColumns+` FROM `+sessionsAsTheyAre+` WHERE id = $1`, id))
 		return err
 	})
+	for more := err == nil; more; {
+		// What is left when this fails nobody reads, and the next sweep deletes it.
+		if more, err = s.purgeLog(ctx, id); err != nil {
+			return got, closed, nil
+		}
+	}
 	return got, closed, err
 }
 
@@ -181,11 +218,17 @@ func (s *Store) SetSessionModel(ctx context.Context, id, model string, now time.
 	})
 }
 
-// AddSessionSecret stores the hash of one more app secret.
+// AddSessionSecret stores the hash of one more app secret. Of more than sessions.MaxSecrets the oldest go.
 func (s *Store) AddSessionSecret(ctx context.Context, sessionID, hash string, now time.Time) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO session_secrets (session_id, hash, created_at) VALUES ($1, $2, $3)`,
 			sessionID, hash, toMS(now))
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `DELETE FROM session_secrets WHERE session_id = $1 AND hash IN
+			(SELECT hash FROM session_secrets WHERE session_id = $1 AND hash <> $2 ORDER BY created_at DESC, hash LIMIT $3 OFFSET $4)`,
+			sessionID, hash, sessions.MaxSecrets, sessions.MaxSecrets-1)
 		return err
 	})
 }

@@ -17,13 +17,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gofrs/flock"
 	"github.com/jackc/pgx/v5/pgconn"
 	_ "github.com/jackc/pgx/v5/stdlib" // registers "pgx"
 	"github.com/pressly/goose/v3"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
-
-	"github.com/service-dev/service/backend/internal/projects"
 )
 
 //go:embed migrations/*.sql
@@ -35,6 +34,7 @@ type Store struct {
 	writes *sql.DB
 	group  *group // of SQLite; nil on PostgreSQL, where every write has its own transaction
 	engine string // sqlite | postgres
+	path   string // of a SQLite file
 
 	progress *sql.Stmt // the most frequent read
 }
@@ -93,14 +93,17 @@ func (s *Store) prepare(ctx context.Context) (_ *Store, err error) {
 	return s, nil
 }
 
+// maxConns is how many connections to PostgreSQL there are.
+const maxConns = 16
+
 func open(database string) (*Store, error) {
 	if isPostgres(database) {
 		db, err := sql.Open("pgx", database)
 		if err != nil {
 			return nil, errors.New("opening PostgreSQL: the database URL does not parse") // the URL holds a password
 		}
-		db.SetMaxOpenConns(16)
-		db.SetMaxIdleConns(16)
+		db.SetMaxOpenConns(maxConns)
+		db.SetMaxIdleConns(maxConns)
 		return &Store{reads: db, writes: db, engine: "postgres"}, nil
 	}
 	// One writer that takes its lock at BEGIN, and readers beside it: the only way SQLite keeps calm under load.
@@ -116,7 +119,7 @@ func open(database string) (*Store, error) {
 	}
 	reads.SetMaxOpenConns(max(4, runtime.NumCPU()))
 	reads.SetMaxIdleConns(max(4, runtime.NumCPU()))
-	return &Store{reads: reads, writes: writes, group: newGroup(writes), engine: "sqlite"}, nil
+	return &Store{reads: reads, writes: writes, group: newGroup(writes), engine: "sqlite", path: database}, nil
 }
 
 func isPostgres(database string) bool {
@@ -137,7 +140,7 @@ func sqliteDSN(path, lock string) string {
 	return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}).String()
 }
 
-func (s *Store) migrate(ctx context.Context, log *slog.Logger) error {
+func (s *Store) migrate(ctx context.Context, log *slog.Logger) (err error) {
 	dialect := goose.DialectSQLite3
 	if s.engine == "postgres" {
 		dialect = goose.DialectPostgres
@@ -146,6 +149,11 @@ func (s *Store) migrate(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	unlock, err := s.lockMigrations(ctx)
+	if err != nil {
+		return fmt.Errorf("locking the database for migrations: %w", err)
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
 	provider, err := goose.NewProvider(dialect, s.writes, files)
 	if err != nil {
 		return fmt.Errorf("reading migrations: %w", err)
@@ -158,6 +166,33 @@ func (s *Store) migrate(ctx context.Context, log *slog.Logger) error {
 		log.InfoContext(ctx, "migrated the database", "migration", m.Source.Path)
 	}
 	return nil
+}
+
+// migrationLock is the key of PostgreSQL's advisory lock: any number that nobody else uses.
+const migrationLock = 0x5e71ce_0015
+
+// lockMigrations waits until no other process migrates this database: servers may start at once. The lock ends with its
+// process, however that ends.
+func (s *Store) lockMigrations(ctx context.Context) (unlock func() error, err error) {
+	if s.engine != "postgres" {
+		// A file of its own: SQLite drops its locks of a process when any handle of the database is closed there.
+		lock := flock.New(s.path+"-migrate", flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
+		if _, err := lock.TryLockContext(ctx, 20*time.Millisecond); err != nil {
+			return nil, err
+		}
+		return lock.Close, nil
+	}
+	conn, err := s.writes.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := conn.ExecContext(ctx, `SELECT pg_advisory_lock($1)`, int64(migrationLock)); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return func() error {
+		_, err := conn.ExecContext(context.WithoutCancel(ctx), `SELECT pg_advisory_unlock($1)`, int64(migrationLock))
+		return errors.Join(err, conn.Close())
+	}, nil
 }
 
 // Close commits the writes that wait and closes the database.
@@ -201,13 +236,13 @@ func (s *Store) Ping(ctx context.Context) error { return s.reads.PingContext(ctx
 // first error. It must not write by another call of the store: on SQLite that would wait for f, and f for it.
 // What would hang on a project or an account that went away meanwhile is projects.ErrNotFound.
 func (s *Store) write(ctx context.Context, f func(tx *sql.Tx) error) error {
-	return retried(ctx, func() error { return s.writeOnce(ctx, f) })
+	return s.retried(ctx, func() error { return s.writeOnce(ctx, f) })
 }
 
 // exec is write for a single statement, for which PostgreSQL needs one round trip instead of three.
 func (s *Store) exec(ctx context.Context, statement string, args ...any) (result sql.Result, err error) {
 	if s.group == nil {
-		err = retried(ctx, func() (err error) {
+		err = s.retried(ctx, func() (err error) {
 			result, err = s.writes.ExecContext(ctx, statement, args...)
 			return err
 		})
@@ -218,24 +253,6 @@ func (s *Store) exec(ctx context.Context, statement string, args ...any) (result
 		return err
 	})
 	return result, err
-}
-
-func retried(ctx context.Context, once func() error) error {
-	const tries = 5
-	for try := 1; ; try++ {
-		err := once()
-		if orphan(err) {
-			return fmt.Errorf("%w: %w", projects.ErrNotFound, err)
-		}
-		if err == nil || try == tries || !again(err) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(time.Duration(try) * 5 * time.Millisecond):
-		}
-	}
 }
 
 func (s *Store) writeOnce(ctx context.Context, f func(tx *sql.Tx) error) error {
@@ -249,7 +266,7 @@ func (s *Store) writeOnce(ctx context.Context, f func(tx *sql.Tx) error) error {
 	if err := f(tx); err != nil {
 		return errors.Join(err, ignoreDone(tx.Rollback()))
 	}
-	return tx.Commit()
+	return s.commit(ctx, tx)
 }
 
 // brief is the context of a point read. On SQLite that is over before anybody could cancel it, and to watch for the end of
@@ -266,12 +283,6 @@ func ignoreDone(err error) error {
 		return nil
 	}
 	return err
-}
-
-// again tells whether the database asks for the transaction to be run once more (serialization failure, deadlock).
-func again(err error) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && (pg.Code == "40001" || pg.Code == "40P01")
 }
 
 // duplicate tells whether a unique constraint refused a row.

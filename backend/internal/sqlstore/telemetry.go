@@ -15,7 +15,7 @@ import (
 // COPY, SQLite row by row, for there binding many values to one statement costs more than running it often.
 func (s *Store) AddTelemetry(ctx context.Context, b telemetry.Batch) (fresh int, err error) {
 	if s.group == nil {
-		err := retried(ctx, func() error { return s.copyTelemetry(ctx, &b) })
+		err := s.retried(ctx, func() error { return s.copyTelemetry(ctx, &b) })
 		switch {
 		case duplicate(err): // COPY takes all or nothing
 			return s.addTelemetryAtOnce(ctx, &b)

@@ -87,6 +87,7 @@ func RunAccounts(t *testing.T, open func(t *testing.T) (s AccountStore, exec fun
 		"suspended":                   suspended,
 		"export, then gone":           exportThenGone,
 		"passkeys of many":            passkeysOfMany,
+		"passkey ceremonies":          ceremonies,
 	} {
 		t.Run(name, func(t *testing.T) {
 			store, exec, dump := open(t)

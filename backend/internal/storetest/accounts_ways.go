@@ -268,12 +268,62 @@ func identities(t *testing.T, f *people) {
 	}
 }
 
+// answered is the challenge of a ceremony that got an answer.
+func (f *people) answered(t *testing.T) string {
+	t.Helper()
+	challenge := uuid.NewString()
+	if ok, err := f.store.TryCeremony(t.Context(), challenge, f.clock.now().Add(time.Minute), f.clock.now(), 5); err != nil || !ok {
+		t.Fatalf("%v, %v", ok, err)
+	}
+	return challenge
+}
+
+// ceremonies holds the store to counting answers, and to one right one of fifty at once.
+func ceremonies(t *testing.T, f *people) {
+	ada := f.signUp(t, "ada")
+	key := f.passkey(t, ada.ID, "key")
+	used := passkey.Stored{Passkey: passkey.Passkey{ID: key, UsedAt: f.clock.now()}, AccountID: ada.ID, Credential: []byte(`{}`)}
+	challenge := f.answered(t)
+	try := func() bool {
+		ok, err := f.store.TryCeremony(t.Context(), challenge, f.clock.now().Add(time.Minute), f.clock.now(), 5)
+		if err != nil {
+			t.Error(err)
+		}
+		return ok
+	}
+	var tried, won atomic.Int32
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() {
+			if try() {
+				tried.Add(1)
+			}
+			switch fresh, err := f.store.UsePasskey(t.Context(), used, 0, challenge); {
+			case err == nil && fresh: // the counter of many devices stays 0
+				won.Add(1)
+			case !errors.Is(err, passkey.ErrInvalid):
+				t.Error(fresh, err)
+			}
+		})
+	}
+	wg.Wait()
+	if tried.Load() > 4 || won.Load() != 1 {
+		t.Errorf("%d more answers were counted, %d were right", tried.Load(), won.Load())
+	}
+	f.clock.pass(time.Minute)
+	if f.answered(t); !try() {
+		t.Error("an overdue ceremony is kept")
+	}
+	_, err := f.store.UsePasskey(t.Context(), used, 0, "never answered")
+	want(t, "a ceremony that nobody answered", err, passkey.ErrInvalid)
+}
+
 // passkey stores one as package passkey would.
 func (f *people) passkey(t *testing.T, accountID, name string) string {
 	t.Helper()
 	id := uuid.NewString()
 	p := passkey.Stored{Passkey: passkey.Passkey{ID: id, Name: name, CreatedAt: f.clock.now()}, AccountID: accountID, CredentialID: "credential-" + id, Credential: []byte(`{}`)}
-	if err := f.store.InsertPasskey(t.Context(), p, passkey.MaxPasskeys, audit.New(f.clock.now(), accountID, audit.Person(), "account.passkey_added", "", name)); err != nil {
+	if err := f.store.InsertPasskey(t.Context(), p, passkey.MaxPasskeys, f.answered(t), audit.New(f.clock.now(), accountID, audit.Person(), "account.passkey_added", "", name)); err != nil {
 		t.Fatal(err)
 	}
 	return id
@@ -323,13 +373,13 @@ func passkeysOfMany(t *testing.T, f *people) {
 	entry := func(a account.Account) audit.Entry {
 		return audit.New(f.clock.now(), a.ID, audit.Person(), "account.passkey_added", "", "more")
 	}
-	want(t, "one too many", f.store.InsertPasskey(t.Context(), more, passkey.MaxPasskeys, entry(ada)), passkey.ErrTooMany)
+	want(t, "one too many", f.store.InsertPasskey(t.Context(), more, passkey.MaxPasskeys, f.answered(t), entry(ada)), passkey.ErrTooMany)
 	more.AccountID, more.CredentialID = bob.ID, "credential-"+key
-	want(t, "a known credential", f.store.InsertPasskey(t.Context(), more, passkey.MaxPasskeys, entry(bob)), passkey.ErrInvalid)
+	want(t, "a known credential", f.store.InsertPasskey(t.Context(), more, passkey.MaxPasskeys, f.answered(t), entry(bob)), passkey.ErrInvalid)
 	want(t, "another's passkey", f.store.DeletePasskey(t.Context(), key, entry(bob)), passkey.ErrUnknown)
 	used := passkey.Stored{Passkey: passkey.Passkey{ID: key, UsedAt: f.clock.now()}, AccountID: ada.ID, Credential: []byte(`{"a":1}`), SignCount: 4}
 	for i, fresh := range []bool{true, false} {
-		if got, err := f.store.UsePasskey(t.Context(), used, 0); err != nil || got != fresh {
+		if got, err := f.store.UsePasskey(t.Context(), used, 0, f.answered(t)); err != nil || got != fresh {
 			t.Errorf("use %d: %v, %v", i, got, err)
 		}
 	}

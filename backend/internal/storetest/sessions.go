@@ -24,9 +24,11 @@ type SessionStore interface {
 	InsertAccount(ctx context.Context, a account.Account) error
 	link.CodeStore
 	link.TokenStores
-	AppendEvents(ctx context.Context, rows []sessions.Row) error
+	AppendEvents(ctx context.Context, rows []sessions.Row, q sessions.Quota) error
 	LastDisplay(ctx context.Context, sessionID string) (glasses.Event, bool, error)
 	SomeSessions(ctx context.Context, ids []string) ([]sessions.Session, error)
+	ExportAccount(ctx context.Context, accountID string, row func(section string, fields map[string]any) error) error
+	DeleteProject(ctx context.Context, accountID, id string, e audit.Entry) ([]string, error)
 }
 
 // RunSessions holds the engine against the life of sessions and their event log. exec runs a statement that no
@@ -43,6 +45,13 @@ func RunSessions(t *testing.T, open func(t *testing.T) (s SessionStore, exec fun
 		"event log":                    eventLog,
 		"events of many writers":       manyWriters,
 		"last display":                 lastDisplay,
+		"rows of a session":            sessionQuota,
+		"bytes of an account":          accountQuota,
+		"rows go at deletion":          deletedLog,
+		"rows of idle sessions":        idleLog,
+		"rows of a deleted project":    deletedProjectLog,
+		"mints are paced":              pacedMints,
+		"secrets are bounded":          boundedSecrets,
 		"model":                        model,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -299,7 +308,7 @@ func eventLog(t *testing.T, f *sessionFixture) {
 	other, _ := f.mint(t, f.ada, sessions.Request{Fresh: true})
 	rows := []sessions.Row{row(s.ID, "1", "request", "display.show", false), row(other.ID, "1", "event", "x", false),
 		row(s.ID, "1", "result", "result", true), row(s.ID, "1", "request", "display.show", false), row(s.ID, "2", "event", "input", false)}
-	if err := f.store.AppendEvents(t.Context(), rows); err != nil {
+	if err := f.store.AppendEvents(t.Context(), rows, sessions.DefaultQuota); err != nil {
 		t.Fatal(err)
 	}
 	for i, seq := range []int64{1, 1, 2, 1, 3} {
@@ -319,7 +328,7 @@ func eventLog(t *testing.T, f *sessionFixture) {
 	if err != nil || len(page.Events) != 0 || page.Next != 99 {
 		t.Errorf("past the end: %+v, %v", page, err)
 	}
-	if err := f.store.AppendEvents(t.Context(), []sessions.Row{row("ses_missing", "1", "event", "x", false)}); !errors.Is(err, sessions.ErrNotFound) {
+	if err := f.store.AppendEvents(t.Context(), []sessions.Row{row("ses_missing", "1", "event", "x", false)}, sessions.DefaultQuota); !errors.Is(err, sessions.ErrNotFound) {
 		t.Errorf("unknown session: %v", err)
 	}
 }
@@ -333,7 +342,7 @@ func manyWriters(t *testing.T, f *sessionFixture) {
 			for i := range 10 {
 				id := fmt.Sprint(w, "-", i)
 				batch := []sessions.Row{row(s.ID, id, "event", "x", false), row(other.ID, id, "event", "x", false), row(s.ID, "same", "event", "x", false)}
-				if err := f.store.AppendEvents(t.Context(), batch); err != nil {
+				if err := f.store.AppendEvents(t.Context(), batch, sessions.DefaultQuota); err != nil {
 					t.Error(err)
 				}
 			}
@@ -361,7 +370,7 @@ func lastDisplay(t *testing.T, f *sessionFixture) {
 	}
 	rows := []sessions.Row{row(s.ID, "1", "request", "display.show", false), row(s.ID, "1", "result", "result", true),
 		row(s.ID, "2", "request", "display.show", false), row(s.ID, "2", "result", "result", false)}
-	if err := f.store.AppendEvents(t.Context(), rows); err != nil {
+	if err := f.store.AppendEvents(t.Context(), rows, sessions.DefaultQuota); err != nil {
 		t.Fatal(err)
 	}
 	if e, ok, err := f.store.LastDisplay(t.Context(), s.ID); !ok || err != nil || e.ID != "1" {

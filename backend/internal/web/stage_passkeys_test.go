@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/webauthn"
@@ -33,14 +34,18 @@ func (s *keyStore) PasskeyHolder(_ context.Context, id string) (passkey.Holder, 
 	return passkey.Holder{ID: id, Email: "ada@example.org", Active: true, Passkeys: slices.Clone(s.keys)}, nil
 }
 
-func (s *keyStore) InsertPasskey(_ context.Context, p passkey.Stored, _ int, _ audit.Entry) error {
+func (s *keyStore) TryCeremony(context.Context, string, time.Time, time.Time, int) (bool, error) {
+	return true, nil
+}
+
+func (s *keyStore) InsertPasskey(_ context.Context, p passkey.Stored, _ int, _ string, _ audit.Entry) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.keys = append(s.keys, p)
 	return nil
 }
 
-func (s *keyStore) UsePasskey(_ context.Context, p passkey.Stored, was uint32) (bool, error) {
+func (s *keyStore) UsePasskey(_ context.Context, p passkey.Stored, was uint32, _ string) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, k := range s.keys {

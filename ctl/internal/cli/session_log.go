@@ -56,6 +56,7 @@ type logPage struct {
 	Events    []json.RawMessage
 	Next      int64
 	More      bool
+	Truncated bool
 }
 
 func (a *app) printLog(ctx context.Context, c *client.Client, id string, o logOptions) error {
@@ -66,8 +67,11 @@ func (a *app) printLog(ctx context.Context, c *client.Client, id string, o logOp
 			return a.over(err, following)
 		}
 		following = o.follow
+		if page.Truncated {
+			a.Remark("older rows are gone: the event log keeps the latest ones")
+		}
 		id, since = page.SessionID, page.Next
-		closed := false
+		closed := page.Truncated && len(page.Events) == 0 // a backend deletes the log with the session
 		for _, raw := range page.Events {
 			closed = a.printRow(raw, o.chip) || closed
 		}

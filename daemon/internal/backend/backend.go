@@ -97,6 +97,8 @@ type EventPage struct {
 	Events []json.RawMessage
 	Next   int64
 	More   bool
+	// Truncated says that rows after the cursor of the request are gone.
+	Truncated bool
 }
 
 // ProjectKey is a key of a project of the linked account. Key is a secret: it goes into an ignored file and nowhere else.

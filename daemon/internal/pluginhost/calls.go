@@ -172,7 +172,7 @@ func (h *Host) WaitEvents(ctx context.Context, t backend.Target, id string, sinc
 	if err != nil {
 		return backend.EventPage{}, err
 	}
-	page := backend.EventPage{Events: make([]json.RawMessage, 0, len(r.GetEvents())), Next: r.GetNext(), More: r.GetMore()}
+	page := backend.EventPage{Events: make([]json.RawMessage, 0, len(r.GetEvents())), Next: r.GetNext(), More: r.GetMore(), Truncated: r.GetTruncated()}
 	for _, e := range r.GetEvents() {
 		page.Events = append(page.Events, json.RawMessage(e))
 	}

@@ -123,6 +123,10 @@ func (x *run) fetch(ctx context.Context, wait time.Duration) error {
 		if err != nil {
 			return err
 		}
+		if page.Truncated {
+			return &backend.Problem{Code: backend.CodeUnsupported, Message: "rows of the event log went before they were read: the session wrote more than its log keeps",
+				FixHint: "let the app write less between two steps, or split the scenario"}
+		}
 		for _, raw := range page.Events {
 			var e glasses.Event
 			if err := json.Unmarshal(raw, &e); err != nil {

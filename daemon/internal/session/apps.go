@@ -81,8 +81,6 @@ func (m *Manager) Attach(id string, hello glasses.Hello, helloID string, peer Pe
 	return a, nil
 }
 
-const logFull = "the session's event log is full; open another session"
-
 func (r *room) admit(a *App, helloID string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,14 +88,13 @@ func (r *room) admit(a *App, helloID string) error {
 	switch {
 	case r.over:
 		return &Refusal{CloseRestart, "the session is closing"}
-	case r.log.full():
-		return &Refusal{CloseSessionOver, logFull}
 	case len(apps) >= MaxApps:
 		return &Refusal{CloseSlow, "too many apps are attached to this session"}
 	}
 	model, _ := glasses.Model(r.meta.Snapshot.DeviceModel)
 	a.lastSeq = r.log.newest()
-	a.Welcome = r.frame(glasses.TypeWelcome, helloID, glasses.Welcome{SessionID: r.id, DeviceModel: model, Link: r.link(), LastSeq: a.lastSeq})
+	a.Welcome = r.frame(glasses.TypeWelcome, helloID, glasses.Welcome{SessionID: r.id, DeviceModel: model, Link: r.link(), LastSeq: a.lastSeq,
+		Truncated: a.since != nil && *a.since < r.log.oldest()-1})
 	a.sent.Store(1)
 	next := append(slices.Clone(apps), a)
 	r.apps.Store(&next)
@@ -116,16 +113,16 @@ func (a *App) Replay(ctx context.Context, give func(frame []byte) error) error {
 		return err
 	}
 	for since := *a.since; since < a.lastSeq; {
-		rows, _, err := log.read(since, int(min(a.lastSeq-since, MaxLimit)))
-		if err != nil || len(rows) == 0 {
+		p, err := log.read(since, int(min(a.lastSeq-since, MaxLimit)))
+		if err != nil || len(p.rows) == 0 {
 			return err
 		}
-		for _, raw := range rows {
-			since++
+		for _, raw := range p.rows {
 			if err := again(raw, give); err != nil {
 				return err
 			}
 		}
+		since = p.next
 	}
 	return nil
 }

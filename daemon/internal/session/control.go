@@ -175,11 +175,11 @@ func (r *room) page(ctx context.Context, since int64, limit int, wait time.Durat
 		_ = r.log.reach(inner, since+1)
 		cancel()
 	}
-	rows, more, err := r.log.read(since, limit)
+	p, err := r.log.read(since, limit)
 	if err != nil {
 		return backend.EventPage{}, stateProblem("reading the event log", err)
 	}
-	return backend.EventPage{Events: rows, Next: max(since, since+int64(len(rows))), More: more}, nil
+	return backend.EventPage{Events: p.rows, Next: p.next, More: p.more, Truncated: p.truncated}, nil
 }
 
 // recorded waits until everything that has happened so far is written.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -160,6 +161,29 @@ func TestWithoutTransports(t *testing.T) {
 	}
 	if list, err := m.List(t.Context(), backend.Target{}); len(list) != 0 || err != nil {
 		t.Errorf("%v, %v", list, err)
+	}
+}
+
+// Sessions that nobody used for a week end while the daemon runs too; those with an app stay.
+func TestIdleSessionsEndInARunningDaemon(t *testing.T) {
+	dir, now := t.TempDir(), time.Now()
+	var passed atomic.Int64
+	m := newLocal(t, dir, &fakeTransports{}, func() time.Time { return now.Add(time.Duration(passed.Load())) })
+	idle := start(t, m, LocalRequest{Project: "com.example.idle"})
+	used := start(t, m, LocalRequest{Project: "com.example.used"})
+	admit(t, m, used, nil)
+	passed.Store(int64(localLife))
+	m.local.expire()
+	if m.local.open(idle.SessionID) == nil {
+		t.Error("a session ended before its week was over")
+	}
+	passed.Store(int64(localLife + time.Hour))
+	m.local.expire()
+	if m.local.open(idle.SessionID) != nil || m.local.open(used.SessionID) == nil {
+		t.Error("the idle session must end, and the other stay")
+	}
+	if _, err := os.Stat(filepath.Join(dir, Dir, idle.SessionID)); !os.IsNotExist(err) {
+		t.Errorf("its folder: %v", err)
 	}
 }
 

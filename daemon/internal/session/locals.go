@@ -27,6 +27,7 @@ const (
 
 const (
 	localLife   = 7 * 24 * time.Hour // after its last row a session is closed
+	expireEvery = time.Hour
 	maxMetaFile = 4 << 20
 	maxClosed   = 100 // closed sessions that are remembered as such
 )
@@ -273,9 +274,27 @@ func (l *locals) ended(id string) (backend.Session, error) {
 	return backend.Session{}, notFound()
 }
 
-// serve ends every session's life in this process when ctx ends.
+// expire removes sessions that nobody used for localLife: a daemon may run for months.
+func (l *locals) expire() {
+	for _, r := range l.list() {
+		if l.now().Sub(r.usedAt()) > localLife && len(*r.apps.Load()) == 0 {
+			l.log.Info("removing a session that nobody used", "session", r.id)
+			l.remove(r, CloseSessionOver, "nobody used the session for a week")
+		}
+	}
+}
+
+// serve removes old sessions, and ends every session's life in this process when ctx ends.
 func (l *locals) serve(ctx context.Context) {
-	<-ctx.Done()
+	tick := time.NewTicker(expireEvery)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-tick.C:
+			l.expire()
+		case <-ctx.Done():
+		}
+	}
 	l.mu.Lock()
 	l.over = true
 	rooms := l.rooms

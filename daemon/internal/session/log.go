@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,15 +22,16 @@ const (
 	tailBytes  = 256 << 10 // and their bytes, unless they still wait to be written
 	maxWaiting = 1024      // rows that wait for the disk before senders have to
 	maxRowLine = 1 << 20   // bytes of one line that is read back
+	maxSeq     = 1 << 53   // what a cursor of a tool can name
 	writeTries = 5
 	writePause = 200 * time.Millisecond
 	// linger is how long the writer waits for more rows, unless somebody waits for them.
 	linger = 2 * time.Millisecond
 )
 
-// eventLog is the event log of one session: one JSON row a line, only ever appended to. Rows get their seq at once and
-// are written in batches by one goroutine; readers see only what was written. A line that a killed daemon left
-// unfinished is cut off. It holds recent rows in memory and finds older ones in the file. Writes are not synced: they
+// eventLog is the event log of one session: one JSON row a line. Rows get their seq at once and are written in batches by
+// one goroutine; readers see only what was written. A line that a killed daemon left unfinished is cut off. Of more than
+// MaxRows or MaxLog the oldest rows are cut off too. It holds recent rows in memory and finds older ones in the file. Writes are not synced: they
 // outlive the daemon, not a power cut.
 type eventLog struct {
 	file    *os.File
@@ -42,10 +44,11 @@ type eventLog struct {
 	work    chan struct{} // has an entry when rows wait
 	hurry   chan struct{} // has an entry when somebody waits for them
 	waiting []entry
+	first   int64 // seq of the oldest row in the file, or of the next row in an empty one
 	last    int64 // seq of the newest row
 	onDisk  int64 // seq of the newest written row
 	size    int64
-	index   []int64 // place of row 1+k*indexEvery
+	index   []int64 // place of row first+k*indexEvery
 	tail    [][]byte
 	bytes   int
 	wake    chan struct{} // closed and made anew after each batch
@@ -66,7 +69,7 @@ func openLog(path string, seen func(glasses.Event)) (*eventLog, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &eventLog{file: file, pause: writePause, work: make(chan struct{}, 1), hurry: make(chan struct{}, 1), wake: make(chan struct{})}
+	l := &eventLog{file: file, first: 1, pause: writePause, work: make(chan struct{}, 1), hurry: make(chan struct{}, 1), wake: make(chan struct{})}
 	l.room = sync.NewCond(&l.mu)
 	if err := l.scan(seen); err != nil {
 		return nil, errors.Join(err, file.Close())
@@ -82,8 +85,14 @@ func (l *eventLog) scan(seen func(glasses.Event)) error {
 			return err
 		}
 		var row glasses.Event
-		if err != nil || len(line) > maxRowLine || json.Unmarshal(line, &row) != nil || row.Seq != l.last+1 {
+		if err != nil || len(line) > maxRowLine || json.Unmarshal(line, &row) != nil {
 			break // torn: what follows was never acknowledged
+		}
+		if l.size == 0 && row.Seq > 1 && row.Seq < maxSeq { // older rows were cut off
+			l.first, l.last, l.onDisk = row.Seq, row.Seq-1, row.Seq-1
+		}
+		if row.Seq != l.last+1 {
+			break
 		}
 		l.last++
 		l.tail = append(l.tail, line)
@@ -99,7 +108,7 @@ func (l *eventLog) scan(seen func(glasses.Event)) error {
 
 // landed counts a row that is in the file now, and forgets old ones. mu is held, or the log is not shared yet.
 func (l *eventLog) landed(line []byte) {
-	if l.onDisk%indexEvery == 0 {
+	if (l.onDisk+1-l.first)%indexEvery == 0 {
 		l.index = append(l.index, l.size)
 	}
 	l.onDisk++
@@ -212,9 +221,18 @@ func (l *eventLog) drain(ctx context.Context) {
 		wake := l.wake
 		l.wake = make(chan struct{})
 		l.room.Broadcast()
+		over := l.size > MaxLog || l.onDisk-l.first >= MaxRows
 		l.mu.Unlock()
 		l.written(batch)
 		close(wake)
+		if !over {
+			continue
+		}
+		if err := l.trim(); err != nil {
+			l.stop(err)
+			l.broken(err)
+			return
+		}
 	}
 }
 
@@ -240,6 +258,69 @@ func (l *eventLog) write(ctx context.Context, batch []entry) error {
 	return errors.Join(err, l.file.Truncate(l.size))
 }
 
+// trim cuts off the oldest rows, a quarter of what the log may hold so that it is seldom done. Only the writing goroutine
+// changes the file, so readers and senders wait for the swap alone.
+func (l *eventLog) trim() error {
+	k := l.keepFrom(MaxRows/4*3, MaxLog/4*3)
+	if k == 0 {
+		return nil
+	}
+	place := l.index[k]
+	path := l.file.Name()
+	if err := copyTail(path+".new", l.file, place, l.size-place); err != nil {
+		return fmt.Errorf("trim the event log: %w", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	// Closed first: Windows renames onto no file that is open.
+	err := l.file.Close()
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		return fmt.Errorf("trim the event log: %w", err)
+	}
+	file, err := os.OpenFile(path, os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("open the trimmed event log: %w", err)
+	}
+	l.file, l.first, l.size = file, l.first+int64(k)*indexEvery, l.size-place
+	l.index = slices.Clone(l.index[k:])
+	for i := range l.index {
+		l.index[i] -= place
+	}
+	return nil
+}
+
+// keepFrom returns the first place of the index from which on no more than so many rows and bytes are left, but one that
+// leaves something.
+func (l *eventLog) keepFrom(rows, bytes int64) int {
+	written := l.onDisk - l.first + 1
+	for k, place := range l.index {
+		if written-int64(k)*indexEvery <= rows && l.size-place <= bytes {
+			return k
+		}
+	}
+	return len(l.index) - 1
+}
+
+// copyTail writes a part of a file to a new one.
+func copyTail(path string, from io.ReaderAt, at, size int64) (err error) {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err = errors.Join(err, file.Close()); err != nil {
+			_ = os.Remove(path)
+		}
+	}()
+	if _, err := io.Copy(file, io.NewSectionReader(from, at, size)); err != nil {
+		return err
+	}
+	return file.Sync()
+}
+
 func (l *eventLog) stop(why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -251,11 +332,11 @@ func (l *eventLog) stop(why error) {
 	close(l.wake)
 }
 
-// full tells whether the file is as long as it may become.
-func (l *eventLog) full() bool {
+// oldest is the seq of the first row that is kept.
+func (l *eventLog) oldest() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.size >= MaxLog
+	return l.first
 }
 
 // newest is the seq of the last row, written or not.
@@ -286,31 +367,43 @@ func (l *eventLog) reach(ctx context.Context, seq int64) error {
 	}
 }
 
-// read gives up to limit written rows after since, without their line ends, and whether there are more.
-func (l *eventLog) read(since int64, limit int) (rows []json.RawMessage, more bool, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	count := min(l.onDisk-since, int64(limit))
-	if count <= 0 {
-		return nil, false, nil
-	}
-	more = since+count < l.onDisk
-	if first := l.last - int64(len(l.tail)); since >= first {
-		for _, line := range l.tail[since-first : since-first+count] {
-			rows = append(rows, json.RawMessage(line[:len(line)-1]))
-		}
-		return rows, more, nil
-	}
-	rows, err = l.fromFile(since, int(count))
-	return rows, more, err
+// logPage is a page of the log: next is the cursor for the next one.
+type logPage struct {
+	rows      []json.RawMessage // without their line ends
+	next      int64
+	more      bool
+	truncated bool // rows after the cursor that was asked for are gone
 }
 
-// fromFile reads rows that memory has forgotten. mu is held.
-func (l *eventLog) fromFile(since int64, count int) ([]json.RawMessage, error) {
-	at := since / indexEvery
+// read returns up to limit written rows after since.
+func (l *eventLog) read(since int64, limit int) (p logPage, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p.truncated = since < l.first-1; p.truncated {
+		since = l.first - 1
+	}
+	count := min(l.onDisk-since, int64(limit))
+	if count <= 0 {
+		p.next = since
+		return p, nil
+	}
+	p.next, p.more = since+count, since+count < l.onDisk
+	if before := l.last - int64(len(l.tail)); since >= before {
+		for _, line := range l.tail[since-before : since-before+count] {
+			p.rows = append(p.rows, json.RawMessage(line[:len(line)-1]))
+		}
+		return p, nil
+	}
+	p.rows, err = l.fromFile(since-l.first+1, int(count))
+	return p, err
+}
+
+// fromFile reads rows that memory has forgotten, after so many of the file. mu is held.
+func (l *eventLog) fromFile(skip int64, count int) ([]json.RawMessage, error) {
+	at := skip / indexEvery
 	place := l.index[at]
 	r := bufio.NewReaderSize(io.NewSectionReader(l.file, place, l.size-place), 64<<10)
-	for range since - at*indexEvery {
+	for range skip - at*indexEvery {
 		if _, err := r.ReadBytes('\n'); err != nil {
 			return nil, err
 		}

@@ -54,17 +54,17 @@ func TestLogReadsFromAnywhere(t *testing.T) {
 			t.Errorf("%d rows in memory", len(l.tail))
 		}
 		for _, since := range []int64{0, 1, 255, 256, 257, 1000, 3975, 3976, 4999} {
-			rows, more, err := l.read(since, 3)
-			if err != nil || len(rows) != int(min(3, total-since)) || more != (since+3 < total) {
-				t.Fatalf("since %d: %d rows, more %v, %v", since, len(rows), more, err)
+			p, err := l.read(since, 3)
+			if err != nil || len(p.rows) != int(min(3, total-since)) || p.more != (since+3 < total) || p.truncated {
+				t.Fatalf("since %d: %+v, %v", since, p, err)
 			}
 			var e glasses.Event
-			if err := json.Unmarshal(rows[0], &e); err != nil || e.Seq != since+1 {
-				t.Errorf("since %d: %s, %v", since, rows[0], err)
+			if err := json.Unmarshal(p.rows[0], &e); err != nil || e.Seq != since+1 {
+				t.Errorf("since %d: %s, %v", since, p.rows[0], err)
 			}
 		}
-		if rows, more, err := l.read(total, 3); len(rows) != 0 || more || err != nil {
-			t.Errorf("beyond the end: %v %v %v", rows, more, err)
+		if p, err := l.read(total, 3); len(p.rows) != 0 || p.more || p.next != total || err != nil {
+			t.Errorf("beyond the end: %+v, %v", p, err)
 		}
 	}
 	check(l)
@@ -143,27 +143,70 @@ func TestLogThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// An app that writes without end fills its session's log, not the disk.
-func TestLogIsBounded(t *testing.T) {
+// An app that writes without end keeps the latest rows, not all of them, also after a restart; a cursor before them is told.
+func TestLogKeepsTheLatestRows(t *testing.T) {
+	for name, size := range map[string]int{"rows": 2, "bytes": 60_000} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), eventsName)
+			l, stop := openTestLog(t, path)
+			total := int64(MaxRows + 300)
+			if size > 2 {
+				total = int64(MaxLog/size + 20)
+			}
+			row := numbered(0)
+			row.Payload = json.RawMessage(`"` + strings.Repeat("x", size-2) + `"`)
+			for i := range total {
+				row.ID = fmt.Sprint("a-", i)
+				l.append(row, nil)
+			}
+			check := func(l *eventLog) {
+				t.Helper()
+				oldest := l.oldest()
+				if kept := total - oldest + 1; oldest < 2 || l.size > MaxLog || kept > MaxRows || l.size < MaxLog/2 && kept < MaxRows/2 {
+					t.Errorf("%d rows and %d bytes are kept", kept, l.size)
+				}
+				if info, err := os.Stat(path); err != nil || info.Size() != l.size || info.Mode().Perm()&0o077 != 0 {
+					t.Errorf("the file: %v, %v", info, err)
+				}
+				for _, since := range []int64{0, oldest - 2, oldest - 1, oldest, oldest + 255, oldest + 256, total - 1} {
+					p, err := l.read(since, 2)
+					want := max(since+1, oldest)
+					var e glasses.Event
+					if err != nil || len(p.rows) == 0 || p.truncated != (since < oldest-1) || json.Unmarshal(p.rows[0], &e) != nil || e.Seq != want ||
+						p.next != want-1+int64(len(p.rows)) {
+						t.Errorf("since %d: row %d, next %d, truncated %v, %v", since, e.Seq, p.next, p.truncated, err)
+					}
+				}
+			}
+			if err := l.reach(t.Context(), total); err != nil {
+				t.Fatal(err)
+			}
+			stop() // what is over is cut off before the writer ends
+			l, stop = openTestLog(t, path)
+			check(l)
+			if seq, ok := l.append(numbered(1), nil); !ok || seq != total+1 {
+				t.Errorf("the next row is %d, %v", seq, ok)
+			}
+			stop()
+		})
+	}
+}
+
+// An app that attaches with a cursor before the oldest row is told so.
+func TestAppIsToldOfTrimmedRows(t *testing.T) {
 	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
 	o := start(t, m, LocalRequest{Project: "com.example.app"})
-	a, p := admit(t, m, o, nil)
 	_ = rowsOf(t, m, o.SessionID)
 	l := m.local.open(o.SessionID).log
 	l.mu.Lock()
-	l.size = MaxLog - 1 // a file with a hole is as long
+	l.first++
 	l.mu.Unlock()
-	send(t, a, "com.example.noise", "a-1", `{}`)
-	<-a.gone
-	if p.mu.Lock(); p.code != CloseSessionOver {
-		t.Errorf("the app was ended with %d", p.code)
-	}
-	p.mu.Unlock()
-	secret, _ := os.ReadFile(o.AppTokenFile)
-	_, err := m.Attach(o.SessionID, glasses.Hello{Secret: string(secret), App: glasses.AppInfo{Name: "app"}}, "h-2", newPeer())
-	var refusal *Refusal
-	if !errors.As(err, &refusal) || refusal.Code != CloseSessionOver {
-		t.Errorf("attaching again: %v", err)
+	for since, truncated := range map[int64]bool{0: true, 1: false} {
+		a, _ := admit(t, m, o, &since)
+		var w struct{ Payload glasses.Welcome }
+		if err := json.Unmarshal(a.Welcome, &w); err != nil || w.Payload.Truncated != truncated {
+			t.Errorf("since %d: %s, %v", since, a.Welcome, err)
+		}
 	}
 }
 
@@ -197,18 +240,19 @@ func FuzzLog(f *testing.F) {
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		rows := int64(0)
+		rows, last := int64(0), int64(0)
 		l, err := openLog(path, func(e glasses.Event) {
-			if rows++; e.Seq != rows {
+			if rows++; e.Seq < 1 || rows > 1 && e.Seq != last+1 {
 				t.Fatalf("row %d has seq %d", rows, e.Seq)
 			}
+			last = e.Seq
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer l.file.Close()
-		if got, _, err := l.read(0, MaxLimit); err != nil || len(got) != int(min(rows, MaxLimit)) {
-			t.Fatalf("%d rows, %v", len(got), err)
+		if got, err := l.read(0, MaxLimit); err != nil || len(got.rows) != int(min(rows, MaxLimit)) {
+			t.Fatalf("%d rows, %v", len(got.rows), err)
 		}
 	})
 }

@@ -219,12 +219,8 @@ func (r *room) written(batch []entry) {
 	if last == 0 {
 		return
 	}
-	full := r.log.full()
 	for _, a := range *r.apps.Load() {
 		a.tell(at, glasses.TypeCursor, "", glasses.Cursor{Seq: last})
-		if full {
-			a.peer.End(CloseSessionOver, logFull)
-		}
 	}
 }
 

@@ -63,7 +63,8 @@ const (
 	MaxLocal   = 100                 // open at once
 	MaxApps    = 64                  // attached to one session
 	MaxMedia   = 64 << 20            // bytes of media kept by one session; the oldest go first
-	MaxLog     = 256 << 20           // bytes of one session's event log; apps must take another session then
+	MaxLog     = 64 << 20            // bytes of one session's event log; the oldest rows go first
+	MaxRows    = 100_000             // rows of one session's event log; the oldest go first
 	MaxAdvance = 24 * 60 * 60 * 1000 // ms at once
 	MaxUpload  = 1 << 20             // bytes of a picture or a WAV for the glasses
 )

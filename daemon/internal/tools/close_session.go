@@ -7,8 +7,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 )
 
-const closeSessionText = `Ends a session: apps and pages are disconnected, the app's secret is revoked and its file removed. The event log of a browser session stays ` +
-	`readable, a local session is forgotten with its log (recordSession keeps it). A closed session cannot be opened again; startLocalSimulation or createSimulatorSession ` +
+const closeSessionText = `Ends a session: apps and pages are disconnected, the app's secret is revoked and its file removed. Its event log ` +
+	`is deleted (recordSession keeps it). A closed session cannot be opened again; startLocalSimulation or createSimulatorSession ` +
 	`opens another. Closing a session that is closed already is no error. Use it when nobody needs the session any more. There is no need to close one before ` +
 	`opening one, which goes on with the open one; a session that nobody uses ends by itself. ` +
 	`For a browser session without a linked account it answers status "auth_required".`

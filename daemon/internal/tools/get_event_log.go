@@ -36,6 +36,7 @@ type eventLogAnswer struct {
 	Events    []json.RawMessage `json:"events"`
 	Next      int64             `json:"next"`
 	More      bool              `json:"more"`
+	Truncated bool              `json:"truncated,omitempty"`
 	Summary   string            `json:"summary"`
 }
 
@@ -51,7 +52,8 @@ func (t getEventLog) definition() definition {
 			"sessionId":{"type":"string"},
 			"events":{"type":"array","items":{"type":"object"},"description":"Rows with seq, at, kind (request, result, event), chip, type, id, sender (app, glasses, service) and payload."},
 			"next":{"type":"integer","description":"Pass it as since to read on."},
-			"more":{"type":"boolean","description":"Whether there are rows after these already."},`+summaryProperty, `"status","summary"`, true),
+			"more":{"type":"boolean","description":"Whether there are rows after these already."},
+			"truncated":{"type":"boolean","description":"Rows between since and these are gone: the log keeps the latest 100,000 rows and 64 MB."},`+summaryProperty, `"status","summary"`, true),
 	}}
 }
 
@@ -72,13 +74,16 @@ func (t getEventLog) run(ctx context.Context, c call) (any, error) {
 }
 
 func eventLog(id string, since int64, page backend.EventPage) eventLogAnswer {
-	answer := eventLogAnswer{Status: "ok", SessionID: id, Events: page.Events, Next: page.Next, More: page.More}
+	answer := eventLogAnswer{Status: "ok", SessionID: id, Events: page.Events, Next: page.Next, More: page.More, Truncated: page.Truncated}
 	if answer.Events == nil {
 		answer.Events = []json.RawMessage{}
 	}
 	answer.Summary = fmt.Sprintf("%d rows of session %s after row %d; read on with since %d.", len(page.Events), id, since, page.Next)
 	if page.More {
 		answer.Summary += " There are more."
+	}
+	if page.Truncated {
+		answer.Summary += " Rows before these are gone: the log keeps the latest ones only."
 	}
 	return answer
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/proto/glasses"
@@ -269,6 +270,29 @@ func TestWaitForEvent(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Rows that are gone are told: an answer without them is no proof that nothing happened.
+func TestToolsTellOfTruncatedLogs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld().locally()
+		w.page = backend.EventPage{Next: 7, Truncated: true}
+		if _, fields := w.call(t, "getEventLog", `{"since":3}`, IO{}); fields["truncated"] != true || !strings.Contains(fields["summary"].(string), "gone") {
+			t.Errorf("getEventLog: %v", fields)
+		}
+		left := rows(`{"seq":9,"kind":"event","type":"input","sender":"glasses","payload":{}}`)
+		left.Truncated = true
+		w.pages = []backend.EventPage{left}
+		if _, fields := w.call(t, "waitForEvent", `{"type":"input"}`, IO{}); fields["status"] != "found" || fields["truncated"] != true {
+			t.Errorf("waitForEvent: %v", fields)
+		}
+		w.pages, w.waited = []backend.EventPage{{Next: 9, Truncated: true}}, nil
+		begun := time.Now()
+		_, fields := w.call(t, "waitForEvent", `{"type":"input"}`, IO{})
+		if fields["status"] != "timeout" || fields["truncated"] != true || fields["next"] != 9.0 || time.Since(begun) > time.Second {
+			t.Errorf("waitForEvent on a log that is gone: %v after %v", fields, time.Since(begun))
+		}
+	})
 }
 
 func TestWaitLooksFromTheLastInjection(t *testing.T) {

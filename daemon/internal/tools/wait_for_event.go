@@ -43,6 +43,7 @@ type waitAnswer struct {
 	Event     json.RawMessage   `json:"event,omitempty"`
 	Next      int64             `json:"next"`
 	Looked    int               `json:"looked"`
+	Truncated bool              `json:"truncated,omitempty"`
 	Last      []json.RawMessage `json:"last,omitempty"`
 	Summary   string            `json:"summary"`
 }
@@ -75,6 +76,7 @@ func (t waitForEvent) definition() definition {
 			"event":{"type":"object","description":"The row: seq, at, kind, chip, type, id, sender, payload."},
 			"next":{"type":"integer","description":"Pass it as since to wait for the row after this one."},
 			"looked":{"type":"integer","description":"How many rows were looked at."},
+			"truncated":{"type":"boolean","description":"Rows after since are gone and were not looked at: the log keeps the latest ones."},
 			"last":{"type":"array","items":{"type":"object"},"description":"With timeout: the last rows that did not fit."},`+summaryProperty, `"status","summary"`, true),
 	}}
 }
@@ -114,6 +116,7 @@ func (t waitForEvent) wait(ctx context.Context, io IO, target backend.Target, id
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
+		answer.Truncated = answer.Truncated || page.Truncated
 		for _, row := range page.Events {
 			answer.Looked++
 			if seq, ok := filter.fits(row); ok {
@@ -126,6 +129,10 @@ func (t waitForEvent) wait(ctx context.Context, io IO, target backend.Target, id
 			}
 		}
 		answer.Next = max(answer.Next, page.Next)
+		if page.Truncated && len(page.Events) == 0 {
+			answer.Summary = fmt.Sprintf("The event log of session %s is gone: the session was closed, or nobody used it for long. No row will come.", id)
+			return answer, nil
+		}
 		if !page.More && !time.Now().Before(end) {
 			answer.Summary = fmt.Sprintf("No row after %d of session %s fits%s within %v; %d rows came. "+
 				"Look at last, at the app's own output, and at getSessionStatus; with a virtual clock call advanceTime.", since, id, filter.words, wait, answer.Looked)

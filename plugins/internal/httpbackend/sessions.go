@@ -92,7 +92,7 @@ func (s *Server) ListEvents(ctx context.Context, r *pluginv1.ListEventsRequest) 
 	for _, e := range *out.Events {
 		events = append(events, strings.ToValidUTF8(string(e), "\uFFFD"))
 	}
-	return &pluginv1.ListEventsResponse{Events: events, Next: out.Next, More: out.More}, nil
+	return &pluginv1.ListEventsResponse{Events: events, Next: out.Next, More: out.More, Truncated: out.Truncated}, nil
 }
 
 // controlWait is how long the backend waits for the page's result.

@@ -133,6 +133,8 @@ type eventPage struct {
 	Events *[]json.RawMessage `json:"events"`
 	Next   int64              `json:"next"`
 	More   bool               `json:"more"`
+	// Truncated says that rows after the cursor of the request are gone.
+	Truncated bool `json:"truncated"`
 }
 
 func (p *eventPage) check() error {

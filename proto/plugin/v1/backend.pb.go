@@ -1956,8 +1956,10 @@ type ListEventsResponse struct {
 	// Each row as its JSON text (proto/glasses.Event), so that fields this build does not know survive.
 	Events []string `protobuf:"bytes,1,rep,name=events,proto3" json:"events,omitempty"`
 	// The cursor for the next call.
-	Next          int64 `protobuf:"varint,2,opt,name=next,proto3" json:"next,omitempty"`
-	More          bool  `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
+	Next int64 `protobuf:"varint,2,opt,name=next,proto3" json:"next,omitempty"`
+	More bool  `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
+	// Rows after the cursor of the request are gone: they were more than the log keeps, or older.
+	Truncated     bool `protobuf:"varint,4,opt,name=truncated,proto3" json:"truncated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2009,6 +2011,13 @@ func (x *ListEventsResponse) GetNext() int64 {
 func (x *ListEventsResponse) GetMore() bool {
 	if x != nil {
 		return x.More
+	}
+	return false
+}
+
+func (x *ListEventsResponse) GetTruncated() bool {
+	if x != nil {
+		return x.Truncated
 	}
 	return false
 }
@@ -2773,11 +2782,12 @@ const file_plugin_v1_backend_proto_rawDesc = "" +
 	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x14\n" +
 	"\x05since\x18\x03 \x01(\x03R\x05since\x12\x14\n" +
 	"\x05limit\x18\x04 \x01(\rR\x05limit\x12\x17\n" +
-	"\await_ms\x18\x05 \x01(\x05R\x06waitMs\"T\n" +
+	"\await_ms\x18\x05 \x01(\x05R\x06waitMs\"r\n" +
 	"\x12ListEventsResponse\x12\x16\n" +
 	"\x06events\x18\x01 \x03(\tR\x06events\x12\x12\n" +
 	"\x04next\x18\x02 \x01(\x03R\x04next\x12\x12\n" +
-	"\x04more\x18\x03 \x01(\bR\x04more\"\xa6\x01\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\x12\x1c\n" +
+	"\ttruncated\x18\x04 \x01(\bR\ttruncated\"\xa6\x01\n" +
 	"\x0eControlRequest\x121\n" +
 	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\x12\x1d\n" +
 	"\n" +

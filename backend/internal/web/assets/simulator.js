@@ -74,6 +74,7 @@ function onFrame(f, text) {
     case "welcome":
       welcome = f.payload;
       if (known < 0) known = f.payload.lastSeq;
+      if (f.payload.truncated) notice("Older rows are gone: the event log keeps the latest ones.");
       begin();
       return;
     case "row":

@@ -1,0 +1,72 @@
+package relay_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/relay"
+	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// awayLog is a log whose store is away for so many attempts to write.
+type awayLog struct {
+	*memory
+	left  atomic.Int64
+	tried chan struct{} // gets a value from each attempt
+}
+
+func (l *awayLog) AppendEvents(ctx context.Context, rows []sessions.Row, q sessions.Quota) error {
+	select {
+	case l.tried <- struct{}{}:
+	default:
+	}
+	if l.left.Add(-1) >= 0 {
+		return fmt.Errorf("%w: %w", sessions.ErrUnavailable, errors.New("connection refused"))
+	}
+	return l.memory.AppendEvents(ctx, rows, q)
+}
+
+// A store that is away for long costs no row, least of all one of the service itself, which nobody would send again.
+func TestRowsOutliveAStoreThatIsAway(t *testing.T) {
+	m := newMemory()
+	l := &awayLog{memory: m, tried: make(chan struct{}, 1)}
+	n := serve(t, m, l, m, relay.Options{RetryPause: time.Millisecond})
+	page, _ := n.page(t, "")
+	page.want("role", nil)
+	l.left.Store(20)
+	n.Switched(t.Context(), testID, "even_g1")
+	page.send("input", "p1", `{"kind":"tap","x":1,"y":1}`)
+	page.wantID("ack", "p1", nil)
+	rows, _ := m.SessionEvents(t.Context(), testID, 0, 100)
+	own := 0
+	for _, e := range rows {
+		if e.Type == glasses.TypeDevice && e.Sender == glasses.SenderService {
+			own++
+		}
+	}
+	if own != 1 {
+		t.Errorf("%d rows of the service about the other glasses: %+v", own, rows)
+	}
+}
+
+// A hub that closes does not wait for ever for a store that is away.
+func TestHubClosesWithoutItsStore(t *testing.T) {
+	m := newMemory()
+	l := &awayLog{memory: m, tried: make(chan struct{}, 1)}
+	n := serve(t, m, l, m, relay.Options{RetryPause: time.Millisecond})
+	page, _ := n.page(t, "")
+	page.want("role", nil)
+	l.left.Store(1 << 40)
+	page.send("input", "p1", `{"kind":"tap","x":1,"y":1}`)
+	<-l.tried
+	begun := time.Now()
+	n.stop()
+	if took := time.Since(begun); took > 20*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}

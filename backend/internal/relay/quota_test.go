@@ -1,0 +1,100 @@
+package relay_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/service-dev/service/backend/internal/relay"
+	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+func TestDefaultsOfAHub(t *testing.T) {
+	h := relay.New(relay.Options{})
+	if h.FrameRate != 200 || h.FrameBurst != 400 || h.Quota != (sessions.Quota{SessionRows: 100_000, SessionBytes: 64 << 20, AccountBytes: 1 << 30}) {
+		t.Errorf("%d frames a second, %d at once, %+v", h.FrameRate, h.FrameBurst, h.Quota)
+	}
+}
+
+// A sender that is faster than its session may be is slowed down: nothing is lost, and it does not count as dead although
+// its answers to pings wait behind its frames.
+func TestFastSenderIsSlowedDown(t *testing.T) {
+	const rate, burst, frames = 100, 20, 120
+	n := startNode(t, newMemory(), relay.Options{FrameRate: rate, FrameBurst: burst, PingEvery: 200 * time.Millisecond})
+	app, _ := n.app(t, "")
+	begun := time.Now()
+	for i := range frames {
+		app.send("com.example.noise", fmt.Sprint("a", i), `{}`)
+	}
+	for i := range frames {
+		app.wantID("ack", fmt.Sprint("a", i), nil)
+	}
+	if took, least := time.Since(begun), time.Second*(frames-burst-1)/rate; took < least {
+		t.Errorf("%d frames took %v, want %v at least", frames, took, least)
+	}
+}
+
+// Streams are neither logged nor slowed down.
+func TestStreamsAreNotSlowedDown(t *testing.T) {
+	n := startNode(t, newMemory(), relay.Options{FrameRate: 1, FrameBurst: 10})
+	app, _ := n.app(t, "")
+	page, _ := n.page(t, "")
+	page.want("role", nil)
+	frame, err := glasses.EncodeBinary(glasses.Frame{Type: glasses.TypeVideoFrame, ID: "g-1", At: 1, Payload: json.RawMessage(`{"width":640,"height":480}`)}, []byte("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	for i := range 40 {
+		if err := page.ws.Write(t.Context(), websocket.MessageBinary, frame); err != nil {
+			t.Fatal(err)
+		}
+		for kind := websocket.MessageText; kind != websocket.MessageBinary; {
+			if kind, _, err = app.ws.Read(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		page.send("motion", fmt.Sprint("m", i), `{"ax":0,"ay":0,"az":1000,"gx":0,"gy":0,"gz":0}`)
+		app.want("motion", nil)
+	}
+	if took := time.Since(begun); took > 20*time.Second {
+		t.Errorf("40 frames of each stream took %v", took)
+	}
+}
+
+// A peer whose cursor is before the oldest row is told, and gets the rows that are left.
+func TestCursorBeforeTheOldestRow(t *testing.T) {
+	m := newMemory()
+	n := startNode(t, m, relay.Options{})
+	page, _ := n.page(t, "")
+	page.want("role", nil)
+	for i := range 5 {
+		page.send("input", fmt.Sprint("p", i), `{"kind":"tap","x":1,"y":1}`)
+		page.wantID("ack", fmt.Sprint("p", i), nil)
+	}
+	rows, _ := m.SessionEvents(t.Context(), testID, 0, 100)
+	oldest := find(rows, "p3", "event").Seq
+	m.trim(oldest)
+	app, w := n.app(t, `,"since":0`)
+	if !w.Truncated {
+		t.Error("the app is not told that rows are gone")
+	}
+	app.wantID("input", "p3", nil)
+	app.wantID("input", "p4", nil)
+	if _, w := n.app(t, fmt.Sprintf(`,"since":%d`, oldest-1)); w.Truncated {
+		t.Error("a cursor right before the oldest row misses nothing")
+	}
+	if _, w := n.app(t, ""); w.Truncated {
+		t.Error("an app without a cursor misses nothing")
+	}
+	if _, w := n.page(t, "?since=0"); !w.Truncated {
+		t.Error("the page is not told that rows are gone")
+	}
+	if _, w := n.page(t, fmt.Sprintf("?since=%d", oldest)); w.Truncated {
+		t.Error("the page is told of rows that it has seen")
+	}
+}

@@ -1,0 +1,256 @@
+package sqlstore_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/url"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/backend/internal/sqlstore"
+	"github.com/service-dev/service/packaging/pgtest"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// Servers that start at once on an empty database migrate it once, and all of them serve.
+func TestServersStartedAtOnce(t *testing.T) {
+	eachBlank(t, func(t *testing.T, database func(t *testing.T) string) {
+		for range 20 {
+			where := database(t)
+			var all sync.WaitGroup
+			for range 3 {
+				all.Go(func() {
+					s, err := sqlstore.Open(t.Context(), where, slog.New(slog.DiscardHandler))
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					defer s.Close()
+					if err := s.KeepKey(t.Context(), "check"); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+			if t.Failed() {
+				return
+			}
+		}
+	})
+}
+
+// onPostgres gives a migrated database.
+func onPostgres(t *testing.T) string {
+	t.Helper()
+	if postgres == nil {
+		pgtest.Missing(t)
+	}
+	where := postgres.Database(t)
+	if err := openStore(t, where).Close(); err != nil {
+		t.Fatal(err)
+	}
+	return where
+}
+
+func someone(id string) account.Account {
+	return account.Account{ID: id, Email: id + "@example.org", PasswordHash: "x", Active: true, PrivacyAccepted: time.Now(), CreatedAt: time.Now()}
+}
+
+// cutter is a way to PostgreSQL that cuts connections at their commits.
+type cutter struct {
+	to     string       // the server's socket
+	before atomic.Int32 // so many are cut before the server hears of the commit
+	after  atomic.Int32 // so many after it was made, before the client does
+}
+
+// way returns the address of a database behind the cutter.
+func (c *cutter) way(t *testing.T, database string) string {
+	t.Helper()
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	c.to = filepath.Join(q.Get("host"), ".s.PGSQL.5432")
+	dir := t.TempDir()
+	l, err := net.Listen("unix", filepath.Join(dir, ".s.PGSQL.5432"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go c.carry(client)
+		}
+	}()
+	q.Set("host", dir)
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+func (c *cutter) carry(client net.Conn) {
+	defer client.Close()
+	server, err := net.Dial("unix", c.to)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	var cut atomic.Bool
+	go func() {
+		defer client.Close()
+		buf := make([]byte, 64<<10)
+		for {
+			n, err := server.Read(buf)
+			if err != nil || cut.Load() {
+				return // the commit was answered
+			}
+			if _, err := client.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+	}()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := client.Read(buf)
+		if err != nil {
+			return
+		}
+		if bytes.Contains(buf[:n], []byte("commit\x00")) {
+			if take(&c.before) {
+				return
+			}
+			cut.Store(take(&c.after))
+		}
+		if _, err := server.Write(buf[:n]); err != nil {
+			return
+		}
+		if cut.Load() {
+			_, _ = io.Copy(io.Discard, client) // until the answer is there
+			return
+		}
+	}
+}
+
+func take(n *atomic.Int32) bool {
+	for {
+		left := n.Load()
+		if left == 0 || n.CompareAndSwap(left, left-1) {
+			return left > 0
+		}
+	}
+}
+
+// A connection that is lost at the commit leaves no doubt: what was committed is a success, what was not runs again.
+func TestConnectionLostAtCommit(t *testing.T) {
+	where := onPostgres(t)
+	c := &cutter{}
+	s := openStore(t, c.way(t, where))
+	defer s.Close()
+	for name, at := range map[string]*atomic.Int32{"before": &c.before, "after": &c.after} {
+		at.Store(1)
+		if err := s.InsertAccount(t.Context(), someone(name)); err != nil {
+			t.Errorf("cut %s the commit: %v", name, err)
+		}
+		if left := at.Load(); left != 0 {
+			t.Fatalf("nothing was cut %s the commit", name)
+		}
+		if _, err := s.AccountByID(t.Context(), name); err != nil {
+			t.Errorf("cut %s the commit: %v", name, err)
+		}
+	}
+	err := s.InsertAccount(t.Context(), someone("before"))
+	if !errors.Is(err, account.ErrEmailTaken) {
+		t.Errorf("a second account with the address: %v", err)
+	}
+}
+
+// terminate ends every connection to a database, as a restart does.
+func terminate(t *testing.T, db *sql.DB) {
+	t.Helper()
+	_, err := db.ExecContext(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// A server that ends connections, or takes no writes because another one took over, costs a write nothing but time.
+func TestWriteSurvivesARestartOfPostgres(t *testing.T) {
+	where := onPostgres(t)
+	s, db := openStore(t, where), connect(t, where)
+	defer s.Close()
+	defer db.Close()
+	runs := 0
+	err := sqlstore.Write(s, t.Context(), func(tx *sql.Tx) error {
+		if runs++; runs == 1 {
+			terminate(t, db)
+		}
+		_, err := tx.ExecContext(t.Context(), `INSERT INTO settings (name, value) VALUES ('restarted', 'x')`)
+		return err
+	})
+	if err != nil || runs != 2 {
+		t.Errorf("terminated: %d runs, %v", runs, err)
+	}
+	readOnly := func(value string) {
+		if _, err := db.ExecContext(t.Context(), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = `+value+`', current_database()); END $$`); err != nil {
+			t.Error(err)
+		}
+		terminate(t, db)
+	}
+	readOnly("on")
+	runs = 0
+	err = sqlstore.Write(s, t.Context(), func(tx *sql.Tx) error {
+		if runs++; runs == 3 {
+			if _, err := db.ExecContext(t.Context(), `SET default_transaction_read_only = off`); err != nil {
+				t.Error(err)
+			}
+			readOnly("off")
+		}
+		_, err := tx.ExecContext(t.Context(), `INSERT INTO settings (name, value) VALUES ('taken over', 'x')`)
+		return err
+	})
+	if err != nil || runs < 3 {
+		t.Errorf("read-only for a while: %d runs, %v", runs, err)
+	}
+}
+
+// What failed over the database is told apart from what failed over the row: the relay waits for the one and gives the
+// other up.
+func TestUnavailableStoreIsTold(t *testing.T) {
+	where := onPostgres(t)
+	s, db := openStore(t, where), connect(t, where)
+	defer s.Close()
+	defer db.Close()
+	lock, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lock.ExecContext(t.Context(), `LOCK TABLE sessions`); err != nil {
+		t.Fatal(err)
+	}
+	rows := []sessions.Row{{SessionID: "ses_missing", Event: glasses.Event{ID: "a", Kind: glasses.KindEvent, Type: "x", Payload: []byte(`{}`)}}}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := s.AppendEvents(ctx, rows, sessions.DefaultQuota); !errors.Is(err, sessions.ErrUnavailable) {
+		t.Errorf("a table that is locked: %v", err)
+	}
+	if err := lock.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.AppendEvents(t.Context(), rows, sessions.DefaultQuota); !errors.Is(err, sessions.ErrNotFound) || errors.Is(err, sessions.ErrUnavailable) {
+		t.Errorf("a session that is not there: %v", err)
+	}
+}
