@@ -1,8 +1,10 @@
 package web
 
 import (
+	"crypto/subtle"
 	"errors"
 	"net/http"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/service-dev/service/backend/internal/account"
@@ -11,6 +13,7 @@ import (
 const (
 	tooMany   = "Too many attempts from your network address. Wait a minute, then try again."
 	badLogin  = "The e-mail address or the password is wrong."
+	badWord   = "This is not the word of this start of the service. Ask for it again: service-mcp login prints it."
 	badEmail  = "Enter an e-mail address like name@example.com."
 	suspended = "This account is suspended. The privacy page says whom to ask."
 )
@@ -49,6 +52,9 @@ func (w *Web) signUp(rw http.ResponseWriter, r *http.Request) error {
 	if w.signIns.Take(w.ClientIP(r)) > 0 {
 		return w.tooMany(rw, r, f)
 	}
+	if !w.knowsWord(r) {
+		return w.refuseWord(rw, r, f)
+	}
 	person, err := w.Accounts.SignUp(r.Context(), f.Email, password)
 	if errors.Is(err, account.ErrEmailTaken) {
 		f.Errors["email"] = "There is an account with this e-mail address already. Sign in instead, or use another address."
@@ -81,6 +87,9 @@ func (w *Web) signIn(rw http.ResponseWriter, r *http.Request) error {
 	if w.signIns.Take(w.ClientIP(r)) > 0 {
 		return w.tooMany(rw, r, f)
 	}
+	if !w.knowsWord(r) {
+		return w.refuseWord(rw, r, f)
+	}
 	// What cannot be a password is not worth a hash; the answer is the same.
 	err := account.ErrBadCredentials
 	var person account.Account
@@ -97,6 +106,21 @@ func (w *Web) signIn(rw http.ResponseWriter, r *http.Request) error {
 	default:
 		return w.enter(rw, r, person, f.Next, account.ByPassword)
 	}
+	return w.showForm(rw, r, http.StatusUnprocessableEntity, f)
+}
+
+// knowsWord reports whether the form carries the sign-in word, where one is asked for: only who can read the state
+// directory, or runs the tools, knows it.
+func (w *Web) knowsWord(r *http.Request) bool {
+	if w.SignInWord == "" {
+		return true
+	}
+	given := strings.ToLower(strings.TrimSpace(r.PostFormValue("word")))
+	return subtle.ConstantTimeCompare([]byte(given), []byte(w.SignInWord)) == 1
+}
+
+func (w *Web) refuseWord(rw http.ResponseWriter, r *http.Request, f accountForm) error {
+	f.Errors["word"] = badWord
 	return w.showForm(rw, r, http.StatusUnprocessableEntity, f)
 }
 

@@ -41,6 +41,10 @@ func callWithin[Req, Resp any](ctx context.Context, h *Host, t backend.Target, l
 			return nil, ctx.Err()
 		}
 		err = problemOf(inner, a.name, err)
+		var p *backend.Problem
+		if errors.As(err, &p) && p.DeviceCode != nil {
+			p.DeviceCode.SignInWord = inst.about.GetSignInWord()
+		}
 		h.contacts.note(t.BaseURL, err, h.now())
 		return nil, err
 	}
@@ -66,7 +70,11 @@ func (h *Host) IssueDeviceCode(ctx context.Context, t backend.Target, scope stri
 	if err != nil {
 		return backend.DeviceCode{}, err
 	}
-	return deviceCode(r.GetDeviceCode()), nil
+	code := deviceCode(r.GetDeviceCode())
+	if inst := h.pick(t).live(); inst != nil {
+		code.SignInWord = inst.about.GetSignInWord()
+	}
+	return code, nil
 }
 
 // PollDeviceToken makes one poll (spec 2.3).
