@@ -109,6 +109,10 @@ func (s *Server) SignInWord() string { return s.word }
 // URL is http://localhost:PORT; the port is kept over restarts where it can be.
 func (s *Server) URL() string { return s.url }
 
+// LoopbackURL is the address by which this process calls the backend with secrets. It is a listener of ours for certain:
+// by the name localhost, another user's listener on ::1 could answer if that address came up after the start.
+func (s *Server) LoopbackURL() string { return "http://" + s.listeners[0].Addr().String() }
+
 // Handler serves every route, for callers inside the process.
 func (s *Server) Handler() http.Handler { return s.app.Handler() }
 

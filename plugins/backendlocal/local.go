@@ -97,7 +97,7 @@ func (l *local) locate(context.Context, *pluginv1.Target) (string, error) {
 			Code: serve.CodeAdapterUnavailable, Message: "the embedded backend was not started", Retryable: true,
 		})
 	}
-	return l.server.URL(), nil
+	return l.server.LoopbackURL(), nil
 }
 
 // Activity tells what keeps the embedded backend busy.
