@@ -33,12 +33,16 @@ func callWithin[Req, Resp any](ctx context.Context, h *Host, t backend.Target, l
 	if err := rightBackend(t, inst.about); err != nil {
 		return nil, err
 	}
+	defer inst.use()()
 	inner, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	resp, err := m(inst.rpc, inner, req)
 	if err != nil {
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return nil, ctx.Err()
+		}
+		if inst.spoiled(inner) {
+			return nil, stuckProblem(a.name)
 		}
 		err = problemOf(inner, a.name, err)
 		var p *backend.Problem
