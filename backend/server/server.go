@@ -25,12 +25,15 @@ type Options struct {
 	Log     *slog.Logger
 	// CodeTTL and PollInterval override the defaults; for tests.
 	CodeTTL, PollInterval time.Duration
+	// Probe reports whether the owners of connections can be learnt; nil asks the system. For tests.
+	Probe func() error
 }
 
 // Server is an embedded backend that listens on loopback.
 type Server struct {
 	app       *app.App
 	id, url   string
+	word      string
 	listeners []net.Listener
 }
 
@@ -47,13 +50,12 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if port != kept.port {
-		if err := writeKept(o.DataDir, portFile, strconv.Itoa(port)); err != nil {
-			closeAll(listeners)
-			return nil, err
-		}
+	who, err := protect(o, listeners)
+	if err != nil {
+		closeAll(listeners)
+		return nil, err
 	}
-	s := &Server{id: kept.id, url: "http://localhost:" + strconv.Itoa(port), listeners: listeners}
+	s := &Server{id: kept.id, url: "http://localhost:" + strconv.Itoa(port), word: who.word, listeners: who.listeners}
 	settings := config.Embedded(o.DataDir, s.url, kept.key, kept.seal)
 	if o.CodeTTL > 0 {
 		settings.CodeTTL = o.CodeTTL
@@ -61,13 +63,24 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	if o.PollInterval > 0 {
 		settings.PollInterval = o.PollInterval
 	}
-	s.app, err = app.New(ctx, app.Options{Config: settings, Embedded: true, InstanceID: kept.id, Log: o.Log})
+	s.app, err = app.New(ctx, app.Options{
+		Config: settings, Embedded: true, InstanceID: kept.id, Log: o.Log, SignInWord: who.word,
+		EndBrowserSessions: mustSignInAgain(kept.port, port, who),
+	})
 	if err != nil {
 		closeAll(listeners)
 		if errors.Is(err, sqlstore.ErrOtherKey) {
 			return nil, &otherKeyError{database: settings.Database, key: filepath.Join(o.DataDir, keyFile)}
 		}
 		return nil, err
+	}
+	// The port is kept last: a start that ends before this point must not hide from the next one that it changed.
+	if port != kept.port {
+		if err := writeKept(o.DataDir, portFile, strconv.Itoa(port)); err != nil {
+			closeAll(listeners)
+			s.app.Close()
+			return nil, err
+		}
 	}
 	return s, nil
 }
@@ -89,8 +102,16 @@ func (e *otherKeyError) Unwrap() error { return ErrOtherKey }
 // ID is the instance's name, stable for the life of the data directory.
 func (s *Server) ID() string { return s.id }
 
+// SignInWord is what people must enter to sign up or in, because other users' browsers cannot be told from theirs. It is
+// empty where they can.
+func (s *Server) SignInWord() string { return s.word }
+
 // URL is http://localhost:PORT; the port is kept over restarts where it can be.
 func (s *Server) URL() string { return s.url }
+
+// LoopbackURL is the address by which this process calls the backend with secrets. It is a listener of ours for certain:
+// by the name localhost, another user's listener on ::1 could answer if that address came up after the start.
+func (s *Server) LoopbackURL() string { return "http://" + s.listeners[0].Addr().String() }
 
 // Handler serves every route, for callers inside the process.
 func (s *Server) Handler() http.Handler { return s.app.Handler() }

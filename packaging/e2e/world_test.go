@@ -25,6 +25,10 @@ var started atomic.Pointer[pgtest.Cluster]
 var bin string
 
 func TestMain(m *testing.M) {
+	if does := os.Getenv(stranger); does != "" {
+		playStranger(strings.Split(does, " "))
+		return
+	}
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "e2e")
 		if err != nil {

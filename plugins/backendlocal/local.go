@@ -49,6 +49,7 @@ func (l *local) Describe(_ context.Context, r *pluginv1.DescribeRequest) (*plugi
 	}
 	return &pluginv1.DescribeResponse{
 		Name: "backendlocal", Version: buildinfo.Version, EmbeddedId: "embedded:" + l.server.ID(), BaseUrl: l.server.URL(),
+		SignInWord: l.server.SignInWord(),
 	}, nil
 }
 
@@ -96,7 +97,7 @@ func (l *local) locate(context.Context, *pluginv1.Target) (string, error) {
 			Code: serve.CodeAdapterUnavailable, Message: "the embedded backend was not started", Retryable: true,
 		})
 	}
-	return l.server.URL(), nil
+	return l.server.LoopbackURL(), nil
 }
 
 // Activity tells what keeps the embedded backend busy.

@@ -58,6 +58,23 @@ func TestLostKeyIsNotToBeTriedAgain(t *testing.T) {
 	}
 }
 
+// Calls with a token go to our own listener by number: another user may answer by the name localhost.
+func TestCallsGoToOurOwnListener(t *testing.T) {
+	l := newLocal(nil)
+	d, err := l.Describe(t.Context(), &pluginv1.DescribeRequest{ConfigDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close(t.Context()) }()
+	at, err := l.locate(t.Context(), nil)
+	if err != nil || strings.Replace(d.GetBaseUrl(), "localhost", "127.0.0.1", 1) != at {
+		t.Errorf("people are at %s, calls at %s, %v", d.GetBaseUrl(), at, err)
+	}
+	if h, err := l.Health(t.Context(), &pluginv1.HealthRequest{}); err != nil || !h.GetOk() {
+		t.Errorf("health: %v, %v", h, err)
+	}
+}
+
 func newLocalAt(t *testing.T, dir string) error {
 	t.Helper()
 	_, err := newLocal(nil).Describe(t.Context(), &pluginv1.DescribeRequest{ConfigDir: dir})

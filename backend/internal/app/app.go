@@ -28,20 +28,26 @@ type Options struct {
 	Embedded bool
 	// InstanceID names the cookies.
 	InstanceID string
-	Log        *slog.Logger
+	// SignInWord is what people must enter to sign up or in; empty asks for none.
+	SignInWord string
+	// EndBrowserSessions signs every browser out at the start, because somebody else may have their cookies.
+	EndBrowserSessions bool
+	Log                *slog.Logger
 }
 
 // App is a composed backend. Close it when Serve is not called; Serve closes it itself.
 type App struct {
-	config  config.Config
-	log     *slog.Logger
-	store   *sqlstore.Store
-	links   *link.Service
-	hub     *relay.Hub
-	serving []server // what runs beside the requests
-	last    []server // what requests leave work to: each ends once those before it, and all requests, have ended
-	callers *callers
-	handler http.Handler
+	config config.Config
+	log    *slog.Logger
+	store  *sqlstore.Store
+	links  *link.Service
+	hub    *relay.Hub
+	// signedOut says that browsers were signed out at the start.
+	signedOut bool
+	serving   []server // what runs beside the requests
+	last      []server // what requests leave work to: each ends once those before it, and all requests, have ended
+	callers   *callers
+	handler   http.Handler
 }
 
 // New opens and migrates the database and wires the parts. ctx bounds the start only.
@@ -55,7 +61,15 @@ func New(ctx context.Context, o Options) (*App, error) {
 		store.Close()
 		return nil, err
 	}
-	a := &App{config: c, log: o.Log, store: store}
+	ended := 0
+	if o.EndBrowserSessions {
+		if ended, err = store.EndAllWebSessions(ctx); err != nil {
+			store.Close()
+			return nil, fmt.Errorf("end browser sessions: %w", err)
+		}
+		o.Log.Info("signed every browser out", "sessions", ended)
+	}
+	a := &App{config: c, log: o.Log, store: store, signedOut: ended > 0}
 	if err := a.compose(o); err != nil {
 		store.Close()
 		return nil, err

@@ -167,6 +167,7 @@ func (a *App) htmlFace(f *features, o Options) (*web.Web, error) {
 		Settings: f.accounts, Providers: f.providers,
 		Key: []byte(secret.NewHasher(c.HMACKey).Hash("web", "csrf")), InstanceID: o.InstanceID, SiteURL: c.SiteURL, Embedded: o.Embedded,
 		SupportContact: c.SupportContact, Version: buildinfo.Version, ClientIP: a.callers.ip, AddressKnown: a.callers.known, Log: o.Log,
+		SignInWord: o.SignInWord, SignedOut: a.signedOut,
 	}
 	if f.passkeys != nil { // a nil one in the interface would not be nil
 		pages.Passkeys = f.passkeys

@@ -147,6 +147,20 @@ func (s *Store) DeleteWebSession(ctx context.Context, hash string) (accountID st
 	return accountID, err
 }
 
+// EndAllWebSessions signs every browser of every account out and returns how many there were.
+func (s *Store) EndAllWebSessions(ctx context.Context) (int, error) {
+	var n int64
+	err := s.write(ctx, func(tx *sql.Tx) error {
+		result, err := tx.ExecContext(ctx, "DELETE FROM web_sessions")
+		if err != nil {
+			return err
+		}
+		n, err = result.RowsAffected()
+		return err
+	})
+	return int(n), err
+}
+
 // WebSessions lists the browsers that are signed in, the last used first.
 func (s *Store) WebSessions(ctx context.Context, accountID string, now time.Time) ([]account.BrowserSession, error) {
 	rows, err := s.reads.QueryContext(ctx, `SELECT id, method, user_agent, ip, created_at, used_at, expires_at, hash FROM web_sessions

@@ -1,10 +1,12 @@
 package web
 
 import (
+	"crypto/subtle"
 	"errors"
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/service-dev/service/backend/internal/account"
@@ -13,6 +15,7 @@ import (
 const (
 	tooMany  = "Too many attempts from your network address. Wait a minute, then try again."
 	badLogin = "The e-mail address or the password is wrong."
+	badWord  = "This is not the word of this start of the service. Ask for it again: service-mcp login prints it."
 	badEmail = "Enter an e-mail address like name@example.com."
 	// guessesSpent is said of an address without an account too.
 	guessesSpent = "Too many wrong passwords were tried for this e-mail address. Wait a few minutes, use a browser that you " +
@@ -54,6 +57,9 @@ func (w *Web) signUp(rw http.ResponseWriter, r *http.Request) error {
 	if w.signIns.Take(w.ClientIP(r)) > 0 {
 		return w.tooMany(rw, r, f)
 	}
+	if !w.knowsWord(r) {
+		return w.refuseWord(rw, r, f)
+	}
 	if w.Settings != nil && w.Settings.CanMail() {
 		return w.requestSignUp(rw, r, f, password)
 	}
@@ -77,6 +83,9 @@ func (w *Web) signIn(rw http.ResponseWriter, r *http.Request) error {
 	if w.signIns.Take(w.ClientIP(r)) > 0 {
 		return w.tooMany(rw, r, f)
 	}
+	if !w.knowsWord(r) {
+		return w.refuseWord(rw, r, f)
+	}
 	// What cannot be a password is not worth a hash; the answer is the same.
 	err := account.ErrBadCredentials
 	var person account.Account
@@ -96,6 +105,21 @@ func (w *Web) signIn(rw http.ResponseWriter, r *http.Request) error {
 	default:
 		return w.enter(rw, r, person, f.Next, account.ByPassword)
 	}
+	return w.showForm(rw, r, http.StatusUnprocessableEntity, f)
+}
+
+// knowsWord reports whether the form carries the sign-in word, where one is asked for: only who can read the state
+// directory, or runs the tools, knows it.
+func (w *Web) knowsWord(r *http.Request) bool {
+	if w.SignInWord == "" {
+		return true
+	}
+	given := strings.ToLower(strings.TrimSpace(r.PostFormValue("word")))
+	return subtle.ConstantTimeCompare([]byte(given), []byte(w.SignInWord)) == 1
+}
+
+func (w *Web) refuseWord(rw http.ResponseWriter, r *http.Request, f accountForm) error {
+	f.Errors["word"] = badWord
 	return w.showForm(rw, r, http.StatusUnprocessableEntity, f)
 }
 

@@ -27,7 +27,9 @@ type accountForm struct {
 	Email    string
 	Accepted bool
 	Problem  string            // about the form as a whole
-	Errors   map[string]string // by field: email, password, accept
+	Errors   map[string]string // by field: email, password, accept, word
+	// NeedsWord shows the field for the sign-in word, SignedOut why the person must sign in again; set by Web.ways.
+	NeedsWord, SignedOut bool
 
 	// Other ways in; set by Web.ways, empty where the backend has none.
 	Providers []wayIn

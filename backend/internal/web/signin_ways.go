@@ -28,6 +28,7 @@ type wayIn struct {
 
 // ways adds to the account form how people may sign in besides a password, as far as this backend has it.
 func (w *Web) ways(f accountForm) accountForm {
+	f.NeedsWord, f.SignedOut = w.SignInWord != "", w.SignedOut
 	if w.Settings == nil {
 		return f
 	}

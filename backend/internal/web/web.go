@@ -45,6 +45,11 @@ type Options struct {
 	SiteURL string
 	// Embedded says that the daemon of the reader's own computer runs this backend, by plain HTTP on localhost.
 	Embedded bool
+	// SignInWord is what people must enter to sign up or in with a password, because the owner of a connection cannot be
+	// learnt here; empty asks for none.
+	SignInWord string
+	// SignedOut tells people who sign in that every browser was signed out at the start.
+	SignedOut bool
 	// SupportContact is shown as it is; empty means that the operator named none.
 	SupportContact string
 	// Version is shown in the footer.

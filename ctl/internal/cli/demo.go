@@ -36,6 +36,7 @@ type session struct {
 	UserCode        string `json:"userCode"`
 	VerificationURL string `json:"verificationUrl"`
 	ExpiresIn       int    `json:"expiresInSeconds"`
+	SignInWord      string `json:"signInWord"`
 
 	SessionID    string `json:"sessionId"`
 	SessionURL   string `json:"sessionUrl"`
@@ -86,7 +87,7 @@ func (a *app) demoSession(ctx context.Context, agent *mcpclient.Client) (session
 	if err != nil || s.Status != "auth_required" {
 		return s, err
 	}
-	a.DemoCode(s.UserCode, s.VerificationURL, uint32(max(s.ExpiresIn, 0)))
+	a.DemoCode(s.UserCode, s.VerificationURL, uint32(max(s.ExpiresIn, 0)), s.SignInWord)
 	stop := a.Countdown(time.Duration(s.ExpiresIn) * time.Second)
 	var linked linkedResult
 	err = callTool(ctx, agent, "completeAuthLink", map[string]any{"deviceCode": s.DeviceCode}, &linked, a.demoProgress(s.ExpiresIn))

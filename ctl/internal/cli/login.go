@@ -40,7 +40,7 @@ func (a *app) loginShown(ctx context.Context, c *client.Client, host string) err
 	defer func() { stop() }()
 	linked, err := c.Login(ctx, host, client.LoginEvents{
 		Code: func(code *client.Code) {
-			a.Code(code.GetUserCode(), code.GetVerificationUrl(), code.GetExpiresInSeconds(), code.GetReplaces())
+			a.Code(code.GetUserCode(), code.GetVerificationUrl(), code.GetExpiresInSeconds(), code.GetReplaces(), code.GetSignInWord())
 			stop = a.Countdown(time.Duration(code.GetExpiresInSeconds()) * time.Second)
 		},
 		Opened: func(o *client.Opened) {
@@ -71,6 +71,7 @@ type (
 		Replaces            string `json:"replaces,omitempty"`
 		Instruction         string `json:"instruction"`
 		Notice              string `json:"notice"`
+		SignInWord          string `json:"signInWord,omitempty"`
 	}
 	openedLine struct {
 		Event  string `json:"event"`
@@ -104,7 +105,7 @@ func (a *app) loginLines(ctx context.Context, c *client.Client, host string) err
 	linked, err := c.Login(ctx, host, client.LoginEvents{
 		Code: func(code *client.Code) {
 			_ = a.Line(codeLine{"code", code.GetUserCode(), code.GetVerificationUrl(), code.GetExpiresInSeconds(),
-				code.GetPollIntervalSeconds(), code.GetReplaces(), term.Instruction, term.Notice(code.GetExpiresInSeconds())})
+				code.GetPollIntervalSeconds(), code.GetReplaces(), term.Instruction, term.Notice(code.GetExpiresInSeconds()), code.GetSignInWord()})
 		},
 		Opened: func(o *client.Opened) { _ = a.Line(openedLine{"opened", o.GetOpened(), o.GetReason()}) },
 		Waiting: func(w *client.Waiting) {

@@ -16,8 +16,8 @@ func (t *Terminal) DemoIntro(dir, shim string) {
 }
 
 // DemoCode shows code, URL and the URL as a QR code.
-func (t *Terminal) DemoCode(userCode, url string, seconds uint32) {
-	t.Code(userCode, url, seconds, "")
+func (t *Terminal) DemoCode(userCode, url string, seconds uint32, word string) {
+	t.Code(userCode, url, seconds, "", word)
 	t.QR(url)
 	t.Say("  No account yet? The page lets you make one; with this demo it stays on this machine.")
 	t.Say("")

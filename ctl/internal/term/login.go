@@ -15,8 +15,8 @@ func Notice(seconds uint32) string {
 	return fmt.Sprintf("Polling for up to %d s for your approval; Ctrl-C cancels.", seconds)
 }
 
-// Code shows a user code large, and where to approve it.
-func (t *Terminal) Code(userCode, url string, seconds uint32, replaces string) {
+// Code shows a user code large, and where to approve it. word is what the page asks for to sign in; empty where it asks for none.
+func (t *Terminal) Code(userCode, url string, seconds uint32, replaces, word string) {
 	spaced := strings.Join(strings.Split(userCode, ""), " ")
 	t.Say("")
 	t.Say("  To link this machine, open")
@@ -28,6 +28,10 @@ func (t *Terminal) Code(userCode, url string, seconds uint32, replaces string) {
 	t.Say("      %s", t.Bold(spaced))
 	t.Say("      (%s)", userCode)
 	t.Say("")
+	if word != "" {
+		t.Say("  The page asks for this sign-in word: %s", word)
+		t.Say("")
+	}
 	t.Say("  %s", Instruction)
 	t.Say("  %s", Notice(seconds))
 	if replaces != "" {

@@ -24,11 +24,14 @@ import (
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/daemon/internal/statefile"
 	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/peerowner"
 )
 
 // Rooms lets apps in. The error is a *session.Refusal.
 type Rooms interface {
 	Attach(id string, hello glasses.Hello, helloID string, peer session.Peer) (*session.App, error)
+	// RenewSecrets replaces the secret of every session.
+	RenewSecrets() error
 }
 
 // Options are the parts of a Door. Dir and Log are required; the durations and sizes have defaults that tests shorten.
@@ -42,6 +45,9 @@ type Options struct {
 	OutboxSize int           // frames that wait for one app; 4096
 	OutboxMax  int           // their bytes; 32 MiB
 	FrameRate  int           // frames a second that are read of one app, and at once; 2000
+
+	// Probe reports whether the owners of connections can be learnt; nil asks the system. For tests.
+	Probe func() error
 }
 
 // portName is the file that remembers the port.
@@ -125,7 +131,7 @@ func (d *Door) listen() (base string, err error) {
 	if d.server != nil {
 		return d.base, nil
 	}
-	l, err := d.takePort()
+	l, err := d.ownPort()
 	if err != nil {
 		return "", fmt.Errorf("listening on the loopback address: %w", err)
 	}
@@ -144,30 +150,61 @@ func (d *Door) listen() (base string, err error) {
 	return d.base, nil
 }
 
+// ownPort listens and keeps other users of this machine out, who share the loopback address. An app that comes back
+// while no daemon runs shows its secret to whoever has the port. Where other users' connections are refused, what they
+// were shown is of no use to them. Still, secrets are replaced when the port had to change, for somebody else has the old
+// one, and at every start where owners cannot be learnt.
+func (d *Door) ownPort() (net.Listener, error) {
+	l, same, err := d.takePort()
+	if err != nil {
+		return nil, err
+	}
+	probe := d.o.Probe
+	if probe == nil {
+		probe = peerowner.Probe
+	}
+	unknown := probe()
+	if !same || unknown != nil {
+		if err := d.rooms.RenewSecrets(); err != nil {
+			l.Close()
+			return nil, err
+		}
+	}
+	if !same {
+		d.keepPort(l)
+	}
+	if unknown != nil {
+		d.o.Log.Warn("the owners of connections cannot be learnt; only an app's secret keeps other users out", "err", unknown)
+		return l, nil
+	}
+	return peerowner.Guard(l, func(err error) { d.o.Log.Warn("refused an app's connection", "err", err) }), nil
+}
+
 // takePort takes the port of last time, so that apps find their session again; else any.
-func (d *Door) takePort() (net.Listener, error) {
+func (d *Door) takePort() (l net.Listener, same bool, err error) {
 	var listen net.ListenConfig
 	path := filepath.Join(d.o.Dir, portName)
 	if data, err := statefile.Read(path, 64); err == nil {
 		if port, err := strconv.ParseUint(strings.TrimSpace(string(data)), 10, 16); err == nil && port >= 1024 {
 			if l, err := listen.Listen(d.life, "tcp4", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
-				return l, nil
+				return l, true, nil
 			}
 		}
 	}
-	l, err := listen.Listen(d.life, "tcp4", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
+	l, err = listen.Listen(d.life, "tcp4", "127.0.0.1:0")
+	return l, false, err
+}
+
+// keepPort remembers the port for the next start.
+func (d *Door) keepPort(l net.Listener) {
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-	err = os.MkdirAll(d.o.Dir, 0o700)
+	err := os.MkdirAll(d.o.Dir, 0o700)
 	if err == nil {
-		err = statefile.Write(path, []byte(port+"\n"))
+		err = statefile.Write(filepath.Join(d.o.Dir, portName), []byte(port+"\n"))
 	}
 	if err != nil {
 		d.o.Log.Warn("remembering the port for apps", "err", err)
 	}
-	return l, nil
 }
 
 // guard refuses whoever was led here by a foreign page: another host name for this address (DNS rebinding), or the

@@ -378,6 +378,52 @@ func TestATakenPort(t *testing.T) {
 	enter(t, again)
 }
 
+// A secret that somebody else may have been shown, and could use, is replaced: at another port, and where owners cannot
+// be learnt at every start.
+func TestSecretsAreReplaced(t *testing.T) {
+	unknown := func() error { return errors.New("no such table") }
+	known := func() error { return nil }
+	for _, c := range []struct {
+		name     string
+		probe    func() error
+		taken    bool
+		replaced bool
+	}{
+		{"the same port", known, false, false},
+		{"another port", known, true, true},
+		{"the same port, owners unknown", unknown, false, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			_, _, s, stop := open(t, dir, Options{Probe: c.probe})
+			before := secretOf(t, s)
+			enter(t, s)
+			stop()
+			if c.taken {
+				l, err := net.Listen("tcp4", strings.Split(strings.TrimPrefix(s.AppEndpoint, "ws://"), "/")[0])
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer l.Close()
+			}
+			_, _, again, _ := open(t, dir, Options{Probe: c.probe})
+			if again.Created || (secretOf(t, again) != before) != c.replaced {
+				t.Errorf("created %t, replaced %t", again.Created, secretOf(t, again) != before)
+			}
+			enter(t, again)
+			ws, err := dial(t, again.AppEndpoint, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			say(t, ws, greeting(before))
+			_, err = until(t, ws, func(f glasses.Frame) bool { return f.Type == glasses.TypeWelcome })
+			if (websocket.CloseStatus(err) == session.CloseBadSecret) != c.replaced {
+				t.Errorf("with the secret of before: %v", err)
+			}
+		})
+	}
+}
+
 // An app whose machine sleeps or whose cable is out is noticed.
 func TestAnAppThatDoesNotAnswerPings(t *testing.T) {
 	_, m, s, _ := open(t, t.TempDir(), Options{PingEvery: 50 * time.Millisecond})

@@ -30,6 +30,8 @@ type DeviceCode struct {
 	VerificationURL string
 	ExpiresIn       time.Duration
 	PollInterval    time.Duration
+	// SignInWord is what the page asks for to sign up or in; empty where it asks for none, as nearly everywhere.
+	SignInWord string
 }
 
 // Poll is one answer of the token endpoint (spec 2.3): pending while Token is nil.

@@ -158,6 +158,7 @@ func codeOut(c link.Code) *controlv1.DeviceCode {
 	out := &controlv1.DeviceCode{
 		UserCode: c.UserCode, VerificationUrl: c.VerificationURL, BackendUrl: c.BackendURL,
 		ExpiresInSeconds: seconds(c.ExpiresIn), PollIntervalSeconds: seconds(c.PollInterval),
+		SignInWord: c.SignInWord,
 	}
 	if r := c.Replaces; r.AccountID != "" {
 		out.Replaces = "account " + r.AccountID + " at " + r.BackendURL

@@ -37,14 +37,16 @@ const (
 // adapter supervises one binary. Its goroutine, started by the first call, owns the process; the other fields are
 // guarded by mu, and every change of state closes changed.
 type adapter struct {
-	name   string
-	path   string
-	start  func(ctx context.Context, a *adapter) (*instance, error)
-	now    func() time.Time
-	life   context.Context
-	owner  *sync.WaitGroup
-	mu     sync.Mutex
-	status PluginStatus
+	name  string
+	path  string
+	start func(ctx context.Context, a *adapter) (*instance, error)
+	now   func() time.Time
+	life  context.Context
+	owner *sync.WaitGroup
+	// probeEvery and probeWait are the host's options.
+	probeEvery, probeWait time.Duration
+	mu                    sync.Mutex
+	status                PluginStatus
 	// inst is set while running.
 	inst    *instance
 	crashes []time.Time
@@ -60,6 +62,7 @@ func newAdapter(h *Host, name, path string) *adapter {
 	pauses.InitialInterval, pauses.MaxInterval = firstPause, longestPause
 	return &adapter{
 		name: name, path: path, start: h.launch, now: h.now, life: h.life, owner: &h.owner,
+		probeEvery: h.opts.ProbeEvery, probeWait: h.opts.ProbeWait,
 		status:  PluginStatus{Name: name, Path: path, State: Stopped},
 		changed: make(chan struct{}),
 		pauses:  pauses,
@@ -128,8 +131,7 @@ func (a *adapter) supervise(ctx context.Context) {
 		}
 		if err == nil {
 			a.running(inst)
-			err = inst.wait(ctx)
-			inst.stop()
+			err = a.tend(ctx, inst)
 			if ctx.Err() != nil {
 				a.stopped()
 				return
@@ -140,6 +142,18 @@ func (a *adapter) supervise(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// tend returns why the running process is no more. It watches it, and ends it when it is stuck or ctx ends.
+func (a *adapter) tend(ctx context.Context, inst *instance) error {
+	watching, cancel := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() { inst.watch(watching, a.probeEvery, a.probeWait) })
+	err := inst.wait(ctx)
+	cancel()
+	watch.Wait()
+	inst.stop()
+	return err
 }
 
 func (a *adapter) running(inst *instance) {

@@ -33,6 +33,7 @@ func callWithin[Req, Resp any](ctx context.Context, h *Host, t backend.Target, l
 	if err := rightBackend(t, inst.about); err != nil {
 		return nil, err
 	}
+	defer inst.use()()
 	inner, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	resp, err := m(inst.rpc, inner, req)
@@ -40,7 +41,14 @@ func callWithin[Req, Resp any](ctx context.Context, h *Host, t backend.Target, l
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return nil, ctx.Err()
 		}
+		if inst.spoiled(inner) {
+			return nil, stuckProblem(a.name)
+		}
 		err = problemOf(inner, a.name, err)
+		var p *backend.Problem
+		if errors.As(err, &p) && p.DeviceCode != nil {
+			p.DeviceCode.SignInWord = inst.about.GetSignInWord()
+		}
 		h.contacts.note(t.BaseURL, err, h.now())
 		return nil, err
 	}
@@ -66,7 +74,11 @@ func (h *Host) IssueDeviceCode(ctx context.Context, t backend.Target, scope stri
 	if err != nil {
 		return backend.DeviceCode{}, err
 	}
-	return deviceCode(r.GetDeviceCode()), nil
+	code := deviceCode(r.GetDeviceCode())
+	if inst := h.pick(t).live(); inst != nil {
+		code.SignInWord = inst.about.GetSignInWord()
+	}
+	return code, nil
 }
 
 // PollDeviceToken makes one poll (spec 2.3).

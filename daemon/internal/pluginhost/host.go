@@ -40,6 +40,9 @@ type Options struct {
 	SocketDir string
 	Log       *slog.Logger
 	Now       func() time.Time
+	// ProbeEvery is how often an adapter with a call under way is asked whether it lives, 2 s without it, and ProbeWait
+	// how long it may take to answer, 3 s. Tests shorten them.
+	ProbeEvery, ProbeWait time.Duration
 }
 
 // PluginStatus is one adapter as the daemon sees it.
@@ -73,6 +76,12 @@ func New(o Options) (*Host, error) {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.ProbeEvery <= 0 {
+		o.ProbeEvery = probeEvery
+	}
+	if o.ProbeWait <= 0 {
+		o.ProbeWait = probeWait
 	}
 	h := &Host{opts: o, now: o.Now, adapters: map[string]*adapter{}}
 	h.life, h.end = context.WithCancel(context.Background())

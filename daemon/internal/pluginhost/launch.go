@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -34,6 +35,16 @@ type instance struct {
 	// transport is of a transport adapter only, which answers every call of rpc as unimplemented.
 	transport pluginv1.TransportClient
 	about     *about
+	conn      *grpc.ClientConn
+	busy      atomic.Int64  // calls and attachments under way
+	silent    atomic.Bool   // the last probe was not answered
+	stuck     chan struct{} // closed when the process lives and does not answer
+}
+
+// use counts a call or an attachment until the returned function is called.
+func (i *instance) use() (done func()) {
+	i.busy.Add(1)
+	return func() { i.busy.Add(-1) }
 }
 
 func (i *instance) pid() int {
@@ -41,18 +52,30 @@ func (i *instance) pid() int {
 	return n
 }
 
-// wait returns when the process is gone or ctx ends.
+// wait returns when the process is gone or stuck, or ctx ends.
 func (i *instance) wait(ctx context.Context) error {
 	select {
 	case <-i.proc.done:
 		return fmt.Errorf("process %s ended: %v", i.proc.ID(), i.proc.cmd.ProcessState)
+	case <-i.stuck:
+		return fmt.Errorf("process %s %w", i.proc.ID(), errStuck)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// stop asks the process to go, kills what is left of its group and removes its directory.
+// stopWait is how long a process may take to go before it is killed; go-plugin asks without a limit.
+const stopWait = 3 * time.Second
+
+// stop asks the process to go, kills what is left of its group and removes its directory. A process that is stuck is
+// killed at once.
 func (i *instance) stop() {
+	wait := stopWait
+	if i.isStuck() {
+		wait = 0
+	}
+	force := time.AfterFunc(wait, func() { _ = i.proc.Kill(context.Background()) })
+	defer force.Stop()
 	i.client.Kill()
 	_ = i.proc.Kill(context.Background())
 	_ = os.RemoveAll(i.proc.dir)
@@ -71,7 +94,7 @@ func (h *Host) launch(ctx context.Context, a *adapter) (*instance, error) {
 		return nil, fmt.Errorf("making the directory for adapters' sockets: %w", err)
 	}
 	log := h.opts.Log.With("adapter", a.name)
-	inst := &instance{}
+	inst := &instance{stuck: make(chan struct{})}
 	born := make(chan *process, 1)
 	inst.client = plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig: plugin.HandshakeConfig{
@@ -137,7 +160,7 @@ func (h *Host) describe(ctx context.Context, name string, client plugin.ClientPr
 		return err
 	}
 	conn := raw.(*grpc.ClientConn)
-	inst.rpc = pluginv1.NewBackendClient(conn)
+	inst.conn, inst.rpc = conn, pluginv1.NewBackendClient(conn)
 	if isTransport(name) {
 		inst.transport = pluginv1.NewTransportClient(conn)
 		said, err := inst.transport.DescribeTransport(ctx, &pluginv1.DescribeTransportRequest{ConfigDir: h.opts.ConfigDir})

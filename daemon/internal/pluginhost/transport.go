@@ -53,8 +53,12 @@ func (h *Host) Attach(ctx context.Context, name string, open backend.TransportOp
 	}
 	g := &attachment{name: name, out: make(chan *pluginv1.AttachRequest, queued), in: make(chan inbound, queued)}
 	g.life, g.end = context.WithCancel(h.life)
+	context.AfterFunc(g.life, inst.use())
 	stop := context.AfterFunc(ctx, g.end)
 	err = g.open(inst.transport, request)
+	if err != nil && inst.isStuck() {
+		err = stuckProblem(name)
+	}
 	if stop() && err == nil {
 		g.workers.Go(g.read)
 		g.workers.Go(g.write)

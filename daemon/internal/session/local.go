@@ -119,7 +119,9 @@ func (m *Manager) localMeta(ctx context.Context, who caller.Caller, req LocalReq
 // secret gives the path of the file with the app secret, and makes one where there is none. Only its hash is kept
 // elsewhere.
 func (r *room) secret() (string, error) {
-	path := filepath.Join(r.folder(), tokenName)
+	r.renewing.Lock()
+	defer r.renewing.Unlock()
+	path := r.secretFile()
 	data, err := statefile.Read(path, maxToken)
 	if err == nil && r.opens(strings.TrimSpace(string(data))) {
 		return path, nil
@@ -127,17 +129,38 @@ func (r *room) secret() (string, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", stateProblem("reading the session's app token", err)
 	}
+	return path, r.renewSecret()
+}
+
+func (r *room) secretFile() string { return filepath.Join(r.folder(), tokenName) }
+
+// renewSecret puts a new secret in the place of the session's old one. The caller holds r.renewing.
+func (r *room) renewSecret() error {
 	secret := newSecret()
-	if err := statefile.Write(path, []byte(secret)); err != nil {
-		return "", stateProblem("writing the session's app token", err)
+	if err := statefile.Write(r.secretFile(), []byte(secret)); err != nil {
+		return stateProblem("writing the session's app token", err)
 	}
 	r.mu.Lock()
 	r.meta.SecretHash, r.changed = hash(secret), true
 	r.mu.Unlock()
 	if err := r.save(); err != nil {
-		return "", stateProblem("keeping the session's app token", err)
+		return stateProblem("keeping the session's app token", err)
 	}
-	return path, nil
+	return nil
+}
+
+// RenewSecrets replaces the app secret of every local session; apps find the new one in the same file. An app that is
+// attached stays attached.
+func (m *Manager) RenewSecrets() error {
+	for _, r := range m.local.list() {
+		r.renewing.Lock()
+		err := r.renewSecret()
+		r.renewing.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // opens tells whether a secret is the session's.

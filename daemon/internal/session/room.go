@@ -44,7 +44,8 @@ type room struct {
 	media    mediaStore
 	changed  bool // meta is not what session.json holds
 
-	saving sync.Mutex // held while session.json is written; taken before mu
+	saving   sync.Mutex // held while session.json is written; taken before mu
+	renewing sync.Mutex // held while the app secret is replaced
 
 	apps atomic.Pointer[[]*App]
 	end  context.CancelFunc

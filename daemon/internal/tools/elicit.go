@@ -49,7 +49,11 @@ func (g *gate) elicit(ctx context.Context, c call, code link.Code, refused *refu
 }
 
 func question(code link.Code) string {
-	return fmt.Sprintf("Link your free account: open the page, check that it shows the code %s, sign in and approve. Do not approve if the code differs.", code.UserCode)
+	text := fmt.Sprintf("Link your free account: open the page, check that it shows the code %s, sign in and approve. Do not approve if the code differs.", code.UserCode)
+	if code.SignInWord != "" {
+		text += " The page asks for the sign-in word " + code.SignInWord + "."
+	}
+	return text
 }
 
 // goOn makes the call after the wait for the person ended with err.

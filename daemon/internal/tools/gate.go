@@ -31,6 +31,7 @@ type AuthRequired struct {
 	VerificationURL  string `json:"verificationUrl"`
 	ExpiresInSeconds int64  `json:"expiresInSeconds"`
 	BrowserOpened    bool   `json:"browserOpened"`
+	SignInWord       string `json:"signInWord,omitempty"`
 	Retryable        bool   `json:"retryable"`
 	FixHint          string `json:"fixHint"`
 	Summary          string `json:"summary"`
@@ -117,12 +118,20 @@ func authRequired(code link.Code, state account.State, opened bool) AuthRequired
 	return AuthRequired{
 		Status: statusAuthRequired, Code: statusAuthRequired, Reason: reason, Message: message,
 		DeviceCode: code.DeviceCode.DeviceCode, UserCode: code.UserCode, VerificationURL: code.VerificationURL,
-		ExpiresInSeconds: int64(code.ExpiresIn / time.Second), BrowserOpened: opened, Retryable: true,
+		ExpiresInSeconds: int64(code.ExpiresIn / time.Second), BrowserOpened: opened, SignInWord: code.SignInWord, Retryable: true,
 		FixHint: fmt.Sprintf("Show the person both the code %s and the URL %s. Tell them to %s, to check that the code on the page is exactly %s "+
 			"(if it differs, they must not approve), to sign in and to click Approve. Then call completeAuthLink with deviceCode.",
-			code.UserCode, code.VerificationURL, page, code.UserCode),
+			code.UserCode, code.VerificationURL, page, code.UserCode) + wordHint(code),
 		Summary: message + ". The person has to approve the code " + code.UserCode + " at " + code.VerificationURL + ".",
 	}
+}
+
+// wordHint tells the person the word that the page asks for; empty where it asks for none.
+func wordHint(code link.Code) string {
+	if code.SignInWord == "" {
+		return ""
+	}
+	return " The page asks for the sign-in word " + code.SignInWord + ": show it too."
 }
 
 // reasonOf puts the state of the link into a word for programs and a sentence for people.

@@ -1172,8 +1172,10 @@ type DeviceCode struct {
 	ExpiresInSeconds    uint32                 `protobuf:"varint,3,opt,name=expires_in_seconds,json=expiresInSeconds,proto3" json:"expires_in_seconds,omitempty"`
 	PollIntervalSeconds uint32                 `protobuf:"varint,4,opt,name=poll_interval_seconds,json=pollIntervalSeconds,proto3" json:"poll_interval_seconds,omitempty"`
 	// The link that a success would replace, if any, as "account <id> at <backend>".
-	Replaces      string `protobuf:"bytes,5,opt,name=replaces,proto3" json:"replaces,omitempty"`
-	BackendUrl    string `protobuf:"bytes,6,opt,name=backend_url,json=backendUrl,proto3" json:"backend_url,omitempty"`
+	Replaces   string `protobuf:"bytes,5,opt,name=replaces,proto3" json:"replaces,omitempty"`
+	BackendUrl string `protobuf:"bytes,6,opt,name=backend_url,json=backendUrl,proto3" json:"backend_url,omitempty"`
+	// What the page asks for to sign up or in, where it must be told from other users' browsers so; empty elsewhere.
+	SignInWord    string `protobuf:"bytes,7,opt,name=sign_in_word,json=signInWord,proto3" json:"sign_in_word,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1246,6 +1248,13 @@ func (x *DeviceCode) GetReplaces() string {
 func (x *DeviceCode) GetBackendUrl() string {
 	if x != nil {
 		return x.BackendUrl
+	}
+	return ""
+}
+
+func (x *DeviceCode) GetSignInWord() string {
+	if x != nil {
+		return x.SignInWord
 	}
 	return ""
 }
@@ -2964,7 +2973,7 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\x06opened\x18\x03 \x01(\v2\x1a.service.control.v1.OpenedH\x00R\x06opened\x124\n" +
 	"\x06linked\x18\x04 \x01(\v2\x1a.service.control.v1.LinkedH\x00R\x06linked\x121\n" +
 	"\x05error\x18\x05 \x01(\v2\x19.service.control.v1.ErrorH\x00R\x05errorB\a\n" +
-	"\x05event\"\xf3\x01\n" +
+	"\x05event\"\x95\x02\n" +
 	"\n" +
 	"DeviceCode\x12\x1b\n" +
 	"\tuser_code\x18\x01 \x01(\tR\buserCode\x12)\n" +
@@ -2973,7 +2982,9 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\x15poll_interval_seconds\x18\x04 \x01(\rR\x13pollIntervalSeconds\x12\x1a\n" +
 	"\breplaces\x18\x05 \x01(\tR\breplaces\x12\x1f\n" +
 	"\vbackend_url\x18\x06 \x01(\tR\n" +
-	"backendUrl\"i\n" +
+	"backendUrl\x12 \n" +
+	"\fsign_in_word\x18\a \x01(\tR\n" +
+	"signInWord\"i\n" +
 	"\aWaiting\x12\x1d\n" +
 	"\n" +
 	"poll_count\x18\x01 \x01(\rR\tpollCount\x12+\n" +

@@ -455,7 +455,10 @@ type DescribeResponse struct {
 	// embedded:<id>, only of the embedded backend.
 	EmbeddedId string `protobuf:"bytes,3,opt,name=embedded_id,json=embeddedId,proto3" json:"embedded_id,omitempty"`
 	// Its address, e.g. http://localhost:41234.
-	BaseUrl       string `protobuf:"bytes,4,opt,name=base_url,json=baseUrl,proto3" json:"base_url,omitempty"`
+	BaseUrl string `protobuf:"bytes,4,opt,name=base_url,json=baseUrl,proto3" json:"base_url,omitempty"`
+	// What people must enter to sign up or in at the embedded backend, where other users' connections cannot be told from
+	// theirs; empty elsewhere.
+	SignInWord    string `protobuf:"bytes,5,opt,name=sign_in_word,json=signInWord,proto3" json:"sign_in_word,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -514,6 +517,13 @@ func (x *DescribeResponse) GetEmbeddedId() string {
 func (x *DescribeResponse) GetBaseUrl() string {
 	if x != nil {
 		return x.BaseUrl
+	}
+	return ""
+}
+
+func (x *DescribeResponse) GetSignInWord() string {
+	if x != nil {
+		return x.SignInWord
 	}
 	return ""
 }
@@ -2662,13 +2672,15 @@ const file_plugin_v1_backend_proto_rawDesc = "" +
 	"\x15poll_interval_seconds\x18\x05 \x01(\rR\x13pollIntervalSeconds\"0\n" +
 	"\x0fDescribeRequest\x12\x1d\n" +
 	"\n" +
-	"config_dir\x18\x01 \x01(\tR\tconfigDir\"|\n" +
+	"config_dir\x18\x01 \x01(\tR\tconfigDir\"\x9e\x01\n" +
 	"\x10DescribeResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x1f\n" +
 	"\vembedded_id\x18\x03 \x01(\tR\n" +
 	"embeddedId\x12\x19\n" +
-	"\bbase_url\x18\x04 \x01(\tR\abaseUrl\"\x11\n" +
+	"\bbase_url\x18\x04 \x01(\tR\abaseUrl\x12 \n" +
+	"\fsign_in_word\x18\x05 \x01(\tR\n" +
+	"signInWord\"\x11\n" +
 	"\x0fActivityRequest\"Y\n" +
 	"\x10ActivityResponse\x12 \n" +
 	"\vconnections\x18\x01 \x01(\rR\vconnections\x12#\n" +

@@ -1,0 +1,99 @@
+package pluginhost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc/codes"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+)
+
+// Rules for finding a process that lives and does nothing: one that was stopped, or that hangs. What the backend behind
+// an adapter does has no part in it: the adapter answers a probe by itself, however long a call takes.
+const (
+	probeEvery = 2 * time.Second // while a call or an attachment is under way
+	probeWait  = 3 * time.Second
+	// idleProbes is how many times rarer an adapter is probed that nobody is waiting for. The embedded backend serves
+	// pages that no call of ours knows of.
+	idleProbes = 8
+	// probeMisses in a row make an adapter stuck: a machine under load may be late once.
+	probeMisses = 2
+)
+
+// errStuck says that an adapter lives and does not answer.
+var errStuck = errors.New("did not answer")
+
+// watch probes the process until it is stuck, is gone or ctx ends. At most one probe is under way.
+func (i *instance) watch(ctx context.Context, every, wait time.Duration) {
+	health := healthv1.NewHealthClient(i.conn)
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	misses, quiet := 0, 0
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-i.proc.done:
+			return
+		case <-ticker.C:
+		}
+		if quiet++; i.busy.Load() == 0 && misses == 0 && quiet < idleProbes {
+			continue
+		}
+		quiet = 0
+		began := time.Now()
+		answered := probe(ctx, health, wait)
+		switch {
+		case answered:
+			misses = 0
+		case time.Since(began) > 2*wait: // this process did not run either: the machine slept or is overloaded
+		default:
+			misses++
+		}
+		i.silent.Store(misses > 0)
+		if misses == probeMisses {
+			close(i.stuck)
+			return
+		}
+	}
+}
+
+// probe asks the process for its health. Any answer is one: only silence is not.
+func probe(ctx context.Context, health healthv1.HealthClient, wait time.Duration) (answered bool) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	_, err := health.Check(ctx, &healthv1.HealthCheckRequest{Service: plugin.GRPCServiceName})
+	return err == nil || status.Code(err) != codes.DeadlineExceeded
+}
+
+// isStuck reports whether the process was found not to answer.
+func (i *instance) isStuck() bool {
+	select {
+	case <-i.stuck:
+		return true
+	default:
+		return false
+	}
+}
+
+// spoiled reports whether a call that failed is the adapter's fault: it is stuck, or did not answer the last probe and
+// the call's time ran out.
+func (i *instance) spoiled(call context.Context) bool {
+	return i.isStuck() || i.silent.Load() && errors.Is(call.Err(), context.DeadlineExceeded)
+}
+
+// stuckProblem is the problem of a call that a stuck adapter was to make.
+func stuckProblem(name string) *backend.Problem {
+	return &backend.Problem{
+		Code:      backend.CodeAdapterUnavailable,
+		Message:   fmt.Sprintf("adapter %s %v and is being replaced", name, errStuck),
+		Retryable: true,
+		FixHint:   "Try again in a moment. `servicectl plugin list` shows the adapter.",
+	}
+}

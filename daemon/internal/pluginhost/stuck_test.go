@@ -1,0 +1,181 @@
+//go:build unix
+
+package pluginhost
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+)
+
+// serveProbing is a host that finds a stuck adapter sooner than usual, by probes that often; stop ends it and waits.
+func serveProbing(t *testing.T, every time.Duration) (h *Host, stop func()) {
+	t.Helper()
+	sockets, err := os.MkdirTemp("/tmp", "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err = New(Options{
+		Dir: install(t), ConfigDir: t.TempDir(), SocketDir: sockets, Log: slog.New(slog.DiscardHandler),
+		ProbeEvery: every, ProbeWait: 1500 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = h.Serve(ctx) }()
+	stop = func() { cancel(); <-done }
+	t.Cleanup(func() { stop(); os.RemoveAll(sockets) })
+	return h, stop
+}
+
+// freeze stops a process and, where the system tells, waits until each of its threads stands.
+func freeze(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the process stands", 10*time.Second, func() bool {
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		for _, path := range threads {
+			if data, _ := os.ReadFile(path); !strings.Contains(string(data), ") T ") {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// An adapter that was stopped (SIGSTOP) is replaced: the call that was hit is told so in seconds, in words that name the
+// adapter and not the network, and the next one gets an answer.
+func TestAStoppedAdapterIsReplaced(t *testing.T) {
+	h, _ := serveProbing(t, 200*time.Millisecond)
+	srv := httptest.NewServer(http.HandlerFunc(healthy))
+	defer srv.Close()
+	target := backend.Target{BaseURL: srv.URL, InstallID: "i"}
+	if _, err := h.Health(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+	pid := h.Plugins()[0].PID
+	freeze(t, pid)
+	began := time.Now()
+	_, err := h.Health(t.Context(), target)
+	took := time.Since(began)
+	p := code(t, err)
+	if p.Code != backend.CodeAdapterUnavailable || !p.Retryable || !strings.Contains(p.Message, HTTP) ||
+		!strings.Contains(p.Message, "did not answer") || strings.Contains(p.Message+p.FixHint, "network") {
+		t.Errorf("%+v", p)
+	}
+	if took > 10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	eventually(t, "the adapter answers again", 20*time.Second, func() bool {
+		_, err := h.Health(t.Context(), target)
+		return err == nil
+	})
+	if got := h.Plugins()[0]; got.PID == pid || got.Restarts != 1 || !strings.Contains(got.LastError, "did not answer") {
+		t.Errorf("%+v", got)
+	}
+	if err := syscall.Kill(pid, 0); err == nil {
+		t.Error("the stopped process is still there")
+	}
+}
+
+// An adapter that nobody calls is found too: the embedded backend's pages hang on it.
+func TestAStoppedAdapterIsReplacedWithoutACall(t *testing.T) {
+	h, _ := serveProbing(t, 200*time.Millisecond)
+	srv := httptest.NewServer(http.HandlerFunc(healthy))
+	defer srv.Close()
+	if _, err := h.Health(t.Context(), backend.Target{BaseURL: srv.URL, InstallID: "i"}); err != nil {
+		t.Fatal(err)
+	}
+	pid := h.Plugins()[0].PID
+	freeze(t, pid)
+	eventually(t, "the adapter is replaced", 20*time.Second, func() bool {
+		got := h.Plugins()[0]
+		return got.State == Running && got.PID != pid
+	})
+}
+
+// A backend that takes its time is not the adapter's fault: the call waits, and the process stays.
+func TestASlowBackendKeepsItsAdapter(t *testing.T) {
+	h, _ := serveProbing(t, 200*time.Millisecond)
+	release := make(chan struct{})
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+		_, _ = io.WriteString(w, `{"ok":true,"service":"fake","version":"1"}`)
+	}))
+	defer srv.Close()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := h.Health(t.Context(), backend.Target{BaseURL: srv.URL, InstallID: "i"})
+		ended <- err
+	}()
+	// Longer than it takes to find a stuck adapter, which is what would be mistaken.
+	select {
+	case err := <-ended:
+		t.Fatalf("ended early: %v", err)
+	case <-time.After(5 * time.Second):
+	}
+	close(release)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if got := h.Plugins()[0]; got.Restarts != 0 || got.State != Running {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A daemon that stops does not wait for an adapter that cannot hear it.
+func TestAStoppedAdapterDoesNotKeepTheHostFromStopping(t *testing.T) {
+	h, stop := serveProbing(t, time.Hour) // stopping alone is meant here
+	srv := httptest.NewServer(http.HandlerFunc(healthy))
+	defer srv.Close()
+	if _, err := h.Health(t.Context(), backend.Target{BaseURL: srv.URL, InstallID: "i"}); err != nil {
+		t.Fatal(err)
+	}
+	pid := h.Plugins()[0].PID
+	freeze(t, pid)
+	ended := make(chan struct{})
+	go func() { defer close(ended); stop() }()
+	select {
+	case <-ended:
+	case <-time.After(15 * time.Second):
+		t.Error("the host did not stop in 15 s")
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+// A caller who is less patient than the probes is not sent to look at the network either.
+func TestAnImpatientCallerIsToldOfTheAdapter(t *testing.T) {
+	h, _ := serveProbing(t, 200*time.Millisecond)
+	srv := httptest.NewServer(http.HandlerFunc(healthy))
+	defer srv.Close()
+	target := backend.Target{BaseURL: srv.URL, InstallID: "i"}
+	if _, err := h.Health(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+	freeze(t, h.Plugins()[0].PID)
+	inst := h.adapters[HTTP].live()
+	eventually(t, "a probe is not answered", 10*time.Second, func() bool { return inst.silent.Load() })
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if p := code(t, func() error { _, err := h.Health(ctx, target); return err }()); p.Code != backend.CodeAdapterUnavailable || strings.Contains(p.FixHint, "network") {
+		t.Errorf("%+v", p)
+	}
+}

@@ -1,0 +1,25 @@
+package peerowner
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// checkOwner looks the connection up in the system's list of TCP control blocks, the one that netstat prints.
+func checkOwner(peer, local netip.AddrPort) error {
+	list, err := unix.SysctlRaw("net.inet.tcp.pcblist_n")
+	if err != nil {
+		return fmt.Errorf("read the list of TCP connections: %w", err)
+	}
+	uid, err := findInPCBList(list, peer, local)
+	if err != nil {
+		return err
+	}
+	if uid == 0 || int(uid) == os.Getuid() {
+		return nil
+	}
+	return fmt.Errorf("%w, uid %d", ErrOtherUser, uid)
+}

@@ -1,0 +1,277 @@
+package peerowner
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// holder is who holds a socket. A socket that its process has closed has no inode, and shows root as its owner.
+type holder struct {
+	uid   uint32
+	inode uint32
+}
+
+// diagWorks is set once the kernel has answered a question about one socket. Until then its "no such entry" may mean
+// that it has no such questions.
+var diagWorks atomic.Bool
+
+// checkOwner looks up the socket whose own address is peer and whose other end is local.
+func checkOwner(peer, local netip.AddrPort) error {
+	if err := uidsAreTold(); err != nil {
+		return err
+	}
+	h, err := askKernel(peer, local)
+	switch {
+	case err == nil:
+		diagWorks.Store(true)
+	case errors.Is(err, ErrNoOwner) && diagWorks.Load():
+		return err
+	default: // sandboxes and small kernels have no sock_diag
+		if h, err = readTable(peer, local); err != nil {
+			return err
+		}
+	}
+	switch {
+	case h.inode == 0:
+		return ErrNoOwner
+	case h.uid == 0 || int(h.uid) == os.Getuid():
+		return nil
+	}
+	return fmt.Errorf("%w, uid %d", ErrOtherUser, h.uid)
+}
+
+// checkOpen fails for a connection that its other end has reset. What it sent before can still be read, and another
+// process may hold a socket at the same address by now: the one that was found.
+func checkOpen(conn net.Conn) error {
+	raw, err := conn.(syscall.Conn).SyscallConn()
+	if err != nil {
+		return err
+	}
+	var info *unix.TCPInfo
+	var inner error
+	if err := raw.Control(func(fd uintptr) { info, inner = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) }); err != nil {
+		return err
+	}
+	if inner != nil {
+		return inner
+	}
+	if info.State == stateClose {
+		return ErrNoOwner
+	}
+	return nil
+}
+
+// uidsAreTold fails where users cannot be told apart: the kernel shows users that a user namespace does not map as one
+// uid, and this process runs as that very uid within such a namespace.
+func uidsAreTold() error {
+	overflow, err := os.ReadFile("/proc/sys/kernel/overflowuid")
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	if strings.TrimSpace(string(overflow)) != strconv.Itoa(os.Getuid()) {
+		return nil
+	}
+	ids, err := os.ReadFile("/proc/self/uid_map")
+	if err != nil {
+		return err
+	}
+	if f := strings.Fields(string(ids)); len(f) != 3 || f[0] != "0" || f[1] != "0" || f[2] != "4294967295" {
+		return errors.New("this user namespace does not tell other users from this one")
+	}
+	return nil
+}
+
+// Layout of struct inet_diag_req_v2 and struct inet_diag_msg, linux/inet_diag.h. Ports and addresses are in network
+// byte order, the rest in the machine's.
+const (
+	diagIDSize  = 48
+	diagReqSize = 8 + diagIDSize
+	diagMsgSize = 4 + diagIDSize + 20
+
+	stateTimeWait = 6
+	stateClose    = 7
+	stateListen   = 10
+)
+
+// askKernel asks for exactly one socket over netlink.
+func askKernel(peer, local netip.AddrPort) (holder, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
+	if err != nil {
+		return holder{}, fmt.Errorf("ask for a socket's owner: %w", err)
+	}
+	defer unix.Close(fd)
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1}); err != nil {
+		return holder{}, fmt.Errorf("ask for a socket's owner: %w", err)
+	}
+	if err := unix.Sendto(fd, diagRequest(peer, local), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return holder{}, fmt.Errorf("ask for a socket's owner: %w", err)
+	}
+	var buf [1024]byte
+	n, from, err := unix.Recvfrom(fd, buf[:], 0)
+	if err != nil {
+		return holder{}, fmt.Errorf("ask for a socket's owner: %w", err)
+	}
+	if sender, ok := from.(*unix.SockaddrNetlink); !ok || sender.Pid != 0 {
+		return holder{}, errors.New("ask for a socket's owner: the answer is not the kernel's")
+	}
+	return diagAnswer(buf[:n], peer, local)
+}
+
+func diagRequest(peer, local netip.AddrPort) []byte {
+	m := make([]byte, unix.SizeofNlMsghdr+diagReqSize)
+	native := binary.NativeEndian
+	native.PutUint32(m, uint32(len(m)))
+	native.PutUint16(m[4:], unix.SOCK_DIAG_BY_FAMILY)
+	native.PutUint16(m[6:], unix.NLM_F_REQUEST)
+	req := m[unix.SizeofNlMsghdr:]
+	req[0], req[1] = family(peer), unix.IPPROTO_TCP
+	native.PutUint32(req[4:], ^uint32(0)) // any state
+	id := req[8:]
+	binary.BigEndian.PutUint16(id, peer.Port())
+	binary.BigEndian.PutUint16(id[2:], local.Port())
+	copy(id[4:20], peer.Addr().AsSlice())
+	copy(id[20:36], local.Addr().AsSlice())
+	native.PutUint32(id[40:], ^uint32(0)) // any cookie
+	native.PutUint32(id[44:], ^uint32(0))
+	return m
+}
+
+func family(a netip.AddrPort) byte {
+	if a.Addr().Is4() {
+		return unix.AF_INET
+	}
+	return unix.AF_INET6
+}
+
+// diagAnswer reads the one message of an answer. It trusts no answer about another socket: the kernel's lookup falls
+// back to a listener at the same address when there is no connection.
+func diagAnswer(m []byte, peer, local netip.AddrPort) (holder, error) {
+	if len(m) < unix.SizeofNlMsghdr+4 {
+		return holder{}, errors.New("ask for a socket's owner: a short answer")
+	}
+	native := binary.NativeEndian
+	body := m[unix.SizeofNlMsghdr:]
+	switch native.Uint16(m[4:]) {
+	case unix.NLMSG_ERROR:
+		errno := unix.Errno(-int32(native.Uint32(body)))
+		if errno == unix.ENOENT {
+			return holder{}, ErrNoOwner
+		}
+		return holder{}, fmt.Errorf("ask for a socket's owner: %w", errno)
+	case unix.SOCK_DIAG_BY_FAMILY:
+	default:
+		return holder{}, errors.New("ask for a socket's owner: an unknown answer")
+	}
+	if len(body) < diagMsgSize {
+		return holder{}, errors.New("ask for a socket's owner: a short answer")
+	}
+	state, id := body[1], body[4:4+diagIDSize]
+	size := 16
+	if body[0] == unix.AF_INET {
+		size = 4
+	}
+	src, okSrc := netip.AddrFromSlice(id[4 : 4+size])
+	dst, okDst := netip.AddrFromSlice(id[20 : 20+size])
+	if !okSrc || !okDst || state == stateListen || state == stateTimeWait ||
+		plain(netip.AddrPortFrom(src, binary.BigEndian.Uint16(id))) != peer ||
+		plain(netip.AddrPortFrom(dst, binary.BigEndian.Uint16(id[2:]))) != local {
+		return holder{}, ErrNoOwner
+	}
+	rest := body[4+diagIDSize:]
+	return holder{uid: native.Uint32(rest[12:]), inode: native.Uint32(rest[16:])}, nil
+}
+
+// readTable finds a socket in the kernel's text tables. A program that speaks IPv4 through an IPv6 socket is in the
+// second one.
+func readTable(peer, local netip.AddrPort) (holder, error) {
+	tables := []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"}
+	if !peer.Addr().Is4() {
+		tables = tables[1:]
+	}
+	for _, path := range tables {
+		f, err := os.Open(path)
+		if errors.Is(err, fs.ErrNotExist) && path != tables[0] {
+			continue // a kernel without IPv6
+		}
+		if err != nil {
+			return holder{}, fmt.Errorf("look for a socket's owner: %w", err)
+		}
+		h, found, err := findInTable(bufio.NewScanner(f), peer, local)
+		f.Close()
+		if err != nil {
+			return holder{}, fmt.Errorf("look for a socket's owner in %s: %w", path, err)
+		}
+		if found {
+			return h, nil
+		}
+	}
+	return holder{}, ErrNoOwner
+}
+
+// findInTable reads lines of proc(5): the second and third fields are the addresses, the fourth is the state, the
+// eighth the uid and the tenth the inode.
+func findInTable(lines *bufio.Scanner, peer, local netip.AddrPort) (h holder, found bool, err error) {
+	for lines.Scan() {
+		f := strings.Fields(lines.Text())
+		if len(f) < 10 {
+			continue
+		}
+		own, err := parseAddress(f[1])
+		if err != nil || own != peer {
+			continue
+		}
+		if other, err := parseAddress(f[2]); err != nil || other != local {
+			continue
+		}
+		if state, err := strconv.ParseUint(f[3], 16, 8); err != nil || state == stateListen || state == stateTimeWait {
+			continue
+		}
+		uid, err := strconv.ParseUint(f[7], 10, 32)
+		if err != nil {
+			return holder{}, false, err
+		}
+		inode, err := strconv.ParseUint(f[9], 10, 32)
+		if err != nil {
+			return holder{}, false, err
+		}
+		return holder{uid: uint32(uid), inode: uint32(inode)}, true, nil
+	}
+	return holder{}, false, lines.Err()
+}
+
+// parseAddress reads ADDRESS:PORT in hexadecimal, where the address is printed in words of the machine's byte order.
+func parseAddress(s string) (netip.AddrPort, error) {
+	host, port, _ := strings.Cut(s, ":")
+	raw, err := hex.DecodeString(host)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	for i := 0; i+4 <= len(raw); i += 4 {
+		binary.NativeEndian.PutUint32(raw[i:], binary.BigEndian.Uint32(raw[i:]))
+	}
+	addr, ok := netip.AddrFromSlice(raw)
+	if !ok {
+		return netip.AddrPort{}, fmt.Errorf("%q is no address", s)
+	}
+	n, err := strconv.ParseUint(port, 16, 16)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	return plain(netip.AddrPortFrom(addr, uint16(n))), nil
+}

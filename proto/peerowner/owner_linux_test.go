@@ -1,0 +1,213 @@
+package peerowner
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// dialTo is the variable that makes this test binary a program that connects to an address and waits to be told to end.
+const dialTo = "PEEROWNER_TEST_DIAL"
+
+func TestMain(m *testing.M) {
+	if address := os.Getenv(dialTo); address != "" {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		defer conn.Close()
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func addresses(conn net.Conn) (peer, local netip.AddrPort) {
+	return plain(conn.RemoteAddr().(*net.TCPAddr).AddrPort()), plain(conn.LocalAddr().(*net.TCPAddr).AddrPort())
+}
+
+// The lookups are alike, for each family.
+func TestLookups(t *testing.T) {
+	for network, host := range map[string]string{"tcp4": "127.0.0.1", "tcp6": "::1"} {
+		client, conn := pair(t, network, host)
+		peer, local := addresses(conn)
+		for name, look := range map[string]func(peer, local netip.AddrPort) (holder, error){"netlink": askKernel, "table": readTable} {
+			h, err := look(peer, local)
+			if err != nil || int(h.uid) != os.Getuid() || h.inode == 0 {
+				t.Errorf("%s by %s: %+v, %v", host, name, h, err)
+			}
+			other := netip.AddrPortFrom(peer.Addr(), 1)
+			if _, err := look(other, local); !errors.Is(err, ErrNoOwner) {
+				t.Errorf("nobody at %s by %s: %v", host, name, err)
+			}
+		}
+		client.Close()
+		for name, look := range map[string]func(peer, local netip.AddrPort) (holder, error){"netlink": askKernel, "table": readTable} {
+			if h, err := look(peer, local); err == nil && h.inode != 0 {
+				t.Errorf("a closed end at %s by %s: %+v", host, name, h)
+			}
+		}
+	}
+}
+
+// The kernel's lookup falls back to a listener at the address; that one is not the other end.
+func TestAListenerIsNotTheOtherEnd(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	at := plain(l.Addr().(*net.TCPAddr).AddrPort())
+	for name, look := range map[string]func(peer, local netip.AddrPort) (holder, error){"netlink": askKernel, "table": readTable} {
+		if h, err := look(at, local4); !errors.Is(err, ErrNoOwner) {
+			t.Errorf("%s: %+v, %v", name, h, err)
+		}
+	}
+}
+
+// A program may speak IPv4 through an IPv6 socket.
+func TestCheck_IPv4ThroughAnIPv6Socket(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Skipf("no IPv6 on this machine: %v", err)
+	}
+	defer unix.Close(fd)
+	to := &unix.SockaddrInet6{Port: l.Addr().(*net.TCPAddr).Port, Addr: netip.MustParseAddr("::ffff:127.0.0.1").As16()}
+	if err := unix.Connect(fd, to); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := Check(conn); err != nil {
+		t.Errorf("by netlink: %v", err)
+	}
+	peer, local := addresses(conn)
+	if h, err := readTable(peer, local); err != nil || int(h.uid) != os.Getuid() {
+		t.Errorf("by table: %+v, %v", h, err)
+	}
+}
+
+// Who closed the other end, or reset it, cannot be told from root by the owner that the kernel shows.
+func TestCheck_RefusesAClosedPeer(t *testing.T) {
+	for name, leave := range map[string]func(*net.TCPConn){
+		"closed": func(c *net.TCPConn) { c.Close() },
+		"reset":  func(c *net.TCPConn) { _ = c.SetLinger(0); c.Close() },
+	} {
+		client, conn := pair(t, "tcp4", "127.0.0.1")
+		if _, err := io.WriteString(client, "GET / HTTP/1.0\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		leave(client.(*net.TCPConn))
+		if err := Check(conn); !errors.Is(err, ErrNoOwner) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := checkOpen(conn); name == "reset" && !errors.Is(err, ErrNoOwner) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A guarded listener refuses another user before anything is read, and lets its own user in afterwards.
+func TestGuard_RefusesAnotherUser(t *testing.T) {
+	if os.Getuid() != 0 {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("to become another user needs root")
+		}
+		t.Skip("SKIPPED: to become another user needs root")
+	}
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reported := make(chan error, 1)
+	g := Guard(l, func(err error) { reported <- err })
+	defer g.Close()
+	accepted := make(chan net.Conn)
+	go func() {
+		if conn, err := g.Accept(); err == nil {
+			accepted <- conn
+		}
+	}()
+	stranger := asNobody(t, l.Addr().String())
+	stdin, err := stranger.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stranger.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-reported; !errors.Is(err, ErrOtherUser) || !strings.Contains(err.Error(), "uid 65534") {
+		t.Errorf("refused with %v", err)
+	}
+	own, err := net.Dial("tcp4", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	if conn := <-accepted; conn.RemoteAddr().String() != own.LocalAddr().String() {
+		t.Errorf("%s was let in", conn.RemoteAddr())
+	}
+	stdin.Close()
+	if err := stranger.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// asNobody is this test binary as another user, from a place where that one may run it.
+func asNobody(t *testing.T, address string) *exec.Cmd {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "peerowner")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	self, err := os.ReadFile(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(dir, "self")
+	if err := errors.Join(os.WriteFile(program, self, 0o755), os.Chmod(dir, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program)
+	cmd.Dir, cmd.Env = "/", []string{dialTo + "=" + address}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	return cmd
+}
+
+func TestFindInTable(t *testing.T) {
+	const table = `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:9C40 0100007F:1F90 06 00000000:00000000 03:00000000 00000000     0        0 0 3 0000000000000000
+   1: 0100007F:1F90 0100007F:9C40 01 00000000:00000000 00:00000000 00000000   500        0 70 1 0000000000000000 20 4 30 10 -1
+   2: 0100007F:9C40 0100007F:1F90 01 00000000:00000000 00:00000000 00000000   501        0 71 1 0000000000000000 20 4 30 10 -1
+`
+	h, found, err := findInTable(bufio.NewScanner(strings.NewReader(table)), peer4, local4)
+	if isLittleEndian() && (err != nil || !found || h != (holder{uid: 501, inode: 71})) {
+		t.Errorf("%+v, %t, %v", h, found, err)
+	}
+}
+
+func isLittleEndian() bool {
+	a, err := parseAddress("0100007F:0001")
+	return err == nil && a.Addr() == netip.MustParseAddr("127.0.0.1")
+}

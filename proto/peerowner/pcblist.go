@@ -1,0 +1,69 @@
+package peerowner
+
+import (
+	"encoding/binary"
+	"errors"
+	"net/netip"
+)
+
+// The records of macOS' list of TCP control blocks (bsd/netinet/in_pcb.h and bsd/sys/socketvar.h of its kernel). Each
+// begins with its length and its kind and is padded to eight bytes; those of one connection follow one another, the
+// control block first. The offsets are of structures packed to four bytes.
+const (
+	pcbHeaderSize = 24 // struct xinpgen, which also ends the list
+
+	kindSocket = 0x001 // struct xsocket_n
+	kindINPCB  = 0x010 // struct xinpcb_n
+
+	pcbForeignPort = 16
+	pcbLocalPort   = 18
+	pcbVersion     = 44 // 1: IPv4, 2: IPv6
+	pcbForeign     = 48 // 16 bytes, of which IPv4 uses the last four
+	pcbLocal       = 64
+	pcbSize        = 80
+
+	socketType = 16
+	socketUID  = 64
+	socketSize = 68
+	sockStream = 1
+)
+
+var errPCBList = errors.New("the list of TCP connections has an unknown form")
+
+// findInPCBList returns the owner of the socket whose own address is peer and whose other end is local. It is compiled
+// on every system, so that it is tested on every system.
+func findInPCBList(list []byte, peer, local netip.AddrPort) (uid uint32, err error) {
+	if len(list) < pcbHeaderSize {
+		return 0, errPCBList
+	}
+	order := binary.NativeEndian
+	list = list[(order.Uint32(list)+7)&^7:]
+	wanted := false // the records are of the connection that is looked for
+	for len(list) > pcbHeaderSize {
+		size, kind := order.Uint32(list), order.Uint32(list[4:])
+		if size < 8 || int(size) > len(list) {
+			return 0, errPCBList
+		}
+		record := list[:size]
+		switch {
+		case kind == kindINPCB && size >= pcbSize:
+			wanted = pcbAddress(record, pcbLocal, pcbLocalPort) == peer && pcbAddress(record, pcbForeign, pcbForeignPort) == local
+		case kind == kindSocket && size >= socketSize:
+			// The record of a control block without a socket is empty.
+			if wanted && order.Uint16(record[socketType:]) == sockStream {
+				return order.Uint32(record[socketUID:]), nil
+			}
+		}
+		list = list[min(len(list), int(size+7)&^7):]
+	}
+	return 0, ErrNoOwner
+}
+
+func pcbAddress(record []byte, at, port int) netip.AddrPort {
+	raw := record[at : at+16]
+	if record[pcbVersion]&1 != 0 {
+		raw = raw[12:]
+	}
+	addr, _ := netip.AddrFromSlice(raw)
+	return plain(netip.AddrPortFrom(addr, binary.BigEndian.Uint16(record[port:])))
+}
