@@ -19,6 +19,7 @@ type link struct {
 	ended    bool
 	admitted bool
 	inflight map[string]pending
+	batches  int             // how many were sent
 	early    [][]byte        // what was sent before the daemon admitted us: it has not looked at it
 	asked    map[string]bool // the daemon's own requests to the client
 	hangUp   *time.Timer     // set when a write has failed
@@ -45,10 +46,13 @@ func (l *link) send(m message, line []byte) error {
 		return errEnded
 	}
 	pass := true
+	if m.kind == batch {
+		l.batches++
+	}
 	for _, part := range append(m.parts, m) {
 		switch {
 		case part.kind == request:
-			l.inflight[part.id] = newPending(part)
+			l.expect(part, m.kind == batch)
 		case part.kind == response: // a daemon that came later did not ask
 			pass = l.asked[part.id]
 			delete(l.asked, part.id)
@@ -84,7 +88,7 @@ func (l *link) received(m message) {
 	for _, part := range append(m.parts, m) {
 		switch part.kind {
 		case response:
-			delete(l.inflight, part.id)
+			l.answered(part.id)
 		case request:
 			if len(l.asked) < maxAsked {
 				l.asked[part.id] = true
@@ -93,6 +97,26 @@ func (l *link) received(m message) {
 	}
 	l.mu.Unlock()
 	l.poke()
+}
+
+// expect notes a request that is about to be sent. l.mu is held.
+func (l *link) expect(m message, batched bool) {
+	call := newPending(m)
+	call.asked += l.inflight[m.id].asked
+	if batched {
+		call.batch = l.batches
+	}
+	l.inflight[m.id] = call
+}
+
+// answered notes an answer of the daemon. l.mu is held.
+func (l *link) answered(id string) {
+	call, ok := l.inflight[id]
+	if call.asked--; !ok || call.asked == 0 {
+		delete(l.inflight, id)
+		return
+	}
+	l.inflight[id] = call
 }
 
 func (l *link) poke() {
@@ -201,10 +225,8 @@ func (p *Pump) lost(l *link, cause *Failure) {
 	} else {
 		cause = restarted
 	}
-	for _, call := range left {
-		if p.print(call.answer(cause)) != nil {
-			return
-		}
+	if p.answerAll(left, cause) != nil {
+		return
 	}
 	if again {
 		go func() {
@@ -212,6 +234,29 @@ func (p *Pump) lost(l *link, cause *Failure) {
 			p.resume()
 		}()
 	}
+}
+
+// answerAll tells the client that calls are lost, those of one batch in one line.
+func (p *Pump) answerAll(left map[string]pending, cause *Failure) error {
+	batches := map[int][]string{}
+	for _, call := range left {
+		answer := call.answer(cause)
+		for range call.asked {
+			if call.batch > 0 {
+				batches[call.batch] = append(batches[call.batch], answer)
+				continue
+			}
+			if err := p.print(answer + "\n"); err != nil {
+				return err
+			}
+		}
+	}
+	for _, answers := range batches {
+		if err := p.print(array(answers)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // drain waits for the answers that are due after the client's last message.

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/service-dev/service/proto/mcpline"
 )
 
 // Options are the parts of a Pump. Zero durations mean the defaults.
@@ -85,7 +88,7 @@ func (p *Pump) Run(ctx context.Context) error {
 		line, err := lines.next()
 		switch {
 		case errors.Is(err, errTooLong):
-			if err := p.print(tooLong); err != nil {
+			if err := p.unread(ctx, lines.head, tooLong); err != nil {
 				return err
 			}
 		case err != nil:
@@ -103,11 +106,29 @@ func (p *Pump) Run(ctx context.Context) error {
 // line waits here and those behind it wait in the client's pipe.
 func (p *Pump) fromClient(ctx context.Context, line []byte) error {
 	m := scan(line)
-	if m.kind == misnamed {
-		return p.print(badID)
+	switch m.kind {
+	case misnamed:
+		return p.print(rejection(echoed(m.rawID), badID))
+	case invalid:
+		if h := mcpline.Of(line); h.ID() != nil {
+			return p.unread(ctx, h, unreadable)
+		}
 	}
 	p.remember(m, line)
 	return p.forward(ctx, m, line)
+}
+
+// unread deals with a message of which only the head can be read: the one who waits for it hears that it is lost. That
+// is the client, or the daemon when the message answers one of its requests.
+func (p *Pump) unread(ctx context.Context, h *mcpline.Head, why string) error {
+	if !h.IsResponse() {
+		return p.print(rejection(h.ID(), why))
+	}
+	if h.ID() == nil {
+		return nil
+	}
+	line := []byte(rejected(h.ID(), why))
+	return p.forward(ctx, scan(line), line)
 }
 
 func (p *Pump) forward(ctx context.Context, m message, line []byte) error {
@@ -179,20 +200,26 @@ func (p *Pump) refuse(m message, f *Failure) error {
 	if f == nil {
 		f = restarted
 	}
+	var answers []string
 	for _, part := range append(m.parts, m) {
-		var err error
 		switch part.kind {
 		case request:
-			err = p.print(newPending(part).answer(f))
+			answers = append(answers, newPending(part).answer(f))
 		case misnamed:
-			err = p.print(badID)
-		}
-		if err != nil {
-			return err
+			answers = append(answers, rejected(echoed(part.rawID), badID))
 		}
 	}
-	return nil
+	if len(answers) == 0 {
+		return nil
+	}
+	if m.kind == batch {
+		return p.print(array(answers))
+	}
+	return p.print(answers[0] + "\n")
 }
+
+// array is the line that answers a batch.
+func array(answers []string) string { return "[" + strings.Join(answers, ",") + "]\n" }
 
 func (p *Pump) print(line string) error { return p.write([]byte(line)) }
 

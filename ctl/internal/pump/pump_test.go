@@ -204,7 +204,7 @@ func TestATooLongLineIsAnsweredAndSkipped(t *testing.T) {
 		r.say(strings.Repeat("x", maxClientLine+bufferSize))
 		r.say(`{"id":2,"method":"ping"}`)
 	}()
-	if got := r.hear(); !strings.Contains(got, "-32600") {
+	if got := r.hear(); got != strings.TrimSuffix(rejection(nil, tooLong), "\n") {
 		t.Fatalf("answer = %s", got)
 	}
 	d.expect(`{"id":2,"method":"ping"}`)
@@ -213,9 +213,13 @@ func TestATooLongLineIsAnsweredAndSkipped(t *testing.T) {
 func TestARequestWithoutAUsableIDIsAnsweredOnce(t *testing.T) {
 	r := newRig(t)
 	d := r.daemon()
-	for _, id := range []string{"7.5", "1e3", "12345678901234567890", "null", "{}", "true"} {
+	for _, id := range []string{"7.5", "1.0", "1e3", "12345678901234567890"} { // answered as they were written
 		r.say(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"x"}}`)
-		r.expect(strings.TrimSuffix(badID, "\n"))
+		r.expect(`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32600,"message":` + quote(badID) + `}}`)
+	}
+	for _, id := range []string{"null", "{}", "true"} {
+		r.say(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"x"}}`)
+		r.expect(strings.TrimSuffix(rejection(nil, badID), "\n"))
 	}
 	r.say(`[{"jsonrpc":"2.0","id":7.5,"method":"ping"}]`) // the daemon refuses what is in a batch
 	d.expect(`[{"jsonrpc":"2.0","id":7.5,"method":"ping"}]`)
@@ -226,8 +230,79 @@ func TestARequestWithoutAUsableIDIsAnsweredOnce(t *testing.T) {
 		t.Fatalf("answered %s", got)
 	}
 	r.refuse <- errors.New("no")
-	r.say(`[{"jsonrpc":"2.0","id":7.5,"method":"ping"}]`)
-	r.expect(strings.TrimSuffix(badID, "\n"))
+	r.say(`[{"jsonrpc":"2.0","id":7.5,"method":"ping"},{"jsonrpc":"2.0","id":8,"method":"ping"}]`)
+	got := r.hear()
+	var answers []struct{ ID any }
+	if err := json.Unmarshal([]byte(got), &answers); err != nil || len(answers) != 2 || answers[0].ID != 7.5 || answers[1].ID != 8.0 {
+		t.Fatalf("the batch is answered with %s: %v", got, err)
+	}
+}
+
+// What a client waits for is answered under its id, also when nothing but the id can be read.
+func TestUnreadableMessagesAreAnsweredUnderTheirID(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	deep := strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1)
+	for _, line := range []string{
+		`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"a":"` + strings.Repeat("x", maxClientLine) + `"}}`,
+		`{"method":"tools/call","params":{"a":"` + strings.Repeat("x", 5<<20) + `"},"jsonrpc":"2.0","id":5}`,
+		`{"method":"tools/call","params":` + deep + `,"jsonrpc":"2.0","id":5}`,
+		`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"a":tru}}`,
+		`{"jsonrpc":"2.0","id":5}`,
+	} {
+		go r.say(line)
+		var got struct {
+			ID    int
+			Error struct{ Code int }
+		}
+		if err := json.Unmarshal([]byte(r.hear()), &got); err != nil || got.ID != 5 || got.Error.Code != -32600 {
+			t.Errorf("%.60s: %+v, %v", line, got, err)
+		}
+	}
+	go r.say(`{"jsonrpc":"2.0","id":9,"result":{"a":"` + strings.Repeat("x", maxClientLine) + `"}}`) // nobody asked
+	d.put(`{"id":"ask","method":"elicitation/create"}`)
+	r.hear()
+	go r.say(`{"jsonrpc":"2.0","result":{"a":"` + strings.Repeat("x", maxClientLine) + `"},"id":"ask"}`)
+	if got := d.get(); !strings.Contains(got, `"id":"ask","error"`) {
+		t.Errorf("the daemon hears %.100s", got)
+	}
+}
+
+func TestAByteOrderMarkIsSkipped(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	r.say("\ufeff" + `{"id":1,"method":"ping"}`)
+	d.expect(`{"id":1,"method":"ping"}`)
+}
+
+// The answers to a batch come in one array, whoever gives them.
+func TestALostBatchIsAnsweredInOneArray(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	r.say(`[{"jsonrpc":"2.0","id":1,"method":"tools/call"},{"jsonrpc":"2.0","method":"n"},{"jsonrpc":"2.0","id":2,"method":"tools/call"}]`)
+	d.get()
+	d.Close()
+	got := r.hear()
+	var answers []struct{ ID int }
+	if err := json.Unmarshal([]byte(got), &answers); err != nil || len(answers) != 2 || answers[0].ID+answers[1].ID != 3 {
+		t.Fatalf("answered with %s: %v", got, err)
+	}
+}
+
+// A client that uses an id twice has two answers, and the end of its input waits for both.
+func TestAnIDInUseIsCountedTwice(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	for range 2 {
+		r.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`)
+		d.get()
+	}
+	d.put(`{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"in use"}}`)
+	r.hear()
+	d.Close()
+	if got := r.hear(); !strings.Contains(got, "daemon_restarted") {
+		t.Fatalf("the first call is answered with %s", got)
+	}
 }
 
 func TestCallsInFlightAreAnsweredOnceWhenTheDaemonGoes(t *testing.T) {

@@ -98,7 +98,7 @@ func (p *patient) Write(data []byte) (int, error) {
 const codeTooManyCalls = "too_many_calls"
 
 // busy answers a call that is one too many, in the words of every tool error.
-func (w *wire) busy(req *jsonrpc.Request, message string) {
+func (w *wire) busy(group *batch, req *jsonrpc.Request, message string) {
 	problem := map[string]any{
 		"code": codeTooManyCalls, "message": message, "retryable": true,
 		"fixHint": "wait for answers of calls that are running, then call again",
@@ -116,6 +116,6 @@ func (w *wire) busy(req *jsonrpc.Request, message string) {
 	}
 	data, err := json.Marshal(answer)
 	if err == nil {
-		_ = w.write(data) // a broken stream shows at the next read
+		w.send(group, data)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/proto/mcpline"
 )
 
 // maxCalls bounds the calls of one connection that run at a time.
@@ -71,7 +72,9 @@ func (w *wire) read(ctx context.Context, open func(*era) error) error {
 	for {
 		line, err := w.lines.next()
 		if errors.Is(err, errLineTooLong) {
-			w.refuse(jsonrpc.CodeInvalidRequest, "message is longer than 4194304 bytes")
+			if err := w.unread(ctx, w.lines.head, jsonrpc.CodeInvalidRequest, "message is longer than 4194304 bytes", open); err != nil {
+				return err
+			}
 			continue
 		}
 		if err != nil {
@@ -97,20 +100,35 @@ func ended(err error) error {
 // take deals with one line that is not empty.
 func (w *wire) take(ctx context.Context, line []byte, open func(*era) error) error {
 	if !json.Valid(line) {
-		w.refuse(jsonrpc.CodeParseError, "message is not JSON")
-		return nil
+		return w.unread(ctx, mcpline.Of(line), jsonrpc.CodeParseError, "message is not JSON, or nested too deeply", open)
 	}
 	parts, group := split(line)
-	if len(parts) == 0 || len(parts) > maxCalls {
-		w.refuse(jsonrpc.CodeInvalidRequest, "batch is empty or too long")
+	if len(parts) == 0 {
+		w.refuse(nil, nil, jsonrpc.CodeInvalidRequest, "batch is empty")
 		return nil
 	}
-	for _, m := range w.admit(parts, group) {
+	messages := w.admit(parts, group)
+	w.answerRefused(group)
+	for _, m := range messages {
 		if err := w.deliver(ctx, m, open); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// unread deals with a message of which only the head can be read: the one who waits for it hears that it is lost. That
+// is the client, or a session when the message answers one of its requests.
+func (w *wire) unread(ctx context.Context, h *mcpline.Head, code int, why string, open func(*era) error) error {
+	if !h.IsResponse() {
+		w.refuse(nil, h.ID(), code, why)
+		return nil
+	}
+	answer, err := jsonrpc.DecodeMessage(refusal(h.ID(), code, why))
+	if err != nil {
+		return nil // nobody can be meant
+	}
+	return w.deliver(ctx, answer, open)
 }
 
 // split returns the messages of a line that is JSON; group is nil unless they are a batch.
@@ -127,32 +145,48 @@ func split(line []byte) (parts []json.RawMessage, group *batch) {
 func (w *wire) admit(parts []json.RawMessage, group *batch) []jsonrpc.Message {
 	var messages []jsonrpc.Message
 	for _, part := range parts {
-		if id, present := member(part, "id"); present && !validID(id) {
-			w.refuse(jsonrpc.CodeInvalidRequest, "message id is neither a string nor an integer within 2^53")
-			continue
+		m, problem := decode(part)
+		if len(parts) > maxCalls {
+			problem = "batch is too long"
 		}
-		m, err := jsonrpc.DecodeMessage(part)
-		if err != nil {
-			w.refuse(jsonrpc.CodeInvalidRequest, "message is not a JSON-RPC 2.0 request, notification or response")
-			continue
-		}
-		if req, ok := m.(*jsonrpc.Request); ok {
+		req, isRequest := m.(*jsonrpc.Request)
+		if problem == "" && isRequest {
 			if id, present := member(req.Params, "requestId"); req.Method == cancelled && present && !validID(id) {
 				continue // it names no call, but rounded it may
 			}
-			problem, busy := w.register(req, group)
-			switch {
-			case busy:
-				w.busy(req, problem)
-				continue
-			case problem != "":
-				w.refuse(jsonrpc.CodeInvalidRequest, problem)
+			var busy bool
+			if problem, busy = w.register(req, group); busy {
+				w.busy(group, req, problem)
 				continue
 			}
+		}
+		if problem != "" {
+			w.refuse(group, requestID(part), jsonrpc.CodeInvalidRequest, problem)
+			continue
 		}
 		messages = append(messages, m)
 	}
 	return messages
+}
+
+// decode reads one message, or tells why it is none.
+func decode(part json.RawMessage) (m jsonrpc.Message, problem string) {
+	if id, present := member(part, "id"); present && !validID(id) {
+		return nil, "message id is neither a string nor an integer within 2^53"
+	}
+	m, err := jsonrpc.DecodeMessage(part)
+	if r, ok := m.(*jsonrpc.Response); err != nil || ok && r.Result == nil && r.Error == nil {
+		return nil, "message is not a JSON-RPC 2.0 request, notification or response"
+	}
+	return m, ""
+}
+
+// requestID is the id under which the sender of a message waits for an answer; nil when it does not.
+func requestID(part json.RawMessage) json.RawMessage {
+	if h := mcpline.Of(part); !h.IsResponse() {
+		return h.ID()
+	}
+	return nil
 }
 
 // register notes a call, or the wish to cancel one. It returns why a call is not taken; busy tells that it may be later.
