@@ -138,6 +138,7 @@ const (
 //	{"mcp":1,"protocolMin":1,"protocolMax":1,"version":"1.2.3","client":"service-mcp","cwd":"/home/a","env":{"CI":"1"}}
 //
 // The daemon answers with one line before any MCP message: {"ok":true,"protocol":1,"version":"1.2.3"} or
-// {"ok":false,"code":"protocol_mismatch","message":"...","fixHint":"..."} and closes. MCP lines follow in both
-// directions; the client need not wait for the answer before it sends.
+// {"ok":false,"code":"protocol_mismatch","message":"...","fixHint":"..."} and closes. "repeatable" in the first names the
+// tools that only read: a client may send their calls again, once, when the daemon dies before it answers. MCP lines
+// follow in both directions; the client need not wait for the answer before it sends.
 const MaxPreface = 64 << 10

@@ -34,8 +34,9 @@ type pending struct {
 	rawID  string
 	method string
 	modern bool
-	batch  int // which batch it came in; 0 for none
-	asked  int // how often the id is in use: a client may repeat one that is not answered
+	batch  int    // which batch it came in; 0 for none
+	line   []byte // to be sent to the next daemon; nil when only this one may have it
+	asked  int    // how often the id is in use: a client may repeat one that is not answered
 }
 
 func newPending(m message) pending {

@@ -108,7 +108,7 @@ func (p *Pump) replay(l *link, line []byte, id string, noted bool) error {
 			if err := admitted(line); err != nil {
 				return err
 			}
-			l.admitted = true
+			l.admit(line)
 			continue
 		}
 		m := scan(line)
@@ -141,10 +141,9 @@ func (p *Pump) turn() (pause time.Duration, ok bool) {
 }
 
 // resend gives the next daemon what the last one did not look at.
-func (p *Pump) resend(pause time.Duration, lines [][]byte) {
+func (p *Pump) resend(pause time.Duration, messages []message) {
 	time.Sleep(pause)
-	for _, line := range lines {
-		m := scan(line)
+	for _, m := range messages {
 		p.mu.Lock()
 		first := m.kind == request && m.method == "initialize" && m.id == p.initID
 		answered, again := p.initLine == nil || p.initDone, p.resent
@@ -156,7 +155,7 @@ func (p *Pump) resend(pause time.Duration, lines [][]byte) {
 			p.resume()
 			continue
 		}
-		if p.forward(context.Background(), m, line) != nil {
+		if p.forward(context.Background(), m, m.line) != nil {
 			return
 		}
 	}

@@ -19,10 +19,13 @@ type link struct {
 	ended    bool
 	admitted bool
 	inflight map[string]pending
-	batches  int             // how many were sent
-	early    [][]byte        // what was sent before the daemon admitted us: it has not looked at it
-	asked    map[string]bool // the daemon's own requests to the client
-	hangUp   *time.Timer     // set when a write has failed
+	batches  int // how many were sent
+	kept     int // bytes of the lines in inflight
+	// repeatable are tools whose calls the next daemon may have, when this one dies.
+	repeatable map[string]bool
+	early      []message       // what was sent before the daemon admitted us: it has not looked at it
+	asked      map[string]bool // the daemon's own requests to the client
+	hangUp     *time.Timer     // set when a write has failed
 }
 
 // errEnded says that the connection is gone and the message was not sent.
@@ -57,11 +60,16 @@ func (l *link) send(m message, line []byte) error {
 			pass = l.asked[part.id]
 			delete(l.asked, part.id)
 		case part.kind == notification && part.method == "notifications/cancelled":
-			delete(l.inflight, normalID(member(part.params, "requestId")))
+			id := normalID(member(part.params, "requestId"))
+			l.kept -= len(l.inflight[id].line)
+			delete(l.inflight, id)
 		}
 	}
-	if !l.admitted && m.kind != response {
-		l.early = append(l.early, append([]byte(nil), line...))
+	switch {
+	case l.admitted:
+		l.keep(m, line)
+	case m.kind != response:
+		l.early = append(l.early, scanAgain(append([]byte(nil), line...), m.again))
 	}
 	l.mu.Unlock()
 	if !pass && m.kind == response {
@@ -113,6 +121,7 @@ func (l *link) expect(m message, batched bool) {
 func (l *link) answered(id string) {
 	call, ok := l.inflight[id]
 	if call.asked--; !ok || call.asked == 0 {
+		l.kept -= len(call.line)
 		delete(l.inflight, id)
 		return
 	}
@@ -159,7 +168,7 @@ func (p *Pump) fromDaemon(l *link) {
 				cause = p.explain(err)
 				break
 			}
-			p.welcome(l)
+			p.welcome(l, line)
 			continue
 		}
 		m := scan(line)
@@ -172,13 +181,23 @@ func (p *Pump) fromDaemon(l *link) {
 	p.lost(l, cause)
 }
 
-func (p *Pump) welcome(l *link) {
-	l.mu.Lock()
-	l.admitted, l.early = true, nil
-	l.mu.Unlock()
+// welcome takes up a link whose daemon took us in.
+func (p *Pump) welcome(l *link, line []byte) {
+	l.admit(line)
 	p.mu.Lock()
 	p.pause, p.turned = 0, 0
 	p.mu.Unlock()
+}
+
+// admit notes the daemon's answer to the handshake.
+func (l *link) admit(line []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.admitted, l.repeatable = true, repeatableTools(line)
+	for _, m := range l.early {
+		l.keep(m, m.line)
+	}
+	l.early = nil
 }
 
 func (p *Pump) noteInitialized(m message) {
@@ -213,11 +232,17 @@ func (p *Pump) lost(l *link, cause *Failure) {
 	again := open && !p.resent && cause == nil && !p.closing
 	switch {
 	case again:
-		p.resending.Add(1)
 		p.resent = true
 		delete(left, p.initID)
 	case open:
 		p.initLine = nil // it is answered below, so no other daemon gets it
+	}
+	var repeats [][]byte
+	if cause == nil && !p.closing {
+		repeats = p.repeats(left)
+	}
+	if again || len(repeats) > 0 {
+		p.resending.Add(1)
 	}
 	p.mu.Unlock()
 	if cause != nil {
@@ -225,13 +250,14 @@ func (p *Pump) lost(l *link, cause *Failure) {
 	} else {
 		cause = restarted
 	}
-	if p.answerAll(left, cause) != nil {
-		return
-	}
-	if again {
+	_ = p.answerAll(left, cause) // Run sees that nobody reads
+	if again || len(repeats) > 0 {
 		go func() {
 			defer p.resending.Done()
-			p.resume()
+			if again {
+				p.resume()
+			}
+			p.repeat(repeats)
 		}()
 	}
 }

@@ -44,11 +44,12 @@ type Pump struct {
 	turned     int    // daemons in a row that ended before they admitted us
 	initLine   []byte // the old era's initialize, to be replayed
 	initID     string
-	initDone   bool           // it was answered
-	initNote   bool           // the client sent notifications/initialized
-	resent     bool           // an unanswered initialize was sent a second time
-	closing    bool           // In has ended: nothing is sent again
-	resending  sync.WaitGroup // guarded by closing: nothing is added once it is true
+	initDone   bool            // it was answered
+	initNote   bool            // the client sent notifications/initialized
+	resent     bool            // an unanswered initialize was sent a second time
+	closing    bool            // In has ended: nothing is sent again
+	resending  sync.WaitGroup  // guarded by closing: nothing is added once it is true
+	repeating  map[string]bool // calls by id that wait for the next daemon
 	linkDone   sync.WaitGroup
 	connecting sync.Mutex
 }
@@ -72,7 +73,7 @@ func New(opts Options) *Pump {
 	if opts.Pause <= 0 {
 		opts.Pause = time.Second
 	}
-	return &Pump{opts: opts}
+	return &Pump{opts: opts, repeating: map[string]bool{}}
 }
 
 // Open makes the first connection. Its error is Connect's; Run may be called all the same and tries again.
@@ -115,6 +116,7 @@ func (p *Pump) fromClient(ctx context.Context, line []byte) error {
 		}
 	}
 	p.remember(m, line)
+	p.forget(m)
 	return p.forward(ctx, m, line)
 }
 

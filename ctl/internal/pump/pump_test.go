@@ -115,7 +115,7 @@ func (r *rig) daemon() *daemon {
 		if !strings.Contains(preface, `"mcp":1`) || !strings.Contains(preface, `"env":{"CI":"1"}`) || !strings.Contains(preface, `"cwd":"/w"`) || !json.Valid([]byte(preface)) {
 			r.t.Fatalf("preface = %s", preface)
 		}
-		d.put(`{"ok":true,"protocol":1,"version":"1"}`)
+		d.put(`{"ok":true,"protocol":1,"version":"1","repeatable":["look","listen"]}`)
 		return d
 	case <-time.After(10 * time.Second):
 		r.t.Fatal("nobody connects")
@@ -223,8 +223,8 @@ func TestARequestWithoutAUsableIDIsAnsweredOnce(t *testing.T) {
 	}
 	r.say(`[{"jsonrpc":"2.0","id":7.5,"method":"ping"}]`) // the daemon refuses what is in a batch
 	d.expect(`[{"jsonrpc":"2.0","id":7.5,"method":"ping"}]`)
-	r.say(`{"jsonrpc":"2.0","id":7,"method":"ping"}`)
-	d.expect(`{"jsonrpc":"2.0","id":7,"method":"ping"}`)
+	r.say(`{"jsonrpc":"2.0","id":7,"method":"tools/call"}`)
+	d.expect(`{"jsonrpc":"2.0","id":7,"method":"tools/call"}`)
 	r.gone(d)
 	if got := r.hear(); !strings.Contains(got, `"id":7,`) {
 		t.Fatalf("answered %s", got)
@@ -335,7 +335,7 @@ func TestCallsInFlightAreAnsweredOnceWhenTheDaemonGoes(t *testing.T) {
 	r.say(`{"id":2,"method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`)
 	d = r.daemon()
 	d.get()
-	r.say(`{"id":3,"method":"tools/list"}`)
+	r.say(`{"id":3,"method":"logging/setLevel"}`)
 	d.get()
 	d.Close()
 	got := r.hear() + r.hear()
@@ -583,5 +583,76 @@ func TestADaemonThatEndsBeforeItAdmitsLosesNothing(t *testing.T) {
 		next.expect(call)
 		next.put(`{"jsonrpc":"2.0","id":7,"result":{}}`)
 		r.expect(`{"jsonrpc":"2.0","id":7,"result":{}}`)
+	}
+}
+
+const look = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"look"}}`
+
+// A call that only reads goes to the next daemon, once; so does a request for a list.
+func TestReadsInFlightAreRepeatedOnce(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	call, write, list := fmt.Sprintf(look, 1), `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"write"}}`, `{"jsonrpc":"2.0","id":3,"method":"tools/list"}`
+	for _, line := range []string{call, write, list} {
+		r.say(line)
+		d.expect(line)
+	}
+	d.Close()
+	if got := r.hear(); !strings.Contains(got, `"id":2`) || !strings.Contains(got, "daemon_restarted") {
+		t.Fatalf("the call that is not repeated: %s", got)
+	}
+	d = r.daemon()
+	got := map[string]bool{d.get(): true, d.get(): true}
+	if !got[call] || !got[list] {
+		t.Fatalf("the next daemon hears %v", got)
+	}
+	d.put(`{"jsonrpc":"2.0","id":3,"result":{}}`)
+	r.expect(`{"jsonrpc":"2.0","id":3,"result":{}}`)
+	d.Close() // a second death is told
+	if got := r.hear(); !strings.Contains(got, `"id":1`) || !strings.Contains(got, "daemon_restarted") {
+		t.Fatalf("after two daemons: %s", got)
+	}
+}
+
+// What was sent before the daemon took us in is repeated alike, and a call that was cancelled meanwhile is not.
+func TestReadsAreRepeatedUnlessCancelled(t *testing.T) {
+	r := newRig(t)
+	r.until("the pump has taken the connection up", r.linked)
+	r.say(fmt.Sprintf(look, 1)) // before the handshake is answered
+	d := r.daemon()
+	d.expect(fmt.Sprintf(look, 1))
+	r.say(fmt.Sprintf(look, 2))
+	d.expect(fmt.Sprintf(look, 2))
+	r.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
+	d.get()
+	d.Close()
+	d = r.daemon()
+	d.expect(fmt.Sprintf(look, 1))
+	r.say(`{"method":"after"}`)
+	d.expect(`{"method":"after"}`)
+}
+
+func TestWhatIsKeptOfReadsIsBounded(t *testing.T) {
+	l := newLink(nil)
+	l.admit([]byte(`{"ok":true,"repeatable":["look"]}`))
+	padding := strings.Repeat(" ", maxRepeated-200)
+	for id := range 2 * maxRepeatedSize / maxRepeated {
+		line := []byte(fmt.Sprintf(look, id) + padding)
+		m := scan(line)
+		l.expect(m, false)
+		l.keep(m, line)
+	}
+	held := 0
+	for _, call := range l.inflight {
+		held += len(call.line)
+	}
+	if held > maxRepeatedSize || held < maxRepeatedSize/2 || held != l.kept {
+		t.Errorf("%d bytes are kept, counted %d", held, l.kept)
+	}
+	for id := range l.inflight {
+		l.answered(id)
+	}
+	if l.kept != 0 {
+		t.Errorf("%d bytes are counted of calls that were answered", l.kept)
 	}
 }

@@ -59,6 +59,9 @@ type Gate struct {
 	server  *mcp.Server
 	clients atomic.Int64
 	room    *room
+	// repeatable and waiting are names of tools, for the handshake and for the end of a stream.
+	repeatable []string
+	waiting    map[string]bool
 }
 
 // New prepares a gate; it starts nothing.
@@ -78,7 +81,13 @@ func New(opts Options) *Gate {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	g := &Gate{opts: opts, room: newRoom(opts)}
+	g := &Gate{opts: opts, room: newRoom(opts), waiting: map[string]bool{}}
+	for _, tool := range opts.Catalogue.List() {
+		g.waiting[tool.Name] = tool.Waits
+		if tool.Annotations.ReadOnly && tool.Annotations.Idempotent && !tool.Waits {
+			g.repeatable = append(g.repeatable, tool.Name)
+		}
+	}
 	g.server = newServer(opts)
 	return g
 }
@@ -153,6 +162,9 @@ func (g *Gate) ServeConn(ctx context.Context, conn net.Conn) {
 		return
 	}
 	who, answer := readPreface(line, g.opts.Version)
+	if answer.OK {
+		answer.Repeatable = g.repeatable
+	}
 	if reply(conn, answer) != nil || !answer.OK {
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net"
 	"path/filepath"
 	"strings"
@@ -36,7 +37,10 @@ func (f *fakeTools) List() []tools.Tool {
 	object := json.RawMessage(`{"type":"object"}`)
 	var list []tools.Tool
 	for _, name := range []string{"echo", "slow", "polls", "link", "picture"} {
-		list = append(list, tools.Tool{Name: name, Title: name, Description: name, InputSchema: object, OutputSchema: object})
+		list = append(list, tools.Tool{
+			Name: name, Title: name, Description: name, InputSchema: object, OutputSchema: object,
+			Annotations: tools.Annotations{ReadOnly: name != "link", Idempotent: name != "polls"}, Waits: name == "slow",
+		})
 	}
 	return list
 }
@@ -194,6 +198,16 @@ func (c *client) initialize() {
 		c.t.Fatalf("negotiated %v", got)
 	}
 	c.send(initialized)
+}
+
+// The handshake names the tools that only read, may be called twice and keep nobody waiting.
+func TestHandshakeNamesRepeatableTools(t *testing.T) {
+	dial, _ := start(t, Options{Catalogue: newFakeTools()})
+	c := dial()
+	c.send(goodPreface)
+	if got := fmt.Sprint(c.receive()["repeatable"]); got != "[echo picture]" {
+		t.Errorf("repeatable: %s", got)
+	}
 }
 
 func TestEveryInitializeRevision(t *testing.T) {
