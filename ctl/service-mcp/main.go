@@ -35,8 +35,9 @@ func serve() int {
 	daemon, findErr := reach.Find()
 	cwd, _ := os.Getwd()
 	p := pump.New(pump.Options{
-		In: os.Stdin, Out: os.Stdout, HalfClose: reach.HalfClose, Explain: explain,
-		Hello: pump.Hello{Client: "service-mcp", Version: buildinfo.Version, Cwd: cwd, Env: rendezvous.Environ()},
+		In: os.Stdin, Out: os.Stdout, HalfClose: reach.HalfClose,
+		Explain: func(err error) *pump.Failure { return explain(daemon, err) },
+		Hello:   pump.Hello{Client: "service-mcp", Version: buildinfo.Version, Cwd: cwd, Env: rendezvous.Environ()},
 		Connect: func(ctx context.Context) (reach.Conn, error) {
 			if findErr != nil {
 				return nil, findErr
@@ -64,11 +65,17 @@ func readable(dir string) bool {
 }
 
 // explain puts the reason why there is no daemon into words for the agent.
-func explain(err error) *pump.Failure {
+func explain(daemon reach.Daemon, err error) *pump.Failure {
 	var sandbox *reach.SandboxError
 	var unsafe *reach.UnsafeError
 	var start *reach.StartError
+	var silent *reach.NotRespondingError
+	if errors.Is(err, pump.ErrSilent) {
+		silent = daemon.NotResponding()
+	}
 	switch {
+	case silent != nil || errors.As(err, &silent):
+		return &pump.Failure{Code: "daemon_not_responding", Message: silent.Error(), Retryable: true, FixHint: silent.Fix()}
 	case errors.As(err, &sandbox):
 		return &pump.Failure{Code: "sandbox_blocked", Message: sandbox.Error(), FixHint: sandbox.Setting()}
 	case errors.As(err, &unsafe):

@@ -26,6 +26,8 @@ type link struct {
 	early      []message       // what was sent before the daemon admitted us: it has not looked at it
 	asked      map[string]bool // the daemon's own requests to the client
 	hangUp     *time.Timer     // set when a write has failed
+	patience   *time.Timer     // runs out when the daemon says nothing
+	silent     bool            // it did
 }
 
 // errEnded says that the connection is gone and the message was not sent.
@@ -161,6 +163,9 @@ func (p *Pump) fromDaemon(l *link) {
 	for {
 		line, err := l.lines.next()
 		if err != nil {
+			if l.awaited() {
+				cause = p.explain(ErrSilent)
+			}
 			break
 		}
 		if !l.admitted {
@@ -183,10 +188,31 @@ func (p *Pump) fromDaemon(l *link) {
 
 // welcome takes up a link whose daemon took us in.
 func (p *Pump) welcome(l *link, line []byte) {
+	l.awaited()
 	l.admit(line)
 	p.mu.Lock()
 	p.pause, p.turned = 0, 0
 	p.mu.Unlock()
+}
+
+// await closes a link whose daemon says nothing for so long.
+func (l *link) await(limit time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.patience = time.AfterFunc(limit, func() {
+		l.mu.Lock()
+		l.silent = !l.ended
+		l.mu.Unlock()
+		l.conn.Close()
+	})
+}
+
+// awaited ends the wait; it reports whether the daemon was silent for too long.
+func (l *link) awaited() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.patience.Stop()
+	return l.silent
 }
 
 // admit notes the daemon's answer to the handshake.

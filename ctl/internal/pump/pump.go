@@ -24,7 +24,8 @@ type Options struct {
 	Hello   Hello
 	// Drain bounds the wait for answers after In ended; 6 s by default.
 	Drain time.Duration
-	// Handshake bounds the wait for the daemon's answers to preface and replayed initialize; 10 s by default.
+	// Handshake bounds the wait for the daemon's answers to preface and replayed initialize; 5 s by default. Explain puts
+	// ErrSilent, which it then ends with, into words.
 	Handshake time.Duration
 	// Pause is the first pause between two attempts that fail, doubled up to 16 times; 1 s by default.
 	Pause time.Duration
@@ -68,7 +69,7 @@ func New(opts Options) *Pump {
 		opts.Drain = 6 * time.Second
 	}
 	if opts.Handshake <= 0 {
-		opts.Handshake = 10 * time.Second
+		opts.Handshake = 5 * time.Second
 	}
 	if opts.Pause <= 0 {
 		opts.Pause = time.Second

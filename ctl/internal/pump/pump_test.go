@@ -656,3 +656,67 @@ func TestWhatIsKeptOfReadsIsBounded(t *testing.T) {
 		t.Errorf("%d bytes are counted of calls that were answered", l.kept)
 	}
 }
+
+// A daemon that takes the connection and says nothing costs the client a bounded wait, at its start and later.
+func TestADaemonThatSaysNothingIsToldOf(t *testing.T) {
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	daemons := make(chan net.Conn, 8)
+	p := New(Options{
+		In: inR, Out: outW, Hello: Hello{Client: "test", Version: "1"}, Handshake: 50 * time.Millisecond, Pause: time.Millisecond, Drain: time.Second,
+		Connect: func(context.Context) (io.ReadWriteCloser, error) {
+			ours, theirs := socketPair(t)
+			daemons <- ours
+			return theirs, nil
+		},
+		Explain: func(err error) *Failure {
+			if errors.Is(err, ErrSilent) {
+				return &Failure{Code: "daemon_not_responding", Message: "pid 7"}
+			}
+			return nil
+		},
+	})
+	done := make(chan error, 1)
+	go func() {
+		_ = p.Open(context.Background())
+		done <- p.Run(context.Background())
+	}()
+	r := &rig{t: t, in: inW, out: bufio.NewReader(outR), pipe: outR, pump: p}
+	silence := func(id string) {
+		t.Helper()
+		r.say(`{"id":` + id + `,"method":"initialize"}`)
+		if got := r.hear(); !strings.Contains(got, `"id":`+id) || !strings.Contains(got, "daemon_not_responding") {
+			t.Fatalf("answer = %s", got)
+		}
+	}
+	silence("1")
+	<-daemons
+	rested := func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return time.Now().After(p.retryAt)
+	}
+	r.until("the pause between two attempts is over", rested)
+	silence("2")
+	<-daemons
+
+	r.until("the pause between two attempts is over", rested)
+	r.say(`{"id":3,"method":"initialize"}`)
+	conn := <-daemons
+	d := &daemon{t: t, Conn: conn, r: bufio.NewReader(conn)}
+	d.get()
+	d.put(`{"ok":true}`)
+	d.get()
+	d.put(`{"id":3,"result":{}}`)
+	r.hear()
+	r.gone(d)
+	r.say(`{"id":4,"method":"tools/list"}`) // the next one is to hear the replay, and says nothing
+	<-daemons
+	if got := r.hear(); !strings.Contains(got, `"id":4`) || !strings.Contains(got, "daemon_not_responding") {
+		t.Fatalf("answer = %s", got)
+	}
+	_ = inW.Close()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
