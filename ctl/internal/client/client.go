@@ -125,7 +125,7 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	}
 	if err != nil {
 		c.Close()
-		if ctx.Err() == nil && answer.Err() != nil {
+		if answer.Err() != nil && !errors.Is(ctx.Err(), context.Canceled) {
 			err = NotResponding(daemon)
 		}
 		return nil, err

@@ -18,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/descriptors"
 	"github.com/service-dev/service/daemon/internal/tools"
 	"github.com/service-dev/service/proto/docs"
 	"github.com/service-dev/service/proto/rendezvous"
@@ -36,7 +37,7 @@ type Options struct {
 	Pages []docs.Page
 	// Version is the build version that clients see.
 	Version string
-	// MaxConnections is 256 by default; a client above it is refused with a reason.
+	// MaxConnections is 256 by default, or what the limit on open files leaves; a client above it is refused with a reason.
 	MaxConnections int
 	// MaxCalls bounds the calls that run at a time on all streams together; 512 by default.
 	MaxCalls int
@@ -67,7 +68,7 @@ type Gate struct {
 // New prepares a gate; it starts nothing.
 func New(opts Options) *Gate {
 	if opts.MaxConnections <= 0 {
-		opts.MaxConnections = 256
+		opts.MaxConnections = descriptors.Share(256, 50)
 	}
 	if opts.MaxCalls <= 0 {
 		opts.MaxCalls = 512
@@ -101,6 +102,7 @@ func (g *Gate) Serve(ctx context.Context, l net.Listener) error {
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	var served sync.WaitGroup
 	defer served.Wait()
+	reserve := descriptors.NewReserve()
 	defer stop()
 	defer cancel()
 	for {
@@ -114,6 +116,11 @@ func (g *Gate) Serve(ctx context.Context, l net.Listener) error {
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("accepting agents: %w", err)
 		case err != nil:
+			if conn := reserve.Accept(l, err); conn != nil {
+				turnAway(conn, g.opts.Version)
+				reserve.Fill()
+				continue
+			}
 			g.opts.Log.Warn("accepting an agent's stream", "error", err)
 			if !pause(ctx, 50*time.Millisecond) {
 				return nil
@@ -123,6 +130,20 @@ func (g *Gate) Serve(ctx context.Context, l net.Listener) error {
 		served.Go(func() { g.ServeConn(ctx, conn) })
 	}
 }
+
+// turnAway tells a client that the daemon cannot hold its connection. It never waits: a fresh connection has room for a
+// line.
+func turnAway(conn net.Conn, version string) {
+	_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
+	_ = reply(conn, prefaceAnswer{
+		Code: codeTooManyClients, Version: version, Message: "the daemon has as many files open as it may (" + fileLimit + ")",
+		FixHint: "close agents that are not used any more, or raise the limit on open files and run `servicectl daemon restart`",
+	})
+	_ = conn.Close()
+}
+
+// fileLimit is what people call the limit on open files.
+const fileLimit = "ulimit -n"
 
 // pause lets descriptors come free when accepting fails for want of them.
 func pause(ctx context.Context, d time.Duration) bool {
