@@ -31,13 +31,14 @@ func run(name string, argv []string) int {
 }
 
 func serve() int {
-	ctx := context.Background()
+	ctx, parent := context.Background(), os.Getppid()
 	daemon, findErr := reach.Find()
 	cwd, _ := os.Getwd()
 	p := pump.New(pump.Options{
 		In: os.Stdin, Out: os.Stdout, HalfClose: reach.HalfClose,
-		Explain: func(err error) *pump.Failure { return explain(daemon, err) },
-		Hello:   pump.Hello{Client: "service-mcp", Version: buildinfo.Version, Cwd: cwd, Env: rendezvous.Environ()},
+		Orphaned: func() { reach.AwaitParent(parent) },
+		Explain:  func(err error) *pump.Failure { return explain(daemon, err) },
+		Hello:    pump.Hello{Client: "service-mcp", Version: buildinfo.Version, Cwd: cwd, Env: rendezvous.Environ()},
 		Connect: func(ctx context.Context) (reach.Conn, error) {
 			if findErr != nil {
 				return nil, findErr

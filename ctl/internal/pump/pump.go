@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/service-dev/service/proto/mcpline"
@@ -27,6 +28,10 @@ type Options struct {
 	// Handshake bounds the wait for the daemon's answers to preface and replayed initialize; 5 s by default. Explain puts
 	// ErrSilent, which it then ends with, into words.
 	Handshake time.Duration
+	// Orphaned returns when the process that started this one has ended; nil never does. The client then has to show within
+	// Proof, 5 s by default, that it lives.
+	Orphaned func()
+	Proof    time.Duration
 	// Pause is the first pause between two attempts that fail, doubled up to 16 times; 1 s by default.
 	Pause time.Duration
 }
@@ -53,6 +58,8 @@ type Pump struct {
 	repeating  map[string]bool // calls by id that wait for the next daemon
 	linkDone   sync.WaitGroup
 	connecting sync.Mutex
+	lives      chan struct{} // capacity 1: the client proved that it does
+	proofFrom  atomic.Int64  // Unix nanoseconds from which any message of the client proves that; 0 for not asked
 }
 
 type state int
@@ -71,10 +78,13 @@ func New(opts Options) *Pump {
 	if opts.Handshake <= 0 {
 		opts.Handshake = 5 * time.Second
 	}
+	if opts.Proof <= 0 {
+		opts.Proof = 5 * time.Second
+	}
 	if opts.Pause <= 0 {
 		opts.Pause = time.Second
 	}
-	return &Pump{opts: opts, repeating: map[string]bool{}}
+	return &Pump{opts: opts, repeating: map[string]bool{}, lives: make(chan struct{}, 1)}
 }
 
 // Open makes the first connection. Its error is Connect's; Run may be called all the same and tries again.
@@ -82,12 +92,34 @@ func (p *Pump) Open(ctx context.Context) error {
 	return p.reconnect(ctx)
 }
 
-// Run carries messages until In ends and the answers that were due are written, or have not come within Drain. It
-// returns an error only when Out cannot be written.
+// Run carries messages until In ends and the answers that were due are written, or have not come within Drain, or until
+// the client has died though another process holds In open. It returns an error only when Out cannot be written.
 func (p *Pump) Run(ctx context.Context) error {
+	if p.opts.Orphaned == nil {
+		return p.carry(ctx)
+	}
+	done, abandoned := make(chan error, 1), make(chan struct{})
+	go func() { done <- p.carry(ctx) }()
+	go p.watchClient(abandoned)
+	select {
+	case err := <-done:
+		return err
+	case <-abandoned: // the read of In goes on: it ends with the process
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.closing = true
+		if p.link != nil {
+			p.link.conn.Close()
+		}
+		return nil
+	}
+}
+
+func (p *Pump) carry(ctx context.Context) error {
 	lines := newLineReader(p.opts.In, maxClientLine)
 	for {
 		line, err := lines.next()
+		p.noteLife()
 		switch {
 		case errors.Is(err, errTooLong):
 			if err := p.unread(ctx, lines.head, tooLong); err != nil {
@@ -111,6 +143,11 @@ func (p *Pump) fromClient(ctx context.Context, line []byte) error {
 	switch m.kind {
 	case misnamed:
 		return p.print(rejection(echoed(m.rawID), badID))
+	case response:
+		if m.id == normalID([]byte(proofID)) {
+			p.proved()
+			return nil
+		}
 	case invalid:
 		if h := mcpline.Of(line); h.ID() != nil {
 			return p.unread(ctx, h, unreadable)
