@@ -21,6 +21,13 @@ var restarted = &Failure{
 	FixHint: "call the tool again; the connection is restored by itself",
 }
 
+// inputEnded answers calls that the daemon ended because the client closed its end.
+var inputEnded = &Failure{
+	Code: "input_closed", Retryable: true,
+	Message: "stdin was closed before the call was done, and the call was ended; whether it had an effect is not known",
+	FixHint: "keep stdin open until the answer has come",
+}
+
 func (f *Failure) object() string {
 	return `{"code":` + quote(f.Code) + `,"message":` + quote(f.Message) +
 		`,"retryable":` + strconv.FormatBool(f.Retryable) + `,"fixHint":` + quote(f.FixHint) + `}`

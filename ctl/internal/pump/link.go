@@ -270,10 +270,14 @@ func (p *Pump) lost(l *link, cause *Failure) {
 	if again || len(repeats) > 0 {
 		p.resending.Add(1)
 	}
+	closing := p.closing
 	p.mu.Unlock()
-	if cause != nil {
+	switch {
+	case cause != nil:
 		p.fail(cause)
-	} else {
+	case closing:
+		cause = inputEnded
+	default:
 		cause = restarted
 	}
 	_ = p.answerAll(left, cause) // Run sees that nobody reads

@@ -23,7 +23,7 @@ type Options struct {
 	// Explain turns an error of Connect into words for the agent; it may be nil.
 	Explain func(error) *Failure
 	Hello   Hello
-	// Drain bounds the wait for answers after In ended; 6 s by default.
+	// Drain bounds the wait for answers after In ended; 3 s by default, which is longer than the daemon's own wait.
 	Drain time.Duration
 	// Handshake bounds the wait for the daemon's answers to preface and replayed initialize; 5 s by default. Explain puts
 	// ErrSilent, which it then ends with, into words.
@@ -73,7 +73,7 @@ const (
 // New prepares a pump.
 func New(opts Options) *Pump {
 	if opts.Drain <= 0 {
-		opts.Drain = 6 * time.Second
+		opts.Drain = 3 * time.Second
 	}
 	if opts.Handshake <= 0 {
 		opts.Handshake = 5 * time.Second

@@ -544,6 +544,25 @@ func TestEndOfInputWaitsForAnswersThatAreDue(t *testing.T) {
 	}
 }
 
+// The daemon ends calls that wait for a person when the input has ended; the shim ends with it and tells why.
+func TestEndOfInputEndsWithTheDaemonsConnection(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	r.say(`{"id":1,"method":"tools/call","params":{"name":"listen"}}`)
+	d.get()
+	_ = r.in.Close()
+	if _, err := d.r.ReadByte(); err != io.EOF {
+		t.Fatalf("the daemon does not hear the end: %v", err)
+	}
+	d.Close()
+	if got := r.hear(); !strings.Contains(got, `"id":1`) || !strings.Contains(got, "input_closed") {
+		t.Fatalf("the call is answered with %s", got)
+	}
+	if err := <-r.done; err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestEndOfInputDoesNotWaitForEver(t *testing.T) {
 	r := newRig(t)
 	d := r.daemon()

@@ -48,6 +48,9 @@ func (e *era) Write(_ context.Context, m jsonrpc.Message) error {
 	if err != nil {
 		return err
 	}
+	if req, ok := m.(*jsonrpc.Request); ok && req.IsCall() && !e.wire.ask(req.ID) {
+		return io.ErrClosedPipe
+	}
 	return e.wire.write(data)
 }
 
@@ -69,10 +72,16 @@ func (w *wire) answer(response *jsonrpc.Response) error {
 	response.Result = tidyInputRequired(response.Result)
 	w.mu.Lock()
 	c := w.calls[response.ID]
+	if c != nil && c.tool {
+		w.tools--
+	}
 	delete(w.calls, response.ID) // before the client can read the answer and use the id again
 	w.mu.Unlock()
-	if c != nil {
+	switch {
+	case c != nil && c.tool:
 		w.room.give(1)
+	case c != nil:
+		defer w.flow.add(0, 0, -1)
 	}
 	done := w.announce(c, response)
 	data, err := jsonrpc.EncodeMessage(response)
@@ -178,6 +187,8 @@ func (w *wire) answerRefused(group *batch) {
 }
 
 func (w *wire) write(data []byte) error {
+	w.flow.add(1, len(data), 0)
+	defer w.flow.add(-1, -len(data), 0)
 	w.writeMu.Lock()
 	defer w.writeMu.Unlock()
 	_, err := w.out.Write(append(data, '\n'))

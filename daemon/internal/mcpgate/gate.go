@@ -43,10 +43,9 @@ type Options struct {
 	MaxCalls int
 	// Process tells which process is at the other end, 0 for unknown: one may have half of the streams. Nil tells nothing.
 	Process func(net.Conn) int
-	// DrainGrace is how long calls may run on after the client closed its end; 5 s by default.
+	// DrainGrace is how long calls may run on after the client closed its end; 2 s by default. Those of tools that wait for
+	// a person or an app end at once.
 	DrainGrace time.Duration
-	// WriteWait is how long a client may leave an answer unread before its stream is closed; 1 min by default.
-	WriteWait time.Duration
 	// Admit looks at a connection before a byte is read; an error refuses it with that reason. Nil admits everyone.
 	Admit func(net.Conn) error
 	// Notices have something to tell the person beside an answer; nil never has.
@@ -63,6 +62,7 @@ type Gate struct {
 	// repeatable and waiting are names of tools, for the handshake and for the end of a stream.
 	repeatable []string
 	waiting    map[string]bool
+	unread     int // bytes of answers that a stream may have unread
 }
 
 // New prepares a gate; it starts nothing.
@@ -73,16 +73,13 @@ func New(opts Options) *Gate {
 	if opts.MaxCalls <= 0 {
 		opts.MaxCalls = 512
 	}
-	if opts.WriteWait <= 0 {
-		opts.WriteWait = time.Minute
-	}
 	if opts.DrainGrace <= 0 {
-		opts.DrainGrace = 5 * time.Second
+		opts.DrainGrace = 2 * time.Second
 	}
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	g := &Gate{opts: opts, room: newRoom(opts), waiting: map[string]bool{}}
+	g := &Gate{opts: opts, room: newRoom(opts), waiting: map[string]bool{}, unread: maxUnreadBytes}
 	for _, tool := range opts.Catalogue.List() {
 		g.waiting[tool.Name] = tool.Waits
 		if tool.Annotations.ReadOnly && tool.Annotations.Idempotent && !tool.Waits {
@@ -191,7 +188,9 @@ func (g *Gate) ServeConn(ctx context.Context, conn net.Conn) {
 	}
 	_ = conn.SetReadDeadline(time.Time{})
 	lines.max = MaxLine
-	if err := g.serve(caller.With(ctx, who), newWire(nil, lines, &patient{conn, g.opts.WriteWait}), who); err != nil && ctx.Err() == nil {
+	w := newWire(nil, lines, conn)
+	w.cut, w.flow.unread = conn.Close, g.unread
+	if err := g.serve(caller.With(ctx, who), w, who); err != nil && ctx.Err() == nil {
 		g.opts.Log.Debug("an agent's stream broke", "error", err)
 	}
 }
@@ -256,7 +255,7 @@ func (g *Gate) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, who 
 // serve runs the sessions of one wire until its stream ends.
 func (g *Gate) serve(ctx context.Context, w *wire, who caller.Caller) error {
 	w.withNotices(g.opts.Notices, who)
-	w.room = g.room
+	w.room, w.waiting = g.room, g.waiting
 	defer w.leave()
 	var sessions []*mcp.ServerSession
 	err := w.read(ctx, func(e *era) error {
@@ -271,6 +270,9 @@ func (g *Gate) serve(ctx context.Context, w *wire, who caller.Caller) error {
 	}
 	for _, e := range w.eras {
 		e.hangUp()
+	}
+	if w.cut != nil {
+		_ = w.cut() // or a call could wait for ever to be read
 	}
 	for _, session := range sessions {
 		_ = session.Wait() // what ended the stream is known already

@@ -257,6 +257,48 @@ func TestAnswersComeAfterTheClientClosedItsEnd(t *testing.T) {
 	}
 }
 
+// A call that waits for a person or an app ends with its client's input, others still have their time.
+func TestCallsThatWaitEndWithTheClientsInput(t *testing.T) {
+	f := newFakeTools()
+	c, _ := opened(t, Options{Catalogue: f, DrainGrace: time.Minute})
+	c.send(initialize, initialized, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"waits"}}`)
+	c.receive()
+	<-f.begun
+	c.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"slow"}}`)
+	<-f.begun
+	if err := c.conn.(*net.UnixConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-f.ended; err == nil {
+		t.Error("the wait went on")
+	}
+	close(f.release)
+	if got := c.receive(); got["id"] != 2.0 || got["error"] != nil {
+		t.Errorf("got %v", got)
+	}
+	if _, err := c.in.ReadByte(); err != io.EOF {
+		t.Errorf("the stream stays open: %v", err)
+	}
+}
+
+// A question that nobody can answer any more is answered for them.
+func TestQuestionsEndWithTheClientsInput(t *testing.T) {
+	c, _ := opened(t, Options{Catalogue: newFakeTools(), DrainGrace: time.Minute})
+	c.send(strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{"elicitation":{"url":{}}}`, 1), initialized,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"link"}}`)
+	c.receive()
+	c.receive()
+	if err := c.conn.(*net.UnixConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.receive(); got["id"] != 1.0 {
+		t.Errorf("got %v", got)
+	}
+	if _, err := c.in.ReadByte(); err != io.EOF {
+		t.Errorf("the stream stays open: %v", err)
+	}
+}
+
 func TestLongCallsEndSomeTimeAfterTheClient(t *testing.T) {
 	f := newFakeTools()
 	c, _ := opened(t, Options{Catalogue: f, DrainGrace: 10 * time.Millisecond})

@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/proto/mcpline"
 )
 
-// maxCalls bounds the calls of one connection that run at a time.
+// maxCalls bounds the tools that run at a time for one connection, and its other requests that are not answered.
 const maxCalls = 128
 
 // wire is the framing of one connection. The SDK keeps one protocol state for a session and ends it at the first line
@@ -32,18 +32,24 @@ type wire struct {
 
 	mu       sync.Mutex
 	calls    map[jsonrpc.ID]*call // by id, until their answer is about to be written
+	tools    int                  // how many of them call a tool
+	asked    map[jsonrpc.ID]bool  // requests to the client that it has not answered
 	pending  int                  // calls whose answer is not written yet
 	draining bool
 	drained  chan struct{} // closed once draining and nothing is pending
 
-	room    *room         // nil for one without bounds
-	notices Notices       // nil for none
-	who     caller.Caller // whose notices
+	flow    *flow
+	cut     func() error    // ends the stream; nil where that is not ours to do
+	waiting map[string]bool // tools that wait for a person or an app
+	room    *room           // nil for one without bounds
+	notices Notices         // nil for none
+	who     caller.Caller   // whose notices
 }
 
 // call is a request that was read and not yet answered.
 type call struct {
 	tool      bool // it calls a tool
+	waits     bool // for a person or an app
 	cancelled bool
 	batch     *batch
 }
@@ -59,7 +65,7 @@ func newWire(in io.Reader, lines *lineReader, out io.Writer) *wire {
 	if lines == nil {
 		lines = newLineReader(in, MaxLine)
 	}
-	w := &wire{lines: lines, out: out, calls: map[jsonrpc.ID]*call{}, drained: make(chan struct{})}
+	w := &wire{lines: lines, out: out, flow: newFlow(), calls: map[jsonrpc.ID]*call{}, asked: map[jsonrpc.ID]bool{}, drained: make(chan struct{})}
 	for i := range w.eras {
 		w.eras[i] = &era{wire: w, in: make(chan jsonrpc.Message), closed: make(chan struct{}), gone: make(chan struct{})}
 	}
@@ -70,6 +76,7 @@ func newWire(in io.Reader, lines *lineReader, out io.Writer) *wire {
 // first message.
 func (w *wire) read(ctx context.Context, open func(*era) error) error {
 	for {
+		w.flow.wait()
 		line, err := w.lines.next()
 		if errors.Is(err, errLineTooLong) {
 			if err := w.unread(ctx, w.lines.head, jsonrpc.CodeInvalidRequest, "message is longer than 4194304 bytes", open); err != nil {
@@ -204,13 +211,19 @@ func (w *wire) register(req *jsonrpc.Request, group *batch) (problem string, bus
 	if w.calls[req.ID] != nil {
 		return "request id is in use by a call that is still running", false
 	}
-	if len(w.calls) >= maxCalls {
+	c := &call{tool: req.Method == toolCall, batch: group}
+	switch {
+	case !c.tool:
+		w.flow.add(0, 0, 1)
+	case w.tools >= maxCalls:
 		return fmt.Sprintf("%d calls are running on this connection, which is the most there may be", maxCalls), true
-	}
-	if !w.room.take() {
+	case !w.room.take():
 		return fmt.Sprintf("%d calls of all agents are running, which is the most there may be", w.room.calls), true
+	default:
+		w.tools++
+		c.waits = w.waiting[toolName(req)]
 	}
-	w.calls[req.ID] = &call{tool: req.Method == toolCall, batch: group}
+	w.calls[req.ID] = c
 	w.pending++
 	if group != nil {
 		group.open++
@@ -223,7 +236,8 @@ func (w *wire) register(req *jsonrpc.Request, group *batch) (problem string, bus
 func (w *wire) leave() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.room.give(len(w.calls))
+	w.room.give(w.tools)
+	w.tools = 0
 	for _, c := range w.calls {
 		if c.batch != nil {
 			c.batch.told.settle(false)
@@ -231,6 +245,25 @@ func (w *wire) leave() {
 		}
 	}
 	clear(w.calls)
+}
+
+// toolName is the tool that a request calls; empty when it names none.
+func toolName(req *jsonrpc.Request) string {
+	var name string
+	if raw, ok := member(req.Params, "name"); ok && json.Unmarshal(raw, &name) != nil {
+		return ""
+	}
+	return name
+}
+
+// ask notes a request to the client; false when the client has closed its end and cannot answer.
+func (w *wire) ask(id jsonrpc.ID) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.draining {
+		w.asked[id] = true
+	}
+	return !w.draining
 }
 
 func cancelledID(params json.RawMessage) jsonrpc.ID {
@@ -249,6 +282,11 @@ func cancelledID(params json.RawMessage) jsonrpc.ID {
 
 // deliver gives a message to the session it belongs to. A cancellation goes to both: ids are unique on a connection.
 func (w *wire) deliver(ctx context.Context, m jsonrpc.Message, open func(*era) error) error {
+	if response, ok := m.(*jsonrpc.Response); ok {
+		w.mu.Lock()
+		delete(w.asked, response.ID)
+		w.mu.Unlock()
+	}
 	for i, e := range w.eras {
 		if !belongs(m, i) {
 			continue
@@ -314,21 +352,46 @@ func eraOf(req *jsonrpc.Request) int {
 }
 
 // drain waits until every call that was read is answered, at most for grace: a client that writes its calls, closes
-// its end and reads on gets its answers.
+// its end and reads on gets its answers. What waits for a person or an app is not waited for.
 func (w *wire) drain(ctx context.Context, grace time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
 	w.mu.Lock()
 	w.draining = true
+	hopeless := w.hopeless()
 	w.settle()
 	w.mu.Unlock()
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
+	for _, m := range hopeless {
+		if w.deliver(ctx, m, nil) != nil { // nothing opens an era
+			return
+		}
+	}
 	select {
 	case <-w.drained:
-	case <-timer.C:
 	case <-ctx.Done():
 	case <-w.eras[eraInitialize].gone:
 	case <-w.eras[eraStateless].gone:
 	}
+}
+
+// hopeless are the messages that end what nobody waits for any more: cancellations of the calls that wait, and answers
+// to questions that the client cannot answer now. mu is held.
+func (w *wire) hopeless() []jsonrpc.Message {
+	var messages []jsonrpc.Message
+	for id, c := range w.calls {
+		if !c.waits {
+			continue
+		}
+		c.cancelled = true
+		params, err := json.Marshal(map[string]any{"requestId": id.Raw()})
+		if err == nil {
+			messages = append(messages, &jsonrpc.Request{Method: cancelled, Params: params})
+		}
+	}
+	for id := range w.asked {
+		messages = append(messages, &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the client has closed its end"}})
+	}
+	return messages
 }
 
 // settle is called with mu held.
