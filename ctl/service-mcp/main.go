@@ -31,12 +31,13 @@ func run(name string, argv []string) int {
 }
 
 func serve() int {
-	ctx := context.Background()
+	ctx, parent := context.Background(), os.Getppid()
 	daemon, findErr := reach.Find()
 	cwd := reach.WorkingDir()
 	p := pump.New(pump.Options{
-		In: os.Stdin, Out: os.Stdout, HalfClose: reach.HalfClose, Explain: explain,
-		ClientIO: startClientIO,
+		In: os.Stdin, Out: os.Stdout, HalfClose: reach.HalfClose, ClientIO: startClientIO,
+		Orphaned: func() { reach.AwaitParent(parent) },
+		Explain:  func(err error) *pump.Failure { return explain(daemon, err) },
 		Hello:    pump.Hello{Client: "service-mcp", Version: buildinfo.Version, Cwd: cwd, Env: rendezvous.Environ()},
 		Connect: func(ctx context.Context) (reach.Conn, error) {
 			if findErr != nil {
@@ -96,11 +97,17 @@ func readable(dir string) bool {
 }
 
 // explain puts the reason why there is no daemon into words for the agent.
-func explain(err error) *pump.Failure {
+func explain(daemon reach.Daemon, err error) *pump.Failure {
 	var sandbox *reach.SandboxError
 	var unsafe *reach.UnsafeError
 	var start *reach.StartError
+	var silent *reach.NotRespondingError
+	if errors.Is(err, pump.ErrSilent) {
+		silent = daemon.NotResponding()
+	}
 	switch {
+	case silent != nil || errors.As(err, &silent):
+		return &pump.Failure{Code: "daemon_not_responding", Message: silent.Error(), Retryable: true, FixHint: silent.Fix()}
 	case errors.As(err, &sandbox):
 		return &pump.Failure{Code: "sandbox_blocked", Message: sandbox.Error(), FixHint: sandbox.Setting()}
 	case errors.As(err, &unsafe):

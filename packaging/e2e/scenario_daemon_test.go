@@ -133,6 +133,15 @@ func TestAgentOutlivesDaemons(t *testing.T) {
 			}
 
 			pid = w.daemonPID()
+			syscall.Kill(pid, syscall.SIGSTOP) // the call arrives and is not looked at
+			_, reading := a.start("whoAmI", map[string]any{}, false, time.Minute)
+			time.Sleep(100 * time.Millisecond) // for the agent to write it; too early is harmless
+			syscall.Kill(pid, syscall.SIGKILL)
+			if r := a.wait(reading); r.IsError || r.str(t, "installId") != install {
+				t.Errorf("a call that only reads, in flight at kill -9: %v", r.Structured)
+			}
+
+			pid = w.daemonPID()
 			if _, errs, exit := w.ctl("daemon", "stop"); exit != 0 || !waitGone(pid, 5*time.Second) {
 				t.Fatalf("daemon stop: exit %d, %s", exit, errs)
 			}

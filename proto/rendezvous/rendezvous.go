@@ -137,8 +137,9 @@ const (
 // clientIO is true for a client that takes the private frame of ClientIOFrame.
 //
 // The daemon answers with one line before any MCP message: {"ok":true,"protocol":1,"version":"1.2.3"} or
-// {"ok":false,"code":"protocol_mismatch","message":"...","fixHint":"..."} and closes. MCP lines follow in both
-// directions; the client need not wait for the answer before it sends.
+// {"ok":false,"code":"protocol_mismatch","message":"...","fixHint":"..."} and closes. "repeatable" in the first names the
+// tools that only read: a client may send their calls again, once, when the daemon dies before it answers. MCP lines
+// follow in both directions; the client need not wait for the answer before it sends.
 const MaxPreface = 64 << 10
 
 // A daemon that wants a client to open a page, or to read or write a file, sends it one private frame: a line that is no

@@ -4,19 +4,16 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/reach"
-	"github.com/service-dev/service/proto/rendezvous"
 )
 
 func (a *app) daemon() *cobra.Command {
@@ -64,9 +61,31 @@ func (a *app) stopDaemon(ctx context.Context) error {
 	return a.stopped(pid)
 }
 
-// endDaemon ends the daemon and gives its pid; 0 when none ran.
+// endDaemon ends the daemon and gives its pid; 0 when none ran. One that cannot be asked, or does not do what it was
+// asked, is ended by force.
 func (a *app) endDaemon(ctx context.Context) (int64, error) {
-	c, err := client.Open(ctx, client.Options{Program: a.name, Running: true, Lean: true})
+	d, err := reach.Find()
+	if err != nil {
+		return 0, err
+	}
+	pid, err := askToEnd(ctx, d, a.name)
+	var refused *client.Error
+	if err == nil || !errors.As(err, &refused) || refused.Code != client.CodeNoAnswer && refused.Code != codeUnavailable {
+		return pid, err
+	}
+	if pid = int64(d.PID()); pid == 0 {
+		return 0, err
+	}
+	if err := forceEnd(ctx, d, int(pid)); err != nil {
+		return 0, err
+	}
+	a.Remark("the daemon (pid %d) did not answer: its process was ended", pid)
+	return pid, nil
+}
+
+// askToEnd asks the daemon to drain and exit, and waits until it has.
+func askToEnd(ctx context.Context, d reach.Daemon, program string) (int64, error) {
+	c, err := client.Open(ctx, client.Options{Program: program, Running: true, Lean: true})
 	if errors.Is(err, reach.ErrNotRunning) {
 		return 0, unreachable(ctx, patience)
 	}
@@ -74,11 +93,41 @@ func (a *app) endDaemon(ctx context.Context) (int64, error) {
 		return 0, err
 	}
 	defer c.Close()
-	pid, err := c.Stop(ctx)
+	asking, cancel := context.WithTimeout(ctx, reach.AnswerTimeout)
+	defer cancel()
+	pid, err := c.Stop(asking)
 	if err != nil {
 		return 0, err
 	}
-	return pid, awaitGone(ctx, c.Daemon, pid)
+	return pid, awaitGone(ctx, d, pid)
+}
+
+// forceWait is how long a process has after each signal.
+const forceWait = 5 * time.Second
+
+// forceEnd ends the process of a daemon that does not answer, once it is certain that it is the one which holds the
+// directory.
+func forceEnd(ctx context.Context, d reach.Daemon, pid int) error {
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		return fmt.Errorf("finding process %d: %w", pid, err)
+	}
+	defer func() { _ = process.Release() }()
+	if !holds(d, pid) { // checked after the process was taken hold of: its number cannot pass to another any more
+		return &client.Error{
+			Code: codeUnavailable, Message: fmt.Sprintf("process %d is not known to be the daemon that holds %s", pid, d.Paths.Dir),
+			FixHint: "End the serviced process of this user yourself, then run the command again.",
+		}
+	}
+	for _, end := range []func(*os.Process) error{askProcess, (*os.Process).Kill} {
+		if err := end(process); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return fmt.Errorf("ending process %d: %w", pid, err)
+		}
+		if gone, err := ends(ctx, d, int64(pid), forceWait); gone || err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("ending process %d: it still runs", pid)
 }
 
 // restartDaemon stops the daemon, if one runs, and starts the program that is installed now. An agent that reconnects
@@ -100,6 +149,9 @@ func (a *app) restartDaemon(ctx context.Context) error {
 	return nil
 }
 
+// codeUnavailable is the code of a daemon that cannot be reached.
+const codeUnavailable = "daemon_unavailable"
+
 // patience is how long a daemon that lost its sockets has to notice and end.
 const patience = 5 * time.Second
 
@@ -109,34 +161,22 @@ func unreachable(ctx context.Context, patience time.Duration) error {
 	if err != nil {
 		return err
 	}
-	pid := recordedPID(d)
+	pid := int64(d.PID())
 	if gone, err := ends(ctx, d, pid, patience); gone || err != nil {
 		return err
 	}
 	return &client.Error{
-		Code: "daemon_unavailable", Retryable: true,
+		Code: codeUnavailable, Retryable: true,
 		Message: fmt.Sprintf("the daemon (pid %d) cannot be reached, but it still holds %s: it is ending, or must be killed", pid, d.Paths.Dir),
-		FixHint: fmt.Sprintf("try again in a moment; if it stays, end process %d", pid),
+		FixHint: "try again in a moment; if it stays, run `servicectl daemon restart`",
 	}
-}
-
-// recordedPID is the pid that the daemon wrote down; 0 when it cannot be told.
-func recordedPID(d reach.Daemon) int64 {
-	var record struct {
-		PID int64 `json:"pid"`
-	}
-	data, err := os.ReadFile(filepath.Join(d.Paths.Run, rendezvous.DaemonRecord))
-	if err != nil || json.Unmarshal(data, &record) != nil {
-		return 0
-	}
-	return record.PID
 }
 
 // awaitGone waits until the daemon with this pid has ended. An agent's may have taken its place by then.
 func awaitGone(ctx context.Context, d reach.Daemon, pid int64) error {
 	gone, err := ends(ctx, d, pid, 20*time.Second)
 	if err == nil && !gone {
-		err = errors.New("stopping the daemon: it still runs after 20 s")
+		err = &client.Error{Code: codeUnavailable, Message: fmt.Sprintf("the daemon (pid %d) still runs 20 s after it was asked to end", pid), Retryable: true}
 	}
 	return err
 }
@@ -144,7 +184,7 @@ func awaitGone(ctx context.Context, d reach.Daemon, pid int64) error {
 // ends tells whether the daemon with this pid lets go of its directory within limit. Without a pid any daemon counts.
 func ends(ctx context.Context, d reach.Daemon, pid int64, limit time.Duration) (bool, error) {
 	for late := time.Now().Add(limit); ; {
-		now := recordedPID(d)
+		now := int64(d.PID())
 		if !d.Held() || pid != 0 && now != 0 && now != pid {
 			return true, nil
 		}

@@ -76,11 +76,7 @@ func silent(err error, d reach.Daemon) error {
 	if !errors.As(err, &e) || e.Code != client.CodeNoAnswer {
 		return err
 	}
-	if pid := recordedPID(d); pid > 0 {
-		e.Message = fmt.Sprintf("the daemon (pid %d) does not answer", pid)
-		e.FixHint = fmt.Sprintf("look into %s; if it stays like this, end process %d: the next command starts another", d.LogFile(), pid)
-	}
-	return e
+	return client.NotResponding(d)
 }
 
 func (a *app) notRunning() error {

@@ -6,13 +6,14 @@ package client
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
@@ -68,7 +69,13 @@ type Error struct {
 func (e *Error) Error() string { return e.Message }
 
 // CodeNoAnswer is the Code of a daemon that took the connection and said nothing in time.
-const CodeNoAnswer = "daemon_silent"
+const CodeNoAnswer = "daemon_not_responding"
+
+// NotResponding is the refusal of a daemon that does not answer, with its process and the way out.
+func NotResponding(d reach.Daemon) *Error {
+	e := d.NotResponding()
+	return &Error{Code: CodeNoAnswer, Message: e.Error(), Retryable: true, FixHint: e.Fix()}
+}
 
 // Client is one connection to the daemon. Close it.
 type Client struct {
@@ -99,6 +106,10 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 		return nil, err
 	}
 	first, err := connect(ctx, daemon, o.Running)
+	var silent *reach.NotRespondingError
+	if errors.As(err, &silent) {
+		return nil, NotResponding(daemon)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -112,23 +123,36 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 		Daemon: daemon, conn: conn, api: controlv1.NewControlClient(conn),
 		caller: &controlv1.Caller{Env: rendezvous.Environ(), Cwd: cwd, Client: o.Program, Version: buildinfo.Version},
 	}
-	if o.Lean {
-		return c, nil
+	answer, cancel := context.WithTimeout(ctx, reach.AnswerTimeout)
+	defer cancel()
+	err = c.awaitSettings(answer)
+	if err == nil && !o.Lean {
+		err = c.hello(answer)
 	}
-	if err := c.hello(ctx); err != nil {
+	if err != nil {
 		c.Close()
+		if answer.Err() != nil && !errors.Is(ctx.Err(), context.Canceled) {
+			err = NotResponding(daemon)
+		}
 		return nil, err
 	}
 	return c, nil
 }
 
-// helloWait bounds the first answer: a daemon that takes connections and says nothing is told of.
-const helloWait = 10 * time.Second
+// awaitSettings waits for the daemon's first frame, which every call needs: one that is stopped takes connections and
+// sends nothing. A connection that fails shows at the first call.
+func (c *Client) awaitSettings(ctx context.Context) error {
+	c.conn.Connect()
+	for state := c.conn.GetState(); state == connectivity.Idle || state == connectivity.Connecting; state = c.conn.GetState() {
+		if !c.conn.WaitForStateChange(ctx, state) {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
 
 // hello exchanges the protocol ranges. Both ends look: a daemon of another build may not know that it must refuse.
 func (c *Client) hello(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, helloWait)
-	defer cancel()
 	r, err := c.api.Hello(ctx, &controlv1.HelloRequest{Caller: c.caller, ProtocolMin: rendezvous.ProtocolMin, ProtocolMax: rendezvous.ProtocolMax})
 	switch {
 	case err != nil:
@@ -217,7 +241,7 @@ func refusal(err error) error {
 	case codes.Canceled:
 		return context.Canceled
 	case codes.DeadlineExceeded:
-		return &Error{Code: CodeNoAnswer, Message: "the daemon does not answer", Retryable: true, FixHint: "Try again; `servicectl daemon logs` tells more."}
+		return &Error{Code: CodeNoAnswer, Message: "the daemon does not answer", Retryable: true, FixHint: "Run `servicectl daemon restart`."}
 	case codes.ResourceExhausted:
 		return &Error{Code: "too_large", Message: "the daemon takes no message of that size", FixHint: "Send at most 4 MB."}
 	case codes.Unimplemented:

@@ -13,6 +13,9 @@ const (
 	turnedPause = 25 * time.Millisecond
 )
 
+// ErrSilent says that a daemon took the connection and said nothing.
+var ErrSilent = errors.New("the daemon does not answer")
+
 // reconnect makes a connection unless there is one, and keeps why it could not.
 func (p *Pump) reconnect(ctx context.Context) error {
 	p.connecting.Lock()
@@ -46,6 +49,7 @@ func (p *Pump) reconnect(ctx context.Context) error {
 
 // introduce sends the preface, replays what the daemon must know of an older connection, and opens the link for traffic.
 func (p *Pump) introduce(l *link) error {
+	l.await(p.opts.Handshake)
 	if err := l.write(p.opts.Hello.preface()); err != nil {
 		return err
 	}
@@ -61,6 +65,9 @@ func (p *Pump) introduce(l *link) error {
 		}
 	case replay != nil && done:
 		if err := p.replay(l, replay, id, noted); err != nil {
+			if l.awaited() {
+				err = p.explain(ErrSilent)
+			}
 			return err
 		}
 	}
@@ -94,8 +101,6 @@ func (p *Pump) lastWords(l *link, err error) error {
 
 // replay gives a new daemon the session's initialize and swallows its answer.
 func (p *Pump) replay(l *link, line []byte, id string, noted bool) error {
-	timer := time.AfterFunc(p.opts.Handshake, func() { l.conn.Close() })
-	defer timer.Stop()
 	if err := l.write(line); err != nil {
 		return err
 	}
@@ -108,7 +113,7 @@ func (p *Pump) replay(l *link, line []byte, id string, noted bool) error {
 			if err := admitted(line); err != nil {
 				return err
 			}
-			l.admitted = true
+			l.admit(line)
 			continue
 		}
 		if p.takeClientIO(line) {
@@ -116,6 +121,7 @@ func (p *Pump) replay(l *link, line []byte, id string, noted bool) error {
 		}
 		m := scan(line)
 		if answered = m.kind == response && m.id == id; answered {
+			l.awaited()
 			break
 		}
 		l.received(m)
@@ -144,10 +150,9 @@ func (p *Pump) turn() (pause time.Duration, ok bool) {
 }
 
 // resend gives the next daemon what the last one did not look at.
-func (p *Pump) resend(pause time.Duration, lines [][]byte) {
+func (p *Pump) resend(pause time.Duration, messages []message) {
 	time.Sleep(pause)
-	for _, line := range lines {
-		m := scan(line)
+	for _, m := range messages {
 		p.mu.Lock()
 		first := m.kind == request && m.method == "initialize" && m.id == p.initID
 		answered, again := p.initLine == nil || p.initDone, p.resent
@@ -159,7 +164,7 @@ func (p *Pump) resend(pause time.Duration, lines [][]byte) {
 			p.resume()
 			continue
 		}
-		if p.forward(context.Background(), m, line) != nil {
+		if p.forward(context.Background(), m, m.line) != nil {
 			return
 		}
 	}

@@ -3,6 +3,8 @@ package pump
 import (
 	"errors"
 	"io"
+
+	"github.com/service-dev/service/proto/mcpline"
 )
 
 // Bounds of one line in bytes, without its end. The daemon's answers may be larger than what it takes.
@@ -11,7 +13,8 @@ const (
 	maxDaemonLine = 64 << 20
 )
 
-// errTooLong is returned for a line over the limit; the reader stands at the next line then.
+// errTooLong is returned for a line over the limit; the reader stands at the next line then, and head tells of the one
+// that was skipped.
 var errTooLong = errors.New("line is too long")
 
 // lineReader cuts a stream into lines. A long line's buffer is let go of afterwards.
@@ -20,6 +23,8 @@ type lineReader struct {
 	max        int
 	buf        []byte
 	start, end int // what was read and not returned
+	head       *mcpline.Head
+	begun      bool // the first line was returned
 }
 
 const bufferSize = 16 << 10
@@ -30,8 +35,18 @@ func newLineReader(r io.Reader, max int) *lineReader {
 
 // next returns the next line, with its newline; it is valid until the following call. The last line may lack a newline.
 func (l *lineReader) next() ([]byte, error) {
+	line, err := l.cut()
+	if !l.begun {
+		l.begun = true
+		line = mcpline.TrimMark(line)
+	}
+	return line, err
+}
+
+func (l *lineReader) cut() ([]byte, error) {
 	l.shrink()
 	scanned, skipping := 0, false
+	l.head = nil
 	for {
 		for i := l.start + scanned; i < l.end; i++ {
 			if l.buf[i] != '\n' {
@@ -40,12 +55,14 @@ func (l *lineReader) next() ([]byte, error) {
 			line := l.buf[l.start : i+1]
 			l.start = i + 1
 			if skipping || len(line) > l.max+2 {
+				l.skip(line)
 				return nil, errTooLong
 			}
 			return line, nil
 		}
 		scanned = l.end - l.start
 		if scanned > l.max {
+			l.skip(l.buf[l.start:l.end])
 			l.start, l.end, scanned, skipping = 0, 0, 0, true
 		}
 		l.room()
@@ -63,11 +80,20 @@ func (l *lineReader) last(skipping bool, err error) ([]byte, error) {
 	l.start = l.end
 	switch {
 	case skipping || len(line) > l.max:
+		l.skip(line)
 		return nil, errTooLong
 	case len(line) > 0 && errors.Is(err, io.EOF):
 		return line, nil
 	}
 	return nil, err
+}
+
+// skip reads the head of a line that is too long, piece by piece.
+func (l *lineReader) skip(piece []byte) {
+	if l.head == nil {
+		l.head = &mcpline.Head{}
+	}
+	_, _ = l.head.Write(piece)
 }
 
 // room makes space for the next read.

@@ -19,9 +19,15 @@ type link struct {
 	ended    bool
 	admitted bool
 	inflight map[string]pending
-	early    [][]byte        // what was sent before the daemon admitted us: it has not looked at it
-	asked    map[string]bool // the daemon's own requests to the client
-	hangUp   *time.Timer     // set when a write has failed
+	batches  int // how many were sent
+	kept     int // bytes of the lines in inflight
+	// repeatable are tools whose calls the next daemon may have, when this one dies.
+	repeatable map[string]bool
+	early      []message       // what was sent before the daemon admitted us: it has not looked at it
+	asked      map[string]bool // the daemon's own requests to the client
+	hangUp     *time.Timer     // set when a write has failed
+	patience   *time.Timer     // runs out when the daemon says nothing
+	silent     bool            // it did
 }
 
 // errEnded says that the connection is gone and the message was not sent.
@@ -45,19 +51,27 @@ func (l *link) send(m message, line []byte) error {
 		return errEnded
 	}
 	pass := true
+	if m.kind == batch {
+		l.batches++
+	}
 	for _, part := range append(m.parts, m) {
 		switch {
 		case part.kind == request:
-			l.inflight[part.id] = newPending(part)
+			l.expect(part, m.kind == batch)
 		case part.kind == response: // a daemon that came later did not ask
 			pass = l.asked[part.id]
 			delete(l.asked, part.id)
 		case part.kind == notification && part.method == "notifications/cancelled":
-			delete(l.inflight, normalID(member(part.params, "requestId")))
+			id := normalID(member(part.params, "requestId"))
+			l.kept -= len(l.inflight[id].line)
+			delete(l.inflight, id)
 		}
 	}
-	if !l.admitted && m.kind != response {
-		l.early = append(l.early, append([]byte(nil), line...))
+	switch {
+	case l.admitted:
+		l.keep(m, line)
+	case m.kind != response:
+		l.early = append(l.early, scanAgain(append([]byte(nil), line...), m.again))
 	}
 	l.mu.Unlock()
 	if !pass && m.kind == response {
@@ -84,7 +98,7 @@ func (l *link) received(m message) {
 	for _, part := range append(m.parts, m) {
 		switch part.kind {
 		case response:
-			delete(l.inflight, part.id)
+			l.answered(part.id)
 		case request:
 			if len(l.asked) < maxAsked {
 				l.asked[part.id] = true
@@ -93,6 +107,27 @@ func (l *link) received(m message) {
 	}
 	l.mu.Unlock()
 	l.poke()
+}
+
+// expect notes a request that is about to be sent. l.mu is held.
+func (l *link) expect(m message, batched bool) {
+	call := newPending(m)
+	call.asked += l.inflight[m.id].asked
+	if batched {
+		call.batch = l.batches
+	}
+	l.inflight[m.id] = call
+}
+
+// answered notes an answer of the daemon. l.mu is held.
+func (l *link) answered(id string) {
+	call, ok := l.inflight[id]
+	if call.asked--; !ok || call.asked == 0 {
+		l.kept -= len(call.line)
+		delete(l.inflight, id)
+		return
+	}
+	l.inflight[id] = call
 }
 
 func (l *link) poke() {
@@ -128,6 +163,9 @@ func (p *Pump) fromDaemon(l *link) {
 	for {
 		line, err := l.lines.next()
 		if err != nil {
+			if l.awaited() {
+				cause = p.explain(ErrSilent)
+			}
 			break
 		}
 		if !l.admitted {
@@ -135,7 +173,7 @@ func (p *Pump) fromDaemon(l *link) {
 				cause = p.explain(err)
 				break
 			}
-			p.welcome(l)
+			p.welcome(l, line)
 			continue
 		}
 		if p.takeClientIO(line) {
@@ -160,13 +198,44 @@ func (p *Pump) takeClientIO(line []byte) bool {
 	return ok
 }
 
-func (p *Pump) welcome(l *link) {
-	l.mu.Lock()
-	l.admitted, l.early = true, nil
-	l.mu.Unlock()
+// welcome takes up a link whose daemon took us in.
+func (p *Pump) welcome(l *link, line []byte) {
+	l.awaited()
+	l.admit(line)
 	p.mu.Lock()
 	p.pause, p.turned = 0, 0
 	p.mu.Unlock()
+}
+
+// await closes a link whose daemon says nothing for so long.
+func (l *link) await(limit time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.patience = time.AfterFunc(limit, func() {
+		l.mu.Lock()
+		l.silent = !l.ended
+		l.mu.Unlock()
+		l.conn.Close()
+	})
+}
+
+// awaited ends the wait; it reports whether the daemon was silent for too long.
+func (l *link) awaited() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.patience.Stop()
+	return l.silent
+}
+
+// admit notes the daemon's answer to the handshake.
+func (l *link) admit(line []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.admitted, l.repeatable = true, repeatableTools(line)
+	for _, m := range l.early {
+		l.keep(m, m.line)
+	}
+	l.early = nil
 }
 
 func (p *Pump) noteInitialized(m message) {
@@ -201,29 +270,61 @@ func (p *Pump) lost(l *link, cause *Failure) {
 	again := open && !p.resent && cause == nil && !p.closing
 	switch {
 	case again:
-		p.resending.Add(1)
 		p.resent = true
 		delete(left, p.initID)
 	case open:
 		p.initLine = nil // it is answered below, so no other daemon gets it
 	}
+	var repeats [][]byte
+	if cause == nil && !p.closing {
+		repeats = p.repeats(left)
+	}
+	if again || len(repeats) > 0 {
+		p.resending.Add(1)
+	}
+	closing := p.closing
 	p.mu.Unlock()
-	if cause != nil {
+	switch {
+	case cause != nil:
 		p.fail(cause)
-	} else {
+	case closing:
+		cause = inputEnded
+	default:
 		cause = restarted
 	}
-	for _, call := range left {
-		if p.print(call.answer(cause)) != nil {
-			return
-		}
-	}
-	if again {
+	_ = p.answerAll(left, cause) // Run sees that nobody reads
+	if again || len(repeats) > 0 {
 		go func() {
 			defer p.resending.Done()
-			p.resume()
+			if again {
+				p.resume()
+			}
+			p.repeat(repeats)
 		}()
 	}
+}
+
+// answerAll tells the client that calls are lost, those of one batch in one line.
+func (p *Pump) answerAll(left map[string]pending, cause *Failure) error {
+	batches := map[int][]string{}
+	for _, call := range left {
+		answer := call.answer(cause)
+		for range call.asked {
+			if call.batch > 0 {
+				batches[call.batch] = append(batches[call.batch], answer)
+				continue
+			}
+			if err := p.print(answer + "\n"); err != nil {
+				return err
+			}
+		}
+	}
+	for _, answers := range batches {
+		if err := p.print(array(answers)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // drain waits for the answers that are due after the client's last message.

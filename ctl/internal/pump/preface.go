@@ -35,6 +35,21 @@ func (h Hello) preface() []byte {
 	return []byte(line + `},"clientIO":true}` + "\n")
 }
 
+// repeatableTools are the tools whose calls the daemon allows to be repeated.
+func repeatableTools(line []byte) map[string]bool {
+	tools := map[string]bool{}
+	s := scanner{data: member(line, "repeatable")}
+	_ = s.elements(1, func() error {
+		start := s.pos
+		err := s.value(2)
+		if err == nil {
+			tools[unquote(s.data[start:s.pos])] = true
+		}
+		return err
+	})
+	return tools
+}
+
 // admitted reads the daemon's answer to the preface.
 func admitted(line []byte) error {
 	if string(member(line, "ok")) == "true" {

@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/service-dev/service/proto/mcpline"
 )
 
 // Options are the parts of a Pump. Zero durations mean the defaults.
@@ -22,10 +26,15 @@ type Options struct {
 	// ClientIO starts the process that opens pages and reads and writes files for the daemon, with the token that the
 	// daemon sent; it must not block. Nil carries nothing out.
 	ClientIO func(token string)
-	// Drain bounds the wait for answers after In ended; 6 s by default.
+	// Drain bounds the wait for answers after In ended; 3 s by default, which is longer than the daemon's own wait.
 	Drain time.Duration
-	// Handshake bounds the wait for the daemon's answers to preface and replayed initialize; 10 s by default.
+	// Handshake bounds the wait for the daemon's answers to preface and replayed initialize; 5 s by default. Explain puts
+	// ErrSilent, which it then ends with, into words.
 	Handshake time.Duration
+	// Orphaned returns when the process that started this one has ended; nil never does. The client then has to show within
+	// Proof, 5 s by default, that it lives.
+	Orphaned func()
+	Proof    time.Duration
 	// Pause is the first pause between two attempts that fail, doubled up to 16 times; 1 s by default.
 	Pause time.Duration
 }
@@ -44,13 +53,16 @@ type Pump struct {
 	turned     int    // daemons in a row that ended before they admitted us
 	initLine   []byte // the old era's initialize, to be replayed
 	initID     string
-	initDone   bool           // it was answered
-	initNote   bool           // the client sent notifications/initialized
-	resent     bool           // an unanswered initialize was sent a second time
-	closing    bool           // In has ended: nothing is sent again
-	resending  sync.WaitGroup // guarded by closing: nothing is added once it is true
+	initDone   bool            // it was answered
+	initNote   bool            // the client sent notifications/initialized
+	resent     bool            // an unanswered initialize was sent a second time
+	closing    bool            // In has ended: nothing is sent again
+	resending  sync.WaitGroup  // guarded by closing: nothing is added once it is true
+	repeating  map[string]bool // calls by id that wait for the next daemon
 	linkDone   sync.WaitGroup
 	connecting sync.Mutex
+	lives      chan struct{} // capacity 1: the client proved that it does
+	proofFrom  atomic.Int64  // Unix nanoseconds from which any message of the client proves that; 0 for not asked
 }
 
 type state int
@@ -64,15 +76,18 @@ const (
 // New prepares a pump.
 func New(opts Options) *Pump {
 	if opts.Drain <= 0 {
-		opts.Drain = 6 * time.Second
+		opts.Drain = 3 * time.Second
 	}
 	if opts.Handshake <= 0 {
-		opts.Handshake = 10 * time.Second
+		opts.Handshake = 5 * time.Second
+	}
+	if opts.Proof <= 0 {
+		opts.Proof = 5 * time.Second
 	}
 	if opts.Pause <= 0 {
 		opts.Pause = time.Second
 	}
-	return &Pump{opts: opts}
+	return &Pump{opts: opts, repeating: map[string]bool{}, lives: make(chan struct{}, 1)}
 }
 
 // Open makes the first connection. Its error is Connect's; Run may be called all the same and tries again.
@@ -80,15 +95,37 @@ func (p *Pump) Open(ctx context.Context) error {
 	return p.reconnect(ctx)
 }
 
-// Run carries messages until In ends and the answers that were due are written, or have not come within Drain. It
-// returns an error only when Out cannot be written.
+// Run carries messages until In ends and the answers that were due are written, or have not come within Drain, or until
+// the client has died though another process holds In open. It returns an error only when Out cannot be written.
 func (p *Pump) Run(ctx context.Context) error {
+	if p.opts.Orphaned == nil {
+		return p.carry(ctx)
+	}
+	done, abandoned := make(chan error, 1), make(chan struct{})
+	go func() { done <- p.carry(ctx) }()
+	go p.watchClient(abandoned)
+	select {
+	case err := <-done:
+		return err
+	case <-abandoned: // the read of In goes on: it ends with the process
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.closing = true
+		if p.link != nil {
+			p.link.conn.Close()
+		}
+		return nil
+	}
+}
+
+func (p *Pump) carry(ctx context.Context) error {
 	lines := newLineReader(p.opts.In, maxClientLine)
 	for {
 		line, err := lines.next()
+		p.noteLife()
 		switch {
 		case errors.Is(err, errTooLong):
-			if err := p.print(tooLong); err != nil {
+			if err := p.unread(ctx, lines.head, tooLong); err != nil {
 				return err
 			}
 		case err != nil:
@@ -106,11 +143,35 @@ func (p *Pump) Run(ctx context.Context) error {
 // line waits here and those behind it wait in the client's pipe.
 func (p *Pump) fromClient(ctx context.Context, line []byte) error {
 	m := scan(line)
-	if m.kind == misnamed {
-		return p.print(badID)
+	switch m.kind {
+	case misnamed:
+		return p.print(rejection(echoed(m.rawID), badID))
+	case response:
+		if m.id == normalID([]byte(proofID)) {
+			p.proved()
+			return nil
+		}
+	case invalid:
+		if h := mcpline.Of(line); h.ID() != nil {
+			return p.unread(ctx, h, unreadable)
+		}
 	}
 	p.remember(m, line)
+	p.forget(m)
 	return p.forward(ctx, m, line)
+}
+
+// unread deals with a message of which only the head can be read: the one who waits for it hears that it is lost. That
+// is the client, or the daemon when the message answers one of its requests.
+func (p *Pump) unread(ctx context.Context, h *mcpline.Head, why string) error {
+	if !h.IsResponse() {
+		return p.print(rejection(h.ID(), why))
+	}
+	if h.ID() == nil {
+		return nil
+	}
+	line := []byte(rejected(h.ID(), why))
+	return p.forward(ctx, scan(line), line)
 }
 
 func (p *Pump) forward(ctx context.Context, m message, line []byte) error {
@@ -182,20 +243,26 @@ func (p *Pump) refuse(m message, f *Failure) error {
 	if f == nil {
 		f = restarted
 	}
+	var answers []string
 	for _, part := range append(m.parts, m) {
-		var err error
 		switch part.kind {
 		case request:
-			err = p.print(newPending(part).answer(f))
+			answers = append(answers, newPending(part).answer(f))
 		case misnamed:
-			err = p.print(badID)
-		}
-		if err != nil {
-			return err
+			answers = append(answers, rejected(echoed(part.rawID), badID))
 		}
 	}
-	return nil
+	if len(answers) == 0 {
+		return nil
+	}
+	if m.kind == batch {
+		return p.print(array(answers))
+	}
+	return p.print(answers[0] + "\n")
 }
+
+// array is the line that answers a batch.
+func array(answers []string) string { return "[" + strings.Join(answers, ",") + "]\n" }
 
 func (p *Pump) print(line string) error { return p.write([]byte(line)) }
 

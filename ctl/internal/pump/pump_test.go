@@ -115,7 +115,7 @@ func (r *rig) daemon() *daemon {
 		if !strings.Contains(preface, `"mcp":1`) || !strings.Contains(preface, `"env":{"CI":"1"}`) || !strings.Contains(preface, `"cwd":"/w"`) || !json.Valid([]byte(preface)) {
 			r.t.Fatalf("preface = %s", preface)
 		}
-		d.put(`{"ok":true,"protocol":1,"version":"1"}`)
+		d.put(`{"ok":true,"protocol":1,"version":"1","repeatable":["look","listen"]}`)
 		return d
 	case <-time.After(10 * time.Second):
 		r.t.Fatal("nobody connects")
@@ -204,7 +204,7 @@ func TestATooLongLineIsAnsweredAndSkipped(t *testing.T) {
 		r.say(strings.Repeat("x", maxClientLine+bufferSize))
 		r.say(`{"id":2,"method":"ping"}`)
 	}()
-	if got := r.hear(); !strings.Contains(got, "-32600") {
+	if got := r.hear(); got != strings.TrimSuffix(rejection(nil, tooLong), "\n") {
 		t.Fatalf("answer = %s", got)
 	}
 	d.expect(`{"id":2,"method":"ping"}`)
@@ -213,21 +213,96 @@ func TestATooLongLineIsAnsweredAndSkipped(t *testing.T) {
 func TestARequestWithoutAUsableIDIsAnsweredOnce(t *testing.T) {
 	r := newRig(t)
 	d := r.daemon()
-	for _, id := range []string{"7.5", "1e3", "12345678901234567890", "null", "{}", "true"} {
+	for _, id := range []string{"7.5", "1.0", "1e3", "12345678901234567890"} { // answered as they were written
 		r.say(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"x"}}`)
-		r.expect(strings.TrimSuffix(badID, "\n"))
+		r.expect(`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32600,"message":` + quote(badID) + `}}`)
+	}
+	for _, id := range []string{"null", "{}", "true"} {
+		r.say(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"x"}}`)
+		r.expect(strings.TrimSuffix(rejection(nil, badID), "\n"))
 	}
 	r.say(`[{"jsonrpc":"2.0","id":7.5,"method":"ping"}]`) // the daemon refuses what is in a batch
 	d.expect(`[{"jsonrpc":"2.0","id":7.5,"method":"ping"}]`)
-	r.say(`{"jsonrpc":"2.0","id":7,"method":"ping"}`)
-	d.expect(`{"jsonrpc":"2.0","id":7,"method":"ping"}`)
+	r.say(`{"jsonrpc":"2.0","id":7,"method":"tools/call"}`)
+	d.expect(`{"jsonrpc":"2.0","id":7,"method":"tools/call"}`)
 	r.gone(d)
 	if got := r.hear(); !strings.Contains(got, `"id":7,`) {
 		t.Fatalf("answered %s", got)
 	}
 	r.refuse <- errors.New("no")
-	r.say(`[{"jsonrpc":"2.0","id":7.5,"method":"ping"}]`)
-	r.expect(strings.TrimSuffix(badID, "\n"))
+	r.say(`[{"jsonrpc":"2.0","id":7.5,"method":"ping"},{"jsonrpc":"2.0","id":8,"method":"ping"}]`)
+	got := r.hear()
+	var answers []struct{ ID any }
+	if err := json.Unmarshal([]byte(got), &answers); err != nil || len(answers) != 2 || answers[0].ID != 7.5 || answers[1].ID != 8.0 {
+		t.Fatalf("the batch is answered with %s: %v", got, err)
+	}
+}
+
+// What a client waits for is answered under its id, also when nothing but the id can be read.
+func TestUnreadableMessagesAreAnsweredUnderTheirID(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	deep := strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1)
+	for _, line := range []string{
+		`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"a":"` + strings.Repeat("x", maxClientLine) + `"}}`,
+		`{"method":"tools/call","params":{"a":"` + strings.Repeat("x", 5<<20) + `"},"jsonrpc":"2.0","id":5}`,
+		`{"method":"tools/call","params":` + deep + `,"jsonrpc":"2.0","id":5}`,
+		`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"a":tru}}`,
+		`{"jsonrpc":"2.0","id":5}`,
+	} {
+		go r.say(line)
+		var got struct {
+			ID    int
+			Error struct{ Code int }
+		}
+		if err := json.Unmarshal([]byte(r.hear()), &got); err != nil || got.ID != 5 || got.Error.Code != -32600 {
+			t.Errorf("%.60s: %+v, %v", line, got, err)
+		}
+	}
+	go r.say(`{"jsonrpc":"2.0","id":9,"result":{"a":"` + strings.Repeat("x", maxClientLine) + `"}}`) // nobody asked
+	d.put(`{"id":"ask","method":"elicitation/create"}`)
+	r.hear()
+	go r.say(`{"jsonrpc":"2.0","result":{"a":"` + strings.Repeat("x", maxClientLine) + `"},"id":"ask"}`)
+	if got := d.get(); !strings.Contains(got, `"id":"ask","error"`) {
+		t.Errorf("the daemon hears %.100s", got)
+	}
+}
+
+func TestAByteOrderMarkIsSkipped(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	r.say("\ufeff" + `{"id":1,"method":"ping"}`)
+	d.expect(`{"id":1,"method":"ping"}`)
+}
+
+// The answers to a batch come in one array, whoever gives them.
+func TestALostBatchIsAnsweredInOneArray(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	r.say(`[{"jsonrpc":"2.0","id":1,"method":"tools/call"},{"jsonrpc":"2.0","method":"n"},{"jsonrpc":"2.0","id":2,"method":"tools/call"}]`)
+	d.get()
+	d.Close()
+	got := r.hear()
+	var answers []struct{ ID int }
+	if err := json.Unmarshal([]byte(got), &answers); err != nil || len(answers) != 2 || answers[0].ID+answers[1].ID != 3 {
+		t.Fatalf("answered with %s: %v", got, err)
+	}
+}
+
+// A client that uses an id twice has two answers, and the end of its input waits for both.
+func TestAnIDInUseIsCountedTwice(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	for range 2 {
+		r.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`)
+		d.get()
+	}
+	d.put(`{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"in use"}}`)
+	r.hear()
+	d.Close()
+	if got := r.hear(); !strings.Contains(got, "daemon_restarted") {
+		t.Fatalf("the first call is answered with %s", got)
+	}
 }
 
 func TestCallsInFlightAreAnsweredOnceWhenTheDaemonGoes(t *testing.T) {
@@ -260,7 +335,7 @@ func TestCallsInFlightAreAnsweredOnceWhenTheDaemonGoes(t *testing.T) {
 	r.say(`{"id":2,"method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`)
 	d = r.daemon()
 	d.get()
-	r.say(`{"id":3,"method":"tools/list"}`)
+	r.say(`{"id":3,"method":"logging/setLevel"}`)
 	d.get()
 	d.Close()
 	got := r.hear() + r.hear()
@@ -469,6 +544,25 @@ func TestEndOfInputWaitsForAnswersThatAreDue(t *testing.T) {
 	}
 }
 
+// The daemon ends calls that wait for a person when the input has ended; the shim ends with it and tells why.
+func TestEndOfInputEndsWithTheDaemonsConnection(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	r.say(`{"id":1,"method":"tools/call","params":{"name":"listen"}}`)
+	d.get()
+	_ = r.in.Close()
+	if _, err := d.r.ReadByte(); err != io.EOF {
+		t.Fatalf("the daemon does not hear the end: %v", err)
+	}
+	d.Close()
+	if got := r.hear(); !strings.Contains(got, `"id":1`) || !strings.Contains(got, "input_closed") {
+		t.Fatalf("the call is answered with %s", got)
+	}
+	if err := <-r.done; err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestEndOfInputDoesNotWaitForEver(t *testing.T) {
 	r := newRig(t)
 	d := r.daemon()
@@ -508,5 +602,140 @@ func TestADaemonThatEndsBeforeItAdmitsLosesNothing(t *testing.T) {
 		next.expect(call)
 		next.put(`{"jsonrpc":"2.0","id":7,"result":{}}`)
 		r.expect(`{"jsonrpc":"2.0","id":7,"result":{}}`)
+	}
+}
+
+const look = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"look"}}`
+
+// A call that only reads goes to the next daemon, once; so does a request for a list.
+func TestReadsInFlightAreRepeatedOnce(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	call, write, list := fmt.Sprintf(look, 1), `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"write"}}`, `{"jsonrpc":"2.0","id":3,"method":"tools/list"}`
+	for _, line := range []string{call, write, list} {
+		r.say(line)
+		d.expect(line)
+	}
+	d.Close()
+	if got := r.hear(); !strings.Contains(got, `"id":2`) || !strings.Contains(got, "daemon_restarted") {
+		t.Fatalf("the call that is not repeated: %s", got)
+	}
+	d = r.daemon()
+	got := map[string]bool{d.get(): true, d.get(): true}
+	if !got[call] || !got[list] {
+		t.Fatalf("the next daemon hears %v", got)
+	}
+	d.put(`{"jsonrpc":"2.0","id":3,"result":{}}`)
+	r.expect(`{"jsonrpc":"2.0","id":3,"result":{}}`)
+	d.Close() // a second death is told
+	if got := r.hear(); !strings.Contains(got, `"id":1`) || !strings.Contains(got, "daemon_restarted") {
+		t.Fatalf("after two daemons: %s", got)
+	}
+}
+
+// What was sent before the daemon took us in is repeated alike, and a call that was cancelled meanwhile is not.
+func TestReadsAreRepeatedUnlessCancelled(t *testing.T) {
+	r := newRig(t)
+	r.until("the pump has taken the connection up", r.linked)
+	r.say(fmt.Sprintf(look, 1)) // before the handshake is answered
+	d := r.daemon()
+	d.expect(fmt.Sprintf(look, 1))
+	r.say(fmt.Sprintf(look, 2))
+	d.expect(fmt.Sprintf(look, 2))
+	r.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
+	d.get()
+	d.Close()
+	d = r.daemon()
+	d.expect(fmt.Sprintf(look, 1))
+	r.say(`{"method":"after"}`)
+	d.expect(`{"method":"after"}`)
+}
+
+func TestWhatIsKeptOfReadsIsBounded(t *testing.T) {
+	l := newLink(nil)
+	l.admit([]byte(`{"ok":true,"repeatable":["look"]}`))
+	padding := strings.Repeat(" ", maxRepeated-200)
+	for id := range 2 * maxRepeatedSize / maxRepeated {
+		line := []byte(fmt.Sprintf(look, id) + padding)
+		m := scan(line)
+		l.expect(m, false)
+		l.keep(m, line)
+	}
+	held := 0
+	for _, call := range l.inflight {
+		held += len(call.line)
+	}
+	if held > maxRepeatedSize || held < maxRepeatedSize/2 || held != l.kept {
+		t.Errorf("%d bytes are kept, counted %d", held, l.kept)
+	}
+	for id := range l.inflight {
+		l.answered(id)
+	}
+	if l.kept != 0 {
+		t.Errorf("%d bytes are counted of calls that were answered", l.kept)
+	}
+}
+
+// A daemon that takes the connection and says nothing costs the client a bounded wait, at its start and later.
+func TestADaemonThatSaysNothingIsToldOf(t *testing.T) {
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	daemons := make(chan net.Conn, 8)
+	p := New(Options{
+		In: inR, Out: outW, Hello: Hello{Client: "test", Version: "1"}, Handshake: 50 * time.Millisecond, Pause: time.Millisecond, Drain: time.Second,
+		Connect: func(context.Context) (io.ReadWriteCloser, error) {
+			ours, theirs := socketPair(t)
+			daemons <- ours
+			return theirs, nil
+		},
+		Explain: func(err error) *Failure {
+			if errors.Is(err, ErrSilent) {
+				return &Failure{Code: "daemon_not_responding", Message: "pid 7"}
+			}
+			return nil
+		},
+	})
+	done := make(chan error, 1)
+	go func() {
+		_ = p.Open(context.Background())
+		done <- p.Run(context.Background())
+	}()
+	r := &rig{t: t, in: inW, out: bufio.NewReader(outR), pipe: outR, pump: p}
+	silence := func(id string) {
+		t.Helper()
+		r.say(`{"id":` + id + `,"method":"initialize"}`)
+		if got := r.hear(); !strings.Contains(got, `"id":`+id) || !strings.Contains(got, "daemon_not_responding") {
+			t.Fatalf("answer = %s", got)
+		}
+	}
+	silence("1")
+	<-daemons
+	rested := func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return time.Now().After(p.retryAt)
+	}
+	r.until("the pause between two attempts is over", rested)
+	silence("2")
+	<-daemons
+
+	r.until("the pause between two attempts is over", rested)
+	r.say(`{"id":3,"method":"initialize"}`)
+	conn := <-daemons
+	d := &daemon{t: t, Conn: conn, r: bufio.NewReader(conn)}
+	d.get()
+	d.put(`{"ok":true}`)
+	d.get()
+	d.put(`{"id":3,"result":{}}`)
+	r.hear()
+	r.gone(d)
+	r.say(`{"id":4,"method":"tools/list"}`) // the next one is to hear the replay, and says nothing
+	<-daemons
+	if got := r.hear(); !strings.Contains(got, `"id":4`) || !strings.Contains(got, "daemon_not_responding") {
+		t.Fatalf("answer = %s", got)
+	}
+	_ = inW.Close()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }

@@ -22,6 +22,8 @@ type message struct {
 	method string
 	params []byte
 	parts  []message // of a batch
+	line   []byte    // all of it, where it is kept
+	again  bool      // it was sent to a daemon that died
 }
 
 // scan reads one line.
@@ -35,6 +37,13 @@ func scan(line []byte) message {
 	if err != nil || !s.end() {
 		return message{}
 	}
+	return m
+}
+
+// scanAgain reads a line that is kept, and remembers whether a daemon died over it.
+func scanAgain(line []byte, again bool) message {
+	m := scan(line)
+	m.line, m.again = line, again
 	return m
 }
 

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/service-dev/service/proto/rendezvous"
@@ -18,6 +20,9 @@ import (
 
 // StartTimeout bounds the wait for a daemon that this process starts, or that another client is starting.
 const StartTimeout = 20 * time.Second
+
+// AnswerTimeout bounds the wait for the first word of a daemon that runs.
+const AnswerTimeout = 5 * time.Second
 
 // Conn is one stream to the daemon. Close unblocks a pending Read. On Unix it is an *os.File.
 type Conn = io.ReadWriteCloser
@@ -104,6 +109,27 @@ func (e *SandboxError) Setting() string {
 	return "allow the Unix socket " + e.Path + " in the sandbox's settings (allowed Unix sockets, or network access for local commands)"
 }
 
+// NotRespondingError says that a daemon holds the directory and does not answer: it is stopped, or it hangs.
+type NotRespondingError struct {
+	// PID is the daemon's process; 0 when it cannot be told.
+	PID int
+}
+
+func (e *NotRespondingError) Error() string {
+	if e.PID == 0 {
+		return fmt.Sprintf("the daemon did not answer within %s", AnswerTimeout)
+	}
+	return fmt.Sprintf("the daemon (pid %d) did not answer within %s", e.PID, AnswerTimeout)
+}
+
+// Fix is what ends that, as one sentence.
+func (e *NotRespondingError) Fix() string {
+	return "run `servicectl daemon restart`: it ends the process that does not answer and starts a new daemon, with which connected agents go on"
+}
+
+// NotResponding names the daemon that does not answer.
+func (d Daemon) NotResponding() *NotRespondingError { return &NotRespondingError{PID: d.PID()} }
+
 // UnsafeError says that a directory does not belong to this user alone.
 type UnsafeError struct{ Path, Reason, Fix string }
 
@@ -124,8 +150,15 @@ func (d Daemon) Dial(socket string) (Conn, error) {
 	if err := d.checkDirs(); err != nil {
 		return nil, err
 	}
-	return dial(socket)
+	conn, err := dial(socket)
+	if errors.Is(err, errBacklog) {
+		return nil, d.NotResponding()
+	}
+	return conn, err
 }
+
+// errBacklog says that so many connections wait for the daemon that there is no room for one more.
+var errBacklog = errors.New("the daemon accepts no connection")
 
 // Connect dials and, when nobody listens, starts a daemon: many clients at once give one (design D8).
 func (d Daemon) Connect(ctx context.Context, socket string) (Conn, error) {
@@ -194,6 +227,21 @@ func (d Daemon) prepare() error {
 // LogFile is where the daemon logs.
 func (d Daemon) LogFile() string {
 	return filepath.Join(d.Paths.Dir, rendezvous.LogDir, rendezvous.LogName)
+}
+
+// PID is the process that the running daemon wrote down; 0 when it cannot be told.
+func (d Daemon) PID() int {
+	data, err := os.ReadFile(filepath.Join(d.Paths.Run, rendezvous.DaemonRecord))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(data), `"pid":`) // encoding/json is too dear for the shim
+	number, _, _ := strings.Cut(rest, ",")
+	pid, err := strconv.Atoi(strings.TrimRight(strings.TrimSpace(number), "}"))
+	if err != nil || pid < 0 {
+		return 0
+	}
+	return pid
 }
 
 // Held tells whether a daemon holds the directory, which it does from before it serves until after it has ended. It

@@ -26,6 +26,9 @@ func dial(path string) (Conn, error) {
 	if err != nil {
 		return nil, sandboxed(path, false, os.NewSyscallError("socket", err))
 	}
+	// A connect waits while the daemon's queue of connections is full; the send timeout bounds that.
+	wait := syscall.NsecToTimeval(AnswerTimeout.Nanoseconds())
+	_ = syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_SNDTIMEO, &wait)
 	for {
 		err = syscall.Connect(fd, &syscall.SockaddrUnix{Name: path})
 		if err != syscall.EINTR {
@@ -46,6 +49,9 @@ func dial(path string) (Conn, error) {
 func dialError(path string, err error) error {
 	if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOTDIR) {
 		return ErrNotRunning
+	}
+	if errors.Is(err, syscall.EAGAIN) {
+		return errBacklog
 	}
 	return sandboxed(path, false, os.NewSyscallError("connect", err))
 }

@@ -14,13 +14,15 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/tap"
 
+	"github.com/service-dev/service/daemon/internal/descriptors"
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
 
 // Limits bound what clients can make the daemon hold. A process may take half of what there is, so that one that runs
 // wild leaves the other half to everybody else. Zero values mean the defaults.
 type Limits struct {
-	// Connections is how many may be open; 256 by default. An idle one makes room for a new one.
+	// Connections is how many may be open; 256 by default, or what the limit on open files leaves. An idle one makes room
+	// for a new one.
 	Connections int
 	// Calls is how many may be under way, on all connections together; 192 by default.
 	Calls int
@@ -65,7 +67,7 @@ type guest struct {
 
 func newGuests(l Limits, log *slog.Logger) *guests {
 	if l.Connections <= 0 {
-		l.Connections = 256
+		l.Connections = descriptors.Share(256, 25)
 	}
 	if l.Calls <= 0 {
 		l.Calls = 192
@@ -102,6 +104,25 @@ func (h *guests) admit(conn net.Conn) *guest {
 	}
 	h.open[g] = struct{}{}
 	return g
+}
+
+// turnAway lets a connection in for which there is no descriptor, to be told so.
+func (h *guests) turnAway(conn net.Conn) *guest {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	g := &guest{Conn: conn, house: h, spare: true, idle: time.Now()}
+	g.refuse = tooManyConnections("the daemon has as many files open as it may (ulimit -n)")
+	h.spare++
+	h.open[g] = struct{}{}
+	time.AfterFunc(turnedAway, func() { _ = g.Close() })
+	return g
+}
+
+// evictIdle closes the connection that has been idle longest; false when none is.
+func (h *guests) evictIdle() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.evict(0)
 }
 
 // evict closes the connection that has been idle longest, of one process or (0) of any. mu is held.

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/descriptors"
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
 
@@ -87,7 +88,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		defer force.Stop()
 		g.GracefulStop()
 	})
-	err := g.Serve(&guarded{Listener: l, log: &calm{log: s.o.Log, now: time.Now}, visitors: s.visitors})
+	err := g.Serve(&guarded{Listener: l, log: &calm{log: s.o.Log, now: time.Now}, visitors: s.visitors, reserve: descriptors.NewReserve()})
 	close(done)
 	stopping.Wait()
 	if err != nil && ctx.Err() == nil {
@@ -129,18 +130,32 @@ type guarded struct {
 	net.Listener
 	log      *calm
 	visitors *guests
+	reserve  *descriptors.Reserve
 }
 
 func (l *guarded) Accept() (net.Conn, error) {
 	for {
+		l.reserve.Fill()
 		conn, err := l.Listener.Accept()
-		if err != nil {
+		short := descriptors.Exhausted(err)
+		if short && l.visitors.evictIdle() {
+			continue
+		}
+		if short {
+			if conn = l.reserve.Accept(l.Listener, err); conn == nil {
+				return nil, err // after which gRPC pauses
+			}
+		} else if err != nil {
 			return nil, err
 		}
 		if err := CheckPeer(conn); err != nil {
 			l.log.warn("refusing a connection to control.sock", "err", err)
 			conn.Close()
 			continue
+		}
+		if short {
+			l.log.warn("refusing a connection to control.sock", "err", "no descriptor is free")
+			return l.visitors.turnAway(conn), nil
 		}
 		if g := l.visitors.admit(conn); g != nil {
 			return g, nil

@@ -48,6 +48,9 @@ func (e *era) Write(_ context.Context, m jsonrpc.Message) error {
 	if err != nil {
 		return err
 	}
+	if req, ok := m.(*jsonrpc.Request); ok && req.IsCall() && !e.wire.ask(req.ID) {
+		return io.ErrClosedPipe
+	}
 	return e.wire.write(data)
 }
 
@@ -69,10 +72,16 @@ func (w *wire) answer(response *jsonrpc.Response) error {
 	response.Result = tidyInputRequired(response.Result)
 	w.mu.Lock()
 	c := w.calls[response.ID]
+	if c != nil && c.tool {
+		w.tools--
+	}
 	delete(w.calls, response.ID) // before the client can read the answer and use the id again
 	w.mu.Unlock()
-	if c != nil {
+	switch {
+	case c != nil && c.tool:
 		w.room.give(1)
+	case c != nil:
+		defer w.flow.add(0, 0, -1)
 	}
 	done := w.announce(c, response)
 	data, err := jsonrpc.EncodeMessage(response)
@@ -121,20 +130,65 @@ func (w *wire) answerCall(c *call, data []byte, done told) error {
 	return err
 }
 
-// refuse answers a line that named no call which could be answered.
-func (w *wire) refuse(code int, message string) {
-	answer := struct {
-		Version string         `json:"jsonrpc"`
-		ID      *int           `json:"id"`
-		Error   *jsonrpc.Error `json:"error"`
-	}{Version: "2.0", Error: &jsonrpc.Error{Code: int64(code), Message: message}}
-	data, err := json.Marshal(answer)
-	if err == nil {
-		_ = w.write(data) // a broken stream shows at the next read
+// refuse tells the client that a message was not taken, under the id that it wrote. Without an id that can be repeated it
+// is a notification: an answer whose id is null ends the session of several clients. In the answers to a batch, which
+// those clients never send, it is null as JSON-RPC has it.
+func (w *wire) refuse(group *batch, id json.RawMessage, code int, message string) {
+	if group == nil && id == nil {
+		w.send(nil, rejection(message))
+		return
 	}
+	w.send(group, refusal(id, code, message))
+}
+
+func refusal(id json.RawMessage, code int, message string) []byte {
+	answer := struct {
+		Version string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Error   *jsonrpc.Error  `json:"error"`
+	}{Version: "2.0", ID: id, Error: &jsonrpc.Error{Code: int64(code), Message: message}}
+	data, _ := json.Marshal(answer) // the id is a JSON scalar
+	return data
+}
+
+// rejection is a refusal that belongs to no call.
+func rejection(message string) []byte {
+	data, _ := json.Marshal(map[string]any{
+		"jsonrpc": "2.0", "method": "notifications/message",
+		"params": map[string]any{"level": "error", "logger": "service-mcp", "data": message},
+	})
+	return data
+}
+
+// send writes an answer of the wire's own, or keeps it for the answers to a batch.
+func (w *wire) send(group *batch, data []byte) {
+	if group == nil {
+		_ = w.write(data) // a broken stream shows at the next read
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	group.answers = append(group.answers, data)
+}
+
+// answerRefused answers a batch that has no call to wait for.
+func (w *wire) answerRefused(group *batch) {
+	if group == nil {
+		return
+	}
+	w.mu.Lock()
+	open, answers := group.open, group.answers
+	w.mu.Unlock()
+	if open > 0 || len(answers) == 0 {
+		return
+	}
+	data, _ := json.Marshal(answers) // raw messages of our own
+	_ = w.write(data)                // a broken stream shows at the next read
 }
 
 func (w *wire) write(data []byte) error {
+	w.flow.add(1, len(data), 0)
+	defer w.flow.add(-1, -len(data), 0)
 	w.writeMu.Lock()
 	defer w.writeMu.Unlock()
 	_, err := w.out.Write(append(data, '\n'))

@@ -19,6 +19,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/clientio"
+	"github.com/service-dev/service/daemon/internal/descriptors"
 	"github.com/service-dev/service/daemon/internal/tools"
 	contract "github.com/service-dev/service/proto/clientio"
 	"github.com/service-dev/service/proto/docs"
@@ -38,16 +39,15 @@ type Options struct {
 	Pages []docs.Page
 	// Version is the build version that clients see.
 	Version string
-	// MaxConnections is 256 by default; a client above it is refused with a reason.
+	// MaxConnections is 256 by default, or what the limit on open files leaves; a client above it is refused with a reason.
 	MaxConnections int
 	// MaxCalls bounds the calls that run at a time on all streams together; 512 by default.
 	MaxCalls int
 	// Process tells which process is at the other end, 0 for unknown: one may have half of the streams. Nil tells nothing.
 	Process func(net.Conn) int
-	// DrainGrace is how long calls may run on after the client closed its end; 5 s by default.
+	// DrainGrace is how long calls may run on after the client closed its end; 2 s by default. Those of tools that wait for
+	// a person or an app end at once.
 	DrainGrace time.Duration
-	// WriteWait is how long a client may leave an answer unread before its stream is closed; 1 min by default.
-	WriteWait time.Duration
 	// Admit looks at a connection before a byte is read; an error refuses it with that reason. Nil admits everyone.
 	Admit func(net.Conn) error
 	// ClientIO takes the connections by which clients carry out operations for the daemon (proto/clientio).
@@ -63,21 +63,22 @@ type Gate struct {
 	server  *mcp.Server
 	clients atomic.Int64
 	room    *room
+	// repeatable and waiting are names of tools, for the handshake and for the end of a stream.
+	repeatable []string
+	waiting    map[string]bool
+	unread     int // bytes of answers that a stream may have unread
 }
 
 // New prepares a gate; it starts nothing.
 func New(opts Options) *Gate {
 	if opts.MaxConnections <= 0 {
-		opts.MaxConnections = 256
+		opts.MaxConnections = descriptors.Share(256, 50)
 	}
 	if opts.MaxCalls <= 0 {
 		opts.MaxCalls = 512
 	}
-	if opts.WriteWait <= 0 {
-		opts.WriteWait = time.Minute
-	}
 	if opts.DrainGrace <= 0 {
-		opts.DrainGrace = 5 * time.Second
+		opts.DrainGrace = 2 * time.Second
 	}
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
@@ -85,7 +86,13 @@ func New(opts Options) *Gate {
 	if opts.ClientIO == nil {
 		opts.ClientIO = clientio.NewRegistry()
 	}
-	g := &Gate{opts: opts, room: newRoom(opts)}
+	g := &Gate{opts: opts, room: newRoom(opts), waiting: map[string]bool{}, unread: maxUnreadBytes}
+	for _, tool := range opts.Catalogue.List() {
+		g.waiting[tool.Name] = tool.Waits
+		if tool.Annotations.ReadOnly && tool.Annotations.Idempotent && !tool.Waits {
+			g.repeatable = append(g.repeatable, tool.Name)
+		}
+	}
 	g.server = newServer(opts)
 	return g
 }
@@ -99,6 +106,7 @@ func (g *Gate) Serve(ctx context.Context, l net.Listener) error {
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	var served sync.WaitGroup
 	defer served.Wait()
+	reserve := descriptors.NewReserve()
 	defer stop()
 	defer cancel()
 	for {
@@ -112,6 +120,11 @@ func (g *Gate) Serve(ctx context.Context, l net.Listener) error {
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("accepting agents: %w", err)
 		case err != nil:
+			if conn := reserve.Accept(l, err); conn != nil {
+				turnAway(conn, g.opts.Version)
+				reserve.Fill()
+				continue
+			}
 			g.opts.Log.Warn("accepting an agent's stream", "error", err)
 			if !pause(ctx, 50*time.Millisecond) {
 				return nil
@@ -121,6 +134,20 @@ func (g *Gate) Serve(ctx context.Context, l net.Listener) error {
 		served.Go(func() { g.ServeConn(ctx, conn) })
 	}
 }
+
+// turnAway tells a client that the daemon cannot hold its connection. It never waits: a fresh connection has room for a
+// line.
+func turnAway(conn net.Conn, version string) {
+	_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
+	_ = reply(conn, prefaceAnswer{
+		Code: codeTooManyClients, Version: version, Message: "the daemon has as many files open as it may (" + fileLimit + ")",
+		FixHint: "close agents that are not used any more, or raise the limit on open files and run `servicectl daemon restart`",
+	})
+	_ = conn.Close()
+}
+
+// fileLimit is what people call the limit on open files.
+const fileLimit = "ulimit -n"
 
 // pause lets descriptors come free when accepting fails for want of them.
 func pause(ctx context.Context, d time.Duration) bool {
@@ -166,12 +193,16 @@ func (g *Gate) ServeConn(ctx context.Context, conn net.Conn) {
 		return
 	}
 	who, offersIO, answer := readPreface(line, g.opts.Version)
+	if answer.OK {
+		answer.Repeatable = g.repeatable
+	}
 	if reply(conn, answer) != nil || !answer.OK {
 		return
 	}
 	_ = conn.SetReadDeadline(time.Time{})
 	lines.max = MaxLine
-	w := newWire(nil, lines, &patient{conn, g.opts.WriteWait})
+	w := newWire(nil, lines, conn)
+	w.cut, w.flow.unread = conn.Close, g.unread
 	if offersIO {
 		client := g.opts.ClientIO.ForStream(w.askForClientIO)
 		defer client.Close()
@@ -257,7 +288,7 @@ func (g *Gate) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, who 
 // serve runs the sessions of one wire until its stream ends.
 func (g *Gate) serve(ctx context.Context, w *wire, who caller.Caller) error {
 	w.withNotices(g.opts.Notices, who)
-	w.room = g.room
+	w.room, w.waiting = g.room, g.waiting
 	defer w.leave()
 	var sessions []*mcp.ServerSession
 	err := w.read(ctx, func(e *era) error {
@@ -272,6 +303,9 @@ func (g *Gate) serve(ctx context.Context, w *wire, who caller.Caller) error {
 	}
 	for _, e := range w.eras {
 		e.hangUp()
+	}
+	if w.cut != nil {
+		_ = w.cut() // or a call could wait for ever to be read
 	}
 	for _, session := range sessions {
 		_ = session.Wait() // what ended the stream is known already

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net"
 	"path/filepath"
 	"strings"
@@ -35,8 +36,11 @@ func newFakeTools() *fakeTools {
 func (f *fakeTools) List() []tools.Tool {
 	object := json.RawMessage(`{"type":"object"}`)
 	var list []tools.Tool
-	for _, name := range []string{"echo", "slow", "polls", "link", "picture"} {
-		list = append(list, tools.Tool{Name: name, Title: name, Description: name, InputSchema: object, OutputSchema: object})
+	for _, name := range []string{"echo", "slow", "waits", "polls", "link", "picture"} {
+		list = append(list, tools.Tool{
+			Name: name, Title: name, Description: name, InputSchema: object, OutputSchema: object,
+			Annotations: tools.Annotations{ReadOnly: name != "link", Idempotent: name != "polls"}, Waits: name == "waits",
+		})
 	}
 	return list
 }
@@ -46,7 +50,7 @@ func (f *fakeTools) Call(ctx context.Context, name string, args json.RawMessage,
 	f.callers = append(f.callers, caller.From(ctx))
 	f.mu.Unlock()
 	switch name {
-	case "slow":
+	case "slow", "waits":
 		f.begun <- struct{}{}
 		select {
 		case <-f.release:
@@ -196,6 +200,16 @@ func (c *client) initialize() {
 	c.send(initialized)
 }
 
+// The handshake names the tools that only read, may be called twice and keep nobody waiting.
+func TestHandshakeNamesRepeatableTools(t *testing.T) {
+	dial, _ := start(t, Options{Catalogue: newFakeTools()})
+	c := dial()
+	c.send(goodPreface)
+	if got := fmt.Sprint(c.receive()["repeatable"]); got != "[echo slow picture]" {
+		t.Errorf("repeatable: %s", got)
+	}
+}
+
 func TestEveryInitializeRevision(t *testing.T) {
 	for _, revision := range []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
 		c, _ := opened(t, Options{Catalogue: newFakeTools()})
@@ -209,7 +223,7 @@ func TestEveryInitializeRevision(t *testing.T) {
 		if dig(result, "result", "capabilities", "logging") != nil {
 			t.Error("logging is advertised")
 		}
-		if list, _ := dig(c.receive(), "result", "tools").([]any); len(list) != 5 {
+		if list, _ := dig(c.receive(), "result", "tools").([]any); len(list) != 6 {
 			t.Errorf("%s lists %d tools", revision, len(list))
 		}
 		c.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{"a":1}}}`)
@@ -227,7 +241,7 @@ func TestStatelessCalls(t *testing.T) {
 		t.Errorf("discover names %v", versions)
 	}
 	c.send(`{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{` + modernMeta + `}}`)
-	if list, _ := dig(c.receive(), "result", "tools").([]any); len(list) != 5 {
+	if list, _ := dig(c.receive(), "result", "tools").([]any); len(list) != 6 {
 		t.Errorf("%d tools", len(list))
 	}
 	c.send(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"echo","arguments":{"b":"x"},` + modernMeta + `}}`)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"sync"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
@@ -79,26 +78,52 @@ func (r *room) give(n int) {
 	r.underWay -= n
 }
 
-// patient closes a stream whose client leaves answers unread: what waits to be written is held in memory.
-type patient struct {
-	net.Conn
-	wait time.Duration
+// What one stream may have that is not read by its client, before nothing more is read from it. A client that reads
+// slowly, or is stopped for an hour, still gets every answer.
+const (
+	maxUnreadMessages = 1024
+	maxUnreadBytes    = 8 << 20
+)
+
+// flow holds back the reading of a stream while much of what it asked for is not done or not read.
+type flow struct {
+	mu       sync.Mutex
+	eased    sync.Cond
+	messages int // that wait to be written
+	bytes    int
+	quick    int // requests that call no tool and are not answered: they are not refused, but wait their turn
+	unread   int // the most there may be of bytes
 }
 
-func (p *patient) Write(data []byte) (int, error) {
-	_ = p.SetWriteDeadline(time.Now().Add(p.wait))
-	n, err := p.Conn.Write(data)
-	if err != nil {
-		_ = p.Close()
+func newFlow() *flow {
+	f := &flow{unread: maxUnreadBytes}
+	f.eased.L = &f.mu
+	return f
+}
+
+func (f *flow) add(messages, bytes, quick int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.messages += messages
+	f.bytes += bytes
+	f.quick += quick
+	f.eased.Broadcast()
+}
+
+// wait returns when the stream may be read. A stream that breaks eases at once, for what waits to be written fails.
+func (f *flow) wait() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for f.messages >= maxUnreadMessages || f.bytes >= f.unread || f.quick >= maxCalls {
+		f.eased.Wait()
 	}
-	return n, err
 }
 
 // codeTooManyCalls refuses a call above a limit.
 const codeTooManyCalls = "too_many_calls"
 
 // busy answers a call that is one too many, in the words of every tool error.
-func (w *wire) busy(req *jsonrpc.Request, message string) {
+func (w *wire) busy(group *batch, req *jsonrpc.Request, message string) {
 	problem := map[string]any{
 		"code": codeTooManyCalls, "message": message, "retryable": true,
 		"fixHint": "wait for answers of calls that are running, then call again",
@@ -116,6 +141,6 @@ func (w *wire) busy(req *jsonrpc.Request, message string) {
 	}
 	data, err := json.Marshal(answer)
 	if err == nil {
-		_ = w.write(data) // a broken stream shows at the next read
+		w.send(group, data)
 	}
 }

@@ -38,9 +38,13 @@ func TestCallsOfOneStreamAreBounded(t *testing.T) {
 		hostile.send(fmt.Sprintf(slowCall, 1000+i))
 		wantBusy(t, hostile.receive(), float64(1000+i), "128 calls are running on this connection")
 	}
-	hostile.send(`{"jsonrpc":"2.0","id":"p","method":"ping"}`)
-	if got := hostile.receive(); dig(got, "error", "data", "code") != codeTooManyCalls || got["id"] != "p" {
-		t.Errorf("a ping: %v", got)
+	for i := range 2 * maxCalls { // what calls no tool is answered all the same
+		hostile.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":"p%d","method":"ping"}`, i), fmt.Sprintf(`{"jsonrpc":"2.0","id":"l%d","method":"tools/list"}`, i))
+		for range 2 {
+			if got := hostile.receive(); got["error"] != nil || got["result"] == nil {
+				t.Fatalf("got %v", got)
+			}
+		}
 	}
 	good.send(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo"}}`)
 	if got := good.receive(); got["id"] != 7.0 || got["error"] != nil || dig(got, "result", "isError") == true {
@@ -58,6 +62,25 @@ func TestCallsOfOneStreamAreBounded(t *testing.T) {
 	}
 }
 
+// Requests that call no tool may come faster than they are answered: they wait their turn.
+func TestQuickRequestsWaitTheirTurn(t *testing.T) {
+	c, _ := opened(t, Options{Catalogue: newFakeTools()})
+	c.initialize()
+	const n = 10 * maxCalls
+	go func() {
+		var all strings.Builder
+		for i := range n {
+			fmt.Fprintf(&all, `{"jsonrpc":"2.0","id":%d,"method":"ping"}`+"\n", i)
+		}
+		_, _ = c.conn.Write([]byte(all.String()))
+	}()
+	for range n {
+		if got := c.receive(); got["error"] != nil {
+			t.Fatalf("got %v", got)
+		}
+	}
+}
+
 // All streams together may have no more calls than MaxCalls; what a stream held is free once it ends.
 func TestCallsOfAllStreamsAreBounded(t *testing.T) {
 	f := newFakeTools()
@@ -69,6 +92,10 @@ func TestCallsOfAllStreamsAreBounded(t *testing.T) {
 	}
 	second.send(fmt.Sprintf(slowCall, 1))
 	wantBusy(t, second.receive(), 1, "4 calls of all agents are running")
+	second.send(`{"jsonrpc":"2.0","id":"p","method":"ping"}`)
+	if got := second.receive(); got["id"] != "p" || got["error"] != nil {
+		t.Errorf("a ping: %v", got)
+	}
 	second.send(strings.Replace(fmt.Sprintf(slowCall, 2), `"name"`, modernMeta+`,"name"`, 1))
 	if got := second.receive(); dig(got, "result", "resultType") != "complete" {
 		t.Errorf("a client of the stateless era: %v", got)
@@ -125,24 +152,56 @@ func TestStreamsOfOneProcessAreBounded(t *testing.T) {
 	}
 }
 
-// A client that asks and never reads loses its stream after a while, with all that waited for it; others read on.
-func TestClientThatDoesNotRead(t *testing.T) {
-	dial, gate := start(t, Options{Catalogue: newFakeTools(), WriteWait: 100 * time.Millisecond, DrainGrace: time.Millisecond})
-	deaf, good := join(dial), join(dial)
-	big := `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"x":"` + strings.Repeat("x", 64<<10) + `"}}}` + "\n"
-	for i := range 50 {
-		if _, err := fmt.Fprintf(deaf.conn, big, i+10); err != nil {
-			break // it was closed already
-		}
-	}
-	for deadline := time.Now().Add(15 * time.Second); gate.Clients() > 1; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("its stream stays open")
-		}
+// A client that stops reading for as long as it likes gets every answer once it reads again, and what waits for it is
+// bounded: its stream is read no more. Others read on, and the end of the daemon does not wait for it.
+func TestClientThatReadsLate(t *testing.T) {
+	dial, gate := start(t, Options{Catalogue: newFakeTools(), DrainGrace: time.Millisecond})
+	gate.unread = 128 << 10
+	late, deaf, good := join(dial), join(dial), join(dial)
+	const calls = 80
+	big := `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"x":"` + strings.Repeat("x", 16<<10) + `"}}}` + "\n"
+	sent := make(chan error, 2)
+	for _, c := range []*client{late, deaf} {
+		go func() {
+			for i := range calls {
+				if _, err := fmt.Fprintf(c.conn, big, i+10); err != nil {
+					sent <- err
+					return
+				}
+			}
+			sent <- nil
+		}()
 	}
 	good.send(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo"}}`)
 	if got := good.receive(); got["id"] != 7.0 {
 		t.Errorf("the client beside it: %v", got)
+	}
+	select {
+	case err := <-sent:
+		t.Fatalf("all calls are taken though no answer is read (%v): what waits is not bounded", err)
+	case <-time.After(200 * time.Millisecond):
+	}
+	ids := map[int]bool{}
+	for range calls {
+		line := late.line() // decoding all of them takes the race detector long
+		var id int
+		if _, err := fmt.Sscanf(line, `{"jsonrpc":"2.0","id":%d,"result"`, &id); err != nil || ids[id] || strings.Contains(line, `"isError":true`) {
+			t.Fatalf("got %.200s", line)
+		}
+		ids[id] = true
+	}
+	if err := <-sent; err != nil {
+		t.Error(err)
+	}
+	_ = deaf.conn.Close()
+	<-sent
+	for deadline := time.Now().Add(15 * time.Second); gate.Clients() > 2; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("a stream whose client is gone stays")
+		}
+	}
+	if _, err := fmt.Fprintf(good.conn, big, 1); err != nil { // is not read: the daemon ends all the same
+		t.Error(err)
 	}
 }
 

@@ -4,18 +4,23 @@ import (
 	"bufio"
 	"errors"
 	"io"
+
+	"github.com/service-dev/service/proto/mcpline"
 )
 
 // MaxLine is the longest MCP message in bytes that is read.
 const MaxLine = 4 << 20
 
-// errLineTooLong is returned for a line that passed the limit; the reader stands at the next line then.
+// errLineTooLong is returned for a line that passed the limit; the reader stands at the next line then, and head tells of
+// the one that was skipped.
 var errLineTooLong = errors.New("line is too long")
 
 // lineReader cuts a stream into lines. Its memory is bounded by max, and falls back after a long line.
 type lineReader struct {
-	r   *bufio.Reader
-	max int
+	r     *bufio.Reader
+	max   int
+	head  *mcpline.Head
+	begun bool // the first line was returned
 }
 
 func newLineReader(r io.Reader, max int) *lineReader {
@@ -24,10 +29,21 @@ func newLineReader(r io.Reader, max int) *lineReader {
 
 // next returns the next line without its line end; it belongs to the caller. The last line may lack its newline.
 func (l *lineReader) next() ([]byte, error) {
+	line, err := l.cut()
+	if !l.begun {
+		l.begun = true
+		line = mcpline.TrimMark(line)
+	}
+	return line, err
+}
+
+func (l *lineReader) cut() ([]byte, error) {
 	var line []byte
 	for {
 		part, err := l.r.ReadSlice('\n')
 		if len(line)+len(trimEnd(part)) > l.max {
+			l.head = mcpline.Of(line)
+			_, _ = l.head.Write(part)
 			if errors.Is(err, bufio.ErrBufferFull) {
 				err = l.skip()
 			}
@@ -52,7 +68,8 @@ func (l *lineReader) next() ([]byte, error) {
 // skip reads to the end of the line.
 func (l *lineReader) skip() error {
 	for {
-		_, err := l.r.ReadSlice('\n')
+		part, err := l.r.ReadSlice('\n')
+		_, _ = l.head.Write(part)
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			return err
 		}

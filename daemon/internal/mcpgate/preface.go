@@ -44,6 +44,8 @@ type prefaceAnswer struct {
 	Code     string `json:"code,omitempty"`
 	Message  string `json:"message,omitempty"`
 	FixHint  string `json:"fixHint,omitempty"`
+	// Repeatable are the tools whose calls the client may send again, once, when this daemon dies before it answers.
+	Repeatable []string `json:"repeatable,omitempty"`
 }
 
 // Codes of a refused preface.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"strings"
 	"testing"
@@ -18,22 +19,20 @@ import (
 func TestLinesThatAreNoMessage(t *testing.T) {
 	c, _ := opened(t, Options{Catalogue: newFakeTools()})
 	c.initialize()
-	for _, test := range []struct {
-		name, line string
-		code       float64
-	}{
-		{"not JSON", "hello", -32700},
-		{"half an object", `{"jsonrpc":"2.0",`, -32700},
-		{"no UTF-8", "\xff\xfe", -32700},
-		{"a number", "7", -32600},
-		{"another version", `{"jsonrpc":"1.0","id":1,"method":"ping"}`, -32600},
-		{"an object as id", `{"jsonrpc":"2.0","id":{},"method":"ping"}`, -32600},
-		{"empty batch", "[]", -32600},
-		{"too long", `"` + strings.Repeat("x", MaxLine+1) + `"`, -32600},
+	for _, test := range []struct{ name, line string }{
+		{"not JSON", "hello"},
+		{"half an object", `{"jsonrpc":"2.0",`},
+		{"no UTF-8", "\xff\xfe"},
+		{"a number", "7"},
+		{"an object as id", `{"jsonrpc":"2.0","id":{},"method":"ping"}`},
+		{"a broken response", `{"jsonrpc":"1.0","id":1,"result":{}}`},
+		{"a response under an id that is none", `{"jsonrpc":"2.0","id":1.5,"result":{}}`},
+		{"empty batch", "[]"},
+		{"too long", `"` + strings.Repeat("x", MaxLine+1) + `"`},
 	} {
 		c.send(test.line)
 		got := c.receive()
-		if id, present := got["id"]; !present || id != nil || dig(got, "error", "code") != test.code {
+		if _, present := got["id"]; present || got["method"] != "notifications/message" || dig(got, "params", "data") == "" {
 			t.Errorf("%s: answered %v", test.name, got)
 		}
 	}
@@ -43,15 +42,69 @@ func TestLinesThatAreNoMessage(t *testing.T) {
 	}
 }
 
+// What a client waits for is answered under its id, also when nothing but the id can be read.
+func TestUnreadableMessagesAreAnsweredUnderTheirID(t *testing.T) {
+	c, _ := opened(t, Options{Catalogue: newFakeTools()})
+	c.initialize()
+	long := strings.Repeat("x", 5<<20)
+	deep := strings.Repeat("[", 10001) + strings.Repeat("]", 10001)
+	for _, test := range []struct {
+		name, line string
+		code       float64
+	}{
+		{"another version", `{"jsonrpc":"1.0","id":5,"method":"ping"}`, -32600},
+		{"no version", `{"id":5,"method":"ping"}`, -32600},
+		{"neither request nor response", `{"jsonrpc":"2.0","id":5}`, -32600},
+		{"too long, the id first", `{"jsonrpc":"2.0","id":5,"method":"ping","params":{"a":"` + long + `"}}`, -32600},
+		{"too long, the id last", `{"method":"ping","params":{"a":"` + long + `"},"jsonrpc":"2.0","id":5}`, -32600},
+		{"nested too deeply", `{"method":"ping","params":` + deep + `,"jsonrpc":"2.0","id":5}`, -32700},
+		{"not JSON behind the id", `{"jsonrpc":"2.0","id":5,"method":"ping","params":{"a":tru}}`, -32700},
+	} {
+		c.send(test.line)
+		if got := c.receive(); got["id"] != 5.0 || dig(got, "error", "code") != test.code {
+			t.Errorf("%s: answered %v", test.name, got)
+		}
+	}
+}
+
+// An answer that is too long to be read still ends the wait of the one who asked.
+func TestUnreadableAnswerEndsTheQuestion(t *testing.T) {
+	c, _ := opened(t, Options{Catalogue: newFakeTools()})
+	c.send(strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{"elicitation":{"url":{}}}`, 1), initialized,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"link"}}`)
+	c.receive()
+	question := c.receive()
+	id, _ := json.Marshal(question["id"])
+	c.send(`{"jsonrpc":"2.0","result":{"action":"` + strings.Repeat("x", 5<<20) + `"},"id":` + string(id) + `}`)
+	if got := c.receive(); got["id"] != 1.0 || dig(got, "result", "isError") != true {
+		t.Errorf("the call is answered with %v", got)
+	}
+}
+
+func TestByteOrderMark(t *testing.T) {
+	gate := New(Options{Catalogue: newFakeTools(), Version: "1"})
+	var out bytes.Buffer
+	if err := gate.ServeStdio(context.Background(), strings.NewReader("\ufeff"+initialize+"\n"), &out, caller.Caller{}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "serverInfo") {
+		t.Errorf("answered %s", out.String())
+	}
+}
+
 func TestRequestIds(t *testing.T) {
 	c, _ := opened(t, Options{Catalogue: newFakeTools()})
 	c.initialize()
-	for _, id := range []string{
-		"7.5", "1.0", "1e3", "-1E2", "12345678901234567890", "9007199254740993", "-9007199254740993", "null", "{}", "[]", "true",
-	} {
+	for _, id := range []string{"7.5", "1.0", "1e3", "-1E2", "12345678901234567890", "9007199254740993", "-9007199254740993"} {
+		c.send(`{"jsonrpc":"2.0","id":` + id + `,"method":"ping"}`)
+		if line := c.line(); !strings.Contains(line, `"id":`+id+`,"error":{"code":-32600`) {
+			t.Errorf("%s: answered %s", id, line)
+		}
+	}
+	for _, id := range []string{"null", "{}", "[]", "true"} {
 		c.send(`{"jsonrpc":"2.0","id":`+id+`,"method":"ping"}`, `{"jsonrpc":"2.0","id":"next","method":"ping"}`)
 		got := c.receive()
-		if at, present := got["id"]; !present || at != nil || dig(got, "error", "code") != -32600.0 {
+		if _, present := got["id"]; present || got["method"] != "notifications/message" {
 			t.Errorf("%s: answered %v", id, got)
 		}
 		if got := c.receive(); got["id"] != "next" || got["error"] != nil {
@@ -115,6 +168,39 @@ func TestBatch(t *testing.T) {
 	}
 }
 
+// Each element of a batch that wants an answer has it inside the array, also one that is no message.
+func TestBatchWithElementsThatAreRefused(t *testing.T) {
+	for _, test := range []struct{ name, line, ids string }{
+		{"beside good ones", `[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"1.0","id":2,"method":"ping"},{"jsonrpc":"2.0","id":3.0,"method":"ping"},7,{"jsonrpc":"2.0","id":1,"method":"ping"}]`, "[1 2 3 <nil> 1]"},
+		{"alone", `[1,{"foo":"boo"}]`, "[<nil> <nil>]"},
+		{"too many", "[" + strings.Repeat(`{"jsonrpc":"2.0","id":4,"method":"ping"},`, maxCalls) + `{"jsonrpc":"2.0","id":4,"method":"ping"}]`, "[4" + strings.Repeat(" 4", maxCalls) + "]"},
+	} {
+		c, _ := opened(t, Options{Catalogue: newFakeTools()})
+		c.initialize()
+		c.send(test.line, `{"jsonrpc":"2.0","id":"after","method":"ping"}`)
+		line := c.line()
+		var answers []map[string]any
+		if err := json.Unmarshal([]byte(line), &answers); err != nil {
+			t.Errorf("%s: answered %s", test.name, line)
+			continue
+		}
+		ids := map[string]int{}
+		for _, a := range answers {
+			ids[fmt.Sprint(a["id"])]++
+		}
+		want := map[string]int{}
+		for _, id := range strings.Fields(strings.Trim(test.ids, "[]")) {
+			want[id]++
+		}
+		if !maps.Equal(ids, want) {
+			t.Errorf("%s: answered %s", test.name, line)
+		}
+		if got := c.receive(); got["id"] != "after" {
+			t.Errorf("%s: then %v", test.name, got)
+		}
+	}
+}
+
 func TestProgress(t *testing.T) {
 	for era, meta := range map[string]string{"initialize": `"_meta":{"progressToken":"p"}`, "stateless": strings.Replace(modernMeta, `{`, `{"progressToken":"p",`, 1)} {
 		c, _ := opened(t, Options{Catalogue: newFakeTools()})
@@ -171,6 +257,48 @@ func TestAnswersComeAfterTheClientClosedItsEnd(t *testing.T) {
 	}
 }
 
+// A call that waits for a person or an app ends with its client's input, others still have their time.
+func TestCallsThatWaitEndWithTheClientsInput(t *testing.T) {
+	f := newFakeTools()
+	c, _ := opened(t, Options{Catalogue: f, DrainGrace: time.Minute})
+	c.send(initialize, initialized, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"waits"}}`)
+	c.receive()
+	<-f.begun
+	c.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"slow"}}`)
+	<-f.begun
+	if err := c.conn.(*net.UnixConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-f.ended; err == nil {
+		t.Error("the wait went on")
+	}
+	close(f.release)
+	if got := c.receive(); got["id"] != 2.0 || got["error"] != nil {
+		t.Errorf("got %v", got)
+	}
+	if _, err := c.in.ReadByte(); err != io.EOF {
+		t.Errorf("the stream stays open: %v", err)
+	}
+}
+
+// A question that nobody can answer any more is answered for them.
+func TestQuestionsEndWithTheClientsInput(t *testing.T) {
+	c, _ := opened(t, Options{Catalogue: newFakeTools(), DrainGrace: time.Minute})
+	c.send(strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{"elicitation":{"url":{}}}`, 1), initialized,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"link"}}`)
+	c.receive()
+	c.receive()
+	if err := c.conn.(*net.UnixConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.receive(); got["id"] != 1.0 {
+		t.Errorf("got %v", got)
+	}
+	if _, err := c.in.ReadByte(); err != io.EOF {
+		t.Errorf("the stream stays open: %v", err)
+	}
+}
+
 func TestLongCallsEndSomeTimeAfterTheClient(t *testing.T) {
 	f := newFakeTools()
 	c, _ := opened(t, Options{Catalogue: f, DrainGrace: 10 * time.Millisecond})
@@ -191,7 +319,7 @@ func TestRunningIdIsRefused(t *testing.T) {
 	c.send(slow)
 	<-f.begun
 	c.send(slow)
-	if got := c.receive(); got["id"] != nil || dig(got, "error", "code") != -32600.0 {
+	if got := c.receive(); got["id"] != 1.0 || dig(got, "error", "code") != -32600.0 {
 		t.Errorf("got %v", got)
 	}
 	close(f.release)

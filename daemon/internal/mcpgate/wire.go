@@ -13,9 +13,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/proto/mcpline"
 )
 
-// maxCalls bounds the calls of one connection that run at a time.
+// maxCalls bounds the tools that run at a time for one connection, and its other requests that are not answered.
 const maxCalls = 128
 
 // wire is the framing of one connection. The SDK keeps one protocol state for a session and ends it at the first line
@@ -31,18 +32,24 @@ type wire struct {
 
 	mu       sync.Mutex
 	calls    map[jsonrpc.ID]*call // by id, until their answer is about to be written
+	tools    int                  // how many of them call a tool
+	asked    map[jsonrpc.ID]bool  // requests to the client that it has not answered
 	pending  int                  // calls whose answer is not written yet
 	draining bool
 	drained  chan struct{} // closed once draining and nothing is pending
 
-	room    *room         // nil for one without bounds
-	notices Notices       // nil for none
-	who     caller.Caller // whose notices
+	flow    *flow
+	cut     func() error    // ends the stream; nil where that is not ours to do
+	waiting map[string]bool // tools that wait for a person or an app
+	room    *room           // nil for one without bounds
+	notices Notices         // nil for none
+	who     caller.Caller   // whose notices
 }
 
 // call is a request that was read and not yet answered.
 type call struct {
 	tool      bool // it calls a tool
+	waits     bool // for a person or an app
 	cancelled bool
 	batch     *batch
 }
@@ -58,7 +65,7 @@ func newWire(in io.Reader, lines *lineReader, out io.Writer) *wire {
 	if lines == nil {
 		lines = newLineReader(in, MaxLine)
 	}
-	w := &wire{lines: lines, out: out, calls: map[jsonrpc.ID]*call{}, drained: make(chan struct{})}
+	w := &wire{lines: lines, out: out, flow: newFlow(), calls: map[jsonrpc.ID]*call{}, asked: map[jsonrpc.ID]bool{}, drained: make(chan struct{})}
 	for i := range w.eras {
 		w.eras[i] = &era{wire: w, in: make(chan jsonrpc.Message), closed: make(chan struct{}), gone: make(chan struct{})}
 	}
@@ -69,9 +76,12 @@ func newWire(in io.Reader, lines *lineReader, out io.Writer) *wire {
 // first message.
 func (w *wire) read(ctx context.Context, open func(*era) error) error {
 	for {
+		w.flow.wait()
 		line, err := w.lines.next()
 		if errors.Is(err, errLineTooLong) {
-			w.refuse(jsonrpc.CodeInvalidRequest, "message is longer than 4194304 bytes")
+			if err := w.unread(ctx, w.lines.head, jsonrpc.CodeInvalidRequest, "message is longer than 4194304 bytes", open); err != nil {
+				return err
+			}
 			continue
 		}
 		if err != nil {
@@ -97,20 +107,35 @@ func ended(err error) error {
 // take deals with one line that is not empty.
 func (w *wire) take(ctx context.Context, line []byte, open func(*era) error) error {
 	if !json.Valid(line) {
-		w.refuse(jsonrpc.CodeParseError, "message is not JSON")
-		return nil
+		return w.unread(ctx, mcpline.Of(line), jsonrpc.CodeParseError, "message is not JSON, or nested too deeply", open)
 	}
 	parts, group := split(line)
-	if len(parts) == 0 || len(parts) > maxCalls {
-		w.refuse(jsonrpc.CodeInvalidRequest, "batch is empty or too long")
+	if len(parts) == 0 {
+		w.refuse(nil, nil, jsonrpc.CodeInvalidRequest, "batch is empty")
 		return nil
 	}
-	for _, m := range w.admit(parts, group) {
+	messages := w.admit(parts, group)
+	w.answerRefused(group)
+	for _, m := range messages {
 		if err := w.deliver(ctx, m, open); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// unread deals with a message of which only the head can be read: the one who waits for it hears that it is lost. That
+// is the client, or a session when the message answers one of its requests.
+func (w *wire) unread(ctx context.Context, h *mcpline.Head, code int, why string, open func(*era) error) error {
+	if !h.IsResponse() {
+		w.refuse(nil, h.ID(), code, why)
+		return nil
+	}
+	answer, err := jsonrpc.DecodeMessage(refusal(h.ID(), code, why))
+	if err != nil {
+		return nil // nobody can be meant
+	}
+	return w.deliver(ctx, answer, open)
 }
 
 // split returns the messages of a line that is JSON; group is nil unless they are a batch.
@@ -127,32 +152,48 @@ func split(line []byte) (parts []json.RawMessage, group *batch) {
 func (w *wire) admit(parts []json.RawMessage, group *batch) []jsonrpc.Message {
 	var messages []jsonrpc.Message
 	for _, part := range parts {
-		if id, present := member(part, "id"); present && !validID(id) {
-			w.refuse(jsonrpc.CodeInvalidRequest, "message id is neither a string nor an integer within 2^53")
-			continue
+		m, problem := decode(part)
+		if len(parts) > maxCalls {
+			problem = "batch is too long"
 		}
-		m, err := jsonrpc.DecodeMessage(part)
-		if err != nil {
-			w.refuse(jsonrpc.CodeInvalidRequest, "message is not a JSON-RPC 2.0 request, notification or response")
-			continue
-		}
-		if req, ok := m.(*jsonrpc.Request); ok {
+		req, isRequest := m.(*jsonrpc.Request)
+		if problem == "" && isRequest {
 			if id, present := member(req.Params, "requestId"); req.Method == cancelled && present && !validID(id) {
 				continue // it names no call, but rounded it may
 			}
-			problem, busy := w.register(req, group)
-			switch {
-			case busy:
-				w.busy(req, problem)
-				continue
-			case problem != "":
-				w.refuse(jsonrpc.CodeInvalidRequest, problem)
+			var busy bool
+			if problem, busy = w.register(req, group); busy {
+				w.busy(group, req, problem)
 				continue
 			}
+		}
+		if problem != "" {
+			w.refuse(group, requestID(part), jsonrpc.CodeInvalidRequest, problem)
+			continue
 		}
 		messages = append(messages, m)
 	}
 	return messages
+}
+
+// decode reads one message, or tells why it is none.
+func decode(part json.RawMessage) (m jsonrpc.Message, problem string) {
+	if id, present := member(part, "id"); present && !validID(id) {
+		return nil, "message id is neither a string nor an integer within 2^53"
+	}
+	m, err := jsonrpc.DecodeMessage(part)
+	if r, ok := m.(*jsonrpc.Response); err != nil || ok && r.Result == nil && r.Error == nil {
+		return nil, "message is not a JSON-RPC 2.0 request, notification or response"
+	}
+	return m, ""
+}
+
+// requestID is the id under which the sender of a message waits for an answer; nil when it does not.
+func requestID(part json.RawMessage) json.RawMessage {
+	if h := mcpline.Of(part); !h.IsResponse() {
+		return h.ID()
+	}
+	return nil
 }
 
 // register notes a call, or the wish to cancel one. It returns why a call is not taken; busy tells that it may be later.
@@ -170,13 +211,19 @@ func (w *wire) register(req *jsonrpc.Request, group *batch) (problem string, bus
 	if w.calls[req.ID] != nil {
 		return "request id is in use by a call that is still running", false
 	}
-	if len(w.calls) >= maxCalls {
+	c := &call{tool: req.Method == toolCall, batch: group}
+	switch {
+	case !c.tool:
+		w.flow.add(0, 0, 1)
+	case w.tools >= maxCalls:
 		return fmt.Sprintf("%d calls are running on this connection, which is the most there may be", maxCalls), true
-	}
-	if !w.room.take() {
+	case !w.room.take():
 		return fmt.Sprintf("%d calls of all agents are running, which is the most there may be", w.room.calls), true
+	default:
+		w.tools++
+		c.waits = w.waiting[toolName(req)]
 	}
-	w.calls[req.ID] = &call{tool: req.Method == toolCall, batch: group}
+	w.calls[req.ID] = c
 	w.pending++
 	if group != nil {
 		group.open++
@@ -189,7 +236,8 @@ func (w *wire) register(req *jsonrpc.Request, group *batch) (problem string, bus
 func (w *wire) leave() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.room.give(len(w.calls))
+	w.room.give(w.tools)
+	w.tools = 0
 	for _, c := range w.calls {
 		if c.batch != nil {
 			c.batch.told.settle(false)
@@ -197,6 +245,25 @@ func (w *wire) leave() {
 		}
 	}
 	clear(w.calls)
+}
+
+// toolName is the tool that a request calls; empty when it names none.
+func toolName(req *jsonrpc.Request) string {
+	var name string
+	if raw, ok := member(req.Params, "name"); ok && json.Unmarshal(raw, &name) != nil {
+		return ""
+	}
+	return name
+}
+
+// ask notes a request to the client; false when the client has closed its end and cannot answer.
+func (w *wire) ask(id jsonrpc.ID) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.draining {
+		w.asked[id] = true
+	}
+	return !w.draining
 }
 
 func cancelledID(params json.RawMessage) jsonrpc.ID {
@@ -215,6 +282,11 @@ func cancelledID(params json.RawMessage) jsonrpc.ID {
 
 // deliver gives a message to the session it belongs to. A cancellation goes to both: ids are unique on a connection.
 func (w *wire) deliver(ctx context.Context, m jsonrpc.Message, open func(*era) error) error {
+	if response, ok := m.(*jsonrpc.Response); ok {
+		w.mu.Lock()
+		delete(w.asked, response.ID)
+		w.mu.Unlock()
+	}
 	for i, e := range w.eras {
 		if !belongs(m, i) {
 			continue
@@ -280,21 +352,46 @@ func eraOf(req *jsonrpc.Request) int {
 }
 
 // drain waits until every call that was read is answered, at most for grace: a client that writes its calls, closes
-// its end and reads on gets its answers.
+// its end and reads on gets its answers. What waits for a person or an app is not waited for.
 func (w *wire) drain(ctx context.Context, grace time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
 	w.mu.Lock()
 	w.draining = true
+	hopeless := w.hopeless()
 	w.settle()
 	w.mu.Unlock()
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
+	for _, m := range hopeless {
+		if w.deliver(ctx, m, nil) != nil { // nothing opens an era
+			return
+		}
+	}
 	select {
 	case <-w.drained:
-	case <-timer.C:
 	case <-ctx.Done():
 	case <-w.eras[eraInitialize].gone:
 	case <-w.eras[eraStateless].gone:
 	}
+}
+
+// hopeless are the messages that end what nobody waits for any more: cancellations of the calls that wait, and answers
+// to questions that the client cannot answer now. mu is held.
+func (w *wire) hopeless() []jsonrpc.Message {
+	var messages []jsonrpc.Message
+	for id, c := range w.calls {
+		if !c.waits {
+			continue
+		}
+		c.cancelled = true
+		params, err := json.Marshal(map[string]any{"requestId": id.Raw()})
+		if err == nil {
+			messages = append(messages, &jsonrpc.Request{Method: cancelled, Params: params})
+		}
+	}
+	for id := range w.asked {
+		messages = append(messages, &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the client has closed its end"}})
+	}
+	return messages
 }
 
 // settle is called with mu held.

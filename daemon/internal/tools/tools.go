@@ -21,6 +21,9 @@ type Tool struct {
 	// NeedsAccount is true when nothing of the tool works without a link. Tools on sessions answer auth_required only when
 	// they are asked about a browser session.
 	NeedsAccount bool
+	// Waits is true when a call may wait long for a person or an app. Nobody repeats such a call on the agent's behalf, and
+	// nobody waits for it once the agent has gone.
+	Waits bool
 }
 
 // Annotations are hints to a client about what a call may do; MCP defines the words.

@@ -1,0 +1,29 @@
+package cli
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/service-dev/service/ctl/internal/reach"
+)
+
+// holds reports whether a process is the one that listens on the control socket, whose directory is this user's alone.
+func holds(d reach.Daemon, pid int) bool {
+	conn, err := d.Dial(d.Paths.Control)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	file, ok := conn.(*os.File)
+	return ok && d.Held() && listener(file.Fd()) == pid
+}
+
+// listener is the process at the other end of a Unix socket; 0 when the system does not tell.
+func listener(fd uintptr) int {
+	pid, err := unix.GetsockoptInt(int(fd), unix.SOL_LOCAL, unix.LOCAL_PEERPID)
+	if err != nil {
+		return 0
+	}
+	return pid
+}

@@ -1,0 +1,33 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/service-dev/service/ctl/internal/reach"
+	"github.com/service-dev/service/proto/rendezvous"
+)
+
+// holds reports whether a process is this user's and has the lock of the state directory open, as a daemon has for life.
+func holds(d reach.Daemon, pid int) bool {
+	lock, err := os.Stat(filepath.Join(d.Paths.Run, rendezvous.DaemonLock))
+	if err != nil || !d.Held() {
+		return false
+	}
+	info, err := os.Stat(fmt.Sprintf("/proc/%d", pid))
+	if err != nil {
+		return false
+	}
+	if stat, ok := info.Sys().(*syscall.Stat_t); !ok || int(stat.Uid) != os.Getuid() {
+		return false
+	}
+	open, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	for _, fd := range open {
+		if file, err := os.Stat(fd); err == nil && os.SameFile(file, lock) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,26 @@
+package reach
+
+import "golang.org/x/sys/windows"
+
+// awaitExit waits for the end of the parent. A process of its number that is younger than this one is another.
+func awaitExit(parent int) bool {
+	process, err := windows.OpenProcess(windows.SYNCHRONIZE|windows.PROCESS_QUERY_LIMITED_INFORMATION, false, uint32(parent))
+	if err != nil {
+		return err == windows.ERROR_INVALID_PARAMETER // there is none
+	}
+	defer func() { _ = windows.CloseHandle(process) }()
+	if begun(process) > begun(windows.CurrentProcess()) {
+		return true
+	}
+	_, err = windows.WaitForSingleObject(process, windows.INFINITE)
+	return err == nil
+}
+
+// begun is when a process was made, in nanoseconds; 0 when it cannot be told.
+func begun(process windows.Handle) int64 {
+	var made, ended, kernel, user windows.Filetime
+	if windows.GetProcessTimes(process, &made, &ended, &kernel, &user) != nil {
+		return 0
+	}
+	return made.Nanoseconds()
+}

@@ -1,0 +1,86 @@
+// Package descriptors keeps the daemon within the number of files that it may open: it tells how many connections fit,
+// and holds one descriptor back so that a client above that number still hears why it is refused.
+package descriptors
+
+import (
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// own is how many descriptors the daemon keeps for itself: state, log, adapters, and the connections of apps.
+const own = 40
+
+// fewest is how many connections there are under any limit.
+const fewest = 4
+
+// Share is how many connections a socket may have: the usual number, or its part in a hundred of what the limit on open
+// files leaves.
+func Share(usual, percent int) int { return share(limit(), usual, percent) }
+
+func share(limit, usual, percent int) int {
+	if limit <= 0 {
+		return usual
+	}
+	return min(usual, max(fewest, (limit-own)*percent/100))
+}
+
+// Reserve is a descriptor that is held back. It is safe for concurrent use.
+type Reserve struct {
+	mu   sync.Mutex
+	file *os.File
+}
+
+// NewReserve takes a descriptor; without one it takes it later.
+func NewReserve() *Reserve {
+	r := &Reserve{}
+	r.Fill()
+	return r
+}
+
+// Fill takes the descriptor again, when it was spent and one is free.
+func (r *Reserve) Fill() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fill()
+}
+
+func (r *Reserve) fill() {
+	if r.file == nil {
+		r.file, _ = os.Open(os.DevNull) // nil without a free descriptor
+	}
+}
+
+// deadliner is a listener whose Accept can be bounded.
+type deadliner interface {
+	SetDeadline(time.Time) error
+}
+
+// acceptWait bounds the wait for the connection that the reserve is spent on: there may be none, for the system refuses
+// an accept before it looks.
+const acceptWait = 50 * time.Millisecond
+
+// Accept spends the reserve on a connection after an accept that failed with err; nil when err has another reason, or
+// when nobody waits. Fill takes the descriptor again once the connection is closed.
+func (r *Reserve) Accept(l net.Listener, err error) net.Conn {
+	bounded, ok := l.(deadliner)
+	if !ok || !Exhausted(err) {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fill()
+	if r.file == nil || bounded.SetDeadline(time.Now().Add(acceptWait)) != nil {
+		return nil
+	}
+	_ = r.file.Close()
+	r.file = nil
+	conn, err := l.Accept()
+	_ = bounded.SetDeadline(time.Time{})
+	if err != nil {
+		r.fill()
+		return nil
+	}
+	return conn
+}

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package descriptors
+
+func exhaustion() error { return wsaEMFILE }

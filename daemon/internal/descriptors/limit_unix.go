@@ -1,0 +1,24 @@
+//go:build unix
+
+package descriptors
+
+import (
+	"errors"
+	"math"
+	"syscall"
+)
+
+// limit is how many files the process may open; 0 when it cannot be told. The runtime has raised it to what the system
+// allows at most.
+func limit() int {
+	var r syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r) != nil {
+		return 0
+	}
+	return int(min(uint64(r.Cur), math.MaxInt32))
+}
+
+// Exhausted reports whether an accept failed for want of a descriptor.
+func Exhausted(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}

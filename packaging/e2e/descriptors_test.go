@@ -1,0 +1,85 @@
+//go:build unix
+
+package e2e
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// With few descriptors the daemon serves the agents that fit and tells the others at once, at 18 with the descriptor that
+// it holds back for that.
+func TestFewDescriptors(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []int{64, 18} {
+		t.Run(fmt.Sprint(limit), func(t *testing.T) {
+			w := newWorld(t, "")
+			daemon := exec.Command("sh", "-c", fmt.Sprintf(`ulimit -n %d && exec "$0" run`, limit), filepath.Join(w.bin, "serviced"))
+			daemon.Env = w.env
+			if err := daemon.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer daemon.Wait()
+			defer daemon.Process.Kill()
+			must(t, "the daemon is up", func() bool { return w.daemonPID() == daemon.Process.Pid })
+			const agents = 30
+			answers := make([]string, agents)
+			var asking, leaving sync.WaitGroup
+			left := make(chan struct{})
+			begun := time.Now()
+			for i := range agents {
+				asking.Add(1)
+				leaving.Go(func() {
+					line, leave := attached(t, w)
+					answers[i] = line
+					asking.Done()
+					<-left // an agent that was let in keeps its place
+					leave()
+				})
+			}
+			asking.Wait()
+			took := time.Since(begun)
+			close(left)
+			leaving.Wait()
+			served, refused := 0, 0
+			for _, line := range answers {
+				switch {
+				case strings.Contains(line, "serverInfo"):
+					served++
+				case strings.Contains(line, `"too_many_clients"`):
+					refused++
+				default:
+					t.Errorf("an agent hears %q", line)
+				}
+			}
+			if served == 0 || refused == 0 || took > 4*time.Second {
+				t.Errorf("%d are served and %d refused, after %s", served, refused, took)
+			}
+		})
+	}
+}
+
+// attached is what an agent hears when it initializes; it stays until leave.
+func attached(t *testing.T, w *world) (line string, leave func()) {
+	cmd := w.command("service-mcp")
+	stdin, errIn := cmd.StdinPipe()
+	stdout, errOut := cmd.StdoutPipe()
+	if errIn != nil || errOut != nil || cmd.Start() != nil {
+		t.Errorf("starting service-mcp: %v, %v", errIn, errOut)
+		return "", func() {}
+	}
+	kill := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
+	_, _ = stdin.Write([]byte(initialize))
+	buffer := make([]byte, 64<<10)
+	n, _ := stdout.Read(buffer)
+	return string(buffer[:n]), func() {
+		kill.Stop()
+		_ = stdin.Close()
+		_ = cmd.Wait()
+	}
+}

@@ -1,0 +1,81 @@
+//go:build unix
+
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A shim whose agent was killed ends though another process holds the agent's end of the pipe; one whose launcher ended
+// serves on.
+func TestShimWhoseParentIsGone(t *testing.T) {
+	t.Parallel()
+	for _, lives := range []bool{false, true} {
+		w := newWorld(t, "")
+		in, toShim, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		fromShim, out, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		// This test is the process beside the agent: it holds the pipe's other end.
+		parent := exec.Command("sh", "-c", `"$0" <&3 & wait`, filepath.Join(w.bin, "service-mcp"))
+		parent.Env, parent.ExtraFiles, parent.Stdout = w.env, []*os.File{in}, out
+		if err := parent.Start(); err != nil {
+			t.Fatal(err)
+		}
+		in.Close()
+		out.Close()
+		late := time.AfterFunc(40*time.Second, func() { fromShim.Close(); toShim.Close() })
+		lines := bufio.NewReader(fromShim)
+		say := func(line string) string {
+			t.Helper()
+			if _, err := io.WriteString(toShim, strings.TrimSpace(line)+"\n"); err != nil {
+				t.Fatal(err)
+			}
+			answer, err := lines.ReadString('\n')
+			if err != nil {
+				t.Fatalf("no answer to %s: %v", line, err)
+			}
+			return answer
+		}
+		if got := say(initialize); !strings.Contains(got, "serverInfo") {
+			t.Fatalf("initialize: %s", got)
+		}
+		_ = parent.Process.Kill()
+		_ = parent.Wait()
+		var ping struct{ ID, Method string }
+		line, err := lines.ReadString('\n')
+		if err != nil || json.Unmarshal([]byte(line), &ping) != nil || ping.Method != "ping" {
+			t.Fatalf("the client is asked %q, %v", line, err)
+		}
+		if lives {
+			answer := `{"jsonrpc":"2.0","id":"` + ping.ID + `","result":{}}`
+			for range 2 {
+				if got := say(answer + "\n" + `{"jsonrpc":"2.0","id":5,"method":"ping"}`); !strings.Contains(got, `"id":5`) {
+					t.Errorf("the session that lives hears %s", got)
+				}
+				answer = ""
+				time.Sleep(6 * time.Second) // longer than the wait for a sign of life
+			}
+			toShim.Close()
+		}
+		begun := time.Now()
+		if rest, err := io.ReadAll(lines); err != nil || len(rest) > 0 || time.Since(begun) > 10*time.Second {
+			t.Errorf("it ends after %s, with %q, %v", time.Since(begun), rest, err)
+		}
+		late.Stop()
+		toShim.Close()
+		fromShim.Close()
+	}
+}

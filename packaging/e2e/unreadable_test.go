@@ -1,0 +1,85 @@
+//go:build unix
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// A message that cannot be read costs a client one answer and nothing else, whichever client it is.
+func TestUnreadableCallsCostNoSession(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	huge := map[string]any{"query": strings.Repeat("x", 5<<20)}
+	t.Run("go", func(t *testing.T) { goClientSurvives(t, w, huge) })
+	for _, era := range []string{"legacy", "modern"} {
+		t.Run("typescript "+era, func(t *testing.T) {
+			a := startAgent(w.with(), era, false)
+			_, refused := a.start("searchDocs", huge, false, 10*time.Second)
+			select {
+			case line := <-refused:
+				if line.Error == nil || fmt.Sprint(line.Error.Code) != "-32600" {
+					t.Errorf("a call of 5 MB: %+v", line)
+				}
+			case <-time.After(20 * time.Second):
+				t.Error("a call of 5 MB is never answered")
+			}
+			if r := a.call("whoAmI", map[string]any{}); r.IsError {
+				t.Errorf("the call after it: %v", r.Structured)
+			}
+		})
+	}
+}
+
+// goClientSurvives drives the official Go client, and writes lines into its stream that no client would write.
+func goClientSurvives(t *testing.T, w *world, huge map[string]any) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	shim := w.command("service-mcp")
+	in, err := shim.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := shim.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := shim.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = shim.Wait() }()
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "e2e", Version: "1"}, nil).
+		Connect(ctx, &mcp.IOTransport{Reader: out, Writer: in, MaxLineLength: -1}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	alive := func(after string) {
+		t.Helper()
+		if r, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "whoAmI"}); err != nil || r.IsError {
+			t.Fatalf("the call after %.80s: %v", after, err)
+		}
+	}
+	if _, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "searchDocs", Arguments: huge}); err == nil || ctx.Err() != nil {
+		t.Errorf("a call of 5 MB: %v", err)
+	}
+	alive("a call of 5 MB")
+	deep := strings.Repeat("[", 10001) + strings.Repeat("]", 10001)
+	for _, line := range []string{
+		"hello", "[]", `{"jsonrpc":"2.0","id":null,"method":"ping"}`, `{"jsonrpc":"2.0","id":{},"method":"ping"}`, strings.Repeat("x", 5<<20),
+		`{"jsonrpc":"2.0","id":1000.0,"method":"ping"}`, `{"jsonrpc":"2.0","id":1e3,"method":"ping"}`, `{"jsonrpc":"1.0","id":1000,"method":"ping"}`,
+		`{"jsonrpc":"2.0","id":1000,"method":"ping","params":` + deep + "}",
+	} {
+		if _, err := io.WriteString(in, line+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		alive(line)
+	}
+}

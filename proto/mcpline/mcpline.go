@@ -1,0 +1,222 @@
+// Package mcpline reads the id of a JSON-RPC message that cannot be read otherwise: one that is too long to be held,
+// nested too deeply, or broken. A client waits for an answer under the id it sent, and several clients end their session
+// at an answer without one. The shim and the daemon share it; the shim's start-up forbids it encoding/json.
+package mcpline
+
+import "unicode/utf8"
+
+// MaxID is the longest id in bytes that is repeated.
+const MaxID = 512
+
+// Head finds the top-level id of one message. Write takes the line in pieces of any size, and Head holds no more of it
+// than one short token. The zero value is ready. Member names with escapes are not recognised.
+type Head struct {
+	depth    int
+	inString bool
+	escaped  bool
+	ended    bool // the message is complete, or is no object
+	token    []byte
+	unusable bool // the token is too long, or no single scalar
+	split    bool // white space follows the token
+	name     string
+	id       []byte
+	method   bool
+	answers  bool
+}
+
+// Of reads the head of a line that is at hand.
+func Of(line []byte) *Head {
+	h := &Head{}
+	_, _ = h.Write(line)
+	return h
+}
+
+// ID returns the id as the peer wrote it; nil when there is none that can be repeated.
+func (h *Head) ID() []byte { return h.id }
+
+// IsResponse reports whether the message answers a request of the other side. Such a message is never answered.
+func (h *Head) IsResponse() bool { return h.answers && !h.method }
+
+// Write takes the next piece of the line. It never fails.
+func (h *Head) Write(p []byte) (int, error) {
+	for _, c := range p {
+		if h.ended {
+			break
+		}
+		h.step(c)
+	}
+	return len(p), nil
+}
+
+func (h *Head) step(c byte) {
+	switch {
+	case h.inString:
+		h.keep(c)
+		h.inString = c != '"' || h.escaped
+		h.escaped = c == '\\' && !h.escaped
+	case c == ' ' || c == '\t' || c == '\r' || c == '\n':
+		h.split = len(h.token) > 0
+	case h.depth == 0:
+		h.open(c)
+	case c == '"':
+		h.inString = true
+		h.keep(c)
+	case c == '{' || c == '[':
+		h.unusable = h.unusable || h.depth == 1
+		h.depth++
+	case c == '}' || c == ']':
+		h.depth--
+		if h.depth == 0 {
+			h.endMember()
+			h.ended = true
+		}
+	case h.depth == 1 && c == ':':
+		h.name = string(h.token)
+		h.reset()
+	case h.depth == 1 && c == ',':
+		h.endMember()
+	default:
+		h.keep(c)
+	}
+}
+
+// open expects the start of an object, behind a byte order mark if there is one.
+func (h *Head) open(c byte) {
+	switch c {
+	case '{':
+		h.depth = 1
+	case byteOrderMark[0], byteOrderMark[1], byteOrderMark[2]:
+	default:
+		h.ended = true
+	}
+}
+
+// byteOrderMark is what some programs on Windows write at the start of a stream of UTF-8.
+const byteOrderMark = "\ufeff"
+
+// TrimMark returns the first line of a stream without a byte order mark.
+func TrimMark(line []byte) []byte {
+	if len(line) >= len(byteOrderMark) && string(line[:len(byteOrderMark)]) == byteOrderMark {
+		return line[len(byteOrderMark):]
+	}
+	return line
+}
+
+// keep adds a byte to the token; only members of the message itself have one.
+func (h *Head) keep(c byte) {
+	switch {
+	case h.depth != 1:
+	case h.split || len(h.token) == MaxID:
+		h.unusable = true
+	default:
+		h.token = append(h.token, c)
+	}
+}
+
+// endMember notes a member whose value is complete. As in encoding/json, the last of equal names wins.
+func (h *Head) endMember() {
+	switch h.name {
+	case `"id"`:
+		h.id = nil
+		if !h.unusable && Usable(h.token) {
+			h.id = append([]byte(nil), h.token...)
+		}
+	case `"method"`:
+		h.method = true
+	case `"result"`, `"error"`:
+		h.answers = true
+	}
+	h.name = ""
+	h.reset()
+}
+
+func (h *Head) reset() { h.token, h.unusable, h.split = h.token[:0], false, false }
+
+// Usable reports whether raw can stand as the id of an answer: a JSON string or number, whatever its value.
+func Usable(raw []byte) bool {
+	if len(raw) == 0 || len(raw) > MaxID {
+		return false
+	}
+	if raw[0] == '"' {
+		return isString(raw)
+	}
+	return isNumber(raw)
+}
+
+func isString(raw []byte) bool {
+	if len(raw) < 2 || !utf8.Valid(raw) {
+		return false
+	}
+	for i := 1; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case c == '"':
+			return i == len(raw)-1
+		case c < 0x20:
+			return false
+		case c == '\\':
+			n := escape(raw[i:])
+			if n == 0 {
+				return false
+			}
+			i += n - 1
+		}
+	}
+	return false
+}
+
+// escape returns the length of the escape at the start of raw; 0 when it is none.
+func escape(raw []byte) int {
+	if len(raw) < 2 {
+		return 0
+	}
+	switch raw[1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return 2
+	case 'u':
+		if len(raw) < 6 {
+			return 0
+		}
+		for _, c := range raw[2:6] {
+			if !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F') {
+				return 0
+			}
+		}
+		return 6
+	}
+	return 0
+}
+
+func isNumber(raw []byte) bool {
+	if raw[0] == '-' {
+		raw = raw[1:]
+	}
+	whole := digits(raw)
+	if whole == 0 || whole > 1 && raw[0] == '0' {
+		return false
+	}
+	raw = raw[whole:]
+	if len(raw) > 0 && raw[0] == '.' {
+		n := digits(raw[1:])
+		if n == 0 {
+			return false
+		}
+		raw = raw[1+n:]
+	}
+	if len(raw) > 0 && (raw[0] == 'e' || raw[0] == 'E') {
+		raw = raw[1:]
+		if len(raw) > 0 && (raw[0] == '+' || raw[0] == '-') {
+			raw = raw[1:]
+		}
+		n := digits(raw)
+		return n > 0 && n == len(raw)
+	}
+	return len(raw) == 0
+}
+
+func digits(raw []byte) int {
+	n := 0
+	for n < len(raw) && raw[n] >= '0' && raw[n] <= '9' {
+		n++
+	}
+	return n
+}
