@@ -97,28 +97,6 @@ func kindNames(kinds []fileKind) string {
 	return strings.Join(names, " or ")
 }
 
-// writeNew writes a file that does not exist yet, in a folder that does. Existing files are never touched, nor is a
-// symbolic link followed.
-func writeNew(who caller.Caller, argument, path string, data []byte) (string, error) {
-	full, err := pathOf(who, argument, path)
-	if err != nil {
-		return "", err
-	}
-	f, err := os.OpenFile(full, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	switch {
-	case errors.Is(err, fs.ErrExist):
-		return "", &Error{Code: CodeFileExists, Message: full + " exists already", FixHint: "pass another path, or remove the file first; nothing is ever overwritten"}
-	case err != nil:
-		return "", &Error{Code: CodeFileUnwritable, Message: fmt.Sprintf("writing %s: %s", full, reason(err)), FixHint: "pass a path in a folder that exists and may be written"}
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err != nil {
-		_ = os.Remove(full) // it is ours and not whole
-		return "", &Error{Code: CodeFileUnwritable, Message: fmt.Sprintf("writing %s: %s", full, reason(err)), Retryable: true, FixHint: "make room on the disk or pass another path"}
-	}
-	return full, nil
-}
-
 // reason is an error of the file system without the path, which stands before it.
 func reason(err error) string {
 	var p *fs.PathError

@@ -17,7 +17,7 @@ import (
 const getDisplayStateText = `Shows what the wearer of a session's glasses sees: the display tree, its text in reading order, where the focus is and what can be tapped, ` +
 	`the state of the glasses (battery, worn, link, permissions, running streams, announced phrases), and the picture of the panel to the pixel as a PNG image. ` +
 	`Use it to look at an app's screen. It changes nothing. To assert instead of looking use expectDisplay; to wait for a change use waitForEvent; ` +
-	`for the glasses' model and the session use getSessionStatus. pictureFile also writes the PNG to a new file; picture false leaves the image out.`
+	`for the glasses' model and the session use getSessionStatus. picture false leaves the image out; the command line writes it to a file (servicectl session picture).`
 
 type getDisplayState struct {
 	reach
@@ -29,9 +29,8 @@ type displayReader interface {
 }
 
 type getDisplayStateArgs struct {
-	SessionID   string `json:"sessionId"`
-	Picture     *bool  `json:"picture"`
-	PictureFile string `json:"pictureFile"`
+	SessionID string `json:"sessionId"`
+	Picture   *bool  `json:"picture"`
 }
 
 // displayTarget is what the wearer can tap or select.
@@ -50,7 +49,6 @@ type pictureFacts struct {
 	Width  int    `json:"width"`
 	Height int    `json:"height"`
 	SHA256 string `json:"sha256"`
-	File   string `json:"file,omitempty"`
 }
 
 type displayAnswer struct {
@@ -77,8 +75,7 @@ func (a displayAnswer) images() []Image {
 
 const pictureSchema = `{"anyOf":[{"type":"object","properties":{
 	"mime":{"type":"string"},"width":{"type":"integer"},"height":{"type":"integer"},
-	"sha256":{"type":"string","description":"Of the PNG: the same screen on the same model has the same one, on every transport."},
-	"file":{"type":"string"}}},{"type":"null"}],"description":"null: the model has no display."}`
+	"sha256":{"type":"string","description":"Of the PNG: the same screen on the same model has the same one, on every transport."}}},{"type":"null"}],"description":"null: the model has no display."}`
 
 const stateSchema = `{"type":"object","properties":{
 	"battery":{"type":"object","properties":{"level":{"type":"integer"},"charging":{"type":"boolean"}}},
@@ -91,10 +88,10 @@ const stateSchema = `{"type":"object","properties":{
 func (t getDisplayState) definition() definition {
 	return definition{run: t.run, Tool: Tool{
 		Name: "getDisplayState", Title: "See what the wearer sees", Description: getDisplayStateText,
-		Annotations: Annotations{Idempotent: true, OpenWorld: true},
+		Annotations: Annotations{ReadOnly: true, Idempotent: true},
+		Pictures:    true,
 		InputSchema: inputSchema(sessionArgument+`,
-			"picture":{"type":"boolean","default":true,"description":"false: the answer has no image."},
-			"pictureFile":{"type":"string","description":"Also write the PNG to this file, which must not exist yet; absolute or below the working directory."}`, ""),
+			"picture":{"type":"boolean","default":true,"description":"false: the answer has no image."}`, ""),
 		OutputSchema: outputSchema(`
 			"status":{"type":"string","enum":["auth_required","ok"]},
 			"sessionId":{"type":"string"},
@@ -121,14 +118,6 @@ func (t getDisplayState) run(ctx context.Context, c call) (any, error) {
 			return nil, controlProblem(err)
 		}
 		answer := displayOf(id, d)
-		if args.PictureFile != "" {
-			if d.PNG == nil {
-				return nil, &Error{Code: glasses.CodeUnsupported, Message: d.Model.ID + " has no display, so there is no picture to write", FixHint: "leave pictureFile out, or change the glasses with setDevice"}
-			}
-			if answer.Picture.File, err = writeNew(c.who, "pictureFile", args.PictureFile, d.PNG); err != nil {
-				return nil, err
-			}
-		}
 		if args.Picture != nil && !*args.Picture {
 			answer.image = nil
 		}
