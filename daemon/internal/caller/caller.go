@@ -15,6 +15,8 @@ type Caller struct {
 	Client string
 	// Version is that program's build version.
 	Version string
+	// Toolset is which tools its list holds (proto/rendezvous); empty is all of them.
+	Toolset string
 }
 
 type key struct{}

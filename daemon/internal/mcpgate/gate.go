@@ -59,6 +59,8 @@ type Gate struct {
 	server  *mcp.Server
 	clients atomic.Int64
 	room    *room
+
+	declared *declared
 }
 
 // New prepares a gate; it starts nothing.
@@ -78,7 +80,7 @@ func New(opts Options) *Gate {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	g := &Gate{opts: opts, room: newRoom(opts)}
+	g := &Gate{opts: opts, room: newRoom(opts), declared: declare(opts)}
 	g.server = newServer(opts)
 	return g
 }
@@ -223,7 +225,7 @@ func (g *Gate) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, who 
 // serve runs the sessions of one wire until its stream ends.
 func (g *Gate) serve(ctx context.Context, w *wire, who caller.Caller) error {
 	w.withNotices(g.opts.Notices, who)
-	w.room = g.room
+	w.room, w.declared = g.room, g.declared
 	defer w.leave()
 	var sessions []*mcp.ServerSession
 	err := w.read(ctx, func(e *era) error {

@@ -35,6 +35,10 @@ type wire struct {
 	draining bool
 	drained  chan struct{} // closed once draining and nothing is pending
 
+	// Used by read's goroutine alone.
+	declared    *declared // nil checks nothing
+	initialized bool      // the client has begun a session
+
 	room    *room         // nil for one without bounds
 	notices Notices       // nil for none
 	who     caller.Caller // whose notices
@@ -215,6 +219,12 @@ func cancelledID(params json.RawMessage) jsonrpc.ID {
 
 // deliver gives a message to the session it belongs to. A cancellation goes to both: ids are unique on a connection.
 func (w *wire) deliver(ctx context.Context, m jsonrpc.Message, open func(*era) error) error {
+	if req, ok := m.(*jsonrpc.Request); ok && req.IsCall() && w.declared != nil {
+		if refused := w.declared.refusal(req, w.initialized); refused != nil {
+			return w.answer(&jsonrpc.Response{ID: req.ID, Error: refused})
+		}
+		w.initialized = w.initialized || req.Method == methodInitialize
+	}
 	for i, e := range w.eras {
 		if !belongs(m, i) {
 			continue

@@ -58,9 +58,9 @@ func TestCompactSchemasHoldNoProse(t *testing.T) {
 // TestCompactKeepsNames: a property may have the name of what is taken out.
 func TestCompactKeepsNames(t *testing.T) {
 	got := string(Compact(json.RawMessage(`{"type":"object","properties":{"description":{"type":"string","description":"x"},
-		"list":{"type":"array","items":{"type":"object","description":"y","properties":{"properties":{"type":"object","properties":{"deep":{"type":"string"}}}}}},
+		"properties":{"type":"string"},"list":{"type":"array","items":{"type":"object","description":"y","properties":{"deep":{"type":"string"}}}},
 		"code":{"type":"string"}},"anyOf":[{"required":["list"]}]}`)))
-	want := `{"properties":{"description":{"type":"string"},"list":{"items":{"properties":{"properties":{"type":"object"}},"type":"object"},"type":"array"}},"type":"object"}`
+	want := `{"properties":{"description":{"type":"string"},"list":{"items":{"type":"object"},"type":"array"},"properties":{"type":"string"}},"type":"object"}`
 	if got != want {
 		t.Errorf("compacted to %s", got)
 	}

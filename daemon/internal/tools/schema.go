@@ -66,8 +66,8 @@ func compact(text string) json.RawMessage {
 	return out.Bytes()
 }
 
-// shownDepth is how many levels of an answer's properties a compact schema names.
-const shownDepth = 2
+// shownDepth is how many levels of an answer's properties a compact schema names: its own.
+const shownDepth = 1
 
 // Compact returns an output schema as it travels in the list of tools. Clients check answers with it and show it to no
 // model, so that it names properties and types and nothing else: no prose, and nothing of what is the same in the answers
