@@ -127,7 +127,7 @@ func (t getDisplayState) run(ctx context.Context, c call) (any, error) {
 
 func displayOf(id string, d session.Display) displayAnswer {
 	answer := displayAnswer{
-		Status: "ok", SessionID: id, DeviceModel: d.Model.ID, Tree: shortened(d.View.Tree), Text: d.Text, Scroll: d.View.Scroll,
+		Status: "ok", SessionID: id, DeviceModel: d.Model.ID, Tree: withoutData(d.View.Tree), Text: d.Text, Scroll: d.View.Scroll,
 		Targets: []displayTarget{}, State: d.State, Picture: pictureOf(d), image: d.PNG,
 	}
 	if answer.Text == nil {
@@ -177,8 +177,8 @@ func pictureOf(d session.Display) *pictureFacts {
 // maxShownData is how much base64 of an image in a tree an agent is shown.
 const maxShownData = 100
 
-// shortened is a copy of a tree without long image data, which costs an agent much and tells it nothing.
-func shortened(tree *glasses.Node) *glasses.Node {
+// withoutData is a copy of a tree without long image data, which costs an agent much and tells it nothing.
+func withoutData(tree *glasses.Node) *glasses.Node {
 	if tree == nil {
 		return nil
 	}
