@@ -30,7 +30,7 @@ func InProcess(ctx context.Context, o Options, in io.Reader, out io.Writer) erro
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := p.background(ctx)
-	err = p.gate.ServeStdio(ctx, in, out, caller.Caller{Env: rendezvous.Environ(), Cwd: workingDir(), Client: "serviced", Version: buildinfo.Version})
+	err = p.gate.ServeStdio(ctx, in, out, caller.Caller{Env: rendezvous.Environ(), Cwd: workingDir(), Client: "serviced", Version: buildinfo.Version, Toolset: o.Toolset})
 	cancel()
 	<-done
 	return err
