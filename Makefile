@@ -27,11 +27,11 @@ WASM_DIR     = backend/internal/web/wasm
 WASM_SOURCES = go.mod $(wildcard backend/simulator/*.go proto/glasses/*.go) \
                $(shell find proto/glasses/render proto/glasses/device proto/glasses/media -type f ! -name '*_test.go' ! -path '*/testdata/*')
 
-.PHONY: help build wasm run test test-full check lint generate fuzz bench soak screenshots npm clean
+.PHONY: help build wasm run test test-full check lint generate fuzz bench soak screenshots npm agents-npm agents-test clean
 
 help: ## this list
 	@echo "usage: make <target>"; echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-11s %s\n", $$1, $$2}' Makefile
 
 build: wasm ## build every program into bin/, with the checksum manifest of the adapters
 	@mkdir -p $(BIN)
@@ -95,6 +95,12 @@ screenshots: ## take the pictures of README anew, from the running main job
 
 npm: ## install the real MCP clients and the type checker that tests and check use
 	cd $(NPM_DIR) && npm ci --no-fund --no-audit
+
+agents-npm: ## install the real coding agents of agents-test (1.5 GB; not ci: some registries lack packages of other systems)
+	cd packaging/agents/npm && npm install --no-save --no-fund --no-audit
+
+agents-test: wasm ## let real coding agents list the tools and work with them, against a scripted model on loopback
+	$(GO) test -tags agents -count=1 -v -timeout 5m ./packaging/agents
 
 clean: ## remove what build and run wrote
 	rm -rf $(BIN) $(RUN_DIR) $(WASM_DIR)/simulator.wasm.gz $(WASM_DIR)/wasm_exec.js

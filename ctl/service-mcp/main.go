@@ -1,4 +1,4 @@
-// Command service-mcp is what a coding agent spawns: without arguments it carries MCP between its stdio and the
+// Command service-mcp is what a coding agent spawns: without arguments, or with --tools NAME, it carries MCP between its stdio and the
 // user's daemon, with arguments it is the person's command line (spec 4.4), run by servicectl.
 package main
 
@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 
 	"github.com/service-dev/service/ctl/internal/pump"
 	"github.com/service-dev/service/ctl/internal/reach"
@@ -14,10 +15,24 @@ import (
 )
 
 func main() {
-	if len(os.Args) > 1 {
+	toolset, ok := toolsetOf(os.Args[1:])
+	if !ok {
 		os.Exit(run("servicectl", append([]string{"service-mcp"}, os.Args[1:]...)))
 	}
-	os.Exit(serve())
+	os.Exit(serve(toolset))
+}
+
+// toolsetOf reads the arguments with which an agent starts the shim: none, or --tools NAME. ok is false for a person's.
+func toolsetOf(args []string) (name string, ok bool) {
+	switch {
+	case len(args) == 0:
+		return rendezvous.ToolsetAll, true
+	case len(args) == 1:
+		return strings.CutPrefix(args[0], "--tools=")
+	case len(args) == 2 && args[0] == "--tools":
+		return args[1], true
+	}
+	return "", false
 }
 
 // run replaces this process by a program of ours; it returns only when that is impossible.
@@ -30,7 +45,7 @@ func run(name string, argv []string) int {
 	return 2
 }
 
-func serve() int {
+func serve(toolset string) int {
 	ctx, parent := context.Background(), os.Getppid()
 	daemon, findErr := reach.Find()
 	cwd := reach.WorkingDir()
@@ -38,7 +53,7 @@ func serve() int {
 		In: os.Stdin, Out: os.Stdout, HalfClose: reach.HalfClose, ClientIO: startClientIO,
 		Orphaned: func() { reach.AwaitParent(parent) },
 		Explain:  func(err error) *pump.Failure { return explain(daemon, err) },
-		Hello:    pump.Hello{Client: "service-mcp", Version: buildinfo.Version, Cwd: cwd, Env: rendezvous.Environ()},
+		Hello:    pump.Hello{Client: "service-mcp", Version: buildinfo.Version, Cwd: cwd, Env: rendezvous.Environ(), Toolset: toolset},
 		Connect: func(ctx context.Context) (reach.Conn, error) {
 			if findErr != nil {
 				return nil, findErr
@@ -49,7 +64,7 @@ func serve() int {
 	var sandbox *reach.SandboxError
 	if err := p.Open(ctx); errors.As(err, &sandbox) && readable(daemon.Paths.Dir) {
 		// Nothing was read from stdin yet, so another program can take over the conversation (design D9).
-		if code := run("serviced", []string{"serviced", "mcp", "--in-process"}); code != 2 {
+		if code := run("serviced", inProcess(toolset)); code != 2 {
 			return code
 		}
 	}
@@ -88,6 +103,15 @@ func startClientIO(token string) {
 		_, _ = child.Wait()
 		out.Close()
 	}()
+}
+
+// inProcess is the command line of a daemon in the agent's own sandbox.
+func inProcess(toolset string) []string {
+	argv := []string{"serviced", "mcp", "--in-process"}
+	if toolset != rendezvous.ToolsetAll {
+		argv = append(argv, "--tools", toolset)
+	}
+	return argv
 }
 
 // readable is whether a daemon in this process could use the state directory at all.

@@ -21,7 +21,8 @@ const usage = `usage: serviced <command>
 
   run [--managed]     serve this person's agents and CLI until stopped; --managed for service managers (never idle)
   service ACTION      install, uninstall, start, stop or status of this program as an OS service, told in JSON for servicectl
-  mcp --in-process    serve one agent on standard input and output, where a sandbox forbids sockets
+  mcp --in-process [--tools local]
+                      serve one agent on standard input and output, where a sandbox forbids sockets
   version             print the version
 
 SERVICE_CONFIG_DIR names the state directory (default ~/.service).
@@ -43,7 +44,9 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	case cmd == "service" && len(rest) == 1 && slices.Contains(osservice.Actions, rest[0]):
 		return control(rest[0], stdout, stderr)
 	case cmd == "mcp" && len(rest) == 1 && rest[0] == "--in-process":
-		return inProcess(stdin, stdout, stderr)
+		return inProcess(rendezvous.ToolsetAll, stdin, stdout, stderr)
+	case cmd == "mcp" && len(rest) == 3 && rest[0] == "--in-process" && rest[1] == "--tools" && rendezvous.Toolset(rest[2]):
+		return inProcess(rest[2], stdin, stdout, stderr)
 	case (cmd == "version" || cmd == "--version") && len(rest) == 0:
 		fmt.Fprintf(stdout, "serviced %s (%s, built %s)\n", buildinfo.Version, buildinfo.Commit, buildinfo.BuiltAt)
 		return 0
@@ -105,12 +108,12 @@ func control(action string, stdout, stderr io.Writer) int {
 }
 
 // inProcess takes standard input away from the programs that are started meanwhile: its bytes are the agent's.
-func inProcess(stdin io.Reader, stdout, stderr io.Writer) int {
+func inProcess(toolset string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if null, err := os.Open(os.DevNull); err == nil {
 		os.Stdin = null
 	}
 	err := osservice.Run(context.Background(), false, func(ctx context.Context) error {
-		return app.InProcess(ctx, app.Options{Stderr: stderr}, stdin, stdout)
+		return app.InProcess(ctx, app.Options{Stderr: stderr, Toolset: toolset}, stdin, stdout)
 	})
 	if errors.Is(err, context.Canceled) {
 		return 0

@@ -130,9 +130,19 @@ const (
 	ReadyVar = "SERVICE_READY_FD"
 )
 
+// Toolsets that a client may choose when it opens an MCP stream: which tools the list holds. A daemon refuses a name
+// that it does not know.
+const (
+	ToolsetAll   = ""
+	ToolsetLocal = "local" // without the tools of the account
+)
+
+// Toolset reports whether name is a toolset.
+func Toolset(name string) bool { return name == ToolsetAll || name == ToolsetLocal }
+
 // MaxPreface bounds the line in bytes that opens a stream on mcp.sock, its preface: one JSON object, e.g.
 //
-//	{"mcp":1,"protocolMin":1,"protocolMax":1,"version":"1.2.3","client":"service-mcp","cwd":"/home/a","env":{"CI":"1"},"clientIO":true}
+//	{"mcp":1,"protocolMin":1,"protocolMax":1,"version":"1.2.3","client":"service-mcp","cwd":"/home/a","env":{"CI":"1"},"clientIO":true,"toolset":"local"}
 //
 // clientIO is true for a client that takes the private frame of ClientIOFrame.
 //

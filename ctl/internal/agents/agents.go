@@ -15,11 +15,12 @@ const entryName = "service"
 
 // format changes one kind of configuration file. Every function is pure.
 type format interface {
-	registered(data []byte) (command string, ok bool, err error)
-	add(data []byte, command string) ([]byte, error)
+	registered(data []byte) (now Program, ok bool, err error)
+	// add is idempotent: what is registered already comes back unchanged.
+	add(data []byte, p Program) ([]byte, error)
 	remove(data []byte) ([]byte, error)
 	others(data []byte) (string, error)
-	snippet(command string) string
+	snippet(p Program) string
 }
 
 // Agent is a coding agent and where it keeps its configuration.
@@ -39,7 +40,7 @@ type Agent struct {
 type Place struct {
 	OS   string // as runtime.GOOS
 	Home string
-	// Getenv reads the environment: APPDATA, XDG_CONFIG_HOME, CLAUDE_CONFIG_DIR, CODEX_HOME.
+	// Getenv reads the environment: APPDATA, XDG_CONFIG_HOME, CLAUDE_CONFIG_DIR, CODEX_HOME, COPILOT_HOME.
 	Getenv func(string) string
 }
 
@@ -65,13 +66,24 @@ func All(p Place) []Agent {
 		codex = filepath.Join(p.Home, ".codex")
 	}
 	code, desktop := filepath.Join(app, "Code"), filepath.Join(app, "Claude")
-	cursor, gemini := filepath.Join(p.Home, ".cursor"), filepath.Join(p.Home, ".gemini")
+	cursor, gemini, qwen := filepath.Join(p.Home, ".cursor"), filepath.Join(p.Home, ".gemini"), filepath.Join(p.Home, ".qwen")
+	copilot := p.Getenv("COPILOT_HOME")
+	if copilot == "" {
+		copilot = filepath.Join(p.Home, ".copilot")
+	}
+	openCode := filepath.Join(p.xdgConfig(), "opencode")
+	stdio, local := []pair{{"type", `"stdio"`}}, []pair{{"type", `"local"`}}
 	return []Agent{
-		{"claude-code", "Claude Code", claude, []string{claude, claudeDir, "claude"}, jsonFile{key: "mcpServers", stdio: true}},
+		{"claude-code", "Claude Code", claude, []string{claude, claudeDir, "claude"}, jsonFile{key: "mcpServers", before: stdio}},
 		{"codex", "Codex", filepath.Join(codex, "config.toml"), []string{codex, "codex"}, tomlFile{}},
-		{"vscode", "VS Code", filepath.Join(code, "User", "mcp.json"), []string{code, "code"}, jsonFile{key: "servers", stdio: true}},
+		{"vscode", "VS Code", filepath.Join(code, "User", "mcp.json"), []string{code, "code"}, jsonFile{key: "servers", before: stdio}},
 		{"cursor", "Cursor", filepath.Join(cursor, "mcp.json"), []string{cursor, "cursor"}, jsonFile{key: "mcpServers"}},
 		{"gemini", "Gemini CLI", filepath.Join(gemini, "settings.json"), []string{gemini, "gemini"}, jsonFile{key: "mcpServers"}},
+		{"copilot", "Copilot CLI", filepath.Join(copilot, "mcp-config.json"), []string{copilot, "copilot"},
+			jsonFile{key: "mcpServers", before: local, after: []pair{{"tools", `["*"]`}}}},
+		{"opencode", "opencode", firstThere(filepath.Join(openCode, "opencode.json"), filepath.Join(openCode, "opencode.jsonc")), []string{openCode, "opencode"},
+			jsonFile{key: "mcp", before: local, after: []pair{{"enabled", "true"}}, oneList: true}},
+		{"qwen", "Qwen Code", filepath.Join(qwen, "settings.json"), []string{qwen, "qwen"}, jsonFile{key: "mcpServers"}},
 		{"claude-desktop", "Claude Desktop", filepath.Join(desktop, "claude_desktop_config.json"), []string{desktop}, jsonFile{key: "mcpServers"}},
 	}
 }
@@ -87,10 +99,25 @@ func (p Place) appData() string {
 		}
 		return filepath.Join(p.Home, "AppData", "Roaming")
 	}
+	return p.xdgConfig()
+}
+
+// xdgConfig is where programs of the XDG kind keep their settings, on every system.
+func (p Place) xdgConfig() string {
 	if dir := p.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
 		return dir
 	}
 	return filepath.Join(p.Home, ".config")
+}
+
+// firstThere is the first file that exists; the first of all when none does.
+func firstThere(files ...string) string {
+	for _, file := range files {
+		if _, err := os.Stat(file); err == nil {
+			return file
+		}
+	}
+	return files[0]
 }
 
 // Found tells whether the agent is on this machine: by its directory, its configuration or its program.
@@ -116,29 +143,31 @@ const (
 	StateUnreadable    = "unreadable" // its file cannot be read or understood
 )
 
-// State tells how service-mcp is registered; other is the program of StateOther. An error comes with StateUnreadable.
-func (a Agent) State(command string) (state, other string, err error) {
+// State tells how service-mcp is registered, whichever toolset it is started for; now is what is registered. An error comes
+// with StateUnreadable.
+func (a Agent) State(command string) (state string, now Program, err error) {
 	if !a.Found() {
-		return StateNotFound, "", nil
+		return StateNotFound, Program{}, nil
 	}
 	data, err := os.ReadFile(a.File)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return StateUnreadable, "", fmt.Errorf("reading %s: %w", a.File, err)
+		return StateUnreadable, Program{}, fmt.Errorf("reading %s: %w", a.File, err)
 	}
 	now, ok, err := a.format.registered(data)
+	_, ours := now.Toolset()
 	switch {
 	case err != nil:
-		return StateUnreadable, "", fmt.Errorf("reading %s: %w", a.File, err)
+		return StateUnreadable, Program{}, fmt.Errorf("reading %s: %w", a.File, err)
 	case !ok:
-		return StateNotRegistered, "", nil
-	case now != command:
+		return StateNotRegistered, Program{}, nil
+	case now.Command != command || !ours:
 		return StateOther, now, nil
 	}
-	return StateRegistered, "", nil
+	return StateRegistered, now, nil
 }
 
 // Snippet is what a person pastes into a file that is not changed for them.
-func (a Agent) Snippet(command string) string { return a.format.snippet(command) }
+func (a Agent) Snippet(p Program) string { return a.format.snippet(p) }
 
 // Change is what was done to a file, or would be.
 type Change struct {
@@ -148,18 +177,15 @@ type Change struct {
 // Changed tells whether anything is different.
 func (c Change) Changed() bool { return !bytes.Equal(c.Before, c.After) }
 
-// Add registers command, an absolute path. With dry nothing is written. Other keys are untouched: an edit that would
-// change one is an error and nothing is written.
-func (a Agent) Add(command string, dry bool) (Change, error) {
+// Add registers p, whose command is an absolute path. With dry nothing is written. Other keys are untouched: an edit that
+// would change one is an error and nothing is written.
+func (a Agent) Add(p Program, dry bool) (Change, error) {
 	return a.change(dry, func(data []byte) ([]byte, error) {
-		if now, ok, err := a.format.registered(data); err == nil && ok && now == command {
-			return data, nil
-		}
-		after, err := a.format.add(data, command)
+		after, err := a.format.add(data, p)
 		if err != nil {
 			return nil, err
 		}
-		if now, _, err := a.format.registered(after); err != nil || now != command {
+		if now, _, err := a.format.registered(after); err != nil || !now.equal(p) {
 			return nil, errors.New("the file cannot be changed safely")
 		}
 		return after, nil

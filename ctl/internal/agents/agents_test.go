@@ -3,11 +3,18 @@ package agents
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/service-dev/service/proto/rendezvous"
 )
 
-const shim = "/opt/service/bin/service-mcp"
+const shimPath = "/opt/service/bin/service-mcp"
+
+var shim = Program{Command: shimPath}
 
 func TestJSONEditsTouchNothingElse(t *testing.T) {
 	f := jsonFile{key: "mcpServers"}
@@ -25,7 +32,7 @@ func TestJSONEditsTouchNothingElse(t *testing.T) {
 			"{\n  \"mcpServers\": {\n    \"x\": {}, /* x */\n    " + entry("    ") + ",\n  },\n}"},
 		{"empty object", "{\n  \"mcpServers\": {}\n}", "{\n  \"mcpServers\": {\n    " + entry("    ") + "\n  }\n}"},
 		{"another path", "{\n  \"mcpServers\": {\n    \"service\": {\"command\": \"/old\", \"env\": {\"A\": \"b\"}}\n  }\n}",
-			"{\n  \"mcpServers\": {\n    \"service\": {\"command\": \"" + shim + "\", \"env\": {\"A\": \"b\"}}\n  }\n}"},
+			"{\n  \"mcpServers\": {\n    \"service\": {\"command\": \"" + shimPath + "\", \"env\": {\"A\": \"b\"}}\n  }\n}"},
 	} {
 		got, err := f.add([]byte(c.before), shim)
 		if err != nil || string(got) != c.after {
@@ -39,7 +46,7 @@ func TestWhatIsAddedCanBeRemoved(t *testing.T) {
 		f     format
 		files []string
 	}{
-		"json": {jsonFile{key: "servers", stdio: true}, []string{
+		"json": {jsonFile{key: "servers", before: []pair{{"type", `"stdio"`}}}, []string{
 			"{\n  \"servers\": {\n    \"x\": {} // c\n  },\n  \"inputs\": []\n}\n", `{"servers":{"x":{}}}`, "{\r\n\t\"servers\": {\r\n\t\t\"x\": 1\r\n\t}\r\n}",
 		}},
 		"toml": {tomlFile{}, []string{
@@ -51,7 +58,7 @@ func TestWhatIsAddedCanBeRemoved(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %q: %v", name, before, err)
 			}
-			if now, ok, err := c.f.registered(with); now != shim || !ok || err != nil {
+			if now, ok, err := c.f.registered(with); !now.equal(shim) || !ok || err != nil {
 				t.Errorf("%s: %q: registered %q %v %v", name, with, now, ok, err)
 			}
 			without, err := c.f.remove(with)
@@ -68,7 +75,8 @@ func TestWhatIsAddedCanBeRemoved(t *testing.T) {
 func TestTOMLKeepsWhatStandsAroundTheEntry(t *testing.T) {
 	before := "model = \"m\"\n\n[mcp_servers.service]\ncommand = '/old' # old\nargs = [\n  \"a\",\n]\nstartup_timeout_sec = 9\n\n[mcp_servers.service.env]\nA = \"b\"\n\n# next\n[tui]\nx = 1\n"
 	after, err := tomlFile{}.add([]byte(before), shim)
-	want := strings.NewReplacer("'/old'", `"`+shim+`"`, "[\n  \"a\",\n]", "[]").Replace(before)
+	before = strings.Replace(before, "[mcp_servers.service]\n", "[mcp_servers.service]\nenv_vars = "+list(forwarded)+"\n", 1)
+	want := strings.NewReplacer("'/old'", `"`+shimPath+`"`, "[\n  \"a\",\n]", "[]").Replace(before)
 	if err != nil || string(after) != want {
 		t.Fatalf("%v\n%s", err, after)
 	}
@@ -172,15 +180,112 @@ func TestAWriterInBetweenLosesNothing(t *testing.T) {
 func TestPathsFollowTheSystem(t *testing.T) {
 	env := map[string]string{}
 	p := Place{OS: "darwin", Home: "/h", Getenv: func(k string) string { return env[k] }}
-	if got := All(p)[2].File; got != filepath.Join("/h", "Library", "Application Support", "Code", "User", "mcp.json") {
+	if got := find(t, p, "vscode").File; got != filepath.Join("/h", "Library", "Application Support", "Code", "User", "mcp.json") {
 		t.Error(got)
 	}
 	p.OS, env["APPDATA"] = "windows", "/roaming"
-	if got := All(p)[5].File; got != filepath.Join("/roaming", "Claude", "claude_desktop_config.json") {
+	if got := find(t, p, "claude-desktop").File; got != filepath.Join("/roaming", "Claude", "claude_desktop_config.json") {
 		t.Error(got)
 	}
 	p.OS, env["CODEX_HOME"], env["CLAUDE_CONFIG_DIR"] = "linux", "/codex", "/claude"
 	if all := All(p); all[0].File != filepath.Join("/claude", ".claude.json") || all[1].File != filepath.Join("/codex", "config.toml") {
 		t.Error(all[0].File, all[1].File)
+	}
+}
+
+func find(t *testing.T, p Place, id string) Agent {
+	t.Helper()
+	for _, a := range All(p) {
+		if a.ID == id {
+			return a
+		}
+	}
+	t.Fatalf("there is no agent %s", id)
+	return Agent{}
+}
+
+// TestToolsetsAreChangedInPlace registers, changes the toolset, and changes it back: everything else stays, and the same
+// registration twice is no change.
+func TestToolsetsAreChangedInPlace(t *testing.T) {
+	local := Shim(shimPath, "local")
+	place := Place{OS: "linux", Home: t.TempDir(), Getenv: func(string) string { return "" }}
+	for _, a := range All(place) {
+		for _, before := range []string{"", a.format.snippet(Program{Command: "/old", Args: []string{"x"}})} {
+			all, err := a.format.add([]byte(before), shim)
+			if err != nil {
+				t.Fatalf("%s: %v", a.ID, err)
+			}
+			some, err := a.format.add(all, local)
+			if err != nil {
+				t.Fatalf("%s: %v", a.ID, err)
+			}
+			if now, ok, err := a.format.registered(some); !now.equal(local) || !ok || err != nil {
+				t.Errorf("%s: %s registers %v, %v, %v", a.ID, some, now, ok, err)
+			}
+			if again, err := a.format.add(some, local); err != nil || string(again) != string(some) {
+				t.Errorf("%s: registered twice: %v\n%s", a.ID, err, again)
+			}
+			back, err := a.format.add(some, shim)
+			if err != nil || string(back) != string(all) {
+				t.Errorf("%s: back it is %v\n%s\nwas\n%s", a.ID, err, back, all)
+			}
+		}
+	}
+}
+
+func TestAnEntryWithoutArgumentsGetsThem(t *testing.T) {
+	local := Shim(shimPath, "local")
+	got, err := jsonFile{key: "mcpServers"}.add([]byte("{\n  \"mcpServers\": {\n    \"service\": {\n      \"command\": \"/old\"\n    }\n  }\n}\n"), local)
+	want := "{\n  \"mcpServers\": {\n    \"service\": {\n      \"command\": \"" + shimPath + "\",\n      \"args\": [\"--tools\", \"local\"]\n    }\n  }\n}\n"
+	if err != nil || string(got) != want {
+		t.Errorf("%v\n%s", err, got)
+	}
+}
+
+// TestCodexPassesTheVariablesOn: what a person names stays, what service-mcp needs is added, once.
+func TestCodexPassesTheVariablesOn(t *testing.T) {
+	for _, name := range rendezvous.Variables {
+		if !slices.Contains(forwarded, name) {
+			t.Errorf("%s is not passed on", name)
+		}
+	}
+	before := "[mcp_servers.service]\ncommand = \"" + shimPath + "\"\nenv_vars = [\n  'MINE', # mine\n  \"CI\",\n]\n"
+	after, err := tomlFile{}.add([]byte(before), shim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read struct {
+		Servers map[string]struct {
+			EnvVars []string `toml:"env_vars"`
+		} `toml:"mcp_servers"`
+	}
+	if err := toml.Unmarshal(after, &read); err != nil {
+		t.Fatalf("%v\n%s", err, after)
+	}
+	names := read.Servers["service"].EnvVars
+	if len(names) != len(forwarded)+1 || names[0] != "MINE" || !slices.Contains(names, "SERVICE_CONFIG_DIR") {
+		t.Errorf("passed on: %v", names)
+	}
+	odd := "[mcp_servers.service]\ncommand = \"" + shimPath + "\"\nenv_vars = [{ name = \"A\" }]\n"
+	if after, err := (tomlFile{}).add([]byte(odd), shim); err != nil || string(after) != odd {
+		t.Errorf("a list of another kind: %v\n%s", err, after)
+	}
+}
+
+func TestOpenCodesOtherFileName(t *testing.T) {
+	home := t.TempDir()
+	p := Place{OS: "darwin", Home: home, Getenv: func(string) string { return "" }}
+	dir := filepath.Join(home, ".config", "opencode")
+	if got := find(t, p, "opencode").File; got != filepath.Join(dir, "opencode.json") {
+		t.Error(got)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "opencode.jsonc"), []byte("{} // mine\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := find(t, p, "opencode").File; got != filepath.Join(dir, "opencode.jsonc") {
+		t.Error(got)
 	}
 }

@@ -10,24 +10,28 @@ import (
 
 // jsonFile is a configuration whose servers are an object under one key of the root.
 type jsonFile struct {
-	key   string // mcpServers, or servers
-	stdio bool   // whether the agent wants "type":"stdio" in the entry
+	key string // mcpServers, or servers
+	// before and after are what the agent wants in an entry around the program.
+	before, after []pair
+	oneList       bool // the program and its arguments are one list under "command"
 }
 
 // entry is what is registered.
-func (f jsonFile) entry(command string) []pair {
-	e := []pair{{"command", string(quote(command))}, {"args", "[]"}}
-	if f.stdio {
-		e = append([]pair{{"type", `"stdio"`}}, e...)
+func (f jsonFile) entry(p Program) []pair {
+	e := slices.Clone(f.before)
+	if f.oneList {
+		e = append(e, pair{"command", list(append([]string{p.Command}, p.Args...))})
+	} else {
+		e = append(e, pair{"command", string(quote(p.Command))}, pair{"args", list(p.Args)})
 	}
-	return e
+	return append(e, f.after...)
 }
 
 // pair is a key and its value as JSON.
 type pair struct{ key, value string }
 
-func (f jsonFile) snippet(command string) string {
-	return "{\n  " + string(quote(f.key)) + ": {\n    " + `"` + entryName + `": ` + layout(f.entry(command), "    ", "  ", "\n") + "\n  }\n}\n"
+func (f jsonFile) snippet(p Program) string {
+	return "{\n  " + string(quote(f.key)) + ": {\n    " + `"` + entryName + `": ` + layout(f.entry(p), "    ", "  ", "\n") + "\n  }\n}\n"
 }
 
 // layout writes an object whose closing brace stands at indent.
@@ -55,26 +59,31 @@ func (f jsonFile) servers(data []byte) (root span, servers member, ok bool, err 
 	return root, servers, ok, err
 }
 
-func (f jsonFile) registered(data []byte) (command string, ok bool, err error) {
+func (f jsonFile) registered(data []byte) (now Program, ok bool, err error) {
 	if blank(data) {
-		return "", false, nil
+		return Program{}, false, nil
 	}
 	_, servers, ok, err := f.servers(data)
 	if err != nil || !ok {
-		return "", false, err
+		return Program{}, false, err
 	}
 	mine, ok, err := servers.value.find(entryName)
 	if err != nil || !ok {
-		return "", false, err
+		return Program{}, false, err
 	}
-	var entry struct{ Command string }
+	var entry struct{ Command, Args json.RawMessage }
 	_ = json.Unmarshal(mine.value.plain(data), &entry) // an entry of another shape has no command
-	return entry.Command, true, nil
+	if words := listOf(entry.Command); f.oneList && len(words) > 0 {
+		return Program{Command: words[0], Args: words[1:]}, true, nil
+	}
+	_ = json.Unmarshal(entry.Command, &now.Command)
+	now.Args = listOf(entry.Args)
+	return now, true, nil
 }
 
-func (f jsonFile) add(data []byte, command string) ([]byte, error) {
+func (f jsonFile) add(data []byte, p Program) ([]byte, error) {
 	if blank(data) {
-		return []byte(f.snippet(command)), nil
+		return []byte(f.snippet(p)), nil
 	}
 	root, servers, ok, err := f.servers(data)
 	if err != nil {
@@ -82,7 +91,7 @@ func (f jsonFile) add(data []byte, command string) ([]byte, error) {
 	}
 	style := styleOf(data, root)
 	if !ok {
-		inner := style.unit + string(quote(entryName)) + ": " + layout(f.entry(command), style.unit+style.unit, style.unit, style.newline)
+		inner := style.unit + string(quote(entryName)) + ": " + layout(f.entry(p), style.unit+style.unit, style.unit, style.newline)
 		value := "{" + style.newline + style.unit + inner + style.newline + style.unit + "}"
 		return style.insert(data, root, f.key, value, ""), nil
 	}
@@ -91,28 +100,38 @@ func (f jsonFile) add(data []byte, command string) ([]byte, error) {
 		return nil, err
 	}
 	if !ok {
-		return style.insert(data, servers.value, entryName, layout(f.entry(command), style.unit+style.unit, style.unit, style.newline), style.unit), nil
+		return style.insert(data, servers.value, entryName, layout(f.entry(p), style.unit+style.unit, style.unit, style.newline), style.unit), nil
 	}
-	return f.update(data, style, mine, command)
+	return f.update(data, style, mine, p)
 }
 
-// update points an entry that is there at command. What else it says, such as its environment, stays.
-func (f jsonFile) update(data []byte, style style, mine member, command string) ([]byte, error) {
-	old, ok, err := mine.value.find("command")
+// update points an entry that is there at p. What else it says, such as its environment, stays.
+func (f jsonFile) update(data []byte, style style, mine member, p Program) ([]byte, error) {
+	command, ok, err := mine.value.find("command")
 	if err != nil {
 		return nil, err
 	}
-	if !ok { // not a program that is started: another kind of server
-		return splice(data, mine.value.start, mine.value.end, layout(f.entry(command), style.unit+style.unit, style.unit, style.newline)), nil
+	if now, _, err := f.registered(data); err == nil && now.equal(p) {
+		return data, nil
+	}
+	switch {
+	case !ok: // not a program that is started: another kind of server
+		return splice(data, mine.value.start, mine.value.end, layout(f.entry(p), style.unit+style.unit, style.unit, style.newline)), nil
+	case f.oneList:
+		return splice(data, command.value.start, command.value.end, list(append([]string{p.Command}, p.Args...))), nil
 	}
 	args, ok, err := mine.value.find("args")
 	if err != nil {
 		return nil, err
 	}
-	edits := []edit{{old.value.start, old.value.end, string(quote(command))}}
-	if ok && string(args.value.plain(data)) != "[]" {
-		edits = append(edits, edit{args.value.start, args.value.end, "[]"})
+	edits := []edit{{command.value.start, command.value.end, string(quote(p.Command))}}
+	switch {
+	case ok && !slices.Equal(listOf(args.value.plain(data)), p.Args):
+		edits = append(edits, edit{args.value.start, args.value.end, list(p.Args)})
+	case !ok && len(p.Args) > 0: // behind every other member, so that command stays where it is
+		data = style.insert(data, mine.value, "args", list(p.Args), style.unit+style.unit)
 	}
+	slices.SortFunc(edits, func(a, b edit) int { return a.start - b.start })
 	return apply(data, edits), nil
 }
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-func (tomlFile) snippet(command string) string {
-	return "[" + tomlTable + "." + entryName + "]\ncommand = " + string(quote(command)) + "\nargs = []\n"
+func (tomlFile) snippet(p Program) string {
+	return "[" + tomlTable + "." + entryName + "]\ncommand = " + string(quote(p.Command)) + "\nargs = " + list(p.Args) + "\nenv_vars = " + list(forwarded) + "\n"
 }
 
 // direct finds a key that stands directly in the entry's table.
@@ -22,20 +22,50 @@ func direct(table []statement, key string) (statement, bool) {
 	return statement{}, false
 }
 
-func (tomlFile) registered(data []byte) (command string, ok bool, err error) {
+func (tomlFile) registered(data []byte) (now Program, ok bool, err error) {
 	list, err := readTOML(data)
 	if err != nil {
-		return "", false, err
+		return Program{}, false, err
 	}
 	table, err := own(list)
 	if err != nil || len(table) == 0 {
-		return "", false, err
+		return Program{}, false, err
 	}
-	s, ok := direct(table, "command")
-	if !ok {
-		return "", true, nil
+	if s, ok := direct(table, "command"); ok {
+		now.Command = tomlString(data[s.value:s.end])
 	}
-	return tomlString(data[s.value:s.end]), true, nil
+	if s, ok := direct(table, "args"); ok {
+		if now.Args, ok = tomlStrings(data[s.value:s.end]); !ok {
+			return Program{}, true, nil
+		}
+	}
+	return now, true, nil
+}
+
+// tomlStrings reads an array of strings; ok is false for anything else.
+func tomlStrings(value []byte) (words []string, ok bool) {
+	if len(value) < 2 || value[0] != '[' || value[len(value)-1] != ']' {
+		return nil, false
+	}
+	inside := value[1 : len(value)-1]
+	for pos := 0; pos < len(inside); {
+		switch inside[pos] {
+		case ' ', '\t', '\r', '\n', ',':
+			pos++
+		case '#':
+			pos = lineEnd(inside, pos)
+		case '"', '\'':
+			end, err := stringEnd(inside, pos)
+			if err != nil {
+				return nil, false
+			}
+			words = append(words, tomlString(inside[pos:end]))
+			pos = end
+		default:
+			return nil, false
+		}
+	}
+	return words, true
 }
 
 // tomlString reads a string of one line; other values give nothing.
@@ -48,7 +78,7 @@ func tomlString(value []byte) string {
 	return s
 }
 
-func (f tomlFile) add(data []byte, command string) ([]byte, error) {
+func (f tomlFile) add(data []byte, p Program) ([]byte, error) {
 	list, err := readTOML(data)
 	if err != nil {
 		return nil, err
@@ -62,7 +92,7 @@ func (f tomlFile) add(data []byte, command string) ([]byte, error) {
 		newline = "\r\n"
 	}
 	if len(table) == 0 {
-		text := strings.ReplaceAll(f.snippet(command), "\n", newline)
+		text := strings.ReplaceAll(f.snippet(p), "\n", newline)
 		if len(data) > 0 && data[len(data)-1] != '\n' {
 			text = newline + text
 		}
@@ -71,11 +101,11 @@ func (f tomlFile) add(data []byte, command string) ([]byte, error) {
 		}
 		return append(bytes.Clone(data), text...), nil
 	}
-	return f.update(data, table, command, newline)
+	return f.update(data, table, p, newline)
 }
 
-// update points the entry that is there at command. What else it says stays.
-func (f tomlFile) update(data []byte, table []statement, command, newline string) ([]byte, error) {
+// update points the entry that is there at p and names the variables that it needs. What else it says stays.
+func (f tomlFile) update(data []byte, table []statement, p Program, newline string) ([]byte, error) {
 	for _, key := range []string{"url", "bearer_token_env_var"} {
 		if _, ok := direct(table, key); ok {
 			return nil, fmt.Errorf("%w: [%s.%s] names a server that is reached by %s", errNotTOML, tomlTable, entryName, key)
@@ -85,18 +115,45 @@ func (f tomlFile) update(data []byte, table []statement, command, newline string
 	if i < 0 {
 		return nil, fmt.Errorf("%w: [%s.%s] itself is missing", errNotTOML, tomlTable, entryName)
 	}
+	now, _, err := f.registered(data)
+	if err != nil {
+		return nil, err
+	}
 	var edits []edit
-	if s, ok := direct(table, "command"); ok {
-		edits = append(edits, edit{s.value, s.end, string(quote(command))})
-	} else {
-		at := lineEnd(data, table[i].end)
-		edits = append(edits, edit{at, at, newline + "command = " + string(quote(command))})
+	at := lineEnd(data, table[i].end) // new keys stand below the header
+	set := func(key, value string, same bool) {
+		switch s, ok := direct(table, key); {
+		case ok && !same:
+			edits = append(edits, edit{s.value, s.end, value})
+		case !ok && !same:
+			edits = append(edits, edit{at, at, newline + key + " = " + value})
+		}
 	}
-	if s, ok := direct(table, "args"); ok && strings.Join(strings.Fields(string(data[s.value:s.end])), "") != "[]" {
-		edits = append(edits, edit{s.value, s.end, "[]"})
+	set("command", string(quote(p.Command)), now.Command == p.Command)
+	set("args", list(p.Args), slices.Equal(now.Args, p.Args))
+	if variables, ok := withForwarded(data, table); ok {
+		set("env_vars", variables, false)
 	}
-	slices.SortFunc(edits, func(a, b edit) int { return a.start - b.start })
+	slices.SortStableFunc(edits, func(a, b edit) int { return a.start - b.start })
 	return apply(data, edits), nil
+}
+
+// withForwarded returns the entry's env_vars with those that service-mcp needs; ok is false when none is missing, or the
+// list is written in a way that is not understood.
+func withForwarded(data []byte, table []statement) (value string, ok bool) {
+	var names []string
+	if s, there := direct(table, "env_vars"); there {
+		if names, ok = tomlStrings(data[s.value:s.end]); !ok {
+			return "", false
+		}
+	}
+	had := len(names)
+	for _, name := range forwarded {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return list(names), len(names) > had
 }
 
 func (tomlFile) remove(data []byte) ([]byte, error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/service-dev/service/ctl/internal/agents"
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/reach"
+	"github.com/service-dev/service/proto/rendezvous"
 )
 
 func (a *app) agent() *cobra.Command {
@@ -23,13 +24,17 @@ func (a *app) agent() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return a.listAgents() },
 	}
 	cmd.AddCommand(list, a.changeAgents("add", "Register service-mcp", agents.Agent.Add),
-		a.changeAgents("remove", "Take service-mcp out", func(g agents.Agent, _ string, dry bool) (agents.Change, error) { return g.Remove(dry) }))
+		a.changeAgents("remove", "Take service-mcp out", func(g agents.Agent, _ agents.Program, dry bool) (agents.Change, error) { return g.Remove(dry) }))
 	return cmd
 }
 
+// agentChange edits one agent's file; with dry it only says how.
+type agentChange = func(g agents.Agent, p agents.Program, dry bool) (agents.Change, error)
+
 // changeAgents is `agent add` and `agent remove`.
-func (a *app) changeAgents(word, short string, change func(agents.Agent, string, bool) (agents.Change, error)) *cobra.Command {
+func (a *app) changeAgents(word, short string, change agentChange) *cobra.Command {
 	var all, dry bool
+	var toolset string
 	cmd := &cobra.Command{
 		Use: word + " NAME... | --all", Short: short,
 		Long:    short + ". Names are those of `servicectl agent list`; --all means every agent found on this machine.\nExit code: 0 done, 1 no agent was found, 2 a file was left alone.",
@@ -38,10 +43,16 @@ func (a *app) changeAgents(word, short string, change func(agents.Agent, string,
 			if all == (len(names) > 0) {
 				return errors.New("name one agent or more, or say --all")
 			}
-			return a.runChange(names, word, dry, change)
+			if !rendezvous.Toolset(toolset) {
+				return fmt.Errorf("--tools %s: the only toolset with a name is %s; without the flag every tool is listed", toolset, rendezvous.ToolsetLocal)
+			}
+			return a.runChange(names, word, toolset, dry, change)
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "every agent found on this machine")
+	if word == "add" {
+		cmd.Flags().StringVar(&toolset, "tools", "", "list these tools only: local, without those of the account")
+	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "print the change and write nothing")
 	return cmd
 }
@@ -54,6 +65,7 @@ type agentRow struct {
 	State   string `json:"state"`
 	File    string `json:"file"`
 	Program string `json:"program,omitempty"` // with other_path: what is registered
+	Toolset string `json:"toolset,omitempty"` // which tools are listed; empty is all
 	Error   string `json:"error,omitempty"`
 	Changed *bool  `json:"changed,omitempty"`
 	Diff    string `json:"diff,omitempty"`    // with --dry-run
@@ -74,9 +86,15 @@ func known() ([]agents.Agent, string, error) {
 	return agents.All(place), shim, err
 }
 
-func rowOf(g agents.Agent, shim string) agentRow {
-	state, other, err := g.State(shim)
-	row := agentRow{ID: g.ID, Name: g.Name, Found: state != agents.StateNotFound, State: state, File: g.File, Program: other}
+func rowOf(g agents.Agent, shim agents.Program) agentRow {
+	state, now, err := g.State(shim.Command)
+	row := agentRow{ID: g.ID, Name: g.Name, Found: state != agents.StateNotFound, State: state, File: g.File}
+	switch state {
+	case agents.StateOther:
+		row.Program = now.String()
+	case agents.StateRegistered:
+		row.Toolset, _ = now.Toolset()
+	}
 	if err != nil {
 		row.Error, row.Snippet = err.Error(), g.Snippet(shim)
 	}
@@ -90,7 +108,7 @@ func (a *app) listAgents() error {
 	}
 	rows := make([]agentRow, 0, len(all))
 	for _, g := range all {
-		rows = append(rows, rowOf(g, shim))
+		rows = append(rows, rowOf(g, agents.Shim(shim, rendezvous.ToolsetAll)))
 	}
 	if a.json {
 		return a.JSON(map[string]any{"program": shim, "agents": rows})
@@ -117,11 +135,15 @@ func agentState(r agentRow) string {
 		return "registered with " + r.Program
 	case agents.StateUnreadable:
 		return "cannot tell: " + r.Error
+	case agents.StateRegistered:
+		if r.Toolset != rendezvous.ToolsetAll {
+			return "registered with --tools " + r.Toolset
+		}
 	}
 	return r.State
 }
 
-func (a *app) runChange(names []string, word string, dry bool, change func(agents.Agent, string, bool) (agents.Change, error)) error {
+func (a *app) runChange(names []string, word, toolset string, dry bool, change agentChange) error {
 	all, shim, err := known()
 	if err != nil {
 		return err
@@ -130,15 +152,16 @@ func (a *app) runChange(names []string, word string, dry bool, change func(agent
 	if err != nil {
 		return err
 	}
+	program := agents.Shim(shim, toolset)
 	rows, refused := make([]agentRow, 0, len(chosen)), false
 	for _, g := range chosen {
-		done, err := change(g, shim, dry)
-		row := rowOf(g, shim)
+		done, err := change(g, program, dry)
+		row := rowOf(g, program)
 		changed := err == nil && done.Changed()
 		row.Changed = &changed
 		if err != nil {
 			refused = true
-			row.Error, row.Snippet = err.Error(), g.Snippet(shim)
+			row.Error, row.Snippet = err.Error(), g.Snippet(program)
 		} else if dry {
 			row.Diff = done.Diff()
 		}

@@ -18,20 +18,31 @@ func (a *app) session() *cobra.Command {
 		Long: "Sessions are local ones (startLocalSimulation) and, with a linked account, those in the browser. Where an id is left out, the one\n" +
 			"that was used last from this directory is meant.",
 	}
-	cmd.AddCommand(a.sessionList(), a.sessionShow(), a.sessionLog(), a.sessionClose(), a.sessionRecord(), a.sessionReplay(), a.sessionRun())
+	cmd.AddCommand(a.sessionList(), a.sessionShow(), a.sessionLog(), a.sessionPicture(), a.sessionClose(), a.sessionRecord(), a.sessionReplay(), a.sessionRun())
 	return cmd
 }
 
 // ask calls a tool and reads its answer. A refusal is an error; a call that needs an account is one too.
 func ask(ctx context.Context, c *client.Client, tool string, args map[string]any, into any) (json.RawMessage, error) {
+	raw, _, err := askPictured(ctx, c, tool, args, into)
+	return raw, err
+}
+
+// askPictured is ask for an answer with pictures.
+func askPictured(ctx context.Context, c *client.Client, tool string, args map[string]any, into any) (json.RawMessage, []*client.Picture, error) {
 	text, err := json.Marshal(args)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	r, err := c.CallTool(ctx, tool, string(text), func(*client.Progress) {})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	raw, err := answerOf(r, tool, into)
+	return raw, r.GetImages(), err
+}
+
+func answerOf(r *client.Result, tool string, into any) (json.RawMessage, error) {
 	raw := rawJSON(r.GetStructured())
 	if r.GetIsError() {
 		return nil, toolError(tool, raw)
@@ -211,9 +222,9 @@ func field(raw json.RawMessage, name string) json.RawMessage {
 
 func (a *app) sessionClose() *cobra.Command {
 	return &cobra.Command{
-		Use: "close ID", Short: "End a session for everybody; a local one is forgotten with its log", Args: cobra.ExactArgs(1),
+		Use: "close [ID]", Short: "End a session for everybody; a local one is forgotten with its log", Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.oneCall(cmd.Context(), "closeSession", map[string]any{"sessionId": args[0]})
+			return a.oneCall(cmd.Context(), "closeSession", withSession(first(args), map[string]any{}))
 		},
 	}
 }

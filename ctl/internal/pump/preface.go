@@ -10,6 +10,8 @@ import (
 type Hello struct {
 	Client, Version, Cwd string
 	Env                  map[string]string
+	// Toolset is which tools the list holds (rendezvous.Toolset…); the daemon refuses what it does not know.
+	Toolset string
 }
 
 // preface is the line that opens a stream. A working directory or variable that would pass the line's limit is left out.
@@ -18,6 +20,9 @@ func (h Hello) preface() []byte {
 		`,"version":` + quote(h.Version) + `,"client":` + quote(h.Client)
 	if h.Cwd != "" && len(h.Cwd) <= rendezvous.MaxVariable {
 		line += `,"cwd":` + quote(h.Cwd)
+	}
+	if h.Toolset != "" && len(h.Toolset) <= rendezvous.MaxVariable {
+		line += `,"toolset":` + quote(h.Toolset)
 	}
 	line += `,"env":{`
 	first := true

@@ -31,7 +31,10 @@ func InProcess(ctx context.Context, o Options, in io.Reader, out io.Writer) erro
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := p.background(ctx)
-	err = p.gate.ServeStdio(ctx, in, out, caller.Caller{Env: rendezvous.Environ(), Cwd: workingDir(), Client: "serviced", Version: buildinfo.Version, IO: local.New()})
+	who := caller.Caller{
+		Env: rendezvous.Environ(), Cwd: workingDir(), Client: "serviced", Version: buildinfo.Version, Toolset: o.Toolset, IO: local.New(),
+	}
+	err = p.gate.ServeStdio(ctx, in, out, who)
 	cancel()
 	<-done
 	return err

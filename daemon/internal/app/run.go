@@ -29,8 +29,10 @@ type Options struct {
 	Notify Notifier
 	// AdapterDir holds the adapters; empty means beside this executable.
 	AdapterDir string
-	Stderr     io.Writer
-	Now        func() time.Time
+	// Toolset is which tools the agent of InProcess is told of; empty means all.
+	Toolset string
+	Stderr  io.Writer
+	Now     func() time.Time
 
 	activated bool // Sockets are in use
 }

@@ -19,6 +19,8 @@ type Caller struct {
 	Client string
 	// Version is that program's build version.
 	Version string
+	// Toolset is which tools its list holds (proto/rendezvous); empty is all of them.
+	Toolset string
 	// IO is the caller's own process, which opens pages and reads and writes files for this caller's calls; nil when it
 	// does neither.
 	IO IO

@@ -15,7 +15,7 @@ import (
 const (
 	DefaultLimit = 5
 	MaxLimit     = 20
-	MaxQuery     = 500  // characters; the rest is not read
+	MaxQuery     = 500  // characters; callers refuse longer ones, Search reads no further
 	maxPassage   = 1600 // bytes of a passage; the rest is on the page
 )
 

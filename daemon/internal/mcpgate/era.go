@@ -3,7 +3,6 @@ package mcpgate
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"sync"
 
@@ -68,7 +67,7 @@ func (e *era) hangUp() { e.end.Do(func() { close(e.closed) }) }
 
 // answer sends a response, unless its call was cancelled: MCP wants silence then.
 func (w *wire) answer(response *jsonrpc.Response) error {
-	response.Error = codedError(response.Error)
+	response.Error = clientError(response.Error)
 	response.Result = tidyInputRequired(response.Result)
 	w.mu.Lock()
 	c := w.calls[response.ID]
@@ -192,21 +191,6 @@ func (w *wire) write(data []byte) error {
 	w.writeMu.Lock()
 	defer w.writeMu.Unlock()
 	_, err := w.out.Write(append(data, '\n'))
-	return err
-}
-
-// codedError gives a code to the SDK's errors that have none: they all say that a request came at the wrong time.
-func codedError(err error) error {
-	if err == nil {
-		return nil
-	}
-	var coded *jsonrpc.Error
-	if !errors.As(err, &coded) {
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error()}
-	}
-	if coded.Code == 0 {
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error(), Data: coded.Data}
-	}
 	return err
 }
 

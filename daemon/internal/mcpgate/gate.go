@@ -67,6 +67,7 @@ type Gate struct {
 	repeatable []string
 	waiting    map[string]bool
 	unread     int // bytes of answers that a stream may have unread
+	declared   *declared
 }
 
 // New prepares a gate; it starts nothing.
@@ -86,7 +87,7 @@ func New(opts Options) *Gate {
 	if opts.ClientIO == nil {
 		opts.ClientIO = clientio.NewRegistry()
 	}
-	g := &Gate{opts: opts, room: newRoom(opts), waiting: map[string]bool{}, unread: maxUnreadBytes}
+	g := &Gate{opts: opts, room: newRoom(opts), waiting: map[string]bool{}, unread: maxUnreadBytes, declared: declare(opts)}
 	for _, tool := range opts.Catalogue.List() {
 		g.waiting[tool.Name] = tool.Waits
 		if tool.Annotations.ReadOnly && tool.Annotations.Idempotent && !tool.Waits {
@@ -288,7 +289,7 @@ func (g *Gate) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, who 
 // serve runs the sessions of one wire until its stream ends.
 func (g *Gate) serve(ctx context.Context, w *wire, who caller.Caller) error {
 	w.withNotices(g.opts.Notices, who)
-	w.room, w.waiting = g.room, g.waiting
+	w.room, w.waiting, w.declared = g.room, g.waiting, g.declared
 	defer w.leave()
 	var sessions []*mcp.ServerSession
 	err := w.read(ctx, func(e *era) error {

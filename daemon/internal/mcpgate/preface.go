@@ -25,6 +25,7 @@ type preface struct {
 	Cwd         string            `json:"cwd"`
 	Env         map[string]string `json:"env"`
 	ClientIO    bool              `json:"clientIO"`
+	Toolset     string            `json:"toolset"`
 }
 
 // isClientIO reports whether a handshake opens a connection of proto/clientio, and returns its token.
@@ -54,6 +55,7 @@ const (
 	codeProtocolMismatch = "protocol_mismatch"
 	codeTooManyClients   = "too_many_clients"
 	codeRefused          = "refused"
+	codeUnknownToolset   = "unknown_toolset"
 )
 
 // readPreface understands a preface line; the answer tells the client what became of it.
@@ -68,6 +70,12 @@ func readPreface(line []byte, version string) (who caller.Caller, offersIO bool,
 	}
 	if p.ProtocolMax < rendezvous.ProtocolMin || p.ProtocolMin > rendezvous.ProtocolMax || p.ProtocolMin > p.ProtocolMax {
 		return caller.Caller{}, false, mismatch(p, version)
+	}
+	if !rendezvous.Toolset(p.Toolset) {
+		return caller.Caller{}, false, prefaceAnswer{
+			Code: codeUnknownToolset, Version: version, Message: fmt.Sprintf("there is no toolset %q", printable(p.Toolset)),
+			FixHint: "register service-mcp with --tools " + rendezvous.ToolsetLocal + ", or without --tools for every tool",
+		}
 	}
 	return p.caller(), p.ClientIO, prefaceAnswer{OK: true, Protocol: min(p.ProtocolMax, rendezvous.ProtocolMax), Version: version}
 }
@@ -86,7 +94,7 @@ func mismatch(p preface, version string) prefaceAnswer {
 
 // caller keeps what the allow-list of proto/rendezvous allows, within its bounds.
 func (p preface) caller() caller.Caller {
-	c := caller.Caller{Env: map[string]string{}, Client: printable(p.Client), Version: printable(p.Version)}
+	c := caller.Caller{Env: map[string]string{}, Client: printable(p.Client), Version: printable(p.Version), Toolset: p.Toolset}
 	for name, value := range p.Env {
 		if slices.Contains(rendezvous.Variables, name) && len(value) <= rendezvous.MaxVariable && !strings.ContainsRune(value, 0) {
 			c.Env[name] = value

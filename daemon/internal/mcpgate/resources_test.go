@@ -25,12 +25,13 @@ func eras(t *testing.T, opts Options, tell func(t *testing.T, c *client, meta st
 	})
 }
 
+// TestPicturesComeAfterTheText: without structured content, beside which some clients drop pictures.
 func TestPicturesComeAfterTheText(t *testing.T) {
 	eras(t, Options{Catalogue: newFakeTools()}, func(t *testing.T, c *client, meta string) {
 		c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"picture","arguments":{},` + meta + `}}`)
 		answer := c.receive()
 		content, _ := dig(answer, "result", "content").([]any)
-		if len(content) != 2 || dig(answer, "result", "structuredContent", "status") != "ok" {
+		if len(content) != 2 || dig(answer, "result", "structuredContent") != nil {
 			t.Fatalf("answered %v", answer)
 		}
 		first, _ := content[0].(map[string]any)

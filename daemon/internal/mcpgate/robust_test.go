@@ -147,7 +147,7 @@ func TestErrorsHaveCodes(t *testing.T) {
 			t.Errorf("%s: %v", what, got)
 		}
 	}
-	expect("before initialize", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, -32600)
+	expect("before initialize", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, -32602)
 	c.initialize()
 	expect("initialize again", initialize, -32600)
 	expect("unknown method", `{"jsonrpc":"2.0","id":1,"method":"nope"}`, -32601)

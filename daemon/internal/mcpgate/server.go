@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -12,7 +13,19 @@ import (
 )
 
 // instructions are read by the agent once for each connection; some clients cut them at 2,000 characters.
-const instructions = `Tools for building apps for smart glasses and proving that they work, without hardware.
+const instructions = instructionsHead + `
+
+Some tools need a free account: createSimulatorSession (a page in the browser for the person), generateConnectionModule, and those about the account's projects: ` +
+	`listProjects, then assistant, credentials, analytics, connection page. permission_denied there is the owner's choice. ` +
+	`When an answer says status "auth_required", that is a normal step:
+1. Show the person both userCode and verificationUrl, and ask them to check that the code on the page is the same. This protects against phishing: do not leave it out.
+2. Call completeAuthLink with deviceCode straight away; it waits while they approve. After auth_timeout or a cut call, call it again with the same deviceCode.
+3. With linked: true, "retried" holds the answer of the call that had needed the account.` + instructionsTail
+
+// localInstructions are for the toolset without the account's tools.
+const localInstructions = instructionsHead + instructionsTail
+
+const instructionsHead = `Tools for building apps for smart glasses and proving that they work, without hardware.
 
 New here? Call getPlatformInfo first: it names every step with the tool's exact name. In short:
 1. getCapabilityGuide for each capability the app needs (commands, fields, errors, examples); getPermissions for its platform; getCodeExample to start from. searchDocs answers questions.
@@ -21,14 +34,9 @@ New here? Call getPlatformInfo first: it names every step with the tool's exact 
 3. waitForEvent {"type":"app.attached"}, then getDisplayState to see tree, text and picture.
 4. injectInput, injectTranscript, injectSensor, injectFault and setDevice do what the world does; expectDisplay and waitForEvent prove the reaction; advanceTime moves a virtual clock; getEventLog tells what happened.
 5. recordSession keeps a good run; replaySession gives a verdict on the next build. validateIntegration and getProductionChecklist before people get it.
-sessionId may be left out: then it is the session this directory used last.
+sessionId may be left out: then it is the session this directory used last.`
 
-Some tools need a free account: createSimulatorSession (a page in the browser for the person), generateConnectionModule, and those about the account's projects: ` +
-	`listProjects, then assistant, credentials, analytics, connection page. permission_denied there is the owner's choice. ` +
-	`When an answer says status "auth_required", that is a normal step:
-1. Show the person both userCode and verificationUrl, and ask them to check that the code on the page is the same. This protects against phishing: do not leave it out.
-2. Call completeAuthLink with deviceCode straight away; it waits while they approve. After auth_timeout or a cut call, call it again with the same deviceCode.
-3. With linked: true, "retried" holds the answer of the call that had needed the account.
+const instructionsTail = `
 
 Errors carry code, message, retryable and fixHint. Follow fixHint; repeat a call only when retryable is true.`
 
@@ -38,25 +46,57 @@ func newServer(opts Options) *mcp.Server {
 		&mcp.ServerOptions{
 			Instructions: instructions,
 			Capabilities: capabilities(opts.Pages),
+			SetCacheable: cacheable,
 			// The SDK's log would be one of clients' mistakes, some with their content.
 			Logger: slog.New(slog.DiscardHandler),
 		})
-	for _, tool := range opts.Catalogue.List() {
+	list := opts.Catalogue.List()
+	for _, tool := range list {
 		server.AddTool(describe(tool), handler(opts.Catalogue, tool.Name))
 	}
 	addPages(server, opts.Pages)
+	server.AddReceivingMiddleware(inToolset(list))
 	return server
 }
 
 func describe(t tools.Tool) *mcp.Tool {
 	destructive, open := t.Annotations.Destructive, t.Annotations.OpenWorld
-	return &mcp.Tool{
-		Name: t.Name, Title: t.Title, Description: t.Description,
-		InputSchema: t.InputSchema, OutputSchema: t.OutputSchema,
+	tool := &mcp.Tool{
+		Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema,
 		Annotations: &mcp.ToolAnnotations{
 			Title: t.Title, ReadOnlyHint: t.Annotations.ReadOnly, DestructiveHint: &destructive,
 			IdempotentHint: t.Annotations.Idempotent, OpenWorldHint: &open,
 		},
+	}
+	if !t.Pictures {
+		tool.OutputSchema = tools.Compact(t.OutputSchema)
+	}
+	return tool
+}
+
+// inToolset shortens what a client is told to the toolset that it chose. The choice is the client's alone: what is listed
+// depends on nothing else, and what is left out still answers.
+func inToolset(list []tools.Tool) mcp.Middleware {
+	left := map[string]bool{}
+	for _, tool := range list {
+		left[tool.Name] = !tool.In(tools.ToolsetLocal)
+	}
+	return func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			result, err := next(ctx, method, req)
+			if err != nil || caller.From(ctx).Toolset != tools.ToolsetLocal {
+				return result, err
+			}
+			switch r := result.(type) {
+			case *mcp.InitializeResult:
+				r.Instructions = localInstructions
+			case *mcp.DiscoverResult:
+				r.Instructions = localInstructions
+			case *mcp.ListToolsResult:
+				r.Tools = slices.DeleteFunc(r.Tools, func(t *mcp.Tool) bool { return left[t.Name] })
+			}
+			return result, nil
+		}
 	}
 }
 
@@ -73,11 +113,11 @@ func handler(catalogue Catalogue, name string) mcp.ToolHandler {
 			return &mcp.CallToolResult{InputRequests: ask.deferred}, nil
 		}
 		ask.complete(ctx, result)
-		return &mcp.CallToolResult{
-			Content:           contentOf(result),
-			StructuredContent: result.Structured,
-			IsError:           result.IsError,
-		}, nil
+		answer := &mcp.CallToolResult{Content: contentOf(result), IsError: result.IsError}
+		if len(result.Images) == 0 { // clients that read structured content drop the pictures beside it
+			answer.StructuredContent = result.Structured
+		}
+		return answer, nil
 	}
 }
 

@@ -44,6 +44,10 @@ type wire struct {
 	room    *room           // nil for one without bounds
 	notices Notices         // nil for none
 	who     caller.Caller   // whose notices
+
+	// Used by read's goroutine alone.
+	declared    *declared // nil checks nothing
+	initialized bool      // the client has begun a session
 }
 
 // call is a request that was read and not yet answered.
@@ -286,6 +290,12 @@ func (w *wire) deliver(ctx context.Context, m jsonrpc.Message, open func(*era) e
 		w.mu.Lock()
 		delete(w.asked, response.ID)
 		w.mu.Unlock()
+	}
+	if req, ok := m.(*jsonrpc.Request); ok && req.IsCall() && w.declared != nil {
+		if refused := w.declared.refusal(req, w.initialized); refused != nil {
+			return w.answer(&jsonrpc.Response{ID: req.ID, Error: refused})
+		}
+		w.initialized = w.initialized || req.Method == methodInitialize
 	}
 	for i, e := range w.eras {
 		if !belongs(m, i) {

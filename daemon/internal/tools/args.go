@@ -38,9 +38,9 @@ func decode(args json.RawMessage, into any) error {
 	if err := json.Unmarshal(args, into); err != nil {
 		var typed *json.UnmarshalTypeError
 		if errors.As(err, &typed) {
-			return invalidArguments(fmt.Sprintf("argument %q is not %s", typed.Field, kindName(typed.Type)), names)
+			return invalidArguments(fmt.Sprintf("argument %q is not %s", clip(typed.Field), kindName(typed.Type)), names)
 		}
-		return invalidArguments(err.Error(), names)
+		return invalidArguments("an argument cannot be read", names)
 	}
 	return nil
 }
@@ -71,6 +71,10 @@ func kindName(t reflect.Type) string {
 		return "true or false"
 	case reflect.Int64, reflect.Int:
 		return "an integer"
+	case reflect.Slice:
+		return "an array"
+	case reflect.Struct, reflect.Map:
+		return "an object"
 	default:
 		return "of the type that the schema names"
 	}
@@ -85,9 +89,13 @@ func sortedKeys(m map[string]json.RawMessage) []string {
 	return keys
 }
 
-func clip(s string) string {
-	if len(s) > 60 {
-		return strings.ToValidUTF8(s[:60], "") + "..."
+// clip shortens a name that a caller made up, for quoting it.
+func clip(s string) string { return shortened(s, 60) }
+
+// shortened cuts a text to about n bytes.
+func shortened(s string, n int) string {
+	if len(s) > n {
+		return strings.ToValidUTF8(s[:n], "") + "..."
 	}
 	return s
 }

@@ -85,7 +85,6 @@ func TestArgumentsAreChecked(t *testing.T) {
 		{"completeAuthLink", `{}`, "deviceCode"},
 		{"completeAuthLink", `{"deviceCode":"x","maxWaitSeconds":1.5}`, `"maxWaitSeconds" is not an integer`},
 		{"completeAuthLink", `{"deviceCode":"x","maxWaitSeconds":"600"}`, "integer"},
-		{"closeSession", `{}`, "sessionId"},
 		{"getEventLog", `{"since":"now"}`, `"since" is not an integer`},
 		{"whoAmI", `{"verbose":true}`, "verbose"},
 	} {

@@ -9,7 +9,7 @@ import (
 
 const closeSessionText = `Ends a session: apps and pages are disconnected, the app's secret is revoked and its file removed. Its event log ` +
 	`is deleted (recordSession keeps it). A closed session cannot be opened again; startLocalSimulation or createSimulatorSession ` +
-	`opens another. Closing a session that is closed already is no error. Use it when nobody needs the session any more. There is no need to close one before ` +
+	`opens another. Closing a session that is closed already is no error. Without sessionId it ends the one that this directory used last, never another's. Use it when nobody needs the session any more. There is no need to close one before ` +
 	`opening one, which goes on with the open one; a session that nobody uses ends by itself. ` +
 	`For a browser session without a linked account it answers status "auth_required".`
 
@@ -20,6 +20,13 @@ type closeSession struct {
 
 type sessionCloser interface {
 	Close(ctx context.Context, target backend.Target, id string) (backend.Session, error)
+}
+
+func noSessionHere() error {
+	return &Error{
+		Code: backend.CodeNotFound, Message: "this directory has no open session",
+		FixHint: "call getSessionStatus to list the open sessions and pass the sessionId of one",
+	}
 }
 
 type closeSessionArgs struct {
@@ -36,8 +43,8 @@ type closeSessionAnswer struct {
 func (t closeSession) definition() definition {
 	return definition{run: t.run, Tool: Tool{
 		Name: "closeSession", Title: "Close a session", Description: closeSessionText,
-		Annotations: Annotations{Destructive: true, Idempotent: true, OpenWorld: true},
-		InputSchema: inputSchema(`"sessionId":{"type":"string","description":"Which one; there is no default, because it ends for everybody."}`, `"sessionId"`),
+		Annotations: Annotations{Idempotent: true},
+		InputSchema: inputSchema(sessionArgument, ""),
 		OutputSchema: outputSchema(`
 			"status":{"type":"string","enum":["auth_required","closed"]},
 			"sessionId":{"type":"string"},
@@ -51,7 +58,11 @@ func (t closeSession) run(ctx context.Context, c call) (any, error) {
 		return nil, err
 	}
 	if args.SessionID == "" {
-		return nil, &Error{Code: CodeInvalidArguments, Message: `argument "sessionId" is missing`, FixHint: "call getSessionStatus to list the open sessions and pass the sessionId of one"}
+		latest, ok := t.reach.sessions.Latest(ctx, c.who) // and no other: it ends for everybody
+		if !ok {
+			return nil, noSessionHere()
+		}
+		args.SessionID = latest
 	}
 	return t.reach.run(ctx, c, args.SessionID, func(ctx context.Context, target backend.Target, id string) (any, error) {
 		s, err := t.sessions.Close(ctx, target, id)

@@ -56,7 +56,7 @@ func (t completeAuthLink) definition() definition {
 	return definition{run: t.run, Tool: Tool{
 		Name: "completeAuthLink", Title: "Wait for the account link", Description: completeAuthLinkText,
 		Waits:       true,
-		Annotations: Annotations{Idempotent: true, OpenWorld: true},
+		Annotations: Annotations{Idempotent: true}, AboutAccount: true,
 		// No minimum or maximum: the values are clamped, and a client that validates would refuse them before (design D13).
 		InputSchema: inputSchema(`
 			"deviceCode":{"type":"string","description":"deviceCode of the auth_required answer."},

@@ -54,7 +54,6 @@ type simulatorSession struct {
 func (t createSimulatorSession) definition() definition {
 	return definition{run: t.run, Tool: Tool{
 		Name: "createSimulatorSession", Title: "Open a glasses simulator", Description: createSimulatorSessionText, NeedsAccount: true,
-		Annotations: Annotations{OpenWorld: true},
 		InputSchema: inputSchema(`
 			"project":{"type":"string","description":"App id in reverse-DNS form, e.g. com.example.app. Left out: the \"project\" of service.json in or above the working directory, else an id kept for that directory."},
 			"platform":{"type":"string","enum":["ios","android","web","desktop"],"default":"web","description":"What the app is built for."},

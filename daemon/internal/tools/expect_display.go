@@ -68,8 +68,8 @@ const (
 func (t expectDisplay) definition() definition {
 	return definition{run: t.run, Tool: Tool{
 		Name: "expectDisplay", Title: "Assert what the wearer sees", Description: expectDisplayText,
-		Waits:       true,
-		Annotations: Annotations{OpenWorld: true},
+		Waits:    true,
+		Pictures: true,
 		InputSchema: inputSchema(sessionArgument+`,
 			"text":{"type":"array","items":{"type":"string"},"description":"What must be readable, e.g. [\"Milk\",\"2 of 5\"]; case counts."},
 			"absent":{"type":"array","items":{"type":"string"},"description":"What must not be readable."},

@@ -178,9 +178,9 @@ func (s sessions) List(context.Context, backend.Target) ([]backend.Session, erro
 	return s.open, nil
 }
 
-func (s sessions) Close(context.Context, backend.Target, string) (backend.Session, error) {
+func (s sessions) Close(_ context.Context, _ backend.Target, id string) (backend.Session, error) {
 	closed := s.opened.Session
-	closed.State, closed.ClosedAt = "closed", testTime
+	closed.SessionID, closed.State, closed.ClosedAt = id, "closed", testTime
 	return closed, s.sessionErr
 }
 
@@ -313,6 +313,10 @@ func (w *world) callIn(ctx context.Context, t *testing.T, name, args string, io 
 	for _, tool := range c.List() {
 		if tool.Name == name {
 			validate(t, tool.OutputSchema, fields)
+			validate(t, Compact(tool.OutputSchema), fields)
+			if len(result.Images) > 0 && !tool.Pictures {
+				t.Errorf("%s answers a picture and does not say so", name)
+			}
 		}
 	}
 	if result.Text == "" {

@@ -76,7 +76,7 @@ type generatedModule struct {
 func (t generateConnectionModule) definition() definition {
 	return definition{run: t.run, Tool: Tool{
 		Name: "generateConnectionModule", Title: "Generate the connection module", Description: generateConnectionModuleText, NeedsAccount: true,
-		Annotations: Annotations{Idempotent: true, OpenWorld: true},
+		Annotations: Annotations{Idempotent: true},
 		InputSchema: inputSchema(`
 			"language":{"type":"string","enum":[`+quoted(scaffold.Languages())+`],"description":"Of the app. typescript is for Node and for the web."},
 			"capabilities":{"type":"array","items":{"type":"string","enum":[`+quoted(guide.CapabilityIDs())+`]},"description":"What the app does with the glasses. Left out: display and input. Ask for what is used, no more."},

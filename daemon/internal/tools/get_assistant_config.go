@@ -63,7 +63,7 @@ var modelChoiceSchema = `{"type":"object","properties":{` + choiceProperties + `
 func (t getAssistantConfig) definition() definition {
 	return definition{run: t.run, Tool: Tool{
 		Name: "getAssistantConfig", Title: "Read the assistant's settings", Description: getAssistantConfigText, NeedsAccount: true,
-		Annotations: Annotations{ReadOnly: true, Idempotent: true, OpenWorld: true},
+		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 		InputSchema: inputSchema(projectArgument+","+recordLinkArgument, ""),
 		OutputSchema: outputSchema(`
 			"status":{"type":"string","enum":["auth_required","ok"]},`+assistantProperties+summaryProperty+","+recordErrorProperties, `"status","summary"`, true),

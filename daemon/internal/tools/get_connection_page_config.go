@@ -53,7 +53,7 @@ var (
 func (t getConnectionPageConfig) definition() definition {
 	return definition{run: t.run, Tool: Tool{
 		Name: "getConnectionPageConfig", Title: "Read the connection page's settings", Description: getConnectionPageConfigText, NeedsAccount: true,
-		Annotations: Annotations{ReadOnly: true, Idempotent: true, OpenWorld: true},
+		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 		InputSchema: inputSchema(projectArgument+","+recordLinkArgument, ""),
 		OutputSchema: outputSchema(`
 			"status":{"type":"string","enum":["auth_required","ok"]},`+pageProperties+summaryProperty, `"status","summary"`, true),

@@ -41,7 +41,7 @@ var credentialSchema = `{"type":"object","properties":{
 func (t getCredentialStatus) definition() definition {
 	return definition{run: t.run, Tool: Tool{
 		Name: "getCredentialStatus", Title: "Look at a project's credentials", Description: getCredentialStatusText, NeedsAccount: true,
-		Annotations: Annotations{ReadOnly: true, Idempotent: true, OpenWorld: true},
+		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 		InputSchema: inputSchema(projectArgument+","+recordLinkArgument, ""),
 		OutputSchema: outputSchema(`
 			"status":{"type":"string","enum":["auth_required","ok"]},

@@ -17,7 +17,7 @@ import (
 const getDisplayStateText = `Shows what the wearer of a session's glasses sees: the display tree, its text in reading order, where the focus is and what can be tapped, ` +
 	`the state of the glasses (battery, worn, link, permissions, running streams, announced phrases), and the picture of the panel to the pixel as a PNG image. ` +
 	`Use it to look at an app's screen. It changes nothing. To assert instead of looking use expectDisplay; to wait for a change use waitForEvent; ` +
-	`for the glasses' model and the session use getSessionStatus. picture false leaves the image out; to write it to a file, the person has "servicectl session picture".`
+	`for the glasses' model and the session use getSessionStatus. picture false leaves the image out; the command line writes it to a file (servicectl session picture).`
 
 type getDisplayState struct {
 	reach
@@ -88,7 +88,8 @@ const stateSchema = `{"type":"object","properties":{
 func (t getDisplayState) definition() definition {
 	return definition{run: t.run, Tool: Tool{
 		Name: "getDisplayState", Title: "See what the wearer sees", Description: getDisplayStateText,
-		Annotations: Annotations{Idempotent: true, OpenWorld: true},
+		Annotations: Annotations{ReadOnly: true, Idempotent: true},
+		Pictures:    true,
 		InputSchema: inputSchema(sessionArgument+`,
 			"picture":{"type":"boolean","default":true,"description":"false: the answer has no image."}`, ""),
 		OutputSchema: outputSchema(`
@@ -126,7 +127,7 @@ func (t getDisplayState) run(ctx context.Context, c call) (any, error) {
 
 func displayOf(id string, d session.Display) displayAnswer {
 	answer := displayAnswer{
-		Status: "ok", SessionID: id, DeviceModel: d.Model.ID, Tree: shortened(d.View.Tree), Text: d.Text, Scroll: d.View.Scroll,
+		Status: "ok", SessionID: id, DeviceModel: d.Model.ID, Tree: withoutData(d.View.Tree), Text: d.Text, Scroll: d.View.Scroll,
 		Targets: []displayTarget{}, State: d.State, Picture: pictureOf(d), image: d.PNG,
 	}
 	if answer.Text == nil {
@@ -176,8 +177,8 @@ func pictureOf(d session.Display) *pictureFacts {
 // maxShownData is how much base64 of an image in a tree an agent is shown.
 const maxShownData = 100
 
-// shortened is a copy of a tree without long image data, which costs an agent much and tells it nothing.
-func shortened(tree *glasses.Node) *glasses.Node {
+// withoutData is a copy of a tree without long image data, which costs an agent much and tells it nothing.
+func withoutData(tree *glasses.Node) *glasses.Node {
 	if tree == nil {
 		return nil
 	}

@@ -43,7 +43,7 @@ type eventLogAnswer struct {
 func (t getEventLog) definition() definition {
 	return definition{run: t.run, Tool: Tool{
 		Name: "getEventLog", Title: "Read a session's event log", Description: getEventLogText,
-		Annotations: Annotations{ReadOnly: true, Idempotent: true, OpenWorld: true},
+		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 		InputSchema: inputSchema(sessionArgument+`,
 			"since":{"type":"integer","default":0,"description":"Rows after this one; 0 is the beginning."},
 			"limit":{"type":"integer","default":100,"description":"How many rows at most, 1 to 500; other values are clamped."}`, ""),

@@ -61,7 +61,7 @@ const sessionStateSchema = `{"type":"object","properties":{` + sessionProperties
 func (t getSessionStatus) definition() definition {
 	return definition{run: t.run, Tool: Tool{
 		Name: "getSessionStatus", Title: "Look at sessions", Description: getSessionStatusText,
-		Annotations: Annotations{ReadOnly: true, Idempotent: true, OpenWorld: true},
+		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 		InputSchema: inputSchema(`"sessionId":{"type":"string","description":"Left out: the open sessions are listed."}`, ""),
 		OutputSchema: outputSchema(`
 			"status":{"type":"string","enum":["auth_required","ok"]},

@@ -205,6 +205,10 @@ func TestGetDisplayState(t *testing.T) {
 		t.Error("an image that nobody wanted")
 	}
 
+	if _, fields := w.call(t, "getDisplayState", `{"pictureFile":"/tmp/a.png"}`, IO{}); fields["code"] != CodeInvalidArguments {
+		t.Errorf("a file to write: %v", fields)
+	}
+
 	w.display.Model, _ = glasses.Model("rayban_meta")
 	w.display.PNG, w.display.View.Tree = nil, nil
 	if result, fields := w.call(t, "getDisplayState", `{}`, IO{}); result.Images != nil || fields["picture"] != nil || fields["tree"] != nil {

@@ -26,7 +26,7 @@ type injectFaultArgs struct {
 
 func (t injectFault) definition() definition {
 	return definition{run: t.run, Tool: Tool{
-		Name: "injectFault", Title: "Make commands fail", Description: injectFaultText, Annotations: Annotations{OpenWorld: true},
+		Name: "injectFault", Title: "Make commands fail", Description: injectFaultText,
 		InputSchema: inputSchema(sessionArgument+`,
 			"command":{"type":"string","enum":[`+quoted(commandTypes())+`],"description":"Left out: any command."},
 			"code":{"type":"string","enum":[`+quoted(glasses.CommandCodes())+`],"description":"What answers it."},

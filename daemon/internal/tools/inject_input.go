@@ -25,7 +25,7 @@ type injectInputArgs struct {
 
 func (t injectInput) definition() definition {
 	return definition{run: t.run, Tool: Tool{
-		Name: "injectInput", Title: "Tap, swipe or select", Description: injectInputText, Annotations: Annotations{OpenWorld: true},
+		Name: "injectInput", Title: "Tap, swipe or select", Description: injectInputText,
 		InputSchema: inputSchema(sessionArgument+`,
 			"kind":{"type":"string","enum":[`+quoted(glasses.InputKinds())+`],"description":"What the wearer does."},
 			"x":{"type":"integer","description":"Of tap: panel pixels from the left."},

@@ -31,7 +31,7 @@ type injectSensorArgs struct {
 func (t injectSensor) definition() definition {
 	parts := quoted(wordParts())
 	return definition{run: t.run, Tool: Tool{
-		Name: "injectSensor", Title: "Change state, motion, camera or microphone", Description: injectSensorText, Annotations: Annotations{OpenWorld: true},
+		Name: "injectSensor", Title: "Change state, motion, camera or microphone", Description: injectSensorText,
 		InputSchema: inputSchema(sessionArgument+`,
 			"state":{"type":"object","description":"Only the fields that are there change.","additionalProperties":false,"properties":{
 				"battery":{"type":"object","properties":{"level":{"type":"integer","description":"Percent, 0 to 100."},"charging":{"type":"boolean"}}},

@@ -25,7 +25,7 @@ type injectTranscriptArgs struct {
 
 func (t injectTranscript) definition() definition {
 	return definition{run: t.run, Tool: Tool{
-		Name: "injectTranscript", Title: "Say something to the glasses", Description: injectTranscriptText, Annotations: Annotations{OpenWorld: true},
+		Name: "injectTranscript", Title: "Say something to the glasses", Description: injectTranscriptText,
 		InputSchema: inputSchema(sessionArgument+fmt.Sprintf(`,
 			"text":{"type":"string","description":"What is said, 1 to %d characters."},
 			"final":{"type":"boolean","default":true,"description":"false: it may still change."},

@@ -52,7 +52,7 @@ var projectSchema = `{"type":"object","properties":{
 func (t listProjects) definition() definition {
 	return definition{run: t.run, Tool: Tool{
 		Name: "listProjects", Title: "List the account's projects", Description: listProjectsText, NeedsAccount: true,
-		Annotations: Annotations{ReadOnly: true, Idempotent: true, OpenWorld: true},
+		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 		InputSchema: inputSchema(recordLinkArgument, ""),
 		OutputSchema: outputSchema(`
 			"status":{"type":"string","enum":["auth_required","ok"]},

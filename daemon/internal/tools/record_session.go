@@ -63,7 +63,6 @@ const (
 func (t recordSession) definition() definition {
 	return definition{run: t.run, Tool: Tool{
 		Name: "recordSession", Title: "Keep a run as a recording", Description: recordSessionText,
-		Annotations: Annotations{OpenWorld: true},
 		InputSchema: inputSchema(sessionArgument+`,
 			"dir":{"type":"string","description":"The recording's folder, e.g. glasses/main; absolute or below the working directory."},
 			"name":{"type":"string","description":"What reports call it. Left out: the folder's name."},

@@ -88,7 +88,7 @@ func (about recordCall) refusal(err error, project string) error {
 	told := *p
 	switch p.Code {
 	case backend.CodeNotFound:
-		told.Message = fmt.Sprintf("%s (project %s)", p.Message, project)
+		told.Message = fmt.Sprintf("%s (project %s)", p.Message, clip(project))
 		told.FixHint = first(about.missing, "call listProjects for the projects of the linked account; createSimulatorSession and generateConnectionModule make a new one")
 	case backend.CodeVersionConflict:
 		told.Retryable = false // the change that was asked for is the same call with another version

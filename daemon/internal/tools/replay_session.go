@@ -46,8 +46,7 @@ func (t replaySession) definition() definition {
 	const verdict = `"verdict":{"type":"string","enum":["pass","fail","skipped"]}`
 	return definition{run: t.run, Tool: Tool{
 		Name: "replaySession", Title: "Run a recording or scenario", Description: replaySessionText,
-		Waits:       true,
-		Annotations: Annotations{OpenWorld: true},
+		Waits: true,
 		InputSchema: inputSchema(sessionArgument+`,
 			"file":{"type":"string","description":"The scenario file, or the folder of a recording; absolute or below the working directory."},
 			"artifactsDir":{"type":"string","description":"A folder for pictures and differences, which must be new or empty. Left out: none are kept."}`, `"file"`),

@@ -63,8 +63,13 @@ func resultOf(out any, err error) Result {
 	return result
 }
 
+// maxErrorText bounds message and fixHint, in bytes: an error may quote what a caller sent, and is never made of it.
+const maxErrorText = 600
+
 func failure(e *Error) Result {
-	data, err := json.Marshal(e)
+	short := *e
+	short.Message, short.FixHint = shortened(e.Message, maxErrorText), shortened(e.FixHint, maxErrorText)
+	data, err := json.Marshal(short)
 	if err != nil {
 		data = []byte(`{}`)
 	}

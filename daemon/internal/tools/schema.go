@@ -8,14 +8,14 @@ import (
 
 // Schemas are written as JSON, because that is what an agent reads; these pieces are the same for many tools.
 
-const schemaDraft = `"$schema":"https://json-schema.org/draft/2020-12/schema"`
+// Schemas name no dialect: MCP says that they are JSON Schema 2020-12.
 
 // inputSchema builds a closed object.
 func inputSchema(properties, required string) json.RawMessage {
 	if required != "" {
 		required = `,"required":[` + required + `]`
 	}
-	return compact(`{` + schemaDraft + `,"type":"object","properties":{` + properties + `}` + required + `,"additionalProperties":false}`)
+	return compact(`{"type":"object","properties":{` + properties + `}` + required + `,"additionalProperties":false}`)
 }
 
 // outputSchema builds the one schema of a tool's answers: its successes, its errors, and for gated tools auth_required.
@@ -26,7 +26,7 @@ func outputSchema(properties, required string, gated bool) json.RawMessage {
 	if gated {
 		all = append(all, authProperties)
 	}
-	return compact(`{` + schemaDraft + `,"type":"object","properties":{` + strings.Join(all, ",") + `},"anyOf":[` + strings.Join(either, ",") + `]}`)
+	return compact(`{"type":"object","properties":{` + strings.Join(all, ",") + `},"anyOf":[` + strings.Join(either, ",") + `]}`)
 }
 
 const errorProperties = `
@@ -64,4 +64,61 @@ func compact(text string) json.RawMessage {
 		panic("schema: " + err.Error())
 	}
 	return out.Bytes()
+}
+
+// shownDepth is how many levels of an answer's properties a compact schema names: its own.
+const shownDepth = 1
+
+// Compact returns an output schema as it travels in the list of tools. Clients check answers with it and show it to no
+// model, so that it names properties and types and nothing else: no prose, and nothing of what is the same in the answers
+// of every tool, the fields of an error and of auth_required. It holds for every answer that the whole schema holds for.
+func Compact(schema json.RawMessage) json.RawMessage {
+	var whole map[string]any
+	if json.Unmarshal(schema, &whole) != nil {
+		return schema
+	}
+	delete(whole, "anyOf") // which of the common fields belong together
+	if properties, ok := whole["properties"].(map[string]any); ok {
+		for _, name := range commonFields() {
+			delete(properties, name)
+		}
+	}
+	data, err := json.Marshal(bare(whole, shownDepth))
+	if err != nil {
+		return schema
+	}
+	return data
+}
+
+// commonFields are the properties that every tool's whole schema has.
+func commonFields() []string {
+	var common map[string]json.RawMessage
+	if err := json.Unmarshal([]byte("{"+errorProperties+","+authProperties+"}"), &common); err != nil {
+		panic("schema: " + err.Error())
+	}
+	return sortedKeys(common)
+}
+
+// bare takes descriptions out of a schema, and the properties of objects that lie deeper than depth.
+func bare(schema any, depth int) any {
+	switch s := schema.(type) {
+	case []any:
+		for i := range s {
+			s[i] = bare(s[i], depth)
+		}
+	case map[string]any:
+		delete(s, "description")
+		properties, _ := s["properties"].(map[string]any)
+		delete(s, "properties")
+		for key, value := range s {
+			s[key] = bare(value, depth)
+		}
+		for name, value := range properties {
+			properties[name] = bare(value, depth-1)
+		}
+		if properties != nil && depth > 0 {
+			s["properties"] = properties
+		}
+	}
+	return schema
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/service-dev/service/daemon/internal/docs"
 	corpus "github.com/service-dev/service/proto/docs"
@@ -44,7 +46,7 @@ func (t searchDocs) definition() definition {
 		Name: "searchDocs", Title: "Search the documentation", Description: searchDocsText,
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 		InputSchema: inputSchema(`
-			"query":{"type":"string","description":"A question or some words of 500 characters at most, or the id of a passage."},
+			"query":{"type":"string","minLength":1,"maxLength":`+strconv.Itoa(docs.MaxQuery)+`,"description":"A question or some words, or the id of a passage."},
 			"topic":{"type":"string","enum":[`+quoted(corpus.Topics())+`],"description":"Only this subject. Left out: all."},
 			"limit":{"type":"integer","default":5,"description":"How many passages at most, 1 to 20; other values are clamped."}`, `"query"`),
 		OutputSchema: outputSchema(`
@@ -64,6 +66,12 @@ func (t searchDocs) run(_ context.Context, c call) (any, error) {
 	}
 	if strings.TrimSpace(args.Query) == "" {
 		return nil, &Error{Code: CodeInvalidArguments, Message: "query is empty", FixHint: "ask a question, e.g. \"how do I show a list\""}
+	}
+	if n := utf8.RuneCountInString(args.Query); n > docs.MaxQuery {
+		return nil, &Error{
+			Code: CodeInvalidArguments, Message: fmt.Sprintf("query has %d characters, the most are %d", n, docs.MaxQuery),
+			FixHint: "ask one thing in a few words; several questions are several calls",
+		}
 	}
 	if args.Topic != "" && !slices.Contains(corpus.Topics(), args.Topic) {
 		return nil, notOneOf("topic", corpus.Topics())

@@ -3,6 +3,7 @@ package tools
 import (
 	"encoding/json"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/service-dev/service/proto/docs"
@@ -27,7 +28,11 @@ func TestSearchDocsAnswersWithPassages(t *testing.T) {
 	if nothing, r := ask(`{"query":"xyzzyquux"}`); r.IsError || len(nothing.Topics) == 0 || nothing.Passages == nil {
 		t.Errorf("%s", r.Structured)
 	}
-	for _, args := range []string{`{}`, `{"query":" "}`, `{"query":"a","topic":"cooking"}`} {
+	long := strings.Repeat("ä", 500)
+	if _, r := ask(`{"query":"` + long + `"}`); r.IsError {
+		t.Errorf("the longest query: %s", r.Structured)
+	}
+	for _, args := range []string{`{}`, `{"query":" "}`, `{"query":"` + long + `x"}`, `{"query":"a","topic":"cooking"}`} {
 		if _, r := ask(args); !r.IsError || r.Outcome != CodeInvalidArguments {
 			t.Errorf("%s: %s", args, r.Structured)
 		}

@@ -47,7 +47,6 @@ type credentialLinkAnswer struct {
 func (t setCredential) definition() definition {
 	return definition{run: t.run, Tool: Tool{
 		Name: "setCredential", Title: "Let the person set a credential", Description: setCredentialText, NeedsAccount: true,
-		Annotations: Annotations{OpenWorld: true},
 		InputSchema: inputSchema(projectArgument+`,
 			"provider":{"type":"string","description":"A provider of getCredentialStatus, e.g. openai. Never the credential itself."},
 			"openBrowser":{"type":"boolean","default":true,"description":"Whether to open the page in the person's browser."}`, `"provider"`),

@@ -20,7 +20,7 @@ type setDeviceArgs struct {
 
 func (t setDevice) definition() definition {
 	return definition{run: t.run, Tool: Tool{
-		Name: "setDevice", Title: "Change the glasses", Description: setDeviceText, Annotations: Annotations{Idempotent: true, OpenWorld: true},
+		Name: "setDevice", Title: "Change the glasses", Description: setDeviceText, Annotations: Annotations{Idempotent: true},
 		InputSchema:  inputSchema(sessionArgument+`,"deviceModel":{"type":"string","enum":[`+quoted(modelIDs())+`]}`, `"deviceModel"`),
 		OutputSchema: injectSchema(`"deviceModel":{"type":"string"}`),
 	}}

@@ -7,6 +7,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+
+	"github.com/service-dev/service/proto/rendezvous"
 )
 
 // Tool is one entry of the catalogue. The list is the same for every caller and every state of the link (design D12).
@@ -24,14 +26,32 @@ type Tool struct {
 	// Waits is true when a call may wait long for a person or an app. Nobody repeats such a call on the agent's behalf, and
 	// nobody waits for it once the agent has gone.
 	Waits bool
+	// AboutAccount is true for a tool that works without a link but is about the account and nothing else.
+	AboutAccount bool `json:",omitempty"`
+	// Pictures is true for a tool whose answer may hold some.
+	Pictures bool `json:",omitempty"`
 }
 
-// Annotations are hints to a client about what a call may do; MCP defines the words.
+// In reports whether a toolset lists the tool. A tool that it leaves out still answers.
+func (t Tool) In(set string) bool {
+	return set != ToolsetLocal || !t.NeedsAccount && !t.AboutAccount
+}
+
+// Toolsets, as clients choose them for the list of tools.
+const (
+	ToolsetAll   = rendezvous.ToolsetAll
+	ToolsetLocal = rendezvous.ToolsetLocal // without the tools of the account
+)
+
+// Annotations are hints to a client about what a call may do; MCP defines the words. Clients without a person at them
+// refuse calls that are destructive, and calls that change something in an open world.
 type Annotations struct {
 	ReadOnly    bool
 	Destructive bool
 	Idempotent  bool
-	OpenWorld   bool
+	// OpenWorld is for what other people write or see: a shipped app's settings and what its users sent. The account's
+	// own sessions, link and projects are a closed world, wherever their backend runs.
+	OpenWorld bool
 }
 
 // IO is what the caller's connection can do while a call runs.

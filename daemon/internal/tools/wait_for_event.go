@@ -62,7 +62,7 @@ func (t waitForEvent) definition() definition {
 	return definition{run: t.run, Tool: Tool{
 		Name: "waitForEvent", Title: "Wait for a row of the event log", Description: waitForEventText,
 		Waits:       true,
-		Annotations: Annotations{ReadOnly: true, Idempotent: true, OpenWorld: true},
+		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 		InputSchema: inputSchema(sessionArgument+`,
 			"type":{"type":"string","description":"Of the frame, e.g. display.show, input, app.attached, or a type of the app's own."},
 			"kind":{"type":"string","enum":["request","result","event"],"description":"request: a command of the app."},

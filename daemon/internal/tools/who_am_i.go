@@ -24,7 +24,7 @@ type whoAmIAnswer struct {
 
 func (t whoAmI) definition() definition {
 	return definition{run: t.run, Tool: Tool{
-		Name: "whoAmI", Title: "Show the linked account", Description: whoAmIText,
+		Name: "whoAmI", Title: "Show the linked account", Description: whoAmIText, AboutAccount: true,
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 		InputSchema: inputSchema("", ""),
 		OutputSchema: outputSchema(`

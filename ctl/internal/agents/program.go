@@ -1,0 +1,64 @@
+package agents
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/service-dev/service/proto/rendezvous"
+)
+
+// Program is what an agent starts: an absolute path and its arguments.
+type Program struct {
+	Command string
+	Args    []string
+}
+
+// Shim is service-mcp at a path, started for a toolset.
+func Shim(path, toolset string) Program {
+	if toolset == rendezvous.ToolsetAll {
+		return Program{Command: path}
+	}
+	return Program{Command: path, Args: []string{"--tools", toolset}}
+}
+
+// Toolset returns the toolset that p is started for; ok is false for other arguments.
+func (p Program) Toolset() (name string, ok bool) {
+	switch {
+	case len(p.Args) == 0:
+		return rendezvous.ToolsetAll, true
+	case len(p.Args) == 2 && p.Args[0] == "--tools":
+		return p.Args[1], true
+	}
+	return "", false
+}
+
+func (p Program) equal(other Program) bool {
+	return p.Command == other.Command && slices.Equal(p.Args, other.Args)
+}
+
+func (p Program) String() string { return strings.Join(append([]string{p.Command}, p.Args...), " ") }
+
+// list writes strings as an array, which is the same in JSON and TOML.
+func list(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = string(quote(w))
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
+}
+
+// listOf reads an array of strings; nil for anything else.
+func listOf(data []byte) []string {
+	var words []string
+	_ = json.Unmarshal(data, &words)
+	return words
+}
+
+// forwarded are the variables that service-mcp and the browser that it opens need: which state directory and backend, the
+// person's switches, and the desktop. Codex starts servers with a handful of its own and those that the entry names.
+var forwarded = []string{
+	"SERVICE_CONFIG_DIR", "SERVICE_BACKEND_URL", "SERVICE_NO_AUTO_OPEN", "SERVICE_TELEMETRY", "DO_NOT_TRACK", "CI",
+	"XDG_RUNTIME_DIR", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_CURRENT_DESKTOP", "DBUS_SESSION_BUS_ADDRESS", "BROWSER",
+	"WSL_DISTRO_NAME", "WSL_INTEROP",
+}

@@ -1,0 +1,212 @@
+package mcpgate
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// The SDK answers methods of capabilities that the server does not declare, and its errors repeat what a client sent, in
+// Go's words. So requests are checked here before it sees them, and its errors on their way out.
+
+// Methods that are named here.
+const (
+	methodInitialize = "initialize"
+	methodPing       = "ping"
+	methodDiscover   = "server/discover"
+	methodRead       = "resources/read"
+)
+
+// declared is what the server offers: the methods of each protocol, and the names that a call may use.
+type declared struct {
+	methods [2][]string // by the index of wire.eras
+	tools   []string
+	pages   []string // addresses
+}
+
+func declare(opts Options) *declared {
+	d := &declared{}
+	methods := []string{"tools/list", toolCall}
+	for _, tool := range opts.Catalogue.List() {
+		d.tools = append(d.tools, tool.Name)
+	}
+	for _, page := range opts.Pages {
+		d.pages = append(d.pages, docsURI+page.ID)
+	}
+	if len(d.pages) > 0 {
+		methods = append(methods, "resources/list", "resources/templates/list", methodRead)
+	}
+	d.methods[eraInitialize] = append([]string{methodInitialize, methodPing}, methods...)
+	d.methods[eraStateless] = append([]string{methodDiscover, "subscriptions/listen"}, methods...)
+	return d
+}
+
+// paramTypes are the JSON types of params, by the first byte of their values.
+var paramTypes = []struct {
+	param string
+	first byte
+	name  string
+}{
+	{"_meta", '{', "an object"}, {"name", '"', "a string"}, {"uri", '"', "a string"}, {"cursor", '"', "a string"},
+	{"protocolVersion", '"', "a string"}, {"capabilities", '{', "an object"}, {"clientInfo", '{', "an object"},
+}
+
+// requiredParams are those without which a method cannot be served.
+var requiredParams = map[string][]string{
+	toolCall: {"name"}, methodRead: {"uri"}, methodInitialize: {"protocolVersion", "capabilities", "clientInfo"},
+}
+
+// refusal returns why a call is not handed to the SDK, or nil. initialized tells whether the client has begun a session.
+func (d *declared) refusal(req *jsonrpc.Request, initialized bool) *jsonrpc.Error {
+	protocol := eraOf(req)
+	params, shaped := paramsOf(req)
+	opens := initialized || req.Method == methodInitialize || req.Method == methodPing
+	switch {
+	case protocol == eraInitialize && !opens && d.knows(req.Method):
+		return noProtocol(params)
+	case !slices.Contains(d.methods[protocol], req.Method):
+		return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("method not found: %q", bounded(req.Method, maxQuote))}
+	case !shaped:
+		return invalidParams(req.Method, "params are not an object")
+	}
+	if problem := checkParams(req.Method, params); problem != "" {
+		return invalidParams(req.Method, problem)
+	}
+	switch req.Method {
+	case toolCall:
+		return d.checkTool(text(params["name"]))
+	case methodRead:
+		return d.checkPage(text(params["uri"]), protocol)
+	}
+	return nil
+}
+
+// paramsOf returns the members of a call's params; ok is false when they are no object.
+func paramsOf(req *jsonrpc.Request) (params map[string]json.RawMessage, ok bool) {
+	if len(req.Params) == 0 {
+		return nil, true
+	}
+	return params, json.Unmarshal(req.Params, &params) == nil
+}
+
+func invalidParams(method, problem string) *jsonrpc.Error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: method + ": " + problem}
+}
+
+func (d *declared) knows(method string) bool {
+	return slices.Contains(d.methods[eraInitialize], method) || slices.Contains(d.methods[eraStateless], method)
+}
+
+// noProtocol refuses a call that says no revision, or one that is none, where no session was begun.
+func noProtocol(params map[string]json.RawMessage) *jsonrpc.Error {
+	version, _ := member(params["_meta"], metaVersion)
+	requested := text(version)
+	if requested == "" {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "params hold no _meta with " + metaVersion + ", and the client did not initialize"}
+	}
+	data, _ := json.Marshal(mcp.UnsupportedProtocolVersionData{Supported: mcp.SupportedProtocolVersions(), Requested: bounded(requested, maxQuote)})
+	return &jsonrpc.Error{Code: mcp.CodeUnsupportedProtocolVersion, Message: "unsupported protocol version", Data: data}
+}
+
+// checkParams returns what is wrong with the outer shape of a call's params; "" for nothing.
+func checkParams(method string, params map[string]json.RawMessage) string {
+	for _, name := range requiredParams[method] {
+		if _, ok := params[name]; !ok {
+			return name + " is missing"
+		}
+	}
+	for _, typ := range paramTypes {
+		if value := bytes.TrimSpace(params[typ.param]); len(value) > 0 && value[0] != typ.first {
+			return typ.param + " is not " + typ.name
+		}
+	}
+	return ""
+}
+
+func (d *declared) checkTool(name string) *jsonrpc.Error {
+	if slices.Contains(d.tools, name) {
+		return nil
+	}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q", bounded(name, maxQuote))}
+}
+
+// codeResourceNotFound is what the revisions with initialize call a resource that is not there; later ones call the
+// params invalid.
+const codeResourceNotFound = -32002
+
+func (d *declared) checkPage(uri string, protocol int) *jsonrpc.Error {
+	if slices.Contains(d.pages, uri) {
+		return nil
+	}
+	data, _ := json.Marshal(map[string]string{"uri": bounded(uri, maxQuote)})
+	e := &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "resource not found", Data: data}
+	if protocol == eraInitialize {
+		e.Code = codeResourceNotFound
+	}
+	return e
+}
+
+// text is a JSON string's; other values give none.
+func text(value json.RawMessage) string {
+	var s string
+	_ = json.Unmarshal(value, &s)
+	return s
+}
+
+// Bounds of what an error repeats of a client's text and says altogether, in bytes.
+const (
+	maxQuote     = 100
+	maxErrorText = 400
+	maxErrorData = 1000
+)
+
+// bounded cuts a text to at most about n bytes.
+func bounded(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "..."
+}
+
+// goWords are the SDK's errors of decoding, which repeat the input and name Go's types.
+var goWords = regexp.MustCompile(`unmarshal|json: |mcp\.|\bGo (struct|value|type)\b`)
+
+// clientError makes an error of the SDK fit to be sent: it has a code, is short, and speaks of JSON.
+func clientError(err error) error {
+	if err == nil {
+		return nil
+	}
+	out := jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error()} // those without a code came at the wrong time
+	var coded *jsonrpc.Error
+	if errors.As(err, &coded) {
+		out.Data = coded.Data
+		if coded.Code != 0 {
+			out.Code = coded.Code
+		}
+	}
+	if goWords.MatchString(out.Message) {
+		out.Code, out.Message = jsonrpc.CodeInvalidParams, "params do not have the types that the method's schema names"
+	}
+	out.Message = bounded(out.Message, maxErrorText)
+	if len(out.Data) > maxErrorData {
+		out.Data = nil
+	}
+	return &out
+}
+
+// listTTL is how long a client may keep what it was told of tools and pages. They change with the program only, which may
+// be upgraded under a living client.
+const listTTL = 5 * 60 * 1000 // ms
+
+func cacheable(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.TTLMs = listTTL }
