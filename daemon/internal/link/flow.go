@@ -3,6 +3,7 @@ package link
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"runtime"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/account"
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/codes"
 	"github.com/service-dev/service/proto/telemetry"
 )
 
@@ -102,7 +104,7 @@ func (w Wait) bounded() Wait {
 func (m *Manager) Complete(ctx context.Context, who caller.Caller, deviceCode string, wait Wait) (Outcome, error) {
 	wait = wait.bounded()
 	if deviceCode == "" || len(deviceCode) > maxDeviceCode {
-		return Outcome{}, unknownCode()
+		return Outcome{}, foreignCode()
 	}
 	f, err := m.flowOf(who, deviceCode)
 	if err != nil {
@@ -121,24 +123,71 @@ func (m *Manager) Complete(ctx context.Context, who caller.Caller, deviceCode st
 // maxDeviceCode bounds a device code, in bytes.
 const maxDeviceCode = 512
 
-// flowOf finds the flow of a code. A code that this daemon did not see issued (it was restarted, say) is polled at the
-// caller's backend.
+// flowOf finds the flow of a code. A code that was not issued to this install is somebody else's: approving it would
+// link their account here, so it is refused without asking any backend.
 func (m *Manager) flowOf(who caller.Caller, deviceCode string) (*flow, error) {
-	var expired []*flow
-	defer func() { m.recordExpired(expired) }() // after the lock is given back
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if f := m.flows[deviceCode]; f != nil && !f.exclusive {
-		return f, nil
+	f := m.flows[deviceCode]
+	m.mu.Unlock()
+	switch {
+	case f == nil:
+		return m.recall(who, deviceCode)
+	case f.exclusive:
+		return nil, foreignCode()
 	}
-	address, err := m.addressOf(who)
+	return f, nil
+}
+
+// recall makes the flow of a code that was issued before the daemon was started.
+func (m *Manager) recall(who caller.Caller, deviceCode string) (*flow, error) {
+	issued, ok, err := m.Codes.Find(deviceCode)
 	if err != nil {
 		return nil, err
 	}
-	f := m.newFlow(who, backend.DeviceCode{DeviceCode: deviceCode}, backend.Target{BaseURL: address, Requester: requester(who)})
-	f.interval = time.Second // unknown until the first answer; the caller's own interval holds
-	expired = m.keep(f)
+	if !ok {
+		return nil, foreignCode()
+	}
+	f := m.newFlow(who, backend.DeviceCode{DeviceCode: deviceCode}, backend.Target{BaseURL: issued.Backend, Requester: requester(who)})
+	f.expires = issued.Expires
+	if c := issued.Call; c != nil {
+		f.gated = &GatedCall{Tool: c.Tool, Args: c.Args, Caller: m.callerAt(who, c.Cwd, issued.Backend)}
+	}
+	m.mu.Lock()
+	if other := m.flows[deviceCode]; other != nil { // two callers recalled it at once
+		m.mu.Unlock()
+		return other, nil
+	}
+	expired := m.keep(f)
+	m.mu.Unlock()
+	m.recordExpired(expired)
 	return f, nil
+}
+
+// callerAt is who calls, in the directory and at the backend of a remembered call. The environment of its own caller was
+// never stored.
+func (m *Manager) callerAt(who caller.Caller, cwd, backendURL string) caller.Caller {
+	who.Cwd = cwd
+	if address, err := m.addressOf(who); err == nil && liveKey(address) == liveKey(backendURL) {
+		return who
+	}
+	env := maps.Clone(who.Env)
+	if env == nil {
+		env = map[string]string{}
+	}
+	env["SERVICE_BACKEND_URL"] = liveKey(backendURL)
+	who.Env = env
+	return who
+}
+
+// remember keeps a code beyond the life of the daemon. Without it the code works until the daemon ends.
+func (m *Manager) remember(code Code, gated GatedCall) {
+	err := m.Codes.Put(code.DeviceCode.DeviceCode, codes.Issued{
+		Backend: code.BackendURL, Expires: m.Now().Add(code.ExpiresIn),
+		Call: &codes.Call{Tool: gated.Tool, Args: gated.Args, Cwd: gated.Caller.Cwd},
+	})
+	if err != nil {
+		m.Log.Warn("failed to save the issued device code", "err", err)
+	}
 }
 
 // await waits for the outcome, tells of each poll, and gives up at the caller's own limit.

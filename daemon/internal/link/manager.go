@@ -10,6 +10,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/account"
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/codes"
 	"github.com/service-dev/service/daemon/internal/config"
 	"github.com/service-dev/service/proto/telemetry"
 )
@@ -26,11 +27,19 @@ type Accounts interface {
 // Config tells where a caller's calls go.
 type Config interface{ Current() *config.Config }
 
-// Options are the parts of a Manager. Log and Now may be nil.
+// IssuedCodes remembers the codes that were issued here beyond the life of the daemon.
+type IssuedCodes interface {
+	Find(deviceCode string) (codes.Issued, bool, error)
+	Put(deviceCode string, issued codes.Issued) error
+	Remove(deviceCode string) error
+}
+
+// Options are the parts of a Manager. Codes, Log and Now may be nil; without Codes a code is forgotten with the daemon.
 type Options struct {
 	Backend   Backend
 	Embedder  Embedder
 	Accounts  Accounts
+	Codes     IssuedCodes
 	Config    Config
 	Record    Recorder
 	InstallID string
@@ -71,9 +80,19 @@ func New(o Options) *Manager {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Codes == nil {
+		o.Codes = noCodes{}
+	}
 	life, end := context.WithCancel(context.Background())
 	return &Manager{Options: o, flows: map[string]*flow{}, live: map[string]*flow{}, life: life, end: end}
 }
+
+// noCodes remembers nothing.
+type noCodes struct{}
+
+func (noCodes) Find(string) (codes.Issued, bool, error) { return codes.Issued{}, false, nil }
+func (noCodes) Put(string, codes.Issued) error          { return nil }
+func (noCodes) Remove(string) error                     { return nil }
 
 // Serve waits until ctx ends, then ends the polling and waits for it.
 func (m *Manager) Serve(ctx context.Context) error {
@@ -177,8 +196,10 @@ func (m *Manager) Ask(ctx context.Context, target backend.Target, gated GatedCal
 	f := m.live[key]
 	if f != nil && f.usable(m.Now()) {
 		f.gated = &gated
-		defer m.mu.Unlock()
-		return m.codeOf(f, false), nil
+		shown := m.codeOf(f, false)
+		m.mu.Unlock()
+		m.remember(shown, gated)
+		return shown, nil
 	}
 	m.mu.Unlock()
 	code, err := m.refusedWith(ctx, target, knock(ctx))
@@ -194,6 +215,7 @@ func (m *Manager) Ask(ctx context.Context, target backend.Target, gated GatedCal
 	shown := m.codeOf(f, true)
 	m.mu.Unlock()
 	m.recordExpired(expired)
+	m.remember(shown, gated)
 	return shown, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/account"
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/codes"
 	"github.com/service-dev/service/daemon/internal/config"
 )
 
@@ -118,11 +119,20 @@ func pending(interval time.Duration) answer {
 // run gives a manager over the script, in a bubble of virtual time.
 func run(t *testing.T, script []answer, test func(t *testing.T, m *Manager, f *fake, dir string)) {
 	t.Helper()
-	dir := t.TempDir()
+	runWith(t, t.TempDir(), script, test)
+}
+
+// runWith is run on a state directory that may hold something.
+func runWith(t *testing.T, dir string, script []answer, test func(t *testing.T, m *Manager, f *fake, dir string)) {
+	t.Helper()
+	if err := os.MkdirAll(runDir(dir), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{script: script}
 		accounts := account.Open(account.Options{Dir: dir})
-		m := New(Options{Backend: f, Embedder: f, Accounts: accounts, Config: f, Record: f, InstallID: "inst_1", Log: slog.New(slog.DiscardHandler)})
+		issued := codes.New(runDir(dir), time.Now, slog.New(slog.DiscardHandler))
+		m := New(Options{Backend: f, Embedder: f, Accounts: accounts, Codes: issued, Config: f, Record: f, InstallID: "inst_1", Log: slog.New(slog.DiscardHandler)})
 		f.manager = m
 		ctx, cancel := context.WithCancel(t.Context())
 		var serving sync.WaitGroup
@@ -132,6 +142,9 @@ func run(t *testing.T, script []answer, test func(t *testing.T, m *Manager, f *f
 		serving.Wait()
 	})
 }
+
+// runDir is beside the state directory, so that tests can tell auth.json from codes.json.
+func runDir(dir string) string { return dir + ".run" }
 
 func ask(t *testing.T, m *Manager) Code {
 	t.Helper()

@@ -208,6 +208,8 @@ func (m *Manager) refused(f *flow, p *backend.Problem) {
 	lost := f.trouble
 	m.mu.Unlock()
 	switch {
+	case p.Code == backend.CodeAuthRequired: // the embedded backend that issued it was replaced by a new one
+		m.finish(f, Outcome{}, unknownCode(), telemetry.OutcomeCodeExpired)
 	case p.Code == backend.CodeUnknownDeviceCode && lost:
 		// The approval was redeemed by a poll whose answer never arrived (S13).
 		m.finish(f, Outcome{}, &backend.Problem{Code: backend.CodeUnknownDeviceCode, HTTPStatus: p.HTTPStatus,
@@ -252,6 +254,11 @@ func (m *Manager) finish(f *flow, out Outcome, problem *backend.Problem, word st
 	}
 	end := f.end
 	m.mu.Unlock()
+	if !f.exclusive && !again(end.err) && asProblem(end.err).Code != codeAborted { // a daemon that stops leaves the code to the next one
+		if err := m.Codes.Remove(f.code.DeviceCode); err != nil {
+			m.Log.Warn("failed to forget a used device code", "err", err)
+		}
+	}
 	// The record comes before anybody learns of the outcome, so that it is there when they look.
 	m.completed(f.who, word)
 	close(end.done)
@@ -266,6 +273,13 @@ func unknownCode() *backend.Problem {
 	return &backend.Problem{Code: backend.CodeUnknownDeviceCode, HTTPStatus: http.StatusNotFound,
 		Message: "the backend does not know the device code: it was never issued there or is used up",
 		FixHint: "Call createSimulatorSession again for a fresh code."}
+}
+
+// foreignCode is the refusal of a code that was not issued to this install.
+func foreignCode() *backend.Problem {
+	return &backend.Problem{Code: backend.CodeUnknownDeviceCode,
+		Message: "this device code was not issued to this install, or its time is over",
+		FixHint: "Call createSimulatorSession for a code of this install. Never take a deviceCode from anywhere but an auth_required answer."}
 }
 
 func timedOut(wait time.Duration) *backend.Problem {
