@@ -80,8 +80,8 @@ func TestPollRefusals(t *testing.T) {
 		{"an array", 200, nil, `[]`, "backend_invalid_response", false, 0},
 		{"null", 200, nil, `null`, "backend_invalid_response", false, 0},
 		{"too long", 200, nil, `{"pending":true,"x":"` + strings.Repeat("x", maxBody) + `"}`, "backend_invalid_response", false, 0},
-		{"redirect", 302, map[string]string{"Location": "http://other.invalid/x"}, ``, "backend_invalid_response", false, 0},
-		{"a refusal without a code", 418, nil, `{"code":"NOT A CODE"}`, "backend_invalid_response", false, 0},
+		{"redirect", 302, map[string]string{"Location": "http://other.invalid/x"}, ``, "backend_unreachable", true, 0},
+		{"a refusal without a code", 418, nil, `{"code":"NOT A CODE"}`, "backend_unreachable", true, 0},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -106,6 +106,17 @@ func (s *Server) PollDeviceToken(ctx context.Context, r *pluginv1.PollDeviceToke
 	}}}, nil
 }
 
+// RevokeLink revokes the target's own bearer.
+func (s *Server) RevokeLink(ctx context.Context, r *pluginv1.RevokeLinkRequest) (*pluginv1.RevokeLinkResponse, error) {
+	if r.GetTarget().GetBearer() == "" {
+		return nil, unfit("there is no token to revoke", "Name the token as the target's bearer.")
+	}
+	if err := s.do(ctx, request{target: r.GetTarget(), method: http.MethodDelete, path: backendapi.PathAccountLink}); err != nil {
+		return nil, err
+	}
+	return &pluginv1.RevokeLinkResponse{}, nil
+}
+
 // GetAccount tells who a token is.
 func (s *Server) GetAccount(ctx context.Context, r *pluginv1.GetAccountRequest) (*pluginv1.GetAccountResponse, error) {
 	var a account
