@@ -121,17 +121,17 @@ func Sweep(dir string, now time.Time) error {
 }
 
 // ReadPrivate is Read for a file that holds a secret: where other users have permissions on it, these are taken away
-// first, and tightened is true.
-func ReadPrivate(path string, limit int64) (data []byte, tightened bool, err error) {
+// first, and before is the mode that the file had; it is 0 otherwise.
+func ReadPrivate(path string, limit int64) (data []byte, before fs.FileMode, err error) {
 	info, err := os.Lstat(path)
 	if err == nil && info.Mode().IsRegular() && shared(info) != 0 {
 		if err := tighten(path, info); err != nil {
-			return nil, false, fmt.Errorf("reading %s: other users have access to it (mode %04o): %w", path, info.Mode().Perm(), cause(err))
+			return nil, 0, fmt.Errorf("reading %s: other users have access to it (mode %04o): %w", path, info.Mode().Perm(), cause(err))
 		}
-		tightened = true
+		before = info.Mode().Perm()
 	}
 	data, err = Read(path, limit)
-	return data, tightened, err
+	return data, before, err
 }
 
 // tighten sets mode 0600 on the very file that was looked at, and on no other that took its place.
