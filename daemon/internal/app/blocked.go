@@ -34,6 +34,8 @@ func (b blocked) Account(context.Context, backend.Target) (backend.Account, erro
 	return backend.Account{}, b.problem()
 }
 
+func (b blocked) RevokeLink(context.Context, backend.Target) error { return b.problem() }
+
 func (b blocked) Health(context.Context, backend.Target) (backend.Health, error) {
 	return backend.Health{}, b.problem()
 }

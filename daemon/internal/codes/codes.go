@@ -172,7 +172,7 @@ func (s *Store) load() {
 		return
 	}
 	s.loaded = true
-	data, tightened, err := statefile.ReadPrivate(s.path, maxFile)
+	data, before, err := statefile.ReadPrivate(s.path, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
@@ -183,7 +183,7 @@ func (s *Store) load() {
 	if err == nil && len(f.Key) != keyBytes {
 		err = errors.New("it has no key")
 	}
-	if err == nil && tightened {
+	if err == nil && before != 0 {
 		err = errors.New("other users could read it")
 	}
 	if err != nil {

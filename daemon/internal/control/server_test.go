@@ -49,10 +49,13 @@ func (f *fake) seen(ctx context.Context) {
 	f.callers = append(f.callers, caller.From(ctx))
 }
 
-func (f *fake) InstallID() string                                  { return "inst_1" }
-func (f *fake) Link(ctx context.Context) account.Link              { f.seen(ctx); return f.link }
-func (f *fake) Verify(context.Context) account.Link                { return f.verified }
-func (f *fake) Logout(context.Context) (bool, string, error)       { return true, "/x/auth.json", nil }
+func (f *fake) InstallID() string                     { return "inst_1" }
+func (f *fake) Link(ctx context.Context) account.Link { f.seen(ctx); return f.link }
+func (f *fake) Verify(context.Context) account.Link   { return f.verified }
+
+func (f *fake) Logout(context.Context) (LoggedOut, error) {
+	return LoggedOut{Was: true, Path: "/x/auth.json", RevokeURL: "https://x.test/account"}, nil
+}
 func (f *fake) Open(context.Context, string) (bool, string)        { return false, "disabled" }
 func (f *fake) Consent(context.Context) Consent                    { return Consent{State: "unset", DecidedBy: "default"} }
 func (f *fake) SetConsent(context.Context, string) (string, error) { return "/x/consent", nil }
@@ -66,7 +69,7 @@ func (f *fake) Code() link.Code {
 	return link.Code{DeviceCode: backend.DeviceCode{DeviceCode: "sdc_secret", UserCode: "BCDF-GHJK", VerificationURL: "http://x", ExpiresIn: 10 * time.Minute, PollInterval: 5 * time.Second}}
 }
 
-func (f *fake) Begin(context.Context, string) (Attempt, error) {
+func (f *fake) Begin(context.Context, bool) (Attempt, error) {
 	if f.begin != nil {
 		return nil, f.begin
 	}

@@ -24,6 +24,8 @@ type flow struct {
 	who caller.Caller
 	// exclusive flows are a login's: nobody else joins them, and they end with it.
 	exclusive bool
+	// replace allows that a live link of another account or backend is replaced.
+	replace bool
 
 	gated    *GatedCall
 	interval time.Duration // the backend's
@@ -110,6 +112,9 @@ func (m *Manager) Complete(ctx context.Context, who caller.Caller, deviceCode st
 	if err != nil {
 		return Outcome{}, err
 	}
+	if rival, ok := m.rivalAt(ctx, f.target.BaseURL); ok && m.pending(f) { // before the person approves in vain
+		return Outcome{}, conflict(rival)
+	}
 	if err := m.ensurePolling(f, wait.Interval); err != nil {
 		return Outcome{}, err
 	}
@@ -118,6 +123,13 @@ func (m *Manager) Complete(ctx context.Context, who caller.Caller, deviceCode st
 		return Outcome{}, unknownCode() // linked once, logged out since
 	}
 	return out, err
+}
+
+// pending reports whether a flow has no outcome yet.
+func (m *Manager) pending(f *flow) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return f.finished.IsZero()
 }
 
 // maxDeviceCode bounds a device code, in bytes.

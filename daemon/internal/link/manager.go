@@ -34,11 +34,18 @@ type IssuedCodes interface {
 	Remove(deviceCode string) error
 }
 
-// Options are the parts of a Manager. Codes, Log and Now may be nil; without Codes a code is forgotten with the daemon.
+// UnsavedLinks knows the link that holds though auth.json could not be written.
+type UnsavedLinks interface {
+	Unsaved() (account.Link, bool)
+}
+
+// Options are the parts of a Manager. Codes, Unsaved, Log and Now may be nil; without Codes a code is forgotten with the
+// daemon.
 type Options struct {
 	Backend   Backend
 	Embedder  Embedder
 	Accounts  Accounts
+	Unsaved   UnsavedLinks
 	Codes     IssuedCodes
 	Config    Config
 	Record    Recorder
@@ -61,15 +68,18 @@ const (
 type Manager struct {
 	Options
 	asking sync.Mutex // one code is issued at a time, so that callers at once share one
+	saving sync.Mutex // one approval at a time decides whether it may replace the link
 
 	mu      sync.Mutex
 	flows   map[string]*flow // by device code
 	live    map[string]*flow // the one live code of each backend, by liveKey
 	polling int
-	closed  bool
-	life    context.Context
-	end     context.CancelFunc
-	pollers sync.WaitGroup
+	// revoking counts the tokens that are kept to be revoked.
+	revoking int
+	closed   bool
+	life     context.Context
+	end      context.CancelFunc
+	pollers  sync.WaitGroup
 }
 
 // New makes a manager.
@@ -102,6 +112,7 @@ func (m *Manager) Serve(ctx context.Context) error {
 	m.mu.Unlock()
 	m.end()
 	m.pollers.Wait()
+	m.revokeUnsaved()
 	return nil
 }
 
@@ -231,11 +242,15 @@ func (m *Manager) refusedWith(ctx context.Context, target backend.Target, err er
 	return backend.DeviceCode{}, err
 }
 
-// Start issues a code of its own for a login.
-func (m *Manager) Start(ctx context.Context, who caller.Caller) (*Attempt, error) {
+// Start issues a code of its own for a login. replace is the person's word that a live link of another account or
+// backend may be replaced; without it a login at another backend is refused before it begins.
+func (m *Manager) Start(ctx context.Context, who caller.Caller, replace bool) (*Attempt, error) {
 	address, err := m.addressOf(who)
 	if err != nil {
 		return nil, err
+	}
+	if rival, ok := m.rivalAt(ctx, address); ok && !replace {
+		return nil, conflict(rival)
 	}
 	target := backend.Target{BaseURL: address, Requester: requester(who)}
 	m.initiated(who)
@@ -249,7 +264,7 @@ func (m *Manager) Start(ctx context.Context, who caller.Caller) (*Attempt, error
 		return nil, err
 	}
 	f := m.newFlow(who, code, target)
-	f.exclusive = true
+	f.exclusive, f.replace = true, replace
 	m.mu.Lock()
 	expired := m.keep(f)
 	attempt := &Attempt{m: m, f: f, code: m.codeOf(f, true)}

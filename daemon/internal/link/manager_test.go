@@ -30,6 +30,9 @@ type fake struct {
 	manager *Manager
 	polling int
 	most    int
+	dead    map[string]bool // tokens that the backend refuses
+	offline bool            // tokens cannot be revoked
+	revoked []string
 }
 
 type answer struct {
@@ -63,8 +66,23 @@ func (f *fake) PollDeviceToken(context.Context, backend.Target, string) (backend
 	return a.poll, a.err
 }
 
-func (f *fake) Account(context.Context, backend.Target) (backend.Account, error) {
+func (f *fake) Account(_ context.Context, t backend.Target) (backend.Account, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.dead[t.Bearer] {
+		return backend.Account{}, &backend.Problem{Code: backend.CodeAuthRequired, HTTPStatus: 401}
+	}
 	return backend.Account{AccountID: "acc"}, nil
+}
+
+func (f *fake) RevokeLink(_ context.Context, t backend.Target) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.revoked = append(f.revoked, t.Bearer+" at "+t.BaseURL)
+	if f.offline {
+		return reset.err
+	}
+	return nil
 }
 
 func (f *fake) Embedded(context.Context) (id, baseURL string, err error) {
@@ -132,7 +150,7 @@ func runWith(t *testing.T, dir string, script []answer, test func(t *testing.T, 
 		f := &fake{script: script}
 		accounts := account.Open(account.Options{Dir: dir})
 		issued := codes.New(runDir(dir), time.Now, slog.New(slog.DiscardHandler))
-		m := New(Options{Backend: f, Embedder: f, Accounts: accounts, Codes: issued, Config: f, Record: f, InstallID: "inst_1", Log: slog.New(slog.DiscardHandler)})
+		m := New(Options{Backend: f, Embedder: f, Accounts: accounts, Unsaved: accounts, Codes: issued, Config: f, Record: f, InstallID: "inst_1", Log: slog.New(slog.DiscardHandler)})
 		f.manager = m
 		ctx, cancel := context.WithCancel(t.Context())
 		var serving sync.WaitGroup
@@ -322,7 +340,7 @@ func TestPollingBelongsToTheDaemon(t *testing.T) {
 func TestCancelledLogin(t *testing.T) {
 	run(t, []answer{approved}, func(t *testing.T, m *Manager, f *fake, dir string) {
 		f.hold = make(chan struct{})
-		attempt, err := m.Start(t.Context(), caller.Caller{})
+		attempt, err := m.Start(t.Context(), caller.Caller{}, false)
 		if err != nil {
 			t.Fatal(err)
 		}
