@@ -63,11 +63,12 @@ type LoginEvents struct {
 	Waiting func(*Waiting)
 }
 
-// Login links an account. Cancelling ctx stops the daemon's polling, and the error is context.Canceled then. It
+// Login links an account; replace allows that a live link of another account or backend is replaced. Cancelling ctx stops
+// the daemon's polling, and the error is context.Canceled then. It
 // returns only when the daemon has let go of the code.
-func (c *Client) Login(ctx context.Context, host string, on LoginEvents) (*Linked, error) {
+func (c *Client) Login(ctx context.Context, host string, replace bool, on LoginEvents) (*Linked, error) {
 	c.serveIO()
-	stream, err := c.api.Login(ctx, &controlv1.LoginRequest{Caller: c.caller, ClientHost: host})
+	stream, err := c.api.Login(ctx, &controlv1.LoginRequest{Caller: c.caller, ClientHost: host, Replace: replace})
 	if err != nil {
 		return nil, refusal(err)
 	}
