@@ -26,8 +26,41 @@ func Contains(s string) bool { return known.MatchString(s) || random(s) }
 // checksum, it is also found in ordinary words of eight consonants.
 func ContainsUserCode(s string) bool { return userCode.MatchString(s) }
 
+// ContainsToken reports whether s holds a credential of this service or a long random run. It makes no garbage.
+func ContainsToken[T ~string | ~[]byte](s T) bool {
+	for i := 0; i+tokenLeast < len(s); i++ {
+		if s[i+3] == '_' && ours(s[i]|0x20, s[i+1]|0x20, s[i+2]|0x20) && (i == 0 || class(s[i-1]) == other) && tokenAt(s, i+4) {
+			return true
+		}
+	}
+	return random(s)
+}
+
+// tokenLeast is the length from which what follows a prefix of ours counts as a credential, with the prefix.
+const tokenLeast = 4 + 15
+
+// ours reports the three letters of the prefixes of this service's credentials.
+func ours(a, b, c byte) bool {
+	if a != 's' {
+		return false
+	}
+	switch [2]byte{b, c} {
+	case [2]byte{'v', 'c'}, [2]byte{'d', 'c'}, [2]byte{'p', 'k'}, [2]byte{'s', 't'}, [2]byte{'w', 'b'}, [2]byte{'m', 'l'}, [2]byte{'c', 'l'}:
+		return true
+	}
+	return false
+}
+
+func tokenAt[T ~string | ~[]byte](s T, from int) bool {
+	n := 0
+	for i := from; i < len(s) && (class(s[i]) != other || s[i] == '-' || s[i] == '_'); i++ {
+		n++
+	}
+	return n >= tokenLeast-4+1
+}
+
 // random looks for a long run that has a digit and changes between letters and digits or between cases often.
-func random(s string) bool {
+func random[T ~string | ~[]byte](s T) bool {
 	start := 0
 	for i := 0; i <= len(s); i++ {
 		if i < len(s) && class(s[i]) != other {
@@ -64,7 +97,7 @@ func class(c byte) kind {
 
 // mixed reports whether a run has a digit and either changes its kind of character at least every fifth time or is
 // hexadecimal with several digits.
-func mixed(run string) bool {
+func mixed[T ~string | ~[]byte](run T) bool {
 	changes, digits, hexadecimal := 0, 0, true
 	for i := range len(run) {
 		c := run[i]

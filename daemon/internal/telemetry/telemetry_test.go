@@ -331,3 +331,21 @@ func TestDecisionMakesTheNoticeUnnecessary(t *testing.T) {
 		}
 	}
 }
+
+// A token or a code that a client gives as its name is neither spooled nor logged.
+func TestRecord_ClientThatIsASecret(t *testing.T) {
+	for _, secret := range []string{"svc_aGVsbG8td29ybGQtdGhpcy1pcy1hLXRlc3QtdG9rZW4wMDEyMzQ", "sdc_aGVsbG8td29ybGQtdGhpcy1pcy1hLXRlc3QtdG9rZW4wMDEyMzQ", "WDJB-MJHT",
+		"f47ac10b58cc4372a5670e02b2c3d479f47ac10b58cc4372"} {
+		for _, f := range []telemetry.Field{{Name: "client", Kind: telemetry.Name}, {Name: "clientVersion", Kind: telemetry.Version}} {
+			if data, ok := encode(f, secret); !ok || string(data) != `"other"` {
+				t.Errorf("%s became %s, %v", f.Name, data, ok)
+			}
+		}
+		if data, ok := encode(telemetry.Field{Name: "tool", Kind: telemetry.Word}, secret); ok && secret != "WDJB-MJHT" {
+			t.Errorf("a word became %s", data)
+		}
+	}
+	if data, ok := encode(telemetry.Field{Name: "client", Kind: telemetry.Name}, "Claude Code\n"); !ok || string(data) != `"Claude Code"` {
+		t.Errorf("a name became %s, %v", data, ok)
+	}
+}
