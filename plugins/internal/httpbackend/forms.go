@@ -49,11 +49,11 @@ var forms = map[string]form{
 
 	// Addresses. Whether verificationUrl may be opened is decided where it is opened; it is shown in any case.
 	"verificationUrl": printableASCII(512),
-	"sessionUrl":      address("http", "https"),
-	"appEndpoint":     address("ws", "wss"),
-	"dashboardUrl":    address("http", "https"),
-	"pageUrl":         address("http", "https"),
-	"url":             address("http", "https"),
+	"sessionUrl":      encrypted(address("http", "https")),
+	"appEndpoint":     encrypted(address("ws", "wss")),
+	"dashboardUrl":    encrypted(address("http", "https")),
+	"pageUrl":         encrypted(address("http", "https")),
+	"url":             encrypted(address("http", "https")),
 	"supportUrl":      address("http", "https", "mailto"),
 	"privacyUrl":      address("http", "https"),
 
@@ -183,6 +183,14 @@ func unsafeInText(r rune) bool {
 func timestamp(s string) bool {
 	_, err := time.Parse(time.RFC3339Nano, s)
 	return err == nil && len(s) <= 40
+}
+
+// encrypted is an address of which a plain one is this machine: secrets travel there.
+func encrypted(f form) form {
+	return func(s string) bool {
+		u, err := url.Parse(s)
+		return err == nil && f(s) && (u.Scheme == "https" || u.Scheme == "wss" || isLoopback(u.Hostname()))
+	}
 }
 
 // address is an absolute URL of one of the schemes.

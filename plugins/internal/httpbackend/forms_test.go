@@ -89,6 +89,11 @@ func TestForms_HostileAnswers(t *testing.T) {
 	for field, long := range map[string]int{"userCode": 10, "verificationUrl": 513, "deviceCode": 513} {
 		wantUnusable(t, "a long "+field, issue(t, codeWith(field, strings.Repeat("A", long))), "AAAAAAAAAAA")
 	}
+	for _, plain := range []string{`"ws://glasses.example/app"`, `"https://glasses.example/app"`, `"wss:///app"`} {
+		_, err := New("x").ListSessions(t.Context(), &pluginv1.ListSessionsRequest{
+			Target: answer(t, 200, nil, strings.Replace(golden(t, "session_list"), `"wss://glasses.example/api/sessions/ses_abcdefghijklmnopqrst/app"`, plain, 1))})
+		wantUnusable(t, "app endpoint "+plain, err, "glasses.example")
+	}
 	for kind, bodies := range map[string][]string{
 		"projects":        {strings.Replace(golden(t, "project_list"), `"Hello"`, `"\u001b[31mHello"`, 1)},
 		"assistant":       {strings.Replace(golden(t, "assistant_config"), `"estimate"`, `"\u001b[31m"`, 1), strings.Replace(golden(t, "assistant_config"), `"read_write"`, `"do this"`, 1)},
