@@ -63,7 +63,11 @@ func (a *app) loginShown(ctx context.Context, c *client.Client, host string, rep
 	defer func() { stop() }()
 	linked, err := c.Login(ctx, host, replace, client.LoginEvents{
 		Code: func(code *client.Code) {
-			a.Code(code.GetUserCode(), code.GetVerificationUrl(), code.GetExpiresInSeconds(), code.GetReplaces())
+			replaces := ""
+			if replace {
+				replaces = code.GetReplaces()
+			}
+			a.Code(code.GetUserCode(), code.GetVerificationUrl(), code.GetExpiresInSeconds(), replaces)
 			stop = a.Countdown(time.Duration(code.GetExpiresInSeconds()) * time.Second)
 		},
 		Opened: func(o *client.Opened) {

@@ -160,7 +160,7 @@ func codeOut(c link.Code) *controlv1.DeviceCode {
 		ExpiresInSeconds: seconds(c.ExpiresIn), PollIntervalSeconds: seconds(c.PollInterval),
 	}
 	if r := c.Replaces; r.AccountID != "" {
-		out.Replaces = "account " + r.AccountID + " at " + r.BackendURL
+		out.Replaces = "account " + r.AccountID + " at " + backend.DisplayName(r.BackendURL)
 	}
 	return out
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/codes"
+	"github.com/service-dev/service/proto/secretscan"
 	"github.com/service-dev/service/proto/telemetry"
 )
 
@@ -32,6 +33,7 @@ type flow struct {
 	wanted   time.Duration // the least that a caller asked for
 	count    int           // polls made
 	note     string
+	raised   bool // the backend raised the interval, so a poll came too early by its clock
 	polling  bool
 	stop     context.CancelFunc
 	trouble  bool          // a poll's answer was lost, so an approval may have been too
@@ -60,6 +62,16 @@ func (m *Manager) newFlow(who caller.Caller, code backend.DeviceCode, target bac
 		who: who, code: code, target: target, expires: m.Now().Add(code.ExpiresIn), interval: backendInterval(code.PollInterval),
 		beat: make(chan struct{}), end: newEnding(),
 	}
+}
+
+// paced is the gap to the next poll by our clock, which may run faster than the backend's: a little longer than the
+// interval, and clearly longer once the backend found a poll too early. One raise is then the last for a clock that is
+// up to 30 % fast.
+func (f *flow) paced() time.Duration {
+	if f.raised {
+		return f.interval + f.interval*35/100
+	}
+	return f.interval + f.interval/20
 }
 
 // usable tells whether the code can still be shown to a person.
@@ -289,9 +301,14 @@ func (m *Manager) abort(f *flow) {
 	<-f.end.done
 }
 
+// requester is who asks, as the activation page shows it. A client that gives a credential as its name stays unnamed.
 func requester(who caller.Caller) backend.Requester {
 	host, _ := os.Hostname()
-	return backend.Requester{Host: host, OS: runtime.GOOS + "/" + runtime.GOARCH, Client: who.Client}
+	r := backend.Requester{Host: host, OS: runtime.GOOS + "/" + runtime.GOARCH, Client: who.Client}
+	if secretscan.Contains(r.Client) || secretscan.ContainsUserCode(r.Client) {
+		r.Client = ""
+	}
+	return r
 }
 
 // asProblem gives the typed form of an error; never nil.

@@ -2,6 +2,7 @@ package link
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -149,7 +150,11 @@ func (m *Manager) Target(ctx context.Context, who caller.Caller) (backend.Target
 func (m *Manager) addressOf(who caller.Caller) (string, error) {
 	b, err := m.Config.Current().Backend(who)
 	if err != nil {
-		return "", &backend.Problem{Code: CodeInvalidConfig, Message: err.Error(), FixHint: "Correct the address of the backend, or unset it."}
+		p := &backend.Problem{Code: CodeInvalidConfig, Message: err.Error(), FixHint: "Correct the address of the backend, or unset it."}
+		if setting := (*config.Error)(nil); errors.As(err, &setting) && setting.Fix != "" {
+			p.FixHint = setting.Fix
+		}
+		return "", p
 	}
 	return b.URL, nil
 }
@@ -342,7 +347,8 @@ func (m *Manager) drop(code string, f *flow, expired []*flow) []*flow {
 func (m *Manager) codeOf(f *flow, fresh bool) Code {
 	c := Code{DeviceCode: f.code, BackendURL: f.target.BaseURL, Fresh: fresh, Replaces: account.Link{State: account.NotLinked}}
 	c.ExpiresIn = max(f.expires.Sub(m.Now()), 0)
-	if l := m.Accounts.For(f.target.BaseURL); l.AccountID != "" {
+	if l := m.current(); l.AccountID != "" {
+		l.AuthToken = ""
 		c.Replaces = l
 	}
 	return c

@@ -148,21 +148,23 @@ func passing(p *backend.Problem) bool {
 func (m *Manager) waiting(f *flow, interval time.Duration, note string) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	f.interval = backendInterval(interval)
+	next := backendInterval(interval)
+	f.raised = f.raised || f.count > 0 && next > f.interval
+	f.interval = next
 	f.trouble = false // the code is not used, so nothing was lost
 	m.tell(f, note)
-	return max(f.interval, f.wanted)
+	return max(f.paced(), f.wanted)
 }
 
 // failed takes note of a poll without an answer. The backend's Retry-After is honoured.
 func (m *Manager) failed(f *flow, failures int, p *backend.Problem) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if p.HTTPStatus != http.StatusTooManyRequests {
+	if p.HTTPStatus == 0 || p.HTTPStatus >= http.StatusInternalServerError {
 		f.trouble = true
 	}
 	m.tell(f, "the backend did not answer properly and is asked again: "+p.Message)
-	gap := min(max(f.interval, f.wanted), maxFailureGap)
+	gap := min(max(f.paced(), f.wanted), maxFailureGap)
 	return max(gap, min(time.Duration(failures)*failureStep, maxFailureGap), min(p.RetryAfter, MaxWait))
 }
 
