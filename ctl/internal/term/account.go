@@ -38,6 +38,6 @@ func (t *Terminal) Consent(c Consent) {
 		t.Say("Recorded: no telemetry is uploaded; events are still written to this machine's log (%s).", c.File)
 	}
 	if c.State == "accepted" && !c.Upload {
-		t.Remark("In this shell nothing is uploaded all the same: %s says so.", c.By)
+		t.Remark("In this shell nothing is uploaded all the same: %s.", notUploaded(c.By))
 	}
 }

@@ -155,24 +155,32 @@ func (t *Terminal) Needs(list []Need) {
 	}
 }
 
-// Uploading tells whether telemetry leaves this machine, and which switch decided that.
-func Uploading(allowed bool, by string) (lead Cell, rest string) {
+// notUploaded says why nothing leaves this machine, by the switch that decided it.
+func notUploaded(by string) string {
 	why := map[string]string{
 		"consent": "you declined", "SERVICE_TELEMETRY": "SERVICE_TELEMETRY of this shell says no",
 		"consent_unreadable": "what you decided cannot be read",
 		"DO_NOT_TRACK":       "DO_NOT_TRACK is set in this shell", "CI": "CI is set in this shell",
 		"SERVICE_BACKEND_URL": "SERVICE_BACKEND_URL of this shell leads elsewhere",
-		"embedded":            "so does the backend, which is embedded",
+		"embedded":            "the daemon's own backend is the embedded one",
 		"notice":              "the first-run notice was not shown yet",
 	}[by]
-	lead = Cell{Text: "stays on this machine"}
-	if allowed {
-		lead.Text, why = "uploaded", map[string]string{"consent": "you accepted", "default": "nobody declined"}[by]
+	if why == "" {
+		return "decided by " + by
 	}
+	return why
+}
+
+// Uploading tells whether telemetry leaves this machine, and which switch decided that.
+func Uploading(allowed bool, by string) (lead Cell, rest string) {
+	if !allowed {
+		return Cell{Text: "stays on this machine"}, " (" + notUploaded(by) + ")"
+	}
+	why := map[string]string{"consent": "you accepted", "default": "nobody declined"}[by]
 	if why == "" {
 		why = "decided by " + by
 	}
-	return lead, " (" + why + ")"
+	return Cell{Text: "uploaded"}, " (" + why + ")"
 }
 
 // Since tells an instant in Unix ms as an age; "-" for 0.

@@ -211,7 +211,7 @@ func (p *parts) checkLink(ctx context.Context) control.Check {
 	case l.State == account.NotLinked:
 		c.Detail = "no account is linked"
 	case l.State == account.OtherBackend:
-		c.State, c.Detail, c.Fix = checkWarn, "the link belongs to "+l.BackendURL, "Run `servicectl login` to link at this backend, which replaces that link."
+		c.State, c.Detail, c.Fix = checkWarn, "the link belongs to "+backend.DisplayName(l.BackendURL), "Run `servicectl login --replace` to link at this backend, which replaces that link."
 	case !l.Linked():
 		c.State, c.Detail, c.Fix = checkFail, "the link is "+string(l.State), "Run `servicectl login` to link again."
 	case !l.Verified.OK:

@@ -227,7 +227,7 @@ func TestGateNamesTheSwitchThatWon(t *testing.T) {
 		{"SERVICE_TELEMETRY=0 DO_NOT_TRACK=1 CI=true", consent.Declined, ours, true, false, ByEnv, 0},
 		{"SERVICE_BACKEND_URL=https://other.example", consent.Accepted, ours, true, false, ByBackend, 0},
 		{"SERVICE_BACKEND_URL=" + ours, consent.Accepted, ours, true, true, ByConsent, 1},
-		{"SERVICE_BACKEND_URL=https://other.example", consent.Accepted, config.EmbeddedURL, true, false, ByEmbedded, 0},
+		{"SERVICE_BACKEND_URL=https://other.example", consent.Accepted, config.EmbeddedURL, true, false, ByBackend, 0},
 	} {
 		w := newWorld(t)
 		w.backend = c.own
