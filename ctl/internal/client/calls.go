@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"unicode/utf8"
 
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
@@ -100,6 +101,9 @@ func tell[T any](hear func(*T), what *T) {
 
 // CallTool calls a tool as an agent would. arguments is a JSON object, as text.
 func (c *Client) CallTool(ctx context.Context, name, arguments string, progress func(*Progress)) (*Result, error) {
+	if !utf8.ValidString(name) || !utf8.ValidString(arguments) {
+		return nil, &Error{Code: "invalid_arguments", Message: "the name or the arguments of the call are not UTF-8", FixHint: "Write the arguments as JSON in UTF-8."}
+	}
 	c.serveIO()
 	stream, err := c.api.CallTool(ctx, &controlv1.CallToolRequest{Caller: c.caller, Name: name, Arguments: arguments})
 	if err != nil {

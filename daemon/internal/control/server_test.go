@@ -190,7 +190,7 @@ func TestCallerIsFiltered(t *testing.T) {
 	f := &fake{}
 	client := dial(t, f)
 	_, err := client.Status(t.Context(), &controlv1.StatusRequest{Caller: &controlv1.Caller{
-		Env: map[string]string{"CI": "1", "PATH": "/evil", "SERVICE_CONFIG_DIR": "/other", "BROWSER": "a\x00b"}, Cwd: "relative", Client: "ctl\x1b[31m",
+		Env: map[string]string{"CI": "1", "PATH": "/evil", "SERVICE_CONFIG_DIR": "/other", "BROWSER": "a\x00b"}, Cwd: []byte("relative"), Client: "ctl\x1b[31m",
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -346,4 +346,27 @@ func TestCheckPeerLetsOurselvesIn(t *testing.T) {
 	if CheckPeer(a) == nil {
 		t.Error("a pipe tells nothing of its other end and was let in")
 	}
+}
+
+// What is not UTF-8, as paths of older systems are, reaches the client in a form that it can read.
+func TestTextsThatAreNotUTF8(t *testing.T) {
+	f := &fake{plugins: []Plugin{{Name: "x", Path: "/caf\xe9/x", LastError: "open /caf\xe9"}}}
+	c := dial(t, f)
+	list, err := c.ListPlugins(t.Context(), &controlv1.ListPluginsRequest{})
+	if err != nil || list.GetPlugins()[0].GetPath() != "/caf\uFFFD/x" || list.GetPlugins()[0].GetLastError() != "open /caf\uFFFD" {
+		t.Errorf("%v, %v", list, err)
+	}
+	err = failed(&backend.Problem{Code: "some_code", Message: "writing /caf\xe9", FixHint: "look at /caf\xe9"})
+	if e, ok := detailOf(err); !ok || e.GetCode() != "some_code" || e.GetMessage() != "writing /caf\uFFFD" {
+		t.Errorf("%v", err)
+	}
+}
+
+func detailOf(err error) (*controlv1.Error, bool) {
+	for _, d := range status.Convert(err).Details() {
+		if e, ok := d.(*controlv1.Error); ok {
+			return e, true
+		}
+	}
+	return nil, false
 }

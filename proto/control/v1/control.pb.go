@@ -32,7 +32,7 @@ type Caller struct {
 	// The variables of proto/rendezvous's allow-list, as the caller has them.
 	Env map[string]string `protobuf:"bytes,1,rep,name=env,proto3" json:"env,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The caller's working directory, absolute.
-	Cwd string `protobuf:"bytes,2,opt,name=cwd,proto3" json:"cwd,omitempty"`
+	Cwd []byte `protobuf:"bytes,2,opt,name=cwd,proto3" json:"cwd,omitempty"`
 	// The calling program, e.g. "servicectl".
 	Client string `protobuf:"bytes,3,opt,name=client,proto3" json:"client,omitempty"`
 	// Its build version.
@@ -81,11 +81,11 @@ func (x *Caller) GetEnv() map[string]string {
 	return nil
 }
 
-func (x *Caller) GetCwd() string {
+func (x *Caller) GetCwd() []byte {
 	if x != nil {
 		return x.Cwd
 	}
-	return ""
+	return nil
 }
 
 func (x *Caller) GetClient() string {
@@ -2909,7 +2909,7 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\x18control/v1/control.proto\x12\x12service.control.v1\"\xd8\x01\n" +
 	"\x06Caller\x125\n" +
 	"\x03env\x18\x01 \x03(\v2#.service.control.v1.Caller.EnvEntryR\x03env\x12\x10\n" +
-	"\x03cwd\x18\x02 \x01(\tR\x03cwd\x12\x16\n" +
+	"\x03cwd\x18\x02 \x01(\fR\x03cwd\x12\x16\n" +
 	"\x06client\x18\x03 \x01(\tR\x06client\x12\x18\n" +
 	"\aversion\x18\x04 \x01(\tR\aversion\x12\x1b\n" +
 	"\tclient_io\x18\x05 \x01(\tR\bclientIo\x1a6\n" +

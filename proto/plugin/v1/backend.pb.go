@@ -405,8 +405,8 @@ func (x *DeviceCode) GetPollIntervalSeconds() uint32 {
 
 type DescribeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The daemon's state directory; the embedded backend keeps its data in backend/ under it.
-	ConfigDir     string `protobuf:"bytes,1,opt,name=config_dir,json=configDir,proto3" json:"config_dir,omitempty"`
+	// The daemon's state directory; the embedded backend keeps its data in backend/ under it. A path need not be UTF-8.
+	ConfigDir     []byte `protobuf:"bytes,1,opt,name=config_dir,json=configDir,proto3" json:"config_dir,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -441,11 +441,11 @@ func (*DescribeRequest) Descriptor() ([]byte, []int) {
 	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{4}
 }
 
-func (x *DescribeRequest) GetConfigDir() string {
+func (x *DescribeRequest) GetConfigDir() []byte {
 	if x != nil {
 		return x.ConfigDir
 	}
-	return ""
+	return nil
 }
 
 type DescribeResponse struct {
@@ -2742,7 +2742,7 @@ const file_plugin_v1_backend_proto_rawDesc = "" +
 	"\x15poll_interval_seconds\x18\x05 \x01(\rR\x13pollIntervalSeconds\"0\n" +
 	"\x0fDescribeRequest\x12\x1d\n" +
 	"\n" +
-	"config_dir\x18\x01 \x01(\tR\tconfigDir\"|\n" +
+	"config_dir\x18\x01 \x01(\fR\tconfigDir\"|\n" +
 	"\x10DescribeResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x1f\n" +
