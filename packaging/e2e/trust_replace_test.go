@@ -100,7 +100,7 @@ func TestCodeSurvivesARestartOfTheDaemon(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, "https://example.org/activate", []http.HandlerFunc{approved})
 	w := newWorld(t, "", "SERVICE_BACKEND_URL="+f.url, "SERVICE_NO_AUTO_OPEN=1")
-	a := startAgent(w, "2025-11-25", false)
+	a := startAgent(w, "legacy", false)
 	asked := a.call("createSimulatorSession", map[string]any{"project": "com.example.app"})
 	if data, err := os.ReadFile(filepath.Join(w.dir, "run", "codes.json")); err != nil || strings.Contains(string(data), "sdc_fake") {
 		t.Fatalf("codes.json: %s, %v", data, err)
