@@ -216,6 +216,11 @@ func (p *parts) checkLink(ctx context.Context) control.Check {
 		c.State, c.Detail, c.Fix = checkFail, "the link is "+string(l.State), "Run `servicectl login` to link again."
 	case !l.Verified.OK:
 		c.State, c.Detail, c.Fix = checkWarn, "the backend could not be asked: "+l.Verified.Err, "Try again later."
+	case l.Detail != "":
+		c.State, c.Detail, c.Fix = checkWarn, l.Detail, "If others use this machine, run `servicectl logout`, then `servicectl login`."
+		if _, unsaved := p.accounts.Unsaved(); unsaved {
+			c.Fix = "Make room for auth.json in the state directory."
+		}
 	default:
 		c.Detail = "the backend honours it"
 	}
