@@ -107,7 +107,7 @@ func TestArrowsPointDown(t *testing.T) {
 		"daemon/internal/": {
 			{"caller", "backend", "descriptors"},
 			{"statefile", "clientio"},
-			{"config", "account", "identity", "consent"},
+			{"config", "account", "identity", "consent", "codes"},
 			{"telemetry"},
 			{"session", "link", "scaffold", "docs"},
 			{"scenario"},

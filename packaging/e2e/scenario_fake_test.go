@@ -7,6 +7,8 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -22,8 +24,9 @@ type fake struct {
 	url    string
 	script []http.HandlerFunc
 
-	mu    sync.Mutex
-	polls []time.Time
+	mu      sync.Mutex
+	polls   []time.Time
+	revoked []string // the tokens that were revoked
 }
 
 func newFake(t *testing.T, verificationURL string, script []http.HandlerFunc) *fake {
@@ -43,6 +46,12 @@ func newFake(t *testing.T, verificationURL string, script []http.HandlerFunc) *f
 	})
 	mux.HandleFunc("POST "+tokenPath, f.poll)
 	mux.HandleFunc("GET /api/account", func(rw http.ResponseWriter, _ *http.Request) { reply(rw, fakeAccount()) })
+	mux.HandleFunc("DELETE /api/account/link", func(rw http.ResponseWriter, r *http.Request) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.revoked = append(f.revoked, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
+		rw.WriteHeader(http.StatusNoContent)
+	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	f.url = server.URL
@@ -59,6 +68,13 @@ func (f *fake) poll(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f.script[min(n, len(f.script)-1)](rw, r)
+}
+
+// ended lists the tokens that were revoked.
+func (f *fake) ended() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.revoked)
 }
 
 func (f *fake) gaps() []time.Duration {

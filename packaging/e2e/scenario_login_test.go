@@ -104,7 +104,7 @@ func (l *login) exit() int {
 // link links the machine as a new person and gives login's last line.
 func link(w *world, email string) map[string]any {
 	w.t.Helper()
-	l := startLogin(w, "--json") // the same lines as without, since there is no terminal
+	l := startLogin(w, "--json", "--replace") // the same lines as without, since there is no terminal
 	newPerson(w.t).approve(l.until("code")["verificationUrl"].(string), email)
 	linked := l.until("linked")
 	if code := l.exit(); code != 0 || linked["linked"] != true {

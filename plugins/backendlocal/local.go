@@ -43,7 +43,7 @@ func (l *local) Describe(_ context.Context, r *pluginv1.DescribeRequest) (*plugi
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.server == nil {
-		if err := l.start(r.GetConfigDir()); err != nil {
+		if err := l.start(string(r.GetConfigDir())); err != nil {
 			return nil, notStarted(err)
 		}
 	}

@@ -29,7 +29,7 @@ func TestLostKeyIsNotToBeTriedAgain(t *testing.T) {
 	dir := t.TempDir()
 	describe := func() error {
 		l := newLocal(nil)
-		_, err := l.Describe(t.Context(), &pluginv1.DescribeRequest{ConfigDir: dir})
+		_, err := l.Describe(t.Context(), &pluginv1.DescribeRequest{ConfigDir: []byte(dir)})
 		if l.stop != nil {
 			l.stop()
 			<-l.stopped
@@ -77,6 +77,6 @@ func TestCallsGoToOurOwnListener(t *testing.T) {
 
 func newLocalAt(t *testing.T, dir string) error {
 	t.Helper()
-	_, err := newLocal(nil).Describe(t.Context(), &pluginv1.DescribeRequest{ConfigDir: dir})
+	_, err := newLocal(nil).Describe(t.Context(), &pluginv1.DescribeRequest{ConfigDir: []byte(dir)})
 	return err
 }

@@ -45,7 +45,7 @@ func newSession(o *pluginv1.AttachOpen, to sender, log *slog.Logger) (*session, 
 	if err != nil {
 		return nil, err
 	}
-	fix, err := openFixtures(o.GetFixturesDir())
+	fix, err := openFixtures(string(o.GetFixturesDir()))
 	if err != nil {
 		return nil, invalid(err.Error())
 	}

@@ -159,7 +159,7 @@ func parseOpen(o *pluginv1.AttachOpen) (model glasses.DeviceModel, snapshot *gla
 		return model, nil, invalid("the device model is not known")
 	case o.GetNowMs() < 0 || o.GetNowMs() > maxClock:
 		return model, nil, invalid("the session's clock is out of bounds")
-	case o.GetFixturesDir() != "" && !filepath.IsAbs(o.GetFixturesDir()):
+	case len(o.GetFixturesDir()) > 0 && !filepath.IsAbs(string(o.GetFixturesDir())):
 		return model, nil, invalid("the folder of fixtures is not an absolute path")
 	}
 	return model, snapshot, nil

@@ -102,9 +102,9 @@ func TestOpeningIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, o := range map[string]*pluginv1.AttachOpen{
-		"no open": nil, "no model": {}, "unknown model": {DeviceModel: "x"}, "relative folder": {DeviceModel: "even_g1", FixturesDir: "x"},
-		"no such folder": {DeviceModel: "even_g1", FixturesDir: file + "x"}, "a file": {DeviceModel: "even_g1", FixturesDir: file},
-		"broken fixture": {DeviceModel: "even_g1", FixturesDir: broken}, "no snapshot": {DeviceModel: "even_g1", Snapshot: []byte("{")},
+		"no open": nil, "no model": {}, "unknown model": {DeviceModel: "x"}, "relative folder": {DeviceModel: "even_g1", FixturesDir: []byte("x")},
+		"no such folder": {DeviceModel: "even_g1", FixturesDir: []byte(file + "x")}, "a file": {DeviceModel: "even_g1", FixturesDir: []byte(file)},
+		"broken fixture": {DeviceModel: "even_g1", FixturesDir: []byte(broken)}, "no snapshot": {DeviceModel: "even_g1", Snapshot: []byte("{")},
 		"before the epoch": {DeviceModel: "even_g1", NowMs: -1},
 	} {
 		stream, err := c.Attach(t.Context())
@@ -156,7 +156,7 @@ func TestFixtures(t *testing.T) {
 	write("photos/readme.txt", nil)
 	write("clip.mjpeg", slices.Concat(media.TestPicture(64, 64, 1), media.TestPicture(64, 64, 2)))
 	write("transcripts.json", []byte(`[{"atMs":900,"text":"two","final":true,"language":"en"},{"atMs":300,"text":"one"}]`))
-	p := attach(t, serveSim(t), &pluginv1.AttachOpen{VirtualClock: true, FixturesDir: dir})
+	p := attach(t, serveSim(t), &pluginv1.AttachOpen{VirtualClock: true, FixturesDir: []byte(dir)})
 	for i := range 3 {
 		id := p.start("camera.photo", "{}")
 		r := p.await(id)

@@ -252,22 +252,26 @@ func (p *plain) fields(d *Description) (raw []byte, fine, ok bool) {
 		default:
 			seen |= 1 << f
 		}
-		kind, right, ok := p.value()
+		kind := Word
+		if f >= 0 {
+			kind = d.Fields[f].Kind
+		}
+		right, ok := p.value(kind)
 		if !ok {
 			return nil, false, false
 		}
-		fine = fine && right && kind == d.Fields[f].Kind
+		fine = fine && right
 	}
 	return start[:len(start)-len(p.rest)], fine, true
 }
 
-// value reads a word or a number; right tells whether it is within its bounds.
-func (p *plain) value() (kind Kind, right, ok bool) {
+// value reads a text or a number; right tells whether it is of the kind and within its bounds.
+func (p *plain) value(kind Kind) (right, ok bool) {
 	if len(p.rest) > 0 && p.rest[0] == '"' {
 		s, ok := p.text()
-		return Word, isWord(s), ok
+		return kind != Number && fits(kind, s), ok
 	}
 	n := p.number()
 	// A leading zero is no JSON, and what follows the digits of a fraction or an exponent is no comma.
-	return Number, isNumber(n), len(n) > 0 && (n[0] != '0' || len(n) == 1)
+	return kind == Number && isNumber(n), len(n) > 0 && (n[0] != '0' || len(n) == 1)
 }

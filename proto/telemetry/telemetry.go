@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/service-dev/service/proto/secretscan"
 )
 
 // The events.
@@ -34,9 +36,14 @@ type Kind string
 
 // The kinds of fields.
 const (
-	Word   Kind = "word"   // a string of at most MaxWord bytes: letters, digits and . _ - + / @ space
-	Number Kind = "number" // an integer from 0 to 2^53
+	Word    Kind = "word"    // a string of at most MaxWord bytes: letters, digits and . _ - + / @ space; no credential
+	Name    Kind = "name"    // what a program calls itself: a Word that reads like a name, or Other
+	Version Kind = "version" // a Word that reads like a version, or Other
+	Number  Kind = "number"  // an integer from 0 to 2^53
 )
+
+// Other stands for a name or a version that does not read like one.
+const Other = "other"
 
 // Bounds. A batch holds at most MaxBatch events and MaxBody bytes of JSON.
 const (
@@ -62,7 +69,7 @@ type Description struct {
 }
 
 var (
-	version = Field{"version", Word, "version of the service"}
+	version = Field{"version", Version, "version of the service"}
 	system  = Field{"os", Word, "operating system, e.g. linux"}
 	arch    = Field{"arch", Word, "processor, e.g. amd64"}
 )
@@ -72,13 +79,13 @@ func List() []Description { return list }
 
 var list = []Description{
 	{InstallStarted, "the daemon runs for the first time", []Field{version, system, arch}},
-	{InstallUpdated, "the daemon runs for the first time in another version", []Field{{"previous", Word, "version before"}, version, system, arch}},
+	{InstallUpdated, "the daemon runs for the first time in another version", []Field{{"previous", Version, "version before"}, version, system, arch}},
 	{ToolCalled, "an agent or a person called a tool", []Field{
 		{"tool", Word, "name of the tool"},
 		{"outcome", Word, "ok, a status or an error code"},
 		{"durationMs", Number, "how long it took, in milliseconds"},
-		{"client", Word, "name of the program, as MCP gives it"},
-		{"clientVersion", Word, "its version"},
+		{"client", Name, "name of the program, as MCP gives it, or other where that does not read like a name"},
+		{"clientVersion", Version, "its version, or other"},
 		version, system, arch,
 	}},
 	{LoginInitiated, "linking an account begins", nil},
@@ -152,8 +159,8 @@ func (f Field) check(value json.RawMessage) error {
 			return errors.New("it is not an integer from 0 to 2^53")
 		}
 	default:
-		if s := ""; json.Unmarshal(value, &s) != nil || !isWord(s) {
-			return fmt.Errorf("it is not a word of at most %d bytes", MaxWord)
+		if s := ""; json.Unmarshal(value, &s) != nil || !fits(f.Kind, s) {
+			return fmt.Errorf("it is not a %s of at most %d bytes", f.Kind, MaxWord)
 		}
 	}
 	return nil
@@ -191,7 +198,7 @@ func isWord[T ~[]byte | ~string](s T) bool {
 			return false
 		}
 	}
-	return true
+	return !secretscan.ContainsToken(s)
 }
 
 func cut(s string) string { return s[:min(len(s), 40)] }

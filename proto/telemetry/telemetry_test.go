@@ -24,7 +24,7 @@ func TestCheck(t *testing.T) {
 		name, fields string
 		wrong        string // a part of what is said; empty: nothing is wrong
 	}{
-		{ToolCalled, `{"tool":"whoAmI","outcome":"ok","durationMs":12,"client":"claude-code","clientVersion":"2.1.0 (beta)"}`, "clientVersion: it is not a word"},
+		{ToolCalled, `{"tool":"whoAmI","outcome":"ok","durationMs":12,"client":"claude-code","clientVersion":"2.1.0 (beta)"}`, "clientVersion: it is not a version"},
 		{ToolCalled, `{"tool":"whoAmI","outcome":"ok","durationMs":12,"client":"claude-code","clientVersion":"2.1.0"}`, ""},
 		{ToolCalled, `{"durationMs":0}`, ""},
 		{ToolCalled, `{"durationMs":9007199254740992}`, ""},
@@ -62,7 +62,7 @@ func TestEveryEventOfTheListPasses(t *testing.T) {
 	for _, d := range List() {
 		fields := map[string]json.RawMessage{}
 		for _, f := range d.Fields {
-			fields[f.Name] = json.RawMessage(map[Kind]string{Word: `"a B9._+/@-"`, Number: "42"}[f.Kind])
+			fields[f.Name] = json.RawMessage(map[Kind]string{Word: `"a B9._+/@-"`, Name: `"claude-code"`, Version: `"1.2.3"`, Number: "42"}[f.Kind])
 		}
 		e := Event{ID: someID, At: "2026-01-02T03:04:05.678Z", Name: d.Name, Fields: fields}
 		r, err := e.Record()
@@ -186,5 +186,34 @@ func BenchmarkPlain(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		Plain(body)
+	}
+}
+
+// A credential that was given as a client's name or version is told by neither end.
+func TestCheck_NamesAndVersions(t *testing.T) {
+	token := "aGVsbG8td29ybGQtdGhpcy1pcy1hLXRlc3QtdG9rZW4wMDEyMzQ"
+	for _, c := range []struct {
+		field string
+		good  bool
+		texts []string
+	}{
+		{"client", true, []string{"claude-code", "Visual Studio Code", "codex-mcp-client", "Gemini CLI", "cursor-vscode", "my_agent", "service-mcp", "other", "a", "VSCodeInsiders", "agent.v2"}},
+		{"client", false, []string{"svc_" + token[:30], "sdc_" + token[:30], token[:40], "WDJB-MJHT", "WDJBMJHT", "ada@example.org", "home/ada", "1Password",
+			strings.Repeat("x", 41), "sk-Ab3dE5gH7jK9mN1pQ", "3f2c1c1e-6f0e-4a53-9a3e-0b3f6f1d2c4b", "a0123456789"}},
+		{"clientVersion", true, []string{"2.1.0", "v1.2.3-beta.1", "1.0.0+abcdef012345", "v0.0.0-20260102030405-abcdefabcdef", "dev", "unknown", "other", "1", "20260102"}},
+		{"clientVersion", false, []string{"svc_" + token[:30], token[:40], "1" + token[:30], "WDJB-MJHT", "beta", "1.0 for ada", strings.Repeat("1.", 30), "v"}},
+		{"tool", false, []string{"svc_" + token[:40], "x sst_" + token[:30], "0123456789abcdef0123456789abcdef0123456789abcdef"}},
+	} {
+		for _, text := range c.texts {
+			fields := fmt.Sprintf(`{%q:%q}`, c.field, text)
+			if err := event(ToolCalled, fields).Check(); (err == nil) != c.good {
+				t.Errorf("%s: %v", fields, err)
+			}
+			body := fmt.Sprintf(`{"events":[{"id":%q,"at":"2026-01-02T03:04:05.678Z","name":%q,"fields":%s}]}`, someID, ToolCalled, fields)
+			records, rejected, _, ok := Plain([]byte(body))
+			if !ok || (len(records) == 1) != c.good || (rejected == 1) == c.good {
+				t.Errorf("the short way: %s: %d, %d rejected, %v", fields, len(records), rejected, ok)
+			}
+		}
 	}
 }

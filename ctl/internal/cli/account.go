@@ -9,7 +9,8 @@ import (
 func (a *app) logout() *cobra.Command {
 	return &cobra.Command{
 		Use: "logout", Short: "Forget the linked account on this machine", Args: cobra.NoArgs,
-		Long: "Deletes auth.json and nothing else; the install id stays. It succeeds when there was no link, too.",
+		Long: "Deletes auth.json and no other file; the install id stays. Then it asks the backend to revoke the token, for at most 3 s.\n" +
+			"It succeeds when there was no link, too.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.open(cmd.Context())
 			if err != nil {
@@ -21,9 +22,13 @@ func (a *app) logout() *cobra.Command {
 				return err
 			}
 			if a.json {
-				return a.JSON(map[string]any{"wasLinked": r.GetWasLinked(), "authFile": r.GetAuthFile()})
+				var revokeURL *string
+				set(&revokeURL, r.GetRevokeUrl())
+				return a.JSON(map[string]any{
+					"wasLinked": r.GetWasLinked(), "authFile": r.GetAuthFile(), "revoked": r.GetRevoked(), "revokeUrl": revokeURL,
+				})
 			}
-			a.LoggedOut(r.GetWasLinked(), r.GetAuthFile())
+			a.LoggedOut(r.GetWasLinked(), r.GetAuthFile(), r.GetRevoked(), r.GetRevokeUrl())
 			return nil
 		},
 	}

@@ -105,7 +105,7 @@ func (a *app) code(err error) int {
 // exitOf tells a clear no from what could not be found out.
 func exitOf(code string) int {
 	switch code {
-	case "auth_required", "device_code_denied", "device_code_expired", "unknown_device_code", "auth_timeout", "permission_denied", codeNoAgent, codeNoService:
+	case "auth_required", "link_conflict", "device_code_denied", "device_code_expired", "unknown_device_code", "auth_timeout", "permission_denied", codeNoAgent, codeNoService:
 		return exitNo
 	}
 	return exitUnknown

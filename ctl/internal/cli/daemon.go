@@ -14,6 +14,7 @@ import (
 
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/reach"
+	"github.com/service-dev/service/ctl/internal/term"
 )
 
 func (a *app) daemon() *cobra.Command {
@@ -225,11 +226,12 @@ func (a *app) logs(ctx context.Context, lines int, follow bool) error {
 		return err
 	}
 	defer file.Close()
-	if err := tail(a.Out, file, lines); err != nil || !follow {
+	out := term.Stream(a.Out)
+	if err := tail(out, file, lines); err != nil || !follow {
 		return err
 	}
 	for {
-		if _, err := io.Copy(a.Out, file); err != nil {
+		if _, err := io.Copy(out, file); err != nil {
 			return err
 		}
 		select {

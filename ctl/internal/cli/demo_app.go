@@ -11,6 +11,7 @@ import (
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/mcpclient"
 	"github.com/service-dev/service/ctl/internal/reach"
+	"github.com/service-dev/service/ctl/internal/term"
 )
 
 // demoApp runs the example app on the session and stays until Ctrl-C, the app's end or the daemon's.
@@ -26,7 +27,8 @@ func (a *app) demoApp(ctx context.Context, agent *mcpclient.Client, s session, s
 		return stay(ctx, agent.Done(), nil)
 	}
 	cmd := exec.CommandContext(ctx, path, "-endpoint", s.AppEndpoint, "-token-file", s.AppTokenFile)
-	cmd.Stdout, cmd.Stderr = a.Err, a.Err
+	out := term.Stream(a.Err)
+	cmd.Stdout, cmd.Stderr = out, out
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 5 * time.Second
 	dieWithParent(cmd)

@@ -13,15 +13,19 @@ import (
 )
 
 func (a *app) login() *cobra.Command {
-	return &cobra.Command{
+	var replace bool
+	cmd := &cobra.Command{
 		Use: "login", Short: "Link this machine to an account", Args: cobra.NoArgs,
 		Long: "Shows a code and opens a page on which you sign in and approve it. Waits until you did, for at most ten minutes.\n" +
-			"Without a terminal it prints one JSON object a line: code, opened, waiting ..., then linked or error.",
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.runLogin(cmd.Context()) },
+			"Without a terminal it prints one JSON object a line: code, opened, waiting ..., then linked or error.\n" +
+			"A live link of another account or backend stays unless --replace is given or you answer y.",
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runLogin(cmd.Context(), replace) },
 	}
+	cmd.Flags().BoolVar(&replace, "replace", false, "replace a live link of another account or backend")
+	return cmd
 }
 
-func (a *app) runLogin(ctx context.Context) error {
+func (a *app) runLogin(ctx context.Context, replace bool) error {
 	c, err := a.open(ctx)
 	if err != nil {
 		return err
@@ -29,18 +33,41 @@ func (a *app) runLogin(ctx context.Context) error {
 	defer c.Close()
 	host, _ := os.Hostname()
 	if a.json || !a.TTY {
-		return a.loginLines(ctx, c, host)
+		return a.loginLines(ctx, c, host, replace)
 	}
-	return a.loginShown(ctx, c, host)
+	if !replace {
+		if replace, err = a.askToReplace(ctx, c); err != nil {
+			return err
+		}
+	}
+	return a.loginShown(ctx, c, host, replace)
+}
+
+// askToReplace asks the person about a link that another account or backend would replace. Without a link there is
+// nothing to ask, and no is an answer too: the same account may be linked again.
+func (a *app) askToReplace(ctx context.Context, c *client.Client) (bool, error) {
+	who, err := c.Whoami(ctx, false)
+	if err != nil {
+		return false, err
+	}
+	link := who.GetLink()
+	if s := link.GetState(); s != "linked" && s != "other_backend" {
+		return false, nil
+	}
+	return a.Confirm(ctx, a.in, term.ReplaceQuestion(link.GetAccountId(), link.GetBackendUrl()))
 }
 
 // loginShown is login before a person.
-func (a *app) loginShown(ctx context.Context, c *client.Client, host string) error {
+func (a *app) loginShown(ctx context.Context, c *client.Client, host string, replace bool) error {
 	stop := func() {}
 	defer func() { stop() }()
-	linked, err := c.Login(ctx, host, client.LoginEvents{
+	linked, err := c.Login(ctx, host, replace, client.LoginEvents{
 		Code: func(code *client.Code) {
-			a.Code(code.GetUserCode(), code.GetVerificationUrl(), code.GetExpiresInSeconds(), code.GetReplaces(), code.GetSignInWord())
+			replaces := ""
+			if replace {
+				replaces = code.GetReplaces()
+			}
+			a.Code(code.GetUserCode(), code.GetVerificationUrl(), code.GetExpiresInSeconds(), replaces, code.GetSignInWord())
 			stop = a.Countdown(time.Duration(code.GetExpiresInSeconds()) * time.Second)
 		},
 		Opened: func(o *client.Opened) {
@@ -56,7 +83,21 @@ func (a *app) loginShown(ctx context.Context, c *client.Client, host string) err
 	if err != nil {
 		return spent(err)
 	}
-	a.Linked(linked.GetAccountId(), linked.GetTier(), linked.GetAuthFile())
+	a.Linked(term.Link{
+		Account: linked.GetAccountId(), Tier: linked.GetTier(), File: linked.GetAuthFile(),
+		WriteError: linked.GetWriteError(), RevokeAt: linked.GetRevokeUrl(),
+	})
+	return writtenOrNot(linked)
+}
+
+// codeWriteFailed is the code of a link that holds though auth.json could not be written.
+const codeWriteFailed = "auth_file_write_failed"
+
+// writtenOrNot is the exit code of a login that linked.
+func writtenOrNot(linked *client.Linked) error {
+	if linked.GetWriteError() != "" {
+		return exit(exitUnknown)
+	}
 	return nil
 }
 
@@ -93,6 +134,11 @@ type (
 		ExpiresAt *string `json:"expiresAt"`
 		AuthFile  string  `json:"authFile"`
 		PollCount uint32  `json:"pollCount"`
+		Written   bool    `json:"written"`
+		Code      string  `json:"code,omitempty"`
+		Message   string  `json:"message,omitempty"`
+		FixHint   string  `json:"fixHint,omitempty"`
+		RevokeURL string  `json:"revokeUrl,omitempty"`
 	}
 	errorLine struct {
 		Event string       `json:"event"`
@@ -101,8 +147,8 @@ type (
 )
 
 // loginLines is login before a program.
-func (a *app) loginLines(ctx context.Context, c *client.Client, host string) error {
-	linked, err := c.Login(ctx, host, client.LoginEvents{
+func (a *app) loginLines(ctx context.Context, c *client.Client, host string, replace bool) error {
+	linked, err := c.Login(ctx, host, replace, client.LoginEvents{
 		Code: func(code *client.Code) {
 			_ = a.Line(codeLine{"code", code.GetUserCode(), code.GetVerificationUrl(), code.GetExpiresInSeconds(),
 				code.GetPollIntervalSeconds(), code.GetReplaces(), term.Instruction, term.Notice(code.GetExpiresInSeconds()), code.GetSignInWord()})
@@ -120,8 +166,18 @@ func (a *app) loginLines(ctx context.Context, c *client.Client, host string) err
 	if err != nil {
 		return err
 	}
-	return a.Line(linkedLine{"linked", true, linked.GetAccountId(), linked.GetTier(), linked.GetLinkedAt(),
-		linked.ExpiresAt, linked.GetAuthFile(), linked.GetPollCount()})
+	line := linkedLine{
+		Event: "linked", Linked: true, AccountID: linked.GetAccountId(), Tier: linked.GetTier(), LinkedAt: linked.GetLinkedAt(),
+		ExpiresAt: linked.ExpiresAt, AuthFile: linked.GetAuthFile(), PollCount: linked.GetPollCount(),
+		Written: linked.GetWriteError() == "", RevokeURL: linked.GetRevokeUrl(),
+	}
+	if !line.Written {
+		line.Code, line.Message, line.FixHint = codeWriteFailed, linked.GetWriteError(), term.WriteHint
+	}
+	if err := a.Line(line); err != nil {
+		return err
+	}
+	return writtenOrNot(linked)
 }
 
 // spent adds what a person must know when a code is gone that was shown to them a moment ago: an approval may have been

@@ -221,7 +221,7 @@ func accountFact(l *client.Link) term.Fact {
 		f.Lead.Mood = term.Doubtful
 	}
 	if l.GetAccountId() != "" {
-		f.Rest = fmt.Sprintf(", %s (%s), checked %s", l.GetAccountId(), term.Dash(l.GetTier()), term.Ago(l.GetVerifiedAgeMs()))
+		f.Rest = fmt.Sprintf(", %s (%s), %s", l.GetAccountId(), term.Dash(l.GetTier()), term.Checked(l.GetVerifiedAgeMs()))
 	}
 	return f
 }
@@ -236,11 +236,19 @@ func backendFact(b *client.Backend) term.Fact {
 	default:
 		f.Lead = term.Cell{Text: "not asked yet"}
 	}
-	f.Rest = fmt.Sprintf(", %s, chosen by %s", term.Dash(b.GetUrl()), term.Dash(b.GetChosenBy()))
+	f.Rest = fmt.Sprintf(", %s, chosen by %s", backendName(b), term.Dash(b.GetChosenBy()))
 	if b.GetKind() == "embedded" && b.GetUrl() == "" {
 		f.Lead.Text, f.Rest = "embedded", ", starts when it is first needed, chosen by "+term.Dash(b.GetChosenBy())
 	}
 	return f
+}
+
+// backendName is the backend's address as people read it; a backend without a kind has none that can be used.
+func backendName(b *client.Backend) string {
+	if b.GetKind() == "" {
+		return term.Dash(b.GetUrl())
+	}
+	return term.BackendName(b.GetUrl())
 }
 
 // versionNeed is what to do when the two ends are not of one build; nil when they are.

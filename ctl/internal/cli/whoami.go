@@ -115,7 +115,7 @@ func (a *app) showWhoami(id *client.Identity) {
 			[]string{"accountId", l.GetAccountId()},
 			[]string{"tier", term.Dash(l.GetTier())},
 			[]string{"authExpires", expires},
-			[]string{"backend", term.Dash(l.GetBackendUrl())},
+			[]string{"backend", term.BackendName(l.GetBackendUrl())},
 			[]string{"checked", term.Ago(l.GetVerifiedAgeMs())})
 	}
 	a.Table(rows)
@@ -127,5 +127,7 @@ func (a *app) showWhoami(id *client.Identity) {
 			a.Remark("%s", l.GetDetail())
 		}
 		a.Remark("  next: %s", next)
+	} else if l.GetDetail() != "" {
+		a.Remark("%s", l.GetDetail())
 	}
 }

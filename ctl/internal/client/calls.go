@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"unicode/utf8"
 
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
@@ -63,11 +64,12 @@ type LoginEvents struct {
 	Waiting func(*Waiting)
 }
 
-// Login links an account. Cancelling ctx stops the daemon's polling, and the error is context.Canceled then. It
+// Login links an account; replace allows that a live link of another account or backend is replaced. Cancelling ctx stops
+// the daemon's polling, and the error is context.Canceled then. It
 // returns only when the daemon has let go of the code.
-func (c *Client) Login(ctx context.Context, host string, on LoginEvents) (*Linked, error) {
+func (c *Client) Login(ctx context.Context, host string, replace bool, on LoginEvents) (*Linked, error) {
 	c.serveIO()
-	stream, err := c.api.Login(ctx, &controlv1.LoginRequest{Caller: c.caller, ClientHost: host})
+	stream, err := c.api.Login(ctx, &controlv1.LoginRequest{Caller: c.caller, ClientHost: host, Replace: replace})
 	if err != nil {
 		return nil, refusal(err)
 	}
@@ -99,6 +101,9 @@ func tell[T any](hear func(*T), what *T) {
 
 // CallTool calls a tool as an agent would. arguments is a JSON object, as text.
 func (c *Client) CallTool(ctx context.Context, name, arguments string, progress func(*Progress)) (*Result, error) {
+	if !utf8.ValidString(name) || !utf8.ValidString(arguments) {
+		return nil, &Error{Code: "invalid_arguments", Message: "the name or the arguments of the call are not UTF-8", FixHint: "Write the arguments as JSON in UTF-8."}
+	}
 	c.serveIO()
 	stream, err := c.api.CallTool(ctx, &controlv1.CallToolRequest{Caller: c.caller, Name: name, Arguments: arguments})
 	if err != nil {

@@ -8,8 +8,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"sync"
+	"unicode/utf8"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -22,6 +24,7 @@ import (
 	"github.com/service-dev/service/proto/buildinfo"
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 	"github.com/service-dev/service/proto/rendezvous"
+	"github.com/service-dev/service/proto/wiretext"
 )
 
 // The contract's messages, under names of this room.
@@ -122,7 +125,7 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	cwd := reach.WorkingDir()
 	c := &Client{
 		Daemon: daemon, conn: conn, api: controlv1.NewControlClient(conn),
-		caller: &controlv1.Caller{Env: rendezvous.Environ(), Cwd: cwd, Client: o.Program, Version: buildinfo.Version},
+		caller: &controlv1.Caller{Env: environ(), Cwd: []byte(cwd), Client: o.Program, Version: buildinfo.Version},
 	}
 	answer, cancel := context.WithTimeout(ctx, reach.AnswerTimeout)
 	defer cancel()
@@ -171,6 +174,13 @@ func (c *Client) hello(ctx context.Context) error {
 
 const codeMismatch = "protocol_mismatch"
 
+// environ is the caller's variables; one that is not UTF-8 cannot be meant.
+func environ() map[string]string {
+	env := rendezvous.Environ()
+	maps.DeleteFunc(env, func(_, value string) bool { return !utf8.ValidString(value) })
+	return env
+}
+
 func tooOld(message string) *Error {
 	return &Error{Code: codeMismatch, Message: message, FixHint: "Run `servicectl daemon restart`; connected agents go on with the new daemon."}
 }
@@ -200,7 +210,7 @@ func dial(d reach.Daemon, first reach.Conn) (*grpc.ClientConn, error) {
 	}
 	return grpc.NewClient("passthrough:///serviced", grpc.WithContextDialer(dialer), grpc.WithNoProxy(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableServiceConfig(),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(wiretext.Codec()), grpc.MaxCallRecvMsgSize(64<<20)))
 }
 
 // Close ends the connection.

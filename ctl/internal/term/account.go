@@ -1,12 +1,25 @@
 package term
 
 // LoggedOut says what logout did.
-func (t *Terminal) LoggedOut(was bool, file string) {
-	if was {
-		t.Say("Logged out: %s is deleted, the install id stays.", file)
+func (t *Terminal) LoggedOut(was bool, file string, revoked bool, revokeAt string) {
+	if !was {
+		t.Say("There was no link; nothing was deleted.")
 		return
 	}
-	t.Say("There was no link; nothing was deleted.")
+	t.Say("Logged out: %s is deleted, the install id stays.", file)
+	if revoked {
+		t.Say("The backend revoked the token.")
+	}
+	t.stillValid(revokeAt)
+}
+
+// stillValid says where a token is revoked that the backend could not be asked to revoke; nothing when at is empty.
+func (t *Terminal) stillValid(at string) {
+	if at == "" {
+		return
+	}
+	t.Remark("The backend could not be asked to revoke the old token. The daemon tries again while it runs.")
+	t.Remark("  next: revoke it yourself at %s", at)
 }
 
 // Consent is a telemetry decision and what follows from it here.
@@ -25,6 +38,6 @@ func (t *Terminal) Consent(c Consent) {
 		t.Say("Recorded: no telemetry is uploaded; events are still written to this machine's log (%s).", c.File)
 	}
 	if c.State == "accepted" && !c.Upload {
-		t.Remark("In this shell nothing is uploaded all the same: %s says so.", c.By)
+		t.Remark("In this shell nothing is uploaded all the same: %s.", notUploaded(c.By))
 	}
 }

@@ -1,7 +1,5 @@
 package term
 
-import "strings"
-
 // AgentChanged tells what became of one agent's file; problem is empty when all went well.
 func (t *Terminal) AgentChanged(word, name, file, problem, snippet, diff string, changed, dry bool) {
 	switch {
@@ -26,6 +24,4 @@ func (t *Terminal) AgentChanged(word, name, file, problem, snippet, diff string,
 }
 
 // indent puts text in from the margin, without an empty line at its end.
-func indent(text string) string {
-	return "    " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n    ")
-}
+func indent(text string) ink { return indentBy(text, 4) }

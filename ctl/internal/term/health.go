@@ -28,12 +28,12 @@ type Cell struct {
 	Mood Mood
 }
 
-func (t *Terminal) paint(c Cell) string {
+func (t *Terminal) paint(c Cell) ink {
 	code, ok := colours[c.Mood]
 	if !ok || !t.Colour || c.Text == "" {
-		return c.Text
+		return ink(printable(c.Text))
 	}
-	return "\x1b[" + code + "m" + c.Text + "\x1b[0m"
+	return ink("\x1b[" + code + "m" + printable(c.Text) + "\x1b[0m")
 }
 
 // Fact is a name and what is known of it: Lead is painted, Rest follows it.
@@ -55,11 +55,12 @@ func (t *Terminal) Facts(facts []Fact) {
 			t.Say("")
 			continue
 		}
-		lines := t.wrap(f.Lead.Text+f.Rest, wide+2)
-		if rest, ok := strings.CutPrefix(lines[0], f.Lead.Text); ok {
-			lines[0] = t.paint(f.Lead) + rest
+		lead := printable(f.Lead.Text)
+		lines := t.wrap(lead+printable(f.Rest), wide+2)
+		if rest, ok := strings.CutPrefix(lines[0], lead); ok {
+			lines[0] = string(t.paint(f.Lead)) + rest
 		}
-		t.Say("%s%s", pad(f.Name, wide+2), strings.Join(lines, "\n"+pad("", wide+2)))
+		t.Say("%s%s", pad(f.Name, wide+2), ink(strings.Join(lines, "\n"+pad("", wide+2))))
 	}
 }
 
@@ -71,18 +72,18 @@ func (t *Terminal) Grid(head []string, rows [][]Cell) {
 	}
 	for _, row := range rows {
 		for i, c := range row {
-			wide[i] = max(wide[i], utf8.RuneCountInString(c.Text))
+			wide[i] = max(wide[i], utf8.RuneCountInString(printable(c.Text)))
 		}
 	}
-	line := func(row []Cell) string {
+	line := func(row []Cell) ink {
 		var b strings.Builder
 		for i, c := range row {
-			b.WriteString(t.paint(c))
+			b.WriteString(string(t.paint(c)))
 			if i < len(row)-1 {
-				b.WriteString(pad("", wide[i]-utf8.RuneCountInString(c.Text)+2))
+				b.WriteString(pad("", wide[i]-utf8.RuneCountInString(printable(c.Text))+2))
 			}
 		}
-		return strings.TrimRight(b.String(), " ")
+		return ink(strings.TrimRight(b.String(), " "))
 	}
 	heading := make([]Cell, len(head))
 	for i, word := range head {
@@ -108,11 +109,11 @@ func (t *Terminal) Checks(list []Check) {
 	}
 	indent := wide + 8
 	for _, c := range list {
-		state := t.paint(Cell{c.State, checkMood[c.State]}) + pad("", 6-len(c.State))
-		text := strings.Join(t.wrap(c.Detail, indent), "\n"+pad("", indent))
-		t.Say("%s", strings.TrimRight(state+pad(c.Name, wide+2)+text, " "))
+		state := string(t.paint(Cell{c.State, checkMood[c.State]})) + pad("", 6-len(c.State))
+		text := strings.Join(t.wrap(printable(c.Detail), indent), "\n"+pad("", indent))
+		t.Say("%s", ink(strings.TrimRight(state+pad(printable(c.Name), wide+2)+text, " ")))
 		if c.State != "ok" && c.Fix != "" {
-			t.Say("%s%s", pad("", indent), strings.Join(t.wrap("next: "+lowered(c.Fix), indent), "\n"+pad("", indent)))
+			t.Say("%s%s", pad("", indent), ink(strings.Join(t.wrap("next: "+printable(lowered(c.Fix)), indent), "\n"+pad("", indent))))
 		}
 	}
 	t.Say("")
@@ -154,24 +155,32 @@ func (t *Terminal) Needs(list []Need) {
 	}
 }
 
-// Uploading tells whether telemetry leaves this machine, and which switch decided that.
-func Uploading(allowed bool, by string) (lead Cell, rest string) {
+// notUploaded says why nothing leaves this machine, by the switch that decided it.
+func notUploaded(by string) string {
 	why := map[string]string{
 		"consent": "you declined", "SERVICE_TELEMETRY": "SERVICE_TELEMETRY of this shell says no",
 		"consent_unreadable": "what you decided cannot be read",
 		"DO_NOT_TRACK":       "DO_NOT_TRACK is set in this shell", "CI": "CI is set in this shell",
 		"SERVICE_BACKEND_URL": "SERVICE_BACKEND_URL of this shell leads elsewhere",
-		"embedded":            "so does the backend, which is embedded",
+		"embedded":            "the daemon's own backend is the embedded one",
 		"notice":              "the first-run notice was not shown yet",
 	}[by]
-	lead = Cell{Text: "stays on this machine"}
-	if allowed {
-		lead.Text, why = "uploaded", map[string]string{"consent": "you accepted", "default": "nobody declined"}[by]
+	if why == "" {
+		return "decided by " + by
 	}
+	return why
+}
+
+// Uploading tells whether telemetry leaves this machine, and which switch decided that.
+func Uploading(allowed bool, by string) (lead Cell, rest string) {
+	if !allowed {
+		return Cell{Text: "stays on this machine"}, " (" + notUploaded(by) + ")"
+	}
+	why := map[string]string{"consent": "you accepted", "default": "nobody declined"}[by]
 	if why == "" {
 		why = "decided by " + by
 	}
-	return lead, " (" + why + ")"
+	return Cell{Text: "uploaded"}, " (" + why + ")"
 }
 
 // Since tells an instant in Unix ms as an age; "-" for 0.

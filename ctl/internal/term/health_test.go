@@ -112,3 +112,19 @@ func TestSince(t *testing.T) {
 		t.Error("a count and its noun")
 	}
 }
+
+// No internal word reaches a person: neither an embedded backend's id nor a switch's name as if it spoke.
+func TestWordsForPeople(t *testing.T) {
+	var b bytes.Buffer
+	term := &Terminal{Out: &b, Err: &b}
+	for _, by := range []string{"embedded", "CI", "DO_NOT_TRACK", "SERVICE_TELEMETRY", "SERVICE_BACKEND_URL"} {
+		term.Consent(Consent{State: "accepted", By: by, File: "/x/consent"})
+	}
+	term.Say("%s %s", Checked(-1), Checked(2000))
+	term.Say("%s", ReplaceQuestion("acc", "embedded:1234"))
+	for _, wrong := range []string{"embedded says so", "says so", "checked never", "embedded:"} {
+		if strings.Contains(b.String(), wrong) {
+			t.Errorf("%q in %s", wrong, b.String())
+		}
+	}
+}

@@ -1,10 +1,16 @@
 package term
 
 import (
+	"bufio"
+	"context"
 	"fmt"
+	"io"
+	"os"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/term"
 )
 
 // Instruction and Notice are what spec 4.4 asks login to say.
@@ -54,10 +60,61 @@ func (t *Terminal) Browser(opened bool, reason string) {
 	}
 }
 
+// Link is a link that was made. WriteError says why File could not be written; RevokeAt is where the token that it
+// replaced is revoked, if the backend could not be asked.
+type Link struct{ Account, Tier, File, WriteError, RevokeAt string }
+
+// WriteHint is the next step of a link that could not be written.
+const WriteHint = "Make room for the file. The daemon writes it as soon as it can; if the daemon ends before, it revokes the token and you link again."
+
 // Linked says that the machine is linked.
-func (t *Terminal) Linked(accountID, tier, file string) {
-	t.Say("Linked to account %s (%s).", accountID, tier)
-	t.Say("The token lies in %s, readable by you alone.", file)
+func (t *Terminal) Linked(l Link) {
+	t.Say("Linked to account %s (%s).", l.Account, l.Tier)
+	if l.WriteError == "" {
+		t.Say("The token lies in %s, readable by you alone.", l.File)
+	} else {
+		t.Remark("The link could not be saved, so it holds only while the daemon runs: %s", l.WriteError)
+		t.Remark("  next: %s", WriteHint)
+	}
+	t.stillValid(l.RevokeAt)
+}
+
+// ReplaceQuestion asks whether a link may be replaced.
+func ReplaceQuestion(accountID, backendURL string) string {
+	return fmt.Sprintf("This machine is linked to account %s at %s. Replace that link if another account approves?", accountID, BackendName(backendURL))
+}
+
+// BackendName is how a backend's address is told to people: "embedded:<id>" means nothing to them.
+func BackendName(url string) string {
+	if url == "" || strings.HasPrefix(url, "embedded:") {
+		return "the embedded backend"
+	}
+	return url
+}
+
+// Confirm asks a question on the terminal. Anything but y or yes is no, and so is an input that is no terminal.
+func (t *Terminal) Confirm(ctx context.Context, in io.Reader, question string) (bool, error) {
+	file, ok := in.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return false, nil
+	}
+	fmt.Fprintf(t.Err, "%s [y/N] ", printable(question))
+	answer := make(chan string, 1)
+	go func() { // ends with the process when nobody answers
+		line, _ := bufio.NewReader(file).ReadString('\n')
+		answer <- line
+	}()
+	select {
+	case <-ctx.Done():
+		return false, ctx.Err()
+	case line := <-answer:
+		return isYes(line), nil
+	}
+}
+
+func isYes(line string) bool {
+	word := strings.ToLower(strings.TrimSpace(line))
+	return word == "y" || word == "yes"
 }
 
 // SpentHint is added when an approval was given but its answer never arrived.

@@ -124,7 +124,7 @@ func shorten(s string) string {
 	return Dash(s)
 }
 
-func indentBy(text string, n int) string {
+func indentBy(text string, n int) ink {
 	margin := strings.Repeat(" ", n)
-	return margin + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n"+margin)
+	return ink(margin + strings.ReplaceAll(string(block(strings.TrimRight(text, "\n"))), "\n", "\n"+margin))
 }

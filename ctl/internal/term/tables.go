@@ -16,12 +16,20 @@ func Dash(s string) string {
 	return s
 }
 
-// Ago tells an age given in milliseconds; -1 is "never asked".
+// Ago tells an age given in milliseconds; -1 is "not yet".
 func Ago(ms int64) string {
 	if ms < 0 {
-		return "never asked"
+		return "not yet"
 	}
 	return Span(time.Duration(ms)*time.Millisecond) + " ago"
+}
+
+// Checked tells how long ago a link was checked, in milliseconds; -1 for never.
+func Checked(ms int64) string {
+	if ms < 0 {
+		return "not checked yet"
+	}
+	return "checked " + Ago(ms)
 }
 
 // Span tells a length of time roughly.

@@ -139,7 +139,7 @@ func (t *Terminal) Purged(p Purged) {
 // Notice tells the person something apart from an answer.
 func (t *Terminal) Notice(text string) {
 	if text != "" {
-		t.Remark("%s", text)
+		t.Remark("%s", block(text))
 	}
 }
 

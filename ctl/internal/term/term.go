@@ -1,10 +1,10 @@
 // Package term owns every word that the clients say to a person. Its rules: answers go to standard output, remarks and
 // errors to standard error; nothing moves or is coloured unless a terminal reads it (and not with NO_COLOR or
-// TERM=dumb); an error ends with the next step; a secret is never printed. It must not know the daemon or the commands.
+// TERM=dumb); an error ends with the next step; a secret is never printed; what others wrote is printed without what
+// could steer a terminal. It must not know the daemon or the commands.
 package term
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -43,39 +43,38 @@ func New(out, err io.Writer) *Terminal {
 }
 
 // Say writes one line of an answer.
-func (t *Terminal) Say(format string, args ...any) { fmt.Fprintf(t.Out, format+"\n", args...) }
+func (t *Terminal) Say(format string, args ...any) {
+	fmt.Fprintf(t.Out, format+"\n", cleaned(args)...)
+}
 
 // Remark writes one line beside the answer.
-func (t *Terminal) Remark(format string, args ...any) { fmt.Fprintf(t.Err, format+"\n", args...) }
+func (t *Terminal) Remark(format string, args ...any) {
+	fmt.Fprintf(t.Err, format+"\n", cleaned(args)...)
+}
 
 // JSON writes v as indented JSON.
-func (t *Terminal) JSON(v any) error {
-	e := json.NewEncoder(t.Out)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
-}
+func (t *Terminal) JSON(v any) error { return encode(t.Out, v, "  ") }
 
 // Line writes v as one line of JSON.
-func (t *Terminal) Line(v any) error {
-	e := json.NewEncoder(t.Out)
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
-}
+func (t *Terminal) Line(v any) error { return encode(t.Out, v, "") }
 
 // Bold emphasises where that is possible.
-func (t *Terminal) Bold(s string) string {
+func (t *Terminal) Bold(s string) ink { //nolint:revive // only Say takes it
 	if !t.Colour {
-		return s
+		return ink(printable(s))
 	}
-	return "\x1b[1m" + s + "\x1b[0m"
+	return ink("\x1b[1m" + printable(s) + "\x1b[0m")
 }
 
 // Table writes aligned rows.
 func (t *Terminal) Table(rows [][]string) {
 	w := tabwriter.NewWriter(t.Out, 0, 4, 2, ' ', 0)
 	for _, row := range rows {
-		fmt.Fprintln(w, strings.TrimRight(strings.Join(row, "\t"), "\t"))
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i] = printable(cell)
+		}
+		fmt.Fprintln(w, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
 	}
 	_ = w.Flush()
 }
@@ -90,9 +89,9 @@ type Problem struct {
 
 // Problem says what went wrong and what to do next.
 func (t *Terminal) Problem(program string, p Problem) {
-	fmt.Fprintf(t.Err, "%s: %s\n", program, p.Message)
+	t.Remark("%s: %s", program, block(p.Message))
 	if p.FixHint != "" {
-		fmt.Fprintf(t.Err, "  next: %s\n", p.FixHint)
+		t.Remark("  next: %s", block(p.FixHint))
 	}
 }
 

@@ -3,7 +3,7 @@ package account
 import (
 	"encoding/json"
 	"errors"
-	"strings"
+	"regexp"
 	"time"
 )
 
@@ -13,8 +13,19 @@ const FileName = "auth.json"
 // maxFile bounds what is read of the file, in bytes.
 const maxFile = 64 << 10
 
-// maxToken bounds a token, in bytes: it must fit into a header.
-const maxToken = 8 << 10
+// maxToken bounds a token, in bytes, as a backend's answer does.
+const maxToken = 4096
+
+// maxURL bounds a backend's address, in bytes.
+const maxURL = 2 << 10
+
+// The forms of the fields, as those of a backend's answer: they reach headers, terminals and agents.
+var (
+	tokenForm   = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
+	accountForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,63}$`)
+	scopeForm   = regexp.MustCompile(`^[!-~ ]{0,256}$`)
+	backendForm = regexp.MustCompile(`^[!-~]*$`)
+)
 
 // authFile is auth.json: the five fields of spec 2.4 and backendUrl (design D3).
 type authFile struct {
@@ -40,10 +51,14 @@ func parse(data []byte) (Link, error) {
 		return Link{}, errors.New("it is not a JSON object")
 	}
 	switch {
-	case !headerSafe(f.AuthToken):
+	case !tokenForm.MatchString(f.AuthToken) || len(f.AuthToken) > maxToken:
 		return Link{}, errors.New("field authToken is missing or is not a token")
-	case f.AccountID == "":
-		return Link{}, errors.New("field accountId is missing")
+	case !accountForm.MatchString(f.AccountID):
+		return Link{}, errors.New("field accountId is missing or is not an account id")
+	case !scopeForm.MatchString(f.Scope):
+		return Link{}, errors.New("field scope is not a scope")
+	case !backendForm.MatchString(f.BackendURL) || len(f.BackendURL) > maxURL:
+		return Link{}, errors.New("field backendUrl is not an address")
 	}
 	l := Link{
 		State: Linked, AuthToken: Secret(f.AuthToken), AccountID: f.AccountID, Tier: TierFree,
@@ -63,14 +78,6 @@ func parse(data []byte) (Link, error) {
 		l.ExpiresAt = &at
 	}
 	return l, nil
-}
-
-// headerSafe tells whether a token can stand in an Authorization header.
-func headerSafe(token string) bool {
-	if token == "" || len(token) > maxToken {
-		return false
-	}
-	return !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
 // format writes the link into what the file held before, so that fields unknown here survive. What was not an object is

@@ -49,6 +49,7 @@ type model struct {
 	now      time.Time
 	file     content
 	memory   content
+	unsaved  bool // memory holds a link that could not be written
 	revoked  map[string]bool
 	verified map[string]bool
 
@@ -63,7 +64,7 @@ func (m *model) open() {
 	ctx, stop := context.WithCancel(context.Background())
 	m.changed, m.stop, m.served = make(chan struct{}, 1), stop, make(chan struct{})
 	m.store = Open(Options{Dir: m.dir, DefaultBackend: defaultBackend, Changed: m.changed, Now: func() time.Time { return m.now }})
-	m.memory, m.revoked, m.verified = m.file, map[string]bool{}, map[string]bool{}
+	m.memory, m.unsaved, m.revoked, m.verified = m.file, false, map[string]bool{}, map[string]bool{}
 	m.watched = m.store.Watch(ctx)
 	go func() { defer close(m.served); _ = m.store.Serve(ctx) }()
 }
@@ -239,7 +240,25 @@ func (m *model) outside(t *rapid.T, text string) {
 func (m *model) signal() {
 	m.changed <- struct{}{}
 	time.Sleep(2 * settle)
-	m.memory = m.file
+	switch {
+	case !m.unsaved:
+		m.memory = m.file
+	case m.file.kind != "link": // there is room now
+		m.saved(m.memory)
+	}
+}
+
+// saved notes that a link was written over what the file held.
+func (m *model) saved(c content) {
+	c.theirs = m.file.theirs
+	m.file, m.unsaved = c, false
+}
+
+// changedOutside notes what the file is now. The watch tells a store that waits to write before its own next try.
+func (m *model) changedOutside(c content) {
+	if m.file = c; m.unsaved {
+		m.signal()
+	}
 }
 
 func (m *model) actions() map[string]func(*rapid.T) {
@@ -254,13 +273,12 @@ func (m *model) actions() map[string]func(*rapid.T) {
 					if !errors.Is(err, statefile.ErrSymlink) {
 						t.Fatalf("a symbolic link was written through: %v", err)
 					}
+					m.unsaved = true
 				default:
 					if err != nil {
 						t.Fatal(err)
 					}
-					theirs := m.file.theirs
-					m.file = contentOf(l)
-					m.file.theirs = theirs
+					m.saved(contentOf(l))
 				}
 				delete(m.revoked, l.AuthToken.Reveal())
 				m.memory = contentOf(l)
@@ -272,7 +290,7 @@ func (m *model) actions() map[string]func(*rapid.T) {
 				if was, err := m.store.Delete(); err != nil || was != want {
 					t.Fatalf("logout: %v, %v; want %v", was, err, want)
 				}
-				m.file, m.memory = content{kind: "none"}, content{kind: "none"}
+				m.file, m.memory, m.unsaved = content{kind: "none"}, content{kind: "none"}, false
 			})
 		},
 		"replaced from outside": func(t *rapid.T) {
@@ -291,23 +309,23 @@ func (m *model) actions() map[string]func(*rapid.T) {
 			data, _ := json.Marshal(fields)
 			c.text = string(data)
 			m.outside(t, c.text)
-			m.file = c
+			m.changedOutside(c)
 		},
 		"broken from outside": func(t *rapid.T) {
 			text := rapid.SampledFrom(broken).Draw(t, "text")
 			m.outside(t, text)
-			m.file = content{kind: "broken", text: text, theirs: strings.Contains(text, "theirs")}
+			m.changedOutside(content{kind: "broken", text: text, theirs: strings.Contains(text, "theirs")})
 		},
 		"made a symbolic link": func(t *rapid.T) {
 			_ = os.Remove(m.path())
 			if err := os.Symlink(filepath.Join(m.dir, "elsewhere"), m.path()); err != nil {
 				t.Fatal(err)
 			}
-			m.file = content{kind: "link"}
+			m.changedOutside(content{kind: "link"})
 		},
 		"removed from outside": func(t *rapid.T) {
 			_ = os.Remove(m.path())
-			m.file = content{kind: "none"}
+			m.changedOutside(content{kind: "none"})
 		},
 		"watch event": func(t *rapid.T) { m.amid(t, m.signal) },
 		"refused by the backend": func(t *rapid.T) {

@@ -3,12 +3,14 @@ package account
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"path/filepath"
 	"sync"
 	"time"
 
+	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/statefile"
 )
 
@@ -34,11 +36,16 @@ type Store struct {
 
 	writing sync.Mutex // held from reading to replacing the file
 
-	mu       sync.Mutex
-	link     Link // as the file says
+	mu   sync.Mutex
+	link Link // as the file says, or what could not be written to it
+	// unsaved is why link could not be written; empty when it was.
+	unsaved string
+	// exposed is the mode that auth.json had when other users had access to it.
+	exposed  fs.FileMode
 	revoked  map[Secret]bool
 	verified map[Secret]Verdict
 	watchers map[chan Link]struct{}
+	failed   chan struct{} // a write failed
 }
 
 // Open reads auth.json. A file that cannot be read is a state and no error.
@@ -54,7 +61,7 @@ func Open(o Options) *Store {
 	}
 	s := &Store{
 		o: o, path: filepath.Join(o.Dir, FileName), revoked: map[Secret]bool{}, verified: map[Secret]Verdict{},
-		watchers: map[chan Link]struct{}{},
+		watchers: map[chan Link]struct{}{}, failed: make(chan struct{}, 1),
 	}
 	s.link = s.load(context.Background())
 	return s
@@ -63,22 +70,55 @@ func Open(o Options) *Store {
 // Path is the file's absolute path.
 func (s *Store) Path() string { return s.path }
 
-// Serve follows the file until ctx ends.
+// saveAgain is how often a link that could not be written is tried again.
+const saveAgain = 5 * time.Second
+
+// Serve follows the file, and writes a link that could not be written, until ctx ends.
 func (s *Store) Serve(ctx context.Context) error {
+	var retry <-chan time.Time
 	for {
+		if _, ok := s.Unsaved(); ok && retry == nil {
+			retry = time.After(saveAgain)
+		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-s.o.Changed:
 			s.Reload(ctx)
+		case <-s.failed:
+		case <-retry:
+			retry = nil
+			s.writing.Lock()
+			s.flush()
+			s.writing.Unlock()
 		}
 	}
+}
+
+// Unsaved returns the link that could not be written yet.
+func (s *Store) Unsaved() (Link, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.link, s.unsaved != ""
+}
+
+// flush tries again to write the link that could not be written; unsaved is false when there is none. It comes before
+// whatever the file says: it is what the person did last. s.writing is held.
+func (s *Store) flush() (unsaved bool) {
+	l, unsaved := s.Unsaved()
+	if unsaved && s.write(l) == nil {
+		s.o.Log.Info("the link was written to auth.json after all")
+	}
+	return unsaved
 }
 
 // Reload reads the file again.
 func (s *Store) Reload(ctx context.Context) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
+	if s.flush() {
+		return
+	}
 	if l := s.load(ctx); ctx.Err() == nil {
 		s.set(l)
 	}
@@ -101,7 +141,10 @@ func (s *Store) load(ctx context.Context) Link {
 }
 
 func (s *Store) read() Link {
-	data, err := statefile.Read(s.path, maxFile)
+	data, before, err := statefile.ReadPrivate(s.path, maxFile)
+	if before != 0 {
+		s.expose(before)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return Link{State: NotLinked}
 	}
@@ -116,6 +159,14 @@ func (s *Store) read() Link {
 		l.BackendURL = s.o.DefaultBackend
 	}
 	return l
+}
+
+// expose notes that other users had access to the file.
+func (s *Store) expose(mode fs.FileMode) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.exposed = mode
+	s.o.Log.Warn("other users had access to auth.json; its mode is 0600 now", "before", mode)
 }
 
 func (s *Store) set(l Link) {
@@ -143,6 +194,10 @@ func (s *Store) current() Link {
 		l.State, l.Detail = Revoked, "the backend refused the token"
 	case l.ExpiresAt != nil && !s.o.Now().Before(*l.ExpiresAt):
 		l.State, l.Detail = Expired, "the token expired at "+l.ExpiresAt.UTC().Format(time.RFC3339)
+	case s.unsaved != "":
+		l.Detail = "auth.json could not be written, so the link holds until the daemon ends unless it can be written before: " + s.unsaved
+	case s.exposed != 0:
+		l.Detail = fmt.Sprintf("other users had access to auth.json (mode %04o), which was taken away; if you share this machine, log out and link again", s.exposed)
 	}
 	return l
 }
@@ -153,13 +208,13 @@ func (s *Store) For(backendURL string) Link {
 	l := s.Current()
 	if l.AuthToken != "" && !sameBackend(l.BackendURL, backendURL) {
 		l.State, l.AuthToken, l.Verified = OtherBackend, "", Verdict{}
-		l.Detail = "the account is linked at " + l.BackendURL
+		l.Detail = "the account is linked at " + backend.DisplayName(l.BackendURL)
 	}
 	return l
 }
 
-// Save makes l the link and writes it. When the file cannot be written the link holds until the daemon ends, and the
-// error says why. Unknown fields of the file survive.
+// Save makes l the link and writes it. When the file cannot be written the link holds until the daemon ends, Serve tries
+// again, and the error says why. Unknown fields of the file survive.
 func (s *Store) Save(l Link) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -169,14 +224,31 @@ func (s *Store) Save(l Link) error {
 	}
 	s.mu.Lock()
 	delete(s.revoked, l.AuthToken)
+	s.exposed = 0
 	s.mu.Unlock()
 	s.set(l)
+	return s.write(l)
+}
+
+// write puts the link into the file, and notes whether that worked. s.writing is held.
+func (s *Store) write(l Link) error {
 	before, _ := statefile.Read(s.path, maxFile) // what cannot be read is replaced
 	data, err := format(before, l)
-	if err != nil {
-		return err
+	if err == nil {
+		err = statefile.Write(s.path, data)
 	}
-	return statefile.Write(s.path, data)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unsaved = ""
+	if err != nil {
+		s.unsaved = err.Error()
+		select {
+		case s.failed <- struct{}{}:
+		default:
+		}
+	}
+	s.tell()
+	return err
 }
 
 // Delete forgets the link and deletes auth.json; was is false when there was neither.
@@ -187,6 +259,9 @@ func (s *Store) Delete() (was bool, err error) {
 		return false, err
 	}
 	was = was || s.Current().AuthToken != ""
+	s.mu.Lock()
+	s.unsaved, s.exposed = "", 0
+	s.mu.Unlock()
 	s.set(Link{State: NotLinked})
 	return was, nil
 }

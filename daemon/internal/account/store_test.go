@@ -8,9 +8,11 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/statefile"
@@ -134,8 +136,116 @@ func TestSaveThatCannotWrite(t *testing.T) {
 	if err == nil || strings.Contains(err.Error(), token) {
 		t.Error(err)
 	}
-	if !s.Current().Linked() {
-		t.Error("the link does not hold until the daemon ends")
+	if l := s.Current(); !l.Linked() || l.Detail == "" {
+		t.Errorf("the link does not hold until the daemon ends, or nobody is told why: %+v", l)
+	}
+	s.Reload(t.Context()) // the watch saw something
+	if l, ok := s.Unsaved(); !ok || l.AuthToken != token || !s.Current().Linked() {
+		t.Error("the file, which is older, replaced the link")
+	}
+	if err := os.Remove(filepath.Join(dir, FileName)); err != nil {
+		t.Fatal(err)
+	}
+	s.Reload(t.Context())
+	if _, ok := s.Unsaved(); ok || s.Current().Detail != "" {
+		t.Error("the link was not written when there was room")
+	}
+	if l := Open(Options{Dir: dir}).Current(); l.AuthToken != token {
+		t.Errorf("the file holds %+v", l)
+	}
+}
+
+// A logout while the link waits to be written leaves nothing to be written.
+func TestDelete_UnsavedLink(t *testing.T) {
+	dir := t.TempDir()
+	s := Open(Options{Dir: dir})
+	if err := os.Mkdir(filepath.Join(dir, FileName), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Save(Link{AuthToken: token, AccountID: "acc"}); err == nil {
+		t.Fatal("it was written")
+	}
+	if was, err := s.Delete(); !was || err != nil {
+		t.Errorf("%v, %v", was, err)
+	}
+	s.Reload(t.Context())
+	if _, err := os.Stat(filepath.Join(dir, FileName)); err == nil || s.Current().State != NotLinked {
+		t.Errorf("after the logout: %v, %+v", err, s.Current())
+	}
+}
+
+// Serve writes the link once there is room, without anybody asking.
+func TestServe_WritesTheUnsavedLink(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s := Open(Options{Dir: dir})
+		if err := os.Mkdir(filepath.Join(dir, FileName), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() { _ = s.Serve(ctx) }()
+		synctest.Wait()
+		if err := s.Save(Link{AuthToken: token, AccountID: "acc"}); err == nil {
+			t.Fatal("it was written")
+		}
+		time.Sleep(saveAgain + time.Second)
+		if _, ok := s.Unsaved(); !ok {
+			t.Fatal("it was written over a directory")
+		}
+		if err := os.Remove(filepath.Join(dir, FileName)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(saveAgain + time.Second)
+		if _, ok := s.Unsaved(); ok {
+			t.Error("it was not tried again")
+		}
+	})
+}
+
+// A file that others may read is tightened before it is used, and the person is told until they link again.
+func TestOpen_TightensTheFile(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("modes mean nothing on Windows")
+	}
+	for _, mode := range []os.FileMode{0o644, 0o640, 0o604, 0o666, 0o620} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, FileName)
+		put(t, dir, `{"authToken":"a","accountId":"acc"}`)
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		var log bytes.Buffer
+		s := Open(Options{Dir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		info, err := os.Stat(path)
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%04o became %v, %v", mode, info.Mode(), err)
+		}
+		s.Reload(t.Context())
+		if l := s.Current(); !l.Linked() || !strings.Contains(l.Detail, fmt.Sprintf("%04o", mode)) || !strings.Contains(log.String(), "auth.json") {
+			t.Errorf("%04o: %q, logged %q", mode, l.Detail, log.String())
+		}
+		if err := s.Save(Link{AuthToken: "b", AccountID: "acc"}); err != nil || s.Current().Detail != "" {
+			t.Errorf("after linking again: %v, %q", err, s.Current().Detail)
+		}
+	}
+}
+
+// What stands in the file reaches headers, terminals and agents: it is held to the forms of a backend's answer.
+func TestParse_Forms(t *testing.T) {
+	for name, file := range map[string]string{
+		"token with a space": `{"authToken":"a b","accountId":"acc"}`, "token with an escape": `{"authToken":"a\u001b","accountId":"acc"}`,
+		"long token": `{"authToken":"` + strings.Repeat("a", 4097) + `","accountId":"acc"}`, "account with an escape": `{"authToken":"a","accountId":"\u001b]52;c;x\u0007"}`,
+		"account with C1": `{"authToken":"a","accountId":"a\u009b"}`, "long account": `{"authToken":"a","accountId":"` + strings.Repeat("a", 65) + `"}`,
+		"account with a newline": `{"authToken":"a","accountId":"a\n"}`,
+		"scope":                  `{"authToken":"a","accountId":"acc","scope":"\u001b"}`, "backend": `{"authToken":"a","accountId":"acc","backendUrl":"https://a/\u001b[2J"}`,
+		"long backend": `{"authToken":"a","accountId":"acc","backendUrl":"https://` + strings.Repeat("a", 2048) + `"}`,
+	} {
+		if l, err := parse([]byte(file)); err == nil {
+			t.Errorf("%s: %+v", name, l)
+		} else if strings.ContainsAny(err.Error(), "\x1b\u009b\a") {
+			t.Errorf("%s is quoted: %q", name, err)
+		}
 	}
 }
 
@@ -203,7 +313,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if !headerSafe(l.AuthToken.Reveal()) {
+		if !tokenForm.MatchString(l.AuthToken.Reveal()) {
 			t.Error("a token that does not fit into a header was taken")
 		}
 		out, err := format(data, l)

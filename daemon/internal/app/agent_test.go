@@ -19,7 +19,7 @@ import (
 // tool calls a tool on behalf of a shell in cwd and gives its structured answer.
 func (d *daemon) tool(t *testing.T, cwd, name, arguments string, into any) {
 	t.Helper()
-	stream, err := d.ctl.CallTool(t.Context(), &controlv1.CallToolRequest{Name: name, Arguments: arguments, Caller: &controlv1.Caller{Cwd: cwd}})
+	stream, err := d.ctl.CallTool(t.Context(), &controlv1.CallToolRequest{Name: name, Arguments: arguments, Caller: &controlv1.Caller{Cwd: []byte(cwd)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/codes"
 )
 
 // blocked stands in for the adapters where a sandbox forbids sockets (design D9): everything that needs one is refused
@@ -32,6 +33,8 @@ func (b blocked) PollDeviceToken(context.Context, backend.Target, string) (backe
 func (b blocked) Account(context.Context, backend.Target) (backend.Account, error) {
 	return backend.Account{}, b.problem()
 }
+
+func (b blocked) RevokeLink(context.Context, backend.Target) error { return b.problem() }
 
 func (b blocked) Health(context.Context, backend.Target) (backend.Health, error) {
 	return backend.Health{}, b.problem()
@@ -116,5 +119,12 @@ func (b blocked) Attach(context.Context, string, backend.TransportOpen) (backend
 func (b blocked) Embedded(context.Context) (id, baseURL string, err error) {
 	return "", "", b.problem()
 }
+
+// Find refuses, so that completing a link says what blocks it.
+func (b blocked) Find(string) (codes.Issued, bool, error) { return codes.Issued{}, false, b.problem() }
+
+func (b blocked) Put(string, codes.Issued) error { return b.problem() }
+
+func (b blocked) Remove(string) error { return nil }
 
 func (b blocked) Activity(context.Context) (connections, pendingCodes int) { return 0, 0 }

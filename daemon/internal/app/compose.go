@@ -16,6 +16,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/clientio"
+	"github.com/service-dev/service/daemon/internal/codes"
 	"github.com/service-dev/service/daemon/internal/config"
 	"github.com/service-dev/service/daemon/internal/consent"
 	"github.com/service-dev/service/daemon/internal/control"
@@ -128,7 +129,7 @@ func (p *parts) assemble() (err error) {
 	p.record = p.newRecorder()
 	p.clients = clientio.NewRegistry()
 	p.link = link.New(link.Options{
-		Backend: p.backends, Embedder: p.backends, Accounts: p.accounts, Config: p.config, Record: p.record,
+		Backend: p.backends, Embedder: p.backends, Accounts: p.accounts, Unsaved: p.accounts, Codes: p.issuedCodes(), Config: p.config, Record: p.record,
 		InstallID: p.install.ID(), Log: p.log, Now: p.now,
 	})
 	p.assembleSessions()
@@ -141,6 +142,14 @@ func (p *parts) assemble() (err error) {
 		ClientIO: p.clients, Notices: p.record, Log: p.log,
 	})
 	return nil
+}
+
+// issuedCodes are kept in the run directory; a sandbox has none to find.
+func (p *parts) issuedCodes() link.IssuedCodes {
+	if p.host == nil {
+		return blocked{p.paths.MCP}
+	}
+	return codes.New(p.paths.Run, p.now, p.log)
 }
 
 // assembleSessions makes the sessions and, outside a sandbox, their door: a process without adapters must leave alone
@@ -170,11 +179,12 @@ func (p *parts) installID() string { return p.install.ID() }
 
 // lasting are the parts that run as long as the daemon does.
 func (p *parts) lasting() []func(context.Context) error {
-	list := []func(context.Context) error{p.files.Serve, p.accounts.Serve, p.config.Serve, p.link.Serve}
-	if p.host != nil {
-		list = append(list, func(ctx context.Context) error { return p.serveSessions(ctx, p.record.Serve) })
+	list := []func(context.Context) error{p.files.Serve, p.accounts.Serve, p.config.Serve}
+	if p.host == nil {
+		return append(list, p.link.Serve)
 	}
-	return list
+	// The link revokes tokens at its end, which needs the adapters.
+	return append(list, func(ctx context.Context) error { return p.serveSessions(ctx, p.record.Serve, p.link.Serve) })
 }
 
 // serveSessions runs door, sessions, others that need adapters at their end, and adapters; these end last, so that the

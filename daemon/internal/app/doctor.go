@@ -211,11 +211,16 @@ func (p *parts) checkLink(ctx context.Context) control.Check {
 	case l.State == account.NotLinked:
 		c.Detail = "no account is linked"
 	case l.State == account.OtherBackend:
-		c.State, c.Detail, c.Fix = checkWarn, "the link belongs to "+l.BackendURL, "Run `servicectl login` to link at this backend, which replaces that link."
+		c.State, c.Detail, c.Fix = checkWarn, "the link belongs to "+backend.DisplayName(l.BackendURL), "Run `servicectl login --replace` to link at this backend, which replaces that link."
 	case !l.Linked():
 		c.State, c.Detail, c.Fix = checkFail, "the link is "+string(l.State), "Run `servicectl login` to link again."
 	case !l.Verified.OK:
 		c.State, c.Detail, c.Fix = checkWarn, "the backend could not be asked: "+l.Verified.Err, "Try again later."
+	case l.Detail != "":
+		c.State, c.Detail, c.Fix = checkWarn, l.Detail, "If others use this machine, run `servicectl logout`, then `servicectl login`."
+		if _, unsaved := p.accounts.Unsaved(); unsaved {
+			c.Fix = "Make room for auth.json in the state directory."
+		}
 	default:
 		c.Detail = "the backend honours it"
 	}

@@ -59,13 +59,23 @@ func (f face) BackendURL(ctx context.Context) string {
 	return f.p.resolved(b)
 }
 
-func (f face) Logout(ctx context.Context) (was bool, path string, err error) {
-	was, err = f.p.accounts.Delete()
-	return was, f.p.accounts.Path(), err
+// Logout deletes auth.json first: that never waits for the network. Then the backend is asked to revoke the token.
+func (f face) Logout(ctx context.Context) (control.LoggedOut, error) {
+	out := control.LoggedOut{Path: f.p.accounts.Path()}
+	l := f.p.accounts.Current()
+	var err error
+	if out.Was, err = f.p.accounts.Delete(); err != nil {
+		return out, err
+	}
+	if l.AuthToken != "" {
+		out.RevokeURL = f.p.link.Revoke(context.WithoutCancel(ctx), l)
+		out.Revoked = out.RevokeURL == ""
+	}
+	return out, nil
 }
 
-func (f face) Begin(ctx context.Context, clientHost string) (control.Attempt, error) {
-	a, err := f.p.link.Start(ctx, caller.From(ctx))
+func (f face) Begin(ctx context.Context, replace bool) (control.Attempt, error) {
+	a, err := f.p.link.Start(ctx, caller.From(ctx), replace)
 	if err != nil {
 		return nil, err
 	}

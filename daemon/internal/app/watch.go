@@ -36,8 +36,12 @@ func (p *parts) watch(ctx context.Context, h *hold) {
 	}
 }
 
-// busy tells whether an agent is connected, a person's call is under way, a code is being polled, or an app is attached.
+// busy tells whether an agent is connected, a person's call is under way, a code is being polled, an app is attached, or
+// a link waits for room on the disk and would be lost.
 func (p *parts) busy() bool {
+	if _, unsaved := p.accounts.Unsaved(); unsaved {
+		return true
+	}
 	return p.gate.Clients() > 0 || p.control.Active() > 0 || p.link.Polling() > 0 || p.sessions.Attached() > 0
 }
 

@@ -4,6 +4,7 @@ package backend
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -19,6 +20,14 @@ type Target struct {
 
 // EmbeddedURL names the embedded backend before its id is known. A link's backendUrl holds "embedded:<id>".
 const EmbeddedURL = "embedded:"
+
+// DisplayName is how a backend's address is told to people: "embedded:<id>" means nothing to them.
+func DisplayName(url string) string {
+	if url == "" || strings.HasPrefix(url, EmbeddedURL) {
+		return "the embedded backend"
+	}
+	return url
+}
 
 // Requester is who asks, as the activation page shows it.
 type Requester struct{ Host, OS, Client string }

@@ -4,8 +4,10 @@ package config
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -55,6 +57,8 @@ type Error struct {
 	// Key is the setting's name; empty when the source as a whole is wrong.
 	Key     string
 	Problem string
+	// Fix is what to write instead; empty when Problem says enough.
+	Fix string
 }
 
 func (e *Error) Error() string {
@@ -87,7 +91,7 @@ func parse(path string, data []byte) (*Config, error) {
 			}
 			checked, err := checkURL(text)
 			if err != nil {
-				return bad(key, err.Error())
+				return nil, urlError(path, key, err)
 			}
 			c.BackendURL = checked
 		case keyIdle:
@@ -150,7 +154,7 @@ func (c *Config) Backend(who caller.Caller) (Backend, error) {
 	if text := who.Env[variable]; text != "" {
 		checked, err := checkURL(text)
 		if err != nil {
-			return Backend{}, &Error{Source: variable, Problem: err.Error()}
+			return Backend{}, urlError(variable, "", err)
 		}
 		return kindOf(checked, ByEnv), nil
 	}
@@ -178,7 +182,28 @@ func kindOf(url, by string) Backend {
 	return Backend{URL: url, Kind: KindRemote, ChosenBy: by}
 }
 
-// checkURL takes an http or https address without anything behind its path. Its errors do not repeat the text, which
+// errPlainHTTP refuses an address to which a token would travel in the clear.
+var errPlainHTTP = errors.New("plain http would send the token over the network unencrypted; use https, or http for this machine alone")
+
+// urlError is the error of an address, with what to write instead.
+func urlError(source, key string, err error) *Error {
+	e := &Error{Source: source, Key: key, Problem: err.Error()}
+	if errors.Is(err, errPlainHTTP) {
+		e.Fix = "Use https://. Plain http is accepted for this machine alone: localhost, 127.0.0.1 or [::1]."
+	}
+	return e
+}
+
+// isLoopback reports whether a host of a URL is this machine.
+func isLoopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// checkURL takes an https address, or an http one of this machine, without anything behind its path. Its errors do not repeat the text, which
 // may hold a password.
 func checkURL(text string) (string, error) {
 	text = strings.TrimSpace(text)
@@ -191,6 +216,8 @@ func checkURL(text string) (string, error) {
 		return "", fmt.Errorf("it is not a URL")
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		return "", fmt.Errorf("want http://host or https://host")
+	case u.Scheme == "http" && !isLoopback(u.Hostname()):
+		return "", errPlainHTTP
 	case u.User != nil:
 		return "", fmt.Errorf("a user name or password has no place in it")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":

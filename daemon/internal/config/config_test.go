@@ -66,6 +66,24 @@ func TestBackendOrder(t *testing.T) {
 	}
 }
 
+// A token never travels over the network in the clear.
+func TestBackend_PlainHTTP(t *testing.T) {
+	for address, loopback := range map[string]bool{
+		"http://localhost:8080": true, "http://LOCALHOST": true, "http://127.0.0.1:1": true, "http://127.9.8.7": true, "http://[::1]:1": true, "http://[::ffff:127.0.0.1]": true,
+		"http://backend.test": false, "http://192.168.1.2:8080": false, "http://localhost.evil.test": false, "http://127.0.0.1.evil.test": false, "http://0.0.0.0": false,
+		"http://[2001:db8::1]": false, "HTTP://backend.test": false,
+	} {
+		_, fromEnv := Default().Backend(caller.Caller{Env: map[string]string{variable: address}})
+		_, fromFile := parse("config.yaml", []byte("backend_url: '"+address+"'"))
+		for source, err := range map[string]error{variable: fromEnv, "config.yaml": fromFile} {
+			var e *Error
+			if (err == nil) != loopback || err != nil && (!errors.As(err, &e) || e.Source != source || !strings.Contains(e.Fix, "https://")) {
+				t.Errorf("%s in %s: %v", address, source, err)
+			}
+		}
+	}
+}
+
 func TestReload(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, FileName)

@@ -39,13 +39,13 @@ func verdict(l account.Link) string {
 	return verdictUnknown
 }
 
-// Logout deletes auth.json and nothing else.
+// Logout deletes auth.json and no other file.
 func (s *Server) Logout(ctx context.Context, r *controlv1.LogoutRequest) (*controlv1.LogoutResponse, error) {
-	was, path, err := s.o.Accounts.Logout(withCaller(ctx, r.GetCaller()))
+	out, err := s.o.Accounts.Logout(withCaller(ctx, r.GetCaller()))
 	if err != nil {
 		return nil, failed(err)
 	}
-	return &controlv1.LogoutResponse{WasLinked: was, AuthFile: path}, nil
+	return &controlv1.LogoutResponse{WasLinked: out.Was, AuthFile: out.Path, Revoked: out.Revoked, RevokeUrl: out.RevokeURL}, nil
 }
 
 // SetConsent records a telemetry decision.

@@ -18,6 +18,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/link"
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 	"github.com/service-dev/service/proto/rendezvous"
+	"github.com/service-dev/service/proto/wiretext"
 )
 
 // withCaller puts the request's caller into the context, with only the variables of the allow-list.
@@ -28,7 +29,7 @@ func withCaller(ctx context.Context, c *controlv1.Caller) context.Context {
 			env[name] = value
 		}
 	}
-	cwd := c.GetCwd()
+	cwd := string(c.GetCwd())
 	if !filepath.IsAbs(cwd) || len(cwd) > rendezvous.MaxVariable || strings.ContainsRune(cwd, 0) {
 		cwd = ""
 	}
@@ -76,6 +77,7 @@ func errorOf(err error) *controlv1.Error {
 
 // refuse makes the gRPC error that carries e.
 func refuse(c codes.Code, e *controlv1.Error) error {
+	wiretext.Repair(e)
 	st, err := status.New(c, e.GetMessage()).WithDetails(e)
 	if err != nil {
 		return status.Error(codes.Internal, "encoding a refusal")
@@ -161,7 +163,7 @@ func codeOut(c link.Code) *controlv1.DeviceCode {
 		SignInWord: c.SignInWord,
 	}
 	if r := c.Replaces; r.AccountID != "" {
-		out.Replaces = "account " + r.AccountID + " at " + r.BackendURL
+		out.Replaces = "account " + r.AccountID + " at " + backend.DisplayName(r.BackendURL)
 	}
 	return out
 }

@@ -22,14 +22,21 @@ type Accounts interface {
 	// Verify asks the backend about the token and returns the link with the fresh verdict. It does nothing when there
 	// is no token to ask about.
 	Verify(ctx context.Context) account.Link
-	// Logout deletes auth.json; was is false when there was none.
-	Logout(ctx context.Context) (was bool, path string, err error)
+	// Logout deletes auth.json and asks the backend to revoke its token.
+	Logout(ctx context.Context) (LoggedOut, error)
+}
+
+// LoggedOut is what a logout did. Was is false when there was no link; RevokeURL is where the person revokes a token
+// that could not be revoked.
+type LoggedOut struct {
+	Was, Revoked    bool
+	Path, RevokeURL string
 }
 
 // Logins makes device-code flows on behalf of the CLI.
 type Logins interface {
-	// Begin issues a code of its own. clientHost may be empty.
-	Begin(ctx context.Context, clientHost string) (Attempt, error)
+	// Begin issues a code of its own. replace allows that a live link of another account or backend is replaced.
+	Begin(ctx context.Context, replace bool) (Attempt, error)
 	// Open opens the verification page for the caller; reason says why it did not.
 	Open(ctx context.Context, url string) (opened bool, reason string)
 }

@@ -15,7 +15,7 @@ type loginStream = grpc.ServerStreamingServer[controlv1.LoginResponse]
 // event of the stream, so that the client hears it in the order of things. When the client goes, the polling ends.
 func (s *Server) Login(r *controlv1.LoginRequest, stream loginStream) error {
 	ctx := s.withClient(stream.Context(), r.GetCaller())
-	attempt, err := s.o.Logins.Begin(ctx, word(r.GetClientHost()))
+	attempt, err := s.o.Logins.Begin(ctx, r.GetReplace())
 	if err != nil {
 		return loginFailed(ctx, stream, err)
 	}
@@ -43,7 +43,7 @@ func (s *Server) Login(r *controlv1.LoginRequest, stream loginStream) error {
 	}
 	return stream.Send(&controlv1.LoginResponse{Event: &controlv1.LoginResponse_Linked{Linked: &controlv1.Linked{
 		AccountId: out.AccountID, Tier: out.Tier, LinkedAt: stamp(out.LinkedAt), ExpiresAt: stampPtr(out.ExpiresAt),
-		AuthFile: out.File.Path, PollCount: uint32(out.PollCount),
+		AuthFile: out.File.Path, PollCount: uint32(out.PollCount), WriteError: out.File.Error, RevokeUrl: out.RevokeURL,
 	}}})
 }
 

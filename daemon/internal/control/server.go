@@ -17,6 +17,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/descriptors"
 	controlv1 "github.com/service-dev/service/proto/control/v1"
+	"github.com/service-dev/service/proto/wiretext"
 )
 
 // Bounds of the door. A message holds at most a tool's arguments; a person has a handful of terminals.
@@ -70,7 +71,7 @@ func (s *Server) Calls() int64 { return s.total.Load() }
 // Serve answers on l until ctx ends, then lets the calls under way finish for a moment.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	g := grpc.NewServer(
-		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxHeaderListSize(maxHeaders), grpc.MaxConcurrentStreams(maxStreams),
+		grpc.ForceServerCodecV2(wiretext.Codec()), grpc.MaxRecvMsgSize(maxMessage), grpc.MaxHeaderListSize(maxHeaders), grpc.MaxConcurrentStreams(maxStreams),
 		grpc.ConnectionTimeout(5*time.Second), grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: maxIdle}),
 		grpc.Creds(known{insecure.NewCredentials()}), grpc.InTapHandle(s.visitors.tap),
 		grpc.UnaryInterceptor(s.unary), grpc.StreamInterceptor(s.stream),

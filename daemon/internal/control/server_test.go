@@ -49,10 +49,13 @@ func (f *fake) seen(ctx context.Context) {
 	f.callers = append(f.callers, caller.From(ctx))
 }
 
-func (f *fake) InstallID() string                                  { return "inst_1" }
-func (f *fake) Link(ctx context.Context) account.Link              { f.seen(ctx); return f.link }
-func (f *fake) Verify(context.Context) account.Link                { return f.verified }
-func (f *fake) Logout(context.Context) (bool, string, error)       { return true, "/x/auth.json", nil }
+func (f *fake) InstallID() string                     { return "inst_1" }
+func (f *fake) Link(ctx context.Context) account.Link { f.seen(ctx); return f.link }
+func (f *fake) Verify(context.Context) account.Link   { return f.verified }
+
+func (f *fake) Logout(context.Context) (LoggedOut, error) {
+	return LoggedOut{Was: true, Path: "/x/auth.json", RevokeURL: "https://x.test/account"}, nil
+}
 func (f *fake) Open(context.Context, string) (bool, string)        { return false, "disabled" }
 func (f *fake) Consent(context.Context) Consent                    { return Consent{State: "unset", DecidedBy: "default"} }
 func (f *fake) SetConsent(context.Context, string) (string, error) { return "/x/consent", nil }
@@ -66,7 +69,7 @@ func (f *fake) Code() link.Code {
 	return link.Code{DeviceCode: backend.DeviceCode{DeviceCode: "sdc_secret", UserCode: "BCDF-GHJK", VerificationURL: "http://x", ExpiresIn: 10 * time.Minute, PollInterval: 5 * time.Second}}
 }
 
-func (f *fake) Begin(context.Context, string) (Attempt, error) {
+func (f *fake) Begin(context.Context, bool) (Attempt, error) {
 	if f.begin != nil {
 		return nil, f.begin
 	}
@@ -187,7 +190,7 @@ func TestCallerIsFiltered(t *testing.T) {
 	f := &fake{}
 	client := dial(t, f)
 	_, err := client.Status(t.Context(), &controlv1.StatusRequest{Caller: &controlv1.Caller{
-		Env: map[string]string{"CI": "1", "PATH": "/evil", "SERVICE_CONFIG_DIR": "/other", "BROWSER": "a\x00b"}, Cwd: "relative", Client: "ctl\x1b[31m",
+		Env: map[string]string{"CI": "1", "PATH": "/evil", "SERVICE_CONFIG_DIR": "/other", "BROWSER": "a\x00b"}, Cwd: []byte("relative"), Client: "ctl\x1b[31m",
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -343,4 +346,27 @@ func TestCheckPeerLetsOurselvesIn(t *testing.T) {
 	if CheckPeer(a) == nil {
 		t.Error("a pipe tells nothing of its other end and was let in")
 	}
+}
+
+// What is not UTF-8, as paths of older systems are, reaches the client in a form that it can read.
+func TestTextsThatAreNotUTF8(t *testing.T) {
+	f := &fake{plugins: []Plugin{{Name: "x", Path: "/caf\xe9/x", LastError: "open /caf\xe9"}}}
+	c := dial(t, f)
+	list, err := c.ListPlugins(t.Context(), &controlv1.ListPluginsRequest{})
+	if err != nil || list.GetPlugins()[0].GetPath() != "/caf\uFFFD/x" || list.GetPlugins()[0].GetLastError() != "open /caf\uFFFD" {
+		t.Errorf("%v, %v", list, err)
+	}
+	err = failed(&backend.Problem{Code: "some_code", Message: "writing /caf\xe9", FixHint: "look at /caf\xe9"})
+	if e, ok := detailOf(err); !ok || e.GetCode() != "some_code" || e.GetMessage() != "writing /caf\uFFFD" {
+		t.Errorf("%v", err)
+	}
+}
+
+func detailOf(err error) (*controlv1.Error, bool) {
+	for _, d := range status.Convert(err).Details() {
+		if e, ok := d.(*controlv1.Error); ok {
+			return e, true
+		}
+	}
+	return nil, false
 }

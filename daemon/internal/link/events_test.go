@@ -9,7 +9,7 @@ import (
 // The events of a flow belong to the shell that asked for its code, also those of its polls, which nobody's call makes.
 func TestEventsBelongToWhoAsked(t *testing.T) {
 	run(t, []answer{pending(0), approved}, func(t *testing.T, m *Manager, f *fake, _ string) {
-		attempt, err := m.Start(t.Context(), caller.Caller{Env: map[string]string{"SERVICE_TELEMETRY": "0"}})
+		attempt, err := m.Start(t.Context(), caller.Caller{Env: map[string]string{"SERVICE_TELEMETRY": "0"}}, false)
 		if err != nil {
 			t.Fatal(err)
 		}

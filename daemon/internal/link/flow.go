@@ -3,6 +3,7 @@ package link
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"runtime"
 	"time"
@@ -10,6 +11,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/account"
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/codes"
+	"github.com/service-dev/service/proto/secretscan"
 	"github.com/service-dev/service/proto/telemetry"
 )
 
@@ -22,12 +25,15 @@ type flow struct {
 	who caller.Caller
 	// exclusive flows are a login's: nobody else joins them, and they end with it.
 	exclusive bool
+	// replace allows that a live link of another account or backend is replaced.
+	replace bool
 
 	gated    *GatedCall
 	interval time.Duration // the backend's
 	wanted   time.Duration // the least that a caller asked for
 	count    int           // polls made
 	note     string
+	raised   bool // the backend raised the interval, so a poll came too early by its clock
 	polling  bool
 	stop     context.CancelFunc
 	trouble  bool          // a poll's answer was lost, so an approval may have been too
@@ -56,6 +62,16 @@ func (m *Manager) newFlow(who caller.Caller, code backend.DeviceCode, target bac
 		who: who, code: code, target: target, expires: m.Now().Add(code.ExpiresIn), interval: backendInterval(code.PollInterval),
 		beat: make(chan struct{}), end: newEnding(),
 	}
+}
+
+// paced is the gap to the next poll by our clock, which may run faster than the backend's: a little longer than the
+// interval, and clearly longer once the backend found a poll too early. One raise is then the last for a clock that is
+// up to 30 % fast.
+func (f *flow) paced() time.Duration {
+	if f.raised {
+		return f.interval + f.interval*35/100
+	}
+	return f.interval + f.interval/20
 }
 
 // usable tells whether the code can still be shown to a person.
@@ -102,11 +118,14 @@ func (w Wait) bounded() Wait {
 func (m *Manager) Complete(ctx context.Context, who caller.Caller, deviceCode string, wait Wait) (Outcome, error) {
 	wait = wait.bounded()
 	if deviceCode == "" || len(deviceCode) > maxDeviceCode {
-		return Outcome{}, unknownCode()
+		return Outcome{}, foreignCode()
 	}
 	f, err := m.flowOf(who, deviceCode)
 	if err != nil {
 		return Outcome{}, err
+	}
+	if rival, ok := m.rivalAt(ctx, f.target.BaseURL); ok && m.pending(f) { // before the person approves in vain
+		return Outcome{}, conflict(rival)
 	}
 	if err := m.ensurePolling(f, wait.Interval); err != nil {
 		return Outcome{}, err
@@ -118,27 +137,81 @@ func (m *Manager) Complete(ctx context.Context, who caller.Caller, deviceCode st
 	return out, err
 }
 
+// pending reports whether a flow has no outcome yet.
+func (m *Manager) pending(f *flow) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return f.finished.IsZero()
+}
+
 // maxDeviceCode bounds a device code, in bytes.
 const maxDeviceCode = 512
 
-// flowOf finds the flow of a code. A code that this daemon did not see issued (it was restarted, say) is polled at the
-// caller's backend.
+// flowOf finds the flow of a code. A code that was not issued to this install is somebody else's: approving it would
+// link their account here, so it is refused without asking any backend.
 func (m *Manager) flowOf(who caller.Caller, deviceCode string) (*flow, error) {
-	var expired []*flow
-	defer func() { m.recordExpired(expired) }() // after the lock is given back
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if f := m.flows[deviceCode]; f != nil && !f.exclusive {
-		return f, nil
+	f := m.flows[deviceCode]
+	m.mu.Unlock()
+	switch {
+	case f == nil:
+		return m.recall(who, deviceCode)
+	case f.exclusive:
+		return nil, foreignCode()
 	}
-	address, err := m.addressOf(who)
+	return f, nil
+}
+
+// recall makes the flow of a code that was issued before the daemon was started.
+func (m *Manager) recall(who caller.Caller, deviceCode string) (*flow, error) {
+	issued, ok, err := m.Codes.Find(deviceCode)
 	if err != nil {
 		return nil, err
 	}
-	f := m.newFlow(who, backend.DeviceCode{DeviceCode: deviceCode}, backend.Target{BaseURL: address, Requester: requester(who)})
-	f.interval = time.Second // unknown until the first answer; the caller's own interval holds
-	expired = m.keep(f)
+	if !ok {
+		return nil, foreignCode()
+	}
+	f := m.newFlow(who, backend.DeviceCode{DeviceCode: deviceCode}, backend.Target{BaseURL: issued.Backend, Requester: requester(who)})
+	f.expires = issued.Expires
+	if c := issued.Call; c != nil {
+		f.gated = &GatedCall{Tool: c.Tool, Args: c.Args, Caller: m.callerAt(who, c.Cwd, issued.Backend)}
+	}
+	m.mu.Lock()
+	if other := m.flows[deviceCode]; other != nil { // two callers recalled it at once
+		m.mu.Unlock()
+		return other, nil
+	}
+	expired := m.keep(f)
+	m.mu.Unlock()
+	m.recordExpired(expired)
 	return f, nil
+}
+
+// callerAt is who calls, in the directory and at the backend of a remembered call. The environment of its own caller was
+// never stored.
+func (m *Manager) callerAt(who caller.Caller, cwd, backendURL string) caller.Caller {
+	who.Cwd = cwd
+	if address, err := m.addressOf(who); err == nil && liveKey(address) == liveKey(backendURL) {
+		return who
+	}
+	env := maps.Clone(who.Env)
+	if env == nil {
+		env = map[string]string{}
+	}
+	env["SERVICE_BACKEND_URL"] = liveKey(backendURL)
+	who.Env = env
+	return who
+}
+
+// remember keeps a code beyond the life of the daemon. Without it the code works until the daemon ends.
+func (m *Manager) remember(code Code, gated GatedCall) {
+	err := m.Codes.Put(code.DeviceCode.DeviceCode, codes.Issued{
+		Backend: code.BackendURL, Expires: m.Now().Add(code.ExpiresIn),
+		Call: &codes.Call{Tool: gated.Tool, Args: gated.Args, Cwd: gated.Caller.Cwd},
+	})
+	if err != nil {
+		m.Log.Warn("failed to save the issued device code", "err", err)
+	}
 }
 
 // await waits for the outcome, tells of each poll, and gives up at the caller's own limit.
@@ -228,9 +301,14 @@ func (m *Manager) abort(f *flow) {
 	<-f.end.done
 }
 
+// requester is who asks, as the activation page shows it. A client that gives a credential as its name stays unnamed.
 func requester(who caller.Caller) backend.Requester {
 	host, _ := os.Hostname()
-	return backend.Requester{Host: host, OS: runtime.GOOS + "/" + runtime.GOARCH, Client: who.Client}
+	r := backend.Requester{Host: host, OS: runtime.GOOS + "/" + runtime.GOARCH, Client: who.Client}
+	if secretscan.Contains(r.Client) || secretscan.ContainsUserCode(r.Client) {
+		r.Client = ""
+	}
+	return r
 }
 
 // asProblem gives the typed form of an error; never nil.

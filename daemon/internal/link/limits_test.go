@@ -20,7 +20,7 @@ func TestLoginsThatArePolledAreBounded(t *testing.T) {
 		defer cancel()
 		var waiting sync.WaitGroup
 		wait := func() {
-			a, err := m.Start(ctx, caller.Caller{})
+			a, err := m.Start(ctx, caller.Caller{}, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -38,7 +38,7 @@ func TestLoginsThatArePolledAreBounded(t *testing.T) {
 			t.Fatalf("%d codes are polled", n)
 		}
 		for range 20 {
-			a, err := m.Start(ctx, caller.Caller{})
+			a, err := m.Start(ctx, caller.Caller{}, false)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -2,6 +2,7 @@ package link
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/account"
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/codes"
 	"github.com/service-dev/service/daemon/internal/config"
 	"github.com/service-dev/service/proto/telemetry"
 )
@@ -26,11 +28,26 @@ type Accounts interface {
 // Config tells where a caller's calls go.
 type Config interface{ Current() *config.Config }
 
-// Options are the parts of a Manager. Log and Now may be nil.
+// IssuedCodes remembers the codes that were issued here beyond the life of the daemon.
+type IssuedCodes interface {
+	Find(deviceCode string) (codes.Issued, bool, error)
+	Put(deviceCode string, issued codes.Issued) error
+	Remove(deviceCode string) error
+}
+
+// UnsavedLinks knows the link that holds though auth.json could not be written.
+type UnsavedLinks interface {
+	Unsaved() (account.Link, bool)
+}
+
+// Options are the parts of a Manager. Codes, Unsaved, Log and Now may be nil; without Codes a code is forgotten with the
+// daemon.
 type Options struct {
 	Backend   Backend
 	Embedder  Embedder
 	Accounts  Accounts
+	Unsaved   UnsavedLinks
+	Codes     IssuedCodes
 	Config    Config
 	Record    Recorder
 	InstallID string
@@ -52,15 +69,18 @@ const (
 type Manager struct {
 	Options
 	asking sync.Mutex // one code is issued at a time, so that callers at once share one
+	saving sync.Mutex // one approval at a time decides whether it may replace the link
 
 	mu      sync.Mutex
 	flows   map[string]*flow // by device code
 	live    map[string]*flow // the one live code of each backend, by liveKey
 	polling int
-	closed  bool
-	life    context.Context
-	end     context.CancelFunc
-	pollers sync.WaitGroup
+	// revoking counts the tokens that are kept to be revoked.
+	revoking int
+	closed   bool
+	life     context.Context
+	end      context.CancelFunc
+	pollers  sync.WaitGroup
 }
 
 // New makes a manager.
@@ -71,9 +91,19 @@ func New(o Options) *Manager {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Codes == nil {
+		o.Codes = noCodes{}
+	}
 	life, end := context.WithCancel(context.Background())
 	return &Manager{Options: o, flows: map[string]*flow{}, live: map[string]*flow{}, life: life, end: end}
 }
+
+// noCodes remembers nothing.
+type noCodes struct{}
+
+func (noCodes) Find(string) (codes.Issued, bool, error) { return codes.Issued{}, false, nil }
+func (noCodes) Put(string, codes.Issued) error          { return nil }
+func (noCodes) Remove(string) error                     { return nil }
 
 // Serve waits until ctx ends, then ends the polling and waits for it.
 func (m *Manager) Serve(ctx context.Context) error {
@@ -83,6 +113,7 @@ func (m *Manager) Serve(ctx context.Context) error {
 	m.mu.Unlock()
 	m.end()
 	m.pollers.Wait()
+	m.revokeUnsaved()
 	return nil
 }
 
@@ -119,7 +150,11 @@ func (m *Manager) Target(ctx context.Context, who caller.Caller) (backend.Target
 func (m *Manager) addressOf(who caller.Caller) (string, error) {
 	b, err := m.Config.Current().Backend(who)
 	if err != nil {
-		return "", &backend.Problem{Code: CodeInvalidConfig, Message: err.Error(), FixHint: "Correct the address of the backend, or unset it."}
+		p := &backend.Problem{Code: CodeInvalidConfig, Message: err.Error(), FixHint: "Correct the address of the backend, or unset it."}
+		if setting := (*config.Error)(nil); errors.As(err, &setting) && setting.Fix != "" {
+			p.FixHint = setting.Fix
+		}
+		return "", p
 	}
 	return b.URL, nil
 }
@@ -177,8 +212,10 @@ func (m *Manager) Ask(ctx context.Context, target backend.Target, gated GatedCal
 	f := m.live[key]
 	if f != nil && f.usable(m.Now()) {
 		f.gated = &gated
-		defer m.mu.Unlock()
-		return m.codeOf(f, false), nil
+		shown := m.codeOf(f, false)
+		m.mu.Unlock()
+		m.remember(shown, gated)
+		return shown, nil
 	}
 	m.mu.Unlock()
 	code, err := m.refusedWith(ctx, target, knock(ctx))
@@ -194,6 +231,7 @@ func (m *Manager) Ask(ctx context.Context, target backend.Target, gated GatedCal
 	shown := m.codeOf(f, true)
 	m.mu.Unlock()
 	m.recordExpired(expired)
+	m.remember(shown, gated)
 	return shown, nil
 }
 
@@ -209,11 +247,15 @@ func (m *Manager) refusedWith(ctx context.Context, target backend.Target, err er
 	return backend.DeviceCode{}, err
 }
 
-// Start issues a code of its own for a login.
-func (m *Manager) Start(ctx context.Context, who caller.Caller) (*Attempt, error) {
+// Start issues a code of its own for a login. replace is the person's word that a live link of another account or
+// backend may be replaced; without it a login at another backend is refused before it begins.
+func (m *Manager) Start(ctx context.Context, who caller.Caller, replace bool) (*Attempt, error) {
 	address, err := m.addressOf(who)
 	if err != nil {
 		return nil, err
+	}
+	if rival, ok := m.rivalAt(ctx, address); ok && !replace {
+		return nil, conflict(rival)
 	}
 	target := backend.Target{BaseURL: address, Requester: requester(who)}
 	m.initiated(who)
@@ -227,7 +269,7 @@ func (m *Manager) Start(ctx context.Context, who caller.Caller) (*Attempt, error
 		return nil, err
 	}
 	f := m.newFlow(who, code, target)
-	f.exclusive = true
+	f.exclusive, f.replace = true, replace
 	m.mu.Lock()
 	expired := m.keep(f)
 	attempt := &Attempt{m: m, f: f, code: m.codeOf(f, true)}
@@ -305,7 +347,8 @@ func (m *Manager) drop(code string, f *flow, expired []*flow) []*flow {
 func (m *Manager) codeOf(f *flow, fresh bool) Code {
 	c := Code{DeviceCode: f.code, BackendURL: f.target.BaseURL, Fresh: fresh, Replaces: account.Link{State: account.NotLinked}}
 	c.ExpiresIn = max(f.expires.Sub(m.Now()), 0)
-	if l := m.Accounts.For(f.target.BaseURL); l.AccountID != "" {
+	if l := m.current(); l.AccountID != "" {
+		l.AuthToken = ""
 		c.Replaces = l
 	}
 	return c

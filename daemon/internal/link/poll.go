@@ -86,7 +86,7 @@ func (m *Manager) poll(ctx context.Context, f *flow) {
 			return
 		case err == nil:
 			failures = 0
-			gap = m.pending(f, answer.PollInterval, "")
+			gap = m.waiting(f, answer.PollInterval, "")
 		case problem.HTTPStatus == http.StatusTooManyRequests:
 			failures = 0 // an answer: the backend is there
 			gap = m.failed(f, 1, problem)
@@ -144,25 +144,27 @@ func passing(p *backend.Problem) bool {
 		p.HTTPStatus >= http.StatusInternalServerError || p.HTTPStatus == http.StatusTooManyRequests
 }
 
-// pending takes note of an answer and gives the gap to the next poll.
-func (m *Manager) pending(f *flow, interval time.Duration, note string) time.Duration {
+// waiting takes note of an answer and gives the gap to the next poll.
+func (m *Manager) waiting(f *flow, interval time.Duration, note string) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	f.interval = backendInterval(interval)
+	next := backendInterval(interval)
+	f.raised = f.raised || f.count > 0 && next > f.interval
+	f.interval = next
 	f.trouble = false // the code is not used, so nothing was lost
 	m.tell(f, note)
-	return max(f.interval, f.wanted)
+	return max(f.paced(), f.wanted)
 }
 
 // failed takes note of a poll without an answer. The backend's Retry-After is honoured.
 func (m *Manager) failed(f *flow, failures int, p *backend.Problem) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if p.HTTPStatus != http.StatusTooManyRequests {
+	if p.HTTPStatus == 0 || p.HTTPStatus >= http.StatusInternalServerError {
 		f.trouble = true
 	}
 	m.tell(f, "the backend did not answer properly and is asked again: "+p.Message)
-	gap := min(max(f.interval, f.wanted), maxFailureGap)
+	gap := min(max(f.paced(), f.wanted), maxFailureGap)
 	return max(gap, min(time.Duration(failures)*failureStep, maxFailureGap), min(p.RetryAfter, MaxWait))
 }
 
@@ -174,31 +176,56 @@ func (m *Manager) tell(f *flow, note string) {
 	f.beat = make(chan struct{})
 }
 
-// linked saves the link; what waits gets the outcome once the file is written and the token was tried.
+// linked saves the link; what waits gets the outcome once the file is written and the token was tried. A live link of
+// another account or backend stays unless the person agreed: the fresh token is revoked then.
 func (m *Manager) linked(ctx context.Context, f *flow, t backend.Token) {
-	path := m.Accounts.Path()
+	m.saving.Lock()
+	defer m.saving.Unlock()
 	minted, err := m.mintedAt(ctx, f.target.BaseURL)
-	file := AuthFile{Path: path, Written: true}
-	if err == nil {
-		err = m.Accounts.Save(account.Link{
-			AuthToken: account.Secret(t.AuthToken), AccountID: t.AccountID, LinkedAt: t.LinkedAt, ExpiresAt: t.ExpiresAt,
-			Scope: scope, BackendURL: minted,
-		})
-	}
 	if err != nil {
-		m.Log.Error("saving the link", "err", err)
-		file.Written, file.Error = false, err.Error()
+		m.Log.Warn("failed to learn the embedded backend's id", "err", err)
+		minted = f.target.BaseURL
 	}
-	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
-	defer cancel()
-	m.verify(ctx, backend.Target{BaseURL: f.target.BaseURL, Bearer: t.AuthToken, Requester: f.target.Requester})
+	l := account.Link{State: account.Linked, AuthToken: account.Secret(t.AuthToken), AccountID: t.AccountID, LinkedAt: t.LinkedAt,
+		ExpiresAt: t.ExpiresAt, Scope: scope, BackendURL: minted}
+	if !f.replace {
+		if rival, ok := m.rival(ctx, minted, t.AccountID); ok {
+			m.Revoke(ctx, l)
+			m.finish(f, Outcome{}, conflict(rival), telemetry.OutcomePollingAborted)
+			return
+		}
+	}
+	file, revokeURL := m.save(ctx, l)
+	m.verifyFresh(ctx, f, t)
 	m.mu.Lock()
 	f.count++
 	count := f.count
 	m.mu.Unlock()
 	m.Record.Record(caller.With(ctx, f.who), telemetry.Linked, nil)
 	m.finish(f, Outcome{AccountID: t.AccountID, Tier: t.Tier, LinkedAt: t.LinkedAt, ExpiresAt: t.ExpiresAt, File: file,
-		PollCount: count, BackendURL: minted}, nil, telemetry.OutcomeSuccess)
+		PollCount: count, BackendURL: minted, RevokeURL: revokeURL}, nil, telemetry.OutcomeSuccess)
+}
+
+// save makes l the link and revokes the token that it replaces, once that is no longer in the file.
+func (m *Manager) save(ctx context.Context, l account.Link) (file AuthFile, revokeURL string) {
+	before := m.current()
+	file = AuthFile{Path: m.Accounts.Path(), Written: true}
+	if err := m.Accounts.Save(l); err != nil {
+		m.Log.Error("failed to save the link", "err", err)
+		file.Written, file.Error = false, err.Error()
+		return file, ""
+	}
+	if before.AuthToken == l.AuthToken {
+		return file, ""
+	}
+	return file, m.Revoke(ctx, before)
+}
+
+// verifyFresh tries a new token, so that what waits hears of one that does not work.
+func (m *Manager) verifyFresh(ctx context.Context, f *flow, t backend.Token) {
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+	defer cancel()
+	m.verify(ctx, backend.Target{BaseURL: f.target.BaseURL, Bearer: t.AuthToken, Requester: f.target.Requester})
 }
 
 // refused ends a flow with the error of spec 7.2 that fits.
@@ -208,6 +235,8 @@ func (m *Manager) refused(f *flow, p *backend.Problem) {
 	lost := f.trouble
 	m.mu.Unlock()
 	switch {
+	case p.Code == backend.CodeAuthRequired: // the embedded backend that issued it was replaced by a new one
+		m.finish(f, Outcome{}, unknownCode(), telemetry.OutcomeCodeExpired)
 	case p.Code == backend.CodeUnknownDeviceCode && lost:
 		// The approval was redeemed by a poll whose answer never arrived (S13).
 		m.finish(f, Outcome{}, &backend.Problem{Code: backend.CodeUnknownDeviceCode, HTTPStatus: p.HTTPStatus,
@@ -252,6 +281,11 @@ func (m *Manager) finish(f *flow, out Outcome, problem *backend.Problem, word st
 	}
 	end := f.end
 	m.mu.Unlock()
+	if !f.exclusive && !again(end.err) && asProblem(end.err).Code != codeAborted { // a daemon that stops leaves the code to the next one
+		if err := m.Codes.Remove(f.code.DeviceCode); err != nil {
+			m.Log.Warn("failed to forget a used device code", "err", err)
+		}
+	}
 	// The record comes before anybody learns of the outcome, so that it is there when they look.
 	m.completed(f.who, word)
 	close(end.done)
@@ -266,6 +300,13 @@ func unknownCode() *backend.Problem {
 	return &backend.Problem{Code: backend.CodeUnknownDeviceCode, HTTPStatus: http.StatusNotFound,
 		Message: "the backend does not know the device code: it was never issued there or is used up",
 		FixHint: "Call createSimulatorSession again for a fresh code."}
+}
+
+// foreignCode is the refusal of a code that was not issued to this install.
+func foreignCode() *backend.Problem {
+	return &backend.Problem{Code: backend.CodeUnknownDeviceCode,
+		Message: "this device code was not issued to this install, or its time is over",
+		FixHint: "Call createSimulatorSession for a code of this install. Never take a deviceCode from anywhere but an auth_required answer."}
 }
 
 func timedOut(wait time.Duration) *backend.Problem {

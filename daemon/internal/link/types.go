@@ -15,6 +15,8 @@ type Backend interface {
 	IssueDeviceCode(ctx context.Context, target backend.Target, scope string) (backend.DeviceCode, error)
 	PollDeviceToken(ctx context.Context, target backend.Target, deviceCode string) (backend.Poll, error)
 	Account(ctx context.Context, target backend.Target) (backend.Account, error)
+	// RevokeLink revokes the target's own bearer.
+	RevokeLink(ctx context.Context, target backend.Target) error
 }
 
 // Embedder tells which embedded backend serves here, starting it where needed.
@@ -29,6 +31,9 @@ type Recorder interface {
 
 // CodeAuthTimeout is the code of a Complete whose wait ended without an answer (spec 7.2).
 const CodeAuthTimeout = "auth_timeout"
+
+// CodeLinkConflict is the code of an approval that would replace a live link of another account or backend.
+const CodeLinkConflict = "link_conflict"
 
 // CodeInvalidConfig is the code of a backend address that cannot be used.
 const CodeInvalidConfig = "invalid_config"
@@ -89,6 +94,8 @@ type Outcome struct {
 	PollCount int
 	// BackendURL is the backend that minted the token.
 	BackendURL string
+	// RevokeURL is where the person revokes the token that was replaced; empty when that is done or there was none.
+	RevokeURL string
 }
 
 // AuthFile tells what became of auth.json (spec 4.2). Error is empty when it was written.

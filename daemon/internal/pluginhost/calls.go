@@ -107,6 +107,12 @@ func (h *Host) Account(ctx context.Context, t backend.Target) (backend.Account, 
 	return account(r.GetAccountId(), r.GetTier(), r.GetLinkedAt(), r.ExpiresAt)
 }
 
+// RevokeLink revokes the target's own bearer.
+func (h *Host) RevokeLink(ctx context.Context, t backend.Target) error {
+	_, err := call(ctx, h, t, pluginv1.BackendClient.RevokeLink, &pluginv1.RevokeLinkRequest{Target: target(t)})
+	return err
+}
+
 // Health asks the backend how it is (spec 2.5).
 func (h *Host) Health(ctx context.Context, t backend.Target) (backend.Health, error) {
 	r, err := call(ctx, h, t, pluginv1.BackendClient.Health, &pluginv1.HealthRequest{Target: target(t)})

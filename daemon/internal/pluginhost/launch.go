@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc"
 
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
+	"github.com/service-dev/service/proto/wiretext"
 )
 
 // startTimeout bounds the handshake of an adapter, describeTimeout its Describe: the embedded backend may have to
@@ -109,7 +110,7 @@ func (h *Host) launch(ctx context.Context, a *adapter) (*instance, error) {
 		StartTimeout:     startTimeout,
 		Logger:           newHostLog(log),
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: dir},
-		GRPCDialOptions:  []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage))},
+		GRPCDialOptions:  []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.ForceCodecV2(wiretext.Codec()), grpc.MaxCallRecvMsgSize(maxMessage))},
 		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, _ string) (runner.Runner, error) {
 			p, err := newProcess(a.path, dir, environment(cmd.Env, dir), log, func(p *process) { born <- p })
 			if err != nil {
@@ -163,14 +164,14 @@ func (h *Host) describe(ctx context.Context, name string, client plugin.ClientPr
 	inst.conn, inst.rpc = conn, pluginv1.NewBackendClient(conn)
 	if isTransport(name) {
 		inst.transport = pluginv1.NewTransportClient(conn)
-		said, err := inst.transport.DescribeTransport(ctx, &pluginv1.DescribeTransportRequest{ConfigDir: h.opts.ConfigDir})
+		said, err := inst.transport.DescribeTransport(ctx, &pluginv1.DescribeTransportRequest{ConfigDir: []byte(h.opts.ConfigDir)})
 		if err != nil {
 			return problemOf(ctx, name, err)
 		}
 		inst.about = &about{Name: said.GetName(), Version: said.GetVersion()}
 		return nil
 	}
-	inst.about, err = inst.rpc.Describe(ctx, &pluginv1.DescribeRequest{ConfigDir: h.opts.ConfigDir})
+	inst.about, err = inst.rpc.Describe(ctx, &pluginv1.DescribeRequest{ConfigDir: []byte(h.opts.ConfigDir)})
 	if err != nil {
 		return problemOf(ctx, "", err)
 	}

@@ -72,7 +72,7 @@ func (h *Host) Attach(ctx context.Context, name string, open backend.TransportOp
 }
 
 func openRequest(o backend.TransportOpen) (*pluginv1.AttachRequest, error) {
-	open := &pluginv1.AttachOpen{SessionId: o.SessionID, DeviceModel: o.DeviceModel, VirtualClock: o.Virtual, NowMs: o.NowMs, FixturesDir: o.FixturesDir}
+	open := &pluginv1.AttachOpen{SessionId: o.SessionID, DeviceModel: o.DeviceModel, VirtualClock: o.Virtual, NowMs: o.NowMs, FixturesDir: []byte(o.FixturesDir)}
 	if o.Snapshot != nil {
 		var err error
 		if open.Snapshot, err = json.Marshal(o.Snapshot); err != nil {

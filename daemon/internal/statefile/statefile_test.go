@@ -242,3 +242,39 @@ func TestWatchSeesEveryWayToChange(t *testing.T) {
 		t.Error("nobody was told that the directory was gone")
 	}
 }
+
+// A file with a secret that others may reach is tightened before it is read, and a symbolic link's target is left alone.
+func TestReadPrivate(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("modes mean nothing on Windows")
+	}
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
+	for _, mode := range []os.FileMode{0o600, 0o400, 0o640, 0o644, 0o666, 0o601} {
+		_ = os.Remove(file)
+		if err := errors.Join(os.WriteFile(file, []byte("secret"), 0o600), os.Chmod(file, mode)); err != nil {
+			t.Fatal(err)
+		}
+		data, before, err := ReadPrivate(file, 100)
+		info, _ := os.Stat(file)
+		want, now := mode, os.FileMode(0o600)
+		if mode&0o077 == 0 {
+			want, now = 0, mode
+		}
+		if err != nil || string(data) != "secret" || before != want || info.Mode().Perm() != now {
+			t.Errorf("%04o: %q, before %04o, now %v, %v", mode, data, before, info.Mode(), err)
+		}
+	}
+	if err := errors.Join(os.Chmod(file, 0o644), os.Symlink(file, link)); err != nil {
+		t.Fatal(err)
+	}
+	if _, before, err := ReadPrivate(link, 100); !errors.Is(err, ErrSymlink) || before != 0 {
+		t.Errorf("a link: %04o, %v", before, err)
+	}
+	if info, _ := os.Stat(file); info.Mode().Perm() != 0o644 {
+		t.Errorf("the link's target became %v", info.Mode())
+	}
+	if _, before, err := ReadPrivate(filepath.Join(dir, "none"), 100); !errors.Is(err, fs.ErrNotExist) || before != 0 {
+		t.Errorf("no file: %04o, %v", before, err)
+	}
+}

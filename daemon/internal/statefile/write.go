@@ -119,3 +119,34 @@ func Sweep(dir string, now time.Time) error {
 	}
 	return nil
 }
+
+// ReadPrivate is Read for a file that holds a secret: where other users have permissions on it, these are taken away
+// first, and before is the mode that the file had; it is 0 otherwise.
+func ReadPrivate(path string, limit int64) (data []byte, before fs.FileMode, err error) {
+	info, err := os.Lstat(path)
+	if err == nil && info.Mode().IsRegular() && shared(info) != 0 {
+		if err := tighten(path, info); err != nil {
+			return nil, 0, fmt.Errorf("reading %s: other users have access to it (mode %04o): %w", path, info.Mode().Perm(), cause(err))
+		}
+		before = info.Mode().Perm()
+	}
+	data, err = Read(path, limit)
+	return data, before, err
+}
+
+// tighten sets mode 0600 on the very file that was looked at, and on no other that took its place.
+func tighten(path string, seen fs.FileInfo) error {
+	f, err := openPlain(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(info, seen) {
+		return errors.New("it was replaced meanwhile")
+	}
+	return f.Chmod(0o600)
+}

@@ -43,10 +43,10 @@ func (r *Recorder) gate(who caller.Caller) (allowed bool, decidedBy string, own 
 	}
 	own, err = r.o.Backend(caller.Caller{})
 	switch {
+	case err == nil && !r.goesTo(own, who):
+		return false, ByBackend, own
 	case err != nil || own.Kind == config.KindEmbedded:
 		return false, ByEmbedded, own
-	case !r.goesTo(own, who):
-		return false, ByBackend, own
 	case state == consent.Accepted:
 		return true, ByConsent, own
 	case r.o.Memory.NoticeShownAt().IsZero():

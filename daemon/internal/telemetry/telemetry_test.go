@@ -227,7 +227,7 @@ func TestGateNamesTheSwitchThatWon(t *testing.T) {
 		{"SERVICE_TELEMETRY=0 DO_NOT_TRACK=1 CI=true", consent.Declined, ours, true, false, ByEnv, 0},
 		{"SERVICE_BACKEND_URL=https://other.example", consent.Accepted, ours, true, false, ByBackend, 0},
 		{"SERVICE_BACKEND_URL=" + ours, consent.Accepted, ours, true, true, ByConsent, 1},
-		{"SERVICE_BACKEND_URL=https://other.example", consent.Accepted, config.EmbeddedURL, true, false, ByEmbedded, 0},
+		{"SERVICE_BACKEND_URL=https://other.example", consent.Accepted, config.EmbeddedURL, true, false, ByBackend, 0},
 	} {
 		w := newWorld(t)
 		w.backend = c.own
@@ -329,5 +329,23 @@ func TestDecisionMakesTheNoticeUnnecessary(t *testing.T) {
 		if _, _, ok := w.Take(shell()); ok {
 			t.Error(state)
 		}
+	}
+}
+
+// A token or a code that a client gives as its name is neither spooled nor logged.
+func TestRecord_ClientThatIsASecret(t *testing.T) {
+	for _, secret := range []string{"svc_aGVsbG8td29ybGQtdGhpcy1pcy1hLXRlc3QtdG9rZW4wMDEyMzQ", "sdc_aGVsbG8td29ybGQtdGhpcy1pcy1hLXRlc3QtdG9rZW4wMDEyMzQ", "WDJB-MJHT",
+		"f47ac10b58cc4372a5670e02b2c3d479f47ac10b58cc4372"} {
+		for _, f := range []telemetry.Field{{Name: "client", Kind: telemetry.Name}, {Name: "clientVersion", Kind: telemetry.Version}} {
+			if data, ok := encode(f, secret); !ok || string(data) != `"other"` {
+				t.Errorf("%s became %s, %v", f.Name, data, ok)
+			}
+		}
+		if data, ok := encode(telemetry.Field{Name: "tool", Kind: telemetry.Word}, secret); ok && secret != "WDJB-MJHT" {
+			t.Errorf("a word became %s", data)
+		}
+	}
+	if data, ok := encode(telemetry.Field{Name: "client", Kind: telemetry.Name}, "Claude Code\n"); !ok || string(data) != `"Claude Code"` {
+		t.Errorf("a name became %s, %v", data, ok)
 	}
 }

@@ -15,8 +15,14 @@ var plain = regexp.MustCompile(`^[A-Za-z0-9._+ -]+$`)
 func encode(f telemetry.Field, value any) (data json.RawMessage, ok bool) {
 	switch v := value.(type) {
 	case string:
-		if v = clean(v); f.Kind != telemetry.Word || v == "" {
+		if v = clean(v); f.Kind == telemetry.Number || v == "" {
 			return nil, false
+		}
+		if !telemetry.Reads(f.Kind, v) {
+			if f.Kind == telemetry.Word {
+				return nil, false
+			}
+			v = telemetry.Other // it may be a credential, or a person's name
 		}
 		value = v
 	case int64:

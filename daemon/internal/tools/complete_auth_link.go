@@ -109,6 +109,9 @@ func (t completeAuthLink) answer(ctx context.Context, deviceCode string, o link.
 		answer.AuthTokenFile.Error = &o.File.Error
 		answer.Summary = "The account is linked until the daemon ends, because the link could not be saved: " + o.File.Error + ". Call createSimulatorSession again: it now uses the new token."
 	}
+	if o.RevokeURL != "" {
+		answer.Summary += " The backend could not be asked to revoke the token that this link replaced; the person can revoke it at " + o.RevokeURL + "."
+	}
 	var tool string
 	tool, answer.Retried = t.retries.of(ctx, deviceCode, func() (string, json.RawMessage) { return t.repeat(ctx, deviceCode) })
 	if tool != "" {

@@ -288,3 +288,21 @@ func TestWhoAmI(t *testing.T) {
 		}
 	}
 }
+
+// A code of another backend than the linked one cannot be completed by a tool: the answer says so before the person is
+// sent to a page.
+func TestAuthRequired_OtherBackendIsLinked(t *testing.T) {
+	code := link.Code{DeviceCode: backend.DeviceCode{UserCode: testUser, VerificationURL: testURL}, Fresh: true,
+		Replaces: account.Link{State: account.Linked, AccountID: "acc", BackendURL: "embedded:x"}}
+	got := authRequired(code, account.OtherBackend, false)
+	if !strings.Contains(got.FixHint, "servicectl login --replace") || strings.Contains(got.FixHint+got.Summary, "embedded:") {
+		t.Errorf("%+v", got)
+	}
+	if !conflicting(code, account.OtherBackend) {
+		t.Error("the browser would be opened")
+	}
+	code.Replaces.State = account.Revoked
+	if got := authRequired(code, account.OtherBackend, false); !strings.Contains(got.FixHint, testUser) || conflicting(code, account.OtherBackend) {
+		t.Errorf("a revoked link stands in the way: %+v", got)
+	}
+}

@@ -56,7 +56,7 @@ func (g *gate) run(ctx context.Context, c call, openBrowser *bool, do func(conte
 			return out, err
 		}
 	}
-	return authRequired(code, refused.state, g.open(ctx, c, code, openBrowser)), nil
+	return authRequired(code, refused.state, g.open(ctx, c, code, refused.state, openBrowser)), nil
 }
 
 // ask gets a code. Without a live one the call goes to the backend as the anonymous install, and the refusal brings it.
@@ -97,8 +97,17 @@ func (g *gate) attempt(ctx context.Context, c call, do func(context.Context, bac
 	return out, nil, err
 }
 
-// open shows the page unless the caller or the shell said not to. A code that was shown before is not shown again.
-func (g *gate) open(ctx context.Context, c call, code link.Code, openBrowser *bool) bool {
+// conflicting reports whether the code would replace a live link of another backend, which no tool does.
+func conflicting(code link.Code, state account.State) bool {
+	return state == account.OtherBackend && code.Replaces.State == account.Linked
+}
+
+// open shows the page unless the caller or the shell said not to, or approving it would be in vain. A code that was
+// shown before is not shown again.
+func (g *gate) open(ctx context.Context, c call, code link.Code, state account.State, openBrowser *bool) bool {
+	if conflicting(code, state) {
+		return false
+	}
 	if openBrowser == nil && !code.Fresh || openBrowser != nil && !*openBrowser {
 		return false
 	}
@@ -108,14 +117,11 @@ func (g *gate) open(ctx context.Context, c call, code link.Code, openBrowser *bo
 
 func authRequired(code link.Code, state account.State, opened bool) AuthRequired {
 	reason, message := reasonOf(state)
-	if code.Replaces.State != account.NotLinked && code.Replaces.State != "" && state == account.OtherBackend {
-		message += "; linking here replaces the link to " + code.Replaces.BackendURL
-	}
 	page := "open the URL"
 	if opened {
 		page = "use the page that was opened in the browser, or open the URL"
 	}
-	return AuthRequired{
+	answer := AuthRequired{
 		Status: statusAuthRequired, Code: statusAuthRequired, Reason: reason, Message: message,
 		DeviceCode: code.DeviceCode.DeviceCode, UserCode: code.UserCode, VerificationURL: code.VerificationURL,
 		ExpiresInSeconds: int64(code.ExpiresIn / time.Second), BrowserOpened: opened, SignInWord: code.SignInWord, Retryable: true,
@@ -124,6 +130,12 @@ func authRequired(code link.Code, state account.State, opened bool) AuthRequired
 			code.UserCode, code.VerificationURL, page, code.UserCode) + wordHint(code),
 		Summary: message + ". The person has to approve the code " + code.UserCode + " at " + code.VerificationURL + ".",
 	}
+	if conflicting(code, state) {
+		answer.FixHint = "This machine is linked to account " + code.Replaces.AccountID + " at " + backend.DisplayName(code.Replaces.BackendURL) +
+			", and no tool replaces that link: completeAuthLink would end with link_conflict. Ask the person; to replace the link they run `servicectl login --replace` in a terminal."
+		answer.Summary = message + ". The person has to replace the present link with `servicectl login --replace`, or to keep it."
+	}
+	return answer
 }
 
 // wordHint tells the person the word that the page asks for; empty where it asks for none.

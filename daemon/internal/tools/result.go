@@ -99,7 +99,11 @@ func errorOf(err error) *Error {
 	}
 	var setting *config.Error
 	if errors.As(err, &setting) {
-		return &Error{Code: CodeInvalidConfig, Message: setting.Error(), FixHint: "correct the setting in " + setting.Source + ", then repeat the call"}
+		hint := "correct the setting in " + setting.Source + ", then repeat the call"
+		if setting.Fix != "" {
+			hint = setting.Fix
+		}
+		return &Error{Code: CodeInvalidConfig, Message: setting.Error(), FixHint: hint}
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return &Error{Code: CodeCancelled, Message: "the call was cancelled", Retryable: true, FixHint: "repeat the call if its answer is still wanted"}

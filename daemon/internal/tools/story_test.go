@@ -49,6 +49,8 @@ func (s *site) Account(context.Context, backend.Target) (backend.Account, error)
 	return backend.Account{AccountID: "acc"}, nil
 }
 
+func (s *site) RevokeLink(context.Context, backend.Target) error { return nil }
+
 func (s *site) CreateSession(_ context.Context, t backend.Target, req backend.SessionRequest) (backend.Session, bool, error) {
 	if s.revoked || t.Bearer == "" {
 		return backend.Session{}, false, &backend.Problem{Code: backend.CodeAuthRequired, Message: "the token was revoked", HTTPStatus: 401}

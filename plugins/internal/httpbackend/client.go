@@ -51,7 +51,8 @@ func newClient(atOnce int) *http.Client {
 	}
 }
 
-// request is one call. path may carry a query; in is nil for none; out must be a checked struct.
+// request is one call. path may carry a query; in is nil for none; out must be a checked struct, or nil where the answer
+// has no body.
 type request struct {
 	target       *pluginv1.Target
 	method, path string
@@ -59,7 +60,7 @@ type request struct {
 	unnamed      bool // sends the install id and nothing else of who asks
 	in           any
 	out          checked
-	statuses     map[int]string // codes that bare statuses stand for
+	statuses     map[int]string // codes of the only statuses, besides 200, that mean something on this route
 	longer       time.Duration  // what the backend may take beyond callTimeout
 }
 
@@ -87,8 +88,11 @@ func (s *Server) do(ctx context.Context, r request) error {
 	if err != nil {
 		return transport(ctx, err)
 	}
-	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated && resp.StatusCode != http.StatusAccepted {
+	if !r.succeeded(resp.StatusCode) {
 		return refusal(resp, body, r.statuses)
+	}
+	if r.out == nil {
+		return nil
 	}
 	if len(body) > maxBody {
 		return malformed(resp.StatusCode, "its answer is longer than 1 MB")
@@ -97,6 +101,19 @@ func (s *Server) do(ctx context.Context, r request) error {
 		return malformed(resp.StatusCode, err.Error())
 	}
 	return nil
+}
+
+// succeeded reports whether a status is a success of this call.
+func (r request) succeeded(status int) bool {
+	switch status {
+	case http.StatusOK:
+		return true
+	case http.StatusCreated, http.StatusAccepted:
+		return r.statuses == nil
+	case http.StatusNoContent:
+		return r.out == nil
+	}
+	return false
 }
 
 func build(ctx context.Context, base string, r request) (*http.Request, error) {
@@ -151,7 +168,10 @@ func decode(body []byte, out checked) error {
 		}
 		return errors.New("it is not JSON")
 	}
-	return out.check()
+	if err := out.check(); err != nil {
+		return err
+	}
+	return checkForms(out)
 }
 
 // transport is the problem of a call that got no whole answer.

@@ -80,8 +80,8 @@ func TestPollRefusals(t *testing.T) {
 		{"an array", 200, nil, `[]`, "backend_invalid_response", false, 0},
 		{"null", 200, nil, `null`, "backend_invalid_response", false, 0},
 		{"too long", 200, nil, `{"pending":true,"x":"` + strings.Repeat("x", maxBody) + `"}`, "backend_invalid_response", false, 0},
-		{"redirect", 302, map[string]string{"Location": "http://other.invalid/x"}, ``, "backend_invalid_response", false, 0},
-		{"a refusal without a code", 418, nil, `{"code":"NOT A CODE"}`, "backend_invalid_response", false, 0},
+		{"redirect", 302, map[string]string{"Location": "http://other.invalid/x"}, ``, "backend_unreachable", true, 0},
+		{"a refusal without a code", 418, nil, `{"code":"NOT A CODE"}`, "backend_unreachable", true, 0},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -151,7 +151,8 @@ func TestUnreachable(t *testing.T) {
 }
 
 func TestAddressesThatAreNone(t *testing.T) {
-	for _, url := range []string{"", "file:///etc/passwd", "http://", "://", "http://user:pw@host", "-x"} {
+	for _, url := range []string{"", "file:///etc/passwd", "http://", "://", "http://user:pw@host", "https://user:pw@host", "-x",
+		"http://backend.test", "http://192.0.2.1:80", "http://localhost.evil.test", "http://127.0.0.1.evil.test", "http://[2001:db8::1]"} {
 		_, err := poll1(t, &pluginv1.Target{BaseUrl: url})
 		if p := problemOf(t, err); p.Code != "invalid_request" || strings.Contains(p.Message, "pw") {
 			t.Errorf("%q: %v", url, p)

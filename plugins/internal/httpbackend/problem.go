@@ -57,11 +57,28 @@ type problemBody struct {
 // misfitHint goes with every answer that is none of a backend of ours.
 const misfitHint = "The backend and this version of the service do not fit together: update the service, or check SERVICE_BACKEND_URL."
 
+// knownCodes are the codes whose fixHint is passed on: what a backend says beside another code is not followed.
+var knownCodes = map[string]bool{
+	backendapi.CodeInvalidRequest: true, backendapi.CodeAuthRequired: true, backendapi.CodeDeviceCodeDenied: true,
+	backendapi.CodePermissionDenied: true, backendapi.CodeUnknownDeviceCode: true, backendapi.CodeNotFound: true,
+	backendapi.CodeMethodNotAllowed: true, backendapi.CodeConflict: true, backendapi.CodeNotConnected: true,
+	backendapi.CodeTooManyKeys: true, backendapi.CodeDeviceCodeExpired: true, backendapi.CodeTooLarge: true,
+	backendapi.CodeUnsupportedMedia: true, backendapi.CodeRateLimited: true, backendapi.CodeInternal: true,
+	backendapi.CodeUnavailable: true, backendapi.CodeTimeout: true, backendapi.CodeVersionConflict: true,
+	backendapi.CodeNotConfigured: true,
+}
+
+// Bounds of a refusal's texts, in characters.
+const (
+	maxMessage = 300
+	maxFixHint = 300
+)
+
 // refusal is the problem of an answer that is not a success. body may be cut or anything at all.
 func refusal(resp *http.Response, body []byte, statuses map[int]string) error {
 	st := resp.StatusCode
 	if st >= 300 && st < 400 {
-		return redirected(resp)
+		return redirected(resp, statuses != nil)
 	}
 	var b problemBody
 	if json.Unmarshal(body, &b) != nil || !isCode(b.Code) {
@@ -69,10 +86,12 @@ func refusal(resp *http.Response, body []byte, statuses map[int]string) error {
 	}
 	p := &pluginv1.Problem{
 		Code:              b.Code,
-		Message:           sentence(first(b.Detail, b.Message, b.Title)),
-		FixHint:           sentence(b.FixHint),
+		Message:           sentence(first(b.Detail, b.Message, b.Title), maxMessage),
 		HttpStatus:        uint32(st),
 		RetryAfterSeconds: retryAfter(resp.Header.Get("Retry-After"), time.Now()),
+	}
+	if knownCodes[b.Code] {
+		p.FixHint = sentence(b.FixHint, maxFixHint)
 	}
 	switch {
 	case st == http.StatusGatewayTimeout && b.Code == backendapi.CodeTimeout:
@@ -82,6 +101,9 @@ func refusal(resp *http.Response, body []byte, statuses map[int]string) error {
 		p.Code = codeUnreachable
 	case statuses[st] != "":
 		p.Code = statuses[st]
+	case statuses != nil && st != http.StatusTooManyRequests:
+		// No answer of this route: something stands between, and may not for ever.
+		p.Code, b.Retryable, p.FixHint = codeUnreachable, nil, misfitHint
 	case p.Code == "":
 		p.Code = first(bareStatuses[st], codeInvalidResponse)
 	}
@@ -96,6 +118,9 @@ func refusal(resp *http.Response, body []byte, statuses map[int]string) error {
 		p.FixHint = misfitHint
 	}
 	if p.Code == backendapi.CodeAuthRequired && b.check() == nil {
+		if err := checkForms(b.deviceCode); err != nil {
+			return malformed(st, err.Error())
+		}
 		p.DeviceCode = b.proto()
 	}
 	b.record(p)
@@ -114,17 +139,22 @@ func (b problemBody) record(p *pluginv1.Problem) {
 	}
 }
 
-func redirected(resp *http.Response) error {
+// redirected is the problem of a redirect. Where a poll meets one, it may pass: a sign-in page of the network, say.
+func redirected(resp *http.Response, polling bool) error {
 	host := "elsewhere"
 	if u, err := resp.Location(); err == nil && u.Host != "" {
 		host = "to " + printable(u.Scheme+"://"+u.Host, 100)
 	}
-	return serve.Refuse(codes.FailedPrecondition, &pluginv1.Problem{
+	p := &pluginv1.Problem{
 		Code:       codeInvalidResponse,
 		Message:    "the backend redirects " + host + ", which is not followed",
 		HttpStatus: uint32(resp.StatusCode),
 		FixHint:    "Set SERVICE_BACKEND_URL to the backend's own address.",
-	})
+	}
+	if polling {
+		p.Code, p.Retryable = codeUnreachable, true
+	}
+	return serve.Refuse(codes.FailedPrecondition, p)
 }
 
 // malformed is the problem of a success that does not say what it must.
@@ -170,11 +200,11 @@ func isCode(s string) bool {
 	return true
 }
 
-// sentence makes a backend's words safe to show: one line without control characters, at most 500 characters.
-func sentence(s string) string {
-	out := make([]rune, 0, min(len(s), 500))
+// sentence makes a backend's words safe to show: one line of what prints, at most so many characters.
+func sentence(s string, most int) string {
+	out := make([]rune, 0, min(len(s), most))
 	for _, r := range s {
-		if len(out) == 500 {
+		if len(out) == most {
 			break
 		}
 		if !unicode.IsPrint(r) {

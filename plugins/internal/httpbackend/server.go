@@ -7,7 +7,9 @@ package httpbackend
 import (
 	"context"
 	"net/http"
+	"net/netip"
 	"net/url"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 
@@ -28,7 +30,7 @@ type Server struct {
 	patient *http.Client
 }
 
-// New is a server whose targets name their backend: an absolute http or https URL.
+// New is a server whose targets name their backend: an absolute https URL, or an http one of this machine.
 func New(name string) *Server { return NewAt(name, remote) }
 
 // NewAt is a server that asks locate where a target's backend is. Errors of locate are passed on as they are.
@@ -46,8 +48,24 @@ func remote(_ context.Context, t *pluginv1.Target) (string, error) {
 			FixHint: "Check SERVICE_BACKEND_URL and backend_url in config.yaml.",
 		})
 	}
+	if u.Scheme == "http" && !isLoopback(u.Hostname()) {
+		return "", serve.Refuse(codes.InvalidArgument, &pluginv1.Problem{
+			Code:    backendapi.CodeInvalidRequest,
+			Message: "plain http would send the token over the network unencrypted",
+			FixHint: "Use https:// in SERVICE_BACKEND_URL and in backend_url of config.yaml; plain http is accepted for this machine alone.",
+		})
+	}
 	u.RawQuery, u.Fragment = "", ""
 	return u.String(), nil
+}
+
+// isLoopback reports whether a host of a URL is this machine.
+func isLoopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
 }
 
 // Close lets go of idle connections.
@@ -104,6 +122,17 @@ func (s *Server) PollDeviceToken(ctx context.Context, r *pluginv1.PollDeviceToke
 	return &pluginv1.PollDeviceTokenResponse{Outcome: &pluginv1.PollDeviceTokenResponse_Token{Token: &pluginv1.Token{
 		AuthToken: p.AuthToken, AccountId: p.AccountID, Tier: p.Tier, LinkedAt: p.LinkedAt, ExpiresAt: p.ExpiresAt,
 	}}}, nil
+}
+
+// RevokeLink revokes the target's own bearer.
+func (s *Server) RevokeLink(ctx context.Context, r *pluginv1.RevokeLinkRequest) (*pluginv1.RevokeLinkResponse, error) {
+	if r.GetTarget().GetBearer() == "" {
+		return nil, unfit("there is no token to revoke", "Name the token as the target's bearer.")
+	}
+	if err := s.do(ctx, request{target: r.GetTarget(), method: http.MethodDelete, path: backendapi.PathAccountLink}); err != nil {
+		return nil, err
+	}
+	return &pluginv1.RevokeLinkResponse{}, nil
 }
 
 // GetAccount tells who a token is.

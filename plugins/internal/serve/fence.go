@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
+	"github.com/service-dev/service/proto/wiretext"
 )
 
 // CodeAdapterUnavailable is the code of a call that the adapter itself spoiled.
@@ -56,6 +57,7 @@ func spoiled(log *slog.Logger, method string, r any) error {
 
 // Refuse makes the gRPC error that carries p (proto/plugin/v1).
 func Refuse(c codes.Code, p *pluginv1.Problem) error {
+	wiretext.Repair(p)
 	st, err := status.New(c, p.GetMessage()).WithDetails(p)
 	if err != nil {
 		return status.Error(codes.Internal, "encoding a refusal")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/service-dev/service/proto/buildinfo"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
+	"github.com/service-dev/service/proto/wiretext"
 )
 
 // Limits of an adapter's server.
@@ -79,7 +80,7 @@ func Main[A Adapter](name string, open func(log *slog.Logger) A) {
 		Plugins: faces(b),
 		Logger:  quiet(),
 		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
-			return grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(MaxMessage), grpc.UnaryInterceptor(fence(log)), grpc.StreamInterceptor(fenceStream(log)))...)
+			return grpc.NewServer(append(opts, grpc.ForceServerCodecV2(wiretext.Codec()), grpc.MaxRecvMsgSize(MaxMessage), grpc.UnaryInterceptor(fence(log)), grpc.StreamInterceptor(fenceStream(log)))...)
 		},
 	})
 	closeOnce()

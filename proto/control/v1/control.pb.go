@@ -32,7 +32,7 @@ type Caller struct {
 	// The variables of proto/rendezvous's allow-list, as the caller has them.
 	Env map[string]string `protobuf:"bytes,1,rep,name=env,proto3" json:"env,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The caller's working directory, absolute.
-	Cwd string `protobuf:"bytes,2,opt,name=cwd,proto3" json:"cwd,omitempty"`
+	Cwd []byte `protobuf:"bytes,2,opt,name=cwd,proto3" json:"cwd,omitempty"`
 	// The calling program, e.g. "servicectl".
 	Client string `protobuf:"bytes,3,opt,name=client,proto3" json:"client,omitempty"`
 	// Its build version.
@@ -81,11 +81,11 @@ func (x *Caller) GetEnv() map[string]string {
 	return nil
 }
 
-func (x *Caller) GetCwd() string {
+func (x *Caller) GetCwd() []byte {
 	if x != nil {
 		return x.Cwd
 	}
-	return ""
+	return nil
 }
 
 func (x *Caller) GetClient() string {
@@ -982,9 +982,12 @@ func (x *WhoamiResponse) GetVerdict() string {
 }
 
 type LoginRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Caller        *Caller                `protobuf:"bytes,1,opt,name=caller,proto3" json:"caller,omitempty"`
-	ClientHost    string                 `protobuf:"bytes,2,opt,name=client_host,json=clientHost,proto3" json:"client_host,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Caller     *Caller                `protobuf:"bytes,1,opt,name=caller,proto3" json:"caller,omitempty"`
+	ClientHost string                 `protobuf:"bytes,2,opt,name=client_host,json=clientHost,proto3" json:"client_host,omitempty"`
+	// The person agreed that a live link of another account or backend is replaced; without it such a login ends with
+	// link_conflict.
+	Replace       bool `protobuf:"varint,3,opt,name=replace,proto3" json:"replace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1031,6 +1034,13 @@ func (x *LoginRequest) GetClientHost() string {
 		return x.ClientHost
 	}
 	return ""
+}
+
+func (x *LoginRequest) GetReplace() bool {
+	if x != nil {
+		return x.Replace
+	}
+	return false
 }
 
 type LoginResponse struct {
@@ -1373,13 +1383,18 @@ func (x *Opened) GetReason() string {
 }
 
 type Linked struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	AccountId     string                 `protobuf:"bytes,1,opt,name=account_id,json=accountId,proto3" json:"account_id,omitempty"`
-	Tier          string                 `protobuf:"bytes,2,opt,name=tier,proto3" json:"tier,omitempty"`
-	LinkedAt      string                 `protobuf:"bytes,3,opt,name=linked_at,json=linkedAt,proto3" json:"linked_at,omitempty"`
-	ExpiresAt     *string                `protobuf:"bytes,4,opt,name=expires_at,json=expiresAt,proto3,oneof" json:"expires_at,omitempty"`
-	AuthFile      string                 `protobuf:"bytes,5,opt,name=auth_file,json=authFile,proto3" json:"auth_file,omitempty"`
-	PollCount     uint32                 `protobuf:"varint,6,opt,name=poll_count,json=pollCount,proto3" json:"poll_count,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	AccountId string                 `protobuf:"bytes,1,opt,name=account_id,json=accountId,proto3" json:"account_id,omitempty"`
+	Tier      string                 `protobuf:"bytes,2,opt,name=tier,proto3" json:"tier,omitempty"`
+	LinkedAt  string                 `protobuf:"bytes,3,opt,name=linked_at,json=linkedAt,proto3" json:"linked_at,omitempty"`
+	ExpiresAt *string                `protobuf:"bytes,4,opt,name=expires_at,json=expiresAt,proto3,oneof" json:"expires_at,omitempty"`
+	AuthFile  string                 `protobuf:"bytes,5,opt,name=auth_file,json=authFile,proto3" json:"auth_file,omitempty"`
+	PollCount uint32                 `protobuf:"varint,6,opt,name=poll_count,json=pollCount,proto3" json:"poll_count,omitempty"`
+	// Why auth.json could not be written; empty when it was. The link holds until the daemon ends, which writes it when it
+	// can.
+	WriteError string `protobuf:"bytes,7,opt,name=write_error,json=writeError,proto3" json:"write_error,omitempty"`
+	// Where the person revokes the token that this link replaced; empty when the backend revoked it or there was none.
+	RevokeUrl     string `protobuf:"bytes,8,opt,name=revoke_url,json=revokeUrl,proto3" json:"revoke_url,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1454,6 +1469,20 @@ func (x *Linked) GetPollCount() uint32 {
 		return x.PollCount
 	}
 	return 0
+}
+
+func (x *Linked) GetWriteError() string {
+	if x != nil {
+		return x.WriteError
+	}
+	return ""
+}
+
+func (x *Linked) GetRevokeUrl() string {
+	if x != nil {
+		return x.RevokeUrl
+	}
+	return ""
 }
 
 // Error carries the same words in every room: code, what happened, whether trying again helps, what to do next.
@@ -1572,8 +1601,12 @@ func (x *LogoutRequest) GetCaller() *Caller {
 type LogoutResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// False when there was nothing to delete.
-	WasLinked     bool   `protobuf:"varint,1,opt,name=was_linked,json=wasLinked,proto3" json:"was_linked,omitempty"`
-	AuthFile      string `protobuf:"bytes,2,opt,name=auth_file,json=authFile,proto3" json:"auth_file,omitempty"`
+	WasLinked bool   `protobuf:"varint,1,opt,name=was_linked,json=wasLinked,proto3" json:"was_linked,omitempty"`
+	AuthFile  string `protobuf:"bytes,2,opt,name=auth_file,json=authFile,proto3" json:"auth_file,omitempty"`
+	// Whether the backend revoked the token.
+	Revoked bool `protobuf:"varint,3,opt,name=revoked,proto3" json:"revoked,omitempty"`
+	// Where the person revokes the token that could not be revoked; empty when it was, or when there was none.
+	RevokeUrl     string `protobuf:"bytes,4,opt,name=revoke_url,json=revokeUrl,proto3" json:"revoke_url,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1618,6 +1651,20 @@ func (x *LogoutResponse) GetWasLinked() bool {
 func (x *LogoutResponse) GetAuthFile() string {
 	if x != nil {
 		return x.AuthFile
+	}
+	return ""
+}
+
+func (x *LogoutResponse) GetRevoked() bool {
+	if x != nil {
+		return x.Revoked
+	}
+	return false
+}
+
+func (x *LogoutResponse) GetRevokeUrl() string {
+	if x != nil {
+		return x.RevokeUrl
 	}
 	return ""
 }
@@ -2871,7 +2918,7 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\x18control/v1/control.proto\x12\x12service.control.v1\"\xd8\x01\n" +
 	"\x06Caller\x125\n" +
 	"\x03env\x18\x01 \x03(\v2#.service.control.v1.Caller.EnvEntryR\x03env\x12\x10\n" +
-	"\x03cwd\x18\x02 \x01(\tR\x03cwd\x12\x16\n" +
+	"\x03cwd\x18\x02 \x01(\fR\x03cwd\x12\x16\n" +
 	"\x06client\x18\x03 \x01(\tR\x06client\x12\x18\n" +
 	"\aversion\x18\x04 \x01(\tR\aversion\x12\x1b\n" +
 	"\tclient_io\x18\x05 \x01(\tR\bclientIo\x1a6\n" +
@@ -2962,11 +3009,12 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\n" +
 	"install_id\x18\x01 \x01(\tR\tinstallId\x12,\n" +
 	"\x04link\x18\x02 \x01(\v2\x18.service.control.v1.LinkR\x04link\x12\x18\n" +
-	"\averdict\x18\x03 \x01(\tR\averdict\"c\n" +
+	"\averdict\x18\x03 \x01(\tR\averdict\"}\n" +
 	"\fLoginRequest\x122\n" +
 	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\x12\x1f\n" +
 	"\vclient_host\x18\x02 \x01(\tR\n" +
-	"clientHost\"\xa6\x02\n" +
+	"clientHost\x12\x18\n" +
+	"\areplace\x18\x03 \x01(\bR\areplace\"\xa6\x02\n" +
 	"\rLoginResponse\x124\n" +
 	"\x04code\x18\x01 \x01(\v2\x1e.service.control.v1.DeviceCodeH\x00R\x04code\x127\n" +
 	"\awaiting\x18\x02 \x01(\v2\x1b.service.control.v1.WaitingH\x00R\awaiting\x124\n" +
@@ -2992,7 +3040,7 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\x04note\x18\x03 \x01(\tR\x04note\"8\n" +
 	"\x06Opened\x12\x16\n" +
 	"\x06opened\x18\x01 \x01(\bR\x06opened\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xc7\x01\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x87\x02\n" +
 	"\x06Linked\x12\x1d\n" +
 	"\n" +
 	"account_id\x18\x01 \x01(\tR\taccountId\x12\x12\n" +
@@ -3002,7 +3050,11 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"expires_at\x18\x04 \x01(\tH\x00R\texpiresAt\x88\x01\x01\x12\x1b\n" +
 	"\tauth_file\x18\x05 \x01(\tR\bauthFile\x12\x1d\n" +
 	"\n" +
-	"poll_count\x18\x06 \x01(\rR\tpollCountB\r\n" +
+	"poll_count\x18\x06 \x01(\rR\tpollCount\x12\x1f\n" +
+	"\vwrite_error\x18\a \x01(\tR\n" +
+	"writeError\x12\x1d\n" +
+	"\n" +
+	"revoke_url\x18\b \x01(\tR\trevokeUrlB\r\n" +
 	"\v_expires_at\"n\n" +
 	"\x05Error\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +
@@ -3010,11 +3062,14 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\tretryable\x18\x03 \x01(\bR\tretryable\x12\x19\n" +
 	"\bfix_hint\x18\x04 \x01(\tR\afixHint\"C\n" +
 	"\rLogoutRequest\x122\n" +
-	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\"L\n" +
+	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\"\x85\x01\n" +
 	"\x0eLogoutResponse\x12\x1d\n" +
 	"\n" +
 	"was_linked\x18\x01 \x01(\bR\twasLinked\x12\x1b\n" +
-	"\tauth_file\x18\x02 \x01(\tR\bauthFile\"]\n" +
+	"\tauth_file\x18\x02 \x01(\tR\bauthFile\x12\x18\n" +
+	"\arevoked\x18\x03 \x01(\bR\arevoked\x12\x1d\n" +
+	"\n" +
+	"revoke_url\x18\x04 \x01(\tR\trevokeUrl\"]\n" +
 	"\x11SetConsentRequest\x122\n" +
 	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\"_\n" +

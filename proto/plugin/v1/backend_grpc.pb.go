@@ -30,6 +30,7 @@ const (
 	Backend_IssueDeviceCode_FullMethodName   = "/service.plugin.v1.Backend/IssueDeviceCode"
 	Backend_PollDeviceToken_FullMethodName   = "/service.plugin.v1.Backend/PollDeviceToken"
 	Backend_GetAccount_FullMethodName        = "/service.plugin.v1.Backend/GetAccount"
+	Backend_RevokeLink_FullMethodName        = "/service.plugin.v1.Backend/RevokeLink"
 	Backend_CreateSession_FullMethodName     = "/service.plugin.v1.Backend/CreateSession"
 	Backend_GetSession_FullMethodName        = "/service.plugin.v1.Backend/GetSession"
 	Backend_ListSessions_FullMethodName      = "/service.plugin.v1.Backend/ListSessions"
@@ -61,6 +62,8 @@ type BackendClient interface {
 	PollDeviceToken(ctx context.Context, in *PollDeviceTokenRequest, opts ...grpc.CallOption) (*PollDeviceTokenResponse, error)
 	// GetAccount tells who a token is.
 	GetAccount(ctx context.Context, in *GetAccountRequest, opts ...grpc.CallOption) (*GetAccountResponse, error)
+	// RevokeLink revokes the bearer of its target, for good. A token that is live no more is refused with auth_required.
+	RevokeLink(ctx context.Context, in *RevokeLinkRequest, opts ...grpc.CallOption) (*RevokeLinkResponse, error)
 	// CreateSession creates or resumes the browser-simulator session of (account, link, project, platform).
 	CreateSession(ctx context.Context, in *CreateSessionRequest, opts ...grpc.CallOption) (*CreateSessionResponse, error)
 	// GetSession reads one session.
@@ -148,6 +151,16 @@ func (c *backendClient) GetAccount(ctx context.Context, in *GetAccountRequest, o
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GetAccountResponse)
 	err := c.cc.Invoke(ctx, Backend_GetAccount_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *backendClient) RevokeLink(ctx context.Context, in *RevokeLinkRequest, opts ...grpc.CallOption) (*RevokeLinkResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RevokeLinkResponse)
+	err := c.cc.Invoke(ctx, Backend_RevokeLink_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -282,6 +295,8 @@ type BackendServer interface {
 	PollDeviceToken(context.Context, *PollDeviceTokenRequest) (*PollDeviceTokenResponse, error)
 	// GetAccount tells who a token is.
 	GetAccount(context.Context, *GetAccountRequest) (*GetAccountResponse, error)
+	// RevokeLink revokes the bearer of its target, for good. A token that is live no more is refused with auth_required.
+	RevokeLink(context.Context, *RevokeLinkRequest) (*RevokeLinkResponse, error)
 	// CreateSession creates or resumes the browser-simulator session of (account, link, project, platform).
 	CreateSession(context.Context, *CreateSessionRequest) (*CreateSessionResponse, error)
 	// GetSession reads one session.
@@ -332,6 +347,9 @@ func (UnimplementedBackendServer) PollDeviceToken(context.Context, *PollDeviceTo
 }
 func (UnimplementedBackendServer) GetAccount(context.Context, *GetAccountRequest) (*GetAccountResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetAccount not implemented")
+}
+func (UnimplementedBackendServer) RevokeLink(context.Context, *RevokeLinkRequest) (*RevokeLinkResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RevokeLink not implemented")
 }
 func (UnimplementedBackendServer) CreateSession(context.Context, *CreateSessionRequest) (*CreateSessionResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CreateSession not implemented")
@@ -491,6 +509,24 @@ func _Backend_GetAccount_Handler(srv interface{}, ctx context.Context, dec func(
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(BackendServer).GetAccount(ctx, req.(*GetAccountRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Backend_RevokeLink_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RevokeLinkRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BackendServer).RevokeLink(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Backend_RevokeLink_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BackendServer).RevokeLink(ctx, req.(*RevokeLinkRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -723,6 +759,10 @@ var Backend_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetAccount",
 			Handler:    _Backend_GetAccount_Handler,
+		},
+		{
+			MethodName: "RevokeLink",
+			Handler:    _Backend_RevokeLink_Handler,
 		},
 		{
 			MethodName: "CreateSession",

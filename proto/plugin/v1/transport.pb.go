@@ -26,7 +26,7 @@ const (
 
 type DescribeTransportRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	ConfigDir     string                 `protobuf:"bytes,1,opt,name=config_dir,json=configDir,proto3" json:"config_dir,omitempty"`
+	ConfigDir     []byte                 `protobuf:"bytes,1,opt,name=config_dir,json=configDir,proto3" json:"config_dir,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -61,11 +61,11 @@ func (*DescribeTransportRequest) Descriptor() ([]byte, []int) {
 	return file_plugin_v1_transport_proto_rawDescGZIP(), []int{0}
 }
 
-func (x *DescribeTransportRequest) GetConfigDir() string {
+func (x *DescribeTransportRequest) GetConfigDir() []byte {
 	if x != nil {
 		return x.ConfigDir
 	}
-	return ""
+	return nil
 }
 
 type DescribeTransportResponse struct {
@@ -231,7 +231,7 @@ type AttachOpen struct {
 	// The state to take up, as JSON of glasses.Snapshot; empty for fresh glasses.
 	Snapshot []byte `protobuf:"bytes,5,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
 	// An absolute folder with fixtures for camera and microphone; empty for the adapter's own pictures and silence.
-	FixturesDir   string `protobuf:"bytes,6,opt,name=fixtures_dir,json=fixturesDir,proto3" json:"fixtures_dir,omitempty"`
+	FixturesDir   []byte `protobuf:"bytes,6,opt,name=fixtures_dir,json=fixturesDir,proto3" json:"fixtures_dir,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -301,11 +301,11 @@ func (x *AttachOpen) GetSnapshot() []byte {
 	return nil
 }
 
-func (x *AttachOpen) GetFixturesDir() string {
+func (x *AttachOpen) GetFixturesDir() []byte {
 	if x != nil {
 		return x.FixturesDir
 	}
-	return ""
+	return nil
 }
 
 type AttachResponse struct {
@@ -457,7 +457,7 @@ const file_plugin_v1_transport_proto_rawDesc = "" +
 	"\x19plugin/v1/transport.proto\x12\x11service.plugin.v1\"9\n" +
 	"\x18DescribeTransportRequest\x12\x1d\n" +
 	"\n" +
-	"config_dir\x18\x01 \x01(\tR\tconfigDir\"I\n" +
+	"config_dir\x18\x01 \x01(\fR\tconfigDir\"I\n" +
 	"\x19DescribeTransportResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\"\x81\x01\n" +
@@ -474,7 +474,7 @@ const file_plugin_v1_transport_proto_rawDesc = "" +
 	"\rvirtual_clock\x18\x03 \x01(\bR\fvirtualClock\x12\x15\n" +
 	"\x06now_ms\x18\x04 \x01(\x03R\x05nowMs\x12\x1a\n" +
 	"\bsnapshot\x18\x05 \x01(\fR\bsnapshot\x12!\n" +
-	"\ffixtures_dir\x18\x06 \x01(\tR\vfixturesDir\"\x88\x01\n" +
+	"\ffixtures_dir\x18\x06 \x01(\fR\vfixturesDir\"\x88\x01\n" +
 	"\x0eAttachResponse\x129\n" +
 	"\x06opened\x18\x01 \x01(\v2\x1f.service.plugin.v1.AttachOpenedH\x00R\x06opened\x12\x16\n" +
 	"\x05frame\x18\x02 \x01(\fH\x00R\x05frame\x12\x18\n" +

@@ -1,0 +1,131 @@
+package term
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// ink is text that may reach the terminal as it is: it was cleaned, and what does not print in it is our own. Say and
+// Remark clean every other argument, so that what a backend, an app or an agent wrote cannot steer the terminal.
+type ink string
+
+// printable is one line of text without what does not print: control characters, escape sequences' first bytes, marks
+// that reorder or hide text. Every kind of white space becomes a blank.
+func printable(s string) string {
+	if isPrintable(s) {
+		return s
+	}
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsPrint(r):
+			return r
+		case unicode.IsSpace(r) && r != '\u0085': // which is a control character first
+			return ' '
+		}
+		return -1
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+}
+
+func isPrintable(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
+// block is printable for text of several lines, whose tabs and newlines stay.
+func block(text string) ink {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		cells := strings.Split(line, "\t")
+		for j, cell := range cells {
+			cells[j] = printable(cell)
+		}
+		lines[i] = strings.Join(cells, "\t")
+	}
+	return ink(strings.Join(lines, "\n"))
+}
+
+// cleaned are the arguments of a line.
+func cleaned(args []any) []any {
+	out := make([]any, len(args))
+	for i, arg := range args {
+		switch v := arg.(type) {
+		case ink:
+			out[i] = string(v)
+		case string:
+			out[i] = printable(v)
+		case error:
+			out[i] = printable(v.Error())
+		case fmt.Stringer:
+			out[i] = printable(v.String())
+		default:
+			out[i] = arg
+		}
+	}
+	return out
+}
+
+// Stream returns a writer to w for the output of others, such as a log or an app: lines and tabs stay, and everything
+// else that does not print is left out.
+func Stream(w io.Writer) io.Writer { return &stream{to: w} }
+
+type stream struct {
+	to   io.Writer
+	part []byte // the beginning of a character whose rest was not written yet
+}
+
+func (s *stream) Write(p []byte) (int, error) {
+	data := append(s.part, p...)
+	whole := len(data)
+	for back := 1; back <= min(utf8.UTFMax-1, len(data)); back++ {
+		if at := len(data) - back; utf8.RuneStart(data[at]) {
+			if !utf8.FullRune(data[at:]) {
+				whole = at
+			}
+			break
+		}
+	}
+	s.part = bytes.Clone(data[whole:])
+	if _, err := io.WriteString(s.to, string(block(string(data[:whole])))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// encode writes v as JSON in which everything that does not print is escaped.
+func encode(w io.Writer, v any, indent string) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", indent)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(escaped(b.Bytes()))
+	return err
+}
+
+// escaped replaces what does not print in JSON by its escape: outside of strings JSON has nothing but ASCII.
+func escaped(data []byte) []byte {
+	if !bytes.ContainsFunc(data, unseen) {
+		return data
+	}
+	var b bytes.Buffer
+	for _, r := range string(data) {
+		switch {
+		case !unseen(r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			r -= 0x10000
+			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.Bytes()
+}
+
+func unseen(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }

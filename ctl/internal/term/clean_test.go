@@ -1,0 +1,108 @@
+package term
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+)
+
+// hostile is what a backend or an app may write to steer a terminal.
+const hostile = "a\x1b[2J\x1b]52;c;ZXZpbA==\x07b\u009b31mc\x7f\r\u202ed\u2028e\xff"
+
+// Whatever a command says, nothing of others' text steers the terminal, with colours and without.
+func TestTerminal_StripsWhatDoesNotPrint(t *testing.T) {
+	for _, colour := range []bool{false, true} {
+		var b bytes.Buffer
+		term := &Terminal{Out: &b, Err: &b, TTY: colour, Moves: colour, Colour: colour, Width: 40}
+		term.Say("%s %v %-9s", hostile, errors.New(hostile), hostile)
+		term.Say("%s", time.Second)
+		term.Remark("%s", hostile)
+		term.Table([][]string{{hostile, hostile}})
+		term.Grid([]string{"A", "B"}, [][]Cell{{{hostile, Good}, {hostile, Bad}}})
+		term.Facts([]Fact{{Name: "x", Lead: Cell{hostile, Good}, Rest: strings.Repeat(hostile+" ", 10)}})
+		term.Checks([]Check{{Name: hostile, State: "fail", Detail: hostile, Fix: hostile}})
+		term.Problem("servicectl", Problem{Message: hostile, FixHint: hostile})
+		term.Code(hostile, hostile, 600, hostile)
+		term.Linked(Link{hostile, hostile, hostile, hostile, hostile})
+		term.LoggedOut(true, hostile, false, hostile)
+		term.EventRow(Row{Chip: hostile, Kind: hostile, Type: hostile, Payload: `{"text":"` + hostile + `"}`})
+		term.SessionDisplay([]string{hostile}, hostile)
+		term.ScenarioReport(Report{Name: hostile, Verdict: hostile, Steps: []Step{{Verdict: "fail", Step: hostile, Message: hostile + "\n" + hostile}},
+			Diffs: []Diff{{Kind: hostile, Path: hostile, Message: hostile, Want: hostile, Got: hostile, Files: []string{hostile}}}, Pictures: []string{hostile}, Notes: []string{hostile}})
+		term.AppOutput(hostile + "\n" + hostile)
+		term.Needs([]Need{{hostile, hostile}})
+		term.Notice(hostile)
+		term.DemoSimulator(hostile, hostile)
+		term.AgentChanged("add", hostile, hostile, hostile, hostile, hostile, true, true)
+		text := b.String()
+		for _, own := range []string{"\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m"} {
+			if colour {
+				text = strings.ReplaceAll(text, own, "")
+			}
+		}
+		for i, r := range text {
+			if r != '\n' && !unicode.IsPrint(r) {
+				t.Fatalf("colour %v: %q reaches the terminal in %q", colour, r, text[max(0, i-40):min(len(text), i+40)])
+			}
+		}
+		if !strings.Contains(text, "a[2J]52;c;ZXZpbA==b31mc d e\uFFFD") {
+			t.Errorf("what prints is gone: %q", text[:200])
+		}
+	}
+}
+
+// A field of one line cannot make another.
+func TestEventRow_StaysOneLine(t *testing.T) {
+	var b bytes.Buffer
+	term := &Terminal{Out: &b, Err: io.Discard}
+	term.EventRow(Row{Type: "a\n     1  forged", Sender: "x\ny", Chip: "c\td", Payload: "{\n}"})
+	if n := strings.Count(b.String(), "\n"); n != 1 {
+		t.Errorf("%d lines: %q", n, b.String())
+	}
+}
+
+// JSON keeps its meaning and shows nothing that does not print.
+func TestTerminal_JSONEscapes(t *testing.T) {
+	in := map[string]any{"a": "x\x1b\u009b\x7f\u202e\U000e0041é漢", "raw": json.RawMessage("{\"b\":\"\u009b\x7f\"}")}
+	for name, write := range map[string]func(*Terminal) error{
+		"JSON": func(t *Terminal) error { return t.JSON(in) }, "Line": func(t *Terminal) error { return t.Line(in) },
+	} {
+		var b bytes.Buffer
+		if err := write(&Terminal{Out: &b}); err != nil {
+			t.Fatal(err)
+		}
+		if bytes.ContainsFunc(b.Bytes(), unseen) || !strings.Contains(b.String(), "é漢") {
+			t.Errorf("%s: %q", name, b.String())
+		}
+		var out map[string]any
+		if err := json.Unmarshal(b.Bytes(), &out); err != nil || out["a"] != in["a"] || out["raw"].(map[string]any)["b"] != "\u009b\x7f" {
+			t.Errorf("%s: %q, %v", name, out, err)
+		}
+	}
+}
+
+// A character that two writes divide arrives whole.
+func TestStream(t *testing.T) {
+	in := "größe 漢字 \x1b[31mred\tx\n" + hostile + "\n"
+	var whole bytes.Buffer
+	if _, err := Stream(&whole).Write([]byte(in)); err != nil {
+		t.Fatal(err)
+	}
+	for size := 1; size < 8; size++ {
+		var b bytes.Buffer
+		w := Stream(&b)
+		for rest := []byte(in); len(rest) > 0; rest = rest[min(size, len(rest)):] {
+			if n, err := w.Write(rest[:min(size, len(rest))]); err != nil || n != min(size, len(rest)) {
+				t.Fatal(n, err)
+			}
+		}
+		if b.String() != whole.String() || strings.ContainsAny(b.String(), "\x1b\r\u009b") || !strings.HasPrefix(b.String(), "größe 漢字 [31mred\tx\n") {
+			t.Errorf("by %d: %q, whole %q", size, b.String(), whole.String())
+		}
+	}
+}

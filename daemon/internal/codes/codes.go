@@ -1,0 +1,202 @@
+// Package codes remembers the device codes that were issued to this install, so that completeAuthLink takes no others
+// and goes on after a restart of the daemon. run/codes.json holds keyed hashes of the codes, never the codes. The
+// package knows neither the backend nor the tools.
+package codes
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/statefile"
+	"github.com/service-dev/service/proto/secretscan"
+)
+
+// FileName is the file's name inside the run directory.
+const FileName = "codes.json"
+
+// Bounds of the file. An entry is kept for keepAfter beyond the window of its code, so that a late caller hears that it
+// expired and not that it is unknown.
+const (
+	maxEntries = 64
+	maxFile    = 2 << 20
+	maxArgs    = 16 << 10
+	maxWindow  = 10 * time.Minute
+	keepAfter  = 15 * time.Minute
+	keyBytes   = 32
+)
+
+// Call is the tool call that needed a link. Its caller's environment is never stored.
+type Call struct {
+	Tool string          `json:"tool"`
+	Args json.RawMessage `json:"args,omitempty"`
+	Cwd  string          `json:"cwd,omitempty"`
+}
+
+// Issued is what is remembered of one code.
+type Issued struct {
+	// Backend issued the code: a URL or "embedded:", with or without an id.
+	Backend string
+	Expires time.Time
+	// Call is nil when none is known, when it is too large, or when its arguments may hold a credential.
+	Call *Call
+}
+
+// entry is an Issued in the file.
+type entry struct {
+	Hash    string `json:"hash"`
+	Backend string `json:"backend"`
+	Expires int64  `json:"expires"` // Unix seconds
+	Call    *Call  `json:"call,omitempty"`
+}
+
+// file is codes.json. The key is random and only here: the hashes say nothing without the file.
+type file struct {
+	Key   []byte  `json:"key"`
+	Codes []entry `json:"codes"` // the oldest first
+}
+
+// Store is the one writer of codes.json. Its methods are safe for concurrent use.
+type Store struct {
+	path string
+	now  func() time.Time
+	log  *slog.Logger
+
+	mu     sync.Mutex
+	loaded bool
+	file   file
+}
+
+// New makes the store of a run directory. The file is read when it is first needed.
+func New(runDir string, now func() time.Time, log *slog.Logger) *Store {
+	return &Store{path: filepath.Join(runDir, FileName), now: now, log: log}
+}
+
+// Find returns what is known of a code; ok is false when it was not issued here or its time is over.
+func (s *Store) Find(deviceCode string) (issued Issued, ok bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.load()
+	i := s.index(deviceCode)
+	if i < 0 || s.over(s.file.Codes[i]) {
+		return Issued{}, false, nil
+	}
+	e := s.file.Codes[i]
+	return Issued{Backend: e.Backend, Expires: time.Unix(e.Expires, 0), Call: e.Call}, true, nil
+}
+
+// Put remembers a code, or replaces what is known of it. The oldest codes make way.
+func (s *Store) Put(deviceCode string, issued Issued) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.load()
+	if err := s.ensureKey(); err != nil {
+		return err
+	}
+	e := entry{Hash: s.hash(deviceCode), Backend: issued.Backend, Expires: issued.Expires.Unix(), Call: storable(issued.Call)}
+	if i := s.index(deviceCode); i >= 0 {
+		s.file.Codes = slices.Delete(s.file.Codes, i, i+1)
+	}
+	s.file.Codes = append(slices.DeleteFunc(s.file.Codes, s.over), e)
+	if n := len(s.file.Codes); n > maxEntries {
+		s.file.Codes = slices.Delete(s.file.Codes, 0, n-maxEntries)
+	}
+	return s.save()
+}
+
+// Remove forgets a code.
+func (s *Store) Remove(deviceCode string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.load()
+	i := s.index(deviceCode)
+	if i < 0 {
+		return nil
+	}
+	s.file.Codes = slices.Delete(s.file.Codes, i, i+1)
+	return s.save()
+}
+
+// storable returns the call as it may be stored, or nil.
+func storable(c *Call) *Call {
+	if c == nil || len(c.Args) > maxArgs || secretscan.Contains(string(c.Args)) {
+		return nil
+	}
+	return c
+}
+
+// over reports whether a code's time is over. A clock that was set back does not prolong it.
+func (s *Store) over(e entry) bool {
+	left := time.Unix(e.Expires, 0).Sub(s.now())
+	return left < -keepAfter || left > maxWindow+time.Minute
+}
+
+func (s *Store) index(deviceCode string) int {
+	if len(s.file.Key) != keyBytes {
+		return -1
+	}
+	hash := []byte(s.hash(deviceCode))
+	return slices.IndexFunc(s.file.Codes, func(e entry) bool { return hmac.Equal([]byte(e.Hash), hash) })
+}
+
+func (s *Store) hash(deviceCode string) string {
+	mac := hmac.New(sha256.New, s.file.Key)
+	mac.Write([]byte(deviceCode))
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+func (s *Store) ensureKey() error {
+	if len(s.file.Key) == keyBytes {
+		return nil
+	}
+	key := make([]byte, keyBytes)
+	if _, err := rand.Read(key); err != nil {
+		return err
+	}
+	s.file = file{Key: key}
+	return nil
+}
+
+// load reads the file once. One that cannot be used is started anew: its codes are then unknown, which is safe.
+func (s *Store) load() {
+	if s.loaded {
+		return
+	}
+	s.loaded = true
+	data, before, err := statefile.ReadPrivate(s.path, maxFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	var f file
+	if err == nil {
+		err = json.Unmarshal(data, &f)
+	}
+	if err == nil && len(f.Key) != keyBytes {
+		err = errors.New("it has no key")
+	}
+	if err == nil && before != 0 {
+		err = errors.New("other users could read it")
+	}
+	if err != nil {
+		s.log.Warn("the device codes issued before are forgotten", "err", err)
+		return
+	}
+	s.file = f
+}
+
+func (s *Store) save() error {
+	data, err := json.Marshal(s.file)
+	if err != nil {
+		return err
+	}
+	return statefile.Write(s.path, append(data, '\n'))
+}

@@ -1,0 +1,53 @@
+package link
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+)
+
+// pacer is a backend with a clock of its own, which raises the interval by 5 s at each poll that comes too early. The
+// manager's clock runs faster by the factor.
+type pacer struct {
+	*fake
+	faster   float64
+	interval time.Duration
+	last     time.Time
+	raises   int
+}
+
+func (p *pacer) PollDeviceToken(context.Context, backend.Target, string) (backend.Poll, error) {
+	if !p.last.IsZero() {
+		passed := time.Duration(float64(time.Since(p.last)) / p.faster)
+		if passed < p.interval {
+			p.interval += 5 * time.Second
+			p.raises++
+		}
+	}
+	p.last = time.Now()
+	return backend.Poll{PollInterval: p.interval}, nil
+}
+
+// An honest client whose clock is fast hears of a raise once at most, even from a backend without any tolerance.
+func TestPoll_FastClock(t *testing.T) {
+	for _, percent := range []int{0, 2, 4, 5, 10, 20, 30} {
+		t.Run(fmt.Sprint(percent, " percent"), func(t *testing.T) {
+			run(t, nil, func(t *testing.T, m *Manager, f *fake, _ string) {
+				p := &pacer{fake: f, faster: 1 + float64(percent)/100, interval: 5 * time.Second}
+				m.Backend = p
+				_, err := complete(t, m, ask(t, m), Wait{Max: 5 * time.Minute})
+				wantCode(t, err, CodeAuthTimeout)
+				most := 1
+				if percent < 5 {
+					most = 0
+				}
+				if p.raises > most {
+					t.Errorf("%d raises, the interval is %v", p.raises, p.interval)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,207 @@
+package link
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/account"
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/caller"
+)
+
+// linkTo makes a link that stands before the test begins.
+func linkTo(t *testing.T, m *Manager, l account.Link) {
+	t.Helper()
+	if err := m.Accounts.Save(l); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const here = "embedded:one"
+
+// An approval by another account, or at another backend, does not replace a live link.
+func TestComplete_LinkConflict(t *testing.T) {
+	passed := time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		before   account.Link
+		dead     bool
+		conflict bool
+	}{
+		"another account":                    {account.Link{AuthToken: "old", AccountID: "other", BackendURL: here}, false, true},
+		"another account, revoked":           {account.Link{AuthToken: "old", AccountID: "other", BackendURL: here}, true, false},
+		"another account, expired":           {account.Link{AuthToken: "old", AccountID: "other", BackendURL: here, ExpiresAt: &passed}, false, false},
+		"same account":                       {account.Link{AuthToken: "old", AccountID: "acc", BackendURL: here}, false, false},
+		"same account of another backend":    {account.Link{AuthToken: "old", AccountID: "acc", BackendURL: "https://other.test"}, false, true},
+		"another embedded backend, reset":    {account.Link{AuthToken: "old", AccountID: "acc", BackendURL: "embedded:two"}, true, false},
+		"another backend where it was ended": {account.Link{AuthToken: "old", AccountID: "other", BackendURL: "https://other.test"}, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, []answer{approved}, func(t *testing.T, m *Manager, f *fake, _ string) {
+				code := ask(t, m) // while nothing was linked
+				linkTo(t, m, c.before)
+				f.dead = map[string]bool{"old": c.dead}
+				out, err := complete(t, m, code, Wait{})
+				now := m.current()
+				if !c.conflict {
+					if err != nil || now.AuthToken != "svc_t" || out.AccountID != "acc" {
+						t.Errorf("%+v, %v, the link is %+v", out, err, now)
+					}
+					return
+				}
+				wantCode(t, err, CodeLinkConflict)
+				if p := asProblem(err); p.Retryable || p.FixHint == "" {
+					t.Errorf("%+v", p)
+				}
+				if now.AuthToken != "old" || now.State != account.Linked {
+					t.Errorf("the link is %+v", now)
+				}
+				if len(f.at) > 0 && !slices.Equal(f.ended(), []string{"svc_t at " + here}) {
+					t.Errorf("revoked %v", f.ended())
+				}
+				if f.count("account.linked") != 0 {
+					t.Errorf("events %v", f.events)
+				}
+			})
+		})
+	}
+}
+
+// A login replaces a live link only when the person said so, and then revokes its token.
+func TestLogin_Replace(t *testing.T) {
+	before := account.Link{AuthToken: "old", AccountID: "other", BackendURL: here}
+	login := func(t *testing.T, m *Manager, replace bool) error {
+		attempt, err := m.Start(t.Context(), caller.Caller{}, replace)
+		if err != nil {
+			return err
+		}
+		_, err = attempt.Wait(t.Context(), Wait{})
+		return err
+	}
+	run(t, []answer{approved}, func(t *testing.T, m *Manager, f *fake, _ string) {
+		linkTo(t, m, before)
+		wantCode(t, login(t, m, false), CodeLinkConflict)
+		if !slices.Equal(f.ended(), []string{"svc_t at " + here}) || m.current().AuthToken != "old" {
+			t.Errorf("revoked %v, the link is %+v", f.ended(), m.current())
+		}
+	})
+	run(t, []answer{approved}, func(t *testing.T, m *Manager, f *fake, _ string) {
+		linkTo(t, m, before)
+		if err := login(t, m, true); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(f.ended(), []string{"old at " + here}) || m.current().AuthToken != "svc_t" {
+			t.Errorf("revoked %v, the link is %+v", f.ended(), m.current())
+		}
+	})
+	run(t, []answer{approved}, func(t *testing.T, m *Manager, f *fake, _ string) {
+		before.BackendURL = "https://other.test"
+		linkTo(t, m, before)
+		wantCode(t, login(t, m, false), CodeLinkConflict)
+		if f.issued != 0 {
+			t.Error("a code was issued for a login that cannot succeed")
+		}
+		if err := login(t, m, true); err != nil || !slices.Equal(f.ended(), []string{"old at https://other.test"}) {
+			t.Errorf("%v, revoked %v", err, f.ended())
+		}
+	})
+}
+
+// A token that cannot be revoked is told, kept in memory, tried again, and a last time when the daemon ends.
+func TestRevoke_Offline(t *testing.T) {
+	l := account.Link{State: account.Linked, AuthToken: "old", BackendURL: "https://other.test/"}
+	var f *fake
+	run(t, []answer{approved}, func(t *testing.T, m *Manager, backend *fake, dir string) {
+		f = backend
+		f.setOffline(true)
+		if page := m.Revoke(t.Context(), l); page != "https://other.test/account" {
+			t.Errorf("told %q", page)
+		}
+		time.Sleep(firstRevokeWait + time.Second)
+		if n := len(f.ended()); n != 2 {
+			t.Errorf("%d tries", n)
+		}
+		f.setOffline(false)
+		time.Sleep(time.Minute)
+		if n := len(f.ended()); n != 3 {
+			t.Errorf("%d tries", n)
+		}
+		f.setOffline(true)
+		m.Revoke(t.Context(), l)
+		if entries, _ := os.ReadDir(dir); len(entries) != 0 {
+			t.Errorf("files %v", entries)
+		}
+	})
+	if n := len(f.ended()); n != 5 { // one more try when the manager ended
+		t.Errorf("%d tries", n)
+	}
+}
+
+func (f *fake) setOffline(offline bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.offline = offline
+}
+
+// ended lists the tokens that were to be revoked.
+func (f *fake) ended() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.revoked)
+}
+
+func TestRevoke_NothingToRevoke(t *testing.T) {
+	run(t, []answer{approved}, func(t *testing.T, m *Manager, f *fake, _ string) {
+		for _, l := range []account.Link{{State: account.NotLinked}, {State: account.Revoked, AuthToken: "a"}, {State: account.Expired, AuthToken: "a"}} {
+			if page := m.Revoke(t.Context(), l); page != "" || len(f.ended()) != 0 {
+				t.Errorf("%+v: %q, %v", l, page, f.ended())
+			}
+		}
+	})
+}
+
+// A backend that hangs delays nobody for longer than the limit.
+func TestRevoke_Hangs(t *testing.T) {
+	run(t, []answer{approved}, func(t *testing.T, m *Manager, f *fake, _ string) {
+		m.Backend = hanging{f}
+		start := time.Now()
+		if page := m.Revoke(t.Context(), account.Link{AuthToken: "old", BackendURL: "https://other.test"}); page == "" || time.Since(start) != revokeWait {
+			t.Errorf("%q after %v", page, time.Since(start))
+		}
+	})
+}
+
+type hanging struct{ *fake }
+
+func (hanging) RevokeLink(ctx context.Context, _ backend.Target) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// A link that could not be written holds in memory; the token that it replaces stays in the file and is not revoked;
+// and when the daemon ends before there is room, the backend hears that the new one is not needed.
+func TestComplete_NoRoomForTheFile(t *testing.T) {
+	var f *fake
+	run(t, []answer{approved}, func(t *testing.T, m *Manager, backend *fake, dir string) {
+		f = backend
+		if err := os.Mkdir(filepath.Join(dir, account.FileName), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		out, err := complete(t, m, ask(t, m), Wait{})
+		if err != nil || out.File.Written || out.File.Error == "" || out.AccountID != "acc" {
+			t.Errorf("%+v, %v", out, err)
+		}
+		if target, _, err := m.Target(t.Context(), caller.Caller{}); err != nil || target.Bearer != "svc_t" {
+			t.Errorf("%+v, %v", target, err)
+		}
+		if len(f.ended()) != 0 {
+			t.Errorf("revoked %v", f.ended())
+		}
+	})
+	if !slices.Equal(f.ended(), []string{"svc_t at " + here}) {
+		t.Errorf("at the end revoked %v", f.ended())
+	}
+}

@@ -1,0 +1,211 @@
+package httpbackend
+
+import (
+	"fmt"
+	"net/url"
+	"reflect"
+	"regexp"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// form is what the value of a field may look like. Empty values pass: whether a field may be missing is its answer's
+// own rule.
+type form func(value string) bool
+
+// forms are the forms of all texts in all answers of a backend, by their names in JSON. An answer with a text that has
+// none is refused, so a new field needs a line here.
+var forms = map[string]form{
+	// Credentials. The form of authToken is the backend's own; that of RFC 6750 fits into a header.
+	"authToken":  token68(4096),
+	"deviceCode": visible(512),
+	"projectKey": token68(512),
+	"appSecret":  token68(512),
+	"userCode":   regexp.MustCompile(`^[A-Z0-9]{4}-[A-Z0-9]{4}$`).MatchString,
+
+	// Who and what.
+	"accountId": name(64),
+	"tier":      name(64),
+	"sessionId": name(128),
+	"id":        name(128),
+	"provider":  name(64),
+	"project":   text(200),
+	"hint":      text(64),
+	"setBy":     text(200),
+	"updatedBy": text(200),
+
+	// Words of the contract.
+	"state": name(32), "platform": name(64), "platforms": name(64), "deviceModel": name(64), "theme": name(32),
+	"capabilities": name(64), "testResult": name(32), "interval": name(32), "approximate": text(100),
+	"realtimeModel": name(128), "voice": name(128), "memoryModel": name(128), "voices": name(128),
+	"access": name(64), "assistantConfig": name(64), "credentials": name(64), "analytics": name(64),
+	"accent": name(32), "sha256": name(64),
+
+	// Times.
+	"linkedAt": timestamp, "expiresAt": timestamp, "createdAt": timestamp, "lastActiveAt": timestamp, "closedAt": timestamp,
+	"updatedAt": timestamp, "setAt": timestamp, "testedAt": timestamp, "from": timestamp, "to": timestamp, "at": timestamp,
+
+	// Addresses. Whether verificationUrl may be opened is decided where it is opened; it is shown in any case.
+	"verificationUrl": printableASCII(512),
+	"sessionUrl":      encrypted(address("http", "https")),
+	"appEndpoint":     encrypted(address("ws", "wss")),
+	"dashboardUrl":    encrypted(address("http", "https")),
+	"pageUrl":         encrypted(address("http", "https")),
+	"url":             encrypted(address("http", "https")),
+	"supportUrl":      address("http", "https", "mailto"),
+	"privacyUrl":      address("http", "https"),
+
+	// Texts for people.
+	"displayName": text(200), "name": text(200), "title": text(200), "label": text(200), "phrase": text(200), "does": text(500),
+	"description": prose(4000), "note": prose(1000), "reading": prose(2000), "html": prose(maxBody),
+
+	// Health.
+	"service": text(64), "version": text(64), "commit": text(64), "builtAt": text(64), "phase": text(64), "hints": text(500),
+}
+
+// checkForms checks every text of a decoded answer. The error names the field and never quotes its value.
+func checkForms(answer any) error { return walk("", reflect.ValueOf(answer)) }
+
+// walk checks v, whose texts stand under a name of JSON. Raw JSON is left to those who asked for it.
+func walk(field string, v reflect.Value) error {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if v.IsNil() {
+			return nil
+		}
+		return walk(field, v.Elem())
+	case reflect.String:
+		return checkForm(field, v.String())
+	case reflect.Struct:
+		return walkFields(field, v)
+	case reflect.Slice, reflect.Array:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return nil
+		}
+		for i := range v.Len() {
+			if err := walk(field, v.Index(i)); err != nil {
+				return err
+			}
+		}
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			if !name(64)(key.String()) {
+				return fmt.Errorf("field %q has a key of a wrong form", field)
+			}
+			if err := walk(field, v.MapIndex(key)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func walkFields(parent string, v reflect.Value) error {
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		if !f.IsExported() && !f.Anonymous {
+			continue
+		}
+		field, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous && field == "" {
+			field = parent
+		}
+		if err := walk(field, v.Field(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkForm(field, value string) error {
+	fits, known := forms[field]
+	if value == "" || known && fits(value) {
+		return nil
+	}
+	return fmt.Errorf("field %q has a wrong form", field)
+}
+
+// token68 is the form of a bearer token in RFC 6750.
+func token68(most int) form {
+	pattern := regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
+	return func(s string) bool { return len(s) <= most && pattern.MatchString(s) }
+}
+
+// visible is ASCII that prints, without spaces.
+func visible(most int) form {
+	return func(s string) bool {
+		return len(s) <= most && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
+	}
+}
+
+// printableASCII is visible with spaces.
+func printableASCII(most int) form {
+	return func(s string) bool {
+		return len(s) <= most && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
+	}
+}
+
+// name is an identifier: no spaces, and nothing that means something to a terminal or a shell.
+func name(most int) form {
+	pattern := regexp.MustCompile(`^[A-Za-z0-9#][A-Za-z0-9._:@/+-]*$`)
+	return func(s string) bool { return len(s) <= most && pattern.MatchString(s) }
+}
+
+// text is one line that people read.
+func text(most int) form {
+	return func(s string) bool {
+		return utf8.RuneCountInString(s) <= most && !strings.ContainsFunc(s, unsafeInText)
+	}
+}
+
+// prose is text that may have several lines.
+func prose(most int) form {
+	return func(s string) bool {
+		return utf8.RuneCountInString(s) <= most &&
+			!strings.ContainsFunc(s, func(r rune) bool { return r != '\n' && r != '\t' && r != '\r' && unsafeInText(r) })
+	}
+}
+
+// unsafeInText reports control characters, and those that change the order in which text is shown or hide it. Joiners
+// and other marks of writing systems pass.
+func unsafeInText(r rune) bool {
+	switch {
+	case unicode.IsControl(r), r == '\u2028', r == '\u2029':
+		return true
+	case r >= '\u202a' && r <= '\u202e', r >= '\u2066' && r <= '\u2069': // bidirectional embeddings, overrides, isolates
+		return true
+	}
+	return r >= 0xe0000 && r <= 0xe007f // tags, which nothing shows
+}
+
+func timestamp(s string) bool {
+	_, err := time.Parse(time.RFC3339Nano, s)
+	return err == nil && len(s) <= 40
+}
+
+// encrypted is an address of which a plain one is this machine: secrets travel there.
+func encrypted(f form) form {
+	return func(s string) bool {
+		u, err := url.Parse(s)
+		return err == nil && f(s) && (u.Scheme == "https" || u.Scheme == "wss" || isLoopback(u.Hostname()))
+	}
+}
+
+// address is an absolute URL of one of the schemes.
+func address(schemes ...string) form {
+	plain := visible(2048)
+	return func(s string) bool {
+		u, err := url.Parse(s)
+		if err != nil || !plain(s) || u.User != nil {
+			return false
+		}
+		for _, scheme := range schemes {
+			if u.Scheme == scheme {
+				return scheme == "mailto" || u.Host != ""
+			}
+		}
+		return false
+	}
+}

@@ -1,0 +1,54 @@
+package secretscan
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/hex"
+	"testing"
+)
+
+func TestContains_Credentials(t *testing.T) {
+	body := "aGVsbG8td29ybGQtdGhpcy1pcy1hLXRlc3QtdG9rZW4wMDEyMzQ"
+	for _, s := range []string{
+		"svc_" + body, "sdc_" + body, "spk_" + body, "sst_" + body, "client svc_" + body + " 1.0", "SVC_" + body,
+		"sk-proj-abcdefghijklmnop", "ghp_abcdefghijklmnopqrst", "AKIAIOSFODNN7EXAMPLE", "Authorization: Bearer abcdef123456",
+		"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIx.sig", "-----BEGIN RSA PRIVATE KEY-----",
+	} {
+		if !Contains(s) {
+			t.Errorf("%q was not found", s)
+		}
+	}
+	for range 1000 {
+		var b [24]byte
+		rand.Read(b[:])
+		if s := hex.EncodeToString(b[:]); !Contains(s) {
+			t.Errorf("random %q was not found", s)
+		}
+	}
+	found := 0
+	for range 1000 {
+		var b [48]byte
+		rand.Read(b[:])
+		if Contains(base64.RawStdEncoding.EncodeToString(b[:])) {
+			found++
+		}
+	}
+	if found < 800 { // a '/' or '+' may cut a run short
+		t.Errorf("%d of 1000 random texts were found", found)
+	}
+	if !ContainsUserCode("WDJB-MJHT") || !ContainsUserCode("x wdjbmjht") || ContainsUserCode("claude-code 1.0") {
+		t.Error("user codes")
+	}
+}
+
+func TestContains_OrdinaryText(t *testing.T) {
+	for _, s := range []string{
+		"", "claude-code", "1.2.3-beta.20260102+abcdef0", "com.example.my-application", "ses_abcdefghij2345672222", "inst_1",
+		"a-very-long-name-of-an-application-without-any-digits", "internationalizationframework2", "Say hello to the person",
+		"3f2c1c1e-6f0e-4a53-9a3e-0b3f6f1d2c4b", "/home/person/projects/glasses2/app", "createSimulatorSession",
+	} {
+		if Contains(s) {
+			t.Errorf("%q counts as a credential", s)
+		}
+	}
+}

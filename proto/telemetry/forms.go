@@ -1,0 +1,109 @@
+package telemetry
+
+// Bounds of names and versions. They let through what programs call themselves and stop what only a generator makes: a
+// credential that somebody gave as the name of a client must not be told.
+const (
+	maxName        = 40
+	maxNameDigits  = 8
+	maxNameChanges = 10
+	maxVersion     = 48
+	maxVersionRun  = 16
+)
+
+// fits reports whether a text is of a kind.
+func fits[T ~[]byte | ~string](kind Kind, s T) bool {
+	switch kind {
+	case Name:
+		return isWord(s) && isName(s)
+	case Version:
+		return isWord(s) && isVersion(s)
+	case Word:
+		return isWord(s)
+	}
+	return false
+}
+
+// Reads reports whether a text can be told as it is in a field of a kind.
+func Reads(kind Kind, s string) bool { return fits(kind, s) }
+
+// isName takes words that begin with a letter and change between letters, digits and cases as rarely as names do. What
+// looks like the code that a person compares is none.
+func isName[T ~[]byte | ~string](s T) bool {
+	if len(s) > maxName || !isLetter(s[0]) || isUserCode(s) {
+		return false
+	}
+	digits, changes := 0, 0
+	for i := range len(s) {
+		switch {
+		case s[i] == '/' || s[i] == '@':
+			return false
+		case isDigit(s[i]):
+			digits++
+		}
+		if i > 0 && kindOf(s[i]) != kindOf(s[i-1]) && kindOf(s[i]) != 0 && kindOf(s[i-1]) != 0 {
+			changes++
+		}
+	}
+	return digits <= maxNameDigits && changes <= maxNameChanges
+}
+
+// isVersion takes what begins with a number, with a v before it or not, in parts that are short enough for dates and
+// revisions; and the two words that stand for no version.
+func isVersion[T ~[]byte | ~string](s T) bool {
+	switch string(s) {
+	case Other, "dev", "unknown":
+		return true
+	}
+	first := 0
+	if s[0] == 'v' {
+		first = 1
+	}
+	if len(s) > maxVersion || len(s) <= first || !isDigit(s[first]) {
+		return false
+	}
+	run := 0
+	for i := range len(s) {
+		switch c := s[i]; {
+		case kindOf(c) != 0:
+			if run++; run > maxVersionRun {
+				return false
+			}
+		case c == '.' || c == '-' || c == '+':
+			run = 0
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// isUserCode reports eight upper-case consonants, with a dash amid them or without.
+func isUserCode[T ~[]byte | ~string](s T) bool {
+	letters := 0
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= 'A' && c <= 'Z' && c != 'A' && c != 'E' && c != 'I' && c != 'O' && c != 'U' && c != 'Y':
+			letters++
+		case c == '-' && letters == 4 && i == 4:
+		default:
+			return false
+		}
+	}
+	return letters == 8
+}
+
+func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+// kindOf tells digits, lower-case and upper-case letters apart; 0 is anything else.
+func kindOf(c byte) int {
+	switch {
+	case isDigit(c):
+		return 1
+	case c >= 'a' && c <= 'z':
+		return 2
+	case c >= 'A' && c <= 'Z':
+		return 3
+	}
+	return 0
+}
