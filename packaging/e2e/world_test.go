@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/packaging/pgtest"
+	"github.com/service-dev/service/packaging/reaper"
 )
 
 // started is the PostgreSQL server of this test binary, once a test needed one.
@@ -25,7 +26,7 @@ var started atomic.Pointer[pgtest.Cluster]
 var bin string
 
 func TestMain(m *testing.M) {
-	os.Exit(func() int {
+	os.Exit(reaper.Run(func() int {
 		dir, err := os.MkdirTemp("", "e2e")
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -45,7 +46,7 @@ func TestMain(m *testing.M) {
 			}
 		}()
 		return m.Run()
-	}())
+	}))
 }
 
 // missing skips loudly on a person's machine and fails in CI.
