@@ -10,6 +10,7 @@ BUILT_AT ?= $(shell date -u +%Y-%m-%dT%H:%M:%SZ)
 FUZZTIME ?= 5s
 FOR      ?= 10m
 GO       ?= go
+TESTS    ?= ./...
 BUF       = $(GO) tool -modfile=proto/tools/buf.mod buf
 NPM_DIR   = packaging/e2e/npm
 TSC       = $(NPM_DIR)/node_modules/.bin/tsc
@@ -53,11 +54,13 @@ $(WASM_DIR)/wasm_exec.js: $(shell $(GO) env GOROOT)/lib/wasm/wasm_exec.js
 run: build ## walk through the main job: link an account, open a live simulator, run an example app (Ctrl-C ends it)
 	@$(BIN)/servicectl demo --dir $(RUN_DIR)
 
-test: wasm ## every test, with the race detector; parts that are missing here are named and skipped (in CI they fail)
-	$(GO) test -race -count=1 -timeout 15m ./...
+test: wasm ## every test, with the race detector; what is missing here is named and skipped alone (in CI it fails)
+	@sh $(NPM_DIR)/setup.sh
+	$(GO) run ./packaging/gotest -race -count=1 -timeout 15m $(TESTS)
 
 test-full: wasm ## the same, with the scenarios at full size
-	SERVICE_TEST_FULL=1 $(GO) test -race -count=1 -timeout 60m ./...
+	@sh $(NPM_DIR)/setup.sh
+	SERVICE_TEST_FULL=1 $(GO) run ./packaging/gotest -race -count=1 -timeout 60m $(TESTS)
 
 check: ## vet (Linux, macOS, Windows, WebAssembly), lint, type-check the pages, generated code and go.mod are clean
 	$(GO) vet ./...
@@ -94,7 +97,7 @@ screenshots: ## take the pictures of README anew, from the running main job
 	$(GO) run ./packaging/sheet "$$pages" packaging/screenshots/pages.png
 
 npm: ## install the real MCP clients and the type checker that tests and check use
-	cd $(NPM_DIR) && npm ci --no-fund --no-audit
+	@sh $(NPM_DIR)/setup.sh --strict
 
 clean: ## remove what build and run wrote
 	rm -rf $(BIN) $(RUN_DIR) $(WASM_DIR)/simulator.wasm.gz $(WASM_DIR)/wasm_exec.js
