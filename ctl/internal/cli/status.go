@@ -272,6 +272,9 @@ func needs(s *client.Status) []term.Need {
 	if n := versionNeed(s); n != nil {
 		list = append(list, *n)
 	}
+	if problem := s.GetConfigProblem(); problem != "" {
+		add("correct config.yaml, or remove it for the defaults", "%s; the last usable settings stay in use", problem)
+	}
 	if b := s.GetBackend(); b.GetState() == "unreachable" || b.GetKind() == "" {
 		add("run `servicectl doctor`", "%s", cmp.Or(b.GetDetail(), "the backend cannot be reached"))
 	}

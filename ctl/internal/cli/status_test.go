@@ -41,3 +41,11 @@ func TestVersionNeeds(t *testing.T) {
 		}
 	}
 }
+
+func TestUnusableConfigIsANeed(t *testing.T) {
+	s := &client.Status{Version: buildinfo.Version, ProtocolMin: rendezvous.ProtocolMin, ProtocolMax: rendezvous.ProtocolMax, Backend: &client.Backend{Kind: "embedded"}, Link: &client.Link{State: "not_linked"},
+		ConfigProblem: "reading config.yaml: it is empty"}
+	if list := needs(s); len(list) != 1 || !strings.Contains(list[0].What, "it is empty") || !strings.Contains(list[0].Next, "config.yaml") {
+		t.Errorf("%+v", list)
+	}
+}

@@ -109,8 +109,16 @@ func pluginOut(s pluginhost.PluginStatus) control.Plugin {
 func (f face) Load() control.Load {
 	return control.Load{
 		MCPClients: f.p.gate.Clients(), Sessions: f.p.sessions.LocalCount(), Polling: f.p.link.Polling(),
-		Replaced: f.p.program.replaced(),
+		Replaced: f.p.program.replaced(), ConfigProblem: f.p.configProblem(),
 	}
+}
+
+// configProblem is why config.yaml as it is now is not in use; empty when it is.
+func (p *parts) configProblem() string {
+	if err := p.config.Problem(); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 // dashboardPath is where a backend's dashboard begins.

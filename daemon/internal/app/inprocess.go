@@ -2,9 +2,11 @@ package app
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/proto/buildinfo"
@@ -32,8 +34,14 @@ func InProcess(ctx context.Context, o Options, in io.Reader, out io.Writer) erro
 	done := p.background(ctx)
 	err = p.gate.ServeStdio(ctx, in, out, caller.Caller{Env: rendezvous.Environ(), Cwd: workingDir(), Client: "serviced", Version: buildinfo.Version})
 	cancel()
-	<-done
-	return err
+	late := time.NewTimer(p.stopLimit)
+	defer late.Stop()
+	select {
+	case <-done:
+		return err
+	case <-late.C:
+		return errors.Join(err, p.stuck())
+	}
 }
 
 // workingDir is where the agent started us; empty when that cannot be told.

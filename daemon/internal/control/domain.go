@@ -83,6 +83,8 @@ type Load struct {
 	MCPClients, Sessions, Polling int
 	// Replaced tells that another file lies where About.Program was started from: a restart brings that one.
 	Replaced bool
+	// ConfigProblem is why config.yaml as it is now is not in use; empty when it is.
+	ConfigProblem string
 }
 
 // Consent is a decision and what follows from it for the caller. DecidedBy names the switch that won.

@@ -295,8 +295,10 @@ type StatusResponse struct {
 	// The sockets came from the service manager.
 	SocketActivated bool `protobuf:"varint,18,opt,name=socket_activated,json=socketActivated,proto3" json:"socket_activated,omitempty"`
 	// Local and browser sessions that are open here, and codes that are being polled.
-	Sessions      uint32 `protobuf:"varint,19,opt,name=sessions,proto3" json:"sessions,omitempty"`
-	Polling       uint32 `protobuf:"varint,20,opt,name=polling,proto3" json:"polling,omitempty"`
+	Sessions uint32 `protobuf:"varint,19,opt,name=sessions,proto3" json:"sessions,omitempty"`
+	Polling  uint32 `protobuf:"varint,20,opt,name=polling,proto3" json:"polling,omitempty"`
+	// Why config.yaml as it is now is not in use; empty when it is.
+	ConfigProblem string `protobuf:"bytes,21,opt,name=config_problem,json=configProblem,proto3" json:"config_problem,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -469,6 +471,13 @@ func (x *StatusResponse) GetPolling() uint32 {
 		return x.Polling
 	}
 	return 0
+}
+
+func (x *StatusResponse) GetConfigProblem() string {
+	if x != nil {
+		return x.ConfigProblem
+	}
+	return ""
 }
 
 // Link is what the daemon knows of the account link, without the token.
@@ -2868,7 +2877,7 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\aversion\x18\x03 \x01(\tR\aversion\x12\x10\n" +
 	"\x03pid\x18\x04 \x01(\x03R\x03pid\"C\n" +
 	"\rStatusRequest\x122\n" +
-	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\"\xc7\x05\n" +
+	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\"\xee\x05\n" +
 	"\x0eStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x10\n" +
 	"\x03pid\x18\x02 \x01(\x03R\x03pid\x12\x1b\n" +
@@ -2894,7 +2903,8 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\breplaced\x18\x11 \x01(\bR\breplaced\x12)\n" +
 	"\x10socket_activated\x18\x12 \x01(\bR\x0fsocketActivated\x12\x1a\n" +
 	"\bsessions\x18\x13 \x01(\rR\bsessions\x12\x18\n" +
-	"\apolling\x18\x14 \x01(\rR\apolling\"\x80\x02\n" +
+	"\apolling\x18\x14 \x01(\rR\apolling\x12%\n" +
+	"\x0econfig_problem\x18\x15 \x01(\tR\rconfigProblem\"\x80\x02\n" +
 	"\x04Link\x12\x14\n" +
 	"\x05state\x18\x01 \x01(\tR\x05state\x12\x1d\n" +
 	"\n" +
