@@ -20,6 +20,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/config"
 	"github.com/service-dev/service/daemon/internal/consent"
+	"github.com/service-dev/service/proto/buildinfo"
 	"github.com/service-dev/service/proto/telemetry"
 )
 
@@ -158,7 +159,7 @@ func (r *Recorder) pick(d telemetry.Description, fields map[string]any) map[stri
 	return kept
 }
 
-// Started is called at the start of a daemon. When it is the first one, or the first in this version, the next event is
+// Started is called at the start of a daemon. When it is the first one, or the first in a newer version, the next event is
 // preceded by one that says so: nobody called for a start, so the switches of the first caller decide about it.
 func (r *Recorder) Started() { r.starting.Store(true) }
 
@@ -167,14 +168,20 @@ func (r *Recorder) install(who caller.Caller) {
 	if last == r.o.Version {
 		return
 	}
-	name, fields := telemetry.InstallStarted, map[string]any(nil)
-	if last != "" {
-		name, fields = telemetry.InstallUpdated, map[string]any{"previous": last}
-	}
-	if line, ok := r.write(name, fields); ok {
-		r.keep(who, line)
+	switch order, ordered := buildinfo.Compare(last, r.o.Version); {
+	case last == "":
+		r.tell(who, telemetry.InstallStarted, nil)
+	case !ordered || order < 0: // neither another build of the same version nor a step back
+		r.tell(who, telemetry.InstallUpdated, map[string]any{"previous": last})
 	}
 	if err := r.o.Memory.SetLastVersion(r.o.Version); err != nil {
 		r.o.Log.Warn("remembering the version that runs", "err", err)
+	}
+}
+
+// tell writes an event that nobody's call stands for, under the switches of who.
+func (r *Recorder) tell(who caller.Caller, name string, fields map[string]any) {
+	if line, ok := r.write(name, fields); ok {
+		r.keep(who, line)
 	}
 }
