@@ -32,6 +32,11 @@ func ask(ctx context.Context, c *client.Client, tool string, args map[string]any
 	if err != nil {
 		return nil, err
 	}
+	return understand(tool, r, into)
+}
+
+// understand takes a tool's answer apart.
+func understand(tool string, r *client.Result, into any) (json.RawMessage, error) {
 	raw := rawJSON(r.GetStructured())
 	if r.GetIsError() {
 		return nil, toolError(tool, raw)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/service-dev/service/daemon/internal/account"
+	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/config"
 	"github.com/service-dev/service/daemon/internal/control"
@@ -147,6 +148,11 @@ func (f face) Backend(ctx context.Context) control.Backend {
 		out.DashboardURL = address + dashboardPath
 	}
 	return out
+}
+
+func (f face) CloseLocalSession(ctx context.Context, id string) error {
+	_, err := f.p.sessions.Close(ctx, backend.Target{}, id)
+	return err
 }
 
 func (f face) Doctor(ctx context.Context) []control.Check { return f.p.doctor(ctx) }

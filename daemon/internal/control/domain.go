@@ -60,6 +60,8 @@ type System interface {
 	Load() Load
 	Backend(ctx context.Context) Backend
 	Doctor(ctx context.Context) []Check
+	// CloseLocalSession ends a local session; one that is closed already is no error.
+	CloseLocalSession(ctx context.Context, id string) error
 	// Stop begins the drain and returns at once.
 	Stop()
 }

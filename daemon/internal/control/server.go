@@ -50,12 +50,15 @@ type Server struct {
 	controlv1.UnimplementedControlServer
 	o        Options
 	visitors *guests
+	ending   chan struct{} // closed when Serve was asked to end
 	active   atomic.Int64
 	total    atomic.Int64
 }
 
 // New makes a server; nothing is opened.
-func New(o Options) *Server { return &Server{o: o, visitors: newGuests(o.Limits, o.Log)} }
+func New(o Options) *Server {
+	return &Server{o: o, visitors: newGuests(o.Limits, o.Log), ending: make(chan struct{})}
+}
 
 // Active is the number of calls under way.
 func (s *Server) Active() int { return int(s.active.Load()) }
@@ -63,7 +66,7 @@ func (s *Server) Active() int { return int(s.active.Load()) }
 // Calls is the number of calls ever begun: who watches it sees that somebody was here.
 func (s *Server) Calls() int64 { return s.total.Load() }
 
-// Serve answers on l until ctx ends, then lets the calls under way finish for a moment.
+// Serve answers on l until ctx ends, then lets the calls under way finish for a moment. It is called once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	g := grpc.NewServer(
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxHeaderListSize(maxHeaders), grpc.MaxConcurrentStreams(maxStreams),
@@ -80,6 +83,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		case <-done:
 			return
 		}
+		close(s.ending)
 		force := time.AfterFunc(drain, g.Stop)
 		defer force.Stop()
 		g.GracefulStop()
