@@ -105,7 +105,7 @@ func TestOnlyEdgesTouchTheWire(t *testing.T) {
 func TestArrowsPointDown(t *testing.T) {
 	layers := map[string][][]string{
 		"daemon/internal/": {
-			{"caller", "backend"},
+			{"caller", "backend", "ratelog"},
 			{"statefile"},
 			{"config", "opener", "account", "identity", "consent"},
 			{"telemetry"},

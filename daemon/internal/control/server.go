@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/service-dev/service/daemon/internal/ratelog"
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
 
@@ -88,7 +89,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		defer force.Stop()
 		g.GracefulStop()
 	})
-	err := g.Serve(&guarded{Listener: l, log: &calm{log: s.o.Log, now: time.Now}, visitors: s.visitors})
+	err := g.Serve(&guarded{Listener: l, log: ratelog.New(s.o.Log, quietFor, time.Now), visitors: s.visitors})
 	close(done)
 	stopping.Wait()
 	if err != nil && ctx.Err() == nil {
@@ -128,7 +129,7 @@ func (s *Server) fence(method string, err *error) {
 // guarded lets in the daemon's own user only, and no more than there is room for.
 type guarded struct {
 	net.Listener
-	log      *calm
+	log      *ratelog.Logger
 	visitors *guests
 }
 
@@ -139,14 +140,14 @@ func (l *guarded) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		if err := CheckPeer(conn); err != nil {
-			l.log.warn("refusing a connection to control.sock", "err", err)
+			l.log.Warn("refusing a connection to control.sock", "err", err)
 			conn.Close()
 			continue
 		}
 		if g := l.visitors.admit(conn); g != nil {
 			return g, nil
 		}
-		l.log.warn("refusing a connection to control.sock", "err", "too many are open")
+		l.log.Warn("refusing a connection to control.sock", "err", "too many are open")
 		conn.Close()
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/ratelog"
 	"github.com/service-dev/service/daemon/internal/tools"
 	"github.com/service-dev/service/proto/docs"
 	"github.com/service-dev/service/proto/rendezvous"
@@ -94,6 +95,7 @@ func (g *Gate) Serve(ctx context.Context, l net.Listener) error {
 	defer served.Wait()
 	defer stop()
 	defer cancel()
+	failing := ratelog.New(g.opts.Log, 10*time.Second, time.Now)
 	for {
 		conn, err := l.Accept()
 		switch {
@@ -105,7 +107,7 @@ func (g *Gate) Serve(ctx context.Context, l net.Listener) error {
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("accepting agents: %w", err)
 		case err != nil:
-			g.opts.Log.Warn("accepting an agent's stream", "error", err)
+			failing.Warn("failed to accept an agent's stream", "err", err)
 			if !pause(ctx, 50*time.Millisecond) {
 				return nil
 			}
