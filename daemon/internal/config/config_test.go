@@ -101,6 +101,7 @@ func TestReload(t *testing.T) {
 			t.Errorf("%q: the problem is %v", text, err)
 		}
 	}
+	put("idle_timeout: x")
 	if _, err := Open(dir, nil, slog.Default()); err == nil {
 		t.Error("a daemon starts with a bad file")
 	}

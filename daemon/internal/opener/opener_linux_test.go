@@ -18,7 +18,7 @@ func fake(t *testing.T, script string) (o *Opener, calls func() string) {
 	t.Helper()
 	dir := t.TempDir()
 	noted := filepath.Join(dir, "noted")
-	text := "#!/bin/sh\nprintf '%s|%s|%s\\n' \"$#\" \"$1\" \"$DISPLAY$SERVICE_TEST_SECRET\" >> " + noted + "\n" + script + "\n"
+	text := "#!/bin/sh\nprintf '%s|%s|%s\\n' \"$#\" \"$1\" \"$DISPLAY$SERVICE_TEST_SECRET\" >> '" + noted + "'\n" + script + "\n"
 	if err := os.WriteFile(filepath.Join(dir, "xdg-open"), []byte(text), 0o700); err != nil {
 		t.Fatal(err)
 	}
