@@ -11,6 +11,7 @@ FUZZTIME ?= 5s
 FOR      ?= 10m
 GO       ?= go
 TESTS    ?= ./...
+RACE     ?= -race
 BUF       = $(GO) tool -modfile=proto/tools/buf.mod buf
 NPM_DIR   = packaging/e2e/npm
 TSC       = $(NPM_DIR)/node_modules/.bin/tsc
@@ -28,7 +29,7 @@ WASM_DIR     = backend/internal/web/wasm
 WASM_SOURCES = go.mod $(wildcard backend/simulator/*.go proto/glasses/*.go) \
                $(shell find proto/glasses/render proto/glasses/device proto/glasses/media -type f ! -name '*_test.go' ! -path '*/testdata/*')
 
-.PHONY: help build wasm run test test-full check lint generate fuzz bench soak screenshots npm clean
+.PHONY: help build wasm run test test-full bare-test check lint generate fuzz bench soak screenshots npm clean
 
 help: ## this list
 	@echo "usage: make <target>"; echo
@@ -56,13 +57,16 @@ run: build ## walk through the main job: link an account, open a live simulator,
 
 test: wasm ## every test, with the race detector; what is missing here is named and skipped alone (in CI it fails)
 	@sh $(NPM_DIR)/setup.sh
-	$(GO) run ./packaging/gotest -race -count=1 -timeout 15m $(TESTS)
+	$(GO) run ./packaging/gotest $(RACE) -count=1 -timeout 15m $(TESTS)
 
 test-full: wasm ## the same, with the scenarios at full size
 	@sh $(NPM_DIR)/setup.sh
-	SERVICE_TEST_FULL=1 $(GO) run ./packaging/gotest -race -count=1 -timeout 60m $(TESTS)
+	SERVICE_TEST_FULL=1 $(GO) run ./packaging/gotest $(RACE) -count=1 -timeout 60m $(TESTS)
 
-check: ## vet (Linux, macOS, Windows, WebAssembly), lint, type-check the pages, generated code and go.mod are clean
+bare-test: wasm ## the tests that start programs, as on a machine with Go, make, gcc and git only (Debian, as root)
+	@packaging/checks/bare.sh
+
+check: ## vet (Linux, macOS, Windows, WebAssembly), lint, type-check the pages, generated code and go.mod are clean, known vulnerabilities
 	$(GO) vet ./...
 	GOOS=darwin CGO_ENABLED=0 $(GO) vet ./...
 	GOOS=windows CGO_ENABLED=0 $(GO) vet ./...
@@ -75,6 +79,7 @@ check: ## vet (Linux, macOS, Windows, WebAssembly), lint, type-check the pages, 
 	 else echo "SKIPPED: tsc is not installed (make npm)"; fi
 	$(BUF) lint
 	@sh packaging/checks/clean.sh
+	@GO="$(GO)" sh packaging/checks/vuln.sh
 
 generate: ## regenerate the code of proto/*.proto
 	$(BUF) generate
