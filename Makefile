@@ -10,6 +10,8 @@ BUILT_AT ?= $(shell date -u +%Y-%m-%dT%H:%M:%SZ)
 FUZZTIME ?= 5s
 FOR      ?= 10m
 GO       ?= go
+TESTS    ?= ./...
+RACE     ?= -race
 BUF       = $(GO) tool -modfile=proto/tools/buf.mod buf
 NPM_DIR   = packaging/e2e/npm
 TSC       = $(NPM_DIR)/node_modules/.bin/tsc
@@ -27,7 +29,7 @@ WASM_DIR     = backend/internal/web/wasm
 WASM_SOURCES = go.mod $(wildcard backend/simulator/*.go proto/glasses/*.go) \
                $(shell find proto/glasses/render proto/glasses/device proto/glasses/media -type f ! -name '*_test.go' ! -path '*/testdata/*')
 
-.PHONY: help build wasm run test test-full check lint generate fuzz bench soak screenshots npm agents-npm agents-test clean
+.PHONY: help build wasm run test test-full bare-test check lint generate fuzz bench soak screenshots npm agents-npm agents-test clean
 
 help: ## this list
 	@echo "usage: make <target>"; echo
@@ -53,13 +55,18 @@ $(WASM_DIR)/wasm_exec.js: $(shell $(GO) env GOROOT)/lib/wasm/wasm_exec.js
 run: build ## walk through the main job: link an account, open a live simulator, run an example app (Ctrl-C ends it)
 	@$(BIN)/servicectl demo --dir $(RUN_DIR)
 
-test: wasm ## every test, with the race detector; parts that are missing here are named and skipped (in CI they fail)
-	$(GO) test -race -count=1 -timeout 15m ./...
+test: wasm ## every test, with the race detector; what is missing here is named and skipped alone (in CI it fails)
+	@sh $(NPM_DIR)/setup.sh
+	$(GO) run ./packaging/gotest $(RACE) -count=1 -timeout 15m $(TESTS)
 
 test-full: wasm ## the same, with the scenarios at full size
-	SERVICE_TEST_FULL=1 $(GO) test -race -count=1 -timeout 60m ./...
+	@sh $(NPM_DIR)/setup.sh
+	SERVICE_TEST_FULL=1 $(GO) run ./packaging/gotest $(RACE) -count=1 -timeout 60m $(TESTS)
 
-check: ## vet (Linux, macOS, Windows, WebAssembly), lint, type-check the pages, generated code and go.mod are clean
+bare-test: wasm ## the tests that start programs, as on a machine with Go, make, gcc and git only (Debian, as root)
+	@packaging/checks/bare.sh
+
+check: ## vet (Linux, macOS, Windows, WebAssembly), lint, type-check the pages, generated code and go.mod are clean, known vulnerabilities
 	$(GO) vet ./...
 	GOOS=darwin CGO_ENABLED=0 $(GO) vet ./...
 	GOOS=windows CGO_ENABLED=0 $(GO) vet ./...
@@ -72,6 +79,7 @@ check: ## vet (Linux, macOS, Windows, WebAssembly), lint, type-check the pages, 
 	 else echo "SKIPPED: tsc is not installed (make npm)"; fi
 	$(BUF) lint
 	@sh packaging/checks/clean.sh
+	@GO="$(GO)" sh packaging/checks/vuln.sh
 
 generate: ## regenerate the code of proto/*.proto
 	$(BUF) generate
@@ -94,7 +102,7 @@ screenshots: ## take the pictures of README anew, from the running main job
 	$(GO) run ./packaging/sheet "$$pages" packaging/screenshots/pages.png
 
 npm: ## install the real MCP clients and the type checker that tests and check use
-	cd $(NPM_DIR) && npm ci --no-fund --no-audit
+	@sh $(NPM_DIR)/setup.sh --strict
 
 agents-npm: ## install the real coding agents of agents-test (1.5 GB; not ci: some registries lack packages of other systems)
 	cd packaging/agents/npm && npm install --no-save --no-fund --no-audit

@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/service-dev/service/daemon/internal/app"
+	"github.com/service-dev/service/daemon/internal/config"
 	"github.com/service-dev/service/daemon/internal/osservice"
 	"github.com/service-dev/service/proto/buildinfo"
 	"github.com/service-dev/service/proto/rendezvous"
@@ -30,7 +31,8 @@ SERVICE_CONFIG_DIR names the state directory (default ~/.service).
 
 func main() { os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
-// Main runs one command. Exit codes: 0 done, 1 it went wrong, 2 it was called wrongly.
+// Main runs one command. Exit codes: 0 done, 1 it went wrong, 2 it was called wrongly or config.yaml cannot
+// be used.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
 		fmt.Fprint(stderr, usage)
@@ -126,5 +128,9 @@ func exit(err error, stderr io.Writer) int {
 		return 0
 	}
 	fmt.Fprintf(stderr, "serviced: %v\n", err)
+	var setting *config.Error
+	if errors.As(err, &setting) {
+		return 2
+	}
 	return 1
 }

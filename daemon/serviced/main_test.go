@@ -44,3 +44,16 @@ func TestPlainFilesAreUnbounded(t *testing.T) {
 		}
 	}
 }
+
+// A daemon does not start on settings that it cannot use.
+func TestUnusableConfig(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("SERVICE_CONFIG_DIR", dir)
+	if err := os.WriteFile(filepath.Join(dir, "config.yaml"), []byte("idle_timeout: soon\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	if rc := Main([]string{"run"}, strings.NewReader(""), &out, &errs); rc != 2 || !strings.Contains(errs.String(), "config.yaml: idle_timeout") {
+		t.Errorf("%d %q", rc, errs.String())
+	}
+}

@@ -105,7 +105,7 @@ func TestOnlyEdgesTouchTheWire(t *testing.T) {
 func TestArrowsPointDown(t *testing.T) {
 	layers := map[string][][]string{
 		"daemon/internal/": {
-			{"caller", "backend", "descriptors"},
+			{"caller", "backend", "descriptors", "ratelog"},
 			{"statefile", "clientio"},
 			{"config", "account", "identity", "consent", "codes"},
 			{"telemetry"},

@@ -63,6 +63,12 @@ func nodeTool(t *testing.T, name string) string {
 	return path
 }
 
+// needAgent ends a test that could start no agent, before it does anything else.
+func needAgent(t *testing.T) {
+	t.Helper()
+	nodeTool(t, "node/bin/node")
+}
+
 // startAgent spawns an agent of the era ("legacy" or "modern"); elicit declares URL elicitation.
 func startAgent(w *world, era string, elicit bool) *agent {
 	t := w.t

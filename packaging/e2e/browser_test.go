@@ -12,13 +12,20 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// newBrowser starts a headless Chromium with a profile of its own: one person at one browser.
-func newBrowser(t *testing.T, more ...chromedp.ExecAllocatorOption) context.Context {
+// needBrowser gives Chromium's path, and ends a test that has none.
+func needBrowser(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
 	if err != nil {
 		missing(t, "chromium", "apt-get install chromium")
 	}
+	return path
+}
+
+// newBrowser starts a headless Chromium with a profile of its own: one person at one browser.
+func newBrowser(t *testing.T, more ...chromedp.ExecAllocatorOption) context.Context {
+	t.Helper()
+	path := needBrowser(t)
 	profile, err := os.MkdirTemp("", "chromium")
 	if err != nil {
 		t.Fatal(err)

@@ -52,7 +52,11 @@ func TestGeneratedModule(t *testing.T) {
 		said = append(said, more...)
 	}
 	keyStaysPut(t, w, dir, string(said))
-	runGenerated(t, w, a, dir)
+	t.Run("its example runs", func(t *testing.T) {
+		a.t = t
+		runGenerated(t, w, a, dir)
+	})
+	a.t = t
 
 	verdict := a.call("validateIntegration", map[string]any{})
 	if verdict.Structured["errors"] != 0.0 {

@@ -39,6 +39,9 @@ func TestOneAppEverywhere(t *testing.T) {
 	for _, name := range []string{"go", "ts", "py"} {
 		for _, where := range []string{"local", "browser"} {
 			t.Run(name+"/"+where, func(t *testing.T) {
+				if _, err := exec.LookPath(apps[name][0]); err != nil {
+					missing(t, apps[name][0], "apt-get install "+apps[name][0])
+				}
 				a.t = t
 				got := prove(t, w, a, browser, apps[name], where)
 				if first == nil {
@@ -88,14 +91,10 @@ func deskApps(t *testing.T) map[string][]string {
 	if out, err := exec.Command("go", "build", "-o", desk, "./testdata/apps/desk-go").CombinedOutput(); err != nil {
 		t.Fatalf("building desk-go: %v\n%s", err, out)
 	}
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		missing(t, "python3", "apt-get install python3")
-	}
 	return map[string][]string{
 		"go": {desk},
 		"ts": {nodeTool(t, "node/bin/node"), "--experimental-strip-types", "--no-warnings", app("desk-ts", "desk.ts")},
-		"py": {python, app("desk-py", "desk.py")},
+		"py": {"python3", app("desk-py", "desk.py")},
 	}
 }
 

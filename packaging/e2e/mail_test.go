@@ -44,6 +44,7 @@ func startMail(t *testing.T) *mailbox {
 		_ = server.Serve(listener)
 	}()
 	t.Cleanup(func() {
+		listener.Close() // the server knows of it only once Serve has begun, which a test that is skipped at once does not wait for
 		server.Close()
 		<-done
 	})

@@ -154,7 +154,7 @@ func TestBrokenFiles(t *testing.T) {
 	must(t, "both files are noticed", func() bool {
 		log, _ := os.ReadFile(filepath.Join(w.dir, "log", "serviced.log"))
 		out, _, _ := w.ctl("whoami", "--json")
-		return strings.Contains(string(log), "the configuration stays as it was") && strings.Contains(out, `"corrupt"`)
+		return strings.Contains(string(log), "failed to load the configuration") && strings.Contains(out, `"corrupt"`)
 	})
 	if out, errs, exit := w.ctl("whoami"); exit != 1 || w.daemonPID() != pid {
 		t.Errorf("afterwards: exit %d, pid %d, was %d: %s%s", exit, w.daemonPID(), pid, out, errs)

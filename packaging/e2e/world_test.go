@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/packaging/pgtest"
+	"github.com/service-dev/service/packaging/reaper"
 )
 
 // started is the PostgreSQL server of this test binary, once a test needed one.
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 		playStranger(strings.Split(does, " "))
 		return
 	}
-	os.Exit(func() int {
+	os.Exit(reaper.Run(func() int {
 		dir, err := os.MkdirTemp("", "e2e")
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -49,7 +50,7 @@ func TestMain(m *testing.M) {
 			}
 		}()
 		return m.Run()
-	}())
+	}))
 }
 
 // missing skips loudly on a person's machine and fails in CI.

@@ -13,18 +13,21 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/service-dev/service/packaging/reaper"
 )
 
 // Cluster is a running server. Start it in TestMain and stop it there.
 type Cluster struct {
 	dir, bin string
+	release  func()
 	next     atomic.Int32
 }
 
 // ErrMissing tells that this machine has no PostgreSQL server.
 var ErrMissing = errors.New("PostgreSQL is not installed (apt-get install postgresql)")
 
-// Start makes and starts a cluster in a temporary directory.
+// Start makes and starts a cluster in a temporary directory. It ends with this process, however this process ends.
 func Start() (*Cluster, error) {
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if len(found) == 0 {
@@ -38,8 +41,14 @@ func Start() (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{dir: dir, bin: filepath.Dir(found[len(found)-1])}
+	release, err := reaper.Watch(dir)
+	if err != nil {
+		os.RemoveAll(dir)
+		return nil, err
+	}
+	c := &Cluster{dir: dir, bin: filepath.Dir(found[len(found)-1]), release: release}
 	if err := c.start(); err != nil {
+		release()
 		os.RemoveAll(dir)
 		return nil, err
 	}
@@ -86,6 +95,7 @@ func (c *Cluster) Stop() {
 	if err := c.run("pg_ctl", "-D", c.data(), "-m", "immediate", "-w", "stop"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
+	c.release()
 	os.RemoveAll(c.dir)
 }
 

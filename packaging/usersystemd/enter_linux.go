@@ -81,7 +81,7 @@ func Enter(t *testing.T, bin string) bool {
 // directory is the test's: home, run and tmp are the user's; the others are where the tree is bound to.
 func directory(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "sd") // short, for sockets lie in it
+	dir, err := os.MkdirTemp("", "sd") // short, for sockets lie in it
 	if err != nil {
 		t.Fatal(err)
 	}

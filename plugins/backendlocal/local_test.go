@@ -61,7 +61,7 @@ func TestLostKeyIsNotToBeTriedAgain(t *testing.T) {
 // Calls with a token go to our own listener by number: another user may answer by the name localhost.
 func TestCallsGoToOurOwnListener(t *testing.T) {
 	l := newLocal(nil)
-	d, err := l.Describe(t.Context(), &pluginv1.DescribeRequest{ConfigDir: t.TempDir()})
+	d, err := l.Describe(t.Context(), &pluginv1.DescribeRequest{ConfigDir: []byte(t.TempDir())})
 	if err != nil {
 		t.Fatal(err)
 	}

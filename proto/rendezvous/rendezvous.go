@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 )
 
 // The range of client-daemon protocols this build speaks, apart from its build version. A daemon refuses a client
@@ -52,20 +53,41 @@ func Environ() map[string]string {
 	return env
 }
 
-// Dir is the absolute state directory: SERVICE_CONFIG_DIR, else ~/.service. It need not exist.
+// dirVariable names the state directory.
+const dirVariable = "SERVICE_CONFIG_DIR"
+
+// Dir returns the absolute state directory: SERVICE_CONFIG_DIR, else ~/.service. It need not exist. A tilde at its
+// beginning is the home directory: programs that no shell starts hand it on as it is. A relative path is refused, for it
+// would name another directory for each client's working directory.
 func Dir() (string, error) {
-	if dir := os.Getenv("SERVICE_CONFIG_DIR"); dir != "" {
-		abs, err := filepath.Abs(dir)
+	dir := os.Getenv(dirVariable)
+	rest, tilde := strings.CutPrefix(dir, "~")
+	switch {
+	case dir == "":
+		home, err := Home()
+		return filepath.Join(home, ".service"), err
+	case tilde && (rest == "" || os.IsPathSeparator(rest[0])):
+		home, err := Home()
 		if err != nil {
-			return "", fmt.Errorf("resolving SERVICE_CONFIG_DIR: %w", err)
+			return "", fmt.Errorf("resolve %s=%s: %w", dirVariable, dir, err)
 		}
-		return abs, nil
+		return filepath.Join(home, rest), nil
+	case !filepath.IsAbs(dir):
+		return "", fmt.Errorf("%s=%s is not an absolute path: it would depend on where each program was started", dirVariable, dir)
 	}
+	return filepath.Clean(dir), nil
+}
+
+// Home returns the person's home directory. A relative one is refused, as Dir does.
+func Home() (string, error) {
 	home, err := os.UserHomeDir()
-	if err != nil || home == "" {
-		return "", errors.New("finding the home directory: set HOME or SERVICE_CONFIG_DIR")
+	switch {
+	case err != nil || home == "":
+		return "", errors.New("finding the home directory: set HOME or " + dirVariable)
+	case !filepath.IsAbs(home):
+		return "", fmt.Errorf("HOME=%s is not an absolute path: set it to one, or set %s", home, dirVariable)
 	}
-	return filepath.Join(home, ".service"), nil
+	return filepath.Clean(home), nil
 }
 
 // Paths are the places of one daemon.

@@ -8,6 +8,37 @@ import (
 	"testing"
 )
 
+func TestDir(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, c := range []struct{ home, dir, want string }{
+		{"/home/ada", "", "/home/ada/.service"},
+		{"/home/ada/", "", "/home/ada/.service"},
+		{"/home/ada", "~", "/home/ada"},
+		{"/home/ada", "~/x", "/home/ada/x"},
+		{"/home/ada", "~//x/../y/", "/home/ada/y"},
+		{"/home/ada", "/srv/x/", "/srv/x"},
+		{"/home/ada", "/srv/~/x", "/srv/~/x"},
+		{"relative", "/srv/x", "/srv/x"},
+		{"/home/ä d a", "~/x y", "/home/ä d a/x y"},
+		{"/home/ada", "x", ""},
+		{"/home/ada", "./x", ""},
+		{"/home/ada", "../x", ""},
+		{"/home/ada", "~bob/x", ""},
+		{"relative", "", ""},
+		{"relative", "~/x", ""},
+		{".", "", ""},
+		{"", "", ""},
+		{"", "~/x", ""},
+	} {
+		t.Setenv("HOME", c.home)
+		t.Setenv(dirVariable, c.dir)
+		got, err := Dir()
+		if c.want == "" && err == nil || c.want != "" && (err != nil || got != c.want) {
+			t.Errorf("HOME=%q %s=%q: %q, %v; want %q", c.home, dirVariable, c.dir, got, err, c.want)
+		}
+	}
+}
+
 // S23: however long the state directory and TMPDIR are, sockets and the adapters' directory stay within what every
 // platform takes; two directories never meet, and every program of a user computes the same.
 func TestPathsStayShort(t *testing.T) {

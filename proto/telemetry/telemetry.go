@@ -79,7 +79,7 @@ func List() []Description { return list }
 
 var list = []Description{
 	{InstallStarted, "the daemon runs for the first time", []Field{version, system, arch}},
-	{InstallUpdated, "the daemon runs for the first time in another version", []Field{{"previous", Version, "version before"}, version, system, arch}},
+	{InstallUpdated, "the daemon runs for the first time in a newer version", []Field{{"previous", Version, "version before"}, version, system, arch}},
 	{ToolCalled, "an agent or a person called a tool", []Field{
 		{"tool", Word, "name of the tool"},
 		{"outcome", Word, "ok, a status or an error code"},

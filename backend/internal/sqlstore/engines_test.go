@@ -12,12 +12,13 @@ import (
 	"github.com/service-dev/service/backend/internal/sqlstore"
 	"github.com/service-dev/service/backend/internal/storetest"
 	"github.com/service-dev/service/packaging/pgtest"
+	"github.com/service-dev/service/packaging/reaper"
 )
 
 var postgres *pgtest.Cluster
 
 func TestMain(m *testing.M) {
-	os.Exit(func() int {
+	os.Exit(reaper.Run(func() int {
 		if os.Getenv("SERVICE_TEST_GROUP_FILE") != "" { // a process that is to be killed, and could stop nothing
 			return m.Run()
 		}
@@ -33,7 +34,7 @@ func TestMain(m *testing.M) {
 			defer cluster.Stop()
 		}
 		return m.Run()
-	}())
+	}))
 }
 
 // eachBlank runs f with a function that makes a database without tables and gives its address.

@@ -151,8 +151,8 @@ func overTime(id, title string, r analytics.Report, draw func(chart.Chart) strin
 	picture := chart.Chart{ID: "plot-" + id, Title: title}
 	most := 0
 	for i, p := range r.Series {
-		picture.Points = append(picture.Points, chart.Point{Label: p.At.Format(form), N: n(p)})
-		plot.Rows = append(plot.Rows, chart.Point{Label: p.At.Format(long), N: n(p)})
+		picture.Points = append(picture.Points, chart.Point{Label: p.At.UTC().Format(form), N: n(p)})
+		plot.Rows = append(plot.Rows, chart.Point{Label: p.At.UTC().Format(long), N: n(p)})
 		if n(p) > n(r.Series[most]) {
 			most = i
 		}
@@ -211,7 +211,7 @@ func (w *Web) analyticsFile(rw http.ResponseWriter, r *http.Request, a Account, 
 	} else {
 		_ = out.Write([]string{"at", "sessions", "events", "errors", "active_installs"})
 		for _, point := range report.Series {
-			row(point.At.Format(time.RFC3339), point.Sessions, point.Events, point.Errors, point.ActiveInstalls)
+			row(point.At.UTC().Format(time.RFC3339), point.Sessions, point.Events, point.Errors, point.ActiveInstalls)
 		}
 	}
 	out.Flush()

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+
+	"github.com/service-dev/service/proto/rendezvous"
 )
 
 // entryName is the name under which service-mcp is registered everywhere.
@@ -46,9 +48,9 @@ type Place struct {
 
 // Here is this machine and this user.
 func Here() (Place, error) {
-	home, err := os.UserHomeDir()
+	home, err := rendezvous.Home()
 	if err != nil {
-		return Place{}, fmt.Errorf("finding the home directory: %w", err)
+		return Place{}, err
 	}
 	return Place{OS: runtime.GOOS, Home: home, Getenv: os.Getenv}, nil
 }

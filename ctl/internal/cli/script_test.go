@@ -12,13 +12,14 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/service-dev/service/packaging/reaper"
 	"github.com/service-dev/service/packaging/usersystemd"
 )
 
 // bin holds the real programs, built once.
 var bin string
 
-func TestMain(m *testing.M) { os.Exit(runTests(m)) }
+func TestMain(m *testing.M) { os.Exit(reaper.Run(func() int { return runTests(m) })) }
 
 func runTests(m *testing.M) int {
 	if usersystemd.Inside() {

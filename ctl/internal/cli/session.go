@@ -38,11 +38,12 @@ func askPictured(ctx context.Context, c *client.Client, tool string, args map[st
 	if err != nil {
 		return nil, nil, err
 	}
-	raw, err := answerOf(r, tool, into)
+	raw, err := understand(tool, r, into)
 	return raw, r.GetImages(), err
 }
 
-func answerOf(r *client.Result, tool string, into any) (json.RawMessage, error) {
+// understand takes a tool's answer apart.
+func understand(tool string, r *client.Result, into any) (json.RawMessage, error) {
 	raw := rawJSON(r.GetStructured())
 	if r.GetIsError() {
 		return nil, toolError(tool, raw)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -62,6 +63,8 @@ type scenarioRun struct {
 	client   *client.Client
 	output   *lastWords
 	reported bool
+
+	endSession func() // lets the daemon close the session
 }
 
 // localSession is what startLocalSimulation answers.
@@ -146,9 +149,20 @@ func (r *scenarioRun) start(ctx context.Context) error {
 			args[name] = value
 		}
 	}
-	_, err := ask(ctx, r.client, "startLocalSimulation", args, &r.opened)
-	r.options.session = r.opened.SessionID
-	return err
+	text, err := json.Marshal(args)
+	if err != nil {
+		return err
+	}
+	answer, end, err := r.client.OpenLocalSession(ctx, string(text))
+	if err != nil {
+		return err
+	}
+	if _, err := understand("startLocalSimulation", answer, &r.opened); err != nil {
+		end()
+		return err
+	}
+	r.endSession, r.options.session = end, r.opened.SessionID
+	return nil
 }
 
 // beside takes a path from the scenario's folder when it is not absolute; empty stays empty.
@@ -161,6 +175,7 @@ func (r *scenarioRun) beside(path string) string {
 
 // close ends the session, also after Ctrl-C.
 func (r *scenarioRun) close(ctx context.Context) {
+	defer r.endSession()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	var closed struct{}

@@ -251,7 +251,8 @@ func backendName(b *client.Backend) string {
 	return term.BackendName(b.GetUrl())
 }
 
-// versionNeed is what to do when the two ends are not of one build; nil when they are.
+// versionNeed is what to do when the two ends do not fit together or one is older; nil when there is nothing to do. The newer
+// end stays: a restart is advised only where it brings a newer daemon.
 func versionNeed(s *client.Status) *term.Need {
 	const restart = "run `servicectl daemon restart`; connected agents go on with the new one"
 	switch {
@@ -259,12 +260,21 @@ func versionNeed(s *client.Status) *term.Need {
 		return &term.Need{What: fmt.Sprintf("the daemon (%s) is too old for this program (%s)", s.GetVersion(), buildinfo.Version), Next: restart}
 	case !understood(s):
 		return &term.Need{What: fmt.Sprintf("this program (%s) is too old for the daemon (%s)", buildinfo.Version, s.GetVersion()), Next: "upgrade this program"}
+	case older(buildinfo.Version, s.GetVersion()):
+		return &term.Need{What: fmt.Sprintf("this program (%s) is older than the daemon (%s)", buildinfo.Version, s.GetVersion()), Next: "upgrade this program"}
 	case s.GetReplaced():
 		return &term.Need{What: fmt.Sprintf("another serviced lies at %s since the daemon (%s) started", s.GetProgram(), s.GetVersion()), Next: restart}
-	case s.GetVersion() != buildinfo.Version:
-		return &term.Need{What: fmt.Sprintf("the daemon is %s, this program %s", s.GetVersion(), buildinfo.Version), Next: restart}
+	case older(s.GetVersion(), buildinfo.Version):
+		return &term.Need{What: fmt.Sprintf("the daemon (%s) is older than this program (%s)", s.GetVersion(), buildinfo.Version), Next: restart}
 	}
 	return nil
+}
+
+// older reports whether version a comes before b. Versions that cannot be ordered are neither, and what differs in
+// build metadata only is the same version.
+func older(a, b string) bool {
+	order, ok := buildinfo.Compare(a, b)
+	return ok && order < 0
 }
 
 // needs is what is wrong, the most urgent first.
@@ -275,6 +285,9 @@ func needs(s *client.Status) []term.Need {
 	}
 	if n := versionNeed(s); n != nil {
 		list = append(list, *n)
+	}
+	if problem := s.GetConfigProblem(); problem != "" {
+		add("correct config.yaml, or remove it for the defaults", "%s; the last usable settings stay in use", problem)
 	}
 	if b := s.GetBackend(); b.GetState() == "unreachable" || b.GetKind() == "" {
 		add("run `servicectl doctor`", "%s", cmp.Or(b.GetDetail(), "the backend cannot be reached"))

@@ -11,6 +11,8 @@ import (
 
 // Status tells of a daemon of another protocol or build in either direction, and what to do.
 func TestVersionNeeds(t *testing.T) {
+	defer func(was string) { buildinfo.Version = was }(buildinfo.Version)
+	buildinfo.Version = "1.2.3"
 	same := client.Status{Version: buildinfo.Version, ProtocolMin: rendezvous.ProtocolMin, ProtocolMax: rendezvous.ProtocolMax}
 	cases := map[string]struct {
 		min, max   uint32
@@ -20,8 +22,12 @@ func TestVersionNeeds(t *testing.T) {
 	}{
 		"the same":                   {same.ProtocolMin, same.ProtocolMax, same.Version, false, "", ""},
 		"of before ranges were told": {0, 0, same.Version, false, "", ""},
-		"another build":              {1, 9, "0.0.1", false, "the daemon is 0.0.1", "daemon restart"},
+		"another build of it":        {1, 9, "1.2.3+deb12", false, "", ""},
+		"a build without a version":  {1, 9, "dev", false, "", ""},
+		"an older daemon":            {1, 9, "1.2.3-rc.1", false, "the daemon (1.2.3-rc.1) is older", "daemon restart"},
+		"a newer daemon":             {1, 9, "1.10.0", false, "this program (1.2.3) is older", "upgrade this program"},
 		"an upgrade waits":           {1, 1, same.Version, true, "another serviced lies at", "daemon restart"},
+		"perhaps a downgrade waits":  {1, 1, "1.3.0", true, "this program (1.2.3) is older", "upgrade this program"},
 		"a newer protocol":           {rendezvous.ProtocolMax + 1, rendezvous.ProtocolMax + 2, "9.0.0", false, "too old for the daemon (9.0.0)", "upgrade this program"},
 	}
 	for name, c := range cases {
@@ -39,5 +45,13 @@ func TestVersionNeeds(t *testing.T) {
 		if check := versionCheck(s); !c.replaced && (check.State == "ok" || check.Fix == "") {
 			t.Errorf("%s: doctor says %+v", name, check)
 		}
+	}
+}
+
+func TestUnusableConfigIsANeed(t *testing.T) {
+	s := &client.Status{Version: buildinfo.Version, ProtocolMin: rendezvous.ProtocolMin, ProtocolMax: rendezvous.ProtocolMax, Backend: &client.Backend{Kind: "embedded"}, Link: &client.Link{State: "not_linked"},
+		ConfigProblem: "reading config.yaml: it is empty"}
+	if list := needs(s); len(list) != 1 || !strings.Contains(list[0].What, "it is empty") || !strings.Contains(list[0].Next, "config.yaml") {
+		t.Errorf("%+v", list)
 	}
 }

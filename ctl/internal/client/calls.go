@@ -126,6 +126,25 @@ func (c *Client) CallTool(ctx context.Context, name, arguments string, progress 
 	}
 }
 
+// OpenLocalSession calls startLocalSimulation for a session that lives no longer than this process: the daemon closes it
+// when end is called, when the client is closed, and when the process ends, however it ends.
+func (c *Client) OpenLocalSession(ctx context.Context, arguments string) (r *Result, end func(), err error) {
+	held, end := context.WithCancel(context.WithoutCancel(ctx))
+	asking := context.AfterFunc(ctx, end)
+	defer asking()
+	stream, err := c.api.OpenLocalSession(held, &controlv1.OpenLocalSessionRequest{Caller: c.caller, Arguments: arguments})
+	if err != nil {
+		end()
+		return nil, nil, refusal(err)
+	}
+	answer, err := stream.Recv()
+	if err != nil {
+		end()
+		return nil, nil, ended(ctx, err)
+	}
+	return answer.GetResult(), end, nil
+}
+
 // ended says why a stream ended before its last message.
 func ended(ctx context.Context, err error) error {
 	switch {

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/service-dev/service/packaging/reaper"
 )
 
 // TestMain lets a process of this test be the parent, or the child that watches it.
@@ -29,7 +31,7 @@ func TestMain(m *testing.M) {
 		os.Stdout.WriteString("gone\n")
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	os.Exit(reaper.Run(m.Run))
 }
 
 func TestTheEndOfTheParentIsSeen(t *testing.T) {

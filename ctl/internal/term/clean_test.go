@@ -27,7 +27,7 @@ func TestTerminal_StripsWhatDoesNotPrint(t *testing.T) {
 		term.Facts([]Fact{{Name: "x", Lead: Cell{hostile, Good}, Rest: strings.Repeat(hostile+" ", 10)}})
 		term.Checks([]Check{{Name: hostile, State: "fail", Detail: hostile, Fix: hostile}})
 		term.Problem("servicectl", Problem{Message: hostile, FixHint: hostile})
-		term.Code(hostile, hostile, 600, hostile)
+		term.Code(hostile, hostile, 600, hostile, hostile)
 		term.Linked(Link{hostile, hostile, hostile, hostile, hostile})
 		term.LoggedOut(true, hostile, false, hostile)
 		term.EventRow(Row{Chip: hostile, Kind: hostile, Type: hostile, Payload: `{"text":"` + hostile + `"}`})

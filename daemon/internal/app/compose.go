@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -79,6 +80,10 @@ type parts struct {
 
 	end    context.CancelCauseFunc
 	reason atomic.Value
+
+	roll      roll
+	stopLimit time.Duration
+	further   []part
 }
 
 // compose puts a daemon together. Nothing runs yet, and no adapter is started.
@@ -91,7 +96,7 @@ func compose(o Options, paths rendezvous.Paths, log *slog.Logger, level *slog.Le
 	}
 	p := &parts{
 		paths: paths, log: log, level: level, now: o.Now, notify: o.Notify, lasts: o.Managed && !o.activated,
-		host: host, backends: host, program: running(),
+		host: host, backends: host, program: running(), stopLimit: cmp.Or(o.stopLimit, stopLimit), further: o.further,
 	}
 	if err := p.assemble(); err != nil {
 		return nil, err
@@ -171,33 +176,36 @@ func (p *parts) assembleSessions() {
 
 // composeInProcess is a daemon without doors and adapters, for one agent in a sandbox.
 func composeInProcess(o Options, paths rendezvous.Paths, log *slog.Logger, level *slog.LevelVar) (*parts, error) {
-	p := &parts{paths: paths, log: log, level: level, now: o.Now, backends: blocked{paths.MCP}}
+	p := &parts{paths: paths, log: log, level: level, now: o.Now, backends: blocked{paths.MCP}, stopLimit: stopLimit}
 	return p, p.assemble()
 }
 
 func (p *parts) installID() string { return p.install.ID() }
 
 // lasting are the parts that run as long as the daemon does.
-func (p *parts) lasting() []func(context.Context) error {
-	list := []func(context.Context) error{p.files.Serve, p.accounts.Serve, p.config.Serve}
+func (p *parts) lasting() []part {
+	list := []part{{"file watch", p.files.Serve}, {"account", p.accounts.Serve}, {"config", p.config.Serve}}
 	if p.host == nil {
-		return append(list, p.link.Serve)
+		list = append(list, part{"link", p.link.Serve})
+	} else { // the link revokes tokens at its end, which needs the adapters
+		list = append(list, part{"sessions", func(ctx context.Context) error {
+			return p.serveSessions(ctx, part{"telemetry", p.record.Serve}, part{"link", p.link.Serve})
+		}})
 	}
-	// The link revokes tokens at its end, which needs the adapters.
-	return append(list, func(ctx context.Context) error { return p.serveSessions(ctx, p.record.Serve, p.link.Serve) })
+	return append(list, p.further...)
 }
 
 // serveSessions runs door, sessions, others that need adapters at their end, and adapters; these end last, so that the
 // sessions end in order.
-func (p *parts) serveSessions(ctx context.Context, others ...func(context.Context) error) error {
+func (p *parts) serveSessions(ctx context.Context, others ...part) error {
 	hosting, endHost := context.WithCancel(context.WithoutCancel(ctx))
 	defer endHost()
 	var host, front errgroup.Group
-	host.Go(func() error { return p.host.Serve(hosting) })
-	front.Go(func() error { return p.door.Serve(ctx, p.sessions.AnyLocal()) })
-	front.Go(func() error { return p.sessions.Serve(ctx) })
-	for _, serve := range others {
-		front.Go(func() error { return serve(ctx) })
+	host.Go(func() error { return p.roll.run(hosting, part{"adapters", p.host.Serve}) })
+	others = append(others, part{"app listener", func(ctx context.Context) error { return p.door.Serve(ctx, p.sessions.AnyLocal()) }},
+		part{"local sessions", p.sessions.Serve})
+	for _, part := range others {
+		front.Go(func() error { return p.roll.run(ctx, part) })
 	}
 	err := front.Wait()
 	endHost()
@@ -208,8 +216,8 @@ func (p *parts) serveSessions(ctx context.Context, others ...func(context.Contex
 func (p *parts) background(ctx context.Context) <-chan struct{} {
 	done := make(chan struct{})
 	var all errgroup.Group
-	for _, serve := range p.lasting() {
-		all.Go(func() error { return serve(ctx) })
+	for _, part := range p.lasting() {
+		all.Go(func() error { return p.roll.run(ctx, part) })
 	}
 	go func() {
 		defer close(done)

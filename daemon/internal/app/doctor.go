@@ -121,6 +121,9 @@ func (p *parts) checkProgram() control.Check {
 }
 
 func (p *parts) checkConfig(ctx context.Context) control.Check {
+	if problem := p.configProblem(); problem != "" {
+		return control.Check{Name: "configuration", State: checkWarn, Detail: problem + "; the last usable settings stay in use", Fix: "Correct config.yaml, or remove it for the defaults."}
+	}
 	b, err := p.backendOf(ctx)
 	if err != nil {
 		return control.Check{Name: "configuration", State: checkFail, Detail: err.Error(), Fix: "Correct SERVICE_BACKEND_URL or config.yaml."}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/service-dev/service/daemon/internal/account"
+	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/config"
@@ -119,8 +120,16 @@ func pluginOut(s pluginhost.PluginStatus) control.Plugin {
 func (f face) Load() control.Load {
 	return control.Load{
 		MCPClients: f.p.gate.Clients(), Sessions: f.p.sessions.LocalCount(), Polling: f.p.link.Polling(),
-		Replaced: f.p.program.replaced(),
+		Replaced: f.p.program.replaced(), ConfigProblem: f.p.configProblem(),
 	}
+}
+
+// configProblem is why config.yaml as it is now is not in use; empty when it is.
+func (p *parts) configProblem() string {
+	if err := p.config.Problem(); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 // dashboardPath is where a backend's dashboard begins.
@@ -149,6 +158,11 @@ func (f face) Backend(ctx context.Context) control.Backend {
 		out.DashboardURL = address + dashboardPath
 	}
 	return out
+}
+
+func (f face) CloseLocalSession(ctx context.Context, id string) error {
+	_, err := f.p.sessions.Close(ctx, backend.Target{}, id)
+	return err
 }
 
 func (f face) Doctor(ctx context.Context) []control.Check { return f.p.doctor(ctx) }

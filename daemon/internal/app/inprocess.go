@@ -2,9 +2,11 @@ package app
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/proto/buildinfo"
@@ -36,8 +38,14 @@ func InProcess(ctx context.Context, o Options, in io.Reader, out io.Writer) erro
 	}
 	err = p.gate.ServeStdio(ctx, in, out, who)
 	cancel()
-	<-done
-	return err
+	late := time.NewTimer(p.stopLimit)
+	defer late.Stop()
+	select {
+	case <-done:
+		return err
+	case <-late.C:
+		return errors.Join(err, p.stuck())
+	}
 }
 
 // workingDir is where the agent started us; empty when that cannot be told.

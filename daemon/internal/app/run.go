@@ -3,9 +3,11 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -35,6 +37,9 @@ type Options struct {
 	Now     func() time.Time
 
 	activated bool // Sockets are in use
+	// Of tests: further parts, and another stopLimit.
+	further   []part
+	stopLimit time.Duration
 }
 
 // Run is a daemon's life. It returns nil after an orderly end: ctx ended, a client asked, it was idle, or its directory
@@ -108,28 +113,62 @@ var (
 	errDeleted = errors.New("its directory or a socket was deleted")
 )
 
-// serve runs the two doors on top of the parts that last longer, until there is a reason to end. The doors are closed
-// first: what they began still finds the parts alive.
+// stopLimit bounds how long the parts may take to end. Clients wait a little longer for the daemon to be gone.
+const stopLimit = 15 * time.Second
+
+// serve runs the parts until there is a reason to end, and until they have ended. A part that does not, because it hangs
+// in a file system for instance, is left behind: the process ends with it.
 func (p *parts) serve(ctx context.Context, h *hold) error {
+	stopping := make(chan struct{})
+	ended := make(chan error, 1)
+	go func() { ended <- p.serveParts(ctx, h, func() { close(stopping) }) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-stopping:
+	}
+	late := time.NewTimer(p.stopLimit)
+	defer late.Stop()
+	select {
+	case err := <-ended:
+		return err
+	case <-late.C:
+		return p.stuck()
+	}
+}
+
+// stuck is the error of an end that took too long.
+func (p *parts) stuck() error {
+	return fmt.Errorf("stop: %s did not end in %v", strings.Join(p.roll.left(), ", "), p.stopLimit)
+}
+
+// serveParts runs the two doors on top of the parts that last longer, until there is a reason to end, which it tells to
+// stopping. The doors are closed first: what they began still finds the parts alive.
+func (p *parts) serveParts(ctx context.Context, h *hold, stopping func()) error {
 	back, endBack := context.WithCancel(context.WithoutCancel(ctx))
 	defer endBack()
 	lasting, back := errgroup.WithContext(back)
-	for _, serve := range p.lasting() {
-		lasting.Go(func() error { return serve(back) })
+	for _, part := range p.lasting() {
+		lasting.Go(func() error { return p.roll.run(back, part) })
 	}
 	front, endFront := context.WithCancelCause(ctx)
 	p.end = endFront
 	defer endFront(nil)
 	doors, _ := errgroup.WithContext(front)
-	doors.Go(func() error { return ended(endFront, p.control.Serve(front, h.Control)) })
-	doors.Go(func() error { return ended(endFront, p.gate.Serve(front, h.MCP)) })
-	doors.Go(func() error { p.watch(front, h); return nil })
+	for _, part := range []part{
+		{"control", func(ctx context.Context) error { return ended(endFront, p.control.Serve(ctx, h.Control)) }},
+		{"gate", func(ctx context.Context) error { return ended(endFront, p.gate.Serve(ctx, h.MCP)) }},
+		{"watch", func(ctx context.Context) error { p.watch(ctx, h); return nil }},
+	} {
+		doors.Go(func() error { return p.roll.run(front, part) })
+	}
 	doors.Go(func() error {
 		select {
 		case <-back.Done(): // a lasting part failed
 			endFront(errors.New("a part of the daemon ended"))
 		case <-front.Done():
 		}
+		stopping()
 		p.notify.Stopping(reasonOf(context.Cause(front)))
 		return nil
 	})

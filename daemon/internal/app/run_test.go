@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/service-dev/service/packaging/reaper"
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 	"github.com/service-dev/service/proto/rendezvous"
 )
@@ -33,7 +34,7 @@ func TestMain(m *testing.M) {
 		speakAsStranger(strings.Split(os.Getenv(stranger), ","))
 		return
 	}
-	os.Exit(func() int {
+	os.Exit(reaper.Run(func() int {
 		var err error
 		if adapterDir, err = os.MkdirTemp("", "adapters"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -54,7 +55,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		return m.Run()
-	}())
+	}))
 }
 
 // daemon runs in this process until the test ends.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"os"
@@ -84,28 +85,114 @@ func TestBackend_PlainHTTP(t *testing.T) {
 	}
 }
 
-func TestReload(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, FileName)
-	changed := make(chan struct{})
-	s, err := Open(dir, changed, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+// serve runs a store until the test ends. The function it returns puts text in the file's place and waits until the store has
+// looked at it.
+func serve(t *testing.T, s *Store, changed chan<- struct{}) (put func(text string)) {
+	t.Helper()
 	go func() { _ = s.Serve(t.Context()) }()
-	for _, text := range []string{"idle_timeout: 7", "idle_timeout: x"} {
+	return func(text string) {
+		t.Helper()
 		whole := filepath.Join(t.TempDir(), FileName) // the reading of before may still go on: it must not see half a file
-		if err := errors.Join(os.WriteFile(whole, []byte(text), 0o600), os.Rename(whole, path)); err != nil {
+		if err := errors.Join(os.WriteFile(whole, []byte(text), 0o600), os.Rename(whole, s.Path())); err != nil {
 			t.Fatal(err)
 		}
 		changed <- struct{}{}
 		changed <- struct{}{} // taken only after the first was dealt with
 	}
-	if got := s.Current().IdleTimeout; got != 7*time.Second {
-		t.Error("a bad file changed the configuration to", got)
+}
+
+func TestReload(t *testing.T) {
+	dir := t.TempDir()
+	changed := make(chan struct{})
+	s, err := Open(dir, changed, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
 	}
+	put := serve(t, s, changed)
+	put("idle_timeout: 7")
+	for text, why := range map[string]string{"idle_timeout: x": "idle_timeout", "": "empty", " \n": "empty", "a: b: c": "mapping"} {
+		put(text)
+		if got := s.Current().IdleTimeout; got != 7*time.Second {
+			t.Errorf("%q changed the configuration to %v", text, got)
+		}
+		if err := s.Problem(); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%q: the problem is %v", text, err)
+		}
+	}
+	put("idle_timeout: x")
 	if _, err := Open(dir, nil, slog.Default()); err == nil {
 		t.Error("a daemon starts with a bad file")
+	}
+	put("idle_timeout: 8")
+	if err := s.Problem(); err != nil || s.Current().IdleTimeout != 8*time.Second {
+		t.Errorf("%v, %+v", err, s.Current())
+	}
+	put("idle_timeout: y")
+	if err := os.Remove(s.Path()); err != nil {
+		t.Fatal(err)
+	}
+	changed <- struct{}{}
+	changed <- struct{}{}
+	if err := s.Problem(); err != nil || *s.Current() != *Default() {
+		t.Errorf("removed: %v, %+v", err, s.Current())
+	}
+}
+
+func TestEmptyAtStart(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, FileName), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := Open(dir, nil, slog.Default()); err != nil || *s.Current() != *Default() || s.Problem() != nil {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// lines are those of a log.
+type lines chan string
+
+func (l lines) Write(p []byte) (int, error) { l <- string(p); return len(p), nil }
+
+// until waits for a line that holds word.
+func (l lines) until(word string) {
+	for !strings.Contains(<-l, word) {
+	}
+}
+
+// A mount that hangs holds up neither the start nor the end; when it answers at last, that counts.
+func TestFileSystemDoesNotAnswer(t *testing.T) {
+	changed := make(chan struct{})
+	said := make(lines, 16)
+	s := newStore(t.TempDir(), changed, slog.New(slog.NewTextHandler(said, nil)))
+	s.wait = 10 * time.Millisecond
+	answer := make(chan string)
+	s.readFile = func(string, int64) ([]byte, error) { return []byte(<-answer), nil }
+	var e *Error
+	if err := s.open(); !errors.As(err, &e) || !strings.Contains(err.Error(), "does not answer") {
+		t.Fatalf("start: %v", err)
+	}
+	answer <- "" // the read of the start
+	s.current.Store(&Config{IdleTimeout: 7 * time.Second})
+
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- s.Serve(ctx) }()
+	changed <- struct{}{}
+	said.until("failed")
+	changed <- struct{}{}
+	if err := s.Problem(); err == nil || s.Current().IdleTimeout != 7*time.Second {
+		t.Errorf("%v, %+v", err, s.Current())
+	}
+	answer <- "idle_timeout: 8" // of the first change
+	said.until("loaded")
+	answer <- "idle_timeout: 9" // of the second, which waited for the first
+	said.until("loaded")
+	if err := s.Problem(); err != nil || s.Current().IdleTimeout != 9*time.Second {
+		t.Errorf("%v, %+v", err, s.Current())
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -1,79 +1,175 @@
 package config
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"io"
+	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync/atomic"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/statefile"
 )
 
 // maxFile bounds config.yaml, in bytes.
 const maxFile = 64 << 10
 
-// Store holds the configuration that counts now.
+// readWait bounds how long the daemon waits for config.yaml, which may lie on a mount that hangs.
+const readWait = 2 * time.Second
+
+// Store holds the configuration in use.
 type Store struct {
 	path    string
 	changed <-chan struct{}
 	log     *slog.Logger
 	current atomic.Pointer[Config]
+	problem atomic.Pointer[Error]
+
+	readFile func(path string, limit int64) ([]byte, error)
+	wait     time.Duration
 }
 
-// Open loads config.yaml; a missing file gives Default. A file that cannot be used is an *Error. changed signals that
-// the file may have changed (statefile.Watch); nil for never.
+// Open loads config.yaml; a missing or empty file gives Default. A file that cannot be used is an *Error. changed signals
+// that the file may have changed (statefile.Watch); nil for never.
 func Open(dir string, changed <-chan struct{}, log *slog.Logger) (*Store, error) {
-	s := &Store{path: filepath.Join(dir, FileName), changed: changed, log: log}
-	c, err := load(s.path)
-	if err != nil {
-		return nil, err
-	}
-	s.current.Store(c)
-	return s, nil
+	s := newStore(dir, changed, log)
+	return s, s.open()
 }
 
-// Current is the configuration now.
+func newStore(dir string, changed <-chan struct{}, log *slog.Logger) *Store {
+	return &Store{
+		path: filepath.Join(dir, FileName), changed: changed, log: log,
+		readFile: statefile.ReadFollowing, wait: readWait,
+	}
+}
+
+// open loads the file for the first time: there is no configuration to fall back to.
+func (s *Store) open() error {
+	select {
+	case l := <-s.load():
+		if l.problem != nil && !l.empty {
+			return l.problem
+		}
+		s.current.Store(l.config)
+		return nil
+	case <-time.After(s.wait):
+		return s.late()
+	}
+}
+
+// Current returns the configuration in use.
 func (s *Store) Current() *Config { return s.current.Load() }
+
+// Problem returns why the file as it is now is not in use, or nil. Current is what it last held that could be used.
+func (s *Store) Problem() error {
+	if p := s.problem.Load(); p != nil {
+		return p
+	}
+	return nil
+}
 
 // Path is the file's absolute path, whether it exists or not.
 func (s *Store) Path() string { return s.path }
 
-// Serve follows the file until ctx ends. A change that cannot be used is logged, and what counted before goes on.
+// Serve follows the file until ctx ends. After a change that cannot be used the configuration stays as it was.
 func (s *Store) Serve(ctx context.Context) error {
+	var slow <-chan loaded // a read that outlasted wait; no second one is begun beside it
+	again := false
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-s.changed:
+			if again = slow != nil; !again {
+				slow = s.reload(ctx)
+			}
+		case l := <-slow:
+			slow = nil
+			s.apply(l)
+			if again {
+				again, slow = false, s.reload(ctx)
+			}
 		}
-		c, err := load(s.path)
-		if err != nil {
-			s.log.Error("the configuration stays as it was", "err", err)
-			continue
-		}
-		s.current.Store(c)
-		s.log.Info("the configuration was read again")
 	}
 }
 
-// load follows symbolic links, unlike the readers of state: people keep their settings elsewhere.
-func load(path string) (*Config, error) {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return Default(), nil
+// reload reads the file and applies it. It returns the read when that takes longer than wait.
+func (s *Store) reload(ctx context.Context) (slow <-chan loaded) {
+	reading := s.load()
+	late := time.NewTimer(s.wait)
+	defer late.Stop()
+	select {
+	case l := <-reading:
+		s.apply(l)
+		return nil
+	case <-ctx.Done():
+	case <-late.C:
+		s.refuse(s.late())
 	}
-	if err != nil {
-		return nil, &Error{Source: path, Problem: errors.Unwrap(err).Error()}
+	return reading
+}
+
+func (s *Store) apply(l loaded) {
+	if l.problem != nil {
+		s.refuse(l.problem)
+		return
 	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, &Error{Source: path, Problem: errors.Unwrap(err).Error()}
+	s.current.Store(l.config)
+	s.problem.Store(nil)
+	s.log.Info("loaded the configuration")
+}
+
+func (s *Store) refuse(problem *Error) {
+	s.problem.Store(problem)
+	s.log.Error("failed to load the configuration; the last one stays in use", "err", problem)
+}
+
+func (s *Store) late() *Error {
+	return &Error{Source: s.path, Problem: fmt.Sprintf("it could not be read in %v; its file system does not answer", s.wait)}
+}
+
+// loaded is what a read of the file came to.
+type loaded struct {
+	config  *Config
+	problem *Error
+	empty   bool // an editor or a full disk may have truncated it: that is no wish for the defaults
+}
+
+// load reads the file in a goroutine of its own, which a mount that hangs may hold for as long as it likes. It follows
+// symbolic links, unlike the readers of state: people keep their settings elsewhere.
+func (s *Store) load() <-chan loaded {
+	done := make(chan loaded, 1)
+	go func() {
+		data, err := s.readFile(s.path, maxFile)
+		done <- s.judge(data, err)
+	}()
+	return done
+}
+
+func (s *Store) judge(data []byte, err error) loaded {
+	refused := func(problem string) loaded { return loaded{problem: &Error{Source: s.path, Problem: problem}} }
+	var system *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return loaded{config: Default()}
+	case errors.Is(err, statefile.ErrNotRegular):
+		return refused("it is not a file")
+	case errors.Is(err, statefile.ErrTooLarge):
+		return refused(fmt.Sprintf("it is larger than %d bytes", maxFile))
+	case errors.As(err, &system):
+		return refused(system.Err.Error())
+	case err != nil:
+		return refused(err.Error())
+	case len(bytes.TrimSpace(data)) == 0:
+		empty := refused("it is empty")
+		empty.empty, empty.config = true, Default()
+		return empty
 	}
-	if len(data) > maxFile {
-		return nil, &Error{Source: path, Problem: "it is too large"}
-	}
-	return parse(path, data)
+	config, err := parse(s.path, data)
+	var problem *Error
+	errors.As(err, &problem)
+	return loaded{config: config, problem: problem}
 }

@@ -67,6 +67,8 @@ type System interface {
 	Load() Load
 	Backend(ctx context.Context) Backend
 	Doctor(ctx context.Context) []Check
+	// CloseLocalSession ends a local session; one that is closed already is no error.
+	CloseLocalSession(ctx context.Context, id string) error
 	// Stop begins the drain and returns at once.
 	Stop()
 }
@@ -90,6 +92,8 @@ type Load struct {
 	MCPClients, Sessions, Polling int
 	// Replaced tells that another file lies where About.Program was started from: a restart brings that one.
 	Replaced bool
+	// ConfigProblem is why config.yaml as it is now is not in use; empty when it is.
+	ConfigProblem string
 }
 
 // Consent is a decision and what follows from it for the caller. DecidedBy names the switch that won.

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/tap"
 
 	"github.com/service-dev/service/daemon/internal/descriptors"
+	"github.com/service-dev/service/daemon/internal/ratelog"
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
 
@@ -39,11 +40,14 @@ const (
 // spared are the quick calls that may use the spare.
 var spared = map[string]bool{"Hello": true, "Status": true, "ListPlugins": true, "Stop": true}
 
+// quietFor is how long the log rests after a line about a refusal: whoever is refused must not fill the disk with them.
+const quietFor = 10 * time.Second
+
 // guests counts connections and calls. A guest is one connection.
 type guests struct {
 	limits  Limits
 	process func(net.Conn) int
-	log     *calm
+	log     *ratelog.Logger
 
 	mu        sync.Mutex
 	open      map[*guest]struct{}
@@ -72,7 +76,7 @@ func newGuests(l Limits, log *slog.Logger) *guests {
 	if l.Calls <= 0 {
 		l.Calls = 192
 	}
-	return &guests{limits: l, process: PeerProcess, log: &calm{log: log, now: time.Now}, open: map[*guest]struct{}{}, processes: map[int]*process{}}
+	return &guests{limits: l, process: PeerProcess, log: ratelog.New(log, quietFor, time.Now), open: map[*guest]struct{}{}, processes: map[int]*process{}}
 }
 
 // admit takes a connection in, in place of an idle one if there are too many. When none is idle the connection hears
@@ -187,7 +191,7 @@ func (h *guests) tap(ctx context.Context, info *tap.Info) (context.Context, erro
 		return ctx, nil // a listener of a test
 	}
 	if e := h.begin(g, spared[path.Base(info.FullMethodName)]); e != nil {
-		h.log.warn("refusing a control call", "code", e.GetCode(), "process", g.pid)
+		h.log.Warn("refusing a control call", "code", e.GetCode(), "process", g.pid)
 		return ctx, refuse(codes.ResourceExhausted, e)
 	}
 	context.AfterFunc(ctx, func() { h.end(g) })

@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"io"
-	"log/slog"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -190,21 +189,6 @@ func TestMessagesAreBounded(t *testing.T) {
 	}
 	if _, err := client.Status(t.Context(), &controlv1.StatusRequest{}); err != nil {
 		t.Errorf("afterwards: %v", err)
-	}
-}
-
-// Whoever is refused again and again does not fill the log: there is a line now and then, which counts the others.
-func TestRefusalsDoNotFillTheLog(t *testing.T) {
-	var out strings.Builder
-	at := time.Unix(1000, 0)
-	c := &calm{log: slog.New(slog.NewTextHandler(&out, nil)), now: func() time.Time { return at }}
-	for range 1000 {
-		c.warn("refusing", "err", "x")
-	}
-	at = at.Add(calmFor)
-	c.warn("refusing", "err", "x")
-	if got := out.String(); strings.Count(got, "\n") != 2 || !strings.Contains(got, "leftOut=999") {
-		t.Errorf("the log holds\n%s", got)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/descriptors"
+	"github.com/service-dev/service/daemon/internal/ratelog"
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 	"github.com/service-dev/service/proto/wiretext"
 )
@@ -55,12 +56,15 @@ type Server struct {
 	controlv1.UnimplementedControlServer
 	o        Options
 	visitors *guests
+	ending   chan struct{} // closed when Serve was asked to end
 	active   atomic.Int64
 	total    atomic.Int64
 }
 
 // New makes a server; nothing is opened.
-func New(o Options) *Server { return &Server{o: o, visitors: newGuests(o.Limits, o.Log)} }
+func New(o Options) *Server {
+	return &Server{o: o, visitors: newGuests(o.Limits, o.Log), ending: make(chan struct{})}
+}
 
 // Active is the number of calls under way.
 func (s *Server) Active() int { return int(s.active.Load()) }
@@ -68,7 +72,7 @@ func (s *Server) Active() int { return int(s.active.Load()) }
 // Calls is the number of calls ever begun: who watches it sees that somebody was here.
 func (s *Server) Calls() int64 { return s.total.Load() }
 
-// Serve answers on l until ctx ends, then lets the calls under way finish for a moment.
+// Serve answers on l until ctx ends, then lets the calls under way finish for a moment. It is called once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	g := grpc.NewServer(
 		grpc.ForceServerCodecV2(wiretext.Codec()), grpc.MaxRecvMsgSize(maxMessage), grpc.MaxHeaderListSize(maxHeaders), grpc.MaxConcurrentStreams(maxStreams),
@@ -85,11 +89,12 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		case <-done:
 			return
 		}
+		close(s.ending)
 		force := time.AfterFunc(drain, g.Stop)
 		defer force.Stop()
 		g.GracefulStop()
 	})
-	err := g.Serve(&guarded{Listener: l, log: &calm{log: s.o.Log, now: time.Now}, visitors: s.visitors, reserve: descriptors.NewReserve()})
+	err := g.Serve(&guarded{Listener: l, log: ratelog.New(s.o.Log, quietFor, time.Now), visitors: s.visitors, reserve: descriptors.NewReserve()})
 	close(done)
 	stopping.Wait()
 	if err != nil && ctx.Err() == nil {
@@ -129,7 +134,7 @@ func (s *Server) fence(method string, err *error) {
 // guarded lets in the daemon's own user only, and no more than there is room for.
 type guarded struct {
 	net.Listener
-	log      *calm
+	log      *ratelog.Logger
 	visitors *guests
 	reserve  *descriptors.Reserve
 }
@@ -150,18 +155,18 @@ func (l *guarded) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		if err := CheckPeer(conn); err != nil {
-			l.log.warn("refusing a connection to control.sock", "err", err)
+			l.log.Warn("refusing a connection to control.sock", "err", err)
 			conn.Close()
 			continue
 		}
 		if short {
-			l.log.warn("refusing a connection to control.sock", "err", "no descriptor is free")
+			l.log.Warn("refusing a connection to control.sock", "err", "no descriptor is free")
 			return l.visitors.turnAway(conn), nil
 		}
 		if g := l.visitors.admit(conn); g != nil {
 			return g, nil
 		}
-		l.log.warn("refusing a connection to control.sock", "err", "too many are open")
+		l.log.Warn("refusing a connection to control.sock", "err", "too many are open")
 		conn.Close()
 	}
 }

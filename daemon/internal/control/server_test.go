@@ -41,6 +41,7 @@ type fake struct {
 	mu      sync.Mutex
 	callers []caller.Caller
 	stopped bool
+	closed  chan string // sessions, when set
 }
 
 func (f *fake) seen(ctx context.Context) {
@@ -64,7 +65,11 @@ func (f *fake) Plugins() []Plugin                                  { return f.pl
 func (f *fake) Load() Load                                         { return f.load }
 func (f *fake) Backend(context.Context) Backend                    { return Backend{Kind: "embedded"} }
 func (f *fake) Doctor(context.Context) []Check                     { return []Check{{Name: "a", State: "ok"}} }
-func (f *fake) Stop()                                              { f.mu.Lock(); f.stopped = true; f.mu.Unlock() }
+func (f *fake) CloseLocalSession(_ context.Context, id string) error {
+	f.closed <- id
+	return nil
+}
+func (f *fake) Stop() { f.mu.Lock(); f.stopped = true; f.mu.Unlock() }
 func (f *fake) Code() link.Code {
 	return link.Code{DeviceCode: backend.DeviceCode{DeviceCode: "sdc_secret", UserCode: "BCDF-GHJK", VerificationURL: "http://x", ExpiresIn: 10 * time.Minute, PollInterval: 5 * time.Second}}
 }
@@ -85,6 +90,10 @@ func (f *fake) Call(ctx context.Context, name string, args json.RawMessage, io t
 	switch name {
 	case "panic":
 		panic("sdc_secret")
+	case toolStartLocal:
+		var asked struct{ Status string }
+		_ = json.Unmarshal(args, &asked)
+		return tools.Result{Structured: json.RawMessage(`{"status":"` + asked.Status + `","sessionId":"loc_1"}`), IsError: asked.Status == "error"}
 	case "wait":
 		io.Progress(1, 2, "half")
 		<-ctx.Done()
@@ -369,4 +378,56 @@ func detailOf(err error) (*controlv1.Error, bool) {
 		}
 	}
 	return nil, false
+}
+
+// A session that a client's stream made ends with it: when the client lets go, when its connection breaks, and when the
+// daemon ends. One that was there before stays.
+func TestSessionEndsWithItsStream(t *testing.T) {
+	opened := func(t *testing.T, ctl controlv1.ControlClient, status string) (context.CancelFunc, grpc.ServerStreamingClient[controlv1.OpenLocalSessionResponse]) {
+		ctx, cancel := context.WithCancel(t.Context())
+		stream, err := ctl.OpenLocalSession(ctx, &controlv1.OpenLocalSessionRequest{Arguments: `{"status":"` + status + `"}`})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := stream.Recv(); err != nil || !strings.Contains(r.GetResult().GetStructured(), "loc_1") {
+			t.Fatalf("%v, %v", r, err)
+		}
+		return cancel, stream
+	}
+	f := &fake{closed: make(chan string, 1)}
+	path, _ := serve(t, f, Limits{})
+
+	letGo, _ := opened(t, visit(t, path), "active")
+	letGo()
+	if id := <-f.closed; id != "loc_1" {
+		t.Errorf("closed %s", id)
+	}
+
+	conn, err := grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	letGo, _ = opened(t, controlv1.NewControlClient(conn), "active")
+	defer letGo()
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-f.closed
+
+	letGo, stream := opened(t, visit(t, path), "error")
+	defer letGo()
+	if _, err := stream.Recv(); !errors.Is(err, io.EOF) {
+		t.Errorf("a session that was not made: %v", err)
+	}
+
+	letGo, _ = opened(t, visit(t, path), "resumed")
+	letGo()
+	t.Run("daemon", func(daemon *testing.T) { // which ends with this, before the client
+		path, _ := serve(daemon, f, Limits{})
+		letGo, _ := opened(t, visit(t, path), "active")
+		t.Cleanup(letGo)
+	})
+	if len(f.closed) != 1 {
+		t.Errorf("%d sessions were closed at the end of the daemon, want the one that was made", len(f.closed))
+	}
 }

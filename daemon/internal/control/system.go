@@ -40,7 +40,7 @@ func (s *Server) Status(ctx context.Context, r *controlv1.StatusRequest) (*contr
 		ConfigDir: a.Paths.Dir, ControlSocket: a.Paths.Control, McpSocket: a.Paths.MCP,
 		McpClients: count(load.MCPClients), Sessions: count(load.Sessions), Polling: count(load.Polling),
 		ProtocolMin: rendezvous.ProtocolMin, ProtocolMax: rendezvous.ProtocolMax,
-		Program: a.Program, Replaced: load.Replaced, SocketActivated: a.SocketActivated,
+		Program: a.Program, Replaced: load.Replaced, SocketActivated: a.SocketActivated, ConfigProblem: load.ConfigProblem,
 		InstallId: s.o.Accounts.InstallID(),
 		Link:      linkOut(s.o.Accounts.Link(ctx), now),
 		Consent:   consentOut(s.o.Consents.Consent(ctx)),

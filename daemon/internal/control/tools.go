@@ -28,14 +28,9 @@ func (s *Server) ListTools(context.Context, *controlv1.ListToolsRequest) (*contr
 // CallTool calls one tool as an agent would.
 func (s *Server) CallTool(r *controlv1.CallToolRequest, stream grpc.ServerStreamingServer[controlv1.CallToolResponse]) error {
 	ctx := s.withClient(stream.Context(), r.GetCaller())
-	args := json.RawMessage(r.GetArguments())
-	if len(args) == 0 {
-		args = json.RawMessage("{}")
-	}
-	if !json.Valid(args) {
-		return refuse(codes.InvalidArgument, &controlv1.Error{
-			Code: "invalid_arguments", Message: "the arguments are not JSON", FixHint: "Pass one JSON object, e.g. '{}'.",
-		})
+	args, err := argumentsIn(r.GetArguments())
+	if err != nil {
+		return err
 	}
 	var sending sync.Mutex // a tool may tell its progress from a goroutine of its own
 	progress := func(done, total float64, message string) {
@@ -52,6 +47,65 @@ func (s *Server) CallTool(r *controlv1.CallToolRequest, stream grpc.ServerStream
 	sending.Lock()
 	defer sending.Unlock()
 	return s.announced(ctx, &controlv1.ToolResult{IsError: result.IsError, Structured: string(result.Structured), Images: imagesOf(result)}, stream.Send)
+}
+
+// OpenLocalSession starts a session that lives no longer than the stream: what a killed client left behind would stay
+// listed, and keep the daemon busy.
+func (s *Server) OpenLocalSession(r *controlv1.OpenLocalSessionRequest, stream grpc.ServerStreamingServer[controlv1.OpenLocalSessionResponse]) error {
+	ctx := withCaller(stream.Context(), r.GetCaller())
+	args, err := argumentsIn(r.GetArguments())
+	if err != nil {
+		return err
+	}
+	result := s.o.Tools.Call(ctx, toolStartLocal, args, tools.IO{Progress: func(float64, float64, string) {}})
+	if id := createdBy(result); id != "" {
+		defer s.closeLocal(context.WithoutCancel(ctx), id)
+	}
+	if ctx.Err() != nil {
+		return failed(ctx.Err())
+	}
+	err = s.announced(ctx, &controlv1.ToolResult{IsError: result.IsError, Structured: string(result.Structured)}, func(r *controlv1.CallToolResponse) error {
+		return stream.Send(&controlv1.OpenLocalSessionResponse{Result: r.GetResult()})
+	})
+	if err != nil || result.IsError {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+	case <-s.ending:
+	}
+	return nil
+}
+
+// toolStartLocal is the tool that starts local sessions.
+const toolStartLocal = "startLocalSimulation"
+
+// createdBy returns the session that a call of toolStartLocal made; empty when it made none.
+func createdBy(result tools.Result) string {
+	var answer struct{ Status, SessionID string }
+	if result.IsError || json.Unmarshal(result.Structured, &answer) != nil || answer.Status != "active" {
+		return ""
+	}
+	return answer.SessionID
+}
+
+func (s *Server) closeLocal(ctx context.Context, id string) {
+	if err := s.o.System.CloseLocalSession(ctx, id); err != nil {
+		s.o.Log.Warn("failed to close the session of a client that ended", "session", id, "err", err)
+	}
+}
+
+// argumentsIn takes a tool's arguments from a request; empty means none.
+func argumentsIn(text string) (json.RawMessage, error) {
+	if text == "" {
+		return json.RawMessage("{}"), nil
+	}
+	if !json.Valid([]byte(text)) {
+		return nil, refuse(codes.InvalidArgument, &controlv1.Error{
+			Code: "invalid_arguments", Message: "the arguments are not JSON", FixHint: "Pass one JSON object, e.g. '{}'.",
+		})
+	}
+	return json.RawMessage(text), nil
 }
 
 func imagesOf(result tools.Result) []*controlv1.ToolImage {

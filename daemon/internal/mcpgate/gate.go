@@ -20,6 +20,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/descriptors"
+	"github.com/service-dev/service/daemon/internal/ratelog"
 	"github.com/service-dev/service/daemon/internal/tools"
 	contract "github.com/service-dev/service/proto/clientio"
 	"github.com/service-dev/service/proto/docs"
@@ -110,6 +111,7 @@ func (g *Gate) Serve(ctx context.Context, l net.Listener) error {
 	reserve := descriptors.NewReserve()
 	defer stop()
 	defer cancel()
+	failing := ratelog.New(g.opts.Log, 10*time.Second, time.Now)
 	for {
 		conn, err := l.Accept()
 		switch {
@@ -126,7 +128,7 @@ func (g *Gate) Serve(ctx context.Context, l net.Listener) error {
 				reserve.Fill()
 				continue
 			}
-			g.opts.Log.Warn("accepting an agent's stream", "error", err)
+			failing.Warn("failed to accept an agent's stream", "err", err)
 			if !pause(ctx, 50*time.Millisecond) {
 				return nil
 			}

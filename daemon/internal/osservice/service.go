@@ -128,9 +128,9 @@ func describe() (daemon, error) {
 	if real, err := filepath.EvalSymlinks(program); err == nil {
 		program = real
 	}
-	home, err := os.UserHomeDir()
+	home, err := rendezvous.Home()
 	if err != nil {
-		return daemon{}, &Error{CodeFile, "finding the home directory: " + err.Error(), "set HOME"}
+		return daemon{}, &Error{CodeFile, err.Error(), "set HOME to an absolute path"}
 	}
 	d := daemon{name: Name, program: program, home: home, paths: paths, usual: paths.Dir == filepath.Join(home, ".service")}
 	if !d.usual { // two directories are two daemons (design D2)

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/packaging/reaper"
 )
 
 // built is the directory with the really built adapters.
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 		knock(strings.Split(os.Getenv("PLUGINHOST_TEST_KNOCK"), ","))
 		return
 	}
-	os.Exit(func() int {
+	os.Exit(reaper.Run(func() int {
 		var err error
 		if built, err = os.MkdirTemp("", "plug"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -43,7 +44,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		return m.Run()
-	}())
+	}))
 }
 
 // install copies the adapters into a directory of the test's own, with a manifest.

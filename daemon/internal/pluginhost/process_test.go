@@ -95,7 +95,7 @@ func TestOneThatHangsBlocksNobody(t *testing.T) {
 
 func TestChildrenGoWithTheirAdapter(t *testing.T) {
 	pidFile := filepath.Join(t.TempDir(), "pid")
-	h, _ := serve(t, script(t, "sleep 1000 &\necho $! >"+pidFile+"\necho noise\n"))
+	h, _ := serve(t, script(t, "sleep 1000 &\necho $! >'"+pidFile+"'\necho noise\n"))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, _ = h.Health(ctx, backend.Target{BaseURL: "http://127.0.0.1:1", InstallID: "i"})

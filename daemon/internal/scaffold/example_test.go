@@ -46,8 +46,10 @@ func TestExamplesAreTheirLanguage(t *testing.T) {
 		mustRun(t, dir, node, append(args, typescript...)...)
 	}
 	npm, _ := filepath.Abs(filepath.Join("..", "..", "..", "packaging", "e2e", "npm"))
-	if _, err := os.Stat(filepath.Join(npm, "node_modules", "web-tree-sitter")); err == nil {
-		mustRun(t, dir, tool(t, "node"), append([]string{"--liftoff-only", filepath.Join(npm, "parse-swift.mjs")}, swift...)...)
+	if _, err := os.Stat(filepath.Join(npm, "node_modules", "web-tree-sitter")); err != nil {
+		t.Log("SKIPPED in part: the Swift grammar is not installed (make npm)")
+	} else if node := tool(t, "node"); node != "" {
+		mustRun(t, dir, node, append([]string{"--liftoff-only", filepath.Join(npm, "parse-swift.mjs")}, swift...)...)
 	}
 }
 

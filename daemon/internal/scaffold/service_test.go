@@ -16,6 +16,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/service-dev/service/packaging/reaper"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/guide"
 )
@@ -206,8 +207,8 @@ func runs(t *testing.T) map[string][]string {
 	if python := tool(t, "python3"); python != "" {
 		found[Python] = []string{python, "probe.py"}
 	}
-	if jar := kotlinProbe(t); jar != "" {
-		found[Kotlin] = []string{tool(t, "java"), "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", jar, "ProbeKt"}
+	if java := tool(t, "java"); java != "" && kotlinProbe(t) != "" {
+		found[Kotlin] = []string{java, "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", kotlinProbe(t), "ProbeKt"}
 	}
 	return found
 }
@@ -256,14 +257,14 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "scaffold")
-	if err != nil {
-		panic(err)
-	}
-	probes = dir
-	code := m.Run()
-	os.RemoveAll(dir)
-	os.Exit(code)
+	os.Exit(reaper.Run(func() int {
+		dir, err := os.MkdirTemp("", "scaffold")
+		if err != nil {
+			panic(err)
+		}
+		probes = dir
+		return m.Run()
+	}))
 }
 
 // start writes a module with every capability and the probe into a folder, and runs it.

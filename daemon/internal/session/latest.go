@@ -3,13 +3,13 @@ package session
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/ratelog"
 	"github.com/service-dev/service/daemon/internal/statefile"
 )
 
@@ -19,7 +19,7 @@ const latestName = "latest.json"
 // latest remembers which session each directory used last; only a change is written.
 type latest struct {
 	path string
-	log  *slog.Logger
+	log  *ratelog.Logger
 
 	mu   sync.Mutex
 	read bool

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/ratelog"
 	"github.com/service-dev/service/daemon/internal/statefile"
 	"github.com/service-dev/service/proto/glasses"
 )
@@ -57,6 +58,7 @@ type locals struct {
 	refused    error // why there are no transports
 	now        func() time.Time
 	log        *slog.Logger
+	often      *ratelog.Logger // for what may fail with every frame
 	life       context.Context
 	end        context.CancelFunc
 	attached   atomic.Int64 // apps
@@ -328,7 +330,7 @@ func (r *room) save() error {
 		err = statefile.Write(filepath.Join(r.folder(), metaName), append(data, '\n'))
 	}
 	if err != nil {
-		r.l.log.Warn("keeping a session", "session", r.id, "err", err)
+		r.l.often.Warn("keeping a session", "session", r.id, "err", err)
 		r.mu.Lock()
 		r.changed = true
 		r.mu.Unlock()

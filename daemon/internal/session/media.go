@@ -82,7 +82,7 @@ func (r *room) keepMedia(f glasses.Frame, body []byte) {
 	name := hex.EncodeToString(sum[:]) + extensions[media.MIME]
 	dropped, err := r.media.put(name, body)
 	if err != nil {
-		r.l.log.Warn("keeping media", "session", r.id, "err", err)
+		r.l.often.Warn("keeping media", "session", r.id, "err", err)
 		return
 	}
 	for _, d := range dropped {

@@ -141,7 +141,7 @@ func (r *room) heard(data []byte, binary bool) {
 		}
 	}
 	if err != nil {
-		r.l.log.Warn("a frame of the glasses", "session", r.id, "err", err)
+		r.l.often.Warn("a frame of the glasses", "session", r.id, "err", err)
 		return
 	}
 	r.mu.Lock()
@@ -168,7 +168,7 @@ func (r *room) passes(at int64) {
 func (r *room) result(f glasses.Frame, raw []byte) {
 	res, err := glasses.ParseResult(f.Payload)
 	if err != nil {
-		r.l.log.Warn("a result of the glasses", "session", r.id, "err", err)
+		r.l.often.Warn("a result of the glasses", "session", r.id, "err", err)
 		return
 	}
 	if wait, ok := r.controls[f.ID]; ok {

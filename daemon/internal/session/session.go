@@ -17,6 +17,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/ratelog"
 	"github.com/service-dev/service/daemon/internal/statefile"
 )
 
@@ -80,6 +81,9 @@ type Manager struct {
 	latest   *latest
 }
 
+// quietFor is how long the log rests after a warning that may come with every frame.
+const quietFor = 10 * time.Second
+
 // New prepares a manager; it touches nothing on disk. Serve must run for local sessions to end in order.
 func New(opts Options) *Manager {
 	if opts.Log == nil {
@@ -93,8 +97,9 @@ func New(opts Options) *Manager {
 	}
 	root := filepath.Join(opts.StateDir, Dir)
 	m := &Manager{opts: opts, projects: &projects{path: filepath.Join(root, projectsName)}}
-	m.latest = &latest{path: filepath.Join(root, latestName), log: opts.Log}
-	m.local = &locals{root: root, transports: opts.Transports, refused: opts.LocalRefused, now: opts.Now, log: opts.Log, rooms: map[string]*room{}}
+	often := ratelog.New(opts.Log, quietFor, opts.Now)
+	m.latest = &latest{path: filepath.Join(root, latestName), log: often}
+	m.local = &locals{root: root, transports: opts.Transports, refused: opts.LocalRefused, now: opts.Now, log: opts.Log, often: often, rooms: map[string]*room{}}
 	m.local.life, m.local.end = context.WithCancel(context.Background())
 	return m
 }

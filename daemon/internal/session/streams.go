@@ -14,7 +14,7 @@ import (
 func (r *room) heardBytes(data []byte) {
 	f, body, err := glasses.ParseBinary(data)
 	if err != nil || !glasses.IsStream(f.Type) {
-		r.l.log.Warn("a binary frame of the glasses", "session", r.id, "type", f.Type, "err", err)
+		r.l.often.Warn("a binary frame of the glasses", "session", r.id, "type", f.Type, "err", err)
 		return
 	}
 	r.mu.Lock()

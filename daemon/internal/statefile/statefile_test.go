@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/service-dev/service/packaging/reaper"
 )
 
 // TestMain also is the writer that S27 kills: it replaces a file until it dies.
@@ -24,7 +26,7 @@ func TestMain(m *testing.M) {
 			_ = Write(path, content(i))
 		}
 	}
-	os.Exit(m.Run())
+	os.Exit(reaper.Run(m.Run))
 }
 
 // content is 64 KB that tell whether they are whole.

@@ -1,6 +1,7 @@
 package statefile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,9 @@ var ErrSymlink = errors.New("is a symbolic link")
 // ErrTooLarge refuses a file that is larger than its reader expects.
 var ErrTooLarge = errors.New("is larger than expected")
 
+// ErrNotRegular refuses a directory, a pipe, a socket or a device in the place of a file.
+var ErrNotRegular = errors.New("it is not a file")
+
 // tempMark is in the name of every unfinished file, so that those of a killed writer can be found.
 const tempMark = ".tmp-"
 
@@ -31,13 +35,34 @@ func Read(path string, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("reading %s: it %w", path, ErrSymlink)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("reading %s: it is not a file", path)
+		return nil, fmt.Errorf("reading %s: %w", path, ErrNotRegular)
 	}
-	f, err := openPlain(path)
+	return readAll(path, limit, openPlain)
+}
+
+// ReadFollowing is Read for a file that may be a symbolic link, as people's own settings are. Like Read it refuses a pipe
+// or a device without opening it for long: such a file might never end, or never begin.
+func ReadFollowing(path string, limit int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("reading %s: %w", path, ErrNotRegular)
+	}
+	return readAll(path, limit, openFollowing)
+}
+
+// readAll reads what open opens. What was swapped in since its caller looked is refused, too.
+func readAll(path string, limit int64, open func(string) (*os.File, error)) ([]byte, error) {
+	f, err := open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("reading %s: %w", path, cmp.Or(err, ErrNotRegular))
+	}
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ package telemetry
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"path/filepath"
@@ -20,6 +21,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/config"
 	"github.com/service-dev/service/daemon/internal/consent"
+	"github.com/service-dev/service/daemon/internal/ratelog"
+	"github.com/service-dev/service/proto/buildinfo"
 	"github.com/service-dev/service/proto/telemetry"
 )
 
@@ -62,6 +65,9 @@ type Options struct {
 	Jitter func() float64
 }
 
+// warnEvery is how often the log tells of events that cannot be written.
+const warnEvery = time.Minute
+
 // Recorder writes events down and uploads them. It is safe for concurrent use.
 type Recorder struct {
 	o     Options
@@ -70,9 +76,10 @@ type Recorder struct {
 	// full has a signal when a batch is complete.
 	full chan struct{}
 
-	starting atomic.Bool // nobody called since the daemon began
-	notice   notice
-	upload   upload
+	starting  atomic.Bool // nobody called since the daemon began
+	unwritten *ratelog.Logger
+	notice    notice
+	upload    upload
 }
 
 // New makes the recorder of one state directory. It writes nothing.
@@ -84,7 +91,7 @@ func New(o Options) *Recorder {
 		o.Jitter = rand.Float64
 	}
 	files := newArea(filepath.Join(o.Dir, Dir))
-	return &Recorder{o: o, log: newJournal(files), spool: newSpool(files), full: make(chan struct{}, 1)}
+	return &Recorder{o: o, log: newJournal(files), spool: newSpool(files), full: make(chan struct{}, 1), unwritten: ratelog.New(o.Log, warnEvery, o.Now)}
 }
 
 // Record writes an event to the local log, and to the spool where the caller's switches leave open that it is uploaded.
@@ -95,17 +102,27 @@ func (r *Recorder) Record(ctx context.Context, name string, fields map[string]an
 	if r.starting.CompareAndSwap(true, false) {
 		r.install(who)
 	}
-	if line, ok := r.write(name, fields); ok {
-		r.keep(who, line)
+	r.tell(who, name, fields)
+}
+
+// tell writes an event down under the switches of who. One that cannot be written is one warning, or one more in the
+// count of the next: a full disk must not fill the daemon's log as well.
+func (r *Recorder) tell(who caller.Caller, name string, fields map[string]any) {
+	line, err := r.format(name, fields)
+	if err != nil {
+		r.o.Log.Error("failed to make an event", "event", name, "err", err)
+		return
+	}
+	if err := errors.Join(r.log.add(line), r.keep(who, line)); err != nil {
+		r.unwritten.Warn("failed to write an event", "event", name, "err", err)
 	}
 }
 
-// write adds an event to the local log.
-func (r *Recorder) write(name string, fields map[string]any) (line []byte, ok bool) {
+// format makes an event's line; an event that is not on the list is an error.
+func (r *Recorder) format(name string, fields map[string]any) (line []byte, err error) {
 	d, known := telemetry.Of(name)
 	if !known {
-		r.o.Log.Error("an event is not on the list and was dropped", "event", name)
-		return nil, false
+		return nil, errors.New("it is not on the list")
 	}
 	id, err := uuid.NewV7()
 	if err == nil {
@@ -113,33 +130,23 @@ func (r *Recorder) write(name string, fields map[string]any) (line []byte, ok bo
 			ID: id.String(), At: r.o.Now().UTC().Format(telemetry.AtLayout), Name: name, Fields: r.pick(d, fields),
 		})
 	}
-	if err != nil {
-		r.o.Log.Error("writing an event", "event", name, "err", err)
-		return nil, false
-	}
-	line = append(line, '\n')
-	if err := r.log.add(line); err != nil {
-		r.o.Log.Warn("writing the telemetry log", "err", err)
-	}
-	return line, true
+	return append(line, '\n'), err
 }
 
 // keep spools an event of a caller unless it will never be uploaded.
-func (r *Recorder) keep(who caller.Caller, line []byte) {
+func (r *Recorder) keep(who caller.Caller, line []byte) error {
 	allowed, by, own := r.gate(who)
 	if !allowed && by != ByNotice {
-		return
+		return nil
 	}
 	full, err := r.spool.add(own.URL, line)
-	if err != nil {
-		r.o.Log.Warn("spooling an event", "err", err)
-	}
 	if full {
 		select {
 		case r.full <- struct{}{}:
 		default:
 		}
 	}
+	return err
 }
 
 // pick takes the fields of the list and adds those that the recorder itself knows.
@@ -158,7 +165,7 @@ func (r *Recorder) pick(d telemetry.Description, fields map[string]any) map[stri
 	return kept
 }
 
-// Started is called at the start of a daemon. When it is the first one, or the first in this version, the next event is
+// Started is called at the start of a daemon. When it is the first one, or the first in a newer version, the next event is
 // preceded by one that says so: nobody called for a start, so the switches of the first caller decide about it.
 func (r *Recorder) Started() { r.starting.Store(true) }
 
@@ -167,12 +174,11 @@ func (r *Recorder) install(who caller.Caller) {
 	if last == r.o.Version {
 		return
 	}
-	name, fields := telemetry.InstallStarted, map[string]any(nil)
-	if last != "" {
-		name, fields = telemetry.InstallUpdated, map[string]any{"previous": last}
-	}
-	if line, ok := r.write(name, fields); ok {
-		r.keep(who, line)
+	switch order, ordered := buildinfo.Compare(last, r.o.Version); {
+	case last == "":
+		r.tell(who, telemetry.InstallStarted, nil)
+	case !ordered || order < 0: // neither another build of the same version nor a step back
+		r.tell(who, telemetry.InstallUpdated, map[string]any{"previous": last})
 	}
 	if err := r.o.Memory.SetLastVersion(r.o.Version); err != nil {
 		r.o.Log.Warn("remembering the version that runs", "err", err)

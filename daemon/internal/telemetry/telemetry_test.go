@@ -280,6 +280,29 @@ func TestFirstStartIsToldOnce(t *testing.T) {
 	}
 }
 
+// Another build of the same version, and an older version, are no update.
+func TestOnlyANewerVersionIsAnUpdate(t *testing.T) {
+	for last, want := range map[string]int{
+		"1.2.2": 1, "1.2.3-rc.1": 1, "1.2.3": 0, "1.2.3+deb12": 0, "1.3.0": 0, "dev": 1,
+	} {
+		w := told(t)
+		if err := w.install.SetLastVersion(last); err != nil {
+			t.Fatal(err)
+		}
+		w.Started()
+		w.Record(as(t), telemetry.Linked, nil)
+		updates := 0
+		for _, e := range logged(t, w) {
+			if e.Name == telemetry.InstallUpdated {
+				updates++
+			}
+		}
+		if updates != want || w.install.LastVersion() != "1.2.3" {
+			t.Errorf("after %s: %d updates, and %s ran last", last, updates, w.install.LastVersion())
+		}
+	}
+}
+
 // S31: of many calls at once one tells it; a call whose client went away gives it back.
 func TestNoticeIsToldOnce(t *testing.T) {
 	w := newWorld(t)

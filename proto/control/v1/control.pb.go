@@ -305,8 +305,10 @@ type StatusResponse struct {
 	// The sockets came from the service manager.
 	SocketActivated bool `protobuf:"varint,18,opt,name=socket_activated,json=socketActivated,proto3" json:"socket_activated,omitempty"`
 	// Local and browser sessions that are open here, and codes that are being polled.
-	Sessions      uint32 `protobuf:"varint,19,opt,name=sessions,proto3" json:"sessions,omitempty"`
-	Polling       uint32 `protobuf:"varint,20,opt,name=polling,proto3" json:"polling,omitempty"`
+	Sessions uint32 `protobuf:"varint,19,opt,name=sessions,proto3" json:"sessions,omitempty"`
+	Polling  uint32 `protobuf:"varint,20,opt,name=polling,proto3" json:"polling,omitempty"`
+	// Why config.yaml as it is now is not in use; empty when it is.
+	ConfigProblem string `protobuf:"bytes,21,opt,name=config_problem,json=configProblem,proto3" json:"config_problem,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -479,6 +481,13 @@ func (x *StatusResponse) GetPolling() uint32 {
 		return x.Polling
 	}
 	return 0
+}
+
+func (x *StatusResponse) GetConfigProblem() string {
+	if x != nil {
+		return x.ConfigProblem
+	}
+	return ""
 }
 
 // Link is what the daemon knows of the account link, without the token.
@@ -2578,6 +2587,103 @@ func (x *ToolImage) GetData() []byte {
 	return nil
 }
 
+type OpenLocalSessionRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Caller *Caller                `protobuf:"bytes,1,opt,name=caller,proto3" json:"caller,omitempty"`
+	// The tool's arguments: a JSON object, as text. Empty means {}.
+	Arguments     string `protobuf:"bytes,2,opt,name=arguments,proto3" json:"arguments,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OpenLocalSessionRequest) Reset() {
+	*x = OpenLocalSessionRequest{}
+	mi := &file_control_v1_control_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OpenLocalSessionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OpenLocalSessionRequest) ProtoMessage() {}
+
+func (x *OpenLocalSessionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_v1_control_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OpenLocalSessionRequest.ProtoReflect.Descriptor instead.
+func (*OpenLocalSessionRequest) Descriptor() ([]byte, []int) {
+	return file_control_v1_control_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *OpenLocalSessionRequest) GetCaller() *Caller {
+	if x != nil {
+		return x.Caller
+	}
+	return nil
+}
+
+func (x *OpenLocalSessionRequest) GetArguments() string {
+	if x != nil {
+		return x.Arguments
+	}
+	return ""
+}
+
+type OpenLocalSessionResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Result        *ToolResult            `protobuf:"bytes,1,opt,name=result,proto3" json:"result,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OpenLocalSessionResponse) Reset() {
+	*x = OpenLocalSessionResponse{}
+	mi := &file_control_v1_control_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OpenLocalSessionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OpenLocalSessionResponse) ProtoMessage() {}
+
+func (x *OpenLocalSessionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_control_v1_control_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OpenLocalSessionResponse.ProtoReflect.Descriptor instead.
+func (*OpenLocalSessionResponse) Descriptor() ([]byte, []int) {
+	return file_control_v1_control_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *OpenLocalSessionResponse) GetResult() *ToolResult {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
 type ListPluginsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Caller        *Caller                `protobuf:"bytes,1,opt,name=caller,proto3" json:"caller,omitempty"`
@@ -2587,7 +2693,7 @@ type ListPluginsRequest struct {
 
 func (x *ListPluginsRequest) Reset() {
 	*x = ListPluginsRequest{}
-	mi := &file_control_v1_control_proto_msgTypes[34]
+	mi := &file_control_v1_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2599,7 +2705,7 @@ func (x *ListPluginsRequest) String() string {
 func (*ListPluginsRequest) ProtoMessage() {}
 
 func (x *ListPluginsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[34]
+	mi := &file_control_v1_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2612,7 +2718,7 @@ func (x *ListPluginsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPluginsRequest.ProtoReflect.Descriptor instead.
 func (*ListPluginsRequest) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{34}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ListPluginsRequest) GetCaller() *Caller {
@@ -2631,7 +2737,7 @@ type ListPluginsResponse struct {
 
 func (x *ListPluginsResponse) Reset() {
 	*x = ListPluginsResponse{}
-	mi := &file_control_v1_control_proto_msgTypes[35]
+	mi := &file_control_v1_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2643,7 +2749,7 @@ func (x *ListPluginsResponse) String() string {
 func (*ListPluginsResponse) ProtoMessage() {}
 
 func (x *ListPluginsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[35]
+	mi := &file_control_v1_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2656,7 +2762,7 @@ func (x *ListPluginsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPluginsResponse.ProtoReflect.Descriptor instead.
 func (*ListPluginsResponse) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{35}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ListPluginsResponse) GetPlugins() []*Plugin {
@@ -2675,7 +2781,7 @@ type DoctorRequest struct {
 
 func (x *DoctorRequest) Reset() {
 	*x = DoctorRequest{}
-	mi := &file_control_v1_control_proto_msgTypes[36]
+	mi := &file_control_v1_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2687,7 +2793,7 @@ func (x *DoctorRequest) String() string {
 func (*DoctorRequest) ProtoMessage() {}
 
 func (x *DoctorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[36]
+	mi := &file_control_v1_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2700,7 +2806,7 @@ func (x *DoctorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoctorRequest.ProtoReflect.Descriptor instead.
 func (*DoctorRequest) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{36}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *DoctorRequest) GetCaller() *Caller {
@@ -2719,7 +2825,7 @@ type DoctorResponse struct {
 
 func (x *DoctorResponse) Reset() {
 	*x = DoctorResponse{}
-	mi := &file_control_v1_control_proto_msgTypes[37]
+	mi := &file_control_v1_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2731,7 +2837,7 @@ func (x *DoctorResponse) String() string {
 func (*DoctorResponse) ProtoMessage() {}
 
 func (x *DoctorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[37]
+	mi := &file_control_v1_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2744,7 +2850,7 @@ func (x *DoctorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoctorResponse.ProtoReflect.Descriptor instead.
 func (*DoctorResponse) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{37}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *DoctorResponse) GetChecks() []*Check {
@@ -2767,7 +2873,7 @@ type Check struct {
 
 func (x *Check) Reset() {
 	*x = Check{}
-	mi := &file_control_v1_control_proto_msgTypes[38]
+	mi := &file_control_v1_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2779,7 +2885,7 @@ func (x *Check) String() string {
 func (*Check) ProtoMessage() {}
 
 func (x *Check) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[38]
+	mi := &file_control_v1_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2792,7 +2898,7 @@ func (x *Check) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Check.ProtoReflect.Descriptor instead.
 func (*Check) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{38}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Check) GetName() string {
@@ -2832,7 +2938,7 @@ type StopRequest struct {
 
 func (x *StopRequest) Reset() {
 	*x = StopRequest{}
-	mi := &file_control_v1_control_proto_msgTypes[39]
+	mi := &file_control_v1_control_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2844,7 +2950,7 @@ func (x *StopRequest) String() string {
 func (*StopRequest) ProtoMessage() {}
 
 func (x *StopRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[39]
+	mi := &file_control_v1_control_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2857,7 +2963,7 @@ func (x *StopRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopRequest.ProtoReflect.Descriptor instead.
 func (*StopRequest) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{39}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *StopRequest) GetCaller() *Caller {
@@ -2876,7 +2982,7 @@ type StopResponse struct {
 
 func (x *StopResponse) Reset() {
 	*x = StopResponse{}
-	mi := &file_control_v1_control_proto_msgTypes[40]
+	mi := &file_control_v1_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2888,7 +2994,7 @@ func (x *StopResponse) String() string {
 func (*StopResponse) ProtoMessage() {}
 
 func (x *StopResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[40]
+	mi := &file_control_v1_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2901,7 +3007,7 @@ func (x *StopResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopResponse.ProtoReflect.Descriptor instead.
 func (*StopResponse) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{40}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *StopResponse) GetPid() int64 {
@@ -2935,7 +3041,7 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\aversion\x18\x03 \x01(\tR\aversion\x12\x10\n" +
 	"\x03pid\x18\x04 \x01(\x03R\x03pid\"C\n" +
 	"\rStatusRequest\x122\n" +
-	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\"\xc7\x05\n" +
+	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\"\xee\x05\n" +
 	"\x0eStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x10\n" +
 	"\x03pid\x18\x02 \x01(\x03R\x03pid\x12\x1b\n" +
@@ -2961,7 +3067,8 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\breplaced\x18\x11 \x01(\bR\breplaced\x12)\n" +
 	"\x10socket_activated\x18\x12 \x01(\bR\x0fsocketActivated\x12\x1a\n" +
 	"\bsessions\x18\x13 \x01(\rR\bsessions\x12\x18\n" +
-	"\apolling\x18\x14 \x01(\rR\apolling\"\x80\x02\n" +
+	"\apolling\x18\x14 \x01(\rR\apolling\x12%\n" +
+	"\x0econfig_problem\x18\x15 \x01(\tR\rconfigProblem\"\x80\x02\n" +
 	"\x04Link\x12\x14\n" +
 	"\x05state\x18\x01 \x01(\tR\x05state\x12\x1d\n" +
 	"\n" +
@@ -3137,7 +3244,12 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\x06notice\x18\x04 \x01(\tR\x06notice\"3\n" +
 	"\tToolImage\x12\x12\n" +
 	"\x04mime\x18\x01 \x01(\tR\x04mime\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04data\"H\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"k\n" +
+	"\x17OpenLocalSessionRequest\x122\n" +
+	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\x12\x1c\n" +
+	"\targuments\x18\x02 \x01(\tR\targuments\"R\n" +
+	"\x18OpenLocalSessionResponse\x126\n" +
+	"\x06result\x18\x01 \x01(\v2\x1e.service.control.v1.ToolResultR\x06result\"H\n" +
 	"\x12ListPluginsRequest\x122\n" +
 	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\"K\n" +
 	"\x13ListPluginsResponse\x124\n" +
@@ -3154,7 +3266,7 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\vStopRequest\x122\n" +
 	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\" \n" +
 	"\fStopResponse\x12\x10\n" +
-	"\x03pid\x18\x01 \x01(\x03R\x03pid2\xe9\b\n" +
+	"\x03pid\x18\x01 \x01(\x03R\x03pid2\xda\t\n" +
 	"\aControl\x12L\n" +
 	"\x05Hello\x12 .service.control.v1.HelloRequest\x1a!.service.control.v1.HelloResponse\x12O\n" +
 	"\x06Status\x12!.service.control.v1.StatusRequest\x1a\".service.control.v1.StatusResponse\x12O\n" +
@@ -3166,7 +3278,8 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\tTelemetry\x12$.service.control.v1.TelemetryRequest\x1a%.service.control.v1.TelemetryResponse\x12g\n" +
 	"\x0ePurgeTelemetry\x12).service.control.v1.PurgeTelemetryRequest\x1a*.service.control.v1.PurgeTelemetryResponse\x12X\n" +
 	"\tListTools\x12$.service.control.v1.ListToolsRequest\x1a%.service.control.v1.ListToolsResponse\x12W\n" +
-	"\bCallTool\x12#.service.control.v1.CallToolRequest\x1a$.service.control.v1.CallToolResponse0\x01\x12^\n" +
+	"\bCallTool\x12#.service.control.v1.CallToolRequest\x1a$.service.control.v1.CallToolResponse0\x01\x12o\n" +
+	"\x10OpenLocalSession\x12+.service.control.v1.OpenLocalSessionRequest\x1a,.service.control.v1.OpenLocalSessionResponse0\x01\x12^\n" +
 	"\vListPlugins\x12&.service.control.v1.ListPluginsRequest\x1a'.service.control.v1.ListPluginsResponse\x12O\n" +
 	"\x06Doctor\x12!.service.control.v1.DoctorRequest\x1a\".service.control.v1.DoctorResponse\x12I\n" +
 	"\x04Stop\x12\x1f.service.control.v1.StopRequest\x1a .service.control.v1.StopResponseB;Z9github.com/service-dev/service/proto/control/v1;controlv1b\x06proto3"
@@ -3183,53 +3296,55 @@ func file_control_v1_control_proto_rawDescGZIP() []byte {
 	return file_control_v1_control_proto_rawDescData
 }
 
-var file_control_v1_control_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_control_v1_control_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
 var file_control_v1_control_proto_goTypes = []any{
-	(*Caller)(nil),                 // 0: service.control.v1.Caller
-	(*HelloRequest)(nil),           // 1: service.control.v1.HelloRequest
-	(*HelloResponse)(nil),          // 2: service.control.v1.HelloResponse
-	(*StatusRequest)(nil),          // 3: service.control.v1.StatusRequest
-	(*StatusResponse)(nil),         // 4: service.control.v1.StatusResponse
-	(*Link)(nil),                   // 5: service.control.v1.Link
-	(*Consent)(nil),                // 6: service.control.v1.Consent
-	(*Backend)(nil),                // 7: service.control.v1.Backend
-	(*Plugin)(nil),                 // 8: service.control.v1.Plugin
-	(*WhoamiRequest)(nil),          // 9: service.control.v1.WhoamiRequest
-	(*WhoamiResponse)(nil),         // 10: service.control.v1.WhoamiResponse
-	(*LoginRequest)(nil),           // 11: service.control.v1.LoginRequest
-	(*LoginResponse)(nil),          // 12: service.control.v1.LoginResponse
-	(*DeviceCode)(nil),             // 13: service.control.v1.DeviceCode
-	(*Waiting)(nil),                // 14: service.control.v1.Waiting
-	(*Opened)(nil),                 // 15: service.control.v1.Opened
-	(*Linked)(nil),                 // 16: service.control.v1.Linked
-	(*Error)(nil),                  // 17: service.control.v1.Error
-	(*LogoutRequest)(nil),          // 18: service.control.v1.LogoutRequest
-	(*LogoutResponse)(nil),         // 19: service.control.v1.LogoutResponse
-	(*SetConsentRequest)(nil),      // 20: service.control.v1.SetConsentRequest
-	(*SetConsentResponse)(nil),     // 21: service.control.v1.SetConsentResponse
-	(*TelemetryRequest)(nil),       // 22: service.control.v1.TelemetryRequest
-	(*TelemetryResponse)(nil),      // 23: service.control.v1.TelemetryResponse
-	(*PurgeTelemetryRequest)(nil),  // 24: service.control.v1.PurgeTelemetryRequest
-	(*PurgeTelemetryResponse)(nil), // 25: service.control.v1.PurgeTelemetryResponse
-	(*ListToolsRequest)(nil),       // 26: service.control.v1.ListToolsRequest
-	(*ListToolsResponse)(nil),      // 27: service.control.v1.ListToolsResponse
-	(*Tool)(nil),                   // 28: service.control.v1.Tool
-	(*CallToolRequest)(nil),        // 29: service.control.v1.CallToolRequest
-	(*CallToolResponse)(nil),       // 30: service.control.v1.CallToolResponse
-	(*Progress)(nil),               // 31: service.control.v1.Progress
-	(*ToolResult)(nil),             // 32: service.control.v1.ToolResult
-	(*ToolImage)(nil),              // 33: service.control.v1.ToolImage
-	(*ListPluginsRequest)(nil),     // 34: service.control.v1.ListPluginsRequest
-	(*ListPluginsResponse)(nil),    // 35: service.control.v1.ListPluginsResponse
-	(*DoctorRequest)(nil),          // 36: service.control.v1.DoctorRequest
-	(*DoctorResponse)(nil),         // 37: service.control.v1.DoctorResponse
-	(*Check)(nil),                  // 38: service.control.v1.Check
-	(*StopRequest)(nil),            // 39: service.control.v1.StopRequest
-	(*StopResponse)(nil),           // 40: service.control.v1.StopResponse
-	nil,                            // 41: service.control.v1.Caller.EnvEntry
+	(*Caller)(nil),                   // 0: service.control.v1.Caller
+	(*HelloRequest)(nil),             // 1: service.control.v1.HelloRequest
+	(*HelloResponse)(nil),            // 2: service.control.v1.HelloResponse
+	(*StatusRequest)(nil),            // 3: service.control.v1.StatusRequest
+	(*StatusResponse)(nil),           // 4: service.control.v1.StatusResponse
+	(*Link)(nil),                     // 5: service.control.v1.Link
+	(*Consent)(nil),                  // 6: service.control.v1.Consent
+	(*Backend)(nil),                  // 7: service.control.v1.Backend
+	(*Plugin)(nil),                   // 8: service.control.v1.Plugin
+	(*WhoamiRequest)(nil),            // 9: service.control.v1.WhoamiRequest
+	(*WhoamiResponse)(nil),           // 10: service.control.v1.WhoamiResponse
+	(*LoginRequest)(nil),             // 11: service.control.v1.LoginRequest
+	(*LoginResponse)(nil),            // 12: service.control.v1.LoginResponse
+	(*DeviceCode)(nil),               // 13: service.control.v1.DeviceCode
+	(*Waiting)(nil),                  // 14: service.control.v1.Waiting
+	(*Opened)(nil),                   // 15: service.control.v1.Opened
+	(*Linked)(nil),                   // 16: service.control.v1.Linked
+	(*Error)(nil),                    // 17: service.control.v1.Error
+	(*LogoutRequest)(nil),            // 18: service.control.v1.LogoutRequest
+	(*LogoutResponse)(nil),           // 19: service.control.v1.LogoutResponse
+	(*SetConsentRequest)(nil),        // 20: service.control.v1.SetConsentRequest
+	(*SetConsentResponse)(nil),       // 21: service.control.v1.SetConsentResponse
+	(*TelemetryRequest)(nil),         // 22: service.control.v1.TelemetryRequest
+	(*TelemetryResponse)(nil),        // 23: service.control.v1.TelemetryResponse
+	(*PurgeTelemetryRequest)(nil),    // 24: service.control.v1.PurgeTelemetryRequest
+	(*PurgeTelemetryResponse)(nil),   // 25: service.control.v1.PurgeTelemetryResponse
+	(*ListToolsRequest)(nil),         // 26: service.control.v1.ListToolsRequest
+	(*ListToolsResponse)(nil),        // 27: service.control.v1.ListToolsResponse
+	(*Tool)(nil),                     // 28: service.control.v1.Tool
+	(*CallToolRequest)(nil),          // 29: service.control.v1.CallToolRequest
+	(*CallToolResponse)(nil),         // 30: service.control.v1.CallToolResponse
+	(*Progress)(nil),                 // 31: service.control.v1.Progress
+	(*ToolResult)(nil),               // 32: service.control.v1.ToolResult
+	(*ToolImage)(nil),                // 33: service.control.v1.ToolImage
+	(*OpenLocalSessionRequest)(nil),  // 34: service.control.v1.OpenLocalSessionRequest
+	(*OpenLocalSessionResponse)(nil), // 35: service.control.v1.OpenLocalSessionResponse
+	(*ListPluginsRequest)(nil),       // 36: service.control.v1.ListPluginsRequest
+	(*ListPluginsResponse)(nil),      // 37: service.control.v1.ListPluginsResponse
+	(*DoctorRequest)(nil),            // 38: service.control.v1.DoctorRequest
+	(*DoctorResponse)(nil),           // 39: service.control.v1.DoctorResponse
+	(*Check)(nil),                    // 40: service.control.v1.Check
+	(*StopRequest)(nil),              // 41: service.control.v1.StopRequest
+	(*StopResponse)(nil),             // 42: service.control.v1.StopResponse
+	nil,                              // 43: service.control.v1.Caller.EnvEntry
 }
 var file_control_v1_control_proto_depIdxs = []int32{
-	41, // 0: service.control.v1.Caller.env:type_name -> service.control.v1.Caller.EnvEntry
+	43, // 0: service.control.v1.Caller.env:type_name -> service.control.v1.Caller.EnvEntry
 	0,  // 1: service.control.v1.HelloRequest.caller:type_name -> service.control.v1.Caller
 	0,  // 2: service.control.v1.StatusRequest.caller:type_name -> service.control.v1.Caller
 	5,  // 3: service.control.v1.StatusResponse.link:type_name -> service.control.v1.Link
@@ -3256,42 +3371,46 @@ var file_control_v1_control_proto_depIdxs = []int32{
 	31, // 24: service.control.v1.CallToolResponse.progress:type_name -> service.control.v1.Progress
 	32, // 25: service.control.v1.CallToolResponse.result:type_name -> service.control.v1.ToolResult
 	33, // 26: service.control.v1.ToolResult.images:type_name -> service.control.v1.ToolImage
-	0,  // 27: service.control.v1.ListPluginsRequest.caller:type_name -> service.control.v1.Caller
-	8,  // 28: service.control.v1.ListPluginsResponse.plugins:type_name -> service.control.v1.Plugin
-	0,  // 29: service.control.v1.DoctorRequest.caller:type_name -> service.control.v1.Caller
-	38, // 30: service.control.v1.DoctorResponse.checks:type_name -> service.control.v1.Check
-	0,  // 31: service.control.v1.StopRequest.caller:type_name -> service.control.v1.Caller
-	1,  // 32: service.control.v1.Control.Hello:input_type -> service.control.v1.HelloRequest
-	3,  // 33: service.control.v1.Control.Status:input_type -> service.control.v1.StatusRequest
-	9,  // 34: service.control.v1.Control.Whoami:input_type -> service.control.v1.WhoamiRequest
-	11, // 35: service.control.v1.Control.Login:input_type -> service.control.v1.LoginRequest
-	18, // 36: service.control.v1.Control.Logout:input_type -> service.control.v1.LogoutRequest
-	20, // 37: service.control.v1.Control.SetConsent:input_type -> service.control.v1.SetConsentRequest
-	22, // 38: service.control.v1.Control.Telemetry:input_type -> service.control.v1.TelemetryRequest
-	24, // 39: service.control.v1.Control.PurgeTelemetry:input_type -> service.control.v1.PurgeTelemetryRequest
-	26, // 40: service.control.v1.Control.ListTools:input_type -> service.control.v1.ListToolsRequest
-	29, // 41: service.control.v1.Control.CallTool:input_type -> service.control.v1.CallToolRequest
-	34, // 42: service.control.v1.Control.ListPlugins:input_type -> service.control.v1.ListPluginsRequest
-	36, // 43: service.control.v1.Control.Doctor:input_type -> service.control.v1.DoctorRequest
-	39, // 44: service.control.v1.Control.Stop:input_type -> service.control.v1.StopRequest
-	2,  // 45: service.control.v1.Control.Hello:output_type -> service.control.v1.HelloResponse
-	4,  // 46: service.control.v1.Control.Status:output_type -> service.control.v1.StatusResponse
-	10, // 47: service.control.v1.Control.Whoami:output_type -> service.control.v1.WhoamiResponse
-	12, // 48: service.control.v1.Control.Login:output_type -> service.control.v1.LoginResponse
-	19, // 49: service.control.v1.Control.Logout:output_type -> service.control.v1.LogoutResponse
-	21, // 50: service.control.v1.Control.SetConsent:output_type -> service.control.v1.SetConsentResponse
-	23, // 51: service.control.v1.Control.Telemetry:output_type -> service.control.v1.TelemetryResponse
-	25, // 52: service.control.v1.Control.PurgeTelemetry:output_type -> service.control.v1.PurgeTelemetryResponse
-	27, // 53: service.control.v1.Control.ListTools:output_type -> service.control.v1.ListToolsResponse
-	30, // 54: service.control.v1.Control.CallTool:output_type -> service.control.v1.CallToolResponse
-	35, // 55: service.control.v1.Control.ListPlugins:output_type -> service.control.v1.ListPluginsResponse
-	37, // 56: service.control.v1.Control.Doctor:output_type -> service.control.v1.DoctorResponse
-	40, // 57: service.control.v1.Control.Stop:output_type -> service.control.v1.StopResponse
-	45, // [45:58] is the sub-list for method output_type
-	32, // [32:45] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	0,  // 27: service.control.v1.OpenLocalSessionRequest.caller:type_name -> service.control.v1.Caller
+	32, // 28: service.control.v1.OpenLocalSessionResponse.result:type_name -> service.control.v1.ToolResult
+	0,  // 29: service.control.v1.ListPluginsRequest.caller:type_name -> service.control.v1.Caller
+	8,  // 30: service.control.v1.ListPluginsResponse.plugins:type_name -> service.control.v1.Plugin
+	0,  // 31: service.control.v1.DoctorRequest.caller:type_name -> service.control.v1.Caller
+	40, // 32: service.control.v1.DoctorResponse.checks:type_name -> service.control.v1.Check
+	0,  // 33: service.control.v1.StopRequest.caller:type_name -> service.control.v1.Caller
+	1,  // 34: service.control.v1.Control.Hello:input_type -> service.control.v1.HelloRequest
+	3,  // 35: service.control.v1.Control.Status:input_type -> service.control.v1.StatusRequest
+	9,  // 36: service.control.v1.Control.Whoami:input_type -> service.control.v1.WhoamiRequest
+	11, // 37: service.control.v1.Control.Login:input_type -> service.control.v1.LoginRequest
+	18, // 38: service.control.v1.Control.Logout:input_type -> service.control.v1.LogoutRequest
+	20, // 39: service.control.v1.Control.SetConsent:input_type -> service.control.v1.SetConsentRequest
+	22, // 40: service.control.v1.Control.Telemetry:input_type -> service.control.v1.TelemetryRequest
+	24, // 41: service.control.v1.Control.PurgeTelemetry:input_type -> service.control.v1.PurgeTelemetryRequest
+	26, // 42: service.control.v1.Control.ListTools:input_type -> service.control.v1.ListToolsRequest
+	29, // 43: service.control.v1.Control.CallTool:input_type -> service.control.v1.CallToolRequest
+	34, // 44: service.control.v1.Control.OpenLocalSession:input_type -> service.control.v1.OpenLocalSessionRequest
+	36, // 45: service.control.v1.Control.ListPlugins:input_type -> service.control.v1.ListPluginsRequest
+	38, // 46: service.control.v1.Control.Doctor:input_type -> service.control.v1.DoctorRequest
+	41, // 47: service.control.v1.Control.Stop:input_type -> service.control.v1.StopRequest
+	2,  // 48: service.control.v1.Control.Hello:output_type -> service.control.v1.HelloResponse
+	4,  // 49: service.control.v1.Control.Status:output_type -> service.control.v1.StatusResponse
+	10, // 50: service.control.v1.Control.Whoami:output_type -> service.control.v1.WhoamiResponse
+	12, // 51: service.control.v1.Control.Login:output_type -> service.control.v1.LoginResponse
+	19, // 52: service.control.v1.Control.Logout:output_type -> service.control.v1.LogoutResponse
+	21, // 53: service.control.v1.Control.SetConsent:output_type -> service.control.v1.SetConsentResponse
+	23, // 54: service.control.v1.Control.Telemetry:output_type -> service.control.v1.TelemetryResponse
+	25, // 55: service.control.v1.Control.PurgeTelemetry:output_type -> service.control.v1.PurgeTelemetryResponse
+	27, // 56: service.control.v1.Control.ListTools:output_type -> service.control.v1.ListToolsResponse
+	30, // 57: service.control.v1.Control.CallTool:output_type -> service.control.v1.CallToolResponse
+	35, // 58: service.control.v1.Control.OpenLocalSession:output_type -> service.control.v1.OpenLocalSessionResponse
+	37, // 59: service.control.v1.Control.ListPlugins:output_type -> service.control.v1.ListPluginsResponse
+	39, // 60: service.control.v1.Control.Doctor:output_type -> service.control.v1.DoctorResponse
+	42, // 61: service.control.v1.Control.Stop:output_type -> service.control.v1.StopResponse
+	48, // [48:62] is the sub-list for method output_type
+	34, // [34:48] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_control_v1_control_proto_init() }
@@ -3318,7 +3437,7 @@ func file_control_v1_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_v1_control_proto_rawDesc), len(file_control_v1_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   42,
+			NumMessages:   44,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

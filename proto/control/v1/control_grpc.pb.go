@@ -24,19 +24,20 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Control_Hello_FullMethodName          = "/service.control.v1.Control/Hello"
-	Control_Status_FullMethodName         = "/service.control.v1.Control/Status"
-	Control_Whoami_FullMethodName         = "/service.control.v1.Control/Whoami"
-	Control_Login_FullMethodName          = "/service.control.v1.Control/Login"
-	Control_Logout_FullMethodName         = "/service.control.v1.Control/Logout"
-	Control_SetConsent_FullMethodName     = "/service.control.v1.Control/SetConsent"
-	Control_Telemetry_FullMethodName      = "/service.control.v1.Control/Telemetry"
-	Control_PurgeTelemetry_FullMethodName = "/service.control.v1.Control/PurgeTelemetry"
-	Control_ListTools_FullMethodName      = "/service.control.v1.Control/ListTools"
-	Control_CallTool_FullMethodName       = "/service.control.v1.Control/CallTool"
-	Control_ListPlugins_FullMethodName    = "/service.control.v1.Control/ListPlugins"
-	Control_Doctor_FullMethodName         = "/service.control.v1.Control/Doctor"
-	Control_Stop_FullMethodName           = "/service.control.v1.Control/Stop"
+	Control_Hello_FullMethodName            = "/service.control.v1.Control/Hello"
+	Control_Status_FullMethodName           = "/service.control.v1.Control/Status"
+	Control_Whoami_FullMethodName           = "/service.control.v1.Control/Whoami"
+	Control_Login_FullMethodName            = "/service.control.v1.Control/Login"
+	Control_Logout_FullMethodName           = "/service.control.v1.Control/Logout"
+	Control_SetConsent_FullMethodName       = "/service.control.v1.Control/SetConsent"
+	Control_Telemetry_FullMethodName        = "/service.control.v1.Control/Telemetry"
+	Control_PurgeTelemetry_FullMethodName   = "/service.control.v1.Control/PurgeTelemetry"
+	Control_ListTools_FullMethodName        = "/service.control.v1.Control/ListTools"
+	Control_CallTool_FullMethodName         = "/service.control.v1.Control/CallTool"
+	Control_OpenLocalSession_FullMethodName = "/service.control.v1.Control/OpenLocalSession"
+	Control_ListPlugins_FullMethodName      = "/service.control.v1.Control/ListPlugins"
+	Control_Doctor_FullMethodName           = "/service.control.v1.Control/Doctor"
+	Control_Stop_FullMethodName             = "/service.control.v1.Control/Stop"
 )
 
 // ControlClient is the client API for Control service.
@@ -65,6 +66,8 @@ type ControlClient interface {
 	ListTools(ctx context.Context, in *ListToolsRequest, opts ...grpc.CallOption) (*ListToolsResponse, error)
 	// CallTool calls one tool as an agent would: any number of progress messages, then one result.
 	CallTool(ctx context.Context, in *CallToolRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[CallToolResponse], error)
+	// OpenLocalSession calls the tool startLocalSimulation and sends its result. The stream stays open after it. When it ends, however it ends, a session that this call made is closed.
+	OpenLocalSession(ctx context.Context, in *OpenLocalSessionRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[OpenLocalSessionResponse], error)
 	// ListPlugins lists the adapters with their state.
 	ListPlugins(ctx context.Context, in *ListPluginsRequest, opts ...grpc.CallOption) (*ListPluginsResponse, error)
 	// Doctor runs every check and says what to do about each that fails.
@@ -199,6 +202,25 @@ func (c *controlClient) CallTool(ctx context.Context, in *CallToolRequest, opts 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Control_CallToolClient = grpc.ServerStreamingClient[CallToolResponse]
 
+func (c *controlClient) OpenLocalSession(ctx context.Context, in *OpenLocalSessionRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[OpenLocalSessionResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Control_ServiceDesc.Streams[2], Control_OpenLocalSession_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[OpenLocalSessionRequest, OpenLocalSessionResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Control_OpenLocalSessionClient = grpc.ServerStreamingClient[OpenLocalSessionResponse]
+
 func (c *controlClient) ListPlugins(ctx context.Context, in *ListPluginsRequest, opts ...grpc.CallOption) (*ListPluginsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListPluginsResponse)
@@ -255,6 +277,8 @@ type ControlServer interface {
 	ListTools(context.Context, *ListToolsRequest) (*ListToolsResponse, error)
 	// CallTool calls one tool as an agent would: any number of progress messages, then one result.
 	CallTool(*CallToolRequest, grpc.ServerStreamingServer[CallToolResponse]) error
+	// OpenLocalSession calls the tool startLocalSimulation and sends its result. The stream stays open after it. When it ends, however it ends, a session that this call made is closed.
+	OpenLocalSession(*OpenLocalSessionRequest, grpc.ServerStreamingServer[OpenLocalSessionResponse]) error
 	// ListPlugins lists the adapters with their state.
 	ListPlugins(context.Context, *ListPluginsRequest) (*ListPluginsResponse, error)
 	// Doctor runs every check and says what to do about each that fails.
@@ -300,6 +324,9 @@ func (UnimplementedControlServer) ListTools(context.Context, *ListToolsRequest) 
 }
 func (UnimplementedControlServer) CallTool(*CallToolRequest, grpc.ServerStreamingServer[CallToolResponse]) error {
 	return status.Error(codes.Unimplemented, "method CallTool not implemented")
+}
+func (UnimplementedControlServer) OpenLocalSession(*OpenLocalSessionRequest, grpc.ServerStreamingServer[OpenLocalSessionResponse]) error {
+	return status.Error(codes.Unimplemented, "method OpenLocalSession not implemented")
 }
 func (UnimplementedControlServer) ListPlugins(context.Context, *ListPluginsRequest) (*ListPluginsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListPlugins not implemented")
@@ -497,6 +524,17 @@ func _Control_CallTool_Handler(srv interface{}, stream grpc.ServerStream) error 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Control_CallToolServer = grpc.ServerStreamingServer[CallToolResponse]
 
+func _Control_OpenLocalSession_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(OpenLocalSessionRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(ControlServer).OpenLocalSession(m, &grpc.GenericServerStream[OpenLocalSessionRequest, OpenLocalSessionResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Control_OpenLocalSessionServer = grpc.ServerStreamingServer[OpenLocalSessionResponse]
+
 func _Control_ListPlugins_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListPluginsRequest)
 	if err := dec(in); err != nil {
@@ -612,6 +650,11 @@ var Control_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "CallTool",
 			Handler:       _Control_CallTool_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "OpenLocalSession",
+			Handler:       _Control_OpenLocalSession_Handler,
 			ServerStreams: true,
 		},
 	},

@@ -1,0 +1,81 @@
+//go:build unix
+
+package app
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/config"
+	controlv1 "github.com/service-dev/service/proto/control/v1"
+)
+
+// A part that hangs does not keep the daemon from ending, and is named.
+func TestStopIsBounded(t *testing.T) {
+	free := make(chan struct{})
+	t.Cleanup(func() { close(free) })
+	hangs := part{"stubborn part", func(context.Context) error { <-free; return nil }}
+	d := start(t, short(t), Options{further: []part{hangs}, stopLimit: 100 * time.Millisecond})
+	if _, err := d.ctl.Stop(t.Context(), &controlv1.StopRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-d.ended:
+		if err == nil || !strings.Contains(err.Error(), "stubborn part did not end") {
+			t.Errorf("it ended with %v", err)
+		}
+		d.ended <- nil // for the cleanup of start
+	case <-time.After(10 * time.Second):
+		t.Fatal("the daemon does not end")
+	}
+}
+
+// A daemon whose config.yaml became unusable goes on with the settings of before, and says so.
+func TestStatusTellsOfUnusableConfig(t *testing.T) {
+	dir := short(t)
+	path := filepath.Join(dir, config.FileName)
+	put := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("backend_url: http://127.0.0.1:1\n")
+	d := start(t, dir, Options{})
+	status := func() *controlv1.StatusResponse {
+		s, err := d.ctl.Status(t.Context(), &controlv1.StatusRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	if p := status().GetConfigProblem(); p != "" {
+		t.Errorf("a good file: %s", p)
+	}
+	put("backend_url: [\n")
+	eventually(t, "the problem is told", func() bool { return strings.Contains(status().GetConfigProblem(), path) })
+	if b := status().GetBackend(); b.GetUrl() != "http://127.0.0.1:1" {
+		t.Errorf("calls go to %s", b.GetUrl())
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the defaults count", func() bool {
+		s := status()
+		return s.GetConfigProblem() == "" && s.GetBackend().GetKind() == config.KindEmbedded
+	})
+}
+
+// eventually waits for what another goroutine does without telling.
+func eventually(t *testing.T, what string, yes func() bool) {
+	t.Helper()
+	for late := time.Now().Add(10 * time.Second); !yes(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatalf("not in 10 s: %s", what)
+		}
+	}
+}

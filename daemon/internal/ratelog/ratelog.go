@@ -1,0 +1,51 @@
+// Package ratelog keeps a condition that lasts, a full disk or a client that is refused, from filling the log.
+package ratelog
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Logger writes a warning at most once in a while, with the number of equal ones that it left out since. It is safe for
+// concurrent use.
+type Logger struct {
+	log   *slog.Logger
+	every time.Duration
+	now   func() time.Time
+
+	mu       sync.Mutex
+	messages map[string]*suppression
+}
+
+// suppression is what is known of one message.
+type suppression struct {
+	until   time.Time
+	leftOut int
+}
+
+// New returns a Logger that writes each message at most once in every.
+func New(log *slog.Logger, every time.Duration, now func() time.Time) *Logger {
+	return &Logger{log: log, every: every, now: now, messages: map[string]*suppression{}}
+}
+
+// Warn logs message, which is a constant, with its attributes. Messages are equal whatever their attributes are.
+func (l *Logger) Warn(message string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	s := l.messages[message]
+	if s == nil {
+		s = &suppression{}
+		l.messages[message] = s
+	}
+	if now.Before(s.until) && s.until.Sub(now) <= l.every { // and the clock was not set back
+		s.leftOut++
+		return
+	}
+	if s.leftOut > 0 {
+		args = append(args[:len(args):len(args)], "leftOut", s.leftOut)
+	}
+	s.until, s.leftOut = now.Add(l.every), 0
+	l.log.Warn(message, args...)
+}

@@ -1,0 +1,40 @@
+package telemetry
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/proto/telemetry"
+)
+
+// Where nothing can be written, the daemon's log gets one line a minute, which counts the events.
+func TestUnwrittenEventsAreOneWarning(t *testing.T) {
+	w := told(t)
+	if err := os.RemoveAll(filepath.Join(w.dir, Dir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(w.dir, Dir), nil, 0o600); err != nil { // neither log nor spool can be made
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	at := time.Now()
+	o := w.o
+	o.Log, o.Now = slog.New(slog.NewTextHandler(&log, nil)), func() time.Time { return at }
+	r := New(o)
+	for range 50 {
+		r.Record(as(t), telemetry.Linked, nil)
+	}
+	if n := strings.Count(log.String(), "\n"); n != 1 {
+		t.Errorf("50 events gave %d lines:\n%s", n, log.String())
+	}
+	log.Reset()
+	at = at.Add(warnEvery)
+	r.Record(as(t), telemetry.Linked, nil)
+	if !strings.Contains(log.String(), "leftOut=49") {
+		t.Errorf("a minute later: %s", log.String())
+	}
+}

@@ -1,0 +1,42 @@
+package checks
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// starters are the packages by which a test starts processes.
+var starters = []string{"os/exec", "github.com/chromedp/chromedp", module + "packaging/pgtest", module + "packaging/usersystemd", module + "ctl/internal/reach"}
+
+// Whatever a test starts ends with its binary: where one may start processes, TestMain goes through the reaper.
+func TestProcessesOfTestsEndWithThem(t *testing.T) {
+	looked := 0
+	for _, p := range packages(t) {
+		imports := slices.Concat(p.Imports, p.TestImports, p.XTestImports)
+		starts := p.ImportPath == module+"ctl/internal/reach" || slices.ContainsFunc(imports, func(path string) bool { return slices.Contains(starters, path) })
+		files, err := filepath.Glob(filepath.Join(p.Dir, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !starts || len(files) == 0 {
+			continue
+		}
+		looked++
+		reaped := slices.ContainsFunc(files, func(file string) bool {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Error(err)
+			}
+			return strings.Contains(string(data), "os.Exit(reaper.Run(") || strings.Contains(string(data), "os.Exit(Run(")
+		})
+		if !reaped {
+			t.Errorf("tests of %s may start processes, and its TestMain does not run them by reaper.Run", strings.TrimPrefix(p.ImportPath, module))
+		}
+	}
+	if looked < 15 {
+		t.Errorf("only %d packages were looked at", looked)
+	}
+}

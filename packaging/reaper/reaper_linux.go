@@ -1,0 +1,128 @@
+package reaper
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// How a process is ended: by SIGTERM first, and by SIGKILL when grace is over. The watchdog gives up after limit.
+const (
+	grace = 2 * time.Second
+	limit = 20 * time.Second
+	pause = 20 * time.Millisecond
+)
+
+// Watch starts a watchdog over dir, a directory that this process made for what it starts. When this process ends, or
+// calls release, the watchdog ends every process that has dir in its environment, works in it or runs a program of it,
+// and then removes dir. release returns when that is done.
+func Watch(dir string) (release func(), err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	held, ours, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer held.Close()
+	watchdog := exec.Command(self)
+	watchdog.Env = []string{variable + "=" + dir}
+	watchdog.Dir = "/"
+	watchdog.Stdin = held
+	// A session of its own: what is sent to the test's process group does not reach it.
+	watchdog.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := watchdog.Start(); err != nil {
+		ours.Close()
+		return nil, fmt.Errorf("start the watchdog of %s: %w", dir, err)
+	}
+	return func() {
+		ours.Close()
+		_ = watchdog.Wait()
+	}, nil
+}
+
+// guard is the watchdog: it waits until nobody holds the other end of its stdin.
+func guard(dir string) {
+	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM)
+	spared := []int{os.Getpid(), os.Getppid()}
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	end(dir, spared)
+	unmount(dir)
+	os.RemoveAll(dir)
+}
+
+// end ends the processes of dir, those among them that start while it works.
+func end(dir string, spared []int) {
+	began := time.Now()
+	asked := map[int]bool{}
+	for time.Since(began) < limit {
+		left := processesOf(dir, spared)
+		if len(left) == 0 {
+			return
+		}
+		for _, pid := range left {
+			switch {
+			case time.Since(began) > grace:
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			case !asked[pid]:
+				asked[pid] = true
+				_ = syscall.Kill(pid, syscall.SIGTERM)
+			}
+		}
+		time.Sleep(pause)
+	}
+}
+
+// processesOf returns the processes that have dir in their environment, as their program or as their working directory.
+func processesOf(dir string, spared []int) []int {
+	entries, _ := os.ReadDir("/proc")
+	var found []int
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || slices.Contains(spared, pid) {
+			continue
+		}
+		proc := filepath.Join("/proc", e.Name())
+		program, _ := os.Readlink(filepath.Join(proc, "exe"))
+		place, _ := os.Readlink(filepath.Join(proc, "cwd"))
+		environ, _ := os.ReadFile(filepath.Join(proc, "environ"))
+		if mentions(program, dir) || mentions(place, dir) || mentions(string(environ), dir) {
+			found = append(found, pid)
+		}
+	}
+	return found
+}
+
+// mentions reports whether text holds the path dir or one below it, and not just one that begins alike.
+func mentions(text, dir string) bool {
+	for {
+		_, after, found := strings.Cut(text, dir)
+		if !found {
+			return false
+		}
+		if after == "" || strings.ContainsRune("/\x00:\n ", rune(after[0])) {
+			return true
+		}
+		text = after
+	}
+}
+
+// unmount detaches what tests mounted below dir.
+func unmount(dir string) {
+	mounts, _ := os.ReadFile("/proc/self/mounts")
+	for line := range bytes.Lines(mounts) {
+		if fields := bytes.Fields(line); len(fields) > 1 && strings.HasPrefix(string(fields[1]), dir+"/") {
+			_ = syscall.Unmount(string(fields[1]), syscall.MNT_DETACH)
+		}
+	}
+}
