@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/service-dev/service/packaging/reaper"
 )
 
 // dialTo is the variable that makes this test binary a program that connects to an address and waits to be told to end.
@@ -31,7 +33,7 @@ func TestMain(m *testing.M) {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		return
 	}
-	os.Exit(m.Run())
+	os.Exit(reaper.Run(m.Run))
 }
 
 func addresses(conn net.Conn) (peer, local netip.AddrPort) {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -241,6 +242,8 @@ func TestARequestWithoutAUsableIDIsAnsweredOnce(t *testing.T) {
 // What a client waits for is answered under its id, also when nothing but the id can be read.
 func TestUnreadableMessagesAreAnsweredUnderTheirID(t *testing.T) {
 	r := newRig(t)
+	var said sync.WaitGroup // an answer may come before the message has ended
+	defer said.Wait()
 	d := r.daemon()
 	deep := strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1)
 	for _, line := range []string{
@@ -250,7 +253,7 @@ func TestUnreadableMessagesAreAnsweredUnderTheirID(t *testing.T) {
 		`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"a":tru}}`,
 		`{"jsonrpc":"2.0","id":5}`,
 	} {
-		go r.say(line)
+		said.Go(func() { r.say(line) })
 		var got struct {
 			ID    int
 			Error struct{ Code int }
@@ -259,10 +262,10 @@ func TestUnreadableMessagesAreAnsweredUnderTheirID(t *testing.T) {
 			t.Errorf("%.60s: %+v, %v", line, got, err)
 		}
 	}
-	go r.say(`{"jsonrpc":"2.0","id":9,"result":{"a":"` + strings.Repeat("x", maxClientLine) + `"}}`) // nobody asked
+	said.Go(func() { r.say(`{"jsonrpc":"2.0","id":9,"result":{"a":"` + strings.Repeat("x", maxClientLine) + `"}}`) }) // nobody asked
 	d.put(`{"id":"ask","method":"elicitation/create"}`)
 	r.hear()
-	go r.say(`{"jsonrpc":"2.0","result":{"a":"` + strings.Repeat("x", maxClientLine) + `"},"id":"ask"}`)
+	said.Go(func() { r.say(`{"jsonrpc":"2.0","result":{"a":"` + strings.Repeat("x", maxClientLine) + `"},"id":"ask"}`) })
 	if got := d.get(); !strings.Contains(got, `"id":"ask","error"`) {
 		t.Errorf("the daemon hears %.100s", got)
 	}
