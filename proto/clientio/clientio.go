@@ -7,6 +7,8 @@
 // next one is sent. The package holds shapes and bounds; it must not know how either side carries them out.
 package clientio
 
+import "encoding/json"
+
 // Handshake is the line with which a client's process opens such a connection. The daemon answers with the same kind of
 // line as for MCP: {"ok":true} or a refusal.
 type Handshake struct {
@@ -56,9 +58,9 @@ type Request struct {
 	ID      int64  `json:"id"`
 	Op      string `json:"op"`
 	URL     string `json:"url,omitempty"`
-	Root    string `json:"root,omitempty"`
-	Path    string `json:"path,omitempty"`
-	Name    string `json:"name,omitempty"`
+	Root    Path   `json:"root,omitempty"`
+	Path    Path   `json:"path,omitempty"`
+	Name    Path   `json:"name,omitempty"`
 	Data    []byte `json:"data,omitempty"`
 	Limit   int64  `json:"limit,omitempty"`
 	Mode    uint32 `json:"mode,omitempty"`
@@ -84,10 +86,25 @@ type Response struct {
 	Message string  `json:"message,omitempty"`
 	Opened  bool    `json:"opened,omitempty"`
 	Reason  string  `json:"reason,omitempty"`
-	Path    string  `json:"path,omitempty"`
+	Path    Path    `json:"path,omitempty"`
 	Data    []byte  `json:"data,omitempty"`
 	Info    *Info   `json:"info,omitempty"`
 	Entries []Entry `json:"entries,omitempty"`
+}
+
+// Path is a path or a name of the file system. On the wire it is base64: names of older systems are not UTF-8, which a
+// JSON string has to be.
+type Path string
+
+// MarshalJSON implements json.Marshaler.
+func (p Path) MarshalJSON() ([]byte, error) { return json.Marshal([]byte(p)) }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *Path) UnmarshalJSON(data []byte) error {
+	var raw []byte
+	err := json.Unmarshal(data, &raw)
+	*p = Path(raw)
+	return err
 }
 
 // Kinds of a file.
@@ -108,7 +125,7 @@ type Info struct {
 
 // Entry is one entry of a folder; symbolic links are KindOther.
 type Entry struct {
-	Name string `json:"name"`
+	Name Path   `json:"name"`
 	Kind string `json:"kind"`
 }
 

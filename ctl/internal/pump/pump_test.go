@@ -265,7 +265,9 @@ func TestUnreadableMessagesAreAnsweredUnderTheirID(t *testing.T) {
 	said.Go(func() { r.say(`{"jsonrpc":"2.0","id":9,"result":{"a":"` + strings.Repeat("x", maxClientLine) + `"}}`) }) // nobody asked
 	d.put(`{"id":"ask","method":"elicitation/create"}`)
 	r.hear()
-	said.Go(func() { r.say(`{"jsonrpc":"2.0","result":{"a":"` + strings.Repeat("x", maxClientLine) + `"},"id":"ask"}`) })
+	said.Go(func() {
+		r.say(`{"jsonrpc":"2.0","result":{"a":"` + strings.Repeat("x", maxClientLine) + `"},"id":"ask"}`)
+	})
 	if got := d.get(); !strings.Contains(got, `"id":"ask","error"`) {
 		t.Errorf("the daemon hears %.100s", got)
 	}

@@ -197,7 +197,7 @@ func TestRegistry_MatchesTokens(t *testing.T) {
 
 func TestFiles_Errors(t *testing.T) {
 	p := &process{registry: NewRegistry(), answer: func(r clientio.Request) any {
-		return clientio.Response{ID: r.ID, Code: map[string]string{"/none": clientio.CodeNotExist, "/there": clientio.CodeExists}[r.Path] + "", Message: "no\x1b[31m" + strings.Repeat("x", 999)}
+		return clientio.Response{ID: r.ID, Code: map[string]string{"/none": clientio.CodeNotExist, "/there": clientio.CodeExists}[string(r.Path)] + "", Message: "no\x1b[31m" + strings.Repeat("x", 999)}
 	}}
 	c := p.client()
 	defer c.Close()

@@ -52,7 +52,7 @@ func (c *Collector) add(r clientio.Request) error {
 	if c.size += len(r.Data); c.size > maxCollected {
 		return &Error{Code: CodeUnavailable, Message: fmt.Sprintf("this client writes no files, and the answer would hold more than %d KB of them", maxCollected>>10)}
 	}
-	c.files = append(c.files, Collected{Path: filepath.ToSlash(path.Join(filepath.ToSlash(r.Root), filepath.ToSlash(r.Path))), Mode: fs.FileMode(r.Mode), Data: r.Data})
+	c.files = append(c.files, Collected{Path: filepath.ToSlash(path.Join(filepath.ToSlash(string(r.Root)), filepath.ToSlash(string(r.Path)))), Mode: fs.FileMode(r.Mode), Data: r.Data})
 	return nil
 }
 

@@ -58,7 +58,7 @@ func (f Files) Available() bool { return f.io != nil }
 
 // Read reads a regular file of at most limit bytes.
 func (f Files) Read(ctx context.Context, path string, limit int64) ([]byte, error) {
-	answer, err := f.do(ctx, clientio.Request{Op: clientio.Read, Path: path, Limit: limit})
+	answer, err := f.do(ctx, clientio.Request{Op: clientio.Read, Path: clientio.Path(path), Limit: limit})
 	if err == nil && int64(len(answer.Data)) > limit {
 		err = f.broken(clientio.Read, path)
 	}
@@ -67,7 +67,7 @@ func (f Files) Read(ctx context.Context, path string, limit int64) ([]byte, erro
 
 // Stat describes a file.
 func (f Files) Stat(ctx context.Context, path string) (clientio.Info, error) {
-	answer, err := f.do(ctx, clientio.Request{Op: clientio.Stat, Path: path})
+	answer, err := f.do(ctx, clientio.Request{Op: clientio.Stat, Path: clientio.Path(path)})
 	if err == nil && answer.Info == nil {
 		err = f.broken(clientio.Stat, path)
 	}
@@ -79,14 +79,14 @@ func (f Files) Stat(ctx context.Context, path string) (clientio.Info, error) {
 
 // List lists a folder by name, at most clientio.MaxEntries entries.
 func (f Files) List(ctx context.Context, path string) ([]clientio.Entry, error) {
-	answer, err := f.do(ctx, clientio.Request{Op: clientio.List, Path: path})
+	answer, err := f.do(ctx, clientio.Request{Op: clientio.List, Path: clientio.Path(path)})
 	return answer.Entries, err
 }
 
 // Find reads the first file of that name in the folder dir and upward; fs.ErrNotExist when there is none.
 func (f Files) Find(ctx context.Context, dir, name string, limit int64) (path string, data []byte, err error) {
-	answer, err := f.do(ctx, clientio.Request{Op: clientio.Find, Path: dir, Name: name, Limit: limit})
-	return answer.Path, answer.Data, err
+	answer, err := f.do(ctx, clientio.Request{Op: clientio.Find, Path: clientio.Path(dir), Name: clientio.Path(name), Limit: limit})
+	return string(answer.Path), answer.Data, err
 }
 
 // Create writes a file that does not exist yet; fs.ErrExist if it does. Folders that are missing are made.
@@ -101,14 +101,14 @@ func (f Files) Replace(ctx context.Context, path string, data []byte, mode, dirM
 
 func (f Files) write(ctx context.Context, path string, data []byte, mode, dirMode fs.FileMode, replace bool) error {
 	_, err := f.do(ctx, clientio.Request{
-		Op: clientio.Write, Path: path, Data: data, Mode: uint32(mode.Perm()), DirMode: uint32(dirMode.Perm()), Replace: replace,
+		Op: clientio.Write, Path: clientio.Path(path), Data: data, Mode: uint32(mode.Perm()), DirMode: uint32(dirMode.Perm()), Replace: replace,
 	})
 	return err
 }
 
 // MakeDir makes a folder and those above it.
 func (f Files) MakeDir(ctx context.Context, path string, mode fs.FileMode) error {
-	_, err := f.do(ctx, clientio.Request{Op: clientio.MakeDir, Path: path, DirMode: uint32(mode.Perm())})
+	_, err := f.do(ctx, clientio.Request{Op: clientio.MakeDir, Path: clientio.Path(path), DirMode: uint32(mode.Perm())})
 	return err
 }
 
@@ -117,15 +117,15 @@ func (f Files) do(ctx context.Context, r clientio.Request) (clientio.Response, e
 		return clientio.Response{}, errNoClient
 	}
 	if len(r.Data) > clientio.MaxData {
-		return clientio.Response{}, &Error{Op: r.Op, Path: r.Path, Code: clientio.CodeTooLarge, Message: "more than 32 MB"}
+		return clientio.Response{}, &Error{Op: r.Op, Path: string(r.Path), Code: clientio.CodeTooLarge, Message: "more than 32 MB"}
 	}
-	r.Root = f.root
+	r.Root = clientio.Path(f.root)
 	answer, err := f.io.Do(ctx, r)
 	if err != nil {
 		return clientio.Response{}, err
 	}
 	if answer.Code != "" {
-		return answer, &Error{Op: r.Op, Path: r.Path, Code: answer.Code, Message: plain(answer.Message)}
+		return answer, &Error{Op: r.Op, Path: string(r.Path), Code: answer.Code, Message: plain(answer.Message)}
 	}
 	return answer, nil
 }

@@ -150,9 +150,9 @@ func (in *inspector) walk(dir string) error {
 		return nil
 	}
 	for _, e := range entries {
-		name := path.Join(dir, e.Name)
+		name := path.Join(dir, string(e.Name))
 		switch {
-		case e.Kind == contract.KindDir && !slices.Contains(skipped, e.Name) && strings.Count(name, "/") < maxDepth:
+		case e.Kind == contract.KindDir && !slices.Contains(skipped, string(e.Name)) && strings.Count(name, "/") < maxDepth:
 			if err := in.walk(name); err != nil {
 				return err
 			}

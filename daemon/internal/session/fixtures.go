@@ -82,10 +82,10 @@ func (c *fixtureCopy) folder(ctx context.Context, folder string) error {
 		return stateProblem("copying the fixtures", err)
 	}
 	for _, e := range entries {
-		if e.Kind != contract.KindFile || folder == "." && !isFixture(e.Name) || folder != "." && !isPicture(e.Name) {
+		if e.Kind != contract.KindFile || folder == "." && !isFixture(string(e.Name)) || folder != "." && !isPicture(string(e.Name)) {
 			continue
 		}
-		if err := c.file(ctx, path.Join(folder, e.Name)); err != nil {
+		if err := c.file(ctx, path.Join(folder, string(e.Name))); err != nil {
 			return err
 		}
 	}

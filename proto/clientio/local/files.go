@@ -53,7 +53,7 @@ func onFiles(r clientio.Request, answer *clientio.Response) error {
 	if r.Root == "" {
 		return operate(wholeSystem{}, r, answer)
 	}
-	root, err := os.OpenRoot(r.Root)
+	root, err := os.OpenRoot(string(r.Root))
 	if err != nil {
 		return err
 	}
@@ -63,35 +63,37 @@ func onFiles(r clientio.Request, answer *clientio.Response) error {
 
 // check refuses paths that are not what the contract says. Whether a path may be used is the system's to say.
 func check(r clientio.Request) error {
-	if strings.ContainsRune(r.Path+r.Root+r.Name, 0) || len(r.Data) > clientio.MaxData {
+	if strings.ContainsRune(string(r.Path+r.Root+r.Name), 0) || len(r.Data) > clientio.MaxData {
 		return errRefused
 	}
 	if r.Root == "" {
-		if !filepath.IsAbs(r.Path) {
+		if !filepath.IsAbs(string(r.Path)) {
 			return errRefused
 		}
 		return nil
 	}
-	if !filepath.IsAbs(r.Root) || !filepath.IsLocal(filepath.FromSlash(r.Path)) {
+	if !filepath.IsAbs(string(r.Root)) || !filepath.IsLocal(filepath.FromSlash(string(r.Path))) {
 		return errRefused
 	}
 	return nil
 }
 
 func operate(files fileSystem, r clientio.Request, answer *clientio.Response) (err error) {
+	path := string(r.Path)
 	switch r.Op {
 	case clientio.Stat:
-		answer.Info, err = stat(files, r.Path)
+		answer.Info, err = stat(files, path)
 	case clientio.Read:
-		answer.Data, err = read(files, r.Path, r.Limit)
+		answer.Data, err = read(files, path, r.Limit)
 	case clientio.List:
-		answer.Entries, err = list(files, r.Path)
+		answer.Entries, err = list(files, path)
 	case clientio.Find:
-		answer.Path, answer.Data, err = find(files, r.Path, r.Name, r.Limit)
+		path, answer.Data, err = find(files, path, string(r.Name), r.Limit)
+		answer.Path = clientio.Path(path)
 	case clientio.Write:
-		err = write(files, r)
+		err = write(files, path, r)
 	case clientio.MakeDir:
-		err = files.MkdirAll(r.Path, fs.FileMode(r.DirMode).Perm())
+		err = files.MkdirAll(path, fs.FileMode(r.DirMode).Perm())
 	default:
 		return errRefused
 	}
@@ -170,7 +172,7 @@ func list(files fileSystem, path string) ([]clientio.Entry, error) {
 	}
 	entries := make([]clientio.Entry, len(found))
 	for i, e := range found {
-		entries[i] = clientio.Entry{Name: e.Name(), Kind: kindOf(e.Type())}
+		entries[i] = clientio.Entry{Name: clientio.Path(e.Name()), Kind: kindOf(e.Type())}
 	}
 	slices.SortFunc(entries, func(a, b clientio.Entry) int { return cmp.Compare(a.Name, b.Name) })
 	return entries, nil
@@ -206,12 +208,12 @@ func isPassedBy(err error) bool {
 }
 
 // write writes a file under a temporary name, makes it durable and gives it its name.
-func write(files fileSystem, r clientio.Request) error {
-	dir := filepath.Dir(r.Path)
+func write(files fileSystem, path string, r clientio.Request) error {
+	dir := filepath.Dir(path)
 	if err := files.MkdirAll(dir, fs.FileMode(r.DirMode).Perm()); err != nil && dir != "." {
 		return err
 	}
-	info, err := files.Lstat(r.Path) // a link could lead the write elsewhere
+	info, err := files.Lstat(path) // a link could lead the write elsewhere
 	switch {
 	case err == nil && !r.Replace:
 		return fs.ErrExist
@@ -221,13 +223,13 @@ func write(files fileSystem, r clientio.Request) error {
 		return err
 	}
 	if !r.Replace {
-		return writeInto(files, r.Path, r)
+		return writeInto(files, path, r)
 	}
-	temporary := filepath.Join(dir, "."+filepath.Base(r.Path)+"."+strings.ToLower(rand.Text()[:8])+".tmp")
+	temporary := filepath.Join(dir, "."+filepath.Base(path)+"."+strings.ToLower(rand.Text()[:8])+".tmp")
 	if err := writeInto(files, temporary, r); err != nil {
 		return err
 	}
-	if err := files.Rename(temporary, r.Path); err != nil {
+	if err := files.Rename(temporary, path); err != nil {
 		return errors.Join(err, files.Remove(temporary))
 	}
 	return nil

@@ -23,7 +23,7 @@ func ask(t *testing.T, r clientio.Request) clientio.Response {
 func TestWrite_CreatesAndReplaces(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "new", "deep", "a.json")
-	r := clientio.Request{Op: clientio.Write, Path: path, Data: []byte("one"), Mode: 0o600, DirMode: 0o700}
+	r := clientio.Request{Op: clientio.Write, Path: clientio.Path(path), Data: []byte("one"), Mode: 0o600, DirMode: 0o700}
 	if answer := ask(t, r); answer.Code != "" {
 		t.Fatal(answer)
 	}
@@ -56,7 +56,7 @@ func TestWrite_FollowsNoLink(t *testing.T) {
 	if err := os.Symlink(victim, link); err != nil {
 		t.Fatal(err)
 	}
-	if answer := ask(t, clientio.Request{Op: clientio.Write, Path: link, Data: []byte("x"), Mode: 0o600, Replace: true}); answer.Code != clientio.CodeNotRegular {
+	if answer := ask(t, clientio.Request{Op: clientio.Write, Path: clientio.Path(link), Data: []byte("x"), Mode: 0o600, Replace: true}); answer.Code != clientio.CodeNotRegular {
 		t.Errorf("%+v", answer)
 	}
 	if data, _ := os.ReadFile(victim); string(data) != "kept" {
@@ -81,14 +81,14 @@ func TestRoot_HoldsPathsIn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if answer := ask(t, clientio.Request{Op: clientio.Read, Root: root, Path: "in", Limit: 9}); string(answer.Data) != "in" {
+	if answer := ask(t, clientio.Request{Op: clientio.Read, Root: clientio.Path(root), Path: "in", Limit: 9}); string(answer.Data) != "in" {
 		t.Errorf("%+v", answer)
 	}
 	for _, path := range []string{"../secret", "abs", "up", "dir/secret", "/etc/passwd", "", "in\x00"} {
-		if answer := ask(t, clientio.Request{Op: clientio.Read, Root: root, Path: path, Limit: 9}); answer.Code == "" || answer.Data != nil {
+		if answer := ask(t, clientio.Request{Op: clientio.Read, Root: clientio.Path(root), Path: clientio.Path(path), Limit: 9}); answer.Code == "" || answer.Data != nil {
 			t.Errorf("read %q: %+v", path, answer)
 		}
-		if answer := ask(t, clientio.Request{Op: clientio.Write, Root: root, Path: path, Data: []byte("x"), Mode: 0o600, DirMode: 0o700, Replace: true}); answer.Code == "" {
+		if answer := ask(t, clientio.Request{Op: clientio.Write, Root: clientio.Path(root), Path: clientio.Path(path), Data: []byte("x"), Mode: 0o600, DirMode: 0o700, Replace: true}); answer.Code == "" {
 			t.Errorf("write %q: %+v", path, answer)
 		}
 	}
@@ -110,7 +110,7 @@ func TestRead_RefusesWhatIsNoFile(t *testing.T) {
 		{fifo, clientio.CodeNotRegular}, {dir, clientio.CodeNotRegular}, {"/dev/zero", clientio.CodeNotRegular},
 		{big, clientio.CodeTooLarge}, {filepath.Join(dir, "none"), clientio.CodeNotExist}, {"relative", clientio.CodeRefused},
 	} {
-		if answer := ask(t, clientio.Request{Op: clientio.Read, Path: tt.path, Limit: 99}); answer.Code != tt.code {
+		if answer := ask(t, clientio.Request{Op: clientio.Read, Path: clientio.Path(tt.path), Limit: 99}); answer.Code != tt.code {
 			t.Errorf("%s: %+v, want %s", tt.path, answer, tt.code)
 		}
 	}
@@ -126,12 +126,31 @@ func TestFind_LooksUpward(t *testing.T) {
 	if err := os.WriteFile(want, []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	answer := ask(t, clientio.Request{Op: clientio.Find, Path: deep, Name: "service.json", Limit: 9})
-	if answer.Path != want || string(answer.Data) != "{}" {
+	answer := ask(t, clientio.Request{Op: clientio.Find, Path: clientio.Path(deep), Name: "service.json", Limit: 9})
+	if answer.Path != clientio.Path(want) || string(answer.Data) != "{}" {
 		t.Errorf("%+v", answer)
 	}
-	if answer := ask(t, clientio.Request{Op: clientio.Find, Path: deep, Name: "../x", Limit: 9}); answer.Code != clientio.CodeRefused {
+	if answer := ask(t, clientio.Request{Op: clientio.Find, Path: clientio.Path(deep), Name: "../x", Limit: 9}); answer.Code != clientio.CodeRefused {
 		t.Errorf("a name that leads away: %+v", answer)
+	}
+}
+
+// Names of older systems are not UTF-8; they reach the file system as they are.
+func TestPath_KeepsEveryByte(t *testing.T) {
+	sent := clientio.Request{Op: clientio.Write, Path: clientio.Path(filepath.Join(t.TempDir(), "caf\xe9")), Data: []byte("x"), Mode: 0o600}
+	line, err := json.Marshal(sent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got clientio.Request
+	if err := json.Unmarshal(line, &got); err != nil {
+		t.Fatal(err)
+	}
+	if answer := ask(t, got); answer.Code != "" {
+		t.Fatal(answer)
+	}
+	if _, err := os.Stat(string(sent.Path)); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -149,8 +168,8 @@ func FuzzExecutor(f *testing.F) {
 		if json.Unmarshal(line, &r) != nil || r.Op == clientio.Write || r.Op == clientio.MakeDir || r.Op == clientio.Open {
 			t.Skip()
 		}
-		if r.Root == "" && !strings.HasPrefix(r.Path, "/proc") {
-			r.Root = t.TempDir()
+		if r.Root == "" && !strings.HasPrefix(string(r.Path), "/proc") {
+			r.Root = clientio.Path(t.TempDir())
 		}
 		if answer, _ := New().Do(t.Context(), r); answer.ID != r.ID {
 			t.Errorf("answered %d for %d", answer.ID, r.ID)
