@@ -207,6 +207,7 @@ func (m *Manager) verify(ctx context.Context, target backend.Target) {
 func (m *Manager) Ask(ctx context.Context, target backend.Target, gated GatedCall, knock func(context.Context) error) (Code, error) {
 	m.asking.Lock()
 	defer m.asking.Unlock()
+	m.rivalAt(ctx, target.BaseURL) // so that Code.Replaces says whether its backend still honours it
 	key := liveKey(target.BaseURL)
 	m.mu.Lock()
 	f := m.live[key]

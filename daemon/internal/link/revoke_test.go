@@ -205,3 +205,20 @@ func TestComplete_NoRoomForTheFile(t *testing.T) {
 		t.Errorf("at the end revoked %v", f.ended())
 	}
 }
+
+// Who is asked to link at another backend hears of the present link only while its backend honours it.
+func TestAsk_ReplacesALiveLinkOnly(t *testing.T) {
+	for _, dead := range []bool{false, true} {
+		run(t, []answer{approved}, func(t *testing.T, m *Manager, f *fake, _ string) {
+			linkTo(t, m, account.Link{AuthToken: "old", AccountID: "other", BackendURL: "https://other.test"})
+			f.dead = map[string]bool{"old": dead}
+			want := account.Linked
+			if dead {
+				want = account.Revoked
+			}
+			if code := ask(t, m); code.Replaces.State != want || code.Replaces.AccountID != "other" || code.Replaces.AuthToken != "" {
+				t.Errorf("dead %v: %+v", dead, code.Replaces)
+			}
+		})
+	}
+}

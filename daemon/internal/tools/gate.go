@@ -50,7 +50,7 @@ func (g *gate) run(ctx context.Context, c call, openBrowser *bool, do func(conte
 	if err != nil {
 		return nil, err
 	}
-	if c.io.Elicit != nil {
+	if c.io.Elicit != nil && !conflicting(code, refused.state) {
 		out, answered, err := g.elicit(ctx, c, code, refused, do)
 		if answered {
 			return out, err
