@@ -78,6 +78,9 @@ func (s *Service) SignIn(ctx context.Context, email, password, browser string) (
 	if err != nil && !errors.Is(err, ErrBadCredentials) {
 		return Account{}, err
 	}
+	if err == nil {
+		email = a.Email // one allowance for every way to write it
+	}
 	check := func() error { return a.check(ctx, password) }
 	if err := s.guess(ctx, s.signInAllowance(email, browser), check); err != nil {
 		return Account{}, err

@@ -203,7 +203,7 @@ func TestAddressesThatLookAlike(t *testing.T) {
 		t.Fatalf("%+v, %v", kim, err)
 	}
 	const kelvin = "\u212Aim@example.org" // in lower case it is kim@example.org
-	if _, err := s.SignIn(t.Context(), kelvin, password); !errors.Is(err, ErrBadCredentials) {
+	if _, err := s.SignIn(t.Context(), kelvin, password, ""); !errors.Is(err, ErrBadCredentials) {
 		t.Errorf("another mailbox signs in: %v", err)
 	}
 	if a, err := s.Find(t.Context(), kelvin); !errors.Is(err, ErrNotFound) {
@@ -221,14 +221,14 @@ func TestAddressesThatLookAlike(t *testing.T) {
 		t.Errorf("%+v, %v", other, err)
 	}
 	for typed, id := range map[string]string{"KIM@example.ORG": kim.ID, kelvin: other.ID} {
-		if a, err := s.SignIn(t.Context(), typed, password); err != nil || a.ID != id {
+		if a, err := s.SignIn(t.Context(), typed, password, ""); err != nil || a.ID != id {
 			t.Errorf("%s: %q, %v", typed, a.Email, err)
 		}
 	}
 	// As it was stored when every letter was folded.
 	store.accounts["\u00e4da@example.org"] = Account{ID: "old", Email: "\u00e4da@example.org", PasswordHash: kim.PasswordHash, Active: true}
 	for _, typed := range []string{"\u00c4da@example.org", "\u00e4DA@example.org"} {
-		if a, err := s.SignIn(t.Context(), typed, password); err != nil || a.ID != "old" {
+		if a, err := s.SignIn(t.Context(), typed, password, ""); err != nil || a.ID != "old" {
 			t.Errorf("%s: %q, %v", typed, a.Email, err)
 		}
 		if a, err := s.Find(t.Context(), typed); err != nil || a.ID != "old" {

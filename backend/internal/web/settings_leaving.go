@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/service-dev/service/backend/internal/account"
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
