@@ -36,6 +36,7 @@ type Store struct {
 	engine string // sqlite | postgres
 	path   string // of a SQLite file
 	file   os.FileInfo
+	tracks bool // whether PostgreSQL can tell what became of a transaction
 
 	progress *sql.Stmt // the most frequent read
 }
@@ -87,6 +88,10 @@ func Attach(ctx context.Context, database string) (*Store, error) {
 }
 
 func (s *Store) prepare(ctx context.Context) (_ *Store, err error) {
+	if s.engine == "postgres" {
+		// Some that speak PostgreSQL's protocol know no such thing.
+		s.tracks = s.reads.QueryRowContext(ctx, currentTransaction).Scan(new(sql.NullString)) == nil
+	}
 	if s.progress, err = s.reads.PrepareContext(ctx, progressQuery); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("preparing a query: %w", err)
