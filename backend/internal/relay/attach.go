@@ -130,6 +130,11 @@ type guest struct {
 // host lets an accepted peer into its room; nil when it was turned away or is gone already. greet writes the welcome
 // and the replay.
 func (h *Hub) host(c *conn, to audience, id string, greet func(context.Context, sessions.Session, *room) error) *guest {
+	if h.away.Load() {
+		// Attaching waits for the writer: callers that come again and again would pile up.
+		_ = c.ws.Close(closeStore, "the session could not be read; try again")
+		return nil
+	}
 	r, ok := h.enter(id)
 	if !ok {
 		_ = c.ws.Close(closeRestart, "the service restarts")

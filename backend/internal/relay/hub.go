@@ -69,6 +69,7 @@ type Hub struct {
 	dropped atomic.Int64
 	watched atomic.Int64
 	endings atomic.Int64    // counts Ended
+	away    atomic.Bool     // the store takes no rows for longer than commitTries
 	life    context.Context // ends when the hub closes
 	end     context.CancelFunc
 
