@@ -140,7 +140,8 @@ func (h *Hub) host(c *conn, to audience, id string, greet func(context.Context, 
 		_ = c.ws.Close(closeRestart, "the service restarts")
 		return nil
 	}
-	r.pace()                    // coming and going are rows too
+	sender, row, payload := introduction(c, to)
+	r.pace(r.limiter(sender))   // coming and going are rows too
 	ctx := context.Background() // nothing cuts it short: the store bounds its own work, and the writer goes on to the end
 	s, unsubscribe, err := r.attach(ctx, c, to)
 	if err != nil {
@@ -149,7 +150,6 @@ func (h *Hub) host(c *conn, to audience, id string, greet func(context.Context, 
 		return nil
 	}
 	g := &guest{conn: c, r: r, to: to, cancel: unsubscribe}
-	sender, row, payload := introduction(c, to)
 	g.sender = sender
 	r.welcome(ctx, to, row, payload)
 	if err := greet(ctx, s, r); err != nil {
