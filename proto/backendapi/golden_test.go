@@ -83,6 +83,7 @@ var examples = map[string]any{
 	"session_secret":          SessionSecret{AppSecret: "sst_example"},
 	"event_page":              EventPage{Events: []json.RawMessage{json.RawMessage(`{"seq":7,"type":"display.show"}`)}, Next: 7, More: true},
 	"event_page_empty":        EventPage{Events: []json.RawMessage{}, Next: 7},
+	"event_page_truncated":    EventPage{Events: []json.RawMessage{}, Next: 7, Truncated: true},
 	"control":                 Control{Type: "sim.camera", Payload: json.RawMessage(`{}`), Media: []byte("picture")},
 	"control_text":            Control{Type: "sim.input", Payload: json.RawMessage(`{"kind":"tap","x":1,"y":2}`)},
 	"controlled":              Controlled{Result: json.RawMessage(`{"ok":true}`)},

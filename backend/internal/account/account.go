@@ -10,6 +10,7 @@ import (
 	"net/mail"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -73,9 +74,12 @@ func (s *Service) SignIn(ctx context.Context, email, password, browser string) (
 	if err != nil {
 		return Account{}, ErrBadCredentials
 	}
-	a, err := s.store.AccountByEmail(ctx, email)
+	a, err := s.byEmail(ctx, email)
 	if err != nil && !errors.Is(err, ErrBadCredentials) {
 		return Account{}, err
+	}
+	if err == nil {
+		email = a.Email // one allowance for every way to write it
 	}
 	check := func() error { return a.check(ctx, password) }
 	if err := s.guess(ctx, s.signInAllowance(email, browser), check); err != nil {
@@ -119,8 +123,39 @@ func newPassword(ctx context.Context, password string) (string, error) {
 	return hashPassword(ctx, password)
 }
 
+// FoldEmail is an address without the case of its ASCII letters, which no mail server tells apart. Other letters stay: some
+// turn into ASCII ones in lower case, and the addresses are of different people.
+func FoldEmail(s string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, strings.TrimSpace(s))
+}
+
+// formerFold is an address as accounts were stored with it before: other letters in lower case too, but never as ASCII.
+func formerFold(email string) string {
+	return strings.Map(func(r rune) rune {
+		if lower := unicode.ToLower(r); lower > unicode.MaxASCII {
+			return lower
+		}
+		return r
+	}, email)
+}
+
+// byEmail finds the account of an address that was typed, folded already, also by what it was stored with before. The
+// caller must prove the account another way than by the address: ErrBadCredentials when there is none.
+func (s *Service) byEmail(ctx context.Context, email string) (Account, error) {
+	a, err := s.store.AccountByEmail(ctx, email)
+	if former := formerFold(email); former != email && errors.Is(err, ErrBadCredentials) {
+		return s.store.AccountByEmail(ctx, former)
+	}
+	return a, err
+}
+
 func normalizeEmail(s string) (string, error) {
-	s = strings.ToLower(strings.TrimSpace(s))
+	s = FoldEmail(s)
 	if len(s) > 254 || strings.ContainsAny(s, " <>\"(),:;[]\\") {
 		return "", ErrBadEmail
 	}

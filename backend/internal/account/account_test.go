@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/secret"
 )
 
@@ -190,4 +191,65 @@ func TestSuspendedAccount(t *testing.T) {
 	if _, err := s.FindSession(t.Context(), "swb_nonsense"); !errors.Is(err, ErrNoSession) {
 		t.Errorf("nonsense: %v", err)
 	}
+}
+
+// Two mailboxes are two accounts, however close their letters are; those that were made before are found as before.
+func TestAddressesThatLookAlike(t *testing.T) {
+	const password = "correct horse battery"
+	store := &memory{accounts: map[string]Account{}}
+	s := NewService(store, secret.NewHasher(make([]byte, 32)), slog.New(slog.DiscardHandler), nil)
+	kim, err := s.SignUp(t.Context(), "Kim@Example.org", password)
+	if err != nil || kim.Email != "kim@example.org" {
+		t.Fatalf("%+v, %v", kim, err)
+	}
+	const kelvin = "\u212Aim@example.org" // in lower case it is kim@example.org
+	if _, err := s.SignIn(t.Context(), kelvin, password, ""); !errors.Is(err, ErrBadCredentials) {
+		t.Errorf("another mailbox signs in: %v", err)
+	}
+	if a, err := s.Find(t.Context(), kelvin); !errors.Is(err, ErrNotFound) {
+		t.Errorf("an operator finds %q: %v", a.Email, err)
+	}
+	if _, err := s.ResetLink(t.Context(), kelvin, audit.Operator()); !errors.Is(err, ErrNotFound) {
+		t.Errorf("a link for another mailbox: %v", err)
+	}
+	_, err = s.SignInWith(t.Context(), Identity{Provider: "acme", Subject: "1", Email: kelvin, EmailVerified: true})
+	if !errors.Is(err, ErrNeedsConsent) {
+		t.Errorf("a provider vouches for another mailbox: %v", err)
+	}
+	other, err := s.SignUp(t.Context(), kelvin, password)
+	if err != nil || other.Email != kelvin || other.ID == kim.ID {
+		t.Errorf("%+v, %v", other, err)
+	}
+	for typed, id := range map[string]string{"KIM@example.ORG": kim.ID, kelvin: other.ID} {
+		if a, err := s.SignIn(t.Context(), typed, password, ""); err != nil || a.ID != id {
+			t.Errorf("%s: %q, %v", typed, a.Email, err)
+		}
+	}
+	// As it was stored when every letter was folded.
+	store.accounts["\u00e4da@example.org"] = Account{ID: "old", Email: "\u00e4da@example.org", PasswordHash: kim.PasswordHash, Active: true}
+	for _, typed := range []string{"\u00c4da@example.org", "\u00e4DA@example.org"} {
+		if a, err := s.SignIn(t.Context(), typed, password, ""); err != nil || a.ID != "old" {
+			t.Errorf("%s: %q, %v", typed, a.Email, err)
+		}
+		if a, err := s.Find(t.Context(), typed); err != nil || a.ID != "old" {
+			t.Errorf("%s: %q, %v", typed, a.Email, err)
+		}
+	}
+	_, err = s.SignInWith(t.Context(), Identity{Provider: "acme", Subject: "2", Email: "\u00c4da@example.org", EmailVerified: true})
+	if !errors.Is(err, ErrNeedsConsent) {
+		t.Errorf("a provider vouches for one of the two alone: %v", err)
+	}
+}
+
+func (m *memory) AccountByID(_ context.Context, id string) (Account, error) {
+	for _, a := range m.accounts {
+		if a.ID == id {
+			return a, nil
+		}
+	}
+	return Account{}, ErrNotFound
+}
+
+func (m *memory) AccountByIdentity(context.Context, string, string, time.Time) (Account, error) {
+	return Account{}, ErrNotFound
 }

@@ -177,7 +177,7 @@ func (s *Service) sendReset(ctx context.Context, email string) {
 }
 
 func (s *Service) mailReset(ctx context.Context, email string) error {
-	a, err := s.store.AccountByEmail(ctx, email)
+	a, err := s.byEmail(ctx, email) // the mail goes to the account's own address
 	if errors.Is(err, ErrBadCredentials) || err == nil && !a.Active {
 		return nil
 	}
@@ -198,7 +198,7 @@ func (s *Service) ResetLink(ctx context.Context, email string, by audit.Actor) (
 	if err != nil {
 		return "", err
 	}
-	a, err := s.store.AccountByEmail(ctx, email)
+	a, err := s.byEmail(ctx, email)
 	switch {
 	case errors.Is(err, ErrBadCredentials):
 		return "", ErrNotFound

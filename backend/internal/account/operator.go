@@ -17,7 +17,7 @@ func (s *Service) Find(ctx context.Context, idOrEmail string) (Account, error) {
 	if !errors.Is(err, ErrNotFound) {
 		return a, err
 	}
-	a, err = s.store.AccountByEmail(ctx, strings.ToLower(idOrEmail))
+	a, err = s.byEmail(ctx, FoldEmail(idOrEmail))
 	if errors.Is(err, ErrBadCredentials) {
 		return Account{}, ErrNotFound
 	}

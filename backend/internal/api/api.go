@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -76,6 +77,8 @@ type API struct {
 	events  *limit.Limiter // of telemetry
 	guesses *limit.Limiter // polls of codes that nobody knows
 	aside   *lanes         // where who made too many of them waits
+
+	readiness readiness
 }
 
 // New wires the routes to the features.
@@ -131,14 +134,41 @@ func (a *API) revokeOwnLink(c *call) (any, error) {
 	return nil, err
 }
 
-// health answers spec 2.5. It is the one route that a load balancer may call as often as it likes.
-func (a *API) health(c *call) (any, error) {
-	ctx, cancel := context.WithTimeout(c.Context(), 2*time.Second)
+const (
+	readyWait = 2 * time.Second // for the database to answer
+	readyFor  = time.Second     // how long its answer counts
+)
+
+// readiness is whether the database answered lately. However many ask, it is asked once in readyFor.
+type readiness struct {
+	mu    sync.Mutex
+	until time.Time
+	err   error
+}
+
+// ready returns nil when the database answers. Callers that come while it is asked wait for that one answer.
+func (a *API) ready() error {
+	r := &a.readiness
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now := a.Now(); now.Before(r.until) && r.until.Sub(now) <= readyFor {
+		return r.err
+	}
+	// Not the caller's context: one that goes away must not decide for the others.
+	ctx, cancel := context.WithTimeout(context.Background(), readyWait)
 	defer cancel()
-	ok := true
-	if err := a.Ready(ctx); err != nil {
-		a.Log.ErrorContext(ctx, "the database does not answer", "err", err)
-		c.status, ok = http.StatusServiceUnavailable, false
+	if r.err = a.Ready(ctx); r.err != nil {
+		a.Log.ErrorContext(ctx, "the database does not answer", "err", r.err)
+	}
+	r.until = a.Now().Add(readyFor)
+	return r.err
+}
+
+// health is the one route that a load balancer may call as often as it likes.
+func (a *API) health(c *call) (any, error) {
+	ok := a.ready() == nil
+	if !ok {
+		c.status = http.StatusServiceUnavailable
 	}
 	return backendapi.Health{
 		OK: ok, Service: "service-backend", Version: buildinfo.Version, Commit: buildinfo.Commit, BuiltAt: buildinfo.BuiltAt,

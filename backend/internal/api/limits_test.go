@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -101,6 +103,38 @@ func TestHealthWithoutADatabase(t *testing.T) {
 	if h.OK || strings.Contains(string(got.body), "fire") || !strings.Contains(w.log.String(), "fire") {
 		t.Errorf("health %s, log %s", got.body, w.log)
 	}
+}
+
+// However many ask, the database is asked once a second, and what it said does not stay for longer.
+func TestHealthAsksTheDatabaseOnce(t *testing.T) {
+	var asked atomic.Int32
+	var gone atomic.Bool
+	w := newWorld(t, func(o *Options) {
+		o.Ready = func(ctx context.Context) error {
+			asked.Add(1)
+			if _, bounded := ctx.Deadline(); !bounded {
+				t.Error("the database may take for ever")
+			}
+			if gone.Load() {
+				return errors.New("gone")
+			}
+			return nil
+		}
+	})
+	var all sync.WaitGroup
+	for range 100 {
+		all.Go(func() { w.call("GET", backendapi.PathHealth, "").is(http.StatusOK) })
+	}
+	all.Wait()
+	if n := asked.Load(); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+	gone.Store(true)
+	w.pass(readyFor)
+	w.call("GET", backendapi.PathHealth, "").is(http.StatusServiceUnavailable)
+	gone.Store(false)
+	w.pass(readyFor)
+	w.call("GET", backendapi.PathHealth, "").is(http.StatusOK)
 }
 
 // An error of ours is told in the log, never to the caller.

@@ -130,12 +130,18 @@ type guest struct {
 // host lets an accepted peer into its room; nil when it was turned away or is gone already. greet writes the welcome
 // and the replay.
 func (h *Hub) host(c *conn, to audience, id string, greet func(context.Context, sessions.Session, *room) error) *guest {
+	if h.away.Load() {
+		// Attaching waits for the writer: callers that come again and again would pile up.
+		_ = c.ws.Close(closeStore, "the session could not be read; try again")
+		return nil
+	}
 	r, ok := h.enter(id)
 	if !ok {
 		_ = c.ws.Close(closeRestart, "the service restarts")
 		return nil
 	}
-	r.pace()                    // coming and going are rows too
+	sender, row, payload := introduction(c, to)
+	r.pace(r.limiter(sender))   // coming and going are rows too
 	ctx := context.Background() // nothing cuts it short: the store bounds its own work, and the writer goes on to the end
 	s, unsubscribe, err := r.attach(ctx, c, to)
 	if err != nil {
@@ -144,7 +150,6 @@ func (h *Hub) host(c *conn, to audience, id string, greet func(context.Context, 
 		return nil
 	}
 	g := &guest{conn: c, r: r, to: to, cancel: unsubscribe}
-	sender, row, payload := introduction(c, to)
 	g.sender = sender
 	r.welcome(ctx, to, row, payload)
 	if err := greet(ctx, s, r); err != nil {

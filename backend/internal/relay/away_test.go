@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coder/websocket"
+
 	"github.com/service-dev/service/backend/internal/relay"
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/proto/glasses"
@@ -52,6 +54,26 @@ func TestRowsOutliveAStoreThatIsAway(t *testing.T) {
 	if own != 1 {
 		t.Errorf("%d rows of the service about the other glasses: %+v", own, rows)
 	}
+}
+
+// Who comes while the store is away is sent away at once, and let in when it is back.
+func TestAttachingWhileTheStoreIsAway(t *testing.T) {
+	m := newMemory()
+	l := &awayLog{memory: m, tried: make(chan struct{}, 1)}
+	n := serve(t, m, l, m, relay.Options{RetryPause: time.Millisecond})
+	page, _ := n.page(t, "")
+	page.want("role", nil)
+	l.left.Store(1 << 40)
+	page.send("input", "p1", `{"kind":"tap","x":1,"y":1}`)
+	for range 10 {
+		<-l.tried
+	}
+	late := n.raw(t)
+	late.send("hello", "h1", `{"secret":"right","app":{"name":"Late"}}`)
+	late.wantClose(websocket.StatusInternalError, "try again")
+	l.left.Store(0)
+	page.wantID("ack", "p1", nil)
+	n.app(t, "")
 }
 
 // A hub that closes does not wait for ever for a store that is away.

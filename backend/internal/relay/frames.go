@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+	"golang.org/x/time/rate"
 
 	"github.com/service-dev/service/proto/glasses"
 )
@@ -21,8 +22,8 @@ func (r *room) take(ctx context.Context, c *conn, sender string, m message) {
 		return
 	}
 	f, err := glasses.Parse(m.data)
-	if f.Type != glasses.TypeMotion {
-		r.pace()
+	if f.Type != glasses.TypeMotion && f.Type != glasses.TypeBarrier { // a stream, and what is dropped
+		r.pace(r.limiter(sender))
 	}
 	if err == nil {
 		if refusal := glasses.MaySend(sender, f.Type); refusal != nil {
@@ -45,8 +46,8 @@ func (r *room) take(ctx context.Context, c *conn, sender string, m message) {
 
 // pace holds a sender up that is faster than its session may be. Nothing is refused and nothing lost: what the sender has
 // written waits in its connection.
-func (r *room) pace() {
-	wait := r.frames.Reserve().Delay()
+func (r *room) pace(frames *rate.Limiter) {
+	wait := frames.Reserve().Delay()
 	if wait <= 0 {
 		return
 	}
@@ -56,6 +57,13 @@ func (r *room) pace() {
 	case <-late.C:
 	case <-r.h.life.Done():
 	}
+}
+
+func (r *room) limiter(sender string) *rate.Limiter {
+	if sender == glasses.SenderApp {
+		return r.appFrames
+	}
+	return r.pageFrames
 }
 
 // fromApp writes a frame of an app down and passes a command on.

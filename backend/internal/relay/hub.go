@@ -54,7 +54,7 @@ type Options struct {
 	ControlWait time.Duration // until a control frame without a result is given up; 10 s
 	CountEvery  time.Duration // between the rows that count a stream; 10 s
 	RetryPause  time.Duration // before the second attempt to write rows, and doubled before the next ones; 200 ms
-	FrameRate   int           // frames a second that a session takes, streams apart; 200
+	FrameRate   int           // frames a second that a session takes of its apps, and of its pages, streams apart; 200
 	FrameBurst  int           // and at once; 400
 	QueueSize   int           // rows that wait for the writer; 1024
 	OutboxSize  int           // frames that wait for one peer; 256
@@ -69,6 +69,7 @@ type Hub struct {
 	dropped atomic.Int64
 	watched atomic.Int64
 	endings atomic.Int64    // counts Ended
+	away    atomic.Bool     // the store takes no rows for longer than commitTries
 	life    context.Context // ends when the hub closes
 	end     context.CancelFunc
 

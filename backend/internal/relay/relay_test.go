@@ -67,7 +67,7 @@ func find(rows []glasses.Event, id, kind string) glasses.Event {
 }
 
 func TestCommandsAreAlwaysAnswered(t *testing.T) {
-	n := startNode(t, newMemory(), relay.Options{PingEvery: 20 * time.Millisecond, CommandWait: 30 * time.Millisecond})
+	n := startNode(t, newMemory(), relay.Options{BeatEvery: 20 * time.Millisecond, CommandWait: 30 * time.Millisecond})
 	app, w := n.app(t, "")
 	if w.Link != "disconnected" {
 		t.Errorf("link = %q", w.Link)

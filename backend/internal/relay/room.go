@@ -39,7 +39,8 @@ type room struct {
 
 	asked int64 // commands so far; orders them
 
-	frames *rate.Limiter // what the session takes of its peers
+	// What the session takes of its apps, and of its pages: results must not wait behind the commands that they answer.
+	appFrames, pageFrames *rate.Limiter
 
 	open    atomic.Int64 // len(pending), for who does not hold mu
 	link    string       // what the glasses last said of their link
@@ -66,7 +67,8 @@ type command struct {
 }
 
 func newRoom(h *Hub, id string) *room {
-	return &room{h: h, id: id, frames: rate.NewLimiter(rate.Limit(h.FrameRate), h.FrameBurst), seen: glasses.NewSeen(maxRecent), pending: map[string]command{}, link: glasses.LinkConnected, checked: time.Now()}
+	frames := func() *rate.Limiter { return rate.NewLimiter(rate.Limit(h.FrameRate), h.FrameBurst) }
+	return &room{h: h, id: id, appFrames: frames(), pageFrames: frames(), seen: glasses.NewSeen(maxRecent), pending: map[string]command{}, link: glasses.LinkConnected, checked: time.Now()}
 }
 
 // MaxPeers is how many apps, and how many pages, may be attached to one session.

@@ -93,6 +93,7 @@ func (h *Hub) commit(ctx context.Context, batch []entry) {
 func (h *Hub) append(ctx context.Context, rows []sessions.Row) error {
 	var err error
 	for try := 0; try < commitTries || errors.Is(err, sessions.ErrUnavailable) && h.life.Err() == nil; try++ {
+		h.away.Store(try >= commitTries)
 		if try > 0 {
 			h.pause(min(h.RetryPause<<min(try, commitTries), maxPause)) // back-off: 0.4, 0.8, 1.6, 3.2, 5 s
 		}
@@ -100,6 +101,7 @@ func (h *Hub) append(ctx context.Context, rows []sessions.Row) error {
 		err = h.Log.AppendEvents(once, rows, h.Quota)
 		cancel()
 		if err == nil || errors.Is(err, sessions.ErrNotFound) { // a deleted session's row will not do better later
+			h.away.Store(false)
 			return err
 		}
 		h.Logger.Warn("writing event rows", "rows", len(rows), "try", try+1, "error", err)

@@ -117,11 +117,16 @@ func orUnavailable(err error) error {
 // errOutcome: whether a transaction was committed could not be found out.
 var errOutcome = errors.New("the database went away during a commit, and did not come back in time to tell whether it was made")
 
+const currentTransaction = `SELECT pg_current_xact_id_if_assigned()::text`
+
 // commit commits a transaction of PostgreSQL. When the connection is lost meanwhile, the answer is lost and not the
 // commit: it looks whether it was made, since a transaction that runs again would find its own work done.
 func (s *Store) commit(ctx context.Context, tx *sql.Tx) error {
+	if !s.tracks {
+		return hide(tx.Commit())
+	}
 	var id sql.NullString // none when nothing was written
-	if err := tx.QueryRowContext(ctx, `SELECT pg_current_xact_id_if_assigned()::text`).Scan(&id); err != nil {
+	if err := tx.QueryRowContext(ctx, currentTransaction).Scan(&id); err != nil {
 		return errors.Join(err, ignoreDone(tx.Rollback()))
 	}
 	err := tx.Commit()
@@ -152,6 +157,14 @@ func (s *Store) outcome(ctx context.Context, id string, lost error) error {
 		case <-time.After(awayPause):
 		}
 	}
+}
+
+// hide keeps a commit whose outcome nobody can tell from running again.
+func hide(err error) error {
+	if err != nil && !conflicts(err) && away(err) {
+		return errors.Join(errOutcome, hidden{err})
+	}
+	return err
 }
 
 // hidden keeps the text of an error and not what it is: a write of unknown outcome must not run again.

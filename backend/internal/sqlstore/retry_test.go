@@ -9,7 +9,9 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -253,4 +255,40 @@ func TestUnavailableStoreIsTold(t *testing.T) {
 	if err := s.AppendEvents(t.Context(), rows, sessions.DefaultQuota); !errors.Is(err, sessions.ErrNotFound) || errors.Is(err, sessions.ErrUnavailable) {
 		t.Errorf("a session that is not there: %v", err)
 	}
+}
+
+// A database that is gone is told, though connections to it may go on to work.
+func TestPingOfADatabaseThatIsGone(t *testing.T) {
+	eachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
+		where := database(t)
+		s := openStore(t, where)
+		defer s.Close()
+		if err := s.Ping(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(where, "postgres") {
+			if err := os.Rename(where, where+".moved"); err != nil {
+				t.Fatal(err)
+			}
+			if s.Ping(t.Context()) == nil {
+				t.Error("the file is away")
+			}
+			if err := os.WriteFile(where, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if s.Ping(t.Context()) == nil {
+				t.Error("another file is in its place")
+			}
+			return
+		}
+		u, err := url.Parse(where)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := strings.TrimPrefix(u.Path, "/")
+		execute(t, strings.Replace(where, "/"+name+"?", "/postgres?", 1), "DROP DATABASE "+name+" WITH (FORCE)")
+		if s.Ping(t.Context()) == nil {
+			t.Error("the database was dropped")
+		}
+	})
 }

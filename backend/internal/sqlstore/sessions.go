@@ -197,6 +197,9 @@ func (s *Store) CloseSession(ctx context.Context, id string, now time.Time) (got
 			return got, closed, nil
 		}
 	}
+	if err == nil && closed {
+		_ = s.emptyJournal(ctx) // it is deleted all the same
+	}
 	return got, closed, err
 }
 

@@ -35,6 +35,8 @@ type Store struct {
 	group  *group // of SQLite; nil on PostgreSQL, where every write has its own transaction
 	engine string // sqlite | postgres
 	path   string // of a SQLite file
+	file   os.FileInfo
+	tracks bool // whether PostgreSQL can tell what became of a transaction
 
 	progress *sql.Stmt // the most frequent read
 }
@@ -86,6 +88,10 @@ func Attach(ctx context.Context, database string) (*Store, error) {
 }
 
 func (s *Store) prepare(ctx context.Context) (_ *Store, err error) {
+	if s.engine == "postgres" {
+		// Some that speak PostgreSQL's protocol know no such thing.
+		s.tracks = s.reads.QueryRowContext(ctx, currentTransaction).Scan(new(sql.NullString)) == nil
+	}
 	if s.progress, err = s.reads.PrepareContext(ctx, progressQuery); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("preparing a query: %w", err)
@@ -119,7 +125,11 @@ func open(database string) (*Store, error) {
 	}
 	reads.SetMaxOpenConns(max(4, runtime.NumCPU()))
 	reads.SetMaxIdleConns(max(4, runtime.NumCPU()))
-	return &Store{reads: reads, writes: writes, group: newGroup(writes), engine: "sqlite", path: database}, nil
+	file, err := os.Stat(database)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("opening %s: %w", database, err), writes.Close(), reads.Close())
+	}
+	return &Store{reads: reads, writes: writes, group: newGroup(writes), engine: "sqlite", path: database, file: file}, nil
 }
 
 func isPostgres(database string) bool {
@@ -228,8 +238,22 @@ func (s *Store) emptyJournal(ctx context.Context) error {
 	return errors.Join(err, back)
 }
 
-// Ping tells whether the database answers.
-func (s *Store) Ping(ctx context.Context) error { return s.reads.PingContext(ctx) }
+var errGone = errors.New("the database's file was removed or replaced: what is written now is lost with this process")
+
+// Ping tells whether the database answers, and whether a SQLite file is still the one that was opened.
+func (s *Store) Ping(ctx context.Context) error {
+	if s.engine == "sqlite" {
+		now, err := os.Stat(s.path)
+		if err != nil {
+			return errors.Join(errGone, err)
+		}
+		if s.file == nil || !os.SameFile(s.file, now) {
+			return errGone
+		}
+	}
+	var n int
+	return s.reads.QueryRowContext(ctx, `SELECT COUNT(*) FROM settings`).Scan(&n)
+}
 
 // write is the one door through which anything changes: f runs in a transaction, again when the database or a neighbour in
 // its group asks for it, and is committed when write returns. So f keeps nothing from one run for the next, and ends at its

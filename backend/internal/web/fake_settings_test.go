@@ -37,6 +37,7 @@ type fakeSettings struct {
 	exportErr  error
 	exportSize int           // of what the export holds more, in bytes
 	exported   chan struct{} // closed when the export is written
+	exporting  func()        // called while it is
 }
 
 func newFakeSettings() *fakeSettings {
@@ -244,6 +245,9 @@ func (f *fakeSettings) Export(_ context.Context, id string, to io.Writer, _ audi
 	}
 	if f.exported != nil {
 		defer close(f.exported)
+	}
+	if f.exporting != nil {
+		f.exporting()
 	}
 	_, err := io.WriteString(to, `{"account":"`+id+`"}`+strings.Repeat(" ", f.exportSize))
 	return err

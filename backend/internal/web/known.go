@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/service-dev/service/backend/internal/account"
 )
 
 const (
@@ -60,4 +62,4 @@ func (w *Web) setKnown(rw http.ResponseWriter, email, value string, seconds int)
 }
 
 // plainEmail is an address as it is compared.
-func plainEmail(email string) string { return strings.ToLower(strings.TrimSpace(email)) }
+func plainEmail(email string) string { return account.FoldEmail(email) }

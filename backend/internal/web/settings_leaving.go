@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/service-dev/service/backend/internal/account"
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
@@ -22,11 +22,10 @@ const downloadTime = 10 * time.Minute
 // export answers with the account's data as a file. It is complete before its first byte is sent: a browser that reads
 // slowly holds a file then, and no connection to the database, of which there are few.
 func (w *Web) export(rw http.ResponseWriter, r *http.Request, a Account) error {
-	file, err := os.CreateTemp("", "export-*") // for its owner only
+	file, err := scratchFile()
 	if err != nil {
 		return fmt.Errorf("making room for an export: %w", err)
 	}
-	defer os.Remove(file.Name())
 	defer file.Close()
 	if err := w.Settings.Export(r.Context(), a.ID, file, audit.Person()); err != nil {
 		return err
@@ -98,7 +97,7 @@ func (w *Web) deleteAccount(rw http.ResponseWriter, r *http.Request, a Account) 
 		return err
 	}
 	p.Typed = strings.TrimSpace(r.PostFormValue("email"))
-	if !strings.EqualFold(p.Typed, p.Email) {
+	if account.FoldEmail(p.Typed) != account.FoldEmail(p.Email) {
 		p.wrong("email", "This is not your account's e-mail address.")
 	}
 	if p.HasPassword && !p.Failed() {

@@ -2,6 +2,8 @@ package web
 
 import (
 	"net/http"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -158,6 +160,27 @@ func TestExportIsAFile(t *testing.T) {
 	v.get(settingsPath).send(settingsPath+"/export").want(http.StatusInternalServerError, "on our side")
 	if v.header.Get("Content-Disposition") != "" || strings.Contains(v.page, "disk") {
 		t.Error("an error came as a file")
+	}
+}
+
+// A process that is killed while it writes or sends an export leaves nothing of it: the file has no name at that time.
+func TestExportLeavesNothingBehind(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there the file has a name, and the kernel deletes it with its last handle")
+	}
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	f, v := settled(t)
+	looked := false
+	f.exporting = func() {
+		looked = true
+		if left, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(left) > 0 {
+			t.Errorf("a kill now would leave %v, %v", left, err)
+		}
+	}
+	v.send(settingsPath+"/export").want(http.StatusOK, `{"account":"id-ada@example.org"}`)
+	if !looked {
+		t.Error("nothing was exported")
 	}
 }
 

@@ -55,7 +55,9 @@ const (
 	waitLong    = 600
 	// waitStep is how long one question to the session lasts; between two the caller hears that the call lives.
 	waitStep = 20 * time.Second
-	lastRows = 5
+	// waitPause is the least time between two questions that bring nothing.
+	waitPause = time.Second
+	lastRows  = 5
 )
 
 func (t waitForEvent) definition() definition {
@@ -110,9 +112,16 @@ func (t waitForEvent) wait(ctx context.Context, io IO, target backend.Target, id
 	answer := waitAnswer{Status: "timeout", SessionID: id, Next: since}
 	meter, end := newMeter(io, wait), time.Now().Add(wait)
 	for {
+		asked := time.Now()
 		page, err := t.sessions.Wait(ctx, target, id, answer.Next, 0, min(time.Until(end), waitStep))
 		if err != nil {
 			return nil, err
+		}
+		if len(page.Events) == 0 && time.Since(asked) < waitPause { // it does not wait, e.g. because the session has expired
+			select {
+			case <-time.After(min(time.Until(end), waitPause)):
+			case <-ctx.Done():
+			}
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
