@@ -261,13 +261,13 @@ func (h *fakeHouse) RevokeAll(ctx context.Context, account string, by audit.Acto
 }
 
 // houseSite serves the dashboard of a house.
-func houseSite(t *testing.T, h *fakeHouse) (*httptest.Server, *fakeCore) {
+func houseSite(t *testing.T, h *fakeHouse, change ...func(*Options)) (*httptest.Server, *fakeCore) {
 	t.Helper()
 	core := newFake()
 	core.people[ada], core.people["eve@example.org"] = password, password
-	return newSite(t, core, func(o *Options) {
+	return newSite(t, core, append([]func(*Options){func(o *Options) {
 		o.Dashboard, o.HostedPages, o.SiteURL = h.dashboard(), fakePages{h}, "http://service.example.org"
-	}), core
+	}}, change...)...), core
 }
 
 // signedIn is a browser of the account with this address.
