@@ -86,7 +86,7 @@ func (r *rig) say(line string) {
 // hear reads one line that the client gets; it must be JSON.
 func (r *rig) hear() string {
 	r.t.Helper()
-	patience := time.AfterFunc(20*time.Second, func() { _ = r.pipe.CloseWithError(errors.New("nothing for 20 s")) })
+	patience := time.AfterFunc(time.Minute, func() { _ = r.pipe.CloseWithError(errors.New("nothing for a minute")) })
 	defer patience.Stop()
 	line, err := r.out.ReadString('\n')
 	if err != nil {
@@ -109,7 +109,7 @@ func (r *rig) daemon() *daemon {
 	r.t.Helper()
 	select {
 	case conn := <-r.daemons:
-		_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+		_ = conn.SetDeadline(time.Now().Add(time.Minute)) // a loaded machine takes its time over long lines
 		d := &daemon{t: r.t, Conn: conn, r: bufio.NewReader(conn)}
 		preface := d.get()
 		if !strings.Contains(preface, `"mcp":1`) || !strings.Contains(preface, `"env":{"CI":"1"}`) || !strings.Contains(preface, `"cwd":"/w"`) || !json.Valid([]byte(preface)) {
