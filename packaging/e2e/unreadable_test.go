@@ -21,7 +21,9 @@ func TestUnreadableCallsCostNoSession(t *testing.T) {
 	t.Run("go", func(t *testing.T) { goClientSurvives(t, w, huge) })
 	for _, era := range []string{"legacy", "modern"} {
 		t.Run("typescript "+era, func(t *testing.T) {
-			a := startAgent(w.with(), era, false)
+			here := w.with()
+			here.t = t
+			a := startAgent(here, era, false)
 			_, refused := a.start("searchDocs", huge, false, 10*time.Second)
 			select {
 			case line := <-refused:

@@ -177,13 +177,17 @@ func escape(raw []byte) int {
 			return 0
 		}
 		for _, c := range raw[2:6] {
-			if !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F') {
+			if !isHex(c) {
 				return 0
 			}
 		}
 		return 6
 	}
 	return 0
+}
+
+func isHex(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
 }
 
 func isNumber(raw []byte) bool {

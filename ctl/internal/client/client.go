@@ -130,6 +130,11 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	answer, cancel := context.WithTimeout(ctx, reach.AnswerTimeout)
 	defer cancel()
 	err = c.awaitSettings(answer)
+	if err != nil && ctx.Err() == nil && !daemon.Held() { // a service manager took the connection and is starting it
+		answer, cancel = context.WithTimeout(ctx, reach.StartTimeout)
+		defer cancel()
+		err = c.awaitSettings(answer)
+	}
 	if err == nil && !o.Lean {
 		err = c.hello(answer)
 	}

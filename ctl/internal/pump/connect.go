@@ -49,7 +49,7 @@ func (p *Pump) reconnect(ctx context.Context) error {
 
 // introduce sends the preface, replays what the daemon must know of an older connection, and opens the link for traffic.
 func (p *Pump) introduce(l *link) error {
-	l.await(p.opts.Handshake)
+	l.await(p.opts.Handshake, p.opts.Starting)
 	if err := l.write(p.opts.Hello.preface()); err != nil {
 		return err
 	}

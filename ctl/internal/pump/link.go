@@ -207,15 +207,27 @@ func (p *Pump) welcome(l *link, line []byte) {
 	p.mu.Unlock()
 }
 
+// startFactor is how much longer a daemon has that is only being started.
+const startFactor = 4
+
 // await closes a link whose daemon says nothing for so long.
-func (l *link) await(limit time.Duration) {
+func (l *link) await(limit time.Duration, starting func() bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	waits := 0
 	l.patience = time.AfterFunc(limit, func() {
+		waits++
+		more := waits < startFactor && starting != nil && starting()
 		l.mu.Lock()
-		l.silent = !l.ended
-		l.mu.Unlock()
-		l.conn.Close()
+		defer l.mu.Unlock()
+		switch {
+		case l.ended:
+		case more && !l.admitted:
+			l.patience.Reset(limit)
+		default:
+			l.silent = true
+			l.conn.Close()
+		}
 	})
 }
 

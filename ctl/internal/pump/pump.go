@@ -31,6 +31,9 @@ type Options struct {
 	// Handshake bounds the wait for the daemon's answers to preface and replayed initialize; 5 s by default. Explain puts
 	// ErrSilent, which it then ends with, into words.
 	Handshake time.Duration
+	// Starting reports whether the daemon behind a connection is only being started, by a service manager that took the
+	// connection for it: such a one has four times as long. It may be nil.
+	Starting func() bool
 	// Orphaned returns when the process that started this one has ended; nil never does. The client then has to show within
 	// Proof, 5 s by default, that it lives.
 	Orphaned func()

@@ -87,7 +87,7 @@ func (r *rig) say(line string) {
 // hear reads one line that the client gets; it must be JSON.
 func (r *rig) hear() string {
 	r.t.Helper()
-	patience := time.AfterFunc(20*time.Second, func() { _ = r.pipe.CloseWithError(errors.New("nothing for 20 s")) })
+	patience := time.AfterFunc(time.Minute, func() { _ = r.pipe.CloseWithError(errors.New("nothing for a minute")) })
 	defer patience.Stop()
 	line, err := r.out.ReadString('\n')
 	if err != nil {
@@ -110,7 +110,7 @@ func (r *rig) daemon() *daemon {
 	r.t.Helper()
 	select {
 	case conn := <-r.daemons:
-		_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+		_ = conn.SetDeadline(time.Now().Add(time.Minute)) // a loaded machine takes its time over long lines
 		d := &daemon{t: r.t, Conn: conn, r: bufio.NewReader(conn)}
 		preface := d.get()
 		if !strings.Contains(preface, `"mcp":1`) || !strings.Contains(preface, `"env":{"CI":"1"}`) || !strings.Contains(preface, `"cwd":"/w"`) || !json.Valid([]byte(preface)) {
@@ -739,6 +739,49 @@ func TestADaemonThatSaysNothingIsToldOf(t *testing.T) {
 	if got := r.hear(); !strings.Contains(got, `"id":4`) || !strings.Contains(got, "daemon_not_responding") {
 		t.Fatalf("answer = %s", got)
 	}
+	r.until("the pause between two attempts is over", rested)
+	r.say(`{"id":5,"method":"tools/list"}`) // this one takes us in, and does not answer the replay
+	conn = <-daemons
+	_, _ = io.WriteString(conn, `{"ok":true}`+"\n")
+	if got := r.hear(); !strings.Contains(got, `"id":5`) || !strings.Contains(got, "daemon_not_responding") {
+		t.Fatalf("answer = %s", got)
+	}
+	_ = inW.Close()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// A daemon that a service manager is starting has longer than one that hangs.
+func TestADaemonThatIsBeingStartedHasItsTime(t *testing.T) {
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	daemons := make(chan net.Conn, 1)
+	asked := make(chan struct{}, startFactor)
+	p := New(Options{
+		In: inR, Out: outW, Hello: Hello{Client: "test", Version: "1"}, Handshake: 500 * time.Millisecond, Drain: time.Second,
+		Connect: func(context.Context) (io.ReadWriteCloser, error) {
+			ours, theirs := socketPair(t)
+			daemons <- ours
+			return theirs, nil
+		},
+		Starting: func() bool { asked <- struct{}{}; return true },
+	})
+	done := make(chan error, 1)
+	go func() {
+		_ = p.Open(context.Background())
+		done <- p.Run(context.Background())
+	}()
+	r := &rig{t: t, in: inW, out: bufio.NewReader(outR), pipe: outR, pump: p}
+	r.say(`{"id":1,"method":"initialize"}`)
+	conn := <-daemons
+	<-asked // the first wait is over
+	d := &daemon{t: t, Conn: conn, r: bufio.NewReader(conn)}
+	d.get()
+	d.put(`{"ok":true}`)
+	d.get()
+	d.put(`{"id":1,"result":{}}`)
+	r.expect(`{"id":1,"result":{}}`)
 	_ = inW.Close()
 	if err := <-done; err != nil {
 		t.Error(err)

@@ -20,12 +20,11 @@ func (l *link) keep(m message, line []byte) {
 	if !ok || m.kind != request || m.again || call.asked > 1 || call.line != nil || len(line) > maxRepeated || l.kept+len(line) > maxRepeatedSize {
 		return
 	}
-	if !readOnly[m.method] && !(m.method == "tools/call" && l.repeatable[unquote(member(m.params, "name"))]) {
-		return
+	if readOnly[m.method] || m.method == "tools/call" && l.repeatable[unquote(member(m.params, "name"))] {
+		call.line = append([]byte(nil), line...)
+		l.kept += len(line)
+		l.inflight[m.id] = call
 	}
-	call.line = append([]byte(nil), line...)
-	l.kept += len(line)
-	l.inflight[m.id] = call
 }
 
 // repeats takes the calls that the next daemon gets out of those that a dead one left. p.mu is held.

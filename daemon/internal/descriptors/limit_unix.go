@@ -15,7 +15,10 @@ func limit() int {
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r) != nil {
 		return 0
 	}
-	return int(min(uint64(r.Cur), math.MaxInt32))
+	if r.Cur > math.MaxInt32 { // unlimited, in whatever type the system counts
+		return math.MaxInt32
+	}
+	return int(r.Cur)
 }
 
 // Exhausted reports whether an accept failed for want of a descriptor.
