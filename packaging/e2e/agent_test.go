@@ -194,6 +194,11 @@ func (a *agent) wait(ch <-chan agentLine) toolResult {
 		if err := json.Unmarshal(line.Result, &result); err != nil {
 			a.t.Fatal(err)
 		}
+		if result.Structured == nil && len(result.Content) > 0 { // an answer with pictures is text alone
+			if err := json.Unmarshal([]byte(result.Content[0].Text), &result.Structured); err != nil {
+				a.t.Fatalf("an answer that is no JSON: %v", err)
+			}
+		}
 		return result
 	case <-time.After(2 * time.Minute):
 		a.t.Fatal("no answer in 2 minutes")

@@ -1,0 +1,55 @@
+//go:build unix
+
+package e2e
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// ask sends one stateless request to a program that speaks MCP on its stdio, and gives the answer.
+func (w *world) ask(request string, program string, args ...string) map[string]any {
+	w.t.Helper()
+	cmd := w.command(program, args...)
+	cmd.Stdin = strings.NewReader(request + "\n")
+	out, err := cmd.Output()
+	var answer map[string]any
+	if jsonErr := json.Unmarshal(out, &answer); jsonErr != nil {
+		w.t.Fatalf("%s %v: %v, answered %.500s", program, args, err, out)
+	}
+	return answer
+}
+
+// An agent that was registered for the local toolset is told of it by the daemon and by the daemon in its own sandbox.
+func TestToolsetOfAnAgent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
+	for _, c := range []struct {
+		command []string
+		account bool
+	}{
+		{[]string{"service-mcp"}, true},
+		{[]string{"service-mcp", "--tools", "local"}, false},
+		{[]string{"service-mcp", "--tools=local"}, false},
+		{[]string{"serviced", "mcp", "--in-process"}, true},
+		{[]string{"serviced", "mcp", "--in-process", "--tools", "local"}, false},
+	} {
+		answer, err := json.Marshal(w.ask(list, c.command[0], c.command[1:]...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := string(answer); strings.Contains(text, `"createSimulatorSession"`) != c.account || !strings.Contains(text, `"startLocalSimulation"`) {
+			t.Errorf("%v lists %.2000s", c.command, text)
+		}
+	}
+	refused := w.ask(list, "service-mcp", "--tools", "most")
+	said, err := json.Marshal(refused["error"])
+	if err != nil || !strings.Contains(string(said), "unknown_toolset") || !strings.Contains(string(said), "--tools local") {
+		t.Errorf("a toolset that is none: %v", refused)
+	}
+	if out, err := w.command("service-mcp", "--help").CombinedOutput(); err != nil || !strings.Contains(string(out), "login") {
+		t.Errorf("a person's command: %v\n%s", err, out)
+	}
+}
