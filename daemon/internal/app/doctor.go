@@ -174,7 +174,7 @@ func (p *parts) checkAdapters() []control.Check {
 	for _, s := range p.host.Plugins() {
 		c := control.Check{Name: "adapter " + s.Name, State: checkOK, Detail: "verified; " + s.State}
 		if err := wrong[s.Name]; err != nil {
-			c.State, c.Detail, c.Fix = checkFail, err.Error(), "Install the service again so that its binaries and plugins.sha256 belong together."
+			c.State, c.Detail, c.Fix = checkFail, err.Error(), pluginhost.FixHint(err)
 		} else if s.LastError != "" && s.State != pluginhost.Running {
 			c.State, c.Detail, c.Fix = checkWarn, s.State+": "+s.LastError, "Look into `servicectl daemon logs`."
 		} else if !s.Crashed.IsZero() {

@@ -34,6 +34,9 @@ func (l *launchd) domain() string { return "gui/" + strconv.Itoa(l.uid) }
 func (l *launchd) target() string { return l.domain() + "/" + l.label }
 
 func (l *launchd) install(ctx context.Context) (Report, error) {
+	if err := plain(l.d); err != nil {
+		return Report{}, err
+	}
 	want, change := agentPlist(l.d, l.label), Updated
 	old, err := own(l.path, plistSign)
 	switch {

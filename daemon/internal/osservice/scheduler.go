@@ -109,6 +109,12 @@ func (s *scheduler) install(ctx context.Context) (Report, error) {
 	if !s.d.usual {
 		return Report{}, &Error{CodeUnsupported, "a task carries no variables, so it serves the default directory only", "unset SERVICE_CONFIG_DIR, or let clients start this directory's daemon on demand"}
 	}
+	if err := plain(s.d); err != nil {
+		return Report{}, err
+	}
+	if err := plainTask(s.d); err != nil {
+		return Report{}, err
+	}
 	before, err := s.status(ctx)
 	if err != nil {
 		return Report{}, err

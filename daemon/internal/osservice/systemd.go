@@ -79,8 +79,8 @@ func (s *systemd) install(ctx context.Context) (Report, error) {
 
 // writable refuses paths that no unit can hold.
 func (s *systemd) writable() error {
-	if strings.ContainsFunc(s.d.program+s.d.paths.Control, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return &Error{CodeUnsupported, "a path holds a control character", "move the programs and the state directory to plain paths"}
+	if err := plain(s.d); err != nil {
+		return err
 	}
 	if strings.ContainsAny(s.d.program, "\"'\\") {
 		return &Error{CodeUnsupported, "systemd starts no program with a quote or backslash in its path: " + s.d.program, "move the programs to a plain path"}

@@ -52,6 +52,7 @@ type adapter struct {
 	crashes []time.Time
 	// lasting is why it does not start, when the adapter said that this does not pass by itself.
 	lasting *backend.Problem
+	refused error     // why the file was refused, in the state Refused
 	resume  time.Time // when the present pause ends; monotonic, for a clock that is moved must not prolong it
 	changed chan struct{}
 	pauses  *backoff.ExponentialBackOff
@@ -176,6 +177,7 @@ func (a *adapter) refuse(r *refusal) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.inst, a.status.PID, a.status.Verified, a.status.LastError = nil, 0, false, r.reason
+	a.refused = r
 	a.set(Refused)
 }
 
@@ -245,7 +247,7 @@ func (a *adapter) unavailable() *backend.Problem {
 		return &backend.Problem{
 			Code:    backend.CodeAdapterUnavailable,
 			Message: fmt.Sprintf("adapter %s was not started: %s", a.name, a.status.LastError),
-			FixHint: "Install the service again so that its binaries and plugins.sha256 belong together, then try again.",
+			FixHint: FixHint(a.refused),
 		}
 	}
 	p := unavailable(a.name, a.status.LastError, time.Until(a.resume))

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	"github.com/hashicorp/go-plugin"
@@ -22,17 +21,41 @@ const Manifest = "plugins.sha256"
 // maxManifestLines bounds the manifest; a handful is normal.
 const maxManifestLines = 256
 
-// refusal is the reason why a file must not run. A person has to act before a new try can help.
-type refusal struct{ reason string }
+// refusal is the reason why a file must not run, and what a person does before a new try can help.
+type refusal struct{ reason, fixHint string }
 
 func (r *refusal) Error() string { return r.reason }
 
-func refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
+// reinstall is what helps where nothing else is said.
+const reinstall = "Install the service again so that its binaries and plugins.sha256 belong together, then try again."
 
-// verify checks that path is a regular file lying in dir itself, and that its content is what the manifest says. It
-// reads the manifest anew each time, so that an upgrade in place needs no restart.
+func refuse(format string, args ...any) error { return refuseWith(reinstall, format, args...) }
+
+// refuseWith is refuse with a step of its own for the person.
+func refuseWith(fixHint, format string, args ...any) error {
+	return &refusal{fmt.Sprintf(format, args...), fixHint}
+}
+
+// then is the fix hint of a command.
+func then(command string) string { return "Run `" + command + "`, then try again." }
+
+// FixHint is what a person does about a problem that Check found.
+func FixHint(err error) string {
+	var r *refusal
+	if errors.As(err, &r) {
+		return r.fixHint
+	}
+	return reinstall
+}
+
+// verify checks that path is a regular file lying in dir itself, that nobody but this user and root could replace it,
+// and that its content is what the manifest says. It reads the manifest anew each time, so that an upgrade in place
+// needs no restart.
 func verify(dir, path string) error {
 	if err := inside(dir, path); err != nil {
+		return err
+	}
+	if err := checkOwners(dir, path); err != nil {
 		return err
 	}
 	sum, err := wanted(filepath.Join(dir, Manifest), filepath.Base(path))
@@ -77,9 +100,6 @@ func inside(dir, path string) error {
 	}
 	if !info.Mode().IsRegular() {
 		return refuse("%s is not a regular file", path)
-	}
-	if runtime.GOOS != "windows" && info.Mode().Perm()&0o002 != 0 {
-		return refuse("%s can be written by every user: chmod o-w it", path)
 	}
 	return nil
 }

@@ -1,0 +1,61 @@
+package osservice
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// A path that would be more than a word of a service's file is refused, by each manager, before anything is written or
+// asked; whichever path it is.
+func TestPathsThatNoFileCanHoldAreRefused(t *testing.T) {
+	managers := map[string]func(d daemon, run runner) manager{
+		"systemd":        func(d daemon, run runner) manager { return newSystemd(d, "", run) },
+		"launchd":        func(d daemon, run runner) manager { return newLaunchd(d, 501, run) },
+		"task scheduler": func(d daemon, run runner) manager { return newScheduler(d, `DESK\ada`, run) },
+	}
+	places := map[string]func(d *daemon) *string{
+		"state directory": func(d *daemon) *string { return &d.paths.Dir },
+		"control socket":  func(d *daemon) *string { return &d.paths.Control },
+		"MCP socket":      func(d *daemon) *string { return &d.paths.MCP },
+		"program":         func(d *daemon) *string { return &d.program },
+	}
+	for system, open := range managers {
+		for place, of := range places {
+			for _, odd := range []string{"\nExecStartPre=/bin/evil", "\r", "\x00", "\x1b[2J", "\x7f", "\u0085", "\u2028", "\xff"} {
+				t.Run(fmt.Sprintf("%s, %s, %q", system, place, odd), func(t *testing.T) {
+					d := here(t)
+					*of(&d) += odd
+					f := &fake{}
+					_, err := open(d, f.run).install(t.Context())
+					refusedWith(t, err, CodeUnsupported, place)
+					if err != nil && strings.ContainsAny(err.Error(), "\n\r\x00\x1b\x7f") {
+						t.Errorf("the refusal holds it raw: %q", err)
+					}
+					if len(f.asked) > 0 {
+						t.Errorf("asked %v", f.asked)
+					}
+					if entries, err := os.ReadDir(d.home); err != nil || len(entries) != 1 {
+						t.Errorf("written: %v, %v", entries, err)
+					}
+				})
+			}
+		}
+	}
+}
+
+// The task scheduler replaces %NAME% and $(NAME) in a program's path, and has no way to write them plainly.
+func TestTaskWithVariablesInItsPathIsRefused(t *testing.T) {
+	for _, program := range []string{`C:\%TEMP%\serviced.exe`, `C:\$(Arg0)\serviced.exe`} {
+		d := here(t)
+		d.program = program
+		_, err := newScheduler(d, `DESK\ada`, (&fake{}).run).install(t.Context())
+		refusedWith(t, err, CodeUnsupported, program)
+	}
+	d := here(t)
+	d.program += " 50%"
+	if err := plainTask(d); err != nil {
+		t.Errorf("one percent sign: %v", err)
+	}
+}

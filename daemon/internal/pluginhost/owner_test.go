@@ -1,0 +1,112 @@
+//go:build unix
+
+package pluginhost
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+)
+
+// An adapter that somebody else could replace is not run; the refusal names the path, its mode and the command to run.
+func TestAnAdapterThatOthersCouldReplaceIsRefused(t *testing.T) {
+	binary := "service-plugin-" + HTTP
+	for _, c := range []struct {
+		name string
+		path string // what is wrong, below the folder over the adapters'
+		mode os.FileMode
+		own  bool // by another user or group instead
+		uid  int
+		gid  int
+		fix  string // empty: it is run
+		said string
+	}{
+		{name: "as it was installed", path: ".", mode: 0o755},
+		{name: "a sticky folder above", path: ".", mode: 0o777 | os.ModeSticky},
+		{name: "a folder above that all may write", path: ".", mode: 0o777, fix: "chmod o-w", said: "mode 0777"},
+		{name: "the folder", path: "bin", mode: 0o757, fix: "chmod o-w", said: "mode 0757"},
+		{name: "the folder, sticky", path: "bin", mode: 0o777 | os.ModeSticky, fix: "chmod o-w", said: "mode 0777"},
+		{name: "the binary", path: "bin/" + binary, mode: 0o757, fix: "chmod o-w", said: "mode 0757"},
+		{name: "the manifest", path: "bin/" + Manifest, mode: 0o646, fix: "chmod o-w", said: "mode 0646"},
+		{name: "another's folder above", path: ".", mode: 0o755, own: true, uid: nobody, fix: "sudo chown", said: "belongs to user 65534"},
+		{name: "another's folder", path: "bin", mode: 0o755, own: true, uid: nobody, fix: "sudo chown", said: "belongs to user 65534"},
+		{name: "another's binary", path: "bin/" + binary, mode: 0o755, own: true, uid: nobody, fix: "sudo chown", said: "belongs to user 65534"},
+		{name: "another's manifest", path: "bin/" + Manifest, mode: 0o644, own: true, uid: nobody, fix: "sudo chown", said: "belongs to user 65534"},
+		{name: "a group of others", path: "bin/" + binary, mode: 0o775, own: true, gid: nobody, fix: "chmod g-w", said: "group 65534"},
+		{name: "a folder of others' group", path: "bin", mode: 0o775, own: true, gid: nobody, fix: "chmod g-w", said: "group 65534"},
+		{name: "a group of others that may only read", path: "bin/" + binary, mode: 0o755, own: true, gid: nobody},
+		{name: "one's own group", path: "bin/" + binary, mode: 0o775},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.own && os.Getuid() != 0 {
+				if os.Getenv("CI") == "true" {
+					t.Fatal("to give a file away needs root")
+				}
+				t.Skip("SKIPPED: to give a file away needs root")
+			}
+			root, err := filepath.EvalSymlinks(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := filepath.Join(root, "bin")
+			if err := os.Rename(install(t), dir); err != nil {
+				t.Fatal(err)
+			}
+			h, _ := serve(t, dir)
+			path := filepath.Join(root, c.path)
+			if c.own {
+				if err := os.Chown(path, c.uid, c.gid); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.Chmod(path, c.mode); err != nil {
+				t.Fatal(err)
+			}
+			_, err = h.Health(t.Context(), backend.Target{BaseURL: "http://127.0.0.1:1", InstallID: "i"})
+			p := code(t, err)
+			wrong := h.Check()[HTTP]
+			if c.fix == "" {
+				if p.Code == backend.CodeAdapterUnavailable || wrong != nil {
+					t.Errorf("%+v, %v", p, wrong)
+				}
+				return
+			}
+			if p.Code != backend.CodeAdapterUnavailable || !strings.Contains(p.Message, path+" (mode") || !strings.Contains(p.Message, c.said) ||
+				!strings.Contains(p.FixHint, c.fix) || !strings.Contains(p.FixHint, path) {
+				t.Errorf("%+v", p)
+			}
+			if wrong == nil || FixHint(wrong) != p.FixHint {
+				t.Errorf("Check: %v, %s", wrong, FixHint(wrong))
+			}
+			if got := h.Plugins()[0]; got.State != Refused {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+func TestPrivateIn(t *testing.T) {
+	dir := t.TempDir()
+	passwd, group := filepath.Join(dir, "passwd"), filepath.Join(dir, "group")
+	write(t, passwd, []byte("root:x:0:0:root:/root:/bin/sh\nada:x:1000:1000::/home/ada:/bin/sh\nbob:x:1001:1002::/home/bob:/bin/sh\n"), 0o644)
+	write(t, group, []byte("root:x:0:\nada:x:1000:\nbob:x:1002:\nstaff:x:50:\ndevelopers:x:60:ada,bob\nalone:x:70:ada\nours:x:80:ada,root\n"), 0o644)
+	for gid, private := range map[int]bool{1000: true, 1002: false, 50: true, 60: false, 70: true, 80: true, 4711: false} {
+		if got := privateIn(passwd, group, gid, 1000); got != private {
+			t.Errorf("group %d: %t", gid, got)
+		}
+	}
+	if !privateIn(passwd, group, 5000, 5000) || !privateIn("/nonexistent", "/nonexistent", 5000, 5000) {
+		t.Error("a user who is kept elsewhere has no group of their own")
+	}
+}
+
+func TestShellQuote(t *testing.T) {
+	for in, want := range map[string]string{"/a/b-1.0": "/a/b-1.0", "/a b": "'/a b'", "it's": `'it'\''s'`, "": "''", "/a;rm": "'/a;rm'"} {
+		if got := shellQuote(in); got != want {
+			t.Errorf("%q: %s", in, got)
+		}
+	}
+}

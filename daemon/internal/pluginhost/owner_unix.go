@@ -1,0 +1,116 @@
+//go:build unix
+
+package pluginhost
+
+import (
+	"bufio"
+	"io/fs"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// ancestorsCount: who can write a directory can replace what is below it.
+const ancestorsCount = true
+
+// onlyOurs refuses what belongs to another user, and what others may write. A group counts as others unless nobody
+// but this user and root is in it: where each user has a group of their own, a checkout is group-writable by default.
+func onlyOurs(path string, info fs.FileInfo) error {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return refuse("the owner of %s cannot be learnt", path)
+	}
+	uid, mode := os.Getuid(), info.Mode().Perm()
+	switch {
+	case st.Uid != 0 && int(st.Uid) != uid && !isUnmapped(st.Uid):
+		return refuseWith(then("sudo chown "+strconv.Itoa(uid)+" "+shellQuote(path)),
+			"%s (mode %04o) belongs to user %d, who could replace the adapter", path, mode, st.Uid)
+	case mode&0o002 != 0:
+		return refuseWith(then("chmod o-w "+shellQuote(path)), "%s (mode %04o) can be written by every user", path, mode)
+	case mode&0o020 != 0 && !isPrivateGroup(int(st.Gid), uid):
+		return refuseWith(then("chmod g-w "+shellQuote(path)), "%s (mode %04o) can be written by group %d, which has other members", path, mode, st.Gid)
+	}
+	return nil
+}
+
+// isUnmapped reports whether uid stands for users whom a user namespace does not name, which is how the owner of a
+// sandbox's system directories looks from inside. It is nobody's account there.
+func isUnmapped(uid uint32) bool {
+	overflow, err := os.ReadFile("/proc/sys/kernel/overflowuid")
+	if err != nil || strings.TrimSpace(string(overflow)) != strconv.FormatUint(uint64(uid), 10) {
+		return false
+	}
+	ids, err := os.ReadFile("/proc/self/uid_map")
+	if err != nil {
+		return false
+	}
+	f := strings.Fields(string(ids))
+	return len(f) != 3 || f[2] != "4294967295"
+}
+
+// adminGroup is macOS' group of administrators, who may become root anyway; its members are not in /etc/group.
+const adminGroup = 80
+
+// isPrivateGroup reports whether nobody but this user and root is in a group. A group that /etc/group does not name,
+// because accounts are kept elsewhere, is private if it has the user's number.
+func isPrivateGroup(gid, uid int) bool {
+	if gid == 0 {
+		return true
+	}
+	if runtime.GOOS == "darwin" {
+		return gid == adminGroup
+	}
+	return privateIn("/etc/passwd", "/etc/group", gid, uid)
+}
+
+func privateIn(passwd, group string, gid, uid int) bool {
+	members, known := []string(nil), false
+	for _, f := range table(group) {
+		if len(f) >= 4 && f[2] == strconv.Itoa(gid) {
+			known = true
+			members = append(members, strings.FieldsFunc(f[3], func(r rune) bool { return r == ',' })...)
+		}
+	}
+	if !known {
+		return gid == uid
+	}
+	ours := []string{"root"}
+	for _, f := range table(passwd) {
+		if len(f) < 4 {
+			continue
+		}
+		switch id, err := strconv.Atoi(f[2]); {
+		case err == nil && (id == uid || id == 0):
+			ours = append(ours, f[0])
+		case f[3] == strconv.Itoa(gid): // the main group of somebody else
+			return false
+		}
+	}
+	return !slices.ContainsFunc(members, func(name string) bool { return !slices.Contains(ours, name) })
+}
+
+// table reads the lines of passwd(5) or group(5); none when the file cannot be read.
+func table(path string) (lines [][]string) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		lines = append(lines, strings.Split(strings.TrimSpace(s.Text()), ":"))
+	}
+	return lines
+}
+
+// shellQuote is one word of a command that a person pastes.
+func shellQuote(s string) string {
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return !strings.ContainsRune("/._-+:@%,=", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	}) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
