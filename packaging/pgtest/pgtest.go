@@ -62,7 +62,7 @@ func (c *Cluster) start() error {
 	if err := c.run("initdb", "-D", c.data(), "-U", "service", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"); err != nil {
 		return err
 	}
-	options := fmt.Sprintf("-k %s -c listen_addresses='' -c max_connections=200 -c shared_buffers=64MB", c.dir)
+	options := fmt.Sprintf("-k '%s' -c listen_addresses='' -c max_connections=200 -c shared_buffers=64MB", c.dir)
 	return c.run("pg_ctl", "-D", c.data(), "-w", "-t", "60", "-o", options, "-l", filepath.Join(c.dir, "log"), "start")
 }
 
@@ -131,7 +131,7 @@ func (c *Cluster) create(template string) (string, error) {
 	if err := c.run("createdb", "-h", c.dir, "-U", "service", "-T", template, name); err != nil {
 		return "", err
 	}
-	return "postgres://service@/" + name + "?host=" + url.QueryEscape(c.dir), nil
+	return "postgres://service@/" + name + "?host=" + strings.ReplaceAll(url.QueryEscape(c.dir), "+", "%20"), nil // pgx takes a plus for itself
 }
 
 // Dump gives the whole content of a database as text.
