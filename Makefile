@@ -36,11 +36,11 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-11s %s\n", $$1, $$2}' Makefile
 
 build: wasm ## build every program into bin/, with the checksum manifest of the adapters
-	@mkdir -p $(BIN)
-	$(BUILD) -o $(BIN)/ ./daemon/serviced ./ctl/servicectl ./ctl/service-mcp ./backend/service-backend
-	@for a in $(ADAPTERS); do set -e; echo "build service-plugin-$$a"; $(BUILD) -o $(BIN)/service-plugin-$$a ./plugins/$$a; done
-	$(BUILD) -o $(BIN)/hello-glasses ./packaging/e2e/testdata/apps/hello-glasses
-	@cd $(BIN) && (command -v sha256sum >/dev/null && sha256sum service-plugin-* || shasum -a 256 service-plugin-*) > plugins.sha256
+	@mkdir -p "$(BIN)"
+	$(BUILD) -o "$(BIN)/" ./daemon/serviced ./ctl/servicectl ./ctl/service-mcp ./backend/service-backend
+	@for a in $(ADAPTERS); do set -e; echo "build service-plugin-$$a"; $(BUILD) -o "$(BIN)/service-plugin-$$a" ./plugins/$$a; done
+	$(BUILD) -o "$(BIN)/hello-glasses" ./packaging/e2e/testdata/apps/hello-glasses
+	@cd "$(BIN)" && (command -v sha256sum >/dev/null && sha256sum service-plugin-* || shasum -a 256 service-plugin-*) > plugins.sha256
 
 wasm: $(WASM_DIR)/simulator.wasm.gz $(WASM_DIR)/wasm_exec.js ## build the simulator page's program, which the backend embeds
 
