@@ -310,7 +310,7 @@ func TestACookieShownToAnotherUserOpensNothing(t *testing.T) {
 	}
 
 	w.stopDaemon()
-	h = hold(t, site.Port())
+	hold(t, site.Port())
 	address := backendURL(t, w)
 	if portOf(t, address) == site.Port() {
 		t.Fatal("the port is the one that somebody else has")

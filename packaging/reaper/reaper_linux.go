@@ -2,6 +2,7 @@ package reaper
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -35,7 +36,7 @@ func Watch(dir string) (release func(), err error) {
 		return nil, err
 	}
 	defer held.Close()
-	watchdog := exec.Command(self)
+	watchdog := exec.CommandContext(context.Background(), self) // it outlives whatever this process does
 	watchdog.Env = []string{variable + "=" + dir}
 	watchdog.Dir = "/"
 	watchdog.Stdin = held

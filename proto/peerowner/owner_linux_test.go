@@ -24,16 +24,20 @@ const dialTo = "PEEROWNER_TEST_DIAL"
 
 func TestMain(m *testing.M) {
 	if address := os.Getenv(dialTo); address != "" {
-		conn, err := net.Dial("tcp", address)
-		if err != nil {
-			fmt.Println(err)
-			os.Exit(1)
-		}
-		defer conn.Close()
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		return
+		os.Exit(dialAndWait(address))
 	}
 	os.Exit(reaper.Run(m.Run))
+}
+
+func dialAndWait(address string) int {
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	defer conn.Close()
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	return 0
 }
 
 func addresses(conn net.Conn) (peer, local netip.AddrPort) {

@@ -15,6 +15,7 @@
 package peerowner
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -61,7 +62,7 @@ func Probe() error {
 	}
 	defer l.Close()
 	_ = l.SetDeadline(time.Now().Add(probeWait))
-	client, err := net.DialTimeout("tcp4", l.Addr().String(), probeWait)
+	client, err := (&net.Dialer{Timeout: probeWait}).DialContext(context.Background(), "tcp4", l.Addr().String())
 	if err != nil {
 		return fmt.Errorf("probe the owners of connections: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 	"testing"
 )
@@ -106,7 +107,7 @@ func TestFindInPCBList(t *testing.T) {
 	p.add(peer6, local6, 502, true)
 	gone := netip.MustParseAddrPort("127.0.0.1:40001")
 	p.add(gone, local4, 0, false)
-	list := append(p.list, make([]byte, pcbHeaderSize)...)
+	list := slices.Concat(p.list, make([]byte, pcbHeaderSize))
 	for _, c := range []struct {
 		peer, local netip.AddrPort
 		uid         uint32

@@ -56,7 +56,8 @@ type (
 	// Progress is a message of the contract.
 	Progress = controlv1.Progress
 	// Result is a message of the contract.
-	Result  = controlv1.ToolResult
+	Result = controlv1.ToolResult
+	// Picture is a message of the contract.
 	Picture = controlv1.ToolImage
 	// LoggedOut is a message of the contract.
 	LoggedOut = controlv1.LogoutResponse

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -78,7 +79,7 @@ type stream struct {
 }
 
 func (s *stream) Write(p []byte) (int, error) {
-	data := append(s.part, p...)
+	data := slices.Concat(s.part, p)
 	whole := len(data)
 	for back := 1; back <= min(utf8.UTFMax-1, len(data)); back++ {
 		if at := len(data) - back; utf8.RuneStart(data[at]) {

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"os/exec"
 	"syscall"
 )
@@ -9,7 +10,7 @@ var variables = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR", "_
 
 // platformCommand is open <url>, out of reach of the terminal's Ctrl-C.
 func platformCommand(url string) *exec.Cmd {
-	cmd := withEnvironment(exec.Command("/usr/bin/open", url), variables)
+	cmd := withEnvironment(exec.CommandContext(context.Background(), "/usr/bin/open", url), variables)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return cmd
 }

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"os/exec"
 	"syscall"
 )
@@ -14,7 +15,7 @@ var variables = []string{
 // platformCommand is xdg-open <url>, out of reach of the terminal's Ctrl-C. The URL begins with http, so it cannot be
 // taken for an option.
 func platformCommand(url string) *exec.Cmd {
-	cmd := withEnvironment(exec.Command("xdg-open", url), variables)
+	cmd := withEnvironment(exec.CommandContext(context.Background(), "xdg-open", url), variables) // it may outlive the call
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return cmd
 }

@@ -2,13 +2,16 @@
 
 package local
 
-import "os/exec"
+import (
+	"context"
+	"os/exec"
+)
 
 var variables = []string{"PATH", "HOME", "LANG", "DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR"}
 
 // platformCommand is xdg-open <url>, as on Linux.
 func platformCommand(url string) *exec.Cmd {
-	return withEnvironment(exec.Command("xdg-open", url), variables)
+	return withEnvironment(exec.CommandContext(context.Background(), "xdg-open", url), variables)
 }
 
 func hasDesktop(getenv func(string) string) bool {

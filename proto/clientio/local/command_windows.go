@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,7 +17,7 @@ var variables = []string{
 // only a quote and a percent sign are special. isPlatformSafe keeps both out.
 func platformCommand(url string) *exec.Cmd {
 	shell := filepath.Join(os.Getenv("SystemRoot"), "System32", "cmd.exe")
-	cmd := withEnvironment(exec.Command(shell), variables)
+	cmd := withEnvironment(exec.CommandContext(context.Background(), shell), variables)
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		CmdLine: commandLine(url), HideWindow: true, CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP,
 	}
