@@ -10,6 +10,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode"
 
@@ -27,10 +28,16 @@ const (
 	idleWait = time.Minute
 	// maxConnections bounds the connections that clients opened without being asked.
 	maxConnections = 64
+	// largeAnswer is the size in bytes from which on requests and answers count as large, and maxLarge how many of them
+	// are under way at once, over all clients: each is held in memory.
+	largeAnswer = 4 << 20
+	maxLarge    = 4
 )
 
 // Registry matches connections with the clients that they belong to. It is safe for concurrent use.
 type Registry struct {
+	large chan struct{} // holds one for each large request under way
+
 	mu       sync.Mutex
 	expected map[string]chan *conn // by token; somebody waits
 	open     map[string]*conn      // by token; opened by the client of its own accord
@@ -38,19 +45,35 @@ type Registry struct {
 
 // NewRegistry makes an empty registry.
 func NewRegistry() *Registry {
-	return &Registry{expected: map[string]chan *conn{}, open: map[string]*conn{}}
+	return &Registry{large: make(chan struct{}, maxLarge), expected: map[string]chan *conn{}, open: map[string]*conn{}}
 }
 
-// Serve owns a connection whose handshake named token, until it ends. next reads its lines.
-func (r *Registry) Serve(token string, stream io.WriteCloser, next func() ([]byte, error)) {
-	c := &conn{stream: stream, answers: make(chan []byte), closed: make(chan struct{})}
+// Lines are what comes over a connection.
+type Lines interface {
+	// Wait returns when there is something to read, or with the end of the connection.
+	Wait() error
+	// Next reads a line of at most max bytes.
+	Next(max int) ([]byte, error)
+}
+
+// Serve owns a connection whose handshake named token, until it ends. One that speaks without being asked is closed, and
+// no more is read than what was asked for can take.
+func (r *Registry) Serve(token string, stream io.WriteCloser, lines Lines) {
+	c := &conn{stream: stream, large: r.large, answers: make(chan []byte), closed: make(chan struct{})}
 	defer c.close()
 	if !r.admit(token, c) {
 		return
 	}
 	defer r.forget(token, c)
 	for {
-		line, err := next()
+		if lines.Wait() != nil {
+			return
+		}
+		limit := int(c.due.Swap(0))
+		if limit == 0 {
+			return
+		}
+		line, err := lines.Next(limit)
 		if err != nil {
 			return
 		}
@@ -203,7 +226,9 @@ var errGone = &Error{Code: CodeUnavailable, Message: "the client has ended"}
 // conn is one connection to a client's process.
 type conn struct {
 	stream  io.WriteCloser
+	large   chan struct{}
 	answers chan []byte
+	due     atomic.Int64 // the longest line that an answer may be; 0 while none is due
 
 	turn sync.Mutex
 	last int64
@@ -243,6 +268,16 @@ func (c *conn) Do(ctx context.Context, r clientio.Request) (clientio.Response, e
 	defer cancel()
 	stop := context.AfterFunc(ctx, c.close)
 	defer stop()
+	limit := answerLimit(r)
+	if max(limit, len(line)) > largeAnswer {
+		select {
+		case c.large <- struct{}{}:
+			defer func() { <-c.large }()
+		case <-ctx.Done():
+			return clientio.Response{}, c.lost(ctx)
+		}
+	}
+	c.due.Store(int64(limit))
 	if _, err := c.stream.Write(append(line, '\n')); err != nil {
 		c.close()
 		return clientio.Response{}, c.lost(ctx)
@@ -258,6 +293,18 @@ func (c *conn) Do(ctx context.Context, r clientio.Request) (clientio.Response, e
 		return clientio.Response{}, &Error{Code: CodeUnavailable, Message: "the client's answer does not fit the request"}
 	}
 	return answer, nil
+}
+
+// answerLimit is the longest line in bytes that answers a request.
+func answerLimit(r clientio.Request) int {
+	const fields = 64 << 10
+	switch r.Op {
+	case clientio.Read, clientio.Find:
+		return int(min(r.Limit, clientio.MaxData))/3*4 + fields
+	case clientio.List:
+		return largeAnswer
+	}
+	return fields
 }
 
 var errNoAnswer = &Error{Code: CodeUnavailable, Message: "the client does not answer: the file may lie on a disk that hangs"}

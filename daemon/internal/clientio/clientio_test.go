@@ -23,16 +23,18 @@ import (
 type process struct {
 	registry *Registry
 	answer   func(r clientio.Request) any // nil: no answer; a string is sent as it is
-	asked    int
 
 	mu    sync.Mutex
+	asked int
 	conns []net.Conn
 }
 
 // client is a client whose stream asks this process to connect.
 func (p *process) client() *Client {
 	return p.registry.ForStream(func(token string) error {
+		p.mu.Lock()
 		p.asked++
+		p.mu.Unlock()
 		go p.connect(token)
 		return nil
 	})
@@ -43,10 +45,7 @@ func (p *process) connect(token string) {
 	p.mu.Lock()
 	p.conns = append(p.conns, ours)
 	p.mu.Unlock()
-	lines := bufio.NewReader(theirs)
-	go func() {
-		p.registry.Serve(token, theirs, func() ([]byte, error) { return lines.ReadBytes('\n') })
-	}()
+	go p.registry.Serve(token, theirs, testLines{bufio.NewReader(theirs)})
 	in := json.NewDecoder(ours)
 	for {
 		var r clientio.Request
@@ -61,6 +60,21 @@ func (p *process) connect(token string) {
 			_ = json.NewEncoder(ours).Encode(answer)
 		}
 	}
+}
+
+type testLines struct{ r *bufio.Reader }
+
+func (l testLines) Wait() error {
+	_, err := l.r.Peek(1)
+	return err
+}
+
+func (l testLines) Next(limit int) ([]byte, error) {
+	line, err := l.r.ReadBytes('\n')
+	if len(line) > limit {
+		return nil, errors.New("line is too long")
+	}
+	return line, err
 }
 
 func ok(r clientio.Request) any { return clientio.Response{ID: r.ID, Data: []byte("data")} }
@@ -191,6 +205,62 @@ func TestRegistry_MatchesTokens(t *testing.T) {
 		synctest.Wait()
 		if registry.ForToken(token) != nil {
 			t.Error("a client that is gone is still known")
+		}
+	})
+}
+
+// What a client may make the daemon hold is bounded by what the daemon asked for.
+func TestServe_ClosesWhoSpeaksUnasked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &process{registry: NewRegistry(), answer: ok}
+		const token = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+		go p.connect(token)
+		synctest.Wait()
+		if _, err := io.WriteString(p.conns[0], "x"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if p.registry.ForToken(token) != nil {
+			t.Error("it is still served")
+		}
+	})
+}
+
+func TestServe_ReadsNoMoreThanWasAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &process{registry: NewRegistry(), answer: func(r clientio.Request) any {
+			return clientio.Response{ID: r.ID, Data: make([]byte, 1<<20)}
+		}}
+		c := p.client()
+		defer c.Close()
+		if _, err := FilesOf(caller.Caller{IO: c}).Read(t.Context(), "/a", 100); !IsUnavailable(err) {
+			t.Errorf("1 MB for 100 bytes: %v", err)
+		}
+	})
+}
+
+func TestLargeRequestsTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var underWay, most atomic.Int64
+		p := &process{registry: NewRegistry(), answer: func(r clientio.Request) any {
+			most.Store(max(most.Load(), underWay.Add(1)))
+			time.Sleep(time.Second)
+			underWay.Add(-1)
+			return ok(r)
+		}}
+		var all sync.WaitGroup
+		for range 3 * maxLarge {
+			all.Go(func() {
+				c := p.client()
+				defer c.Close()
+				if _, err := FilesOf(caller.Caller{IO: c}).Read(t.Context(), "/a", 16<<20); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if most.Load() > maxLarge {
+			t.Errorf("%d at once", most.Load())
 		}
 	})
 }

@@ -22,7 +22,6 @@ import (
 	"github.com/service-dev/service/daemon/internal/descriptors"
 	"github.com/service-dev/service/daemon/internal/ratelog"
 	"github.com/service-dev/service/daemon/internal/tools"
-	contract "github.com/service-dev/service/proto/clientio"
 	"github.com/service-dev/service/proto/docs"
 	"github.com/service-dev/service/proto/rendezvous"
 )
@@ -222,8 +221,20 @@ func (g *Gate) serveClientIO(conn net.Conn, lines *lineReader, token string) {
 		return
 	}
 	_ = conn.SetReadDeadline(time.Time{})
-	lines.max = contract.MaxLine
-	g.opts.ClientIO.Serve(token, conn, lines.next)
+	g.opts.ClientIO.Serve(token, conn, clientLines{lines})
+}
+
+// clientLines are the answers of a client's own process.
+type clientLines struct{ lines *lineReader }
+
+func (c clientLines) Wait() error {
+	_, err := c.lines.r.Peek(1)
+	return err
+}
+
+func (c clientLines) Next(limit int) ([]byte, error) {
+	c.lines.max = limit
+	return c.lines.next()
 }
 
 // askForClientIO sends the private frame that asks the client for a connection.
