@@ -151,6 +151,9 @@ func (w *world) link() error {
 	if err := os.Remove(w.auth()); err != nil { // a logout would revoke the link, which is put back later
 		return err
 	}
+	if !eventually(10*time.Second, func() bool { _, err := w.run("whoami"); return err != nil }) {
+		return errors.New("the daemon does not notice that auth.json is gone")
+	}
 	own, err := w.loginAs(owner)
 	if err != nil {
 		return err
@@ -193,9 +196,12 @@ func (w *world) loginAs(email string) ([]byte, error) {
 	}
 	lines := json.NewDecoder(out)
 	for {
-		var said struct{ Event, VerificationURL string }
-		if err := lines.Decode(&said); err != nil {
-			return nil, errors.Join(fmt.Errorf("login ended early: %w", err), cmd.Wait())
+		var said struct {
+			Event, VerificationURL string
+			Error                  json.RawMessage
+		}
+		if err := lines.Decode(&said); err != nil || said.Event == "error" {
+			return nil, errors.Join(fmt.Errorf("login of %s ended early: %v %s", email, err, said.Error), cmd.Wait())
 		}
 		if said.Event == "code" {
 			who, err := person.New()

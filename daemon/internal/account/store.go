@@ -25,6 +25,8 @@ type Options struct {
 	DefaultBackend string
 	// Changed signals that auth.json may have changed (statefile.Watch); nil for never.
 	Changed <-chan struct{}
+	// Wrote tells the watch what the store has written, or with nil that it has removed the file; it may be nil.
+	Wrote func(data []byte)
 	Now     func() time.Time
 	Log     *slog.Logger
 }
@@ -235,7 +237,7 @@ func (s *Store) write(l Link) error {
 	before, _ := statefile.Read(s.path, maxFile) // what cannot be read is replaced
 	data, err := format(before, l)
 	if err == nil {
-		err = statefile.Write(s.path, data)
+		err = s.replace(data)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -251,12 +253,25 @@ func (s *Store) write(l Link) error {
 	return err
 }
 
+// replace writes the file and tells the watch: what another program does to the file right after must not look like the
+// state that the watch saw last.
+func (s *Store) replace(data []byte) error {
+	err := statefile.Write(s.path, data)
+	if err == nil && s.o.Wrote != nil {
+		s.o.Wrote(data)
+	}
+	return err
+}
+
 // Delete forgets the link and deletes auth.json; was is false when there was neither.
 func (s *Store) Delete() (was bool, err error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	if was, err = statefile.Remove(s.path); err != nil {
 		return false, err
+	}
+	if s.o.Wrote != nil {
+		s.o.Wrote(nil)
 	}
 	was = was || s.Current().AuthToken != ""
 	s.mu.Lock()

@@ -326,3 +326,38 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// A file that is removed right after it was written is noticed, although it is again as the watch saw it last.
+func TestServe_FileRemovedRightAfterSave(t *testing.T) {
+	dir := t.TempDir()
+	watch := statefile.NewWatch(dir, slog.New(slog.DiscardHandler))
+	s := Open(Options{
+		Dir: dir, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		Changed: watch.Changed(FileName), Wrote: func(data []byte) { watch.Wrote(FileName, data) },
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	defer cancel()
+	serving.Go(func() { _ = watch.Serve(ctx) })
+	serving.Go(func() { _ = s.Serve(ctx) })
+	states := s.Watch(ctx)
+	if err := s.Save(Link{AuthToken: "svc_token", AccountID: "acc", LinkedAt: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(s.Path()); err != nil {
+		t.Fatal(err)
+	}
+	late := time.After(10 * time.Second)
+	for linked := false; ; {
+		select {
+		case l := <-states:
+			if linked && l.State == NotLinked {
+				return
+			}
+			linked = linked || l.State == Linked
+		case <-late:
+			t.Fatalf("it is %s", s.Current().State)
+		}
+	}
+}

@@ -129,6 +129,7 @@ func (p *parts) assemble() (err error) {
 	p.level.Set(p.config.Current().LogLevel)
 	p.accounts = account.Open(account.Options{
 		Dir: dir, DefaultBackend: config.DefaultBackend(), Changed: p.files.Changed(account.FileName), Now: p.now, Log: p.log,
+		Wrote: func(data []byte) { p.files.Wrote(account.FileName, data) },
 	})
 	p.consent = consent.New(dir)
 	p.record = p.newRecorder()

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -160,9 +161,26 @@ func (w *Watch) look() {
 	}
 }
 
+// Wrote tells what this process itself has just made of a file: written data, or removed it (nil). Later changes are
+// compared with that, so that none is missed which comes right after and restores what the watch saw last.
+func (w *Watch) Wrote(name string, data []byte) {
+	var err error
+	if data == nil {
+		err = syscall.ENOENT
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if f, ok := w.files[name]; ok {
+		f.sum = sumOf(data, err)
+	}
+}
+
 // sum stands for a file's content, or for why it has none.
 func (w *Watch) sum(name string) [sha256.Size]byte {
-	data, err := Read(filepath.Join(w.dir, name), maxWatched)
+	return sumOf(Read(filepath.Join(w.dir, name), maxWatched))
+}
+
+func sumOf(data []byte, err error) [sha256.Size]byte {
 	if err != nil {
 		return sha256.Sum256([]byte("\x00" + cause(err).Error()))
 	}
