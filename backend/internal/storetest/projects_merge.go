@@ -145,8 +145,8 @@ func mergeAgainstMint(t *testing.T, f *projectFixture) {
 		from, into := fmt.Sprint("com.example.from", round), fmt.Sprint("com.example.into", round)
 		f.key(t, from)
 		f.key(t, into)
-		secrets := make([]string, 8)
-		ids := make([]string, 8)
+		secrets := make([]string, 4)
+		ids := make([]string, 4)
 		var wg sync.WaitGroup
 		for i := range secrets {
 			wg.Go(func() {
@@ -178,7 +178,7 @@ func mergeAgainstMint(t *testing.T, f *projectFixture) {
 				t.Errorf("session: %+v, %v", s, err)
 			}
 		}
-		if p := f.get(t, from); p.ID != into || p.Keys != 10 || p.OpenSessions != 8 {
+		if p := f.get(t, from); p.ID != into || p.Keys != 6 || p.OpenSessions != 4 {
 			t.Errorf("%+v", p)
 		}
 	}

@@ -56,15 +56,20 @@ type Lines interface {
 	Next(max int) ([]byte, error)
 }
 
-// Serve owns a connection whose handshake named token, until it ends. One that speaks without being asked is closed, and
-// no more is read than what was asked for can take.
-func (r *Registry) Serve(token string, stream io.WriteCloser, lines Lines) {
+// Serve owns a connection whose handshake named token, until it ends. answer tells the client whether it is taken; from
+// then on its calls find it. A connection that speaks without being asked is closed, and no more is read than what was
+// asked for can take.
+func (r *Registry) Serve(token string, stream io.WriteCloser, lines Lines, answer func(taken bool) error) {
 	c := &conn{stream: stream, large: r.large, answers: make(chan []byte), closed: make(chan struct{})}
 	defer c.close()
-	if !r.admit(token, c) {
+	waiting, taken := r.admit(token, c)
+	defer r.forget(token, c)
+	if answer(taken) != nil || !taken {
 		return
 	}
-	defer r.forget(token, c)
+	if waiting != nil {
+		waiting <- c // never blocks: it holds one
+	}
 	for {
 		if lines.Wait() != nil {
 			return
@@ -85,19 +90,19 @@ func (r *Registry) Serve(token string, stream io.WriteCloser, lines Lines) {
 	}
 }
 
-func (r *Registry) admit(token string, c *conn) bool {
+// admit finds out whether a connection is taken, and who waits for it, if anybody does.
+func (r *Registry) admit(token string, c *conn) (waiting chan<- *conn, taken bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if waiting, ok := r.expected[token]; ok {
 		delete(r.expected, token)
-		waiting <- c // never blocks: it holds one
-		return true
+		return waiting, true
 	}
-	if _, taken := r.open[token]; taken || len(r.open) >= maxConnections {
-		return false
+	if _, known := r.open[token]; known || len(r.open) >= maxConnections {
+		return nil, false
 	}
 	r.open[token] = c
-	return true
+	return nil, true
 }
 
 func (r *Registry) forget(token string, c *conn) {

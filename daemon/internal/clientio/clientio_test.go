@@ -23,6 +23,7 @@ import (
 type process struct {
 	registry *Registry
 	answer   func(r clientio.Request) any // nil: no answer; a string is sent as it is
+	taken    func()                       // called when the client hears that it is taken
 
 	mu    sync.Mutex
 	asked int
@@ -45,7 +46,12 @@ func (p *process) connect(token string) {
 	p.mu.Lock()
 	p.conns = append(p.conns, ours)
 	p.mu.Unlock()
-	go p.registry.Serve(token, theirs, testLines{bufio.NewReader(theirs)})
+	go p.registry.Serve(token, theirs, testLines{bufio.NewReader(theirs)}, func(taken bool) error {
+		if taken && p.taken != nil {
+			p.taken()
+		}
+		return nil
+	})
 	in := json.NewDecoder(ours)
 	for {
 		var r clientio.Request
@@ -262,6 +268,24 @@ func TestLargeRequestsTakeTurns(t *testing.T) {
 		if most.Load() > maxLarge {
 			t.Errorf("%d at once", most.Load())
 		}
+	})
+}
+
+// A client makes its call as soon as it hears that it is taken: the call must find it.
+func TestServe_IsKnownBeforeTheClientHears(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const token = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+		p := &process{registry: NewRegistry(), answer: ok}
+		p.taken = func() {
+			if p.registry.ForToken(token) == nil {
+				t.Error("it is not known yet")
+			}
+		}
+		go p.connect(token)
+		synctest.Wait()
+		p.mu.Lock()
+		_ = p.conns[0].Close()
+		p.mu.Unlock()
 	})
 }
 

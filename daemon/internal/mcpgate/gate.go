@@ -217,11 +217,14 @@ func (g *Gate) ServeConn(ctx context.Context, conn net.Conn) {
 
 // serveClientIO serves a connection on which the daemon asks and the client answers.
 func (g *Gate) serveClientIO(conn net.Conn, lines *lineReader, token string) {
-	if reply(conn, prefaceAnswer{OK: true, Version: g.opts.Version}) != nil {
-		return
-	}
 	_ = conn.SetReadDeadline(time.Time{})
-	g.opts.ClientIO.Serve(token, conn, clientLines{lines})
+	g.opts.ClientIO.Serve(token, conn, clientLines{lines}, func(taken bool) error {
+		answer := prefaceAnswer{OK: taken, Version: g.opts.Version}
+		if !taken {
+			answer.Code, answer.Message = codeRefused, "too many connections of this kind, or a token that is in use"
+		}
+		return reply(conn, answer)
+	})
 }
 
 // clientLines are the answers of a client's own process.
