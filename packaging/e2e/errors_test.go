@@ -3,9 +3,8 @@
 package e2e
 
 import (
-	"encoding/json"
+	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -101,16 +100,16 @@ func TestBackendUnreachable(t *testing.T) {
 
 func TestBackendInvalidResponse(t *testing.T) {
 	t.Parallel()
-	answers := map[string]string{"html": "<html>hello</html>", "empty": "{}", "types": `{"pending":"yes"}`}
-	fake := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		var body struct{ DeviceCode string }
-		json.NewDecoder(r.Body).Decode(&body)
-		rw.Write([]byte(answers[body.DeviceCode]))
-	}))
-	defer fake.Close()
-	w := newWorld(t, "", "SERVICE_BACKEND_URL="+fake.URL)
-	a := startAgent(w, "legacy", false)
-	for code := range answers {
+	w := newWorld(t, "")
+	for name, answer := range map[string]string{"html": "<html>hello</html>", "empty": "{}", "types": `{"pending":"yes"}`} {
+		f := newFake(t, "http://127.0.0.1:1/activate?code="+fakeUserCode, []http.HandlerFunc{
+			func(rw http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(rw, answer) },
+		})
+		a := startAgent(w.with("SERVICE_BACKEND_URL="+f.url), "legacy", false)
+		code := a.call("createSimulatorSession", map[string]any{"openBrowser": false}).Structured["deviceCode"]
+		if code == nil {
+			t.Fatalf("%s: no code was issued", name)
+		}
 		wantError(t, a.call("completeAuthLink", map[string]any{"deviceCode": code}), "backend_invalid_response", false)
 	}
 }

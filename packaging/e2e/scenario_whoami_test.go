@@ -114,7 +114,7 @@ func TestTwoShells(t *testing.T) {
 		}
 	}
 	// A shell's backend gets no telemetry of a daemon whose own one is another.
-	for shell, want := range map[*world][2]string{a: {first.url, "embedded"}, b: {second.url, "SERVICE_TELEMETRY"}} {
+	for shell, want := range map[*world][2]string{a: {first.url, "SERVICE_BACKEND_URL"}, b: {second.url, "SERVICE_TELEMETRY"}} {
 		out, _, _ := shell.ctl("status", "--json")
 		var status struct {
 			PID     int
