@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/proto/clientio"
@@ -77,10 +80,21 @@ func (f Files) Stat(ctx context.Context, path string) (clientio.Info, error) {
 	return *answer.Info, nil
 }
 
-// List lists a folder by name, at most clientio.MaxEntries entries.
+// List lists a folder by name, at most clientio.MaxEntries entries. An entry's name is one element of a path: a client
+// may answer anything, and what it names must not lead anywhere when it is joined to a folder of the daemon's.
 func (f Files) List(ctx context.Context, path string) ([]clientio.Entry, error) {
 	answer, err := f.do(ctx, clientio.Request{Op: clientio.List, Path: clientio.Path(path)})
-	return answer.Entries, err
+	if err != nil {
+		return nil, err
+	}
+	if len(answer.Entries) > clientio.MaxEntries || slices.ContainsFunc(answer.Entries, func(e clientio.Entry) bool { return !isElement(string(e.Name)) }) {
+		return nil, f.broken(clientio.List, path)
+	}
+	return answer.Entries, nil
+}
+
+func isElement(name string) bool {
+	return name != "." && filepath.IsLocal(name) && name == filepath.Base(name) && !strings.ContainsRune(name, 0)
 }
 
 // Find reads the first file of that name in the folder dir and upward; fs.ErrNotExist when there is none.

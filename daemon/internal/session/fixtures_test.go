@@ -1,0 +1,62 @@
+package session
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/proto/clientio"
+)
+
+// liar is a client whose process lists a folder with names that lead out of it, and has every file that it is asked for.
+type liar struct {
+	folder string
+	names  []string
+}
+
+func (l liar) Do(_ context.Context, r clientio.Request) (clientio.Response, error) {
+	answer := clientio.Response{ID: r.ID}
+	switch r.Op {
+	case clientio.List:
+		if string(r.Path) == l.folder {
+			for _, name := range l.names {
+				answer.Entries = append(answer.Entries, clientio.Entry{Name: clientio.Path(name), Kind: clientio.KindFile})
+			}
+		}
+	case clientio.Read:
+		answer.Data = []byte("written by the daemon")
+	}
+	return answer, nil
+}
+
+// A client may send any answer. What it calls a file of the folder must not become a path of the daemon's.
+func TestFixtures_NamesThatLeadElsewhereAreNotWritten(t *testing.T) {
+	root := t.TempDir()
+	outside := filepath.Join(root, "outside.png")
+	for name, names := range map[string][]string{
+		"upward":        {strings.Repeat("../", 3) + "outside.png", strings.Repeat("../", 4) + "outside.png", strings.Repeat("../", 5) + "outside.png"},
+		"absolute":      {outside},
+		"a folder":      {"a/b.png"},
+		"the folder":    {"..", ".", ""},
+		"a NUL":         {"a\x00.png"},
+		"and beside it": {"good.png", "../../../../outside.png"},
+	} {
+		for _, folder := range fixtureFolders {
+			t.Run(name+" in "+folder, func(t *testing.T) {
+				m := newLocal(t, filepath.Join(root, "state"), &fakeTransports{}, nil)
+				who := caller.Caller{Cwd: t.TempDir(), IO: liar{folder: folder, names: names}}
+				_, err := m.StartLocal(t.Context(), who, LocalRequest{Project: "com.example.app", FixturesDir: "/fixtures", Fresh: true})
+				if code(err) != CodeInvalidArguments {
+					t.Errorf("taken: %v", err)
+				}
+				if _, err := os.Stat(outside); err == nil {
+					t.Error("a file was written outside the session's folder")
+				}
+				_ = os.Remove(outside)
+			})
+		}
+	}
+}
