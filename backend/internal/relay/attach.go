@@ -141,7 +141,7 @@ func (h *Hub) host(c *conn, to audience, id string, greet func(context.Context, 
 		return nil
 	}
 	sender, row, payload := introduction(c, to)
-	r.pace(r.limiter(sender))   // coming and going are rows too
+	r.pace.wait(h.life, sender) // coming and going are rows too
 	ctx := context.Background() // nothing cuts it short: the store bounds its own work, and the writer goes on to the end
 	s, unsubscribe, err := r.attach(ctx, c, to)
 	if err != nil {

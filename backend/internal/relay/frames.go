@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
-	"golang.org/x/time/rate"
 
 	"github.com/service-dev/service/proto/glasses"
 )
@@ -23,7 +22,7 @@ func (r *room) take(ctx context.Context, c *conn, sender string, m message) {
 	}
 	f, err := glasses.Parse(m.data)
 	if f.Type != glasses.TypeMotion && f.Type != glasses.TypeBarrier { // a stream, and what is dropped
-		r.pace(r.limiter(sender))
+		r.pace.wait(r.h.life, sender)
 	}
 	if err == nil {
 		if refusal := glasses.MaySend(sender, f.Type); refusal != nil {
@@ -42,28 +41,6 @@ func (r *room) take(ctx context.Context, c *conn, sender string, m message) {
 	default:
 		r.fromPage(ctx, c, f, m)
 	}
-}
-
-// pace holds a sender up that is faster than its session may be. Nothing is refused and nothing lost: what the sender has
-// written waits in its connection.
-func (r *room) pace(frames *rate.Limiter) {
-	wait := frames.Reserve().Delay()
-	if wait <= 0 {
-		return
-	}
-	late := time.NewTimer(wait)
-	defer late.Stop()
-	select {
-	case <-late.C:
-	case <-r.h.life.Done():
-	}
-}
-
-func (r *room) limiter(sender string) *rate.Limiter {
-	if sender == glasses.SenderApp {
-		return r.appFrames
-	}
-	return r.pageFrames
 }
 
 // fromApp writes a frame of an app down and passes a command on.

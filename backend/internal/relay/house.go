@@ -22,6 +22,7 @@ func (h *Hub) keepHouse(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+		h.dropPaces()
 		beat := h.frame(glasses.TypeBeat, "", struct{}{})
 		for _, r := range h.enterAll() {
 			r.beat(h, beat)

@@ -75,6 +75,7 @@ type Hub struct {
 
 	mu      sync.Mutex
 	rooms   map[string]*room
+	paces   map[string]pace // of sessions that everybody left and whose pace is not whole yet
 	closing bool
 	serving sync.WaitGroup // goroutines of peers, and callers inside a room
 }
@@ -102,7 +103,7 @@ func New(o Options) *Hub {
 	setDefault(&o.QueueSize, 1024)
 	setDefault(&o.OutboxSize, 256)
 	life, end := context.WithCancel(context.Background())
-	return &Hub{Options: o, bus: newLocalBus(), queue: make(chan entry, o.QueueSize), rooms: map[string]*room{}, life: life, end: end}
+	return &Hub{Options: o, bus: newLocalBus(), queue: make(chan entry, o.QueueSize), rooms: map[string]*room{}, paces: map[string]pace{}, life: life, end: end}
 }
 
 func setDefault[T time.Duration | int](v *T, d T) {
@@ -196,6 +197,7 @@ func (h *Hub) enter(sessionID string) (*room, bool) {
 	r := h.rooms[sessionID]
 	if r == nil {
 		r = newRoom(h, sessionID)
+		h.takePace(r)
 		h.rooms[sessionID] = r
 	}
 	r.holders++
@@ -208,6 +210,7 @@ func (h *Hub) leave(r *room) {
 	defer h.mu.Unlock()
 	if r.holders--; r.holders == 0 {
 		delete(h.rooms, r.id)
+		h.keepPace(r)
 	}
 	h.serving.Done()
 }

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
-	"golang.org/x/time/rate"
 
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/proto/glasses"
@@ -39,8 +38,7 @@ type room struct {
 
 	asked int64 // commands so far; orders them
 
-	// What the session takes of its apps, and of its pages: results must not wait behind the commands that they answer.
-	appFrames, pageFrames *rate.Limiter
+	pace pace
 
 	open    atomic.Int64 // len(pending), for who does not hold mu
 	link    string       // what the glasses last said of their link
@@ -67,8 +65,7 @@ type command struct {
 }
 
 func newRoom(h *Hub, id string) *room {
-	frames := func() *rate.Limiter { return rate.NewLimiter(rate.Limit(h.FrameRate), h.FrameBurst) }
-	return &room{h: h, id: id, appFrames: frames(), pageFrames: frames(), seen: glasses.NewSeen(maxRecent), pending: map[string]command{}, link: glasses.LinkConnected, checked: time.Now()}
+	return &room{h: h, id: id, pace: h.newPace(), seen: glasses.NewSeen(maxRecent), pending: map[string]command{}, link: glasses.LinkConnected, checked: time.Now()}
 }
 
 // MaxPeers is how many apps, and how many pages, may be attached to one session.
