@@ -149,14 +149,14 @@ func (s *Store) ResetPassword(ctx context.Context, t account.MailToken, password
 // become links: they go with those.
 func dropAccess(ctx context.Context, tx *sql.Tx, accountID string, gone account.Access, now time.Time, t audit.Trace) error {
 	if gone.Links {
+		if err := denyApproved(ctx, tx, accountID, t); err != nil {
+			return err
+		}
 		links, err := returned(ctx, tx, "UPDATE links SET revoked_at = $1 WHERE account_id = $2 AND revoked_at IS NULL RETURNING id, account_id", toMS(now), accountID)
 		if err != nil {
 			return err
 		}
 		if err := traceRevoked(ctx, tx, t, links); err != nil {
-			return err
-		}
-		if err := denyApproved(ctx, tx, accountID, t); err != nil {
 			return err
 		}
 	}

@@ -43,15 +43,15 @@ func (s *Store) listLinks(ctx context.Context, where, arg string) ([]link.Link, 
 func (s *Store) RevokeLinks(ctx context.Context, linkID string, now time.Time, e audit.Entry, t audit.Trace) (int, error) {
 	var gone [][2]string
 	err := s.write(ctx, func(tx *sql.Tx) (err error) {
+		if linkID == "" { // before the links: see denyApproved
+			if err := denyApproved(ctx, tx, e.AccountID, t); err != nil {
+				return err
+			}
+		}
 		gone, err = returned(ctx, tx, `UPDATE links SET revoked_at = $1 WHERE account_id = $2 AND revoked_at IS NULL AND ($3 = '' OR id = $3)
 			RETURNING id, account_id`, toMS(now), e.AccountID, linkID)
 		if err != nil {
 			return err
-		}
-		if linkID == "" {
-			if err := denyApproved(ctx, tx, e.AccountID, t); err != nil {
-				return err
-			}
 		}
 		if len(gone) == 0 {
 			return nil

@@ -138,7 +138,8 @@ func traceRevoked(ctx context.Context, tx *sql.Tx, t audit.Trace, links [][2]str
 	return nil
 }
 
-// denyApproved ends the codes that an account approved and nobody redeemed yet: they would become links.
+// denyApproved ends the codes that an account approved and nobody redeemed yet: they would become links. Who revokes links
+// too does that afterwards: this waits for a code that is being redeemed, and its link is there then.
 func denyApproved(ctx context.Context, tx *sql.Tx, accountID string, t audit.Trace) error {
 	codes, err := returned(ctx, tx, "UPDATE device_codes SET state = 'denied' WHERE account_id = $1 AND state = 'approved' RETURNING user_hash, account_id", accountID)
 	if err != nil {
