@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -20,8 +19,6 @@ var quietLog = log.New(discard{}, "", 0)
 type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
-
-func readFile(path string) ([]byte, error) { return os.ReadFile(path) }
 
 // freezeDaemon stops the daemon as SIGSTOP does. Half of the times a person cures it by a restart, else it goes on by
 // itself.

@@ -12,7 +12,9 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -147,68 +149,79 @@ func (s *soak) post(client *http.Client, path, body string, into any) bool {
 	return resp.StatusCode == http.StatusOK && json.NewDecoder(resp.Body).Decode(into) == nil
 }
 
-// noRoomForLink approves a login while the disk is full: the answer says that nothing is written, and the link is there
-// once there is room.
+// noRoomForLink links a second state directory, on the same disk, and fills the disk before the approval: the answer says
+// that nothing is written, and auth.json is there once there is room.
 func (s *soak) noRoomForLink(rng *rand.Rand) (what string, undo func() error, err error) {
+	dir := filepath.Join(s.disk, "second")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", nil, err
+	}
+	second := func(ctx context.Context, args ...string) *exec.Cmd {
+		cmd := s.command(ctx, "servicectl", args...)
+		cmd.Env = append(slices.Clone(s.env), "SERVICE_CONFIG_DIR="+dir, "SERVICE_BACKEND_URL="+s.backend.url)
+		return cmd
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), callTime)
 	defer cancel()
-	cmd := s.command(ctx, "servicectl", "login", "--json")
-	out, err := cmd.StdoutPipe()
+	what, err = s.linkWithoutRoom(rng, second(ctx, "login", "--json"), filepath.Join(dir, "auth.json"))
+	for _, args := range [][]string{{"logout"}, {"daemon", "stop"}} {
+		if out, cleanErr := second(ctx, args...).CombinedOutput(); cleanErr != nil {
+			err = errors.Join(err, fmt.Errorf("servicectl %s: %w: %s", args[0], cleanErr, out))
+		}
+	}
+	return what, nil, errors.Join(err, os.RemoveAll(dir))
+}
+
+func (s *soak) linkWithoutRoom(rng *rand.Rand, login *exec.Cmd, auth string) (what string, err error) {
+	out, err := login.StdoutPipe()
 	if err != nil {
-		return "", nil, err
+		return "", err
 	}
-	if err := cmd.Start(); err != nil {
-		return "", nil, err
+	if err := login.Start(); err != nil {
+		return "", err
 	}
+	defer func() { _ = login.Wait() }() // the exit code is looked at before
 	var code struct{ Event, VerificationURL string }
 	lines := json.NewDecoder(out)
 	if err := lines.Decode(&code); err != nil || code.Event != "code" {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		return "(no code)", nil, nil
+		return "(no code)", login.Process.Kill()
 	}
 	_, free, err := s.fillDisk(rng)
 	if err != nil {
-		return "", nil, errors.Join(err, cmd.Wait())
+		return "", errors.Join(err, login.Process.Kill())
 	}
-	err = s.linkWithoutRoom(cmd, lines, code.VerificationURL)
-	return "", nil, errors.Join(err, free(), s.adoptLink())
+	said, err := s.approveFull(lines, code.VerificationURL)
+	if err != nil {
+		return "", errors.Join(err, free(), login.Process.Kill())
+	}
+	_ = login.Wait()
+	if want := map[bool]int{true: 0, false: 2}[said]; login.ProcessState.ExitCode() != want {
+		err = fmt.Errorf("a login that wrote auth.json: %v exited with %d, want %d", said, login.ProcessState.ExitCode(), want)
+	}
+	err = errors.Join(err, free())
+	if !eventually(recovery, func() bool { data, readErr := os.ReadFile(auth); return readErr == nil && json.Valid(data) }) {
+		err = errors.Join(err, fmt.Errorf("%s after there was room auth.json does not hold the link", recovery))
+	}
+	return fmt.Sprintf("(written at once: %v)", said), err
 }
 
-func (s *soak) linkWithoutRoom(cmd *exec.Cmd, lines *json.Decoder, page string) error {
+// approveFull approves and returns whether the login says that auth.json is written: somebody else may have made room.
+func (s *soak) approveFull(lines *json.Decoder, page string) (written bool, err error) {
 	who, err := person.New()
-	if err == nil {
-		err = who.ApproveAgain(page, owner, password)
-	}
 	if err != nil {
-		_ = cmd.Process.Kill()
-		return errors.Join(err, cmd.Wait())
+		return false, err
+	}
+	if err := who.ApproveAgain(page, owner, password); err != nil {
+		return false, err
 	}
 	var last struct {
 		Event           string
-		Linked, Written *bool
-		Code            string
+		Linked, Written bool
 	}
 	for lines.Decode(&last) == nil && last.Event != "linked" && last.Event != "error" {
 	}
-	_ = cmd.Wait() // the exit code is looked at
-	if last.Event != "linked" || last.Written == nil || *last.Written || cmd.ProcessState.ExitCode() != 2 {
-		return fmt.Errorf("a login without room for auth.json said %+v and exited with %d", last, cmd.ProcessState.ExitCode())
+	if last.Event != "linked" || !last.Linked {
+		return false, fmt.Errorf("a login without room for auth.json ends with %+v", last)
 	}
-	return nil
-}
-
-// adoptLink waits until the new link is on disk; from then on it is the machine's own.
-func (s *soak) adoptLink() error {
-	var now []byte
-	if !eventually(recovery, func() bool {
-		data, err := readFile(s.auth())
-		account, parseErr := accountOf(data)
-		now = data
-		return err == nil && parseErr == nil && account == s.account && !bytes.Equal(data, s.own)
-	}) {
-		return fmt.Errorf("%s after there was room auth.json does not hold the new link", recovery)
-	}
-	s.own = now
-	return nil
+	return last.Written, nil
 }

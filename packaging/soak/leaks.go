@@ -151,7 +151,7 @@ func (w *world) tree() []string {
 	return list
 }
 
-// kept are the files that a run may add: what was recorded and is meant to last, logs, and the folders of sessions that
+// kept are the files that a run may add: what was recorded and is meant to last, logs, codes, and the folders of sessions that
 // are still open, by id; a closed session leaves nothing.
 func kept(path string, open map[string]bool) bool {
 	if temporary(filepath.Base(path)) {
@@ -166,7 +166,7 @@ func kept(path string, open map[string]bool) bool {
 			return true
 		}
 	}
-	return path == "disk/state/sessions"
+	return path == "disk/state/sessions" || path == "disk/state/run/codes.json"
 }
 
 // temporary tells names that writers use while they write.
