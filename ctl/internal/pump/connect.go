@@ -9,7 +9,7 @@ import (
 // maxTurned bounds how often in a row a daemon that ends while it is dialled is tried again; turnedPause is the first
 // pause, doubled each time.
 const (
-	maxTurned   = 4
+	maxTurned   = 6
 	turnedPause = 25 * time.Millisecond
 )
 
