@@ -15,6 +15,9 @@ import (
 )
 
 func main() {
+	if program, ok := reach.IsStarter(os.Args); ok {
+		os.Exit(reach.StartDetached(program))
+	}
 	toolset, ok := toolsetOf(os.Args[1:])
 	if !ok {
 		os.Exit(run("servicectl", append([]string{"service-mcp"}, os.Args[1:]...)))

@@ -12,8 +12,11 @@ import (
 	"github.com/service-dev/service/packaging/reaper"
 )
 
-// TestMain lets a process of this test be the parent, or the child that watches it.
+// TestMain lets a process of this test be the parent, or the child that watches it, or a daemon's starter.
 func TestMain(m *testing.M) {
+	if program, ok := IsStarter(os.Args); ok {
+		os.Exit(StartDetached(program))
+	}
 	switch os.Getenv("REACH_TEST_ROLE") {
 	case "parent":
 		child := exec.Command(os.Args[0])

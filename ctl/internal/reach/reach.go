@@ -32,6 +32,10 @@ type Daemon struct {
 	Paths rendezvous.Paths
 	// Program is the path of serviced: beside the running executable.
 	Program string
+	// Starter is the path of a program that calls StartDetached for StarterVerb; empty for none. It starts Program and ends
+	// at once, so that the daemon, which all of a person's clients share, is no descendant of the one that started it:
+	// agents end the processes that they started with all that these have started.
+	Starter string
 }
 
 // Find computes the places from the environment. It touches nothing on disk besides reading its own path.
@@ -48,7 +52,7 @@ func Find() (Daemon, error) {
 	if err != nil {
 		return Daemon{}, err
 	}
-	return Daemon{Paths: paths, Program: program}, nil
+	return Daemon{Paths: paths, Program: program, Starter: starterBeside(program)}, nil
 }
 
 // Beside is the path of a program of ours that lies in the folder of the running one. It need not exist.

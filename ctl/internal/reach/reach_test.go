@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +20,7 @@ import (
 const fakeDaemon = `#!/bin/sh
 answer=$(cat "$SERVICE_CONFIG_DIR/answer")
 echo started >> "$SERVICE_CONFIG_DIR/starts"
+echo $PPID > "$SERVICE_CONFIG_DIR/parent"
 env >> "$SERVICE_CONFIG_DIR/env"
 case "$answer" in
 quiet) exit 0 ;;
@@ -46,7 +48,7 @@ func newDaemon(t *testing.T, answer string) Daemon {
 	if err := os.WriteFile(filepath.Join(dir, "answer"), []byte(answer), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return Daemon{Paths: paths, Program: program}
+	return Daemon{Paths: paths, Program: program, Starter: os.Args[0]}
 }
 
 func listen(t *testing.T, path string) {
@@ -118,6 +120,27 @@ func TestTheDaemonGetsNothingOfTheCallersShell(t *testing.T) {
 	for _, yes := range []string{"SERVICE_CONFIG_DIR=" + d.Paths.Dir, "SERVICE_READY_FD=3", "LC_ALL=C", "PATH="} {
 		if !strings.Contains(string(env), yes) {
 			t.Errorf("the daemon lacks %s", yes)
+		}
+	}
+}
+
+// An agent that ends its server ends what that has started too. The daemon, which other agents use, is not among it.
+func TestTheDaemonIsNoChildOfTheClientThatStartsIt(t *testing.T) {
+	d := newDaemon(t, "error: enough\n")
+	for _, starter := range []string{d.Starter, d.Starter + "-missing", "/bin/false"} {
+		d.Starter = starter
+		_, err := d.Connect(t.Context(), d.Paths.MCP)
+		var start *StartError
+		if !errors.As(err, &start) || start.Reason != "enough" {
+			t.Fatalf("%s: %v", starter, err)
+		}
+		parent, err := os.ReadFile(filepath.Join(d.Paths.Dir, "parent"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ours := strings.TrimSpace(string(parent)) == strconv.Itoa(os.Getpid())
+		if ours != (starter != os.Args[0]) {
+			t.Errorf("%s: the daemon's parent is %s, this is %d", starter, parent, os.Getpid())
 		}
 	}
 }

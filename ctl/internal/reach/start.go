@@ -33,7 +33,7 @@ func (d Daemon) start(ctx context.Context) error {
 	}
 	defer null.Close()
 	stderr := d.crashLog(null)
-	process, err := spawn(d.Program, []string{d.Program, "run"}, daemonEnv(d.Paths.Dir), []*os.File{null, null, stderr}, told)
+	err = d.run(daemonEnv(d.Paths.Dir), []*os.File{null, null, stderr}, told)
 	told.Close()
 	if stderr != null {
 		stderr.Close()
@@ -41,8 +41,25 @@ func (d Daemon) start(ctx context.Context) error {
 	if err != nil {
 		return sandboxed(d.Program, false, &StartError{Reason: err.Error()})
 	}
-	go func() { _, _ = process.Wait() }() // a shim lives longer than a daemon, which must not stay behind as a zombie
 	return d.awaitReady(ctx, ready)
+}
+
+// run starts the daemon by way of the starter, and without it when that is not there or fails: then it says why.
+func (d Daemon) run(env []string, stdio []*os.File, ready *os.File) error {
+	if d.Starter != "" {
+		starter, err := spawn(d.Starter, []string{d.Starter, StarterVerb, d.Program}, env, stdio, ready)
+		if err == nil {
+			if state, err := starter.Wait(); err == nil && state.Success() {
+				return nil
+			}
+		}
+	}
+	process, err := spawn(d.Program, []string{d.Program, "run"}, env, stdio, ready)
+	if err != nil {
+		return err
+	}
+	go func() { _, _ = process.Wait() }() // a shim lives longer than a daemon, which must not stay behind as a zombie
+	return nil
 }
 
 // crashLog is where a daemon's last words go (a panic has no other place); null when it cannot be opened.

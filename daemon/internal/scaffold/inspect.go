@@ -16,8 +16,14 @@ import (
 
 // Bounds of what is read of a project.
 const (
-	maxFiles = 2000
-	maxDepth = 24
+	maxFiles   = 2000
+	maxFolders = 5000
+	maxDepth   = 24
+	maxReads   = 2 * maxFiles // the files of modules are read again
+	maxBytes   = 64 << 20     // of all files together
+	maxIgnores = 1 << 20      // bytes of all .gitignore files together
+	maxUses    = 1000         // commands, and phrases, that are noted
+	maxKeys    = 50
 )
 
 // Inspection is what a project holds of an integration.
@@ -116,7 +122,7 @@ func Inspect(ctx context.Context, files clientio.Files, root string) (Inspection
 		in.source(f)
 	}
 	in.finish()
-	return in.found, nil
+	return in.found, ctx.Err()
 }
 
 func readError(root string, err error) error {
@@ -137,11 +143,19 @@ type inspector struct {
 	sources   []string
 	ignores   map[string][]string // lines of .gitignore by folder
 	names     []string            // of every file
+	folders   int
+	reads     int // how often a file was read, or tried to be
+	bytes     int // of what was read
+	ignoring  int // bytes of ignores
 }
 
 // walk notes the project's files in and below a folder, at most maxFiles of them. Only the project's own folder must be
 // readable.
 func (in *inspector) walk(dir string) error {
+	if in.folders++; in.folders > maxFolders || len(in.names) >= maxFiles {
+		in.found.Truncated = true
+		return nil
+	}
 	entries, err := in.files.List(in.ctx, dir)
 	if err != nil {
 		if dir == "." || in.ctx.Err() != nil {
@@ -177,8 +191,11 @@ func (in *inspector) note(name string) {
 	case base == ManifestName:
 		in.manifests = append(in.manifests, name)
 	case base == ignoreName:
-		in.ignores[path.Dir(name)] = strings.Split(string(in.read(name)), "\n")
-	case base == KeyName:
+		if data := in.read(name); in.ignoring+len(data) <= maxIgnores {
+			in.ignoring += len(data)
+			in.ignores[path.Dir(name)] = strings.Split(string(data), "\n")
+		}
+	case base == KeyName && len(in.found.Keys) < maxKeys:
 		in.found.Keys = append(in.found.Keys, KeyState{Path: name})
 	case extensions[path.Ext(base)] != "" || isConfig(base):
 		in.sources = append(in.sources, name)
@@ -191,19 +208,34 @@ func isConfig(base string) bool {
 		base != "package-lock.json"
 }
 
-// read gives a file's bytes; nil when it is too long or cannot be read.
+// full reports whether as much was read as is read of a project, or nobody waits for it any more.
+func (in *inspector) full() bool {
+	full := in.reads >= maxReads || in.bytes >= maxBytes
+	in.found.Truncated = in.found.Truncated || full
+	return full || in.ctx.Err() != nil
+}
+
+// read gives a file's bytes; nil when it is too long or cannot be read, or enough was read.
 func (in *inspector) read(name string) []byte {
+	if in.full() {
+		return nil
+	}
+	in.reads++
 	data, err := in.files.Read(in.ctx, name, maxRead)
 	if err != nil {
 		return nil
 	}
 	in.found.FilesRead++
+	in.bytes += len(data)
 	return data
 }
 
 // modules compares what was generated with what is there.
 func (in *inspector) modules() {
 	for _, name := range in.manifests {
+		if in.full() {
+			return
+		}
 		m, err := parseManifest(in.read(name))
 		if err != nil {
 			in.found.marks = append(in.found.marks, mark{code: FindManifest, file: name, word: err.Error()})
@@ -216,6 +248,9 @@ func (in *inspector) modules() {
 		for _, module := range m.Modules {
 			state := ModuleState{Dir: dir, Language: module.Language, Version: module.Version, Capabilities: module.Capabilities}
 			for _, f := range module.Files {
+				if in.full() {
+					break
+				}
 				state.Files = append(state.Files, in.state(dir, f))
 			}
 			in.found.Modules = append(in.found.Modules, state)

@@ -112,7 +112,7 @@ func (in *inspector) line(name string, number int, line string, config bool) {
 func (in *inspector) commands(name string, number int, line string) {
 	use := func(command string) {
 		u := Use{command, name, number}
-		if len(in.found.Commands) < 1000 && !slices.Contains(in.found.Commands, u) {
+		if len(in.found.Commands) < maxUses && !slices.Contains(in.found.Commands, u) {
 			in.found.Commands = append(in.found.Commands, u)
 		}
 	}
@@ -134,8 +134,10 @@ func (in *inspector) commands(name string, number int, line string) {
 	}
 }
 
-// phrases notes the texts that the app announces: the strings up to the bracket that closes the call.
+// phrases notes the texts that the app announces: the strings up to the bracket that closes the call. What it looked at
+// it does not look at again, so that a file of nothing but open calls takes no longer than another.
 func (in *inspector) phrases(name, text string) {
+	line, counted := 1, 0
 	for at := 0; ; {
 		i := strings.Index(text[at:], "announce(")
 		if i < 0 {
@@ -144,12 +146,18 @@ func (in *inspector) phrases(name, text string) {
 		at += i + len("announce(")
 		end := at + closing(text[at:min(len(text), at+8000)])
 		for _, m := range stringPattern.FindAllStringSubmatchIndex(text[at:end], glasses.MaxPhrases+1) {
+			if len(in.found.Phrases) >= maxUses {
+				return
+			}
 			phrase := text[at+m[0]+1 : at+m[1]-1]
 			if plain, err := unquote(phrase); err == nil {
 				phrase = plain
 			}
-			in.found.Phrases = append(in.found.Phrases, Use{phrase, name, 1 + strings.Count(text[:at+m[0]], "\n")})
+			line += strings.Count(text[counted:at+m[0]], "\n")
+			counted = at + m[0]
+			in.found.Phrases = append(in.found.Phrases, Use{phrase, name, line})
 		}
+		at = end
 	}
 }
 

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -221,6 +222,9 @@ func (x *run) stimulate(ctx context.Context, typ string, payload any, file strin
 		if media, err = x.req.Files.Read(ctx, file, session.MaxUpload); err != nil {
 			return fmt.Errorf("reading the step's file: %w", err)
 		}
+		if !isMedia(typ, media) {
+			return fmt.Errorf("reading the step's file: %s is neither PNG nor JPEG nor WAV, as the step needs", filepath.Base(file))
+		}
 	}
 	if err := x.fetch(ctx, 0); err != nil {
 		return err
@@ -234,6 +238,15 @@ func (x *run) stimulate(ctx context.Context, typ string, payload any, file strin
 		return missing("the glasses refused it: %s: %s", res.Error.Code, res.Error.Message)
 	}
 	return nil
+}
+
+// isMedia reports whether a file is by its content what the glasses take. A scenario comes with a project and may name
+// any file of the person's, and what it names leaves the machine when the session is in a browser.
+func isMedia(typ string, data []byte) bool {
+	if typ == glasses.SimMicrophone {
+		return len(data) > 12 && string(data[:4]) == "RIFF" && string(data[8:12]) == "WAVE"
+	}
+	return bytes.HasPrefix(data, []byte("\x89PNG\r\n\x1a\n")) || bytes.HasPrefix(data, []byte("\xff\xd8\xff"))
 }
 
 // pass lets time go by, in the session's way.

@@ -21,6 +21,7 @@ import (
 const (
 	maxFixture  = 16 << 20  // one file; the simulator takes no larger one
 	maxFixtures = 256 << 20 // all files
+	maxCopies   = 1 << 30   // all files of all sessions
 )
 
 // fixturesFolder holds a session's copy of its fixtures: the simulator reads no folder that a client names.
@@ -50,7 +51,7 @@ func (r *room) copyFixtures(ctx context.Context, files clientio.Files, dir strin
 	if dir == "" {
 		return nil
 	}
-	c := fixtureCopy{files: files.In(dir), to: filepath.Join(r.folder(), fixturesFolder), kept: map[string]bool{}}
+	c := fixtureCopy{files: files.In(dir), to: filepath.Join(r.folder(), fixturesFolder), kept: map[string]bool{}, others: r.otherFixtures()}
 	for _, folder := range append([]string{"."}, fixtureFolders...) {
 		if err := c.folder(ctx, folder); err != nil {
 			return fixturesProblem(dir, err)
@@ -67,6 +68,28 @@ type fixtureCopy struct {
 	to    string
 	kept  map[string]bool // relative paths
 	size  int64
+	// others is the size of the copies of all other sessions.
+	others int64
+}
+
+// otherFixtures is the size of what the other sessions have copied: a client may open many, each with as much as it may.
+func (r *room) otherFixtures() (size int64) {
+	sessions, _ := os.ReadDir(r.l.root) // what cannot be read does not count
+	for _, s := range sessions {
+		if s.Name() == r.id {
+			continue
+		}
+		_ = filepath.WalkDir(filepath.Join(r.l.root, s.Name(), fixturesFolder), func(_ string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return nil
+			}
+			if info, err := d.Info(); err == nil {
+				size += info.Size()
+			}
+			return nil
+		})
+	}
+	return size
 }
 
 // folder copies the files of a folder. Those of the first level are the ones that have a meaning.
@@ -107,6 +130,10 @@ func (c *fixtureCopy) file(ctx context.Context, name string) error {
 	}
 	if c.size += int64(len(data)); c.size > maxFixtures {
 		return invalid("the files of fixturesDir have more than 256 MB", "leave out pictures that the test does not need")
+	}
+	if c.size+c.others > maxCopies {
+		return &backend.Problem{Code: backend.CodeTooManySessions, Message: "the fixtures of all local sessions together have more than 1 GB",
+			FixHint: "close local sessions that are not used any more, or leave out pictures that the test does not need"}
 	}
 	to := filepath.Join(c.to, filepath.FromSlash(name))
 	c.kept[to] = true

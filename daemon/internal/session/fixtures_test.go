@@ -2,11 +2,13 @@ package session
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/proto/clientio"
 )
@@ -58,5 +60,33 @@ func TestFixtures_NamesThatLeadElsewhereAreNotWritten(t *testing.T) {
 				_ = os.Remove(outside)
 			})
 		}
+	}
+}
+
+// Many sessions, each with as many fixtures as one may have, do not fill the disk.
+func TestFixtures_OfAllSessionsAreBounded(t *testing.T) {
+	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
+	first := start(t, m, LocalRequest{Project: "com.example.app"})
+	copies := filepath.Join(m.local.root, first.SessionID, fixturesFolder)
+	if err := os.MkdirAll(copies, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	large := filepath.Join(copies, "photo.png") // a file without blocks
+	if err := errors.Join(os.WriteFile(large, nil, 0o600), os.Truncate(large, maxCopies)); err != nil {
+		t.Fatal(err)
+	}
+	who := caller.Caller{Cwd: t.TempDir(), IO: liar{folder: ".", names: []string{"photo.png"}}}
+	want := LocalRequest{Project: "com.example.other", FixturesDir: "/fixtures"}
+	if _, err := m.StartLocal(t.Context(), who, want); code(err) != backend.CodeTooManySessions {
+		t.Errorf("more than all may have: %v", err)
+	}
+	if list, _ := m.List(t.Context(), backend.Target{}); len(list) != 1 {
+		t.Errorf("left over: %+v", list)
+	}
+	if _, err := m.Close(t.Context(), backend.Target{}, first.SessionID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.StartLocal(t.Context(), who, want); err != nil {
+		t.Errorf("once the other is closed: %v", err)
 	}
 }

@@ -54,7 +54,7 @@ func Parse(data []byte) (Scenario, error) {
 
 // strict walks the JSON along a Go type and refuses what the type does not know, and keys that come twice.
 func strict(data []byte, t reflect.Type, at string) error {
-	dec := json.NewDecoder(bytes.NewReader(data))
+	dec := &decoder{Decoder: json.NewDecoder(bytes.NewReader(data))}
 	dec.UseNumber()
 	if err := walk(dec, t, at, 0); err != nil {
 		return err
@@ -65,10 +65,37 @@ func strict(data []byte, t reflect.Type, at string) error {
 	return nil
 }
 
+// decoder counts the objects that stand in lists: each takes much more to hold than the three bytes that write it, so a
+// file is refused before they are made.
+type decoder struct {
+	*json.Decoder
+	objects int
+}
+
+// maxObjects is more than any scenario within the other limits holds in lists.
+const maxObjects = 4 * MaxTrace
+
+// item counts an item of the list at path.
+func (d *decoder) item(t reflect.Type, path string, i int) error {
+	if path == "steps" && i >= MaxSteps {
+		return bad(path, "there are more than %d", MaxSteps)
+	}
+	if t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t == nil || t.Kind() != reflect.Struct {
+		return nil
+	}
+	if d.objects++; d.objects > maxObjects {
+		return bad(path, "the lists of the file have more than %d items", maxObjects)
+	}
+	return nil
+}
+
 // maxNesting is deeper than anything that a scenario needs.
 const maxNesting = 100
 
-func walk(dec *json.Decoder, t reflect.Type, path string, depth int) error {
+func walk(dec *decoder, t reflect.Type, path string, depth int) error {
 	tok, err := dec.Token()
 	if err != nil {
 		return bad(path, "it is not JSON: %s", strings.TrimPrefix(err.Error(), "json: "))
@@ -88,6 +115,9 @@ func walk(dec *json.Decoder, t reflect.Type, path string, depth int) error {
 			item = t.Elem()
 		}
 		for i := 0; dec.More(); i++ {
+			if err := dec.item(item, path, i); err != nil {
+				return err
+			}
 			if err := walk(dec, item, fmt.Sprintf("%s[%d]", path, i), depth+1); err != nil {
 				return err
 			}
@@ -98,7 +128,7 @@ func walk(dec *json.Decoder, t reflect.Type, path string, depth int) error {
 	return nil
 }
 
-func walkObject(dec *json.Decoder, t reflect.Type, path string, depth int) error {
+func walkObject(dec *decoder, t reflect.Type, path string, depth int) error {
 	fields := fieldsOf(t)
 	seen := map[string]bool{}
 	for dec.More() {

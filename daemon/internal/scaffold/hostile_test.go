@@ -1,0 +1,87 @@
+package scaffold
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/clientio"
+	contract "github.com/service-dev/service/proto/clientio"
+)
+
+// inspectSoon inspects a folder that took minutes when it was read without bounds.
+func inspectSoon(t *testing.T, files clientio.Files, root string) Inspection {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	start := time.Now()
+	in, err := Inspect(ctx, files, root)
+	if err != nil || time.Since(start) > 30*time.Second {
+		t.Fatalf("%v after %v", err, time.Since(start))
+	}
+	return in
+}
+
+// A file of nothing but calls that are never closed is read in a time that its length bounds, and so is what is noted.
+func TestInspect_CallsWithoutAnEnd(t *testing.T) {
+	for name, call := range map[string]string{"a quote": "announce(\"a\n", "strings": `announce("a",`, "brackets": "announce(("} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			text := "glasses\n" + strings.Repeat(call, maxRead/len(call)-1)
+			write(t, filepath.Join(root, "a.py"), []byte(text))
+			if in := inspectSoon(t, ours, root); len(in.Phrases) > maxUses || in.FilesRead != 1 {
+				t.Errorf("%d phrases, %d files read", len(in.Phrases), in.FilesRead)
+			}
+		})
+	}
+}
+
+func TestInspect_PhrasesKeepTheirLines(t *testing.T) {
+	root := t.TempDir()
+	write(t, filepath.Join(root, "a.py"), []byte("glasses\nglasses.announce(['one',\n'two'])\n\nglasses.announce([\n\"three\"])\n"))
+	in := inspectSoon(t, ours, root)
+	want := []Use{{"one", "a.py", 2}, {"two", "a.py", 3}, {"three", "a.py", 6}}
+	if fmt.Sprint(in.Phrases) != fmt.Sprint(want) {
+		t.Errorf("%v, want %v", in.Phrases, want)
+	}
+}
+
+// A manifest that names one file many times does not have it read as often.
+func TestInspect_ManifestOfManyFiles(t *testing.T) {
+	root := t.TempDir()
+	write(t, filepath.Join(root, ManifestName), []byte(`{"manifest":1,"modules":[{"files":[{"name":"a"}`+strings.Repeat(`,{"name":"a"}`, 70000)+`]}]}`))
+	for name, size := range map[string]int{"large": maxRead, "empty": 0} {
+		write(t, filepath.Join(root, "a"), make([]byte, size))
+		if in := inspectSoon(t, ours, root); !in.Truncated || in.FilesRead > maxReads || size*in.FilesRead > 2*maxBytes {
+			t.Errorf("%s: %d files read, truncated %v", name, in.FilesRead, in.Truncated)
+		}
+	}
+}
+
+// endless is a client in whose folders there is always another folder.
+type endless struct{ asked int }
+
+func (e *endless) Do(ctx context.Context, r contract.Request) (contract.Response, error) {
+	if e.asked++; ctx.Err() != nil {
+		return contract.Response{}, ctx.Err()
+	}
+	if r.Op != contract.List {
+		return contract.Response{Code: contract.CodeNotExist}, nil
+	}
+	var answer contract.Response
+	for i := range 100 {
+		answer.Entries = append(answer.Entries, contract.Entry{Name: contract.Path(fmt.Sprint(i)), Kind: contract.KindDir})
+	}
+	return answer, nil
+}
+
+func TestInspect_FoldersWithoutAnEnd(t *testing.T) {
+	e := &endless{}
+	if in := inspectSoon(t, clientio.FilesOf(caller.Caller{IO: e}), "/"); !in.Truncated || e.asked > 2*maxFolders {
+		t.Errorf("asked %d times, truncated %v", e.asked, in.Truncated)
+	}
+}
