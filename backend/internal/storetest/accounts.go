@@ -76,6 +76,7 @@ func RunAccounts(t *testing.T, open func(t *testing.T) (s AccountStore, exec fun
 		"a reset revokes":             resetRevokes,
 		"mailed sign-ups":             mailedSignUps,
 		"who has an address":          whoHasAnAddress,
+		"a flooded address":           floodedAddress,
 		"passwords":                   passwords,
 		"guesses":                     guesses,
 		"guesses at once":             guessesAtOnce,
