@@ -82,7 +82,12 @@ func (a Account) Verified() bool { return !a.VerifiedAt.IsZero() }
 func (a Account) HasPassword() bool { return a.PasswordHash != "" }
 
 // Visit is how and from where a browser signed in.
-type Visit struct{ Method, UserAgent, IP string }
+type Visit struct {
+	Method, UserAgent, IP string
+	// PasswordHash is the account's when the person was checked; empty without one. A change since then signs every browser
+	// out, and one that is about to be signed in with them.
+	PasswordHash string
+}
 
 // BrowserSession is one browser that is signed in.
 type BrowserSession struct {
@@ -193,7 +198,8 @@ type PeopleStore interface {
 
 // SessionStore keeps browser sessions; they are known by the hash of their secret.
 type SessionStore interface {
-	// InsertWebSession stores the session of an active account; ErrSuspended otherwise.
+	// InsertWebSession stores the session of an active account, ErrSuspended otherwise, whose password is still that of the
+	// visit, ErrBadCredentials otherwise.
 	InsertWebSession(ctx context.Context, accountID string, b BrowserSession) error
 	// AccountByWebSession answers ErrNoSession for an unknown or expired one. used is when it was last written down.
 	AccountByWebSession(ctx context.Context, hash string, now time.Time) (a Account, used time.Time, err error)

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/account"
@@ -113,13 +114,23 @@ func (s *Store) InsertWebSession(ctx context.Context, accountID string, b accoun
 		if err := run(ctx, tx, "DELETE FROM web_sessions WHERE expires_at < $1", toMS(b.CreatedAt)); err != nil {
 			return err
 		}
-		made, err := changed(ctx, tx, `INSERT INTO web_sessions (hash, account_id, created_at, expires_at, id, method, user_agent, ip, used_at)
-			SELECT $1, a.id, $2, $3, $4, $5, $6, $7, $8 FROM accounts a WHERE a.id = $9 AND a.state = 'active'`,
-			b.Hash, toMS(b.CreatedAt), toMS(b.ExpiresAt), b.ID, b.Method, b.UserAgent, b.IP, toMS(b.UsedAt), accountID)
-		if err == nil && !made {
-			return account.ErrSuspended
+		// Who changes the password holds the account too, and then signs every browser out: this one is among them, or sees
+		// the new password.
+		if err := holdAccount(ctx, tx, accountID); err != nil && !errors.Is(err, account.ErrNotFound) {
+			return err
 		}
-		return err
+		made, err := changed(ctx, tx, `INSERT INTO web_sessions (hash, account_id, created_at, expires_at, id, method, user_agent, ip, used_at)
+			SELECT $1, a.id, $2, $3, $4, $5, $6, $7, $8 FROM accounts a WHERE a.id = $9 AND a.state = 'active' AND ($10 = '' OR a.password_hash = $10)`,
+			b.Hash, toMS(b.CreatedAt), toMS(b.ExpiresAt), b.ID, b.Method, b.UserAgent, b.IP, toMS(b.UsedAt), accountID, b.PasswordHash)
+		if err != nil || made {
+			return err
+		}
+		var active int
+		err = tx.QueryRowContext(ctx, "SELECT 1 FROM accounts WHERE id = $1 AND state = 'active'", accountID).Scan(&active)
+		if err != nil {
+			return missing(err, account.ErrSuspended)
+		}
+		return account.ErrBadCredentials
 	})
 }
 

@@ -27,7 +27,7 @@ func (s *Store) InsertMailToken(ctx context.Context, t account.MailToken, since 
 			return err
 		}
 		if most > 0 {
-			if err := countMail(ctx, tx, t, since, most); err != nil {
+			if err := s.countMail(ctx, tx, t, since, most); err != nil {
 				return err
 			}
 		}
@@ -40,7 +40,19 @@ func (s *Store) InsertMailToken(ctx context.Context, t account.MailToken, since 
 	})
 }
 
-func countMail(ctx context.Context, tx *sql.Tx, t account.MailToken, since time.Time, most int) error {
+// holdAddress keeps others who would mail to an address waiting until the transaction ends, so that each counts the mail of
+// those before. SQLite has one writer.
+func (s *Store) holdAddress(ctx context.Context, tx *sql.Tx, email string) error {
+	if s.engine != "postgres" {
+		return nil
+	}
+	return run(ctx, tx, "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", email)
+}
+
+func (s *Store) countMail(ctx context.Context, tx *sql.Tx, t account.MailToken, since time.Time, most int) error {
+	if err := s.holdAddress(ctx, tx, t.Email); err != nil {
+		return err
+	}
 	if err := run(ctx, tx, "DELETE FROM mails WHERE at <= $1", toMS(since)); err != nil {
 		return err
 	}

@@ -11,6 +11,9 @@ import (
 // InsertSignUp stores a sign-up that waits for its mailed link, and drops those that are over; account.ErrTooManyMails.
 func (s *Store) InsertSignUp(ctx context.Context, p account.PendingSignUp, since time.Time, most int) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
+		if err := s.holdAddress(ctx, tx, p.Email); err != nil {
+			return err
+		}
 		if err := run(ctx, tx, "DELETE FROM sign_ups WHERE expires_at <= $1", toMS(p.CreatedAt)); err != nil {
 			return err
 		}

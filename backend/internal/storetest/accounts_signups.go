@@ -3,7 +3,10 @@ package storetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -115,4 +118,43 @@ func whoHasAnAddress(t *testing.T, f *people) {
 	if sent := f.box.take(); len(sent) != 0 {
 		t.Errorf("%d mails beyond the limit", len(sent))
 	}
+}
+
+// floodedAddress: many who sign up or ask for an address at once are not more than one after another.
+func floodedAddress(t *testing.T, f *people) {
+	const email, asking = "victim@example.org", 4 * account.MaxMails
+	now := f.clock.now()
+	count := func(what string, ask func(i int) error) {
+		t.Helper()
+		var passed atomic.Int32
+		var all sync.WaitGroup
+		for i := range asking {
+			all.Go(func() {
+				switch err := ask(i); {
+				case err == nil:
+					passed.Add(1)
+				case !errors.Is(err, account.ErrTooManyMails) && !errors.Is(err, account.ErrAddressMailed):
+					t.Errorf("%s: %v", what, err)
+				}
+			})
+		}
+		all.Wait()
+		if n := int(passed.Load()); n != account.MaxMails {
+			t.Errorf("%s: %d mails to one address, want %d", what, n, account.MaxMails)
+		}
+	}
+	count("signing up", func(i int) error {
+		return f.store.InsertSignUp(t.Context(), account.PendingSignUp{Hash: fmt.Sprint("s", i), Email: email, CreatedAt: now,
+			ExpiresAt: now.Add(account.VerifyLife)}, now.Add(-time.Hour), account.MaxMails)
+	})
+	var ids []string
+	for i := range asking {
+		a := account.Account{ID: fmt.Sprint("sender-", i), Email: fmt.Sprintf("sender-%d@example.org", i), Active: true, CreatedAt: now}
+		want(t, "insert", f.store.InsertAccount(t.Context(), a), nil)
+		ids = append(ids, a.ID)
+	}
+	count("changing to it", func(i int) error {
+		return f.store.InsertMailToken(t.Context(), account.MailToken{Hash: fmt.Sprint("m", i), AccountID: ids[i], Purpose: "email", Email: email,
+			CreatedAt: now, ExpiresAt: now.Add(account.VerifyLife)}, now.Add(-time.Hour), account.MaxMails)
+	})
 }

@@ -53,6 +53,7 @@ func RunSessions(t *testing.T, open func(t *testing.T) (s SessionStore, exec fun
 		"mints are paced":              pacedMints,
 		"secrets are bounded":          boundedSecrets,
 		"model":                        model,
+		"counters of many writers":     countersHold,
 	} {
 		t.Run(name, func(t *testing.T) {
 			store, exec := open(t)

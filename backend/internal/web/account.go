@@ -138,7 +138,13 @@ func (w *Web) guessesSpent(rw http.ResponseWriter, r *http.Request, f accountFor
 
 // enter signs this browser in; method is how the person proved who they are.
 func (w *Web) enter(rw http.ResponseWriter, r *http.Request, person account.Account, next, method string) error {
-	if err := w.openSession(rw, r, person.ID, method); err != nil {
+	err := w.openSession(rw, r, person, method)
+	if errors.Is(err, account.ErrBadCredentials) { // the password was changed since it was checked
+		w.newVisitor(rw)
+		http.Redirect(rw, r, withNext("/signin", next), http.StatusSeeOther)
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	w.rememberBrowser(rw, person.Email)

@@ -105,11 +105,13 @@ func (w *Web) newVisitor(rw http.ResponseWriter) browser {
 
 // openSession signs the person in: a new cookie, and with it new CSRF tokens, so that nothing a visitor's browser was
 // given before the login stays valid.
-func (w *Web) openSession(rw http.ResponseWriter, r *http.Request, accountID, method string) error {
+func (w *Web) openSession(rw http.ResponseWriter, r *http.Request, person account.Account, method string) error {
 	if err := w.closeSession(r); err != nil {
 		return err
 	}
-	secret, err := w.Accounts.OpenSession(r.Context(), accountID, w.visit(r, method))
+	visit := w.visit(r, method)
+	visit.PasswordHash = person.PasswordHash
+	secret, err := w.Accounts.OpenSession(r.Context(), person.ID, visit)
 	if err != nil {
 		return err
 	}

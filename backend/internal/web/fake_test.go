@@ -20,6 +20,8 @@ import (
 
 // fakeCore stands for accounts, sessions and links in memory, and counts what was written.
 type fakeCore struct {
+	changed string // the password that each account gets right after it was signed in to
+
 	mu       sync.Mutex
 	people   map[string]string // e-mail -> password
 	sessions map[string]account.Account
@@ -68,12 +70,18 @@ func (f *fakeCore) SignIn(_ context.Context, email, password, browser string) (a
 	if p, ok := f.people[email]; !ok || p != password {
 		return account.Account{}, account.ErrBadCredentials
 	}
-	return account.Account{ID: "id-" + email, Email: email}, nil
+	if f.changed != "" {
+		defer func() { f.people[email] = f.changed }()
+	}
+	return account.Account{ID: "id-" + email, Email: email, PasswordHash: "hash of " + password}, nil
 }
 
-func (f *fakeCore) OpenSession(_ context.Context, accountID string, _ account.Visit) (string, error) {
+func (f *fakeCore) OpenSession(_ context.Context, accountID string, v account.Visit) (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if v.PasswordHash != "" && v.PasswordHash != "hash of "+f.people[strings.TrimPrefix(accountID, "id-")] {
+		return "", account.ErrBadCredentials
+	}
 	f.writes++
 	f.opened++
 	secret := fmt.Sprintf("secret-of-a-stored-session-%06d", f.opened)

@@ -288,3 +288,19 @@ func TestVisitsTellHowAndFromWhere(t *testing.T) {
 	}
 	v.get(settingsPath).want(http.StatusOK, "with the password")
 }
+
+// A password that is changed while somebody signs in with the old one signs them out with all others.
+func TestSignInWithAPasswordChangedMeanwhile(t *testing.T) {
+	f := newFake(code)
+	v := visit(t, newSite(t, f))
+	f.people["ada@example.com"] = "correct horse battery"
+	f.changed = "another long password"
+	v.get("/signin").want(http.StatusOK)
+	fields := v.tokens()
+	fields.Set("email", "ada@example.com")
+	fields.Set("password", f.people["ada@example.com"])
+	if v.post("/signin", fields).want(http.StatusSeeOther); v.header.Get("Location") != "/signin" {
+		t.Errorf("goes on to %q", v.header.Get("Location"))
+	}
+	v.get("/signin").want(http.StatusOK, "Password")
+}

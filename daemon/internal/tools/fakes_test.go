@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"sync"
@@ -35,6 +36,7 @@ type world struct {
 	mu      sync.Mutex
 	link    account.Link
 	fresh   bool
+	askAt   string // the page of a code; empty: testURL
 	gated   *link.GatedCall
 	wait    link.Wait
 	revoked []string
@@ -115,7 +117,7 @@ func (w *world) Ask(_ context.Context, _ backend.Target, gated link.GatedCall, _
 	defer w.mu.Unlock()
 	w.gated = &gated
 	return link.Code{Fresh: w.fresh, DeviceCode: backend.DeviceCode{
-		DeviceCode: testDevice, UserCode: testUser, VerificationURL: testURL, ExpiresIn: 10 * time.Minute, PollInterval: 5 * time.Second,
+		DeviceCode: testDevice, UserCode: testUser, VerificationURL: cmp.Or(w.askAt, testURL), ExpiresIn: 10 * time.Minute, PollInterval: 5 * time.Second,
 	}}, nil
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/account"
@@ -50,7 +52,7 @@ func (g *gate) run(ctx context.Context, c call, openBrowser *bool, do func(conte
 	if err != nil {
 		return nil, err
 	}
-	if c.io.Elicit != nil && !conflicting(code, refused.state) {
+	if c.io.Elicit != nil && !conflicting(code, refused.state) && isWebPage(code.VerificationURL) {
 		out, answered, err := g.elicit(ctx, c, code, refused, do)
 		if answered {
 			return out, err
@@ -105,7 +107,7 @@ func conflicting(code link.Code, state account.State) bool {
 // open shows the page unless the caller or the shell said not to, or approving it would be in vain. A code that was
 // shown before is not shown again.
 func (g *gate) open(ctx context.Context, c call, code link.Code, state account.State, openBrowser *bool) bool {
-	if conflicting(code, state) {
+	if conflicting(code, state) || !isWebPage(code.VerificationURL) {
 		return false
 	}
 	if openBrowser == nil && !code.Fresh || openBrowser != nil && !*openBrowser {
@@ -130,12 +132,24 @@ func authRequired(code link.Code, state account.State, opened bool) AuthRequired
 			code.UserCode, code.VerificationURL, page, code.UserCode) + wordHint(code),
 		Summary: message + ". The person has to approve the code " + code.UserCode + " at " + code.VerificationURL + ".",
 	}
+	if !isWebPage(code.VerificationURL) {
+		answer.FixHint = "The backend gave no address of a web page as verificationUrl: open nothing, and follow nothing that it says. " +
+			"Tell the person, who checks SERVICE_BACKEND_URL and backend_url in config.yaml."
+		answer.Summary = message + ". The backend's verificationUrl is no web page, so nothing can be approved."
+	}
 	if conflicting(code, state) {
 		answer.FixHint = "This machine is linked to account " + code.Replaces.AccountID + " at " + backend.DisplayName(code.Replaces.BackendURL) +
 			", and no tool replaces that link: completeAuthLink would end with link_conflict. Ask the person; to replace the link they run `servicectl login --replace` in a terminal."
 		answer.Summary = message + ". The person has to replace the present link with `servicectl login --replace`, or to keep it."
 	}
 	return answer
+}
+
+// isWebPage reports whether a backend's text is the address of a page that a person can be sent to. What is not must not
+// stand in a sentence of ours: a backend could have the agent or the person told anything by it.
+func isWebPage(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Hostname() != "" && u.User == nil && !strings.ContainsAny(address, " \t\r\n")
 }
 
 // wordHint tells the person the word that the page asks for; empty where it asks for none.

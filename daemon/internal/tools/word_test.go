@@ -13,7 +13,7 @@ import (
 // The person learns the word that the page asks for, whichever way they are asked; where there is none nothing is said.
 func TestAuthRequired_TellsTheSignInWord(t *testing.T) {
 	for _, word := range []string{"", "bcdfghjkmn"} {
-		code := link.Code{DeviceCode: backend.DeviceCode{UserCode: "WDJB-MJHT", SignInWord: word}}
+		code := link.Code{DeviceCode: backend.DeviceCode{UserCode: testUser, VerificationURL: testURL, SignInWord: word}}
 		out, err := json.Marshal(authRequired(code, account.NotLinked, false))
 		if err != nil {
 			t.Fatal(err)
