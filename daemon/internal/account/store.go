@@ -27,8 +27,8 @@ type Options struct {
 	Changed <-chan struct{}
 	// Wrote tells the watch what the store has written, or with nil that it has removed the file; it may be nil.
 	Wrote func(data []byte)
-	Now     func() time.Time
-	Log     *slog.Logger
+	Now   func() time.Time
+	Log   *slog.Logger
 }
 
 // Store is the link's one owner. Its methods may be called at once by many.
