@@ -200,8 +200,11 @@ func (w *world) loginAs(email string) ([]byte, error) {
 			Event, VerificationURL string
 			Error                  json.RawMessage
 		}
-		if err := lines.Decode(&said); err != nil || said.Event == "error" {
-			return nil, errors.Join(fmt.Errorf("login of %s ended early: %v %s", email, err, said.Error), cmd.Wait())
+		if err := lines.Decode(&said); err != nil {
+			return nil, errors.Join(fmt.Errorf("login of %s ended early: %w", email, err), cmd.Wait())
+		}
+		if said.Event == "error" {
+			return nil, errors.Join(fmt.Errorf("login of %s was refused: %s", email, said.Error), cmd.Wait())
 		}
 		if said.Event == "code" {
 			who, err := person.New()
