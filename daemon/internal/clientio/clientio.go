@@ -292,13 +292,34 @@ func (c *conn) Do(ctx context.Context, r clientio.Request) (clientio.Response, e
 	case <-c.closed:
 		return clientio.Response{}, c.lost(ctx)
 	}
-	var answer clientio.Response
-	if json.Unmarshal(line, &answer) != nil || answer.ID != r.ID {
+	answer, err := decode(r, line)
+	if err != nil || answer.ID != r.ID {
 		c.close()
 		return clientio.Response{}, &Error{Code: CodeUnavailable, Message: "the client's answer does not fit the request"}
 	}
 	return answer, nil
 }
+
+// decode reads the answer to r. Entries are read only where they were asked for: one takes three bytes to write and many
+// times that to hold.
+func decode(r clientio.Request, line []byte) (answer clientio.Response, err error) {
+	if r.Op == clientio.List {
+		err = json.Unmarshal(line, &answer)
+		return answer, err
+	}
+	var plain struct {
+		clientio.Response
+		Entries nothing `json:"entries"`
+	}
+	err = json.Unmarshal(line, &plain)
+	return plain.Response, err
+}
+
+// nothing is a value that is not looked at.
+type nothing struct{}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (*nothing) UnmarshalJSON([]byte) error { return nil }
 
 // answerLimit is the longest line in bytes that answers a request.
 func answerLimit(r clientio.Request) int {
