@@ -40,10 +40,15 @@ func (s *Store) PasskeyHolder(ctx context.Context, accountID string) (passkey.Ho
 	return h, rows.Err()
 }
 
-// TryCeremony counts an answer to a passkey ceremony; false when it is done or had most answers. Overdue ceremonies go.
+// ceremonyKept is how long a ceremony outlives its end: a process whose clock is behind still takes answers to it, and must
+// know that it is done.
+const ceremonyKept = time.Hour
+
+// TryCeremony counts an answer to a passkey ceremony; false when it is done or had most answers. Ceremonies that are long
+// overdue go.
 func (s *Store) TryCeremony(ctx context.Context, challenge string, until, now time.Time, most int) (ok bool, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, "DELETE FROM passkey_ceremonies WHERE until <= $1", toMS(now)); err != nil {
+		if _, err := tx.ExecContext(ctx, "DELETE FROM passkey_ceremonies WHERE until <= $1", toMS(now.Add(-ceremonyKept))); err != nil {
 			return err
 		}
 		ok, err = changed(ctx, tx, `INSERT INTO passkey_ceremonies (challenge, until, tries, done) VALUES ($1, $2, 1, 0)
