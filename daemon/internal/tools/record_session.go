@@ -105,7 +105,7 @@ func (t recordSession) run(ctx context.Context, c call) (any, error) {
 			Pictures: rec.Pictures, Media: rec.Media, Notes: rec.Notes,
 			Next: []nextCall{
 				call1("startLocalSimulation", `{"fresh":true,"clock":"virtual"}`, "a fresh session for the next build of the app; start the app on it"),
-				call1("replaySession", fmt.Sprintf(`{"file":%q}`, rec.Path), "then see whether the app still does the same"),
+				call1("replaySession", arguments(map[string]any{"file": rec.Path}), "then see whether the app still does the same"),
 			},
 		}
 		if answer.Notes == nil {
