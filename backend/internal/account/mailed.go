@@ -38,7 +38,7 @@ func (s *Service) SendVerification(ctx context.Context, accountID string) error 
 
 // ChangeEmail mails a link to the new address; Verify makes the change. The current password is asked for where there
 // is one: ErrBadCredentials, *TooManyGuessesError, ErrBadEmail, ErrTooManyMails, and for the account's own address
-// ErrEmailTaken. Whether another account has the address is told to that account's person alone.
+// ErrEmailTaken. Only the owner of an address learns that an account has it.
 func (s *Service) ChangeEmail(ctx context.Context, accountID, newEmail, password string, by audit.Actor) error {
 	email, err := normalizeEmail(newEmail)
 	if err != nil {

@@ -31,7 +31,7 @@ func TestSessionsArePaced(t *testing.T) {
 	w.call("POST", backendapi.PathSessions, fresh, bearer...).is(http.StatusCreated)
 }
 
-// A cursor before the oldest row is told so once: the next one is beyond the gap.
+// A cursor before the oldest row is answered truncated once: the next cursor is past the gap.
 func TestTruncatedCursor(t *testing.T) {
 	w := newWorld(t)
 	bearer := []string{"Authorization", "Bearer " + w.link()}

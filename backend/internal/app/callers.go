@@ -26,8 +26,8 @@ func (c *callers) ip(r *http.Request) string {
 	return ip
 }
 
-// known reports whether ip names the caller itself. It does not where a proxy that the operator has not named stands in
-// between: its address is then everybody's.
+// known reports whether ip returns the caller's own address. Behind a proxy that is not in trusted_proxies every caller
+// has the proxy's address.
 func (c *callers) known(r *http.Request) bool {
 	ip, own := c.find(r)
 	if !own && c.proxied {

@@ -255,7 +255,7 @@ func (h *Hub) turnAway(ws *websocket.Conn, err error) {
 	}
 }
 
-// errTrimmed ends an attachment whose rows went while they were replayed: the peer comes again and is told.
+// errTrimmed ends an attachment whose rows were trimmed during the replay. The peer reconnects and gets truncated.
 var errTrimmed = errors.New("rows went over the quota while they were replayed")
 
 // replay gives the rows after since up to the session's LastSeq; what came later is in the peer's queue already. Rows that

@@ -76,7 +76,7 @@ func TestAttachingWhileTheStoreIsAway(t *testing.T) {
 	n.app(t, "")
 }
 
-// A hub that closes does not wait for ever for a store that is away.
+// Close returns although the store is unavailable.
 func TestHubClosesWithoutItsStore(t *testing.T) {
 	m := newMemory()
 	l := &awayLog{memory: m, tried: make(chan struct{}, 1)}

@@ -66,7 +66,7 @@ func TestStreamsAreNotSlowedDown(t *testing.T) {
 	}
 }
 
-// A peer whose cursor is before the oldest row is told, and gets the rows that are left.
+// A peer whose cursor is before the oldest row gets truncated and the remaining rows.
 func TestCursorBeforeTheOldestRow(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{})
