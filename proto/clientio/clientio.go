@@ -17,6 +17,8 @@ type Handshake struct {
 	// Token is known to this client and the daemon alone (IsToken). The daemon chose it for an agent's client; servicectl
 	// chooses one for its own calls.
 	Token string `json:"token"`
+	// Asked is set where the daemon asked for the connection: it is refused when nobody waits for it any more.
+	Asked bool `json:"asked,omitempty"`
 }
 
 // Version is the version of this contract.

@@ -32,7 +32,7 @@ func serveClientIO(ctx context.Context, in io.Reader) error {
 	if err != nil {
 		return err
 	}
-	conn, err := clientio.Dial(daemon, lines.Text())
+	conn, err := clientio.Dial(daemon, contract.Handshake{Token: lines.Text(), Asked: true})
 	if err != nil {
 		return err
 	}

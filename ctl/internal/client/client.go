@@ -22,6 +22,7 @@ import (
 	"github.com/service-dev/service/ctl/internal/clientio"
 	"github.com/service-dev/service/ctl/internal/reach"
 	"github.com/service-dev/service/proto/buildinfo"
+	contract "github.com/service-dev/service/proto/clientio"
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 	"github.com/service-dev/service/proto/rendezvous"
 	"github.com/service-dev/service/proto/wiretext"
@@ -233,7 +234,7 @@ func (c *Client) Close() {
 func (c *Client) serveIO() {
 	c.startIO.Do(func() {
 		token := rand.Text()
-		conn, err := clientio.Dial(c.Daemon, token)
+		conn, err := clientio.Dial(c.Daemon, contract.Handshake{Token: token})
 		if err != nil {
 			return
 		}

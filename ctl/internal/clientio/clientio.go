@@ -15,20 +15,21 @@ import (
 	"github.com/service-dev/service/proto/clientio/local"
 )
 
-// Dial connects to a running daemon as the client that token names. The connection is ready for Serve.
-func Dial(daemon reach.Daemon, token string) (io.ReadWriteCloser, error) {
+// Dial connects to a running daemon as the client that h.Token names. The connection is ready for Serve.
+func Dial(daemon reach.Daemon, h clientio.Handshake) (io.ReadWriteCloser, error) {
 	conn, err := daemon.Dial(daemon.Paths.MCP)
 	if err != nil {
 		return nil, err
 	}
-	if err := shakeHands(conn, token); err != nil {
+	if err := shakeHands(conn, h); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
 	return conn, nil
 }
 
-func shakeHands(conn io.ReadWriter, token string) error {
-	if err := json.NewEncoder(conn).Encode(clientio.Handshake{IO: clientio.Version, Token: token}); err != nil {
+func shakeHands(conn io.ReadWriter, h clientio.Handshake) error {
+	h.IO = clientio.Version
+	if err := json.NewEncoder(conn).Encode(h); err != nil {
 		return err
 	}
 	line, err := readAnswer(conn)

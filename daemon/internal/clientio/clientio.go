@@ -39,13 +39,20 @@ type Registry struct {
 	large chan struct{} // holds one for each large request under way
 
 	mu       sync.Mutex
-	expected map[string]chan *conn // by token; somebody waits
-	open     map[string]*conn      // by token; opened by the client of its own accord
+	expected map[string]*wait // by token; somebody waits
+	open     map[string]*conn // by token; opened by the client of its own accord
+}
+
+// wait is for the connection that a client was asked for. Only one that is waited for is handed over: what comes after
+// the call has ended would stay open with nobody to use or close it.
+type wait struct {
+	conn chan *conn    // unbuffered
+	over chan struct{} // closed when nobody waits any more
 }
 
 // NewRegistry makes an empty registry.
 func NewRegistry() *Registry {
-	return &Registry{large: make(chan struct{}, maxLarge), expected: map[string]chan *conn{}, open: map[string]*conn{}}
+	return &Registry{large: make(chan struct{}, maxLarge), expected: map[string]*wait{}, open: map[string]*conn{}}
 }
 
 // Lines are what comes over a connection.
@@ -56,19 +63,23 @@ type Lines interface {
 	Next(max int) ([]byte, error)
 }
 
-// Serve owns a connection whose handshake named token, until it ends. answer tells the client whether it is taken; from
+// Serve owns a connection that a handshake opened, until it ends. answer tells the client whether it is taken; from
 // then on its calls find it. A connection that speaks without being asked is closed, and no more is read than what was
 // asked for can take.
-func (r *Registry) Serve(token string, stream io.WriteCloser, lines Lines, answer func(taken bool) error) {
+func (r *Registry) Serve(h clientio.Handshake, stream io.WriteCloser, lines Lines, answer func(taken bool) error) {
 	c := &conn{stream: stream, large: r.large, answers: make(chan []byte), closed: make(chan struct{})}
 	defer c.close()
-	waiting, taken := r.admit(token, c)
-	defer r.forget(token, c)
+	waiting, taken := r.admit(h, c)
+	defer r.forget(h.Token, c)
 	if answer(taken) != nil || !taken {
 		return
 	}
 	if waiting != nil {
-		waiting <- c // never blocks: it holds one
+		select {
+		case waiting.conn <- c:
+		case <-waiting.over:
+			return
+		}
 	}
 	for {
 		if lines.Wait() != nil {
@@ -91,17 +102,17 @@ func (r *Registry) Serve(token string, stream io.WriteCloser, lines Lines, answe
 }
 
 // admit finds out whether a connection is taken, and who waits for it, if anybody does.
-func (r *Registry) admit(token string, c *conn) (waiting chan<- *conn, taken bool) {
+func (r *Registry) admit(h clientio.Handshake, c *conn) (waiting *wait, taken bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if waiting, ok := r.expected[token]; ok {
-		delete(r.expected, token)
+	if waiting, ok := r.expected[h.Token]; ok {
+		delete(r.expected, h.Token)
 		return waiting, true
 	}
-	if _, known := r.open[token]; known || len(r.open) >= maxConnections {
+	if _, known := r.open[h.Token]; known || h.Asked || len(r.open) >= maxConnections {
 		return nil, false
 	}
-	r.open[token] = c
+	r.open[h.Token] = c
 	return nil, true
 }
 
@@ -134,7 +145,8 @@ func (r *Registry) ForStream(ask func(token string) error) *Client {
 }
 
 func (r *Registry) await(ctx context.Context, ask func(token string) error) (*conn, error) {
-	token, waiting := rand.Text(), make(chan *conn, 1)
+	token, waiting := rand.Text(), &wait{conn: make(chan *conn), over: make(chan struct{})}
+	defer close(waiting.over)
 	r.mu.Lock()
 	r.expected[token] = waiting
 	r.mu.Unlock()
@@ -149,7 +161,7 @@ func (r *Registry) await(ctx context.Context, ask func(token string) error) (*co
 	timer := time.NewTimer(connectWait)
 	defer timer.Stop()
 	select {
-	case c := <-waiting:
+	case c := <-waiting.conn:
 		return c, nil
 	case <-timer.C:
 		return nil, errSilent

@@ -24,6 +24,7 @@ type process struct {
 	registry *Registry
 	answer   func(r clientio.Request) any // nil: no answer; a string is sent as it is
 	taken    func()                       // called when the client hears that it is taken
+	late     chan struct{}                // where set, connections wait for it to be closed
 
 	mu    sync.Mutex
 	asked int
@@ -36,17 +37,20 @@ func (p *process) client() *Client {
 		p.mu.Lock()
 		p.asked++
 		p.mu.Unlock()
-		go p.connect(token)
+		go p.connect(clientio.Handshake{Token: token, Asked: true})
 		return nil
 	})
 }
 
-func (p *process) connect(token string) {
+func (p *process) connect(h clientio.Handshake) {
+	if p.late != nil {
+		<-p.late
+	}
 	ours, theirs := net.Pipe()
 	p.mu.Lock()
 	p.conns = append(p.conns, ours)
 	p.mu.Unlock()
-	go p.registry.Serve(token, theirs, testLines{bufio.NewReader(theirs)}, func(taken bool) error {
+	go p.registry.Serve(h, theirs, testLines{bufio.NewReader(theirs)}, func(taken bool) error {
 		if taken && p.taken != nil {
 			p.taken()
 		}
@@ -111,6 +115,48 @@ func TestClient_ConnectsWhenFirstNeededAndAgainAfterARest(t *testing.T) {
 		}
 		if len(p.registry.expected) != 0 || len(p.registry.open) != 0 {
 			t.Errorf("left behind: %v %v", p.registry.expected, p.registry.open)
+		}
+	})
+}
+
+func TestClient_KeepsNoConnectionThatComesTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, name := range []string{"before the handshake", "between the handshake and its answer"} {
+			p := &process{registry: NewRegistry(), answer: ok}
+			ctx, cancel := context.WithCancel(t.Context())
+			over := make(chan struct{})
+			if name == "before the handshake" {
+				p.late = over
+			} else {
+				p.taken = func() {
+					cancel()
+					<-over
+				}
+			}
+			done := make(chan error)
+			go func() {
+				_, err := FilesOf(caller.Caller{IO: p.client()}).Read(ctx, "/a", 9)
+				done <- err
+			}()
+			synctest.Wait()
+			cancel()
+			if err := <-done; !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: %v", name, err)
+			}
+			close(over)
+			synctest.Wait()
+			p.mu.Lock()
+			conns := p.conns
+			p.mu.Unlock()
+			for _, conn := range conns {
+				if _, err := conn.Write([]byte("x")); err == nil {
+					t.Errorf("%s: a connection stays open that no call will use", name)
+				}
+			}
+			synctest.Wait()
+			if len(conns) != 1 || len(p.registry.expected) != 0 || len(p.registry.open) != 0 {
+				t.Errorf("%s: %d connections, left behind: %v %v", name, len(conns), p.registry.expected, p.registry.open)
+			}
 		}
 	})
 }
@@ -191,7 +237,7 @@ func TestRegistry_MatchesTokens(t *testing.T) {
 		if registry.ForToken(token) != nil || registry.ForToken("x") != nil {
 			t.Error("a client that never connected")
 		}
-		go p.connect(token)
+		go p.connect(clientio.Handshake{Token: token})
 		synctest.Wait()
 		io := registry.ForToken(token)
 		if io == nil {
@@ -200,7 +246,7 @@ func TestRegistry_MatchesTokens(t *testing.T) {
 		if _, err := FilesOf(caller.Caller{IO: io}).Read(t.Context(), "/a", 9); err != nil {
 			t.Error(err)
 		}
-		go p.connect(token) // a second one under the same token is closed
+		go p.connect(clientio.Handshake{Token: token}) // a second one under the same token is closed
 		synctest.Wait()
 		if registry.ForToken(token) != io {
 			t.Error("a second connection took the first one's place")
@@ -220,7 +266,7 @@ func TestServe_ClosesWhoSpeaksUnasked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &process{registry: NewRegistry(), answer: ok}
 		const token = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-		go p.connect(token)
+		go p.connect(clientio.Handshake{Token: token})
 		synctest.Wait()
 		if _, err := io.WriteString(p.conns[0], "x"); err != nil {
 			t.Fatal(err)
@@ -281,7 +327,7 @@ func TestServe_IsKnownBeforeTheClientHears(t *testing.T) {
 				t.Error("it is not known yet")
 			}
 		}
-		go p.connect(token)
+		go p.connect(clientio.Handshake{Token: token})
 		synctest.Wait()
 		p.mu.Lock()
 		_ = p.conns[0].Close()

@@ -22,6 +22,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/descriptors"
 	"github.com/service-dev/service/daemon/internal/ratelog"
 	"github.com/service-dev/service/daemon/internal/tools"
+	contract "github.com/service-dev/service/proto/clientio"
 	"github.com/service-dev/service/proto/docs"
 	"github.com/service-dev/service/proto/rendezvous"
 )
@@ -188,10 +189,10 @@ func (g *Gate) ServeConn(ctx context.Context, conn net.Conn) {
 	if err != nil && !errors.Is(err, errLineTooLong) {
 		return
 	}
-	if token, ok := isClientIO(line); ok {
+	if h, ok := clientIOHandshake(line); ok {
 		g.clients.Add(-1) // it belongs to a client that is counted already
 		defer g.clients.Add(1)
-		g.serveClientIO(conn, lines, token)
+		g.serveClientIO(conn, lines, h)
 		return
 	}
 	who, offersIO, answer := readPreface(line, g.opts.Version)
@@ -216,12 +217,12 @@ func (g *Gate) ServeConn(ctx context.Context, conn net.Conn) {
 }
 
 // serveClientIO serves a connection on which the daemon asks and the client answers.
-func (g *Gate) serveClientIO(conn net.Conn, lines *lineReader, token string) {
+func (g *Gate) serveClientIO(conn net.Conn, lines *lineReader, h contract.Handshake) {
 	_ = conn.SetReadDeadline(time.Time{})
-	g.opts.ClientIO.Serve(token, conn, clientLines{lines}, func(taken bool) error {
+	g.opts.ClientIO.Serve(h, conn, clientLines{lines}, func(taken bool) error {
 		answer := prefaceAnswer{OK: taken, Version: g.opts.Version}
 		if !taken {
-			answer.Code, answer.Message = codeRefused, "too many connections of this kind, or a token that is in use"
+			answer.Code, answer.Message = codeRefused, "nobody waits for this connection any more, its token is in use, or there are too many of its kind"
 		}
 		return reply(conn, answer)
 	})

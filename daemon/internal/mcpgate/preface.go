@@ -28,13 +28,10 @@ type preface struct {
 	Toolset     string            `json:"toolset"`
 }
 
-// isClientIO reports whether a handshake opens a connection of proto/clientio, and returns its token.
-func isClientIO(line []byte) (token string, ok bool) {
-	var h clientio.Handshake
-	if json.Unmarshal(line, &h) != nil || h.IO != clientio.Version {
-		return "", false
-	}
-	return h.Token, clientio.IsToken(h.Token)
+// clientIOHandshake reads the handshake of a connection of proto/clientio; ok is false for any other line.
+func clientIOHandshake(line []byte) (h clientio.Handshake, ok bool) {
+	err := json.Unmarshal(line, &h)
+	return h, err == nil && h.IO == clientio.Version && clientio.IsToken(h.Token)
 }
 
 // prefaceAnswer is the daemon's one line in return.
