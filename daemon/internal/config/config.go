@@ -34,6 +34,7 @@ const maxIdle = 30 * 24 * 3600
 // The keys of config.yaml.
 const (
 	keyBackend = "backend_url"
+	keyFixed   = "backend_fixed"
 	keyIdle    = "idle_timeout"
 	keyLog     = "log_level"
 )
@@ -42,6 +43,8 @@ const (
 type Config struct {
 	// BackendURL is a checked URL, EmbeddedURL, or empty when the file names none.
 	BackendURL string
+	// BackendFixed refuses calls whose environment names another backend than this configuration's.
+	BackendFixed bool
 	// IdleTimeout is 0 for a daemon that never stops by itself.
 	IdleTimeout time.Duration
 	LogLevel    slog.Level
@@ -94,6 +97,12 @@ func parse(path string, data []byte) (*Config, error) {
 				return nil, urlError(path, key, err)
 			}
 			c.BackendURL = checked
+		case keyFixed:
+			fixed, ok := value.(bool)
+			if !ok {
+				return bad(key, "want true or false")
+			}
+			c.BackendFixed = fixed
 		case keyIdle:
 			seconds, ok := value.(int)
 			if !ok || seconds < 0 || seconds > maxIdle {
@@ -107,7 +116,7 @@ func parse(path string, data []byte) (*Config, error) {
 			}
 			_ = c.LogLevel.UnmarshalText([]byte(text)) // one of the four
 		default:
-			return bad(key, "no such setting; there are "+strings.Join([]string{keyBackend, keyIdle, keyLog}, ", "))
+			return bad(key, "no such setting; there are "+strings.Join([]string{keyBackend, keyFixed, keyIdle, keyLog}, ", "))
 		}
 	}
 	return c, nil
@@ -149,22 +158,35 @@ type Backend struct {
 }
 
 // Backend resolves the caller's backend: its environment, config.yaml, the build's default, the embedded one. A bad
-// variable is an *Error.
+// variable, or one that names another backend than a fixed one, is an *Error.
 func (c *Config) Backend(who caller.Caller) (Backend, error) {
-	if text := who.Env[variable]; text != "" {
-		checked, err := checkURL(text)
-		if err != nil {
-			return Backend{}, urlError(variable, "", err)
-		}
-		return kindOf(checked, ByEnv), nil
+	own := c.own()
+	text := who.Env[variable]
+	if text == "" {
+		return own, nil
 	}
+	checked, err := checkURL(text)
+	if err != nil {
+		return Backend{}, urlError(variable, "", err)
+	}
+	if c.BackendFixed && checked != own.URL {
+		return Backend{}, &Error{
+			Source: variable, Problem: "config.yaml allows no other backend (" + keyFixed + ")",
+			Fix: "Unset " + variable + ", or let the person remove " + keyFixed + " from config.yaml.",
+		}
+	}
+	return kindOf(checked, ByEnv), nil
+}
+
+// own is the backend of calls whose environment names none.
+func (c *Config) own() Backend {
 	if c.BackendURL != "" {
-		return kindOf(c.BackendURL, ByConfig), nil
+		return kindOf(c.BackendURL, ByConfig)
 	}
 	if buildinfo.DefaultBackendURL != "" {
-		return kindOf(DefaultBackend(), ByBuild), nil
+		return kindOf(DefaultBackend(), ByBuild)
 	}
-	return kindOf(EmbeddedURL, ByDefault), nil
+	return kindOf(EmbeddedURL, ByDefault)
 }
 
 // DefaultBackend is the backend of a build when nobody chose: it owns an auth.json without backendUrl.
@@ -203,8 +225,8 @@ func isLoopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// checkURL takes an https address, or an http one of this machine, without anything behind its path. Its errors do not repeat the text, which
-// may hold a password.
+// checkURL takes an https address, or an http one of this machine, without anything behind its path. Its errors do not
+// repeat the text, which may hold a password.
 func checkURL(text string) (string, error) {
 	text = strings.TrimSpace(text)
 	if text == "embedded" || text == EmbeddedURL {

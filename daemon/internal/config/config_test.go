@@ -32,6 +32,7 @@ func TestParse(t *testing.T) {
 		"backend_url: https://u:geheim@a": "backend_url",
 		"backend_url: https://a?x=y":      "backend_url",
 		"backend_url: 'javascript:alert'": "backend_url",
+		"backend_fixed: maybe":            "backend_fixed",
 		"- a":                             "",
 		"a: b: c":                         "",
 	} {
@@ -64,6 +65,31 @@ func TestBackendOrder(t *testing.T) {
 	var e *Error
 	if _, err := file.Backend(env("nonsense")); !errors.As(err, &e) || e.Source != variable {
 		t.Error(err)
+	}
+}
+
+// Where the person fixed the backend, no client takes calls elsewhere.
+func TestBackend_Fixed(t *testing.T) {
+	env := func(url string) caller.Caller { return caller.Caller{Env: map[string]string{variable: url}} }
+	for text, own := range map[string]string{
+		"backend_fixed: true": "embedded",
+		"backend_fixed: true\nbackend_url: https://file.test/base": "https://FILE.test/base/",
+	} {
+		c, err := parse("config.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, who := range []caller.Caller{{}, env(own)} {
+			if _, err := c.Backend(who); err != nil {
+				t.Errorf("%q: %q: %v", text, who.Env, err)
+			}
+		}
+		for _, other := range []string{"https://other.test", "http://127.0.0.1:1", "https://file.test/base/further", "nonsense"} {
+			var e *Error
+			if b, err := c.Backend(env(other)); !errors.As(err, &e) || e.Source != variable || b.URL != "" {
+				t.Errorf("%q: %s: %+v, %v", text, other, b, err)
+			}
+		}
 	}
 }
 
