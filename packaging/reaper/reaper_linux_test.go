@@ -72,6 +72,7 @@ func TestNothingOutlivesTheBinary(t *testing.T) {
 			cmd := exec.Command(self)
 			cmd.Env = append(os.Environ(), role+"="+how)
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+			cmd.WaitDelay = limit // what outlives it holds its stderr
 			out, err := cmd.Output()
 			if (err == nil) != (how == "returned") {
 				t.Errorf("it ended with %v", err)
@@ -88,6 +89,7 @@ func TestNothingOutlivesTheBinary(t *testing.T) {
 					return
 				}
 				if time.Now().After(deadline) {
+					end(dir, nil)
 					t.Fatalf("processes %v and %s (%v) outlived it", left, dir, err)
 				}
 				time.Sleep(pause)

@@ -111,8 +111,9 @@ func (l *link) received(m message) {
 
 // expect notes a request that is about to be sent. l.mu is held.
 func (l *link) expect(m message, batched bool) {
-	call := newPending(m)
-	call.asked += l.inflight[m.id].asked
+	call, before := newPending(m), l.inflight[m.id]
+	call.asked += before.asked
+	l.kept -= len(before.line) // of two calls under one id neither is repeated
 	if batched {
 		call.batch = l.batches
 	}

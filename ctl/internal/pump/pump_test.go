@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"strings"
 	"sync"
@@ -656,6 +657,22 @@ func TestReadsAreRepeatedUnlessCancelled(t *testing.T) {
 	d.expect(`{"method":"after"}`)
 }
 
+// Two calls under one id are not repeated, for one answer would be missing: each is told that its daemon ended.
+func TestReadsUnderOneIDAreNotRepeated(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	for range 2 {
+		r.say(fmt.Sprintf(look, 1))
+		d.expect(fmt.Sprintf(look, 1))
+	}
+	d.Close()
+	for range 2 {
+		if got := r.hear(); !strings.Contains(got, `"id":1`) || !strings.Contains(got, "daemon_restarted") {
+			t.Fatalf("answered %s", got)
+		}
+	}
+}
+
 func TestWhatIsKeptOfReadsIsBounded(t *testing.T) {
 	l := newLink(nil)
 	l.admit([]byte(`{"ok":true,"repeatable":["look"]}`))
@@ -673,8 +690,16 @@ func TestWhatIsKeptOfReadsIsBounded(t *testing.T) {
 	if held > maxRepeatedSize || held < maxRepeatedSize/2 || held != l.kept {
 		t.Errorf("%d bytes are kept, counted %d", held, l.kept)
 	}
-	for id := range l.inflight {
-		l.answered(id)
+	for range maxRepeatedSize / maxRepeated { // an id that is used again before it is answered
+		line := []byte(fmt.Sprintf(look, 0))
+		m := scan(line)
+		l.expect(m, false)
+		l.keep(m, line)
+	}
+	for id, call := range maps.Clone(l.inflight) {
+		for range call.asked {
+			l.answered(id)
+		}
 	}
 	if l.kept != 0 {
 		t.Errorf("%d bytes are counted of calls that were answered", l.kept)

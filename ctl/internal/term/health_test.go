@@ -120,9 +120,14 @@ func TestWordsForPeople(t *testing.T) {
 	for _, by := range []string{"embedded", "CI", "DO_NOT_TRACK", "SERVICE_TELEMETRY", "SERVICE_BACKEND_URL"} {
 		term.Consent(Consent{State: "accepted", By: by, File: "/x/consent"})
 	}
+	for _, by := range []string{"embedded", "SERVICE_BACKEND_URL"} {
+		lead, why := Uploading(false, by) // in a shell with a backend of its own, too
+		term.Say("%s%s", lead.Text, why)
+		term.Telemetry(Telemetry{Consent: Consent{State: "unset", By: by}}, time.Now())
+	}
 	term.Say("%s %s", Checked(-1), Checked(2000))
 	term.Say("%s", ReplaceQuestion("acc", "embedded:1234"))
-	for _, wrong := range []string{"embedded says so", "says so", "checked never", "embedded:"} {
+	for _, wrong := range []string{"says so", "checked never", "embedded:", "backend, which is embedded"} {
 		if strings.Contains(b.String(), wrong) {
 			t.Errorf("%q in %s", wrong, b.String())
 		}

@@ -40,7 +40,7 @@ func (t *Terminal) Telemetry(s Telemetry, now time.Time) {
 		goes = "nowhere: there is no backend on another machine"
 	}
 	rows := [][]string{
-		{"upload", fmt.Sprintf("%s, decided by %s: %s", upload, s.Consent.By, Switch(s.Consent.By, s.Consent.Upload))},
+		{"upload", upload + decidedBy(s.Consent.By) + ": " + Switch(s.Consent.By, s.Consent.Upload)},
 		{"consent", s.Consent.State}, {"goes to", goes}, {"notice", notice}, {"waiting", waiting}, {"last upload", last},
 	}
 	if s.Dropped > 0 {
@@ -55,6 +55,14 @@ func (t *Terminal) Telemetry(s Telemetry, now time.Time) {
 		stop = "`service-mcp decline-privacy` stops the upload for good; "
 	}
 	t.Remark("  next: `servicectl telemetry tail` shows the events; %s`servicectl telemetry purge` erases", stop)
+}
+
+// decidedBy names the variable that decided about the upload, if one did: the other switches have names for programs only.
+func decidedBy(by string) string {
+	if by != strings.ToUpper(by) {
+		return ""
+	}
+	return ", decided by " + by
 }
 
 // Switch says in words what decided about the upload.
