@@ -88,9 +88,9 @@ const (
 	maxUnreadBytes    = 8 << 20
 )
 
-// A client may open many streams and read none of them. When all streams together hold maxUnreadInAll bytes, one that has
-// fewUnreadBytes unread itself is not read, and a further answer of largeAnswer bytes to it is replaced by an error. Clients
-// that read their answers notice nothing.
+// A client may open many streams and read none of them. When all streams together hold maxUnreadInAll bytes, a stream
+// that holds fewUnreadBytes itself is not read, and a further answer of largeAnswer bytes becomes an error.
+// Clients that read their answers notice nothing.
 const (
 	maxUnreadInAll = 64 << 20
 	fewUnreadBytes = 256 << 10
@@ -161,9 +161,11 @@ const (
 func lost(id jsonrpc.ID) *jsonrpc.Response {
 	const message = "the answer was dropped: this client does not read, and all clients together have too much unread"
 	data, _ := json.Marshal(map[string]any{
-		"code": codeTooManyUnread, "message": message, "retryable": false, "fixHint": "read the answers to earlier calls; this call was made",
+		"code": codeTooManyUnread, "message": message, "retryable": false,
+		"fixHint": "read the answers to earlier calls; this call was made",
 	})
-	return &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: message, Data: data}}
+	problem := &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: message, Data: data}
+	return &jsonrpc.Response{ID: id, Error: problem}
 }
 
 // busy answers a call that is one too many, in the words of every tool error.

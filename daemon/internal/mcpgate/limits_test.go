@@ -208,7 +208,7 @@ func TestClientThatReadsLate(t *testing.T) {
 	}
 }
 
-// When the streams of all clients hold much that is not read, one is read further only while it has little unread itself.
+// When the streams of all clients hold much that is not read, one that holds some of it is not read further.
 func TestFlow_UnreadOnAllStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var all atomic.Int64
@@ -234,18 +234,21 @@ func TestFlow_UnreadOnAllStreams(t *testing.T) {
 	})
 }
 
-// Calls that were read before their answers filled the memory lose them, instead of taking more. A client that reads gets
-// every answer, and nothing of a stream that is gone stays counted.
+// Beside others that have much unread, a client that reads gets every answer. Nothing of a stream that is gone stays
+// counted.
 func TestUnreadAnswersOnAllStreams(t *testing.T) {
 	dial, gate := start(t, Options{Catalogue: newFakeTools()})
 	deaf, good := join(dial), join(dial)
 	const others = maxUnreadInAll - 1
 	gate.room.unread.Store(others)
-	big := `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"x":"` + strings.Repeat("x", 2*fewUnreadBytes) + `"}}}` + "\n"
+	big := `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"x":"` +
+		strings.Repeat("x", 2*fewUnreadBytes) + `"}}}` + "\n"
 	if _, err := fmt.Fprintf(deaf.conn, big, 10); err != nil {
 		t.Fatal(err)
 	}
-	within(t, "an answer that is not read is not counted", func() bool { return gate.room.unread.Load() > others+2*fewUnreadBytes })
+	within(t, "an answer that is not read is not counted", func() bool {
+		return gate.room.unread.Load() > others+2*fewUnreadBytes
+	})
 	for id := 10; id < 13; id++ {
 		if _, err := fmt.Fprintf(good.conn, big, id); err != nil {
 			t.Fatal(err)
@@ -259,7 +262,9 @@ func TestUnreadAnswersOnAllStreams(t *testing.T) {
 	}
 	_ = deaf.conn.Close()
 	_ = good.conn.Close()
-	within(t, "a stream that is gone is still counted", func() bool { return gate.Clients() == 0 && gate.room.unread.Load() == others })
+	within(t, "a stream that is gone is still counted", func() bool {
+		return gate.Clients() == 0 && gate.room.unread.Load() == others
+	})
 }
 
 func TestFlow_TakesNoLargeAnswerMore(t *testing.T) {

@@ -27,8 +27,8 @@ const (
 	callTimeout = 10 * time.Second
 	// maxBody bounds an answer in bytes; a longer one is malformed.
 	maxBody = 1 << 20
-	// largeBody is the length in bytes from which on answers are decoded one at a time: until its entries are counted, one
-	// of 1 MB may take more than a hundred times as much memory.
+	// largeBody is the length in bytes from which on answers are decoded one at a time: until its entries are counted,
+	// one of 1 MB may take more than a hundred times as much memory.
 	largeBody = 16 << 10
 	// maxHeader bounds the requester's values, as the backend does.
 	maxHeader = 100

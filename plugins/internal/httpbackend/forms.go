@@ -65,8 +65,8 @@ var forms = map[string]form{
 	"service": text(64), "version": text(64), "commit": text(64), "builtAt": text(64), "phase": text(64), "hints": text(500),
 }
 
-// Bounds of the lists and maps in an answer. An entry takes three bytes to send and many times that to hold, here and in
-// the daemon. Backends list at most 500 projects or events.
+// Bounds of the lists and maps in an answer. An entry takes three bytes to send and many times that to hold, here and
+// in the daemon. Backends list at most 500 projects or events.
 const (
 	maxEntries = 1000   // in one list or map
 	maxInAll   = 20_000 // in all of an answer together

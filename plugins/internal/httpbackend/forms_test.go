@@ -195,10 +195,13 @@ func TestRevokeLink(t *testing.T) {
 	}
 }
 
-// An entry takes three bytes to send: a megabyte of them, in calls enough, took gigabytes of the adapter and the daemon.
+// An entry takes three bytes to send; a megabyte of them took gigabytes of the adapter and the daemon.
 func TestForms_ManyEntries(t *testing.T) {
 	times := func(n int, entry string) string { return strings.TrimSuffix(strings.Repeat(entry+",", n), ",") }
 	project := `{"project":"com.example.a","createdAt":"2026-01-02T03:04:05Z","platforms":[` + times(900, `"a"`) + `]}`
+	projects := func(n int) string {
+		return `{"projects":[` + times(n, `{"project":"a","createdAt":"2026-01-02T03:04:05Z"}`) + `]}`
+	}
 	report := func(points int) string {
 		return strings.Replace(golden(t, "analytics_report"), `"series": [`, `"series": [`+times(points, `{}`)+`,`, 1)
 	}
@@ -206,13 +209,14 @@ func TestForms_ManyEntries(t *testing.T) {
 		kind, body string
 		ok         bool
 	}{
-		"as many projects as there can be": {"projects", `{"projects":[` + times(500, `{"project":"a","createdAt":"2026-01-02T03:04:05Z"}`) + `]}`, true},
-		"too many projects":                {"projects", `{"projects":[` + times(1001, `{"project":"a","createdAt":"2026-01-02T03:04:05Z"}`) + `]}`, false},
+		"as many projects as there can be": {"projects", projects(500), true},
+		"too many projects":                {"projects", projects(1001), false},
 		"too many in all":                  {"projects", `{"projects":[` + times(25, project) + `]}`, false},
 		"a week by hours":                  {"analytics", report(168), true},
 		"too many points":                  {"analytics", report(1001), false},
 	} {
-		_, err := New("x").Record(t.Context(), &pluginv1.RecordRequest{Target: answer(t, 200, nil, tc.body), Kind: tc.kind, Project: shop})
+		target := answer(t, 200, nil, tc.body)
+		_, err := New("x").Record(t.Context(), &pluginv1.RecordRequest{Target: target, Kind: tc.kind, Project: shop})
 		if tc.ok && err != nil {
 			t.Errorf("%s: %v", name, err)
 		} else if !tc.ok {

@@ -36,7 +36,9 @@ func New(name string) *Server { return NewAt(name, remote) }
 
 // NewAt is a server that asks locate where a target's backend is. Errors of locate are passed on as they are.
 func NewAt(name string, locate func(context.Context, *pluginv1.Target) (string, error)) *Server {
-	return &Server{name: name, locate: locate, client: newClient(32), patient: newClient(1024), large: make(chan struct{}, 1)}
+	return &Server{
+		name: name, locate: locate, client: newClient(32), patient: newClient(1024), large: make(chan struct{}, 1),
+	}
 }
 
 // remote reads the address that the target names.

@@ -199,7 +199,8 @@ func TestFind_PassesByWhatOthersPlant(t *testing.T) {
 	write(filepath.Join(dir, "service.json"), "ours", 0)
 	write(filepath.Join(shared, "service.json"), "planted", 65534)
 	find := func() string {
-		return string(ask(t, clientio.Request{Op: clientio.Find, Path: clientio.Path(work), Name: "service.json", Limit: 99}).Data)
+		r := clientio.Request{Op: clientio.Find, Path: clientio.Path(work), Name: "service.json", Limit: 99}
+		return string(ask(t, r).Data)
 	}
 	if got := find(); got != "planted" { // a colleague's
 		t.Errorf("in a folder that only its owner writes to it found %q", got)
