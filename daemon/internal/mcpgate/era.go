@@ -84,6 +84,11 @@ func (w *wire) answer(response *jsonrpc.Response) error {
 	}
 	done := w.announce(c, response)
 	data, err := jsonrpc.EncodeMessage(response)
+	if err == nil && !w.flow.takes(len(data)) {
+		done.settle(false)
+		done = nil
+		data, err = jsonrpc.EncodeMessage(lost(response.ID))
+	}
 	if err != nil {
 		done.settle(false)
 		return err

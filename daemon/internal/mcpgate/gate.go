@@ -205,7 +205,7 @@ func (g *Gate) ServeConn(ctx context.Context, conn net.Conn) {
 	_ = conn.SetReadDeadline(time.Time{})
 	lines.max = MaxLine
 	w := newWire(nil, lines, conn)
-	w.cut, w.flow.unread = conn.Close, g.unread
+	w.cut, w.flow.unread, w.flow.all = conn.Close, g.unread, &g.room.unread
 	if offersIO {
 		client := g.opts.ClientIO.ForStream(w.askForClientIO)
 		defer client.Close()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
@@ -14,6 +15,8 @@ type room struct {
 	streams   int                // per process
 	calls     int                // of all streams
 	processOf func(net.Conn) int // nil: they are not told apart
+
+	unread atomic.Int64 // bytes of answers that are not read
 
 	mu        sync.Mutex
 	processes map[int]int
@@ -85,18 +88,28 @@ const (
 	maxUnreadBytes    = 8 << 20
 )
 
+// A client may open many streams and read none of them. When all streams together hold maxUnreadInAll bytes, a stream
+// that holds fewUnreadBytes itself is not read, and a further answer of largeAnswer bytes becomes an error.
+// Clients that read their answers notice nothing.
+const (
+	maxUnreadInAll = 64 << 20
+	fewUnreadBytes = 256 << 10
+	largeAnswer    = 64 << 10
+)
+
 // flow holds back the reading of a stream while much of what it asked for is not done or not read.
 type flow struct {
 	mu       sync.Mutex
 	eased    sync.Cond
 	messages int // that wait to be written
 	bytes    int
-	quick    int // requests that call no tool and are not answered: they are not refused, but wait their turn
-	unread   int // the most there may be of bytes
+	quick    int           // requests that call no tool and are not answered: they are not refused, but wait their turn
+	unread   int           // the most there may be of bytes
+	all      *atomic.Int64 // bytes that wait to be written on all streams
 }
 
 func newFlow() *flow {
-	f := &flow{unread: maxUnreadBytes}
+	f := &flow{unread: maxUnreadBytes, all: new(atomic.Int64)}
 	f.eased.L = &f.mu
 	return f
 }
@@ -106,6 +119,7 @@ func (f *flow) add(messages, bytes, quick int) {
 	defer f.mu.Unlock()
 	f.messages += messages
 	f.bytes += bytes
+	f.all.Add(int64(bytes))
 	f.quick += quick
 	f.eased.Broadcast()
 }
@@ -114,13 +128,45 @@ func (f *flow) add(messages, bytes, quick int) {
 func (f *flow) wait() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for f.messages >= maxUnreadMessages || f.bytes >= f.unread || f.quick >= maxCalls {
+	for f.messages >= maxUnreadMessages || f.bytes >= f.most() || f.quick >= maxCalls {
 		f.eased.Wait()
 	}
 }
 
-// codeTooManyCalls refuses a call above a limit.
-const codeTooManyCalls = "too_many_calls"
+// most is how many bytes may be unread before the stream is read no further.
+func (f *flow) most() int {
+	if f.isTight() {
+		return min(f.unread, fewUnreadBytes)
+	}
+	return f.unread
+}
+
+// isTight reports whether all streams together hold as much as they may.
+func (f *flow) isTight() bool { return f.all.Load() >= maxUnreadInAll }
+
+// takes reports whether one more answer of n bytes may wait.
+func (f *flow) takes(n int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return n < largeAnswer || f.bytes < fewUnreadBytes || !f.isTight()
+}
+
+// codeTooManyCalls refuses a call above a limit, codeTooManyUnread an answer.
+const (
+	codeTooManyCalls  = "too_many_calls"
+	codeTooManyUnread = "too_many_unread"
+)
+
+// lost is the answer in the place of one for which there is no memory.
+func lost(id jsonrpc.ID) *jsonrpc.Response {
+	const message = "the answer was dropped: this client does not read, and all clients together have too much unread"
+	data, _ := json.Marshal(map[string]any{
+		"code": codeTooManyUnread, "message": message, "retryable": false,
+		"fixHint": "read the answers to earlier calls; this call was made",
+	})
+	problem := &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: message, Data: data}
+	return &jsonrpc.Response{ID: id, Error: problem}
+}
 
 // busy answers a call that is one too many, in the words of every tool error.
 func (w *wire) busy(group *batch, req *jsonrpc.Request, message string) {

@@ -6,7 +6,10 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
 const slowCall = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"slow"}}`
@@ -202,6 +205,101 @@ func TestClientThatReadsLate(t *testing.T) {
 	}
 	if _, err := fmt.Fprintf(good.conn, big, 1); err != nil { // is not read: the daemon ends all the same
 		t.Error(err)
+	}
+}
+
+// When the streams of all clients hold much that is not read, one that holds some of it is not read further.
+func TestFlow_UnreadOnAllStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var all atomic.Int64
+		f, others := newFlow(), newFlow()
+		f.all, others.all = &all, &all
+		f.add(1, fewUnreadBytes, 0)
+		f.wait() // much less than one stream may have
+		others.add(1, maxUnreadInAll, 0)
+		var isRead atomic.Bool
+		go func() {
+			f.wait()
+			isRead.Store(true)
+		}()
+		synctest.Wait()
+		if isRead.Load() {
+			t.Error("a stream is read on though all streams hold too much")
+		}
+		f.add(-1, -fewUnreadBytes, 0)
+		synctest.Wait()
+		if !isRead.Load() {
+			t.Error("a stream whose client reads is not read on")
+		}
+	})
+}
+
+// Beside others that have much unread, a client that reads gets every answer. Nothing of a stream that is gone stays
+// counted.
+func TestUnreadAnswersOnAllStreams(t *testing.T) {
+	dial, gate := start(t, Options{Catalogue: newFakeTools()})
+	deaf, good := join(dial), join(dial)
+	const others = maxUnreadInAll - 1
+	gate.room.unread.Store(others)
+	big := `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"x":"` +
+		strings.Repeat("x", 2*fewUnreadBytes) + `"}}}` + "\n"
+	if _, err := fmt.Fprintf(deaf.conn, big, 10); err != nil {
+		t.Fatal(err)
+	}
+	within(t, "an answer that is not read is not counted", func() bool {
+		return gate.room.unread.Load() > others+2*fewUnreadBytes
+	})
+	for id := 10; id < 13; id++ {
+		if _, err := fmt.Fprintf(good.conn, big, id); err != nil {
+			t.Fatal(err)
+		}
+		if got := good.receive(); got["id"] != float64(id) || got["error"] != nil {
+			t.Fatalf("who reads got %.300v", got)
+		}
+	}
+	if got := deaf.receive(); got["id"] != 10.0 || got["error"] != nil {
+		t.Fatalf("the first answer is %.300v", got)
+	}
+	_ = deaf.conn.Close()
+	_ = good.conn.Close()
+	within(t, "a stream that is gone is still counted", func() bool {
+		return gate.Clients() == 0 && gate.room.unread.Load() == others
+	})
+}
+
+func TestFlow_TakesNoLargeAnswerMore(t *testing.T) {
+	var all atomic.Int64
+	f := newFlow()
+	f.all = &all
+	for _, tc := range []struct {
+		all   int64
+		bytes int
+		n     int
+		want  bool
+	}{
+		{0, fewUnreadBytes, 1 << 20, true},
+		{maxUnreadInAll, 0, 1 << 20, true},
+		{maxUnreadInAll, fewUnreadBytes, largeAnswer - 1, true},
+		{maxUnreadInAll, fewUnreadBytes, largeAnswer, false},
+	} {
+		all.Store(tc.all)
+		if f.bytes = tc.bytes; f.takes(tc.n) != tc.want {
+			t.Errorf("%+v", tc)
+		}
+	}
+	got, err := jsonrpc.EncodeMessage(lost(jsonrpc.ID{}))
+	if err != nil || !strings.Contains(string(got), codeTooManyUnread) || len(got) > 1024 {
+		t.Errorf("in its place: %s, %v", got, err)
+	}
+}
+
+// within waits until ok.
+func within(t *testing.T, problem string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(15 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal(problem)
+		}
 	}
 }
 

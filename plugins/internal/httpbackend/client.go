@@ -27,6 +27,9 @@ const (
 	callTimeout = 10 * time.Second
 	// maxBody bounds an answer in bytes; a longer one is malformed.
 	maxBody = 1 << 20
+	// largeBody is the length in bytes from which on answers are decoded one at a time: until its entries are counted,
+	// one of 1 MB may take more than a hundred times as much memory.
+	largeBody = 16 << 10
 	// maxHeader bounds the requester's values, as the backend does.
 	maxHeader = 100
 )
@@ -97,10 +100,27 @@ func (s *Server) do(ctx context.Context, r request) error {
 	if len(body) > maxBody {
 		return malformed(resp.StatusCode, "its answer is longer than 1 MB")
 	}
-	if err := decode(body, r.out); err != nil {
+	err = s.decode(ctx, body, r.out)
+	switch {
+	case ctx.Err() != nil:
+		return transport(ctx, ctx.Err())
+	case err != nil:
 		return malformed(resp.StatusCode, err.Error())
 	}
 	return nil
+}
+
+// decode is the function decode for one large answer at a time, over all calls.
+func (s *Server) decode(ctx context.Context, body []byte, out checked) error {
+	if len(body) > largeBody {
+		select {
+		case s.large <- struct{}{}:
+			defer func() { <-s.large }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return decode(body, out)
 }
 
 // succeeded reports whether a status is a success of this call.

@@ -65,36 +65,56 @@ var forms = map[string]form{
 	"service": text(64), "version": text(64), "commit": text(64), "builtAt": text(64), "phase": text(64), "hints": text(500),
 }
 
-// checkForms checks every text of a decoded answer. The error names the field and never quotes its value.
-func checkForms(answer any) error { return walk("", reflect.ValueOf(answer)) }
+// Bounds of the lists and maps in an answer. An entry takes three bytes to send and many times that to hold, here and
+// in the daemon. Backends list at most 500 projects or events.
+const (
+	maxEntries = 1000   // in one list or map
+	maxInAll   = 20_000 // in all of an answer together
+)
+
+// checkForms checks every text of a decoded answer, and how much its lists hold. The error names the field and never
+// quotes its value.
+func checkForms(answer any) error {
+	var w walker
+	return w.walk("", reflect.ValueOf(answer))
+}
+
+// walker checks one answer. It counts the entries of lists and maps.
+type walker struct{ entries int }
 
 // walk checks v, whose texts stand under a name of JSON. Raw JSON is left to those who asked for it.
-func walk(field string, v reflect.Value) error {
+func (w *walker) walk(field string, v reflect.Value) error {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
 		if v.IsNil() {
 			return nil
 		}
-		return walk(field, v.Elem())
+		return w.walk(field, v.Elem())
 	case reflect.String:
 		return checkForm(field, v.String())
 	case reflect.Struct:
-		return walkFields(field, v)
+		return w.walkFields(field, v)
 	case reflect.Slice, reflect.Array:
 		if v.Type().Elem().Kind() == reflect.Uint8 {
 			return nil
 		}
+		if err := w.count(field, v.Len()); err != nil {
+			return err
+		}
 		for i := range v.Len() {
-			if err := walk(field, v.Index(i)); err != nil {
+			if err := w.walk(field, v.Index(i)); err != nil {
 				return err
 			}
 		}
 	case reflect.Map:
+		if err := w.count(field, v.Len()); err != nil {
+			return err
+		}
 		for _, key := range v.MapKeys() {
 			if !name(64)(key.String()) {
 				return fmt.Errorf("field %q has a key of a wrong form", field)
 			}
-			if err := walk(field, v.MapIndex(key)); err != nil {
+			if err := w.walk(field, v.MapIndex(key)); err != nil {
 				return err
 			}
 		}
@@ -102,7 +122,7 @@ func walk(field string, v reflect.Value) error {
 	return nil
 }
 
-func walkFields(parent string, v reflect.Value) error {
+func (w *walker) walkFields(parent string, v reflect.Value) error {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		if !f.IsExported() && !f.Anonymous {
@@ -112,9 +132,16 @@ func walkFields(parent string, v reflect.Value) error {
 		if f.Anonymous && field == "" {
 			field = parent
 		}
-		if err := walk(field, v.Field(i)); err != nil {
+		if err := w.walk(field, v.Field(i)); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func (w *walker) count(field string, n int) error {
+	if w.entries += n; n > maxEntries || w.entries > maxInAll {
+		return fmt.Errorf("field %q has too many entries", field)
 	}
 	return nil
 }

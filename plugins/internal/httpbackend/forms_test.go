@@ -1,13 +1,17 @@
 package httpbackend
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
@@ -189,4 +193,80 @@ func TestRevokeLink(t *testing.T) {
 	if p := problemOf(t, err); p.Code != "invalid_request" || got != "" {
 		t.Errorf("without a token: %v, asked %q", p, got)
 	}
+}
+
+// An entry takes three bytes to send; a megabyte of them took gigabytes of the adapter and the daemon.
+func TestForms_ManyEntries(t *testing.T) {
+	times := func(n int, entry string) string { return strings.TrimSuffix(strings.Repeat(entry+",", n), ",") }
+	project := `{"project":"com.example.a","createdAt":"2026-01-02T03:04:05Z","platforms":[` + times(900, `"a"`) + `]}`
+	projects := func(n int) string {
+		return `{"projects":[` + times(n, `{"project":"a","createdAt":"2026-01-02T03:04:05Z"}`) + `]}`
+	}
+	report := func(points int) string {
+		return strings.Replace(golden(t, "analytics_report"), `"series": [`, `"series": [`+times(points, `{}`)+`,`, 1)
+	}
+	for name, tc := range map[string]struct {
+		kind, body string
+		ok         bool
+	}{
+		"as many projects as there can be": {"projects", projects(500), true},
+		"too many projects":                {"projects", projects(1001), false},
+		"too many in all":                  {"projects", `{"projects":[` + times(25, project) + `]}`, false},
+		"a week by hours":                  {"analytics", report(168), true},
+		"too many points":                  {"analytics", report(1001), false},
+	} {
+		target := answer(t, 200, nil, tc.body)
+		_, err := New("x").Record(t.Context(), &pluginv1.RecordRequest{Target: target, Kind: tc.kind, Project: shop})
+		if tc.ok && err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else if !tc.ok {
+			wantUnusable(t, name, err, "com.example.a")
+		}
+	}
+	_, err := New("x").ListEvents(t.Context(), &pluginv1.ListEventsRequest{
+		Target: answer(t, 200, nil, `{"events":[`+times(1001, "0")+`]}`), SessionId: "ses_1"})
+	wantUnusable(t, "too many events", err, "0,0")
+}
+
+// held is an answer whose decoding takes until release is closed.
+type held struct {
+	under   *atomic.Int64
+	release chan struct{}
+}
+
+func (h *held) check() error { return nil }
+
+func (h *held) UnmarshalJSON([]byte) error {
+	h.under.Add(1)
+	<-h.release
+	return nil
+}
+
+func TestLargeAnswersAreDecodedOneAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, out := New("x"), &held{under: new(atomic.Int64), release: make(chan struct{})}
+		ctx, cancel := context.WithCancel(t.Context())
+		large := []byte(`"` + strings.Repeat("a", largeBody) + `"`)
+		errs := make(chan error, 4)
+		for range 3 {
+			go func() { errs <- s.decode(ctx, large, out) }()
+		}
+		go func() { errs <- s.decode(ctx, []byte(`"a"`), out) }()
+		synctest.Wait()
+		if n := out.under.Load(); n != 2 {
+			t.Errorf("%d answers are decoded at once, want a large one and a small one", n)
+		}
+		cancel() // those that wait give up
+		for range 2 {
+			if err := <-errs; !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v", err)
+			}
+		}
+		close(out.release)
+		for range 2 {
+			if err := <-errs; err != nil {
+				t.Error(err)
+			}
+		}
+	})
 }

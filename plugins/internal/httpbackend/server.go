@@ -28,6 +28,7 @@ type Server struct {
 	// patient is for calls that the backend keeps waiting: each has a connection to itself for so long, and must not take
 	// those of the others.
 	patient *http.Client
+	large   chan struct{} // holds one while a large answer is decoded
 }
 
 // New is a server whose targets name their backend: an absolute https URL, or an http one of this machine.
@@ -35,7 +36,9 @@ func New(name string) *Server { return NewAt(name, remote) }
 
 // NewAt is a server that asks locate where a target's backend is. Errors of locate are passed on as they are.
 func NewAt(name string, locate func(context.Context, *pluginv1.Target) (string, error)) *Server {
-	return &Server{name: name, locate: locate, client: newClient(32), patient: newClient(1024)}
+	return &Server{
+		name: name, locate: locate, client: newClient(32), patient: newClient(1024), large: make(chan struct{}, 1),
+	}
 }
 
 // remote reads the address that the target names.

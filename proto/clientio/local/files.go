@@ -188,6 +188,9 @@ func find(files fileSystem, dir, name string, limit int64) (string, []byte, erro
 	for range maxUpward {
 		path := filepath.Join(dir, name)
 		data, err := read(files, path, limit)
+		if err == nil && isPlanted(files, dir, path) {
+			err = fs.ErrPermission
+		}
 		if err == nil || !isPassedBy(err) {
 			return path, data, err
 		}
@@ -198,6 +201,17 @@ func find(files fileSystem, dir, name string, limit int64) (string, []byte, erro
 		dir = parent
 	}
 	return "", nil, fs.ErrNotExist
+}
+
+// isPlanted reports whether a file lies in a folder to which everybody may write, such as /tmp, and belongs to somebody
+// else. Nobody but its owner may decide for those who work below that folder.
+func isPlanted(files fileSystem, dir, path string) bool {
+	folder, err := files.Stat(dir)
+	if err != nil || folder.Mode().Perm()&0o002 == 0 {
+		return false
+	}
+	info, err := files.Stat(path)
+	return err != nil || isForeign(info)
 }
 
 // isPassedBy reports whether the search goes on upward: past what is missing, may not be read, or is no file.

@@ -176,3 +176,43 @@ func FuzzExecutor(f *testing.F) {
 		}
 	})
 }
+
+// What another user puts into /tmp says nothing about the projects of those who work below it.
+func TestFind_PassesByWhatOthersPlant(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root makes files of other users")
+	}
+	dir := t.TempDir()
+	shared := filepath.Join(dir, "shared")
+	work := filepath.Join(shared, "mine", "project")
+	if err := os.MkdirAll(work, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write := func(path, text string, owner int) {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(path, owner, owner); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(filepath.Join(dir, "service.json"), "ours", 0)
+	write(filepath.Join(shared, "service.json"), "planted", 65534)
+	find := func() string {
+		r := clientio.Request{Op: clientio.Find, Path: clientio.Path(work), Name: "service.json", Limit: 99}
+		return string(ask(t, r).Data)
+	}
+	if got := find(); got != "planted" { // a colleague's
+		t.Errorf("in a folder that only its owner writes to it found %q", got)
+	}
+	if err := os.Chmod(shared, 0o777|os.ModeSticky); err != nil {
+		t.Fatal(err)
+	}
+	if got := find(); got != "ours" {
+		t.Errorf("it found %q", got)
+	}
+	write(filepath.Join(shared, "service.json"), "my own", 0)
+	if got := find(); got != "my own" {
+		t.Errorf("it found %q", got)
+	}
+}
