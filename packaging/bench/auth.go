@@ -39,7 +39,7 @@ func (b *bench) rivals(what string, f func(r rival) error) error {
 	if err := b.rivalsOn("SQLite", f, ""); err != nil {
 		return err
 	}
-	cluster, err := pgtest.Start()
+	cluster, err := pgtest.StartDurable()
 	if errors.Is(err, pgtest.ErrMissing) {
 		fmt.Printf("SKIPPED, PostgreSQL is missing: %s on it\n", what)
 		return nil

@@ -33,7 +33,7 @@ func (b *bench) ingest() error {
 	if err := b.ingestOn("SQLite", ""); err != nil {
 		return err
 	}
-	cluster, err := pgtest.Start()
+	cluster, err := pgtest.StartDurable()
 	if errors.Is(err, pgtest.ErrMissing) {
 		fmt.Println("SKIPPED, PostgreSQL is missing: events of shipped apps on it")
 		return nil

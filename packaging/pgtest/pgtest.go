@@ -4,6 +4,7 @@ package pgtest
 
 import (
 	"bytes"
+	"database/sql"
 	"errors"
 	"fmt"
 	"net/url"
@@ -14,6 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+
 	"github.com/service-dev/service/packaging/reaper"
 )
 
@@ -21,6 +24,7 @@ import (
 type Cluster struct {
 	dir, bin string
 	release  func()
+	admin    *sql.DB
 	next     atomic.Int32
 }
 
@@ -28,7 +32,13 @@ type Cluster struct {
 var ErrMissing = errors.New("PostgreSQL is not installed (apt-get install postgresql)")
 
 // Start makes and starts a cluster in a temporary directory. It ends with this process, however this process ends.
-func Start() (*Cluster, error) {
+// Commits do not wait for the disk: processes are killed in tests, but no machine loses its power.
+func Start() (*Cluster, error) { return start("fsync=off") }
+
+// StartDurable is Start with commits that wait for the disk, as those of a server do.
+func StartDurable() (*Cluster, error) { return start("fsync=on") }
+
+func start(setting string) (*Cluster, error) {
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if len(found) == 0 {
 		path, err := exec.LookPath("initdb")
@@ -47,7 +57,11 @@ func Start() (*Cluster, error) {
 		return nil, err
 	}
 	c := &Cluster{dir: dir, bin: filepath.Dir(found[len(found)-1]), release: release}
-	if err := c.start(); err != nil {
+	err = c.start(setting)
+	if err == nil {
+		c.admin, err = sql.Open("pgx", c.address("postgres"))
+	}
+	if err != nil {
 		release()
 		os.RemoveAll(dir)
 		return nil, err
@@ -55,15 +69,14 @@ func Start() (*Cluster, error) {
 	return c, nil
 }
 
-func (c *Cluster) start() error {
+func (c *Cluster) start(setting string) error {
 	if err := chown(c.dir); err != nil {
 		return err
 	}
 	if err := c.run("initdb", "-D", c.data(), "-U", "service", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"); err != nil {
 		return err
 	}
-	// Processes are killed in tests, but no machine loses its power: nothing needs to reach the disk.
-	options := fmt.Sprintf("-k '%s' -c listen_addresses='' -c max_connections=200 -c shared_buffers=64MB -c fsync=off", c.dir)
+	options := fmt.Sprintf("-k '%s' -c listen_addresses='' -c max_connections=200 -c shared_buffers=64MB -c %s", c.dir, setting)
 	return c.run("pg_ctl", "-D", c.data(), "-w", "-t", "60", "-o", options, "-l", filepath.Join(c.dir, "log"), "start")
 }
 
@@ -93,6 +106,7 @@ func (c *Cluster) run(name string, args ...string) error {
 
 // Stop ends the server and removes everything.
 func (c *Cluster) Stop() {
+	_ = c.admin.Close()
 	if err := c.run("pg_ctl", "-D", c.data(), "-m", "immediate", "-w", "stop"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
@@ -100,39 +114,52 @@ func (c *Cluster) Stop() {
 	os.RemoveAll(c.dir)
 }
 
-// Database makes an empty database and gives its URL.
+// Database makes an empty database for a test and gives its URL.
 func (c *Cluster) Database(t testing.TB) string {
 	t.Helper()
-	address, err := c.Create()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return address
+	return c.copyOf(t, "template1")
 }
 
-// Create makes an empty database and gives its URL.
-func (c *Cluster) Create() (string, error) { return c.create("template1") }
+// Create makes an empty database that lasts as long as the cluster, and gives its URL.
+func (c *Cluster) Create() (string, error) {
+	name, err := c.create("template1")
+	return c.address(name), err
+}
 
-// Copy makes a database with the content of another, which nobody may be connected to, and gives its URL.
+// Copy makes a database for a test with the content of another, which nobody may be connected to, and gives its URL.
 func (c *Cluster) Copy(t testing.TB, database string) string {
 	t.Helper()
 	u, err := url.Parse(database)
 	if err != nil {
 		t.Fatal(err)
 	}
-	address, err := c.create(strings.TrimPrefix(u.Path, "/"))
+	return c.copyOf(t, strings.TrimPrefix(u.Path, "/"))
+}
+
+// copyOf makes a database that goes with its test: a hundred of them fill a gigabyte.
+func (c *Cluster) copyOf(t testing.TB, template string) string {
+	t.Helper()
+	name, err := c.create(template)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return address
+	t.Cleanup(func() {
+		if _, err := c.admin.Exec("DROP DATABASE IF EXISTS " + name + " WITH (FORCE)"); err != nil {
+			t.Error(err)
+		}
+	})
+	return c.address(name)
 }
 
-func (c *Cluster) create(template string) (string, error) {
-	name := fmt.Sprintf("t%d", c.next.Add(1))
-	if err := c.run("createdb", "-h", c.dir, "-U", "service", "-T", template, name); err != nil {
-		return "", err
-	}
-	return "postgres://service@/" + name + "?host=" + strings.ReplaceAll(url.QueryEscape(c.dir), "+", "%20"), nil // pgx takes a plus for itself
+func (c *Cluster) create(template string) (name string, err error) {
+	name = fmt.Sprintf("t%d", c.next.Add(1))
+	_, err = c.admin.Exec("CREATE DATABASE " + name + " TEMPLATE " + template)
+	return name, err
+}
+
+// address is the URL of a database.
+func (c *Cluster) address(name string) string {
+	return "postgres://service@/" + name + "?host=" + strings.ReplaceAll(url.QueryEscape(c.dir), "+", "%20") // pgx takes a plus for itself
 }
 
 // Dump gives the whole content of a database as text.

@@ -29,7 +29,7 @@ func (w *world) newBackend(postgres bool) (stop func(), err error) {
 	data := filepath.Join(w.root, "data")
 	database := filepath.Join(data, "service.db")
 	if postgres {
-		cluster, err := pgtest.Start()
+		cluster, err := pgtest.StartDurable()
 		if err != nil {
 			return nil, fmt.Errorf("starting PostgreSQL: %w", err)
 		}

@@ -18,6 +18,7 @@ import (
 var postgres *pgtest.Cluster
 
 func TestMain(m *testing.M) {
+	useMemory()
 	os.Exit(reaper.Run(func() int {
 		if os.Getenv("SERVICE_TEST_GROUP_FILE") != "" { // a process that is to be killed, and could stop nothing
 			return m.Run()

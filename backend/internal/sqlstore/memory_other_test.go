@@ -1,0 +1,5 @@
+//go:build !linux
+
+package sqlstore_test
+
+func useMemory() {}
