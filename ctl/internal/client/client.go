@@ -151,15 +151,22 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 }
 
 // awaitSettings waits for the daemon's first frame, which every call needs: one that is stopped takes connections and
-// sends nothing. A connection that fails shows at the first call.
+// sends nothing. A connection that ends right after that frame, with its daemon, is made again; one that fails shows at
+// the first call.
 func (c *Client) awaitSettings(ctx context.Context) error {
-	c.conn.Connect()
-	for state := c.conn.GetState(); state == connectivity.Idle || state == connectivity.Connecting; state = c.conn.GetState() {
+	for {
+		state := c.conn.GetState()
+		switch state {
+		case connectivity.Idle:
+			c.conn.Connect()
+		case connectivity.Connecting:
+		default:
+			return nil
+		}
 		if !c.conn.WaitForStateChange(ctx, state) {
 			return ctx.Err()
 		}
 	}
-	return nil
 }
 
 // hello exchanges the protocol ranges. Both ends look: a daemon of another build may not know that it must refuse.

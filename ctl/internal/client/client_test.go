@@ -34,6 +34,12 @@ func (d *otherDaemon) Hello(_ context.Context, r *controlv1.HelloRequest) (*cont
 // serve makes d the daemon of this test's state directory.
 func serve(t *testing.T, d controlv1.ControlServer) {
 	t.Helper()
+	serveOn(t, d, func(l net.Listener) net.Listener { return l })
+}
+
+// serveOn is serve with connections from what listener makes of the socket's.
+func serveOn(t *testing.T, d controlv1.ControlServer, listener func(net.Listener) net.Listener) {
+	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "c")
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +57,7 @@ func serve(t *testing.T, d controlv1.ControlServer) {
 	g := grpc.NewServer()
 	controlv1.RegisterControlServer(g, d)
 	done := make(chan error, 1)
-	go func() { done <- g.Serve(l) }()
+	go func() { done <- g.Serve(listener(l)) }()
 	t.Cleanup(func() { g.Stop(); <-done })
 }
 
@@ -127,5 +133,47 @@ func TestNobodyThere(t *testing.T) {
 	defer cancel()
 	if _, err := Open(ctx, Options{Running: true}); !errors.Is(err, reach.ErrNotRunning) {
 		t.Fatalf("got %v", err)
+	}
+}
+
+// endingDaemons are daemons that end right after they greeted a client: every other connection meets one.
+type endingDaemons struct {
+	net.Listener
+	connections int
+}
+
+func (l *endingDaemons) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if l.connections++; err == nil && l.connections%2 == 1 {
+		settings, goAway := []byte{0, 0, 0, 4, 0, 0, 0, 0, 0}, []byte{0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+		_, _ = conn.Write(append(settings, goAway...))
+		return l.Accept() // the client closes the connection
+	}
+	return conn, err
+}
+
+// A daemon that ends just after a connection was made is no daemon that does not answer: the next one is asked.
+func TestDaemonEndsAfterItsGreeting(t *testing.T) {
+	serveOn(t, answering(&controlv1.HelloResponse{ProtocolMin: rendezvous.ProtocolMin, ProtocolMax: rendezvous.ProtocolMax}, nil),
+		func(l net.Listener) net.Listener { return &endingDaemons{Listener: l} })
+	daemon, err := reach.Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		first, err := daemon.Dial(daemon.Paths.Control)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := dial(daemon, first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		if err := (&Client{conn: conn}).awaitSettings(ctx); err != nil {
+			t.Error(err)
+		}
+		cancel()
+		conn.Close()
 	}
 }
