@@ -1,6 +1,6 @@
 // Package docs is the bundled documentation: Markdown pages, embedded, for agents (searchDocs, MCP resources) and for
-// people (the backend's /docs). What the protocol's own package knows, such as device models and error codes, is
-// generated from it, so that the pages cannot contradict the code. The package knows neither tools nor HTTP.
+// people (the backend's /docs). What other packages of proto know, such as device models and usage events, is generated
+// from them, so that the pages cannot contradict the code. The package knows neither tools nor HTTP.
 package docs
 
 import (

@@ -8,12 +8,13 @@ import (
 
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/guide"
+	"github.com/service-dev/service/proto/telemetry"
 )
 
-// generate replaces lines like {{models}} by what the protocol's packages know.
+// generate replaces lines like {{models}} by what other packages of proto know.
 func generate(body string) (string, error) {
 	parts := map[string]func() string{"models": models, "glance": glance, "protocol": protocol, "capabilities": capabilities,
-		"wake-words": wakeWords, "declarations": declarations}
+		"wake-words": wakeWords, "declarations": declarations, "events": events}
 	var out strings.Builder
 	for line := range strings.Lines(body) {
 		name, ok := strings.CutPrefix(strings.TrimSpace(line), "{{")
@@ -157,6 +158,20 @@ func declarations() string {
 			fmt.Fprintf(&out, "| `%s` | `%s` | %s | %s |\n", d.File, d.Key, d.When, d.Why)
 		}
 		out.WriteString("\n")
+	}
+	return out.String()
+}
+
+// events is a table of the usage events that are recorded.
+func events() string {
+	var out strings.Builder
+	out.WriteString("| event | when | fields |\n|---|---|---|\n")
+	for _, d := range telemetry.List() {
+		var fields []string
+		for _, f := range d.Fields {
+			fields = append(fields, fmt.Sprintf("`%s` %s", f.Name, f.What))
+		}
+		fmt.Fprintf(&out, "| `%s` | %s | %s |\n", d.Name, d.When, dash(strings.Join(fields, "; ")))
 	}
 	return out.String()
 }

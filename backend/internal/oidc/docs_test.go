@@ -1,0 +1,28 @@
+package oidc
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/proto/docs"
+)
+
+// TestDocumentedProvidersParse reads the file of providers that the documentation prints.
+func TestDocumentedProvidersParse(t *testing.T) {
+	page, ok := docs.Find("operating")
+	if !ok {
+		t.Fatal("there is no page operating")
+	}
+	_, text, ok := strings.Cut(page.Markdown, "```yaml\n# /etc/service/providers.yaml\n")
+	if !ok {
+		t.Fatal("the page shows no file of providers")
+	}
+	text, _, _ = strings.Cut(text, "```")
+	got, err := parse([]byte(text))
+	if err != nil || len(got) != 1 || got[0].ID != "acme" || got[0].ClientSecretFile == "" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if !strings.Contains(page.Markdown, "/signin/oidc/acme/callback") {
+		t.Error("the page lacks the redirect address of the provider")
+	}
+}

@@ -1,0 +1,57 @@
+package server
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/service-dev/service/backend/internal/config"
+	"github.com/service-dev/service/proto/docs"
+)
+
+// TestDocumentedCommandsExist reads every service-backend line of the documentation (command, flags, number of
+// arguments) and checks that every admin command is in the operator's table.
+func TestDocumentedCommandsExist(t *testing.T) {
+	lines := 0
+	for _, p := range docs.Pages() {
+		shell := false
+		for line := range strings.Lines(p.Markdown) {
+			line = strings.TrimSpace(line)
+			if strings.HasPrefix(line, "```") {
+				shell = line == "```sh"
+				continue
+			}
+			if args, ok := strings.CutPrefix(strings.TrimPrefix(line, "bin/"), "service-backend "); ok && shell {
+				lines++
+				checkCommand(t, p.ID, args)
+			}
+		}
+	}
+	if lines < 4 {
+		t.Errorf("only %d lines were found", lines)
+	}
+	page, _ := docs.Find("operating")
+	for _, c := range adminCommand().Commands() {
+		if !strings.Contains(page.Markdown, "\n| `"+c.Name()) {
+			t.Errorf("the page operating does not list admin %s", c.Name())
+		}
+	}
+}
+
+func checkCommand(t *testing.T, page, line string) {
+	t.Helper()
+	root := &cobra.Command{Use: "service-backend", Args: cobra.NoArgs, Run: func(*cobra.Command, []string) {}}
+	config.Flags(root.PersistentFlags())
+	root.AddCommand(adminCommand())
+	cmd, rest, err := root.Find(strings.Fields(line))
+	if err == nil {
+		err = cmd.ParseFlags(rest)
+	}
+	if err == nil {
+		err = cmd.ValidateArgs(cmd.Flags().Args())
+	}
+	if err != nil || !cmd.Runnable() {
+		t.Errorf("%s: service-backend %s: %v", page, line, err)
+	}
+}
