@@ -1,5 +1,5 @@
 // Command service-mcp is what a coding agent spawns: without arguments, or with --tools NAME, it carries MCP between its stdio and the
-// user's daemon, with arguments it is the person's command line (spec 4.4), run by servicectl.
+// user's daemon, with arguments it is the person's command line, run by servicectl.
 package main
 
 import (
@@ -67,7 +67,7 @@ func serve(toolset string) int {
 	})
 	var sandbox *reach.SandboxError
 	if err := p.Open(ctx); errors.As(err, &sandbox) && readable(daemon.Paths.Dir) {
-		// Nothing was read from stdin yet, so another program can take over the conversation (design D9).
+		// Nothing was read from stdin yet, so another program can take over the conversation.
 		if code := run("serviced", inProcess(toolset)); code != 2 {
 			return code
 		}

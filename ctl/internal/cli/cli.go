@@ -1,5 +1,5 @@
-// Package cli is the person's command line: one file for each command of servicectl, of which service-mcp shows those
-// of spec 4.4. A command asks the daemon through ctl/internal/client and speaks through ctl/internal/term; it holds no
+// Package cli is the person's command line: one file for each command of servicectl, of which service-mcp shows a
+// few. A command asks the daemon through ctl/internal/client and speaks through ctl/internal/term; it holds no
 // rules of its own about accounts, links or tools.
 package cli
 
@@ -21,7 +21,7 @@ import (
 	"github.com/service-dev/service/proto/buildinfo"
 )
 
-// Exit codes (design D11).
+// Exit codes.
 const (
 	exitYes       = 0
 	exitNo        = 1

@@ -84,7 +84,8 @@ func (a *app) endDaemon(ctx context.Context) (int64, error) {
 	return pid, nil
 }
 
-// askToEnd asks the daemon to drain and exit, and waits until it has.
+// askToEnd asks the daemon to drain and exit, and waits until it has. One that ends before it answers, because it was
+// killed or asked by another program, has ended just as well.
 func askToEnd(ctx context.Context, d reach.Daemon, program string) (int64, error) {
 	c, err := client.Open(ctx, client.Options{Program: program, Running: true, Lean: true})
 	if errors.Is(err, reach.ErrNotRunning) {
@@ -94,9 +95,14 @@ func askToEnd(ctx context.Context, d reach.Daemon, program string) (int64, error
 		return 0, err
 	}
 	defer c.Close()
+	running := int64(d.PID())
 	asking, cancel := context.WithTimeout(ctx, reach.AnswerTimeout)
 	defer cancel()
 	pid, err := c.Stop(asking)
+	var refused *client.Error
+	if errors.As(err, &refused) && refused.Code == client.CodeGone {
+		pid, err = running, nil
+	}
 	if err != nil {
 		return 0, err
 	}

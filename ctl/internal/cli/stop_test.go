@@ -1,15 +1,19 @@
 package cli
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/gofrs/flock"
+	"google.golang.org/grpc"
 
 	"github.com/service-dev/service/ctl/internal/reach"
+	controlv1 "github.com/service-dev/service/proto/control/v1"
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
@@ -42,4 +46,55 @@ func TestADaemonHasEndedWhenAnotherHasItsPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("nobody runs", true)
+}
+
+// dyingDaemon ends when it is asked to, without an answer.
+type dyingDaemon struct {
+	controlv1.UnimplementedControlServer
+	die func()
+}
+
+func (d *dyingDaemon) Stop(ctx context.Context, _ *controlv1.StopRequest) (*controlv1.StopResponse, error) {
+	go d.die()
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A daemon that is killed while it is asked to stop has stopped.
+func TestDaemonKilledWhileAskedToStop(t *testing.T) {
+	dir, err := os.MkdirTemp("/tmp", "s") // a socket's path is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Setenv("SERVICE_CONFIG_DIR", dir)
+	run := filepath.Join(dir, rendezvous.RunDir)
+	if err := os.Mkdir(run, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(run, rendezvous.DaemonRecord), []byte(`{"pid":7}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lock := flock.New(filepath.Join(run, rendezvous.DaemonLock))
+	if err := lock.Lock(); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", filepath.Join(run, rendezvous.ControlName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, served := grpc.NewServer(), make(chan error, 1)
+	controlv1.RegisterControlServer(g, &dyingDaemon{die: func() {
+		_ = lock.Unlock()
+		g.Stop()
+	}})
+	go func() { served <- g.Serve(l) }()
+	d, err := reach.Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pid, err := askToEnd(t.Context(), d, "test"); pid != 7 || err != nil {
+		t.Errorf("pid %d, %v", pid, err)
+	}
+	<-served
 }

@@ -77,6 +77,9 @@ func (e *Error) Error() string { return e.Message }
 // CodeNoAnswer is the Code of a daemon that took the connection and said nothing in time.
 const CodeNoAnswer = "daemon_not_responding"
 
+// CodeGone is the Code of a daemon that ended before it answered.
+const CodeGone = "daemon_gone"
+
 // NotResponding is the refusal of a daemon that does not answer, with its process and the way out.
 func NotResponding(d reach.Daemon) *Error {
 	e := d.NotResponding()
@@ -272,7 +275,7 @@ func refusal(err error) error {
 	case codes.Unimplemented:
 		return tooOld("the running daemon is older than this program")
 	case codes.Unavailable:
-		return &Error{Code: "daemon_gone", Message: "the daemon went away", Retryable: true, FixHint: "Try again; `servicectl daemon logs` tells more."}
+		return &Error{Code: CodeGone, Message: "the daemon went away", Retryable: true, FixHint: "Try again; `servicectl daemon logs` tells more."}
 	}
 	return &Error{Code: "internal", Message: st.Message(), FixHint: "Run `servicectl doctor`."}
 }

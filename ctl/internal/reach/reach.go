@@ -1,4 +1,4 @@
-// Package reach finds the daemon of this user, dials its sockets and starts it when it is not there (design D7, D8).
+// Package reach finds the daemon of this user, dials its sockets and starts it when it is not there.
 // It is imported by the shim, whose start-up is package initialisation: no gRPC, no encoding/json, no command line
 // and no net where the platform allows. It knows nothing of what is said over a socket.
 package reach
@@ -164,7 +164,7 @@ func (d Daemon) Dial(socket string) (Conn, error) {
 // errBacklog says that so many connections wait for the daemon that there is no room for one more.
 var errBacklog = errors.New("the daemon accepts no connection")
 
-// Connect dials and, when nobody listens, starts a daemon: many clients at once give one (design D8).
+// Connect dials and, when nobody listens, starts a daemon: many clients at once give one.
 func (d Daemon) Connect(ctx context.Context, socket string) (Conn, error) {
 	conn, err := d.Dial(socket)
 	if !errors.Is(err, ErrNotRunning) {

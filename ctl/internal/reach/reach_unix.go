@@ -64,7 +64,7 @@ func sandboxed(path string, directory bool, err error) error {
 	return err
 }
 
-// checkDirs refuses directories that are not this user's alone (design D7). What does not exist yet is fine.
+// checkDirs refuses directories that are not this user's alone. What does not exist yet is fine.
 func (d Daemon) checkDirs() error {
 	dirs := []string{d.Paths.Dir, d.Paths.Run}
 	if d.Paths.Sockets != d.Paths.Run {

@@ -126,7 +126,7 @@ func readLine(r io.Reader) string {
 }
 
 // kept are the variables a daemon is started with, besides LC_* and XDG_*. Everything else of the caller's shell
-// belongs to the caller's requests, not to the daemon (design D2).
+// belongs to the caller's requests, not to the daemon.
 var kept = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR", "TZ", "SHELL",
 	// Windows

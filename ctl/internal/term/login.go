@@ -13,10 +13,10 @@ import (
 	"golang.org/x/term"
 )
 
-// Instruction and Notice are what spec 4.4 asks login to say.
+// Instruction is what login tells the person to do before approving.
 const Instruction = "Check that the 8-character code on the page is the code shown here. If they differ, do not approve."
 
-// Notice tells how long login waits.
+// Notice says how long login waits.
 func Notice(seconds uint32) string {
 	return fmt.Sprintf("Polling for up to %d s for your approval; Ctrl-C cancels.", seconds)
 }
