@@ -82,11 +82,15 @@ func parse(path string, data []byte) (*Config, error) {
 		return bad("", "it is not a YAML mapping: "+firstLine(err))
 	}
 	c := Default()
-	for key, value := range v.AllSettings() {
+	for _, key := range v.AllKeys() {
+		value := v.Get(key)
+		if value == nil && key != keyBackend {
+			return bad(key, "it has no value")
+		}
 		switch key {
 		case keyBackend:
 			text, ok := value.(string)
-			if !ok {
+			if !ok && value != nil {
 				return bad(key, "want a URL")
 			}
 			if text == "" {
@@ -144,7 +148,7 @@ const (
 	ByDefault = "default"
 )
 
-// variable overrides the backend for the calls of one shell (spec 5.5).
+// variable overrides the backend for the calls of one shell.
 const variable = "SERVICE_BACKEND_URL"
 
 // Backend is where a caller's calls go.

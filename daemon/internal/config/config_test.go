@@ -33,6 +33,8 @@ func TestParse(t *testing.T) {
 		"backend_url: https://a?x=y":      "backend_url",
 		"backend_url: 'javascript:alert'": "backend_url",
 		"backend_fixed: maybe":            "backend_fixed",
+		"backend_fixed:":                  "backend_fixed",
+		"idle_timeout:":                   "idle_timeout",
 		"- a":                             "",
 		"a: b: c":                         "",
 	} {
