@@ -15,7 +15,7 @@ import (
 
 const app = "com.example.records"
 
-// accountTools are the tools of spec 4.3 that are about a project's records, with arguments that work. A tool that
+// accountTools are the tools that are about a project's records, with arguments that work. A tool that
 // changes something takes the version from the tool that reads it.
 var accountTools = []struct {
 	name, reads string // reads: the tool that tells the version
@@ -73,7 +73,7 @@ func linkAgentOf(t *testing.T, a *agent, someone *person, email string) *person 
 	return someone
 }
 
-// P1: every tool of spec 4.3 over service-mcp against the real backend, unlinked and linked, granted and refused, on both
+// P1: every account tool over service-mcp against the real backend, unlinked and linked, granted and refused, on both
 // databases; a grant changed in the dashboard changes the very next call.
 func TestAccountTools(t *testing.T) {
 	for name, database := range map[string]func(t *testing.T) string{

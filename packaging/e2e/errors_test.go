@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// M4: every row of spec 7.1 and 7.2, auth_required of 7.3 and the 401 of a revoked token, over the real path.
+// M4: every documented error, auth_required and the 401 of a revoked token, over the real path.
 
 func wantError(t *testing.T, r toolResult, code string, retryable bool) {
 	t.Helper()

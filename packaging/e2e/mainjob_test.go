@@ -87,7 +87,7 @@ func mainJob(t *testing.T, w *world, era string) {
 	}
 }
 
-// checkLinked holds completeAuthLink's success against spec 4.2, field by field.
+// checkLinked checks every field of completeAuthLink's success.
 func checkLinked(t *testing.T, w *world, r toolResult) {
 	t.Helper()
 	if r.IsError || r.Structured["linked"] != true || r.Structured["tier"] != "free_account" {

@@ -84,7 +84,7 @@ func TestPollingBelongsToTheDaemon(t *testing.T) {
 	}
 }
 
-// S22: the bounds of spec 4.2, and the approval that comes after the only call has given up.
+// S22: the bounds of a wait, and the approval that comes after the only call has given up.
 func TestWaitIsClamped(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")

@@ -18,7 +18,7 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// dataDir is the embedded backend's folder inside the state directory (design D1).
+// dataDir is the embedded backend's folder inside the state directory.
 const dataDir = "backend"
 
 // local runs the embedded backend, which is started by the first Describe and serves until Close.

@@ -1,5 +1,5 @@
 // Package backendapi is the HTTP contract between a backend and whoever calls it: paths, header names, JSON shapes
-// and error codes (spec 2, 4, 5, 7). Golden files in testdata show every shape as it stands on the wire. The package
+// and error codes. Golden files in testdata show every shape as it stands on the wire. The package
 // knows neither how a backend answers nor how a client asks.
 package backendapi
 
@@ -17,7 +17,7 @@ const (
 	PathTelemetry   = "/api/telemetry"
 )
 
-// Headers. A request carries the install id or a bearer token, never both (spec 5.1). The requester's three are
+// Headers. A request carries the install id or a bearer token, never both. The requester's three are
 // optional, at most 100 printable characters each, and shown to the person on the activation page.
 const (
 	HeaderInstallID = "X-Service-Install-Id"
@@ -26,10 +26,10 @@ const (
 	HeaderClient    = "X-Service-Client"
 )
 
-// ScopeAccountFull is the one scope that can be asked for (spec 4.1).
+// ScopeAccountFull is the one scope that can be asked for.
 const ScopeAccountFull = "account_full"
 
-// TierFreeAccount is the tier of a linked account (spec 2.3).
+// TierFreeAccount is the tier of a linked account.
 const TierFreeAccount = "free_account"
 
 // Codes of Problem. The status that goes with each is the backend's table.
@@ -58,7 +58,7 @@ type DeviceCodeRequest struct {
 	Scope string `json:"scope"`
 }
 
-// DeviceCode is its answer (spec 2.2).
+// DeviceCode is its answer.
 type DeviceCode struct {
 	DeviceCode          string `json:"deviceCode"`
 	UserCode            string `json:"userCode"`
@@ -72,13 +72,13 @@ type TokenRequest struct {
 	DeviceCode string `json:"deviceCode"`
 }
 
-// Pending is the answer while the person has not finished (spec 2.3).
+// Pending is the answer while the person has not finished.
 type Pending struct {
 	Pending             bool  `json:"pending"`
 	PollIntervalSeconds int64 `json:"pollIntervalSeconds"`
 }
 
-// Token is the answer on approval (spec 2.3). AuthToken is a secret.
+// Token is the answer on approval. AuthToken is a secret.
 type Token struct {
 	AuthToken string `json:"authToken"`
 	Account
@@ -104,7 +104,7 @@ type Problem struct {
 	FixHint   string `json:"fixHint"`
 }
 
-// AuthRequired is the 401 of an account route: a Problem with a fresh device code beside it (spec 7.3).
+// AuthRequired is the 401 of an account route: a Problem with a fresh device code beside it.
 type AuthRequired struct {
 	Problem
 	DeviceCode
@@ -193,7 +193,7 @@ type ProjectKey struct {
 	CreatedAt  string `json:"createdAt"`
 }
 
-// Health is the answer of GET /api/health (spec 2.5).
+// Health is the answer of GET /api/health.
 type Health struct {
 	OK       bool              `json:"ok"`
 	Service  string            `json:"service"`

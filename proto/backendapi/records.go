@@ -1,7 +1,7 @@
 package backendapi
 
 // Routes below PathProjects + "/{project}". Agents call them with a bearer token; which of them need a grant, and which
-// level, is the backend's table (spec 5.4). Unknown projects and those of other accounts are not_found alike.
+// level, is the backend's table. Unknown projects and those of other accounts are not_found alike.
 const (
 	PathAssistant          = "/assistant"             // GET AssistantConfig, PATCH AssistantChange -> AssistantConfig
 	PathCredentials        = "/credentials"           // GET CredentialList
@@ -21,7 +21,7 @@ const (
 	CodeInvalidKey      = "invalid_key"      // 401: the project key is unknown or revoked
 )
 
-// Capabilities that grants govern, and their levels (spec 5.4).
+// Capabilities that grants govern, and their levels.
 const (
 	CapabilityAssistant   = "assistant_config"
 	CapabilityCredentials = "credentials"

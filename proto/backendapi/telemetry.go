@@ -1,6 +1,6 @@
 package backendapi
 
-// Telemetry (spec 6). POST PathTelemetry takes a proto/telemetry.Batch with the header X-Service-Install-Id and never a
+// Telemetry. POST PathTelemetry takes a proto/telemetry.Batch with the header X-Service-Install-Id and never a
 // bearer token: usage is not tied to an account. DELETE PathTelemetry with the same header erases what is held of the
 // install id.
 

@@ -5,9 +5,9 @@ package buildinfo
 var (
 	// Version is the release, e.g. "1.4.0"; "dev" when not built by make.
 	Version = "dev"
-	// Commit is the full source revision; "unknown" when not built by make (spec 2.5).
+	// Commit is the full source revision; "unknown" when not built by make.
 	Commit = "unknown"
-	// BuiltAt is an ISO 8601 UTC time; "unknown" when not built by make (spec 2.5).
+	// BuiltAt is an ISO 8601 UTC time; "unknown" when not built by make.
 	BuiltAt = "unknown"
 	// DefaultBackendURL is the production backend of a distribution; empty means that the embedded backend serves.
 	DefaultBackendURL = ""

@@ -23,7 +23,7 @@ const (
 // MaxSocketPath is the longest socket path in bytes that every platform takes (macOS allows 104 with the final zero).
 const MaxSocketPath = 100
 
-// Names inside the state directory (spec 2.4, design D1).
+// Names inside the state directory.
 const (
 	RunDir       = "run"
 	ControlName  = "control.sock"
@@ -94,7 +94,7 @@ func Home() (string, error) {
 type Paths struct {
 	Dir     string // the state directory
 	Run     string // locks and daemon.json
-	Sockets string // Run, or a short directory elsewhere when Run is too long (design D1)
+	Sockets string // Run, or a short directory elsewhere when Run is too long
 	Control string
 	MCP     string
 }
@@ -146,7 +146,7 @@ func hash(s string) string {
 }
 
 // ReadyFD is the descriptor on which a daemon that a client started writes one line when it is ready: "ready\n", or
-// "error: <what happened>\n" before it exits (design D8). The daemon is told by the environment variable ReadyVar=3.
+// "error: <what happened>\n" before it exits. The daemon is told by the environment variable ReadyVar=3.
 const (
 	ReadyFD  = 3
 	ReadyVar = "SERVICE_READY_FD"

@@ -1,4 +1,4 @@
-// Package telemetry is the one list of what the service tells about its use (spec 6): each event, each field that it
+// Package telemetry is the one list of what the service tells about its use: each event, each field that it
 // may carry, and the shape in which it travels. The daemon writes nothing else down, the backend takes nothing else,
 // and the privacy pages print this list. The package knows neither consent nor how events are kept or sent.
 package telemetry
@@ -22,7 +22,7 @@ const (
 	ToolCalled     = "tool.called"
 )
 
-// The outcomes of LoginCompleted (spec 6.1).
+// The outcomes of LoginCompleted.
 const (
 	OutcomeSuccess        = "success"
 	OutcomeCodeExpired    = "code_expired"

@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// authenticate is the one door to every account route (design D18): a bearer token passes, an install id alone or a dead
+// authenticate is the one door to every account route: a bearer token passes, an install id alone or a dead
 // token gets 401 with a fresh device code, anything else 400. It has answered when ok is false.
 func (a *API) authenticate(w http.ResponseWriter, r *http.Request) (who link.Principal, ok bool) {
 	install := r.Header.Get(backendapi.HeaderInstallID)
@@ -60,7 +60,7 @@ func (a *API) deadToken(w http.ResponseWriter, r *http.Request, err error) {
 	a.authRequired(w, r, detail)
 }
 
-// authRequired answers 401 with all that is needed to link (spec 7.3).
+// authRequired answers 401 with all that is needed to link.
 func (a *API) authRequired(w http.ResponseWriter, r *http.Request, detail string) {
 	code, err := a.startCode(r)
 	var limited *Refusal
@@ -80,7 +80,7 @@ func (a *API) authRequired(w http.ResponseWriter, r *http.Request, detail string
 	a.answer(w, p.Status, backendapi.AuthRequired{Problem: p, DeviceCode: code})
 }
 
-// validInstallID checks the form inst_<suffix> (spec 2.1).
+// validInstallID checks the form inst_<suffix>.
 func validInstallID(s string) bool {
 	suffix, ok := strings.CutPrefix(s, "inst_")
 	if !ok || len(suffix) < 4 || len(suffix) > 64 {

@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// accountRoutes are all routes behind the one door of design D18.
+// accountRoutes are all routes that authenticate their caller.
 var accountRoutes = []struct{ method, path, body string }{
 	{"GET", backendapi.PathAccount, ""},
 	{"DELETE", backendapi.PathAccountLink, ""},

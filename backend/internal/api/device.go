@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// issueCode is POST /api/auth/device/code (spec 4.1, 2.2).
+// issueCode is POST /api/auth/device/code.
 func (a *API) issueCode(c *call) (any, error) {
 	var body backendapi.DeviceCodeRequest
 	if err := c.decode(&body); err != nil {
@@ -21,7 +21,7 @@ func (a *API) issueCode(c *call) (any, error) {
 	return a.startCode(c.Request)
 }
 
-// startCode issues a code to the requester that the headers describe. The install id is not kept (design D18).
+// startCode issues a code to the requester that the headers describe. The install id is not kept.
 func (a *API) startCode(r *http.Request) (backendapi.DeviceCode, error) {
 	ip := a.ClientIP(r)
 	if wait := a.codes.Take(ip); wait > 0 {
@@ -65,7 +65,7 @@ func (a *API) poll(c *call, deviceCode string) (link.Poll, error) {
 	return poll, err
 }
 
-// pollToken is POST /api/auth/device/token (spec 4.1, 2.3, 7.1).
+// pollToken is POST /api/auth/device/token.
 func (a *API) pollToken(c *call) (any, error) {
 	var body backendapi.TokenRequest
 	if err := c.decode(&body); err != nil {

@@ -25,7 +25,7 @@ func TestIssueCode(t *testing.T) {
 	}
 }
 
-// The statuses of spec 7.1.
+// The statuses of the token endpoint.
 func TestPollStatuses(t *testing.T) {
 	approved := func(w *world, c backendapi.DeviceCode) { w.approve(c) }
 	for _, tc := range []struct {

@@ -37,7 +37,7 @@ func tooMany(wait time.Duration) *Refusal {
 
 func seconds(d time.Duration) int { return max(1, int(math.Ceil(d.Seconds()))) }
 
-// statuses is the one table of code -> status; retryable tells whether the same request may succeed later (spec 7.1).
+// statuses is the one table of code -> status; retryable tells whether the same request may succeed later.
 var statuses = map[string]struct {
 	status    int
 	title     string

@@ -31,7 +31,7 @@ type route struct {
 	method, path string
 	door         door
 	query        []string          // parameters that it knows; any other is refused
-	capability   grants.Capability // empty: no grant is needed (spec 5.4)
+	capability   grants.Capability // empty: no grant is needed
 	level        grants.Level
 	fields       func(*call) ([]string, error) // of a capability with a grant for each: those that the request is about
 	reads        string                        // the action that the account's audit log keeps of it

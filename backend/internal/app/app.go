@@ -24,7 +24,7 @@ import (
 // Options are what the process around the backend decides.
 type Options struct {
 	Config config.Config
-	// Embedded says that pages are served as plain HTTP on localhost only (design D20a).
+	// Embedded says that pages are served as plain HTTP on localhost only.
 	Embedded bool
 	// InstanceID names the cookies.
 	InstanceID string

@@ -1,5 +1,5 @@
-// Package credentials keeps a project's own keys of AI providers, encrypted with a key that is not in the database
-// (design D22). A value goes in once, is never shown again, and is opened only for the gateway. It knows neither grants
+// Package credentials keeps a project's own keys of AI providers, encrypted with a key that is not in the database.
+// A value goes in once, is never shown again, and is opened only for the gateway. It knows neither grants
 // nor pages nor SQL.
 package credentials
 

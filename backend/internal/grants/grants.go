@@ -1,4 +1,4 @@
-// Package grants is what an account lets agents do with a project's data (spec 5.4): a level for each capability, one
+// Package grants is what an account lets agents do with a project's data: a level for each capability, one
 // for each field of the assistant's config. It decides and knows neither routes nor SQL. The connection page and the
 // browser simulator need no grant.
 package grants
@@ -60,7 +60,7 @@ type Grants struct {
 	Analytics   Level
 }
 
-// Default is what a project has before anybody changes it (spec 5.4).
+// Default is what a project has before anybody changes it.
 func Default() Grants {
 	g := Grants{Assistant: map[string]Level{}, Credentials: ReadWrite, Analytics: Read}
 	for _, f := range Fields() {

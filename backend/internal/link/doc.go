@@ -1,4 +1,4 @@
-// Package link is the device authorization grant (RFC 8628, spec 3.2 and 5.2) and the tokens it mints. It knows no
+// Package link is the device authorization grant (RFC 8628) and the tokens it mints. It knows no
 // HTTP, no SQL and no page.
 //
 // A device code moves through these states, each step one conditional change in the store:

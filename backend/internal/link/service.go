@@ -23,7 +23,7 @@ type Settings struct {
 	UnusedAfter  time.Duration // an unclaimed token is revoked this long after its code was polled again, default 60 s
 }
 
-// Bounds of pacing (design D17).
+// Bounds of pacing.
 const (
 	intervalStep = 5 * time.Second
 	intervalCap  = 60 * time.Second
@@ -94,7 +94,7 @@ func (s *Service) Start(ctx context.Context, who Requester) (Issued, error) {
 	return Issued{}, errors.New("drawing a user code: every draw was taken")
 }
 
-// Poll answers one poll: pending, a token exactly once, or ErrUnknown, ErrExpired, ErrDenied (spec 7.1).
+// Poll answers one poll: pending, a token exactly once, or ErrUnknown, ErrExpired, ErrDenied.
 func (s *Service) Poll(ctx context.Context, deviceCode string) (Poll, error) {
 	if !secret.Valid(secret.DeviceCode, deviceCode) {
 		return Poll{}, ErrUnknown
@@ -145,7 +145,7 @@ func (s *Service) redeem(ctx context.Context, hash string, expires, now time.Tim
 }
 
 // lostRedemption says why an approved code could not be redeemed: another poll was first, or the account is no longer
-// active (design D17).
+// active.
 func (s *Service) lostRedemption(ctx context.Context, hash string, now time.Time) error {
 	code, err := s.codes.Progress(ctx, hash)
 	if err != nil {

@@ -19,7 +19,7 @@ const (
 	Redeemed State = "redeemed"
 )
 
-// TierFreeAccount is the tier of every linked account (spec 2.3).
+// TierFreeAccount is the tier of every linked account.
 const TierFreeAccount = "free_account"
 
 // Errors that callers branch on.

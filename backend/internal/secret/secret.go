@@ -14,7 +14,7 @@ import (
 	"sync"
 )
 
-// Prefixes of credentials, so that secret scanners can spot them (design D16).
+// Prefixes of credentials, so that secret scanners can spot them.
 const (
 	DeviceCode = "sdc_"
 	Token      = "svc_"

@@ -108,7 +108,7 @@ func (e Engine) suspended(t *testing.T) {
 	}
 }
 
-// legacy: a token that still has its original lifetime is honoured until then (spec 5.3).
+// legacy: a token that still has its original lifetime is honoured until then.
 func (e Engine) legacy(t *testing.T) {
 	store, _ := e.Open(t)
 	f := newFixture(t, store)

@@ -1,4 +1,4 @@
-// Package telemetry keeps what installs tell about their use (spec 6): events of the one list in proto/telemetry, each
+// Package telemetry keeps what installs tell about their use: events of the one list in proto/telemetry, each
 // once however often it is sent, under a keyed hash of the install id, for Kept. It knows neither accounts nor HTTP.
 // Times are kept to the hour, and of an event's id the part without its time: otherwise the moment of a link would lead
 // from the link's row to an install. Where an hour saw one link alone, it still does.

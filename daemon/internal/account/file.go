@@ -27,7 +27,7 @@ var (
 	backendForm = regexp.MustCompile(`^[!-~]*$`)
 )
 
-// authFile is auth.json: the five fields of spec 2.4 and backendUrl (design D3).
+// authFile is auth.json: the fields of a token's answer and backendUrl.
 type authFile struct {
 	AuthToken  string  `json:"authToken"`
 	AccountID  string  `json:"accountId"`

@@ -1,4 +1,4 @@
-// Package account keeps the account link: auth.json on disk (spec 2.4) and its snapshot in memory, which follows every
+// Package account keeps the account link: auth.json on disk and its snapshot in memory, which follows every
 // change of the file, by whomever it was made. It decides whether an install is linked and to which backend; how a
 // link comes about, and whether the backend still honours it, is told to it by others.
 package account
@@ -17,15 +17,15 @@ const (
 	Linked    State = "linked"
 	// Revoked is a link that the backend refused with a 401; the file stays.
 	Revoked State = "revoked"
-	// Expired is a legacy token whose own expiry has passed (spec 5.3).
+	// Expired is a legacy token whose own expiry has passed.
 	Expired State = "expired"
 	// Corrupt is a file that does not parse; it counts as not linked and only a login or a logout replaces it.
 	Corrupt State = "corrupt"
-	// OtherBackend is a link minted by another backend than the one asked for (design D3).
+	// OtherBackend is a link minted by another backend than the one asked for.
 	OtherBackend State = "other_backend"
 )
 
-// TierFree is the tier of every linked account (spec 2.3).
+// TierFree is the tier of every linked account.
 const TierFree = "free_account"
 
 // Link is a snapshot; it never changes after it was handed out. Fields besides State and Detail are set when the file

@@ -205,7 +205,7 @@ func (s *Store) current() Link {
 }
 
 // For is the snapshot for calls to one backend, a URL or "embedded:<id>". A link that another backend minted has the
-// state OtherBackend and no token (design D3).
+// state OtherBackend and no token.
 func (s *Store) For(backendURL string) Link {
 	l := s.Current()
 	if l.AuthToken != "" && !sameBackend(l.BackendURL, backendURL) {

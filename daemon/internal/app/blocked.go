@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/codes"
 )
 
-// blocked stands in for the adapters where a sandbox forbids sockets (design D9): everything that needs one is refused
+// blocked stands in for the adapters where a sandbox forbids sockets: everything that needs one is refused
 // with what to allow.
 type blocked struct{ path string }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// InProcess serves one agent on in and out, where its sandbox forbids the daemon's sockets (design D9). It takes no
+// InProcess serves one agent on in and out, where its sandbox forbids the daemon's sockets. It takes no
 // lock and starts no adapter: a daemon may run beside it. It returns when in ends or ctx does.
 func InProcess(ctx context.Context, o Options, in io.Reader, out io.Writer) error {
 	paths, err := pathsOf(o.Dir)

@@ -115,7 +115,7 @@ func (h *hold) listen(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// lost tells that no client can find the daemon any more: its directory was deleted (design D5) or a socket was.
+// lost tells that no client can find the daemon any more: its directory was deleted or a socket was.
 func (h *hold) lost() bool {
 	return h.gone() || replaced(h.paths.Control, h.sockets) || replaced(h.paths.MCP, h.sockets)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// readiness is the descriptor on which a client that started this daemon waits for one line (design D8); nil for none.
+// readiness is the descriptor on which a client that started this daemon waits for one line; nil for none.
 type readiness struct{ file *os.File }
 
 // inherited takes the descriptor over, so that neither it nor its variable reaches an adapter.

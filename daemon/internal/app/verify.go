@@ -13,7 +13,7 @@ import (
 // verifyTimeout bounds the question to the backend whether it honours the token.
 const verifyTimeout = 12 * time.Second
 
-// verify asks the caller's backend about the link and keeps its word (design D18). When it cannot be asked, the kept
+// verify asks the caller's backend about the link and keeps its word. When it cannot be asked, the kept
 // word stays as it was and only the returned link says so.
 func (p *parts) verify(ctx context.Context, who caller.Caller) account.Link {
 	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)

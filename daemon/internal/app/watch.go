@@ -8,7 +8,7 @@ import (
 // look is how often the daemon looks whether its directory is still there and whether it is idle.
 const look = time.Second
 
-// watch ends the daemon when its directory or a socket was deleted (design D5), or when nobody needs it (D8).
+// watch ends the daemon when its directory or a socket was deleted, or when nobody needs it.
 func (p *parts) watch(ctx context.Context, h *hold) {
 	tick := time.NewTicker(look)
 	defer tick.Stop()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Target is where a call goes and as whom. Exactly one of InstallID and Bearer is set (spec 5.1).
+// Target is where a call goes and as whom. Exactly one of InstallID and Bearer is set.
 type Target struct {
 	// BaseURL is the backend's address; EmbeddedURL or "embedded:<id>" for the embedded backend.
 	BaseURL   string
@@ -32,7 +32,7 @@ func DisplayName(url string) string {
 // Requester is who asks, as the activation page shows it.
 type Requester struct{ Host, OS, Client string }
 
-// DeviceCode is a code that was issued (spec 2.2). DeviceCode and UserCode are secrets until used: never log them.
+// DeviceCode is a code that was issued. DeviceCode and UserCode are secrets until used: never log them.
 type DeviceCode struct {
 	DeviceCode      string
 	UserCode        string
@@ -43,7 +43,7 @@ type DeviceCode struct {
 	SignInWord string
 }
 
-// Poll is one answer of the token endpoint (spec 2.3): pending while Token is nil.
+// Poll is one answer of the token endpoint: pending while Token is nil.
 type Poll struct {
 	// PollInterval is what the backend said, unclamped; 0 when it said nothing.
 	PollInterval time.Duration
@@ -120,7 +120,7 @@ type ProjectKey struct {
 	CreatedAt time.Time
 }
 
-// Health is a backend's word on itself (spec 2.5).
+// Health is a backend's word on itself.
 type Health struct {
 	OK                                       bool
 	Service, Version, Commit, BuiltAt, Phase string

@@ -1,4 +1,4 @@
-// Package consent keeps the person's telemetry decision in the file consent (spec 2.4). It knows nothing of events and
+// Package consent keeps the person's telemetry decision in the file consent. It knows nothing of events and
 // of the other switches that stop an upload.
 package consent
 
@@ -15,7 +15,7 @@ import (
 // State is a telemetry decision.
 type State string
 
-// The states of spec 2.4, and Unreadable, which is no decision: nobody knows which it was.
+// The states of the file, and Unreadable, which is no decision: nobody knows which it was.
 const (
 	Accepted   State = "accepted"
 	Declined   State = "declined"

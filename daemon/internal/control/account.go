@@ -9,7 +9,7 @@ import (
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
 
-// The verdicts of whoami (design D11: exit 0, 1, 2).
+// The verdicts of whoami (exit 0, 1, 2).
 const (
 	verdictLinked    = "linked"
 	verdictNotLinked = "not_linked"

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// errForeign is the refusal of another user, whatever the socket's mode has become (design D7).
+// errForeign is the refusal of another user, whatever the socket's mode has become.
 var errForeign = errors.New("the caller is another user")
 
 // CheckPeer refuses a connection over a Unix socket whose other end is not a process of this user. It is for every

@@ -1,4 +1,4 @@
-// Package identity keeps the anonymous install id in install.json (spec 2.1, 2.4), and beside it what this install has
+// Package identity keeps the anonymous install id in install.json, and beside it what this install has
 // seen: when the first-run notice was shown, and the version that ran last. The id is made at the first start and stays;
 // the package knows nothing of accounts, and the id is never tied to one.
 package identity

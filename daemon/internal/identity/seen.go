@@ -14,7 +14,7 @@ const (
 	fieldVersion = "lastVersion"
 )
 
-// NoticeShownAt is when the first-run notice was shown (design D6); the zero time while it was not, or when that cannot
+// NoticeShownAt is when the first-run notice was shown; the zero time while it was not, or when that cannot
 // be read. It sees what another process of the same install wrote.
 func (i *Install) NoticeShownAt() time.Time {
 	if at := i.noticed.Load(); at != nil {

@@ -91,7 +91,7 @@ func (f *flow) over(now time.Time) bool {
 }
 
 // backendInterval is what the client honours of the backend's interval: 5 s when it is missing or makes no sense, at
-// most 600 s (design D17).
+// most 600 s.
 func backendInterval(d time.Duration) time.Duration {
 	if d < time.Second {
 		return DefaultInterval
@@ -99,7 +99,7 @@ func backendInterval(d time.Duration) time.Duration {
 	return min(d, MaxWait)
 }
 
-// bounded applies the bounds of spec 4.2.
+// bounded returns w within the documented bounds.
 func (w Wait) bounded() Wait {
 	if w.Max == 0 {
 		w.Max = DefaultWait
@@ -113,8 +113,8 @@ func (w Wait) bounded() Wait {
 }
 
 // Complete waits for the approval of a code. It joins the polling of the code or starts it; when ctx ends, the call
-// ends at once and the polling goes on. An outcome is remembered. Errors are *backend.Problem with a code of spec 7.2,
-// or ctx's.
+// ends at once and the polling goes on. An outcome is remembered. Errors are *backend.Problem or
+// ctx's.
 func (m *Manager) Complete(ctx context.Context, who caller.Caller, deviceCode string, wait Wait) (Outcome, error) {
 	wait = wait.bounded()
 	if deviceCode == "" || len(deviceCode) > maxDeviceCode {

@@ -57,7 +57,7 @@ type Options struct {
 
 const (
 	scope = "account_full"
-	// remember is how long the outcome of a code is kept for whoever asks again (design D14).
+	// remember is how long the outcome of a code is kept for whoever asks again.
 	remember = 15 * time.Minute
 	// maxFlows bounds the codes that are kept; the oldest finished ones go first.
 	maxFlows = 256
@@ -203,7 +203,7 @@ func (m *Manager) verify(ctx context.Context, target backend.Target) {
 }
 
 // Ask gives the live code of the target's backend and remembers the call that needs it. Only when there is none, knock
-// makes the call: the backend refuses it with a code (spec 5.2).
+// makes the call: the backend refuses it with a code.
 func (m *Manager) Ask(ctx context.Context, target backend.Target, gated GatedCall, knock func(context.Context) error) (Code, error) {
 	m.asking.Lock()
 	defer m.asking.Unlock()

@@ -228,7 +228,7 @@ func (m *Manager) verifyFresh(ctx context.Context, f *flow, t backend.Token) {
 	m.verify(ctx, backend.Target{BaseURL: f.target.BaseURL, Bearer: t.AuthToken, Requester: f.target.Requester})
 }
 
-// refused ends a flow with the error of spec 7.2 that fits.
+// refused ends a flow with the error that fits the refusal.
 func (m *Manager) refused(f *flow, p *backend.Problem) {
 	m.mu.Lock()
 	f.count++

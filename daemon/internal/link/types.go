@@ -24,12 +24,12 @@ type Embedder interface {
 	Embedded(ctx context.Context) (id, baseURL string, err error)
 }
 
-// Recorder takes the three account events of spec 6.1.
+// Recorder takes the three account events.
 type Recorder interface {
 	Record(ctx context.Context, event string, fields map[string]any)
 }
 
-// CodeAuthTimeout is the code of a Complete whose wait ended without an answer (spec 7.2).
+// CodeAuthTimeout is the code of a Complete whose wait ended without an answer.
 const CodeAuthTimeout = "auth_timeout"
 
 // CodeLinkConflict is the code of an approval that would replace a live link of another account or backend.
@@ -38,7 +38,7 @@ const CodeLinkConflict = "link_conflict"
 // CodeInvalidConfig is the code of a backend address that cannot be used.
 const CodeInvalidConfig = "invalid_config"
 
-// Bounds of spec 4.2 and 8.
+// Defaults and bounds of a wait.
 const (
 	DefaultWait     = 600 * time.Second
 	MaxWait         = 600 * time.Second
@@ -98,7 +98,7 @@ type Outcome struct {
 	RevokeURL string
 }
 
-// AuthFile tells what became of auth.json (spec 4.2). Error is empty when it was written.
+// AuthFile tells what became of auth.json. Error is empty when it was written.
 type AuthFile struct {
 	Path    string
 	Written bool

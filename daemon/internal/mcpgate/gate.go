@@ -282,7 +282,7 @@ func reply(w io.Writer, answer prefaceAnswer) error {
 	return err
 }
 
-// ServeStdio serves one client on a pair of streams without a preface, for the in-process mode (design D9). It returns
+// ServeStdio serves one client on a pair of streams without a preface, for the in-process mode. It returns
 // nil when in ends, and the context's error when ctx ends; a read of in that cannot be interrupted is left behind then.
 func (g *Gate) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, who caller.Caller) error {
 	g.clients.Add(1)

@@ -298,7 +298,7 @@ func TestSchedulerLife(t *testing.T) {
 	refusedWith(t, err, CodeUnsupported, "default directory")
 }
 
-// TestDirectoriesAreServicesOfTheirOwn: two directories are two daemons (design D2).
+// TestDirectoriesAreServicesOfTheirOwn: two directories are two daemons.
 func TestDirectoriesAreServicesOfTheirOwn(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)

@@ -133,7 +133,7 @@ func describe() (daemon, error) {
 		return daemon{}, &Error{CodeFile, err.Error(), "set HOME to an absolute path"}
 	}
 	d := daemon{name: Name, program: program, home: home, paths: paths, usual: paths.Dir == filepath.Join(home, ".service")}
-	if !d.usual { // two directories are two daemons (design D2)
+	if !d.usual { // two directories are two daemons
 		sum := fnv.New32a()
 		_, _ = sum.Write([]byte(paths.Dir))
 		d.name = fmt.Sprintf("%s-%08x", Name, sum.Sum32())

@@ -56,7 +56,7 @@ func callWithin[Req, Resp any](ctx context.Context, h *Host, t backend.Target, l
 	return resp, nil
 }
 
-// rightBackend keeps a token of one embedded backend from another, whose data was made anew (design D3).
+// rightBackend keeps a token of one embedded backend from another, whose data was made anew.
 func rightBackend(t backend.Target, a *about) error {
 	if t.BaseURL == "" || t.BaseURL == backend.EmbeddedURL || !embedded(t.BaseURL) || t.BaseURL == a.GetEmbeddedId() {
 		return nil
@@ -68,7 +68,7 @@ func rightBackend(t backend.Target, a *about) error {
 	}
 }
 
-// IssueDeviceCode starts a device-code flow (spec 2.2).
+// IssueDeviceCode starts a device-code flow.
 func (h *Host) IssueDeviceCode(ctx context.Context, t backend.Target, scope string) (backend.DeviceCode, error) {
 	r, err := call(ctx, h, t, pluginv1.BackendClient.IssueDeviceCode, &pluginv1.IssueDeviceCodeRequest{Target: target(t), Scope: scope})
 	if err != nil {
@@ -81,7 +81,7 @@ func (h *Host) IssueDeviceCode(ctx context.Context, t backend.Target, scope stri
 	return code, nil
 }
 
-// PollDeviceToken makes one poll (spec 2.3).
+// PollDeviceToken makes one poll.
 func (h *Host) PollDeviceToken(ctx context.Context, t backend.Target, code string) (backend.Poll, error) {
 	r, err := call(ctx, h, t, pluginv1.BackendClient.PollDeviceToken, &pluginv1.PollDeviceTokenRequest{Target: target(t), DeviceCode: code})
 	if err != nil {
@@ -113,7 +113,7 @@ func (h *Host) RevokeLink(ctx context.Context, t backend.Target) error {
 	return err
 }
 
-// Health asks the backend how it is (spec 2.5).
+// Health asks the backend how it is.
 func (h *Host) Health(ctx context.Context, t backend.Target) (backend.Health, error) {
 	r, err := call(ctx, h, t, pluginv1.BackendClient.Health, &pluginv1.HealthRequest{Target: target(t)})
 	if err != nil {

@@ -106,7 +106,7 @@ func (h *Host) launch(ctx context.Context, a *adapter) (*instance, error) {
 		Plugins:          plugin.PluginSet{pluginv1.BackendPlugin: &adapterPlugin{}, pluginv1.TransportPlugin: &adapterPlugin{}},
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
 		SkipHostEnv:      true,
-		AutoMTLS:         runtime.GOOS == "windows", // the transport is loopback TCP there (design D29)
+		AutoMTLS:         runtime.GOOS == "windows", // the transport is loopback TCP there
 		StartTimeout:     startTimeout,
 		Logger:           newHostLog(log),
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: dir},

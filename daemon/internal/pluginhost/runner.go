@@ -119,7 +119,7 @@ func filepathRoot() string {
 }
 
 // allowed are the variables of the daemon's environment that an adapter gets: what it takes to run a program, to find
-// certificates and to pass a proxy. No SERVICE_* variable is among them (design D2, scenario S30).
+// certificates and to pass a proxy. No SERVICE_* variable is among them.
 var allowed = []string{
 	"PATH", "HOME", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME",
 	"SSL_CERT_FILE", "SSL_CERT_DIR",

@@ -14,7 +14,7 @@ import (
 	"github.com/hashicorp/go-plugin"
 )
 
-// Manifest is the file beside the binaries that holds the checksums of the adapters that ship (design D29): lines of
+// Manifest is the file beside the binaries that holds the checksums of the adapters that ship: lines of
 // a SHA-256 in hexadecimal, two spaces and a file name.
 const Manifest = "plugins.sha256"
 

@@ -177,7 +177,7 @@ func hash(secret string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// newSecret has the form of the backend's session secrets, so that secret scanners spot it too (design D16).
+// newSecret has the form of the backend's session secrets, so that secret scanners spot it too.
 func newSecret() string {
 	var b [32]byte
 	rand.Read(b[:])

@@ -138,7 +138,7 @@ type Opened struct {
 	AppTokenFile string
 }
 
-// Open creates the session of (account, project, platform) or finds the open one (design D15). Errors are
+// Open creates the session of (account, project, platform) or finds the open one. Errors are
 // *backend.Problem.
 func (m *Manager) Open(ctx context.Context, target backend.Target, who caller.Caller, req Request) (Opened, error) {
 	platform, err := platformOf(req.Platform)

@@ -8,7 +8,7 @@ import (
 )
 
 // EnsureDir makes dir with mode 0700 if it is missing, takes away what others may read there, and refuses one that
-// others could have changed: a symbolic link, another owner, writable by group or world (design D1, D7).
+// others could have changed: a symbolic link, another owner, writable by group or world.
 func EnsureDir(dir string) error {
 	info, err := os.Lstat(dir)
 	if errors.Is(err, fs.ErrNotExist) {

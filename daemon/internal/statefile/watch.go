@@ -59,7 +59,7 @@ func (w *Watch) Changed(name string) <-chan struct{} {
 	return f.hint
 }
 
-// Gone holds a signal after the directory was found missing (design D5).
+// Gone holds a signal after the directory was found missing.
 func (w *Watch) Gone() <-chan struct{} { return w.gone }
 
 // Serve watches until ctx ends. It goes on by polling where the system's notification cannot be had.

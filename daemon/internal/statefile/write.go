@@ -73,7 +73,7 @@ func readAll(path string, limit int64, open func(string) (*os.File, error)) ([]b
 	return data, nil
 }
 
-// Write replaces a file in one step, with mode 0600 under any umask (design D4): whoever reads, and whatever kills the
+// Write replaces a file in one step, with mode 0600 under any umask: whoever reads, and whatever kills the
 // writer, sees the old content or the new one. A symbolic link in its place is refused.
 func Write(path string, data []byte) error {
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {

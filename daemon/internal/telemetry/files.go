@@ -31,7 +31,7 @@ func (a *area) alone(act func() error) error {
 }
 
 // makeDir makes a directory that is missing, and refuses one that leads elsewhere. It never makes the state directory
-// above, which may have been deleted on purpose (design D5).
+// above, which may have been deleted on purpose.
 func makeDir(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err

@@ -22,7 +22,7 @@ const (
 	ByDefault  = "default"
 )
 
-// Gate tells whether the caller's events may be uploaded, and which switch decided, strongest first (design D28). The
+// Gate tells whether the caller's events may be uploaded, and which switch decided, strongest first. The
 // shell's own switches win over the stored decision; none of them is ever stored.
 func (r *Recorder) Gate(who caller.Caller) (allowed bool, decidedBy string) {
 	allowed, decidedBy, _ = r.gate(who)

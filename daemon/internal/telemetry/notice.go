@@ -14,7 +14,7 @@ type notice struct {
 	taken bool
 }
 
-// Take claims the first-run notice for the answer to a tool call (spec 6.2); of many calls at once one gets it. ok is
+// Take claims the first-run notice for the answer to a tool call; of many calls at once one gets it. ok is
 // false when there is nothing to tell: it was told before, the person has decided, or this shell uploads nothing by
 // its own switches, so that whoever reads its answers need not be the person. done must be called once, with whether
 // the answer was written to the client; when it was not, the next call gets the notice.

@@ -217,7 +217,7 @@ func TestTwoProcessesShareTheSpool(t *testing.T) {
 	}
 }
 
-// A state directory that was deleted stays deleted (design D5).
+// A state directory that was deleted stays deleted.
 func TestDeletedDirectoryIsNotMadeAgain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "gone")
 	if _, err := newSpool(newArea(filepath.Join(dir, Dir))).add(ours, line(t)); err == nil {

@@ -1,6 +1,6 @@
 // Package telemetry records events about the use of the service: those of proto/telemetry and no others, always in a
-// local log that the person can read, and in a spool until they are uploaded where the person's switches allow that
-// (spec 6, design D28). It hands out the first-run notice, before which nothing is uploaded. The package knows no
+// local log that the person can read, and in a spool until they are uploaded where the person's switches allow that.
+// It hands out the first-run notice, before which nothing is uploaded. The package knows no
 // account and no transport; how a batch reaches the backend is its Uploader's business.
 package telemetry
 

@@ -199,7 +199,7 @@ func TestWordsNameProgramsOnly(t *testing.T) {
 	}
 }
 
-// The switches of design D28, strongest first; what a shell with its own switch records is not even spooled.
+// The switches, strongest first; what a shell with its own switch records is not even spooled.
 func TestGateNamesTheSwitchThatWon(t *testing.T) {
 	for _, c := range []struct {
 		env     string

@@ -45,7 +45,7 @@ type Sessions interface {
 // Accounts is what is known of the link without asking anybody; the caller is in the context. It needs no adapter, so
 // that it also answers where a sandbox allows none.
 type Accounts interface {
-	// InstallID is the anonymous id of this install (spec 2.1).
+	// InstallID is the anonymous id of this install.
 	InstallID() string
 	// Link is the snapshot; its State is OtherBackend when the caller's backend did not mint it.
 	Link(ctx context.Context) account.Link

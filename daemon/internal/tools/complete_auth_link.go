@@ -57,7 +57,7 @@ func (t completeAuthLink) definition() definition {
 		Name: "completeAuthLink", Title: "Wait for the account link", Description: completeAuthLinkText,
 		Waits:       true,
 		Annotations: Annotations{Idempotent: true}, AboutAccount: true,
-		// No minimum or maximum: the values are clamped, and a client that validates would refuse them before (design D13).
+		// No minimum or maximum: the values are clamped, and a client that validates would refuse them before.
 		InputSchema: inputSchema(`
 			"deviceCode":{"type":"string","description":"deviceCode of the auth_required answer."},
 			"maxWaitSeconds":{"type":"integer","default":600,"description":"How long to wait, 1 to 600 seconds; other values are clamped. Use less than your client's own limit for a call."},

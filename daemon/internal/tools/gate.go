@@ -22,7 +22,7 @@ type gate struct {
 // statusAuthRequired is the status and the code of an answer that asks for a link.
 const statusAuthRequired = "auth_required"
 
-// AuthRequired is the answer of a gated tool without a link. It is a step of the flow and no error (design D13).
+// AuthRequired is the answer of a gated tool without a link. It is a step of the flow and no error.
 type AuthRequired struct {
 	Status           string `json:"status"`
 	Code             string `json:"code"`

@@ -111,7 +111,7 @@ func errorOf(err error) *Error {
 	return &Error{Code: CodeInternal, Message: err.Error(), FixHint: "look at the daemon's log (servicectl daemon logs)"}
 }
 
-// hints are the next steps of spec 7.2, for problems that come without one.
+// hints are the next steps for problems that come without one.
 var hints = map[string]string{
 	backend.CodeUnknownDeviceCode:  "call createSimulatorSession again for a fresh code and show the person the new code and URL",
 	backend.CodeDeviceCodeExpired:  "call createSimulatorSession again for a fresh code and show the person the new code and URL",

@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// Tool is one entry of the catalogue. The list is the same for every caller and every state of the link (design D12).
+// Tool is one entry of the catalogue. The list is the same for every caller and every state of the link.
 type Tool struct {
 	Name        string
 	Title       string

@@ -163,7 +163,7 @@ func build(ctx context.Context, base string, r request) (*http.Request, error) {
 	return req, nil
 }
 
-// credential sets exactly one credential (spec 5.1) and who asks.
+// credential sets exactly one credential and who asks.
 func credential(h http.Header, t *pluginv1.Target) {
 	if bearer := t.GetBearer(); bearer != "" {
 		h.Set("Authorization", "Bearer "+bearer)

@@ -22,7 +22,7 @@ const (
 	codeInvalidResponse = "backend_invalid_response"
 )
 
-// pollStatuses are the codes of spec 7.1's statuses, for a backend that sends nothing else.
+// pollStatuses are the codes of the token endpoint's statuses, for a backend that sends nothing else.
 var pollStatuses = map[int]string{
 	http.StatusForbidden: backendapi.CodeDeviceCodeDenied,
 	http.StatusNotFound:  backendapi.CodeUnknownDeviceCode,
@@ -97,7 +97,7 @@ func refusal(resp *http.Response, body []byte, statuses map[int]string) error {
 	case st == http.StatusGatewayTimeout && b.Code == backendapi.CodeTimeout:
 		// The backend served; the page did not answer.
 	case st >= 500:
-		// Whatever its reason: it did not serve, and may later (spec 7.1, last row).
+		// Whatever its reason: it did not serve, and may later.
 		p.Code = codeUnreachable
 	case statuses[st] != "":
 		p.Code = statuses[st]

@@ -88,7 +88,7 @@ func (s *Server) Activity(context.Context, *pluginv1.ActivityRequest) (*pluginv1
 	return &pluginv1.ActivityResponse{}, nil
 }
 
-// Health asks the backend how it is (spec 2.5).
+// Health asks the backend how it is.
 func (s *Server) Health(ctx context.Context, r *pluginv1.HealthRequest) (*pluginv1.HealthResponse, error) {
 	var h health
 	if err := s.do(ctx, request{target: r.GetTarget(), method: http.MethodGet, path: backendapi.PathHealth, anonymous: true, out: &h}); err != nil {
@@ -100,7 +100,7 @@ func (s *Server) Health(ctx context.Context, r *pluginv1.HealthRequest) (*plugin
 	}, nil
 }
 
-// IssueDeviceCode starts a device-code flow (spec 2.2).
+// IssueDeviceCode starts a device-code flow.
 func (s *Server) IssueDeviceCode(ctx context.Context, r *pluginv1.IssueDeviceCodeRequest) (*pluginv1.IssueDeviceCodeResponse, error) {
 	var c deviceCode
 	in := backendapi.DeviceCodeRequest{Scope: r.GetScope()}
@@ -110,7 +110,7 @@ func (s *Server) IssueDeviceCode(ctx context.Context, r *pluginv1.IssueDeviceCod
 	return &pluginv1.IssueDeviceCodeResponse{DeviceCode: c.proto()}, nil
 }
 
-// PollDeviceToken makes one poll (spec 2.3, 7.1). It carries no credential besides the code.
+// PollDeviceToken makes one poll. It carries no credential besides the code.
 func (s *Server) PollDeviceToken(ctx context.Context, r *pluginv1.PollDeviceTokenRequest) (*pluginv1.PollDeviceTokenResponse, error) {
 	var p poll
 	in := backendapi.TokenRequest{DeviceCode: r.GetDeviceCode()}

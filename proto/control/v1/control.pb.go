@@ -2471,7 +2471,7 @@ type ToolResult struct {
 	Structured string `protobuf:"bytes,2,opt,name=structured,proto3" json:"structured,omitempty"`
 	// Pictures that belong to the answer, in order.
 	Images []*ToolImage `protobuf:"bytes,3,rep,name=images,proto3" json:"images,omitempty"`
-	// For the person, apart from the answer: the first-run notice on telemetry (spec 6.2). Empty but once.
+	// For the person, apart from the answer: the first-run notice on telemetry. Empty but once.
 	Notice        string `protobuf:"bytes,4,opt,name=notice,proto3" json:"notice,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -26,7 +26,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Target is where a call goes and as whom: either the anonymous install or the linked account, never both (spec 5.1).
+// Target is where a call goes and as whom: either the anonymous install or the linked account, never both.
 type Target struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// https://..., or empty for the embedded backend.

@@ -54,11 +54,11 @@ type BackendClient interface {
 	Describe(ctx context.Context, in *DescribeRequest, opts ...grpc.CallOption) (*DescribeResponse, error)
 	// Activity tells what keeps the adapter busy: the daemon does not stop when idle while any count is above zero.
 	Activity(ctx context.Context, in *ActivityRequest, opts ...grpc.CallOption) (*ActivityResponse, error)
-	// Health asks the backend how it is (spec 2.5).
+	// Health asks the backend how it is.
 	Health(ctx context.Context, in *HealthRequest, opts ...grpc.CallOption) (*HealthResponse, error)
-	// IssueDeviceCode starts a device-code flow (spec 2.2).
+	// IssueDeviceCode starts a device-code flow.
 	IssueDeviceCode(ctx context.Context, in *IssueDeviceCodeRequest, opts ...grpc.CallOption) (*IssueDeviceCodeResponse, error)
-	// PollDeviceToken makes one poll (spec 2.3, 7.1).
+	// PollDeviceToken makes one poll.
 	PollDeviceToken(ctx context.Context, in *PollDeviceTokenRequest, opts ...grpc.CallOption) (*PollDeviceTokenResponse, error)
 	// GetAccount tells who a token is.
 	GetAccount(ctx context.Context, in *GetAccountRequest, opts ...grpc.CallOption) (*GetAccountResponse, error)
@@ -83,7 +83,7 @@ type BackendClient interface {
 	// Record reads or changes one record of the account: its projects, or what belongs to one of them. The bodies are
 	// those of proto/backendapi, so that a field of a record is named in one place.
 	Record(ctx context.Context, in *RecordRequest, opts ...grpc.CallOption) (*RecordResponse, error)
-	// UploadTelemetry hands a batch of usage events over (spec 6). The target never carries a bearer.
+	// UploadTelemetry hands a batch of usage events over. The target never carries a bearer.
 	UploadTelemetry(ctx context.Context, in *UploadTelemetryRequest, opts ...grpc.CallOption) (*UploadTelemetryResponse, error)
 	// PurgeTelemetry erases what the backend holds of the target's install id.
 	PurgeTelemetry(ctx context.Context, in *PurgeTelemetryRequest, opts ...grpc.CallOption) (*PurgeTelemetryResponse, error)
@@ -287,11 +287,11 @@ type BackendServer interface {
 	Describe(context.Context, *DescribeRequest) (*DescribeResponse, error)
 	// Activity tells what keeps the adapter busy: the daemon does not stop when idle while any count is above zero.
 	Activity(context.Context, *ActivityRequest) (*ActivityResponse, error)
-	// Health asks the backend how it is (spec 2.5).
+	// Health asks the backend how it is.
 	Health(context.Context, *HealthRequest) (*HealthResponse, error)
-	// IssueDeviceCode starts a device-code flow (spec 2.2).
+	// IssueDeviceCode starts a device-code flow.
 	IssueDeviceCode(context.Context, *IssueDeviceCodeRequest) (*IssueDeviceCodeResponse, error)
-	// PollDeviceToken makes one poll (spec 2.3, 7.1).
+	// PollDeviceToken makes one poll.
 	PollDeviceToken(context.Context, *PollDeviceTokenRequest) (*PollDeviceTokenResponse, error)
 	// GetAccount tells who a token is.
 	GetAccount(context.Context, *GetAccountRequest) (*GetAccountResponse, error)
@@ -316,7 +316,7 @@ type BackendServer interface {
 	// Record reads or changes one record of the account: its projects, or what belongs to one of them. The bodies are
 	// those of proto/backendapi, so that a field of a record is named in one place.
 	Record(context.Context, *RecordRequest) (*RecordResponse, error)
-	// UploadTelemetry hands a batch of usage events over (spec 6). The target never carries a bearer.
+	// UploadTelemetry hands a batch of usage events over. The target never carries a bearer.
 	UploadTelemetry(context.Context, *UploadTelemetryRequest) (*UploadTelemetryResponse, error)
 	// PurgeTelemetry erases what the backend holds of the target's install id.
 	PurgeTelemetry(context.Context, *PurgeTelemetryRequest) (*PurgeTelemetryResponse, error)
