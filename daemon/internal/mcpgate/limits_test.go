@@ -240,7 +240,7 @@ func TestUnreadAnswersOnAllStreams(t *testing.T) {
 	dial, gate := start(t, Options{Catalogue: newFakeTools()})
 	deaf, good := join(dial), join(dial)
 	const others = maxUnreadInAll - 1
-	gate.room.unread.Store(others)
+	gate.room.unread.Add(others)
 	big := `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"x":"` +
 		strings.Repeat("x", 2*fewUnreadBytes) + `"}}}` + "\n"
 	if _, err := fmt.Fprintf(deaf.conn, big, 10); err != nil {
