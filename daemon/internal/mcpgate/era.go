@@ -65,12 +65,24 @@ func (e *era) SessionID() string { return "" }
 // hangUp lets the session read EOF.
 func (e *era) hangUp() { e.end.Do(func() { close(e.closed) }) }
 
-// answer sends a response, unless its call was cancelled: MCP wants silence then.
+// answer sends a response, unless its call was cancelled: MCP wants silence then. A call counts as running until there is
+// room for its answer.
 func (w *wire) answer(response *jsonrpc.Response) error {
 	response.Error = clientError(response.Error)
 	response.Result = tidyInputRequired(response.Result)
 	w.mu.Lock()
 	c := w.calls[response.ID]
+	w.mu.Unlock()
+	done := w.announce(c, response)
+	data, err := jsonrpc.EncodeMessage(response)
+	if err == nil && !w.flow.takes(len(data), c.patience()) {
+		done.settle(false)
+		done = nil
+		data, err = jsonrpc.EncodeMessage(lost(response.ID))
+		w.flow.add(0, len(data), 0)
+	}
+	w.mu.Lock()
+	c = w.calls[response.ID]
 	if c != nil && c.tool {
 		w.tools--
 	}
@@ -82,19 +94,14 @@ func (w *wire) answer(response *jsonrpc.Response) error {
 	case c != nil:
 		defer w.flow.add(0, 0, -1)
 	}
-	done := w.announce(c, response)
-	data, err := jsonrpc.EncodeMessage(response)
-	if err == nil && !w.flow.takes(len(data)) {
-		done.settle(false)
-		done = nil
-		data, err = jsonrpc.EncodeMessage(lost(response.ID))
-	}
 	if err != nil {
 		done.settle(false)
 		return err
 	}
 	if c == nil {
-		return w.write(data)
+		err = w.put(data, len(data))
+		done.settle(err == nil)
+		return err
 	}
 	err = w.answerCall(c, data, done)
 	w.mu.Lock()
@@ -104,17 +111,23 @@ func (w *wire) answer(response *jsonrpc.Response) error {
 	return err
 }
 
+// answerCall writes an answer that is counted already, or keeps it for the answers to a batch.
 func (w *wire) answerCall(c *call, data []byte, done told) error {
 	w.mu.Lock()
+	held := len(data)
 	silent := c.cancelled
 	if silent {
 		done.settle(false)
 		done = nil
+		w.flow.add(0, -held, 0)
+		held = 0
 	}
 	if group := c.batch; group != nil {
 		group.open--
 		if !silent {
 			group.answers = append(group.answers, data)
+			group.held += held
+			w.flow.hold(held)
 		}
 		if done == nil {
 			done = group.told
@@ -123,15 +136,26 @@ func (w *wire) answerCall(c *call, data []byte, done told) error {
 		silent = group.open > 0 || len(group.answers) == 0
 		if !silent {
 			data, _ = json.Marshal(group.answers) // raw messages of our own
+			held, group.held = group.held, 0
+			w.flow.hold(-held)
+		} else if w.left {
+			w.drop(group)
 		}
 	}
 	w.mu.Unlock()
 	if silent {
 		return nil
 	}
-	err := w.write(data)
+	err := w.put(data, held)
 	done.settle(err == nil)
 	return err
+}
+
+// drop takes the answers to a batch that nobody will write off the count. mu is held.
+func (w *wire) drop(group *batch) {
+	w.flow.hold(-group.held)
+	w.flow.add(0, -group.held, 0)
+	group.held, group.answers = 0, nil
 }
 
 // refuse tells the client that a message was not taken, under the id that it wrote. Without an id that can be repeated it
@@ -173,6 +197,9 @@ func (w *wire) send(group *batch, data []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	group.answers = append(group.answers, data)
+	group.held += len(data)
+	w.flow.hold(len(data))
+	w.flow.add(0, len(data), 0)
 }
 
 // answerRefused answers a batch that has no call to wait for.
@@ -181,18 +208,28 @@ func (w *wire) answerRefused(group *batch) {
 		return
 	}
 	w.mu.Lock()
-	open, answers := group.open, group.answers
+	open, answers, held := group.open, group.answers, group.held
+	if open == 0 {
+		w.flow.hold(-held)
+		group.held = 0
+	}
 	w.mu.Unlock()
 	if open > 0 || len(answers) == 0 {
 		return
 	}
 	data, _ := json.Marshal(answers) // raw messages of our own
-	_ = w.write(data)                // a broken stream shows at the next read
+	_ = w.put(data, held)            // a broken stream shows at the next read
 }
 
 func (w *wire) write(data []byte) error {
-	w.flow.add(1, len(data), 0)
-	defer w.flow.add(-1, -len(data), 0)
+	w.flow.add(0, len(data), 0)
+	return w.put(data, len(data))
+}
+
+// put writes data, for which held bytes are counted already.
+func (w *wire) put(data []byte, held int) error {
+	w.flow.add(1, 0, 0)
+	defer w.flow.add(-1, -held, 0)
 	w.writeMu.Lock()
 	defer w.writeMu.Unlock()
 	_, err := w.out.Write(append(data, '\n'))

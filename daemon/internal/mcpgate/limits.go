@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
@@ -89,12 +90,13 @@ const (
 )
 
 // A client may open many streams and read none of them. When all streams together hold maxUnreadInAll bytes, a stream
-// that holds fewUnreadBytes itself is not read, and a further answer of largeAnswer bytes becomes an error.
-// Clients that read their answers notice nothing.
+// that holds fewUnreadBytes itself is not read, and a further answer of largeAnswer bytes becomes an error when it has
+// not gone down within readWait. Clients that read their answers notice nothing.
 const (
 	maxUnreadInAll = 64 << 20
 	fewUnreadBytes = 256 << 10
 	largeAnswer    = 64 << 10
+	readWait       = 5 * time.Second
 )
 
 // flow holds back the reading of a stream while much of what it asked for is not done or not read.
@@ -103,6 +105,7 @@ type flow struct {
 	eased    sync.Cond
 	messages int // that wait to be written
 	bytes    int
+	held     int           // those of bytes that wait for the rest of a batch: no reading can ease them
 	quick    int           // requests that call no tool and are not answered: they are not refused, but wait their turn
 	unread   int           // the most there may be of bytes
 	all      *atomic.Int64 // bytes that wait to be written on all streams
@@ -124,11 +127,19 @@ func (f *flow) add(messages, bytes, quick int) {
 	f.eased.Broadcast()
 }
 
+// hold notes n bytes more that wait for the rest of a batch, or fewer.
+func (f *flow) hold(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.held += n
+	f.eased.Broadcast()
+}
+
 // wait returns when the stream may be read. A stream that breaks eases at once, for what waits to be written fails.
 func (f *flow) wait() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for f.messages >= maxUnreadMessages || f.bytes >= f.most() || f.quick >= maxCalls {
+	for f.messages >= maxUnreadMessages || f.bytes-f.held >= f.most() || f.quick >= maxCalls {
 		f.eased.Wait()
 	}
 }
@@ -144,12 +155,34 @@ func (f *flow) most() int {
 // isTight reports whether all streams together hold as much as they may.
 func (f *flow) isTight() bool { return f.all.Load() >= maxUnreadInAll }
 
-// takes reports whether one more answer of n bytes may wait.
-func (f *flow) takes(n int) bool {
+// takes counts one more answer of n bytes, which then waits to be written, unless there is no room for it. Where all
+// streams hold too much, the client has so long to read what it holds: that of one which reads is written meanwhile.
+func (f *flow) takes(n int, patience time.Duration) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return n < largeAnswer || f.bytes < fewUnreadBytes || !f.isTight()
+	if !f.fits(n) && patience > 0 {
+		late := false
+		timer := time.AfterFunc(patience, func() {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			late = true
+			f.eased.Broadcast()
+		})
+		defer timer.Stop()
+		for !f.fits(n) && !late {
+			f.eased.Wait()
+		}
+	}
+	if !f.fits(n) {
+		return false
+	}
+	f.bytes += n
+	f.all.Add(int64(n))
+	return true
 }
+
+// fits reports whether one more answer of n bytes may wait. f.mu is held.
+func (f *flow) fits(n int) bool { return n < largeAnswer || f.bytes < fewUnreadBytes || !f.isTight() }
 
 // codeTooManyCalls refuses a call above a limit, codeTooManyUnread an answer.
 const (

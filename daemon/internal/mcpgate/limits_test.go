@@ -240,7 +240,7 @@ func TestUnreadAnswersOnAllStreams(t *testing.T) {
 	dial, gate := start(t, Options{Catalogue: newFakeTools()})
 	deaf, good := join(dial), join(dial)
 	const others = maxUnreadInAll - 1
-	gate.room.unread.Store(others)
+	gate.room.unread.Add(others)
 	big := `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"x":"` +
 		strings.Repeat("x", 2*fewUnreadBytes) + `"}}}` + "\n"
 	if _, err := fmt.Fprintf(deaf.conn, big, 10); err != nil {
@@ -267,6 +267,61 @@ func TestUnreadAnswersOnAllStreams(t *testing.T) {
 	})
 }
 
+// Beside others that have much unread, a client whose calls end all at once gets every answer as long as it reads.
+func TestUnreadAnswersOfOneThatReads(t *testing.T) {
+	f := newFakeTools()
+	dial, gate := start(t, Options{Catalogue: f})
+	good := join(dial)
+	gate.room.unread.Add(maxUnreadInAll)
+	const calls = 8
+	big := strings.Replace(slowCall, `"slow"`, `"slow","arguments":{"x":"`+strings.Repeat("x", fewUnreadBytes)+`"}`, 1) + "\n"
+	for id := range calls {
+		if _, err := fmt.Fprintf(good.conn, big, id); err != nil {
+			t.Fatal(err)
+		}
+		<-f.begun
+	}
+	close(f.release)
+	for range calls {
+		if got := good.receive(); got["error"] != nil {
+			t.Errorf("who reads got %.300v", got)
+		}
+	}
+	within(t, "answers that were read are still counted", func() bool { return gate.room.unread.Load() == maxUnreadInAll })
+}
+
+// The answers to a batch count while they wait for the last of them, and no longer than their stream lasts.
+func TestUnreadAnswersToABatch(t *testing.T) {
+	f := newFakeTools()
+	dial, gate := start(t, Options{Catalogue: f, DrainGrace: time.Millisecond})
+	gate.room.unread.Add(maxUnreadInAll)
+	const calls = 30
+	batch := func(last string) string {
+		var parts []string
+		for id := range calls {
+			parts = append(parts, fmt.Sprintf(strings.Replace(slowCall, `"slow"`, `"echo","arguments":{"x":"`+strings.Repeat("x", largeAnswer)+`"}`, 1), id))
+		}
+		return "[" + strings.Join(append(parts, last), ",") + "]"
+	}
+	c := join(dial)
+	c.send(batch(`{"jsonrpc":"2.0","id":"p","method":"ping"}`))
+	line := c.line()
+	if n := strings.Count(line, codeTooManyUnread); n == 0 || len(line) > 4*fewUnreadBytes || strings.Count(line, `"id":`) < calls+1 {
+		t.Errorf("%d of %d answers are dropped, %d bytes are left", n, calls, len(line))
+	}
+	gone := join(dial)
+	gone.send(batch(fmt.Sprintf(slowCall, 1000)))
+	<-f.begun
+	within(t, "what waits for the rest of a batch is not counted", func() bool {
+		return gate.room.unread.Load() >= maxUnreadInAll+fewUnreadBytes
+	})
+	_ = gone.conn.Close()
+	<-f.ended
+	within(t, "a batch whose stream is gone is still counted", func() bool {
+		return gate.Clients() == 1 && gate.room.unread.Load() == maxUnreadInAll
+	})
+}
+
 func TestFlow_TakesNoLargeAnswerMore(t *testing.T) {
 	var all atomic.Int64
 	f := newFlow()
@@ -283,7 +338,7 @@ func TestFlow_TakesNoLargeAnswerMore(t *testing.T) {
 		{maxUnreadInAll, fewUnreadBytes, largeAnswer, false},
 	} {
 		all.Store(tc.all)
-		if f.bytes = tc.bytes; f.takes(tc.n) != tc.want {
+		if f.bytes = tc.bytes; f.takes(tc.n, 0) != tc.want {
 			t.Errorf("%+v", tc)
 		}
 	}

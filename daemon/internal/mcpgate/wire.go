@@ -36,6 +36,7 @@ type wire struct {
 	asked    map[jsonrpc.ID]bool  // requests to the client that it has not answered
 	pending  int                  // calls whose answer is not written yet
 	draining bool
+	left     bool          // nobody answers calls any more
 	drained  chan struct{} // closed once draining and nothing is pending
 
 	flow    *flow
@@ -58,10 +59,20 @@ type call struct {
 	batch     *batch
 }
 
+// patience is how long the answer may wait for the client to read. The answers to a batch are read all at once: waiting
+// for one of them is in vain.
+func (c *call) patience() time.Duration {
+	if c != nil && c.batch != nil {
+		return 0
+	}
+	return readWait
+}
+
 // batch collects the answers of a JSON-RPC batch, which revision 2025-03-26 asks servers to take.
 type batch struct {
 	open    int
 	answers []json.RawMessage
+	held    int  // bytes of answers, which count as unread
 	told    told // the notice that one of the answers carries
 }
 
@@ -235,15 +246,16 @@ func (w *wire) register(req *jsonrpc.Request, group *batch) (problem string, bus
 	return "", false
 }
 
-// leave gives back what calls hold that nobody will answer any more: their room, and the notice of a batch that one of
-// them kept from being written.
+// leave gives back what calls hold that nobody will answer any more: their room, and the answers and the notice of a
+// batch that one of them kept from being written.
 func (w *wire) leave() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.room.give(w.tools)
-	w.tools = 0
+	w.tools, w.left = 0, true
 	for _, c := range w.calls {
 		if c.batch != nil {
+			w.drop(c.batch)
 			c.batch.told.settle(false)
 			c.batch.told = nil
 		}

@@ -188,7 +188,7 @@ func find(files fileSystem, dir, name string, limit int64) (string, []byte, erro
 	for range maxUpward {
 		path := filepath.Join(dir, name)
 		data, err := read(files, path, limit)
-		if err == nil && isPlanted(files, dir, path) {
+		if isPlanted(files, dir, path) { // after the read: what lies there now is what was read, or somebody else's
 			err = fs.ErrPermission
 		}
 		if err == nil || !isPassedBy(err) {
@@ -203,14 +203,14 @@ func find(files fileSystem, dir, name string, limit int64) (string, []byte, erro
 	return "", nil, fs.ErrNotExist
 }
 
-// isPlanted reports whether a file lies in a folder to which everybody may write, such as /tmp, and belongs to somebody
-// else. Nobody but its owner may decide for those who work below that folder.
+// isPlanted reports whether a file, or a link to one, lies in a folder to which everybody may write, such as /tmp, and
+// belongs to somebody else. Nobody but its owner may decide for those who work below that folder.
 func isPlanted(files fileSystem, dir, path string) bool {
 	folder, err := files.Stat(dir)
 	if err != nil || folder.Mode().Perm()&0o002 == 0 {
 		return false
 	}
-	info, err := files.Stat(path)
+	info, err := files.Lstat(path) // whose link it is counts, not whose file it leads to
 	return err != nil || isForeign(info)
 }
 

@@ -5,6 +5,7 @@ package local
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -210,6 +211,23 @@ func TestFind_PassesByWhatOthersPlant(t *testing.T) {
 	}
 	if got := find(); got != "ours" {
 		t.Errorf("it found %q", got)
+	}
+	write(filepath.Join(shared, "service.json"), strings.Repeat("planted", 99), 65534) // longer than may be read
+	if got := find(); got != "ours" {
+		t.Errorf("above one that is too long it found %q", got)
+	}
+	write(filepath.Join(dir, "elsewhere"), "another project of ours", 0)
+	for _, target := range []string{filepath.Join(dir, "elsewhere"), "service.json"} { // the second leads to itself
+		link := filepath.Join(shared, "service.json")
+		if err := errors.Join(os.Remove(link), os.Symlink(target, link), os.Lchown(link, 65534, 65534)); err != nil {
+			t.Fatal(err)
+		}
+		if got := find(); got != "ours" {
+			t.Errorf("above a link to %s it found %q", target, got)
+		}
+	}
+	if err := os.Remove(filepath.Join(shared, "service.json")); err != nil {
+		t.Fatal(err)
 	}
 	write(filepath.Join(shared, "service.json"), "my own", 0)
 	if got := find(); got != "my own" {
