@@ -83,7 +83,7 @@ func TestOnlyEdgesTouchTheWire(t *testing.T) {
 	edges := map[string][]string{
 		"proto/control/v1": {"daemon/internal/control", "ctl/internal/client"},
 		"proto/plugin/v1":  {"daemon/internal/pluginhost", "plugins/"},
-		"proto/backendapi": {"plugins/", "backend/internal/api"},
+		"proto/backendapi": {"plugins/", "backend/internal/api", "proto/docs"}, // the documentation prints its tables
 	}
 	for _, p := range packages(t) {
 		from := strings.TrimPrefix(p.ImportPath, module)

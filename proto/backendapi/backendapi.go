@@ -32,7 +32,7 @@ const ScopeAccountFull = "account_full"
 // TierFreeAccount is the tier of a linked account.
 const TierFreeAccount = "free_account"
 
-// Codes of Problem. The status that goes with each is the backend's table.
+// Codes of Problem. Codes() has the status and the meaning of each.
 const (
 	CodeInvalidRequest    = "invalid_request"     // 400
 	CodeAuthRequired      = "auth_required"       // 401

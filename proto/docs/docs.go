@@ -34,6 +34,8 @@ type Page struct {
 	Next []string
 	// Sections are its parts, in order; the first is what stands before any heading.
 	Sections []Section
+	// Reference is true for a page to look things up in; a search prefers the others, which say how to do something.
+	Reference bool
 
 	order int
 }
@@ -115,6 +117,11 @@ func parse(name, text string) (Page, error) {
 			p.Topic = value
 		case "summary":
 			p.Summary = value
+		case "kind":
+			if value != "reference" {
+				return Page{}, fmt.Errorf("kind %q is not reference", value)
+			}
+			p.Reference = true
 		case "next":
 			p.Next = strings.Fields(value)
 		case "order":

@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"strings"
@@ -79,7 +80,13 @@ func missing(t *testing.T, program string, b block) {
 
 func checkJSON(t *testing.T, b block) {
 	t.Helper()
-	if b.kind == "scenario" {
+	switch b.kind {
+	case "data": // an answer of HTTP or of a tool
+		if !json.Valid([]byte(b.text)) {
+			t.Errorf("%s: not JSON\n%s", b.page, b.text)
+		}
+		return
+	case "scenario":
 		if _, err := scenario.Parse([]byte(b.text)); err != nil {
 			t.Errorf("%s: %v\n%s", b.page, err, b.text)
 		}

@@ -6,15 +6,18 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/service-dev/service/proto/backendapi"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/guide"
+	"github.com/service-dev/service/proto/rendezvous"
 	"github.com/service-dev/service/proto/telemetry"
 )
 
 // generate replaces lines like {{models}} by what other packages of proto know.
 func generate(body string) (string, error) {
 	parts := map[string]func() string{"models": models, "glance": glance, "protocol": protocol, "capabilities": capabilities,
-		"wake-words": wakeWords, "declarations": declarations, "events": events}
+		"wake-words": wakeWords, "declarations": declarations, "events": events, "http-routes": httpRoutes,
+		"http-codes": httpCodes, "call-variables": callVariables}
 	var out strings.Builder
 	for line := range strings.Lines(body) {
 		name, ok := strings.CutPrefix(strings.TrimSpace(line), "{{")
@@ -172,6 +175,55 @@ func events() string {
 			fields = append(fields, fmt.Sprintf("`%s` %s", f.Name, f.What))
 		}
 		fmt.Fprintf(&out, "| `%s` | %s | %s |\n", d.Name, d.When, dash(strings.Join(fields, "; ")))
+	}
+	return out.String()
+}
+
+// httpRoutes is a table of the routes that programs call.
+func httpRoutes() string {
+	var out strings.Builder
+	out.WriteString("| method and path | who | grant | what |\n|---|---|---|---|\n")
+	for _, r := range backendapi.Routes() {
+		grant := "–"
+		if r.Capability != "" {
+			grant = "`" + r.Capability + "` " + r.Level
+		}
+		what := r.Does
+		if r.WebSocket {
+			what += " (WebSocket)"
+		}
+		fmt.Fprintf(&out, "| `%s %s` | %s | %s | %s |\n", r.Method, r.Path, r.Caller, grant, what)
+	}
+	return out.String()
+}
+
+// httpCodes is a table of the codes of an HTTP refusal.
+func httpCodes() string {
+	var out strings.Builder
+	out.WriteString("| status | `code` | `title` | `retryable` | when |\n|---|---|---|---|---|\n")
+	for _, c := range backendapi.Codes() {
+		fmt.Fprintf(&out, "| %d | `%s` | %s | %t | %s |\n", c.Status, c.Code, c.Title, c.Retryable, c.Meaning)
+	}
+	return out.String()
+}
+
+// variableUses says what each variable of rendezvous.Variables does; that package must stay small.
+var variableUses = map[string]string{
+	"SERVICE_BACKEND_URL": "URL of the backend for this call, `https://…`, or `http://…` on loopback; " +
+		"`embedded` for the embedded one. Wins over `backend_url`, unless `backend_fixed` is set",
+	"SERVICE_NO_AUTO_OPEN": "`1`: open no browser; the answer has the URL",
+	"SERVICE_TELEMETRY":    "`0`, `no`, `off` or `false`: upload no usage events of this call",
+	"DO_NOT_TRACK":         "any value but those four words and the empty one: the same",
+	"CI":                   "as `DO_NOT_TRACK`",
+}
+
+// callVariables is a table of the variables that the daemon takes from its caller. An unknown one has an empty cell,
+// which a test finds.
+func callVariables() string {
+	var out strings.Builder
+	out.WriteString("| variable | meaning |\n|---|---|\n")
+	for _, name := range rendezvous.Variables {
+		fmt.Fprintf(&out, "| `%s` | %s |\n", name, variableUses[name])
 	}
 	return out.String()
 }

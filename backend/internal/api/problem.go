@@ -37,33 +37,14 @@ func tooMany(wait time.Duration) *Refusal {
 
 func seconds(d time.Duration) int { return max(1, int(math.Ceil(d.Seconds()))) }
 
-// statuses is the one table of code -> status; retryable tells whether the same request may succeed later.
-var statuses = map[string]struct {
-	status    int
-	title     string
-	retryable bool
-}{
-	backendapi.CodeInvalidRequest:    {http.StatusBadRequest, "Invalid request", false},
-	backendapi.CodeInvalidKey:        {http.StatusUnauthorized, "Unknown project key", false},
-	backendapi.CodeAuthRequired:      {http.StatusUnauthorized, "Account link required", true},
-	backendapi.CodeDeviceCodeDenied:  {http.StatusForbidden, "Device code denied", true},
-	backendapi.CodePermissionDenied:  {http.StatusForbidden, "Permission denied", false},
-	backendapi.CodeUnknownDeviceCode: {http.StatusNotFound, "Unknown device code", false},
-	backendapi.CodeNotFound:          {http.StatusNotFound, "Not found", false},
-	backendapi.CodeMethodNotAllowed:  {http.StatusMethodNotAllowed, "Method not allowed", false},
-	backendapi.CodeConflict:          {http.StatusConflict, "Conflict", false},
-	backendapi.CodeVersionConflict:   {http.StatusConflict, "Version conflict", true},
-	backendapi.CodeNotConfigured:     {http.StatusConflict, "Not configured", false},
-	backendapi.CodeNotConnected:      {http.StatusConflict, "Not connected", true},
-	backendapi.CodeTooManyKeys:       {http.StatusConflict, "Too many keys", false},
-	backendapi.CodeDeviceCodeExpired: {http.StatusGone, "Device code expired", true},
-	backendapi.CodeTooLarge:          {http.StatusRequestEntityTooLarge, "Request too large", false},
-	backendapi.CodeUnsupportedMedia:  {http.StatusUnsupportedMediaType, "Unsupported media type", false},
-	backendapi.CodeRateLimited:       {http.StatusTooManyRequests, "Too many requests", true},
-	backendapi.CodeInternal:          {http.StatusInternalServerError, "Internal error", true},
-	backendapi.CodeUnavailable:       {http.StatusServiceUnavailable, "Unavailable", true},
-	backendapi.CodeTimeout:           {http.StatusGatewayTimeout, "Timeout", true},
-}
+// statuses finds the status and title of a code.
+var statuses = func() map[string]backendapi.CodeInfo {
+	all := map[string]backendapi.CodeInfo{}
+	for _, info := range backendapi.Codes() {
+		all[info.Code] = info
+	}
+	return all
+}()
 
 // known turns the features' errors into refusals; what is not listed is an internal error, whose text stays in the log.
 func known(err error) *Refusal {
@@ -136,8 +117,8 @@ func problem(e *Refusal) backendapi.Problem {
 	if !ok {
 		row = statuses[backendapi.CodeInternal]
 	}
-	return backendapi.Problem{Type: "about:blank", Title: row.title, Status: row.status, Code: e.Code,
-		Detail: e.Message, Retryable: row.retryable, FixHint: e.FixHint}
+	return backendapi.Problem{Type: "about:blank", Title: row.Title, Status: row.Status, Code: e.Code,
+		Detail: e.Message, Retryable: row.Retryable, FixHint: e.FixHint}
 }
 
 // fail answers a refusal as application/problem+json.

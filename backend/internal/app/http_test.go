@@ -3,7 +3,10 @@ package app
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
+
+	"github.com/service-dev/service/proto/backendapi"
 )
 
 func TestEmbeddedAnswersItsOwnHostOnly(t *testing.T) {
@@ -35,5 +38,29 @@ func TestAddressesAreText(t *testing.T) {
 		if w.Code != want {
 			t.Errorf("%s: %d, want %d", path, w.Code, want)
 		}
+	}
+}
+
+// Every WebSocket route that the documentation prints is served: without an upgrade it answers something else than that
+// there is no such route.
+func TestDocumentedWebSocketsAreServed(t *testing.T) {
+	a := newApp(t, "http://localhost:4711")
+	t.Cleanup(func() { _ = a.Close() })
+	want := map[backendapi.Caller]int{
+		backendapi.SessionApp: http.StatusUpgradeRequired, backendapi.PageSession: http.StatusUnauthorized,
+	}
+	for _, r := range backendapi.Routes() {
+		if !r.WebSocket {
+			continue
+		}
+		w := httptest.NewRecorder()
+		a.Handler().ServeHTTP(w, httptest.NewRequest(r.Method, strings.ReplaceAll(r.Path, "{id}", "ses_x"), http.NoBody))
+		if w.Code != want[r.Caller] {
+			t.Errorf("%s %s: %d, want %d", r.Method, r.Path, w.Code, want[r.Caller])
+		}
+		delete(want, r.Caller)
+	}
+	if len(want) != 0 {
+		t.Errorf("not documented: %v", want)
 	}
 }

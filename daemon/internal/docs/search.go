@@ -42,11 +42,18 @@ const (
 	titleWeight = 3
 )
 
+// referenceWeight is what a passage of a reference page counts beside one that says how to do something. A reference
+// names every word there is, and would otherwise stand before the answer.
+const referenceWeight = 0.6
+
 // Index is the corpus, ready to be searched. It does not change.
 type Index struct {
 	entries []entry
-	df      map[string]int // in how many sections a term is
-	mean    float64        // length of a section in terms
+
+	// Of the pages that are no reference, so that a reference does not change what is found among them.
+	guides int            // sections
+	df     map[string]int // in how many sections a term is
+	mean   float64        // length of a section in terms
 }
 
 type entry struct {
@@ -79,14 +86,18 @@ func build(pages []docs.Page) *Index {
 			} else {
 				e.count(page.Summary)
 			}
+			x.entries = append(x.entries, e)
+			if page.Reference {
+				continue
+			}
 			for term := range e.tf {
 				x.df[term]++
 			}
 			total += e.length
-			x.entries = append(x.entries, e)
+			x.guides++
 		}
 	}
-	x.mean = total / float64(max(1, len(x.entries)))
+	x.mean = total / float64(max(1, x.guides))
 	return x
 }
 
@@ -148,11 +159,14 @@ func (x *Index) score(e entry, asked []string) float64 {
 			continue
 		}
 		n := float64(x.df[term])
-		idf := math.Log(1 + (float64(len(x.entries))-n+0.5)/(n+0.5))
+		idf := math.Log(1 + (float64(x.guides)-n+0.5)/(n+0.5))
 		sum += idf * tf * (k1 + 1) / (tf + k1*(1-b+b*e.length/x.mean))
 		if e.title[term] { // a title of one word is about that word, one of four is about four things
 			sum += titleWeight * idf / float64(1+len(e.title))
 		}
+	}
+	if e.page.Reference {
+		sum *= referenceWeight
 	}
 	return sum
 }

@@ -10,19 +10,27 @@ import (
 	"github.com/service-dev/service/proto/docs"
 )
 
-// TestQuestions asks what people ask, and expects the passage that answers among the first three (issue 3, G6).
-func TestQuestions(t *testing.T) {
+type question struct {
+	Question string
+	Answers  []string
+}
+
+func readQuestions(t *testing.T) []question {
+	t.Helper()
 	data, err := os.ReadFile("testdata/questions.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var questions []struct {
-		Question string
-		Answers  []string
-	}
+	var questions []question
 	if err := json.Unmarshal(data, &questions); err != nil {
 		t.Fatal(err)
 	}
+	return questions
+}
+
+// TestQuestions asks what people ask, and expects the passage that answers among the first three (issue 3, G6).
+func TestQuestions(t *testing.T) {
+	questions := readQuestions(t)
 	known := map[string]bool{}
 	for _, p := range docs.Pages() {
 		for _, s := range p.Sections {
@@ -49,6 +57,40 @@ func TestQuestions(t *testing.T) {
 	t.Logf("%d of %d questions are answered in the first three passages", found, len(questions))
 	if len(questions) < 50 || found*10 < len(questions)*9 {
 		t.Errorf("%d of %d", found, len(questions))
+	}
+}
+
+// TestGuidesComeBeforeReferences: what a guide answers, a reference does not answer first.
+func TestGuidesComeBeforeReferences(t *testing.T) {
+	reference := map[string]bool{}
+	var guides []docs.Page
+	for _, p := range docs.Pages() {
+		if reference[p.ID] = p.Reference; !p.Reference {
+			guides = append(guides, p)
+		}
+	}
+	alone := build(guides)
+	for _, q := range readQuestions(t) {
+		page, _, _ := strings.Cut(q.Answers[0], "#")
+		if reference[page] {
+			continue
+		}
+		var among []string
+		for _, p := range New().Search(q.Question, "", MaxLimit) {
+			if !reference[p.Page] {
+				among = append(among, p.ID)
+			}
+		}
+		var want []string
+		for _, p := range alone.Search(q.Question, "", len(among)) {
+			want = append(want, p.ID)
+		}
+		if !slices.Equal(among, want) {
+			t.Errorf("%q: beside references the guides are %v, alone %v", q.Question, among, want)
+		}
+		if first := New().Search(q.Question, "", 1); reference[first[0].Page] {
+			t.Errorf("%q finds %s first", q.Question, first[0].ID)
+		}
 	}
 }
 

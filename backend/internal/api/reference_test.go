@@ -1,0 +1,60 @@
+package api
+
+import (
+	"testing"
+
+	"github.com/service-dev/service/backend/internal/analytics"
+	"github.com/service-dev/service/backend/internal/projects"
+	"github.com/service-dev/service/backend/internal/telemetry"
+	"github.com/service-dev/service/proto/backendapi"
+)
+
+// TestRoutesAreTheDocumentedOnes compares the routes that are served with those that the documentation prints.
+func TestRoutesAreTheDocumentedOnes(t *testing.T) {
+	all := &API{Options: Options{
+		Keys: (*projects.Service)(nil), Ingest: (*analytics.Service)(nil), Telemetry: (*telemetry.Service)(nil),
+	}}
+	documented := map[string]backendapi.Route{}
+	for _, r := range backendapi.Routes() {
+		if !r.WebSocket {
+			documented[r.Method+" "+r.Path] = r
+		}
+	}
+	callers := map[backendapi.Caller]door{backendapi.Anyone: anyone, backendapi.Install: anyone, backendapi.Linked: linked,
+		backendapi.Owner: ownProject, backendapi.App: appKey}
+	for _, rt := range all.table() {
+		r, ok := documented[rt.method+" "+rt.path]
+		if !ok {
+			t.Errorf("%s %s is not in backendapi.Routes", rt.method, rt.path)
+			continue
+		}
+		delete(documented, rt.method+" "+rt.path)
+		level, known := callers[r.Caller]
+		if !known || level != rt.door || r.Capability != string(rt.capability) || r.Level != string(rt.level) {
+			t.Errorf("%s %s is documented for %s with %s %s", rt.method, rt.path, r.Caller, r.Capability, r.Level)
+		}
+	}
+	for name := range documented {
+		t.Errorf("%s is documented and not served", name)
+	}
+}
+
+// TestCodesAreComplete makes every refusal of this package find its status.
+func TestCodesAreComplete(t *testing.T) {
+	for _, code := range []string{
+		backendapi.CodeInvalidRequest, backendapi.CodeInvalidKey, backendapi.CodeAuthRequired,
+		backendapi.CodeDeviceCodeDenied, backendapi.CodePermissionDenied, backendapi.CodeUnknownDeviceCode,
+		backendapi.CodeNotFound, backendapi.CodeMethodNotAllowed, backendapi.CodeConflict,
+		backendapi.CodeVersionConflict, backendapi.CodeNotConfigured, backendapi.CodeNotConnected,
+		backendapi.CodeTooManyKeys, backendapi.CodeDeviceCodeExpired, backendapi.CodeTooLarge,
+		backendapi.CodeUnsupportedMedia, backendapi.CodeRateLimited, backendapi.CodeInternal,
+		backendapi.CodeUnavailable, backendapi.CodeTimeout,
+	} {
+		if _, ok := statuses[code]; !ok {
+			t.Errorf("%s has no status", code)
+		}
+	}
+	if len(statuses) != len(backendapi.Codes()) {
+		t.Error("a code is there twice")
+	}
+}

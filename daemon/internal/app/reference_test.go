@@ -1,0 +1,149 @@
+//go:build unix
+
+package app
+
+import (
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/account"
+	"github.com/service-dev/service/daemon/internal/config"
+	"github.com/service-dev/service/daemon/internal/consent"
+	"github.com/service-dev/service/daemon/internal/identity"
+	controlv1 "github.com/service-dev/service/proto/control/v1"
+	"github.com/service-dev/service/proto/docs"
+)
+
+// documentedFiles returns the patterns of the paths that the reference of the state directory lists.
+func documentedFiles(t *testing.T) (page string, paths []*regexp.Regexp) {
+	t.Helper()
+	p, ok := docs.Find("state-files")
+	if !ok {
+		t.Fatal("there is no page state-files")
+	}
+	varies := regexp.MustCompile(`<[a-z0-9]+>`)
+	rows := regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (?:`serviced`|you|clients|adapters|embedded backend) \\|")
+	for _, row := range rows.FindAllStringSubmatch(p.Markdown, -1) {
+		var pattern strings.Builder
+		rest := row[1]
+		for _, part := range varies.FindAllString(rest, -1) {
+			before, after, _ := strings.Cut(rest, part)
+			pattern.WriteString(regexp.QuoteMeta(before) + "[^/]+")
+			rest = after
+		}
+		pattern.WriteString(regexp.QuoteMeta(rest))
+		paths = append(paths, regexp.MustCompile("^"+pattern.String()+"$"))
+	}
+	return p.Markdown, paths
+}
+
+// TestStateReferenceNamesEveryFile runs a daemon with a local session, the embedded backend and a link, and holds the
+// page to the files and JSON fields that are there then.
+func TestStateReferenceNamesEveryFile(t *testing.T) {
+	page, documented := documentedFiles(t)
+	d := start(t, short(t), Options{})
+	for _, tool := range []string{"startLocalSimulation", "createSimulatorSession"} {
+		stream, err := d.ctl.CallTool(t.Context(), &controlv1.CallToolRequest{
+			Name: tool,
+			Caller: &controlv1.Caller{
+				Cwd: []byte(t.TempDir()), Env: map[string]string{"SERVICE_NO_AUTO_OPEN": "1"},
+			},
+		})
+		for err == nil {
+			var r *controlv1.CallToolResponse
+			if r, err = stream.Recv(); err == nil && r.GetResult() != nil {
+				break
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := d.ctl.SetConsent(t.Context(), &controlv1.SetConsentRequest{State: "declined"}); err != nil {
+		t.Fatal(err)
+	}
+	// Saved in another process, as it were: the daemon does not link here.
+	link := account.Link{
+		AuthToken: "svc_x", AccountID: "a", LinkedAt: time.Now(), Scope: "account_full", BackendURL: "https://b.example",
+	}
+	if err := account.Open(account.Options{Dir: d.paths.Dir}).Save(link); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	err := filepath.WalkDir(d.paths.Dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return nil // removed meanwhile
+		}
+		rel, err := filepath.Rel(d.paths.Dir, path)
+		if err != nil || strings.HasPrefix(rel, "run/a/") || strings.Contains(rel, ".tmp-") ||
+			strings.HasPrefix(rel, "backend/service.db-") {
+			return err
+		}
+		seen[rel] = true
+		known := false
+		for _, pattern := range documented {
+			known = known || pattern.MatchString(rel)
+		}
+		if !known {
+			t.Errorf("the page does not list %s", rel)
+		}
+		if strings.HasSuffix(rel, ".json") {
+			checkFields(t, page, rel, path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{
+		account.FileName, identity.FileName, consent.FileName, "run/daemon.json", "run/codes.json", "sessions/latest.json",
+	} {
+		if !seen[name] {
+			t.Errorf("this test made no %s", name)
+		}
+	}
+	if !strings.Contains(page, "| `"+config.FileName+"` |") {
+		t.Errorf("the page does not list %s", config.FileName)
+	}
+}
+
+// checkFields holds the page to the fields of a JSON file, and of the objects in its lists and maps of directories.
+func checkFields(t *testing.T, page, name, path string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	var fields map[string]json.RawMessage
+	if err != nil || json.Unmarshal(data, &fields) != nil {
+		t.Errorf("%s: %v", name, err)
+		return
+	}
+	var inner []map[string]json.RawMessage
+	for field, value := range fields {
+		var one map[string]json.RawMessage
+		var list []map[string]json.RawMessage
+		switch {
+		case strings.HasPrefix(field, "/"): // a directory
+			if json.Unmarshal(value, &one) == nil {
+				inner = append(inner, one)
+			}
+			continue
+		case json.Unmarshal(value, &list) == nil:
+			inner = append(inner, list...)
+		}
+		if !strings.Contains(page, "`"+field+"`") {
+			t.Errorf("the page does not name %s of %s", field, name)
+		}
+	}
+	for _, object := range inner {
+		for field := range object {
+			if !strings.Contains(page, "`"+field+"`") {
+				t.Errorf("the page does not name %s of %s", field, name)
+			}
+		}
+	}
+}

@@ -1,0 +1,26 @@
+package config
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/proto/docs"
+)
+
+// TestReferenceNamesEveryKey holds the documentation to the keys of config.yaml.
+func TestReferenceNamesEveryKey(t *testing.T) {
+	page, ok := docs.Find("state-files")
+	if !ok {
+		t.Fatal("there is no page state-files")
+	}
+	_, err := parse(FileName, []byte("nosuch: 1\n"))
+	_, keys, ok := strings.Cut(err.Error(), "there are ")
+	if !ok {
+		t.Fatal(err)
+	}
+	for key := range strings.SplitSeq(keys, ", ") {
+		if !strings.Contains(page.Markdown, "| `"+key+"` |") {
+			t.Errorf("the page does not list %s", key)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package checks
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/proto/docs"
+)
+
+// sources calls visit with the path and text of each Go file of the folders that is no test.
+func sources(t *testing.T, visit func(path, text string), folders ...string) {
+	t.Helper()
+	for _, folder := range folders {
+		err := filepath.WalkDir(filepath.Join("..", "..", folder), func(path string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			visit(path, string(text))
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func markdownOf(t *testing.T, ids ...string) string {
+	t.Helper()
+	var text strings.Builder
+	for _, id := range ids {
+		page, ok := docs.Find(id)
+		if !ok {
+			t.Fatalf("there is no page %s", id)
+		}
+		text.WriteString(page.Markdown)
+	}
+	return text.String()
+}
+
+// TestEveryVariableIsDocumented finds the variables of the service in the code of its local programs.
+func TestEveryVariableIsDocumented(t *testing.T) {
+	page := markdownOf(t, "state-files")
+	name := regexp.MustCompile(`"(SERVICE_[A-Z][A-Z_]+|NO_COLOR|XDG_RUNTIME_DIR|DO_NOT_TRACK)"`)
+	found := 0
+	sources(t, func(path, text string) {
+		for _, m := range name.FindAllStringSubmatch(text, -1) {
+			if found++; !strings.Contains(page, "`"+m[1]+"`") {
+				t.Errorf("%s reads %s, which the page state-files does not list", path, m[1])
+			}
+		}
+	}, "daemon", "ctl", "plugins", "proto")
+	if found < 10 {
+		t.Errorf("only %d variables were found", found)
+	}
+}
+
+// TestEveryToolErrorIsDocumented finds the error codes that a tool can answer in the code of the daemon and the shim.
+func TestEveryToolErrorIsDocumented(t *testing.T) {
+	pages := markdownOf(t, "tool-results", "errors", "troubleshooting", "http-api")
+	code := regexp.MustCompile(`(?m)^\s*(?:const )?[cC]ode[A-Z]\w*\s*=\s*"([a-z_]+)"|\bCode: "([a-z_]+)"`)
+	// Codes that reach people at the command line, or another part of the daemon, and no tool.
+	elsewhere := []string{"invalid_preface", "refused", "polling_aborted"}
+	found := 0
+	sources(t, func(path, text string) {
+		if strings.Contains(path, "osservice") || strings.Contains(path, filepath.Join("internal", "control")) {
+			return // what servicectl prints for itself
+		}
+		for _, m := range code.FindAllStringSubmatch(text, -1) {
+			name := m[1] + m[2]
+			if found++; !strings.Contains(pages, "`"+name+"`") && !slices.Contains(elsewhere, name) {
+				t.Errorf("%s answers %s, which no page explains", path, name)
+			}
+		}
+	}, "daemon", "ctl/internal/pump", "ctl/service-mcp")
+	if found < 30 {
+		t.Errorf("only %d codes were found", found)
+	}
+}

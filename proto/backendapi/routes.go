@@ -1,0 +1,80 @@
+package backendapi
+
+import "net/http"
+
+// Caller is who may call a route.
+type Caller string
+
+// The callers.
+const (
+	Anyone Caller = "anyone"
+	// Install sends X-Service-Install-Id and no bearer token.
+	Install Caller = "install id"
+	// Linked is a linked install. An install id alone gets 401 with a device code.
+	Linked Caller = "bearer token"
+	// Owner is Linked, and its account has the project of the path.
+	Owner Caller = "bearer token, own project"
+	// App is a shipped app, with its project key as bearer token.
+	App Caller = "project key"
+	// SessionApp sends the app secret in its first frame.
+	SessionApp Caller = "app secret"
+	// PageSession is a browser with the site's cookie and Origin.
+	PageSession Caller = "signed-in browser"
+)
+
+// Route is one route that programs call.
+type Route struct {
+	Method, Path string
+	Caller       Caller
+	// Capability and Level are the grant that an agent needs; empty for none.
+	Capability, Level string
+	// WebSocket is true for a route that upgrades the connection.
+	WebSocket bool
+	// Does says what the route does, for people.
+	Does string
+}
+
+// Routes returns every route that programs call, in reading order. The pages of a backend are not among them.
+func Routes() []Route {
+	get, post, patch, remove := http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete
+	session, project := PathSessions+"/{id}", PathProjects+"/{project}"
+	return []Route{
+		{Method: get, Path: PathHealth, Caller: Anyone, Does: "tell whether the backend is ready"},
+		{Method: post, Path: PathDeviceCode, Caller: Anyone, Does: "issue a device code"},
+		{Method: post, Path: PathDeviceToken, Caller: Anyone, Does: "poll a device code"},
+		{Method: get, Path: PathAccount, Caller: Linked, Does: "tell whose token this is"},
+		{Method: remove, Path: PathAccountLink, Caller: Linked, Does: "revoke this token"},
+
+		{Method: post, Path: PathSessions, Caller: Linked, Does: "open or resume a simulator session"},
+		{Method: get, Path: PathSessions, Caller: Linked, Does: "list open sessions, newest first"},
+		{Method: get, Path: session, Caller: Linked, Does: "read a session"},
+		{Method: remove, Path: session, Caller: Linked, Does: "close a session"},
+		{Method: post, Path: session + "/secrets", Caller: Linked, Does: "mint an app secret"},
+		{Method: get, Path: session + "/events", Caller: Linked, Does: "read the event log, or wait for a row"},
+		{Method: post, Path: session + "/control", Caller: Linked, Does: "send a control frame to the simulator page"},
+		{Method: get, Path: session + "/app", Caller: SessionApp, WebSocket: true, Does: "attach an app"},
+		{Method: get, Path: "/s/{id}/live", Caller: PageSession, WebSocket: true, Does: "attach a simulator page"},
+
+		{Method: get, Path: PathProjects, Caller: Linked, Does: "list the account's projects"},
+		{Method: post, Path: project + "/keys", Caller: Linked, Does: "mint a project key, and the project if it is new"},
+		{Method: get, Path: project + PathAssistant, Caller: Owner, Capability: CapabilityAssistant, Level: LevelRead,
+			Does: "read the assistant's settings"},
+		{Method: patch, Path: project + PathAssistant, Caller: Owner, Capability: CapabilityAssistant,
+			Level: LevelReadWrite, Does: "change the assistant's settings"},
+		{Method: get, Path: project + PathCredentials, Caller: Owner, Capability: CapabilityCredentials, Level: LevelRead,
+			Does: "tell which providers have a key"},
+		{Method: post, Path: project + PathCredentialLink, Caller: Owner, Capability: CapabilityCredentials,
+			Level: LevelReadWrite, Does: "make a page on which the person pastes a key"},
+		{Method: get, Path: project + PathAnalytics, Caller: Owner, Capability: CapabilityAnalytics, Level: LevelRead,
+			Does: "report what a shipped app did"},
+		{Method: get, Path: project + PathConnectionPage, Caller: Owner, Does: "read the connection page"},
+		{Method: patch, Path: project + PathConnectionPage, Caller: Owner, Does: "change the connection page"},
+		{Method: get, Path: project + PathConnectionPageFile, Caller: Owner,
+			Does: "get the connection page as one HTML file"},
+
+		{Method: post, Path: PathIngest, Caller: App, Does: "count what a shipped app did"},
+		{Method: http.MethodOptions, Path: PathIngest, Caller: Anyone, Does: "let browsers of any site post there"},
+		{Method: post, Path: PathTelemetry, Caller: Install, Does: "take usage events"},
+		{Method: remove, Path: PathTelemetry, Caller: Install, Does: "erase the install's usage events"},
+	}
+}
