@@ -102,3 +102,18 @@ func readDocument(t *testing.T, name string) string {
 	}
 	return string(data)
 }
+
+var outsideReference = regexp.MustCompile(`\b(design D[0-9]|spec [0-9]+(\.[0-9]|\b))`)
+
+// What a file refers to has to be in this repository, or in public.
+func TestFiles_ReferToNothingOutside(t *testing.T) {
+	out, err := exec.Command("git", "-C", root, "ls-files", "*.go", "*.proto", "*.sql", "*.sh", "*.md", "Makefile", ".ci/run").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range strings.Fields(string(out)) {
+		if found := outsideReference.FindString(readDocument(t, name)); found != "" && name != "packaging/checks/documents_test.go" {
+			t.Errorf("%s refers to %q, which nobody has who has this repository: say what it says", name, found)
+		}
+	}
+}
