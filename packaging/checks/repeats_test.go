@@ -1,0 +1,151 @@
+package checks
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/scanner"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	// repeatLines is how many lines in a row count as a repeat when they occur twice.
+	repeatLines = 6
+	// maxRepeated is how many lines of functions may belong to a repeat. It only goes down: it was 4,972 when the check
+	// was written.
+	maxRepeated = 4_972
+)
+
+// sourceLine is a line of a function, with its names and literals replaced by placeholders.
+type sourceLine struct {
+	file   string
+	number int
+	text   string
+}
+
+// The same steps written twice are found although their names differ. Generated code, tests and templates that ship are
+// left out.
+func TestFunctions_RepeatLittle(t *testing.T) {
+	windows := map[string][][]sourceLine{}
+	for _, name := range sourceFiles(t) {
+		for _, lines := range functionLines(t, name) {
+			for i := 0; i+repeatLines <= len(lines); i++ {
+				window := lines[i : i+repeatLines]
+				key := windowKey(window)
+				windows[key] = append(windows[key], window)
+			}
+		}
+	}
+	repeated := map[sourceLine]bool{}
+	for _, places := range windows {
+		if len(places) < 2 {
+			continue
+		}
+		for _, window := range places {
+			for _, line := range window {
+				repeated[line] = true
+			}
+		}
+	}
+	if len(repeated) > maxRepeated {
+		t.Errorf("%d lines of functions belong to runs of %d that occur more than once, the most are %d; most of them in\n%s",
+			len(repeated), repeatLines, maxRepeated, worst(repeated))
+	}
+	t.Logf("%d lines are repeated", len(repeated))
+}
+
+func windowKey(window []sourceLine) string {
+	var key strings.Builder
+	for _, line := range window {
+		key.WriteString(line.text + "\n")
+	}
+	return key.String()
+}
+
+// worst lists the packages with most repeated lines.
+func worst(repeated map[sourceLine]bool) string {
+	count := map[string]int{}
+	for line := range repeated {
+		count[filepath.Dir(line.file)]++
+	}
+	dirs := make([]string, 0, len(count))
+	for dir := range count {
+		dirs = append(dirs, dir)
+	}
+	slices.SortFunc(dirs, func(a, b string) int { return count[b] - count[a] })
+	var out strings.Builder
+	for _, dir := range dirs[:min(10, len(dirs))] {
+		fmt.Fprintf(&out, "%5d %s\n", count[dir], dir)
+	}
+	return out.String()
+}
+
+func sourceFiles(t *testing.T) []string {
+	t.Helper()
+	out, err := exec.Command("git", "-C", root, "ls-files", "*.go").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(strings.Fields(string(out)), func(name string) bool {
+		return strings.HasSuffix(name, "_test.go") || strings.HasSuffix(name, ".pb.go") || strings.Contains(name, "testdata/")
+	})
+}
+
+// functionLines are the lines of a file's functions that hold more than a comment, function by function.
+func functionLines(t *testing.T, name string) (functions [][]sourceLine) {
+	t.Helper()
+	source, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := token.NewFileSet()
+	tree, err := parser.ParseFile(files, name, source, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := normalise(source)
+	for _, d := range tree.Decls {
+		f, ok := d.(*ast.FuncDecl)
+		if !ok || f.Body == nil {
+			continue
+		}
+		var lines []sourceLine
+		for n := files.Position(f.Pos()).Line; n <= files.Position(f.Body.Rbrace).Line; n++ {
+			if texts[n] != "" {
+				lines = append(lines, sourceLine{name, n, texts[n]})
+			}
+		}
+		functions = append(functions, lines)
+	}
+	return functions
+}
+
+// normalise returns the tokens of each line, by its number, without what names and literals say.
+func normalise(source []byte) map[int]string {
+	texts := map[int]string{}
+	file := token.NewFileSet().AddFile("", -1, len(source))
+	var s scanner.Scanner
+	s.Init(file, bytes.Clone(source), nil, 0)
+	for {
+		pos, tok, _ := s.Scan()
+		word := tok.String()
+		switch {
+		case tok == token.EOF:
+			return texts
+		case tok == token.SEMICOLON:
+			continue
+		case tok == token.IDENT:
+			word = "name"
+		case tok.IsLiteral():
+			word = "literal"
+		}
+		texts[file.Line(pos)] += word + " "
+	}
+}
