@@ -56,6 +56,7 @@ func serve(toolset string) int {
 		In: os.Stdin, Out: os.Stdout, HalfClose: reach.HalfClose, ClientIO: startClientIO,
 		Orphaned: func() { reach.AwaitParent(parent) },
 		Starting: func() bool { return !daemon.Held() },
+		Running:  func() bool { return findErr == nil && daemon.Held() },
 		Explain:  func(err error) *pump.Failure { return explain(daemon, err) },
 		Hello:    pump.Hello{Client: "service-mcp", Version: buildinfo.Version, Cwd: cwd, Env: rendezvous.Environ(), Toolset: toolset},
 		Connect: func(ctx context.Context) (reach.Conn, error) {

@@ -40,7 +40,7 @@ func (p *Pump) reconnect(ctx context.Context) error {
 			ending = !wasAdmitted && !errors.As(err, &told)
 		}
 		if !ending || pause >= turnedPause<<maxTurned {
-			p.fail(p.explain(err))
+			p.fail(p.explain(err), conn == nil)
 			return err
 		}
 		time.Sleep(pause) // the daemon was ending; it is gone in a moment
@@ -194,10 +194,10 @@ func (p *Pump) withdraw() (line []byte, failure *Failure) {
 }
 
 // fail keeps the reason and spaces the attempts: 1, 2, 4 ... 16 pauses.
-func (p *Pump) fail(f *Failure) {
+func (p *Pump) fail(f *Failure, unreached bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.state, p.failure = failed, f
+	p.state, p.failure, p.unreached = failed, f, unreached
 	p.pause = min(max(2*p.pause, p.opts.Pause), 16*p.opts.Pause)
 	p.retryAt = time.Now().Add(p.pause)
 }

@@ -299,7 +299,7 @@ func (p *Pump) lost(l *link, cause *Failure) {
 	p.mu.Unlock()
 	switch {
 	case cause != nil:
-		p.fail(cause)
+		p.fail(cause, false)
 	case closing:
 		cause = inputEnded
 	default:

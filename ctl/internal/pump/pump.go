@@ -20,6 +20,9 @@ type Options struct {
 	Connect func(context.Context) (io.ReadWriteCloser, error)
 	// HalfClose tells the daemon that nothing more will come; it may be nil.
 	HalfClose func(io.ReadWriteCloser) error
+	// Running reports whether a daemon runs, so that one which another client started is used at once although Connect
+	// has failed a moment ago. It may be nil.
+	Running func() bool
 	// Explain turns an error of Connect into words for the agent; it may be nil.
 	Explain func(error) *Failure
 	Hello   Hello
@@ -52,6 +55,7 @@ type Pump struct {
 	link       *link     // while up
 	failure    *Failure  // while failed
 	retryAt    time.Time // while failed: no attempt before
+	unreached  bool      // while failed: it was Connect that failed
 	pause      time.Duration
 	turned     int    // daemons in a row that ended before they admitted us
 	initLine   []byte // the old era's initialize, to be replayed
@@ -228,11 +232,12 @@ func (p *Pump) remember(m message, line []byte) {
 func (p *Pump) live(ctx context.Context) (*link, *Failure) {
 	p.mu.Lock()
 	l, failure, wait := p.link, p.failure, p.state == failed && time.Now().Before(p.retryAt)
+	unreached := p.unreached
 	p.mu.Unlock()
 	if l != nil {
 		return l, nil
 	}
-	if wait {
+	if wait && !(unreached && p.opts.Running != nil && p.opts.Running()) {
 		return nil, failure
 	}
 	_ = p.reconnect(ctx) // the failure is kept

@@ -11,6 +11,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -478,6 +479,54 @@ func TestRefusedBeforeThePreface(t *testing.T) {
 	}
 	if attempts != 1 {
 		t.Errorf("it tried %d times in a row", attempts)
+	}
+}
+
+// An attempt that failed is followed by a pause, but not once there is a daemon again, whoever started it.
+func TestDaemonOfAnotherClientIsUsedAtOnce(t *testing.T) {
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	var runs atomic.Bool
+	attempts, daemons := 0, make(chan net.Conn, 1)
+	p := New(Options{
+		In: inR, Out: outW, Hello: Hello{Client: "test", Version: "1"}, Drain: time.Second, Pause: time.Hour, Running: runs.Load,
+		Connect: func(context.Context) (io.ReadWriteCloser, error) {
+			if attempts++; !runs.Load() {
+				return nil, errors.New("it ended before it was ready")
+			}
+			ours, theirs := socketPair(t)
+			daemons <- ours
+			return theirs, nil
+		},
+	})
+	done := make(chan error, 1)
+	go func() {
+		_ = p.Open(context.Background())
+		done <- p.Run(context.Background())
+	}()
+	r := &rig{t: t, in: inW, out: bufio.NewReader(outR), pipe: outR}
+	for range 2 {
+		r.say(`{"id":1,"method":"tools/list"}`)
+		if got := r.hear(); !strings.Contains(got, "ended before it was ready") {
+			t.Errorf("answer = %s", got)
+		}
+	}
+	if attempts != 1 {
+		t.Errorf("it tried %d times in a row", attempts)
+	}
+	runs.Store(true)
+	r.say(`{"id":2,"method":"tools/list"}`)
+	d := <-daemons
+	lines := bufio.NewScanner(d)
+	for lines.Scan() && !strings.Contains(lines.Text(), "tools/list") {
+		_, _ = io.WriteString(d, `{"ok":true}`+"\n")
+	}
+	_, _ = io.WriteString(d, `{"id":2,"result":{}}`+"\n")
+	r.expect(`{"id":2,"result":{}}`)
+	_ = inW.Close()
+	_ = d.Close()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 

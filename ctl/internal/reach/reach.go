@@ -164,6 +164,9 @@ func (d Daemon) Dial(socket string) (Conn, error) {
 // errBacklog says that so many connections wait for the daemon that there is no room for one more.
 var errBacklog = errors.New("the daemon accepts no connection")
 
+// maxStarts is how often in a row a daemon is started that does not come up.
+const maxStarts = 3
+
 // Connect dials and, when nobody listens, starts a daemon: many clients at once give one.
 func (d Daemon) Connect(ctx context.Context, socket string) (Conn, error) {
 	conn, err := d.Dial(socket)
@@ -183,14 +186,14 @@ func (d Daemon) Connect(ctx context.Context, socket string) (Conn, error) {
 	if conn, err = d.Dial(socket); !errors.Is(err, ErrNotRunning) {
 		return conn, err
 	}
-	// A start may fail because another daemon is just ending; the next one has the directory for itself.
-	for try := 0; ; try++ {
+	// A start may fail because another daemon is just ending, or because the new one is ended before it is ready.
+	for try := 1; ; try++ {
 		startErr := d.start(ctx)
 		var failed *StartError
 		if startErr != nil && (!errors.As(startErr, &failed) || failed.Log == "") {
 			return nil, startErr // it never ran
 		}
-		if conn, err = d.dialStarted(ctx, socket, startErr); err == nil || startErr == nil || try > 0 {
+		if conn, err = d.dialStarted(ctx, socket, startErr); err == nil || startErr == nil || try == maxStarts {
 			return conn, err
 		}
 	}

@@ -156,6 +156,9 @@ func TestAStartThatFailsSaysWhy(t *testing.T) {
 		if !errors.As(err, &start) || !strings.Contains(start.Reason, want) || start.Log != d.LogFile() {
 			t.Errorf("%q: %v", answer, err)
 		}
+		if n := d.starts(t); n != maxStarts {
+			t.Errorf("%q: %d starts, want %d", answer, n, maxStarts)
+		}
 	}
 	d := newDaemon(t, "")
 	d.Program += "-missing"

@@ -13,7 +13,10 @@ const (
 	// handover is how long a daemon of the service manager waits for one that a client had started: it sees within a
 	// moment (look) that its sockets were replaced, and finishes what it has begun.
 	handover = 25 * time.Second
-	// knock is how often it looks whether the directory is free.
+	// glance is how long any other daemon waits: clients find out whether the lock is held by taking it for a moment, and a
+	// daemon that is ending lets go of it in one.
+	glance = 500 * time.Millisecond
+	// knock is how often both look whether the directory is free.
 	knock = 50 * time.Millisecond
 )
 
@@ -36,14 +39,18 @@ func (silent) Waiting(string)  {}
 func (silent) Stopping(string) {}
 func (silent) Alive(time.Time) {}
 
-// await takes the lock. A managed daemon lets a daemon before it end; any other is refused at once.
+// await takes the lock. A managed daemon lets a daemon before it end; any other waits for a moment only.
 func (h *hold) await(ctx context.Context, o Options) (got bool, err error) {
 	got, err = h.lock.TryLock()
-	if got || err != nil || !o.Managed {
+	if got || err != nil {
 		return got, err
 	}
-	o.Notify.Waiting("waiting for the daemon before it to end")
-	ctx, cancel := context.WithTimeout(ctx, handover)
+	limit := glance
+	if o.Managed {
+		limit = handover
+		o.Notify.Waiting("waiting for the daemon before it to end")
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	got, err = h.lock.TryLockContext(ctx, knock)
 	if errors.Is(err, context.DeadlineExceeded) {

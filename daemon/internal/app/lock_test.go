@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
@@ -347,4 +349,25 @@ func TestOldLogIsSetAside(t *testing.T) {
 	if _, err := os.Stat(path + ".1"); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A client that looks whether the lock is held takes it for a moment; a daemon that starts just then is not refused.
+func TestTake_LockHeldForAMoment(t *testing.T) {
+	p, err := rendezvous.PathsOf(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := prepare(p); err != nil {
+		t.Fatal(err)
+	}
+	client := flock.New(filepath.Join(p.Run, rendezvous.DaemonLock))
+	if err := client.Lock(); err != nil {
+		t.Fatal(err)
+	}
+	defer time.AfterFunc(20*time.Millisecond, func() { _ = client.Unlock() }).Stop()
+	h, err := take(t.Context(), p, Options{}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.release()
 }
