@@ -232,12 +232,12 @@ func (p *Pump) remember(m message, line []byte) {
 func (p *Pump) live(ctx context.Context) (*link, *Failure) {
 	p.mu.Lock()
 	l, failure, wait := p.link, p.failure, p.state == failed && time.Now().Before(p.retryAt)
-	unreached := p.unreached
+	look := p.unreached && p.opts.Running != nil
 	p.mu.Unlock()
 	if l != nil {
 		return l, nil
 	}
-	if wait && !(unreached && p.opts.Running != nil && p.opts.Running()) {
+	if wait && (!look || !p.opts.Running()) {
 		return nil, failure
 	}
 	_ = p.reconnect(ctx) // the failure is kept
