@@ -36,8 +36,11 @@ func (p *Pump) reconnect(ctx context.Context) error {
 			}
 			err = p.lastWords(l, err)
 			_, wasAdmitted := l.end()
+			p.mu.Lock()
+			replayed := p.initDone // what it was sent, the next one may be sent as well
+			p.mu.Unlock()
 			var told *Failure
-			ending = !wasAdmitted && !errors.As(err, &told)
+			ending = (!wasAdmitted || replayed) && !errors.As(err, &told)
 		}
 		if !ending || pause >= turnedPause<<maxTurned {
 			p.fail(p.explain(err), conn == nil)

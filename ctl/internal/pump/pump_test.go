@@ -394,6 +394,30 @@ func TestAnUnansweredInitializeGoesToTheNextDaemonOnce(t *testing.T) {
 	r.expect(`{"id":1,"result":{}}`)
 }
 
+// A daemon that ends while it is told of the session is followed by the next, and nobody hears of it.
+func TestDaemonEndsWhileItIsToldOfTheSession(t *testing.T) {
+	const initLine, list = `{"id":0,"method":"initialize"}`, `{"id":1,"method":"tools/list"}`
+	r := newRig(t)
+	d := r.daemon()
+	r.say(initLine)
+	d.expect(initLine)
+	d.put(`{"id":0,"result":{}}`)
+	r.expect(`{"id":0,"result":{}}`)
+	d.Close()
+	r.say(list)
+	for range 2 {
+		d = r.daemon()
+		d.expect(initLine)
+		d.Close()
+	}
+	d = r.daemon()
+	d.expect(initLine)
+	d.put(`{"id":0,"result":{}}`)
+	d.expect(list)
+	d.put(`{"id":1,"result":{}}`)
+	r.expect(`{"id":1,"result":{}}`)
+}
+
 func TestAnInitializeIsSentOnceOnEachLink(t *testing.T) {
 	r := newRig(t)
 	const initLine, list = `{"id":0,"method":"initialize"}`, `{"id":1,"method":"tools/list"}`
