@@ -104,7 +104,7 @@ type Problem struct {
 	FixHint   string `json:"fixHint"`
 }
 
-// AuthRequired is the 401 of an account route: a Problem with a fresh device code beside it.
+// AuthRequired is the 401 body of an account route: a Problem and a fresh device code.
 type AuthRequired struct {
 	Problem
 	DeviceCode

@@ -394,7 +394,7 @@ func TestAnUnansweredInitializeGoesToTheNextDaemonOnce(t *testing.T) {
 	r.expect(`{"id":1,"result":{}}`)
 }
 
-// A daemon that ends while it is told of the session is followed by the next, and nobody hears of it.
+// If a daemon ends during the replay of initialize, the pump tries the next daemon and the client sees no error.
 func TestDaemonEndsWhileItIsToldOfTheSession(t *testing.T) {
 	const initLine, list = `{"id":0,"method":"initialize"}`, `{"id":1,"method":"tools/list"}`
 	r := newRig(t)
@@ -730,7 +730,7 @@ func TestReadsAreRepeatedUnlessCancelled(t *testing.T) {
 	d.expect(`{"method":"after"}`)
 }
 
-// Two calls under one id are not repeated, for one answer would be missing: each is told that its daemon ended.
+// Calls that share an id are not repeated, because only one of them would be answered. Each gets daemon_restarted.
 func TestReadsUnderOneIDAreNotRepeated(t *testing.T) {
 	r := newRig(t)
 	d := r.daemon()

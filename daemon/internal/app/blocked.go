@@ -9,8 +9,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/codes"
 )
 
-// blocked stands in for the adapters where a sandbox forbids sockets: everything that needs one is refused
-// with what to allow.
+// blocked replaces the adapters where a sandbox forbids sockets. Every call that needs an adapter fails with an error
+// that names the socket to allow.
 type blocked struct{ path string }
 
 func (b blocked) problem() error {

@@ -1,6 +1,6 @@
-// Package identity keeps the anonymous install id in install.json, and beside it what this install has
-// seen: when the first-run notice was shown, and the version that ran last. The id is made at the first start and stays;
-// the package knows nothing of accounts, and the id is never tied to one.
+// Package identity stores the anonymous install id in install.json, together with the time of the first-run notice and
+// the version that ran last. The id is created at the first start and never changes. The package must not know accounts,
+// because the id is never tied to one.
 package identity
 
 import (

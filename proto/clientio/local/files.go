@@ -188,7 +188,7 @@ func find(files fileSystem, dir, name string, limit int64) (string, []byte, erro
 	for range maxUpward {
 		path := filepath.Join(dir, name)
 		data, err := read(files, path, limit)
-		if isPlanted(files, dir, path) { // after the read: what lies there now is what was read, or somebody else's
+		if isPlanted(files, dir, path) { // checked after the read, so that a swapped file is noticed
 			err = fs.ErrPermission
 		}
 		if err == nil || !isPassedBy(err) {
@@ -203,14 +203,14 @@ func find(files fileSystem, dir, name string, limit int64) (string, []byte, erro
 	return "", nil, fs.ErrNotExist
 }
 
-// isPlanted reports whether a file, or a link to one, lies in a folder to which everybody may write, such as /tmp, and
-// belongs to somebody else. Nobody but its owner may decide for those who work below that folder.
+// isPlanted reports whether another user owns path, or the symbolic link there, in a world-writable folder such as /tmp.
+// Such a file must not choose the project of everyone who works below that folder.
 func isPlanted(files fileSystem, dir, path string) bool {
 	folder, err := files.Stat(dir)
 	if err != nil || folder.Mode().Perm()&0o002 == 0 {
 		return false
 	}
-	info, err := files.Lstat(path) // whose link it is counts, not whose file it leads to
+	info, err := files.Lstat(path) // the owner of the link counts, not of its target
 	return err != nil || isForeign(info)
 }
 
