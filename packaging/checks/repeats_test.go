@@ -94,7 +94,8 @@ func sourceFiles(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	return slices.DeleteFunc(strings.Fields(string(out)), func(name string) bool {
-		return strings.HasSuffix(name, "_test.go") || strings.HasSuffix(name, ".pb.go") || strings.Contains(name, "testdata/")
+		return strings.HasSuffix(name, "_test.go") || strings.HasSuffix(name, ".pb.go") ||
+			strings.Contains(name, "testdata/")
 	})
 }
 

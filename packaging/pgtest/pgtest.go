@@ -76,7 +76,8 @@ func (c *Cluster) start(setting string) error {
 	if err := c.run("initdb", "-D", c.data(), "-U", "service", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"); err != nil {
 		return err
 	}
-	options := fmt.Sprintf("-k '%s' -c listen_addresses='' -c max_connections=200 -c shared_buffers=64MB -c %s", c.dir, setting)
+	options := fmt.Sprintf("-k '%s' -c listen_addresses='' -c max_connections=200 -c shared_buffers=64MB -c %s",
+		c.dir, setting)
 	return c.run("pg_ctl", "-D", c.data(), "-w", "-t", "60", "-o", options, "-l", filepath.Join(c.dir, "log"), "start")
 }
 
@@ -159,7 +160,8 @@ func (c *Cluster) create(template string) (name string, err error) {
 
 // address is the URL of a database.
 func (c *Cluster) address(name string) string {
-	return "postgres://service@/" + name + "?host=" + strings.ReplaceAll(url.QueryEscape(c.dir), "+", "%20") // pgx takes a plus for itself
+	host := strings.ReplaceAll(url.QueryEscape(c.dir), "+", "%20") // pgx takes a plus for itself
+	return "postgres://service@/" + name + "?host=" + host
 }
 
 // Dump gives the whole content of a database as text.

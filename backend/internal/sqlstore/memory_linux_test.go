@@ -11,7 +11,8 @@ import (
 func useMemory() {
 	const memory, room = "/dev/shm", 2 << 30
 	var s unix.Statfs_t
-	if os.Getenv("TMPDIR") == "" && unix.Access(memory, unix.W_OK) == nil && unix.Statfs(memory, &s) == nil && s.Bavail*uint64(s.Bsize) > room {
+	usable := os.Getenv("TMPDIR") == "" && unix.Access(memory, unix.W_OK) == nil && unix.Statfs(memory, &s) == nil
+	if usable && s.Bavail*uint64(s.Bsize) > room {
 		_ = os.Setenv("TMPDIR", memory)
 	}
 }

@@ -151,7 +151,7 @@ func ended(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return context.Canceled
 	case errors.Is(err, io.EOF):
-		return &Error{Code: CodeGone, Message: "the daemon ended the call without an answer", Retryable: true, FixHint: "Try again; `servicectl daemon logs` tells more."}
+		return gone("the daemon ended the call without an answer")
 	}
 	return refusal(err)
 }

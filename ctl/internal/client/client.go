@@ -275,9 +275,13 @@ func refusal(err error) error {
 	case codes.Unimplemented:
 		return tooOld("the running daemon is older than this program")
 	case codes.Unavailable:
-		return &Error{Code: CodeGone, Message: "the daemon went away", Retryable: true, FixHint: "Try again; `servicectl daemon logs` tells more."}
+		return gone("the daemon went away")
 	}
 	return &Error{Code: "internal", Message: st.Message(), FixHint: "Run `servicectl doctor`."}
+}
+
+func gone(message string) *Error {
+	return &Error{Code: CodeGone, Message: message, Retryable: true, FixHint: "Try again; `servicectl daemon logs` tells more."}
 }
 
 func fromWire(e *controlv1.Error) error {

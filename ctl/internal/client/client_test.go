@@ -154,7 +154,8 @@ func (l *endingDaemons) Accept() (net.Conn, error) {
 
 // A daemon that ends just after a connection was made is no daemon that does not answer: the next one is asked.
 func TestDaemonEndsAfterItsGreeting(t *testing.T) {
-	serveOn(t, answering(&controlv1.HelloResponse{ProtocolMin: rendezvous.ProtocolMin, ProtocolMax: rendezvous.ProtocolMax}, nil),
+	hello := &controlv1.HelloResponse{ProtocolMin: rendezvous.ProtocolMin, ProtocolMax: rendezvous.ProtocolMax}
+	serveOn(t, answering(hello, nil),
 		func(l net.Listener) net.Listener { return &endingDaemons{Listener: l} })
 	daemon, err := reach.Find()
 	if err != nil {

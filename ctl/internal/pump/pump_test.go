@@ -513,7 +513,8 @@ func TestDaemonOfAnotherClientIsUsedAtOnce(t *testing.T) {
 	var runs atomic.Bool
 	attempts, daemons := 0, make(chan net.Conn, 1)
 	p := New(Options{
-		In: inR, Out: outW, Hello: Hello{Client: "test", Version: "1"}, Drain: time.Second, Pause: time.Hour, Running: runs.Load,
+		In: inR, Out: outW, Hello: Hello{Client: "test", Version: "1"}, Drain: time.Second,
+		Pause: time.Hour, Running: runs.Load,
 		Connect: func(context.Context) (io.ReadWriteCloser, error) {
 			if attempts++; !runs.Load() {
 				return nil, errors.New("it ended before it was ready")

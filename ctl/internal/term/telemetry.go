@@ -57,7 +57,7 @@ func (t *Terminal) Telemetry(s Telemetry, now time.Time) {
 	t.Remark("  next: `servicectl telemetry tail` shows the events; %s`servicectl telemetry purge` erases", stop)
 }
 
-// decidedBy names the variable that decided about the upload, if one did: the other switches have names for programs only.
+// decidedBy names the variable that decided about the upload, if one did. The names of other switches are for programs.
 func decidedBy(by string) string {
 	if by != strings.ToUpper(by) {
 		return ""

@@ -39,13 +39,15 @@ func TestVerify_LinkReplacedMeanwhile(t *testing.T) {
 	}
 	accounts := account.Open(account.Options{Dir: dir})
 	save := func(token string) {
-		if err := accounts.Save(account.Link{AuthToken: account.Secret(token), AccountID: token, BackendURL: address}); err != nil {
+		l := account.Link{AuthToken: account.Secret(token), AccountID: token, BackendURL: address}
+		if err := accounts.Save(l); err != nil {
 			t.Fatal(err)
 		}
 	}
 	save("first")
 	b := &replacingBackend{replace: func() { save("second") }}
-	p := &parts{accounts: accounts, backends: b, now: time.Now, link: link.New(link.Options{Accounts: accounts, Config: settings})}
+	links := link.New(link.Options{Accounts: accounts, Config: settings})
+	p := &parts{accounts: accounts, backends: b, now: time.Now, link: links}
 	l := p.verify(t.Context(), caller.Caller{Env: map[string]string{"SERVICE_BACKEND_URL": address}})
 	if l.AccountID != "second" || !l.Verified.OK {
 		t.Errorf("asked about %v, got %+v", b.asked, l)

@@ -120,7 +120,8 @@ func parse(path string, data []byte) (*Config, error) {
 			}
 			_ = c.LogLevel.UnmarshalText([]byte(text)) // one of the four
 		default:
-			return bad(key, "no such setting; there are "+strings.Join([]string{keyBackend, keyFixed, keyIdle, keyLog}, ", "))
+			known := []string{keyBackend, keyFixed, keyIdle, keyLog}
+			return bad(key, "no such setting; there are "+strings.Join(known, ", "))
 		}
 	}
 	return c, nil

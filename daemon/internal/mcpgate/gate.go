@@ -222,7 +222,8 @@ func (g *Gate) serveClientIO(conn net.Conn, lines *lineReader, h contract.Handsh
 	g.opts.ClientIO.Serve(h, conn, clientLines{lines}, func(taken bool) error {
 		answer := prefaceAnswer{OK: taken, Version: g.opts.Version}
 		if !taken {
-			answer.Code, answer.Message = codeRefused, "nobody waits for this connection any more, its token is in use, or there are too many of its kind"
+			answer.Code = codeRefused
+			answer.Message = "no call waits for this connection, its token is in use, or there are too many connections"
 		}
 		return reply(conn, answer)
 	})
