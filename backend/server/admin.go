@@ -1,12 +1,13 @@
 package server
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -21,8 +22,11 @@ import (
 )
 
 func adminCommand() *cobra.Command {
-	admin := &cobra.Command{Use: "admin", Short: "Look after accounts, links, passwords and the credentials' keys, on the database itself"}
-	admin.AddCommand(accountCommand(), linksCommand(), revokeCommand(), suspendCommand(), restoreCommand(), trailCommand(),
+	admin := &cobra.Command{Use: "admin", Short: "Look after accounts, links, passwords and the credentials' keys, on " +
+		"the database itself"}
+	admin.AddCommand(accountCommand(), linksCommand(), revokeCommand(),
+		activeCommand("suspend", "Shut an account: nobody signs in and its links are refused, until restore", false),
+		activeCommand("restore", "Open a suspended account again, with the links that it had", true), trailCommand(),
 		resetLinkCommand(), rotateCredentialsKey(), replaceKeyCommand())
 	return admin
 }
@@ -36,13 +40,14 @@ type operator struct {
 	json     bool
 }
 
-// operate runs f on the server's database. Changes and the trail need the server's key: hashes of any other lead nowhere.
+// operate runs f on the server's database. Changes and the trail need the server's key: hashes of any other lead
+// nowhere.
 func operate(cmd *cobra.Command, needsKey bool, f func(ctx context.Context, o operator) error) error {
 	c, err := config.Load(cmd.Flags())
 	if err != nil {
 		return err
 	}
-	return withStore(cmd, func(s *sqlstore.Store) error {
+	return withStore(cmd, c, func(s *sqlstore.Store) error {
 		if needsKey {
 			if err := checkKey(cmd.Context(), s, c.HMACKey); err != nil {
 				return err
@@ -60,6 +65,18 @@ func operate(cmd *cobra.Command, needsKey bool, f func(ctx context.Context, o op
 	})
 }
 
+// operateOn is operate on the account that the operator named.
+func operateOn(cmd *cobra.Command, idOrEmail string, needsKey bool,
+	f func(ctx context.Context, o operator, a account.Account) error) error {
+	return operate(cmd, needsKey, func(ctx context.Context, o operator) error {
+		a, err := o.find(ctx, idOrEmail)
+		if err != nil {
+			return err
+		}
+		return f(ctx, o, a)
+	})
+}
+
 // checkKey refuses to go on without the key that the database is served with.
 func checkKey(ctx context.Context, s *sqlstore.Store, key []byte) error {
 	if len(key) == 0 {
@@ -68,11 +85,18 @@ func checkKey(ctx context.Context, s *sqlstore.Store, key []byte) error {
 	return s.CheckKey(ctx, secret.NewHasher(key).Check())
 }
 
-func withStore(cmd *cobra.Command, f func(*sqlstore.Store) error) error {
-	c, err := config.Load(cmd.Flags())
-	if err != nil {
-		return err
+// configured is the RunE of a command that reads the settings.
+func configured(run func(*cobra.Command, config.Config, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		c, err := config.Load(cmd.Flags())
+		if err != nil {
+			return err
+		}
+		return run(cmd, c, args)
 	}
+}
+
+func withStore(cmd *cobra.Command, c config.Config, f func(*sqlstore.Store) error) error {
 	s, err := sqlstore.Attach(cmd.Context(), c.Database)
 	if err != nil {
 		return err
@@ -87,25 +111,40 @@ func withJSON(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// find gives the account that the operator named.
+// find returns the account that the operator named.
 func (o operator) find(ctx context.Context, idOrEmail string) (account.Account, error) {
 	a, err := o.accounts.Find(ctx, idOrEmail)
-	if errors.Is(err, account.ErrNotFound) {
-		return a, errors.New("no account has that id or e-mail address")
+	return a, explain(err, account.ErrNotFound, "no account has that id or e-mail address")
+}
+
+// explain replaces the error known by a text for the operator.
+func explain(err, known error, text string) error {
+	if errors.Is(err, known) {
+		return errors.New(text)
 	}
-	return a, err
+	return err
 }
 
 // print writes v as JSON where that was asked for, else what text writes, in aligned columns.
 func (o operator) print(v any, text func(w io.Writer)) error {
 	if o.json {
-		e := json.NewEncoder(o.out)
-		e.SetIndent("", "  ")
-		return e.Encode(v)
+		return printJSON(o.out, v)
 	}
 	t := tabwriter.NewWriter(o.out, 0, 0, 2, ' ', 0)
 	text(t)
 	return t.Flush()
+}
+
+// table writes rows under a header, or none if there are no rows.
+func table[R any](w io.Writer, none, header string, rows []R, cells func(R) []string) {
+	if len(rows) == 0 {
+		fmt.Fprintln(w, none)
+		return
+	}
+	fmt.Fprintln(w, header)
+	for _, r := range rows {
+		fmt.Fprintln(w, strings.Join(cells(r), "\t"))
+	}
 }
 
 // stamp is a time as it is printed, or "-".
@@ -117,12 +156,7 @@ func stamp(t time.Time) string {
 }
 
 // said is what an install says of itself, or "-".
-func said(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
+func said(s string) string { return cmp.Or(s, "-") }
 
 // accountJSON is an account as the operator gets it.
 type accountJSON struct {
@@ -140,11 +174,7 @@ func accountCommand() *cobra.Command {
 	return withJSON(&cobra.Command{
 		Use: "account ACCOUNT-OR-EMAIL", Short: "Find an account and tell how it stands", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return operate(cmd, false, func(ctx context.Context, o operator) error {
-				a, err := o.find(ctx, args[0])
-				if err != nil {
-					return err
-				}
+			return operateOn(cmd, args[0], false, func(ctx context.Context, o operator, a account.Account) error {
 				return o.tellAccount(ctx, a, false)
 			})
 		},
@@ -156,7 +186,8 @@ func (o operator) tellAccount(ctx context.Context, a account.Account, changed bo
 	if err != nil {
 		return err
 	}
-	out := accountJSON{ID: a.ID, Email: a.Email, Verified: a.Verified(), State: "active", CreatedAt: stamp(a.CreatedAt), LiveLinks: len(links), Changed: changed}
+	out := accountJSON{ID: a.ID, Email: a.Email, Verified: a.Verified(), State: "active", CreatedAt: stamp(a.CreatedAt),
+		LiveLinks: len(links), Changed: changed}
 	next := "see its links: service-backend admin links " + a.ID
 	if !a.Active {
 		out.State, next = "suspended", "open it again: service-backend admin restore "+a.ID
@@ -169,32 +200,23 @@ func (o operator) tellAccount(ctx context.Context, a account.Account, changed bo
 		if out.Verified {
 			verified = "confirmed"
 		}
-		fmt.Fprintf(w, "account\t%s\nstate\t%s\ne-mail\t%s (%s)\ncreated\t%s\nlinks\t%d live, last used %s\n", out.ID, out.State, out.Email, verified,
+		fmt.Fprintf(w, "account\t%s\nstate\t%s\ne-mail\t%s (%s)\ncreated\t%s\nlinks\t%d live, last used %s\n", out.ID,
+			out.State, out.Email, verified,
 			out.CreatedAt, out.LiveLinks, said(out.LastUsedAt))
 		fmt.Fprintf(w, "next\t%s\n", next)
 	})
 }
 
-func suspendCommand() *cobra.Command {
+// activeCommand suspends or restores an account.
+func activeCommand(name, short string, active bool) *cobra.Command {
 	return withJSON(&cobra.Command{
-		Use: "suspend ACCOUNT-OR-EMAIL", Short: "Shut an account: nobody signs in and its links are refused, until restore", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return setActive(cmd, args[0], false) },
-	})
-}
-
-func restoreCommand() *cobra.Command {
-	return withJSON(&cobra.Command{
-		Use: "restore ACCOUNT-OR-EMAIL", Short: "Open a suspended account again, with the links that it had", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return setActive(cmd, args[0], true) },
+		Use: name + " ACCOUNT-OR-EMAIL", Short: short, Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return setActive(cmd, args[0], active) },
 	})
 }
 
 func setActive(cmd *cobra.Command, who string, active bool) error {
-	return operate(cmd, true, func(ctx context.Context, o operator) error {
-		a, err := o.find(ctx, who)
-		if err != nil {
-			return err
-		}
+	return operateOn(cmd, who, true, func(ctx context.Context, o operator, a account.Account) error {
 		set := o.accounts.Suspend
 		if active {
 			set = o.accounts.Restore

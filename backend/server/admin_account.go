@@ -1,7 +1,6 @@
 package server
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 
@@ -17,13 +16,10 @@ import (
 // resetLinkCommand is for operators without a mail server: they hand the link over themselves.
 func resetLinkCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "reset-link EMAIL", Short: "Print a link that sets a new password, once, within an hour; whoever has it has the account", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := config.Load(cmd.Flags())
-			if err != nil {
-				return err
-			}
-			return withStore(cmd, func(s *sqlstore.Store) error {
+		Use: "reset-link EMAIL", Short: "Print a link that sets a new password, once, within an hour; whoever has it has " +
+			"the account", Args: cobra.ExactArgs(1),
+		RunE: configured(func(cmd *cobra.Command, c config.Config, args []string) error {
+			return withStore(cmd, c, func(s *sqlstore.Store) error {
 				// A link made with any other key is of no use at the server.
 				if err := checkKey(cmd.Context(), s, c.HMACKey); err != nil {
 					return err
@@ -31,15 +27,12 @@ func resetLinkCommand() *cobra.Command {
 				accounts := account.NewService(s, secret.NewHasher(c.HMACKey), slog.New(slog.DiscardHandler), nil)
 				accounts.SiteURL = c.SiteURL
 				link, err := accounts.ResetLink(cmd.Context(), args[0], audit.Operator())
-				if errors.Is(err, account.ErrNotFound) {
-					return errors.New("no account has that e-mail address")
-				}
-				if err != nil {
+				if err = explain(err, account.ErrNotFound, "no account has that e-mail address"); err != nil {
 					return err
 				}
 				fmt.Fprintln(cmd.OutOrStdout(), link)
 				return nil
 			})
-		},
+		}),
 	}
 }

@@ -22,11 +22,7 @@ func rotateCredentialsKey() *cobra.Command {
 Write the new key as the first line of the file, leave the old ones below it, restart every server that uses the file,
 then run this. It can be run again at any time, also after it was cut short, and beside running servers.
 Stored credentials that do not open are listed and left as they are.`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := config.Load(cmd.Flags())
-			if err != nil {
-				return err
-			}
+		RunE: configured(func(cmd *cobra.Command, c config.Config, _ []string) error {
 			keys, err := credentials.ParseKeys(c.CredentialsKeys)
 			if err != nil {
 				return fmt.Errorf("%s: %w", c.CredentialsFrom, err)
@@ -34,10 +30,11 @@ Stored credentials that do not open are listed and left as they are.`,
 			if keys.Empty() {
 				return fmt.Errorf("%w: name the key file with --credentials-key-file", credentials.ErrNotConfigured)
 			}
-			return withStore(cmd, func(s *sqlstore.Store) error {
-				return rotate(cmd, credentials.New(credentials.Options{Store: s, Keys: keys, Log: slog.New(slog.DiscardHandler)}), keys)
+			return withStore(cmd, c, func(s *sqlstore.Store) error {
+				return rotate(cmd, credentials.New(credentials.Options{Store: s, Keys: keys, Log: slog.New(slog.DiscardHandler)}),
+					keys)
 			})
-		},
+		}),
 	}
 }
 
@@ -47,7 +44,8 @@ func rotate(cmd *cobra.Command, service *credentials.Service, keys credentials.K
 	var damaged *credentials.DamagedError
 	if errors.As(err, &damaged) {
 		for _, c := range damaged.Credentials {
-			fmt.Fprintf(cmd.OutOrStdout(), "does not open: %s of project %s, account %s, key %s\n", c.Provider, c.Project, c.AccountID, c.KeyID)
+			fmt.Fprintf(cmd.OutOrStdout(), "does not open: %s of project %s, account %s, key %s\n", c.Provider, c.Project,
+				c.AccountID, c.KeyID)
 		}
 	}
 	if err != nil {
@@ -62,7 +60,8 @@ func rotate(cmd *cobra.Command, service *credentials.Service, keys credentials.K
 		return nil
 	}
 	// Lines are told by their number as well: an id cannot be read off a key.
-	fmt.Fprintf(cmd.OutOrStdout(), "may be removed from the key file, once every server was restarted with it: %s\n", strings.Join(described(keys, unused), ", "))
+	fmt.Fprintf(cmd.OutOrStdout(), "may be removed from the key file, once every server was restarted with it: %s\n",
+		strings.Join(described(keys, unused), ", "))
 	return nil
 }
 

@@ -99,7 +99,7 @@ func TestAdminRotateCredentialsKey(t *testing.T) {
 	}
 	whole := stored.Wrapped
 	stored.Wrapped = "1.AAAA"
-	if ok, err := store.Rewrapped(t.Context(), stored, whole); err != nil || !ok {
+	if ok, err := store.Rewrap(t.Context(), stored, whole); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
 	if err := os.WriteFile(keyFile, []byte(next+old), 0o600); err != nil {

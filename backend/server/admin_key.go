@@ -13,22 +13,19 @@ import (
 // replaceKeyCommand is for a key that was lost or got about.
 func replaceKeyCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "replace-key", Short: "Have the database served with the key that is set now; what was made with the former one works no more", Args: cobra.NoArgs,
+		Use: "replace-key", Short: "Have the database served with the key that is set now; what was made with the former " +
+			"one works no more", Args: cobra.NoArgs,
 		Long: `Have the database served with the key that is set now.
 
 Accounts, passwords and projects stay. Links, browser sessions, mailed links, project keys and sessions' secrets that
 were made with the former key are not recognised any more, and the trail's older lines cannot be asked for by name.
 Usage events are erased, since whose they are could not be told any more, neither to count them nor to erase them when
 somebody asks. Stop every server first.`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := config.Load(cmd.Flags())
-			if err != nil {
-				return err
-			}
+		RunE: configured(func(cmd *cobra.Command, c config.Config, _ []string) error {
 			if len(c.HMACKey) == 0 {
 				return ErrNoKey
 			}
-			return withStore(cmd, func(s *sqlstore.Store) error {
+			return withStore(cmd, c, func(s *sqlstore.Store) error {
 				changed, err := s.ReplaceKey(cmd.Context(), secret.NewHasher(c.HMACKey).Check())
 				if err != nil {
 					return err
@@ -40,6 +37,6 @@ somebody asks. Stop every server first.`,
 				fmt.Fprintln(cmd.OutOrStdout(), says)
 				return nil
 			})
-		},
+		}),
 	}
 }

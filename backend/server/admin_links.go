@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/service-dev/service/backend/internal/account"
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/link"
 )
@@ -32,11 +33,7 @@ func linksCommand() *cobra.Command {
 	return withJSON(&cobra.Command{
 		Use: "links ACCOUNT-OR-EMAIL", Short: "List an account's links, those that were revoked too", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return operate(cmd, false, func(ctx context.Context, o operator) error {
-				a, err := o.find(ctx, args[0])
-				if err != nil {
-					return err
-				}
+			return operateOn(cmd, args[0], false, func(ctx context.Context, o operator, a account.Account) error {
 				all, err := o.links.AllLinks(ctx, a.ID)
 				if err != nil {
 					return err
@@ -50,7 +47,8 @@ func linksCommand() *cobra.Command {
 func (o operator) tellLinks(all []link.Link) error {
 	rows, live := make([]linkJSON, 0, len(all)), ""
 	for _, l := range all {
-		rows = append(rows, linkJSON{ID: l.ID, AccountID: l.AccountID, Host: said(l.Requester.Host), OS: said(l.Requester.OS), Client: said(l.Requester.Client),
+		rows = append(rows, linkJSON{ID: l.ID, AccountID: l.AccountID, Host: said(l.Requester.Host),
+			OS: said(l.Requester.OS), Client: said(l.Requester.Client),
 			Address: said(l.Requester.IP), LinkedAt: stamp(l.LinkedAt), FirstUsed: stamp(l.UsedAt), LastUsed: stamp(l.LastUsedAt), LastUsedBy: said(l.LastIP),
 			ExpiresAt: stamp(l.ExpiresAt), RevokedAt: stamp(l.RevokedAt)})
 		if live == "" && l.RevokedAt.IsZero() {
@@ -58,14 +56,11 @@ func (o operator) tellLinks(all []link.Link) error {
 		}
 	}
 	return o.print(rows, func(w io.Writer) {
-		if len(rows) == 0 {
-			fmt.Fprintln(w, "no links")
-			return
-		}
-		fmt.Fprintln(w, "LINK\tHOST\tOS\tCLIENT\tADDRESS\tLINKED\tFIRST USED\tLAST USED\tLAST ADDRESS\tREVOKED")
-		for _, r := range rows {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Host, r.OS, r.Client, r.Address, r.LinkedAt, r.FirstUsed, r.LastUsed, r.LastUsedBy, r.RevokedAt)
-		}
+		table(w, "no links", "LINK\tHOST\tOS\tCLIENT\tADDRESS\tLINKED\tFIRST USED\tLAST USED\tLAST ADDRESS\tREVOKED", rows,
+			func(r linkJSON) []string {
+				return []string{r.ID, r.Host, r.OS, r.Client, r.Address, r.LinkedAt, r.FirstUsed, r.LastUsed, r.LastUsedBy,
+					r.RevokedAt}
+			})
 		if live != "" {
 			fmt.Fprintln(w, "\nnext: service-backend admin revoke --link "+live)
 		}
@@ -105,9 +100,8 @@ func (o operator) revokeOne(ctx context.Context, linkID string) error {
 	if err == nil {
 		err = o.links.RevokeLink(ctx, l.AccountID, l.ID, audit.Operator())
 	}
-	if errors.Is(err, link.ErrUnknown) {
-		return errors.New("no live link has that id; service-backend admin links ACCOUNT-OR-EMAIL shows an account's")
-	}
+	err = explain(err, link.ErrUnknown,
+		"no live link has that id; service-backend admin links ACCOUNT-OR-EMAIL shows an account's")
 	if err != nil {
 		return err
 	}

@@ -60,25 +60,18 @@ func (o operator) tellTrail(ctx context.Context, asked link.Asked, who string) e
 		}
 	}
 	lines, err := o.links.Trail(ctx, asked)
-	if errors.Is(err, link.ErrUnknown) {
-		return errors.New("--code is not a user code; it has the form XXXX-XXXX")
-	}
-	if err != nil {
+	if err = explain(err, link.ErrUnknown, "--code is not a user code; it has the form XXXX-XXXX"); err != nil {
 		return err
 	}
 	rows := make([]trailJSON, 0, len(lines))
 	for _, l := range lines {
-		rows = append(rows, trailJSON{At: stamp(l.At), Action: string(l.Action), Code: l.Code, Link: l.Link, Account: l.Account, Address: l.Address})
+		rows = append(rows, trailJSON{At: stamp(l.At), Action: string(l.Action), Code: l.Code, Link: l.Link,
+			Account: l.Account, Address: l.Address})
 	}
 	return o.print(rows, func(w io.Writer) {
-		if len(rows) == 0 {
-			fmt.Fprintln(w, "nothing in the trail")
-			return
-		}
-		fmt.Fprintln(w, "TIME\tACTION\tCODE\tLINK\tACCOUNT\tADDRESS")
-		for _, r := range rows {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.At, r.Action, short(r.Code), short(r.Link), short(r.Account), short(r.Address))
-		}
+		table(w, "nothing in the trail", "TIME\tACTION\tCODE\tLINK\tACCOUNT\tADDRESS", rows, func(r trailJSON) []string {
+			return []string{r.At, r.Action, short(r.Code), short(r.Link), short(r.Account), short(r.Address)}
+		})
 	})
 }
 

@@ -30,7 +30,7 @@ type kept struct {
 
 func openData(dir string) (kept, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return kept{}, fmt.Errorf("making the backend's directory: %w", err)
+		return kept{}, fmt.Errorf("make the backend's directory: %w", err)
 	}
 	if err := os.Chmod(dir, 0o700); err != nil { // it may have stood there, open to others
 		return kept{}, fmt.Errorf("closing the backend's directory to others: %w", err)
@@ -41,7 +41,8 @@ func openData(dir string) (kept, error) {
 	}
 	key, err := hex.DecodeString(keyText)
 	if err != nil || len(key) < 32 {
-		return kept{}, fmt.Errorf("reading %s: not a key; without the right one every link and session of this directory is lost", filepath.Join(dir, keyFile))
+		return kept{}, fmt.Errorf("reading %s: not a key; without the right one every link and session of this directory "+
+			"is lost", filepath.Join(dir, keyFile))
 	}
 	seal, err := readOrMake(dir, sealFile, 32)
 	if err != nil {

@@ -22,7 +22,7 @@ func TestDocumentedCommandsExist(t *testing.T) {
 				shell = line == "```sh"
 				continue
 			}
-			if args, ok := strings.CutPrefix(strings.TrimPrefix(line, "bin/"), "service-backend "); ok && shell {
+			if args, ok := strings.CutPrefix(strings.TrimPrefix(strings.TrimPrefix(line, "bin/"), "sudo "), "service-backend "); ok && shell {
 				lines++
 				checkCommand(t, p.ID, args)
 			}
@@ -43,7 +43,7 @@ func checkCommand(t *testing.T, page, line string) {
 	t.Helper()
 	root := &cobra.Command{Use: "service-backend", Args: cobra.NoArgs, Run: func(*cobra.Command, []string) {}}
 	config.Flags(root.PersistentFlags())
-	root.AddCommand(adminCommand())
+	root.AddCommand(adminCommand(), serviceCommand())
 	cmd, rest, err := root.Find(strings.Fields(line))
 	if err == nil {
 		err = cmd.ParseFlags(rest)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,60 +15,78 @@ import (
 
 	"github.com/service-dev/service/backend/internal/app"
 	"github.com/service-dev/service/backend/internal/config"
+	"github.com/service-dev/service/backend/internal/osservice"
 	"github.com/service-dev/service/proto/buildinfo"
+	"github.com/service-dev/service/proto/supervised"
 )
 
-// Main is service-backend. It gives the exit code.
+// Main runs service-backend and returns its exit code: 0, or 1 after an error; the commands of `service` return 1 for
+// no and 2 for an error.
 func Main(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	root := &cobra.Command{
-		Use: "service-backend", Short: "The HTTP server: linking, accounts, simulator sessions",
+		Use: osservice.Name, Short: "The HTTP server: linking, accounts, simulator sessions",
 		SilenceUsage: true, SilenceErrors: true, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd, stderr) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return supervised.Run(cmd.Context(), osservice.Name, func(ctx context.Context) error {
+				return serve(ctx, cmd, stderr)
+			})
+		},
 	}
 	config.Flags(root.PersistentFlags())
-	root.AddCommand(adminCommand(), &cobra.Command{
+	root.AddCommand(adminCommand(), serviceCommand(), &cobra.Command{
 		Use: "version", Short: "Print version, commit and build time", Args: cobra.NoArgs,
 		Run: func(cmd *cobra.Command, _ []string) {
-			fmt.Fprintf(cmd.OutOrStdout(), "service-backend %s commit %s built %s\n", buildinfo.Version, buildinfo.Commit, buildinfo.BuiltAt)
+			fmt.Fprintf(cmd.OutOrStdout(), "service-backend %s commit %s built %s\n",
+				buildinfo.Version, buildinfo.Commit, buildinfo.BuiltAt)
 		},
 	})
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	if err := root.ExecuteContext(ctx); err != nil {
+	err := root.ExecuteContext(ctx)
+	var code exitCode
+	switch {
+	case errors.As(err, &code): // the command has printed why
+		return int(code)
+	case err != nil:
 		fmt.Fprintln(stderr, "service-backend:", err)
 		return 1
 	}
 	return 0
 }
 
-func serve(cmd *cobra.Command, stderr io.Writer) error {
+// serve serves until ctx ends, and drains.
+func serve(ctx context.Context, cmd *cobra.Command, stderr io.Writer) error {
 	c, err := config.Load(cmd.Flags())
-	if err != nil {
+	var level slog.Level
+	switch {
+	case err != nil:
 		return err
-	}
-	if len(c.HMACKey) == 0 {
+	case len(c.HMACKey) == 0:
 		return ErrNoKey
 	}
-	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
 		return err
 	}
-	log := slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: level}))
+	output := supervised.Output(osservice.Name, stderr)
+	log := slog.New(slog.NewJSONHandler(output, &slog.HandlerOptions{Level: level}))
+	notify := supervised.NewNotifier()
 	var lc net.ListenConfig
-	listener, err := lc.Listen(cmd.Context(), "tcp", c.Listen)
+	listener, err := lc.Listen(ctx, "tcp", c.Listen)
 	if err != nil {
 		return fmt.Errorf("listening on %s: %w", c.Listen, err)
 	}
-	backend, err := app.New(cmd.Context(), app.Options{Config: c, Log: log})
+	backend, err := app.New(ctx, app.Options{Config: c, Log: log})
 	if err != nil {
 		listener.Close()
 		return err
 	}
 	log.Info("serving", "listen", listener.Addr().String(), "base_url", c.BaseURL, "version", buildinfo.Version)
-	err = backend.Serve(cmd.Context(), listener)
+	notify.Ready()
+	defer context.AfterFunc(ctx, func() { notify.Stopping("asked to") })()
+	err = backend.Serve(ctx, listener)
 	log.Info("drained")
 	return err
 }

@@ -1,5 +1,5 @@
-// Package server is the one door into the backend: service-backend and the embedding adapter configure, run and drain
-// it here. It knows how a backend is started, and leaves what it does to the rooms inside.
+// Package server configures, runs and drains a backend, for service-backend and for the adapter that embeds one. It
+// must not know what the backend does.
 package server
 
 import (
@@ -92,8 +92,10 @@ var ErrOtherKey = sqlstore.ErrOtherKey
 type otherKeyError struct{ database, key string }
 
 func (e *otherKeyError) Error() string {
-	return e.key + " is not the key that the database beside it was made with: put that one back; or, to go on without it, " +
-		"stop the service and run: service-backend admin replace-key --database \"" + e.database + "\" --hmac-key-file \"" + e.key + "\"; " +
+	return e.key + " is not the key that the database beside it was made with: put that one back; or, to go on without " +
+		"it, " +
+		"stop the service and run: service-backend admin replace-key --database \"" + e.database + "\" --hmac-key-file \"" +
+		e.key + "\"; " +
 		"or move the directory away to begin anew"
 }
 
@@ -102,15 +104,15 @@ func (e *otherKeyError) Unwrap() error { return ErrOtherKey }
 // ID is the instance's name, stable for the life of the data directory.
 func (s *Server) ID() string { return s.id }
 
-// SignInWord is what people must enter to sign up or in, because other users' browsers cannot be told from theirs. It is
-// empty where they can.
+// SignInWord is what people must enter to sign up or in, because other users' browsers cannot be told from theirs. It
+// is empty where they can.
 func (s *Server) SignInWord() string { return s.word }
 
 // URL is http://localhost:PORT; the port is kept over restarts where it can be.
 func (s *Server) URL() string { return s.url }
 
-// LoopbackURL is the address by which this process calls the backend with secrets. It is a listener of ours for certain:
-// by the name localhost, another user's listener on ::1 could answer if that address came up after the start.
+// LoopbackURL is the address by which this process calls the backend with secrets. It is a listener of ours for
+// certain: by the name localhost, another user's listener on ::1 could answer if that address came up after the start.
 func (s *Server) LoopbackURL() string { return "http://" + s.listeners[0].Addr().String() }
 
 // Handler serves every route, for callers inside the process.
@@ -172,4 +174,5 @@ func closeAll(listeners []net.Listener) {
 }
 
 // ErrNoKey refuses to start a backend that is not embedded and was given no key.
-var ErrNoKey = errors.New("no key for stored hashes: set SERVICE_BACKEND_HMAC_KEY or hmac_key_file (make one with: openssl rand -hex 32)")
+var ErrNoKey = errors.New("no key for stored hashes: set SERVICE_BACKEND_HMAC_KEY or hmac_key_file (make one with: " +
+	"openssl rand -hex 32)")

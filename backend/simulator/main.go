@@ -11,25 +11,27 @@ import (
 	"github.com/service-dev/service/proto/glasses/render"
 )
 
-// main offers the device to the page as globalThis.glasses and then only answers its calls: the page's one thread is the
-// only caller, so nothing here needs a lock.
+// main offers the device to the page as globalThis.glasses. The page's one thread is the only caller, so no lock is
+// needed.
 func main() {
 	var p player
 	js.Global().Set("glasses", js.ValueOf(map[string]any{
 		"words": js.FuncOf(func(js.Value, []js.Value) any {
-			return text(map[string]any{"commands": commandTypes(), "codes": glasses.CommandCodes()})
+			return text(map[string]any{"commands": glasses.CommandTypes(), "codes": glasses.CommandCodes()})
 		}),
 		"start": js.FuncOf(func(_ js.Value, a []js.Value) any {
-			return message(p.start(a[0].String(), a[1].String(), a[2].String(), a[3].String()))
+			return message(p.start(a[0].String(), a[1].String(), a[2].String(), a[3].String(), a[4].String()))
 		}),
-		"agrees": js.FuncOf(func(_ js.Value, a []js.Value) any { return p.agrees(a[0].String(), a[1].String()) }),
-		"handle": js.FuncOf(func(_ js.Value, a []js.Value) any { return message(handle(&p, moment(a[0]), a[1])) }),
+		"agrees": js.FuncOf(func(_ js.Value, a []js.Value) any {
+			return p.agrees(a[0].String(), a[1].String(), a[2].String())
+		}),
+		"handle": js.FuncOf(func(_ js.Value, a []js.Value) any { return message(handle(&p, millis(a[0]), a[1])) }),
 		"control": js.FuncOf(func(_ js.Value, a []js.Value) any {
-			return text(p.dev.Control(moment(a[0]), a[1].String(), []byte(a[2].String()), nil).Error)
+			return text(p.dev.Control(millis(a[0]), a[1].String(), []byte(a[2].String()), nil).Error)
 		}),
 		"answer":   js.FuncOf(func(_ js.Value, a []js.Value) any { answer(&p, a); return nil }),
 		"next":     js.FuncOf(func(js.Value, []js.Value) any { return next(&p) }),
-		"tick":     js.FuncOf(func(_ js.Value, a []js.Value) any { p.dev.Tick(moment(a[0])); return nil }),
+		"tick":     js.FuncOf(func(_ js.Value, a []js.Value) any { p.dev.Tick(millis(a[0])); return nil }),
 		"take":     js.FuncOf(func(js.Value, []js.Value) any { return take(&p) }),
 		"snapshot": js.FuncOf(func(js.Value, []js.Value) any { return text(p.dev.Snapshot()) }),
 		"model":    js.FuncOf(func(js.Value, []js.Value) any { return text(p.dev.Model()) }),
@@ -39,8 +41,9 @@ func main() {
 	select {}
 }
 
-func moment(v js.Value) int64 { return int64(v.Float()) }
+func millis(v js.Value) int64 { return int64(v.Float()) }
 
+// message returns "" for no error.
 func message(err error) string {
 	if err == nil {
 		return ""
@@ -48,21 +51,13 @@ func message(err error) string {
 	return err.Error()
 }
 
-// text is a value as JSON; every value here encodes.
+// text encodes a value as JSON.
 func text(v any) string {
 	data, err := json.Marshal(v)
 	if err != nil {
 		panic(err)
 	}
 	return string(data)
-}
-
-func commandTypes() []string {
-	var types []string
-	for _, c := range glasses.Commands() {
-		types = append(types, c.Type)
-	}
-	return types
 }
 
 // handle takes a string or a Uint8Array.
@@ -90,14 +85,14 @@ func answer(p *player, a []js.Value) {
 	var m device.Material
 	var refusal *glasses.Error
 	if a[3].Truthy() {
-		refusal = &glasses.Error{Code: a[3].Get("code").String(), Message: a[3].Get("message").String()}
+		refusal = refusalOf(a[3].Get("code").String(), a[3].Get("message").String())
 	} else {
 		m.Bytes = bytesOf(a[2])
 	}
-	p.dev.Answer(moment(a[0]), a[1].Int(), m, refusal)
+	p.dev.Answer(millis(a[0]), a[1].Int(), m, refusal)
 }
 
-// next is when something is due by itself, in ms; -1 for never.
+// next returns when something is due, in milliseconds; -1 for never.
 func next(p *player) any {
 	if at, ok := p.dev.Next(); ok {
 		return float64(at)
@@ -105,7 +100,7 @@ func next(p *player) any {
 	return -1
 }
 
-// take gives a list of {frame} or {frame, body} or {ask}: frames are JSON text, body the whole binary message.
+// take returns a list of {frame} or {frame, body} or {ask}: frame is JSON text, body the whole binary message.
 func take(p *player) any {
 	list := js.Global().Get("Array").New()
 	for _, o := range p.dev.Take() {
@@ -116,7 +111,7 @@ func take(p *player) any {
 		case o.Body != nil:
 			data, err := glasses.EncodeBinary(o.Frame, o.Body)
 			if err != nil {
-				continue // over the limit; the result still tells of it
+				continue // over the limit, as the result says
 			}
 			entry.Set("body", arrayOf(data))
 			entry.Set("frame", text(o.Frame))
@@ -132,9 +127,9 @@ func take(p *player) any {
 	return list
 }
 
-// picture is {width, height, data} in RGBA, or null for a model without a panel.
+// picture returns {width, height, data} in RGBA, or null for a model without a panel.
 func picture(p *player) any {
-	img := render.Draw(p.dev.Model(), p.dev.Snapshot().View)
+	img := render.Draw(p.dev.Model(), p.seen())
 	if img == nil {
 		return nil
 	}
@@ -143,4 +138,13 @@ func picture(p *player) any {
 	v.Set("height", img.Rect.Dy())
 	v.Set("data", arrayOf(img.Pix))
 	return v
+}
+
+// refusalOf returns why the page has no picture. Only its camera can be refused by the person.
+func refusalOf(code, message string) *glasses.Error {
+	refusal := &glasses.Error{Code: code, Message: message}
+	if code == glasses.CodePermissionDenied {
+		refusal.Part, refusal.By = glasses.PartCamera, glasses.ByPermission
+	}
+	return refusal
 }

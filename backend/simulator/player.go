@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
@@ -11,19 +12,20 @@ import (
 	"github.com/service-dev/service/proto/glasses/render"
 )
 
-// player is the device that the page plays, and what the page shows of it.
+// player is the simulated device of the page.
 type player struct {
 	dev *device.Device
 }
 
-// start begins with a model, what the page had stored before a reload (may be empty) and the display.show payload that
-// the service says is on the panel (null for a clear one). prefix makes the ids of events unique to this page.
-func (p *player) start(model, stored, display, prefix string) error {
+// start creates the device from a model, the snapshot that the page stored before a reload ("" for none), and what the
+// service knows: the display.show payload that is on the panel (null if it is clear) and the state of the glasses
+// (null to keep that of the snapshot). Ids of events begin with prefix, which is unique to this page.
+func (p *player) start(model, stored, display, state, prefix string) error {
 	m, ok := glasses.Model(model)
 	if !ok {
 		return &glasses.Error{Code: glasses.CodeUnsupported, Message: "this build does not know the device model " + model}
 	}
-	s, err := resume(m, stored, display)
+	s, err := resume(m, stored, display, state)
 	if err != nil {
 		return err
 	}
@@ -35,37 +37,65 @@ func (p *player) start(model, stored, display, prefix string) error {
 	return nil
 }
 
-// resume puts together what a page remembers and what the service knows. The service wins where they differ: another
-// page may have played the glasses in between. Streams do not run on: nobody feeds them after a reload.
-func resume(m glasses.DeviceModel, stored, display string) (glasses.Snapshot, error) {
+// resume merges the page's snapshot with the service's state. The service wins, since another page may have played the
+// glasses in between. Streams end, since nobody feeds them after a reload; the service restores phrases and
+// transcription by sim.standing.
+func resume(m glasses.DeviceModel, stored, display, state string) (glasses.Snapshot, error) {
 	fresh := glasses.Snapshot{DeviceModel: m.ID, State: glasses.FreshState(), View: glasses.View{Focus: -1}}
 	s := fresh
 	if stored != "" && json.Unmarshal([]byte(stored), &s) != nil {
-		s = fresh // an older page's
+		s = fresh // of an older version
 	}
 	if s.DeviceModel != m.ID {
 		s.DeviceModel, s.View = m.ID, fresh.View
 	}
-	s.State.Running = []string{}
+	s.State.Running, s.State.Phrases = []string{}, []string{}
+	known, err := known(state)
+	if err != nil {
+		return fresh, err
+	}
+	if known != nil {
+		s.State = s.State.Patched(known.Patch())
+	}
 	tree, err := shown(display)
 	if err != nil {
 		return fresh, err
 	}
-	if !reflect.DeepEqual(tree, s.View.Tree) {
-		s.View = glasses.View{Tree: tree}
-	}
-	if s.View.Tree == nil {
+	switch {
+	case tree == nil:
 		s.View = fresh.View
+	case !reflect.DeepEqual(tree, s.View.Tree):
+		s.View = render.Show(m, s.View, tree)
 	}
 	s.View = render.Clamp(m, s.View)
 	return s, nil
 }
 
-// agrees tells whether the glasses are this model and show this; then a new socket needs no new start.
-func (p *player) agrees(model, display string) bool {
+// agrees reports whether the device is this model, shows this and has this state; then a new WebSocket needs no new
+// start.
+func (p *player) agrees(model, display, state string) bool {
 	tree, err := shown(display)
+	if err != nil {
+		return false
+	}
+	known, err := known(state)
+	if err != nil {
+		return false
+	}
 	s := p.dev.Snapshot()
-	return err == nil && s.DeviceModel == model && reflect.DeepEqual(tree, s.View.Tree)
+	isState := known == nil || reflect.DeepEqual(s.State, s.State.Patched(known.Patch()))
+	return isState && s.DeviceModel == model && reflect.DeepEqual(tree, s.View.Tree)
+}
+
+// known returns the state of the glasses according to the service; nil if it says none.
+func known(state string) (g *glasses.AppState, err error) {
+	if state == "" {
+		return nil, nil
+	}
+	if err := json.Unmarshal([]byte(state), &g); err != nil {
+		return nil, fmt.Errorf("read the state of the glasses: %w", err)
+	}
+	return g, nil
 }
 
 func shown(display string) (*glasses.Node, error) {
@@ -79,7 +109,7 @@ func shown(display string) (*glasses.Node, error) {
 	return &show.Tree, nil
 }
 
-// handle gives a text frame or a binary one to the device.
+// handle passes a text or binary frame to the device.
 func (p *player) handle(now int64, data []byte, binary bool) error {
 	var f glasses.Frame
 	var body []byte
@@ -96,31 +126,37 @@ func (p *player) handle(now int64, data []byte, binary bool) error {
 	return nil
 }
 
-// reading is the panel for people who do not see it.
+// reading is the panel as text, for screen readers.
 type reading struct {
 	Lines []string `json:"lines"`
-	// Focus is the text of the focused target, else its id; empty for none.
+	// Focus is the text of the focused target, or its id if it has no text; "" for none.
 	Focus string `json:"focus"`
 }
 
 func (p *player) read() reading {
-	v := p.dev.Snapshot().View
+	v := p.seen()
 	r := reading{Lines: []string{}}
 	if v.Tree == nil || p.dev.Model().Panel == nil {
 		return r
 	}
-	r.Lines = append(r.Lines, render.Text(v.Tree)...)
+	r.Lines = append(r.Lines, render.Words(v.Tree)...)
 	targets := render.Targets(p.dev.Model(), v)
 	if v.Focus < 0 || v.Focus >= len(targets) {
 		return r
 	}
 	r.Focus = targets[v.Focus].ID
 	if node := byID(v.Tree, r.Focus); node != nil && r.Focus != "" {
-		if text := strings.Join(render.Text(node), " "); text != "" {
+		if text := strings.Join(render.Words(node), " "); text != "" {
 			r.Focus = text
 		}
 	}
 	return r
+}
+
+// seen returns what the wearer sees of the panel.
+func (p *player) seen() glasses.View {
+	snapshot := p.dev.Snapshot()
+	return snapshot.State.Seen(snapshot.View)
 }
 
 func byID(n *glasses.Node, id string) *glasses.Node {

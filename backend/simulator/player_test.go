@@ -30,6 +30,35 @@ func stored(t testing.TB, model, display string) string {
 	return string(data)
 }
 
+// TestResume_TakesTheServicesState checks that the service's state wins over what the page stored: another page may
+// have played the glasses in between.
+func TestResume_TakesTheServicesState(t *testing.T) {
+	state := glasses.FreshState()
+	state.Battery.Level, state.Permissions = 15, map[string]string{"camera": "denied", "microphone": "granted", "speech": "granted"}
+	known, err := json.Marshal(state.ForApp(glasses.LinkConnected, glasses.ClockReal))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p player
+	if err := p.start("even_g1", stored(t, "even_g1", twoButtons), twoButtons, string(known), "page-1"); err != nil {
+		t.Fatal(err)
+	}
+	s := p.dev.Snapshot()
+	if diff := cmp.Diff(state, s.State); diff != "" || s.View.Focus != 1 {
+		t.Errorf("focus %d, state %s", s.View.Focus, diff)
+	}
+	if !p.agrees("even_g1", twoButtons, string(known)) {
+		t.Error("does not agree with its own start")
+	}
+	p.dev.Control(0, glasses.SimState, []byte(`{"worn":false}`), nil)
+	if p.agrees("even_g1", twoButtons, string(known)) {
+		t.Error("agrees with a state of before")
+	}
+	if err := p.start("even_g1", "", "", `{"battery":"full"}`, "page-1"); err == nil {
+		t.Error("started with a state that is none")
+	}
+}
+
 func TestResume(t *testing.T) {
 	for _, c := range []struct {
 		name            string
@@ -46,7 +75,7 @@ func TestResume(t *testing.T) {
 		{"stored is damaged", `{"state":[`, twoButtons, glasses.HingeOpen, 0},
 	} {
 		var p player
-		if err := p.start("even_g1", c.stored, c.display, "page-1"); err != nil {
+		if err := p.start("even_g1", c.stored, c.display, "", "page-1"); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
@@ -58,25 +87,28 @@ func TestResume(t *testing.T) {
 		if diff := cmp.Diff(tree, s.View.Tree); diff != "" {
 			t.Errorf("%s: %s", c.name, diff)
 		}
-		if !p.agrees("even_g1", c.display) || p.agrees("even_g2", c.display) || p.agrees("even_g1", `{"tree":{"type":"row"}}`) {
+		if !p.agrees("even_g1", c.display, "") || p.agrees("even_g2", c.display, "") ||
+			p.agrees("even_g1", `{"tree":{"type":"row"}}`, "") {
 			t.Errorf("%s: agrees with the wrong thing", c.name)
 		}
 	}
 	var p player
-	if err := p.start("no_such", "", "", "p"); err == nil {
+	if err := p.start("no_such", "", "", "", "p"); err == nil {
 		t.Error("started as glasses that nobody knows")
 	}
 }
 
 func TestReading(t *testing.T) {
 	var p player
-	if err := p.start("rayban_display", "", twoButtons, "p"); err != nil {
+	if err := p.start("rayban_display", "", twoButtons, "", "p"); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(reading{Lines: []string{"First", "Second"}, Focus: "First"}, p.read()); diff != "" {
 		t.Error(diff)
 	}
-	if err := p.handle(1, []byte(`{"v":1,"type":"sim.input","id":"c","at":1,"payload":{"kind":"navigate","direction":"down"}}`), false); err != nil {
+	if err := p.handle(1,
+		[]byte(`{"v":1,"type":"sim.input","id":"c","at":1,"payload":{"kind":"navigate","direction":"down"}}`),
+		false); err != nil {
 		t.Fatal(err)
 	}
 	if r := p.read(); r.Focus != "Second" {
@@ -85,7 +117,7 @@ func TestReading(t *testing.T) {
 	if err := p.handle(1, []byte{0, 9, '{'}, true); err == nil {
 		t.Error("took a binary frame that is cut short")
 	}
-	if err := p.start("system_audio", "", twoButtons, "p"); err != nil || len(p.read().Lines) > 0 {
+	if err := p.start("system_audio", "", twoButtons, "", "p"); err != nil || len(p.read().Lines) > 0 {
 		t.Errorf("glasses without a panel read %+v, %v", p.read(), err)
 	}
 }
@@ -97,11 +129,11 @@ func FuzzResume(f *testing.F) {
 	f.Add(`{"state":{"permissions":null},"view":{"focus":-9,"scroll":99999999}}`, oneText)
 	f.Fuzz(func(t *testing.T, stored, display string) {
 		var p player
-		if err := p.start("rayban_display", stored, display, "p"); err != nil {
+		if err := p.start("rayban_display", stored, display, "", "p"); err != nil {
 			return
 		}
 		p.read()
-		if !p.agrees("rayban_display", display) {
+		if !p.agrees("rayban_display", display, "") {
 			t.Error("the glasses do not show what the service says")
 		}
 	})

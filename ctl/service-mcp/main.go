@@ -1,5 +1,5 @@
-// Command service-mcp is what a coding agent spawns: without arguments, or with --tools NAME, it carries MCP between its stdio and the
-// user's daemon, with arguments it is the person's command line, run by servicectl.
+// Command service-mcp is what a coding agent spawns: without arguments, or with --tools NAME, it carries MCP between
+// its stdio and the user's daemon, with arguments it is the person's command line, run by servicectl.
 package main
 
 import (
@@ -8,15 +8,15 @@ import (
 	"os"
 	"strings"
 
-	"github.com/service-dev/service/ctl/internal/pump"
-	"github.com/service-dev/service/ctl/internal/reach"
+	"github.com/service-dev/service/ctl/internal/dialer"
+	"github.com/service-dev/service/ctl/internal/stdioproxy"
 	"github.com/service-dev/service/proto/buildinfo"
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
 func main() {
-	if program, ok := reach.IsStarter(os.Args); ok {
-		os.Exit(reach.StartDetached(program))
+	if program, ok := dialer.IsStarter(os.Args); ok {
+		os.Exit(dialer.StartDetached(program))
 	}
 	toolset, ok := toolsetOf(os.Args[1:])
 	if !ok {
@@ -40,9 +40,9 @@ func toolsetOf(args []string) (name string, ok bool) {
 
 // run replaces this process by a program of ours; it returns only when that is impossible.
 func run(name string, argv []string) int {
-	path, err := reach.Beside(name)
+	path, err := dialer.Beside(name)
 	if err == nil {
-		err = reach.Exec(path, argv)
+		err = dialer.Exec(path, argv)
 	}
 	os.Stderr.WriteString("service-mcp: " + err.Error() + "\n")
 	return 2
@@ -50,23 +50,24 @@ func run(name string, argv []string) int {
 
 func serve(toolset string) int {
 	ctx, parent := context.Background(), os.Getppid()
-	daemon, findErr := reach.Find()
-	cwd := reach.WorkingDir()
-	p := pump.New(pump.Options{
-		In: os.Stdin, Out: os.Stdout, HalfClose: reach.HalfClose, ClientIO: startClientIO,
-		Orphaned: func() { reach.AwaitParent(parent) },
+	daemon, findErr := dialer.Find()
+	cwd := dialer.WorkingDir()
+	p := stdioproxy.New(stdioproxy.Options{
+		In: os.Stdin, Out: os.Stdout, HalfClose: dialer.HalfClose, ClientIO: startClientIO,
+		Orphaned: func() { dialer.AwaitParent(parent) },
 		Starting: func() bool { return !daemon.Held() },
 		Running:  func() bool { return findErr == nil && daemon.Held() },
-		Explain:  func(err error) *pump.Failure { return explain(daemon, err) },
-		Hello:    pump.Hello{Client: "service-mcp", Version: buildinfo.Version, Cwd: cwd, Env: rendezvous.Environ(), Toolset: toolset},
-		Connect: func(ctx context.Context) (reach.Conn, error) {
+		Explain:  func(err error) *stdioproxy.Failure { return explain(daemon, err) },
+		Handshake: stdioproxy.Handshake{Client: "service-mcp", Version: buildinfo.Version, Cwd: cwd,
+			Env: rendezvous.Environ(), Toolset: toolset},
+		Connect: func(ctx context.Context) (dialer.Conn, error) {
 			if findErr != nil {
 				return nil, findErr
 			}
 			return daemon.Connect(ctx, daemon.Paths.MCP)
 		},
 	})
-	var sandbox *reach.SandboxError
+	var sandbox *dialer.SandboxError
 	if err := p.Open(ctx); errors.As(err, &sandbox) && readable(daemon.Paths.Dir) {
 		// Nothing was read from stdin yet, so another program can take over the conversation.
 		if code := run("serviced", inProcess(toolset)); code != 2 {
@@ -79,10 +80,10 @@ func serve(toolset string) int {
 	return 0
 }
 
-// startClientIO runs `servicectl client-io`, which opens pages and reads and writes files for the daemon with the agent's
-// own rights and environment. The token goes over its stdin, whose end tells it that this process is gone.
+// startClientIO runs `servicectl client-io`, which opens pages and reads and writes files for the daemon with the
+// agent's own rights and environment. The token goes over its stdin, whose end tells it that this process is gone.
 func startClientIO(token string) {
-	path, err := reach.Beside("servicectl")
+	path, err := dialer.Beside("servicectl")
 	if err != nil {
 		return
 	}
@@ -96,7 +97,8 @@ func startClientIO(token string) {
 		out.Close()
 		return
 	}
-	child, err := os.StartProcess(path, []string{path, "client-io"}, &os.ProcAttr{Files: []*os.File{in, null, null}, Env: os.Environ()})
+	child, err := os.StartProcess(path, []string{path, "client-io"},
+		&os.ProcAttr{Files: []*os.File{in, null, null}, Env: os.Environ()})
 	in.Close()
 	null.Close()
 	if err != nil {
@@ -125,24 +127,14 @@ func readable(dir string) bool {
 	return !errors.Is(err, os.ErrPermission)
 }
 
-// explain puts the reason why there is no daemon into words for the agent.
-func explain(daemon reach.Daemon, err error) *pump.Failure {
-	var sandbox *reach.SandboxError
-	var unsafe *reach.UnsafeError
-	var start *reach.StartError
-	var silent *reach.NotRespondingError
-	if errors.Is(err, pump.ErrSilent) {
-		silent = daemon.NotResponding()
+// explain explains to the agent why there is no daemon; nil for errors without a known cause.
+func explain(daemon dialer.Daemon, err error) *stdioproxy.Failure {
+	if errors.Is(err, stdioproxy.ErrSilent) {
+		err = daemon.NotResponding()
 	}
-	switch {
-	case silent != nil || errors.As(err, &silent):
-		return &pump.Failure{Code: "daemon_not_responding", Message: silent.Error(), Retryable: true, FixHint: silent.Fix()}
-	case errors.As(err, &sandbox):
-		return &pump.Failure{Code: "sandbox_blocked", Message: sandbox.Error(), FixHint: sandbox.Setting()}
-	case errors.As(err, &unsafe):
-		return &pump.Failure{Code: "unsafe_directory", Message: unsafe.Error(), FixHint: unsafe.Fix}
-	case errors.As(err, &start) && start.Log != "":
-		return &pump.Failure{Code: "daemon_unavailable", Message: start.Error(), Retryable: true, FixHint: "look into " + start.Log + ", then call again"}
+	if p, ok := dialer.ProblemOf(err); ok {
+		f := stdioproxy.Failure(p)
+		return &f
 	}
 	return nil
 }

@@ -1,5 +1,4 @@
-// Command serviced is the daemon: one for each person and state directory. It is a door; everything happens in
-// daemon/internal/app.
+// Command serviced is the daemon: one for each person and state directory. Package daemon/internal/app does the work.
 package main
 
 import (
@@ -16,12 +15,13 @@ import (
 	"github.com/service-dev/service/daemon/internal/osservice"
 	"github.com/service-dev/service/proto/buildinfo"
 	"github.com/service-dev/service/proto/rendezvous"
+	"github.com/service-dev/service/proto/supervised"
 )
 
 const usage = `usage: serviced <command>
 
   run [--managed]     serve this person's agents and CLI until stopped; --managed for service managers (never idle)
-  service ACTION      install, uninstall, start, stop or status of this program as an OS service, told in JSON for servicectl
+  service ACTION      install, uninstall, start, stop or status of this program as an OS service, in JSON for servicectl
   mcp --in-process [--tools local]
                       serve one agent on standard input and output, where a sandbox forbids sockets
   version             print the version
@@ -31,8 +31,8 @@ SERVICE_CONFIG_DIR names the state directory (default ~/.service).
 
 func main() { os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
-// Main runs one command. Exit codes: 0 done, 1 it went wrong, 2 it was called wrongly or config.yaml cannot
-// be used.
+// Main runs one command and returns its exit code: 0 for success, 1 for a failure, 2 for wrong usage or an unusable
+// config.yaml.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
 		fmt.Fprint(stderr, usage)
@@ -47,7 +47,8 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return control(rest[0], stdout, stderr)
 	case cmd == "mcp" && len(rest) == 1 && rest[0] == "--in-process":
 		return inProcess(rendezvous.ToolsetAll, stdin, stdout, stderr)
-	case cmd == "mcp" && len(rest) == 3 && rest[0] == "--in-process" && rest[1] == "--tools" && rendezvous.Toolset(rest[2]):
+	case cmd == "mcp" && len(rest) == 3 && rest[0] == "--in-process" && rest[1] == "--tools" &&
+		rendezvous.Toolset(rest[2]):
 		return inProcess(rest[2], stdin, stdout, stderr)
 	case (cmd == "version" || cmd == "--version") && len(rest) == 0:
 		fmt.Fprintf(stdout, "serviced %s (%s, built %s)\n", buildinfo.Version, buildinfo.Commit, buildinfo.BuiltAt)
@@ -64,18 +65,20 @@ func run(managed bool, stderr io.Writer) int {
 	// A daemon that a client started outlives that client's terminal and must not depend on it.
 	_, started := os.LookupEnv(rendezvous.ReadyVar)
 	foreground := !started && (!managed || !unbounded(stderr))
-	notify := osservice.NewNotifier()
+	notify := supervised.NewNotifier()
 	sockets, err := osservice.Inherited()
 	if err != nil {
 		return exit(err, stderr)
 	}
 	err = osservice.Run(context.Background(), managed, func(ctx context.Context) error {
-		return app.Run(ctx, app.Options{Managed: managed, Foreground: foreground, Stderr: stderr, Sockets: sockets, Notify: notify})
+		return app.Run(ctx, app.Options{
+			Managed: managed, Foreground: foreground, Stderr: stderr, Sockets: sockets, Notify: notify,
+		})
 	})
 	return exit(err, stderr)
 }
 
-// unbounded tells that w is a plain file, which nobody sets aside: launchd's, for the last words only.
+// unbounded reports whether w is a plain file, such as launchd's, which nothing rotates.
 func unbounded(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -85,19 +88,17 @@ func unbounded(w io.Writer) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// control does what servicectl asks of the service manager. Its answer is one JSON object: a report, or an error with its
-// next step.
+// control carries out an action at the service manager for servicectl. It prints one JSON object: a report, or an error
+// with its next step.
 func control(action string, stdout, stderr io.Writer) int {
-	var report osservice.Report
-	err := osservice.Run(context.Background(), false, func(ctx context.Context) (err error) {
-		report, err = osservice.Control(ctx, action)
-		return err
-	})
-	var told *osservice.Error
+	ctx, stop := osservice.WithSignals(context.Background())
+	defer stop()
+	report, err := osservice.Control(ctx, action)
+	var refused *osservice.Error
 	switch {
-	case errors.As(err, &told):
+	case errors.As(err, &refused):
 		_ = json.NewEncoder(stdout).Encode(map[string]any{
-			"error": map[string]string{"code": told.Code, "message": told.Message, "fixHint": told.FixHint},
+			"error": map[string]string{"code": refused.Code, "message": refused.Message, "fixHint": refused.FixHint},
 		})
 		return 1
 	case err != nil:
@@ -109,14 +110,14 @@ func control(action string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// inProcess takes standard input away from the programs that are started meanwhile: its bytes are the agent's.
+// inProcess serves one agent on standard input and output. Child processes do not get that input.
 func inProcess(toolset string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if null, err := os.Open(os.DevNull); err == nil {
 		os.Stdin = null
 	}
-	err := osservice.Run(context.Background(), false, func(ctx context.Context) error {
-		return app.InProcess(ctx, app.Options{Stderr: stderr, Toolset: toolset}, stdin, stdout)
-	})
+	ctx, stop := osservice.WithSignals(context.Background())
+	defer stop()
+	err := app.InProcess(ctx, app.Options{Stderr: stderr, Toolset: toolset}, stdin, stdout)
 	if errors.Is(err, context.Canceled) {
 		return 0
 	}

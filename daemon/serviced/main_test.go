@@ -9,23 +9,31 @@ import (
 	"testing"
 )
 
+// runMain runs serviced without input.
+func runMain(args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = Main(args, strings.NewReader(""), &out, &errs)
+	return code, out.String(), errs.String()
+}
+
 func TestBadUse(t *testing.T) {
-	for _, args := range [][]string{{}, {"bogus"}, {"run", "--bogus"}, {"run", "x", "y"}, {"mcp"}, {"version", "x"}, {"run", "--managed", "--managed"}} {
-		var out, errs bytes.Buffer
-		if rc := Main(args, strings.NewReader(""), &out, &errs); rc != 2 || out.Len() != 0 || !strings.Contains(errs.String(), "usage: serviced") {
-			t.Errorf("%q: %d %q %q", args, rc, out.String(), errs.String())
+	for _, args := range [][]string{
+		{}, {"bogus"}, {"run", "--bogus"}, {"run", "x", "y"}, {"mcp"}, {"version", "x"}, {"run", "--managed", "--managed"},
+	} {
+		rc, out, errs := runMain(args...)
+		if rc != 2 || out != "" || !strings.Contains(errs, "usage: serviced") {
+			t.Errorf("%q: %d %q %q", args, rc, out, errs)
 		}
 	}
 }
 
 func TestVersion(t *testing.T) {
-	var out, errs bytes.Buffer
-	if rc := Main([]string{"version"}, strings.NewReader(""), &out, &errs); rc != 0 || !strings.HasPrefix(out.String(), "serviced ") || errs.Len() != 0 {
-		t.Fatalf("%d %q %q", rc, out.String(), errs.String())
+	if rc, out, errs := runMain("version"); rc != 0 || !strings.HasPrefix(out, "serviced ") || errs != "" {
+		t.Fatalf("%d %q %q", rc, out, errs)
 	}
 }
 
-// A service manager's plain file gets last words only, for nobody sets it aside.
+// A plain file of a service manager gets only the last lines, because nothing rotates it.
 func TestPlainFilesAreUnbounded(t *testing.T) {
 	file, err := os.Create(filepath.Join(t.TempDir(), "serviced.stderr"))
 	if err != nil {
@@ -52,8 +60,7 @@ func TestUnusableConfig(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "config.yaml"), []byte("idle_timeout: soon\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var out, errs bytes.Buffer
-	if rc := Main([]string{"run"}, strings.NewReader(""), &out, &errs); rc != 2 || !strings.Contains(errs.String(), "config.yaml: idle_timeout") {
-		t.Errorf("%d %q", rc, errs.String())
+	if rc, _, errs := runMain("run"); rc != 2 || !strings.Contains(errs, "config.yaml: idle_timeout") {
+		t.Errorf("%d %q", rc, errs)
 	}
 }

@@ -1,7 +1,7 @@
 //go:build agents && linux
 
-// Real coding agents judge here what `servicectl agent add` writes and whether they can work with the tools: each lists the
-// server, and goes through a loop of calls with a scripted model on loopback.
+// Real coding agents judge here what `servicectl agent add` writes and whether they can work with the tools: each lists
+// the server, and goes through a loop of calls with a scripted model on loopback.
 
 package agents
 
@@ -68,7 +68,8 @@ func TestMain(m *testing.M) {
 type agent struct {
 	id      string // for servicectl agent add
 	program string // in node_modules/.bin
-	// files are written into the home directory first; {project} and {model} in them stand for the directory and the model's URL.
+	// files are written into the home directory first; {project} and {model} in them stand for the directory and the
+	// model's URL.
 	files map[string]string
 	env   []string
 	run   []string
@@ -104,7 +105,8 @@ env_key = "LOOP_KEY"
 	{
 		id: "claude-code", program: "claude", pictures: true, listed: "Connected",
 		files: map[string]string{".claude.json": `{"hasCompletedOnboarding":true}`},
-		env: []string{"ANTHROPIC_BASE_URL={model}", "ANTHROPIC_API_KEY=x", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1", "DISABLE_AUTOUPDATER=1",
+		env: []string{"ANTHROPIC_BASE_URL={model}", "ANTHROPIC_API_KEY=x", "DISABLE_TELEMETRY=1",
+			"DISABLE_ERROR_REPORTING=1", "DISABLE_AUTOUPDATER=1",
 			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"},
 		run: []string{"-p", "go", "--allowedTools", "mcp__service"},
 	},
@@ -119,7 +121,8 @@ env_key = "LOOP_KEY"
 	},
 	{
 		id: "copilot", program: "copilot", listed: "service (local)", // pictures only for models that it knows
-		env: []string{"COPILOT_PROVIDER_BASE_URL={model}/v1", "COPILOT_PROVIDER_TYPE=openai", "COPILOT_PROVIDER_API_KEY=x", "COPILOT_MODEL=scripted",
+		env: []string{"COPILOT_PROVIDER_BASE_URL={model}/v1", "COPILOT_PROVIDER_TYPE=openai", "COPILOT_PROVIDER_API_KEY=x",
+			"COPILOT_MODEL=scripted",
 			"COPILOT_OFFLINE=true", "COPILOT_AUTO_UPDATE=false"},
 		run:   []string{"-p", "go", "--allow-all-tools"},
 		files: map[string]string{".copilot/.keep": ""},
@@ -129,20 +132,23 @@ env_key = "LOOP_KEY"
 		files: map[string]string{".config/opencode/opencode.json": `{"model":"loop/scripted","autoupdate":false,"share":"disabled","provider":{"loop":{
 			"npm":"@ai-sdk/openai-compatible","name":"loop","options":{"baseURL":"{model}/v1","apiKey":"x"},
 			"models":{"scripted":{"name":"scripted","attachment":true,"modalities":{"input":["text","image"],"output":["text"]}}}}}}`},
-		env: []string{"OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1"},
+		env: []string{"OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1",
+			"OPENCODE_DISABLE_DEFAULT_PLUGINS=1"},
 		run: []string{"run", "go"},
 	},
 	{
 		id: "qwen", program: "qwen", pictures: true, listed: "Connected", keepsBack: true,
-		files: map[string]string{".qwen/settings.json": strings.Replace(geminiSettings, `"security":{"auth":{"selectedType":"AUTH"}}`,
-			`"model":{"name":"scripted","generationConfig":{"modalities":{"image":true}}},"security":{"auth":{"selectedType":"openai"}}`, 1)},
+		files: map[string]string{".qwen/settings.json": strings.Replace(geminiSettings,
+			`"security":{"auth":{"selectedType":"AUTH"}}`,
+			`"model":{"name":"scripted","generationConfig":{"modalities":{"image":true}}},`+
+				`"security":{"auth":{"selectedType":"openai"}}`, 1)},
 		env: []string{"OPENAI_API_KEY=x", "OPENAI_BASE_URL={model}/v1", "OPENAI_MODEL=scripted"},
 		run: []string{"-p", "go", "--approval-mode", "yolo"},
 	},
 }
 
-// script opens simulated glasses, does something to them, looks at them and closes them: calls that read, calls that change,
-// an answer with a picture, and calls without a session id.
+// script opens simulated glasses, does something to them, looks at them and closes them: calls that read, calls that
+// change, an answer with a picture, and calls without a session id.
 var script = []model.Step{
 	{Tool: "startLocalSimulation", Arguments: `{"project":"com.example.loop","clock":"virtual"}`},
 	{Tool: "injectInput", Arguments: `{"kind":"tap","x":1,"y":1}`},
@@ -177,7 +183,10 @@ func TestLocalToolset(t *testing.T) {
 	p := newPlace(t, all[0])
 	p.register("local")
 	p.loop()
-	if slices.ContainsFunc(p.model.Offered(), func(name string) bool { return strings.HasSuffix(name, "createSimulatorSession") }) {
+	if slices.ContainsFunc(p.model.Offered(), func(name string) bool {
+		return strings.HasSuffix(name,
+			"createSimulatorSession")
+	}) {
 		t.Errorf("the model was offered %v", p.model.Offered())
 	}
 	tell("%-12s --tools local: the account's tools are not listed", p.agent.id)
@@ -213,8 +222,10 @@ func newPlace(t *testing.T, a agent) *place {
 		p.write(name, fill.Replace(text))
 	}
 	p.env = []string{
-		"PATH=" + strings.Join([]string{filepath.Join(modules, ".bin"), filepath.Join(modules, "node", "bin"), "/usr/bin", "/bin"}, string(os.PathListSeparator)),
-		"HOME=" + home, "SERVICE_CONFIG_DIR=" + filepath.Join(home, "state"), "SERVICE_NO_AUTO_OPEN=1", "DO_NOT_TRACK=1", "LANG=C.UTF-8", "TERM=dumb",
+		"PATH=" + strings.Join([]string{filepath.Join(modules, ".bin"), filepath.Join(modules, "node", "bin"), "/usr/bin",
+			"/bin"}, string(os.PathListSeparator)),
+		"HOME=" + home, "SERVICE_CONFIG_DIR=" + filepath.Join(home, "state"), "SERVICE_NO_AUTO_OPEN=1", "DO_NOT_TRACK=1",
+		"LANG=C.UTF-8", "TERM=dumb",
 	}
 	for _, variable := range a.env {
 		p.env = append(p.env, fill.Replace(variable))
@@ -237,7 +248,7 @@ func (p *place) write(name, text string) {
 	}
 }
 
-// command runs a program in the project and gives what it printed.
+// command runs a program in the project and returns what it printed.
 func (p *place) command(limit time.Duration, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -289,7 +300,7 @@ func (p *place) register(toolset string) {
 	}
 }
 
-// list asks the agent itself what it makes of the entry.
+// list returns the entry as the agent itself lists it.
 func (p *place) list() {
 	p.Helper()
 	out := p.must(time.Minute, "mcp", "list")
@@ -298,7 +309,7 @@ func (p *place) list() {
 	}
 }
 
-// loop lets the agent work until the model says that it is done, and gives what came back to the model.
+// loop lets the agent work until the model says that it is done, and returns what came back to the model.
 func (p *place) loop() []model.Answer {
 	p.Helper()
 	out := p.must(3*time.Minute, p.agent.run...)
@@ -335,7 +346,8 @@ func (p *place) offered() {
 	}
 	given := p.model.Offered()
 	for _, tool := range list.Tools {
-		if !tool.NeedsAccount && tool.Name != "completeAuthLink" && tool.Name != "whoAmI" && !slices.ContainsFunc(given, func(name string) bool { return strings.HasSuffix(name, tool.Name) }) {
+		if !tool.NeedsAccount && tool.Name != "completeAuthLink" && tool.Name != "whoAmI" &&
+			!slices.ContainsFunc(given, func(name string) bool { return strings.HasSuffix(name, tool.Name) }) {
 			p.Errorf("%s was not offered to the model", tool.Name)
 		}
 	}

@@ -15,8 +15,8 @@ import (
 // fenced tells the test binary that it runs in a network of its own.
 const fenced = "SERVICE_AGENTS_FENCED"
 
-// fence runs the tests in a network namespace that has loopback and nothing else, so that no agent can reach anybody. Where
-// the system allows none, it says so and the tests rely on the agents' own switches.
+// fence runs the tests in a network namespace that has loopback and nothing else, so that no agent can reach anybody.
+// Where the system allows none, it says so and the tests rely on the agents' own switches.
 func fence() (done bool, code int) {
 	if os.Getenv(fenced) != "" {
 		if err := raiseLoopback(); err != nil {
@@ -56,7 +56,8 @@ func raiseLoopback() error {
 		return err
 	}
 	request.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCSIFFLAGS, uintptr(unsafe.Pointer(request))); errno != 0 {
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCSIFFLAGS,
+		uintptr(unsafe.Pointer(request))); errno != 0 {
 		return errno
 	}
 	return nil

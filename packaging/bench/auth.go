@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -9,15 +8,11 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
 
-	"github.com/service-dev/service/packaging/pgtest"
 	"github.com/service-dev/service/proto/telemetry"
 )
 
@@ -34,53 +29,22 @@ type rival struct {
 	ours, bar string // URLs
 }
 
-// rivals runs f on both databases; PostgreSQL is left out where it is missing.
+// rivals runs f on both databases.
 func (b *bench) rivals(what string, f func(r rival) error) error {
-	if err := b.rivalsOn("SQLite", f, ""); err != nil {
-		return err
-	}
-	cluster, err := pgtest.StartDurable()
-	if errors.Is(err, pgtest.ErrMissing) {
-		fmt.Printf("SKIPPED, PostgreSQL is missing: %s on it\n", what)
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer cluster.Stop()
-	var databases [2]string
-	for i := range databases {
-		if databases[i], err = cluster.Create(); err != nil {
+	return onDatabases(what, func(engine, database string, bareArgs ...string) error {
+		settings := []string{"SERVICE_BACKEND_CODES_PER_MINUTE=100000", "SERVICE_BACKEND_TRUSTED_PROXIES=127.0.0.1"}
+		backend, err := b.startBackend(database, settings...)
+		if err != nil {
 			return err
 		}
-	}
-	return b.rivalsOn("PostgreSQL", f, databases[0], databases[1])
-}
-
-func (b *bench) rivalsOn(engine string, f func(r rival) error, database string, bareArgs ...string) error {
-	backend, url, err := b.startBackendOn(database, "SERVICE_BACKEND_CODES_PER_MINUTE=100000", "SERVICE_BACKEND_TRUSTED_PROXIES=127.0.0.1")
-	if err != nil {
-		return err
-	}
-	defer func() { backend.Process.Kill(); backend.Wait() }()
-	bare := exec.Command(filepath.Join(b.work, "bareauth"), bareArgs...)
-	in, err := bare.StdinPipe()
-	if err != nil {
-		return err
-	}
-	out, err := bare.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := bare.Start(); err != nil {
-		return err
-	}
-	defer func() { in.Close(); bare.Wait() }()
-	bareURL, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		return err
-	}
-	return f(rival{engine, url, strings.TrimSpace(bareURL)})
+		defer backend.stop()
+		bare, err := b.startBare("bareauth", bareArgs...)
+		if err != nil {
+			return err
+		}
+		defer bare.stop()
+		return f(rival{engine, backend.url, bare.url})
+	})
 }
 
 // duel measures slices of each in turn, and which of them begins changes. A slice is so many things done.
@@ -97,17 +61,17 @@ func (b *bench) duel(r rival, figure, goal string, slice int, prepare func() (fu
 		}{{r.ours, &ours}, {r.bar, &floor}}
 		for i := range turn {
 			t := turn[(i+round)%2]
-			d, err := timed(func() error { return run(t.url) })
-			if err != nil {
-				return err
-			}
+			var kept *[]time.Duration
 			if round > 0 { // the first warms up
-				*t.into = append(*t.into, d)
+				kept = t.into
+			}
+			if err := measure(kept, func() error { return run(t.url) }); err != nil {
+				return err
 			}
 		}
 	}
 	o, f := float64(slice)/median(ours).Seconds(), float64(slice)/median(floor).Seconds()
-	b.rows = append(b.rows, row{fmt.Sprintf(figure, r.engine), fmt.Sprintf("%.0f /s", o), fmt.Sprintf("%.0f /s", f), ratio(o, f), goal})
+	b.rows = append(b.rows, ratesRow(fmt.Sprintf(figure, r.engine), o, f, goal))
 	return nil
 }
 
@@ -117,7 +81,8 @@ func (b *bench) telemetry() error {
 		client := newLoad(uploaders)
 		defer client.CloseIdleConnections()
 		const slice = uploaders * eachUploads
-		return b.duel(r, "usage events taken, batches of 200, %s / bare handler that decodes and appends them", ">= 0.9", slice*telemetry.MaxBatch,
+		return b.duel(r, "usage events taken, batches of 200, %s / bare handler that decodes and appends them", ">= 0.9",
+			slice*telemetry.MaxBatch,
 			func() (func(string) error, error) {
 				var bodies [slice][]byte
 				for i := range bodies {
@@ -144,9 +109,11 @@ func usage() ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		e := telemetry.Event{ID: id.String(), At: now.Add(-time.Duration(rand.Int64N(int64(time.Minute)))).Format(telemetry.AtLayout), Name: telemetry.ToolCalled}
+		e := telemetry.Event{ID: id.String(), At: now.Add(-time.Duration(rand.Int64N(int64(time.Minute)))).Format(
+			telemetry.AtLayout), Name: telemetry.ToolCalled}
 		e.Fields = map[string]json.RawMessage{}
-		for name, value := range map[string]any{"tool": []string{"whoAmI", "getDisplayState", "searchDocs"}[rand.IntN(3)], "outcome": "ok", "durationMs": rand.IntN(3000),
+		for name, value := range map[string]any{"tool": []string{"whoAmI", "getDisplayState", "searchDocs"}[rand.IntN(3)],
+			"outcome": "ok", "durationMs": rand.IntN(3000),
 			"client": "claude-code", "clientVersion": "2.1.0", "version": "1.4.0", "os": "linux", "arch": "amd64"} {
 			if e.Fields[name], err = json.Marshal(value); err != nil {
 				return nil, err
@@ -163,7 +130,8 @@ func (b *bench) issue() error {
 		client := newLoad(connections)
 		defer client.CloseIdleConnections()
 		body := []byte(`{"scope":"account_full"}`)
-		return b.duel(r, "device codes issued, 32 connections, %s / bare handler with one durable insert", ">= 0.6", connections*eachIssues,
+		return b.duel(r, "device codes issued, 32 connections, %s / bare handler with one durable insert", ">= 0.6",
+			connections*eachIssues,
 			func() (func(string) error, error) {
 				return func(url string) error {
 					return together(connections, eachIssues, func(int) error {
@@ -202,14 +170,20 @@ func exchange(client *http.Client, url string, body []byte, status int, text str
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("X-Service-Install-Id", fmt.Sprintf("inst_bench%d", rand.IntN(1000)))
 	req.Header.Set("X-Forwarded-For", fmt.Sprintf("10.%d.%d.%d", rand.IntN(16), rand.IntN(16), rand.IntN(16)))
-	resp, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	if err == nil && (resp.StatusCode != status || !bytes.Contains(answer, []byte(text))) {
-		err = fmt.Errorf("%s answered %d %.200s", url, resp.StatusCode, answer)
+	got, answer, err := do(client, req)
+	if err == nil && (got != status || !bytes.Contains(answer, []byte(text))) {
+		err = fmt.Errorf("%s answered %d %.200s", url, got, answer)
 	}
 	return err
+}
+
+// do sends a request and returns the status and the body of the answer.
+func do(client *http.Client, req *http.Request) (status int, body []byte, err error) {
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	body, err = io.ReadAll(resp.Body)
+	return resp.StatusCode, body, err
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os/exec"
 	"path/filepath"
@@ -26,24 +25,16 @@ const (
 // agentLines are clients that talk to programs line by line: our shims, or the echo.
 type agentLines []*peer
 
-// spawnAll starts n programs. Those that speak MCP are greeted.
-func (b *bench) spawnAll(n int, command func() *exec.Cmd, mcp bool) (agentLines, error) {
+// spawnAll starts n programs with spawn or spawnAgent.
+func spawnAll(n int, start func(*exec.Cmd) (*peer, error), command func() *exec.Cmd) (agentLines, error) {
 	var all agentLines
 	for range n {
-		p, err := spawn(command())
+		p, err := start(command())
 		if err != nil {
 			all.close()
 			return nil, err
 		}
 		all = append(all, p)
-		if !mcp {
-			continue
-		}
-		if _, err := p.ask(initialize); err != nil {
-			all.close()
-			return nil, fmt.Errorf("initialize: %w", err)
-		}
-		io.WriteString(p.in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
 	}
 	return all, nil
 }
@@ -54,11 +45,14 @@ func (l agentLines) close() {
 	}
 }
 
+func (b *bench) shimCommand() *exec.Cmd { return b.command("service-mcp") }
+
 func busyCall(n int) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"whoAmI","arguments":{}}}`, n+10)
 }
 
-// work lets every client call while during runs, with pauses of this length on average, and gives the answers a second.
+// work lets every client call while during runs, with pauses of this length on average, and returns the answers per
+// second.
 func (l agentLines) work(pause time.Duration, during func() error) (perSecond float64, err error) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -96,72 +90,63 @@ func (l agentLines) work(pause time.Duration, during func() error) (perSecond fl
 // busyWhoami measures the CLI's commonest question while 64 agents work, against an empty program beside it and
 // against itself when nobody works.
 func (b *bench) busyWhoami() error {
-	agents, err := b.spawnAll(busyClients, func() *exec.Cmd { return b.command("service-mcp") }, true)
+	agents, err := spawnAll(busyClients, spawnAgent, b.shimCommand)
 	if err != nil {
 		return err
 	}
 	defer agents.close()
-	measure := func(ours, empty *[]time.Duration) func() error {
-		return func() error {
-			for range 2 * b.runs {
-				d, err := timed(func() error { return exec.Command(filepath.Join(b.work, "empty")).Run() })
-				if err != nil {
-					return err
-				}
-				*empty = append(*empty, d)
-				d, _ = timed(func() error { return b.command("servicectl", "whoami").Run() }) // exit 1: not linked
-				*ours = append(*ours, d)
+	return b.idleAndBusy(agents, "servicectl whoami", "empty Go program", func(ours, empty *[]time.Duration) error {
+		for range 2 * b.runs {
+			if err := b.whoamiOnce(ours, empty); err != nil {
+				return err
 			}
-			return nil
 		}
-	}
-	var ours, empty, idle, idleEmpty []time.Duration
-	if err := measure(&idle, &idleEmpty)(); err != nil {
+		return nil
+	})
+}
+
+// idleAndBusy measures something while the agents rest, and while they work.
+func (b *bench) idleAndBusy(agents agentLines, what, floorName string,
+	measure func(ours, floor *[]time.Duration) error) error {
+	var ours, floor, idle, idleFloor []time.Duration
+	if err := measure(&idle, &idleFloor); err != nil {
 		return err
 	}
-	rate, err := agents.work(busyPause, measure(&ours, &empty))
+	rate, err := agents.work(busyPause, func() error { return measure(&ours, &floor) })
 	if err != nil {
 		return err
 	}
-	o, e := median(ours), median(empty)
 	b.rows = append(b.rows,
-		row{"servicectl whoami, 64 agents idle / empty Go program", spread(idle), spread(idleEmpty), ratio(float64(median(idle)), float64(median(idleEmpty))), ""},
-		row{fmt.Sprintf("servicectl whoami, 64 agents at %.0f calls/s / empty Go program", rate), spread(ours), spread(empty), ratio(float64(o), float64(e)), ""})
+		timesRow(what+", 64 agents idle / "+floorName, idle, idleFloor, spread, ""),
+		timesRow(fmt.Sprintf("%s, 64 agents at %.0f calls/s / %s", what, rate, floorName), ours, floor, spread, ""))
 	return nil
 }
 
 // busyTool measures a tool call's round trip while 64 agents work, against a program that echoes lines beside it, and
 // how many calls 64 agents without a pause get answered, against 64 in-process servers whose tools do nothing.
 func (b *bench) busyTool() error {
-	agents, err := b.spawnAll(busyClients+1, func() *exec.Cmd { return b.command("service-mcp") }, true)
+	agents, err := spawnAll(busyClients+1, spawnAgent, b.shimCommand)
 	if err != nil {
 		return err
 	}
 	defer agents.close()
-	echoes, err := b.spawnAll(1, func() *exec.Cmd { return exec.Command(filepath.Join(b.work, "echo")) }, false)
+	echoes, err := spawnAll(1, spawn, func() *exec.Cmd { return exec.Command(filepath.Join(b.work, "echo")) })
 	if err != nil {
 		return err
 	}
 	defer echoes.close()
-	var ours, floor, idle, idleFloor []time.Duration
-	if err := roundTrips(agents[0], echoes[0], &idle, &idleFloor); err != nil {
-		return err
-	}
-	rate, err := agents[1:].work(busyPause, func() error { return roundTrips(agents[0], echoes[0], &ours, &floor) })
+	err = b.idleAndBusy(agents[1:], "tool call (whoAmI)", "bare echo", func(ours, floor *[]time.Duration) error {
+		return roundTrips(agents[0], echoes[0], ours, floor)
+	})
 	if err != nil {
 		return err
 	}
-	b.rows = append(b.rows,
-		row{"tool call (whoAmI), 64 agents idle / bare echo", spread(idle), spread(idleFloor), ratio(float64(median(idle)), float64(median(idleFloor))), ""},
-		row{fmt.Sprintf("tool call (whoAmI), 64 agents at %.0f calls/s / bare echo", rate), spread(ours), spread(floor), ratio(float64(median(ours)), float64(median(floor))), ""})
 	return b.fullTools(agents[1:])
 }
 
 // fullTools measures how many calls agents without a pause get answered.
 func (b *bench) fullTools(agents agentLines) error {
-	inProcess, err := b.spawnAll(len(agents), func() *exec.Cmd {
-		return exec.Command(filepath.Join(b.work, "inprocess"), filepath.Join(b.work, "tools.json"))
-	}, true)
+	inProcess, err := spawnAll(len(agents), spawnAgent, b.inProcess)
 	if err != nil {
 		return err
 	}
@@ -182,26 +167,20 @@ func (b *bench) fullTools(agents agentLines) error {
 	slices.Sort(ours)
 	slices.Sort(floor)
 	o, f := ours[fullRuns/2], floor[fullRuns/2]
-	b.rows = append(b.rows, row{"tool calls of 64 agents without a pause / 64 in-process servers",
-		fmt.Sprintf("%.0f /s", o), fmt.Sprintf("%.0f /s", f), ratio(o, f), ""})
+	b.rows = append(b.rows, ratesRow("tool calls of 64 agents without a pause / 64 in-process servers", o, f, ""))
 	return nil
 }
 
-// roundTrips asks ours and the floor in turn.
+// roundTrips measures ours and the floor alternately.
 func roundTrips(ours, floor *peer, o, f *[]time.Duration) error {
 	for n := range busyCalls {
 		for _, side := range []struct {
 			p    *peer
 			kept *[]time.Duration
 		}{{ours, o}, {floor, f}} {
-			d, err := timed(func() error {
-				_, err := side.p.ask(busyCall(n))
-				return err
-			})
-			if err != nil {
+			if err := measure(side.kept, func() error { return side.p.exchange(busyCall(n)) }); err != nil {
 				return err
 			}
-			*side.kept = append(*side.kept, d)
 		}
 	}
 	return nil

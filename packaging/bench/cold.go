@@ -57,12 +57,11 @@ func (b *bench) cold() error {
 			return fmt.Errorf("%d daemons came up for %d clients", n, coldClients)
 		}
 	}
-	m, o := median(many), median(one)
-	b.rows = append(b.rows, row{"20 cold clients at once, to the last good answer / one", spread(many), spread(one), ratio(float64(m), float64(o)), ""})
+	b.rows = append(b.rows, timesRow("20 cold clients at once, to the last good answer / one", many, one, spread, ""))
 	return nil
 }
 
-// coldAtOnce starts all clients and gives the time until the last of them was answered.
+// coldAtOnce starts all clients and returns the time until the last of them was answered.
 func coldAtOnce(command func(string, ...string) *exec.Cmd) (last time.Duration, err error) {
 	answered := make(chan time.Duration, coldClients)
 	failed := make(chan error, coldClients)
@@ -106,5 +105,5 @@ func coldAnswer(n int, command func(string, ...string) *exec.Cmd) (time.Duration
 // daemonStarts counts the daemons that came up in a directory.
 func daemonStarts(state string) int {
 	log, _ := os.ReadFile(filepath.Join(state, "log", "serviced.log"))
-	return strings.Count(string(log), `"the daemon is up"`)
+	return strings.Count(string(log), `"daemon started"`)
 }

@@ -29,7 +29,8 @@ func (b *bench) drawing() error {
 			return err
 		}
 		if wasm > 0 {
-			b.rows = append(b.rows, row{"the same as WebAssembly in Node / native", ms(wasm), ms(native), ratio(float64(wasm), float64(native)), ""})
+			b.rows = append(b.rows, row{"the same as WebAssembly in Node / native", ms(wasm), ms(native),
+				ratio(float64(wasm), float64(native)), ""})
 		}
 	}
 	return nil
@@ -43,16 +44,18 @@ func (b *bench) wasm(model string) (time.Duration, error) {
 		return 0, nil
 	}
 	program := filepath.Join(b.work, "drawing.wasm")
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "./packaging/bench/testdata/drawing")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program,
+		"./packaging/bench/testdata/drawing")
 	build.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm", "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
-		return 0, fmt.Errorf("building for WebAssembly: %w\n%s", err, out)
+		return 0, fmt.Errorf("build for WebAssembly: %w\n%s", err, out)
 	}
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
 		return 0, err
 	}
-	cmd := exec.Command(node, filepath.Join(strings.TrimSpace(string(root)), "lib", "wasm", "wasm_exec_node.js"), program, model)
+	cmd := exec.Command(node, filepath.Join(strings.TrimSpace(string(root)), "lib", "wasm", "wasm_exec_node.js"), program,
+		model)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")} // Go's loader has little room for an environment
 	return nanoseconds(cmd)
 }
@@ -88,24 +91,27 @@ func (b *bench) localSim() error {
 		return err
 	}
 	defer app.CloseNow()
-	url, _, stop, err := b.startBare("barerelay")
+	bare, err := b.startBare("barerelay")
 	if err != nil {
 		return err
 	}
-	defer stop()
-	echo, err := dial(ctx, "ws"+strings.TrimPrefix(url, "http")+"/echo", nil)
+	defer bare.stop()
+	echo, err := dial(ctx, "ws"+strings.TrimPrefix(bare.url, "http")+"/echo", nil)
 	if err != nil {
 		return err
 	}
 	defer echo.CloseNow()
 	var ours, floor []time.Duration
 	for n := range 600 {
-		frame := []byte(fmt.Sprintf(`{"v":1,"type":"display.show","id":"bench-%d","at":0,"payload":{"tree":{"type":"text","text":"%d"}}}`, n+1, n))
-		o, err := timed(func() error { return roundTrip(ctx, app, frame) })
-		if err != nil {
+		frame := []byte(fmt.Sprintf(`{"v":1,"type":"display.show","id":"bench-%d","at":0,"payload":{"tree":{"type":"text",`+
+			`"text":"%d"}}}`, n+1, n))
+		if n == 100 { // warm
+			ours, floor = nil, nil
+		}
+		if err := measure(&ours, func() error { return roundTrip(ctx, app, frame) }); err != nil {
 			return err
 		}
-		f, err := timed(func() error {
+		err := measure(&floor, func() error {
 			if err := echo.Write(ctx, websocket.MessageText, frame); err != nil {
 				return err
 			}
@@ -115,12 +121,8 @@ func (b *bench) localSim() error {
 		if err != nil {
 			return err
 		}
-		if n >= 100 {
-			ours, floor = append(ours, o), append(floor, f)
-		}
 	}
-	o, f := median(ours), median(floor)
-	b.rows = append(b.rows, row{"LocalSim command, app to glasses and back / bare echo", ms(o), ms(f), ratio(float64(o), float64(f)), ""})
+	b.rows = append(b.rows, timesRow("LocalSim command, app to glasses and back / bare echo", ours, floor, medianMs, ""))
 	return nil
 }
 
@@ -141,17 +143,9 @@ func roundTrip(ctx context.Context, app *websocket.Conn, frame []byte) error {
 }
 
 // minute measures a scenario of 60 s of virtual time: an app of its own process on loopback, 120 commands, 6 pictures.
-func (b *bench) minute() error {
+func (b *bench) minute(p *peer) error {
 	scenario, err := filepath.Abs("packaging/e2e/testdata/scenarios/minute.json")
 	if err != nil {
-		return err
-	}
-	p, err := spawn(b.command("service-mcp"))
-	if err != nil {
-		return err
-	}
-	defer p.close()
-	if _, err := p.ask(initialize); err != nil {
 		return err
 	}
 	var times []time.Duration
@@ -178,7 +172,8 @@ func (b *bench) oneMinute(p *peer, scenario string) (time.Duration, error) {
 	}
 	defer func() { app.Process.Kill(); app.Wait() }()
 	var attached struct{ Status string }
-	if err := p.call("waitForEvent", map[string]any{"sessionId": s.SessionID, "type": "display.show", "timeoutSeconds": 20}, &attached); err != nil {
+	if err := p.call("waitForEvent", map[string]any{"sessionId": s.SessionID, "type": "display.show",
+		"timeoutSeconds": 20}, &attached); err != nil {
 		return 0, err
 	}
 	var report struct{ Verdict, Summary string }
@@ -196,7 +191,8 @@ func (b *bench) oneMinute(p *peer, scenario string) (time.Duration, error) {
 
 // call calls a tool and reads its structured answer.
 func (p *peer) call(tool string, args map[string]any, into any) error {
-	data, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": map[string]any{"name": tool, "arguments": args}})
+	data, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 7, "method": "tools/call",
+		"params": map[string]any{"name": tool, "arguments": args}})
 	if err != nil {
 		return err
 	}

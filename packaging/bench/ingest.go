@@ -1,21 +1,14 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"sync"
 	"time"
-
-	"github.com/service-dev/service/packaging/pgtest"
 )
 
 const (
@@ -30,37 +23,15 @@ const (
 // ingest measures how many events of shipped apps are counted in a second, against a bare handler that decodes the same
 // batches and keeps the ids only, and how long the page over a million events takes.
 func (b *bench) ingest() error {
-	if err := b.ingestOn("SQLite", ""); err != nil {
-		return err
-	}
-	cluster, err := pgtest.StartDurable()
-	if errors.Is(err, pgtest.ErrMissing) {
-		fmt.Println("SKIPPED, PostgreSQL is missing: events of shipped apps on it")
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer cluster.Stop()
-	var databases [2]string
-	for i := range databases {
-		if databases[i], err = cluster.Create(); err != nil {
-			return err
-		}
-	}
-	return b.ingestOn("PostgreSQL", databases[0], databases[1])
+	return onDatabases("events of shipped apps", b.ingestOn)
 }
 
 func (b *bench) ingestOn(engine, database string, bareArgs ...string) error {
-	backend, url, err := b.startBackendOn(database)
+	backend, who, err := b.startLinked(database)
 	if err != nil {
 		return err
 	}
-	defer func() { backend.Process.Kill(); backend.Wait() }()
-	who, err := link(url)
-	if err != nil {
-		return fmt.Errorf("linking: %w", err)
-	}
+	defer backend.stop()
 	var keys []string
 	for range ingestKeys { // many, because each may send so much a minute
 		var k struct{ ProjectKey string }
@@ -69,21 +40,21 @@ func (b *bench) ingestOn(engine, database string, bareArgs ...string) error {
 		}
 		keys = append(keys, k.ProjectKey)
 	}
-	bareURL, stop, err := b.bareIngest(bareArgs...)
+	bare, err := b.startBare("bareingest", bareArgs...)
 	if err != nil {
 		return err
 	}
-	defer stop()
+	defer bare.stop()
 	var ours, floor []time.Duration
 	sent := 0
 	for round := range max(20, b.runs/2) {
 		bodies := batches(senders * eachSends)
 		sent += len(bodies) * batchEvents
-		o, err := sendAll(url, keys[round%len(keys)], bodies)
+		o, err := sendAll(backend.url, keys[round%len(keys)], bodies)
 		if err != nil {
 			return err
 		}
-		f, err := sendAll(bareURL, keys[0], bodies)
+		f, err := sendAll(bare.url, keys[0], bodies)
 		if err != nil {
 			return err
 		}
@@ -91,11 +62,11 @@ func (b *bench) ingestOn(engine, database string, bareArgs ...string) error {
 	}
 	const slice = senders * eachSends * batchEvents
 	o, f := slice/median(ours).Seconds(), slice/median(floor).Seconds()
-	b.rows = append(b.rows, row{"events of shipped apps counted, batches of 500, " + engine + " / bare handler that keeps their ids",
-		fmt.Sprintf("%.0f /s", o), fmt.Sprintf("%.0f /s", f), ratio(o, f), ""})
+	b.rows = append(b.rows, ratesRow("events of shipped apps counted, batches of 500, "+engine+
+		" / bare handler that keeps their ids", o, f, ""))
 	for n := 0; sent < million; n++ {
 		bodies := batches(senders * 10)
-		if _, err := sendAll(url, keys[n%len(keys)], bodies); err != nil {
+		if _, err := sendAll(backend.url, keys[n%len(keys)], bodies); err != nil {
 			return err
 		}
 		sent += len(bodies) * batchEvents
@@ -103,8 +74,8 @@ func (b *bench) ingestOn(engine, database string, bareArgs ...string) error {
 	for _, span := range []string{"24h", "7d"} {
 		var times []time.Duration
 		for range pageRuns {
-			d, err := timed(func() error {
-				page, _, err := who.browser.Get(url + "/account/projects/" + ingestApp + "/analytics?range=" + span)
+			err := measure(&times, func() error {
+				page, _, err := who.browser.Get(backend.url + "/account/projects/" + ingestApp + "/analytics?range=" + span)
 				if err == nil && !strings.Contains(page, "<svg class=\"chart\"") {
 					err = errors.New("the analytics page has no plot")
 				}
@@ -113,32 +84,11 @@ func (b *bench) ingestOn(engine, database string, bareArgs ...string) error {
 			if err != nil {
 				return err
 			}
-			times = append(times, d)
 		}
-		b.rows = append(b.rows, row{fmt.Sprintf("analytics page of %s over a million events, %s", span, engine), ms(median(times)), "", "", "< 100 ms"})
+		b.rows = append(b.rows, row{fmt.Sprintf("analytics page of %s over a million events, %s", span, engine),
+			ms(median(times)), "", "", "< 100 ms"})
 	}
 	return nil
-}
-
-func (b *bench) bareIngest(args ...string) (url string, stop func(), err error) {
-	bare := exec.Command(filepath.Join(b.work, "bareingest"), args...)
-	in, err := bare.StdinPipe()
-	if err != nil {
-		return "", nil, err
-	}
-	out, err := bare.StdoutPipe()
-	if err != nil {
-		return "", nil, err
-	}
-	if err := bare.Start(); err != nil {
-		return "", nil, err
-	}
-	stop = func() { in.Close(); bare.Wait() }
-	if url, err = bufio.NewReader(out).ReadString('\n'); err != nil {
-		stop()
-		return "", nil, err
-	}
-	return strings.TrimSpace(url), stop, nil
 }
 
 // batches makes n bodies of fresh events of a thousand installs, mostly of the last hour and some of the last days.
@@ -154,8 +104,10 @@ func batches(n int) [][]byte {
 			if rand.IntN(50) == 0 {
 				ago = rand.Int64N(int64(70 * time.Hour))
 			}
-			e := map[string]any{"id": fmt.Sprintf("%016x", rand.Uint64()), "type": "session", "at": now.Add(-time.Duration(ago)).UnixMilli(),
-				"installId": fmt.Sprintf("install-%04d", rand.IntN(1000)), "appVersion": []string{"1.4.0", "1.5.0"}[rand.IntN(2)], "platform": "ios", "deviceModel": "even_g1"}
+			e := map[string]any{"id": fmt.Sprintf("%016x", rand.Uint64()), "type": "session",
+				"at":        now.Add(-time.Duration(ago)).UnixMilli(),
+				"installId": fmt.Sprintf("install-%04d", rand.IntN(1000)), "appVersion": []string{"1.4.0", "1.5.0"}[rand.IntN(2)],
+				"platform": "ios", "deviceModel": "even_g1"}
 			switch rand.IntN(10) {
 			case 0:
 				e["type"], e["name"] = "error", []string{"timeout", "camera.denied"}[rand.IntN(2)]
@@ -169,20 +121,10 @@ func batches(n int) [][]byte {
 	return bodies
 }
 
-// sendAll sends the bodies over connections of their own and gives how long that took.
+// sendAll sends the bodies over connections of their own and returns the time it took.
 func sendAll(url, key string, bodies [][]byte) (time.Duration, error) {
 	return timed(func() error {
-		var group sync.WaitGroup
-		errs := make([]error, senders)
-		for s := range senders {
-			group.Go(func() {
-				for i := s; i < len(bodies) && errs[s] == nil; i += senders {
-					errs[s] = sendBatch(url, key, bodies[i])
-				}
-			})
-		}
-		group.Wait()
-		return errors.Join(errs...)
+		return together(senders, len(bodies)/senders, func(n int) error { return sendBatch(url, key, bodies[n]) })
 	})
 }
 
@@ -195,18 +137,13 @@ func sendBatch(url, key string, body []byte) error {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Authorization", "Bearer "+key)
-	resp, err := ingestClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
+	status, answer, err := do(ingestClient, req)
 	if err != nil {
 		return err
 	}
 	var got struct{ Accepted int }
 	if err := json.Unmarshal(answer, &got); err != nil || got.Accepted != batchEvents {
-		return fmt.Errorf("a batch was answered with %d %s", resp.StatusCode, answer)
+		return fmt.Errorf("a batch was answered with %d %s", status, answer)
 	}
 	return nil
 }

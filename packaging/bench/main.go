@@ -52,20 +52,23 @@ func run(bin, only string, runs int) error {
 	}
 	defer os.RemoveAll(work)
 	b := &bench{bin: bin, work: work, runs: runs, env: []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + work, "SERVICE_CONFIG_DIR=" + filepath.Join(work, "state"), "SERVICE_NO_AUTO_OPEN=1",
+		"PATH=" + os.Getenv("PATH"), "HOME=" + work, "SERVICE_CONFIG_DIR=" + filepath.Join(work, "state"),
+		"SERVICE_NO_AUTO_OPEN=1",
 	}}
 	for _, name := range []string{"empty", "inprocess", "echo", "bareauth", "barerelay", "bareingest", "drawing"} {
-		cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(work, name), "./packaging/bench/testdata/"+name)
+		cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(work, name),
+			"./packaging/bench/testdata/"+name)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("building %s: %w\n%s", name, err, out)
+			return fmt.Errorf("build %s: %w\n%s", name, err, out)
 		}
 	}
-	if out, err := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(work, "minute"), "./packaging/e2e/testdata/apps/minute").CombinedOutput(); err != nil {
-		return fmt.Errorf("building minute: %w\n%s", err, out)
+	if out, err := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(work, "minute"),
+		"./packaging/e2e/testdata/apps/minute").CombinedOutput(); err != nil {
+		return fmt.Errorf("build minute: %w\n%s", err, out)
 	}
 	defer func() { b.command("servicectl", "daemon", "stop").Run() }()
-	if err := b.warm(); err != nil {
+	if err := b.withAgent(b.warm)(); err != nil {
 		return err
 	}
 	for _, step := range b.steps() {
@@ -89,9 +92,12 @@ type step struct {
 // steps are what is measured, in the order of the table.
 func (b *bench) steps() []step {
 	return []step{
-		{"starts", b.starts}, {"shim", b.shim}, {"whoami", b.whoami}, {"whoami64", b.busyWhoami}, {"tool64", b.busyTool}, {"cold20", b.cold},
+		{"starts", b.starts}, {"shim", b.withAgent(b.shim)}, {"whoami", b.whoami}, {"whoami64", b.busyWhoami},
+		{"tool64", b.busyTool},
+		{"cold20", b.cold},
 		{"idle", b.idle}, {"polltoken", b.pollToken}, {"issue", b.issue}, {"telemetry", b.telemetry}, {"drawing", b.drawing},
-		{"localsim", b.localSim}, {"minute", b.minute}, {"relay", b.relay}, {"idlesessions", b.idleSessions}, {"ingest", b.ingest}, {"page", b.page},
+		{"localsim", b.localSim}, {"minute", b.withAgent(b.minute)}, {"relay", b.relay}, {"idlesessions", b.idleSessions},
+		{"ingest", b.ingest}, {"page", b.page},
 	}
 }
 
@@ -128,5 +134,17 @@ func median(all []time.Duration) time.Duration {
 func ms(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d.Microseconds())/1000) }
 
 func mb(kb int64) string { return fmt.Sprintf("%.1f MB", float64(kb)/1024) }
+
+// timesRow is the row of two series, each shown by show.
+func timesRow(figure string, ours, floor []time.Duration, show func([]time.Duration) string, goal string) row {
+	return row{figure, show(ours), show(floor), ratio(float64(median(ours)), float64(median(floor))), goal}
+}
+
+func medianMs(all []time.Duration) string { return ms(median(all)) }
+
+// ratesRow is the row of two rates a second.
+func ratesRow(figure string, ours, floor float64, goal string) row {
+	return row{figure, fmt.Sprintf("%.0f /s", ours), fmt.Sprintf("%.0f /s", floor), ratio(ours, floor), goal}
+}
 
 func ratio(a, b float64) string { return fmt.Sprintf("%.2f", a/b) }

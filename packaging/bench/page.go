@@ -20,22 +20,18 @@ func (b *bench) page() error {
 		fmt.Println("SKIPPED, chromium is missing: page load to first picture")
 		return nil
 	}
-	backend, url, err := b.startBackend()
+	backend, who, err := b.startLinked("")
 	if err != nil {
 		return err
 	}
-	defer func() { backend.Process.Kill(); backend.Wait() }()
-	who, err := link(url)
-	if err != nil {
-		return fmt.Errorf("linking: %w", err)
-	}
+	defer backend.stop()
 	id, _, err := who.session(0)
 	if err != nil {
 		return err
 	}
 	var cold, warm []time.Duration
 	for n := range pageRuns {
-		c, w, err := firstPictures(chromium, filepath.Join(b.work, fmt.Sprint("profile", n)), url+"/s/"+id)
+		c, w, err := firstPictures(chromium, filepath.Join(b.work, fmt.Sprint("profile", n)), backend.url+"/s/"+id)
 		if err != nil {
 			return err
 		}
@@ -47,11 +43,12 @@ func (b *bench) page() error {
 	return nil
 }
 
-// firstPictures opens the page in a fresh browser, signs in, and gives the times of the first picture without and with
-// the cache.
+// firstPictures opens the page in a fresh browser, signs in, and returns the times of the first picture without and
+// with the cache.
 func firstPictures(chromium, profile, url string) (cold, warm time.Duration, err error) {
 	opts := append([]chromedp.ExecAllocatorOption{}, chromedp.DefaultExecAllocatorOptions[:]...)
-	opts = append(opts, chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(profile))
+	opts = append(opts, chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.UserDataDir(profile))
 	alloc, stopAlloc := chromedp.NewExecAllocator(context.Background(), opts...)
 	defer stopAlloc()
 	tab, stop := chromedp.NewContext(alloc)
@@ -60,7 +57,7 @@ func firstPictures(chromium, profile, url string) (cold, warm time.Duration, err
 	defer cancel()
 	if err := chromedp.Do(ctx, chromedp.Navigate(url), chromedp.SendKeys("input[name=email]", benchEmail),
 		chromedp.SendKeys("input[name=password]", benchPassword), chromedp.Submit("input[name=email]")); err != nil {
-		return 0, 0, fmt.Errorf("signing in: %w", err)
+		return 0, 0, fmt.Errorf("sign in: %w", err)
 	}
 	if cold, err = pictureTime(ctx); err != nil {
 		return 0, 0, err
@@ -75,7 +72,8 @@ func firstPictures(chromium, profile, url string) (cold, warm time.Duration, err
 // pictureTime waits for the page's own mark.
 func pictureTime(ctx context.Context) (time.Duration, error) {
 	for range 400 {
-		at, err := chromedp.Run(ctx, chromedp.Evaluate[float64](`performance.getEntriesByName("first-picture")[0]?.startTime ?? -1`))
+		at, err := chromedp.Run(ctx, chromedp.Evaluate[float64](
+			`performance.getEntriesByName("first-picture")[0]?.startTime ?? -1`))
 		if err == nil && at > 0 {
 			return time.Duration(at * float64(time.Millisecond)), nil
 		}

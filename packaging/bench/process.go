@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,54 +11,23 @@ import (
 	"time"
 )
 
-const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}`
+const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25",` +
+	`"capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}`
 
-// peer is an MCP server process that answers lines.
-type peer struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *bufio.Reader
-}
-
-func spawn(cmd *exec.Cmd) (*peer, error) {
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
+// withAgent is a step that talks to the service as an agent does.
+func (b *bench) withAgent(step func(p *peer) error) func() error {
+	return func() error {
+		p, err := spawnAgent(b.shimCommand())
+		if err != nil {
+			return err
+		}
+		defer p.close()
+		return step(p)
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	return &peer{cmd: cmd, in: in, out: bufio.NewReaderSize(out, 1<<20)}, nil
-}
-
-// ask sends one line and gives the next line back.
-func (p *peer) ask(line string) (string, error) {
-	if _, err := io.WriteString(p.in, line+"\n"); err != nil {
-		return "", err
-	}
-	return p.out.ReadString('\n')
-}
-
-func (p *peer) close() {
-	p.in.Close()
-	p.cmd.Wait()
 }
 
 // warm starts the daemon and its embedded backend, and keeps the tool list for the in-process server.
-func (b *bench) warm() error {
-	p, err := spawn(b.command("service-mcp"))
-	if err != nil {
-		return err
-	}
-	defer p.close()
-	if _, err := p.ask(initialize); err != nil {
-		return fmt.Errorf("first answer: %w", err)
-	}
-	io.WriteString(p.in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
+func (b *bench) warm(p *peer) error {
 	list, err := p.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
 	if err != nil {
 		return err
@@ -69,7 +36,8 @@ func (b *bench) warm() error {
 	if err := json.Unmarshal([]byte(list), &answer); err != nil {
 		return err
 	}
-	if _, err := p.ask(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"createSimulatorSession","arguments":{"openBrowser":false}}}`); err != nil {
+	if _, err := p.ask(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"createSimulatorSession",` +
+		`"arguments":{"openBrowser":false}}}`); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(b.work, "tools.json"), answer.Result, 0o600)
@@ -79,31 +47,23 @@ func (b *bench) warm() error {
 func (b *bench) starts() error {
 	var ours, empty, inProcess []time.Duration
 	for range b.runs {
-		d, err := timed(func() error { return exec.Command(filepath.Join(b.work, "empty")).Run() })
+		if err := measure(&empty, b.empty); err != nil {
+			return err
+		}
+		d, err := firstAnswer(b.command("service-mcp"))
 		if err != nil {
 			return err
 		}
-		empty = append(empty, d)
-		if d, err = firstAnswer(b.command("service-mcp")); err != nil {
-			return err
-		}
 		ours = append(ours, d)
-		if d, err = firstAnswer(exec.Command(filepath.Join(b.work, "inprocess"), filepath.Join(b.work, "tools.json"))); err != nil {
+		if d, err = firstAnswer(b.inProcess()); err != nil {
 			return err
 		}
 		inProcess = append(inProcess, d)
 	}
-	o, e, i := median(ours), median(empty), median(inProcess)
 	b.rows = append(b.rows,
-		row{"service-mcp, start to first answer / empty Go program", ms(o), ms(e), ratio(float64(o), float64(e)), "<= 1.6"},
-		row{"service-mcp, start to first answer / in-process MCP server", ms(o), ms(i), ratio(float64(o), float64(i)), "< 0.5"})
+		timesRow("service-mcp, start to first answer / empty Go program", ours, empty, medianMs, "<= 1.6"),
+		timesRow("service-mcp, start to first answer / in-process MCP server", ours, inProcess, medianMs, "< 0.5"))
 	return nil
-}
-
-func timed(f func() error) (time.Duration, error) {
-	start := time.Now()
-	err := f()
-	return time.Since(start), err
 }
 
 func firstAnswer(cmd *exec.Cmd) (time.Duration, error) {
@@ -122,54 +82,47 @@ func firstAnswer(cmd *exec.Cmd) (time.Duration, error) {
 }
 
 // shim measures the resident memory of service-mcp after a session's talk, and a tool call's round trip.
-func (b *bench) shim() error {
-	p, err := spawn(b.command("service-mcp"))
-	if err != nil {
-		return err
-	}
-	defer p.close()
-	if _, err := p.ask(initialize); err != nil {
-		return err
-	}
-	io.WriteString(p.in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
+func (b *bench) shim(p *peer) error {
 	const call = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"whoAmI","arguments":{}}}`
 	var trips []time.Duration
 	for n := range 500 {
-		d, err := timed(func() error {
-			_, err := p.ask(fmt.Sprintf(call, n+10))
-			return err
-		})
-		if err != nil {
-			return err
+		if n == 100 { // warm
+			trips = nil
 		}
-		if n >= 100 {
-			trips = append(trips, d)
+		if err := measure(&trips, func() error { return p.exchange(fmt.Sprintf(call, n+10)) }); err != nil {
+			return err
 		}
 	}
 	rss, anon, err := memory(p.cmd.Process.Pid)
 	if err != nil {
 		return err
 	}
-	empty, err := emptyMemory(filepath.Join(b.work, "inprocess"), filepath.Join(b.work, "tools.json"))
+	empty, err := emptyMemory(b.inProcess())
 	if err != nil {
 		return err
 	}
 	b.rows = append(b.rows,
-		row{"service-mcp, resident after 500 calls / in-process server", mb(rss), mb(empty), ratio(float64(rss), float64(empty)), "<= 3 MB"},
+		row{"service-mcp, resident after 500 calls / in-process server", mb(rss), mb(empty),
+			ratio(float64(rss), float64(empty)), "<= 3 MB"},
 		row{"service-mcp, of it not shared with the file", mb(anon), "", "", ""},
 		row{"tool call, round trip (whoAmI)", ms(median(trips)), "", "", "< 0.4 ms"})
 	return nil
 }
 
-func emptyMemory(program, arg string) (int64, error) {
-	p, err := spawn(exec.Command(program, arg))
+// empty runs a Go program that does nothing.
+func (b *bench) empty() error { return exec.Command(filepath.Join(b.work, "empty")).Run() }
+
+// inProcess is an MCP server that lists our tools and answers them itself.
+func (b *bench) inProcess() *exec.Cmd {
+	return exec.Command(filepath.Join(b.work, "inprocess"), filepath.Join(b.work, "tools.json"))
+}
+
+func emptyMemory(cmd *exec.Cmd) (int64, error) {
+	p, err := spawnAgent(cmd)
 	if err != nil {
 		return 0, err
 	}
 	defer p.close()
-	if _, err := p.ask(initialize); err != nil {
-		return 0, err
-	}
 	rss, _, err := memory(p.cmd.Process.Pid)
 	return rss, err
 }
@@ -195,20 +148,25 @@ func memory(pid int) (rss, anon int64, err error) {
 	return rss, anon, nil
 }
 
+// whoamiOnce measures an empty program and whoami.
+func (b *bench) whoamiOnce(ours, empty *[]time.Duration) error {
+	if err := measure(empty, b.empty); err != nil {
+		return err
+	}
+	d, _ := timed(func() error { return b.command("servicectl", "whoami").Run() }) // exit 1: not linked
+	*ours = append(*ours, d)
+	return nil
+}
+
 // whoami measures the CLI's commonest question against an empty program.
 func (b *bench) whoami() error {
 	var ours, empty []time.Duration
 	for range b.runs {
-		d, err := timed(func() error { return exec.Command(filepath.Join(b.work, "empty")).Run() })
-		if err != nil {
+		if err := b.whoamiOnce(&ours, &empty); err != nil {
 			return err
 		}
-		empty = append(empty, d)
-		d, _ = timed(func() error { return b.command("servicectl", "whoami").Run() }) // exit 1: not linked
-		ours = append(ours, d)
 	}
-	o, e := median(ours), median(empty)
-	b.rows = append(b.rows, row{"servicectl whoami / empty Go program", ms(o), ms(e), ratio(float64(o), float64(e)), "<= 3.5"})
+	b.rows = append(b.rows, timesRow("servicectl whoami / empty Go program", ours, empty, medianMs, "<= 3.5"))
 	return nil
 }
 

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,105 +46,76 @@ func newPair(ctx context.Context, page, app *websocket.Conn) *pair {
 	return p
 }
 
-// relay measures stream frames a second from page to app against a bare relay of the same shape.
-func (b *bench) relay() error {
+// besideRelay runs f with a linked backend and a bare relay of the same shape.
+func (b *bench) besideRelay(f func(ctx context.Context, backend, floor *server, who *linked) error) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	backend, url, err := b.startBackend()
+	backend, who, err := b.startLinked("")
 	if err != nil {
 		return err
 	}
-	defer func() { backend.Process.Kill(); backend.Wait() }()
-	who, err := link(url)
-	if err != nil {
-		return fmt.Errorf("linking: %w", err)
-	}
-	bareURL, _, stop, err := b.startBare("barerelay")
+	defer backend.stop()
+	floor, err := b.startBare("barerelay")
 	if err != nil {
 		return err
 	}
-	defer stop()
-	ours, err := ourPairs(ctx, who, 500)
-	if err != nil {
-		return err
-	}
-	bare, err := barePairs(ctx, bareURL, 500)
-	if err != nil {
-		return err
-	}
-	for _, test := range []struct {
-		sessions, size int
-		goal           string
-	}{{1, 200, ">= 0.9"}, {1, 100_000, ">= 0.9"}, {500, 200, ">= 0.85"}, {500, 100_000, ">= 0.85"}} {
-		var o, f []float64
-		for range relayRuns {
-			o = append(o, stream(ctx, ours[:test.sessions], test.size))
-			f = append(f, stream(ctx, bare[:test.sessions], test.size))
+	defer floor.stop()
+	return f(ctx, backend, floor, who)
+}
+
+// relay measures stream frames a second from page to app against a bare relay of the same shape.
+func (b *bench) relay() error {
+	return b.besideRelay(func(ctx context.Context, _, floor *server, who *linked) error {
+		ours, err := ourPairs(ctx, who, 500)
+		if err != nil {
+			return err
 		}
-		mo, mf := middle(o), middle(f)
-		b.rows = append(b.rows, row{fmt.Sprintf("stream frames of %d bytes, %d sessions / bare relay", test.size, test.sessions),
-			fmt.Sprintf("%.0f /s", mo), fmt.Sprintf("%.0f /s", mf), ratio(mo, mf), test.goal})
-	}
-	return nil
+		bare, err := barePairs(ctx, floor.url, 500)
+		if err != nil {
+			return err
+		}
+		for _, test := range []struct {
+			sessions, size int
+			goal           string
+		}{{1, 200, ">= 0.9"}, {1, 100_000, ">= 0.9"}, {500, 200, ">= 0.85"}, {500, 100_000, ">= 0.85"}} {
+			var o, f []float64
+			for range relayRuns {
+				o = append(o, stream(ctx, ours[:test.sessions], test.size))
+				f = append(f, stream(ctx, bare[:test.sessions], test.size))
+			}
+			b.rows = append(b.rows, ratesRow(fmt.Sprintf("stream frames of %d bytes, %d sessions / bare relay", test.size,
+				test.sessions), middle(o), middle(f), test.goal))
+		}
+		return nil
+	})
 }
 
 // idleSessions measures what a fresh backend holds for a session whose page and app are attached and silent.
 func (b *bench) idleSessions() error {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	backend, url, err := b.startBackend()
-	if err != nil {
-		return err
-	}
-	defer func() { backend.Process.Kill(); backend.Wait() }()
-	who, err := link(url)
-	if err != nil {
-		return fmt.Errorf("linking: %w", err)
-	}
-	bareURL, barePID, stop, err := b.startBare("barerelay")
-	if err != nil {
-		return err
-	}
-	defer stop()
-	before, bareBefore := settled(backend.Process.Pid, barePID)
-	if _, err := ourPairs(ctx, who, idlePairs); err != nil {
-		return err
-	}
-	if _, err := barePairs(ctx, bareURL, idlePairs); err != nil {
-		return err
-	}
-	after, bareAfter := settled(backend.Process.Pid, barePID)
-	each, bare := float64(after-before)/idlePairs, float64(bareAfter-bareBefore)/idlePairs
-	b.rows = append(b.rows, row{fmt.Sprintf("resident memory of an idle session (page and app), of %d / bare relay", idlePairs),
-		fmt.Sprintf("%.1f KB", each), fmt.Sprintf("%.1f KB", bare), ratio(each, bare), "<= 15 KB"})
-	return nil
+	return b.besideRelay(func(ctx context.Context, backend, floor *server, who *linked) error {
+		before, bareBefore := settled(backend.pid, floor.pid)
+		if _, err := ourPairs(ctx, who, idlePairs); err != nil {
+			return err
+		}
+		if _, err := barePairs(ctx, floor.url, idlePairs); err != nil {
+			return err
+		}
+		after, bareAfter := settled(backend.pid, floor.pid)
+		each, bare := float64(after-before)/idlePairs, float64(bareAfter-bareBefore)/idlePairs
+		b.rows = append(b.rows, row{fmt.Sprintf("resident memory of an idle session (page and app), of %d / bare relay",
+			idlePairs),
+			fmt.Sprintf("%.1f KB", each), fmt.Sprintf("%.1f KB", bare), ratio(each, bare), "<= 15 KB"})
+		return nil
+	})
 }
 
-// settled gives the resident memory of two processes, in KB, once they had time for a round of pings and for handing
+// settled returns the resident memory of two processes, in KB, once they had time for a round of pings and for handing
 // memory back after a rush.
 func settled(ours, bare int) (int64, int64) {
 	time.Sleep(15 * time.Second)
 	o, _, _ := memory(ours)
 	f, _, _ := memory(bare)
 	return o, f
-}
-
-// startBare starts a floor program that prints its address and ends with its standard input.
-func (b *bench) startBare(name string) (url string, pid int, stop func(), err error) {
-	cmd := exec.Command(filepath.Join(b.work, name))
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return "", 0, nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return "", 0, nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return "", 0, nil, err
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	return strings.TrimSpace(line), cmd.Process.Pid, func() { in.Close(); cmd.Wait() }, err
 }
 
 // ourPairs attaches n pages and apps to sessions of their own. Readers drain what nobody here looks at.
@@ -157,23 +125,23 @@ func ourPairs(ctx context.Context, who *linked, n int) ([]*pair, error) {
 	for i := range pairs {
 		id, secret, err := who.session(i)
 		if err != nil {
-			return nil, fmt.Errorf("opening session %d: %w", i, err)
+			return nil, fmt.Errorf("open session %d: %w", i, err)
 		}
 		page, err := dial(ctx, ws+"/s/"+id+"/live", &websocket.DialOptions{
 			HTTPClient: who.browser.Client(), HTTPHeader: http.Header{"Origin": {who.base}}})
 		if err != nil {
-			return nil, fmt.Errorf("attaching page %d: %w", i, err)
+			return nil, fmt.Errorf("attach page %d: %w", i, err)
 		}
 		app, err := attach(ctx, ws+"/api/sessions/"+id+"/app", secret)
 		if err != nil {
-			return nil, fmt.Errorf("attaching app %d: %w", i, err)
+			return nil, fmt.Errorf("attach app %d: %w", i, err)
 		}
 		pairs[i] = newPair(ctx, page, app)
 	}
 	return pairs, nil
 }
 
-// dial opens a WebSocket that takes messages of any size.
+// dial opens a WebSocket that accepts messages of any size.
 func dial(ctx context.Context, url string, o *websocket.DialOptions) (*websocket.Conn, error) {
 	c, _, err := websocket.Dial(ctx, url, o) //nolint:bodyclose // the library says that nobody has to
 	if err != nil {
@@ -183,13 +151,14 @@ func dial(ctx context.Context, url string, o *websocket.DialOptions) (*websocket
 	return c, nil
 }
 
-// attach opens an app's connection and says hello.
+// attach opens an app's connection and sends hello.
 func attach(ctx context.Context, url, secret string) (*websocket.Conn, error) {
 	app, err := dial(ctx, url, nil)
 	if err != nil {
 		return nil, err
 	}
-	hello, err := glasses.New(glasses.TypeHello, "bench-0", 0, glasses.Hello{Secret: secret, App: glasses.AppInfo{Name: "bench"}, Barrier: true})
+	hello, err := glasses.New(glasses.TypeHello, "bench-0", 0,
+		glasses.Hello{Secret: secret, App: glasses.AppInfo{Name: "bench"}, Barrier: true})
 	if err != nil {
 		return nil, err
 	}
@@ -240,11 +209,13 @@ func barePairs(ctx context.Context, url string, n int) ([]*pair, error) {
 // inFlight is how many frames of a session are on their way at once; the relay may drop stream frames beyond its queue.
 const inFlight = 16
 
-// stream sends binary stream frames through every pair for a slice of time and gives the frames a second that arrived.
+// stream sends binary stream frames through every pair for a slice of time and returns the frames a second that
+// arrived.
 func stream(ctx context.Context, pairs []*pair, size int) float64 {
 	ctx, cancel := context.WithTimeout(ctx, relaySlice+20*time.Second) // a dropped frame must not hold the bench for ever
 	defer cancel()
-	header := glasses.Frame{Type: glasses.TypeVideoFrame, ID: "g-1", At: 1, Payload: json.RawMessage(`{"width":640,"height":480}`)}
+	header := glasses.Frame{Type: glasses.TypeVideoFrame, ID: "g-1", At: 1,
+		Payload: json.RawMessage(`{"width":640,"height":480}`)}
 	frame, err := glasses.EncodeBinary(header, make([]byte, size))
 	if err != nil {
 		panic(err) // the header is ours
@@ -259,7 +230,7 @@ func stream(ctx context.Context, pairs []*pair, size int) float64 {
 	return float64(arrived.Load()) / time.Since(start).Seconds()
 }
 
-// send keeps frames in flight for a slice of time, waits for the last and gives how many arrived.
+// send keeps frames in flight for a slice of time, waits for the last and returns how many arrived.
 func (p *pair) send(ctx context.Context, frame []byte, start time.Time) int64 {
 	base, sent := p.arrived.Load(), int64(0)
 	for time.Since(start) < relaySlice || p.arrived.Load()-base < sent {

@@ -38,8 +38,8 @@ export PATH="$BARE_GO:/usr/bin:/bin"
 hash -r
 
 # Races are looked for where every program is. Of the store's tests only those on PostgreSQL differ.
-store=./backend/internal/sqlstore
-tests=$(git grep -l 'os\.Exit(reaper\.Run(' -- '*_test.go' | xargs -n1 dirname | sed 's#^#./#' | sort -u | grep -vx "$store")
+store='./backend/internal/sqlstore ./backend/internal/storetest'
+tests=$(git grep -l 'os\.Exit(reaper\.Run(' -- '*_test.go' | xargs -n1 dirname | sed 's#^#./#' | sort -u | grep -vxF "${store// /$'\n'}")
 log=$place/log
 status=0
 make test RACE= TESTS="${*:-$(echo $tests)}" 2>&1 | tee "$log" || status=1

@@ -12,12 +12,13 @@ import (
 
 const root = "../.."
 
-// maxReadme is how many lines README may have: it is for a person's first five minutes.
+// maxReadme is the maximum number of lines of README, which is for a person's first five minutes.
 const maxReadme = 150
 
 func TestReadme_IsShort(t *testing.T) {
 	if n := strings.Count(readDocument(t, "README.md"), "\n"); n > maxReadme {
-		t.Errorf("README.md has %d lines, the most are %d: move something to proto/docs/pages and link it", n, maxReadme)
+		t.Errorf("README.md has %d lines, the most are %d: move something to proto/docs/pages and link it", n,
+			maxReadme)
 	}
 }
 
@@ -54,7 +55,7 @@ func TestDocuments_LinksResolve(t *testing.T) {
 	}
 }
 
-// anchors are the fragments by which a page's headings are linked.
+// anchors returns the fragments of a page's headings.
 func anchors(text string) (list []string) {
 	for _, match := range heading.FindAllStringSubmatch(codeBlock.ReplaceAllString(text, ""), -1) {
 		kept := strings.Map(func(r rune) rune {
@@ -80,7 +81,7 @@ func TestDocuments_NamePathsThatExist(t *testing.T) {
 	}
 }
 
-// documents are the tracked Markdown files, apart from test data.
+// documents returns the tracked Markdown files except test data.
 func documents(t *testing.T) []string {
 	t.Helper()
 	out, err := exec.Command("git", "-C", root, "ls-files", "*.md").Output()
@@ -107,7 +108,7 @@ func readDocument(t *testing.T, name string) string {
 
 var outsideReference = regexp.MustCompile(`\b(design D[0-9]|spec [0-9]+(\.[0-9]|\b))`)
 
-// What a file refers to has to be in this repository, or in public.
+// A file may refer only to this repository or to public documents.
 func TestFiles_ReferToNothingOutside(t *testing.T) {
 	patterns := []string{"*.go", "*.proto", "*.sql", "*.sh", "*.md", "Makefile", ".ci/run"}
 	out, err := exec.Command("git", append([]string{"-C", root, "ls-files"}, patterns...)...).Output()

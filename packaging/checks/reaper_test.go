@@ -8,15 +8,18 @@ import (
 	"testing"
 )
 
-// starters are the packages by which a test starts processes.
-var starters = []string{"os/exec", "github.com/chromedp/chromedp", module + "packaging/pgtest", module + "packaging/usersystemd", module + "ctl/internal/reach"}
+// starters are the packages with which tests start processes.
+var starters = []string{"os/exec", "github.com/chromedp/chromedp", module + "packaging/pgtest",
+	module + "packaging/enginetest",
+	module + "packaging/usersystemd", module + "ctl/internal/dialer"}
 
-// Whatever a test starts ends with its binary: where one may start processes, TestMain goes through the reaper.
-func TestProcessesOfTestsEndWithThem(t *testing.T) {
+// Processes started by a test end with its binary: a TestMain of such packages uses the reaper.
+func TestProcesses_EndWithTests(t *testing.T) {
 	looked := 0
 	for _, p := range packages(t) {
 		imports := slices.Concat(p.Imports, p.TestImports, p.XTestImports)
-		starts := p.ImportPath == module+"ctl/internal/reach" || slices.ContainsFunc(imports, func(path string) bool { return slices.Contains(starters, path) })
+		starts := p.ImportPath == module+"ctl/internal/dialer" ||
+			slices.ContainsFunc(imports, func(path string) bool { return slices.Contains(starters, path) })
 		files, err := filepath.Glob(filepath.Join(p.Dir, "*_test.go"))
 		if err != nil {
 			t.Fatal(err)
@@ -30,10 +33,12 @@ func TestProcessesOfTestsEndWithThem(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-			return strings.Contains(string(data), "os.Exit(reaper.Run(") || strings.Contains(string(data), "os.Exit(Run(")
+			return strings.Contains(string(data), "os.Exit(reaper.Run(") ||
+				strings.Contains(string(data), "os.Exit(Run(")
 		})
 		if !reaped {
-			t.Errorf("tests of %s may start processes, and its TestMain does not run them by reaper.Run", strings.TrimPrefix(p.ImportPath, module))
+			t.Errorf("tests of %s may start processes, and its TestMain does not run them by reaper.Run",
+				strings.TrimPrefix(p.ImportPath, module))
 		}
 	}
 	if looked < 15 {

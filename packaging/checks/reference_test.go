@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/docs"
 )
 
-// sources calls visit with the path and text of each Go file of the folders that is no test.
+// sources calls visit with the path and text of each Go file of the folders, except tests.
 func sources(t *testing.T, visit func(path, text string), folders ...string) {
 	t.Helper()
 	for _, folder := range folders {
@@ -77,7 +77,7 @@ func TestEveryToolErrorIsDocumented(t *testing.T) {
 				t.Errorf("%s answers %s, which no page explains", path, name)
 			}
 		}
-	}, "daemon", "ctl/internal/pump", "ctl/service-mcp")
+	}, "daemon", "ctl/internal/stdioproxy", "ctl/service-mcp")
 	if found < 30 {
 		t.Errorf("only %d codes were found", found)
 	}

@@ -26,9 +26,11 @@ var accountTools = []struct {
 }{
 	{name: "listProjects", args: map[string]any{}},
 	{name: "getAssistantConfig", capability: "assistant_config", level: "read"},
-	{name: "setAssistantConfig", reads: "getAssistantConfig", args: map[string]any{"sounds": false}, capability: "assistant_config", field: "sounds", level: "read_write"},
+	{name: "setAssistantConfig", reads: "getAssistantConfig", args: map[string]any{"sounds": false},
+		capability: "assistant_config", field: "sounds", level: "read_write"},
 	{name: "getCredentialStatus", capability: "credentials", level: "read"},
-	{name: "setCredential", args: map[string]any{"provider": "openai", "openBrowser": false}, capability: "credentials", level: "read_write"},
+	{name: "setCredential", args: map[string]any{"provider": "openai", "openBrowser": false},
+		capability: "credentials", level: "read_write"},
 	{name: "getProjectAnalytics", args: map[string]any{"range": "7d"}, capability: "analytics", level: "read"},
 	{name: "getConnectionPageConfig"},
 	{name: "setConnectionPageConfig", reads: "getConnectionPageConfig", args: map[string]any{"title": "Hello glasses"}},
@@ -36,7 +38,7 @@ var accountTools = []struct {
 	{name: "generateConnectionModule", args: map[string]any{"language": "python"}},
 }
 
-// callRecord calls a tool of the list for the project, at the version that stands.
+// callRecord calls a tool for the project with the current version of its record.
 func callRecord(t *testing.T, a *agent, i int, project string) toolResult {
 	t.Helper()
 	tool := accountTools[i]
@@ -49,14 +51,15 @@ func callRecord(t *testing.T, a *agent, i int, project string) toolResult {
 	}
 	if tool.reads != "" {
 		args["version"] = 0
-		if now := a.call(tool.reads, map[string]any{"project": project}); !now.IsError && now.Structured["version"] != nil {
+		if now := a.call(tool.reads, map[string]any{"project": project}); !now.IsError &&
+			now.Structured["version"] != nil {
 			args["version"] = now.Structured["version"]
 		}
 	}
 	return a.call(tool.name, args)
 }
 
-// link links the agent's install as a new person and gives the person's browser without scripts.
+// linkAgent links the agent's install as a new person and returns the person's browser without scripts.
 func linkAgent(t *testing.T, a *agent, email string) *person {
 	t.Helper()
 	return linkAgentOf(t, a, newPerson(t), email)
@@ -73,8 +76,8 @@ func linkAgentOf(t *testing.T, a *agent, someone *person, email string) *person 
 	return someone
 }
 
-// P1: every account tool over service-mcp against the real backend, unlinked and linked, granted and refused, on both
-// databases; a grant changed in the dashboard changes the very next call.
+// Every account tool works over service-mcp against a real backend, unlinked and linked, granted and refused, on both
+// databases. A grant changed in the dashboard applies to the very next call.
 func TestAccountTools(t *testing.T) {
 	for name, database := range map[string]func(t *testing.T) string{
 		"sqlite":   func(t *testing.T) string { return filepath.Join(t.TempDir(), "service.db") },
@@ -87,16 +90,19 @@ func TestAccountTools(t *testing.T) {
 			a := startAgent(w, "modern", false)
 			for i, tool := range accountTools {
 				r := callRecord(t, a, i, app)
-				if r.IsError || r.str(t, "status") != "auth_required" || r.str(t, "userCode") == "" || r.str(t, "verificationUrl") == "" {
+				if r.IsError || r.str(t, "status") != "auth_required" || r.str(t, "userCode") == "" ||
+					r.str(t, "verificationUrl") == "" {
 					t.Errorf("%s, unlinked: %v", tool.name, r.Structured)
 				}
 			}
 			owner := linkAgent(t, a, "owner@example.org")
 			for i, tool := range accountTools {
-				if tool.name == "createSimulatorSession" || tool.name == "generateConnectionModule" || tool.name == "listProjects" {
+				if tool.name == "createSimulatorSession" || tool.name == "generateConnectionModule" ||
+					tool.name == "listProjects" {
 					continue
 				}
-				if r := callRecord(t, a, i, app); !r.IsError || r.str(t, "code") != "not_found" || r.str(t, "fixHint") == "" {
+				if r := callRecord(t, a, i, app); !r.IsError || r.str(t, "code") != "not_found" ||
+					r.str(t, "fixHint") == "" {
 					t.Errorf("%s, of a project that is not there: %v", tool.name, r.Structured)
 				}
 			}
@@ -115,11 +121,12 @@ func TestAccountTools(t *testing.T) {
 	}
 }
 
-// grantsInTheDashboard sets each grant to Off and back as a person with Chromium does, and calls the tools between.
+// grantsInTheDashboard sets each grant to Off and back in Chromium and calls the tools in between.
 func grantsInTheDashboard(t *testing.T, b *remoteBackend, a *agent) {
 	browser := newBrowser(t)
 	run(t, browser, "sign in", chromedp.Navigate(b.url+"/signin?next=/account/mcp-access"),
-		chromedp.SendKeys("input[name=email]", "owner@example.org"), chromedp.SendKeys("input[name=password]", password),
+		chromedp.SendKeys("input[name=email]", "owner@example.org"), chromedp.SendKeys("input[name=password]",
+			password),
 		chromedp.Submit("input[name=email]"), until(`location.pathname === "/account/mcp-access"`))
 	picture(t, browser, "access")
 	for _, level := range []string{"off", "read", "read_write"} {
@@ -130,7 +137,8 @@ func grantsInTheDashboard(t *testing.T, b *remoteBackend, a *agent) {
 			switch {
 			case allowed && r.IsError:
 				t.Errorf("%s with %s: %v", tool.name, level, r.Structured)
-			case !allowed && (!r.IsError || r.str(t, "code") != "permission_denied" || r.str(t, "capability") != tool.capability ||
+			case !allowed && (!r.IsError || r.str(t, "code") != "permission_denied" ||
+				r.str(t, "capability") != tool.capability ||
 				r.str(t, "needed") != tool.level || r.str(t, "granted") != level || r.str(t, "fixHint") == ""):
 				t.Errorf("%s with %s: %v", tool.name, level, r.Structured)
 			}
@@ -140,7 +148,7 @@ func grantsInTheDashboard(t *testing.T, b *remoteBackend, a *agent) {
 
 var levels = []string{"off", "read", "read_write"}
 
-// setEveryGrant chooses the level in every radio group of the project's form and saves.
+// setEveryGrant selects the level in every radio group of the project's form and saves.
 func setEveryGrant(t *testing.T, browser context.Context, level string) {
 	t.Helper()
 	run(t, browser, "set every grant to "+level, chromedp.WaitVisible("form input[type=radio]"),
@@ -149,7 +157,7 @@ func setEveryGrant(t *testing.T, browser context.Context, level string) {
 		until(`document.readyState === "complete" && !window.before && location.pathname === "/account/mcp-access"`))
 }
 
-// recordsOfOthers: another account's project answers like one that is not there, in every tool.
+// recordsOfOthers checks that every tool reports another account's project as not found.
 func recordsOfOthers(t *testing.T, b *remoteBackend, _ *person) {
 	w := newWorld(t, "", "SERVICE_BACKEND_URL="+b.url, "SERVICE_NO_AUTO_OPEN=1")
 	a := startAgent(w, "legacy", false)
@@ -159,7 +167,8 @@ func recordsOfOthers(t *testing.T, b *remoteBackend, _ *person) {
 		if !theirs.IsError || theirs.str(t, "code") != "not_found" {
 			t.Errorf("%s of another account: %v", tool.name, theirs.Structured)
 		}
-		if one, two := fmt.Sprint(theirs.Structured), strings.ReplaceAll(fmt.Sprint(missing.Structured), "com.example.missin0", app); one != two {
+		if one, two := fmt.Sprint(theirs.Structured), strings.ReplaceAll(fmt.Sprint(missing.Structured),
+			"com.example.missin0", app); one != two {
 			t.Errorf("%s tells another account's project from a missing one:\n%s\n%s", tool.name, one, two)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// The service manager's sockets start the daemon with the first client; it takes them over, leaves them in place, tells
-// how it is, and hands none of it on to an adapter.
+// The service manager's sockets start the daemon with the first client. The daemon uses them, leaves them in place,
+// reports their state, and passes none of them to an adapter.
 func TestSocketActivation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -70,7 +70,8 @@ func TestSocketActivation(t *testing.T) {
 	}
 	must(t, "STOPPING=1 is heard", a.heard("STOPPING=1"))
 	a.untouched()
-	if line, err := firstAnswer(w, initialize); err != nil || !strings.Contains(line, `"serverInfo"`) { // by the other socket
+	// by the other socket
+	if line, err := firstAnswer(w, initialize); err != nil || !strings.Contains(line, `"serverInfo"`) {
 		t.Errorf("an agent after the stop: %s, %v", line, err)
 	}
 	if now := w.daemonPID(); now == pid || now == 0 {
@@ -83,7 +84,7 @@ func TestSocketActivation(t *testing.T) {
 	}
 }
 
-// descendants are the processes below pid.
+// descendants returns the processes below pid.
 func descendants(t *testing.T, pid int) (all []int) {
 	t.Helper()
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
@@ -101,7 +102,7 @@ func descendants(t *testing.T, pid int) (all []int) {
 	return all
 }
 
-// sockets are the Unix sockets that a process holds, by inode, with the last part of their path.
+// sockets returns the Unix sockets of a process by inode, with the last part of their path.
 func sockets(t *testing.T, pid int) map[string]string {
 	t.Helper()
 	names := map[string]string{}
@@ -124,8 +125,8 @@ func sockets(t *testing.T, pid int) map[string]string {
 	return held
 }
 
-// Idle daemons end under their clients' hands, and nobody notices: a connection that comes meanwhile waits at the socket.
-func TestIdleActivationLosesNothing(t *testing.T) {
+// Daemons end when idle while clients exist, and no client notices: a new connection waits at the socket.
+func TestSocketActivation_IdleDaemonLosesNothing(t *testing.T) {
 	t.Parallel()
 	times := full(40, 4)
 	w := newWorld(t, "idle_timeout: 1\n")
@@ -156,9 +157,9 @@ func TestIdleActivationLosesNothing(t *testing.T) {
 	}
 }
 
-// A service that is installed while a daemon of a client's runs takes over: that one finishes and ends, the service's
-// waits for it, and a connected agent goes on.
-func TestServiceTakesOver(t *testing.T) {
+// A service installed while a client's daemon runs takes over: that daemon finishes and ends, the service's daemon
+// waits for it, and a connected agent continues.
+func TestSocketActivation_ServiceTakesOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	agent := startAgent(w, "legacy", false)
@@ -180,8 +181,8 @@ func TestServiceTakesOver(t *testing.T) {
 	}
 }
 
-// Sockets whose files were deleted reach nobody: a daemon that is given such makes its own.
-func TestDeletedSocketsAreMadeAnew(t *testing.T) {
+// Sockets whose files were deleted are unreachable: a daemon that inherits them creates its own.
+func TestSocketActivation_DeletedSockets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	a := startActivator(w)

@@ -30,7 +30,7 @@ type activator struct {
 	ended []string // how each daemon ended
 }
 
-// startActivator takes the sockets' places, whoever had them.
+// startActivator listens on the daemon's sockets, replacing existing ones.
 func startActivator(w *world) *activator {
 	t := w.t
 	t.Helper()
@@ -100,8 +100,10 @@ func (a *activator) keep(ctx context.Context, hear *net.UnixConn) {
 	defer close(a.done)
 	defer hear.Close()
 	for a.wanted(ctx) {
-		cmd := exec.CommandContext(ctx, "sh", "-c", `LISTEN_PID=$$ exec "$0" run --managed`, filepath.Join(bin, "serviced"))
-		cmd.Env = append(append([]string{}, a.w.env...), "LISTEN_FDS=2", "LISTEN_FDNAMES=serviced.socket:serviced.socket", "NOTIFY_SOCKET="+a.notify, "WATCHDOG_USEC=3000000")
+		cmd := exec.CommandContext(ctx, "sh", "-c", `LISTEN_PID=$$ exec "$0" run --managed`,
+			filepath.Join(bin, "serviced"))
+		cmd.Env = append(append([]string{}, a.w.env...), "LISTEN_FDS=2",
+			"LISTEN_FDNAMES=serviced.socket:serviced.socket", "NOTIFY_SOCKET="+a.notify, "WATCHDOG_USEC=3000000")
 		cmd.Dir, cmd.ExtraFiles = "/", a.files
 		cmd.Cancel = func() error {
 			_ = cmd.Process.Signal(syscall.SIGTERM)
@@ -117,7 +119,7 @@ func (a *activator) keep(ctx context.Context, hear *net.UnixConn) {
 	}
 }
 
-// wanted waits until a connection waits at a socket; false when ctx ended.
+// wanted waits until a connection waits at a socket; it returns false if ctx ended.
 func (a *activator) wanted(ctx context.Context) bool {
 	fds := make([]unix.PollFd, len(a.files))
 	for ctx.Err() == nil {
@@ -131,7 +133,7 @@ func (a *activator) wanted(ctx context.Context) bool {
 	return false
 }
 
-// heard tells whether the daemon said a line that begins so.
+// heard reports whether the daemon notified a line with this prefix.
 func (a *activator) heard(start string) func() bool {
 	return func() bool {
 		a.mu.Lock()
@@ -147,7 +149,8 @@ func (a *activator) heard(start string) func() bool {
 	}
 }
 
-// untouched fails unless the sockets are the ones that were made, and every daemon so far was given them and ended well.
+// untouched fails unless the sockets are still the original ones, and every daemon inherited them and exited
+// successfully.
 func (a *activator) untouched() {
 	a.w.t.Helper()
 	for path, before := range a.inodes {
@@ -164,9 +167,9 @@ func (a *activator) untouched() {
 	}
 }
 
-// activations counts the daemons that came up, by whether they were given their sockets.
+// activations counts the daemons that started, with inherited sockets and with their own.
 func activations(w *world) (given, own int) {
 	log, _ := os.ReadFile(filepath.Join(w.dir, "log", "serviced.log"))
 	given = strings.Count(string(log), `"activated":true`)
-	return given, strings.Count(string(log), `"the daemon is up"`) - given
+	return given, strings.Count(string(log), `"daemon started"`) - given
 }

@@ -17,14 +17,14 @@ import (
 	"github.com/coder/websocket"
 )
 
-// G5: an agent that knows nothing but service-mcp builds an app and proves it. Whatever it does comes from an answer: the
-// order of the tools, the frames, the variables, the arguments.
-func TestAgentWithNothingButTheTools(t *testing.T) {
+// An agent that knows only service-mcp builds an app and tests it. Everything it does comes from an answer: the order
+// of the tools, the frames, the variables, the arguments.
+func TestAgent_BuildsAppFromToolAnswers(t *testing.T) {
 	t.Parallel()
-	for _, era := range []string{"legacy", "modern"} {
-		t.Run(era, func(t *testing.T) {
+	for _, protocol := range []string{"legacy", "modern"} {
+		t.Run(protocol, func(t *testing.T) {
 			w := newWorld(t, "")
-			newcomer{t: t, agent: startAgent(w, era, false), dir: w.project}.proveAnApp()
+			newcomer{t: t, agent: startAgent(w, protocol, false), dir: w.project}.proveAnApp()
 			if urls := w.openedURLs(); len(urls) > 0 {
 				t.Errorf("a browser was opened: %v", urls)
 			}
@@ -32,8 +32,8 @@ func TestAgentWithNothingButTheTools(t *testing.T) {
 	}
 }
 
-// The same agent takes the example that it is given, writes it to disk, starts it as it is told, and drives it.
-func TestAgentRunsTheExampleItIsGiven(t *testing.T) {
+// The agent writes the given example to disk, starts it as instructed, and drives it.
+func TestAgent_RunsGivenExample(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("python3"); err != nil {
 		missing(t, "python3", "install Python 3.9 or newer")
@@ -80,12 +80,13 @@ func TestAgentRunsTheExampleItIsGiven(t *testing.T) {
 
 func (n newcomer) expect(text string) {
 	n.t.Helper()
-	if verdict := n.ask("expectDisplay", map[string]any{"text": []string{text}, "withinMs": 10_000}); verdict["status"] != "pass" {
+	if verdict := n.ask("expectDisplay", map[string]any{"text": []string{text},
+		"withinMs": 10_000}); verdict["status"] != "pass" {
 		n.t.Fatalf("%q: %v", text, verdict)
 	}
 }
 
-// newcomer is an agent on its first day.
+// newcomer is an agent without prior knowledge.
 type newcomer struct {
 	t     *testing.T
 	agent *agent
@@ -102,7 +103,7 @@ func (n newcomer) ask(tool string, args map[string]any) map[string]any {
 	return r.Structured
 }
 
-// proposed finds a call among those that an answer proposes.
+// proposed returns the call of a tool that an answer proposes.
 func (n newcomer) proposed(answer map[string]any, tool string) map[string]any {
 	n.t.Helper()
 	calls, _ := answer["nextCalls"].([]any)
@@ -122,7 +123,8 @@ func (n newcomer) proveAnApp() {
 	guide := n.ask("getCapabilityGuide", n.proposed(info, "getCapabilityGuide"))
 	frames := dig(guide, "example", "app").([]any)
 	screen, _ := frames[0].(map[string]any)
-	n.ask("getPermissions", map[string]any{"platform": "desktop", "capabilities": []string{guide["capability"].(string)}})
+	n.ask("getPermissions", map[string]any{"platform": "desktop",
+		"capabilities": []string{guide["capability"].(string)}})
 
 	session := n.ask("startLocalSimulation", map[string]any{"clock": "virtual"})
 	app := n.startApp(attach, session, screen, "All done")
@@ -132,7 +134,8 @@ func (n newcomer) proveAnApp() {
 		n.t.Fatalf("the app shows %v", text)
 	}
 	n.ask("injectInput", n.tap(before, "done"))
-	if verdict := n.ask("expectDisplay", map[string]any{"text": []string{"All done"}, "absent": []string{"Milk"}}); verdict["status"] != "pass" {
+	if verdict := n.ask("expectDisplay", map[string]any{"text": []string{"All done"},
+		"absent": []string{"Milk"}}); verdict["status"] != "pass" {
 		n.t.Fatalf("after the tap: %v", verdict)
 	}
 	after := n.ask("getDisplayState", map[string]any{})
@@ -151,27 +154,29 @@ func (n newcomer) proveAnApp() {
 		app()
 		n.ask("closeSession", map[string]any{"sessionId": fresh["sessionId"]})
 	}
-	if items, _ := n.ask("getProductionChecklist", map[string]any{"platform": "desktop"})["items"].([]any); len(items) < 5 {
+	if items, _ := n.ask("getProductionChecklist",
+		map[string]any{"platform": "desktop"})["items"].([]any); len(items) < 5 {
 		n.t.Errorf("the checklist has %d items", len(items))
 	}
 }
 
-// tap is a tap in the middle of a target.
+// tap taps the middle of a target.
 func (n newcomer) tap(display map[string]any, id string) map[string]any {
 	n.t.Helper()
 	targets, _ := display["targets"].([]any)
 	for _, v := range targets {
 		if target, _ := v.(map[string]any); target["id"] == id {
 			number := func(name string) int { f, _ := target[name].(float64); return int(f) }
-			return map[string]any{"kind": "tap", "x": number("x") + number("width")/2, "y": number("y") + number("height")/2}
+			return map[string]any{"kind": "tap", "x": number("x") + number("width")/2,
+				"y": number("y") + number("height")/2}
 		}
 	}
 	n.t.Fatalf("there is no target %s in %v", id, targets)
 	return nil
 }
 
-// startApp is the app that the agent writes: it attaches as the answers say, shows the guide's own example, and shows
-// words when the button of the example is tapped. end stops it.
+// startApp runs the app that the agent writes: it attaches as the answers say, shows the guide's example, and shows
+// words when its button is tapped. end stops it.
 func (n newcomer) startApp(attach, session, screen map[string]any, words string) (end func()) {
 	n.t.Helper()
 	variable := func(name string) string {
@@ -225,7 +230,8 @@ func (n newcomer) startApp(attach, session, screen map[string]any, words string)
 			case frame["type"] == "barrier":
 				send(frame, frame["id"].(string))
 			case frame["type"] == "input" && dig(frame, "payload", "target") == "done":
-				send(map[string]any{"v": 1, "type": screen["type"], "at": 0, "payload": map[string]any{"tree": map[string]any{"type": "text", "text": words}}}, "mine-2")
+				send(map[string]any{"v": 1, "type": screen["type"], "at": 0,
+					"payload": map[string]any{"tree": map[string]any{"type": "text", "text": words}}}, "mine-2")
 			}
 		}
 	}()
@@ -238,7 +244,7 @@ func (n newcomer) startApp(attach, session, screen map[string]any, words string)
 	return end
 }
 
-// dig walks objects by key.
+// dig returns the value at a path of keys.
 func dig(m map[string]any, keys ...string) any {
 	var v any = m
 	for _, key := range keys {

@@ -63,14 +63,15 @@ func nodeTool(t *testing.T, name string) string {
 	return path
 }
 
-// needAgent ends a test that could start no agent, before it does anything else.
+// needAgent skips a test that cannot start an agent.
 func needAgent(t *testing.T) {
 	t.Helper()
 	nodeTool(t, "node/bin/node")
 }
 
-// startAgent spawns an agent of the era ("legacy" or "modern"); elicit declares URL elicitation.
-func startAgent(w *world, era string, elicit bool) *agent {
+// startAgent starts an agent that speaks the protocol generation ("legacy" or "modern"); elicit declares URL
+// elicitation.
+func startAgent(w *world, protocol string, elicit bool) *agent {
 	t := w.t
 	t.Helper()
 	node := nodeTool(t, "node/bin/node")
@@ -78,7 +79,7 @@ func startAgent(w *world, era string, elicit bool) *agent {
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := []string{client, "--era", era}
+	args := []string{client, "--era", protocol}
 	if elicit {
 		args = append(args, "--elicit")
 	}
@@ -95,7 +96,8 @@ func startAgent(w *world, era string, elicit bool) *agent {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	a := &agent{t: t, stdin: stdin, waiting: map[int]chan agentLine{}, elicited: make(chan map[string]any, 16), progressed: make(chan map[string]any, 1024)}
+	a := &agent{t: t, stdin: stdin, waiting: map[int]chan agentLine{}, elicited: make(chan map[string]any, 16),
+		progressed: make(chan map[string]any, 1024)}
 	ready := make(chan struct{})
 	done := make(chan struct{})
 	go func() {
@@ -175,7 +177,7 @@ func (a *agent) write(message map[string]any) {
 	}
 }
 
-// start begins a call and gives its number, for cancel, and where its answer comes.
+// start begins a call and returns its number, for cancel, and the channel of its answer.
 func (a *agent) start(tool string, args map[string]any, progress bool, timeout time.Duration) (int, <-chan agentLine) {
 	a.t.Helper()
 	return a.send(map[string]any{"call": tool, "args": args, "progress": progress, "timeoutMs": timeout.Milliseconds()})
@@ -213,7 +215,7 @@ func (a *agent) call(tool string, args map[string]any) toolResult {
 	return a.wait(ch)
 }
 
-// str reads a string field of the structured content; it must be there.
+// str returns a string field of the structured content, which must exist.
 func (r toolResult) str(t *testing.T, field string) string {
 	t.Helper()
 	s, ok := r.Structured[field].(string)

@@ -19,25 +19,36 @@ var update = flag.Bool("update", false, "write the golden tables anew")
 // that is not listed fails the test, so that a new one gets its row.
 var toolArguments = map[string]map[string]any{
 	"getPlatformInfo": {}, "getCapabilityGuide": {"capability": "display"}, "getPermissions": {"platform": "web"}, "getVoiceCommandGuidance": {},
-	"getProductionChecklist": {}, "searchDocs": {"query": "photo"}, "getCodeExample": {"language": "python", "topic": "hello"},
-	"generateConnectionModule": {"language": "python", "project": app}, "inspectIntegration": {}, "validateIntegration": {},
-	"startLocalSimulation": {"project": "com.example.local"}, "createSimulatorSession": {"project": app, "openBrowser": false},
-	"completeAuthLink": {"deviceCode": "sdc_unknown", "maxWaitSeconds": 1},
-	"getSessionStatus": {"sessionId": "{session}"}, "getEventLog": {"sessionId": "{session}"},
-	"waitForEvent": {"sessionId": "{session}", "type": "session.opened", "since": 0, "timeoutSeconds": 1}, "closeSession": {"sessionId": "{session}"},
-	"getDisplayState": {"sessionId": "{session}"}, "expectDisplay": {"sessionId": "{session}", "text": []string{"x"}, "withinMs": 0},
-	"injectInput": {"sessionId": "{session}", "kind": "tap"}, "injectTranscript": {"sessionId": "{session}", "text": "hello"},
-	"injectSensor": {"sessionId": "{session}", "state": map[string]any{"worn": true}}, "injectFault": {"sessionId": "{session}", "command": "camera.photo", "code": "timeout"},
-	"setDevice": {"sessionId": "{session}", "deviceModel": "even_g1"}, "advanceTime": {"sessionId": "{session}", "ms": 1},
-	"recordSession": {"sessionId": "{session}", "dir": "recording"}, "replaySession": {"sessionId": "{session}", "file": "recording.json"}, "whoAmI": {},
-	"listProjects": {}, "getAssistantConfig": {"project": app}, "setAssistantConfig": {"project": app, "version": "{version}", "sounds": true},
-	"getCredentialStatus": {"project": app}, "setCredential": {"project": app, "provider": "openai", "openBrowser": false},
+	"getProductionChecklist": {}, "searchDocs": {"query": "photo"},
+	"getCodeExample": {"language": "python", "topic": "hello"},
+	"generateConnectionModule": {"language": "python",
+		"project": app}, "inspectIntegration": {}, "validateIntegration": {},
+	"startLocalSimulation":   {"project": "com.example.local"},
+	"createSimulatorSession": {"project": app, "openBrowser": false},
+	"completeAuthLink":       {"deviceCode": "sdc_unknown", "maxWaitSeconds": 1},
+	"getSessionStatus":       {"sessionId": "{session}"}, "getEventLog": {"sessionId": "{session}"},
+	"waitForEvent": {"sessionId": "{session}", "type": "session.opened", "since": 0,
+		"timeoutSeconds": 1}, "closeSession": {"sessionId": "{session}"},
+	"getDisplayState": {"sessionId": "{session}"}, "expectDisplay": {"sessionId": "{session}", "text": []string{"x"},
+		"withinMs": 0},
+	"injectInput": {"sessionId": "{session}", "kind": "tap"}, "injectTranscript": {"sessionId": "{session}",
+		"text": "hello"},
+	"injectSensor": {"sessionId": "{session}",
+		"state": map[string]any{"worn": true}}, "injectFault": {"sessionId": "{session}", "command": "camera.photo", "code": "timeout"},
+	"setDevice": {"sessionId": "{session}", "deviceModel": "even_g1"}, "advanceTime": {"sessionId": "{session}",
+		"ms": 1},
+	"recordSession": {"sessionId": "{session}", "dir": "recording"}, "replaySession": {"sessionId": "{session}",
+		"file": "recording.json"}, "whoAmI": {},
+	"listProjects": {}, "getAssistantConfig": {"project": app},
+	"setAssistantConfig":  {"project": app, "version": "{version}", "sounds": true},
+	"getCredentialStatus": {"project": app}, "setCredential": {"project": app, "provider": "openai",
+		"openBrowser": false},
 	"getProjectAnalytics": {"project": app}, "getConnectionPageConfig": {"project": app},
 	"setConnectionPageConfig": {"project": app, "version": "{version}", "title": "x"},
 }
 
-// P3: what every tool answers to the unlinked, another account, the revoked, the suspended and the owner with each level
-// of grants, as a table in testdata/authorisation.md. closeSession goes last: the others need the session.
+// The answers of every tool for the unlinked, another account, the revoked, the suspended and the owner at each grant
+// level match the table in testdata/authorisation.md. closeSession is last, as the others need the session.
 func TestToolAuthorisation(t *testing.T) {
 	t.Parallel()
 	database := filepath.Join(t.TempDir(), "service.db")
@@ -46,9 +57,11 @@ func TestToolAuthorisation(t *testing.T) {
 
 	owner := startAgent(machine(), "modern", false)
 	someone := linkAgent(t, owner, "owner@example.org")
-	session := owner.call("createSimulatorSession", map[string]any{"project": app, "openBrowser": false}).str(t, "sessionId")
+	session := owner.call("createSimulatorSession", map[string]any{"project": app, "openBrowser": false}).str(t,
+		"sessionId")
 
-	columns := []string{"not linked", "other account", "revoked", "suspended", "owner, grants off", "owner, grants read", "owner, read_write"}
+	columns := []string{"not linked", "other account", "revoked", "suspended", "owner, grants off",
+		"owner, grants read", "owner, read_write"}
 	rows := map[string][]string{}
 	ask := func(a *agent) {
 		for _, name := range toolNames(t, a) {
@@ -71,7 +84,8 @@ func TestToolAuthorisation(t *testing.T) {
 					}
 				case "{version}":
 					v = 0
-					if now := a.call(strings.Replace(name, "set", "get", 1), map[string]any{"project": app}); now.Structured["version"] != nil {
+					if now := a.call(strings.Replace(name, "set", "get", 1),
+						map[string]any{"project": app}); now.Structured["version"] != nil {
 						v = now.Structured["version"]
 					}
 				}
@@ -100,7 +114,8 @@ func TestToolAuthorisation(t *testing.T) {
 	rows["closeSession"][len(columns)-1] = outcomeOf(owner.call("closeSession", map[string]any{"sessionId": session}))
 
 	var table strings.Builder
-	table.WriteString("| tool | " + strings.Join(columns, " | ") + " |\n|---|" + strings.Repeat("---|", len(columns)) + "\n")
+	table.WriteString("| tool | " + strings.Join(columns, " | ") + " |\n|---|" + strings.Repeat("---|",
+		len(columns)) + "\n")
 	for _, name := range toolNames(t, owner) {
 		table.WriteString("| " + name + " | " + strings.Join(rows[name], " | ") + " |\n")
 	}
@@ -116,7 +131,7 @@ func TestToolAuthorisation(t *testing.T) {
 	}
 }
 
-// toolNames lists every tool.
+// toolNames returns the name of every tool.
 func toolNames(t *testing.T, a *agent) []string {
 	t.Helper()
 	_, answer := a.send(map[string]any{"list": true})
@@ -132,7 +147,7 @@ func toolNames(t *testing.T, a *agent) []string {
 	return names
 }
 
-// outcomeOf is ok, auth_required or an error's code.
+// outcomeOf returns ok, auth_required or the error's code.
 func outcomeOf(r toolResult) string {
 	switch {
 	case r.IsError:

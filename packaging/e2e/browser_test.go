@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// needBrowser gives Chromium's path, and ends a test that has none.
+// needBrowser returns the path of Chromium and skips a test without it.
 func needBrowser(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
@@ -22,7 +22,7 @@ func needBrowser(t *testing.T) string {
 	return path
 }
 
-// newBrowser starts a headless Chromium with a profile of its own: one person at one browser.
+// newBrowser starts a headless Chromium with its own profile, as one person's browser.
 func newBrowser(t *testing.T, more ...chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
 	path := needBrowser(t)

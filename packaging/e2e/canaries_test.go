@@ -10,19 +10,21 @@ import (
 	"testing"
 )
 
-// P4: secrets are planted everywhere a person, an agent, a shipped app or an operator puts one, and looked for in every
-// log, page, tool answer, telemetry file and database dump. A secret may be in one place only: where it was handed over.
-func TestNoSecretIsTold(t *testing.T) {
+// Secrets are planted wherever a person, an agent, a shipped app or an operator enters one, and searched for in every
+// log, page, tool answer, telemetry file and database dump. A secret may occur only where it was handed over.
+func TestSecrets_LeakNowhere(t *testing.T) {
 	for _, engine := range []string{"sqlite", "postgres"} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			database, dump := newDatabase(t, engine)
 			mail := startMail(t)
 			secrets := map[string]string{
-				"credentials key": strings.Repeat("c4", 32), "SMTP password": "canary-smtp-password", "HMAC key": strings.Repeat("5a", 32),
+				"credentials key": strings.Repeat("c4",
+					32), "SMTP password": "canary-smtp-password", "HMAC key": strings.Repeat("5a", 32),
 				"credential": "sk-canary0123456789abcdefghijklmnopqrstuvwxyzABCDEF", "password": password, "second password": "canary second password",
 			}
-			b := startBackend(t, database, "SERVICE_BACKEND_LOG_LEVEL=debug", "SERVICE_BACKEND_CREDENTIALS_KEY="+secrets["credentials key"],
+			b := startBackend(t, database, "SERVICE_BACKEND_LOG_LEVEL=debug",
+				"SERVICE_BACKEND_CREDENTIALS_KEY="+secrets["credentials key"],
 				"SERVICE_BACKEND_SMTP_HOST=127.0.0.1", "SERVICE_BACKEND_SMTP_PORT="+mail.port, "SERVICE_BACKEND_SMTP_USER=mailer",
 				"SERVICE_BACKEND_SMTP_PASSWORD="+secrets["SMTP password"], "SERVICE_BACKEND_SMTP_FROM=Service <service@example.org>", "SERVICE_BACKEND_SMTP_TLS=none")
 			w := newWorld(t, "log_level: debug\n", "SERVICE_BACKEND_URL="+b.url, "SERVICE_NO_AUTO_OPEN=1")
@@ -31,7 +33,8 @@ func TestNoSecretIsTold(t *testing.T) {
 			told["database"] = dump()
 			told["backend log"] = readAll(t, b.logs)
 			told["daemon's files"] = filesBelow(t, w.dir, "auth.json", "app.token")
-			if !strings.Contains(told["database"], "credential") || !strings.Contains(told["daemon's files"], "tool.called") || len(told["backend log"]) < 1000 {
+			if !strings.Contains(told["database"], "credential") ||
+				!strings.Contains(told["daemon's files"], "tool.called") || len(told["backend log"]) < 1000 {
 				t.Error("there was little to search")
 			}
 			for where, text := range told {
@@ -48,8 +51,8 @@ func TestNoSecretIsTold(t *testing.T) {
 	}
 }
 
-// canaryDay is a day on which every kind of secret is made and used. It adds them to secrets, and gives what pages and
-// tools told.
+// canaryDay creates and uses every kind of secret. It adds them to secrets, and returns the output of pages and
+// tools.
 func canaryDay(t *testing.T, b *remoteBackend, w *world, mail *mailbox, secrets map[string]string) map[string]string {
 	t.Helper()
 	var answers, pages strings.Builder
@@ -78,12 +81,14 @@ func canaryDay(t *testing.T, b *remoteBackend, w *world, mail *mailbox, secrets 
 	call("generateConnectionModule", map[string]any{"project": app, "language": "python"})
 	secrets["project key"] = keptKey(t, w)
 	sendAnalytics(t, b, w)
-	link := a.call("setCredential", map[string]any{"project": app, "provider": "openai", "openBrowser": false}) // it hands the link over
+	// it hands the link over
+	link := a.call("setCredential", map[string]any{"project": app, "provider": "openai", "openBrowser": false})
 	address := link.str(t, "url")
 	secrets["credential link"] = address[strings.LastIndex(address, "/")+1:]
 	someone.open(address)
 	someone.submit(someone.at.Path, "value", secrets["credential"])
-	for _, tool := range []string{"listProjects", "getAssistantConfig", "getCredentialStatus", "getProjectAnalytics", "getConnectionPageConfig", "whoAmI"} {
+	for _, tool := range []string{"listProjects", "getAssistantConfig", "getCredentialStatus", "getProjectAnalytics",
+		"getConnectionPageConfig", "whoAmI"} {
 		args := map[string]any{"project": app}
 		if tool == "listProjects" || tool == "whoAmI" {
 			args = map[string]any{}
@@ -119,7 +124,7 @@ func readAll(t *testing.T, file string) string {
 	return string(data)
 }
 
-// filesBelow is every file of a folder but those that are there to hold a secret.
+// filesBelow returns every file of a folder except those meant to hold a secret.
 func filesBelow(t *testing.T, dir string, but ...string) string {
 	t.Helper()
 	var all strings.Builder

@@ -23,9 +23,9 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// G4: every command has its result, every error its cause and every event its payload, alike on the local simulator and
-// on the simulator page of a real backend, field by field.
-func TestContract(t *testing.T) {
+// Every command has its result, every error its cause and every event its payload, equal field by field on the local
+// simulator and on the simulator page of a real backend.
+func TestContract_SameOnBothSimulators(t *testing.T) {
 	t.Parallel()
 	needAgent(t)
 	needBrowser(t)
@@ -33,9 +33,9 @@ func TestContract(t *testing.T) {
 	w := newWorld(t, "", "SERVICE_BACKEND_URL="+b.url)
 	steps := contractSteps(fixtures(t))
 	wholeContract(t, steps)
-	said := map[string]*testimony{}
+	said := map[string]*contractRecord{}
 	for _, where := range []string{"local", "browser"} {
-		said[where] = &testimony{}
+		said[where] = &contractRecord{}
 	}
 	// Both run at once, each with an agent of its own. The group ends when both have.
 	t.Run("transports", func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestContract(t *testing.T) {
 				here := *w
 				here.t = t
 				a := startAgent(&here, "modern", false)
-				*into = testify(t, &here, a, where, steps)
+				*into = runContract(t, &here, a, where, steps)
 			})
 		}
 	})
@@ -58,13 +58,15 @@ func TestContract(t *testing.T) {
 		}
 	}
 	local, browser := said["local"], said["browser"]
-	if len(local.rows) < len(steps) || len(local.frames) < len(steps) || len(local.each) != len(steps)+1 || len(browser.each) != len(steps)+1 {
+	if len(local.rows) < len(steps) || len(local.frames) < len(steps) || len(local.each) != len(steps)+1 ||
+		len(browser.each) != len(steps)+1 {
 		t.Fatalf("only %d rows and %d frames of %d steps were compared", len(local.rows), len(local.frames), len(steps))
 	}
 	steps = append(steps, step{send: "the glasses leave"})
 	for i := range steps {
 		if diff := cmp.Diff(local.each[i], browser.each[i]); diff != "" {
-			t.Errorf("step %d, %s %s: the browser simulator (+) differs from the local one (-):\n%s", i, steps[i].send, steps[i].payload, diff)
+			t.Errorf("step %d, %s %s: the browser simulator (+) differs from the local one (-):\n%s", i,
+				steps[i].send, steps[i].payload, diff)
 		}
 	}
 	if diff := cmp.Diff(local.frames, browser.frames); diff != "" {
@@ -75,7 +77,7 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// wholeContract holds the table against the protocol: nothing is left out.
+// wholeContract compares the table with the protocol: nothing may be missing.
 func wholeContract(t *testing.T, steps []step) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -109,7 +111,7 @@ func wholeContract(t *testing.T, steps []step) {
 	}
 }
 
-// fixtures gives a picture and a sound that nobody's camera or microphone makes by chance.
+// fixtures returns a picture and a sound that no camera or microphone produces by chance.
 func fixtures(t *testing.T) (camera, microphone string) {
 	t.Helper()
 	img := image.NewRGBA(image.Rect(0, 0, 400, 300))
@@ -136,27 +138,32 @@ func fixtures(t *testing.T) (camera, microphone string) {
 	return camera, microphone
 }
 
-// contractSession opens a session with glasses on and attaches a bare app.
+// contractSession opens a session with glasses attached and attaches a bare app.
 func contractSession(t *testing.T, w *world, a *agent, where string) (id string, app *socket, leave, back func()) {
 	t.Helper()
 	var s toolResult
 	if where == "local" {
 		leave, back = func() { killAdapter(t, w) }, func() {}
-		s = a.call("startLocalSimulation", map[string]any{"fresh": true, "clock": "real", "deviceModel": "rayban_display"})
+		s = a.call("startLocalSimulation", map[string]any{"fresh": true, "clock": "real",
+			"deviceModel": "rayban_display"})
 	} else {
 		browser := linkAnd(t, w, a)
-		s = a.call("createSimulatorSession", map[string]any{"fresh": true, "openBrowser": false, "deviceModel": "rayban_display"})
+		s = a.call("createSimulatorSession", map[string]any{"fresh": true, "openBrowser": false,
+			"deviceModel": "rayban_display"})
 		page := s.str(t, "sessionUrl")
 		openSimulator(t, browser, page)
 		leave = func() { run(t, browser, "leave the simulator", chromedp.Navigate("about:blank")) }
 		back = func() { openSimulator(t, browser, page) }
 	}
 	id = s.str(t, "sessionId")
-	must(t, "glasses are attached", func() bool { return !a.call("getDisplayState", map[string]any{"sessionId": id}).IsError })
+	must(t, "glasses are attached", func() bool {
+		return !a.call("getDisplayState",
+			map[string]any{"sessionId": id}).IsError
+	})
 	return id, attach(t, s.str(t, "appEndpoint"), secretIn(t, s.str(t, "appTokenFile"))), leave, back
 }
 
-// killAdapter ends the local simulator's process at once; the daemon starts another.
+// killAdapter kills the local simulator's process; the daemon starts another.
 func killAdapter(t *testing.T, w *world) {
 	t.Helper()
 	children, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -170,7 +177,8 @@ func killAdapter(t *testing.T, w *world) {
 		if _, err := fmt.Sscan(string(stat), &pid, &name, &state, &parent); err != nil || parent != w.daemonPID() {
 			continue
 		}
-		if command, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline")); strings.Contains(string(command), "localsim") {
+		if command, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline")); strings.Contains(string(command),
+			"localsim") {
 			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
@@ -180,8 +188,8 @@ func killAdapter(t *testing.T, w *world) {
 	t.Fatal("the daemon has no local simulator")
 }
 
-// departure has the glasses leave while a command waits, and come back as they were.
-func (w *witness) departure(leave, back func()) map[string]any {
+// departure detaches the glasses while a command waits, and attaches them again.
+func (w *contractRun) departure(leave, back func()) map[string]any {
 	w.t.Helper()
 	got, from := map[string]any{}, w.app.place()
 	w.control(got, "before", []control{sensor(`{"battery":{"level":42,"charging":false}}`)})
@@ -192,7 +200,8 @@ func (w *witness) departure(leave, back func()) map[string]any {
 	back()
 	got["link1"], _ = w.link(from, glasses.LinkConnected)
 	f, _ := w.app.next(0, glasses.TypeResult, "waits")
-	if r, err := glasses.ParseResult(f.Payload); err != nil || r.Error == nil || r.Error.Code != glasses.CodeNotConnected {
+	if r, err := glasses.ParseResult(f.Payload); err != nil || r.Error == nil ||
+		r.Error.Code != glasses.CodeNotConnected {
 		w.t.Errorf("a command that waited for glasses that left: %s", f.Payload)
 	}
 	w.app.send("display.clear", "again", struct{}{})
@@ -204,7 +213,7 @@ func (w *witness) departure(leave, back func()) map[string]any {
 	return got
 }
 
-func (w *witness) link(from int, state string) (map[string]any, int) {
+func (w *contractRun) link(from int, state string) (map[string]any, int) {
 	w.t.Helper()
 	f, at, ok := w.app.find(from, 20*time.Second, func(f appFrame) bool {
 		return f.Type == glasses.TypeLink && strings.Contains(string(f.Payload), `"`+state+`"`)

@@ -13,12 +13,12 @@ import (
 	"testing"
 )
 
-// cutter stands between a daemon and its backend and cuts the connection when a token is on its way back.
+// cutter is a proxy between a daemon and its backend that cuts the connection when a token is on its way back.
 type cutter struct {
 	url string
 }
 
-// newCutter calls onCode with the verification URL of each device code that passes.
+// newCutter starts a cutter that calls onCode with the verification URL of each device code.
 func newCutter(t *testing.T, backend string, onCode func(verificationURL string)) *cutter {
 	t.Helper()
 	target, err := url.Parse(backend)

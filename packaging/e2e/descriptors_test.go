@@ -12,14 +12,15 @@ import (
 	"time"
 )
 
-// With few descriptors the daemon serves the agents that fit and tells the others at once, at 18 with the descriptor that
-// it holds back for that.
-func TestFewDescriptors(t *testing.T) {
+// With few descriptors the daemon serves as many agents as fit and refuses the others at once, at a limit of 18 with
+// the descriptor that it reserves for that.
+func TestDaemon_FewDescriptors(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []int{64, 18} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
 			w := newWorld(t, "")
-			daemon := exec.Command("sh", "-c", fmt.Sprintf(`ulimit -n %d && exec "$0" run`, limit), filepath.Join(w.bin, "serviced"))
+			daemon := exec.Command("sh", "-c", fmt.Sprintf(`ulimit -n %d && exec "$0" run`, limit),
+				filepath.Join(w.bin, "serviced"))
 			daemon.Env = w.env
 			if err := daemon.Start(); err != nil {
 				t.Fatal(err)
@@ -64,7 +65,7 @@ func TestFewDescriptors(t *testing.T) {
 	}
 }
 
-// attached is what an agent hears when it initializes; it stays until leave.
+// attached returns the answer to an agent's initialize; the agent stays until leave.
 func attached(t *testing.T, w *world) (line string, leave func()) {
 	cmd := w.command("service-mcp")
 	stdin, errIn := cmd.StdinPipe()

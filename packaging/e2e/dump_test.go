@@ -13,7 +13,7 @@ import (
 	_ "modernc.org/sqlite" // reads the backend's file from outside
 )
 
-// M9: after a linked person's day a dump of the database holds no install id beside an account, and no code, token or
+// After a linked person's day a dump of the database contains no install id next to an account, and no code, token or
 // secret in clear. With SERVICE_UPDATE_DUMPS the dumps become the starting point of later migration tests.
 func TestDumpHoldsNoSecret(t *testing.T) {
 	for _, engine := range []string{"sqlite", "postgres"} {
@@ -30,13 +30,16 @@ func TestDumpHoldsNoSecret(t *testing.T) {
 					t.Errorf("the dump holds the %s", what)
 				}
 			}
-			for _, table := range []string{"accounts", "links", "device_codes", "link_trail", "sessions", "session_secrets", "events", "projects"} {
-				if !strings.Contains(text, "INSERT INTO "+table) && !strings.Contains(text, "INSERT INTO public."+table) {
+			for _, table := range []string{"accounts", "links", "device_codes", "link_trail", "sessions",
+				"session_secrets", "events", "projects"} {
+				if !strings.Contains(text, "INSERT INTO "+table) &&
+					!strings.Contains(text, "INSERT INTO public."+table) {
 					t.Errorf("the day left nothing in %s", table)
 				}
 			}
 			if os.Getenv("SERVICE_UPDATE_DUMPS") != "" {
-				file := filepath.Join("..", "..", "backend", "internal", "sqlstore", "testdata", "mainjob."+engine+".sql")
+				file := filepath.Join("..", "..", "backend", "internal", "sqlstore", "testdata",
+					"mainjob."+engine+".sql")
 				if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 					t.Fatal(err)
 				}
@@ -45,7 +48,7 @@ func TestDumpHoldsNoSecret(t *testing.T) {
 	}
 }
 
-// newDatabase is an empty database of an engine, and what writes out all that is in it.
+// newDatabase creates an empty database of an engine; dump returns all of its content.
 func newDatabase(t *testing.T, engine string) (database string, dump func() string) {
 	t.Helper()
 	if engine == "postgres" {
@@ -56,7 +59,7 @@ func newDatabase(t *testing.T, engine string) (database string, dump func() stri
 	return database, func() string { return dumpSQLite(t, database) }
 }
 
-// linkedDay is login, simulator, logout, login, and gives every secret that was seen on the way.
+// linkedDay runs login, simulator, logout and login, and returns every secret seen on the way.
 func linkedDay(t *testing.T, w *world) map[string]string {
 	t.Helper()
 	seen := map[string]string{"password": password}
@@ -64,7 +67,8 @@ func linkedDay(t *testing.T, w *world) map[string]string {
 	for day, email := range []string{"day@example.org", "night@example.org"} {
 		a := startAgent(w, "modern", false)
 		asked := a.call("createSimulatorSession", map[string]any{"project": "com.example.day", "openBrowser": false})
-		seen[fmt.Sprint("device code ", day)], seen[fmt.Sprint("user code ", day)] = asked.str(t, "deviceCode"), asked.str(t, "userCode")
+		seen[fmt.Sprint("device code ", day)], seen[fmt.Sprint("user code ", day)] = asked.str(t,
+			"deviceCode"), asked.str(t, "userCode")
 		someone := newPerson(t)
 		someone.approve(asked.str(t, "verificationUrl"), email)
 		for _, cookie := range someone.client.Jar.Cookies(someone.at) {
@@ -75,14 +79,16 @@ func linkedDay(t *testing.T, w *world) map[string]string {
 		session := a.call("createSimulatorSession", map[string]any{"project": "com.example.day", "openBrowser": false})
 		runExampleApp(t, w, session)
 		must(t, "the app is in the event log", func() bool {
-			return strings.Contains(eventTypes(t, a.call("getEventLog", map[string]any{"sessionId": session.str(t, "sessionId")})), "app.attached")
+			return strings.Contains(eventTypes(t, a.call("getEventLog",
+				map[string]any{"sessionId": session.str(t, "sessionId")})), "app.attached")
 		})
 		secret, err := os.ReadFile(session.str(t, "appTokenFile"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		var auth struct{ AuthToken string }
-		if !readJSON(filepath.Join(w.dir, "auth.json"), &auth) || !readJSON(filepath.Join(w.dir, "install.json"), &install) {
+		if !readJSON(filepath.Join(w.dir, "auth.json"), &auth) ||
+			!readJSON(filepath.Join(w.dir, "install.json"), &install) {
 			t.Fatal("the state files do not parse")
 		}
 		seen[fmt.Sprint("session secret ", day)] = strings.TrimSpace(string(secret))
@@ -97,7 +103,7 @@ func linkedDay(t *testing.T, w *world) map[string]string {
 	return seen
 }
 
-// dumpSQLite is the whole database as SQL text.
+// dumpSQLite returns the whole database as SQL.
 func dumpSQLite(t *testing.T, file string) string {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+file+"?mode=ro")
@@ -161,7 +167,8 @@ func dumpTable(t *testing.T, db *sql.DB, table string, out *strings.Builder) {
 				texts[i] = "'" + strings.ReplaceAll(fmt.Sprintf("%s", x), "'", "''") + "'"
 			}
 		}
-		fmt.Fprintf(out, "INSERT INTO %s (%s) VALUES (%s);\n", table, strings.Join(columns, ", "), strings.Join(texts, ", "))
+		fmt.Fprintf(out, "INSERT INTO %s (%s) VALUES (%s);\n", table, strings.Join(columns, ", "),
+			strings.Join(texts, ", "))
 	}
 	if err := rows.Err(); err != nil {
 		t.Fatal(err)

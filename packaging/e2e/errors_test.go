@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// M4: every documented error, auth_required and the 401 of a revoked token, over the real path.
+// These tests cover every documented error, auth_required and the 401 of a revoked token over the real path.
 
 func wantError(t *testing.T, r toolResult, code string, retryable bool) {
 	t.Helper()
@@ -33,7 +33,8 @@ func wantError(t *testing.T, r toolResult, code string, retryable bool) {
 func ask(t *testing.T, a *agent) (deviceCode, url string) {
 	t.Helper()
 	r := a.call("createSimulatorSession", map[string]any{"project": "com.example.errors", "openBrowser": false})
-	if r.IsError || r.str(t, "status") != "auth_required" || r.Structured["retryable"] != true || r.Structured["code"] != "auth_required" {
+	if r.IsError || r.str(t, "status") != "auth_required" || r.Structured["retryable"] != true ||
+		r.Structured["code"] != "auth_required" {
 		t.Fatalf("unlinked: %v", r.Structured)
 	}
 	for _, field := range []string{"userCode", "fixHint", "summary"} {
@@ -42,18 +43,21 @@ func ask(t *testing.T, a *agent) (deviceCode, url string) {
 	return r.str(t, "deviceCode"), r.str(t, "verificationUrl")
 }
 
-func TestErrorsOfLinking(t *testing.T) {
+func TestLinking_Errors(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "", "SERVICE_BACKEND_LINK_CODE_TTL=8")
 	w := newWorld(t, "", "SERVICE_BACKEND_URL="+b.url)
 	a := startAgent(w, "legacy", false)
 
-	wantError(t, a.call("completeAuthLink", map[string]any{"deviceCode": "sdc_never_issued"}), "unknown_device_code", false)
+	wantError(t, a.call("completeAuthLink", map[string]any{"deviceCode": "sdc_never_issued"}), "unknown_device_code",
+		false)
 	wantError(t, a.call("completeAuthLink", map[string]any{}), "invalid_arguments", false)
-	wantError(t, a.call("completeAuthLink", map[string]any{"deviceCode": "x", "surprise": 1}), "invalid_arguments", false)
+	wantError(t, a.call("completeAuthLink", map[string]any{"deviceCode": "x", "surprise": 1}), "invalid_arguments",
+		false)
 
 	code, url := ask(t, a)
-	wantError(t, a.call("completeAuthLink", map[string]any{"deviceCode": code, "maxWaitSeconds": 1}), "auth_timeout", true)
+	wantError(t, a.call("completeAuthLink", map[string]any{"deviceCode": code, "maxWaitSeconds": 1}), "auth_timeout",
+		true)
 	newPerson(t).deny(url)
 	wantError(t, a.call("completeAuthLink", map[string]any{"deviceCode": code}), "device_code_denied", true)
 
@@ -79,7 +83,7 @@ func TestErrorsOfLinking(t *testing.T) {
 	}
 }
 
-func TestBackendUnreachable(t *testing.T) {
+func TestBackend_Unreachable(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
 	w := newWorld(t, "", "SERVICE_BACKEND_URL="+b.url)
@@ -98,10 +102,11 @@ func TestBackendUnreachable(t *testing.T) {
 	checkLinked(t, w, a.call("completeAuthLink", map[string]any{"deviceCode": code}))
 }
 
-func TestBackendInvalidResponse(t *testing.T) {
+func TestBackend_InvalidResponse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
-	for name, answer := range map[string]string{"html": "<html>hello</html>", "empty": "{}", "types": `{"pending":"yes"}`} {
+	for name, answer := range map[string]string{"html": "<html>hello</html>", "empty": "{}",
+		"types": `{"pending":"yes"}`} {
 		f := newFake(t, "http://127.0.0.1:1/activate?code="+fakeUserCode, []http.HandlerFunc{
 			func(rw http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(rw, answer) },
 		})
@@ -114,11 +119,14 @@ func TestBackendInvalidResponse(t *testing.T) {
 	}
 }
 
-// S13: the connection is cut after the commit and before the token arrives.
-func TestTokenThatNobodyReceived(t *testing.T) {
+// The connection is cut after the commit and before the token arrives.
+func TestRedemption_ConnectionCutAfterCommit(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, newPostgres(t), "SERVICE_BACKEND_LINK_UNUSED_TOKEN_AFTER=2")
-	cut := newCutter(t, b.url, func(verificationURL string) { newPerson(t).approve(verificationURL, "cut@example.org") })
+	cut := newCutter(t, b.url, func(verificationURL string) {
+		newPerson(t).approve(verificationURL,
+			"cut@example.org")
+	})
 	w := newWorld(t, "", "SERVICE_BACKEND_URL="+cut.url)
 	login := w.command("servicectl", "login")
 	var out strings.Builder
@@ -142,7 +150,7 @@ func TestTokenThatNobodyReceived(t *testing.T) {
 	}
 }
 
-// events is the local telemetry log.
+// events returns the local telemetry log.
 func events(w *world) string {
 	data, _ := os.ReadFile(filepath.Join(w.dir, "telemetry", "events.jsonl"))
 	return string(data)

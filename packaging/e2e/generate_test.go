@@ -15,7 +15,7 @@ import (
 var projectKey = regexp.MustCompile(`spk_[A-Za-z0-9_-]{20,}`)
 
 // A linked agent generates the module in every language, with one key that it never sees, and its example runs.
-func TestGeneratedModule(t *testing.T) {
+func TestGeneratedModule_AttachesInEveryLanguage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	dir := w.project
@@ -40,11 +40,13 @@ func TestGeneratedModule(t *testing.T) {
 
 	said, _ := json.Marshal(linked)
 	for _, language := range []string{"typescript", "python", "kotlin", "swift"} {
-		got := a.call("generateConnectionModule", map[string]any{"language": language, "capabilities": []string{"display", "input", "camera", "transcription"}})
+		got := a.call("generateConnectionModule", map[string]any{"language": language,
+			"capabilities": []string{"display", "input", "camera", "transcription"}})
 		if got.IsError || got.Structured["keyMinted"] != false || got.str(t, "project") != "com.example.trails" {
 			t.Errorf("%s: %v", language, got.Structured)
 		}
-		again := a.call("generateConnectionModule", map[string]any{"language": language, "capabilities": []string{"display", "input", "camera", "transcription"}})
+		again := a.call("generateConnectionModule", map[string]any{"language": language,
+			"capabilities": []string{"display", "input", "camera", "transcription"}})
 		if again.str(t, "status") != "unchanged" {
 			t.Errorf("%s, generated again: %v", language, again.Structured["files"])
 		}
@@ -71,12 +73,14 @@ func TestGeneratedModule(t *testing.T) {
 		t.Fatal(err)
 	}
 	verdict = a.call("validateIntegration", map[string]any{})
-	if found, _ := json.Marshal(verdict.Structured["findings"]); !strings.Contains(string(found), "generated_file_changed") {
+	if found, _ := json.Marshal(verdict.Structured["findings"]); !strings.Contains(string(found),
+		"generated_file_changed") {
 		t.Errorf("drift was not found: %s", found)
 	}
 }
 
-// keyStaysPut: the project key lies in one ignored 0600 file, and nowhere else that an agent, a repository or a log sees.
+// keyStaysPut checks that the project key is only in one ignored 0600 file, and nowhere else that an agent, a
+// repository or a log can see.
 func keyStaysPut(t *testing.T, w *world, dir, said string) {
 	t.Helper()
 	file := filepath.Join(dir, "service", "service.key")
@@ -111,25 +115,28 @@ func keyStaysPut(t *testing.T, w *world, dir, said string) {
 	}
 }
 
-// runGenerated starts the example of an answer on the generated module.
+// runGenerated runs the example of an answer on the generated module.
 func runGenerated(t *testing.T, w *world, a *agent, dir string) {
 	t.Helper()
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		missing(t, "python3", "apt-get install python3")
 	}
-	got := a.call("generateConnectionModule", map[string]any{"language": "python", "capabilities": []string{"display", "input", "camera", "transcription"}})
+	got := a.call("generateConnectionModule", map[string]any{"language": "python",
+		"capabilities": []string{"display", "input", "camera", "transcription"}})
 	app := filepath.Join(dir, "app.py")
 	if err := os.WriteFile(app, []byte(got.str(t, "example")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s := a.call("startLocalSimulation", map[string]any{"fresh": true})
 	startApp(t, w, []string{python, app}, s)
-	if row := a.call("waitForEvent", map[string]any{"type": "display.show", "timeoutSeconds": 20}); row.Structured["status"] != "found" {
+	if row := a.call("waitForEvent", map[string]any{"type": "display.show",
+		"timeoutSeconds": 20}); row.Structured["status"] != "found" {
 		t.Fatalf("the generated module showed nothing: %v", row.Structured)
 	}
 	a.call("injectInput", map[string]any{"kind": "tap", "x": 20, "y": 20})
-	if verdict := a.call("expectDisplay", map[string]any{"text": []string{"Taps: 1"}, "withinMs": 10_000}); verdict.Structured["status"] != "pass" {
+	if verdict := a.call("expectDisplay", map[string]any{"text": []string{"Taps: 1"},
+		"withinMs": 10_000}); verdict.Structured["status"] != "pass" {
 		t.Errorf("after a tap: %v", verdict.Structured)
 	}
 }

@@ -21,15 +21,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// proof is what a run of a scenario left: the event log, but for times and ids, and the panel's picture.
+// proof is what a run of a scenario left: the event log without times and ids, and the panel's picture.
 type proof struct {
 	rows     []map[string]any
 	pictures []any
 	panel    []byte
 }
 
-// G1: one app, in three languages, on the local simulator and on the simulator page, leaves the same log and pictures.
-func TestOneAppEverywhere(t *testing.T) {
+// One app in three languages leaves the same log and pictures on the local simulator and on the simulator page.
+func TestExampleApps_SameOnBothSimulators(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	a := startAgent(w, "modern", false)
@@ -65,19 +65,21 @@ func TestOneAppEverywhere(t *testing.T) {
 	}
 }
 
-// linkAnd links the world's install to a new account and gives the browser in which the person is signed in.
+// linkAnd links the world's install to a new account and returns the browser of the signed-in person.
 func linkAnd(t *testing.T, w *world, a *agent) context.Context {
 	t.Helper()
 	asked := a.call("createSimulatorSession", map[string]any{"openBrowser": false})
-	browser := newBrowser(t, chromedp.Flag("use-fake-device-for-media-stream", true), chromedp.Flag("use-fake-ui-for-media-stream", true))
+	browser := newBrowser(t, chromedp.Flag("use-fake-device-for-media-stream", true),
+		chromedp.Flag("use-fake-ui-for-media-stream", true))
 	approve(t, browser, asked.str(t, "verificationUrl"), asked.str(t, "userCode"), "ada@example.org")
-	if linked := a.call("completeAuthLink", map[string]any{"deviceCode": asked.str(t, "deviceCode")}); linked.Structured["linked"] != true {
+	if linked := a.call("completeAuthLink",
+		map[string]any{"deviceCode": asked.str(t, "deviceCode")}); linked.Structured["linked"] != true {
 		t.Fatalf("linking: %v", linked.Structured)
 	}
 	return browser
 }
 
-// deskApps gives the command of each language's example app.
+// deskApps returns the command of each language's example app.
 func deskApps(t *testing.T) map[string][]string {
 	t.Helper()
 	app := func(parts ...string) string {
@@ -132,12 +134,13 @@ func prove(t *testing.T, w *world, a *agent, browser context.Context, app []stri
 	return got
 }
 
-// startApp runs an app as an answer of startLocalSimulation or createSimulatorSession says.
+// startApp runs an app as instructed by an answer of startLocalSimulation or createSimulatorSession.
 func startApp(t *testing.T, w *world, app []string, session toolResult) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(app[0], app[1:]...)
 	cmd.Env = append(append([]string{}, w.env...), "SERVICE_GLASSES_TRANSPORT=simulator",
-		"SERVICE_GLASSES_URL="+session.str(t, "appEndpoint"), "SERVICE_GLASSES_SECRET_FILE="+session.str(t, "appTokenFile"))
+		"SERVICE_GLASSES_URL="+session.str(t, "appEndpoint"), "SERVICE_GLASSES_SECRET_FILE="+session.str(t,
+			"appTokenFile"))
 	out, err := os.CreateTemp(t.TempDir(), "app")
 	if err != nil {
 		t.Fatal(err)
@@ -186,8 +189,7 @@ func logLines(t *testing.T, a *agent, id string) []string {
 	return lines
 }
 
-// plainRows takes times away and names every id after the order in which it first appeared, so that rows that belong
-// together still do.
+// plainRows removes times and numbers ids in order of appearance, so that related rows stay related.
 func plainRows(rows []map[string]any) []map[string]any {
 	names := map[string]string{}
 	name := func(id any) any {
@@ -210,7 +212,7 @@ func plainRows(rows []map[string]any) []map[string]any {
 	return rows
 }
 
-// panelPicture is the picture that getDisplayState gives, as PNG.
+// panelPicture returns the picture of getDisplayState as PNG.
 func panelPicture(t *testing.T, a *agent, id string) []byte {
 	t.Helper()
 	shown := a.call("getDisplayState", map[string]any{"sessionId": id})
@@ -227,7 +229,7 @@ func panelPicture(t *testing.T, a *agent, id string) []byte {
 	return nil
 }
 
-// sameAsCanvas holds the page's own pixels against a picture.
+// sameAsCanvas compares the page's own pixels with a picture.
 func sameAsCanvas(t *testing.T, browser context.Context, picture []byte) {
 	t.Helper()
 	want, err := png.Decode(bytes.NewReader(picture))

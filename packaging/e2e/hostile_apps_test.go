@@ -20,10 +20,11 @@ import (
 )
 
 func hello(secret string) string {
-	return fmt.Sprintf(`{"v":1,"type":"hello","id":"h","at":0,"payload":{"secret":%q,"app":{"name":"Hostile"}}}`, secret)
+	return fmt.Sprintf(`{"v":1,"type":"hello","id":"h","at":0,"payload":{"secret":%q,"app":{"name":"Hostile"}}}`,
+		secret)
 }
 
-// badHellos are first frames that let nobody in, each with its close code.
+// badHellos sends first frames that must be refused, each with its close code.
 func badHellos(t *testing.T, _ arena, s target) {
 	other := strings.Replace(s.endpoint, s.id, s.id[:4]+strings.Repeat("a", len(s.id)-4), 1)
 	for _, c := range []struct {
@@ -33,16 +34,21 @@ func badHellos(t *testing.T, _ arena, s target) {
 	}{
 		{"a wrong secret", s.endpoint, hello("wrong"), websocket.MessageText, 4401},
 		{"a secret for no session", other, hello(s.secret), websocket.MessageText, 4401},
-		{"a command", s.endpoint, `{"v":1,"type":"display.clear","id":"h","at":0,"payload":{}}`, websocket.MessageText, 4400},
+		{"a command", s.endpoint, `{"v":1,"type":"display.clear","id":"h","at":0,"payload":{}}`,
+			websocket.MessageText, 4400},
 		{"no secret", s.endpoint, hello(""), websocket.MessageText, 4400},
 		{"a secret of 300 characters", s.endpoint, hello(strings.Repeat("s", 300)), websocket.MessageText, 4400},
-		{"no name", s.endpoint, `{"v":1,"type":"hello","id":"h","at":0,"payload":{"secret":"x","app":{}}}`, websocket.MessageText, 4400},
-		{"a cursor before the beginning", s.endpoint, `{"v":1,"type":"hello","id":"h","at":0,"payload":{"secret":"x","app":{"name":"a"},"since":-1}}`, websocket.MessageText, 4400},
+		{"no name", s.endpoint, `{"v":1,"type":"hello","id":"h","at":0,"payload":{"secret":"x","app":{}}}`,
+			websocket.MessageText, 4400},
+		{"a cursor before the beginning", s.endpoint,
+			`{"v":1,"type":"hello","id":"h","at":0,"payload":{"secret":"x","app":{"name":"a"},"since":-1}}`, websocket.MessageText, 4400},
 		{"no JSON", s.endpoint, "hello", websocket.MessageText, 4400},
 		{"nothing", s.endpoint, "", websocket.MessageText, 4400},
 		{"noise", s.endpoint, "\x00\x01\xff", websocket.MessageBinary, 4400},
-		{"another version", s.endpoint, `{"v":2,"type":"hello","id":"h","at":0,"payload":{}}`, websocket.MessageText, 4400},
-		{"a huge hello", s.endpoint, hello(s.secret) + strings.Repeat(" ", glasses.MaxHello), websocket.MessageText, 1009},
+		{"another version", s.endpoint, `{"v":2,"type":"hello","id":"h","at":0,"payload":{}}`, websocket.MessageText,
+			4400},
+		{"a huge hello", s.endpoint, hello(s.secret) + strings.Repeat(" ", glasses.MaxHello), websocket.MessageText,
+			1009},
 		{"a hello of megabytes", s.endpoint, strings.Repeat(" ", 3<<20), websocket.MessageText, 1009},
 	} {
 		app := dial(t, c.endpoint, nil)
@@ -54,10 +60,11 @@ func badHellos(t *testing.T, _ arena, s target) {
 	}
 }
 
-// refusedTypes are those that neither app nor page may send.
+// refusedTypes returns the types that neither app nor page may send.
 func refusedTypes() []string {
 	return []string{"hello", "welcome", "ack", "error", "row", "cursor", "peers", "role", "beat",
-		"sim.input", "sim.transcript", "sim.state", "sim.motion", "sim.fault", "sim.device", "sim.camera", "sim.microphone", "sim.advance"}
+		"sim.input", "sim.transcript", "sim.state", "sim.motion", "sim.fault", "sim.device", "sim.camera", "sim.microphone", "sim.advance",
+		"sim.standing"}
 }
 
 func wantRefusal(t *testing.T, s *socket, id, code string) {
@@ -69,11 +76,12 @@ func wantRefusal(t *testing.T, s *socket, id, code string) {
 	}
 }
 
-// badFrames are refused one by one, and only what is good is written down.
+// badFrames sends invalid frames: each is refused, and only valid ones are logged.
 func badFrames(t *testing.T, a arena, s target) {
 	before := len(a.rows(t, s.id))
 	app := attach(t, s.endpoint, s.secret)
-	types := append(refusedTypes(), "result", "input", "transcript", "speech", "motion", "battery", "wear", "hinge", "thermal", "link", "route", "call",
+	types := append(refusedTypes(), "result", "input", "transcript", "speech", "motion", "battery", "wear", "hinge",
+		"thermal", "link", "route", "call",
 		"permission", "disabled", "device", "fault", "media", "audio.chunk", "video.frame")
 	for i, typ := range types {
 		app.send(typ, fmt.Sprintf("bad-%d", i), struct{}{})
@@ -81,12 +89,17 @@ func badFrames(t *testing.T, a arena, s target) {
 	}
 	deep := strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000)
 	for i, c := range []struct{ id, data string }{
-		{"", "no JSON"}, {"", ""}, {"", "null"}, {"", "[]"}, {"", `"text"`}, {"", "{"}, {"", "{}"}, {"", "\xff\xfe\xfd"},
-		{"", `{"v":1,"type":"display.clear","id":"` + "\xc3\x28" + `","at":0}`}, {"", `{"v":1,"type":"display.clear","at":0}`},
-		{"", `{"v":1,"type":"display.clear","id":"two words","at":0}`}, {"", `{"v":1,"type":"display.clear","id":"` + strings.Repeat("i", 65) + `","at":0}`},
+		{"", "no JSON"}, {"", ""}, {"", "null"}, {"", "[]"}, {"", `"text"`}, {"", "{"}, {"", "{}"},
+		{"", "\xff\xfe\xfd"},
+		{"", `{"v":1,"type":"display.clear","id":"` + "\xc3\x28" + `","at":0}`},
+		{"", `{"v":1,"type":"display.clear","at":0}`},
+		{"", `{"v":1,"type":"display.clear","id":"two words","at":0}`},
+		{"", `{"v":1,"type":"display.clear","id":"` + strings.Repeat("i", 65) + `","at":0}`},
 		{"f-1", `{"v":2,"type":"display.clear","id":"f-1","at":0}`}, {"f-2", `{"v":1,"type":"","id":"f-2","at":0}`},
-		{"f-3", `{"v":1,"type":"` + strings.Repeat("t", 65) + `","id":"f-3","at":0}`}, {"f-4", `{"v":1,"type":"display.clear","id":"f-4","at":-1}`},
-		{"f-5", `{"v":1,"type":"display.clear","id":"f-5","at":0,"payload":[]}`}, {"", `{"v":1,"type":"display.clear","id":"f-6","at":1e400}`},
+		{"f-3", `{"v":1,"type":"` + strings.Repeat("t", 65) + `","id":"f-3","at":0}`},
+		{"f-4", `{"v":1,"type":"display.clear","id":"f-4","at":-1}`},
+		{"f-5", `{"v":1,"type":"display.clear","id":"f-5","at":0,"payload":[]}`},
+		{"", `{"v":1,"type":"display.clear","id":"f-6","at":1e400}`},
 		{"", `{"v":1,"type":"display.clear","id":"f-7","at":0,"payload":{"x":` + deep + `}}`},
 	} {
 		from := app.place()
@@ -134,7 +147,7 @@ func badFrames(t *testing.T, a arena, s target) {
 	}
 }
 
-// wantAck waits until the app is told how its frame was taken, and expects no error.
+// wantAck waits until the app's frame is acknowledged without an error.
 func wantAck(t *testing.T, s *socket, id string) {
 	t.Helper()
 	f, _, ok := s.find(0, 10*time.Second, func(f appFrame) bool { return f.ID == id && f.Type != "result" })
@@ -143,14 +156,15 @@ func wantAck(t *testing.T, s *socket, id string) {
 	}
 }
 
-// badTrees are answered by bad_payload before they cost anything.
+// badTrees sends trees that must be refused by bad_payload before they cost anything.
 func badTrees(t *testing.T, a arena, s target) {
 	app := attach(t, s.endpoint, s.secret)
 	nest := func(n int) string {
 		return strings.Repeat(`{"type":"row","children":[`, n) + `{"type":"text"}` + strings.Repeat(`]}`, n)
 	}
 	for i, tree := range []string{
-		nest(32), nest(2000), `{"type":"row","children":[` + strings.Repeat(`{"type":"row"},`, 500) + `{"type":"row"}]}`,
+		nest(32), nest(2000), `{"type":"row","children":[` + strings.Repeat(`{"type":"row"},`,
+			500) + `{"type":"row"}]}`,
 		`{"type":"column","padding":999999}`, `{"type":"row","gap":-1}`, `{"type":"image","data":"` + bomb() + `"}`, `{"type":"image","data":"%%%"}`, `[]`, `{}`, `null`,
 		`{"type":"progress","value":101}`, `{"type":"row","children":{}}`, `{"type":"text","text":7}`, `{"type":"text","width":1e9}`,
 	} {
@@ -166,19 +180,20 @@ func badTrees(t *testing.T, a arena, s target) {
 	}
 }
 
-// bomb is a PNG of some bytes that claims to be huge.
+// bomb returns a small PNG that declares a huge size.
 func bomb() string {
 	ihdr := append([]byte("IHDR"), 0, 0, 0xea, 0x60, 0, 0, 0xea, 0x60, 8, 6, 0, 0, 0)
 	data := append([]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\x0d"), ihdr...)
 	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(data, 0))
 }
 
-// tooBig are frames over the limits; they end the connection.
+// tooBig sends frames over the limits; they end the connection.
 func tooBig(t *testing.T, _ arena, s target) {
 	for _, c := range []struct {
 		kind websocket.MessageType
 		size int
-	}{{websocket.MessageText, glasses.MaxFrame + 1}, {websocket.MessageText, 3 << 20}, {websocket.MessageBinary, glasses.MaxBinary + 1}} {
+	}{{websocket.MessageText, glasses.MaxFrame + 1}, {websocket.MessageText, 3 << 20},
+		{websocket.MessageBinary, glasses.MaxBinary + 1}} {
 		app := attach(t, s.endpoint, s.secret)
 		_ = app.ws.Write(t.Context(), c.kind, bytes.Repeat([]byte(" "), c.size))
 		if code := app.closed(15 * time.Second); code != websocket.StatusMessageTooBig {
@@ -191,8 +206,8 @@ func tooBig(t *testing.T, _ arena, s target) {
 	app.next(0, "ack", "big")
 }
 
-// wrongDoors are requests by which a foreign page would come to the loopback door.
-func wrongDoors(t *testing.T, a arena, s target) {
+// foreignRequests sends what a foreign web page could send to the loopback endpoint.
+func foreignRequests(t *testing.T, a arena, s target) {
 	if a.where != "local" {
 		return // a backend's apps may run in pages of any site; the secret decides
 	}
@@ -201,12 +216,15 @@ func wrongDoors(t *testing.T, a arena, s target) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ host, origin string }{
-		{"evil.example", ""}, {"evil.example:" + u.Port(), ""}, {"localhost.evil.example", ""}, {"127.0.0.1.evil.example:" + u.Port(), ""}, {"10.0.0.1", ""},
-		{u.Host, "https://evil.example"}, {u.Host, "null"}, {u.Host, "http://localhost.evil.example"}, {u.Host, "file://"},
+		{"evil.example", ""}, {"evil.example:" + u.Port(), ""},
+		{"localhost.evil.example", ""}, {"127.0.0.1.evil.example:" + u.Port(), ""}, {"10.0.0.1", ""},
+		{u.Host, "https://evil.example"}, {u.Host, "null"}, {u.Host, "http://localhost.evil.example"},
+		{u.Host, "file://"},
 	} {
 		req, _ := http.NewRequest("GET", "http"+strings.TrimPrefix(s.endpoint, "ws"), nil)
 		req.Host = c.host
-		for k, v := range map[string]string{"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Origin": c.origin} {
+		for k, v := range map[string]string{"Connection": "Upgrade", "Upgrade": "websocket",
+			"Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Origin": c.origin} {
 			if v != "" {
 				req.Header.Set(k, v)
 			}

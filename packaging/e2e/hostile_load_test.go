@@ -19,11 +19,12 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// barrierStorm answers barriers that nobody sent.
+// barrierStorm answers barriers that were never sent.
 func barrierStorm(t *testing.T, a arena, s target) {
 	app := attach(t, s.endpoint, s.secret)
 	for i := range 3000 {
-		app.write(websocket.MessageText, fmt.Appendf(nil, `{"v":1,"type":"barrier","id":"svc-%d","at":0,"payload":{}}`, i))
+		app.write(websocket.MessageText, fmt.Appendf(nil,
+			`{"v":1,"type":"barrier","id":"svc-%d","at":0,"payload":{}}`, i))
 	}
 	app.send("clock.sleep", "storm", glasses.Sleep{})
 	app.next(0, "result", "storm")
@@ -42,7 +43,8 @@ func barrierStorm(t *testing.T, a arena, s target) {
 	}
 }
 
-// share is how many of so many frames an app of a browser session sends: the backend takes 200 a second of them all.
+// share limits a number of frames to what an app of a browser session may send: the backend accepts 200 a second from
+// all together.
 func (a arena) share(frames int) int {
 	if a.where == "browser" {
 		return min(frames, 2000)
@@ -50,7 +52,7 @@ func (a arena) share(frames int) int {
 	return frames
 }
 
-// flood sends 10,000 frames and reads no answer meanwhile: each is acknowledged in the end, or the app is told that it is
+// flood sends 10,000 frames without reading an answer: each is acknowledged in the end, or the app is told that it is
 // too slow.
 func flood(t *testing.T, a arena, s target) {
 	frames := a.share(10_000)
@@ -58,7 +60,8 @@ func flood(t *testing.T, a arena, s target) {
 	other := dial(t, s.endpoint, nil)
 	other.write(websocket.MessageText, []byte(hello(s.secret)))
 	for i := range frames {
-		other.write(websocket.MessageText, fmt.Appendf(nil, `{"v":1,"type":"com.example.flood","id":"flood-%d","at":0,"payload":{"n":%d}}`, i, i))
+		other.write(websocket.MessageText, fmt.Appendf(nil,
+			`{"v":1,"type":"com.example.flood","id":"flood-%d","at":0,"payload":{"n":%d}}`, i, i))
 	}
 	app.send("clock.sleep", "beside", glasses.Sleep{})
 	other.listen()
@@ -80,7 +83,7 @@ func flood(t *testing.T, a arena, s target) {
 	t.Logf("%d acknowledged, closed: %v", acks(), other.ended())
 }
 
-// eager has several apps send as fast as they are let, and read everything: they share what there is with the others.
+// eager has several apps send as fast as they can while reading everything: they share the capacity with others.
 func eager(t *testing.T, a arena, s target) {
 	const apps = 4
 	frames := a.share(apps*3000) / apps
@@ -92,7 +95,8 @@ func eager(t *testing.T, a arena, s target) {
 	for n, app := range all {
 		sending.Go(func() {
 			for i := range frames {
-				frame := fmt.Appendf(nil, `{"v":1,"type":"clock.sleep","id":"eager-%d-%d","at":0,"payload":{"ms":0}}`, n, i)
+				frame := fmt.Appendf(nil, `{"v":1,"type":"clock.sleep","id":"eager-%d-%d","at":0,"payload":{"ms":0}}`,
+					n, i)
 				if app.ws.Write(t.Context(), websocket.MessageText, frame) != nil {
 					return
 				}
@@ -101,17 +105,21 @@ func eager(t *testing.T, a arena, s target) {
 	}
 	sending.Wait()
 	for n, app := range all {
-		_, _, ok := app.find(0, 20*time.Second, func(f appFrame) bool { return f.Type == "result" && f.ID == fmt.Sprintf("eager-%d-%d", n, frames-1) })
+		_, _, ok := app.find(0, 20*time.Second, func(f appFrame) bool {
+			return f.Type == "result" &&
+				f.ID == fmt.Sprintf("eager-%d-%d", n, frames-1)
+		})
 		if !ok && !app.ended() {
 			frames := app.all()
-			t.Errorf("app %d got no result of its last command, but %d frames; the last is %+v", n, len(frames), frames[len(frames)-1].Frame)
+			t.Errorf("app %d got no result of its last command, but %d frames; the last is %+v", n, len(frames),
+				frames[len(frames)-1].Frame)
 		} else if !ok {
 			t.Logf("app %d was closed with %d after %d frames", n, app.closed(time.Second), len(app.all()))
 		}
 	}
 }
 
-// slowReader asks for pictures without end and takes none of them.
+// slowReader requests pictures without end and reads none of them.
 func slowReader(t *testing.T, a arena, s target) {
 	app := dial(t, s.endpoint, nil)
 	app.write(websocket.MessageText, []byte(hello(s.secret)))
@@ -126,7 +134,7 @@ func slowReader(t *testing.T, a arena, s target) {
 	wantSlow(t, app)
 }
 
-// wantSlow holds how a peer that was too slow was cut off: with 1013, or without a code when it does not take that either.
+// wantSlow checks how a slow peer was disconnected: with 1013, or without a code if it does not read that either.
 func wantSlow(t *testing.T, s *socket) {
 	t.Helper()
 	if code := s.closed(20 * time.Second); code != websocket.StatusTryAgainLater && code != -1 {
@@ -134,7 +142,7 @@ func wantSlow(t *testing.T, s *socket) {
 	}
 }
 
-// stubbornApp promises to answer barriers and does not: time passes all the same, and the agent is told.
+// stubbornApp declares barriers but does not answer them: time advances nevertheless, and the agent is told.
 func stubbornApp(t *testing.T, a arena, _ target) {
 	if a.agent == nil {
 		return // a browser session's time is real
@@ -154,7 +162,7 @@ func stubbornApp(t *testing.T, a arena, _ target) {
 	app.next(0, "result", "nap")
 }
 
-// noHello says nothing, or says it too late.
+// noHello sends no hello, or sends it too late.
 func noHello(t *testing.T, _ arena, s target) {
 	app := dial(t, s.endpoint, nil)
 	app.listen()
@@ -175,12 +183,13 @@ func halfOpen(t *testing.T, a arena, s target) {
 	mustLeave(t, a, s, "app")
 }
 
-// mustLeave waits until an app or the glasses have left by themselves.
+// mustLeave waits until an app or the glasses have detached by themselves.
 func mustLeave(t *testing.T, a arena, s target, who string) {
 	t.Helper()
 	began := time.Now()
 	gone := func() bool {
-		return slices.ContainsFunc(a.rows(t, s.id), func(row map[string]any) bool { return row["type"] == who+".detached" })
+		return slices.ContainsFunc(a.rows(t,
+			s.id), func(row map[string]any) bool { return row["type"] == who+".detached" })
 	}
 	for !gone() {
 		if time.Since(began) > 25*time.Second {
@@ -191,7 +200,7 @@ func mustLeave(t *testing.T, a arena, s target, who string) {
 	}
 }
 
-// halfRequest begins a request and never ends it; and one speaks no WebSocket after the upgrade.
+// halfRequest starts a request and never finishes it; another speaks no WebSocket after the upgrade.
 func halfRequest(t *testing.T, _ arena, s target) {
 	u, err := url.Parse(s.endpoint)
 	if err != nil {
@@ -200,7 +209,9 @@ func halfRequest(t *testing.T, _ arena, s target) {
 	}
 	start := "GET " + u.Path + " HTTP/1.1\r\nHost: " + u.Host + "\r\n"
 	upgrade := "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-	for what, data := range map[string]string{"half a request": start, "noise after the upgrade": start + upgrade + strings.Repeat("\xff", 100), "no mask": start + upgrade + "\x81\x02{}"} {
+	for what, data := range map[string]string{"half a request": start,
+		"noise after the upgrade": start + upgrade + strings.Repeat("\xff",
+			100), "no mask": start + upgrade + "\x81\x02{}"} {
 		c, err := net.Dial("tcp", u.Host)
 		if err != nil {
 			t.Error(err)
@@ -215,7 +226,7 @@ func halfRequest(t *testing.T, _ arena, s target) {
 	}
 }
 
-// crowd attaches more apps than a session holds.
+// crowd attaches more apps than a session accepts.
 func crowd(t *testing.T, _ arena, s target) {
 	const most = 64
 	var apps []*socket

@@ -42,9 +42,9 @@ type arena struct {
 // target is a session that is attacked.
 type target struct{ id, endpoint, secret string }
 
-// G4: hostile apps and pages get the close code or the error that PROTOCOL.md promises, disturb nobody, and leave
-// nothing behind.
-func TestHostile(t *testing.T) {
+// Hostile apps and pages get the close code or the error that PROTOCOL.md promises, disturb nobody, and leave nothing
+// behind.
+func TestHostileAppsAndPages(t *testing.T) {
 	t.Parallel()
 	for where, open := range map[string]func(*testing.T) arena{"local": localArena, "browser": browserArena} {
 		t.Run(where, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// attackAll ends when all hostile connections have.
+// attackAll returns when all hostile connections have ended.
 func attackAll(t *testing.T, a arena) {
 	var patient sync.WaitGroup
 	for _, slow := range []func(*testing.T, arena, target){noHello, halfOpen, halfOpenPage, halfRequest, silentPage} {
@@ -70,8 +70,10 @@ func attackAll(t *testing.T, a arena) {
 	for _, attack := range []struct {
 		name string
 		do   func(*testing.T, arena, target)
-	}{{"hello", badHellos}, {"frames", badFrames}, {"trees", badTrees}, {"sizes", tooBig}, {"door", wrongDoors}, {"barriers", barrierStorm},
-		{"flood", flood}, {"eager", eager}, {"slow", slowReader}, {"crowd", crowd}, {"time", stubbornApp}, {"pages", badPages}, {"accounts", otherAccounts}, {"slow page", slowPage}} {
+	}{{"hello", badHellos}, {"frames", badFrames}, {"trees", badTrees}, {"sizes", tooBig},
+		{"door", foreignRequests}, {"barriers", barrierStorm},
+		{"flood", flood}, {"eager", eager}, {"slow", slowReader}, {"crowd", crowd}, {"time", stubbornApp},
+		{"pages", badPages}, {"accounts", otherAccounts}, {"slow page", slowPage}} {
 		t.Run(attack.name, func(t *testing.T) { attack.do(t, a, a.open(t, false)) })
 	}
 	patient.Wait()
@@ -89,7 +91,7 @@ type bystander struct {
 
 const patience = 2 * time.Second
 
-// watch has the app ask for something all the time.
+// watch has a well-behaved app send commands all the time.
 func watch(t *testing.T, app *socket) *bystander {
 	b := &bystander{app: app, stop: make(chan struct{}), done: make(chan struct{})}
 	go func() {
@@ -107,7 +109,10 @@ func watch(t *testing.T, app *socket) *bystander {
 			id, from, began := fmt.Sprintf("good-%d", n), app.place(), time.Now()
 			app.send(typ, id, json.RawMessage(payload))
 			b.sent = append(b.sent, id)
-			f, _, ok := app.find(from, 5*patience, func(f appFrame) bool { return f.Type == glasses.TypeResult && f.ID == id })
+			f, _, ok := app.find(from, 5*patience, func(f appFrame) bool {
+				return f.Type == glasses.TypeResult &&
+					f.ID == id
+			})
 			took := time.Since(began)
 			b.worst = max(b.worst, took)
 			if r, err := glasses.ParseResult(f.Payload); !ok || took > patience || err != nil || !r.OK {
@@ -129,11 +134,12 @@ func (b *bystander) end() {
 	<-b.done
 }
 
-// checkLog holds the bystander's log against what it sent: those rows in that order, and no other.
+// checkLog compares the bystander's log with what it sent: exactly those rows in that order.
 func (b *bystander) checkLog(t *testing.T, log func() []map[string]any) {
 	t.Helper()
 	b.end()
-	t.Logf("%d commands of the session beside were answered, the slowest after %v", len(b.sent), b.worst.Round(time.Millisecond))
+	t.Logf("%d commands of the session beside were answered, the slowest after %v", len(b.sent),
+		b.worst.Round(time.Millisecond))
 	if b.late != "" || len(b.sent) < 20 {
 		t.Errorf("the session beside was disturbed after %d commands: %s", len(b.sent), b.late)
 	}
@@ -155,7 +161,7 @@ func (b *bystander) checkLog(t *testing.T, log func() []map[string]any) {
 	}
 }
 
-// localArena is a daemon with its local simulator.
+// localArena returns a daemon with its local simulator.
 func localArena(t *testing.T) arena {
 	w := newWorld(t, "")
 	a := startAgent(w, "modern", false)
@@ -164,7 +170,10 @@ func localArena(t *testing.T) arena {
 	arena.open = func(t *testing.T, _ bool) target {
 		s := a.call("startLocalSimulation", map[string]any{"fresh": true})
 		id := s.str(t, "sessionId")
-		must(t, "glasses are attached", func() bool { return !a.call("getDisplayState", map[string]any{"sessionId": id}).IsError })
+		must(t, "glasses are attached", func() bool {
+			return !a.call("getDisplayState",
+				map[string]any{"sessionId": id}).IsError
+		})
 		a.call("injectSensor", map[string]any{"sessionId": id, "cameraFile": scene})
 		return target{id, s.str(t, "appEndpoint"), secretIn(t, s.str(t, "appTokenFile"))}
 	}
@@ -174,7 +183,7 @@ func localArena(t *testing.T) arena {
 	return arena
 }
 
-// noise is a picture that does not compress.
+// noise returns a picture that does not compress.
 func noise(t *testing.T) string {
 	t.Helper()
 	img := image.NewRGBA(image.Rect(0, 0, 500, 500))
@@ -194,7 +203,7 @@ func noise(t *testing.T) string {
 	return path
 }
 
-// browserArena is a backend with simulator pages: those of Ada, who behaves, in Chromium, those of Mallory made by hand.
+// browserArena returns a backend with simulator pages: Ada, who behaves, uses Chromium; Mallory's are scripted.
 func browserArena(t *testing.T) arena {
 	b := startBackend(t, "")
 	ada, mallory := newSite(t, b, "ada@example.org"), newSite(t, b, "mallory@example.org")
@@ -216,7 +225,8 @@ func browserArena(t *testing.T) arena {
 		switch {
 		case owner == ada:
 			browser := newBrowser(t)
-			run(t, browser, "sign in", chromedp.Navigate(b.url+"/s/"+s.id), chromedp.SendKeys("input[name=email]", "ada@example.org"),
+			run(t, browser, "sign in", chromedp.Navigate(b.url+"/s/"+s.id),
+				chromedp.SendKeys("input[name=email]", "ada@example.org"),
 				chromedp.SendKeys("input[name=password]", password), chromedp.Submit("input[name=email]"),
 				until(`document.querySelector("#simulator")?.dataset.live === "yes"`))
 		case !bare:
@@ -233,7 +243,7 @@ func browserArena(t *testing.T) arena {
 	return arena
 }
 
-// usage is what a process holds.
+// usage is the resource usage of a process.
 type usage struct{ sockets, files, kilobytes int }
 
 func usageOf(t *testing.T, pid int) usage {
@@ -258,8 +268,8 @@ func usageOf(t *testing.T, pid int) usage {
 	return u
 }
 
-// Bounds of what may stay behind: files of readers that the store opened meanwhile and logs of sessions, and memory that Go has not given
-// back yet.
+// Limits of what may stay behind: files of readers that the store opened meanwhile, logs of sessions, and memory that
+// Go has not yet returned.
 const (
 	spareFiles = 32
 	mostMemory = 300 << 10 // kB
@@ -273,7 +283,8 @@ func backToNormal(t *testing.T, pid int, before usage) {
 		now = usageOf(t, pid)
 		return now.sockets <= before.sockets && now.files <= before.files+spareFiles
 	}) {
-		t.Errorf("%d sockets and %d files stayed open, before it were %d and %d", now.sockets, now.files, before.sockets, before.files)
+		t.Errorf("%d sockets and %d files stayed open, before it were %d and %d", now.sockets, now.files,
+			before.sockets, before.files)
 	}
 	t.Logf("before: %+v, after: %+v", before, now)
 	if now.kilobytes > mostMemory {

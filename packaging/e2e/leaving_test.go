@@ -16,15 +16,16 @@ import (
 
 const leavingApp = "com.example.leaving"
 
-// P2, leaving: the export holds what a person has here and no secret, and after the deletion nothing of it works and a
-// dump of the database, or SQLite's file, has no trace of it, though an app was still connected.
-func TestLeaving(t *testing.T) {
+// The export contains what a person has here but no secret. After the deletion nothing of the account works, and a
+// dump of the database, or SQLite's file, has no trace of it, although an app was still connected.
+func TestAccount_ExportAndDeletion(t *testing.T) {
 	for _, engine := range []string{"sqlite", "postgres"} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			database, dump := newDatabase(t, engine)
 			mail := startMail(t)
-			b := startBackend(t, database, "SERVICE_BACKEND_SMTP_HOST=127.0.0.1", "SERVICE_BACKEND_SMTP_PORT="+mail.port,
+			b := startBackend(t, database, "SERVICE_BACKEND_SMTP_HOST=127.0.0.1",
+				"SERVICE_BACKEND_SMTP_PORT="+mail.port,
 				"SERVICE_BACKEND_SMTP_FROM=Service <service@example.org>", "SERVICE_BACKEND_SMTP_TLS=none")
 			stays := newPerson(t)
 			stays.mail = mail
@@ -38,7 +39,8 @@ func TestLeaving(t *testing.T) {
 			linkAgentOf(t, a, leaver, "leaver@example.org")
 			has := settle(t, b, w, a, leaver, mail)
 			id := checkExport(t, leaver, has)
-			traces := map[string]string{"address": "leaver@", "account": id, "project": leavingApp, "credential's end": "WXYZ", "page": has.pageURL[strings.LastIndex(has.pageURL, "/")+1:]}
+			traces := map[string]string{"address": "leaver@", "account": id, "project": leavingApp,
+				"credential's end": "WXYZ", "page": has.pageURL[strings.LastIndex(has.pageURL, "/")+1:]}
 			before := dump()
 			for what, trace := range traces {
 				if !strings.Contains(before, trace) {
@@ -47,10 +49,12 @@ func TestLeaving(t *testing.T) {
 			}
 			leave(t, b, leaver)
 
-			if r := a.call("listProjects", map[string]any{}); r.Structured["status"] != "auth_required" || r.str(t, "userCode") == "" {
+			if r := a.call("listProjects", map[string]any{}); r.Structured["status"] != "auth_required" ||
+				r.str(t, "userCode") == "" {
 				t.Errorf("the agent's next call: %v", r.Structured)
 			}
-			if status, code := sendOne(t, b, has.secrets["project key"]); status != http.StatusUnauthorized || code != "invalid_key" {
+			if status, code := sendOne(t, b, has.secrets["project key"]); status != http.StatusUnauthorized ||
+				code != "invalid_key" {
 				t.Errorf("the shipped app's key: %d %s", status, code)
 			}
 			visitor := newPerson(t)
@@ -59,7 +63,8 @@ func TestLeaving(t *testing.T) {
 					t.Errorf("%s is still there: %d at %s", address, visitor.status, visitor.at)
 				}
 			}
-			must(t, "a mail says that the account is deleted", func() bool { return mail.told("leaver@example.org", "deleted") })
+			must(t, "a mail says that the account is deleted",
+				func() bool { return mail.told("leaver@example.org", "deleted") })
 			b.stop() // whatever was still to be written is written now
 			text := dump()
 			if engine == "sqlite" {
@@ -77,7 +82,7 @@ func TestLeaving(t *testing.T) {
 	}
 }
 
-// belongings are what an account has: secrets by their names, and addresses that work.
+// belongings is what an account has: secrets by name, and working addresses.
 type belongings struct {
 	secrets             map[string]string
 	pageURL, sessionURL string
@@ -86,7 +91,8 @@ type belongings struct {
 // settle fills an account with one of everything and leaves an app connected.
 func settle(t *testing.T, b *remoteBackend, w *world, a *agent, someone *person, mail *mailbox) belongings {
 	t.Helper()
-	has := belongings{secrets: map[string]string{"password": password, "credential": "sk-leaving0123456789abcdefghijklmnopqrstuvwxyzWXYZ"}}
+	has := belongings{secrets: map[string]string{"password": password,
+		"credential": "sk-leaving0123456789abcdefghijklmnopqrstuvwxyzWXYZ"}}
 	has.secrets["mailed link"] = someone.mailed
 	someone.open(b.url + "/forgot")
 	someone.submit("/forgot", "email", "leaver@example.org")
@@ -103,14 +109,17 @@ func settle(t *testing.T, b *remoteBackend, w *world, a *agent, someone *person,
 	has.secrets["session secret"] = strings.TrimSpace(readAll(t, session.str(t, "appTokenFile")))
 	runExampleApp(t, w, session)
 	must(t, "the app is in the event log", func() bool {
-		return strings.Contains(eventTypes(t, a.call("getEventLog", map[string]any{"sessionId": session.str(t, "sessionId")})), "app.attached")
+		return strings.Contains(eventTypes(t, a.call("getEventLog",
+			map[string]any{"sessionId": session.str(t, "sessionId")})), "app.attached")
 	})
 	a.call("generateConnectionModule", map[string]any{"project": leavingApp, "language": "python"})
 	has.secrets["project key"] = keptKey(t, w)
 	sendAnalytics(t, b, w)
-	someone.open(a.call("setCredential", map[string]any{"project": leavingApp, "provider": "openai", "openBrowser": false}).str(t, "url"))
+	someone.open(a.call("setCredential", map[string]any{"project": leavingApp, "provider": "openai",
+		"openBrowser": false}).str(t, "url"))
 	someone.submit(someone.at.Path, "value", has.secrets["credential"])
-	waiting := a.call("setCredential", map[string]any{"project": leavingApp, "provider": "openai", "openBrowser": false}).str(t, "url")
+	waiting := a.call("setCredential", map[string]any{"project": leavingApp, "provider": "openai",
+		"openBrowser": false}).str(t, "url")
 	has.secrets["credential link"] = waiting[strings.LastIndex(waiting, "/")+1:]
 	for i, tool := range accountTools {
 		if strings.HasPrefix(tool.name, "set") && tool.reads != "" {
@@ -125,7 +134,7 @@ func settle(t *testing.T, b *remoteBackend, w *world, a *agent, someone *person,
 	return has
 }
 
-// checkExport downloads the account's data and gives the account's id.
+// checkExport downloads and checks the account's data and returns the account's id.
 func checkExport(t *testing.T, someone *person, has belongings) string {
 	t.Helper()
 	someone.open(someone.at.Scheme + "://" + someone.at.Host + "/account/settings")
@@ -139,21 +148,25 @@ func checkExport(t *testing.T, someone *person, has belongings) string {
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK || !strings.HasPrefix(resp.Header.Get("Content-Disposition"), "attachment;") ||
-		!strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") || resp.Header.Get("Cache-Control") != "no-store" {
+	if err != nil || resp.StatusCode != http.StatusOK || !strings.HasPrefix(resp.Header.Get("Content-Disposition"),
+		"attachment;") ||
+		!strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") ||
+		resp.Header.Get("Cache-Control") != "no-store" {
 		t.Fatalf("the export: %d, %v, %v", resp.StatusCode, resp.Header, err)
 	}
 	var sections map[string]json.RawMessage
 	if err := json.Unmarshal(text, &sections); err != nil {
 		t.Fatalf("%v:\n%s", err, text)
 	}
-	for _, name := range []string{"exportedAt", "account", "browserSessions", "mails", "mailedLinks", "links", "projects", "projectKeys", "grants",
+	for _, name := range []string{"exportedAt", "account", "browserSessions", "mails", "mailedLinks", "links",
+		"projects", "projectKeys", "grants",
 		"assistantConfigs", "credentials", "credentialLinks", "connectionPages", "analyticsQuota", "analyticsSums", "audit", "sessions", "sessionEvents"} {
 		if len(sections[name]) == 0 {
 			t.Errorf("the export has no %s", name)
 		}
 	}
-	for what, words := range map[string]string{"address": "leaver@example.org", "project": leavingApp, "event": "photo.taken", "credential's end": "WXYZ", "page's title": "Hello glasses"} {
+	for what, words := range map[string]string{"address": "leaver@example.org", "project": leavingApp,
+		"event": "photo.taken", "credential's end": "WXYZ", "page's title": "Hello glasses"} {
 		if !strings.Contains(string(text), words) {
 			t.Errorf("the export lacks the %s", what)
 		}
@@ -171,12 +184,13 @@ func checkExport(t *testing.T, someone *person, has belongings) string {
 	return account[0].ID
 }
 
-// leave deletes the account, after two tries that must not.
+// leave deletes the account after two attempts that must fail.
 func leave(t *testing.T, b *remoteBackend, someone *person) {
 	t.Helper()
 	const page = "/account/settings/delete"
 	someone.open(b.url + page)
-	for _, wrong := range [][2]string{{"stays@example.org", password}, {"leaver@example.org", "wrong horse battery"}, {"", ""}} {
+	for _, wrong := range [][2]string{{"stays@example.org", password}, {"leaver@example.org", "wrong horse battery"},
+		{"", ""}} {
 		someone.submit(page, "email", wrong[0], "password", wrong[1])
 		if someone.status != http.StatusUnprocessableEntity || someone.at.Path != page {
 			t.Errorf("deleting with %q: %d at %s", wrong, someone.status, someone.at)
@@ -195,7 +209,7 @@ func leave(t *testing.T, b *remoteBackend, someone *person) {
 	}
 }
 
-// sendOne sends one event as a shipped app and gives the answer's status and code.
+// sendOne sends one event as a shipped app and returns the answer's status and code.
 func sendOne(t *testing.T, b *remoteBackend, key string) (status int, code string) {
 	t.Helper()
 	body := `{"events":[{"id":"late","type":"session","at":1,"installId":"install-late","platform":"web"}]}`
@@ -217,7 +231,7 @@ func sendOne(t *testing.T, b *remoteBackend, key string) (status int, code strin
 	return resp.StatusCode, problem.Code
 }
 
-// told says whether a mail to the address has the word in its subject.
+// told reports whether a mail to the address has the word in its subject.
 func (m *mailbox) told(to, word string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -244,8 +258,9 @@ const (
 	edge    = device("Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36 Edg/141.0.0.0")
 )
 
-// P2, sessions: one browser ends another from the settings, all others, or by a new password; never a stranger's.
-func TestBrowsersOfAnAccount(t *testing.T) {
+// One browser ends another one's session from the settings, ends all others, or does so by a new password; never a
+// stranger's.
+func TestBrowserSessions_EndedFromSettings(t *testing.T) {
 	for name, database := range map[string]func(t *testing.T) string{
 		"sqlite":   func(t *testing.T) string { return filepath.Join(t.TempDir(), "service.db") },
 		"postgres": newPostgres,
@@ -275,7 +290,8 @@ func TestBrowsersOfAnAccount(t *testing.T) {
 			phone, laptop := enter(iPhone, password), enter(edge, password)
 
 			desk.open(settings)
-			if row := desk.browserRow("Firefox on Linux"); !strings.Contains(textBelow(row), "this browser") || endingForm(row) != "" {
+			if row := desk.browserRow("Firefox on Linux"); !strings.Contains(textBelow(row), "this browser") ||
+				endingForm(row) != "" {
 				t.Errorf("the own browser: %s", textBelow(row))
 			}
 			end := endingForm(desk.browserRow("Safari on iPhone"))
@@ -312,7 +328,7 @@ func TestBrowsersOfAnAccount(t *testing.T) {
 	}
 }
 
-// browserRow is the row of a browser on the settings page.
+// browserRow returns the row of a browser on the settings page.
 func (p *person) browserRow(name string) *html.Node {
 	p.t.Helper()
 	for n := range p.page.Descendants() {
@@ -334,7 +350,7 @@ func textBelow(node *html.Node) string {
 	return strings.TrimSpace(b.String())
 }
 
-// endingForm is where the row's form goes; empty without one.
+// endingForm returns the action of the row's form; empty without one.
 func endingForm(row *html.Node) string {
 	for n := range row.Descendants() {
 		if n.Data == "form" {

@@ -44,7 +44,8 @@ func startMail(t *testing.T) *mailbox {
 		_ = server.Serve(listener)
 	}()
 	t.Cleanup(func() {
-		listener.Close() // the server knows of it only once Serve has begun, which a test that is skipped at once does not wait for
+		// the server knows of it only once Serve has begun, which a test that is skipped at once does not wait for
+		listener.Close()
 		server.Close()
 		<-done
 	})

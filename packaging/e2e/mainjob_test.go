@@ -20,7 +20,7 @@ import (
 
 const password = "correct horse battery"
 
-// M2: the main job, on both backends, in both eras of MCP.
+// The main job works on both backends and in both protocol generations of MCP.
 func TestMainJob(t *testing.T) {
 	backends := map[string]func(t *testing.T) *world{
 		"embedded": func(t *testing.T) *world { return newWorld(t, "") },
@@ -30,17 +30,17 @@ func TestMainJob(t *testing.T) {
 		},
 	}
 	for name, machine := range backends {
-		for _, era := range []string{"legacy", "modern"} {
-			t.Run(name+"/"+era, func(t *testing.T) {
+		for _, protocol := range []string{"legacy", "modern"} {
+			t.Run(name+"/"+protocol, func(t *testing.T) {
 				t.Parallel()
-				mainJob(t, machine(t), era)
+				mainJob(t, machine(t), protocol)
 			})
 		}
 	}
 }
 
-func mainJob(t *testing.T, w *world, era string) {
-	a := startAgent(w, era, false)
+func mainJob(t *testing.T, w *world, protocol string) {
+	a := startAgent(w, protocol, false)
 
 	asked := a.call("createSimulatorSession", map[string]any{"project": "com.example.hello"})
 	if asked.IsError || asked.str(t, "status") != "auth_required" {
@@ -64,7 +64,8 @@ func mainJob(t *testing.T, w *world, era string) {
 		t.Fatalf("after linking: %v", session.Structured)
 	}
 	retried, _ := linked.Structured["retried"].(map[string]any)
-	if retried["sessionId"] != session.Structured["sessionId"] || retried["sessionUrl"] != session.Structured["sessionUrl"] {
+	if retried["sessionId"] != session.Structured["sessionId"] ||
+		retried["sessionUrl"] != session.Structured["sessionUrl"] {
 		t.Errorf("the retried call gave %v, the next one %v", retried, session.Structured)
 	}
 	secretStaysPut(t, w, session)
@@ -78,7 +79,8 @@ func mainJob(t *testing.T, w *world, era string) {
 
 	for _, want := range []string{"display.show", "input"} { // rows are written a moment after the frames went out
 		must(t, "the event log has "+want, func() bool {
-			return strings.Contains(eventTypes(t, a.call("getEventLog", map[string]any{"sessionId": session.str(t, "sessionId")})), want)
+			return strings.Contains(eventTypes(t, a.call("getEventLog",
+				map[string]any{"sessionId": session.str(t, "sessionId")})), want)
 		})
 	}
 	closed := a.call("closeSession", map[string]any{"sessionId": session.str(t, "sessionId")})
@@ -126,7 +128,7 @@ func checkLinked(t *testing.T, w *world, r toolResult) {
 	}
 }
 
-// secretStaysPut: the session secret lies in a 0600 file and nowhere in what the agent sees.
+// secretStaysPut checks that the session secret is in a 0600 file and nowhere that the agent sees.
 func secretStaysPut(t *testing.T, w *world, session toolResult) {
 	t.Helper()
 	file := session.str(t, "appTokenFile")
@@ -146,7 +148,8 @@ func secretStaysPut(t *testing.T, w *world, session toolResult) {
 
 func runExampleApp(t *testing.T, w *world, session toolResult) {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(bin, "hello-glasses"), "-endpoint", session.str(t, "appEndpoint"), "-token-file", session.str(t, "appTokenFile"))
+	cmd := exec.Command(filepath.Join(bin, "hello-glasses"), "-endpoint", session.str(t, "appEndpoint"),
+		"-token-file", session.str(t, "appTokenFile"))
 	cmd.Env, cmd.Stderr = w.env, os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -204,7 +207,7 @@ func waitForText(t *testing.T, browser context.Context, selector, text string) {
 	run(t, browser, "see "+text, until(`document.querySelector(`+quote(selector)+`)?.textContent.includes(`+quote(text)+`)`))
 }
 
-// until waits for a condition of the page, also across a navigation.
+// until waits for a condition of the page, even across navigation.
 func until(js string) chromedp.Action[chromedp.Void] {
 	return func(ctx context.Context, target *chromedp.Target) (chromedp.Void, error) {
 		holds := func() bool {
@@ -218,7 +221,7 @@ func until(js string) chromedp.Action[chromedp.Void] {
 	}
 }
 
-// picture keeps what a person sees, for README and for eyes: make screenshots.
+// picture saves a screenshot, for README and review: make screenshots.
 func picture(t *testing.T, browser context.Context, name string) {
 	t.Helper()
 	dir := os.Getenv("SERVICE_SCREENSHOTS")

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// G2: a minute of virtual time, again and again, leaves the same log and the same pictures to the byte.
-func TestAMinuteIsAlwaysTheSame(t *testing.T) {
+// Every run of a minute of virtual time leaves the same log and the same pictures to the byte.
+func TestVirtualTime_IsDeterministic(t *testing.T) {
 	t.Parallel()
 	runs := 100
 	if os.Getenv("SERVICE_TEST_FULL") != "" {

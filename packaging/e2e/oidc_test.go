@@ -18,9 +18,9 @@ import (
 	"github.com/service-dev/service/packaging/oidctest"
 )
 
-// P2, providers: somebody who holds an agent's code signs up with a provider in Chromium, approves that very code, comes
-// back without being asked again, and can leave the provider once there is another way in.
-func TestProviderApproves(t *testing.T) {
+// A person with an agent's code signs up with a provider in Chromium, approves that very code, returns without being
+// asked again, and can disconnect the provider once there is another way to sign in.
+func TestProvider_SignUpApprovesDeviceCode(t *testing.T) {
 	t.Parallel()
 	provider, b := startProvider(t, "")
 	provider.Ask()
@@ -29,9 +29,11 @@ func TestProviderApproves(t *testing.T) {
 	asked := a.call("listProjects", map[string]any{})
 	browser := newBrowser(t)
 
-	run(t, browser, "open the activation page", chromedp.Navigate(asked.str(t, "verificationUrl")), chromedp.WaitVisible("#user-code"))
+	run(t, browser, "open the activation page", chromedp.Navigate(asked.str(t, "verificationUrl")),
+		chromedp.WaitVisible("#user-code"))
 	staysOnThisSite(t, browser, provider)
-	run(t, browser, "open it again", chromedp.Navigate(asked.str(t, "verificationUrl")), chromedp.WaitVisible("#user-code"))
+	run(t, browser, "open it again", chromedp.Navigate(asked.str(t, "verificationUrl")),
+		chromedp.WaitVisible("#user-code"))
 	throughAcme(t, browser, "yes")
 	run(t, browser, "agree", until(`location.pathname === "/signin/welcome" && document.body.innerText.includes("ada@example.org")`),
 		chromedp.Click("#accept"), chromedp.Click("main button[type=submit]"), chromedp.WaitVisible("#approve"))
@@ -39,7 +41,8 @@ func TestProviderApproves(t *testing.T) {
 		t.Errorf("back from the provider the page shows %q, the agent %q", shown, asked.str(t, "userCode"))
 	}
 	run(t, browser, "approve", chromedp.Click("#approve"), until(`location.pathname === "/activate/approved"`))
-	if linked := a.call("completeAuthLink", map[string]any{"deviceCode": asked.str(t, "deviceCode")}); linked.Structured["linked"] != true {
+	if linked := a.call("completeAuthLink",
+		map[string]any{"deviceCode": asked.str(t, "deviceCode")}); linked.Structured["linked"] != true {
 		t.Fatalf("linking: %v", linked.Structured)
 	}
 	checkCookies(t, browser, b)
@@ -48,18 +51,22 @@ func TestProviderApproves(t *testing.T) {
 		return until(fmt.Sprintf(`location.pathname.startsWith("/account/settings") && document.readyState === "complete" && document.querySelector("main").innerText.includes(%q)`, words))
 	}
 	signOut := func() {
-		run(t, browser, "sign out", chromedp.Navigate(b.url+"/"), chromedp.Click(".who button"), until(`!document.querySelector(".who")`),
+		run(t, browser, "sign out", chromedp.Navigate(b.url+"/"), chromedp.Click(".who button"),
+			until(`!document.querySelector(".who")`),
 			chromedp.Navigate(b.url+"/signin?next=/account/settings"))
 	}
 	signOut()
 	throughAcme(t, browser, "yes")
 	run(t, browser, "arrive without another question", settings("as ada@example.org"))
-	run(t, browser, "keep the last way in", chromedp.Click(`form[action$="/acme/unlink"] button`), settings("only way left"))
-	run(t, browser, "set a password", chromedp.Click(`section[aria-labelledby=password-title] summary`), chromedp.SendKeys("#new-password", password),
+	run(t, browser, "keep the last way in", chromedp.Click(`form[action$="/acme/unlink"] button`),
+		settings("only way left"))
+	run(t, browser, "set a password", chromedp.Click(`section[aria-labelledby=password-title] summary`),
+		chromedp.SendKeys("#new-password", password),
 		chromedp.Submit("#new-password"), settings("new password is saved"))
 	run(t, browser, "unlink", chromedp.Click(`form[action$="/acme/unlink"] button`), settings("Not linked"))
 	signOut()
-	run(t, browser, "sign in with the password", chromedp.SendKeys("#email", "ada@example.org"), chromedp.SendKeys("#password", password),
+	run(t, browser, "sign in with the password", chromedp.SendKeys("#email", "ada@example.org"),
+		chromedp.SendKeys("#password", password),
 		chromedp.Submit("#email"), settings("You have a password"))
 	if wrong := provider.Refusals(); len(wrong) > 0 {
 		t.Errorf("the provider refused %v", wrong)
@@ -73,10 +80,12 @@ func throughAcme(t *testing.T, browser context.Context, answer string) {
 	if words := textOf(t, browser, button); words != "Continue with Acme" {
 		t.Errorf("the button says %q", words)
 	}
-	run(t, browser, "go to the provider", chromedp.Click(button), chromedp.WaitVisible("#"+answer), chromedp.Click("#"+answer))
+	run(t, browser, "go to the provider", chromedp.Click(button), chromedp.WaitVisible("#"+answer),
+		chromedp.Click("#"+answer))
 }
 
-// staysOnThisSite: a form of our pages cannot be sent to the provider, so it is the page between that takes people there.
+// staysOnThisSite checks that a form of our pages cannot be sent to the provider; the page in between redirects
+// people.
 func staysOnThisSite(t *testing.T, browser context.Context, provider *oidctest.Provider) {
 	t.Helper()
 	run(t, browser, "try a form to the provider", until(fmt.Sprintf(`(() => {
@@ -93,10 +102,11 @@ func staysOnThisSite(t *testing.T, browser context.Context, provider *oidctest.P
 	}
 }
 
-// checkCookies: scripts see none of our cookies, and other sites' forms do not carry them.
+// checkCookies checks that scripts cannot read our cookies, and that other sites' forms do not send them.
 func checkCookies(t *testing.T, browser context.Context, b *remoteBackend) {
 	t.Helper()
-	all, err := chromedp.Run(browser, func(ctx context.Context, target *chromedp.Target) (network.GetCookiesResult, error) {
+	all, err := chromedp.Run(browser, func(ctx context.Context, target *chromedp.Target) (network.GetCookiesResult,
+		error) {
 		return cdp.Call(ctx, target, network.GetCookies, network.GetCookiesParams{URLs: []string{b.url}})
 	})
 	if err != nil || len(all.Cookies) == 0 {
@@ -109,7 +119,7 @@ func checkCookies(t *testing.T, browser context.Context, b *remoteBackend) {
 	}
 }
 
-// upToCallback goes to the provider and answers there, but stops before our callback and gives its address.
+// upToCallback answers at the provider, but stops before our callback and returns its address.
 func (p *person) upToCallback(b *remoteBackend, answer string) string {
 	p.t.Helper()
 	var callback string
@@ -140,14 +150,16 @@ var broken = []struct {
 	{name: "another's nonce", faults: oidctest.Faults{Nonce: "other"}, says: "does not fit"},
 	{name: "for another client", faults: oidctest.Faults{Audience: "other"}, says: "does not fit"},
 	{name: "expired", faults: oidctest.Faults{Expired: true}, says: "does not fit"},
-	{name: "token endpoint down", faults: oidctest.Faults{TokenStatus: http.StatusServiceUnavailable}, says: "does not answer"},
+	{name: "token endpoint down", faults: oidctest.Faults{TokenStatus: http.StatusServiceUnavailable},
+		says: "does not answer"},
 	{name: "unverified address", who: oidctest.Person{Subject: "s2", Email: "eve@example.org"}, says: "does not vouch"},
-	{name: "address of an unverified account", who: oidctest.Person{Subject: "s3", Email: "bob@example.org", EmailVerified: true}, says: "never confirmed"},
+	{name: "address of an unverified account", who: oidctest.Person{Subject: "s3", Email: "bob@example.org",
+		EmailVerified: true}, says: "never confirmed"},
 }
 
-// P2, error paths: whatever goes wrong, a calm page names a next step, nobody is signed in, no row is left, and the log at
-// its most talkative holds no secret.
-func TestProviderGoneWrong(t *testing.T) {
+// Whatever goes wrong, a page names a next step, nobody is signed in, no row is left, and the log at debug level has
+// no secret.
+func TestProvider_Errors(t *testing.T) {
 	for _, engine := range []string{"sqlite", "postgres"} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
@@ -207,8 +219,9 @@ func TestProviderGoneWrong(t *testing.T) {
 	}
 }
 
-// strangeCallbacks are answers that come to the wrong browser, twice, or with somebody else's code.
-func strangeCallbacks(t *testing.T, b *remoteBackend, provider *oidctest.Provider, visitor func() *person, done func(name, says string, p *person)) {
+// strangeCallbacks sends answers to the wrong browser, twice, or with another person's code.
+func strangeCallbacks(t *testing.T, b *remoteBackend, provider *oidctest.Provider, visitor func() *person,
+	done func(name, says string, p *person)) {
 	t.Helper()
 	mallory := visitor()
 	lure := mallory.upToCallback(b, "yes")
@@ -242,7 +255,7 @@ func strangeCallbacks(t *testing.T, b *remoteBackend, provider *oidctest.Provide
 	}
 }
 
-// swapCode is the callback with the code of another one.
+// swapCode returns the callback with the code of another one.
 func swapCode(t *testing.T, callback, other string) string {
 	t.Helper()
 	theirs, err := url.Parse(other)
@@ -259,7 +272,7 @@ func swapCode(t *testing.T, callback, other string) string {
 	return own.String()
 }
 
-// calmRefusal checks the page that somebody got: what it says, where it leads, and that nobody is signed in.
+// calmRefusal checks an error page: what it says, where it leads, and that nobody is signed in.
 func calmRefusal(t *testing.T, b *remoteBackend, name, says string, p *person) {
 	t.Helper()
 	text := p.text()

@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// A shim whose agent was killed ends though another process holds the agent's end of the pipe; one whose launcher ended
-// serves on.
-func TestShimWhoseParentIsGone(t *testing.T) {
+// A service-mcp whose agent was killed ends even if another process holds the agent's end of the pipe; one whose
+// launcher ended continues.
+func TestServiceMCP_ParentGone(t *testing.T) {
 	t.Parallel()
 	for _, lives := range []bool{false, true} {
 		w := newWorld(t, "")
@@ -62,7 +62,8 @@ func TestShimWhoseParentIsGone(t *testing.T) {
 		if lives {
 			answer := `{"jsonrpc":"2.0","id":"` + ping.ID + `","result":{}}`
 			for range 2 {
-				if got := say(answer + "\n" + `{"jsonrpc":"2.0","id":5,"method":"ping"}`); !strings.Contains(got, `"id":5`) {
+				if got := say(answer + "\n" + `{"jsonrpc":"2.0","id":5,"method":"ping"}`); !strings.Contains(got,
+					`"id":5`) {
 					t.Errorf("the session that lives hears %s", got)
 				}
 				answer = ""

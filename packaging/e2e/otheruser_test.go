@@ -22,7 +22,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	browser "github.com/service-dev/service/packaging/person"
+	"github.com/service-dev/service/packaging/browser"
 )
 
 // stranger is the variable that makes this test binary the program of another user of the machine: it holds what that
@@ -99,7 +99,8 @@ func attachApp(endpoint, secret string) error {
 		return err
 	}
 	defer func() { _ = ws.CloseNow() }()
-	hello := fmt.Sprintf(`{"v":1,"type":"hello","id":"x-1","at":0,"payload":{"secret":%q,"app":{"name":"app"}}}`, secret)
+	hello := fmt.Sprintf(`{"v":1,"type":"hello","id":"x-1","at":0,"payload":{"secret":%q,"app":{"name":"app"}}}`,
+		secret)
 	if err := ws.Write(ctx, websocket.MessageText, []byte(hello)); err != nil {
 		return err
 	}
@@ -210,7 +211,7 @@ func (w *world) stopDaemon() {
 
 // Another user of the machine who reads the URL in the arguments of xdg-open cannot sign up there and approve in the
 // owner's place; the owner's own approval goes through.
-func TestAnotherUserCannotApprove(t *testing.T) {
+func TestActivationPage_AnotherUserCannotApprove(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	l := startLogin(w)
@@ -223,7 +224,8 @@ func TestAnotherUserCannotApprove(t *testing.T) {
 		return seen != ""
 	})
 	for _, address := range []string{seen, strings.Replace(seen, "localhost", "127.0.0.1", 1)} {
-		if said := strangerSays(t, "approve", address); !strings.HasPrefix(said, "approve:") || strings.Contains(said, "<nil>") || strings.Contains(said, "/activate/approved") {
+		if said := strangerSays(t, "approve", address); !strings.HasPrefix(said, "approve:") ||
+			strings.Contains(said, "<nil>") || strings.Contains(said, "/activate/approved") {
 			t.Errorf("another user at %s: %s", address, said)
 		}
 	}
@@ -245,7 +247,7 @@ func TestAnotherUserCannotApprove(t *testing.T) {
 }
 
 // signedIn is a browser that linked and is signed in, and its cookie.
-func signedIn(t *testing.T, w *world) (ada *browser.Person, site *url.URL, cookie string) {
+func signedIn(t *testing.T, w *world) (ada *browser.Browser, site *url.URL, cookie string) {
 	t.Helper()
 	ada, err := browser.New()
 	if err != nil {
@@ -286,7 +288,7 @@ func backendURL(t *testing.T, w *world) string {
 
 // Another user takes the embedded backend's port while the daemon is down, and the owner's browser shows it its cookie.
 // That cookie opens nothing: not for the other user, and, where the port had to change, for nobody.
-func TestACookieShownToAnotherUserOpensNothing(t *testing.T) {
+func TestEmbeddedBackend_StolenCookieIsUseless(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	ada, site, cookie := signedIn(t, w)
@@ -302,7 +304,8 @@ func TestACookieShownToAnotherUserOpensNothing(t *testing.T) {
 	if address := backendURL(t, w); portOf(t, address) != site.Port() {
 		t.Fatalf("the port was free and is %s now", address)
 	}
-	if said := strangerSays(t, "get", site.JoinPath("account").String(), strings.ReplaceAll(stolen, "; ", ";")); !strings.HasPrefix(said, "error:") {
+	if said := strangerSays(t, "get", site.JoinPath("account").String(),
+		strings.ReplaceAll(stolen, "; ", ";")); !strings.HasPrefix(said, "error:") {
 		t.Errorf("another user with the owner's cookie: %s", said)
 	}
 	if _, at, err := ada.Get(site.JoinPath("account").String()); err != nil || at.Path != "/account" {
@@ -341,14 +344,15 @@ func startLocal(t *testing.T, w *world) (s localSession, secret string) {
 
 // An app that comes back while the daemon is down shows its secret to whoever has the port. That secret opens nothing:
 // not for another user, and, where the port had to change, for nobody.
-func TestASecretShownToAnotherUserOpensNothing(t *testing.T) {
+func TestAppEndpoint_StolenSecretIsUseless(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	s, secret := startLocal(t, w)
 	if err := attachApp(s.AppEndpoint, secret); err != nil {
 		t.Fatal(err)
 	}
-	if said := strangerSays(t, "attach", s.AppEndpoint, secret); !strings.Contains(said, "attach:") || strings.Contains(said, "<nil>") {
+	if said := strangerSays(t, "attach", s.AppEndpoint, secret); !strings.Contains(said, "attach:") ||
+		strings.Contains(said, "<nil>") {
 		t.Errorf("another user with the secret: %s", said)
 	}
 	w.stopDaemon()

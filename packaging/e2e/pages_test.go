@@ -41,13 +41,14 @@ var accountPages = []struct{ name, path string }{
 	{"not-found", "/account/projects/com.example.nobody"},
 }
 
-// visitorPages are those of somebody who is not signed in.
+// visitorPages are the pages of a person who is not signed in.
 var visitorPages = []struct{ name, path string }{
 	{"home-visitor", "/"}, {"signin", "/signin"}, {"signup", "/signup"}, {"forgot", "/forgot"}, {"goodbye", "/goodbye"},
-	{"signup-sent", "/signup/sent"}, {"signup-confirm", "/signup/confirm?token=sml_any"}, {"reset", "/reset?token=sml_any"},
+	{"signup-sent", "/signup/sent"}, {"signup-confirm", "/signup/confirm?token=sml_any"},
+	{"reset", "/reset?token=sml_any"},
 }
 
-// P5: axe-core finds nothing on any page, light or dark; each is small and loads from its own origin alone.
+// axe-core finds no violation on any page, light or dark. Each page is small and loads only from its own origin.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
@@ -55,7 +56,8 @@ func TestPages(t *testing.T) {
 	a := startAgent(w, "modern", false)
 	axe := axeSource(t)
 	browser := newBrowser(t)
-	run(t, browser, "open a page that is wrong", chromedp.Navigate(`data:text/html,<title>x</title><main><input></main>`))
+	run(t, browser, "open a page that is wrong",
+		chromedp.Navigate(`data:text/html,<title>x</title><main><input></main>`))
 	if len(axeViolations(t, browser, axe)) == 0 {
 		t.Fatal("axe finds nothing where something is wrong")
 	}
@@ -86,7 +88,7 @@ func TestPages(t *testing.T) {
 	checkPage(t, browser, axe, "simulator-page", session.str(t, "sessionUrl"), 8<<20)
 }
 
-// checkPage opens a page (or looks at the one that is open) in both colour schemes and on a phone.
+// checkPage opens a page, or uses the open one, in both colour schemes and on a phone.
 func checkPage(t *testing.T, browser context.Context, axe, name, url string, most int) {
 	t.Helper()
 	if url != "" {
@@ -148,12 +150,13 @@ func axeViolations(t *testing.T, browser context.Context, axe string) []string {
 
 func emulate(t *testing.T, browser context.Context, scheme string, width, height int64) {
 	t.Helper()
-	run(t, browser, "look as "+scheme, chromedp.EmulateViewport(width, height), chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
-		_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
-		})
-		return err
-	}))
+	run(t, browser, "look as "+scheme, chromedp.EmulateViewport(width, height),
+		chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+			_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+				Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+			})
+			return err
+		}))
 }
 
 func evaluate[T any](t *testing.T, browser context.Context, js string) T {
@@ -167,7 +170,7 @@ func evaluate[T any](t *testing.T, browser context.Context, js string) T {
 	return v
 }
 
-// keptKey is the project key that generateConnectionModule left in its ignored file.
+// keptKey returns the project key that generateConnectionModule wrote to its ignored file.
 func keptKey(t *testing.T, w *world) string {
 	t.Helper()
 	var key string
@@ -187,13 +190,15 @@ func keptKey(t *testing.T, w *world) string {
 	return key
 }
 
-// sendAnalytics sends what a shipped app would, and gives the answer.
+// sendAnalytics sends what a shipped app would, and returns the answer.
 func sendAnalytics(t *testing.T, b *remoteBackend, w *world) map[string]any {
 	t.Helper()
 	var events []map[string]any
 	for i := range 200 {
-		event := map[string]any{"id": fmt.Sprint("e-", i), "type": "session", "at": time.Now().Add(-time.Duration(i) * 15 * time.Minute).UnixMilli(),
-			"installId": fmt.Sprintf("install-%04d", i%17), "appVersion": []string{"1.0.0", "1.1.0"}[i%2], "platform": "web", "deviceModel": "rayban_display"}
+		event := map[string]any{"id": fmt.Sprint("e-", i), "type": "session",
+			"at":         time.Now().Add(-time.Duration(i) * 15 * time.Minute).UnixMilli(),
+			"installId":  fmt.Sprintf("install-%04d", i%17),
+			"appVersion": []string{"1.0.0", "1.1.0"}[i%2], "platform": "web", "deviceModel": "rayban_display"}
 		switch i % 5 {
 		case 1, 2:
 			event["type"], event["name"] = "event", "photo.taken"

@@ -40,7 +40,8 @@ func dialRaw(w *world, handshake map[string]any) *rawClient {
 	if answer := c.read(); answer["ok"] != true {
 		w.t.Fatalf("the daemon answers the handshake with %v", answer)
 	}
-	c.request("initialize", map[string]any{"protocolVersion": "2025-06-18", "capabilities": map[string]any{}, "clientInfo": map[string]any{"name": "raw", "version": "1"}})
+	c.request("initialize", map[string]any{"protocolVersion": "2025-06-18", "capabilities": map[string]any{},
+		"clientInfo": map[string]any{"name": "raw", "version": "1"}})
 	c.write(map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"})
 	return c
 }
@@ -117,16 +118,19 @@ func TestRawClient_StartsNoProgram(t *testing.T) {
 	if err := os.WriteFile(evil, []byte("#!/bin/sh\necho \"$@\" >> '"+ran+"'\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	w.setOpener(`if [ -n "$BROWSER" ]; then exec "$BROWSER" "$1"; fi; echo "$1" >> '` + w.opened + `'`) // as the real one does
+	// as the real one does
+	w.setOpener(`if [ -n "$BROWSER" ]; then exec "$BROWSER" "$1"; fi; echo "$1" >> '` + w.opened + `'`)
 	w.ctl("whoami")
-	desktop := map[string]any{"BROWSER": evil, "DISPLAY": ":99", "PATH": filepath.Dir(evil), "XDG_RUNTIME_DIR": filepath.Dir(evil)}
+	desktop := map[string]any{"BROWSER": evil, "DISPLAY": ":99", "PATH": filepath.Dir(evil),
+		"XDG_RUNTIME_DIR": filepath.Dir(evil)}
 	for name, handshake := range map[string]map[string]any{
 		"a client that carries nothing out":           {"env": desktop},
 		"a client that says it does and does nothing": {"env": desktop, "clientIO": true, "cwd": w.project},
 	} {
 		c := dialRaw(w, handshake)
 		answer := c.call("createSimulatorSession", map[string]any{"openBrowser": true})
-		if answer["status"] != "auth_required" || answer["browserOpened"] != false || !strings.Contains(fmt.Sprint(answer["verificationUrl"]), "/activate?code=") {
+		if answer["status"] != "auth_required" || answer["browserOpened"] != false ||
+			!strings.Contains(fmt.Sprint(answer["verificationUrl"]), "/activate?code=") {
 			t.Errorf("%s: %v", name, answer)
 		}
 	}
@@ -172,7 +176,8 @@ func TestRawClient_TouchesNoFile(t *testing.T) {
 		"a folder":  {"inspectIntegration", map[string]any{"dir": victim}},
 		"a verdict": {"validateIntegration", map[string]any{"dir": "/"}},
 	} {
-		if answer := c.call(call.tool, call.args); answer["code"] != refused || strings.Contains(fmt.Sprint(answer), "SECRET") {
+		if answer := c.call(call.tool, call.args); answer["code"] != refused ||
+			strings.Contains(fmt.Sprint(answer), "SECRET") {
 			t.Errorf("%s: %v", name, answer)
 		}
 	}
@@ -182,7 +187,8 @@ func TestRawClient_TouchesNoFile(t *testing.T) {
 		t.Errorf("recordSession: %v", recorded)
 	}
 	made := c.call("generateConnectionModule", map[string]any{"language": "python", "project": "com.example.raw"})
-	if contents, _ := made["contents"].([]any); len(contents) < 3 || made["keyFile"] != "" || made["keyMinted"] != false {
+	if contents, _ := made["contents"].([]any); len(contents) < 3 || made["keyFile"] != "" ||
+		made["keyMinted"] != false {
 		t.Errorf("generateConnectionModule: %v", made)
 	}
 	if after := listing(t, filepath.Dir(w.dir), w.dir); after != before {
@@ -227,7 +233,8 @@ func readText(t *testing.T, path string) string {
 func TestServiceMCP_CarriesOperationsOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
-	if err := os.WriteFile(filepath.Join(w.project, "service.json"), []byte(`{"project":"com.example.mine"}`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(w.project, "service.json"), []byte(`{"project":"com.example.mine"}`),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	a := startAgent(w, "legacy", false)
@@ -235,7 +242,8 @@ func TestServiceMCP_CarriesOperationsOut(t *testing.T) {
 	if session.Structured["project"] != "com.example.mine" {
 		t.Fatalf("service.json was not read: %v", session.Structured)
 	}
-	if r := a.call("createSimulatorSession", map[string]any{"openBrowser": true}); r.Structured["browserOpened"] != true {
+	if r := a.call("createSimulatorSession",
+		map[string]any{"openBrowser": true}); r.Structured["browserOpened"] != true {
 		t.Errorf("no page was opened: %v", r.Structured)
 	}
 	must(t, "the page is opened", func() bool { return len(w.openedURLs()) == 1 })

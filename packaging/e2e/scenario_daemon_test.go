@@ -16,7 +16,7 @@ import (
 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}}` + "\n"
 
-// firstAnswer starts service-mcp, sends a line and gives the first line that comes back.
+// firstAnswer starts service-mcp, sends a line and returns the first line of its output.
 func firstAnswer(w *world, line string) (string, error) {
 	cmd := w.command("service-mcp")
 	stdin, err := cmd.StdinPipe()
@@ -40,14 +40,14 @@ func firstAnswer(w *world, line string) (string, error) {
 	return bufio.NewReader(stdout).ReadString('\n')
 }
 
-// starts counts the daemons that came up in the directory.
+// starts counts the daemons that started in the directory.
 func starts(w *world) int {
 	log, _ := os.ReadFile(filepath.Join(w.dir, "log", "serviced.log"))
-	return strings.Count(string(log), `"the daemon is up"`)
+	return strings.Count(string(log), `"daemon started"`)
 }
 
-// S24: 20 cold clients at once give one daemon and 20 good answers.
-func TestColdClientsAtOnce(t *testing.T) {
+// 20 cold clients at the same time start one daemon and get 20 good answers.
+func TestColdClients_StartOneDaemon(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	answers := make(chan error, 20)
@@ -85,8 +85,8 @@ func coldInitialize(w *world) error {
 	return err
 }
 
-// S24: a second daemon by hand is refused and leaves the living one alone.
-func TestSecondDaemon(t *testing.T) {
+// A second daemon started by hand is refused and does not affect the running one.
+func TestSecondDaemon_IsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	w.ctl("whoami")
@@ -108,15 +108,15 @@ func TestSecondDaemon(t *testing.T) {
 	}
 }
 
-// S24, D10 and D5: an agent's connection outlives its daemon, whatever ends it.
-func TestAgentOutlivesDaemons(t *testing.T) {
+// An agent's connection outlives its daemon, whatever ends it.
+func TestAgent_OutlivesDaemons(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
-	for _, era := range []string{"legacy", "modern"} {
-		t.Run(era, func(t *testing.T) {
+	for _, protocol := range []string{"legacy", "modern"} {
+		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, "", "SERVICE_BACKEND_URL="+b.url)
-			a := startAgent(w, era, false)
+			a := startAgent(w, protocol, false)
 			install := whoAmI(t, a)
 			code, _ := ask(t, a)
 
@@ -167,7 +167,7 @@ func TestAgentOutlivesDaemons(t *testing.T) {
 	}
 }
 
-// whoAmI gives the install id that the tool tells.
+// whoAmI returns the install id from the tool's answer.
 func whoAmI(t *testing.T, a *agent) string {
 	t.Helper()
 	r := a.call("whoAmI", map[string]any{})
@@ -180,8 +180,8 @@ func whoAmI(t *testing.T, a *agent) string {
 	return r.str(t, "installId")
 }
 
-// S24: kill -9, and the next client has a daemon.
-func TestClientAfterKill(t *testing.T) {
+// After kill -9 the next client starts a daemon.
+func TestClient_StartsDaemonAfterKill(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	before, _, _ := w.ctl("whoami", "--json")

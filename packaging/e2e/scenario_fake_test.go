@@ -38,7 +38,8 @@ func newFake(t *testing.T, verificationURL string, script []http.HandlerFunc) *f
 	}
 	mux.HandleFunc("POST "+codePath, func(rw http.ResponseWriter, _ *http.Request) { reply(rw, code) })
 	mux.HandleFunc("POST /api/sessions", func(rw http.ResponseWriter, _ *http.Request) {
-		refusal := map[string]any{"code": "auth_required", "status": http.StatusUnauthorized, "detail": "link an account", "retryable": true}
+		refusal := map[string]any{"code": "auth_required", "status": http.StatusUnauthorized,
+			"detail": "link an account", "retryable": true}
 		maps.Copy(refusal, code)
 		rw.Header().Set("Content-Type", "application/problem+json")
 		rw.WriteHeader(http.StatusUnauthorized)
@@ -70,7 +71,7 @@ func (f *fake) poll(rw http.ResponseWriter, r *http.Request) {
 	f.script[min(n, len(f.script)-1)](rw, r)
 }
 
-// ended lists the tokens that were revoked.
+// ended returns the tokens that were revoked.
 func (f *fake) ended() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -93,7 +94,8 @@ func reply(rw http.ResponseWriter, body any) {
 }
 
 func fakeAccount() map[string]any {
-	return map[string]any{"accountId": "3f2c1c1e-6f0e-4a53-9a3e-0b3f6f1d2c4b", "tier": "free_account", "linkedAt": "2026-01-02T03:04:05Z", "expiresAt": nil}
+	return map[string]any{"accountId": "3f2c1c1e-6f0e-4a53-9a3e-0b3f6f1d2c4b", "tier": "free_account",
+		"linkedAt": "2026-01-02T03:04:05Z", "expiresAt": nil}
 }
 
 // The steps of a script.
@@ -120,11 +122,12 @@ func status(code int, header ...string) http.HandlerFunc {
 
 func reset(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
-// S16: every kind of trouble in one wait, and success at its end with every gap honoured.
-func TestPollingThroughTrouble(t *testing.T) {
+// A wait survives every kind of error, respects every interval, and ends in success.
+func TestPolling_SurvivesErrors(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, "https://example.org/activate?code="+fakeUserCode, []http.HandlerFunc{
-		reset, status(http.StatusBadGateway), status(http.StatusTooManyRequests, "Retry-After", "3"), pending(4), approved,
+		reset, status(http.StatusBadGateway), status(http.StatusTooManyRequests, "Retry-After",
+			"3"), pending(4), approved,
 	})
 	w := newWorld(t, "", "SERVICE_BACKEND_URL="+f.url, "SERVICE_NO_AUTO_OPEN=1")
 	l := startLogin(w)

@@ -12,45 +12,45 @@ import (
 	"time"
 )
 
-// M3: the official inspector finds nothing to complain about in the tools' schemas, in both eras.
-func TestInspectorStrict(t *testing.T) {
+// The official inspector accepts the schemas of all tools in both protocol generations.
+func TestTools_PassInspector(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
-	for _, era := range []string{"legacy", "modern"} {
+	for _, protocol := range []string{"legacy", "modern"} {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, nodeTool(t, "node/bin/node"), nodeTool(t, ".bin/mcp-inspector"),
-			"--cli", "--strict", "--protocol-era", era, "--method", "tools/list", "--format", "json",
+			"--cli", "--strict", "--protocol-era", protocol, "--method", "tools/list", "--format", "json",
 			"-e", "SERVICE_CONFIG_DIR="+w.dir, filepath.Join(bin, "service-mcp"))
 		cmd.Env = w.env
 		var out, errs strings.Builder
 		cmd.Stdout, cmd.Stderr = &out, &errs
 		if err := cmd.Run(); err != nil {
-			t.Fatalf("%s: %v\n%s%s", era, err, out.String(), errs.String())
+			t.Fatalf("%s: %v\n%s%s", protocol, err, out.String(), errs.String())
 		}
 		var list struct {
 			Result struct{ Tools []struct{ Name string } }
 		}
 		if err := json.Unmarshal([]byte(out.String()), &list); err != nil || len(list.Result.Tools) < 6 {
-			t.Errorf("%s: %v: %s", era, err, out.String())
+			t.Errorf("%s: %v: %s", protocol, err, out.String())
 		}
 		if low := strings.ToLower(errs.String()); strings.Contains(low, "error") || strings.Contains(low, "warning") {
-			t.Errorf("%s: %s", era, errs.String())
+			t.Errorf("%s: %s", protocol, errs.String())
 		}
 	}
 }
 
-// M3: 500 calls, 8 at a time, through one service-mcp without one error.
-func TestFiveHundredCalls(t *testing.T) {
+// 500 calls, 8 at a time, through one service-mcp succeed without one error.
+func TestServiceMCP_FiveHundredCalls(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
-	for _, era := range []string{"legacy", "modern"} {
-		a := startAgent(w, era, false)
+	for _, protocol := range []string{"legacy", "modern"} {
+		a := startAgent(w, protocol, false)
 		var waiting []<-chan agentLine
 		for n := range 500 {
 			if len(waiting) == 8 {
 				if r := a.wait(waiting[0]); r.IsError || r.str(t, "installId") == "" {
-					t.Fatalf("%s, call %d: %v", era, n, r.Structured)
+					t.Fatalf("%s, call %d: %v", protocol, n, r.Structured)
 				}
 				waiting = waiting[1:]
 			}
@@ -59,7 +59,7 @@ func TestFiveHundredCalls(t *testing.T) {
 		}
 		for _, ch := range waiting {
 			if r := a.wait(ch); r.IsError {
-				t.Fatalf("%s: %v", era, r.Structured)
+				t.Fatalf("%s: %v", protocol, r.Structured)
 			}
 		}
 	}

@@ -12,14 +12,15 @@ import (
 	"testing"
 )
 
-// issued is a device code, asked for as a daemon would.
+// issued is a device code, requested as by a daemon.
 type issued struct {
 	DeviceCode, UserCode, VerificationURL string
 }
 
 func issueCode(t *testing.T, b *remoteBackend) issued {
 	t.Helper()
-	req, err := http.NewRequest(http.MethodPost, b.url+"/api/auth/device/code", strings.NewReader(`{"scope":"account_full"}`))
+	req, err := http.NewRequest(http.MethodPost, b.url+"/api/auth/device/code",
+		strings.NewReader(`{"scope":"account_full"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +39,7 @@ func issueCode(t *testing.T, b *remoteBackend) issued {
 	return code
 }
 
-// poll makes one poll and gives status and body.
+// poll polls once and returns status and body.
 func (c issued) poll(t *testing.T, b *remoteBackend) (int, string) {
 	t.Helper()
 	body, _ := json.Marshal(map[string]string{"deviceCode": c.DeviceCode})
@@ -58,8 +59,8 @@ func (c issued) mustBePending(t *testing.T, b *remoteBackend, after string) {
 	}
 }
 
-// S3: what A looks at, B cannot approve.
-func TestApprovalBelongsToWhoLooked(t *testing.T) {
+// A code that one browser viewed cannot be approved by another.
+func TestActivationPage_ApprovalIsBoundToBrowser(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, newPostgres(t))
 	code, other := issueCode(t, b), issueCode(t, b)
@@ -71,7 +72,8 @@ func TestApprovalBelongsToWhoLooked(t *testing.T) {
 	bob.open(other.VerificationURL)
 	bob.submit("/signup", "email", "bob@example.org", "password", password, "accept", "yes")
 	_, bobs := bob.form("/activate/approve")
-	for what, fields := range map[string]url.Values{"A's form in B's browser": adas, "B's form for another code": bobs} {
+	for what, fields := range map[string]url.Values{"A's form in B's browser": adas,
+		"B's form for another code": bobs} {
 		bob.post(action, fields, "")
 		if bob.status != http.StatusForbidden {
 			t.Errorf("%s: status %d", what, bob.status)
@@ -84,8 +86,8 @@ func TestApprovalBelongsToWhoLooked(t *testing.T) {
 	}
 }
 
-// S4: a page of another site, or a form without its token, changes nothing; neither does any GET or HEAD.
-func TestForeignPostsChangeNothing(t *testing.T) {
+// A page of another site, or a form without its token, changes nothing; neither does any GET or HEAD.
+func TestPages_ForeignPostsChangeNothing(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
 	code := issueCode(t, b)
@@ -97,12 +99,18 @@ func TestForeignPostsChangeNothing(t *testing.T) {
 	foreign := url.Values{"seen": fields["seen"], "csrf": {strings.Repeat("A", len(fields.Get("csrf")))}}
 
 	for what, try := range map[string]func(){
-		"a foreign origin":        func() { ada.post(action, fields, "https://evil.example") },
-		"no CSRF token":           func() { ada.post(action, without, "") },
-		"somebody's CSRF token":   func() { ada.post(action, foreign, "") },
-		"the approval as a GET":   func() { ada.open(action + "&" + fields.Encode()) },
-		"the denial as a GET":     func() { ada.open(strings.Replace(action, "approve", "deny", 1) + "&" + fields.Encode()) },
-		"a foreign origin's deny": func() { ada.post(strings.Replace(action, "approve", "deny", 1), fields, "https://evil.example") },
+		"a foreign origin":      func() { ada.post(action, fields, "https://evil.example") },
+		"no CSRF token":         func() { ada.post(action, without, "") },
+		"somebody's CSRF token": func() { ada.post(action, foreign, "") },
+		"the approval as a GET": func() { ada.open(action + "&" + fields.Encode()) },
+		"the denial as a GET": func() {
+			ada.open(strings.Replace(action, "approve", "deny",
+				1) + "&" + fields.Encode())
+		},
+		"a foreign origin's deny": func() {
+			ada.post(strings.Replace(action, "approve", "deny", 1), fields,
+				"https://evil.example")
+		},
 	} {
 		try()
 		if ada.status < 400 {
@@ -118,8 +126,8 @@ func TestForeignPostsChangeNothing(t *testing.T) {
 	code.mustBePending(t, b, "a HEAD")
 }
 
-// S5: what the page must say and must not be.
-func TestActivationPage(t *testing.T) {
+// The activation page shows what the person must check and follows the rules for its headers and content.
+func TestActivationPage_Content(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
 	code := issueCode(t, b)
@@ -130,7 +138,8 @@ func TestActivationPage(t *testing.T) {
 	defer resp.Body.Close()
 	page, _ := io.ReadAll(resp.Body)
 	for _, want := range []string{code.UserCode, "ada&#39;s laptop", "linux/amd64", "127.0.0.1", "Deny"} {
-		if !strings.Contains(string(page), want) && !strings.Contains(strings.ReplaceAll(string(page), "::1", "127.0.0.1"), want) {
+		if !strings.Contains(string(page),
+			want) && !strings.Contains(strings.ReplaceAll(string(page), "::1", "127.0.0.1"), want) {
 			t.Errorf("the page does not show %q", want)
 		}
 	}
@@ -139,7 +148,8 @@ func TestActivationPage(t *testing.T) {
 			t.Error("an input holds the code")
 		}
 	}
-	for header, want := range map[string]string{"X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store", "Content-Security-Policy": "frame-ancestors 'none'"} {
+	for header, want := range map[string]string{"X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer",
+		"Cache-Control": "no-store", "Content-Security-Policy": "frame-ancestors 'none'"} {
 		if !strings.Contains(resp.Header.Get(header), want) {
 			t.Errorf("%s: %q", header, resp.Header.Get(header))
 		}

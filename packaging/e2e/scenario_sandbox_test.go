@@ -16,11 +16,11 @@ import (
 	"time"
 )
 
-// nobody is who plays an agent in a sandbox where these tests run as root, whom no file mode stops.
+// nobody is the user of the sandboxed agent if these tests run as root, whom no file mode stops.
 const nobody = 65534
 
-// sandboxed prepares a machine whose sockets stand there and may not be used: connecting gives EACCES. calls counts
-// who came through all the same.
+// sandboxed prepares a machine whose sockets exist but may not be used: connecting gives EACCES. calls counts
+// connections that succeed nevertheless.
 func sandboxed(t *testing.T) (w *world, as func(*exec.Cmd) *exec.Cmd) {
 	t.Helper()
 	w = newWorld(t, "")
@@ -65,9 +65,9 @@ func sandboxed(t *testing.T) (w *world, as func(*exec.Cmd) *exec.Cmd) {
 	}
 }
 
-// S24 and D9: where a sandbox forbids the sockets, service-mcp serves the tools by itself, names what to allow, and
-// starts no daemon.
-func TestSandboxedAgent(t *testing.T) {
+// If a sandbox forbids the sockets, service-mcp serves the tools in its own process, names what to allow, and starts
+// no daemon.
+func TestSandbox_ServesToolsInProcess(t *testing.T) {
 	t.Parallel()
 	w, as := sandboxed(t)
 	socket := filepath.Join(w.dir, "run", "mcp.sock")
@@ -106,14 +106,16 @@ func TestSandboxedAgent(t *testing.T) {
 	if _, err := stdin.Write([]byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n")); err != nil {
 		t.Fatal(err)
 	}
-	if answer := ask(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}` + "\n"); !strings.Contains(answer, "createSimulatorSession") {
+	if answer := ask(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}` + "\n"); !strings.Contains(answer,
+		"createSimulatorSession") {
 		t.Errorf("tools/list: %s", answer)
 	}
 	if answer := ask(call("whoAmI")); strings.Contains(answer, `"isError":true`) || !strings.Contains(answer, "inst_") {
 		t.Errorf("whoAmI: %s", answer)
 	}
 	refused := ask(call("createSimulatorSession"))
-	if !strings.Contains(refused, "sandbox_blocked") || !strings.Contains(refused, socket) || !strings.Contains(refused, "fixHint") {
+	if !strings.Contains(refused, "sandbox_blocked") || !strings.Contains(refused, socket) ||
+		!strings.Contains(refused, "fixHint") {
 		t.Errorf("createSimulatorSession: %s", refused)
 	}
 	stdin.Close()
@@ -129,8 +131,8 @@ func call(tool string) string {
 	return `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"` + tool + `","arguments":{}}}` + "\n"
 }
 
-// S24: the command line says once what is forbidden and what to allow.
-func TestSandboxedCommandLine(t *testing.T) {
+// The command line says once what is forbidden and what to allow.
+func TestSandbox_CommandLineExplains(t *testing.T) {
 	t.Parallel()
 	w, as := sandboxed(t)
 	cmd := as(w.command("servicectl", "whoami"))
@@ -139,7 +141,8 @@ func TestSandboxedCommandLine(t *testing.T) {
 	if err == nil || cmd.ProcessState.ExitCode() != 2 {
 		t.Errorf("exit %v: %s", err, out)
 	}
-	if text := string(out); strings.Count(text, "permission denied") != 1 || !strings.Contains(text, socket) || !strings.Contains(text, "sandbox's settings") {
+	if text := string(out); strings.Count(text, "permission denied") != 1 || !strings.Contains(text, socket) ||
+		!strings.Contains(text, "sandbox's settings") {
 		t.Errorf("it says %s", text)
 	}
 	if n := starts(w); n != 0 {

@@ -31,7 +31,7 @@ type spy struct {
 	seen []passed
 }
 
-// passed is one request.
+// passed is one forwarded request.
 type passed struct {
 	path, deviceCode, authorization string
 	at                              time.Time
@@ -64,14 +64,14 @@ func newSpy(t *testing.T, backend string) *spy {
 	return s
 }
 
-// all gives the requests so far.
+// all returns the requests so far.
 func (s *spy) all() []passed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]passed(nil), s.seen...)
 }
 
-// polls gives when a code was polled; an empty code means any.
+// polls returns the times at which a code was polled; an empty code means any.
 func (s *spy) polls(deviceCode string) []time.Time {
 	var at []time.Time
 	for _, p := range s.all() {
@@ -82,10 +82,11 @@ func (s *spy) polls(deviceCode string) []time.Time {
 	return at
 }
 
-// askByHand makes the gated call as `servicectl tool call` does and gives the code.
+// askByHand makes the gated call with `servicectl tool call` and returns the code.
 func askByHand(w *world) (deviceCode, verificationURL string) {
 	w.t.Helper()
-	out, errs, _ := w.ctl("tool", "call", "createSimulatorSession", `{"project":"com.example.byhand","openBrowser":false}`)
+	out, errs, _ := w.ctl("tool", "call", "createSimulatorSession",
+		`{"project":"com.example.byhand","openBrowser":false}`)
 	var answer struct{ Status, DeviceCode, VerificationURL string }
 	if json.Unmarshal([]byte(out), &answer) != nil || answer.Status != "auth_required" {
 		w.t.Fatalf("asking by hand: %s%s", out, errs)
@@ -93,5 +94,5 @@ func askByHand(w *world) (deviceCode, verificationURL string) {
 	return answer.DeviceCode, answer.VerificationURL
 }
 
-// recorded tells how often text stands in the local telemetry log.
+// recorded counts occurrences of text in the local telemetry log.
 func recorded(w *world, text string) int { return strings.Count(events(w), text) }

@@ -8,16 +8,17 @@ import (
 	"time"
 )
 
-// M2: with URL elicitation the first call alone gets there.
-func TestElicitationAlone(t *testing.T) {
+// With URL elicitation the first call links the account by itself.
+func TestElicitation_LinksInOneCall(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
-	for _, era := range []string{"legacy", "modern"} {
-		t.Run(era, func(t *testing.T) {
+	for _, protocol := range []string{"legacy", "modern"} {
+		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, "", "SERVICE_BACKEND_URL="+b.url)
-			a := startAgent(w, era, true)
-			_, answer := a.start("createSimulatorSession", map[string]any{"project": "com.example.elicit"}, true, time.Minute)
+			a := startAgent(w, protocol, true)
+			_, answer := a.start("createSimulatorSession", map[string]any{"project": "com.example.elicit"}, true,
+				time.Minute)
 			select {
 			case asked := <-a.elicited:
 				page, _ := asked["url"].(string)
@@ -26,7 +27,7 @@ func TestElicitationAlone(t *testing.T) {
 				if code == "" || !strings.Contains(text, code) {
 					t.Fatalf("the person was asked %v", asked)
 				}
-				newPerson(t).approve(page, era+"@example.org")
+				newPerson(t).approve(page, protocol+"@example.org")
 			case early := <-answer:
 				t.Fatalf("answered without asking: %s", early.Result)
 			case <-time.After(20 * time.Second):
@@ -42,18 +43,20 @@ func TestElicitationAlone(t *testing.T) {
 	}
 }
 
-// S22 and D14: polls are told, a cancelled call ends at once, its polling goes on, and two calls make one stream of polls.
-func TestPollingBelongsToTheDaemon(t *testing.T) {
+// Polls are reported as progress, a cancelled call ends at once while polling continues, and two calls share one
+// series of polls.
+func TestPolling_ContinuesInDaemon(t *testing.T) {
 	t.Parallel()
-	for _, era := range []string{"legacy", "modern"} {
-		t.Run(era, func(t *testing.T) {
+	for _, protocol := range []string{"legacy", "modern"} {
+		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
 			b := startBackend(t, "")
 			s := newSpy(t, b.url)
 			w := newWorld(t, "", "SERVICE_BACKEND_URL="+s.url)
-			a := startAgent(w, era, false)
+			a := startAgent(w, protocol, false)
 			code, page := ask(t, a)
-			args := map[string]any{"deviceCode": code, "maxWaitSeconds": 601, "pollIntervalSeconds": 0} // clamped to 600 and 1
+			// clamped to 600 and 1
+			args := map[string]any{"deviceCode": code, "maxWaitSeconds": 601, "pollIntervalSeconds": 0}
 
 			first, cancelled := a.start("completeAuthLink", args, true, time.Minute)
 			_, second := a.start("completeAuthLink", args, false, time.Minute)
@@ -74,7 +77,7 @@ func TestPollingBelongsToTheDaemon(t *testing.T) {
 			before := len(s.polls(code))
 			must(t, "polls after the cancellation", func() bool { return len(s.polls(code)) > before })
 
-			newPerson(t).approve(page, era+"@example.org")
+			newPerson(t).approve(page, protocol+"@example.org")
 			checkLinked(t, w, a.wait(second))
 			checkLinked(t, w, a.call("completeAuthLink", map[string]any{"deviceCode": code}))
 			if n := recorded(w, `"account.linked"`); n != 1 {
@@ -84,8 +87,8 @@ func TestPollingBelongsToTheDaemon(t *testing.T) {
 	}
 }
 
-// S22: the bounds of a wait, and the approval that comes after the only call has given up.
-func TestWaitIsClamped(t *testing.T) {
+// A wait has bounds, and an approval is not lost after the only call has timed out.
+func TestCompleteAuthLink_WaitIsClamped(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
 	s := newSpy(t, b.url)
@@ -93,7 +96,8 @@ func TestWaitIsClamped(t *testing.T) {
 	a := startAgent(w, "modern", false)
 	code, page := ask(t, a)
 	start := time.Now()
-	wantError(t, a.call("completeAuthLink", map[string]any{"deviceCode": code, "maxWaitSeconds": 0, "pollIntervalSeconds": 1}), "auth_timeout", true)
+	wantError(t, a.call("completeAuthLink", map[string]any{"deviceCode": code, "maxWaitSeconds": 0,
+		"pollIntervalSeconds": 1}), "auth_timeout", true)
 	if took := time.Since(start); took < 900*time.Millisecond || took > 5*time.Second {
 		t.Errorf("a wait of 0 s lasted %s, want that of 1 s", took)
 	}
@@ -104,7 +108,8 @@ func TestWaitIsClamped(t *testing.T) {
 
 	other := newWorld(t, "", "SERVICE_BACKEND_URL="+s.url)
 	slow, _ := askByHand(other)
-	out, _, exit := other.ctl("tool", "call", "completeAuthLink", `{"deviceCode":"`+slow+`","maxWaitSeconds":3,"pollIntervalSeconds":31}`)
+	out, _, exit := other.ctl("tool", "call", "completeAuthLink",
+		`{"deviceCode":"`+slow+`","maxWaitSeconds":3,"pollIntervalSeconds":31}`)
 	if exit != 1 || !strings.Contains(out, "auth_timeout") {
 		t.Errorf("an interval of 31 s: exit %d, %s", exit, out)
 	}

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// S20: whoami tells each state by its exit code and in one stable form, and never the token.
-func TestWhoami(t *testing.T) {
+// whoami reports each state by its exit code and in one stable form, and never prints the token.
+func TestWhoami_StatesAndExitCodes(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
 	w := newWorld(t, "", "SERVICE_BACKEND_URL="+b.url)
@@ -26,7 +26,8 @@ func TestWhoami(t *testing.T) {
 			t.Fatalf("%s: %v: %s%s", state, err, out, errs)
 		}
 		delete(answer, "detail") // present when there is something to explain
-		want := []string{"accountId", "backendUrl", "expiresAt", "installId", "linked", "linkedAt", "state", "tier", "verifiedAgeSeconds"}
+		want := []string{"accountId", "backendUrl", "expiresAt", "installId", "linked", "linkedAt", "state", "tier",
+			"verifiedAgeSeconds"}
 		if got := slices.Sorted(maps.Keys(answer)); !slices.Equal(got, want) {
 			t.Errorf("%s: the fields are %v", state, got)
 		}
@@ -37,7 +38,8 @@ func TestWhoami(t *testing.T) {
 		if code != exit {
 			t.Errorf("%s without --json: exit %d, want %d", state, code, exit)
 		}
-		if all := out + errs + shown + remarks; token != "" && strings.Contains(all, token) || strings.Contains(all, "svc_") {
+		if all := out + errs + shown + remarks; token != "" && strings.Contains(all, token) ||
+			strings.Contains(all, "svc_") {
 			t.Errorf("%s: the token is shown: %s", state, all)
 		}
 	}
@@ -81,8 +83,8 @@ func write(t *testing.T, path string, data []byte) {
 	}
 }
 
-// S26: two shells with other settings, at the same time, on one daemon.
-func TestTwoShells(t *testing.T) {
+// Two shells with different settings use one daemon at the same time.
+func TestDaemon_TwoShellsKeepTheirSettings(t *testing.T) {
 	t.Parallel()
 	first, second := newSpy(t, startBackend(t, "").url), newSpy(t, startBackend(t, "").url)
 	w := newWorld(t, "")
@@ -97,7 +99,8 @@ func TestTwoShells(t *testing.T) {
 
 	done := make(chan string, 20)
 	call := func(shell *world, want string) {
-		out, errs, _ := shell.ctl("tool", "call", "createSimulatorSession", `{"project":"com.example.shells","openBrowser":false}`)
+		out, errs, _ := shell.ctl("tool", "call", "createSimulatorSession",
+			`{"project":"com.example.shells","openBrowser":false}`)
 		if !strings.Contains(out, want) {
 			done <- out + errs
 			return
@@ -114,7 +117,8 @@ func TestTwoShells(t *testing.T) {
 		}
 	}
 	// A shell's backend gets no telemetry of a daemon whose own one is another.
-	for shell, want := range map[*world][2]string{a: {first.url, "SERVICE_BACKEND_URL"}, b: {second.url, "SERVICE_TELEMETRY"}} {
+	for shell, want := range map[*world][2]string{a: {first.url, "SERVICE_BACKEND_URL"},
+		b: {second.url, "SERVICE_TELEMETRY"}} {
 		out, _, _ := shell.ctl("status", "--json")
 		var status struct {
 			PID     int
@@ -124,7 +128,8 @@ func TestTwoShells(t *testing.T) {
 				DecidedBy     string
 			}
 		}
-		if json.Unmarshal([]byte(out), &status) != nil || status.PID != pid || status.Backend.URL != want[0] || status.Backend.ChosenBy != "env" ||
+		if json.Unmarshal([]byte(out), &status) != nil || status.PID != pid || status.Backend.URL != want[0] ||
+			status.Backend.ChosenBy != "env" ||
 			status.Consent.DecidedBy != want[1] || status.Consent.UploadAllowed {
 			t.Errorf("want backend %s and telemetry by %s: %s", want[0], want[1], out)
 		}

@@ -19,7 +19,7 @@ import (
 
 const acme = "/signin/oidc/acme"
 
-// startProvider is an OpenID Connect provider at its own port, and a backend that offers it.
+// startProvider starts an OpenID Connect provider on its own port, and a backend that offers it.
 func startProvider(t *testing.T, database string, variables ...string) (*oidctest.Provider, *remoteBackend) {
 	t.Helper()
 	p, err := oidctest.Start()
@@ -28,14 +28,15 @@ func startProvider(t *testing.T, database string, variables ...string) (*oidctes
 	}
 	t.Cleanup(p.Close)
 	file := filepath.Join(t.TempDir(), "providers.yaml")
-	text := fmt.Sprintf("providers:\n- {id: acme, name: Acme, issuer: %q, client_id: %q, client_secret: %q}\n", p.Issuer, oidctest.ClientID, oidctest.ClientSecret)
+	text := fmt.Sprintf("providers:\n- {id: acme, name: Acme, issuer: %q, client_id: %q, client_secret: %q}\n",
+		p.Issuer, oidctest.ClientID, oidctest.ClientSecret)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return p, startBackend(t, database, append(variables, "SERVICE_BACKEND_OIDC_PROVIDERS="+file)...)
 }
 
-// viaAcme presses the provider's button and goes where the page that follows leads.
+// viaAcme presses the provider's button and follows the next page.
 func (p *person) viaAcme(b *remoteBackend) {
 	p.t.Helper()
 	p.open(b.url + "/signin")
@@ -49,9 +50,9 @@ func (p *person) viaAcme(b *remoteBackend) {
 	p.t.Fatalf("the page leads nowhere (status %d):\n%s", p.status, p.text())
 }
 
-// P2, providers: nothing is stored before the agreement, every broken answer is refused calmly, and only an address that
-// the provider vouches for counts.
-func TestProvider(t *testing.T) {
+// Nothing is stored before the agreement, every broken answer is refused with a page, and only an address verified by
+// the provider counts.
+func TestProvider_StoresNothingBeforeAgreement(t *testing.T) {
 	t.Parallel()
 	provider, b := startProvider(t, newPostgres(t))
 	provider.Be(oidctest.Person{Subject: "s1", Email: "ada@example.org", EmailVerified: true})
@@ -72,7 +73,8 @@ func TestProvider(t *testing.T) {
 		provider.Spoil(fault.faults)
 		someone := newPerson(t)
 		someone.viaAcme(b)
-		if text := someone.text(); someone.status < 400 || !strings.Contains(text, fault.want) || !strings.Contains(text, "Nothing was changed") {
+		if text := someone.text(); someone.status < 400 || !strings.Contains(text, fault.want) ||
+			!strings.Contains(text, "Nothing was changed") {
 			t.Errorf("%s: status %d\n%s", fault.name, someone.status, text)
 		}
 	}
@@ -109,9 +111,9 @@ func TestProvider(t *testing.T) {
 	}
 }
 
-// P2, passkeys: an account that never had a password, from its birth by a provider to its end, in Chromium with a
-// virtual authenticator.
-func TestLifeWithoutAPassword(t *testing.T) {
+// An account lives without a password from its sign-up with a provider to its deletion, in Chromium with a virtual
+// authenticator.
+func TestPasskeys_AccountWithoutPassword(t *testing.T) {
 	t.Parallel()
 	provider, b := startProvider(t, "")
 	provider.Be(oidctest.Person{Subject: "s1", Email: "ada@example.org", EmailVerified: true})
@@ -123,9 +125,11 @@ func TestLifeWithoutAPassword(t *testing.T) {
 	status := func(words string) chromedp.Action[chromedp.Void] {
 		return until(fmt.Sprintf(`(document.querySelector("main [role=status], main [role=alert]")?.innerText ?? "").includes(%q)`, words))
 	}
-	run(t, browser, "sign up with a provider", chromedp.Navigate(b.url+"/signup"), chromedp.Click(`form[action="`+acme+`"] button`),
+	run(t, browser, "sign up with a provider", chromedp.Navigate(b.url+"/signup"),
+		chromedp.Click(`form[action="`+acme+`"] button`),
 		until(`location.pathname === "/signin/welcome"`), chromedp.Click("#accept"), chromedp.Click("main button[type=submit]"), until(`location.pathname === "/"`))
-	run(t, browser, "keep the last way in", chromedp.Navigate(settings), until(`document.body.innerText.includes("You have no password")`),
+	run(t, browser, "keep the last way in", chromedp.Navigate(settings),
+		until(`document.body.innerText.includes("You have no password")`),
 		chromedp.Click(`form[action$="/acme/unlink"] button`), status("only way left"))
 	run(t, browser, "add a passkey", chromedp.Navigate(settings), chromedp.SendKeys("#passkey-name", "my laptop"),
 		chromedp.Click("form[data-passkey] button"), status("passkey is added"))
@@ -140,10 +144,13 @@ func TestLifeWithoutAPassword(t *testing.T) {
 	if !strings.Contains(exported, "ada@example.org") || !strings.Contains(exported, "my laptop") {
 		t.Errorf("the export lacks what was entered:\n%.2000s", exported)
 	}
-	run(t, browser, "delete the account", chromedp.Navigate(settings+"/delete"), chromedp.SendKeys("#email", "ada@example.org"),
+	run(t, browser, "delete the account", chromedp.Navigate(settings+"/delete"),
+		chromedp.SendKeys("#email", "ada@example.org"),
 		chromedp.Click("main button.danger"), until(`location.pathname === "/goodbye" && !document.querySelector(".who")`))
-	run(t, browser, "the passkey opens nothing", chromedp.Navigate(b.url+"/signin"), chromedp.Click("form[data-passkey] button"), status("was not accepted"))
-	run(t, browser, "the provider's person is new", chromedp.Click(`form[action="`+acme+`"] button`), until(`location.pathname === "/signin/welcome"`))
+	run(t, browser, "the passkey opens nothing", chromedp.Navigate(b.url+"/signin"),
+		chromedp.Click("form[data-passkey] button"), status("was not accepted"))
+	run(t, browser, "the provider's person is new", chromedp.Click(`form[action="`+acme+`"] button`),
+		until(`location.pathname === "/signin/welcome"`))
 }
 
 // exportScript sends the export's form as the button would, and leaves the file's text in the page.
@@ -156,13 +163,14 @@ const exportScript = `(() => {
 	return request.getResponseHeader("Content-Disposition")?.startsWith("attachment") ? request.responseText : "no file";
 })()`
 
-// addAuthenticator gives the page a device that keeps passkeys and always says yes.
+// addAuthenticator adds a virtual device that stores passkeys and always consents.
 func addAuthenticator(ctx context.Context, target *chromedp.Target) (webauthn.AuthenticatorID, error) {
 	if _, err := cdp.Call(ctx, target, webauthn.Enable, webauthn.EnableParams{}); err != nil {
 		return "", err
 	}
-	made, err := cdp.Call(ctx, target, webauthn.AddVirtualAuthenticator, webauthn.AddVirtualAuthenticatorParams{Options: &webauthn.VirtualAuthenticatorOptions{
-		Protocol: "ctap2", Transport: "internal", HasResidentKey: true, HasUserVerification: true, AutomaticPresenceSimulation: true, IsUserVerified: true,
-	}})
+	made, err := cdp.Call(ctx, target, webauthn.AddVirtualAuthenticator,
+		webauthn.AddVirtualAuthenticatorParams{Options: &webauthn.VirtualAuthenticatorOptions{
+			Protocol: "ctap2", Transport: "internal", HasResidentKey: true, HasUserVerification: true, AutomaticPresenceSimulation: true, IsUserVerified: true,
+		}})
 	return made.AuthenticatorID, err
 }

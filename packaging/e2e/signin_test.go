@@ -9,13 +9,12 @@ import (
 	"testing"
 )
 
-// P2, mail: an address is verified and a password is set anew by links that a real SMTP server got; each works once.
-func TestMailedLinks(t *testing.T) {
+// Links that a real SMTP server received verify an address and reset a password; each works once.
+func TestMailedLinks_WorkOnce(t *testing.T) {
 	t.Parallel()
 	mail := startMail(t)
 	b := startBackend(t, newPostgres(t), "SERVICE_BACKEND_SMTP_HOST=127.0.0.1", "SERVICE_BACKEND_SMTP_PORT="+mail.port,
 		"SERVICE_BACKEND_SMTP_FROM=Service <service@example.org>", "SERVICE_BACKEND_SMTP_TLS=none")
-	// The page tells nobody who has an account: the mail does, and whoever reads it needs the password that was chosen.
 	ada := newPerson(t)
 	ada.mail = mail
 	ada.open(b.url + "/signup?next=/account/settings")
@@ -23,6 +22,16 @@ func TestMailedLinks(t *testing.T) {
 	if ada.at.Path != "/account/settings" || strings.Contains(strings.ToLower(ada.text()), "not confirmed") {
 		t.Errorf("after signing up: %s\n%s", ada.at, ada.text())
 	}
+	reader := newPerson(t)
+	signUpTellsNobodyWhoHasAnAccount(t, b, mail, reader)
+	confirmNeedsSignIn(t, b, mail, ada, reader)
+	resetWorksOnce(t, b, mail, ada)
+}
+
+// signUpTellsNobodyWhoHasAnAccount checks that the page does not reveal who has an account: the mail does, and its
+// reader needs the password that was chosen.
+func signUpTellsNobodyWhoHasAnAccount(t *testing.T, b *remoteBackend, mail *mailbox, reader *person) {
+	t.Helper()
 	var told []string
 	for _, email := range []string{"ada@example.org", "nobody@example.org"} {
 		someone := newPerson(t)
@@ -34,18 +43,22 @@ func TestMailedLinks(t *testing.T) {
 		t.Errorf("signing up tells a known address from an unknown one:\n%s\n%s", told[0], told[1])
 	}
 	must(t, "a mail tells the owner", func() bool { return mail.told("ada@example.org", "have an account") })
-	reader := newPerson(t)
 	reader.open(b.url + "/signup/confirm?token=" + mail.token(t, "/confirm"))
 	reader.submit("/signup/confirm", "password", password)
 	if reader.status != http.StatusUnprocessableEntity || reader.at.RawQuery != "" {
 		t.Errorf("finished without the password that was chosen: %d at %s", reader.status, reader.at)
 	}
+}
 
-	// Whoever reads the mail about a new address may be another than who asked for it: to confirm takes a sign-in to it.
+// confirmNeedsSignIn checks that a new address is confirmed only by somebody signed in to the account, as another
+// person may read the mail.
+func confirmNeedsSignIn(t *testing.T, b *remoteBackend, mail *mailbox, ada, reader *person) {
+	t.Helper()
 	ada.submit("/account/settings/email", "email", "ada@new.example", "password", password)
 	verify := b.url + "/verify?token=" + mail.token(t, "/verify")
 	reader.open(verify)
-	if reader.at.Path != "/verify" || reader.at.RawQuery != "" || !strings.Contains(reader.text(), "Sign in to confirm") {
+	if reader.at.Path != "/verify" || reader.at.RawQuery != "" ||
+		!strings.Contains(reader.text(), "Sign in to confirm") {
 		t.Errorf("not signed in, the link leads to %s:\n%s", reader.at, reader.text())
 	}
 	stranger := newPerson(t)
@@ -54,7 +67,8 @@ func TestMailedLinks(t *testing.T) {
 	stranger.signUp("bob@example.org")
 	stranger.open(verify)
 	stranger.submit("/verify")
-	if stranger.status != http.StatusUnprocessableEntity || !strings.Contains(stranger.text(), "signed in as bob@example.org") {
+	if stranger.status != http.StatusUnprocessableEntity || !strings.Contains(stranger.text(),
+		"signed in as bob@example.org") {
 		t.Errorf("another account's confirmation: %d\n%s", stranger.status, stranger.text())
 	}
 	reader.open(b.url + "/signin?next=/verify")
@@ -69,7 +83,11 @@ func TestMailedLinks(t *testing.T) {
 	if again.page != nil && strings.Contains(again.at.RawQuery, "token") {
 		t.Errorf("the token stays in the address: %s", again.at)
 	}
+}
 
+// resetWorksOnce checks that a reset link ends other sessions, replaces the password, and works once.
+func resetWorksOnce(t *testing.T, b *remoteBackend, mail *mailbox, ada *person) {
+	t.Helper()
 	elsewhere := newPerson(t)
 	elsewhere.open(b.url + "/forgot")
 	elsewhere.submit("/forgot", "email", "nobody@example.org")
@@ -107,7 +125,7 @@ func TestMailedLinks(t *testing.T) {
 	}
 }
 
-// newSecrets goes through what else makes secrets: a second browser, a reset link, a rotated key, a new password.
+// newSecrets creates the other secrets: a second browser, a reset link, a rotated key, a new password.
 func newSecrets(t *testing.T, b *remoteBackend, someone *person, mail *mailbox, secrets map[string]string) {
 	t.Helper()
 	other := newPerson(t)

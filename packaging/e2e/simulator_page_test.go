@@ -11,6 +11,7 @@ import (
 	"image/jpeg"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,9 +32,34 @@ type simulated struct {
 	url     string
 	browser context.Context
 
-	app   *websocket.Conn
-	heard []appFrame
-	sent  int
+	app *websocket.Conn
+	// incoming is what the app receives. It is read all the time, as the service drops an app that answers no pings
+	// while the test waits for the page.
+	incoming chan message
+	heard    []appFrame
+	sent     int
+}
+
+// message is what one read of the app's connection returned.
+type message struct {
+	kind websocket.MessageType
+	data []byte
+	err  error
+}
+
+// listen reads until the connection ends.
+func (s *simulated) listen(app *websocket.Conn) {
+	for {
+		kind, data, err := app.Read(context.Background())
+		select {
+		case s.incoming <- message{kind, data, err}:
+		case <-s.t.Context().Done():
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
 }
 
 type appFrame struct {
@@ -41,7 +67,7 @@ type appFrame struct {
 	body []byte
 }
 
-// newSimulated links an account, makes a session, opens its page and attaches an app.
+// newSimulated links an account, creates a session, opens its page and attaches an app.
 func newSimulated(t *testing.T, model string) *simulated {
 	t.Helper()
 	s := &simulated{t: t, b: startBackend(t, "")}
@@ -59,7 +85,8 @@ func newSimulated(t *testing.T, model string) *simulated {
 	s.call("POST", "/api/sessions/"+session.SessionID+"/secrets", nil, &minted)
 	s.id, s.url = session.SessionID, session.SessionURL
 
-	s.browser = newBrowser(t, chromedp.Flag("use-fake-device-for-media-stream", true), chromedp.Flag("use-fake-ui-for-media-stream", true))
+	s.browser = newBrowser(t, chromedp.Flag("use-fake-device-for-media-stream", true),
+		chromedp.Flag("use-fake-ui-for-media-stream", true))
 	run(t, s.browser, "sign in", chromedp.Navigate(s.url), chromedp.SendKeys("input[name=email]", "ada@example.org"),
 		chromedp.SendKeys("input[name=password]", password), chromedp.Submit("input[name=email]"),
 		until(`document.querySelector("#simulator")?.dataset.live === "yes"`))
@@ -93,9 +120,14 @@ func (s *simulated) attach(endpoint, secret string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.t.Cleanup(func() { app.CloseNow() })
 	app.SetReadLimit(glasses.MaxBinary)
-	s.app = app
+	s.app, s.incoming = app, make(chan message, 1000)
+	var listening sync.WaitGroup
+	listening.Go(func() { s.listen(app) })
+	s.t.Cleanup(func() {
+		app.CloseNow()
+		listening.Wait()
+	})
 	s.send(glasses.TypeHello, glasses.Hello{Secret: secret, App: glasses.AppInfo{Name: "Trails"}})
 	s.next(glasses.TypeWelcome, "")
 }
@@ -114,25 +146,31 @@ func (s *simulated) send(typ string, payload any) string {
 	return f.ID
 }
 
-// next is the next frame of this type (and id, unless empty) that the app got.
+// next returns the next frame of this type (and id, unless empty) that the app received.
 func (s *simulated) next(typ, id string) appFrame {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
 	defer cancel()
 	for at := 0; ; at++ {
 		for at >= len(s.heard) {
-			kind, data, err := s.app.Read(ctx)
-			if err != nil {
-				s.t.Fatalf("waiting for %s %s: %v; the app got %v", typ, id, err, s.heard)
+			var m message
+			select {
+			case m = <-s.incoming:
+			case <-ctx.Done():
+				m.err = ctx.Err()
+			}
+			if m.err != nil {
+				s.t.Fatalf("waiting for %s %s: %v; the app got %v", typ, id, m.err, s.heard)
 			}
 			var f appFrame
-			if kind == websocket.MessageBinary {
-				f.Frame, f.body, err = glasses.ParseBinary(data)
+			var err error
+			if m.kind == websocket.MessageBinary {
+				f.Frame, f.body, err = glasses.ParseBinary(m.data)
 			} else {
-				err = json.Unmarshal(data, &f.Frame)
+				err = json.Unmarshal(m.data, &f.Frame)
 			}
 			if err != nil {
-				s.t.Fatalf("the app got %q: %v", data[:min(200, len(data))], err)
+				s.t.Fatalf("the app got %q: %v", m.data[:min(200, len(m.data))], err)
 			}
 			s.heard = append(s.heard, f)
 		}
@@ -163,15 +201,21 @@ func (s *simulated) must(r glasses.Result) glasses.Result {
 const trails = `{"tree":{"type":"column","gap":12,"padding":24,"children":[{"type":"text","text":"Trails near you","style":"title"},
 	{"type":"button","id":"ridge","text":"Ridge walk"},{"type":"button","id":"lake","text":"Round the lake"}]}}`
 
-// wantCanvas holds the page's pixels against the renderer run here.
+// wantCanvas compares the page's pixels with trails as the renderer of this process draws it.
 func (s *simulated) wantCanvas(model string, focus int) {
 	s.t.Helper()
-	m, _ := glasses.Model(model)
 	show, err := glasses.ParseShow([]byte(trails))
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	want := render.Draw(m, render.Clamp(m, glasses.View{Tree: &show.Tree, Focus: focus})).Pix
+	s.wantView(model, glasses.View{Tree: &show.Tree, Focus: focus})
+}
+
+// wantView compares the page's pixels with a view as the renderer of this process draws it.
+func (s *simulated) wantView(model string, view glasses.View) {
+	s.t.Helper()
+	m, _ := glasses.Model(model)
+	want := render.Draw(m, render.Clamp(m, view)).Pix
 	const read = `(() => { const c = document.querySelector("#canvas"); const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
 		let t = ""; for (let i = 0; i < d.length; i += 8192) t += String.fromCharCode(...d.subarray(i, i + 8192)); return btoa(t); })()`
 	if !eventually(10*time.Second, func() bool {
@@ -179,20 +223,22 @@ func (s *simulated) wantCanvas(model string, focus int) {
 		got, _ := base64.StdEncoding.DecodeString(text)
 		return err == nil && bytes.Equal(got, want)
 	}) {
-		s.t.Errorf("%s, focus %d: the canvas is not what the renderer draws", model, focus)
+		s.t.Errorf("%s, focus %d: the canvas is not what the renderer draws", model, view.Focus)
 	}
 }
 
-// The page plays the glasses on the real backend: panel, inputs, another model, camera, a reload.
+// The page acts as the glasses on the real backend: panel, inputs, another model, camera, a reload.
 func TestSimulatorPage(t *testing.T) {
 	t.Parallel()
 	s := newSimulated(t, "rayban_display")
 	s.must(s.result(s.send(glasses.TypeDisplayShow, json.RawMessage(trails))))
 	s.wantCanvas("rayban_display", 0)
 
-	run(t, s.browser, "move and select", chromedp.Focus("#panel"), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent("\r"))
+	run(t, s.browser, "move and select", chromedp.Focus("#panel"), chromedp.KeyEvent(kb.ArrowDown),
+		chromedp.KeyEvent("\r"))
 	for _, want := range []string{`"navigate"`, `"select"`} {
-		if p := string(s.next(glasses.TypeInput, "").Payload); !strings.Contains(p, want) || !strings.Contains(p, `"target":"lake"`) {
+		if p := string(s.next(glasses.TypeInput, "").Payload); !strings.Contains(p, want) ||
+			!strings.Contains(p, `"target":"lake"`) {
 			t.Errorf("want %s at lake, got %s", want, p)
 		}
 	}
@@ -202,7 +248,8 @@ func TestSimulatorPage(t *testing.T) {
 		t.Errorf("tap: %s", p)
 	}
 	photo := s.send(glasses.TypeCameraPhoto, glasses.Photo{Width: 320})
-	if img, err := jpeg.Decode(bytes.NewReader(s.next(glasses.TypeMedia, photo).body)); err != nil || img.Bounds().Dx() != 320 {
+	if img, err := jpeg.Decode(bytes.NewReader(s.next(glasses.TypeMedia, photo).body)); err != nil ||
+		img.Bounds().Dx() != 320 {
 		t.Errorf("photo of the fake camera: %v", err)
 	}
 	if r := s.must(s.result(photo)); r.Media == nil || r.Media.Width != 320 {
@@ -211,9 +258,11 @@ func TestSimulatorPage(t *testing.T) {
 
 	run(t, s.browser, "fold, reload", chromedp.Click("#folded"))
 	s.next(glasses.TypeHinge, "")
-	run(t, s.browser, "reload", chromedp.Reload(), until(`document.querySelector("#simulator")?.dataset.live === "yes" && document.querySelector("#folded").checked`))
-	s.wantCanvas("rayban_display", 1)
-	if r := s.result(s.send(glasses.TypeDisplayShow, json.RawMessage(trails))); r.Error == nil || r.Error.Code != glasses.CodeHingeClosed {
+	run(t, s.browser, "reload", chromedp.Reload(),
+		until(`document.querySelector("#simulator")?.dataset.live === "yes" && document.querySelector("#folded").checked`))
+	s.wantView("rayban_display", glasses.View{Focus: -1}) // folded glasses show nothing
+	if r := s.result(s.send(glasses.TypeDisplayShow, json.RawMessage(trails))); r.Error == nil ||
+		r.Error.Code != glasses.CodeHingeClosed {
 		t.Errorf("folded glasses answered %+v", r)
 	}
 
@@ -224,15 +273,17 @@ func TestSimulatorPage(t *testing.T) {
 	}
 	s.must(s.result(s.send(glasses.TypeDisplayShow, json.RawMessage(trails))))
 	s.wantCanvas("even_g1", 0)
-	if r := s.result(s.send(glasses.TypeCameraPhoto, struct{}{})); r.Error == nil || r.Error.Code != glasses.CodeUnsupported {
+	if r := s.result(s.send(glasses.TypeCameraPhoto, struct{}{})); r.Error == nil ||
+		r.Error.Code != glasses.CodeUnsupported {
 		t.Errorf("glasses without a camera answered %+v", r)
 	}
-	run(t, s.browser, "load again", chromedp.Navigate(s.url), until(`document.querySelector("#model-name")?.textContent === "Even G1"`))
+	run(t, s.browser, "load again", chromedp.Navigate(s.url),
+		until(`document.querySelector("#model-name")?.textContent === "Even G1"`))
 	s.wantCanvas("even_g1", 0)
 	s.measure("warm")
 }
 
-// measure tells how fast the page came up and how much it loaded.
+// measure logs how fast the page loaded and how much it transferred.
 func (s *simulated) measure(cache string) {
 	run(s.t, s.browser, "see the first picture", until(`performance.getEntriesByName("first-picture").length`))
 	text, err := chromedp.Run(s.browser, chromedp.Evaluate[string](`JSON.stringify({

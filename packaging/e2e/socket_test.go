@@ -29,7 +29,7 @@ type socket struct {
 	done  chan struct{}
 }
 
-// dial opens a socket and reads nothing yet.
+// dial opens a socket without reading.
 func dial(t *testing.T, endpoint string, o *websocket.DialOptions) *socket {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -44,13 +44,13 @@ func dial(t *testing.T, endpoint string, o *websocket.DialOptions) *socket {
 	return s
 }
 
-// attach opens a socket and says hello; it reads from then on.
+// attach opens a socket, sends hello and starts reading.
 func attach(t *testing.T, endpoint, secret string) *socket {
 	t.Helper()
 	return attachSince(t, endpoint, secret, -1)
 }
 
-// attachSince is attach with a cursor, unless that is negative.
+// attachSince is attach with a cursor unless since is negative.
 func attachSince(t *testing.T, endpoint, secret string, since int64) *socket {
 	t.Helper()
 	s := dial(t, endpoint, nil)
@@ -97,24 +97,48 @@ func (s *socket) listen() {
 
 func (s *socket) send(typ, id string, payload any) {
 	s.t.Helper()
+	s.write(websocket.MessageText, s.encode(typ, id, payload))
+}
+
+// trySend is send that returns false if the peer has closed the connection.
+func (s *socket) trySend(typ, id string, payload any) bool {
+	s.t.Helper()
+	err := s.tryWrite(websocket.MessageText, s.encode(typ, id, payload))
+	if err == nil {
+		return true
+	}
+	select {
+	case <-s.done:
+	case <-time.After(10 * time.Second):
+		s.t.Fatalf("writing %s: %v", id, err)
+	}
+	return false
+}
+
+func (s *socket) encode(typ, id string, payload any) []byte {
+	s.t.Helper()
 	f, err := glasses.New(typ, id, time.Now().UnixMilli(), payload)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	data, _ := f.Encode()
-	s.write(websocket.MessageText, data)
+	return data
 }
 
 func (s *socket) write(kind websocket.MessageType, data []byte) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
-	defer cancel()
-	if err := s.ws.Write(ctx, kind, data); err != nil {
+	if err := s.tryWrite(kind, data); err != nil {
 		s.t.Fatalf("writing %.100q: %v", data, err)
 	}
 }
 
-// find waits for the first frame after the place from that is wanted, and gives its place.
+func (s *socket) tryWrite(kind websocket.MessageType, data []byte) error {
+	ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
+	defer cancel()
+	return s.ws.Write(ctx, kind, data)
+}
+
+// find waits for the first wanted frame at or after index from and returns its index.
 func (s *socket) find(from int, limit time.Duration, wanted func(appFrame) bool) (f appFrame, at int, ok bool) {
 	late := time.NewTimer(limit)
 	defer late.Stop()
@@ -138,10 +162,13 @@ func (s *socket) find(from int, limit time.Duration, wanted func(appFrame) bool)
 	}
 }
 
-// next is find for a type and, unless it is empty, an id; the frame must come.
+// next is find for a type and, unless empty, an id; the frame must arrive.
 func (s *socket) next(from int, typ, id string) (appFrame, int) {
 	s.t.Helper()
-	f, at, ok := s.find(from, 20*time.Second, func(f appFrame) bool { return f.Type == typ && (id == "" || f.ID == id) })
+	f, at, ok := s.find(from, 20*time.Second, func(f appFrame) bool {
+		return f.Type == typ &&
+			(id == "" || f.ID == id)
+	})
 	if !ok {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -154,7 +181,7 @@ func (s *socket) next(from int, typ, id string) (appFrame, int) {
 	return f, at
 }
 
-// place is where the next frame will be.
+// place returns the index of the next frame.
 func (s *socket) place() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,7 +194,7 @@ func (s *socket) all() []appFrame {
 	return slices.Clone(s.heard)
 }
 
-// closed waits until the other side has closed the connection and gives its code; -1 without one.
+// closed waits until the peer has closed the connection and returns the code; -1 without one.
 func (s *socket) closed(limit time.Duration) websocket.StatusCode {
 	s.t.Helper()
 	select {
@@ -185,14 +212,14 @@ func (s *socket) closed(limit time.Duration) websocket.StatusCode {
 	return code
 }
 
-// ended tells whether the connection is over.
+// ended reports whether the connection is closed.
 func (s *socket) ended() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err != nil
 }
 
-// secretIn reads a secret from the file that a tool named.
+// secretIn reads a secret from the file named by a tool.
 func secretIn(t *testing.T, path string) string {
 	t.Helper()
 	data, err := os.ReadFile(path)

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A daemon that is stopped is told of within seconds, with its process and the cure, and the cure works.
-func TestStoppedDaemon(t *testing.T) {
+// A stopped daemon is reported within seconds with its process and a fix, and the fix works.
+func TestStoppedDaemon_IsReported(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	w.ctl("whoami")
@@ -30,7 +30,9 @@ func TestStoppedDaemon(t *testing.T) {
 	}
 	names := func(what, text string, took time.Duration) {
 		t.Helper()
-		if took > 8*time.Second || !strings.Contains(text, "daemon_not_responding") || !strings.Contains(text, fmt.Sprintf("pid %d", pid)) || !strings.Contains(text, "servicectl daemon restart") {
+		if took > 8*time.Second || !strings.Contains(text, "daemon_not_responding") ||
+			!strings.Contains(text, fmt.Sprintf("pid %d", pid)) ||
+			!strings.Contains(text, "servicectl daemon restart") {
 			t.Errorf("%s takes %s and tells: %s", what, took, text)
 		}
 	}

@@ -37,7 +37,7 @@ type told struct {
 	body   []byte
 }
 
-// newEndpoint leads to backend; to nowhere when that is empty.
+// newEndpoint returns a proxy to backend; to nowhere if that is empty.
 func newEndpoint(t *testing.T, backend string) *endpoint {
 	t.Helper()
 	target, err := url.Parse(backend)
@@ -89,7 +89,7 @@ func (e *endpoint) lose(answers bool) {
 	e.deaf = answers
 }
 
-// stopDaemon ends the daemon, which uploads what it may on its way.
+// stopDaemon stops the daemon, which uploads what it may before it exits.
 func stopDaemon(w *world) {
 	w.t.Helper()
 	if _, errs, code := w.ctl("daemon", "stop"); code != 0 {
@@ -115,7 +115,7 @@ func (w *world) telemetry() (s telemetryStatus) {
 	return s
 }
 
-// tenCalls makes ten calls of a tool at once, over so many shims, and gives the answers.
+// tenCalls makes ten concurrent calls of a tool over the given number of shims, and returns the answers.
 func tenCalls(w *world, tool string, shims int) []toolResult {
 	w.t.Helper()
 	var all sync.WaitGroup
@@ -139,7 +139,7 @@ func tenCalls(w *world, tool string, shims int) []toolResult {
 	return answers
 }
 
-// callAtOnce makes n calls over one shim, none of which waits for another.
+// callAtOnce makes n concurrent calls over one shim.
 func callAtOnce(w *world, tool string, n int) ([]toolResult, error) {
 	shim := exec.Command(filepath.Join(bin, "service-mcp"))
 	shim.Env, shim.Dir, shim.Stderr = w.env, w.project, os.Stderr

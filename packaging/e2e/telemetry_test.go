@@ -19,10 +19,10 @@ import (
 
 func mentionsNotice(text string) bool { return strings.Contains(text, "telemetry is on") }
 
-// S31: from install on nothing reaches the endpoint before the notice was delivered; of ten first calls at once exactly
-// one carries it; what is uploaded then holds the fields of the list and nothing else, under the install id alone; a
-// batch whose answer was lost counts once; purge erases it everywhere.
-func TestTelemetryFromInstallToPurge(t *testing.T) {
+// After installation nothing reaches the endpoint before the notice was shown. Of ten concurrent first calls exactly
+// one carries the notice. Uploads contain only the listed fields, under the install id alone. A batch whose answer
+// was lost counts once. Purge deletes everything everywhere.
+func TestTelemetry_FromInstallToPurge(t *testing.T) {
 	for engine, shims := range map[string]int{"sqlite": 1, "postgres": 10} { // one agent, or ten that find no daemon
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
@@ -53,7 +53,8 @@ func TestTelemetryFromInstallToPurge(t *testing.T) {
 						}
 					}
 				}
-				if structured, _ := json.Marshal(r.Structured); mentionsNotice(string(structured)) || len(structured) < 10 {
+				if structured, _ := json.Marshal(r.Structured); mentionsNotice(string(structured)) ||
+					len(structured) < 10 {
 					t.Errorf("structured content: %s", structured)
 				}
 			}
@@ -78,7 +79,8 @@ func TestTelemetryFromInstallToPurge(t *testing.T) {
 			checkUploads(t, w, e)
 
 			var install struct{ InstallID string }
-			if !readJSON(filepath.Join(w.dir, "install.json"), &install) || strings.Contains(dump(), install.InstallID) {
+			if !readJSON(filepath.Join(w.dir, "install.json"), &install) ||
+				strings.Contains(dump(), install.InstallID) {
 				t.Error("the dump holds the install id")
 			}
 			out, errs, code := w.ctl("telemetry", "purge", "--json")
@@ -87,7 +89,8 @@ func TestTelemetryFromInstallToPurge(t *testing.T) {
 				BackendDeleted int
 				Local          int
 			}
-			if json.Unmarshal([]byte(out), &purged) != nil || code != 0 || purged.Backend != "erased" || purged.BackendDeleted != 11 || purged.Local != 11 {
+			if json.Unmarshal([]byte(out), &purged) != nil || code != 0 || purged.Backend != "erased" ||
+				purged.BackendDeleted != 11 || purged.Local != 11 {
 				t.Errorf("purge: exit %d, %s%s", code, out, errs)
 			}
 			if n := rows(); n != 0 || events(w) != "" {
@@ -97,12 +100,13 @@ func TestTelemetryFromInstallToPurge(t *testing.T) {
 	}
 }
 
-// checkUploads holds every request to the list.
+// checkUploads compares every request with the list of events.
 func checkUploads(t *testing.T, w *world, e *endpoint) {
 	t.Helper()
 	seen := map[string]int{}
 	for _, r := range e.requests() {
-		if r.method != http.MethodPost || r.header.Get("Authorization") != "" || !strings.HasPrefix(r.header.Get(backendapi.HeaderInstallID), "inst_") {
+		if r.method != http.MethodPost || r.header.Get("Authorization") != "" ||
+			!strings.HasPrefix(r.header.Get(backendapi.HeaderInstallID), "inst_") {
 			t.Errorf("%s with %v", r.method, r.header)
 		}
 		d := json.NewDecoder(bytes.NewReader(r.body))
@@ -116,7 +120,8 @@ func checkUploads(t *testing.T, w *world, e *endpoint) {
 			if err := event.Check(); err != nil {
 				t.Error(err)
 			}
-			if event.Name == telemetry.ToolCalled && (string(event.Fields["tool"]) != `"getPlatformInfo"` || string(event.Fields["outcome"]) != `"ok"` || event.Fields["client"] != nil) {
+			if event.Name == telemetry.ToolCalled && (string(event.Fields["tool"]) != `"getPlatformInfo"` ||
+				string(event.Fields["outcome"]) != `"ok"` || event.Fields["client"] != nil) {
 				t.Errorf("event %s", event.Fields)
 			}
 			if !strings.Contains(events(w), event.ID) {
@@ -134,8 +139,8 @@ func checkUploads(t *testing.T, w *world, e *endpoint) {
 	}
 }
 
-// A linked install uploads as the install all the same: no token, no account, no code goes with its events.
-func TestLinkedInstallUploadsWithoutItsAccount(t *testing.T) {
+// A linked install uploads only as the install: no token, account or code is sent with its events.
+func TestTelemetry_LinkedInstallSendsNoAccount(t *testing.T) {
 	b := startBackend(t, "")
 	e := newEndpoint(t, b.url)
 	w := newWorld(t, "backend_url: "+e.url+"\n")
@@ -155,19 +160,22 @@ func TestLinkedInstallUploadsWithoutItsAccount(t *testing.T) {
 	var sent strings.Builder
 	for _, r := range e.requests() {
 		sent.Write(r.body)
-		if r.header.Get("Authorization") != "" || r.header.Get("Cookie") != "" || !strings.HasPrefix(r.header.Get(backendapi.HeaderInstallID), "inst_") {
+		if r.header.Get("Authorization") != "" || r.header.Get("Cookie") != "" ||
+			!strings.HasPrefix(r.header.Get(backendapi.HeaderInstallID), "inst_") {
 			t.Errorf("headers: %v", r.header)
 		}
 		for name, values := range r.header {
 			sent.WriteString(name + fmt.Sprint(values))
 		}
 	}
-	for _, name := range []string{telemetry.InstallStarted, telemetry.LoginInitiated, telemetry.LoginCompleted, telemetry.Linked, telemetry.ToolCalled, `"outcome":"success"`, "listProjects"} {
+	for _, name := range []string{telemetry.InstallStarted, telemetry.LoginInitiated, telemetry.LoginCompleted,
+		telemetry.Linked, telemetry.ToolCalled, `"outcome":"success"`, "listProjects"} {
 		if !strings.Contains(sent.String(), name) {
 			t.Errorf("%s was not sent", name)
 		}
 	}
-	for _, secret := range []string{auth["authToken"].(string), auth["accountId"].(string), code["userCode"].(string), "usage@example.org", w.dir} {
+	for _, secret := range []string{auth["authToken"].(string), auth["accountId"].(string), code["userCode"].(string),
+		"usage@example.org", w.dir} {
 		if strings.Contains(sent.String(), secret) {
 			t.Errorf("what was sent holds %q", secret)
 		}
@@ -175,8 +183,8 @@ func TestLinkedInstallUploadsWithoutItsAccount(t *testing.T) {
 	saysNothingOfTheComputer(t, e)
 }
 
-// saysNothingOfTheComputer holds the requests to the list, and the words in them to what they should be. It does not look
-// for the computer's name: one such as "vm" or "linux" is in random ids and in the words.
+// saysNothingOfTheComputer compares the requests, including the words in them, with the list. It does not search for
+// the computer's name: one such as "vm" or "linux" occurs in random ids and in words.
 func saysNothingOfTheComputer(t *testing.T, e *endpoint) {
 	t.Helper()
 	words := map[string][]string{
@@ -209,8 +217,8 @@ func saysNothingOfTheComputer(t *testing.T, e *endpoint) {
 	}
 }
 
-// S31: with a switch there is no request at all, and status names it. The strongest consent does not help.
-func TestSwitchesStopEveryUpload(t *testing.T) {
+// With a switch set there is no request at all, and status names the switch. Consent does not override it.
+func TestTelemetry_SwitchesStopUploads(t *testing.T) {
 	for name, c := range map[string]struct{ variable, by, consent string }{
 		"telemetry off": {"SERVICE_TELEMETRY=0", "SERVICE_TELEMETRY", "accept-privacy"},
 		"do not track":  {"DO_NOT_TRACK=1", "DO_NOT_TRACK", "accept-privacy"},
@@ -251,8 +259,8 @@ func TestSwitchesStopEveryUpload(t *testing.T) {
 	}
 }
 
-// Events wait on disk for a backend that is down, across daemons, and arrive once when it is back.
-func TestTelemetryWaitsForABackendThatIsDown(t *testing.T) {
+// Events wait on disk for an unreachable backend, across daemons, and arrive once when it returns.
+func TestTelemetry_WaitsForBackend(t *testing.T) {
 	database, dump := newDatabase(t, "sqlite")
 	b := startBackend(t, database)
 	e := newEndpoint(t, b.url)

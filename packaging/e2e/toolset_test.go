@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// ask sends one stateless request to a program that speaks MCP on its stdio, and gives the answer.
+// ask sends one stateless request to a program that speaks MCP on stdio, and returns the answer.
 func (w *world) ask(request string, program string, args ...string) map[string]any {
 	w.t.Helper()
 	cmd := w.command(program, args...)
@@ -21,8 +21,8 @@ func (w *world) ask(request string, program string, args ...string) map[string]a
 	return answer
 }
 
-// An agent that was registered for the local toolset is told of it by the daemon and by the daemon in its own sandbox.
-func TestToolsetOfAnAgent(t *testing.T) {
+// An agent registered for the local toolset gets it from the daemon and from the daemon in its own sandbox.
+func TestToolset_Local(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
@@ -40,16 +40,19 @@ func TestToolsetOfAnAgent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text := string(answer); strings.Contains(text, `"createSimulatorSession"`) != c.account || !strings.Contains(text, `"startLocalSimulation"`) {
+		if text := string(answer); strings.Contains(text, `"createSimulatorSession"`) != c.account ||
+			!strings.Contains(text, `"startLocalSimulation"`) {
 			t.Errorf("%v lists %.2000s", c.command, text)
 		}
 	}
 	refused := w.ask(list, "service-mcp", "--tools", "most")
 	said, err := json.Marshal(refused["error"])
-	if err != nil || !strings.Contains(string(said), "unknown_toolset") || !strings.Contains(string(said), "--tools local") {
+	if err != nil || !strings.Contains(string(said), "unknown_toolset") ||
+		!strings.Contains(string(said), "--tools local") {
 		t.Errorf("a toolset that is none: %v", refused)
 	}
-	if out, err := w.command("service-mcp", "--help").CombinedOutput(); err != nil || !strings.Contains(string(out), "login") {
+	if out, err := w.command("service-mcp", "--help").CombinedOutput(); err != nil ||
+		!strings.Contains(string(out), "login") {
 		t.Errorf("a person's command: %v\n%s", err, out)
 	}
 }

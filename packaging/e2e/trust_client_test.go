@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// trustEngines runs a test on both databases, each with its own backend, empty.
+// trustEngines runs a test on both databases, each with its own empty backend.
 func trustEngines(t *testing.T, test func(t *testing.T, b *remoteBackend, dump func() string), variables ...string) {
 	t.Parallel()
 	for _, engine := range []string{"sqlite", "postgres"} {
@@ -28,7 +28,7 @@ func trustEngines(t *testing.T, test func(t *testing.T, b *remoteBackend, dump f
 	}
 }
 
-// full chooses the size of a test: all of it by make test-full.
+// full returns the size of a test: all with make test-full, otherwise some.
 func full(all, some int) int {
 	if os.Getenv("SERVICE_TEST_FULL") != "" {
 		return all
@@ -43,7 +43,7 @@ type wire struct {
 	client *http.Client
 }
 
-// httpReply is an answer, read to its end.
+// httpReply is a completely read answer.
 type httpReply struct {
 	status int
 	header http.Header
@@ -88,7 +88,8 @@ func (w *wire) send(method, path, body string, headers ...string) httpReply {
 
 func (w *wire) issue() (code backendapi.DeviceCode) {
 	w.t.Helper()
-	r := w.send("POST", backendapi.PathDeviceCode, `{"scope":"account_full"}`, backendapi.HeaderInstallID, "inst_trust0123456789", backendapi.HeaderHost, "hostcanary")
+	r := w.send("POST", backendapi.PathDeviceCode, `{"scope":"account_full"}`, backendapi.HeaderInstallID,
+		"inst_trust0123456789", backendapi.HeaderHost, "hostcanary")
 	r.is(w.t, http.StatusOK)
 	r.into(w.t, &code)
 	return code
@@ -99,7 +100,7 @@ func (w *wire) poll(deviceCode string) httpReply {
 	return w.send("POST", backendapi.PathDeviceToken, `{"deviceCode":"`+deviceCode+`"}`)
 }
 
-// redeem polls an approved code and gives the token.
+// redeem polls an approved code and returns the token.
 func (w *wire) redeem(deviceCode string) string {
 	w.t.Helper()
 	var token backendapi.Token
@@ -126,7 +127,7 @@ func (r httpReply) into(t *testing.T, v any) {
 	}
 }
 
-// problem is the code of a refusal.
+// problem returns the problem of a refusal.
 func (r httpReply) problem(t *testing.T) backendapi.Problem {
 	t.Helper()
 	var p backendapi.Problem
@@ -134,7 +135,7 @@ func (r httpReply) problem(t *testing.T) backendapi.Problem {
 	return p
 }
 
-// approveOnly opens the activation page of a person who is signed in, and approves.
+// approveOnly opens the activation page as a signed-in person and approves.
 func (p *person) approveOnly(verificationURL string) {
 	p.t.Helper()
 	p.open(verificationURL)

@@ -22,9 +22,9 @@ type stream struct {
 	lines *bufio.Reader
 }
 
-const preface = `{"mcp":1,"protocolMin":1,"protocolMax":1,"version":"1","client":"crowd","env":{"SERVICE_NO_AUTO_OPEN":"1"}}` + "\n"
+const handshakeLine = `{"mcp":1,"protocolMin":1,"protocolMax":1,"version":"1","client":"crowd","env":{"SERVICE_NO_AUTO_OPEN":"1"}}` + "\n"
 
-// openStream dials mcp.sock, sends the preface and gives the answer to it.
+// openStream dials mcp.sock, sends the handshake and returns the answer.
 func openStream(t *testing.T, w *world) (*stream, string) {
 	t.Helper()
 	conn, err := net.Dial("unix", filepath.Join(w.dir, "run", "mcp.sock"))
@@ -33,7 +33,7 @@ func openStream(t *testing.T, w *world) (*stream, string) {
 	}
 	t.Cleanup(func() { conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(time.Minute))
-	_, _ = io.WriteString(conn, preface) // one that is refused may be closed by now
+	_, _ = io.WriteString(conn, handshakeLine) // one that is refused may be closed by now
 	s := &stream{Conn: conn, lines: bufio.NewReaderSize(conn, 64<<10)}
 	return s, s.line(t)
 }
@@ -47,9 +47,9 @@ func (s *stream) line(t *testing.T) string {
 	return line
 }
 
-// One process opens all the streams, connections and calls it can. Each that is one too many is told why; beside it a
-// person and an agent are served by the same daemon, and afterwards nothing is left of it.
-func TestProcessThatRunsWild(t *testing.T) {
+// One process opens as many streams, connections and calls as it can. Each one over the limit is refused with the
+// reason. The same daemon still serves a person and an agent, and afterwards nothing of it is left.
+func TestDaemon_ProcessExhaustsLimits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	w.ctl("whoami")
@@ -68,7 +68,8 @@ func TestProcessThatRunsWild(t *testing.T) {
 			refused = answer
 		}
 	}
-	if len(streams) == 0 || len(streams) > 200 || !strings.Contains(refused, `"too_many_clients"`) || !strings.Contains(refused, fmt.Sprint(os.Getpid())) || !strings.Contains(refused, `"fixHint"`) {
+	if len(streams) == 0 || len(streams) > 200 || !strings.Contains(refused, `"too_many_clients"`) ||
+		!strings.Contains(refused, fmt.Sprint(os.Getpid())) || !strings.Contains(refused, `"fixHint"`) {
 		t.Errorf("%d of 300 streams were let in; the last that was not heard %s", len(streams), refused)
 	}
 	for range 300 {
@@ -79,7 +80,8 @@ func TestProcessThatRunsWild(t *testing.T) {
 		defer conn.Close()
 	}
 	busy := crowdCalls(t, streams)
-	if !strings.Contains(busy, `"too_many_calls"`) || !strings.Contains(busy, `"retryable":true`) || !strings.Contains(busy, `"isError":true`) {
+	if !strings.Contains(busy, `"too_many_calls"`) || !strings.Contains(busy, `"retryable":true`) ||
+		!strings.Contains(busy, `"isError":true`) {
 		t.Errorf("a call that is one too many heard %s", busy)
 	}
 
@@ -94,7 +96,8 @@ func TestProcessThatRunsWild(t *testing.T) {
 	if _, errs, exit := w.ctl("whoami"); exit != 1 {
 		t.Errorf("whoami beside it: exit %d: %s", exit, errs)
 	}
-	if got := good.ask(`{"jsonrpc":"2.0","id":5,"method":"ping"}` + "\n"); !strings.Contains(got, `"id":5`) || strings.Contains(got, `"error"`) {
+	if got := good.ask(`{"jsonrpc":"2.0","id":5,"method":"ping"}` + "\n"); !strings.Contains(got, `"id":5`) ||
+		strings.Contains(got, `"error"`) {
 		t.Errorf("an agent that was there before: %s", got)
 	}
 	if line, err := firstAnswer(w, initialize); err != nil || !strings.Contains(line, `"serverInfo"`) {
@@ -110,8 +113,8 @@ func TestProcessThatRunsWild(t *testing.T) {
 	}
 }
 
-// crowdCalls makes more calls than one stream may have, which wait for an event that never comes, and gives the first
-// answer that is a refusal.
+// crowdCalls makes more calls than one stream may have, which wait for an event that never comes, and returns the
+// first refusal.
 func crowdCalls(t *testing.T, streams []*stream) string {
 	t.Helper()
 	s := streams[0]
@@ -127,7 +130,8 @@ func crowdCalls(t *testing.T, streams []*stream) string {
 	var answer struct {
 		Result struct{ StructuredContent struct{ SessionID string } }
 	}
-	if line := s.line(t); json.Unmarshal([]byte(line), &answer) != nil || answer.Result.StructuredContent.SessionID == "" {
+	if line := s.line(t); json.Unmarshal([]byte(line), &answer) != nil ||
+		answer.Result.StructuredContent.SessionID == "" {
 		t.Fatalf("startLocalSimulation: %s", line)
 	}
 	for i := range 200 {
@@ -137,21 +141,22 @@ func crowdCalls(t *testing.T, streams []*stream) string {
 	return s.line(t)
 }
 
-// descriptorsOf counts a process's open files; 0 where that cannot be told.
+// descriptorsOf counts a process's open files; 0 if that is unknown.
 func descriptorsOf(t *testing.T, pid int) int {
 	t.Helper()
 	entries, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 	return len(entries)
 }
 
-// S29: kill -9 on the daemon, and its adapters are gone in 3 s; the next daemon starts others and leaves no directory of
-// theirs behind.
-func TestAdaptersGoWithTheirDaemon(t *testing.T) {
+// After kill -9 on the daemon its adapters end within 3 s; the next daemon starts others and leaves none of their
+// directories behind.
+func TestAdapters_EndWithDaemon(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	work := func() []int {
 		t.Helper()
-		for _, args := range [][]string{{"tool", "call", "startLocalSimulation"}, {"doctor"}} { // of localsim, and of backendlocal
+		// of localsim, and of backendlocal
+		for _, args := range [][]string{{"tool", "call", "startLocalSimulation"}, {"doctor"}} {
 			if out, errs, exit := w.ctl(args...); exit != 0 {
 				t.Fatalf("servicectl %v: exit %d: %s%s", args, exit, out, errs)
 			}

@@ -12,9 +12,10 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// S11: after a hundred logins neither a dump of the database nor the log at its most talkative holds a device code, a
-// user code, a token, the install id or a cookie in clear; the trail holds no address of a person or a computer either.
-func TestAHundredLoginsLeaveNothingInClear(t *testing.T) {
+// After a hundred logins neither a dump of the database nor the log at debug level contains a device code, a user
+// code, a token, the install id or a cookie in clear; nor does the audit trail contain an address of a person or a
+// computer.
+func TestHundredLogins_LeaveNoSecretInClear(t *testing.T) {
 	trustEngines(t, func(t *testing.T, b *remoteBackend, dump func() string) {
 		w := newWire(t, b, here)
 		someone := newPerson(t)
@@ -46,7 +47,8 @@ func TestAHundredLoginsLeaveNothingInClear(t *testing.T) {
 		}
 		searchAll(t, b, dump(), secrets)
 		trail := b.admin("trail", "--json", "--limit", "1000")
-		for action, n := range map[string]int{"issue": 101, "view": 101, "approve": 100, "redeem": 100, "revoke": 100} { // the 401 has a code; who signs in views twice
+		// the 401 has a code; who signs in views twice
+		for action, n := range map[string]int{"issue": 101, "view": 101, "approve": 100, "redeem": 100, "revoke": 100} {
 			if got := strings.Count(trail, `"`+action+`"`); got != n {
 				t.Errorf("%d lines of %s, want %d", got, action, n)
 			}
@@ -54,7 +56,8 @@ func TestAHundredLoginsLeaveNothingInClear(t *testing.T) {
 	}, "SERVICE_BACKEND_LOG_LEVEL=debug", "SERVICE_BACKEND_CODES_PER_MINUTE=10000")
 }
 
-// searchAll looks for secrets in the dump of the database and in the log, and for names of people and computers in the trail.
+// searchAll searches the dump of the database and the log for secrets, and the audit trail for names of people and
+// computers.
 func searchAll(t *testing.T, b *remoteBackend, dump string, secrets map[string]string) {
 	t.Helper()
 	told := map[string]string{"database": dump, "log": readAll(t, b.logs)}
@@ -85,9 +88,9 @@ func searchAll(t *testing.T, b *remoteBackend, dump string, secrets map[string]s
 	}
 }
 
-// S12: ten thousand posts from one address without any credential: capped with Retry-After, rows and memory bounded,
-// other addresses served as before. Too large a body is 413, a body that is not the documented one 400.
-func TestAFloodIsCapped(t *testing.T) {
+// Ten thousand posts from one address without a credential are capped with Retry-After; rows and memory stay bounded,
+// and other addresses are served as before. A body that is too large gets 413, a malformed one 400.
+func TestDeviceCodes_FloodIsCapped(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		missing(t, "a second loopback address", "run this on Linux")
 	}
@@ -106,7 +109,8 @@ func TestAFloodIsCapped(t *testing.T) {
 			switch wait, err := strconv.Atoi(r.header.Get("Retry-After")); {
 			case r.status == http.StatusOK || r.status == http.StatusUnauthorized:
 				served++
-			case r.status == http.StatusTooManyRequests && err == nil && wait >= 1 && wait <= 60 && r.problem(t).Code == backendapi.CodeRateLimited:
+			case r.status == http.StatusTooManyRequests && err == nil && wait >= 1 && wait <= 60 &&
+				r.problem(t).Code == backendapi.CodeRateLimited:
 				capped++
 			default:
 				t.Fatalf("post %d: %d %v %s", i, r.status, r.header, r.body)
@@ -131,7 +135,7 @@ func TestAFloodIsCapped(t *testing.T) {
 	}, "SERVICE_BACKEND_CODES_PER_MINUTE=30")
 }
 
-// refusals are what costs nothing: it is refused before a code is drawn.
+// refusals checks requests that are refused before a code is generated and so cost nothing.
 func refusals(t *testing.T, w *wire) {
 	t.Helper()
 	install := []string{backendapi.HeaderInstallID, "inst_flood0123456789"}
@@ -141,7 +145,8 @@ func refusals(t *testing.T, w *wire) {
 		status     int
 	}{
 		{backendapi.PathDeviceCode, huge, http.StatusRequestEntityTooLarge},
-		{backendapi.PathDeviceToken, `{"deviceCode":"` + strings.Repeat("x", 2<<20) + `"}`, http.StatusRequestEntityTooLarge},
+		{backendapi.PathDeviceToken, `{"deviceCode":"` + strings.Repeat("x", 2<<20) + `"}`,
+			http.StatusRequestEntityTooLarge},
 		{backendapi.PathDeviceCode, `{"scope":"account_half"}`, http.StatusBadRequest},
 		{backendapi.PathDeviceCode, `{}`, http.StatusBadRequest},
 		{backendapi.PathDeviceCode, `{"scope":"account_full","scope":"account_full"}`, http.StatusBadRequest},

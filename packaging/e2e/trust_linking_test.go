@@ -18,10 +18,10 @@ const (
 	elsewhere = "127.0.0.2" // another address of this machine, which Linux alone has without being told
 )
 
-// S7: more than ten wrong user codes a minute from one address look like every other code that is not there, whatever
-// the address claims to be; a right code in between changes nothing; other addresses and polling go on. S8: the forms of
-// one code are one code, and one bucket.
-func TestGuessingCodesLearnsNothing(t *testing.T) {
+// More than ten wrong user codes a minute from one address look like every other unknown code, whatever the address
+// claims to be. A right code in between changes nothing; other addresses and polling continue. All spellings of one
+// code are one code and count together.
+func TestUserCodes_GuessingLearnsNothing(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		missing(t, "a second loopback address", "run this on Linux")
 	}
@@ -36,17 +36,20 @@ func TestGuessingCodesLearnsNothing(t *testing.T) {
 
 		look := func(from *wire, code string) httpReply {
 			forged := "198.51.100." + string(rune('0'+len(code)%10))
-			return from.send("GET", "/activate?code="+url.QueryEscape(code), "", "X-Forwarded-For", forged, "X-Real-Ip", forged, "Forwarded", "for="+forged)
+			return from.send("GET", "/activate?code="+url.QueryEscape(code), "", "X-Forwarded-For", forged,
+				"X-Real-Ip", forged, "Forwarded", "for="+forged)
 		}
 		plain := strings.ReplaceAll(right.UserCode, "-", "")
-		for _, form := range []string{right.UserCode, plain, strings.ToLower(right.UserCode), strings.ToLower(plain[:4] + " " + plain[4:])} {
+		for _, form := range []string{right.UserCode, plain, strings.ToLower(right.UserCode),
+			strings.ToLower(plain[:4] + " " + plain[4:])} {
 			if r := look(w, form); r.status != http.StatusOK || !strings.Contains(r.body, right.UserCode) {
 				t.Fatalf("%q: status %d", form, r.status)
 			}
 		}
 		const wrong = "BCDF-GHJK"
 		gone := look(w, wrong)
-		forms := []string{used.UserCode, expired.UserCode, wrong, "bcdf ghjk", "BCDFGHJK", "bcdf-ghjk", "nonsense", used.UserCode, expired.UserCode}
+		forms := []string{used.UserCode, expired.UserCode, wrong, "bcdf ghjk", "BCDFGHJK", "bcdf-ghjk", "nonsense",
+			used.UserCode, expired.UserCode}
 		for i, code := range forms {
 			if i == 5 {
 				look(w, right.UserCode)
@@ -61,7 +64,8 @@ func TestGuessingCodesLearnsNothing(t *testing.T) {
 			look(w, wrong)
 			after = look(w, right.UserCode)
 		}
-		if after.status != http.StatusNotFound || after.body != gone.body || after.header.Get("Retry-After") != gone.header.Get("Retry-After") {
+		if after.status != http.StatusNotFound || after.body != gone.body ||
+			after.header.Get("Retry-After") != gone.header.Get("Retry-After") {
 			t.Errorf("the right code after ten wrong ones: status %d", after.status)
 		}
 		if r := look(newWire(t, b, elsewhere), right.UserCode); r.status != http.StatusOK {
@@ -71,7 +75,8 @@ func TestGuessingCodesLearnsNothing(t *testing.T) {
 			t.Errorf("a poll from the throttled address: %d %s", r.status, r.body)
 		}
 		guessDeviceCodes(t, w, right.DeviceCode)
-		if trail := b.admin("trail", "--json", "--address", here); strings.Count(trail, `"throttle"`) < 1 || strings.Count(trail, `"throttle"`) > 4 {
+		if trail := b.admin("trail", "--json", "--address", here); strings.Count(trail, `"throttle"`) < 1 ||
+			strings.Count(trail, `"throttle"`) > 4 {
 			t.Errorf("the trail of the address: %s", trail)
 		}
 	}, "SERVICE_BACKEND_TRUSTED_PROXIES=192.0.2.0/24")
@@ -86,7 +91,8 @@ func envOf(b *remoteBackend, name string) string {
 	return ""
 }
 
-// guessDeviceCodes polls codes that nobody was given: every answer is that of an unknown code, and the known one goes on.
+// guessDeviceCodes polls codes that were never issued: every answer is that of an unknown code, and the known one
+// still works.
 func guessDeviceCodes(t *testing.T, w *wire, known string) {
 	t.Helper()
 	var unknown string
@@ -105,9 +111,9 @@ func guessDeviceCodes(t *testing.T, w *wire, known string) {
 	}
 }
 
-// S9: polling a code far too fast is answered pending 200 times with longer and longer intervals, to the cap, also over
-// a restart; once approved the very next poll, which is early, gets the token.
-func TestHastyPollingIsPacedAndNotPunished(t *testing.T) {
+// Polling a code far too fast is answered pending 200 times with growing intervals up to the cap, even across a
+// restart. After the approval the very next poll gets the token although it is early.
+func TestPolling_TooFastIsSlowedNotDenied(t *testing.T) {
 	trustEngines(t, func(t *testing.T, b *remoteBackend, _ func() string) {
 		w := newWire(t, b, here)
 		code := w.issue()

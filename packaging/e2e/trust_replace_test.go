@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// otherAccount is auth.json of a live link of another account at the backend.
+// otherAccount writes auth.json with a live link of another account at the backend.
 func otherAccount(t *testing.T, w *world, url string) {
 	t.Helper()
 	data, err := json.Marshal(map[string]any{
@@ -41,9 +41,9 @@ func authToken(t *testing.T, w *world) string {
 	return file.AuthToken
 }
 
-// Neither a login nor an agent replaces a live link of another account without the person's word; the token that came
-// is revoked. With it, the old one is. A logout revokes what it deletes.
-func TestLiveLinkIsReplacedOnRequestOnly(t *testing.T) {
+// Neither a login nor an agent replaces a live link of another account without the person's request; the new token is
+// revoked. With the request, the old one is. A logout revokes the token that it deletes.
+func TestLiveLink_ReplacedOnlyOnRequest(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, "https://example.org/activate", []http.HandlerFunc{approved})
 	w := newWorld(t, "", "SERVICE_BACKEND_URL="+f.url, "SERVICE_NO_AUTO_OPEN=1")
@@ -51,7 +51,8 @@ func TestLiveLinkIsReplacedOnRequestOnly(t *testing.T) {
 
 	l := startLogin(w, "--json")
 	refused, _ := l.until("error")["error"].(map[string]any)
-	if code := l.exit(); code != 1 || refused["code"] != "link_conflict" || refused["retryable"] != false || !strings.Contains(refused["fixHint"].(string), "login --replace") {
+	if code := l.exit(); code != 1 || refused["code"] != "link_conflict" || refused["retryable"] != false ||
+		!strings.Contains(refused["fixHint"].(string), "login --replace") {
 		t.Errorf("exit %d, %v", code, refused)
 	}
 	if got := authToken(t, w); got != "svc_old" || !slices.Equal(f.ended(), []string{fakeToken}) {
@@ -60,18 +61,20 @@ func TestLiveLinkIsReplacedOnRequestOnly(t *testing.T) {
 
 	l = startLogin(w, "--json", "--replace")
 	l.until("linked")
-	if code := l.exit(); code != 0 || authToken(t, w) != fakeToken || !slices.Equal(f.ended(), []string{fakeToken, "svc_old"}) {
+	if code := l.exit(); code != 0 || authToken(t, w) != fakeToken ||
+		!slices.Equal(f.ended(), []string{fakeToken, "svc_old"}) {
 		t.Errorf("exit %d, auth.json holds %s, revoked %v", code, authToken(t, w), f.ended())
 	}
 
 	out, _, exit := w.ctl("logout", "--json")
-	if exit != 0 || !strings.Contains(out, `"revoked": true`) || authToken(t, w) != "" || !slices.Equal(f.ended(), []string{fakeToken, "svc_old", fakeToken}) {
+	if exit != 0 || !strings.Contains(out, `"revoked": true`) || authToken(t, w) != "" ||
+		!slices.Equal(f.ended(), []string{fakeToken, "svc_old", fakeToken}) {
 		t.Errorf("logout: exit %d, %s, revoked %v", exit, out, f.ended())
 	}
 }
 
-// Without room for auth.json the login says so, exits with 2, and the daemon writes the file once there is room.
-func TestLoginWithoutRoomForTheFile(t *testing.T) {
+// If the disk is full the login reports that and exits with 2, and the daemon writes auth.json once there is space.
+func TestLogin_DiskFull(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, "https://example.org/activate", []http.HandlerFunc{approved})
 	w := newWorld(t, "", "SERVICE_BACKEND_URL="+f.url, "SERVICE_NO_AUTO_OPEN=1")
@@ -81,10 +84,12 @@ func TestLoginWithoutRoomForTheFile(t *testing.T) {
 	}
 	l := startLogin(w, "--json")
 	line := l.until("linked")
-	if code := l.exit(); code != 2 || line["linked"] != true || line["written"] != false || line["code"] != "auth_file_write_failed" || line["fixHint"] == "" {
+	if code := l.exit(); code != 2 || line["linked"] != true || line["written"] != false ||
+		line["code"] != "auth_file_write_failed" || line["fixHint"] == "" {
 		t.Errorf("exit %d, %v", code, line)
 	}
-	if out, _, exit := w.ctl("whoami", "--json"); exit != 0 || !strings.Contains(out, "auth.json could not be written") {
+	if out, _, exit := w.ctl("whoami", "--json"); exit != 0 ||
+		!strings.Contains(out, "auth.json could not be written") {
 		t.Errorf("whoami: exit %d, %s", exit, out)
 	}
 	if err := os.Remove(path); err != nil {
@@ -95,14 +100,15 @@ func TestLoginWithoutRoomForTheFile(t *testing.T) {
 	}
 }
 
-// A code of an agent's own survives a restart of the daemon, and with it the call that asked for the link.
-func TestCodeSurvivesARestartOfTheDaemon(t *testing.T) {
+// An agent's device code survives a restart of the daemon, and so does the call that requested the link.
+func TestDeviceCode_SurvivesDaemonRestart(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, "https://example.org/activate", []http.HandlerFunc{approved})
 	w := newWorld(t, "", "SERVICE_BACKEND_URL="+f.url, "SERVICE_NO_AUTO_OPEN=1")
 	a := startAgent(w, "legacy", false)
 	asked := a.call("createSimulatorSession", map[string]any{"project": "com.example.app"})
-	if data, err := os.ReadFile(filepath.Join(w.dir, "run", "codes.json")); err != nil || strings.Contains(string(data), "sdc_fake") {
+	if data, err := os.ReadFile(filepath.Join(w.dir, "run", "codes.json")); err != nil ||
+		strings.Contains(string(data), "sdc_fake") {
 		t.Fatalf("codes.json: %s, %v", data, err)
 	}
 	if out, errs, exit := w.ctl("daemon", "restart"); exit != 0 {
@@ -112,10 +118,12 @@ func TestCodeSurvivesARestartOfTheDaemon(t *testing.T) {
 	if linked.Structured["linked"] != true {
 		t.Fatalf("%v", linked.Structured)
 	}
-	if retried, ok := linked.Structured["retried"].(map[string]any); !ok || retried["code"] == nil && retried["status"] == nil {
+	if retried, ok := linked.Structured["retried"].(map[string]any); !ok || retried["code"] == nil &&
+		retried["status"] == nil {
 		t.Errorf("the call that asked was not repeated: %v", linked.Structured)
 	}
-	wantError(t, a.call("completeAuthLink", map[string]any{"deviceCode": "sdc_of_somebody_else"}), "unknown_device_code", false)
+	wantError(t, a.call("completeAuthLink", map[string]any{"deviceCode": "sdc_of_somebody_else"}),
+		"unknown_device_code", false)
 	if n := len(f.gaps()); n != 0 {
 		t.Errorf("the foreign code was polled: %d more polls", n)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// apiRoute is a row of the table of routes that the JSON face keeps beside its tests.
+// apiRoute is a row of the table of routes that the API package keeps with its tests.
 type apiRoute struct{ method, path, needs string }
 
 func apiRoutes(t *testing.T) (all []apiRoute) {
@@ -35,7 +35,7 @@ func apiRoutes(t *testing.T) (all []apiRoute) {
 	return all
 }
 
-// on fills in what a route is about.
+// on replaces the placeholders of the path.
 func (r apiRoute) on(session, project string) string {
 	id := "openai"
 	if strings.HasPrefix(r.path, backendapi.PathSessions) {
@@ -44,14 +44,14 @@ func (r apiRoute) on(session, project string) string {
 	return strings.NewReplacer("{project}", project, "{id}", id).Replace(r.path)
 }
 
-// linked tells whether a route is for linked installs alone; about, whether it is about one thing of the account.
+// linked reports whether a route requires a link; about, whether it concerns one object of the account.
 func (r apiRoute) linked() bool { return r.needs != "nothing" && r.needs != "a project key" }
 func (r apiRoute) about() bool {
 	return r.linked() && strings.Contains(r.path, "{") && !strings.HasSuffix(r.path, "/keys")
 }
 
-// S14: suspended between approving and the next poll, there is no token; restored in time, there is.
-func TestSuspendedBeforeRedemption(t *testing.T) {
+// An account suspended between approval and the next poll gets no token; if restored in time, it does.
+func TestRedemption_SuspendedAccount(t *testing.T) {
 	trustEngines(t, func(t *testing.T, b *remoteBackend, _ func() string) {
 		w := newWire(t, b, here)
 		code := w.issue()
@@ -76,8 +76,8 @@ func TestSuspendedBeforeRedemption(t *testing.T) {
 	})
 }
 
-// S14: a link revoked on the account's page: the next call on every route is 401, and what was open ends.
-func TestRevokedLinkIsOutEverywhere(t *testing.T) {
+// After a link is revoked on the account's page, the next call on every route gets 401, and open connections end.
+func TestRevokedLink_RefusedOnEveryRoute(t *testing.T) {
 	trustEngines(t, func(t *testing.T, b *remoteBackend, _ func() string) {
 		w := newWire(t, b, here)
 		s := newSite(t, b, "ada@example.org")
@@ -103,7 +103,8 @@ func TestRevokedLinkIsOutEverywhere(t *testing.T) {
 				continue
 			}
 			got := w.send(r.method, r.on(session.id, "com.example.trails"), "{}", bearer...)
-			if got.status != http.StatusUnauthorized || got.header.Get("WWW-Authenticate") != `Bearer error="invalid_token"` ||
+			if got.status != http.StatusUnauthorized ||
+				got.header.Get("WWW-Authenticate") != `Bearer error="invalid_token"` ||
 				got.problem(t).Code != backendapi.CodeAuthRequired {
 				t.Errorf("%s %s: %d %.200s", r.method, r.path, got.status, got.body)
 			}
@@ -126,9 +127,10 @@ func TestRevokedLinkIsOutEverywhere(t *testing.T) {
 	})
 }
 
-// waitForRows waits for a row of a session as long as the backend lets it.
+// waitForRows waits for a row of a session as long as the backend allows.
 func waitForRows(b *remoteBackend, token, session string, since int) error {
-	req, err := http.NewRequest("GET", fmt.Sprintf("%s%s/%s/events?waitMs=25000&since=%d", b.url, backendapi.PathSessions, session, since), nil)
+	req, err := http.NewRequest("GET", fmt.Sprintf("%s%s/%s/events?waitMs=25000&since=%d", b.url,
+		backendapi.PathSessions, session, since), nil)
 	if err != nil {
 		return err
 	}
@@ -140,7 +142,7 @@ func waitForRows(b *remoteBackend, token, session string, since int) error {
 	return resp.Body.Close()
 }
 
-// revokeOnly revokes the one link that the account page lists.
+// revokeOnly revokes the only link that the account page lists.
 func (p *person) revokeOnly() {
 	p.t.Helper()
 	for n := range p.page.Descendants() {
@@ -157,9 +159,9 @@ func (p *person) revokeOnly() {
 	p.t.Fatalf("%s lists no link:\n%s", p.at, p.text())
 }
 
-// S14: a grant set to Off is permission_denied with the capability's name at the very next call, and another account's
-// project and session look exactly like ones that were never made, on every route.
-func TestGrantsAndStrangers(t *testing.T) {
+// A grant set to Off is permission_denied with the capability's name at the very next call, and another account's
+// project and session are indistinguishable from ones that never existed, on every route.
+func TestAPI_GrantsAndOtherAccounts(t *testing.T) {
 	trustEngines(t, func(t *testing.T, b *remoteBackend, _ func() string) {
 		w := newWire(t, b, here)
 		ada, bob := newSite(t, b, "ada@example.org"), newSite(t, b, "bob@example.org")
@@ -171,12 +173,15 @@ func TestGrantsAndStrangers(t *testing.T) {
 				continue
 			}
 			theirs := w.send(r.method, r.on(session.id, project), "{}", "Authorization", "Bearer "+bob.token)
-			never := w.send(r.method, r.on("ses_never", "com.example.never"), "{}", "Authorization", "Bearer "+bob.token)
+			never := w.send(r.method, r.on("ses_never", "com.example.never"), "{}", "Authorization",
+				"Bearer "+bob.token)
 			if theirs.status != never.status || theirs.body != never.body || theirs.status < 400 {
-				t.Errorf("%s %s: another's is %d %.200s, a missing one %d %.200s", r.method, r.path, theirs.status, theirs.body, never.status, never.body)
+				t.Errorf("%s %s: another's is %d %.200s, a missing one %d %.200s", r.method, r.path, theirs.status,
+					theirs.body, never.status, never.body)
 			}
 		}
-		allowed := map[string]string{"assistant_config": "/assistant", "credentials": "/credentials", "analytics": "/analytics"}
+		allowed := map[string]string{"assistant_config": "/assistant", "credentials": "/credentials",
+			"analytics": "/analytics"}
 		ask := func(path string) httpReply {
 			return w.send("GET", backendapi.PathProjects+"/"+project+path, "", "Authorization", "Bearer "+ada.token)
 		}
@@ -186,7 +191,8 @@ func TestGrantsAndStrangers(t *testing.T) {
 		ada.person.open(b.url + "/account/mcp-access")
 		ada.person.grantAll(project, "off")
 		for capability, path := range allowed {
-			if r := ask(path); r.status != http.StatusForbidden || r.problem(t).Code != backendapi.CodePermissionDenied || !strings.Contains(r.body, capability) {
+			if r := ask(path); r.status != http.StatusForbidden ||
+				r.problem(t).Code != backendapi.CodePermissionDenied || !strings.Contains(r.body, capability) {
 				t.Errorf("%s: %d %s", path, r.status, r.body)
 			}
 		}
@@ -194,8 +200,8 @@ func TestGrantsAndStrangers(t *testing.T) {
 	})
 }
 
-// Whoever has an account is told of each new link: by mail where there is a mail server, and on their page.
-func TestNewLinkIsTold(t *testing.T) {
+// The owner of an account is notified of each new link: by mail if there is a mail server, and on their page.
+func TestNewLink_NotifiesOwner(t *testing.T) {
 	t.Parallel()
 	mail := startMail(t)
 	b := startBackend(t, "", "SERVICE_BACKEND_SMTP_HOST=127.0.0.1", "SERVICE_BACKEND_SMTP_PORT="+mail.port,
@@ -228,7 +234,8 @@ func TestNewLinkIsTold(t *testing.T) {
 	if text := someone.text(); !strings.Contains(text, "hostcanary") || !strings.Contains(text, "\nnew\n") {
 		t.Errorf("the page does not mark the link as new:\n%s", text)
 	}
-	if log, err := os.ReadFile(b.logs); err != nil || !strings.Contains(string(log), "link made") || strings.Contains(string(log), "told@") {
+	if log, err := os.ReadFile(b.logs); err != nil || !strings.Contains(string(log), "link made") ||
+		strings.Contains(string(log), "told@") {
 		t.Errorf("the log does not tell of the link, or tells whose it is (%v)", err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// install gives the world an installation of its own, whose programs can be replaced.
+// install gives the world its own installation, whose programs can be replaced.
 func (w *world) install(t *testing.T) {
 	t.Helper()
 	dir := filepath.Join(filepath.Dir(w.dir), "bin")
@@ -35,11 +35,11 @@ func (w *world) install(t *testing.T) {
 	w.bin = dir
 }
 
-// nextVersion is what the builds of the future call themselves.
+// nextVersion is the version of future builds.
 const nextVersion = "9.0.0"
 
-// nextBuild builds programs as a later release would be, into a directory of the test's own. protocol, unless 0, is the
-// one protocol that they speak.
+// nextBuild builds programs as a later release would be, into a directory of the test. protocol, unless 0, is the
+// only protocol that they support.
 func nextBuild(t *testing.T, protocol int, programs ...string) string {
 	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", ".."))
@@ -60,7 +60,7 @@ func nextBuild(t *testing.T, protocol int, programs ...string) string {
 	return dir
 }
 
-// protocolOverlay lets the compiler see another protocol range.
+// protocolOverlay returns a build overlay with another protocol range.
 func protocolOverlay(t *testing.T, root, dir string, protocol int) string {
 	t.Helper()
 	path := filepath.Join(root, "proto", "rendezvous", "rendezvous.go")
@@ -76,7 +76,8 @@ func protocolOverlay(t *testing.T, root, dir string, protocol int) string {
 		t.Fatal("the protocol range is not where it was")
 	}
 	write(t, filepath.Join(dir, "rendezvous.go"), []byte(text))
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{path: filepath.Join(dir, "rendezvous.go")}})
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{path: filepath.Join(dir,
+		"rendezvous.go")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +110,7 @@ type taps struct {
 	maybe map[string]bool // answered by an error that leaves it open
 }
 
-// work taps until stop is closed. Every call must be answered, by a result or by an error that may be tried again.
+// work taps until stop is closed. Every call must be answered by a result or by a retryable error.
 func (p *taps) work(t *testing.T, a *agent, session string, stop <-chan struct{}) {
 	for {
 		select {
@@ -121,7 +122,8 @@ func (p *taps) work(t *testing.T, a *agent, session string, stop <-chan struct{}
 		p.next++
 		x, y := p.next%500, p.next/500
 		p.mu.Unlock()
-		_, ch := a.start("injectInput", map[string]any{"sessionId": session, "kind": "tap", "x": x, "y": y}, false, time.Minute)
+		_, ch := a.start("injectInput", map[string]any{"sessionId": session, "kind": "tap", "x": x, "y": y}, false,
+			time.Minute)
 		var line agentLine
 		select {
 		case line = <-ch:
@@ -154,17 +156,17 @@ func (p *taps) count() int {
 	return len(p.done)
 }
 
-// D8 and D10: the program of the daemon is replaced while agents are at work. Status says so; after the restart the same
-// agents go on with the new daemon in the same session: every call was answered, and nothing was done twice.
-func TestUpgradeUnderLivingAgents(t *testing.T) {
+// The daemon's program is replaced while agents are working. Status reports it. After the restart the same agents
+// continue with the new daemon in the same session: every call was answered, and nothing was done twice.
+func TestUpgrade_KeepsAgentsConnected(t *testing.T) {
 	t.Parallel()
 	next := nextBuild(t, 0, "./daemon/serviced")
-	for _, era := range []string{"legacy", "modern"} {
-		t.Run(era, func(t *testing.T) {
+	for _, protocol := range []string{"legacy", "modern"} {
+		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, "")
 			w.install(t)
-			a := startAgent(w, era, false)
+			a := startAgent(w, protocol, false)
 			session := a.call("startLocalSimulation", map[string]any{}).str(t, "sessionId")
 			old := statusOf(t, w)
 			if old.Replaced || old.Version == nextVersion || old.Program != filepath.Join(w.bin, "serviced") {
@@ -182,7 +184,8 @@ func TestUpgradeUnderLivingAgents(t *testing.T) {
 			if now := statusOf(t, w); !now.Replaced || now.PID != old.PID || now.Version != old.Version {
 				t.Errorf("with another file in its place: %+v", now)
 			}
-			if out, errs, exit := w.ctl("status"); exit != 0 || !strings.Contains(errs, "servicectl daemon restart") || !strings.Contains(out, "replaced") {
+			if out, errs, exit := w.ctl("status"); exit != 0 ||
+				!strings.Contains(errs, "servicectl daemon restart") || !strings.Contains(out, "replaced") {
 				t.Errorf("status: exit %d: %s%s", exit, out, errs)
 			}
 			if out, errs, exit := w.ctl("daemon", "restart"); exit != 0 || !strings.Contains(out, nextVersion) {
@@ -198,12 +201,13 @@ func TestUpgradeUnderLivingAgents(t *testing.T) {
 				t.Errorf("afterwards: %+v", now)
 			}
 			p.check(t, eventRows(t, a, session))
-			t.Logf("%d calls: %d done, %d answered by an error that may be tried again", p.next, len(p.done), len(p.maybe))
+			t.Logf("%d calls: %d done, %d answered by an error that may be tried again", p.next, len(p.done),
+				len(p.maybe))
 		})
 	}
 }
 
-// upgrade puts a file in the place of a running program, as package managers do.
+// upgrade replaces the file of a running program as package managers do.
 func upgrade(t *testing.T, from, to string) {
 	t.Helper()
 	data, err := os.ReadFile(from)
@@ -218,7 +222,7 @@ func upgrade(t *testing.T, from, to string) {
 	}
 }
 
-// check holds what was answered against the session's log.
+// check compares the answers with the session's log.
 func (p *taps) check(t *testing.T, rows []map[string]any) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -243,12 +247,13 @@ func (p *taps) check(t *testing.T, rows []map[string]any) {
 	}
 }
 
-// The two ends of one machine are of builds that do not understand one another, in either direction: each hears which
-// end is too old and what to do, and after that both get on.
-func TestProtocolsThatDoNotMeet(t *testing.T) {
+// If the two ends on one machine have incompatible builds, in either direction, each learns which one is too old and
+// what to do, and after that both work.
+func TestProtocolMismatch_NamesOutdatedSide(t *testing.T) {
 	t.Parallel()
 	next := nextBuild(t, 2, "./daemon/serviced", "./ctl/servicectl", "./ctl/service-mcp")
-	for _, name := range []string{"service-plugin-backendhttp", "service-plugin-backendlocal", "service-plugin-localsim", "plugins.sha256"} {
+	for _, name := range []string{"service-plugin-backendhttp", "service-plugin-backendlocal",
+		"service-plugin-localsim", "plugins.sha256"} {
 		if err := os.Link(filepath.Join(bin, name), filepath.Join(next, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -263,7 +268,8 @@ func TestProtocolsThatDoNotMeet(t *testing.T) {
 	}
 	wantMismatch(t, &later, "the daemon is too old", "servicectl daemon restart")
 	shim := openShim(t, &later)
-	if got := shim.ask(initialize); !strings.Contains(got, "protocol_mismatch") || !strings.Contains(got, "the daemon is too old") || !strings.Contains(got, "servicectl daemon restart") {
+	if got := shim.ask(initialize); !strings.Contains(got, "protocol_mismatch") ||
+		!strings.Contains(got, "the daemon is too old") || !strings.Contains(got, "servicectl daemon restart") {
 		t.Errorf("a new shim at an old daemon: %s", got)
 	}
 	if out, errs, exit := later.ctl("daemon", "restart"); exit != 0 || !strings.Contains(out, nextVersion) {
@@ -272,11 +278,13 @@ func TestProtocolsThatDoNotMeet(t *testing.T) {
 	if out, errs, exit := later.ctl("plugin", "list"); exit != 0 {
 		t.Errorf("after the restart: exit %d: %s%s", exit, out, errs)
 	}
-	must(t, "the same shim gets on with the new daemon", func() bool { return strings.Contains(shim.ask(initialize), `"serverInfo"`) })
+	must(t, "the same shim gets on with the new daemon",
+		func() bool { return strings.Contains(shim.ask(initialize), `"serverInfo"`) })
 
 	// A new daemon, old clients.
 	wantMismatch(t, w, "the client is too old", "Upgrade")
-	if got, err := firstAnswer(w, initialize); err != nil || !strings.Contains(got, "the client is too old") || !strings.Contains(got, "upgrade") || !strings.Contains(got, nextVersion) {
+	if got, err := firstAnswer(w, initialize); err != nil || !strings.Contains(got, "the client is too old") ||
+		!strings.Contains(got, "upgrade") || !strings.Contains(got, nextVersion) {
 		t.Errorf("an old shim at a new daemon: %s, %v", got, err)
 	}
 	if got := shim.ask(`{"jsonrpc":"2.0","id":9,"method":"ping"}` + "\n"); !strings.Contains(got, `"result"`) {
@@ -284,17 +292,19 @@ func TestProtocolsThatDoNotMeet(t *testing.T) {
 	}
 }
 
-// wantMismatch asks the daemon that runs from a build that does not fit: a question is refused in words, status and
-// doctor tell all the same.
+// wantMismatch calls a daemon of an incompatible build: a request is refused with an explanation, while status and
+// doctor work.
 func wantMismatch(t *testing.T, w *world, message, fix string) {
 	t.Helper()
-	if out, errs, exit := w.ctl("plugin", "list"); exit != 2 || !strings.Contains(errs, message) || !strings.Contains(errs, fix) {
+	if out, errs, exit := w.ctl("plugin", "list"); exit != 2 || !strings.Contains(errs, message) ||
+		!strings.Contains(errs, fix) {
 		t.Errorf("plugin list: exit %d: %s%s", exit, out, errs)
 	}
 	if out, _, exit := w.ctl("plugin", "list", "--json"); exit != 2 || !strings.Contains(out, `"protocol_mismatch"`) {
 		t.Errorf("plugin list --json: exit %d: %s", exit, out)
 	}
-	if out, errs, exit := w.ctl("status"); exit != 0 || !strings.Contains(errs, "too old") || !strings.Contains(out, "this program is ") {
+	if out, errs, exit := w.ctl("status"); exit != 0 || !strings.Contains(errs, "too old") ||
+		!strings.Contains(out, "this program is ") {
 		t.Errorf("status: exit %d: %s%s", exit, out, errs)
 	}
 	if out, errs, exit := w.ctl("doctor"); exit != 1 || !strings.Contains(out, "too old") {
@@ -334,7 +344,7 @@ func openShim(t *testing.T, w *world) *shim {
 	return &shim{t: t, in: stdin, lines: lines}
 }
 
-// ask sends a request and gives the next line.
+// ask sends a request and returns the next line.
 func (s *shim) ask(line string) string {
 	s.t.Helper()
 	if _, err := s.in.Write([]byte(line)); err != nil {

@@ -13,17 +13,17 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A message that cannot be read costs a client one answer and nothing else, whichever client it is.
-func TestUnreadableCallsCostNoSession(t *testing.T) {
+// An unreadable message costs a client one answer and nothing else, whichever client it is.
+func TestUnreadableMessages_CostOneAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	huge := map[string]any{"query": strings.Repeat("x", 5<<20)}
 	t.Run("go", func(t *testing.T) { goClientSurvives(t, w, huge) })
-	for _, era := range []string{"legacy", "modern"} {
-		t.Run("typescript "+era, func(t *testing.T) {
+	for _, protocol := range []string{"legacy", "modern"} {
+		t.Run("typescript "+protocol, func(t *testing.T) {
 			here := w.with()
 			here.t = t
-			a := startAgent(here, era, false)
+			a := startAgent(here, protocol, false)
 			_, refused := a.start("searchDocs", huge, false, 10*time.Second)
 			select {
 			case line := <-refused:
@@ -40,7 +40,7 @@ func TestUnreadableCallsCostNoSession(t *testing.T) {
 	}
 }
 
-// goClientSurvives drives the official Go client, and writes lines into its stream that no client would write.
+// goClientSurvives drives the official Go client, and injects lines into its stream that no client would write.
 func goClientSurvives(t *testing.T, w *world, huge map[string]any) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -69,7 +69,8 @@ func goClientSurvives(t *testing.T, w *world, huge map[string]any) {
 			t.Fatalf("the call after %.80s: %v", after, err)
 		}
 	}
-	if _, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "searchDocs", Arguments: huge}); err == nil || ctx.Err() != nil {
+	if _, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "searchDocs", Arguments: huge}); err == nil ||
+		ctx.Err() != nil {
 		t.Errorf("a call of 5 MB: %v", err)
 	}
 	alive("a call of 5 MB")

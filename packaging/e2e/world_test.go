@@ -19,10 +19,10 @@ import (
 	"github.com/service-dev/service/packaging/reaper"
 )
 
-// started is the PostgreSQL server of this test binary, once a test needed one.
+// started is the PostgreSQL server of this test binary, once a test has needed one.
 var started atomic.Pointer[pgtest.Cluster]
 
-// bin is where TestMain built the programs as they ship.
+// bin is the directory into which TestMain built the programs.
 var bin string
 
 func TestMain(m *testing.M) {
@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// missing skips loudly on a person's machine and fails in CI.
+// missing skips a test on a person's machine and fails it in CI.
 func missing(t *testing.T, what, how string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
@@ -72,14 +72,15 @@ type world struct {
 	env     []string
 }
 
-// newWorld makes a machine on which nothing ran yet; config is its config.yaml, or empty. Variables are KEY=VALUE.
+// newWorld creates a clean machine; config is its config.yaml, or empty. Variables are KEY=VALUE.
 func newWorld(t *testing.T, config string, variables ...string) *world {
 	t.Helper()
 	root, err := os.MkdirTemp("", "w")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, bin: bin, dir: filepath.Join(root, "state"), project: filepath.Join(root, "project"), opened: filepath.Join(root, "opened")}
+	w := &world{t: t, bin: bin, dir: filepath.Join(root, "state"), project: filepath.Join(root, "project"),
+		opened: filepath.Join(root, "opened")}
 	tools := filepath.Join(root, "tools")
 	for _, dir := range []string{w.dir, w.project, tools} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
@@ -113,7 +114,7 @@ func newWorld(t *testing.T, config string, variables ...string) *world {
 	return w
 }
 
-// with gives the same machine seen from another shell.
+// with returns the same machine with other variables in its shell.
 func (w *world) with(variables ...string) *world {
 	other := *w
 	other.env = append(append([]string{}, w.env...), variables...)
@@ -127,7 +128,7 @@ func (w *world) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// ctl runs servicectl without a terminal and gives what it printed and its exit code.
+// ctl runs servicectl without a terminal and returns its output and exit code.
 func (w *world) ctl(args ...string) (stdout, stderr string, code int) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -142,7 +143,7 @@ func (w *world) ctl(args ...string) (stdout, stderr string, code int) {
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// daemonPID reads run/daemon.json; 0 when no daemon wrote one.
+// daemonPID returns the pid in run/daemon.json; 0 if there is none.
 func (w *world) daemonPID() int {
 	var record struct{ PID int }
 	if !readJSON(filepath.Join(w.dir, "run", "daemon.json"), &record) {
@@ -151,7 +152,7 @@ func (w *world) daemonPID() int {
 	return record.PID
 }
 
-// openedURLs are the URLs that the browser was asked to open so far.
+// openedURLs returns the URLs that the browser was asked to open so far.
 func (w *world) openedURLs() []string {
 	data, _ := os.ReadFile(w.opened)
 	return strings.Fields(string(data))
@@ -161,7 +162,7 @@ func waitGone(pid int, limit time.Duration) bool {
 	return eventually(limit, func() bool { return syscall.Kill(pid, 0) != nil })
 }
 
-// eventually asks until yes or the limit; for what other processes do there is no event to wait on.
+// eventually polls until yes or the limit, because other processes offer no event to wait for.
 func eventually(limit time.Duration, yes func() bool) bool {
 	deadline := time.Now().Add(limit)
 	for !yes() {

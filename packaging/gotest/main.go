@@ -1,5 +1,5 @@
-// Command gotest runs go test with its arguments and prints what go test prints: a line for each package, and the output
-// of what failed. At the end it lists every test that was skipped, in whole or in part, with the reason, which go test
+// Command gotest runs go test with its arguments and prints its output: a line for each package, and the output of
+// failed tests. At the end it lists every test that was skipped, wholly or in part, with the reason, which go test
 // itself does not show.
 package main
 
@@ -17,10 +17,10 @@ import (
 	"strings"
 )
 
-// skipMark is in the output of a test that leaves something out because this machine lacks what it needs.
+// skipMark marks the output of a test that skips something because this machine lacks a requirement.
 const skipMark = "SKIPP"
 
-// maxNamed bounds how many tests are named for one reason.
+// maxNamed is the maximum number of tests listed for one reason.
 const maxNamed = 10
 
 func main() {
@@ -53,14 +53,14 @@ type event struct {
 	Action, Package, ImportPath, Test, Output string
 }
 
-// report prints the results of packages as they come.
+// report prints the results of packages as they arrive.
 type report struct {
 	out     io.Writer
-	output  map[string][]line // of the packages that are running
+	output  map[string][]line // of running packages
 	skipped map[string][]string
 }
 
-// line is a piece of output of a test, or of the package itself where test is empty.
+// line is a line of output of a test, or of the package if test is empty.
 type line struct{ test, text string }
 
 func newReport(out io.Writer) *report {

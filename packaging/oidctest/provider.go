@@ -1,6 +1,7 @@
-// Package oidctest is an OpenID Connect provider for tests: its own port, its own RSA key, discovery, JWKS, authorisation
-// with PKCE (S256 only) and a token endpoint, with faults to order. It asks nobody for a password: whoever comes is the
-// person that the test has named. It knows nothing of the backend and must never serve anything but tests.
+// Package oidctest is an OpenID Connect provider for tests: its own port, its own RSA key, discovery, JWKS,
+// authorisation with PKCE (S256 only) and a token endpoint, with faults to order. It asks nobody for a password:
+// every visitor is signed in as the person that the test has named. It knows nothing of the backend and must never
+// serve anything but tests.
 package oidctest
 
 import (
@@ -83,17 +84,18 @@ type grant struct {
 func Start() (*Provider, error) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
-		return nil, fmt.Errorf("making a key: %w", err)
+		return nil, fmt.Errorf("make a key: %w", err)
 	}
 	foreign, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
-		return nil, fmt.Errorf("making a key: %w", err)
+		return nil, fmt.Errorf("make a key: %w", err)
 	}
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("listening: %w", err)
 	}
-	p := &Provider{Issuer: "http://" + l.Addr().String(), key: key, foreign: foreign, codes: map[string]grant{}, counted: map[string]int{}, done: make(chan struct{}),
+	p := &Provider{Issuer: "http://" + l.Addr().String(), key: key, foreign: foreign, codes: map[string]grant{},
+		counted: map[string]int{}, done: make(chan struct{}),
 		person: Person{Subject: "subject-1", Email: "ada@example.org", EmailVerified: true}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", p.discovery)
@@ -136,7 +138,7 @@ func (p *Provider) Calls(path string) int {
 	return p.counted[path]
 }
 
-// Ask lets the provider show a page of its own on which the person says yes or no. Without it everybody has said yes.
+// Ask makes the provider show a page on which the person consents or declines. Without it everybody consents.
 func (p *Provider) Ask() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -150,7 +152,8 @@ func (p *Provider) Secrets() []string {
 	return slices.Clone(p.secrets)
 }
 
-// Refusals name what was wrong with each refused call of the token endpoint: client, code, redirect_uri or code_verifier.
+// Refusals name what was wrong with each refused call of the token endpoint: client, code, redirect_uri or
+// code_verifier.
 func (p *Provider) Refusals() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -185,9 +188,11 @@ func (p *Provider) discovery(w http.ResponseWriter, r *http.Request) {
 		methods = []string{"client_secret_post"}
 	}
 	answer(w, map[string]any{
-		"issuer": p.Issuer, "authorization_endpoint": p.Issuer + "/authorize", "token_endpoint": p.Issuer + "/token", "jwks_uri": p.Issuer + "/keys",
+		"issuer": p.Issuer, "authorization_endpoint": p.Issuer + "/authorize", "token_endpoint": p.Issuer + "/token",
+		"jwks_uri":                 p.Issuer + "/keys",
 		"response_types_supported": []string{"code"}, "subject_types_supported": []string{"public"},
-		"id_token_signing_alg_values_supported": []string{"RS256"}, "code_challenge_methods_supported": []string{"S256"}, "token_endpoint_auth_methods_supported": methods,
+		"id_token_signing_alg_values_supported": []string{"RS256"}, "code_challenge_methods_supported": []string{"S256"},
+		"token_endpoint_auth_methods_supported": methods,
 	})
 }
 
@@ -201,7 +206,8 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	f, person := p.now(r)
 	q := r.URL.Query()
 	back, err := url.Parse(q.Get("redirect_uri"))
-	if err != nil || q.Get("client_id") != ClientID || q.Get("response_type") != "code" || q.Get("code_challenge_method") != "S256" || q.Get("code_challenge") == "" {
+	if err != nil || q.Get("client_id") != ClientID || q.Get("response_type") != "code" ||
+		q.Get("code_challenge_method") != "S256" || q.Get("code_challenge") == "" {
 		http.Error(w, "bad request", http.StatusBadRequest)
 		return
 	}
@@ -220,7 +226,8 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	} else {
 		code := rand.Text()
 		p.mu.Lock()
-		p.codes[code] = grant{redirect: back.String(), challenge: q.Get("code_challenge"), nonce: q.Get("nonce"), person: person}
+		p.codes[code] = grant{redirect: back.String(), challenge: q.Get("code_challenge"), nonce: q.Get("nonce"),
+			person: person}
 		p.mu.Unlock()
 		p.keep(code)
 		result.Set("code", code)
@@ -280,8 +287,10 @@ func (p *Provider) sign(g grant, f Faults) string {
 	if f.Expired {
 		now = now.Add(-time.Hour)
 	}
-	claims := map[string]any{"iss": or(f.Issuer, p.Issuer), "aud": or(f.Audience, ClientID), "sub": g.person.Subject, "nonce": or(f.Nonce, g.nonce),
-		"email": g.person.Email, "email_verified": g.person.EmailVerified, "iat": now.Unix(), "exp": now.Add(5 * time.Minute).Unix()}
+	claims := map[string]any{"iss": or(f.Issuer, p.Issuer), "aud": or(f.Audience, ClientID), "sub": g.person.Subject,
+		"nonce": or(f.Nonce, g.nonce),
+		"email": g.person.Email, "email_verified": g.person.EmailVerified, "iat": now.Unix(),
+		"exp": now.Add(5 * time.Minute).Unix()}
 	head := map[string]string{"alg": "RS256", "kid": "one", "typ": "JWT"}
 	if f.Unsigned {
 		head["alg"] = "none"

@@ -1,5 +1,5 @@
-// Command panels draws one display tree on every device model with a panel, side by side, for README. It writes a PNG to
-// the file that its argument names.
+// Command panels draws one display tree on every device model with a panel, side by side, for README. It writes a PNG
+// to the file that its argument names.
 package main
 
 import (
@@ -27,7 +27,8 @@ const (
 )
 
 // columns are the device models as they stand in the picture.
-var columns = [][]string{{"rayban_display", "even_g1"}, {"brilliant_frame", "even_g2"}, {"android_xr_display", "brilliant_halo"}}
+var columns = [][]string{{"rayban_display", "even_g1"}, {"brilliant_frame", "even_g2"},
+	{"android_xr_display", "brilliant_halo"}}
 
 func main() {
 	if len(os.Args) != 2 {
@@ -78,9 +79,11 @@ func place(sheet *image.NRGBA, x, y int, picture *image.NRGBA) {
 
 // caption is drawn by the renderer too, on a panel of its own; its black becomes transparent, as it is on glasses.
 func caption(m glasses.DeviceModel) *image.NRGBA {
-	strip := glasses.DeviceModel{Panel: &glasses.Panel{Width: 600, Height: label, Shape: glasses.ShapeRect, Colour: glasses.ColourRGB, Bits: 24}}
+	strip := glasses.DeviceModel{Panel: &glasses.Panel{Width: 600, Height: label, Shape: glasses.ShapeRect,
+		Colour: glasses.ColourRGB, Bits: 24}}
 	text := fmt.Sprintf("%s · %d × %d", m.Name, m.Panel.Width, m.Panel.Height)
-	picture := render.Draw(strip, glasses.View{Tree: &glasses.Node{Type: glasses.NodeText, Text: text, Style: glasses.StyleBody}})
+	picture := render.Draw(strip, glasses.View{Tree: &glasses.Node{Type: glasses.NodeText, Text: text,
+		Style: glasses.StyleBody}})
 	for i := 0; i < len(picture.Pix); i += 4 {
 		picture.Pix[i+3] = max(picture.Pix[i], picture.Pix[i+1], picture.Pix[i+2])
 	}

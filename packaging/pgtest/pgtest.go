@@ -1,5 +1,5 @@
-// Package pgtest gives tests a PostgreSQL of their own: one cluster a test binary, on a private socket, made with the
-// machine's initdb. It knows nothing of what is stored.
+// Package pgtest runs PostgreSQL for tests: one cluster for each test binary, on a private socket, created with the
+// machine's initdb. It does not know what is stored.
 package pgtest
 
 import (
@@ -28,7 +28,7 @@ type Cluster struct {
 	next     atomic.Int32
 }
 
-// ErrMissing tells that this machine has no PostgreSQL server.
+// ErrMissing means that this machine has no PostgreSQL server.
 var ErrMissing = errors.New("PostgreSQL is not installed (apt-get install postgresql)")
 
 // Start makes and starts a cluster in a temporary directory. It ends with this process, however this process ends.
@@ -73,7 +73,8 @@ func (c *Cluster) start(setting string) error {
 	if err := chown(c.dir); err != nil {
 		return err
 	}
-	if err := c.run("initdb", "-D", c.data(), "-U", "service", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"); err != nil {
+	if err := c.run("initdb", "-D", c.data(), "-U", "service", "-A", "trust", "-E", "UTF8", "--locale=C",
+		"-N"); err != nil {
 		return err
 	}
 	options := fmt.Sprintf("-k '%s' -c listen_addresses='' -c max_connections=200 -c shared_buffers=64MB -c %s",
@@ -115,26 +116,32 @@ func (c *Cluster) Stop() {
 	os.RemoveAll(c.dir)
 }
 
-// Database makes an empty database for a test and gives its URL.
+// Database creates an empty database for a test and returns its URL.
 func (c *Cluster) Database(t testing.TB) string {
 	t.Helper()
 	return c.copyOf(t, "template1")
 }
 
-// Create makes an empty database that lasts as long as the cluster, and gives its URL.
+// Create creates an empty database that exists as long as the cluster, and returns its URL.
 func (c *Cluster) Create() (string, error) {
 	name, err := c.create("template1")
 	return c.address(name), err
 }
 
-// Copy makes a database for a test with the content of another, which nobody may be connected to, and gives its URL.
+// Copy creates a database for a test with the content of another, to which nobody may be connected, and returns its
+// URL.
 func (c *Cluster) Copy(t testing.TB, database string) string {
 	t.Helper()
-	u, err := url.Parse(database)
+	return c.copyOf(t, databaseName(t, database))
+}
+
+func databaseName(t testing.TB, address string) string {
+	t.Helper()
+	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c.copyOf(t, strings.TrimPrefix(u.Path, "/"))
+	return strings.TrimPrefix(u.Path, "/")
 }
 
 // copyOf makes a database that goes with its test: a hundred of them fill a gigabyte.
@@ -164,14 +171,11 @@ func (c *Cluster) address(name string) string {
 	return "postgres://service@/" + name + "?host=" + host
 }
 
-// Dump gives the whole content of a database as text.
+// Dump returns the whole content of a database as text.
 func (c *Cluster) Dump(t testing.TB, database string) string {
 	t.Helper()
-	u, err := url.Parse(database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(filepath.Join(c.bin, "pg_dump"), "-h", c.dir, "-U", "service", "--inserts", "--no-owner", strings.TrimPrefix(u.Path, "/"))
+	cmd := exec.Command(filepath.Join(c.bin, "pg_dump"), "-h", c.dir, "-U", "service", "--inserts", "--no-owner",
+		databaseName(t, database))
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("pg_dump: %v", err)
@@ -190,7 +194,8 @@ func (c *Cluster) Load(t testing.TB, database, file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(filepath.Join(c.bin, "psql"), "-q", "-h", c.dir, "-U", "service", "-v", "ON_ERROR_STOP=1", strings.TrimPrefix(u.Path, "/"))
+	cmd := exec.Command(filepath.Join(c.bin, "psql"), "-q", "-h", c.dir, "-U", "service", "-v", "ON_ERROR_STOP=1",
+		strings.TrimPrefix(u.Path, "/"))
 	cmd.Stdin = bytes.NewReader(data)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("psql: %v\n%s", err, out)

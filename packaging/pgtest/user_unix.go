@@ -13,37 +13,35 @@ import (
 
 // asServer runs cmd as user postgres when this is root.
 func asServer(cmd *exec.Cmd) error {
-	if os.Geteuid() != 0 {
-		return nil
-	}
-	uid, gid, err := server()
-	if err != nil {
-		return err
-	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: gid}}
-	return nil
+	server, err := serverUser()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: server}
+	return err
 }
 
 func chown(dir string) error {
-	if os.Geteuid() != 0 {
-		return nil
-	}
-	uid, gid, err := server()
-	if err != nil {
+	server, err := serverUser()
+	if server == nil {
 		return err
 	}
-	return os.Chown(dir, int(uid), int(gid))
+	return os.Chown(dir, int(server.Uid), int(server.Gid))
 }
 
-func server() (uid, gid uint32, err error) {
+// serverUser returns user postgres when this is root, else nil.
+func serverUser() (*syscall.Credential, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
 	u, err := user.Lookup("postgres")
 	if err != nil {
-		return 0, 0, fmt.Errorf("running as root, and there is no user postgres: %w", err)
+		return nil, fmt.Errorf("run as root, and there is no user postgres: %w", err)
 	}
-	id, err := strconv.ParseUint(u.Uid, 10, 32)
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
 	if err != nil {
-		return 0, 0, err
+		return nil, err
 	}
-	group, err := strconv.ParseUint(u.Gid, 10, 32)
-	return uint32(id), uint32(group), err
+	gid, err := strconv.ParseUint(u.Gid, 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 }

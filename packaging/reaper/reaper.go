@@ -1,6 +1,6 @@
-// Package reaper ends the processes that a test binary started when that binary ends, however it ends: by returning, by
-// a panic, by the limit of go test or by SIGKILL. A watchdog process, which holds one end of a pipe, does it. It also
-// removes the binary's temporary files. It works on Linux, where the tests run; elsewhere it does nothing.
+// Package reaper ends the processes that a test binary started when that binary ends, whether it returns, panics,
+// exceeds the time limit of go test or is killed. A watchdog process at the other end of a pipe does so and removes
+// the binary's temporary files. It works on Linux, where the tests run; elsewhere it does nothing.
 package reaper
 
 import (
@@ -8,10 +8,10 @@ import (
 	"os"
 )
 
-// variable tells a process that it is the watchdog, and of which directory.
+// variable is set to the directory of a watchdog process.
 const variable = "SERVICE_TEST_REAPER"
 
-// A binary that imports this package becomes a watchdog before its main begins, as nothing else of it may run there.
+// A binary that imports this package may be a watchdog, which must not run its main.
 func init() {
 	if dir := os.Getenv(variable); dir != "" {
 		guard(dir)
@@ -19,9 +19,9 @@ func init() {
 	}
 }
 
-// Run runs a binary's tests in a temporary directory of their own, and returns their exit code after whatever they
-// started has ended. TestMain calls it: os.Exit(reaper.Run(m.Run)). Everything that a test starts has this directory in
-// its environment or runs in or from it, which is how the watchdog knows it, children of children among it.
+// Run runs a binary's tests in a temporary directory of their own, ends everything that they started, and returns
+// their exit code. Call it in TestMain: os.Exit(reaper.Run(m.Run)). The watchdog recognises processes of tests,
+// including descendants, by this directory in their environment, program or working directory.
 func Run(tests func() int) int {
 	dir, err := os.MkdirTemp("", "r")
 	if err != nil {
@@ -29,7 +29,7 @@ func Run(tests func() int) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	// Tests start programs as other users, which must reach what is below.
+	// Tests run programs as other users, which must be able to enter the directory.
 	if err := os.Chmod(dir, 0o755); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

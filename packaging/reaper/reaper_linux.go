@@ -16,16 +16,16 @@ import (
 	"time"
 )
 
-// How a process is ended: by SIGTERM first, and by SIGKILL when grace is over. The watchdog gives up after limit.
+// Processes get SIGTERM first, and SIGKILL after grace. The watchdog gives up after limit.
 const (
 	grace = 2 * time.Second
 	limit = 20 * time.Second
 	pause = 20 * time.Millisecond
 )
 
-// Watch starts a watchdog over dir, a directory that this process made for what it starts. When this process ends, or
-// calls release, the watchdog ends every process that has dir in its environment, works in it or runs a program of it,
-// and then removes dir. release returns when that is done.
+// Watch starts a watchdog for dir, a temporary directory of this process. When this process ends, or calls release,
+// the watchdog ends every process that has dir in its environment, works in it or runs a program from it, and then
+// removes dir. release returns when that is done.
 func Watch(dir string) (release func(), err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -52,7 +52,7 @@ func Watch(dir string) (release func(), err error) {
 	}, nil
 }
 
-// guard is the watchdog: it waits until nobody holds the other end of its stdin.
+// guard is the watchdog: it waits until the other end of its stdin is closed.
 func guard(dir string) {
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM)
 	spared := []int{os.Getpid(), os.Getppid()}
@@ -62,7 +62,7 @@ func guard(dir string) {
 	os.RemoveAll(dir)
 }
 
-// end ends the processes of dir, those among them that start while it works.
+// end ends the processes of dir, including those that start meanwhile.
 func end(dir string, spared []int) {
 	began := time.Now()
 	asked := map[int]bool{}
@@ -104,7 +104,7 @@ func processesOf(dir string, spared []int) []int {
 	return found
 }
 
-// mentions reports whether text holds the path dir or one below it, and not just one that begins alike.
+// mentions reports whether text contains the path dir or one below it, not just one with the same prefix.
 func mentions(text, dir string) bool {
 	for {
 		_, after, found := strings.Cut(text, dir)

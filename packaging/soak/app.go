@@ -16,8 +16,8 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// app is an app under development, attached to the browser session of an agent's project. No page is open there: what
-// it asks of the glasses is refused, and stands in the log, whose owner is the backend.
+// app is an app under development, attached to the browser session of an agent's project. No page is open there, so the
+// backend refuses its commands and logs them.
 type app struct {
 	*soak
 	name string
@@ -30,15 +30,15 @@ type app struct {
 	reattach  int
 }
 
-// take keeps where the app attaches, as an answer of createSimulatorSession tells it.
+// take stores the address from an answer of createSimulatorSession.
 func (p *app) take(endpoint, tokenFile string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.endpoint, p.tokenFile = endpoint, tokenFile
 }
 
-// work sends one thing after the other until ctx ends. What was not acknowledged is sent again on the next connection,
-// under the same id.
+// work sends commands until ctx ends. An unacknowledged command is sent again on the next connection, under the same
+// id.
 func (p *app) work(ctx context.Context) {
 	pending := ""
 	for ctx.Err() == nil {
@@ -53,7 +53,7 @@ func (p *app) work(ctx context.Context) {
 	}
 }
 
-// attach opens a connection and says hello. Its errors are those of the backend being away.
+// attach connects and sends hello. It fails while the backend is away.
 func (p *app) attach(ctx context.Context) (*websocket.Conn, error) {
 	p.mu.Lock()
 	endpoint, file := p.endpoint, p.tokenFile
@@ -75,7 +75,7 @@ func (p *app) attach(ctx context.Context) (*websocket.Conn, error) {
 	if err = send(ctx, conn, glasses.TypeHello, "hello", hello); err == nil {
 		var f glasses.Frame
 		if f, err = receive(ctx, conn); err == nil && f.Type != glasses.TypeWelcome {
-			p.ledger.find("%s: hello was answered by %s %s", p.name, f.Type, f.Payload)
+			p.results.report("%s: hello was answered by %s %s", p.name, f.Type, f.Payload)
 		}
 	}
 	if err != nil {
@@ -85,7 +85,7 @@ func (p *app) attach(ctx context.Context) (*websocket.Conn, error) {
 	return conn, nil
 }
 
-// talk sends and waits for acknowledgements until the connection breaks, and gives the id that is still open.
+// talk sends commands until the connection breaks and returns the id that is not acknowledged.
 func (p *app) talk(ctx context.Context, conn *websocket.Conn, pending string) string {
 	for ctx.Err() == nil {
 		if pending == "" {
@@ -99,7 +99,7 @@ func (p *app) talk(ctx context.Context, conn *websocket.Conn, pending string) st
 		p.mu.Lock()
 		p.acked[pending] = true
 		p.mu.Unlock()
-		p.judge(p.name, "app's frame acknowledged", ok, since, "")
+		p.checkOutcome(p.name, "app's frame acknowledged", ok, since, "")
 		pending = ""
 		pause(ctx, 50*time.Millisecond)
 	}
@@ -150,14 +150,15 @@ func receive(ctx context.Context, conn *websocket.Conn) (glasses.Frame, error) {
 	}
 }
 
-// check holds the log of the app's session, read to its end, against what was acknowledged.
+// check compares the complete log of the app's session with the acknowledged commands.
 func (p *app) check(id string, requests map[string]int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for frame := range p.acked {
 		if n := requests[frame]; n != 1 {
-			p.ledger.find("%s: %s was acknowledged and is in the log of %s %d times", p.name, frame, id, n)
+			p.results.report("%s: %s was acknowledged and is in the log of %s %d times", p.name, frame, id, n)
 		}
 	}
-	p.ledger.note(p.name+": frames acknowledged and found in the log, connections", fmt.Sprintf("%d, %d", len(p.acked), p.reattach))
+	p.results.note(p.name+": frames acknowledged and found in the log, connections",
+		fmt.Sprintf("%d, %d", len(p.acked), p.reattach))
 }

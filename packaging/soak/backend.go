@@ -18,7 +18,7 @@ import (
 )
 
 // newBackend starts a backend, on SQLite or on a PostgreSQL server of its own; stop ends that server.
-func (w *world) newBackend(postgres bool) (stop func(), err error) {
+func (w *testbed) newBackend(postgres bool) (stop func(), err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func (w *world) newBackend(postgres bool) (stop func(), err error) {
 	if postgres {
 		cluster, err := pgtest.StartDurable()
 		if err != nil {
-			return nil, fmt.Errorf("starting PostgreSQL: %w", err)
+			return nil, fmt.Errorf("start PostgreSQL: %w", err)
 		}
 		stop = cluster.Stop
 		if database, err = cluster.Create(); err != nil {
@@ -40,7 +40,8 @@ func (w *world) newBackend(postgres bool) (stop func(), err error) {
 	}
 	address := "localhost:" + strconv.Itoa(port)
 	w.backend = &backend{
-		url: "http://" + address, program: filepath.Join(w.bin, "service-backend"), logs: filepath.Join(w.root, "backend.log"),
+		url: "http://" + address, program: filepath.Join(w.bin, "service-backend"),
+		logs: filepath.Join(w.root, "backend.log"),
 		env: append(append([]string{}, w.env...),
 			"SERVICE_BACKEND_DATABASE="+database, "SERVICE_BACKEND_DATA_DIR="+data,
 			"SERVICE_BACKEND_LISTEN="+address, "SERVICE_BACKEND_BASE_URL=http://"+address,
@@ -50,14 +51,14 @@ func (w *world) newBackend(postgres bool) (stop func(), err error) {
 	return stop, w.backend.start()
 }
 
-// backend is a service-backend process, and how to have it again.
+// backend is a service-backend process that can be restarted.
 type backend struct {
 	url, program, logs string
 	env                []string
 	cmd                *exec.Cmd
 }
 
-// healthy tells whether the backend answers.
+// healthy reports whether the backend answers within limit.
 func (b *backend) healthy(limit time.Duration) bool {
 	client := http.Client{Timeout: time.Second}
 	defer client.CloseIdleConnections()
@@ -71,7 +72,7 @@ func (b *backend) healthy(limit time.Duration) bool {
 	})
 }
 
-// start starts it again on the same data and waits until it answers.
+// start starts the backend on the same data and waits until it answers.
 func (b *backend) start() error {
 	log, err := os.OpenFile(b.logs, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {

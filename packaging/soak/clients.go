@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// killAgent starts agents, lets them ask for what takes long and what is quick, and kills their shims in the middle.
+// killAgent starts agents with slow and quick calls and kills their service-mcp in between.
 func (s *soak) killAgent(rng *rand.Rand) (string, func() error, error) {
 	n := 1 + rng.IntN(4)
 	for i := range n {
-		a, err := newAgent(fmt.Sprintf("doomed agent %d", i), true, s.command(context.Background(), "service-mcp"), s.ledger)
+		a, err := newAgent(fmt.Sprintf("doomed agent %d", i), true, s.command(context.Background(), "service-mcp"), s.results)
 		if err != nil {
 			return "", nil, err
 		}
@@ -33,14 +33,14 @@ func (s *soak) killAgent(rng *rand.Rand) (string, func() error, error) {
 		time.Sleep(time.Duration(rng.IntN(60)) * time.Millisecond) // where in the conversation it dies is for the dice
 		_ = a.cmd.Process.Kill()
 		calls.Wait()
-		_ = a.cmd.Wait()
+		_ = a.close()
 	}
 	return fmt.Sprint(n), nil, nil
 }
 
-// cutLogin begins a login and kills servicectl once the code is there: nothing may come of it.
+// cutLogin begins a login and kills servicectl after it printed the code. Nothing may change.
 func (s *soak) cutLogin(*rand.Rand) (string, func() error, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), callTime)
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	cmd := s.command(ctx, "servicectl", "login", "--json")
 	out, err := cmd.StdoutPipe()
@@ -57,7 +57,7 @@ func (s *soak) cutLogin(*rand.Rand) (string, func() error, error) {
 	return said.Event, nil, nil
 }
 
-// upgrade puts another file of the same daemon in place and restarts it, as a package manager does.
+// upgrade replaces the file of the daemon and restarts it, as a package manager does.
 func (s *soak) upgrade(*rand.Rand) (string, func() error, error) {
 	fresh := s.daemon() + ".upgrade"
 	if err := copyFile(s.daemon(), fresh); err != nil {
@@ -70,7 +70,7 @@ func (s *soak) upgrade(*rand.Rand) (string, func() error, error) {
 	return "", nil, err
 }
 
-// storm kills one adapter each time it comes back, until its breaker opens.
+// storm kills one adapter whenever it restarts, until its breaker opens.
 func (s *soak) storm(rng *rand.Rand) (string, func() error, error) {
 	name := []string{"service-plugin-backendhttp", "service-plugin-localsim"}[rng.IntN(2)]
 	killed := 0
@@ -84,7 +84,7 @@ func (s *soak) storm(rng *rand.Rand) (string, func() error, error) {
 	return fmt.Sprintf("(%s, %d times)", strings.TrimPrefix(name, "service-plugin-"), killed), nil, nil
 }
 
-// loseSockets deletes the daemon's sockets, as a sweeping person might.
+// loseSockets deletes the daemon's sockets.
 func (s *soak) loseSockets(*rand.Rand) (string, func() error, error) {
 	for _, name := range []string{"control.sock", "mcp.sock"} {
 		if err := os.Remove(filepath.Join(s.state, "run", name)); err != nil && !os.IsNotExist(err) {

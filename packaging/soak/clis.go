@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// terminal is somebody who runs servicectl again and again.
+// terminal runs servicectl again and again.
 type terminal struct {
 	*soak
 	name string
@@ -41,9 +41,9 @@ func (c *terminal) work(ctx context.Context) {
 	}
 }
 
-// run gives what a command printed and its exit code; code is that of the error it told, if it told one.
+// run returns the output and exit code of a command, and the code of its error if it printed one.
 func (c *terminal) run(into any, args ...string) (code string, exit int) {
-	ctx, cancel := context.WithTimeout(context.Background(), callTime)
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	cmd := c.command(ctx, "servicectl", append(args, "--json")...)
 	var out, errs strings.Builder
@@ -51,14 +51,16 @@ func (c *terminal) run(into any, args ...string) (code string, exit int) {
 	err := cmd.Run()
 	var ended *exec.ExitError
 	if ctx.Err() != nil || err != nil && !errors.As(err, &ended) || cmd.ProcessState.ExitCode() < 0 {
-		c.ledger.find("%s: servicectl %s: %v after %s: %.300s", c.name, strings.Join(args, " "), err, callTime, errs.String())
+		c.results.report("%s: servicectl %s: %v after %s: %.300s", c.name, strings.Join(args, " "), err, callTimeout,
+			errs.String())
 		return "", -1
 	}
 	var told struct {
 		Error struct{ Code, Message string }
 	}
 	if e := json.Unmarshal([]byte(out.String()), &told); e != nil {
-		c.ledger.find("%s: servicectl %s printed no JSON, exit %d: %.300q %.300q", c.name, strings.Join(args, " "), cmd.ProcessState.ExitCode(), out.String(), errs.String())
+		c.results.report("%s: servicectl %s printed no JSON, exit %d: %.300q %.300q", c.name, strings.Join(args, " "),
+			cmd.ProcessState.ExitCode(), out.String(), errs.String())
 		return "", -1
 	}
 	if into != nil && told.Error.Code == "" {
@@ -67,11 +69,11 @@ func (c *terminal) run(into any, args ...string) (code string, exit int) {
 	return told.Error.Code, cmd.ProcessState.ExitCode()
 }
 
-// whoami holds what it prints and its exit code against the truth.
+// whoami checks the output and the exit code.
 func (c *terminal) whoami(flags ...string) {
 	since := time.Now()
 	var said struct {
-		who
+		identity
 		Linked *bool
 		Detail string
 	}
@@ -81,7 +83,7 @@ func (c *terminal) whoami(flags ...string) {
 	}
 	outcome, want := code, 2
 	if code == "" {
-		outcome, want = c.linkOutcome(c.name, said.who), 0
+		outcome, want = c.linkOutcome(c.name, said.identity), 0
 		switch {
 		case outcome != ok && outcome != "link:other_account":
 			want = 1
@@ -89,16 +91,16 @@ func (c *terminal) whoami(flags ...string) {
 			outcome, want = "link:unknown", 2
 		}
 	}
-	c.judge(c.name, "servicectl whoami", outcome, since, said.Detail)
+	c.checkOutcome(c.name, "servicectl whoami", outcome, since, said.Detail)
 	if exit != want {
-		c.ledger.find("%s: whoami said %s and exited with %d, want %d", c.name, outcome, exit, want)
+		c.results.report("%s: whoami said %s and exited with %d, want %d", c.name, outcome, exit, want)
 	}
 }
 
-// unreachable is a daemon that holds the directory and does not serve: what status says of one that is ending.
+// unreachable is the outcome of status for a daemon that holds the directory and does not serve because it is ending.
 const unreachable = "unreachable"
 
-// status may find no daemon, for it starts none.
+// status may find no daemon, because it starts none.
 func (c *terminal) status() {
 	since := time.Now()
 	var said struct {
@@ -117,14 +119,14 @@ func (c *terminal) status() {
 	case code == "" && said.Running != nil && !*said.Running:
 		outcome = "not running"
 	case code == "":
-		outcome = c.linkOutcome(c.name, who{said.InstallID, said.Link.State, said.Link.AccountID})
+		outcome = c.linkOutcome(c.name, identity{said.InstallID, said.Link.State, said.Link.AccountID})
 	}
-	c.judge(c.name, "servicectl status", outcome, since, "")
+	c.checkOutcome(c.name, "servicectl status", outcome, since, "")
 }
 
 func (c *terminal) toolCall() {
 	since := time.Now()
-	var said who
+	var said identity
 	code, exit := c.run(&said, "tool", "call", "whoAmI")
 	if exit < 0 {
 		return
@@ -133,7 +135,7 @@ func (c *terminal) toolCall() {
 	if code == "" {
 		outcome = c.linkOutcome(c.name, said)
 	}
-	c.judge(c.name, "servicectl tool call", outcome, since, "")
+	c.checkOutcome(c.name, "servicectl tool call", outcome, since, "")
 }
 
 func (c *terminal) plain(call string, args ...string) {
@@ -142,11 +144,11 @@ func (c *terminal) plain(call string, args ...string) {
 		if code == "" {
 			code = ok
 		}
-		c.judge(c.name, "servicectl "+call, code, since, fmt.Sprint("exit ", exit))
+		c.checkOutcome(c.name, "servicectl "+call, code, since, fmt.Sprint("exit ", exit))
 	}
 }
 
-// doctor may find faults: that is what it is for. It must say so in JSON and end.
+// doctor may report faults. It must print JSON and exit.
 func (c *terminal) doctor() {
 	since := time.Now()
 	code, exit := c.run(nil, "doctor")
@@ -159,5 +161,5 @@ func (c *terminal) doctor() {
 			code = "something is wrong"
 		}
 	}
-	c.judge(c.name, "servicectl doctor", code, since, fmt.Sprint("exit ", exit))
+	c.checkOutcome(c.name, "servicectl doctor", code, since, fmt.Sprint("exit ", exit))
 }

@@ -15,34 +15,34 @@ import (
 	"time"
 )
 
-// fault is one thing that goes wrong. apply begins it and says what exactly it did; undo ends it, and is nil for what
-// passes by itself.
+// fault is one kind of fault. apply begins it and returns what exactly it did; undo ends it and is nil for faults that
+// pass.
 type fault struct {
 	name  string
 	apply func(rng *rand.Rand) (what string, undo func() error, err error)
-	// hold is how long it lasts, at least; up to three times as long is drawn.
+	// hold is the least duration. Up to three times as long is drawn.
 	hold time.Duration
-	// allows are the outcomes it explains, until grace after its end.
+	// allows are the outcomes it may cause, until grace after its end.
 	allows []string
 	grace  time.Duration
-	// alone is a fault that is not mixed with others.
+	// alone marks a fault that is not combined with others.
 	alone bool
-	// rare is a fault with long consequences, which comes once in four rounds.
+	// rare marks a fault with long consequences, which occurs once in four rounds.
 	rare bool
-	// kills tells that it ends the daemon.
+	// kills marks a fault that ends the daemon.
 	kills bool
 }
 
-// stormy is how long a run must be for a breaker that stays open for a minute.
-const stormy = 5 * time.Minute
+// breakerTime is the shortest run in which a breaker may stay open for a minute.
+const breakerTime = 5 * time.Minute
 
 // replaced is how long a stopped adapter may stay.
 const replaced = 30 * time.Second
 
-// gone are the outcomes of calls that met a daemon on its way out; the doctor says then that something is wrong.
+// gone are the outcomes of calls to a daemon that is ending. The doctor then reports problems.
 var gone = []string{"daemon_restarted", "daemon_gone", "not running", unreachable, "something is wrong"}
 
-// faults are what this machine allows.
+// faults returns the faults that this machine allows.
 func (s *soak) faults() []*fault {
 	list := []*fault{
 		{name: "daemon killed", apply: s.killDaemon, grace: 10 * time.Second, kills: true,
@@ -54,14 +54,17 @@ func (s *soak) faults() []*fault {
 		{name: "backend frozen", apply: s.freezeBackend, hold: 500 * time.Millisecond, grace: 10 * time.Second,
 			allows: []string{"backend_unreachable", "link:unknown", "something is wrong"}},
 		{name: "adapter killed", apply: s.killAdapter, grace: 15 * time.Second,
-			allows: []string{"adapter_unavailable", "not_connected", "backend_unreachable", "link:unknown", "something is wrong"}},
+			allows: []string{"adapter_unavailable", "not_connected", "backend_unreachable", "link:unknown",
+				"something is wrong"}},
 		{name: "clock jumped", apply: s.jumpClock, hold: time.Second, grace: 2 * time.Second},
 		{name: "auth.json rewritten by an editor", apply: s.rewriteAuth},
-		{name: "auth.json cut short", apply: s.truncateAuth, hold: 500 * time.Millisecond, grace: 2 * time.Second, alone: true,
+		{name: "auth.json cut short", apply: s.truncateAuth, hold: 500 * time.Millisecond, grace: 2 * time.Second,
+			alone:  true,
 			allows: []string{"link:corrupt", "auth_required", "something is wrong"}},
 		{name: "auth.json removed", apply: s.removeAuth, hold: 500 * time.Millisecond, grace: 2 * time.Second, alone: true,
 			allows: []string{"link:not_linked", "auth_required"}},
-		{name: "auth.json of another account", apply: s.foreignAuth, hold: 500 * time.Millisecond, grace: 2 * time.Second, alone: true,
+		{name: "auth.json of another account", apply: s.foreignAuth, hold: 500 * time.Millisecond, grace: 2 * time.Second,
+			alone:  true,
 			allows: []string{"link:other_account", "not_found"}},
 	}
 	list = append(list,
@@ -72,32 +75,36 @@ func (s *soak) faults() []*fault {
 		&fault{name: "sockets deleted", apply: s.loseSockets, grace: 10 * time.Second, kills: true,
 			allows: append([]string{"adapter_unavailable", "cancelled"}, gone...)})
 	list = append(list,
-		&fault{name: "daemon frozen", apply: s.freezeDaemon, hold: time.Second, grace: 15 * time.Second, kills: true, alone: true,
+		&fault{name: "daemon frozen", apply: s.freezeDaemon, hold: time.Second, grace: 15 * time.Second, kills: true,
+			alone:  true,
 			allows: append([]string{"adapter_unavailable", "cancelled", "daemon_not_responding"}, gone...)},
 		&fault{name: "adapter frozen", apply: s.freezeAdapter, hold: time.Second, grace: 30 * time.Second, alone: true,
-			allows: []string{"adapter_unavailable", "not_connected", "backend_unreachable", "link:unknown", "something is wrong"}},
+			allows: []string{"adapter_unavailable", "not_connected", "backend_unreachable", "link:unknown",
+				"something is wrong"}},
 		&fault{name: "hostile backend", apply: s.hostileBackend, grace: time.Second, alone: true},
 		&fault{name: "client with a fast clock", apply: s.fastPoller, alone: true})
 	if s.intruder != "" {
 		list = append(list, &fault{name: "another user", apply: s.intrude})
 	}
-	if s.length >= stormy {
-		list = append(list, &fault{name: "adapter killed until its breaker opens", apply: s.storm, grace: 75 * time.Second, alone: true, rare: true,
-			allows: []string{"adapter_unavailable", "not_connected", "backend_unreachable", "link:unknown", "something is wrong"}})
+	if s.length >= breakerTime {
+		list = append(list, &fault{name: "adapter killed until its breaker opens", apply: s.storm, grace: 75 * time.Second,
+			alone: true, rare: true,
+			allows: []string{"adapter_unavailable", "not_connected", "backend_unreachable", "link:unknown",
+				"something is wrong"}})
 	}
 	if s.mounted {
 		list = append(list, &fault{name: "disk full", apply: s.fillDisk, hold: time.Second, grace: 20 * time.Second,
 			allows: []string{"state_unwritable", "daemon_unavailable", unreachable, "something is wrong"}},
 			&fault{name: "disk full at approval", apply: s.noRoomForLink, grace: 20 * time.Second, alone: true,
-				allows: []string{"state_unwritable", "daemon_unavailable", unreachable, "something is wrong", "link:revoked", "auth_required"}})
+				allows: []string{"state_unwritable", "daemon_unavailable", unreachable, "something is wrong", "link:revoked",
+					"auth_required"}})
 	}
 	return list
 }
 
-// chaos applies faults until ctx ends: each once in a random order, then as the dice fall, a third of them two at a
-// time. In the last part of a run (calm is closed) nothing ends the daemon any more, so that what it still holds at
-// the end is what the other faults left it with.
-func (s *soak) chaos(ctx context.Context, calm <-chan struct{}) {
+// injectFaults applies faults until ctx ends: each once in a random order, then at random, a third of them two at a
+// time. Once calm is closed nothing ends the daemon any more, so that the last daemon's leaks show.
+func (s *soak) injectFaults(ctx context.Context, calm <-chan struct{}) {
 	rng := s.random(1)
 	list := s.faults()
 	var queue []*fault
@@ -119,29 +126,29 @@ func (s *soak) chaos(ctx context.Context, calm <-chan struct{}) {
 		if len(now) == 0 {
 			continue
 		}
-		s.strike(ctx, rng, now)
+		s.applyFaults(ctx, rng, now)
 		pause(ctx, time.Duration(300+rng.IntN(1500))*time.Millisecond)
 	}
 }
 
-// strike applies the faults, holds them for a while, and ends them.
-func (s *soak) strike(ctx context.Context, rng *rand.Rand, now []*fault) {
+// applyFaults applies the faults, keeps them for a while, and ends them.
+func (s *soak) applyFaults(ctx context.Context, rng *rand.Rand, now []*fault) {
 	var undo []func()
 	var told []string
 	hold := time.Duration(0)
 	for _, f := range now {
-		end := s.weather.begin(f)
+		end := s.activeFaults.begin(f)
 		what, back, err := f.apply(rng)
 		if err != nil {
-			s.ledger.find("chaos: %s: %v", f.name, err)
+			s.results.report("chaos: %s: %v", f.name, err)
 			s.evidence()
 		}
-		s.ledger.fault(f.name)
+		s.results.fault(f.name)
 		told = append(told, strings.TrimSpace(f.name+" "+what))
 		undo = append(undo, func() {
 			if back != nil {
 				if err := back(); err != nil {
-					s.ledger.find("chaos: ending %s: %v", f.name, err)
+					s.results.report("chaos: ending %s: %v", f.name, err)
 				}
 			}
 			end()
@@ -155,12 +162,12 @@ func (s *soak) strike(ctx context.Context, rng *rand.Rand, now []*fault) {
 	for _, u := range undo {
 		u()
 	}
-	calls, errs, findings := s.ledger.sum()
+	calls, errs, findings := s.results.sum()
 	fmt.Printf("%6.1fs  %-64s %6d calls  %5d expected errors  %d findings\n",
-		time.Since(s.ledger.began).Seconds(), strings.Join(told, " + "), calls, errs, findings)
+		time.Since(s.results.began).Seconds(), strings.Join(told, " + "), calls, errs, findings)
 }
 
-// killDaemon gives no chance to tidy up.
+// killDaemon kills the daemon without a chance to clean up.
 func (s *soak) killDaemon(*rand.Rand) (string, func() error, error) {
 	pids := s.pids("serviced")
 	for _, pid := range pids {
@@ -170,7 +177,7 @@ func (s *soak) killDaemon(*rand.Rand) (string, func() error, error) {
 }
 
 func (s *soak) stopDaemon(*rand.Rand) (string, func() error, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), callTime)
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	out, err := s.command(ctx, "servicectl", "daemon", "stop").CombinedOutput()
 	var ended *exec.ExitError
@@ -202,13 +209,22 @@ func (s *soak) freezeBackend(*rand.Rand) (string, func() error, error) {
 	}, p.Signal(syscall.SIGSTOP)
 }
 
-// killAdapter kills one that runs.
-func (s *soak) killAdapter(rng *rand.Rand) (string, func() error, error) {
+// anyAdapter returns a running adapter and what the list of faults calls it.
+func (s *soak) anyAdapter(rng *rand.Rand) (process, string) {
 	all := slices.DeleteFunc(s.processes(), func(p process) bool { return !strings.HasPrefix(p.name, "service-plugin-") })
 	if len(all) == 0 {
-		return "(none runs)", nil, nil
+		return process{}, "(none runs)"
 	}
 	p := all[rng.IntN(len(all))]
+	return p, strings.TrimPrefix(p.name, "service-plugin-")
+}
+
+// killAdapter kills a running adapter.
+func (s *soak) killAdapter(rng *rand.Rand) (string, func() error, error) {
+	p, name := s.anyAdapter(rng)
+	if p.pid == 0 {
+		return name, nil, nil
+	}
 	kill(p.pid)
-	return strings.TrimPrefix(p.name, "service-plugin-"), nil, nil
+	return name, nil, nil
 }

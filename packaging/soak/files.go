@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// fillDisk leaves no byte free.
+// fillDisk fills the disk completely.
 func (s *soak) fillDisk(*rand.Rand) (string, func() error, error) {
 	path := filepath.Join(s.disk, "filler")
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
@@ -32,11 +32,11 @@ func (s *soak) fillDisk(*rand.Rand) (string, func() error, error) {
 	return fmt.Sprintf("(%d KB)", written>>10), func() error { return os.Remove(path) }, nil
 }
 
-// jumpClock moves the daemon's clock by minutes, hours or days, forth or back, and then back to the truth. It is not
-// further than local sessions are kept without use: by a clock that is wrong by more than that they count as old, now or
-// after it was put right, and are closed by rule.
+// jumpClock moves the daemon's clock by minutes, hours or days in either direction, then corrects it. It moves less
+// than the idle limit of local sessions, which would be closed by rule otherwise.
 func (s *soak) jumpClock(rng *rand.Rand) (string, func() error, error) {
-	spans := []time.Duration{time.Minute, -time.Minute, time.Hour, -time.Hour, 24 * time.Hour, 6 * 24 * time.Hour, -24 * time.Hour, -6 * 24 * time.Hour}
+	spans := []time.Duration{time.Minute, -time.Minute, time.Hour, -time.Hour, 24 * time.Hour, 6 * 24 * time.Hour,
+		-24 * time.Hour, -6 * 24 * time.Hour}
 	by := spans[rng.IntN(len(spans))]
 	set := func(d time.Duration) error {
 		path := filepath.Join(s.seam, "clock")
@@ -48,7 +48,7 @@ func (s *soak) jumpClock(rng *rand.Rand) (string, func() error, error) {
 	return "by " + by.String(), func() error { return set(0) }, set(by)
 }
 
-// rewriteAuth saves the same content as editors do: another file takes the name.
+// rewriteAuth saves the same content as editors do, by renaming another file.
 func (s *soak) rewriteAuth(*rand.Rand) (string, func() error, error) {
 	return "", nil, s.putAuth(s.own)
 }

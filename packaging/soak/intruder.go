@@ -21,14 +21,13 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// otherUser is another user of this machine: nobody.
+// otherUser is the user id of nobody, another user of this machine.
 const otherUser = 65534
 
-// intrudeCommand makes this program the other user's.
+// intrudeCommand is the argument that runs this program as the other user.
 const intrudeCommand = "intrude"
 
-// targets are what the other user tries: sockets to speak to, files to read, and addresses of apps whose secret became
-// known.
+// targets are what the other user tries: sockets, files, and addresses of apps whose secret leaked.
 type targets struct {
 	Sockets   []string
 	Files     []string
@@ -36,14 +35,15 @@ type targets struct {
 	Secret    string
 }
 
-// intrude lets another user of the machine try everything that it can reach.
+// intrude lets another user of the machine try everything within reach.
 func (s *soak) intrude(*rand.Rand) (string, func() error, error) {
 	run := filepath.Join(s.state, "run")
 	t := targets{
 		Sockets: []string{filepath.Join(run, "control.sock"), filepath.Join(run, "mcp.sock")},
-		Files:   []string{s.auth(), filepath.Join(s.state, "install.json"), filepath.Join(run, "codes.json"), filepath.Join(run, "daemon.json")},
+		Files: []string{s.auth(), filepath.Join(s.state, "install.json"), filepath.Join(run, "codes.json"),
+			filepath.Join(run, "daemon.json")},
 	}
-	for _, h := range s.working {
+	for _, h := range s.workers {
 		if endpoint, file := h.localEndpoint(); endpoint != "" {
 			t.Endpoints = append(t.Endpoints, endpoint)
 			if data, err := os.ReadFile(file); err == nil {
@@ -55,7 +55,7 @@ func (s *soak) intrude(*rand.Rand) (string, func() error, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), callTime)
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, s.intruder, intrudeCommand)
 	cmd.Stdin, cmd.Env, cmd.Dir = bytes.NewReader(given), []string{}, "/"
@@ -69,15 +69,15 @@ func (s *soak) intrude(*rand.Rand) (string, func() error, error) {
 		return "", nil, err
 	}
 	if len(got) > 0 {
-		s.ledger.find("another user of this machine got through: %v", got)
+		s.results.report("another user of this machine got through: %v", got)
 	}
 	return fmt.Sprintf("(%d addresses of apps)", len(t.Endpoints)), nil, nil
 }
 
-// copyIntruder puts this program where the other user may run it.
-func (w *world) copyIntruder() error {
+// copyIntruder copies this program to where the other user may run it.
+func (w *testbed) copyIntruder() error {
 	if os.Getuid() != 0 {
-		w.ledger.skip("another user of this machine, for only root can be one")
+		w.results.skip("another user of this machine, for only root can be one")
 		return nil
 	}
 	dir, err := os.MkdirTemp("/tmp", "other")
@@ -98,7 +98,7 @@ func (w *world) copyIntruder() error {
 	return os.Chmod(dir, 0o755)
 }
 
-// tryAll is the other user's program: it prints what it got through to, as a JSON list.
+// tryAll runs as the other user and prints what it could reach, as a JSON list.
 func tryAll(in io.Reader, out io.Writer) error {
 	var t targets
 	if err := json.NewDecoder(in).Decode(&t); err != nil {
@@ -123,7 +123,7 @@ func tryAll(in io.Reader, out io.Writer) error {
 	return json.NewEncoder(out).Encode(got)
 }
 
-// speak reports whether a socket answers a handshake with a yes.
+// speak reports whether a socket accepts a handshake.
 func speak(path string) (answer string, ok bool) {
 	conn, err := net.DialTimeout("unix", path, 2*time.Second)
 	if err != nil {
@@ -137,7 +137,7 @@ func speak(path string) (answer string, ok bool) {
 	return string(buf[:n]), bytes.Contains(buf[:n], []byte(`"ok":true`))
 }
 
-// sayHello reports whether an app's address takes the secret.
+// sayHello reports whether an app's address accepts the secret.
 func sayHello(endpoint, secret string) (answer string, ok bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()

@@ -15,12 +15,12 @@ import (
 	"time"
 )
 
-// holding is what a process holds; unknown is what nobody counted, or could not be.
+// holding counts what a process holds. unknown stands for a missing or failed count.
 type holding struct{ goroutines, descriptors int }
 
 const unknown = -1
 
-// settle takes over from now what is less; fell tells whether something is. A count that failed says nothing.
+// settle lowers the counts to those of now and reports whether any fell. A failed count changes nothing.
 func (h *holding) settle(now holding) (fell bool) {
 	for _, count := range []struct {
 		least *int
@@ -40,8 +40,8 @@ func (h holding) String() string {
 	return fmt.Sprintf("%d goroutines, %d descriptors", h.goroutines, h.descriptors)
 }
 
-// descriptors counts what a process has open, but for a database's files: their pool has a bound of its own and grows
-// with the load of the moment.
+// descriptors counts a process's open files without those of databases, whose pool has a limit of its own and grows
+// with the load.
 func descriptors(pid int) int {
 	links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
 	if len(links) == 0 {
@@ -57,11 +57,12 @@ func descriptors(pid int) int {
 	return n
 }
 
-// goroutines asks the soak build for its count and its stacks.
-func (w *world) goroutines(pid int) (n int, stacks []byte) {
+// goroutines requests the count and the stacks from the soak build.
+func (w *testbed) goroutines(pid int) (n int, stacks []byte) {
 	path := filepath.Join(w.seam, "goroutines."+strconv.Itoa(pid))
 	os.Remove(path)
-	if syscall.Kill(pid, syscall.SIGUSR1) != nil || !eventually(5*time.Second, func() bool { _, err := os.Stat(path); return err == nil }) {
+	if syscall.Kill(pid, syscall.SIGUSR1) != nil ||
+		!eventually(5*time.Second, func() bool { _, err := os.Stat(path); return err == nil }) {
 		return unknown, nil
 	}
 	data, err := os.ReadFile(path)
@@ -73,9 +74,8 @@ func (w *world) goroutines(pid int) (n int, stacks []byte) {
 	return unknown, nil
 }
 
-// settled measures until the figures have not fallen for a while: what ends by itself has ended then. What could never
-// be counted is a finding: nothing can be said about it.
-func (w *world) settled(name string, pid int, counts bool) (least holding, stacks []byte) {
+// settled measures until the counts have not fallen for a while. A count that always failed is reported.
+func (w *testbed) settled(name string, pid int, counts bool) (least holding, stacks []byte) {
 	least = holding{unknown, unknown}
 	for quiet := 0; quiet < 6; quiet++ {
 		now, text := holding{unknown, descriptors(pid)}, []byte(nil)
@@ -91,7 +91,7 @@ func (w *world) settled(name string, pid int, counts bool) (least holding, stack
 		time.Sleep(500 * time.Millisecond)
 	}
 	if least.descriptors == unknown || counts && least.goroutines == unknown {
-		w.ledger.find("what %s (pid %d) holds could not be counted: %s", name, pid, least)
+		w.results.report("what %s (pid %d) holds could not be counted: %s", name, pid, least)
 	}
 	return least, stacks
 }
@@ -103,25 +103,25 @@ const (
 	slackPostgres = 16
 )
 
-// compare holds what a process had left after the soak against a fresh one.
-func (w *world) compare(name string, after, fresh holding, slack int, stacks []byte) {
-	w.ledger.note(name, fmt.Sprintf("%s; a fresh one %s", after, fresh))
+// compare compares what a process holds after the soak with a fresh one.
+func (w *testbed) compare(name string, after, fresh holding, slack int, stacks []byte) {
+	w.results.note(name, fmt.Sprintf("%s; a fresh one %s", after, fresh))
 	if after.goroutines <= fresh.goroutines+slack && after.descriptors <= fresh.descriptors+slack {
 		return
 	}
-	w.ledger.find("%s holds %s, a fresh one %s", name, after, fresh)
+	w.results.report("%s holds %s, a fresh one %s", name, after, fresh)
 	keep("the goroutines of "+name, stacks)
 }
 
-// evidence keeps what every daemon that runs is doing.
-func (w *world) evidence() {
+// evidence saves the stacks of every running daemon.
+func (w *testbed) evidence() {
 	for _, pid := range w.pids("serviced") {
 		_, stacks := w.goroutines(pid)
 		keep(fmt.Sprintf("goroutines of daemon %d", pid), stacks)
 	}
 }
 
-// keep saves something for whoever looks into a finding.
+// keep saves evidence of a finding.
 func keep(what string, text []byte) {
 	if len(text) == 0 {
 		return
@@ -136,8 +136,8 @@ func keep(what string, text []byte) {
 	}
 }
 
-// tree lists every file below the machine's directories, without what belongs to the soak itself.
-func (w *world) tree() []string {
+// tree lists the files in the machine's directories without those of the soak itself.
+func (w *testbed) tree() []string {
 	var list []string
 	for _, top := range []string{w.state, w.tmp, filepath.Join(w.root, "data")} {
 		_ = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
@@ -151,8 +151,7 @@ func (w *world) tree() []string {
 	return list
 }
 
-// kept are the files that a run may add: what was recorded and is meant to last, logs, codes, and the folders of sessions that
-// are still open, by id; a closed session leaves nothing.
+// kept reports whether a run may add a file: recorded data, logs, codes, and the folders of open sessions, by id.
 func kept(path string, open map[string]bool) bool {
 	if temporary(filepath.Base(path)) {
 		return false
@@ -169,13 +168,14 @@ func kept(path string, open map[string]bool) bool {
 	return path == "disk/state/sessions" || path == "disk/state/run/codes.json"
 }
 
-// temporary tells names that writers use while they write.
+// temporary reports whether a name is one that writers use temporarily.
 func temporary(name string) bool {
-	return strings.HasPrefix(name, ".") || strings.Contains(name, ".tmp") || strings.Contains(name, ".new") || strings.HasSuffix(name, ".sock")
+	return strings.HasPrefix(name, ".") || strings.Contains(name, ".tmp") || strings.Contains(name, ".new") ||
+		strings.HasSuffix(name, ".sock")
 }
 
-// left compares the tree with what it was before the soak; open are the sessions that are.
-func (w *world) left(before []string, open map[string]bool) {
+// left compares the tree with that before the soak. open are the open sessions.
+func (w *testbed) left(before []string, open map[string]bool) {
 	after := w.tree()
 	more := 0
 	for _, path := range after {
@@ -184,13 +184,13 @@ func (w *world) left(before []string, open map[string]bool) {
 		}
 		more++
 		if !kept(path, open) {
-			w.ledger.find("left behind: %s", path)
+			w.results.report("left behind: %s", path)
 		}
 	}
 	for _, path := range before {
 		if !slices.Contains(after, path) {
-			w.ledger.find("missing at the end: %s", path)
+			w.results.report("missing at the end: %s", path)
 		}
 	}
-	w.ledger.note("files before, and new ones that are meant to last", fmt.Sprintf("%d, %d", len(before), more))
+	w.results.note("files before, and new ones that are meant to last", fmt.Sprintf("%d, %d", len(before), more))
 }

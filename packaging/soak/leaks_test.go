@@ -10,7 +10,7 @@ import (
 )
 
 // A count that failed once is no count: neither the least there is, nor one that others are held against.
-func TestFailedCountsSayNothing(t *testing.T) {
+func TestLeaks_IgnoreFailedCounts(t *testing.T) {
 	least := holding{unknown, unknown}
 	for _, step := range []struct {
 		now, want holding
@@ -27,13 +27,14 @@ func TestFailedCountsSayNothing(t *testing.T) {
 			t.Errorf("after %v: %v %v, want %v %v", step.now, fell, least, step.fell, step.want)
 		}
 	}
-	w := &world{ledger: newLedger(), seam: t.TempDir()}
-	if w.settled("nobody", 1<<30, true); len(w.ledger.findings) != 1 || !strings.Contains(w.ledger.findings[0], "could not be counted") {
-		t.Errorf("findings %q", w.ledger.findings)
+	w := &testbed{results: newResults(), seam: t.TempDir()}
+	if w.settled("nobody", 1<<30, true); len(w.results.findings) != 1 ||
+		!strings.Contains(w.results.findings[0], "could not be counted") {
+		t.Errorf("finds %q", w.results.findings)
 	}
 }
 
-func TestClosedSessionsLeaveNothing(t *testing.T) {
+func TestLeaks_ClosedSessions(t *testing.T) {
 	open := map[string]bool{"loc_open": true}
 	for path, want := range map[string]bool{
 		"disk/state/sessions":                       true,
@@ -52,14 +53,14 @@ func TestClosedSessionsLeaveNothing(t *testing.T) {
 }
 
 // A start that empties the file takes no evidence away.
-func TestLastWordsOutliveTheirFile(t *testing.T) {
-	w := words{path: filepath.Join(t.TempDir(), "serviced.stderr")}
-	w.gather()
+func TestStderr_SurvivesItsFile(t *testing.T) {
+	w := stderrLog{path: filepath.Join(t.TempDir(), "serviced.stderr")}
+	w.readOn()
 	for _, text := range []string{"panic: one\n", "", "panic: one\nmore\n", "2\n"} {
 		if err := os.WriteFile(w.path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		w.gather()
+		w.readOn()
 	}
 	if got := string(w.text); got != "panic: one\npanic: one\nmore\n2\n" {
 		t.Errorf("%q", got)

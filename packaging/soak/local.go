@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// localLog is what a shim knows of its local session's event log.
+// localLog is what an agent knows of its local session's event log.
 type localLog struct {
 	id    string
 	since int64 // the last row that was read
@@ -16,8 +16,8 @@ type localLog struct {
 	rows  int   // inputs in the log
 }
 
-// localSession does one thing with the shim's local session, or opens it.
-func (h *shim) localSession() {
+// localSession does one thing with the agent's local session, or opens it.
+func (h *worker) localSession() {
 	switch {
 	case h.local.id == "" || h.rng.IntN(8) == 0:
 		h.openLocal()
@@ -27,7 +27,7 @@ func (h *shim) localSession() {
 		if outcome == "" {
 			return
 		}
-		if h.judge(h.a.name, "injectInput", outcome, since, answer) {
+		if h.checkOutcome(h.a.name, "injectInput", outcome, since, answer) {
 			h.local.sure++
 		} else {
 			h.local.maybe++
@@ -37,29 +37,30 @@ func (h *shim) localSession() {
 	}
 }
 
-// openLocal opens or finds the session of the shim's project. It stays the same one over every fault.
-func (h *shim) openLocal() {
+// openLocal opens or finds the session of the agent's project. It must stay the same through every fault.
+func (h *worker) openLocal() {
 	since := time.Now()
 	project := fmt.Sprintf("com.example.local%d", h.n)
 	answer, outcome := h.call("startLocalSimulation", map[string]any{"project": project})
-	if outcome == "" || !h.judge(h.a.name, "startLocalSimulation", outcome, since, answer) {
+	if outcome == "" || !h.checkOutcome(h.a.name, "startLocalSimulation", outcome, since, answer) {
 		return
 	}
 	id := text(answer, "sessionId")
 	h.address.Store(&appAddress{text(answer, "appEndpoint"), text(answer, "appTokenFile")})
 	switch {
 	case id == "" || text(answer, "project") != project:
-		h.ledger.find("%s: the local session for %s is %q of %v", h.a.name, project, id, answer["project"])
+		h.results.report("%s: the local session for %s is %q of %v", h.a.name, project, id, answer["project"])
 	case h.local.id == "":
 		h.local.id = id
 	case h.local.id != id:
-		h.ledger.find("%s: the local session of %s is %s, was %s (%d inputs in its log), under %s", h.a.name, project, id, h.local.id, h.local.sure, h.weather.names(since))
+		h.results.report("%s: the local session of %s is %s, was %s (%d inputs in its log), under %s", h.a.name, project, id,
+			h.local.id, h.local.sure, h.activeFaults.names(since))
 		h.local = localLog{id: id}
 	}
 }
 
-// readLocal reads on in the log: every acknowledged input is there.
-func (h *shim) readLocal() {
+// readLocal reads new rows of the log, which must contain every acknowledged input.
+func (h *worker) readLocal() {
 	sure, all := h.local.sure, h.local.sure+h.local.maybe
 	if !h.readOn(h.local.id, &h.local.since, func(row map[string]any) {
 		if row["type"] == "input" {
@@ -69,25 +70,26 @@ func (h *shim) readLocal() {
 		return
 	}
 	if h.local.rows < sure || h.local.rows > all {
-		h.ledger.find("%s: the log of session %s has %d inputs, %d were acknowledged and %d more tried", h.a.name, h.local.id, h.local.rows, sure, all-sure)
+		h.results.report("%s: the log of session %s has %d inputs, %d were acknowledged and %d more tried", h.a.name,
+			h.local.id, h.local.rows, sure, all-sure)
 		h.local.rows, h.local.maybe = sure, 0 // told once
 	}
 }
 
 // readOn reads a log from the last row that was read to its end, gives each row to see, and holds that none is missing
 // and none comes twice. It tells false when a fault cut it short.
-func (h *shim) readOn(id string, last *int64, see func(row map[string]any)) bool {
+func (h *worker) readOn(id string, last *int64, see func(row map[string]any)) bool {
 	for {
 		since := time.Now()
 		answer, outcome := h.call("getEventLog", map[string]any{"sessionId": id, "since": *last, "limit": 500})
-		if outcome == "" || !h.judge(h.a.name, "getEventLog", outcome, since, answer) {
+		if outcome == "" || !h.checkOutcome(h.a.name, "getEventLog", outcome, since, answer) {
 			return false
 		}
 		events, _ := answer["events"].([]any)
 		for _, e := range events {
 			row, _ := e.(map[string]any)
 			if seq, _ := row["seq"].(float64); int64(seq) != *last+1 {
-				h.ledger.find("%s: row %v of session %s comes after row %d", h.a.name, row["seq"], id, *last)
+				h.results.report("%s: row %v of session %s comes after row %d", h.a.name, row["seq"], id, *last)
 			}
 			*last++
 			see(row)
@@ -98,8 +100,8 @@ func (h *shim) readOn(id string, last *int64, see func(row map[string]any)) bool
 	}
 }
 
-// readBrowser reads on in the log of the browser session, of which an app's rows are remembered by id.
-func (h *shim) readBrowser() bool {
+// readBrowser reads new rows of the browser session's log and remembers an app's rows by id.
+func (h *worker) readBrowser() bool {
 	return h.readOn(h.browser, &h.browserSince, func(row map[string]any) {
 		if id, _ := row["id"].(string); row["kind"] == "request" {
 			h.requests[id]++
@@ -107,8 +109,8 @@ func (h *shim) readBrowser() bool {
 	})
 }
 
-// readToEnd reads the logs when all is over.
-func (h *shim) readToEnd() {
+// readToEnd reads the logs to their end after the last fault.
+func (h *worker) readToEnd() {
 	if h.local.id != "" {
 		h.readLocal()
 	}

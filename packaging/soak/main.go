@@ -1,9 +1,9 @@
 //go:build linux
 
-// Command soak works on a machine of its own with real programs, agents and terminals at once, while a seeded source of
-// chaos kills the daemon, the backend and adapters, fills the disk, moves the clock and replaces auth.json. It prints
-// what it did and counted, and exits with 1 when an answer was wrong, the link was lost, or something leaked. It knows
-// the programs from outside only; the daemon is a build of its own whose clock can be moved.
+// Command soak runs real programs, agents and terminals on a machine of their own, while seeded faults kill the daemon,
+// the backend and adapters, fill the disk, move the clock and replace auth.json. It prints what it counted, and exits
+// with 1 when an answer was wrong, the link was lost, or something leaked. It knows the programs from outside only; the
+// daemon is a build of its own whose clock can be moved.
 package main
 
 import (
@@ -24,7 +24,7 @@ const (
 	agents    = 8
 	terminals = 4
 	apps      = 2 // attached to the browser sessions of the first agents
-	// limit is what a run may take besides its own time, before it ends as a failure.
+	// limit is how long a run may take besides its own time before it fails.
 	limit = 4 * time.Minute
 )
 
@@ -39,7 +39,8 @@ func main() {
 	bin := flag.String("bin", "bin", "where `make build` put the programs")
 	length := flag.Duration("for", 10*time.Minute, "how long chaos reigns")
 	seed := flag.Uint64("seed", 0, "repeats the run of this seed; 0 draws one")
-	postgres := flag.Bool("postgres", false, "the backend keeps its data in a PostgreSQL server of its own instead of SQLite")
+	postgres := flag.Bool("postgres", false, "the backend keeps its data in a PostgreSQL server of its own instead of "+
+		"SQLite")
 	race := flag.Bool("race", false, "build the daemon with the race detector")
 	flag.Parse()
 	if *seed == 0 {
@@ -56,7 +57,7 @@ func main() {
 	}
 }
 
-// options are what a run depends on.
+// options are the parameters of a run.
 type options struct {
 	bin            string
 	length         time.Duration
@@ -64,7 +65,7 @@ type options struct {
 	postgres, race bool
 }
 
-// String is the command that repeats the run.
+// String returns the command that repeats the run.
 func (o options) String() string {
 	text := fmt.Sprintf("make soak FOR=%s SEED=%d", o.length, o.seed)
 	var args []string
@@ -80,14 +81,14 @@ func (o options) String() string {
 	return text
 }
 
-// run is one soak from an empty machine to the table.
+// run runs one soak, from an empty machine to the table of results.
 func run(o options) (good bool, err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ctx, cancel := context.WithTimeoutCause(ctx, o.length+limit, errors.New("the run did not end in time"))
 	defer cancel()
-	l := newLedger()
-	w, err := newWorld(o.bin, o.race, l)
+	l := newResults()
+	w, err := newTestbed(o.bin, o.race, l)
 	if w != nil {
 		defer w.remove()
 	}
@@ -101,13 +102,13 @@ func run(o options) (good bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	s := &soak{world: w, options: o, words: words{path: filepath.Join(w.state, "log", "serviced.stderr")}}
+	s := &soak{testbed: w, options: o, stderrLog: stderrLog{path: filepath.Join(w.state, "log", "serviced.stderr")}}
 	before, err := s.prepare()
 	if err != nil {
 		return false, err
 	}
-	s.rain(ctx)
-	if err := s.reckon(before); err != nil {
+	s.workUnderFaults(ctx)
+	if err := s.evaluate(before); err != nil {
 		s.keepLogs()
 		return false, err
 	}
@@ -121,19 +122,12 @@ func run(o options) (good bool, err error) {
 	return false, nil
 }
 
-// prepare links the machine, lets everything work once, and stops again, to know the files that are there then.
+// prepare links the machine, uses everything once, and stops again. It returns the files that exist then.
 func (s *soak) prepare() (files []string, err error) {
-	if err := s.configure(); err != nil {
-		return nil, err
-	}
-	if err := s.link(); err != nil {
-		return nil, err
-	}
-	if err := s.connect(); err != nil {
-		return nil, err
-	}
-	if err := s.everything(); err != nil {
-		return nil, err
+	for _, step := range []func() error{s.configure, s.link, s.connect, s.useEverything} {
+		if err := step(); err != nil {
+			return nil, err
+		}
 	}
 	s.disconnect()
 	if _, err := s.run("daemon", "stop"); err != nil {
@@ -146,12 +140,13 @@ func (s *soak) prepare() (files []string, err error) {
 	return files, s.connect()
 }
 
-// connect starts the agents, one half of each era.
+// connect starts the agents, half of them for each protocol revision.
 func (s *soak) connect() error {
 	s.agents = nil
 	for n := range agents {
 		era := []string{"old", "modern"}[n%2]
-		a, err := newAgent(fmt.Sprintf("agent %d (%s)", n, era), n%2 == 1, s.command(context.Background(), "service-mcp"), s.ledger)
+		a, err := newAgent(fmt.Sprintf("agent %d (%s)", n, era), n%2 == 1, s.command(context.Background(), "service-mcp"),
+			s.results)
 		if err != nil {
 			return err
 		}
@@ -163,14 +158,14 @@ func (s *soak) connect() error {
 func (s *soak) disconnect() {
 	for _, a := range s.agents {
 		if err := a.close(); err != nil {
-			s.ledger.find("%s: %v", a.name, err)
+			s.results.report("%s: %v", a.name, err)
 		}
 	}
 	s.agents = nil
 }
 
-// everything lets each agent use each part once, so that all of it runs. Nothing may fail.
-func (s *soak) everything() error {
+// useEverything lets each agent use each part once. Nothing may fail.
+func (s *soak) useEverything() error {
 	for n, a := range s.agents {
 		for tool, args := range map[string]map[string]any{
 			"whoAmI":                 {},
@@ -192,39 +187,40 @@ func (s *soak) everything() error {
 	return nil
 }
 
-// rain lets all work while chaos reigns, until its time is over.
-func (s *soak) rain(ctx context.Context) {
+// workUnderFaults lets agents and terminals work during faults, until the time is over.
+func (s *soak) workUnderFaults(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.length)
 	defer cancel()
 	calm := make(chan struct{})
 	timer := time.AfterFunc(s.length*4/5, func() { close(calm) })
 	defer timer.Stop()
 	for n, a := range s.agents {
-		h := &shim{soak: s, a: a, rng: s.random(uint64(100 + n)), n: n, requests: map[string]int{}}
+		h := &worker{soak: s, a: a, rng: s.random(uint64(100 + n)), n: n, requests: map[string]int{}}
 		if n < apps {
 			h.app = &app{soak: s, name: fmt.Sprintf("app %d", n), acked: map[string]bool{}}
 		}
-		s.working = append(s.working, h)
+		s.workers = append(s.workers, h)
 	}
 	for n := range terminals {
-		s.typing = append(s.typing, &terminal{soak: s, name: fmt.Sprintf("terminal %d", n), rng: s.random(uint64(200 + n))})
+		s.terminals = append(s.terminals, &terminal{soak: s, name: fmt.Sprintf("terminal %d", n),
+			rng: s.random(uint64(200 + n))})
 	}
-	s.work(func() { s.chaos(ctx, calm) })
+	s.work(func() { s.injectFaults(ctx, calm) })
 }
 
-// work lets every agent and terminal work as long as during takes.
+// work lets every agent and terminal work while during runs.
 func (s *soak) work(during func()) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	var all sync.WaitGroup
-	all.Go(func() { s.words.listen(ctx) })
-	for _, h := range s.working {
+	all.Go(func() { s.stderrLog.follow(ctx) })
+	for _, h := range s.workers {
 		all.Go(func() { h.work(ctx) })
 		if h.app != nil {
 			all.Go(func() { h.app.work(ctx) })
 		}
 	}
-	for _, c := range s.typing {
+	for _, c := range s.terminals {
 		all.Go(func() { c.work(ctx) })
 	}
 	during()
@@ -232,5 +228,5 @@ func (s *soak) work(during func()) {
 	all.Wait()
 }
 
-// quietWork is work without a fault: what it leaves in processes is what may be there.
-func (s *soak) quietWork(length time.Duration) { s.work(func() { time.Sleep(length) }) }
+// workWithoutFaults shows what processes may hold after ordinary work.
+func (s *soak) workWithoutFaults(length time.Duration) { s.work(func() { time.Sleep(length) }) }

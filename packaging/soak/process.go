@@ -17,8 +17,8 @@ type process struct {
 	name string
 }
 
-// processes are all that run from the machine's programs, however they came about.
-func (w *world) processes() []process {
+// processes returns all running programs of the machine.
+func (w *testbed) processes() []process {
 	var found []process
 	links, _ := filepath.Glob("/proc/[0-9]*/exe")
 	for _, link := range links {
@@ -33,8 +33,8 @@ func (w *world) processes() []process {
 	return found
 }
 
-// pids are the processes of one program.
-func (w *world) pids(prefix string) []int {
+// pids returns the processes of one program.
+func (w *testbed) pids(prefix string) []int {
 	var found []int
 	for _, p := range w.processes() {
 		if strings.HasPrefix(p.name, prefix) {
@@ -44,7 +44,7 @@ func (w *world) pids(prefix string) []int {
 	return found
 }
 
-// eventually asks until yes or the limit; what other processes do gives no event to wait on.
+// eventually polls until yes returns true or the limit is reached, since other processes send no event.
 func eventually(limit time.Duration, yes func() bool) bool {
 	deadline := time.Now().Add(limit)
 	for !yes() {
@@ -56,5 +56,5 @@ func eventually(limit time.Duration, yes func() bool) bool {
 	return true
 }
 
-// kill gives a process no chance to tidy up. One that is gone is as good.
+// kill kills a process. It may have ended already.
 func kill(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) }

@@ -11,45 +11,45 @@ import (
 	"time"
 )
 
-// soak is one run: the machine, who works on it, and what befalls it.
+// soak is one run: the machine, its clients and the faults.
 type soak struct {
-	*world
+	*testbed
 	options
-	weather weather
-	words   words
-	agents  []*agent
-	working []*shim
-	typing  []*terminal
+	activeFaults activeFaults
+	stderrLog    stderrLog
+	agents       []*agent
+	workers      []*worker
+	terminals    []*terminal
 }
 
-// random is the source of one part of a run; the same seed gives each part the same choices again.
+// random returns the random source of one part of a run. The same seed repeats the choices of each part.
 func (s *soak) random(part uint64) *rand.Rand { return rand.New(rand.NewPCG(s.seed, part)) }
 
-// judge counts an outcome and holds it against the faults that the call may have felt.
-func (s *soak) judge(who, call, outcome string, since time.Time, detail any) bool {
-	s.ledger.answered(call, outcome)
+// checkOutcome counts an outcome and compares it with the faults that may have affected the call.
+func (s *soak) checkOutcome(client, call, outcome string, since time.Time, detail any) bool {
+	s.results.answered(call, outcome)
 	if outcome == ok {
 		return true
 	}
-	if !s.weather.explains(outcome, since) {
-		s.ledger.find("%s: %s gave %q after %s under %s: %.300s", who, call, outcome,
-			time.Since(since).Round(time.Millisecond), s.weather.names(since), fmt.Sprint(detail))
+	if !s.activeFaults.explains(outcome, since) {
+		s.results.report("%s: %s gave %q after %s under %s: %.300s", client, call, outcome,
+			time.Since(since).Round(time.Millisecond), s.activeFaults.names(since), fmt.Sprint(detail))
 	}
 	return false
 }
 
-// who is what any face says about the link.
-type who struct {
+// identity is what a client reports about the link.
+type identity struct {
 	InstallID string
 	State     string
 	AccountID string
 }
 
-// linkOutcome compares what a face says with what is true.
-func (s *soak) linkOutcome(by string, w who) string {
+// linkOutcome compares what a client reports with the real link.
+func (s *soak) linkOutcome(by string, w identity) string {
 	switch {
 	case w.InstallID != s.install:
-		s.ledger.find("%s: the install is %q, was %q", by, w.InstallID, s.install)
+		s.results.report("%s: the install is %q, was %q", by, w.InstallID, s.install)
 		return ok
 	case w.State != "linked":
 		return "link:" + w.State
@@ -58,12 +58,12 @@ func (s *soak) linkOutcome(by string, w who) string {
 	case w.AccountID == s.foreigner:
 		return "link:other_account"
 	}
-	s.ledger.find("%s: account %q, which is nobody's", by, w.AccountID)
+	s.results.report("%s: account %q, which is nobody's", by, w.AccountID)
 	return ok
 }
 
-// shim is an agent at work.
-type shim struct {
+// worker is an agent at work.
+type worker struct {
 	*soak
 	a   *agent
 	rng *rand.Rand
@@ -79,11 +79,11 @@ type shim struct {
 	requests     map[string]int
 }
 
-// appAddress is an address of apps and the file with its secret.
+// appAddress is an address for apps and the file with its secret.
 type appAddress struct{ endpoint, tokenFile string }
 
-// localEndpoint is where apps attach to the local session; empty while it has none.
-func (h *shim) localEndpoint() (endpoint, tokenFile string) {
+// localEndpoint returns where apps attach to the local session; empty without one.
+func (h *worker) localEndpoint() (endpoint, tokenFile string) {
 	if a := h.address.Load(); a != nil {
 		return a.endpoint, a.tokenFile
 	}
@@ -91,7 +91,7 @@ func (h *shim) localEndpoint() (endpoint, tokenFile string) {
 }
 
 // work calls tools until ctx ends.
-func (h *shim) work(ctx context.Context) {
+func (h *worker) work(ctx context.Context) {
 	for ctx.Err() == nil {
 		switch d := h.rng.IntN(100); {
 		case d < 40:
@@ -116,21 +116,21 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// call is one call that was answered, or a finding.
-func (h *shim) call(tool string, args map[string]any) (answer map[string]any, outcome string) {
+// call makes one call and reports it if it is not answered.
+func (h *worker) call(tool string, args map[string]any) (answer map[string]any, outcome string) {
 	answer, outcome, err := h.a.call(tool, args)
 	if err != nil {
-		h.ledger.find("%s: %s: %v", h.a.name, tool, err)
+		h.results.report("%s: %s: %v", h.a.name, tool, err)
 		return nil, ""
 	}
 	return answer, outcome
 }
 
-// capabilities are arguments whose answers name them, so that a mix-up of answers shows.
+// capabilities are arguments that their answers name, so that mixed-up answers show.
 var capabilities = []string{"display", "camera", "microphone", "speech"}
 
-// together asks several things at once, each of which is answered by its own answer.
-func (h *shim) together(n int) {
+// together makes several calls at once, each of which must get its own answer.
+func (h *worker) together(n int) {
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() {
@@ -140,24 +140,26 @@ func (h *shim) together(n int) {
 			}
 			since, want := time.Now(), capabilities[i%len(capabilities)]
 			answer, outcome := h.call("getCapabilityGuide", map[string]any{"capability": want})
-			if outcome != "" && h.judge(h.a.name, "getCapabilityGuide", outcome, since, answer) && answer["capability"] != want {
-				h.ledger.find("%s: asked about %s, the answer is about %v", h.a.name, want, answer["capability"])
+			if outcome != "" && h.checkOutcome(h.a.name, "getCapabilityGuide", outcome, since, answer) &&
+				answer["capability"] != want {
+				h.results.report("%s: asked about %s, the answer is about %v", h.a.name, want, answer["capability"])
 			}
 		})
 	}
 	all.Wait()
 }
 
-func (h *shim) whoAmI() {
+func (h *worker) whoAmI() {
 	since := time.Now()
 	answer, outcome := h.call("whoAmI", map[string]any{})
 	if outcome == "" {
 		return
 	}
 	if outcome == ok {
-		outcome = h.linkOutcome(h.a.name, who{text(answer, "installId"), text(answer, "state"), text(answer, "accountId")})
+		outcome = h.linkOutcome(h.a.name, identity{text(answer, "installId"), text(answer, "state"),
+			text(answer, "accountId")})
 	}
-	h.judge(h.a.name, "whoAmI", outcome, since, answer)
+	h.checkOutcome(h.a.name, "whoAmI", outcome, since, answer)
 }
 
 func text(answer map[string]any, field string) string {
@@ -165,19 +167,19 @@ func text(answer map[string]any, field string) string {
 	return s
 }
 
-// browserSession asks for the project's session: the same one each time, as long as the account is.
-func (h *shim) browserSession() {
+// browserSession requests the project's session, which stays the same while the account does.
+func (h *worker) browserSession() {
 	since := time.Now()
 	project := fmt.Sprintf("com.example.soak%d", h.n)
 	answer, outcome := h.call("createSimulatorSession", map[string]any{"project": project, "openBrowser": false})
-	if outcome == "" || !h.judge(h.a.name, "createSimulatorSession", outcome, since, answer) {
+	if outcome == "" || !h.checkOutcome(h.a.name, "createSimulatorSession", outcome, since, answer) {
 		return
 	}
 	id := text(answer, "sessionId")
 	switch {
 	case id == "" || text(answer, "project") != project:
-		h.ledger.find("%s: the session for %s is %q of %v", h.a.name, project, id, answer["project"])
-	case h.weather.explains("link:other_account", since):
+		h.results.report("%s: the session for %s is %q of %v", h.a.name, project, id, answer["project"])
+	case h.activeFaults.explains("link:other_account", since):
 		// another person's session is theirs
 	case h.browser == "":
 		h.browser = id
@@ -185,6 +187,6 @@ func (h *shim) browserSession() {
 			h.app.take(text(answer, "appEndpoint"), text(answer, "appTokenFile"))
 		}
 	case h.browser != id:
-		h.ledger.find("%s: the session of %s is %s, was %s", h.a.name, project, id, h.browser)
+		h.results.report("%s: the session of %s is %s, was %s", h.a.name, project, id, h.browser)
 	}
 }

@@ -3,6 +3,7 @@ package usersystemd
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,36 +13,78 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 //go:embed inside.sh
-var script string
+var userScript string
+
+//go:embed system.sh
+var systemScript string
 
 const (
-	// nobody is the ordinary user: not root, and no one's account.
+	// nobody is the ordinary user, with no privileges and no account.
 	nobody = 65534
-	// limit is how long a test may take inside.
+	// limit bounds a test inside.
 	limit = 100 * time.Second
 )
 
-// Enter runs the calling test again under a user's systemd, with $HOME/tools and the programs of the directory bin before
-// others in PATH. It gives true there, when systemd is up, and the test goes on; it gives false outside, once that run has passed.
-// A run that failed fails the test. Where something that it needs is missing the test is skipped with the reason, and
-// fails in CI, which has it all.
+// Enter runs the calling test again under an ordinary user's systemd, with $HOME/tools and the directory bin first in
+// PATH. It returns true inside, where the test continues when systemd is up, and false outside after the run has
+// passed. A failed run fails the test. Where something that it needs is missing the test is skipped with the reason,
+// and fails in CI.
 func Enter(t *testing.T, bin string) bool {
 	t.Helper()
 	if Inside() {
 		boot(t)
 		return true
 	}
-	program(t)
-	for _, name := range []string{"systemctl", "unshare", "setpriv", "mount", "umount", "find"} {
+	run(t, bin, userScript, "setpriv")
+	return false
+}
+
+// EnterSystem runs the calling test again as root under a system's systemd, with the programs of the directory bin in
+// /usr/local/bin and a network of its own. /etc and /var are the machine's with changes that end with the test.
+// Otherwise it is as Enter.
+func EnterSystem(t *testing.T, bin string) bool {
+	t.Helper()
+	if Inside() {
+		if err := raiseLoopback(); err != nil {
+			t.Fatalf("raise the loopback interface: %v", err)
+		}
+		return true
+	}
+	run(t, bin, systemScript)
+	return false
+}
+
+// raiseLoopback activates the interface lo of a new network namespace.
+func raiseLoopback() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	lo, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	lo.SetUint16(unix.IFF_UP)
+	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
+}
+
+// run runs the calling test inside what script sets up, or skips it where the machine lacks one of the tools.
+func run(t *testing.T, bin, script string, tools ...string) {
+	t.Helper()
+	systemd := program(t)
+	for _, name := range append(tools, "systemctl", "unshare", "mount", "umount", "find") {
 		if _, err := exec.LookPath(name); err != nil {
 			missing(t, name, "apt-get install systemd util-linux")
 		}
 	}
 	if os.Getuid() != 0 {
-		missing(t, "root, whom a systemd of its own needs for namespaces,", "run the tests as root")
+		missing(t, "root, which a systemd of its own needs for namespaces,", "run the tests as root")
 	}
 	groups := cgroup2()
 	if groups == "" {
@@ -51,18 +94,15 @@ func Enter(t *testing.T, bin string) bool {
 	if err := os.Chmod(bin, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	src, err := os.Getwd()
-	if err != nil {
+	exe, noProgram := os.Executable()
+	src, noDirectory := os.Getwd()
+	if err := errors.Join(noProgram, noDirectory); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", script, "sh", groups, dir, strconv.Itoa(nobody), exe, src, t.Name())
-	cmd.Env = append(os.Environ(), "BIN="+bin)
+	cmd.Env = append(os.Environ(), "BIN="+bin, "SYSTEMD="+systemd)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second
@@ -72,16 +112,15 @@ func Enter(t *testing.T, bin string) bool {
 	}
 	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
 		journal, _ := os.ReadFile(filepath.Join(dir, "home", "systemd.log"))
-		t.Fatalf("under systemd: %v\n%s\nsystemd's own words:\n%s", err, out, journal)
+		t.Fatalf("under systemd: %v\n%s\nsystemd's log:\n%s", err, out, journal)
 	}
 	t.Logf("under systemd:\n%s", out)
-	return false
 }
 
-// directory is the test's: home, run and tmp are the user's; the others are where the tree is bound to.
+// directory creates the test's directory: home, run and tmp belong to the user, the others are mount points.
 func directory(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "sd") // short, for sockets lie in it
+	dir, err := os.MkdirTemp("", "sd") // short, because it holds sockets
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +140,7 @@ func directory(t *testing.T) string {
 	return dir
 }
 
-// cgroup2 is where the unified hierarchy is mounted; empty for nowhere.
+// cgroup2 returns where the unified hierarchy is mounted, or "".
 func cgroup2() string {
 	mounts, _ := os.ReadFile("/proc/self/mounts")
 	for line := range strings.Lines(string(mounts)) {
@@ -112,7 +151,7 @@ func cgroup2() string {
 	return ""
 }
 
-// program is systemd itself.
+// program returns the path of systemd.
 func program(t *testing.T) string {
 	t.Helper()
 	for _, path := range []string{"/usr/lib/systemd/systemd", "/lib/systemd/systemd"} {
@@ -148,7 +187,8 @@ func boot(t *testing.T) {
 			t.Fatalf("systemd is not up: %s", out)
 		}
 	}
-	if out, err := exec.CommandContext(t.Context(), "systemctl", "--user", "import-environment", "PATH").CombinedOutput(); err != nil {
-		t.Fatalf("telling systemd of PATH: %v: %s", err, out) // as desktops do
+	cmd = exec.CommandContext(t.Context(), "systemctl", "--user", "import-environment", "PATH")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("pass PATH to systemd: %v: %s", err, out) // as desktops do
 	}
 }

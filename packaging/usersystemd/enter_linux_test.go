@@ -23,7 +23,8 @@ func TestEndedRunLeavesNoGroup(t *testing.T) {
 	if err := os.WriteFile(exe, []byte("#!/bin/sh\n: >$TMPDIR/up\nexec sleep 300\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", script, "sh", groups, dir, strconv.Itoa(nobody), exe, filepath.Dir(exe), "X")
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", userScript,
+		"sh", groups, dir, strconv.Itoa(nobody), exe, filepath.Dir(exe), "X")
 	cmd.Env = append(os.Environ(), "BIN="+filepath.Dir(exe))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -4,9 +4,15 @@ package usersystemd
 
 import "testing"
 
-// Enter skips: systemd is Linux's.
-func Enter(t *testing.T, bin string) bool {
+// Enter skips the test: systemd runs on Linux only.
+func Enter(t *testing.T, _ string) bool {
 	t.Helper()
 	t.Skip("SKIPPED: systemd runs on Linux only")
 	return false
+}
+
+// EnterSystem skips the test as Enter does.
+func EnterSystem(t *testing.T, bin string) bool {
+	t.Helper()
+	return Enter(t, bin)
 }

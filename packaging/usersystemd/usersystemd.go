@@ -1,6 +1,6 @@
-// Package usersystemd runs a test under a real systemd of an ordinary user, which is made for that test and ends with it.
-// It needs root, for namespaces, and the machine's systemd, util-linux and a cgroup2 mount; it knows nothing of what is
-// tested.
+// Package usersystemd runs a test under a real systemd that is started for that test and ends with it: that of an
+// ordinary user, or that of a system. It needs root, for namespaces, and the machine's systemd, util-linux and a
+// cgroup2 mount. It knows nothing of what is tested.
 package usersystemd
 
 import (
@@ -9,16 +9,16 @@ import (
 	"testing"
 )
 
-// here names the variable that tells a test binary that it runs inside already: the test's directory.
+// here is the variable that a test binary finds inside: the directory of the test.
 const here = "SERVICE_TEST_SYSTEMD"
 
-// Inside tells whether this process runs under the user's systemd.
+// Inside reports whether this process runs under a systemd of this package.
 func Inside() bool { return os.Getenv(here) != "" }
 
-// Bin is, inside, where the programs given to Enter lie.
+// Bin returns, inside Enter, the directory of the programs that were given to it.
 func Bin() string { return filepath.Join(os.Getenv(here), "bin") }
 
-// missing ends a test that lacks something of the machine: as skipped on a person's machine, as failed in CI.
+// missing skips a test that needs what the machine lacks, and fails it in CI.
 func missing(t *testing.T, what, how string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {

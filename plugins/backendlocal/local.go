@@ -21,7 +21,7 @@ import (
 // dataDir is the embedded backend's folder inside the state directory.
 const dataDir = "backend"
 
-// local runs the embedded backend, which is started by the first Describe and serves until Close.
+// local runs the embedded backend, which the first Describe starts and Close stops.
 type local struct {
 	*httpbackend.Server
 	log *slog.Logger
@@ -38,7 +38,7 @@ func newLocal(log *slog.Logger) *local {
 	return l
 }
 
-// Describe starts the embedded backend, once, and tells its id and address.
+// Describe starts the embedded backend, once, and returns its id and address.
 func (l *local) Describe(_ context.Context, r *pluginv1.DescribeRequest) (*pluginv1.DescribeResponse, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,7 +53,7 @@ func (l *local) Describe(_ context.Context, r *pluginv1.DescribeRequest) (*plugi
 	}, nil
 }
 
-// notStarted tells why the embedded backend did not start, and whether that may pass by itself.
+// notStarted returns the error of an embedded backend that did not start; it may be permanent.
 func notStarted(err error) error {
 	p := &pluginv1.Problem{
 		Code: serve.CodeAdapterUnavailable, Message: "starting the embedded backend: " + err.Error(), Retryable: true,
@@ -66,7 +66,7 @@ func notStarted(err error) error {
 	return serve.Refuse(codes.Unavailable, p)
 }
 
-// start needs mu. The backend outlives the call that starts it.
+// start is called with mu held. The backend outlives the call that starts it.
 func (l *local) start(configDir string) error {
 	if !filepath.IsAbs(configDir) {
 		return errors.New("the state directory is not an absolute path")
@@ -81,14 +81,14 @@ func (l *local) start(configDir string) error {
 	go func() {
 		defer close(l.stopped)
 		if err := s.Serve(ctx); err != nil && ctx.Err() == nil {
-			l.log.Error("the embedded backend ended", "err", err)
+			l.log.Error("embedded backend ended", "err", err)
 			os.Exit(1) // the host starts the adapter again
 		}
 	}()
 	return nil
 }
 
-// locate is the embedded backend's address, whatever the target says.
+// locate returns the embedded backend's address, whatever the target is.
 func (l *local) locate(context.Context, *pluginv1.Target) (string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,7 +100,7 @@ func (l *local) locate(context.Context, *pluginv1.Target) (string, error) {
 	return l.server.LoopbackURL(), nil
 }
 
-// Activity tells what keeps the embedded backend busy.
+// Activity reports what keeps the embedded backend busy.
 func (l *local) Activity(ctx context.Context, _ *pluginv1.ActivityRequest) (*pluginv1.ActivityResponse, error) {
 	l.mu.Lock()
 	s := l.server
@@ -115,13 +115,15 @@ func (l *local) Activity(ctx context.Context, _ *pluginv1.ActivityRequest) (*plu
 	return &pluginv1.ActivityResponse{Connections: uint32(max(0, connections)), PendingCodes: uint32(max(0, pending))}, nil
 }
 
-// UploadTelemetry is refused: with the embedded backend usage stays in the daemon's own log on this machine.
-func (l *local) UploadTelemetry(context.Context, *pluginv1.UploadTelemetryRequest) (*pluginv1.UploadTelemetryResponse, error) {
+// UploadTelemetry is refused: with the embedded backend, usage stays in the daemon's log on this machine.
+func (l *local) UploadTelemetry(context.Context, *pluginv1.UploadTelemetryRequest) (*pluginv1.UploadTelemetryResponse,
+	error) {
 	return nil, nowhere()
 }
 
 // PurgeTelemetry is refused: nothing was uploaded.
-func (l *local) PurgeTelemetry(context.Context, *pluginv1.PurgeTelemetryRequest) (*pluginv1.PurgeTelemetryResponse, error) {
+func (l *local) PurgeTelemetry(context.Context, *pluginv1.PurgeTelemetryRequest) (*pluginv1.PurgeTelemetryResponse,
+	error) {
 	return nil, nowhere()
 }
 

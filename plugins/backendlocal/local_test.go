@@ -44,7 +44,8 @@ func TestLostKeyIsNotToBeTriedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, p := problem(t, describe())
-	for _, says := range []string{"service-backend admin replace-key", key, filepath.Join(dir, dataDir, "service.db"), "move the directory away"} {
+	for _, says := range []string{"service-backend admin replace-key", key, filepath.Join(dir, dataDir, "service.db"),
+		"move the directory away"} {
 		if !strings.Contains(p.GetMessage(), says) {
 			t.Errorf("no %q in %q", says, p.GetMessage())
 		}

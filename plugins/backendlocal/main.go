@@ -1,5 +1,6 @@
 // Command service-plugin-backendlocal is the adapter to the embedded backend: it runs the backend in this process, on
-// loopback, and talks to it over HTTP like to any other. It is the one door through which a room may use another.
+// loopback, and talks to it over HTTP as to any other. It is the only package through which one component may import
+// another.
 package main
 
 import (

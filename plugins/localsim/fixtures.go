@@ -22,11 +22,12 @@ const (
 	maxFiles = 1000     // pictures of a folder
 	maxLines = 1000     // of transcripts.json
 	maxAt    = 24 * 3600_000
-	maxKept  = 32 << 20 // bytes of pictures that are kept at their width
+	maxKept  = 32 << 20 // bytes of scaled pictures kept in memory
 )
 
-// fixtures are what camera and microphone of one session perceive: the files of a folder, or pictures and a tone of our
-// own. Pictures are read when they are needed, so that one may be replaced while the session runs; no link leads out.
+// fixtures are what the camera and microphone of one session perceive: the files of a folder, or generated pictures
+// and sound. Pictures are read on use, so that they may be replaced while the session runs; links that leave the
+// folder are refused.
 type fixtures struct {
 	root   *os.Root // nil without a folder
 	photos []string
@@ -36,17 +37,17 @@ type fixtures struct {
 	sound  *media.Sound
 	script []line
 
-	made map[string]made
-	kept int // bytes in made
+	cache map[string]cachedPicture
+	kept  int // bytes in made
 }
 
-// made is a picture at one width.
-type made struct {
-	of      string // what of the file tells that it changed
+// cachedPicture is a picture at one width.
+type cachedPicture struct {
+	of      string // identifies the version of the file, to notice changes
 	picture []byte
 }
 
-// line is one entry of transcripts.json.
+// line is an entry of transcripts.json.
 type line struct {
 	AtMs     int64  `json:"atMs"` // after transcription.start
 	Text     string `json:"text"`
@@ -54,15 +55,15 @@ type line struct {
 	Language string `json:"language"`
 }
 
-// openFixtures looks through a folder; without one everything is our own.
+// openFixtures reads a folder; with an empty name everything is generated.
 func openFixtures(dir string) (*fixtures, error) {
-	f := &fixtures{made: map[string]made{}}
+	f := &fixtures{cache: map[string]cachedPicture{}}
 	if dir == "" {
 		return f, nil
 	}
 	var err error
 	if f.root, err = os.OpenRoot(dir); err != nil {
-		return nil, fmt.Errorf("opening the folder of fixtures: %w", err)
+		return nil, fmt.Errorf("open the folder of fixtures: %w", err)
 	}
 	if err := f.load(); err != nil {
 		f.close()
@@ -86,7 +87,7 @@ func (f *fixtures) load() error {
 		if _, err := f.root.Stat(name); err == nil {
 			f.photos = []string{name}
 		} else if !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("reading fixture %s: %w", name, err)
+			return fmt.Errorf("read fixture %s: %w", name, err)
 		}
 	}
 	if f.frames, err = f.pictures("frames"); err != nil {
@@ -123,12 +124,12 @@ func (f *fixtures) pictures(dir string) ([]string, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("opening fixtures in %s: %w", dir, err)
+		return nil, fmt.Errorf("open fixtures in %s: %w", dir, err)
 	}
 	defer d.Close()
 	entries, err := d.ReadDir(maxFiles + 1)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("listing fixtures in %s: %w", dir, err)
+		return nil, fmt.Errorf("list fixtures in %s: %w", dir, err)
 	}
 	if len(entries) > maxFiles {
 		return nil, fmt.Errorf("%s holds more than %d files", dir, maxFiles)
@@ -144,28 +145,28 @@ func (f *fixtures) pictures(dir string) ([]string, error) {
 	return names, nil
 }
 
-// read gives the content of a file of at most maxFile bytes.
+// read returns the content of a file of at most maxFile bytes.
 func (f *fixtures) read(name string) ([]byte, error) {
 	info, err := f.root.Stat(name)
 	if err != nil {
-		return nil, fmt.Errorf("reading fixture %s: %w", name, err)
+		return nil, fmt.Errorf("read fixture %s: %w", name, err)
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxFile {
 		return nil, fmt.Errorf("fixture %s is not a file of at most %d bytes", name, maxFile)
 	}
 	file, err := f.root.Open(name)
 	if err != nil {
-		return nil, fmt.Errorf("reading fixture %s: %w", name, err)
+		return nil, fmt.Errorf("read fixture %s: %w", name, err)
 	}
 	defer file.Close()
 	data, err := io.ReadAll(io.LimitReader(file, maxFile))
 	if err != nil {
-		return nil, fmt.Errorf("reading fixture %s: %w", name, err)
+		return nil, fmt.Errorf("read fixture %s: %w", name, err)
 	}
 	return data, nil
 }
 
-// parseScript reads transcripts.json; the lines come back by their time.
+// parseScript parses transcripts.json and returns the lines by their time.
 func parseScript(data []byte) ([]line, error) {
 	var lines []line
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -178,14 +179,15 @@ func parseScript(data []byte) ([]line, error) {
 	}
 	for i, l := range lines {
 		if n := utf8.RuneCountInString(l.Text); n == 0 || n > glasses.MaxSay || l.AtMs < 0 || l.AtMs > maxAt {
-			return nil, fmt.Errorf("fixture transcripts.json, line %d: it needs atMs from 0 to %d and 1 to %d characters", i+1, maxAt, glasses.MaxSay)
+			return nil, fmt.Errorf("fixture transcripts.json, line %d: it needs atMs from 0 to %d and 1 to %d characters", i+1,
+				maxAt, glasses.MaxSay)
 		}
 	}
 	slices.SortStableFunc(lines, func(a, b line) int { return int(min(max(a.AtMs-b.AtMs, -1), 1)) })
 	return lines, nil
 }
 
-// linesFrom is the script on the session's clock when transcription starts at now.
+// linesFrom returns the script in the session's time, for a transcription that starts at now.
 func (f *fixtures) linesFrom(now int64) []line {
 	lines := slices.Clone(f.script)
 	for i := range lines {

@@ -15,9 +15,9 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// longBehind is how late real time may be, in ms, before what was missed is not made up for step by step: the machine
-// slept.
-const longBehind = 2000
+// maxCatchUp is how far real time may get ahead, in ms, before missed steps are skipped because the machine was
+// suspended.
+const maxCatchUp = 2000
 
 // sender is the stream towards the host.
 type sender interface {
@@ -34,10 +34,10 @@ type session struct {
 	virtual  bool
 	clock    int64        // virtual time
 	wall     func() int64 // real time, in ms
-	script   []line       // what is still to be said, by its time on the session's clock
-	frames   int          // pictures that the camera gave
-	chunks   int          // chunks that the microphone gave since it was switched on
-	broken   error        // sending failed: the host is gone
+	script   []line       // lines still to be spoken, by session time
+	frames   int          // pictures taken by the camera so far
+	chunks   int          // audio chunks sent since the microphone was switched on
+	broken   error        // set when sending failed because the host has exited
 }
 
 func newSession(o *pluginv1.AttachOpen, to sender, log *slog.Logger) (*session, error) {
@@ -49,7 +49,8 @@ func newSession(o *pluginv1.AttachOpen, to sender, log *slog.Logger) (*session, 
 	if err != nil {
 		return nil, invalid(err.Error())
 	}
-	s := &session{fixtures: fix, to: to, log: log.With("session", o.GetSessionId()), virtual: o.GetVirtualClock(), clock: o.GetNowMs()}
+	s := &session{fixtures: fix, to: to, log: log.With("session", o.GetSessionId()), virtual: o.GetVirtualClock(),
+		clock: o.GetNowMs()}
 	begin := time.Now()
 	s.wall = func() int64 { return begin.UnixMilli() + time.Since(begin).Milliseconds() }
 	s.newID = newIDs()
@@ -58,7 +59,7 @@ func newSession(o *pluginv1.AttachOpen, to sender, log *slog.Logger) (*session, 
 	return s, nil
 }
 
-// newIDs makes ids that an earlier pair of glasses of the same session has not used.
+// newIDs returns a generator of ids that earlier glasses of the same session have not used.
 func newIDs() func() string {
 	random := make([]byte, 4)
 	_, _ = rand.Read(random)
@@ -73,7 +74,7 @@ func (s *session) now() int64 {
 	return s.wall()
 }
 
-// serve answers requests until in is closed, ctx ends or the host is gone.
+// serve handles requests until in is closed, ctx ends or sending to the host fails.
 func (s *session) serve(ctx context.Context, in <-chan *pluginv1.AttachRequest) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -97,7 +98,7 @@ func (s *session) serve(ctx context.Context, in <-chan *pluginv1.AttachRequest) 
 	return s.broken
 }
 
-// request does what one request says.
+// request handles one request.
 func (s *session) request(m *pluginv1.AttachRequest) {
 	var f glasses.Frame
 	var body []byte
@@ -124,7 +125,7 @@ func (s *session) request(m *pluginv1.AttachRequest) {
 	s.settle()
 }
 
-// refuse answers a frame that could not be read.
+// refuse answers a frame that could not be parsed.
 func (s *session) refuse(id string, err error) {
 	var e *glasses.Error
 	if !errors.As(err, &e) {
@@ -133,20 +134,20 @@ func (s *session) refuse(id string, err error) {
 	if id == "" {
 		id = s.newID()
 	}
-	s.say(glasses.TypeError, id, e)
+	s.send(glasses.TypeError, id, e)
 }
 
-// say sends a frame of the session's own.
-func (s *session) say(typ, id string, payload any) {
+// send sends a frame that the session itself creates.
+func (s *session) send(typ, id string, payload any) {
 	f, err := glasses.New(typ, id, s.now(), payload)
 	if err != nil {
-		s.log.Error("encoding a frame", "type", typ, "err", err)
+		s.log.Error("failed to encode a frame", "type", typ, "err", err)
 		return
 	}
 	s.emit(device.Out{Frame: f})
 }
 
-// next is when something happens by itself: in the glasses, or because the script speaks.
+// next returns the time of the next step that needs no request, in the glasses or in the script.
 func (s *session) next() (at int64, ok bool) {
 	at, ok = s.device.Next()
 	if len(s.script) > 0 && (!ok || s.script[0].AtMs < at) {
@@ -155,28 +156,28 @@ func (s *session) next() (at int64, ok bool) {
 	return at, ok
 }
 
-// catchUp lets happen all that is due in real time, instant by instant.
+// catchUp runs every step that is due in real time.
 func (s *session) catchUp(now int64) {
 	for s.broken == nil {
 		at, ok := s.next()
 		if !ok || at > now {
 			return
 		}
-		if now-at > longBehind {
+		if now-at > maxCatchUp {
 			at = now
 		}
 		s.step(at)
 	}
 }
 
-// advance moves virtual time to the next instant at which something happens, at most as far as it is asked.
+// advance moves virtual time to the next step, but no further than requested.
 func (s *session) advance(f glasses.Frame) {
 	parsed, err := glasses.ParseControl(f.Type, f.Payload)
 	p, ok := parsed.(*glasses.Advance)
 	if err != nil || !ok || p.ToMs > maxClock {
 		e := &glasses.Error{Code: glasses.CodeBadPayload, Message: "toMs is beyond the end of time"}
 		_ = errors.As(err, &e)
-		s.say(glasses.TypeResult, f.ID, glasses.Result{Error: e})
+		s.send(glasses.TypeResult, f.ID, glasses.Result{Error: e})
 		return
 	}
 	to := max(s.clock, p.ToMs)
@@ -188,10 +189,10 @@ func (s *session) advance(f glasses.Frame) {
 	s.step(s.clock)
 	at, more := s.next()
 	reached := s.clock == to && (!more || at > to)
-	s.say(glasses.TypeResult, f.ID, glasses.Result{OK: true, Clock: &glasses.Clock{NowMs: s.clock, Reached: reached}})
+	s.send(glasses.TypeResult, f.ID, glasses.Result{OK: true, Clock: &glasses.Clock{NowMs: s.clock, Reached: reached}})
 }
 
-// step lets one instant happen.
+// step runs the step at one instant.
 func (s *session) step(at int64) {
 	s.device.Tick(at)
 	s.settle()
@@ -206,12 +207,12 @@ func (s *session) step(at int64) {
 	}
 }
 
-// settle sends what came out of the glasses and does what they ask, until nothing is left.
+// settle sends the output of the glasses and fulfils their requests until there are none.
 func (s *session) settle() {
 	for outs := s.device.Take(); len(outs) > 0; outs = s.device.Take() {
 		for _, o := range outs {
 			if o.Ask != nil {
-				s.host(*o.Ask)
+				s.fulfil(*o.Ask)
 			} else {
 				s.emit(o)
 			}
@@ -228,14 +229,14 @@ func (s *session) emit(o device.Out) {
 	if o.Body != nil {
 		data, err := glasses.EncodeBinary(o.Frame, o.Body)
 		if err != nil {
-			s.log.Error("encoding a binary frame", "type", o.Frame.Type, "err", err)
+			s.log.Error("failed to encode a binary frame", "type", o.Frame.Type, "err", err)
 			return
 		}
 		m.Message = &pluginv1.AttachResponse_Binary{Binary: data}
 	} else {
 		data, err := o.Frame.Encode()
 		if err != nil {
-			s.log.Error("encoding a frame", "type", o.Frame.Type, "err", err)
+			s.log.Error("failed to encode a frame", "type", o.Frame.Type, "err", err)
 			return
 		}
 		m.Message = &pluginv1.AttachResponse_Frame{Frame: data}
@@ -243,8 +244,9 @@ func (s *session) emit(o device.Out) {
 	s.broken = s.to.Send(m)
 }
 
-// host does what the glasses ask. Speech and sounds are heard by nobody here; the glasses tell when they are over.
-func (s *session) host(a device.Ask) {
+// fulfil fulfils a request of the glasses. Speech and sounds are not played; the glasses report when they would have
+// ended.
+func (s *session) fulfil(a device.Ask) {
 	var m device.Material
 	var err error
 	switch a.Kind {
@@ -272,16 +274,16 @@ func (s *session) host(a device.Ask) {
 	}
 	var refusal *glasses.Error
 	if err != nil {
-		s.log.Warn("a fixture cannot be used", "err", err)
+		s.log.Warn("failed to read a fixture", "err", err)
 		refusal = &glasses.Error{Code: glasses.CodePlatform, Message: err.Error()}
 	}
 	s.device.Answer(s.now(), a.ID, m, refusal)
 }
 
-// maxClip bounds the pictures of a clip before they are made to fit, in bytes.
+// maxClip bounds the pictures of a clip before they are scaled, in bytes.
 const maxClip = 32 << 20
 
-// clip puts pictures of the camera one after the other.
+// clip concatenates pictures of the camera.
 func (s *session) clip(a device.Ask) ([]byte, error) {
 	var clip []byte
 	for n := range max(1, a.DurationMs*int64(a.FPS)/1000) {

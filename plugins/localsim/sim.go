@@ -22,16 +22,16 @@ import (
 // Bounds of the adapter.
 const (
 	maxSessions = 256
-	// maxWaiting is how many requests of one session wait for it; the host waits with the next.
+	// maxWaiting bounds the queued requests of one session; then the host has to wait.
 	maxWaiting = 64
 	// maxClock keeps the session's clock, in ms, exact in JSON and far from overflow.
 	maxClock = 1 << 53
 )
 
-// codeInvalid is the Problem code of an opening that cannot be met.
+// codeInvalid is the Problem code for an invalid open request.
 const codeInvalid = "invalid_arguments"
 
-// sim serves the Transport contract. Sessions share nothing but this.
+// sim implements the Transport contract. Sessions share no other state.
 type sim struct {
 	pluginv1.UnimplementedTransportServer
 	log  *slog.Logger
@@ -49,9 +49,9 @@ func newSim(log *slog.Logger) *sim {
 	return s
 }
 
-// Close takes every session's glasses away and waits for them, as long as ctx allows.
+// Close ends every session and waits for them, as long as ctx allows.
 func (s *sim) Close(ctx context.Context) error {
-	s.mu.Lock() // nobody enters any more
+	s.mu.Lock() // no new session can start
 	s.end()
 	s.mu.Unlock()
 	done := make(chan struct{})
@@ -65,15 +65,17 @@ func (s *sim) Close(ctx context.Context) error {
 }
 
 // DescribeTransport names the adapter.
-func (s *sim) DescribeTransport(context.Context, *pluginv1.DescribeTransportRequest) (*pluginv1.DescribeTransportResponse, error) {
+func (s *sim) DescribeTransport(context.Context,
+	*pluginv1.DescribeTransportRequest) (*pluginv1.DescribeTransportResponse, error) {
 	return &pluginv1.DescribeTransportResponse{Name: "localsim", Version: buildinfo.Version}, nil
 }
 
-// Attach is one session's glasses for as long as the stream lives.
+// Attach serves one session's glasses until the stream ends.
 func (s *sim) Attach(stream grpc.BidiStreamingServer[pluginv1.AttachRequest, pluginv1.AttachResponse]) error {
 	if !s.enter() {
 		return serve.Refuse(codes.ResourceExhausted, &pluginv1.Problem{
-			Code: "rate_limited", Message: fmt.Sprintf("%d sessions are attached already", maxSessions), Retryable: true, FixHint: "Close sessions that are not needed.",
+			Code: "rate_limited", Message: fmt.Sprintf("%d sessions are attached already",
+				maxSessions), Retryable: true, FixHint: "Close sessions that are not needed.",
 		})
 	}
 	defer s.leave()
@@ -114,9 +116,10 @@ func (s *sim) leave() {
 	s.workers.Done()
 }
 
-// receive reads the stream's requests until it or ctx ends. Its goroutine outlives Attach by the moment that gRPC takes
-// to end the stream.
-func (s *sim) receive(ctx context.Context, stream grpc.BidiStreamingServer[pluginv1.AttachRequest, pluginv1.AttachResponse]) <-chan *pluginv1.AttachRequest {
+// receive reads the stream's requests until the stream or ctx ends. Its goroutine may outlive Attach briefly, until
+// gRPC has ended the stream.
+func (s *sim) receive(ctx context.Context, stream grpc.BidiStreamingServer[pluginv1.AttachRequest,
+	pluginv1.AttachResponse]) <-chan *pluginv1.AttachRequest {
 	in := make(chan *pluginv1.AttachRequest, maxWaiting)
 	s.workers.Go(func() {
 		defer close(in)
@@ -124,7 +127,7 @@ func (s *sim) receive(ctx context.Context, stream grpc.BidiStreamingServer[plugi
 			m, err := stream.Recv()
 			if err != nil {
 				if !errors.Is(err, io.EOF) && ctx.Err() == nil {
-					s.log.Debug("a session's stream ended", "err", err)
+					s.log.Debug("session stream failed", "err", err)
 				}
 				return
 			}
@@ -138,7 +141,7 @@ func (s *sim) receive(ctx context.Context, stream grpc.BidiStreamingServer[plugi
 	return in
 }
 
-// parseOpen checks what a session is opened with: the model of the snapshot if there is one, else the one that is named.
+// parseOpen checks an open request and returns the model of its snapshot if there is one, else the named model.
 func parseOpen(o *pluginv1.AttachOpen) (model glasses.DeviceModel, snapshot *glasses.Snapshot, err error) {
 	if o == nil {
 		return model, nil, invalid("the first request of a session is not open")

@@ -68,7 +68,8 @@ func TestRealTime(t *testing.T) {
 // TestOneCannotDisturbAnother: what one session sends wrongly is answered there, and no other session feels it.
 func TestOneCannotDisturbAnother(t *testing.T) {
 	c := serveSim(t)
-	good, bad := attach(t, c, &pluginv1.AttachOpen{VirtualClock: true}), attach(t, c, &pluginv1.AttachOpen{VirtualClock: true})
+	good, bad := attach(t, c, &pluginv1.AttachOpen{VirtualClock: true}), attach(t, c,
+		&pluginv1.AttachOpen{VirtualClock: true})
 	for _, m := range []*pluginv1.AttachRequest{
 		{}, {Message: &pluginv1.AttachRequest_Frame{Frame: []byte("{")}}, {Message: &pluginv1.AttachRequest_Binary{Binary: []byte{255, 255}}},
 		{Message: &pluginv1.AttachRequest_Open{Open: &pluginv1.AttachOpen{}}}, {Message: &pluginv1.AttachRequest_Frame{Frame: []byte(strings.Repeat("x", 3<<20))}},
@@ -83,7 +84,8 @@ func TestOneCannotDisturbAnother(t *testing.T) {
 	if r := bad.do("sim.camera", "{}"); r.Error != nil {
 		t.Errorf("it did not go on: %+v", r.Error)
 	}
-	bad.send(&pluginv1.AttachRequest{Message: &pluginv1.AttachRequest_Frame{Frame: make([]byte, 5<<20)}}) // more than gRPC takes
+	// more than gRPC takes
+	bad.send(&pluginv1.AttachRequest{Message: &pluginv1.AttachRequest_Frame{Frame: make([]byte, 5<<20)}})
 	good.must("display.show", `{"tree":{"type":"text","text":"still here"}}`)
 	if _, err := bad.stream.Recv(); err == nil {
 		t.Error("a request beyond all bounds was taken")
@@ -102,9 +104,12 @@ func TestOpeningIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, o := range map[string]*pluginv1.AttachOpen{
-		"no open": nil, "no model": {}, "unknown model": {DeviceModel: "x"}, "relative folder": {DeviceModel: "even_g1", FixturesDir: []byte("x")},
-		"no such folder": {DeviceModel: "even_g1", FixturesDir: []byte(file + "x")}, "a file": {DeviceModel: "even_g1", FixturesDir: []byte(file)},
-		"broken fixture": {DeviceModel: "even_g1", FixturesDir: []byte(broken)}, "no snapshot": {DeviceModel: "even_g1", Snapshot: []byte("{")},
+		"no open": nil, "no model": {}, "unknown model": {DeviceModel: "x"}, "relative folder": {DeviceModel: "even_g1",
+			FixturesDir: []byte("x")},
+		"no such folder": {DeviceModel: "even_g1", FixturesDir: []byte(file + "x")}, "a file": {DeviceModel: "even_g1",
+			FixturesDir: []byte(file)},
+		"broken fixture": {DeviceModel: "even_g1", FixturesDir: []byte(broken)}, "no snapshot": {DeviceModel: "even_g1",
+			Snapshot: []byte("{")},
 		"before the epoch": {DeviceModel: "even_g1", NowMs: -1},
 	} {
 		stream, err := c.Attach(t.Context())
@@ -170,7 +175,8 @@ func TestFixtures(t *testing.T) {
 	p.must("transcription.stop", "{}")
 	p.must("transcription.start", "{}")
 	p.advance(2000)
-	want := []string{`300 transcript {"text":"one","final":false}`, `700 transcript {"text":"one","final":false}`, `1300 transcript {"text":"two","final":true,"language":"en"}`}
+	want := []string{`300 transcript {"text":"one","final":false}`, `700 transcript {"text":"one","final":false}`,
+		`1300 transcript {"text":"two","final":true,"language":"en"}`}
 	if got := p.take(); !slices.Equal(got, want) {
 		t.Errorf("transcripts: %v", got)
 	}
@@ -191,7 +197,8 @@ func TestFixtures(t *testing.T) {
 		t.Skip(err)
 	}
 	for range 2 {
-		if r := p.do("camera.photo", "{}"); r.Error == nil || r.Error.Code != "platform_error" || strings.Contains(r.Error.Message, secret) {
+		if r := p.do("camera.photo", "{}"); r.Error == nil || r.Error.Code != "platform_error" ||
+			strings.Contains(r.Error.Message, secret) {
 			t.Errorf("%+v", r)
 		}
 	}

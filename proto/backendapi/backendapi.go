@@ -1,6 +1,6 @@
-// Package backendapi is the HTTP contract between a backend and whoever calls it: paths, header names, JSON shapes
-// and error codes. Golden files in testdata show every shape as it stands on the wire. The package
-// knows neither how a backend answers nor how a client asks.
+// Package backendapi is the HTTP contract of a backend: paths, header names, JSON shapes and error codes. Golden
+// files in testdata show every shape on the wire. The package knows neither how a backend answers nor how a client
+// calls.
 package backendapi
 
 import "encoding/json"
@@ -9,16 +9,18 @@ import "encoding/json"
 const (
 	PathDeviceCode  = "/api/auth/device/code"
 	PathDeviceToken = "/api/auth/device/token"
-	PathAccount     = "/api/account"
-	PathAccountLink = "/api/account/link" // DELETE revokes the link of the token that asks
-	PathSessions    = "/api/sessions"
-	PathProjects    = "/api/projects"
-	PathHealth      = "/api/health"
-	PathTelemetry   = "/api/telemetry"
+	// PathDeviceCancel cancels a device code that will not be polled again.
+	PathDeviceCancel = "/api/auth/device/cancel"
+	PathAccount      = "/api/account"
+	PathAccountLink  = "/api/account/link" // DELETE revokes the link of the caller's token
+	PathSessions     = "/api/sessions"
+	PathProjects     = "/api/projects"
+	PathHealth       = "/api/health"
+	PathTelemetry    = "/api/telemetry"
 )
 
-// Headers. A request carries the install id or a bearer token, never both. The requester's three are
-// optional, at most 100 printable characters each, and shown to the person on the activation page.
+// Headers. A request has the install id or a bearer token, never both. The other three describe the requester; they
+// are optional, at most 100 printable characters each, and shown to the person on the activation page.
 const (
 	HeaderInstallID = "X-Service-Install-Id"
 	HeaderHost      = "X-Service-Host"
@@ -26,7 +28,7 @@ const (
 	HeaderClient    = "X-Service-Client"
 )
 
-// ScopeAccountFull is the one scope that can be asked for.
+// ScopeAccountFull is the only scope.
 const ScopeAccountFull = "account_full"
 
 // TierFreeAccount is the tier of a linked account.
@@ -58,7 +60,7 @@ type DeviceCodeRequest struct {
 	Scope string `json:"scope"`
 }
 
-// DeviceCode is its answer.
+// DeviceCode is the answer to a DeviceCodeRequest.
 type DeviceCode struct {
 	DeviceCode          string `json:"deviceCode"`
 	UserCode            string `json:"userCode"`
@@ -67,25 +69,25 @@ type DeviceCode struct {
 	PollIntervalSeconds int64  `json:"pollIntervalSeconds"`
 }
 
-// TokenRequest is the body of POST /api/auth/device/token.
+// TokenRequest is the body of POST /api/auth/device/token and of POST /api/auth/device/cancel.
 type TokenRequest struct {
 	DeviceCode string `json:"deviceCode"`
 }
 
-// Pending is the answer while the person has not finished.
+// Pending is the answer to a TokenRequest until the person has decided.
 type Pending struct {
 	Pending             bool  `json:"pending"`
 	PollIntervalSeconds int64 `json:"pollIntervalSeconds"`
 }
 
-// Token is the answer on approval. AuthToken is a secret.
+// Token is the answer to a TokenRequest on approval. Never log AuthToken.
 type Token struct {
 	AuthToken string `json:"authToken"`
 	Account
 }
 
-// Account is the answer of GET /api/account: who a token is. Times are ISO 8601 UTC; ExpiresAt is null for a token
-// that never expires, and always present.
+// Account is the answer of GET /api/account: the owner of a token. Times are ISO 8601 UTC; ExpiresAt is always
+// present, and null for a token that does not expire.
 type Account struct {
 	AccountID string  `json:"accountId"`
 	Tier      string  `json:"tier"`
@@ -93,7 +95,7 @@ type Account struct {
 	ExpiresAt *string `json:"expiresAt"`
 }
 
-// Problem is every refusal: application/problem+json (RFC 9457) with the codes above.
+// Problem is the body of every refusal: application/problem+json (RFC 9457) with the codes above.
 type Problem struct {
 	Type      string `json:"type"`
 	Title     string `json:"title"`
@@ -118,8 +120,8 @@ type SessionRequest struct {
 	Fresh       bool   `json:"fresh,omitempty"`
 }
 
-// Session is a browser-simulator session. Apps and Pages count what is attached now; LastSeq is the newest event's
-// sequence number, 0 before the first.
+// Session is a browser-simulator session. Apps and Pages count current connections; LastSeq is the sequence number of
+// the latest event, 0 before the first.
 type Session struct {
 	SessionID    string  `json:"sessionId"`
 	Project      string  `json:"project"`
@@ -137,7 +139,7 @@ type Session struct {
 	LastSeq      int64   `json:"lastSeq"`
 }
 
-// CreatedSession is the answer of POST /api/sessions: 201 and Created when it was minted, 200 when it was resumed.
+// CreatedSession is the answer of POST /api/sessions: 201 with Created for a new session, 200 for a resumed one.
 type CreatedSession struct {
 	Session
 	Created bool `json:"created"`
@@ -148,7 +150,7 @@ type SessionList struct {
 	Sessions []Session `json:"sessions"`
 }
 
-// SessionSecret is the answer of POST /api/sessions/{id}/secrets. AppSecret is a secret.
+// SessionSecret is the answer of POST /api/sessions/{id}/secrets. Never log AppSecret.
 type SessionSecret struct {
 	AppSecret string `json:"appSecret"`
 }
@@ -158,11 +160,11 @@ type EventPage struct {
 	Events []json.RawMessage `json:"events"`
 	Next   int64             `json:"next"`
 	More   bool              `json:"more"`
-	// Truncated says that rows after the cursor of the request are gone.
+	// Truncated reports that rows after the cursor of the request are gone.
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-// MaxWaitMs is the longest that GET /api/sessions/{id}/events?waitMs waits for a row, in ms.
+// MaxWaitMs is the maximum of waitMs in GET /api/sessions/{id}/events, in ms.
 const MaxWaitMs = 25_000
 
 // Control is the body of POST /api/sessions/{id}/control: one control frame of proto/glasses for the simulator page.
@@ -173,20 +175,21 @@ type Control struct {
 	Media []byte `json:"media,omitempty"`
 }
 
-// MaxControlMedia bounds Control.Media, in bytes before base64.
+// MaxControlMedia is the maximum size of Control.Media in bytes, before base64.
 const MaxControlMedia = 1 << 20
 
-// Controlled is its answer: the payload of the page's result (proto/glasses.Result), also when that is an error.
+// Controlled is the answer to a Control: the payload of the page's result (proto/glasses.Result), including errors.
 type Controlled struct {
 	Result json.RawMessage `json:"result"`
 }
 
-// ProjectKeyRequest is the body of POST /api/projects/{project}/keys. Name says what the key is for.
+// ProjectKeyRequest is the body of POST /api/projects/{project}/keys. Name describes the purpose of the key.
 type ProjectKeyRequest struct {
 	Name string `json:"name"`
 }
 
-// ProjectKey is its answer. The key is a secret that is told only here; Hint is its end, for people.
+// ProjectKey is the answer to a ProjectKeyRequest, the only one with the key, which is a secret; Hint is its end, for
+// people.
 type ProjectKey struct {
 	ProjectKey string `json:"projectKey"`
 	Hint       string `json:"hint"`

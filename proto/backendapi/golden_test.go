@@ -18,14 +18,18 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 func text(s string) *string { return &s }
 
-var account = Account{AccountID: "0b0e7e1c-6f0a-4b1e-9a55-2f4f9ad6a001", Tier: TierFreeAccount, LinkedAt: "2026-01-02T03:04:05.000Z"}
+var account = Account{AccountID: "0b0e7e1c-6f0a-4b1e-9a55-2f4f9ad6a001", Tier: TierFreeAccount,
+	LinkedAt: "2026-01-02T03:04:05.000Z"}
 
-var legacy = Account{AccountID: account.AccountID, Tier: account.Tier, LinkedAt: account.LinkedAt, ExpiresAt: text("2027-01-02T03:04:05.000Z")}
+var legacy = Account{AccountID: account.AccountID, Tier: account.Tier, LinkedAt: account.LinkedAt,
+	ExpiresAt: text("2027-01-02T03:04:05.000Z")}
 
-var deviceCode = DeviceCode{DeviceCode: "sdc_example", UserCode: "WDJB-MJHT", VerificationURL: "https://glasses.example/activate?code=WDJB-MJHT",
+var deviceCode = DeviceCode{DeviceCode: "sdc_example", UserCode: "WDJB-MJHT",
+	VerificationURL:  "https://glasses.example/activate?code=WDJB-MJHT",
 	ExpiresInSeconds: 600, PollIntervalSeconds: 5}
 
-var session = Session{SessionID: "ses_abcdefghijklmnopqrst", Project: "com.example.hello", Platform: "ios", DeviceModel: "rayban_display", State: "open",
+var session = Session{SessionID: "ses_abcdefghijklmnopqrst", Project: "com.example.hello", Platform: "ios",
+	DeviceModel: "rayban_display", State: "open",
 	SessionURL: "https://glasses.example/s/ses_abcdefghijklmnopqrst", AppEndpoint: "wss://glasses.example/api/sessions/ses_abcdefghijklmnopqrst/app",
 	CreatedAt: "2026-01-02T03:04:05.000Z", LastActiveAt: "2026-01-02T03:05:05.000Z", ExpiresAt: "2026-01-03T03:05:05.000Z",
 	Apps: 1, Pages: 2, LastSeq: 9007199254740993}
@@ -40,22 +44,27 @@ func number(n int64) *int64 { return &n }
 
 func yes(b bool) *bool { return &b }
 
-var access = Access{AssistantConfig: map[string]string{"realtimeModel": LevelReadWrite, "voice": LevelRead}, Credentials: LevelReadWrite, Analytics: LevelRead}
+var access = Access{AssistantConfig: map[string]string{"realtimeModel": LevelReadWrite, "voice": LevelRead},
+	Credentials: LevelReadWrite, Analytics: LevelRead}
 
-var project = Project{Project: "com.example.hello", DisplayName: "Hello", Platforms: []string{"ios", "android"}, CreatedAt: "2026-01-02T03:04:05.000Z",
+var project = Project{Project: "com.example.hello", DisplayName: "Hello", Platforms: []string{"ios", "android"},
+	CreatedAt:    "2026-01-02T03:04:05.000Z",
 	LastActiveAt: text("2026-01-02T03:05:05.000Z"), Keys: 1, OpenSessions: 2, Access: access, DashboardURL: "https://glasses.example/account/projects/com.example.hello"}
 
 var choices = AssistantChoices{
-	RealtimeModels: []AssistantModel{{ID: "realtime-1", Name: "Realtime", Description: "quick", Voices: []string{"ember"}, MicroUSDPerMinute: number(60000)}},
-	MemoryModels:   []AssistantModel{{ID: "memory-1", Name: "Memory", Description: "short"}},
-	Voices:         []AssistantVoice{{ID: "ember", Name: "Ember", Description: "warm"}},
+	RealtimeModels: []AssistantModel{{ID: "realtime-1", Name: "Realtime", Description: "quick",
+		Voices: []string{"ember"}, MicroUSDPerMinute: number(60000)}},
+	MemoryModels: []AssistantModel{{ID: "memory-1", Name: "Memory", Description: "short"}},
+	Voices:       []AssistantVoice{{ID: "ember", Name: "Ember", Description: "warm"}},
 }
 
-var credential = Credential{Provider: "openai", Name: "OpenAI", Set: true, Hint: text("...wxyz"), SetAt: text("2026-01-02T03:04:05.000Z"),
+var credential = Credential{Provider: "openai", Name: "OpenAI", Set: true, Hint: text("...wxyz"),
+	SetAt: text("2026-01-02T03:04:05.000Z"),
 	SetBy: text("dashboard"), TestedAt: text("2026-01-02T03:05:05.000Z"), TestResult: text("ok")}
 
-var event = AnalyticsEvent{ID: "e-1", Type: "event", Name: "photo.taken", At: 1767323045000, InstallID: "k3v9x2m4q7", AppVersion: "1.4.0",
-	Platform: "ios", DeviceModel: "rayban_display"}
+var event = AnalyticsEvent{ID: "e-1", Type: "event", Name: "photo.taken", At: 1767323045000, InstallID: "k3v9x2m4q7",
+	AppVersion: "1.4.0",
+	Platform:   "ios", DeviceModel: "rayban_display"}
 
 // examples holds every shape; the key names the golden file.
 var examples = map[string]any{
@@ -69,11 +78,13 @@ var examples = map[string]any{
 	"account_legacy":      legacy,
 	"problem": Problem{Type: "about:blank", Title: "Device code expired", Status: 410, Code: CodeDeviceCodeExpired,
 		Detail: "the device code's window is over", Retryable: true, FixHint: "start again for a fresh code"},
-	"auth_required": AuthRequired{DeviceCode: deviceCode, Problem: Problem{Type: "about:blank", Title: "Account link required", Status: 401,
+	"auth_required": AuthRequired{DeviceCode: deviceCode, Problem: Problem{Type: "about:blank",
+		Title: "Account link required", Status: 401,
 		Code: CodeAuthRequired, Detail: "this needs a linked account", Retryable: true, FixHint: "show the person the code and the URL"}},
-	"telemetry_receipt":       TelemetryReceipt{Accepted: 198, Duplicates: 1, Rejected: 1},
-	"telemetry_purged":        TelemetryPurged{Deleted: 1234},
-	"session_request":         SessionRequest{Project: "com.example.hello", Platform: "ios", DeviceModel: "rayban_display", Fresh: true},
+	"telemetry_receipt": TelemetryReceipt{Accepted: 198, Duplicates: 1, Rejected: 1},
+	"telemetry_purged":  TelemetryPurged{Deleted: 1234},
+	"session_request": SessionRequest{Project: "com.example.hello", Platform: "ios",
+		DeviceModel: "rayban_display", Fresh: true},
 	"session_request_minimal": SessionRequest{Project: "com.example.hello"},
 	"session":                 session,
 	"session_closed":          closedSession,
@@ -88,53 +99,73 @@ var examples = map[string]any{
 	"control_text":            Control{Type: "sim.input", Payload: json.RawMessage(`{"kind":"tap","x":1,"y":2}`)},
 	"controlled":              Controlled{Result: json.RawMessage(`{"ok":true}`)},
 	"project_key_request":     ProjectKeyRequest{Name: "generated module"},
-	"project_key":             ProjectKey{ProjectKey: "spk_example", Hint: "mple", CreatedAt: "2026-01-02T03:04:05.000Z"},
-	"permission_denied": PermissionDenied{Problem: Problem{Type: "about:blank", Title: "Permission denied", Status: 403, Code: CodePermissionDenied,
+	"project_key": ProjectKey{ProjectKey: "spk_example", Hint: "mple",
+		CreatedAt: "2026-01-02T03:04:05.000Z"},
+	"permission_denied": PermissionDenied{Problem: Problem{Type: "about:blank", Title: "Permission denied",
+		Status: 403, Code: CodePermissionDenied,
 		Detail: "agents may not change voice", FixHint: "ask the account's owner"}, Project: "com.example.hello", Capability: CapabilityAssistant,
 		Field: "voice", Needed: LevelReadWrite, Granted: LevelRead},
-	"version_conflict": VersionConflict{Problem: Problem{Type: "about:blank", Title: "Version conflict", Status: 409, Code: CodeVersionConflict,
+	"version_conflict": VersionConflict{Problem: Problem{Type: "about:blank", Title: "Version conflict", Status: 409,
+		Code:   CodeVersionConflict,
 		Detail: "the config is at version 4", Retryable: true, FixHint: "read it again"}, CurrentVersion: 9007199254740993},
 	"access":             access,
 	"project":            project,
 	"project_list":       ProjectList{Projects: []Project{project}},
 	"project_list_empty": ProjectList{Projects: []Project{}},
-	"assistant_config": AssistantConfig{Project: "com.example.hello", Version: 4, RealtimeModel: text("realtime-1"), Voice: text("ember"),
+	"assistant_config": AssistantConfig{Project: "com.example.hello", Version: 4, RealtimeModel: text("realtime-1"),
+		Voice:       text("ember"),
 		MemoryModel: text("memory-1"), SessionMemory: yes(true), Sounds: yes(false), UpdatedAt: text("2026-01-02T03:04:05.000Z"), UpdatedBy: text("agent on laptop"),
-		Access: access.AssistantConfig, Choices: choices, Cost: AssistantCost{MicroUSDPerMinute: number(61000), BeforeMicroUSDPerMinute: number(81000), Note: "estimate"}},
-	"assistant_config_hidden": AssistantConfig{Project: "com.example.hello", Access: map[string]string{"voice": LevelOff},
-		Choices: AssistantChoices{RealtimeModels: []AssistantModel{}, MemoryModels: []AssistantModel{}, Voices: []AssistantVoice{}}},
+		Access: access.AssistantConfig, Choices: choices, Cost: AssistantCost{MicroUSDPerMinute: number(61000),
+			BeforeMicroUSDPerMinute: number(81000), Note: "estimate"}},
+	"assistant_config_hidden": AssistantConfig{Project: "com.example.hello",
+		Access: map[string]string{"voice": LevelOff},
+		Choices: AssistantChoices{RealtimeModels: []AssistantModel{}, MemoryModels: []AssistantModel{},
+			Voices: []AssistantVoice{}}},
 	"assistant_choices": choices,
 	"assistant_model":   choices.RealtimeModels[0],
 	"assistant_voice":   choices.Voices[0],
 	"assistant_cost":    AssistantCost{Note: "no prices are set"},
 	"assistant_change":  AssistantChange{Version: 4, Voice: text("ember"), Sounds: yes(false)},
 	"credential":        credential,
-	"credential_list":   CredentialList{Project: "com.example.hello", Credentials: []Credential{credential, {Provider: "other", Name: "Other"}}},
-	"credential_link": CredentialLink{Provider: "openai", URL: "https://glasses.example/account/credentials/scl_example",
+	"credential_list": CredentialList{Project: "com.example.hello",
+		Credentials: []Credential{credential, {Provider: "other", Name: "Other"}}},
+	"credential_link": CredentialLink{Provider: "openai",
+		URL:       "https://glasses.example/account/credentials/scl_example",
 		ExpiresAt: "2026-01-02T03:19:05.000Z"},
 	"analytics_batch": AnalyticsBatch{Events: []AnalyticsEvent{event}},
 	"analytics_event": event,
-	"analytics_accepted": AnalyticsAccepted{Accepted: 1, Duplicates: 2, Late: 3, Sampled: 4, Rejected: 1, SampleRate: 10,
-		Problems: []AnalyticsRejected{{Index: 7, Reason: "type is not session, event or error"}}},
+	"analytics_accepted": AnalyticsAccepted{Accepted: 1, Duplicates: 2, Late: 3, Sampled: 4, Rejected: 1,
+		SampleRate: 10,
+		Problems:   []AnalyticsRejected{{Index: 7, Reason: "type is not session, event or error"}}},
 	"analytics_rejected": AnalyticsRejected{Index: 7, Reason: "type is not session, event or error"},
-	"analytics_report": AnalyticsReport{Project: "com.example.hello", From: "2026-01-01T00:00:00.000Z", To: "2026-01-02T00:00:00.000Z", Interval: "day",
+	"analytics_report": AnalyticsReport{Project: "com.example.hello", From: "2026-01-01T00:00:00.000Z",
+		To: "2026-01-02T00:00:00.000Z", Interval: "day",
 		Totals: AnalyticsTotals{Sessions: 9007199254740993, Events: 2, Errors: 1, PeakActiveInstalls: 7},
-		Series: []AnalyticsPoint{{At: "2026-01-01T00:00:00.000Z", Sessions: 3, Events: 2, Errors: 1, ActiveInstalls: 7}},
-		Events: []AnalyticsCount{{Name: "photo.taken", Count: 2}}, Errors: []AnalyticsCount{}, Versions: []AnalyticsCount{}, Platforms: []AnalyticsCount{},
+		Series: []AnalyticsPoint{{At: "2026-01-01T00:00:00.000Z", Sessions: 3, Events: 2, Errors: 1,
+			ActiveInstalls: 7}},
+		Events: []AnalyticsCount{{Name: "photo.taken",
+			Count: 2}}, Errors: []AnalyticsCount{}, Versions: []AnalyticsCount{}, Platforms: []AnalyticsCount{},
 		Devices: []AnalyticsCount{}, Approximate: []string{}, Reading: "3 sessions in a day."},
 	"analytics_totals": AnalyticsTotals{Sessions: 3, Events: 2, Errors: 1, PeakActiveInstalls: 7},
-	"analytics_point":  AnalyticsPoint{At: "2026-01-01T00:00:00.000Z", Sessions: 3, Events: 2, Errors: 1, ActiveInstalls: 7},
-	"analytics_count":  AnalyticsCount{Name: "photo.taken", Count: 2},
-	"connection_page": ConnectionPage{Project: "com.example.hello", Version: 2, Title: "Hello", Description: "Connect your glasses", Theme: "auto",
-		Accent: "#0b6b68", Capabilities: []string{"display"}, Phrases: []ConnectionPagePhrase{{Phrase: "take a photo", Does: "takes one"}},
-		Toggles: []ConnectionPageToggle{{ID: "captions", Label: "Captions", On: true}}, SupportURL: "https://example.com/help",
+	"analytics_point": AnalyticsPoint{At: "2026-01-01T00:00:00.000Z", Sessions: 3, Events: 2, Errors: 1,
+		ActiveInstalls: 7},
+	"analytics_count": AnalyticsCount{Name: "photo.taken", Count: 2},
+	"connection_page": ConnectionPage{Project: "com.example.hello", Version: 2, Title: "Hello",
+		Description: "Connect your glasses", Theme: "auto",
+		Accent: "#0b6b68", Capabilities: []string{"display"}, Phrases: []ConnectionPagePhrase{{Phrase: "take a photo",
+			Does: "takes one"}},
+		Toggles: []ConnectionPageToggle{{ID: "captions", Label: "Captions",
+			On: true}}, SupportURL: "https://example.com/help",
 		PageURL: "https://glasses.example/connect/cp_example", UpdatedAt: text("2026-01-02T03:04:05.000Z"), UpdatedBy: text("agent on laptop")},
 	"connection_page_phrase": ConnectionPagePhrase{Phrase: "take a photo", Does: "takes one"},
 	"connection_page_toggle": ConnectionPageToggle{ID: "captions", Label: "Captions", On: true},
-	"connection_page_change": ConnectionPageChange{Version: 2, Title: text("Hello"), Toggles: &[]ConnectionPageToggle{}},
-	"connection_page_file":   ConnectionPageFile{Name: "connect.html", Version: 2, HTML: "<!doctype html>", SHA256: "00ff"},
-	"health": Health{OK: true, Service: "service-backend", Version: "1.4.0", Commit: "unknown", BuiltAt: "unknown", UptimeMs: 9007199254740993,
-		Phase: "beta", Hints: map[string]string{"sessions": "who may ask", "versionCheck": "compare commit"}},
+	"connection_page_change": ConnectionPageChange{Version: 2, Title: text("Hello"),
+		Toggles: &[]ConnectionPageToggle{}},
+	"connection_page_file": ConnectionPageFile{Name: "connect.html", Version: 2, HTML: "<!doctype html>",
+		SHA256: "00ff"},
+	"health": Health{OK: true, Service: "service-backend", Version: "1.4.0", Commit: "unknown", BuiltAt: "unknown",
+		UptimeMs: 9007199254740993,
+		Phase:    "beta", Hints: map[string]string{"sessions": "who may ask", "versionCheck": "compare commit"}},
 }
 
 func TestEveryShapeStandsAsItsGoldenFile(t *testing.T) {
@@ -243,7 +274,8 @@ func TestShapesInDetail(t *testing.T) {
 		}, 12},
 		{"pending", map[string]string{"pending": "true", "pollIntervalSeconds": "5"}, 2},
 		{"device_code", map[string]string{"expiresInSeconds": "600", "pollIntervalSeconds": "5"}, 5},
-		{"created_session", map[string]string{"created": "true", "closedAt": "null", "apps": "1", "pages": "2", "lastSeq": "9007199254740993"}, 15},
+		{"created_session", map[string]string{"created": "true", "closedAt": "null", "apps": "1", "pages": "2",
+			"lastSeq": "9007199254740993"}, 15},
 		{"session_list_empty", map[string]string{"sessions": "[]"}, 1},
 		{"event_page_empty", map[string]string{"events": "[]", "next": "7", "more": "false"}, 3},
 		{"session_request_minimal", map[string]string{"project": `"com.example.hello"`}, 1},
@@ -270,7 +302,8 @@ func TestShapesInDetail(t *testing.T) {
 
 // A fraction is not an integer of this contract, whichever side sends it.
 func TestFractionsAreRefused(t *testing.T) {
-	for _, body := range []string{`{"pollIntervalSeconds":5.5}`, `{"pollIntervalSeconds":"5"}`, `{"pollIntervalSeconds":1e99}`} {
+	for _, body := range []string{`{"pollIntervalSeconds":5.5}`, `{"pollIntervalSeconds":"5"}`,
+		`{"pollIntervalSeconds":1e99}`} {
 		if err := json.Unmarshal([]byte(body), &Pending{}); err == nil {
 			t.Errorf("%s was read", body)
 		}

@@ -1,27 +1,27 @@
 package backendapi
 
-// Routes below PathProjects + "/{project}". Agents call them with a bearer token; which of them need a grant, and which
-// level, is the backend's table. Unknown projects and those of other accounts are not_found alike.
+// Routes below PathProjects + "/{project}". Agents call them with a bearer token; Routes() has the grants that they
+// need. Unknown projects and those of other accounts are both not_found.
 const (
 	PathAssistant          = "/assistant"             // GET AssistantConfig, PATCH AssistantChange -> AssistantConfig
 	PathCredentials        = "/credentials"           // GET CredentialList
 	PathCredentialLink     = "/credentials/{id}/link" // POST {} -> CredentialLink
 	PathAnalytics          = "/analytics"             // GET ?range or ?from&to, ?interval -> AnalyticsReport
-	PathConnectionPage     = "/connection-page"       // GET ConnectionPage, PATCH ConnectionPageChange -> ConnectionPage
+	PathConnectionPage     = "/connection-page"       // GET ConnectionPage, PATCH ConnectionPageChange -> the same
 	PathConnectionPageFile = "/connection-page/file"  // GET ConnectionPageFile
 )
 
-// PathIngest takes batches of shipped apps: POST AnalyticsBatch with Authorization: Bearer <project key>.
+// PathIngest receives batches from shipped apps: POST AnalyticsBatch with Authorization: Bearer <project key>.
 const PathIngest = "/api/analytics"
 
-// Codes of the records' refusals.
+// Codes of refusals about records.
 const (
-	CodeVersionConflict = "version_conflict" // 409: somebody changed the record since it was read
+	CodeVersionConflict = "version_conflict" // 409: the record was changed since it was read
 	CodeNotConfigured   = "not_configured"   // 409: the operator of this backend has not set this up
 	CodeInvalidKey      = "invalid_key"      // 401: the project key is unknown or revoked
 )
 
-// Capabilities that grants govern, and their levels.
+// Capabilities that grants control, and their levels.
 const (
 	CapabilityAssistant   = "assistant_config"
 	CapabilityCredentials = "credentials"
@@ -32,8 +32,8 @@ const (
 	LevelReadWrite = "read_write"
 )
 
-// PermissionDenied is the 403 of a grant: what was needed, and what the account grants. Field is empty unless one field
-// of the assistant's config is meant.
+// PermissionDenied is the 403 of a missing grant: the level needed and the level granted. Field is set if it concerns
+// one field of the assistant's config.
 type PermissionDenied struct {
 	Problem
 	Project    string `json:"project"`
@@ -43,20 +43,20 @@ type PermissionDenied struct {
 	Granted    string `json:"granted"`
 }
 
-// VersionConflict is the 409 of a change to a record that is no longer the version that was read.
+// VersionConflict is the 409 of a change based on an outdated version of a record.
 type VersionConflict struct {
 	Problem
 	CurrentVersion int64 `json:"currentVersion"`
 }
 
-// Access is what agents may do with a project's data, as levels; the assistant's config has one for each field.
+// Access holds the levels that agents have for a project's data; the assistant's config has one per field.
 type Access struct {
 	AssistantConfig map[string]string `json:"assistantConfig"`
 	Credentials     string            `json:"credentials"`
 	Analytics       string            `json:"analytics"`
 }
 
-// Project is an app that an account builds. Project is its app id; Platforms are of ios, android, web, desktop.
+// Project is an app of an account. Project is its app id; Platforms are some of ios, android, web, desktop.
 type Project struct {
 	Project      string   `json:"project"`
 	DisplayName  string   `json:"displayName"`
@@ -69,13 +69,13 @@ type Project struct {
 	DashboardURL string   `json:"dashboardUrl"`
 }
 
-// ProjectList is the answer of GET /api/projects, by app id.
+// ProjectList is the answer of GET /api/projects, ordered by app id.
 type ProjectList struct {
 	Projects []Project `json:"projects"`
 }
 
-// AssistantConfig is how a project's voice assistant is set. A field that the grants hide is null; Access tells why.
-// Version counts changes, 0 before the first.
+// AssistantConfig is the configuration of a project's voice assistant. A field hidden by the grants is null; Access
+// has the levels. Version counts changes, 0 before the first.
 type AssistantConfig struct {
 	Project       string            `json:"project"`
 	Version       int64             `json:"version"`
@@ -89,17 +89,19 @@ type AssistantConfig struct {
 	Access        map[string]string `json:"access"`
 	Choices       AssistantChoices  `json:"choices"`
 	Cost          AssistantCost     `json:"cost"`
+	// Changed names the fields that a change set to another value; absent in the answer to a read.
+	Changed []string `json:"changed,omitempty"`
 }
 
-// AssistantChoices are the ids that this backend takes.
+// AssistantChoices are the ids that this backend accepts.
 type AssistantChoices struct {
 	RealtimeModels []AssistantModel `json:"realtimeModels"`
 	MemoryModels   []AssistantModel `json:"memoryModels"`
 	Voices         []AssistantVoice `json:"voices"`
 }
 
-// AssistantModel is one choice. Voices are the ids it can speak with, of realtime models only. The price is in
-// micro-dollars for a minute of conversation, null while the operator has set none.
+// AssistantModel is one model. Voices are the ids that a realtime model can speak with. The price is in micro-dollars
+// per minute of conversation, null if the operator has not set one.
 type AssistantModel struct {
 	ID                string   `json:"id"`
 	Name              string   `json:"name"`
@@ -115,15 +117,15 @@ type AssistantVoice struct {
 	Description string `json:"description"`
 }
 
-// AssistantCost is what a minute of conversation costs with this config, in micro-dollars, and before the change that
-// this answers. Null: not known, because a price is not set or a field is hidden.
+// AssistantCost is the price of a minute of conversation with this config in micro-dollars, and its price before the
+// change that this answers. Null means unknown, because a price is not set or a field is hidden.
 type AssistantCost struct {
 	MicroUSDPerMinute       *int64 `json:"microUsdPerMinute"`
 	BeforeMicroUSDPerMinute *int64 `json:"beforeMicroUsdPerMinute"`
 	Note                    string `json:"note"`
 }
 
-// AssistantChange is the body of PATCH: the version that was read, and only the fields to change.
+// AssistantChange is the body of PATCH: the version that was read, and the fields to change.
 type AssistantChange struct {
 	Version       int64   `json:"version"`
 	RealtimeModel *string `json:"realtimeModel,omitempty"`
@@ -133,8 +135,8 @@ type AssistantChange struct {
 	Sounds        *bool   `json:"sounds,omitempty"`
 }
 
-// Credential tells whether a project's own key of a provider is set. Its value is never told. TestResult is ok,
-// refused or unreachable.
+// Credential reports whether a project has its own key for a provider, but never the key. TestResult is ok, refused
+// or unreachable.
 type Credential struct {
 	Provider   string  `json:"provider"`
 	Name       string  `json:"name"`
@@ -146,13 +148,13 @@ type Credential struct {
 	TestResult *string `json:"testResult"`
 }
 
-// CredentialList is every provider that this backend knows.
+// CredentialList has every provider that this backend knows.
 type CredentialList struct {
 	Project     string       `json:"project"`
 	Credentials []Credential `json:"credentials"`
 }
 
-// CredentialLink is a page on which the signed-in person pastes the secret, once.
+// CredentialLink is a page on which the signed-in person pastes the secret, usable once.
 type CredentialLink struct {
 	Provider  string `json:"provider"`
 	URL       string `json:"url"`
@@ -165,15 +167,15 @@ const (
 	MaxBatchBytes  = 512 << 10
 )
 
-// AnalyticsBatch is what a shipped app sends; at most MaxBatchEvents and MaxBatchBytes.
+// AnalyticsBatch is the upload of a shipped app.
 type AnalyticsBatch struct {
 	Events []AnalyticsEvent `json:"events"`
 }
 
-// AnalyticsEvent is one thing that happened in an app. ID makes it count once, however often it is sent. Type is
-// session (one began), event or error; Name is the event's name or the error's kind, at most 64 characters of
-// [A-Za-z0-9._-]. At is Unix ms. InstallID is random, made by the app at its first start; it is hashed with a salt of
-// the day and not kept.
+// AnalyticsEvent is one event in an app. It counts once per ID, however often it is sent. Type is session (start of
+// one), event or error; Name is the event's name or the error's kind, at most 64 characters of [A-Za-z0-9._-]. At is
+// Unix ms. InstallID is random, created by the app at its first start; the backend stores only a hash with a daily
+// salt.
 type AnalyticsEvent struct {
 	ID          string `json:"id"`
 	Type        string `json:"type"`
@@ -185,8 +187,8 @@ type AnalyticsEvent struct {
 	DeviceModel string `json:"deviceModel,omitempty"`
 }
 
-// AnalyticsAccepted is the answer: every event of the batch is in exactly one of the counts. SampleRate n over 1 says
-// that one event in n is counted, n-fold, because the day's quota is used up.
+// AnalyticsAccepted is the answer: every event of the batch is in exactly one of the counts. A SampleRate n over 1
+// means that the day's quota is used up and one event in n is counted, n-fold.
 type AnalyticsAccepted struct {
 	Accepted   int                 `json:"accepted"`
 	Duplicates int                 `json:"duplicates"`
@@ -197,15 +199,15 @@ type AnalyticsAccepted struct {
 	Problems   []AnalyticsRejected `json:"problems"`
 }
 
-// AnalyticsRejected says why an event was not taken; the first ten are told.
+// AnalyticsRejected is the reason why an event was rejected; the first ten are listed.
 type AnalyticsRejected struct {
 	Index  int    `json:"index"`
 	Reason string `json:"reason"`
 }
 
-// AnalyticsReport is what a shipped app did between From and To (UTC, ends of hours or days). ActiveInstalls of a
-// point is exact for that hour or day; installs cannot be followed from one day to the next. Estimated says that
-// a quota was used up in the range and counts of it are scaled up from a sample.
+// AnalyticsReport is the activity of a shipped app between From and To (UTC, whole hours or days). ActiveInstalls of
+// a point is exact for that hour or day; installs cannot be followed from one day to the next. Estimated reports that
+// a quota was used up in the range and counts are scaled up from a sample.
 type AnalyticsReport struct {
 	Project     string           `json:"project"`
 	From        string           `json:"from"`
@@ -223,7 +225,7 @@ type AnalyticsReport struct {
 	Reading     string           `json:"reading"`
 }
 
-// AnalyticsTotals are sums over the range. PeakActiveInstalls is the most active installs of one day.
+// AnalyticsTotals are sums over the range. PeakActiveInstalls is the highest number of active installs of a day.
 type AnalyticsTotals struct {
 	Sessions           int64 `json:"sessions"`
 	Events             int64 `json:"events"`
@@ -231,7 +233,7 @@ type AnalyticsTotals struct {
 	PeakActiveInstalls int64 `json:"peakActiveInstalls"`
 }
 
-// AnalyticsPoint is one hour or day, at its beginning. Hours and days without anything are there, as zeros.
+// AnalyticsPoint is one hour or day; At is its start. Hours and days without activity are included as zeros.
 type AnalyticsPoint struct {
 	At             string `json:"at"`
 	Sessions       int64  `json:"sessions"`
@@ -240,14 +242,14 @@ type AnalyticsPoint struct {
 	ActiveInstalls int64  `json:"activeInstalls"`
 }
 
-// AnalyticsCount is how often something came up, the most frequent first; at most 20, the rest as name "other".
+// AnalyticsCount is the frequency of a name, the most frequent first; at most 20, the rest as name "other".
 type AnalyticsCount struct {
 	Name  string `json:"name"`
 	Count int64  `json:"count"`
 }
 
-// ConnectionPage is the page on which an app's user connects glasses. Theme is auto, light or dark; Accent is #rrggbb.
-// Version counts changes, 0 before the first. PageURL is where this backend hosts it.
+// ConnectionPage is the page on which an app's user connects glasses. Theme is auto, light or dark; Accent is
+// #rrggbb. Version counts changes, 0 before the first. PageURL is its address at this backend.
 type ConnectionPage struct {
 	Project      string                 `json:"project"`
 	Version      int64                  `json:"version"`
@@ -263,6 +265,8 @@ type ConnectionPage struct {
 	PageURL      string                 `json:"pageUrl"`
 	UpdatedAt    *string                `json:"updatedAt"`
 	UpdatedBy    *string                `json:"updatedBy"`
+	// Changed names the fields that a change set to another value; absent in the answer to a read.
+	Changed []string `json:"changed,omitempty"`
 }
 
 // ConnectionPagePhrase is something that the app's user can say, and what it does.
@@ -271,14 +275,14 @@ type ConnectionPagePhrase struct {
 	Does   string `json:"does"`
 }
 
-// ConnectionPageToggle is a switch that the app's user sees; On is its state at first.
+// ConnectionPageToggle is a switch that the app's user sees; On is its initial state.
 type ConnectionPageToggle struct {
 	ID    string `json:"id"`
 	Label string `json:"label"`
 	On    bool   `json:"on"`
 }
 
-// ConnectionPageChange is the body of PATCH: the version that was read, and only the fields to change.
+// ConnectionPageChange is the body of PATCH: the version that was read, and the fields to change.
 type ConnectionPageChange struct {
 	Version      int64                   `json:"version"`
 	Title        *string                 `json:"title,omitempty"`
@@ -292,7 +296,7 @@ type ConnectionPageChange struct {
 	PrivacyURL   *string                 `json:"privacyUrl,omitempty"`
 }
 
-// ConnectionPageFile is the page as one HTML file without outside resources, to be shipped with an app.
+// ConnectionPageFile is the page as one HTML file without external resources, to be shipped with an app.
 type ConnectionPageFile struct {
 	Name    string `json:"name"`
 	Version int64  `json:"version"`

@@ -1,6 +1,9 @@
 package backendapi
 
-import "net/http"
+import (
+	"net/http"
+	"slices"
+)
 
 // Caller is who may call a route.
 type Caller string
@@ -30,51 +33,55 @@ type Route struct {
 	Capability, Level string
 	// WebSocket is true for a route that upgrades the connection.
 	WebSocket bool
-	// Does says what the route does, for people.
+	// Does describes the route to people.
 	Does string
 }
 
 // Routes returns every route that programs call, in reading order. The pages of a backend are not among them.
-func Routes() []Route {
-	get, post, patch, remove := http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete
-	session, project := PathSessions+"/{id}", PathProjects+"/{project}"
-	return []Route{
-		{Method: get, Path: PathHealth, Caller: Anyone, Does: "tell whether the backend is ready"},
-		{Method: post, Path: PathDeviceCode, Caller: Anyone, Does: "issue a device code"},
-		{Method: post, Path: PathDeviceToken, Caller: Anyone, Does: "poll a device code"},
-		{Method: get, Path: PathAccount, Caller: Linked, Does: "tell whose token this is"},
-		{Method: remove, Path: PathAccountLink, Caller: Linked, Does: "revoke this token"},
+func Routes() []Route { return slices.Clone(routes) }
 
-		{Method: post, Path: PathSessions, Caller: Linked, Does: "open or resume a simulator session"},
-		{Method: get, Path: PathSessions, Caller: Linked, Does: "list open sessions, newest first"},
-		{Method: get, Path: session, Caller: Linked, Does: "read a session"},
-		{Method: remove, Path: session, Caller: Linked, Does: "close a session"},
-		{Method: post, Path: session + "/secrets", Caller: Linked, Does: "mint an app secret"},
-		{Method: get, Path: session + "/events", Caller: Linked, Does: "read the event log, or wait for a row"},
-		{Method: post, Path: session + "/control", Caller: Linked, Does: "send a control frame to the simulator page"},
-		{Method: get, Path: session + "/app", Caller: SessionApp, WebSocket: true, Does: "attach an app"},
-		{Method: get, Path: "/s/{id}/live", Caller: PageSession, WebSocket: true, Does: "attach a simulator page"},
+const (
+	get, post, patch, remove = http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete
+	sessionPath, projectPath = PathSessions + "/{id}", PathProjects + "/{project}"
+)
 
-		{Method: get, Path: PathProjects, Caller: Linked, Does: "list the account's projects"},
-		{Method: post, Path: project + "/keys", Caller: Linked, Does: "mint a project key, and the project if it is new"},
-		{Method: get, Path: project + PathAssistant, Caller: Owner, Capability: CapabilityAssistant, Level: LevelRead,
-			Does: "read the assistant's settings"},
-		{Method: patch, Path: project + PathAssistant, Caller: Owner, Capability: CapabilityAssistant,
-			Level: LevelReadWrite, Does: "change the assistant's settings"},
-		{Method: get, Path: project + PathCredentials, Caller: Owner, Capability: CapabilityCredentials, Level: LevelRead,
-			Does: "tell which providers have a key"},
-		{Method: post, Path: project + PathCredentialLink, Caller: Owner, Capability: CapabilityCredentials,
-			Level: LevelReadWrite, Does: "make a page on which the person pastes a key"},
-		{Method: get, Path: project + PathAnalytics, Caller: Owner, Capability: CapabilityAnalytics, Level: LevelRead,
-			Does: "report what a shipped app did"},
-		{Method: get, Path: project + PathConnectionPage, Caller: Owner, Does: "read the connection page"},
-		{Method: patch, Path: project + PathConnectionPage, Caller: Owner, Does: "change the connection page"},
-		{Method: get, Path: project + PathConnectionPageFile, Caller: Owner,
-			Does: "get the connection page as one HTML file"},
+var routes = []Route{
+	{Method: get, Path: PathHealth, Caller: Anyone, Does: "tell whether the backend is ready"},
+	{Method: post, Path: PathDeviceCode, Caller: Anyone, Does: "issue a device code"},
+	{Method: post, Path: PathDeviceToken, Caller: Anyone, Does: "poll a device code"},
+	{Method: post, Path: PathDeviceCancel, Caller: Anyone, Does: "cancel a device code"},
+	{Method: get, Path: PathAccount, Caller: Linked, Does: "tell whose token this is"},
+	{Method: remove, Path: PathAccountLink, Caller: Linked, Does: "revoke this token"},
 
-		{Method: post, Path: PathIngest, Caller: App, Does: "count what a shipped app did"},
-		{Method: http.MethodOptions, Path: PathIngest, Caller: Anyone, Does: "let browsers of any site post there"},
-		{Method: post, Path: PathTelemetry, Caller: Install, Does: "take usage events"},
-		{Method: remove, Path: PathTelemetry, Caller: Install, Does: "erase the install's usage events"},
-	}
+	{Method: post, Path: PathSessions, Caller: Linked, Does: "open or resume a simulator session"},
+	{Method: get, Path: PathSessions, Caller: Linked, Does: "list open sessions, newest first"},
+	{Method: get, Path: sessionPath, Caller: Linked, Does: "read a session"},
+	{Method: remove, Path: sessionPath, Caller: Linked, Does: "close a session"},
+	{Method: post, Path: sessionPath + "/secrets", Caller: Linked, Does: "mint an app secret"},
+	{Method: get, Path: sessionPath + "/events", Caller: Linked, Does: "read the event log, or wait for a row"},
+	{Method: post, Path: sessionPath + "/control", Caller: Linked, Does: "send a control frame to the simulator page"},
+	{Method: get, Path: sessionPath + "/app", Caller: SessionApp, WebSocket: true, Does: "attach an app"},
+	{Method: get, Path: "/s/{id}/live", Caller: PageSession, WebSocket: true, Does: "attach a simulator page"},
+
+	{Method: get, Path: PathProjects, Caller: Linked, Does: "list the account's projects"},
+	{Method: post, Path: projectPath + "/keys", Caller: Linked, Does: "mint a project key, and the project if it is new"},
+	{Method: get, Path: projectPath + PathAssistant, Caller: Owner, Capability: CapabilityAssistant, Level: LevelRead,
+		Does: "read the assistant's settings"},
+	{Method: patch, Path: projectPath + PathAssistant, Caller: Owner, Capability: CapabilityAssistant,
+		Level: LevelReadWrite, Does: "change the assistant's settings"},
+	{Method: get, Path: projectPath + PathCredentials, Caller: Owner, Capability: CapabilityCredentials, Level: LevelRead,
+		Does: "tell which providers have a key"},
+	{Method: post, Path: projectPath + PathCredentialLink, Caller: Owner, Capability: CapabilityCredentials,
+		Level: LevelReadWrite, Does: "make a page on which the person pastes a key"},
+	{Method: get, Path: projectPath + PathAnalytics, Caller: Owner, Capability: CapabilityAnalytics, Level: LevelRead,
+		Does: "report what a shipped app did"},
+	{Method: get, Path: projectPath + PathConnectionPage, Caller: Owner, Does: "read the connection page"},
+	{Method: patch, Path: projectPath + PathConnectionPage, Caller: Owner, Does: "change the connection page"},
+	{Method: get, Path: projectPath + PathConnectionPageFile, Caller: Owner,
+		Does: "get the connection page as one HTML file"},
+
+	{Method: post, Path: PathIngest, Caller: App, Does: "count what a shipped app did"},
+	{Method: http.MethodOptions, Path: PathIngest, Caller: Anyone, Does: "let browsers of any site post there"},
+	{Method: post, Path: PathTelemetry, Caller: Install, Does: "take usage events"},
+	{Method: remove, Path: PathTelemetry, Caller: Install, Does: "erase the install's usage events"},
 }

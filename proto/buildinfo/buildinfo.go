@@ -1,7 +1,7 @@
-// Package buildinfo holds what the linker writes into every binary (-X). It knows nothing of who reads it.
+// Package buildinfo holds what the linker writes into every binary (-X).
 package buildinfo
 
-// Set by `make build`; a build without it says so.
+// Set by `make build`; other builds have the defaults.
 var (
 	// Version is the release, e.g. "1.4.0"; "dev" when not built by make.
 	Version = "dev"
@@ -9,6 +9,6 @@ var (
 	Commit = "unknown"
 	// BuiltAt is an ISO 8601 UTC time; "unknown" when not built by make.
 	BuiltAt = "unknown"
-	// DefaultBackendURL is the production backend of a distribution; empty means that the embedded backend serves.
+	// DefaultBackendURL is the production backend of a distribution; empty selects the embedded backend.
 	DefaultBackendURL = ""
 )

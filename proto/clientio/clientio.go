@@ -1,23 +1,22 @@
 // Package clientio is the contract by which a client's own process opens pages and reads and writes files for the
-// daemon. The daemon decides what is opened or written; the process of the client that asked carries it out, in its own
-// environment and with its own rights, so that a client can never make the daemon run a program or touch a file.
+// daemon. The daemon decides what to open or write; the process of the client executes it in its own environment and
+// with its own rights, so that a client can never make the daemon run a program or touch a file.
 //
-// The client's process dials mcp.sock and sends a handshake that holds a token instead of MCP (see Handshake). Then the
-// daemon sends requests and the client's process answers each, one JSON object a line. A request is answered before the
-// next one is sent. The package holds shapes and bounds; it must not know how either side carries them out.
+// The client's process dials mcp.sock and sends a Handshake with a token instead of an MCP handshake. Then the daemon
+// sends requests and the client's process answers them one by one, one JSON object per line. The package holds types
+// and limits; it does not know how either side implements them.
 package clientio
 
 import "encoding/json"
 
-// Handshake is the line with which a client's process opens such a connection. The daemon answers with the same kind of
-// line as for MCP: {"ok":true} or a refusal.
+// Handshake is the line that opens such a connection. The daemon answers as for MCP: {"ok":true} or a refusal.
 type Handshake struct {
 	// IO is Version.
 	IO int `json:"io"`
-	// Token is known to this client and the daemon alone (IsToken). The daemon chose it for an agent's client; servicectl
+	// Token is a secret of this client and the daemon (IsToken). The daemon chooses it for service-mcp; servicectl
 	// chooses one for its own calls.
 	Token string `json:"token"`
-	// Asked is set where the daemon asked for the connection: it is refused when nobody waits for it any more.
+	// Asked is true if the daemon requested the connection, which it refuses if nobody is waiting for it any more.
 	Asked bool `json:"asked,omitempty"`
 }
 
@@ -26,11 +25,11 @@ const Version = 1
 
 // Bounds.
 const (
-	// MaxData is how many bytes one request or response carries, before base64.
+	// MaxData is the maximum data of one request or response in bytes, before base64.
 	MaxData = 32 << 20
-	// MaxLine bounds a line in bytes: MaxData in base64 and the fields around it.
+	// MaxLine is the maximum length of a line in bytes: MaxData in base64 plus the other fields.
 	MaxLine = MaxData/3*4 + 64<<10
-	// MaxEntries is how many entries of a folder are listed.
+	// MaxEntries is the maximum number of entries in a listing.
 	MaxEntries = 4096
 )
 
@@ -44,18 +43,18 @@ const (
 	Stat = "stat"
 	// List lists the folder Path by name. Answer: Entries.
 	List = "list"
-	// Find looks for the file Name in the folder Path and upward, and reads the first one of at most Limit bytes. Answer:
-	// Path and Data; CodeNotExist when there is none.
+	// Find searches for the file Name in the folder Path and its parents, and reads the first one of at most Limit
+	// bytes. Answer: Path and Data, or CodeNotExist.
 	Find = "find"
-	// Write writes Data to Path, whole or not at all, with mode Mode. Folders that are missing are made with mode DirMode.
-	// A file that exists is replaced if Replace is set and refused with CodeExists if not.
+	// Write writes Data to Path atomically with mode Mode and creates missing folders with mode DirMode. An existing
+	// file is replaced if Replace is set, otherwise refused with CodeExists.
 	Write = "write"
-	// MakeDir makes the folder Path, and those above it, with mode DirMode.
+	// MakeDir creates the folder Path and its parents with mode DirMode.
 	MakeDir = "mkdir"
 )
 
-// Request is one operation. Paths are absolute; where Root is set they are relative to it, with slashes, and nothing
-// leads out of Root, no symbolic link either.
+// Request is one operation. Paths are absolute; with Root they are relative to it, with slashes, and nothing may lead
+// out of Root, including symbolic links.
 type Request struct {
 	ID      int64  `json:"id"`
 	Op      string `json:"op"`
@@ -70,18 +69,18 @@ type Request struct {
 	Replace bool   `json:"replace,omitempty"`
 }
 
-// Codes of a response that did not succeed.
+// Codes of a failed response.
 const (
 	CodeNotExist   = "not_exist"
 	CodeExists     = "exists"
 	CodePermission = "permission"
-	CodeNotRegular = "not_regular" // a folder, pipe, device, or a symbolic link where none is followed
+	CodeNotRegular = "not_regular" // a folder, pipe or device, or a symbolic link that must not be followed
 	CodeTooLarge   = "too_large"
-	CodeRefused    = "refused" // the request is not one that this process carries out
-	CodeFailed     = "failed"  // anything else that the system said
+	CodeRefused    = "refused" // this process does not execute such requests
+	CodeFailed     = "failed"  // any other error of the system
 )
 
-// Response answers the request of the same ID. Code is empty on success; Message then is too.
+// Response answers the request with the same ID. Code and Message are empty on success.
 type Response struct {
 	ID      int64   `json:"id"`
 	Code    string  `json:"code,omitempty"`
@@ -94,8 +93,8 @@ type Response struct {
 	Entries []Entry `json:"entries,omitempty"`
 }
 
-// Path is a path or a name of the file system. On the wire it is base64: names of older systems are not UTF-8, which a
-// JSON string has to be.
+// Path is a path or a name in the file system. It is base64 on the wire, because names of older systems are not
+// UTF-8, which JSON requires.
 type Path string
 
 // MarshalJSON implements json.Marshaler.
@@ -116,12 +115,12 @@ const (
 	KindOther = "other"
 )
 
-// Info describes a file. Without Root a symbolic link is followed.
+// Info describes a file. Without Root, symbolic links are followed.
 type Info struct {
 	Kind    string `json:"kind"`
 	Size    int64  `json:"size"`
 	ModTime int64  `json:"modTime"` // Unix nanoseconds
-	// Private is true when nobody but its owner may read it.
+	// Private is true if only its owner may read the file.
 	Private bool `json:"private"`
 }
 
@@ -135,9 +134,9 @@ type Entry struct {
 const (
 	ReasonDisabled  = "disabled"   // SERVICE_NO_AUTO_OPEN=1
 	ReasonNoDesktop = "no_desktop" // the client has no desktop session
-	ReasonRefused   = "refused"    // the URL is not a web page's
+	ReasonRefused   = "refused"    // the URL is not that of a web page
 	ReasonFailed    = "failed"     // the platform's command is missing or failed
-	ReasonClient    = "client"     // the client opens no pages: it is not service-mcp or servicectl, or does not answer
+	ReasonClient    = "client"     // the client cannot open pages, or does not answer
 )
 
 // IsToken reports whether s has the form of a token: 20 to 64 letters and digits.

@@ -31,7 +31,8 @@ func TestExamplesRunOnGlasses(t *testing.T) {
 			ran++
 			for _, out := range d.Take() {
 				// A photo waits for its host, which is not here.
-				if r, err := glasses.ParseResult(out.Frame.Payload); out.Ask == nil && out.Frame.Type == glasses.TypeResult && out.Frame.ID == f.ID && (err != nil || r.Error != nil) {
+				if r, err := glasses.ParseResult(out.Frame.Payload); out.Ask == nil &&
+					out.Frame.Type == glasses.TypeResult && out.Frame.ID == f.ID && (err != nil || r.Error != nil) {
 					t.Errorf("%s: %s\nis answered by %s", b.page, line, out.Frame.Payload)
 				}
 			}

@@ -1,6 +1,6 @@
-// Package docs is the bundled documentation: Markdown pages, embedded, for agents (searchDocs, MCP resources) and for
-// people (the backend's /docs). What other packages of proto know, such as device models and usage events, is generated
-// from them, so that the pages cannot contradict the code. The package knows neither tools nor HTTP.
+// Package docs is the bundled documentation: embedded Markdown pages for agents (searchDocs, MCP resources) and for
+// people (the backend's /docs). Facts of other proto packages, such as device models and usage events, are generated
+// into the pages, so that they cannot contradict the code. The package knows neither tools nor HTTP.
 package docs
 
 import (
@@ -16,35 +16,37 @@ import (
 //go:embed pages/*.md
 var files embed.FS
 
-// Topics are the subjects of searchDocs, in the order in which one reads them.
+// Topics returns the subjects of searchDocs in reading order.
 func Topics() []string {
-	return []string{"getting_started", "display", "custom_handlers", "voice_integration", "library_api", "agent_e2e_testing",
-		"simulator_browser_mode", "toggles", "assistant_runtime", "managed_gateway", "conversation_memory"}
+	return []string{"getting_started", "display", "custom_handlers", "voice_integration", "library_api",
+		"agent_e2e_testing", "simulator_browser_mode", "toggles", "assistant_runtime", "managed_gateway",
+		"conversation_memory"}
 }
 
 // Page is one document.
 type Page struct {
-	// ID is the page's word in URLs and passages, e.g. getting-started.
+	// ID names the page in URLs and passages, e.g. getting-started.
 	ID string
-	// Title is what it is called, Topic one of Topics, Summary one sentence.
+	// Title is the name of the page, Topic one of Topics, Summary one sentence.
 	Title, Topic, Summary string
 	// Markdown begins with the title as its first heading.
 	Markdown string
-	// Next are ids of what to read after it: pages, or sections as page#anchor.
+	// Next lists what to read next: ids of pages, or of sections as page#anchor.
 	Next []string
-	// Sections are its parts, in order; the first is what stands before any heading.
+	// Sections are its parts in order; the first is the text before any heading.
 	Sections []Section
-	// Reference is true for a page to look things up in; a search prefers the others, which say how to do something.
+	// Reference is true for a page to look things up in; a search prefers the others, which explain how to do
+	// something.
 	Reference bool
 
 	order int
 }
 
-// Section is a part of a page: from one heading to the next of any level.
+// Section is a part of a page, from one heading to the next of any level.
 type Section struct {
 	// ID is page, or page#anchor.
 	ID string
-	// Title is the heading; of the first section the page's title.
+	// Title is the heading, or the page's title for the first section.
 	Title string
 	// Markdown is the text without the heading.
 	Markdown string
@@ -53,15 +55,15 @@ type Section struct {
 var load = sync.OnceValue(func() []Page {
 	pages, err := read()
 	if err != nil {
-		panic("the embedded documentation: " + err.Error()) // a mistake of the build, found by every test
+		panic("docs: parse embedded pages: " + err.Error()) // a build error that every test finds
 	}
 	return pages
 })
 
-// Pages lists every page, by topic and then in reading order. The result is shared: it must not be changed.
+// Pages returns every page, by topic and then in reading order. The result is shared and must not be modified.
 func Pages() []Page { return load() }
 
-// Find returns the page of an id.
+// Find returns the page with an id.
 func Find(id string) (Page, bool) {
 	for _, p := range Pages() {
 		if p.ID == id {
@@ -98,11 +100,11 @@ func read() ([]Page, error) {
 	return pages, nil
 }
 
-// parse reads front matter and text. {{name}} on a line of its own stands for generated text.
+// parse parses front matter and text. A line {{name}} is replaced by generated text.
 func parse(name, text string) (Page, error) {
 	head, body, ok := strings.Cut(strings.TrimPrefix(text, "---\n"), "\n---\n")
 	if !ok || !strings.HasPrefix(text, "---\n") {
-		return Page{}, fmt.Errorf("it has no front matter")
+		return Page{}, fmt.Errorf("missing front matter")
 	}
 	p := Page{}
 	for line := range strings.SplitSeq(head, "\n") {
@@ -119,7 +121,7 @@ func parse(name, text string) (Page, error) {
 			p.Summary = value
 		case "kind":
 			if value != "reference" {
-				return Page{}, fmt.Errorf("kind %q is not reference", value)
+				return Page{}, fmt.Errorf("unknown kind %q", value)
 			}
 			p.Reference = true
 		case "next":
@@ -131,11 +133,11 @@ func parse(name, text string) (Page, error) {
 			}
 			p.order = n
 		default:
-			return Page{}, fmt.Errorf("front matter has %q", key)
+			return Page{}, fmt.Errorf("unknown front matter %q", key)
 		}
 	}
 	if p.ID != name || p.Title == "" || p.Summary == "" || !slices.Contains(Topics(), p.Topic) {
-		return Page{}, fmt.Errorf("front matter needs the file's id, a title, a known topic and a summary")
+		return Page{}, fmt.Errorf("front matter must have the file's id, a title, a known topic and a summary")
 	}
 	body, err := generate(body)
 	p.Markdown = "# " + p.Title + "\n\n" + strings.TrimSpace(body) + "\n"
@@ -143,7 +145,7 @@ func parse(name, text string) (Page, error) {
 	return p, err
 }
 
-// sections cuts a page at its headings.
+// sections splits a page at its headings.
 func sections(p Page) []Section {
 	list := []Section{{ID: p.ID, Title: p.Title}}
 	var text strings.Builder
@@ -172,7 +174,7 @@ func sections(p Page) []Section {
 	return list
 }
 
-// Anchor makes a heading's id in the page: lower-case letters, digits and dashes.
+// Anchor returns the id of a heading: lower-case letters, digits and dashes.
 func Anchor(title string) string {
 	var out strings.Builder
 	for _, r := range strings.ToLower(title) {

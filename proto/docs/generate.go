@@ -9,15 +9,18 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/guide"
+	"github.com/service-dev/service/proto/glasses/render"
 	"github.com/service-dev/service/proto/rendezvous"
 	"github.com/service-dev/service/proto/telemetry"
 )
 
-// generate replaces lines like {{models}} by what other packages of proto know.
+// generate replaces lines like {{models}} by facts of other proto packages.
 func generate(body string) (string, error) {
-	parts := map[string]func() string{"models": models, "glance": glance, "protocol": protocol, "capabilities": capabilities,
+	parts := map[string]func() string{
+		"models": models, "glance": glance, "focus": focus, "protocol": protocol, "capabilities": capabilities,
 		"wake-words": wakeWords, "declarations": declarations, "events": events, "http-routes": httpRoutes,
-		"http-codes": httpCodes, "call-variables": callVariables}
+		"http-codes": httpCodes, "call-variables": callVariables,
+	}
 	var out strings.Builder
 	for line := range strings.Lines(body) {
 		name, ok := strings.CutPrefix(strings.TrimSpace(line), "{{")
@@ -27,14 +30,14 @@ func generate(body string) (string, error) {
 		}
 		part, ok := parts[strings.TrimSuffix(name, "}}")]
 		if !ok {
-			return "", fmt.Errorf("there is no {{%s", name)
+			return "", fmt.Errorf("unknown part {{%s", name)
 		}
 		out.WriteString(strings.TrimSpace(part()) + "\n")
 	}
 	return out.String(), nil
 }
 
-// protocol is PROTOCOL.md without its title and its list of contents, which a page has by itself.
+// protocol returns PROTOCOL.md without its title and table of contents, which a page already has.
 func protocol() string {
 	_, body, _ := strings.Cut(glasses.Protocol, "\n")
 	intro, rest, _ := strings.Cut(body, "\n## ")
@@ -42,10 +45,11 @@ func protocol() string {
 	return intro + "\n\n## " + rest
 }
 
-// glance is one table over all models.
+// glance returns one table of all models.
 func glance() string {
 	var out strings.Builder
-	out.WriteString("| model id | panel | camera | microphone | speaker | motion | inputs |\n|---|---|---|---|---|---|---|\n")
+	out.WriteString("| model id | panel | camera | microphone | speaker | motion | inputs |\n")
+	out.WriteString("|---|---|---|---|---|---|---|\n")
 	for _, m := range glasses.Models() {
 		panel, camera := "none", "no"
 		if m.Panel != nil {
@@ -54,7 +58,20 @@ func glance() string {
 		if m.Camera != nil {
 			camera = fmt.Sprintf("%d×%d", m.Camera.Width, m.Camera.Height)
 		}
-		fmt.Fprintf(&out, "| `%s` | %s | %s | %s | %s | %s | %s |\n", m.ID, panel, camera, yes(m.Microphone), yes(m.Speaker), yes(m.Motion), dash(strings.Join(m.Inputs, ", ")))
+		fmt.Fprintf(&out, "| `%s` | %s | %s | %s | %s | %s | %s |\n",
+			m.ID, panel, camera, yes(m.Microphone), yes(m.Speaker), yes(m.Motion), orNone(strings.Join(m.Inputs, ", ")))
+	}
+	return out.String()
+}
+
+// focus returns one table of what selects and moves the focus on each model with a panel.
+func focus() string {
+	var out strings.Builder
+	out.WriteString("| model id | focus |\n|---|---|\n")
+	for _, m := range glasses.Models() {
+		if words := guide.FocusWords(m); words != "" {
+			fmt.Fprintf(&out, "| `%s` | %s |\n", m.ID, words)
+		}
 	}
 	return out.String()
 }
@@ -66,26 +83,30 @@ func yes(b bool) string {
 	return "no"
 }
 
-func dash(s string) string {
+func orNone(s string) string {
 	if s == "" {
 		return "none"
 	}
 	return s
 }
 
-// models is a section for each model.
+// models returns a section for each model.
 func models() string {
 	var out strings.Builder
 	for _, m := range glasses.Models() {
 		fmt.Fprintf(&out, "## %s\n\n%s, model id `%s`.\n\n", m.Name, m.Name, m.ID)
 		fmt.Fprintf(&out, "- Screen: %s.\n", panelOf(m.Panel))
-		fmt.Fprintf(&out, "- Inputs: %s.\n", dash(strings.Join(m.Inputs, ", ")))
+		if sizes := render.TextSizeWords(m); sizes != "" {
+			fmt.Fprintf(&out, "- Text in pixels: %s.\n", sizes)
+		}
+		fmt.Fprintf(&out, "- Inputs: %s.\n", orNone(strings.Join(m.Inputs, ", ")))
 		if m.Camera != nil {
 			fmt.Fprintf(&out, "- Camera: up to %d×%d pixels.\n", m.Camera.Width, m.Camera.Height)
 		} else {
 			out.WriteString("- Camera: none.\n")
 		}
-		fmt.Fprintf(&out, "- Microphone: %s. Speaker: %s. Motion sensor: %s.\n", yes(m.Microphone), yes(m.Speaker), yes(m.Motion))
+		fmt.Fprintf(&out, "- Microphone: %s. Speaker: %s. Motion sensor: %s.\n",
+			yes(m.Microphone), yes(m.Speaker), yes(m.Motion))
 		fmt.Fprintf(&out, "- How this is known: %s.\n\n", fidelity(m.Fidelity))
 	}
 	return out.String()
@@ -95,7 +116,8 @@ func panelOf(p *glasses.Panel) string {
 	if p == nil {
 		return "none, so the app speaks and listens"
 	}
-	text := fmt.Sprintf("%d×%d pixels, %s", p.Width, p.Height, map[string]string{glasses.ShapeRect: "rectangular", glasses.ShapeRound: "round"}[p.Shape])
+	shapes := map[string]string{glasses.ShapeRect: "rectangular", glasses.ShapeRound: "round"}
+	text := fmt.Sprintf("%d×%d pixels, %s", p.Width, p.Height, shapes[p.Shape])
 	switch p.Colour {
 	case glasses.ColourGreen:
 		text += fmt.Sprintf(", green, %d bit (%d shades)", p.Bits, 1<<p.Bits)
@@ -116,7 +138,7 @@ func panelOf(p *glasses.Panel) string {
 	return text
 }
 
-// fidelity names the marks that are not "documented" one by one.
+// fidelity lists the facts that are not documented by the maker.
 func fidelity(marks map[string]string) string {
 	var other []string
 	for part, mark := range marks {
@@ -131,7 +153,7 @@ func fidelity(marks map[string]string) string {
 	return strings.Join(other, ", ") + "; the rest is documented by the maker"
 }
 
-// capabilities is a table of what belongs together.
+// capabilities returns a table of capabilities with their commands and events.
 func capabilities() string {
 	var out strings.Builder
 	out.WriteString("| capability | what for | commands | events |\n|---|---|---|---|\n")
@@ -149,14 +171,15 @@ func words(list []string) string {
 }
 
 func wakeWords() string {
-	return "Wake words that are checked: " + strings.Join(guide.WakeWords(), ", ") + "."
+	return "These wake words are checked: " + strings.Join(guide.WakeWords(), ", ") + "."
 }
 
-// declarations is a table for each platform.
+// declarations returns a table for each platform.
 func declarations() string {
 	var out strings.Builder
+	titles := map[string]string{"ios": "iOS", "android": "Android", "web": "Web", "desktop": "Desktop"}
 	for _, platform := range guide.Platforms() {
-		fmt.Fprintf(&out, "### %s\n\n| file | key | when | why |\n|---|---|---|---|\n", map[string]string{"ios": "iOS", "android": "Android", "web": "Web", "desktop": "Desktop"}[platform])
+		fmt.Fprintf(&out, "### %s\n\n| file | key | when | why |\n|---|---|---|---|\n", titles[platform])
 		for _, d := range guide.Declarations(platform) {
 			fmt.Fprintf(&out, "| `%s` | `%s` | %s | %s |\n", d.File, d.Key, d.When, d.Why)
 		}
@@ -165,7 +188,7 @@ func declarations() string {
 	return out.String()
 }
 
-// events is a table of the usage events that are recorded.
+// events returns a table of the recorded usage events.
 func events() string {
 	var out strings.Builder
 	out.WriteString("| event | when | fields |\n|---|---|---|\n")
@@ -174,12 +197,12 @@ func events() string {
 		for _, f := range d.Fields {
 			fields = append(fields, fmt.Sprintf("`%s` %s", f.Name, f.What))
 		}
-		fmt.Fprintf(&out, "| `%s` | %s | %s |\n", d.Name, d.When, dash(strings.Join(fields, "; ")))
+		fmt.Fprintf(&out, "| `%s` | %s | %s |\n", d.Name, d.When, orNone(strings.Join(fields, "; ")))
 	}
 	return out.String()
 }
 
-// httpRoutes is a table of the routes that programs call.
+// httpRoutes returns a table of the routes for programs.
 func httpRoutes() string {
 	var out strings.Builder
 	out.WriteString("| method and path | who | grant | what |\n|---|---|---|---|\n")
@@ -197,7 +220,7 @@ func httpRoutes() string {
 	return out.String()
 }
 
-// httpCodes is a table of the codes of an HTTP refusal.
+// httpCodes returns a table of the codes of an HTTP refusal.
 func httpCodes() string {
 	var out strings.Builder
 	out.WriteString("| status | `code` | `title` | `retryable` | when |\n|---|---|---|---|---|\n")
@@ -207,7 +230,7 @@ func httpCodes() string {
 	return out.String()
 }
 
-// variableUses says what each variable of rendezvous.Variables does; that package must stay small.
+// variableUses describes rendezvous.Variables, as that package must stay small.
 var variableUses = map[string]string{
 	"SERVICE_BACKEND_URL": "URL of the backend for this call, `https://…`, or `http://…` on loopback; " +
 		"`embedded` for the embedded one. Wins over `backend_url`, unless `backend_fixed` is set",
@@ -217,8 +240,8 @@ var variableUses = map[string]string{
 	"CI":                   "as `DO_NOT_TRACK`",
 }
 
-// callVariables is a table of the variables that the daemon takes from its caller. An unknown one has an empty cell,
-// which a test finds.
+// callVariables returns a table of the variables that the daemon receives from its caller. An unknown one has an
+// empty cell, which a test finds.
 func callVariables() string {
 	var out strings.Builder
 	out.WriteString("| variable | meaning |\n|---|---|\n")

@@ -2,32 +2,34 @@ package glasses
 
 import "encoding/binary"
 
-// A binary frame is one WebSocket binary message that needs no other to be read: two bytes with the length of the
-// header (big-endian), the header (a Frame as JSON), and the bytes it speaks of.
+// A binary frame is one self-contained WebSocket binary message: the length of the header in two bytes (big-endian),
+// the header (a Frame as JSON), and the body that the header describes.
 
 // Limits of a binary frame, in bytes.
 const (
-	MaxBinary = 2 << 20 // the whole message; a bigger one ends the connection (1009)
+	MaxBinary = 2 << 20 // the whole message; a larger one closes the connection with status 1009
 	MaxHeader = 4 << 10
 )
 
-// ParseBinary splits a binary message. body shares data's memory. The error is an *Error with code bad_frame.
+// ParseBinary splits a binary message. body aliases data. The error is an *Error with code bad_frame.
 func ParseBinary(data []byte) (f Frame, body []byte, err error) {
 	if len(data) > MaxBinary {
 		return Frame{}, nil, badFrame("binary frame is %d bytes, the limit is %d", len(data), MaxBinary)
 	}
 	if len(data) < 2 {
-		return Frame{}, nil, badFrame("binary frame is shorter than its header's length")
+		return Frame{}, nil, badFrame("binary frame is shorter than 2 bytes")
 	}
 	n := int(binary.BigEndian.Uint16(data))
 	if n > MaxHeader || 2+n > len(data) {
-		return Frame{}, nil, badFrame("binary frame says its header is %d bytes; it has %d left and the limit is %d", n, len(data)-2, MaxHeader)
+		return Frame{}, nil, badFrame("binary frame declares a header of %d bytes, but %d follow and the limit is %d",
+			n, len(data)-2, MaxHeader)
 	}
 	f, err = Parse(data[2 : 2+n])
 	return f, data[2+n:], err
 }
 
-// EncodeBinary composes a binary message. The error is bad_frame when header or message would be too long.
+// EncodeBinary returns the binary message of a header and a body. The error is bad_frame if the header or the message
+// is too long.
 func EncodeBinary(f Frame, body []byte) ([]byte, error) {
 	header, err := f.Encode()
 	if err != nil {

@@ -2,7 +2,7 @@ package glasses
 
 import "encoding/json"
 
-// Commands: an app asks, the glasses answer with a result of the same id.
+// Commands are sent by an app; the glasses answer each with a result of the same id.
 const (
 	TypeDisplayShow  = "display.show"
 	TypeDisplayClear = "display.clear"
@@ -11,38 +11,42 @@ const (
 	TypeSpeechStop = "speech.stop"
 	TypeSoundPlay  = "sound.play"
 
-	TypeAudioStart         = "audio.start" // microphone as audio.chunk stream frames
+	TypeAudioStart         = "audio.start" // streams the microphone as audio.chunk frames
 	TypeAudioStop          = "audio.stop"
-	TypeTranscriptionStart = "transcription.start" // speech as transcript events
+	TypeTranscriptionStart = "transcription.start" // sends speech as transcript events
 	TypeTranscriptionStop  = "transcription.stop"
-	TypeVideoStart         = "video.start" // camera as video.frame stream frames
+	TypeVideoStart         = "video.start" // streams the camera as video.frame frames
 	TypeVideoStop          = "video.stop"
-	TypeMotionStart        = "motion.start" // motion stream frames
+	TypeMotionStart        = "motion.start" // streams motion frames
 	TypeMotionStop         = "motion.stop"
 
 	TypeCameraPhoto = "camera.photo"
 	TypeCameraVideo = "camera.video"
 
-	// TypePhrasesAnnounce tells which phrases the app understands, so that people and agents can say them.
+	// TypePhrasesAnnounce lists the phrases that the app understands, so that people and agents can say them.
 	TypePhrasesAnnounce = "phrases.announce"
-	// TypeClockSleep is answered when its time has passed on the session's clock: an app that waits this way runs alike
-	// in real and in virtual time.
+	// TypeClockSleep is answered when its time has passed on the session's clock. An app that waits this way behaves
+	// the same in real and in virtual time.
 	TypeClockSleep = "clock.sleep"
+	// TypeClockCancel answers a clock.sleep at once, so that a timer that nobody needs any more occupies nothing.
+	TypeClockCancel = "clock.cancel"
 )
 
-// Commands lists every command of this version with its chip, in the order in which people are told of them.
+// Commands returns every command of this version with its chip, in the order in which people see them.
 func Commands() []CommandInfo {
 	return []CommandInfo{
 		{TypeDisplayShow, ChipDisplay}, {TypeDisplayClear, ChipDisplay},
 		{TypeSpeechSay, ChipVoice}, {TypeSpeechStop, ChipVoice}, {TypeSoundPlay, ChipVoice},
 		{TypeAudioStart, ChipVoice}, {TypeAudioStop, ChipVoice},
 		{TypeTranscriptionStart, ChipVoice}, {TypeTranscriptionStop, ChipVoice}, {TypePhrasesAnnounce, ChipVoice},
-		{TypeCameraPhoto, ChipCamera}, {TypeCameraVideo, ChipCamera}, {TypeVideoStart, ChipCamera}, {TypeVideoStop, ChipCamera},
+		{TypeCameraPhoto, ChipCamera}, {TypeCameraVideo, ChipCamera},
+		{TypeVideoStart, ChipCamera}, {TypeVideoStop, ChipCamera},
 		{TypeMotionStart, ChipLifecycle}, {TypeMotionStop, ChipLifecycle}, {TypeClockSleep, ChipLifecycle},
+		{TypeClockCancel, ChipLifecycle},
 	}
 }
 
-// CommandInfo is a command's type and the chip of its rows.
+// CommandInfo is the type of a command and the chip of its rows.
 type CommandInfo struct{ Type, Chip string }
 
 var commandChips = func() map[string]string {
@@ -53,13 +57,13 @@ var commandChips = func() map[string]string {
 	return m
 }()
 
-// IsCommand tells whether a frame type is a command that must be answered by a result.
+// IsCommand reports whether typ is a command, which a result must answer.
 func IsCommand(typ string) bool { _, ok := commandChips[typ]; return ok }
 
-// Say is the payload of speech.say: text of 1 to MaxSay characters. The speech event tells when it is over.
+// Say is the payload of speech.say: text of 1 to MaxSay characters. The speech event reports its end.
 type Say struct {
 	Text     string `json:"text"`
-	Language string `json:"language,omitempty"` // BCP 47; the glasses' own when empty
+	Language string `json:"language,omitempty"` // BCP 47; empty means the language of the glasses
 }
 
 // Play is the payload of sound.play: one of Sounds.
@@ -67,7 +71,7 @@ type Play struct {
 	Sound string `json:"sound"`
 }
 
-// Sounds lists the sounds that every pair of glasses has.
+// Sounds returns the names of the sounds that all glasses can play.
 func Sounds() []string { return []string{"chime", "success", "error", "tick"} }
 
 // AudioStart is the payload of audio.start. Chunks are 16-bit little-endian PCM, one channel, 100 ms each.
@@ -91,19 +95,20 @@ type MotionStart struct {
 	Hz int `json:"hz,omitempty"` // 1 to 100, default 10
 }
 
-// Photo is the payload of camera.photo. The result has media, a JPEG.
+// Photo is the payload of camera.photo. Its result has media, a JPEG.
 type Photo struct {
 	Width int `json:"width,omitempty"` // 64 to 4032, default 1280; the height follows the camera
 }
 
-// Video is the payload of camera.video. The result comes when it is taken and has media.
+// Video is the payload of camera.video. Its result has media and arrives when the recording ends.
 type Video struct {
 	DurationMs int64 `json:"durationMs"` // 100 to MaxVideo
 	FPS        int   `json:"fps,omitempty"`
 	Width      int   `json:"width,omitempty"`
 }
 
-// Announce is the payload of phrases.announce: up to MaxPhrases phrases of 1 to 100 characters; it replaces the last one.
+// Announce is the payload of phrases.announce: up to MaxPhrases phrases of 1 to 100 characters. It replaces the
+// phrases announced before.
 type Announce struct {
 	Phrases []string `json:"phrases"`
 }
@@ -111,6 +116,11 @@ type Announce struct {
 // Sleep is the payload of clock.sleep.
 type Sleep struct {
 	Ms int64 `json:"ms"` // 0 to MaxSleep
+}
+
+// Cancel is the payload of clock.cancel.
+type Cancel struct {
+	ID string `json:"id"` // of a clock.sleep; one that was answered already is no error
 }
 
 // Bounds of commands.
@@ -121,45 +131,63 @@ const (
 	MaxSleep   = 600_000
 )
 
-// ParseCommand reads the payload of a command into its type: *Show, *Say, *Play, *AudioStart, *TranscriptionStart,
-// *VideoStart, *MotionStart, *Photo, *Video, *Announce, *Sleep, or nil for commands without one. Defaults are filled in.
-// The error is an *Error with code bad_payload, or unsupported for a type that is no command.
-func ParseCommand(typ string, payload []byte) (any, error) {
-	switch typ {
-	case TypeDisplayShow:
+// payloadParser reads and checks the payload of a type.
+type payloadParser func(typ string, payload []byte) (any, error)
+
+var commandParsers = map[string]payloadParser{
+	TypeDisplayShow: func(_ string, payload []byte) (any, error) {
 		s, err := ParseShow(payload)
 		return &s, err
-	case TypeDisplayClear, TypeSpeechStop, TypeAudioStop, TypeTranscriptionStop, TypeVideoStop, TypeMotionStop:
-		return nil, nil
-	case TypeSpeechSay:
-		return parse(typ, payload, &Say{}, (*Say).check)
-	case TypeSoundPlay:
-		return parse(typ, payload, &Play{}, (*Play).check)
-	case TypeAudioStart:
-		return parse(typ, payload, &AudioStart{}, (*AudioStart).check)
-	case TypeTranscriptionStart:
-		return parse(typ, payload, &TranscriptionStart{}, (*TranscriptionStart).check)
-	case TypeVideoStart:
-		return parse(typ, payload, &VideoStart{}, (*VideoStart).check)
-	case TypeMotionStart:
-		return parse(typ, payload, &MotionStart{}, (*MotionStart).check)
-	case TypeCameraPhoto:
-		return parse(typ, payload, &Photo{}, (*Photo).check)
-	case TypeCameraVideo:
-		return parse(typ, payload, &Video{}, (*Video).check)
-	case TypePhrasesAnnounce:
-		return parse(typ, payload, &Announce{}, (*Announce).check)
-	case TypeClockSleep:
-		return parse(typ, payload, &Sleep{}, (*Sleep).check)
-	}
-	return nil, &Error{Code: CodeUnsupported, Message: typ + " is not a command of this version"}
+	},
+	TypeSpeechSay:          parse[Say],
+	TypeSoundPlay:          parse[Play],
+	TypeAudioStart:         parse[AudioStart],
+	TypeTranscriptionStart: parse[TranscriptionStart],
+	TypeVideoStart:         parse[VideoStart],
+	TypeMotionStart:        parse[MotionStart],
+	TypeCameraPhoto:        parse[Photo],
+	TypeCameraVideo:        parse[Video],
+	TypePhrasesAnnounce:    parse[Announce],
+	TypeClockSleep:         parse[Sleep],
+	TypeClockCancel:        parse[Cancel],
+	TypeDisplayClear:       noPayload,
+	TypeSpeechStop:         noPayload,
+	TypeAudioStop:          noPayload,
+	TypeTranscriptionStop:  noPayload,
+	TypeVideoStop:          noPayload,
+	TypeMotionStop:         noPayload,
 }
 
-func parse[T any](typ string, payload []byte, into *T, check func(*T) *Error) (any, error) {
+// CommandTypes returns the types of Commands.
+func CommandTypes() []string {
+	return namesOf(Commands(), func(c CommandInfo) string { return c.Type })
+}
+
+// ParseCommand reads the payload of a command into its type: *Show, *Say, *Play, *AudioStart, *TranscriptionStart,
+// *VideoStart, *MotionStart, *Photo, *Video, *Announce, *Sleep, *Cancel, or nil for commands without one. Defaults
+// are filled in. The error is an *Error with code bad_payload, or unsupported for a type that is no command.
+func ParseCommand(typ string, payload []byte) (any, error) {
+	return parsePayload(commandParsers, "command", typ, payload)
+}
+
+func parsePayload(parsers map[string]payloadParser, kind, typ string, payload []byte) (any, error) {
+	if parse := parsers[typ]; parse != nil {
+		return parse(typ, payload)
+	}
+	return nil, &Error{Code: CodeUnsupported, Message: typ + " is not a " + kind + " of this version"}
+}
+
+func noPayload(string, []byte) (any, error) { return nil, nil }
+
+func parse[T any, P interface {
+	*T
+	check() *Error
+}](typ string, payload []byte) (any, error) {
+	into := P(new(T))
 	if err := json.Unmarshal(payload, into); err != nil {
 		return nil, badPayload("%s payload: %s", typ, plain(err))
 	}
-	if err := check(into); err != nil {
+	if err := into.check(); err != nil {
 		return nil, badPayload("%s payload: %s", typ, err.Message)
 	}
 	return into, nil

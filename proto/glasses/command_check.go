@@ -7,7 +7,7 @@ import (
 
 func (p *Say) check() *Error {
 	if n := utf8.RuneCountInString(p.Text); n == 0 || n > MaxSay {
-		return badPayload("text has %d characters, it needs 1 to %d", n, MaxSay)
+		return badPayload("text has %d characters, must have 1 to %d", n, MaxSay)
 	}
 	return checkLanguage(p.Language)
 }
@@ -31,7 +31,7 @@ func (p *AudioStart) check() *Error {
 		p.SampleRate = 16000
 	}
 	if p.SampleRate != 8000 && p.SampleRate != 16000 {
-		return badPayload("sampleRate is neither 8000 nor 16000")
+		return badPayload("sampleRate must be 8000 or 16000")
 	}
 	return nil
 }
@@ -53,7 +53,7 @@ func (p *Photo) check() *Error { return within("width", &p.Width, 1280, 64, 4032
 
 func (p *Video) check() *Error {
 	if p.DurationMs < 100 || p.DurationMs > MaxVideo {
-		return badPayload("durationMs is %d, it goes from 100 to %d", p.DurationMs, MaxVideo)
+		return badPayload("durationMs is %d, must be from 100 to %d", p.DurationMs, MaxVideo)
 	}
 	return checkVideo(&p.FPS, &p.Width)
 }
@@ -64,7 +64,7 @@ func (p *Announce) check() *Error {
 	}
 	for _, phrase := range p.Phrases {
 		if n := utf8.RuneCountInString(phrase); n == 0 || n > 100 {
-			return badPayload("a phrase has %d characters, it needs 1 to 100", n)
+			return badPayload("a phrase has %d characters, must have 1 to 100", n)
 		}
 	}
 	return nil
@@ -72,18 +72,25 @@ func (p *Announce) check() *Error {
 
 func (p *Sleep) check() *Error {
 	if p.Ms < 0 || p.Ms > MaxSleep {
-		return badPayload("ms is %d, it goes from 0 to %d", p.Ms, MaxSleep)
+		return badPayload("ms is %d, must be from 0 to %d", p.Ms, MaxSleep)
 	}
 	return nil
 }
 
-// within puts the default for 0 and checks the bounds.
+func (p *Cancel) check() *Error {
+	if !validWord(p.ID, MaxID) {
+		return badPayload("id is not 1 to %d printable ASCII characters without spaces", MaxID)
+	}
+	return nil
+}
+
+// within replaces 0 by the default and checks the bounds.
 func within(name string, v *int, def, low, high int) *Error {
 	if *v == 0 {
 		*v = def
 	}
 	if *v < low || *v > high {
-		return badPayload("%s is %d, it goes from %d to %d", name, *v, low, high)
+		return badPayload("%s is %d, must be from %d to %d", name, *v, low, high)
 	}
 	return nil
 }

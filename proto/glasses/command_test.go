@@ -19,7 +19,8 @@ func TestCommandsAreChecked(t *testing.T) {
 		{"display.show", `{"tree":{"type":"image","data":"***"}}`, "data"},
 		{"display.show", `{"tree":{"type":"text","text":5}}`, "tree.text"},
 		{"display.show", `{"tree":{"type":"list","overflow":"spill"}}`, "overflow"},
-		{"speech.say", `{"text":"hi"}`, ""}, {"speech.say", `{"text":""}`, "text"}, {"speech.say", `{"text":"` + long + `"}`, "2000"},
+		{"speech.say", `{"text":"hi"}`, ""}, {"speech.say", `{"text":""}`, "text"},
+		{"speech.say", `{"text":"` + long + `"}`, "2000"},
 		{"speech.say", `{"text":"hi","language":"e n"}`, "language"},
 		{"sound.play", `{"sound":"boom"}`, "sound"}, {"sound.play", `{"sound":"chime"}`, ""},
 		{"audio.start", `{}`, ""}, {"audio.start", `{"sampleRate":44100}`, "sampleRate"},
@@ -28,6 +29,7 @@ func TestCommandsAreChecked(t *testing.T) {
 		{"camera.video", `{}`, "durationMs"}, {"camera.video", `{"durationMs":30001}`, "durationMs"},
 		{"phrases.announce", `{"phrases":[""]}`, "phrase"}, {"phrases.announce", `{"phrases":["go"]}`, ""},
 		{"clock.sleep", `{"ms":600001}`, "ms"}, {"clock.sleep", `{"ms":-1}`, "ms"}, {"clock.sleep", `{"ms":0}`, ""},
+		{"clock.cancel", `{}`, "id"}, {"clock.cancel", `{"id":"two words"}`, "id"}, {"clock.cancel", `{"id":"a-1"}`, ""},
 		{"transcription.start", `{"language":"de-CH"}`, ""}, {"display.clear", `{}`, ""},
 	} {
 		_, err := glasses.ParseCommand(test.typ, []byte(test.payload))
@@ -35,24 +37,30 @@ func TestCommandsAreChecked(t *testing.T) {
 		switch {
 		case test.mention == "" && err != nil:
 			t.Errorf("%s %s: %v", test.typ, test.payload, err)
-		case test.mention != "" && (!errors.As(err, &refusal) || refusal.Code != glasses.CodeBadPayload || !strings.Contains(err.Error(), test.mention)):
+		case test.mention != "" && (!errors.As(err, &refusal) || refusal.Code != glasses.CodeBadPayload ||
+			!strings.Contains(err.Error(), test.mention)):
 			t.Errorf("%s %s: %v", test.typ, test.payload, err)
 		}
 	}
 	var refusal *glasses.Error
-	if _, err := glasses.ParseCommand("display.dance", []byte("{}")); !errors.As(err, &refusal) || refusal.Code != glasses.CodeUnsupported {
+	if _, err := glasses.ParseCommand("display.dance", []byte("{}")); !errors.As(err, &refusal) ||
+		refusal.Code != glasses.CodeUnsupported {
 		t.Errorf("an unknown command: %v", err)
 	}
 }
 
 func TestControlFramesAreChecked(t *testing.T) {
 	for _, test := range []struct{ typ, payload, mention string }{
-		{"sim.input", `{"kind":"tap","x":1,"y":2}`, ""}, {"sim.input", `{"kind":"jump"}`, "kind"}, {"sim.input", `{"kind":"swipe"}`, "direction"},
-		{"sim.input", `{"kind":"tap","side":"top"}`, "side"}, {"sim.transcript", `{"text":"go","confidence":101}`, "confidence"},
+		{"sim.input", `{"kind":"tap","x":1,"y":2}`, ""}, {"sim.input", `{"kind":"jump"}`, "kind"},
+		{"sim.input", `{"kind":"swipe"}`, "direction"},
+		{"sim.input", `{"kind":"tap","side":"top"}`, "side"}, {"sim.transcript", `{"text":"go","confidence":101}`,
+			"confidence"},
 		{"sim.transcript", `{}`, "text"}, {"sim.state", `{}`, ""}, {"sim.state", `{"battery":{"level":101}}`, "level"},
 		{"sim.state", `{"hinge":"ajar"}`, "hinge"}, {"sim.state", `{"permissions":{"nose":"granted"}}`, "permissions"},
-		{"sim.state", `{"disabled":["nose"]}`, "disabled"}, {"sim.fault", `{}`, "fault"}, {"sim.fault", `{"command":"x","code":"busy"}`, "command"},
-		{"sim.fault", `{"code":"sad"}`, "code"}, {"sim.fault", `{"latencyMs":60001}`, "latencyMs"}, {"sim.fault", `{"clear":true}`, ""},
+		{"sim.state", `{"disabled":["nose"]}`, "disabled"}, {"sim.fault", `{}`, "fault"},
+		{"sim.fault", `{"command":"x","code":"busy"}`, "command"},
+		{"sim.fault", `{"code":"sad"}`, "code"}, {"sim.fault", `{"latencyMs":60001}`, "latencyMs"},
+		{"sim.fault", `{"clear":true}`, ""},
 		{"sim.device", `{"deviceModel":"x"}`, "deviceModel"}, {"sim.device", `{"deviceModel":"even_g1"}`, ""},
 		{"sim.advance", `{"toMs":-1}`, "toMs"}, {"sim.motion", `{"az":900}`, ""}, {"sim.camera", `{}`, ""},
 	} {
@@ -68,8 +76,10 @@ func TestWhoMaySendWhat(t *testing.T) {
 		typ            string
 		app, fromGlass bool
 	}{
-		{"display.show", true, false}, {"barrier", true, false}, {"result", false, true}, {"input", false, true}, {"media", false, true},
-		{"sim.state", false, false}, {"welcome", false, false}, {"row", false, false}, {"role", false, false}, {"com.example.x", true, true},
+		{"display.show", true, false}, {"barrier", true, false}, {"result", false, true},
+		{"input", false, true}, {"media", false, true},
+		{"sim.state", false, false}, {"welcome", false, false}, {"row", false, false},
+		{"role", false, false}, {"com.example.x", true, true},
 	} {
 		if got := glasses.MaySend(glasses.SenderApp, test.typ) == nil; got != test.app {
 			t.Errorf("an app may send %s: %v", test.typ, got)
@@ -82,7 +92,8 @@ func TestWhoMaySendWhat(t *testing.T) {
 
 func TestEveryCommandHasAChip(t *testing.T) {
 	for _, c := range glasses.Commands() {
-		if !glasses.IsCommand(c.Type) || glasses.KindOf(c.Type) != glasses.KindRequest || glasses.ChipOf(c.Type) != c.Chip {
+		if !glasses.IsCommand(c.Type) || glasses.KindOf(c.Type) != glasses.KindRequest ||
+			glasses.ChipOf(c.Type) != c.Chip {
 			t.Errorf("%+v", c)
 		}
 	}
@@ -98,7 +109,8 @@ func TestBinaryFrames(t *testing.T) {
 	if err != nil || got.Type != f.Type || !bytes.Equal(body, []byte{1, 2, 3}) {
 		t.Errorf("%+v %v %v", got, body, err)
 	}
-	for name, bad := range map[string][]byte{"empty": {}, "one byte": {0}, "long header": {0xff, 0xff, '{'}, "no header": {0, 0}, "not JSON": {0, 1, 'x'}} {
+	for name, bad := range map[string][]byte{"empty": {}, "one byte": {0}, "long header": {0xff, 0xff, '{'},
+		"no header": {0, 0}, "not JSON": {0, 1, 'x'}} {
 		if _, _, err := glasses.ParseBinary(bad); err == nil {
 			t.Errorf("%s was accepted", name)
 		}

@@ -5,26 +5,33 @@ import (
 	"unicode/utf8"
 )
 
-// Control frames: the service asks simulated glasses on behalf of an agent, a scenario or a person. They are answered by
-// a result of the same id with state and view, are not logged themselves, and never come from an app; what they cause is.
+// Control frames drive simulated glasses on behalf of an agent, a scenario or a person. Each is answered by a result
+// of the same id with state and view. They never come from an app and are not logged; the events that they cause are.
 const (
-	SimInput      = "sim.input"      // the wearer does something: Input
-	SimTranscript = "sim.transcript" // somebody says something: Transcript
-	SimState      = "sim.state"      // changes part of State: StatePatch; {} only asks
-	SimMotion     = "sim.motion"     // the head moves: Motion
-	SimFault      = "sim.fault"      // the next commands fail or are late: Fault
-	SimDevice     = "sim.device"     // other glasses: DeviceChoice
-	SimCamera     = "sim.camera"     // what the camera sees from now on; a binary frame with the picture, or {} for its own
-	SimMicrophone = "sim.microphone" // what the microphone hears from now on; a binary frame with a WAV, or {}
-	SimAdvance    = "sim.advance"    // virtual time: Advance
+	SimInput      = "sim.input"      // Input: the wearer uses the controls
+	SimTranscript = "sim.transcript" // Transcript: somebody speaks
+	SimState      = "sim.state"      // StatePatch: changes State; {} only reads it
+	SimMotion     = "sim.motion"     // Motion: the head moves
+	SimFault      = "sim.fault"      // Fault: the next commands fail or are delayed
+	SimDevice     = "sim.device"     // DeviceChoice: switches the device model
+	SimCamera     = "sim.camera"     // what the camera sees: a binary frame with a picture, or {} for the host's camera
+	SimMicrophone = "sim.microphone" // what the microphone hears: a binary frame with a WAV, or {} as for sim.camera
+	SimAdvance    = "sim.advance"    // Advance: moves virtual time
+	// SimStanding is Standing: the service restores what apps set. Agents and scenarios cannot send it.
+	SimStanding = "sim.standing"
 )
 
-// IsControl tells whether a frame type is a control frame.
+// IsControl reports whether typ is a control frame.
 func IsControl(typ string) bool {
-	return slices.Contains([]string{SimInput, SimTranscript, SimState, SimMotion, SimFault, SimDevice, SimCamera, SimMicrophone, SimAdvance}, typ)
+	switch typ {
+	case SimInput, SimTranscript, SimState, SimMotion, SimFault, SimDevice, SimCamera, SimMicrophone, SimAdvance,
+		SimStanding:
+		return true
+	}
+	return false
 }
 
-// StatePatch is the payload of sim.state: only the fields that are there change.
+// StatePatch is the payload of sim.state. Absent fields do not change.
 type StatePatch struct {
 	Battery     *Battery          `json:"battery,omitempty"`
 	Worn        *bool             `json:"worn,omitempty"`
@@ -37,8 +44,8 @@ type StatePatch struct {
 	Disabled    *[]string         `json:"disabled,omitempty"`
 }
 
-// Fault is the payload of sim.fault. With Code the next Times commands of type Command are answered by this error; with
-// LatencyMs alone they are late. An empty Command means every command; Clear forgets all faults first.
+// Fault is the payload of sim.fault. With Code, the next Times commands of type Command fail with that error; with
+// LatencyMs alone they are delayed. An empty Command means every command. Clear first removes all earlier faults.
 type Fault struct {
 	Command   string `json:"command,omitempty"`
 	Code      string `json:"code,omitempty"`
@@ -52,67 +59,69 @@ type DeviceChoice struct {
 	DeviceModel string `json:"deviceModel"`
 }
 
-// Advance is the payload of sim.advance. The glasses go to the next instant at which something happens, at most to ToMs;
-// the result's clock says where they stand and whether more is to come. It is answered unsupported in real time.
+// Advance is the payload of sim.advance. The glasses advance to the next instant at which something happens, at most
+// to ToMs; the result's clock reports the time reached and whether more is due. In real time the answer is
+// unsupported.
 type Advance struct {
 	ToMs int64 `json:"toMs"`
 }
 
-// Clock is the answer of sim.advance.
+// Clock is the answer to sim.advance.
 type Clock struct {
 	NowMs int64 `json:"nowMs"`
-	// Reached is true when nothing is left to happen up to the asked time.
+	// Reached is true if nothing is left to happen up to the requested time.
 	Reached bool `json:"reached"`
 }
 
-// ParseControl reads the payload of a control frame into *Input, *Transcript, *StatePatch, *Motion, *Fault,
-// *DeviceChoice or *Advance, checked; nil for sim.camera and sim.microphone. The error is an *Error with code
-// bad_payload, or unsupported for another type.
-func ParseControl(typ string, payload []byte) (any, error) {
-	switch typ {
-	case SimInput:
-		return parse(typ, payload, &Input{}, (*Input).check)
-	case SimTranscript:
-		return parse(typ, payload, &Transcript{}, (*Transcript).check)
-	case SimState:
-		return parse(typ, payload, &StatePatch{}, (*StatePatch).check)
-	case SimMotion:
-		return parse(typ, payload, &Motion{}, func(*Motion) *Error { return nil })
-	case SimFault:
-		return parse(typ, payload, &Fault{}, (*Fault).check)
-	case SimDevice:
-		return parse(typ, payload, &DeviceChoice{}, (*DeviceChoice).check)
-	case SimAdvance:
-		return parse(typ, payload, &Advance{}, (*Advance).check)
-	case SimCamera, SimMicrophone:
-		return nil, nil
-	}
-	return nil, &Error{Code: CodeUnsupported, Message: typ + " is not a control frame of this version"}
+var controlParsers = map[string]payloadParser{
+	SimInput:      parse[Input],
+	SimTranscript: parse[Transcript],
+	SimState:      parse[StatePatch],
+	SimMotion:     parse[Motion],
+	SimFault:      parse[Fault],
+	SimDevice:     parse[DeviceChoice],
+	SimAdvance:    parse[Advance],
+	SimStanding:   parse[Standing],
+	SimCamera:     noPayload,
+	SimMicrophone: noPayload,
 }
+
+// ParseControl reads the payload of a control frame into *Input, *Transcript, *StatePatch, *Motion, *Fault,
+// *DeviceChoice, *Advance or *Standing, checked; nil for sim.camera and sim.microphone. The error is an *Error with
+// code bad_payload, or unsupported for another type.
+func ParseControl(typ string, payload []byte) (any, error) {
+	return parsePayload(controlParsers, "control frame", typ, payload)
+}
+
+func (*Motion) check() *Error { return nil }
 
 func (p *StatePatch) check() *Error {
 	if p.Battery != nil && (p.Battery.Level < 0 || p.Battery.Level > 100) {
-		return badPayload("battery.level goes from 0 to 100")
+		return badPayload("battery.level must be from 0 to 100")
 	}
 	for _, f := range []struct {
-		name  string
-		v     *string
-		words []string
-	}{{"hinge", p.Hinge, []string{HingeOpen, HingeFolded}}, {"thermal", p.Thermal, []string{ThermalNominal, ThermalWarm, ThermalCritical}},
-		{"link", p.Link, []string{LinkConnected, LinkLossy, LinkLost}}, {"route", p.Route, []string{RouteGlasses, RoutePhone}}} {
-		if f.v != nil && !slices.Contains(f.words, *f.v) {
-			return badPayload("%s is not one of %v", f.name, f.words)
+		name    string
+		v       *string
+		allowed []string
+	}{
+		{"hinge", p.Hinge, []string{HingeOpen, HingeFolded}},
+		{"thermal", p.Thermal, []string{ThermalNominal, ThermalWarm, ThermalCritical}},
+		{"link", p.Link, []string{LinkConnected, LinkLossy, LinkLost}},
+		{"route", p.Route, []string{RouteGlasses, RoutePhone}},
+	} {
+		if f.v != nil && !slices.Contains(f.allowed, *f.v) {
+			return badPayload("%s is not one of %v", f.name, f.allowed)
 		}
 	}
 	for part, v := range p.Permissions {
 		if !slices.Contains(parts(), part) || v != PermissionGranted && v != PermissionDenied {
-			return badPayload("permissions maps one of %v to granted or denied", parts())
+			return badPayload("permissions must map some of %v to granted or denied", parts())
 		}
 	}
 	if p.Disabled != nil {
 		for _, part := range *p.Disabled {
 			if !slices.Contains(parts(), part) {
-				return badPayload("disabled lists some of %v", parts())
+				return badPayload("disabled must list some of %v", parts())
 			}
 		}
 	}
@@ -129,7 +138,7 @@ func (p *Fault) check() *Error {
 		return badPayload("code is not one of %v", CommandCodes())
 	}
 	if p.LatencyMs < 0 || p.LatencyMs > 60_000 {
-		return badPayload("latencyMs goes from 0 to 60000")
+		return badPayload("latencyMs must be from 0 to 60000")
 	}
 	if p.Code == "" && p.LatencyMs == 0 && !p.Clear {
 		return badPayload("a fault needs code, latencyMs or clear")
@@ -139,7 +148,7 @@ func (p *Fault) check() *Error {
 
 func (p *DeviceChoice) check() *Error {
 	if _, ok := Model(p.DeviceModel); !ok {
-		return badPayload("deviceModel is not the id of a known model")
+		return badPayload("deviceModel is not a known device model")
 	}
 	return nil
 }
@@ -151,17 +160,29 @@ func (p *Advance) check() *Error {
 	return nil
 }
 
-func (p *Input) check() *Error {
-	if !slices.Contains(InputKinds(), p.Kind) {
-		return badPayload("kind is not one of %v", InputKinds())
+// ByTarget reports whether a sim.input names what the wearer wants to select instead of an input.
+func (p *Input) ByTarget() bool { return p.Kind == "" && p.Target != "" }
+
+func (p *Standing) check() *Error {
+	announced := Announce{Phrases: p.Phrases}
+	if err := announced.check(); err != nil || p.Transcription == nil {
+		return err
 	}
-	for _, f := range []struct {
-		name, v string
-		words   []string
-	}{{"direction", p.Direction, []string{"up", "down", "left", "right"}}, {"side", p.Side, []string{"left", "right"}}} {
-		if f.v != "" && !slices.Contains(f.words, f.v) {
-			return badPayload("%s is not one of %v", f.name, f.words)
-		}
+	return p.Transcription.check()
+}
+
+func (p *Input) check() *Error {
+	if p.ByTarget() {
+		return p.checkTarget()
+	}
+	if !slices.Contains(InputKinds(), p.Kind) {
+		return badPayload("kind is not one of %v; to select by id, pass only target", InputKinds())
+	}
+	if err := (enum{"direction", p.Direction, []string{"up", "down", "left", "right"}}).check(); err != nil {
+		return err
+	}
+	if err := (enum{"side", p.Side, []string{"left", "right"}}).check(); err != nil {
+		return err
 	}
 	if (p.Kind == InputNavigate || p.Kind == InputSwipe) && p.Direction == "" {
 		return badPayload("%s needs a direction", p.Kind)
@@ -169,16 +190,28 @@ func (p *Input) check() *Error {
 	return nil
 }
 
+// checkTarget refuses a target beside parts of an input, since the glasses choose the inputs.
+func (p *Input) checkTarget() *Error {
+	switch {
+	case *p != Input{Target: p.Target}:
+		return badPayload("target without kind takes no x, y, direction or side: the glasses choose the inputs")
+	case !validWord(p.Target, MaxID):
+		return badPayload("target is not 1 to %d printable ASCII characters without spaces", MaxID)
+	}
+	return nil
+}
+
 func (p *Transcript) check() *Error {
 	if n := utf8.RuneCountInString(p.Text); n == 0 || n > MaxSay {
-		return badPayload("text has %d characters, it needs 1 to %d", n, MaxSay)
+		return badPayload("text has %d characters, must have 1 to %d", n, MaxSay)
 	}
 	if p.Confidence < 0 || p.Confidence > 100 {
-		return badPayload("confidence goes from 0 to 100")
+		return badPayload("confidence must be from 0 to 100")
 	}
 	return checkLanguage(p.Language)
 }
 
-// TypeBarrier is a frame without payload that the service sends to an app of a session in virtual time. The app answers with
-// a frame of the same type and id once it has handled everything before it and waits for the glasses again.
+// TypeBarrier is a frame without payload that the service sends to an app of a session in virtual time. The app
+// answers with a frame of the same type and id once it has handled everything before it and is waiting for the
+// glasses again.
 const TypeBarrier = "barrier"

@@ -1,5 +1,5 @@
-// Package glasses is the open wire protocol between an app and its glasses: frames, their payloads, the event log's
-// row and the device models. PROTOCOL.md beside this file tells it to people who write their own client.
+// Package glasses is the open wire protocol between an app and its glasses: frames, their payloads, the rows of the
+// event log and the device models. PROTOCOL.md in this directory describes it for authors of clients.
 //
-// It is pure: no I/O, no clock, and nothing of who relays the frames or where rows are kept.
+// It is pure: no I/O and no clock. It does not know who relays the frames or where rows are stored.
 package glasses

@@ -2,7 +2,7 @@ package glasses
 
 import _ "embed"
 
-// Protocol is PROTOCOL.md, for the bundled documentation.
+// Protocol is the text of PROTOCOL.md, for the bundled documentation.
 //
 //go:embed PROTOCOL.md
 var Protocol string

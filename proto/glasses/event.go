@@ -2,11 +2,11 @@ package glasses
 
 import "encoding/json"
 
-// Event is one row of a session's event log, as tools, pages and the HTTP interface show it.
+// Event is one row of a session's event log, as tools, pages and the HTTP interface return it.
 type Event struct {
-	// Seq is the durable cursor: it grows by one a row within a session, from 1.
+	// Seq is the durable cursor. It starts at 1 and grows by one per row of the session.
 	Seq int64 `json:"seq"`
-	// At is when the log's owner took the frame, integer milliseconds of the session's clock.
+	// At is when the owner of the log received the frame, in milliseconds of the session's clock.
 	At      int64           `json:"at"`
 	Kind    string          `json:"kind"`
 	Chip    string          `json:"chip"`
@@ -30,7 +30,7 @@ const (
 	SenderService = "service"
 )
 
-// Chips sort rows for people.
+// Chips categorise rows for people.
 const (
 	ChipErrors    = "errors"
 	ChipVoice     = "voice"
@@ -46,11 +46,11 @@ const (
 	RowAppDetached     = "app.detached"
 	RowGlassesAttached = "glasses.attached"
 	RowGlassesDetached = "glasses.detached"
-	RowStreamCounted   = "stream.counted" // {type, frames, bytes}: a stream that ended, or a second's worth of it
+	RowStreamCounted   = "stream.counted" // StreamCount: a stream that ended, or one second of it
 	RowSessionClosed   = "session.closed"
 )
 
-// KindOf gives the row kind of a frame type.
+// KindOf returns the row kind of a frame type.
 func KindOf(typ string) string {
 	switch {
 	case typ == TypeResult:
@@ -61,7 +61,7 @@ func KindOf(typ string) string {
 	return KindEvent
 }
 
-// ChipOf gives the chip of a frame type. A result takes errors or the chip of its command instead.
+// ChipOf returns the chip of a frame type. A result uses errors or the chip of its command instead.
 func ChipOf(typ string) string {
 	if chip, ok := commandChips[typ]; ok {
 		return chip
@@ -69,12 +69,13 @@ func ChipOf(typ string) string {
 	switch typ {
 	case TypeInput:
 		return ChipDisplay
-	case TypeTranscript, TypeSpeech, TypeAudioChunk:
+	case TypeTranscript, TypeTranscription, TypeSpeech, TypeAudioChunk:
 		return ChipVoice
 	case TypeMedia, TypeVideoFrame:
 		return ChipCamera
-	case RowAppAttached, RowAppDetached, RowGlassesAttached, RowGlassesDetached, RowSessionClosed, RowStreamCounted, TypeMotion,
-		TypeBattery, TypeWear, TypeHinge, TypeThermal, TypeLink, TypeRoute, TypeCall, TypePermission, TypeDisabled, TypeDevice:
+	case RowAppAttached, RowAppDetached, RowGlassesAttached, RowGlassesDetached, RowSessionClosed, RowStreamCounted,
+		TypeMotion, TypeBattery, TypeWear, TypeHinge, TypeThermal, TypeLink, TypeRoute, TypeCall, TypePermission,
+		TypeDisabled, TypeDevice:
 		return ChipLifecycle
 	case TypeError, TypeFault:
 		return ChipErrors
@@ -82,17 +83,18 @@ func ChipOf(typ string) string {
 	return ChipCustom
 }
 
-// MaySend refuses types that a sender has no business with: what only the service says, an app's commands from the
-// glasses, and the reverse. sender is SenderApp or SenderGlasses.
+// MaySend returns an error if sender, SenderApp or SenderGlasses, may not send frames of this type: frames of the
+// service, events of the glasses from an app, and commands from the glasses. An app may send transcription: apps used
+// the name for an event of their own before the glasses did.
 func MaySend(sender, typ string) *Error {
 	switch typ {
 	case TypeHello, TypeWelcome, TypeAck, TypeError, TypeRow, TypeCursor, TypePeers, TypeRole, TypeBeat:
-		return badFrame("%s is not a frame to send here", typ)
+		return badFrame("%s may not be sent by a peer", typ)
 	}
 	switch {
 	case IsControl(typ):
 		return badFrame("%s comes from the service, not from a peer", typ)
-	case sender == SenderApp && (typ == TypeResult || FromGlasses(typ)):
+	case sender == SenderApp && (typ == TypeResult || FromGlasses(typ) && typ != TypeTranscription):
 		return badFrame("%s comes from the glasses, not from an app", typ)
 	case sender != SenderApp && (IsCommand(typ) || typ == TypeBarrier):
 		return badFrame("%s comes from an app, not from the glasses", typ)

@@ -9,53 +9,56 @@ import (
 // Version is the protocol version that every frame carries as v.
 const Version = 1
 
-// Limits on what a peer may send. All are bytes unless said otherwise.
+// Limits on what a peer may send, in bytes.
 const (
-	MaxFrame = 64 << 10 // one text frame; a bigger one ends the connection (1009)
+	MaxFrame = 64 << 10 // one text frame; a larger one closes the connection with status 1009
 	MaxHello = 4 << 10  // the first frame of an app
 	MaxID    = 64
 	MaxType  = 64
 )
 
-// Frames between a peer and the service. Commands, events and control frames have files of their own. A type that is not
-// known is ignored by its receiver.
+// Types of frames between a peer and the service. Receivers ignore unknown types.
 const (
 	TypeHello   = "hello"   // app -> service, first frame
-	TypeWelcome = "welcome" // service -> peer, answer to hello or to a page's attach
+	TypeWelcome = "welcome" // service -> peer, answers hello or the attachment of a page
 	TypeResult  = "result"  // glasses -> app, same id as the command
 	TypeAck     = "ack"     // service -> sender, the row is durable
 	TypeError   = "error"   // service -> sender, the frame was not accepted
 	TypeRow     = "row"     // service -> page, a new row of the event log
-	TypeCursor  = "cursor"  // service -> app, everything up to seq was relayed
+	TypeCursor  = "cursor"  // service -> app, everything up to seq has been relayed
 	TypePeers   = "peers"   // service -> page, who is attached
-	TypeRole    = "role"    // service -> page, whether it plays the glasses
-	TypeBeat    = "beat"    // service -> page, the socket lives
+	TypeRole    = "role"    // service -> page, whether it acts as the glasses
+	TypeBeat    = "beat"    // service -> page, heartbeat
 )
 
-// Frame is the envelope of everything on the wire. Payload stays raw, so that fields this build does not know survive.
+// Frame is the envelope of everything on the wire. Payload stays raw, so that unknown fields survive.
 type Frame struct {
 	V    int    `json:"v"`
 	Type string `json:"type"`
-	// ID is chosen by the sender and never used twice by it in a session; a result reuses the command's.
+	// ID is unique per sender and session; a result repeats the command's.
 	ID string `json:"id,omitempty"`
-	// At is the session's clock in integer milliseconds; for a browser session that is Unix time.
+	// At is the time on the session's clock in milliseconds; for a browser session that is Unix time.
 	At int64 `json:"at"`
 	// Seq is set on frames replayed from the event log.
 	Seq     int64           `json:"seq,omitempty"`
 	Payload json.RawMessage `json:"payload,omitempty"`
 }
 
-// Error is why a frame, a payload or a command was refused. It travels as the payload of error, and inside result.
+// Error says why a frame, a payload or a command was refused. It is the payload of error frames and part of results.
 type Error struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
+	// Part is the part that permission_denied and disabled_by_user are about: camera, microphone or speech.
+	Part string `json:"part,omitempty"`
+	// By is what refused the part: ByPermission or BySwitch.
+	By string `json:"by,omitempty"`
 }
 
-// Error gives the message without the code.
+// Error returns the message without the code.
 func (e *Error) Error() string { return e.Message }
 
-// Parse reads one text frame of a peer. The error is an *Error with code bad_frame; the frame then holds whatever id
-// could be read, so that the refusal can name it.
+// Parse decodes one text frame of a peer. The error is an *Error with code bad_frame; the returned frame then has its
+// id if that was readable, so that the refusal can name it.
 func Parse(data []byte) (Frame, error) {
 	if len(data) > MaxFrame {
 		return Frame{}, badFrame("frame is %d bytes, the limit is %d", len(data), MaxFrame)
@@ -86,21 +89,21 @@ func Parse(data []byte) (Frame, error) {
 	if f.Payload[0] != '{' {
 		return f, badFrame("payload is not an object")
 	}
-	f.Seq = 0 // only the log's owner assigns it
+	f.Seq = 0 // only the owner of the log assigns it
 	return f, nil
 }
 
-// Encode gives the bytes of a frame that this side composed itself.
+// Encode returns the JSON of a frame.
 func (f Frame) Encode() ([]byte, error) {
 	f.V = Version
 	return json.Marshal(f)
 }
 
-// New composes a frame around a payload.
+// New returns a frame with the given payload, which it encodes.
 func New(typ, id string, at int64, payload any) (Frame, error) {
 	raw, err := json.Marshal(payload)
 	if err != nil {
-		return Frame{}, fmt.Errorf("encoding %s payload: %w", typ, err)
+		return Frame{}, fmt.Errorf("encode %s payload: %w", typ, err)
 	}
 	return Frame{V: Version, Type: typ, ID: id, At: at, Payload: raw}, nil
 }
@@ -109,7 +112,7 @@ func badFrame(format string, args ...any) *Error {
 	return &Error{Code: CodeBadFrame, Message: fmt.Sprintf(format, args...)}
 }
 
-// validWord tells whether s is 1 to limit printable ASCII characters without spaces.
+// validWord reports whether s is 1 to limit printable ASCII characters without spaces.
 func validWord(s string, limit int) bool {
 	if len(s) == 0 || len(s) > limit {
 		return false

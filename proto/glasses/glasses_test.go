@@ -11,7 +11,8 @@ import (
 
 func TestParseKeepsThePayload(t *testing.T) {
 	f, err := glasses.Parse([]byte(`{"v":1,"type":"input","id":"a-1","at":5,"seq":9,"new":1,"payload":{"kind":"tap","x":1,"y":2,"force":0.5}}`))
-	if err != nil || f.Type != "input" || f.ID != "a-1" || f.At != 5 || f.Seq != 0 || !strings.Contains(string(f.Payload), `"force":0.5`) {
+	if err != nil || f.Type != "input" || f.ID != "a-1" || f.At != 5 || f.Seq != 0 ||
+		!strings.Contains(string(f.Payload), `"force":0.5`) {
 		t.Errorf("%+v, %v", f, err)
 	}
 }
@@ -65,7 +66,8 @@ func TestModelsAreWhole(t *testing.T) {
 		t.Error("the default model is unknown")
 	}
 	for _, m := range glasses.Models() {
-		if m.Name == "" || m.Inputs == nil || len(m.Fidelity) == 0 || m.Panel != nil && (m.Panel.Width <= 0 || m.Panel.Height <= 0 || m.Panel.Bits < 0) {
+		if m.Name == "" || m.Inputs == nil || len(m.Fidelity) == 0 || m.Panel != nil &&
+			(m.Panel.Width <= 0 || m.Panel.Height <= 0 || m.Panel.Bits < 0) {
 			t.Errorf("%+v", m)
 		}
 	}

@@ -1,29 +1,31 @@
 package glasses
 
-// Events: the glasses tell the app.
+// Types of the events that the glasses send to the app.
 const (
 	TypeInput      = "input"      // Input
-	TypeTranscript = "transcript" // Transcript, while transcription runs
-	TypeMotion     = "motion"     // Motion, a stream while motion runs; counted, not logged
-	TypeSpeech     = "speech"     // SpeechState: a say is over
+	TypeTranscript = "transcript" // Transcript, while transcription is on
+	TypeMotion     = "motion"     // Motion, a stream while motion is on; counted, not logged
+	TypeSpeech     = "speech"     // SpeechState: a speech.say ended
 	TypeBattery    = "battery"    // Battery
 	TypeWear       = "wear"       // {worn}
 	TypeHinge      = "hinge"      // {state}
 	TypeThermal    = "thermal"    // {state}
-	TypeLink       = "link"       // {state}; service -> app too, when glasses attach or leave
+	TypeLink       = "link"       // {state}; also from the service when glasses attach or detach
 	TypeRoute      = "route"      // {to}
 	TypeCall       = "call"       // {active}
 	TypePermission = "permission" // {part, state}
 	TypeDisabled   = "disabled"   // {parts}
-	TypeDevice     = "device"     // DeviceChange
-	TypeFault      = "fault"      // Fault: a fault was set; for the record, apps ignore it
+	// TypeTranscription is TranscriptionState: transcription stopped although the app did not stop it, or goes on.
+	TypeTranscription = "transcription"
+	TypeDevice        = "device" // DeviceChange
+	TypeFault         = "fault"  // Fault: a fault was set; logged only, apps ignore it
 )
 
-// Binary frames of the glasses (see Binary).
+// Types of the binary frames that the glasses send.
 const (
-	TypeMedia      = "media"       // the bytes of a result's media, just before it, with the same id
-	TypeAudioChunk = "audio.chunk" // a stream while audio runs
-	TypeVideoFrame = "video.frame" // a stream while video runs
+	TypeMedia      = "media"       // the bytes of a result's media, sent just before it with its id
+	TypeAudioChunk = "audio.chunk" // a stream while audio is on
+	TypeVideoFrame = "video.frame" // a stream while video is on
 )
 
 // Kinds of Input.
@@ -38,22 +40,24 @@ const (
 	InputCapture   = "capture"
 )
 
-// InputKinds lists the kinds of Input.
+// InputKinds returns every kind of Input.
 func InputKinds() []string {
-	return []string{InputTap, InputDoubleTap, InputHold, InputSwipe, InputSelect, InputNavigate, InputBack, InputCapture}
+	return []string{InputTap, InputDoubleTap, InputHold, InputSwipe, InputSelect, InputNavigate, InputBack,
+		InputCapture}
 }
 
 // Input is the payload of input.
 type Input struct {
 	Kind string `json:"kind"`
-	// X and Y are panel pixels from the top left, of a tap on a touch panel of a simulator; 0 otherwise.
+	// X and Y are the panel pixel of a tap on a simulator's touch panel, from the top left; otherwise 0.
 	X int `json:"x"`
 	Y int `json:"y"`
 	// Direction of swipe and navigate: up, down, left, right.
 	Direction string `json:"direction,omitempty"`
-	// Side is the touch bar that was used, where there are two: left or right.
+	// Side is the touch bar used, left or right, on glasses with two.
 	Side string `json:"side,omitempty"`
-	// Target is the id of the node that was tapped, selected or has the focus now. The glasses fill it in.
+	// Target is the id of the node that was tapped or selected, or that now has the focus. The glasses fill it in. A
+	// sim.input with a target and nothing else asks for the inputs with which the wearer reaches and selects it.
 	Target string `json:"target,omitempty"`
 }
 
@@ -62,10 +66,10 @@ type Transcript struct {
 	Text       string `json:"text"`
 	Final      bool   `json:"final"`
 	Language   string `json:"language,omitempty"`   // BCP 47
-	Confidence int    `json:"confidence,omitempty"` // percent; 0 where nobody says
+	Confidence int    `json:"confidence,omitempty"` // percent; 0 if unknown
 }
 
-// Motion is the payload of motion: acceleration in thousandths of g, rotation in thousandths of a degree a second.
+// Motion is the payload of motion: acceleration in thousandths of g, rotation in thousandths of a degree per second.
 type Motion struct {
 	AX int `json:"ax"`
 	AY int `json:"ay"`
@@ -81,7 +85,7 @@ type SpeechState struct {
 	State string `json:"state"` // finished or stopped
 }
 
-// Payloads of events that tell of one part of State.
+// Payloads of the events that report one part of State.
 type (
 	// WearState is the payload of wear.
 	WearState struct {
@@ -103,27 +107,41 @@ type (
 	PermissionState struct {
 		Part  string `json:"part"`
 		State string `json:"state"`
+		// By is ByPermission.
+		By string `json:"by,omitempty"`
 	}
 	// DisabledState is the payload of disabled.
 	DisabledState struct {
 		Parts []string `json:"parts"`
+		// By is BySwitch.
+		By string `json:"by,omitempty"`
+	}
+	// TranscriptionState is the payload of transcription.
+	TranscriptionState struct {
+		Running bool `json:"running"`
+		// Reason is the code with which transcription.start would be refused now; empty while it runs.
+		Reason string `json:"reason,omitempty"`
+		// Part and By are those of the refusal.
+		Part string `json:"part,omitempty"`
+		By   string `json:"by,omitempty"`
 	}
 )
 
 // LinkState is the payload of link.
 type LinkState = StateWord
 
-// IsStream tells whether frames of this type are counted instead of logged row by row.
+// IsStream reports whether frames of this type are counted instead of logged.
 func IsStream(typ string) bool {
 	return typ == TypeMotion || typ == TypeAudioChunk || typ == TypeVideoFrame || typ == TypeMedia
 }
 
-// FromGlasses tells whether a frame type is an event of the glasses, text or binary: relayed to the apps, never taken
-// from one.
+// FromGlasses reports whether typ is an event or a binary frame of the glasses, which is relayed to apps and, except
+// for transcription, refused from them.
 func FromGlasses(typ string) bool {
 	switch typ {
-	case TypeInput, TypeTranscript, TypeMotion, TypeSpeech, TypeBattery, TypeWear, TypeHinge, TypeThermal, TypeLink, TypeRoute, TypeCall,
-		TypePermission, TypeDisabled, TypeDevice, TypeFault, TypeMedia, TypeAudioChunk, TypeVideoFrame:
+	case TypeInput, TypeTranscript, TypeMotion, TypeSpeech, TypeBattery, TypeWear, TypeHinge, TypeThermal, TypeLink,
+		TypeRoute, TypeCall, TypePermission, TypeDisabled, TypeDevice, TypeFault, TypeMedia, TypeAudioChunk,
+		TypeVideoFrame, TypeTranscription:
 		return true
 	}
 	return false

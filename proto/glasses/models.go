@@ -1,20 +1,22 @@
 package glasses
 
+import "slices"
+
 // DeviceModel describes one kind of glasses. Ids are open strings; Models lists those that this build knows.
 type DeviceModel struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 	// Panel is nil for glasses without a display.
 	Panel *Panel `json:"panel"`
-	// Inputs are the kinds that the wearer can make, e.g. tap.
+	// Inputs are the kinds of input that the wearer can make, e.g. tap.
 	Inputs []string `json:"inputs"`
-	// Camera is nil for glasses without one.
+	// Camera is nil for glasses without a camera.
 	Camera     *Camera `json:"camera"`
 	Microphone bool    `json:"microphone"`
 	Speaker    bool    `json:"speaker"`
 	Motion     bool    `json:"motion"`
-	// Fidelity says how each fact is known, by its name here (panel, inputs, camera, microphone, speaker, motion):
-	// measured, documented or guessed.
+	// Fidelity maps each fact (panel, inputs, camera, microphone, speaker, motion) to how it is known: measured,
+	// documented or guessed.
 	Fidelity map[string]string `json:"fidelity"`
 }
 
@@ -23,25 +25,26 @@ type Panel struct {
 	// Width and Height are the visible pixels.
 	Width  int `json:"width"`
 	Height int `json:"height"`
-	// Shape is rect or round. On a round panel the inscribed square is for use.
+	// Shape is rect or round. On a round panel only the inscribed square is used.
 	Shape string `json:"shape"`
-	// Colour is rgb, green (one hue) or palette; Bits is the depth of a pixel, 0 where nobody says.
+	// Colour is rgb, green (one hue) or palette. Bits is the depth of a pixel, 0 if unknown.
 	Colour string `json:"colour"`
 	Bits   int    `json:"bits"`
 	// Additive panels add light to what the wearer sees: black is transparent.
 	Additive bool `json:"additive"`
-	// TextWidth is the widest line of text in pixels and TextLines the most lines at once; 0 for no limit of their own.
+	// TextWidth is the maximum width of a line of text in pixels and TextLines the maximum number of lines; 0 means
+	// no limit beyond the panel.
 	TextWidth int `json:"textWidth,omitempty"`
 	TextLines int `json:"textLines,omitempty"`
 }
 
-// Camera is the camera of a device model: its largest picture.
+// Camera is the camera of a device model, by its largest picture.
 type Camera struct {
 	Width  int `json:"width"`
 	Height int `json:"height"`
 }
 
-// Words of Panel and of Fidelity.
+// Values of Panel and of Fidelity.
 const (
 	ShapeRect  = "rect"
 	ShapeRound = "round"
@@ -55,42 +58,86 @@ const (
 	Guessed    = "guessed"
 )
 
-// DefaultDeviceModel is what a new session gets when nobody names a model.
+// DefaultDeviceModel is the model of a new session that names none.
 const DefaultDeviceModel = "rayban_display"
 
-// Models lists the known device models, in the order in which people are shown them.
+// Models returns the known device models, in the order in which people see them.
 func Models() []DeviceModel {
 	return []DeviceModel{
-		{ID: "rayban_display", Name: "Ray-Ban Display", Panel: &Panel{Width: 600, Height: 600, Shape: ShapeRect, Colour: ColourRGB, Bits: 24, Additive: true},
+		{
+			ID: "rayban_display", Name: "Ray-Ban Display",
+			Panel:  &Panel{Width: 600, Height: 600, Shape: ShapeRect, Colour: ColourRGB, Bits: 24, Additive: true},
 			Inputs: []string{InputTap, InputSelect, InputNavigate, InputBack, InputCapture},
-			Camera: &Camera{3024, 4032}, Microphone: true, Speaker: true, Motion: true, Fidelity: known("camera", Guessed)},
-		{ID: "rayban_meta", Name: "Ray-Ban Meta", Inputs: []string{InputTap, InputSwipe, InputCapture},
-			Camera: &Camera{3024, 4032}, Microphone: true, Speaker: true, Fidelity: known("inputs", Guessed)},
-		{ID: "oakley_meta_hstn", Name: "Oakley Meta HSTN", Inputs: []string{InputTap, InputSwipe, InputCapture},
-			Camera: &Camera{3024, 4032}, Microphone: true, Speaker: true, Fidelity: known("inputs", Guessed)},
-		{ID: "even_g1", Name: "Even G1", Panel: &Panel{Width: 576, Height: 136, Shape: ShapeRect, Colour: ColourGreen, Bits: 1, Additive: true, TextWidth: 488, TextLines: 5},
-			Inputs: []string{InputTap, InputDoubleTap, InputHold}, Microphone: true, Fidelity: known()},
-		{ID: "even_g2", Name: "Even G2", Panel: &Panel{Width: 576, Height: 288, Shape: ShapeRect, Colour: ColourGreen, Bits: 4, Additive: true},
-			Inputs: []string{InputTap, InputDoubleTap, InputNavigate}, Microphone: true, Fidelity: known()},
-		{ID: "brilliant_frame", Name: "Brilliant Frame", Panel: &Panel{Width: 640, Height: 400, Shape: ShapeRect, Colour: ColourPalette, Bits: 4, Additive: true},
-			Inputs: []string{InputTap}, Camera: &Camera{720, 720}, Microphone: true, Motion: true, Fidelity: known()},
-		{ID: "brilliant_halo", Name: "Brilliant Halo", Panel: &Panel{Width: 256, Height: 256, Shape: ShapeRound, Colour: ColourRGB, Additive: true},
-			Inputs: []string{InputTap, InputSelect}, Camera: &Camera{640, 480}, Microphone: true, Speaker: true, Motion: true, Fidelity: known("camera", Guessed)},
-		{ID: "android_xr_display", Name: "Android XR display glasses", Panel: &Panel{Width: 450, Height: 394, Shape: ShapeRect, Colour: ColourRGB, Bits: 24, Additive: true},
-			Inputs: []string{InputTap, InputSwipe}, Camera: &Camera{1920, 1080}, Microphone: true, Speaker: true, Motion: true,
-			Fidelity: known("panel", Guessed, "camera", Guessed, "motion", Guessed)},
-		{ID: "system_audio", Name: "Bluetooth headset", Inputs: []string{}, Microphone: true, Speaker: true, Fidelity: known()},
+			Camera: &Camera{3024, 4032}, Microphone: true, Speaker: true, Motion: true,
+			Fidelity: known("camera", Guessed),
+		},
+		{
+			ID: "rayban_meta", Name: "Ray-Ban Meta", Inputs: []string{InputTap, InputSwipe, InputCapture},
+			Camera: &Camera{3024, 4032}, Microphone: true, Speaker: true, Fidelity: known("inputs", Guessed),
+		},
+		{
+			ID: "oakley_meta_hstn", Name: "Oakley Meta HSTN", Inputs: []string{InputTap, InputSwipe, InputCapture},
+			Camera: &Camera{3024, 4032}, Microphone: true, Speaker: true, Fidelity: known("inputs", Guessed),
+		},
+		{
+			ID: "even_g1", Name: "Even G1",
+			Panel: &Panel{
+				Width: 576, Height: 136, Shape: ShapeRect, Colour: ColourGreen, Bits: 1, Additive: true,
+				TextWidth: 488, TextLines: 5,
+			},
+			Inputs: []string{InputTap, InputDoubleTap, InputHold}, Microphone: true, Fidelity: known(),
+		},
+		{
+			ID: "even_g2", Name: "Even G2",
+			Panel:  &Panel{Width: 576, Height: 288, Shape: ShapeRect, Colour: ColourGreen, Bits: 4, Additive: true},
+			Inputs: []string{InputTap, InputDoubleTap, InputNavigate}, Microphone: true, Fidelity: known(),
+		},
+		{
+			ID: "brilliant_frame", Name: "Brilliant Frame",
+			Panel:  &Panel{Width: 640, Height: 400, Shape: ShapeRect, Colour: ColourPalette, Bits: 4, Additive: true},
+			Inputs: []string{InputTap}, Camera: &Camera{720, 720}, Microphone: true, Motion: true, Fidelity: known(),
+		},
+		{
+			ID: "brilliant_halo", Name: "Brilliant Halo",
+			Panel:  &Panel{Width: 256, Height: 256, Shape: ShapeRound, Colour: ColourRGB, Additive: true},
+			Inputs: []string{InputTap, InputSelect}, Camera: &Camera{640, 480},
+			Microphone: true, Speaker: true, Motion: true, Fidelity: known("camera", Guessed),
+		},
+		{
+			ID: "android_xr_display", Name: "Android XR display glasses",
+			Panel:  &Panel{Width: 450, Height: 394, Shape: ShapeRect, Colour: ColourRGB, Bits: 24, Additive: true},
+			Inputs: []string{InputTap, InputSwipe}, Camera: &Camera{1920, 1080},
+			Microphone: true, Speaker: true, Motion: true,
+			Fidelity: known("panel", Guessed, "camera", Guessed, "motion", Guessed),
+		},
+		{
+			ID: "system_audio", Name: "Bluetooth headset", Inputs: []string{}, Microphone: true, Speaker: true,
+			Fidelity: known(),
+		},
 	}
 }
 
-// known is the fidelity of a model whose facts are all documented, but for the pairs of name and mark.
-func known(but ...string) map[string]string {
-	marks := map[string]string{"panel": Documented, "inputs": Documented, "camera": Documented, "microphone": Documented,
-		"speaker": Documented, "motion": Documented}
-	for i := 0; i+1 < len(but); i += 2 {
-		marks[but[i]] = but[i+1]
+// known returns the fidelity of a model whose facts are documented except for the given pairs of fact and fidelity.
+func known(except ...string) map[string]string {
+	marks := map[string]string{
+		"panel": Documented, "inputs": Documented, "camera": Documented,
+		"microphone": Documented, "speaker": Documented, "motion": Documented,
+	}
+	for pair := range slices.Chunk(except, 2) {
+		marks[pair[0]] = pair[1]
 	}
 	return marks
+}
+
+// ModelIDs returns the ids of Models.
+func ModelIDs() []string { return namesOf(Models(), func(m DeviceModel) string { return m.ID }) }
+
+func namesOf[T any](list []T, name func(T) string) []string {
+	names := make([]string, len(list))
+	for i, one := range list {
+		names[i] = name(one)
+	}
+	return names
 }
 
 // Model finds a device model by its id.
@@ -103,12 +150,27 @@ func Model(id string) (DeviceModel, bool) {
 	return DeviceModel{}, false
 }
 
-// HasInput tells whether the wearer of this model can make an input of this kind.
+// HasInput reports whether the wearer of this model can make this kind of input.
 func (m DeviceModel) HasInput(kind string) bool {
-	for _, k := range m.Inputs {
-		if k == kind {
-			return true
+	return slices.Contains(m.Inputs, kind)
+}
+
+// SelectKind returns the kind of input with which the wearer selects the focused target: select, or on models without
+// it tap.
+func (m DeviceModel) SelectKind() string {
+	if m.HasInput(InputSelect) {
+		return InputSelect
+	}
+	return InputTap
+}
+
+// MoveKind returns the kind of input with which the wearer moves the focus and scrolls: navigate, or on models without
+// it swipe; "" if the model has neither.
+func (m DeviceModel) MoveKind() string {
+	for _, kind := range []string{InputNavigate, InputSwipe} {
+		if m.HasInput(kind) {
+			return kind
 		}
 	}
-	return false
+	return ""
 }

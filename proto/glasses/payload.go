@@ -6,17 +6,17 @@ import (
 	"unicode"
 )
 
-// Hello is the payload of an app's first frame. Secret is a secret: never log it.
+// Hello is the payload of an app's first frame. Never log Secret.
 type Hello struct {
 	Secret string  `json:"secret"`
 	App    AppInfo `json:"app"`
-	// Barrier says that the app answers barrier frames.
+	// Barrier declares that the app answers barrier frames.
 	Barrier bool `json:"barrier,omitempty"`
-	// Since asks for the events and results after this cursor; nil for none.
+	// Since requests the events and results after this cursor; nil requests none.
 	Since *int64 `json:"since,omitempty"`
 }
 
-// AppInfo is what an app says of itself. Both are shown to people, at most 100 characters each.
+// AppInfo is how an app describes itself to people. Each field is cut to 100 characters.
 type AppInfo struct {
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`
@@ -27,7 +27,7 @@ const (
 	maxAppWord = 100
 )
 
-// ParseHello reads an app's first frame. The error is an *Error with code bad_frame and never holds the secret.
+// ParseHello decodes an app's first frame. The error is an *Error with code bad_frame and never contains the secret.
 func ParseHello(data []byte) (Hello, Frame, error) {
 	if len(data) > MaxHello {
 		return Hello{}, Frame{}, badFrame("hello is %d bytes, the limit is %d", len(data), MaxHello)
@@ -57,7 +57,7 @@ func ParseHello(data []byte) (Hello, Frame, error) {
 	return h, f, nil
 }
 
-// printable drops what cannot be shown and cuts to limit characters.
+// printable drops unprintable characters and truncates s to limit characters.
 func printable(s string, limit int) string {
 	s = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -77,23 +77,28 @@ type Welcome struct {
 	DeviceModel DeviceModel `json:"deviceModel"`
 	Link        string      `json:"link"`
 	LastSeq     int64       `json:"lastSeq"`
-	// Truncated says that rows after the since of the hello are gone: they were more than the event log keeps, or older.
+	// Glasses is the state of the glasses now; while none are attached, that of the last ones, or a fresh one.
+	Glasses AppState `json:"glasses"`
+	// Truncated reports that rows after the hello's since are gone, because the event log keeps a limited number for
+	// a limited time.
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-// PageWelcome is the payload of the first frame that a page gets.
+// PageWelcome is the payload of the first frame to a page.
 type PageWelcome struct {
 	SessionID   string      `json:"sessionId"`
 	DeviceModel DeviceModel `json:"deviceModel"`
 	LastSeq     int64       `json:"lastSeq"`
-	// Display is the payload of the display.show on the panel now; null when it is clear.
+	// Display is the payload of the display.show on the panel now; null while it is clear.
 	Display json.RawMessage `json:"display"`
-	// Truncated says that rows after the page's cursor are gone.
+	// Glasses is the state with which the page's glasses start.
+	Glasses AppState `json:"glasses"`
+	// Truncated reports that rows after the page's cursor are gone.
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-// Role is the payload of role: of several pages of a session the newest plays the glasses; the others only show what it
-// is told, and answer nothing. When it leaves, the newest of those that are left takes its place.
+// Role is the payload of role. Of several pages of a session the newest acts as the glasses; the others only show
+// what the app sends and answer nothing. When it detaches, the newest of the others takes over.
 type Role struct {
 	Active bool `json:"active"`
 }
@@ -110,7 +115,7 @@ type DeviceChange struct {
 	DeviceModel DeviceModel `json:"deviceModel"`
 }
 
-// Ack is the payload of ack: the frame of this id and kind is row Seq of the log.
+// Ack is the payload of ack: the frame with this id and kind is row Seq of the log.
 type Ack struct {
 	ID   string `json:"id"`
 	Kind string `json:"kind"`

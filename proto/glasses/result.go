@@ -7,38 +7,78 @@ import (
 	"strings"
 )
 
-// Result is the payload of result: either OK, with what the command asked for, or Error. Fields that a build does not
-// know are kept on the wire.
+// Result is the payload of result: either OK with what the command requested, or Error. Unknown fields are kept on
+// the wire.
 type Result struct {
 	OK    bool   `json:"ok,omitempty"`
 	Error *Error `json:"error,omitempty"`
 
-	// Media is what camera.photo or camera.video took. Its bytes came just before, in a binary media frame.
+	// Media describes what camera.photo or camera.video took. Its bytes arrive just before, in a binary media frame.
 	Media *Media `json:"media,omitempty"`
 	// State and View answer sim.state and every sim.* change.
 	State *State `json:"state,omitempty"`
 	View  *View  `json:"view,omitempty"`
 	// Clock answers sim.advance.
 	Clock *Clock `json:"clock,omitempty"`
+	// Findings are what of a display.show the wearer cannot see or reach on this model, the first MaxFindings;
+	// MoreFindings counts the others.
+	Findings     []Finding `json:"findings,omitempty"`
+	MoreFindings int       `json:"moreFindings,omitempty"`
 }
 
-// Media describes a picture, a clip or a sound by its content. Bytes travel apart from it.
+// MaxFindings is how many findings a result names.
+const MaxFindings = 20
+
+// Finding is one thing on a panel that does not fit the device model, wherever the wearer scrolls.
+type Finding struct {
+	// Kind is one of the Finding constants.
+	Kind string `json:"kind"`
+	// Path is the path of the node in its tree, e.g. tree.children[0]; ID is its id, if it has one.
+	Path string `json:"path"`
+	ID   string `json:"id,omitempty"`
+	// Text is the node's text, or the alt of an image.
+	Text string `json:"text,omitempty"`
+}
+
+// Message says in a few words what does not fit.
+func (f Finding) Message() string {
+	words := map[string]string{
+		FindingClipped: "is never on the panel as a whole", FindingCut: "is a target that is never on the panel as a whole",
+		FindingBrokenWord:  "is a button with a broken word",
+		FindingUnreachable: "is a target that the wearer's inputs do not reach",
+	}[f.Kind]
+	name := f.ID
+	if f.Text != "" {
+		name = strings.ToValidUTF8(f.Text[:min(len(f.Text), 60)], "")
+	}
+	return fmt.Sprintf("%q (%s) %s", name, f.Path, words)
+}
+
+// Kinds of Finding.
+const (
+	FindingClipped     = "clipped"     // a text or an image is never on the panel as a whole
+	FindingCut         = "cut"         // a target is never on the panel as a whole
+	FindingBrokenWord  = "broken_word" // a word of a button is broken
+	FindingUnreachable = "unreachable" // the inputs of the model cannot move the focus to a target
+)
+
+// Media describes a picture, a clip or a sound. Its bytes travel separately.
 type Media struct {
-	// SHA256 of the bytes, in lower-case hex.
+	// SHA256 is the digest of the bytes in lower-case hex.
 	SHA256 string `json:"sha256"`
 	// MIME is image/jpeg, video/x-motion-jpeg, audio/wav or audio/L16.
 	MIME  string `json:"mime"`
 	Bytes int    `json:"bytes"`
-	// Width and Height are pixels, of pictures and clips.
+	// Width and Height are pixels of pictures and clips.
 	Width  int `json:"width,omitempty"`
 	Height int `json:"height,omitempty"`
-	// DurationMs is of clips and sounds.
+	// DurationMs is the length of clips and sounds.
 	DurationMs int64 `json:"durationMs,omitempty"`
-	// SampleRate is Hz, of sounds.
+	// SampleRate is in Hz, for sounds.
 	SampleRate int `json:"sampleRate,omitempty"`
 }
 
-// ParseResult reads a result's payload. The error is an *Error with code bad_payload.
+// ParseResult decodes the payload of a result. The error is an *Error with code bad_payload.
 func ParseResult(payload []byte) (Result, error) {
 	var r Result
 	if err := json.Unmarshal(payload, &r); err != nil {
@@ -50,17 +90,19 @@ func ParseResult(payload []byte) (Result, error) {
 	return r, nil
 }
 
-// Codes of Error. The first two answer a frame, the others a command.
+// Codes of Error. The first two answer a frame, the third sim.input, the others a command.
 const (
 	CodeBadFrame = "bad_frame"
 	CodeIDReused = "id_reused"
 
-	CodeBadPayload       = "bad_payload"       // the command's payload is not what its type asks for
-	CodeNotConnected     = "not_connected"     // no glasses are attached, or their link is lost
+	CodeUnreachable = "unreachable" // the wearer has no inputs that lead to the target
+
+	CodeBadPayload       = "bad_payload"       // the command's payload is not valid for its type
+	CodeNotConnected     = "not_connected"     // no glasses are attached, or their connection is lost
 	CodePermissionDenied = "permission_denied" // the person refused camera, microphone or speech
 	CodeThermalCritical  = "thermal_critical"  // too hot for camera and display
 	CodeHingeClosed      = "hinge_closed"      // folded
-	CodeBusy             = "busy"              // a call is on, or the same thing runs already
+	CodeBusy             = "busy"              // a phone call is active, or the same thing is already running
 	CodePaused           = "paused"            // not worn
 	CodeDisabledByUser   = "disabled_by_user"  // switched off by the wearer
 	CodeUnsupported      = "unsupported"       // the device model has no such part
@@ -68,7 +110,7 @@ const (
 	CodePlatform         = "platform_error"    // the glasses or their platform failed
 )
 
-// CommandCodes lists the codes that can answer a command, as faults may be set to.
+// CommandCodes returns the codes that can answer a command, which faults may also use.
 func CommandCodes() []string {
 	return []string{CodeNotConnected, CodePermissionDenied, CodeThermalCritical, CodeHingeClosed, CodeBusy, CodePaused,
 		CodeDisabledByUser, CodeUnsupported, CodeTimeout, CodePlatform}
@@ -78,7 +120,7 @@ func badPayload(format string, args ...any) *Error {
 	return &Error{Code: CodeBadPayload, Message: fmt.Sprintf(format, args...)}
 }
 
-// plain says what is wrong with JSON without Go's own words for types.
+// plain describes a JSON error without Go's names of types.
 func plain(err error) string {
 	var typed *json.UnmarshalTypeError
 	if errors.As(err, &typed) {

@@ -1,28 +1,28 @@
 package glasses
 
-// State is what a pair of glasses can be in, whatever their model. Simulators show and change it; apps hear of each
-// change by the event of the same name.
+// State is the state of a pair of glasses of any model. Simulators show and change it; an event of the same name
+// reports each change to the apps.
 type State struct {
 	Battery Battery `json:"battery"`
-	// Worn is false when the glasses are off: display and speech are paused.
+	// Worn is false while the glasses are taken off: display and speech are paused.
 	Worn  bool   `json:"worn"`
 	Hinge string `json:"hinge"` // open or folded
 	// Thermal is nominal, warm or critical.
 	Thermal string `json:"thermal"`
 	// Link is connected, lossy or lost.
 	Link  string `json:"link"`
-	Route string `json:"route"` // glasses or phone: where sound goes
+	Route string `json:"route"` // where sound plays: glasses or phone
 	// Call is true while a phone call holds microphone and speaker.
 	Call bool `json:"call"`
-	// Permissions of camera, microphone and speech: granted or denied.
+	// Permissions maps camera, microphone and speech to granted or denied.
 	Permissions map[string]string `json:"permissions"`
 	// Disabled lists what the wearer switched off: camera, microphone, speech.
 	Disabled []string `json:"disabled"`
-	// Running lists the streams that run: audio, transcription, video, motion.
+	// Running lists the active streams: audio, transcription, video, motion.
 	Running []string `json:"running"`
-	// Phrases are what the app announced last.
+	// Phrases are those that the app announced last.
 	Phrases []string `json:"phrases"`
-	// Faults that wait for a command.
+	// Faults are those still waiting for a command.
 	Faults []Fault `json:"faults"`
 }
 
@@ -32,7 +32,7 @@ type Battery struct {
 	Charging bool `json:"charging"`
 }
 
-// Words of State and of the events that tell of it.
+// Values of State and of the events that report its changes.
 const (
 	HingeOpen   = "open"
 	HingeFolded = "folded"
@@ -42,15 +42,21 @@ const (
 	ThermalCritical = "critical"
 
 	LinkConnected    = "connected"    // glasses are attached and reachable
-	LinkLossy        = "lossy"        // answers are late: 400 ms
-	LinkLost         = "lost"         // attached, out of reach
-	LinkDisconnected = "disconnected" // none is attached; said by the service
+	LinkLossy        = "lossy"        // answers are delayed by 400 ms
+	LinkLost         = "lost"         // attached but unreachable
+	LinkDisconnected = "disconnected" // none is attached; reported by the service
 
 	RouteGlasses = "glasses"
 	RoutePhone   = "phone"
 
 	PermissionGranted = "granted"
 	PermissionDenied  = "denied"
+
+	ByPermission = "permission" // the wearer did not allow a part
+	BySwitch     = "switch"     // the wearer switched a part off
+
+	ClockReal    = "real"
+	ClockVirtual = "virtual"
 
 	PartCamera     = "camera"
 	PartMicrophone = "microphone"
@@ -62,26 +68,97 @@ const (
 	StreamMotion        = "motion"
 )
 
-// FreshState is what new glasses are in.
+// FreshState returns the initial state of glasses.
 func FreshState() State {
 	return State{
-		Battery: Battery{Level: 100}, Worn: true, Hinge: HingeOpen, Thermal: ThermalNominal, Link: LinkConnected, Route: RouteGlasses,
-		Permissions: map[string]string{PartCamera: PermissionGranted, PartMicrophone: PermissionGranted, PartSpeech: PermissionGranted},
-		Disabled:    []string{}, Running: []string{}, Phrases: []string{}, Faults: []Fault{},
+		Battery: Battery{Level: 100},
+		Worn:    true,
+		Hinge:   HingeOpen,
+		Thermal: ThermalNominal,
+		Link:    LinkConnected,
+		Route:   RouteGlasses,
+		Permissions: map[string]string{
+			PartCamera: PermissionGranted, PartMicrophone: PermissionGranted, PartSpeech: PermissionGranted,
+		},
+		Disabled: []string{},
+		Running:  []string{},
+		Phrases:  []string{},
+		Faults:   []Fault{},
 	}
 }
 
-// View is what a panel shows and how: the tree, and what the wearer did to it.
+// IsDark reports whether the wearer sees nothing of the panel: the glasses are folded or not worn.
+func (s State) IsDark() bool { return s.Hinge == HingeFolded || !s.Worn }
+
+// Seen returns what the wearer sees of a view: the view itself, or a clear panel while the glasses are dark.
+func (s State) Seen(v View) View {
+	if s.IsDark() {
+		return View{Focus: -1}
+	}
+	return v
+}
+
+// AppState is the part of State that an app needs from the start: the welcome has it, and an event reports each
+// later change.
+type AppState struct {
+	Battery Battery `json:"battery"`
+	Worn    bool    `json:"worn"`
+	Hinge   string  `json:"hinge"`
+	Thermal string  `json:"thermal"`
+	// Link is connected, lossy or lost; LinkDisconnected while no glasses are attached.
+	Link  string `json:"link"`
+	Route string `json:"route"`
+	Call  bool   `json:"call"`
+	// Permissions maps camera, microphone and speech to granted or denied.
+	Permissions map[string]string `json:"permissions"`
+	// Disabled lists what the wearer switched off: camera, microphone, speech.
+	Disabled []string `json:"disabled"`
+	// Clock is ClockReal or ClockVirtual.
+	Clock string `json:"clock"`
+}
+
+// ForApp returns the part of the state that the welcome tells an app. link is what the app is told of the connection to
+// the glasses, clock the session's.
+func (s State) ForApp(link, clock string) AppState {
+	return AppState{
+		Battery: s.Battery, Worn: s.Worn, Hinge: s.Hinge, Thermal: s.Thermal, Link: link, Route: s.Route, Call: s.Call,
+		Permissions: s.Permissions, Disabled: s.Disabled, Clock: clock,
+	}
+}
+
+// Patch returns what g says as a patch. That no glasses are attached is no state of glasses and left out.
+func (g AppState) Patch() StatePatch {
+	p := StatePatch{
+		Battery: &g.Battery, Worn: &g.Worn, Hinge: &g.Hinge, Thermal: &g.Thermal, Route: &g.Route, Call: &g.Call,
+		Permissions: g.Permissions, Disabled: &g.Disabled,
+	}
+	if g.Link != LinkDisconnected {
+		p.Link = &g.Link
+	}
+	return p
+}
+
+// Standing is what apps set that outlives the glasses. It is the payload of sim.standing, with which the service
+// restores it on glasses that attach.
+type Standing struct {
+	// Phrases are those that an app announced last.
+	Phrases []string `json:"phrases"`
+	// Transcription is the transcription.start that stands; nil while transcription is off. The service leaves it out
+	// of sim.standing while no app is attached.
+	Transcription *TranscriptionStart `json:"transcription"`
+}
+
+// View is what a panel shows: the tree, and where the wearer moved focus and scroll position.
 type View struct {
 	// Tree is nil while the panel is clear.
 	Tree *Node `json:"tree"`
 	// Focus is the index of the focused target in drawing order; -1 for none.
 	Focus int `json:"focus"`
-	// Scroll is panel pixels that the content moved up; with paginate it is a multiple of the page.
+	// Scroll is how far the content is scrolled, in panel pixels; with paginate a multiple of the page.
 	Scroll int `json:"scroll"`
 }
 
-// Snapshot is all that a pair of glasses remembers: what a simulator takes up after a restart.
+// Snapshot is everything a pair of glasses remembers, which a simulator restores after a restart.
 type Snapshot struct {
 	DeviceModel string `json:"deviceModel"`
 	State       State  `json:"state"`

@@ -2,32 +2,34 @@ package glasses
 
 import (
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"slices"
 	"strconv"
 )
 
-// Node types of a display tree. A node of another type is kept and drawn as an empty box.
+// Node types of a display tree. A node of unknown type is kept and drawn as an empty box.
 const (
-	NodeColumn   = "column"   // children below each other
-	NodeRow      = "row"      // children beside each other
-	NodeText     = "text"     // text, wrapped at words
+	NodeColumn   = "column"   // children on top of each other, downwards
+	NodeRow      = "row"      // children side by side
+	NodeText     = "text"     // text, wrapped between words
 	NodeImage    = "image"    // data: base64 of a PNG or JPEG
-	NodeIcon     = "icon"     // icon: a name of render.Icons
-	NodeButton   = "button"   // text and id; takes the focus
-	NodeList     = "list"     // a column whose children take the focus, each by its id
+	NodeIcon     = "icon"     // icon: one of render.Icons
+	NodeButton   = "button"   // text and id; focusable
+	NodeList     = "list"     // a column whose children are focusable, each by its id
 	NodeProgress = "progress" // value: 0 to 100
 )
 
-// Overflow is what a column, row or list does with children that do not fit.
+// Overflow modes of a column, row or list whose children do not fit.
 const (
-	OverflowClip     = "clip" // the default: what does not fit is not seen
+	OverflowClip     = "clip" // the default: what does not fit is hidden
 	OverflowScroll   = "scroll"
 	OverflowPaginate = "paginate"
 )
 
-// Text styles and alignments. The empty style is body, the empty alignment start.
+// Text styles and alignments. The default style is body, the default alignment start.
 const (
+	StyleLarge   = "large" // for a number or a word to be read at a glance
 	StyleTitle   = "title"
 	StyleBody    = "body"
 	StyleCaption = "caption"
@@ -37,27 +39,51 @@ const (
 	AlignEnd    = "end"
 )
 
-// Node is one node of a display tree. Lengths are panel pixels. Every field but Type is optional; a field that a type
-// does not use is ignored.
+// Styles returns the text styles from the largest to the smallest.
+func Styles() []string { return []string{StyleLarge, StyleTitle, StyleBody, StyleCaption} }
+
+// Node is one node of a display tree. Lengths are panel pixels. Every field but Type is optional; fields that a type
+// does not use are ignored.
 type Node struct {
 	Type string `json:"type"`
-	// ID names the node in input events (their target). Give one to every button and list entry.
+	// ID identifies the node as the target of input events. Give one to every button and list entry.
 	ID       string `json:"id,omitempty"`
 	Children []Node `json:"children,omitempty"`
 	Text     string `json:"text,omitempty"`
 	Style    string `json:"style,omitempty"`
-	Align    string `json:"align,omitempty"` // of text, and of children across their column or row
-	// Colour is #rrggbb; panels with fewer colours show the nearest, green ones its brightness. Default white.
+	Align    string `json:"align,omitempty"` // of text, and of children across the axis of their column or row
+	// Colour is #rrggbb, white by default. Panels with fewer colours show the nearest one, green panels the
+	// brightness.
 	Colour   string `json:"colour,omitempty"`
 	Gap      int    `json:"gap,omitempty"`     // between children
 	Padding  int    `json:"padding,omitempty"` // around children
-	Grow     int    `json:"grow,omitempty"`    // share of the space that is left in a column or row
+	Grow     int    `json:"grow,omitempty"`    // share of the free space of a column or row
 	Overflow string `json:"overflow,omitempty"`
-	Width    int    `json:"width,omitempty"`  // of image, icon, progress; 0 is its own
-	Height   int    `json:"height,omitempty"` // the same
+	Width    int    `json:"width,omitempty"`  // of image, icon, progress; 0 means the natural size
+	Height   int    `json:"height,omitempty"` // as Width
 	Data     string `json:"data,omitempty"`   // of image
-	Icon     string `json:"icon,omitempty"`
-	Value    int    `json:"value,omitempty"` // of progress
+	// Alt says in words what an image shows; tests and people without the picture read it. It is not drawn.
+	Alt   string `json:"alt,omitempty"`
+	Icon  string `json:"icon,omitempty"`
+	Value int    `json:"value,omitempty"` // of progress
+	// Focus is the id of the target that gets the focus when the tree is shown. Only the root of a tree has it.
+	Focus string `json:"focus,omitempty"`
+}
+
+// Targets returns the nodes of a tree that can have the focus, in drawing order: buttons, and the children of lists.
+func (n *Node) Targets() []*Node { return n.appendTargets(nil, false, 1) }
+
+func (n *Node) appendTargets(list []*Node, inList bool, depth int) []*Node {
+	if inList || n.Type == NodeButton {
+		list = append(list, n)
+	}
+	if depth == MaxTreeDepth || n.Type != NodeColumn && n.Type != NodeRow && n.Type != NodeList {
+		return list
+	}
+	for i := range n.Children {
+		list = n.Children[i].appendTargets(list, n.Type == NodeList, depth+1)
+	}
+	return list
 }
 
 // Limits of a display tree.
@@ -73,8 +99,8 @@ type Show struct {
 	Tree Node `json:"tree"`
 }
 
-// ParseShow reads a display.show payload and checks the tree's limits. The error is an *Error with code bad_payload; it
-// names the node by its path. Images are not decoded here.
+// ParseShow decodes a display.show payload and checks the limits of the tree. The error is an *Error with code
+// bad_payload that names the node by its path. Images are not decoded.
 func ParseShow(payload []byte) (Show, error) {
 	var s Show
 	if err := json.Unmarshal(payload, &s); err != nil {
@@ -83,6 +109,11 @@ func ParseShow(payload []byte) (Show, error) {
 	nodes := 0
 	if err := checkNode(s.Tree, "tree", 1, &nodes); err != nil {
 		return Show{}, err
+	}
+	if focus := s.Tree.Focus; focus != "" && !slices.ContainsFunc(s.Tree.Targets(), func(n *Node) bool {
+		return n.ID == focus
+	}) {
+		return Show{}, badPayload("tree.focus names %.100q, which is the id of no button or list entry", focus)
 	}
 	return s, nil
 }
@@ -98,6 +129,8 @@ func checkNode(n Node, path string, depth int, nodes *int) error {
 		return badPayload("the tree has more than %d nodes", MaxNodes)
 	case n.ID != "" && !validWord(n.ID, MaxID):
 		return badPayload("%s.id is not 1 to %d printable ASCII characters without spaces", path, MaxID)
+	case n.Focus != "" && depth > 1:
+		return badPayload("%s.focus must be at the root: tree.focus", path)
 	}
 	if err := checkNodeFields(n, path); err != nil {
 		return err
@@ -114,19 +147,22 @@ func checkNodeFields(n Node, path string) error {
 	for _, f := range []struct {
 		name    string
 		v, high int
-	}{{"gap", n.Gap, MaxLength}, {"padding", n.Padding, MaxLength}, {"width", n.Width, MaxLength}, {"height", n.Height, MaxLength},
-		{"grow", n.Grow, MaxGrow}, {"value", n.Value, 100}} {
+	}{
+		{"gap", n.Gap, MaxLength}, {"padding", n.Padding, MaxLength},
+		{"width", n.Width, MaxLength}, {"height", n.Height, MaxLength},
+		{"grow", n.Grow, MaxGrow}, {"value", n.Value, 100},
+	} {
 		if f.v < 0 || f.v > f.high {
-			return badPayload("%s.%s is %d, it goes from 0 to %d", path, f.name, f.v, f.high)
+			return badPayload("%s.%s is %d, must be from 0 to %d", path, f.name, f.v, f.high)
 		}
 	}
-	for _, f := range []struct {
-		name, v string
-		words   []string
-	}{{"style", n.Style, []string{StyleTitle, StyleBody, StyleCaption}}, {"align", n.Align, []string{AlignStart, AlignCenter, AlignEnd}},
-		{"overflow", n.Overflow, []string{OverflowClip, OverflowScroll, OverflowPaginate}}} {
-		if f.v != "" && !slices.Contains(f.words, f.v) {
-			return badPayload("%s.%s is not one of %v", path, f.name, f.words)
+	for _, f := range []enum{
+		{path + ".style", n.Style, Styles()},
+		{path + ".align", n.Align, []string{AlignStart, AlignCenter, AlignEnd}},
+		{path + ".overflow", n.Overflow, []string{OverflowClip, OverflowScroll, OverflowPaginate}},
+	} {
+		if err := f.check(); err != nil {
+			return err
 		}
 	}
 	if _, ok := ParseColour(n.Colour); n.Colour != "" && !ok {
@@ -140,29 +176,24 @@ func checkNodeFields(n Node, path string) error {
 	return nil
 }
 
-// ParseColour reads #rrggbb.
+// ParseColour parses #rrggbb.
 func ParseColour(s string) (rgb [3]byte, ok bool) {
 	if len(s) != 7 || s[0] != '#' {
 		return rgb, false
 	}
-	for i := range 3 {
-		high, low := hexDigit(s[1+2*i]), hexDigit(s[2+2*i])
-		if high < 0 || low < 0 {
-			return rgb, false
-		}
-		rgb[i] = byte(high<<4 | low)
-	}
-	return rgb, true
+	_, err := hex.Decode(rgb[:], []byte(s[1:]))
+	return rgb, err == nil
 }
 
-func hexDigit(c byte) int {
-	switch {
-	case c >= '0' && c <= '9':
-		return int(c - '0')
-	case c >= 'a' && c <= 'f':
-		return int(c-'a') + 10
-	case c >= 'A' && c <= 'F':
-		return int(c-'A') + 10
+// enum is a field that is empty or has one of the allowed values.
+type enum struct {
+	name, value string
+	allowed     []string
+}
+
+func (e enum) check() *Error {
+	if e.value != "" && !slices.Contains(e.allowed, e.value) {
+		return badPayload("%s is not one of %v", e.name, e.allowed)
 	}
-	return -1
+	return nil
 }

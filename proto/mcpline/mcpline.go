@@ -1,22 +1,22 @@
-// Package mcpline reads the id of a JSON-RPC message that cannot be read otherwise: one that is too long to be held,
-// nested too deeply, or broken. A client waits for an answer under the id it sent, and several clients end their session
-// at an answer without one. The shim and the daemon share it; the shim's start-up forbids it encoding/json.
+// Package mcpline extracts the id of a JSON-RPC message that cannot be parsed: one that is too long to buffer, nested
+// too deeply, or broken. Clients wait for an answer with the id that they sent, and several end their session at an
+// answer without one. service-mcp and the daemon share it; service-mcp may not import encoding/json.
 package mcpline
 
 import "unicode/utf8"
 
-// MaxID is the longest id in bytes that is repeated.
+// MaxID is the maximum length of an id in bytes.
 const MaxID = 512
 
-// Head finds the top-level id of one message. Write takes the line in pieces of any size, and Head holds no more of it
-// than one short token. The zero value is ready. Member names with escapes are not recognised.
+// Head finds the top-level id of one message. Write takes the line in pieces of any size; Head buffers at most one
+// short token. The zero value is ready to use. Member names with escapes are not recognised.
 type Head struct {
 	depth    int
 	inString bool
 	escaped  bool
-	ended    bool // the message is complete, or is no object
+	ended    bool // the message is complete, or not an object
 	token    []byte
-	unusable bool // the token is too long, or no single scalar
+	unusable bool // the token is too long, or not a single scalar
 	split    bool // white space follows the token
 	name     string
 	id       []byte
@@ -24,20 +24,20 @@ type Head struct {
 	answers  bool
 }
 
-// Of reads the head of a line that is at hand.
+// Of returns the head of a complete line.
 func Of(line []byte) *Head {
 	h := &Head{}
 	_, _ = h.Write(line)
 	return h
 }
 
-// ID returns the id as the peer wrote it; nil when there is none that can be repeated.
+// ID returns the id as the peer wrote it; nil if there is none or it cannot be repeated.
 func (h *Head) ID() []byte { return h.id }
 
-// IsResponse reports whether the message answers a request of the other side. Such a message is never answered.
+// IsResponse reports whether the message is itself a response, which is never answered.
 func (h *Head) IsResponse() bool { return h.answers && !h.method }
 
-// Write takes the next piece of the line. It never fails.
+// Write adds the next piece of the line. It never fails.
 func (h *Head) Write(p []byte) (int, error) {
 	for _, c := range p {
 		if h.ended {
@@ -80,7 +80,7 @@ func (h *Head) step(c byte) {
 	}
 }
 
-// open expects the start of an object, behind a byte order mark if there is one.
+// open expects the start of an object, optionally after a byte order mark.
 func (h *Head) open(c byte) {
 	switch c {
 	case '{':
@@ -91,10 +91,10 @@ func (h *Head) open(c byte) {
 	}
 }
 
-// byteOrderMark is what some programs on Windows write at the start of a stream of UTF-8.
+// byteOrderMark is what some programs on Windows write at the start of a UTF-8 stream.
 const byteOrderMark = "\ufeff"
 
-// TrimMark returns the first line of a stream without a byte order mark.
+// TrimMark returns the first line of a stream without its byte order mark, if any.
 func TrimMark(line []byte) []byte {
 	if len(line) >= len(byteOrderMark) && string(line[:len(byteOrderMark)]) == byteOrderMark {
 		return line[len(byteOrderMark):]
@@ -102,7 +102,7 @@ func TrimMark(line []byte) []byte {
 	return line
 }
 
-// keep adds a byte to the token; only members of the message itself have one.
+// keep adds a byte to the token; nested values have none.
 func (h *Head) keep(c byte) {
 	switch {
 	case h.depth != 1:
@@ -113,7 +113,7 @@ func (h *Head) keep(c byte) {
 	}
 }
 
-// endMember notes a member whose value is complete. As in encoding/json, the last of equal names wins.
+// endMember processes a complete member. As in encoding/json, the last of equal names wins.
 func (h *Head) endMember() {
 	switch h.name {
 	case `"id"`:
@@ -132,7 +132,7 @@ func (h *Head) endMember() {
 
 func (h *Head) reset() { h.token, h.unusable, h.split = h.token[:0], false, false }
 
-// Usable reports whether raw can stand as the id of an answer: a JSON string or number, whatever its value.
+// Usable reports whether raw can be the id of an answer: any JSON string or number.
 func Usable(raw []byte) bool {
 	if len(raw) == 0 || len(raw) > MaxID {
 		return false
@@ -164,7 +164,7 @@ func isString(raw []byte) bool {
 	return false
 }
 
-// escape returns the length of the escape at the start of raw; 0 when it is none.
+// escape returns the length of the escape at the start of raw; 0 if there is none.
 func escape(raw []byte) int {
 	if len(raw) < 2 {
 		return 0

@@ -14,7 +14,8 @@ func TestHead(t *testing.T) {
 		response       bool
 	}{
 		{"id first", `{"jsonrpc":"2.0","id":1,"method":"x","params":{"id":2}}`, "1", false},
-		{"id last, as the TypeScript client writes it", `{"method":"x","params":{"id":[3,{"id":4}]},"jsonrpc":"2.0","id":"a\u0062"}`, `"a\u0062"`, false},
+		{"id last, as the TypeScript client writes it",
+			`{"method":"x","params":{"id":[3,{"id":4}]},"jsonrpc":"2.0","id":"a\u0062"}`, `"a\u0062"`, false},
 		{"as it was written", `{"id" : 1.0e+0 ,"method":"x"}`, "1.0e+0", false},
 		{"nested too deeply", `{"params":` + deep + `,"method":"x","id":7}`, "7", false},
 		{"strings with braces", `{"params":"}\"]\\","id":7,"method":"x"}`, "7", false},
@@ -67,7 +68,8 @@ func TestHeadHoldsLittle(t *testing.T) {
 
 // FuzzHead holds the id of a valid object to encoding/json's word, and any id to being a JSON scalar.
 func FuzzHead(f *testing.F) {
-	for _, s := range []string{`{"id":1,"method":"a"}`, `{"a":{"id":1},"id":"x\\"}`, `{"id":-0.5E3}`, `{"id":1 ,"x":[{}]}`, `{"id":"`, `{"a":"\"","id":7}}`} {
+	for _, s := range []string{`{"id":1,"method":"a"}`, `{"a":{"id":1},"id":"x\\"}`, `{"id":-0.5E3}`,
+		`{"id":1 ,"x":[{}]}`, `{"id":"`, `{"a":"\"","id":7}}`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {

@@ -2,6 +2,7 @@ package peerowner
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -18,28 +19,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// holder is who holds a socket. A socket that its process has closed has no inode, and shows root as its owner.
+// holder is the owner of a socket. A socket closed by its process has no inode and appears to be owned by root.
 type holder struct {
 	uid   uint32
 	inode uint32
 }
 
-// diagWorks is set once the kernel has answered a question about one socket. Until then its "no such entry" may mean
-// that it has no such questions.
+// diagWorks is set once the kernel has answered a query for one socket. Until then its "no such entry" may mean that
+// it does not support such queries.
 var diagWorks atomic.Bool
 
-// checkOwner looks up the socket whose own address is peer and whose other end is local.
+// checkOwner looks up the socket whose local address is peer and whose remote address is local.
 func checkOwner(peer, local netip.AddrPort) error {
-	if err := uidsAreTold(); err != nil {
+	if err := checkUserNamespace(); err != nil {
 		return err
 	}
-	h, err := askKernel(peer, local)
+	h, err := queryKernel(peer, local)
 	switch {
 	case err == nil:
 		diagWorks.Store(true)
 	case errors.Is(err, ErrNoOwner) && diagWorks.Load():
 		return err
-	default: // sandboxes and small kernels have no sock_diag
+	default: // sandboxes and small kernels lack sock_diag
 		if h, err = readTable(peer, local); err != nil {
 			return err
 		}
@@ -53,8 +54,8 @@ func checkOwner(peer, local netip.AddrPort) error {
 	return fmt.Errorf("%w, uid %d", ErrOtherUser, h.uid)
 }
 
-// checkOpen fails for a connection that its other end has reset. What it sent before can still be read, and another
-// process may hold a socket at the same address by now: the one that was found.
+// checkOpen fails if the peer has reset the connection. Its data can still be read, and by now another process, the
+// one that checkOwner found, may have a socket at the same address.
 func checkOpen(conn net.Conn) error {
 	raw, err := conn.(syscall.Conn).SyscallConn()
 	if err != nil {
@@ -62,11 +63,11 @@ func checkOpen(conn net.Conn) error {
 	}
 	var info *unix.TCPInfo
 	var inner error
-	if err := raw.Control(func(fd uintptr) { info, inner = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) }); err != nil {
+	err = raw.Control(func(fd uintptr) {
+		info, inner = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+	})
+	if err = cmp.Or(err, inner); err != nil {
 		return err
-	}
-	if inner != nil {
-		return inner
 	}
 	if info.State == stateClose {
 		return ErrNoOwner
@@ -74,9 +75,9 @@ func checkOpen(conn net.Conn) error {
 	return nil
 }
 
-// uidsAreTold fails where users cannot be told apart: the kernel shows users that a user namespace does not map as one
-// uid, and this process runs as that very uid within such a namespace.
-func uidsAreTold() error {
+// checkUserNamespace fails where users cannot be told apart: in a user namespace the kernel shows all unmapped users
+// as one uid, and this process runs as that very uid.
+func checkUserNamespace() error {
 	overflow, err := os.ReadFile("/proc/sys/kernel/overflowuid")
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -92,13 +93,13 @@ func uidsAreTold() error {
 		return err
 	}
 	if f := strings.Fields(string(ids)); len(f) != 3 || f[0] != "0" || f[1] != "0" || f[2] != "4294967295" {
-		return errors.New("this user namespace does not tell other users from this one")
+		return errors.New("this user namespace does not distinguish other users from this one")
 	}
 	return nil
 }
 
 // Layout of struct inet_diag_req_v2 and struct inet_diag_msg, linux/inet_diag.h. Ports and addresses are in network
-// byte order, the rest in the machine's.
+// byte order, everything else in the machine's.
 const (
 	diagIDSize  = 48
 	diagReqSize = 8 + diagIDSize
@@ -109,26 +110,26 @@ const (
 	stateListen   = 10
 )
 
-// askKernel asks for exactly one socket over netlink.
-func askKernel(peer, local netip.AddrPort) (holder, error) {
+// queryKernel looks up exactly one socket over netlink.
+func queryKernel(peer, local netip.AddrPort) (holder, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
-		return holder{}, fmt.Errorf("ask for a socket's owner: %w", err)
+		return holder{}, fmt.Errorf("query the owner of a socket: %w", err)
 	}
 	defer unix.Close(fd)
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1}); err != nil {
-		return holder{}, fmt.Errorf("ask for a socket's owner: %w", err)
+		return holder{}, fmt.Errorf("query the owner of a socket: %w", err)
 	}
 	if err := unix.Sendto(fd, diagRequest(peer, local), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return holder{}, fmt.Errorf("ask for a socket's owner: %w", err)
+		return holder{}, fmt.Errorf("query the owner of a socket: %w", err)
 	}
 	var buf [1024]byte
 	n, from, err := unix.Recvfrom(fd, buf[:], 0)
 	if err != nil {
-		return holder{}, fmt.Errorf("ask for a socket's owner: %w", err)
+		return holder{}, fmt.Errorf("query the owner of a socket: %w", err)
 	}
 	if sender, ok := from.(*unix.SockaddrNetlink); !ok || sender.Pid != 0 {
-		return holder{}, errors.New("ask for a socket's owner: the answer is not the kernel's")
+		return holder{}, errors.New("query the owner of a socket: the answer is not from the kernel")
 	}
 	return diagAnswer(buf[:n], peer, local)
 }
@@ -159,11 +160,11 @@ func family(a netip.AddrPort) byte {
 	return unix.AF_INET6
 }
 
-// diagAnswer reads the one message of an answer. It trusts no answer about another socket: the kernel's lookup falls
-// back to a listener at the same address when there is no connection.
+// diagAnswer parses the single message of an answer. It ignores answers about other sockets: if there is no
+// connection, the kernel falls back to a listener at the same address.
 func diagAnswer(m []byte, peer, local netip.AddrPort) (holder, error) {
 	if len(m) < unix.SizeofNlMsghdr+4 {
-		return holder{}, errors.New("ask for a socket's owner: a short answer")
+		return holder{}, errors.New("query the owner of a socket: a short answer")
 	}
 	native := binary.NativeEndian
 	body := m[unix.SizeofNlMsghdr:]
@@ -173,13 +174,13 @@ func diagAnswer(m []byte, peer, local netip.AddrPort) (holder, error) {
 		if errno == unix.ENOENT {
 			return holder{}, ErrNoOwner
 		}
-		return holder{}, fmt.Errorf("ask for a socket's owner: %w", errno)
+		return holder{}, fmt.Errorf("query the owner of a socket: %w", errno)
 	case unix.SOCK_DIAG_BY_FAMILY:
 	default:
-		return holder{}, errors.New("ask for a socket's owner: an unknown answer")
+		return holder{}, errors.New("query the owner of a socket: an unknown answer")
 	}
 	if len(body) < diagMsgSize {
-		return holder{}, errors.New("ask for a socket's owner: a short answer")
+		return holder{}, errors.New("query the owner of a socket: a short answer")
 	}
 	state, id := body[1], body[4:4+diagIDSize]
 	size := 16
@@ -197,8 +198,8 @@ func diagAnswer(m []byte, peer, local netip.AddrPort) (holder, error) {
 	return holder{uid: native.Uint32(rest[12:]), inode: native.Uint32(rest[16:])}, nil
 }
 
-// readTable finds a socket in the kernel's text tables. A program that speaks IPv4 through an IPv6 socket is in the
-// second one.
+// readTable searches the kernel's text tables. A program that speaks IPv4 through an IPv6 socket is in the second
+// one.
 func readTable(peer, local netip.AddrPort) (holder, error) {
 	tables := []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"}
 	if !peer.Addr().Is4() {
@@ -210,12 +211,12 @@ func readTable(peer, local netip.AddrPort) (holder, error) {
 			continue // a kernel without IPv6
 		}
 		if err != nil {
-			return holder{}, fmt.Errorf("look for a socket's owner: %w", err)
+			return holder{}, fmt.Errorf("find the owner of a socket: %w", err)
 		}
 		h, found, err := findInTable(bufio.NewScanner(f), peer, local)
 		f.Close()
 		if err != nil {
-			return holder{}, fmt.Errorf("look for a socket's owner in %s: %w", path, err)
+			return holder{}, fmt.Errorf("find the owner of a socket in %s: %w", path, err)
 		}
 		if found {
 			return h, nil
@@ -224,7 +225,7 @@ func readTable(peer, local netip.AddrPort) (holder, error) {
 	return holder{}, ErrNoOwner
 }
 
-// findInTable reads lines of proc(5): the second and third fields are the addresses, the fourth is the state, the
+// findInTable parses lines of proc(5): the second and third fields are the addresses, the fourth is the state, the
 // eighth the uid and the tenth the inode.
 func findInTable(lines *bufio.Scanner, peer, local netip.AddrPort) (h holder, found bool, err error) {
 	for lines.Scan() {
@@ -255,7 +256,7 @@ func findInTable(lines *bufio.Scanner, peer, local netip.AddrPort) (h holder, fo
 	return holder{}, false, lines.Err()
 }
 
-// parseAddress reads ADDRESS:PORT in hexadecimal, where the address is printed in words of the machine's byte order.
+// parseAddress parses hexadecimal ADDRESS:PORT; the address is in 32-bit words of the machine's byte order.
 func parseAddress(s string) (netip.AddrPort, error) {
 	host, port, _ := strings.Cut(s, ":")
 	raw, err := hex.DecodeString(host)
@@ -267,7 +268,7 @@ func parseAddress(s string) (netip.AddrPort, error) {
 	}
 	addr, ok := netip.AddrFromSlice(raw)
 	if !ok {
-		return netip.AddrPort{}, fmt.Errorf("%q is no address", s)
+		return netip.AddrPort{}, fmt.Errorf("%q is not an address", s)
 	}
 	n, err := strconv.ParseUint(port, 16, 16)
 	if err != nil {

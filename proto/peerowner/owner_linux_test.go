@@ -49,7 +49,8 @@ func TestLookups(t *testing.T) {
 	for network, host := range map[string]string{"tcp4": "127.0.0.1", "tcp6": "::1"} {
 		client, conn := pair(t, network, host)
 		peer, local := addresses(conn)
-		for name, look := range map[string]func(peer, local netip.AddrPort) (holder, error){"netlink": askKernel, "table": readTable} {
+		for name, look := range map[string]func(peer, local netip.AddrPort) (holder, error){"netlink": queryKernel,
+			"table": readTable} {
 			h, err := look(peer, local)
 			if err != nil || int(h.uid) != os.Getuid() || h.inode == 0 {
 				t.Errorf("%s by %s: %+v, %v", host, name, h, err)
@@ -60,7 +61,8 @@ func TestLookups(t *testing.T) {
 			}
 		}
 		client.Close()
-		for name, look := range map[string]func(peer, local netip.AddrPort) (holder, error){"netlink": askKernel, "table": readTable} {
+		for name, look := range map[string]func(peer, local netip.AddrPort) (holder, error){"netlink": queryKernel,
+			"table": readTable} {
 			if h, err := look(peer, local); err == nil && h.inode != 0 {
 				t.Errorf("a closed end at %s by %s: %+v", host, name, h)
 			}
@@ -76,7 +78,8 @@ func TestAListenerIsNotTheOtherEnd(t *testing.T) {
 	}
 	defer l.Close()
 	at := plain(l.Addr().(*net.TCPAddr).AddrPort())
-	for name, look := range map[string]func(peer, local netip.AddrPort) (holder, error){"netlink": askKernel, "table": readTable} {
+	for name, look := range map[string]func(peer, local netip.AddrPort) (holder, error){"netlink": queryKernel,
+		"table": readTable} {
 		if h, err := look(at, local4); !errors.Is(err, ErrNoOwner) {
 			t.Errorf("%s: %+v, %v", name, h, err)
 		}

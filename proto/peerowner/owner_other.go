@@ -7,7 +7,7 @@ import (
 	"net/netip"
 )
 
-// checkOwner is not written for this system.
+// checkOwner always fails: there is no lookup for this system.
 func checkOwner(peer, local netip.AddrPort) error {
-	return errors.New("the owner of a connection cannot be learnt on this system")
+	return errors.New("looking up the owner of a connection is not supported on this system")
 }

@@ -14,8 +14,8 @@ var getExtendedTCPTable = windows.NewLazySystemDLL("iphlpapi.dll").NewProc("GetE
 // tableConnections is TCP_TABLE_OWNER_PID_CONNECTIONS.
 const tableConnections = 4
 
-// checkOwner finds the process that holds the other end and compares the users of its token and of ours. The local
-// system counts as root. A process whose token this user may not read is somebody else's.
+// checkOwner finds the process at the other end and compares the user of its token with that of this process. The
+// local system counts as root. A process whose token this user may not read belongs to another user.
 func checkOwner(peer, local netip.AddrPort) error {
 	pid, err := processOf(peer, local)
 	if err != nil {
@@ -42,7 +42,7 @@ func checkOwner(peer, local netip.AddrPort) error {
 	if err != nil {
 		return fmt.Errorf("read the user of this process: %w", err)
 	}
-	// A process that took the number of one that ended in the meantime must not be taken for it.
+	// The pid may have been reused after the process ended.
 	if again, err := processOf(peer, local); err != nil || again != pid {
 		return ErrNoOwner
 	}
@@ -62,7 +62,7 @@ func notReadable(err error, pid uint32) error {
 	return fmt.Errorf("read the user of process %d: %w", pid, err)
 }
 
-// processOf returns the number of the process that holds the socket at peer, connected to local.
+// processOf returns the id of the process with the socket at peer, connected to local.
 func processOf(peer, local netip.AddrPort) (uint32, error) {
 	families := []uint32{windows.AF_INET, windows.AF_INET6} // an IPv6 socket may speak IPv4
 	if !peer.Addr().Is4() {
@@ -80,7 +80,7 @@ func processOf(peer, local netip.AddrPort) (uint32, error) {
 	return 0, ErrNoOwner
 }
 
-// readTCPTable calls GetExtendedTcpTable, with more room each time that the table has grown.
+// readTCPTable calls GetExtendedTcpTable with a larger buffer each time the table has grown.
 func readTCPTable(family uint32) ([]byte, error) {
 	size := uint32(16 << 10)
 	for range 8 {

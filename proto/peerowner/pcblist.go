@@ -7,8 +7,8 @@ import (
 )
 
 // The records of macOS' list of TCP control blocks (bsd/netinet/in_pcb.h and bsd/sys/socketvar.h of its kernel). Each
-// begins with its length and its kind and is padded to eight bytes; those of one connection follow one another, the
-// control block first. The offsets are of structures packed to four bytes.
+// begins with its length and kind and is padded to eight bytes; those of a connection are adjacent, the control block
+// first. Offsets are of structures packed to four bytes.
 const (
 	pcbHeaderSize = 24 // struct xinpgen, which also ends the list
 
@@ -28,17 +28,17 @@ const (
 	sockStream = 1
 )
 
-var errPCBList = errors.New("the list of TCP connections has an unknown form")
+var errPCBList = errors.New("the list of TCP connections has an unknown format")
 
-// findInPCBList returns the owner of the socket whose own address is peer and whose other end is local. It is compiled
-// on every system, so that it is tested on every system.
+// findInPCBList returns the owner of the socket whose local address is peer and whose remote address is local. It is
+// compiled, and tested, on every system.
 func findInPCBList(list []byte, peer, local netip.AddrPort) (uid uint32, err error) {
 	if len(list) < pcbHeaderSize {
 		return 0, errPCBList
 	}
 	order := binary.NativeEndian
 	list = list[(order.Uint32(list)+7)&^7:]
-	wanted := false // the records are of the connection that is looked for
+	wanted := false // the records belong to the wanted connection
 	for len(list) > pcbHeaderSize {
 		size, kind := order.Uint32(list), order.Uint32(list[4:])
 		if size < 8 || int(size) > len(list) {
@@ -47,7 +47,8 @@ func findInPCBList(list []byte, peer, local netip.AddrPort) (uid uint32, err err
 		record := list[:size]
 		switch {
 		case kind == kindINPCB && size >= pcbSize:
-			wanted = pcbAddress(record, pcbLocal, pcbLocalPort) == peer && pcbAddress(record, pcbForeign, pcbForeignPort) == local
+			wanted = pcbAddress(record, pcbLocal, pcbLocalPort) == peer &&
+				pcbAddress(record, pcbForeign, pcbForeignPort) == local
 		case kind == kindSocket && size >= socketSize:
 			// The record of a control block without a socket is empty.
 			if wanted && order.Uint16(record[socketType:]) == sockStream {

@@ -1,17 +1,17 @@
-// Package peerowner tells whose process is at the other end of a TCP connection over loopback. The loopback address is
-// shared by every user of a machine, so a listener there that serves one person refuses everybody else's connections
-// when it accepts them, before a byte is read. It is for the daemon and the adapters alike.
+// Package peerowner checks whose process is at the other end of a loopback TCP connection. All users of a machine
+// share the loopback address, so a listener that serves one person must refuse everybody else's connections on
+// accept, before it reads a byte. The daemon and the adapters use it.
 //
-// A connection is let in when its other end was opened by the user of this process, or by root. Refusing root would
-// protect nothing, for root reads every file and every process of that user, and it would shut out relays that run as
-// root on the person's behalf, such as the one that carries a Windows browser's connections into a WSL machine. So a
-// browser under sudo is let in too.
+// A connection is accepted if the user of this process, or root, opened its other end. Refusing root would protect
+// nothing, as root can read every file and process of that user, and would shut out relays that run as root on the
+// person's behalf, such as the one that carries a Windows browser's connections into a WSL machine. A browser under
+// sudo is therefore accepted too.
 //
-// What a container does counts as what its user on this machine does: one that shares the host's network is refused
-// when it runs as another user, and let in as root or as the same user. User namespaces change nothing about that:
-// the system translates the owner into the view of this process, and one that has no name there is somebody else.
-// A forwarded port (ssh -L, adb reverse) belongs to the user who runs the forwarder. A connection that no socket of
-// this machine and network namespace holds, such as one that was routed here from outside, is refused.
+// A container counts as the user that it has on this machine: one that shares the host's network is refused if it
+// runs as another user, and accepted as root or as the same user. User namespaces do not change this: the kernel
+// translates the owner into the view of this process, and an owner without a mapping there is another user. A
+// forwarded port (ssh -L, adb reverse) belongs to the user who runs the forwarder. A connection without a socket on
+// this machine and in this network namespace, such as one routed here from outside, is refused.
 package peerowner
 
 import (
@@ -25,19 +25,19 @@ import (
 )
 
 var (
-	// ErrOtherUser refuses a connection of another user of this machine.
+	// ErrOtherUser reports a connection of another user of this machine.
 	ErrOtherUser = errors.New("the connection belongs to another user")
-	// ErrNoOwner refuses a connection whose other end nobody holds: it was closed already, or is not on this machine.
-	ErrNoOwner = errors.New("nobody on this machine holds the other end of the connection")
+	// ErrNoOwner reports a connection whose other end has no owner: it is already closed, or not on this machine.
+	ErrNoOwner = errors.New("the other end of the connection has no owner on this machine")
 )
 
-// Check reports whether the other end of an accepted connection belongs to the user of this process, or to root. The
-// error is ErrOtherUser, ErrNoOwner, or why the system did not tell.
+// Check returns nil if the other end of an accepted connection belongs to the user of this process or to root. The
+// error is ErrOtherUser, ErrNoOwner, or why the owner could not be determined.
 func Check(conn net.Conn) error {
 	local, ok := conn.LocalAddr().(*net.TCPAddr)
 	remote, isTCP := conn.RemoteAddr().(*net.TCPAddr)
 	if !ok || !isTCP {
-		return fmt.Errorf("the other end of a %s connection is no TCP address", conn.LocalAddr().Network())
+		return fmt.Errorf("the other end of a %s connection is not a TCP address", conn.LocalAddr().Network())
 	}
 	if err := checkOwner(plain(remote.AddrPort()), plain(local.AddrPort())); err != nil {
 		return err
@@ -45,32 +45,32 @@ func Check(conn net.Conn) error {
 	return checkOpen(conn)
 }
 
-// plain is an address without what lets two spellings of one differ: an IPv4 address in IPv6 form, and a zone.
+// plain normalises an address: IPv4 in IPv6 form becomes IPv4, and the zone is dropped.
 func plain(a netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
 }
 
-// probeWait bounds Probe's connection to itself.
+// probeWait limits Probe's connection to itself.
 const probeWait = 5 * time.Second
 
-// Probe reports whether Check can tell owners here, by a connection of this process to itself. It is called once,
-// before a listener relies on Check: whether a system tells must not hang on what a stranger does later.
+// Probe checks with a connection of this process to itself whether Check works on this system. Call it once before a
+// listener relies on Check, so that the answer does not depend on what a stranger does later.
 func Probe() error {
 	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
-		return fmt.Errorf("probe the owners of connections: %w", err)
+		return fmt.Errorf("probe connection owners: %w", err)
 	}
 	defer l.Close()
 	_ = l.SetDeadline(time.Now().Add(probeWait))
 	client, err := (&net.Dialer{Timeout: probeWait}).DialContext(context.Background(), "tcp4", l.Addr().String())
 	if err != nil {
-		return fmt.Errorf("probe the owners of connections: %w", err)
+		return fmt.Errorf("probe connection owners: %w", err)
 	}
 	defer client.Close()
 	for {
 		conn, err := l.Accept()
 		if err != nil {
-			return fmt.Errorf("probe the owners of connections: %w", err)
+			return fmt.Errorf("probe connection owners: %w", err)
 		}
 		ours := conn.RemoteAddr().String() == client.LocalAddr().String()
 		if ours {
@@ -83,11 +83,11 @@ func Probe() error {
 	}
 }
 
-// reportEvery bounds how often a guarded listener reports refusals, so that nobody can fill a log with them.
+// reportEvery limits how often a guarded listener reports refusals, so that nobody can fill a log with them.
 const reportEvery = time.Minute
 
-// Guard returns a listener that accepts only connections for which Check returns nil; it closes the others at once.
-// It calls report with the reason of a refusal, at most once a minute.
+// Guard returns a listener that accepts only connections for which Check returns nil and closes the others. It calls
+// report with the reason of a refusal at most once a minute.
 func Guard(l net.Listener, report func(error)) net.Listener {
 	return &guarded{Listener: l, report: report}
 }
@@ -97,7 +97,7 @@ type guarded struct {
 	report func(error)
 
 	mu   sync.Mutex
-	last time.Time // when a refusal was reported
+	last time.Time // when the last refusal was reported
 }
 
 func (g *guarded) Accept() (net.Conn, error) {
@@ -111,7 +111,7 @@ func (g *guarded) Accept() (net.Conn, error) {
 			return conn, nil
 		}
 		conn.Close()
-		if !errors.Is(refused, ErrNoOwner) { // a caller that left is nothing to report
+		if !errors.Is(refused, ErrNoOwner) { // a caller that has left is not worth a report
 			g.note(refused)
 		}
 	}

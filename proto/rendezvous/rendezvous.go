@@ -1,6 +1,6 @@
 // Package rendezvous is where the daemon and its clients meet: the state directory, the socket paths, the caller's
-// variables, the protocol range and the line that opens an MCP stream. Both sides compute the same answers from it.
-// It is imported by the shim, so it must stay free of packages that cost start-up time (encoding/json, gRPC, net).
+// variables, the protocol range and the handshake of an MCP stream. Both sides compute them here and so agree.
+// service-mcp imports it, so it must not import packages that slow start-up (encoding/json, gRPC, net).
 package rendezvous
 
 import (
@@ -13,14 +13,15 @@ import (
 	"strings"
 )
 
-// The range of client-daemon protocols this build speaks, apart from its build version. A daemon refuses a client
-// whose range does not meet its own and says which side to upgrade.
+// The range of client-daemon protocols that this build supports, independent of its version. A daemon refuses a
+// client whose range does not overlap its own and says which side to upgrade.
 const (
 	ProtocolMin = 1
 	ProtocolMax = 1
 )
 
-// MaxSocketPath is the longest socket path in bytes that every platform takes (macOS allows 104 with the final zero).
+// MaxSocketPath is the longest socket path in bytes that every platform supports (macOS allows 104 including the
+// final zero).
 const MaxSocketPath = 100
 
 // Names inside the state directory.
@@ -35,14 +36,14 @@ const (
 	LogName      = "serviced.log"
 )
 
-// Variables are those of the caller's shell that a call follows. SERVICE_CONFIG_DIR is not among them: it selects the
-// daemon. Nor is any that says how a page is opened: the caller's own process opens it.
+// Variables are the environment variables of the caller that a call follows. SERVICE_CONFIG_DIR is not included, as
+// it selects the daemon; nor are variables about opening pages, as the caller's own process opens them.
 var Variables = []string{"SERVICE_BACKEND_URL", "SERVICE_NO_AUTO_OPEN", "SERVICE_TELEMETRY", "DO_NOT_TRACK", "CI"}
 
-// MaxVariable is the longest value in bytes that is passed on; a longer one is left out.
+// MaxVariable is the longest value in bytes that is passed on; longer ones are left out.
 const MaxVariable = 4096
 
-// Environ reads the caller's variables of the allow-list; unset ones are absent, empty ones are kept.
+// Environ returns the caller's values of Variables; unset ones are absent, empty ones are kept.
 func Environ() map[string]string {
 	env := make(map[string]string, 8)
 	for _, name := range Variables {
@@ -56,8 +57,8 @@ func Environ() map[string]string {
 // dirVariable names the state directory.
 const dirVariable = "SERVICE_CONFIG_DIR"
 
-// Dir returns the absolute state directory: SERVICE_CONFIG_DIR, else ~/.service. It need not exist. A tilde at its
-// beginning is the home directory: programs that no shell starts hand it on as it is. A relative path is refused, for it
+// Dir returns the absolute state directory: SERVICE_CONFIG_DIR, else ~/.service. It need not exist. A leading tilde
+// is expanded, since programs not started by a shell pass it on unexpanded. A relative path is refused, because it
 // would name another directory for each client's working directory.
 func Dir() (string, error) {
 	dir := os.Getenv(dirVariable)
@@ -73,35 +74,36 @@ func Dir() (string, error) {
 		}
 		return filepath.Join(home, rest), nil
 	case !filepath.IsAbs(dir):
-		return "", fmt.Errorf("%s=%s is not an absolute path: it would depend on where each program was started", dirVariable, dir)
+		return "", fmt.Errorf("%s=%s is not an absolute path, so it would depend on where each program was started",
+			dirVariable, dir)
 	}
 	return filepath.Clean(dir), nil
 }
 
-// Home returns the person's home directory. A relative one is refused, as Dir does.
+// Home returns the person's home directory. Like Dir it refuses a relative path.
 func Home() (string, error) {
 	home, err := os.UserHomeDir()
 	switch {
 	case err != nil || home == "":
-		return "", errors.New("finding the home directory: set HOME or " + dirVariable)
+		return "", errors.New("no home directory: set HOME or " + dirVariable)
 	case !filepath.IsAbs(home):
 		return "", fmt.Errorf("HOME=%s is not an absolute path: set it to one, or set %s", home, dirVariable)
 	}
 	return filepath.Clean(home), nil
 }
 
-// Paths are the places of one daemon.
+// Paths are the file-system locations of one daemon.
 type Paths struct {
 	Dir     string // the state directory
 	Run     string // locks and daemon.json
-	Sockets string // Run, or a short directory elsewhere when Run is too long
+	Sockets string // Run, or a short directory elsewhere if Run is too long
 	Control string
 	MCP     string
 }
 
-// PathsOf computes the paths for an absolute state directory. It touches nothing on disk. A path that would pass
-// MaxSocketPath moves under XDG_RUNTIME_DIR, else under a per-user temporary directory, with a name that is a hash of
-// dir; an error says the path, its length and the limit when even that is too long.
+// PathsOf computes the paths of an absolute state directory without touching the disk. Sockets whose path would
+// exceed MaxSocketPath move to XDG_RUNTIME_DIR or a per-user temporary directory, under a hash of dir. The error
+// names the path, its length and the limit if even that is too long.
 func PathsOf(dir string) (Paths, error) {
 	p := Paths{Dir: dir, Run: filepath.Join(dir, RunDir)}
 	p.Sockets = p.Run
@@ -111,13 +113,14 @@ func PathsOf(dir string) (Paths, error) {
 	p.Control = filepath.Join(p.Sockets, ControlName)
 	p.MCP = filepath.Join(p.Sockets, MCPName)
 	if n := len(p.Control); n > MaxSocketPath {
-		return Paths{}, fmt.Errorf("socket path %s has %d bytes, the limit is %d: set SERVICE_CONFIG_DIR to a shorter directory", p.Control, n, MaxSocketPath)
+		return Paths{}, fmt.Errorf("socket path %s has %d bytes, the limit is %d: set %s to a shorter directory",
+			p.Control, n, MaxSocketPath, dirVariable)
 	}
 	return p, nil
 }
 
-// Adapters is the parent of the directories that hold adapters' sockets and temporary files: one for each start. It is
-// short enough for the names that go-plugin makes in them.
+// Adapters returns the parent of the directories for adapters' sockets and temporary files, one per start. It is
+// short enough for the names that go-plugin creates in them.
 func (p Paths) Adapters() string {
 	if dir := filepath.Join(p.Sockets, "a"); len(dir) <= MaxSocketPath-30 {
 		return dir
@@ -125,7 +128,7 @@ func (p Paths) Adapters() string {
 	return filepath.Join(shortRoot(), "service-"+hash(p.Dir), "a")
 }
 
-// shortRoot must give the same answer to every program of one user, so it does not read TMPDIR.
+// shortRoot must return the same directory to every program of one user, so it does not read TMPDIR.
 func shortRoot() string {
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) && len(dir) <= 40 {
 		return dir
@@ -136,7 +139,7 @@ func shortRoot() string {
 	return "/tmp/service-" + strconv.Itoa(os.Getuid())
 }
 
-// hash is 64-bit FNV-1a, in hexadecimal: a short stable name, not a secret.
+// hash returns the hexadecimal 64-bit FNV-1a of s: a short stable name, not a secret.
 func hash(s string) string {
 	h := uint64(14695981039346656037)
 	for i := 0; i < len(s); i++ {
@@ -145,39 +148,39 @@ func hash(s string) string {
 	return strconv.FormatUint(h, 16)
 }
 
-// ReadyFD is the descriptor on which a daemon that a client started writes one line when it is ready: "ready\n", or
-// "error: <what happened>\n" before it exits. The daemon is told by the environment variable ReadyVar=3.
+// ReadyFD is the descriptor on which a daemon started by a client writes one line: "ready\n", or "error: <reason>\n"
+// before it exits. The client announces it by the environment variable ReadyVar=3.
 const (
 	ReadyFD  = 3
 	ReadyVar = "SERVICE_READY_FD"
 )
 
-// Toolsets that a client may choose when it opens an MCP stream: which tools the list holds. A daemon refuses a name
-// that it does not know.
+// Toolsets that a client may choose in its handshake: which tools are listed. A daemon refuses an unknown name.
 const (
 	ToolsetAll   = ""
-	ToolsetLocal = "local" // without the tools of the account
+	ToolsetLocal = "local" // without the tools that need an account
 )
 
 // Toolset reports whether name is a toolset.
 func Toolset(name string) bool { return name == ToolsetAll || name == ToolsetLocal }
 
-// MaxPreface bounds the line in bytes that opens a stream on mcp.sock, its preface: one JSON object, e.g.
+// MaxHandshake is the maximum length in bytes of the line that opens a stream on mcp.sock: one JSON object, e.g.
 //
-//	{"mcp":1,"protocolMin":1,"protocolMax":1,"version":"1.2.3","client":"service-mcp","cwd":"/home/a","env":{"CI":"1"},"clientIO":true,"toolset":"local"}
+//	{"mcp":1,"protocolMin":1,"protocolMax":1,"version":"1.2.3","client":"service-mcp","cwd":"/home/a",
+//	 "env":{"CI":"1"},"clientIO":true,"toolset":"local"}
 //
-// clientIO is true for a client that takes the private frame of ClientIOFrame.
+// on one line. clientIO declares that the client understands ClientIOFrame.
 //
-// The daemon answers with one line before any MCP message: {"ok":true,"protocol":1,"version":"1.2.3"} or
-// {"ok":false,"code":"protocol_mismatch","message":"...","fixHint":"..."} and closes. "repeatable" in the first names the
-// tools that only read: a client may send their calls again, once, when the daemon dies before it answers. MCP lines
-// follow in both directions; the client need not wait for the answer before it sends.
-const MaxPreface = 64 << 10
+// The daemon answers with one line before any MCP message: {"ok":true,"protocol":1,"version":"1.2.3"}, or
+// {"ok":false,"code":"protocol_mismatch","message":"...","fixHint":"..."} and closes the stream. On success,
+// "repeatable" lists the tools that only read: a client may repeat their calls once if the daemon dies before it
+// answers. MCP lines follow in both directions; the client may send before the answer arrives.
+const MaxHandshake = 64 << 10
 
-// A daemon that wants a client to open a page, or to read or write a file, sends it one private frame: a line that is no
-// MCP message and holds a token of letters and digits between these two. The client starts `servicectl client-io` with
-// the token on stdin, which connects to mcp.sock and carries out what the daemon asks (proto/clientio). The client passes
-// no line that begins like this on to the agent.
+// A daemon that needs a client to open a page, or to read or write a file, sends it one private frame: a line that is
+// not an MCP message and has a token of letters and digits between these two. The client starts `servicectl
+// client-io` with the token on stdin, which connects to mcp.sock and executes the daemon's requests (proto/clientio).
+// The client does not pass lines that begin like this on to the agent.
 const (
 	ClientIOFrame    = `{"service":{"clientIO":"`
 	ClientIOFrameEnd = `"}}`

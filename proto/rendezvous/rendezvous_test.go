@@ -39,7 +39,7 @@ func TestDir(t *testing.T) {
 	}
 }
 
-// S23: however long the state directory and TMPDIR are, sockets and the adapters' directory stay within what every
+// However long the state directory and TMPDIR are, sockets and the adapters' directory stay within what every
 // platform takes; two directories never meet, and every program of a user computes the same.
 func TestPathsStayShort(t *testing.T) {
 	t.Setenv("TMPDIR", "/tmp/"+strings.Repeat("t", 150))
@@ -55,7 +55,8 @@ func TestPathsStayShort(t *testing.T) {
 			if len(p.Control) > MaxSocketPath || len(p.MCP) > MaxSocketPath || len(p.Adapters()) > MaxSocketPath-30 {
 				t.Fatalf("%d bytes: %s, %s", n, p.Control, p.Adapters())
 			}
-			if strings.Contains(p.Control, "tttt") || strings.Contains(p.Control, "rrrr") || !filepath.IsAbs(p.Control) {
+			if strings.Contains(p.Control, "tttt") || strings.Contains(p.Control, "rrrr") ||
+				!filepath.IsAbs(p.Control) {
 				t.Fatalf("with XDG_RUNTIME_DIR=%s: %s", runtime, p.Control)
 			}
 			if p.Run != filepath.Join(dir, RunDir) {

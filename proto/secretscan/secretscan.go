@@ -1,51 +1,53 @@
-// Package secretscan recognises credentials in text that is about to be stored or sent. It errs on the safe side: a
-// caller drops what it finds. It knows the credentials of this service, those of well-known services, and anything
+// Package secretscan recognises credentials in text that is about to be stored or sent. It prefers false positives:
+// callers drop what it finds. It knows the credentials of this service, those of well-known services, and anything
 // long that looks random.
 package secretscan
 
 import "regexp"
 
-// known are credentials by their prefixes: those of a backend of ours, of source hosts, clouds and AI providers, bearer
+// known matches credentials with a known form: those of our backends, source hosts, clouds and AI providers, bearer
 // headers, JSON web tokens and private keys.
 var known = regexp.MustCompile(`(?i:\bs(vc|dc|pk|st|wb|ml|cl)_[A-Za-z0-9_-]{16})` +
 	`|\b(ghp|gho|ghu|ghs|ghr|github_pat|glpat|xox[abprs])[_-][A-Za-z0-9_-]{12}` +
 	`|\b(sk|pk|rk)[-_][A-Za-z0-9_-]{16}|\bAKIA[0-9A-Z]{12}|\bAIza[0-9A-Za-z_-]{20}` +
 	`|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4}|(?i:\bbearer\s+[A-Za-z0-9._~+/=-]{8})|-----BEGIN [A-Z ]*PRIVATE KEY`)
 
-// userCode is a device-code flow's code for people, with its dash or without.
+// userCode matches the user code of a device-code flow, with or without its dash.
 var userCode = regexp.MustCompile(`(?i)\b[BCDFGHJKLMNPQRSTVWXZ]{4}-?[BCDFGHJKLMNPQRSTVWXZ]{4}\b`)
 
-// randomRun is the length from which a run of letters and digits without a separator counts as random when it mixes
-// them as only machines do.
+// randomRun is the minimum length of a run of letters and digits that counts as random if it mixes them as only
+// machines do.
 const randomRun = 24
 
-// Contains reports whether s holds something that may be a credential.
+// Contains reports whether s contains something that may be a credential.
 func Contains(s string) bool { return known.MatchString(s) || random(s) }
 
-// ContainsUserCode reports whether s holds what looks like the code that a person compares. Short and without a
-// checksum, it is also found in ordinary words of eight consonants.
+// ContainsUserCode reports whether s contains what looks like a user code. As codes are short and have no checksum,
+// ordinary words of eight consonants match too.
 func ContainsUserCode(s string) bool { return userCode.MatchString(s) }
 
-// ContainsToken reports whether s holds a credential of this service or a long random run. It makes no garbage.
+// ContainsToken reports whether s contains a credential of this service or a long random run. It does not allocate.
 func ContainsToken[T ~string | ~[]byte](s T) bool {
 	for i := 0; i+tokenLeast < len(s); i++ {
-		if s[i+3] == '_' && ours(s[i]|0x20, s[i+1]|0x20, s[i+2]|0x20) && (i == 0 || class(s[i-1]) == other) && tokenAt(s, i+4) {
+		starts := i == 0 || class(s[i-1]) == other
+		if starts && s[i+3] == '_' && ours(s[i]|0x20, s[i+1]|0x20, s[i+2]|0x20) && tokenAt(s, i+4) {
 			return true
 		}
 	}
 	return random(s)
 }
 
-// tokenLeast is the length from which what follows a prefix of ours counts as a credential, with the prefix.
+// tokenLeast is the minimum length of a credential of this service, including its prefix.
 const tokenLeast = 4 + 15
 
-// ours reports the three letters of the prefixes of this service's credentials.
+// ours reports whether the three letters are a prefix of this service's credentials.
 func ours(a, b, c byte) bool {
 	if a != 's' {
 		return false
 	}
 	switch [2]byte{b, c} {
-	case [2]byte{'v', 'c'}, [2]byte{'d', 'c'}, [2]byte{'p', 'k'}, [2]byte{'s', 't'}, [2]byte{'w', 'b'}, [2]byte{'m', 'l'}, [2]byte{'c', 'l'}:
+	case [2]byte{'v', 'c'}, [2]byte{'d', 'c'}, [2]byte{'p', 'k'}, [2]byte{'s', 't'}, [2]byte{'w', 'b'},
+		[2]byte{'m', 'l'}, [2]byte{'c', 'l'}:
 		return true
 	}
 	return false
@@ -59,7 +61,8 @@ func tokenAt[T ~string | ~[]byte](s T, from int) bool {
 	return n >= tokenLeast-4+1
 }
 
-// random looks for a long run that has a digit and changes between letters and digits or between cases often.
+// random reports whether s has a long run that contains a digit and changes often between letters and digits or
+// between cases.
 func random[T ~string | ~[]byte](s T) bool {
 	start := 0
 	for i := 0; i <= len(s); i++ {
@@ -95,7 +98,7 @@ func class(c byte) kind {
 	return other
 }
 
-// mixed reports whether a run has a digit and either changes its kind of character at least every fifth time or is
+// mixed reports whether a run has a digit and changes its kind of character at least every fifth time, or is
 // hexadecimal with several digits.
 func mixed[T ~string | ~[]byte](run T) bool {
 	changes, digits, hexadecimal := 0, 0, true

@@ -1,7 +1,7 @@
 package telemetry
 
-// Bounds of names and versions. They let through what programs call themselves and stop what only a generator makes: a
-// credential that somebody gave as the name of a client must not be told.
+// Limits of names and versions. They accept what programs call themselves and reject what only a generator produces:
+// a credential that somebody configured as the name of a client must not be reported.
 const (
 	maxName        = 40
 	maxNameDigits  = 8
@@ -23,11 +23,11 @@ func fits[T ~[]byte | ~string](kind Kind, s T) bool {
 	return false
 }
 
-// Reads reports whether a text can be told as it is in a field of a kind.
+// Reads reports whether a text may be sent unchanged in a field of a kind.
 func Reads(kind Kind, s string) bool { return fits(kind, s) }
 
-// isName takes words that begin with a letter and change between letters, digits and cases as rarely as names do. What
-// looks like the code that a person compares is none.
+// isName accepts words that begin with a letter and change between letters, digits and cases as rarely as names do.
+// It rejects what looks like a user code.
 func isName[T ~[]byte | ~string](s T) bool {
 	if len(s) > maxName || !isLetter(s[0]) || isUserCode(s) {
 		return false
@@ -47,7 +47,7 @@ func isName[T ~[]byte | ~string](s T) bool {
 	return digits <= maxNameDigits && changes <= maxNameChanges
 }
 
-// isVersion takes what begins with a number, with a v before it or not, in parts that are short enough for dates and
+// isVersion accepts what begins with a number, optionally after a v, in parts that are short enough for dates and
 // revisions; and the two words that stand for no version.
 func isVersion[T ~[]byte | ~string](s T) bool {
 	switch string(s) {
@@ -77,7 +77,7 @@ func isVersion[T ~[]byte | ~string](s T) bool {
 	return true
 }
 
-// isUserCode reports eight upper-case consonants, with a dash amid them or without.
+// isUserCode reports whether s is eight upper-case consonants, with or without a dash in the middle.
 func isUserCode[T ~[]byte | ~string](s T) bool {
 	letters := 0
 	for i := range len(s) {
@@ -95,7 +95,7 @@ func isUserCode[T ~[]byte | ~string](s T) bool {
 func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
-// kindOf tells digits, lower-case and upper-case letters apart; 0 is anything else.
+// kindOf distinguishes digits, lower-case and upper-case letters; 0 is anything else.
 func kindOf(c byte) int {
 	switch {
 	case isDigit(c):

@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// AtLayout is how Event.At is written.
+// AtLayout is the layout of Event.At.
 const AtLayout = "2006-01-02T15:04:05.000Z"
 
-// Record is an event that was found to be of the list, in the form in which a backend keeps it.
+// Record is a checked event in the form in which a backend stores it.
 type Record struct {
 	ID   [16]byte
 	At   int64 // Unix ms
 	Name string
-	// Fields is a JSON object without spaces; "{}" where the event has none.
+	// Fields is a JSON object without spaces; "{}" if the event has none.
 	Fields []byte
 }
 
-// Record checks everything of an event that does not depend on the time of its arrival.
+// Record checks everything about an event that does not depend on the time of its arrival.
 func (e Event) Record() (Record, error) {
 	var r Record
 	var ok bool
 	if r.ID, ok = idOf(e.ID); !ok {
-		return r, errors.New("the id is not a UUID of version 7 in its canonical form")
+		return r, errors.New("the id is not a canonical UUID of version 7")
 	}
 	if r.At, ok = atOf(e.At); !ok {
 		return r, fmt.Errorf("the time is not of the form %s", AtLayout)
@@ -39,12 +39,12 @@ func (e Event) Record() (Record, error) {
 		r.Fields = []byte("{}")
 		return r, nil
 	}
-	// Numbers and plain words: what Check took, Marshal cannot refuse.
+	// These are numbers and plain words: Marshal cannot fail for what Check accepted.
 	plain := make(map[string]any, len(e.Fields))
 	for name, value := range e.Fields {
 		var v any = value
 		if s := ""; json.Unmarshal(value, &s) == nil {
-			v = s // without the escapes that words never need
+			v = s // without unnecessary escapes
 		}
 		plain[name] = v
 	}
@@ -53,14 +53,14 @@ func (e Event) Record() (Record, error) {
 	return r, err
 }
 
-// idOf reads a UUID of version 7 in its canonical form.
+// idOf parses a canonical UUID of version 7.
 func idOf[T ~[]byte | ~string](s T) (id [16]byte, ok bool) {
 	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' || s[14] != '7' {
 		return id, false
 	}
 	n := 0
 	for i := 0; i < 36; i += 2 {
-		if s[i] == '-' {
+		if i == 8 || i == 13 || i == 18 || i == 23 {
 			i++
 		}
 		hi, lo := hexOf[s[i]], hexOf[s[i+1]]
@@ -73,7 +73,7 @@ func idOf[T ~[]byte | ~string](s T) (id [16]byte, ok bool) {
 	return id, id[8]>>6 == 2 // the variant of RFC 9562
 }
 
-// hexOf is the value of a lower-case hexadecimal digit, and 255 of any other byte.
+// hexOf maps a lower-case hexadecimal digit to its value, and any other byte to 255.
 var hexOf = func() (of [256]byte) {
 	for i := range of {
 		of[i] = 255
@@ -84,15 +84,16 @@ var hexOf = func() (of [256]byte) {
 	return of
 }()
 
-// IDText is the canonical form of a record's id.
+// IDText returns the canonical form of the id.
 func (r Record) IDText() string {
 	s := hex.EncodeToString(r.ID[:])
 	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
 }
 
-// atOf reads a time of AtLayout, as Unix ms.
+// atOf parses a time of AtLayout to Unix ms.
 func atOf[T ~[]byte | ~string](s T) (int64, bool) {
-	if len(s) != len(AtLayout) || s[4] != '-' || s[7] != '-' || s[10] != 'T' || s[13] != ':' || s[16] != ':' || s[19] != '.' || s[23] != 'Z' {
+	if len(s) != len(AtLayout) || s[4] != '-' || s[7] != '-' || s[10] != 'T' || s[13] != ':' || s[16] != ':' ||
+		s[19] != '.' || s[23] != 'Z' {
 		return 0, false
 	}
 	var v [7]int
@@ -105,13 +106,13 @@ func atOf[T ~[]byte | ~string](s T) (int64, bool) {
 		}
 	}
 	t := time.Date(v[0], time.Month(v[1]), v[2], v[3], v[4], v[5], v[6]*int(time.Millisecond), time.UTC)
-	// Date takes the 31st of February for a day of March; such a time is none.
+	// Date normalises the 31st of February to a day of March; such a time is invalid.
 	return t.UnixMilli(), t.Month() == time.Month(v[1]) && t.Day() == v[2] && v[3] < 24 && v[4] < 60 && v[5] < 60
 }
 
-// Plain reads an upload as our daemons write it: compact JSON, each field once, no escapes. It makes no garbage but the
-// records. ok is false for anything else, right or wrong: the caller then reads the body strictly, and comes to the same
-// records where both can read it. rejected counts events that are not of the list; the records point into body.
+// Plain parses an upload as our daemons write it: compact JSON, each field once, no escapes. It allocates only the
+// records. ok is false for anything else, valid or not; the caller then parses the body strictly, with the same
+// result where both succeed. rejected counts events that are not in the list. The records alias body.
 func Plain(body []byte) (records []Record, rejected int, dropped int64, ok bool) {
 	p := plain{rest: body}
 	if !p.take(`{"events":[`) {
@@ -146,10 +147,10 @@ func Plain(body []byte) (records []Record, rejected int, dropped int64, ok bool)
 	return records, rejected, dropped, p.take("}") && len(p.rest) == 0
 }
 
-// plain reads plain JSON from the front of rest.
+// plain parses plain JSON from the front of rest.
 type plain struct{ rest []byte }
 
-// take drops text from the front, where it stands there.
+// take removes text from the front and reports whether it was there.
 func (p *plain) take(text string) bool {
 	if len(p.rest) < len(text) || string(p.rest[:len(text)]) != text {
 		return false
@@ -158,7 +159,7 @@ func (p *plain) take(text string) bool {
 	return true
 }
 
-// text reads a string without its quotes; of printable ASCII without escapes alone.
+// text parses a string of printable ASCII without escapes and returns it without quotes.
 func (p *plain) text() ([]byte, bool) {
 	if len(p.rest) == 0 || p.rest[0] != '"' {
 		return nil, false
@@ -176,7 +177,7 @@ func (p *plain) text() ([]byte, bool) {
 	return nil, false
 }
 
-// number reads digits.
+// number parses digits.
 func (p *plain) number() []byte {
 	i := 0
 	for i < len(p.rest) && p.rest[i] >= '0' && p.rest[i] <= '9' {
@@ -187,7 +188,7 @@ func (p *plain) number() []byte {
 	return n
 }
 
-// event reads one event with its fields in the order of Event; of tells whether it is of the list.
+// event parses one event with its fields in the order of Event; of reports whether it is in the list.
 func (p *plain) event() (r Record, of, ok bool) {
 	var id, at, name []byte
 	for _, part := range []struct {
@@ -224,7 +225,7 @@ func (p *plain) event() (r Record, of, ok bool) {
 
 var emptyFields = []byte("{}")
 
-// fields reads an object of words and numbers; fine tells whether all of them are d's, which may be nil.
+// fields parses an object of words and numbers; fine reports whether all of them belong to d, which may be nil.
 func (p *plain) fields(d *Description) (raw []byte, fine, ok bool) {
 	start := p.rest
 	if !p.take("{") {
@@ -265,13 +266,14 @@ func (p *plain) fields(d *Description) (raw []byte, fine, ok bool) {
 	return start[:len(start)-len(p.rest)], fine, true
 }
 
-// value reads a text or a number; right tells whether it is of the kind and within its bounds.
+// value parses a text or a number; right reports whether it has the kind and is within its limits.
 func (p *plain) value(kind Kind) (right, ok bool) {
 	if len(p.rest) > 0 && p.rest[0] == '"' {
 		s, ok := p.text()
 		return kind != Number && fits(kind, s), ok
 	}
 	n := p.number()
-	// A leading zero is no JSON, and what follows the digits of a fraction or an exponent is no comma.
+	// A leading zero is not valid JSON. A fraction or an exponent fails at the next token, which must be a comma or a
+	// brace.
 	return kind == Number && isNumber(n), len(n) > 0 && (n[0] != '0' || len(n) == 1)
 }

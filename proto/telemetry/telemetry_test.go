@@ -24,7 +24,7 @@ func TestCheck(t *testing.T) {
 		name, fields string
 		wrong        string // a part of what is said; empty: nothing is wrong
 	}{
-		{ToolCalled, `{"tool":"whoAmI","outcome":"ok","durationMs":12,"client":"claude-code","clientVersion":"2.1.0 (beta)"}`, "clientVersion: it is not a version"},
+		{ToolCalled, `{"tool":"whoAmI","outcome":"ok","durationMs":12,"client":"claude-code","clientVersion":"2.1.0 (beta)"}`, "clientVersion: not a version"},
 		{ToolCalled, `{"tool":"whoAmI","outcome":"ok","durationMs":12,"client":"claude-code","clientVersion":"2.1.0"}`, ""},
 		{ToolCalled, `{"durationMs":0}`, ""},
 		{ToolCalled, `{"durationMs":9007199254740992}`, ""},
@@ -43,16 +43,17 @@ func TestCheck(t *testing.T) {
 		{ToolCalled, `{"tool":"\u0061\u002f"}`, ""},
 		{ToolCalled, `{"tool":"ümlaut"}`, "not a word"},
 		{ToolCalled, `{"tool":"a\nb"}`, "not a word"},
-		{ToolCalled, `{"path":"/home/ada"}`, `no field of the name "path"`},
-		{ToolCalled, `{"Tool":"x"}`, `no field of the name "Tool"`},
+		{ToolCalled, `{"path":"/home/ada"}`, `no field "path"`},
+		{ToolCalled, `{"Tool":"x"}`, `no field "Tool"`},
 		{Linked, "", ""},
 		{Linked, `{}`, ""},
 		{Linked, `{"account":"x"}`, "no field"},
-		{"keyboard.typed", "", `no event of the name "keyboard.typed"`},
-		{"", "", "no event"},
+		{"keyboard.typed", "", `unknown event "keyboard.typed"`},
+		{"", "", "unknown event"},
 	} {
 		err := event(c.name, c.fields).Check()
-		if said := fmt.Sprint(err); (err == nil) != (c.wrong == "") || !strings.Contains(said, c.wrong) && c.wrong != "" {
+		if said := fmt.Sprint(err); (err == nil) != (c.wrong == "") || !strings.Contains(said, c.wrong) &&
+			c.wrong != "" {
 			t.Errorf("%s %s: %v, want %q", c.name, c.fields, err, c.wrong)
 		}
 	}
@@ -62,7 +63,8 @@ func TestEveryEventOfTheListPasses(t *testing.T) {
 	for _, d := range List() {
 		fields := map[string]json.RawMessage{}
 		for _, f := range d.Fields {
-			fields[f.Name] = json.RawMessage(map[Kind]string{Word: `"a B9._+/@-"`, Name: `"claude-code"`, Version: `"1.2.3"`, Number: "42"}[f.Kind])
+			fields[f.Name] = json.RawMessage(map[Kind]string{Word: `"a B9._+/@-"`, Name: `"claude-code"`,
+				Version: `"1.2.3"`, Number: "42"}[f.Kind])
 		}
 		e := Event{ID: someID, At: "2026-01-02T03:04:05.678Z", Name: d.Name, Fields: fields}
 		r, err := e.Record()
@@ -74,7 +76,8 @@ func TestEveryEventOfTheListPasses(t *testing.T) {
 			t.Fatal(err)
 		}
 		records, rejected, dropped, ok := Plain(body)
-		if !ok || rejected != 0 || dropped != 3 || len(records) != 1 || string(records[0].Fields) != string(r.Fields) || records[0].At != r.At || records[0].ID != r.ID {
+		if !ok || rejected != 0 || dropped != 3 || len(records) != 1 ||
+			string(records[0].Fields) != string(r.Fields) || records[0].At != r.At || records[0].ID != r.ID {
 			t.Errorf("%s: what a daemon sends is not read the short way: %s", d.Name, body)
 		}
 	}
@@ -82,17 +85,20 @@ func TestEveryEventOfTheListPasses(t *testing.T) {
 
 func TestRecordRefuses(t *testing.T) {
 	for what, e := range map[string]Event{
-		"no id":                     {At: "2026-01-02T03:04:05.678Z", Name: Linked},
-		"version 4":                 {ID: "9b2f1c1e-1f7e-4a3b-8b1d-0123456789ab", At: "2026-01-02T03:04:05.678Z", Name: Linked},
-		"upper case":                {ID: strings.ToUpper(someID), At: "2026-01-02T03:04:05.678Z", Name: Linked},
-		"braces":                    {ID: "{" + someID + "}", At: "2026-01-02T03:04:05.678Z", Name: Linked},
-		"another variant":           {ID: "01939d3a-6a53-7c4e-cf00-0123456789ab", At: "2026-01-02T03:04:05.678Z", Name: Linked},
-		"a dash in a digit's place": {ID: "01939d3a-6a53-7c4e-8f00-012345678-ab", At: "2026-01-02T03:04:05.678Z", Name: Linked},
-		"no time":                   {ID: someID, Name: Linked},
-		"the 30th of February":      {ID: someID, At: "2026-02-30T03:04:05.678Z", Name: Linked},
-		"hour 24":                   {ID: someID, At: "2026-01-02T24:04:05.678Z", Name: Linked},
-		"another zone":              {ID: someID, At: "2026-01-02T03:04:05.67+1", Name: Linked},
-		"seconds":                   {ID: someID, At: "2026-01-02T03:04:05Z", Name: Linked},
+		"no id": {At: "2026-01-02T03:04:05.678Z", Name: Linked},
+		"version 4": {ID: "9b2f1c1e-1f7e-4a3b-8b1d-0123456789ab", At: "2026-01-02T03:04:05.678Z",
+			Name: Linked},
+		"upper case": {ID: strings.ToUpper(someID), At: "2026-01-02T03:04:05.678Z", Name: Linked},
+		"braces":     {ID: "{" + someID + "}", At: "2026-01-02T03:04:05.678Z", Name: Linked},
+		"another variant": {ID: "01939d3a-6a53-7c4e-cf00-0123456789ab", At: "2026-01-02T03:04:05.678Z",
+			Name: Linked},
+		"a dash in a digit's place": {ID: "01939d3a-6a53-7c4e-8f00-012345678-ab", At: "2026-01-02T03:04:05.678Z",
+			Name: Linked},
+		"no time":              {ID: someID, Name: Linked},
+		"the 30th of February": {ID: someID, At: "2026-02-30T03:04:05.678Z", Name: Linked},
+		"hour 24":              {ID: someID, At: "2026-01-02T24:04:05.678Z", Name: Linked},
+		"another zone":         {ID: someID, At: "2026-01-02T03:04:05.67+1", Name: Linked},
+		"seconds":              {ID: someID, At: "2026-01-02T03:04:05Z", Name: Linked},
 	} {
 		if r, err := e.Record(); err == nil {
 			t.Errorf("%s is taken: %+v", what, r)
@@ -103,7 +109,8 @@ func TestRecordRefuses(t *testing.T) {
 func TestHotPathMakesNoGarbage(t *testing.T) {
 	var b Batch
 	for range MaxBatch {
-		b.Events = append(b.Events, event(ToolCalled, `{"client":"claude-code","durationMs":12,"outcome":"ok","tool":"whoAmI"}`))
+		b.Events = append(b.Events, event(ToolCalled,
+			`{"client":"claude-code","durationMs":12,"outcome":"ok","tool":"whoAmI"}`))
 	}
 	body, err := json.Marshal(b)
 	if err != nil {
@@ -148,7 +155,8 @@ func FuzzPlain(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			if i >= len(records) || records[i].ID != r.ID || records[i].At != r.At || records[i].Name != r.Name || !same(records[i].Fields, r.Fields) {
+			if i >= len(records) || records[i].ID != r.ID || records[i].At != r.At || records[i].Name != r.Name ||
+				!same(records[i].Fields, r.Fields) {
 				t.Fatalf("%q: %+v is read otherwise: %+v", body, r, records)
 			}
 			i++
@@ -176,7 +184,8 @@ func same(a, b []byte) bool {
 func BenchmarkPlain(b *testing.B) {
 	var batch Batch
 	for range MaxBatch {
-		batch.Events = append(batch.Events, event(ToolCalled, `{"client":"claude-code","clientVersion":"2.1.0","durationMs":12,"outcome":"ok","tool":"whoAmI","version":"1.0.0","os":"linux","arch":"amd64"}`))
+		batch.Events = append(batch.Events, event(ToolCalled,
+			`{"client":"claude-code","clientVersion":"2.1.0","durationMs":12,"outcome":"ok","tool":"whoAmI","version":"1.0.0","os":"linux","arch":"amd64"}`))
 	}
 	body, err := json.Marshal(batch)
 	if err != nil {
@@ -197,19 +206,25 @@ func TestCheck_NamesAndVersions(t *testing.T) {
 		good  bool
 		texts []string
 	}{
-		{"client", true, []string{"claude-code", "Visual Studio Code", "codex-mcp-client", "Gemini CLI", "cursor-vscode", "my_agent", "service-mcp", "other", "a", "VSCodeInsiders", "agent.v2"}},
-		{"client", false, []string{"svc_" + token[:30], "sdc_" + token[:30], token[:40], "WDJB-MJHT", "WDJBMJHT", "ada@example.org", "home/ada", "1Password",
+		{"client", true, []string{"claude-code", "Visual Studio Code", "codex-mcp-client", "Gemini CLI",
+			"cursor-vscode", "my_agent", "service-mcp", "other", "a", "VSCodeInsiders", "agent.v2"}},
+		{"client", false, []string{"svc_" + token[:30], "sdc_" + token[:30], token[:40], "WDJB-MJHT", "WDJBMJHT",
+			"ada@example.org", "home/ada", "1Password",
 			strings.Repeat("x", 41), "sk-Ab3dE5gH7jK9mN1pQ", "3f2c1c1e-6f0e-4a53-9a3e-0b3f6f1d2c4b", "a0123456789"}},
-		{"clientVersion", true, []string{"2.1.0", "v1.2.3-beta.1", "1.0.0+abcdef012345", "v0.0.0-20260102030405-abcdefabcdef", "dev", "unknown", "other", "1", "20260102"}},
-		{"clientVersion", false, []string{"svc_" + token[:30], token[:40], "1" + token[:30], "WDJB-MJHT", "beta", "1.0 for ada", strings.Repeat("1.", 30), "v"}},
-		{"tool", false, []string{"svc_" + token[:40], "x sst_" + token[:30], "0123456789abcdef0123456789abcdef0123456789abcdef"}},
+		{"clientVersion", true, []string{"2.1.0", "v1.2.3-beta.1", "1.0.0+abcdef012345",
+			"v0.0.0-20260102030405-abcdefabcdef", "dev", "unknown", "other", "1", "20260102"}},
+		{"clientVersion", false, []string{"svc_" + token[:30], token[:40], "1" + token[:30], "WDJB-MJHT", "beta",
+			"1.0 for ada", strings.Repeat("1.", 30), "v"}},
+		{"tool", false, []string{"svc_" + token[:40], "x sst_" + token[:30],
+			"0123456789abcdef0123456789abcdef0123456789abcdef"}},
 	} {
 		for _, text := range c.texts {
 			fields := fmt.Sprintf(`{%q:%q}`, c.field, text)
 			if err := event(ToolCalled, fields).Check(); (err == nil) != c.good {
 				t.Errorf("%s: %v", fields, err)
 			}
-			body := fmt.Sprintf(`{"events":[{"id":%q,"at":"2026-01-02T03:04:05.678Z","name":%q,"fields":%s}]}`, someID, ToolCalled, fields)
+			body := fmt.Sprintf(`{"events":[{"id":%q,"at":"2026-01-02T03:04:05.678Z","name":%q,"fields":%s}]}`,
+				someID, ToolCalled, fields)
 			records, rejected, _, ok := Plain([]byte(body))
 			if !ok || (len(records) == 1) != c.good || (rejected == 1) == c.good {
 				t.Errorf("the short way: %s: %d, %d rejected, %v", fields, len(records), rejected, ok)

@@ -1,5 +1,5 @@
-// Package wiretext keeps texts that are not UTF-8, such as paths and variables of older systems, from breaking a gRPC
-// call: protocol buffers refuse them. It knows no contract.
+// Package wiretext prevents texts that are not UTF-8, such as paths and variables of older systems, from breaking a
+// gRPC call, as protocol buffers refuse them. It does not depend on any contract.
 package wiretext
 
 import (
@@ -7,13 +7,13 @@ import (
 	"unicode/utf8"
 
 	"google.golang.org/grpc/encoding"
-	_ "google.golang.org/grpc/encoding/proto" // the codec that is wrapped
+	_ "google.golang.org/grpc/encoding/proto" // the wrapped codec
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Codec is gRPC's own codec, which repairs a message that it could not encode and tries again.
+// Codec returns gRPC's own codec with a fallback: it repairs a message that cannot be encoded and tries again.
 func Codec() encoding.CodecV2 { return codec{encoding.GetCodecV2("proto")} }
 
 type codec struct{ encoding.CodecV2 }

@@ -10,7 +10,8 @@ import (
 
 func TestCodec_RepairsWhatCannotBeEncoded(t *testing.T) {
 	in := &controlv1.StatusResponse{
-		ConfigDir: "/home/\xff", Link: &controlv1.Link{Detail: "a\xc3"}, Plugins: []*controlv1.Plugin{{Path: "b\xfe"}, {Path: "good"}},
+		ConfigDir: "/home/\xff", Link: &controlv1.Link{Detail: "a\xc3"}, Plugins: []*controlv1.Plugin{{Path: "b\xfe"},
+			{Path: "good"}},
 	}
 	out, err := Codec().Marshal(in)
 	if err != nil {
@@ -20,7 +21,8 @@ func TestCodec_RepairsWhatCannotBeEncoded(t *testing.T) {
 	if err := Codec().Unmarshal(out, &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.GetConfigDir() != "/home/\uFFFD" || got.GetLink().GetDetail() != "a\uFFFD" || got.GetPlugins()[0].GetPath() != "b\uFFFD" || got.GetPlugins()[1].GetPath() != "good" {
+	if got.GetConfigDir() != "/home/\uFFFD" || got.GetLink().GetDetail() != "a\uFFFD" ||
+		got.GetPlugins()[0].GetPath() != "b\uFFFD" || got.GetPlugins()[1].GetPath() != "good" {
 		t.Errorf("%v", &got)
 	}
 	if in.GetConfigDir() != "/home/\xff" {

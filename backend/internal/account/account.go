@@ -1,6 +1,5 @@
-// Package account is a person's account: how it is signed in to (password, passkey, other providers), the browsers that
-// are signed in, the mailed links that prove an address or set a new password, what is handed out and what is deleted.
-// It knows no page, no cookie and no SQL.
+// Package account manages people's accounts: signing in by password, passkey or provider, browser sessions, mailed
+// links that verify an address or set a password, export and deletion. It knows neither pages nor cookies nor SQL.
 package account
 
 import (
@@ -18,57 +17,66 @@ import (
 	"github.com/service-dev/service/backend/internal/secret"
 )
 
-// Service signs people up and in. Set Mail and SiteURL before use; without Mail nothing is sent.
+// Service signs people up and in. Set Mail and SiteURL before use; without Mail, no mail is sent.
 type Service struct {
-	// Mail sends the links.
+	// Mail sends the links and notices.
 	Mail Outbox
-	// SiteURL is the address that mailed links lead to, without a slash at its end.
+	// SiteURL is the base URL of mailed links, without a trailing slash.
 	SiteURL string
-	// Ended is called after browsers or links of an account lost their say here, so that what they opened ends now and
-	// not at its next check; it may be nil.
+	// Ended is called after browser sessions or links of an account were ended here, so that whatever they opened
+	// ends at once instead of at its next check. It may be nil.
 	Ended func(accountID string)
 
-	store  Store
-	hash   secret.Hasher
-	log    *slog.Logger
-	now    func() time.Time
-	forgot chan string // addresses whose password was forgotten
-	linked chan linked // links whose account's person is to be told
-	// signUps are those that somebody is to be mailed about.
+	store Store
+	hash  secret.Hasher
+	log   *slog.Logger
+	now   func() time.Time
+	// Work that waits for Serve: forgotten passwords, new links and sign-ups to mail about.
+	forgot  chan string
+	linked  chan newLink
 	signUps chan mailedSignUp
 }
 
-// NewService wires the service to its store. now may be nil.
+// NewService returns a service. A nil now means time.Now.
 func NewService(store Store, hash secret.Hasher, log *slog.Logger, now func() time.Time) *Service {
 	if now == nil {
 		now = time.Now
 	}
-	return &Service{store: store, hash: hash, log: log, now: now, forgot: make(chan string, maxForgot), linked: make(chan linked, maxLinked),
-		signUps: make(chan mailedSignUp, maxForgot)}
+	return &Service{
+		store: store, hash: hash, log: log, now: now, forgot: make(chan string, maxQueued),
+		linked: make(chan newLink, maxQueued), signUps: make(chan mailedSignUp, maxQueued),
+	}
 }
 
-// SignUp creates the account of a person who accepted the privacy policy, where no mail is sent: ErrBadEmail, ErrBadPassword, ErrEmailTaken.
-func (s *Service) SignUp(ctx context.Context, email, password string) (Account, error) {
-	email, err := normalizeEmail(email)
-	if err != nil {
-		return Account{}, err
+// newCredentials returns the normalised address and the hash of the password.
+func newCredentials(ctx context.Context, address, password string) (email, hashed string, err error) {
+	if email, err = normalizeEmail(address); err == nil {
+		hashed, err = newPassword(ctx, password)
 	}
-	hashed, err := newPassword(ctx, password)
+	return email, hashed, err
+}
+
+// SignUp creates the account of a person who accepted the privacy policy, on a server that sends no mail. It returns
+// ErrBadEmail, ErrBadPassword or ErrEmailTaken.
+func (s *Service) SignUp(ctx context.Context, email, password string) (Account, error) {
+	email, hashed, err := newCredentials(ctx, email, password)
 	if err != nil {
 		return Account{}, err
 	}
 	now := s.now()
-	a := Account{ID: uuid.NewString(), Email: email, PasswordHash: hashed, Active: true, PrivacyAccepted: now, CreatedAt: now}
+	a := Account{
+		ID: uuid.NewString(), Email: email, PasswordHash: hashed, Active: true, PrivacyAccepted: now, CreatedAt: now,
+	}
 	if err := s.store.InsertAccount(ctx, a); err != nil {
 		return Account{}, err
 	}
-	s.log.InfoContext(ctx, "account made", "account", a.ID)
+	s.log.InfoContext(ctx, "account created", "account", a.ID)
 	return a, nil
 }
 
-// SignIn checks a password: ErrBadCredentials for an unknown address, an account without a password and a wrong
-// password alike, in about the same time; ErrSuspended; *TooManyGuessesError. browser names one that has signed in with
-// this address before, and is empty for any other.
+// SignIn checks a password. It returns ErrBadCredentials for an unknown address, an account without a password and a
+// wrong password, in about the same time. It also returns ErrSuspended or a *TooManyGuessesError. browser identifies
+// a browser that has signed in with this address before; it is empty for any other.
 func (s *Service) SignIn(ctx context.Context, email, password, browser string) (Account, error) {
 	email, err := normalizeEmail(email)
 	if err != nil {
@@ -79,7 +87,7 @@ func (s *Service) SignIn(ctx context.Context, email, password, browser string) (
 		return Account{}, err
 	}
 	if err == nil {
-		email = a.Email // one allowance for every way to write it
+		email = a.Email // every spelling shares one allowance
 	}
 	check := func() error { return a.check(ctx, password) }
 	if err := s.guess(ctx, s.signInAllowance(email, browser), check); err != nil {
@@ -91,7 +99,7 @@ func (s *Service) SignIn(ctx context.Context, email, password, browser string) (
 	return a, nil
 }
 
-// check hashes in any case, so that the time tells nothing of the account.
+// check compares the password. It always computes a hash, so that its duration reveals nothing about the account.
 func (a Account) check(ctx context.Context, password string) error {
 	stored := a.PasswordHash
 	if stored == "" {
@@ -107,13 +115,13 @@ func (a Account) check(ctx context.Context, password string) error {
 	return nil
 }
 
-// ByID gives an active account: ErrNotFound, ErrSuspended.
+// ByID returns an active account, or ErrNotFound or ErrSuspended.
 func (s *Service) ByID(ctx context.Context, accountID string) (Account, error) {
 	a, err := s.store.AccountByID(ctx, accountID)
-	if err == nil && !a.Active {
-		return Account{}, ErrSuspended
+	if err != nil {
+		return Account{}, err
 	}
-	return a, err
+	return active(a)
 }
 
 func newPassword(ctx context.Context, password string) (string, error) {
@@ -123,8 +131,8 @@ func newPassword(ctx context.Context, password string) (string, error) {
 	return hashPassword(ctx, password)
 }
 
-// FoldEmail is an address without the case of its ASCII letters, which no mail server tells apart. Other letters stay: some
-// turn into ASCII ones in lower case, and the addresses are of different people.
+// FoldEmail returns the address with its ASCII letters in lower case; no mail server distinguishes those. Other
+// letters are kept: some have an ASCII letter as their lower case, and such addresses belong to different people.
 func FoldEmail(s string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {
@@ -134,7 +142,8 @@ func FoldEmail(s string) string {
 	}, strings.TrimSpace(s))
 }
 
-// formerFold is an address as accounts were stored with it before: other letters in lower case too, but never as ASCII.
+// formerFold returns the address as earlier versions stored it: other letters are in lower case too, unless that
+// would make them ASCII.
 func formerFold(email string) string {
 	return strings.Map(func(r rune) rune {
 		if lower := unicode.ToLower(r); lower > unicode.MaxASCII {
@@ -144,8 +153,8 @@ func formerFold(email string) string {
 	}, email)
 }
 
-// byEmail finds the account of an address that was typed, folded already, also by what it was stored with before. The
-// caller must prove the account another way than by the address: ErrBadCredentials when there is none.
+// byEmail returns the account of a folded address, including one that an earlier version stored, or
+// ErrBadCredentials. The caller must not take the address as proof that the account is the caller's.
 func (s *Service) byEmail(ctx context.Context, email string) (Account, error) {
 	a, err := s.store.AccountByEmail(ctx, email)
 	if former := formerFold(email); former != email && errors.Is(err, ErrBadCredentials) {

@@ -25,23 +25,25 @@ func TestPasswordHash(t *testing.T) {
 	if one == two || strings.Contains(one, password) || !strings.HasPrefix(one, "$argon2id$v=19$m=19456,t=2,p=1$") {
 		t.Error("the hash is not a salted argon2id of the cost that was chosen")
 	}
-	for given, want := range map[string]bool{password: true, "Correct horse battery": false, password + " ": false, "": false} {
+	for given, want := range map[string]bool{password: true, "Correct horse battery": false, password + " ": false,
+		"": false} {
 		if ok, err := checkPassword(t.Context(), one, given); err != nil || ok != want {
 			t.Errorf("%q: %v, %v", given, ok, err)
 		}
 	}
 }
 
-func TestHashesThatCannotBeRead(t *testing.T) {
-	for _, stored := range []string{"", "x", "$argon2i$v=19$m=1,t=1,p=1$AAAA$AAAA", "$argon2id$v=19$m=1$AAAA", "$argon2id$v=19$m=1,t=1,p=1$!$AAAA", "$argon2id$v=19$m=1,t=1,p=1$AAAA$!"} {
+func TestCheckPassword_RefusesUnreadableHash(t *testing.T) {
+	for _, stored := range []string{"", "x", "$argon2i$v=19$m=1,t=1,p=1$AAAA$AAAA", "$argon2id$v=19$m=1$AAAA",
+		"$argon2id$v=19$m=1,t=1,p=1$!$AAAA", "$argon2id$v=19$m=1,t=1,p=1$AAAA$!"} {
 		if ok, err := checkPassword(t.Context(), stored, "anything"); ok || err == nil {
 			t.Errorf("%q: %v, %v", stored, ok, err)
 		}
 	}
 }
 
-// The decoy costs what a real hash costs: same parameters, same lengths, no password.
-func TestDecoyLooksLikeARealHash(t *testing.T) {
+// The decoy hash costs as much as a real one: same parameters, same lengths, no known password.
+func TestDecoyHash_HasRealParameters(t *testing.T) {
 	hashed, err := hashPassword(t.Context(), "correct horse battery")
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +59,7 @@ func TestDecoyLooksLikeARealHash(t *testing.T) {
 	}
 }
 
-func TestHashingCanBeGivenUp(t *testing.T) {
+func TestHashPassword_EndsWithContext(t *testing.T) {
 	for range cap(hashing) {
 		hashing <- struct{}{}
 	}
@@ -71,7 +73,8 @@ func TestHashingCanBeGivenUp(t *testing.T) {
 	if _, err := hashPassword(ctx, "correct horse battery"); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	// An unknown address waits for its turn exactly like a known one: the decoy is hashed too.
+	// A sign-in with an unknown address waits in the same queue as one with a known address, because the decoy is
+	// hashed too.
 	s := NewService(oneAccount{}, secret.NewHasher(make([]byte, 32)), slog.New(slog.DiscardHandler), nil)
 	for _, email := range []string{"ada@example.org", "nobody@example.org"} {
 		if _, err := s.SignIn(ctx, email, "correct horse battery", ""); !errors.Is(err, context.Canceled) {
@@ -80,7 +83,7 @@ func TestHashingCanBeGivenUp(t *testing.T) {
 	}
 }
 
-// oneAccount knows ada only; her hash is the decoy's.
+// oneAccount is a store whose only account is ada's; its hash is the decoy.
 type oneAccount struct{ Store }
 
 func (oneAccount) TakeGuess(context.Context, string, time.Time, time.Duration, int) (time.Duration, error) {
@@ -94,7 +97,7 @@ func (oneAccount) AccountByEmail(_ context.Context, email string) (Account, erro
 	return Account{}, ErrBadCredentials
 }
 
-// memory is a store of accounts for the rules alone; the conformance suite holds the real ones.
+// memory is an in-memory store for tests of the rules. The real stores are tested by storetest.
 type memory struct {
 	Store
 	accounts map[string]Account
@@ -135,7 +138,8 @@ func (m *memory) AccountByWebSession(_ context.Context, hash string, now time.Ti
 }
 
 func TestSignUpRules(t *testing.T) {
-	s := NewService(&memory{accounts: map[string]Account{}}, secret.NewHasher(make([]byte, 32)), slog.New(slog.DiscardHandler), nil)
+	s := NewService(&memory{accounts: map[string]Account{}}, secret.NewHasher(make([]byte, 32)),
+		slog.New(slog.DiscardHandler), nil)
 	for _, tc := range []struct {
 		email, password string
 		err             error
@@ -157,7 +161,8 @@ func TestSignUpRules(t *testing.T) {
 		if !errors.Is(err, tc.err) {
 			t.Errorf("%q: %v, want %v", tc.email, err, tc.err)
 		}
-		if err == nil && (a.Email != strings.ToLower(strings.TrimSpace(tc.email)) || !a.Active || a.PrivacyAccepted.IsZero() || len(a.ID) != 36) {
+		if err == nil && (a.Email != strings.ToLower(strings.TrimSpace(tc.email)) || !a.Active ||
+			a.PrivacyAccepted.IsZero() || len(a.ID) != 36) {
 			t.Errorf("%q: %+v", tc.email, a)
 		}
 	}
@@ -174,7 +179,8 @@ func TestSuspendedAccount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.FindSession(t.Context(), cookie); err != nil || got.ID != ada.ID || strings.Contains(m.session, cookie) {
+	if got, err := s.FindSession(t.Context(), cookie); err != nil || got.ID != ada.ID || strings.Contains(m.session,
+		cookie) {
 		t.Fatalf("open session: %v, %v", got, err)
 	}
 	ada.Active = false
@@ -193,8 +199,9 @@ func TestSuspendedAccount(t *testing.T) {
 	}
 }
 
-// Two mailboxes are two accounts, however close their letters are; those that were made before are found as before.
-func TestAddressesThatLookAlike(t *testing.T) {
+// Two addresses that differ only in lookalike letters are two accounts. Accounts stored under the old folding are
+// still found.
+func TestFoldEmail_KeepsLookalikesApart(t *testing.T) {
 	const password = "correct horse battery"
 	store := &memory{accounts: map[string]Account{}}
 	s := NewService(store, secret.NewHasher(make([]byte, 32)), slog.New(slog.DiscardHandler), nil)
@@ -202,7 +209,7 @@ func TestAddressesThatLookAlike(t *testing.T) {
 	if err != nil || kim.Email != "kim@example.org" {
 		t.Fatalf("%+v, %v", kim, err)
 	}
-	const kelvin = "\u212Aim@example.org" // in lower case it is kim@example.org
+	const kelvin = "\u212Aim@example.org" // strings.ToLower makes this kim@example.org
 	if _, err := s.SignIn(t.Context(), kelvin, password, ""); !errors.Is(err, ErrBadCredentials) {
 		t.Errorf("another mailbox signs in: %v", err)
 	}
@@ -225,8 +232,9 @@ func TestAddressesThatLookAlike(t *testing.T) {
 			t.Errorf("%s: %q, %v", typed, a.Email, err)
 		}
 	}
-	// As it was stored when every letter was folded.
-	store.accounts["\u00e4da@example.org"] = Account{ID: "old", Email: "\u00e4da@example.org", PasswordHash: kim.PasswordHash, Active: true}
+	// The form in which it was stored when every letter was folded.
+	store.accounts["\u00e4da@example.org"] = Account{ID: "old", Email: "\u00e4da@example.org",
+		PasswordHash: kim.PasswordHash, Active: true}
 	for _, typed := range []string{"\u00c4da@example.org", "\u00e4DA@example.org"} {
 		if a, err := s.SignIn(t.Context(), typed, password, ""); err != nil || a.ID != "old" {
 			t.Errorf("%s: %q, %v", typed, a.Email, err)
@@ -235,7 +243,8 @@ func TestAddressesThatLookAlike(t *testing.T) {
 			t.Errorf("%s: %q, %v", typed, a.Email, err)
 		}
 	}
-	_, err = s.SignInWith(t.Context(), Identity{Provider: "acme", Subject: "2", Email: "\u00c4da@example.org", EmailVerified: true})
+	_, err = s.SignInWith(t.Context(), Identity{Provider: "acme", Subject: "2", Email: "\u00c4da@example.org",
+		EmailVerified: true})
 	if !errors.Is(err, ErrNeedsConsent) {
 		t.Errorf("a provider vouches for one of the two alone: %v", err)
 	}

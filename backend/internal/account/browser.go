@@ -11,17 +11,19 @@ import (
 	"github.com/service-dev/service/backend/internal/secret"
 )
 
-// OpenSession signs a browser in and gives the secret for its cookie; ErrSuspended.
+// OpenSession signs a browser in and returns the secret for its cookie, or ErrSuspended.
 func (s *Service) OpenSession(ctx context.Context, accountID string, v Visit) (string, error) {
 	value := secret.New(secret.Browser)
 	now := s.now()
 	v.UserAgent, v.IP = clip(v.UserAgent, maxAgent), clip(v.IP, 64)
 	return value, s.store.InsertWebSession(ctx, accountID, BrowserSession{
-		ID: uuid.NewString(), Visit: v, CreatedAt: now, UsedAt: now, ExpiresAt: now.Add(SessionLife), Hash: s.browserHash(value),
+		ID: uuid.NewString(), Visit: v, CreatedAt: now, UsedAt: now, ExpiresAt: now.Add(SessionLife),
+		Hash: s.browserHash(value),
 	})
 }
 
-// FindSession tells who is signed in: ErrNoSession otherwise, and for a suspended account.
+// FindSession returns the account that is signed in. It returns ErrNoSession if there is none or the account is
+// suspended.
 func (s *Service) FindSession(ctx context.Context, value string) (Account, error) {
 	if !secret.Valid(secret.Browser, value) {
 		return Account{}, ErrNoSession
@@ -35,15 +37,15 @@ func (s *Service) FindSession(ctx context.Context, value string) (Account, error
 		return Account{}, ErrNoSession
 	}
 	if now.Sub(used) >= touchEvery {
-		// Who reads a page need not fail because this could not be noted.
+		// A failure here must not keep a page from being shown.
 		if err := s.store.TouchWebSession(ctx, hash, now); err != nil {
-			s.log.WarnContext(ctx, "noting the use of a browser session", "account", a.ID, "err", err)
+			s.log.WarnContext(ctx, "failed to record use of browser session", "account", a.ID, "err", err)
 		}
 	}
 	return a, nil
 }
 
-// CloseSession signs a browser out; an unknown one is no error.
+// CloseSession signs a browser out. An unknown session is not an error.
 func (s *Service) CloseSession(ctx context.Context, value string) error {
 	accountID, err := s.store.DeleteWebSession(ctx, s.browserHash(value))
 	if err == nil && accountID != "" {
@@ -52,7 +54,7 @@ func (s *Service) CloseSession(ctx context.Context, value string) error {
 	return err
 }
 
-// Sessions lists the browsers that are signed in, the last used first. current is the secret of the one that asks, or
+// Sessions lists the signed-in browsers, most recently used first. current is the secret of the caller's browser, or
 // empty.
 func (s *Service) Sessions(ctx context.Context, accountID, current string) ([]BrowserSession, error) {
 	all, err := s.store.WebSessions(ctx, accountID, s.now())
@@ -64,12 +66,13 @@ func (s *Service) Sessions(ctx context.Context, accountID, current string) ([]Br
 	return all, err
 }
 
-// EndSession signs one browser of the account out; ErrNotFound.
+// EndSession signs one browser of the account out, or returns ErrNotFound.
 func (s *Service) EndSession(ctx context.Context, accountID, id string, by audit.Actor) error {
 	if id == "" {
 		return ErrNotFound
 	}
-	n, err := s.store.EndWebSessions(ctx, id, "", s.entry(accountID, by, "account.sessions_ended", "signed one browser out"))
+	e := s.entry(accountID, by, "account.sessions_ended", "signed one browser out")
+	n, err := s.store.EndWebSessions(ctx, id, "", e)
 	if err != nil {
 		return err
 	}
@@ -80,14 +83,15 @@ func (s *Service) EndSession(ctx context.Context, accountID, id string, by audit
 	return nil
 }
 
-// EndOtherSessions signs every browser of the account out but the one with keepSecret, or all when that is empty, and
-// counts them.
+// EndOtherSessions signs out every browser of the account except the one with keepSecret, or all if keepSecret is
+// empty. It returns how many.
 func (s *Service) EndOtherSessions(ctx context.Context, accountID, keepSecret string, by audit.Actor) (int, error) {
 	summary := "signed out everywhere"
 	if keepSecret != "" {
 		summary = "signed out everywhere else"
 	}
-	n, err := s.store.EndWebSessions(ctx, "", s.keepHash(keepSecret), s.entry(accountID, by, "account.sessions_ended", "%s", summary))
+	e := s.entry(accountID, by, "account.sessions_ended", "%s", summary)
+	n, err := s.store.EndWebSessions(ctx, "", s.keepHash(keepSecret), e)
 	if err == nil {
 		s.log.InfoContext(ctx, "browser sessions ended", "account", accountID, "count", n)
 		s.ended(accountID)
@@ -103,7 +107,7 @@ func (s *Service) ended(accountID string) {
 
 func (s *Service) browserHash(value string) string { return s.hash.Hash("browser", value) }
 
-// keepHash is empty for no secret.
+// keepHash returns the stored form of a secret, or "" if value is empty.
 func (s *Service) keepHash(value string) string {
 	if value == "" {
 		return ""
@@ -115,7 +119,7 @@ func (s *Service) entry(accountID string, by audit.Actor, action, format string,
 	return audit.New(s.now(), accountID, by, action, "", fmt.Sprintf(format, args...))
 }
 
-// clip keeps whole characters of at most n bytes, and none that a page or a log would trip over.
+// clip returns at most n bytes of text, cut between characters and without control characters.
 func clip(text string, n int) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

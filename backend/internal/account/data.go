@@ -11,8 +11,8 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// Export writes everything that the backend holds of the account as one JSON object: a list of rows for each section.
-// There is no secret in it. It is written as it is read, so its size costs no memory.
+// Export writes everything that the backend holds about the account as one JSON object with a list of rows per
+// section. It contains no secrets. It is streamed, so memory use does not grow with its size.
 func (s *Service) Export(ctx context.Context, accountID string, to io.Writer, by audit.Actor) error {
 	if _, err := s.ByID(ctx, accountID); err != nil {
 		return err
@@ -26,7 +26,7 @@ func (s *Service) Export(ctx context.Context, accountID string, to io.Writer, by
 	err := s.store.ExportAccount(ctx, accountID, func(name string, fields map[string]any) error {
 		row, err := json.Marshal(fields)
 		if err != nil {
-			return fmt.Errorf("exporting %s: %w", name, err)
+			return fmt.Errorf("export %s: %w", name, err)
 		}
 		before := ","
 		if name != section {
@@ -49,8 +49,8 @@ func (s *Service) Export(ctx context.Context, accountID string, to io.Writer, by
 	return w.Flush()
 }
 
-// Delete deletes the account and everything that belongs to it, at once and for good; browsers and links are signed out
-// by that. ErrNotFound.
+// Delete deletes the account and everything that belongs to it, including browser sessions and links, or returns
+// ErrNotFound.
 func (s *Service) Delete(ctx context.Context, accountID string, by audit.Actor) error {
 	a, err := s.store.AccountByID(ctx, accountID)
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 )
 
 func FuzzEmail(f *testing.F) {
-	for _, s := range []string{"ada@example.org", " ADA@Example.org", "a@b\r\nBcc: x@y", "Ada <ada@example.org>", "\"a b\"@c", "ö@ö.example"} {
+	for _, s := range []string{"ada@example.org", " ADA@Example.org", "a@b\r\nBcc: x@y", "Ada <ada@example.org>",
+		"\"a b\"@c", "ö@ö.example"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, given string) {
@@ -28,7 +29,8 @@ func FuzzUserAgent(f *testing.F) {
 	f.Add("Mozilla/5.0 (X11; Linux x86_64)")
 	f.Add("a\x00b\nc\xff")
 	f.Fuzz(func(t *testing.T, given string) {
-		if got := clip(given, maxAgent); len(got) > maxAgent || !utf8.ValidString(got) || strings.ContainsAny(got, "\x00\r\n") {
+		if got := clip(given, maxAgent); len(got) > maxAgent || !utf8.ValidString(got) || strings.ContainsAny(got,
+			"\x00\r\n") {
 			t.Errorf("%q gives %q", given, got)
 		}
 	})

@@ -3,6 +3,7 @@ package account
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,33 +13,39 @@ import (
 )
 
 const (
-	// maxForgot bounds the forgotten passwords that wait for Serve.
-	maxForgot = 256
-	maxLinked = 256 // the same of new links
-	mailHour  = time.Hour
-	parting   = 5 * time.Second // for what waits when Serve ends
+	maxQueued    = 256 // mails of each kind that may wait for Serve
+	mailHour     = time.Hour
+	drainTimeout = 5 * time.Second // for sending what still waits when Serve ends
 )
 
-// CanMail tells whether links can be mailed at all.
+// CanMail reports whether the server can send mail.
 func (s *Service) CanMail() bool { return s.Mail != nil && s.Mail.Enabled() }
 
-// SendVerification mails a link that proves the account's address. Nothing is sent when it is proved already.
-// ErrTooManyMails, ErrSuspended, ErrNotFound.
+// SendVerification mails a link that verifies the account's address, unless it is verified already. It returns
+// ErrTooManyMails, ErrSuspended or ErrNotFound.
 func (s *Service) SendVerification(ctx context.Context, accountID string) error {
 	a, err := s.ByID(ctx, accountID)
 	if err != nil || a.Verified() {
 		return err
 	}
-	url, err := s.mailToken(ctx, a.ID, purposeVerify, a.Email, VerifyLife, MaxMails)
+	return s.mailLink(ctx, a, purposeVerify, VerifyLife, verificationMail)
+}
+
+// mailLink mails a link to the account's own address.
+func (s *Service) mailLink(
+	ctx context.Context, a Account, purpose string, life time.Duration, message func(a Account, url string) mail.Message,
+) error {
+	url, err := s.mailToken(ctx, a.ID, purpose, a.Email, life, MaxMails)
 	if err != nil {
 		return err
 	}
-	return s.send(ctx, verificationMail(a, url))
+	return s.send(ctx, message(a, url))
 }
 
-// ChangeEmail mails a link to the new address; Verify makes the change. The current password is asked for where there
-// is one: ErrBadCredentials, *TooManyGuessesError, ErrBadEmail, ErrTooManyMails, and for the account's own address
-// ErrEmailTaken. Only the owner of an address learns that an account has it.
+// ChangeEmail mails a link to the new address; Verify then makes the change. It requires the current password if the
+// account has one. It returns ErrBadCredentials, a *TooManyGuessesError, ErrBadEmail or ErrTooManyMails, and
+// ErrEmailTaken for the account's current address. If another account has the address, the call succeeds, and the
+// mail tells the owner of the address.
 func (s *Service) ChangeEmail(ctx context.Context, accountID, newEmail, password string, by audit.Actor) error {
 	email, err := normalizeEmail(newEmail)
 	if err != nil {
@@ -65,22 +72,23 @@ func (s *Service) ChangeEmail(ctx context.Context, accountID, newEmail, password
 	if err != nil && !full {
 		return err
 	}
-	if err := s.store.InsertAudit(ctx, s.entry(a.ID, by, "account.email_asked", "asked for another e-mail address")); err != nil {
+	e := s.entry(a.ID, by, "account.email_asked", "asked for another e-mail address")
+	if err := s.store.InsertAudit(ctx, e); err != nil {
 		return err
 	}
 	if full {
-		s.log.WarnContext(ctx, "a change of address is not mailed: the address had enough within the hour", "account", a.ID)
+		s.log.WarnContext(ctx, "dropped mail about a change of address: too many to the address", "account", a.ID)
 		return nil
 	}
-	if owner.ID != "" { // its owner learns of it, and who asked does not
+	if owner.ID != "" { // tell the owner of the address, not the caller
 		return s.send(ctx, addressWantedMail(owner))
 	}
 	return s.send(ctx, newAddressMail(a, email, url))
 }
 
-// Verify uses a mailed link of SendVerification or ChangeEmail for who is signed in to the account that asked for it:
-// who only reads the mail may be somebody else, and must not confirm the address for whoever made the account.
-// ErrBadToken, ErrOthersToken, ErrEmailTaken, ErrSuspended.
+// Verify consumes a mailed link of SendVerification or ChangeEmail. accountID is the account that is signed in:
+// somebody else who reads the mail must not confirm the address for whoever created the account. It returns
+// ErrBadToken, ErrOthersToken, ErrEmailTaken or ErrSuspended.
 func (s *Service) Verify(ctx context.Context, accountID, token string) error {
 	t, err := s.mailed(ctx, token, purposeVerify, purposeEmail)
 	if err != nil {
@@ -106,8 +114,8 @@ func (s *Service) Verify(ctx context.Context, accountID, token string) error {
 	return nil
 }
 
-// ForgotPassword has a link to a new password mailed, if the address has an account. The answer and its time are the
-// same for every address: Serve does the rest. ErrBadEmail.
+// ForgotPassword queues a mail with a link to set a password, if the address has an account. Serve sends it, so that
+// the call takes the same time for every address. It returns ErrBadEmail for an invalid address.
 func (s *Service) ForgotPassword(ctx context.Context, email string) error {
 	email, err := normalizeEmail(email)
 	if err != nil {
@@ -116,83 +124,79 @@ func (s *Service) ForgotPassword(ctx context.Context, email string) error {
 	select {
 	case s.forgot <- email:
 	default:
-		s.log.WarnContext(ctx, "a forgotten password is dropped: too many wait")
+		s.log.WarnContext(ctx, "dropped mail about a forgotten password: too many are queued")
 	}
 	return nil
 }
 
-// Serve mails what ForgotPassword, RequestSignUp and LinkMade left, until ctx ends, and then, for a few seconds, what still waits. It
-// sweeps the counts of wrong passwords too.
+// Serve sends the mails of ForgotPassword, RequestSignUp and LinkMade until ctx ends, and then spends a few seconds
+// on those that still wait. It also deletes old counters of wrong passwords.
 func (s *Service) Serve(ctx context.Context) error {
 	sweep := time.NewTicker(guessEvery)
 	defer sweep.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			s.part(ctx)
+			s.drain(ctx)
 			return nil
 		case email := <-s.forgot:
 			s.briefly(ctx, func(ctx context.Context) { s.sendReset(ctx, email) })
 		case m := <-s.signUps:
 			s.briefly(ctx, func(ctx context.Context) { s.mailSignUp(ctx, m) })
 		case l := <-s.linked:
-			s.briefly(ctx, func(ctx context.Context) { s.tellLinked(ctx, l) })
+			s.briefly(ctx, func(ctx context.Context) { s.mailNewLink(ctx, l) })
 		case <-sweep.C:
 			if err := s.store.SweepGuesses(ctx, s.now()); err != nil && ctx.Err() == nil {
-				s.log.WarnContext(ctx, "sweeping counts of wrong passwords", "err", err)
+				s.log.WarnContext(ctx, "failed to sweep counters of wrong passwords", "err", err)
 			}
 		}
 	}
 }
 
-// briefly does a piece of work in bounded time; the end of ctx does not cut it off.
+// briefly runs work with its own timeout, even after ctx has ended.
 func (s *Service) briefly(ctx context.Context, work func(context.Context)) {
-	one, cancel := context.WithTimeout(context.WithoutCancel(ctx), parting)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
-	work(one)
+	work(ctx)
 }
 
-// part does what waits when Serve ends.
-func (s *Service) part(ctx context.Context) {
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), parting)
-	defer cancel()
-	for {
-		select {
-		case email := <-s.forgot:
-			s.sendReset(last, email)
-		case m := <-s.signUps:
-			s.mailSignUp(last, m)
-		case l := <-s.linked:
-			s.tellLinked(last, l)
-		default:
-			return
+// drain sends the mails that still wait when Serve ends.
+func (s *Service) drain(ctx context.Context) {
+	s.briefly(ctx, func(ctx context.Context) {
+		for {
+			select {
+			case email := <-s.forgot:
+				s.sendReset(ctx, email)
+			case m := <-s.signUps:
+				s.mailSignUp(ctx, m)
+			case l := <-s.linked:
+				s.mailNewLink(ctx, l)
+			default:
+				return
+			}
 		}
-	}
+	})
 }
 
 func (s *Service) sendReset(ctx context.Context, email string) {
 	if err := s.mailReset(ctx, email); err != nil {
-		s.log.WarnContext(ctx, "mailing a link to a new password", "err", err)
+		s.log.WarnContext(ctx, "failed to mail a link to set a password", "err", err)
 	}
 }
 
 func (s *Service) mailReset(ctx context.Context, email string) error {
-	a, err := s.byEmail(ctx, email) // the mail goes to the account's own address
+	a, err := s.byEmail(ctx, email) // the mail is sent to the address as the account spells it
 	if errors.Is(err, ErrBadCredentials) || err == nil && !a.Active {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	url, err := s.mailToken(ctx, a.ID, purposeReset, a.Email, ResetLife, MaxMails)
-	if err != nil {
-		return err
-	}
-	return s.send(ctx, resetMail(a, url))
+	return s.mailLink(ctx, a, purposeReset, ResetLife, resetMail)
 }
 
-// ResetLink makes the address of a page that sets a new password, for an operator to hand over: ErrBadEmail,
-// ErrNotFound, ErrSuspended. It replaces a link that was mailed before.
+// ResetLink returns the URL of a page that sets a new password, which an operator hands over. It replaces a link that
+// was mailed before. It returns ErrBadEmail, ErrNotFound or ErrSuspended.
 func (s *Service) ResetLink(ctx context.Context, email string, by audit.Actor) (string, error) {
 	email, err := normalizeEmail(email)
 	if err != nil {
@@ -207,15 +211,16 @@ func (s *Service) ResetLink(ctx context.Context, email string, by audit.Actor) (
 	case !a.Active:
 		return "", ErrSuspended
 	}
-	if err := s.store.InsertAudit(ctx, s.entry(a.ID, by, "account.reset_link_made", "made a link to a new password")); err != nil {
+	e := s.entry(a.ID, by, "account.reset_link_made", "made a link to a new password")
+	if err := s.store.InsertAudit(ctx, e); err != nil {
 		return "", err
 	}
 	return s.mailToken(ctx, a.ID, purposeReset, a.Email, ResetLife, 0)
 }
 
-// ResetPassword uses a mailed link to set a password, and signs every browser out: ErrBadToken, ErrBadPassword,
-// ErrSuspended. What revoke says goes too. Where the address was not proved before, somebody else may have made the
-// account: all Access goes then.
+// ResetPassword consumes a mailed link to set a password, signs out every browser and revokes the access that revoke
+// selects. If the address was not verified before, somebody else may have created the account, so all Access is
+// revoked. It returns ErrBadToken, ErrBadPassword or ErrSuspended.
 func (s *Service) ResetPassword(ctx context.Context, token, newPass string, revoke Access) (Account, error) {
 	t, err := s.mailed(ctx, token, purposeReset)
 	if err != nil {
@@ -226,8 +231,8 @@ func (s *Service) ResetPassword(ctx context.Context, token, newPass string, revo
 		return Account{}, err
 	}
 	summary := "set a new password by a mailed link"
-	if words := revoke.words(); len(words) > 0 {
-		summary += "; removed " + strings.Join(words, ", ")
+	if names := revoke.names(); len(names) > 0 {
+		summary += "; removed " + strings.Join(names, ", ")
 	}
 	e := s.entry(t.AccountID, audit.Person(), "account.password_changed", "%s", summary)
 	if err := s.store.ResetPassword(ctx, t, hashed, revoke, s.now(), e, s.trace(audit.TrailRevoke)); err != nil {
@@ -242,8 +247,11 @@ func (s *Service) ResetPassword(ctx context.Context, token, newPass string, revo
 	return a, nil
 }
 
-// ChangePassword needs the current password: ErrBadCredentials, *TooManyGuessesError, ErrBadPassword. It signs every other browser out.
-func (s *Service) ChangePassword(ctx context.Context, accountID, current, newPass, keepSecret string, by audit.Actor) error {
+// ChangePassword requires the current password and signs out every other browser. It returns ErrBadCredentials, a
+// *TooManyGuessesError or ErrBadPassword.
+func (s *Service) ChangePassword(
+	ctx context.Context, accountID, current, newPass, keepSecret string, by audit.Actor,
+) error {
 	a, err := s.ByID(ctx, accountID)
 	if err != nil {
 		return err
@@ -251,10 +259,11 @@ func (s *Service) ChangePassword(ctx context.Context, accountID, current, newPas
 	if err := s.checkOwn(ctx, a, current); err != nil {
 		return err
 	}
-	return s.putPassword(ctx, a, newPass, keepSecret, s.entry(a.ID, by, "account.password_changed", "changed the password"))
+	e := s.entry(a.ID, by, "account.password_changed", "changed the password")
+	return s.putPassword(ctx, a, newPass, keepSecret, e)
 }
 
-// SetPassword gives an account without a password its first: ErrHasPassword, ErrBadPassword.
+// SetPassword sets the first password of an account. It returns ErrHasPassword or ErrBadPassword.
 func (s *Service) SetPassword(ctx context.Context, accountID, newPass, keepSecret string, by audit.Actor) error {
 	a, err := s.ByID(ctx, accountID)
 	if err != nil {
@@ -279,7 +288,7 @@ func (s *Service) putPassword(ctx context.Context, a Account, newPass, keepSecre
 	return nil
 }
 
-// CheckPassword confirms that the person knows it: ErrBadCredentials, *TooManyGuessesError.
+// CheckPassword returns ErrBadCredentials for a wrong password, or a *TooManyGuessesError.
 func (s *Service) CheckPassword(ctx context.Context, accountID, password string) error {
 	a, err := s.ByID(ctx, accountID)
 	if err != nil {
@@ -288,11 +297,15 @@ func (s *Service) CheckPassword(ctx context.Context, accountID, password string)
 	return s.checkOwn(ctx, a, password)
 }
 
-// mailToken makes a link of a purpose and gives its address, a secret.
-func (s *Service) mailToken(ctx context.Context, accountID, purpose, email string, life time.Duration, most int) (string, error) {
+// mailToken creates a link and returns its URL, which is secret.
+func (s *Service) mailToken(
+	ctx context.Context, accountID, purpose, email string, life time.Duration, limit int,
+) (string, error) {
 	token, now := secret.New(secret.Mail), s.now()
-	err := s.store.InsertMailToken(ctx, MailToken{Hash: s.mailHash(token), AccountID: accountID, Purpose: purpose, Email: email,
-		CreatedAt: now, ExpiresAt: now.Add(life)}, now.Add(-mailHour), most)
+	err := s.store.InsertMailToken(ctx, MailToken{
+		Hash: s.mailHash(token), AccountID: accountID, Purpose: purpose, Email: email, CreatedAt: now,
+		ExpiresAt: now.Add(life),
+	}, now.Add(-mailHour), limit)
 	page := "/verify?token="
 	if purpose == purposeReset {
 		page = "/reset?token="
@@ -308,42 +321,40 @@ func (s *Service) mailed(ctx context.Context, token string, purposes ...string) 
 	if err != nil {
 		return MailToken{}, err
 	}
-	for _, p := range purposes {
-		if t.Purpose == p {
-			return t, nil
-		}
+	if !slices.Contains(purposes, t.Purpose) {
+		return MailToken{}, ErrBadToken
 	}
-	return MailToken{}, ErrBadToken
+	return t, nil
 }
 
 func (s *Service) mailHash(token string) string { return s.hash.Hash("mailed link", token) }
 
 func (s *Service) send(ctx context.Context, m mail.Message) error {
 	if s.Mail == nil {
-		s.log.WarnContext(ctx, "a mail is not sent: there is no mail server", "account", m.AccountID)
+		s.log.WarnContext(ctx, "dropped mail: there is no mail server", "account", m.AccountID)
 		return nil
 	}
 	return s.Mail.Queue(m)
 }
 
-// PasskeyAdded mails the account's person that a passkey was added.
+// PasskeyAdded mails a notice that a passkey was added to the account.
 func (s *Service) PasskeyAdded(ctx context.Context, accountID string) {
-	s.tell(ctx, accountID, passkeyAddedMail)
+	s.sendNotice(ctx, accountID, passkeyAddedMail)
 }
 
-// tell mails a notice to the account's address.
-func (s *Service) tell(ctx context.Context, accountID string, words func(Account) mail.Message) {
+// sendNotice mails the account the notice that message returns.
+func (s *Service) sendNotice(ctx context.Context, accountID string, message func(Account) mail.Message) {
 	a, err := s.ByID(ctx, accountID)
 	if err != nil {
-		s.log.WarnContext(ctx, "mailing a notice", "account", accountID, "err", err)
+		s.log.WarnContext(ctx, "failed to mail a notice", "account", accountID, "err", err)
 		return
 	}
-	s.notice(ctx, words(a))
+	s.notice(ctx, message(a))
 }
 
-// notice sends what the person should know and what must not undo a change that is made.
+// notice queues a mail about a change. A failure is only logged: it must not undo the change.
 func (s *Service) notice(ctx context.Context, m mail.Message) {
 	if err := s.send(ctx, m); err != nil {
-		s.log.WarnContext(ctx, "mailing a notice", "account", m.AccountID, "err", err)
+		s.log.WarnContext(ctx, "failed to mail a notice", "account", m.AccountID, "err", err)
 	}
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/service-dev/service/backend/internal/secret"
 )
 
-// stuck is a store that answers reads of accounts only while it is not held, and lets everything else pass.
-type stuck struct {
+// blockingStore blocks reads of accounts while it is held; other calls pass.
+type blockingStore struct {
 	Store
 	held bool
 }
 
-func (s *stuck) AccountByID(ctx context.Context, id string) (Account, error) {
+func (s *blockingStore) AccountByID(ctx context.Context, id string) (Account, error) {
 	if s.held {
 		<-ctx.Done()
 		return Account{}, ctx.Err()
@@ -27,27 +27,29 @@ func (s *stuck) AccountByID(ctx context.Context, id string) (Account, error) {
 	return Account{ID: id, Email: "ada@example.org", Active: true}, nil
 }
 
-func (s *stuck) SetActive(context.Context, bool, audit.Entry, audit.Trace) (bool, error) {
+func (s *blockingStore) SetActive(context.Context, bool, audit.Entry, audit.Trace) (bool, error) {
 	return true, nil
 }
 
-func (s *stuck) EndWebSessions(context.Context, string, string, audit.Entry) (int, error) {
+func (s *blockingStore) EndWebSessions(context.Context, string, string, audit.Entry) (int, error) {
 	return 1, nil
 }
 
-func (s *stuck) DeleteWebSession(context.Context, string) (string, error) { return "ada", nil }
+func (s *blockingStore) DeleteWebSession(context.Context, string) (string, error) { return "ada", nil }
 
-func (s *stuck) MailToken(context.Context, string, time.Time) (MailToken, error) {
+func (s *blockingStore) MailToken(context.Context, string, time.Time) (MailToken, error) {
 	return MailToken{AccountID: "ada", Purpose: purposeReset}, nil
 }
 
-func (s *stuck) ResetPassword(context.Context, MailToken, string, Access, time.Time, audit.Entry, audit.Trace) error {
+func (s *blockingStore) ResetPassword(context.Context, MailToken, string, Access, time.Time, audit.Entry, audit.Trace) error {
 	return nil
 }
 
-func (s *stuck) SetPassword(context.Context, string, string, string, audit.Entry) error { return nil }
+func (s *blockingStore) SetPassword(context.Context, string, string, string, audit.Entry) error {
+	return nil
+}
 
-func (s *stuck) DeleteAccount(context.Context, string) error { return nil }
+func (s *blockingStore) DeleteAccount(context.Context, string) error { return nil }
 
 type letters struct{ sent []mail.Message }
 
@@ -57,15 +59,15 @@ func (l *letters) Queue(m mail.Message) error {
 	return nil
 }
 
-// Whoever waits for a new link's token is not held up by the notice of it, also when the database hangs; the notice is
-// given up in time, further ones are sent, and the end of Serve waits for those that are left.
-func TestNoticeOfANewLinkHoldsNobodyUp(t *testing.T) {
+// A client that waits for a new link's token is not delayed by the mailed notice, even while the database hangs. The
+// notice is dropped after its timeout, later ones are sent, and Serve waits for the remaining ones when it ends.
+func TestLinkMade_NeverBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, out := &stuck{held: true}, &letters{}
+		store, out := &blockingStore{held: true}, &letters{}
 		s := NewService(store, secret.NewHasher(make([]byte, 32)), slog.New(slog.DiscardHandler), nil)
 		s.Mail = out
-		for range 2 * maxLinked {
-			s.LinkMade("ada", NewLink{Host: "one"}) // more than fit, and nobody serves
+		for range 2 * maxQueued {
+			s.LinkMade("ada", NewLink{Host: "one"}) // more than the queue holds, while Serve does not run
 		}
 		for len(s.linked) > 1 {
 			<-s.linked
@@ -73,7 +75,7 @@ func TestNoticeOfANewLinkHoldsNobodyUp(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- s.Serve(ctx) }()
-		time.Sleep(2 * parting) // of the bubble: the notice is given up
+		time.Sleep(2 * drainTimeout) // virtual time of the bubble; the notice is dropped
 		synctest.Wait()
 		store.held = false
 		s.LinkMade("ada", NewLink{Host: "two"})
@@ -89,9 +91,10 @@ func TestNoticeOfANewLinkHoldsNobodyUp(t *testing.T) {
 	})
 }
 
-// What a computer says of itself is quoted, and no mail program makes a link of it.
-func TestNoticeOfANewLinkHoldsNoForeignLink(t *testing.T) {
-	l := NewLink{Host: "https://evil.example/login", OS: "www.evil.example", Client: "agent 1.2.3” . Sign in at “//EVIL。example mailto:a@evil.example", Address: "192.0.2.7"}
+// A computer's name for itself is quoted, and mail programs do not turn it into a link.
+func TestNewLinkMail_ContainsNoForeignLink(t *testing.T) {
+	l := NewLink{Host: "https://evil.example/login", OS: "www.evil.example",
+		Client: "agent 1.2.3” . Sign in at “//EVIL。example mailto:a@evil.example", Address: "192.0.2.7"}
 	m := newLinkMail(Account{ID: "ada", Email: "ada@example.org"}, l, "https://service.example/account")
 	text := strings.Join(append(m.Text, m.After...), "\n")
 	for _, link := range []string{"://", "www.", "evil.", "//EVIL。", "1.2.3”"} {
@@ -99,19 +102,21 @@ func TestNoticeOfANewLinkHoldsNoForeignLink(t *testing.T) {
 			t.Errorf("%q stands in %s", link, text)
 		}
 	}
-	for _, says := range []string{"Computer: “https[:]//evil[.]example/login”\n", "System: “www[.]evil[.]example”\n", "“agent 1.2.3' ", "192.0.2.7"} {
+	for _, says := range []string{"Computer: “https[:]//evil[.]example/login”\n", "System: “www[.]evil[.]example”\n",
+		"“agent 1.2.3' ", "192.0.2.7"} {
 		if !strings.Contains(text, says) {
 			t.Errorf("no %q in %s", says, text)
 		}
 	}
-	if said := strings.Join(newLinkMail(Account{}, NewLink{}, "").Text, "\n"); !strings.Contains(said, "Computer: not told\n") {
+	if said := strings.Join(newLinkMail(Account{}, NewLink{}, "").Text, "\n"); !strings.Contains(said,
+		"Computer: not told\n") {
 		t.Errorf("nothing said: %s", said)
 	}
 }
 
-// Whoever loses a say in an account loses at once what it opened.
-func TestEndedIsTold(t *testing.T) {
-	s := NewService(&stuck{}, secret.NewHasher(make([]byte, 32)), slog.New(slog.DiscardHandler), nil)
+// Whoever loses access to an account immediately loses what that access opened.
+func TestEnded_Called(t *testing.T) {
+	s := NewService(&blockingStore{}, secret.NewHasher(make([]byte, 32)), slog.New(slog.DiscardHandler), nil)
 	ends := 0
 	s.Ended = func(accountID string) {
 		if ends++; accountID != "ada" {

@@ -10,7 +10,8 @@ import (
 	"github.com/service-dev/service/backend/internal/mail"
 )
 
-// Find gives an account, a suspended one too, by its id or e-mail address, for an operator: ErrNotFound.
+// Find returns an account by its id or e-mail address, for an operator. Suspended accounts are found too. It returns
+// ErrNotFound if there is none.
 func (s *Service) Find(ctx context.Context, idOrEmail string) (Account, error) {
 	idOrEmail = strings.TrimSpace(idOrEmail)
 	a, err := s.store.AccountByID(ctx, idOrEmail)
@@ -24,50 +25,52 @@ func (s *Service) Find(ctx context.Context, idOrEmail string) (Account, error) {
 	return a, err
 }
 
-// Suspend shuts the account: nobody signs in to it and its links are refused, until Restore. It tells whether it was
-// open.
+// Suspend refuses sign-ins to the account and calls by its links until Restore. It reports whether the account was
+// active.
 func (s *Service) Suspend(ctx context.Context, accountID string, by audit.Actor) (bool, error) {
-	was, err := s.store.SetActive(ctx, false, s.entry(accountID, by, "account.suspended", "suspended the account"), s.trace(audit.TrailSuspend))
+	was, err := s.store.SetActive(ctx, false, s.entry(accountID, by, "account.suspended", "suspended the account"),
+		s.trace(audit.TrailSuspend))
 	if err == nil && was {
 		s.ended(accountID)
 	}
 	return was, err
 }
 
-// Restore opens a suspended account again, with the links that it had. It tells whether it was suspended.
+// Restore reactivates a suspended account together with the links it had. It reports whether the account was
+// suspended.
 func (s *Service) Restore(ctx context.Context, accountID string, by audit.Actor) (bool, error) {
-	return s.store.SetActive(ctx, true, s.entry(accountID, by, "account.restored", "restored the account"), s.trace(audit.TrailRestore))
+	return s.store.SetActive(ctx, true, s.entry(accountID, by, "account.restored", "restored the account"),
+		s.trace(audit.TrailRestore))
 }
 
 func (s *Service) trace(action audit.TrailAction) audit.Trace {
 	return audit.Trace{Action: action, At: s.now(), Ref: audit.NewTrailRef(s.hash.Hash)}
 }
 
-// NewLink is what an install that was linked says of itself, and when and from where it asked.
+// NewLink holds what a newly linked install says about itself, and when and from where it asked.
 type NewLink struct {
 	Host, OS, Client, Address string
 	At                        time.Time
 }
 
-// linked is a link whose account's person is to be told.
-type linked struct {
+// newLink is a NewLink together with its account.
+type newLink struct {
 	accountID string
 	link      NewLink
 }
 
-// LinkMade has the account's person mailed that an agent was linked. It never waits: Serve does the rest. Where no mail
-// is sent the log has said so already.
+// LinkMade queues a mail, sent by Serve, that an agent was linked to the account. It never blocks.
 func (s *Service) LinkMade(accountID string, l NewLink) {
 	if !s.CanMail() {
 		return
 	}
 	select {
-	case s.linked <- linked{accountID, l}:
+	case s.linked <- newLink{accountID, l}:
 	default:
-		s.log.Warn("a notice of a new link is dropped: too many wait", "account", accountID)
+		s.log.Warn("dropped notice of a new link: too many are queued", "account", accountID)
 	}
 }
 
-func (s *Service) tellLinked(ctx context.Context, l linked) {
-	s.tell(ctx, l.accountID, func(a Account) mail.Message { return newLinkMail(a, l.link, s.SiteURL+"/account") })
+func (s *Service) mailNewLink(ctx context.Context, l newLink) {
+	s.sendNotice(ctx, l.accountID, func(a Account) mail.Message { return newLinkMail(a, l.link, s.SiteURL+"/account") })
 }

@@ -10,33 +10,31 @@ import (
 	"github.com/service-dev/service/backend/internal/secret"
 )
 
-// PendingSignUp is a sign-up that waits for its mailed link, as stored.
+// PendingSignUp is a stored sign-up whose mailed link has not been used yet.
 type PendingSignUp struct {
 	Hash, Email, PasswordHash string
-	Next                      string // path to go to afterwards
+	Next                      string // path to continue at
 	CreatedAt, ExpiresAt      time.Time
 }
 
-// mailedSignUp is a sign-up that Serve mails about. The link is a secret.
+// mailedSignUp is a sign-up to mail about. Its link is secret.
 type mailedSignUp struct{ email, link string }
 
-// RequestSignUp has a link mailed that finishes the sign-up of a person who accepted the privacy policy; whoever has an
-// account already is mailed that instead. The answer and the work are the same for every address, and Serve does the
-// rest: ErrBadEmail, ErrBadPassword.
+// RequestSignUp queues a mail to a person who accepted the privacy policy: a link that finishes the sign-up, or a
+// notice that the address already has an account. Serve sends it, so that the call takes the same time for every
+// address. It returns ErrBadEmail or ErrBadPassword.
 func (s *Service) RequestSignUp(ctx context.Context, email, password, next string) error {
-	email, err := normalizeEmail(email)
-	if err != nil {
-		return err
-	}
-	hashed, err := newPassword(ctx, password)
+	email, hashed, err := newCredentials(ctx, email, password)
 	if err != nil {
 		return err
 	}
 	token, now := secret.New(secret.Mail), s.now()
-	err = s.store.InsertSignUp(ctx, PendingSignUp{Hash: s.signUpHash(token), Email: email, PasswordHash: hashed, Next: next,
-		CreatedAt: now, ExpiresAt: now.Add(VerifyLife)}, now.Add(-mailHour), MaxMails)
+	err = s.store.InsertSignUp(ctx, PendingSignUp{
+		Hash: s.signUpHash(token), Email: email, PasswordHash: hashed, Next: next, CreatedAt: now,
+		ExpiresAt: now.Add(VerifyLife),
+	}, now.Add(-mailHour), MaxMails)
 	if errors.Is(err, ErrTooManyMails) {
-		s.log.WarnContext(ctx, "a sign-up is not mailed: its address had enough within the hour")
+		s.log.WarnContext(ctx, "dropped mail about a sign-up: too many to its address")
 		return nil
 	}
 	if err != nil {
@@ -45,14 +43,14 @@ func (s *Service) RequestSignUp(ctx context.Context, email, password, next strin
 	select {
 	case s.signUps <- mailedSignUp{email, s.SiteURL + "/signup/confirm?token=" + token}:
 	default:
-		s.log.WarnContext(ctx, "a sign-up is not mailed: too many wait")
+		s.log.WarnContext(ctx, "dropped mail about a sign-up: too many are queued")
 	}
 	return nil
 }
 
-// FinishSignUp makes the account of a mailed link's sign-up and returns the path to go to: ErrBadToken, ErrEmailTaken,
-// *TooManyGuessesError. It asks for the password that was chosen, ErrBadCredentials: whoever reads the mail may be
-// another than who signed up with the address, and must not get an account whose password somebody else knows.
+// FinishSignUp creates the account of a mailed sign-up and returns the path to continue at. It requires the password
+// that was chosen: whoever reads the mail may be somebody else, and must not get an account whose password another
+// person knows. It returns ErrBadToken, ErrEmailTaken, ErrBadCredentials or a *TooManyGuessesError.
 func (s *Service) FinishSignUp(ctx context.Context, token, password string) (Account, string, error) {
 	if !secret.Valid(secret.Mail, token) {
 		return Account{}, "", ErrBadToken
@@ -66,18 +64,20 @@ func (s *Service) FinishSignUp(ctx context.Context, token, password string) (Acc
 		return Account{}, "", err
 	}
 	now := s.now()
-	a := Account{ID: uuid.NewString(), Email: p.Email, PasswordHash: p.PasswordHash, Active: true,
-		PrivacyAccepted: p.CreatedAt, CreatedAt: now, VerifiedAt: now}
+	a := Account{
+		ID: uuid.NewString(), Email: p.Email, PasswordHash: p.PasswordHash, Active: true,
+		PrivacyAccepted: p.CreatedAt, CreatedAt: now, VerifiedAt: now,
+	}
 	if err := s.store.FinishSignUp(ctx, p.Hash, a); err != nil {
 		return Account{}, "", err
 	}
-	s.log.InfoContext(ctx, "account made", "account", a.ID)
+	s.log.InfoContext(ctx, "account created", "account", a.ID)
 	return a, p.Next, nil
 }
 
 func (s *Service) signUpHash(token string) string { return s.hash.Hash("mailed sign-up", token) }
 
-// mailSignUp tells the address how to finish, or that there is an account.
+// mailSignUp mails the link that finishes the sign-up, or a notice that the account exists.
 func (s *Service) mailSignUp(ctx context.Context, m mailedSignUp) {
 	a, err := s.store.AccountByEmail(ctx, m.email)
 	switch {
@@ -87,6 +87,6 @@ func (s *Service) mailSignUp(ctx context.Context, m mailedSignUp) {
 		err = s.send(ctx, haveAccountMail(a, s.SiteURL+"/signin"))
 	}
 	if err != nil {
-		s.log.WarnContext(ctx, "mailing a sign-up", "err", err)
+		s.log.WarnContext(ctx, "failed to mail about a sign-up", "err", err)
 	}
 }

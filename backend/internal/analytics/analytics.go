@@ -1,6 +1,6 @@
-// Package analytics counts what shipped apps do: sessions, events, errors, active installs. Apps send batches with
-// their project key; each event counts once; only sums by hour and day are kept, and installs only as hashes with a salt
-// that lives for some days. It knows neither HTTP nor SQL.
+// Package analytics counts the usage of shipped apps: sessions, events, errors, active installs. Apps send batches
+// with their project key; each event counts once. Only hourly and daily counters are kept, and installs only as
+// hashes with a salt that is deleted after some days. The package knows neither HTTP nor SQL.
 package analytics
 
 import (
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// ErrInvalid is a range or interval that cannot be reported.
+// ErrInvalid is returned for a range or interval that cannot be reported.
 var ErrInvalid = errors.New("the range cannot be reported")
 
 // Types of events.
@@ -24,7 +24,7 @@ const (
 	Day  = "day"
 )
 
-// Event is one thing that happened in an app.
+// Event is one event of an app.
 type Event struct {
 	ID, Type, Name        string
 	At                    time.Time
@@ -33,26 +33,27 @@ type Event struct {
 	Platform, DeviceModel string
 }
 
-// Accepted tells what became of a batch; each event is in one of the counts.
+// Accepted counts a batch's events by outcome; each event is in exactly one count.
 type Accepted struct {
 	Accepted, Duplicates, Late, Sampled, Rejected int
-	SampleRate                                    int // 1: every event counts
+	SampleRate                                    int // 1: every event was counted
 	Problems                                      []Rejected
 }
 
-// Rejected says why an event was not taken.
+// Rejected is the reason for rejecting an event.
 type Rejected struct {
 	Index  int
 	Reason string
 }
 
-// Query asks for a report. Zero From and To mean the last 7 days; empty Interval is hour up to 48 hours, else day.
+// Query selects a report. Zero From and To mean the last 7 days; an empty Interval means hours for ranges of up to 48
+// hours, otherwise days.
 type Query struct {
 	From, To time.Time
 	Interval string
 }
 
-// Report is what an app did.
+// Report summarises the usage of an app.
 type Report struct {
 	Project                                      string
 	From, To                                     time.Time
@@ -62,17 +63,17 @@ type Report struct {
 	ByEvent, ByError, ByVersion                  []Count
 	ByPlatform, ByDevice                         []Count
 	Estimated                                    bool     // some counts are scaled up from a sample
-	Approximate                                  []string // which fields are
-	Reading                                      string   // a few sentences for people and agents
+	Approximate                                  []string // fields that are estimates
+	Reading                                      string   // a summary for people and agents
 }
 
-// Point is one hour or day, at its beginning.
+// Point holds the counts of the hour or day that begins at At.
 type Point struct {
 	At                                       time.Time
 	Sessions, Events, Errors, ActiveInstalls int64
 }
 
-// Count is how often something came up.
+// Count is how often a name was counted.
 type Count struct {
 	Name string
 	N    int64

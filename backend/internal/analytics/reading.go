@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// little is how many events say too little for a trend.
-const little = 20
+// minForTrend is the smallest number of sessions for which a trend is reported.
+const minForTrend = 20
 
-// reading says in two to four sentences what the numbers are. past is the range of the same length before, without
-// names; worst the version with most of each error.
+// reading summarises a report in two to four sentences. past is the report of the preceding range of the same length,
+// without names; worst maps each error to the version with the most of it.
 func reading(r, past Report, worst map[string]Count) string {
 	all, before := r.Sessions+r.Events+r.Errors, past.Sessions+past.Events+past.Errors
-	length := lengthOf(r)
+	length := count(int64(len(r.Series)), r.Interval)
 	these := "these " + length
 	if len(r.Series) == 1 {
 		these, length = "this "+r.Interval, r.Interval
@@ -28,14 +28,17 @@ func reading(r, past Report, worst map[string]Count) string {
 	if r.Estimated {
 		about = "about "
 	}
-	parts := []string{fmt.Sprintf("In %s there were %s%s, %s and %s.", these, about,
-		count(r.Sessions, "session"), count(r.Events, "event"), count(r.Errors, "error")) + " " + trend(r.Sessions, past.Sessions, all+before, length)}
+	parts := []string{
+		fmt.Sprintf("In %s there were %s%s, %s and %s.", these, about,
+			count(r.Sessions, "session"), count(r.Events, "event"), count(r.Errors, "error")),
+		trend(r.Sessions, past.Sessions, all+before, length),
+	}
 	if r.PeakActiveInstalls > 0 {
 		parts = append(parts, fmt.Sprintf("The busiest day had %s%s.", about, count(r.PeakActiveInstalls, "active install")))
 	}
 	if len(r.ByError) > 0 && r.ByError[0].Name != Other {
 		e := r.ByError[0]
-		text := fmt.Sprintf("The most frequent error is %s, %s of %s", e.Name, group1000(e.N), count(r.Errors, "error"))
+		text := fmt.Sprintf("The most frequent error is %s, %s of %s", e.Name, thousands(e.N), count(r.Errors, "error"))
 		if v, ok := worst[e.Name]; ok {
 			text += fmt.Sprintf(", mostly in version %s", v.Name)
 			if v.N == e.N {
@@ -47,10 +50,10 @@ func reading(r, past Report, worst map[string]Count) string {
 	return strings.Join(parts, " ")
 }
 
-// trend compares sessions with those of the range before.
+// trend compares the sessions of a range with those of the preceding range.
 func trend(now, before, all int64, length string) string {
 	switch {
-	case all < little:
+	case all < minForTrend:
 		return "That is too little for a trend."
 	case before == 0 && now == 0:
 		return "There was no session in the " + length + " before either."
@@ -60,24 +63,22 @@ func trend(now, before, all int64, length string) string {
 	change := (now - before) * 100 / before
 	switch {
 	case change > 1:
-		return fmt.Sprintf("Sessions are up by %s %% against the %s before.", group1000(change), length)
+		return fmt.Sprintf("Sessions are up by %s %% against the %s before.", thousands(change), length)
 	case change < -1:
-		return fmt.Sprintf("Sessions are down by %s %% against the %s before.", group1000(-change), length)
+		return fmt.Sprintf("Sessions are down by %s %% against the %s before.", thousands(-change), length)
 	}
 	return fmt.Sprintf("Sessions are about as many as in the %s before.", length)
 }
-
-func lengthOf(r Report) string { return count(int64(len(r.Series)), r.Interval) }
 
 func count(n int64, of string) string {
 	if n == 1 {
 		return "1 " + of
 	}
-	return group1000(n) + " " + of + "s"
+	return thousands(n) + " " + of + "s"
 }
 
-// group1000 writes 1234567 as 1,234,567.
-func group1000(n int64) string {
+// thousands formats 1234567 as 1,234,567.
+func thousands(n int64) string {
 	digits := fmt.Sprint(n)
 	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
 		digits = digits[:i] + "," + digits[i:]

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"errors"
 	"net/url"
 	"time"
 
@@ -10,12 +9,12 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// AnalyticsReports is what the route needs of the analytics.
+// AnalyticsReports reports the usage of shipped apps.
 type AnalyticsReports interface {
 	Report(ctx context.Context, accountID, project string, q analytics.Query) (analytics.Report, error)
 }
 
-// ranges are the spans up to now that can be asked for by name.
+// ranges are the named time ranges that end now.
 var ranges = map[string]time.Duration{
 	"24h": 24 * time.Hour, "7d": 7 * 24 * time.Hour, "30d": 30 * 24 * time.Hour, "90d": 90 * 24 * time.Hour,
 }
@@ -26,17 +25,14 @@ func (a *API) reportAnalytics(c *call) (any, error) {
 		return nil, err
 	}
 	r, err := a.Analytics.Report(c.Context(), c.who.AccountID, c.project.ID, q)
-	if err != nil {
-		return nil, err
-	}
-	return reportOf(c.project.ID, r), nil
+	return reportOf(c.project.ID, r), err
 }
 
 // analyticsQuery reads ?range, or ?from&to in RFC 3339, and ?interval.
 func analyticsQuery(values url.Values, now time.Time) (analytics.Query, error) {
 	const hint = "send range=24h, 7d, 30d or 90d, or from and to like 2026-01-02T00:00:00Z; interval=hour or day"
 	bad := func(what string) (analytics.Query, error) {
-		return analytics.Query{}, refusal(backendapi.CodeInvalidRequest, what, hint)
+		return analytics.Query{}, invalidRequest(what, hint)
 	}
 	q := analytics.Query{Interval: values.Get("interval")}
 	name, ranged := values.Get("range"), values.Has("range")
@@ -66,7 +62,7 @@ func analyticsQuery(values url.Values, now time.Time) (analytics.Query, error) {
 	return q, nil
 }
 
-// rangeUpTo has as many hours or days as the span, the present one being the last.
+// rangeUpTo returns a range of as many hours or days as the span has, ending with the current one.
 func rangeUpTo(now time.Time, span time.Duration, interval string) (from, to time.Time) {
 	unit := 24 * time.Hour
 	if interval == analytics.Hour || interval == "" && span == unit {
@@ -76,33 +72,23 @@ func rangeUpTo(now time.Time, span time.Duration, interval string) (from, to tim
 }
 
 func reportOf(project string, r analytics.Report) backendapi.AnalyticsReport {
-	out := backendapi.AnalyticsReport{
+	return backendapi.AnalyticsReport{
 		Project: project, From: timestamp(r.From), To: timestamp(r.To), Interval: r.Interval,
-		Totals: backendapi.AnalyticsTotals{Sessions: r.Sessions, Events: r.Events, Errors: r.Errors, PeakActiveInstalls: r.PeakActiveInstalls},
-		Series: make([]backendapi.AnalyticsPoint, 0, len(r.Series)),
+		Totals: backendapi.AnalyticsTotals{
+			Sessions: r.Sessions, Events: r.Events, Errors: r.Errors, PeakActiveInstalls: r.PeakActiveInstalls,
+		},
+		Series: convert(r.Series, func(p analytics.Point) backendapi.AnalyticsPoint {
+			return backendapi.AnalyticsPoint{At: timestamp(p.At), Sessions: p.Sessions, Events: p.Events, Errors: p.Errors,
+				ActiveInstalls: p.ActiveInstalls}
+		}),
 		Events: countsOf(r.ByEvent), Errors: countsOf(r.ByError), Versions: countsOf(r.ByVersion),
 		Platforms: countsOf(r.ByPlatform), Devices: countsOf(r.ByDevice),
 		Estimated: r.Estimated, Approximate: list(r.Approximate), Reading: r.Reading,
 	}
-	for _, p := range r.Series {
-		out.Series = append(out.Series, backendapi.AnalyticsPoint{At: timestamp(p.At), Sessions: p.Sessions, Events: p.Events,
-			Errors: p.Errors, ActiveInstalls: p.ActiveInstalls})
-	}
-	return out
 }
 
 func countsOf(counts []analytics.Count) []backendapi.AnalyticsCount {
-	out := make([]backendapi.AnalyticsCount, 0, len(counts))
-	for _, c := range counts {
-		out = append(out, backendapi.AnalyticsCount{Name: c.Name, Count: c.N})
-	}
-	return out
-}
-
-// analyticsRefusal turns the analytics' errors into refusals; nil for others.
-func analyticsRefusal(err error) *Refusal {
-	if errors.Is(err, analytics.ErrInvalid) {
-		return refusal(backendapi.CodeInvalidRequest, err.Error(), "ask for a time that has been, of at most 90 days by day or 7 days by hour")
-	}
-	return nil
+	return convert(counts, func(c analytics.Count) backendapi.AnalyticsCount {
+		return backendapi.AnalyticsCount{Name: c.Name, Count: c.N}
+	})
 }

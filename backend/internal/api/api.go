@@ -1,5 +1,5 @@
-// Package api is the JSON face of the backend: routes, who may call them, and what status each refusal has. It maps
-// between proto/backendapi and the features' types and knows neither their rules nor any SQL.
+// Package api serves the backend's JSON routes: who may call them, and the status of each refusal. It converts between
+// proto/backendapi and the features' types and knows neither their rules nor SQL.
 package api
 
 import (
@@ -20,47 +20,48 @@ import (
 	"github.com/service-dev/service/proto/buildinfo"
 )
 
-// Links is what the routes need of the device-code machine.
+// Links is the device-code flow.
 type Links interface {
 	Start(ctx context.Context, who link.Requester) (link.Issued, error)
 	Poll(ctx context.Context, deviceCode string) (link.Poll, error)
-	// Throttled notes that the caller in ctx was refused for asking too often.
+	Cancel(ctx context.Context, deviceCode string) error
+	// Throttled records that the caller in ctx was refused for too many requests.
 	Throttled(ctx context.Context)
 	Authenticate(ctx context.Context, token string) (link.Principal, error)
-	// RevokeLink answers link.ErrUnknown when the link was revoked already.
+	// RevokeLink returns link.ErrUnknown if the link was revoked already.
 	RevokeLink(ctx context.Context, accountID, linkID string, by audit.Actor) error
 }
 
-// Options are what the API needs from the composition root.
+// Options configure the API.
 type Options struct {
 	Links Links
 	// Sessions serves /api/sessions.
 	Sessions Sessions
-	// Projects serves /api/projects and tells whose a project is.
+	// Projects serves /api/projects and finds the account of a project.
 	Projects Projects
-	// Grants are what an account lets agents do; Audit keeps what they read.
+	// Grants are what an account allows agents to do; Audit records what they read.
 	Grants Grants
 	Audit  AuditReads
-	// The records of a project.
+	// Records of a project.
 	Assistant   Assistant
 	Credentials Credentials
 	Analytics   AnalyticsReports
 	Pages       ConnectionPages
-	// Keys and Ingest serve shipped apps; nil leaves their route out.
+	// Keys and Ingest serve shipped apps; nil omits their route.
 	Keys   ProjectKeys
 	Ingest Ingester
-	// Telemetry keeps what installs tell about their use; nil leaves its routes out.
+	// Telemetry stores usage events; nil omits its routes.
 	Telemetry Telemetry
-	// SiteURL is where people open pages; BaseURL is where programs call.
+	// SiteURL is the URL of the pages; BaseURL is the URL of this API.
 	SiteURL string
 	BaseURL string
-	// SupportContact is named in the refusal of a revoked token; may be empty.
+	// SupportContact is shown when a revoked token is refused; it may be empty.
 	SupportContact string
-	// ClientIP names the caller's address.
+	// ClientIP returns the caller's address.
 	ClientIP func(*http.Request) string
-	// CodesPerMinute is how many device codes one address may have issued.
+	// CodesPerMinute limits the device codes issued per address.
 	CodesPerMinute int
-	// Ready tells whether the database answers.
+	// Ready returns nil if the database answers.
 	Ready func(context.Context) error
 	Log   *slog.Logger
 	Now   func() time.Time
@@ -69,27 +70,30 @@ type Options struct {
 // API serves the JSON routes.
 type API struct {
 	Options
-	started time.Time
-	codes   *limit.Limiter
-	batches *limit.Limiter
-	changes *limit.Limiter
-	uploads *limit.Limiter
-	events  *limit.Limiter // of telemetry
-	guesses *limit.Limiter // polls of codes that nobody knows
-	aside   *lanes         // where who made too many of them waits
+	started    time.Time
+	codes      *limit.Limiter
+	batches    *limit.Limiter
+	changes    *limit.Limiter
+	uploads    *limit.Limiter
+	events     *limit.Limiter // for telemetry
+	guesses    *limit.Limiter // for polls of unknown codes
+	guessQueue *addressQueue  // for polls from addresses with too many guesses
 
 	readiness readiness
 }
 
-// New wires the routes to the features.
+// New returns an API with its rate limits.
 func New(o Options) *API {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	o.SiteURL, o.BaseURL = strings.TrimSuffix(o.SiteURL, "/"), strings.TrimSuffix(o.BaseURL, "/")
-	return &API{Options: o, started: o.Now(), codes: limit.New(o.CodesPerMinute, o.Now),
+	return &API{
+		Options: o, started: o.Now(), codes: limit.New(o.CodesPerMinute, o.Now),
 		batches: limit.New(batchesPerMinute, o.Now), changes: limit.New(changesPerMinute, o.Now),
-		uploads: limit.New(uploadsPerMinute, o.Now), events: limit.New(eventsPerMinute, o.Now), guesses: limit.New(guessesPerMinute, o.Now), aside: newLanes()}
+		uploads: limit.New(uploadsPerMinute, o.Now), events: limit.New(eventsPerMinute, o.Now),
+		guesses: limit.New(guessesPerMinute, o.Now), guessQueue: newAddressQueue(),
+	}
 }
 
 // Mount adds the routes to mux.
@@ -100,7 +104,7 @@ func (a *API) Mount(mux *http.ServeMux) {
 	mux.HandleFunc(anyAPI, func(w http.ResponseWriter, r *http.Request) { a.noRoute(w, r, mux) })
 }
 
-// anyAPI catches what no route takes, so that it too is answered as a problem.
+// anyAPI matches requests that have no route, so that they too are answered with a problem document.
 const anyAPI = "/api/"
 
 func (a *API) noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeMux) {
@@ -114,7 +118,8 @@ func (a *API) noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeMux
 	}
 	if len(allow) > 0 {
 		w.Header().Set("Allow", strings.Join(allow, ", "))
-		a.fail(w, r, refusal(backendapi.CodeMethodNotAllowed, clip(r.Method, 20)+" is not for "+clip(r.URL.Path, 100), "use "+strings.Join(allow, " or ")))
+		a.fail(w, r, refusal(backendapi.CodeMethodNotAllowed,
+			clip(r.Method, 20)+" is not for "+clip(r.URL.Path, 100), "use "+strings.Join(allow, " or ")))
 		return
 	}
 	a.fail(w, r, refusal(backendapi.CodeNotFound, "there is no "+r.Method+" "+clip(r.URL.Path, 100),
@@ -123,11 +128,11 @@ func (a *API) noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeMux
 
 func (a *API) whoAmI(c *call) (any, error) { return accountOf(c.who), nil }
 
-// revokeOwnLink revokes the link of the token that asks, for a client that logs out or was linked anew.
+// revokeOwnLink revokes the link of the caller's token when a client logs out or has been linked again.
 func (a *API) revokeOwnLink(c *call) (any, error) {
 	ctx := link.WithAddress(c.Context(), a.ClientIP(c.Request))
 	err := a.Links.RevokeLink(ctx, c.who.AccountID, c.who.LinkID, c.by())
-	if errors.Is(err, link.ErrUnknown) { // another request revoked it since this one was authenticated
+	if errors.Is(err, link.ErrUnknown) { // revoked by another request after this one was authenticated
 		return nil, link.ErrRevoked
 	}
 	c.status = http.StatusNoContent
@@ -135,18 +140,18 @@ func (a *API) revokeOwnLink(c *call) (any, error) {
 }
 
 const (
-	readyWait = 2 * time.Second // for the database to answer
-	readyFor  = time.Second     // how long its answer counts
+	readyTimeout = 2 * time.Second // for the database to answer
+	readyFor     = time.Second     // how long its answer is valid
 )
 
-// readiness is whether the database answered lately. However many ask, it is asked once in readyFor.
+// readiness caches whether the database answers. It queries at most once per readyFor.
 type readiness struct {
 	mu    sync.Mutex
 	until time.Time
 	err   error
 }
 
-// ready returns nil when the database answers. Callers that come while it is asked wait for that one answer.
+// ready returns nil if the database answers. Concurrent callers wait for one answer.
 func (a *API) ready() error {
 	r := &a.readiness
 	r.mu.Lock()
@@ -154,17 +159,17 @@ func (a *API) ready() error {
 	if now := a.Now(); now.Before(r.until) && r.until.Sub(now) <= readyFor {
 		return r.err
 	}
-	// Not the caller's context: one that goes away must not decide for the others.
-	ctx, cancel := context.WithTimeout(context.Background(), readyWait)
+	// Not the caller's context: a caller that disconnects must not fail the others.
+	ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
 	defer cancel()
 	if r.err = a.Ready(ctx); r.err != nil {
-		a.Log.ErrorContext(ctx, "the database does not answer", "err", r.err)
+		a.Log.ErrorContext(ctx, "database does not answer", "err", r.err)
 	}
 	r.until = a.Now().Add(readyFor)
 	return r.err
 }
 
-// health is the one route that a load balancer may call as often as it likes.
+// health is cheap enough to be called by a load balancer at any rate.
 func (a *API) health(c *call) (any, error) {
 	ok := a.ready() == nil
 	if !ok {
@@ -174,17 +179,19 @@ func (a *API) health(c *call) (any, error) {
 		OK: ok, Service: "service-backend", Version: buildinfo.Version, Commit: buildinfo.Commit, BuiltAt: buildinfo.BuiltAt,
 		UptimeMs: a.Now().Sub(a.started).Milliseconds(), Phase: "beta",
 		Hints: map[string]string{
-			"sessions":     "POST /api/sessions requires the header X-Service-Install-Id (anonymous) or a bearer token (linked).",
+			"sessions": "POST /api/sessions requires the header X-Service-Install-Id (anonymous) " +
+				"or a bearer token (linked).",
 			"versionCheck": "To verify a deploy, compare commit with the revision you expect.",
 		},
 	}, nil
 }
 
 func accountOf(who link.Principal) backendapi.Account {
-	return backendapi.Account{AccountID: who.AccountID, Tier: who.Tier, LinkedAt: timestamp(who.LinkedAt), ExpiresAt: timeOrNull(who.ExpiresAt)}
+	return backendapi.Account{AccountID: who.AccountID, Tier: who.Tier, LinkedAt: timestamp(who.LinkedAt),
+		ExpiresAt: timeOrNull(who.ExpiresAt)}
 }
 
-// timeOrNull is a time, or null for the zero one.
+// timeOrNull returns nil for the zero time.
 func timeOrNull(t time.Time) *string {
 	if t.IsZero() {
 		return nil
@@ -195,7 +202,7 @@ func timeOrNull(t time.Time) *string {
 
 func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// answer writes v as JSON, or no body with status 204. Nothing of this API may be kept by a cache.
+// answer writes v as JSON, or no body with status 204, and forbids caching.
 func (a *API) answer(w http.ResponseWriter, status int, v any) {
 	if status == http.StatusNoContent {
 		w.Header().Set("Cache-Control", "no-store")
@@ -204,7 +211,7 @@ func (a *API) answer(w http.ResponseWriter, status int, v any) {
 	}
 	body, err := json.Marshal(v)
 	if err != nil {
-		a.Log.Error("encoding an answer", "err", err)
+		a.Log.Error("failed to encode answer", "err", err)
 		w.WriteHeader(http.StatusInternalServerError)
 		return
 	}
@@ -218,11 +225,11 @@ func (a *API) answer(w http.ResponseWriter, status int, v any) {
 	_, _ = w.Write(append(body, '\n'))
 }
 
-// clip keeps text of a request short and printable before it goes into an answer or the store.
+// clip shortens text of a request and drops unprintable characters before it is answered or stored.
 func clip(s string, limit int) string {
 	s = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
-			return -1 // control, bidirectional and invisible characters could make the activation page lie
+			return -1 // control, bidirectional and invisible characters could make the activation page misleading
 		}
 		return r
 	}, s)

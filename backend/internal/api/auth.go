@@ -10,18 +10,18 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// authenticate is the one door to every account route: a bearer token passes, an install id alone or a dead
-// token gets 401 with a fresh device code, anything else 400. It has answered when ok is false.
+// authenticate checks the caller of an account route. A bearer token is accepted; an install id alone or an invalid
+// token gets 401 with a new device code, anything else 400. If ok is false, the response has been written.
 func (a *API) authenticate(w http.ResponseWriter, r *http.Request) (who link.Principal, ok bool) {
 	install := r.Header.Get(backendapi.HeaderInstallID)
 	authorization := r.Header.Get("Authorization")
 	const oneOf = "send " + backendapi.HeaderInstallID + " when not linked, Authorization when linked"
 	switch {
 	case install != "" && authorization != "":
-		a.fail(w, r, refusal(backendapi.CodeInvalidRequest, "the request carries an install id and a bearer token", oneOf))
+		a.fail(w, r, invalidRequest("the request has an install id and a bearer token", oneOf))
 		return who, false
 	case authorization == "" && !validInstallID(install):
-		a.fail(w, r, refusal(backendapi.CodeInvalidRequest, "the request carries neither a valid install id nor a bearer token", oneOf))
+		a.fail(w, r, invalidRequest("the request has neither a valid install id nor a bearer token", oneOf))
 		return who, false
 	case authorization == "":
 		a.authRequired(w, r, "this needs a linked account")
@@ -29,18 +29,18 @@ func (a *API) authenticate(w http.ResponseWriter, r *http.Request) (who link.Pri
 	}
 	scheme, token, _ := strings.Cut(authorization, " ")
 	if !strings.EqualFold(scheme, "Bearer") || token == "" || len(authorization) > 512 {
-		a.fail(w, r, refusal(backendapi.CodeInvalidRequest, "Authorization is not of the form Bearer <token>", "send the token of auth.json"))
+		a.fail(w, r, invalidRequest("Authorization is not of the form Bearer <token>", "send the token of auth.json"))
 		return who, false
 	}
 	who, err := a.Links.Authenticate(link.WithAddress(r.Context(), a.ClientIP(r)), token)
 	if err != nil {
-		a.deadToken(w, r, err)
+		a.invalidToken(w, r, err)
 		return who, false
 	}
 	return who, true
 }
 
-func (a *API) deadToken(w http.ResponseWriter, r *http.Request, err error) {
+func (a *API) invalidToken(w http.ResponseWriter, r *http.Request, err error) {
 	var detail string
 	switch {
 	case errors.Is(err, link.ErrRevoked):
@@ -60,12 +60,12 @@ func (a *API) deadToken(w http.ResponseWriter, r *http.Request, err error) {
 	a.authRequired(w, r, detail)
 }
 
-// authRequired answers 401 with all that is needed to link.
+// authRequired answers 401 with everything needed to link.
 func (a *API) authRequired(w http.ResponseWriter, r *http.Request, detail string) {
 	code, err := a.startCode(r)
 	var limited *Refusal
 	if errors.As(err, &limited) && w.Header().Get("WWW-Authenticate") != "" {
-		// A dead token is told so, also from an address that has had its codes; the client asks for one later.
+		// The client must learn that its token is invalid even if its address gets no more codes now.
 		w.Header().Set("Retry-After", strconv.Itoa(seconds(limited.RetryAfter)))
 		a.fail(w, r, refusal(backendapi.CodeAuthRequired, detail, "ask for a device code after a while and link again"))
 		return
@@ -75,7 +75,8 @@ func (a *API) authRequired(w http.ResponseWriter, r *http.Request, detail string
 		return
 	}
 	p := problem(refusal(backendapi.CodeAuthRequired, detail,
-		"show the person both the user code and the verification URL, ask them to check that the page shows the same code, then poll with deviceCode"))
+		"show the person both the user code and the verification URL, "+
+			"ask them to check that the page shows the same code, then poll with deviceCode"))
 	w.Header().Set("Content-Type", "application/problem+json")
 	a.answer(w, p.Status, backendapi.AuthRequired{Problem: p, DeviceCode: code})
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// accountRoutes are all routes that authenticate their caller.
+// accountRoutes are the routes that authenticate their caller.
 var accountRoutes = []struct{ method, path, body string }{
 	{"GET", backendapi.PathAccount, ""},
 	{"DELETE", backendapi.PathAccountLink, ""},
@@ -72,7 +72,8 @@ func TestWithoutALiveLink(t *testing.T) {
 		challenge string
 		detail    string
 	}{
-		{"not linked", func(*world) []string { return []string{backendapi.HeaderInstallID, installID} }, "", "linked account"},
+		{"not linked", func(*world) []string { return []string{backendapi.HeaderInstallID, installID} }, "",
+			"linked account"},
 		{"revoked", func(w *world) []string {
 			token := w.link()
 			if n, err := w.links.RevokeAll(w.Context(), w.ada.ID, audit.Operator()); err != nil || n != 1 {
@@ -90,7 +91,8 @@ func TestWithoutALiveLink(t *testing.T) {
 			w.operate("UPDATE links SET expires_at = $1", w.now().Add(-time.Second).UnixMilli())
 			return []string{"Authorization", "Bearer " + token}
 		}, dead, "expired"},
-		{"never minted", func(*world) []string { return []string{"Authorization", "Bearer " + secret.New(secret.Token)} }, dead, "does not know"},
+		{"never minted", func(*world) []string { return []string{"Authorization", "Bearer " + secret.New(secret.Token)} },
+			dead, "does not know"},
 		{"nonsense", func(*world) []string { return []string{"Authorization", "Bearer nonsense"} }, dead, "does not know"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -100,7 +102,8 @@ func TestWithoutALiveLink(t *testing.T) {
 			for _, route := range accountRoutes {
 				got := w.call(route.method, route.path, route.body, headers...)
 				p := got.authRequired()
-				if challenge := got.header.Get("WWW-Authenticate"); challenge != tc.challenge || !strings.Contains(p.Detail, tc.detail) {
+				if challenge := got.header.Get("WWW-Authenticate"); challenge != tc.challenge ||
+					!strings.Contains(p.Detail, tc.detail) {
 					t.Errorf("%s: WWW-Authenticate %q, detail %q", got.what, challenge, p.Detail)
 				}
 				if fresh[p.DeviceCode.DeviceCode] {
@@ -119,37 +122,41 @@ func TestRevokedWithoutASupportContact(t *testing.T) {
 	if _, err := w.links.RevokeAll(t.Context(), w.ada.ID, audit.Operator()); err != nil {
 		t.Fatal(err)
 	}
-	if p := w.call("GET", backendapi.PathAccount, "", "Authorization", "Bearer "+token).authRequired(); strings.Contains(p.Detail, ";") {
+	if p := w.call("GET", backendapi.PathAccount, "", "Authorization",
+		"Bearer "+token).authRequired(); strings.Contains(p.Detail, ";") {
 		t.Errorf("detail %q points to nobody", p.Detail)
 	}
 }
 
-func TestWhoATokenIs(t *testing.T) {
+func TestAccount_OfToken(t *testing.T) {
 	w := newWorld(t)
 	token := w.link()
 	ask := func() string {
 		return string(w.call("GET", backendapi.PathAccount, "", "Authorization", "Bearer "+token).is(http.StatusOK).body)
 	}
-	want := `{"accountId":"` + w.ada.ID + `","tier":"free_account","linkedAt":"2026-01-02T03:04:05.000Z","expiresAt":null}` + "\n"
+	want := `{"accountId":"` + w.ada.ID +
+		`","tier":"free_account","linkedAt":"2026-01-02T03:04:05.000Z","expiresAt":null}` + "\n"
 	if got := ask(); got != want {
 		t.Errorf("got %swant %s", got, want)
 	}
-	w.call("GET", backendapi.PathAccount, "", "Authorization", "bearer "+token).is(http.StatusOK) // a scheme has no case
+	w.call("GET", backendapi.PathAccount, "", "Authorization", "bearer "+token).is(http.StatusOK) // the scheme is case-insensitive
 	w.operate("UPDATE links SET expires_at = $1", w.now().Add(time.Hour).UnixMilli())
 	if got := ask(); !strings.Contains(got, `"expiresAt":"2026-01-02T04:04:05.000Z"`) {
 		t.Errorf("a legacy token: %s", got)
 	}
 }
 
-// The 401 leads to a link by itself: its code is as good as one that was asked for.
+// The device code in a 401 works like one that was requested.
 func TestFromAuthRequiredToLinked(t *testing.T) {
 	w := newWorld(t)
-	p := w.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, backendapi.HeaderInstallID, installID).authRequired()
+	p := w.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, backendapi.HeaderInstallID,
+		installID).authRequired()
 	w.approve(p.DeviceCode)
 	var token backendapi.Token
 	w.poll(p.DeviceCode.DeviceCode).is(http.StatusOK).into(&token)
 	var s backendapi.CreatedSession
-	w.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, "Authorization", "Bearer "+token.AuthToken).is(http.StatusCreated).into(&s)
+	w.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, "Authorization",
+		"Bearer "+token.AuthToken).is(http.StatusCreated).into(&s)
 	if !s.Created || s.SessionURL != site+"/s/"+s.SessionID {
 		t.Errorf("session %+v", s)
 	}

@@ -27,11 +27,13 @@ var update = flag.Bool("update", false, "write testdata/authorisation.md anew")
 
 const authorisationFile = "testdata/authorisation.md"
 
-// bodies are what is sent to the routes that read one; %d is the version that stands.
+// bodies are the request bodies by route; %d is the current version.
 var bodies = map[string]string{
-	"POST " + backendapi.PathDeviceCode:                                    `{"scope":"account_full"}`,
-	"POST " + backendapi.PathDeviceToken:                                   `{"deviceCode":"sdc_never-issued"}`,
-	"POST " + backendapi.PathSessions:                                      `{"project":"com.example.played"}`, // a session makes its project
+	"POST " + backendapi.PathDeviceCode:   `{"scope":"account_full"}`,
+	"POST " + backendapi.PathDeviceToken:  `{"deviceCode":"sdc_never-issued"}`,
+	"POST " + backendapi.PathDeviceCancel: `{"deviceCode":"sdc_never-issued"}`,
+	// a session creates its project
+	"POST " + backendapi.PathSessions:                                      `{"project":"com.example.played"}`,
 	"POST " + backendapi.PathSessions + "/{id}/control":                    `{"type":"sim.battery","payload":{}}`,
 	"POST " + backendapi.PathProjects + "/{project}/keys":                  `{"name":"laptop"}`,
 	"PATCH " + backendapi.PathProjects + "/{project}/assistant":            `{"version":%d,"sounds":%t}`,
@@ -41,7 +43,7 @@ var bodies = map[string]string{
 	"POST " + backendapi.PathTelemetry:                                     `{"events":[]}`,
 }
 
-// matrix asks every route as everybody.
+// matrix calls every route as every caller.
 type matrix struct {
 	*world
 	bob    account.Account
@@ -49,12 +51,12 @@ type matrix struct {
 	turn   bool
 }
 
-// caller is one column: who asks, with which grants of ada's project, and for whose things.
+// caller is one column: who calls, with which grants on ada's project, and whose resources it names.
 type caller struct {
 	name    string
 	headers func(m *matrix) []string
 	grants  grants.Level // empty: the defaults
-	missing bool         // asks for what was never made
+	missing bool         // names resources that never existed
 }
 
 func bearer(name string) func(m *matrix) []string {
@@ -92,7 +94,7 @@ func newMatrix(t *testing.T) *matrix {
 	m.tokens = map[string]string{"owner": m.link(), "other": m.linkOf(m.bob), "suspended": m.linkOf(carol)}
 	for name, change := range map[string]string{"revoked": "revoked_at", "expired": "expires_at"} {
 		before := m.now()
-		m.pass(time.Second) // tells the new link from the others
+		m.pass(time.Second) // distinguishes the new link from the others
 		m.tokens[name] = m.link()
 		m.operate("UPDATE links SET "+change+" = $1 WHERE linked_at > $2", m.now().UnixMilli(), before.UnixMilli())
 		m.pass(time.Second)
@@ -119,8 +121,8 @@ func newMatrix(t *testing.T) *matrix {
 	return m
 }
 
-// TestAuthorisation holds the status of every route for everybody against the golden table, and what another account
-// gets against what is missing.
+// TestAuthorisation compares the status of every route for every caller with the golden table. Another account's
+// resource and a missing one must be answered alike.
 func TestAuthorisation(t *testing.T) {
 	m := newMatrix(t)
 	var table strings.Builder
@@ -140,7 +142,8 @@ func TestAuthorisation(t *testing.T) {
 			case c.name == "other account":
 				foreign = got
 			case c.missing && about(rt) && (foreign.status != got.status || !bytes.Equal(foreign.body, got.body)):
-				t.Errorf("%s %s: another account's is told from a missing one:\n%.300s\n%.300s", rt.method, rt.path, foreign.body, got.body)
+				t.Errorf("%s %s: another account's is told from a missing one:\n%.300s\n%.300s", rt.method, rt.path, foreign.body,
+					got.body)
 			}
 		}
 		table.WriteString("\n")
@@ -159,7 +162,7 @@ func TestAuthorisation(t *testing.T) {
 	}
 }
 
-// about tells whether a route is about one thing that an account has. A key makes its project.
+// about reports whether a route names one resource of an account. A project is created by its first key.
 func about(rt route) bool {
 	return strings.Contains(rt.path, "{") && !strings.HasSuffix(rt.path, "/keys")
 }
@@ -167,12 +170,12 @@ func about(rt route) bool {
 func needs(rt route) string {
 	switch {
 	case rt.capability != "":
-		return fmt.Sprintf("%s %s", rt.capability, rt.level)
-	case rt.door == ownProject:
+		return fmt.Sprintf("%s %s", rt.capability, rt.grant)
+	case rt.level == ownProject:
 		return "the project"
-	case rt.door == linked:
+	case rt.level == linked:
 		return "a link"
-	case rt.door == appKey:
+	case rt.level == appKey:
 		return "a project key"
 	}
 	return "nothing"
@@ -186,7 +189,7 @@ func cell(got answer) string {
 	return fmt.Sprintf("%d %s", got.status, p.Code)
 }
 
-// ask sends one request. check sees to it that nobody but the owner has ended the session that was asked about.
+// ask sends one request. check verifies that only the owner can have ended the session it names.
 func (m *matrix) ask(rt route, c caller) (got answer, check func()) {
 	m.Helper()
 	g := grants.Default()
@@ -200,14 +203,15 @@ func (m *matrix) ask(rt route, c caller) (got answer, check func()) {
 	var s backendapi.CreatedSession
 	ofSession := strings.HasPrefix(rt.path, backendapi.PathSessions+"/")
 	if ofSession {
-		m.call("POST", backendapi.PathSessions, `{"project":"com.example.app","fresh":true}`, bearer("owner")(m)...).is(http.StatusCreated).into(&s)
+		m.call("POST", backendapi.PathSessions, `{"project":"com.example.app","fresh":true}`,
+			bearer("owner")(m)...).is(http.StatusCreated).into(&s)
 	}
 	project, session := app, s.SessionID
 	if c.missing {
 		project, session = "com.example.never", "ses_never"
 	}
 	if strings.HasSuffix(rt.path, "/keys") {
-		project += ".keyed" // a key makes its project, also for the other account
+		project += ".keyed" // a key creates its project, for the other account too
 	}
 	id := "openai"
 	if ofSession {
@@ -222,7 +226,7 @@ func (m *matrix) ask(rt route, c caller) (got answer, check func()) {
 		body = fmt.Sprintf(body, m.version(rt.path), m.turn)
 	}
 	got = m.call(rt.method, strings.NewReplacer("{project}", project, "{id}", id).Replace(rt.path), body, c.headers(m)...)
-	if rt.path == backendapi.PathAccountLink { // it revoked the link that asked
+	if rt.path == backendapi.PathAccountLink { // it revoked the link that called it
 		m.tokens["owner"], m.tokens["other"] = m.link(), m.linkOf(m.bob)
 	}
 	return got, func() {
@@ -238,7 +242,7 @@ func (m *matrix) ask(rt route, c caller) (got answer, check func()) {
 	}
 }
 
-// version is that of the record below a path.
+// version returns the current version of the record at a path.
 func (m *matrix) version(path string) int64 {
 	m.Helper()
 	if strings.HasSuffix(path, backendapi.PathAssistant) {
@@ -255,8 +259,8 @@ func (m *matrix) version(path string) int64 {
 	return p.Version
 }
 
-// Every route is mounted from the table, where enforce stands before it and the test above finds it.
-func TestNoRouteBesideTheTable(t *testing.T) {
+// Every route is mounted from the route table, so that enforce runs before it and the test above covers it.
+func TestMount_OnlyTheTable(t *testing.T) {
 	w := newWorld(t)
 	for _, rt := range w.api.table() {
 		path := strings.NewReplacer("{project}", app, "{id}", "x").Replace(rt.path)

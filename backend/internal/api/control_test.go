@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// onePage is a live side with a page that answers every control frame, or does not.
+// onePage is a live session with one page that answers every control frame, or none.
 type onePage struct {
 	nobody
 	err     error
@@ -22,7 +22,8 @@ type onePage struct {
 	media   []byte
 }
 
-func (p *onePage) Control(_ context.Context, _, typ string, payload json.RawMessage, media []byte) (json.RawMessage, error) {
+func (p *onePage) Control(_ context.Context, _, typ string, payload json.RawMessage, media []byte) (json.RawMessage,
+	error) {
 	p.typ, p.payload, p.media = typ, string(payload), media
 	return json.RawMessage(`{"ok":true,"later":[1]}`), p.err
 }
@@ -34,30 +35,38 @@ func TestControlRoute(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.Sessions.(*sessions.Service).Live = page })
 	bearer := "Bearer " + w.link()
 	var s backendapi.CreatedSession
-	w.call("POST", backendapi.PathSessions, `{"project":"com.example.app"}`, "Authorization", bearer).is(http.StatusCreated).into(&s)
+	w.call("POST", backendapi.PathSessions, `{"project":"com.example.app"}`, "Authorization",
+		bearer).is(http.StatusCreated).into(&s)
 	path := backendapi.PathSessions + "/" + s.SessionID + "/control"
 
 	picture := bytes.Repeat([]byte("p"), backendapi.MaxControlMedia)
 	body := `{"type":"sim.camera","payload":{"a":1},"media":"` + base64.StdEncoding.EncodeToString(picture) + `"}`
 	var out backendapi.Controlled
 	w.call("POST", path, body, "Authorization", bearer).is(http.StatusOK).into(&out)
-	if string(out.Result) != `{"ok":true,"later":[1]}` || page.typ != "sim.camera" || page.payload != `{"a":1}` || !bytes.Equal(page.media, picture) {
+	if string(out.Result) != `{"ok":true,"later":[1]}` || page.typ != "sim.camera" || page.payload != `{"a":1}` ||
+		!bytes.Equal(page.media, picture) {
 		t.Errorf("result %s; the page got %s %s and %d bytes", out.Result, page.typ, page.payload, len(page.media))
 	}
 	w.call("POST", path, `{"type":"sim.state"}`, "Authorization", bearer).is(http.StatusOK)
 	if page.payload != `{}` {
 		t.Errorf("no payload came as %s", page.payload)
 	}
-	tooBig := `{"type":"sim.camera","payload":{},"media":"` + base64.StdEncoding.EncodeToString(append(picture, 'x')) + `"}`
-	w.call("POST", path, tooBig, "Authorization", bearer).problem(http.StatusRequestEntityTooLarge, backendapi.CodeTooLarge)
-	w.call("POST", path, `{"type":"`+strings.Repeat("x", 2<<20)+`"}`, "Authorization", bearer).problem(http.StatusRequestEntityTooLarge, backendapi.CodeTooLarge)
+	tooBig := `{"type":"sim.camera","payload":{},"media":"` + base64.StdEncoding.EncodeToString(append(picture, 'x')) +
+		`"}`
+	w.call("POST", path, tooBig, "Authorization", bearer).problem(http.StatusRequestEntityTooLarge,
+		backendapi.CodeTooLarge)
+	w.call("POST", path, `{"type":"`+strings.Repeat("x", 2<<20)+`"}`, "Authorization",
+		bearer).problem(http.StatusRequestEntityTooLarge, backendapi.CodeTooLarge)
 	w.call("POST", path, `{"type":"sim.state"}`, backendapi.HeaderInstallID, installID).authRequired()
 
 	page.err = sessions.ErrNoAnswer
-	if p := w.call("POST", path, `{"type":"sim.state"}`, "Authorization", bearer).problem(http.StatusGatewayTimeout, backendapi.CodeTimeout); !p.Retryable {
+	if p := w.call("POST", path, `{"type":"sim.state"}`, "Authorization", bearer).problem(http.StatusGatewayTimeout,
+		backendapi.CodeTimeout); !p.Retryable {
 		t.Error("a page that did not answer may answer later")
 	}
 	page.err = sessions.ErrTooManyWaiters
-	w.call("GET", backendapi.PathSessions+"/"+s.SessionID+"/events?waitMs=1", "", "Authorization", bearer).problem(http.StatusTooManyRequests, backendapi.CodeRateLimited)
-	w.call("GET", backendapi.PathSessions+"/"+s.SessionID+"/events?waitMs=x", "", "Authorization", bearer).problem(http.StatusBadRequest, backendapi.CodeInvalidRequest)
+	w.call("GET", backendapi.PathSessions+"/"+s.SessionID+"/events?waitMs=1", "", "Authorization",
+		bearer).problem(http.StatusTooManyRequests, backendapi.CodeRateLimited)
+	w.call("GET", backendapi.PathSessions+"/"+s.SessionID+"/events?waitMs=x", "", "Authorization",
+		bearer).problem(http.StatusBadRequest, backendapi.CodeInvalidRequest)
 }

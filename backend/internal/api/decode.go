@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"mime"
 	"net/http"
 	"reflect"
@@ -17,48 +18,78 @@ import (
 // maxBody is the largest request body in bytes.
 const maxBody = 64 << 10
 
-// decode reads a JSON object strictly: its content type, its size, no unknown and no repeated field, nothing behind it.
-func decode(w http.ResponseWriter, r *http.Request, into any) error {
-	return decodeWithin(w, r, maxBody, into)
-}
-
-// decodeWithin is decode for a route that takes longer bodies: limit in bytes.
-func decodeWithin(w http.ResponseWriter, r *http.Request, limit int64, into any) error {
-	data, err := readWithin(w, r, limit)
+// decode strictly reads a JSON object of at most limit bytes: it checks the content type and refuses unknown and
+// repeated fields and anything after the object.
+func (c *call) decode(limit int64, into any) error {
+	data, err := readBody(c.w, c.Request, limit)
 	if err != nil {
 		return err
 	}
 	return decodeBytes(data, into)
 }
 
-// readWithin reads a body of JSON of at most limit bytes, into one buffer where its length is told.
-func readWithin(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
-	const want = "application/json"
-	if said := r.Header.Get("Content-Type"); said == want {
-		// as nearly always
-	} else if kind, _, err := mime.ParseMediaType(said); err != nil || kind != want {
-		return nil, refusal(backendapi.CodeUnsupportedMedia, "the body is not application/json", "set Content-Type: application/json")
+// withBody decodes the body for the handler.
+func withBody[T any](handle func(c *call, body T) (any, error)) func(*call) (any, error) {
+	return func(c *call) (any, error) {
+		var body T
+		if err := c.decode(maxBody, &body); err != nil {
+			return nil, err
+		}
+		return handle(c, body)
 	}
+}
+
+// readBody reads JSON of at most limit bytes, or returns a Refusal.
+func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	if err := checkContentType(r); err != nil {
+		return nil, err
+	}
+	data, err := readAll(r, http.MaxBytesReader(w, r.Body, limit), limit)
+	if errors.Is(err, errTooLarge) {
+		return nil, refusal(backendapi.CodeTooLarge, fmt.Sprintf("the body is over %d KB", limit>>10), "send a smaller one")
+	}
+	if err != nil {
+		return nil, invalidRequest("the body ended early", "send it again")
+	}
+	return data, nil
+}
+
+func checkContentType(r *http.Request) error {
+	const want = "application/json"
+	given := r.Header.Get("Content-Type")
+	if given == want { // the usual case
+		return nil
+	}
+	if kind, _, err := mime.ParseMediaType(given); err != nil || kind != want {
+		return refusal(backendapi.CodeUnsupportedMedia, "the body is not application/json",
+			"set Content-Type: application/json")
+	}
+	return nil
+}
+
+var errTooLarge = errors.New("the body is too large")
+
+// readAll reads the body, into a single buffer if its length is declared. It returns errTooLarge for more than limit
+// bytes.
+func readAll(r *http.Request, body io.Reader, limit int64) ([]byte, error) {
 	var data bytes.Buffer
 	if n := r.ContentLength; n > 0 && n <= limit {
 		data.Grow(int(n) + bytes.MinRead)
 	}
-	_, err := data.ReadFrom(http.MaxBytesReader(w, r.Body, limit))
+	_, err := data.ReadFrom(body)
 	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
-		return nil, refusal(backendapi.CodeTooLarge, fmt.Sprintf("the body is over %d KB", limit>>10), "send a smaller one")
+	if errors.As(err, &tooLarge) || int64(data.Len()) > limit {
+		return nil, errTooLarge
 	}
-	if err != nil {
-		return nil, refusal(backendapi.CodeInvalidRequest, "the body ended early", "send it again")
-	}
-	return data.Bytes(), nil
+	return data.Bytes(), err
 }
 
 func decodeBytes(data []byte, into any) error {
-	if flat(data, into) {
+	if decodeFlat(data, into) {
 		return nil
 	}
-	if err := checkFields(json.NewDecoder(bytes.NewReader(data)), reflect.TypeOf(into).Elem(), ""); err != nil && !errors.Is(err, errMalformed) {
+	err := checkFields(json.NewDecoder(bytes.NewReader(data)), reflect.TypeOf(into).Elem(), "")
+	if err != nil && !errors.Is(err, errMalformed) {
 		return err
 	}
 	if err := json.Unmarshal(data, into); err != nil {
@@ -68,7 +99,7 @@ func decodeBytes(data []byte, into any) error {
 }
 
 func invalidBody(what string) *Refusal {
-	return refusal(backendapi.CodeInvalidRequest, what, "send one JSON object with the documented fields only")
+	return invalidRequest(what, "send one JSON object with the documented fields only")
 }
 
 func reason(err error) string {
@@ -82,11 +113,12 @@ func reason(err error) string {
 	return "the body is not JSON"
 }
 
-// errMalformed ends a check: the decoder says what is wrong.
-var errMalformed = errors.New("the body has another form")
+// errMalformed stops a check; the decoder then reports what is wrong.
+var errMalformed = errors.New("malformed body")
 
-// checkFields reads one value and refuses names that are not known to the letter and names that stand twice, in t and in
-// what t holds: encoding/json would take any case and keep the last. Whatever else is wrong is left to it.
+// checkFields reads one value and refuses field names, in t and in everything it contains, that are unknown, differ
+// in case or occur twice: encoding/json accepts any case and keeps the last value. All other mistakes are left to
+// encoding/json.
 func checkFields(d *json.Decoder, t reflect.Type, at string) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -118,7 +150,7 @@ func checkFields(d *json.Decoder, t reflect.Type, at string) error {
 	default:
 		return errMalformed
 	}
-	if _, err := d.Token(); err != nil { // its end
+	if _, err := d.Token(); err != nil { // its closing delimiter
 		return errMalformed
 	}
 	return nil
@@ -138,7 +170,7 @@ func checkObject(d *json.Decoder, t reflect.Type, at string) error {
 			return invalidBody("unknown field " + at + clip(name, 60))
 		}
 		if slices.Contains(seen, name) {
-			return invalidBody("the field " + at + name + " stands twice")
+			return invalidBody("the field " + at + name + " occurs twice")
 		}
 		seen = append(seen, name)
 		if err := checkFields(d, t.Field(field).Type, at+name+"."); err != nil {
@@ -148,7 +180,7 @@ func checkObject(d *json.Decoder, t reflect.Type, at string) error {
 	return nil
 }
 
-// fieldsOf lists the JSON names of a request struct, which embeds nothing.
+// fieldsOf lists the JSON names of a request struct without embedded fields.
 func fieldsOf(t reflect.Type) []string {
 	names := make([]string, 0, t.NumField())
 	for i := range t.NumField() {

@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// flat reads an object of plain strings into a struct of strings: what waiting clients send with every poll, which
-// decodeBytes would read twice. It leaves anything else, right or wrong, to decodeBytes, and agrees with it.
-func flat(data []byte, into any) bool {
+// decodeFlat decodes an object of plain strings into a struct of strings, the form in which waiting clients poll;
+// decodeBytes would read it twice. It returns false for anything else, valid or not, and otherwise agrees with
+// decodeBytes.
+func decodeFlat(data []byte, into any) bool {
 	v := reflect.ValueOf(into).Elem()
 	if v.Kind() != reflect.Struct || len(data) == 0 || data[0] != '{' {
 		return false
@@ -36,7 +37,7 @@ func flat(data []byte, into any) bool {
 	}
 }
 
-// quoted takes a mark and the string behind it, of ASCII without escapes and control characters.
+// quoted reads a delimiter and the string after it, which must be ASCII without escapes and control characters.
 func quoted(data []byte, mark byte) (text, rest []byte, ok bool) {
 	if len(data) < 3 || data[0] != mark || data[1] != '"' {
 		return nil, nil, false

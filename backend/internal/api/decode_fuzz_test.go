@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// Fields inside lists of objects are read as strictly as those around them.
+// Objects inside lists are decoded as strictly as those around them.
 func TestStrictNestedBodies(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"version":1,"phrases":[{"phrase":"hi","does":"greets"}],"toggles":[{"id":"a","label":"A","on":true}]}`: "",
@@ -20,10 +20,10 @@ func TestStrictNestedBodies(t *testing.T) {
 		`{"version":1,"phrases":[null]}`:                                                                         "",
 		`{"version":1,"phrases":[{"phrase":"hi","dose":"greets"}]}`:                                              "unknown field phrases.dose",
 		`{"version":1,"phrases":[{"phrase":"hi","Does":"greets"}]}`:                                              "unknown field phrases.Does",
-		`{"version":1,"phrases":[{"phrase":"hi"},{"phrase":"a","phrase":"b"}]}`:                                  "the field phrases.phrase stands twice",
+		`{"version":1,"phrases":[{"phrase":"hi"},{"phrase":"a","phrase":"b"}]}`:                                  "the field phrases.phrase occurs twice",
 		`{"version":1,"toggles":[{"id":"a","label":"A","on":true,"x":{}}]}`:                                      "unknown field toggles.x",
-		`{"version":1,"toggles":[{"id":"a","\u0069d":"b"}]}`:                                                     "the field toggles.id stands twice",
-		`{"version":1,"toggles":[],"toggles":[]}`:                                                                "the field toggles stands twice",
+		`{"version":1,"toggles":[{"id":"a","\u0069d":"b"}]}`:                                                     "the field toggles.id occurs twice",
+		`{"version":1,"toggles":[],"toggles":[]}`:                                                                "the field toggles occurs twice",
 		`{"version":1,"toggles":{"id":"a"}}`:                                                                     "the field toggles has the wrong type",
 		`{"version":1,"toggles":[["id"]]}`:                                                                       "the field toggles has the wrong type",
 		`{"version":1,"capabilities":[{"x":1}]}`:                                                                 "the field capabilities has the wrong type",
@@ -32,7 +32,8 @@ func TestStrictNestedBodies(t *testing.T) {
 		`{"version":1.5}`:                                                                                        "the field version has the wrong type",
 		`{"version":1,"phrases":[{"phrase":"hi"}`:                                                                "the body is not JSON",
 		`{"version":1,"phrases":[{"phrase":"hi"}}]}`:                                                             "the body is not JSON",
-		`{"version":1,"phrases":` + strings.Repeat("[", 20_000):                                                  "the body is not JSON",
+		`{"version":1,"phrases":` +
+			strings.Repeat("[", 20_000): "the body is not JSON",
 	} {
 		var into backendapi.ConnectionPageChange
 		err := decodeBytes([]byte(body), &into)
@@ -42,12 +43,15 @@ func TestStrictNestedBodies(t *testing.T) {
 	}
 }
 
-// FuzzDecodeNested holds the strict reader of nested bodies against a plain one, and its names against a walk of its own.
+// FuzzDecodeNested compares the strict decoder of nested bodies with encoding/json, and the names it accepts with a
+// separate walk.
 func FuzzDecodeNested(f *testing.F) {
 	for _, seed := range []string{
 		`{"version":1,"title":"T","phrases":[{"phrase":"hi","does":"x"}],"toggles":[{"id":"a","label":"A","on":true}],"capabilities":["camera"]}`,
-		`{"version":1,"phrases":[{"phrase":"hi","phrase":"x"}]}`, `{"toggles":[{"ID":"a"}]}`, `{"toggles":[null,{}],"phrases":null}`, `null`, `[]`, ``,
-		`{"phrases":{"phrase":"x"}}`, `{"phrases":[[{"phrase":"x"}]]}`, `{"phrases":[{"phrase":{"phrase":"x"}}]}`, `{"phrases":[{}],}`, `{"phrases":[{}]}{}`,
+		`{"version":1,"phrases":[{"phrase":"hi","phrase":"x"}]}`, `{"toggles":[{"ID":"a"}]}`,
+		`{"toggles":[null,{}],"phrases":null}`, `null`, `[]`, ``,
+		`{"phrases":{"phrase":"x"}}`, `{"phrases":[[{"phrase":"x"}]]}`, `{"phrases":[{"phrase":{"phrase":"x"}}]}`,
+		`{"phrases":[{}],}`, `{"phrases":[{}]}{}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -71,12 +75,13 @@ func FuzzDecodeNested(f *testing.F) {
 }
 
 var nestedNames = map[string][]string{
-	"top":     {"version", "title", "description", "theme", "accent", "capabilities", "phrases", "toggles", "supportUrl", "privacyUrl"},
+	"top": {"version", "title", "description", "theme", "accent", "capabilities", "phrases", "toggles", "supportUrl",
+		"privacyUrl"},
 	"phrases": {"phrase", "does"},
 	"toggles": {"id", "label", "on"},
 }
 
-// names walks one value whose objects may have the names of at.
+// names walks one value whose objects may have the names in at.
 func names(d *json.Decoder, at string) error {
 	token, err := d.Token()
 	if err != nil {
@@ -112,17 +117,19 @@ func names(d *json.Decoder, at string) error {
 	return err
 }
 
-// FuzzDecodeFlat holds the short way for bodies of plain strings against the strict one.
+// FuzzDecodeFlat compares the fast path for bodies of plain strings with the strict decoder.
 func FuzzDecodeFlat(f *testing.F) {
 	for _, seed := range []string{
-		`{"deviceCode":"sdc_x"}`, `{"deviceCode":""}`, `{}`, `{"deviceCode":"a","deviceCode":"b"}`, `{"DeviceCode":"a"}`, `{"deviceCode":"a","x":"b"}`,
-		`{"deviceCode":"a"} `, `{"deviceCode":"\u0061"}`, `{"deviceCode":"ä"}`, `{"deviceCode":"a"}}`, `{"deviceCode":"a",}`, `{"":""}`, `{"deviceCode":7}`,
+		`{"deviceCode":"sdc_x"}`, `{"deviceCode":""}`, `{}`, `{"deviceCode":"a","deviceCode":"b"}`, `{"DeviceCode":"a"}`,
+		`{"deviceCode":"a","x":"b"}`,
+		`{"deviceCode":"a"} `, `{"deviceCode":"\u0061"}`, `{"deviceCode":"ä"}`, `{"deviceCode":"a"}}`, `{"deviceCode":"a",}`,
+		`{"":""}`, `{"deviceCode":7}`,
 	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var short, plain backendapi.TokenRequest
-		if !flat(data, &short) {
+		if !decodeFlat(data, &short) {
 			return
 		}
 		d := json.NewDecoder(bytes.NewReader(data))
@@ -130,7 +137,8 @@ func FuzzDecodeFlat(f *testing.F) {
 		if err := d.Decode(&plain); err != nil || short != plain || d.More() {
 			t.Fatalf("%q is %+v, plainly %+v (%v)", data, short, plain, err)
 		}
-		if err := checkFields(json.NewDecoder(bytes.NewReader(data)), reflect.TypeFor[backendapi.TokenRequest](), ""); err != nil {
+		if err := checkFields(json.NewDecoder(bytes.NewReader(data)), reflect.TypeFor[backendapi.TokenRequest](),
+			""); err != nil {
 			t.Fatalf("%q is taken: %v", data, err)
 		}
 	})

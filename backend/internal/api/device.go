@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -10,18 +11,14 @@ import (
 )
 
 // issueCode is POST /api/auth/device/code.
-func (a *API) issueCode(c *call) (any, error) {
-	var body backendapi.DeviceCodeRequest
-	if err := c.decode(&body); err != nil {
-		return nil, err
-	}
+func (a *API) issueCode(c *call, body backendapi.DeviceCodeRequest) (any, error) {
 	if body.Scope != backendapi.ScopeAccountFull {
-		return nil, refusal(backendapi.CodeInvalidRequest, "scope must be "+backendapi.ScopeAccountFull, `send {"scope":"account_full"}`)
+		return nil, invalidRequest("scope must be "+backendapi.ScopeAccountFull, `send {"scope":"account_full"}`)
 	}
 	return a.startCode(c.Request)
 }
 
-// startCode issues a code to the requester that the headers describe. The install id is not kept.
+// startCode issues a code to the requester that the headers describe. The install id is not stored.
 func (a *API) startCode(r *http.Request) (backendapi.DeviceCode, error) {
 	ip := a.ClientIP(r)
 	if wait := a.codes.Take(ip); wait > 0 {
@@ -43,38 +40,37 @@ func (a *API) startCode(r *http.Request) (backendapi.DeviceCode, error) {
 	}, nil
 }
 
-// guessesPerMinute is how many codes that nobody knows one address may ask for before its polls have to queue.
+// guessesPerMinute is how many unknown codes one address may poll before its polls have to queue.
 const guessesPerMinute = 60
 
-// poll asks the machine. Who asked for too many unknown codes gets the same answers as before, known codes behind the
-// same address among them, but waits for them in a lane of its address, so that guessing takes nothing from others.
-func (a *API) poll(c *call, deviceCode string) (link.Poll, error) {
+// withCode calls ask with the code of the request. After too many unknown codes the calls of an address, those with
+// known codes too, are answered as before but wait in its queue, so that guessing does not slow down others.
+func withCode[T any](
+	a *API, c *call, body backendapi.TokenRequest, ask func(ctx context.Context, deviceCode string) (T, error),
+) (answer T, err error) {
+	if body.DeviceCode == "" {
+		return answer, invalidRequest("deviceCode is missing",
+			"send the deviceCode that "+backendapi.PathDeviceCode+" answered")
+	}
 	ip := a.ClientIP(c.Request)
 	ctx := link.WithAddress(c.Context(), ip)
 	if a.guesses.Spent(ip) {
-		leave, err := a.aside.enter(ctx, ip)
+		leave, err := a.guessQueue.enter(ctx, ip)
 		if err != nil {
-			return link.Poll{}, err
+			return answer, err
 		}
 		defer leave()
 	}
-	poll, err := a.Links.Poll(ctx, deviceCode)
+	answer, err = ask(ctx, body.DeviceCode)
 	if errors.Is(err, link.ErrUnknown) && a.guesses.Take(ip) > 0 {
 		a.Links.Throttled(ctx)
 	}
-	return poll, err
+	return answer, err
 }
 
 // pollToken is POST /api/auth/device/token.
-func (a *API) pollToken(c *call) (any, error) {
-	var body backendapi.TokenRequest
-	if err := c.decode(&body); err != nil {
-		return nil, err
-	}
-	if body.DeviceCode == "" {
-		return nil, refusal(backendapi.CodeInvalidRequest, "deviceCode is missing", "send the deviceCode that "+backendapi.PathDeviceCode+" answered")
-	}
-	poll, err := a.poll(c, body.DeviceCode)
+func (a *API) pollToken(c *call, body backendapi.TokenRequest) (any, error) {
+	poll, err := withCode(a, c, body, a.Links.Poll)
 	if err != nil {
 		return nil, err
 	}
@@ -82,4 +78,12 @@ func (a *API) pollToken(c *call) (any, error) {
 		return backendapi.Pending{Pending: true, PollIntervalSeconds: int64(poll.Interval.Seconds())}, nil
 	}
 	return backendapi.Token{AuthToken: poll.Token.AuthToken, Account: accountOf(poll.Token.Principal)}, nil
+}
+
+// cancelCode is POST /api/auth/device/cancel.
+func (a *API) cancelCode(c *call, body backendapi.TokenRequest) (any, error) {
+	c.status = http.StatusNoContent
+	return withCode(a, c, body, func(ctx context.Context, deviceCode string) (any, error) {
+		return nil, a.Links.Cancel(ctx, deviceCode)
+	})
 }

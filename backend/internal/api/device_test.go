@@ -25,6 +25,27 @@ func TestIssueCode(t *testing.T) {
 	}
 }
 
+// Cancelling a code revokes its token if nobody has received it, and keeps a token that is in use.
+func TestCancel_RedeemedCode(t *testing.T) {
+	for _, used := range []bool{false, true} {
+		w := newWorld(t)
+		c := w.issue()
+		w.approve(c)
+		var token backendapi.Token
+		w.poll(c.DeviceCode).is(http.StatusOK).into(&token)
+		bearer := []string{"Authorization", "Bearer " + token.AuthToken}
+		if used {
+			w.call("GET", backendapi.PathAccount, "", bearer...).is(http.StatusOK)
+			w.cancel(c.DeviceCode).problem(http.StatusNotFound, "unknown_device_code")
+			w.call("GET", backendapi.PathAccount, "", bearer...).is(http.StatusOK)
+			continue
+		}
+		w.cancel(c.DeviceCode).is(http.StatusNoContent)
+		w.call("GET", backendapi.PathAccount, "", bearer...).is(http.StatusUnauthorized)
+	}
+	newWorld(t).cancel("sdc_never-issued").problem(http.StatusNotFound, "unknown_device_code")
+}
+
 // The statuses of the token endpoint.
 func TestPollStatuses(t *testing.T) {
 	approved := func(w *world, c backendapi.DeviceCode) { w.approve(c) }
@@ -50,6 +71,14 @@ func TestPollStatuses(t *testing.T) {
 			w.approve(c)
 			w.pass(10*time.Minute + 31*time.Second)
 		}, http.StatusGone, "device_code_expired", true},
+		{"cancelled", func(w *world, c backendapi.DeviceCode) {
+			w.cancel(c.DeviceCode).is(http.StatusNoContent)
+			w.cancel(c.DeviceCode).is(http.StatusNoContent)
+		}, http.StatusForbidden, "device_code_denied", true},
+		{"approved, then cancelled", func(w *world, c backendapi.DeviceCode) {
+			w.approve(c)
+			w.cancel(c.DeviceCode).is(http.StatusNoContent)
+		}, http.StatusForbidden, "device_code_denied", true},
 		{"account suspended after the approval", func(w *world, c backendapi.DeviceCode) {
 			w.approve(c)
 			w.operate("UPDATE accounts SET state = 'suspended'")
@@ -74,9 +103,10 @@ func TestPollStatuses(t *testing.T) {
 	}
 }
 
-func TestPollOfCodesNeverIssued(t *testing.T) {
+func TestPoll_UnknownCodes(t *testing.T) {
 	w := newWorld(t)
-	for _, code := range []string{secret.New(secret.DeviceCode), "sdc_nonsense", "x", strings.Repeat("x", 60_000), "' OR 1=1 --", "\x00"} {
+	for _, code := range []string{secret.New(secret.DeviceCode), "sdc_nonsense", "x", strings.Repeat("x", 60_000),
+		"' OR 1=1 --", "\x00"} {
 		w.poll(code).problem(http.StatusNotFound, "unknown_device_code")
 	}
 	w.poll("").problem(http.StatusBadRequest, "invalid_request")
@@ -104,8 +134,8 @@ func TestPollBodies(t *testing.T) {
 	}
 }
 
-// What the requester says of itself is shown to a person who decides by it: nothing in it may disturb the page's text.
-func TestRequesterIsSanitised(t *testing.T) {
+// A person decides by what the requester says about itself, so nothing in it may change how the page reads.
+func TestRequester_IsSanitised(t *testing.T) {
 	w := newWorld(t)
 	code := w.issue(
 		backendapi.HeaderHost, "maple\u202e\u200b\u2066gpj\u0085\tx\xff", // direction marks, zero width, control, not UTF-8
@@ -116,7 +146,8 @@ func TestRequesterIsSanitised(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := shown.Requester; r.Host != "maplegpjx" || r.OS != strings.Repeat("ö", 100) || r.Client != "Ünïcode 端末 1.0" || r.IP != "192.0.2.7" {
+	if r := shown.Requester; r.Host != "maplegpjx" || r.OS != strings.Repeat("ö", 100) || r.Client != "Ünïcode 端末 1.0" ||
+		r.IP != "192.0.2.7" {
 		t.Errorf("requester %+q", r)
 	}
 }

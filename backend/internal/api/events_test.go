@@ -12,12 +12,13 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// Big rows come in as many pages as clients can take: one that is longer than 1 MB is refused by them, again and again.
-func TestBigRowsComeInPages(t *testing.T) {
+// Large rows are split into pages that clients accept: a page over 1 MB would be refused at every retry.
+func TestEvents_LargeRowsArePaged(t *testing.T) {
 	w := newWorld(t)
 	bearer := "Bearer " + w.link()
 	var s backendapi.CreatedSession
-	w.call("POST", backendapi.PathSessions, `{"project":"com.example.app"}`, "Authorization", bearer).is(http.StatusCreated).into(&s)
+	w.call("POST", backendapi.PathSessions, `{"project":"com.example.app"}`, "Authorization",
+		bearer).is(http.StatusCreated).into(&s)
 	const n = 40
 	rows := make([]sessions.Row, n)
 	for i := range rows {
@@ -31,7 +32,8 @@ func TestBigRowsComeInPages(t *testing.T) {
 	got, since := 0, int64(0)
 	for more := true; more; {
 		var page backendapi.EventPage
-		answer := w.call("GET", fmt.Sprintf("%s/%s/events?since=%d&limit=500", backendapi.PathSessions, s.SessionID, since), "", "Authorization", bearer).is(http.StatusOK)
+		answer := w.call("GET", fmt.Sprintf("%s/%s/events?since=%d&limit=500", backendapi.PathSessions, s.SessionID, since),
+			"", "Authorization", bearer).is(http.StatusOK)
 		answer.into(&page)
 		if size := len(answer.body); size > 1<<20 || len(page.Events) == 0 {
 			t.Fatalf("a page of %d rows in %d bytes", len(page.Events), size)

@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/backend/internal/secret"
 )
 
-// busyLinks counts how many polls are in the machine at once, holds them there until they may go, and knows one code.
+// busyLinks counts concurrent polls, blocks them until released, and knows one code.
 type busyLinks struct {
 	Links
 	known     string
@@ -47,10 +47,10 @@ func (l *busyLinks) Poll(ctx context.Context, code string) (link.Poll, error) {
 
 func (l *busyLinks) Throttled(context.Context) { l.throttled++ }
 
-// Who polls codes that nobody knows gets the answer of an unknown code however often, but holds up nobody else: beyond
-// a number its polls go two at a time, and beyond a queue they are told to come back. A known code is never taken for
-// an unknown one.
-func TestGuessedDeviceCodesQueueApart(t *testing.T) {
+// A client that polls unknown codes always gets the answer for an unknown code and delays nobody else: above a limit
+// two of its polls run at a time, and when their queue is full the rest are told to retry later. A known code is never
+// answered as unknown.
+func TestGuessedDeviceCodes_QueuePerAddress(t *testing.T) {
 	l := &busyLinks{known: secret.New(secret.DeviceCode)}
 	w := newWorld(t, func(o *Options) { l.Links, o.Links = o.Links, l })
 	poll := func(code, ip string) answer {
@@ -58,7 +58,8 @@ func TestGuessedDeviceCodesQueueApart(t *testing.T) {
 	}
 	first := poll(secret.New(secret.DeviceCode), "192.0.2.1")
 	for range 2 * guessesPerMinute {
-		if got := poll(secret.New(secret.DeviceCode), "192.0.2.1"); got.status != http.StatusNotFound || string(got.body) != string(first.body) {
+		if got := poll(secret.New(secret.DeviceCode), "192.0.2.1"); got.status != http.StatusNotFound ||
+			string(got.body) != string(first.body) {
 			t.Fatalf("%d %s", got.status, got.body)
 		}
 	}
@@ -72,19 +73,19 @@ func TestGuessedDeviceCodesQueueApart(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 100 {
 		wg.Go(func() { answers <- poll(l.known, "192.0.2.1") })
-		if i < passingEach {
+		if i < runningPerAddress {
 			<-l.entered
 		}
 	}
-	for range 100 - waitingEach - passingEach { // the rest finds the queue full
+	for range 100 - waitingPerAddress - runningPerAddress { // the rest finds the queue full
 		if got := <-answers; got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") == "" {
 			t.Errorf("%d %s", got.status, got.body)
 		}
 	}
 	other := make(chan answer, 1)
 	go func() { other <- poll(l.known, "192.0.2.2") }()
-	<-l.entered                  // another address is let in beside them
-	for range guessesPerMinute { // as is one that guessed too: it has a lane of its own
+	<-l.entered                  // another address is not affected
+	for range guessesPerMinute { // nor is another address that guessed: it has a queue of its own
 		w.api.guesses.Take("192.0.2.3")
 	}
 	third := make(chan answer, 1)
@@ -100,20 +101,20 @@ func TestGuessedDeviceCodesQueueApart(t *testing.T) {
 			t.Errorf("%d %s", got.status, got.body)
 		}
 	}
-	if l.most != passingEach+2 {
+	if l.most != runningPerAddress+2 {
 		t.Errorf("%d polls at once", l.most)
 	}
-	if len(w.api.aside.lanes) != 0 {
-		t.Errorf("%d lanes are left", len(w.api.aside.lanes))
+	if len(w.api.guessQueue.addresses) != 0 {
+		t.Errorf("%d addresses are left", len(w.api.guessQueue.addresses))
 	}
 }
 
-// Many addresses that guess are bounded together: so many polls are answered at once, so many wait, and an IPv6 network
-// is one address.
-func TestLanesAreBoundedTogether(t *testing.T) {
-	all := newLanes()
+// Addresses that guess are also limited together, in running and in queued polls, and an IPv6 network counts as one
+// address.
+func TestAddressQueue_IsBoundedInTotal(t *testing.T) {
+	all := newAddressQueue()
 	var leaves []func()
-	for i := range passingAll {
+	for i := range runningInTotal {
 		leave, err := all.enter(t.Context(), netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}).String())
 		if err != nil {
 			t.Fatal(err)
@@ -122,14 +123,14 @@ func TestLanesAreBoundedTogether(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
-	errs := make(chan error, 2*waitingAll)
-	for i := range waitingAll {
+	errs := make(chan error, 2*waitingInTotal)
+	for i := range waitingInTotal {
 		wg.Go(func() {
 			_, err := all.enter(ctx, netip.AddrFrom4([4]byte{198, 51, byte(i >> 8), byte(i)}).String())
 			errs <- err
 		})
 	}
-	for len(all.waiting) < waitingAll {
+	for len(all.waiting) < waitingInTotal {
 		runtime.Gosched()
 	}
 	if _, err := all.enter(ctx, "203.0.113.1"); !errors.As(err, new(*Refusal)) {
@@ -146,15 +147,15 @@ func TestLanesAreBoundedTogether(t *testing.T) {
 	for _, leave := range leaves {
 		leave()
 	}
-	if len(all.lanes) != 0 || len(all.waiting) != 0 || len(all.passing) != 0 {
-		t.Errorf("left: %d lanes, %d waiting, %d passing", len(all.lanes), len(all.waiting), len(all.passing))
+	if len(all.addresses) != 0 || len(all.waiting) != 0 || len(all.running) != 0 {
+		t.Errorf("left: %d addresses, %d waiting, %d running", len(all.addresses), len(all.waiting), len(all.running))
 	}
-	for i := range passingEach {
+	for i := range runningPerAddress {
 		if _, err := all.enter(t.Context(), fmt.Sprintf("2001:db8::%d", i+1)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := all.enter(ctx, "2001:db8::ffff"); !errors.Is(err, context.Canceled) || len(all.lanes) != 1 {
-		t.Errorf("another address of the network: %v, %d lanes", err, len(all.lanes))
+	if _, err := all.enter(ctx, "2001:db8::ffff"); !errors.Is(err, context.Canceled) || len(all.addresses) != 1 {
+		t.Errorf("another address of the network: %v, %d addresses", err, len(all.addresses))
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"slices"
 	"strings"
@@ -20,30 +19,30 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// ProjectKeys tells what a project key opens, or returns projects.ErrUnknownKey.
+// ProjectKeys finds the owner of a project key, or returns projects.ErrUnknownKey.
 type ProjectKeys interface {
 	Authenticate(ctx context.Context, key string) (projects.KeyOwner, error)
 }
 
-// Ingester counts what shipped apps send.
+// Ingester counts the events of shipped apps.
 type Ingester interface {
 	Ingest(ctx context.Context, account, project string, events []analytics.Event) (analytics.Accepted, error)
 }
 
 const (
-	batchesPerMinute = 600                            // of one project key: five events a second from each of a thousand installs
-	maxValues        = 16 * backendapi.MaxBatchEvents // in a batch, so that no body unfolds into much memory
+	batchesPerMinute = 600                            // per project key: five events a second of a thousand installs
+	maxValues        = 16 * backendapi.MaxBatchEvents // in a batch, which bounds the memory of decoding it
 )
 
-// ingestRoutes are those on which shipped apps send what they count. Apps in browsers send from anywhere: there is no
-// cookie to misuse, the key says what may be done.
+// ingestRoutes accept the events of shipped apps. Apps in browsers send from any origin: there is no cookie to
+// misuse, and the key is the authorisation.
 func (a *API) ingestRoutes() []route {
 	if a.Keys == nil || a.Ingest == nil {
 		return nil
 	}
 	return []route{
-		{method: http.MethodPost, path: backendapi.PathIngest, door: appKey, raw: a.ingest},
-		{method: http.MethodOptions, path: backendapi.PathIngest, door: anyone, raw: allowAnyOrigin},
+		{method: http.MethodPost, path: backendapi.PathIngest, level: appKey, raw: a.ingest},
+		{method: http.MethodOptions, path: backendapi.PathIngest, level: anyone, raw: allowAnyOrigin},
 	}
 }
 
@@ -68,26 +67,31 @@ func (a *API) ingest(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if wait := a.batches.Take(owner.KeyID); wait > 0 {
-		a.fail(w, r, &Refusal{Code: backendapi.CodeRateLimited, Message: "too many batches with this project key",
-			FixHint: fmt.Sprintf("put more events in a batch and wait %d s", seconds(wait)), RetryAfter: wait})
+		a.fail(w, r, rateLimited(wait, "too many batches with this project key", "put more events in a batch and wait %d s"))
 		return
 	}
-	data, err := readBatch(w, r)
+	accepted, err := a.ingestBatch(w, r, owner)
 	if err != nil {
 		a.fail(w, r, err)
 		return
+	}
+	a.answer(w, http.StatusOK, accepted)
+}
+
+func (a *API) ingestBatch(w http.ResponseWriter, r *http.Request, owner projects.KeyOwner) (any, error) {
+	data, err := readBatch(w, r)
+	if err != nil {
+		return nil, err
 	}
 	b, err := decodeBatch(data)
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return nil, err
 	}
 	done, err := a.Ingest.Ingest(r.Context(), owner.AccountID, owner.Project, b.events)
-	if err != nil {
-		a.fail(w, r, ingestRefusal(err))
-		return
+	if errors.Is(err, analytics.ErrNoProject) {
+		return nil, invalidKey("the project of this key no longer exists")
 	}
-	a.answer(w, http.StatusOK, b.answer(done))
+	return b.answer(done), err
 }
 
 func (a *API) keyOwner(r *http.Request) (projects.KeyOwner, error) {
@@ -103,20 +107,14 @@ func (a *API) keyOwner(r *http.Request) (projects.KeyOwner, error) {
 }
 
 func invalidKey(what string) *Refusal {
-	return refusal(backendapi.CodeInvalidKey, what, "send Authorization: Bearer <project key>; keys are made and revoked on the project's page")
+	return refusal(backendapi.CodeInvalidKey, what,
+		"send Authorization: Bearer <project key>; keys are made and revoked on the project's page")
 }
 
-func ingestRefusal(err error) error {
-	if errors.Is(err, analytics.ErrNoProject) {
-		return invalidKey("the project of this key is gone")
-	}
-	return err
-}
-
-// readBatch gives the body, unpacked where it is gzip; neither is over MaxBatchBytes.
+// readBatch reads and unpacks the body; it is at most MaxBatchBytes, packed and unpacked.
 func readBatch(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return nil, refusal(backendapi.CodeUnsupportedMedia, "the body is not application/json", "set Content-Type: application/json")
+	if err := checkContentType(r); err != nil {
+		return nil, err
 	}
 	body := io.Reader(http.MaxBytesReader(w, r.Body, backendapi.MaxBatchBytes))
 	switch strings.ToLower(r.Header.Get("Content-Encoding")) {
@@ -124,36 +122,33 @@ func readBatch(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	case "gzip":
 		unpacked, err := gzip.NewReader(body)
 		if err != nil {
-			return nil, refusal(backendapi.CodeInvalidRequest, "the body is not gzip", "send it as its Content-Encoding says, or without one")
+			return nil, invalidRequest("the body is not gzip", "send it as its Content-Encoding says, or without one")
 		}
 		body = io.LimitReader(unpacked, backendapi.MaxBatchBytes+1)
 	default:
-		return nil, refusal(backendapi.CodeUnsupportedMedia, "the Content-Encoding is not gzip", "send gzip, or no Content-Encoding")
+		return nil, refusal(backendapi.CodeUnsupportedMedia, "the Content-Encoding is not gzip",
+			"send gzip, or no Content-Encoding")
 	}
-	var data bytes.Buffer
-	if n := r.ContentLength; n > 0 && n <= backendapi.MaxBatchBytes {
-		data.Grow(int(n) + bytes.MinRead)
-	}
-	_, err := data.ReadFrom(body)
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) || data.Len() > backendapi.MaxBatchBytes {
-		return nil, refusal(backendapi.CodeTooLarge, fmt.Sprintf("the batch is over %d KB", backendapi.MaxBatchBytes>>10), "send it in parts")
+	data, err := readAll(r, body, backendapi.MaxBatchBytes)
+	if errors.Is(err, errTooLarge) {
+		return nil, refusal(backendapi.CodeTooLarge,
+			fmt.Sprintf("the batch is over %d KB", backendapi.MaxBatchBytes>>10), "send it in parts")
 	}
 	if err != nil {
-		return nil, refusal(backendapi.CodeInvalidRequest, "the body ended early", "send it again; events that were counted do not count twice")
+		return nil, invalidRequest("the body ended early", "send it again; events that were counted do not count twice")
 	}
-	return data.Bytes(), nil
+	return data, nil
 }
 
-// batch is what a body holds. index tells where each of events stood; it is nil when none is broken.
+// batch is a decoded body. index holds the position of each event in the body; it is nil if all are valid.
 type batch struct {
 	events []analytics.Event
 	index  []int
 	broken []backendapi.AnalyticsRejected
 }
 
-// decodeBatch reads a batch. Fields that it does not know are left alone, since apps may be newer than the backend; an
-// event that is no event is broken alone.
+// decodeBatch ignores unknown fields, since apps may be newer than the backend. A malformed event does not affect the
+// others.
 func decodeBatch(data []byte) (batch, error) {
 	if bytes.Count(data, []byte(",")) > maxValues {
 		return batch{}, tooManyEvents()
@@ -177,10 +172,11 @@ func decodeBatch(data []byte) (batch, error) {
 }
 
 func tooManyEvents() *Refusal {
-	return refusal(backendapi.CodeTooLarge, fmt.Sprintf("the batch has more than %d events", backendapi.MaxBatchEvents), "send it in parts")
+	return refusal(backendapi.CodeTooLarge,
+		fmt.Sprintf("the batch has more than %d events", backendapi.MaxBatchEvents), "send it in parts")
 }
 
-// decodeEach reads a batch in which some value has the wrong type, event by event.
+// decodeEach reads a batch event by event, since some value has the wrong type.
 func decodeEach(data []byte) (batch, error) {
 	var whole struct {
 		Events []json.RawMessage `json:"events"`
@@ -213,8 +209,11 @@ func eventOf(e *backendapi.AnalyticsEvent) analytics.Event {
 }
 
 func (b batch) answer(done analytics.Accepted) backendapi.AnalyticsAccepted {
-	out := backendapi.AnalyticsAccepted{Accepted: done.Accepted, Duplicates: done.Duplicates, Late: done.Late, Sampled: done.Sampled,
-		Rejected: done.Rejected + len(b.broken), SampleRate: done.SampleRate, Problems: append([]backendapi.AnalyticsRejected{}, b.broken...)}
+	out := backendapi.AnalyticsAccepted{
+		Accepted: done.Accepted, Duplicates: done.Duplicates, Late: done.Late, Sampled: done.Sampled,
+		Rejected: done.Rejected + len(b.broken), SampleRate: done.SampleRate,
+		Problems: append([]backendapi.AnalyticsRejected{}, b.broken...),
+	}
 	for _, p := range done.Problems {
 		if b.index != nil {
 			p.Index = b.index[p.Index]
@@ -222,6 +221,6 @@ func (b batch) answer(done analytics.Accepted) backendapi.AnalyticsAccepted {
 		out.Problems = append(out.Problems, backendapi.AnalyticsRejected{Index: p.Index, Reason: p.Reason})
 	}
 	slices.SortFunc(out.Problems, func(x, y backendapi.AnalyticsRejected) int { return cmp.Compare(x.Index, y.Index) })
-	out.Problems = out.Problems[:min(len(out.Problems), analytics.MaxTold)]
+	out.Problems = out.Problems[:min(len(out.Problems), analytics.MaxProblems)]
 	return out
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/service-dev/service/proto/docs"
 )
 
-// shipped is a world in which an app with a project key sends batches.
+// shipped is a world in which an app uploads batches with a project key.
 func shipped(t *testing.T) (w *world, key string) {
 	w = newWorld(t, func(o *Options) {
 		o.Keys, o.Ingest = o.Projects.(ProjectKeys), o.Analytics.(*analytics.Service)
@@ -56,7 +56,8 @@ func (w *world) counted(rec *httptest.ResponseRecorder) (a backendapi.AnalyticsA
 func (w *world) batch(ids ...string) []byte {
 	var b backendapi.AnalyticsBatch
 	for _, id := range ids {
-		b.Events = append(b.Events, backendapi.AnalyticsEvent{ID: id, Type: "event", Name: "photo.taken", At: w.now().UnixMilli(), InstallID: "k3v9x2m4q7"})
+		b.Events = append(b.Events, backendapi.AnalyticsEvent{ID: id, Type: "event", Name: "photo.taken",
+			At: w.now().UnixMilli(), InstallID: "k3v9x2m4q7"})
 	}
 	data, err := json.Marshal(b)
 	if err != nil {
@@ -110,17 +111,20 @@ func TestIngestRefusals(t *testing.T) {
 		status int
 		code   string
 	}{
-		"no key":           {w.batch("a"), []string{"Authorization", ""}, 401, backendapi.CodeInvalidKey},
-		"a foreign token":  {w.batch("a"), []string{"Authorization", "Bearer svc_x"}, 401, backendapi.CodeInvalidKey},
-		"an altered key":   {w.batch("a"), []string{"Authorization", "Bearer " + key + "x"}, 401, backendapi.CodeInvalidKey},
-		"text":             {w.batch("a"), []string{"Content-Type", "text/plain"}, 415, backendapi.CodeUnsupportedMedia},
-		"brotli":           {w.batch("a"), []string{"Content-Encoding", "br"}, 415, backendapi.CodeUnsupportedMedia},
-		"no gzip":          {w.batch("a"), []string{"Content-Encoding", "gzip"}, 400, backendapi.CodeInvalidRequest},
-		"cut gzip":         {packed(w.batch("a"))[:20], []string{"Content-Encoding", "gzip"}, 400, backendapi.CodeInvalidRequest},
-		"a bomb":           {packed(bytes.Repeat([]byte(" "), 8<<20)), []string{"Content-Encoding", "gzip"}, 413, backendapi.CodeTooLarge},
-		"too long":         {bytes.Repeat([]byte(" "), backendapi.MaxBatchBytes+1), nil, 413, backendapi.CodeTooLarge},
-		"too many events":  {w.batch(many...), nil, 413, backendapi.CodeTooLarge},
-		"too many values":  {[]byte(`{"events":[` + strings.Repeat("1,", 100_000) + `1]}`), nil, 413, backendapi.CodeTooLarge},
+		"no key":          {w.batch("a"), []string{"Authorization", ""}, 401, backendapi.CodeInvalidKey},
+		"a foreign token": {w.batch("a"), []string{"Authorization", "Bearer svc_x"}, 401, backendapi.CodeInvalidKey},
+		"an altered key":  {w.batch("a"), []string{"Authorization", "Bearer " + key + "x"}, 401, backendapi.CodeInvalidKey},
+		"text":            {w.batch("a"), []string{"Content-Type", "text/plain"}, 415, backendapi.CodeUnsupportedMedia},
+		"brotli":          {w.batch("a"), []string{"Content-Encoding", "br"}, 415, backendapi.CodeUnsupportedMedia},
+		"no gzip":         {w.batch("a"), []string{"Content-Encoding", "gzip"}, 400, backendapi.CodeInvalidRequest},
+		"cut gzip": {packed(w.batch("a"))[:20], []string{"Content-Encoding", "gzip"}, 400,
+			backendapi.CodeInvalidRequest},
+		"a bomb": {packed(bytes.Repeat([]byte(" "), 8<<20)), []string{"Content-Encoding", "gzip"}, 413,
+			backendapi.CodeTooLarge},
+		"too long":        {bytes.Repeat([]byte(" "), backendapi.MaxBatchBytes+1), nil, 413, backendapi.CodeTooLarge},
+		"too many events": {w.batch(many...), nil, 413, backendapi.CodeTooLarge},
+		"too many values": {[]byte(`{"events":[` + strings.Repeat("1,", 100_000) + `1]}`), nil, 413,
+			backendapi.CodeTooLarge},
 		"no JSON":          {[]byte("{"), nil, 400, backendapi.CodeInvalidRequest},
 		"events no list":   {[]byte(`{"events":7}`), nil, 400, backendapi.CodeInvalidRequest},
 		"a list and no {}": {[]byte(`[]`), nil, 400, backendapi.CodeInvalidRequest},
@@ -128,7 +132,8 @@ func TestIngestRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rec := w.send(key, c.body, c.header...)
 			var p backendapi.Problem
-			if err := json.Unmarshal(rec.Body.Bytes(), &p); err != nil || rec.Code != c.status || p.Code != c.code || p.FixHint == "" {
+			if err := json.Unmarshal(rec.Body.Bytes(), &p); err != nil || rec.Code != c.status || p.Code != c.code ||
+				p.FixHint == "" {
 				t.Errorf("%d %s (%v)", rec.Code, rec.Body, err)
 			}
 			if rec.Header().Get("Access-Control-Allow-Origin") != "*" {
@@ -147,7 +152,8 @@ func TestIngestFromBrowsers(t *testing.T) {
 	r.Header.Set("Origin", "https://app.example")
 	rec := httptest.NewRecorder()
 	w.mux.ServeHTTP(rec, r)
-	if h := rec.Header(); rec.Code != 204 || h.Get("Access-Control-Allow-Origin") != "*" || !strings.Contains(h.Get("Access-Control-Allow-Headers"), "Authorization") {
+	if h := rec.Header(); rec.Code != 204 || h.Get("Access-Control-Allow-Origin") != "*" ||
+		!strings.Contains(h.Get("Access-Control-Allow-Headers"), "Authorization") {
 		t.Errorf("%d %v", rec.Code, h)
 	}
 	r = httptest.NewRequest(http.MethodOptions, backendapi.PathAccount, nil)
@@ -178,7 +184,7 @@ func FuzzBatch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		b, err := decodeBatch(data)
 		if err != nil {
-			if known(err) == nil {
+			if refusalOf(err) == nil {
 				t.Errorf("an error without a code: %v", err)
 			}
 			return
@@ -186,13 +192,13 @@ func FuzzBatch(f *testing.F) {
 		if len(b.events)+len(b.broken) > backendapi.MaxBatchEvents || b.index != nil && len(b.index) != len(b.events) {
 			t.Errorf("%d events, %d broken, %d indexes", len(b.events), len(b.broken), len(b.index))
 		}
-		if out := b.answer(analytics.Accepted{}); out.Rejected != len(b.broken) || len(out.Problems) > analytics.MaxTold {
+		if out := b.answer(analytics.Accepted{}); out.Rejected != len(b.broken) || len(out.Problems) > analytics.MaxProblems {
 			t.Errorf("answer %+v", out)
 		}
 	})
 }
 
-// TestDocumentedBatch sends the batch of the documentation, whose times the shell takes from the clock.
+// TestDocumentedBatch sends the batch printed in the documentation, whose times the shell fills in.
 func TestDocumentedBatch(t *testing.T) {
 	w, key := shipped(t)
 	for _, p := range docs.Pages() {

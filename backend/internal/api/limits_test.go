@@ -19,8 +19,8 @@ import (
 	"github.com/service-dev/service/proto/buildinfo"
 )
 
-// S12: one address is capped, its known codes go on, others are served, and nothing is stored for what was refused.
-func TestCodesOfOneAddressAreLimited(t *testing.T) {
+// One address is limited: its existing codes continue, other addresses are served, and refused requests store nothing.
+func TestDeviceCodes_AreLimitedPerAddress(t *testing.T) {
 	const limit = 5
 	w := newWorld(t, func(o *Options) { o.CodesPerMinute = limit })
 	flood := []string{ipHeader, "192.0.2.1", backendapi.HeaderInstallID, installID}
@@ -50,17 +50,18 @@ func TestCodesOfOneAddressAreLimited(t *testing.T) {
 	w.issue(flood...)
 }
 
-func TestLimitIsPerNetworkOnIPv6(t *testing.T) {
+func TestDeviceCodes_AreLimitedPerNetworkOnIPv6(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.CodesPerMinute = 1 })
 	w.issue(ipHeader, "2001:db8::1")
-	w.call("POST", backendapi.PathDeviceCode, `{"scope":"account_full"}`, ipHeader, "2001:db8::ffff:1").problem(http.StatusTooManyRequests, "rate_limited")
+	w.call("POST", backendapi.PathDeviceCode, `{"scope":"account_full"}`, ipHeader,
+		"2001:db8::ffff:1").problem(http.StatusTooManyRequests, "rate_limited")
 	w.issue(ipHeader, "2001:db8:0:1::1")
 	w.issue(ipHeader, "192.0.2.1")
 	w.issue(ipHeader, "192.0.2.2")
 }
 
-// A revoked install learns that it is revoked also when its address has had its codes.
-func TestDeadTokenIsToldSoWhenCodesAreScarce(t *testing.T) {
+// A revoked install learns of its revocation even after its address has used up its codes.
+func TestInvalidToken_IsReportedWithoutCode(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.CodesPerMinute = 1 })
 	token := w.link()
 	if _, err := w.links.RevokeAll(t.Context(), w.ada.ID, audit.Operator()); err != nil {
@@ -68,7 +69,8 @@ func TestDeadTokenIsToldSoWhenCodesAreScarce(t *testing.T) {
 	}
 	got := w.call("GET", backendapi.PathAccount, "", "Authorization", "Bearer "+token)
 	p := got.problem(http.StatusUnauthorized, "auth_required")
-	if got.header.Get("WWW-Authenticate") == "" || got.header.Get("Retry-After") == "" || !strings.Contains(p.Detail, "revoked") {
+	if got.header.Get("WWW-Authenticate") == "" || got.header.Get("Retry-After") == "" ||
+		!strings.Contains(p.Detail, "revoked") {
 		t.Errorf("%v %+v", got.header, p)
 	}
 }
@@ -79,7 +81,8 @@ func TestHealth(t *testing.T) {
 	got := w.call("GET", backendapi.PathHealth, "").is(http.StatusOK)
 	var h backendapi.Health
 	got.into(&h)
-	if !h.OK || h.Service != "service-backend" || h.Version != buildinfo.Version || h.Commit != buildinfo.Commit || h.BuiltAt != buildinfo.BuiltAt ||
+	if !h.OK || h.Service != "service-backend" || h.Version != buildinfo.Version || h.Commit != buildinfo.Commit ||
+		h.BuiltAt != buildinfo.BuiltAt ||
 		h.UptimeMs != 90_000 || h.Phase == "" || got.header.Get("Content-Type") != "application/json" {
 		t.Errorf("health %+v", h)
 	}
@@ -96,7 +99,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-func TestHealthWithoutADatabase(t *testing.T) {
+func TestHealth_WithoutDatabase(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.Ready = func(context.Context) error { return errors.New("disk on fire") } })
 	var h backendapi.Health
 	got := w.call("GET", backendapi.PathHealth, "").is(http.StatusServiceUnavailable).into(&h)
@@ -105,8 +108,8 @@ func TestHealthWithoutADatabase(t *testing.T) {
 	}
 }
 
-// However many ask, the database is asked once a second, and what it said does not stay for longer.
-func TestHealthAsksTheDatabaseOnce(t *testing.T) {
+// The database is probed at most once a second, however many callers ask, and no result is reused for longer.
+func TestHealth_CachesTheDatabaseCheck(t *testing.T) {
 	var asked atomic.Int32
 	var gone atomic.Bool
 	w := newWorld(t, func(o *Options) {
@@ -137,8 +140,8 @@ func TestHealthAsksTheDatabaseOnce(t *testing.T) {
 	w.call("GET", backendapi.PathHealth, "").is(http.StatusOK)
 }
 
-// An error of ours is told in the log, never to the caller.
-func TestInternalErrorsStayInside(t *testing.T) {
+// An internal error is logged and never sent to the caller.
+func TestInternalErrors_AreNotRevealed(t *testing.T) {
 	w := newWorld(t)
 	token := w.link()
 	code := w.issue()
@@ -149,7 +152,8 @@ func TestInternalErrorsStayInside(t *testing.T) {
 		w.call("GET", backendapi.PathAccount, "", "Authorization", "Bearer "+token),
 		w.call("GET", backendapi.PathAccount, "", backendapi.HeaderInstallID, installID),
 	} {
-		if p := got.problem(http.StatusInternalServerError, "internal_error"); !p.Retryable || strings.Contains(string(got.body), "database") {
+		if p := got.problem(http.StatusInternalServerError, "internal_error"); !p.Retryable ||
+			strings.Contains(string(got.body), "database") {
 			t.Errorf("%s: %s", got.what, got.body)
 		}
 	}
@@ -158,8 +162,8 @@ func TestInternalErrorsStayInside(t *testing.T) {
 	}
 }
 
-// S11: after a day of linking neither the database nor the log holds a credential in clear, nor the install id anywhere.
-func TestNoSecretIsStoredOrLogged(t *testing.T) {
+// After a day of linking neither the database nor the log contains a credential in clear text or an install id.
+func TestSecrets_AreNotStoredOrLogged(t *testing.T) {
 	w := newWorld(t)
 	canaries := map[string]string{installID: "install id"}
 	for range 100 {
@@ -193,7 +197,7 @@ func TestNoSecretIsStoredOrLogged(t *testing.T) {
 	}
 }
 
-// linkedDay links an install, works with it, revokes it and asks again; every credential it saw goes into canaries.
+// linkedDay links an install, uses it, revokes it and asks again; each credential it sees is added to canaries.
 func (w *world) linkedDay(canaries map[string]string) {
 	w.Helper()
 	see := func(what string, c backendapi.DeviceCode) {
@@ -202,7 +206,8 @@ func (w *world) linkedDay(canaries map[string]string) {
 		canaries[strings.ReplaceAll(c.UserCode, "-", "")] = what
 	}
 	anonymous := []string{backendapi.HeaderInstallID, installID, backendapi.HeaderHost, "hostcanary"}
-	code := w.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, anonymous...).authRequired().DeviceCode
+	code := w.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`,
+		anonymous...).authRequired().DeviceCode
 	see("user code", code)
 	see("user code of its own", w.issue(anonymous...))
 	w.poll(code.DeviceCode).is(http.StatusOK)
@@ -213,7 +218,8 @@ func (w *world) linkedDay(canaries map[string]string) {
 	w.poll(code.DeviceCode).is(http.StatusNotFound)
 	bearer := []string{"Authorization", "Bearer " + token.AuthToken}
 	var s backendapi.CreatedSession
-	if err := json.Unmarshal(w.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, bearer...).is(http.StatusCreated).body, &s); err != nil {
+	if err := json.Unmarshal(w.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`,
+		bearer...).is(http.StatusCreated).body, &s); err != nil {
 		w.Fatal(err)
 	}
 	var sst backendapi.SessionSecret

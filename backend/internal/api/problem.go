@@ -8,37 +8,50 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/service-dev/service/backend/internal/analytics"
+	"github.com/service-dev/service/backend/internal/assistant"
+	"github.com/service-dev/service/backend/internal/connpage"
+	"github.com/service-dev/service/backend/internal/credentials"
 	"github.com/service-dev/service/backend/internal/grants"
 	"github.com/service-dev/service/backend/internal/link"
+	"github.com/service-dev/service/backend/internal/projects"
+	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// Refusal is an error of this API's own: a code, what happened, what to do next.
+// Refusal is an error of this API: a code, what happened, and what to do next.
 type Refusal struct {
 	Code, Message, FixHint string
 	RetryAfter             time.Duration
-	// current is the version that stands, of a version conflict.
-	current int64
-	// denied is what a grant lacks.
-	denied *grants.DeniedError
+	current                int64               // stored version, of a version conflict
+	denied                 *grants.DeniedError // the missing grant
 }
 
-// Error says what happened.
+// Error returns what happened.
 func (e *Refusal) Error() string { return e.Message }
 
 func refusal(code, message, fixHint string) *Refusal {
 	return &Refusal{Code: code, Message: message, FixHint: fixHint}
 }
 
+func invalidRequest(message, fixHint string) *Refusal {
+	return refusal(backendapi.CodeInvalidRequest, message, fixHint)
+}
+
+// rateLimited puts the seconds to wait into the hint.
+func rateLimited(wait time.Duration, message, fixHint string) *Refusal {
+	return &Refusal{Code: backendapi.CodeRateLimited, Message: message, FixHint: fmt.Sprintf(fixHint, seconds(wait)),
+		RetryAfter: wait}
+}
+
 func tooMany(wait time.Duration) *Refusal {
-	return &Refusal{Code: backendapi.CodeRateLimited, Message: "too many requests from this address",
-		FixHint: fmt.Sprintf("wait %d s and try again", seconds(wait)), RetryAfter: wait}
+	return rateLimited(wait, "too many requests from this address", "wait %d s and try again")
 }
 
 func seconds(d time.Duration) int { return max(1, int(math.Ceil(d.Seconds()))) }
 
-// statuses finds the status and title of a code.
-var statuses = func() map[string]backendapi.CodeInfo {
+// codeInfos finds the status and title of a code.
+var codeInfos = func() map[string]backendapi.CodeInfo {
 	all := map[string]backendapi.CodeInfo{}
 	for _, info := range backendapi.Codes() {
 		all[info.Code] = info
@@ -46,43 +59,122 @@ var statuses = func() map[string]backendapi.CodeInfo {
 	return all
 }()
 
-// known turns the features' errors into refusals; what is not listed is an internal error, whose text stays in the log.
-func known(err error) *Refusal {
-	var own *Refusal
-	switch {
-	case errors.As(err, &own):
-		return own
-	case errors.Is(err, link.ErrUnknown):
-		return refusal(backendapi.CodeUnknownDeviceCode, "the device code was never issued or is used up", "start again for a fresh code")
-	case errors.Is(err, link.ErrExpired):
-		return refusal(backendapi.CodeDeviceCodeExpired, "the device code's window is over", "start again for a fresh code")
-	case errors.Is(err, link.ErrDenied):
-		return refusal(backendapi.CodeDeviceCodeDenied, "the person declined", "ask the person to try again and accept")
+const (
+	startAgain   = "start again for a fresh code"
+	correctField = "correct the field and try again"
+)
+
+var (
+	noProject = refusal(backendapi.CodeNotFound, "the account has no such project",
+		"list the projects for their app ids; a project is created with its first session or key")
+
+	// refusals are the refusals of the features' errors that carry no details.
+	refusals = []struct {
+		err     error
+		refusal *Refusal
+	}{
+		{link.ErrUnknown, refusal(backendapi.CodeUnknownDeviceCode,
+			"the device code was never issued or is used up", startAgain)},
+		{link.ErrExpired, refusal(backendapi.CodeDeviceCodeExpired, "the device code has expired", startAgain)},
+		{link.ErrDenied, refusal(backendapi.CodeDeviceCodeDenied,
+			"the person declined", "ask the person to try again and accept")},
+		{projects.ErrNotFound, noProject},
+		{assistant.ErrNoProject, noProject},
+		{connpage.ErrNotFound, noProject},
+		{projects.ErrTooManyProjects, refusal(backendapi.CodeConflict, "the account has as many projects as it can have",
+			"use an existing project, or ask the person to delete one in the dashboard")},
+		{projects.ErrTooManyKeys, refusal(backendapi.CodeTooManyKeys, "the project has as many keys as it can have",
+			"use an existing key, or ask the account's owner to revoke an unused one in the dashboard")},
+		{credentials.ErrNotConfigured, refusal(backendapi.CodeNotConfigured,
+			"this backend stores no credentials: its operator has set no key to encrypt them with",
+			"ask the backend's operator to set credentials_key_file")},
+		{credentials.ErrUnknownProvider, refusal(backendapi.CodeNotFound, "this backend knows no such provider",
+			"list the project's credentials for the providers' ids")},
+		{sessions.ErrNotFound, refusal(backendapi.CodeNotFound, "there is no such session",
+			"list the sessions, or create one")},
+		{sessions.ErrClosed, refusal(backendapi.CodeConflict, "the session is closed", "create the session again")},
+		{sessions.ErrNoGlasses, refusal(backendapi.CodeNotConnected, "no simulator page of the session is open",
+			"open the session's page (sessionUrl) in a browser and try again")},
+		{sessions.ErrNoAnswer, refusal(backendapi.CodeTimeout, "the simulator page did not answer in time",
+			"bring the page to the front or reload it, and try again")},
+		{sessions.ErrTooManyWaiters, &Refusal{Code: backendapi.CodeRateLimited,
+			Message: "too many requests wait for events already", FixHint: "ask again without waitMs, or later",
+			RetryAfter: time.Second}},
 	}
-	for _, of := range []func(error) *Refusal{projectRefusal, assistantRefusal, credentialRefusal, analyticsRefusal, pageRefusal, sessionRefusal} {
-		if e := of(err); e != nil {
-			return e
+)
+
+// refusalOf converts the features' errors to refusals. It returns nil for internal errors, whose text stays in the log.
+func refusalOf(err error) *Refusal {
+	var own *Refusal
+	if errors.As(err, &own) {
+		return own
+	}
+	for _, r := range refusals {
+		if errors.Is(err, r.err) {
+			return r.refusal
 		}
+	}
+	if errors.Is(err, analytics.ErrInvalid) {
+		return invalidRequest(err.Error(), "ask for a past time of at most 90 days by day or 7 days by hour")
+	}
+	var paced *sessions.PacedError
+	if errors.As(err, &paced) {
+		return rateLimited(paced.Wait, "the account made too many sessions within a minute",
+			"wait %d s and try again, or continue with an open session")
+	}
+	if e := conflictOf(err); e != nil {
+		return e
+	}
+	return invalidOf(err)
+}
+
+func conflictOf(err error) *Refusal {
+	var ofAssistant *assistant.ConflictError
+	var ofPage *connpage.ConflictError
+	switch {
+	case errors.As(err, &ofAssistant):
+		return versionConflict("the assistant's config", ofAssistant.Current)
+	case errors.As(err, &ofPage):
+		return versionConflict("the connection page", ofPage.Current)
+	}
+	return nil
+}
+
+func invalidOf(err error) *Refusal {
+	var ofProject *projects.InvalidError
+	var ofAssistant *assistant.InvalidError
+	var ofPage *connpage.InvalidError
+	var ofSession *sessions.InvalidError
+	switch {
+	case errors.As(err, &ofProject):
+		return invalidRequest(ofProject.Message, correctField)
+	case errors.As(err, &ofAssistant):
+		return invalidRequest(ofAssistant.Message, "read the config for the valid ids in choices, and try again")
+	case errors.As(err, &ofPage):
+		return invalidRequest(ofPage.Message, correctField)
+	case errors.As(err, &ofSession):
+		return invalidRequest(ofSession.Message, correctField)
 	}
 	return nil
 }
 
 func versionConflict(what string, current int64) *Refusal {
 	e := refusal(backendapi.CodeVersionConflict, fmt.Sprintf("%s is at version %d by now", what, current),
-		"read it again, see whether the change is still wanted, and send it with that version")
+		"read it again, check whether the change is still wanted, and send it with that version")
 	e.current = current
 	return e
 }
 
-// settings names capabilities and fields as the page of the grants does.
+// settings are the names of capabilities, fields and levels in a refusal.
 var settings = map[string]string{
-	string(grants.Assistant): "Assistant config", string(grants.Credentials): "Credentials", string(grants.Analytics): "Analytics",
-	grants.RealtimeModel: "realtime model", grants.Voice: "voice", grants.MemoryModel: "memory model",
+	string(grants.Assistant): "Assistant config", string(grants.Credentials): "Credentials",
+	string(grants.Analytics): "Analytics",
+	grants.RealtimeModel:     "realtime model", grants.Voice: "voice", grants.MemoryModel: "memory model",
 	grants.SessionMemory: "session memory", grants.Sounds: "sounds",
 	string(grants.Off): "Off", string(grants.Read): "Read", string(grants.ReadWrite): "Read + Write",
 }
 
-// permissionDenied says what the account grants, and who can change it where.
+// permissionDenied says what the account grants, and where its owner can change that.
 func (a *API) permissionDenied(d *grants.DeniedError) *Refusal {
 	setting := settings[string(d.Capability)]
 	if d.Field != "" {
@@ -93,13 +185,15 @@ func (a *API) permissionDenied(d *grants.DeniedError) *Refusal {
 		verb = "change"
 	}
 	e := refusal(backendapi.CodePermissionDenied,
-		fmt.Sprintf("the account does not let agents %s %s of this project: it grants %s", verb, setting, settings[string(d.Granted)]),
-		fmt.Sprintf("ask the account's owner to set %s to %s at %s/account/mcp-access; the next call obeys", setting, settings[string(d.Needed)], a.SiteURL))
+		fmt.Sprintf("the account does not let agents %s %s of this project: it grants %s",
+			verb, setting, settings[string(d.Granted)]),
+		fmt.Sprintf("ask the account's owner to set %s to %s at %s/account/mcp-access; the next call obeys",
+			setting, settings[string(d.Needed)], a.SiteURL))
 	e.denied = d
 	return e
 }
 
-// body is a refusal in the shape of its code.
+// body returns the refusal in the shape of its code.
 func (e *Refusal) body() any {
 	p := problem(e)
 	switch {
@@ -113,27 +207,28 @@ func (e *Refusal) body() any {
 }
 
 func problem(e *Refusal) backendapi.Problem {
-	row, ok := statuses[e.Code]
+	info, ok := codeInfos[e.Code]
 	if !ok {
-		row = statuses[backendapi.CodeInternal]
+		info = codeInfos[backendapi.CodeInternal]
 	}
-	return backendapi.Problem{Type: "about:blank", Title: row.Title, Status: row.Status, Code: e.Code,
-		Detail: e.Message, Retryable: row.Retryable, FixHint: e.FixHint}
+	return backendapi.Problem{Type: "about:blank", Title: info.Title, Status: info.Status, Code: e.Code,
+		Detail: e.Message, Retryable: info.Retryable, FixHint: e.FixHint}
 }
 
-// fail answers a refusal as application/problem+json.
+// fail answers with application/problem+json.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
-	e := known(err)
+	e := refusalOf(err)
 	var denied *grants.DeniedError
 	if errors.As(err, &denied) {
 		e = a.permissionDenied(denied)
 	}
 	if e == nil {
 		if r.Context().Err() != nil {
-			return // the caller is gone
+			return // the client is gone
 		}
-		a.Log.ErrorContext(r.Context(), "serving a request", "method", r.Method, "path", r.URL.Path, "err", err)
-		e = refusal(backendapi.CodeInternal, "something went wrong here", "try again; if it goes on, tell the operator the time of this answer")
+		a.Log.ErrorContext(r.Context(), "failed to serve request", "method", r.Method, "path", r.URL.Path, "err", err)
+		e = refusal(backendapi.CodeInternal, "something went wrong here",
+			"try again; if it happens again, tell the operator the time of this answer")
 	}
 	if e.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(seconds(e.RetryAfter)))

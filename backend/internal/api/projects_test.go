@@ -13,23 +13,27 @@ const keysPath = backendapi.PathProjects + "/com.example.app/keys"
 
 func TestProjectKeys(t *testing.T) {
 	w := newWorld(t)
-	if p := w.call("POST", keysPath, `{"name":"laptop"}`, backendapi.HeaderInstallID, installID).authRequired(); p.UserCode == "" {
+	if p := w.call("POST", keysPath, `{"name":"laptop"}`, backendapi.HeaderInstallID,
+		installID).authRequired(); p.UserCode == "" {
 		t.Error("no code to link with")
 	}
 	bearer := "Bearer " + w.link()
 	var k backendapi.ProjectKey
 	w.call("POST", keysPath, `{"name":"laptop"}`, "Authorization", bearer).is(http.StatusCreated).into(&k)
-	if !strings.HasPrefix(k.ProjectKey, "spk_") || !strings.HasSuffix(k.ProjectKey, k.Hint) || k.CreatedAt != "2026-01-02T03:04:05.000Z" {
+	if !strings.HasPrefix(k.ProjectKey, "spk_") || !strings.HasSuffix(k.ProjectKey, k.Hint) ||
+		k.CreatedAt != "2026-01-02T03:04:05.000Z" {
 		t.Errorf("key with hint %q, created %q", k.Hint, k.CreatedAt)
 	}
 	if strings.Contains(w.log.String(), k.ProjectKey) {
 		t.Error("the log holds the key")
 	}
-	for body, path := range map[string]string{`{"name":""}`: keysPath, `{"name":"x"}`: backendapi.PathProjects + "/nodots/keys", `{"nam":"x"}`: keysPath} {
+	for body, path := range map[string]string{`{"name":""}`: keysPath, `{"name":"x"}`: backendapi.PathProjects +
+		"/nodots/keys", `{"nam":"x"}`: keysPath} {
 		w.call("POST", path, body, "Authorization", bearer).problem(http.StatusBadRequest, backendapi.CodeInvalidRequest)
 	}
 	for range projects.MaxKeys - 1 {
 		w.call("POST", keysPath, `{"name":"x"}`, "Authorization", bearer).is(http.StatusCreated)
 	}
-	w.call("POST", keysPath, `{"name":"x"}`, "Authorization", bearer).problem(http.StatusConflict, backendapi.CodeTooManyKeys)
+	w.call("POST", keysPath, `{"name":"x"}`, "Authorization", bearer).problem(http.StatusConflict,
+		backendapi.CodeTooManyKeys)
 }

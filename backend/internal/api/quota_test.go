@@ -12,8 +12,8 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// Sessions are unlimited in number, and come at a pace.
-func TestSessionsArePaced(t *testing.T) {
+// The number of sessions is unlimited; their rate is not.
+func TestSessions_AreRateLimited(t *testing.T) {
 	w := newWorld(t)
 	bearer := []string{"Authorization", "Bearer " + w.link()}
 	const fresh = `{"project":"com.example.app","fresh":true}`
@@ -31,7 +31,7 @@ func TestSessionsArePaced(t *testing.T) {
 	w.call("POST", backendapi.PathSessions, fresh, bearer...).is(http.StatusCreated)
 }
 
-// A cursor before the oldest row is answered truncated once: the next cursor is past the gap.
+// A cursor before the oldest row is answered with truncated once; the next cursor is past the gap.
 func TestTruncatedCursor(t *testing.T) {
 	w := newWorld(t)
 	bearer := []string{"Authorization", "Bearer " + w.link()}
@@ -39,8 +39,9 @@ func TestTruncatedCursor(t *testing.T) {
 	w.call("POST", backendapi.PathSessions, `{"project":"com.example.app"}`, bearer...).is(http.StatusCreated).into(&s)
 	var rows []sessions.Row
 	for i := range 30 {
-		rows = append(rows, sessions.Row{SessionID: s.SessionID, Event: glasses.Event{Kind: glasses.KindEvent, Chip: glasses.ChipCustom,
-			Type: "com.example.x", ID: fmt.Sprint("a", i), Sender: glasses.SenderApp, At: 1, Payload: []byte(`{}`)}})
+		rows = append(rows, sessions.Row{SessionID: s.SessionID,
+			Event: glasses.Event{Kind: glasses.KindEvent, Chip: glasses.ChipCustom,
+				Type: "com.example.x", ID: fmt.Sprint("a", i), Sender: glasses.SenderApp, At: 1, Payload: []byte(`{}`)}})
 	}
 	q := sessions.DefaultQuota
 	q.SessionRows = 10
@@ -48,7 +49,8 @@ func TestTruncatedCursor(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := func(since int64) (page backendapi.EventPage) {
-		w.call("GET", fmt.Sprintf("%s/%s/events?since=%d", backendapi.PathSessions, s.SessionID, since), "", bearer...).is(http.StatusOK).into(&page)
+		w.call("GET", fmt.Sprintf("%s/%s/events?since=%d", backendapi.PathSessions, s.SessionID, since), "",
+			bearer...).is(http.StatusOK).into(&page)
 		return page
 	}
 	page := read(3)

@@ -9,8 +9,8 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// TestRoutesAreTheDocumentedOnes compares the routes that are served with those that the documentation prints.
-func TestRoutesAreTheDocumentedOnes(t *testing.T) {
+// TestRoutes_AreTheDocumentedOnes compares the served routes with those printed in the documentation.
+func TestRoutes_AreTheDocumentedOnes(t *testing.T) {
 	all := &API{Options: Options{
 		Keys: (*projects.Service)(nil), Ingest: (*analytics.Service)(nil), Telemetry: (*telemetry.Service)(nil),
 	}}
@@ -20,8 +20,9 @@ func TestRoutesAreTheDocumentedOnes(t *testing.T) {
 			documented[r.Method+" "+r.Path] = r
 		}
 	}
-	callers := map[backendapi.Caller]door{backendapi.Anyone: anyone, backendapi.Install: anyone, backendapi.Linked: linked,
-		backendapi.Owner: ownProject, backendapi.App: appKey}
+	callers := map[backendapi.Caller]authLevel{backendapi.Anyone: anyone, backendapi.Install: anyone,
+		backendapi.Linked: linked,
+		backendapi.Owner:  ownProject, backendapi.App: appKey}
 	for _, rt := range all.table() {
 		r, ok := documented[rt.method+" "+rt.path]
 		if !ok {
@@ -30,7 +31,7 @@ func TestRoutesAreTheDocumentedOnes(t *testing.T) {
 		}
 		delete(documented, rt.method+" "+rt.path)
 		level, known := callers[r.Caller]
-		if !known || level != rt.door || r.Capability != string(rt.capability) || r.Level != string(rt.level) {
+		if !known || level != rt.level || r.Capability != string(rt.capability) || r.Level != string(rt.grant) {
 			t.Errorf("%s %s is documented for %s with %s %s", rt.method, rt.path, r.Caller, r.Capability, r.Level)
 		}
 	}
@@ -39,7 +40,7 @@ func TestRoutesAreTheDocumentedOnes(t *testing.T) {
 	}
 }
 
-// TestCodesAreComplete makes every refusal of this package find its status.
+// TestCodesAreComplete checks that every refusal of this package has a status.
 func TestCodesAreComplete(t *testing.T) {
 	for _, code := range []string{
 		backendapi.CodeInvalidRequest, backendapi.CodeInvalidKey, backendapi.CodeAuthRequired,
@@ -50,11 +51,11 @@ func TestCodesAreComplete(t *testing.T) {
 		backendapi.CodeUnsupportedMedia, backendapi.CodeRateLimited, backendapi.CodeInternal,
 		backendapi.CodeUnavailable, backendapi.CodeTimeout,
 	} {
-		if _, ok := statuses[code]; !ok {
+		if _, ok := codeInfos[code]; !ok {
 			t.Errorf("%s has no status", code)
 		}
 	}
-	if len(statuses) != len(backendapi.Codes()) {
+	if len(codeInfos) != len(backendapi.Codes()) {
 		t.Error("a code is there twice")
 	}
 }

@@ -60,6 +60,7 @@ func TestRevokeOwnLink_OnceForManyCallers(t *testing.T) {
 func TestRevokeOwnLink_TakesNoParameters(t *testing.T) {
 	w := newWorld(t)
 	bearer := "Bearer " + w.link()
-	w.call("DELETE", backendapi.PathAccountLink+"?id=another", "", "Authorization", bearer).problem(http.StatusBadRequest, backendapi.CodeInvalidRequest)
+	w.call("DELETE", backendapi.PathAccountLink+"?id=another", "", "Authorization", bearer).problem(http.StatusBadRequest,
+		backendapi.CodeInvalidRequest)
 	w.call("GET", backendapi.PathAccount, "", "Authorization", bearer).is(http.StatusOK)
 }

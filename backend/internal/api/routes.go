@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -16,98 +15,101 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// door is who may come to a route at all.
-type door int
+// authLevel is who may call a route.
+type authLevel int
 
 const (
-	anyone     door = iota // no credential is looked at
-	linked                 // a linked install, with its bearer token
-	ownProject             // a linked install whose account has the project that the path names
-	appKey                 // a shipped app, with a project key; the handler looks at it
+	anyone     authLevel = iota // no credential is checked
+	linked                      // a linked install, with its bearer token
+	ownProject                  // a linked install whose account has the project in the path
+	appKey                      // a shipped app, with a project key that the handler checks
 )
 
-// route is one row of the table: what is asked for, who may ask, and which grant an agent needs.
+// route is one row of the table: the pattern, who may call it, and the grant that an agent needs.
 type route struct {
 	method, path string
-	door         door
-	query        []string          // parameters that it knows; any other is refused
-	capability   grants.Capability // empty: no grant is needed
-	level        grants.Level
-	fields       func(*call) ([]string, error) // of a capability with a grant for each: those that the request is about
-	reads        string                        // the action that the account's audit log keeps of it
-	handler      func(*call) (any, error)      // the answer, as JSON with the call's status
-	raw          http.HandlerFunc              // in place of handler, where a program that is no install calls
+	level        authLevel
+	query        []string          // accepted parameters; any other is refused
+	capability   grants.Capability // "" if no grant is needed
+	grant        grants.Level
+	fields       func(*call) ([]string, error) // for a capability with a grant per field: those that the request is about
+	reads        string                        // action in the account's audit log
+	handler      func(*call) (any, error)      // returns the answer, which is sent as JSON with the call's status
+	raw          http.HandlerFunc              // instead of handler, for callers that are no installs
 }
 
 // call is one request on its way through enforce.
 type call struct {
 	*http.Request
 	w       http.ResponseWriter
-	who     link.Principal   // behind doors linked and ownProject
-	project projects.Project // behind door ownProject; its ID is no alias
-	grants  grants.Grants    // behind door ownProject
-	body    any              // what fields has read
+	who     link.Principal   // for levels linked and ownProject
+	project projects.Project // for level ownProject; its ID is no alias
+	grants  grants.Grants    // for level ownProject
+	body    any              // what fields decoded
 	status  int
 }
 
-// Grants is what enforce needs of an account's grants.
+// Grants reads an account's grants.
 type Grants interface {
 	Of(ctx context.Context, accountID, project string) (grants.Grants, error)
 }
 
-// AuditReads keeps what agents read.
+// AuditReads records what agents read.
 type AuditReads interface {
 	Read(ctx context.Context, accountID, project, action string, by audit.Actor) error
 }
 
-// table is every route of this API.
+// table returns every route of this API.
 func (a *API) table() []route {
 	get, post, patch, remove := http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete
 	session, project := backendapi.PathSessions+"/{id}", backendapi.PathProjects+"/{project}"
 	page, file := project+backendapi.PathConnectionPage, project+backendapi.PathConnectionPageFile
 	return append([]route{
-		{method: get, path: backendapi.PathHealth, door: anyone, handler: a.health},
-		{method: post, path: backendapi.PathDeviceCode, door: anyone, handler: a.issueCode},
-		{method: post, path: backendapi.PathDeviceToken, door: anyone, handler: a.pollToken},
-		{method: get, path: backendapi.PathAccount, door: linked, handler: a.whoAmI},
-		{method: remove, path: backendapi.PathAccountLink, door: linked, handler: a.revokeOwnLink},
+		{method: get, path: backendapi.PathHealth, level: anyone, handler: a.health},
+		{method: post, path: backendapi.PathDeviceCode, level: anyone, handler: withBody(a.issueCode)},
+		{method: post, path: backendapi.PathDeviceToken, level: anyone, handler: withBody(a.pollToken)},
+		{method: post, path: backendapi.PathDeviceCancel, level: anyone, handler: withBody(a.cancelCode)},
+		{method: get, path: backendapi.PathAccount, level: linked, handler: a.whoAmI},
+		{method: remove, path: backendapi.PathAccountLink, level: linked, handler: a.revokeOwnLink},
 
-		{method: post, path: backendapi.PathSessions, door: linked, handler: a.createSession},
-		{method: get, path: backendapi.PathSessions, door: linked, handler: a.listSessions},
-		{method: get, path: session, door: linked, handler: a.getSession},
-		{method: remove, path: session, door: linked, handler: a.closeSession},
-		{method: post, path: session + "/secrets", door: linked, handler: a.mintSecret},
-		{method: get, path: session + "/events", door: linked, query: []string{"since", "limit", "waitMs"}, handler: a.listEvents},
-		{method: post, path: session + "/control", door: linked, handler: a.control},
+		{method: post, path: backendapi.PathSessions, level: linked, handler: withBody(a.createSession)},
+		{method: get, path: backendapi.PathSessions, level: linked, handler: a.listSessions},
+		{method: get, path: session, level: linked, handler: a.getSession},
+		{method: remove, path: session, level: linked, handler: a.closeSession},
+		{method: post, path: session + "/secrets", level: linked, handler: a.mintSecret},
+		{method: get, path: session + "/events", level: linked, query: []string{"since", "limit", "waitMs"},
+			handler: a.listEvents},
+		{method: post, path: session + "/control", level: linked, handler: a.control},
 
-		{method: get, path: backendapi.PathProjects, door: linked, handler: a.listProjects},
-		// A project is made by its first key: the path need not name one that is there.
-		{method: post, path: project + "/keys", door: linked, handler: a.mintKey},
-		{method: get, path: project + backendapi.PathAssistant, door: ownProject, handler: a.getAssistant,
-			capability: grants.Assistant, level: grants.Read, reads: "assistant.read"},
-		{method: patch, path: project + backendapi.PathAssistant, door: ownProject, handler: a.changeAssistant,
-			capability: grants.Assistant, level: grants.ReadWrite, fields: assistantFields},
-		{method: get, path: project + backendapi.PathCredentials, door: ownProject, handler: a.listCredentials,
-			capability: grants.Credentials, level: grants.Read, reads: "credentials.read"},
-		{method: post, path: project + backendapi.PathCredentialLink, door: ownProject, handler: a.linkCredential,
-			capability: grants.Credentials, level: grants.ReadWrite},
-		{method: get, path: project + backendapi.PathAnalytics, door: ownProject, handler: a.reportAnalytics,
-			query: []string{"range", "from", "to", "interval"}, capability: grants.Analytics, level: grants.Read, reads: "analytics.read"},
-		{method: get, path: page, door: ownProject, handler: a.getConnectionPage},
-		{method: patch, path: page, door: ownProject, handler: a.changeConnectionPage},
-		{method: get, path: file, door: ownProject, handler: a.connectionPageFile},
+		{method: get, path: backendapi.PathProjects, level: linked, handler: a.listProjects},
+		// The first key creates the project, so the project in the path need not exist.
+		{method: post, path: project + "/keys", level: linked, handler: withBody(a.mintKey)},
+		{method: get, path: project + backendapi.PathAssistant, level: ownProject, handler: a.getAssistant,
+			capability: grants.Assistant, grant: grants.Read, reads: "assistant.read"},
+		{method: patch, path: project + backendapi.PathAssistant, level: ownProject, handler: a.changeAssistant,
+			capability: grants.Assistant, grant: grants.ReadWrite, fields: assistantFields},
+		{method: get, path: project + backendapi.PathCredentials, level: ownProject, handler: a.listCredentials,
+			capability: grants.Credentials, grant: grants.Read, reads: "credentials.read"},
+		{method: post, path: project + backendapi.PathCredentialLink, level: ownProject, handler: withBody(a.linkCredential),
+			capability: grants.Credentials, grant: grants.ReadWrite},
+		{method: get, path: project + backendapi.PathAnalytics, level: ownProject, handler: a.reportAnalytics,
+			query: []string{"range", "from", "to", "interval"}, capability: grants.Analytics, grant: grants.Read,
+			reads: "analytics.read"},
+		{method: get, path: page, level: ownProject, handler: a.getConnectionPage},
+		{method: patch, path: page, level: ownProject, handler: withBody(a.changeConnectionPage)},
+		{method: get, path: file, level: ownProject, handler: a.connectionPageFile},
 	}, append(a.ingestRoutes(), a.telemetryRoutes()...)...)
 }
 
-// enforce is the one way to every handler of the table: who calls, whether the project is theirs, whether the account
-// lets agents do this; then what was read is noted, and the answer written.
+// enforce wraps every handler of the table. It checks who calls, that the project is theirs and that the account's
+// grants allow the call; then it records what was read and writes the answer.
 func (a *API) enforce(rt route) http.HandlerFunc {
 	if rt.raw != nil {
 		return rt.raw
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
 		c := &call{Request: r, w: w, status: http.StatusOK}
-		if rt.door != anyone {
+		if rt.level != anyone {
 			who, ok := a.authenticate(w, r)
 			if !ok {
 				return
@@ -116,7 +118,7 @@ func (a *API) enforce(rt route) http.HandlerFunc {
 		}
 		out, err := a.serve(rt, c)
 		if errors.Is(err, link.ErrRevoked) {
-			a.deadToken(w, r, err)
+			a.invalidToken(w, r, err)
 			return
 		}
 		if err != nil {
@@ -128,42 +130,42 @@ func (a *API) enforce(rt route) http.HandlerFunc {
 }
 
 func (a *API) serve(rt route, c *call) (any, error) {
-	if rt.door != anyone {
-		if err := knownQuery(c.Request, rt.query); err != nil {
+	if rt.level != anyone {
+		if err := checkQuery(c.Request, rt.query); err != nil {
 			return nil, err
 		}
 	}
-	if rt.door == ownProject {
-		if err := a.admit(rt, c); err != nil {
+	if rt.level == ownProject {
+		if err := a.authorise(rt, c); err != nil {
 			return nil, err
 		}
-		if wait := a.spend(rt, c); wait > 0 {
-			return nil, &Refusal{Code: backendapi.CodeRateLimited, Message: "too many changes through this link",
-				FixHint: fmt.Sprintf("put what belongs together into one change and wait %d s", seconds(wait)), RetryAfter: wait}
+		if wait := a.takeChange(rt, c); wait > 0 {
+			return nil, rateLimited(wait, "too many changes through this link",
+				"put what belongs together into one change and wait %d s")
 		}
 	}
 	out, err := rt.handler(c)
 	if err != nil || rt.reads == "" {
 		return out, err
 	}
-	// What cannot be noted is not told.
+	// Fail if the audit entry cannot be written.
 	return out, a.Audit.Read(c.Context(), c.who.AccountID, c.project.ID, rt.reads, c.by())
 }
 
-// changesPerMinute is what one link may change of the projects' records: each change is an entry of the account's audit
-// log, which keeps so many, and an agent must not push out what it or another did before.
+// changesPerMinute limits the changes through one link: each is an entry in the account's audit log, whose size is
+// limited, and an agent must not push out earlier entries.
 const changesPerMinute = 60
 
-// spend takes one change of the link, or tells how long it has to wait for the next.
-func (a *API) spend(rt route, c *call) time.Duration {
+// takeChange counts a change of the link. It returns how long to wait if there were too many.
+func (a *API) takeChange(rt route, c *call) time.Duration {
 	if rt.method == http.MethodGet {
 		return 0
 	}
 	return a.changes.Take(c.who.LinkID)
 }
 
-// admit finds the project, which of another account is as missing as one that was never made, and asks its grants.
-func (a *API) admit(rt route, c *call) (err error) {
+// authorise finds the project and checks its grants. Another account's project is reported as not found.
+func (a *API) authorise(rt route, c *call) (err error) {
 	if c.project, err = a.Projects.Get(c.Context(), c.who.AccountID, c.PathValue("project")); err != nil {
 		return err
 	}
@@ -178,28 +180,25 @@ func (a *API) admit(rt route, c *call) (err error) {
 		fields, err = rt.fields(c)
 	}
 	for _, f := range fields {
-		if err := c.grants.Require(c.project.ID, rt.capability, f, rt.level); err != nil {
+		if err := c.grants.Require(c.project.ID, rt.capability, f, rt.grant); err != nil {
 			return err
 		}
 	}
-	// Who may do nothing of the kind is told that, and not what is wrong with the body.
-	return cmp.Or(c.grants.Require(c.project.ID, rt.capability, "", rt.level), err)
+	// A missing grant is reported before mistakes in the body.
+	return cmp.Or(c.grants.Require(c.project.ID, rt.capability, "", rt.grant), err)
 }
 
-// by is the agent that calls.
+// by returns the calling agent.
 func (c *call) by() audit.Actor { return audit.Agent(c.who.LinkID) }
 
-// decode reads the request's body strictly.
-func (c *call) decode(into any) error { return decode(c.w, c.Request, into) }
-
-// knownQuery refuses parameters that a route does not know, and those that stand twice.
-func knownQuery(r *http.Request, known []string) error {
+// checkQuery refuses unknown and repeated parameters.
+func checkQuery(r *http.Request, known []string) error {
 	for name, values := range r.URL.Query() {
 		switch {
 		case !slices.Contains(known, name):
-			return refusal(backendapi.CodeInvalidRequest, "unknown query parameter "+clip(name, 60), "send the documented parameters only")
+			return invalidRequest("unknown query parameter "+clip(name, 60), "send the documented parameters only")
 		case len(values) > 1:
-			return refusal(backendapi.CodeInvalidRequest, "the query parameter "+name+" stands twice", "send it once")
+			return invalidRequest("the query parameter "+name+" occurs twice", "send it once")
 		}
 	}
 	return nil

@@ -3,8 +3,6 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -14,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// Sessions is what the routes need of the sessions.
+// Sessions creates, lists and closes simulator sessions.
 type Sessions interface {
 	Mint(ctx context.Context, o sessions.Owner, r sessions.Request) (s sessions.Session, created bool, err error)
 	Get(ctx context.Context, accountID, id string) (sessions.Session, error)
@@ -23,7 +21,7 @@ type Sessions interface {
 	SessionDetails
 }
 
-// SessionDetails is what belongs to one session.
+// SessionDetails reads and controls one session.
 type SessionDetails interface {
 	MintSecret(ctx context.Context, accountID, id string) (string, error)
 	Events(ctx context.Context, accountID, id string, since int64, limit int, wait time.Duration) (sessions.Page, error)
@@ -31,11 +29,7 @@ type SessionDetails interface {
 	Attached(id string) sessions.Live
 }
 
-func (a *API) createSession(c *call) (any, error) {
-	var body backendapi.SessionRequest
-	if err := c.decode(&body); err != nil {
-		return nil, err
-	}
+func (a *API) createSession(c *call, body backendapi.SessionRequest) (any, error) {
 	owner := sessions.Owner{AccountID: c.who.AccountID, LinkID: c.who.LinkID}
 	s, created, err := a.Sessions.Mint(c.Context(), owner, sessions.Request{
 		Project: body.Project, Platform: body.Platform, DeviceModel: body.DeviceModel, Fresh: body.Fresh,
@@ -51,43 +45,27 @@ func (a *API) createSession(c *call) (any, error) {
 
 func (a *API) listSessions(c *call) (any, error) {
 	list, err := a.Sessions.List(c.Context(), c.who.AccountID)
-	if err != nil {
-		return nil, err
-	}
-	out := backendapi.SessionList{Sessions: make([]backendapi.Session, 0, len(list))}
-	for _, s := range list {
-		out.Sessions = append(out.Sessions, a.sessionOf(s))
-	}
-	return out, nil
+	return backendapi.SessionList{Sessions: convert(list, a.sessionOf)}, err
 }
 
 func (a *API) getSession(c *call) (any, error) {
 	s, err := a.Sessions.Get(c.Context(), c.who.AccountID, c.PathValue("id"))
-	if err != nil {
-		return nil, err
-	}
-	return a.sessionOf(s), nil
+	return a.sessionOf(s), err
 }
 
 func (a *API) closeSession(c *call) (any, error) {
 	s, err := a.Sessions.Close(c.Context(), c.who.AccountID, c.PathValue("id"))
-	if err != nil {
-		return nil, err
-	}
-	return a.sessionOf(s), nil
+	return a.sessionOf(s), err
 }
 
 func (a *API) mintSecret(c *call) (any, error) {
-	sst, err := a.Sessions.MintSecret(c.Context(), c.who.AccountID, c.PathValue("id"))
-	if err != nil {
-		return nil, err
-	}
+	secret, err := a.Sessions.MintSecret(c.Context(), c.who.AccountID, c.PathValue("id"))
 	c.status = http.StatusCreated
-	return backendapi.SessionSecret{AppSecret: sst}, nil
+	return backendapi.SessionSecret{AppSecret: secret}, err
 }
 
-// maxEventPage bounds the rows of one answer in bytes: clients refuse one that is longer than 1 MB. A row alone, of a
-// frame that the encoder had to escape all through, stays below that.
+// maxEventPage bounds the rows of one answer in bytes: clients refuse more than 1 MB. A single row, even one that is
+// fully escaped, is smaller.
 const maxEventPage = 512 << 10
 
 func (a *API) listEvents(c *call) (any, error) {
@@ -98,12 +76,13 @@ func (a *API) listEvents(c *call) (any, error) {
 			return nil, err
 		}
 	}
-	page, err := a.Sessions.Events(c.Context(), c.who.AccountID, c.PathValue("id"), n[0], int(min(n[1], sessions.MaxEvents)),
-		time.Duration(min(n[2], backendapi.MaxWaitMs))*time.Millisecond)
+	limit, wait := int(min(n[1], sessions.MaxEvents)), time.Duration(min(n[2], backendapi.MaxWaitMs))*time.Millisecond
+	page, err := a.Sessions.Events(c.Context(), c.who.AccountID, c.PathValue("id"), n[0], limit, wait)
 	if err != nil {
 		return nil, err
 	}
-	out := backendapi.EventPage{Events: make([]json.RawMessage, 0, len(page.Events)), Next: page.Next, More: page.More, Truncated: page.Truncated}
+	out := backendapi.EventPage{Events: make([]json.RawMessage, 0, len(page.Events)), Next: page.Next, More: page.More,
+		Truncated: page.Truncated}
 	size := 0
 	for _, e := range page.Events {
 		row, err := json.Marshal(e)
@@ -119,12 +98,12 @@ func (a *API) listEvents(c *call) (any, error) {
 	return out, nil
 }
 
-// maxControl bounds the body of a control request: media in base64, and the rest.
+// maxControl bounds the body of a control request: media in base64, and everything else.
 const maxControl = backendapi.MaxControlMedia/3*4 + maxBody
 
 func (a *API) control(c *call) (any, error) {
 	var body backendapi.Control
-	if err := decodeWithin(c.w, c.Request, maxControl, &body); err != nil {
+	if err := c.decode(maxControl, &body); err != nil {
 		return nil, err
 	}
 	if len(body.Media) > backendapi.MaxControlMedia {
@@ -134,13 +113,10 @@ func (a *API) control(c *call) (any, error) {
 		body.Payload = json.RawMessage("{}")
 	}
 	result, err := a.Sessions.Control(c.Context(), c.who.AccountID, c.PathValue("id"), body.Type, body.Payload, body.Media)
-	if err != nil {
-		return nil, err
-	}
-	return backendapi.Controlled{Result: result}, nil
+	return backendapi.Controlled{Result: result}, err
 }
 
-// queryInt reads a non-negative integer of the query; absent is 0.
+// queryInt reads a non-negative integer from the query; 0 if it is absent.
 func queryInt(r *http.Request, name string) (int64, error) {
 	text := r.URL.Query().Get(name)
 	if text == "" {
@@ -148,7 +124,7 @@ func queryInt(r *http.Request, name string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 {
-		return 0, refusal(backendapi.CodeInvalidRequest, name+" is not a non-negative integer", "leave it out or send one")
+		return 0, invalidRequest(name+" is not a non-negative integer", "leave it out or send one")
 	}
 	return n, nil
 }
@@ -164,31 +140,8 @@ func (a *API) sessionOf(s sessions.Session) backendapi.Session {
 	}
 }
 
-// AppEndpoint is the WebSocket address that apps of a session connect to.
+// AppEndpoint returns the WebSocket URL that apps of a session connect to.
 func AppEndpoint(baseURL, sessionID string) string {
-	return "ws" + strings.TrimPrefix(strings.TrimSuffix(baseURL, "/"), "http") + backendapi.PathSessions + "/" + sessionID + "/app"
-}
-
-// sessionRefusal turns the sessions' errors into refusals; nil for others.
-func sessionRefusal(err error) *Refusal {
-	var invalid *sessions.InvalidError
-	var paced *sessions.PacedError
-	switch {
-	case errors.As(err, &paced):
-		return &Refusal{Code: backendapi.CodeRateLimited, Message: "the account made too many sessions within a minute",
-			FixHint: fmt.Sprintf("wait %d s and try again, or go on with a session that is open", seconds(paced.Wait)), RetryAfter: paced.Wait}
-	case errors.As(err, &invalid):
-		return refusal(backendapi.CodeInvalidRequest, invalid.Message, "correct the field and try again")
-	case errors.Is(err, sessions.ErrNotFound):
-		return refusal(backendapi.CodeNotFound, "there is no such session", "list the sessions, or create one")
-	case errors.Is(err, sessions.ErrClosed):
-		return refusal(backendapi.CodeConflict, "the session is closed", "create the session again")
-	case errors.Is(err, sessions.ErrNoGlasses):
-		return refusal(backendapi.CodeNotConnected, "no simulator page of the session is open", "open the session's page (sessionUrl) in a browser and try again")
-	case errors.Is(err, sessions.ErrNoAnswer):
-		return refusal(backendapi.CodeTimeout, "the simulator page did not answer in time", "bring the page to the front or reload it, and try again")
-	case errors.Is(err, sessions.ErrTooManyWaiters):
-		return &Refusal{Code: backendapi.CodeRateLimited, Message: "too many wait for events already", FixHint: "ask again without waitMs, or later", RetryAfter: time.Second}
-	}
-	return nil
+	base := strings.TrimPrefix(strings.TrimSuffix(baseURL, "/"), "http")
+	return "ws" + base + backendapi.PathSessions + "/" + sessionID + "/app"
 }

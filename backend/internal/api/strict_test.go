@@ -37,8 +37,10 @@ func TestStrictBodies(t *testing.T) {
 		{"name in another case", backendapi.PathDeviceCode, `{"SCOPE":"account_full"}`, 400, "invalid_request"},
 		{"name that folds to the right one", backendapi.PathDeviceCode, `{"ſcope":"account_full"}`, 400, "invalid_request"},
 		{"field twice", backendapi.PathDeviceCode, `{"scope":"x","scope":"account_full"}`, 400, "invalid_request"},
-		{"field twice in two cases", backendapi.PathDeviceCode, `{"scope":"account_full","Scope":"account_full"}`, 400, "invalid_request"},
-		{"field twice, one escaped", backendapi.PathDeviceCode, `{"scope":"x","\u0073cope":"account_full"}`, 400, "invalid_request"},
+		{"field twice in two cases", backendapi.PathDeviceCode, `{"scope":"account_full","Scope":"account_full"}`, 400,
+			"invalid_request"},
+		{"field twice, one escaped", backendapi.PathDeviceCode, `{"scope":"x","\u0073cope":"account_full"}`, 400,
+			"invalid_request"},
 		{"something behind", backendapi.PathDeviceCode, `{"scope":"account_full"}{}`, 400, "invalid_request"},
 		{"noise behind", backendapi.PathDeviceCode, `{"scope":"account_full"}x`, 400, "invalid_request"},
 		{"cut off", backendapi.PathDeviceCode, `{"scope":"account_full"`, 400, "invalid_request"},
@@ -53,7 +55,8 @@ func TestStrictBodies(t *testing.T) {
 		{"token: missing", backendapi.PathDeviceToken, `{}`, 400, "invalid_request"},
 		{"session: unknown field", backendapi.PathSessions, `{"project":"a.b","account":"x"}`, 400, "invalid_request"},
 		{"session: wrong type", backendapi.PathSessions, `{"project":"a.b","fresh":"yes"}`, 400, "invalid_request"},
-		{"session: over 64 KB", backendapi.PathSessions, `{"project":"` + strings.Repeat("a", 64<<10) + `"}`, 413, "request_too_large"},
+		{"session: over 64 KB", backendapi.PathSessions, `{"project":"` + strings.Repeat("a", 64<<10) + `"}`, 413,
+			"request_too_large"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var headers []string
@@ -74,14 +77,16 @@ func TestStrictBodies(t *testing.T) {
 
 func TestEmptyBody(t *testing.T) {
 	w := newWorld(t)
-	w.call("POST", backendapi.PathDeviceCode, "", "Content-Type", "application/json").problem(http.StatusBadRequest, "invalid_request")
+	w.call("POST", backendapi.PathDeviceCode, "", "Content-Type", "application/json").problem(http.StatusBadRequest,
+		"invalid_request")
 }
 
 func TestContentTypes(t *testing.T) {
 	w := newWorld(t)
 	for kind, status := range map[string]int{
 		"application/json": 200, "application/json; charset=utf-8": 200, "Application/JSON": 200,
-		"": 415, "text/plain": 415, "text/json": 415, "application/x-www-form-urlencoded": 415, "application/json; =": 415, "multipart/form-data": 415,
+		"": 415, "text/plain": 415, "text/json": 415, "application/x-www-form-urlencoded": 415, "application/json; =": 415,
+		"multipart/form-data": 415,
 	} {
 		got := w.call("POST", backendapi.PathDeviceCode, `{"scope":"account_full"}`, "Content-Type", kind)
 		if status == 200 {
@@ -92,12 +97,13 @@ func TestContentTypes(t *testing.T) {
 	}
 }
 
-// A body that ends early is the caller's trouble, not an internal error.
-func TestBodyThatEndsEarly(t *testing.T) {
+// A truncated body is the caller's error, not an internal one.
+func TestBody_EndsEarly(t *testing.T) {
 	w := newWorld(t)
 	server := httptest.NewServer(w.mux)
 	defer server.Close()
-	conn, err := server.Client().Post(server.URL+backendapi.PathDeviceCode, "application/json", &cutOff{left: []byte(`{"scope":"acc`)})
+	conn, err := server.Client().Post(server.URL+backendapi.PathDeviceCode, "application/json",
+		&cutOff{left: []byte(`{"scope":"acc`)})
 	if err == nil {
 		defer conn.Body.Close()
 		if conn.StatusCode != http.StatusBadRequest {
@@ -120,7 +126,7 @@ func (c *cutOff) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func TestRoutesThatAreNotThere(t *testing.T) {
+func TestRoutes_Missing(t *testing.T) {
 	w := newWorld(t)
 	for _, tc := range []struct {
 		method, path string
@@ -152,12 +158,14 @@ func TestRoutesThatAreNotThere(t *testing.T) {
 	}
 }
 
-// FuzzDecode holds the strict reader against a plain one: what it lets through has exactly the documented fields, once
-// each, spelled to the letter.
+// FuzzDecode compares the strict decoder with encoding/json: what it accepts has exactly the documented fields, once
+// each, in their exact spelling.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
-		`{"project":"a.b","platform":"ios","deviceModel":"rayban_display","fresh":true}`, `{}`, `null`, `[]`, ``, `{"project":"a"}{}`,
-		`{"project":"a","project":"b"}`, `{"Project":"a"}`, `{"project":1}`, `{"fresh":null}`, `{"\u0070roject":"a"}`, "{\"project\":\"\xff\"}",
+		`{"project":"a.b","platform":"ios","deviceModel":"rayban_display","fresh":true}`, `{}`, `null`, `[]`, ``,
+		`{"project":"a"}{}`,
+		`{"project":"a","project":"b"}`, `{"Project":"a"}`, `{"project":1}`, `{"fresh":null}`, `{"\u0070roject":"a"}`,
+		"{\"project\":\"\xff\"}",
 		`{"project":"a",}`, `{"project":{"project":"a"}}`, "\ufeff{}", `{"fresh":1e999}`, `{"":0}`,
 	} {
 		f.Add([]byte(seed))
@@ -190,7 +198,7 @@ func FuzzDecode(f *testing.F) {
 }
 
 func known400(err error) *Refusal {
-	if e := known(err); e != nil && e.Code == backendapi.CodeInvalidRequest {
+	if e := refusalOf(err); e != nil && e.Code == backendapi.CodeInvalidRequest {
 		return e
 	}
 	return nil

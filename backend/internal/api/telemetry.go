@@ -14,41 +14,42 @@ import (
 	wire "github.com/service-dev/service/proto/telemetry"
 )
 
-// Telemetry keeps what installs tell about their use.
+// Telemetry stores the usage events of installs.
 type Telemetry interface {
 	Ingest(ctx context.Context, installID string, records []wire.Record) (telemetry.Receipt, error)
 	Purge(ctx context.Context, installID string) (int64, error)
 }
 
-// uploadsPerMinute is what one address may send or erase: a daemon sends once a minute, or when it has 200 events, and
-// an office of them shares an address.
+// uploadsPerMinute limits the requests of one address: a daemon sends once a minute, or when it has 200 events, and an
+// office shares an address.
 const uploadsPerMinute = 300
 
-// eventsPerMinute is how many events of one address are taken, several batches at once among them. One address alone
-// needs days to fill the store, and an office sends far less.
+// eventsPerMinute limits the events of one address, which may come in several batches at once. One address needs days
+// to fill the store, and an office sends far less.
 const eventsPerMinute = 1200
 
-// waitForRoom is told when no more events can be kept; the next sweep is an hour away at most.
-const waitForRoom = 15 * time.Minute
+// retryWhenFull is how long clients wait if the store is full; the next sweep is at most an hour away.
+const retryWhenFull = 15 * time.Minute
 
-// telemetryRoutes take usage data. They look at no credential: usage is not tied to an account.
+// telemetryRoutes accept usage data. They require no credential: usage is not tied to an account.
 func (a *API) telemetryRoutes() []route {
 	if a.Telemetry == nil {
 		return nil
 	}
 	return []route{
-		{method: http.MethodPost, path: backendapi.PathTelemetry, door: anyone, handler: a.uploadTelemetry},
-		{method: http.MethodDelete, path: backendapi.PathTelemetry, door: anyone, handler: a.purgeTelemetry},
+		{method: http.MethodPost, path: backendapi.PathTelemetry, level: anyone, handler: a.uploadTelemetry},
+		{method: http.MethodDelete, path: backendapi.PathTelemetry, level: anyone, handler: a.purgeTelemetry},
 	}
 }
 
-// uploading gives the install that a request speaks for.
-func (a *API) uploading(c *call) (string, error) {
+// installOf returns the install that sends or deletes usage data.
+func (a *API) installOf(c *call) (string, error) {
 	install := c.Header.Get(backendapi.HeaderInstallID)
 	if !validInstallID(install) || len(c.Header.Values(backendapi.HeaderInstallID)) > 1 {
-		return "", refusal(backendapi.CodeInvalidRequest, "the request carries no valid install id, or several", "send "+backendapi.HeaderInstallID+" once")
+		return "", invalidRequest("the request has no valid install id, or several",
+			"send "+backendapi.HeaderInstallID+" once")
 	}
-	if err := knownQuery(c.Request, nil); err != nil {
+	if err := checkQuery(c.Request, nil); err != nil {
 		return "", err
 	}
 	if wait := a.uploads.Take(a.ClientIP(c.Request)); wait > 0 {
@@ -59,11 +60,11 @@ func (a *API) uploading(c *call) (string, error) {
 
 // uploadTelemetry is POST /api/telemetry.
 func (a *API) uploadTelemetry(c *call) (any, error) {
-	install, err := a.uploading(c)
+	install, err := a.installOf(c)
 	if err != nil {
 		return nil, err
 	}
-	data, err := readWithin(c.w, c.Request, wire.MaxBody)
+	data, err := readBody(c.w, c.Request, wire.MaxBody)
 	if err != nil {
 		return nil, err
 	}
@@ -74,27 +75,29 @@ func (a *API) uploadTelemetry(c *call) (any, error) {
 	if wait := a.events.TakeN(a.ClientIP(c.Request), len(records)); wait > 0 {
 		return nil, tooMany(wait)
 	}
-	if dropped > 0 { // so that whoever counts knows that something is missing
-		a.Log.InfoContext(c.Context(), "an install lost events before it could send them", "events", dropped)
+	if dropped > 0 { // statistics lack these
+		a.Log.InfoContext(c.Context(), "install lost events before it could send them", "events", dropped)
 	}
 	done, err := a.Telemetry.Ingest(c.Context(), install, records)
 	if errors.Is(err, telemetry.ErrFull) {
-		return nil, &Refusal{Code: backendapi.CodeUnavailable, Message: err.Error(), FixHint: "send them later", RetryAfter: waitForRoom}
+		return nil, &Refusal{Code: backendapi.CodeUnavailable, Message: err.Error(), FixHint: "send them later",
+			RetryAfter: retryWhenFull}
 	}
 	if err != nil {
 		return nil, err
 	}
 	c.status = http.StatusAccepted
-	return backendapi.TelemetryReceipt{Accepted: int64(done.Accepted), Duplicates: int64(done.Duplicates), Rejected: int64(done.Rejected + rejected)}, nil
+	return backendapi.TelemetryReceipt{Accepted: int64(done.Accepted), Duplicates: int64(done.Duplicates),
+		Rejected: int64(done.Rejected + rejected)}, nil
 }
 
-// telemetryRecords reads a batch: the short way where it was written as our daemons do, else strictly.
+// telemetryRecords decodes a batch: quickly if it is written as our daemons write it, else strictly.
 func telemetryRecords(data []byte) (records []wire.Record, rejected int, dropped int64, err error) {
 	if records, rejected, dropped, ok := wire.Plain(data); ok {
 		return records, rejected, dropped, nil
 	}
 	if n := bytes.Count(data, []byte("{")); n > 4*wire.MaxBatch {
-		return nil, 0, 0, tooManyUploaded() // so that no body unfolds into much memory
+		return nil, 0, 0, tooManyUploaded() // bounds the memory of decoding it
 	}
 	var b uploaded
 	if err := decodeBytes(data, &b); err != nil {
@@ -124,7 +127,7 @@ func telemetryRecords(data []byte) (records []wire.Record, rejected int, dropped
 	return records, rejected, b.Dropped, nil
 }
 
-// uploaded is a wire.Batch whose fields are not read yet: in a map the last of two with one name would win.
+// uploaded is a wire.Batch with undecoded fields: in a map the last of two equal names would win.
 type uploaded struct {
 	Events  []uploadedEvent `json:"events"`
 	Dropped int64           `json:"dropped"`
@@ -137,7 +140,7 @@ type uploadedEvent struct {
 	Fields json.RawMessage `json:"fields"`
 }
 
-// record reads one event. A Refusal is of the whole batch.
+// record decodes one event. A Refusal rejects the whole batch, any other error only the event.
 func (e *uploadedEvent) record() (wire.Record, error) {
 	of := wire.Event{ID: e.ID, At: e.At, Name: e.Name}
 	if len(e.Fields) > 0 {
@@ -145,14 +148,15 @@ func (e *uploadedEvent) record() (wire.Record, error) {
 			return wire.Record{}, invalidBody("the field events.fields has the wrong type")
 		}
 	}
-	if twice(e.Fields) {
-		return wire.Record{}, errors.New("a field stands twice")
+	if hasDuplicate(e.Fields) {
+		return wire.Record{}, errors.New("a field occurs twice")
 	}
 	return of.Record()
 }
 
-// twice tells whether a name stands twice in an object, however it is spelled; in an object inside it none is looked at.
-func twice(object []byte) bool {
+// hasDuplicate reports whether a name occurs twice in an object, also if escaped differently. It ignores nested
+// objects.
+func hasDuplicate(object []byte) bool {
 	d := json.NewDecoder(bytes.NewReader(object))
 	if start, err := d.Token(); err != nil || start != json.Delim('{') {
 		return false
@@ -177,12 +181,12 @@ func twice(object []byte) bool {
 }
 
 func tooManyUploaded() error {
-	return refusal(backendapi.CodeInvalidRequest, fmt.Sprintf("the batch has more than %d events", wire.MaxBatch), "send it in parts")
+	return invalidRequest(fmt.Sprintf("the batch has more than %d events", wire.MaxBatch), "send it in parts")
 }
 
 // purgeTelemetry is DELETE /api/telemetry.
 func (a *API) purgeTelemetry(c *call) (any, error) {
-	install, err := a.uploading(c)
+	install, err := a.installOf(c)
 	if err != nil {
 		return nil, err
 	}

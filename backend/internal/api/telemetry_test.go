@@ -24,10 +24,11 @@ import (
 // upload sends a body as an install; headers come in pairs.
 func (w *world) upload(body string, headers ...string) answer {
 	w.Helper()
-	return w.call("POST", backendapi.PathTelemetry, body, append([]string{backendapi.HeaderInstallID, installID}, headers...)...)
+	return w.call("POST", backendapi.PathTelemetry, body,
+		append([]string{backendapi.HeaderInstallID, installID}, headers...)...)
 }
 
-// receipt is what is told of an upload.
+// receipt is the answer to an upload.
 func (a answer) receipt(accepted, duplicates, rejected int64) {
 	a.t.Helper()
 	var got backendapi.TelemetryReceipt
@@ -37,19 +38,21 @@ func (a answer) receipt(accepted, duplicates, rejected int64) {
 	}
 }
 
-// used is an event of now.
+// used is an event of the current time.
 func (w *world) used(name, fields string) string {
 	if fields != "" {
 		fields = `,"fields":` + fields
 	}
-	return fmt.Sprintf(`{"id":%q,"at":%q,"name":%q%s}`, uuid.Must(uuid.NewV7()), w.now().Format(wire.AtLayout), name, fields)
+	return fmt.Sprintf(`{"id":%q,"at":%q,"name":%q%s}`, uuid.Must(uuid.NewV7()), w.now().Format(wire.AtLayout), name,
+		fields)
 }
 
 func batchOf(events ...string) string { return `{"events":[` + strings.Join(events, ",") + `]}` }
 
-func TestTelemetryCountsEachEventOnce(t *testing.T) {
+func TestTelemetry_CountsEachEventOnce(t *testing.T) {
 	w := newWorld(t)
-	body := batchOf(w.used(wire.ToolCalled, `{"tool":"whoAmI","outcome":"ok","durationMs":3,"client":"claude-code"}`), w.used(wire.Linked, ""))
+	body := batchOf(w.used(wire.ToolCalled, `{"tool":"whoAmI","outcome":"ok","durationMs":3,"client":"claude-code"}`),
+		w.used(wire.Linked, ""))
 	w.upload(body).receipt(2, 0, 0)
 	w.upload(body).receipt(0, 2, 0)
 	w.pass(26 * time.Hour) // sent again when the backend is back
@@ -57,24 +60,29 @@ func TestTelemetryCountsEachEventOnce(t *testing.T) {
 	w.upload(`{"events":[]}`).receipt(0, 0, 0)
 	w.upload(`{"events":[],"dropped":12}`).receipt(0, 0, 0)
 	w.upload(`{ "dropped": 1, "events": [ `+w.used(wire.Linked, "")+` ] }`).receipt(1, 0, 0)
-	if log := w.log.String(); !strings.Contains(log, `"events":12}`) || strings.Count(log, "an install lost events") != 2 {
+	if log := w.log.String(); !strings.Contains(log, `"events":12}`) || strings.Count(log, "install lost events") != 2 {
 		t.Errorf("what installs lost is not in the log: %s", log)
 	}
 }
 
-// What is wrong with one event costs that event alone.
-func TestTelemetryRejectsEventsOneByOne(t *testing.T) {
+// An invalid event is dropped; the rest of its batch is stored.
+func TestTelemetry_RejectsSingleEvents(t *testing.T) {
 	w := newWorld(t)
 	good := w.used(wire.Linked, "")
 	at := func(ago time.Duration) string {
-		return strings.Replace(w.used(wire.Linked, ""), w.now().Format(wire.AtLayout), w.now().Add(-ago).Format(wire.AtLayout), 1)
+		return strings.Replace(w.used(wire.Linked, ""), w.now().Format(wire.AtLayout),
+			w.now().Add(-ago).Format(wire.AtLayout), 1)
 	}
 	bad := []string{
-		w.used("keyboard.typed", ""), w.used("", ""), w.used(wire.ToolCalled, `{"path":"/home/ada/secret"}`), w.used(wire.ToolCalled, `{"tool":{"deep":[1,null]}}`),
-		w.used(wire.ToolCalled, `{"tool":"a","tool":"b"}`), w.used(wire.ToolCalled, `{"tool":"a","durationMs":1,"t\u006fol":"b"}`),
-		w.used(wire.ToolCalled, `{"durationMs":-1}`), w.used(wire.ToolCalled, `{"tool":"a\u0000b"}`), w.used(wire.Linked, `{"account":"ada"}`),
+		w.used("keyboard.typed", ""), w.used("", ""), w.used(wire.ToolCalled, `{"path":"/home/ada/secret"}`),
+		w.used(wire.ToolCalled, `{"tool":{"deep":[1,null]}}`),
+		w.used(wire.ToolCalled, `{"tool":"a","tool":"b"}`),
+		w.used(wire.ToolCalled, `{"tool":"a","durationMs":1,"t\u006fol":"b"}`),
+		w.used(wire.ToolCalled, `{"durationMs":-1}`), w.used(wire.ToolCalled, `{"tool":"a\u0000b"}`),
+		w.used(wire.Linked, `{"account":"ada"}`),
 		`{"id":"1","at":"` + w.now().Format(wire.AtLayout) + `","name":"account.linked"}`, `{}`, `null`,
-		strings.Replace(w.used(wire.Linked, ""), w.now().Format(wire.AtLayout), "yesterday", 1), at(91 * 24 * time.Hour), at(-48 * time.Hour),
+		strings.Replace(w.used(wire.Linked, ""), w.now().Format(wire.AtLayout), "yesterday", 1), at(91 * 24 * time.Hour),
+		at(-48 * time.Hour),
 	}
 	w.upload(batchOf(append(bad, good)...)).receipt(1, 0, int64(len(bad)))
 	w.upload(batchOf(good, good, w.used(wire.Linked, ""))).receipt(1, 2, 0)
@@ -87,11 +95,14 @@ func TestTelemetryRefusals(t *testing.T) {
 	for what, body := range map[string]string{
 		"no JSON": `{"events":[`, "an array": `[]`, "a field that nobody knows": `{"events":[],"user":"ada"}`,
 		"a field of an event that nobody knows": batchOf(strings.Replace(one, `"name"`, `"account":"ada","name"`, 1)),
-		"another case":                          `{"Events":[]}`, "a field twice": `{"events":[],"events":[]}`, "something behind it": `{"events":[]}{}`,
-		"an id that is a number": batchOf(`{"id":7}`), "too many": batchOf(strings.Split(strings.TrimSuffix(strings.Repeat(one+"\n", wire.MaxBatch+1), "\n"), "\n")...),
-		"null": `null`, "nothing": `{}`, "null for events": `{"events":null}`, "a loss alone": `{"dropped":3}`,
+		"another case":                          `{"Events":[]}`, "a field twice": `{"events":[],"events":[]}`,
+		"something behind it":    `{"events":[]}{}`,
+		"an id that is a number": batchOf(`{"id":7}`),
+		"too many":               batchOf(strings.Split(strings.TrimSuffix(strings.Repeat(one+"\n", wire.MaxBatch+1), "\n"), "\n")...),
+		"null":                   `null`, "nothing": `{}`, "null for events": `{"events":null}`, "a loss alone": `{"dropped":3}`,
 		"fields that are a list": batchOf(strings.Replace(one, `"account.linked"`, `"account.linked","fields":[]`, 1)),
-		"a loss below zero":      `{"events":[],"dropped":-1}`, "very many": `{"events":[` + strings.Repeat(`{},`, 5000) + `{}]}`,
+		"a loss below zero":      `{"events":[],"dropped":-1}`, "very many": `{"events":[` + strings.Repeat(`{},`, 5000) +
+			`{}]}`,
 	} {
 		if p := w.upload(body).problem(http.StatusBadRequest, "invalid_request"); p.Retryable {
 			t.Errorf("%s is to be sent again", what)
@@ -100,8 +111,10 @@ func TestTelemetryRefusals(t *testing.T) {
 	w.upload(batchOf(strings.Repeat(" ", wire.MaxBody))).problem(http.StatusRequestEntityTooLarge, "request_too_large")
 	w.upload(batchOf(), "Content-Type", "text/plain").problem(http.StatusUnsupportedMediaType, "unsupported_media")
 	for _, id := range []string{"", "inst_", "inst_x y z", "ada", "inst_" + strings.Repeat("x", 65)} {
-		w.call("POST", backendapi.PathTelemetry, batchOf(one), backendapi.HeaderInstallID, id).problem(http.StatusBadRequest, "invalid_request")
-		w.call("DELETE", backendapi.PathTelemetry, "", backendapi.HeaderInstallID, id).problem(http.StatusBadRequest, "invalid_request")
+		w.call("POST", backendapi.PathTelemetry, batchOf(one), backendapi.HeaderInstallID, id).problem(http.StatusBadRequest,
+			"invalid_request")
+		w.call("DELETE", backendapi.PathTelemetry, "", backendapi.HeaderInstallID, id).problem(http.StatusBadRequest,
+			"invalid_request")
 	}
 	for _, method := range []string{"POST", "DELETE"} {
 		two := httptest.NewRequest(method, backendapi.PathTelemetry, strings.NewReader(batchOf(one)))
@@ -117,16 +130,18 @@ func TestTelemetryRefusals(t *testing.T) {
 	_, _ = z.Write([]byte(batchOf(one)))
 	z.Close()
 	w.upload(packed.String(), "Content-Encoding", "gzip").problem(http.StatusBadRequest, "invalid_request")
-	w.upload(batchOf(one)).receipt(1, 0, 0) // nothing of the above was kept
+	w.upload(batchOf(one)).receipt(1, 0, 0) // none of the above was stored
 }
 
-// Usage is of an install, never of an account: a token beside it is not looked at, and no row leads to either.
-func TestTelemetryIsOfNobody(t *testing.T) {
+// Uploaded usage cannot be traced to an account: a bearer token sent with it is ignored, and no row refers to the
+// account or its link.
+func TestTelemetry_IsAnonymous(t *testing.T) {
 	w := newWorld(t)
 	token := w.link()
 	w.upload(batchOf(w.used(wire.Linked, "")), "Authorization", "Bearer "+token).receipt(1, 0, 0)
 	w.upload(batchOf(w.used(wire.Linked, "")), "Authorization", "Bearer garbage").receipt(1, 0, 0)
-	w.call("POST", backendapi.PathTelemetry, batchOf(), "Authorization", "Bearer "+token).problem(http.StatusBadRequest, "invalid_request")
+	w.call("POST", backendapi.PathTelemetry, batchOf(), "Authorization", "Bearer "+token).problem(http.StatusBadRequest,
+		"invalid_request")
 	var kept []byte
 	files, _ := filepath.Glob(w.file + "*")
 	for _, file := range files {
@@ -146,12 +161,14 @@ func TestTelemetryIsOfNobody(t *testing.T) {
 	}
 }
 
-func TestTelemetryPurgeErasesOneInstall(t *testing.T) {
+func TestTelemetry_PurgeErasesOneInstall(t *testing.T) {
 	w := newWorld(t)
 	const other = "inst_other456789"
-	old := strings.Replace(w.used(wire.Linked, ""), w.now().Format(wire.AtLayout), w.now().Add(-80*24*time.Hour).Format(wire.AtLayout), 1)
+	old := strings.Replace(w.used(wire.Linked, ""), w.now().Format(wire.AtLayout),
+		w.now().Add(-80*24*time.Hour).Format(wire.AtLayout), 1)
 	w.upload(batchOf(w.used(wire.Linked, ""), old)).receipt(2, 0, 0)
-	w.call("POST", backendapi.PathTelemetry, batchOf(w.used(wire.Linked, "")), backendapi.HeaderInstallID, other).receipt(1, 0, 0)
+	w.call("POST", backendapi.PathTelemetry, batchOf(w.used(wire.Linked, "")), backendapi.HeaderInstallID,
+		other).receipt(1, 0, 0)
 	for _, c := range []struct {
 		install string
 		want    int64
@@ -164,7 +181,7 @@ func TestTelemetryPurgeErasesOneInstall(t *testing.T) {
 	}
 }
 
-func TestTelemetryOfOneAddressIsLimited(t *testing.T) {
+func TestTelemetry_IsLimitedPerAddress(t *testing.T) {
 	w := newWorld(t)
 	from := []string{backendapi.HeaderInstallID, installID, ipHeader, "192.0.2.1"}
 	for range uploadsPerMinute {
@@ -182,8 +199,8 @@ func TestTelemetryOfOneAddressIsLimited(t *testing.T) {
 	w.upload(batchOf(), from...).receipt(0, 0, 0)
 }
 
-// One address cannot fill the disk by sending full batches.
-func TestTelemetryEventsOfOneAddressAreLimited(t *testing.T) {
+// One address cannot fill the disk with full batches.
+func TestTelemetry_EventsAreLimitedPerAddress(t *testing.T) {
 	w := newWorld(t)
 	full := make([]string, wire.MaxBatch)
 	upload := func(address string) answer {
@@ -206,23 +223,26 @@ func TestTelemetryEventsOfOneAddressAreLimited(t *testing.T) {
 	upload("192.0.2.1").receipt(wire.MaxBatch, 0, 0)
 }
 
-// A full store says so, and when to come again.
-func TestTelemetryRefusesWhatItHasNoRoomFor(t *testing.T) {
+// A full store answers that it is full, and when to retry.
+func TestTelemetry_RefusesEventsWhenFull(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.Telemetry.(*telemetry.Service).MaxRows = 3 })
 	w.upload(batchOf(w.used(wire.Linked, ""), w.used(wire.Linked, ""), w.used(wire.Linked, ""))).receipt(3, 0, 0)
 	got := w.upload(batchOf(w.used(wire.Linked, "")))
-	if p := got.problem(http.StatusServiceUnavailable, "unavailable"); got.header.Get("Retry-After") != "900" || !p.Retryable {
+	if p := got.problem(http.StatusServiceUnavailable, "unavailable"); got.header.Get("Retry-After") != "900" ||
+		!p.Retryable {
 		t.Errorf("Retry-After %q, %+v", got.header.Get("Retry-After"), p)
 	}
 	w.call("DELETE", backendapi.PathTelemetry, "", backendapi.HeaderInstallID, installID).is(http.StatusOK)
 	w.upload(batchOf(w.used(wire.Linked, ""))).receipt(1, 0, 0)
 }
 
-// FuzzTelemetryBody feeds any bytes: nothing panics, what is taken is of the list and within the bounds, and the same is
-// said of a body in another spelling.
+// FuzzTelemetryBody checks that no body causes a panic, that accepted events are in the event list and within its
+// bounds, and that another encoding of the same JSON gets the same answer.
 func FuzzTelemetryBody(f *testing.F) {
 	const event = `{"id":"01939d3a-6a53-7c4e-8f00-0123456789ab","at":"2026-01-02T03:04:05.678Z","name":"tool.called","fields":{"tool":"a","durationMs":3}}`
-	for _, seed := range []string{batchOf(), batchOf(event), batchOf(event, event), batchOf(`{"id":1}`), batchOf(`null`), `{"events":null}`, `null`, `[`, `{}`, batchOf(strings.Replace(event, `"tool":"a"`, `"tool":"a","tool":"b"`, 1)), `{"events":[{"fields":{"a":{"b":[]}}}]}`} {
+	for _, seed := range []string{batchOf(), batchOf(event), batchOf(event, event), batchOf(`{"id":1}`), batchOf(`null`),
+		`{"events":null}`, `null`, `[`, `{}`, batchOf(strings.Replace(event, `"tool":"a"`, `"tool":"a","tool":"b"`, 1)),
+		`{"events":[{"fields":{"a":{"b":[]}}}]}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {

@@ -36,7 +36,7 @@ const (
 	ipHeader  = "X-Test-Ip"
 )
 
-// world is the routes over the real machine and a real SQLite file, on a clock that the test holds.
+// world is the routes over the real services and a SQLite file, on a clock that the test controls.
 type world struct {
 	*testing.T
 	mux   *http.ServeMux
@@ -57,7 +57,8 @@ type world struct {
 
 func newWorld(t *testing.T, change ...func(*Options)) *world {
 	t.Helper()
-	w := &world{T: t, file: filepath.Join(t.TempDir(), "service.db"), log: &logs{}, at: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	w := &world{T: t, file: filepath.Join(t.TempDir(), "service.db"), log: &logs{},
+		at: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	log := slog.New(slog.NewJSONHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	store, err := sqlstore.Open(t.Context(), w.file, log)
 	if err != nil {
@@ -86,7 +87,7 @@ func newWorld(t *testing.T, change ...func(*Options)) *world {
 	return w
 }
 
-// records wires the services of a project's records, with keys for credentials and a price for one model.
+// records wires the services of project records, with keys for credentials and a price for one model.
 func (w *world) records(hash secret.Hasher, o *Options) {
 	w.Helper()
 	catalogue, err := assistant.LoadCatalogue("")
@@ -102,13 +103,15 @@ func (w *world) records(hash secret.Hasher, o *Options) {
 		w.Fatal(err)
 	}
 	price, cheap := int64(60_000), int64(1_000)
-	catalogue.RealtimeModels[0].Price, catalogue.MemoryModels[0].Price, catalogue.MemoryModels[1].Price = &price, &cheap, &price
+	catalogue.RealtimeModels[0].Price, catalogue.MemoryModels[0].Price, catalogue.MemoryModels[1].Price = &price, &cheap,
+		&price
 	w.grants = &grants.Service{Store: w.store, Now: w.now}
 	w.audit = &audit.Service{Store: w.store, Now: w.now}
 	w.projects = &projects.Service{Store: w.store, Hasher: hash, Now: w.now}
 	o.Grants, o.Audit, o.Projects = w.grants, w.audit, w.projects
 	o.Assistant = &assistant.Service{Store: w.store, Catalogue: catalogue, Now: w.now}
-	o.Credentials = credentials.New(credentials.Options{Store: w.store, Hasher: hash, Keys: keys, Providers: providers, Now: w.now})
+	o.Credentials = credentials.New(credentials.Options{Store: w.store, Hasher: hash, Keys: keys, Providers: providers,
+		Now: w.now})
 	counts := analytics.New(analytics.Options{Store: w.store, Hasher: hash, Quota: 1000, Now: w.now})
 	o.Analytics, o.Keys, o.Ingest = counts, w.projects, counts
 	o.Telemetry = telemetry.New(telemetry.Options{Store: w.store, Hasher: hash, Now: w.now})
@@ -127,7 +130,7 @@ func (w *world) pass(d time.Duration) {
 	w.at = w.at.Add(d)
 }
 
-// nobody is a live side where nobody is attached.
+// nobody is a live session that nobody is attached to.
 type nobody struct{}
 
 func (nobody) Attached(string) sessions.Live            { return sessions.Live{} }
@@ -140,7 +143,7 @@ func (nobody) Control(context.Context, string, string, json.RawMessage, []byte) 
 	return nil, sessions.ErrNoGlasses
 }
 
-// logs keeps what was logged.
+// logs collects log records.
 type logs struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -158,7 +161,7 @@ func (l *logs) String() string {
 	return l.b.String()
 }
 
-// answer is what came back.
+// answer is a response.
 type answer struct {
 	t      *testing.T
 	what   string
@@ -167,7 +170,7 @@ type answer struct {
 	body   []byte
 }
 
-// call sends one request; headers come in pairs. A body is JSON unless a header says otherwise.
+// call sends one request; headers come in pairs. The body is JSON unless a header says otherwise.
 func (w *world) call(method, path, body string, headers ...string) answer {
 	w.Helper()
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
@@ -198,9 +201,17 @@ func (w *world) poll(deviceCode string) answer {
 	return w.call("POST", backendapi.PathDeviceToken, string(body))
 }
 
+// cancel gives up a code, as a client does that no longer needs it.
+func (w *world) cancel(deviceCode string) answer {
+	w.Helper()
+	body, _ := json.Marshal(backendapi.TokenRequest{DeviceCode: deviceCode})
+	return w.call("POST", backendapi.PathDeviceCancel, string(body))
+}
+
 func (w *world) person(id, name string) account.Account {
 	w.Helper()
-	a := account.Account{ID: id, Email: name + "@example.org", PasswordHash: "x", Active: true, PrivacyAccepted: w.at, CreatedAt: w.at}
+	a := account.Account{ID: id, Email: name + "@example.org", PasswordHash: "x", Active: true, PrivacyAccepted: w.at,
+		CreatedAt: w.at}
 	if err := w.store.InsertAccount(w.Context(), a); err != nil {
 		w.Fatal(err)
 	}
@@ -216,7 +227,7 @@ func (w *world) approveAs(code backendapi.DeviceCode, who account.Account) {
 	}
 }
 
-// link makes a whole link and gives its token.
+// link creates a link and returns its token.
 func (w *world) link() string { w.Helper(); return w.linkOf(w.ada) }
 
 func (w *world) linkOf(who account.Account) string {
@@ -228,7 +239,7 @@ func (w *world) linkOf(who account.Account) string {
 	return token.AuthToken
 }
 
-// operate changes the database behind the backend's back, as an operator may.
+// operate changes the database directly, as an operator might.
 func (w *world) operate(statement string, args ...any) {
 	w.Helper()
 	db, err := sql.Open("sqlite", "file:"+w.file+"?_pragma=busy_timeout(10000)")
@@ -266,7 +277,7 @@ func (a answer) into(v any) answer {
 	return a
 }
 
-// problem checks that the answer is a whole Problem with the code, and gives it.
+// problem checks that the answer is a complete Problem with the code, and returns it.
 func (a answer) problem(status int, code string) backendapi.Problem {
 	a.t.Helper()
 	var p backendapi.Problem
@@ -275,13 +286,14 @@ func (a answer) problem(status int, code string) backendapi.Problem {
 	return p
 }
 
-// authRequired checks the 401 with its fresh code.
+// authRequired checks the 401 and its fresh code.
 func (a answer) authRequired() backendapi.AuthRequired {
 	a.t.Helper()
 	var p backendapi.AuthRequired
 	a.is(http.StatusUnauthorized).into(&p)
 	a.whole(p.Problem, http.StatusUnauthorized, backendapi.CodeAuthRequired)
-	if !p.Retryable || p.DeviceCode.DeviceCode == "" || p.UserCode == "" || p.ExpiresInSeconds != 600 || p.PollIntervalSeconds != 5 ||
+	if !p.Retryable || p.DeviceCode.DeviceCode == "" || p.UserCode == "" || p.ExpiresInSeconds != 600 ||
+		p.PollIntervalSeconds != 5 ||
 		p.VerificationURL != site+"/activate?code="+p.UserCode {
 		a.t.Errorf("%s: %+v", a.what, p)
 	}
@@ -290,7 +302,8 @@ func (a answer) authRequired() backendapi.AuthRequired {
 
 func (a answer) whole(p backendapi.Problem, status int, code string) {
 	a.t.Helper()
-	if p.Status != status || p.Code != code || p.Type != "about:blank" || p.Title == "" || p.Detail == "" || p.FixHint == "" {
+	if p.Status != status || p.Code != code || p.Type != "about:blank" || p.Title == "" || p.Detail == "" ||
+		p.FixHint == "" {
 		a.t.Errorf("%s: %+v, want code %s", a.what, p, code)
 	}
 	if got := a.header.Get("Content-Type"); got != "application/problem+json" {

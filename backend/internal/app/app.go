@@ -1,4 +1,4 @@
-// Package app composes the backend: store, features, the two faces, the relay, and how they start and drain. It is the
+// Package app composes the backend from store, features, API, pages and relay, and starts and drains them. It is the
 // only package that imports all the others.
 package app
 
@@ -21,36 +21,35 @@ import (
 	"github.com/service-dev/service/backend/internal/sqlstore"
 )
 
-// Options are what the process around the backend decides.
+// Options configure a backend for the process that runs it.
 type Options struct {
 	Config config.Config
-	// Embedded says that pages are served as plain HTTP on localhost only.
+	// Embedded serves plain HTTP, on localhost only.
 	Embedded bool
-	// InstanceID names the cookies.
+	// InstanceID is part of the cookies' names.
 	InstanceID string
-	// SignInWord is what people must enter to sign up or in; empty asks for none.
+	// SignInWord must be entered to sign up or in; "" asks for none.
 	SignInWord string
 	// EndBrowserSessions signs every browser out at the start, because somebody else may have their cookies.
 	EndBrowserSessions bool
 	Log                *slog.Logger
 }
 
-// App is a composed backend. Close it when Serve is not called; Serve closes it itself.
+// App is a composed backend. Serve closes it; call Close if Serve is not called.
 type App struct {
-	config config.Config
-	log    *slog.Logger
-	store  *sqlstore.Store
-	links  *link.Service
-	hub    *relay.Hub
-	// signedOut says that browsers were signed out at the start.
-	signedOut bool
-	serving   []server // what runs beside the requests
-	last      []server // what requests leave work to: each ends once those before it, and all requests, have ended
-	callers   *callers
+	config    config.Config
+	log       *slog.Logger
+	store     *sqlstore.Store
+	links     *link.Service
+	hub       *relay.Hub
+	signedOut bool     // browsers were signed out at the start
+	serving   []server // run beside the requests
+	last      []server // process what requests leave behind; each ends after all requests and the previous ones
+	addresses *clientAddresses
 	handler   http.Handler
 }
 
-// New opens and migrates the database and wires the parts. ctx bounds the start only.
+// New opens and migrates the database and composes the parts. ctx bounds only the start.
 func New(ctx context.Context, o Options) (*App, error) {
 	c := o.Config
 	store, err := sqlstore.Open(ctx, c.Database, o.Log)
@@ -67,7 +66,7 @@ func New(ctx context.Context, o Options) (*App, error) {
 			store.Close()
 			return nil, fmt.Errorf("end browser sessions: %w", err)
 		}
-		o.Log.Info("signed every browser out", "sessions", ended)
+		o.Log.Info("signed out every browser", "sessions", ended)
 	}
 	a := &App{config: c, log: o.Log, store: store, signedOut: ended > 0}
 	if err := a.compose(o); err != nil {
@@ -83,21 +82,22 @@ func (a *App) Handler() http.Handler { return a.handler }
 // Close closes the database of an app that was never served.
 func (a *App) Close() error { return a.store.Close() }
 
-// Activity counts what keeps the backend busy: attached apps and pages, codes that wait for a person.
+// Activity counts what keeps the backend busy: attached apps and pages, and codes that wait for a decision.
 func (a *App) Activity(ctx context.Context) (connections, pendingCodes int, err error) {
 	pendingCodes, err = a.store.PendingCodes(ctx, time.Now())
 	return a.hub.Connections(), pendingCodes, err
 }
 
-// Serve serves on the listeners until ctx ends, then drains: no new request, open ones may finish within the drain
-// timeout, live connections are told to come back, rows in flight are committed, mail that requests left is sent, the
-// database is closed.
+// Serve serves on the listeners until ctx ends, then drains: it accepts no new requests, lets open ones finish within
+// the drain timeout, asks live connections to reconnect, commits pending rows, sends queued mail and closes the
+// database.
 func (a *App) Serve(ctx context.Context, listeners ...net.Listener) error {
 	defer a.store.Close()
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRequests()
 	server := &http.Server{
-		Handler: a.handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
+		Handler: a.handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
 		BaseContext: func(net.Listener) context.Context { return requests },
 		ErrorLog:    slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
 	}
@@ -105,7 +105,7 @@ func (a *App) Serve(ctx context.Context, listeners ...net.Listener) error {
 	for _, l := range listeners {
 		group.Go(func() error {
 			if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-				return fmt.Errorf("serving %s: %w", l.Addr(), err)
+				return fmt.Errorf("serve on %s: %w", l.Addr(), err)
 			}
 			return nil
 		})
@@ -114,9 +114,9 @@ func (a *App) Serve(ctx context.Context, listeners ...net.Listener) error {
 		group.Go(func() error { return s.Serve(ctx) })
 	}
 	group.Go(func() error {
-		tick := time.NewTicker(restEvery)
+		tick := time.NewTicker(idleInterval)
 		defer tick.Stop()
-		rest(ctx, tick.C, a.hub.Connections, debug.FreeOSMemory)
+		freeIdleMemory(ctx, tick.C, a.hub.Connections, debug.FreeOSMemory)
 		return nil
 	})
 	endLast := serveLast(ctx, group, a.last)
@@ -126,7 +126,7 @@ func (a *App) Serve(ctx context.Context, listeners ...net.Listener) error {
 		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.config.DrainTimeout)
 		defer cancel()
 		if err := server.Shutdown(drain); err != nil {
-			a.log.Warn("open requests were cut off after the drain timeout", "err", err)
+			a.log.Warn("aborted open requests after the drain timeout", "err", err)
 			server.Close()
 		}
 		return nil
@@ -134,7 +134,7 @@ func (a *App) Serve(ctx context.Context, listeners ...net.Listener) error {
 	return group.Wait()
 }
 
-// serveLast runs parts until the function that it gives is called, which ends one after the other and waits for each.
+// serveLast runs parts. The returned function ends them one after the other and waits for each.
 func serveLast(ctx context.Context, group *errgroup.Group, parts []server) (end func()) {
 	var ends []func()
 	for _, s := range parts {

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// checkRefusals: a form that is not sent from our own page in this very browser does nothing, whoever sends it.
-func (h *authHouse) checkRefusals(v visit) {
+// checkRefusals checks that a form does nothing, whoever sends it, unless it is sent from our own page in the same
+// browser.
+func (h *authWorld) checkRefusals(v visit) {
 	h.t.Helper()
 	if v.socket {
 		if a := h.ask(h.owner, v, h.things, fromElsewhere); a.status != http.StatusForbidden {
@@ -18,7 +19,8 @@ func (h *authHouse) checkRefusals(v visit) {
 		return
 	}
 	for _, b := range append(slices.Clone(h.others), h.owner) {
-		for how, words := range map[manner]string{withoutToken: "without a token", withOthersToken: "with another's token", fromElsewhere: "from another origin"} {
+		for how, words := range map[manner]string{withoutToken: "without a token", withOthersToken: "with another's token",
+			fromElsewhere: "from another origin"} {
 			if a := h.ask(b, v, h.things, how); a.status != http.StatusForbidden {
 				h.t.Errorf("%s by %s %s: %s", v.name(), b.name, words, a.cell())
 			}
@@ -29,9 +31,10 @@ func (h *authHouse) checkRefusals(v visit) {
 	}
 }
 
-func (h *authHouse) checkHeaders(b *browser, v visit, a answer) {
+func (h *authWorld) checkHeaders(b *browser, v visit, a answer) {
 	h.t.Helper()
-	want := map[string]string{"Cache-Control": "no-store", "X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+	want := map[string]string{"Cache-Control": "no-store", "X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff",
+		"Referrer-Policy":              "no-referrer",
 		"Cross-Origin-Resource-Policy": "same-origin", "Strict-Transport-Security": "max-age=31536000"}
 	frames := "frame-ancestors 'none'"
 	if v.public {
@@ -45,14 +48,15 @@ func (h *authHouse) checkHeaders(b *browser, v visit, a answer) {
 		}
 	}
 	if a.status == http.StatusMovedPermanently {
-		return // to another address of the same public page
+		return // redirects to another address of the same public page
 	}
 	for name, value := range want {
 		if a.header.Get(name) != value {
 			h.t.Errorf("%s for %s: %s is %q", v.name(), b.name, name, a.header.Get(name))
 		}
 	}
-	if policy := a.header.Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") || !strings.Contains(policy, frames) {
+	if policy := a.header.Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") ||
+		!strings.Contains(policy, frames) {
 		h.t.Errorf("%s for %s: the policy is %q", v.name(), b.name, policy)
 	}
 	if strings.Contains(a.text, pastedKey) {
@@ -60,19 +64,20 @@ func (h *authHouse) checkHeaders(b *browser, v visit, a answer) {
 	}
 }
 
-func (h *authHouse) checkOwner(v visit, a answer) {
+func (h *authWorld) checkOwner(v visit, a answer) {
 	h.t.Helper()
 	if acted := len(a.changes) > 0; acted != v.acts {
 		h.t.Errorf("%s by the owner: %s, and acts is %t", v.name(), a.cell(), v.acts)
 	}
-	fine := a.status < http.StatusBadRequest || v.refused || strings.Contains(v.path, "{own}/keys/{key}") // a key is not found in another project
+	// a key is not found in another project
+	fine := a.status < http.StatusBadRequest || v.refused || strings.Contains(v.path, "{own}/keys/{key}")
 	if (v.acts || v.whose == owned) && !fine {
 		h.t.Errorf("%s by the owner: %s", v.name(), a.cell())
 	}
 }
 
-// checkStranger: nothing of the owner's is shown or acted on, nor can anybody tell whether it is there.
-func (h *authHouse) checkStranger(b *browser, v visit, a answer) {
+// checkStranger checks that nothing of the owner's is shown or changed, and that its existence cannot be detected.
+func (h *authWorld) checkStranger(b *browser, v visit, a answer) {
 	h.t.Helper()
 	said := a.text
 	if b.account == "" {
@@ -82,7 +87,8 @@ func (h *authHouse) checkStranger(b *browser, v visit, a answer) {
 		h.t.Errorf("%s shows %s something of the owner's:\n%s", v.name(), b.name, a.text)
 	}
 	h.checkUntouched(b, v, a)
-	out := a.status == http.StatusUnauthorized || a.status == http.StatusSeeOther && strings.HasPrefix(a.leads, "/signin?next=/")
+	out := a.status == http.StatusUnauthorized || a.status == http.StatusSeeOther &&
+		strings.HasPrefix(a.leads, "/signin?next=/")
 	switch {
 	case v.whose == open:
 		return
@@ -107,8 +113,8 @@ func (h *authHouse) checkStranger(b *browser, v visit, a answer) {
 	}
 }
 
-// checkUntouched: reading changes nothing, and what strangers change is their own.
-func (h *authHouse) checkUntouched(b *browser, v visit, a answer) {
+// checkUntouched checks that reads change nothing and that strangers change only what is theirs.
+func (h *authWorld) checkUntouched(b *browser, v visit, a answer) {
 	h.t.Helper()
 	signedIn := b == h.others[1]
 	read := v.method() == http.MethodGet && !v.acts

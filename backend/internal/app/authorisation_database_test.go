@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// database sees everything that a backend keeps, and can put it back as it was.
+// database dumps everything a backend stores and can restore it.
 type database struct {
 	t    *testing.T
 	db   *sql.Conn
@@ -21,7 +21,7 @@ type database struct {
 type table struct {
 	columns []string
 	rows    [][]any
-	text    []string // rows for comparing, sorted
+	text    []string // sorted rows, for comparison
 }
 
 func openDatabase(t *testing.T, where string) *database {
@@ -41,7 +41,7 @@ func openDatabase(t *testing.T, where string) *database {
 	}
 	t.Cleanup(func() { d.db.Close() })
 	if !d.lite {
-		d.exec("SET session_replication_role = replica") // no foreign keys while rows are put back
+		d.exec("SET session_replication_role = replica") // without foreign keys while rows are restored
 	}
 	return d
 }
@@ -98,7 +98,7 @@ func (d *database) dump() map[string]table {
 	}
 	all := map[string]table{}
 	for _, name := range d.texts(list) {
-		// Looking at a code leaves a line in the trail of linking, whoever looks; it has its own tests.
+		// Viewing a code adds a line to the linking trail, whoever views it; that has tests of its own.
 		if name != "goose_db_version" && name != "link_trail" {
 			all[name] = d.read("SELECT * FROM " + name)
 		}
@@ -106,7 +106,7 @@ func (d *database) dump() map[string]table {
 	return all
 }
 
-// written tells where the database is in the order of all writes, so that most requests need no dump.
+// written returns the database's write position, so that most requests need no dump.
 func (d *database) written() string {
 	d.t.Helper()
 	query := "SELECT pg_current_wal_insert_lsn()::text"
@@ -116,13 +116,13 @@ func (d *database) written() string {
 	return d.texts(query)[0]
 }
 
-// keep remembers everything as it is now.
+// keep records the current content.
 func (d *database) keep() {
 	d.t.Helper()
 	d.kept, d.mark = d.dump(), d.written()
 }
 
-// changes are the rows of each table that came or went since keep. It puts everything back.
+// changes returns the rows of each table that were added or removed since keep, and restores the recorded content.
 func (d *database) changes() map[string][]string {
 	d.t.Helper()
 	if d.written() == d.mark {

@@ -12,31 +12,31 @@ import (
 	"testing"
 )
 
-// reach says whose a route is.
+// reach is who may use a route.
 type reach int
 
 const (
-	// owned: it names something of the owner's. Nobody else may learn whether it is there.
+	// owned: it names something of the owner's. Nobody else may learn whether that exists.
 	owned reach = iota
-	// self: it is about whoever is signed in.
+	// self: it concerns whoever is signed in.
 	self
-	// open: it is for everybody.
+	// open: anybody may use it.
 	open
 )
 
-// visit is one request of the walk. In path, form and first {name} is a thing of the owner's (authHouse.things), {own} a
-// project that everybody has under that name.
+// visit is one request of the walk. In path and form, the first {name} is something of the owner's (authWorld.things),
+// and {own} is a project name that every account uses.
 type visit struct {
 	pattern string
 	whose   reach
-	path    string // the pattern's own when empty
-	form    string // of a POST, as a query
-	first   string // page to open before, for its cookies and its "seen" token
-	acts    bool   // what the owner does here changes the database
-	refused bool   // what it changes is the count of refusals
-	public  bool   // it may be kept by caches
-	framed  bool   // it may be shown in a frame
-	socket  bool   // a WebSocket begins here
+	path    string // default: the pattern's own
+	form    string // of a POST, URL-encoded
+	first   string // page to open first, for its cookies and its "seen" token
+	acts    bool   // the owner's request changes the database
+	refused bool   // only the count of refusals changes
+	public  bool   // caches may store the answer
+	framed  bool   // other sites may frame the answer
+	socket  bool   // it upgrades to a WebSocket
 }
 
 const (
@@ -44,7 +44,7 @@ const (
 	twin    = "/account/projects/{own}"
 )
 
-// walk has every route of the HTML face at least once.
+// walk has every HTML route at least once.
 var walk = []visit{
 	{pattern: "GET /{$}", path: "/", whose: open},
 	{pattern: "GET /privacy", whose: open},
@@ -52,16 +52,19 @@ var walk = []visit{
 	{pattern: "POST /signup", whose: open, form: "email=new@example.org&accept=1&password={password}", acts: true},
 	{pattern: "GET /signup/sent", whose: open},
 	{pattern: "GET /signup/confirm", path: "/signup/confirm?token={signup}", whose: open},
-	{pattern: "POST /signup/confirm", first: "/signup/confirm?token={signup}", form: "password={password}", whose: open, acts: true},
+	{pattern: "POST /signup/confirm", first: "/signup/confirm?token={signup}", form: "password={password}", whose: open,
+		acts: true},
 	{pattern: "GET /signin", whose: open},
 	{pattern: "POST /signin", whose: open, form: "email=other@example.org&password={password}", acts: true},
 	{pattern: "POST /signin", whose: open, form: "email={email}&password=not+the+password", acts: true, refused: true},
 	{pattern: "POST /signin", whose: open, form: "email=suspended@example.org&password={password}"},
 	{pattern: "POST /signout", whose: open, acts: true},
 	{pattern: "GET /activate", path: "/activate?code={code}", whose: open},
-	{pattern: "POST /activate/approve", path: "/activate/approve?code={code}", first: "/activate?code={code}", whose: open, acts: true},
+	{pattern: "POST /activate/approve", path: "/activate/approve?code={code}", first: "/activate?code={code}",
+		whose: open, acts: true},
 	{pattern: "POST /activate/approve", path: "/activate/approve?code={code}", whose: open},
-	{pattern: "POST /activate/deny", path: "/activate/deny?code={code}", first: "/activate?code={code}", whose: open, acts: true},
+	{pattern: "POST /activate/deny", path: "/activate/deny?code={code}", first: "/activate?code={code}", whose: open,
+		acts: true},
 	{pattern: "POST /activate/deny", path: "/activate/deny?code={code}", whose: open},
 	{pattern: "GET /activate/approved", whose: open},
 	{pattern: "GET /activate/denied", whose: open},
@@ -114,21 +117,25 @@ var walk = []visit{
 	{pattern: "POST /account/projects/{id}/assistant", path: project + "/assistant", acts: true,
 		form: "version={assistantVersion}&was-voice=harbor&voice=ember&was-sounds={sounds}&sounds={sounds}"},
 	{pattern: "GET /account/projects/{id}/credentials", path: project + "/credentials"},
-	{pattern: "POST /account/projects/{id}/credentials/{provider}", path: project + "/credentials/openai", form: "value={pasted}", acts: true},
-	{pattern: "POST /account/projects/{id}/credentials/{provider}/test", path: project + "/credentials/openai/test", acts: true},
+	{pattern: "POST /account/projects/{id}/credentials/{provider}", path: project + "/credentials/openai",
+		form: "value={pasted}", acts: true},
+	{pattern: "POST /account/projects/{id}/credentials/{provider}/test", path: project + "/credentials/openai/test",
+		acts: true},
 	{pattern: "GET /account/projects/{id}/credentials/{provider}/remove", path: project + "/credentials/openai/remove"},
-	{pattern: "POST /account/projects/{id}/credentials/{provider}/remove", path: project + "/credentials/openai/remove", acts: true},
+	{pattern: "POST /account/projects/{id}/credentials/{provider}/remove", path: project + "/credentials/openai/remove",
+		acts: true},
 	{pattern: "GET /account/projects/{id}/connection-page", path: project + "/connection-page"},
-	// The first look at an own page, and no other GET, stores something: the address that the page will have.
+	// Only the first GET of one's own page stores something: the page's future address.
 	{pattern: "GET /account/projects/{id}/connection-page", path: twin + "/connection-page", whose: self, acts: true},
 	{pattern: "POST /account/projects/{id}/connection-page", path: project + "/connection-page", acts: true,
 		form: "version={pageVersion}&title=Changed&theme=dark&accent=%230b6b68"},
 	{pattern: "GET /account/projects/{id}/connection-page/file", path: project + "/connection-page/file"},
-	{pattern: "GET /account/projects/{id}/connection-page/preview", path: project + "/connection-page/preview", framed: true},
+	{pattern: "GET /account/projects/{id}/connection-page/preview", path: project + "/connection-page/preview",
+		framed: true},
 	{pattern: "GET /account/projects/{id}/analytics", path: project + "/analytics"},
 	{pattern: "GET /account/projects/{id}/analytics.csv", path: project + "/analytics.csv"},
 
-	// The same again for a project of a name that others have too: only the account tells them apart.
+	// The same for a project whose name others use too: only the account distinguishes them.
 	{pattern: "GET /account/projects/{id}", path: twin, whose: self},
 	{pattern: "POST /account/projects/{id}", path: twin, whose: self, form: "name=Renamed", acts: true},
 	{pattern: "POST /account/projects/{id}/keys", path: twin + "/keys", whose: self, form: "name=ci", acts: true},
@@ -137,14 +144,19 @@ var walk = []visit{
 	{pattern: "GET /account/projects/{id}/keys/{key}/revoke", path: twin + "/keys/{twinKey}/revoke"},
 	{pattern: "POST /account/projects/{id}/keys/{key}/revoke", path: twin + "/keys/{twinKey}/revoke", acts: true},
 	{pattern: "GET /account/projects/{id}/assistant", path: twin + "/assistant", whose: self},
-	{pattern: "POST /account/projects/{id}/assistant", path: twin + "/assistant", whose: self, form: "version=0&voice=slate&was-sounds=off", acts: true},
+	{pattern: "POST /account/projects/{id}/assistant", path: twin + "/assistant", whose: self,
+		form: "version=0&voice=slate&was-sounds=off", acts: true},
 	{pattern: "GET /account/projects/{id}/credentials", path: twin + "/credentials", whose: self},
-	{pattern: "POST /account/projects/{id}/credentials/{provider}", path: twin + "/credentials/openai", whose: self, form: "value={pasted}", acts: true},
-	{pattern: "POST /account/projects/{id}/credentials/{provider}/test", path: twin + "/credentials/openai/test", acts: true},
+	{pattern: "POST /account/projects/{id}/credentials/{provider}", path: twin + "/credentials/openai", whose: self,
+		form: "value={pasted}", acts: true},
+	{pattern: "POST /account/projects/{id}/credentials/{provider}/test", path: twin + "/credentials/openai/test",
+		acts: true},
 	{pattern: "GET /account/projects/{id}/credentials/{provider}/remove", path: twin + "/credentials/openai/remove"},
-	{pattern: "POST /account/projects/{id}/credentials/{provider}/remove", path: twin + "/credentials/openai/remove", acts: true},
+	{pattern: "POST /account/projects/{id}/credentials/{provider}/remove", path: twin + "/credentials/openai/remove",
+		acts: true},
 	{pattern: "GET /account/credentials/{project}/{provider}", path: "/account/credentials/{own}/openai"},
-	{pattern: "POST /account/credentials/{project}/{provider}/test", path: "/account/credentials/{own}/openai/test", acts: true},
+	{pattern: "POST /account/credentials/{project}/{provider}/test", path: "/account/credentials/{own}/openai/test",
+		acts: true},
 	{pattern: "GET /account/projects/{id}/analytics", path: twin + "/analytics", whose: self},
 	{pattern: "GET /account/projects/{id}/analytics.csv", path: twin + "/analytics.csv?list=events", whose: self},
 	{pattern: "POST /account/projects/{id}/connection-page", path: twin + "/connection-page", whose: self, acts: true,
@@ -152,22 +164,26 @@ var walk = []visit{
 	{pattern: "POST /account/projects/{id}/delete", path: twin + "/delete", whose: self, form: "typed={own}", acts: true},
 
 	{pattern: "GET /account/credentials/{linkId}", path: "/account/credentials/{paste}"},
-	{pattern: "POST /account/credentials/{linkId}", path: "/account/credentials/{paste}", form: "value={pasted}", acts: true},
+	{pattern: "POST /account/credentials/{linkId}", path: "/account/credentials/{paste}", form: "value={pasted}",
+		acts: true},
 	{pattern: "GET /account/credentials/{project}/{provider}", path: "/account/credentials/{project}/openai"},
-	{pattern: "POST /account/credentials/{project}/{provider}/test", path: "/account/credentials/{project}/openai/test", acts: true},
+	{pattern: "POST /account/credentials/{project}/{provider}/test", path: "/account/credentials/{project}/openai/test",
+		acts: true},
 
 	{pattern: "GET /forgot", whose: open},
 	{pattern: "POST /forgot", whose: open, form: "email={email}"},
 	{pattern: "GET /forgot/sent", whose: open},
 	{pattern: "GET /reset", path: "/reset?token={reset}", whose: open},
-	{pattern: "POST /reset", first: "/reset?token={reset}", form: "password=another+good+password", whose: open, acts: true},
+	{pattern: "POST /reset", first: "/reset?token={reset}", form: "password=another+good+password", whose: open,
+		acts: true},
 	{pattern: "GET /verify", path: "/verify?token={verify}", whose: open},
 	{pattern: "POST /verify", first: "/verify?token={verify}", whose: open, acts: true},
 	{pattern: "GET /goodbye", whose: open},
 	{pattern: "GET /account/settings", whose: self},
 	{pattern: "POST /account/settings/email", form: "email=next@example.org&password={password}", whose: self, acts: true},
 	{pattern: "POST /account/settings/email/resend", whose: self, acts: true},
-	{pattern: "POST /account/settings/password", form: "password={password}&new=another+good+password", whose: self, acts: true},
+	{pattern: "POST /account/settings/password", form: "password={password}&new=another+good+password", whose: self,
+		acts: true},
 	{pattern: "POST /account/settings/browsers/{id}/end", path: "/account/settings/browsers/{browser}/end", acts: true},
 	{pattern: "POST /account/settings/browsers/end-others", whose: self, acts: true},
 	{pattern: "POST /account/settings/export", whose: self, acts: true},
@@ -178,17 +194,20 @@ var walk = []visit{
 	{pattern: "GET /signin/oidc/{provider}/callback", path: "/signin/oidc/club/callback?code=a&state=b", whose: open},
 	{pattern: "GET /signin/welcome", whose: open},
 	{pattern: "POST /signin/welcome", form: "accept=1", whose: open},
-	{pattern: "POST /account/settings/providers/{provider}/link", path: "/account/settings/providers/club/link", whose: self},
-	{pattern: "POST /account/settings/providers/{provider}/unlink", path: "/account/settings/providers/club/unlink", acts: true},
+	{pattern: "POST /account/settings/providers/{provider}/link", path: "/account/settings/providers/club/link",
+		whose: self},
+	{pattern: "POST /account/settings/providers/{provider}/unlink", path: "/account/settings/providers/club/unlink",
+		acts: true},
 	{pattern: "POST /signin/passkey/begin", whose: open},
 	{pattern: "POST /signin/passkey", form: "credential=x", whose: open},
 	{pattern: "POST /account/settings/passkeys/begin", whose: self},
 	{pattern: "POST /account/settings/passkeys", form: "name=Phone&credential=x", whose: self},
-	{pattern: "POST /account/settings/passkeys/{id}/remove", path: "/account/settings/passkeys/{passkey}/remove", acts: true},
+	{pattern: "POST /account/settings/passkeys/{id}/remove", path: "/account/settings/passkeys/{passkey}/remove",
+		acts: true},
 }
 
-// The walk knows every route that the HTML face mounts, and no other.
-func TestWalkHasEveryRoute(t *testing.T) {
+// The walk covers exactly the HTML routes that are mounted.
+func TestAuthorisation_CoversEveryRoute(t *testing.T) {
 	mounted := mountedRoutes(t, "../web")
 	if len(mounted) < 80 {
 		t.Fatalf("only %d routes were found in the source", len(mounted))
@@ -209,8 +228,9 @@ func TestWalkHasEveryRoute(t *testing.T) {
 	}
 }
 
-// mountedRoutes reads the patterns out of every call of mux.Handle and mux.HandleFunc: literals, constants, sums of both,
-// and the variable of a loop over a map or list of them. Anything else fails the test rather than being left out.
+// mountedRoutes reads the patterns of every call of mux.Handle and mux.HandleFunc, which are literals, constants,
+// concatenations of both, or the variable of a loop over a list of them, and the keys of the map in every call of
+// mount. It fails the test for anything else, so that no route is missed.
 func mountedRoutes(t *testing.T, dir string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
@@ -232,20 +252,20 @@ func mountedRoutes(t *testing.T, dir string) []string {
 		}
 		s := source{t: t, name: name, constants: map[string]ast.Expr{}, loops: map[string][]ast.Expr{}}
 		ast.Inspect(file, s.visit)
-		if n := strings.Count(string(text), "mux.Handle"); n != s.calls {
-			t.Errorf("%s: %d of %d calls of mux.Handle were understood", name, s.calls, n)
+		if n := strings.Count(string(text), "mux.Handle") + strings.Count(string(text), "mount(mux"); n != s.calls {
+			t.Errorf("%s: %d of %d calls of mux.Handle and mount were understood", name, s.calls, n)
 		}
 		found = append(found, s.found...)
 	}
 	return found
 }
 
-// source is one file on its way through ast.Inspect, which comes to what is declared before what uses it.
+// source is one file visited by ast.Inspect, which visits declarations before their uses.
 type source struct {
 	t         *testing.T
 	name      string
 	constants map[string]ast.Expr
-	loops     map[string][]ast.Expr // what a loop's variable stands for
+	loops     map[string][]ast.Expr // values of a loop variable
 	found     []string
 	calls     int
 }
@@ -260,7 +280,15 @@ func (s *source) visit(n ast.Node) bool {
 		}
 	case *ast.RangeStmt:
 		s.loop(n)
+	case *ast.FuncDecl:
+		if n.Name.Name == "mount" { // the callers supply its pattern
+			s.calls += 2 // the declaration's text, and its mux.Handle
+			return false
+		}
 	case *ast.CallExpr:
+		if s.mount(n) {
+			break
+		}
 		call, ok := n.Fun.(*ast.SelectorExpr)
 		if !ok || call.Sel.Name != "Handle" && call.Sel.Name != "HandleFunc" || len(n.Args) != 2 {
 			break
@@ -273,17 +301,30 @@ func (s *source) visit(n ast.Node) bool {
 	return true
 }
 
+// mount reads the keys of the map in mount(mux, wrap, map[string]handler{...}).
+func (s *source) mount(n *ast.CallExpr) bool {
+	name, ok := n.Fun.(*ast.Ident)
+	if !ok || name.Name != "mount" || len(n.Args) != 3 {
+		return false
+	}
+	pages, ok := n.Args[2].(*ast.CompositeLit)
+	if !ok {
+		return false
+	}
+	s.calls++
+	for _, e := range pages.Elts {
+		s.found = append(s.found, s.value(e.(*ast.KeyValueExpr).Key))
+	}
+	return true
+}
+
 func (s *source) loop(n *ast.RangeStmt) {
 	list, ok := n.X.(*ast.CompositeLit)
 	if !ok {
 		return
 	}
 	for _, e := range list.Elts {
-		if pair, ok := e.(*ast.KeyValueExpr); ok {
-			if key, ok := n.Key.(*ast.Ident); ok {
-				s.loops[key.Name] = append(s.loops[key.Name], pair.Key)
-			}
-		} else if value, ok := n.Value.(*ast.Ident); ok {
+		if value, ok := n.Value.(*ast.Ident); ok {
 			s.loops[value.Name] = append(s.loops[value.Name], e)
 		}
 	}
@@ -294,7 +335,7 @@ func (s *source) add(e ast.Expr) {
 		for _, one := range s.loops[variable.Name] {
 			s.found = append(s.found, s.value(one))
 		}
-		delete(s.loops, variable.Name) // the next loop's is another variable
+		delete(s.loops, variable.Name) // each loop has its own variable
 		return
 	}
 	s.found = append(s.found, s.value(e))

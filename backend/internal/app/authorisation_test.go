@@ -22,11 +22,12 @@ var update = flag.Bool("update", false, "write testdata/authorisation.md")
 
 const authTable = "testdata/authorisation.md"
 
-// Every route of the pages, asked for by everybody: what is the owner's is the owner's alone, on both engines.
-func TestEveryRouteForEverybody(t *testing.T) {
+// Every page route is requested as every kind of visitor: what is the owner's is reachable by the owner alone, on both
+// engines.
+func TestAuthorisation_EveryRouteForEverybody(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
-		table := newAuthHouse(t, filepath.Join(t.TempDir(), "service.db")).walk()
+		table := newAuthWorld(t, filepath.Join(t.TempDir(), "service.db")).walk()
 		if *update {
 			if err := os.WriteFile(authTable, []byte(table), 0o600); err != nil {
 				t.Fatal(err)
@@ -47,7 +48,7 @@ func TestEveryRouteForEverybody(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(cluster.Stop)
-		compareTable(t, newAuthHouse(t, cluster.Database(t)).walk())
+		compareTable(t, newAuthWorld(t, cluster.Database(t)).walk())
 	})
 }
 
@@ -70,7 +71,7 @@ func compareTable(t *testing.T, table string) {
 
 const tableHead = `# Who may use which page
 
-Written by TestEveryRouteForEverybody with -update. Each cell is the answer's status, where it leads, and the tables in
+Written by TestAuthorisation_EveryRouteForEverybody with -update. Each cell is the answer's status, where it leads, and the tables in
 which it changed something. Names in braces are the owner's; {own} is a project that everybody has under that name. Each
 POST has the token of its browser and comes from the site's own pages; without the token, with another browser's, or from
 another origin, each of them is a 403 that changes nothing. The suspended account was signed in when it was suspended.
@@ -79,10 +80,10 @@ another origin, each of them is a 403 that changes nothing. The suspended accoun
 |---|---|---|---|---|
 `
 
-func (h *authHouse) walk() string {
+func (h *authWorld) walk() string {
 	out := tableHead
 	for _, v := range walk {
-		if h.db.lite { // what the database has no part in is tried on one
+		if h.db.lite { // requests that do not touch the database run on one engine
 			h.checkRefusals(v)
 		}
 		cells := []string{v.name()}
@@ -101,7 +102,7 @@ func (h *authHouse) walk() string {
 	return out
 }
 
-// name says the request in a word; of the form only what makes a difference here.
+// name describes the request, with only those form fields that matter here.
 func (v visit) name() string {
 	name := v.method() + " `" + cmp.Or(v.path, v.address()) + "`"
 	if strings.Contains(v.form, "{project}") || strings.Contains(v.form, "{own}") || v.pattern == "POST /signin" {
@@ -113,7 +114,7 @@ func (v visit) name() string {
 	return name
 }
 
-// names tells whether the request names one of the things.
+// names reports whether the request names one of the things.
 func (v visit) names(things map[string]string) bool {
 	for name := range things {
 		if strings.Contains(v.pattern+v.path+v.form, "{"+name+"}") {
@@ -145,8 +146,8 @@ const (
 	fromElsewhere
 )
 
-// answer is what came of a request. text is all of it that is the same each time, with the names of things in place of
-// the things; leads is its Location in the same way.
+// answer is the outcome of a request. text is its reproducible part, with placeholders for names of things; leads is
+// its Location, treated alike.
 type answer struct {
 	status      int
 	header      http.Header
@@ -167,21 +168,23 @@ func (a answer) cell() string {
 
 var seenOf = regexp.MustCompile(`name="seen" value="([^"]+)"`)
 
-// try makes the request as one of the browsers with things, or with the ones that do not exist, and undoes what it did.
-func (h *authHouse) try(b *browser, v visit, things map[string]string) answer {
+// try sends the request as one of the browsers, naming things or their non-existing counterparts, and undoes its
+// effect.
+func (h *authWorld) try(b *browser, v visit, things map[string]string) answer {
 	h.t.Helper()
 	a := h.ask(b, v, things, asMeant)
 	a.changes = h.db.changes()
 	return a
 }
 
-func (h *authHouse) ask(b *browser, v visit, things map[string]string, how manner) answer {
+func (h *authWorld) ask(b *browser, v visit, things map[string]string, how manner) answer {
 	h.t.Helper()
 	if v.method() == http.MethodGet && b.account == "" {
-		b = &browser{name: b.name} // the first visit of a browser
+		b = &browser{name: b.name} // a browser's first visit
 	}
 	values := h.valuesOf(b, things)
-	q := request{method: v.method(), path: fillIn(cmp.Or(v.path, v.address()), values), pattern: v.pattern, socket: v.socket}
+	q := request{method: v.method(), path: fillIn(cmp.Or(v.path, v.address()), values), pattern: v.pattern,
+		socket: v.socket}
 	if q.method == http.MethodPost || v.socket {
 		q.origin = map[bool]string{true: "https://elsewhere.example", false: siteURL}[how == fromElsewhere]
 	}
@@ -203,7 +206,7 @@ func (h *authHouse) ask(b *browser, v visit, things map[string]string, how manne
 	}
 	all := fmt.Sprintln(a.status)
 	for _, name := range slices.Sorted(maps.Keys(a.header)) {
-		if name != "Set-Cookie" { // a new visitor's is another one each time, and so is the token below
+		if name != "Set-Cookie" { // a new visitor gets a different one each time; likewise the token below
 			all += name + ": " + strings.Join(a.header[name], ", ") + "\n"
 		}
 	}
@@ -211,9 +214,10 @@ func (h *authHouse) ask(b *browser, v visit, things map[string]string, how manne
 	return a
 }
 
-// valuesOf gives what the braces of a visit stand for. A mailed link to a new password is the owner's own secret: others
-// guess. The one that confirms an address others have too, as who reads the mail of an address that the owner borrowed.
-func (h *authHouse) valuesOf(b *browser, things map[string]string) map[string]string {
+// valuesOf returns the values of the placeholders of a visit. A mailed password-reset link is the owner's secret, so
+// others guess it. The link that confirms an address is known to others too, for example to whoever reads the mail of
+// an address that the owner entered.
+func (h *authWorld) valuesOf(b *browser, things map[string]string) map[string]string {
 	values := maps.Clone(h.things)
 	maps.Copy(values, things)
 	values["own"], values["email"] = "com.example.own", b.email
@@ -223,7 +227,7 @@ func (h *authHouse) valuesOf(b *browser, things map[string]string) map[string]st
 	return values
 }
 
-func (h *authHouse) fillForm(b *browser, v visit, q *request, values map[string]string, how manner) {
+func (h *authWorld) fillForm(b *browser, v visit, q *request, values map[string]string, how manner) {
 	h.t.Helper()
 	var err error
 	q.form, err = url.ParseQuery(fillIn(v.form, values))
@@ -231,7 +235,7 @@ func (h *authHouse) fillForm(b *browser, v visit, q *request, values map[string]
 	if v.first != "" {
 		res, body := h.send(b, request{method: http.MethodGet, path: fillIn(v.first, values)})
 		for _, c := range res.Cookies() {
-			if !strings.HasSuffix(c.Name, "service-test") { // a moment's
+			if !strings.HasSuffix(c.Name, "service-test") { // a short-lived one
 				q.cookies = append(q.cookies, c)
 			}
 		}

@@ -29,14 +29,14 @@ import (
 
 const (
 	siteURL = "https://service.example"
-	// canary is in everything of the owner's that is text: no answer to anybody else may have it.
+	// canary is part of every text of the owner's: no answer to anybody else may contain it.
 	canary = "canary"
-	// pastedKey is a credential's value: no answer to anybody at all may have it.
+	// pastedKey is a credential's value: no answer to anybody may contain it.
 	pastedKey = "sk-pasted-0123456789-0123456789"
 )
 
-// authHouse is a backend in which an owner has one of everything, and others look over the fence.
-type authHouse struct {
+// authWorld is a backend in which an owner has one of everything and others try to reach it.
+type authWorld struct {
 	t       *testing.T
 	app     *App
 	f       *features
@@ -45,23 +45,24 @@ type authHouse struct {
 	owner   *browser
 	others  []*browser // visitor, another account, a suspended one
 	things  map[string]string
-	missing map[string]string // well-formed names of what does not exist, like things
+	missing map[string]string // well-formed names that do not exist, by the keys of things
 }
 
-// browser is somebody at a browser: what a cookie and the pages gave them.
+// browser is a visitor with the cookie and tokens received so far.
 type browser struct {
 	name, account, email string
 	cookie               *http.Cookie
 	csrf                 string
 }
 
-func newAuthHouse(t *testing.T, where string) *authHouse {
+func newAuthWorld(t *testing.T, where string) *authWorld {
 	t.Helper()
 	o := Options{InstanceID: "test", Log: slog.New(slog.DiscardHandler), Config: config.Config{
 		BaseURL: siteURL, SiteURL: siteURL, Database: where, HMACKey: []byte(strings.Repeat("k", 32)),
-		CodeTTL: 10 * time.Minute, PollInterval: 5 * time.Second, Grace: 30 * time.Second, UnusedAfter: time.Minute, CodesPerMinute: 60, SessionsPerMinute: 100_000,
+		CodeTTL: 10 * time.Minute, PollInterval: 5 * time.Second, Grace: 30 * time.Second, UnusedAfter: time.Minute,
+		CodesPerMinute: 60, SessionsPerMinute: 100_000,
 		CredentialsKeys: hex.EncodeToString([]byte(strings.Repeat("c", 32))), AnalyticsQuota: 1000,
-		// Nothing is sent: the sender does not run.
+		// No mail is sent: the sender does not run.
 		Mail: config.Mail{Host: "localhost", Port: 25, From: "service@service.example", TLS: "none"},
 	}}
 	o.Config.OIDCFile, o.Config.CredentialsFile = outside(t)
@@ -74,8 +75,8 @@ func newAuthHouse(t *testing.T, where string) *authHouse {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &authHouse{t: t, app: a, db: openDatabase(t, where)}
-	// The same services over the same store, to put things there.
+	h := &authWorld{t: t, app: a, db: openDatabase(t, where)}
+	// The same services over the same store, to create things there.
 	h.f, err = (&App{config: o.Config, log: o.Log, store: a.store}).features(o, site)
 	h.must(err)
 	h.fill()
@@ -83,21 +84,24 @@ func newAuthHouse(t *testing.T, where string) *authHouse {
 	return h
 }
 
-// outside is what lies beyond the backend: a sign-in provider and a provider of AI that takes every key.
+// outside is the backend's surroundings: a sign-in provider, and an AI provider that accepts every key.
 func outside(t *testing.T) (oidcFile, credentialsFile string) {
 	t.Helper()
 	var address string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/.well-known/") {
-			fmt.Fprintf(w, `{"issuer":%q,"authorization_endpoint":%q,"token_endpoint":%q,"jwks_uri":%q}`, address, address+"/a", address+"/t", address+"/k")
+			fmt.Fprintf(w, `{"issuer":%q,"authorization_endpoint":%q,"token_endpoint":%q,"jwks_uri":%q}`, address, address+"/a",
+				address+"/t", address+"/k")
 		}
 	}))
 	t.Cleanup(server.Close)
 	address = server.URL
 	oidcFile, credentialsFile = filepath.Join(t.TempDir(), "oidc.yaml"), filepath.Join(t.TempDir(), "providers.yaml")
 	for file, text := range map[string]string{
-		oidcFile:        "providers:\n  - {id: club, name: Club, issuer: '" + address + "', client_id: service, client_secret: shh}\n",
-		credentialsFile: "providers:\n  - {id: openai, name: OpenAI, pattern: '^sk-', test: {url: '" + address + "/models', header: Authorization}}\n",
+		oidcFile: "providers:\n  - {id: club, name: Club, issuer: '" + address +
+			"', client_id: service, client_secret: shh}\n",
+		credentialsFile: "providers:\n  - {id: openai, name: OpenAI, pattern: '^sk-', test: {url: '" + address +
+			"/models', header: Authorization}}\n",
 	} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -106,27 +110,28 @@ func outside(t *testing.T) (oidcFile, credentialsFile string) {
 	return oidcFile, credentialsFile
 }
 
-func (h *authHouse) must(err error) {
+func (h *authWorld) must(err error) {
 	h.t.Helper()
 	if err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-// outbox keeps the last mail.
+// outbox stores the last mail.
 type outbox struct{ last mail.Message }
 
 func (o *outbox) Queue(m mail.Message) error { o.last = m; return nil }
 func (o *outbox) Enabled() bool              { return true }
 
-func (h *authHouse) fill() {
+func (h *authWorld) fill() {
 	h.owner = h.signUp("the owner", canary+"@example.org")
-	other, suspended := h.signUp("another account", "other@example.org"), h.signUp("a suspended account", "suspended@example.org")
+	other, suspended := h.signUp("another account", "other@example.org"),
+		h.signUp("a suspended account", "suspended@example.org")
 	h.others = []*browser{h.signInAs(&browser{name: "a visitor"}, ""), other, suspended}
 	h.things, h.missing = map[string]string{"pasted": pastedKey, "password": testPassword}, map[string]string{}
 	second := h.signInAs(&browser{name: "the owner's second browser"}, h.owner.email)
 	for _, b := range []*browser{h.owner, other, suspended} {
-		h.link(b, "com.example.own") // everybody has one of this name
+		h.link(b, "com.example.own") // every account has one of this name
 	}
 	h.name("project", "com.example."+canary, "com.example.nobody")
 	h.name("alias", "com.example.old"+canary, "com.example.never")
@@ -142,8 +147,8 @@ func (h *authHouse) fill() {
 	h.db.exec("UPDATE accounts SET state = 'suspended' WHERE id = $1", suspended.account)
 }
 
-// name remembers a thing and one like it that does not exist; missing "" makes one of another last character.
-func (h *authHouse) name(name, thing, missing string) {
+// name records a thing and a counterpart that does not exist; missing "" derives one by changing the last character.
+func (h *authWorld) name(name, thing, missing string) {
 	h.t.Helper()
 	if thing == "" {
 		h.t.Fatalf("there is no %s", name)
@@ -155,7 +160,7 @@ func (h *authHouse) name(name, thing, missing string) {
 	h.things[name], h.missing[name] = thing, missing
 }
 
-func (h *authHouse) signUp(name, email string) *browser {
+func (h *authWorld) signUp(name, email string) *browser {
 	h.t.Helper()
 	person, err := h.f.accounts.SignUp(h.t.Context(), email, testPassword)
 	h.must(err)
@@ -164,8 +169,8 @@ func (h *authHouse) signUp(name, email string) *browser {
 
 var csrfOf = regexp.MustCompile(`name="csrf" value="([^"]+)"`)
 
-// signInAs goes through the sign-in page; with no address it stops in front of it, as a visitor with a cookie.
-func (h *authHouse) signInAs(b *browser, email string) *browser {
+// signInAs signs in through the page; without an address it stops there, as a visitor with a cookie.
+func (h *authWorld) signInAs(b *browser, email string) *browser {
 	h.t.Helper()
 	h.visit(b, request{method: http.MethodGet, path: "/signin"})
 	if email == "" {
@@ -180,8 +185,8 @@ func (h *authHouse) signInAs(b *browser, email string) *browser {
 	return b
 }
 
-// visit keeps the cookie and the token that an answer brings.
-func (h *authHouse) visit(b *browser, q request) {
+// visit stores the cookie and the token of an answer.
+func (h *authWorld) visit(b *browser, q request) {
 	h.t.Helper()
 	res, body := h.send(b, q)
 	for _, c := range res.Cookies() {
@@ -194,8 +199,8 @@ func (h *authHouse) visit(b *browser, q request) {
 	}
 }
 
-// link links an install of the account and has it open a session of a project.
-func (h *authHouse) link(b *browser, project string) (linkID string) {
+// link links an install of the account and opens a session of a project with it.
+func (h *authWorld) link(b *browser, project string) (linkID string) {
 	h.t.Helper()
 	ctx := h.t.Context()
 	who := link.Requester{Host: "maple"}
@@ -209,7 +214,8 @@ func (h *authHouse) link(b *browser, project string) (linkID string) {
 	h.must(err)
 	known, err := h.f.links.Authenticate(ctx, poll.Token.AuthToken)
 	h.must(err)
-	s, _, err := h.f.sessions.Mint(ctx, sessions.Owner{AccountID: b.account, LinkID: known.LinkID}, sessions.Request{Project: project})
+	s, _, err := h.f.sessions.Mint(ctx, sessions.Owner{AccountID: b.account, LinkID: known.LinkID},
+		sessions.Request{Project: project})
 	h.must(err)
 	if b == h.owner {
 		h.name("session", s.ID, "")
@@ -217,8 +223,8 @@ func (h *authHouse) link(b *browser, project string) (linkID string) {
 	return known.LinkID
 }
 
-// config gives the owner's project one of everything.
-func (h *authHouse) config(linkID string) {
+// config gives the owner's project one setting of each kind.
+func (h *authWorld) config(linkID string) {
 	h.t.Helper()
 	ctx, id, project, agent := h.t.Context(), h.owner.account, h.things["project"], audit.Agent(linkID)
 	h.name("key", h.basics(project), "")
@@ -228,7 +234,8 @@ func (h *authHouse) config(linkID string) {
 	voice := "harbor"
 	_, after, err := h.f.assistant.Change(ctx, id, project, assistant.Change{Version: now.Version, Voice: &voice}, agent)
 	h.must(err)
-	h.things["assistantVersion"], h.things["sounds"] = fmt.Sprint(after.Version), map[bool]string{true: "on", false: "off"}[after.Sounds]
+	h.things["assistantVersion"], h.things["sounds"] = fmt.Sprint(after.Version),
+		map[bool]string{true: "on", false: "off"}[after.Sounds]
 	h.name("entry", h.newest(), "")
 	page, err := h.f.pages.Get(ctx, id, project)
 	h.must(err)
@@ -244,8 +251,8 @@ func (h *authHouse) config(linkID string) {
 	h.name("paste", paste.ID, secret.New(secret.Credential))
 }
 
-// basics gives a project of the owner's a name, a key, a credential and something to count.
-func (h *authHouse) basics(project string) (keyID string) {
+// basics gives a project of the owner's a name, a key, a credential and some usage.
+func (h *authWorld) basics(project string) (keyID string) {
 	h.t.Helper()
 	ctx, id := h.t.Context(), h.owner.account
 	_, err := h.f.projects.Update(ctx, id, project, "Canary bird", []string{"web"}, audit.Person())
@@ -262,18 +269,19 @@ func (h *authHouse) basics(project string) (keyID string) {
 	return key.ID
 }
 
-func (h *authHouse) newest() string {
+func (h *authWorld) newest() string {
 	h.t.Helper()
 	all, err := h.f.audit.List(h.t.Context(), h.owner.account, audit.Filter{Limit: 1})
 	h.must(err)
 	return all[0].ID
 }
 
-// account gives the owner's account its ways in, a second browser and the links of two mails.
-func (h *authHouse) account(second *browser) {
+// account gives the owner's account its sign-in methods, a second browser and two mailed links.
+func (h *authWorld) account(second *browser) {
 	h.t.Helper()
 	ctx, id := h.t.Context(), h.owner.account
-	h.must(h.f.accounts.LinkIdentity(ctx, id, account.Identity{Provider: "club", Subject: "1", Email: canary + "@club.example"}, audit.Person()))
+	h.must(h.f.accounts.LinkIdentity(ctx, id, account.Identity{Provider: "club", Subject: "1", Email: canary +
+		"@club.example"}, audit.Person()))
 	h.db.exec(`INSERT INTO passkeys (id, account_id, credential_id, name, credential, sign_count, created_at) VALUES ($1, $2, 'AAAA', $3, '{}', 0, 1)`,
 		"11111111-2222-4333-8444-555555555555", id, canary+" phone")
 	h.name("passkey", "11111111-2222-4333-8444-555555555555", "")
@@ -290,7 +298,7 @@ func (h *authHouse) account(second *browser) {
 	h.name("verify", tokenOf(post.last.Link), secret.New(secret.Mail))
 	over, end := context.WithCancel(ctx)
 	end()
-	h.must(h.f.accounts.Serve(over)) // mails what waits
+	h.must(h.f.accounts.Serve(over)) // sends the queued mail
 	h.must(h.f.accounts.RequestSignUp(ctx, "fresh@example.org", testPassword, "/account"))
 	h.must(h.f.accounts.Serve(over))
 	h.things["signup"] = tokenOf(post.last.Link)
@@ -301,20 +309,21 @@ func (h *authHouse) account(second *browser) {
 
 func tokenOf(address string) string { _, token, _ := strings.Cut(address, "?token="); return token }
 
-// request is one request of a browser. origin is where the page that sends it lies, empty for one that names none.
+// request is one request of a browser. origin is the origin of the page that sends it; empty for none.
 type request struct {
 	method, path string
 	form         url.Values
 	origin       string
-	cookies      []*http.Cookie // besides the browser's own
-	pattern      string         // of the route that has to take it
-	socket       bool           // it asks for a WebSocket
+	cookies      []*http.Cookie // in addition to the browser's own
+	pattern      string         // pattern of the route that must handle it
+	socket       bool           // it requests a WebSocket
 }
 
-// send makes the request of an address that nobody has used: what limits attempts is tested elsewhere.
-func (h *authHouse) send(b *browser, q request) (*http.Response, string) {
+// send sends the request from an unused address: rate limits are tested elsewhere.
+func (h *authWorld) send(b *browser, q request) (*http.Response, string) {
 	h.t.Helper()
-	r := httptest.NewRequestWithContext(context.WithoutCancel(h.t.Context()), q.method, siteURL+q.path, strings.NewReader(q.form.Encode()))
+	r := httptest.NewRequestWithContext(context.WithoutCancel(h.t.Context()), q.method, siteURL+q.path,
+		strings.NewReader(q.form.Encode()))
 	h.calls++
 	r.RemoteAddr = fmt.Sprintf("10.0.%d.%d:4000", h.calls>>8, h.calls&255)
 	if q.method == http.MethodPost {
@@ -325,7 +334,8 @@ func (h *authHouse) send(b *browser, q request) (*http.Response, string) {
 		r.Header.Set("Origin", q.origin)
 	}
 	if q.socket {
-		for name, value := range map[string]string{"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA=="} {
+		for name, value := range map[string]string{"Connection": "Upgrade", "Upgrade": "websocket",
+			"Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA=="} {
 			r.Header.Set(name, value)
 		}
 	}

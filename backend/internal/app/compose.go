@@ -35,7 +35,7 @@ type server interface {
 	Serve(ctx context.Context) error
 }
 
-// features are the parts between the store and the two faces.
+// features are the parts between the store and the API and pages.
 type features struct {
 	links       *link.Service
 	mail        *mail.Sender
@@ -53,29 +53,29 @@ type features struct {
 	telemetry   *telemetry.Service
 }
 
-// compose makes the features and puts the two faces on them.
+// compose creates the features and the handler of the API and pages.
 func (a *App) compose(o Options) error {
 	site, err := url.Parse(a.config.SiteURL)
 	if err != nil {
-		return fmt.Errorf("reading site_url: %w", err)
+		return fmt.Errorf("parse site_url: %w", err)
 	}
-	a.callers = &callers{trusted: a.config.TrustedProxies, proxied: site.Scheme == "https", log: o.Log}
+	a.addresses = &clientAddresses{trusted: a.config.TrustedProxies, proxied: site.Scheme == "https", log: o.Log}
 	f, err := a.features(o, site)
 	if err != nil {
 		return err
 	}
 	a.links = f.links
 	a.serving = append(a.serving, f.links, a.hub, f.sessions, f.audit, f.analytics, f.telemetry)
-	a.last = append(a.last, f.accounts, f.mail) // accounts hand their mail on
+	a.last = append(a.last, f.accounts, f.mail) // accounts pass their mail to f.mail
 	mux := http.NewServeMux()
-	a.jsonFace(f, o).Mount(mux)
+	a.newAPI(f, o).Mount(mux)
 	mux.HandleFunc("GET /api/sessions/{id}/app", a.hub.ServeApp)
-	pages, err := a.htmlFace(f, o)
+	pages, err := a.newPages(f, o)
 	if err != nil {
 		return err
 	}
 	pages.Mount(mux)
-	a.handler = observe(o.Log, withPolicies(site.Scheme == "https", textOnly(mux)))
+	a.handler = logRequests(o.Log, withPolicies(site.Scheme == "https", textOnly(mux)))
 	if o.Embedded {
 		a.handler = ownHostOnly(site.Port(), a.handler)
 	}
@@ -88,13 +88,18 @@ func (a *App) features(o Options, site *url.URL) (*features, error) {
 		links: link.NewService(a.store, a.store, hash, link.Settings{
 			CodeTTL: c.CodeTTL, PollInterval: c.PollInterval, Grace: c.Grace, UnusedAfter: c.UnusedAfter,
 		}, o.Log, nil),
-		accounts:  account.NewService(a.store, hash, o.Log, nil),
-		sessions:  &sessions.Service{Store: a.store, Secrets: a.store, Log: a.store, Hasher: hash, Now: time.Now, PerMinute: c.SessionsPerMinute, Logger: o.Log},
+		accounts: account.NewService(a.store, hash, o.Log, nil),
+		sessions: &sessions.Service{
+			Store: a.store, Secrets: a.store, Log: a.store, Hasher: hash, Now: time.Now, PerMinute: c.SessionsPerMinute,
+			Logger: o.Log,
+		},
 		grants:    &grants.Service{Store: a.store, Now: time.Now},
 		audit:     &audit.Service{Store: a.store, Now: time.Now, Log: o.Log},
 		pages:     &connpage.Service{Store: a.store, Now: time.Now},
 		analytics: analytics.New(analytics.Options{Store: a.store, Hasher: hash, Quota: c.AnalyticsQuota, Log: o.Log}),
-		telemetry: telemetry.New(telemetry.Options{Store: a.store, Hasher: hash, MaxRows: int64(c.TelemetryMax), Log: o.Log}),
+		telemetry: telemetry.New(telemetry.Options{
+			Store: a.store, Hasher: hash, MaxRows: int64(c.TelemetryMax), Log: o.Log,
+		}),
 	}
 	a.hub = relay.New(relay.Options{Sessions: f.sessions, Log: a.store, Logger: o.Log, SiteHosts: []string{site.Host}})
 	f.sessions.Live = a.hub
@@ -109,7 +114,7 @@ func (a *App) features(o Options, site *url.URL) (*features, error) {
 		return nil, err
 	}
 	f.mail, f.accounts.Mail, f.accounts.SiteURL = post, post, c.SiteURL
-	f.links.Revoked, f.links.Made = a.hub.Ended, f.tellOfLink
+	f.links.Revoked, f.links.Made = a.hub.Ended, f.notifyOfLink
 	f.accounts.Ended = func(accountID string) { a.hub.Ended(accountID, "") }
 	if f.providers, err = oidc.Load(c.OIDCFile, nil); err != nil {
 		return nil, fmt.Errorf("setting oidc_providers: %w", err)
@@ -118,58 +123,66 @@ func (a *App) features(o Options, site *url.URL) (*features, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.passkeys, err = passkey.New(passkey.Options{Store: a.store, SiteURL: c.SiteURL, Key: seal, Added: f.accounts.PasskeyAdded}); err != nil && !errors.Is(err, passkey.ErrAddress) {
+	f.passkeys, err = passkey.New(passkey.Options{
+		Store: a.store, SiteURL: c.SiteURL, Key: seal, Added: f.accounts.PasskeyAdded,
+	})
+	if err != nil && !errors.Is(err, passkey.ErrAddress) {
 		return nil, err
 	}
-	return f, a.keepCredentials(f, o, hash)
+	f.credentials, err = a.newCredentials(o, hash)
+	return f, err
 }
 
-// tellOfLink has the account's person told that an agent was linked.
-func (f *features) tellOfLink(l link.Link) {
+// notifyOfLink mails the account's owner that an agent was linked.
+func (f *features) notifyOfLink(l link.Link) {
 	who := l.Requester
-	f.accounts.LinkMade(l.AccountID, account.NewLink{Host: who.Host, OS: who.OS, Client: who.Client, Address: who.IP, At: l.LinkedAt})
-}
-
-// keepCredentials sets up the encrypted credentials. Without a key the feature says so where it is used.
-func (a *App) keepCredentials(f *features, o Options, hash secret.Hasher) error {
-	keys, err := credentials.ParseKeys(a.config.CredentialsKeys)
-	if err != nil && !errors.Is(err, credentials.ErrNotConfigured) {
-		return fmt.Errorf("%s: %w", a.config.CredentialsFrom, err)
-	}
-	providers, err := credentials.LoadProviders(a.config.CredentialsFile)
-	if err != nil {
-		return fmt.Errorf("setting credential_providers: %w", err)
-	}
-	f.credentials = credentials.New(credentials.Options{Store: a.store, Hasher: hash, Keys: keys, Providers: providers, Log: o.Log})
-	return nil
-}
-
-func (a *App) jsonFace(f *features, o Options) *api.API {
-	c := a.config
-	return api.New(api.Options{
-		Links: f.links, Sessions: f.sessions, Projects: f.projects, Grants: f.grants, Audit: f.audit,
-		Assistant: f.assistant, Credentials: f.credentials, Analytics: f.analytics, Pages: f.pages, Keys: f.projects, Ingest: f.analytics,
-		Telemetry: f.telemetry,
-		SiteURL:   c.SiteURL, BaseURL: c.BaseURL, SupportContact: c.SupportContact,
-		ClientIP: a.callers.ip, CodesPerMinute: c.CodesPerMinute, Ready: a.store.Ping, Log: o.Log,
+	f.accounts.LinkMade(l.AccountID, account.NewLink{
+		Host: who.Host, OS: who.OS, Client: who.Client, Address: who.IP, At: l.LinkedAt,
 	})
 }
 
-func (a *App) htmlFace(f *features, o Options) (*web.Web, error) {
+// newCredentials works without a key too; the feature then refuses to store credentials.
+func (a *App) newCredentials(o Options, hash secret.Hasher) (*credentials.Service, error) {
+	keys, err := credentials.ParseKeys(a.config.CredentialsKeys)
+	if err != nil && !errors.Is(err, credentials.ErrNotConfigured) {
+		return nil, fmt.Errorf("%s: %w", a.config.CredentialsFrom, err)
+	}
+	providers, err := credentials.LoadProviders(a.config.CredentialsFile)
+	if err != nil {
+		return nil, fmt.Errorf("setting credential_providers: %w", err)
+	}
+	return credentials.New(credentials.Options{
+		Store: a.store, Hasher: hash, Keys: keys, Providers: providers, Log: o.Log,
+	}), nil
+}
+
+func (a *App) newAPI(f *features, o Options) *api.API {
+	c := a.config
+	return api.New(api.Options{
+		Links: f.links, Sessions: f.sessions, Projects: f.projects, Grants: f.grants, Audit: f.audit,
+		Assistant: f.assistant, Credentials: f.credentials, Analytics: f.analytics, Pages: f.pages,
+		Keys: f.projects, Ingest: f.analytics, Telemetry: f.telemetry,
+		SiteURL: c.SiteURL, BaseURL: c.BaseURL, SupportContact: c.SupportContact,
+		ClientIP: a.addresses.ip, CodesPerMinute: c.CodesPerMinute, Ready: a.store.Ping, Log: o.Log,
+	})
+}
+
+func (a *App) newPages(f *features, o Options) (*web.Web, error) {
 	c := a.config
 	pages := web.Options{
 		Accounts: f.accounts, Links: f.links, Simulators: simulators{f.sessions, a.hub, c.BaseURL},
 		Dashboard: &web.Dashboard{
 			Projects: f.projects, Keys: f.projects, Grants: f.grants, Audit: f.audit, Assistant: f.assistant,
-			Credentials: f.credentials, Pages: f.pages, Installs: f.links,
+			Credentials: f.credentials, Pages: f.pages, Links: f.links,
 		},
 		CredentialLinks: f.credentials, HostedPages: f.pages, Analytics: f.analytics, IngestURL: c.BaseURL + "/api/analytics",
 		Settings: f.accounts, Providers: f.providers,
-		Key: []byte(secret.NewHasher(c.HMACKey).Hash("web", "csrf")), InstanceID: o.InstanceID, SiteURL: c.SiteURL, Embedded: o.Embedded,
-		SupportContact: c.SupportContact, Version: buildinfo.Version, ClientIP: a.callers.ip, AddressKnown: a.callers.known, Log: o.Log,
+		Key: []byte(secret.NewHasher(c.HMACKey).Hash("web", "csrf")), InstanceID: o.InstanceID, SiteURL: c.SiteURL,
+		Embedded: o.Embedded, SupportContact: c.SupportContact, Version: buildinfo.Version,
+		ClientIP: a.addresses.ip, AddressKnown: a.addresses.isKnown, Log: o.Log,
 		SignInWord: o.SignInWord, SignedOut: a.signedOut,
 	}
-	if f.passkeys != nil { // a nil one in the interface would not be nil
+	if f.passkeys != nil { // a nil pointer in the interface would not be nil
 		pages.Passkeys = f.passkeys
 	}
 	return web.New(pages)

@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/backend/internal/config"
 )
 
-// ends notes in which order things ended.
+// ends records the order in which things ended.
 type ends struct {
 	mu    sync.Mutex
 	names []string
@@ -39,8 +39,8 @@ func (p endingPart) Serve(ctx context.Context) error {
 	return nil
 }
 
-// What a request leaves to be done, such as mail, finds somebody who does it, also from the last request of all.
-func TestWhatRequestsLeaveIsDoneAfterThem(t *testing.T) {
+// Work that a request leaves for later, such as mail, is done even if it comes from the very last request.
+func TestServe_FinishesWorkOfRequests(t *testing.T) {
 	dir := t.TempDir()
 	c := config.Embedded(dir, "http://localhost:1", []byte(strings.Repeat("k", 32)), "")
 	c.Database = filepath.Join(dir, "service.db")

@@ -15,12 +15,13 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// The page says why it ended: its person is signed out, or (revoked by another process) the session is over.
-func TestSimulatorPageEnds(t *testing.T) {
+// The page says why it ended: the person was signed out, or (revoked by another process) the session is over.
+func TestSimulatorPage_Ends(t *testing.T) {
 	b := startBackend(t)
 	browser := newBrowser(t)
 	var s backendapi.Session
-	if status := b.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, &s); status != http.StatusCreated {
+	if status := b.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`,
+		&s); status != http.StatusCreated {
 		t.Fatalf("create: %d", status)
 	}
 	signIn := func() {
@@ -51,7 +52,8 @@ func TestSimulatorPageEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, err := link.NewService(operator, operator, secret.NewHasher(nil), link.Settings{}, slog.New(slog.DiscardHandler), nil).RevokeAll(t.Context(), ada.ID, audit.Operator()); err != nil || n != 1 {
+	if n, err := link.NewService(operator, operator, secret.NewHasher(nil), link.Settings{},
+		slog.New(slog.DiscardHandler), nil).RevokeAll(t.Context(), ada.ID, audit.Operator()); err != nil || n != 1 {
 		t.Fatalf("revoked %d, %v", n, err)
 	}
 	see(t, browser, "#socket", "Session closed")

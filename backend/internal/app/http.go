@@ -12,30 +12,31 @@ import (
 	"github.com/service-dev/service/backend/internal/secret"
 )
 
-// observe logs each request without its query, and turns a panic into a 500 and a log line.
-func observe(log *slog.Logger, next http.Handler) http.Handler {
+// logRequests logs each request without its query, and converts a panic to a 500 and a log line.
+func logRequests(log *slog.Logger, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
-		rec := &recorder{ResponseWriter: w}
+		rec := &statusRecorder{ResponseWriter: w}
 		defer func() {
-			if p := recover(); p == http.ErrAbortHandler { //nolint:errorlint // a sentinel that panics carry as it is
+			if p := recover(); p == http.ErrAbortHandler { //nolint:errorlint // panics carry it unwrapped
 				panic(p)
 			} else if p != nil {
-				log.Error("panic in a handler", "path", secret.Redact(r.URL.Path), "panic", p, "stack", string(debug.Stack()))
+				log.Error("handler panicked", "path", secret.Redact(r.URL.Path), "panic", p, "stack", string(debug.Stack()))
 				if rec.status == 0 {
 					rec.WriteHeader(http.StatusInternalServerError)
 				}
 			}
 			if log.Enabled(r.Context(), slog.LevelDebug) {
-				log.Debug("request", "method", r.Method, "path", secret.Redact(r.URL.Path), "status", rec.status, "ms", time.Since(start).Milliseconds())
+				log.Debug("request", "method", r.Method, "path", secret.Redact(r.URL.Path),
+					"status", rec.status, "ms", time.Since(start).Milliseconds())
 			}
 		}()
 		next.ServeHTTP(rec, r)
 	})
 }
 
-// withPolicies sets what every answer says: that no other site may load it into a page of theirs, unless its handler says
-// otherwise, and, where people come by https, that their browsers always do. Subdomains are others' to decide on.
+// withPolicies keeps other sites from loading answers into their pages, unless a handler overrides it, and over https
+// makes browsers use https always. It does not decide for subdomains.
 func withPolicies(https bool, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
@@ -46,20 +47,21 @@ func withPolicies(https bool, next http.Handler) http.Handler {
 	})
 }
 
-// textOnly refuses addresses with bytes that are no text: nothing has such a name, and PostgreSQL takes none to look for.
+// textOnly refuses URLs that are not valid UTF-8 or contain NUL: nothing has such a name, and PostgreSQL refuses to
+// look for it.
 func textOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		query, err := url.QueryUnescape(r.URL.RawQuery)
 		if text := r.URL.Path + query; err != nil || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
-			http.Error(w, "the address holds bytes that are no text", http.StatusBadRequest)
+			http.Error(w, "the URL is not valid text", http.StatusBadRequest)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// ownHostOnly refuses requests for another host name: a page that let its own name point to this machine would else
-// pass as this backend's (DNS rebinding).
+// ownHostOnly refuses requests for another host name: a site whose name resolves to this machine would otherwise pass
+// as this backend (DNS rebinding).
 func ownHostOnly(port string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.Host {
@@ -71,24 +73,24 @@ func ownHostOnly(port string, next http.Handler) http.Handler {
 	})
 }
 
-// recorder remembers the status. Unwrap lets WebSockets take the connection over.
-type recorder struct {
+// statusRecorder remembers the status. Unwrap lets WebSockets take over the connection.
+type statusRecorder struct {
 	http.ResponseWriter
 	status int
 }
 
-func (r *recorder) WriteHeader(status int) {
+func (r *statusRecorder) WriteHeader(status int) {
 	if r.status == 0 {
 		r.status = status
 	}
 	r.ResponseWriter.WriteHeader(status)
 }
 
-func (r *recorder) Write(b []byte) (int, error) {
+func (r *statusRecorder) Write(b []byte) (int, error) {
 	if r.status == 0 {
 		r.status = http.StatusOK
 	}
 	return r.ResponseWriter.Write(b)
 }
 
-func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+func (r *statusRecorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

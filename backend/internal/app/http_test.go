@@ -9,11 +9,15 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-func TestEmbeddedAnswersItsOwnHostOnly(t *testing.T) {
-	h := ownHostOnly("4711", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+func TestEmbedded_AnswersOnlyItsOwnHost(t *testing.T) {
+	h := ownHostOnly("4711", http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		w.WriteHeader(http.StatusNoContent)
+	}))
 	for host, want := range map[string]int{
 		"localhost:4711": http.StatusNoContent, "127.0.0.1:4711": http.StatusNoContent, "[::1]:4711": http.StatusNoContent,
-		"evil.example:4711": http.StatusMisdirectedRequest, "localhost:4712": http.StatusMisdirectedRequest, "localhost": http.StatusMisdirectedRequest,
+		"evil.example:4711": http.StatusMisdirectedRequest, "localhost:4712": http.StatusMisdirectedRequest,
+		"localhost":                   http.StatusMisdirectedRequest,
 		"localhost.evil.example:4711": http.StatusMisdirectedRequest,
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
@@ -26,12 +30,14 @@ func TestEmbeddedAnswersItsOwnHostOnly(t *testing.T) {
 	}
 }
 
-func TestAddressesAreText(t *testing.T) {
+func TestTextOnly(t *testing.T) {
 	h := textOnly(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
 	for path, want := range map[string]int{
 		"/account/audit?before=x&project=a.b": http.StatusNoContent, "/connect/caf%C3%A9?x=%C3%A9": http.StatusNoContent,
-		"/api/sessions/%00": http.StatusBadRequest, "/api/sessions/%ff": http.StatusBadRequest, "/account/audit?before=%00": http.StatusBadRequest,
-		"/account/audit?before=%ff%fe": http.StatusBadRequest, "/account/audit?%00=x": http.StatusBadRequest, "/account/audit?before=%zz": http.StatusBadRequest,
+		"/api/sessions/%00": http.StatusBadRequest, "/api/sessions/%ff": http.StatusBadRequest,
+		"/account/audit?before=%00":    http.StatusBadRequest,
+		"/account/audit?before=%ff%fe": http.StatusBadRequest, "/account/audit?%00=x": http.StatusBadRequest,
+		"/account/audit?before=%zz": http.StatusBadRequest,
 	} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, http.NoBody))
@@ -41,9 +47,8 @@ func TestAddressesAreText(t *testing.T) {
 	}
 }
 
-// Every WebSocket route that the documentation prints is served: without an upgrade it answers something else than that
-// there is no such route.
-func TestDocumentedWebSocketsAreServed(t *testing.T) {
+// Every documented WebSocket route is served: a request without an upgrade is not answered with 404.
+func TestWebSockets_DocumentedOnesAreServed(t *testing.T) {
 	a := newApp(t, "http://localhost:4711")
 	t.Cleanup(func() { _ = a.Close() })
 	want := map[backendapi.Caller]int{

@@ -11,8 +11,8 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// A poll that waits is answered by the row it waits for.
-func TestEventsWait(t *testing.T) {
+// A waiting poll is answered by the row it waits for.
+func TestEvents_Wait(t *testing.T) {
 	b := startBackend(t)
 	var s backendapi.Session
 	b.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, &s)
@@ -45,13 +45,13 @@ func TestEventsWait(t *testing.T) {
 	if page := within(waiting); len(page.Events) != 1 || page.Next != 1 {
 		t.Errorf("the row of the app: %+v", page)
 	}
-	// Rows that are there are not waited for.
+	// Existing rows are returned without waiting.
 	if page := within(poll("?waitMs=25000")); len(page.Events) != 1 {
 		t.Errorf("a row that is there: %+v", page)
 	}
 }
 
-// A client that logs out revokes its own link, and what it had open ends with it.
+// A client that logs out revokes its own link and ends what it had open.
 func TestRevokeOwnLink_EndsItsStreams(t *testing.T) {
 	b := startBackend(t)
 	var s backendapi.Session
@@ -66,7 +66,8 @@ func TestRevokeOwnLink_EndsItsStreams(t *testing.T) {
 		t.Fatal("the app's stream is still open")
 	}
 	var p backendapi.AuthRequired
-	if status := b.call("GET", backendapi.PathSessions, "", &p); status != http.StatusUnauthorized || p.Code != backendapi.CodeAuthRequired {
+	if status := b.call("GET", backendapi.PathSessions, "", &p); status != http.StatusUnauthorized ||
+		p.Code != backendapi.CodeAuthRequired {
 		t.Errorf("the next call: %d %+v", status, p)
 	}
 }
@@ -81,7 +82,8 @@ func attachApp(t *testing.T, b *backendUnderTest, s backendapi.Session) <-chan s
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = ws.CloseNow() })
-	hello := `{"v":1,"type":"hello","id":"h1","at":1,"payload":{"secret":"` + minted.AppSecret + `","app":{"name":"Quiet"}}}`
+	hello := `{"v":1,"type":"hello","id":"h1","at":1,"payload":{"secret":"` + minted.AppSecret +
+		`","app":{"name":"Quiet"}}}`
 	if err := ws.Write(t.Context(), websocket.MessageText, []byte(hello)); err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +106,8 @@ func TestControlRefusals(t *testing.T) {
 	b.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, &s)
 	control := backendapi.PathSessions + "/" + s.SessionID + "/control"
 	var bad backendapi.Controlled
-	if status := b.call("POST", control, `{"type":"sim.input","payload":{"kind":"wink"}}`, &bad); status != http.StatusOK || len(bad.Result) == 0 {
+	if status := b.call("POST", control, `{"type":"sim.input","payload":{"kind":"wink"}}`,
+		&bad); status != http.StatusOK || len(bad.Result) == 0 {
 		t.Errorf("what no glasses take: %d %s", status, bad.Result)
 	}
 	for _, c := range []struct {
@@ -115,7 +118,8 @@ func TestControlRefusals(t *testing.T) {
 		{control, `{"type":"sim.state"}`, http.StatusConflict, backendapi.CodeNotConnected},
 		{control, `{"type":"sim.state","colour":1}`, http.StatusBadRequest, backendapi.CodeInvalidRequest},
 		{control, `{"type":"sim.camera","payload":{},"media":"!"}`, http.StatusBadRequest, backendapi.CodeInvalidRequest},
-		{backendapi.PathSessions + "/ses_missing/control", `{"type":"sim.state"}`, http.StatusNotFound, backendapi.CodeNotFound},
+		{backendapi.PathSessions + "/ses_missing/control", `{"type":"sim.state"}`, http.StatusNotFound,
+			backendapi.CodeNotFound},
 	} {
 		var p backendapi.Problem
 		if status := b.call("POST", c.path, c.body, &p); status != c.status || p.Code != c.code || p.FixHint == "" {
@@ -125,11 +129,13 @@ func TestControlRefusals(t *testing.T) {
 	var closed backendapi.Session
 	b.call("DELETE", backendapi.PathSessions+"/"+s.SessionID, "", &closed)
 	var p backendapi.Problem
-	if status := b.call("POST", control, `{"type":"sim.state"}`, &p); status != http.StatusConflict || p.Code != backendapi.CodeConflict {
+	if status := b.call("POST", control, `{"type":"sim.state"}`, &p); status != http.StatusConflict ||
+		p.Code != backendapi.CodeConflict {
 		t.Errorf("a closed session: %d %+v", status, p)
 	}
 	var page backendapi.EventPage
-	if status := b.call("GET", backendapi.PathSessions+"/"+s.SessionID+"/events?since=99&waitMs=25000", "", &page); status != http.StatusOK {
+	if status := b.call("GET", backendapi.PathSessions+"/"+s.SessionID+"/events?since=99&waitMs=25000", "",
+		&page); status != http.StatusOK {
 		t.Errorf("waiting for rows of a closed session: %d", status)
 	}
 }

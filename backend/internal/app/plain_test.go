@@ -17,11 +17,12 @@ import (
 	"github.com/service-dev/service/backend/internal/config"
 )
 
-// newApp makes a backend of an operator's for the address that people and programs open.
+// newApp creates an operator's backend for the address that people and programs open.
 func newApp(t *testing.T, address string) *App {
 	t.Helper()
 	a, err := New(t.Context(), Options{Log: slog.New(slog.DiscardHandler), Config: config.Config{
-		BaseURL: address, SiteURL: address, Database: filepath.Join(t.TempDir(), "service.db"), HMACKey: bytes.Repeat([]byte("k"), 32),
+		BaseURL: address, SiteURL: address, Database: filepath.Join(t.TempDir(), "service.db"),
+		HMACKey: bytes.Repeat([]byte("k"), 32),
 		CodeTTL: 10 * time.Minute, PollInterval: 5 * time.Second, Grace: 30 * time.Second, UnusedAfter: time.Minute,
 		CodesPerMinute: 60, DrainTimeout: 2 * time.Second, AnalyticsQuota: 1000,
 	}})
@@ -31,8 +32,8 @@ func newApp(t *testing.T, address string) *App {
 	return a
 }
 
-// An operator's backend on this machine is used in a browser by plain http, which keeps no Secure cookie of an address.
-func TestPlainHTTPOnThisMachine(t *testing.T) {
+// An operator's backend on this machine is used in a browser by plain http, where browsers reject Secure cookies.
+func TestPlainHTTP_OnThisMachine(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -55,16 +56,18 @@ func TestPlainHTTPOnThisMachine(t *testing.T) {
 	see(t, browser, ".email", "ada@example.org")
 }
 
-// Every answer says who may load it into a page of theirs, and, where people come by https, that they always do.
-func TestHeadersOfEveryAnswer(t *testing.T) {
+// Every answer says who may embed it and, where the public address is https, requires https from then on.
+func TestPolicies_OnEveryAnswer(t *testing.T) {
 	const year = "max-age=31536000"
 	for address, hsts := range map[string]string{"https://service.example": year, "http://localhost:8080": ""} {
 		a := newApp(t, address)
 		for _, tc := range []struct{ method, path, policy string }{
 			{"GET", "/", "same-origin"}, {"GET", "/activate?code=x", "same-origin"}, {"GET", "/assets/style.css", "same-origin"},
 			{"GET", "/docs", "same-origin"}, {"GET", "/nothing-here", "same-origin"}, {"GET", "/connect/none", "same-origin"},
-			{"GET", "/api/health", "same-origin"}, {"GET", "/api/account", "same-origin"}, {"GET", "/api/nothing-here", "same-origin"},
-			{"GET", "/%ff", "same-origin"}, {"OPTIONS", "/api/analytics", "cross-origin"}, {"POST", "/api/analytics", "cross-origin"},
+			{"GET", "/api/health", "same-origin"}, {"GET", "/api/account", "same-origin"},
+			{"GET", "/api/nothing-here", "same-origin"},
+			{"GET", "/%ff", "same-origin"}, {"OPTIONS", "/api/analytics", "cross-origin"},
+			{"POST", "/api/analytics", "cross-origin"},
 		} {
 			w := httptest.NewRecorder()
 			a.handler.ServeHTTP(w, httptest.NewRequest(tc.method, tc.path, http.NoBody))

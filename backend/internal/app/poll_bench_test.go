@@ -12,18 +12,19 @@ import (
 	"github.com/service-dev/service/backend/internal/config"
 )
 
-// BenchmarkPendingPoll is the request that waiting clients make most.
+// BenchmarkPendingPoll is the most frequent request of waiting clients.
 func BenchmarkPendingPoll(b *testing.B) {
 	settings := config.Embedded(b.TempDir(), "http://localhost:1", []byte(strings.Repeat("k", 32)), "")
 	settings.Database = filepath.Join(b.TempDir(), "service.db")
-	a, err := New(b.Context(), Options{Config: settings, Embedded: true, InstanceID: "bench", Log: slog.New(slog.DiscardHandler)})
+	a, err := New(b.Context(), Options{Config: settings, Embedded: true, InstanceID: "bench",
+		Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer a.Close()
 	post := func(path, body string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
-		r.Host = "localhost:1" // an embedded backend takes no other
+		r.Host = "localhost:1" // an embedded backend accepts no others
 		r.Header.Set("Content-Type", "application/json")
 		w := httptest.NewRecorder()
 		a.Handler().ServeHTTP(w, r)
@@ -34,7 +35,7 @@ func BenchmarkPendingPoll(b *testing.B) {
 		b.Fatal(err)
 	}
 	body := `{"deviceCode":"` + code.DeviceCode + `"}`
-	for range 20 { // to the cap of the interval
+	for range 20 { // up to the cap of the interval
 		post("/api/auth/device/token", body)
 	}
 	b.ReportAllocs()

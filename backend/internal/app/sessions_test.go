@@ -13,7 +13,8 @@ import (
 func TestSessionRoutes(t *testing.T) {
 	b := startBackend(t)
 	var s backendapi.CreatedSession
-	if status := b.call("POST", "/api/sessions", `{"project":"com.example.hello","platform":"ios"}`, &s); status != http.StatusCreated || !s.Created {
+	if status := b.call("POST", "/api/sessions", `{"project":"com.example.hello","platform":"ios"}`,
+		&s); status != http.StatusCreated || !s.Created {
 		t.Fatalf("create: %d %+v", status, s)
 	}
 	if !regexp.MustCompile(`^ses_[a-z2-7]{20}$`).MatchString(s.SessionID) || s.SessionURL != b.url+"/s/"+s.SessionID ||
@@ -21,7 +22,8 @@ func TestSessionRoutes(t *testing.T) {
 		t.Errorf("created: %+v", s.Session)
 	}
 	var again backendapi.CreatedSession
-	if status := b.call("POST", "/api/sessions", `{"project":"com.example.hello","platform":"ios"}`, &again); status != http.StatusOK ||
+	if status := b.call("POST", "/api/sessions", `{"project":"com.example.hello","platform":"ios"}`,
+		&again); status != http.StatusOK ||
 		again.Created || again.SessionID != s.SessionID {
 		t.Errorf("resume: %d %+v", status, again)
 	}
@@ -30,12 +32,14 @@ func TestSessionRoutes(t *testing.T) {
 		t.Errorf("list: %d %+v", status, list)
 	}
 	var page map[string]json.RawMessage
-	if status := b.call("GET", "/api/sessions/"+s.SessionID+"/events", "", &page); status != http.StatusOK || string(page["events"]) != "[]" {
+	if status := b.call("GET", "/api/sessions/"+s.SessionID+"/events", "", &page); status != http.StatusOK ||
+		string(page["events"]) != "[]" {
 		t.Errorf("events: %d %s", status, page["events"])
 	}
 	var closed map[string]any
 	for range 2 {
-		if status := b.call("DELETE", "/api/sessions/"+s.SessionID, "", &closed); status != http.StatusOK || closed["state"] != "closed" || closed["closedAt"] == nil {
+		if status := b.call("DELETE", "/api/sessions/"+s.SessionID, "", &closed); status != http.StatusOK ||
+			closed["state"] != "closed" || closed["closedAt"] == nil {
 			t.Errorf("close: %d %+v", status, closed)
 		}
 	}

@@ -6,12 +6,12 @@ import (
 	"github.com/service-dev/service/backend/internal/sessions"
 )
 
-// simulators gives the simulator page its sessions and its sockets.
+// simulators provides sessions and WebSockets to the simulator page.
 type simulators struct {
 	*sessions.Service
 	*relay.Hub
 	baseURL string
 }
 
-// AppEndpoint is the WebSocket address of a session's apps.
+// AppEndpoint returns the WebSocket URL of a session's apps.
 func (s simulators) AppEndpoint(id string) string { return api.AppEndpoint(s.baseURL, id) }

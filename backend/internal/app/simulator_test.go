@@ -32,7 +32,7 @@ type backendUnderTest struct {
 	t     *testing.T
 	url   string
 	token string
-	// database is where it keeps its data.
+	// database is the directory of its data.
 	database string
 	// restart ends the backend and serves the same data at the same address again.
 	restart func()
@@ -47,7 +47,8 @@ func startBackend(t *testing.T) *backendUnderTest {
 	port := l.Addr().(*net.TCPAddr).Port
 	b := &backendUnderTest{t: t, url: fmt.Sprintf("http://localhost:%d", port)}
 	c := config.Config{
-		BaseURL: b.url, SiteURL: b.url, Database: filepath.Join(t.TempDir(), "service.db"), HMACKey: bytes.Repeat([]byte("k"), 32),
+		BaseURL: b.url, SiteURL: b.url, Database: filepath.Join(t.TempDir(), "service.db"),
+		HMACKey: bytes.Repeat([]byte("k"), 32),
 		CodeTTL: 10 * time.Minute, PollInterval: 5 * time.Second, Grace: 30 * time.Second, UnusedAfter: time.Minute,
 		CodesPerMinute: 60, DrainTimeout: 2 * time.Second,
 	}
@@ -86,7 +87,8 @@ func startBackend(t *testing.T) *backendUnderTest {
 func linkAccount(t *testing.T, a *App, hash secret.Hasher) string {
 	t.Helper()
 	ctx := t.Context()
-	ada, err := account.NewService(a.store, hash, slog.New(slog.DiscardHandler), nil).SignUp(ctx, "ada@example.org", testPassword)
+	ada, err := account.NewService(a.store, hash, slog.New(slog.DiscardHandler), nil).SignUp(ctx, "ada@example.org",
+		testPassword)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +106,7 @@ func linkAccount(t *testing.T, a *App, hash secret.Hasher) string {
 	return poll.Token.AuthToken
 }
 
-// call makes one JSON call as the linked account.
+// call sends one JSON request as the linked account.
 func (b *backendUnderTest) call(method, path, body string, into any) int {
 	b.t.Helper()
 	r, err := http.NewRequestWithContext(b.t.Context(), method, b.url+path, strings.NewReader(body))
@@ -127,11 +129,12 @@ func (b *backendUnderTest) call(method, path, body string, into any) int {
 	return res.StatusCode
 }
 
-// startApp runs the example app on the session, as a stranger would. stop ends it as Ctrl-C does.
+// startApp runs the example app on the session, as its own process. stop ends it as Ctrl-C does.
 func (b *backendUnderTest) startApp(s backendapi.Session) (stop func()) {
 	b.t.Helper()
 	var minted backendapi.SessionSecret
-	if status := b.call("POST", backendapi.PathSessions+"/"+s.SessionID+"/secrets", "", &minted); status != http.StatusCreated {
+	if status := b.call("POST", backendapi.PathSessions+"/"+s.SessionID+"/secrets", "",
+		&minted); status != http.StatusCreated {
 		b.t.Fatalf("secret: %d", status)
 	}
 	dir := b.t.TempDir()
@@ -175,20 +178,22 @@ func newBrowser(t *testing.T) context.Context {
 	alloc, stopAlloc := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(profile),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
-		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true), chromedp.WindowSize(1280, 1100))...)
+		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
+		chromedp.WindowSize(1280, 1100))...)
 	ctx, stop := chromedp.NewContext(alloc)
 	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
 	t.Cleanup(func() { cancel(); stop(); stopAlloc() })
 	return ctx
 }
 
-// The page draws what an app shows, sends taps by mouse and keyboard, and finds its way back after a restart of the
-// backend without losing or doubling a row.
-func TestSimulatorPageLives(t *testing.T) {
+// The page draws what an app shows, sends taps by mouse and keyboard, and recovers after a restart of the backend
+// without losing or duplicating a row.
+func TestSimulatorPage_Lives(t *testing.T) {
 	b := startBackend(t)
 	browser := newBrowser(t)
 	var s backendapi.Session
-	if status := b.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, &s); status != http.StatusCreated {
+	if status := b.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`,
+		&s); status != http.StatusCreated {
 		t.Fatalf("create: %d", status)
 	}
 	run(t, browser, chromedp.Navigate(s.SessionURL), chromedp.SendKeys("#email", "ada@example.org"),
@@ -218,7 +223,8 @@ func TestSimulatorPageLives(t *testing.T) {
 	see(t, browser, "#attach", "No app is connected")
 
 	var closed backendapi.Session
-	if status := b.call("DELETE", backendapi.PathSessions+"/"+s.SessionID, "", &closed); status != http.StatusOK || closed.State != "closed" {
+	if status := b.call("DELETE", backendapi.PathSessions+"/"+s.SessionID, "", &closed); status != http.StatusOK ||
+		closed.State != "closed" {
 		t.Fatalf("close: %d %s", status, closed.State)
 	}
 	see(t, browser, "#socket", "Session closed")
@@ -227,7 +233,8 @@ func TestSimulatorPageLives(t *testing.T) {
 
 func checkRows(t *testing.T, browser context.Context) {
 	t.Helper()
-	seqs, err := chromedp.Run(browser, chromedp.Evaluate[[]string](`[...document.querySelectorAll("#log > li")].map(li => li.dataset.seq)`))
+	seqs, err := chromedp.Run(browser,
+		chromedp.Evaluate[[]string](`[...document.querySelectorAll("#log > li")].map(li => li.dataset.seq)`))
 	if err != nil || len(seqs) == 0 {
 		t.Fatalf("reading the log: %v, %v", seqs, err)
 	}
@@ -252,7 +259,7 @@ func see(t *testing.T, ctx context.Context, selector, text string) {
 	t.Helper()
 	expr := fmt.Sprintf(`document.querySelector(%q)?.innerText.includes(%q) ?? false`, selector, text)
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(30 * time.Millisecond) {
-		// An error is a page on its way to the next one.
+		// Evaluation fails while the page navigates.
 		if ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool](expr)); err == nil && ok {
 			return
 		}
@@ -261,7 +268,7 @@ func see(t *testing.T, ctx context.Context, selector, text string) {
 	t.Fatalf("%s never showed %q:\n%s", selector, text, body)
 }
 
-// shot keeps a picture for people where SCREENSHOTS names a directory.
+// shot saves a screenshot where SCREENSHOTS names a directory.
 func shot(t *testing.T, ctx context.Context, name string) {
 	t.Helper()
 	dir := os.Getenv("SCREENSHOTS")

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Errors that callers branch on.
+// Errors that callers check for.
 var (
-	// ErrConflict: the config is not at the version that the change was made for; see ConflictError.
+	// ErrConflict is returned for a change of an old version of the config; see ConflictError.
 	ErrConflict = errors.New("the config has changed since it was read")
-	// ErrNoProject: the account has no such project, e.g. because it was deleted meanwhile.
+	// ErrNoProject is returned for a project that does not exist, e.g. because it was deleted meanwhile.
 	ErrNoProject = errors.New("no such project")
-	// ErrNotUndoable: the entry is no change of this config, or was undone.
+	// ErrNotUndoable is returned for an entry that is no change of this config, or was undone.
 	ErrNotUndoable = errors.New("there is nothing to undo")
 )
 
@@ -23,7 +23,7 @@ const (
 	ActionUndone  = "assistant.undone"
 )
 
-// ConflictError is ErrConflict with the version that stands.
+// ConflictError is ErrConflict with the current version.
 type ConflictError struct{ Current int64 }
 
 // Error says what happened.
@@ -32,14 +32,14 @@ func (e *ConflictError) Error() string { return ErrConflict.Error() }
 // Is makes it an ErrConflict.
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
-// InvalidError is a value that can never work; Message says which are valid. Tells is the other field whose standing
-// value Message gives away, empty for none: who may not read that one must not read Message.
+// InvalidError is a value that is never accepted; Message lists the valid ones. Tells is the other field whose current
+// value Message reveals, or empty: a caller who may not read that field must not see Message.
 type InvalidError struct{ Field, Message, Tells string }
 
-// Error gives the message.
+// Error returns the message.
 func (e *InvalidError) Error() string { return e.Message }
 
-// Config is a project's. Version counts changes, 0 for the catalogue's defaults that nobody changed.
+// Config is a project's config. Version counts changes, 0 for the catalogue's defaults.
 type Config struct {
 	Project       string
 	Version       int64
@@ -52,7 +52,7 @@ type Config struct {
 	UpdatedBy     string    // for people: "you", "agent on laptop"
 }
 
-// Change holds the fields to change; nil leaves one as it is.
+// Change holds the fields to change; nil leaves a field unchanged.
 type Change struct {
 	Version       int64
 	RealtimeModel *string

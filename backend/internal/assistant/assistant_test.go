@@ -44,7 +44,7 @@ func newService(t *testing.T) (*Service, *memory) {
 
 func ptr[T any](v T) *T { return &v }
 
-func TestValuesThatDoNotFit(t *testing.T) {
+func TestFits_RefusesUnknownValues(t *testing.T) {
 	s, m := newService(t)
 	for _, tc := range []struct {
 		name    string
@@ -53,11 +53,14 @@ func TestValuesThatDoNotFit(t *testing.T) {
 		message []string
 	}{
 		{"empty", Change{}, "", []string{"empty"}},
-		{"unknown model", Change{RealtimeModel: ptr("gpt")}, "realtimeModel", []string{`"gpt"`, "realtime-standard, realtime-swift"}},
-		{"unknown memory", Change{MemoryModel: ptr("realtime-swift")}, "memoryModel", []string{"memory-none, memory-compact"}},
+		{"unknown model", Change{RealtimeModel: ptr("gpt")}, "realtimeModel", []string{`"gpt"`,
+			"realtime-standard, realtime-swift"}},
+		{"unknown memory", Change{MemoryModel: ptr("realtime-swift")}, "memoryModel",
+			[]string{"memory-none, memory-compact"}},
 		{"unknown voice", Change{Voice: ptr("")}, "voice", []string{"ember, harbor"}},
 		{"far too long", Change{Voice: ptr(strings.Repeat("x", 9999))}, "voice", []string{"ember, harbor"}},
-		{"voice of another model", Change{RealtimeModel: ptr("realtime-swift"), Voice: ptr("slate")}, "voice", []string{"slate", "only with ember, harbor"}},
+		{"voice of another model", Change{RealtimeModel: ptr("realtime-swift"), Voice: ptr("slate")}, "voice",
+			[]string{"slate", "only with ember, harbor"}},
 	} {
 		_, _, err := s.Change(t.Context(), "ada", "com.example.app", tc.change, audit.Person())
 		var invalid *InvalidError
@@ -77,41 +80,46 @@ func TestValuesThatDoNotFit(t *testing.T) {
 }
 
 // A model that cannot speak with the voice that stands needs a voice in the same call, and the other way round.
-func TestModelAndVoiceGoTogether(t *testing.T) {
+func TestFits_ModelAndVoiceMatch(t *testing.T) {
 	s, _ := newService(t)
 	change := func(version int64, model, voice *string) error {
-		_, _, err := s.Change(t.Context(), "ada", "com.example.app", Change{Version: version, RealtimeModel: model, Voice: voice}, audit.Person())
+		_, _, err := s.Change(t.Context(), "ada", "com.example.app", Change{Version: version, RealtimeModel: model,
+			Voice: voice}, audit.Person())
 		return err
 	}
 	if err := change(0, nil, ptr("slate")); err != nil {
 		t.Fatal(err)
 	}
 	err := change(1, ptr("realtime-swift"), nil)
-	if invalid := (*InvalidError)(nil); !errors.As(err, &invalid) || !strings.Contains(invalid.Message, "one of ember, harbor") || strings.Contains(invalid.Message, "slate") {
+	if invalid := (*InvalidError)(nil); !errors.As(err, &invalid) || !strings.Contains(invalid.Message,
+		"one of ember, harbor") || strings.Contains(invalid.Message, "slate") {
 		t.Errorf("model alone: %v", err)
 	}
 	if err := change(1, ptr("realtime-swift"), ptr("harbor")); err != nil {
 		t.Errorf("both: %v", err)
 	}
 	err = change(2, nil, ptr("slate"))
-	if invalid := (*InvalidError)(nil); !errors.As(err, &invalid) || !strings.Contains(invalid.Message, "speaks with ember, harbor") {
+	if invalid := (*InvalidError)(nil); !errors.As(err, &invalid) || !strings.Contains(invalid.Message,
+		"speaks with ember, harbor") {
 		t.Errorf("voice alone: %v", err)
 	}
 }
 
-func TestWhatStandsAlreadyIsNoChange(t *testing.T) {
+func TestApply_CurrentValueIsNoChange(t *testing.T) {
 	s, m := newService(t)
-	before, after, err := s.Change(t.Context(), "ada", "com.example.app", Change{Voice: ptr("ember"), Sounds: ptr(true)}, audit.Person())
+	before, after, err := s.Change(t.Context(), "ada", "com.example.app", Change{Voice: ptr("ember"), Sounds: ptr(true)},
+		audit.Person())
 	if err != nil || before != after || after.Version != 0 || len(m.entries) != 0 {
 		t.Errorf("%+v, %+v, %v, %d entries", before, after, err, len(m.entries))
 	}
-	if _, _, err := s.Change(t.Context(), "ada", "com.example.app", Change{Version: 7, Voice: ptr("ember")}, audit.Person()); !errors.Is(err, ErrConflict) {
+	if _, _, err := s.Change(t.Context(), "ada", "com.example.app", Change{Version: 7, Voice: ptr("ember")},
+		audit.Person()); !errors.Is(err, ErrConflict) {
 		t.Errorf("for another version: %v", err)
 	}
 }
 
 // An id that the operator took out of the catalogue stays, can be left, and cannot be chosen again.
-func TestIDsTakenOutOfTheCatalogue(t *testing.T) {
+func TestGone_ListsRemovedIDs(t *testing.T) {
 	s, m := newService(t)
 	s.Catalogue.RealtimeModels[0].Price, s.Catalogue.MemoryModels[1].Price = ptr(int64(60)), ptr(int64(5))
 	change := func(c Change) error {
@@ -127,13 +135,15 @@ func TestIDsTakenOutOfTheCatalogue(t *testing.T) {
 	}
 	s.Catalogue.RealtimeModels = s.Catalogue.RealtimeModels[1:]
 	c, err := s.Get(t.Context(), "ada", "com.example.app")
-	if err != nil || c.RealtimeModel != "realtime-standard" || s.Cost(c) != nil || !slices.Equal(s.Choices().Gone(c), []string{"realtime-standard"}) {
+	if err != nil || c.RealtimeModel != "realtime-standard" || s.Cost(c) != nil || !slices.Equal(s.Choices().Gone(c),
+		[]string{"realtime-standard"}) {
 		t.Errorf("config %+v, cost %v, gone %v (%v)", c, s.Cost(c), s.Choices().Gone(c), err)
 	}
 	if err := change(Change{Sounds: ptr(true)}); err != nil {
 		t.Errorf("another field: %v", err)
 	}
-	if err := change(Change{Voice: ptr("slate")}); err == nil || !strings.Contains(err.Error(), "set realtimeModel in the same change") {
+	if err := change(Change{Voice: ptr("slate")}); err == nil || !strings.Contains(err.Error(),
+		"set realtimeModel in the same change") {
 		t.Errorf("a voice for a model that is gone: %v", err)
 	}
 	if err := change(Change{RealtimeModel: ptr("realtime-swift")}); err != nil {
@@ -148,7 +158,7 @@ func TestIDsTakenOutOfTheCatalogue(t *testing.T) {
 	}
 }
 
-func TestNamesOfAChange(t *testing.T) {
+func TestChange_Names(t *testing.T) {
 	c := Change{Sounds: ptr(true), Voice: ptr("x"), RealtimeModel: ptr("y")}
 	if got := c.Names(); !slices.Equal(got, []string{"realtimeModel", "voice", "sounds"}) {
 		t.Errorf("names %v", got)

@@ -23,7 +23,7 @@ const (
 	maxPrice          = 1_000_000_000_000
 )
 
-// Catalogue is what can be chosen, and what a project has before anybody chooses.
+// Catalogue is what can be chosen, and the defaults.
 type Catalogue struct {
 	RealtimeModels []Model  `yaml:"realtime_models"`
 	MemoryModels   []Model  `yaml:"memory_models"`
@@ -31,7 +31,7 @@ type Catalogue struct {
 	Defaults       Defaults `yaml:"defaults"`
 }
 
-// Model is one choice. Price is micro-dollars for a minute of conversation, nil while none is set.
+// Model is one choice. Price is micro-dollars for a minute of conversation, nil if none is set.
 type Model struct {
 	ID          string   `yaml:"id"`
 	Name        string   `yaml:"name"`
@@ -59,20 +59,20 @@ type Defaults struct {
 //go:embed catalogue.yaml
 var builtIn []byte
 
-// LoadCatalogue reads the operator's YAML file, or with an empty path the built-in catalogue. An error names the file
-// and the entry that is wrong.
+// LoadCatalogue reads the operator's YAML file, or with an empty path the built-in catalogue. An error includes the
+// file and the invalid entry.
 func LoadCatalogue(path string) (Catalogue, error) {
 	if path == "" {
 		return parse("the built-in catalogue", builtIn)
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return Catalogue{}, fmt.Errorf("opening the assistant catalogue: %w", err)
+		return Catalogue{}, fmt.Errorf("open assistant catalogue: %w", err)
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, MaxCatalogueBytes+1))
 	if err != nil {
-		return Catalogue{}, fmt.Errorf("reading %s: %w", path, err)
+		return Catalogue{}, fmt.Errorf("read %s: %w", path, err)
 	}
 	return parse(path, data)
 }
@@ -103,7 +103,7 @@ func parse(name string, data []byte) (Catalogue, error) {
 	return c, nil
 }
 
-// wholePrices refuses prices that are no integers: the decoder would cut off what is behind the point.
+// wholePrices refuses prices that are not integers, since the decoder would truncate them.
 func wholePrices(n *yaml.Node) error {
 	for i, child := range n.Content {
 		if n.Kind == yaml.MappingNode && i%2 == 1 && n.Content[i-1].Value == "price_micro_usd_per_minute" && !isWhole(child) {
@@ -181,7 +181,7 @@ func (c Catalogue) checkDefaults() error {
 	return nil
 }
 
-// entry is what models and voices have in common.
+// entry is the common part of models and voices.
 type entry struct {
 	id, name, description string
 	price                 *int64
@@ -205,7 +205,8 @@ func checkList(list string, entries []entry) error {
 	for i, e := range entries {
 		switch {
 		case len(e.id) > maxID || !idForm.MatchString(e.id):
-			return fmt.Errorf("%s, entry %d: id %q is not 1 to %d lower case letters, digits, dots, - and _", list, i+1, short(e.id), maxID)
+			return fmt.Errorf("%s, entry %d: id %q is not 1 to %d lower case letters, digits, dots, - and _", list, i+1,
+				short(e.id), maxID)
 		case seen[e.id]:
 			return fmt.Errorf("%s, entry %d: the id %s stands twice", list, i+1, e.id)
 		case strings.TrimSpace(e.name) == "":
@@ -227,38 +228,36 @@ func short(s string) string {
 	return s
 }
 
-func (c Catalogue) realtime(id string) *Model { return find(c.RealtimeModels, id) }
-func (c Catalogue) memory(id string) *Model   { return find(c.MemoryModels, id) }
-
-func find(models []Model, id string) *Model {
-	for i := range models {
-		if models[i].ID == id {
-			return &models[i]
-		}
-	}
-	return nil
-}
-
+func (c Catalogue) realtime(id string) *Model { return find(c.RealtimeModels, id, modelID) }
+func (c Catalogue) memory(id string) *Model   { return find(c.MemoryModels, id, modelID) }
 func (c Catalogue) voice(id string) *Voice {
-	for i := range c.Voices {
-		if c.Voices[i].ID == id {
-			return &c.Voices[i]
-		}
-	}
-	return nil
+	return find(c.Voices, id, func(v Voice) string { return v.ID })
 }
 
-// Gone lists the ids of a config that the operator has taken out of the catalogue since they were chosen.
+func modelID(m Model) string { return m.ID }
+
+func find[T any](list []T, id string, idOf func(T) string) *T {
+	i := slices.IndexFunc(list, func(one T) bool { return idOf(one) == id })
+	if i < 0 {
+		return nil
+	}
+	return &list[i]
+}
+
+// Gone lists the ids of a config that are no longer in the catalogue.
 func (c Catalogue) Gone(config Config) []string {
 	var gone []string
-	if c.realtime(config.RealtimeModel) == nil {
-		gone = append(gone, config.RealtimeModel)
-	}
-	if c.voice(config.Voice) == nil {
-		gone = append(gone, config.Voice)
-	}
-	if c.memory(config.MemoryModel) == nil {
-		gone = append(gone, config.MemoryModel)
+	for _, used := range []struct {
+		id      string
+		offered bool
+	}{
+		{config.RealtimeModel, c.realtime(config.RealtimeModel) != nil},
+		{config.Voice, c.voice(config.Voice) != nil},
+		{config.MemoryModel, c.memory(config.MemoryModel) != nil},
+	} {
+		if !used.offered {
+			gone = append(gone, used.id)
+		}
 	}
 	return gone
 }

@@ -1,6 +1,7 @@
 package assistant
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -9,7 +10,7 @@ import (
 	"github.com/service-dev/service/backend/internal/grants"
 )
 
-// fields are some of a config's fields, as audit entries keep them.
+// fields are some of a config's fields, as audit entries store them.
 type fields struct {
 	RealtimeModel *string `json:"realtimeModel,omitempty"`
 	Voice         *string `json:"voice,omitempty"`
@@ -26,10 +27,11 @@ func (c Change) empty() bool { return c.fields() == fields{} }
 
 func (c Change) apply(to Config) (Config, []difference) { return c.fields().apply(to) }
 
-// Names lists the fields that a change names, in the order of grants.Fields.
+// Names lists the fields of a change, in the order of grants.Fields.
 func (c Change) Names() []string {
 	var names []string
-	for i, there := range []bool{c.RealtimeModel != nil, c.Voice != nil, c.MemoryModel != nil, c.SessionMemory != nil, c.Sounds != nil} {
+	for i, there := range []bool{c.RealtimeModel != nil, c.Voice != nil, c.MemoryModel != nil, c.SessionMemory != nil,
+		c.Sounds != nil} {
 		if there {
 			names = append(names, grants.Fields()[i])
 		}
@@ -37,13 +39,13 @@ func (c Change) Names() []string {
 	return names
 }
 
-// difference is one field that has another value.
+// difference is a field whose value differs.
 type difference struct {
 	field         string
 	before, after any
 }
 
-// apply sets the fields that are there and tells which of them had another value.
+// apply sets the fields that are present and returns those that had another value.
 func (f fields) apply(c Config) (Config, []difference) {
 	var diff []difference
 	diff = set(diff, grants.RealtimeModel, &c.RealtimeModel, f.RealtimeModel)
@@ -63,7 +65,7 @@ func set[T comparable](diff []difference, field string, at, to *T) []difference 
 	return diff
 }
 
-// fieldsOf gives the two sides of a difference as JSON.
+// fieldsOf returns the two sides of a difference as JSON.
 func fieldsOf(diff []difference) (before, after json.RawMessage, err error) {
 	was, became := map[string]any{}, map[string]any{}
 	for _, d := range diff {
@@ -76,7 +78,7 @@ func fieldsOf(diff []difference) (before, after json.RawMessage, err error) {
 	return before, after, err
 }
 
-// summary says a difference in one line.
+// summary describes a difference in one line.
 func summary(diff []difference) string {
 	parts := make([]string, 0, len(diff))
 	for _, d := range diff {
@@ -85,16 +87,13 @@ func summary(diff []difference) string {
 	return strings.Join(parts, ", ")
 }
 
+// labels are what people call fields that have another name than in the interface.
+var labels = map[string]string{
+	grants.RealtimeModel: "realtime model", grants.MemoryModel: "memory model", grants.SessionMemory: "session memory",
+}
+
 func label(field string) string {
-	switch field {
-	case grants.RealtimeModel:
-		return "realtime model"
-	case grants.MemoryModel:
-		return "memory model"
-	case grants.SessionMemory:
-		return "session memory"
-	}
-	return field
+	return cmp.Or(labels[field], field)
 }
 
 func value(v any) string {
@@ -107,7 +106,7 @@ func value(v any) string {
 	return fmt.Sprint(v)
 }
 
-// fits gives an *InvalidError unless every value that is new is offered, and model and voice go together. Of values
+// fits returns an *InvalidError unless every value that is new is offered, and model and voice go together. Of values
 // that stand already nothing is told: the caller may not be allowed to read them.
 func (c Catalogue) fits(before, after Config) error {
 	if after.MemoryModel != before.MemoryModel && c.memory(after.MemoryModel) == nil {
@@ -140,16 +139,19 @@ func misfit(model *Model, voice string, newModel, newVoice bool) error {
 	switch {
 	case !newVoice:
 		return &InvalidError{Field: grants.RealtimeModel,
-			Message: "realtimeModel " + model.ID + " cannot speak with the voice that is set: set voice in the same change, to one of " + fit}
+			Message: "realtimeModel " + model.ID +
+				" cannot speak with the voice that is set: set voice in the same change, to one of " + fit}
 	case !newModel:
 		return &InvalidError{Field: grants.Voice, Tells: grants.RealtimeModel,
 			Message: "voice " + voice + " does not fit the realtime model that is set, which speaks with " + fit}
 	}
-	return &InvalidError{Field: grants.Voice, Message: "realtimeModel " + model.ID + " cannot speak with voice " + voice + ", only with " + fit}
+	return &InvalidError{Field: grants.Voice, Message: "realtimeModel " + model.ID + " cannot speak with voice " + voice +
+		", only with " + fit}
 }
 
 func notOffered(field, id string, offered []string) error {
-	return &InvalidError{Field: field, Message: fmt.Sprintf("%s %q is not offered: choose one of %s", field, short(id), strings.Join(offered, ", "))}
+	return &InvalidError{Field: field, Message: fmt.Sprintf("%s %q is not offered: choose one of %s", field, short(id),
+		strings.Join(offered, ", "))}
 }
 
 func modelIDs(models []Model) []string {

@@ -3,13 +3,14 @@ package assistant
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// Stored is a config as the store keeps it: By changed it last, and Host is that agent's, empty for others.
+// Stored is a config as stored: By changed it last, and Host is that agent's, or empty.
 type Stored struct {
 	Config
 	By   audit.Actor
@@ -18,30 +19,32 @@ type Stored struct {
 
 // Store keeps configs. Every method is atomic.
 type Store interface {
-	// AssistantConfig gives a project's config; its Version is 0 when nobody has changed it.
+	// AssistantConfig returns a project's config, which has version 0 if nobody has changed it.
 	AssistantConfig(ctx context.Context, accountID, project string) (Stored, error)
-	// SaveAssistant stores a config of version n over version n-1, with the entry that tells of it, or answers a
-	// *ConflictError or ErrNoProject.
+	// SaveAssistant stores version n of a config over version n-1, with its entry. It returns a *ConflictError or
+	// ErrNoProject.
 	SaveAssistant(ctx context.Context, accountID string, s Stored, e audit.Entry) error
-	// UndoAssistant is SaveAssistant that marks the entry undone as taken back by e: ErrNotUndoable when it was already.
+	// UndoAssistant is SaveAssistant that marks the entry undone as undone by e. It returns ErrNotUndoable if it was
+	// already.
 	UndoAssistant(ctx context.Context, accountID string, s Stored, e audit.Entry, undone string) error
 }
 
-// Service reads and changes configs. The callers have found the project to be of the account, and its id to be no alias.
+// Service reads and changes configs. Its callers must have checked that the project belongs to the account
+// and that its id is not an alias.
 type Service struct {
 	Store     Store
 	Catalogue Catalogue
 	Now       func() time.Time
 }
 
-// Choices is what can be chosen.
+// Choices returns what can be chosen.
 func (s *Service) Choices() Catalogue { return s.Catalogue }
 
-// Get gives a project's config, or the catalogue's defaults.
+// Get returns a project's config, or the catalogue's defaults.
 func (s *Service) Get(ctx context.Context, account, project string) (Config, error) {
 	stored, err := s.Store.AssistantConfig(ctx, account, project)
 	if err != nil {
-		return Config{}, fmt.Errorf("reading assistant config: %w", err)
+		return Config{}, fmt.Errorf("read assistant config: %w", err)
 	}
 	if stored.Version == 0 {
 		d := s.Catalogue.Defaults
@@ -53,9 +56,11 @@ func (s *Service) Get(ctx context.Context, account, project string) (Config, err
 	return c, nil
 }
 
-// Change changes the fields that c names and gives the config before and after. The error may be a *ConflictError, an
-// *InvalidError or ErrNoProject. Fields that have their new value already make no new version.
-func (s *Service) Change(ctx context.Context, account, project string, c Change, by audit.Actor) (before, after Config, err error) {
+// Change changes the fields of c and returns the config before and after. The error may be a *ConflictError, an
+// *InvalidError or ErrNoProject. Fields that have their new value already create no new version.
+func (s *Service) Change(
+	ctx context.Context, account, project string, c Change, by audit.Actor,
+) (before, after Config, err error) {
 	if before, err = s.Get(ctx, account, project); err != nil {
 		return Config{}, Config{}, err
 	}
@@ -77,24 +82,21 @@ func (s *Service) Change(ctx context.Context, account, project string, c Change,
 		return Config{}, Config{}, err
 	}
 	if err := s.Store.SaveAssistant(ctx, account, next, e); err != nil {
-		return Config{}, Config{}, fmt.Errorf("saving assistant config: %w", err)
+		return Config{}, Config{}, fmt.Errorf("save assistant config: %w", err)
 	}
 	after, err = s.Get(ctx, account, project)
 	return before, after, err
 }
 
-// Undo puts back what the fields of a change were before it, as a new version. ErrConflict when one of them was changed
-// again since, ErrNotUndoable, or an *InvalidError when the old value is no longer offered.
+// Undo restores the fields of a change as a new version. It returns ErrConflict if one of them was changed again
+// since, ErrNotUndoable, or an *InvalidError if the old value is no longer offered.
 func (s *Service) Undo(ctx context.Context, account string, e audit.Entry, by audit.Actor) error {
 	if (e.Action != ActionChanged && e.Action != ActionUndone) || e.AccountID != account || !e.Undoable() {
 		return ErrNotUndoable
 	}
-	was, err := readFields(e.Before)
-	if err != nil {
-		return err
-	}
-	became, err := readFields(e.After)
-	if err != nil {
+	was, wasErr := readFields(e.Before)
+	became, becameErr := readFields(e.After)
+	if err := errors.Join(wasErr, becameErr); err != nil {
 		return err
 	}
 	now, err := s.Get(ctx, account, e.Project)
@@ -116,13 +118,15 @@ func (s *Service) Undo(ctx context.Context, account string, e audit.Entry, by au
 		return err
 	}
 	if err := s.Store.UndoAssistant(ctx, account, next, undo, e.ID); err != nil {
-		return fmt.Errorf("undoing a change of the assistant: %w", err)
+		return fmt.Errorf("undo change of the assistant: %w", err)
 	}
 	return nil
 }
 
-// next is the version to store, and the entry that tells of it.
-func (s *Service) next(account string, after Config, diff []difference, by audit.Actor, action string) (Stored, audit.Entry, error) {
+// next returns the version to store and its entry.
+func (s *Service) next(
+	account string, after Config, diff []difference, by audit.Actor, action string,
+) (Stored, audit.Entry, error) {
 	now := s.Now().UTC().Truncate(time.Millisecond)
 	after.Version++
 	after.UpdatedAt = now
@@ -165,7 +169,7 @@ func words(by audit.Actor, host string) string {
 func readFields(data json.RawMessage) (fields, error) {
 	var f fields
 	if err := json.Unmarshal(data, &f); err != nil {
-		return f, fmt.Errorf("reading an audit entry of the assistant: %w", err)
+		return f, fmt.Errorf("read audit entry of the assistant: %w", err)
 	}
 	return f, nil
 }

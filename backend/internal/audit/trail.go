@@ -30,17 +30,18 @@ const (
 	MaxTrailListed = 1000      // lines of one listing
 )
 
-// AnybodysTrail are the actions whose lines need no account: there may be any number of them.
+// AnybodysTrail returns the actions that anybody can cause without an account, so that the number of their lines must
+// be bounded.
 func AnybodysTrail() []TrailAction {
 	return []TrailAction{TrailIssue, TrailView, TrailThrottle, TrailDeny}
 }
 
-// TrailRef hashes what a line is about; kind keeps an address apart from an account of the same text. It hides from who
-// reads the database alone what is no longer stored: while the code, the link or the activity that a line is about is
-// there, the same moment in both tells that they belong together.
+// TrailRef hashes what a line is about; kind separates an address from an account of the same text. The hash hides
+// values that are no longer stored from a reader of the database. It cannot hide those that still are: equal times
+// reveal that a line belongs to a row.
 type TrailRef func(kind, value string) string
 
-// NewTrailRef takes the backend's keyed hash. An empty value has the empty ref.
+// NewTrailRef returns a TrailRef by the backend's keyed hash. The ref of an empty value is empty.
 func NewTrailRef(hash func(kind, value string) string) TrailRef {
 	return func(kind, value string) string {
 		if value == "" {
@@ -50,20 +51,19 @@ func NewTrailRef(hash func(kind, value string) string) TrailRef {
 	}
 }
 
-// Trace is the line that a change leaves in the operator's trail of linking. The store writes it in the transaction of
-// the change, once it knows what the change was about. The zero Trace leaves no line.
+// Trace describes the line that a change leaves in the operator's trail of linking. The store inserts it in the
+// transaction of the change, which determines what it is about. The zero Trace leaves no line.
 type Trace struct {
 	Action TrailAction
 	At     time.Time
-	// Address is where the call came from, in clear; it is hashed on the way.
+	// Address is where the call came from, in clear; it is stored as a hash.
 	Address string
-	// Once, when set, lets only the first of the lines with the same text be written.
+	// Once, if not empty, stores only the first of the lines with the same text.
 	Once string
 	Ref  TrailRef
 }
 
-// TrailLine is a line as stored: a time and hashes. Code stands for a user code, Account for an
-// account's id, Link for a link's.
+// TrailLine is a stored line: a time and hashes. Code is of a user code, Account of an account's id, Link of a link's.
 type TrailLine struct {
 	ID                           string
 	At                           time.Time
@@ -71,10 +71,10 @@ type TrailLine struct {
 	Code, Link, Account, Address string
 }
 
-// Empty tells that there is nothing to write.
+// Empty reports whether there is nothing to write.
 func (t Trace) Empty() bool { return t.Ref == nil }
 
-// Line fills in what a change was about: the keyed hash of the user code, the link's id, the account's id; any may be
+// Line returns the line about the keyed hash of a user code, a link's id and an account's id, each of which may be
 // empty.
 func (t Trace) Line(codeHash, linkID, accountID string) TrailLine {
 	id := t.Ref("once", t.Once)
@@ -85,7 +85,8 @@ func (t Trace) Line(codeHash, linkID, accountID string) TrailLine {
 		Account: t.Ref("account", accountID), Address: t.Ref("address", PlainAddress(t.Address))}
 }
 
-// PlainAddress writes a network address in its one usual form, so that all its forms have one hash; what is none stays.
+// PlainAddress returns the canonical form of a network address, so that all its forms have one hash, or s itself if it
+// is none.
 func PlainAddress(s string) string {
 	a, err := netip.ParseAddr(s)
 	if err != nil {
@@ -94,7 +95,7 @@ func PlainAddress(s string) string {
 	return a.Unmap().String()
 }
 
-// TrailFilter narrows a listing to lines with these refs; empty ones narrow nothing.
+// TrailFilter selects lines with these refs; empty ones do not filter.
 type TrailFilter struct {
 	Code, Link, Account, Address string
 	Limit                        int // clamped to 1..MaxTrailListed; 0: MaxTrailListed

@@ -1,6 +1,6 @@
-// Package chart draws numbers as small SVG pictures that a page can hold as they are: with a title and a description for
-// who does not see them, colours by class and currentColor, and neither script nor style inside. It knows nothing of
-// what the numbers mean and nothing of pages.
+// Package chart draws numbers as small SVG pictures that a page can hold as they are: with a title and a description
+// for who does not see them, colours by class and currentColor, and neither script nor style inside. It knows nothing
+// of what the numbers mean and nothing of pages.
 package chart
 
 import (
@@ -17,7 +17,7 @@ type Point struct {
 	N     int64 // below 0 counts as 0
 }
 
-// Chart is a picture to be drawn. ID is unique in its page and of letters, digits and -.
+// Chart is a picture to be drawn. ID is unique in its page and consists of letters, digits and -.
 type Chart struct {
 	ID, Title, Desc string
 	Points          []Point
@@ -42,8 +42,10 @@ func (c Chart) Line() string {
 		return c.svg(height, s.axis())
 	}
 	floor := num(s.y(0))
-	area := fmt.Sprintf(`<path class="chart-area" d="M%s,%s L%s L%s,%s Z"/>`, num(s.middle(0)), floor, line.String(), num(s.middle(len(c.Points)-1)), floor)
-	return c.svg(height, s.axis()+area+`<polyline class="chart-line" fill="none" points="`+line.String()+`"/>`+s.dots()+s.times())
+	area := fmt.Sprintf(`<path class="chart-area" d="M%s,%s L%s L%s,%s Z"/>`, num(s.middle(0)), floor, line.String(),
+		num(s.middle(len(c.Points)-1)), floor)
+	return c.svg(height, s.axis()+area+
+		`<polyline class="chart-line" fill="none" points="`+line.String()+`"/>`+s.dots()+s.times())
 }
 
 // Bars draws a series as upright bars.
@@ -70,14 +72,18 @@ func (c Chart) Ranks() string {
 	var b strings.Builder
 	for i, p := range c.Points {
 		y, long := float64(i*row), float64(max(0, p.N))/float64(most)*(width-room)
-		fmt.Fprintf(&b, `<text class="chart-name" x="0" y="%s">%s</text><rect class="chart-bar" x="0" y="%s" width="%s" height="14" rx="2"/><text class="chart-number" x="%s" y="%s">%s</text>`,
-			num(y+13), html.EscapeString(clean(clip(p.Label, letters))), num(y+19), num(max(1, long)), num(long+6), num(y+31), Short(p.N))
+		fmt.Fprintf(&b, `<text class="chart-name" x="0" y="%s">%s</text>`+
+			`<rect class="chart-bar" x="0" y="%s" width="%s" height="14" rx="2"/>`+
+			`<text class="chart-number" x="%s" y="%s">%s</text>`,
+			num(y+13), html.EscapeString(clean(clip(p.Label, letters))), num(y+19), num(max(1, long)), num(long+6), num(y+31),
+			Short(p.N))
 	}
 	return c.svg(max(1, len(c.Points))*row, b.String())
 }
 
 func (c Chart) svg(h int, inside string) string {
-	return fmt.Sprintf(`<svg class="chart" viewBox="0 0 %d %d" role="img" aria-labelledby="%s-t %s-d" focusable="false"><title id="%s-t">%s</title><desc id="%s-d">%s</desc>%s</svg>`,
+	return fmt.Sprintf(`<svg class="chart" viewBox="0 0 %d %d" role="img" aria-labelledby="%s-t %s-d" focusable="false">`+
+		`<title id="%s-t">%s</title><desc id="%s-d">%s</desc>%s</svg>`,
 		width, h, c.ID, c.ID, c.ID, html.EscapeString(clean(c.Title)), c.ID, html.EscapeString(clean(c.Desc)), inside)
 }
 
@@ -107,7 +113,8 @@ func (s scale) axis() string {
 	var b strings.Builder
 	for _, t := range s.ticks {
 		y := s.y(t)
-		fmt.Fprintf(&b, `<path class="chart-grid" d="M%d,%s H%d"/><text class="chart-tick" x="%d" y="%s" text-anchor="end">%s</text>`,
+		fmt.Fprintf(&b, `<path class="chart-grid" d="M%d,%s H%d"/>`+
+			`<text class="chart-tick" x="%d" y="%s" text-anchor="end">%s</text>`,
 			left, num(y), width-right, left-6, num(y+4), Short(t))
 	}
 	return b.String()
@@ -121,7 +128,8 @@ func (s scale) dots() string {
 		if len(s.points) > 40 {
 			radius = "1.5"
 		}
-		fmt.Fprintf(&b, `<circle class="chart-dot" cx="%s" cy="%s" r="%s"><title>%s</title></circle>`, num(s.middle(i)), num(s.y(p.N)), radius, tip(p))
+		fmt.Fprintf(&b, `<circle class="chart-dot" cx="%s" cy="%s" r="%s"><title>%s</title></circle>`, num(s.middle(i)),
+			num(s.y(p.N)), radius, tip(p))
 	}
 	return b.String()
 }
@@ -130,7 +138,8 @@ func (s scale) times() string {
 	var b strings.Builder
 	every := (len(s.points) + labels - 1) / labels
 	for i := 0; i < len(s.points); i += max(1, every) {
-		fmt.Fprintf(&b, `<text class="chart-tick" x="%s" y="%d" text-anchor="middle">%s</text>`, num(min(s.middle(i), width-30)), height-6, html.EscapeString(clean(s.points[i].Label)))
+		fmt.Fprintf(&b, `<text class="chart-tick" x="%s" y="%d" text-anchor="middle">%s</text>`,
+			num(min(s.middle(i), width-30)), height-6, html.EscapeString(clean(s.points[i].Label)))
 	}
 	return b.String()
 }
@@ -139,7 +148,7 @@ func tip(p Point) string {
 	return html.EscapeString(clean(p.Label)) + ": " + strconv.FormatInt(p.N, 10)
 }
 
-// Ticks gives 2 to 6 round numbers from 0 to most or beyond: steps of 1, 2 or 5 times a power of ten.
+// Ticks returns 2 to 6 round numbers from 0 to most or beyond: steps of 1, 2 or 5 times a power of ten.
 func Ticks(most int64) []int64 {
 	step := int64(1)
 	for i := 0; (most-1)/step >= 5 && step < math.MaxInt64/10; i++ {
@@ -158,7 +167,7 @@ func Ticks(most int64) []int64 {
 	}
 }
 
-// Short writes a number in at most five characters, as 950, 12k or 3.4M; what it cuts off it rounds down.
+// Short formats a number in at most five characters, as 950, 12k or 3.4M, rounded down.
 func Short(n int64) string {
 	if n > -1000 && n < 1000 {
 		return strconv.FormatInt(n, 10)
@@ -178,7 +187,7 @@ func Short(n int64) string {
 // num writes a coordinate with one digit behind the point at most.
 func num(f float64) string { return strconv.FormatFloat(math.Round(f*10)/10, 'f', -1, 64) }
 
-// clip cuts a text that is longer than most characters.
+// clip shortens a text to at most most characters.
 func clip(s string, most int) string {
 	if r := []rune(s); len(r) > most {
 		return string(r[:most-1]) + "…"
@@ -186,7 +195,7 @@ func clip(s string, most int) string {
 	return s
 }
 
-// clean leaves out what XML cannot hold.
+// clean removes what XML cannot contain.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x20 || r == 0xFFFE || r == 0xFFFF || r == 0xFFFD {

@@ -67,13 +67,15 @@ func wellFormed(t *testing.T, svg string) {
 
 func TestTicks(t *testing.T) {
 	for most, want := range map[int64][]int64{
-		0: {0, 1}, 1: {0, 1}, 4: {0, 1, 2, 3, 4}, 7: {0, 2, 4, 6, 8}, 12: {0, 5, 10, 15}, 100: {0, 20, 40, 60, 80, 100}, 130_000: {0, 50_000, 100_000, 150_000},
+		0: {0, 1}, 1: {0, 1}, 4: {0, 1, 2, 3, 4}, 7: {0, 2, 4, 6, 8}, 12: {0, 5, 10, 15}, 100: {0, 20, 40, 60, 80, 100},
+		130_000: {0, 50_000, 100_000, 150_000},
 	} {
 		if got := chart.Ticks(most); !slices.Equal(got, want) {
 			t.Errorf("up to %d: %v, want %v", most, got, want)
 		}
 	}
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1k", 1500: "1.5k", 12_345: "12.3k", 123_456: "123k", 3_400_000: "3.4M", math.MaxInt64: "9.2E", -1500: "-1.5k"} {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1k", 1500: "1.5k", 12_345: "12.3k", 123_456: "123k",
+		3_400_000: "3.4M", math.MaxInt64: "9.2E", -1500: "-1.5k"} {
 		if got := chart.Short(n); got != want {
 			t.Errorf("%d is %s, want %s", n, got, want)
 		}

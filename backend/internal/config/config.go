@@ -1,5 +1,5 @@
-// Package config reads the backend's settings from flags, SERVICE_BACKEND_* variables and a YAML file into one
-// immutable struct. It is the only reader of the environment in the backend and knows nothing of what settings do.
+// Package config reads the backend's settings from flags, SERVICE_BACKEND_* variables and a YAML file. It is the only
+// package of the backend that reads the environment.
 package config
 
 import (
@@ -19,49 +19,49 @@ import (
 	"github.com/spf13/viper"
 )
 
-// Config is everything that an operator can set.
+// Config contains all settings.
 type Config struct {
 	Listen            string         // host:port
-	BaseURL           string         // where programs call; derived from Listen when empty
-	SiteURL           string         // where people open pages; BaseURL when empty
+	BaseURL           string         // URL of the API
+	SiteURL           string         // URL of the pages
 	Database          string         // postgres:// URL or a SQLite file
-	DataDir           string         // where SQLite and generated keys lie
-	HMACKey           []byte         // at least 32 bytes; empty: a file in DataDir
-	CodeTTL           time.Duration  // window of a device code
+	DataDir           string         // directory of the SQLite file
+	HMACKey           []byte         // at least 32 bytes; if none is set, the caller fails or generates one
+	CodeTTL           time.Duration  // validity of a device code
 	PollInterval      time.Duration  // between two polls
-	Grace             time.Duration  // an approval in time is honoured this long after the window
-	UnusedAfter       time.Duration  // an unclaimed token is revoked after this
-	CodesPerMinute    int            // device codes that one address may have issued
-	SessionsPerMinute int            // simulator sessions that one account may make
+	Grace             time.Duration  // how long after CodeTTL an approval made in time can still be redeemed
+	UnusedAfter       time.Duration  // after this time an unclaimed token is revoked
+	CodesPerMinute    int            // device codes issued per address
+	SessionsPerMinute int            // simulator sessions per account
 	SupportContact    string         // shown on the privacy page and to revoked installs
-	TrustedProxies    []netip.Prefix // whose X-Forwarded-For counts
+	TrustedProxies    []netip.Prefix // proxies whose X-Forwarded-For is trusted
 	LogLevel          string         // debug | info | warn | error
-	DrainTimeout      time.Duration  // how long open requests may go on after the stop signal
+	DrainTimeout      time.Duration  // how long open requests may take after the stop signal
 
-	AssistantCatalogue string // YAML file of models, voices and prices; empty: the built-in one
-	CredentialsKeys    string // text of the key file, the current key first; empty: no credentials are kept
-	CredentialsFrom    string // where CredentialsKeys stand, for errors about them
-	CredentialsFile    string // YAML file of providers; empty: the built-in ones
-	AnalyticsQuota     int    // events a project may have counted one by one in a day
-	TelemetryMax       int    // usage events held in all; 0: telemetry.DefaultMaxRows
-	OIDCFile           string // YAML file of identity providers; empty: none
+	AssistantCatalogue string // YAML file of models, voices and prices; "" for the built-in one
+	CredentialsKeys    string // text of the key file, current key first; "" disables stored credentials
+	CredentialsFrom    string // where CredentialsKeys was read, for errors
+	CredentialsFile    string // YAML file of providers; "" for the built-in ones
+	AnalyticsQuota     int    // events of a project counted exactly per day
+	TelemetryMax       int    // usage events stored; 0 means telemetry.DefaultMaxRows
+	OIDCFile           string // YAML file of identity providers; "" for none
 	Mail               Mail
 }
 
-// Mail is the SMTP server that sends the account's mail. Host empty: none is sent.
+// Mail is the SMTP server that sends mail to account owners. Without a Host, no mail is sent.
 type Mail struct {
 	Host     string
 	Port     int
 	User     string
-	Password string // a secret
+	Password string // secret
 	From     string
 	TLS      string // starttls | tls | none
 }
 
-// setting is one key: flag --a-b, variable SERVICE_BACKEND_A_B, YAML a_b.
+// setting is one setting: key a_b in YAML, flag --a-b, variable SERVICE_BACKEND_A_B.
 type setting struct {
 	key, help string
-	value     any // the default; its type decides the flag's
+	value     any // default; its type is the type of the flag
 }
 
 var settings = []setting{
@@ -69,7 +69,7 @@ var settings = []setting{
 	{"base_url", "address programs call; default http://<listen>", ""},
 	{"site_url", "address people open pages at; default base_url", ""},
 	{"database", "postgres:// URL, or the path of a SQLite file; default <data_dir>/service.db", ""},
-	{"data_dir", "directory for the SQLite file and generated keys", "."},
+	{"data_dir", "directory for the SQLite file", "."},
 	{"hmac_key_file", "file with the key for stored hashes, hexadecimal, 32 bytes or more", ""},
 	{"link_code_ttl", "seconds a device code is valid, 5 to 3600", 600},
 	{"link_poll_interval", "seconds between two polls, 1 to 60", 5},
@@ -81,10 +81,13 @@ var settings = []setting{
 	{"trusted_proxies", "comma-separated addresses or networks whose X-Forwarded-For counts", ""},
 	{"log_level", "debug, info, warn or error", "info"},
 	{"assistant_catalogue", "YAML file with the assistant's models, voices and prices; default: built in", ""},
-	{"credentials_key_file", "file with keys that encrypt credentials, hexadecimal, 32 bytes each, one a line, the current one first", ""},
+	{"credentials_key_file",
+		"file with keys that encrypt credentials, hexadecimal, 32 bytes each, one a line, the current one first", ""},
 	{"credential_providers", "YAML file with the providers whose keys projects may keep; default: built in", ""},
-	{"analytics_daily_quota", "events of a project counted one by one in a day, more are sampled, 1000 to 1000000000", 2_000_000},
-	{"telemetry_max_events", "usage events held of all installs, 1000 to 1000000000; above it more are refused, and the oldest go", 5_000_000},
+	{"analytics_daily_quota", "events of a project counted one by one in a day, more are sampled, 1000 to 1000000000",
+		2_000_000},
+	{"telemetry_max_events",
+		"usage events held of all installs, 1000 to 1000000000; above it more are refused, and the oldest go", 5_000_000},
 	{"oidc_providers", "YAML file with the OpenID Connect providers people may sign in with", ""},
 	{"smtp_host", "SMTP server for verification and password mail; empty: no mail is sent", ""},
 	{"smtp_port", "its port, 1 to 65535", 587},
@@ -109,7 +112,8 @@ func Flags(flags *pflag.FlagSet) {
 	}
 }
 
-// Load reads flags over variables over the file over defaults. An error names the setting, never a secret's value.
+// Load reads the settings. Flags override variables, which override the file, which overrides the defaults. Errors
+// name the setting and never contain a secret.
 func Load(flags *pflag.FlagSet) (Config, error) {
 	v := viper.New()
 	known := map[string]bool{}
@@ -126,7 +130,11 @@ func Load(flags *pflag.FlagSet) (Config, error) {
 			return Config{}, err
 		}
 	}
-	return build(v, fromEnvironment{os.Getenv("SERVICE_BACKEND_HMAC_KEY"), os.Getenv("SERVICE_BACKEND_CREDENTIALS_KEY"), os.Getenv("SERVICE_BACKEND_SMTP_PASSWORD")})
+	return build(v, secrets{
+		hmacKey:         os.Getenv("SERVICE_BACKEND_HMAC_KEY"),
+		credentialsKeys: os.Getenv("SERVICE_BACKEND_CREDENTIALS_KEY"),
+		smtpPassword:    os.Getenv("SERVICE_BACKEND_SMTP_PASSWORD"),
+	})
 }
 
 func readFile(v *viper.Viper, file string, known map[string]bool) error {
@@ -134,29 +142,31 @@ func readFile(v *viper.Viper, file string, known map[string]bool) error {
 	own.SetConfigFile(file)
 	own.SetConfigType("yaml")
 	if err := own.ReadInConfig(); err != nil {
-		return fmt.Errorf("reading %s: %w", file, err)
+		return fmt.Errorf("read settings from %s: %w", file, err)
 	}
 	for _, key := range own.AllKeys() {
 		if !known[key] {
-			return fmt.Errorf("reading %s: unknown setting %s", file, key)
+			return fmt.Errorf("read settings from %s: unknown setting %s", file, key)
 		}
 		switch own.Get(key).(type) {
 		case string, bool, int, int64, uint64, float64, nil:
-		default: // viper would read a list as an empty text and go on
+		default: // viper would read a list as an empty string
 			return fmt.Errorf("setting %s: neither a text nor a number in %s", key, file)
 		}
 	}
 	return v.MergeConfigMap(own.AllSettings())
 }
 
-// fromEnvironment are the secrets that may stand in variables; there are no flags for them.
-type fromEnvironment struct{ hmacKey, credentialsKeys, smtpPassword string }
+// secrets are read from variables and files only, because other users can see flags.
+type secrets struct{ hmacKey, credentialsKeys, smtpPassword string }
 
-func build(v *viper.Viper, env fromEnvironment) (Config, error) {
+func build(v *viper.Viper, env secrets) (_ Config, err error) {
 	c := Config{
 		Listen: v.GetString("listen"), BaseURL: v.GetString("base_url"), SiteURL: v.GetString("site_url"),
 		Database: v.GetString("database"), DataDir: v.GetString("data_dir"),
 		SupportContact: v.GetString("support_contact"), LogLevel: v.GetString("log_level"),
+		AssistantCatalogue: v.GetString("assistant_catalogue"), CredentialsFile: v.GetString("credential_providers"),
+		OIDCFile: v.GetString("oidc_providers"),
 	}
 	for _, n := range []struct {
 		key      string
@@ -175,26 +185,29 @@ func build(v *viper.Viper, env fromEnvironment) (Config, error) {
 		}
 		*n.into = time.Duration(seconds) * time.Second
 	}
-	var err error
-	if c.CodesPerMinute, err = number(v, "codes_per_minute", 1, 100_000); err != nil {
+	for _, n := range []struct {
+		key      string
+		min, max int
+		into     *int
+	}{
+		{"codes_per_minute", 1, 100_000, &c.CodesPerMinute},
+		{"sessions_per_minute", 1, 100_000, &c.SessionsPerMinute},
+		{"analytics_daily_quota", 1000, 1_000_000_000, &c.AnalyticsQuota},
+		{"telemetry_max_events", 1000, 1_000_000_000, &c.TelemetryMax},
+	} {
+		if *n.into, err = number(v, n.key, n.min, n.max); err != nil {
+			return Config{}, err
+		}
+	}
+	if err := c.checkURLs(); err != nil {
 		return Config{}, err
 	}
-	if c.SessionsPerMinute, err = number(v, "sessions_per_minute", 1, 100_000); err != nil {
+	if c.TrustedProxies, err = parseNetworks(v.GetString("trusted_proxies")); err != nil {
 		return Config{}, err
 	}
-	if err := c.addresses(v.GetString("trusted_proxies")); err != nil {
+	if err := c.parseHMACKey(env.hmacKey, v); err != nil {
 		return Config{}, err
 	}
-	if err := c.secrets(env.hmacKey, v.GetString("hmac_key_file")); err != nil {
-		return Config{}, err
-	}
-	if c.AnalyticsQuota, err = number(v, "analytics_daily_quota", 1000, 1_000_000_000); err != nil {
-		return Config{}, err
-	}
-	if c.TelemetryMax, err = number(v, "telemetry_max_events", 1000, 1_000_000_000); err != nil {
-		return Config{}, err
-	}
-	c.AssistantCatalogue, c.CredentialsFile, c.OIDCFile = v.GetString("assistant_catalogue"), v.GetString("credential_providers"), v.GetString("oidc_providers")
 	if c.CredentialsKeys, err = secretText(env.credentialsKeys, "credentials_key_file", v); err != nil {
 		return Config{}, err
 	}
@@ -202,7 +215,7 @@ func build(v *viper.Viper, env fromEnvironment) (Config, error) {
 	if env.credentialsKeys != "" {
 		c.CredentialsFrom = "SERVICE_BACKEND_CREDENTIALS_KEY"
 	}
-	if err := c.mail(v, env.smtpPassword); err != nil {
+	if c.Mail, err = readMail(v, env.smtpPassword); err != nil {
 		return Config{}, err
 	}
 	switch c.LogLevel {
@@ -228,7 +241,8 @@ func number(v *viper.Viper, key string, least, most int) (int, error) {
 	return n, nil
 }
 
-func (c *Config) addresses(proxies string) error {
+// checkURLs checks Listen and sets the defaults of BaseURL and SiteURL.
+func (c *Config) checkURLs() error {
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		return fmt.Errorf("setting listen: %q is not host:port", c.Listen)
 	}
@@ -238,20 +252,26 @@ func (c *Config) addresses(proxies string) error {
 	if c.SiteURL == "" {
 		c.SiteURL = c.BaseURL
 	}
-	for _, a := range []struct { // base_url first: site_url may be its copy
+	for _, a := range []struct { // base_url first: site_url may default to it
 		key     string
 		address *string
 	}{{"base_url", &c.BaseURL}, {"site_url", &c.SiteURL}} {
 		u, err := url.Parse(*a.address)
-		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.RawQuery != "" || u.User != nil {
+		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.RawQuery != "" ||
+			u.User != nil {
 			return fmt.Errorf("setting %s: not an http or https address with a host", a.key)
 		}
-		if ip := net.ParseIP(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			return fmt.Errorf("setting %s: plain http is for this machine only, and browsers would not keep anybody signed in; end TLS in a proxy and give its https address", a.key)
+		if u.Scheme == "http" && !isThisMachine(u.Hostname()) {
+			return fmt.Errorf("setting %s: plain http is for this machine only, and browsers would not keep anybody "+
+				"signed in; end TLS in a proxy and give its https address", a.key)
 		}
 		*a.address = strings.TrimRight(*a.address, "/")
 	}
-	for text := range strings.SplitSeq(proxies, ",") {
+	return nil
+}
+
+func parseNetworks(list string) (networks []netip.Prefix, err error) {
+	for text := range strings.SplitSeq(list, ",") {
 		text = strings.TrimSpace(text)
 		if text == "" {
 			continue
@@ -261,14 +281,14 @@ func (c *Config) addresses(proxies string) error {
 			prefix, err = addr.Prefix(addr.BitLen())
 		}
 		if err != nil {
-			return fmt.Errorf("setting trusted_proxies: %q is neither an address nor a network", text)
+			return nil, fmt.Errorf("setting trusted_proxies: %q is neither an address nor a network", text)
 		}
-		c.TrustedProxies = append(c.TrustedProxies, prefix.Masked())
+		networks = append(networks, prefix.Masked())
 	}
-	return nil
+	return networks, nil
 }
 
-// secretText is the variable's text, else that of the file which a setting names.
+// secretText returns the text of the variable, or of the file that a setting names.
 func secretText(variable, key string, v *viper.Viper) (string, error) {
 	file := v.GetString(key)
 	if variable != "" || file == "" {
@@ -281,46 +301,49 @@ func secretText(variable, key string, v *viper.Viper) (string, error) {
 	return strings.TrimSpace(string(data)), nil
 }
 
-func (c *Config) mail(v *viper.Viper, password string) (err error) {
-	m := Mail{Host: v.GetString("smtp_host"), User: v.GetString("smtp_user"), From: v.GetString("smtp_from"), TLS: v.GetString("smtp_tls")}
+func readMail(v *viper.Viper, password string) (m Mail, err error) {
+	m = Mail{Host: v.GetString("smtp_host"), User: v.GetString("smtp_user"), From: v.GetString("smtp_from"),
+		TLS: v.GetString("smtp_tls")}
 	if m.Port, err = number(v, "smtp_port", 1, 65535); err != nil {
-		return err
+		return m, err
 	}
 	if m.Password, err = secretText(password, "smtp_password_file", v); err != nil {
-		return err
+		return m, err
 	}
 	if m.TLS != "starttls" && m.TLS != "tls" && m.TLS != "none" {
-		return fmt.Errorf("setting smtp_tls: %q is not starttls, tls or none", m.TLS)
-	}
-	if ip := net.ParseIP(m.Host); m.Host != "" && m.TLS == "none" && m.Host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return errors.New("setting smtp_tls: none is for a server on this machine only")
+		return m, fmt.Errorf("setting smtp_tls: %q is not starttls, tls or none", m.TLS)
 	}
 	if strings.ContainsFunc(m.Host, notInHost) || strings.Contains(m.Host, ":") && net.ParseIP(m.Host) == nil {
-		return errors.New("setting smtp_host: not the name or address of a server alone; its port is smtp_port")
+		return m, errors.New("setting smtp_host: not the name or address of a server alone; its port is smtp_port")
 	}
-	if m.Host != "" && m.User != "" && m.Password == "" {
-		return errors.New("setting smtp_user: it needs a password, in SERVICE_BACKEND_SMTP_PASSWORD or the file of smtp_password_file")
+	switch {
+	case m.Host == "":
+	case m.TLS == "none" && !isThisMachine(m.Host):
+		return m, errors.New("setting smtp_tls: none is for a server on this machine only")
+	case m.User != "" && m.Password == "":
+		return m, errors.New("setting smtp_user: a password is required, " +
+			"in SERVICE_BACKEND_SMTP_PASSWORD or the file of smtp_password_file")
+	case m.From == "":
+		return m, errors.New("setting smtp_from: mail needs a sender, e.g. Service <service@example.org>")
 	}
-	if m.Host != "" && m.From == "" {
-		return errors.New("setting smtp_from: mail needs a sender, e.g. Service <service@example.org>")
-	}
-	c.Mail = m
-	return nil
+	return m, nil
+}
+
+func isThisMachine(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 func notInHost(r rune) bool { return !unicode.IsPrint(r) || strings.ContainsRune(" /@", r) }
 
-func (c *Config) secrets(key, file string) error {
+func (c *Config) parseHMACKey(variable string, v *viper.Viper) error {
 	source := "SERVICE_BACKEND_HMAC_KEY"
-	if key == "" && file != "" {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return fmt.Errorf("setting hmac_key_file: %w", err)
-		}
-		key, source = strings.TrimSpace(string(data)), "hmac_key_file"
+	if variable == "" {
+		source = "hmac_key_file"
 	}
-	if key == "" {
-		return nil
+	key, err := secretText(variable, "hmac_key_file", v)
+	if err != nil || key == "" {
+		return err
 	}
 	decoded, err := hex.DecodeString(key)
 	if err != nil || len(decoded) < 32 {
@@ -330,7 +353,7 @@ func (c *Config) secrets(key, file string) error {
 	return nil
 }
 
-// Embedded gives the settings of a backend that lives in a directory of the daemon and serves one person.
+// Embedded returns the settings of a backend that the daemon runs in its own directory for one person.
 func Embedded(dir, url string, key []byte, credentialsKey string) Config {
 	return Config{
 		BaseURL: url, SiteURL: url, Database: filepath.Join(dir, "service.db"), DataDir: dir, HMACKey: key,

@@ -5,9 +5,10 @@ import (
 	"testing"
 )
 
-func TestMailThatCannotWork(t *testing.T) {
+func TestMail_Invalid(t *testing.T) {
 	const from = "Service <service@example.org>"
-	for _, host := range []string{"mail example.org", "smtp://mail.example.org", "mail.example.org:587", "mail.example.org/", " ", "user@mail.example.org"} {
+	for _, host := range []string{"mail example.org", "smtp://mail.example.org", "mail.example.org:587",
+		"mail.example.org/", " ", "user@mail.example.org"} {
 		_, err := load(t, []string{"--smtp-host", host, "--smtp-from", from})
 		if names(t, err, "smtp_host"); err != nil && strings.Contains(err.Error(), "example") {
 			t.Errorf("the error prints the value: %v", err)
@@ -18,16 +19,18 @@ func TestMailThatCannotWork(t *testing.T) {
 		t.Errorf("the error prints the value: %v", err)
 	}
 	for _, host := range []string{"mail.example.org", "localhost", "mail", "::1", "192.0.2.7", "mail_1.example.org"} {
-		c, err := load(t, []string{"--smtp-host", host, "--smtp-from", from, "--smtp-user", "u"}, "SERVICE_BACKEND_SMTP_PASSWORD", "p")
+		c, err := load(t, []string{"--smtp-host", host, "--smtp-from", from, "--smtp-user", "u"},
+			"SERVICE_BACKEND_SMTP_PASSWORD", "p")
 		if err != nil || c.Mail.Host != host {
 			t.Errorf("%s: %v", host, err)
 		}
 	}
 }
 
-func TestTheCredentialsKeysTellWhereTheyStand(t *testing.T) {
+func TestCredentialsKeys_ErrorsNameTheirSource(t *testing.T) {
 	file := write(t, "keys", keyHex)
-	if c, err := load(t, []string{"--credentials-key-file", file}); err != nil || c.CredentialsFrom != "setting credentials_key_file" || c.CredentialsKeys != keyHex {
+	if c, err := load(t, []string{"--credentials-key-file", file}); err != nil ||
+		c.CredentialsFrom != "setting credentials_key_file" || c.CredentialsKeys != keyHex {
 		t.Errorf("%q (%v)", c.CredentialsFrom, err)
 	}
 	c, err := load(t, []string{"--credentials-key-file", file}, "SERVICE_BACKEND_CREDENTIALS_KEY", "other")

@@ -41,34 +41,43 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Listen != "localhost:8080" || c.BaseURL != "http://localhost:8080" || c.SiteURL != c.BaseURL || c.Database != "service.db" ||
-		c.CodeTTL != 10*time.Minute || c.PollInterval != 5*time.Second || c.Grace != 30*time.Second || c.UnusedAfter != time.Minute ||
-		c.CodesPerMinute != 60 || c.SessionsPerMinute != 30 || c.LogLevel != "info" || c.DrainTimeout != 10*time.Second || c.HMACKey != nil || c.TrustedProxies != nil {
+	if c.Listen != "localhost:8080" || c.BaseURL != "http://localhost:8080" || c.SiteURL != c.BaseURL ||
+		c.Database != "service.db" ||
+		c.CodeTTL != 10*time.Minute || c.PollInterval != 5*time.Second || c.Grace != 30*time.Second ||
+		c.UnusedAfter != time.Minute ||
+		c.CodesPerMinute != 60 || c.SessionsPerMinute != 30 || c.LogLevel != "info" || c.DrainTimeout != 10*time.Second ||
+		c.HMACKey != nil || c.TrustedProxies != nil {
 		t.Errorf("%+v", c)
 	}
 }
 
 // Flags win over variables, variables over the file, the file over defaults.
 func TestPrecedence(t *testing.T) {
-	file := write(t, "backend.yaml", "link_code_ttl: 100\nlink_poll_interval: 10\nsupport_contact: file\nlog_level: warn\n")
+	file := write(t, "backend.yaml",
+		"link_code_ttl: 100\nlink_poll_interval: 10\nsupport_contact: file\nlog_level: warn\n")
 	c, err := load(t, []string{"--config", file, "--link-code-ttl", "300"},
-		"SERVICE_BACKEND_LINK_CODE_TTL", "200", "SERVICE_BACKEND_LINK_POLL_INTERVAL", "20", "SERVICE_BACKEND_SUPPORT_CONTACT", "variable")
+		"SERVICE_BACKEND_LINK_CODE_TTL", "200", "SERVICE_BACKEND_LINK_POLL_INTERVAL", "20",
+		"SERVICE_BACKEND_SUPPORT_CONTACT", "variable")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.CodeTTL != 300*time.Second || c.PollInterval != 20*time.Second || c.SupportContact != "variable" || c.LogLevel != "warn" || c.Grace != 30*time.Second {
+	if c.CodeTTL != 300*time.Second || c.PollInterval != 20*time.Second || c.SupportContact != "variable" ||
+		c.LogLevel != "warn" || c.Grace != 30*time.Second {
 		t.Errorf("%+v", c)
 	}
 }
 
 func TestAddresses(t *testing.T) {
-	c, err := load(t, []string{"--listen", "127.0.0.1:9000", "--base-url", "https://api.example/base/", "--site-url", "https://example/",
+	c, err := load(t, []string{"--listen", "127.0.0.1:9000", "--base-url", "https://api.example/base/", "--site-url",
+		"https://example/",
 		"--trusted-proxies", "10.0.0.7/8, 192.0.2.1,,2001:db8::/32", "--data-dir", "d"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("2001:db8::/32")}
-	if c.BaseURL != "https://api.example/base" || c.SiteURL != "https://example" || len(c.TrustedProxies) != 3 || c.Database != filepath.Join("d", "service.db") {
+	want := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.1/32"),
+		netip.MustParsePrefix("2001:db8::/32")}
+	if c.BaseURL != "https://api.example/base" || c.SiteURL != "https://example" || len(c.TrustedProxies) != 3 ||
+		c.Database != filepath.Join("d", "service.db") {
 		t.Errorf("%+v", c)
 	}
 	for i, p := range c.TrustedProxies {
@@ -79,14 +88,18 @@ func TestAddresses(t *testing.T) {
 }
 
 // A value that cannot be used is refused by the name of its setting, wherever it comes from.
-func TestBadValuesNameTheSetting(t *testing.T) {
+func TestLoad_ErrorsNameTheSetting(t *testing.T) {
 	for _, tc := range []struct{ key, value string }{
 		{"listen", "8080"}, {"listen", ""},
-		{"base_url", "ftp://x"}, {"base_url", "localhost:8080"}, {"base_url", "http://"}, {"base_url", "http://:8080"}, {"base_url", "http://service.example.org"}, {"site_url", "http://192.168.1.7:8080"},
+		{"base_url", "ftp://x"}, {"base_url", "localhost:8080"}, {"base_url", "http://"}, {"base_url", "http://:8080"},
+		{"base_url", "http://service.example.org"}, {"site_url", "http://192.168.1.7:8080"},
 		{"base_url", "https://user:pass@x"}, {"site_url", "javascript:alert(1)"}, {"site_url", "https://x/?a=b"},
-		{"link_code_ttl", "4"}, {"link_code_ttl", "3601"}, {"link_code_ttl", "10m"}, {"link_code_ttl", "5.5"}, {"link_code_ttl", "-1"},
-		{"link_poll_interval", "0"}, {"link_grace", "301"}, {"link_unused_token_after", "0"}, {"drain_timeout", "99999999999999999999"},
-		{"codes_per_minute", "0"}, {"sessions_per_minute", "0"}, {"codes_per_minute", "many"}, {"telemetry_max_events", "999"}, {"trusted_proxies", "10.0.0.0/33"}, {"trusted_proxies", "proxy.example"},
+		{"link_code_ttl", "4"}, {"link_code_ttl", "3601"}, {"link_code_ttl", "10m"}, {"link_code_ttl", "5.5"},
+		{"link_code_ttl", "-1"},
+		{"link_poll_interval", "0"}, {"link_grace", "301"}, {"link_unused_token_after", "0"},
+		{"drain_timeout", "99999999999999999999"},
+		{"codes_per_minute", "0"}, {"sessions_per_minute", "0"}, {"codes_per_minute", "many"},
+		{"telemetry_max_events", "999"}, {"trusted_proxies", "10.0.0.0/33"}, {"trusted_proxies", "proxy.example"},
 		{"log_level", "loud"}, {"hmac_key_file", "no-such-file"},
 	} {
 		if tc.value != "" { // an empty variable counts as unset
@@ -110,15 +123,16 @@ func names(t *testing.T, err error, setting string) {
 }
 
 // A listen address without a host is no address for programs: base_url has to be said.
-func TestListenOnEveryAddressNeedsABaseURL(t *testing.T) {
+func TestListen_OnEveryAddressRequiresBaseURL(t *testing.T) {
 	_, err := load(t, []string{"--listen", ":8080"})
 	names(t, err, "base_url")
-	if c, err := load(t, []string{"--listen", ":8080", "--base-url", "https://api.example"}); err != nil || c.Listen != ":8080" {
+	if c, err := load(t, []string{"--listen", ":8080", "--base-url", "https://api.example"}); err != nil ||
+		c.Listen != ":8080" {
 		t.Errorf("%+v, %v", c, err)
 	}
 }
 
-func TestBadFiles(t *testing.T) {
+func TestLoad_BadFiles(t *testing.T) {
 	for name, tc := range map[string]struct{ content, names string }{
 		"unknown setting":       {"listne: x\n", "listne"},
 		"a key in the file":     {"hmac_key: " + keyHex + "\n", "hmac_key"},
@@ -164,9 +178,10 @@ func TestKey(t *testing.T) {
 	}
 }
 
-func TestKeysThatAreRefused(t *testing.T) {
+func TestKey_Refused(t *testing.T) {
 	for name, key := range map[string]string{
-		"too short": keyHex[:62], "not hexadecimal": strings.Repeat("secretkey", 8), "odd": keyHex + "0", "two lines": keyHex + "\n" + keyHex,
+		"too short": keyHex[:62], "not hexadecimal": strings.Repeat("secretkey", 8), "odd": keyHex + "0",
+		"two lines": keyHex + "\n" + keyHex,
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := load(t, nil, "SERVICE_BACKEND_HMAC_KEY", key)
@@ -185,9 +200,12 @@ func TestKeysThatAreRefused(t *testing.T) {
 // FuzzConfigFile: any file gives settings within their bounds, or an error that names the file or a setting.
 func FuzzConfigFile(f *testing.F) {
 	for _, seed := range []string{
-		"", "listen: localhost:1\n", "link_code_ttl: 600\nlog_level: debug\n", "link_code_ttl: 1e3\n", "link_code_ttl: 0x20\n", "link_code_ttl: true\n",
-		"link_code_ttl:\n", "listen: [a]\n", "a: &a [*a]\n", "? {a: b}\n: c\n", "1: 2\n", "trusted_proxies: 10.0.0.0/8\n", "--- a\n--- b\n", "\xff\xfe",
-		"base_url: https://x\nbase_url: https://y\n", "LISTEN: a:1\n", "database: postgres://u:p@h/d\n", "<<: {listen: a:1}\n", "listen: !!binary aGk=\n",
+		"", "listen: localhost:1\n", "link_code_ttl: 600\nlog_level: debug\n", "link_code_ttl: 1e3\n",
+		"link_code_ttl: 0x20\n", "link_code_ttl: true\n",
+		"link_code_ttl:\n", "listen: [a]\n", "a: &a [*a]\n", "? {a: b}\n: c\n", "1: 2\n", "trusted_proxies: 10.0.0.0/8\n",
+		"--- a\n--- b\n", "\xff\xfe",
+		"base_url: https://x\nbase_url: https://y\n", "LISTEN: a:1\n", "database: postgres://u:p@h/d\n",
+		"<<: {listen: a:1}\n", "listen: !!binary aGk=\n",
 		"support_contact: 2001-01-01\n", "data_dir: ~\n",
 	} {
 		f.Add([]byte(seed))
@@ -210,7 +228,8 @@ func FuzzConfigFile(f *testing.F) {
 			}
 			t.Fatalf("%q: the error names nothing: %v", content, err)
 		}
-		if c.CodeTTL < 5*time.Second || c.PollInterval < time.Second || c.UnusedAfter < time.Second || c.CodesPerMinute < 1 || c.SessionsPerMinute < 1 ||
+		if c.CodeTTL < 5*time.Second || c.PollInterval < time.Second || c.UnusedAfter < time.Second ||
+			c.CodesPerMinute < 1 || c.SessionsPerMinute < 1 ||
 			c.Listen == "" || c.BaseURL == "" || c.SiteURL == "" || c.Database == "" || c.HMACKey != nil && len(c.HMACKey) < 32 {
 			t.Fatalf("%q gives %+v", content, c)
 		}

@@ -18,8 +18,8 @@ func operatingPage(t *testing.T) string {
 	return p.Markdown
 }
 
-// TestOperatingPageNamesEverySetting holds the tables of settings against the settings: names, defaults, ranges.
-func TestOperatingPageNamesEverySetting(t *testing.T) {
+// TestOperatingPage_NamesEverySetting holds the tables of settings against the settings: names, defaults, ranges.
+func TestOperatingPage_NamesEverySetting(t *testing.T) {
 	page := operatingPage(t)
 	rows := regexp.MustCompile("(?m)^\\| `(--[a-z-]+)` \\| `(SERVICE_BACKEND_[A-Z_]+)` \\| (.*?) \\| (.*) \\|$").FindAllStringSubmatch(page, -1)
 	byFlag := map[string][]string{}
@@ -51,15 +51,16 @@ func TestOperatingPageNamesEverySetting(t *testing.T) {
 	for flag := range byFlag {
 		t.Errorf("%s is listed and does not exist", flag)
 	}
-	for _, secret := range []string{"SERVICE_BACKEND_HMAC_KEY", "SERVICE_BACKEND_CREDENTIALS_KEY", "SERVICE_BACKEND_SMTP_PASSWORD"} {
+	for _, secret := range []string{"SERVICE_BACKEND_HMAC_KEY", "SERVICE_BACKEND_CREDENTIALS_KEY",
+		"SERVICE_BACKEND_SMTP_PASSWORD"} {
 		if !strings.Contains(page, "`"+secret+"`") {
 			t.Errorf("%s is not named", secret)
 		}
 	}
 }
 
-// TestOperatingPageShowsAFileThatLoads loads the printed settings file, with keys of the test's own.
-func TestOperatingPageShowsAFileThatLoads(t *testing.T) {
+// TestOperatingPage_ExampleLoads loads the printed settings file, with keys of the test's own.
+func TestOperatingPage_ExampleLoads(t *testing.T) {
 	_, text, ok := strings.Cut(operatingPage(t), "```yaml\n# /etc/service/backend.yaml\n")
 	if !ok {
 		t.Fatal("the page shows no settings file")
@@ -72,7 +73,8 @@ func TestOperatingPageShowsAFileThatLoads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.BaseURL != "https://service.example.org" || len(c.HMACKey) != 32 || c.CredentialsKeys != keyHex || len(c.TrustedProxies) != 1 {
+	if c.BaseURL != "https://service.example.org" || len(c.HMACKey) != 32 || c.CredentialsKeys != keyHex ||
+		len(c.TrustedProxies) != 1 {
 		t.Errorf("%+v", c)
 	}
 }

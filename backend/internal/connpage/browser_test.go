@@ -49,8 +49,10 @@ func openWindow(t *testing.T, p Page) *window {
 	mux.HandleFunc("GET /favicon.ico", func(http.ResponseWriter, *http.Request) {})
 	server := httptest.NewServer(mux)
 	opts := append([]chromedp.ExecAllocatorOption{}, chromedp.DefaultExecAllocatorOptions[:]...)
-	opts = append(opts, chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
-		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true), chromedp.WindowSize(900, 1000))
+	opts = append(opts, chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.UserDataDir(t.TempDir()),
+		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
+		chromedp.WindowSize(900, 1000))
 	alloc, stopAlloc := chromedp.NewExecAllocator(context.Background(), opts...)
 	ctx, stop := chromedp.NewContext(alloc)
 	ctx, cancel := context.WithTimeout(ctx, 50*time.Second)
@@ -76,7 +78,8 @@ func (w *window) see(js string) {
 			return
 		}
 	}
-	text, _ := chromedp.Run(w.ctx, chromedp.Evaluate[string](`document.body.innerText + "\n" + (window.frames[0]?.document.body.innerText ?? "") + JSON.stringify(window.got ?? null)`))
+	text, _ := chromedp.Run(w.ctx,
+		chromedp.Evaluate[string](`document.body.innerText + "\n" + (window.frames[0]?.document.body.innerText ?? "") + JSON.stringify(window.got ?? null)`))
 	w.t.Fatalf("never: %s; the page shows:\n%s", js, text)
 }
 
@@ -111,22 +114,26 @@ func (w *window) picture(name string, width, height int64) {
 	}
 }
 
-// An app in whose frame the page is: it hears of the page, tells it how the glasses are, and follows the switches, all by
-// keyboard; nothing is refused by the page's own policy.
-func TestInsideAnApp(t *testing.T) {
+// An app in whose frame the page is: it hears of the page, tells it how the glasses are, and follows the switches, all
+// by keyboard; nothing is refused by the page's own policy.
+func TestPage_InsideApp(t *testing.T) {
 	w := openWindow(t, chef())
 	console := chromedp.Console(w.ctx)
 	const page = `frames[0].document`
 	w.do(chromedp.Navigate(w.url + "/"))
 	w.see(`got.some((m) => m.type === "glasses.ready" && m.toggles.captions === true && m.toggles.chime === false)`)
-	w.see(page + `.querySelector("#connect:not([hidden])")?.textContent === "Connect glasses" && ` + page + `.querySelector("#alone").hidden`)
+	w.see(page + `.querySelector("#connect:not([hidden])")?.textContent === "Connect glasses" && ` + page +
+		`.querySelector("#alone").hidden`)
 
 	w.run(`frames[0].focus(); ` + page + `.querySelector("#connect").focus()`)
 	w.do(chromedp.KeyEvent("\r"))
-	w.see(`got.some((m) => m.type === "glasses.connect") && ` + page + `.querySelector("#connect").textContent === "Cancel"`)
+	w.see(`got.some((m) => m.type === "glasses.connect") && ` + page +
+		`.querySelector("#connect").textContent === "Cancel"`)
 	w.run(`frames[0].postMessage({type: "glasses.status", state: "connected", deviceModel: "Even G1", battery: 81.6, message: "<b>Ready</b>"}, "*")`)
-	w.see(page + `.querySelector("#state").textContent === "Connected" && ` + page + `.querySelector("#model").textContent === "Even G1" && ` +
-		page + `.querySelector("#battery-text").textContent === "82%" && ` + page + `.querySelector("#message").textContent === "<b>Ready</b>"`)
+	w.see(page + `.querySelector("#state").textContent === "Connected" && ` + page +
+		`.querySelector("#model").textContent === "Even G1" && ` +
+		page + `.querySelector("#battery-text").textContent === "82%" && ` + page +
+		`.querySelector("#message").textContent === "<b>Ready</b>"`)
 
 	w.run(page + `.querySelector("#toggle-captions").focus()`)
 	w.do(chromedp.KeyEvent(" "))
@@ -135,9 +142,11 @@ func TestInsideAnApp(t *testing.T) {
 	// Nonsense changes nothing; a status without details shows none.
 	w.run(`for (const m of [null, 1, "{", {type: "glasses.status", state: "constructor"}, {type: "other", state: "disconnected"}]) frames[0].postMessage(m, "*")`)
 	w.run(`frames[0].postMessage(JSON.stringify({type: "glasses.status", state: "connected", battery: "full"}), "*")`)
-	w.see(page + `.querySelector("#message").hidden && ` + page + `.querySelector("#facts").hidden && ` + page + `.body.dataset.state === "connected"`)
+	w.see(page + `.querySelector("#message").hidden && ` + page + `.querySelector("#facts").hidden && ` + page +
+		`.body.dataset.state === "connected"`)
 	w.run(page + `.querySelector("#connect").click()`)
-	w.see(`got.some((m) => m.type === "glasses.disconnect") && ` + page + `.querySelector("#state").textContent === "Not connected"`)
+	w.see(`got.some((m) => m.type === "glasses.disconnect") && ` + page +
+		`.querySelector("#state").textContent === "Not connected"`)
 
 	// A switch is as it was left when the page comes back.
 	w.do(chromedp.Navigate(w.url + "/"))
@@ -152,7 +161,7 @@ func TestInsideAnApp(t *testing.T) {
 }
 
 // Without an app around it the page says so; the bridges of apps' web views reach it and are reached.
-func TestWithoutAnAppAndInWebViews(t *testing.T) {
+func TestPage_WithoutAppAndInWebViews(t *testing.T) {
 	w := openWindow(t, chef())
 	w.do(chromedp.Navigate(w.url + "/page"))
 	w.see(`!document.querySelector("#alone").hidden && document.querySelector("#connect").hidden`)

@@ -19,18 +19,19 @@ type rgb uint32
 
 func (c rgb) String() string { return fmt.Sprintf("#%06x", uint32(c)) }
 
-// colours gives CSS variables for both themes: the accent, moved towards black or white as far as it must be readable
-// on the theme's surface, and the text colour that reads best on it. So every accent works in both themes.
+// colours returns CSS variables for both themes: the accent, moved towards black or white until it is readable on the
+// theme's surface, and the text colour that reads best on it. So every accent works in both themes.
 func colours(accent string) string {
 	n, err := strconv.ParseUint(accent[min(1, len(accent)):], 16, 24)
 	if err != nil { // a stored page was checked; this is for a Page made by hand
 		n, _ = strconv.ParseUint(defaultAccent[1:], 16, 24)
 	}
 	light, dark := readable(rgb(n), lightSurface, 0), readable(rgb(n), darkSurface, 0xffffff)
-	return fmt.Sprintf(":root{--accent-light:%s;--on-light:%s;--accent-dark:%s;--on-dark:%s}\n", light, textOn(light), dark, textOn(dark))
+	return fmt.Sprintf(":root{--accent-light:%s;--on-light:%s;--accent-dark:%s;--on-dark:%s}\n", light, textOn(light),
+		dark, textOn(dark))
 }
 
-// readable mixes c with towards in steps until it stands out from surface.
+// readable mixes c with towards in steps until its contrast with surface suffices.
 func readable(c, surface, towards rgb) rgb {
 	for step := 0; step < 50; step++ {
 		if mixed := mix(c, towards, float64(step)/50); contrast(mixed, surface) >= contrastText {
@@ -56,7 +57,7 @@ func mix(a, b rgb, share float64) rgb {
 	return out
 }
 
-// contrast is WCAG's ratio, 1 to 21.
+// contrast returns WCAG's ratio, 1 to 21.
 func contrast(a, b rgb) float64 {
 	x, y := luminance(a), luminance(b)
 	return (max(x, y) + .05) / (min(x, y) + .05)

@@ -12,7 +12,7 @@ const (
 	defaultAccent = "#0b6b68"
 )
 
-// config is what of a page can be set, as it is stored and as an audit entry holds the changed part of it.
+// config holds the settings of a page, as stored. An audit entry holds the changed ones.
 type config struct {
 	Title        *string   `json:"title,omitempty"`
 	Description  *string   `json:"description,omitempty"`
@@ -42,7 +42,7 @@ func defaults(project, name string) Page {
 		Capabilities: []string{}, Phrases: []Phrase{}, Toggles: []Toggle{}}
 }
 
-// defaultTitle is the name of the project, as far as it may be a title.
+// defaultTitle returns the name of the project, as far as it is valid as a title.
 func defaultTitle(name string) string {
 	title := []rune(strings.TrimSpace(name))
 	return string(title[:min(len(title), maxTitle)])
@@ -54,7 +54,7 @@ func (s Stored) toPage() (Page, error) {
 	if len(s.Config) > 0 {
 		var c config
 		if err := json.Unmarshal(s.Config, &c); err != nil {
-			return Page{}, fmt.Errorf("reading the page of %s: %w", s.Project, err)
+			return Page{}, fmt.Errorf("read page of %s: %w", s.Project, err)
 		}
 		c.change().apply(&p)
 	}
@@ -94,7 +94,7 @@ func set[T any](field *T, to *T) {
 	}
 }
 
-// difference gives the fields of p that are not as in other, for storing and for undoing.
+// difference returns the fields of p that are not as in other, for storing and for undoing.
 func difference(p, other Page) (c config, names []string) {
 	note := func(differs bool, name string, keep func()) {
 		if differs {
@@ -107,24 +107,32 @@ func difference(p, other Page) (c config, names []string) {
 	note(p.Theme != other.Theme, "theme", func() { c.Theme = &p.Theme })
 	note(p.Accent != other.Accent, "accent", func() { c.Accent = &p.Accent })
 	note(!slices.Equal(p.Capabilities, other.Capabilities), "capabilities", func() { c.Capabilities = &p.Capabilities })
-	note(!slices.Equal(p.Phrases, other.Phrases), "phrases", func() { c.Phrases = mapped(p.Phrases, func(x Phrase) phrase { return phrase(x) }) })
-	note(!slices.Equal(p.Toggles, other.Toggles), "toggles", func() { c.Toggles = mapped(p.Toggles, func(x Toggle) toggle { return toggle(x) }) })
+	note(!slices.Equal(p.Phrases, other.Phrases), "phrases", func() {
+		c.Phrases = mapped(p.Phrases,
+			func(x Phrase) phrase { return phrase(x) })
+	})
+	note(!slices.Equal(p.Toggles, other.Toggles), "toggles", func() {
+		c.Toggles = mapped(p.Toggles,
+			func(x Toggle) toggle { return toggle(x) })
+	})
 	note(p.SupportURL != other.SupportURL, "support link", func() { c.SupportURL = &p.SupportURL })
 	note(p.PrivacyURL != other.PrivacyURL, "privacy link", func() { c.PrivacyURL = &p.PrivacyURL })
 	return c, names
 }
 
-// whole gives every field, for storing.
+// whole returns every field, for storing.
 func whole(p Page) config {
 	return config{&p.Title, &p.Description, &p.Theme, &p.Accent, &p.Capabilities,
-		mapped(p.Phrases, func(x Phrase) phrase { return phrase(x) }), mapped(p.Toggles, func(x Toggle) toggle { return toggle(x) }),
+		mapped(p.Phrases, func(x Phrase) phrase { return phrase(x) }), mapped(p.Toggles,
+			func(x Toggle) toggle { return toggle(x) }),
 		&p.SupportURL, &p.PrivacyURL}
 }
 
 // change is the fields as a change without a version.
 func (c config) change() Change {
-	change := Change{Title: c.Title, Description: c.Description, Theme: c.Theme, Accent: c.Accent, Capabilities: c.Capabilities,
-		SupportURL: c.SupportURL, PrivacyURL: c.PrivacyURL}
+	change := Change{Title: c.Title, Description: c.Description, Theme: c.Theme, Accent: c.Accent,
+		Capabilities: c.Capabilities,
+		SupportURL:   c.SupportURL, PrivacyURL: c.PrivacyURL}
 	if c.Phrases != nil {
 		change.Phrases = mapped(*c.Phrases, func(x phrase) Phrase { return Phrase(x) })
 	}

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// Errors that callers branch on.
+// Errors that callers check for.
 var (
-	// ErrConflict: the config is not at the version that the change was made for; see ConflictError.
+	// ErrConflict is returned for a change of an old version of the config; see ConflictError.
 	ErrConflict = errors.New("the page has changed since it was read")
-	// ErrNotFound: no page has this id.
+	// ErrNotFound is returned if no page has the id.
 	ErrNotFound = errors.New("there is no such page")
-	// ErrNotUndoable: the entry is no change of this page, or was undone.
+	// ErrNotUndoable is returned for an entry that is no change of this page, or was undone.
 	ErrNotUndoable = errors.New("there is nothing to undo")
 )
 
-// ConflictError is ErrConflict with the version that stands.
+// ConflictError is ErrConflict with the current version.
 type ConflictError struct{ Current int64 }
 
 // Error says what happened.
@@ -26,14 +26,14 @@ func (e *ConflictError) Error() string { return ErrConflict.Error() }
 // Is makes it an ErrConflict.
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
-// InvalidError is a value that can never work; Message says why.
+// InvalidError is a value that is never accepted; Message says why.
 type InvalidError struct{ Field, Message string }
 
-// Error gives the message.
+// Error returns the message.
 func (e *InvalidError) Error() string { return e.Message }
 
-// Page is a project's. Version counts changes, 0 for the defaults. PageID is in the hosted page's address and tells
-// nothing of the account.
+// Page is a project's connection page. Version counts changes, 0 for the defaults. PageID is in the hosted page's
+// address and reveals nothing about the account.
 type Page struct {
 	Project      string
 	PageID       string // cp_...
@@ -51,16 +51,16 @@ type Page struct {
 	UpdatedBy    string    // for people: "you", "agent on laptop"
 }
 
-// Phrase is something that the app's user can say, and what it does.
+// Phrase is something that the app's user can say, and its effect.
 type Phrase struct{ Phrase, Does string }
 
-// Toggle is a switch that the app's user sees; On is its state at first.
+// Toggle is a switch that the app's user sees; On is its initial state.
 type Toggle struct {
 	ID, Label string
 	On        bool
 }
 
-// Change holds the fields to change; nil leaves one as it is.
+// Change holds the fields to change; nil leaves a field unchanged.
 type Change struct {
 	Version      int64
 	Title        *string

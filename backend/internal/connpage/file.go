@@ -23,7 +23,7 @@ var (
 	pageTemplate = template.Must(template.New("page").Parse(pageHTML))
 )
 
-// FileName is what the file is called.
+// FileName is the name of the file.
 const FileName = "connect.html"
 
 // File renders the page as the one HTML file that ships with an app; name is what to call it.
@@ -64,7 +64,7 @@ type view struct {
 	On       bool // the sample shows connected glasses
 }
 
-// Render makes the page's HTML. Equal pages have equal bytes.
+// Render returns the page's HTML. Equal pages have equal bytes.
 func Render(p Page, state State) (Document, error) {
 	v := view{Page: p, Can: abilities(p.Capabilities), Scheme: "light dark", Live: state == Live, On: state == Connected,
 		// All of these are ours, or a colour whose form was checked.
@@ -77,12 +77,12 @@ func Render(p Page, state State) (Document, error) {
 	v.Policy = policy(string(v.Style), pageJS, v.Live)
 	var out bytes.Buffer
 	if err := pageTemplate.Execute(&out, v); err != nil {
-		return Document{}, fmt.Errorf("rendering the connection page: %w", err)
+		return Document{}, fmt.Errorf("render connection page: %w", err)
 	}
 	return Document{HTML: out.Bytes(), Policy: v.Policy}, nil
 }
 
-// policy lets exactly this style and this script be, and nothing come from or go anywhere.
+// policy allows exactly this style and this script, and no connection to anywhere.
 func policy(style, script string, live bool) string {
 	parts := []string{"default-src 'none'", "style-src " + hashOf(style), "base-uri 'none'", "form-action 'none'"}
 	if live {

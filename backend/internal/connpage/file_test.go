@@ -75,13 +75,15 @@ func TestLargestFile(t *testing.T) {
 func TestSampleRunsNoScript(t *testing.T) {
 	for state, says := range map[State]string{Disconnected: "Not connected", Connected: "82%"} {
 		d, err := Render(chef(), state)
-		if text := string(d.HTML); err != nil || strings.Contains(text, "<script") || strings.Contains(d.Policy, "script-src") || !strings.Contains(text, says) {
+		if text := string(d.HTML); err != nil || strings.Contains(text, "<script") || strings.Contains(d.Policy,
+			"script-src") || !strings.Contains(text, says) {
 			t.Errorf("state %d: %s, %v", state, d.Policy, err)
 		}
 	}
 	p := chef()
 	p.Theme = "dark"
-	if d, err := Render(p, Live); err != nil || !strings.Contains(string(d.HTML), `<meta name="color-scheme" content="dark">`) {
+	if d, err := Render(p, Live); err != nil || !strings.Contains(string(d.HTML),
+		`<meta name="color-scheme" content="dark">`) {
 		t.Errorf("a dark page: %v", err)
 	}
 }

@@ -28,45 +28,48 @@ type Service struct {
 
 func (s *Service) now() time.Time { return s.Now().UTC().Truncate(time.Millisecond) }
 
-// Get gives the page of a project, with a PageID from the first time on; ErrNotFound without such a project.
+// Get returns the page of a project, which has a PageID from its first read on, or ErrNotFound for an unknown project.
 func (s *Service) Get(ctx context.Context, account, project string) (Page, error) {
 	stored, err := s.Store.ConnectionPage(ctx, account, project)
 	if errors.Is(err, ErrNotFound) {
-		if err := s.Store.MakeConnectionPage(ctx, Stored{AccountID: account, Project: project, PageID: newPageID()}); err != nil {
-			return Page{}, fmt.Errorf("making the page: %w", err)
+		if err := s.Store.InsertConnectionPage(ctx, Stored{AccountID: account, Project: project,
+			PageID: newPageID()}); err != nil {
+			return Page{}, fmt.Errorf("create page: %w", err)
 		}
 		stored, err = s.Store.ConnectionPage(ctx, account, project)
 	}
 	if err != nil {
-		return Page{}, fmt.Errorf("reading the page: %w", err)
+		return Page{}, fmt.Errorf("read page: %w", err)
 	}
 	return stored.toPage()
 }
 
 var pageIDForm = regexp.MustCompile(`^cp_[a-z2-7]{20}$`)
 
-// ByPageID finds a page by what stands in its address; ErrNotFound.
+// ByPageID returns a page by the id in its address, or ErrNotFound.
 func (s *Service) ByPageID(ctx context.Context, id string) (Page, error) {
 	if !pageIDForm.MatchString(id) {
 		return Page{}, ErrNotFound
 	}
 	stored, err := s.Store.ConnectionPageByID(ctx, id)
 	if err != nil {
-		return Page{}, fmt.Errorf("reading the page: %w", err)
+		return Page{}, fmt.Errorf("read page: %w", err)
 	}
 	return stored.toPage()
 }
 
-// newPageID is 100 random bits.
+// newPageID returns 100 random bits.
 func newPageID() string {
 	var b [13]byte
 	rand.Read(b[:])
 	return "cp_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))[:20]
 }
 
-// Change changes a page and gives it as it was and is. A change that changes nothing stores nothing. The error may be a
+// Change changes a page and returns it before and after. A change of nothing is not stored. The error may be a
 // *ConflictError or an *InvalidError.
-func (s *Service) Change(ctx context.Context, account, project string, c Change, by audit.Actor) (before, after Page, err error) {
+func (s *Service) Change(
+	ctx context.Context, account, project string, c Change, by audit.Actor,
+) (before, after Page, err error) {
 	before, err = s.Get(ctx, account, project)
 	if err != nil {
 		return Page{}, Page{}, err
@@ -82,8 +85,8 @@ func (s *Service) Change(ctx context.Context, account, project string, c Change,
 	return before, after, err
 }
 
-// Undo puts back what the change of an entry changed. It is a *ConflictError when one of those fields was changed again
-// since, and ErrNotUndoable when the entry is no such change or was undone.
+// Undo restores what the change of an entry changed. It returns a *ConflictError if one of those fields was changed
+// again since, and ErrNotUndoable if the entry is no such change or was undone.
 func (s *Service) Undo(ctx context.Context, account string, e audit.Entry, by audit.Actor) error {
 	if e.AccountID != account || !e.Undoable() || (e.Action != actionChanged && e.Action != actionUndone) {
 		return ErrNotUndoable
@@ -105,8 +108,10 @@ func (s *Service) Undo(ctx context.Context, account string, e audit.Entry, by au
 	return err
 }
 
-// store writes the page with the change as its next version; undone is the entry that it takes back, or empty.
-func (s *Service) store(ctx context.Context, account string, before Page, c Change, undone string, by audit.Actor) (Page, error) {
+// store saves the page with the change as its next version; undone is the entry that it undoes, or empty.
+func (s *Service) store(
+	ctx context.Context, account string, before Page, c Change, undone string, by audit.Actor,
+) (Page, error) {
 	after := before
 	c.apply(&after)
 	became, names := difference(after, before)
@@ -115,7 +120,8 @@ func (s *Service) store(ctx context.Context, account string, before Page, c Chan
 	}
 	was, _ := difference(before, after)
 	after.Version, after.UpdatedAt = before.Version+1, s.now()
-	e := audit.New(after.UpdatedAt, account, by, actionChanged, before.Project, "connection page: "+strings.Join(names, ", "))
+	e := audit.New(after.UpdatedAt, account, by, actionChanged, before.Project, "connection page: "+strings.Join(names,
+		", "))
 	if undone != "" {
 		e.Action, e.Summary = actionUndone, "undone: "+e.Summary
 	}
@@ -123,9 +129,10 @@ func (s *Service) store(ctx context.Context, account string, before Page, c Chan
 	if err != nil {
 		return Page{}, err
 	}
-	stored := Stored{AccountID: account, Project: before.Project, Version: after.Version, Config: text, UpdatedAt: after.UpdatedAt, By: by}
+	stored := Stored{AccountID: account, Project: before.Project, Version: after.Version, Config: text,
+		UpdatedAt: after.UpdatedAt, By: by}
 	if err := s.Store.ChangeConnectionPage(ctx, stored, undone, e); err != nil {
-		return Page{}, fmt.Errorf("storing the page: %w", err)
+		return Page{}, fmt.Errorf("save page: %w", err)
 	}
 	return s.Get(ctx, account, before.Project)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// Stored is a page as it lies in the store. Config is the settings as JSON, empty while they are the defaults.
+// Stored is a page as stored. Config is the settings as JSON, empty while they are the defaults.
 type Stored struct {
 	AccountID, Project, PageID string
 	Version                    int64
@@ -19,15 +19,15 @@ type Stored struct {
 	Host, Name string
 }
 
-// Store keeps pages. Every method is atomic; those that change something write the entry with it.
+// Store keeps pages. Every method is atomic; those that change something also insert the entry.
 type Store interface {
-	// ConnectionPage answers ErrNotFound.
+	// ConnectionPage returns ErrNotFound if there is none.
 	ConnectionPage(ctx context.Context, account, project string) (Stored, error)
-	// ConnectionPageByID finds a page by its PageID, or answers ErrNotFound.
+	// ConnectionPageByID returns a page by its PageID, or ErrNotFound.
 	ConnectionPageByID(ctx context.Context, pageID string) (Stored, error)
-	// MakeConnectionPage stores a page unless the project has one or is not there.
-	MakeConnectionPage(ctx context.Context, p Stored) error
-	// ChangeConnectionPage stores p.Config as p.Version if p.Version-1 stands, else it answers a *ConflictError. With
-	// undone, the id of an entry, that entry is marked as taken back, or it is ErrNotUndoable.
+	// InsertConnectionPage inserts a page unless the project has one or does not exist.
+	InsertConnectionPage(ctx context.Context, p Stored) error
+	// ChangeConnectionPage stores p.Config as p.Version over p.Version-1, or returns a *ConflictError. The entry with the
+	// id undone is marked as undone; if that is not possible, it returns ErrNotUndoable.
 	ChangeConnectionPage(ctx context.Context, p Stored, undone string, e audit.Entry) error
 }

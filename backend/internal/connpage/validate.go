@@ -32,7 +32,7 @@ var (
 	toggleForm = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
 )
 
-// clean gives the change with its texts trimmed, or an *InvalidError about the first field that cannot be.
+// clean returns the change with its texts trimmed, or an *InvalidError about the first field that cannot be.
 func clean(c Change) (Change, error) {
 	steps := []func(*Change) error{
 		func(c *Change) error { return text(c.Title, "title", 1, maxTitle, func(s string) { c.Title = &s }) },
@@ -64,7 +64,7 @@ func text(s *string, field string, least, most int, keep func(string)) error {
 	return nil
 }
 
-// unprintable also holds what turns the direction of text around.
+// unprintable includes characters that change the direction of text.
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
 func cleanLook(c *Change) error {
@@ -89,7 +89,8 @@ func cleanCapabilities(c *Change) error {
 	seen := map[string]bool{}
 	for _, id := range *c.Capabilities {
 		if !slices.Contains(known, id) {
-			return &InvalidError{"capabilities", fmt.Sprintf("capabilities: %q is not one of %s", cut(id), strings.Join(known, ", "))}
+			return &InvalidError{"capabilities", fmt.Sprintf("capabilities: %q is not one of %s", cut(id), strings.Join(known,
+				", "))}
 		}
 		seen[id] = true
 	}
@@ -105,38 +106,37 @@ func cleanCapabilities(c *Change) error {
 
 func cut(s string) string { return strings.ToValidUTF8(s[:min(len(s), 40)], "") }
 
-func cleanPhrases(c *Change) error {
-	if c.Phrases == nil {
+// cleanList replaces a list by a copy with elements that clean has cleaned. A nil list stays nil.
+func cleanList[T any](list **[]T, field string, limit int, clean func(i int, element *T) error) error {
+	if *list == nil {
 		return nil
 	}
-	if len(*c.Phrases) > maxPhrases {
-		return &InvalidError{"phrases", fmt.Sprintf("phrases are %d, the limit is %d", len(*c.Phrases), maxPhrases)}
+	if n := len(**list); n > limit {
+		return &InvalidError{field, fmt.Sprintf("%s are %d, the limit is %d", field, n, limit)}
 	}
-	own := slices.Clone(*c.Phrases)
+	own := slices.Clone(**list)
 	for i := range own {
-		p := &own[i]
-		if err := text(&p.Phrase, fmt.Sprintf("phrases[%d].phrase", i), 1, maxPhrase, func(s string) { p.Phrase = s }); err != nil {
-			return err
-		}
-		if err := text(&p.Does, fmt.Sprintf("phrases[%d].does", i), 0, maxDoes, func(s string) { p.Does = s }); err != nil {
+		if err := clean(i, &own[i]); err != nil {
 			return err
 		}
 	}
-	c.Phrases = &own
+	*list = &own
 	return nil
 }
 
+func cleanPhrases(c *Change) error {
+	return cleanList(&c.Phrases, "phrases", maxPhrases, func(i int, p *Phrase) error {
+		if err := text(&p.Phrase, fmt.Sprintf("phrases[%d].phrase", i), 1, maxPhrase,
+			func(s string) { p.Phrase = s }); err != nil {
+			return err
+		}
+		return text(&p.Does, fmt.Sprintf("phrases[%d].does", i), 0, maxDoes, func(s string) { p.Does = s })
+	})
+}
+
 func cleanToggles(c *Change) error {
-	if c.Toggles == nil {
-		return nil
-	}
-	if len(*c.Toggles) > maxToggles {
-		return &InvalidError{"toggles", fmt.Sprintf("toggles are %d, the limit is %d", len(*c.Toggles), maxToggles)}
-	}
-	own := slices.Clone(*c.Toggles)
 	seen := map[string]bool{}
-	for i := range own {
-		t := &own[i]
+	return cleanList(&c.Toggles, "toggles", maxToggles, func(i int, t *Toggle) error {
 		field := fmt.Sprintf("toggles[%d].id", i)
 		if !toggleForm.MatchString(t.ID) {
 			return &InvalidError{field, field + " is not 1 to 32 of a-z, 0-9, _ and -, a letter first"}
@@ -145,12 +145,8 @@ func cleanToggles(c *Change) error {
 			return &InvalidError{field, fmt.Sprintf("%s: %q is there twice", field, t.ID)}
 		}
 		seen[t.ID] = true
-		if err := text(&t.Label, fmt.Sprintf("toggles[%d].label", i), 1, maxLabel, func(s string) { t.Label = s }); err != nil {
-			return err
-		}
-	}
-	c.Toggles = &own
-	return nil
+		return text(&t.Label, fmt.Sprintf("toggles[%d].label", i), 1, maxLabel, func(s string) { t.Label = s })
+	})
 }
 
 // link takes https addresses only: the page is shown inside apps, where anything else leads astray.
@@ -161,8 +157,10 @@ func link(s *string, field string, keep func(string)) error {
 	trimmed := strings.TrimSpace(*s)
 	if trimmed != "" {
 		u, err := url.Parse(trimmed)
-		if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || len(trimmed) > maxURL || strings.ContainsFunc(trimmed, unprintable) {
-			return &InvalidError{field, fmt.Sprintf("%s is neither empty nor an https address of at most %d characters", field, maxURL)}
+		if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || len(trimmed) > maxURL ||
+			strings.ContainsFunc(trimmed, unprintable) {
+			return &InvalidError{field, fmt.Sprintf("%s is neither empty nor an https address of at most %d characters", field,
+				maxURL)}
 		}
 	}
 	keep(trimmed)

@@ -10,18 +10,24 @@ import (
 func ptr[T any](v T) *T { return &v }
 
 func TestClean(t *testing.T) {
-	c, err := clean(Change{Title: ptr(" Sous-chef "), Description: ptr(""), Accent: ptr("#AABBCC"), Capabilities: &[]string{"speech", "display", "speech"},
-		Phrases: &[]Phrase{{" Next step ", " "}}, Toggles: &[]Toggle{{"captions", " Captions ", true}}, SupportURL: ptr(" https://example.org/help "), PrivacyURL: ptr("")})
-	if err != nil || *c.Title != "Sous-chef" || *c.Accent != "#aabbcc" || !slices.Equal(*c.Capabilities, []string{"display", "speech"}) ||
-		(*c.Phrases)[0] != (Phrase{"Next step", ""}) || (*c.Toggles)[0] != (Toggle{"captions", "Captions", true}) || *c.SupportURL != "https://example.org/help" || c.Theme != nil {
+	c, err := clean(Change{Title: ptr(" Sous-chef "), Description: ptr(""), Accent: ptr("#AABBCC"),
+		Capabilities: &[]string{"speech", "display", "speech"},
+		Phrases:      &[]Phrase{{" Next step ", " "}}, Toggles: &[]Toggle{{"captions", " Captions ", true}},
+		SupportURL: ptr(" https://example.org/help "), PrivacyURL: ptr("")})
+	if err != nil || *c.Title != "Sous-chef" || *c.Accent != "#aabbcc" || !slices.Equal(*c.Capabilities,
+		[]string{"display", "speech"}) ||
+		(*c.Phrases)[0] != (Phrase{"Next step", ""}) || (*c.Toggles)[0] != (Toggle{"captions", "Captions", true}) ||
+		*c.SupportURL != "https://example.org/help" || c.Theme != nil {
 		t.Errorf("%+v (%v)", c, err)
 	}
 	long := func(n int) string { return strings.Repeat("é", n) }
 	for field, bad := range map[string][]Change{
-		"title":             {{Title: ptr(" ")}, {Title: ptr(long(81))}, {Title: ptr("a\nb")}, {Title: ptr("a\u202eb")}, {Title: ptr("\xff")}},
-		"description":       {{Description: ptr(long(401))}, {Description: ptr("a\x00")}},
-		"theme":             {{Theme: ptr("blue")}, {Theme: ptr("")}},
-		"accent":            {{Accent: ptr("red")}, {Accent: ptr("#fff")}, {Accent: ptr("#12345g")}, {Accent: ptr("#000000;}")}},
+		"title": {{Title: ptr(" ")}, {Title: ptr(long(81))}, {Title: ptr("a\nb")}, {Title: ptr("a\u202eb")},
+			{Title: ptr("\xff")}},
+		"description": {{Description: ptr(long(401))}, {Description: ptr("a\x00")}},
+		"theme":       {{Theme: ptr("blue")}, {Theme: ptr("")}},
+		"accent": {{Accent: ptr("red")}, {Accent: ptr("#fff")}, {Accent: ptr("#12345g")},
+			{Accent: ptr("#000000;}")}},
 		"capabilities":      {{Capabilities: &[]string{"telepathy"}}},
 		"phrases":           {{Phrases: ptr(make([]Phrase, 21))}},
 		"phrases[0].phrase": {{Phrases: &[]Phrase{{"", "x"}}}, {Phrases: &[]Phrase{{long(81), ""}}}},
@@ -30,8 +36,10 @@ func TestClean(t *testing.T) {
 		"toggles[0].id":     {{Toggles: &[]Toggle{{"Captions", "x", true}}}, {Toggles: &[]Toggle{{`a"><b`, "x", true}}}},
 		"toggles[1].id":     {{Toggles: &[]Toggle{{"a", "x", true}, {"a", "y", true}}}},
 		"toggles[0].label":  {{Toggles: &[]Toggle{{"a", "", true}}}, {Toggles: &[]Toggle{{"a", long(81), true}}}},
-		"supportUrl":        {{SupportURL: ptr("http://example.org")}, {SupportURL: ptr("javascript:alert(1)")}, {SupportURL: ptr("https://a:b@example.org")}, {SupportURL: ptr("https://")}},
-		"privacyUrl":        {{PrivacyURL: ptr("mailto:a@example.org")}, {PrivacyURL: ptr("https://example.org/" + long(500))}},
+		"supportUrl": {{SupportURL: ptr("http://example.org")}, {SupportURL: ptr("javascript:alert(1)")},
+			{SupportURL: ptr("https://a:b@example.org")}, {SupportURL: ptr("https://")}},
+		"privacyUrl": {{PrivacyURL: ptr("mailto:a@example.org")}, {PrivacyURL: ptr("https://example.org/" +
+			long(500))}},
 	} {
 		for i, c := range bad {
 			_, err := clean(c)
@@ -44,7 +52,7 @@ func TestClean(t *testing.T) {
 }
 
 // Every accent that can be set is readable in both themes, and so is text on it.
-func TestEveryAccentIsReadable(t *testing.T) {
+func TestColours_EveryAccentIsReadable(t *testing.T) {
 	for n := uint32(0); n <= 0xffffff; n += 0x010307 {
 		for _, theme := range []struct{ surface, towards rgb }{{lightSurface, 0}, {darkSurface, 0xffffff}} {
 			accent := readable(rgb(n), theme.surface, theme.towards)
@@ -83,7 +91,8 @@ func FuzzClean(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text := string(d.HTML); strings.Count(text, "<script") != 1 || strings.Count(text, "<style") != 1 || strings.Count(text, "<title>") != 1 {
+		if text := string(d.HTML); strings.Count(text, "<script") != 1 || strings.Count(text, "<style") != 1 ||
+			strings.Count(text, "<title>") != 1 {
 			t.Fatalf("the page has other elements than its own:\n%s", text)
 		}
 	})

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Errors that callers branch on.
+// Errors that callers check for.
 var (
 	ErrNotConfigured   = errors.New("this backend has no key to encrypt credentials with")
 	ErrUnknownProvider = errors.New("there is no such provider")
@@ -16,10 +16,10 @@ var (
 	ErrNotSet          = errors.New("the credential is not set")
 )
 
-// InvalidError is a value that has not the form of the provider's keys; Message never holds the value.
+// InvalidError is a value that has not the form of the provider's keys; Message never contains the value.
 type InvalidError struct{ Message string }
 
-// Error gives the message.
+// Error returns the message.
 func (e *InvalidError) Error() string { return e.Message }
 
 // Results of a test.
@@ -29,14 +29,14 @@ const (
 	TestUnreachable = "unreachable"
 )
 
-// Provider is whose keys can be kept.
+// Provider is a provider whose keys can be stored.
 type Provider struct {
 	ID, Name string
 	// Example shows the form to people, e.g. "sk-...".
 	Example string
 }
 
-// Credential is what may be told of one.
+// Credential describes a credential without its value.
 type Credential struct {
 	Provider   Provider
 	Set        bool
@@ -47,8 +47,8 @@ type Credential struct {
 	TestResult string
 }
 
-// Link lets the account holder set one credential, once. ID is a secret of no great worth: the page still asks who is
-// signed in.
+// Link lets the account holder set one credential, once. Its ID is not sufficient: the page also requires a signed-in
+// account.
 type Link struct {
 	ID        string
 	Project   string

@@ -10,27 +10,28 @@ import (
 	"strings"
 )
 
-// format is the version of the envelope; it is part of what is authenticated.
+// format is the version of the envelope, which is authenticated too.
 const format = "1"
 
-// errDamaged says that an envelope does not open: it was changed, or moved from where it belongs.
+// errDamaged is returned for an envelope that does not open, because it was changed or moved.
 var errDamaged = errors.New("the stored credential does not open: it was changed, or belongs elsewhere")
 
-// MissingKeyError says that credentials lie under a key that is not in the key file.
+// MissingKeyError is returned for credentials under a key that is not in the key file.
 type MissingKeyError struct {
 	KeyID       string
 	Credentials int // how many; 0: one that was asked for
 }
 
-// Error names the key that is missing.
+// Error includes the id of the missing key.
 func (e *MissingKeyError) Error() string {
 	if e.Credentials == 0 {
 		return fmt.Sprintf("the credential is under key %s, which is not in the key file", e.KeyID)
 	}
-	return fmt.Sprintf("%d credentials are under key %s, which is not in the key file: put it back; they are untouched", e.Credentials, e.KeyID)
+	return fmt.Sprintf("%d credentials are under key %s, which is not in the key file: put it back; they are untouched",
+		e.Credentials, e.KeyID)
 }
 
-// owner is what an envelope is bound to: it opens nowhere else.
+// owner is what an envelope is bound to; it does not open anywhere else.
 type owner struct{ account, project, provider string }
 
 func (o owner) bind(purpose string) []byte {
@@ -89,7 +90,7 @@ func (k wrappingKey) wrap(o owner, data []byte, sealed string) (envelope, error)
 	return envelope{sealed: sealed, wrapped: wrapped, keyID: k.id}, err
 }
 
-// encrypt is AES-256-GCM with a random nonce in front, as format.base64.
+// encrypt encrypts with AES-256-GCM and returns format.base64, with the random nonce first.
 func encrypt(key, plain, bound []byte) (string, error) {
 	gcm, err := newGCM(key)
 	if err != nil {
@@ -118,7 +119,7 @@ func decrypt(key []byte, text string, bound []byte) ([]byte, error) {
 func newGCM(key []byte) (cipher.AEAD, error) {
 	block, err := aes.NewCipher(key)
 	if err != nil {
-		return nil, fmt.Errorf("making the cipher: %w", err)
+		return nil, fmt.Errorf("create cipher: %w", err)
 	}
 	return cipher.NewGCMWithRandomNonce(block)
 }

@@ -25,8 +25,10 @@ func keysOf(t *testing.T, bytes ...byte) Keys {
 }
 
 func TestParseKeys(t *testing.T) {
-	keys, err := ParseKeys("# the current one\r\n" + keyLine(1) + "\r\n\n  " + strings.ToUpper(keyLine(0xab)) + "  \n# the end")
-	if err != nil || len(keys.IDs()) != 2 || keys.IDs()[0] != keysOf(t, 1).IDs()[0] || keys.IDs()[1] != keysOf(t, 0xab).IDs()[0] {
+	keys, err := ParseKeys("# the current one\r\n" + keyLine(1) + "\r\n\n  " + strings.ToUpper(keyLine(0xab)) +
+		"  \n# the end")
+	if err != nil || len(keys.IDs()) != 2 || keys.IDs()[0] != keysOf(t, 1).IDs()[0] || keys.IDs()[1] != keysOf(t,
+		0xab).IDs()[0] {
 		t.Fatalf("keys %v (%v)", keys, err)
 	}
 	for _, nothing := range []string{"", "\n", "# none\n"} {
@@ -38,25 +40,27 @@ func TestParseKeys(t *testing.T) {
 		"line 2": keyLine(1) + "\n" + keyLine(2)[2:], "line 1": keyLine(1) + "00", "line 3": "\n\nnot a key",
 		"already": keyLine(1) + "\n" + keyLine(1),
 	} {
-		if _, err := ParseKeys(text); err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "0101") || strings.Contains(err.Error(), "not a key") {
+		if _, err := ParseKeys(text); err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(),
+			"0101") || strings.Contains(err.Error(), "not a key") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
 // No way of printing keys tells one.
-func TestKeysPrintAsIDs(t *testing.T) {
+func TestKeys_PrintAsIDs(t *testing.T) {
 	keys := keysOf(t, 1, 2)
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
 		for _, what := range []any{keys, &keys, []Keys{keys}, Options{Keys: keys}} {
-			if text := fmt.Sprintf(verb, what); strings.Contains(text, "0101") || strings.Contains(text, "1, 1, 1") || strings.Contains(text, "1 1 1") || strings.Contains(text, "0x1, 0x1") {
+			if text := fmt.Sprintf(verb, what); strings.Contains(text, "0101") || strings.Contains(text, "1, 1, 1") ||
+				strings.Contains(text, "1 1 1") || strings.Contains(text, "0x1, 0x1") {
 				t.Errorf("%s prints a key: %s", verb, text)
 			}
 		}
 	}
 }
 
-func TestEnvelopeOpensWhereItBelongs(t *testing.T) {
+func TestEnvelope_OpensOnlyForOwner(t *testing.T) {
 	keys := keysOf(t, 1)
 	own := owner{"ada", "com.example.app", "openai"}
 	e, err := keys.seal(own, "sk-the-value")
@@ -74,16 +78,22 @@ func TestEnvelopeOpensWhereItBelongs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, try := range map[string]func() (string, error){
-		"another account":  func() (string, error) { return keys.open(owner{"bob", own.project, own.provider}, e) },
-		"another project":  func() (string, error) { return keys.open(owner{own.account, "com.example.other", own.provider}, e) },
+		"another account": func() (string, error) { return keys.open(owner{"bob", own.project, own.provider}, e) },
+		"another project": func() (string, error) {
+			return keys.open(owner{own.account, "com.example.other", own.provider},
+				e)
+		},
 		"another provider": func() (string, error) { return keys.open(owner{own.account, own.project, "google"}, e) },
 		"names moved":      func() (string, error) { return keys.open(owner{"ad", "acom.example.app", own.provider}, e) },
 		"another's value":  func() (string, error) { return keys.open(own, envelope{other.sealed, e.wrapped, e.keyID}) },
 		"another's key":    func() (string, error) { return keys.open(own, envelope{e.sealed, other.wrapped, e.keyID}) },
 		"value as key":     func() (string, error) { return keys.open(own, envelope{e.sealed, e.sealed, e.keyID}) },
 		"cut":              func() (string, error) { return keys.open(own, envelope{e.sealed[:20], e.wrapped, e.keyID}) },
-		"another format":   func() (string, error) { return keys.open(own, envelope{"2" + e.sealed[1:], e.wrapped, e.keyID}) },
-		"nothing":          func() (string, error) { return keys.open(own, envelope{"", "", e.keyID}) },
+		"another format": func() (string, error) {
+			return keys.open(own, envelope{"2" + e.sealed[1:], e.wrapped,
+				e.keyID})
+		},
+		"nothing": func() (string, error) { return keys.open(own, envelope{"", "", e.keyID}) },
 	} {
 		if value, err := try(); !errors.Is(err, errDamaged) || value != "" {
 			t.Errorf("%s: %q (%v)", name, value, err)
@@ -91,7 +101,7 @@ func TestEnvelopeOpensWhereItBelongs(t *testing.T) {
 	}
 }
 
-func TestRewrapKeepsTheValue(t *testing.T) {
+func TestRewrap_KeepsValue(t *testing.T) {
 	old, both, next := keysOf(t, 1), keysOf(t, 2, 1), keysOf(t, 2)
 	own := owner{"ada", "com.example.app", "openai"}
 	e, err := old.seal(own, "sk-the-value")
@@ -99,7 +109,8 @@ func TestRewrapKeepsTheValue(t *testing.T) {
 		t.Fatal(err)
 	}
 	var lost *MissingKeyError
-	if _, err := next.open(own, e); !errors.As(err, &lost) || lost.KeyID != old.IDs()[0] || !strings.Contains(err.Error(), lost.KeyID) {
+	if _, err := next.open(own, e); !errors.As(err, &lost) || lost.KeyID != old.IDs()[0] || !strings.Contains(err.Error(),
+		lost.KeyID) {
 		t.Errorf("without its key: %v", err)
 	}
 	if _, err := (Keys{}).open(own, e); !errors.Is(err, ErrNotConfigured) {

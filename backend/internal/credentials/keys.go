@@ -20,9 +20,9 @@ type wrappingKey struct {
 	key [keyBytes]byte
 }
 
-// ParseKeys reads the text of the key file: a key a line, 32 bytes in hexadecimal, the current one first; empty lines
-// and lines that begin with # are left out. No key at all is no error: nothing can be kept then. An error names the
-// line, never what stands there.
+// ParseKeys parses the key file: one key per line, 32 bytes in hexadecimal, the current one first; empty lines and
+// lines that begin with # are skipped. No key at all is not an error: then nothing can be stored. An error includes
+// the line's number, never its content.
 func ParseKeys(text string) (Keys, error) {
 	var keys Keys
 	n := 0
@@ -54,7 +54,7 @@ func keyID(key []byte) string {
 	return hex.EncodeToString(sum[:4])
 }
 
-// IDs lists the keys' ids in order, the current one first.
+// IDs lists the keys' ids, the current one first.
 func (k Keys) IDs() []string {
 	ids := make([]string, len(k.list))
 	for i, key := range k.list {
@@ -63,25 +63,20 @@ func (k Keys) IDs() []string {
 	return ids
 }
 
-// Empty tells that there is no key.
+// Empty reports whether there is no key.
 func (k Keys) Empty() bool { return len(k.list) == 0 }
 
-// String names the keys by their ids.
+// String returns the keys' ids.
 func (k Keys) String() string { return fmt.Sprint(k.IDs()) }
 
-// GoString is String: the keys themselves must not get into a log by any verb.
+// GoString returns String: no verb may log the keys.
 func (k Keys) GoString() string { return k.String() }
 
 func (k Keys) find(id string) (wrappingKey, bool) {
-	for _, key := range k.list {
-		if key.id == id {
-			return key, true
-		}
-	}
-	return wrappingKey{}, false
+	return find(k.list, func(key wrappingKey) bool { return key.id == id })
 }
 
-// String is the key's id.
+// String returns the key's id.
 func (k wrappingKey) String() string { return k.id }
 
 // GoString is String.

@@ -16,8 +16,8 @@ const (
 	testAgain = 3 * time.Second
 )
 
-// Test asks the provider whether it takes the credential, keeps the answer and gives it: TestOK, TestRefused or
-// TestUnreachable. A result of a few seconds ago is given again.
+// Test asks the provider whether it accepts the credential, and stores and returns the result: TestOK, TestRefused or
+// TestUnreachable. A result of a few seconds ago is returned again.
 func (s *Service) Test(ctx context.Context, account, project, provider string, by audit.Actor) (string, error) {
 	p, ok := s.o.Providers.find(provider)
 	if !ok {
@@ -34,12 +34,12 @@ func (s *Service) Test(ctx context.Context, account, project, provider string, b
 	c.TestedAt = s.now()
 	entry := audit.New(c.TestedAt, account, by, "credential.tested", project, "key of "+p.Name+" tested: "+c.TestResult)
 	if err := s.o.Store.MarkTested(ctx, c, entry); err != nil {
-		return "", fmt.Errorf("storing the test's result: %w", err)
+		return "", fmt.Errorf("save test's result: %w", err)
 	}
 	return c.TestResult, nil
 }
 
-// ask sends the value in a header and to the provider's own address only; of the answer the status counts.
+// ask sends the value in a header and only to the provider's own address. Only the status of the answer counts.
 func (s *Service) ask(ctx context.Context, p provider, value string) string {
 	ctx, cancel := context.WithTimeout(ctx, testTimeout)
 	defer cancel()
@@ -54,21 +54,23 @@ func (s *Service) ask(ctx context.Context, p provider, value string) string {
 	res, err := s.o.HTTP.Do(req)
 	if err != nil {
 		// The error could hold what the provider said; its address is enough to look further.
-		s.o.Log.WarnContext(ctx, "testing a credential: no answer", "provider", p.ID)
+		s.o.Log.WarnContext(ctx, "failed to test a credential: no answer", "provider", p.ID)
 		return TestUnreachable
 	}
 	res.Body.Close()
 	switch {
 	case res.StatusCode >= 200 && res.StatusCode < 300:
 		return TestOK
-	case res.StatusCode == http.StatusUnauthorized, res.StatusCode == http.StatusForbidden, slices.Contains(p.Test.Refused, res.StatusCode):
+	case res.StatusCode == http.StatusUnauthorized, res.StatusCode == http.StatusForbidden, slices.Contains(p.Test.Refused,
+		res.StatusCode):
 		return TestRefused
 	}
-	s.o.Log.WarnContext(ctx, "testing a credential: an answer that tells nothing", "provider", p.ID, "status", res.StatusCode)
+	s.o.Log.WarnContext(ctx, "failed to test a credential: unexpected status", "provider", p.ID, "status",
+		res.StatusCode)
 	return TestUnreachable
 }
 
-// withoutRedirects copies the client: a credential goes to the address that the operator named and no further.
+// withoutRedirects copies the client: a credential is sent only to the address that the operator configured.
 func withoutRedirects(c *http.Client) *http.Client {
 	own := http.Client{}
 	if c != nil {

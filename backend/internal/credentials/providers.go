@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -32,7 +33,7 @@ const (
 	hintFrom = 20
 )
 
-// Catalogue is the providers as the operator set them.
+// Catalogue is the operator's list of providers.
 type Catalogue struct{ list []provider }
 
 type provider struct {
@@ -41,7 +42,7 @@ type provider struct {
 	Test         testCall
 }
 
-// testCall is how a provider is asked.
+// testCall is the request that tests a credential.
 type testCall struct {
 	URL     string            `yaml:"url"`
 	Header  string            `yaml:"header"`
@@ -61,27 +62,27 @@ type providerFile struct {
 	} `yaml:"providers"`
 }
 
-// LoadProviders reads the providers from a YAML file of at most 1 MB; path "" takes the built-in ones. Unknown fields
-// are errors.
+// LoadProviders reads the providers from a YAML file of at most 1 MB, or with path "" the built-in ones. Unknown
+// fields are errors.
 func LoadProviders(path string) (Catalogue, error) {
 	if path == "" {
 		return parseProviders(builtIn)
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return Catalogue{}, fmt.Errorf("reading the providers of credentials: %w", err)
+		return Catalogue{}, fmt.Errorf("read providers of credentials: %w", err)
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
-		return Catalogue{}, fmt.Errorf("reading the providers of credentials: %w", err)
+		return Catalogue{}, fmt.Errorf("read providers of credentials: %w", err)
 	}
 	if len(text) > maxFile {
-		return Catalogue{}, fmt.Errorf("reading %s: it is larger than %d bytes", path, maxFile)
+		return Catalogue{}, fmt.Errorf("read %s: it is larger than %d bytes", path, maxFile)
 	}
 	c, err := parseProviders(text)
 	if err != nil {
-		return Catalogue{}, fmt.Errorf("reading %s: %w", path, err)
+		return Catalogue{}, fmt.Errorf("read %s: %w", path, err)
 	}
 	return c, nil
 }
@@ -140,7 +141,8 @@ func (p provider) valid() error {
 
 func (t testCall) valid() error {
 	u, err := url.Parse(t.URL)
-	if err != nil || u.Hostname() == "" || u.User != nil || u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
+	if err != nil || u.Hostname() == "" || u.User != nil || u.Scheme != "https" && (u.Scheme != "http" ||
+		!loopback(u.Hostname())) {
 		return errors.New("test.url is no https address")
 	}
 	headers := map[string]string{t.Header: t.Prefix}
@@ -169,15 +171,19 @@ func loopback(host string) bool {
 }
 
 func (c Catalogue) find(id string) (provider, bool) {
-	for _, p := range c.list {
-		if p.ID == id {
-			return p, true
-		}
-	}
-	return provider{}, false
+	return find(c.list, func(p provider) bool { return p.ID == id })
 }
 
-// check gives the value without surrounding space, or an *InvalidError that says what is wrong without repeating it.
+// find returns the first element that matches.
+func find[T any](list []T, matches func(T) bool) (found T, ok bool) {
+	i := slices.IndexFunc(list, matches)
+	if i < 0 {
+		return found, false
+	}
+	return list[i], true
+}
+
+// check returns the value without surrounding space, or an *InvalidError that says what is wrong without repeating it.
 func (p provider) check(value string) (string, error) {
 	value = strings.TrimSpace(value)
 	form := "A key of " + p.Name
@@ -188,9 +194,11 @@ func (p provider) check(value string) (string, error) {
 	case len(value) < minValue || len(value) > maxValue:
 		return "", &InvalidError{fmt.Sprintf("%s has %d to %d characters.", form, minValue, maxValue)}
 	case strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return "", &InvalidError{form + " has no spaces and only plain letters, digits and signs. Copy it once more, without anything around it."}
+		return "", &InvalidError{form +
+			" has no spaces and only plain letters, digits and signs. Copy it once more, without anything around it."}
 	case ourOwn(value):
-		return "", &InvalidError{"This is one of this service's own secrets, not a key of " + p.Name + ". Do not paste it anywhere; copy the key from " + p.Name + "'s own site."}
+		return "", &InvalidError{"This is one of this service's own secrets, not a key of " + p.Name +
+			". Do not paste it anywhere; copy the key from " + p.Name + "'s own site."}
 	case !p.pattern.MatchString(value) || p.not != nil && p.not.MatchString(value):
 		return "", &InvalidError{form + " looks different. Check that you copied all of it, and from the right provider."}
 	}
@@ -198,12 +206,9 @@ func (p provider) check(value string) (string, error) {
 }
 
 func ourOwn(value string) bool {
-	for _, prefix := range []string{secret.DeviceCode, secret.Token, secret.ProjectKey, secret.Session, secret.Browser, secret.Mail, secret.Credential} {
-		if strings.HasPrefix(value, prefix) {
-			return true
-		}
-	}
-	return false
+	prefixes := []string{secret.DeviceCode, secret.Token, secret.ProjectKey, secret.Session, secret.Browser,
+		secret.Mail, secret.Credential}
+	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(value, prefix) })
 }
 
 func hint(value string) string {

@@ -25,7 +25,8 @@ func TestBuiltInProviders(t *testing.T) {
 	c := builtInOf(t)
 	x := func(n int) string { return strings.Repeat("x", n) }
 	for _, good := range [][2]string{
-		{"openai", "sk-proj-" + x(40)}, {"openai", "sk-" + x(48)}, {"anthropic", "sk-ant-api03-" + x(90)}, {"google", "AIza" + x(35)},
+		{"openai", "sk-proj-" + x(40)}, {"openai", "sk-" + x(48)}, {"anthropic", "sk-ant-api03-" + x(90)}, {"google", "AIza" +
+			x(35)},
 		{"elevenlabs", "sk_" + strings.Repeat("0a", 24)}, {"elevenlabs", strings.Repeat("0a", 16)},
 	} {
 		p, ok := c.find(good[0])
@@ -40,14 +41,16 @@ func TestBuiltInProviders(t *testing.T) {
 	} {
 		_, err := openai.check(bad)
 		var invalid *InvalidError
-		if !errors.As(err, &invalid) || !strings.Contains(invalid.Message, says) || bad != "" && strings.Contains(err.Error(), bad) {
+		if !errors.As(err, &invalid) || !strings.Contains(invalid.Message, says) || bad != "" && strings.Contains(err.Error(),
+			bad) {
 			t.Errorf("%q: %v", says, err)
 		}
 	}
 	if _, err := openai.check("sk-" + strings.Repeat("é", 30)); err == nil {
 		t.Error("letters beyond ASCII pass")
 	}
-	for value, want := range map[string]string{"sk-4567890123456789w": "...789w", "sk-456789012345678w": "...", "": "..."} {
+	for value, want := range map[string]string{"sk-4567890123456789w": "...789w", "sk-456789012345678w": "...",
+		"": "..."} {
 		if got := hint(value); got != want {
 			t.Errorf("hint %q of %d characters", got, len(value))
 		}
@@ -122,14 +125,15 @@ func FuzzLoadProviders(f *testing.F) {
 }
 
 // A provider sees the key in its header only, and no redirect carries it on.
-func TestAskTheProvider(t *testing.T) {
+func TestAsk_SendsValueToProviderOnly(t *testing.T) {
 	const value = "k-the-value-of-the-key"
 	var elsewhere int
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere++ }))
 	defer other.Close()
 	status := 0
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet || r.Header.Get("Authorization") != "Bearer "+value || r.Header.Get("X-Version") != "1" ||
+		if r.Method != http.MethodGet || r.Header.Get("Authorization") != "Bearer "+value ||
+			r.Header.Get("X-Version") != "1" ||
 			strings.Contains(r.URL.String(), value) || r.ContentLength > 0 {
 			t.Errorf("asked with %s %s %v", r.Method, r.URL, r.Header)
 		}
@@ -137,7 +141,8 @@ func TestAskTheProvider(t *testing.T) {
 		rw.WriteHeader(status)
 	}))
 	s := New(Options{})
-	p := provider{Provider: Provider{ID: "own"}, Test: testCall{URL: server.URL, Header: "Authorization", Prefix: "Bearer ",
+	p := provider{Provider: Provider{ID: "own"}, Test: testCall{URL: server.URL, Header: "Authorization",
+		Prefix:  "Bearer ",
 		Headers: map[string]string{"X-Version": "1"}, Refused: []int{400}}}
 	for code, want := range map[int]string{200: TestOK, 204: TestOK, 400: TestRefused, 401: TestRefused, 403: TestRefused,
 		302: TestUnreachable, 307: TestUnreachable, 404: TestUnreachable, 429: TestUnreachable, 500: TestUnreachable} {

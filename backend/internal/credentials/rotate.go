@@ -11,13 +11,13 @@ import (
 
 const rewrapBatch = 100
 
-// DamagedError lists credentials that a rotation could not open. They are left as they are.
+// DamagedError lists credentials that a rotation could not open. They are unchanged.
 type DamagedError struct{ Credentials []Damaged }
 
-// Damaged is where one of them lies, and under which key.
+// Damaged identifies one of them and its key.
 type Damaged struct{ AccountID, Project, Provider, KeyID string }
 
-// Error tells how many there are, and which keys must stay because of them.
+// Error includes how many there are, and which keys must stay because of them.
 func (e *DamagedError) Error() string {
 	var keys []string
 	for _, c := range e.Credentials {
@@ -29,13 +29,14 @@ func (e *DamagedError) Error() string {
 	if len(e.Credentials) == 1 {
 		noun = "credential does"
 	}
-	return fmt.Sprintf("%d %s not open and stayed untouched; until they are set anew or removed, these keys must stay in the key file: %s",
+	return fmt.Sprintf("%d %s not open and stayed untouched; until they are set anew or removed, "+
+		"these keys must stay in the key file: %s",
 		len(e.Credentials), noun, strings.Join(keys, ", "))
 }
 
-// Rewrap puts every data key under the current key; values are not touched. It tells how many it moved, also with an
-// error, and goes on from there when it is run again. What does not open is left and ends in a *DamagedError, data keys
-// under a key that is not in the file in a *MissingKeyError; the error may be both.
+// Rewrap wraps every data key with the current key; values do not change. It returns how many it rewrapped, even with
+// an error; running it again continues. What does not open stays and is reported by a *DamagedError, data keys under a
+// key that is not in the file by a *MissingKeyError; the error may be both.
 func (s *Service) Rewrap(ctx context.Context) (int, error) {
 	if !s.Configured() {
 		return 0, ErrNotConfigured
@@ -55,7 +56,7 @@ func (s *Service) Rewrap(ctx context.Context) (int, error) {
 	}
 	counts, err := s.o.Store.CredentialKeys(ctx)
 	if err != nil {
-		return done, fmt.Errorf("counting credentials: %w", err)
+		return done, fmt.Errorf("count credentials: %w", err)
 	}
 	for _, id := range slices.Sorted(maps.Keys(counts)) {
 		if _, known := s.o.Keys.find(id); !known {
@@ -65,7 +66,7 @@ func (s *Service) Rewrap(ctx context.Context) (int, error) {
 	return done, result
 }
 
-// rewrapAll goes through what lies under one old key, and gives what it moved and what does not open.
+// rewrapAll rewraps what is under one old key, and returns how many it rewrapped and what does not open.
 func (s *Service) rewrapAll(ctx context.Context, old string) (int, []Damaged, error) {
 	done := 0
 	var damaged []Damaged
@@ -73,7 +74,7 @@ func (s *Service) rewrapAll(ctx context.Context, old string) (int, []Damaged, er
 	for {
 		batch, err := s.o.Store.CredentialsUnder(ctx, old, last, rewrapBatch)
 		if err != nil {
-			return done, damaged, fmt.Errorf("reading credentials: %w", err)
+			return done, damaged, fmt.Errorf("read credentials: %w", err)
 		}
 		if len(batch) == 0 {
 			return done, damaged, nil
@@ -98,22 +99,23 @@ func (s *Service) rewrapAll(ctx context.Context, old string) (int, []Damaged, er
 func (s *Service) rewrapOne(ctx context.Context, c Stored) (bool, error) {
 	e, err := s.o.Keys.rewrap(owner{c.AccountID, c.SealedFor, c.Provider}, envelope{c.Sealed, c.Wrapped, c.KeyID})
 	if err != nil {
-		return false, fmt.Errorf("rewrapping the %s key of project %s, account %s: %w", c.Provider, c.Project, c.AccountID, err)
+		return false, fmt.Errorf("rewrap %s key of project %s, account %s: %w", c.Provider, c.Project, c.AccountID,
+			err)
 	}
 	before := c.Wrapped
 	c.Wrapped, c.KeyID = e.wrapped, e.keyID
-	moved, err := s.o.Store.Rewrapped(ctx, c, before)
+	moved, err := s.o.Store.Rewrap(ctx, c, before)
 	if err != nil {
-		return false, fmt.Errorf("storing a rewrapped key: %w", err)
+		return false, fmt.Errorf("save rewrapped key: %w", err)
 	}
 	return moved, nil
 }
 
-// Removable lists the ids of older keys under which nothing lies any more: their lines can go from the key file.
+// Removable lists the ids of older keys that no credential uses, so that their lines can be removed from the key file.
 func (s *Service) Removable(ctx context.Context) ([]string, error) {
 	counts, err := s.o.Store.CredentialKeys(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("counting credentials: %w", err)
+		return nil, fmt.Errorf("count credentials: %w", err)
 	}
 	var ids []string
 	for i, id := range s.o.Keys.IDs() {

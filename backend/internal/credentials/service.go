@@ -12,19 +12,19 @@ import (
 	"github.com/service-dev/service/backend/internal/secret"
 )
 
-// LinkTTL is how long a paste link lives.
+// LinkTTL is the lifetime of a paste link.
 const LinkTTL = 15 * time.Minute
 
-// maxLinks are the live paste links of a project; older ones are dropped.
+// maxLinks bounds the live paste links of a project; older ones are deleted.
 const maxLinks = 20
 
 const linkKind = "credential link"
 
-// Options are what New needs.
+// Options are the arguments of New.
 type Options struct {
 	Store  Stores
 	Hasher secret.Hasher
-	// Keys encrypt; empty: nothing can be set, what is set can be listed.
+	// Keys encrypt; without any nothing can be set, and what is set can be listed.
 	Keys      Keys
 	Providers Catalogue
 	// HTTP makes the test calls; nil takes one that follows no redirect.
@@ -33,24 +33,22 @@ type Options struct {
 	Log  *slog.Logger
 }
 
-// Service keeps credentials. Make one with New.
+// Service stores credentials. Create one with New.
 type Service struct{ o Options }
 
-// New fills in what is left out.
+// New returns a service with defaults for what o leaves out.
 func New(o Options) *Service {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.HTTP = withoutRedirects(o.HTTP)
 	return &Service{o}
 }
 
 func (s *Service) now() time.Time { return s.o.Now().UTC().Truncate(time.Millisecond) }
 
-// Providers lists whose keys can be kept, in the operator's order.
+// Providers lists the providers in the operator's order.
 func (s *Service) Providers() []Provider {
 	all := make([]Provider, len(s.o.Providers.list))
 	for i, p := range s.o.Providers.list {
@@ -59,14 +57,14 @@ func (s *Service) Providers() []Provider {
 	return all
 }
 
-// Configured tells whether there is a key to encrypt with.
+// Configured reports whether there is a key to encrypt with.
 func (s *Service) Configured() bool { return !s.o.Keys.Empty() }
 
-// Status tells of every provider whether the project's credential is set. It works without any key.
+// Status reports of every provider whether the project's credential is set. It needs no key.
 func (s *Service) Status(ctx context.Context, account, project string) ([]Credential, error) {
 	stored, err := s.o.Store.Credentials(ctx, account, project)
 	if err != nil {
-		return nil, fmt.Errorf("reading credentials: %w", err)
+		return nil, fmt.Errorf("read credentials: %w", err)
 	}
 	byProvider := map[string]Stored{}
 	for _, c := range stored {
@@ -79,7 +77,8 @@ func (s *Service) Status(ctx context.Context, account, project string) ([]Creden
 			all = append(all, Credential{Provider: p})
 			continue
 		}
-		all = append(all, Credential{Provider: p, Set: true, Hint: c.Hint, SetAt: c.SetAt, SetBy: setBy(c.RequestedBy, c.AskedOn),
+		all = append(all, Credential{Provider: p, Set: true, Hint: c.Hint, SetAt: c.SetAt, SetBy: setBy(c.RequestedBy,
+			c.AskedOn),
 			TestedAt: c.TestedAt, TestResult: c.TestResult})
 	}
 	return all, nil
@@ -99,7 +98,7 @@ func agentOn(host string) string {
 	return "the agent on " + host
 }
 
-// NewLink makes a page for the account holder to paste one credential on. Only its hash is kept.
+// NewLink creates a link to a page on which the account holder pastes one credential. Only its hash is stored.
 func (s *Service) NewLink(ctx context.Context, account, project, provider string, by audit.Actor) (Link, error) {
 	if !s.Configured() {
 		return Link{}, ErrNotConfigured
@@ -114,19 +113,19 @@ func (s *Service) NewLink(ctx context.Context, account, project, provider string
 		RequestedBy: by.LinkID, CreatedAt: now, ExpiresAt: l.ExpiresAt}
 	entry := audit.New(now, account, by, "credential.link", project, "link to paste the key of "+p.Name)
 	if err := s.o.Store.AddCredentialLink(ctx, stored, maxLinks, entry); err != nil {
-		return Link{}, fmt.Errorf("storing the link: %w", err)
+		return Link{}, fmt.Errorf("save link: %w", err)
 	}
 	return l, nil
 }
 
-// Link finds a live link of the account. Those of others, used ones and those that are over are ErrUnknownLink alike.
+// Link returns a live link of the account. For another account's, a used and an expired one it returns ErrUnknownLink.
 func (s *Service) Link(ctx context.Context, account, linkID string) (Link, error) {
 	if !secret.Valid(secret.Credential, linkID) {
 		return Link{}, ErrUnknownLink
 	}
 	l, err := s.o.Store.CredentialLink(ctx, s.o.Hasher.Hash(linkKind, linkID), s.now())
 	if err != nil {
-		return Link{}, fmt.Errorf("reading the link: %w", err)
+		return Link{}, fmt.Errorf("read link: %w", err)
 	}
 	p, known := s.o.Providers.find(l.Provider)
 	if l.AccountID != account || !known {
@@ -139,9 +138,9 @@ func (s *Service) Link(ctx context.Context, account, linkID string) (Link, error
 	return link, nil
 }
 
-// Set keeps a value; an earlier one is gone. linkID is the paste link that it came by, which is used up with it; empty
-// in the dashboard. The error may be ErrNotConfigured, ErrUnknownProvider, ErrUnknownLink or an *InvalidError, and never
-// holds the value.
+// Set stores a value in place of an earlier one. linkID is the paste link that it came by, which is consumed; it is
+// empty in the dashboard. The error may be ErrNotConfigured, ErrUnknownProvider, ErrUnknownLink or an *InvalidError,
+// and never contains the value.
 func (s *Service) Set(ctx context.Context, account, project, provider, value, linkID string, by audit.Actor) error {
 	if !s.Configured() {
 		return ErrNotConfigured
@@ -170,23 +169,23 @@ func (s *Service) Set(ctx context.Context, account, project, provider, value, li
 		Sealed: e.sealed, Wrapped: e.wrapped, KeyID: e.keyID, Hint: hint(value), SetAt: now}
 	entry := audit.New(now, account, by, "credential.set", project, "key of "+p.Name+" set")
 	if err := s.o.Store.PutCredential(ctx, c, linkHash, entry); err != nil {
-		return fmt.Errorf("storing the credential: %w", err)
+		return fmt.Errorf("save credential: %w", err)
 	}
 	return nil
 }
 
-// Remove forgets a credential, or answers ErrNotSet. It needs neither a key nor that the provider is still listed.
+// Remove deletes a credential, or returns ErrNotSet. It needs neither a key nor that the provider is still listed.
 func (s *Service) Remove(ctx context.Context, account, project, provider string, by audit.Actor) error {
 	p, _ := s.o.Providers.find(provider)
 	entry := audit.New(s.now(), account, by, "credential.removed", project, "key of "+cmp.Or(p.Name, provider)+" removed")
 	if err := s.o.Store.DeleteCredential(ctx, account, project, provider, entry); err != nil {
-		return fmt.Errorf("removing the credential: %w", err)
+		return fmt.Errorf("remove credential: %w", err)
 	}
 	return nil
 }
 
-// Open gives the value, for calls to the provider and for nothing else. The error may be ErrNotSet, ErrNotConfigured or
-// a *MissingKeyError.
+// Open returns the value, only for calls to the provider. The error may be ErrNotSet, ErrNotConfigured or a
+// *MissingKeyError.
 func (s *Service) Open(ctx context.Context, account, project, provider string) (string, error) {
 	_, value, err := s.open(ctx, account, project, provider)
 	return value, err
@@ -195,7 +194,7 @@ func (s *Service) Open(ctx context.Context, account, project, provider string) (
 func (s *Service) open(ctx context.Context, account, project, provider string) (Stored, string, error) {
 	c, err := s.o.Store.Credential(ctx, account, project, provider)
 	if err != nil {
-		return Stored{}, "", fmt.Errorf("reading the credential: %w", err)
+		return Stored{}, "", fmt.Errorf("read credential: %w", err)
 	}
 	value, err := s.o.Keys.open(owner{account, c.SealedFor, provider}, envelope{c.Sealed, c.Wrapped, c.KeyID})
 	return c, value, err

@@ -7,7 +7,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// Stored is a credential as it lies in the store.
+// Stored is a credential as stored.
 type Stored struct {
 	AccountID, Project, Provider string
 	// SealedFor is the project that the envelope is bound to. It differs from Project when that one was merged into it.
@@ -21,7 +21,7 @@ type Stored struct {
 	TestResult           string
 }
 
-// StoredLink is a paste link; its id is kept as a hash only.
+// StoredLink is a paste link as stored, by the hash of its id.
 type StoredLink struct {
 	Hash                         string
 	AccountID, Project, Provider string
@@ -29,42 +29,43 @@ type StoredLink struct {
 	CreatedAt, ExpiresAt         time.Time
 }
 
-// Store keeps credentials. Every method is atomic; those that change something write the entry with it.
+// Store keeps credentials. Every method is atomic; those that change something also insert the entry.
 type Store interface {
-	// Credentials lists a project's.
+	// Credentials lists those of a project.
 	Credentials(ctx context.Context, account, project string) ([]Stored, error)
-	// Credential answers ErrNotSet.
+	// Credential returns ErrNotSet if there is none.
 	Credential(ctx context.Context, account, project, provider string) (Stored, error)
-	// PutCredential sets or replaces one and forgets what a test of the former said. With linkHash it uses up that link,
-	// which must be live and for this very credential, and takes over who asked; else it is ErrUnknownLink.
+	// PutCredential inserts or replaces a credential and deletes the result of an earlier test. With linkHash it consumes
+	// that link, which must be live and for this credential, and takes over who asked; otherwise it returns
+	// ErrUnknownLink.
 	PutCredential(ctx context.Context, c Stored, linkHash string, e audit.Entry) error
-	// DeleteCredential answers ErrNotSet.
+	// DeleteCredential returns ErrNotSet if there is none.
 	DeleteCredential(ctx context.Context, account, project, provider string, e audit.Entry) error
-	// MarkTested keeps a test's result unless the credential is no longer the one that was tested (c.Sealed).
+	// MarkTested stores a test's result unless the credential is no longer the one that was tested (c.Sealed).
 	MarkTested(ctx context.Context, c Stored, e audit.Entry) error
 }
 
 // LinkStore keeps paste links.
 type LinkStore interface {
-	// AddCredentialLink stores a link, drops those that are over, and of the project's live ones all but the keep newest.
+	// AddCredentialLink inserts a link and deletes expired ones, and all but the project's keep-1 newest others.
 	AddCredentialLink(ctx context.Context, l StoredLink, keep int, e audit.Entry) error
-	// CredentialLink answers ErrUnknownLink unless it is live at now.
+	// CredentialLink returns ErrUnknownLink unless the link is live at now.
 	CredentialLink(ctx context.Context, hash string, now time.Time) (StoredLink, error)
 }
 
-// KeyStore serves the change of the wrapping key.
+// KeyStore supports the rotation of the wrapping key.
 type KeyStore interface {
-	// CredentialsUnder lists up to limit credentials whose data key is under the key of an id, in the order of account,
-	// project and provider, from the one that follows after; the zero value is before all.
+	// CredentialsUnder lists up to limit credentials whose data key is wrapped with a key, in the order of account,
+	// project and provider, following after; the zero value comes before all.
 	CredentialsUnder(ctx context.Context, keyID string, after Stored, limit int) ([]Stored, error)
-	// Rewrapped stores a new wrapping, unless the credential was set anew since (wrapped is what was read); it tells
-	// whether it did.
-	Rewrapped(ctx context.Context, c Stored, wrapped string) (bool, error)
+	// Rewrap stores a new wrapped data key unless the credential was changed since (wrapped is what was read), and
+	// reports whether it did.
+	Rewrap(ctx context.Context, c Stored, wrapped string) (bool, error)
 	// CredentialKeys counts credentials by the id of their key.
 	CredentialKeys(ctx context.Context) (map[string]int, error)
 }
 
-// Stores is everything that New needs of the database.
+// Stores is the storage that New needs.
 type Stores interface {
 	Store
 	LinkStore

@@ -5,7 +5,7 @@ package grants
 
 import "fmt"
 
-// Capability is what a grant is about.
+// Capability is what a grant applies to.
 type Capability string
 
 // The capabilities.
@@ -15,7 +15,7 @@ const (
 	Analytics   Capability = "analytics"
 )
 
-// Level is how much of it.
+// Level is how much a grant allows.
 type Level string
 
 // The levels, each including those before.
@@ -25,10 +25,10 @@ const (
 	ReadWrite Level = "read_write"
 )
 
-// Valid tells whether l is one of the three.
+// Valid reports whether l is one of the three levels.
 func (l Level) Valid() bool { return l == Off || l == Read || l == ReadWrite }
 
-// Allows tells whether l covers needed.
+// Allows reports whether l includes needed.
 func (l Level) Allows(needed Level) bool { return l.rank() >= needed.rank() }
 
 func (l Level) rank() int {
@@ -50,7 +50,7 @@ const (
 	Sounds        = "sounds"
 )
 
-// Fields lists them in the order in which people read them.
+// Fields lists them in the order in which they are displayed.
 func Fields() []string { return []string{RealtimeModel, Voice, MemoryModel, SessionMemory, Sounds} }
 
 // Grants are the levels of one project.
@@ -60,7 +60,7 @@ type Grants struct {
 	Analytics   Level
 }
 
-// Default is what a project has before anybody changes it.
+// Default returns the grants of a project that nobody has changed.
 func Default() Grants {
 	g := Grants{Assistant: map[string]Level{}, Credentials: ReadWrite, Analytics: Read}
 	for _, f := range Fields() {
@@ -69,8 +69,8 @@ func Default() Grants {
 	return g
 }
 
-// Of gives the level of a capability. For the assistant's config it is that of field, or with field empty the highest
-// that any field has.
+// Of returns the level of a capability. For the assistant's config it is that of field, or with field empty the
+// highest of all fields.
 func (g Grants) Of(c Capability, field string) Level {
 	switch c {
 	case Credentials:
@@ -92,7 +92,7 @@ func (g Grants) Of(c Capability, field string) Level {
 	return Off
 }
 
-// Require gives a *DeniedError unless the level covers needed.
+// Require returns a *DeniedError unless the level includes needed.
 func (g Grants) Require(project string, c Capability, field string, needed Level) error {
 	if has := g.Of(c, field); !has.Allows(needed) {
 		return &DeniedError{Project: project, Capability: c, Field: field, Needed: needed, Granted: has}
@@ -108,7 +108,8 @@ type DeniedError struct {
 	Needed, Granted Level
 }
 
-// Error names the capability and the level needed.
+// Error includes the capability and the level needed.
 func (e *DeniedError) Error() string {
-	return fmt.Sprintf("the account grants agents %s for %s of %s, %s is needed", e.Granted, name(e.Capability, e.Field), e.Project, e.Needed)
+	return fmt.Sprintf("the account grants agents %s for %s of %s, %s is needed", e.Granted, name(e.Capability, e.Field),
+		e.Project, e.Needed)
 }

@@ -25,7 +25,8 @@ func TestLevels(t *testing.T) {
 			t.Errorf("%q for %q: %v", c.granted, c.needed, err)
 		}
 		var denied *grants.DeniedError
-		if err != nil && (!errors.As(err, &denied) || denied.Needed != c.needed || denied.Granted != c.granted || denied.Capability != grants.Credentials) {
+		if err != nil && (!errors.As(err, &denied) || denied.Needed != c.needed || denied.Granted != c.granted ||
+			denied.Capability != grants.Credentials) {
 			t.Errorf("%q for %q: %+v", c.granted, c.needed, denied)
 		}
 	}

@@ -10,62 +10,64 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// ErrNoProject tells that the account has no such project.
+// ErrNoProject is returned for an unknown project.
 var ErrNoProject = errors.New("no such project")
 
-// InvalidError is a level that is none, or a field without one; Message is for people.
+// InvalidError is an unknown level, or a field without one; Message is for people.
 type InvalidError struct{ Message string }
 
-// Error gives the message.
+// Error returns the message.
 func (e *InvalidError) Error() string { return e.Message }
 
-// Row is one level that differs from the default. Field is empty but for the assistant's config.
+// Row is one level that differs from the default. Field is empty except for the assistant's config.
 type Row struct {
 	Capability Capability
 	Field      string
 	Level      Level
 }
 
-// Store keeps what differs from the default.
+// Store keeps the levels that differ from the default.
 type Store interface {
 	GrantRows(ctx context.Context, accountID, project string) ([]Row, error)
-	// SetGrantRows replaces the rows in one step, with the entry that tell makes of those before, or returns ErrNoProject.
-	// Nothing is written when tell returns false.
-	SetGrantRows(ctx context.Context, accountID, project string, rows []Row, tell func(was []Row) (audit.Entry, bool)) error
+	// SetGrantRows replaces the rows in one step, with the entry that tell returns for the former rows. If tell returns
+	// false, nothing is written. It returns ErrNoProject for an unknown project.
+	SetGrantRows(ctx context.Context, accountID, project string, rows []Row, tell func(was []Row) (audit.Entry,
+		bool)) error
 }
 
-// Service reads and sets the grants of projects. Its project is always the real id, not one that was merged away.
+// Service reads and sets the grants of projects. A project is given by its real id, never by an alias.
 type Service struct {
 	Store Store
 	Now   func() time.Time
 }
 
-// Of gives the grants of a project as they are at this moment; the default for one that nobody has set.
+// Of returns the grants of a project, or the default if nobody has set them.
 func (s *Service) Of(ctx context.Context, accountID, project string) (Grants, error) {
 	rows, err := s.Store.GrantRows(ctx, accountID, project)
 	if err != nil {
-		return Grants{}, fmt.Errorf("reading grants: %w", err)
+		return Grants{}, fmt.Errorf("read grants: %w", err)
 	}
 	return fromRows(rows), nil
 }
 
-// Set replaces the grants of a project; they hold from the next read on. Only the account holder may, never an agent. The
-// error may be an *InvalidError or ErrNoProject.
+// Set replaces the grants of a project, from the next read on. Only the account holder may call it, never an agent.
+// The error may be an *InvalidError or ErrNoProject.
 func (s *Service) Set(ctx context.Context, accountID, project string, g Grants, by audit.Actor) error {
 	if err := g.check(); err != nil {
 		return err
 	}
 	err := s.Store.SetGrantRows(ctx, accountID, project, g.rows(), func(was []Row) (audit.Entry, bool) {
 		what := differences(fromRows(was), g)
-		return audit.New(s.Now().UTC().Truncate(time.Millisecond), accountID, by, "grants.changed", project, strings.Join(what, "; ")), len(what) > 0
+		return audit.New(s.Now().UTC().Truncate(time.Millisecond), accountID, by, "grants.changed", project,
+			strings.Join(what, "; ")), len(what) > 0
 	})
 	if err != nil {
-		return fmt.Errorf("setting grants: %w", err)
+		return fmt.Errorf("set grants: %w", err)
 	}
 	return nil
 }
 
-// each visits every level there is, in the order in which people read them.
+// each calls visit for every level, in the order in which they are displayed.
 func each(visit func(c Capability, field string)) {
 	for _, f := range Fields() {
 		visit(Assistant, f)
@@ -86,7 +88,7 @@ func (g Grants) check() (err error) {
 	return err
 }
 
-// rows gives what differs from the default.
+// rows returns the levels that differ from the default.
 func (g Grants) rows() []Row {
 	var rows []Row
 	usual := Default()
@@ -115,7 +117,7 @@ func fromRows(rows []Row) Grants {
 	return g
 }
 
-// differences says each to people: "analytics: read -> off".
+// differences describes each difference to people: "analytics: read -> off".
 func differences(was, will Grants) []string {
 	var all []string
 	each(func(c Capability, field string) {

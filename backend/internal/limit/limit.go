@@ -13,7 +13,8 @@ import (
 // maxCallers bounds the memory of one Limiter.
 const maxCallers = 10_000
 
-// Limiter lets each caller attempt so much a minute. An IPv6 /64 is one caller: its owner has all of its addresses.
+// Limiter allows each caller a number of attempts per minute. An IPv6 /64 is one caller: its owner has all of its
+// addresses.
 type Limiter struct {
 	perMinute int
 	now       func() time.Time
@@ -21,12 +22,12 @@ type Limiter struct {
 	callers   map[string]*rate.Limiter
 }
 
-// New makes a limiter; perMinute is also the burst.
+// New returns a limiter; perMinute is also the burst.
 func New(perMinute int, now func() time.Time) *Limiter {
 	return &Limiter{perMinute: max(1, perMinute), now: now, callers: map[string]*rate.Limiter{}}
 }
 
-// Take spends one attempt and gives 0, or how long the caller has to wait for the next one.
+// Take spends one attempt and returns 0, or returns how long the caller has to wait for the next one.
 func (l *Limiter) Take(address string) time.Duration { return l.TakeN(address, 1) }
 
 // TakeN is Take for n attempts at once: all or none. n is at most the burst.
@@ -42,7 +43,7 @@ func (l *Limiter) TakeN(address string, n int) time.Duration {
 	return wait
 }
 
-// Spent tells whether no attempt is left, without spending one.
+// Spent reports whether no attempt is left, without spending one.
 func (l *Limiter) Spent(address string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,8 +64,8 @@ func (l *Limiter) of(address string) *rate.Limiter {
 	return c
 }
 
-// forget drops callers that have all attempts left; where none is idle, a tenth at random, so that a flood of
-// addresses cannot clear everybody's count at once.
+// forget deletes callers that have all attempts left. If none is idle, it deletes a random tenth, so that a flood of
+// addresses cannot reset everybody's count at once.
 func (l *Limiter) forget() {
 	for key, c := range l.callers {
 		if c.TokensAt(l.now()) >= float64(l.perMinute) {
@@ -79,7 +80,7 @@ func (l *Limiter) forget() {
 	}
 }
 
-// Caller is whom an address counts as.
+// Caller returns the caller that an address belongs to.
 func Caller(address string) string {
 	ip, err := netip.ParseAddr(address)
 	if err != nil || ip.Unmap().Is4() {

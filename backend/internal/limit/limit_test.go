@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestCallersAreCountedApart(t *testing.T) {
+func TestLimiter_CountsCallersSeparately(t *testing.T) {
 	now := time.Now()
 	l := New(3, func() time.Time { return now })
 	for i, address := range []string{"192.0.2.1", "192.0.2.1", "192.0.2.1"} {
@@ -35,7 +35,7 @@ func TestCallersAreCountedApart(t *testing.T) {
 	}
 }
 
-func TestMemoryIsBoundedAndAFloodClearsNobody(t *testing.T) {
+func TestLimiter_FloodKeepsOtherCounts(t *testing.T) {
 	now := time.Now()
 	l := New(1, func() time.Time { return now })
 	kept := 0
@@ -47,15 +47,17 @@ func TestMemoryIsBoundedAndAFloodClearsNobody(t *testing.T) {
 			kept++
 		}
 	}
-	if len(l.callers) > maxCallers || kept < maxCallers/4 { // who is forgotten is up to chance: about half of the last ones stay
+	// who is forgotten is up to chance: about half of the last ones stay
+	if len(l.callers) > maxCallers || kept < maxCallers/4 {
 		t.Errorf("%d callers, %d of the last ones remembered", len(l.callers), kept)
 	}
 }
 
-func TestManyAttemptsAreTakenAllOrNone(t *testing.T) {
+func TestTakeN_AllOrNone(t *testing.T) {
 	now := time.Now()
 	l := New(60, func() time.Time { return now })
-	if l.TakeN("192.0.2.1", 50) != 0 || l.TakeN("192.0.2.1", 20) <= 0 || l.TakeN("192.0.2.1", 10) != 0 || l.TakeN("192.0.2.1", 0) != 0 {
+	if l.TakeN("192.0.2.1", 50) != 0 || l.TakeN("192.0.2.1", 20) <= 0 || l.TakeN("192.0.2.1", 10) != 0 ||
+		l.TakeN("192.0.2.1", 0) != 0 {
 		t.Error("not counted one by one")
 	}
 	if wait := l.TakeN("192.0.2.1", 20); wait <= 19*time.Second || wait > 20*time.Second {

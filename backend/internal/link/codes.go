@@ -10,7 +10,7 @@ const alphabet = "BCDFGHJKLMNPQRSTVWXZ"
 
 const userCodeLetters = 8
 
-// newUserCode draws eight letters without bias and gives them in the form XXXX-XXXX.
+// newUserCode returns eight random letters without bias, in the form XXXX-XXXX.
 func newUserCode() string {
 	var out [userCodeLetters]byte
 	const fair = 256 - 256%len(alphabet) // bytes from here on would favour the first letters
@@ -25,8 +25,8 @@ func newUserCode() string {
 	return string(out[:4]) + "-" + string(out[4:])
 }
 
-// NormalizeUserCode gives the form XXXX-XXXX of a code typed in any case, with or without dash or spaces; false when
-// it cannot be a user code.
+// NormalizeUserCode returns the form XXXX-XXXX of a code typed in any case, with or without dash or spaces. It reports
+// false for anything else.
 func NormalizeUserCode(s string) (string, bool) {
 	if len(s) > 32 {
 		return "", false

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// chiSquare gives how far counts are from all being equal.
+// chiSquare returns how far counts are from all being equal.
 func chiSquare(counts []int) float64 {
 	total := 0
 	for _, n := range counts {
@@ -20,9 +20,10 @@ func chiSquare(counts []int) float64 {
 	return sum
 }
 
-// S8: a million codes (a tenth in CI): the right alphabet, and every letter as likely as any other at every place. With 19 degrees of freedom a fair
-// draw exceeds 90 once in 10^10 runs; favouring 16 of the 20 letters, as a plain remainder would, gives over 200.
-func TestUserCodesAreUniform(t *testing.T) {
+// Tests a million codes (a tenth in CI): the right alphabet, and every letter as likely as any other at every place.
+// With 19 degrees of freedom a fair draw exceeds 90 once in 10^10 runs; favouring 16 of the 20 letters, as a plain
+// remainder would, gives over 200.
+func TestNewUserCode_IsUniform(t *testing.T) {
 	codes := 100_000
 	if os.Getenv("SERVICE_TEST_FULL") != "" {
 		codes = 1_000_000
@@ -48,14 +49,15 @@ func TestUserCodesAreUniform(t *testing.T) {
 	}
 }
 
-// S8: every form of a code is one code.
+// Every form of a code is the same code.
 func TestNormalizeUserCode(t *testing.T) {
 	for _, s := range []string{"WDJB-MJHT", "wdjb mjht", "WDJBMJHT", "wdjb-mjht", " wDjB--MjHt ", "w d j b m j h t"} {
 		if got, ok := NormalizeUserCode(s); !ok || got != "WDJB-MJHT" {
 			t.Errorf("%q gives %q, %v", s, got, ok)
 		}
 	}
-	for _, s := range []string{"", "WDJB-MJH", "WDJB-MJHTT", "ADJB-MJHT", "WDJB_MJHT", "WDJB-MJH1", "WDJB\u2013MJHT", "WDJB\tMJHT",
+	for _, s := range []string{"", "WDJB-MJH", "WDJB-MJHTT", "ADJB-MJHT", "WDJB_MJHT", "WDJB-MJH1", "WDJB\u2013MJHT",
+		"WDJB\tMJHT",
 		strings.Repeat("-", 25) + "WDJBMJHT", "ＷDJBMJHT", "\x00WDJBMJHT"} {
 		if got, ok := NormalizeUserCode(s); ok {
 			t.Errorf("%q gives %q", s, got)
@@ -65,7 +67,8 @@ func TestNormalizeUserCode(t *testing.T) {
 
 // FuzzNormalizeUserCode: one code has one normal form, and nothing else has any.
 func FuzzNormalizeUserCode(f *testing.F) {
-	for _, seed := range []string{"WDJB-MJHT", "wdjb mjht", "", "-", "AEIO-UYAE", "WDJBMJHT\x00", "\xff\xfe", "WDJBMJHTX", strings.Repeat(" ", 33)} {
+	for _, seed := range []string{"WDJB-MJHT", "wdjb mjht", "", "-", "AEIO-UYAE", "WDJBMJHT\x00", "\xff\xfe", "WDJBMJHTX",
+		strings.Repeat(" ", 33)} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

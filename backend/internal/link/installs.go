@@ -7,32 +7,32 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// touchEvery is how often the use of a token is written down at most.
+// touchEvery is the shortest time between two recorded uses of a token.
 const touchEvery = 5 * time.Minute
 
-// TokenStores is all that is kept of links.
+// TokenStores is everything the service needs to store.
 type TokenStores interface {
 	TokenStore
 	InstallStore
 	TrailStore
 }
 
-// InstallStore shows an account its links and revokes them.
+// InstallStore lists and revokes an account's links.
 type InstallStore interface {
-	// AccountLinks lists the links that are not revoked, the last used first.
+	// AccountLinks lists the links that are not revoked, most recently used first.
 	AccountLinks(ctx context.Context, accountID string) ([]Link, error)
-	// AllLinks lists those that were revoked too.
+	// AllLinks includes revoked links.
 	AllLinks(ctx context.Context, accountID string) ([]Link, error)
-	// AnyLink reads one by its id, a revoked one too: ErrUnknown.
+	// AnyLink returns a link by its id, even if it is revoked, or ErrUnknown.
 	AnyLink(ctx context.Context, linkID string) (Link, error)
-	// RevokeLinks revokes the live link of the entry's account with that id, or with linkID "" all of them, and counts
-	// them; the entry is written when there was one.
+	// RevokeLinks revokes the live link of the entry's account with that id, or all of them if linkID is empty. It
+	// returns how many it revoked, and writes the entry if it revoked any.
 	RevokeLinks(ctx context.Context, linkID string, now time.Time, e audit.Entry, t audit.Trace) (int, error)
 }
 
 type addressKey struct{}
 
-// WithAddress notes in ctx where a call comes from, for Authenticate.
+// WithAddress returns a context that carries the caller's address for Authenticate.
 func WithAddress(ctx context.Context, ip string) context.Context {
 	return context.WithValue(ctx, addressKey{}, ip)
 }
@@ -42,22 +42,23 @@ func addressOf(ctx context.Context) string {
 	return ip[:min(len(ip), 64)]
 }
 
-// Links lists the account's live links, the last used first. They hold no hash of a token.
+// Links lists the account's live links, most recently used first, without token hashes.
 func (s *Service) Links(ctx context.Context, accountID string) ([]Link, error) {
 	return s.tokens.AccountLinks(ctx, accountID)
 }
 
-// AllLinks lists the account's links, those that were revoked too, for an operator.
+// AllLinks lists the account's links, including revoked ones, for an operator.
 func (s *Service) AllLinks(ctx context.Context, accountID string) ([]Link, error) {
 	return s.tokens.AllLinks(ctx, accountID)
 }
 
-// AnyLink reads one link by its id, for an operator: ErrUnknown.
+// AnyLink returns a link by its id, for an operator, or ErrUnknown.
 func (s *Service) AnyLink(ctx context.Context, linkID string) (Link, error) {
 	return s.tokens.AnyLink(ctx, linkID)
 }
 
-// RevokeLink revokes one link of the account: its next call gets 401. ErrUnknown.
+// RevokeLink revokes one link of the account; its next call is answered with 401. It returns ErrUnknown if there is
+// no such link.
 func (s *Service) RevokeLink(ctx context.Context, accountID, linkID string, by audit.Actor) error {
 	if linkID == "" {
 		return ErrUnknown
@@ -73,7 +74,7 @@ func (s *Service) RevokeLink(ctx context.Context, accountID, linkID string, by a
 	return err
 }
 
-// RevokeAll revokes every link of the account and counts them.
+// RevokeAll revokes every link of the account and returns how many it revoked.
 func (s *Service) RevokeAll(ctx context.Context, accountID string, by audit.Actor) (int, error) {
 	return s.revoke(ctx, "", audit.New(s.now(), accountID, by, "link.revoked", "", "revoked every link"))
 }

@@ -22,7 +22,8 @@ func (s *raisedStore) RaiseInterval(_ context.Context, _ string, interval time.D
 	return nil
 }
 
-// paced polls for the code's ten minutes, waiting what the client makes of each interval, and returns what the store saw.
+// paced polls for the code's ten minutes, waiting what the client makes of each interval, and returns what the store
+// saw.
 func paced(t *testing.T, wait func(time.Duration) time.Duration) *raisedStore {
 	t.Helper()
 	store := &raisedStore{interval: 5 * time.Second}
@@ -36,7 +37,8 @@ func paced(t *testing.T, wait func(time.Duration) time.Duration) *raisedStore {
 	return store
 }
 
-// A client that honours every interval by a clock of its own, which runs up to 30 % fast, is not slowed down step by step.
+// A client that honours every interval by a clock of its own, which runs up to 30 % fast, is not slowed down step by
+// step.
 func TestPace_FastClock(t *testing.T) {
 	for _, percent := range []time.Duration{0, 2, 10, 20, 30} {
 		store := paced(t, func(interval time.Duration) time.Duration { return interval * 100 / (100 + percent) })

@@ -21,10 +21,11 @@ func (r revoking) RevokeLinks(context.Context, string, time.Time, audit.Entry, a
 }
 
 // What a revocation ends is told by whose it is, and nothing is told when there was nothing to revoke.
-func TestRevokedNamesWhose(t *testing.T) {
+func TestRevoked_ReceivesAccount(t *testing.T) {
 	for _, n := range []int{0, 1} {
 		var told []string
-		s := NewService(nil, revoking{n: n}, secret.NewHasher(make([]byte, 32)), Settings{}, slog.New(slog.DiscardHandler), nil)
+		s := NewService(nil, revoking{n: n}, secret.NewHasher(make([]byte, 32)), Settings{}, slog.New(slog.DiscardHandler),
+			nil)
 		s.Revoked = func(accountID, linkID string) { told = append(told, accountID+" "+linkID) }
 		_ = s.RevokeLink(t.Context(), "ada", "link-1", audit.Person())
 		_, _ = s.RevokeAll(t.Context(), "ada", audit.Person())

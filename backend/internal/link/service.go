@@ -15,35 +15,35 @@ import (
 	"github.com/service-dev/service/backend/internal/secret"
 )
 
-// Settings are the operator's.
+// Settings are configured by the operator.
 type Settings struct {
-	CodeTTL      time.Duration // window of a code, default 10 min
-	PollInterval time.Duration // default 5 s
-	Grace        time.Duration // an approval made in time is honoured this long after the window, default 30 s
-	UnusedAfter  time.Duration // an unclaimed token is revoked this long after its code was polled again, default 60 s
+	CodeTTL      time.Duration // validity of a code, default 10 min
+	PollInterval time.Duration // between two polls, default 5 s
+	Grace        time.Duration // how long after CodeTTL an approval made in time can be redeemed, default 30 s
+	UnusedAfter  time.Duration // how long after its code was polled again an unclaimed token is revoked, default 60 s
 }
 
 // Bounds of pacing.
 const (
 	intervalStep = 5 * time.Second
 	intervalCap  = 60 * time.Second
-	// A poll may come earlier than its interval by jitter, for the network, and by a quarter of the interval, for a clock
-	// that runs up to 30 % fast, without counting as too fast. The quarter grows with the interval: a client that honours
-	// every raise by such a clock is not raised again.
+	// A poll is not too fast if it is early by at most jitter, for the network, plus a quarter of the interval, for a
+	// clock that runs up to 30 % fast. The quarter grows with the interval: a client with such a clock that honours
+	// every raise is not raised again.
 	jitter     = 500 * time.Millisecond
 	clockShare = 4
-	// keepExpired is how long an expired code still answers "expired" instead of "unknown".
+	// keepExpired is how long an expired code is answered with "expired" instead of "unknown".
 	keepExpired = 24 * time.Hour
-	// maxPaced bounds the memory of who polled when.
+	// maxPaced limits how many devices' last polls are remembered.
 	maxPaced = 20_000
 )
 
-// Service drives the state machine. Set the functions before use; each may be nil.
+// Service runs the state machine. Set the functions before use; each may be nil.
 type Service struct {
-	// Made is called with each new link, once it is stored and before its token is answered; it must not wait.
+	// Made is called with each new link after it is stored and before its token is returned. It must not block.
 	Made func(l Link)
-	// Revoked is called after a link was revoked here, or with linkID "" all links of an account, so that what they
-	// opened ends now and not at its next check.
+	// Revoked is called after a link was revoked here, or all links of an account if linkID is empty, so that
+	// whatever they opened ends at once instead of at its next check.
 	Revoked func(accountID, linkID string)
 
 	codes  CodeStore
@@ -54,26 +54,29 @@ type Service struct {
 	log    *slog.Logger
 	now    func() time.Time
 
-	views     *limit.Limiter // of one code
-	throttles *limit.Limiter // of one address
-	throttled *limit.Limiter // of all
+	views     *limit.Limiter // per code
+	throttles *limit.Limiter // per address
+	throttled *limit.Limiter // over all addresses
 
 	mu         sync.Mutex
 	polls      map[string]time.Time // device hash -> last poll
 	trailSwept time.Time
 }
 
-// NewService wires the machine to its stores. now may be nil.
-func NewService(codes CodeStore, tokens TokenStores, hash secret.Hasher, set Settings, log *slog.Logger, now func() time.Time) *Service {
+// NewService returns a service. A nil now means time.Now.
+func NewService(
+	codes CodeStore, tokens TokenStores, hash secret.Hasher, set Settings, log *slog.Logger, now func() time.Time,
+) *Service {
 	if now == nil {
 		now = time.Now
 	}
-	return &Service{codes: codes, tokens: tokens, hash: hash, ref: audit.NewTrailRef(hash.Hash), set: set, log: log, now: now,
+	return &Service{codes: codes, tokens: tokens, hash: hash, ref: audit.NewTrailRef(hash.Hash), set: set, log: log,
+		now:   now,
 		views: limit.New(viewsPerMinute, now), throttles: limit.New(1, now), throttled: limit.New(throttlesPerMinute, now),
 		polls: map[string]time.Time{}}
 }
 
-// Start issues a code.
+// Start issues a device code.
 func (s *Service) Start(ctx context.Context, who Requester) (Issued, error) {
 	now := s.now()
 	device := secret.New(secret.DeviceCode)
@@ -94,7 +97,7 @@ func (s *Service) Start(ctx context.Context, who Requester) (Issued, error) {
 	return Issued{}, errors.New("drawing a user code: every draw was taken")
 }
 
-// Poll answers one poll: pending, a token exactly once, or ErrUnknown, ErrExpired, ErrDenied.
+// Poll returns a pending answer, or a token exactly once, or one of ErrUnknown, ErrExpired and ErrDenied.
 func (s *Service) Poll(ctx context.Context, deviceCode string) (Poll, error) {
 	if !secret.Valid(secret.DeviceCode, deviceCode) {
 		return Poll{}, ErrUnknown
@@ -126,7 +129,8 @@ func (s *Service) redeem(ctx context.Context, hash string, expires, now time.Tim
 		return Poll{}, ErrExpired
 	}
 	token := secret.New(secret.Token)
-	link := Link{ID: uuid.NewString(), TokenHash: s.hash.Hash("token", token), LinkedAt: now.UTC().Truncate(time.Millisecond)}
+	link := Link{ID: uuid.NewString(), TokenHash: s.hash.Hash("token", token),
+		LinkedAt: now.UTC().Truncate(time.Millisecond)}
 	link, err := s.tokens.Redeem(ctx, hash, now.Add(-s.set.Grace), link, s.trace(ctx, audit.TrailRedeem))
 	if errors.Is(err, ErrUnknown) {
 		return Poll{}, s.lostRedemption(ctx, hash, now)
@@ -137,15 +141,15 @@ func (s *Service) redeem(ctx context.Context, hash string, expires, now time.Tim
 	s.forget(hash)
 	s.log.InfoContext(ctx, "link made", "account", link.AccountID, "link", link.ID)
 	if s.Made != nil {
-		s.Made(link) // also when who polled is gone: that is when somebody should look
+		s.Made(link) // even if the caller is gone: the account holder should know
 	}
 	return Poll{Token: &Token{AuthToken: token, Principal: Principal{
 		AccountID: link.AccountID, LinkID: link.ID, Tier: TierFreeAccount, LinkedAt: link.LinkedAt,
 	}}}, nil
 }
 
-// lostRedemption says why an approved code could not be redeemed: another poll was first, or the account is no longer
-// active.
+// lostRedemption returns why an approved code could not be redeemed: another poll came first, or the account is no
+// longer active.
 func (s *Service) lostRedemption(ctx context.Context, hash string, now time.Time) error {
 	code, err := s.codes.Progress(ctx, hash)
 	if err != nil {
@@ -164,8 +168,8 @@ func (s *Service) repolled(ctx context.Context, hash string, now time.Time) erro
 	return ErrUnknown
 }
 
-// pace raises the interval of a code that is polled too fast. The time of the last poll lives in memory only, so that
-// a pending poll costs one point read; the raised interval is stored.
+// pace raises the interval of a code that is polled too fast. The time of the last poll is only kept in memory, so
+// that a pending poll costs one point read; the raised interval is stored.
 func (s *Service) pace(ctx context.Context, hash string, interval time.Duration, now time.Time) (time.Duration, error) {
 	s.mu.Lock()
 	last, polled := s.polls[hash]
@@ -187,7 +191,8 @@ func (s *Service) forget(hash string) {
 	s.mu.Unlock()
 }
 
-// View gives a pending code to the activation page; ErrUnknown, or ErrNotPending when it is over.
+// View returns a pending code for the activation page. It returns ErrUnknown, or ErrNotPending if the code was
+// decided or has expired.
 func (s *Service) View(ctx context.Context, userCode string) (Code, error) {
 	user, ok := NormalizeUserCode(userCode)
 	if !ok {
@@ -203,12 +208,12 @@ func (s *Service) View(ctx context.Context, userCode string) (Code, error) {
 	return code, s.viewed(ctx, code.UserHash)
 }
 
-// Approve lets the account's owner say yes; ErrNotPending when the code is over.
+// Approve approves a code for the account, or returns ErrNotPending.
 func (s *Service) Approve(ctx context.Context, userCode, accountID string) error {
 	return s.decide(ctx, userCode, Approved, accountID)
 }
 
-// Deny says no; no account is needed for that. ErrNotPending when the code is over.
+// Deny denies a code, which requires no account, or returns ErrNotPending.
 func (s *Service) Deny(ctx context.Context, userCode string) error {
 	return s.decide(ctx, userCode, Denied, "")
 }
@@ -233,7 +238,19 @@ func (s *Service) decide(ctx context.Context, userCode string, to State, account
 	return nil
 }
 
-// Authenticate tells who a bearer token speaks for: ErrUnknown, ErrRevoked or ErrTokenExpired otherwise. A token of a
+// Cancel ends a code that its client will no longer poll: it cannot be approved afterwards, and a token that was
+// never received is revoked. It returns ErrUnknown if the code is unknown, its token is in use, or the token was
+// already revoked.
+func (s *Service) Cancel(ctx context.Context, deviceCode string) error {
+	if !secret.Valid(secret.DeviceCode, deviceCode) {
+		return ErrUnknown
+	}
+	hash := s.hash.Hash("device_code", deviceCode)
+	s.forget(hash)
+	return s.codes.Cancel(ctx, hash, s.now(), s.trace(ctx, audit.TrailDeny))
+}
+
+// Authenticate returns the owner of a bearer token, or ErrUnknown, ErrRevoked or ErrTokenExpired. A token of a
 // suspended account counts as revoked.
 func (s *Service) Authenticate(ctx context.Context, token string) (Principal, error) {
 	if !secret.Valid(secret.Token, token) {
@@ -255,10 +272,11 @@ func (s *Service) Authenticate(ctx context.Context, token string) (Principal, er
 			return Principal{}, err
 		}
 	}
-	return Principal{AccountID: link.AccountID, LinkID: link.ID, Tier: TierFreeAccount, LinkedAt: link.LinkedAt, ExpiresAt: link.ExpiresAt}, nil
+	return Principal{AccountID: link.AccountID, LinkID: link.ID, Tier: TierFreeAccount, LinkedAt: link.LinkedAt,
+		ExpiresAt: link.ExpiresAt}, nil
 }
 
-// Serve sweeps until ctx ends: tokens nobody received, codes long expired, lines of the trail that are old.
+// Serve runs Sweep periodically until ctx ends.
 func (s *Service) Serve(ctx context.Context) error {
 	tick := time.NewTicker(max(s.set.UnusedAfter/6, time.Second))
 	defer tick.Stop()
@@ -268,24 +286,25 @@ func (s *Service) Serve(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 			if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
-				s.log.ErrorContext(ctx, "sweeping links", "err", err)
+				s.log.ErrorContext(ctx, "failed to sweep links", "err", err)
 			}
 		}
 	}
 }
 
-// Sweep does what Serve does, once.
+// Sweep revokes tokens that were never received, and deletes long expired codes and old lines of the trail.
 func (s *Service) Sweep(ctx context.Context) error {
 	now := s.now()
-	revoked, err := s.tokens.Sweep(ctx, now, now.Add(-s.set.UnusedAfter), now.Add(-keepExpired), s.trace(ctx, audit.TrailRevoke))
+	revoked, err := s.tokens.Sweep(ctx, now, now.Add(-s.set.UnusedAfter), now.Add(-keepExpired),
+		s.trace(ctx, audit.TrailRevoke))
 	if err != nil {
-		return fmt.Errorf("sweeping links: %w", err)
+		return fmt.Errorf("sweep links: %w", err)
 	}
 	if revoked > 0 {
 		s.log.InfoContext(ctx, "revoked tokens that nobody received", "count", revoked)
 	}
 	if err := s.sweepTrail(ctx, now); err != nil {
-		return fmt.Errorf("sweeping the link trail: %w", err)
+		return fmt.Errorf("sweep link trail: %w", err)
 	}
 	return nil
 }

@@ -30,13 +30,14 @@ func (s *takenStore) InsertCode(_ context.Context, c Code, _ audit.Trace) error 
 }
 
 func startOn(store *takenStore) (Issued, error) {
-	s := NewService(store, nil, secret.NewHasher(make([]byte, 32)), Settings{CodeTTL: 10 * time.Minute, PollInterval: 5 * time.Second},
+	s := NewService(store, nil, secret.NewHasher(make([]byte, 32)), Settings{CodeTTL: 10 * time.Minute,
+		PollInterval: 5 * time.Second},
 		slog.New(slog.DiscardHandler), nil)
 	return s.Start(context.Background(), Requester{Host: "maple"})
 }
 
-// S8: a code that is taken is drawn again.
-func TestTakenCodeIsDrawnAgain(t *testing.T) {
+// A code that is taken is drawn again.
+func TestStart_DrawsTakenCodeAgain(t *testing.T) {
 	for taken := range 5 {
 		store := &takenStore{taken: taken, err: ErrDuplicate}
 		issued, err := startOn(store)
@@ -51,13 +52,14 @@ func TestTakenCodeIsDrawnAgain(t *testing.T) {
 			}
 		}
 		last := store.seen[taken]
-		if len(hashes) != taken+1 || last.State != Pending || last.Requester.Host != "maple" || last.ExpiresAt.Sub(last.CreatedAt) != 10*time.Minute {
+		if len(hashes) != taken+1 || last.State != Pending || last.Requester.Host != "maple" ||
+			last.ExpiresAt.Sub(last.CreatedAt) != 10*time.Minute {
 			t.Errorf("%d taken: %d different draws, stored %+v", taken, len(hashes), last)
 		}
 	}
 }
 
-func TestStartGivesUp(t *testing.T) {
+func TestStart_GivesUpAfterCollisions(t *testing.T) {
 	store := &takenStore{taken: 1000, err: ErrDuplicate}
 	if issued, err := startOn(store); err == nil || issued.DeviceCode != "" || len(store.seen) != 5 {
 		t.Errorf("every draw taken: %v after %d draws", err, len(store.seen))
@@ -70,7 +72,7 @@ func TestStartGivesUp(t *testing.T) {
 }
 
 // The memory of who polled when is bounded, whatever is polled.
-func TestPacingMemoryIsBounded(t *testing.T) {
+func TestPace_MemoryIsBounded(t *testing.T) {
 	s := NewService(nil, nil, secret.NewHasher(make([]byte, 32)), Settings{}, slog.New(slog.DiscardHandler), nil)
 	for i := range 2*maxPaced + 10 {
 		if _, err := s.pace(context.Background(), strconv.Itoa(i), 5*time.Second, time.Unix(int64(i), 0)); err != nil {

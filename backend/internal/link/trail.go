@@ -7,36 +7,38 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// Bounds of what the trail writes down unasked.
+// Bounds of what the trail records without a change.
 const (
-	viewsPerMinute     = 10  // lines of views of one code
-	throttlesPerMinute = 100 // lines of refused callers, in this process
+	viewsPerMinute     = 10  // recorded views of one code
+	throttlesPerMinute = 100 // recorded refusals, in this process
 	sweepTrailEvery    = time.Hour
 )
 
-// TrailStore keeps the operator's trail of linking.
+// TrailStore stores the operator's trail of linking.
 type TrailStore interface {
-	// AddTrail writes a line of its own; one with that id is left alone.
+	// AddTrail inserts a line outside of a change; an existing line with the same id stays.
 	AddTrail(ctx context.Context, l audit.TrailLine) error
 	// Trail lists lines, newest first.
 	Trail(ctx context.Context, f audit.TrailFilter) ([]audit.TrailLine, error)
-	// SweepTrail drops lines from before old, and of audit.AnybodysTrail the oldest beyond keep; it counts them.
+	// SweepTrail deletes lines from before old, and the oldest lines of audit.AnybodysTrail beyond keep. It returns
+	// how many it deleted.
 	SweepTrail(ctx context.Context, old time.Time, keep int) (int64, error)
 }
 
 type browserKey struct{}
 
-// WithBrowser notes in ctx which browser session looks, for View. It is a secret and hashed on the way.
+// WithBrowser returns a context that carries the browser session for View. The value is secret; only its hash is
+// stored.
 func WithBrowser(ctx context.Context, session string) context.Context {
 	return context.WithValue(ctx, browserKey{}, session)
 }
 
-// trace is the line that a change leaves.
+// trace returns the trail line of a change.
 func (s *Service) trace(ctx context.Context, action audit.TrailAction) audit.Trace {
 	return audit.Trace{Action: action, At: s.now(), Address: addressOf(ctx), Ref: s.ref}
 }
 
-// viewed writes that a browser session was shown a code, once for both.
+// viewed records that a code was shown to a browser session, once per code and session.
 func (s *Service) viewed(ctx context.Context, userHash string) error {
 	if s.views.Take(userHash) > 0 {
 		return nil
@@ -47,8 +49,8 @@ func (s *Service) viewed(ctx context.Context, userHash string) error {
 	return s.tokens.AddTrail(ctx, t.Line(userHash, "", ""))
 }
 
-// Throttled writes that the caller noted in ctx was refused for asking too often: once an address and minute, and so
-// many of all addresses that nobody fills the trail with it.
+// Throttled records that the caller in ctx was rate limited: once per address and minute, up to a limit over all
+// addresses.
 func (s *Service) Throttled(ctx context.Context) {
 	address := addressOf(ctx)
 	if s.throttles.Take(address) > 0 || s.throttled.Take("all") > 0 {
@@ -57,20 +59,20 @@ func (s *Service) Throttled(ctx context.Context) {
 	t := s.trace(ctx, audit.TrailThrottle)
 	t.Once = "throttle " + t.At.UTC().Format("2006-01-02T15:04 ") + audit.PlainAddress(address)
 	if err := s.tokens.AddTrail(ctx, t.Line("", "", "")); err != nil && ctx.Err() == nil {
-		s.log.WarnContext(ctx, "writing the link trail", "err", err)
+		s.log.WarnContext(ctx, "failed to write the link trail", "err", err)
 	}
 }
 
-// Asked is whom or what an operator asks the trail about, in clear; empty fields narrow nothing.
+// Asked filters the trail by plain values; empty fields do not filter.
 type Asked struct {
 	UserCode  string
 	LinkID    string
 	AccountID string
 	Address   string
-	Limit     int // 0: audit.MaxTrailListed
+	Limit     int // 0 means audit.MaxTrailListed
 }
 
-// Trail reads the trail by what the operator knows, newest first. ErrUnknown when the code is no user code.
+// Trail lists lines of the trail, newest first. It returns ErrUnknown if Code is not in the form of a user code.
 func (s *Service) Trail(ctx context.Context, a Asked) ([]audit.TrailLine, error) {
 	code := ""
 	if a.UserCode != "" {
@@ -84,7 +86,7 @@ func (s *Service) Trail(ctx context.Context, a Asked) ([]audit.TrailLine, error)
 		Account: s.ref("account", a.AccountID), Address: s.ref("address", audit.PlainAddress(a.Address)), Limit: a.Limit})
 }
 
-// sweepTrail drops what is over, once an hour.
+// sweepTrail deletes old lines, once an hour.
 func (s *Service) sweepTrail(ctx context.Context, now time.Time) error {
 	s.mu.Lock()
 	due := now.Sub(s.trailSwept) >= sweepTrailEvery
@@ -95,7 +97,7 @@ func (s *Service) sweepTrail(ctx context.Context, now time.Time) error {
 	if !due {
 		return nil
 	}
-	// What is left does not become older than TrailKept until the next sweep.
+	// Swept early, so that no line becomes older than TrailKept before the next sweep.
 	_, err := s.tokens.SweepTrail(ctx, now.Add(sweepTrailEvery-audit.TrailKept), audit.TrailLines)
 	return err
 }

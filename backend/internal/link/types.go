@@ -24,23 +24,23 @@ const TierFreeAccount = "free_account"
 
 // Errors that callers branch on.
 var (
-	// ErrUnknown: never issued, already redeemed, or no such token.
+	// ErrUnknown is returned for a code or token that was never issued, and for a redeemed code.
 	ErrUnknown = errors.New("unknown code")
-	// ErrExpired: the window elapsed.
+	// ErrExpired is returned for a code whose validity has ended.
 	ErrExpired = errors.New("code expired")
-	// ErrDenied: the person declined.
+	// ErrDenied is returned if the person declined.
 	ErrDenied = errors.New("code denied")
-	// ErrNotPending: the code can no longer be approved or denied.
+	// ErrNotPending is returned for a code that can no longer be approved or denied.
 	ErrNotPending = errors.New("code is not pending")
-	// ErrDuplicate is the store's: the hash is taken.
+	// ErrDuplicate is returned by the store for a hash that is already stored.
 	ErrDuplicate = errors.New("duplicate code")
-	// ErrRevoked: the token was revoked.
+	// ErrRevoked is returned for a revoked token.
 	ErrRevoked = errors.New("token revoked")
-	// ErrTokenExpired: a legacy token's lifetime is over.
+	// ErrTokenExpired is returned for a legacy token that has expired.
 	ErrTokenExpired = errors.New("token expired")
 )
 
-// Requester is who asks for a link, as the requester itself says; IP is the address the request came from.
+// Requester describes the client that asks for a link, in its own words. IP is the address of its request.
 type Requester struct{ Host, OS, Client, IP string }
 
 // Code is a device code as stored.
@@ -48,21 +48,21 @@ type Code struct {
 	DeviceHash string
 	UserHash   string
 	State      State
-	AccountID  string // set once decided by an account
+	AccountID  string // set once an account has decided
 	Requester  Requester
 	CreatedAt  time.Time
 	ExpiresAt  time.Time
 	Interval   time.Duration
 }
 
-// Progress is what a poll needs to know of a code.
+// Progress is the part of a code that a poll reads.
 type Progress struct {
 	State     State
 	ExpiresAt time.Time
 	Interval  time.Duration
 }
 
-// Issued is a code as the requester gets it. Both codes are secrets.
+// Issued is a code as returned to the requester. Both codes are secrets.
 type Issued struct {
 	DeviceCode   string
 	UserCode     string
@@ -70,7 +70,7 @@ type Issued struct {
 	PollInterval time.Duration
 }
 
-// Link is one linked install as stored: a token's hash and its life.
+// Link is a linked install as stored.
 type Link struct {
 	ID        string
 	AccountID string
@@ -79,14 +79,14 @@ type Link struct {
 	LinkedAt  time.Time
 	ExpiresAt time.Time // zero: never
 	RevokedAt time.Time // zero: live
-	UsedAt    time.Time // zero: no call was made with it yet
-	// LastUsedAt and LastIP are of a recent call, up to touchEvery before the last.
+	UsedAt    time.Time // zero: never used
+	// LastUsedAt and LastIP describe a recent call, at most touchEvery before the last one.
 	LastUsedAt time.Time
 	LastIP     string
-	Active     bool // the account is active
+	Active     bool // whether the account is active
 }
 
-// Principal is who a token speaks for.
+// Principal is the owner of a token.
 type Principal struct {
 	AccountID string
 	LinkID    string
@@ -101,40 +101,43 @@ type Token struct {
 	Principal
 }
 
-// Poll is the answer to a poll: pending while Token is nil.
+// Poll is the answer to a poll. It is pending while Token is nil.
 type Poll struct {
 	Token    *Token
 	Interval time.Duration
 }
 
-// CodeStore keeps device codes. Every change takes the line that it leaves in the trail.
+// CodeStore stores device codes. Every change also writes its trail line.
 type CodeStore interface {
-	// InsertCode answers ErrDuplicate when either hash is taken.
+	// InsertCode returns ErrDuplicate if either hash is taken.
 	InsertCode(ctx context.Context, code Code, t audit.Trace) error
-	// Progress is the one read of a pending poll; it answers ErrUnknown.
+	// Progress is all that the poll of a pending code reads. It returns ErrUnknown for an unknown code.
 	Progress(ctx context.Context, deviceHash string) (Progress, error)
-	// CodeByUser answers ErrUnknown.
+	// CodeByUser returns ErrUnknown for an unknown code.
 	CodeByUser(ctx context.Context, userHash string) (Code, error)
-	// Decide moves a code that is pending and not expired at now; false when there was none.
+	// Decide changes the state of a code that is pending and not expired at now, and reports whether it did.
 	Decide(ctx context.Context, userHash string, to State, accountID string, now time.Time, t audit.Trace) (bool, error)
-	// RaiseInterval stores a longer interval of a pending code.
+	// Cancel denies a pending or approved code, or revokes the link of a redeemed code if it was never used. It
+	// returns ErrUnknown if there was nothing to cancel.
+	Cancel(ctx context.Context, deviceHash string, now time.Time, t audit.Trace) error
+	// RaiseInterval stores a longer poll interval for a pending code.
 	RaiseInterval(ctx context.Context, deviceHash string, interval time.Duration) error
 }
 
-// TokenStore keeps links.
+// TokenStore stores links.
 type TokenStore interface {
-	// Redeem consumes an approved code that expires at or after deadline and whose account is active, and stores the
-	// link with the code's account and requester, in one transaction; it gives the whole link. ErrUnknown when there was
-	// no such code.
+	// Redeem deletes an approved code that expires at or after deadline and whose account is active, and inserts the
+	// link with the code's account and requester, in one transaction. It returns the complete link, or ErrUnknown if
+	// there is no such code.
 	Redeem(ctx context.Context, deviceHash string, deadline time.Time, link Link, t audit.Trace) (Link, error)
-	// MarkRepolled notes that a redeemed code was polled again.
+	// MarkRepolled records that a redeemed code was polled again.
 	MarkRepolled(ctx context.Context, deviceHash string, now time.Time) error
-	// LinkByToken answers ErrUnknown.
+	// LinkByToken returns ErrUnknown for an unknown token.
 	LinkByToken(ctx context.Context, tokenHash string) (Link, error)
-	// MarkUsed notes the use of a token and where the call came from, which may be empty. ErrRevoked when it was revoked
-	// since it was read: a first use and the sweep of what nobody received never both win.
+	// MarkUsed records the use of a token and the address of the call, which may be empty. It returns ErrRevoked if
+	// the link was revoked after it was read: a first use and the sweep of unclaimed tokens never both succeed.
 	MarkUsed(ctx context.Context, linkID, ip string, now time.Time) error
 	// Sweep revokes unused tokens whose code was polled again before repolled, and deletes codes that expired before
-	// expired. It tells how many tokens it revoked.
+	// expired. It returns how many tokens it revoked.
 	Sweep(ctx context.Context, now, repolled, expired time.Time, t audit.Trace) (revoked int64, err error)
 }

@@ -8,7 +8,7 @@ import (
 	gomail "github.com/wneessen/go-mail"
 )
 
-// page is the same words for readers of HTML: no image, nothing loaded from elsewhere.
+// page is the HTML version of the text, without images or external resources.
 var page = template.Must(template.New("mail").Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{{.Subject}}</title></head>
 <body style="font-family:sans-serif;line-height:1.5;max-width:34em">
@@ -30,7 +30,7 @@ func (s *Sender) compose(m Message) (*gomail.Msg, error) {
 	msg.Subject(m.Subject)
 	msg.SetDate()
 	msg.SetMessageID()
-	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no answers from holiday robots
+	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no automatic replies
 	msg.SetBodyString(gomail.TypeTextPlain, m.plain())
 	var html strings.Builder
 	if err := page.Execute(&html, m); err != nil {

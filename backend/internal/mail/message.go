@@ -1,17 +1,18 @@
-// Package mail sends the account's mail over the operator's SMTP server: a bounded queue, one sender, patience with
-// temporary errors. It knows neither accounts nor what a link in a mail does, and logs neither addresses nor links.
+// Package mail sends mail to account holders through the operator's SMTP server: a bounded queue, one sender, retries
+// after temporary errors. It knows neither accounts nor what a link in a mail does, and logs neither addresses nor
+// links.
 package mail
 
-// Message is one mail to one person.
+// Message is a mail to one person.
 type Message struct {
-	// AccountID is all that a log may say of the recipient.
+	// AccountID is the only part of the recipient that may be logged.
 	AccountID string
-	// To is one bare address.
+	// To is a bare address.
 	To      string
 	Subject string
-	// Text are the paragraphs before the link, After those behind it.
+	// Text holds the paragraphs before the link, After those that follow it.
 	Text  []string
 	After []string
-	// Link is a secret address that the person opens; empty for a notice. LinkText names it.
+	// Link is a secret URL for the person to open; it is empty for a notice. LinkText labels it.
 	Link, LinkText string
 }

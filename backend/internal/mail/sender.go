@@ -15,41 +15,42 @@ import (
 )
 
 const (
-	maxQueue = 1000             // messages that wait, those to be tried again among them
-	maxTries = 5                // then a message is dropped
-	timeout  = 10 * time.Second // for one message
-	parting  = 5 * time.Second  // for what waits when Serve ends
+	maxQueue     = 1000             // waiting messages, including those to retry
+	maxTries     = 5                // after this many tries a message is dropped
+	timeout      = 10 * time.Second // per message
+	drainTimeout = 5 * time.Second  // for sending what still waits when Serve ends
 )
 
-// ErrFull says that the queue takes nothing more.
+// ErrFull is returned when the queue is full.
 var ErrFull = errors.New("mail queue is full")
 
-// Options are what New needs. All but Mail have defaults.
+// Options are the arguments of New. All fields but Mail have defaults.
 type Options struct {
 	// Mail is the operator's server; without a host nothing is sent.
 	Mail config.Mail
-	// TLS replaces what a client trusts by default.
+	// TLS overrides the default TLS configuration.
 	TLS *tls.Config
-	// Wait gives the time before another try, after so many; default 30 s, doubled each time, with jitter.
+	// Wait returns the delay before the next try after the given number of tries. The default is 30 s, doubled each
+	// time, with jitter.
 	Wait func(tries int) time.Duration
 	Log  *slog.Logger
 }
 
-// Sender sends messages one after the other while Serve runs.
+// Sender sends messages one at a time while Serve runs.
 type Sender struct {
 	o      Options
-	client *gomail.Client // nil: there is no server
+	client *gomail.Client // nil without a server
 	queue  chan Message
 }
 
-// waiting is a message that could not be sent yet.
+// waiting is a message to retry.
 type waiting struct {
 	message Message
 	tries   int
 	due     time.Time
 }
 
-// New checks the settings; it connects to nothing.
+// New checks the settings without connecting.
 func New(o Options) (*Sender, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -66,14 +67,15 @@ func New(o Options) (*Sender, error) {
 	}
 	client, err := gomail.NewClient(o.Mail.Host, options(o)...)
 	if err != nil {
-		return nil, fmt.Errorf("setting up the mail server: %w", err)
+		return nil, fmt.Errorf("set up the mail server: %w", err)
 	}
 	s.client = client
 	return s, nil
 }
 
 func options(o Options) []gomail.Option {
-	all := []gomail.Option{gomail.WithPort(o.Mail.Port), gomail.WithTimeout(timeout), gomail.WithHELO("localhost"), gomail.WithTLSPolicy(gomail.TLSMandatory)}
+	all := []gomail.Option{gomail.WithPort(o.Mail.Port), gomail.WithTimeout(timeout), gomail.WithHELO("localhost"),
+		gomail.WithTLSPolicy(gomail.TLSMandatory)}
 	switch o.Mail.TLS {
 	case "tls":
 		all = append(all, gomail.WithSSL())
@@ -85,7 +87,7 @@ func options(o Options) []gomail.Option {
 	}
 	if o.Mail.User != "" {
 		kind := gomail.SMTPAuthAutoDiscover
-		if o.Mail.TLS == "none" { // only ever to this machine
+		if o.Mail.TLS == "none" { // only allowed for a server on this machine
 			kind = gomail.SMTPAuthPlainNoEnc
 		}
 		all = append(all, gomail.WithSMTPAuth(kind), gomail.WithUsername(o.Mail.User), gomail.WithPassword(o.Mail.Password))
@@ -93,19 +95,20 @@ func options(o Options) []gomail.Option {
 	return all
 }
 
-// wait starts at 30 s and doubles; the jitter keeps replicas apart.
+// wait starts at 30 s and doubles; the jitter spreads the retries of replicas.
 func wait(tries int) time.Duration {
 	d := 30 * time.Second << (tries - 1)
 	return d + rand.N(d/4)
 }
 
-// Enabled tells whether there is a server to send with.
+// Enabled reports whether a mail server is configured.
 func (s *Sender) Enabled() bool { return s.client != nil }
 
-// Queue takes a message for Serve to send; it never waits. ErrFull. Without a server the log says that it was not sent.
+// Queue queues a message for Serve to send, or returns ErrFull. It never blocks. Without a server it logs that the
+// message is dropped.
 func (s *Sender) Queue(m Message) error {
 	if !s.Enabled() {
-		s.o.Log.Warn("a mail is not sent: no mail server is set", "account", m.AccountID)
+		s.o.Log.Warn("dropped mail: there is no mail server", "account", m.AccountID)
 		return nil
 	}
 	select {
@@ -116,7 +119,7 @@ func (s *Sender) Queue(m Message) error {
 	}
 }
 
-// Serve sends what is queued until ctx ends, and then, for a few seconds, what still waits.
+// Serve sends queued messages until ctx ends, and then spends a few seconds on those that still wait.
 func (s *Sender) Serve(ctx context.Context) error {
 	var again []waiting
 	for {
@@ -124,7 +127,7 @@ func (s *Sender) Serve(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			next.Stop()
-			s.part(ctx, again)
+			s.drain(ctx, again)
 			return nil
 		case m := <-s.queue:
 			again = s.try(ctx, waiting{message: m}, again)
@@ -135,7 +138,7 @@ func (s *Sender) Serve(ctx context.Context) error {
 	}
 }
 
-// untilFirst is how long the first of them has to wait.
+// untilFirst returns the time until the first message is due.
 func untilFirst(again []waiting) time.Duration {
 	first := time.Hour
 	for _, w := range again {
@@ -157,7 +160,7 @@ func (s *Sender) retry(ctx context.Context, again []waiting) []waiting {
 	return left
 }
 
-// try sends one, or adds it to those that wait for another try. A try that the end of ctx cut off does not count.
+// try sends a message, or schedules a retry. A try that was interrupted by the end of ctx does not count.
 func (s *Sender) try(ctx context.Context, w waiting, again []waiting) []waiting {
 	err := s.send(ctx, w.message)
 	if err == nil {
@@ -170,18 +173,18 @@ func (s *Sender) try(ctx context.Context, w waiting, again []waiting) []waiting 
 		s.drop(w, err)
 		return again
 	}
-	s.o.Log.Info("a mail waits for another try", "account", w.message.AccountID, "tries", w.tries, "err", reason(err))
+	s.o.Log.Info("failed to send mail, will retry", "account", w.message.AccountID, "tries", w.tries, "err", reason(err))
 	w.due = time.Now().Add(s.o.Wait(max(w.tries, 1)))
 	return append(again, w)
 }
 
 func (s *Sender) drop(w waiting, err error) {
-	s.o.Log.Warn("a mail is dropped", "account", w.message.AccountID, "tries", w.tries, "err", reason(err))
+	s.o.Log.Warn("dropped mail", "account", w.message.AccountID, "tries", w.tries, "err", reason(err))
 }
 
-// part gives what waits a last chance.
-func (s *Sender) part(ctx context.Context, again []waiting) {
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), parting)
+// drain tries once more to send the waiting messages.
+func (s *Sender) drain(ctx context.Context, again []waiting) {
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
 	for {
 		select {
@@ -209,10 +212,11 @@ func (s *Sender) send(ctx context.Context, m Message) error {
 	return s.client.DialAndSendWithContext(bounded, msg)
 }
 
-// errMessage is of a message that no server would take.
+// errMessage is returned for a message that cannot be encoded.
 var errMessage = errors.New("message cannot be written")
 
-// temporary tells whether another try may help: everything but a server's final no and a message of ours that is none.
+// temporary reports whether a retry may help: always, except after a permanent refusal by a server or for an invalid
+// message.
 func temporary(err error) bool {
 	var refused *gomail.SendError
 	if errors.As(err, &refused) && refused.ErrorCode() >= 500 {
@@ -221,7 +225,7 @@ func temporary(err error) bool {
 	return !errors.Is(err, errMessage)
 }
 
-// reason says why without the recipient, whom the library's own error names.
+// reason returns the cause of an error without the recipient, which the library includes in its errors.
 func reason(err error) string {
 	var refused *gomail.SendError
 	switch {

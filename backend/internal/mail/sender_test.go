@@ -91,7 +91,8 @@ func (s *server) start(t *testing.T, certificate *tls.Config) config.Mail {
 	done := make(chan struct{})
 	go func() { defer close(done); _ = srv.Serve(l) }()
 	t.Cleanup(func() { srv.Close(); <-done })
-	return config.Mail{Host: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, From: "Service <service@example.org>", TLS: "none"}
+	return config.Mail{Host: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, From: "Service <service@example.org>",
+		TLS: "none"}
 }
 
 type book struct {
@@ -156,7 +157,8 @@ func run(t *testing.T, o Options) (*Sender, *book) {
 }
 
 var letter = Message{AccountID: "account-1", To: "ada@example.org", Subject: "Set a new password",
-	Text: []string{"Dear <Ada>,", "here it is:"}, LinkText: "Set it", Link: "https://service.example/reset?token=sml_canary", After: []string{"It works once."}}
+	Text: []string{"Dear <Ada>,", "here it is:"}, LinkText: "Set it",
+	Link: "https://service.example/reset?token=sml_canary", After: []string{"It works once."}}
 
 func (s *server) letter(t *testing.T) string {
 	t.Helper()
@@ -169,7 +171,7 @@ func (s *server) letter(t *testing.T) string {
 	}
 }
 
-func TestPlainServerOnThisMachine(t *testing.T) {
+func TestSender_PlainServerOnThisMachine(t *testing.T) {
 	server := &server{}
 	m := server.start(t, nil)
 	m.User, m.Password = "service", "canary-password"
@@ -178,7 +180,8 @@ func TestPlainServerOnThisMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	body := server.letter(t)
-	for _, want := range []string{"To: <ada@example.org>", `From: "Service" <service@example.org>`, "Subject: Set a new password", "text/plain", "text/html",
+	for _, want := range []string{"To: <ada@example.org>", `From: "Service" <service@example.org>`,
+		"Subject: Set a new password", "text/plain", "text/html",
 		"Auto-Submitted: auto-generated", "Dear &lt;Ada&gt;", "Dear <Ada>", "token=3Dsml_canary"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %q in %s", want, body)
@@ -191,12 +194,13 @@ func TestPlainServerOnThisMachine(t *testing.T) {
 	}
 }
 
-func TestEncryptedServers(t *testing.T) {
+func TestSender_EncryptedServers(t *testing.T) {
 	certificate, roots := ownCertificate(t)
 	server := &server{}
 	m := server.start(t, certificate)
 	m.TLS = "starttls"
-	s, _ := run(t, Options{Mail: m, TLS: &tls.Config{RootCAs: roots, ServerName: "localhost", MinVersion: tls.VersionTLS12}})
+	s, _ := run(t, Options{Mail: m, TLS: &tls.Config{RootCAs: roots, ServerName: "localhost",
+		MinVersion: tls.VersionTLS12}})
 	if err := s.Queue(letter); err != nil {
 		t.Fatal(err)
 	}
@@ -211,13 +215,13 @@ func TestEncryptedServers(t *testing.T) {
 	if err := stranger.Queue(letter); err != nil {
 		t.Fatal(err)
 	}
-	log.waitFor(t, "a mail is dropped")
+	log.waitFor(t, "dropped mail")
 	if len(server.arrived) != 0 {
 		t.Error("a mail went to a server that nobody vouches for")
 	}
 }
 
-func TestServerWithoutTLSGetsNothing(t *testing.T) {
+func TestSender_RefusesServerWithoutTLS(t *testing.T) {
 	server := &server{}
 	m := server.start(t, nil)
 	m.TLS = "starttls"
@@ -225,13 +229,13 @@ func TestServerWithoutTLSGetsNothing(t *testing.T) {
 	if err := s.Queue(letter); err != nil {
 		t.Fatal(err)
 	}
-	log.waitFor(t, "a mail is dropped")
+	log.waitFor(t, "dropped mail")
 	if len(server.arrived) != 0 {
 		t.Error("a mail went in the clear")
 	}
 }
 
-func TestTemporaryAndFinalRefusals(t *testing.T) {
+func TestSender_RetriesTemporaryRefusals(t *testing.T) {
 	later := &smtp.SMTPError{Code: 451, Message: "later, ada@example.org"}
 	never := &smtp.SMTPError{Code: 550, Message: "never, ada@example.org"}
 	server := &server{refuse: []error{later, later, nil, never, later, later, later, later, later}}
@@ -248,15 +252,15 @@ func TestTemporaryAndFinalRefusals(t *testing.T) {
 	log.waitFor(t, "tries=1 err=\"refused with code 550\"")
 	send()
 	log.waitFor(t, "tries=5 err=\"refused with code 451\"")
-	if strings.Count(log.String(), "a mail is dropped") != 2 {
+	if strings.Count(log.String(), "dropped mail") != 2 {
 		t.Errorf("log: %s", log)
 	}
 	send()
 	server.letter(t)
 }
 
-// A server that says nothing holds nobody up for longer than the parting at the end.
-func TestHangingServer(t *testing.T) {
+// A server that says nothing holds nobody up for longer than the drainTimeout at the end.
+func TestSender_HangingServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -273,7 +277,8 @@ func TestHangingServer(t *testing.T) {
 			held <- c
 		}
 	}()
-	s, err := New(Options{Mail: config.Mail{Host: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, From: "a@example.org", TLS: "none"}})
+	s, err := New(Options{Mail: config.Mail{Host: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, From: "a@example.org",
+		TLS: "none"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,8 +291,8 @@ func TestHangingServer(t *testing.T) {
 	if err := s.Serve(ctx); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(begun); took > parting+timeout {
-		t.Errorf("parting took %s", took)
+	if took := time.Since(begun); took > drainTimeout+timeout {
+		t.Errorf("drainTimeout took %s", took)
 	}
 	l.Close()
 	<-done
@@ -296,7 +301,7 @@ func TestHangingServer(t *testing.T) {
 	}
 }
 
-func TestWithoutAServer(t *testing.T) {
+func TestSender_WithoutServer(t *testing.T) {
 	s, log := run(t, Options{})
 	if err := s.Queue(letter); err != nil || s.Enabled() {
 		t.Errorf("%v", err)
@@ -321,7 +326,7 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 }
 
-func TestSenderMustBeAnAddress(t *testing.T) {
+func TestNew_RefusesInvalidSender(t *testing.T) {
 	if _, err := New(Options{Mail: config.Mail{Host: "127.0.0.1", Port: 25, From: "nobody", TLS: "none"}}); err == nil {
 		t.Error("taken")
 	}
@@ -333,8 +338,10 @@ func ownCertificate(t *testing.T) (*tls.Config, *x509.CertPool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"},
+		NotBefore: time.Now().Add(-time.Hour),
+		NotAfter:  time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)
@@ -345,5 +352,6 @@ func ownCertificate(t *testing.T) (*tls.Config, *x509.CertPool) {
 	}
 	roots := x509.NewCertPool()
 	roots.AddCert(own)
-	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, MinVersion: tls.VersionTLS12}, roots
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
+		MinVersion: tls.VersionTLS12}, roots
 }

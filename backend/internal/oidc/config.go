@@ -20,7 +20,7 @@ const (
 	maxProviders = 20
 )
 
-// settings is one provider as the operator writes it.
+// settings is one provider of the operator's file.
 type settings struct {
 	ID               string   `yaml:"id"`
 	Name             string   `yaml:"name"`
@@ -33,20 +33,20 @@ type settings struct {
 
 var providerID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
 
-// load reads the operator's file; a secret's file stands beside it when its path is relative.
+// load reads the operator's file. A relative path of a secret file is relative to the operator's file.
 func load(path string) ([]settings, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("reading providers: %w", err)
+		return nil, fmt.Errorf("read providers: %w", err)
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
-		return nil, fmt.Errorf("reading providers: %w", err)
+		return nil, fmt.Errorf("read providers: %w", err)
 	}
 	all, err := parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", path, err)
+		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	for i := range all {
 		if err := all[i].readSecret(filepath.Dir(path)); err != nil {
@@ -74,7 +74,7 @@ func (p *settings) readSecret(dir string) error {
 	return nil
 }
 
-// parse is strict: an unknown key is an error, since a misspelt one would be left out silently. Errors never hold a value.
+// parse is strict: an unknown key is an error, so that misspelt keys are not ignored. Errors never contain a value.
 func parse(text []byte) ([]settings, error) {
 	if len(text) > maxFile {
 		return nil, fmt.Errorf("more than %d bytes", maxFile)
@@ -88,7 +88,8 @@ func parse(text []byte) ([]settings, error) {
 		if errors.Is(err, io.EOF) {
 			return nil, nil
 		}
-		return nil, errors.New("not a list of providers with the keys id, name, issuer, client_id, client_secret, client_secret_file, scopes")
+		return nil, errors.New("not a list of providers with the keys id, name, issuer, " +
+			"client_id, client_secret, client_secret_file, scopes")
 	}
 	if err := d.Decode(new(any)); !errors.Is(err, io.EOF) {
 		return nil, errors.New("more than one document")

@@ -1,6 +1,6 @@
-// Package oidc signs people in with OpenID Connect providers that the operator names: authorisation code with PKCE
-// (RFC 7636, S256), state and nonce, and a checked id token. It keeps nothing: the caller carries an Attempt to the
-// callback in the browser that began it. It knows neither accounts nor pages.
+// Package oidc signs people in with the OpenID Connect providers that the operator configured: authorisation code
+// with PKCE (RFC 7636, S256), state and nonce, and a verified ID token. It stores nothing: the caller keeps an
+// Attempt in the browser that began it until the callback. It knows neither accounts nor pages.
 package oidc
 
 import (
@@ -19,26 +19,26 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// Errors that callers branch on. They wrap nothing that a provider said: that may hold a code or a token.
+// Errors that callers branch on. They wrap nothing that a provider sent, because that may contain a code or a token.
 var (
 	ErrUnknownProvider = errors.New("unknown identity provider")
-	// ErrDenied: the person, or the provider, said no.
+	// ErrDenied is returned if the person or the provider refused.
 	ErrDenied = errors.New("sign-in was declined at the provider")
-	// ErrUnreachable: the provider does not answer, or says that it cannot now.
+	// ErrUnreachable is returned if the provider does not answer or is unavailable.
 	ErrUnreachable = errors.New("identity provider cannot be reached")
-	// ErrInvalidAnswer: what came back is not an answer to the attempt.
+	// ErrInvalidAnswer is returned for an answer that does not match the attempt.
 	ErrInvalidAnswer = errors.New("identity provider's answer is not valid")
 )
 
 const (
 	timeout    = 10 * time.Second
-	retryAfter = 5 * time.Second // between two looks for a provider that was not there
+	retryAfter = 5 * time.Second // between two attempts to discover an unreachable provider
 )
 
-// Provider is one button.
+// Provider is what a page shows of a provider.
 type Provider struct{ ID, Name string }
 
-// Attempt is one way to a provider and back. State, Verifier and Nonce are secrets of the browser that began it.
+// Attempt is a sign-in in progress. State, Verifier and Nonce are secrets of the browser that began it.
 type Attempt struct {
 	Provider    string
 	RedirectURL string
@@ -48,29 +48,29 @@ type Attempt struct {
 	Nonce       string
 }
 
-// Identity is what a provider says of a person.
+// Identity is a person as reported by a provider.
 type Identity struct {
 	Provider, Subject, Email string
 	EmailVerified            bool
 }
 
-// Service knows the providers.
+// Service signs people in with the configured providers.
 type Service struct {
 	all  []*provider
 	http *http.Client
 	now  func() time.Time
 }
 
-// provider is looked up when first needed: one that is down when the backend starts harms nobody.
+// provider is discovered on first use, so that a provider that is down does not keep the backend from starting.
 type provider struct {
 	settings
 	mu     sync.Mutex
 	found  *gooidc.Provider
-	style  oauth2.AuthStyle // how the token endpoint wants the client's secret
-	failed time.Time        // the last look that found nothing
+	style  oauth2.AuthStyle // how the token endpoint expects the client secret
+	failed time.Time        // when discovery last failed
 }
 
-// Load reads the providers' file; "" names none. now may be nil.
+// Load reads the providers' file; an empty path means no providers. A nil now means time.Now.
 func Load(file string, now func() time.Time) (*Service, error) {
 	if now == nil {
 		now = time.Now
@@ -86,7 +86,7 @@ func Load(file string, now func() time.Time) (*Service, error) {
 	return s, err
 }
 
-// Providers lists them in the order of the file.
+// Providers lists the providers in the order of the file.
 func (s *Service) Providers() []Provider {
 	var all []Provider
 	for _, p := range s.all {
@@ -95,19 +95,21 @@ func (s *Service) Providers() []Provider {
 	return all
 }
 
-// Begin makes an attempt: ErrUnknownProvider, ErrUnreachable.
+// Begin starts a sign-in. It returns ErrUnknownProvider or ErrUnreachable.
 func (s *Service) Begin(ctx context.Context, id, redirectURL string) (Attempt, error) {
 	p, found, err := s.find(ctx, id)
 	if err != nil {
 		return Attempt{}, err
 	}
-	a := Attempt{Provider: id, RedirectURL: redirectURL, State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier()}
-	a.URL = p.client(found, redirectURL).AuthCodeURL(a.State, gooidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier))
+	a := Attempt{Provider: id, RedirectURL: redirectURL, State: rand.Text(), Nonce: rand.Text(),
+		Verifier: oauth2.GenerateVerifier()}
+	a.URL = p.client(found, redirectURL).AuthCodeURL(a.State, gooidc.Nonce(a.Nonce),
+		oauth2.S256ChallengeOption(a.Verifier))
 	return a, nil
 }
 
-// Finish checks the query that the provider sent the browser back with, redeems its code and checks the id token:
-// signature, issuer, audience, nonce and expiry. ErrDenied, ErrUnreachable, ErrInvalidAnswer.
+// Finish checks the query of the provider's redirect, redeems its code and verifies the ID token: signature, issuer,
+// audience, nonce and expiry. It returns ErrDenied, ErrUnreachable or ErrInvalidAnswer.
 func (s *Service) Finish(ctx context.Context, a Attempt, answer url.Values) (Identity, error) {
 	if a.State == "" || subtle.ConstantTimeCompare([]byte(answer.Get("state")), []byte(a.State)) != 1 {
 		return Identity{}, fmt.Errorf("%w: state", ErrInvalidAnswer)
@@ -158,13 +160,14 @@ func identity(a Attempt, token *gooidc.IDToken) (Identity, error) {
 	if token.Subject == "" || len(token.Subject) > 255 {
 		return Identity{}, fmt.Errorf("%w: subject", ErrInvalidAnswer)
 	}
-	return Identity{Provider: a.Provider, Subject: token.Subject, Email: claims.Email, EmailVerified: bool(claims.EmailVerified) && claims.Email != ""}, nil
+	return Identity{Provider: a.Provider, Subject: token.Subject, Email: claims.Email,
+		EmailVerified: bool(claims.EmailVerified) && claims.Email != ""}, nil
 }
 
-// truth is a boolean; some providers send it as a text.
+// truth is a boolean that some providers send as a string.
 type truth bool
 
-// UnmarshalJSON takes true and "true" for yes and everything else for no.
+// UnmarshalJSON decodes true and "true" as true, and everything else as false.
 func (t *truth) UnmarshalJSON(b []byte) error {
 	*t = string(b) == "true" || string(b) == `"true"`
 	return nil
@@ -173,10 +176,11 @@ func (t *truth) UnmarshalJSON(b []byte) error {
 func (p *provider) client(found *gooidc.Provider, redirectURL string) *oauth2.Config {
 	end := found.Endpoint()
 	end.AuthStyle = p.style
-	return &oauth2.Config{ClientID: p.ClientID, ClientSecret: p.ClientSecret, Endpoint: end, RedirectURL: redirectURL, Scopes: p.Scopes}
+	return &oauth2.Config{ClientID: p.ClientID, ClientSecret: p.ClientSecret, Endpoint: end, RedirectURL: redirectURL,
+		Scopes: p.Scopes}
 }
 
-// exchangeError tells an unreachable token endpoint from one that refuses, and repeats neither's words.
+// exchangeError distinguishes an unreachable token endpoint from one that refuses, without quoting its answer.
 func exchangeError(err error) error {
 	var refused *oauth2.RetrieveError
 	if errors.As(err, &refused) && refused.Response != nil && refused.Response.StatusCode < 500 {
@@ -193,8 +197,8 @@ func verifyError(err error) error {
 	return fmt.Errorf("%w: id token", ErrInvalidAnswer)
 }
 
-// find gives the provider's endpoints and keys. They are looked up once; after a failure not for retryAfter, so that a
-// provider that is down does not hold up everybody who clicks.
+// find returns the provider's endpoints and keys. They are discovered once. After a failure, discovery is not
+// repeated for retryAfter, so that a provider that is down does not delay every visitor.
 func (s *Service) find(ctx context.Context, id string) (*provider, *gooidc.Provider, error) {
 	for _, p := range s.all {
 		if p.ID == id {
@@ -214,7 +218,7 @@ func (s *Service) discover(ctx context.Context, p *provider) (*gooidc.Provider, 
 	if !p.failed.IsZero() && s.now().Sub(p.failed) < retryAfter {
 		return nil, ErrUnreachable
 	}
-	// The keys are fetched with this context later on too, so it must not end with the request.
+	// The keys are also fetched later with this context, so it must not end with the request.
 	lasting := gooidc.ClientContext(context.WithoutCancel(ctx), s.http)
 	found, err := gooidc.NewProvider(lasting, p.Issuer)
 	if err == nil {
@@ -231,13 +235,14 @@ func (s *Service) discover(ctx context.Context, p *provider) (*gooidc.Provider, 
 	return found, nil
 }
 
-// secretStyle reads how the provider wants the client's secret; one that says nothing wants it in the header (OpenID
-// Connect Discovery 1.0, 3). Were it left open, the library would try both ways, and a code must not be sent twice.
+// secretStyle returns how the provider expects the client secret; the default is the header (OpenID Connect Discovery
+// 1.0, section 3). Without it the library would try both ways, and a code must not be sent twice.
 func secretStyle(found *gooidc.Provider) oauth2.AuthStyle {
 	var says struct {
 		Methods []string `json:"token_endpoint_auth_methods_supported"`
 	}
-	if found.Claims(&says) == nil && slices.Contains(says.Methods, "client_secret_post") && !slices.Contains(says.Methods, "client_secret_basic") {
+	if found.Claims(&says) == nil && slices.Contains(says.Methods, "client_secret_post") && !slices.Contains(says.Methods,
+		"client_secret_basic") {
 		return oauth2.AuthStyleInParams
 	}
 	return oauth2.AuthStyleInHeader

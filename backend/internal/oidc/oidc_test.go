@@ -73,12 +73,14 @@ func TestSignIn(t *testing.T) {
 		t.Errorf("providers %v", got)
 	}
 	for _, person := range []oidctest.Person{
-		{Subject: "1", Email: "Ada@example.org", EmailVerified: true}, {Subject: "2", Email: "bob@example.org"}, {Subject: "3", EmailVerified: true},
+		{Subject: "1", Email: "Ada@example.org", EmailVerified: true}, {Subject: "2", Email: "bob@example.org"},
+		{Subject: "3", EmailVerified: true},
 	} {
 		p.Be(person)
 		a := begin(t, s)
 		got, err := s.Finish(t.Context(), a, visit(t, a))
-		want := Identity{Provider: "acme", Subject: person.Subject, Email: person.Email, EmailVerified: person.EmailVerified && person.Email != ""}
+		want := Identity{Provider: "acme", Subject: person.Subject, Email: person.Email,
+			EmailVerified: person.EmailVerified && person.Email != ""}
 		if err != nil || got != want {
 			t.Errorf("%+v: %+v, %v", person, got, err)
 		}
@@ -88,7 +90,7 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
-func TestSecretGoesWhereTheProviderWantsIt(t *testing.T) {
+func TestFinish_SendsSecretAsProviderWants(t *testing.T) {
 	for _, inBody := range []bool{false, true} {
 		p, s := started(t, nil)
 		p.Spoil(oidctest.Faults{SecretInBody: inBody})
@@ -105,7 +107,7 @@ func TestSecretGoesWhereTheProviderWantsIt(t *testing.T) {
 	}
 }
 
-func TestEveryAttemptIsItsOwn(t *testing.T) {
+func TestBegin_AttemptsDiffer(t *testing.T) {
 	_, s := started(t, nil)
 	one, two := begin(t, s), begin(t, s)
 	if one.State == two.State || one.Nonce == two.Nonce || one.Verifier == two.Verifier {
@@ -118,7 +120,8 @@ func TestEveryAttemptIsItsOwn(t *testing.T) {
 	for name, a := range map[string]Attempt{
 		"another attempt": two,
 		"no state":        {Provider: one.Provider, RedirectURL: one.RedirectURL},
-		"verifier":        {Provider: one.Provider, RedirectURL: one.RedirectURL, State: one.State, Nonce: one.Nonce, Verifier: two.Verifier},
+		"verifier": {Provider: one.Provider, RedirectURL: one.RedirectURL, State: one.State, Nonce: one.Nonce,
+			Verifier: two.Verifier},
 	} {
 		if _, err := s.Finish(t.Context(), a, answer); !errors.Is(err, ErrInvalidAnswer) {
 			t.Errorf("%s: %v", name, err)
@@ -163,7 +166,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-func TestProviderThatComesLater(t *testing.T) {
+func TestBegin_ProviderRecovers(t *testing.T) {
 	now := time.Now()
 	p, s := started(t, func() time.Time { return now })
 	p.Spoil(oidctest.Faults{DiscoveryDown: true})

@@ -10,20 +10,21 @@ import (
 	gooidc "github.com/coreos/go-oidc/v3/oidc"
 )
 
-// errPlain refuses an address where others could read the client's secret and codes, or forge keys.
+// errPlain refuses an address to which others on the network could read the client secret and codes, or forge keys.
 var errPlain = errors.New("plain http to another machine")
 
-// isPrivate reports whether nobody on the way can read what is sent: by https, or to this machine.
+// isPrivate reports whether nobody on the network can read requests to u: they use https or stay on this machine.
 func isPrivate(u *url.URL) bool {
 	ip := net.ParseIP(u.Hostname())
 	own := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 	return u.Hostname() != "" && (u.Scheme == "https" || u.Scheme == "http" && own)
 }
 
-// newClient makes the client for providers. It sends nothing by plain http to another machine, wherever a provider's
-// description or a redirect leads, and follows no redirect of a form, which would carry the secret along.
+// newClient returns the HTTP client for providers. It never uses plain http to another machine, whatever a provider's
+// metadata or a redirect says, and does not follow redirects of a form, which would pass the secret on.
 func newClient(next http.RoundTripper) *http.Client {
-	return &http.Client{Timeout: timeout, Transport: privateOnly{next}, CheckRedirect: func(r *http.Request, via []*http.Request) error {
+	return &http.Client{Timeout: timeout, Transport: privateOnly{next}, CheckRedirect: func(r *http.Request,
+		via []*http.Request) error {
 		if via[0].Method != http.MethodGet || len(via) >= 5 {
 			return http.ErrUseLastResponse
 		}
@@ -31,21 +32,21 @@ func newClient(next http.RoundTripper) *http.Client {
 	}}
 }
 
-// privateOnly is a transport that refuses what is not private.
+// privateOnly is a transport that refuses URLs that are not private.
 type privateOnly struct{ next http.RoundTripper }
 
 func (t privateOnly) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !isPrivate(r.URL) {
 		if r.Body != nil {
-			_ = r.Body.Close() // the transport's duty also when it fails
+			_ = r.Body.Close() // a RoundTripper must close the body even if it fails
 		}
 		return nil, errPlain
 	}
 	return t.next.RoundTrip(r)
 }
 
-// checkEndpoints refuses a provider whose description names an address that is not private; the browser goes to one of
-// them, so the client's transport does not see all.
+// checkEndpoints refuses a provider whose metadata names a URL that is not private. The browser opens one of them, so
+// the client's transport does not see them all.
 func checkEndpoints(found *gooidc.Provider) error {
 	var says struct {
 		Authorization string `json:"authorization_endpoint"`
@@ -55,7 +56,8 @@ func checkEndpoints(found *gooidc.Provider) error {
 	if err := found.Claims(&says); err != nil {
 		return err
 	}
-	for name, address := range map[string]string{"authorization_endpoint": says.Authorization, "token_endpoint": says.Token, "jwks_uri": says.Keys} {
+	for name, address := range map[string]string{"authorization_endpoint": says.Authorization,
+		"token_endpoint": says.Token, "jwks_uri": says.Keys} {
 		if u, err := url.Parse(address); err != nil || !isPrivate(u) {
 			return fmt.Errorf("%s: %w", name, errPlain)
 		}

@@ -33,7 +33,8 @@ func startLeaky(t *testing.T, endpoints, redirects map[string]string) (*leakyPro
 	}}
 	t.Cleanup(everywhere.CloseIdleConnections)
 	s := &Service{http: newClient(everywhere), now: time.Now}
-	s.all = []*provider{{settings: settings{ID: "acme", Name: "Acme", Issuer: p.URL, ClientID: "service", ClientSecret: "canary-secret", Scopes: []string{"openid"}}}}
+	s.all = []*provider{{settings: settings{ID: "acme", Name: "Acme", Issuer: p.URL, ClientID: "service",
+		ClientSecret: "canary-secret", Scopes: []string{"openid"}}}}
 	return p, s
 }
 
@@ -51,7 +52,8 @@ func (p *leakyProvider) answer(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no", http.StatusBadRequest)
 		return
 	}
-	says := map[string]string{"authorization_endpoint": p.URL + "/authorize", "token_endpoint": p.URL + "/token", "jwks_uri": p.URL + "/keys"}
+	says := map[string]string{"authorization_endpoint": p.URL + "/authorize", "token_endpoint": p.URL + "/token",
+		"jwks_uri": p.URL + "/keys"}
 	for name, address := range p.endpoints {
 		says[name] = address
 	}
@@ -61,15 +63,16 @@ func (p *leakyProvider) answer(w http.ResponseWriter, r *http.Request) {
 }
 
 // Whatever a provider says of itself or redirects to, no secret and no code leaves by plain http for another machine.
-func TestNothingLeavesByPlainHTTP(t *testing.T) {
+func TestClient_RefusesPlainHTTP(t *testing.T) {
 	const plain = "http://login.acme.example"
 	for name, tc := range map[string]struct{ endpoints, redirects map[string]string }{
 		"authorization endpoint": {map[string]string{"authorization_endpoint": plain + "/authorize"}, nil},
 		"token endpoint":         {map[string]string{"token_endpoint": plain + "/token"}, nil},
 		"keys":                   {map[string]string{"jwks_uri": plain + "/keys"}, nil},
 		"no token endpoint":      {map[string]string{"token_endpoint": ""}, nil},
-		"description redirected": {nil, map[string]string{"/.well-known/openid-configuration": plain + "/.well-known/openid-configuration"}},
-		"token redirected":       {nil, map[string]string{"/token": plain + "/token"}},
+		"description redirected": {nil, map[string]string{"/.well-known/openid-configuration": plain +
+			"/.well-known/openid-configuration"}},
+		"token redirected": {nil, map[string]string{"/token": plain + "/token"}},
 	} {
 		p, s := startLeaky(t, tc.endpoints, tc.redirects)
 		a, err := s.Begin(t.Context(), "acme", callback)
@@ -94,7 +97,7 @@ func TestNothingLeavesByPlainHTTP(t *testing.T) {
 }
 
 // A form is not sent on, also not by https: the provider that is named gets the secret and nobody else.
-func TestTokenRequestIsNotSentOn(t *testing.T) {
+func TestClient_FollowsNoRedirectOfForm(t *testing.T) {
 	p, s := startLeaky(t, nil, nil)
 	p.redirects = map[string]string{"/token": p.URL + "/elsewhere"}
 	var asked []string

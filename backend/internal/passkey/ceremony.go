@@ -19,7 +19,7 @@ const (
 	maxSealed = 8 << 10 // bytes
 )
 
-// ceremony is what stands between Begin and Finish.
+// ceremony is the state between Begin and Finish.
 type ceremony struct {
 	Kind    string
 	Account string `json:",omitempty"`
@@ -47,7 +47,7 @@ var bound = []byte("passkey ceremony")
 func (s sealer) close(c ceremony) (string, error) {
 	text, err := json.Marshal(c)
 	if err != nil {
-		return "", fmt.Errorf("sealing a ceremony: %w", err)
+		return "", fmt.Errorf("seal ceremony: %w", err)
 	}
 	return base64.RawURLEncoding.EncodeToString(s.gcm.Seal(nil, nil, text, bound)), nil
 }
@@ -59,11 +59,11 @@ func (s sealer) open(sealed string) (ceremony, error) {
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(sealed)
 	if err != nil {
-		return c, fmt.Errorf("opening a ceremony: %w", err)
+		return c, fmt.Errorf("open ceremony: %w", err)
 	}
 	text, err := s.gcm.Open(nil, nil, raw, bound)
 	if err != nil {
-		return c, fmt.Errorf("opening a ceremony: %w", err)
+		return c, fmt.Errorf("open ceremony: %w", err)
 	}
 	return c, json.Unmarshal(text, &c)
 }

@@ -3,22 +3,23 @@ package passkey
 import (
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 
 	"github.com/go-webauthn/webauthn/webauthn"
 )
 
-// The account as the WebAuthn library asks for it.
+// Methods that the WebAuthn library requires of an account.
 
-// WebAuthnID is the account's id; authenticators keep it and give it back.
+// WebAuthnID returns the account's id, which authenticators store and send back.
 func (h Holder) WebAuthnID() []byte { return []byte(h.ID) }
 
-// WebAuthnName is what the authenticator shows.
+// WebAuthnName returns the name that the authenticator shows.
 func (h Holder) WebAuthnName() string { return h.Email }
 
-// WebAuthnDisplayName is what the authenticator shows.
+// WebAuthnDisplayName returns the name that the authenticator shows.
 func (h Holder) WebAuthnDisplayName() string { return h.Email }
 
-// WebAuthnCredentials are those that can be read; one that cannot signs nobody in.
+// WebAuthnCredentials returns the credentials that can be decoded; one that cannot never signs anybody in.
 func (h Holder) WebAuthnCredentials() []webauthn.Credential {
 	var all []webauthn.Credential
 	for _, p := range h.Passkeys {
@@ -33,10 +34,9 @@ func (h Holder) WebAuthnCredentials() []webauthn.Credential {
 
 func (h Holder) with(credentialID []byte) *Stored {
 	id := base64.RawURLEncoding.EncodeToString(credentialID)
-	for i := range h.Passkeys {
-		if h.Passkeys[i].CredentialID == id {
-			return &h.Passkeys[i]
-		}
+	i := slices.IndexFunc(h.Passkeys, func(p Stored) bool { return p.CredentialID == id })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return &h.Passkeys[i]
 }

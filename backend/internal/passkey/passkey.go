@@ -1,6 +1,6 @@
-// Package passkey registers passkeys (WebAuthn) of an account and signs in with them. What a ceremony must remember
-// between its two steps travels in the browser, sealed, for five minutes. It knows neither pages nor SQL, and of accounts
-// only their id and address.
+// Package passkey registers an account's passkeys (WebAuthn) and signs in with them. The state of a ceremony between
+// its two steps is kept in the browser, encrypted, for five minutes. The package knows neither pages nor SQL, and
+// only the id and address of accounts.
 package passkey
 
 import (
@@ -21,41 +21,43 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// Errors that callers branch on.
+// Errors that callers check for.
 var (
-	// ErrInvalid: the answer does not fit the ceremony, or the ceremony is over or was finished before.
+	// ErrInvalid is returned for an answer that does not match its ceremony, and for a ceremony that has expired or
+	// is finished.
 	ErrInvalid = errors.New("passkey's answer is not valid")
-	// ErrUnknown: no such account or passkey.
+	// ErrUnknown is returned for an unknown account or passkey.
 	ErrUnknown   = errors.New("unknown passkey")
 	ErrSuspended = errors.New("account of the passkey is suspended")
-	// ErrClone: the passkey's counter went back, so there may be a copy of it.
+	// ErrClone is returned if a passkey's counter went backwards: there may be a copy of the passkey.
 	ErrClone     = errors.New("passkey may have been copied")
 	ErrLastWayIn = errors.New("last way to sign in")
 	ErrTooMany   = errors.New("account has as many passkeys as it may")
-	// ErrAddress: browsers give passkeys to host names only, not to IP addresses.
+	// ErrAddress is returned for a site whose host is an IP address: browsers allow passkeys for host names only.
 	ErrAddress = errors.New("site's address cannot have passkeys")
 )
 
 const (
-	// MaxPasskeys is how many an account may have.
+	// MaxPasskeys bounds the passkeys of an account.
 	MaxPasskeys = 20
 	life        = 5 * time.Minute // of a ceremony
 	maxAnswer   = 64 << 10        // bytes
 	maxName     = 60              // characters
-	maxTries    = 5               // answers to one ceremony
+	maxTries    = 5               // answers per ceremony
 
-	// verification: a passkey is the whole sign-in, so the device must know who holds it (a PIN, a finger, a face).
+	// verification is required because a passkey is the only factor: the device must check who holds it (PIN,
+	// fingerprint, face).
 	verification = protocol.VerificationRequired
 )
 
-// Passkey is one as its owner sees it.
+// Passkey is a passkey as shown to its owner.
 type Passkey struct {
 	ID, Name  string
 	CreatedAt time.Time
 	UsedAt    time.Time // zero: never
 }
 
-// Stored is a passkey as kept: the credential's own id, its public key and flags as JSON, and its counter.
+// Stored is a passkey as stored: its credential id, its public key and flags as JSON, and its counter.
 type Stored struct {
 	Passkey
 	AccountID    string
@@ -71,33 +73,33 @@ type Holder struct {
 	Passkeys  []Stored
 }
 
-// Store keeps passkeys.
+// Store stores passkeys.
 type Store interface {
-	// PasskeyHolder answers ErrUnknown.
+	// PasskeyHolder returns ErrUnknown for an unknown account.
 	PasskeyHolder(ctx context.Context, accountID string) (Holder, error)
-	// TryCeremony counts an answer to a ceremony, in whichever process; false when it is done or had most answers. The row
-	// may go after until.
+	// TryCeremony counts an answer to a ceremony, across all processes. It reports false if the ceremony is finished
+	// or has had limit answers. Its row may be deleted after until.
 	TryCeremony(ctx context.Context, challenge string, until, now time.Time, most int) (bool, error)
-	// InsertPasskey ends a ceremony and stores its passkey in one step: ErrTooMany when the account has most of them,
-	// ErrInvalid for a credential that is known or a ceremony that is done.
+	// InsertPasskey finishes a ceremony and stores its passkey in one transaction. It returns ErrTooMany if the
+	// account already has most passkeys, and ErrInvalid for a known credential or a finished ceremony.
 	InsertPasskey(ctx context.Context, p Stored, most int, challenge string, e audit.Entry) error
-	// UsePasskey ends a ceremony and stores what the sign-in changed in one step; false when the counter is no longer was.
-	// ErrInvalid: the ceremony is done.
+	// UsePasskey finishes a ceremony and stores the passkey's new state in one transaction. It reports false if the
+	// stored counter is no longer was. It returns ErrInvalid if the ceremony is finished.
 	UsePasskey(ctx context.Context, p Stored, was uint32, challenge string) (bool, error)
-	// DeletePasskey answers ErrUnknown and ErrLastWayIn.
+	// DeletePasskey returns ErrUnknown or ErrLastWayIn.
 	DeletePasskey(ctx context.Context, id string, e audit.Entry) error
 }
 
-// Options are what New needs.
+// Options are the arguments of New.
 type Options struct {
 	Store Store
-	// SiteURL is the address of the pages; its host is what passkeys are bound to, for good.
+	// SiteURL is the URL of the pages. Passkeys are bound to its host permanently.
 	SiteURL string
-	// Name is shown by the browser.
+	// Name is the site's name as shown by the browser.
 	Name string
-	// Key seals ceremonies: 32 bytes, the same on every replica.
+	// Key encrypts ceremonies: 32 bytes, the same on every replica.
 	Key []byte
-	// Added is called after an account got a passkey, so that its person is told; nil calls nobody.
+	// Added is called after an account got a passkey; it may be nil.
 	Added func(ctx context.Context, accountID string)
 	Now   func() time.Time
 }
@@ -111,7 +113,7 @@ type Service struct {
 	seal  sealer
 }
 
-// New checks the options: ErrAddress for a site that cannot have passkeys.
+// New returns a service, or ErrAddress for a site that cannot have passkeys.
 func New(o Options) (*Service, error) {
 	site, err := url.Parse(o.SiteURL)
 	if err != nil || protocol.ValidateRPID(site.Hostname()) != nil {
@@ -130,9 +132,11 @@ func New(o Options) (*Service, error) {
 		RPID: site.Hostname(), RPDisplayName: o.Name, RPOrigins: []string{site.Scheme + "://" + site.Host},
 		AttestationPreference: protocol.PreferNoAttestation,
 		AuthenticatorSelection: protocol.AuthenticatorSelection{
-			ResidentKey: protocol.ResidentKeyRequirementRequired, RequireResidentKey: protocol.ResidentKeyRequired(), UserVerification: verification,
+			ResidentKey: protocol.ResidentKeyRequirementRequired, RequireResidentKey: protocol.ResidentKeyRequired(),
+			UserVerification: verification,
 		},
-		Timeouts: webauthn.TimeoutsConfig{Login: webauthn.TimeoutConfig{Timeout: life}, Registration: webauthn.TimeoutConfig{Timeout: life}},
+		Timeouts: webauthn.TimeoutsConfig{Login: webauthn.TimeoutConfig{Timeout: life},
+			Registration: webauthn.TimeoutConfig{Timeout: life}},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("passkeys: %w", err)
@@ -144,15 +148,15 @@ func New(o Options) (*Service, error) {
 	return &Service{store: o.Store, web: web, added: o.Added, now: o.Now, seal: seal}, nil
 }
 
-// algorithms are those that every authenticator has one of.
+// algorithms contains at least one that each authenticator supports.
 var algorithms = []protocol.CredentialParameter{
 	{Type: protocol.PublicKeyCredentialType, Algorithm: webauthncose.AlgES256},
 	{Type: protocol.PublicKeyCredentialType, Algorithm: webauthncose.AlgEdDSA},
 	{Type: protocol.PublicKeyCredentialType, Algorithm: webauthncose.AlgRS256},
 }
 
-// BeginRegister gives what navigator.credentials.create takes, as JSON, and the ceremony for FinishRegister: ErrUnknown,
-// ErrSuspended, ErrTooMany.
+// BeginRegister returns the options of navigator.credentials.create, as JSON, and the ceremony for FinishRegister. It
+// returns ErrUnknown, ErrSuspended or ErrTooMany.
 func (s *Service) BeginRegister(ctx context.Context, accountID string) (options []byte, sealed string, err error) {
 	who, err := s.holder(ctx, accountID)
 	if err != nil {
@@ -164,13 +168,16 @@ func (s *Service) BeginRegister(ctx context.Context, accountID string) (options 
 	creation, session, err := s.web.BeginRegistration(who, webauthn.WithCredentialParameters(algorithms),
 		webauthn.WithExclusions(webauthn.Credentials(who.WebAuthnCredentials()).CredentialDescriptors()))
 	if err != nil {
-		return nil, "", fmt.Errorf("beginning a passkey: %w", err)
+		return nil, "", fmt.Errorf("begin passkey: %w", err)
 	}
 	return s.begun(creation, ceremony{Kind: registering, Account: accountID, Session: *session})
 }
 
-// FinishRegister checks the browser's answer and keeps the passkey under a name: ErrInvalid, ErrTooMany, ErrSuspended.
-func (s *Service) FinishRegister(ctx context.Context, accountID, sealed string, response []byte, name string, by audit.Actor) (Passkey, error) {
+// FinishRegister checks the browser's answer and stores the passkey under the given name. It returns ErrInvalid,
+// ErrTooMany or ErrSuspended.
+func (s *Service) FinishRegister(
+	ctx context.Context, accountID, sealed string, response []byte, name string, by audit.Actor,
+) (Passkey, error) {
 	c, err := s.opened(sealed, registering, response)
 	if err != nil {
 		return Passkey{}, err
@@ -205,17 +212,18 @@ func (s *Service) FinishRegister(ctx context.Context, accountID, sealed string, 
 	return p.Passkey, nil
 }
 
-// BeginLogin gives what navigator.credentials.get takes, as JSON, and the ceremony for FinishLogin. The person need not
-// say who they are.
+// BeginLogin returns the options of navigator.credentials.get, as JSON, and the ceremony for FinishLogin. It does not
+// need to know the account.
 func (s *Service) BeginLogin(context.Context) (options []byte, sealed string, err error) {
 	assertion, session, err := s.web.BeginDiscoverableLogin(webauthn.WithUserVerification(verification))
 	if err != nil {
-		return nil, "", fmt.Errorf("beginning a sign-in: %w", err)
+		return nil, "", fmt.Errorf("begin sign-in: %w", err)
 	}
 	return s.begun(assertion, ceremony{Kind: signingIn, Session: *session})
 }
 
-// FinishLogin checks the browser's answer and tells whose passkey it is: ErrInvalid, ErrUnknown, ErrClone, ErrSuspended.
+// FinishLogin checks the browser's answer and returns the account of its passkey. It returns ErrInvalid, ErrUnknown,
+// ErrClone or ErrSuspended.
 func (s *Service) FinishLogin(ctx context.Context, sealed string, response []byte) (string, error) {
 	c, err := s.opened(sealed, signingIn, response)
 	if err != nil {
@@ -236,7 +244,8 @@ func (s *Service) FinishLogin(ctx context.Context, sealed string, response []byt
 	if known == nil {
 		return "", ErrUnknown
 	}
-	_, credential, err := s.web.ValidatePasskeyLogin(func(_, _ []byte) (webauthn.User, error) { return who, nil }, c.Session, parsed)
+	_, credential, err := s.web.ValidatePasskeyLogin(func(_, _ []byte) (webauthn.User, error) { return who, nil },
+		c.Session, parsed)
 	if err != nil {
 		return "", ErrInvalid
 	}
@@ -249,13 +258,13 @@ func (s *Service) FinishLogin(ctx context.Context, sealed string, response []byt
 		return "", err
 	}
 	fresh, err := s.store.UsePasskey(ctx, *known, was, c.Session.Challenge)
-	if err == nil && !fresh { // somebody signed in with it in this very moment
+	if err == nil && !fresh { // a concurrent sign-in changed the counter
 		return "", ErrClone
 	}
 	return who.ID, err
 }
 
-// List gives the account's passkeys, the oldest first: ErrUnknown.
+// List returns the account's passkeys, oldest first, or ErrUnknown.
 func (s *Service) List(ctx context.Context, accountID string) ([]Passkey, error) {
 	who, err := s.store.PasskeyHolder(ctx, accountID)
 	var all []Passkey
@@ -265,9 +274,10 @@ func (s *Service) List(ctx context.Context, accountID string) ([]Passkey, error)
 	return all, err
 }
 
-// Remove takes a passkey off the account: ErrUnknown, ErrLastWayIn.
+// Remove deletes a passkey of the account. It returns ErrUnknown or ErrLastWayIn.
 func (s *Service) Remove(ctx context.Context, accountID, id string, by audit.Actor) error {
-	return s.store.DeletePasskey(ctx, id, audit.New(s.now(), accountID, by, "account.passkey_removed", "", "removed a passkey"))
+	return s.store.DeletePasskey(ctx, id, audit.New(s.now(), accountID, by, "account.passkey_removed", "",
+		"removed a passkey"))
 }
 
 func (s *Service) holder(ctx context.Context, accountID string) (Holder, error) {
@@ -281,14 +291,14 @@ func (s *Service) holder(ctx context.Context, accountID string) (Holder, error) 
 func (s *Service) begun(options any, c ceremony) ([]byte, string, error) {
 	text, err := json.Marshal(options)
 	if err != nil {
-		return nil, "", fmt.Errorf("writing options: %w", err)
+		return nil, "", fmt.Errorf("encode options: %w", err)
 	}
 	c.Until = s.now().Add(life)
 	sealed, err := s.seal.close(c)
 	return text, sealed, err
 }
 
-// opened opens a ceremony that is not overdue.
+// opened decrypts a ceremony and checks that it has not expired.
 func (s *Service) opened(sealed, kind string, response []byte) (ceremony, error) {
 	c, err := s.seal.open(sealed)
 	if err != nil || c.Kind != kind || !s.now().Before(c.Until) || len(response) > maxAnswer {
@@ -297,12 +307,12 @@ func (s *Service) opened(sealed, kind string, response []byte) (ceremony, error)
 	return c, nil
 }
 
-// try counts an answer before its signature is checked, so that many at once are not more than maxTries. A wrong answer
-// leaves the ceremony open; the right one ends it in the transaction that stores what it brought.
+// try counts an answer before its signature is checked, so that at most maxTries are checked even concurrently. A
+// wrong answer leaves the ceremony open; the right answer finishes it in the transaction that stores its result.
 func (s *Service) try(ctx context.Context, c ceremony) error {
 	ok, err := s.store.TryCeremony(ctx, c.Session.Challenge, c.Until, s.now(), maxTries)
 	if err != nil {
-		return fmt.Errorf("counting an answer to a passkey ceremony: %w", err)
+		return fmt.Errorf("count answer to a passkey ceremony: %w", err)
 	}
 	if !ok {
 		return ErrInvalid
@@ -326,13 +336,13 @@ func named(name string) string {
 	return name
 }
 
-// take keeps what is needed to check the next answer; how the passkey was attested is not.
+// take stores what checking the next answer requires, which excludes the attestation.
 func (p *Stored) take(c *webauthn.Credential) error {
 	kept := *c
 	kept.Attestation = webauthn.CredentialAttestation{}
 	text, err := json.Marshal(kept)
 	if err != nil {
-		return fmt.Errorf("writing a passkey: %w", err)
+		return fmt.Errorf("encode passkey: %w", err)
 	}
 	p.CredentialID, p.Credential, p.SignCount = base64.RawURLEncoding.EncodeToString(c.ID), text, c.Authenticator.SignCount
 	return nil

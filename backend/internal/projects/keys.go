@@ -18,7 +18,8 @@ import (
 const (
 	MaxKeys    = 50  // live ones of a project
 	MaxKeyName = 100 // characters
-	// RevokedFor and RevokedKept: a revoked key is told of so long, and of a project's so many that were revoked last.
+	// RevokedFor is how long revoked keys are kept and listed. RevokedKept is how many of them are kept per project;
+	// the oldest are deleted first.
 	RevokedFor  = 90 * 24 * time.Hour
 	RevokedKept = 100
 	hintChars   = 4
@@ -27,36 +28,37 @@ const (
 	usedEvery = 5 * time.Minute
 )
 
-// Errors that callers branch on.
+// Errors that callers check for.
 var (
-	// ErrTooManyKeys refuses a key beyond MaxKeys.
+	// ErrTooManyKeys is returned for a key beyond MaxKeys.
 	ErrTooManyKeys = errors.New("the project has as many keys as it can have")
-	// ErrNoKey: the project has no live key with this id.
+	// ErrNoKey is returned if the project has no live key with the id.
 	ErrNoKey = errors.New("the project has no such key")
-	// ErrUnknownKey: the key was never minted, is revoked, or its account is not active; nobody can tell which.
+	// ErrUnknownKey is returned for a key that was never minted or is revoked, and for one of a suspended account, so
+	// that they cannot be told apart.
 	ErrUnknownKey = errors.New("the project key is unknown or revoked")
 )
 
-// Key is a new project key. Secret is told once and stored nowhere.
+// Key is a new project key. Secret is shown once and not stored.
 type Key struct {
 	ID     string
 	Secret string
-	// Hint is the end of Secret, Prefix its beginning; for people.
+	// Hint is the end of Secret and Prefix its beginning, both for people.
 	Hint, Prefix string
 	CreatedAt    time.Time
 }
 
-// KeyInfo is what may be told of a key later. Times are zero for what did not happen.
+// KeyInfo is a key without its secret. Times are zero for what did not happen.
 type KeyInfo struct {
 	ID, Name, Hint, Prefix           string
 	CreatedAt, LastUsedAt, RevokedAt time.Time
 	By                               string // who made it, for people; empty: not known
 }
 
-// KeyOwner is what a key opens.
+// KeyOwner is what a key gives access to.
 type KeyOwner struct{ AccountID, Project, KeyID string }
 
-// StoredKey is what is kept of a key.
+// StoredKey is a key as stored.
 type StoredKey struct {
 	ID, Hash           string
 	AccountID, Project string
@@ -65,30 +67,30 @@ type StoredKey struct {
 	By                 audit.Actor
 }
 
-// Keys keeps the hashes of keys. Every method is atomic. Those that change something delete the project's revoked keys
-// that RevokedFor and RevokedKept leave no place for.
+// Keys keeps the hashes of keys. Every method is atomic. Those that change something also delete the project's revoked
+// keys beyond RevokedFor and RevokedKept.
 type Keys interface {
-	// AddProjectKey stores a key, and its project when that is new (an alias stands for the project it was merged into). It
-	// returns ErrTooManyKeys when the project has limit live keys already, however many ask at once, or ErrTooManyProjects.
-	// The entry gets the project's real id and sorts after that of the project's beginning.
+	// AddProjectKey inserts a key, and its project if that is new (an alias stands for the project it was merged into).
+	// It returns ErrTooManyKeys if the project has limit live keys, even with concurrent calls, or ErrTooManyProjects.
+	// The entry gets the project's real id and sorts after that of the project's creation.
 	AddProjectKey(ctx context.Context, k StoredKey, limit int, e audit.Entry) error
 	// ProjectKeys lists keys, live ones first, newest first.
 	ProjectKeys(ctx context.Context, accountID, project string) ([]KeyInfo, error)
 	// RotateProjectKey revokes a live key and stores k in its place, or returns ErrNoKey.
 	RotateProjectKey(ctx context.Context, keyID string, k StoredKey, e audit.Entry) error
-	// RevokeProjectKey revokes a key, or returns ErrNoKey; once more is no error and leaves no entry.
+	// RevokeProjectKey revokes a key, or returns ErrNoKey. Doing it again is not an error and writes no entry.
 	RevokeProjectKey(ctx context.Context, keyID string, e audit.Entry) error
 }
 
-// Owners finds what a key opens.
+// Owners finds the owner of a key.
 type Owners interface {
 	// KeyByHash returns the owner of a live key of an active account and its last use, or ErrUnknownKey.
 	KeyByHash(ctx context.Context, hash string) (KeyOwner, time.Time, error)
-	// MarkKeyUsed notes a use unless one after since is noted already.
+	// MarkKeyUsed records a use unless one after since is recorded.
 	MarkKeyUsed(ctx context.Context, keyID string, now, since time.Time) error
 }
 
-// MintKey makes one more key for an app of the account; name says what for. The error may be an *InvalidError,
+// MintKey creates a key for an app of the account; name describes its use. The error may be an *InvalidError,
 // ErrTooManyKeys or ErrTooManyProjects.
 func (s *Service) MintKey(ctx context.Context, accountID, project, name string, by audit.Actor) (Key, error) {
 	if err := CheckID(project); err != nil {
@@ -102,19 +104,21 @@ func (s *Service) MintKey(ctx context.Context, accountID, project, name string, 
 	stored.Name = name
 	e := audit.New(k.CreatedAt, accountID, by, "key.minted", project, "key "+name+" ending in "+k.Hint)
 	if err := s.Store.AddProjectKey(ctx, stored, MaxKeys, e); err != nil {
-		return Key{}, fmt.Errorf("storing project key: %w", err)
+		return Key{}, fmt.Errorf("save project key: %w", err)
 	}
 	return k, nil
 }
 
 func (s *Service) newKey(accountID, project string, by audit.Actor) (Key, StoredKey) {
 	spk := secret.New(secret.ProjectKey)
-	k := Key{ID: uuid.NewString(), Secret: spk, Hint: spk[len(spk)-hintChars:], Prefix: spk[:prefixLen], CreatedAt: s.now()}
-	return k, StoredKey{ID: k.ID, Hash: s.hash(spk), AccountID: accountID, Project: project, Hint: k.Hint, Prefix: k.Prefix,
+	k := Key{ID: uuid.NewString(), Secret: spk, Hint: spk[len(spk)-hintChars:], Prefix: spk[:prefixLen],
+		CreatedAt: s.now()}
+	return k, StoredKey{ID: k.ID, Hash: s.hash(spk), AccountID: accountID, Project: project, Hint: k.Hint,
+		Prefix:    k.Prefix,
 		CreatedAt: k.CreatedAt, By: by}
 }
 
-// Keys lists the keys of a project, live ones first, newest first; or ErrNotFound.
+// Keys lists the keys of a project, live ones first, newest first, or returns ErrNotFound.
 func (s *Service) Keys(ctx context.Context, accountID, id string) ([]KeyInfo, error) {
 	id, err := s.Resolve(ctx, accountID, id)
 	if err != nil {
@@ -122,16 +126,16 @@ func (s *Service) Keys(ctx context.Context, accountID, id string) ([]KeyInfo, er
 	}
 	keys, err := s.Store.ProjectKeys(ctx, accountID, id)
 	if err != nil {
-		return nil, fmt.Errorf("listing project keys: %w", err)
+		return nil, fmt.Errorf("list project keys: %w", err)
 	}
 	return keys, nil
 }
 
-// key finds one by its id, or returns ErrNoKey.
+// key returns a key by its id, or ErrNoKey.
 func (s *Service) key(ctx context.Context, accountID, project, keyID string) (KeyInfo, error) {
 	keys, err := s.Store.ProjectKeys(ctx, accountID, project)
 	if err != nil {
-		return KeyInfo{}, fmt.Errorf("reading project key: %w", err)
+		return KeyInfo{}, fmt.Errorf("read project key: %w", err)
 	}
 	for _, k := range keys {
 		if k.ID == keyID {
@@ -141,7 +145,7 @@ func (s *Service) key(ctx context.Context, accountID, project, keyID string) (Ke
 	return KeyInfo{}, ErrNoKey
 }
 
-// RotateKey makes a new key of the same name; the old one is revoked at that moment. The error may be ErrNotFound or
+// RotateKey creates a key of the same name and revokes the old one at the same time. The error may be ErrNotFound or
 // ErrNoKey.
 func (s *Service) RotateKey(ctx context.Context, accountID, id, keyID string, by audit.Actor) (Key, error) {
 	id, err := s.Resolve(ctx, accountID, id)
@@ -154,14 +158,16 @@ func (s *Service) RotateKey(ctx context.Context, accountID, id, keyID string, by
 	}
 	k, stored := s.newKey(accountID, id, by)
 	stored.Name = was.Name
-	e := audit.New(k.CreatedAt, accountID, by, "key.rotated", id, fmt.Sprintf("key %s ending in %s -> %s", was.Name, was.Hint, k.Hint))
+	e := audit.New(k.CreatedAt, accountID, by, "key.rotated", id, fmt.Sprintf("key %s ending in %s -> %s", was.Name,
+		was.Hint, k.Hint))
 	if err := s.Store.RotateProjectKey(ctx, keyID, stored, e); err != nil {
-		return Key{}, fmt.Errorf("rotating project key: %w", err)
+		return Key{}, fmt.Errorf("rotate project key: %w", err)
 	}
 	return k, nil
 }
 
-// RevokeKey makes a key unusable from its next use on. The error may be ErrNotFound or ErrNoKey; once more is no error.
+// RevokeKey makes a key unusable from its next use on. The error may be ErrNotFound or ErrNoKey; doing it again is not
+// an error.
 func (s *Service) RevokeKey(ctx context.Context, accountID, id, keyID string, by audit.Actor) error {
 	id, err := s.Resolve(ctx, accountID, id)
 	if err != nil {
@@ -173,12 +179,12 @@ func (s *Service) RevokeKey(ctx context.Context, accountID, id, keyID string, by
 	}
 	e := audit.New(s.now(), accountID, by, "key.revoked", id, "key "+was.Name+" ending in "+was.Hint)
 	if err := s.Store.RevokeProjectKey(ctx, keyID, e); err != nil {
-		return fmt.Errorf("revoking project key: %w", err)
+		return fmt.Errorf("revoke project key: %w", err)
 	}
 	return nil
 }
 
-// Authenticate tells what a key opens, or returns ErrUnknownKey.
+// Authenticate returns the owner of a key, or ErrUnknownKey.
 func (s *Service) Authenticate(ctx context.Context, key string) (KeyOwner, error) {
 	if !secret.Valid(secret.ProjectKey, key) {
 		return KeyOwner{}, ErrUnknownKey
@@ -190,7 +196,7 @@ func (s *Service) Authenticate(ctx context.Context, key string) (KeyOwner, error
 	now := s.now()
 	if since := now.Add(-usedEvery); !used.After(since) {
 		if err := s.Store.MarkKeyUsed(ctx, owner.KeyID, now, since); err != nil {
-			return KeyOwner{}, fmt.Errorf("noting the use of a project key: %w", err)
+			return KeyOwner{}, fmt.Errorf("record use of a project key: %w", err)
 		}
 	}
 	return owner, nil

@@ -18,20 +18,20 @@ const (
 	MaxDisplayName = 80  // characters
 )
 
-// Errors that callers branch on.
+// Errors that callers check for.
 var (
-	// ErrNotFound: no such project, or another account's; nobody can tell which.
+	// ErrNotFound is returned for an unknown project and for another account's, so that they cannot be told apart.
 	ErrNotFound = errors.New("no such project")
-	// ErrTooManyProjects refuses a project beyond MaxProjects.
+	// ErrTooManyProjects is returned for a project beyond MaxProjects.
 	ErrTooManyProjects = errors.New("the account has as many projects as it can have")
-	// ErrSameProject refuses to merge a project into itself.
+	// ErrSameProject is returned for a merge of a project into itself.
 	ErrSameProject = errors.New("both are the same project")
 )
 
-// InvalidError is a request that can never work; Message is for people.
+// InvalidError is a request that can never succeed; Message is for people.
 type InvalidError struct{ Message string }
 
-// Error gives the message.
+// Error returns the message.
 func (e *InvalidError) Error() string { return e.Message }
 
 // Project is an app of an account. Times are UTC, millisecond precision.
@@ -48,8 +48,8 @@ type Project struct {
 
 var idForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)+$`)
 
-// CheckID tells whether id is an app id: reverse-DNS, two segments or more, of ASCII letters, digits, - and _. The ids
-// that a daemon makes up for a directory without a manifest (app.local.<random>) have the same form.
+// CheckID reports whether id is an app id: reverse-DNS, two segments or more, of ASCII letters, digits, - and _. The
+// ids that a daemon makes up for a directory without a manifest (app.local.<random>) have the same form.
 func CheckID(id string) error {
 	switch {
 	case id == "":
@@ -62,13 +62,14 @@ func CheckID(id string) error {
 	return nil
 }
 
-// Platforms lists those that an app can be for, in the order in which people read them.
+// Platforms lists the platforms of apps in the order in which they are displayed.
 func Platforms() []string { return []string{"ios", "android", "web", "desktop"} }
 
-// commonEnds say nothing about an app when its id ends with them.
+// commonEnds are last segments of app ids that say nothing about the app.
 var commonEnds = []string{"app", "ios", "android", "web", "desktop", "mobile", "debug", "dev"}
 
-// DefaultName makes the end of an app id readable: Hello of com.example.hello, Example app of com.example.app.
+// DefaultName returns a readable name from the end of an app id: Hello for com.example.hello, Example app for
+// com.example.app.
 func DefaultName(id string) string {
 	segments := strings.Split(id, ".")
 	end := segments[len(segments)-1]
@@ -83,7 +84,7 @@ func DefaultName(id string) string {
 	return strings.ToUpper(name[:1]) + name[1:]
 }
 
-// checkPlatforms sorts them, each once, or gives an *InvalidError.
+// checkPlatforms returns them sorted and without duplicates, or an *InvalidError.
 func checkPlatforms(platforms []string) ([]string, error) {
 	for _, p := range platforms {
 		if !slices.Contains(Platforms(), p) {

@@ -14,16 +14,18 @@ import (
 
 // Catalog keeps projects. Every method is atomic and takes ids that are projects or aliases of the account.
 type Catalog interface {
-	// Projects lists those of an account by id, or the one with that id unless it is empty. A session is open at now.
+	// Projects lists the projects of an account by id, or only the one with that id unless it is empty. Sessions count as
+	// open at now.
 	Projects(ctx context.Context, accountID, id string, now time.Time) ([]Project, error)
-	// ProjectID gives the id itself, the one it was merged into, or ErrNotFound.
+	// ProjectID returns the id itself or the one it was merged into, or ErrNotFound.
 	ProjectID(ctx context.Context, accountID, id string) (string, error)
-	// ChangeProject stores what change makes of name and platforms, with its entry; nothing when change returns false.
+	// ChangeProject stores what change makes of name and platforms, with its entry. If change returns false, nothing is
+	// written.
 	ChangeProject(ctx context.Context, accountID, id string, change func(p *Project) (audit.Entry, bool)) error
-	// MergeProjects moves keys, sessions, analytics and audit entries of from to into, and of the assistant's config, the
-	// credentials and the connection page what into has not; it drops the rest of from and leaves its id as an alias.
+	// MergeProjects moves keys, sessions, analytics and audit entries of from to into, and the assistant's config,
+	// credentials and connection page that into lacks. It deletes the rest of from and leaves its id as an alias.
 	MergeProjects(ctx context.Context, accountID, from, into string, e audit.Entry) error
-	// DeleteProject removes a project and everything below, and gives the ids of its sessions that were open.
+	// DeleteProject deletes a project and everything below, and returns the ids of its sessions that were open.
 	DeleteProject(ctx context.Context, accountID, id string, e audit.Entry) (open []string, err error)
 }
 
@@ -34,13 +36,13 @@ type Store interface {
 	Owners
 }
 
-// Live is where sessions are attached to right now.
+// Live is where sessions are attached.
 type Live interface {
 	// Closed ends every connection of a session.
 	Closed(sessionID string)
 }
 
-// Service is what people and agents do with their projects.
+// Service manages the projects of accounts.
 type Service struct {
 	Store  Store
 	Hasher secret.Hasher
@@ -48,16 +50,17 @@ type Service struct {
 	Now    func() time.Time
 }
 
-// List gives the projects of an account, by id.
+// List returns the projects of an account, by id.
 func (s *Service) List(ctx context.Context, accountID string) ([]Project, error) {
 	all, err := s.Store.Projects(ctx, accountID, "", s.now())
 	if err != nil {
-		return nil, fmt.Errorf("listing projects: %w", err)
+		return nil, fmt.Errorf("list projects: %w", err)
 	}
 	return all, nil
 }
 
-// Get reads one of the account, or returns ErrNotFound. id may be one that was merged away; the result's is the real one.
+// Get returns a project of the account, or ErrNotFound. id may be one that was merged into another, whose id the
+// result then has.
 func (s *Service) Get(ctx context.Context, accountID, id string) (Project, error) {
 	id, err := s.Resolve(ctx, accountID, id)
 	if err != nil {
@@ -65,7 +68,7 @@ func (s *Service) Get(ctx context.Context, accountID, id string) (Project, error
 	}
 	all, err := s.Store.Projects(ctx, accountID, id, s.now())
 	if err != nil {
-		return Project{}, fmt.Errorf("reading project: %w", err)
+		return Project{}, fmt.Errorf("read project: %w", err)
 	}
 	if len(all) == 0 {
 		return Project{}, ErrNotFound
@@ -73,7 +76,7 @@ func (s *Service) Get(ctx context.Context, accountID, id string) (Project, error
 	return all[0], nil
 }
 
-// Resolve is Get for callers that need the real id only: one point read.
+// Resolve returns only the real id of a project, by one point read.
 func (s *Service) Resolve(ctx context.Context, accountID, id string) (string, error) {
 	if CheckID(id) != nil {
 		return "", ErrNotFound
@@ -81,9 +84,11 @@ func (s *Service) Resolve(ctx context.Context, accountID, id string) (string, er
 	return s.Store.ProjectID(ctx, accountID, id)
 }
 
-// Update gives a project a name, empty for the default, and its platforms. The error may be an *InvalidError or
+// Update sets the name of a project, empty for the default, and its platforms. The error may be an *InvalidError or
 // ErrNotFound.
-func (s *Service) Update(ctx context.Context, accountID, id, displayName string, platforms []string, by audit.Actor) (Project, error) {
+func (s *Service) Update(
+	ctx context.Context, accountID, id, displayName string, platforms []string, by audit.Actor,
+) (Project, error) {
 	id, err := s.Resolve(ctx, accountID, id)
 	if err != nil {
 		return Project{}, err
@@ -110,7 +115,7 @@ func (s *Service) Update(ctx context.Context, accountID, id, displayName string,
 		return audit.New(s.now(), accountID, by, "project.changed", id, strings.Join(what, "; ")), len(what) > 0
 	})
 	if err != nil {
-		return Project{}, fmt.Errorf("changing project: %w", err)
+		return Project{}, fmt.Errorf("change project: %w", err)
 	}
 	return s.Get(ctx, accountID, id)
 }
@@ -122,9 +127,9 @@ func listed(platforms []string) string {
 	return strings.Join(platforms, ", ")
 }
 
-// Merge moves keys, sessions, analytics and audit entries of a project to another of the account, and of the assistant's
-// config, the credentials and the connection page what into has not. What else from has is dropped. The id of from goes on
-// working everywhere. The error may be ErrNotFound or ErrSameProject.
+// Merge moves keys, sessions, analytics and audit entries of a project to another of the account, and the assistant's
+// config, credentials and connection page that into lacks. The rest of from is deleted. Its id stays valid everywhere.
+// The error may be ErrNotFound or ErrSameProject.
 func (s *Service) Merge(ctx context.Context, accountID, from, into string, by audit.Actor) error {
 	from, err := s.Resolve(ctx, accountID, from)
 	if err != nil {
@@ -135,21 +140,22 @@ func (s *Service) Merge(ctx context.Context, accountID, from, into string, by au
 	}
 	e := audit.New(s.now(), accountID, by, "project.merged", into, from+" became part of "+into)
 	if err := s.Store.MergeProjects(ctx, accountID, from, into, e); err != nil {
-		return fmt.Errorf("merging projects: %w", err)
+		return fmt.Errorf("merge projects: %w", err)
 	}
 	return nil
 }
 
-// Delete removes a project and everything that belongs to it; its open sessions end. Audit entries stay. The error may be
-// ErrNotFound.
+// Delete deletes a project and everything that belongs to it, and ends its open sessions. Audit entries stay. The
+// error may be ErrNotFound.
 func (s *Service) Delete(ctx context.Context, accountID, id string, by audit.Actor) error {
 	id, err := s.Resolve(ctx, accountID, id)
 	if err != nil {
 		return err
 	}
-	open, err := s.Store.DeleteProject(ctx, accountID, id, audit.New(s.now(), accountID, by, "project.deleted", id, "deleted "+id))
+	open, err := s.Store.DeleteProject(ctx, accountID, id, audit.New(s.now(), accountID, by, "project.deleted", id,
+		"deleted "+id))
 	if err != nil {
-		return fmt.Errorf("deleting project: %w", err)
+		return fmt.Errorf("delete project: %w", err)
 	}
 	if s.Live != nil {
 		for _, session := range open {
@@ -159,7 +165,7 @@ func (s *Service) Delete(ctx context.Context, accountID, id string, by audit.Act
 	return nil
 }
 
-// now has the store's precision, so that what a caller gets equals what a later read gives.
+// now returns the time in the store's precision, so that results equal what later reads return.
 func (s *Service) now() time.Time { return s.Now().UTC().Truncate(time.Millisecond) }
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }

@@ -12,38 +12,41 @@ import (
 
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/broker"
 )
 
 const (
 	replayPage = 200 // rows read at once for a replay
-	pageRecent = 200 // rows that a page without a cursor gets
+	pageRecent = 200 // rows that a page without a cursor receives
 )
 
-// ServeApp attaches an app to the session of the path value "id"; it returns once the socket is taken over. Everything
-// is refused by a close code after the upgrade, alike for a session that does not exist and for a wrong secret.
+// ServeApp attaches an app to the session of the path value "id"; it returns once the socket is taken over. Every
+// refusal is a close code after the upgrade, the same for an unknown session as for a wrong secret.
 func (h *Hub) ServeApp(rw http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	// The secret in hello decides, not the origin: apps run in browsers of any site.
-	h.takeOver(rw, r, &websocket.AcceptOptions{InsecureSkipVerify: true}, func(c *conn) *guest {
+	h.takeOver(rw, r, &websocket.AcceptOptions{InsecureSkipVerify: true}, func(c *conn) *peer {
 		hello, frame, ok := h.readHello(c)
 		if !ok {
 			return nil
 		}
 		if _, err := h.Sessions.Open(h.life, id, hello.Secret); err != nil {
-			h.turnAway(c.ws, err)
+			h.closeRefused(c.ws, err)
 			return nil
 		}
-		c.app = hello.App
-		return h.host(c, toApps, id, func(ctx context.Context, s sessions.Session, r *room) error {
-			return r.greetApp(ctx, c, s, frame.ID, hello.Since)
+		c.app, c.isBack = hello.App, hello.Since != nil
+		return h.attach(c, toApps, id, func(ctx context.Context, stored sessions.Session, s *liveSession) error {
+			return s.greetApp(ctx, c, stored, frame.ID, hello.Since)
 		})
 	})
 }
 
-// ServePage attaches a simulator page; it returns once the socket is taken over. The caller has checked that the session
-// is the signed-in person's; the origin is checked here. The query's since is the page's cursor. stillSignedIn is asked
-// every PingEvery; the page ends when it says no.
-func (h *Hub) ServePage(rw http.ResponseWriter, r *http.Request, sessionID string, stillSignedIn func(context.Context) bool) {
+// ServePage attaches a simulator page; it returns once the socket is taken over. The caller has checked that the
+// session belongs to the signed-in person; the origin is checked here. The query's since is the page's cursor.
+// isSignedIn is called every PingEvery; the page ends when it returns false.
+func (h *Hub) ServePage(
+	rw http.ResponseWriter, r *http.Request, sessionID string, isSignedIn func(context.Context) bool,
+) {
 	if r.Header.Get("Origin") == "" {
 		http.Error(rw, "a page must name its origin", http.StatusForbidden)
 		return
@@ -52,39 +55,43 @@ func (h *Hub) ServePage(rw http.ResponseWriter, r *http.Request, sessionID strin
 	if err != nil || since < 0 {
 		since = -1
 	}
-	h.takeOver(rw, r, &websocket.AcceptOptions{OriginPatterns: h.SiteHosts}, func(c *conn) *guest {
-		c.signedIn = stillSignedIn
-		return h.host(c, toPages, sessionID, func(ctx context.Context, s sessions.Session, r *room) error { return r.greetPage(ctx, c, s, since) })
+	h.takeOver(rw, r, &websocket.AcceptOptions{OriginPatterns: h.SiteHosts}, func(c *conn) *peer {
+		c.isSignedIn = isSignedIn
+		return h.attach(c, toPages, sessionID, func(ctx context.Context, stored sessions.Session, s *liveSession) error {
+			return s.greetPage(ctx, c, stored, since)
+		})
 	})
 }
 
-// takeOver upgrades a request and goes on in a goroutine of its own, so that net/http can let go of all that it keeps
-// for a request. greet lets the peer in, or closes it; what it returns is how the peer stays.
-func (h *Hub) takeOver(rw http.ResponseWriter, r *http.Request, o *websocket.AcceptOptions, greet func(*conn) *guest) {
+// takeOver upgrades a request and continues in a new goroutine, so that net/http frees what it keeps for a request.
+// attach returns the attached peer, or nil after it has closed the connection.
+func (h *Hub) takeOver(
+	rw http.ResponseWriter, r *http.Request, o *websocket.AcceptOptions, attach func(*conn) *peer,
+) {
 	taken := &hijack{ResponseWriter: rw}
 	ws, err := websocket.Accept(taken, r, o)
 	if err != nil {
 		return // Accept has answered
 	}
-	if !h.serves() {
-		_ = ws.Close(closeRestart, "the service restarts")
+	if !h.beginServing() {
+		_ = ws.Close(glasses.CloseRestart, restarts)
 		return
 	}
 	c := h.newConn(ws, taken.wire)
 	go func() {
 		defer h.serving.Done()
 		defer h.recovered(c)
-		if g := greet(c); g != nil {
+		if p := attach(c); p != nil {
 			h.serving.Add(1)
-			go g.stay() // anew: greeting needed a deep stack, and staying lasts long
+			go p.serve() // in a goroutine with a small stack, since it lasts long
 			return
 		}
 		_ = ws.CloseNow()
 	}()
 }
 
-// serves counts one more goroutine of a peer, unless the hub is closing.
-func (h *Hub) serves() bool {
+// beginServing counts a goroutine of a peer. It fails once the hub is closing.
+func (h *Hub) beginServing() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closing {
@@ -94,10 +101,10 @@ func (h *Hub) serves() bool {
 	return true
 }
 
-// recovered keeps a panic at one peer's frame from ending the process.
+// recovered keeps a panic while one peer is served from ending the process.
 func (h *Hub) recovered(c *conn) {
 	if p := recover(); p != nil {
-		h.Logger.Error("panic at a peer's frame", "panic", p, "stack", string(debug.Stack()))
+		h.Logger.Error("panic while serving a peer", "panic", p, "stack", string(debug.Stack()))
 		_ = c.ws.CloseNow()
 	}
 }
@@ -105,165 +112,169 @@ func (h *Hub) recovered(c *conn) {
 // readHello reads the first frame within its limits; otherwise it closes with the reason.
 func (h *Hub) readHello(c *conn) (glasses.Hello, glasses.Frame, bool) {
 	c.ws.SetReadLimit(glasses.MaxHello)
-	late := time.AfterFunc(h.HelloWait, func() { _ = c.ws.Close(closeBadHello, "no hello in time") })
+	late := time.AfterFunc(h.HelloWait, func() { _ = c.ws.Close(glasses.CloseBadHello, "no hello in time") })
 	_, data, err := c.ws.Read(h.life)
 	if !late.Stop() || err != nil {
 		return glasses.Hello{}, glasses.Frame{}, false
 	}
 	hello, frame, err := glasses.ParseHello(data)
 	if err != nil {
-		_ = c.ws.Close(closeBadHello, err.Error())
+		_ = c.ws.Close(glasses.CloseBadHello, err.Error())
 		return hello, frame, false
 	}
 	return hello, frame, true
 }
 
-// guest is a peer in its room.
-type guest struct {
+// peer is a connection that is attached to a session.
+type peer struct {
 	*conn
-	r      *room
-	to     audience
-	sender string
-	cancel func() // ends the subscription
+	session     *liveSession
+	to          audience
+	sender      string
+	unsubscribe func()
 }
 
-// host lets an accepted peer into its room; nil when it was turned away or is gone already. greet writes the welcome
-// and the replay.
-func (h *Hub) host(c *conn, to audience, id string, greet func(context.Context, sessions.Session, *room) error) *guest {
-	if h.away.Load() {
-		// Attaching waits for the writer: callers that come again and again would pile up.
-		_ = c.ws.Close(closeStore, "the session could not be read; try again")
+// attach attaches a connection to a session; nil when it was refused or is gone already. greet writes the welcome and
+// the replay.
+func (h *Hub) attach(
+	c *conn, to audience, id string, greet func(context.Context, sessions.Session, *liveSession) error,
+) *peer {
+	if h.isAway.Load() {
+		// Attaching waits for the writer: callers that retry would pile up.
+		_ = c.ws.Close(glasses.CloseStore, notReadable)
 		return nil
 	}
-	r, ok := h.enter(id)
+	s, ok := h.hold(id)
 	if !ok {
-		_ = c.ws.Close(closeRestart, "the service restarts")
+		_ = c.ws.Close(glasses.CloseRestart, restarts)
 		return nil
 	}
-	sender, row, payload := introduction(c, to)
-	r.pace.wait(h.life, sender) // coming and going are rows too
-	ctx := context.Background() // nothing cuts it short: the store bounds its own work, and the writer goes on to the end
-	s, unsubscribe, err := r.attach(ctx, c, to)
+	p := &peer{conn: c, session: s, to: to, sender: glasses.SenderApp}
+	if to == toPages {
+		p.sender = glasses.SenderGlasses
+	}
+	s.limits.wait(h.life, p.sender) // attaching and leaving append rows too
+	ctx := context.Background()     // the store limits its own work, and the writer continues to the end
+	stored, unsubscribe, err := s.attach(ctx, c, to)
 	if err != nil {
-		h.turnAway(c.ws, err)
-		h.leave(r)
+		h.closeRefused(c.ws, err)
+		h.release(s)
 		return nil
 	}
-	g := &guest{conn: c, r: r, to: to, cancel: unsubscribe}
-	g.sender = sender
-	r.welcome(ctx, to, row, payload)
-	if err := greet(ctx, s, r); err != nil {
-		g.depart()
+	p.unsubscribe = unsubscribe
+	s.mu.Lock()
+	if to == toPages {
+		s.announce(ctx, to, glasses.RowGlassesAttached, struct{}{})
+	} else {
+		s.takeOverTranscription(c.isBack)
+		s.announce(ctx, to, glasses.RowAppAttached, c.app)
+	}
+	s.mu.Unlock()
+	if err := greet(ctx, stored, s); err != nil {
+		p.leave()
 		return nil
 	}
-	c.release()
-	return g
+	c.startQueue()
+	return p
 }
 
-// stay reads what the peer sends until it is gone. Its frame is small: for most of its life nothing else runs.
-func (g *guest) stay() {
-	defer g.depart()
-	defer g.r.h.serving.Done()
-	defer g.r.h.recovered(g.conn)
+// serve reads what the peer sends until it is gone. Its stack is small: mostly nothing else runs for the peer.
+func (p *peer) serve() {
+	defer p.leave()
+	defer p.session.hub.serving.Done()
+	defer p.session.hub.recovered(p.conn)
 	limit := glasses.MaxFrame
-	if g.to == toPages {
+	if p.to == toPages {
 		limit = glasses.MaxBinary
 	}
-	g.read(limit, g.take)
+	p.read(limit, p.handle)
 }
 
-func (g *guest) take(m message) { g.r.take(context.Background(), g.conn, g.sender, m) }
+func (p *peer) handle(m message) { p.session.handle(context.Background(), p.conn, p.sender, m) }
 
-// depart ends what runs for the peer and takes it out of its room.
-func (g *guest) depart() {
-	defer g.r.h.leave(g.r)
-	g.finish()
-	g.r.goodbye(context.Background(), g.conn, g.to, g.cancel)
+// leave stops the peer's goroutines and detaches it, in one step: no command comes between those that are handed over,
+// and no page between its leaving and the announcement.
+func (p *peer) leave() {
+	s, ctx := p.session, context.Background()
+	defer s.hub.release(s)
+	p.finish()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.removePeer(p.conn, p.to, p.unsubscribe)
+	if p.to == toApps {
+		s.announce(ctx, p.to, glasses.RowAppDetached, p.app)
+		return
+	}
+	s.handOver(p.conn)
+	s.announce(ctx, p.to, glasses.RowGlassesDetached, struct{}{})
 }
 
-func (r *room) greetApp(ctx context.Context, c *conn, s sessions.Session, helloID string, since *int64) error {
-	model, _ := glasses.Model(s.DeviceModel)
-	welcome := glasses.Welcome{SessionID: s.ID, DeviceModel: model, Link: r.linkNow(), LastSeq: s.LastSeq,
-		Truncated: since != nil && *since < s.FirstSeq-1}
-	if err := c.greet(r.h.frame(glasses.TypeWelcome, helloID, welcome)); err != nil || since == nil {
+func (s *liveSession) greetApp(
+	ctx context.Context, c *conn, stored sessions.Session, helloID string, since *int64,
+) error {
+	model, _ := glasses.Model(stored.DeviceModel)
+	state := s.glassesForApp()
+	welcome := glasses.Welcome{
+		SessionID: s.id, DeviceModel: model, Link: state.Link, LastSeq: stored.LastSeq, Glasses: state,
+		Truncated: since != nil && *since < stored.FirstSeq-1,
+	}
+	if err := c.greet(s.hub.frame(glasses.TypeWelcome, helloID, welcome)); err != nil || since == nil {
 		return err
 	}
-	return r.h.replay(ctx, s, *since, func(e glasses.Event) error {
-		if e.Sender == glasses.SenderApp || (e.Kind != glasses.KindResult && !glasses.FromGlasses(e.Type)) {
-			return nil
+	return s.hub.replay(ctx, stored, *since, func(e glasses.Event) error {
+		if frame := broker.Replay(e); frame != nil {
+			return c.greet(frame)
 		}
-		return c.greet(r.h.again(e))
+		return nil
 	})
 }
 
-func (r *room) greetPage(ctx context.Context, c *conn, s sessions.Session, since int64) error {
-	truncated := since >= 0 && since < s.FirstSeq-1
-	if since < 0 || since > s.LastSeq {
-		since = max(s.LastSeq-pageRecent, 0)
+func (s *liveSession) greetPage(ctx context.Context, c *conn, stored sessions.Session, since int64) error {
+	truncated := since >= 0 && since < stored.FirstSeq-1
+	if since < 0 || since > stored.LastSeq {
+		since = max(stored.LastSeq-pageRecent, 0)
 	}
-	model, _ := glasses.Model(s.DeviceModel)
-	r.mu.Lock()
-	display := r.display
-	r.mu.Unlock()
-	welcome := glasses.PageWelcome{SessionID: s.ID, DeviceModel: model, LastSeq: s.LastSeq, Display: display, Truncated: truncated}
-	if err := c.greet(r.h.frame(glasses.TypeWelcome, "", welcome)); err != nil {
+	model, _ := glasses.Model(stored.DeviceModel)
+	s.mu.Lock()
+	display, state := s.display, s.state.Glasses
+	s.mu.Unlock()
+	welcome := glasses.PageWelcome{
+		SessionID: s.id, DeviceModel: model, LastSeq: stored.LastSeq, Display: display, Truncated: truncated,
+		Glasses: state.ForApp(state.Link, glasses.ClockReal),
+	}
+	if err := c.greet(s.hub.frame(glasses.TypeWelcome, "", welcome)); err != nil {
 		return err
 	}
-	return r.h.replay(ctx, s, since, func(e glasses.Event) error { return c.greet(r.h.frame(glasses.TypeRow, "", e)) })
+	return s.hub.replay(ctx, stored, since, func(e glasses.Event) error {
+		return c.greet(s.hub.frame(glasses.TypeRow, "", e))
+	})
 }
 
-func introduction(c *conn, to audience) (sender, row string, payload any) {
-	if to == toPages {
-		return glasses.SenderGlasses, glasses.RowGlassesAttached, struct{}{}
-	}
-	return glasses.SenderApp, glasses.RowAppAttached, c.app
-}
-
-// welcome announces a peer that was let in.
-func (r *room) welcome(ctx context.Context, to audience, row string, payload any) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.announce(ctx, to, row, payload)
-}
-
-// goodbye takes a peer out of its room, in one step: no command comes between those that are handed over and no page
-// between its leaving and what the apps are told.
-func (r *room) goodbye(ctx context.Context, c *conn, to audience, cancel func()) {
-	row, payload := glasses.RowAppDetached, any(c.app)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.remove(c, to, cancel)
-	if to == toPages {
-		row, payload = glasses.RowGlassesDetached, struct{}{}
-		r.handOver(c)
-	}
-	r.announce(ctx, to, row, payload)
-}
-
-// turnAway closes with the code that tells a client whether trying again makes sense.
-func (h *Hub) turnAway(ws *websocket.Conn, err error) {
+// closeRefused closes with the code that tells a client whether retrying makes sense.
+func (h *Hub) closeRefused(ws *websocket.Conn, err error) {
 	switch {
 	case errors.Is(err, sessions.ErrBadSecret), errors.Is(err, sessions.ErrNotFound):
-		_ = ws.Close(closeBadSecret, "the secret does not belong to this session")
+		_ = ws.Close(glasses.CloseBadSecret, "the secret does not belong to this session")
 	case errors.Is(err, sessions.ErrClosed):
-		_ = ws.Close(closeSessionOver, "the session is closed")
-	case errors.Is(err, errCrowded):
-		_ = ws.Close(closeSlow, err.Error())
+		_ = ws.Close(glasses.CloseSessionOver, "the session is closed")
+	case errors.Is(err, errTooManyPeers):
+		_ = ws.Close(glasses.CloseSlow, err.Error())
 	default:
-		h.Logger.Warn("attaching", "error", err)
-		_ = ws.Close(closeStore, "the session could not be read; try again")
+		h.Logger.Warn("failed to attach peer", "err", err)
+		_ = ws.Close(glasses.CloseStore, notReadable)
 	}
 }
 
-// errTrimmed ends an attachment whose rows were trimmed during the replay. The peer reconnects and gets truncated.
-var errTrimmed = errors.New("rows went over the quota while they were replayed")
+// errTrimmed ends an attachment whose rows were deleted during the replay. The peer reconnects and learns that the
+// log was truncated.
+var errTrimmed = errors.New("rows were deleted over the quota while they were replayed")
 
-// replay gives the rows after since up to the session's LastSeq; what came later is in the peer's queue already. Rows that
-// were gone when the session was read are left out: the welcome says so.
-func (h *Hub) replay(ctx context.Context, s sessions.Session, since int64, give func(glasses.Event) error) error {
-	since = max(since, s.FirstSeq-1)
-	for since < s.LastSeq {
-		rows, err := h.Log.SessionEvents(ctx, s.ID, since, replayPage)
+// replay passes on the rows after since up to the session's LastSeq; later ones are in the peer's queue already. Rows
+// that were gone when the session was read are left out: the welcome says so.
+func (h *Hub) replay(ctx context.Context, stored sessions.Session, since int64, pass func(glasses.Event) error) error {
+	since = max(since, stored.FirstSeq-1)
+	for since < stored.LastSeq {
+		rows, err := h.Log.SessionEvents(ctx, stored.ID, since, replayPage)
 		if err != nil {
 			return err
 		}
@@ -271,24 +282,14 @@ func (h *Hub) replay(ctx context.Context, s sessions.Session, since int64, give 
 			return errTrimmed
 		}
 		for _, e := range rows {
-			if e.Seq > s.LastSeq {
+			if e.Seq > stored.LastSeq {
 				return nil
 			}
-			if err := give(e); err != nil {
+			if err := pass(e); err != nil {
 				return err
 			}
 		}
 		since = rows[len(rows)-1].Seq
 	}
 	return nil
-}
-
-// again is the frame that a row was, with its seq.
-func (h *Hub) again(e glasses.Event) []byte {
-	f := glasses.Frame{Type: e.Type, ID: e.ID, At: e.At, Seq: e.Seq, Payload: e.Payload}
-	data, err := f.Encode()
-	if err != nil {
-		h.Logger.Error("encoding replayed frame", "type", e.Type, "error", err)
-	}
-	return data
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// awayLog is a log whose store is away for so many attempts to write.
+// awayLog is a log whose store is unavailable for a number of attempts to write.
 type awayLog struct {
 	*memory
 	left  atomic.Int64
@@ -33,8 +33,9 @@ func (l *awayLog) AppendEvents(ctx context.Context, rows []sessions.Row, q sessi
 	return l.memory.AppendEvents(ctx, rows, q)
 }
 
-// A store that is away for long costs no row, least of all one of the service itself, which nobody would send again.
-func TestRowsOutliveAStoreThatIsAway(t *testing.T) {
+// A store that is unavailable for long costs no row, in particular none of the service itself, which nobody sends
+// again.
+func TestWriter_KeepsRowsWhileStoreIsUnavailable(t *testing.T) {
 	m := newMemory()
 	l := &awayLog{memory: m, tried: make(chan struct{}, 1)}
 	n := serve(t, m, l, m, relay.Options{RetryPause: time.Millisecond})
@@ -56,8 +57,8 @@ func TestRowsOutliveAStoreThatIsAway(t *testing.T) {
 	}
 }
 
-// Who comes while the store is away is sent away at once, and let in when it is back.
-func TestAttachingWhileTheStoreIsAway(t *testing.T) {
+// A peer that attaches while the store is unavailable is refused at once, and accepted later.
+func TestHub_RefusesPeersWhileStoreIsUnavailable(t *testing.T) {
 	m := newMemory()
 	l := &awayLog{memory: m, tried: make(chan struct{}, 1)}
 	n := serve(t, m, l, m, relay.Options{RetryPause: time.Millisecond})
@@ -77,7 +78,7 @@ func TestAttachingWhileTheStoreIsAway(t *testing.T) {
 }
 
 // Close returns although the store is unavailable.
-func TestHubClosesWithoutItsStore(t *testing.T) {
+func TestServe_ReturnsWithoutStore(t *testing.T) {
 	m := newMemory()
 	l := &awayLog{memory: m, tried: make(chan struct{}, 1)}
 	n := serve(t, m, l, m, relay.Options{RetryPause: time.Millisecond})

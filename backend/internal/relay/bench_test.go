@@ -23,7 +23,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// crowd is a log and a register of any number of sessions that keeps nothing.
+// crowd is a log and a register of any number of sessions; it stores nothing.
 type crowd struct{ *memory }
 
 func (c crowd) Open(ctx context.Context, id, _ string) (sessions.Session, error) {
@@ -50,11 +50,9 @@ func (crowd) SessionEvents(context.Context, string, int64, int) ([]glasses.Event
 	return nil, nil
 }
 
-func (crowd) LastDisplay(context.Context, string) (glasses.Event, bool, error) {
-	return glasses.Event{}, false, nil
-}
+func (crowd) Memory(context.Context, string) (sessions.Memory, error) { return sessions.Memory{}, nil }
 
-// relayServer gives the address of a hub; bareServer that of a relay with nothing in between.
+// relayServer returns the address of a hub; bareServer that of a relay with nothing in between.
 func relayServer(b testing.TB) string {
 	m := crowd{newMemory()}
 	hub := relay.New(relay.Options{Sessions: m, Log: m})
@@ -113,7 +111,8 @@ func pairs(b testing.TB, url string, n int) []pair {
 	all := make([]pair, n)
 	for i := range all {
 		dial := func(path string) *websocket.Conn {
-			c, _, err := websocket.Dial(b.Context(), url+path+strconv.Itoa(i), &websocket.DialOptions{HTTPHeader: http.Header{"Origin": {url}}})
+			c, _, err := websocket.Dial(b.Context(), url+path+strconv.Itoa(i),
+				&websocket.DialOptions{HTTPHeader: http.Header{"Origin": {url}}})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -142,13 +141,14 @@ func pairs(b testing.TB, url string, n int) []pair {
 	return all
 }
 
-// BenchmarkStream is stream frames from page to app, 16 of a session on their way at once.
+// BenchmarkStream measures stream frames from page to app, with 16 of a session under way at once.
 func BenchmarkStream(b *testing.B) {
 	for _, sessions := range []int{1, 500} {
 		for _, size := range []int{200, 100_000} {
 			for name, start := range map[string]func(testing.TB) string{"relay": relayServer, "bare": bareServer} {
 				b.Run(fmt.Sprintf("sessions=%d/size=%d/%s", sessions, size, name), func(b *testing.B) {
-					stream(b, pairs(b, start(b), sessions), binary(b, "video.frame", "g-1", `{"width":640,"height":480}`, make([]byte, size)))
+					stream(b, pairs(b, start(b), sessions),
+						binary(b, "video.frame", "g-1", `{"width":640,"height":480}`, make([]byte, size)))
 				})
 			}
 		}
@@ -189,8 +189,8 @@ func stream(b *testing.B, all []pair, frame []byte) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "frames/s")
 }
 
-// BenchmarkIdle is what a server keeps for a session whose page and app are attached and silent: its heap and stacks in
-// use after a collection, in a process of its own. What the bare relay keeps is net/http's and coder/websocket's share.
+// BenchmarkIdle measures the memory of a session whose page and app are attached and silent: heap and stacks in use
+// after a collection, in a separate process. The bare relay's share is that of net/http and coder/websocket.
 func BenchmarkIdle(b *testing.B) {
 	const n = 2000
 	for _, name := range []string{"relay", "bare"} {
@@ -211,7 +211,8 @@ const serverEnv = "RELAY_BENCH_SERVER"
 
 // serverProcess starts this test binary again as a server.
 func serverProcess(b *testing.B, name string) string {
-	cmd := exec.CommandContext(b.Context(), os.Args[0], "-test.run=^$", "-test.bench=BenchmarkServer", "-test.benchtime=1x")
+	cmd := exec.CommandContext(b.Context(), os.Args[0], "-test.run=^$", "-test.bench=BenchmarkServer",
+		"-test.benchtime=1x")
 	cmd.Env = append(os.Environ(), serverEnv+"="+name)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -232,7 +233,7 @@ func serverProcess(b *testing.B, name string) string {
 	return ""
 }
 
-// BenchmarkServer is the other process of BenchmarkIdle.
+// BenchmarkServer runs in the other process of BenchmarkIdle.
 func BenchmarkServer(b *testing.B) {
 	start := map[string]func(testing.TB) string{"relay": relayServer, "bare": bareServer}[os.Getenv(serverEnv)]
 	if start == nil {
@@ -242,7 +243,7 @@ func BenchmarkServer(b *testing.B) {
 	<-time.After(time.Minute) // killed before
 }
 
-// serveHeld answers with what the process holds.
+// serveHeld answers with the memory in use.
 func serveHeld(rw http.ResponseWriter, _ *http.Request) {
 	for range 6 { // each halves the stacks that are not used
 		runtime.GC()
@@ -255,7 +256,8 @@ func serveHeld(rw http.ResponseWriter, _ *http.Request) {
 			_ = pprof.WriteHeapProfile(f)
 			_ = f.Close()
 		}
-		fmt.Fprintln(os.Stderr, "heap", m.HeapInuse, "alloc", m.HeapAlloc, "stack", m.StackInuse, "goroutines", runtime.NumGoroutine())
+		fmt.Fprintln(os.Stderr, "heap", m.HeapInuse, "alloc", m.HeapAlloc, "stack", m.StackInuse, "goroutines",
+			runtime.NumGoroutine())
 	}
 }
 

@@ -5,23 +5,23 @@ import (
 	"sync"
 )
 
-// audience is which side of a session a message is for.
+// audience is the side of a session that a message is for.
 type audience int
 
 const (
 	toApps audience = iota
 	toPages
-	toWatchers // who waits for rows of the log
+	toWatchers // callers that wait for rows of the log
 )
 
-// delivery takes a message in and must not block. What it returns is nil, or is closed once the receiver has caught up:
-// a sender of many may wait for it.
-type delivery func(m message) (eased <-chan struct{})
+// delivery accepts a message and must not block. It returns nil, or a channel that is closed once the receiver has
+// caught up, for which the sender of a stream may wait.
+type delivery func(m message) (relieved <-chan struct{})
 
-// Bus carries encoded frames from whoever holds a sender to whoever holds the receivers.
+// Bus carries encoded frames from the process that holds a sender to those that hold the receivers.
 type Bus interface {
-	// Publish gives one of the receivers' words on how they get along.
-	Publish(session string, to audience, m message) (eased <-chan struct{})
+	// Publish returns what one of the receivers' deliveries returned.
+	Publish(session string, to audience, m message) (relieved <-chan struct{})
 	Subscribe(session string, to audience, deliver delivery) (cancel func())
 	Close()
 }
@@ -33,7 +33,7 @@ type topic struct {
 
 type subscription struct{ deliver delivery }
 
-// localBus is the bus of one process.
+// localBus is a Bus within one process.
 type localBus struct {
 	mu   sync.RWMutex
 	subs map[topic][]*subscription
@@ -44,13 +44,13 @@ func newLocalBus() *localBus { return &localBus{subs: map[topic][]*subscription{
 func (b *localBus) Publish(session string, to audience, m message) <-chan struct{} {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	var eased <-chan struct{}
+	var relieved <-chan struct{}
 	for _, s := range b.subs[topic{session, to}] {
-		if e := s.deliver(m); e != nil {
-			eased = e
+		if r := s.deliver(m); r != nil {
+			relieved = r
 		}
 	}
-	return eased
+	return relieved
 }
 
 func (b *localBus) Subscribe(session string, to audience, deliver delivery) func() {

@@ -8,180 +8,181 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/service-dev/service/proto/glasses"
 )
 
 const (
-	// checkWait bounds one look into the store at whether sessions go on.
-	checkWait  = 2 * time.Second
-	checkBatch = 256 // sessions that one question is about
-	maxChecks  = 16  // questions at once
+	checkTimeout = 2 * time.Second // of one query whether sessions are open
+	checkBatch   = 256             // sessions of one query
+	maxChecks    = 16              // queries at once
 )
 
-// keepChecks looks at every room within PingEvery, since a session ends in other processes too: its link is revoked, it
-// is closed elsewhere.
-func (h *Hub) keepChecks(ctx context.Context) {
+// runChecks checks every session within PingEvery, because sessions end in other processes too: a link is revoked, or a
+// session is closed elsewhere.
+func (h *Hub) runChecks(ctx context.Context) {
 	tick := time.NewTicker(max(min(h.PingEvery/8, time.Second), time.Millisecond))
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			h.look(ctx, h.enterDue(time.Now().Add(-h.PingEvery*3/4)))
+			h.check(ctx, h.holdDue(time.Now().Add(-h.PingEvery*3/4)))
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// Ended has the sessions of a link looked at now, or with linkID "" those of all links of the account: it was revoked,
-// or its person was signed out or shut out, in this process. Peers of what is over are told before it returns, unless
-// the store does not answer within two seconds; then the next rounds of the housekeeping ask again.
+// Ended checks the sessions of a link now, or with linkID "" those of all links of the account: it was revoked, or its
+// person was signed out or blocked, in this process. Peers of closed sessions are told before it returns, unless the
+// store does not answer within two seconds; then the next rounds of maintenance check again.
 func (h *Hub) Ended(accountID, linkID string) {
 	h.endings.Add(1)
-	ctx, cancel := context.WithTimeout(h.life, checkWait)
+	ctx, cancel := context.WithTimeout(h.life, checkTimeout)
 	defer cancel()
-	h.look(ctx, h.enterOwned(accountID, linkID))
+	h.check(ctx, h.holdOwned(accountID, linkID))
 }
 
-// enterDue holds the rooms whose last check was before then, the longest ago first; each must be left.
-func (h *Hub) enterDue(then time.Time) []*room {
+// holdDue holds the sessions whose last check was before an instant, the longest ago first; each must be released.
+func (h *Hub) holdDue(before time.Time) []*liveSession {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	due := h.enterIf(func(r *room) bool { return r.checked.Before(then) })
-	slices.SortFunc(due, func(a, b *room) int { return a.checked.Compare(b.checked) })
+	due := h.holdWhere(func(s *liveSession) bool { return s.checked.Before(before) })
+	slices.SortFunc(due, func(a, b *liveSession) int { return a.checked.Compare(b.checked) })
 	return due
 }
 
-// enterOwned holds the rooms of an owner and makes them due; each must be left.
-func (h *Hub) enterOwned(accountID, linkID string) []*room {
+// holdOwned holds the sessions of an owner and marks them due; each must be released.
+func (h *Hub) holdOwned(accountID, linkID string) []*liveSession {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closing {
 		return nil
 	}
-	owned := h.enterIf(func(r *room) bool {
-		owner := r.owner.Load()
+	owned := h.holdWhere(func(s *liveSession) bool {
+		owner := s.owner.Load()
 		return owner != nil && owner.AccountID == accountID && (linkID == "" || owner.LinkID == linkID)
 	})
-	for _, r := range owned {
-		r.checked = time.Time{}
+	for _, s := range owned {
+		s.checked = time.Time{}
 	}
 	return owned
 }
 
-// enterIf holds the rooms that match. mu is held.
-func (h *Hub) enterIf(match func(*room) bool) []*room {
-	var all []*room
-	for _, r := range h.rooms {
-		if match(r) {
-			r.holders++
+// holdWhere holds the sessions that match. mu is held.
+func (h *Hub) holdWhere(match func(*liveSession) bool) []*liveSession {
+	var all []*liveSession
+	for _, s := range h.live {
+		if match(s) {
+			s.holders++
 			h.serving.Add(1)
-			all = append(all, r)
+			all = append(all, s)
 		}
 	}
 	return all
 }
 
-// makeDue has a room looked at in the next round.
-func (h *Hub) makeDue(r *room) {
+// markDue has a session checked in the next round.
+func (h *Hub) markDue(s *liveSession) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	r.checked = time.Time{}
+	s.checked = time.Time{}
 }
 
-// look ends what is over of held rooms and pages whose person signed out, keeps attended sessions from expiring, and
-// leaves the rooms. What cannot be read goes on and stays due.
-func (h *Hub) look(ctx context.Context, rooms []*room) {
+// check ends held sessions that are closed and pages whose person signed out, keeps attended sessions from expiring,
+// and releases the sessions. Those that cannot be read continue and stay due.
+func (h *Hub) check(ctx context.Context, live []*liveSession) {
 	defer func() {
-		for _, r := range rooms {
-			h.leave(r)
+		for _, s := range live {
+			h.release(s)
 		}
 	}()
 	var mu sync.Mutex
-	var open []*room
-	abreast(slices.Chunk(rooms, checkBatch), func(batch []*room) {
-		goOn := h.endOver(ctx, batch)
+	var open []*liveSession
+	concurrently(slices.Chunk(live, checkBatch), func(batch []*liveSession) {
+		stillOpen := h.endClosed(ctx, batch)
 		mu.Lock()
 		defer mu.Unlock()
-		open = append(open, goOn...)
+		open = append(open, stillOpen...)
 	})
-	abreast(slices.Values(open), func(r *room) { r.attend(ctx) })
+	concurrently(slices.Values(open), func(s *liveSession) { s.keepAlive(ctx) })
 }
 
-// abreast does something for each, so many at once, in the order they come in, and waits for all.
-func abreast[T any](all iter.Seq[T], do func(T)) {
+// concurrently calls do for each item, up to maxChecks at once, and waits for all.
+func concurrently[T any](items iter.Seq[T], do func(T)) {
 	var workers errgroup.Group
 	workers.SetLimit(maxChecks)
-	for one := range all {
+	for item := range items {
 		workers.Go(func() error {
-			do(one)
+			do(item)
 			return nil
 		})
 	}
 	_ = workers.Wait()
 }
 
-// endOver asks for a batch whether the sessions go on, ends those that do not and gives the others.
-func (h *Hub) endOver(ctx context.Context, batch []*room) (goOn []*room) {
+// endClosed ends the closed sessions of a batch and returns the others.
+func (h *Hub) endClosed(ctx context.Context, batch []*liveSession) (stillOpen []*liveSession) {
 	begun := time.Now()
-	bounded, cancel := context.WithTimeout(ctx, checkWait)
+	queryCtx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	ids := make([]string, 0, len(batch))
-	for _, r := range batch {
-		ids = append(ids, r.id)
+	for _, s := range batch {
+		ids = append(ids, s.id)
 	}
-	found, err := h.Log.SomeSessions(bounded, ids)
+	found, err := h.Log.SomeSessions(queryCtx, ids)
 	if err != nil {
 		if ctx.Err() == nil {
-			h.Logger.Warn("checking attended sessions", "count", len(ids), "error", err)
+			h.Logger.Warn("failed to check sessions", "count", len(ids), "err", err)
 		}
 		return nil
 	}
-	open := make(map[string]bool, len(found))
+	isOpen := make(map[string]bool, len(found))
 	for _, s := range found {
-		open[s.ID] = s.Open(h.Now())
+		isOpen[s.ID] = s.Open(h.Now())
 	}
-	for _, r := range batch {
-		if open[r.id] {
-			goOn = append(goOn, r)
+	for _, s := range batch {
+		if isOpen[s.id] {
+			stillOpen = append(stillOpen, s)
 		} else {
-			r.endAll(closeSessionOver, "the session is over")
+			s.endPeers(glasses.CloseSessionOver, "the session is over")
 		}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, r := range batch {
-		r.checked = begun
+	for _, s := range batch {
+		s.checked = begun
 	}
-	return goOn
+	return stillOpen
 }
 
-// attend does what an open session asks for now and then. Its expiry is left to a later round while the store holds
-// the room up.
-func (r *room) attend(ctx context.Context) {
-	r.who.Lock()
-	pages := slices.Clone(r.pages)
-	r.who.Unlock()
+// keepAlive ends pages whose person signed out and extends the life of an open session; a session that a slow store
+// holds up is extended in a later round.
+func (s *liveSession) keepAlive(ctx context.Context) {
+	s.peersMu.Lock()
+	pages := slices.Clone(s.pages)
+	s.peersMu.Unlock()
 	for _, c := range pages {
 		c.checkSignedIn(ctx)
 	}
-	if !r.mu.TryLock() {
+	if !s.mu.TryLock() {
 		return
 	}
-	defer r.mu.Unlock()
-	if r.h.Now().Sub(r.touched) >= touchEvery {
-		ctx, cancel := context.WithTimeout(ctx, checkWait) // the other rooms wait for this
+	defer s.mu.Unlock()
+	if s.hub.Now().Sub(s.touched) >= touchEvery {
+		ctx, cancel := context.WithTimeout(ctx, checkTimeout) // other sessions wait for this
 		defer cancel()
-		if err := r.touch(ctx); err != nil {
-			r.h.Logger.Warn("attended session", "session", r.id, "error", err)
+		if err := s.touch(ctx); err != nil {
+			s.hub.Logger.Warn("failed to extend attended session", "session", s.id, "err", err)
 		}
 	}
 }
 
 // checkSignedIn ends a page whose person signed out.
 func (c *conn) checkSignedIn(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, checkWait)
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	if !c.signedIn(ctx) && ctx.Err() == nil {
-		c.end(closeSignedOut, "signed out; sign in again")
+	if !c.isSignedIn(ctx) && ctx.Err() == nil {
+		c.end(glasses.CloseBadSecret, "signed out; sign in again")
 	}
 }

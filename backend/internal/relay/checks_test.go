@@ -12,15 +12,15 @@ import (
 	"github.com/service-dev/service/backend/internal/sessions"
 )
 
-// town is a log of many sessions that remembers what it was asked.
-type town struct {
+// manySessions is a log of many sessions that records its queries.
+type manySessions struct {
 	Log
 	mu    sync.Mutex
 	asked [][]string
 	away  error
 }
 
-func (l *town) SomeSessions(_ context.Context, ids []string) (found []sessions.Session, err error) {
+func (l *manySessions) SomeSessions(_ context.Context, ids []string) (found []sessions.Session, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.asked = append(l.asked, ids)
@@ -30,51 +30,52 @@ func (l *town) SomeSessions(_ context.Context, ids []string) (found []sessions.S
 	return found, l.away
 }
 
-// arriving is a session that is revoked, and whose link's end is told, after a peer's attach has read it.
-type arriving struct {
+// revokedWhileAttaching is a session whose link is revoked after a peer's attach has read it.
+type revokedWhileAttaching struct {
 	Log
 	hub   *Hub
 	ended bool
 }
 
-func (l *arriving) Session(_ context.Context, id string) (sessions.Session, error) {
+func (l *revokedWhileAttaching) Session(_ context.Context, id string) (sessions.Session, error) {
 	l.hub.Ended("ada", "link-1")
 	l.ended = true
-	return sessions.Session{ID: id, Owner: sessions.Owner{AccountID: "ada", LinkID: "link-1"}, ExpiresAt: time.Now().Add(time.Hour)}, nil
+	return sessions.Session{ID: id, Owner: sessions.Owner{AccountID: "ada", LinkID: "link-1"},
+		ExpiresAt: time.Now().Add(time.Hour)}, nil
 }
 
-// A peer that comes in while its link is revoked is looked at in the next round.
-func TestEndedMissesNobodyWhoComesIn(t *testing.T) {
-	l := &arriving{}
-	h := New(Options{Log: l, Sessions: peaceful{}})
+// A peer that attaches while its link is revoked is checked in the next round.
+func TestEnded_FindsPeerThatIsAttaching(t *testing.T) {
+	l := &revokedWhileAttaching{}
+	h := New(Options{Log: l, Sessions: openSessions{}})
 	l.hub = h
-	r, _ := h.enter("ses_1")
-	r.loaded = true
+	r, _ := h.hold("ses_1")
+	r.isLoaded = true
 	go func() {
 		for e := range h.queue {
-			close(e.reached)
+			close(e.flushed)
 		}
 	}()
 	defer close(h.queue)
 	if _, _, err := r.attach(t.Context(), &conn{}, toApps); err != nil || !l.ended {
 		t.Fatal(err)
 	}
-	if due := h.enterDue(time.Now().Add(-time.Hour)); len(due) != 1 {
-		t.Errorf("%d rooms are due", len(due))
+	if due := h.holdDue(time.Now().Add(-time.Hour)); len(due) != 1 {
+		t.Errorf("%d sessions are due", len(due))
 	}
 }
 
-// peaceful lets every session live on.
-type peaceful struct{ Sessions }
+// openSessions keeps every session open.
+type openSessions struct{ Sessions }
 
-func (peaceful) Touch(context.Context, string) error { return nil }
+func (openSessions) Touch(context.Context, string) error { return nil }
 
-func newTown(t *testing.T, n int) (*Hub, *town) {
+func newManySessions(t *testing.T, n int) (*Hub, *manySessions) {
 	t.Helper()
-	l := &town{}
+	l := &manySessions{}
 	h := New(Options{Log: l})
 	for i := range n {
-		r, ok := h.enter(fmt.Sprintf("ses_%d", i))
+		r, ok := h.hold(fmt.Sprintf("ses_%d", i))
 		if !ok {
 			t.Fatal("closing")
 		}
@@ -85,18 +86,18 @@ func newTown(t *testing.T, n int) (*Hub, *town) {
 	return h, l
 }
 
-// One round of the housekeeping sees every room that is due, however many there are, with a handful of questions: those
-// that wait for the longest come first, and none is put off.
-func TestEveryRoomIsLookedAtInOneRound(t *testing.T) {
-	const rooms = 2000
-	h, l := newTown(t, rooms)
+// One round of maintenance checks every session that is due, however many there are, with few queries: those that were
+// checked the longest ago come first, and none is left for later.
+func TestCheck_CoversEverySessionInOneRound(t *testing.T) {
+	const count = 2000
+	h, l := newManySessions(t, count)
 	begun := time.Now()
-	for _, want := range []int{rooms, 0} { // the second round finds nothing to do
-		due := h.enterDue(begun)
-		if !slices.IsSortedFunc(due, func(a, b *room) int { return a.checked.Compare(b.checked) }) {
-			t.Error("the rooms come in no order")
+	for _, want := range []int{count, 0} { // the second round finds nothing to do
+		due := h.holdDue(begun)
+		if !slices.IsSortedFunc(due, func(a, b *liveSession) int { return a.checked.Compare(b.checked) }) {
+			t.Error("the sessions are not ordered")
 		}
-		h.look(t.Context(), due)
+		h.check(t.Context(), due)
 		seen := map[string]bool{}
 		for _, ids := range l.asked {
 			for _, id := range ids {
@@ -104,15 +105,15 @@ func TestEveryRoomIsLookedAtInOneRound(t *testing.T) {
 			}
 		}
 		if len(seen) != want || len(l.asked) > (want+checkBatch-1)/checkBatch {
-			t.Errorf("%d of %d rooms were looked at with %d questions", len(seen), want, len(l.asked))
+			t.Errorf("%d of %d sessions were checked with %d queries", len(seen), want, len(l.asked))
 		}
 		l.asked = nil
 	}
 }
 
-// Who revokes sets nobody else back: only the sessions of the link, or of the account, are asked for.
-func TestEndedLooksAtItsOwnAlone(t *testing.T) {
-	h, l := newTown(t, 2000)
+// Revoking delays nobody else: only the sessions of the link, or of the account, are queried.
+func TestEnded_ChecksOnlyItsOwnSessions(t *testing.T) {
+	h, l := newManySessions(t, 2000)
 	for _, tc := range []struct {
 		account, link string
 		want          int
@@ -124,48 +125,48 @@ func TestEndedLooksAtItsOwnAlone(t *testing.T) {
 			got += len(ids)
 		}
 		if got != tc.want || len(l.asked) > 1 {
-			t.Errorf("%s %s: %d sessions in %d questions", tc.account, tc.link, got, len(l.asked))
+			t.Errorf("%s %s: %d sessions in %d queries", tc.account, tc.link, got, len(l.asked))
 		}
 	}
-	if n := len(h.enterDue(time.Now().Add(-time.Minute))); n != 2000-60-10 {
-		t.Errorf("%d rooms are due", n)
+	if n := len(h.holdDue(time.Now().Add(-time.Minute))); n != 2000-60-10 {
+		t.Errorf("%d sessions are due", n)
 	}
 }
 
-// A store that is away at that moment is asked again in the next round.
-func TestEndedStaysDueUntilTheStoreAnswers(t *testing.T) {
-	h, l := newTown(t, 20)
+// If the store is unavailable at that moment, it is queried again in the next round.
+func TestEnded_KeepsSessionsDueUntilStoreAnswers(t *testing.T) {
+	h, l := newManySessions(t, 20)
 	long := time.Now().Add(-time.Hour)
 	l.away = errors.New("store away")
 	h.Ended("account-0", "link-0")
-	if due := h.enterDue(long); len(due) != 2 {
-		t.Errorf("%d rooms are due", len(due))
+	if due := h.holdDue(long); len(due) != 2 {
+		t.Errorf("%d sessions are due", len(due))
 	}
 	l.away = nil
-	h.look(t.Context(), h.enterDue(long))
-	if due := h.enterDue(long); len(due) != 0 {
-		t.Errorf("%d rooms are due still", len(due))
+	h.check(t.Context(), h.holdDue(long))
+	if due := h.holdDue(long); len(due) != 0 {
+		t.Errorf("%d sessions are due still", len(due))
 	}
 }
 
-// writing remembers whether its write had an end.
-type writing struct {
+// deadlineRecorder records whether its write had a deadline.
+type deadlineRecorder struct {
 	Sessions
 	bounded bool
 }
 
-func (w *writing) Touch(ctx context.Context, _ string) error {
+func (w *deadlineRecorder) Touch(ctx context.Context, _ string) error {
 	_, w.bounded = ctx.Deadline()
 	return nil
 }
 
-// A slow write for one room does not hold up the round of all.
-func TestRoundWaitsForNoWrite(t *testing.T) {
-	w := &writing{}
-	h := New(Options{Log: &town{}, Sessions: w})
-	if r, ok := h.enter("ses_1"); !ok {
+// A slow write for one session does not delay the round of all.
+func TestKeepAlive_LimitsItsWrite(t *testing.T) {
+	w := &deadlineRecorder{}
+	h := New(Options{Log: &manySessions{}, Sessions: w})
+	if r, ok := h.hold("ses_1"); !ok {
 		t.Fatal("closing")
-	} else if r.attend(t.Context()); !w.bounded {
-		t.Error("the write has no end")
+	} else if r.keepAlive(t.Context()); !w.bounded {
+		t.Error("the write has no deadline")
 	}
 }

@@ -11,132 +11,128 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/broker"
 )
 
-// Close codes (PROTOCOL.md lists them for clients).
+// Reasons of closing that several places give.
 const (
-	closeRestart     = websocket.StatusServiceRestart // 1012
-	closeSlow        = websocket.StatusTryAgainLater  // 1013
-	closeStore       = websocket.StatusInternalError  // 1011
-	closeTooBig      = websocket.StatusMessageTooBig  // 1009
-	closeBadHello    = websocket.StatusCode(4400)
-	closeBadSecret   = websocket.StatusCode(4401)
-	closeSignedOut   = closeBadSecret // to a page, whose secret is the cookie
-	closeSessionOver = websocket.StatusCode(4410)
+	restarts    = "the service restarts"
+	notStored   = "the frame could not be stored; reconnect and send it again"
+	notReadable = "the session could not be read; try again"
 )
 
-// Bounds of what waits for one peer, besides Options.OutboxSize frames that must not be lost.
+// Bounds of what waits for one peer, besides Options.OutboxSize.
 const (
-	maxQueued     = 16 << 20 // bytes of all that waits; a peer so far behind is cut off
-	streamHigh    = 4 << 20  // bytes of stream frames; a further one is dropped, unless it is the only one
-	streamFrames  = 1024
-	streamPressed = streamHigh / 4 // from here on senders wait for the peer, at most pressedWait
-	framesPressed = streamFrames / 4
-	pressedWait   = 50 * time.Millisecond
+	maxQueued       = 16 << 20 // bytes
+	maxStreamBytes  = 4 << 20
+	maxStreamFrames = 1024
+	// maxPressure is how long a peer may delay the sender of a stream.
+	maxPressure = 50 * time.Millisecond
 )
 
-// conn is one attached peer. While it is idle nothing runs for it but its reader.
+// conn is one attached peer. While it is idle its only goroutine is the reader.
 type conn struct {
-	ws   *websocket.Conn
-	wire *wire
-	app  glasses.AppInfo // of an app
-	// signedIn, of a page, tells whether its person still is.
-	signedIn func(context.Context) bool
-	// limit is how many frames may wait that must not be lost; dropped counts the others that were.
-	limit   int
-	dropped *atomic.Int64
-	hint    int // size of the last frame that was read
+	id     broker.PeerID
+	ws     *websocket.Conn
+	wire   *wire
+	app    glasses.AppInfo // of an app
+	isBack bool            // an app that attaches again with its cursor
+	// isSignedIn reports, for a page, whether its person is still signed in.
+	isSignedIn func(context.Context) bool
+	dropped    *atomic.Int64 // stream frames that were dropped
+	sizeHint   int           // size of the last frame that was read
 
-	// The hub's housekeeping alone uses these.
-	lastBeat, lastPing time.Time
-	heard              atomic.Int64 // frames that were read
-
-	pinging atomic.Bool
-	left    chan struct{} // closed when the peer is gone
-	wg      sync.WaitGroup
+	lastBeat, lastPing time.Time    // for runMaintenance alone
+	received           atomic.Int64 // frames that were read
+	pinging            atomic.Bool
+	left               chan struct{} // closed when the peer is gone
+	wg                 sync.WaitGroup
 
 	mu       sync.Mutex
-	queue    []message
-	frames   int  // queued or being written, without streams
-	streams  int  // stream frames, the same
-	bytes    int  // of all
-	flowing  int  // bytes of streams
-	holding  bool // the greeting is written first
-	writing  bool // a goroutine is at it
+	outbox   *broker.Outbox[message]
+	greeting bool // the welcome and the replay are written first
+	writing  bool // drain runs
 	gone     bool // nothing may be started any more
 	ending   bool // code and reason are set
 	code     websocket.StatusCode
 	reason   string
-	eased    chan struct{} // of a pressed peer
-	pressure time.Time     // since when
+	// relieved is closed once a peer under pressure has caught up; pressedAt is when the pressure began.
+	relieved  chan struct{}
+	pressedAt time.Time
 }
 
 func (h *Hub) newConn(ws *websocket.Conn, w *wire) *conn {
 	now := time.Now()
-	return &conn{ws: ws, wire: w, limit: h.OutboxSize, dropped: &h.dropped, left: make(chan struct{}), holding: true, lastBeat: now, lastPing: now}
+	bounds := broker.Bounds{
+		Frames: h.OutboxSize, Bytes: maxQueued, StreamFrames: maxStreamFrames, StreamBytes: maxStreamBytes,
+	}
+	return &conn{
+		id: broker.PeerID(h.lastPeer.Add(1)), ws: ws, wire: w, dropped: &h.dropped, left: make(chan struct{}),
+		lastBeat: now, lastPing: now, outbox: broker.NewOutbox[message](bounds), greeting: true,
+	}
 }
 
-// send queues a message and never blocks. A stream frame is dropped for a peer that is behind; one that lets anything
-// else run full is cut off.
-func (c *conn) send(m message) (eased <-chan struct{}) {
+// send queues a message and never blocks. A peer that is too far behind is cut off, or loses the frame if it belongs to
+// a stream. The sender of a stream may wait for the returned channel, which is nil for a peer that keeps up.
+func (c *conn) send(m message) (relieved <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	size := len(m.data)
-	switch {
-	case c.gone || c.ending:
+	if c.gone || c.ending {
 		return nil
-	case m.stream && c.streams > 0 && (c.flowing+size > streamHigh || c.streams >= streamFrames):
+	}
+	switch c.outbox.Put(m) {
+	case broker.Dropped:
 		c.dropped.Add(1)
-		return c.pressed()
-	case !m.stream && c.frames >= c.limit, c.bytes+size > maxQueued && c.bytes > 0:
-		c.endLocked(closeSlow, "too slow; reconnect with your cursor")
+		return c.press()
+	case broker.Overflow:
+		c.endLocked(glasses.CloseSlow, "too slow; reconnect with your cursor")
 		return nil
 	}
-	m.keep()
-	c.queue = append(c.queue, m)
-	c.bytes += size
-	if m.stream {
-		c.streams++
-		c.flowing += size
-	} else {
-		c.frames++
-	}
+	m.retain()
 	c.startWriter()
-	if c.flowing > streamPressed || c.streams > framesPressed {
-		return c.pressed()
+	if c.outbox.IsPressed() {
+		return c.press()
 	}
 	return nil
 }
 
-// tell is send for a frame of the service.
-func (c *conn) tell(frame []byte) { c.send(text(frame)) }
+// sendText queues a text frame of the service.
+func (c *conn) sendText(frame []byte) { c.send(text(frame)) }
 
-// pressed gives what to wait for, unless the peer has kept others waiting for long enough. mu is held.
-func (c *conn) pressed() <-chan struct{} {
+// press returns the channel to wait for, or nil once the peer has delayed others for maxPressure. mu is held.
+func (c *conn) press() <-chan struct{} {
 	now := time.Now()
-	if c.eased == nil {
-		c.eased, c.pressure = make(chan struct{}), now
+	if c.relieved == nil {
+		c.relieved, c.pressedAt = make(chan struct{}), now
 	}
-	if now.Sub(c.pressure) > pressedWait {
+	if now.Sub(c.pressedAt) > maxPressure {
 		return nil
 	}
-	return c.eased
+	return c.relieved
 }
 
-// startWriter sees to it that the queue is written. mu is held.
+// relieve ends the pressure. mu is held.
+func (c *conn) relieve() {
+	if c.relieved != nil {
+		close(c.relieved)
+		c.relieved = nil
+	}
+}
+
+// startWriter starts drain unless it runs. mu is held.
 func (c *conn) startWriter() {
-	if !c.writing && !c.holding && !c.gone {
+	if !c.writing && !c.greeting && !c.gone {
 		c.writing = true
 		c.wg.Go(c.drain)
 	}
 }
 
-// release lets the queue flow once the greeting is written.
-func (c *conn) release() {
+// startQueue starts writing what is queued, once the greeting is written.
+func (c *conn) startQueue() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.holding = false
-	if len(c.queue) > 0 || c.ending {
+	c.greeting = false
+	if c.outbox.Len() > 0 || c.ending {
 		c.startWriter()
 	}
 }
@@ -156,38 +152,33 @@ func (c *conn) endLocked(code websocket.StatusCode, reason string) {
 	c.startWriter()
 }
 
-// drain writes until nothing waits; then it ends, and the peer costs nothing.
+// drain writes until the queue is empty.
 func (c *conn) drain() {
 	for {
 		c.mu.Lock()
-		batch := c.queue
-		c.queue = nil
-		over := len(batch) == 0
-		ending := c.ending
-		if over && !ending {
+		batch := c.outbox.Take()
+		isDone, ending := len(batch) == 0 || c.gone, c.ending && !c.gone
+		if len(batch) == 0 && !c.ending {
 			c.writing = false
 		}
-		if c.gone {
-			over, ending = true, false
-		}
 		c.mu.Unlock()
-		if over {
-			dropAll(batch)
+		if isDone {
+			releaseAll(batch)
 			if ending {
 				_ = c.ws.Close(c.code, c.reason)
 			}
 			return
 		}
 		if !c.writeAll(batch) {
-			_ = c.ws.CloseNow() // the reader sees it at once
+			_ = c.ws.CloseNow() // the reader notices
 			return
 		}
 	}
 }
 
-func dropAll(batch []message) {
+func releaseAll(batch []message) {
 	for _, m := range batch {
-		m.done()
+		m.release()
 	}
 }
 
@@ -198,7 +189,7 @@ func (c *conn) writeAll(batch []message) bool {
 		err := c.ws.Write(context.Background(), m.kind, m.data)
 		c.written(m)
 		if err != nil {
-			dropAll(batch[i+1:])
+			releaseAll(batch[i+1:])
 			return false
 		}
 	}
@@ -208,43 +199,30 @@ func (c *conn) writeAll(batch []message) bool {
 func (c *conn) written(m message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	size := len(m.data)
-	m.done()
-	c.bytes -= size
-	if !m.stream {
-		c.frames--
-		return
-	}
-	c.streams--
-	c.flowing -= size
-	if c.eased != nil && c.flowing <= streamPressed/2 && c.streams <= framesPressed/2 {
-		close(c.eased)
-		c.eased = nil
+	c.outbox.Written(m)
+	m.release()
+	if c.outbox.IsRelieved() {
+		c.relieve()
 	}
 }
-
-var errEmptyFrame = errors.New("empty frame")
 
 // greet writes a frame at once, before anything that is queued.
 func (c *conn) greet(frame []byte) error {
-	if len(frame) == 0 {
-		return errEmptyFrame
-	}
 	return c.ws.Write(context.Background(), websocket.MessageText, frame)
 }
 
-// read gives every frame to take until the peer is gone, in memory that is only lent: whoever keeps the message calls
-// its keep. max bounds a binary frame, in bytes.
-func (c *conn) read(limit int, take func(message)) {
+// read calls handle for every frame until the peer is gone. The message's memory is reused afterwards unless handle
+// retains it. limit bounds a binary frame, in bytes.
+func (c *conn) read(limit int, handle func(message)) {
 	c.ws.SetReadLimit(int64(max(limit, glasses.MaxFrame)))
 	for {
 		m, ok := c.next(limit)
 		if !ok {
 			return
 		}
-		c.heard.Add(1)
-		take(m)
-		m.done()
+		c.received.Add(1)
+		handle(m)
+		m.release()
 	}
 }
 
@@ -256,20 +234,20 @@ func (c *conn) next(limit int) (message, bool) {
 	if kind == websocket.MessageText {
 		limit = glasses.MaxFrame
 	}
-	b := lend(c.hint + 1) // one more, to see the end without growing
+	b := newBuffer(c.sizeHint + 1) // one more, to reach the end without growing
 	for {
 		if len(b.data) == cap(b.data) {
-			b = b.grown()
+			b = b.grow()
 		}
 		n, err := from.Read(b.data[len(b.data):cap(b.data)])
 		b.data = b.data[:len(b.data)+n]
 		switch {
 		case errors.Is(err, io.EOF) && len(b.data) <= limit:
-			c.hint = len(b.data)
-			return message{data: b.data, kind: kind, lent: b}, true
+			c.sizeHint = len(b.data)
+			return message{data: b.data, kind: kind, pooled: b}, true
 		case len(b.data) > limit:
 			b.free()
-			_ = c.ws.Close(closeTooBig, "the frame is too big")
+			_ = c.ws.Close(glasses.CloseTooBig, "the frame is too big")
 			return message{}, false
 		case err != nil:
 			b.free()
@@ -278,16 +256,16 @@ func (c *conn) next(limit int) (message, bool) {
 	}
 }
 
-// finish ends what runs for a peer that is gone, or lets it be told why.
+// finish stops the goroutines of a peer that is gone; a writer that is closing with a reason may end first.
 func (c *conn) finish() {
 	c.mu.Lock()
-	c.holding = false
-	telling := c.ending && c.writing
-	if !telling {
+	c.greeting = false
+	isClosing := c.ending && c.writing
+	if !isClosing {
 		c.gone = true
 	}
 	c.mu.Unlock()
-	if !telling {
+	if !isClosing {
 		_ = c.ws.CloseNow()
 	}
 	c.wg.Wait()
@@ -296,30 +274,26 @@ func (c *conn) finish() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.gone = true
-	dropAll(c.queue)
-	c.queue = nil
-	if c.eased != nil {
-		close(c.eased)
-		c.eased = nil
-	}
+	releaseAll(c.outbox.Take())
+	c.relieve()
 }
 
-// ping asks whether the peer lives; without an answer or a frame in time it is gone: the answer of one that is held up comes
-// behind its frames. One ping is on its way at most. A peer that is
-// told to go is not asked: finish may wait for the last goroutine of it already.
+// ping closes the connection of a peer that within wait neither answers nor sends a frame; the answer of a peer that is
+// slowed down comes behind its frames. At most one ping is under way. A peer that is ending is not pinged: finish may
+// wait for its last goroutine already.
 func (c *conn) ping(wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.gone || c.holding || c.ending || !c.pinging.CompareAndSwap(false, true) {
+	if c.gone || c.greeting || c.ending || !c.pinging.CompareAndSwap(false, true) {
 		return
 	}
 	c.wg.Go(func() {
 		defer c.pinging.Store(false)
 		ctx, cancel := context.WithTimeout(context.Background(), wait)
 		defer cancel()
-		before := c.heard.Load()
-		if c.ws.Ping(ctx) != nil && c.heard.Load() == before {
-			_ = c.ws.CloseNow() // the reader sees it at once
+		before := c.received.Load()
+		if c.ws.Ping(ctx) != nil && c.received.Load() == before {
+			_ = c.ws.CloseNow() // the reader notices
 		}
 	})
 }

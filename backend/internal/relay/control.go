@@ -18,38 +18,42 @@ import (
 // controlPrefix starts the ids of control frames.
 const controlPrefix = "ctl-"
 
-// Control asks the page that plays a session's glasses and gives the payload of its result, also when that is an error
-// of the glasses. With media the frame is a binary one. It returns sessions.ErrNoGlasses when no page is open, and
-// sessions.ErrNoAnswer when it does not answer within ControlWait. Neither frame is logged; what they cause is.
-func (h *Hub) Control(ctx context.Context, sessionID, typ string, payload json.RawMessage, media []byte) (json.RawMessage, error) {
+// Control sends a control frame to the page that plays a session's glasses and returns the payload of its result, which
+// may be an error of the glasses. With media the frame is a binary one. It returns sessions.ErrNoGlasses when no page
+// is open, and sessions.ErrNoAnswer when it does not answer within ControlWait. Neither frame is logged; what they
+// cause is.
+func (h *Hub) Control(
+	ctx context.Context, sessionID, typ string, payload json.RawMessage, media []byte,
+) (json.RawMessage, error) {
 	if _, err := glasses.ParseControl(typ, payload); err != nil {
-		return refused(err)
+		return refusedControl(err)
+	}
+	if typ == glasses.SimStanding {
+		return refusedControl(&glasses.Error{Code: glasses.CodeUnsupported, Message: typ + " comes from the service alone"})
 	}
 	id := controlPrefix + rand.Text()
 	m, err := h.controlFrame(typ, id, payload, media)
 	if err != nil {
-		return refused(err)
+		return refusedControl(err)
 	}
-	r, ok := h.enter(sessionID)
+	s, ok := h.hold(sessionID)
 	if !ok {
 		return nil, sessions.ErrNoGlasses
 	}
-	defer h.leave(r)
-	c := r.active.Load()
+	defer h.release(s)
+	c := s.active.Load()
 	if c == nil {
 		return nil, sessions.ErrNoGlasses
 	}
-	answer := r.expect(id)
-	defer r.forget(id)
+	answer := s.expectControl(id)
+	defer s.forgetControl(id)
 	c.send(m)
-	late := time.NewTimer(h.ControlWait)
-	defer late.Stop()
 	select {
 	case result := <-answer:
 		return result, nil
 	case <-c.left:
 		return nil, sessions.ErrNoGlasses
-	case <-late.C:
+	case <-time.After(h.ControlWait):
 		return nil, sessions.ErrNoAnswer
 	case <-h.life.Done():
 		return nil, sessions.ErrNoGlasses
@@ -66,60 +70,61 @@ func (h *Hub) controlFrame(typ, id string, payload json.RawMessage, media []byte
 	}
 	data, err := f.Encode()
 	if err == nil && len(data) > glasses.MaxFrame {
-		err = &glasses.Error{Code: glasses.CodeBadPayload, Message: fmt.Sprintf("the frame would be longer than %d bytes", glasses.MaxFrame)}
+		err = badPayload(fmt.Sprintf("the frame would be longer than %d bytes", glasses.MaxFrame))
 	}
 	return text(data), err
 }
 
-// refused is the result of a control frame that no glasses would take.
-func refused(err error) (json.RawMessage, error) {
-	var why *glasses.Error
-	if !errors.As(err, &why) {
+// refusedControl returns the result of a control frame that no glasses would accept.
+func refusedControl(err error) (json.RawMessage, error) {
+	var refusal *glasses.Error
+	if !errors.As(err, &refusal) {
 		return nil, err
 	}
-	return json.Marshal(glasses.Result{Error: why})
+	return json.Marshal(glasses.Result{Error: refusal})
 }
 
-func (r *room) expect(id string) <-chan json.RawMessage {
+func (s *liveSession) expectControl(id string) <-chan json.RawMessage {
 	answer := make(chan json.RawMessage, 1)
-	r.who.Lock()
-	defer r.who.Unlock()
-	if r.controls == nil {
-		r.controls = map[string]chan json.RawMessage{}
+	s.peersMu.Lock()
+	defer s.peersMu.Unlock()
+	if s.controls == nil {
+		s.controls = map[string]chan json.RawMessage{}
 	}
-	r.controls[id] = answer
+	s.controls[id] = answer
 	return answer
 }
 
-func (r *room) forget(id string) {
-	r.who.Lock()
-	defer r.who.Unlock()
-	delete(r.controls, id)
+func (s *liveSession) forgetControl(id string) {
+	s.peersMu.Lock()
+	defer s.peersMu.Unlock()
+	delete(s.controls, id)
 }
 
-// controlled hands the result of a control frame to who waits for it; false for a result of something else. One that
-// nobody waits for any more is acknowledged all the same.
-func (r *room) controlled(c *conn, f glasses.Frame) bool {
+// deliverControl passes the result of a control frame to its caller; false for a result of another frame. A result
+// whose caller has given up is still acknowledged.
+func (s *liveSession) deliverControl(c *conn, f glasses.Frame) bool {
 	if !strings.HasPrefix(f.ID, controlPrefix) {
 		return false
 	}
-	r.who.Lock()
-	answer, waits := r.controls[f.ID]
-	delete(r.controls, f.ID)
-	r.who.Unlock()
-	if !waits && r.isPending(f.ID) {
+	s.peersMu.Lock()
+	answer, isExpected := s.controls[f.ID]
+	delete(s.controls, f.ID)
+	s.peersMu.Unlock()
+	if !isExpected && s.isCommand(f.ID) {
 		return false // an app chose such an id
 	}
-	if waits {
+	if isExpected {
 		answer <- f.Payload
 	}
-	c.tell(r.h.frame(glasses.TypeAck, f.ID, glasses.Ack{ID: f.ID, Kind: glasses.KindResult}))
+	c.sendText(s.hub.frame(glasses.TypeAck, f.ID, glasses.Ack{ID: f.ID, Kind: glasses.KindResult}))
 	return true
 }
 
-func (r *room) isPending(id string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	_, ok := r.pending[id]
+// isCommand reports whether a command with this id has no result yet.
+func (s *liveSession) isCommand(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.broker.Command(id)
 	return ok
 }

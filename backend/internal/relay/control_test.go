@@ -70,7 +70,8 @@ func TestControl(t *testing.T) {
 		t.Errorf("an error of the glasses: %s, %v", o.result, o.err)
 	}
 
-	for typ, payload := range map[string]string{"sim.input": `{"kind":"wink"}`, "display.show": `{}`, "sim.state": `not json`, "": `{}`} {
+	for typ, payload := range map[string]string{"sim.input": `{"kind":"wink"}`, "display.show": `{}`,
+		"sim.state": `not json`, "": `{}`} {
 		o := <-n.control(t.Context(), typ, payload, nil)
 		res, err := glasses.ParseResult(o.result)
 		if o.err != nil || err != nil || res.Error == nil {
@@ -95,8 +96,8 @@ func TestControl(t *testing.T) {
 	}
 }
 
-// Only the page that plays the glasses is asked.
-func TestControlAsksTheActivePage(t *testing.T) {
+// Control frames go only to the page that plays the glasses.
+func TestControl_AsksThePlayer(t *testing.T) {
 	n := startNode(t, newMemory(), relay.Options{})
 	mirror, _ := n.page(t, "")
 	page, _ := n.page(t, "")
@@ -117,7 +118,7 @@ func TestControlAsksTheActivePage(t *testing.T) {
 	}
 }
 
-func TestWatchIsWokenByRows(t *testing.T) {
+func TestWatch_IsNotifiedOfRows(t *testing.T) {
 	n := startNode(t, newMemory(), relay.Options{})
 	woken, stop, err := n.Watch(testID)
 	if err != nil {
@@ -149,7 +150,7 @@ func await(t *testing.T, c <-chan struct{}) {
 	}
 }
 
-func TestWatchesAreBounded(t *testing.T) {
+func TestWatch_LimitsWatchers(t *testing.T) {
 	n := startNode(t, newMemory(), relay.Options{})
 	var stops []func()
 	for {

@@ -10,9 +10,9 @@ import (
 	"github.com/service-dev/service/backend/internal/sessions"
 )
 
-// A session that was deleted with its project does not come back: its last row must not keep the one writer, and with it
-// every other session, waiting for the retries of a store that is away.
-func TestRowOfADeletedSessionHoldsNobodyUp(t *testing.T) {
+// A session that was deleted with its project does not return: its last row must not make the one writer, and with it
+// every other session, wait for retries.
+func TestWriter_SkipsRowOfDeletedSession(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{})
 	page, _ := n.page(t, "")

@@ -11,8 +11,8 @@ import (
 	"github.com/service-dev/service/backend/internal/relay"
 )
 
-// Another process (the operator's revoke, another backend) can only change the database.
-func TestSessionThatEndsElsewhereEndsEverySocket(t *testing.T) {
+// Another process, such as the operator's revoke command or another backend, can only change the database.
+func TestHub_EndsPeersOfSessionClosedElsewhere(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{PingEvery: 20 * time.Millisecond, BeatEvery: 20 * time.Millisecond})
 	page, _ := n.page(t, "")
@@ -29,7 +29,7 @@ func TestSessionThatEndsElsewhereEndsEverySocket(t *testing.T) {
 	wg.Wait()
 }
 
-func TestUnreadableSessionKeepsItsSockets(t *testing.T) {
+func TestHub_KeepsPeersOfUnreadableSession(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{PingEvery: 20 * time.Millisecond, BeatEvery: 20 * time.Millisecond})
 	page, _ := n.page(t, "")
@@ -41,7 +41,7 @@ func TestUnreadableSessionKeepsItsSockets(t *testing.T) {
 	}
 }
 
-func TestSignedOutPageEnds(t *testing.T) {
+func TestHub_EndsSignedOutPage(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{PingEvery: 20 * time.Millisecond, BeatEvery: 20 * time.Millisecond})
 	page, _ := n.page(t, "")
@@ -53,14 +53,14 @@ func TestSignedOutPageEnds(t *testing.T) {
 	app.wantID("ack", "c1", nil)
 }
 
-// A link that was revoked in this process ends what it opened at once, not when the session is looked at by itself.
-func TestEndedLinkEndsWhatItOpened(t *testing.T) {
+// A link that is revoked in this process ends its sessions at once, not only in the next round of checks.
+func TestEnded_EndsPeersOfLink(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{PingEvery: time.Hour, BeatEvery: 20 * time.Millisecond})
 	page, _ := n.page(t, "")
 	app, _ := n.app(t, "")
 	m.close()
-	for range 3 { // several rounds of housekeeping, none of which looks
+	for range 3 { // several rounds of maintenance, none of which checks
 		page.want("beat", nil)
 	}
 	n.Ended("ada", "link-1")

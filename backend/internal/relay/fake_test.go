@@ -17,12 +17,13 @@ const (
 	testSecret = "right"
 )
 
-// memory is a log and a register of one session, kept in memory; the SQL one has its own suite.
+// memory is a log and a register of one session in memory; the SQL implementation has its own tests.
 type memory struct {
 	mu     sync.Mutex
 	s      sessions.Session
 	rows   []glasses.Event
 	ok     map[int64]bool
+	state  *sessions.State
 	gate   chan struct{} // when set, AppendEvents waits for it
 	refuse error
 	away   error // what Session answers
@@ -33,8 +34,9 @@ type memory struct {
 func newMemory() *memory {
 	now := time.Now()
 	return &memory{ok: map[int64]bool{}, s: sessions.Session{
-		ID: testID, Owner: sessions.Owner{AccountID: "ada", LinkID: "link-1"}, Project: "com.example.app", Platform: "web", DeviceModel: "rayban_display",
-		CreatedAt: now, LastActive: now, ExpiresAt: now.Add(sessions.Lifetime),
+		ID: testID, Owner: sessions.Owner{AccountID: "ada", LinkID: "link-1"}, Project: "com.example.app", Platform: "web",
+		DeviceModel: "rayban_display",
+		CreatedAt:   now, LastActive: now, ExpiresAt: now.Add(sessions.Lifetime),
 	}}
 }
 
@@ -115,6 +117,9 @@ func (m *memory) AppendEvents(ctx context.Context, rows []sessions.Row, q sessio
 
 func (m *memory) add(r *sessions.Row) {
 	r.Duplicate = false
+	if r.State != nil {
+		m.state = r.State
+	}
 	for _, e := range m.rows {
 		if e.ID == r.Event.ID && e.Kind == r.Event.Kind && e.Sender == r.Event.Sender {
 			r.Duplicate, r.Event.Seq = true, e.Seq
@@ -127,7 +132,7 @@ func (m *memory) add(r *sessions.Row) {
 	m.ok[r.Event.Seq] = r.OK
 }
 
-// trim forgets the rows before first.
+// trim deletes the rows before first.
 func (m *memory) trim(first int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -147,7 +152,7 @@ func (m *memory) SessionEvents(_ context.Context, _ string, since int64, limit i
 	return out, nil
 }
 
-func (m *memory) LastDisplay(context.Context, string) (glasses.Event, bool, error) {
+func (m *memory) Memory(context.Context, string) (sessions.Memory, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := len(m.rows) - 1; i >= 0; i-- {
@@ -157,9 +162,9 @@ func (m *memory) LastDisplay(context.Context, string) (glasses.Event, bool, erro
 		}
 		for _, x := range m.rows {
 			if x.ID == e.ID && x.Kind == glasses.KindResult && m.ok[x.Seq] {
-				return e, true, nil
+				return sessions.Memory{Display: e, State: m.state}, nil
 			}
 		}
 	}
-	return glasses.Event{}, false, nil
+	return sessions.Memory{State: m.state}, nil
 }

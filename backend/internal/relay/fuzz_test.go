@@ -12,14 +12,17 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// FuzzHostilePeers: whatever a page and an app of one session send, text or binary, the app and the page of another go on
-// as if nothing were.
+// Whatever a page and an app of one session send, text or binary, those of another session are not affected.
 func FuzzHostilePeers(f *testing.F) {
 	for _, seed := range []string{
-		`{"v":1,"type":"display.show","id":"a1","at":1,"payload":{"tree":{"type":"text"}}}`, `{"v":1,"type":"result","id":"a1","at":1,"payload":{"ok":true}}`,
-		`{"v":1,"type":"device","id":"d","at":1,"payload":{"deviceModel":{"id":"even_g1"}}}`, `{"v":1,"type":"link","id":"l","at":1,"payload":{"state":5}}`,
-		`{"v":1,"type":"result","id":"ctl-1","at":1,"payload":{}}`, `{"v":1,"type":"sim.state","id":"x","at":1}`, `{`, "\x00\x02{}", "\xff\xff", "",
-		`{"v":1,"type":"motion","id":"m","at":1,"payload":{}}`, "\x00\x35" + `{"v":1,"type":"media","id":"g","at":1,"payload":{"a":1}}` + "body",
+		`{"v":1,"type":"display.show","id":"a1","at":1,"payload":{"tree":{"type":"text"}}}`,
+		`{"v":1,"type":"result","id":"a1","at":1,"payload":{"ok":true}}`,
+		`{"v":1,"type":"device","id":"d","at":1,"payload":{"deviceModel":{"id":"even_g1"}}}`,
+		`{"v":1,"type":"link","id":"l","at":1,"payload":{"state":5}}`,
+		`{"v":1,"type":"result","id":"ctl-1","at":1,"payload":{}}`, `{"v":1,"type":"sim.state","id":"x","at":1}`, `{`,
+		"\x00\x02{}", "\xff\xff", "",
+		`{"v":1,"type":"motion","id":"m","at":1,"payload":{}}`, "\x00\x35" +
+			`{"v":1,"type":"media","id":"g","at":1,"payload":{"a":1}}` + "body",
 	} {
 		f.Add([]byte(seed), true)
 		f.Add([]byte(seed), false)
@@ -37,7 +40,8 @@ func FuzzHostilePeers(f *testing.F) {
 			for range 2 {
 				_ = bad.ws.Write(t.Context(), kind, data)
 			}
-			_ = bad.ws.Write(t.Context(), websocket.MessageText, []byte(`{"v":1,"type":"com.example.end","id":"fuzz-end","at":1,"payload":{}}`))
+			_ = bad.ws.Write(t.Context(), websocket.MessageText,
+				[]byte(`{"v":1,"type":"com.example.end","id":"fuzz-end","at":1,"payload":{}}`))
 			ends(t, bad)
 		}
 		page, app := good[0], good[1]
@@ -62,7 +66,7 @@ func (n *node) join(t *testing.T, id string, isPage bool) *peer {
 	return p
 }
 
-// ends reads until the hub has dealt with all that a hostile peer sent, or has closed the connection.
+// ends reads until the hub has handled all that a hostile peer sent, or has closed the connection.
 func ends(t *testing.T, p *peer) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)

@@ -1,43 +1,46 @@
 package relay
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/broker"
 )
 
-// Sessions tells who may attach to what.
+// Sessions decides who may attach to which session.
 type Sessions interface {
 	// Open checks an app's secret: sessions.ErrBadSecret, or sessions.ErrClosed.
 	Open(ctx context.Context, id, secret string) (sessions.Session, error)
-	// Touch slides the expiry of an open session.
+	// Touch extends the life of an open session.
 	Touch(ctx context.Context, id string) error
-	// SetModel notes that the glasses of an open session are of another model now.
+	// SetModel saves that the glasses of an open session are of another model now.
 	SetModel(ctx context.Context, id, model string) error
 }
 
 // Log is the durable event log.
 type Log interface {
-	// AppendEvents commits the rows in one transaction, gives each its Seq, and marks those that were there already. Over
-	// a quota the oldest rows go.
+	// AppendEvents commits the rows and their states in one transaction, sets each row's Seq, and marks rows that were
+	// there already. Over a quota the oldest rows are deleted.
 	AppendEvents(ctx context.Context, rows []sessions.Row, q sessions.Quota) error
-	// SessionEvents returns up to limit rows with seq above since, in order and without a gap but before the first.
+	// SessionEvents returns up to limit rows with seq above since, in order; only before the first may be a gap.
 	SessionEvents(ctx context.Context, sessionID string, since int64, limit int) ([]glasses.Event, error)
-	// LastDisplay is the last display.show or display.clear that succeeded; ok is false when there is none.
-	LastDisplay(ctx context.Context, sessionID string) (e glasses.Event, ok bool, err error)
-	// Session reads the session's present state.
+	// Memory returns what a session remembers, even of rows that were deleted over a quota.
+	Memory(ctx context.Context, sessionID string) (sessions.Memory, error)
+	// Session returns the session's present state.
 	Session(ctx context.Context, id string) (sessions.Session, error)
-	// SomeSessions reads those of the sessions that exist, in any order.
+	// SomeSessions returns those of the sessions that exist, in any order.
 	SomeSessions(ctx context.Context, ids []string) ([]sessions.Session, error)
 }
 
-// Options are what a Hub needs. The durations have defaults that tests shorten.
+// Options are the parameters of a Hub. The durations have defaults that tests shorten.
 type Options struct {
 	Sessions Sessions
 	Log      Log
@@ -49,12 +52,12 @@ type Options struct {
 
 	HelloWait   time.Duration // for an app's first frame; 5 s
 	PingEvery   time.Duration // 8 s; a peer that does not answer within as much again is gone
-	BeatEvery   time.Duration // between the beats that tell a page that the service lives; 1 s
-	CommandWait time.Duration // until a command without a result is answered timeout; 10.5 s, plus what it takes by itself
-	ControlWait time.Duration // until a control frame without a result is given up; 10 s
+	BeatEvery   time.Duration // between the heartbeats of a page; 1 s
+	CommandWait time.Duration // until a command without a result is answered timeout; 10.5 s, plus its own duration
+	ControlWait time.Duration // until a control frame without a result fails; 10 s
 	CountEvery  time.Duration // between the rows that count a stream; 10 s
-	RetryPause  time.Duration // before the second attempt to write rows, and doubled before the next ones; 200 ms
-	FrameRate   int           // frames a second that a session takes of its apps, and of its pages, streams apart; 200
+	RetryPause  time.Duration // before the second attempt to write rows; it doubles before the next ones; 200 ms
+	FrameRate   int           // frames a second of a session's apps, and of its pages, without streams; 200
 	FrameBurst  int           // and at once; 400
 	QueueSize   int           // rows that wait for the writer; 1024
 	OutboxSize  int           // frames that wait for one peer; 256
@@ -63,168 +66,147 @@ type Options struct {
 // Hub holds the live side of all sessions of this process.
 type Hub struct {
 	Options
-	bus     Bus
-	queue   chan entry
-	conns   atomic.Int64
-	dropped atomic.Int64
-	watched atomic.Int64
-	endings atomic.Int64    // counts Ended
-	away    atomic.Bool     // the store takes no rows for longer than commitTries
-	life    context.Context // ends when the hub closes
-	end     context.CancelFunc
+	bus      Bus
+	queue    chan entry
+	conns    atomic.Int64
+	dropped  atomic.Int64
+	watchers atomic.Int64
+	lastPeer atomic.Int64    // the latest conn.id
+	endings  atomic.Int64    // calls of Ended
+	isAway   atomic.Bool     // the store has refused rows for longer than commitTries
+	life     context.Context // ends when the hub closes
+	end      context.CancelFunc
 
-	mu      sync.Mutex
-	rooms   map[string]*room
-	paces   map[string]pace // of sessions that everybody left and whose pace is not whole yet
-	closing bool
-	serving sync.WaitGroup // goroutines of peers, and callers inside a room
+	mu          sync.Mutex
+	live        map[string]*liveSession
+	savedLimits map[string]rateLimits // of sessions without peers
+	closing     bool
+	serving     sync.WaitGroup // goroutines of peers, and holders of sessions
 }
 
-// New makes a hub. Serve must run for rows to be written.
+// New returns a hub. Rows are written while Serve runs.
 func New(o Options) *Hub {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	o.Quota = cmp.Or(o.Quota, sessions.DefaultQuota)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Quota == (sessions.Quota{}) {
-		o.Quota = sessions.DefaultQuota
-	}
-	setDefault(&o.HelloWait, 5*time.Second)
-	setDefault(&o.PingEvery, 8*time.Second)
-	setDefault(&o.BeatEvery, time.Second)
-	setDefault(&o.CommandWait, 10500*time.Millisecond)
-	setDefault(&o.ControlWait, 10*time.Second)
-	setDefault(&o.CountEvery, 10*time.Second)
-	setDefault(&o.RetryPause, 200*time.Millisecond)
-	setDefault(&o.FrameRate, 200)
-	setDefault(&o.FrameBurst, 400)
-	setDefault(&o.QueueSize, 1024)
-	setDefault(&o.OutboxSize, 256)
+	o.HelloWait = cmp.Or(o.HelloWait, 5*time.Second)
+	o.PingEvery = cmp.Or(o.PingEvery, 8*time.Second)
+	o.BeatEvery = cmp.Or(o.BeatEvery, time.Second)
+	o.CommandWait = cmp.Or(o.CommandWait, 10500*time.Millisecond)
+	o.ControlWait = cmp.Or(o.ControlWait, 10*time.Second)
+	o.CountEvery = cmp.Or(o.CountEvery, 10*time.Second)
+	o.RetryPause = cmp.Or(o.RetryPause, 200*time.Millisecond)
+	o.FrameRate = cmp.Or(o.FrameRate, 200)
+	o.FrameBurst = cmp.Or(o.FrameBurst, 400)
+	o.QueueSize = cmp.Or(o.QueueSize, 1024)
+	o.OutboxSize = cmp.Or(o.OutboxSize, 256)
 	life, end := context.WithCancel(context.Background())
-	return &Hub{Options: o, bus: newLocalBus(), queue: make(chan entry, o.QueueSize), rooms: map[string]*room{}, paces: map[string]pace{}, life: life, end: end}
-}
-
-func setDefault[T time.Duration | int](v *T, d T) {
-	if *v <= 0 {
-		*v = d
+	return &Hub{
+		Options: o, bus: newLocalBus(), queue: make(chan entry, o.QueueSize), life: life, end: end,
+		live: map[string]*liveSession{}, savedLimits: map[string]rateLimits{},
 	}
 }
 
-// Serve writes rows until ctx ends. Then it tells every peer to come back later, waits for their handlers, and commits
-// what is queued.
+// Serve writes rows until ctx ends. Then it tells every peer to come back later, waits for their goroutines, and
+// commits what is queued.
 func (h *Hub) Serve(ctx context.Context) error {
 	stop := make(chan struct{})
-	written := make(chan struct{})
-	go func() {
-		defer close(written)
-		h.write(context.WithoutCancel(ctx), stop)
-	}()
-	h.keepHouse(ctx)
+	var writer sync.WaitGroup
+	writer.Go(func() { h.write(context.WithoutCancel(ctx), stop) })
+	h.runMaintenance(ctx)
 	h.mu.Lock()
 	h.closing = true
-	rooms := make([]*room, 0, len(h.rooms))
-	for _, r := range h.rooms {
-		rooms = append(rooms, r)
-	}
+	live := slices.Collect(maps.Values(h.live))
 	h.mu.Unlock()
 	h.end()
-	for _, r := range rooms {
-		r.endAll(closeRestart, "the service restarts")
+	for _, s := range live {
+		s.endPeers(glasses.CloseRestart, restarts)
 	}
 	h.serving.Wait()
 	close(stop)
-	<-written
+	writer.Wait()
 	h.bus.Close()
 	return nil
 }
 
-// Connections counts the attached apps and pages.
+// Connections returns how many apps and pages are attached.
 func (h *Hub) Connections() int { return int(h.conns.Load()) }
 
-// Dropped counts the stream frames that were dropped for peers that were behind.
+// Dropped returns how many stream frames were dropped for peers that were behind.
 func (h *Hub) Dropped() int64 { return h.dropped.Load() }
 
-// Attached tells who is attached to a session.
+// Attached returns who is attached to a session.
 func (h *Hub) Attached(sessionID string) sessions.Live {
 	h.mu.Lock()
-	r := h.rooms[sessionID]
+	s := h.live[sessionID]
 	h.mu.Unlock()
-	if r == nil {
+	if s == nil {
 		return sessions.Live{}
 	}
-	p := r.peers()
+	p := s.peers()
 	return sessions.Live{Apps: p.Apps, Pages: p.Pages}
 }
 
-// Closed writes the last row of a session and ends every connection of it.
+// Closed appends the last row of a session and ends every connection of it.
 func (h *Hub) Closed(sessionID string) {
-	r, ok := h.enter(sessionID)
+	s, ok := h.hold(sessionID)
 	if !ok {
 		return
 	}
-	defer h.leave(r)
-	r.mu.Lock()
-	r.note(context.Background(), glasses.RowSessionClosed, struct{}{})
-	r.mu.Unlock()
-	r.endAll(closeSessionOver, "the session was closed")
+	defer h.release(s)
+	s.mu.Lock()
+	s.logService(context.Background(), glasses.RowSessionClosed, struct{}{})
+	s.mu.Unlock()
+	s.endPeers(glasses.CloseSessionOver, "the session was closed")
 }
 
-// Switched tells both sides of a session that its device model changed.
+// Switched tells both sides of a session that its device model has changed.
 func (h *Hub) Switched(ctx context.Context, sessionID, model string) {
 	m, known := glasses.Model(model)
-	r, ok := h.enter(sessionID)
+	s, ok := h.hold(sessionID)
 	if !ok || !known {
 		return
 	}
-	defer h.leave(r)
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer h.release(s)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	frame := h.frame(glasses.TypeDevice, "", glasses.DeviceChange{DeviceModel: m})
 	h.bus.Publish(sessionID, toApps, text(frame))
 	h.bus.Publish(sessionID, toPages, text(frame))
-	r.note(ctx, glasses.TypeDevice, glasses.DeviceChange{DeviceModel: m})
+	s.logService(ctx, glasses.TypeDevice, glasses.DeviceChange{DeviceModel: m})
 }
 
-// enter finds or makes the room of a session and holds it until leave. It refuses once the hub is closing.
-func (h *Hub) enter(sessionID string) (*room, bool) {
+// hold finds or makes the live side of a session and keeps it until release. It fails once the hub is closing.
+func (h *Hub) hold(sessionID string) (*liveSession, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closing {
 		return nil, false
 	}
-	r := h.rooms[sessionID]
-	if r == nil {
-		r = newRoom(h, sessionID)
-		h.takePace(r)
-		h.rooms[sessionID] = r
+	s := h.live[sessionID]
+	if s == nil {
+		s = newLiveSession(h, sessionID)
+		h.restoreLimits(s)
+		h.live[sessionID] = s
 	}
-	r.holders++
+	s.holders++
 	h.serving.Add(1)
-	return r, true
+	return s, true
 }
 
-func (h *Hub) leave(r *room) {
+func (h *Hub) release(s *liveSession) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if r.holders--; r.holders == 0 {
-		delete(h.rooms, r.id)
-		h.keepPace(r)
+	if s.holders--; s.holders == 0 {
+		delete(h.live, s.id)
+		h.saveLimits(s)
 	}
 	h.serving.Done()
 }
 
-// frame encodes a frame of the service itself. Its payloads are our own structs, which always encode.
+// frame encodes a frame of the service itself.
 func (h *Hub) frame(typ, id string, payload any) []byte {
-	f, err := glasses.New(typ, id, h.Now().UnixMilli(), payload)
-	if err != nil {
-		h.Logger.Error("composing frame", "type", typ, "error", err)
-		f.Payload = json.RawMessage("{}")
-	}
-	data, err := f.Encode()
-	if err != nil {
-		h.Logger.Error("encoding frame", "type", typ, "error", err)
-	}
-	return data
+	return broker.Encode(h.Now(), typ, id, payload)
 }

@@ -16,23 +16,29 @@ type message struct {
 	kind websocket.MessageType
 	// stream frames may be dropped for a peer that is behind.
 	stream bool
-	// lent is where data lies when that is to be used again; nil otherwise.
-	lent *buffer
+	// pooled holds data if it is to be reused; nil otherwise.
+	pooled *buffer
 }
 
 func text(frame []byte) message { return message{data: frame, kind: websocket.MessageText} }
 
-// keep says that one more will call done.
-func (m message) keep() {
-	if m.lent != nil {
-		m.lent.users.Add(1)
+// Size returns the frame's length in bytes (broker.Parcel).
+func (m message) Size() int { return len(m.data) }
+
+// IsStream reports whether the frame may be dropped (broker.Parcel).
+func (m message) IsStream() bool { return m.stream }
+
+// retain adds a user of the bytes, who must call release.
+func (m message) retain() {
+	if m.pooled != nil {
+		m.pooled.users.Add(1)
 	}
 }
 
-// done gives the bytes back once every user has called it.
-func (m message) done() {
-	if m.lent != nil && m.lent.users.Add(-1) == 0 {
-		m.lent.free()
+// release returns the bytes to the pool after the last user's call.
+func (m message) release() {
+	if m.pooled != nil && m.pooled.users.Add(-1) == 0 {
+		m.pooled.free()
 	}
 }
 
@@ -42,15 +48,15 @@ type buffer struct {
 	users atomic.Int32
 }
 
-// Sizes of buffers are powers of two from 1<<minBits to the first that takes every frame.
+// Sizes of buffers are powers of two from 1<<minBits to the first that holds every frame.
 const minBits, maxBits = 9, 22
 
 var buffers [maxBits - minBits + 1]sync.Pool
 
-const _ = uint(1<<maxBits - glasses.MaxBinary - 1) // the last size takes every frame
+const _ = uint(1<<maxBits - glasses.MaxBinary - 1) // the last size holds every frame
 
-// lend gives an empty buffer with room for size bytes at least, and one user.
-func lend(size int) *buffer {
+// newBuffer returns an empty buffer for at least size bytes, with one user.
+func newBuffer(size int) *buffer {
 	class := max(bits.Len(uint(max(size, 1)-1))-minBits, 0)
 	b, _ := buffers[class].Get().(*buffer)
 	if b == nil {
@@ -65,9 +71,9 @@ func (b *buffer) free() {
 	buffers[bits.Len(uint(cap(b.data)-1))-minBits].Put(b)
 }
 
-// grown is a buffer of twice the size with the same bytes; b is free then.
-func (b *buffer) grown() *buffer {
-	g := lend(2 * cap(b.data))
+// grow returns a buffer of twice the size with the same bytes, and frees b.
+func (b *buffer) grow() *buffer {
+	g := newBuffer(2 * cap(b.data))
 	g.data = append(g.data, b.data...)
 	b.free()
 	return g

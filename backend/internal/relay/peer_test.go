@@ -58,7 +58,7 @@ func serve(t *testing.T, s relay.Sessions, l relay.Log, m *memory, o relay.Optio
 	return n
 }
 
-// peer is a client that keeps what it was sent.
+// peer is a client of a node.
 type peer struct {
 	t  *testing.T
 	ws *websocket.Conn
@@ -120,7 +120,7 @@ func (p *peer) next() (glasses.Frame, error) {
 	return f, json.Unmarshal(data, &f)
 }
 
-// want reads on until a frame of this type comes and decodes its payload.
+// want reads until a frame of this type and decodes its payload.
 func (p *peer) want(typ string, into any) glasses.Frame {
 	p.t.Helper()
 	return p.find(func(f glasses.Frame) bool { return f.Type == typ }, typ, into)
@@ -150,7 +150,7 @@ func (p *peer) find(match func(glasses.Frame) bool, what string, into any) glass
 	}
 }
 
-// wantRow reads on until the page is told of such a row.
+// wantRow reads until a row of this type.
 func (p *peer) wantRow(typ string) glasses.Event {
 	p.t.Helper()
 	for {
@@ -162,7 +162,7 @@ func (p *peer) wantRow(typ string) glasses.Event {
 	}
 }
 
-// ending reads on until the connection ends and tells with what.
+// ending reads until the connection ends and returns its error.
 func (p *peer) ending() error {
 	for end := time.Now().Add(patience); time.Now().Before(end); { // beats go on for ever
 		if _, err := p.next(); err != nil {
@@ -172,7 +172,7 @@ func (p *peer) ending() error {
 	return errors.New("it goes on")
 }
 
-// wantClose reads on until the connection ends with this code.
+// wantClose reads until the connection ends with this code.
 func (p *peer) wantClose(code websocket.StatusCode, reason string) {
 	p.t.Helper()
 	if err := p.ending(); websocket.CloseStatus(err) != code || !strings.Contains(err.Error(), reason) {

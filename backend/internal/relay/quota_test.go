@@ -13,16 +13,17 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-func TestDefaultsOfAHub(t *testing.T) {
+func TestNew_SetsDefaults(t *testing.T) {
 	h := relay.New(relay.Options{})
-	if h.FrameRate != 200 || h.FrameBurst != 400 || h.Quota != (sessions.Quota{SessionRows: 100_000, SessionBytes: 64 << 20, AccountBytes: 1 << 30}) {
+	if h.FrameRate != 200 || h.FrameBurst != 400 ||
+		h.Quota != (sessions.Quota{SessionRows: 100_000, SessionBytes: 64 << 20, AccountBytes: 1 << 30}) {
 		t.Errorf("%d frames a second, %d at once, %+v", h.FrameRate, h.FrameBurst, h.Quota)
 	}
 }
 
-// A sender that is faster than its session may be is slowed down: nothing is lost, and it does not count as dead although
-// its answers to pings wait behind its frames.
-func TestFastSenderIsSlowedDown(t *testing.T) {
+// A sender over its session's limit is slowed down: nothing is lost, and it does not count as dead although its answers
+// to pings wait behind its frames.
+func TestRateLimit_SlowsFastSender(t *testing.T) {
 	const rate, burst, frames = 100, 20, 120
 	n := startNode(t, newMemory(), relay.Options{FrameRate: rate, FrameBurst: burst, PingEvery: 200 * time.Millisecond})
 	app, _ := n.app(t, "")
@@ -39,12 +40,13 @@ func TestFastSenderIsSlowedDown(t *testing.T) {
 }
 
 // Streams are neither logged nor slowed down.
-func TestStreamsAreNotSlowedDown(t *testing.T) {
+func TestRateLimit_ExemptsStreams(t *testing.T) {
 	n := startNode(t, newMemory(), relay.Options{FrameRate: 1, FrameBurst: 10})
 	app, _ := n.app(t, "")
 	page, _ := n.page(t, "")
 	page.want("role", nil)
-	frame, err := glasses.EncodeBinary(glasses.Frame{Type: glasses.TypeVideoFrame, ID: "g-1", At: 1, Payload: json.RawMessage(`{"width":640,"height":480}`)}, []byte("x"))
+	frame, err := glasses.EncodeBinary(glasses.Frame{Type: glasses.TypeVideoFrame, ID: "g-1", At: 1,
+		Payload: json.RawMessage(`{"width":640,"height":480}`)}, []byte("x"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,8 +68,8 @@ func TestStreamsAreNotSlowedDown(t *testing.T) {
 	}
 }
 
-// A peer whose cursor is before the oldest row gets truncated and the remaining rows.
-func TestCursorBeforeTheOldestRow(t *testing.T) {
+// A peer whose cursor is before the oldest row is welcomed with truncated and gets the remaining rows.
+func TestAttach_ReportsTruncatedCursor(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{})
 	page, _ := n.page(t, "")

@@ -17,7 +17,7 @@ import (
 
 const hello = `{"tree":{"type":"text","text":"Hello"}}`
 
-func TestShowAndTap(t *testing.T) {
+func TestHub_RelaysCommandsAndEvents(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{})
 	page, _ := n.page(t, "")
@@ -44,7 +44,8 @@ func TestShowAndTap(t *testing.T) {
 	var ack glasses.Ack
 	page.wantID("ack", "p1", &ack)
 	rows, _ := m.SessionEvents(t.Context(), testID, 0, 100)
-	if got := rows[ack.Seq-1]; got.Type != "input" || got.Kind != "event" || got.Sender != "glasses" || got.Chip != "display" {
+	if got := rows[ack.Seq-1]; got.Type != "input" || got.Kind != "event" || got.Sender != "glasses" ||
+		got.Chip != "display" {
 		t.Errorf("row = %+v", got)
 	}
 	request, result := find(rows, "a1", "request"), find(rows, "a1", "result")
@@ -66,7 +67,7 @@ func find(rows []glasses.Event, id, kind string) glasses.Event {
 	return glasses.Event{}
 }
 
-func TestCommandsAreAlwaysAnswered(t *testing.T) {
+func TestCommand_IsAlwaysAnswered(t *testing.T) {
 	n := startNode(t, newMemory(), relay.Options{BeatEvery: 20 * time.Millisecond, CommandWait: 30 * time.Millisecond})
 	app, w := n.app(t, "")
 	if w.Link != "disconnected" {
@@ -98,7 +99,7 @@ func TestCommandsAreAlwaysAnswered(t *testing.T) {
 	_ = page
 }
 
-func TestPendingCommandFailsWhenTheGlassesGo(t *testing.T) {
+func TestCommand_FailsWhenGlassesLeave(t *testing.T) {
 	n := startNode(t, newMemory(), relay.Options{})
 	page, _ := n.page(t, "")
 	app, _ := n.app(t, "")
@@ -117,7 +118,7 @@ func TestPendingCommandFailsWhenTheGlassesGo(t *testing.T) {
 	}
 }
 
-func TestDuplicatesAreAcknowledgedNotRelayed(t *testing.T) {
+func TestRepeatedFrame_IsOnlyAcknowledged(t *testing.T) {
 	n := startNode(t, newMemory(), relay.Options{})
 	page, _ := n.page(t, "")
 	app, _ := n.app(t, "")
@@ -142,7 +143,7 @@ func TestDuplicatesAreAcknowledgedNotRelayed(t *testing.T) {
 	}
 }
 
-func TestRestartLosesNothing(t *testing.T) {
+func TestHub_LosesNothingOverRestart(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{})
 	page, _ := n.page(t, "")
@@ -196,7 +197,7 @@ func TestRestartLosesNothing(t *testing.T) {
 	}
 }
 
-func TestCloseEndsEverySocket(t *testing.T) {
+func TestClosed_EndsEveryPeer(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{})
 	page, _ := n.page(t, "")
@@ -210,7 +211,7 @@ func TestCloseEndsEverySocket(t *testing.T) {
 	late.wantClose(4410, "closed")
 }
 
-func TestBadHello(t *testing.T) {
+func TestServeApp_RefusesBadHello(t *testing.T) {
 	n := startNode(t, newMemory(), relay.Options{HelloWait: 150 * time.Millisecond})
 	for name, c := range map[string]struct {
 		frame string
@@ -221,7 +222,8 @@ func TestBadHello(t *testing.T) {
 		"not hello":    {`{"v":1,"type":"display.clear","id":"1","at":0,"payload":{}}`, 4400},
 		"no app":       {`{"v":1,"type":"hello","id":"1","at":0,"payload":{"secret":"right"}}`, 4400},
 		"wrong secret": {`{"v":1,"type":"hello","id":"1","at":0,"payload":{"secret":"wrong","app":{"name":"x"}}}`, 4401},
-		"too big":      {`{"v":1,"type":"hello","id":"1","at":0,"payload":{"secret":"` + strings.Repeat("x", 5000) + `"}}`, 1009},
+		"too big": {`{"v":1,"type":"hello","id":"1","at":0,"payload":{"secret":"` + strings.Repeat("x", 5000) + `"}}`,
+			1009},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := n.raw(t)
@@ -239,7 +241,7 @@ func TestBadHello(t *testing.T) {
 	}
 }
 
-func TestBadFramesDoNotEndTheConnection(t *testing.T) {
+func TestBadFrame_DoesNotEndConnection(t *testing.T) {
 	n := startNode(t, newMemory(), relay.Options{})
 	page, _ := n.page(t, "")
 	app, _ := n.app(t, "")
@@ -271,7 +273,7 @@ func TestBadFramesDoNotEndTheConnection(t *testing.T) {
 	app.wantClose(websocket.StatusMessageTooBig, "")
 }
 
-func TestPagesNeedAnOrigin(t *testing.T) {
+func TestServePage_NeedsOrigin(t *testing.T) {
 	n := startNode(t, newMemory(), relay.Options{})
 	for name, h := range map[string]http.Header{"none": nil, "foreign": {"Origin": {"https://evil.example"}}} {
 		_, res, err := websocket.Dial(t.Context(), n.url+"/s/"+testID+"/live", &websocket.DialOptions{HTTPHeader: h})
@@ -281,7 +283,7 @@ func TestPagesNeedAnOrigin(t *testing.T) {
 	}
 }
 
-func TestSlowStorePushesBack(t *testing.T) {
+func TestSlowStore_SlowsSenders(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{QueueSize: 4, OutboxSize: 4096})
 	page, _ := n.page(t, "")
@@ -315,7 +317,7 @@ func TestSlowStorePushesBack(t *testing.T) {
 	<-sent
 }
 
-func TestSpoiltRowCutsItsSenderOff(t *testing.T) {
+func TestWriter_CutsOffSenderOfBadRow(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for the retries of the store")
 	}
@@ -336,7 +338,7 @@ func TestSpoiltRowCutsItsSenderOff(t *testing.T) {
 	page.wantID("ack", "p1", nil)
 }
 
-func TestSwitchedModelIsTold(t *testing.T) {
+func TestSwitched_TellsBothSides(t *testing.T) {
 	n := startNode(t, newMemory(), relay.Options{})
 	page, _ := n.page(t, "")
 	app, _ := n.app(t, "")

@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// binary composes a binary frame as glasses do.
+// binary returns a binary frame as glasses send it.
 func binary(t testing.TB, typ, id, payload string, body []byte) []byte {
 	t.Helper()
 	data, err := glasses.EncodeBinary(glasses.Frame{Type: typ, ID: id, At: 1, Payload: json.RawMessage(payload)}, body)
@@ -31,7 +31,7 @@ func (p *peer) blob(data []byte) {
 	}
 }
 
-// wantBlob reads on until a binary message comes.
+// wantBlob reads until a binary message.
 func (p *peer) wantBlob() []byte {
 	p.t.Helper()
 	for {
@@ -45,7 +45,7 @@ func (p *peer) wantBlob() []byte {
 	}
 }
 
-func TestStreamsAreRelayedAndCounted(t *testing.T) {
+func TestStream_IsRelayedAndCounted(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{})
 	page, _ := n.page(t, "")
@@ -58,7 +58,8 @@ func TestStreamsAreRelayedAndCounted(t *testing.T) {
 	sizes := []int{0, 1, 200, 510, 511, 512, 513, 4096, 40_000, 100_000, 1 << 20, glasses.MaxBinary - 200, 3}
 	total := 0
 	for i, size := range sizes {
-		frame := binary(t, "video.frame", fmt.Sprint("g", i), `{"width":640,"height":480,"later":1}`, bytes.Repeat([]byte{byte(i + 1)}, size))
+		frame := binary(t, "video.frame", fmt.Sprint("g", i), `{"width":640,"height":480,"later":1}`,
+			bytes.Repeat([]byte{byte(i + 1)}, size))
 		page.blob(frame)
 		if got := app.wantBlob(); !bytes.Equal(got, frame) {
 			t.Fatalf("a frame of %d bytes came as %d", len(frame), len(got))
@@ -71,7 +72,8 @@ func TestStreamsAreRelayedAndCounted(t *testing.T) {
 	page.wantID("video.stop", "a2", nil)
 	page.send("result", "a2", `{"ok":true}`)
 	var c glasses.StreamCount
-	if err := json.Unmarshal(page.wantRow("stream.counted").Payload, &c); err != nil || c != (glasses.StreamCount{Type: "video.frame", Frames: int64(len(sizes)), Bytes: int64(total)}) {
+	if err := json.Unmarshal(page.wantRow("stream.counted").Payload, &c); err != nil ||
+		c != (glasses.StreamCount{Type: "video.frame", Frames: int64(len(sizes)), Bytes: int64(total)}) {
 		t.Errorf("counted %+v (%v), want %d frames of %d bytes", c, err, len(sizes), total)
 	}
 	_ = page.ws.CloseNow()
@@ -86,7 +88,9 @@ func TestStreamsAreRelayedAndCounted(t *testing.T) {
 		}
 	}
 	got := strings.Join(types, " ")
-	if want := "glasses.attached app.attached video.start result video.stop result stream.counted stream.counted glasses.detached"; !strings.HasPrefix(got, want) {
+	want := "glasses.attached app.attached video.start result video.stop result stream.counted stream.counted " +
+		"glasses.detached"
+	if !strings.HasPrefix(got, want) {
 		t.Errorf("rows %s\nwant %s", got, want)
 	}
 	if find(rows, "a1", "result").Chip != "camera" {
@@ -94,7 +98,7 @@ func TestStreamsAreRelayedAndCounted(t *testing.T) {
 	}
 }
 
-func TestLongStreamsAreCountedOnTheWay(t *testing.T) {
+func TestStream_IsCountedWhileItRuns(t *testing.T) {
 	n := startNode(t, newMemory(), relay.Options{CountEvery: 20 * time.Millisecond})
 	page, _ := n.page(t, "")
 	page.blob(binary(t, "audio.chunk", "g1", `{}`, make([]byte, 10)))
@@ -104,7 +108,7 @@ func TestLongStreamsAreCountedOnTheWay(t *testing.T) {
 	}
 }
 
-func TestMediaComesBeforeItsResult(t *testing.T) {
+func TestMedia_ComesBeforeResult(t *testing.T) {
 	n := startNode(t, newMemory(), relay.Options{})
 	page, _ := n.page(t, "")
 	app, _ := n.app(t, "")
@@ -124,11 +128,12 @@ func TestMediaComesBeforeItsResult(t *testing.T) {
 	}
 }
 
-func TestRefusedBinaryFrames(t *testing.T) {
+func TestBinaryFrame_IsRefused(t *testing.T) {
 	n := startNode(t, newMemory(), relay.Options{})
 	page, _ := n.page(t, "")
 	app, _ := n.app(t, "")
-	for _, frame := range [][]byte{nil, {0}, {0xff, 0xff}, {0, 2, '{', '}'}, binary(t, "input", "x", `{}`, nil), binary(t, "display.show", "x", `{}`, nil)} {
+	for _, frame := range [][]byte{nil, {0}, {0xff, 0xff}, {0, 2, '{', '}'}, binary(t, "input", "x", `{}`, nil),
+		binary(t, "display.show", "x", `{}`, nil)} {
 		page.blob(frame)
 		var e glasses.Error
 		page.want("error", &e)
@@ -151,8 +156,8 @@ func TestRefusedBinaryFrames(t *testing.T) {
 	page.wantClose(websocket.StatusMessageTooBig, "")
 }
 
-// An app that does not read loses stream frames and nothing else, and holds nobody else up.
-func TestStalledAppLosesOnlyStreamFrames(t *testing.T) {
+// An app that does not read loses only stream frames, and delays nobody else.
+func TestStalledApp_LosesOnlyStreamFrames(t *testing.T) {
 	n := startNode(t, newMemory(), relay.Options{})
 	page, _ := n.page(t, "")
 	stalled, _ := n.app(t, "")
@@ -187,7 +192,7 @@ func TestStalledAppLosesOnlyStreamFrames(t *testing.T) {
 	stalled.wantText("last")
 }
 
-// wantText reads on, past binary messages too, until a text frame of this id comes.
+// wantText reads, past binary messages too, until a text frame with this id.
 func (p *peer) wantText(id string) {
 	p.t.Helper()
 	for {
@@ -202,7 +207,7 @@ func (p *peer) wantText(id string) {
 	}
 }
 
-func TestTheNewestPagePlaysTheGlasses(t *testing.T) {
+func TestNewestPage_IsPlayer(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{})
 	role := func(p *peer) bool {
@@ -234,6 +239,8 @@ func TestTheNewestPagePlaysTheGlasses(t *testing.T) {
 	first.send("input", "i1", `{"kind":"tap","x":1,"y":1}`)
 	first.wantID("error", "i1", nil)
 	first.blob(binary(t, "video.frame", "g1", `{}`, []byte("mirror")))
+	first.send("input", "i2", `{"kind":"tap","x":1,"y":1}`) // once it is refused, the mirror's stream was handled
+	first.wantID("error", "i2", nil)
 	second.blob(binary(t, "video.frame", "g2", `{}`, []byte("glasses")))
 	if got := app.wantBlob(); !bytes.HasSuffix(got, []byte("glasses")) {
 		t.Errorf("the app got %q", got)
@@ -252,13 +259,14 @@ func TestTheNewestPagePlaysTheGlasses(t *testing.T) {
 	}
 }
 
-func TestGlassesTellTheirState(t *testing.T) {
+func TestEvents_UpdateState(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{})
 	page, _ := n.page(t, "")
 	app, w := n.app(t, "")
 	for typ, payload := range map[string]string{
-		"transcript": `{"text":"hi","final":true}`, "battery": `{"level":9,"charging":false}`, "wear": `{"worn":false}`, "hinge": `{"state":"folded"}`,
+		"transcript": `{"text":"hi","final":true}`, "battery": `{"level":9,"charging":false}`, "wear": `{"worn":false}`,
+		"hinge": `{"state":"folded"}`,
 		"fault": `{"code":"busy","times":1}`, "speech": `{"id":"a","state":"finished"}`, "link": `{"state":"lost"}`,
 		"device": `{"deviceModel":{"id":"even_g1","name":"x"}}`,
 	} {
@@ -280,7 +288,8 @@ func TestGlassesTellTheirState(t *testing.T) {
 		t.Errorf("a later app is told %s, %s", w2.DeviceModel.ID, w2.Link)
 	}
 	for range 8 {
-		if f := late.find(func(f glasses.Frame) bool { return f.Seq > 0 }, "a replayed event", nil); !strings.HasPrefix(f.ID, "g-") {
+		isReplayed := func(f glasses.Frame) bool { return f.Seq > 0 }
+		if f := late.find(isReplayed, "a replayed event", nil); !strings.HasPrefix(f.ID, "g-") {
 			t.Errorf("replayed %+v", f)
 		}
 	}
@@ -294,7 +303,7 @@ func TestGlassesTellTheirState(t *testing.T) {
 	}
 }
 
-func TestCommandsThatTakeTime(t *testing.T) {
+func TestCommand_MayTakeItsOwnTime(t *testing.T) {
 	n := startNode(t, newMemory(), relay.Options{BeatEvery: 10 * time.Millisecond, CommandWait: 30 * time.Millisecond})
 	page, _ := n.page(t, "")
 	app, _ := n.app(t, "")

@@ -10,41 +10,41 @@ import (
 )
 
 const (
-	// readBuffer and writeBuffer are what an idle connection keeps, in bytes. Frames leave from a burst's buffer.
+	// readBuffer and writeBuffer are what an idle connection keeps, in bytes.
 	readBuffer  = 512
 	writeBuffer = 64
-	// burstBuffer is what one takes from a pool while there is more to read or to write at once.
+	// burstBuffer is what a busy connection borrows from a pool to read or write more at once.
 	burstBuffer = 32 << 10
-	// writeWait is how long a peer may take to let one write through.
-	writeWait = 10 * time.Second
+	// writeTimeout is how long one write to a peer may take.
+	writeTimeout = 10 * time.Second
 )
 
 var bursts = sync.Pool{New: func() any { b := make([]byte, burstBuffer); return &b }}
 
-// wire is the connection below a WebSocket. net/http would keep 4 KB for each direction as long as the socket lives;
-// here a socket keeps next to nothing while it is idle, and reads and writes in big pieces while it is not.
+// wire is the connection below a WebSocket. net/http would keep 4 KB for each direction as long as the socket lives; a
+// wire keeps next to nothing while it is idle, and reads and writes in big pieces while it is busy.
 type wire struct {
 	net.Conn
 
-	// One goroutine reads.
-	early []byte  // came with the handshake
+	// For the reading goroutine alone.
+	early []byte  // arrived with the handshake
 	burst *[]byte // nil unless there is more to read from it
-	ahead []byte  // the part of burst that was not read yet
-	eager bool    // the last read was full: there is probably more
+	ahead []byte  // the unread part of burst
+	eager bool    // the last read was full, so there is probably more
 
 	mu     sync.Mutex
 	corked bool
-	out    *[]byte // what waits for uncork; nil for nothing
+	out    *[]byte // waits for uncork; may be nil
 	held   int     // bytes of out in use
 }
 
-// hijack takes the connection over from net/http, buffers apart.
+// hijack takes the connection over from net/http, without its buffers.
 type hijack struct {
 	http.ResponseWriter
 	wire *wire
 }
 
-// Hijack gives the connection with small buffers of its own (http.Hijacker).
+// Hijack returns the connection with small buffers of its own (http.Hijacker).
 func (h *hijack) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	c, rw, err := http.NewResponseController(h.ResponseWriter).Hijack()
 	if err != nil {
@@ -52,10 +52,11 @@ func (h *hijack) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	}
 	early, _ := rw.Peek(rw.Reader.Buffered())
 	h.wire = &wire{Conn: c, early: bytes.Clone(early)}
-	return h.wire, bufio.NewReadWriter(bufio.NewReaderSize(h.wire, readBuffer), bufio.NewWriterSize(h.wire, writeBuffer)), nil
+	r, w := bufio.NewReaderSize(h.wire, readBuffer), bufio.NewWriterSize(h.wire, writeBuffer)
+	return h.wire, bufio.NewReadWriter(r, w), nil
 }
 
-// Read reads in small pieces until one comes full, and then as much as there is.
+// Read reads in small pieces until one is full, and then as much as there is.
 func (w *wire) Read(p []byte) (int, error) {
 	switch {
 	case len(w.early) > 0:
@@ -65,7 +66,7 @@ func (w *wire) Read(p []byte) (int, error) {
 	case len(w.ahead) > 0:
 		n := copy(p, w.ahead)
 		w.ahead = w.ahead[n:]
-		w.dropBurst()
+		w.freeBurst()
 		return n, nil
 	case !w.eager || len(p) >= burstBuffer:
 		n, err := w.Conn.Read(p)
@@ -77,23 +78,23 @@ func (w *wire) Read(p []byte) (int, error) {
 	w.eager = got == burstBuffer
 	n := copy(p, (*w.burst)[:got])
 	w.ahead = (*w.burst)[n:got]
-	w.dropBurst()
+	w.freeBurst()
 	return n, err
 }
 
-func (w *wire) dropBurst() {
+func (w *wire) freeBurst() {
 	if len(w.ahead) == 0 && w.burst != nil {
 		bursts.Put(w.burst)
 		w.burst, w.ahead = nil, nil
 	}
 }
 
-// Write keeps p back while corked, as far as there is room.
+// Write holds p back while corked, as far as the buffer allows.
 func (w *wire) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.corked {
-		return w.now(p)
+		return w.writeNow(p)
 	}
 	if w.out == nil {
 		w.out = bursts.Get().(*[]byte)
@@ -104,26 +105,26 @@ func (w *wire) Write(p []byte) (int, error) {
 	}
 	both := net.Buffers{(*w.out)[:w.held], p}
 	w.held = 0
-	_ = w.SetWriteDeadline(time.Now().Add(writeWait))
+	_ = w.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if _, err := both.WriteTo(w.Conn); err != nil {
 		return 0, err
 	}
 	return len(p), nil
 }
 
-func (w *wire) now(p []byte) (int, error) {
-	_ = w.SetWriteDeadline(time.Now().Add(writeWait)) // a dead connection says so at the write
+func (w *wire) writeNow(p []byte) (int, error) {
+	_ = w.SetWriteDeadline(time.Now().Add(writeTimeout)) // a dead connection fails at the write
 	return w.Conn.Write(p)
 }
 
-// cork makes writes wait for uncork, so that many frames go out at once.
+// cork makes writes wait for uncork, so that many frames leave at once.
 func (w *wire) cork() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.corked = true
 }
 
-// uncork writes what waits and hands the buffer back.
+// uncork writes what waits and returns the buffer.
 func (w *wire) uncork() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -133,7 +134,7 @@ func (w *wire) uncork() error {
 	}
 	var err error
 	if w.held > 0 {
-		_, err = w.now((*w.out)[:w.held])
+		_, err = w.writeNow((*w.out)[:w.held])
 	}
 	bursts.Put(w.out)
 	w.out, w.held = nil, 0

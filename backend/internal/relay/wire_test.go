@@ -9,12 +9,13 @@ import (
 	"github.com/service-dev/service/backend/internal/relay"
 )
 
-// What came in one packet with the handshake is not lost.
-func TestHelloInTheHandshakesPacket(t *testing.T) {
+// Bytes that arrive in one packet with the handshake are not lost.
+func TestHello_InHandshakePacket(t *testing.T) {
 	n := startNode(t, newMemory(), relay.Options{})
 	conn := dialRaw(t, n.url)
 	payload := `{"v":1,"type":"hello","id":"h1","at":1,"payload":{"secret":"right","app":{"name":"Early"}}}`
-	request := "GET /api/sessions/" + testID + "/app HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
+	request := "GET /api/sessions/" + testID +
+		"/app HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
 	frame := append([]byte{0x81, 0x80 | byte(len(payload)), 0, 0, 0, 0}, payload...) // the mask is zero
 	if _, err := conn.Write(append([]byte(request), frame...)); err != nil {

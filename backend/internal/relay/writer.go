@@ -10,23 +10,23 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// entry is one row on its way to the log, or (with reached set) a mark that is closed when everything before it is
+// entry is one row on its way to the log, or, with flushed set, a mark that is closed once everything before it is
 // committed and published.
 type entry struct {
 	row     sessions.Row
 	from    *conn // acknowledged after the commit; nil for rows of the service
-	reached chan struct{}
+	flushed chan struct{}
 }
 
 const (
-	maxBatch    = 256
-	commitWait  = 10 * time.Second
-	commitTries = 5
-	maxPause    = 5 * time.Second
+	maxBatch      = 256
+	commitTimeout = 10 * time.Second
+	commitTries   = 5
+	maxPause      = 5 * time.Second
 )
 
-// write is the one writer: it commits everything that waits in one transaction. It returns when stop is closed and the
-// queue is empty.
+// write commits everything that waits in one transaction, again and again. It returns when stop is closed and the queue
+// is empty.
 func (h *Hub) write(ctx context.Context, stop <-chan struct{}) {
 	for {
 		select {
@@ -62,14 +62,14 @@ func (h *Hub) gather(first entry) []entry {
 func (h *Hub) commit(ctx context.Context, batch []entry) {
 	rows := make([]sessions.Row, 0, len(batch))
 	for _, e := range batch {
-		if e.reached == nil {
+		if e.flushed == nil {
 			rows = append(rows, e.row)
 		}
 	}
 	if len(rows) > 0 {
-		switch err := h.append(ctx, rows); {
-		case errors.Is(err, sessions.ErrUnavailable): // no row is at fault, and the hub closes
-			h.lose(ctx, batch, err)
+		switch err := h.appendRows(ctx, rows); {
+		case errors.Is(err, sessions.ErrUnavailable): // no row is at fault, and the hub is closing
+			h.giveUp(ctx, batch, err)
 			return
 		case err != nil:
 			h.commitOneByOne(ctx, batch)
@@ -78,83 +78,81 @@ func (h *Hub) commit(ctx context.Context, batch []entry) {
 	}
 	i := 0
 	for _, e := range batch {
-		if e.reached != nil {
-			close(e.reached)
+		if e.flushed != nil {
+			close(e.flushed)
 			continue
 		}
 		h.committed(e, rows[i])
 		i++
 	}
-	h.advance(rows)
+	h.publishCursors(rows)
 }
 
-// append retries for as long as the store is away: nobody would send a row of the service again. The queue fills up
-// meanwhile and holds the senders up. A store that is away when the hub closes has commitTries.
-func (h *Hub) append(ctx context.Context, rows []sessions.Row) error {
+// appendRows retries while the store is unavailable, because nobody would send a row of the service again. Meanwhile
+// the queue fills up and delays the senders. Once the hub is closing there are commitTries.
+func (h *Hub) appendRows(ctx context.Context, rows []sessions.Row) error {
 	var err error
 	for try := 0; try < commitTries || errors.Is(err, sessions.ErrUnavailable) && h.life.Err() == nil; try++ {
-		h.away.Store(try >= commitTries)
+		h.isAway.Store(try >= commitTries)
 		if try > 0 {
 			h.pause(min(h.RetryPause<<min(try, commitTries), maxPause)) // back-off: 0.4, 0.8, 1.6, 3.2, 5 s
 		}
-		once, cancel := context.WithTimeout(ctx, commitWait)
+		once, cancel := context.WithTimeout(ctx, commitTimeout)
 		err = h.Log.AppendEvents(once, rows, h.Quota)
 		cancel()
-		if err == nil || errors.Is(err, sessions.ErrNotFound) { // a deleted session's row will not do better later
-			h.away.Store(false)
+		if err == nil || errors.Is(err, sessions.ErrNotFound) { // retrying does not help the row of a deleted session
+			h.isAway.Store(false)
 			return err
 		}
-		h.Logger.Warn("writing event rows", "rows", len(rows), "try", try+1, "error", err)
+		h.Logger.Warn("failed to write event rows", "rows", len(rows), "try", try+1, "err", err)
 	}
 	return err
 }
 
-// pause waits, but no longer than RetryPause once the hub closes.
+// pause waits for d, or for RetryPause once the hub is closing.
 func (h *Hub) pause(d time.Duration) {
-	late := time.NewTimer(d)
-	defer late.Stop()
 	select {
-	case <-late.C:
+	case <-time.After(d):
 	case <-h.life.Done():
 		time.Sleep(h.RetryPause)
 	}
 }
 
-// lose gives a batch up.
-func (h *Hub) lose(ctx context.Context, batch []entry, err error) {
-	h.Logger.ErrorContext(ctx, "event rows lost", "rows", len(batch), "error", err)
+// giveUp loses a batch.
+func (h *Hub) giveUp(ctx context.Context, batch []entry, err error) {
+	h.Logger.ErrorContext(ctx, "event rows lost", "rows", len(batch), "err", err)
 	for _, e := range batch {
-		if e.reached != nil {
-			close(e.reached)
+		if e.flushed != nil {
+			close(e.flushed)
 		} else if e.from != nil {
-			e.from.end(closeStore, "the frame could not be stored; reconnect and send it again")
+			e.from.end(glasses.CloseStore, notStored)
 		}
 	}
 }
 
-// commitOneByOne finds the row that spoils a batch. Its sender is cut off: it was not acknowledged and sends it again.
+// commitOneByOne finds the row that makes a batch fail. Its sender is cut off, so that it sends the frame again.
 func (h *Hub) commitOneByOne(ctx context.Context, batch []entry) {
 	for _, e := range batch {
-		if e.reached != nil {
-			close(e.reached)
+		if e.flushed != nil {
+			close(e.flushed)
 			continue
 		}
 		rows := []sessions.Row{e.row}
-		once, cancel := context.WithTimeout(ctx, commitWait)
+		once, cancel := context.WithTimeout(ctx, commitTimeout)
 		err := h.Log.AppendEvents(once, rows, h.Quota)
 		cancel()
 		if err == nil {
 			h.committed(e, rows[0])
-			h.advance(rows)
+			h.publishCursors(rows)
 			continue
 		}
 		level := slog.LevelError
 		if errors.Is(err, sessions.ErrNotFound) {
-			level = slog.LevelInfo // it was deleted with its project or account
+			level = slog.LevelInfo // its session was deleted with a project or account
 		}
-		h.Logger.Log(ctx, level, "event row lost", "session", e.row.SessionID, "type", e.row.Event.Type, "error", err)
+		h.Logger.Log(ctx, level, "event row lost", "session", e.row.SessionID, "type", e.row.Event.Type, "err", err)
 		if e.from != nil {
-			e.from.end(closeStore, "the frame could not be stored; reconnect and send it again")
+			e.from.end(glasses.CloseStore, notStored)
 		}
 	}
 }
@@ -162,15 +160,16 @@ func (h *Hub) commitOneByOne(ctx context.Context, batch []entry) {
 func (h *Hub) committed(e entry, row sessions.Row) {
 	if e.from != nil {
 		ack := glasses.Ack{ID: row.Event.ID, Kind: row.Event.Kind, Seq: row.Event.Seq}
-		e.from.tell(h.frame(glasses.TypeAck, row.Event.ID, ack))
+		e.from.sendText(h.frame(glasses.TypeAck, row.Event.ID, ack))
 	}
 	if !row.Duplicate {
 		h.bus.Publish(row.SessionID, toPages, text(h.frame(glasses.TypeRow, "", row.Event)))
 	}
 }
 
-// advance tells the apps how far their cursor may go: every frame up to there was relayed before it was queued.
-func (h *Hub) advance(rows []sessions.Row) {
+// publishCursors tells the apps how far their cursor may advance: every frame up to there was relayed before it was
+// queued.
+func (h *Hub) publishCursors(rows []sessions.Row) {
 	last := map[string]int64{}
 	for _, r := range rows {
 		last[r.SessionID] = max(last[r.SessionID], r.Event.Seq)

@@ -33,7 +33,7 @@ const (
 
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// New gives prefix + 256 random bits + checksum tail.
+// New returns prefix, 256 random bits and a checksum tail.
 func New(prefix string) string {
 	var b [randomBytes]byte
 	rand.Read(b[:])
@@ -41,7 +41,7 @@ func New(prefix string) string {
 	return body + tail(body)
 }
 
-// Valid tells whether s has the form of New(prefix) with the right tail. It spares the store a look-up of noise.
+// Valid reports whether s has the form of New(prefix) with the right tail, so that the store need not look up noise.
 func Valid(prefix, s string) bool {
 	if len(s) != len(prefix)+randomChars+tailChars || !strings.HasPrefix(s, prefix) {
 		return false
@@ -60,24 +60,24 @@ func tail(body string) string {
 	return string(out[:])
 }
 
-// Hasher turns credentials into what may be stored.
+// Hasher computes what may be stored of credentials.
 type Hasher struct{ macs *sync.Pool } // of *mac: making one costs more than using it
 
-// mac is an HMAC with the key in it, and room for what goes in and comes out.
+// mac is a keyed HMAC with reusable buffers.
 type mac struct {
 	hash.Hash
 	buf []byte
 }
 
-// NewHasher takes the backend's key; at least 32 bytes, checked by the configuration.
+// NewHasher returns a Hasher with the backend's key of at least 32 bytes, which the configuration checks.
 func NewHasher(key []byte) Hasher {
 	return Hasher{&sync.Pool{New: func() any { return &mac{Hash: hmac.New(sha256.New, key)} }}}
 }
 
-// Check tells keys apart without telling anything else of them.
+// Check returns a value that identifies the key and reveals nothing else about it.
 func (h Hasher) Check() string { return h.Hash("key check", "service") }
 
-// Hash gives the hexadecimal HMAC-SHA-256 of a credential; kind keeps equal texts of different kinds apart.
+// Hash returns the hexadecimal HMAC-SHA-256 of a credential; kind separates equal texts of different kinds.
 func (h Hasher) Hash(kind, credential string) string {
 	m := h.macs.Get().(*mac)
 	m.Reset()

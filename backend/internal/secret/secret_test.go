@@ -26,7 +26,7 @@ func TestNew(t *testing.T) {
 }
 
 // One wrong character anywhere is noticed without a look into the store.
-func TestOneWrongCharacterIsNoticed(t *testing.T) {
+func TestValid_NoticesOneWrongCharacter(t *testing.T) {
 	s := New(Token)
 	for i := range s {
 		for _, c := range []byte{'A', 'b', '0', '-', ' ', 0, 0xff} {
@@ -68,13 +68,14 @@ func FuzzValidSecret(f *testing.F) {
 			return
 		}
 		body, ok := strings.CutPrefix(s, prefix)
-		if !ok || len(body) != randomChars+tailChars || Valid(prefix, s+"0") || Valid(prefix, s[:len(s)-1]) || Valid("x"+prefix, s) {
+		if !ok || len(body) != randomChars+tailChars || Valid(prefix, s+"0") || Valid(prefix, s[:len(s)-1]) ||
+			Valid("x"+prefix, s) {
 			t.Fatalf("%q passes as %q", s, prefix)
 		}
 	})
 }
 
-// S11: hashing costs far under a millisecond a poll.
+// Hashing costs far under a millisecond a poll.
 func BenchmarkHash(b *testing.B) {
 	h := NewHasher([]byte("a key of thirty-two bytes or more"))
 	code := New(DeviceCode)

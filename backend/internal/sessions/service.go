@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/service-dev/service/backend/internal/periodic"
 	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/proto/glasses"
 )
@@ -22,63 +23,65 @@ type Mint struct {
 	// SwitchTo, if not empty, is the device model that a resumed session changes to.
 	SwitchTo string
 	Fresh    bool
-	// PerMinute is how many sessions the account may make within a minute; 0: as many as it likes.
+	// PerMinute is how many sessions the account may create within a minute; 0 is unlimited.
 	PerMinute int
 	Now       time.Time
 }
 
 // Store keeps sessions. Every method is atomic.
 type Store interface {
-	// MintSession gives the current open session of New's owner, project and platform with its expiry slid, or inserts
-	// New. Any number of callers at once get one session. was is its device model before the call. The error may be a
+	// MintSession extends and returns the current open session of New's owner, project and platform, or inserts New. Any
+	// number of concurrent callers get one session. was is its device model before the call. The error may be a
 	// *PacedError.
 	MintSession(ctx context.Context, m Mint) (s Session, created bool, was string, err error)
-	// Session returns ErrNotFound for a missing one. A session whose link is revoked or whose account is not active is
-	// closed, and it expires with its link at the latest.
+	// Session returns ErrNotFound for an unknown one. A session whose link is revoked or whose account is not active is
+	// closed, and it expires no later than its link.
 	Session(ctx context.Context, id string) (Session, error)
 	// OpenSessions lists an account's open sessions, newest first.
 	OpenSessions(ctx context.Context, accountID string, now time.Time) ([]Session, error)
-	// CloseSession closes it, revokes its secrets and deletes its rows; closed tells whether this call did it.
+	// CloseSession closes a session, revokes its secrets and deletes its rows. It reports whether this call closed it.
 	CloseSession(ctx context.Context, id string, now time.Time) (s Session, closed bool, err error)
-	// TouchSession slides the expiry of an open session.
+	// TouchSession extends an open session.
 	TouchSession(ctx context.Context, id string, now, expires time.Time) error
-	// SetSessionModel notes the device model of an open session.
+	// SetSessionModel stores the device model of an open session.
 	SetSessionModel(ctx context.Context, id, model string, now time.Time) error
 }
 
 // Secrets keeps app secrets as hashes.
 type Secrets interface {
 	AddSessionSecret(ctx context.Context, sessionID, hash string, now time.Time) error
-	// HasSessionSecret tells whether the session has this secret. A revoked one counts only once the session is closed.
+	// HasSessionSecret reports whether the session has this secret. A revoked one counts only after the session was
+	// closed.
 	HasSessionSecret(ctx context.Context, sessionID, hash string) (bool, error)
 }
 
 // Log is the durable event log.
 type Log interface {
-	// SessionEvents returns up to limit rows with seq above since, in order. Rows are numbered without a gap: when the
-	// first is not the one after since, those between are gone.
+	// SessionEvents returns up to limit rows with seq above since, in order. Rows are numbered without gaps: if the first
+	// is not the one after since, those between were deleted.
 	SessionEvents(ctx context.Context, sessionID string, since int64, limit int) ([]glasses.Event, error)
-	// SweepLogs deletes the rows of sessions that were closed, of those that nobody was active in since idle, and what
-	// accounts hold beyond the quota.
+	// SweepLogs deletes the rows of sessions that were closed or not active since idle, and those of accounts beyond the
+	// quota.
 	SweepLogs(ctx context.Context, idle time.Time, q Quota) error
 }
 
 // Attached is the live side.
 type Attached interface {
-	// Attached tells who is there.
+	// Attached returns who is attached.
 	Attached(sessionID string) Live
 	// Closed ends every connection of a session.
 	Closed(sessionID string)
-	// Switched tells both sides that the device model changed.
+	// Switched notifies both sides of a new device model.
 	Switched(ctx context.Context, sessionID, model string)
-	// Watch gives a channel that gets a value after each commit of rows of a session; stop must be called. The error is
-	// ErrTooManyWaiters.
+	// Watch returns a channel that receives a value after each commit of rows of a session; the caller must call stop.
+	// The error is ErrTooManyWaiters.
 	Watch(sessionID string) (woken <-chan struct{}, stop func(), err error)
-	// Control asks the page that plays the glasses: ErrNoGlasses, ErrNoAnswer, or the payload of its result.
+	// Control sends a request to the page that simulates the glasses. It returns the payload of its result, ErrNoGlasses
+	// or ErrNoAnswer.
 	Control(ctx context.Context, sessionID, typ string, payload json.RawMessage, media []byte) (json.RawMessage, error)
 }
 
-// Service is the life of sessions.
+// Service creates, reads and closes sessions.
 type Service struct {
 	Store   Store
 	Secrets Secrets
@@ -86,14 +89,15 @@ type Service struct {
 	Hasher  secret.Hasher
 	Live    Attached
 	Now     func() time.Time
-	// PerMinute is how many sessions an account may make within a minute; 0: DefaultPerMinute.
+	// PerMinute is how many sessions an account may create within a minute; 0 is DefaultPerMinute.
 	PerMinute int
-	Logger    *slog.Logger // of sweeps that did not work; nil: nowhere
+	Logger    *slog.Logger // nil discards
 
 	waits waits
 }
 
-// Mint creates or resumes a session. The error may be an *InvalidError, or a *PacedError when it would have to create one.
+// Mint creates or resumes a session. The error may be an *InvalidError, or a *PacedError if it would have to create
+// one.
 func (s *Service) Mint(ctx context.Context, o Owner, r Request) (Session, bool, error) {
 	if err := r.check(); err != nil {
 		return Session{}, false, err
@@ -106,9 +110,10 @@ func (s *Service) Mint(ctx context.Context, o Owner, r Request) (Session, bool, 
 	if fresh.DeviceModel == "" {
 		fresh.DeviceModel = glasses.DefaultDeviceModel
 	}
-	got, created, was, err := s.Store.MintSession(ctx, Mint{New: fresh, SwitchTo: r.DeviceModel, Fresh: r.Fresh, PerMinute: cmp.Or(s.PerMinute, DefaultPerMinute), Now: now})
+	got, created, was, err := s.Store.MintSession(ctx, Mint{New: fresh, SwitchTo: r.DeviceModel, Fresh: r.Fresh,
+		PerMinute: cmp.Or(s.PerMinute, DefaultPerMinute), Now: now})
 	if err != nil {
-		return Session{}, false, fmt.Errorf("minting session: %w", err)
+		return Session{}, false, fmt.Errorf("mint session: %w", err)
 	}
 	if !created && was != got.DeviceModel {
 		s.Live.Switched(ctx, got.ID, got.DeviceModel)
@@ -116,7 +121,7 @@ func (s *Service) Mint(ctx context.Context, o Owner, r Request) (Session, bool, 
 	return got, created, nil
 }
 
-// Get reads a session of the account, or returns ErrNotFound.
+// Get returns a session of the account, or ErrNotFound.
 func (s *Service) Get(ctx context.Context, accountID, id string) (Session, error) {
 	got, err := s.Store.Session(ctx, id)
 	if err != nil {
@@ -128,19 +133,19 @@ func (s *Service) Get(ctx context.Context, accountID, id string) (Session, error
 	return got, nil
 }
 
-// List gives the account's open sessions, newest first.
+// List returns the account's open sessions, newest first.
 func (s *Service) List(ctx context.Context, accountID string) ([]Session, error) {
 	return s.Store.OpenSessions(ctx, accountID, s.now())
 }
 
-// Close ends a session, its secrets and its connections. Closing a closed one answers the same.
+// Close ends a session, its secrets and its connections. Closing it again returns the same.
 func (s *Service) Close(ctx context.Context, accountID, id string) (Session, error) {
 	if _, err := s.Get(ctx, accountID, id); err != nil {
 		return Session{}, err
 	}
 	got, closed, err := s.Store.CloseSession(ctx, id, s.now())
 	if err != nil {
-		return Session{}, fmt.Errorf("closing session: %w", err)
+		return Session{}, fmt.Errorf("close session: %w", err)
 	}
 	if closed {
 		s.Live.Closed(id)
@@ -148,7 +153,7 @@ func (s *Service) Close(ctx context.Context, accountID, id string) (Session, err
 	return got, nil
 }
 
-// MintSecret makes one more app secret for an open session, or returns ErrNotFound or ErrClosed.
+// MintSecret creates an app secret for an open session, or returns ErrNotFound or ErrClosed.
 func (s *Service) MintSecret(ctx context.Context, accountID, id string) (string, error) {
 	got, err := s.Get(ctx, accountID, id)
 	if err != nil {
@@ -159,7 +164,7 @@ func (s *Service) MintSecret(ctx context.Context, accountID, id string) (string,
 	}
 	sst := secret.New(secret.Session)
 	if err := s.Secrets.AddSessionSecret(ctx, id, s.hash(sst), s.now()); err != nil {
-		return "", fmt.Errorf("storing session secret: %w", err)
+		return "", fmt.Errorf("save session secret: %w", err)
 	}
 	return sst, nil
 }
@@ -171,8 +176,8 @@ const (
 	MaxWait       = 25 * time.Second
 )
 
-// Page is a page of the event log: Next is the cursor for the next call. Truncated says that rows after the cursor of this
-// call are gone: they were more than the quota, or older than the log is kept.
+// Page is a page of the event log: Next is the cursor for the next call. Truncated reports that rows after the cursor
+// of this call were deleted, over the quota or because of their age.
 type Page struct {
 	Events    []glasses.Event
 	Next      int64
@@ -180,10 +185,12 @@ type Page struct {
 	Truncated bool
 }
 
-// Events reads the log after since; limit is clamped to 1..MaxEvents, 0 means DefaultEvents. When there is no row it
-// waits for one, at most wait and never longer than MaxWait; it may give an empty page earlier. A session that is over
-// has nothing to wait for. The error may be ErrTooManyWaiters.
-func (s *Service) Events(ctx context.Context, accountID, id string, since int64, limit int, wait time.Duration) (Page, error) {
+// Events reads the log after since; limit is clamped to 1..MaxEvents, 0 means DefaultEvents. Without a row it waits
+// for one, at most wait and never longer than MaxWait; it may return an empty page earlier, and does so at once for a
+// session that is not open. The error may be ErrTooManyWaiters.
+func (s *Service) Events(
+	ctx context.Context, accountID, id string, since int64, limit int, wait time.Duration,
+) (Page, error) {
 	got, err := s.Get(ctx, accountID, id)
 	if err != nil {
 		return Page{}, err
@@ -196,7 +203,7 @@ func (s *Service) Events(ctx context.Context, accountID, id string, since int64,
 		return Page{}, ErrTooManyWaiters
 	}
 	defer leave()
-	woken, stop, err := s.Live.Watch(id) // before the first look, so that no row falls in between
+	woken, stop, err := s.Live.Watch(id) // before the first read, so that no row is missed
 	if err != nil {
 		return Page{}, err
 	}
@@ -225,7 +232,7 @@ func (s *Service) page(ctx context.Context, id string, since int64, limit int) (
 	since = max(since, 0)
 	events, err := s.Log.SessionEvents(ctx, id, since, limit+1)
 	if err != nil {
-		return Page{}, fmt.Errorf("reading events: %w", err)
+		return Page{}, fmt.Errorf("read events: %w", err)
 	}
 	p := Page{Events: events, Next: since, More: len(events) > limit}
 	if p.More {
@@ -235,7 +242,7 @@ func (s *Service) page(ctx context.Context, id string, since int64, limit int) (
 		p.Next, p.Truncated = p.Events[n-1].Seq, p.Events[0].Seq > since+1
 		return p, nil
 	}
-	got, err := s.Store.Session(ctx, id) // after the rows: what was there when the cursor was made may be gone by now
+	got, err := s.Store.Session(ctx, id) // after the rows: those before the cursor may have been deleted meanwhile
 	if err != nil {
 		return Page{}, err
 	}
@@ -245,33 +252,24 @@ func (s *Service) page(ctx context.Context, id string, since int64, limit int) (
 	return p, nil
 }
 
-// sweepEvery is how often logs that are over are deleted.
+// sweepEvery is how often finished logs are deleted.
 const sweepEvery = time.Hour
 
-// Serve deletes logs that are over, at once and every hour, until ctx ends.
+// Serve runs Sweep at once and every hour until ctx ends.
 func (s *Service) Serve(ctx context.Context) error {
-	tick := time.NewTicker(sweepEvery)
-	defer tick.Stop()
-	for {
-		if err := s.Sweep(ctx); err != nil && ctx.Err() == nil && s.Logger != nil {
-			s.Logger.ErrorContext(ctx, "failed to sweep event logs; the next sweep makes up for it", "err", err)
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil
-		}
-	}
+	return periodic.Run(ctx, sweepEvery, s.Logger, "sweep event logs", s.Sweep)
 }
 
-// Sweep does what Serve does, once.
+// Sweep deletes finished logs and those beyond the quota.
 func (s *Service) Sweep(ctx context.Context) error {
 	return s.Log.SweepLogs(ctx, s.now().Add(-IdleKept), DefaultQuota)
 }
 
-// Control asks the simulated glasses of an open session for something and gives the payload of their result, also when
-// that is an error of theirs: ErrNotFound, ErrClosed, ErrNoGlasses or ErrNoAnswer otherwise.
-func (s *Service) Control(ctx context.Context, accountID, id, typ string, payload json.RawMessage, media []byte) (json.RawMessage, error) {
+// Control sends a request to the simulated glasses of an open session and returns the payload of their result, even if
+// that is an error of theirs. It returns ErrNotFound, ErrClosed, ErrNoGlasses or ErrNoAnswer.
+func (s *Service) Control(
+	ctx context.Context, accountID, id, typ string, payload json.RawMessage, media []byte,
+) (json.RawMessage, error) {
 	got, err := s.Get(ctx, accountID, id)
 	if err != nil {
 		return nil, err
@@ -282,15 +280,15 @@ func (s *Service) Control(ctx context.Context, accountID, id, typ string, payloa
 	return s.Live.Control(ctx, id, typ, payload, media)
 }
 
-// Open reads an open session by one of its secrets, for an app that attaches: ErrBadSecret, or ErrClosed when the
-// secret was right but the session is over.
+// Open returns an open session by one of its secrets, for an app that attaches. It returns ErrBadSecret, or ErrClosed
+// if the secret is right but the session is not open.
 func (s *Service) Open(ctx context.Context, id, sst string) (Session, error) {
 	if !secret.Valid(secret.Session, sst) {
 		return Session{}, ErrBadSecret
 	}
 	ok, err := s.Secrets.HasSessionSecret(ctx, id, s.hash(sst))
 	if err != nil {
-		return Session{}, fmt.Errorf("checking session secret: %w", err)
+		return Session{}, fmt.Errorf("check session secret: %w", err)
 	}
 	if !ok {
 		return Session{}, ErrBadSecret
@@ -305,20 +303,20 @@ func (s *Service) Open(ctx context.Context, id, sst string) (Session, error) {
 	return got, nil
 }
 
-// Touch slides the expiry of an open session.
+// Touch extends an open session.
 func (s *Service) Touch(ctx context.Context, id string) error {
 	now := s.now()
 	return s.Store.TouchSession(ctx, id, now, now.Add(Lifetime))
 }
 
-// SetModel notes that the glasses of an open session are of another model now.
+// SetModel stores the device model of an open session.
 func (s *Service) SetModel(ctx context.Context, id, model string) error {
 	return s.Store.SetSessionModel(ctx, id, model, s.now())
 }
 
 func (s *Service) hash(sst string) string { return s.Hasher.Hash("session secret", sst) }
 
-// now has the store's precision, so that what a caller gets equals what a later read gives.
+// now returns the time in the store's precision, so that results equal what later reads return.
 func (s *Service) now() time.Time { return s.Now().UTC().Truncate(time.Millisecond) }
 
 // newID is not a secret: 20 base32 characters only make it unique.
@@ -328,5 +326,5 @@ func newID() string {
 	return "ses_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))[:20]
 }
 
-// Attached tells who is attached to a session right now.
+// Attached returns who is attached to a session.
 func (s *Service) Attached(id string) Live { return s.Live.Attached(id) }

@@ -10,10 +10,10 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// Lifetime is how long a session lives after its last activity.
+// Lifetime is how long a session stays open after its last activity.
 const Lifetime = 24 * time.Hour
 
-// DefaultPlatform is what a request that names none gets.
+// DefaultPlatform is the platform of a request that names none.
 const DefaultPlatform = "web"
 
 // States of a session.
@@ -22,31 +22,31 @@ const (
 	StateClosed = "closed"
 )
 
-// Errors that callers branch on.
+// Errors that callers check for.
 var (
-	// ErrNotFound: no such session, or another account's; nobody can tell which.
+	// ErrNotFound is returned for an unknown session and for another account's, so that they cannot be told apart.
 	ErrNotFound = errors.New("no such session")
-	// ErrClosed: the session is closed or expired.
+	// ErrClosed is returned for a session that is closed or expired.
 	ErrClosed = errors.New("session is closed")
-	// ErrNoGlasses: no simulator page of the session is open.
+	// ErrNoGlasses is returned if no simulator page of the session is open.
 	ErrNoGlasses = errors.New("no simulator page is open")
-	// ErrNoAnswer: the simulator page did not answer in time.
+	// ErrNoAnswer is returned if the simulator page did not answer in time.
 	ErrNoAnswer = errors.New("the simulator page did not answer in time")
-	// ErrTooManyWaiters: too many wait for rows already.
+	// ErrTooManyWaiters is returned if too many calls wait for rows.
 	ErrTooManyWaiters = errors.New("too many wait for events already")
-	// ErrUnavailable: the store is away; rows that were refused now may be taken later.
+	// ErrUnavailable is returned if the store is unavailable; rows that it refused may be accepted later.
 	ErrUnavailable = errors.New("the store is not available")
-	// ErrBadSecret: the secret opens no such session.
+	// ErrBadSecret is returned for a secret that opens no such session.
 	ErrBadSecret = errors.New("secret does not belong to this session")
 )
 
-// InvalidError is a request that can never work; Message is for people.
+// InvalidError is a request that can never succeed; Message is for people.
 type InvalidError struct{ Message string }
 
-// Error gives the message.
+// Error returns the message.
 func (e *InvalidError) Error() string { return e.Message }
 
-// Owner is on whose behalf a session is minted: the account and the link (token) that asked.
+// Owner is whom a session is created for: the account and the link (token) that asked.
 type Owner struct{ AccountID, LinkID string }
 
 // Session is one browser-simulator session. Times are UTC, millisecond precision.
@@ -60,14 +60,14 @@ type Session struct {
 	LastActive  time.Time
 	ExpiresAt   time.Time
 	ClosedAt    time.Time // zero while open
-	// FirstSeq is the oldest row of the event log that is kept, LastSeq the newest; without rows FirstSeq is LastSeq+1.
+	// FirstSeq is the oldest stored row of the event log, LastSeq the newest; without rows FirstSeq is LastSeq+1.
 	FirstSeq, LastSeq int64
 }
 
-// Open tells whether the session can be attached to at this moment.
+// Open reports whether the session can be attached to now.
 func (s Session) Open(now time.Time) bool { return s.ClosedAt.IsZero() && now.Before(s.ExpiresAt) }
 
-// State is open or closed; an expired session counts as closed.
+// State returns open or closed; an expired session counts as closed.
 func (s Session) State(now time.Time) string {
 	if s.Open(now) {
 		return StateOpen
@@ -75,7 +75,7 @@ func (s Session) State(now time.Time) string {
 	return StateClosed
 }
 
-// Request asks for a session.
+// Request describes the session to create or resume.
 type Request struct {
 	Project     string
 	Platform    string // empty: DefaultPlatform
@@ -83,7 +83,7 @@ type Request struct {
 	Fresh       bool
 }
 
-// check fills the defaults, or returns an *InvalidError.
+// check sets the defaults, or returns an *InvalidError.
 func (r *Request) check() error {
 	if err := projects.CheckID(r.Project); err != nil {
 		return &InvalidError{err.Error()}
@@ -113,17 +113,19 @@ func knownModels() string {
 	return strings.Join(ids, ", ")
 }
 
-// Live is who is attached to a session right now.
+// Live is who is attached to a session.
 type Live struct {
 	Apps  []glasses.AppInfo
 	Pages int
 }
 
-// Row is one event on its way into the log of a session. OK is for results: whether the command succeeded.
+// Row is an event to append to the log of a session. OK is for results: whether the command succeeded.
 type Row struct {
 	SessionID string
 	Event     glasses.Event
 	OK        bool
-	// Duplicate is set by the store: the row was there already and Event.Seq is its number.
+	// State is the session's state after the row, if it changed; the store keeps it with the row.
+	State *State
+	// Duplicate is set by the store if the row existed; Event.Seq is then its number.
 	Duplicate bool
 }

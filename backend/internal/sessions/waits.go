@@ -2,7 +2,7 @@ package sessions
 
 import "sync"
 
-// maxAccountWaits is how many calls of one account may wait for events at once: one account must not take what all have.
+// maxAccountWaits bounds the calls of one account that wait for events, so that it cannot exhaust what all share.
 const maxAccountWaits = 100
 
 // waits counts the waiting calls of each account.
@@ -11,7 +11,7 @@ type waits struct {
 	of map[string]int
 }
 
-// enter tells whether one more may wait; leave must be called then.
+// enter reports whether another call may wait; the caller must then call leave.
 func (w *waits) enter(account string) (leave func(), ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

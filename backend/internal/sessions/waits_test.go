@@ -38,7 +38,7 @@ func (open) Control(context.Context, string, string, json.RawMessage, []byte) (j
 	return nil, nil
 }
 
-func TestOneAccountCannotTakeAllTheWaiting(t *testing.T) {
+func TestWaits_BoundedPerAccount(t *testing.T) {
 	all := open{watching: make(chan struct{}, 2*maxAccountWaits)}
 	s := &Service{Store: all, Log: all, Live: all, Now: time.Now}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -10,22 +10,25 @@ import (
 	"github.com/service-dev/service/backend/internal/account"
 )
 
-// exported is one section of an account's export: the rows of a table and which of its columns are handed out.
-type exported struct {
-	section, table, columns, where string
+// exportSection is one section of an account's export: rows of a table, and which of their columns it contains.
+type exportSection struct {
+	name, table, columns, where string
 }
 
 const ofAccount = "account_id = $1"
 
-// exports leaves out hashes and whatever is sealed: they are of no use to a person and of some to a thief.
-var exports = []exported{
+// exportSections leaves out hashes and sealed values: they are useless to a person and useful to a thief.
+var exportSections = []exportSection{
 	{"account", "accounts", "id, email, state, privacy_accepted_at, created_at, verified_at", "id = $1"},
 	{"browserSessions", "web_sessions", "id, method, user_agent, ip, created_at, used_at, expires_at", ofAccount},
 	{"identities", "identities", "provider, subject, email, linked_at, used_at", ofAccount},
 	{"passkeys", "passkeys", "id, name, sign_count, created_at, used_at", ofAccount},
 	{"mails", "mails", "email, at", ofAccount},
 	{"mailedLinks", "mail_tokens", "purpose, email, created_at, expires_at", ofAccount},
-	{"links", "links", "id, host, os, client, ip, linked_at, expires_at, used_at, last_used_at, last_ip, revoked_at", ofAccount},
+	{
+		"links", "links",
+		"id, host, os, client, ip, linked_at, expires_at, used_at, last_used_at, last_ip, revoked_at", ofAccount,
+	},
 	{"linkRequests", "device_codes", "state, host, os, client, ip, created_at, expires_at", ofAccount},
 	{"projects", "projects", "*", ofAccount},
 	{"projectAliases", "project_aliases", "*", ofAccount},
@@ -36,35 +39,48 @@ var exports = []exported{
 	{"credentialLinks", "credential_links", "app_id, provider, requested_by, created_at, expires_at", ofAccount},
 	{"connectionPages", "connection_pages", "*", ofAccount},
 	{"analyticsQuota", "analytics_projects", "app_id, used_day, used", ofAccount},
-	{"analyticsSums", "analytics_sums s JOIN analytics_projects p ON p.id = s.project", "p.app_id, s.span, s.at AS slot, s.kind, s.name, s.n", "p." + ofAccount},
+	{
+		"analyticsSums", "analytics_sums s JOIN analytics_projects p ON p.id = s.project",
+		"p.app_id, s.span, s.at AS slot, s.kind, s.name, s.n", "p." + ofAccount,
+	},
 	{"audit", "audit", "*", ofAccount},
 	{"sessions", "sessions", "*", ofAccount},
 	{"sessionLogs", "account_logs", "*", ofAccount},
 	{"sessionDisplays", "session_displays", "*", "session_id IN (SELECT id FROM sessions WHERE account_id = $1)"},
+	{"sessionStates", "session_states", "*", "session_id IN (SELECT id FROM sessions WHERE account_id = $1)"},
 	{"sessionEvents", "events", "*", "session_id IN (SELECT id FROM sessions WHERE account_id = $1)"},
 }
 
-// notExported are the tables that hold nothing a person could read: keyed hashes of events and installs already counted,
-// their salts, hashes of sessions' secrets, challenges of sign-ins, the trail of linking, which is hashes throughout, and
-// events of installs and settings of the server, which no account hangs on; how many wrong passwords were tried, under
-// hashes; and sign-ups that nobody has finished, who may be anybody.
-var notExported = []string{"link_trail", "password_guesses", "sign_ups", "settings", "telemetry_events", "analytics_seen", "analytics_installs", "analytics_salts", "session_secrets", "passkey_ceremonies", "goose_db_version"}
+// notExported are the tables of which an export contains nothing: they hold keyed hashes and salts, rows that belong
+// to no account, and unfinished sign-ups, which anybody may have begun.
+var notExported = []string{
+	"link_trail", "password_guesses", "sign_ups", "settings", "telemetry_events", "analytics_seen", "analytics_installs",
+	"analytics_salts", "session_secrets", "passkey_ceremonies", "goose_db_version",
+}
 
-// neverExported are columns that no section holds, whatever it asks for.
-var neverExported = map[string]bool{"hash": true, "account_id": true, "token_hash": true, "password_hash": true, "sealed": true, "wrapped": true, "install_hash": true}
+// neverExported are columns that no section contains, even if it selects "*".
+var neverExported = map[string]bool{
+	"hash": true, "account_id": true, "token_hash": true, "password_hash": true, "sealed": true, "wrapped": true,
+	"install_hash": true,
+}
 
-// ExportAccount gives every row that the backend holds of an account, without secrets.
-func (s *Store) ExportAccount(ctx context.Context, accountID string, row func(section string, fields map[string]any) error) error {
-	for _, e := range exports {
-		if err := s.exportTable(ctx, e, accountID, row); err != nil {
-			return fmt.Errorf("exporting %s: %w", e.section, err)
+// ExportAccount calls row with every row that the backend holds of an account, without secrets.
+func (s *Store) ExportAccount(
+	ctx context.Context, accountID string, row func(section string, fields map[string]any) error,
+) error {
+	for _, e := range exportSections {
+		if err := s.exportSection(ctx, e, accountID, row); err != nil {
+			return fmt.Errorf("export %s: %w", e.name, err)
 		}
 	}
 	return nil
 }
 
-func (s *Store) exportTable(ctx context.Context, e exported, accountID string, row func(string, map[string]any) error) error {
-	rows, err := s.reads.QueryContext(ctx, "SELECT "+e.columns+" FROM "+e.table+" WHERE "+e.where, accountID) //nolint:gosec // constants
+func (s *Store) exportSection(
+	ctx context.Context, e exportSection, accountID string, row func(string, map[string]any) error,
+) error {
+	//nolint:gosec // constants
+	rows, err := s.reads.QueryContext(ctx, "SELECT "+e.columns+" FROM "+e.table+" WHERE "+e.where, accountID)
 	if err != nil {
 		return err
 	}
@@ -85,25 +101,25 @@ func (s *Store) exportTable(ctx context.Context, e exported, accountID string, r
 		fields := make(map[string]any, len(columns))
 		for i, name := range columns {
 			if !neverExported[name] {
-				fields[name] = plain(name, values[i])
+				fields[name] = readable(name, values[i])
 			}
 		}
-		if err := row(e.section, fields); err != nil {
+		if err := row(e.name, fields); err != nil {
 			return err
 		}
 	}
 	return rows.Err()
 }
 
-// plain makes a stored value readable: times as text, JSON as JSON.
-func plain(column string, value any) any {
+// readable returns a stored value as a person reads it: times as text, JSON as JSON.
+func readable(column string, value any) any {
 	switch v := value.(type) {
 	case int64:
 		if column == "at" || strings.HasSuffix(column, "_at") {
 			return fromMS(v).Format("2006-01-02T15:04:05.000Z07:00")
 		}
 	case []byte:
-		return plain(column, string(v))
+		return readable(column, string(v))
 	case string:
 		if strings.HasPrefix(v, "{") && json.Valid([]byte(v)) {
 			return json.RawMessage(v)
@@ -112,17 +128,14 @@ func plain(column string, value any) any {
 	return value
 }
 
-// DeleteAccount deletes the account; what belongs to it goes with it by its foreign keys. account.ErrNotFound.
+// DeleteAccount deletes the account and, by foreign keys, everything that belongs to it. It returns account.ErrNotFound
+// for an unknown account.
 func (s *Store) DeleteAccount(ctx context.Context, accountID string) error {
 	err := s.write(ctx, func(tx *sql.Tx) error {
-		gone, err := changed(ctx, tx, "DELETE FROM accounts WHERE id = $1", accountID)
-		if err == nil && !gone {
-			return account.ErrNotFound
-		}
-		return err
+		return mustChange(ctx, tx, account.ErrNotFound, "delete account", "DELETE FROM accounts WHERE id = $1", accountID)
 	})
 	if err == nil {
-		_ = s.emptyJournal(context.WithoutCancel(ctx)) // it is deleted all the same, and the next Sweep tries again
+		_ = s.truncateJournal(context.WithoutCancel(ctx)) // if this fails, the next Sweep tries again
 	}
 	return err
 }

@@ -15,14 +15,15 @@ import (
 )
 
 // Whoever adds a table decides whether its rows are handed out, and sees to it that they go with the account.
-func TestEveryTableIsExportedOrNotAndGoesWithTheAccount(t *testing.T) {
+func TestTables_ExportedOrListedAndDeletedWithAccount(t *testing.T) {
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "service.db"), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
 	for _, table := range s.list(t, "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'") {
-		given := slices.ContainsFunc(exports, func(e exported) bool { return strings.Fields(e.table)[0] == table })
+		given := slices.ContainsFunc(exportSections,
+			func(e exportSection) bool { return strings.Fields(e.table)[0] == table })
 		if given == slices.Contains(notExported, table) {
 			t.Errorf("%s: say in accounts_export.go whether it is exported", table)
 		}
@@ -31,18 +32,18 @@ func TestEveryTableIsExportedOrNotAndGoesWithTheAccount(t *testing.T) {
 			t.Errorf("%s: account_id does not lead to accounts by ON DELETE CASCADE", table)
 		}
 	}
-	for _, e := range exports {
+	for _, e := range exportSections {
 		for column := range strings.SplitSeq(e.columns, ",") {
 			if name := strings.TrimSpace(column); neverExported[name] {
-				t.Errorf("%s exports %s", e.section, name)
+				t.Errorf("%s exports %s", e.name, name)
 			}
 		}
 	}
 }
 
-// A deleted account leaves the journal too, while the server runs. A reader that sees the state of before keeps it there
-// until the next sweep.
-func TestDeletedAccountLeavesTheJournal(t *testing.T) {
+// A deleted account leaves the journal too, while the server runs. A reader that sees the state of before keeps it
+// there until the next sweep.
+func TestDeleteAccount_TruncatesJournal(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(t.Context(), filepath.Join(dir, "service.db"), slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -52,7 +53,8 @@ func TestDeletedAccountLeavesTheJournal(t *testing.T) {
 	const email = "nobody-else@example.org"
 	insert := func() {
 		t.Helper()
-		if err := s.InsertAccount(t.Context(), account.Account{ID: "a", Email: email, PasswordHash: "x", CreatedAt: time.Now()}); err != nil {
+		if err := s.InsertAccount(t.Context(), account.Account{ID: "a", Email: email, PasswordHash: "x",
+			CreatedAt: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
 		if len(filesWith(t, dir, email)) == 0 {

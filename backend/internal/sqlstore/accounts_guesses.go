@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// TakeGuess spends one guess of the key's allowance of most guesses, of which one comes back each every, and returns 0;
-// or, when none is left, how long it takes for the next one to come back. One conditional statement decides, so that
-// guesses in several processes never share what is left.
-func (s *Store) TakeGuess(ctx context.Context, key string, now time.Time, every time.Duration, most int) (time.Duration, error) {
-	latest := now.Add(time.Duration(most-1) * every)
-	var wait time.Duration
-	err := s.write(ctx, func(tx *sql.Tx) error {
+// TakeGuess spends one guess of the key's allowance of limit guesses, one of which is restored each interval. It
+// returns 0, or if no guess is left, how long it takes until one is restored. One conditional statement decides, so
+// that several processes never spend the same guess.
+func (s *Store) TakeGuess(
+	ctx context.Context, key string, now time.Time, interval time.Duration, limit int,
+) (wait time.Duration, err error) {
+	latest := now.Add(time.Duration(limit-1) * interval)
+	err = s.write(ctx, func(tx *sql.Tx) error {
 		wait = 0
-		taken, err := changed(ctx, tx, `INSERT INTO password_guesses (key, spent_until) VALUES ($1, $2)
+		taken, err := changed(ctx, tx, "take guess", `INSERT INTO password_guesses (key, spent_until) VALUES ($1, $2)
 			ON CONFLICT (key) DO UPDATE SET spent_until =
 				CASE WHEN password_guesses.spent_until > $3 THEN password_guesses.spent_until + $4 ELSE $2 END
 			WHERE password_guesses.spent_until <= $5`,
-			key, toMS(now.Add(every)), toMS(now), every.Milliseconds(), toMS(latest))
+			key, toMS(now.Add(interval)), toMS(now), interval.Milliseconds(), toMS(latest))
 		if err != nil || taken {
 			return err
 		}
-		var until int64
-		err = tx.QueryRowContext(ctx, "SELECT spent_until FROM password_guesses WHERE key = $1", key).Scan(&until)
+		until, err := queryValue[int64](ctx, tx, "SELECT spent_until FROM password_guesses WHERE key = $1", key)
 		if errors.Is(err, sql.ErrNoRows) { // swept just now
 			until = toMS(latest)
 		} else if err != nil {
@@ -36,21 +36,17 @@ func (s *Store) TakeGuess(ctx context.Context, key string, now time.Time, every 
 	return wait, err
 }
 
-// ReturnGuess gives a guess back that was right after all. What is whole again leaves no row.
-func (s *Store) ReturnGuess(ctx context.Context, key string, now time.Time, every time.Duration) error {
+// ReturnGuess restores a guess that was right. A full allowance has no row.
+func (s *Store) ReturnGuess(ctx context.Context, key string, now time.Time, interval time.Duration) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
-		return inTurn(
-			func() error {
-				return run(ctx, tx, "UPDATE password_guesses SET spent_until = spent_until - $1 WHERE key = $2", every.Milliseconds(), key)
-			},
-			func() error {
-				return run(ctx, tx, "DELETE FROM password_guesses WHERE key = $1 AND spent_until <= $2", key, toMS(now))
-			})
+		return execAll(ctx, tx, "return guess",
+			stmt("UPDATE password_guesses SET spent_until = spent_until - $1 WHERE key = $2", interval.Milliseconds(), key),
+			stmt("DELETE FROM password_guesses WHERE key = $1 AND spent_until <= $2", key, toMS(now)))
 	})
 }
 
-// SweepGuesses drops allowances that are whole again.
+// SweepGuesses deletes allowances that are full again.
 func (s *Store) SweepGuesses(ctx context.Context, now time.Time) error {
-	_, err := s.exec(ctx, "DELETE FROM password_guesses WHERE spent_until <= $1", toMS(now))
+	_, err := s.exec(ctx, "delete full allowances", "DELETE FROM password_guesses WHERE spent_until <= $1", toMS(now))
 	return err
 }

@@ -9,108 +9,96 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// AccountByIdentity answers account.ErrNotFound, and notes the use of an identity.
-func (s *Store) AccountByIdentity(ctx context.Context, provider, subject string, now time.Time) (account.Account, error) {
-	a, err := scanAccount(s.reads.QueryRowContext(ctx, "SELECT "+accountColumns+` FROM identities i JOIN accounts a ON a.id = i.account_id
-		WHERE i.provider = $1 AND i.subject = $2`, provider, subject))
+// AccountByIdentity returns the account of an identity and records its use, or returns account.ErrNotFound.
+func (s *Store) AccountByIdentity(
+	ctx context.Context, provider, subject string, now time.Time,
+) (account.Account, error) {
+	a, err := queryOne(ctx, s.reads, account.ErrNotFound, scanAccount, "SELECT "+accountColumns+` FROM identities i
+		JOIN accounts a ON a.id = i.account_id WHERE i.provider = $1 AND i.subject = $2`, provider, subject)
 	if err != nil {
-		return account.Account{}, missing(err, account.ErrNotFound)
+		return account.Account{}, err
 	}
-	return a, s.write(ctx, func(tx *sql.Tx) error {
-		return run(ctx, tx, "UPDATE identities SET used_at = $1 WHERE provider = $2 AND subject = $3", toMS(now), provider, subject)
-	})
+	_, err = s.exec(ctx, "touch identity", "UPDATE identities SET used_at = $1 WHERE provider = $2 AND subject = $3",
+		toMS(now), provider, subject)
+	return a, err
 }
 
 func insertIdentity(ctx context.Context, tx *sql.Tx, accountID string, id account.LinkedIdentity) (bool, error) {
-	return changed(ctx, tx, `INSERT INTO identities (provider, subject, account_id, email, linked_at, used_at)
+	return changed(ctx, tx, "insert identity", `INSERT INTO identities
+			(provider, subject, account_id, email, linked_at, used_at)
 		VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (provider, subject) DO NOTHING`,
 		id.Provider, id.Subject, accountID, id.Email, toMS(id.LinkedAt), toMS(id.UsedAt))
 }
 
-// InsertIdentity answers account.ErrIdentityTaken; for the account's own it changes nothing and answers false.
-func (s *Store) InsertIdentity(ctx context.Context, id account.LinkedIdentity, e audit.Entry) (made bool, err error) {
+// InsertIdentity reports whether it added an identity to the entry's account. For an identity that the account has, it
+// changes nothing; for one of another account it returns account.ErrIdentityTaken.
+func (s *Store) InsertIdentity(
+	ctx context.Context, id account.LinkedIdentity, e audit.Entry,
+) (inserted bool, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
-		if made, err = insertIdentity(ctx, tx, e.AccountID, id); err != nil {
+		if inserted, err = insertIdentity(ctx, tx, e.AccountID, id); err != nil {
 			return err
 		}
-		if made {
+		if inserted {
 			return insertAudit(ctx, tx, e)
 		}
-		var owner string
-		err = tx.QueryRowContext(ctx, "SELECT account_id FROM identities WHERE provider = $1 AND subject = $2", id.Provider, id.Subject).Scan(&owner)
+		owner, err := queryValue[string](ctx, tx, "SELECT account_id FROM identities WHERE provider = $1 AND subject = $2",
+			id.Provider, id.Subject)
 		if err == nil && owner != e.AccountID {
 			return account.ErrIdentityTaken
 		}
 		return err
 	})
-	return made, err
+	return inserted, err
 }
 
-// InsertAccountWith makes an account and its identity: account.ErrEmailTaken, account.ErrIdentityTaken.
+// InsertAccountWith inserts an account and its identity. It returns account.ErrEmailTaken or account.ErrIdentityTaken.
 func (s *Store) InsertAccountWith(ctx context.Context, a account.Account, id account.LinkedIdentity) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		if err := insertAccount(ctx, tx, a); err != nil {
 			return err
 		}
-		made, err := insertIdentity(ctx, tx, a.ID, id)
-		if err == nil && !made {
-			return account.ErrIdentityTaken
-		}
-		return err
+		inserted, err := insertIdentity(ctx, tx, a.ID, id)
+		return require(inserted, err, account.ErrIdentityTaken)
 	})
 }
 
-// Identities lists what signs in to the account from elsewhere, the first linked first.
+// Identities lists the identities that sign in to the account, the first linked first.
 func (s *Store) Identities(ctx context.Context, accountID string) ([]account.LinkedIdentity, error) {
-	rows, err := s.reads.QueryContext(ctx, `SELECT provider, subject, email, linked_at, used_at FROM identities
+	return queryAll(ctx, s.reads, func(row scanner) (id account.LinkedIdentity, err error) {
+		err = row.Scan(&id.Provider, &id.Subject, &id.Email, intoTime(&id.LinkedAt), intoTime(&id.UsedAt))
+		return id, err
+	}, `SELECT provider, subject, email, linked_at, used_at FROM identities
 		WHERE account_id = $1 ORDER BY linked_at, provider, subject`, accountID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var all []account.LinkedIdentity
-	for rows.Next() {
-		var id account.LinkedIdentity
-		var linked, used int64
-		if err := rows.Scan(&id.Provider, &id.Subject, &id.Email, &linked, &used); err != nil {
-			return nil, err
-		}
-		id.LinkedAt, id.UsedAt = fromMS(linked), fromMS(used)
-		all = append(all, id)
-	}
-	return all, rows.Err()
 }
 
-// DeleteIdentity answers account.ErrNotFound and account.ErrLastWayIn.
+// DeleteIdentity returns account.ErrNotFound, or account.ErrLastWayIn if nothing else signs in to the account.
 func (s *Store) DeleteIdentity(ctx context.Context, provider, subject string, e audit.Entry) error {
+	return s.deleteWayIn(ctx, e, account.ErrLastWayIn, func(tx *sql.Tx) error {
+		return mustChange(ctx, tx, account.ErrNotFound, "delete identity",
+			"DELETE FROM identities WHERE provider = $1 AND subject = $2 AND account_id = $3", provider, subject, e.AccountID)
+	})
+}
+
+// deleteWayIn locks the entry's account, runs remove and writes the entry. If nothing signs in to the account then, it
+// fails with last.
+func (s *Store) deleteWayIn(ctx context.Context, e audit.Entry, last error, remove func(tx *sql.Tx) error) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
-		if err := holdAccount(ctx, tx, e.AccountID); err != nil {
+		if err := lockAccount(ctx, tx, e.AccountID); err != nil {
 			return err
 		}
-		gone, err := changed(ctx, tx, "DELETE FROM identities WHERE provider = $1 AND subject = $2 AND account_id = $3", provider, subject, e.AccountID)
-		if err != nil {
+		if err := remove(tx); err != nil {
 			return err
 		}
-		if !gone {
-			return account.ErrNotFound
-		}
-		if left, err := waysIn(ctx, tx, e.AccountID); err != nil || left == 0 {
-			return orErr(err, account.ErrLastWayIn)
+		left, err := queryValue[int](ctx, tx, `SELECT (SELECT COUNT(*) FROM identities WHERE account_id = $1)
+			+ (SELECT COUNT(*) FROM passkeys WHERE account_id = $1)
+			+ (SELECT COUNT(*) FROM accounts WHERE id = $1 AND password_hash <> '')`, e.AccountID)
+		switch {
+		case err != nil:
+			return err
+		case left == 0:
+			return last
 		}
 		return insertAudit(ctx, tx, e)
 	})
-}
-
-func orErr(err, own error) error {
-	if err != nil {
-		return err
-	}
-	return own
-}
-
-// waysIn counts what signs in to the account.
-func waysIn(ctx context.Context, tx *sql.Tx, accountID string) (n int, err error) {
-	err = tx.QueryRowContext(ctx, `SELECT (SELECT COUNT(*) FROM identities WHERE account_id = $1) + (SELECT COUNT(*) FROM passkeys WHERE account_id = $1)
-		+ (SELECT COUNT(*) FROM accounts WHERE id = $1 AND password_hash <> '')`, accountID).Scan(&n)
-	return n, err
 }

@@ -6,7 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"maps"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,50 +14,45 @@ import (
 	"github.com/service-dev/service/backend/internal/analytics"
 )
 
-// AnalyticsSalt gives the salt of a day; fresh becomes it when the day has none.
+// AnalyticsSalt returns the salt of a day, which is fresh when the day had none.
 func (s *Store) AnalyticsSalt(ctx context.Context, day int64, fresh []byte) (salt []byte, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `INSERT INTO analytics_salts (day, salt) VALUES ($1, $2) ON CONFLICT (day) DO NOTHING`, day, fresh)
+		err := execTx(ctx, tx, "insert salt",
+			`INSERT INTO analytics_salts (day, salt) VALUES ($1, $2) ON CONFLICT (day) DO NOTHING`, day, fresh)
 		if err != nil {
-			return fmt.Errorf("inserting a salt: %w", err)
+			return err
 		}
-		return tx.QueryRowContext(ctx, `SELECT salt FROM analytics_salts WHERE day = $1`, day).Scan(&salt)
+		salt, err = queryValue[[]byte](ctx, tx, `SELECT salt FROM analytics_salts WHERE day = $1`, day)
+		return err
 	})
 	return salt, err
 }
 
 // CountAnalytics counts batches in one transaction, project by project.
 func (s *Store) CountAnalytics(ctx context.Context, batches []analytics.Batch) ([]analytics.Outcome, error) {
-	// Always in the same order, so that two writers never wait for each other's projects.
-	order := make([]int, len(batches))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Or(strings.Compare(batches[a].Account, batches[b].Account), strings.Compare(batches[a].Project, batches[b].Project))
-	})
+	// Always in the same order, so that two writers cannot deadlock over projects.
+	order := sortedIndex(batches, compareProjects)
 	outcomes := make([]analytics.Outcome, len(batches))
 	return outcomes, s.write(ctx, func(tx *sql.Tx) error {
-		for at := 0; at < len(order); {
-			first := &batches[order[at]]
-			var own []analytics.Batch
-			for _, i := range order[at:] {
-				if batches[i].Account != first.Account || batches[i].Project != first.Project {
-					break
-				}
-				own = append(own, batches[i])
+		for group := range groups(order, batches, compareProjects) {
+			own := make([]analytics.Batch, len(group))
+			for i, at := range group {
+				own[i] = batches[at]
 			}
 			got, err := countProject(ctx, tx, own)
 			if err != nil {
 				return err
 			}
-			for i := range own {
-				outcomes[order[at+i]] = got[i]
+			for i, at := range group {
+				outcomes[at] = got[i]
 			}
-			at += len(own)
 		}
 		return nil
 	})
+}
+
+func compareProjects(a, b *analytics.Batch) int {
+	return cmp.Or(strings.Compare(a.Account, b.Account), strings.Compare(a.Project, b.Project))
 }
 
 // countProject counts batches of one project.
@@ -73,87 +68,168 @@ func countProject(ctx context.Context, tx *sql.Tx, batches []analytics.Batch) ([
 	if usedDay < day {
 		usedDay, used = day, 0
 	}
-	t := analytics.NewTally(batches, used)
-	fresh, err := insertSeen(ctx, tx, project, day, t.Keys())
+	outcomes, err := analytics.Aggregate(ctx, &analyticsRows{tx: tx, project: project, day: day}, batches, used)
 	if err != nil {
 		return nil, err
 	}
-	t.Count(fresh)
-	if len(fresh) > 0 {
-		if err := storeTally(ctx, tx, project, t); err != nil {
-			return nil, err
-		}
-		_, err = tx.ExecContext(ctx, `UPDATE analytics_projects SET used_day = $2, used = $3 WHERE id = $1`, project, usedDay, used+int64(len(fresh)))
-		if err != nil {
-			return nil, fmt.Errorf("counting for the quota: %w", err)
-		}
+	accepted := 0
+	for _, o := range outcomes {
+		accepted += o.Accepted
 	}
-	return t.Outcomes(), nil
+	if accepted == 0 {
+		return outcomes, nil
+	}
+	return outcomes, execTx(ctx, tx, "count for the quota",
+		`UPDATE analytics_projects SET used_day = $2, used = $3 WHERE id = $1`, project, usedDay, used+int64(accepted))
 }
 
-// lockAnalytics gives the number of a project, made at first need, and holds its row until the transaction ends.
+// lockAnalytics returns the number of a project, which it assigns at first, and locks its row until the transaction
+// ends.
 func lockAnalytics(ctx context.Context, tx *sql.Tx, account, project string) (id, usedDay, used int64, err error) {
-	for range 20 { // two that make a number at once may take the same; the later tries the next
+	for range 20 { // two transactions that assign a number at once may choose the same; the later one tries the next
 		err = tx.QueryRowContext(ctx, `UPDATE analytics_projects SET used = used WHERE account_id = $1 AND app_id = $2
 			RETURNING id, used_day, used`, account, project).Scan(&id, &usedDay, &used)
 		if !errors.Is(err, sql.ErrNoRows) {
 			break
 		}
-		var n int
-		if err := tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM projects WHERE account_id = $1 AND app_id = $2`, account, project).Scan(&n); err != nil {
-			return 0, 0, 0, fmt.Errorf("reading project: %w", err)
+		known, err := hasRow(ctx, tx, `SELECT 1 FROM projects WHERE account_id = $1 AND app_id = $2`, account, project)
+		if err != nil {
+			return 0, 0, 0, fmt.Errorf("read project: %w", err)
 		}
-		if n == 0 {
+		if !known {
 			return 0, 0, 0, analytics.ErrNoProject
 		}
-		_, err := tx.ExecContext(ctx, `INSERT INTO analytics_projects (id, account_id, app_id, used_day, used)
-			SELECT COALESCE(MAX(id), 0) + 1, $1, $2, 0, 0 FROM analytics_projects WHERE true ON CONFLICT DO NOTHING`, account, project)
+		err = execTx(ctx, tx, "number project", `INSERT INTO analytics_projects (id, account_id, app_id, used_day, used)
+			SELECT COALESCE(MAX(id), 0) + 1, $1, $2, 0, 0 FROM analytics_projects WHERE true
+			ON CONFLICT DO NOTHING`, account, project)
 		if err != nil {
-			return 0, 0, 0, fmt.Errorf("numbering project: %w", err)
+			return 0, 0, 0, err
 		}
 	}
 	if err != nil {
-		return 0, 0, 0, fmt.Errorf("locking the project's analytics: %w", err)
+		return 0, 0, 0, fmt.Errorf("lock the project's analytics: %w", err)
 	}
 	return id, usedDay, used, nil
 }
 
-// rowsAtOnce bounds the parameters of one statement (SQLite takes 32766).
+// analyticsRows is the analytics.Rows of a locked project in a transaction.
+type analyticsRows struct {
+	tx      *sql.Tx
+	project int64
+	day     int64 // of arrival
+}
+
+// rowsAtOnce bounds the parameters of one statement (SQLite accepts 32766).
 const rowsAtOnce = 1000
 
-// insertSeen keeps the keys and gives those that were not there.
-func insertSeen(ctx context.Context, tx *sql.Tx, project, day int64, keys []analytics.Key) (fresh []analytics.Key, err error) {
-	for chunk := range slices.Chunk(keys, rowsAtOnce) {
-		args := append(make([]any, 0, len(chunk)+2), project, day)
+func (r *analyticsRows) InsertSeen(ctx context.Context, ids []analytics.Key) (fresh []analytics.Key, err error) {
+	for chunk := range slices.Chunk(ids, rowsAtOnce) {
+		args := append(make([]any, 0, len(chunk)+2), r.project, r.day)
 		for i := range chunk {
 			args = append(args, chunk[i][:])
 		}
-		rows, err := tx.QueryContext(ctx, `INSERT INTO analytics_seen (project, day, hash) VALUES `+tuples(len(chunk), 1, "$1", "$2")+
+		var hash sql.RawBytes
+		err := queryEach(ctx, r.tx, func(row scanner) error {
+			err := row.Scan(&hash)
+			if err == nil {
+				fresh = append(fresh, analytics.Key(hash))
+			}
+			return err
+		}, `INSERT INTO analytics_seen (project, day, hash) VALUES `+tuples(len(chunk), 1, "$1", "$2")+
 			` ON CONFLICT (project, hash) DO NOTHING RETURNING hash`, args...)
 		if err != nil {
-			return nil, fmt.Errorf("inserting ids: %w", err)
-		}
-		if fresh, err = appendHashes(fresh, rows); err != nil {
-			return nil, fmt.Errorf("inserting ids: %w", err)
+			return nil, fmt.Errorf("insert event ids: %w", err)
 		}
 	}
 	return fresh, nil
 }
 
-func appendHashes(to []analytics.Key, rows *sql.Rows) ([]analytics.Key, error) {
-	defer rows.Close()
-	var raw sql.RawBytes
-	for rows.Next() {
-		if err := rows.Scan(&raw); err != nil {
-			return nil, err
-		}
-		to = append(to, analytics.Key(raw))
+func (r *analyticsRows) ActiveHours(
+	ctx context.Context, installs []analytics.InstallDay,
+) (map[analytics.InstallDay]analytics.ActiveHours, error) {
+	byDay := map[int64][]any{}
+	for i := range installs {
+		byDay[installs[i].Day] = append(byDay[installs[i].Day], installs[i].Hash[:])
 	}
-	return to, rows.Err()
+	stored := map[analytics.InstallDay]analytics.ActiveHours{}
+	for day, hashes := range byDay {
+		for chunk := range slices.Chunk(hashes, rowsAtOnce) {
+			var hash sql.RawBytes
+			var a analytics.ActiveHours
+			err := queryEach(ctx, r.tx, func(row scanner) error {
+				err := row.Scan(&hash, &a.Hours, &a.Weight)
+				if err == nil {
+					stored[analytics.InstallDay{Day: day, Hash: analytics.Install(hash)}] = a
+				}
+				return err
+			}, `SELECT hash, hours, weight FROM analytics_installs WHERE project = $1 AND day = $2 AND hash IN `+
+				placeholders(len(chunk), 3), append([]any{r.project, day}, chunk...)...)
+			if err != nil {
+				return nil, fmt.Errorf("read installs: %w", err)
+			}
+		}
+	}
+	return stored, nil
 }
 
-// tuples gives n rows of placeholders: the fixed ones, then own numbered ones, as "($1,$2,$3),($1,$2,$4)".
-func tuples(n, own int, fixed ...string) string {
+func (r *analyticsRows) SetActiveHours(
+	ctx context.Context, active map[analytics.InstallDay]analytics.ActiveHours,
+) error {
+	rows := make([][]any, 0, len(active))
+	for install, a := range active {
+		rows = append(rows, []any{install.Day, install.Hash[:], a.Hours, a.Weight})
+	}
+	return r.upsert(ctx, "store installs", `analytics_installs (project, day, hash, hours, weight)`,
+		`(project, day, hash) DO UPDATE SET hours = excluded.hours, weight = excluded.weight`, rows)
+}
+
+// upsert inserts rows of the project, each without its first column, and resolves conflicts as onConflict says.
+func (r *analyticsRows) upsert(ctx context.Context, purpose, into, onConflict string, rows [][]any) error {
+	for chunk := range slices.Chunk(rows, rowsAtOnce) {
+		args := append([]any{r.project}, slices.Concat(chunk...)...)
+		values := tuples(len(chunk), len(chunk[0]), "$1")
+		//nolint:gosec // constants and placeholders
+		statement := "INSERT INTO " + into + " VALUES " + values + " ON CONFLICT " + onConflict
+		if err := execTx(ctx, r.tx, purpose, statement, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *analyticsRows) CounterKeys(
+	ctx context.Context, periods []analytics.Period,
+) (known []analytics.CounterKey, err error) {
+	bySpan := map[analytics.Span][]any{}
+	for _, p := range periods {
+		bySpan[p.Span] = append(bySpan[p.Span], p.At)
+	}
+	for span, at := range bySpan {
+		keys, err := queryAll(ctx, r.tx, func(row scanner) (analytics.CounterKey, error) {
+			key := analytics.CounterKey{Period: analytics.Period{Span: span}}
+			err := row.Scan(&key.At, &key.Kind, &key.Name)
+			return key, err
+		}, `SELECT at, kind, name FROM analytics_sums WHERE project = $1 AND span = $2 AND at IN `+
+			placeholders(len(at), 3), append([]any{r.project, int64(span)}, at...)...)
+		if err != nil {
+			return nil, fmt.Errorf("read counters: %w", err)
+		}
+		known = append(known, keys...)
+	}
+	return known, nil
+}
+
+func (r *analyticsRows) AddToCounters(ctx context.Context, deltas []analytics.Counter) error {
+	rows := make([][]any, len(deltas))
+	for i, c := range deltas {
+		rows[i] = []any{int64(c.Span), c.At, int64(c.Kind), c.Name, c.N}
+	}
+	return r.upsert(ctx, "add to counters", `analytics_sums (project, span, at, kind, name, n)`,
+		`(project, span, at, kind, name) DO UPDATE SET n = analytics_sums.n + excluded.n`, rows)
+}
+
+// tuples returns n rows of placeholders, each the fixed ones and then numbered ones: "($1,$2,$3),($1,$2,$4)".
+func tuples(n, numbered int, fixed ...string) string {
 	var b strings.Builder
 	next := len(fixed) + 1
 	for i := range n {
@@ -165,7 +241,7 @@ func tuples(n, own int, fixed ...string) string {
 			b.WriteString(f)
 			b.WriteByte(',')
 		}
-		for j := range own {
+		for j := range numbered {
 			if j > 0 {
 				b.WriteByte(',')
 			}
@@ -178,8 +254,8 @@ func tuples(n, own int, fixed ...string) string {
 	return b.String()
 }
 
-// list gives n placeholders from the number first on: "($3,$4,$5)".
-func list(n, first int) string {
+// placeholders returns n placeholders numbered from first: "($3,$4,$5)".
+func placeholders(n, first int) string {
 	parts := make([]string, n)
 	for i := range parts {
 		parts[i] = "$" + strconv.Itoa(first+i)
@@ -187,107 +263,26 @@ func list(n, first int) string {
 	return "(" + strings.Join(parts, ",") + ")"
 }
 
-// storeTally writes what the tally adds.
-func storeTally(ctx context.Context, tx *sql.Tx, project int64, t *analytics.Tally) error {
-	seated := map[analytics.Seat]analytics.Presence{}
-	for day, installs := range t.Seats() {
-		for chunk := range slices.Chunk(installs, rowsAtOnce) {
-			if err := readInstalls(ctx, tx, project, day, chunk, seated); err != nil {
-				return fmt.Errorf("reading installs: %w", err)
+// sortedIndex returns the indices of all in sorted order; equal elements keep theirs.
+func sortedIndex[T any](all []T, compare func(a, b *T) int) []int {
+	order := make([]int, len(all))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return compare(&all[a], &all[b]) })
+	return order
+}
+
+// groups yields the runs of order whose elements are equal.
+func groups[T any](order []int, all []T, compare func(a, b *T) int) iter.Seq[[]int] {
+	return func(yield func([]int) bool) {
+		for start, end := 0, 0; start < len(order); start = end {
+			for end < len(order) && compare(&all[order[start]], &all[order[end]]) == 0 {
+				end++
+			}
+			if !yield(order[start:end]) {
+				return
 			}
 		}
 	}
-	if err := upsertInstalls(ctx, tx, project, t.Seated(seated)); err != nil {
-		return fmt.Errorf("storing installs: %w", err)
-	}
-	known, err := readSlots(ctx, tx, project, t.Moments())
-	if err != nil {
-		return fmt.Errorf("reading names: %w", err)
-	}
-	return addSums(ctx, tx, project, t.Sums(known))
-}
-
-func readInstalls(ctx context.Context, tx *sql.Tx, project, day int64, installs []analytics.Install, into map[analytics.Seat]analytics.Presence) error {
-	args := append(make([]any, 0, len(installs)+2), project, day)
-	for i := range installs {
-		args = append(args, installs[i][:])
-	}
-	rows, err := tx.QueryContext(ctx, `SELECT hash, hours, weight FROM analytics_installs WHERE project = $1 AND day = $2 AND hash IN `+
-		list(len(installs), 3), args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	var raw sql.RawBytes
-	for rows.Next() {
-		var p analytics.Presence
-		if err := rows.Scan(&raw, &p.Hours, &p.Weight); err != nil {
-			return err
-		}
-		into[analytics.Seat{Day: day, Hash: analytics.Install(raw)}] = p
-	}
-	return rows.Err()
-}
-
-func upsertInstalls(ctx context.Context, tx *sql.Tx, project int64, changed map[analytics.Seat]analytics.Presence) error {
-	for chunk := range slices.Chunk(slices.Collect(maps.Keys(changed)), rowsAtOnce) {
-		args := append(make([]any, 0, 4*len(chunk)+1), project)
-		for i := range chunk {
-			p := changed[chunk[i]]
-			args = append(args, chunk[i].Day, chunk[i].Hash[:], p.Hours, p.Weight)
-		}
-		_, err := tx.ExecContext(ctx, `INSERT INTO analytics_installs (project, day, hash, hours, weight) VALUES `+tuples(len(chunk), 4, "$1")+
-			` ON CONFLICT (project, day, hash) DO UPDATE SET hours = excluded.hours, weight = excluded.weight`, args...)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// readSlots gives what names the hours and days have.
-func readSlots(ctx context.Context, tx *sql.Tx, project int64, moments []analytics.Moment) (known []analytics.Slot, err error) {
-	of := map[analytics.Span][]any{}
-	for _, m := range moments {
-		of[m.Span] = append(of[m.Span], m.At)
-	}
-	for span, at := range of {
-		rows, err := tx.QueryContext(ctx, `SELECT at, kind, name FROM analytics_sums WHERE project = $1 AND span = $2 AND at IN `+list(len(at), 3),
-			append([]any{project, int64(span)}, at...)...)
-		if err != nil {
-			return nil, err
-		}
-		if known, err = appendSlots(known, span, rows); err != nil {
-			return nil, err
-		}
-	}
-	return known, nil
-}
-
-func appendSlots(known []analytics.Slot, span analytics.Span, rows *sql.Rows) ([]analytics.Slot, error) {
-	defer rows.Close()
-	for rows.Next() {
-		slot := analytics.Slot{Moment: analytics.Moment{Span: span}}
-		if err := rows.Scan(&slot.At, &slot.Kind, &slot.Name); err != nil {
-			return nil, err
-		}
-		known = append(known, slot)
-	}
-	return known, rows.Err()
-}
-
-// addSums adds to the stored sums, in the order given.
-func addSums(ctx context.Context, tx *sql.Tx, project int64, sums []analytics.Sum) error {
-	for chunk := range slices.Chunk(sums, rowsAtOnce) {
-		args := append(make([]any, 0, 5*len(chunk)+1), project)
-		for _, s := range chunk {
-			args = append(args, int64(s.Span), s.At, int64(s.Kind), s.Name, s.N)
-		}
-		_, err := tx.ExecContext(ctx, `INSERT INTO analytics_sums (project, span, at, kind, name, n) VALUES `+tuples(len(chunk), 5, "$1")+
-			` ON CONFLICT (project, span, at, kind, name) DO UPDATE SET n = analytics_sums.n + excluded.n`, args...)
-		if err != nil {
-			return fmt.Errorf("adding to sums: %w", err)
-		}
-	}
-	return nil
 }

@@ -9,61 +9,44 @@ import (
 	"github.com/service-dev/service/backend/internal/grants"
 )
 
-// GrantRows gives what differs from the default.
+// GrantRows returns the grants that differ from the default.
 func (s *Store) GrantRows(ctx context.Context, accountID, project string) ([]grants.Row, error) {
 	return grantRows(ctx, s.reads, accountID, project)
 }
 
-type lister interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+func grantRows(ctx context.Context, q querier, accountID, project string) ([]grants.Row, error) {
+	return queryAll(ctx, q, func(row scanner) (r grants.Row, err error) {
+		err = row.Scan(&r.Capability, &r.Field, &r.Level)
+		return r, err
+	}, `SELECT capability, field, level FROM project_grants WHERE account_id = $1 AND app_id = $2`, accountID, project)
 }
 
-func grantRows(ctx context.Context, q lister, accountID, project string) ([]grants.Row, error) {
-	rows, err := q.QueryContext(ctx, `SELECT capability, field, level FROM project_grants WHERE account_id = $1 AND app_id = $2`, accountID, project)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var all []grants.Row
-	for rows.Next() {
-		var r grants.Row
-		if err := rows.Scan(&r.Capability, &r.Field, &r.Level); err != nil {
-			return nil, err
-		}
-		all = append(all, r)
-	}
-	return all, rows.Err()
-}
-
-// SetGrantRows replaces the rows, or returns grants.ErrNoProject.
-func (s *Store) SetGrantRows(ctx context.Context, accountID, project string, rows []grants.Row, tell func([]grants.Row) (audit.Entry, bool)) error {
+// SetGrantRows replaces the rows and inserts the entry that describe returns for the former rows. If describe returns
+// false, nothing is written. It returns grants.ErrNoProject for an unknown project.
+func (s *Store) SetGrantRows(
+	ctx context.Context, accountID, project string, rows []grants.Row,
+	describe func(former []grants.Row) (audit.Entry, bool),
+) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
-		// The no-op update locks the project's row: of two at once the second tells of what the first has set.
-		ok, err := changed(ctx, tx, `UPDATE projects SET created_at = created_at WHERE account_id = $1 AND app_id = $2`, accountID, project)
+		// Of two changes at once the second sees what the first has set.
+		if err := lockProject(ctx, tx, grants.ErrNoProject, accountID, project); err != nil {
+			return err
+		}
+		former, err := grantRows(ctx, tx, accountID, project)
 		if err != nil {
-			return fmt.Errorf("locking project: %w", err)
+			return fmt.Errorf("read grants: %w", err)
 		}
-		if !ok {
-			return grants.ErrNoProject
-		}
-		was, err := grantRows(ctx, tx, accountID, project)
-		if err != nil {
-			return fmt.Errorf("reading grants: %w", err)
-		}
-		e, ok := tell(was)
-		if !ok {
+		e, differs := describe(former)
+		if !differs {
 			return nil
 		}
-		if _, err := tx.ExecContext(ctx, `DELETE FROM project_grants WHERE account_id = $1 AND app_id = $2`, accountID, project); err != nil {
-			return fmt.Errorf("deleting grants: %w", err)
+		statements := []statement{
+			stmt(`DELETE FROM project_grants WHERE account_id = $1 AND app_id = $2`, accountID, project),
 		}
 		for _, r := range rows {
-			_, err := tx.ExecContext(ctx, `INSERT INTO project_grants (account_id, app_id, capability, field, level) VALUES ($1, $2, $3, $4, $5)`,
-				accountID, project, string(r.Capability), r.Field, string(r.Level))
-			if err != nil {
-				return fmt.Errorf("inserting grant: %w", err)
-			}
+			statements = append(statements, stmt(`INSERT INTO project_grants (account_id, app_id, capability, field, level)
+				VALUES ($1, $2, $3, $4, $5)`, accountID, project, string(r.Capability), r.Field, string(r.Level)))
 		}
-		return insertAudit(ctx, tx, e)
+		return execAll(ctx, tx, "save grants", append(statements, auditStatement(e))...)
 	})
 }

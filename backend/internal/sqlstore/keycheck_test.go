@@ -12,7 +12,7 @@ import (
 )
 
 // The first server's key is the database's, also when several start at once.
-func TestFirstKeyIsKept(t *testing.T) {
+func TestKeepKey_FirstKeyWins(t *testing.T) {
 	eachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
 		s := openStore(t, database(t))
 		t.Cleanup(func() { s.Close() })
@@ -43,7 +43,8 @@ func TestFirstKeyIsKept(t *testing.T) {
 				t.Errorf("%d events, %v, want %d", n, err, want)
 			}
 		}
-		use := telemetry.Batch{Install: 1, ReceivedAt: time.Now(), Records: []wire.Record{{At: time.Now().UnixMilli(), Name: wire.Linked, Fields: []byte("{}")}}}
+		use := telemetry.Batch{Install: 1, ReceivedAt: time.Now(), Records: []wire.Record{{At: time.Now().UnixMilli(),
+			Name: wire.Linked, Fields: []byte("{}")}}}
 		if _, err := s.AddTelemetry(t.Context(), use); err != nil {
 			t.Fatal(err)
 		}

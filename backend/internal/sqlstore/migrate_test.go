@@ -16,19 +16,19 @@ import (
 
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/secret"
-	"github.com/service-dev/service/packaging/pgtest"
+	"github.com/service-dev/service/packaging/enginetest"
 )
 
 // The dumps are what the main-job version left after a linked person's day (packaging/e2e, TestDumpHoldsNoSecret).
 // Every later version must open them with nothing lost.
-func TestOpensTheMainJobsDatabase(t *testing.T) {
+func TestOpen_DatabaseOfFirstRelease(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		where := filepath.Join(t.TempDir(), "service.db")
 		script, err := os.ReadFile("testdata/mainjob.sqlite.sql")
 		if err != nil {
 			t.Fatal(err)
 		}
-		db := connect(t, where)
+		db := enginetest.Connect(t, where)
 		if _, err := db.Exec(string(script)); err != nil {
 			t.Fatal(err)
 		}
@@ -39,9 +39,7 @@ func TestOpensTheMainJobsDatabase(t *testing.T) {
 		holdsTheDay(t, where)
 	})
 	t.Run("postgres", func(t *testing.T) {
-		if postgres == nil {
-			pgtest.Missing(t)
-		}
+		postgres := enginetest.Postgres(t)
 		where := postgres.Database(t)
 		postgres.Load(t, where, "testdata/mainjob.postgres.sql")
 		nothingLost(t, where)
@@ -52,7 +50,7 @@ func TestOpensTheMainJobsDatabase(t *testing.T) {
 // nothingLost migrates the database and holds every row of every table against what it was, in all columns of before.
 func nothingLost(t *testing.T, database string) {
 	t.Helper()
-	db := connect(t, database)
+	db := enginetest.Connect(t, database)
 	defer db.Close()
 	type content struct {
 		columns []string
@@ -65,14 +63,13 @@ func nothingLost(t *testing.T, database string) {
 		c.rows = rowsOf(t, db, table, c.columns)
 		before[table], total = c, total+len(c.rows)
 	}
-	for _, table := range []string{"accounts", "web_sessions", "links", "device_codes", "projects", "sessions", "session_secrets", "events"} {
+	for _, table := range []string{"accounts", "web_sessions", "links", "device_codes", "projects", "sessions",
+		"session_secrets", "events"} {
 		if len(before[table].rows) == 0 {
 			t.Errorf("the dump has no row of %s", table)
 		}
 	}
-	if err := openStore(t, database).Close(); err != nil {
-		t.Fatal(err)
-	}
+	migrate(t, database)
 	for table, was := range before {
 		now := rowsOf(t, db, table, was.columns)
 		if table == "goose_db_version" {
@@ -88,7 +85,7 @@ func nothingLost(t *testing.T, database string) {
 func tables(t *testing.T, db *sql.DB, database string) []string {
 	t.Helper()
 	query := `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name`
-	if strings.HasPrefix(database, "postgres") {
+	if enginetest.IsPostgres(database) {
 		query = `SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' ORDER BY table_name`
 	}
 	return texts(t, db, query)
@@ -190,21 +187,22 @@ func holdsTheDay(t *testing.T, database string) {
 			t.Errorf("rows of %s: %v", email, types)
 		}
 		all, err := s.Projects(t.Context(), a.ID, "", day)
-		if err != nil || len(all) != 1 || all[0].DisplayName != "Day" || all[0].OpenSessions != 1 || all[0].LastActiveAt.IsZero() {
+		if err != nil || len(all) != 1 || all[0].DisplayName != "Day" || all[0].OpenSessions != 1 ||
+			all[0].LastActiveAt.IsZero() {
 			t.Errorf("projects of %s: %+v, %v", email, all, err)
 		}
 	}
 }
 
 // Keys that shipped before keys had ids go on opening their project, each under an id of its own.
-func TestEarlierKeysGoOnWorking(t *testing.T) {
-	eachBlank(t, func(t *testing.T, database func(t *testing.T) string) {
+func TestMigrate_EarlierKeysStayValid(t *testing.T) {
+	enginetest.EachBlank(t, func(t *testing.T, database func(t *testing.T) string) {
 		where := database(t)
 		hasher := secret.NewHasher([]byte("a key of thirty-two bytes or more"))
 		keys := []string{secret.New(secret.ProjectKey), secret.New(secret.ProjectKey)}
-		db := connect(t, where)
+		db := enginetest.Connect(t, where)
 		dialect := goose.DialectSQLite3
-		if strings.HasPrefix(where, "postgres") {
+		if enginetest.IsPostgres(where) {
 			dialect = goose.DialectPostgres
 		}
 		provider, err := goose.NewProvider(dialect, db, os.DirFS("migrations"))
@@ -252,15 +250,11 @@ func TestEarlierKeysGoOnWorking(t *testing.T) {
 }
 
 // One set of migrations makes the same tables, columns, indexes and references on both engines.
-func TestSchemaIsAlike(t *testing.T) {
-	if postgres == nil {
-		pgtest.Missing(t)
-	}
+func TestMigrate_SameSchemaOnBothEngines(t *testing.T) {
+	postgres := enginetest.Postgres(t)
 	schema := func(database, columns, indexes, references string) []string {
-		if err := openStore(t, database).Close(); err != nil {
-			t.Fatal(err)
-		}
-		db := connect(t, database)
+		migrate(t, database)
+		db := enginetest.Connect(t, database)
 		defer db.Close()
 		all := slices.Concat(texts(t, db, columns), texts(t, db, indexes), texts(t, db, references))
 		all = slices.DeleteFunc(all, func(s string) bool { return strings.Contains(s, "goose_db_version") })
@@ -287,16 +281,15 @@ func TestSchemaIsAlike(t *testing.T) {
 
 // Whatever belongs to a project or an account goes with it: a table that names one refers to it and is deleted with it.
 // Audit entries outlive their project.
-func TestWhatIsDeletedTakesItsOwnAlong(t *testing.T) {
+func TestForeignKeys_DeleteCascades(t *testing.T) {
 	where := filepath.Join(t.TempDir(), "service.db")
-	if err := openStore(t, where).Close(); err != nil {
-		t.Fatal(err)
-	}
-	db := connect(t, where)
+	migrate(t, where)
+	db := enginetest.Connect(t, where)
 	defer db.Close()
 	for _, table := range tables(t, db, where) {
 		columns := columnNames(t, db, table)
-		cascades := texts(t, db, `SELECT "from" || ' of ' || "table" FROM pragma_foreign_key_list('`+table+`') WHERE on_delete = 'CASCADE'`)
+		cascades := texts(t, db,
+			`SELECT "from" || ' of ' || "table" FROM pragma_foreign_key_list('`+table+`') WHERE on_delete = 'CASCADE'`)
 		switch {
 		case table == "projects" || table == "accounts":
 		case table == "audit":

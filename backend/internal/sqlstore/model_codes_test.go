@@ -31,8 +31,9 @@ type modelCode struct {
 }
 
 func (m *model) issue(now time.Time) {
-	m.codes = append(m.codes, modelCode{state: link.Pending, expires: now.Add(modelTimes.CodeTTL), interval: modelTimes.PollInterval,
-		trail: map[audit.TrailAction]int{audit.TrailIssue: 1}})
+	m.codes = append(m.codes, modelCode{state: link.Pending, expires: now.Add(modelTimes.CodeTTL),
+		interval: modelTimes.PollInterval,
+		trail:    map[audit.TrailAction]int{audit.TrailIssue: 1}})
 }
 
 func (m *model) reopen() {
@@ -111,7 +112,8 @@ func (m *model) poll(c *modelCode, now time.Time) string {
 			c.repolled = now
 		}
 		return outcome(link.ErrUnknown) + none
-	case c.state == link.Approved && now.After(c.expires.Add(modelTimes.Grace)), c.state == link.Pending && !now.Before(c.expires):
+	case c.state == link.Approved && now.After(c.expires.Add(modelTimes.Grace)), c.state == link.Pending &&
+		!now.Before(c.expires):
 		return outcome(link.ErrExpired) + none
 	case c.state == link.Pending:
 		if !c.polled.IsZero() && now.Sub(c.polled) < c.interval-500*time.Millisecond {
@@ -161,7 +163,8 @@ func (m *model) sweep(now time.Time) {
 
 // outcome is an error as both sides tell it.
 func outcome(err error) string {
-	for _, known := range []error{link.ErrUnknown, link.ErrExpired, link.ErrDenied, link.ErrNotPending, link.ErrRevoked, link.ErrTokenExpired} {
+	for _, known := range []error{link.ErrUnknown, link.ErrExpired, link.ErrDenied, link.ErrNotPending, link.ErrRevoked,
+		link.ErrTokenExpired} {
 		if errors.Is(err, known) {
 			return known.Error()
 		}

@@ -22,7 +22,7 @@ import (
 
 // The device-code machine on a real database, driven with whatever comes to a random mind, does what a small
 // model says: one operation after the other, and two at once as if one had come first.
-func TestDeviceCodesFollowTheModel(t *testing.T) {
+func TestDeviceCodes_FollowModel(t *testing.T) {
 	checks, steps := "20", "40"
 	if os.Getenv("SERVICE_TEST_FULL") != "" {
 		checks, steps = "500", "80"
@@ -53,11 +53,15 @@ func TestDeviceCodesFollowTheModel(t *testing.T) {
 const people = 2
 
 var (
-	modelTimes = link.Settings{CodeTTL: 10 * time.Minute, PollInterval: 5 * time.Second, Grace: 30 * time.Second, UnusedAfter: time.Minute}
-	modelHash  = secret.NewHasher([]byte("a key of thirty-two bytes or more"))
-	passes     = []time.Duration{200 * time.Millisecond, time.Second, 4400 * time.Millisecond, 4600 * time.Millisecond, 5 * time.Second, 20 * time.Second,
-		31 * time.Second, 59 * time.Second, 61 * time.Second, 5 * time.Minute, 10*time.Minute - time.Second, 10 * time.Minute, 25 * time.Hour}
-	moments = []time.Duration{-time.Millisecond, 0, modelTimes.Grace, modelTimes.Grace + time.Millisecond, 24 * time.Hour} // since a code's window ended
+	modelTimes = link.Settings{CodeTTL: 10 * time.Minute, PollInterval: 5 * time.Second, Grace: 30 * time.Second,
+		UnusedAfter: time.Minute}
+	modelHash = secret.NewHasher([]byte("a key of thirty-two bytes or more"))
+	passes    = []time.Duration{200 * time.Millisecond, time.Second, 4400 * time.Millisecond, 4600 * time.Millisecond,
+		5 * time.Second, 20 * time.Second,
+		31 * time.Second, 59 * time.Second, 61 * time.Second, 5 * time.Minute, 10*time.Minute - time.Second, 10 * time.Minute,
+		25 * time.Hour}
+	// since a code's window ended
+	moments = []time.Duration{-time.Millisecond, 0, modelTimes.Grace, modelTimes.Grace + time.Millisecond, 24 * time.Hour}
 )
 
 // op is one operation on a code, or on an account.
@@ -87,7 +91,8 @@ func newMachine(t *testing.T, rt *rapid.T, database string, run int) *machine {
 	m.open(rt)
 	for i := range people {
 		m.who[i], m.model.active[i] = fmt.Sprintf("person %d of run %d", i, run), true
-		err := m.store.InsertAccount(t.Context(), account.Account{ID: m.who[i], Email: m.who[i], PasswordHash: "x", Active: true, PrivacyAccepted: m.now, CreatedAt: m.now})
+		err := m.store.InsertAccount(t.Context(), account.Account{ID: m.who[i], Email: m.who[i], PasswordHash: "x",
+			Active: true, PrivacyAccepted: m.now, CreatedAt: m.now})
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -161,7 +166,8 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 			m.step(rt, op{kind: "sweep", code: code})
 		},
 	}
-	for _, kind := range []string{"view", "approve", "deny", "poll", "poll again", "use", "revoke", "revoke all", "suspend", "restore", "sweep"} {
+	for _, kind := range []string{"view", "approve", "deny", "poll", "poll again", "use", "revoke", "revoke all",
+		"suspend", "restore", "sweep"} {
 		all[kind] = func(rt *rapid.T) { m.step(rt, m.draw(rt, kind)) }
 	}
 	return all

@@ -3,33 +3,24 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// MergeProjects moves what the project src owns to dst and leaves an alias. Either may be named by an alias.
+// MergeProjects moves what the project src owns to dst and leaves an alias. Either may be given by an alias.
 func (s *Store) MergeProjects(ctx context.Context, accountID, src, dst string, e audit.Entry) error {
-	return s.write(ctx, func(tx *sql.Tx) error {
-		if err := lockProjects(ctx, tx, accountID); err != nil {
-			return err
-		}
-		from, err := resolveProject(ctx, tx, accountID, src)
-		if err != nil {
-			return err
-		}
-		into, err := resolveProject(ctx, tx, accountID, dst)
+	return s.writeProjects(ctx, accountID, func(tx *sql.Tx) error {
+		from, into, err := readBoth(ctx, tx, resolveProject, accountID, src, dst)
 		if err != nil {
 			return err
 		}
 		if from == into {
 			return projects.ErrSameProject
 		}
-		if err := s.shutProject(ctx, tx, accountID, from); err != nil {
+		if err := s.lockProjectRow(ctx, tx, accountID, from); err != nil {
 			return err
 		}
 		if err := moveProject(ctx, tx, accountID, from, into, e.ID); err != nil {
@@ -41,78 +32,78 @@ func (s *Store) MergeProjects(ctx context.Context, accountID, src, dst string, e
 		if err := uniteProjects(ctx, tx, accountID, from, into); err != nil {
 			return err
 		}
-		if err := dropProject(ctx, tx, accountID, from); err != nil {
+		if err := deleteProject(ctx, tx, accountID, from); err != nil {
 			return err
-		}
-		_, err = tx.ExecContext(ctx, `INSERT INTO project_aliases (account_id, alias, app_id, created_at) VALUES ($1, $2, $3, $4)`,
-			accountID, from, into, toMS(e.At))
-		if err != nil {
-			return fmt.Errorf("inserting alias: %w", err)
 		}
 		e := e // the transaction may run again
 		e.Project = into
-		return insertAudit(ctx, tx, e)
+		return execAll(ctx, tx, "insert alias",
+			stmt(`INSERT INTO project_aliases (account_id, alias, app_id, created_at) VALUES ($1, $2, $3, $4)`,
+				accountID, from, into, toMS(e.At)),
+			auditStatement(e))
 	})
 }
 
-// shutProject keeps others from adding anything below a project until the transaction ends: whatever refers to its row
-// waits for it. SQLite has one writer, so nobody else is there.
-func (s *Store) shutProject(ctx context.Context, tx *sql.Tx, accountID, id string) error {
+// readBoth returns what read returns for two projects of the account.
+func readBoth[T any](
+	ctx context.Context, q querier, read func(_ context.Context, _ querier, accountID, id string) (T, error),
+	accountID, from, into string,
+) (ofFrom, ofInto T, err error) {
+	if ofFrom, err = read(ctx, q, accountID, from); err == nil {
+		ofInto, err = read(ctx, q, accountID, into)
+	}
+	return ofFrom, ofInto, err
+}
+
+// lockProjectRow keeps others from adding anything below a project until the transaction ends, since an insertion that
+// refers to its row waits. SQLite has a single writer and needs no lock.
+func (s *Store) lockProjectRow(ctx context.Context, tx *sql.Tx, accountID, id string) error {
 	if s.engine != "postgres" {
 		return nil
 	}
-	var one int
-	err := tx.QueryRowContext(ctx, `SELECT 1 FROM projects WHERE account_id = $1 AND app_id = $2 FOR UPDATE`, accountID, id).Scan(&one)
-	if err != nil {
-		return fmt.Errorf("locking project: %w", missing(err, projects.ErrNotFound))
-	}
-	return nil
+	_, err := queryOne(ctx, tx, projects.ErrNotFound, value[int],
+		`SELECT 1 FROM projects WHERE account_id = $1 AND app_id = $2 FOR UPDATE`, accountID, id)
+	return err
 }
 
-// moveProject points to into what outlives from. Of two current sessions of a link and platform that of into stays
-// current. Changes of the dropped configs can no longer be undone.
+// moveProject moves the rows of one project to another. Of two current sessions of a link and platform that of into
+// stays current. If both projects have a config, that of into is kept, and changes of the other can no longer be
+// undone.
 func moveProject(ctx context.Context, tx *sql.Tx, accountID, from, into, by string) error {
-	if err := sealAudit(ctx, tx, accountID, from, by); err != nil {
+	if err := markAllUndone(ctx, tx, accountID, from, by); err != nil {
 		return err
 	}
 	for _, statement := range []string{
 		`UPDATE project_keys SET app_id = $3 WHERE account_id = $1 AND app_id = $2`,
-		`UPDATE sessions SET is_current = 0 WHERE account_id = $1 AND app_id = $2 AND is_current = 1 AND EXISTS (SELECT 1 FROM sessions x
-			WHERE x.account_id = $1 AND x.app_id = $3 AND x.link_id = sessions.link_id AND x.platform = sessions.platform AND x.is_current = 1)`,
+		`UPDATE sessions SET is_current = 0 WHERE account_id = $1 AND app_id = $2 AND is_current = 1
+			AND EXISTS (SELECT 1 FROM sessions x WHERE x.account_id = $1 AND x.app_id = $3
+				AND x.link_id = sessions.link_id AND x.platform = sessions.platform AND x.is_current = 1)`,
 		`UPDATE sessions SET app_id = $3 WHERE account_id = $1 AND app_id = $2`,
 		`UPDATE project_aliases SET app_id = $3 WHERE account_id = $1 AND app_id = $2`,
 		`UPDATE audit SET app_id = $3 WHERE account_id = $1 AND app_id = $2`,
 		`UPDATE credentials SET app_id = $3 WHERE account_id = $1 AND app_id = $2 AND NOT EXISTS (SELECT 1 FROM credentials x
 			WHERE x.account_id = $1 AND x.app_id = $3 AND x.provider = credentials.provider)`,
-		`UPDATE connection_pages SET app_id = $3 WHERE account_id = $1 AND app_id = $2 AND NOT EXISTS (SELECT 1 FROM connection_pages x
-			WHERE x.account_id = $1 AND x.app_id = $3)`,
-		`UPDATE assistant_configs SET app_id = $3 WHERE account_id = $1 AND app_id = $2 AND NOT EXISTS (SELECT 1 FROM assistant_configs x
-			WHERE x.account_id = $1 AND x.app_id = $3)`,
+		`UPDATE connection_pages SET app_id = $3 WHERE account_id = $1 AND app_id = $2 AND NOT EXISTS
+			(SELECT 1 FROM connection_pages x WHERE x.account_id = $1 AND x.app_id = $3)`,
+		`UPDATE assistant_configs SET app_id = $3 WHERE account_id = $1 AND app_id = $2 AND NOT EXISTS
+			(SELECT 1 FROM assistant_configs x WHERE x.account_id = $1 AND x.app_id = $3)`,
 	} {
-		if _, err := tx.ExecContext(ctx, statement, accountID, from, into); err != nil {
-			return fmt.Errorf("moving what a project owns: %w", err)
+		if err := execTx(ctx, tx, "move project", statement, accountID, from, into); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// sealAudit marks changes of a project's configs as taken back by the entry of its end.
-func sealAudit(ctx context.Context, tx *sql.Tx, accountID, project, by string) error {
-	_, err := tx.ExecContext(ctx, `UPDATE audit SET undone_by = $1 WHERE account_id = $2 AND app_id = $3 AND before IS NOT NULL AND undone_by IS NULL`,
-		by, accountID, project)
-	if err != nil {
-		return fmt.Errorf("sealing audit entries: %w", err)
-	}
-	return nil
+// markAllUndone marks changes of a project's configs as undone by the entry that ends the project.
+func markAllUndone(ctx context.Context, tx *sql.Tx, accountID, project, by string) error {
+	return execTx(ctx, tx, "mark audit entries undone", `UPDATE audit SET undone_by = $1
+		WHERE account_id = $2 AND app_id = $3 AND before IS NOT NULL AND undone_by IS NULL`, by, accountID, project)
 }
 
-// uniteProjects gives into the platforms of both and the earlier beginning.
+// uniteProjects sets the platforms of into to those of both, and its creation to the earlier one.
 func uniteProjects(ctx context.Context, tx *sql.Tx, accountID, from, into string) error {
-	old, err := readProject(ctx, tx, accountID, from)
-	if err != nil {
-		return err
-	}
-	p, err := readProject(ctx, tx, accountID, into)
+	old, p, err := readBoth(ctx, tx, readProject, accountID, from, into)
 	if err != nil {
 		return err
 	}
@@ -124,54 +115,30 @@ func uniteProjects(ctx context.Context, tx *sql.Tx, accountID, from, into string
 	return saveProject(ctx, tx, accountID, p)
 }
 
-// dropProject deletes a project's row and with it everything that refers to it.
-func dropProject(ctx context.Context, tx *sql.Tx, accountID, id string) error {
-	ok, err := changed(ctx, tx, `DELETE FROM projects WHERE account_id = $1 AND app_id = $2`, accountID, id)
-	if err != nil {
-		return fmt.Errorf("deleting project: %w", err)
-	}
-	if !ok {
-		return projects.ErrNotFound
-	}
-	return nil
+// deleteProject deletes a project's row and everything that refers to it.
+func deleteProject(ctx context.Context, tx *sql.Tx, accountID, id string) error {
+	return mustChange(ctx, tx, projects.ErrNotFound, "delete project",
+		`DELETE FROM projects WHERE account_id = $1 AND app_id = $2`, accountID, id)
 }
 
-// DeleteProject removes a project and everything below, and gives the ids of its sessions that were open.
+// DeleteProject deletes a project and everything below, and returns the ids of its sessions that were open.
 func (s *Store) DeleteProject(ctx context.Context, accountID, id string, e audit.Entry) (open []string, err error) {
-	err = s.write(ctx, func(tx *sql.Tx) error {
-		if err := lockProjects(ctx, tx, accountID); err != nil {
+	err = s.writeProjects(ctx, accountID, func(tx *sql.Tx) error {
+		open, err = queryAll(ctx, tx, value[string], `SELECT id FROM sessions
+			WHERE account_id = $1 AND app_id = $2 AND closed_at IS NULL AND expires_at > $3`, accountID, id, toMS(e.At))
+		if err != nil {
+			return fmt.Errorf("list the project's sessions: %w", err)
+		}
+		if err := markAllUndone(ctx, tx, accountID, id, e.ID); err != nil {
 			return err
 		}
-		if open, err = openOf(ctx, tx, accountID, id, e.At); err != nil {
-			return fmt.Errorf("listing the project's sessions: %w", err)
-		}
-		if err := sealAudit(ctx, tx, accountID, id, e.ID); err != nil {
+		if err := subtractLogs(ctx, tx, accountID, id); err != nil {
 			return err
 		}
-		if err := forgetLogs(ctx, tx, accountID, id); err != nil {
-			return err
-		}
-		if err := dropProject(ctx, tx, accountID, id); err != nil {
+		if err := deleteProject(ctx, tx, accountID, id); err != nil {
 			return err
 		}
 		return insertAudit(ctx, tx, e)
 	})
 	return open, err
-}
-
-func openOf(ctx context.Context, tx *sql.Tx, accountID, id string, now time.Time) (open []string, err error) {
-	rows, err := tx.QueryContext(ctx, `SELECT id FROM sessions WHERE account_id = $1 AND app_id = $2 AND closed_at IS NULL AND expires_at > $3`,
-		accountID, id, toMS(now))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var one string
-		if err := rows.Scan(&one); err != nil {
-			return nil, err
-		}
-		open = append(open, one)
-	}
-	return open, rows.Err()
 }

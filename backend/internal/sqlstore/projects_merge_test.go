@@ -11,8 +11,8 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// A merge that is run again looks its projects up again: what it saw before, of a neighbour in its group, is undone.
-func TestMergeThatRunsAgainTakesTheProjectsItWasAskedFor(t *testing.T) {
+// A merge that runs again resolves its projects again: what it read before, of another write of its batch, is undone.
+func TestMergeProjects_RerunUsesOriginalArguments(t *testing.T) {
 	n := newNotes(t)
 	err := n.write(t.Context(), func(tx *sql.Tx) error {
 		for _, statement := range []string{
@@ -32,7 +32,7 @@ func TestMergeThatRunsAgainTakesTheProjectsItWasAskedFor(t *testing.T) {
 		out := make(chan error, 1)
 		e := audit.New(time.UnixMilli(1), "ada", audit.Actor{Kind: "person"}, "project.merged", into, from)
 		go func() { out <- n.MergeProjects(ctx, "ada", from, into, e) }()
-		n.until(func() bool { return len(n.group.queue) == others+1 })
+		n.until(func() bool { return len(n.batches.queue) == others+1 })
 		return out
 	}
 	release := n.hold()

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,29 +21,29 @@ import (
 )
 
 const (
-	// conflictTries is how often a transaction runs that others get in the way of.
-	conflictTries = 5
-	// awayWait is how long a write waits for a PostgreSQL that restarts or changes over to another server.
-	awayWait  = 5 * time.Second
-	awayPause = 250 * time.Millisecond
+	// maxConflictTries bounds how often a transaction runs that conflicts with others.
+	maxConflictTries = 5
+	// maxOutage is how long a write waits for a PostgreSQL that restarts or fails over to another server.
+	maxOutage   = 5 * time.Second
+	outagePause = 250 * time.Millisecond
 )
 
-// retried runs a write again while the database asks for that, or is away for a moment.
-func (s *Store) retried(ctx context.Context, once func() error) error {
-	begun := time.Now()
+// retry runs a write again while it conflicts with others or the database is briefly unreachable.
+func (s *Store) retry(ctx context.Context, once func() error) error {
+	start := time.Now()
 	for try := 1; ; try++ {
 		err := once()
-		if orphan(err) {
+		if isOrphan(err) {
 			return fmt.Errorf("%w: %w", projects.ErrNotFound, err)
 		}
 		var pause time.Duration
 		switch {
 		case err == nil:
 			return nil
-		case conflicts(err) && try < conflictTries:
+		case isConflict(err) && try < maxConflictTries:
 			pause = time.Duration(try) * 5 * time.Millisecond
-		case s.group == nil && away(err) && time.Since(begun) < awayWait:
-			pause = awayPause
+		case s.batches == nil && isOutage(err) && time.Since(start) < maxOutage:
+			pause = outagePause
 			s.dropIdle()
 		default:
 			return err
@@ -55,46 +56,51 @@ func (s *Store) retried(ctx context.Context, once func() error) error {
 	}
 }
 
-// dropIdle closes the connections that nobody uses: they may lead to a server that became the standby.
+// dropIdle closes idle connections: they may lead to a server that has become the standby.
 func (s *Store) dropIdle() {
 	s.writes.SetMaxIdleConns(0)
 	s.writes.SetMaxIdleConns(maxConns)
 }
 
-// conflicts tells whether the database asks for the transaction to be run once more (serialization failure, deadlock).
-func conflicts(err error) bool {
+// isConflict reports whether the transaction has to run again after a serialization failure or a deadlock.
+func isConflict(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && (pg.Code == "40001" || pg.Code == "40P01")
 }
 
-// away tells whether PostgreSQL could not be reached, went away, or takes no writes for now. What was not committed is
-// undone then.
-func away(err error) bool {
+// isOutage reports whether PostgreSQL could not be reached, was lost or refuses writes for now. Then what was not
+// committed is rolled back.
+func isOutage(err error) bool {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) {
 		switch refused.Code {
-		case "57P01", "57P02", "57P03", // it shuts down, has crashed, starts
-			"25006": // it is the standby by now
+		case "57P01", "57P02", "57P03", // it is shutting down, has crashed or is starting
+			"25006": // it has become the standby
 			return true
 		}
 		return strings.HasPrefix(refused.Code, "08") // the connection failed
 	}
 	var unreached *pgconn.ConnectError
 	var network net.Error
-	return errors.As(err, &unreached) || pgconn.SafeToRetry(err) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) ||
-		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.As(err, &network) && !network.Timeout()
+	return errors.As(err, &unreached) || pgconn.SafeToRetry(err) || errors.As(err, &network) && !network.Timeout() ||
+		isAny(err, driver.ErrBadConn, sql.ErrConnDone, io.ErrUnexpectedEOF, io.EOF)
 }
 
-// unavailable tells whether a write failed over the database and not over what was written: it may do better later.
-func unavailable(err error) bool {
+func isAny(err error, targets ...error) bool {
+	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
+}
+
+// isUnavailable reports whether a write failed because of the database's state, not because of what was written, so
+// that it may succeed later.
+func isUnavailable(err error) bool {
 	var pg *pgconn.PgError
 	var lite *sqlite.Error
 	switch {
 	case err == nil:
 		return false
-	case away(err), errors.Is(err, context.DeadlineExceeded), errors.Is(err, errOutcome), errors.Is(err, errUndone):
+	case isOutage(err), isAny(err, context.DeadlineExceeded, errUnknownOutcome, errRolledBack):
 		return true
-	case errors.As(err, &pg): // insufficient resources, system error, cancelled or no longer connected by the operator
+	case errors.As(err, &pg): // insufficient resources, system error, operator intervention
 		return strings.HasPrefix(pg.Code, "53") || strings.HasPrefix(pg.Code, "58") || strings.HasPrefix(pg.Code, "57")
 	case errors.As(err, &lite):
 		switch lite.Code() & 0xff {
@@ -106,68 +112,68 @@ func unavailable(err error) bool {
 	return false
 }
 
-// orUnavailable marks an error that may be gone later for the relay, which waits for that.
-func orUnavailable(err error) error {
-	if unavailable(err) {
+// markUnavailable wraps sessions.ErrUnavailable around an error that isUnavailable, for which the relay waits.
+func markUnavailable(err error) error {
+	if isUnavailable(err) {
 		return fmt.Errorf("%w: %w", sessions.ErrUnavailable, err)
 	}
 	return err
 }
 
-// errOutcome: whether a transaction was committed could not be found out.
-var errOutcome = errors.New("the database went away during a commit, and did not come back in time to tell whether it was made")
+// errUnknownOutcome is returned for a transaction that may or may not have been committed.
+var errUnknownOutcome = errors.New(
+	"the database was lost during a commit, and did not return in time to report its outcome")
 
 const currentTransaction = `SELECT pg_current_xact_id_if_assigned()::text`
 
-// commit commits a transaction of PostgreSQL. When the connection is lost meanwhile, the answer is lost and not the
-// commit: it looks whether it was made, since a transaction that runs again would find its own work done.
+// commit commits a transaction of PostgreSQL. If the connection is lost meanwhile, the commit may have succeeded.
+// commit then finds that out, since a transaction that runs again would find its own changes.
 func (s *Store) commit(ctx context.Context, tx *sql.Tx) error {
-	if !s.tracks {
-		return hide(tx.Commit())
+	if !s.tracksCommits {
+		return preventRetry(tx.Commit())
 	}
-	var id sql.NullString // none when nothing was written
-	if err := tx.QueryRowContext(ctx, currentTransaction).Scan(&id); err != nil {
+	id, err := queryValue[sql.NullString](ctx, tx, currentTransaction) // NULL if nothing was written
+	if err != nil {
 		return errors.Join(err, ignoreDone(tx.Rollback()))
 	}
-	err := tx.Commit()
-	if err == nil || !id.Valid || conflicts(err) || !away(err) && ctx.Err() == nil {
+	err = tx.Commit()
+	if err == nil || !id.Valid || isConflict(err) || !isOutage(err) && ctx.Err() == nil {
 		return err
 	}
-	return s.outcome(context.WithoutCancel(ctx), id.String, err)
+	return s.commitOutcome(context.WithoutCancel(ctx), id.String, err)
 }
 
-// outcome returns nil when a transaction was committed, and lost when it was not.
-func (s *Store) outcome(ctx context.Context, id string, lost error) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*awayWait)
+// commitOutcome returns nil if a transaction was committed, and lost if it was not.
+func (s *Store) commitOutcome(ctx context.Context, id string, lost error) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*maxOutage)
 	defer cancel()
 	for {
-		var status sql.NullString
-		err := s.reads.QueryRowContext(ctx, `SELECT pg_xact_status($1::text::xid8)`, id).Scan(&status)
+		status, err := queryValue[sql.NullString](ctx, s.reads, `SELECT pg_xact_status($1::text::xid8)`, id)
 		switch {
 		case err == nil && status.String == "committed":
 			return nil
 		case err == nil && status.String == "aborted":
 			return lost
-		case err != nil && !away(err) && ctx.Err() == nil: // it cannot tell
-			return errors.Join(errOutcome, hidden{lost}, err)
+		case err != nil && !isOutage(err) && ctx.Err() == nil: // the server no longer knows
+			return errors.Join(errUnknownOutcome, opaqueError{lost}, err)
 		}
-		select { // it is away, or the transaction goes on for a moment
+		select { // unreachable, or the transaction is still in progress
 		case <-ctx.Done():
-			return errors.Join(errOutcome, hidden{lost})
-		case <-time.After(awayPause):
+			return errors.Join(errUnknownOutcome, opaqueError{lost})
+		case <-time.After(outagePause):
 		}
 	}
 }
 
-// hide keeps a commit whose outcome nobody can tell from running again.
-func hide(err error) error {
-	if err != nil && !conflicts(err) && away(err) {
-		return errors.Join(errOutcome, hidden{err})
+// preventRetry keeps a commit of unknown outcome from running again.
+func preventRetry(err error) error {
+	if err != nil && !isConflict(err) && isOutage(err) {
+		return errors.Join(errUnknownOutcome, opaqueError{err})
 	}
 	return err
 }
 
-// hidden keeps the text of an error and not what it is: a write of unknown outcome must not run again.
-type hidden struct{ err error }
+// opaqueError has the text of an error and does not unwrap to it: a write of unknown outcome must not be retried.
+type opaqueError struct{ err error }
 
-func (h hidden) Error() string { return h.err.Error() }
+func (e opaqueError) Error() string { return e.err.Error() }

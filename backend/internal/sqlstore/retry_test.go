@@ -20,13 +20,13 @@ import (
 	"github.com/service-dev/service/backend/internal/account"
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/backend/internal/sqlstore"
-	"github.com/service-dev/service/packaging/pgtest"
+	"github.com/service-dev/service/packaging/enginetest"
 	"github.com/service-dev/service/proto/glasses"
 )
 
 // Servers that start at once on an empty database migrate it once, and all of them serve.
-func TestServersStartedAtOnce(t *testing.T) {
-	eachBlank(t, func(t *testing.T, database func(t *testing.T) string) {
+func TestOpen_ConcurrentServersMigrateOnce(t *testing.T) {
+	enginetest.EachBlank(t, func(t *testing.T, database func(t *testing.T) string) {
 		for range 20 {
 			where := database(t)
 			var all sync.WaitGroup
@@ -54,18 +54,14 @@ func TestServersStartedAtOnce(t *testing.T) {
 // onPostgres gives a migrated database.
 func onPostgres(t *testing.T) string {
 	t.Helper()
-	if postgres == nil {
-		pgtest.Missing(t)
-	}
-	where := postgres.Database(t)
-	if err := openStore(t, where).Close(); err != nil {
-		t.Fatal(err)
-	}
+	where := enginetest.Postgres(t).Database(t)
+	migrate(t, where)
 	return where
 }
 
 func someone(id string) account.Account {
-	return account.Account{ID: id, Email: id + "@example.org", PasswordHash: "x", Active: true, PrivacyAccepted: time.Now(), CreatedAt: time.Now()}
+	return account.Account{ID: id, Email: id + "@example.org", PasswordHash: "x", Active: true,
+		PrivacyAccepted: time.Now(), CreatedAt: time.Now()}
 }
 
 // cutter is a way to PostgreSQL that cuts connections at their commits.
@@ -157,7 +153,7 @@ func take(n *atomic.Int32) bool {
 }
 
 // A connection that is lost at the commit leaves no doubt: what was committed is a success, what was not runs again.
-func TestConnectionLostAtCommit(t *testing.T) {
+func TestCommit_ConnectionLost(t *testing.T) {
 	where := onPostgres(t)
 	c := &cutter{}
 	s := openStore(t, c.way(t, where))
@@ -183,16 +179,17 @@ func TestConnectionLostAtCommit(t *testing.T) {
 // terminate ends every connection to a database, as a restart does.
 func terminate(t *testing.T, db *sql.DB) {
 	t.Helper()
-	_, err := db.ExecContext(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+	_, err := db.ExecContext(t.Context(),
+		`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
 	if err != nil {
 		t.Error(err)
 	}
 }
 
 // A server that ends connections, or takes no writes because another one took over, costs a write nothing but time.
-func TestWriteSurvivesARestartOfPostgres(t *testing.T) {
+func TestWrite_SurvivesPostgresRestart(t *testing.T) {
 	where := onPostgres(t)
-	s, db := openStore(t, where), connect(t, where)
+	s, db := openStore(t, where), enginetest.Connect(t, where)
 	defer s.Close()
 	defer db.Close()
 	runs := 0
@@ -207,7 +204,8 @@ func TestWriteSurvivesARestartOfPostgres(t *testing.T) {
 		t.Errorf("terminated: %d runs, %v", runs, err)
 	}
 	readOnly := func(value string) {
-		if _, err := db.ExecContext(t.Context(), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = `+value+`', current_database()); END $$`); err != nil {
+		if _, err := db.ExecContext(t.Context(),
+			`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = `+value+`', current_database()); END $$`); err != nil {
 			t.Error(err)
 		}
 		terminate(t, db)
@@ -231,9 +229,9 @@ func TestWriteSurvivesARestartOfPostgres(t *testing.T) {
 
 // What failed over the database is told apart from what failed over the row: the relay waits for the one and gives the
 // other up.
-func TestUnavailableStoreIsTold(t *testing.T) {
+func TestAppendEvents_ReportsUnavailableDatabase(t *testing.T) {
 	where := onPostgres(t)
-	s, db := openStore(t, where), connect(t, where)
+	s, db := openStore(t, where), enginetest.Connect(t, where)
 	defer s.Close()
 	defer db.Close()
 	lock, err := db.BeginTx(t.Context(), nil)
@@ -243,7 +241,8 @@ func TestUnavailableStoreIsTold(t *testing.T) {
 	if _, err := lock.ExecContext(t.Context(), `LOCK TABLE sessions`); err != nil {
 		t.Fatal(err)
 	}
-	rows := []sessions.Row{{SessionID: "ses_missing", Event: glasses.Event{ID: "a", Kind: glasses.KindEvent, Type: "x", Payload: []byte(`{}`)}}}
+	rows := []sessions.Row{{SessionID: "ses_missing", Event: glasses.Event{ID: "a", Kind: glasses.KindEvent, Type: "x",
+		Payload: []byte(`{}`)}}}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if err := s.AppendEvents(ctx, rows, sessions.DefaultQuota); !errors.Is(err, sessions.ErrUnavailable) {
@@ -252,13 +251,14 @@ func TestUnavailableStoreIsTold(t *testing.T) {
 	if err := lock.Rollback(); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.AppendEvents(t.Context(), rows, sessions.DefaultQuota); !errors.Is(err, sessions.ErrNotFound) || errors.Is(err, sessions.ErrUnavailable) {
+	if err := s.AppendEvents(t.Context(), rows, sessions.DefaultQuota); !errors.Is(err, sessions.ErrNotFound) ||
+		errors.Is(err, sessions.ErrUnavailable) {
 		t.Errorf("a session that is not there: %v", err)
 	}
 }
 
 // A database that is gone is told, though connections to it may go on to work.
-func TestPingOfADatabaseThatIsGone(t *testing.T) {
+func TestPing_RemovedDatabase(t *testing.T) {
 	eachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
 		where := database(t)
 		s := openStore(t, where)
@@ -266,7 +266,7 @@ func TestPingOfADatabaseThatIsGone(t *testing.T) {
 		if err := s.Ping(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if !strings.HasPrefix(where, "postgres") {
+		if !enginetest.IsPostgres(where) {
 			if err := os.Rename(where, where+".moved"); err != nil {
 				t.Fatal(err)
 			}
@@ -286,7 +286,10 @@ func TestPingOfADatabaseThatIsGone(t *testing.T) {
 			t.Fatal(err)
 		}
 		name := strings.TrimPrefix(u.Path, "/")
-		execute(t, strings.Replace(where, "/"+name+"?", "/postgres?", 1), "DROP DATABASE "+name+" WITH (FORCE)")
+		admin := enginetest.Connect(t, strings.Replace(where, "/"+name+"?", "/postgres?", 1))
+		if _, err := admin.ExecContext(t.Context(), "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
+			t.Fatal(err)
+		}
 		if s.Ping(t.Context()) == nil {
 			t.Error("the database was dropped")
 		}

@@ -10,16 +10,19 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/sqlstore"
+	"github.com/service-dev/service/packaging/enginetest"
 )
 
-// A code that is redeemed at the very moment in which all links are revoked leaves no link behind: whichever comes first,
-// the other sees it.
-func TestRevokingAllMissesNoLinkThatIsBeingMade(t *testing.T) {
+// A code that is redeemed at the very moment in which all links are revoked leaves no link behind: whichever comes
+// first, the other sees it.
+func TestRevokeLinks_IncludesConcurrentRedemption(t *testing.T) {
 	now := time.Now()
-	token := account.MailToken{Hash: "m", AccountID: "ada", Purpose: "reset", Email: "ada@example.com", CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
+	token := account.MailToken{Hash: "m", AccountID: "ada", Purpose: "reset", Email: "ada@example.com", CreatedAt: now,
+		ExpiresAt: now.Add(time.Hour)}
 	for name, revoke := range map[string]func(s *sqlstore.Store) error{
 		"revoke all": func(s *sqlstore.Store) error {
-			_, err := s.RevokeLinks(t.Context(), "", now, audit.New(now, "ada", audit.Person(), "link.revoked", "", "revoked all links"), audit.Trace{})
+			_, err := s.RevokeLinks(t.Context(), "", now, audit.New(now, "ada", audit.Person(), "link.revoked", "",
+				"revoked all links"), audit.Trace{})
 			return err
 		},
 		"reset": func(s *sqlstore.Store) error {
@@ -29,7 +32,7 @@ func TestRevokingAllMissesNoLinkThatIsBeingMade(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			where := onPostgres(t)
-			s, db := openStore(t, where), connect(t, where)
+			s, db := openStore(t, where), enginetest.Connect(t, where)
 			defer s.Close()
 			defer db.Close()
 			ok := func(err error) {
@@ -38,16 +41,19 @@ func TestRevokingAllMissesNoLinkThatIsBeingMade(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			ok(s.InsertAccount(t.Context(), account.Account{ID: "ada", Email: "ada@example.com", Active: true, CreatedAt: now, VerifiedAt: now}))
+			ok(s.InsertAccount(t.Context(), account.Account{ID: "ada", Email: "ada@example.com", Active: true, CreatedAt: now,
+				VerifiedAt: now}))
 			ok(s.InsertMailToken(t.Context(), token, now.Add(-time.Hour), 0))
-			ok(s.InsertCode(t.Context(), link.Code{DeviceHash: "d", UserHash: "u", State: link.Pending, CreatedAt: now, ExpiresAt: now.Add(time.Hour)}, audit.Trace{}))
+			ok(s.InsertCode(t.Context(), link.Code{DeviceHash: "d", UserHash: "u", State: link.Pending, CreatedAt: now,
+				ExpiresAt: now.Add(time.Hour)}, audit.Trace{}))
 			if moved, err := s.Decide(t.Context(), "u", link.Approved, "ada", now, audit.Trace{}); err != nil || !moved {
 				t.Fatalf("approve: %v, %v", moved, err)
 			}
 			revoked := make(chan error, 1)
 			// The redeeming transaction stands still after its first statement, until the other one waits for it.
 			ok(sqlstore.Write(s, t.Context(), func(tx *sql.Tx) error {
-				_, err := tx.ExecContext(t.Context(), `UPDATE device_codes SET state = 'redeemed' WHERE device_hash = 'd' AND state = 'approved'`)
+				_, err := tx.ExecContext(t.Context(),
+					`UPDATE device_codes SET state = 'redeemed' WHERE device_hash = 'd' AND state = 'approved'`)
 				go func() { revoked <- revoke(s) }()
 				waitForLock(t, db)
 				_, inserted := tx.ExecContext(t.Context(), `INSERT INTO links (id, account_id, token_hash, host, os, client, ip, linked_at)
@@ -68,7 +74,8 @@ func waitForLock(t *testing.T, db *sql.DB) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		waiting := 0
-		err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waiting)
+		err := db.QueryRowContext(t.Context(),
+			"SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waiting)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,40 +4,32 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// AppendEvents commits the rows in one transaction. Within a session they keep their order and get the next numbers;
-// a row that is there already keeps its number and is marked. Rows of unknown sessions are refused; those of a closed
-// session are numbered and not kept. Over a quota the oldest rows go.
+// AppendEvents inserts the rows in one transaction. Within a session they keep their order and get the next numbers; an
+// existing row keeps its number and is marked as a duplicate. Rows of unknown sessions fail with sessions.ErrNotFound;
+// those of a closed session are numbered and not stored. Over a quota the oldest rows are deleted.
 func (s *Store) AppendEvents(ctx context.Context, rows []sessions.Row, q sessions.Quota) error {
-	// One session after another, in a fixed order, so that two writers cannot wait for each other.
-	order := make([]int, len(rows))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rows[a].SessionID, rows[b].SessionID) })
+	// One session after the other, in a fixed order, so that two writers cannot deadlock.
+	order := sortedIndex(rows, compareSessions)
 	var over []string // accounts
 	err := s.write(ctx, func(tx *sql.Tx) error {
 		grown := map[string]int64{}
-		for left := order; len(left) > 0; { // order itself stays: all of this may run again
-			id := rows[left[0]].SessionID
-			n := 0
-			for n < len(left) && rows[left[n]].SessionID == id {
-				n++
-			}
-			account, bytes, err := appendTo(ctx, tx, id, rows, left[:n], q)
+		for group := range groups(order, rows, compareSessions) {
+			account, bytes, err := appendTo(ctx, tx, rows[group[0]].SessionID, rows, group, q)
 			if err != nil {
 				return err
 			}
 			grown[account] += bytes
-			left = left[n:]
 		}
 		over = over[:0]
 		for _, account := range slices.Sorted(maps.Keys(grown)) {
@@ -55,17 +47,21 @@ func (s *Store) AppendEvents(ctx context.Context, rows []sessions.Row, q session
 		return nil
 	})
 	if err != nil {
-		return orUnavailable(err)
+		return markUnavailable(err)
 	}
 	for _, account := range over {
-		// The rows are kept, whatever becomes of this: the next append and the next sweep try again.
+		// If this fails, the next append and the next sweep try again.
 		_ = s.trimAccount(ctx, account, q.AccountBytes-q.AccountBytes/(trimSlack*10))
 	}
 	return nil
 }
 
-// appendTo numbers the rows of one session and returns by how many bytes its log has grown.
-func appendTo(ctx context.Context, tx *sql.Tx, id string, rows []sessions.Row, which []int, q sessions.Quota) (account string, grown int64, err error) {
+func compareSessions(a, b *sessions.Row) int { return strings.Compare(a.SessionID, b.SessionID) }
+
+// appendTo inserts the rows of one session and returns by how many bytes its log grew.
+func appendTo(
+	ctx context.Context, tx *sql.Tx, id string, rows []sessions.Row, which []int, q sessions.Quota,
+) (account string, grown int64, err error) {
 	l, err := lockLog(ctx, tx, id)
 	if err != nil {
 		return "", 0, err
@@ -74,22 +70,24 @@ func appendTo(ctx context.Context, tx *sql.Tx, id string, rows []sessions.Row, w
 		return l.account, 0, numberOnly(ctx, tx, id, l, rows, which)
 	}
 	before := l
+	var state *sessions.State
 	for _, i := range which {
 		if err := appendRow(ctx, tx, id, &l, &rows[i]); err != nil {
 			return "", 0, err
 		}
+		state = cmp.Or(rows[i].State, state)
+	}
+	if err := saveState(ctx, tx, id, state); err != nil {
+		return "", 0, err
 	}
 	if l.last == before.last {
 		return l.account, 0, nil
 	}
 	overRows, overBytes := l.rows()-q.SessionRows, l.bytes-q.SessionBytes
 	if overRows <= 0 && overBytes <= 0 {
-		_, err = tx.ExecContext(ctx, `UPDATE sessions SET last_seq = $1, log_bytes = $2, oldest_at = COALESCE(oldest_at, $3) WHERE id = $4`,
+		return l.account, l.bytes - before.bytes, execTx(ctx, tx, "save state of event log", `UPDATE sessions
+			SET last_seq = $1, log_bytes = $2, oldest_at = COALESCE(oldest_at, $3) WHERE id = $4`,
 			l.last, l.bytes, rows[which[0]].Event.At, id)
-		if err != nil {
-			return "", 0, fmt.Errorf("numbering events: %w", err)
-		}
-		return l.account, l.bytes - before.bytes, nil
 	}
 	if overRows > 0 {
 		overRows += q.SessionRows / trimSlack
@@ -103,15 +101,16 @@ func appendTo(ctx context.Context, tx *sql.Tx, id string, rows []sessions.Row, w
 	return l.account, l.bytes - before.bytes, saveTrimmed(ctx, tx, id, l)
 }
 
-// appendRow inserts a row as the next one, unless it is there already.
+// appendRow inserts a row as the next one unless it exists.
 func appendRow(ctx context.Context, tx *sql.Tx, id string, l *logState, r *sessions.Row) error {
 	e := &r.Event
 	r.Duplicate = false
-	inserted, err := changed(ctx, tx, `INSERT INTO events (session_id, seq, sender, frame_id, kind, type, chip, ok, at, body)
+	inserted, err := changed(ctx, tx, "insert event", `INSERT INTO events
+			(session_id, seq, sender, frame_id, kind, type, chip, ok, at, body)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (session_id, frame_id, kind, sender) DO NOTHING`,
 		id, l.last+1, e.Sender, e.ID, e.Kind, e.Type, e.Chip, boolInt(r.OK), e.At, string(e.Payload))
 	if err != nil {
-		return fmt.Errorf("inserting event: %w", err)
+		return err
 	}
 	if inserted {
 		l.last++
@@ -120,71 +119,85 @@ func appendRow(ctx context.Context, tx *sql.Tx, id string, l *logState, r *sessi
 		return nil
 	}
 	r.Duplicate = true
-	err = tx.QueryRowContext(ctx, `SELECT seq FROM events WHERE session_id = $1 AND frame_id = $2 AND kind = $3 AND sender = $4`,
-		id, e.ID, e.Kind, e.Sender).Scan(&e.Seq)
+	e.Seq, err = queryValue[int64](ctx, tx, `SELECT seq FROM events
+		WHERE session_id = $1 AND frame_id = $2 AND kind = $3 AND sender = $4`, id, e.ID, e.Kind, e.Sender)
 	if err != nil {
-		return fmt.Errorf("reading event number: %w", err)
+		return fmt.Errorf("read event number: %w", err)
 	}
 	return nil
 }
 
-// numberOnly numbers rows of a closed session. They were on their way when it was deleted, and are not kept.
+// numberOnly numbers rows of a closed session without storing them: they were on their way when its log was deleted.
 func numberOnly(ctx context.Context, tx *sql.Tx, id string, l logState, rows []sessions.Row, which []int) error {
 	for _, i := range which {
 		l.last++
 		rows[i].Event.Seq, rows[i].Duplicate = l.last, false
 	}
-	_, err := tx.ExecContext(ctx, `UPDATE sessions SET last_seq = $1, first_seq = $2 WHERE id = $3`, l.last, l.last+1, id)
-	if err != nil {
-		return fmt.Errorf("numbering events: %w", err)
-	}
-	return nil
+	return execTx(ctx, tx, "number events",
+		`UPDATE sessions SET last_seq = $1, first_seq = $2 WHERE id = $3`, l.last, l.last+1, id)
 }
 
 const eventColumns = `seq, at, kind, chip, type, frame_id, sender, body`
 
-func scanEvent(row scanner) (glasses.Event, error) {
-	var e glasses.Event
-	var body string
-	err := row.Scan(&e.Seq, &e.At, &e.Kind, &e.Chip, &e.Type, &e.ID, &e.Sender, &body)
-	e.Payload = []byte(body)
+func scanEvent(row scanner) (e glasses.Event, err error) {
+	err = row.Scan(&e.Seq, &e.At, &e.Kind, &e.Chip, &e.Type, &e.ID, &e.Sender, (*[]byte)(&e.Payload))
 	return e, err
 }
 
-// kept is what readers see of a log.
-const kept = `seq >= (SELECT first_seq FROM sessions WHERE id = $1)`
+// visible selects the rows of a log that readers see.
+const visible = `seq >= (SELECT first_seq FROM sessions WHERE id = $1)`
 
-// SessionEvents returns up to limit rows with seq above since, in order. Rows are numbered without a gap: when the first
-// is not the one after since, those between are gone.
+// SessionEvents returns up to limit rows with seq above since, in order. Rows are numbered without gaps: if the first
+// is not the one after since, those between were deleted.
 func (s *Store) SessionEvents(ctx context.Context, sessionID string, since int64, limit int) ([]glasses.Event, error) {
-	rows, err := s.reads.QueryContext(ctx, `SELECT `+eventColumns+` FROM events
-		WHERE session_id = $1 AND seq > $2 AND `+kept+` ORDER BY seq LIMIT $3`, sessionID, since, limit)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var events []glasses.Event
-	for rows.Next() {
-		e, err := scanEvent(rows)
-		if err != nil {
-			return nil, err
-		}
-		events = append(events, e)
-	}
-	return events, rows.Err()
+	return queryAll(ctx, s.reads, scanEvent, `SELECT `+eventColumns+` FROM events
+		WHERE session_id = $1 AND seq > $2 AND `+visible+` ORDER BY seq LIMIT $3`, sessionID, since, limit)
 }
 
-// LastDisplay is the last display command of a session whose result was ok, also when its row is gone over a quota; ok is
-// false when there is none.
-func (s *Store) LastDisplay(ctx context.Context, sessionID string) (e glasses.Event, ok bool, err error) {
+// saveState stores the state of a session whose log is locked; nil means that it did not change.
+func saveState(ctx context.Context, tx *sql.Tx, id string, state *sessions.State) error {
+	if state == nil {
+		return nil
+	}
+	body, err := json.Marshal(state)
+	if err != nil {
+		return fmt.Errorf("encode state of session: %w", err)
+	}
+	return execTx(ctx, tx, "save state of session", `INSERT INTO session_states (session_id, body) VALUES ($1, $2)
+		ON CONFLICT (session_id) DO UPDATE SET body = excluded.body`, id, string(body))
+}
+
+// Memory returns the last display command of a session whose result was ok, even if its row was deleted over a quota,
+// and the state that came with the latest row that had one.
+func (s *Store) Memory(ctx context.Context, sessionID string) (sessions.Memory, error) {
+	display, err := s.lastDisplay(ctx, sessionID)
+	if err != nil {
+		return sessions.Memory{}, fmt.Errorf("read last display: %w", err)
+	}
+	m := sessions.Memory{Display: display}
+	body, err := queryValue[[]byte](ctx, s.reads, `SELECT body FROM session_states WHERE session_id = $1`, sessionID)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return m, nil
+	case err != nil:
+		return m, fmt.Errorf("read state of session: %w", err)
+	}
+	if err := json.Unmarshal(body, &m.State); err != nil {
+		return m, fmt.Errorf("decode state of session: %w", err)
+	}
+	return m, nil
+}
+
+func (s *Store) lastDisplay(ctx context.Context, sessionID string) (e glasses.Event, err error) {
 	for _, query := range []string{
-		`SELECT ` + eventColumns + ` FROM events r WHERE session_id = $1 AND ` + kept + ` AND ` + okDisplay + ` ORDER BY seq DESC LIMIT 1`,
+		`SELECT ` + eventColumns + ` FROM events r WHERE session_id = $1 AND ` + visible + ` AND ` + okDisplay + `
+			ORDER BY seq DESC LIMIT 1`,
 		`SELECT ` + eventColumns + ` FROM session_displays WHERE session_id = $1`,
 	} {
 		e, err = scanEvent(s.reads.QueryRowContext(ctx, query, sessionID))
 		if !errors.Is(err, sql.ErrNoRows) {
-			return e, err == nil, err
+			return e, err
 		}
 	}
-	return glasses.Event{}, false, nil
+	return glasses.Event{}, nil
 }

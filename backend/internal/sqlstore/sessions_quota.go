@@ -13,18 +13,20 @@ import (
 )
 
 const (
-	// trimRows is how many rows are looked at and deleted by one statement.
+	// trimRows is how many rows one statement examines and deletes.
 	trimRows = 1000
-	// trimSlack is the part of a quota that a trim frees beyond what is needed, so that not every append trims.
+	// trimSlack is the part of a quota (1/trimSlack) that a trim frees beyond what is needed, so that not every append
+	// trims.
 	trimSlack = 100
-	// purgeRows is how many rows of a log that is over one transaction deletes: appends wait no longer than this takes.
+	// purgeRows is how many rows of a finished log one transaction deletes; appends wait no longer than that takes.
 	purgeRows = 5000
 )
 
-// rowBytes is sessions.Row.Bytes of a stored row.
-var rowBytes = `OCTET_LENGTH(body) + OCTET_LENGTH(type) + OCTET_LENGTH(frame_id) + ` + strconv.Itoa(sessions.RowOverhead)
+// rowBytes computes sessions.Row.Bytes of a stored row.
+var rowBytes = `OCTET_LENGTH(body) + OCTET_LENGTH(type) + OCTET_LENGTH(frame_id) + ` +
+	strconv.Itoa(sessions.RowOverhead)
 
-// logState is what the row of a session says of its event log. Numbers are dense: first to last are all there.
+// logState is the state of an event log in its session's row. Numbers have no gaps: all from first to last exist.
 type logState struct {
 	account     string
 	first, last int64
@@ -34,30 +36,32 @@ type logState struct {
 
 func (l *logState) rows() int64 { return l.last - l.first + 1 }
 
-// lockLog reads the state of a session's log and holds the session's row until the transaction ends, so that numbers have
-// no gap and no twin even with several writers.
+// lockLog returns the state of a session's log and locks the session's row until the transaction ends, so that numbers
+// are unique and without gaps even with several writers.
 func lockLog(ctx context.Context, tx *sql.Tx, id string) (l logState, err error) {
-	var closed sql.NullInt64
-	err = tx.QueryRowContext(ctx, `UPDATE sessions SET last_seq = last_seq WHERE id = $1
-		RETURNING account_id, first_seq, last_seq, log_bytes, closed_at`, id).Scan(&l.account, &l.first, &l.last, &l.bytes, &closed)
+	l, err = queryOne(ctx, tx, sessions.ErrNotFound, func(row scanner) (l logState, err error) {
+		err = row.Scan(&l.account, &l.first, &l.last, &l.bytes, &l.closed)
+		return l, err
+	}, `UPDATE sessions SET last_seq = last_seq WHERE id = $1
+		RETURNING account_id, first_seq, last_seq, log_bytes, closed_at IS NOT NULL`, id)
 	if err != nil {
-		return logState{}, fmt.Errorf("locking an event log: %w", missing(err, sessions.ErrNotFound))
+		return logState{}, fmt.Errorf("lock event log: %w", err)
 	}
-	l.closed = closed.Valid
 	return l, nil
 }
 
-// addAccountBytes changes the size of all logs of an account and returns it. Whoever also locks logs does that before.
+// addAccountBytes changes the size of all logs of an account and returns it. A caller that also locks logs locks them
+// first.
 func addAccountBytes(ctx context.Context, tx *sql.Tx, accountID string, delta int64) (total int64, err error) {
-	err = tx.QueryRowContext(ctx, `INSERT INTO account_logs (account_id, bytes) VALUES ($1, $2)
-		ON CONFLICT (account_id) DO UPDATE SET bytes = account_logs.bytes + excluded.bytes RETURNING bytes`, accountID, delta).Scan(&total)
+	total, err = queryValue[int64](ctx, tx, `INSERT INTO account_logs (account_id, bytes) VALUES ($1, $2)
+		ON CONFLICT (account_id) DO UPDATE SET bytes = account_logs.bytes + excluded.bytes RETURNING bytes`, accountID, delta)
 	if err != nil {
-		return 0, fmt.Errorf("counting an account's event logs: %w", err)
+		return 0, fmt.Errorf("add to size of event logs: %w", err)
 	}
 	return total, nil
 }
 
-// trimLog deletes the oldest rows of a locked log, at least so many rows and bytes. The caller saves l.
+// trimLog deletes the oldest rows of a locked log, at least that many rows and bytes. The caller saves l.
 func trimLog(ctx context.Context, tx *sql.Tx, id string, l *logState, rows, bytes int64) error {
 	for (rows > 0 || bytes > 0) && l.first <= l.last {
 		cut, size, err := oldestRows(ctx, tx, id, l.first, rows, bytes)
@@ -67,8 +71,9 @@ func trimLog(ctx context.Context, tx *sql.Tx, id string, l *logState, rows, byte
 		if err := keepDisplay(ctx, tx, id, l.first, cut); err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, `DELETE FROM events WHERE session_id = $1 AND seq <= $2`, id, cut); err != nil {
-			return fmt.Errorf("deleting the oldest events: %w", err)
+		err = execTx(ctx, tx, "delete oldest events", `DELETE FROM events WHERE session_id = $1 AND seq <= $2`, id, cut)
+		if err != nil {
+			return err
 		}
 		rows, bytes = rows-(cut-l.first+1), bytes-size
 		l.first, l.bytes = cut+1, l.bytes-size
@@ -76,23 +81,23 @@ func trimLog(ctx context.Context, tx *sql.Tx, id string, l *logState, rows, byte
 	return nil
 }
 
-// oldestRows returns the last of the oldest rows that are so many and so big, but of trimRows at most, and their size.
-func oldestRows(ctx context.Context, tx *sql.Tx, id string, first, rows, bytes int64) (cut, size int64, err error) {
-	found, err := tx.QueryContext(ctx, `SELECT seq, `+rowBytes+` FROM events WHERE session_id = $1 AND seq >= $2 ORDER BY seq LIMIT $3`,
-		id, first, trimRows)
-	if err != nil {
-		return 0, 0, fmt.Errorf("reading the oldest events: %w", err)
-	}
-	defer func() { err = errors.Join(err, found.Close()) }()
-	for found.Next() && (rows > 0 || bytes > 0) {
-		var one int64
-		if err := found.Scan(&cut, &one); err != nil {
-			return 0, 0, fmt.Errorf("reading the oldest events: %w", err)
+// oldestRows finds the oldest rows that are at least that many and that big in sum, but at most trimRows. It returns
+// the number of the last of them and their size.
+func oldestRows(
+	ctx context.Context, tx *sql.Tx, id string, first, rows, bytes int64,
+) (cut, size int64, err error) {
+	err = queryEach(ctx, tx, func(row scanner) error {
+		if rows <= 0 && bytes <= 0 {
+			return errEnough
 		}
-		rows, bytes, size = rows-1, bytes-one, size+one
-	}
-	if err := found.Err(); err != nil {
-		return 0, 0, fmt.Errorf("reading the oldest events: %w", err)
+		var rowSize int64
+		err := row.Scan(&cut, &rowSize)
+		rows, bytes, size = rows-1, bytes-rowSize, size+rowSize
+		return err
+	}, `SELECT seq, `+rowBytes+` FROM events WHERE session_id = $1 AND seq >= $2 ORDER BY seq LIMIT $3`, id, first,
+		trimRows)
+	if err != nil {
+		return 0, 0, fmt.Errorf("read oldest events: %w", err)
 	}
 	if cut == 0 {
 		return 0, 0, fmt.Errorf("session %s has no event from %d on", id, first)
@@ -101,61 +106,53 @@ func oldestRows(ctx context.Context, tx *sql.Tx, id string, first, rows, bytes i
 }
 
 const okDisplay = `kind = 'request' AND type IN ('` + glasses.TypeDisplayShow + `', '` + glasses.TypeDisplayClear + `')
-	AND EXISTS (SELECT 1 FROM events x WHERE x.session_id = r.session_id AND x.frame_id = r.frame_id AND x.kind = 'result' AND x.ok = 1)`
+	AND EXISTS (SELECT 1 FROM events x
+		WHERE x.session_id = r.session_id AND x.frame_id = r.frame_id AND x.kind = 'result' AND x.ok = 1)`
 
-// keepDisplay keeps what the panel shows when the rows from first to cut go.
+// keepDisplay keeps the last display command among the rows from first to cut, which will be deleted.
 func keepDisplay(ctx context.Context, tx *sql.Tx, id string, first, cut int64) error {
-	_, err := tx.ExecContext(ctx, `INSERT INTO session_displays (session_id, `+eventColumns+`)
-		SELECT session_id, `+eventColumns+` FROM events r WHERE session_id = $1 AND seq >= $2 AND seq <= $3 AND `+okDisplay+` ORDER BY seq DESC LIMIT 1
-		ON CONFLICT (session_id) DO UPDATE SET seq = excluded.seq, at = excluded.at, kind = excluded.kind, chip = excluded.chip,
-		type = excluded.type, frame_id = excluded.frame_id, sender = excluded.sender, body = excluded.body`, id, first, cut)
-	if err != nil {
-		return fmt.Errorf("keeping the last display: %w", err)
-	}
-	return nil
+	return execTx(ctx, tx, "keep last display", `INSERT INTO session_displays (session_id, `+eventColumns+`)
+		SELECT session_id, `+eventColumns+` FROM events r
+		WHERE session_id = $1 AND seq >= $2 AND seq <= $3 AND `+okDisplay+` ORDER BY seq DESC LIMIT 1
+		ON CONFLICT (session_id) DO UPDATE SET seq = excluded.seq, at = excluded.at, kind = excluded.kind,
+		chip = excluded.chip, type = excluded.type, frame_id = excluded.frame_id, sender = excluded.sender,
+		body = excluded.body`, id, first, cut)
 }
 
-// saveTrimmed stores the state of a log of which rows were deleted.
+// saveTrimmed stores the state of a log some of whose rows were deleted.
 func saveTrimmed(ctx context.Context, tx *sql.Tx, id string, l logState) error {
-	_, err := tx.ExecContext(ctx, `UPDATE sessions SET first_seq = $2, last_seq = $3, log_bytes = $4,
-		oldest_at = (SELECT at FROM events WHERE session_id = $1 ORDER BY seq LIMIT 1) WHERE id = $1`, id, l.first, l.last, l.bytes)
-	if err != nil {
-		return fmt.Errorf("saving the state of an event log: %w", err)
-	}
-	return nil
+	return execTx(ctx, tx, "save state of event log", `UPDATE sessions SET first_seq = $2, last_seq = $3, log_bytes = $4,
+		oldest_at = (SELECT at FROM events WHERE session_id = $1 ORDER BY seq LIMIT 1) WHERE id = $1`,
+		id, l.first, l.last, l.bytes)
 }
 
-// trimAccount deletes the oldest rows of an account until its logs are within so many bytes: of the session with the oldest
-// row, up to trimRows at a time, each in a transaction of its own.
-func (s *Store) trimAccount(ctx context.Context, accountID string, most int64) error {
+// trimAccount deletes the oldest rows of an account until its logs have at most limit bytes. Each transaction deletes
+// up to trimRows of the session with the oldest row.
+func (s *Store) trimAccount(ctx context.Context, accountID string, limit int64) error {
 	for more := true; more; {
 		err := s.write(ctx, func(tx *sql.Tx) (err error) {
-			more, err = trimOldestSession(ctx, tx, accountID, most)
+			more, err = trimOldestSession(ctx, tx, accountID, limit)
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("trimming an account's event logs: %w", err)
+			return fmt.Errorf("trim event logs of account: %w", err)
 		}
 	}
 	return nil
 }
 
-func trimOldestSession(ctx context.Context, tx *sql.Tx, accountID string, most int64) (more bool, err error) {
-	var id string
-	err = tx.QueryRowContext(ctx, `SELECT id FROM sessions WHERE account_id = $1 AND oldest_at IS NOT NULL AND log_bytes > 0
-		ORDER BY oldest_at, id LIMIT 1`, accountID).Scan(&id)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
-	}
+func trimOldestSession(ctx context.Context, tx *sql.Tx, accountID string, limit int64) (more bool, err error) {
+	id, err := queryValue[string](ctx, tx, `SELECT id FROM sessions
+		WHERE account_id = $1 AND oldest_at IS NOT NULL AND log_bytes > 0 ORDER BY oldest_at, id LIMIT 1`, accountID)
 	if err != nil {
-		return false, err
+		return false, replaceNoRows(err, nil)
 	}
 	l, err := lockLog(ctx, tx, id)
 	if err != nil {
 		return false, err
 	}
 	total, err := addAccountBytes(ctx, tx, accountID, 0) // read after the lock: another process may have trimmed
-	over := total - most
+	over := total - limit
 	if err != nil || over <= 0 || l.bytes == 0 {
 		return over > 0, err
 	}
@@ -174,34 +171,28 @@ func trimOldestSession(ctx context.Context, tx *sql.Tx, accountID string, most i
 	return over > size, err
 }
 
-// emptyLog makes a log empty for its readers; purgeLog deletes the rows. The caller has locked it.
+// emptyLog makes a locked log empty for its readers; purgeLog then deletes the rows.
 func emptyLog(ctx context.Context, tx *sql.Tx, id string, l logState) error {
-	if _, err := tx.ExecContext(ctx, `UPDATE sessions SET first_seq = last_seq + 1, log_bytes = 0 WHERE id = $1`, id); err != nil {
-		return fmt.Errorf("emptying an event log: %w", err)
+	err := execAll(ctx, tx, "empty event log",
+		stmt(`UPDATE sessions SET first_seq = last_seq + 1, log_bytes = 0 WHERE id = $1`, id),
+		stmt(`DELETE FROM session_displays WHERE session_id = $1`, id),
+		stmt(`DELETE FROM session_states WHERE session_id = $1`, id))
+	if err != nil || l.bytes == 0 {
+		return err
 	}
-	if _, err := tx.ExecContext(ctx, `DELETE FROM session_displays WHERE session_id = $1`, id); err != nil {
-		return fmt.Errorf("deleting the kept display: %w", err)
-	}
-	if l.bytes == 0 {
-		return nil
-	}
-	_, err := addAccountBytes(ctx, tx, l.account, -l.bytes)
+	_, err = addAccountBytes(ctx, tx, l.account, -l.bytes)
 	return err
 }
 
-// purgeLog deletes up to purgeRows rows that readers no longer see; more tells whether there are others.
+// purgeLog deletes up to purgeRows rows that readers no longer see, and reports whether there may be more.
 func (s *Store) purgeLog(ctx context.Context, id string) (more bool, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		l, err := lockLog(ctx, tx, id)
 		if err != nil {
 			return err
 		}
-		result, err := tx.ExecContext(ctx, `DELETE FROM events WHERE session_id = $1 AND seq IN
+		n, err := execCount(ctx, tx, "purge event log", `DELETE FROM events WHERE session_id = $1 AND seq IN
 			(SELECT seq FROM events WHERE session_id = $1 AND seq < $2 ORDER BY seq LIMIT $3)`, id, l.first, purgeRows)
-		if err != nil {
-			return fmt.Errorf("purging an event log: %w", err)
-		}
-		n, err := result.RowsAffected()
 		if err != nil {
 			return err
 		}
@@ -211,21 +202,23 @@ func (s *Store) purgeLog(ctx context.Context, id string) (more bool, err error) 
 	return more, err
 }
 
-// SweepLogs deletes the rows of sessions that were closed, of those that nobody was active in since idle, and what accounts
-// hold beyond the quota.
+// SweepLogs deletes the rows of sessions that were closed or not active since idle, and those of accounts beyond the
+// quota.
 func (s *Store) SweepLogs(ctx context.Context, idle time.Time, q sessions.Quota) error {
-	over, err := s.texts(ctx, `SELECT id FROM sessions WHERE oldest_at IS NOT NULL AND (closed_at IS NOT NULL OR last_active_at < $1)`, toMS(idle))
+	finished, err := queryAll(ctx, s.reads, value[string], `SELECT id FROM sessions
+		WHERE oldest_at IS NOT NULL AND (closed_at IS NOT NULL OR last_active_at < $1)`, toMS(idle))
 	if err != nil {
-		return fmt.Errorf("listing event logs that are over: %w", err)
+		return fmt.Errorf("list finished event logs: %w", err)
 	}
-	for _, id := range over {
+	for _, id := range finished {
 		if err := s.sweepLog(ctx, id, idle); err != nil && !errors.Is(err, sessions.ErrNotFound) {
 			return err
 		}
 	}
-	full, err := s.texts(ctx, `SELECT account_id FROM account_logs WHERE bytes > $1`, q.AccountBytes)
+	full, err := queryAll(ctx, s.reads, value[string], `SELECT account_id FROM account_logs WHERE bytes > $1`,
+		q.AccountBytes)
 	if err != nil {
-		return fmt.Errorf("listing accounts over their quota: %w", err)
+		return fmt.Errorf("list accounts over their quota: %w", err)
 	}
 	for _, id := range full {
 		if err := s.trimAccount(ctx, id, q.AccountBytes); err != nil {
@@ -236,37 +229,33 @@ func (s *Store) SweepLogs(ctx context.Context, idle time.Time, q sessions.Quota)
 }
 
 func (s *Store) sweepLog(ctx context.Context, id string, idle time.Time) error {
-	over := false
+	finished := false
 	err := s.write(ctx, func(tx *sql.Tx) error {
 		l, err := lockLog(ctx, tx, id)
 		if err != nil {
 			return err
 		}
-		var active int64
-		if err := tx.QueryRowContext(ctx, `SELECT last_active_at FROM sessions WHERE id = $1`, id).Scan(&active); err != nil {
+		active, err := queryValue[int64](ctx, tx, `SELECT last_active_at FROM sessions WHERE id = $1`, id)
+		if err != nil {
 			return err
 		}
-		if over = l.closed || active < toMS(idle); !over {
+		if finished = l.closed || active < toMS(idle); !finished {
 			return nil // it was used meanwhile
 		}
 		return emptyLog(ctx, tx, id, l)
 	})
-	for more := over; err == nil && more; {
+	for more := finished; err == nil && more; {
 		more, err = s.purgeLog(ctx, id)
 	}
 	return err
 }
 
-// forgetLogs takes a project's sessions out of the size of the account's logs, before they are deleted with it.
-func forgetLogs(ctx context.Context, tx *sql.Tx, accountID, project string) error {
-	// Held, so that nothing is appended between the sum and the deletion.
-	if _, err := tx.ExecContext(ctx, `UPDATE sessions SET last_seq = last_seq WHERE account_id = $1 AND app_id = $2`, accountID, project); err != nil {
-		return fmt.Errorf("locking the project's event logs: %w", err)
-	}
-	_, err := tx.ExecContext(ctx, `UPDATE account_logs SET bytes = bytes
-		- COALESCE((SELECT SUM(log_bytes) FROM sessions WHERE account_id = $1 AND app_id = $2), 0) WHERE account_id = $1`, accountID, project)
-	if err != nil {
-		return fmt.Errorf("counting an account's event logs: %w", err)
-	}
-	return nil
+// subtractLogs subtracts a project's sessions from the size of the account's logs, before they are deleted with it.
+func subtractLogs(ctx context.Context, tx *sql.Tx, accountID, project string) error {
+	return execAll(ctx, tx, "subtract event logs",
+		// Locks the rows, so that nothing is appended between the sum and the deletion.
+		stmt(`UPDATE sessions SET last_seq = last_seq WHERE account_id = $1 AND app_id = $2`, accountID, project),
+		stmt(`UPDATE account_logs SET bytes = bytes
+			- COALESCE((SELECT SUM(log_bytes) FROM sessions WHERE account_id = $1 AND app_id = $2), 0) WHERE account_id = $1`,
+			accountID, project))
 }

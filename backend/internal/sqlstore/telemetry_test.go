@@ -6,21 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/service-dev/service/backend/internal/storetest"
 	"github.com/service-dev/service/backend/internal/telemetry"
-	"github.com/service-dev/service/packaging/pgtest"
+	"github.com/service-dev/service/packaging/enginetest"
 	wire "github.com/service-dev/service/proto/telemetry"
 )
-
-func TestTelemetry(t *testing.T) {
-	eachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
-		storetest.RunTelemetry(t, func(t *testing.T) telemetry.Store {
-			s := openStore(t, database(t))
-			t.Cleanup(func() { s.Close() })
-			return s
-		})
-	})
-}
 
 // usage is a batch whose ids hold the millisecond, as those of UUIDs of version 7 do, and end with these bytes.
 func usage(at time.Time, ends ...byte) telemetry.Batch {
@@ -36,7 +25,7 @@ func usage(at time.Time, ends ...byte) telemetry.Batch {
 }
 
 // No column tells the moment of an event: it would be that of a row of links.
-func TestTelemetryIsKeptToTheHour(t *testing.T) {
+func TestTelemetry_StoresHoursOnly(t *testing.T) {
 	eachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
 		where := database(t)
 		s := openStore(t, where)
@@ -47,7 +36,7 @@ func TestTelemetryIsKeptToTheHour(t *testing.T) {
 				t.Fatalf("%d, %v", n, err)
 			}
 		}
-		db := connect(t, where)
+		db := enginetest.Connect(t, where)
 		defer db.Close()
 		rows, err := db.Query("SELECT id, at, received_at FROM telemetry_events ORDER BY id")
 		if err != nil {
@@ -58,7 +47,8 @@ func TestTelemetryIsKeptToTheHour(t *testing.T) {
 		n := int64(0)
 		for ; rows.Next(); n++ {
 			var id, happened, came int64
-			if err := rows.Scan(&id, &happened, &came); err != nil || uint64(id) != 0x80<<56+uint64(n)+1 || happened != hour || came != hour {
+			if err := rows.Scan(&id, &happened, &came); err != nil || uint64(id) != 0x80<<56+uint64(n)+1 || happened != hour ||
+				came != hour {
 				t.Errorf("%x of %d, came %d, %v", id, happened, came, err)
 			}
 		}
@@ -69,14 +59,11 @@ func TestTelemetryIsKeptToTheHour(t *testing.T) {
 }
 
 // PostgreSQL ends one of two transactions that wait for each other; a batch that it ends is written again.
-func TestTelemetryGetsOverADeadlock(t *testing.T) {
-	if postgres == nil {
-		pgtest.Missing(t)
-	}
-	where := postgres.Database(t)
+func TestTelemetry_SurvivesDeadlock(t *testing.T) {
+	where := enginetest.Postgres(t).Database(t)
 	s := openStore(t, where)
 	t.Cleanup(func() { s.Close() })
-	db := connect(t, where)
+	db := enginetest.Connect(t, where)
 	defer db.Close()
 	other, err := db.Begin()
 	if err != nil {
@@ -118,7 +105,7 @@ func TestTelemetryGetsOverADeadlock(t *testing.T) {
 }
 
 // A batch that was not kept is not counted either.
-func TestTelemetryCountsNothingThatFailed(t *testing.T) {
+func TestTelemetry_CountsNoFailedBatch(t *testing.T) {
 	eachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
 		s := openStore(t, database(t))
 		t.Cleanup(func() { s.Close() })

@@ -7,16 +7,17 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/packaging/enginetest"
 )
 
 // More lines than go in one transaction go all the same: the old ones of every kind, and the oldest of what anybody can
 // cause.
-func TestTrailIsSweptInParts(t *testing.T) {
+func TestSweepTrail_InParts(t *testing.T) {
 	eachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
 		where := database(t)
 		s := openStore(t, where)
 		t.Cleanup(func() { s.Close() })
-		db := connect(t, where)
+		db := enginetest.Connect(t, where)
 		defer db.Close()
 		// At 1..5000 an approval each tenth time, at 10001..15000 a code each time.
 		for _, statement := range []string{`INSERT INTO link_trail (id, at, action, code_ref, link_ref, account_ref, address_ref)
@@ -41,19 +42,21 @@ func TestTrailIsSweptInParts(t *testing.T) {
 				t.Errorf("%+v: %d left, %v", c, left, err)
 			}
 		}
-		if lines, err := s.Trail(t.Context(), audit.TrailFilter{}); err != nil || len(lines) != 100 || lines[99].At.UnixMilli() != 14_901 {
+		if lines, err := s.Trail(t.Context(), audit.TrailFilter{}); err != nil || len(lines) != 100 ||
+			lines[99].At.UnixMilli() != 14_901 {
 			t.Errorf("%d lines, %v", len(lines), err)
 		}
 	})
 }
 
 // A large transaction does not leave its journal behind for ever.
-func TestJournalShrinksAgain(t *testing.T) {
+func TestJournal_ShrinksAfterSweep(t *testing.T) {
 	where := filepath.Join(t.TempDir(), "service.db")
 	s := openStore(t, where)
 	t.Cleanup(func() { s.Close() })
 	for i, size := range []int{100 << 20, 1, 1, 1} { // the journal is begun anew once it was copied
-		if err := s.AddTrail(t.Context(), audit.TrailLine{ID: string(rune('a' + i)), At: time.Now(), Code: string(make([]byte, size))}); err != nil {
+		if err := s.AddTrail(t.Context(), audit.TrailLine{ID: string(rune('a' + i)), At: time.Now(),
+			Code: string(make([]byte, size))}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -13,16 +13,16 @@ import (
 // Bounds of what is held, since anybody may send.
 const (
 	DefaultMaxRows = 5_000_000
-	// MaxOfDay is how many events of one install and day are taken, by each backend process.
+	// MaxOfDay bounds the events of one install and day, in each backend process.
 	MaxOfDay = 20_000
 	// maxCounted bounds the memory of daily.
 	maxCounted = 10_000
 )
 
-// ErrFull tells that Options.MaxRows are held. The next sweep makes room.
+// ErrFull is returned when Options.MaxRows events are stored. The next sweep deletes the oldest.
 var ErrFull = errors.New("no more events can be kept now")
 
-// total estimates how many events are held: what the last count found and what changed since then.
+// total estimates how many events are stored: the last count and what changed since then.
 type total struct {
 	counted, changed atomic.Int64
 	warned           atomic.Int64 // Unix ms
@@ -32,7 +32,7 @@ func (t *total) change(n int64) { t.changed.Add(n) }
 
 func (t *total) rows() int64 { return t.counted.Load() + t.changed.Load() }
 
-// count counts anew. What changes meanwhile is counted twice at worst.
+// count counts again. What changes meanwhile is counted twice at worst.
 func (t *total) count(ctx context.Context, store Store) error {
 	before := t.changed.Load()
 	n, err := store.TelemetryRows(ctx)
@@ -49,12 +49,14 @@ func (s *Service) room(ctx context.Context, now time.Time) error {
 	}
 	last, ms := s.total.warned.Load(), now.UnixMilli()
 	if ms-last >= time.Hour.Milliseconds() && s.total.warned.CompareAndSwap(last, ms) {
-		s.Log.WarnContext(ctx, "as many events are held as telemetry_max_events allows; more are refused until the next sweep", "events", s.total.rows())
+		s.Log.WarnContext(ctx,
+			"as many events are held as telemetry_max_events allows; more are refused until the next sweep", "events",
+			s.total.rows())
 	}
 	return ErrFull
 }
 
-// daily counts the events of installs and days in memory, beginning with what the store has.
+// daily counts the events of installs and days in memory, starting with the count in the store.
 type daily struct {
 	mu   sync.Mutex
 	held map[installDay]int
@@ -65,8 +67,8 @@ type installDay struct {
 	day int64
 }
 
-// take gives the records for which their days have room, and counts them. Another may have everything forgotten while the
-// store is asked, so days are counted only once all of them are known at one moment.
+// take counts the records for which their days have capacity, and returns them. An erasure may reset the counters
+// while the store is read, so the records are counted only when all of their days are known at the same time.
 func (d *daily) take(ctx context.Context, store Store, of Install, records []wire.Record) ([]wire.Record, error) {
 	for {
 		within, ask, unknown := d.try(of, records)
@@ -81,7 +83,7 @@ func (d *daily) take(ctx context.Context, store Store, of Install, records []wir
 	}
 }
 
-// try counts the records, or gives a day that is unknown here and counts none.
+// try counts the records; if a day is not known, it returns that day and counts none.
 func (d *daily) try(of Install, records []wire.Record) (within []wire.Record, ask installDay, unknown bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -98,21 +100,9 @@ func (d *daily) try(of Install, records []wire.Record) (within []wire.Record, as
 	return d.within(of, records), ask, false
 }
 
-// within needs mu, and every day to be known.
+// within requires mu and every day to be known.
 func (d *daily) within(of Install, records []wire.Record) []wire.Record {
-	for i := range records {
-		if d.add(of, &records[i]) {
-			continue
-		}
-		some := append([]wire.Record(nil), records[:i]...)
-		for j := i + 1; j < len(records); j++ {
-			if d.add(of, &records[j]) {
-				some = append(some, records[j])
-			}
-		}
-		return some
-	}
-	return records
+	return only(records, func(r *wire.Record) bool { return d.add(of, r) })
 }
 
 func (d *daily) add(of Install, r *wire.Record) bool {
@@ -124,7 +114,7 @@ func (d *daily) add(of Install, r *wire.Record) bool {
 	return true
 }
 
-// learn keeps what the store has of a day, unless somebody was faster.
+// learn stores the count of a day unless another caller was first.
 func (d *daily) learn(key installDay, n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -136,8 +126,8 @@ func (d *daily) learn(key installDay, n int) {
 	}
 }
 
-// settle takes back what was counted and is not held: only kept of the records are new. Duplicates of several days stay
-// counted until the next sweep, since nobody knows whose they were.
+// settle uncounts the records that were not stored: only kept of them were new. Duplicates of several days stay
+// counted until the next sweep, since their days are not known.
 func (d *daily) settle(of Install, records []wire.Record, kept int) {
 	for i := range records {
 		if kept > 0 && Day(&records[i]) != Day(&records[0]) {
@@ -153,7 +143,7 @@ func (d *daily) settle(of Install, records []wire.Record, kept int) {
 	}
 }
 
-// forget lets the store be asked again about an install.
+// forget discards the counters of an install, so that the store is read again.
 func (d *daily) forget(of Install) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -164,7 +154,7 @@ func (d *daily) forget(of Install) {
 	}
 }
 
-// reset lets the store be asked again about everybody.
+// reset discards all counters, so that the store is read again.
 func (d *daily) reset() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -33,31 +33,34 @@ func ofDays(now time.Time, days int) []wire.Record {
 }
 
 // A sweep while the store is asked makes everybody unknown: what was known of the first day is asked for again.
-func TestSweepWhileADayIsAskedFor(t *testing.T) {
+func TestSweep_WhileDayIsRead(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	today, swept := DayOf(now.UnixMilli()), false
 	var s *Service
-	s = New(Options{Hasher: secret.NewHasher(make([]byte, 32)), Now: func() time.Time { return now }, Store: counted{ofDay: func(day int64) int {
-		if day == today {
-			return MaxOfDay
-		}
-		if !swept {
-			swept = true
-			if err := s.Sweep(t.Context()); err != nil {
-				t.Error(err)
+	s = New(Options{Hasher: secret.NewHasher(make([]byte, 32)), Now: func() time.Time { return now },
+		Store: counted{ofDay: func(day int64) int {
+			if day == today {
+				return MaxOfDay
 			}
-		}
-		return 0
-	}}})
-	if got, err := s.Ingest(t.Context(), "a", ofDays(now, 2)); err != nil || got != (Receipt{Accepted: 1, Rejected: 1}) || !swept {
+			if !swept {
+				swept = true
+				if err := s.Sweep(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+			return 0
+		}}})
+	if got, err := s.Ingest(t.Context(), "a", ofDays(now, 2)); err != nil || got != (Receipt{Accepted: 1, Rejected: 1}) ||
+		!swept {
 		t.Errorf("%+v, %v, swept %v", got, err, swept)
 	}
 }
 
 // Events come while everything is swept.
-func TestIngestBesideSweep(t *testing.T) {
+func TestIngest_DuringSweep(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	s := New(Options{Hasher: secret.NewHasher(make([]byte, 32)), Now: func() time.Time { return now }, Store: counted{ofDay: func(int64) int { return 0 }}})
+	s := New(Options{Hasher: secret.NewHasher(make([]byte, 32)), Now: func() time.Time { return now },
+		Store: counted{ofDay: func(int64) int { return 0 }}})
 	var group sync.WaitGroup
 	for _, install := range []string{"a", "b", "c"} {
 		group.Go(func() {

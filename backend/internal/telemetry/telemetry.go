@@ -5,6 +5,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/service-dev/service/backend/internal/periodic"
 	"github.com/service-dev/service/backend/internal/secret"
 	wire "github.com/service-dev/service/proto/telemetry"
 )
@@ -24,33 +26,33 @@ const (
 	ahead = 24 * time.Hour
 )
 
-// Install is the beginning of the keyed hash of an install id: enough to tell a hundred million installs apart, and short
-// in every key.
+// Install is the first 64 bits of the keyed hash of an install id: enough to distinguish a hundred million installs,
+// and short in every key.
 type Install int64
 
-// Batch is what the store is handed: records of one install, no id twice.
+// Batch is a set of records of one install, without duplicate ids.
 type Batch struct {
 	Install    Install
 	ReceivedAt time.Time
 	Records    []wire.Record
 }
 
-// Key tells the events of an install and day apart: the random half of the id. The other half tells the millisecond.
+// Key distinguishes the events of an install and day: the random half of the id. The other half is the millisecond.
 func Key(r *wire.Record) int64 {
 	return int64(binary.BigEndian.Uint64(r.ID[8:])) //nolint:gosec // all 64 bits, whichever their sign
 }
 
-// Hour is the beginning of the hour of a time, both in Unix ms.
+// Hour returns the beginning of a time's hour, both in Unix ms.
 func Hour(ms int64) int64 {
 	const hour = int64(time.Hour / time.Millisecond)
 	return ms - (ms%hour+hour)%hour
 }
 
-// Day is the day of a record, in days since 1970 (UTC). It is part of its key: a record that is sent again on another day
-// is of the same day as before, and old days go as a whole.
+// Day returns the day of a record, in days since 1970 (UTC). It is part of the key: a record that is sent again on
+// another day keeps its day, and old days are deleted as a whole.
 func Day(r *wire.Record) int64 { return DayOf(r.At) }
 
-// DayOf is the day of a time in Unix ms.
+// DayOf returns the day of a time in Unix ms.
 func DayOf(ms int64) int64 {
 	const day = int64(24 * time.Hour / time.Millisecond)
 	d := ms / day
@@ -62,58 +64,55 @@ func DayOf(ms int64) int64 {
 
 // Store keeps records. Every method is atomic.
 type Store interface {
-	// AddTelemetry keeps the records that are not there yet and counts them.
+	// AddTelemetry inserts the records that are new and returns how many.
 	AddTelemetry(ctx context.Context, b Batch) (fresh int, err error)
-	// TelemetryOfDay counts what is held of an install and day, up to limit.
+	// TelemetryOfDay counts the events of an install and day, up to limit.
 	TelemetryOfDay(ctx context.Context, of Install, day int64, limit int) (int, error)
-	// TelemetryRows counts everything that is held.
+	// TelemetryRows counts all events.
 	TelemetryRows(ctx context.Context) (int64, error)
-	// PurgeTelemetry deletes at most limit records of an install from day from to day to, both included, and counts them.
+	// PurgeTelemetry deletes at most limit records of an install from day from to day to, inclusive, and returns how
+	// many.
 	PurgeTelemetry(ctx context.Context, of Install, from, to int64, limit int) (int64, error)
-	// SweepTelemetry deletes at most limit records that happened or came before a time (Unix ms), the oldest days first,
-	// and counts them.
+	// SweepTelemetry deletes at most limit records that happened or arrived before a time (Unix ms), the oldest days
+	// first, and returns how many.
 	SweepTelemetry(ctx context.Context, before int64, limit int) (int64, error)
 }
 
-// Options are what the service needs.
+// Options are the arguments of New.
 type Options struct {
 	Store  Store
 	Hasher secret.Hasher
 	Now    func() time.Time // nil: the clock
 	Log    *slog.Logger     // of sweeps that did not work, and of a full store; nil: nowhere
-	// MaxRows is how many events are held in all; 0: DefaultMaxRows. It is an estimate between two sweeps.
+	// MaxRows bounds the events in total; 0 is DefaultMaxRows. It is enforced by an estimate between two sweeps.
 	MaxRows int64
 }
 
-// Service takes, erases and forgets events.
+// Service stores, erases and expires events.
 type Service struct {
 	Options
 	days  daily
 	total total
 }
 
-// New makes the service.
+// New returns a service.
 func New(o Options) *Service {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.MaxRows == 0 {
-		o.MaxRows = DefaultMaxRows
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	o.MaxRows = cmp.Or(o.MaxRows, DefaultMaxRows)
 	return &Service{Options: o}
 }
 
-// Receipt tells what became of a batch.
+// Receipt counts the records of a batch by outcome.
 type Receipt struct {
 	Accepted   int
 	Duplicates int // came before, or stand twice in the batch
 	Rejected   int // of no time that is kept, or more than MaxOfDay
 }
 
-// Ingest keeps records of an install, or returns ErrFull.
+// Ingest stores records of an install, or returns ErrFull.
 func (s *Service) Ingest(ctx context.Context, installID string, records []wire.Record) (Receipt, error) {
 	now := s.Now().UTC()
 	timely := s.timely(records, now)
@@ -129,7 +128,7 @@ func (s *Service) Ingest(ctx context.Context, installID string, records []wire.R
 	of := s.install(installID)
 	within, err := s.days.take(ctx, s.Store, of, fresh)
 	if err != nil {
-		return Receipt{}, fmt.Errorf("counting events: %w", err)
+		return Receipt{}, fmt.Errorf("count events: %w", err)
 	}
 	out.Rejected += len(fresh) - len(within)
 	if len(within) == 0 {
@@ -138,7 +137,7 @@ func (s *Service) Ingest(ctx context.Context, installID string, records []wire.R
 	n, err := s.Store.AddTelemetry(ctx, Batch{Install: of, ReceivedAt: now.Truncate(time.Hour), Records: within})
 	s.days.settle(of, within, n)
 	if err != nil {
-		return Receipt{}, fmt.Errorf("keeping events: %w", err)
+		return Receipt{}, fmt.Errorf("save events: %w", err)
 	}
 	s.total.change(int64(n))
 	out.Accepted = n
@@ -150,17 +149,21 @@ func (s *Service) Ingest(ctx context.Context, installID string, records []wire.R
 // next sweep.
 func oldest(now time.Time) int64 { return now.Add(sweepEvery - Kept).UnixMilli() }
 
-// timely gives the records that no sweep would take and that are not of the future. It keeps what it is given as it is.
+// timely returns the records that no sweep would delete and that are not of the future. It does not change records.
 func (s *Service) timely(records []wire.Record, now time.Time) []wire.Record {
 	from, to := oldest(now), now.Add(ahead).UnixMilli()
-	in := func(r *wire.Record) bool { return Hour(r.At) >= from && r.At <= to }
+	return only(records, func(r *wire.Record) bool { return Hour(r.At) >= from && r.At <= to })
+}
+
+// only returns the records that f accepts. It copies them only if f refuses one.
+func only(records []wire.Record, f func(*wire.Record) bool) []wire.Record {
 	for i := range records {
-		if in(&records[i]) {
+		if f(&records[i]) {
 			continue
 		}
 		some := append([]wire.Record(nil), records[:i]...)
 		for j := i + 1; j < len(records); j++ {
-			if in(&records[j]) {
+			if f(&records[j]) {
 				some = append(some, records[j])
 			}
 		}
@@ -169,7 +172,7 @@ func (s *Service) timely(records []wire.Record, now time.Time) []wire.Record {
 	return records
 }
 
-// once drops records whose id stood before. Ids rise with time, so that mostly a look at the neighbour will do.
+// once deletes records whose id stood before. Ids rise with time, so that mostly a look at the neighbour will do.
 func once(records []wire.Record) []wire.Record {
 	rising := true
 	for i := 1; i < len(records) && rising; i++ {
@@ -189,22 +192,27 @@ func once(records []wire.Record) []wire.Record {
 	return some
 }
 
-// Purge erases everything that is held of an install and counts the events. It does so in parts: an erasure that was cut
-// short is finished by the next one.
+// Purge erases everything of an install and returns how many events. It does so in parts; a later call continues one
+// that was cut short.
 func (s *Service) Purge(ctx context.Context, installID string) (int64, error) {
 	now, of := s.Now().UTC(), s.install(installID)
 	// A day more at both ends: the clock moves while events are kept, and sweeps come late.
 	from, to := DayOf(now.Add(-Kept).UnixMilli())-1, DayOf(now.Add(ahead).UnixMilli())+1
 	defer s.days.forget(of)
-	deleted, err := s.inParts(ctx, -1, func(limit int) (int64, error) { return s.Store.PurgeTelemetry(ctx, of, from, to, limit) })
+	deleted, err := s.inParts(ctx, -1, func(limit int) (int64, error) {
+		return s.Store.PurgeTelemetry(ctx, of, from, to,
+			limit)
+	})
 	if err != nil {
-		return 0, fmt.Errorf("erasing events: %w", err)
+		return 0, fmt.Errorf("erase events: %w", err)
 	}
 	return deleted, nil
 }
 
 // inParts deletes part after part, at most so many records in all (below 0: no matter how many), until nothing is left.
-func (s *Service) inParts(ctx context.Context, most int64, part func(limit int) (int64, error)) (deleted int64, err error) {
+func (s *Service) inParts(
+	ctx context.Context, most int64, part func(limit int) (int64, error),
+) (deleted int64, err error) {
 	for deleted != most {
 		if err := ctx.Err(); err != nil {
 			return deleted, err
@@ -237,39 +245,34 @@ const (
 	partRows   = 2000 // deleted in one transaction: other writes wait no longer than this takes
 )
 
-// Serve deletes events before they are older than Kept, and the oldest of too many, until ctx ends.
+// Serve runs Sweep periodically until ctx ends.
 func (s *Service) Serve(ctx context.Context) error {
-	tick := time.NewTicker(sweepEvery)
-	defer tick.Stop()
-	for {
-		if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
-			s.Log.ErrorContext(ctx, "sweeping telemetry; the next sweep makes up for it", "err", err)
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil
-		}
-	}
+	return periodic.Run(ctx, sweepEvery, s.Log, "sweep telemetry", s.Sweep)
 }
 
-// Sweep does what Serve does, once, in bounded transactions.
+// Sweep deletes events before they are older than Kept, and the oldest beyond MaxRows, in bounded transactions.
 func (s *Service) Sweep(ctx context.Context) error {
 	before := oldest(s.Now().UTC())
-	if _, err := s.inParts(ctx, -1, func(limit int) (int64, error) { return s.Store.SweepTelemetry(ctx, before, limit) }); err != nil {
-		return fmt.Errorf("sweeping telemetry: %w", err)
+	if _, err := s.inParts(ctx, -1, func(limit int) (int64, error) {
+		return s.Store.SweepTelemetry(ctx, before,
+			limit)
+	}); err != nil {
+		return fmt.Errorf("sweep telemetry: %w", err)
 	}
 	s.days.reset()
 	if err := s.total.count(ctx, s.Store); err != nil {
-		return fmt.Errorf("counting telemetry: %w", err)
+		return fmt.Errorf("count telemetry: %w", err)
 	}
 	rows := s.total.rows()
 	if rows < s.MaxRows {
 		return nil
 	}
 	surplus := rows - s.MaxRows/10*9
-	if _, err := s.inParts(ctx, surplus, func(limit int) (int64, error) { return s.Store.SweepTelemetry(ctx, math.MaxInt64, limit) }); err != nil {
-		return fmt.Errorf("making room for telemetry: %w", err)
+	if _, err := s.inParts(ctx, surplus, func(limit int) (int64, error) {
+		return s.Store.SweepTelemetry(ctx, math.MaxInt64,
+			limit)
+	}); err != nil {
+		return fmt.Errorf("free space for telemetry: %w", err)
 	}
 	return nil
 }

@@ -13,150 +13,136 @@ import (
 )
 
 const (
-	tooMany  = "Too many attempts from your network address. Wait a minute, then try again."
-	badLogin = "The e-mail address or the password is wrong."
-	badWord  = "This is not the word of this start of the service. Ask for it again: service-mcp login prints it."
-	badEmail = "Enter an e-mail address like name@example.com."
-	// guessesSpent is said of an address without an account too.
-	guessesSpent = "Too many wrong passwords were tried for this e-mail address. Wait a few minutes, use a browser that you " +
-		"signed in with before, or choose another way to sign in."
-	suspended = "This account is suspended. The privacy page says whom to ask."
+	tooMany      = "Too many attempts from your network address. Wait a minute, then try again."
+	badLogin     = "The e-mail address or the password is wrong."
+	badWord      = "Run service-mcp login to see the current sign-in word. This is not it: it changes at every start."
+	badEmail     = "Enter an e-mail address like name@example.com."
+	needsConsent = "To create an account, accept the privacy policy."
+	suspended    = "This account is suspended. The privacy page says whom to ask."
+	// guessesSpent is also shown for an address without an account.
+	guessesSpent = "Wait a few minutes, use a browser that you signed in with before, or choose another way to sign in. " +
+		"Too many wrong passwords were tried for this e-mail address."
 )
 
-func (w *Web) signUpPage(rw http.ResponseWriter, r *http.Request) error {
-	return w.accountPage(rw, r, signUp)
-}
+func (w *Web) signUpPage(c *call) error { return w.accountPage(c, signUp) }
 
-func (w *Web) signInPage(rw http.ResponseWriter, r *http.Request) error {
-	return w.accountPage(rw, r, signIn)
-}
+func (w *Web) signInPage(c *call) error { return w.accountPage(c, signIn) }
 
-func (w *Web) accountPage(rw http.ResponseWriter, r *http.Request, mode string) error {
-	if _, signedIn := currentAccount(r); signedIn {
-		http.Redirect(rw, r, nextOf(r), http.StatusSeeOther)
-		return nil
+func (w *Web) accountPage(c *call, mode string) error {
+	if c.isSignedIn() {
+		return c.redirect(nextOf(c))
 	}
-	return w.showForm(rw, r, http.StatusOK, accountForm{Mode: mode, Next: nextOf(r)})
+	return w.showForm(c, http.StatusOK, accountForm{Mode: mode, Next: nextOf(c)})
 }
 
-// showForm renders the form where the person met it: on the activation page if it leads back there, so that the code
-// stays in sight, else on its own page.
-func (w *Web) showForm(rw http.ResponseWriter, r *http.Request, status int, f accountForm) error {
+// showForm renders the form on the activation page if it leads back there, so that the code stays in sight, else on its
+// own page.
+func (w *Web) showForm(c *call, status int, f accountForm) error {
 	if code := activationCode(f.Next); code != "" {
-		return w.showActivation(rw, r, status, code, f)
+		return w.showActivation(c, status, code, f)
 	}
-	return w.render(rw, r, status, "account", struct{ Form accountForm }{w.ways(f).links("")})
+	return w.render(c, status, "account", struct{ Form accountForm }{w.complete(f).links("")})
 }
 
-func (w *Web) signUp(rw http.ResponseWriter, r *http.Request) error {
-	f, password := readForm(r, signUp)
+// rejectForm shows the form again with the text beside one field.
+func (w *Web) rejectForm(c *call, f accountForm, field, text string) error {
+	f.add(field, text)
+	return w.showForm(c, http.StatusUnprocessableEntity, f)
+}
+
+func (w *Web) signUp(c *call) error {
+	f, password := readForm(c, signUp)
 	f.checkSignUp(password)
-	if f.Failed() {
-		return w.showForm(rw, r, http.StatusUnprocessableEntity, f)
+	switch {
+	case f.Failed():
+		return w.showForm(c, http.StatusUnprocessableEntity, f)
+	case w.signIns.Take(w.ClientIP(c.Request)) > 0:
+		return w.tooMany(c, f)
+	case !w.wordOK(c):
+		return w.rejectForm(c, f, "word", badWord)
+	case w.Settings != nil && w.Settings.CanMail():
+		return w.requestSignUp(c, f, password)
 	}
-	if w.signIns.Take(w.ClientIP(r)) > 0 {
-		return w.tooMany(rw, r, f)
-	}
-	if !w.knowsWord(r) {
-		return w.refuseWord(rw, r, f)
-	}
-	if w.Settings != nil && w.Settings.CanMail() {
-		return w.requestSignUp(rw, r, f, password)
-	}
-	person, err := w.Accounts.SignUp(r.Context(), f.Email, password)
-	if errors.Is(err, account.ErrEmailTaken) {
-		f.Errors["email"] = "There is an account with this e-mail address already. Sign in instead, or use another address."
-		return w.showForm(rw, r, http.StatusUnprocessableEntity, f)
-	}
-	if errors.Is(err, account.ErrBadEmail) {
-		f.Errors["email"] = badEmail
-		return w.showForm(rw, r, http.StatusUnprocessableEntity, f)
-	}
-	if err != nil {
+	owner, err := w.Accounts.SignUp(c.Context(), f.Email, password)
+	switch {
+	case errors.Is(err, account.ErrEmailTaken):
+		return w.rejectForm(c, f, "email",
+			"Sign in instead, or use another address: there is an account with this e-mail address already.")
+	case errors.Is(err, account.ErrBadEmail):
+		return w.rejectForm(c, f, "email", badEmail)
+	case err != nil:
 		return err
 	}
-	return w.enter(rw, r, person, f.Next, account.ByPassword)
+	return w.enter(c, owner, f.Next, account.ByPassword)
 }
 
-func (w *Web) signIn(rw http.ResponseWriter, r *http.Request) error {
-	f, password := readForm(r, signIn)
-	if w.signIns.Take(w.ClientIP(r)) > 0 {
-		return w.tooMany(rw, r, f)
+func (w *Web) signIn(c *call) error {
+	f, password := readForm(c, signIn)
+	if w.signIns.Take(w.ClientIP(c.Request)) > 0 {
+		return w.tooMany(c, f)
 	}
-	if !w.knowsWord(r) {
-		return w.refuseWord(rw, r, f)
+	if !w.wordOK(c) {
+		return w.rejectForm(c, f, "word", badWord)
 	}
-	// What cannot be a password is not worth a hash; the answer is the same.
+	// Input that cannot be right is refused alike, without the cost of a hash.
 	err := account.ErrBadCredentials
-	var person account.Account
-	if n := utf8.RuneCountInString(password); n > 0 && n <= maxPassword && len(f.Email) <= maxEmail && f.Email != "" {
-		person, err = w.Accounts.SignIn(r.Context(), f.Email, password, w.knownBrowser(r, f.Email))
+	var owner account.Account
+	n := utf8.RuneCountInString(password)
+	if n > 0 && n <= maxPassword && len(f.Email) <= maxEmail && f.Email != "" {
+		owner, err = w.Accounts.SignIn(c.Context(), f.Email, password, w.knownBrowser(c, f.Email))
 	}
 	var spent *account.TooManyGuessesError
 	switch {
 	case errors.Is(err, account.ErrBadCredentials):
 		f.Problem = badLogin
 	case errors.As(err, &spent):
-		return w.guessesSpent(rw, r, f, spent)
-	case errors.Is(err, account.ErrSuspended): // only said to who knows the password
+		f.Problem = guessesSpent
+		c.rw.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(spent.Wait.Seconds()))))
+		return w.showForm(c, http.StatusTooManyRequests, f)
+	case errors.Is(err, account.ErrSuspended): // only after the right password
 		f.Problem = suspended
 	case err != nil:
 		return err
 	default:
-		return w.enter(rw, r, person, f.Next, account.ByPassword)
+		return w.enter(c, owner, f.Next, account.ByPassword)
 	}
-	return w.showForm(rw, r, http.StatusUnprocessableEntity, f)
+	return w.showForm(c, http.StatusUnprocessableEntity, f)
 }
 
-// knowsWord reports whether the form carries the sign-in word, where one is asked for: only who can read the state
-// directory, or runs the tools, knows it.
-func (w *Web) knowsWord(r *http.Request) bool {
+// wordOK reports whether the form contains the sign-in word, where one is required: only those who can read the state
+// directory or run the tools know it.
+func (w *Web) wordOK(c *call) bool {
 	if w.SignInWord == "" {
 		return true
 	}
-	given := strings.ToLower(strings.TrimSpace(r.PostFormValue("word")))
+	given := strings.ToLower(strings.TrimSpace(c.PostFormValue("word")))
 	return subtle.ConstantTimeCompare([]byte(given), []byte(w.SignInWord)) == 1
 }
 
-func (w *Web) refuseWord(rw http.ResponseWriter, r *http.Request, f accountForm) error {
-	f.Errors["word"] = badWord
-	return w.showForm(rw, r, http.StatusUnprocessableEntity, f)
-}
-
-func (w *Web) tooMany(rw http.ResponseWriter, r *http.Request, f accountForm) error {
+func (w *Web) tooMany(c *call, f accountForm) error {
 	f.Problem = tooMany
-	rw.Header().Set("Retry-After", "60")
-	return w.showForm(rw, r, http.StatusTooManyRequests, f)
+	c.rw.Header().Set("Retry-After", "60")
+	return w.showForm(c, http.StatusTooManyRequests, f)
 }
 
-// guessesSpent says what still leads into the account while its passwords are not checked.
-func (w *Web) guessesSpent(rw http.ResponseWriter, r *http.Request, f accountForm, spent *account.TooManyGuessesError) error {
-	f.Problem = guessesSpent
-	rw.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(spent.Wait.Seconds()))))
-	return w.showForm(rw, r, http.StatusTooManyRequests, f)
-}
-
-// enter signs this browser in; method is how the person proved who they are.
-func (w *Web) enter(rw http.ResponseWriter, r *http.Request, person account.Account, next, method string) error {
-	err := w.openSession(rw, r, person, method)
+// enter signs this browser in and continues at next.
+func (w *Web) enter(c *call, owner account.Account, next, method string) error {
+	err := w.openSession(c, owner, method)
 	if errors.Is(err, account.ErrBadCredentials) { // the password was changed since it was checked
-		w.newVisitor(rw)
-		http.Redirect(rw, r, withNext("/signin", next), http.StatusSeeOther)
-		return nil
+		w.newVisitor(c)
+		return c.redirect(withNext("/signin", next))
 	}
 	if err != nil {
 		return err
 	}
-	w.rememberBrowser(rw, person.Email)
-	http.Redirect(rw, r, next, http.StatusSeeOther)
-	return nil
+	w.rememberBrowser(c, owner.Email)
+	return c.redirect(next)
 }
 
-func (w *Web) signOut(rw http.ResponseWriter, r *http.Request) error {
-	if err := w.closeSession(r); err != nil {
+func (w *Web) signOut(c *call) error {
+	if err := w.closeSession(c); err != nil {
 		return err
 	}
-	w.newVisitor(rw)
-	http.Redirect(rw, r, nextOf(r), http.StatusSeeOther)
-	return nil
+	w.newVisitor(c)
+	return c.redirect(nextOf(c))
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestSignUpSaysWhatIsWrongBesideTheField(t *testing.T) {
+func TestSignUp_ShowsErrorsBesideTheFields(t *testing.T) {
 	f := newFake(code)
 	f.people["taken@example.com"] = "x"
 	site := newSite(t, f)
@@ -33,7 +33,8 @@ func TestSignUpSaysWhatIsWrongBesideTheField(t *testing.T) {
 				form.Set("email", tc.email)
 				form.Set("password", tc.password)
 				form.Set("accept", tc.accept)
-				v.post(withNext("/signup", next), form).want(http.StatusUnprocessableEntity, tc.want, `aria-invalid="true"`, `role="alert"`, `<title>Error:`)
+				v.post(withNext("/signup", next), form).want(http.StatusUnprocessableEntity, tc.want, `aria-invalid="true"`,
+					`role="alert"`, `<title>Error:`)
 				if tc.email != "" && !strings.Contains(v.page, `value="`+tc.email+`"`) {
 					t.Error("the e-mail address was not kept")
 				}
@@ -48,7 +49,7 @@ func TestSignUpSaysWhatIsWrongBesideTheField(t *testing.T) {
 	}
 }
 
-func TestPasswordIsMeasuredInCharacters(t *testing.T) {
+func TestPassword_IsMeasuredInCharacters(t *testing.T) {
 	v := visit(t, newSite(t, newFake())).get("/signup")
 	form := v.tokens()
 	form.Set("email", "a@example.com")
@@ -57,7 +58,7 @@ func TestPasswordIsMeasuredInCharacters(t *testing.T) {
 	v.post("/signup", form).want(http.StatusSeeOther)
 }
 
-func TestSignInFailuresLookTheSame(t *testing.T) {
+func TestSignIn_FailuresLookTheSame(t *testing.T) {
 	f := newFake()
 	f.people["a@example.com"] = "correct horse battery"
 	v := visit(t, newSite(t, f))
@@ -82,7 +83,7 @@ func TestSignInFailuresLookTheSame(t *testing.T) {
 	}
 }
 
-func TestSignInIsLimitedPerAddress(t *testing.T) {
+func TestSignIn_IsLimitedPerAddress(t *testing.T) {
 	address := "192.0.2.1"
 	v := visit(t, newSite(t, newFake(), func(o *Options) { o.ClientIP = func(*http.Request) string { return address } }))
 	v.get("/signin")
@@ -100,7 +101,7 @@ func TestSignInIsLimitedPerAddress(t *testing.T) {
 	v.post("/signin", form).want(http.StatusUnprocessableEntity)
 }
 
-func TestLoginChangesCookieAndToken(t *testing.T) {
+func TestSignIn_ChangesCookieAndToken(t *testing.T) {
 	site := newSite(t, newFake())
 	v := visit(t, site).get("/signup")
 	before, u := v.tokens().Get("csrf"), mustURL(site.URL)
@@ -116,13 +117,13 @@ func TestLoginChangesCookieAndToken(t *testing.T) {
 	v.get("/").want(http.StatusOK, "You are not signed in") // the old cookie is dead on the server too
 }
 
-func TestSignOutLeadsBackToTheCode(t *testing.T) {
+func TestSignOut_ReturnsToTheCode(t *testing.T) {
 	v := visit(t, newSite(t, newFake(code))).get(page).signUp("a@example.com", page)
 	v.post(withNext("/signout", page), v.tokens()).want(http.StatusSeeOther)
 	v.get(v.header.Get("Location")).want(http.StatusOK, code, "Create account")
 }
 
-func TestNextStaysOnThisSite(t *testing.T) {
+func TestLocalPath_StaysOnThisSite(t *testing.T) {
 	for next, want := range map[string]string{
 		"/s/ses_abc":                    "/s/ses_abc",
 		"/activate?code=WDJB-MJHT":      "/activate?code=WDJB-MJHT",

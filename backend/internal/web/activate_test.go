@@ -13,7 +13,7 @@ const (
 	page = "/activate?code=" + code
 )
 
-func TestSignUpApproveAndReturn(t *testing.T) {
+func TestActivation_SignUpAndApprove(t *testing.T) {
 	f := newFake(code)
 	v := visit(t, newSite(t, f)).get(page).want(http.StatusOK, code, "Create account", "Deny")
 	v.signUp("ada@example.com", page).want(http.StatusOK, code, "Approve", "Deny", "ada@example.com", "Not you?")
@@ -25,7 +25,7 @@ func TestSignUpApproveAndReturn(t *testing.T) {
 	v.get(page).want(http.StatusNotFound, "Ask your agent")
 }
 
-func TestDenyWithoutAccount(t *testing.T) {
+func TestActivation_DenyWithoutAccount(t *testing.T) {
 	f := newFake(code)
 	v := visit(t, newSite(t, f)).get(page)
 	v.post("/activate/deny?code="+code, v.tokens()).want(http.StatusSeeOther)
@@ -36,7 +36,7 @@ func TestDenyWithoutAccount(t *testing.T) {
 }
 
 // S3: whoever was not shown the page of a code cannot decide it, even signed in and with tokens of their own.
-func TestOtherBrowserCannotDecide(t *testing.T) {
+func TestActivation_OtherBrowserCannotDecide(t *testing.T) {
 	f := newFake(code, "BBBB-CCCC")
 	site := newSite(t, f)
 	a := visit(t, site).get(page).signUp("a@example.com", page)
@@ -44,7 +44,8 @@ func TestOtherBrowserCannotDecide(t *testing.T) {
 
 	b := visit(t, site).get("/activate?code=BBBB-CCCC").signUp("b@example.com", "/activate?code=BBBB-CCCC")
 	own := b.tokens()
-	for name, seen := range map[string]string{"none": "", "of another code": own.Get("seen"), "of another browser": seenByA} {
+	for name, seen := range map[string]string{"none": "", "of another code": own.Get("seen"),
+		"of another browser": seenByA} {
 		form := url.Values{"csrf": {own.Get("csrf")}, "seen": {seen}}
 		for _, act := range []string{"approve", "deny"} {
 			if b.post("/activate/"+act+"?code="+code, form); b.status != http.StatusForbidden {
@@ -62,7 +63,7 @@ func TestOtherBrowserCannotDecide(t *testing.T) {
 }
 
 // S4: right cookie and right code are not enough.
-func TestCrossSitePostChangesNothing(t *testing.T) {
+func TestCrossSitePost_ChangesNothing(t *testing.T) {
 	f := newFake(code)
 	site := newSite(t, f)
 	v := visit(t, site).get(page)
@@ -86,7 +87,8 @@ func TestCrossSitePostChangesNothing(t *testing.T) {
 		{"cross-site fetch", good, []string{"Sec-Fetch-Site", "cross-site"}},
 		{"same-site fetch", good, []string{"Sec-Fetch-Site", "same-site"}},
 	} {
-		for _, path := range []string{"/activate/approve?code=" + code, "/activate/deny?code=" + code, "/signout", "/signin", "/signup"} {
+		for _, path := range []string{"/activate/approve?code=" + code, "/activate/deny?code=" + code, "/signout", "/signin",
+			"/signup"} {
 			if v.post(path, tc.form, tc.header...); v.status != http.StatusForbidden {
 				t.Errorf("%s: POST %s: status %d", tc.name, path, v.status)
 			}
@@ -98,7 +100,7 @@ func TestCrossSitePostChangesNothing(t *testing.T) {
 	v.get(page).want(http.StatusOK, "Approve")
 }
 
-func TestReadingChangesNothing(t *testing.T) {
+func TestGet_ChangesNothing(t *testing.T) {
 	f := newFake(code)
 	site := newSite(t, f)
 	v := visit(t, site).get(page).signUp("a@example.com", page)
@@ -122,14 +124,15 @@ func TestReadingChangesNothing(t *testing.T) {
 }
 
 // S5: who asks is told, the code is text and nowhere an input, decisions are visible.
-func TestActivationPageTellsWhoAsks(t *testing.T) {
+func TestActivation_ShowsTheRequester(t *testing.T) {
 	site := newSite(t, newFake(code))
 	v := visit(t, site)
 	for _, signedIn := range []bool{false, true} {
 		if signedIn {
 			v.signUp("a@example.com", page)
 		}
-		v.get(page).want(http.StatusOK, ">"+code+"<", "maple", "Debian 12", "claude-code 2.1", "192.0.2.7", "2 minutes ago", "Deny")
+		v.get(page).want(http.StatusOK, ">"+code+"<", "maple", "Debian 12", "claude-code 2.1", "192.0.2.7", "2 minutes ago",
+			"Deny")
 		for _, input := range regexp.MustCompile(`(?s)<(input|textarea|select)[^>]*>`).FindAllString(v.page, -1) {
 			if strings.Contains(strings.ToUpper(input), code) || strings.Contains(input, `name="code"`) {
 				t.Errorf("an input holds the code: %s", input)
@@ -145,7 +148,7 @@ func TestActivationPageTellsWhoAsks(t *testing.T) {
 }
 
 // Being asked from this browser's address says something only where that is not a proxy's, which everybody has.
-func TestSameAddressIsSaidOnlyWhereItIsKnown(t *testing.T) {
+func TestActivation_ComparesOnlyKnownAddresses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		address string
 		known   func(*http.Request) bool
@@ -167,7 +170,7 @@ func TestSameAddressIsSaidOnlyWhereItIsKnown(t *testing.T) {
 	}
 }
 
-func TestScriptInCodeIsNotEchoed(t *testing.T) {
+func TestActivation_DoesNotEchoScript(t *testing.T) {
 	f := newFake(code)
 	r := f.pending[code]
 	r.Requester.Host = `<script>alert(1)</script>`
@@ -184,7 +187,7 @@ func TestScriptInCodeIsNotEchoed(t *testing.T) {
 	}
 }
 
-func TestEveryDeadCodeLooksTheSame(t *testing.T) {
+func TestActivation_InvalidCodesLookTheSame(t *testing.T) {
 	f := newFake(code)
 	v := visit(t, newSite(t, f))
 	v.get(page)
@@ -198,7 +201,7 @@ func TestEveryDeadCodeLooksTheSame(t *testing.T) {
 }
 
 // S7: the ten wrong codes of a minute, without a network in between.
-func TestGuessingCodesIsThrottledWithTheSameAnswer(t *testing.T) {
+func TestActivation_GuessingIsThrottledWithTheSameAnswer(t *testing.T) {
 	f := newFake(code)
 	address := "192.0.2.1"
 	v := visit(t, newSite(t, f, func(o *Options) { o.ClientIP = func(*http.Request) string { return address } }))
@@ -216,14 +219,14 @@ func TestGuessingCodesIsThrottledWithTheSameAnswer(t *testing.T) {
 	v.get(page).want(http.StatusOK)
 }
 
-func TestNoCodeExplainsItself(t *testing.T) {
+func TestActivation_WithoutCode(t *testing.T) {
 	v := visit(t, newSite(t, newFake())).get("/activate").want(http.StatusOK, "Open the link your agent shows")
 	if strings.Contains(v.page, "<input") {
 		t.Error("the page has an entry field")
 	}
 }
 
-func TestCodeIsReadInAnyForm(t *testing.T) {
+func TestActivation_AcceptsAnySpelling(t *testing.T) {
 	v := visit(t, newSite(t, newFake(code)))
 	for _, form := range []string{"wdjbmjht", "wdjb+mjht", "WDJBMJHT", "wdjb-mjht"} {
 		v.get("/activate?code="+form).want(http.StatusOK, ">"+code+"<")

@@ -13,10 +13,9 @@ import (
 
 	"github.com/service-dev/service/backend/internal/analytics"
 	"github.com/service-dev/service/backend/internal/chart"
-	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// AnalyticsReports tells what a shipped app did. The project was looked up before.
+// AnalyticsReports counts what a shipped app did. The project must be the account's.
 type AnalyticsReports interface {
 	Report(ctx context.Context, account, project string, q analytics.Query) (analytics.Report, error)
 }
@@ -26,11 +25,11 @@ func (w *Web) mountAnalytics(mux *http.ServeMux) {
 	if w.Analytics == nil || w.Dashboard == nil {
 		return
 	}
-	mux.Handle("GET /account/projects/{id}/analytics", w.ofProject(w.analyticsPage))
-	mux.Handle("GET /account/projects/{id}/analytics.csv", w.ofProject(w.analyticsFile))
+	mux.Handle("GET /account/projects/{id}/analytics", w.withProject(w.analyticsPage))
+	mux.Handle("GET /account/projects/{id}/analytics.csv", w.withProject(w.analyticsFile))
 }
 
-// analyticsRange is a range that the page offers.
+// analyticsRange is one of the ranges to choose from.
 type analyticsRange struct {
 	Name, Text string
 	points     int
@@ -45,10 +44,10 @@ var analyticsRanges = []analyticsRange{
 	{Name: "90d", Text: "90 days", points: 90, interval: analytics.Day},
 }
 
-// rangeOf reads ?range=; anything that is not offered is 7 days.
-func rangeOf(r *http.Request) analyticsRange {
+// rangeOf reads ?range=; any unknown one is 7 days.
+func rangeOf(c *call) analyticsRange {
 	for _, one := range analyticsRanges {
-		if one.Name == r.URL.Query().Get("range") {
+		if one.Name == c.URL.Query().Get("range") {
 			return one
 		}
 	}
@@ -63,45 +62,48 @@ func (a analyticsRange) query(now time.Time) analytics.Query {
 	return analytics.Query{From: now.Add(-time.Duration(a.points-1) * step), To: now, Interval: a.interval}
 }
 
-// analyticsView is what the template "analytics" shows.
+// analyticsView is the data of the template "analytics".
 type analyticsView struct {
 	Nav     projectNav
 	Ranges  []analyticsRange
 	Range   analyticsRange
-	From    stamp
-	To      stamp
+	From    shownTime
+	To      shownTime
 	Reading string
 	Empty   bool
-	Rough   bool // some counts are scaled up
+	Rough   bool // some counts are estimates
 	Totals  []analyticsTotal
 	Plots   []analyticsPlot
-	Ingest  string // where apps send to
+	Ingest  string // URL that apps send to
 	Day     string // "day" or "hour"
 }
 
 type analyticsTotal struct{ Name, N string }
 
-// analyticsPlot is a picture with the table of its numbers beside it.
+// analyticsPlot is a chart and the table of its numbers.
 type analyticsPlot struct {
 	ID, Title, File string
 	Picture         template.HTML
-	What, Count     string // heads of the table
+	What, Count     string // column heads of the table
 	Rows            []chart.Point
-	None            string // instead of a picture
+	None            string // shown instead of a picture
 }
 
-func (w *Web) analyticsPage(rw http.ResponseWriter, r *http.Request, a Account, p projects.Project) error {
-	span := rangeOf(r)
-	report, err := w.Analytics.Report(r.Context(), a.ID, p.ID, span.query(w.Now()))
+func (w *Web) analyticsPage(c *call) error {
+	span := rangeOf(c)
+	report, err := w.Analytics.Report(c.Context(), c.account.ID, c.project.ID, span.query(w.Now()))
 	if err != nil {
 		return err
 	}
 	page := analyticsView{
-		Nav: navOf(p, "analytics"), Range: span, From: at(report.From), To: at(report.To), Reading: report.Reading, Rough: report.Estimated,
+		Nav: c.projectNav("analytics"), Range: span, From: showTime(report.From), To: showTime(report.To),
+		Reading: report.Reading, Rough: report.Estimated,
 		Empty:  report.Sessions+report.Events+report.Errors == 0,
 		Ingest: cmp.Or(w.IngestURL, strings.TrimSuffix(w.SiteURL, "/")+"/api/analytics"), Day: report.Interval,
-		Totals: []analyticsTotal{{"Sessions", grouped(report.Sessions)}, {"Events", grouped(report.Events)}, {"Errors", grouped(report.Errors)},
-			{"Active installs, busiest day", grouped(report.PeakActiveInstalls)}},
+		Totals: []analyticsTotal{
+			{"Sessions", grouped(report.Sessions)}, {"Events", grouped(report.Events)}, {"Errors", grouped(report.Errors)},
+			{"Active installs, busiest day", grouped(report.PeakActiveInstalls)},
+		},
 	}
 	for _, one := range analyticsRanges {
 		one.Here = one.Name == span.Name
@@ -110,14 +112,15 @@ func (w *Web) analyticsPage(rw http.ResponseWriter, r *http.Request, a Account, 
 	if !page.Empty {
 		page.Plots = plotsOf(report, page.Nav.Path+"/analytics.csv?range="+span.Name)
 	}
-	return w.render(rw, r, http.StatusOK, "analytics", page)
+	return w.render(c, http.StatusOK, "analytics", page)
 }
 
 func plotsOf(r analytics.Report, file string) []analyticsPlot {
 	by := "by " + r.Interval
 	plots := []analyticsPlot{
 		overTime("sessions", "Sessions "+by, r, chart.Chart.Bars, func(p analytics.Point) int64 { return p.Sessions }),
-		overTime("installs", "Active installs "+by, r, chart.Chart.Line, func(p analytics.Point) int64 { return p.ActiveInstalls }),
+		overTime("installs", "Active installs "+by, r, chart.Chart.Line,
+			func(p analytics.Point) int64 { return p.ActiveInstalls }),
 		overTime("errors-time", "Errors "+by, r, chart.Chart.Line, func(p analytics.Point) int64 { return p.Errors }),
 	}
 	for i := range plots {
@@ -139,8 +142,10 @@ func plotsOf(r analytics.Report, file string) []analyticsPlot {
 }
 
 // overTime plots one number of each hour or day.
-func overTime(id, title string, r analytics.Report, draw func(chart.Chart) string, n func(analytics.Point) int64) analyticsPlot {
-	plot := analyticsPlot{ID: id, Title: title, What: strings.ToUpper(r.Interval[:1]) + r.Interval[1:] + " (UTC)", Count: strings.Fields(title)[0]}
+func overTime(
+	id, title string, r analytics.Report, draw func(chart.Chart) string, n func(analytics.Point) int64,
+) analyticsPlot {
+	plot := analyticsPlot{ID: id, Title: title, What: capital(r.Interval) + " (UTC)", Count: strings.Fields(title)[0]}
 	if id == "installs" {
 		plot.Count = "Installs"
 	}
@@ -158,8 +163,9 @@ func overTime(id, title string, r analytics.Report, draw func(chart.Chart) strin
 		}
 	}
 	top := plot.Rows[most]
-	picture.Desc = fmt.Sprintf("From %s to %s; the most is %s on %s. The table has every number.", plot.Rows[0].Label, plot.Rows[len(plot.Rows)-1].Label, grouped(top.N), top.Label)
-	plot.Picture = template.HTML(draw(picture)) //nolint:gosec // package chart escapes what it is given
+	picture.Desc = fmt.Sprintf("From %s to %s; the most is %s on %s. The table has every number.",
+		plot.Rows[0].Label, plot.Rows[len(plot.Rows)-1].Label, grouped(top.N), top.Label)
+	plot.Picture = template.HTML(draw(picture)) //nolint:gosec // package chart escapes its input
 	return plot
 }
 
@@ -175,27 +181,31 @@ func byName(id, title, what, none, file string, counts []analytics.Count) analyt
 	}
 	const drawn = 8
 	picture := chart.Chart{ID: "plot-" + id, Title: title, Points: plot.Rows[:min(len(plot.Rows), drawn)]}
-	picture.Desc = fmt.Sprintf("The most frequent is %s, %s times. The table has every number.", counts[0].Name, grouped(counts[0].N))
-	plot.Picture = template.HTML(picture.Ranks()) //nolint:gosec // package chart escapes what it is given
+	picture.Desc = fmt.Sprintf("The most frequent is %s, %s times. The table has every number.",
+		counts[0].Name, grouped(counts[0].N))
+	plot.Picture = template.HTML(picture.Ranks()) //nolint:gosec // package chart escapes its input
 	return plot
 }
 
-// analyticsFile gives the series, or with ?list= the counts of one list, as CSV.
-func (w *Web) analyticsFile(rw http.ResponseWriter, r *http.Request, a Account, p projects.Project) error {
-	span := rangeOf(r)
-	report, err := w.Analytics.Report(r.Context(), a.ID, p.ID, span.query(w.Now()))
+// analyticsFile serves the series, or with ?list= the counts of one list, as CSV.
+func (w *Web) analyticsFile(c *call) error {
+	span := rangeOf(c)
+	report, err := w.Analytics.Report(c.Context(), c.account.ID, c.project.ID, span.query(w.Now()))
 	if err != nil {
 		return err
 	}
-	list := r.URL.Query().Get("list")
-	counts, ok := map[string][]analytics.Count{"events": report.ByEvent, "errors": report.ByError, "versions": report.ByVersion,
-		"platforms": report.ByPlatform, "devices": report.ByDevice}[list]
+	list := c.URL.Query().Get("list")
+	counts, ok := map[string][]analytics.Count{
+		"events": report.ByEvent, "errors": report.ByError, "versions": report.ByVersion,
+		"platforms": report.ByPlatform, "devices": report.ByDevice,
+	}[list]
 	if !ok && list != "" {
 		return errNotFound
 	}
-	rw.Header().Set("Content-Type", "text/csv; charset=utf-8")
-	rw.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-%s-%s.csv"`, p.ID, cmp.Or(list, "series"), span.Name))
-	out := csv.NewWriter(rw)
+	c.rw.Header().Set("Content-Type", "text/csv; charset=utf-8")
+	c.rw.Header().Set("Content-Disposition", fmt.Sprintf(
+		`attachment; filename="%s-%s-%s.csv"`, c.project.ID, cmp.Or(list, "series"), span.Name))
+	out := csv.NewWriter(c.rw)
 	row := func(first string, numbers ...int64) {
 		cells := []string{first}
 		for _, n := range numbers {
@@ -205,8 +215,8 @@ func (w *Web) analyticsFile(rw http.ResponseWriter, r *http.Request, a Account, 
 	}
 	if list != "" {
 		_ = out.Write([]string{"name", "count"})
-		for _, c := range counts {
-			row(plainCell(c.Name), c.N)
+		for _, count := range counts {
+			row(plainCell(count.Name), count.N)
 		}
 	} else {
 		_ = out.Write([]string{"at", "sessions", "events", "errors", "active_installs"})
@@ -226,7 +236,7 @@ func plainCell(s string) string {
 	return s
 }
 
-// grouped writes 1234567 as 1,234,567.
+// grouped formats 1234567 as 1,234,567.
 func grouped(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	for i := len(digits) - 3; i > 0; i -= 3 {

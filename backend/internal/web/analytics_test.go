@@ -22,7 +22,8 @@ func (f fakeCounts) Report(_ context.Context, account, project string, q analyti
 	if q.Interval == analytics.Hour {
 		step = time.Hour
 	}
-	r := analytics.Report{Project: project, Interval: q.Interval, From: q.From.Truncate(step), Reading: "Nothing was counted.", Estimated: f.rough}
+	r := analytics.Report{Project: project, Interval: q.Interval, From: q.From.Truncate(step),
+		Reading: "Nothing was counted.", Estimated: f.rough}
 	for at := r.From; at.Before(q.To); at = at.Add(step) {
 		r.Series = append(r.Series, analytics.Point{At: at})
 	}
@@ -42,7 +43,7 @@ func (f fakeCounts) Report(_ context.Context, account, project string, q analyti
 
 func countsSite(t *testing.T, f fakeCounts) (*visitor, *httptest.Server) {
 	t.Helper()
-	h := newHouse()
+	h := newFakeDashboard()
 	core := newFake()
 	core.people[ada], core.people["eve@example.org"] = password, password
 	site := newSite(t, core, func(o *Options) { o.Dashboard, o.HostedPages, o.Analytics = h.dashboard(), fakePages{h}, f })
@@ -57,7 +58,8 @@ func TestAnalyticsPage(t *testing.T) {
 	if q.Interval != analytics.Hour || q.To.Sub(q.From) != 23*time.Hour {
 		t.Errorf("24 hours were asked as %+v", q)
 	}
-	for _, want := range []string{"Sessions are up by 5 %.", "1,234,567", "<svg", `role="img"`, "Errors by kind", "timeout", "Numbers", "analytics.csv?range=24h&amp;list=errors", "No event named the glasses."} {
+	for _, want := range []string{"Sessions are up by 5 %.", "1,234,567", "<svg", `role="img"`, "Errors by kind",
+		"timeout", "Numbers", "analytics.csv?range=24h&amp;list=errors", "No event named the glasses."} {
 		if !strings.Contains(v.page, want) {
 			t.Errorf("the page does not say %q", want)
 		}
@@ -86,7 +88,8 @@ func TestAnalyticsFile(t *testing.T) {
 	const file = "/account/projects/com.example.hello/analytics.csv?range=7d"
 	v.get(file).want(200)
 	lines := strings.Split(strings.TrimSpace(v.page), "\n")
-	if len(lines) != 8 || lines[0] != "at,sessions,events,errors,active_installs" || !strings.HasSuffix(lines[7], "T00:00:00Z,406,0,0,96") {
+	if len(lines) != 8 || lines[0] != "at,sessions,events,errors,active_installs" ||
+		!strings.HasSuffix(lines[7], "T00:00:00Z,406,0,0,96") {
 		t.Errorf("%q", lines)
 	}
 	v.get(file + "&list=versions").want(200)
@@ -100,7 +103,8 @@ func TestAnalyticsWithoutCounts(t *testing.T) {
 	var q analytics.Query
 	v, _ := countsSite(t, fakeCounts{asked: &q, empty: true})
 	v.get("/account/projects/com.example.hello/analytics").want(200)
-	if !strings.Contains(v.page, "curl ") || !strings.Contains(v.page, "/api/analytics") || strings.Contains(v.page, "<svg class=\"chart\"") {
+	if !strings.Contains(v.page, "curl ") || !strings.Contains(v.page, "/api/analytics") ||
+		strings.Contains(v.page, "<svg class=\"chart\"") {
 		t.Error("the page does not say how to begin")
 	}
 	v, _ = countsSite(t, fakeCounts{asked: &q, rough: true})

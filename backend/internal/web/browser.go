@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
@@ -14,38 +13,16 @@ import (
 )
 
 const (
-	visitorPrefix = "v." // nobody is signed in: a random id that the server keeps nowhere
+	visitorPrefix = "v." // not signed in: a random id that the server does not store
 	signedPrefix  = "s." // signed in: the secret of a stored browser session
-	cookieLife    = 30 * 24 * time.Hour
-	maxCookie     = 256 // bytes; longer values are not ours
+	sessionLife   = 30 * 24 * time.Hour
+	minCookieID   = 20  // bytes after the prefix
+	maxCookie     = 256 // bytes
 )
-
-// browser is one browser session: what the cookie says and who is signed in with it.
-type browser struct {
-	id      string // the cookie's whole value; CSRF tokens and code bindings hang on it
-	account *Account
-}
-
-type browserKey struct{}
-
-// currentBrowser is the browser session that the guard found for this request.
-func currentBrowser(r *http.Request) browser {
-	b, _ := r.Context().Value(browserKey{}).(browser)
-	return b
-}
-
-// currentAccount tells who is signed in. It works in every handler wrapped by Web.page.
-func currentAccount(r *http.Request) (Account, bool) {
-	b := currentBrowser(r)
-	if b.account == nil {
-		return Account{}, false
-	}
-	return *b.account, true
-}
 
 var notInCookieName = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
 
-// cookieName carries the instance; over HTTPS the __Host- prefix keeps sibling hosts from planting it.
+// cookieName includes the instance. Over HTTPS the __Host- prefix keeps sibling hosts from setting the cookie.
 func cookieName(instance string, secure bool) string {
 	name := "service"
 	if id := notInCookieName.ReplaceAllString(instance, "-"); id != "" {
@@ -57,84 +34,81 @@ func cookieName(instance string, secure bool) string {
 	return "__Host-" + name
 }
 
-// cookieValue is empty when the browser sent no cookie of ours.
-func (w *Web) cookieValue(r *http.Request) string {
-	c, err := r.Cookie(w.cookie)
-	if err != nil {
-		return ""
-	}
-	return c.Value
-}
-
-// identify reads the cookie and returns the browser session behind it. A visitor without a usable cookie gets a new
-// one, which writes nothing on the server.
-func (w *Web) identify(rw http.ResponseWriter, r *http.Request) (browser, error) {
-	value := w.cookieValue(r)
-	if !wellFormed(value) {
-		return w.newVisitor(rw), nil
-	}
-	secret, signed := strings.CutPrefix(value, signedPrefix)
-	if !signed {
-		return browser{id: value}, nil
-	}
-	person, err := w.Accounts.FindSession(r.Context(), secret)
-	if errors.Is(err, account.ErrNoSession) {
-		return w.newVisitor(rw), nil
-	}
-	if err != nil {
-		return browser{}, err
-	}
-	return browser{id: value, account: &Account{ID: person.ID, Email: person.Email}}, nil
-}
-
-func wellFormed(value string) bool {
-	if len(value) > maxCookie {
-		return false
-	}
-	return len(value) > len(visitorPrefix)+20 &&
-		(strings.HasPrefix(value, visitorPrefix) || strings.HasPrefix(value, signedPrefix))
-}
-
-func (w *Web) newVisitor(rw http.ResponseWriter) browser {
-	var b [32]byte
-	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
-	id := visitorPrefix + base64.RawURLEncoding.EncodeToString(b[:])
-	w.setCookie(rw, id)
-	return browser{id: id}
-}
-
-// openSession signs the person in: a new cookie, and with it new CSRF tokens, so that nothing a visitor's browser was
-// given before the login stays valid.
-func (w *Web) openSession(rw http.ResponseWriter, r *http.Request, person account.Account, method string) error {
-	if err := w.closeSession(r); err != nil {
-		return err
-	}
-	visit := w.visit(r, method)
-	visit.PasswordHash = person.PasswordHash
-	secret, err := w.Accounts.OpenSession(r.Context(), person.ID, visit)
-	if err != nil {
-		return err
-	}
-	w.setCookie(rw, signedPrefix+secret)
-	return nil
-}
-
-// closeSession ends the stored session of this browser, if it has one.
-func (w *Web) closeSession(r *http.Request) error {
-	secret, signed := strings.CutPrefix(currentBrowser(r).id, signedPrefix)
-	if !signed {
-		return nil
-	}
-	return w.Accounts.CloseSession(r.Context(), secret)
-}
-
-func (w *Web) setCookie(rw http.ResponseWriter, value string) {
-	http.SetCookie(rw, &http.Cookie{
-		Name: w.cookie, Value: value, Path: "/",
-		MaxAge: int(cookieLife.Seconds()), HttpOnly: true, Secure: w.secure, SameSite: http.SameSiteLaxMode,
+// setCookie sets the cookie with this suffix of the name; a negative life removes it.
+func (w *Web) setCookie(c *call, suffix, value string, life time.Duration) {
+	http.SetCookie(c.rw, &http.Cookie{
+		Name: w.cookie + suffix, Value: value, Path: "/", MaxAge: int(life.Seconds()),
+		HttpOnly: true, Secure: w.secure, SameSite: http.SameSiteLaxMode,
 	})
 }
 
-func withBrowser(ctx context.Context, b browser) context.Context {
-	return context.WithValue(ctx, browserKey{}, b)
+// cookieValue returns "" if the browser sent no such cookie, or one of more than limit bytes.
+func (w *Web) cookieValue(c *call, suffix string, limit int) string {
+	cookie, err := c.Cookie(w.cookie + suffix)
+	if err != nil || len(cookie.Value) > limit {
+		return ""
+	}
+	return cookie.Value
+}
+
+// identify finds the browser session of the request's cookie. A visitor without a usable cookie gets a new one, which
+// stores nothing on the server.
+func (w *Web) identify(c *call) error {
+	c.browserID = w.cookieValue(c, "", maxCookie)
+	if len(c.browserID) <= len(visitorPrefix)+minCookieID {
+		c.browserID = ""
+	}
+	secret := browserSecret(c)
+	if secret == "" {
+		if !strings.HasPrefix(c.browserID, visitorPrefix) {
+			w.newVisitor(c)
+		}
+		return nil
+	}
+	owner, err := w.Accounts.FindSession(c.Context(), secret)
+	if errors.Is(err, account.ErrNoSession) {
+		w.newVisitor(c)
+		return nil
+	}
+	c.account = Account{ID: owner.ID, Email: owner.Email}
+	return err
+}
+
+// browserSecret returns the secret in this browser's cookie, or "" if nobody is signed in.
+func browserSecret(c *call) string {
+	secret, ok := strings.CutPrefix(c.browserID, signedPrefix)
+	if !ok {
+		return ""
+	}
+	return secret
+}
+
+func (w *Web) newVisitor(c *call) {
+	var b [32]byte
+	_, _ = rand.Read(b[:]) // never fails
+	c.browserID = visitorPrefix + base64.RawURLEncoding.EncodeToString(b[:])
+	w.setCookie(c, "", c.browserID, sessionLife)
+}
+
+// openSession signs the browser in. The new cookie invalidates the CSRF tokens of the time before the sign-in.
+func (w *Web) openSession(c *call, owner account.Account, method string) error {
+	if err := w.closeSession(c); err != nil {
+		return err
+	}
+	secret, err := w.Accounts.OpenSession(c.Context(), owner.ID, account.Visit{
+		Method: method, UserAgent: c.UserAgent(), IP: w.ClientIP(c.Request), PasswordHash: owner.PasswordHash,
+	})
+	if err != nil {
+		return err
+	}
+	w.setCookie(c, "", signedPrefix+secret, sessionLife)
+	return nil
+}
+
+// closeSession ends the stored session of this browser, if there is one.
+func (w *Web) closeSession(c *call) error {
+	if secret := browserSecret(c); secret != "" {
+		return w.Accounts.CloseSession(c.Context(), secret)
+	}
+	return nil
 }

@@ -44,7 +44,8 @@ func TestHostedConnectionPage(t *testing.T) {
 		}
 	}
 	etag := v.header.Get("ETag")
-	if v.header.Get("Set-Cookie") != "" || v.header.Get("X-Frame-Options") != "" || v.header.Get("Cache-Control") != "public, max-age=60" || etag == "" {
+	if v.header.Get("Set-Cookie") != "" || v.header.Get("X-Frame-Options") != "" ||
+		v.header.Get("Cache-Control") != "public, max-age=60" || etag == "" {
 		t.Errorf("headers %v", v.header)
 	}
 	ask := func(want int) {
@@ -64,12 +65,13 @@ func TestHostedConnectionPage(t *testing.T) {
 	}
 }
 
-func TestPreviewIsTheAccountsOwn(t *testing.T) {
+func TestPreview_OnlyForItsAccount(t *testing.T) {
 	site := newSite(t, newFake(), func(o *Options) { o.HostedPages = &hostedFake{title: "Sous-chef"} })
 	const preview = "/account/projects/com.example.app/connection-page/preview"
 	v := visit(t, site).get(preview).want(http.StatusSeeOther)
 	v.get("/signup").signUp("ada@example.com", preview).want(http.StatusOK, "Sous-chef", "Not connected")
-	if policy := v.header.Get("Content-Security-Policy"); !strings.HasSuffix(policy, "frame-ancestors 'self'") || strings.Contains(policy, "script") ||
+	if policy := v.header.Get("Content-Security-Policy"); !strings.HasSuffix(policy, "frame-ancestors 'self'") ||
+		strings.Contains(policy, "script") ||
 		v.header.Get("X-Frame-Options") != "SAMEORIGIN" || strings.Contains(v.page, "<script") {
 		t.Errorf("policy %s", policy)
 	}

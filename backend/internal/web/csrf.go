@@ -4,36 +4,32 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
-	"net/http"
 )
 
-// Names of the hidden fields that forms carry.
+// Names of the hidden fields of forms.
 const (
 	csrfField = "csrf" // in every form
 	seenField = "seen" // in the approve and deny forms
 )
 
-// csrfToken is what every form of this browser session must send back in the field "csrf".
-func (w *Web) csrfToken(r *http.Request) string {
-	return w.sign("csrf", currentBrowser(r).id)
+// csrfToken returns what every form of this browser session must send back.
+func (w *Web) csrfToken(c *call) string { return w.sign("csrf", c.browserID) }
+
+// seenToken proves that this browser session was shown the page of this code.
+func (w *Web) seenToken(c *call, userCode string) string {
+	return w.sign("seen", c.browserID, userCode)
 }
 
-// seenToken proves that this browser session was shown the page of this code: only a page made for it carries it.
-func (w *Web) seenToken(r *http.Request, userCode string) string {
-	return w.sign("seen", currentBrowser(r).id, userCode)
+func (w *Web) csrfOK(c *call) bool { return equal(c.PostFormValue(csrfField), w.csrfToken(c)) }
+
+func (w *Web) seenOK(c *call, userCode string) bool {
+	return equal(c.PostFormValue(seenField), w.seenToken(c, userCode))
 }
 
-func (w *Web) csrfOK(r *http.Request) bool {
-	return same(r.PostFormValue(csrfField), w.csrfToken(r))
-}
+// equal compares in constant time.
+func equal(got, want string) bool { return hmac.Equal([]byte(got), []byte(want)) }
 
-func (w *Web) seenOK(r *http.Request, userCode string) bool {
-	return same(r.PostFormValue(seenField), w.seenToken(r, userCode))
-}
-
-func same(got, want string) bool { return hmac.Equal([]byte(got), []byte(want)) }
-
-// sign is an HMAC over the parts; the zero byte between them keeps ("ab","c") and ("a","bc") apart.
+// sign returns an HMAC over the parts. The zero byte between them keeps ("ab","c") and ("a","bc") apart.
 func (w *Web) sign(purpose string, parts ...string) string {
 	mac := hmac.New(sha256.New, w.Key)
 	mac.Write([]byte("web/" + purpose))

@@ -3,47 +3,47 @@ package web
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/service-dev/service/backend/internal/assistant"
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/grants"
-	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// assistantPage is what the template "dashboard_assistant" shows.
+// assistantPage is the data of the template "dashboard_assistant".
 type assistantPage struct {
 	formErrors
 	Done     *notice
 	Nav      projectNav
 	Version  int64
-	Was      map[string]string // what the page showed first, by field: a later answer tells from it what was changed
+	Was      map[string]string // values when the form was opened, by field: what differs from them was edited
 	Sets     []radioSet
 	Switches []choice
 	Changed  []string // what somebody else changed meanwhile
 	ChangedBy,
-	CostNow, CostThen string // empty: not known
-	Priced    bool // whether the operator has set prices, so that costs can be compared
-	Updated   stamp
+	CostNow, CostThen string // "" if unknown
+	Priced    bool // whether the operator has set prices
+	Updated   shownTime
 	UpdatedBy string
 }
 
-// radioSet is what the template "radio-cards" shows.
+// radioSet is the data of the template "radio-cards".
 type radioSet struct {
 	Name, Legend, Error string
 	Choices             []choice
 }
 
-// settingNames are the assistant's fields as people read them.
+// settingNames are the labels of the assistant's fields.
 var settingNames = map[string]string{
-	grants.RealtimeModel: "Conversation model", grants.Voice: "Voice", grants.MemoryModel: "Memory between conversations",
-	grants.SessionMemory: "Memory within a conversation", grants.Sounds: "Sounds",
+	grants.RealtimeModel: "Conversation model",
+	grants.Voice:         "Voice",
+	grants.MemoryModel:   "Memory between conversations",
+	grants.SessionMemory: "Memory within a conversation",
+	grants.Sounds:        "Sounds",
 }
 
-// valuesOf gives a config's fields as form values.
+// valuesOf returns a config's fields as form values.
 func valuesOf(c assistant.Config) map[string]string {
 	return map[string]string{
 		grants.RealtimeModel: c.RealtimeModel, grants.Voice: c.Voice, grants.MemoryModel: c.MemoryModel,
@@ -58,14 +58,14 @@ func onOff(on bool) string {
 	return "off"
 }
 
-// withValues is the config that a form stands for.
+// withValues returns the config with the values of a form.
 func withValues(c assistant.Config, v map[string]string) assistant.Config {
 	c.RealtimeModel, c.Voice, c.MemoryModel = v[grants.RealtimeModel], v[grants.Voice], v[grants.MemoryModel]
 	c.SessionMemory, c.Sounds = v[grants.SessionMemory] == "on", v[grants.Sounds] == "on"
 	return c
 }
 
-// changeOf names only the fields that differ, so that a change of one leaves the others to whoever changes those.
+// changeOf contains only the fields that differ, so that it does not overwrite what others change.
 func changeOf(version int64, was, now map[string]string) assistant.Change {
 	c := assistant.Change{Version: version}
 	text := func(field string) *string {
@@ -74,49 +74,52 @@ func changeOf(version int64, was, now map[string]string) assistant.Change {
 		}
 		return nil
 	}
-	yes := func(field string) *bool {
+	flag := func(field string) *bool {
 		if v := now[field] == "on"; now[field] != was[field] {
 			return &v
 		}
 		return nil
 	}
 	c.RealtimeModel, c.Voice, c.MemoryModel = text(grants.RealtimeModel), text(grants.Voice), text(grants.MemoryModel)
-	c.SessionMemory, c.Sounds = yes(grants.SessionMemory), yes(grants.Sounds)
+	c.SessionMemory, c.Sounds = flag(grants.SessionMemory), flag(grants.Sounds)
 	return c
 }
 
-func (w *Web) assistant(rw http.ResponseWriter, r *http.Request, a Account, p projects.Project) error {
-	c, err := w.Dashboard.Assistant.Get(r.Context(), a.ID, p.ID)
+func (w *Web) assistant(c *call) error {
+	config, err := w.Dashboard.Assistant.Get(c.Context(), c.account.ID, c.project.ID)
 	if err != nil {
 		return err
 	}
-	return w.showAssistant(rw, r, p, c, valuesOf(c), assistantPage{})
+	return w.showAssistant(c, config, valuesOf(config), assistantPage{})
 }
 
-// showAssistant renders the form with the values v over the config c that stands.
-func (w *Web) showAssistant(rw http.ResponseWriter, r *http.Request, p projects.Project, c assistant.Config, v map[string]string, page assistantPage) error {
+// showAssistant renders the form with the values v; config is the stored one.
+func (w *Web) showAssistant(c *call, config assistant.Config, v map[string]string, page assistantPage) error {
 	page.Sets = radioSets(w.Dashboard.Assistant.Choices(), v)
 	for i := range page.Sets {
 		page.Sets[i].Error = page.Error(page.Sets[i].Name)
 	}
-	page.Switches = []choice{
-		{grants.SessionMemory, settingNames[grants.SessionMemory], "The assistant remembers what was said earlier in the same conversation.", v[grants.SessionMemory] == "on"},
-		{grants.Sounds, settingNames[grants.Sounds], "Short sounds tell when it listens, thinks and is done.", v[grants.Sounds] == "on"},
+	toggle := func(field, about string) choice {
+		return choice{ID: field, Label: settingNames[field], About: about, On: v[field] == "on"}
 	}
-	page.Done, page.Nav, page.Version, page.Was = noticeOf(r), navOf(p, "assistant"), c.Version, valuesOf(c)
-	page.Updated, page.UpdatedBy = at(c.UpdatedAt), c.UpdatedBy
-	if cost := w.Dashboard.Assistant.Cost(c); cost != nil {
+	page.Switches = []choice{
+		toggle(grants.SessionMemory, "The assistant remembers what was said earlier in the same conversation."),
+		toggle(grants.Sounds, "Short sounds mark when it listens, thinks and is done."),
+	}
+	page.Done, page.Nav, page.Version, page.Was = c.notice(), c.projectNav("assistant"), config.Version, valuesOf(config)
+	page.Updated, page.UpdatedBy = showTime(config.UpdatedAt), config.UpdatedBy
+	if cost := w.Dashboard.Assistant.Cost(config); cost != nil {
 		page.CostNow, page.Priced = dollars(*cost), true
 	}
-	if entered := withValues(c, v); entered != c {
+	if entered := withValues(config, v); entered != config {
 		if cost := w.Dashboard.Assistant.Cost(entered); cost != nil {
 			page.CostThen, page.Priced = dollars(*cost), true
 		}
 	}
-	return w.render(rw, r, statusOf(page.formErrors), "dashboard_assistant", page)
+	return w.render(c, page.status(), "dashboard_assistant", page)
 }
 
-// radioSets are the catalogue as choices, with those of the values v on.
+// radioSets returns the catalogue as choices, with the values v selected.
 func radioSets(all assistant.Catalogue, v map[string]string) []radioSet {
 	names := map[string]string{}
 	var realtime, memory, voices []choice
@@ -129,39 +132,40 @@ func radioSets(all assistant.Catalogue, v map[string]string) []radioSet {
 		for _, id := range m.Voices {
 			speaks = append(speaks, names[id])
 		}
-		about := m.Description + priced(m.Price)
+		about := m.Description + priceText(m.Price)
 		if len(speaks) > 0 {
 			about += " Voices: " + strings.Join(speaks, ", ") + "."
 		}
 		realtime = append(realtime, choice{ID: m.ID, Label: m.Name, About: about})
 	}
 	for _, m := range all.MemoryModels {
-		memory = append(memory, choice{ID: m.ID, Label: m.Name, About: m.Description + priced(m.Price)})
+		memory = append(memory, choice{ID: m.ID, Label: m.Name, About: m.Description + priceText(m.Price)})
 	}
 	set := func(field string, choices []choice) radioSet {
-		return radioSet{Name: field, Legend: settingNames[field], Choices: chosen(choices, v[field])}
+		return radioSet{Name: field, Legend: settingNames[field], Choices: selectChoice(choices, v[field])}
 	}
 	return []radioSet{set(grants.RealtimeModel, realtime), set(grants.Voice, voices), set(grants.MemoryModel, memory)}
 }
 
-// chosen marks one; an id that the operator no longer offers is there as long as it is set.
-func chosen(all []choice, id string) []choice {
+// selectChoice selects one choice and adds it if the operator no longer offers it.
+func selectChoice(all []choice, id string) []choice {
 	i := slices.IndexFunc(all, func(c choice) bool { return c.ID == id })
 	if i < 0 {
-		return append(all, choice{ID: id, Label: told(id), About: "No longer offered; choose another one.", On: true})
+		return append(all, choice{ID: id, Label: printable(id), About: "Choose another one: this is no longer offered.",
+			On: true})
 	}
 	all[i].On = true
 	return all
 }
 
-func priced(price *int64) string {
+func priceText(price *int64) string {
 	if price == nil {
 		return ""
 	}
 	return " " + dollars(*price) + " a minute."
 }
 
-// dollars shows micro-dollars without rounding anything away: $0.05, $0.0005, $1.20.
+// dollars formats micro-dollars without rounding: $0.05, $0.0005, $1.20.
 func dollars(micro int64) string {
 	sign := ""
 	if micro < 0 {
@@ -174,54 +178,51 @@ func dollars(micro int64) string {
 	return fmt.Sprintf("%s$%d.%s", sign, micro/1_000_000, cents)
 }
 
-func (w *Web) changeAssistant(rw http.ResponseWriter, r *http.Request, a Account, p projects.Project) error {
+func (w *Web) changeAssistant(c *call) error {
 	was, now := map[string]string{}, map[string]string{}
 	for _, field := range grants.Fields() {
-		was[field], now[field] = r.PostFormValue("was-"+field), r.PostFormValue(field)
+		was[field], now[field] = c.PostFormValue("was-"+field), c.PostFormValue(field)
 	}
 	for _, field := range []string{grants.SessionMemory, grants.Sounds} {
 		now[field] = onOff(now[field] == "on")
 	}
-	c, err := w.Dashboard.Assistant.Get(r.Context(), a.ID, p.ID)
+	config, err := w.Dashboard.Assistant.Get(c.Context(), c.account.ID, c.project.ID)
 	if err != nil {
 		return err
 	}
-	version, err := strconv.ParseInt(r.PostFormValue("version"), 10, 64)
-	if err != nil {
-		version = -1 // of no config: answered like one that was changed
-	}
+	version := c.formVersion()
 	change := changeOf(version, was, now)
+	path := projectPath(c.project.ID) + "/assistant"
 	var page assistantPage
 	switch {
-	case r.PostFormValue("act") == "cost":
-		return w.showAssistant(rw, r, p, c, merged(was, now, valuesOf(c)), page)
+	case c.PostFormValue("act") == "cost":
+		return w.showAssistant(c, config, merge(was, now, valuesOf(config)), page)
 	case change == assistant.Change{Version: version}:
-		return done(rw, r, projectPath(p.ID)+"/assistant", "unchanged")
+		return c.done(nil, path, "unchanged")
 	}
-	_, _, err = w.Dashboard.Assistant.Change(r.Context(), a.ID, p.ID, change, audit.Person())
+	_, _, err = w.Dashboard.Assistant.Change(c.Context(), c.account.ID, c.project.ID, change, audit.Person())
 	var invalid *assistant.InvalidError
 	switch {
-	case err == nil:
-		return done(rw, r, projectPath(p.ID)+"/assistant", "saved")
 	case errors.As(err, &invalid):
-		page.wrong(invalid.Field, sentence(invalid.Message))
-		return w.showAssistant(rw, r, p, c, now, page)
+		page.add(invalid.Field, sentence(invalid.Message))
+		return w.showAssistant(c, config, now, page)
 	case errors.Is(err, assistant.ErrConflict):
-		if c, err = w.Dashboard.Assistant.Get(r.Context(), a.ID, p.ID); err != nil {
+		if config, err = w.Dashboard.Assistant.Get(c.Context(), c.account.ID, c.project.ID); err != nil {
 			return err
 		}
-		page.Problem = "These settings were changed since you opened this page. Your own choices are still below and not saved yet."
-		page.Changed, page.ChangedBy = meanwhile(was, valuesOf(c)), c.UpdatedBy
-		return w.showAssistant(rw, r, p, c, merged(was, now, valuesOf(c)), page)
+		page.Problem = "These settings were changed since you opened this page. " +
+			"Your own choices are still below and not saved yet."
+		page.Changed, page.ChangedBy = differences(was, valuesOf(config)), config.UpdatedBy
+		return w.showAssistant(c, config, merge(was, now, valuesOf(config)), page)
 	}
-	return err
+	return c.done(err, path, "saved")
 }
 
-// merged keeps what the person changed, and takes the rest from what stands now.
-func merged(was, entered, standing map[string]string) map[string]string {
+// merge keeps what was edited in the form and takes the rest from the stored values.
+func merge(was, entered, stored map[string]string) map[string]string {
 	v := map[string]string{}
 	for _, field := range grants.Fields() {
-		v[field] = standing[field]
+		v[field] = stored[field]
 		if entered[field] != was[field] {
 			v[field] = entered[field]
 		}
@@ -229,12 +230,12 @@ func merged(was, entered, standing map[string]string) map[string]string {
 	return v
 }
 
-// meanwhile tells each field that is no longer as the person saw it.
-func meanwhile(was, now map[string]string) []string {
+// differences lists each field whose value changed.
+func differences(was, now map[string]string) []string {
 	var lines []string
 	for _, field := range grants.Fields() {
 		if was[field] != now[field] {
-			lines = append(lines, settingNames[field]+": "+told(was[field])+" → "+told(now[field]))
+			lines = append(lines, settingNames[field]+": "+printable(was[field])+" → "+printable(now[field]))
 		}
 	}
 	return lines

@@ -16,63 +16,63 @@ import (
 
 const activityEntries = 30
 
-// activityPage is what the template "dashboard_audit" shows.
+// activityPage is the data of the template "dashboard_audit".
 type activityPage struct {
 	Done     *notice
 	Entries  []activityRow
 	Projects []choice // to filter by
 	Project  string
-	Older    string // address of the entries before these; empty: there are none
-	Newest   string // address of the newest; empty: these are
+	Older    string // URL of the entries before these; "" if there are none
+	Newest   string // URL of the newest; "" if these are the newest
 }
 
-// activityRow is one entry in words.
+// activityRow is one entry as it is shown.
 type activityRow struct {
 	Who, What, Summary string
-	Agent              bool
 	Project            string
-	ProjectPath        string // empty: the project is gone
-	When               stamp
-	Undo               string // address; empty: it cannot be undone
+	ProjectPath        string // "" if the project no longer exists
+	When               shownTime
+	Undo               string // URL; "" if it cannot be undone
 	Undone             bool
 }
 
-// actionWords are the actions as people read them; others are shown as they are.
-var actionWords = map[string]string{
-	"project.created": "Project created", "project.changed": "Project changed", "project.merged": "Projects merged", "project.deleted": "Project deleted",
-	"key.minted": "Project key made", "key.rotated": "Project key rotated", "key.revoked": "Project key revoked",
-	"grants.changed": "Agent access changed", "assistant.read": "Assistant read", "assistant.changed": "Assistant changed", "assistant.undone": "Assistant change undone",
-	"page.read": "Connection page read", "page.changed": "Connection page changed", "page.undone": "Connection page change undone",
-	"credentials.read": "Credentials looked up", "credential.link": "Link to paste a credential made", "credential.set": "Credential set",
-	"credential.removed": "Credential removed", "credential.tested": "Credential tested", "analytics.read": "Analytics read",
-	"link.revoked": "Agent's link revoked", "account.email_asked": "Change of the e-mail address asked for", "account.email_changed": "E-mail address changed",
-	"account.email_verified": "E-mail address confirmed", "account.exported": "Data downloaded", "account.identity_linked": "Sign-in provider linked",
-	"account.identity_unlinked": "Sign-in provider unlinked", "account.passkey_added": "Passkey added", "account.passkey_removed": "Passkey removed",
-	"account.password_changed": "Password changed", "account.reset_link_made": "Link to reset the password made", "account.sessions_ended": "Signed out elsewhere",
+// actionTitles are the actions whose title is not made from their name.
+var actionTitles = map[string]string{
+	"project.merged": "Projects merged",
+	"key.minted":     "Project key made", "key.rotated": "Project key rotated", "key.revoked": "Project key revoked",
+	"grants.changed": "Agent access changed", "assistant.undone": "Assistant change undone",
+	"page.read": "Connection page read", "page.changed": "Connection page changed",
+	"page.undone": "Connection page change undone", "credential.link": "Link to paste a credential made",
+	"link.revoked": "Agent's link revoked", "account.email_asked": "Change of the e-mail address requested",
+	"account.email_changed": "E-mail address changed", "account.email_verified": "E-mail address confirmed",
+	"account.exported": "Data downloaded", "account.identity_linked": "Sign-in provider linked",
+	"account.identity_unlinked": "Sign-in provider unlinked", "account.passkey_added": "Passkey added",
+	"account.passkey_removed": "Passkey removed", "account.password_changed": "Password changed",
+	"account.reset_link_made": "Link to reset the password made", "account.sessions_ended": "Signed out elsewhere",
 }
 
-func whatOf(action string) string {
-	if words, ok := actionWords[action]; ok {
-		return words
+func actionTitle(action string) string {
+	if title, ok := actionTitles[action]; ok {
+		return title
 	}
 	return capital(strings.NewReplacer(".", " ", "_", " ").Replace(action))
 }
 
-// summaryOf is what the entry says beyond its action and project.
+// summaryOf returns what an entry says beyond its action and project.
 func summaryOf(e audit.Entry) string {
 	if e.Summary == e.Project || strings.HasSuffix(e.Action, ".read") {
 		return ""
 	}
 	if e.Action == "grants.changed" {
-		return grantWords.Replace(e.Summary)
+		return grantLabels.Replace(e.Summary)
 	}
 	noun := "connection page: "
-	said := strings.TrimPrefix(strings.Replace(e.Summary, "undone: "+noun, "", 1), noun)
-	return strings.ReplaceAll(said, " -> ", " → ")
+	text := strings.TrimPrefix(strings.Replace(e.Summary, "undone: "+noun, "", 1), noun)
+	return strings.ReplaceAll(text, " -> ", " → ")
 }
 
-// grantWords turns the wire's words of a changed grant into those of the page where it is set.
-var grantWords = func() *strings.Replacer {
+// grantLabels replaces the identifiers in the summary of a changed grant with the labels of the page where it is set.
+var grantLabels = func() *strings.Replacer {
 	pairs := []string{" -> ", " → ", string(grants.Credentials), "Credentials", string(grants.Analytics), "Analytics"}
 	for _, f := range grants.Fields() {
 		pairs = append(pairs, string(grants.Assistant)+"."+f, settingNames[f])
@@ -83,8 +83,8 @@ var grantWords = func() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }()
 
-// whoOf names the actor. The name of an agent's computer comes from outside.
-func whoOf(e audit.Entry) string {
+// actorOf names the actor. The name of an agent's computer comes from its client.
+func actorOf(e audit.Entry) string {
 	switch e.Actor.Kind {
 	case audit.KindPerson:
 		return "You"
@@ -96,31 +96,31 @@ func whoOf(e audit.Entry) string {
 	if e.ActorName == "" {
 		return "An agent"
 	}
-	return told(e.ActorName)
+	return printable(e.ActorName)
 }
 
 func activityRows(entries []audit.Entry, list []projects.Project) []activityRow {
-	known := map[string]bool{}
+	exists := map[string]bool{}
 	for _, p := range list {
-		known[p.ID] = true
+		exists[p.ID] = true
 	}
 	rows := make([]activityRow, len(entries))
 	for i, e := range entries {
-		row := activityRow{Who: whoOf(e), What: whatOf(e.Action), Summary: summaryOf(e), Agent: e.Actor.Kind == audit.KindAgent,
-			Project: e.Project, When: at(e.At), Undone: e.UndoneBy != ""}
-		if known[e.Project] {
+		row := activityRow{Who: actorOf(e), What: actionTitle(e.Action), Summary: summaryOf(e),
+			Project: e.Project, When: showTime(e.At), Undone: e.UndoneBy != ""}
+		if exists[e.Project] {
 			row.ProjectPath = projectPath(e.Project)
-		}
-		if e.Undoable() && undoes(e) != "" && known[e.Project] {
-			row.Undo = "/account/audit/" + url.PathEscape(e.ID) + "/undo"
+			if e.Undoable() && undoFeature(e) != "" {
+				row.Undo = "/account/audit/" + url.PathEscape(e.ID) + "/undo"
+			}
 		}
 		rows[i] = row
 	}
 	return rows
 }
 
-// undoes is the feature that takes an entry back, by the noun of its action; empty: none does.
-func undoes(e audit.Entry) string {
+// undoFeature returns the feature that can undo an entry, which is the noun of its action, or "".
+func undoFeature(e audit.Entry) string {
 	noun, _, _ := strings.Cut(e.Action, ".")
 	if noun == "assistant" || noun == "page" {
 		return noun
@@ -128,15 +128,15 @@ func undoes(e audit.Entry) string {
 	return ""
 }
 
-func (w *Web) activity(rw http.ResponseWriter, r *http.Request, a Account) error {
-	list, err := w.Dashboard.Projects.List(r.Context(), a.ID)
+func (w *Web) activity(c *call) error {
+	list, err := w.Dashboard.Projects.List(c.Context(), c.account.ID)
 	if err != nil {
 		return err
 	}
-	query := r.URL.Query()
-	page := activityPage{Done: noticeOf(r), Project: query.Get("project")}
+	query := c.URL.Query()
+	page := activityPage{Done: c.notice(), Project: query.Get("project")}
 	if page.Project != "" {
-		p, err := w.Dashboard.Projects.Get(r.Context(), a.ID, page.Project)
+		p, err := w.Dashboard.Projects.Get(c.Context(), c.account.ID, page.Project)
 		if err != nil {
 			return err
 		}
@@ -146,7 +146,8 @@ func (w *Web) activity(rw http.ResponseWriter, r *http.Request, a Account) error
 		page.Projects = append(page.Projects, choice{ID: p.ID, Label: p.DisplayName, On: p.ID == page.Project})
 	}
 	before := query.Get("before")
-	entries, err := w.Dashboard.Audit.List(r.Context(), a.ID, audit.Filter{Project: page.Project, Before: before, Limit: activityEntries + 1})
+	filter := audit.Filter{Project: page.Project, Before: before, Limit: activityEntries + 1}
+	entries, err := w.Dashboard.Audit.List(c.Context(), c.account.ID, filter)
 	if err != nil {
 		return err
 	}
@@ -158,7 +159,7 @@ func (w *Web) activity(rw http.ResponseWriter, r *http.Request, a Account) error
 		page.Newest = activityPath(page.Project, "")
 	}
 	page.Entries = activityRows(entries, list)
-	return w.render(rw, r, http.StatusOK, "dashboard_audit", page)
+	return w.render(c, http.StatusOK, "dashboard_audit", page)
 }
 
 func activityPath(project, before string) string {
@@ -175,17 +176,17 @@ func activityPath(project, before string) string {
 	return "/account/audit?" + q.Encode()
 }
 
-// undo puts back what one change of a config changed.
-func (w *Web) undo(rw http.ResponseWriter, r *http.Request, a Account) error {
-	e, err := w.Dashboard.Audit.Get(r.Context(), a.ID, r.PathValue("entry"))
+// undo restores the values from before one change.
+func (w *Web) undo(c *call) error {
+	e, err := w.Dashboard.Audit.Get(c.Context(), c.account.ID, c.PathValue("entry"))
 	if err != nil {
 		return err
 	}
-	switch undoes(e) {
+	switch undoFeature(e) {
 	case "assistant":
-		err = w.Dashboard.Assistant.Undo(r.Context(), a.ID, e, audit.Person())
+		err = w.Dashboard.Assistant.Undo(c.Context(), c.account.ID, e, audit.Person())
 	case "page":
-		err = w.Dashboard.Pages.Undo(r.Context(), a.ID, e, audit.Person())
+		err = w.Dashboard.Pages.Undo(c.Context(), c.account.ID, e, audit.Person())
 	default:
 		err = assistant.ErrNotUndoable
 	}
@@ -193,11 +194,9 @@ func (w *Web) undo(rw http.ResponseWriter, r *http.Request, a Account) error {
 	var invalid *assistant.InvalidError
 	switch {
 	case errors.Is(err, assistant.ErrConflict), errors.Is(err, connpage.ErrConflict):
-		code = "undo-conflict"
+		code, err = "undo-conflict", nil
 	case errors.Is(err, assistant.ErrNotUndoable), errors.Is(err, connpage.ErrNotUndoable), errors.As(err, &invalid):
-		code = "undo-gone"
-	case err != nil:
-		return err
+		code, err = "undo-gone", nil
 	}
-	return done(rw, r, activityPath("", ""), code)
+	return c.done(err, activityPath("", ""), code)
 }

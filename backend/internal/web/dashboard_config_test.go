@@ -13,54 +13,66 @@ import (
 var agentActor = audit.Agent("link1")
 
 // shown are the hidden fields with which the assistant's form tells what it showed first.
-var shown = []string{"was-realtimeModel", "standard", "was-voice", "ember", "was-memoryModel", "compact", "was-sessionMemory", "on", "was-sounds", "off"}
+var shown = []string{"was-realtimeModel", "standard", "was-voice", "ember", "was-memoryModel", "compact",
+	"was-sessionMemory", "on", "was-sounds", "off"}
 
 func assistantForm(v *visitor, version, model, voice string) map[string][]string {
-	return v.form(append([]string{"version", version, "realtimeModel", model, "voice", voice, "memoryModel", "compact", "sessionMemory", "on"}, shown...)...)
+	return v.form(append([]string{"version", version, "realtimeModel", model, "voice", voice, "memoryModel", "compact",
+		"sessionMemory", "on"}, shown...)...)
 }
 
-func TestAssistantChangesOnlyWhatWasChanged(t *testing.T) {
-	h := newHouse()
-	site, _ := houseSite(t, h)
+func TestAssistantForm_ChangesOnlyEditedFields(t *testing.T) {
+	h := newFakeDashboard()
+	site, _ := dashboardSite(t, h)
 	path := helloPath + "/assistant"
-	v := signedIn(t, site, ada).get(path).want(http.StatusOK, "Balanced.", "$0.05", "$0.1205 a minute", "agent on maple", `value="ember" required checked`)
-	v.post(path, assistantForm(v, "3", "swift", "ember")).onward().want(http.StatusOK, "Saved.", "<strong>$0.1205</strong>")
+	v := signedIn(t, site, ada).get(path).want(http.StatusOK, "Balanced.", "$0.05", "$0.1205 a minute", "agent on maple",
+		`value="ember" required checked`)
+	v.post(path, assistantForm(v, "3", "swift", "ember")).onward().want(http.StatusOK, "Saved.",
+		"<strong>$0.1205</strong>")
 	v.post(path, assistantForm(v, "4", "standard", "ember")).onward().want(http.StatusOK, "nothing was changed")
 	if h.config.RealtimeModel != "swift" || h.config.Version != 4 {
 		t.Errorf("config %+v", h.config)
 	}
-	form := v.form("version", "4", "realtimeModel", "standard", "was-realtimeModel", "swift", "voice", "ember", "was-voice", "ember", "act", "cost")
-	v.post(path, form).want(http.StatusOK, "<strong>$0.1205</strong>", "<strong>$0.05</strong>", `value="standard" required checked`)
+	form := v.form("version", "4", "realtimeModel", "standard", "was-realtimeModel", "swift", "voice", "ember",
+		"was-voice", "ember", "act", "cost")
+	v.post(path, form).want(http.StatusOK, "<strong>$0.1205</strong>", "<strong>$0.05</strong>",
+		`value="standard" required checked`)
 	if h.config.Version != 4 {
 		t.Error("looking at the cost saved something")
 	}
 }
 
-func TestAssistantConflictKeepsWhatWasEntered(t *testing.T) {
-	h := newHouse()
-	site, _ := houseSite(t, h)
+func TestAssistantForm_ConflictKeepsInput(t *testing.T) {
+	h := newFakeDashboard()
+	site, _ := dashboardSite(t, h)
 	path := helloPath + "/assistant"
 	v := signedIn(t, site, ada).get(path)
 	h.with(func() { h.config.Sounds, h.config.Version = true, 7 })
-	v.post(path, assistantForm(v, "3", "standard", "harbor")).want(http.StatusUnprocessableEntity, "changed since you opened", "Sounds: off → on",
-		`name="version" value="7"`, `value="harbor" required checked`, `name="sounds" value="on" checked`, `name="was-voice" value="ember"`)
+	v.post(path, assistantForm(v, "3", "standard", "harbor")).want(http.StatusUnprocessableEntity,
+		"changed since you opened", "Sounds: off → on",
+		`name="version" value="7"`, `value="harbor" required checked`, `name="sounds" value="on" checked`,
+		`name="was-voice" value="ember"`)
 	if h.config.Voice != "ember" {
 		t.Error("a stale change was saved")
 	}
-	v.post(path, assistantForm(v, "7", "swift", "harbor")).want(http.StatusUnprocessableEntity, "The model Swift does not speak with Harbor.", `id="voice-error"`)
-	v.post(path, assistantForm(v, "nonsense", "swift", "ember")).want(http.StatusUnprocessableEntity, `name="version" value="7"`)
+	v.post(path, assistantForm(v, "7", "swift", "harbor")).want(http.StatusUnprocessableEntity,
+		"The model Swift does not speak with Harbor.", `id="voice-error"`)
+	v.post(path, assistantForm(v, "nonsense", "swift", "ember")).want(http.StatusUnprocessableEntity,
+		`name="version" value="7"`)
 }
 
-func TestACredentialIsNeverShown(t *testing.T) {
-	h := newHouse()
-	site, _ := houseSite(t, h)
+func TestCredentials_ValueIsNeverShown(t *testing.T) {
+	h := newFakeDashboard()
+	site, _ := dashboardSite(t, h)
 	path := helloPath + "/credentials"
 	v := signedIn(t, site, ada).get(path).want(http.StatusOK, "OpenAI", "not set", `type="password"`)
-	v.post(path+"/openai", v.form("value", "pk-canary")).want(http.StatusUnprocessableEntity, "looks different", `id="value-openai-error"`).lacks("canary")
-	v.post(path+"/openai", v.form("value", "sk-canary-wxyz")).onward().want(http.StatusOK, "The key is stored", "...wxyz").lacks("canary")
-	v.post(path+"/openai/test", v.tokens()).onward().want(http.StatusOK, "The provider takes the key")
+	v.post(path+"/openai", v.form("value", "pk-canary")).want(http.StatusUnprocessableEntity, "looks different",
+		`id="value-openai-error"`).lacks("canary")
+	v.post(path+"/openai", v.form("value", "sk-canary-wxyz")).onward().want(http.StatusOK, "The key is stored",
+		"...wxyz").lacks("canary")
+	v.post(path+"/openai/test", v.tokens()).onward().want(http.StatusOK, "The provider accepts the key")
 	h.with(func() { h.lost = true })
-	v.post(path+"/openai/test", v.tokens()).onward().want(http.StatusOK, "cannot be opened")
+	v.post(path+"/openai/test", v.tokens()).onward().want(http.StatusOK, "your key cannot be read")
 	h.with(func() { h.tested, h.lost = credentials.TestRefused, false })
 	v.post(path+"/openai/test", v.tokens()).onward().want(http.StatusOK, "refuses the key", `class="note warn"`)
 	v.get(path + "/mistral/remove").want(http.StatusNotFound)
@@ -69,77 +81,93 @@ func TestACredentialIsNeverShown(t *testing.T) {
 	v.post(path+"/openai/test", v.tokens()).want(http.StatusNotFound)
 	v.post(path+"/nobody", v.form("value", "sk-x")).want(http.StatusNotFound)
 	h.with(func() { h.sealed = false })
-	v.get(path).want(http.StatusOK, "no key to encrypt").lacks(`type="password"`)
-	v.post(path+"/openai", v.form("value", "sk-canary")).want(http.StatusUnprocessableEntity, "Nothing was stored").lacks("canary")
+	v.get(path).want(http.StatusOK, "set a key to encrypt").lacks(`type="password"`)
+	v.post(path+"/openai", v.form("value", "sk-canary")).want(http.StatusUnprocessableEntity,
+		"Nothing was stored").lacks("canary")
 }
 
 func pageForm(v *visitor, more ...string) map[string][]string {
-	return v.form(append([]string{"version", "2", "title", "Hi", "theme", "dark", "accent", "#112233", "capability", "display", "capability", "camera",
+	return v.form(append([]string{"version", "2", "title", "Hi", "theme", "dark", "accent", "#112233", "capability",
+		"display", "capability", "camera",
 		"phrase-1", "next", "does-1", "on", "phrase-3", "stop", "does-3", "", "toggle-label-2", "Louder"}, more...)...)
 }
 
-func TestConnectionPageIsEditedWithoutScript(t *testing.T) {
-	h := newHouse()
-	site, _ := houseSite(t, h)
+func TestConnectionPageForm_WithoutScript(t *testing.T) {
+	h := newFakeDashboard()
+	site, _ := dashboardSite(t, h)
 	path := helloPath + "/connection-page"
-	v := signedIn(t, site, ada).get(path).want(http.StatusOK, `value="shows the next card"`, "sandbox", `href="/connect/cp_abc"`)
-	if policy := v.header.Get("Content-Security-Policy"); !strings.Contains(policy, "frame-src 'self'") || !strings.Contains(policy, "frame-ancestors 'none'") {
+	v := signedIn(t, site, ada).get(path).want(http.StatusOK, `value="shows the next card"`, "sandbox",
+		`href="/connect/cp_abc"`)
+	if policy := v.header.Get("Content-Security-Policy"); !strings.Contains(policy, "frame-src 'self'") ||
+		!strings.Contains(policy, "frame-ancestors 'none'") {
 		t.Errorf("policy %s", policy)
 	}
-	v.post(path, pageForm(v, "toggle-id-2", "not so")).want(http.StatusUnprocessableEntity, `value="not so" aria-invalid="true"`, `value="Hi"`, `value="stop"`, "#toggle-id-1")
+	v.post(path, pageForm(v, "toggle-id-2", "not so")).want(http.StatusUnprocessableEntity,
+		`value="not so" aria-invalid="true"`, `value="Hi"`, `value="stop"`, "#toggle-id-1")
 	v.post(path, pageForm(v, "toggle-id-2", "loud", "toggle-on-2", "on")).onward().want(http.StatusOK, "Saved.")
-	if p := h.page; p.Title != "Hi" || len(p.Phrases) != 2 || p.Phrases[1].Phrase != "stop" || len(p.Toggles) != 1 || !p.Toggles[0].On || len(p.Capabilities) != 2 {
+	if p := h.page; p.Title != "Hi" || len(p.Phrases) != 2 || p.Phrases[1].Phrase != "stop" || len(p.Toggles) != 1 ||
+		!p.Toggles[0].On || len(p.Capabilities) != 2 {
 		t.Errorf("page %+v", p)
 	}
 	h.with(func() { h.page.Title, h.page.Version = "By an agent", 9 })
-	v.post(path, pageForm(v, "toggle-id-2", "loud")).want(http.StatusUnprocessableEntity, "changed since you opened", "Title now: By an agent", `value="Hi"`, `name="version" value="9"`)
+	v.post(path, pageForm(v, "toggle-id-2", "loud")).want(http.StatusUnprocessableEntity, "changed since you opened",
+		"Title now: By an agent", `value="Hi"`, `name="version" value="9"`)
 	v.get(path+"/file").want(http.StatusOK, "By an agent")
 	if got := v.header.Get("Content-Disposition"); got != "attachment; filename=connect.html" {
 		t.Errorf("Content-Disposition %q", got)
 	}
 }
 
-func TestActivityIsPagedFilteredAndUndone(t *testing.T) {
-	h := newHouse()
+func TestActivity_PagesFiltersAndUndoes(t *testing.T) {
+	h := newFakeDashboard()
 	agentChange(t, h, "harbor")
 	for i := range activityEntries + 5 {
 		h.note(audit.Person(), "project.changed", "com.example.other", fmt.Sprintf("number %d.", i))
 	}
 	h.note(audit.Operator(), "account.link_reset", "", "<script>")
 	h.note(agentActor, "analytics.read", "com.example.gone", "read the analytics")
-	site, _ := houseSite(t, h)
-	v := signedIn(t, site, ada).get("/account/audit").want(http.StatusOK, fmt.Sprintf("number %d.", activityEntries+4), "Older", "Account link reset", "The operator", "&lt;script&gt;", "Analytics read", "maple · claude-code").lacks("number 5.", "Newest")
+	site, _ := dashboardSite(t, h)
+	v := signedIn(t, site, ada).get("/account/audit").want(http.StatusOK, fmt.Sprintf("number %d.", activityEntries+4),
+		"Older", "Account link reset", "The operator", "&lt;script&gt;", "Analytics read",
+		"maple · claude-code").lacks("number 5.", "Newest")
 	older := "/account/audit?before=" + h.entries[len(h.entries)-activityEntries].ID
-	v.get(older).want(http.StatusOK, "number 5.", "Assistant changed", "voice: ember", "Newest").lacks(fmt.Sprintf("number %d.", activityEntries+4), "Older")
+	v.get(older).want(http.StatusOK, "number 5.", "Assistant changed", "voice: ember",
+		"Newest").lacks(fmt.Sprintf("number %d.", activityEntries+4), "Older")
 	undo := "/account/audit/" + h.entries[0].ID + "/undo"
 	v.get("/account/audit?project="+hello).want(http.StatusOK, undo, "Assistant changed").lacks("number")
 	v.post(undo, v.tokens()).onward().want(http.StatusOK, "Undone.")
-	v.get("/account/audit?project="+hello).want(http.StatusOK, `<span class="badge">undone</span>`, "Assistant change undone").lacks(undo)
+	v.get("/account/audit?project="+hello).want(http.StatusOK, `<span class="badge">undone</span>`,
+		"Assistant change undone").lacks(undo)
 	v.post(undo, v.tokens()).onward().want(http.StatusOK, "There is nothing to undo")
-	v.post("/account/audit/"+h.entries[1].ID+"/undo", v.tokens()).onward().want(http.StatusOK, "There is nothing to undo") // no config
+	// no config
+	v.post("/account/audit/"+h.entries[1].ID+"/undo", v.tokens()).onward().want(http.StatusOK, "There is nothing to undo")
 	v.post("/account/audit/none/undo", v.tokens()).want(http.StatusNotFound)
 }
 
-func TestUndoTellsALaterChange(t *testing.T) {
-	h := newHouse()
+func TestUndo_ReportsLaterChange(t *testing.T) {
+	h := newFakeDashboard()
 	agentChange(t, h, "harbor")
 	agentChange(t, h, "ember")
-	site, _ := houseSite(t, h)
+	site, _ := dashboardSite(t, h)
 	v := signedIn(t, site, ada).get("/account/audit")
-	v.post("/account/audit/"+h.entries[0].ID+"/undo", v.tokens()).onward().want(http.StatusOK, "changed again since", `class="note warn"`)
+	v.post("/account/audit/"+h.entries[0].ID+"/undo", v.tokens()).onward().want(http.StatusOK, "changed again since",
+		`class="note warn"`)
 }
 
 func TestDollars(t *testing.T) {
-	for micro, want := range map[int64]string{0: "$0.00", 50_000: "$0.05", 500: "$0.0005", 1_200_000: "$1.20", 120_500: "$0.1205", -10_000: "-$0.01"} {
+	for micro, want := range map[int64]string{0: "$0.00", 50_000: "$0.05", 500: "$0.0005", 1_200_000: "$1.20",
+		120_500: "$0.1205", -10_000: "-$0.01"} {
 		if got := dollars(micro); got != want {
 			t.Errorf("dollars(%d) = %s, want %s", micro, got, want)
 		}
 	}
 }
 
-func TestGrantWords(t *testing.T) {
-	e := audit.Entry{Action: "grants.changed", Summary: "assistant_config.voice: read_write -> off; assistant_config.sounds: off -> read; credentials: read -> read_write; analytics: read -> off"}
-	if got, want := summaryOf(e), "Voice: Read + Write → Off; Sounds: Off → Read; Credentials: Read → Read + Write; Analytics: Read → Off"; got != want {
+func TestSummary_OfGrants(t *testing.T) {
+	e := audit.Entry{Action: "grants.changed",
+		Summary: "assistant_config.voice: read_write -> off; assistant_config.sounds: off -> read; credentials: read -> read_write; analytics: read -> off"}
+	if got, want := summaryOf(e),
+		"Voice: Read + Write → Off; Sounds: Off → Read; Credentials: Read → Read + Write; Analytics: Read → Off"; got != want {
 		t.Errorf("%q, not %q", got, want)
 	}
 }

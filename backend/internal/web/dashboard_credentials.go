@@ -2,16 +2,14 @@ package web
 
 import (
 	"errors"
-	"net/http"
 	"net/url"
 	"slices"
 
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/credentials"
-	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// credentialsPage is what the template "dashboard_credentials" shows. No field holds a value.
+// credentialsPage is the data of the template "dashboard_credentials". No field contains a value.
 type credentialsPage struct {
 	formErrors
 	Done       *notice
@@ -22,97 +20,96 @@ type credentialsPage struct {
 
 type credentialRow struct {
 	credentials.Credential
-	At, Tested stamp
-	Result     string // of the last test, in words
+	At, Tested shownTime
+	Result     string // of the last test
 	Path       string
-	Open       bool // the form to replace it
+	Open       bool // whether the form to replace it is open
 }
 
-var testWords = map[string]string{
-	credentials.TestOK: "taken by the provider", credentials.TestRefused: "refused by the provider",
+var testResults = map[string]string{
+	credentials.TestOK: "accepted by the provider", credentials.TestRefused: "refused by the provider",
 	credentials.TestUnreachable: "the provider could not be reached",
 }
 
-func credentialsPath(p projects.Project) string { return projectPath(p.ID) + "/credentials" }
+func credentialsPath(project string) string { return projectPath(project) + "/credentials" }
 
-func (w *Web) credentials(rw http.ResponseWriter, r *http.Request, a Account, p projects.Project) error {
-	return w.showCredentials(rw, r, a, p, formErrors{})
-}
+func (w *Web) credentials(c *call) error { return w.showCredentials(c, formErrors{}) }
 
-func (w *Web) showCredentials(rw http.ResponseWriter, r *http.Request, a Account, p projects.Project, trouble formErrors) error {
-	list, err := w.Dashboard.Credentials.Status(r.Context(), a.ID, p.ID)
+func (w *Web) showCredentials(c *call, f formErrors) error {
+	list, err := w.Dashboard.Credentials.Status(c.Context(), c.account.ID, c.project.ID)
 	if err != nil {
 		return err
 	}
-	page := credentialsPage{formErrors: trouble, Done: noticeOf(r), Nav: navOf(p, "credentials"), Configured: w.Dashboard.Credentials.Configured()}
-	for _, c := range list {
+	page := credentialsPage{formErrors: f, Done: c.notice(), Nav: c.projectNav("credentials"),
+		Configured: w.Dashboard.Credentials.Configured()}
+	for _, one := range list {
 		page.List = append(page.List, credentialRow{
-			Credential: c, At: at(c.SetAt), Tested: at(c.TestedAt), Result: testWords[c.TestResult],
-			Path: credentialsPath(p) + "/" + url.PathEscape(c.Provider.ID), Open: trouble.Error("value-"+c.Provider.ID) != "",
+			Credential: one, At: showTime(one.SetAt), Tested: showTime(one.TestedAt), Result: testResults[one.TestResult],
+			Path: credentialsPath(c.project.ID) + "/" + url.PathEscape(one.Provider.ID),
+			Open: f.Error("value-"+one.Provider.ID) != "",
 		})
 	}
-	return w.render(rw, r, statusOf(trouble), "dashboard_credentials", page)
+	return w.render(c, f.status(), "dashboard_credentials", page)
 }
 
-func (w *Web) setCredential(rw http.ResponseWriter, r *http.Request, a Account, p projects.Project) error {
-	provider := r.PathValue("provider")
-	err := w.Dashboard.Credentials.Set(r.Context(), a.ID, p.ID, provider, r.PostFormValue("value"), "", audit.Person())
+func (w *Web) setCredential(c *call) error {
+	provider := c.PathValue("provider")
+	err := w.Dashboard.Credentials.Set(c.Context(), c.account.ID, c.project.ID, provider, c.PostFormValue("value"), "",
+		audit.Person())
 	var invalid *credentials.InvalidError
-	var trouble formErrors
+	var f formErrors
 	switch {
-	case err == nil:
-		return done(rw, r, credentialsPath(p), "credential-set")
-	case errors.Is(err, credentials.ErrUnknownProvider):
-		return errNotFound
 	case errors.Is(err, credentials.ErrNotConfigured):
-		trouble.Problem = "Nothing was stored: this backend has no key to encrypt credentials with. Ask whoever runs it."
+		f.Problem = "Nothing was stored. Ask the operator of this backend to set a key to encrypt credentials with."
 	case errors.As(err, &invalid):
-		trouble.wrong("value-"+provider, invalid.Message)
+		f.add("value-"+provider, invalid.Message)
 	default:
-		return err
+		return c.done(err, credentialsPath(c.project.ID), "credential-set")
 	}
-	return w.showCredentials(rw, r, a, p, trouble)
+	return w.showCredentials(c, f)
 }
 
-func (w *Web) testCredential(rw http.ResponseWriter, r *http.Request, a Account, p projects.Project) error {
-	result, err := w.Dashboard.Credentials.Test(r.Context(), a.ID, p.ID, r.PathValue("provider"), audit.Person())
+func (w *Web) testCredential(c *call) error {
+	result, err := w.Dashboard.Credentials.Test(c.Context(), c.account.ID, c.project.ID, c.PathValue("provider"),
+		audit.Person())
+	if w.isUnreadable(c, err) {
+		result, err = "impossible", nil
+	}
+	return c.done(err, credentialsPath(c.project.ID), "test-"+result)
+}
+
+// isUnreadable reports whether a credential could not be tested because the backend lacks the key to decrypt it.
+func (w *Web) isUnreadable(c *call, err error) bool {
 	var missing *credentials.MissingKeyError
-	switch {
-	case errors.Is(err, credentials.ErrNotSet), errors.Is(err, credentials.ErrUnknownProvider):
-		return errNotFound
-	case errors.Is(err, credentials.ErrNotConfigured), errors.As(err, &missing):
-		w.Log.ErrorContext(r.Context(), "testing a credential", "provider", r.PathValue("provider"), "error", err)
-		return done(rw, r, credentialsPath(p), "test-impossible")
-	case err != nil:
-		return err
+	if !errors.Is(err, credentials.ErrNotConfigured) && !errors.As(err, &missing) {
+		return false
 	}
-	return done(rw, r, credentialsPath(p), "test-"+result)
+	w.Log.ErrorContext(c.Context(), "failed to test credential", "provider", c.PathValue("provider"), "err", err)
+	return true
 }
 
-func (w *Web) removeCredentialPage(rw http.ResponseWriter, r *http.Request, a Account, p projects.Project) error {
-	list, err := w.Dashboard.Credentials.Status(r.Context(), a.ID, p.ID)
+func (w *Web) removeCredentialPage(c *call) error {
+	list, err := w.Dashboard.Credentials.Status(c.Context(), c.account.ID, c.project.ID)
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(list, func(c credentials.Credential) bool { return c.Set && c.Provider.ID == r.PathValue("provider") })
+	i := slices.IndexFunc(list, func(one credentials.Credential) bool {
+		return one.Set && one.Provider.ID == c.PathValue("provider")
+	})
 	if i < 0 {
 		return errNotFound
 	}
-	c := list[i]
-	return w.confirm(rw, r, confirmation{
-		Nav: "projects", Title: "Remove the " + c.Provider.Name + " key of " + p.DisplayName + "?",
-		Text:   []string{"The stored key " + c.Hint + " is forgotten here. At " + c.Provider.Name + " it goes on working until you revoke it there."},
-		Action: credentialsPath(p) + "/" + url.PathEscape(c.Provider.ID) + "/remove", Label: "Remove", Danger: true, Back: credentialsPath(p), Instead: "Keep it",
+	name, back := list[i].Provider.Name, credentialsPath(c.project.ID)
+	return w.confirm(c, confirmation{
+		Nav: "projects", Title: "Remove the " + name + " key of " + c.project.DisplayName + "?",
+		Text: []string{"The stored key " + list[i].Hint + " is deleted here. " +
+			"It still works at " + name + " until you revoke it there."},
+		Action: back + "/" + url.PathEscape(list[i].Provider.ID) + "/remove", Label: "Remove",
+		Back: back, Instead: "Keep it",
 	})
 }
 
-func (w *Web) removeCredential(rw http.ResponseWriter, r *http.Request, a Account, p projects.Project) error {
-	err := w.Dashboard.Credentials.Remove(r.Context(), a.ID, p.ID, r.PathValue("provider"), audit.Person())
-	if errors.Is(err, credentials.ErrNotSet) {
-		return errNotFound
-	}
-	if err != nil {
-		return err
-	}
-	return done(rw, r, credentialsPath(p), "credential-gone")
+func (w *Web) removeCredential(c *call) error {
+	err := w.Dashboard.Credentials.Remove(c.Context(), c.account.ID, c.project.ID, c.PathValue("provider"), audit.Person())
+	return c.done(err, credentialsPath(c.project.ID), "credential-gone")
 }

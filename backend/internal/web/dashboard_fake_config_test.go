@@ -18,7 +18,8 @@ func (f fakeAssistant) Get(context.Context, string, string) (assistant.Config, e
 	return f.config, nil
 }
 
-func (f fakeAssistant) Change(_ context.Context, _, project string, c assistant.Change, by audit.Actor) (before, after assistant.Config, err error) {
+func (f fakeAssistant) Change(_ context.Context, _, project string, c assistant.Change, by audit.Actor) (before,
+	after assistant.Config, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	before = f.config
@@ -69,10 +70,12 @@ func (f fakeAssistant) Undo(_ context.Context, _ string, e audit.Entry, by audit
 func (f fakeAssistant) Choices() assistant.Catalogue {
 	price := func(micro int64) *int64 { return &micro }
 	return assistant.Catalogue{
-		RealtimeModels: []assistant.Model{{ID: "standard", Name: "Standard", Description: "Balanced.", Voices: []string{"ember", "harbor"}, Price: price(50_000)},
+		RealtimeModels: []assistant.Model{{ID: "standard", Name: "Standard", Description: "Balanced.",
+			Voices: []string{"ember", "harbor"}, Price: price(50_000)},
 			{ID: "swift", Name: "Swift", Description: "Answers sooner.", Voices: []string{"ember"}, Price: price(120_500)}},
 		MemoryModels: []assistant.Model{{ID: "compact", Name: "Compact", Description: "A short summary.", Price: price(0)}},
-		Voices:       []assistant.Voice{{ID: "ember", Name: "Ember", Description: "Warm."}, {ID: "harbor", Name: "Harbor", Description: "Calm."}},
+		Voices: []assistant.Voice{{ID: "ember", Name: "Ember", Description: "Warm."},
+			{ID: "harbor", Name: "Harbor", Description: "Calm."}},
 	}
 }
 
@@ -90,7 +93,8 @@ func (f fakeCredentials) Configured() bool { return f.sealed }
 func (f fakeCredentials) Status(context.Context, string, string) (all []credentials.Credential, _ error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, p := range []credentials.Provider{{ID: "openai", Name: "OpenAI", Example: "sk-..."}, {ID: "mistral", Name: "Mistral"}} {
+	for _, p := range []credentials.Provider{{ID: "openai", Name: "OpenAI", Example: "sk-..."},
+		{ID: "mistral", Name: "Mistral"}} {
 		c := credentials.Credential{Provider: p}
 		if value, ok := f.secrets[p.ID]; ok {
 			c.Set, c.Hint, c.SetAt, c.SetBy = true, "..."+value[len(value)-4:], then, "you"
@@ -146,7 +150,8 @@ func (f fakePages) Get(context.Context, string, string) (connpage.Page, error) {
 	return f.page, nil
 }
 
-func (f fakePages) Change(_ context.Context, _, project string, c connpage.Change, by audit.Actor) (before, after connpage.Page, err error) {
+func (f fakePages) Change(_ context.Context, _, project string, c connpage.Change, by audit.Actor) (before,
+	after connpage.Page, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	before = f.page
@@ -158,7 +163,8 @@ func (f fakePages) Change(_ context.Context, _, project string, c connpage.Chang
 			return before, before, &connpage.InvalidError{Field: fmt.Sprintf("toggles[%d].id", i), Message: "no id"}
 		}
 	}
-	f.page.Title, f.page.Theme, f.page.Accent, f.page.Capabilities, f.page.Phrases, f.page.Toggles = *c.Title, *c.Theme, *c.Accent, *c.Capabilities, *c.Phrases, *c.Toggles
+	f.page.Title, f.page.Theme, f.page.Accent, f.page.Capabilities, f.page.Phrases, f.page.Toggles = *c.Title, *c.Theme,
+		*c.Accent, *c.Capabilities, *c.Phrases, *c.Toggles
 	f.page.Version++
 	e := f.note(by, "page.changed", project, "connection page: title")
 	e.Before, e.After = json.RawMessage(`{"title":"a"}`), json.RawMessage(`{"title":"b"}`)

@@ -30,9 +30,9 @@ const (
 
 var then = time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)
 
-// fakeHouse stands for every service of the dashboard, for one account. Its methods with the same name in two services
-// are in the small types below it.
-type fakeHouse struct {
+// fakeDashboard stands for every service of the dashboard, for one account. Its methods with the same name in two
+// services are in the small types below it.
+type fakeDashboard struct {
 	merging  error // what a merge is refused with
 	mu       sync.Mutex
 	projects []projects.Project
@@ -50,38 +50,47 @@ type fakeHouse struct {
 }
 
 type (
-	fakeProjects    struct{ *fakeHouse }
-	fakeGrants      struct{ *fakeHouse }
-	fakeAudit       struct{ *fakeHouse }
-	fakeAssistant   struct{ *fakeHouse }
-	fakeCredentials struct{ *fakeHouse }
-	fakePages       struct{ *fakeHouse }
+	fakeProjects    struct{ *fakeDashboard }
+	fakeGrants      struct{ *fakeDashboard }
+	fakeAudit       struct{ *fakeDashboard }
+	fakeAssistant   struct{ *fakeDashboard }
+	fakeCredentials struct{ *fakeDashboard }
+	fakePages       struct{ *fakeDashboard }
 )
 
-func newHouse() *fakeHouse {
-	h := &fakeHouse{grants: map[string]grants.Grants{}, secrets: map[string]string{}, sealed: true, tested: credentials.TestOK}
+func newFakeDashboard() *fakeDashboard {
+	h := &fakeDashboard{grants: map[string]grants.Grants{}, secrets: map[string]string{}, sealed: true,
+		tested: credentials.TestOK}
 	h.projects = []projects.Project{
-		{ID: hello, DisplayName: "Hello", Platforms: []string{"ios", "web"}, CreatedAt: then, LastActiveAt: then.Add(time.Hour), Keys: 1, OpenSessions: 2},
+		{ID: hello, DisplayName: "Hello", Platforms: []string{"ios", "web"}, CreatedAt: then,
+			LastActiveAt: then.Add(time.Hour), Keys: 1, OpenSessions: 2},
 		{ID: "com.example.other", DisplayName: "Other", CreatedAt: then},
 	}
-	h.keys = []projects.KeyInfo{{ID: "key1", Name: "iOS release", Hint: "wxyz", Prefix: "spk_ab12", CreatedAt: then, By: "agent on maple"}}
-	h.config = assistant.Config{Project: hello, Version: 3, RealtimeModel: "standard", Voice: "ember", MemoryModel: "compact", SessionMemory: true, UpdatedAt: then, UpdatedBy: "agent on maple"}
-	h.page = connpage.Page{Project: hello, PageID: "cp_abc", Version: 2, UpdatedAt: then, UpdatedBy: "agent on maple", Title: "Hello", Theme: "auto", Accent: "#0b6b68", Capabilities: []string{"display"},
-		Phrases: []connpage.Phrase{{Phrase: "next", Does: "shows the next card"}}, Toggles: []connpage.Toggle{{ID: "loud", Label: "Louder", On: true}}}
+	h.keys = []projects.KeyInfo{{ID: "key1", Name: "iOS release", Hint: "wxyz", Prefix: "spk_ab12", CreatedAt: then,
+		By: "agent on maple"}}
+	h.config = assistant.Config{Project: hello, Version: 3, RealtimeModel: "standard", Voice: "ember",
+		MemoryModel: "compact", SessionMemory: true, UpdatedAt: then, UpdatedBy: "agent on maple"}
+	h.page = connpage.Page{Project: hello, PageID: "cp_abc", Version: 2, UpdatedAt: then, UpdatedBy: "agent on maple",
+		Title: "Hello", Theme: "auto", Accent: "#0b6b68", Capabilities: []string{"display"},
+		Phrases: []connpage.Phrase{{Phrase: "next", Does: "shows the next card"}},
+		Toggles: []connpage.Toggle{{ID: "loud", Label: "Louder", On: true}}}
 	h.links = []link.Link{
-		{ID: "link1", AccountID: adaID, Requester: link.Requester{Host: "maple", OS: "Debian 12", Client: "claude-code 2.1", IP: "192.0.2.7"}, LinkedAt: then, UsedAt: then, LastUsedAt: then.Add(time.Hour)},
-		{ID: "link2", AccountID: adaID, Requester: link.Requester{Host: "oldbox"}, LinkedAt: then, RevokedAt: then.Add(time.Hour)},
+		{ID: "link1", AccountID: adaID, Requester: link.Requester{Host: "maple", OS: "Debian 12", Client: "claude-code 2.1",
+			IP: "192.0.2.7"}, LinkedAt: then, UsedAt: then, LastUsedAt: then.Add(time.Hour)},
+		{ID: "link2", AccountID: adaID, Requester: link.Requester{Host: "oldbox"}, LinkedAt: then,
+			RevokedAt: then.Add(time.Hour)},
 	}
 	return h
 }
 
-func (h *fakeHouse) dashboard() *Dashboard {
-	return &Dashboard{Projects: fakeProjects{h}, Keys: fakeProjects{h}, Grants: fakeGrants{h}, Audit: fakeAudit{h}, Assistant: fakeAssistant{h},
-		Credentials: fakeCredentials{h}, Pages: fakePages{h}, Installs: h}
+func (h *fakeDashboard) dashboard() *Dashboard {
+	return &Dashboard{Projects: fakeProjects{h}, Keys: fakeProjects{h}, Grants: fakeGrants{h}, Audit: fakeAudit{h},
+		Assistant:   fakeAssistant{h},
+		Credentials: fakeCredentials{h}, Pages: fakePages{h}, Links: h}
 }
 
 // note writes an entry and what was called; the caller holds mu.
-func (h *fakeHouse) note(by audit.Actor, action, project, summary string) *audit.Entry {
+func (h *fakeDashboard) note(by audit.Actor, action, project, summary string) *audit.Entry {
 	h.calls = append(h.calls, strings.TrimSpace(action+" "+project))
 	e := audit.New(then.Add(time.Duration(len(h.entries))*time.Minute), adaID, by, action, project, summary)
 	if by.Kind == audit.KindAgent {
@@ -91,13 +100,13 @@ func (h *fakeHouse) note(by audit.Actor, action, project, summary string) *audit
 	return &h.entries[len(h.entries)-1]
 }
 
-func (h *fakeHouse) called() []string {
+func (h *fakeDashboard) called() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.calls)
 }
 
-func (h *fakeHouse) with(f func()) {
+func (h *fakeDashboard) with(f func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f()
@@ -125,7 +134,8 @@ func (f fakeProjects) Get(ctx context.Context, account, id string) (projects.Pro
 	return projects.Project{}, projects.ErrNotFound
 }
 
-func (f fakeProjects) Update(_ context.Context, _, id, name string, platforms []string, by audit.Actor) (projects.Project, error) {
+func (f fakeProjects) Update(_ context.Context, _, id, name string, platforms []string,
+	by audit.Actor) (projects.Project, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(name) > 80 {
@@ -164,10 +174,13 @@ func (f fakeProjects) MintKey(_ context.Context, _, id, name string, by audit.Ac
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if name == "" {
-		return projects.Key{}, &projects.InvalidError{Message: "name is not 1 to 100 printable characters: what the key is for"}
+		return projects.Key{},
+			&projects.InvalidError{Message: "name is not 1 to 100 printable characters: what the key is for"}
 	}
-	k := projects.Key{ID: fmt.Sprintf("key%d", len(f.keys)+1), Secret: fmt.Sprintf("spk_cd34-canary-%d-secret-7788", len(f.keys)), Hint: "7788", Prefix: "spk_cd34", CreatedAt: then}
-	f.keys = append(f.keys, projects.KeyInfo{ID: k.ID, Name: name, Hint: k.Hint, Prefix: k.Prefix, CreatedAt: then, By: "you"})
+	k := projects.Key{ID: fmt.Sprintf("key%d", len(f.keys)+1),
+		Secret: fmt.Sprintf("spk_cd34-canary-%d-secret-7788", len(f.keys)), Hint: "7788", Prefix: "spk_cd34", CreatedAt: then}
+	f.keys = append(f.keys, projects.KeyInfo{ID: k.ID, Name: name, Hint: k.Hint, Prefix: k.Prefix, CreatedAt: then,
+		By: "you"})
 	f.note(by, "key.minted", id, "key "+name)
 	return k, nil
 }
@@ -216,7 +229,8 @@ func (f fakeAudit) List(_ context.Context, account string, filter audit.Filter) 
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, e := range slices.Backward(f.entries) {
-		if e.AccountID == account && (filter.Project == "" || e.Project == filter.Project) && (filter.Before == "" || e.ID < filter.Before) {
+		if e.AccountID == account && (filter.Project == "" || e.Project == filter.Project) &&
+			(filter.Before == "" || e.ID < filter.Before) {
 			list = append(list, e)
 		}
 	}
@@ -234,7 +248,7 @@ func (f fakeAudit) Get(_ context.Context, account, id string) (audit.Entry, erro
 	return audit.Entry{}, audit.ErrNotFound
 }
 
-func (h *fakeHouse) Links(_ context.Context, account string) ([]link.Link, error) {
+func (h *fakeDashboard) Links(_ context.Context, account string) ([]link.Link, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if account != adaID {
@@ -243,7 +257,7 @@ func (h *fakeHouse) Links(_ context.Context, account string) ([]link.Link, error
 	return slices.Clone(h.links), nil
 }
 
-func (h *fakeHouse) RevokeLink(_ context.Context, account, id string, by audit.Actor) error {
+func (h *fakeDashboard) RevokeLink(_ context.Context, account, id string, by audit.Actor) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range h.links {
@@ -256,12 +270,12 @@ func (h *fakeHouse) RevokeLink(_ context.Context, account, id string, by audit.A
 	return link.ErrUnknown
 }
 
-func (h *fakeHouse) RevokeAll(ctx context.Context, account string, by audit.Actor) (int, error) {
+func (h *fakeDashboard) RevokeAll(ctx context.Context, account string, by audit.Actor) (int, error) {
 	return len(h.links), h.RevokeLink(ctx, account, "link1", by)
 }
 
-// houseSite serves the dashboard of a house.
-func houseSite(t *testing.T, h *fakeHouse, change ...func(*Options)) (*httptest.Server, *fakeCore) {
+// dashboardSite serves a fake dashboard.
+func dashboardSite(t *testing.T, h *fakeDashboard, change ...func(*Options)) (*httptest.Server, *fakeAccounts) {
 	t.Helper()
 	core := newFake()
 	core.people[ada], core.people["eve@example.org"] = password, password

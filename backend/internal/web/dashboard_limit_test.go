@@ -9,17 +9,17 @@ import (
 )
 
 // Two merges of the same projects at once: the one that lost finds them to be one.
-func TestALostMergeIsNoTroubleOfOurs(t *testing.T) {
-	h := newHouse()
+func TestMerge_LostRaceIsNotAnInternalError(t *testing.T) {
+	h := newFakeDashboard()
 	h.merging = projects.ErrSameProject
-	site, _ := houseSite(t, h)
+	site, _ := dashboardSite(t, h)
 	v := signedIn(t, site, ada).get(helloPath + "/merge?into=com.example.other")
 	v.post(helloPath+"/merge", v.form("into", "com.example.other")).want(http.StatusNotFound, "This page does not exist")
 }
 
-func TestChangesOfAnAccountAreLimited(t *testing.T) {
-	h, now := newHouse(), time.Now() // nothing comes back while a slow machine makes the requests
-	site, _ := houseSite(t, h, func(o *Options) { o.Now = func() time.Time { return now } })
+func TestChanges_AreLimitedPerAccount(t *testing.T) {
+	h, now := newFakeDashboard(), time.Now() // nothing comes back while a slow machine makes the requests
+	site, _ := dashboardSite(t, h, func(o *Options) { o.Now = func() time.Time { return now } })
 	v := signedIn(t, site, ada).get(helloPath)
 	form := v.form("name", "laptop")
 	for range accountChangesPerMinute {

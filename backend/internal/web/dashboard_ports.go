@@ -12,29 +12,30 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// Dashboard is what the pages below /account are made of; every field is needed.
+// Dashboard serves the pages below /account; every field is required.
 type Dashboard struct {
 	Projects    Projects
 	Keys        ProjectKeys
 	Grants      AccessGrants
 	Audit       AuditLog
 	Assistant   Assistants
-	Credentials KeptCredentials
+	Credentials StoredCredentials
 	Pages       ConnectionPages
-	Installs    Installs
+	Links       AgentLinks
 }
 
 func (d *Dashboard) complete() bool {
 	return d.Projects != nil && d.Keys != nil && d.Grants != nil && d.Audit != nil && d.Assistant != nil &&
-		d.Credentials != nil && d.Pages != nil && d.Installs != nil
+		d.Credentials != nil && d.Pages != nil && d.Links != nil
 }
 
 // Projects are an account's apps. Errors are package projects'.
 type Projects interface {
 	List(ctx context.Context, account string) ([]projects.Project, error)
-	// Get takes the id of a project that was merged away too; the result's ID is the one to go on with.
+	// Get also accepts the id of a project that was merged into another one; the result's ID is no alias.
 	Get(ctx context.Context, account, id string) (projects.Project, error)
-	Update(ctx context.Context, account, id, displayName string, platforms []string, by audit.Actor) (projects.Project, error)
+	Update(ctx context.Context, account, id, displayName string, platforms []string, by audit.Actor) (
+		projects.Project, error)
 	Merge(ctx context.Context, account, from, into string, by audit.Actor) error
 	Delete(ctx context.Context, account, id string, by audit.Actor) error
 }
@@ -53,43 +54,50 @@ type AccessGrants interface {
 	Set(ctx context.Context, account, project string, g grants.Grants, by audit.Actor) error
 }
 
-// AuditLog is what was read and changed. Errors are package audit's.
+// AuditLog lists what was read and changed. Errors are package audit's.
 type AuditLog interface {
 	List(ctx context.Context, account string, f audit.Filter) ([]audit.Entry, error)
 	Get(ctx context.Context, account, id string) (audit.Entry, error)
 }
 
-// Assistants are how voice assistants are set. Errors are package assistant's.
+// Assistants are the settings of voice assistants. Errors are package assistant's.
 type Assistants interface {
 	Get(ctx context.Context, account, project string) (assistant.Config, error)
-	Change(ctx context.Context, account, project string, c assistant.Change, by audit.Actor) (before, after assistant.Config, err error)
+	Change(ctx context.Context, account, project string, change assistant.Change, by audit.Actor) (
+		before, after assistant.Config, err error)
 	Undo(ctx context.Context, account string, e audit.Entry, by audit.Actor) error
 	Choices() assistant.Catalogue
-	// Cost is micro-dollars for a minute of conversation; nil: not known.
+	// Cost returns micro-dollars for a minute of conversation, or nil if unknown.
 	Cost(c assistant.Config) *int64
 }
 
-// KeptCredentials are a project's own keys of AI providers. Errors are package credentials'.
-type KeptCredentials interface {
-	// Configured tells whether anything can be set at all.
+// StoredCredentials are a project's own keys of AI providers. Errors are package credentials'.
+type StoredCredentials interface {
+	// Configured reports whether anything can be set at all.
 	Configured() bool
+	Remove(ctx context.Context, account, project, provider string, by audit.Actor) error
+	CredentialTester
+}
+
+// CredentialTester lists, sets and tests the keys of a project.
+type CredentialTester interface {
 	Status(ctx context.Context, account, project string) ([]credentials.Credential, error)
 	Set(ctx context.Context, account, project, provider, value, linkID string, by audit.Actor) error
-	Remove(ctx context.Context, account, project, provider string, by audit.Actor) error
 	Test(ctx context.Context, account, project, provider string, by audit.Actor) (result string, err error)
 }
 
 // ConnectionPages are the pages on which an app's users connect glasses. Errors are package connpage's.
 type ConnectionPages interface {
 	Get(ctx context.Context, account, project string) (connpage.Page, error)
-	Change(ctx context.Context, account, project string, c connpage.Change, by audit.Actor) (before, after connpage.Page, err error)
+	Change(ctx context.Context, account, project string, change connpage.Change, by audit.Actor) (
+		before, after connpage.Page, err error)
 	Undo(ctx context.Context, account string, e audit.Entry, by audit.Actor) error
-	// File is the page as one file to ship with an app.
+	// File returns the page as one file to ship with an app.
 	File(p connpage.Page) (name string, html []byte, err error)
 }
 
-// Installs are the agents' links of an account. Errors are package link's.
-type Installs interface {
+// AgentLinks are the links of an account to its agents. Errors are package link's.
+type AgentLinks interface {
 	Links(ctx context.Context, account string) ([]link.Link, error)
 	RevokeLink(ctx context.Context, account, linkID string, by audit.Actor) error
 	RevokeAll(ctx context.Context, account string, by audit.Actor) (int, error)

@@ -36,18 +36,21 @@ func (v *visitor) lacks(texts ...string) *visitor {
 
 // everyPage are the dashboard's pages, and everyForm what they post, of one project each.
 var (
-	projectPages = []string{"", "/assistant", "/credentials", "/connection-page", "/connection-page/file", "/connection-page/preview", "/delete",
+	projectPages = []string{"", "/assistant", "/credentials", "/connection-page", "/connection-page/file",
+		"/connection-page/preview", "/delete",
 		"/merge?into=com.example.other", "/keys/key1/rotate", "/keys/key1/revoke", "/credentials/openai/remove"}
 	projectForms = []string{"", "/keys", "/keys/key1/rotate", "/keys/key1/revoke", "/merge", "/delete", "/assistant",
 		"/credentials/openai", "/credentials/openai/test", "/credentials/openai/remove", "/connection-page"}
-	accountPages = []string{"/account", "/account/projects", "/account/mcp-access", "/account/audit", "/account/links/link1/revoke", "/account/links/revoke-all"}
-	accountForms = []string{"/account/links/link1/revoke", "/account/links/revoke-all", "/account/mcp-access", "/account/audit/x/undo"}
+	accountPages = []string{"/account", "/account/projects", "/account/mcp-access", "/account/audit",
+		"/account/links/link1/revoke", "/account/links/revoke-all"}
+	accountForms = []string{"/account/links/link1/revoke", "/account/links/revoke-all", "/account/mcp-access",
+		"/account/audit/x/undo"}
 )
 
-func TestEveryPageOfTheDashboardAsksWhoIsThere(t *testing.T) {
-	h := newHouse()
+func TestDashboard_RequiresSignIn(t *testing.T) {
+	h := newFakeDashboard()
 	h.secrets["openai"] = "sk-canary-wxyz"
-	site, _ := houseSite(t, h)
+	site, _ := dashboardSite(t, h)
 	var pages, forms []string
 	pages, forms = append(pages, accountPages...), append(forms, accountForms...)
 	for _, p := range projectPages {
@@ -83,10 +86,10 @@ func TestEveryPageOfTheDashboardAsksWhoIsThere(t *testing.T) {
 }
 
 // What belongs to another account looks like what is not there.
-func TestForeignLooksLikeMissing(t *testing.T) {
-	h := newHouse()
+func TestDashboard_ForeignProjectLooksMissing(t *testing.T) {
+	h := newFakeDashboard()
 	h.note(agentActor, "assistant.changed", hello, "voice").Before = []byte(`{}`)
-	site, _ := houseSite(t, h)
+	site, _ := dashboardSite(t, h)
 	eve := signedIn(t, site, "eve@example.org").get("/account").want(http.StatusOK)
 	eve.lacks(hello, "maple", "Assistant changed")
 	form := eve.tokens()
@@ -114,22 +117,25 @@ func TestForeignLooksLikeMissing(t *testing.T) {
 	}
 }
 
-func TestAnEmptyAccountIsToldWhatToDo(t *testing.T) {
-	site, _ := houseSite(t, newHouse())
+func TestDashboard_EmptyAccountShowsFirstSteps(t *testing.T) {
+	site, _ := dashboardSite(t, newFakeDashboard())
 	eve := signedIn(t, site, "eve@example.org")
-	eve.get("/account").want(http.StatusOK, "First steps", "servicectl agent add --all", "service-mcp login", "http://service.example.org")
+	eve.get("/account").want(http.StatusOK, "First steps", "servicectl agent add --all", "service-mcp login",
+		"http://service.example.org")
 	eve.get("/account/projects").want(http.StatusOK, "No project yet")
 	eve.get("/account/audit").want(http.StatusOK, "Nothing yet")
 	eve.get("/account/mcp-access").want(http.StatusOK, "No project yet")
 }
 
-func TestProjectsNameIsKeptWhenItCannotBe(t *testing.T) {
-	h := newHouse()
-	site, _ := houseSite(t, h)
+func TestProject_InvalidNameStaysInTheForm(t *testing.T) {
+	h := newFakeDashboard()
+	site, _ := dashboardSite(t, h)
 	v := signedIn(t, site, ada).get(helloPath)
 	long := strings.Repeat("x", 81)
-	v.post(helloPath, v.form("name", long, "platform", "desktop")).want(http.StatusUnprocessableEntity, long, `id="name-error"`, `value="desktop" checked`, "<title>Error:")
-	v.post(helloPath, v.form("name", "Better <b>", "platform", "ios", "platform", "desktop")).onward().want(http.StatusOK, "Saved.", "Better &lt;b&gt;")
+	v.post(helloPath, v.form("name", long, "platform", "desktop")).want(http.StatusUnprocessableEntity, long,
+		`id="name-error"`, `value="desktop" checked`, "<title>Error:")
+	v.post(helloPath, v.form("name", "Better <b>", "platform", "ios", "platform", "desktop")).onward().want(http.StatusOK,
+		"Saved.", "Better &lt;b&gt;")
 	if p := h.projects[0]; !slices.Equal(p.Platforms, []string{"ios", "desktop"}) {
 		t.Errorf("platforms %v", p.Platforms)
 	}
@@ -138,9 +144,9 @@ func TestProjectsNameIsKeptWhenItCannotBe(t *testing.T) {
 	}
 }
 
-func TestKeysAreToldOnce(t *testing.T) {
-	h := newHouse()
-	site, _ := houseSite(t, h)
+func TestKeys_AreShownOnce(t *testing.T) {
+	h := newFakeDashboard()
+	site, _ := dashboardSite(t, h)
 	v := signedIn(t, site, ada).get(helloPath).want(http.StatusOK, "spk_ab12…wxyz", "by <bdi>agent on maple")
 	v.post(helloPath+"/keys", v.form("name", "")).want(http.StatusUnprocessableEntity, `id="key-name-error"`)
 	v.post(helloPath+"/keys", v.form("name", "nightly")).want(http.StatusOK, "spk_cd34-canary-1-secret-7788", "this once")
@@ -152,33 +158,39 @@ func TestKeysAreToldOnce(t *testing.T) {
 	v.post(helloPath+"/keys/key2/rotate", v.tokens()).want(http.StatusOK, "canary-2", "The old key stopped working")
 	v.get(helloPath + "/keys/key2/rotate").want(http.StatusNotFound) // it is revoked
 	v.get(helloPath + "/keys/key3/revoke").want(http.StatusOK)
-	v.post(helloPath+"/keys/key3/revoke", v.tokens()).onward().want(http.StatusOK, "The key is revoked", "Revoked keys").lacks("canary")
+	v.post(helloPath+"/keys/key3/revoke", v.tokens()).onward().want(http.StatusOK, "The key is revoked",
+		"Revoked keys").lacks("canary")
 	v.post(helloPath+"/keys/nothing/revoke", v.tokens()).want(http.StatusNotFound)
 }
 
-func TestMergeAndDeleteAskFirst(t *testing.T) {
-	h := newHouse()
-	site, _ := houseSite(t, h)
+func TestMergeAndDelete_AskFirst(t *testing.T) {
+	h := newFakeDashboard()
+	site, _ := dashboardSite(t, h)
 	v := signedIn(t, site, ada)
 	v.get(helloPath + "/merge?into=" + hello).want(http.StatusNotFound) // into itself
 	v.get(helloPath + "/merge?into=" + foreign).want(http.StatusNotFound)
-	v.get(helloPath+"/merge?into=com.example.other").want(http.StatusOK, "cannot be taken back")
+	v.get(helloPath+"/merge?into=com.example.other").want(http.StatusOK, "cannot be undone")
 	v.post(helloPath+"/merge", v.form("into", "com.example.other")).onward().want(http.StatusOK, "Merged.")
 	v.get(helloPath+"/delete").want(http.StatusOK, "for good")
-	v.post(helloPath+"/delete", v.form("typed", "com.example")).want(http.StatusUnprocessableEntity, `value="com.example"`, `id="typed-error"`)
-	v.post(helloPath+"/delete", v.form("typed", hello)).onward().want(http.StatusOK, "The project is deleted.").lacks(hello)
-	if calls := h.called(); !slices.Equal(calls, []string{"project.merged com.example.other", "project.deleted " + hello}) {
+	v.post(helloPath+"/delete", v.form("typed", "com.example")).want(http.StatusUnprocessableEntity,
+		`value="com.example"`, `id="typed-error"`)
+	v.post(helloPath+"/delete", v.form("typed", hello)).onward().want(http.StatusOK,
+		"The project is deleted.").lacks(hello)
+	if calls := h.called(); !slices.Equal(calls, []string{"project.merged com.example.other", "project.deleted " +
+		hello}) {
 		t.Errorf("done: %v", calls)
 	}
 }
 
-func TestGrantsAreSavedByProject(t *testing.T) {
-	h := newHouse()
-	site, _ := houseSite(t, h)
+func TestGrants_AreSavedPerProject(t *testing.T) {
+	h := newFakeDashboard()
+	site, _ := dashboardSite(t, h)
 	v := signedIn(t, site, ada).get("/account/mcp-access").want(http.StatusOK, "Read + Write", "default", "always allowed")
-	v.post("/account/mcp-access", v.form("project", hello, "assistant.voice", "off", "analytics", "read_write")).onward().want(http.StatusOK, "next call on")
+	v.post("/account/mcp-access", v.form("project", hello, "assistant.voice", "off", "analytics",
+		"read_write")).onward().want(http.StatusOK, "It applies from")
 	g := h.grants[hello]
-	if g.Assistant[grants.Voice] != grants.Off || g.Assistant[grants.Sounds] != grants.ReadWrite || g.Analytics != grants.ReadWrite || g.Credentials != grants.ReadWrite {
+	if g.Assistant[grants.Voice] != grants.Off || g.Assistant[grants.Sounds] != grants.ReadWrite ||
+		g.Analytics != grants.ReadWrite || g.Credentials != grants.ReadWrite {
 		t.Errorf("grants %+v", g)
 	}
 	v.want(http.StatusOK, `id="p0:assistant.voice:off" name="assistant.voice" value="off" checked`)
@@ -189,22 +201,25 @@ func TestGrantsAreSavedByProject(t *testing.T) {
 	}
 }
 
-func TestLinksAreRevoked(t *testing.T) {
-	h := newHouse()
-	site, _ := houseSite(t, h)
-	v := signedIn(t, site, ada).get("/account").want(http.StatusOK, "maple", "claude-code 2.1", "192.0.2.7", "Debian 12").lacks("oldbox")
+func TestLinks_Revoke(t *testing.T) {
+	h := newFakeDashboard()
+	site, _ := dashboardSite(t, h)
+	v := signedIn(t, site, ada).get("/account").want(http.StatusOK, "maple", "claude-code 2.1", "192.0.2.7",
+		"Debian 12").lacks("oldbox")
 	v.get("/account/links/link2/revoke").want(http.StatusNotFound) // it is revoked already
 	v.get("/account/links/link1/revoke").want(http.StatusOK, "claude-code 2.1 on maple")
-	v.post("/account/links/link1/revoke", v.tokens()).onward().want(http.StatusOK, "The next call of that agent is refused").lacks("192.0.2.7")
+	v.post("/account/links/link1/revoke", v.tokens()).onward().want(http.StatusOK,
+		"That agent&#39;s next call is refused").lacks("192.0.2.7")
 	v.post("/account/links/revoke-all", v.tokens()).onward().want(http.StatusOK, "All links are revoked")
 }
 
 // A link of the last seven days is marked: whoever did not make it should see that.
-func TestNewLinksAreMarked(t *testing.T) {
-	for age, marked := range map[time.Duration]bool{time.Hour: true, 7*24*time.Hour - time.Minute: true, 7*24*time.Hour + time.Minute: false} {
-		h := newHouse()
+func TestLinks_NewOnesAreMarked(t *testing.T) {
+	for age, marked := range map[time.Duration]bool{time.Hour: true, 7*24*time.Hour - time.Minute: true, 7*24*time.Hour +
+		time.Minute: false} {
+		h := newFakeDashboard()
 		h.links[0].LinkedAt, h.links[0].LastIP = time.Now().Add(-age), "198.51.100.9"
-		site, _ := houseSite(t, h)
+		site, _ := dashboardSite(t, h)
 		v := signedIn(t, site, ada).get("/account").want(http.StatusOK, "from <bdi>192.0.2.7", "from <bdi>198.51.100.9")
 		if got := strings.Contains(v.page, ">new</span>"); got != marked {
 			t.Errorf("%v old: marked as new is %v", age, got)
@@ -213,15 +228,15 @@ func TestNewLinksAreMarked(t *testing.T) {
 }
 
 // Nobody can put words on a page by a link.
-func TestNoticesAreOurWords(t *testing.T) {
-	site, _ := houseSite(t, newHouse())
+func TestNotices_AreNotFromTheAddress(t *testing.T) {
+	site, _ := dashboardSite(t, newFakeDashboard())
 	v := signedIn(t, site, ada)
 	v.get("/account?done="+url.QueryEscape("call 555 now")).want(http.StatusOK).lacks("555", `class="note`)
 	v.get("/account?done=revoked-link").want(http.StatusOK, `class="note good" role="status"`)
 }
 
-func TestHomeLeadsToTheDashboard(t *testing.T) {
-	site, _ := houseSite(t, newHouse())
+func TestHome_LinksToTheDashboard(t *testing.T) {
+	site, _ := dashboardSite(t, newFakeDashboard())
 	signedIn(t, site, ada).get("/").want(http.StatusOK, `href="/account">Dashboard`, "Go to your dashboard")
 	visit(t, site).get("/").want(http.StatusOK).lacks(`href="/account"`)
 	without := newFake()
@@ -231,14 +246,15 @@ func TestHomeLeadsToTheDashboard(t *testing.T) {
 
 // Whoever has as many projects as there can be still gets small pages.
 func TestManyProjects(t *testing.T) {
-	h := newHouse()
+	h := newFakeDashboard()
 	for i := range projects.MaxProjects - len(h.projects) {
-		h.projects = append(h.projects, projects.Project{ID: fmt.Sprintf("com.example.one-of-many-%03d", i), DisplayName: fmt.Sprintf("One of many %d", i), Platforms: projects.Platforms(), LastActiveAt: then})
+		h.projects = append(h.projects, projects.Project{ID: fmt.Sprintf("com.example.one-of-many-%03d", i),
+			DisplayName: fmt.Sprintf("One of many %d", i), Platforms: projects.Platforms(), LastActiveAt: then})
 	}
 	for range 3 * activityEntries {
 		h.note(agentActor, "assistant.changed", hello, "voice: ember -> harbor; memory: off -> on").Before = []byte(`{}`)
 	}
-	site, _ := houseSite(t, h)
+	site, _ := dashboardSite(t, h)
 	v := signedIn(t, site, ada)
 	const most = 100_000 - 20_000 // the style sheet comes on top
 	for _, p := range append([]string{helloPath, "/account/projects?after=com.example.one-of-many-397"}, accountPages...) {
@@ -247,6 +263,8 @@ func TestManyProjects(t *testing.T) {
 		}
 	}
 	v.get("/account/projects").want(http.StatusOK, "?after=com.example.one-of-many-097")
-	v.get("/account/projects?after=com.example.one-of-many-397").want(http.StatusOK, "one-of-many-497", ">First<").lacks(">More<")
-	v.get("/account/mcp-access?project=com.example.one-of-many-300").want(http.StatusOK, `id="com.example.one-of-many-300"`)
+	v.get("/account/projects?after=com.example.one-of-many-397").want(http.StatusOK, "one-of-many-497",
+		">First<").lacks(">More<")
+	v.get("/account/mcp-access?project=com.example.one-of-many-300").want(http.StatusOK,
+		`id="com.example.one-of-many-300"`)
 }

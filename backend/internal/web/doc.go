@@ -1,13 +1,14 @@
-// Package web is the backend's HTML face: the pages a person sees in a browser, their forms, cookies and words.
+// Package web serves the backend's HTML pages, forms and cookies.
 //
-// It knows accounts, browser sessions and link requests only through the small interfaces in ports.go, and it must
-// not know SQL, the JSON API's shapes or how codes and secrets are stored. Every page works without JavaScript.
+// It uses the features through small interfaces (ports.go, dashboard_ports.go, settings_ports.go) and knows neither
+// SQL, nor the JSON API, nor how codes and secrets are stored. Every page except the simulator works without
+// JavaScript.
 //
-// The rules that hold for every route, and where they live:
-//   - GET and HEAD change nothing: a first visit only sets a cookie (browser.go), and the first look at a connection page
-//     gives that page the address that it will have;
-//   - POST needs the same origin and a token bound to the browser session (guard.go, csrf.go);
-//   - approving or denying also needs proof that this very browser session looked at the code (csrf.go);
-//   - what another site embeds is refused before anything is looked up or counted (guard.go);
-//   - no page may be framed, stored, or load anything from elsewhere (guard.go).
+// Rules for every route:
+//   - GET and HEAD change nothing, except that a first visit sets a cookie (browser.go), that the callback of a
+//     sign-in provider signs in (signin_oidc.go), and that the first request for a connection page fixes its URL.
+//   - POST requires the same origin and a token bound to the browser session (guard.go, csrf.go).
+//   - Approving or denying also requires proof that this browser session was shown the code (csrf.go).
+//   - Pages embedded by another site are refused before anything is looked up or counted (guard.go).
+//   - No page may be framed or stored, or load anything from another origin (guard.go).
 package web

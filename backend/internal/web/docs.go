@@ -1,9 +1,6 @@
 package web
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -13,13 +10,13 @@ import (
 	"github.com/service-dev/service/proto/docs"
 )
 
-// docsPage is what the template "docs" shows: one page of the documentation, or the list of all without one.
+// docsPage is the data of the template "docs": one page of the documentation, or the list of all pages.
 type docsPage struct {
 	Title   string
 	Summary string
-	ID      string // of the page; empty on the list
+	ID      string // of the page; "" on the list
 	Topics  []docsTopic
-	Body    template.HTML // rendered by markdown, which escapes everything of the text
+	Body    template.HTML // rendered by markdown, which escapes the text
 	Outline []docsLink
 	Next    []docsLink
 }
@@ -40,7 +37,6 @@ type docsSet map[string]docsFile
 type docsFile struct {
 	body []byte
 	kind string
-	etag string
 }
 
 const (
@@ -49,21 +45,29 @@ const (
 	plainType    = "text/plain; charset=utf-8"
 )
 
-// topicTitles are what people read instead of the words of searchDocs.
+// topicTitles are the titles of the topics of searchDocs.
 var topicTitles = map[string]string{
-	"getting_started": "Getting started", "display": "Display", "custom_handlers": "Handlers", "voice_integration": "Voice",
-	"library_api": "Library and protocol", "agent_e2e_testing": "Testing", "simulator_browser_mode": "Simulators and sessions",
-	"toggles": "Settings", "assistant_runtime": "Assistant", "managed_gateway": "AI gateway", "conversation_memory": "Memory",
+	"getting_started":        "Getting started",
+	"display":                "Display",
+	"custom_handlers":        "Handlers",
+	"voice_integration":      "Voice",
+	"library_api":            "Library and protocol",
+	"agent_e2e_testing":      "Testing",
+	"simulator_browser_mode": "Simulators and sessions",
+	"toggles":                "Settings",
+	"assistant_runtime":      "Assistant",
+	"managed_gateway":        "AI gateway",
+	"conversation_memory":    "Memory",
 }
 
-// mountDocs adds /docs, /docs/<id>, its twin /docs/<id>.md, and llms.txt. None needs an account, sets a cookie or differs
-// by reader, so that every cache may keep it. The pages are rendered when the first one is asked for.
+// mountDocs adds /docs, /docs/<id>, its source /docs/<id>.md, and llms.txt. None needs an account, sets a cookie or
+// differs by reader, so that caches may keep it. The pages are rendered at the first request.
 func (w *Web) mountDocs(mux *http.ServeMux) {
 	set := sync.OnceValues(w.renderDocs)
 	serve := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		pages, err := set()
 		if err != nil {
-			w.page(func(http.ResponseWriter, *http.Request) error { return err }).ServeHTTP(rw, r)
+			w.failWith(err).ServeHTTP(rw, r)
 			return
 		}
 		w.serveDocs(pages, rw, r)
@@ -77,24 +81,18 @@ func (w *Web) mountDocs(mux *http.ServeMux) {
 func (w *Web) serveDocs(set docsSet, rw http.ResponseWriter, r *http.Request) {
 	file, ok := set[r.URL.Path]
 	if !ok {
-		w.page(w.notFound).ServeHTTP(rw, r)
+		w.failWith(errNotFound).ServeHTTP(rw, r)
 		return
 	}
-	h := rw.Header()
-	setHeaders(h)
-	h.Set("Cache-Control", "public, max-age=300")
-	h.Set("Content-Type", file.kind)
-	h.Set("ETag", file.etag)
-	if strings.Contains(r.Header.Get("If-None-Match"), file.etag) {
-		rw.WriteHeader(http.StatusNotModified)
-		return
-	}
-	_, _ = rw.Write(file.body) // the reader may be gone
+	setHeaders(rw.Header())
+	rw.Header().Set("Cache-Control", "public, max-age=300")
+	serveBytes(rw, r, file.kind, hashOf(file.body, 8), file.body)
 }
 
 func (w *Web) renderDocs() (docsSet, error) {
 	set := docsSet{}
-	list := docsPage{Title: "Documentation", Summary: "Write apps for smart glasses with your coding agent, and prove that they work.", Topics: docsTopics("")}
+	list := docsPage{Title: "Documentation", Topics: docsTopics(""),
+		Summary: "Write apps for smart glasses with your coding agent, and prove that they work."}
 	if err := w.addDocs(set, "/docs", list); err != nil {
 		return set, err
 	}
@@ -104,30 +102,20 @@ func (w *Web) renderDocs() (docsSet, error) {
 		if err := w.addDocs(set, "/docs/"+p.ID, page); err != nil {
 			return set, err
 		}
-		set.add("/docs/"+p.ID+".md", markdownType, []byte(p.Markdown))
+		set["/docs/"+p.ID+".md"] = docsFile{[]byte(p.Markdown), markdownType}
 	}
-	text := []byte(llms())
-	set.add("/llms.txt", plainType, text)
-	set.add("/docs/llms.txt", plainType, text)
+	text := docsFile{[]byte(llms()), plainType}
+	set["/llms.txt"], set["/docs/llms.txt"] = text, text
 	return set, nil
 }
 
 func (w *Web) addDocs(set docsSet, path string, page docsPage) error {
-	t, err := w.templates.page("docs")
+	body, err := w.execute("docs", view{Version: w.Version, Support: w.SupportContact, Data: page})
 	if err != nil {
-		return fmt.Errorf("rendering %s: %w", path, err)
+		return fmt.Errorf("render %s: %w", path, err)
 	}
-	var out bytes.Buffer
-	if err := t.ExecuteTemplate(&out, "layout", view{Version: w.Version, Support: w.SupportContact, Data: page}); err != nil {
-		return fmt.Errorf("rendering %s: %w", path, err)
-	}
-	set.add(path, htmlType, out.Bytes())
+	set[path] = docsFile{body, htmlType}
 	return nil
-}
-
-func (s docsSet) add(path, kind string, body []byte) {
-	sum := sha256.Sum256(body)
-	s[path] = docsFile{body: body, kind: kind, etag: `"` + hex.EncodeToString(sum[:8]) + `"`}
 }
 
 func docsTopics(here string) []docsTopic {
@@ -136,7 +124,8 @@ func docsTopics(here string) []docsTopic {
 		t := docsTopic{Title: topicTitles[topic]}
 		for _, p := range docs.Pages() {
 			if p.Topic == topic {
-				t.Pages = append(t.Pages, docsLink{Title: p.Title, URL: "/docs/" + p.ID, Summary: p.Summary, Here: p.ID == here})
+				link := docsLink{Title: p.Title, URL: "/docs/" + p.ID, Summary: p.Summary, Here: p.ID == here}
+				t.Pages = append(t.Pages, link)
 			}
 		}
 		list = append(list, t)
@@ -144,7 +133,7 @@ func docsTopics(here string) []docsTopic {
 	return list
 }
 
-// docsNext names what to read next by the titles of the sections.
+// docsNext lists what to read next by title.
 func docsNext(p docs.Page) []docsLink {
 	var list []docsLink
 	for _, id := range p.Next {
@@ -164,10 +153,11 @@ func docsNext(p docs.Page) []docsLink {
 	return list
 }
 
-// llms is the documentation's table of contents for programs (llmstxt.org): one line a page, leading to its Markdown.
+// llms returns the table of contents for programs (llmstxt.org): one line per page with a link to its Markdown.
 func llms() string {
 	var out strings.Builder
-	out.WriteString("# The service\n\n> Coding agents build apps for smart glasses with it: an open protocol, simulators, tools, tests. Each page below is Markdown.\n")
+	out.WriteString("# The service\n\n> Coding agents build apps for smart glasses with it: " +
+		"an open protocol, simulators, tools, tests. Each page below is Markdown.\n")
 	for _, topic := range docsTopics("") {
 		fmt.Fprintf(&out, "\n## %s\n\n", topic.Title)
 		for _, p := range topic.Pages {

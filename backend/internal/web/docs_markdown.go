@@ -10,9 +10,9 @@ import (
 	"github.com/service-dev/service/proto/docs"
 )
 
-// markdown renders the part of Markdown that the documentation is written in: headings, paragraphs, lists of one level,
-// fenced code, tables, and inline code, emphasis and links. Everything of the text is escaped; links lead to pages of
-// the documentation or to https. The title (the only heading of the first level) is left out: the template shows it.
+// markdown renders the part of Markdown that the documentation is written in: headings, paragraphs, lists,
+// fenced code, tables, and inline code, emphasis and links. All text is escaped; links lead to pages of the
+// documentation or to https URLs. The title, which is the only heading of the first level, is left to the template.
 func markdown(text string) (template.HTML, []docsLink) {
 	m := &mdWriter{lines: strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")}
 	for m.at < len(m.lines) {
@@ -30,14 +30,14 @@ type mdWriter struct {
 
 var (
 	mdHeading  = regexp.MustCompile(`^(#{1,4}) +(.+?)\s*$`)
-	mdBullet   = regexp.MustCompile(`^(?:[-*]) +(.*)$`)
-	mdNumber   = regexp.MustCompile(`^[0-9]{1,3}\. +(.*)$`)
+	mdBullet   = regexp.MustCompile(`^([-*]) +(.*)$`)
+	mdNumber   = regexp.MustCompile(`^([0-9]{1,3})\. +(.*)$`)
 	mdTableBar = regexp.MustCompile(`^\|[-:| ]+\|?\s*$`)
 	mdInline   = regexp.MustCompile("`([^`]+)`|\\*\\*([^*]+)\\*\\*|\\[([^\\]]+)\\]\\(([^()\\s]+)\\)")
 )
 
-// starts tells whether a line begins a block of its own, which ends a paragraph.
-func starts(line string) bool {
+// startsBlock reports whether a line begins a block, which ends a paragraph.
+func startsBlock(line string) bool {
 	return strings.TrimSpace(line) == "" || strings.HasPrefix(line, "```") || strings.HasPrefix(line, "|") ||
 		mdHeading.MatchString(line) || mdBullet.MatchString(line) || mdNumber.MatchString(line)
 }
@@ -59,7 +59,7 @@ func (m *mdWriter) block() {
 		m.list("ol", mdNumber)
 	default:
 		text := []string{line}
-		for m.at++; m.at < len(m.lines) && !starts(m.lines[m.at]); m.at++ {
+		for m.at++; m.at < len(m.lines) && !startsBlock(m.lines[m.at]); m.at++ {
 			text = append(text, m.lines[m.at])
 		}
 		fmt.Fprintf(&m.out, "<p>%s</p>\n", inline(strings.Join(text, "\n")))
@@ -86,24 +86,58 @@ func (m *mdWriter) code() {
 		text = append(text, m.lines[m.at])
 	}
 	m.at++
-	// It scrolls sideways, so the keyboard must be able to reach it.
-	fmt.Fprintf(&m.out, "<pre tabindex=\"0\" data-language=\"%s\"><code>%s</code></pre>\n", html.EscapeString(language), html.EscapeString(strings.Join(text, "\n")))
+	// tabindex, since it scrolls sideways and the keyboard must be able to reach it.
+	fmt.Fprintf(&m.out, "<pre tabindex=\"0\" data-language=\"%s\"><code>%s</code></pre>\n",
+		html.EscapeString(language), html.EscapeString(strings.Join(text, "\n")))
 }
 
+// list renders a list. Indented lines below an item belong to it. A numbered list keeps its first number, so that one
+// continues after a block between two items.
 func (m *mdWriter) list(tag string, item *regexp.Regexp) {
-	fmt.Fprintf(&m.out, "<%s>\n", tag)
+	start := ""
+	if first := item.FindStringSubmatch(m.lines[m.at])[1]; tag == "ol" && first != "1" {
+		start = fmt.Sprintf(" start=\"%s\"", first)
+	}
+	fmt.Fprintf(&m.out, "<%s%s>\n", tag, start)
 	for m.at < len(m.lines) {
 		part := item.FindStringSubmatch(m.lines[m.at])
 		if part == nil {
 			break
 		}
-		text := []string{part[1]}
-		for m.at++; m.at < len(m.lines) && !starts(m.lines[m.at]); m.at++ {
-			text = append(text, strings.TrimSpace(m.lines[m.at]))
+		m.out.WriteString("<li>" + m.item(part[2], len(m.lines[m.at])-len(part[2])) + "</li>\n")
+		for m.isBlank(m.at) && m.at+1 < len(m.lines) && item.MatchString(m.lines[m.at+1]) {
+			m.at++
 		}
-		fmt.Fprintf(&m.out, "<li>%s</li>\n", inline(strings.Join(text, "\n")))
 	}
 	fmt.Fprintf(&m.out, "</%s>\n", tag)
+}
+
+// item renders one item, whose later lines are indented by up to indent spaces.
+func (m *mdWriter) item(first string, indent int) string {
+	text, hasBlocks := []string{first}, false
+	for m.at++; m.at < len(m.lines); m.at++ {
+		line := m.lines[m.at]
+		isInside := strings.HasPrefix(line, "  ") ||
+			m.isBlank(m.at) && m.at+1 < len(m.lines) && strings.HasPrefix(m.lines[m.at+1], "  ")
+		if !isInside && startsBlock(line) {
+			break
+		}
+		line = line[min(indent, len(line)-len(strings.TrimLeft(line, " "))):]
+		hasBlocks = hasBlocks || startsBlock(line)
+		text = append(text, line)
+	}
+	if !hasBlocks {
+		return inline(strings.Join(text, "\n"))
+	}
+	inner := mdWriter{lines: text}
+	for inner.at < len(inner.lines) {
+		inner.block()
+	}
+	return inner.out.String()
+}
+
+func (m *mdWriter) isBlank(at int) bool {
+	return at < len(m.lines) && strings.TrimSpace(m.lines[at]) == ""
 }
 
 func (m *mdWriter) table() {
@@ -122,7 +156,7 @@ func (m *mdWriter) table() {
 	m.out.WriteString("</tbody></table></div>\n")
 }
 
-// cells cuts a row of a table at its bars; \| is a bar of the text.
+// cells splits a row of a table at its bars; \| is a bar in the text.
 func cells(row string) []string {
 	row = strings.ReplaceAll(strings.TrimSpace(row), `\|`, "\x00")
 	row = strings.TrimSuffix(strings.TrimPrefix(row, "|"), "|")
@@ -137,23 +171,23 @@ func cells(row string) []string {
 func inline(text string) string {
 	var out strings.Builder
 	at := 0
-	for _, at4 := range mdInline.FindAllStringSubmatchIndex(text, -1) {
-		out.WriteString(html.EscapeString(text[at:at4[0]]))
-		at = at4[1]
+	for _, group := range mdInline.FindAllStringSubmatchIndex(text, -1) {
+		out.WriteString(html.EscapeString(text[at:group[0]]))
+		at = group[1]
 		switch {
-		case at4[2] >= 0:
-			fmt.Fprintf(&out, "<code>%s</code>", html.EscapeString(text[at4[2]:at4[3]]))
-		case at4[4] >= 0:
-			fmt.Fprintf(&out, "<strong>%s</strong>", inline(text[at4[4]:at4[5]]))
+		case group[2] >= 0:
+			fmt.Fprintf(&out, "<code>%s</code>", html.EscapeString(text[group[2]:group[3]]))
+		case group[4] >= 0:
+			fmt.Fprintf(&out, "<strong>%s</strong>", inline(text[group[4]:group[5]]))
 		default:
-			out.WriteString(anchor(text[at4[6]:at4[7]], text[at4[8]:at4[9]]))
+			out.WriteString(anchor(text[group[6]:group[7]], text[group[8]:group[9]]))
 		}
 	}
 	out.WriteString(html.EscapeString(text[at:]))
 	return out.String()
 }
 
-// anchor is a link to a page, a section or an https address; any other stays text.
+// anchor renders a link to a page, a section or an https URL; any other stays text.
 func anchor(label, to string) string {
 	page, _, _ := strings.Cut(to, "#")
 	if _, ok := docs.Find(page); ok {
@@ -164,7 +198,7 @@ func anchor(label, to string) string {
 	return fmt.Sprintf(`<a href="%s">%s</a>`, html.EscapeString(to), inlineCode(label))
 }
 
-// inlineCode renders a link's label, which holds code at most.
+// inlineCode renders a link's label, which may contain code.
 func inlineCode(label string) string {
 	parts := strings.Split(label, "`")
 	if len(parts)%2 == 0 {

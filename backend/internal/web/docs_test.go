@@ -9,8 +9,8 @@ import (
 	"github.com/service-dev/service/proto/docs"
 )
 
-// TestDocsAreWholeForEverybody walks every page as a stranger: it is there, its links lead, caches may keep it.
-func TestDocsAreWholeForEverybody(t *testing.T) {
+// TestDocs_AreCompleteAndPublic walks every page as a stranger: it is there, its links lead, caches may keep it.
+func TestDocs_AreCompleteAndPublic(t *testing.T) {
 	site := newSite(t, newFake())
 	v := visit(t, site)
 	ids := map[string]bool{"/docs": true, "/": true, "/privacy": true, "/llms.txt": true}
@@ -52,7 +52,7 @@ func TestDocsAreWholeForEverybody(t *testing.T) {
 	v.get("/docs/").want(http.StatusMovedPermanently)
 }
 
-func TestDocsAreNotSentTwice(t *testing.T) {
+func TestDocs_NotModified(t *testing.T) {
 	site := newSite(t, newFake())
 	v := visit(t, site).get("/docs/display")
 	tag := v.header.Get("ETag")
@@ -77,10 +77,18 @@ func TestMarkdown(t *testing.T) {
 		{"## Two words\ntext", "<h2 id=\"two-words\">Two words</h2>\n<p>text</p>\n"},
 		{"- a\n  b\n- **c**\n\nd", "<ul>\n<li>a\nb</li>\n<li><strong>c</strong></li>\n</ul>\n<p>d</p>\n"},
 		{"1. a\n2. b", "<ol>\n<li>a</li>\n<li>b</li>\n</ol>\n"},
+		{"1. a\n\n   ```sh\n   x\n     y\n   ```\n\n   b\n2. c\n\nd",
+			"<ol>\n<li><p>a</p>\n<pre tabindex=\"0\" data-language=\"sh\">" +
+				"<code>x\n  y</code></pre>\n<p>b</p>\n</li>\n<li>c</li>\n</ol>\n<p>d</p>\n"},
+		{"1. a\n\n```sh\nx\n```\n\n2. b\n\n3. c",
+			"<ol>\n<li>a</li>\n</ol>\n<pre tabindex=\"0\" data-language=\"sh\"><code>x</code></pre>\n" +
+				"<ol start=\"2\">\n<li>b</li>\n<li>c</li>\n</ol>\n"},
 		{"```json app\n<x>\n# no\n```", "<pre tabindex=\"0\" data-language=\"json\"><code>&lt;x&gt;\n# no</code></pre>\n"},
-		{"| a | b |\n|---|---|\n| `x\\|y` | |", "<div class=\"table\" tabindex=\"0\"><table>\n<thead><tr><th scope=\"col\">a</th><th scope=\"col\">b</th></tr></thead>\n<tbody>\n" +
-			"<tr><td><code>x|y</code></td><td></td></tr>\n</tbody></table></div>\n"},
-		{"[a `b`](display#lists) [c](#d) [e](https://f.example/?a=1&b=2)", `<p><a href="/docs/display#lists">a <code>b</code></a> <a href="#d">c</a> <a href="https://f.example/?a=1&amp;b=2">e</a></p>` + "\n"},
+		{"| a | b |\n|---|---|\n| `x\\|y` | |",
+			"<div class=\"table\" tabindex=\"0\"><table>\n<thead><tr><th scope=\"col\">a</th><th scope=\"col\">b</th></tr></thead>\n<tbody>\n" +
+				"<tr><td><code>x|y</code></td><td></td></tr>\n</tbody></table></div>\n"},
+		{"[a `b`](display#lists) [c](#d) [e](https://f.example/?a=1&b=2)",
+			`<p><a href="/docs/display#lists">a <code>b</code></a> <a href="#d">c</a> <a href="https://f.example/?a=1&amp;b=2">e</a></p>` + "\n"},
 		{"[a](javascript:alert) <script>", "<p>a &lt;script&gt;</p>\n"},
 	} {
 		if got, _ := markdown(c.text); string(got) != c.want {
@@ -95,7 +103,7 @@ func FuzzMarkdown(f *testing.F) {
 	}
 	f.Add("| a\n|-|\n[x](javascript:y)\n```")
 	tag := regexp.MustCompile(`<[^>]*>`)
-	allowed := regexp.MustCompile(`^</?(h[2-4]( id="[a-z0-9-]*")?|p|ul|ol|li|strong|code|pre( tabindex="0" data-language="[^"<]*")?|div( class="table" tabindex="0")?|table|thead|tbody|tr|th( scope="col")?|td|a( href="(#|/docs/|https://)[^"<]*")?)>$`)
+	allowed := regexp.MustCompile(`^</?(h[2-4]( id="[a-z0-9-]*")?|p|ul|ol( start="[0-9]+")?|li|strong|code|pre( tabindex="0" data-language="[^"<]*")?|div( class="table" tabindex="0")?|table|thead|tbody|tr|th( scope="col")?|td|a( href="(#|/docs/|https://)[^"<]*")?)>$`)
 	f.Fuzz(func(t *testing.T, text string) {
 		out, _ := markdown(text)
 		for _, each := range tag.FindAllString(string(out), -1) {

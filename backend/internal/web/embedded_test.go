@@ -32,7 +32,7 @@ var (
 
 // What another site has loaded in a person's browser is not that person's guess: it is not looked up, tells nothing and
 // counts nothing.
-func TestEmbeddedByAnotherSite(t *testing.T) {
+func TestEmbeddedByAnotherSite_IsRefused(t *testing.T) {
 	f := newFake(code)
 	v := visit(t, newSite(t, f))
 	for name, header := range embeddings {
@@ -55,7 +55,7 @@ func TestEmbeddedByAnotherSite(t *testing.T) {
 }
 
 // A link that a person follows from another site is looked up, and counts like any other.
-func TestLinksFromAnotherSiteCount(t *testing.T) {
+func TestLinksFromAnotherSite_Work(t *testing.T) {
 	v := visit(t, newSite(t, newFake(code)))
 	v.fetched(page, followedLink...).want(http.StatusOK)
 	for range wrongCodesPerMinute {

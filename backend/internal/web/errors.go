@@ -3,31 +3,40 @@ package web
 import (
 	"errors"
 	"net/http"
+	"slices"
 
+	"github.com/service-dev/service/backend/internal/account"
 	"github.com/service-dev/service/backend/internal/assistant"
 	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/connpage"
+	"github.com/service-dev/service/backend/internal/credentials"
 	"github.com/service-dev/service/backend/internal/grants"
+	"github.com/service-dev/service/backend/internal/link"
+	"github.com/service-dev/service/backend/internal/oidc"
+	"github.com/service-dev/service/backend/internal/passkey"
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/backend/internal/sessions"
 )
 
-// errorPage is what the template "error" shows.
+// errorPage is the data of the template "error".
 type errorPage struct {
 	Title string
 	Text  string
-	Next  string // what the person can do now
+	Next  string // what you can do now
 }
 
 var errorPages = map[int]errorPage{
 	http.StatusNotFound: {
 		Title: "This page does not exist",
 		Text:  "There is nothing at this address, or it belongs to another account.",
-		Next:  "Check the address, or ask your coding agent for a fresh link.",
+		Next:  "Check the address, or ask your coding agent for a new link.",
 	},
 	http.StatusForbidden: {
 		Title: "That did not come from this page",
-		Text:  "The request was refused and nothing was changed. This happens when a page was open for a long time, when you signed in or out in another tab, or when another site sent you here.",
-		Next:  "Go back, reload the page and try again.",
+		Text: "The request was refused and nothing was changed. This happens when a page was open for a long time, " +
+			"when you signed in or out in another tab, or when another site sent you here.",
+		Next: "Go back, reload the page and try again.",
 	},
 	http.StatusInternalServerError: {
 		Title: "Something went wrong on our side",
@@ -36,27 +45,36 @@ var errorPages = map[int]errorPage{
 	},
 }
 
-// fail answers with the error page that fits err. Details go to the log only, and never with the query.
-func (w *Web) fail(rw http.ResponseWriter, r *http.Request, err error) {
+// fail answers with the error page for err. Details go to the log only, and never with the query.
+func (w *Web) fail(c *call, err error) {
 	status := http.StatusInternalServerError
 	switch {
-	case gone(err):
+	case isAny(err, notFoundErrors):
 		status = http.StatusNotFound
 	case errors.Is(err, errForbidden):
 		status = http.StatusForbidden
 	default:
-		w.Log.ErrorContext(r.Context(), "serving a page", "method", r.Method, "path", secret.Redact(r.URL.Path), "error", err)
+		w.Log.ErrorContext(c.Context(), "failed to serve page", "method", c.Method,
+			"path", secret.Redact(c.URL.Path), "err", err)
 	}
-	if err := w.render(rw, r, status, "error", errorPages[status]); err != nil {
-		w.Log.ErrorContext(r.Context(), "rendering the error page", "error", err)
-		http.Error(rw, errorPages[status].Title, status)
+	if err := w.render(c, status, "error", errorPages[status]); err != nil {
+		w.Log.ErrorContext(c.Context(), "failed to render error page", "err", err)
+		http.Error(c.rw, errorPages[status].Title, status)
 	}
 }
 
-// gone tells whether what a page is about is not there: never was, or was deleted or merged a moment ago.
-func gone(err error) bool {
-	return errors.Is(err, errNotFound) || errors.Is(err, projects.ErrNotFound) || errors.Is(err, projects.ErrSameProject) ||
-		errors.Is(err, grants.ErrNoProject) || errors.Is(err, assistant.ErrNoProject) || errors.Is(err, audit.ErrNotFound)
+// notFoundErrors are those of what does not exist, belongs to another account, or was deleted or merged a moment ago.
+// Handlers return them as they are.
+var notFoundErrors = []error{
+	errNotFound, account.ErrNotFound, assistant.ErrNoProject, audit.ErrNotFound, connpage.ErrNotFound,
+	credentials.ErrNotSet,
+	credentials.ErrUnknownProvider, grants.ErrNoProject, link.ErrUnknown, oidc.ErrUnknownProvider, passkey.ErrUnknown,
+	projects.ErrNoKey, projects.ErrNotFound, projects.ErrSameProject, sessions.ErrNotFound,
 }
 
-func (w *Web) notFound(http.ResponseWriter, *http.Request) error { return errNotFound }
+func isAny(err error, targets []error) bool {
+	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
+}
+
+// failWith serves the error page for err.
+func (w *Web) failWith(err error) http.Handler { return w.page(func(*call) error { return err }) }

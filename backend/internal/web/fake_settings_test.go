@@ -16,9 +16,9 @@ import (
 	"github.com/service-dev/service/backend/internal/passkey"
 )
 
-// fakeSettings stands for the sign-in services in memory, on top of a fakeCore's accounts. Tokens are words.
+// fakeSettings stands for the sign-in services in memory, on top of a fakeAccounts's accounts. Tokens are words.
 type fakeSettings struct {
-	*fakeCore
+	*fakeAccounts
 	mail       bool
 	verified   map[string]bool // account ids
 	visits     map[string]account.Visit
@@ -42,7 +42,8 @@ type fakeSettings struct {
 
 func newFakeSettings() *fakeSettings {
 	return &fakeSettings{
-		fakeCore: newFake(code), mail: true, site: fakeProviderSite, verified: map[string]bool{}, visits: map[string]account.Visit{}, since: map[string]time.Time{},
+		fakeAccounts: newFake(code), mail: true, site: fakeProviderSite, verified: map[string]bool{},
+		visits: map[string]account.Visit{}, since: map[string]time.Time{},
 		tokens: map[string]string{}, identities: map[string][]account.LinkedIdentity{},
 	}
 }
@@ -51,7 +52,7 @@ func newFakeSettings() *fakeSettings {
 func (f *fakeSettings) all(o *Options) { o.Accounts, o.Settings, o.Providers, o.Passkeys = f, f, f, f }
 
 func (f *fakeSettings) OpenSession(ctx context.Context, id string, v account.Visit) (string, error) {
-	secret, err := f.fakeCore.OpenSession(ctx, id, v)
+	secret, err := f.fakeAccounts.OpenSession(ctx, id, v)
 	f.visits[secret], f.since[secret] = v, time.Now()
 	return secret, err
 }
@@ -107,7 +108,8 @@ func (f *fakeSettings) ChangeEmail(ctx context.Context, id, email, password stri
 func (f *fakeSettings) Sessions(_ context.Context, id, current string) (open []account.BrowserSession, err error) {
 	for secret, a := range f.sessions {
 		if a.ID == id {
-			open = append(open, account.BrowserSession{ID: "of-" + secret, Visit: f.visits[secret], CreatedAt: f.since[secret], UsedAt: f.since[secret], Current: secret == current})
+			open = append(open, account.BrowserSession{ID: "of-" + secret, Visit: f.visits[secret], CreatedAt: f.since[secret],
+				UsedAt: f.since[secret], Current: secret == current})
 		}
 	}
 	return open, nil
@@ -157,7 +159,8 @@ func (f *fakeSettings) ForgotPassword(_ context.Context, email string) error {
 	return nil
 }
 
-func (f *fakeSettings) ResetPassword(ctx context.Context, token, password string, revoke account.Access) (account.Account, error) {
+func (f *fakeSettings) ResetPassword(ctx context.Context, token, password string,
+	revoke account.Access) (account.Account, error) {
 	id, ok := f.tokens[token]
 	if !ok {
 		return account.Account{}, account.ErrBadToken
@@ -227,7 +230,8 @@ func (f *fakeSettings) LinkIdentity(_ context.Context, owner string, id account.
 			}
 		}
 	}
-	f.identities[owner] = append(f.identities[owner], account.LinkedIdentity{Provider: id.Provider, Subject: id.Subject, Email: id.Email, LinkedAt: time.Now()})
+	f.identities[owner] = append(f.identities[owner],
+		account.LinkedIdentity{Provider: id.Provider, Subject: id.Subject, Email: id.Email, LinkedAt: time.Now()})
 	return nil
 }
 
@@ -270,7 +274,8 @@ func (f *fakeSettings) Begin(_ context.Context, provider, back string) (oidc.Att
 	if provider != "acme" {
 		return oidc.Attempt{}, oidc.ErrUnknownProvider
 	}
-	return oidc.Attempt{Provider: provider, RedirectURL: back, URL: f.site + "/authorize?state=st4te&redirect_uri=" + url.QueryEscape(back), State: "st4te"}, nil
+	return oidc.Attempt{Provider: provider, RedirectURL: back, URL: f.site + "/authorize?state=st4te&redirect_uri=" +
+		url.QueryEscape(back), State: "st4te"}, nil
 }
 
 func (f *fakeSettings) Finish(_ context.Context, a oidc.Attempt, answer url.Values) (oidc.Identity, error) {
@@ -306,7 +311,8 @@ func (f *fakeSettings) BeginRegister(context.Context, string) ([]byte, string, e
 	return []byte(`{"publicKey":{"challenge":"AAAA"}}`), "sealed", nil
 }
 
-func (f *fakeSettings) FinishRegister(_ context.Context, _, sealed string, response []byte, name string, _ audit.Actor) (passkey.Passkey, error) {
+func (f *fakeSettings) FinishRegister(_ context.Context, _, sealed string, response []byte, name string,
+	_ audit.Actor) (passkey.Passkey, error) {
 	if sealed != "sealed" {
 		return passkey.Passkey{}, passkey.ErrInvalid
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/service-dev/service/backend/internal/link"
 )
 
-// fakeCore stands for accounts, sessions and links in memory, and counts what was written.
-type fakeCore struct {
+// fakeAccounts stands for accounts, sessions and links in memory, and counts what was written.
+type fakeAccounts struct {
 	changed string // the password that each account gets right after it was signed in to
 
 	mu       sync.Mutex
@@ -34,8 +34,8 @@ type fakeCore struct {
 	writes   int
 }
 
-func newFake(codes ...string) *fakeCore {
-	f := &fakeCore{
+func newFake(codes ...string) *fakeAccounts {
+	f := &fakeAccounts{
 		people: map[string]string{}, sessions: map[string]account.Account{}, pending: map[string]link.Code{},
 		approved: map[string]string{}, denied: map[string]bool{},
 	}
@@ -48,7 +48,7 @@ func newFake(codes ...string) *fakeCore {
 	return f
 }
 
-func (f *fakeCore) SignUp(_ context.Context, email, password string) (account.Account, error) {
+func (f *fakeAccounts) SignUp(_ context.Context, email, password string) (account.Account, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if _, ok := f.people[email]; ok {
@@ -59,7 +59,7 @@ func (f *fakeCore) SignUp(_ context.Context, email, password string) (account.Ac
 	return account.Account{ID: "id-" + email, Email: email}, nil
 }
 
-func (f *fakeCore) SignIn(_ context.Context, email, password, browser string) (account.Account, error) {
+func (f *fakeAccounts) SignIn(_ context.Context, email, password, browser string) (account.Account, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	email = strings.ToLower(email)
@@ -76,10 +76,11 @@ func (f *fakeCore) SignIn(_ context.Context, email, password, browser string) (a
 	return account.Account{ID: "id-" + email, Email: email, PasswordHash: "hash of " + password}, nil
 }
 
-func (f *fakeCore) OpenSession(_ context.Context, accountID string, v account.Visit) (string, error) {
+func (f *fakeAccounts) OpenSession(_ context.Context, accountID string, v account.Visit) (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.changed != "" && v.PasswordHash != "" && v.PasswordHash != "hash of "+f.people[strings.TrimPrefix(accountID, "id-")] {
+	if f.changed != "" && v.PasswordHash != "" && v.PasswordHash != "hash of "+f.people[strings.TrimPrefix(accountID,
+		"id-")] {
 		return "", account.ErrBadCredentials
 	}
 	f.writes++
@@ -89,7 +90,7 @@ func (f *fakeCore) OpenSession(_ context.Context, accountID string, v account.Vi
 	return secret, nil
 }
 
-func (f *fakeCore) FindSession(_ context.Context, secret string) (account.Account, error) {
+func (f *fakeAccounts) FindSession(_ context.Context, secret string) (account.Account, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	a, ok := f.sessions[secret]
@@ -99,7 +100,7 @@ func (f *fakeCore) FindSession(_ context.Context, secret string) (account.Accoun
 	return a, nil
 }
 
-func (f *fakeCore) CloseSession(_ context.Context, secret string) error {
+func (f *fakeAccounts) CloseSession(_ context.Context, secret string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.writes++
@@ -107,7 +108,7 @@ func (f *fakeCore) CloseSession(_ context.Context, secret string) error {
 	return nil
 }
 
-func (f *fakeCore) View(_ context.Context, code string) (link.Code, error) {
+func (f *fakeAccounts) View(_ context.Context, code string) (link.Code, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	r, ok := f.pending[code]
@@ -117,17 +118,17 @@ func (f *fakeCore) View(_ context.Context, code string) (link.Code, error) {
 	return r, nil
 }
 
-func (f *fakeCore) Approve(_ context.Context, code, accountID string) error {
+func (f *fakeAccounts) Approve(_ context.Context, code, accountID string) error {
 	return f.decide(code, func() { f.approved[code] = accountID })
 }
 
-func (f *fakeCore) Throttled(context.Context) {}
+func (f *fakeAccounts) Throttled(context.Context) {}
 
-func (f *fakeCore) Deny(_ context.Context, code string) error {
+func (f *fakeAccounts) Deny(_ context.Context, code string) error {
 	return f.decide(code, func() { f.denied[code] = true })
 }
 
-func (f *fakeCore) decide(code string, act func()) error {
+func (f *fakeAccounts) decide(code string, act func()) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if _, ok := f.pending[code]; !ok {
@@ -139,13 +140,13 @@ func (f *fakeCore) decide(code string, act func()) error {
 	return nil
 }
 
-func (f *fakeCore) writeCount() int {
+func (f *fakeAccounts) writeCount() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.writes
 }
 
-func newWeb(tb testing.TB, f *fakeCore, change ...func(*Options)) http.Handler {
+func newWeb(tb testing.TB, f *fakeAccounts, change ...func(*Options)) http.Handler {
 	tb.Helper()
 	o := Options{
 		Accounts: f, Links: f, Key: []byte(strings.Repeat("k", minKeyBytes)),
@@ -163,7 +164,7 @@ func newWeb(tb testing.TB, f *fakeCore, change ...func(*Options)) http.Handler {
 	return mux
 }
 
-func newSite(t *testing.T, f *fakeCore, change ...func(*Options)) *httptest.Server {
+func newSite(t *testing.T, f *fakeAccounts, change ...func(*Options)) *httptest.Server {
 	t.Helper()
 	s := httptest.NewServer(newWeb(t, f, change...))
 	t.Cleanup(s.Close)

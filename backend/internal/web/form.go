@@ -1,7 +1,6 @@
 package web
 
 import (
-	"net/http"
 	"net/mail"
 	"strings"
 	"unicode/utf8"
@@ -13,7 +12,7 @@ const (
 	signIn = "signin"
 )
 
-// Bounds of what people type: passwords by length only, in characters; e-mail addresses in bytes (RFC 5321).
+// Bounds of input: passwords in characters, e-mail addresses in bytes (RFC 5321).
 const (
 	minPassword = 10
 	maxPassword = 200
@@ -22,26 +21,26 @@ const (
 
 // accountForm is the form to sign up or in, on its own page or on the activation page.
 type accountForm struct {
+	formErrors
 	Mode     string
-	Next     string // local path to go to afterwards
+	Next     string // local path to continue at
 	Email    string
 	Accepted bool
-	Problem  string            // about the form as a whole
-	Errors   map[string]string // by field: email, password, accept, word
-	// NeedsWord shows the field for the sign-in word, SignedOut why the person must sign in again; set by Web.ways.
+
+	// Set by Web.complete: whether the form asks for the sign-in word, and explains that everybody was signed out; and
+	// the sign-in methods that this backend has.
 	NeedsWord, SignedOut bool
+	Providers            []providerButton
+	Passkeys             string // URL that a passkey's response is posted to
+	Forgot               string
 
-	// Other ways in; set by Web.ways, empty where the backend has none.
-	Providers []wayIn
-	Passkeys  string // address of the form that a passkey's answer goes to
-	Forgot    string
-
-	Action string // set by links
-	Other  string // address of the other mode; set by links
-	Limits struct{ Min, Max int }
+	// Set by links.
+	Action string
+	Other  string // URL of the other mode
+	Min    int    // characters of a password
 }
 
-// links fills in the addresses. here is the page that shows the form: "" when it is the form's own page.
+// links sets the URLs. here is the page that contains the form, or "" if it is the form's own page.
 func (f accountForm) links(here string) accountForm {
 	f.Action = withNext("/"+f.Mode, f.Next)
 	other := signIn
@@ -52,42 +51,51 @@ func (f accountForm) links(here string) accountForm {
 	if here != "" {
 		f.Other = here + "&mode=" + other
 	}
-	f.Limits.Min, f.Limits.Max = minPassword, maxPassword
+	f.Min = minPassword
 	return f
 }
 
-// Failed says whether the form comes back with something to mend.
-func (f accountForm) Failed() bool { return f.Problem != "" || len(f.Errors) > 0 }
-
-// readForm takes the posted fields; the password is returned apart and never goes back into a page.
-func readForm(r *http.Request, mode string) (accountForm, string) {
-	f := accountForm{Mode: mode, Next: nextOf(r), Errors: map[string]string{}}
-	f.Email = strings.TrimSpace(r.PostFormValue("email"))
-	f.Accepted = r.PostFormValue("accept") != ""
-	return f, r.PostFormValue("password")
+// readForm returns the password apart, so that it never gets back into a page.
+func readForm(c *call, mode string) (f accountForm, password string) {
+	f = accountForm{Mode: mode, Next: nextOf(c), Accepted: c.PostFormValue("accept") != ""}
+	f.Email = strings.TrimSpace(c.PostFormValue("email"))
+	return f, c.PostFormValue("password")
 }
 
-// checkSignUp notes beside each field what is wrong with it.
 func (f *accountForm) checkSignUp(password string) {
-	if !plausibleEmail(f.Email) {
-		f.Errors["email"] = badEmail
+	if !isPlausibleEmail(f.Email) {
+		f.add("email", badEmail)
 	}
+	f.checkPassword("password", password)
+	if !f.Accepted {
+		f.add("accept", needsConsent)
+	}
+}
+
+// checkPassword checks the length of a new password.
+func (f *formErrors) checkPassword(field, password string) {
 	switch n := utf8.RuneCountInString(password); {
 	case n < minPassword:
-		f.Errors["password"] = "Use at least 10 characters. A few words in a row make a good password."
+		f.add(field, "Use at least 10 characters. A few words in a row make a good password.")
 	case n > maxPassword:
-		f.Errors["password"] = "Use at most 200 characters."
-	}
-	if !f.Accepted {
-		f.Errors["accept"] = "An account needs your agreement to the privacy policy."
+		f.add(field, "Use at most 200 characters.")
 	}
 }
 
-// plausibleEmail is a first look only: one plain address, no display name.
-func plausibleEmail(s string) bool {
+// isPlausibleEmail accepts one plain address without a display name.
+func isPlausibleEmail(s string) bool {
 	if len(s) > maxEmail || strings.ContainsAny(s, " \t\r\n\"<>") {
 		return false
 	}
 	a, err := mail.ParseAddress(s)
 	return err == nil && a.Address == s
+}
+
+// passwordValue returns "" for what is too long to be a password.
+func passwordValue(c *call) string {
+	password := c.PostFormValue("password")
+	if len(password) > 4*maxPassword {
+		return ""
+	}
+	return password
 }

@@ -9,7 +9,8 @@ import (
 )
 
 func FuzzNext(f *testing.F) {
-	for _, s := range []string{"/", "//x", "/\\x", "/a?b=c", "http://x", "/\t/x", "/%2f/x", "/s/ses_a#f", "/.//x", "/@x", "/a:b"} {
+	for _, s := range []string{"/", "//x", "/\\x", "/a?b=c", "http://x", "/\t/x", "/%2f/x", "/s/ses_a#f", "/.//x", "/@x",
+		"/a:b"} {
 		f.Add(s)
 	}
 	base := mustURL("https://site.example/signin")
@@ -19,19 +20,22 @@ func FuzzNext(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q gives %q: %v", next, got, err)
 		}
-		if there := base.ResolveReference(u); there.Host != base.Host || there.Scheme != base.Scheme || strings.HasPrefix(there.Path, "//") {
+		if there := base.ResolveReference(u); there.Host != base.Host || there.Scheme != base.Scheme ||
+			strings.HasPrefix(there.Path, "//") {
 			t.Fatalf("%q leads to %s", next, there)
 		}
 		rec := httptest.NewRecorder()
 		http.Redirect(rec, httptest.NewRequest(http.MethodPost, "/signin", nil), got, http.StatusSeeOther)
-		if l := rec.Header().Get("Location"); !strings.HasPrefix(l, "/") || strings.HasPrefix(l, "//") || strings.ContainsAny(l, "\\\t\r\n") {
+		if l := rec.Header().Get("Location"); !strings.HasPrefix(l, "/") || strings.HasPrefix(l, "//") ||
+			strings.ContainsAny(l, "\\\t\r\n") {
 			t.Fatalf("%q redirects to %q", next, l)
 		}
 	})
 }
 
 func FuzzActivateCode(f *testing.F) {
-	for _, s := range []string{code, "wdjb mjht", "", `"><script>alert(1)</script>`, "\x00", "BBBB-BBBB", strings.Repeat("-", 100) + "WDJBMJHT"} {
+	for _, s := range []string{code, "wdjb mjht", "", `"><script>alert(1)</script>`, "\x00", "BBBB-BBBB",
+		strings.Repeat("-", 100) + "WDJBMJHT"} {
 		f.Add(s, "signin")
 	}
 	h := newWeb(f, newFake(code), func(o *Options) { o.ClientIP = func(r *http.Request) string { return r.URL.RawQuery } })

@@ -3,50 +3,102 @@ package web
 import (
 	"errors"
 	"net/http"
+	"net/url"
+
+	"github.com/service-dev/service/backend/internal/projects"
 )
 
 // maxForm bounds a posted form in bytes.
 const maxForm = 64 << 10
 
-// errNotFound and errForbidden, returned by a page, choose the error page. Any other error is a 500.
+// errNotFound and errForbidden, returned by a handler, select the error page.
 var (
 	errNotFound  = errors.New("not found")
 	errForbidden = errors.New("forbidden")
 )
 
-// pageFunc is a handler that may give up with an error; nothing may have been written then.
-type pageFunc func(http.ResponseWriter, *http.Request) error
+// call is one request on its way through page.
+type call struct {
+	*http.Request
+	rw        http.ResponseWriter
+	browserID string           // the session cookie's value, which CSRF tokens and code bindings depend on
+	account   Account          // zero if nobody is signed in
+	project   projects.Project // set by withProject; its ID is no alias
+}
+
+// handler serves one page. It may return an error only before it writes.
+type handler func(*call) error
+
+func (c *call) isSignedIn() bool { return c.account.ID != "" }
+
+func (c *call) redirect(to string) error {
+	http.Redirect(c.rw, c.Request, to, http.StatusSeeOther)
+	return nil
+}
 
 const (
 	contentPolicy = "default-src 'none'; style-src 'self'; script-src 'self'; " + otherPolicy
-	// simulatorPolicy lets the simulator page compile its own WebAssembly, which is no eval of text.
-	simulatorPolicy = "default-src 'none'; style-src 'self'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; " + otherPolicy
-	otherPolicy     = "img-src 'self' data:; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+	// simulatorPolicy lets the simulator page compile its WebAssembly, which does not allow eval of text.
+	simulatorPolicy = "default-src 'none'; style-src 'self'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; " +
+		otherPolicy
+	otherPolicy = "img-src 'self' data:; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
 
-// page wraps every route of the HTML face: headers, refusal of what another site embeds, same-origin check, browser session, CSRF token on unsafe methods,
-// and error pages. The ResponseWriter is passed on as it came, so a WebSocket upgrade works inside.
-func (w *Web) page(h pageFunc) http.Handler {
+// page wraps every HTML route: security headers, refusal of pages embedded by other sites, the same-origin check, the
+// browser session, the CSRF token of unsafe methods, and error pages. It passes the ResponseWriter on unchanged, so
+// that a handler can upgrade to a WebSocket.
+func (w *Web) page(h handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		setHeaders(rw.Header())
-		if isEmbedded(r) {
-			w.fail(rw, r, errForbidden)
-			return
+		c := &call{Request: r, rw: rw}
+		if err := w.serve(c, h); err != nil {
+			w.fail(c, err)
 		}
-		r.Body = http.MaxBytesReader(rw, r.Body, maxForm)
-		b, err := w.identify(rw, r)
-		if err != nil {
-			w.fail(rw, r, err)
-			return
+	})
+}
+
+func (w *Web) serve(c *call, h handler) error {
+	if isEmbedded(c.Request) {
+		return errForbidden
+	}
+	c.Body = http.MaxBytesReader(c.rw, c.Body, maxForm)
+	if err := w.identify(c); err != nil {
+		return err
+	}
+	if !isRead(c.Request) && (w.origins.Check(c.Request) != nil || !w.csrfOK(c)) {
+		return errForbidden
+	}
+	return h(c)
+}
+
+// signedIn wraps every page below /account. Visitors are sent to /signin and return to the page that they wanted to
+// read; a form posted without being signed in is not repeated and leads to the dashboard. It also limits how much one
+// account may change, in however many browsers it is signed in.
+func (w *Web) signedIn(h handler) http.Handler {
+	return w.page(func(c *call) error {
+		switch {
+		case !c.isSignedIn() && isRead(c.Request):
+			return c.redirect("/signin?next=" + url.QueryEscape(c.URL.RequestURI()))
+		case !c.isSignedIn():
+			return c.redirect("/signin?next=" + url.QueryEscape("/account"))
+		case !isRead(c.Request) && w.changes.Take(c.account.ID) > 0:
+			return w.showTooMany(c)
 		}
-		r = r.WithContext(withBrowser(r.Context(), b))
-		if err := w.checkOrigin(r); err != nil {
-			w.fail(rw, r, err)
-			return
+		return h(c)
+	})
+}
+
+// withProject is signedIn for the account's project {id} of the path. The alias of a merged project redirects to the
+// project that it became part of.
+func (w *Web) withProject(h handler) http.Handler {
+	return w.signedIn(func(c *call) (err error) {
+		if c.project, err = w.Dashboard.Projects.Get(c.Context(), c.account.ID, c.PathValue("id")); err != nil {
+			return err
 		}
-		if err := h(rw, r); err != nil {
-			w.fail(rw, r, err)
+		if c.project.ID != c.PathValue("id") && c.Method == http.MethodGet {
+			return c.redirect(projectPath(c.project.ID))
 		}
+		return h(c)
 	})
 }
 
@@ -59,28 +111,19 @@ func setHeaders(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// isEmbedded reports whether another site had its reader's browser load this page as a part of its own: as an image, a
-// frame or a script, or in advance. The person knows nothing of it, so it must not look anything up or be counted as
-// theirs. Browsers tell by the Fetch Metadata headers; who sends none is let through, as anybody could leave them out.
+func isRead(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
+
+// isEmbedded reports whether another site made the browser load this page as part of its own: as an image, a frame or a
+// script, or in advance. The user does not know about such a request, so it must neither look anything up nor count
+// against them. Browsers say so in Fetch Metadata headers; a request without them passes, since anybody can omit them.
 func isEmbedded(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "none", "same-origin":
 		return false
 	}
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return false // checkOrigin's to refuse
+	if !isRead(r) {
+		return false // refused by the same-origin check
 	}
-	followed := r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
-	return !followed || r.Header.Get("Sec-Purpose") != ""
-}
-
-// checkOrigin lets reading through; anything else must come from our own pages and carry this browser's token.
-func (w *Web) checkOrigin(r *http.Request) error {
-	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		return nil
-	}
-	if w.origins.Check(r) != nil || !w.csrfOK(r) {
-		return errForbidden
-	}
-	return nil
+	isNavigation := r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
+	return !isNavigation || r.Header.Get("Sec-Purpose") != ""
 }

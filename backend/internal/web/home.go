@@ -9,24 +9,24 @@ import (
 	wire "github.com/service-dev/service/proto/telemetry"
 )
 
-func (w *Web) home(rw http.ResponseWriter, r *http.Request) error {
-	return w.render(rw, r, http.StatusOK, "home", nil)
+func (w *Web) home(c *call) error {
+	return w.render(c, http.StatusOK, "home", nil)
 }
 
-// privacyPage is what the template "privacy" shows beside its own words.
+// privacyPage is the data of the template "privacy".
 type privacyPage struct {
-	// Events are all that an install may tell of its use: the list that both ends hold it to.
-	Events   []wire.Description
+	Events   []wire.Description // all that an install may report
 	KeptDays int
-	// What event logs of simulator sessions hold, and for how long after the last use.
+	// Limits of the event logs of simulator sessions, and how long they are kept after the last use.
 	LogDays, LogRows, LogMegabytes, LogGigabytes int64
-	// Embedded says that this backend runs on the reader's own computer, and takes no events.
-	Embedded bool
+	Embedded                                     bool // this backend runs on your own computer and accepts no events
 }
 
-func (w *Web) privacy(rw http.ResponseWriter, r *http.Request) error {
-	return w.render(rw, r, http.StatusOK, "privacy",
-		privacyPage{Events: wire.List(), KeptDays: int(telemetry.Kept / (24 * time.Hour)), Embedded: w.Embedded,
-			LogDays: int64(sessions.IdleKept / (24 * time.Hour)), LogRows: sessions.DefaultQuota.SessionRows,
-			LogMegabytes: sessions.DefaultQuota.SessionBytes >> 20, LogGigabytes: sessions.DefaultQuota.AccountBytes >> 30})
+func (w *Web) privacy(c *call) error {
+	quota := sessions.DefaultQuota
+	return w.render(c, http.StatusOK, "privacy", privacyPage{
+		Events: wire.List(), KeptDays: int(telemetry.Kept / (24 * time.Hour)), Embedded: w.Embedded,
+		LogDays: int64(sessions.IdleKept / (24 * time.Hour)), LogRows: quota.SessionRows,
+		LogMegabytes: quota.SessionBytes >> 20, LogGigabytes: quota.AccountBytes >> 30,
+	})
 }

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"net/http"
 	"net/url"
 	"strings"
 
@@ -10,11 +9,11 @@ import (
 
 const maxNext = 1024 // bytes
 
-// nextOf is where the person goes after signing in or out: the local path in the query's "next", else "/".
-func nextOf(r *http.Request) string { return localPath(r.URL.Query().Get("next")) }
+// nextOf returns where to continue after signing in or out: the local path in the query's "next", else "/".
+func nextOf(c *call) string { return localPath(c.URL.Query().Get("next")) }
 
-// localPath returns next if it is a path of this site, and "/" for anything else. Browsers read a backslash as a slash
-// and drop tabs and line ends, so those are refused rather than interpreted.
+// localPath returns next if it is a path of this site, else "/". Browsers read a backslash as a slash and drop tabs and
+// line breaks, so those are refused rather than interpreted.
 func localPath(next string) string {
 	if len(next) > maxNext || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") {
 		return "/"
@@ -28,12 +27,12 @@ func localPath(next string) string {
 	}
 	switch u.Path {
 	case "/signin", "/signup", "/signout":
-		return "/" // would go round in circles
+		return "/" // would redirect in a circle
 	}
 	return next
 }
 
-// withNext adds the way back to a path of ours.
+// withNext adds the path to continue at.
 func withNext(path, next string) string {
 	if next == "/" {
 		return path
@@ -41,7 +40,7 @@ func withNext(path, next string) string {
 	return path + "?next=" + url.QueryEscape(next)
 }
 
-// activationCode is the user code if next leads to the activation page, else "".
+// activationCode returns the user code if next leads to the activation page, else "".
 func activationCode(next string) string {
 	u, err := url.Parse(next)
 	if err != nil || u.Path != "/activate" {

@@ -2,24 +2,23 @@ package web
 
 import (
 	"context"
-	"errors"
 
 	"github.com/service-dev/service/backend/internal/account"
 	"github.com/service-dev/service/backend/internal/link"
 )
 
-// Account is the signed-in person as far as a page needs to know.
+// Account is what pages need to know of the signed-in account.
 type Account struct {
 	ID    string
 	Email string
 }
 
-// Accounts signs people up and in, and keeps who is signed in in which browser. Errors are package account's.
+// Accounts creates accounts, checks passwords and stores browser sessions. Errors are package account's.
 type Accounts interface {
 	SignUp(ctx context.Context, email, password string) (account.Account, error)
-	// SignIn takes the name of a browser that has signed in with this address before, or "".
+	// SignIn takes the name of a browser that signed in with this address before, or "".
 	SignIn(ctx context.Context, email, password, browser string) (account.Account, error)
-	// OpenSession gives the secret that goes into the cookie.
+	// OpenSession returns the secret for the cookie.
 	OpenSession(ctx context.Context, accountID string, v account.Visit) (string, error)
 	FindSession(ctx context.Context, secret string) (account.Account, error)
 	CloseSession(ctx context.Context, secret string) error
@@ -30,16 +29,11 @@ type Links interface {
 	View(ctx context.Context, userCode string) (link.Code, error)
 	Approve(ctx context.Context, userCode, accountID string) error
 	Deny(ctx context.Context, userCode string) error
-	// Throttled notes that the caller in ctx was refused for asking too often.
+	// Throttled records that the caller in ctx was refused for too many requests.
 	Throttled(ctx context.Context)
 }
 
-// noLonger covers an unknown, an expired and a used code: a page must not tell them apart.
-func noLonger(err error) bool {
-	for _, known := range []error{link.ErrUnknown, link.ErrExpired, link.ErrDenied, link.ErrNotPending} {
-		if errors.Is(err, known) {
-			return true
-		}
-	}
-	return false
+// isCodeGone reports whether a code is unknown, expired or used: pages must not distinguish these.
+func isCodeGone(err error) bool {
+	return isAny(err, []error{link.ErrUnknown, link.ErrExpired, link.ErrDenied, link.ErrNotPending})
 }

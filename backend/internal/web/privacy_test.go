@@ -9,13 +9,16 @@ import (
 )
 
 // T4: what people read of the events is the list that both ends hold them to, with when, how to see, stop and erase.
-func TestPrivacyPageListsEveryEvent(t *testing.T) {
+func TestPrivacyPage_ListsEveryEvent(t *testing.T) {
 	site := newSite(t, newFake(), func(o *Options) { o.Embedded = false })
 	v := visit(t, site).get("/").want(http.StatusOK, `href="/privacy"`).get("/privacy").want(http.StatusOK,
-		"90 days", "decline-privacy", "SERVICE_TELEMETRY=0", "DO_NOT_TRACK=1", "telemetry tail", "telemetry purge", "Nothing is sent before",
-		"random half of the event's id and the hours in which it happened and came", "a keyed hash of the account's id, for 90 days",
+		"90 days", "decline-privacy", "SERVICE_TELEMETRY=0", "DO_NOT_TRACK=1", "telemetry tail", "telemetry purge",
+		"Nothing is sent before",
+		"random half of the event's id and the hours in which it happened and came",
+		"a keyed hash of the account's id, for 90 days",
 		"The event log goes when the session is closed, and 30 days after", "100000 rows and 64 MB", "together 1 GB")
-	visit(t, newSite(t, newFake(), func(o *Options) { o.Embedded = true })).get("/privacy").want(http.StatusOK, "Nothing is sent: this backend")
+	visit(t, newSite(t, newFake(), func(o *Options) { o.Embedded = true })).get("/privacy").want(http.StatusOK,
+		"Nothing is sent: this backend")
 	for _, d := range telemetry.List() {
 		v.want(http.StatusOK, "<code>"+d.Name+"</code>", d.When)
 		for _, f := range d.Fields {

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"html/template"
 	"io/fs"
@@ -22,48 +21,61 @@ var templateFiles embed.FS
 //go:embed assets
 var assetFiles embed.FS
 
-// view is what every template gets. A page's own values are under Data.
+// view is the data of every template; that of the page itself is in Data.
 type view struct {
-	Account *Account // nil when nobody is signed in
-	CSRF    string   // for the hidden field "csrf" of every form
-	Support string
-	Version string
-	// Dashboard says whether there are pages below /account to lead to.
-	Dashboard bool
+	Account   *Account // nil if nobody is signed in
+	CSRF      string   // for the hidden field "csrf" of every form
+	Support   string
+	Version   string
+	Dashboard bool // whether there are pages below /account to link to
 	Data      any
 }
 
-// render writes the page templates/<name>.html inside the layout. The page is rendered before the first byte goes out,
-// so a template error still becomes an error page.
-func (w *Web) render(rw http.ResponseWriter, r *http.Request, status int, name string, data any) error {
-	t, err := w.templates.page(name)
-	if err != nil {
-		return fmt.Errorf("rendering page %s: %w", name, err)
-	}
+// render writes the page templates/<name>.html inside the layout.
+func (w *Web) render(c *call, status int, name string, data any) error {
 	v := view{
-		Account: currentBrowser(r).account, CSRF: w.csrfToken(r),
-		Support: w.SupportContact, Version: w.Version, Dashboard: w.Dashboard != nil, Data: data,
+		CSRF: w.csrfToken(c), Support: w.SupportContact, Version: w.Version, Dashboard: w.Dashboard != nil, Data: data,
 	}
-	var page bytes.Buffer
-	if err := t.ExecuteTemplate(&page, "layout", v); err != nil {
-		return fmt.Errorf("rendering page %s: %w", name, err)
+	if c.isSignedIn() {
+		v.Account = &c.account
 	}
-	rw.Header().Set("Content-Type", "text/html; charset=utf-8")
-	rw.WriteHeader(status)
-	_, _ = rw.Write(page.Bytes()) // the browser may be gone
+	page, err := w.execute(name, v)
+	if err != nil {
+		return err
+	}
+	c.rw.Header().Set("Content-Type", htmlType)
+	c.rw.WriteHeader(status)
+	_, _ = c.rw.Write(page) // the browser may be gone
 	return nil
 }
 
+// execute renders a page completely before anything is sent, so that a template error still becomes an error page.
+func (w *Web) execute(name string, v view) ([]byte, error) {
+	parse, ok := w.templates[name]
+	if !ok {
+		return nil, fmt.Errorf("render page %s: no such template", name)
+	}
+	t, err := parse()
+	if err != nil {
+		return nil, fmt.Errorf("parse page %s: %w", name, err)
+	}
+	var page bytes.Buffer
+	if err := t.ExecuteTemplate(&page, "layout", v); err != nil {
+		return nil, fmt.Errorf("render page %s: %w", name, err)
+	}
+	return page.Bytes(), nil
+}
+
 // templateSet holds the pages by name. Each is parsed when it is first shown: most backends are embedded ones whose
-// pages are seldom looked at, and all pages parsed take more memory than everything else at rest.
+// pages are rarely opened, and all parsed pages would take more memory than the rest of an idle backend.
 type templateSet map[string]func() (*template.Template, error)
 
-// findTemplates names one set per page: the layout, the shared parts (files that begin with an underscore), the page.
+// findTemplates combines each page with the layout and the shared parts, whose file names begin with an underscore.
 func findTemplates(assets assetSet) (templateSet, error) {
 	functions := template.FuncMap{"asset": assets.url, "platform": platformName}
 	files, err := fs.Glob(templateFiles, "templates/*.html")
 	if err != nil {
-		return nil, fmt.Errorf("listing templates: %w", err)
+		return nil, fmt.Errorf("list templates: %w", err)
 	}
 	pages := templateSet{}
 	for _, file := range files {
@@ -78,21 +90,14 @@ func findTemplates(assets assetSet) (templateSet, error) {
 	return pages, nil
 }
 
-func (s templateSet) page(name string) (*template.Template, error) {
-	parse, ok := s[name]
-	if !ok {
-		return nil, errors.New("no such template")
-	}
-	return parse()
-}
-
-// assetSet holds the static files by name; their address carries a hash of the content, so browsers may keep them.
+// assetSet holds the static files by name. Their URL contains a hash of the content, so browsers may cache them for
+// ever.
 type assetSet map[string]asset
 
 type asset struct {
 	kind    string
 	gzipped bool
-	load    func() content // once, when it is first needed
+	load    func() content // reads and hashes once
 }
 
 type content struct {
@@ -104,19 +109,19 @@ func findAssets() (assetSet, error) {
 	set := assetSet{}
 	entries, err := assetFiles.ReadDir("assets")
 	if err != nil {
-		return nil, fmt.Errorf("listing assets: %w", err)
+		return nil, fmt.Errorf("list assets: %w", err)
 	}
 	for _, e := range entries {
 		if !e.IsDir() {
-			set.add(e.Name(), embedded(assetFiles, "assets/"+e.Name()), false)
+			set.add(e.Name(), embeddedFile(assetFiles, "assets/"+e.Name()), false)
 		}
 	}
 	set.addProgram()
 	return set, nil
 }
 
-// embedded reads a file that is known to be there.
-func embedded(files embed.FS, name string) func() []byte {
+// embeddedFile returns the reader of a file that must exist.
+func embeddedFile(files embed.FS, name string) func() []byte {
 	return func() []byte {
 		body, err := files.ReadFile(name)
 		if err != nil {
@@ -129,12 +134,11 @@ func embedded(files embed.FS, name string) func() []byte {
 func (s assetSet) add(name string, read func() []byte, gzipped bool) {
 	s[name] = asset{kind: contentType(name), gzipped: gzipped, load: sync.OnceValue(func() content {
 		body := read()
-		sum := sha256.Sum256(body)
-		return content{body: body, version: hex.EncodeToString(sum[:6])}
+		return content{body: body, version: hashOf(body, 6)}
 	})}
 }
 
-// contentType does not leave scripts and styles to the machine's MIME table, which may be wrong or missing.
+// contentType does not depend on the machine's MIME table for what the pages use: it may be wrong or missing.
 func contentType(name string) string {
 	switch path.Ext(name) {
 	case ".css":
@@ -152,7 +156,7 @@ func contentType(name string) string {
 	return "application/octet-stream"
 }
 
-// url is the template function "asset": the address of a static file.
+// url is the template function "asset": it returns the URL of a static file.
 func (s assetSet) url(name string) (string, error) {
 	a, ok := s[name]
 	if !ok {
@@ -164,30 +168,43 @@ func (s assetSet) url(name string) (string, error) {
 func (w *Web) asset(rw http.ResponseWriter, r *http.Request) {
 	a, ok := w.assets[r.PathValue("name")]
 	if !ok {
-		w.page(w.notFound).ServeHTTP(rw, r)
+		w.failWith(errNotFound).ServeHTTP(rw, r)
 		return
 	}
-	c := a.load()
+	file := a.load()
 	h := rw.Header()
 	setHeaders(h)
-	h.Set("Content-Type", a.kind)
-	// Without the version (a module importing another by name) a browser asks each time whether its copy still holds.
+	// Without the version, as where one module imports another, a browser asks each time whether its copy is current.
 	h.Set("Cache-Control", "no-cache")
-	h.Set("ETag", `"`+c.version+`"`)
-	if r.URL.Query().Get("v") == c.version {
+	if r.URL.Query().Get("v") == file.version {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
-	if r.Header.Get("If-None-Match") == h.Get("ETag") {
+	body := file.body
+	if a.gzipped {
+		h.Add("Vary", "Accept-Encoding")
+		if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+			h.Set("Content-Encoding", "gzip")
+		} else {
+			body = file.unpack()
+		}
+	}
+	serveBytes(rw, r, a.kind, file.version, body)
+}
+
+// serveBytes answers with a file, or 304 if the client has this version.
+func serveBytes(rw http.ResponseWriter, r *http.Request, contentType, version string, body []byte) {
+	h := rw.Header()
+	h.Set("Content-Type", contentType)
+	h.Set("ETag", `"`+version+`"`)
+	if strings.Contains(r.Header.Get("If-None-Match"), h.Get("ETag")) {
 		rw.WriteHeader(http.StatusNotModified)
 		return
 	}
-	if a.gzipped {
-		h.Add("Vary", "Accept-Encoding")
-		if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-			c.unpackTo(rw)
-			return
-		}
-		h.Set("Content-Encoding", "gzip")
-	}
-	_, _ = rw.Write(c.body)
+	_, _ = rw.Write(body) // the client may be gone
+}
+
+// hashOf returns the first n bytes of a SHA-256 sum in hexadecimal.
+func hashOf(body []byte, n int) string {
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:n])
 }

@@ -2,8 +2,8 @@ package web
 
 import (
 	"errors"
-	"net/http"
 	"strings"
+	"time"
 
 	"github.com/service-dev/service/backend/internal/account"
 	"github.com/service-dev/service/backend/internal/audit"
@@ -11,187 +11,166 @@ import (
 )
 
 const (
-	staleSignIn   = "You signed in here a while ago. To be sure that it is you, sign out, sign in again and try once more."
-	wrongPassword = "This is not your current password."
-	ownGuesses    = "Too many wrong passwords. Wait a few minutes, then try again."
-	mailsSpent    = "We sent several mails in the last hour. Wait a while before asking for another."
-	mailFull      = "Too much mail is waiting to be sent. Try again in a few minutes."
+	staleSignIn = "Sign out, sign in again and try once more. " +
+		"You signed in here a while ago, and this makes sure that it is you."
+	wrongPassword    = "This is not your current password."
+	tooManyPasswords = "Wait a few minutes, then try again. Too many wrong passwords were entered."
+	tooManyMails     = "Wait a while before you ask for another mail. We sent several in the last hour."
+	mailQueueFull    = "Try again in a few minutes. Too much mail is waiting to be sent."
 )
 
-// mailTrouble says why a mail was not sent, or nothing if err is about something else.
-func mailTrouble(err error) string {
+// mailProblem explains why a mail was not sent, or returns "" if err is about something else.
+func mailProblem(err error) string {
 	switch {
 	case errors.Is(err, account.ErrTooManyMails):
-		return mailsSpent
+		return tooManyMails
 	case errors.Is(err, mail.ErrFull):
-		return mailFull
+		return mailQueueFull
 	}
 	return ""
 }
 
-// passwordRefused says why the current password was not taken, or nothing if err is about something else.
-func passwordRefused(err error) string {
+// passwordProblem explains why the current password was refused, or returns "" if err is about something else.
+func passwordProblem(err error) string {
 	var spent *account.TooManyGuessesError
 	switch {
 	case errors.Is(err, account.ErrBadCredentials):
 		return wrongPassword
 	case errors.As(err, &spent):
-		return ownGuesses
+		return tooManyPasswords
 	}
 	return ""
 }
 
-// changeEmail has a link sent to the new address; without mail nobody could prove that it is theirs.
-func (w *Web) changeEmail(rw http.ResponseWriter, r *http.Request, a Account) error {
+// changeEmail sends a link to the new address; without mail nobody could prove that it is theirs.
+func (w *Web) changeEmail(c *call) error {
 	if !w.Settings.CanMail() {
 		return errNotFound
 	}
-	p := settingsPage{NewEmail: strings.TrimSpace(r.PostFormValue("email"))}
-	unsure, err := w.unsure(r, a)
+	p := settingsPage{NewEmail: strings.TrimSpace(c.PostFormValue("email"))}
+	unproven, err := w.isUnproven(c)
 	if err != nil {
 		return err
 	}
-	if unsure {
+	if unproven {
 		p.Problem = staleSignIn
-		return w.showSettings(rw, r, a, p)
+		return w.showSettings(c, p)
 	}
 	err = account.ErrBadEmail
-	if plausibleEmail(p.NewEmail) {
-		err = w.Settings.ChangeEmail(r.Context(), a.ID, p.NewEmail, clipped(r.PostFormValue("password")), audit.Person())
+	if isPlausibleEmail(p.NewEmail) {
+		err = w.Settings.ChangeEmail(c.Context(), c.account.ID, p.NewEmail, passwordValue(c), audit.Person())
 	}
 	switch {
-	case err == nil:
-		return w.done(rw, r, "change-sent")
 	case errors.Is(err, account.ErrBadEmail):
-		p.wrong("new-email", badEmail)
+		p.add("new-email", badEmail)
 	case errors.Is(err, account.ErrEmailTaken):
-		p.wrong("new-email", "This is your account's address already.")
-	case passwordRefused(err) != "":
-		p.wrong("email-password", passwordRefused(err))
-	case mailTrouble(err) != "":
-		p.Problem = mailTrouble(err)
+		p.add("new-email", "This is your account's address already.")
+	case passwordProblem(err) != "":
+		p.add("email-password", passwordProblem(err))
+	case mailProblem(err) != "":
+		p.Problem = mailProblem(err)
 	default:
-		return err
+		return w.settingsDone(c, err, "change-sent")
 	}
-	return w.showSettings(rw, r, a, p)
+	return w.showSettings(c, p)
 }
 
-func (w *Web) resendMail(rw http.ResponseWriter, r *http.Request, a Account) error {
-	err := w.Settings.SendVerification(r.Context(), a.ID)
-	if trouble := mailTrouble(err); trouble != "" {
-		return w.showSettings(rw, r, a, settingsPage{formErrors: formErrors{Problem: trouble}})
+func (w *Web) resendMail(c *call) error {
+	err := w.Settings.SendVerification(c.Context(), c.account.ID)
+	if problem := mailProblem(err); problem != "" {
+		return w.showProblem(c, problem)
 	}
-	if err != nil {
-		return err
-	}
-	return w.done(rw, r, "mail-sent")
+	return w.settingsDone(c, err, "mail-sent")
 }
 
-// changePassword changes it, or sets the first one.
-func (w *Web) changePassword(rw http.ResponseWriter, r *http.Request, a Account) error {
+// changePassword changes the password, or sets the first one.
+func (w *Web) changePassword(c *call) error {
 	var p settingsPage
-	password := r.PostFormValue("new")
-	if trouble := passwordTrouble(password); trouble != "" {
-		p.wrong("new-password", trouble)
-		return w.showSettings(rw, r, a, p)
+	password := c.PostFormValue("new")
+	if p.checkPassword("new-password", password); p.Failed() {
+		return w.showSettings(c, p)
 	}
-	person, err := w.Settings.ByID(r.Context(), a.ID)
+	owner, err := w.Settings.ByID(c.Context(), c.account.ID)
 	if err != nil {
 		return err
 	}
-	unsure, err := w.unsure(r, a)
+	unproven, err := w.isUnproven(c)
 	if err != nil {
 		return err
 	}
-	if unsure {
-		p.Problem = staleSignIn
-		return w.showSettings(rw, r, a, p)
+	if unproven {
+		return w.showProblem(c, staleSignIn)
 	}
-	if person.HasPassword() {
-		err = w.Settings.ChangePassword(r.Context(), a.ID, clipped(r.PostFormValue("password")), password, browserSecret(r), audit.Person())
+	if owner.HasPassword() {
+		err = w.Settings.ChangePassword(c.Context(), c.account.ID, passwordValue(c), password, browserSecret(c),
+			audit.Person())
 	} else {
-		err = w.Settings.SetPassword(r.Context(), a.ID, password, browserSecret(r), audit.Person())
+		err = w.Settings.SetPassword(c.Context(), c.account.ID, password, browserSecret(c), audit.Person())
 	}
 	switch {
-	case passwordRefused(err) != "":
-		p.wrong("current-password", passwordRefused(err))
+	case passwordProblem(err) != "":
+		p.add("current-password", passwordProblem(err))
 	case errors.Is(err, account.ErrHasPassword):
-		p.Problem = "Your account got a password in the meantime. Change it here if it was you."
-	case err != nil:
-		return err
+		p.Problem = "Change the password here if it was you: your account got one in the meantime."
 	default:
-		return w.done(rw, r, "password")
+		return w.settingsDone(c, err, "password")
 	}
-	return w.showSettings(rw, r, a, p)
+	return w.showSettings(c, p)
 }
 
-// unsure tells whether nothing shows that it is the account's own person who asks: there is no password to ask for, and
-// this browser signed in a while ago. Who finds it open must not get to keep the account.
-func (w *Web) unsure(r *http.Request, a Account) (bool, error) {
-	person, err := w.Settings.ByID(r.Context(), a.ID)
-	if err != nil || person.HasPassword() {
+// isUnproven reports whether the request may come from somebody else who found the browser open: the account has no
+// password to ask for, and the sign-in is not recent.
+func (w *Web) isUnproven(c *call) (bool, error) {
+	owner, err := w.Settings.ByID(c.Context(), c.account.ID)
+	if err != nil || owner.HasPassword() {
 		return false, err
 	}
-	return w.stale(r, a)
+	return w.isStale(c)
 }
 
-// clipped makes what is too long to be a password no password at all.
-func clipped(password string) string {
-	if len(password) > 4*maxPassword {
-		return ""
+// freshSignIn is how recent a sign-in must be to add a sign-in method and, without a password to ask for, to set one,
+// to change the address or to delete the account.
+const freshSignIn = 10 * time.Minute
+
+// isStale reports whether this browser signed in longer than freshSignIn ago.
+func (w *Web) isStale(c *call) (bool, error) {
+	open, err := w.Settings.Sessions(c.Context(), c.account.ID, browserSecret(c))
+	for _, s := range open {
+		if s.Current && w.Now().Sub(s.CreatedAt) < freshSignIn {
+			return false, err
+		}
 	}
-	return password
+	return true, err
 }
 
-func (w *Web) unlink(rw http.ResponseWriter, r *http.Request, a Account) error {
-	linked, err := w.Settings.Identities(r.Context(), a.ID)
+func (w *Web) unlinkProvider(c *call) error {
+	linked, err := w.Settings.Identities(c.Context(), c.account.ID)
 	if err != nil {
 		return err
 	}
-	found := false
+	err = errNotFound
 	for _, l := range linked {
-		if l.Provider != r.PathValue("provider") {
+		if l.Provider != c.PathValue("provider") {
 			continue
 		}
-		found = true
-		err := w.Settings.Unlink(r.Context(), a.ID, l.Provider, l.Subject, audit.Person())
+		err = w.Settings.Unlink(c.Context(), c.account.ID, l.Provider, l.Subject, audit.Person())
 		if errors.Is(err, account.ErrLastWayIn) {
-			return w.showSettings(rw, r, a, settingsPage{formErrors: formErrors{Problem: lastWayIn}})
+			return w.showProblem(c, lastMethod)
 		}
 		if err != nil && !errors.Is(err, account.ErrNotFound) {
 			return err
 		}
+		err = nil // another request may have unlinked it
 	}
-	if !found {
-		return errNotFound
-	}
-	return w.done(rw, r, "unlinked")
+	return w.settingsDone(c, err, "unlinked")
 }
 
-func (w *Web) endBrowser(rw http.ResponseWriter, r *http.Request, a Account) error {
-	err := w.Settings.EndSession(r.Context(), a.ID, r.PathValue("id"), audit.Person())
-	if errors.Is(err, account.ErrNotFound) {
-		return errNotFound
-	}
-	if err != nil {
-		return err
-	}
-	return w.done(rw, r, "browser")
+func (w *Web) endBrowser(c *call) error {
+	err := w.Settings.EndSession(c.Context(), c.account.ID, c.PathValue("id"), audit.Person())
+	return w.settingsDone(c, err, "browser")
 }
 
-func (w *Web) endOtherBrowsers(rw http.ResponseWriter, r *http.Request, a Account) error {
-	if _, err := w.Settings.EndOtherSessions(r.Context(), a.ID, browserSecret(r), audit.Person()); err != nil {
-		return err
-	}
-	return w.done(rw, r, "browsers")
-}
-
-// oneLine is a name that somebody typed, without what does not print and without space around it.
-func oneLine(s string) string {
-	return strings.TrimSpace(strings.Map(func(c rune) rune {
-		if c < ' ' || c == 0x7f || c == '\u2028' || c == '\u2029' {
-			return ' '
-		}
-		return c
-	}, strings.ToValidUTF8(s, "")))
+func (w *Web) endOtherBrowsers(c *call) error {
+	_, err := w.Settings.EndOtherSessions(c.Context(), c.account.ID, browserSecret(c), audit.Person())
+	return w.settingsDone(c, err, "browsers")
 }

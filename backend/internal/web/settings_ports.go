@@ -11,21 +11,21 @@ import (
 	"github.com/service-dev/service/backend/internal/passkey"
 )
 
-// Settings is what the pages of an account's own settings and of mailed links need. Errors are package account's.
+// Settings serves the settings of an account and mailed links. Errors are package account's.
 type Settings interface {
 	Profiles
 	Browsers
 	Mails
 	SignUps
 	Identities
-	Leaving
+	DataRights
 }
 
-// Profiles shows an account and changes what it is known by.
+// Profiles reads an account and changes its e-mail address and password.
 type Profiles interface {
 	ByID(ctx context.Context, accountID string) (account.Account, error)
 	CheckPassword(ctx context.Context, accountID, password string) error
-	// ChangePassword and SetPassword sign every browser out but the one whose cookie's secret is keep.
+	// ChangePassword and SetPassword sign out every browser except the one whose cookie contains the secret keep.
 	ChangePassword(ctx context.Context, accountID, current, newPassword, keep string, by audit.Actor) error
 	SetPassword(ctx context.Context, accountID, newPassword, keep string, by audit.Actor) error
 	ChangeEmail(ctx context.Context, accountID, newEmail, password string, by audit.Actor) error
@@ -38,24 +38,24 @@ type Browsers interface {
 	EndOtherSessions(ctx context.Context, accountID, keep string, by audit.Actor) (int, error)
 }
 
-// SignUps are finished by a mailed link.
+// SignUps completes sign-ups by a mailed link.
 type SignUps interface {
 	RequestSignUp(ctx context.Context, email, password, next string) error
-	// FinishSignUp gives the account and the path that the person came from.
+	// FinishSignUp returns the account and the path to continue at.
 	FinishSignUp(ctx context.Context, token, password string) (account.Account, string, error)
 }
 
-// Mails sends links and takes them back.
+// Mails sends links and redeems them.
 type Mails interface {
 	CanMail() bool
 	SendVerification(ctx context.Context, accountID string) error
-	// Verify wants the account that this browser is signed in to.
+	// Verify takes the account that this browser is signed in to.
 	Verify(ctx context.Context, accountID, token string) error
 	ForgotPassword(ctx context.Context, email string) error
 	ResetPassword(ctx context.Context, token, newPassword string, revoke account.Access) (account.Account, error)
 }
 
-// Identities are how a person is known to sign-in providers.
+// Identities are the accounts that people have at sign-in providers.
 type Identities interface {
 	SignInWith(ctx context.Context, id account.Identity) (account.Account, error)
 	SignUpWith(ctx context.Context, id account.Identity) (account.Account, error)
@@ -64,8 +64,8 @@ type Identities interface {
 	Unlink(ctx context.Context, accountID, provider, subject string, by audit.Actor) error
 }
 
-// Leaving is taking one's data along, and going.
-type Leaving interface {
+// DataRights exports and deletes everything about an account.
+type DataRights interface {
 	Export(ctx context.Context, accountID string, to io.Writer, by audit.Actor) error
 	Delete(ctx context.Context, accountID string, by audit.Actor) error
 }
@@ -80,19 +80,20 @@ type Providers interface {
 // Passkeys adds, lists and uses passkeys. Errors are package passkey's.
 type Passkeys interface {
 	PasskeySignIn
-	PasskeyKeeping
+	PasskeyManager
 }
 
-// PasskeySignIn is signing in with one; sealed goes from the begin to the finish by way of the browser.
+// PasskeySignIn signs in with a passkey; the browser returns sealed with its response.
 type PasskeySignIn interface {
 	BeginLogin(ctx context.Context) (options []byte, sealed string, err error)
 	FinishLogin(ctx context.Context, sealed string, response []byte) (accountID string, err error)
 }
 
-// PasskeyKeeping is what an account does with its own.
-type PasskeyKeeping interface {
+// PasskeyManager registers, lists and removes an account's passkeys.
+type PasskeyManager interface {
 	BeginRegister(ctx context.Context, accountID string) (options []byte, sealed string, err error)
-	FinishRegister(ctx context.Context, accountID, sealed string, response []byte, name string, by audit.Actor) (passkey.Passkey, error)
+	FinishRegister(ctx context.Context, accountID, sealed string, response []byte, name string, by audit.Actor) (
+		passkey.Passkey, error)
 	List(ctx context.Context, accountID string) ([]passkey.Passkey, error)
 	Remove(ctx context.Context, accountID, id string, by audit.Actor) error
 }

@@ -19,14 +19,14 @@ func settled(t *testing.T, change ...func(*Options)) (*fakeSettings, *visitor) {
 	t.Helper()
 	f := newFakeSettings()
 	f.people["ada@example.org"] = adaPassword
-	v := visit(t, newSite(t, f.fakeCore, append([]func(*Options){f.all}, change...)...)).get("/signin")
+	v := visit(t, newSite(t, f.fakeAccounts, append([]func(*Options){f.all}, change...)...)).get("/signin")
 	v.send("/signin?next=/account/settings", "email", "ada@example.org", "password", adaPassword).onward()
 	return f, v.want(http.StatusOK, "Account settings", `aria-current="page">Settings`)
 }
 
-func TestSettingsAreForTheSignedIn(t *testing.T) {
+func TestSettings_RequireSignIn(t *testing.T) {
 	f := newFakeSettings()
-	v := visit(t, newSite(t, f.fakeCore, f.all))
+	v := visit(t, newSite(t, f.fakeAccounts, f.all))
 	for _, path := range []string{settingsPath, settingsPath + "/delete"} {
 		v.get(path).want(http.StatusSeeOther)
 		if got := v.header.Get("Location"); !strings.HasPrefix(got, "/signin?next=%2Faccount%2Fsettings") {
@@ -34,14 +34,16 @@ func TestSettingsAreForTheSignedIn(t *testing.T) {
 		}
 	}
 	form := v.get("/signin").tokens()
-	for _, path := range []string{"/email", "/email/resend", "/password", "/browsers/x/end", "/browsers/end-others", "/export", "/delete", "/passkeys", "/passkeys/begin", "/passkeys/x/remove", "/providers/acme/link", "/providers/acme/unlink"} {
+	for _, path := range []string{"/email", "/email/resend", "/password", "/browsers/x/end", "/browsers/end-others",
+		"/export", "/delete", "/passkeys", "/passkeys/begin", "/passkeys/x/remove", "/providers/acme/link",
+		"/providers/acme/unlink"} {
 		v.post(settingsPath+path, form).want(http.StatusSeeOther)
 		v.post(settingsPath+path, nil).want(http.StatusForbidden)
 	}
 	if f.writes != 0 || len(f.mails) != 0 || f.deleted != "" {
 		t.Error("something was changed for nobody")
 	}
-	bare := visit(t, newSite(t, f.fakeCore))
+	bare := visit(t, newSite(t, f.fakeAccounts))
 	for _, path := range []string{settingsPath, "/forgot", "/reset", "/verify", "/goodbye"} {
 		bare.get(path).want(http.StatusNotFound)
 	}
@@ -50,16 +52,19 @@ func TestSettingsAreForTheSignedIn(t *testing.T) {
 	}
 }
 
-func TestChangeOfThePassword(t *testing.T) {
+func TestSettings_ChangePassword(t *testing.T) {
 	f, v := settled(t)
 	other, err := f.OpenSession(t.Context(), "id-ada@example.org", account.Visit{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	v.send(settingsPath+"/password", "password", "wrong", "new", "a new long password").
-		want(http.StatusUnprocessableEntity, `href="#current-password"`, `id="current-password-error"`, "<title>Error:", "<details open>")
-	v.send(settingsPath+"/password", "password", adaPassword, "new", "short").want(http.StatusUnprocessableEntity, `id="new-password-error"`)
-	v.send(settingsPath+"/password", "password", adaPassword, "new", "a new long password").onward().want(http.StatusOK, "new password is saved")
+		want(http.StatusUnprocessableEntity, `href="#current-password"`, `id="current-password-error"`, "<title>Error:",
+			"<details open>")
+	v.send(settingsPath+"/password", "password", adaPassword, "new", "short").want(http.StatusUnprocessableEntity,
+		`id="new-password-error"`)
+	v.send(settingsPath+"/password", "password", adaPassword, "new", "a new long password").onward().want(http.StatusOK,
+		"new password is saved")
 	if f.people["ada@example.org"] != "a new long password" {
 		t.Error("the password was not changed")
 	}
@@ -69,19 +74,20 @@ func TestChangeOfThePassword(t *testing.T) {
 }
 
 // A change to an address that has an account is answered like any other.
-func TestChangeOfTheAddressTellsNobodyWhoHasIt(t *testing.T) {
+func TestSettings_ChangeEmailDoesNotRevealAccounts(t *testing.T) {
 	f, v := settled(t)
 	f.people["bob@example.org"] = "x"
 	var pages []string
 	for _, email := range []string{"bob@example.org", "lovelace@example.org"} {
-		pages = append(pages, v.send(settingsPath+"/email", "email", email, "password", adaPassword).onward().want(http.StatusOK, "a link to the new address").page)
+		pages = append(pages, v.send(settingsPath+"/email", "email", email, "password",
+			adaPassword).onward().want(http.StatusOK, "a link to the new address").page)
 	}
 	if pages[0] != pages[1] {
 		t.Error("the pages differ")
 	}
 }
 
-func TestChangeOfTheAddress(t *testing.T) {
+func TestSettings_ChangeEmail(t *testing.T) {
 	f, v := settled(t)
 	v.want(http.StatusOK, "not confirmed", "Send the mail again")
 	for _, tc := range []struct{ email, password, want string }{
@@ -89,12 +95,14 @@ func TestChangeOfTheAddress(t *testing.T) {
 		{"ada@example.org", adaPassword, "your account&#39;s address already"},
 		{"lovelace@example.org", "wrong", `id="email-password-error"`},
 	} {
-		v.send(settingsPath+"/email", "email", tc.email, "password", tc.password).want(http.StatusUnprocessableEntity, tc.want, `value="`+tc.email+`"`, `role="alert"`)
+		v.send(settingsPath+"/email", "email", tc.email, "password", tc.password).want(http.StatusUnprocessableEntity,
+			tc.want, `value="`+tc.email+`"`, `role="alert"`)
 		if strings.Contains(v.page, `"`+tc.password+`"`) {
 			t.Error("the password came back")
 		}
 	}
-	v.send(settingsPath+"/email", "email", "lovelace@example.org", "password", adaPassword).onward().want(http.StatusOK, "a link to the new address")
+	v.send(settingsPath+"/email", "email", "lovelace@example.org", "password", adaPassword).onward().want(http.StatusOK,
+		"a link to the new address")
 	v.send(settingsPath+"/email/resend").onward().want(http.StatusOK, "on its way")
 	if got := strings.Join(f.mails, " "); got != "lovelace@example.org id-ada@example.org" {
 		t.Errorf("mails: %s", got)
@@ -104,15 +112,17 @@ func TestChangeOfTheAddress(t *testing.T) {
 		t.Error("asks to confirm what is confirmed")
 	}
 	f.verified, f.mail = map[string]bool{}, false
-	if v.get(settingsPath).want(http.StatusOK, "cannot be changed here"); strings.Contains(v.page, "confirmed") || strings.Contains(v.page, "We send") {
+	if v.get(settingsPath).want(http.StatusOK, "cannot be changed here"); strings.Contains(v.page, "confirmed") ||
+		strings.Contains(v.page, "We send") {
 		t.Error("speaks of mail where none is sent")
 	}
 	v.send(settingsPath+"/email", "email", "third@example.org", "password", adaPassword).want(http.StatusNotFound)
 }
 
-func TestBrowsersOfAnAccount(t *testing.T) {
+func TestSettings_Browsers(t *testing.T) {
 	f, v := settled(t)
-	phone, err := f.OpenSession(t.Context(), "id-ada@example.org", account.Visit{Method: account.ByPasskey, UserAgent: "Mozilla/5.0 (iPhone) Version/18 Safari/604", IP: "192.0.2.9"})
+	phone, err := f.OpenSession(t.Context(), "id-ada@example.org",
+		account.Visit{Method: account.ByPasskey, UserAgent: "Mozilla/5.0 (iPhone) Version/18 Safari/604", IP: "192.0.2.9"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,12 +130,15 @@ func TestBrowsersOfAnAccount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v.get(settingsPath).want(http.StatusOK, "this browser", "Safari on iPhone", "192.0.2.9", "with a passkey", "Sign out all other browsers")
-	if strings.Count(v.page, "this browser") != 1 || strings.Contains(v.page, phone+`"`) && !strings.Contains(v.page, "of-"+phone) {
+	v.get(settingsPath).want(http.StatusOK, "this browser", "Safari on iPhone", "192.0.2.9", "with a passkey",
+		"Sign out all other browsers")
+	if strings.Count(v.page, "this browser") != 1 || strings.Contains(v.page, phone+`"`) &&
+		!strings.Contains(v.page, "of-"+phone) {
 		t.Error("this browser is not told from the others")
 	}
 	v.send(settingsPath + "/browsers/of-" + foreign + "/end").want(http.StatusNotFound)
-	v.get(settingsPath).send(settingsPath+"/browsers/of-"+phone+"/end").onward().want(http.StatusOK, "That browser is signed out")
+	v.get(settingsPath).send(settingsPath+"/browsers/of-"+phone+"/end").onward().want(http.StatusOK,
+		"That browser is signed out")
 	if strings.Contains(v.page, "Sign out all other") {
 		t.Error("offers to sign out browsers that are not there")
 	}
@@ -138,20 +151,26 @@ func TestBrowsersOfAnAccount(t *testing.T) {
 	}
 }
 
-func TestPasskeysInTheSettings(t *testing.T) {
+func TestSettings_Passkeys(t *testing.T) {
 	f, v := settled(t)
-	v.send(settingsPath+"/passkeys", "name", "my laptop", "credential", "k1").want(http.StatusUnprocessableEntity, "was not added") // no challenge
+	// no challenge
+	v.send(settingsPath+"/passkeys", "name", "my laptop", "credential", "k1").want(http.StatusUnprocessableEntity,
+		"was not added")
 	v.send(settingsPath+"/passkeys/begin").want(http.StatusOK, `"challenge"`)
-	v.get(settingsPath).send(settingsPath+"/passkeys", "name", " ", "credential", "k1").want(http.StatusUnprocessableEntity, `id="passkey-name-error"`)
-	v.send(settingsPath+"/passkeys", "name", "<b>my laptop", "credential", "k1").onward().want(http.StatusOK, "The passkey is added", "&lt;b&gt;my laptop", "Not used yet")
+	v.get(settingsPath).send(settingsPath+"/passkeys", "name", " ", "credential",
+		"k1").want(http.StatusUnprocessableEntity, `id="passkey-name-error"`)
+	v.send(settingsPath+"/passkeys", "name", "<b>my laptop", "credential", "k1").onward().want(http.StatusOK,
+		"The passkey is added", "&lt;b&gt;my laptop", "Not used yet")
 	form := v.tokens()
 
 	w := another(v).get("/signin")
 	w.send("/signin/passkey/begin").want(http.StatusOK, `"challenge"`)
-	w.get("/signin?next=/privacy").want(http.StatusOK, "Sign in with a passkey").send("/signin/passkey?next=/privacy", "credential", "nobody's").want(http.StatusUnprocessableEntity, "was not accepted")
+	w.get("/signin?next=/privacy").want(http.StatusOK, "Sign in with a passkey").send("/signin/passkey?next=/privacy",
+		"credential", "nobody's").want(http.StatusUnprocessableEntity, "was not accepted")
 	w.send("/signin/passkey", "credential", "k1").want(http.StatusUnprocessableEntity) // the challenge is spent
 	w.send("/signin/passkey/begin")
-	w.get("/signin").send("/signin/passkey", "credential", "clone").want(http.StatusUnprocessableEntity, "copied")
+	w.get("/signin").send("/signin/passkey", "credential", "clone").want(http.StatusUnprocessableEntity,
+		"seems to be a copy")
 	w.send("/signin/passkey/begin")
 	w.get("/signin").send("/signin/passkey?next=/privacy", "credential", "k1").want(http.StatusSeeOther)
 	if got := w.header.Get("Location"); got != "/privacy" {
@@ -162,10 +181,11 @@ func TestPasskeysInTheSettings(t *testing.T) {
 	v.post(settingsPath+"/passkeys/k1/remove", form).onward().want(http.StatusOK, "The passkey is removed", "old")
 }
 
-func TestExportIsAFile(t *testing.T) {
+func TestExport_IsAFile(t *testing.T) {
 	f, v := settled(t)
 	v.send(settingsPath+"/export").want(http.StatusOK, `{"account":"id-ada@example.org"}`)
-	if got := v.header.Get("Content-Disposition"); !strings.HasPrefix(got, `attachment; filename="account-`) || v.header.Get("Content-Type") != "application/json" {
+	if got := v.header.Get("Content-Disposition"); !strings.HasPrefix(got, `attachment; filename="account-`) ||
+		v.header.Get("Content-Type") != "application/json" {
 		t.Errorf("headers %v", v.header)
 	}
 	f.exportErr = errDisk
@@ -176,7 +196,7 @@ func TestExportIsAFile(t *testing.T) {
 }
 
 // A process that is killed while it writes or sends an export leaves nothing of it: the file has no name at that time.
-func TestExportLeavesNothingBehind(t *testing.T) {
+func TestExport_LeavesNoFile(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("there the file has a name, and the kernel deletes it with its last handle")
 	}
@@ -196,7 +216,7 @@ func TestExportLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-func TestExportHoldsNothingForABrowserThatDoesNotRead(t *testing.T) {
+func TestExport_SlowReaderHoldsNoConnection(t *testing.T) {
 	f, v := settled(t)
 	f.exportSize, f.exported = 64<<20, make(chan struct{})
 	form := v.tokens()
@@ -218,16 +238,19 @@ func TestExportHoldsNothingForABrowserThatDoesNotRead(t *testing.T) {
 	}
 }
 
-func TestDeletingTheAccount(t *testing.T) {
+func TestSettings_DeleteAccount(t *testing.T) {
 	f, v := settled(t)
 	cookie := v.client.Jar.Cookies(mustURL(v.site))
 	v.get(settingsPath+"/delete").want(http.StatusOK, "for good", "Keep my account")
-	v.send(settingsPath+"/delete", "email", "bob@example.org", "password", adaPassword).want(http.StatusUnprocessableEntity, `id="email-error"`)
-	v.send(settingsPath+"/delete", "email", "ada@example.org", "password", "wrong").want(http.StatusUnprocessableEntity, `id="password-error"`)
+	v.send(settingsPath+"/delete", "email", "bob@example.org", "password",
+		adaPassword).want(http.StatusUnprocessableEntity, `id="email-error"`)
+	v.send(settingsPath+"/delete", "email", "ada@example.org", "password", "wrong").want(http.StatusUnprocessableEntity,
+		`id="password-error"`)
 	if f.deleted != "" {
 		t.Fatal("deleted all the same")
 	}
-	v.send(settingsPath+"/delete", "email", " Ada@example.org", "password", adaPassword).onward().want(http.StatusOK, "Your account is deleted")
+	v.send(settingsPath+"/delete", "email", " Ada@example.org", "password", adaPassword).onward().want(http.StatusOK,
+		"Your account is deleted")
 	if f.deleted != "id-ada@example.org" || strings.Contains(v.page, "Sign out") {
 		t.Errorf("deleted %q, or still signed in", f.deleted)
 	}
@@ -235,7 +258,7 @@ func TestDeletingTheAccount(t *testing.T) {
 	v.get(settingsPath).want(http.StatusSeeOther)
 }
 
-func TestWithoutAPasswordAFreshSignInIsWanted(t *testing.T) {
+func TestSettings_WithoutPasswordRequireFreshSignIn(t *testing.T) {
 	now := time.Now()
 	f, v := settled(t, func(o *Options) { o.Now = func() time.Time { return now } })
 	f.people["ada@example.org"] = ""
@@ -246,17 +269,18 @@ func TestWithoutAPasswordAFreshSignInIsWanted(t *testing.T) {
 	if f.people["ada@example.org"] != "" || len(f.mails) != 0 {
 		t.Fatal("an old sign-in set a password or an address")
 	}
-	v.get(settingsPath+"/delete").want(http.StatusOK, "sign in again")
-	v.send(settingsPath+"/delete", "email", "ada@example.org").want(http.StatusUnprocessableEntity, "sign in again")
+	v.get(settingsPath+"/delete").want(http.StatusOK, "Sign in again to prove")
+	v.send(settingsPath+"/delete", "email", "ada@example.org").want(http.StatusUnprocessableEntity, "Sign in again to prove")
 	if f.deleted != "" {
 		t.Fatal("deleted by an old sign-in")
 	}
 	now = now.Add(-freshSignIn)
-	v.get(settingsPath+"/delete").send(settingsPath+"/delete", "email", "ada@example.org").onward().want(http.StatusOK, "deleted")
+	v.get(settingsPath+"/delete").send(settingsPath+"/delete", "email", "ada@example.org").onward().want(http.StatusOK,
+		"deleted")
 }
 
 // With or without a password: what is added here signs in for good.
-func TestAnotherWayInWantsAFreshSignIn(t *testing.T) {
+func TestSettings_NewSignInMethodRequiresFreshSignIn(t *testing.T) {
 	now := time.Now()
 	f, v := settled(t, func(o *Options) { o.Now = func() time.Time { return now } })
 	now = now.Add(freshSignIn + time.Minute)
@@ -272,7 +296,7 @@ func TestAnotherWayInWantsAFreshSignIn(t *testing.T) {
 	}
 }
 
-func TestChangesAreLimitedPerAddress(t *testing.T) {
+func TestSettings_ChangesAreLimitedPerAddress(t *testing.T) {
 	_, v := settled(t)
 	form := v.tokens()
 	for range mailsPerMinute {

@@ -4,15 +4,15 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/service-dev/service/backend/internal/account"
 )
 
 const (
 	verifyPath = "/verify"
-	// maxMailToken bounds what a mailed link may carry, in bytes.
+	// maxMailToken bounds the token of a mailed link in bytes.
 	maxMailToken = 200
+	noMailYet    = "Nothing came? Look into the spam folder, check the address, or try again in a few minutes."
 )
 
 type forgotPage struct {
@@ -21,190 +21,166 @@ type forgotPage struct {
 	Email string
 }
 
-func (w *Web) forgotForm(rw http.ResponseWriter, r *http.Request) error {
-	return w.showForgot(rw, r, http.StatusOK, forgotPage{})
-}
+func (w *Web) forgotForm(c *call) error { return w.showForgot(c, http.StatusOK, forgotPage{}) }
 
-func (w *Web) showForgot(rw http.ResponseWriter, r *http.Request, status int, p forgotPage) error {
+func (w *Web) showForgot(c *call, status int, p forgotPage) error {
 	p.Mail = w.Settings.CanMail()
-	return w.render(rw, r, status, "forgot", p)
+	return w.render(c, status, "forgot", p)
 }
 
-// sendForgotten answers the same for known and unknown addresses.
-func (w *Web) sendForgotten(rw http.ResponseWriter, r *http.Request) error {
-	p := forgotPage{Email: strings.TrimSpace(r.PostFormValue("email"))}
+// sendForgot answers the same for known and unknown addresses.
+func (w *Web) sendForgot(c *call) error {
+	p := forgotPage{Email: strings.TrimSpace(c.PostFormValue("email"))}
 	if !w.Settings.CanMail() {
-		return w.showForgot(rw, r, http.StatusOK, p)
+		return w.showForgot(c, http.StatusOK, p)
 	}
-	if w.doors.mails.Take(w.ClientIP(r)) > 0 {
+	if w.rateLimits.mails.Take(w.ClientIP(c.Request)) > 0 {
 		p.Problem = tooMany
-		rw.Header().Set("Retry-After", "60")
-		return w.showForgot(rw, r, http.StatusTooManyRequests, p)
+		c.rw.Header().Set("Retry-After", "60")
+		return w.showForgot(c, http.StatusTooManyRequests, p)
 	}
 	err := account.ErrBadEmail
-	if plausibleEmail(p.Email) {
-		err = w.Settings.ForgotPassword(r.Context(), p.Email)
+	if isPlausibleEmail(p.Email) {
+		err = w.Settings.ForgotPassword(c.Context(), p.Email)
 	}
 	if errors.Is(err, account.ErrBadEmail) {
-		p.wrong("email", badEmail)
-		return w.showForgot(rw, r, http.StatusUnprocessableEntity, p)
+		p.add("email", badEmail)
+		return w.showForgot(c, p.status(), p)
 	}
 	if err != nil {
 		return err
 	}
-	http.Redirect(rw, r, "/forgot/sent", http.StatusSeeOther)
-	return nil
+	return c.redirect("/forgot/sent")
 }
 
-func (w *Web) forgottenSent(rw http.ResponseWriter, r *http.Request) error {
-	return w.say(rw, r, http.StatusOK, said{
-		Title: "Look into your mail",
-		Text: []string{"If there is an account with that address, a link to choose a new password is on its way. It works once, and not for long.",
-			"Nothing came? Look into the spam folder, check the address, or try again in a few minutes."},
+func (w *Web) forgotSent(c *call) error {
+	return w.showMessage(c, http.StatusOK, message{
+		Title: "Check your mail",
+		Text: []string{"If there is an account with that address, a link to choose a new password is on its way. " +
+			"It works once, and not for long.", noMailYet},
 		Href: "/signin", Label: "Back to sign in", Quiet: true,
 	})
 }
 
-// takeToken moves a mailed link's token from the address into a moment and sends the browser to the address without it;
-// moved tells whether it did. What neither carries a token nor remembers one is an old link.
-func (w *Web) takeToken(rw http.ResponseWriter, r *http.Request, purpose string) (token string, moved bool, err error) {
-	given := r.URL.Query().Get("token")
-	if given != "" && len(given) <= maxMailToken {
-		if err := w.remember(rw, r, purpose, given); err != nil {
-			return "", false, err
+// mailForm serves the page of a mailed link. It moves the link's token from the address into the flow's state and
+// redirects to the address without it, then calls show. Links without a token show a way to get a new one.
+func (w *Web) mailForm(c *call, flow string, expired message, show func() error) error {
+	if token := c.URL.Query().Get("token"); token != "" && len(token) <= maxMailToken {
+		if err := w.saveFlow(c, flow, token); err != nil {
+			return err
 		}
-		http.Redirect(rw, r, r.URL.Path, http.StatusSeeOther)
-		return "", true, nil
+		return c.redirect(c.URL.Path)
 	}
-	w.recall(r, purpose, &token)
-	return token, false, nil
+	var token string
+	if w.loadFlow(c, flow, &token); token == "" {
+		return w.showExpired(c, expired)
+	}
+	return show()
 }
 
-// resetPage is the form of a mailed link. Links, Passkeys and Providers are what else may be taken away.
+// What expired links lead to.
+var (
+	askAgain    = message{Href: "/forgot", Label: "Ask for a new link"}
+	signUpAgain = message{Href: "/signup", Label: "Sign up again"}
+	toSettings  = message{Href: settingsPath, Label: "Go to your settings"}
+)
+
+// showExpired answers the same for mailed links that are unknown, used, expired or replaced by a newer one.
+func (w *Web) showExpired(c *call, m message) error {
+	m.Title = "This link no longer works"
+	m.Text = []string{"A mailed link works once, for a short time, and only until a newer one is sent. " +
+		"Nothing was changed."}
+	return w.showMessage(c, http.StatusNotFound, m)
+}
+
+// resetPage is the data of the template "reset". Links, Passkeys and Providers are what can be revoked as well.
 type resetPage struct {
 	formErrors
 	Min                        int
-	Links, Passkeys, Providers offer
+	Links, Passkeys, Providers checkbox
 }
 
-// offer is a box to tick.
-type offer struct{ On, Ticked bool }
+type checkbox struct{ On, Ticked bool }
 
-func (w *Web) resetForm(rw http.ResponseWriter, r *http.Request) error {
-	token, moved, err := w.takeToken(rw, r, momentReset)
-	if err != nil || moved {
-		return err
-	}
-	if token == "" {
-		return w.oldLink(rw, r, "/forgot", "Ask for a new link")
-	}
-	return w.showReset(rw, r, formErrors{}, account.Access{})
+func (w *Web) resetForm(c *call) error {
+	return w.mailForm(c, flowReset, askAgain, func() error { return w.showReset(c, formErrors{}, account.Access{}) })
 }
 
-func (w *Web) showReset(rw http.ResponseWriter, r *http.Request, f formErrors, revoke account.Access) error {
-	return w.render(rw, r, statusOf(f), "reset", resetPage{
+func (w *Web) showReset(c *call, f formErrors, revoke account.Access) error {
+	return w.render(c, f.status(), "reset", resetPage{
 		formErrors: f, Min: minPassword,
-		Links: offer{true, revoke.Links}, Passkeys: offer{w.Passkeys != nil, revoke.Passkeys},
-		Providers: offer{w.Providers != nil && len(w.Providers.Providers()) > 0, revoke.Identities},
+		Links: checkbox{true, revoke.Links}, Passkeys: checkbox{w.Passkeys != nil, revoke.Passkeys},
+		Providers: checkbox{w.Providers != nil && len(w.Providers.Providers()) > 0, revoke.Identities},
 	})
 }
 
-// readRevoke takes what was ticked to go along with the old password.
-func readRevoke(r *http.Request) account.Access {
-	ticked := func(name string) bool { return r.PostFormValue(name) != "" }
-	return account.Access{Links: ticked("links"), Passkeys: ticked("passkeys"), Identities: ticked("providers")}
-}
-
-func (w *Web) reset(rw http.ResponseWriter, r *http.Request) error {
+func (w *Web) reset(c *call) error {
 	var token string
-	w.recall(r, momentReset, &token)
-	password, revoke := r.PostFormValue("password"), readRevoke(r)
+	w.loadFlow(c, flowReset, &token)
+	ticked := func(name string) bool { return c.PostFormValue(name) != "" }
+	revoke := account.Access{Links: ticked("links"), Passkeys: ticked("passkeys"), Identities: ticked("providers")}
 	var f formErrors
-	if trouble := passwordTrouble(password); trouble != "" {
-		f.wrong("password", trouble)
-		return w.showReset(rw, r, f, revoke)
+	password := c.PostFormValue("password")
+	if f.checkPassword("password", password); f.Failed() {
+		return w.showReset(c, f, revoke)
 	}
-	person, err := w.Settings.ResetPassword(r.Context(), token, password, revoke)
+	owner, err := w.Settings.ResetPassword(c.Context(), token, password, revoke)
 	switch {
 	case errors.Is(err, account.ErrBadToken):
-		w.forget(rw, momentReset)
-		return w.oldLink(rw, r, "/forgot", "Ask for a new link")
+		w.endFlow(c, flowReset)
+		return w.showExpired(c, askAgain)
 	case errors.Is(err, account.ErrSuspended):
 		f.Problem = suspended
-		return w.showReset(rw, r, f, revoke)
+		return w.showReset(c, f, revoke)
 	case err != nil:
 		return err
 	}
-	w.forget(rw, momentReset)
-	return w.enter(rw, r, person, settingsPath+"?done=reset", account.ByMail)
+	w.endFlow(c, flowReset)
+	return w.enter(c, owner, settingsPath+"?done=reset", account.ByMail)
 }
 
-// passwordTrouble says what is wrong with a new password, or nothing.
-func passwordTrouble(password string) string {
-	switch n := utf8.RuneCountInString(password); {
-	case n < minPassword:
-		return "Use at least 10 characters. A few words in a row make a good password."
-	case n > maxPassword:
-		return "Use at most 200 characters."
-	}
-	return ""
-}
-
-// verifyPage asks who is signed in to confirm; for nobody, Email is empty and the page leads to the sign-in and back.
+// verifyPage is the data of the template "verify". If nobody is signed in, Email is "" and the page links to the
+// sign-in, which leads back.
 type verifyPage struct{ Email, SignIn string }
 
-func (w *Web) verifyForm(rw http.ResponseWriter, r *http.Request) error {
-	token, moved, err := w.takeToken(rw, r, momentVerify)
-	if err != nil || moved {
-		return err
-	}
-	if token == "" {
-		return w.oldLink(rw, r, settingsPath, "Go to your settings")
-	}
-	a, _ := currentAccount(r)
-	return w.render(rw, r, http.StatusOK, "verify", verifyPage{Email: a.Email, SignIn: withNext("/signin", verifyPath)})
+func (w *Web) verifyForm(c *call) error {
+	return w.mailForm(c, flowVerify, toSettings, func() error {
+		return w.render(c, http.StatusOK, "verify",
+			verifyPage{Email: c.account.Email, SignIn: withNext("/signin", verifyPath)})
+	})
 }
 
-// verify confirms only for who is signed in to the account that asked for the mail. Whoever reads the mail proves that
-// the address is theirs, and no more: somebody else may have made the account with it.
-func (w *Web) verify(rw http.ResponseWriter, r *http.Request) error {
-	a, signedIn := currentAccount(r)
-	if !signedIn {
-		http.Redirect(rw, r, verifyPath, http.StatusSeeOther)
-		return nil
+// verify confirms the address only if the browser is signed in to the account that asked for the mail. Who reads the
+// mail proves no more than that the address is theirs: somebody else may have created the account with it.
+func (w *Web) verify(c *call) error {
+	if !c.isSignedIn() {
+		return c.redirect(verifyPath)
 	}
 	var token string
-	w.recall(r, momentVerify, &token)
-	w.forget(rw, momentVerify)
-	err := w.Settings.Verify(r.Context(), a.ID, token)
+	w.loadFlow(c, flowVerify, &token)
+	w.endFlow(c, flowVerify)
+	err := w.Settings.Verify(c.Context(), c.account.ID, token)
+	m := toSettings
 	switch {
 	case errors.Is(err, account.ErrBadToken):
-		return w.oldLink(rw, r, settingsPath, "Go to your settings")
+		return w.showExpired(c, m)
 	case errors.Is(err, account.ErrOthersToken):
-		return w.say(rw, r, http.StatusUnprocessableEntity, said{
-			Title: "This link is for another account",
-			Text: []string{"You are signed in as " + a.Email + ", and another account asked for this mail. Nothing was changed.",
-				"If that account is yours too, sign out, sign in to it, and open the link again."},
-			Href: settingsPath, Label: "Go to your settings", Quiet: true,
-		})
+		m.Title, m.Quiet = "This link is for another account", true
+		m.Text = []string{
+			"If that account is yours too, sign out, sign in to it, and open the link again.",
+			"You are signed in as " + c.account.Email + ", and another account asked for this mail. Nothing was changed.",
+		}
 	case errors.Is(err, account.ErrEmailTaken):
-		return w.say(rw, r, http.StatusUnprocessableEntity, said{
-			Title: "This address has an account by now", Text: []string{"Somebody made an account with it in the meantime. Your own account keeps its old address."},
-			Href: settingsPath, Label: "Go to your settings",
-		})
+		m.Title = "This address has an account by now"
+		m.Text = []string{"Somebody created an account with it in the meantime. Your own account keeps its old address."}
 	case errors.Is(err, account.ErrSuspended):
-		return w.say(rw, r, http.StatusUnprocessableEntity, said{Title: "This account is suspended", Text: []string{suspended}, Href: "/privacy", Label: "Privacy page"})
-	case err != nil:
-		return err
+		m = suspendedMessage()
+	default:
+		return w.settingsDone(c, err, "verified")
 	}
-	return w.done(rw, r, "verified")
+	return w.showMessage(c, http.StatusUnprocessableEntity, m)
 }
 
-// oldLink is one answer for mailed links that are unknown, used, overdue or replaced by a newer one.
-func (w *Web) oldLink(rw http.ResponseWriter, r *http.Request, href, label string) error {
-	return w.say(rw, r, http.StatusNotFound, said{
-		Title: "This link does not work any more",
-		Text:  []string{"A mailed link works once, for a short time, and only until a newer one is sent. Nothing was changed."},
-		Href:  href, Label: label,
-	})
+func suspendedMessage() message {
+	return message{Title: "This account is suspended", Text: []string{suspended}, Href: "/privacy", Label: "Privacy page"}
 }

@@ -9,123 +9,118 @@ import (
 	"github.com/service-dev/service/backend/internal/passkey"
 )
 
-const badPasskey = "This passkey was not accepted. Try again, or sign in another way."
+const (
+	badPasskey    = "This passkey was not accepted. Try again, or sign in another way."
+	copiedPasskey = "Sign in another way and remove this passkey in your settings. " +
+		"It was refused, because it seems to be a copy."
+	tooManyPasskeys = "Remove a passkey first: the account has as many as it may have."
+	// maxPasskeyName bounds a passkey's name in characters.
+	maxPasskeyName = 60
+)
 
-// maxPasskeyName bounds a passkey's name, in characters.
-const maxPasskeyName = 60
-
-// askPasskey gives the script a challenge to sign in with.
-func (w *Web) askPasskey(rw http.ResponseWriter, r *http.Request) error {
-	options, sealed, err := w.Passkeys.BeginLogin(r.Context())
+// beginPasskey sends the script a challenge to sign in with.
+func (w *Web) beginPasskey(c *call) error {
+	options, sealed, err := w.Passkeys.BeginLogin(c.Context())
 	if err != nil {
 		return err
 	}
-	return w.challenge(rw, r, options, sealed)
+	return w.sendChallenge(c, options, sealed)
 }
 
-// challenge hands options to the script and keeps what the finish needs in this browser.
-func (w *Web) challenge(rw http.ResponseWriter, r *http.Request, options []byte, sealed string) error {
-	if err := w.remember(rw, r, momentPasskey, sealed); err != nil {
+// sendChallenge sends options to the script and keeps in this browser what the response is checked with.
+func (w *Web) sendChallenge(c *call, options []byte, sealed string) error {
+	if err := w.saveFlow(c, flowPasskey, sealed); err != nil {
 		return err
 	}
-	rw.Header().Set("Content-Type", "application/json")
-	_, _ = rw.Write(options) // the browser may be gone
+	c.sendJSON(http.StatusOK, options)
 	return nil
 }
 
-// signInWithPasskey takes the form that the script filled in.
-func (w *Web) signInWithPasskey(rw http.ResponseWriter, r *http.Request) error {
-	f := accountForm{Mode: signIn, Next: nextOf(r), Problem: badPasskey}
-	if w.signIns.Take(w.ClientIP(r)) > 0 {
-		return w.tooMany(rw, r, f)
-	}
-	sealed := w.sealed(rw, r)
-	id, err := w.Passkeys.FinishLogin(r.Context(), sealed, []byte(r.PostFormValue("credential")))
-	var person account.Account
-	if err == nil {
-		person, err = w.Settings.ByID(r.Context(), id)
-	}
-	switch {
-	case err == nil:
-		return w.enter(rw, r, person, f.Next, account.ByPasskey)
-	case errors.Is(err, passkey.ErrSuspended), errors.Is(err, account.ErrSuspended):
-		f.Problem = suspended
-	case errors.Is(err, passkey.ErrClone):
-		f.Problem = "This passkey seems to have been copied, so it was refused. Sign in another way and remove it in your settings."
-	case errors.Is(err, passkey.ErrInvalid), errors.Is(err, passkey.ErrUnknown), errors.Is(err, account.ErrNotFound):
-	default:
-		return err
-	}
-	return w.showForm(rw, r, http.StatusUnprocessableEntity, f)
+func (c *call) sendJSON(status int, body []byte) {
+	c.rw.Header().Set("Content-Type", "application/json")
+	c.rw.WriteHeader(status)
+	_, _ = c.rw.Write(body) // the browser may be gone
 }
 
-// sealed is what challenge kept, once.
-func (w *Web) sealed(rw http.ResponseWriter, r *http.Request) (sealed string) {
-	w.recall(r, momentPasskey, &sealed)
-	w.forget(rw, momentPasskey)
+// takeChallenge returns what sendChallenge kept, once.
+func (w *Web) takeChallenge(c *call) (sealed string) {
+	w.loadFlow(c, flowPasskey, &sealed)
+	w.endFlow(c, flowPasskey)
 	return sealed
 }
 
-// askNewPasskey gives a challenge only soon after a sign-in, and addPasskey takes no answer without one: who finds a
-// browser open must not get to keep the account.
-func (w *Web) askNewPasskey(rw http.ResponseWriter, r *http.Request, a Account) error {
-	stale, err := w.stale(r, a)
+// signInWithPasskey handles the form that the script filled in.
+func (w *Web) signInWithPasskey(c *call) error {
+	f := accountForm{Mode: signIn, Next: nextOf(c), formErrors: formErrors{Problem: badPasskey}}
+	if w.signIns.Take(w.ClientIP(c.Request)) > 0 {
+		return w.tooMany(c, f)
+	}
+	id, err := w.Passkeys.FinishLogin(c.Context(), w.takeChallenge(c), []byte(c.PostFormValue("credential")))
+	var owner account.Account
+	if err == nil {
+		owner, err = w.Settings.ByID(c.Context(), id)
+	}
+	switch {
+	case err == nil:
+		return w.enter(c, owner, f.Next, account.ByPasskey)
+	case errors.Is(err, passkey.ErrSuspended), errors.Is(err, account.ErrSuspended):
+		f.Problem = suspended
+	case errors.Is(err, passkey.ErrClone):
+		f.Problem = copiedPasskey
+	case !isAny(err, []error{passkey.ErrInvalid, passkey.ErrUnknown, account.ErrNotFound}):
+		return err
+	}
+	return w.showForm(c, http.StatusUnprocessableEntity, f)
+}
+
+// beginNewPasskey sends a challenge only soon after a sign-in, and addPasskey accepts no response without one: somebody
+// who finds a browser open must not be able to keep the account.
+func (w *Web) beginNewPasskey(c *call) error {
+	stale, err := w.isStale(c)
 	if err != nil {
 		return err
 	}
 	if stale {
-		return refusePasskey(rw, staleSignIn)
+		return refusePasskey(c, staleSignIn)
 	}
-	options, sealed, err := w.Passkeys.BeginRegister(r.Context(), a.ID)
+	options, sealed, err := w.Passkeys.BeginRegister(c.Context(), c.account.ID)
 	if errors.Is(err, passkey.ErrTooMany) {
-		return refusePasskey(rw, tooManyPasskeys)
+		return refusePasskey(c, tooManyPasskeys)
 	}
 	if err != nil {
 		return err
 	}
-	return w.challenge(rw, r, options, sealed)
+	return w.sendChallenge(c, options, sealed)
 }
 
-// refusePasskey has the script show a sentence of ours.
-func refusePasskey(rw http.ResponseWriter, sentence string) error {
-	rw.Header().Set("Content-Type", "application/json")
-	rw.WriteHeader(http.StatusConflict)
-	_, _ = rw.Write([]byte(`{"message":"` + sentence + `"}`)) // the browser may be gone
+// refusePasskey makes the script show one of our sentences, which need no escaping.
+func refusePasskey(c *call, sentence string) error {
+	c.sendJSON(http.StatusConflict, []byte(`{"message":"`+sentence+`"}`))
 	return nil
 }
 
-const tooManyPasskeys = "There are as many passkeys as an account may have. Remove one first."
-
-func (w *Web) addPasskey(rw http.ResponseWriter, r *http.Request, a Account) error {
-	var f formErrors
-	name := oneLine(r.PostFormValue("name"))
+func (w *Web) addPasskey(c *call) error {
+	var p settingsPage
+	name := oneLine(c.PostFormValue("name"))
 	if n := len([]rune(name)); n == 0 || n > maxPasskeyName {
-		f.wrong("passkey-name", "Give the passkey a name of at most 60 characters, so that you know it again.")
-		return w.showSettings(rw, r, a, settingsPage{formErrors: f})
+		p.add("passkey-name", "Give the passkey a name of at most 60 characters, so that you recognise it.")
+		return w.showSettings(c, p)
 	}
-	_, err := w.Passkeys.FinishRegister(r.Context(), a.ID, w.sealed(rw, r), []byte(r.PostFormValue("credential")), name, audit.Person())
+	_, err := w.Passkeys.FinishRegister(c.Context(), c.account.ID, w.takeChallenge(c),
+		[]byte(c.PostFormValue("credential")), name, audit.Person())
 	switch {
-	case err == nil:
-		return w.done(rw, r, "passkey-added")
 	case errors.Is(err, passkey.ErrInvalid):
-		f.Problem = "The passkey was not added: the answer of your browser does not fit, or came too late. Try again."
+		return w.showProblem(c, "Try again. The passkey was not added: your browser's answer was wrong or came too late.")
 	case errors.Is(err, passkey.ErrTooMany):
-		f.Problem = tooManyPasskeys
-	default:
-		return err
+		return w.showProblem(c, tooManyPasskeys)
 	}
-	return w.showSettings(rw, r, a, settingsPage{formErrors: f})
+	return w.settingsDone(c, err, "passkey-added")
 }
 
-func (w *Web) removePasskey(rw http.ResponseWriter, r *http.Request, a Account) error {
-	err := w.Passkeys.Remove(r.Context(), a.ID, r.PathValue("id"), audit.Person())
-	switch {
-	case errors.Is(err, passkey.ErrUnknown):
-		return errNotFound
-	case errors.Is(err, passkey.ErrLastWayIn):
-		return w.showSettings(rw, r, a, settingsPage{formErrors: formErrors{Problem: lastWayIn}})
-	case err != nil:
-		return err
+func (w *Web) removePasskey(c *call) error {
+	err := w.Passkeys.Remove(c.Context(), c.account.ID, c.PathValue("id"), audit.Person())
+	if errors.Is(err, passkey.ErrLastWayIn) {
+		return w.showProblem(c, lastMethod)
 	}
-	return w.done(rw, r, "passkey-removed")
+	return w.settingsDone(c, err, "passkey-removed")
 }

@@ -19,7 +19,8 @@ func atProvider(t *testing.T, next string) (*fakeSettings, *visitor) {
 	t.Helper()
 	f := newFakeSettings()
 	f.identity = oidc.Identity{Provider: "acme", Subject: "s1", Email: "ada@example.org", EmailVerified: true}
-	v := visit(t, newSite(t, f.fakeCore, f.all)).get(withNext("/signin", next)).want(http.StatusOK, "Continue with Acme", "Forgot your password")
+	v := visit(t, newSite(t, f.fakeAccounts, f.all)).get(withNext("/signin", next)).want(http.StatusOK, "Continue with Acme",
+		"Forgot your password")
 	v.send(withNext(acme, next)).want(http.StatusOK, `href="`+fakeProviderSite, "Continue to Acme")
 	if got := v.header.Get("Refresh"); !strings.HasPrefix(got, "0; url="+fakeProviderSite+"/authorize?state=st4te") {
 		t.Fatalf("Refresh: %s", got)
@@ -30,9 +31,9 @@ func atProvider(t *testing.T, next string) (*fakeSettings, *visitor) {
 	return f, v
 }
 
-func TestNewPersonFromAProviderIsAskedFirst(t *testing.T) {
+func TestProvider_NewIdentityIsAskedForConsent(t *testing.T) {
 	f, v := atProvider(t, "/privacy")
-	v.get(callback).onward().want(http.StatusOK, "Create an account with Acme", "ada@example.org", "nothing is stored")
+	v.get(callback).onward().want(http.StatusOK, "Create an account with Acme", "ada@example.org", "Nothing is stored so far")
 	v.get("/signin/welcome").want(http.StatusOK) // a reload asks again
 	if len(f.people)+len(f.identities)+f.writes != 0 {
 		t.Fatal("something was stored before the agreement")
@@ -51,7 +52,7 @@ func TestNewPersonFromAProviderIsAskedFirst(t *testing.T) {
 	}
 }
 
-func TestKnownPersonComesBackToTheCode(t *testing.T) {
+func TestProvider_KnownIdentityReturnsToTheCode(t *testing.T) {
 	f, v := atProvider(t, page)
 	f.people["ada@example.org"] = ""
 	f.identities["id-ada@example.org"] = []account.LinkedIdentity{{Provider: "acme", Subject: "s1"}}
@@ -59,7 +60,7 @@ func TestKnownPersonComesBackToTheCode(t *testing.T) {
 	v.get(callback).want(http.StatusBadRequest, "took too long") // an answer counts once
 }
 
-func TestAnswersThatThisBrowserDidNotAskFor(t *testing.T) {
+func TestProvider_UnrequestedAnswersAreRefused(t *testing.T) {
 	f, v := atProvider(t, "/")
 	f.people["ada@example.org"] = ""
 	f.identities["id-ada@example.org"] = []account.LinkedIdentity{{Provider: "acme", Subject: "s1"}}
@@ -73,7 +74,7 @@ func TestAnswersThatThisBrowserDidNotAskFor(t *testing.T) {
 	v.get("/signin").send("/signin/oidc/unknown").want(http.StatusNotFound)
 }
 
-func TestTroubleWithAProviderIsSaidCalmly(t *testing.T) {
+func TestProvider_ErrorsAreExplained(t *testing.T) {
 	for _, tc := range []struct {
 		err, signIn error
 		status      int
@@ -96,7 +97,7 @@ func TestTroubleWithAProviderIsSaidCalmly(t *testing.T) {
 	}
 }
 
-func TestLinkingAProvider(t *testing.T) {
+func TestProvider_LinkAndUnlink(t *testing.T) {
 	f, v := settled(t)
 	f.identity = oidc.Identity{Provider: "acme", Subject: "s1", Email: "a.l@acme.example"}
 	v.want(http.StatusOK, "Not linked")
@@ -106,11 +107,12 @@ func TestLinkingAProvider(t *testing.T) {
 	v.send(settingsPath + "/providers/acme/unlink").want(http.StatusNotFound)
 
 	f.identities["id-ada@example.org"] = []account.LinkedIdentity{{Provider: "gone", Subject: "s2"}}
-	v.get(settingsPath).want(http.StatusOK, "gone (no longer offered)").send(settingsPath+"/providers/gone/unlink").onward().want(http.StatusOK, "Unlinked.")
+	v.get(settingsPath).want(http.StatusOK,
+		"gone (no longer offered)").send(settingsPath+"/providers/gone/unlink").onward().want(http.StatusOK, "Unlinked.")
 
 	f.identities["id-bob@example.org"] = []account.LinkedIdentity{{Provider: "acme", Subject: "s1"}}
 	v.get(settingsPath).send(settingsPath + "/providers/acme/link")
-	v.get(callback).want(http.StatusUnprocessableEntity, "opens another account")
+	v.get(callback).want(http.StatusUnprocessableEntity, "linked to another account")
 	delete(f.identities, "id-bob@example.org")
 
 	f.identities["id-ada@example.org"] = []account.LinkedIdentity{{Provider: "acme", Subject: "s1"}}
@@ -118,7 +120,7 @@ func TestLinkingAProvider(t *testing.T) {
 	v.get(settingsPath).send(settingsPath+"/providers/acme/unlink").want(http.StatusUnprocessableEntity, "only way left")
 }
 
-func TestLinkingIsOfWhoAsked(t *testing.T) {
+func TestProvider_LinkOnlyForTheAccountThatAsked(t *testing.T) {
 	f, v := settled(t)
 	f.identity = oidc.Identity{Provider: "acme", Subject: "s1"}
 	v.send(settingsPath + "/providers/acme/link")
@@ -129,14 +131,14 @@ func TestLinkingIsOfWhoAsked(t *testing.T) {
 	}
 }
 
-func TestForgottenPassword(t *testing.T) {
+func TestForgotPassword(t *testing.T) {
 	f := newFakeSettings()
 	f.people["ada@example.org"] = adaPassword
-	v := visit(t, newSite(t, f.fakeCore, f.all)).get("/forgot")
+	v := visit(t, newSite(t, f.fakeAccounts, f.all)).get("/forgot")
 	v.send("/forgot", "email", "nonsense").want(http.StatusUnprocessableEntity, `id="email-error"`, `value="nonsense"`)
 	pages := map[string]bool{}
 	for _, email := range []string{"ada@example.org", "nobody@example.org"} {
-		v.get("/forgot").send("/forgot", "email", email).onward().want(http.StatusOK, "Look into your mail")
+		v.get("/forgot").send("/forgot", "email", email).onward().want(http.StatusOK, "Check your mail")
 		pages[v.page] = true
 	}
 	if len(pages) != 1 || len(f.mails) != 2 {
@@ -147,7 +149,8 @@ func TestForgottenPassword(t *testing.T) {
 	for range mailsPerMinute - 3 { // the first three were above
 		v.post("/forgot", form).want(http.StatusSeeOther)
 	}
-	v.get("/forgot").send("/forgot", "email", "ada@example.org").want(http.StatusTooManyRequests, "Too many attempts", `value="ada@example.org"`)
+	v.get("/forgot").send("/forgot", "email", "ada@example.org").want(http.StatusTooManyRequests, "Too many attempts",
+		`value="ada@example.org"`)
 
 	f.mail = false
 	v.get("/forgot").want(http.StatusOK, "sends no mail", "help@example.com")
@@ -156,11 +159,11 @@ func TestForgottenPassword(t *testing.T) {
 	}
 }
 
-func TestNewPasswordByMailedLink(t *testing.T) {
+func TestResetPassword(t *testing.T) {
 	f := newFakeSettings()
 	f.people["ada@example.org"] = adaPassword
 	f.tokens["sml_t0ken"] = "id-ada@example.org"
-	site := newSite(t, f.fakeCore, f.all)
+	site := newSite(t, f.fakeAccounts, f.all)
 	v := visit(t, site).get("/reset?token=sml_t0ken")
 	if got := v.header.Get("Location"); got != "/reset" || v.header.Get("Referrer-Policy") != "no-referrer" {
 		t.Errorf("the token stays in the address: %s", got)
@@ -173,11 +176,13 @@ func TestNewPasswordByMailedLink(t *testing.T) {
 	if strings.Contains(v.page, " checked") {
 		t.Error("something is to be revoked unasked")
 	}
-	v.send("/reset", "password", "short", "passkeys", "yes").want(http.StatusUnprocessableEntity, `id="password-error"`, `id="passkeys" name="passkeys" type="checkbox" value="yes" checked`)
+	v.send("/reset", "password", "short", "passkeys", "yes").want(http.StatusUnprocessableEntity, `id="password-error"`,
+		`id="passkeys" name="passkeys" type="checkbox" value="yes" checked`)
 	if strings.Count(v.page, " checked") != 1 {
 		t.Error("another box is ticked than was")
 	}
-	v.send("/reset", "password", "a new long password", "links", "yes", "providers", "yes").onward().want(http.StatusOK, "signed in with it", "ada@example.org")
+	v.send("/reset", "password", "a new long password", "links", "yes", "providers", "yes").onward().want(http.StatusOK,
+		"signed in with it", "ada@example.org")
 	if f.people["ada@example.org"] != "a new long password" {
 		t.Error("not changed")
 	}
@@ -189,12 +194,12 @@ func TestNewPasswordByMailedLink(t *testing.T) {
 		if late.status == http.StatusSeeOther {
 			late.onward().want(http.StatusOK).send("/reset", "password", "a new long password")
 		}
-		late.want(http.StatusNotFound, "does not work any more", `href="/forgot"`)
+		late.want(http.StatusNotFound, "no longer works", `href="/forgot"`)
 	}
 	visit(t, site).get("/reset").want(http.StatusNotFound)
 }
 
-func TestConfirmingAnAddress(t *testing.T) {
+func TestVerifyEmail(t *testing.T) {
 	f, v := settled(t)
 	f.tokens["sml_one"], f.tokens["sml_two"] = "id-ada@example.org", "id-ada@example.org"
 	v.get("/verify?token=sml_one").onward().want(http.StatusOK, "Confirm the address")
@@ -202,11 +207,11 @@ func TestConfirmingAnAddress(t *testing.T) {
 		t.Fatal("a look confirmed the address, or the page carries the token")
 	}
 	v.send("/verify").onward().want(http.StatusOK, "the address is confirmed", ">confirmed<")
-	v.get("/verify?token=sml_one").onward().send("/verify").want(http.StatusNotFound, "does not work any more")
+	v.get("/verify?token=sml_one").onward().send("/verify").want(http.StatusNotFound, "no longer works")
 }
 
 // Whoever made an account with another's address must not get it confirmed by a press of that other's.
-func TestConfirmingIsOfWhoIsSignedIn(t *testing.T) {
+func TestVerifyEmail_OnlyForTheSignedInAccount(t *testing.T) {
 	f, v := settled(t)
 	f.people["bob@example.org"] = adaPassword
 	f.tokens["sml_bob"] = "id-bob@example.org"
@@ -215,13 +220,15 @@ func TestConfirmingIsOfWhoIsSignedIn(t *testing.T) {
 	if strings.Contains(v.page, "bob@") || strings.Contains(v.page, "sml_") {
 		t.Error("the refusal tells whose link it is, or the link")
 	}
-	w := another(v).get("/verify?token=sml_bob").onward().want(http.StatusOK, "Sign in to confirm", `href="/signin?next=%2Fverify"`, `href="/forgot"`)
+	w := another(v).get("/verify?token=sml_bob").onward().want(http.StatusOK, "Sign in to confirm",
+		`href="/signin?next=%2Fverify"`, `href="/forgot"`)
 	form := w.get("/signin?next=/verify").tokens()
 	w.post("/verify", form).onward().want(http.StatusOK, "Sign in to confirm")
 	if len(f.verified) != 0 {
 		t.Fatal("confirmed by somebody who is not signed in to the account")
 	}
-	w.get("/signin?next=/verify").send("/signin?next=/verify", "email", "bob@example.org", "password", adaPassword).onward().
+	w.get("/signin?next=/verify").send("/signin?next=/verify", "email", "bob@example.org", "password",
+		adaPassword).onward().
 		want(http.StatusOK, "signed in as <strong>bob@example.org") // the link is remembered over the sign-in
 	w.send("/verify").onward().want(http.StatusOK, "the address is confirmed")
 	if !f.verified["id-bob@example.org"] {
@@ -229,11 +236,12 @@ func TestConfirmingIsOfWhoIsSignedIn(t *testing.T) {
 	}
 }
 
-// Where mail is sent, signing up answers alike for every address; a mailed link and the password that was chosen finish it.
-func TestSignUpByMailTellsNobodyWhoHasAnAccount(t *testing.T) {
+// Where mail is sent, signing up answers alike for every address; a mailed link and the password that was chosen
+// finish it.
+func TestSignUpByMail_DoesNotRevealAccounts(t *testing.T) {
 	f := newFakeSettings()
 	f.people["bob@example.org"] = "bob's own password"
-	site := newSite(t, f.fakeCore, f.all)
+	site := newSite(t, f.fakeAccounts, f.all)
 	ask := func(email string) *visitor {
 		v := visit(t, site).get(page)
 		form := v.tokens()
@@ -243,10 +251,12 @@ func TestSignUpByMailTellsNobodyWhoHasAnAccount(t *testing.T) {
 		return v.post(withNext("/signup", page), form)
 	}
 	unknown, known := ask("ada@example.org"), ask("bob@example.org")
-	if known.status != unknown.status || known.header.Get("Location") != unknown.header.Get("Location") || known.header.Get("Set-Cookie") != unknown.header.Get("Set-Cookie") {
-		t.Errorf("%d to %s, %d to %s", known.status, known.header.Get("Location"), unknown.status, unknown.header.Get("Location"))
+	if known.status != unknown.status || known.header.Get("Location") != unknown.header.Get("Location") ||
+		known.header.Get("Set-Cookie") != unknown.header.Get("Set-Cookie") {
+		t.Errorf("%d to %s, %d to %s", known.status, known.header.Get("Location"), unknown.status,
+			unknown.header.Get("Location"))
 	}
-	known.onward().want(http.StatusOK, "Look into your mail", "Back to the code")
+	known.onward().want(http.StatusOK, "Check your mail", "Back to the code")
 	if unknown.onward(); unknown.page != known.page {
 		t.Error("the pages differ")
 	}
@@ -266,7 +276,7 @@ func TestSignUpByMailTellsNobodyWhoHasAnAccount(t *testing.T) {
 	}
 	v.send("/signup/confirm", "password", adaPassword).onward().want(http.StatusOK, "Approve", "ada@example.org")
 	late := visit(t, site).get("/signup/confirm?token=sml_signup").onward()
-	late.send("/signup/confirm", "password", adaPassword).want(http.StatusNotFound, "does not work any more", `href="/signup"`)
+	late.send("/signup/confirm", "password", adaPassword).want(http.StatusNotFound, "no longer works", `href="/signup"`)
 
 	f.mail = false
 	visit(t, site).get("/signup").signUp("carl@example.org", "/").want(http.StatusOK, "carl@example.org")
@@ -274,12 +284,14 @@ func TestSignUpByMailTellsNobodyWhoHasAnAccount(t *testing.T) {
 
 func TestPasskeyButtonOnTheActivationPage(t *testing.T) {
 	f := newFakeSettings()
-	v := visit(t, newSite(t, f.fakeCore, f.all)).get(page).want(http.StatusOK, code, "Continue with Acme", "passkeys.js", "data-passkey")
+	v := visit(t, newSite(t, f.fakeAccounts, f.all)).get(page).want(http.StatusOK, code, "Continue with Acme", "passkeys.js",
+		"data-passkey")
 	v.send("/signin/passkey/begin").want(http.StatusOK)
-	v.get(page).send(withNext("/signin/passkey", page), "credential", "x").want(http.StatusUnprocessableEntity, code, "was not accepted")
+	v.get(page).send(withNext("/signin/passkey", page), "credential", "x").want(http.StatusUnprocessableEntity, code,
+		"was not accepted")
 }
 
-func TestVisitsTellHowAndFromWhere(t *testing.T) {
+func TestSignIn_RecordsMethodAndAddress(t *testing.T) {
 	f, v := settled(t)
 	for _, visit := range f.visits {
 		if visit.Method != account.ByPassword || visit.IP == "" || !strings.HasPrefix(visit.UserAgent, "Go-http-client") {
@@ -290,7 +302,7 @@ func TestVisitsTellHowAndFromWhere(t *testing.T) {
 }
 
 // A password that is changed while somebody signs in with the old one signs them out with all others.
-func TestSignInWithAPasswordChangedMeanwhile(t *testing.T) {
+func TestSignIn_PasswordChangedMeanwhile(t *testing.T) {
 	f := newFake(code)
 	v := visit(t, newSite(t, f))
 	f.people["ada@example.com"] = "correct horse battery"

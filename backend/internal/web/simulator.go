@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/account"
@@ -15,18 +14,18 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// Simulators gives the simulator page its session and its live connection.
+// Simulators finds the sessions of simulator pages and serves their WebSockets.
 type Simulators interface {
-	// Get returns sessions.ErrNotFound for a missing session and for another account's alike.
+	// Get returns sessions.ErrNotFound also for another account's session.
 	Get(ctx context.Context, accountID, id string) (sessions.Session, error)
-	// AppEndpoint is the address that apps of this session connect to.
+	// AppEndpoint returns the URL that apps of this session connect to.
 	AppEndpoint(id string) string
-	// ServePage takes over the request as the live socket of a page, until stillSignedIn says no. It checks the origin
-	// itself.
+	// ServePage upgrades the request to the WebSocket of a page and serves it until stillSignedIn returns false. It checks
+	// the origin itself.
 	ServePage(rw http.ResponseWriter, r *http.Request, id string, stillSignedIn func(context.Context) bool)
 }
 
-// simulatorView is what the template "simulator" shows.
+// simulatorView is the data of the template "simulator".
 type simulatorView struct {
 	ID       string
 	Project  string
@@ -34,12 +33,11 @@ type simulatorView struct {
 	Model    glasses.DeviceModel
 	Models   []glasses.DeviceModel // to choose from
 	Chips    []string              // of the event log
-	Program  bool                  // whether the page's own program is part of this build
+	Program  bool                  // whether this build contains the page's program
 	Expires  string
 	Open     bool
 	Endpoint string
-	// Setup is what the script needs, as JSON in a data attribute.
-	Setup string
+	Setup    string // JSON for the script, in a data attribute
 }
 
 func (w *Web) mountSimulator(mux *http.ServeMux) {
@@ -50,14 +48,12 @@ func (w *Web) mountSimulator(mux *http.ServeMux) {
 	mux.Handle("GET /s/{id}/live", w.page(w.simulatorLive))
 }
 
-// simulator shows the page of a session to its owner, and sends everyone else to sign in first.
-func (w *Web) simulator(rw http.ResponseWriter, r *http.Request) error {
-	account, signedIn := currentAccount(r)
-	if !signedIn {
-		http.Redirect(rw, r, "/signin?next="+url.QueryEscape(r.URL.Path), http.StatusSeeOther)
-		return nil
+// simulator shows the page of a session to its owner; visitors sign in first.
+func (w *Web) simulator(c *call) error {
+	if !c.isSignedIn() {
+		return c.redirect("/signin?next=" + url.QueryEscape(c.URL.Path))
 	}
-	s, err := w.session(r, account.ID)
+	s, err := w.session(c)
 	if err != nil {
 		return err
 	}
@@ -66,13 +62,14 @@ func (w *Web) simulator(rw http.ResponseWriter, r *http.Request) error {
 		model = glasses.DeviceModel{ID: s.DeviceModel, Name: s.DeviceModel}
 	}
 	setup, err := json.Marshal(map[string]any{
-		"session": s.ID, "live": "/s/" + s.ID + "/live", "models": glasses.Models(), "model": model, "program": w.assets.program(),
+		"session": s.ID, "live": "/s/" + s.ID + "/live", "models": glasses.Models(), "model": model,
+		"program": w.assets.program(),
 	})
 	if err != nil {
-		return fmt.Errorf("composing the simulator page: %w", err)
+		return fmt.Errorf("encode setup of simulator page: %w", err)
 	}
-	rw.Header().Set("Content-Security-Policy", simulatorPolicy)
-	return w.render(rw, r, http.StatusOK, "simulator", simulatorView{
+	c.rw.Header().Set("Content-Security-Policy", simulatorPolicy)
+	return w.render(c, http.StatusOK, "simulator", simulatorView{
 		ID: s.ID, Project: s.Project, Platform: s.Platform, Model: model, Setup: string(setup),
 		Models: glasses.Models(), Program: w.assets.program() != nil, Chips: []string{glasses.ChipErrors, glasses.ChipVoice,
 			glasses.ChipCamera, glasses.ChipDisplay, glasses.ChipLifecycle, glasses.ChipCustom},
@@ -80,34 +77,30 @@ func (w *Web) simulator(rw http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// simulatorLive is the page's socket. It is a GET, yet acts on nothing before the origin was checked.
-func (w *Web) simulatorLive(rw http.ResponseWriter, r *http.Request) error {
-	account, signedIn := currentAccount(r)
-	if !signedIn {
-		http.Error(rw, "sign in first", http.StatusUnauthorized)
+// simulatorLive serves the page's WebSocket. It is a GET, but nothing happens before the origin was checked.
+func (w *Web) simulatorLive(c *call) error {
+	if !c.isSignedIn() {
+		http.Error(c.rw, "sign in first", http.StatusUnauthorized)
 		return nil
 	}
-	s, err := w.session(r, account.ID)
+	s, err := w.session(c)
 	if err != nil {
 		return err
 	}
-	w.Simulators.ServePage(rw, r, s.ID, w.stillSignedIn(r))
+	w.Simulators.ServePage(c.rw, c.Request, s.ID, w.stillSignedIn(c))
 	return nil
 }
 
-// stillSignedIn asks whether the request's browser session still stands. Accounts that cannot be read sign nobody out.
-func (w *Web) stillSignedIn(r *http.Request) func(context.Context) bool {
-	cookie := strings.TrimPrefix(currentBrowser(r).id, signedPrefix)
+// stillSignedIn returns a function that reports whether the browser session still exists. A failure to read it signs
+// nobody out.
+func (w *Web) stillSignedIn(c *call) func(context.Context) bool {
+	secret := browserSecret(c)
 	return func(ctx context.Context) bool {
-		_, err := w.Accounts.FindSession(ctx, cookie)
+		_, err := w.Accounts.FindSession(ctx, secret)
 		return !errors.Is(err, account.ErrNoSession)
 	}
 }
 
-func (w *Web) session(r *http.Request, accountID string) (sessions.Session, error) {
-	s, err := w.Simulators.Get(r.Context(), accountID, r.PathValue("id"))
-	if errors.Is(err, sessions.ErrNotFound) {
-		return s, errNotFound
-	}
-	return s, err
+func (w *Web) session(c *call) (sessions.Session, error) {
+	return w.Simulators.Get(c.Context(), c.account.ID, c.PathValue("id"))
 }

@@ -35,8 +35,8 @@ interface GoProgram {
 /** What the Go program offers (backend/simulator). JSON travels as text. */
 interface GlassesProgram {
   words(): string;
-  start(model: string, stored: string, display: string, prefix: string): string;
-  agrees(model: string, display: string): boolean;
+  start(model: string, stored: string, display: string, state: string, prefix: string): string;
+  agrees(model: string, display: string, state: string): boolean;
   handle(now: number, data: string | Uint8Array): string;
   control(now: number, type: string, payload: string): string;
   answer(now: number, ask: number, bytes: Uint8Array | null, refusal: { code: string; message: string } | null): void;

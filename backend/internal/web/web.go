@@ -13,50 +13,50 @@ import (
 	"github.com/service-dev/service/backend/internal/limit"
 )
 
-// minKeyBytes is the least key length that New takes: as long as the HMAC's output.
+// minKeyBytes is the shortest key that New accepts: the length of the HMAC's output.
 const minKeyBytes = 32
 
-// Options are what the pages need from the composition root.
+// Options configure the pages.
 type Options struct {
 	Accounts Accounts
 	Links    Links
-	// Simulators serves /s/{id}; nil leaves the simulator out.
+	// Simulators serves /s/{id}; nil omits the simulator.
 	Simulators Simulators
-	// Dashboard serves the pages below /account about projects, grants and the audit log; nil leaves them out.
+	// Dashboard serves the pages below /account about projects, grants and the audit log; nil omits them.
 	Dashboard *Dashboard
-	// CredentialLinks serves the page to paste a credential on; nil leaves it out.
+	// CredentialLinks serves the page to paste a credential on; nil omits it.
 	CredentialLinks CredentialLinks
-	// HostedPages serves /connect/{id} and its preview; nil leaves them out.
+	// HostedPages serves /connect/{id} and its preview; nil omits them.
 	HostedPages HostedPages
-	// Analytics serves the analytics page of a project; nil leaves it out. IngestURL is where shipped apps send to;
-	// empty: /api/analytics of SiteURL.
+	// Analytics serves the analytics page of a project; nil omits it. Shipped apps send to IngestURL; "" is /api/analytics
+	// of SiteURL.
 	Analytics AnalyticsReports
 	IngestURL string
-	// Settings serves the account's own settings and mailed links; nil leaves them out, and the two below with them.
+	// Settings serves the account's own settings and mailed links; nil omits them, and Providers and Passkeys with them.
 	Settings Settings
-	// Providers and Passkeys are further ways to sign in; nil leaves each out.
+	// Providers and Passkeys are further sign-in methods; nil omits each.
 	Providers Providers
 	Passkeys  Passkeys
 	// Key signs CSRF tokens and code bindings; at least 32 bytes, the same on every replica.
 	Key []byte
-	// InstanceID goes into cookie names, since two backends on one host share the cookie jar (cookies ignore ports).
+	// InstanceID is part of cookie names, since backends on one host share the cookies (cookies ignore ports).
 	InstanceID string
-	// SiteURL is the address people use; its origin is trusted even where a proxy rewrites the Host header.
+	// SiteURL is the public URL; its origin is trusted even if a proxy rewrites the Host header.
 	SiteURL string
-	// Embedded says that the daemon of the reader's own computer runs this backend, by plain HTTP on localhost.
+	// Embedded is set if the daemon on your own computer runs this backend, with plain HTTP on localhost.
 	Embedded bool
-	// SignInWord is what people must enter to sign up or in with a password, because the owner of a connection cannot be
-	// learnt here; empty asks for none.
+	// SignInWord must be entered to sign up or in with a password on systems where the owner of a connection is unknown;
+	// "" asks for none.
 	SignInWord string
-	// SignedOut tells people who sign in that every browser was signed out at the start.
+	// SignedOut makes the sign-in page explain that every browser was signed out at the start.
 	SignedOut bool
-	// SupportContact is shown as it is; empty means that the operator named none.
+	// SupportContact is shown unchanged; "" if the operator set none.
 	SupportContact string
 	// Version is shown in the footer.
 	Version string
-	// ClientIP names the browser's address; nil takes the connection's own, never a header.
+	// ClientIP returns the browser's address; nil uses the connection's own, never a header.
 	ClientIP func(*http.Request) string
-	// AddressKnown reports whether ClientIP names the browser itself and not a proxy on the way; nil: never.
+	// AddressKnown reports whether ClientIP is the browser's address and not a proxy's; nil means never.
 	AddressKnown func(*http.Request) bool
 	Log          *slog.Logger
 	Now          func() time.Time
@@ -64,35 +64,35 @@ type Options struct {
 
 const (
 	signInsPerMinute    = 20 // attempts to sign in or up, per address
-	wrongCodesPerMinute = 10 // unknown, expired or used user codes looked at, per address
-	// accountChangesPerMinute are the forms below /account that one account may send.
+	wrongCodesPerMinute = 10 // unknown, expired or used user codes, per address
+	// accountChangesPerMinute is how many forms below /account one account may post.
 	accountChangesPerMinute = 120
 )
 
 // Web serves the pages.
 type Web struct {
 	Options
-	templates templateSet
-	assets    assetSet
-	origins   *http.CrossOriginProtection
-	cookie    string
-	secure    bool // cookies are: people come by https
-	signIns   *limit.Limiter
-	codes     *limit.Limiter
-	changes   *limit.Limiter
-	doors     doors
+	templates  templateSet
+	assets     assetSet
+	origins    *http.CrossOriginProtection
+	cookie     string // name of the session cookie; those of other cookies begin with it
+	secure     bool   // whether cookies are, as they are over https
+	signIns    *limit.Limiter
+	codes      *limit.Limiter
+	changes    *limit.Limiter
+	rateLimits rateLimits
 }
 
-// New checks the options and finds templates and assets.
+// New checks the options and loads the lists of templates and assets.
 func New(o Options) (*Web, error) {
 	if o.Accounts == nil || o.Links == nil {
-		return nil, errors.New("web: accounts and links are needed")
+		return nil, errors.New("web: accounts and links are required")
 	}
 	if o.Dashboard != nil && !o.Dashboard.complete() {
-		return nil, errors.New("web: the dashboard needs all of its services")
+		return nil, errors.New("web: the dashboard lacks a service")
 	}
 	if len(o.Key) < minKeyBytes {
-		return nil, fmt.Errorf("web: the key has %d bytes, need %d", len(o.Key), minKeyBytes)
+		return nil, fmt.Errorf("web: the key has %d bytes, at least %d are required", len(o.Key), minKeyBytes)
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -107,13 +107,13 @@ func New(o Options) (*Web, error) {
 		o.AddressKnown = func(*http.Request) bool { return false }
 	}
 	w := &Web{
-		Options: o,
-		origins: http.NewCrossOriginProtection(),
-		secure:  !o.Embedded && !isPlainLoopback(o.SiteURL),
-		signIns: limit.New(signInsPerMinute, o.Now),
-		codes:   limit.New(wrongCodesPerMinute, o.Now),
-		changes: limit.New(accountChangesPerMinute, o.Now),
-		doors:   newDoors(o),
+		Options:    o,
+		origins:    http.NewCrossOriginProtection(),
+		secure:     !o.Embedded && !isPlainLoopback(o.SiteURL),
+		signIns:    limit.New(signInsPerMinute, o.Now),
+		codes:      limit.New(wrongCodesPerMinute, o.Now),
+		changes:    limit.New(accountChangesPerMinute, o.Now),
+		rateLimits: newRateLimits(o),
 	}
 	if err := w.trustSite(); err != nil {
 		return nil, err
@@ -129,28 +129,37 @@ func New(o Options) (*Web, error) {
 	return w, nil
 }
 
-// Mount adds every page to mux. It takes "/", so unknown paths get the not-found page.
+// Mount adds every page to mux. It handles "/", so unknown paths get the not-found page.
 func (w *Web) Mount(mux *http.ServeMux) {
-	mux.Handle("GET /{$}", w.page(w.home))
-	mux.Handle("GET /privacy", w.page(w.privacy))
-	mux.Handle("GET /signup", w.page(w.signUpPage))
-	mux.Handle("POST /signup", w.page(w.signUp))
-	mux.Handle("GET /signin", w.page(w.signInPage))
-	mux.Handle("POST /signin", w.page(w.signIn))
-	mux.Handle("POST /signout", w.page(w.signOut))
-	mux.Handle("GET /activate", w.page(w.activate))
-	mux.Handle("POST /activate/approve", w.page(w.approve))
-	mux.Handle("POST /activate/deny", w.page(w.deny))
-	mux.Handle("GET /activate/approved", w.page(w.approved))
-	mux.Handle("GET /activate/denied", w.page(w.denied))
+	mount(mux, w.page, map[string]handler{
+		"GET /{$}":               w.home,
+		"GET /privacy":           w.privacy,
+		"GET /signup":            w.signUpPage,
+		"POST /signup":           w.signUp,
+		"GET /signin":            w.signInPage,
+		"POST /signin":           w.signIn,
+		"POST /signout":          w.signOut,
+		"GET /activate":          w.activate,
+		"POST /activate/approve": w.approve,
+		"POST /activate/deny":    w.deny,
+		"GET /activate/approved": w.approved,
+		"GET /activate/denied":   w.denied,
+	})
 	mux.Handle("GET /assets/{name}", http.HandlerFunc(w.asset))
+	mux.Handle("/", w.failWith(errNotFound))
 	w.mountDocs(mux)
 	w.mountSimulator(mux)
 	w.mountDashboard(mux)
 	w.mountSettings(mux)
 	w.mountAnalytics(mux)
+	w.mountCredential(mux)
 	w.mountConnect(mux)
-	mux.Handle("/", w.page(w.notFound))
+}
+
+func mount(mux *http.ServeMux, wrap func(handler) http.Handler, pages map[string]handler) {
+	for pattern, h := range pages {
+		mux.Handle(pattern, wrap(h))
+	}
 }
 
 func (w *Web) trustSite() error {
@@ -164,8 +173,7 @@ func (w *Web) trustSite() error {
 	return w.origins.AddTrustedOrigin(strings.ToLower(u.Scheme + "://" + u.Host))
 }
 
-// isPlainLoopback reports whether people open the site by plain HTTP on this machine, where browsers keep no Secure
-// cookie.
+// isPlainLoopback reports whether the site is plain HTTP on this machine, where browsers accept no Secure cookie.
 func isPlainLoopback(siteURL string) bool {
 	u, err := url.Parse(siteURL)
 	if err != nil || u.Scheme != "http" {
@@ -175,8 +183,8 @@ func isPlainLoopback(siteURL string) bool {
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// instance tells this backend's cookies from those of others. On this machine they share a host, so one without a name
-// has its port's.
+// instance distinguishes this backend's cookies from those of others. On this machine they share a host, so a backend
+// without a name uses its port.
 func (w *Web) instance() string {
 	if w.InstanceID != "" || w.secure {
 		return w.InstanceID

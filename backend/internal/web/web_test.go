@@ -13,9 +13,10 @@ import (
 	"github.com/service-dev/service/backend/internal/account"
 )
 
-func TestEveryPageCarriesTheHeaders(t *testing.T) {
+func TestPages_HaveSecurityHeaders(t *testing.T) {
 	site := newSite(t, newFake(code))
-	for _, path := range []string{"/", page, "/activate", "/activate?code=none", "/signin", "/signup", "/privacy", "/nowhere", "/activate/approved"} {
+	for _, path := range []string{"/", page, "/activate", "/activate?code=none", "/signin", "/signup", "/privacy",
+		"/nowhere", "/activate/approved"} {
 		h := visit(t, site).get(path).header
 		for name, want := range map[string]string{
 			"X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
@@ -25,7 +26,8 @@ func TestEveryPageCarriesTheHeaders(t *testing.T) {
 				t.Errorf("%s: %s is %q, want %q", path, name, got, want)
 			}
 		}
-		for _, part := range []string{"default-src 'none'", "frame-ancestors 'none'", "form-action 'self'", "base-uri 'none'", "script-src 'self'", "style-src 'self'"} {
+		for _, part := range []string{"default-src 'none'", "frame-ancestors 'none'", "form-action 'self'",
+			"base-uri 'none'", "script-src 'self'", "style-src 'self'"} {
 			if !strings.Contains(h.Get("Content-Security-Policy"), part) {
 				t.Errorf("%s: the policy lacks %s", path, part)
 			}
@@ -48,7 +50,10 @@ func TestCookieOfAnInstance(t *testing.T) {
 		{false, "", "http://[::1]:8080", "service-8080", false},
 		{false, "", "http://glasses.example", "__Host-service", true}, // config refuses it; cookies stay what they are
 	} {
-		site := newSite(t, newFake(), func(o *Options) { o.Embedded, o.InstanceID, o.SiteURL = tc.embedded, tc.instance, tc.site })
+		site := newSite(t, newFake(), func(o *Options) {
+			o.Embedded, o.InstanceID, o.SiteURL = tc.embedded, tc.instance,
+				tc.site
+		})
 		res, err := http.Get(site.URL)
 		if err != nil {
 			t.Fatal(err)
@@ -72,16 +77,20 @@ func (j strictJar) SetCookies(u *url.URL, cookies []*http.Cookie) {
 }
 
 func TestSignUpByPlainHTTPOnThisMachine(t *testing.T) {
-	v := visit(t, newSite(t, newFake(), func(o *Options) { o.Embedded, o.InstanceID, o.SiteURL = false, "", "http://127.0.0.1:8080" }))
+	v := visit(t, newSite(t, newFake(), func(o *Options) {
+		o.Embedded, o.InstanceID, o.SiteURL = false, "",
+			"http://127.0.0.1:8080"
+	}))
 	v.client.Jar = strictJar{v.client.Jar}
 	v.get("/signup").signUp("ada@example.org", "/").want(http.StatusOK, "ada@example.org")
 }
 
-func TestAssetsMayBeKept(t *testing.T) {
+func TestAssets_AreCacheable(t *testing.T) {
 	v := visit(t, newSite(t, newFake())).get("/")
 	sheet := regexp.MustCompile(`/assets/style\.css\?v=[0-9a-f]+`).FindString(v.page)
 	v.get(sheet).want(http.StatusOK, "prefers-color-scheme")
-	if !strings.Contains(v.header.Get("Cache-Control"), "immutable") || !strings.HasPrefix(v.header.Get("Content-Type"), "text/css") {
+	if !strings.Contains(v.header.Get("Cache-Control"), "immutable") ||
+		!strings.HasPrefix(v.header.Get("Content-Type"), "text/css") {
 		t.Errorf("headers %v", v.header)
 	}
 	v.get("/assets/none.css").want(http.StatusNotFound, "does not exist")
@@ -109,12 +118,13 @@ func (brokenAccounts) SignUp(context.Context, string, string) (account.Account, 
 	return account.Account{}, errors.New("disk full")
 }
 
-func TestPrivacyPageNamesSupport(t *testing.T) {
+func TestPrivacyPage_NamesSupport(t *testing.T) {
 	visit(t, newSite(t, newFake())).get("/privacy").want(http.StatusOK, "help@example.com")
-	visit(t, newSite(t, newFake(), func(o *Options) { o.SupportContact = "" })).get("/privacy").want(http.StatusOK, "whoever operates")
+	visit(t, newSite(t, newFake(), func(o *Options) { o.SupportContact = "" })).get("/privacy").want(http.StatusOK,
+		"whoever operates")
 }
 
-func TestTrustedSiteBehindARewritingProxy(t *testing.T) {
+func TestSiteURL_IsTrustedBehindRewritingProxy(t *testing.T) {
 	v := visit(t, newSite(t, newFake(), func(o *Options) { o.SiteURL = "https://glasses.example/base" })).get("/signup")
 	form := v.tokens()
 	form.Set("email", "a@example.com")
@@ -123,7 +133,7 @@ func TestTrustedSiteBehindARewritingProxy(t *testing.T) {
 	v.post("/signup", form, "Origin", "https://glasses.example").want(http.StatusSeeOther)
 }
 
-func TestBadOptionsAreRefused(t *testing.T) {
+func TestNew_RefusesBadOptions(t *testing.T) {
 	f := newFake()
 	for name, o := range map[string]Options{
 		"no links":  {Accounts: f, Key: make([]byte, 32)},

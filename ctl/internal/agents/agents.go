@@ -18,7 +18,7 @@ const entryName = "service"
 // format changes one kind of configuration file. Every function is pure.
 type format interface {
 	registered(data []byte) (now Program, ok bool, err error)
-	// add is idempotent: what is registered already comes back unchanged.
+	// add is idempotent: a registered program is returned unchanged.
 	add(data []byte, p Program) ([]byte, error)
 	remove(data []byte) ([]byte, error)
 	others(data []byte) (string, error)
@@ -68,7 +68,8 @@ func All(p Place) []Agent {
 		codex = filepath.Join(p.Home, ".codex")
 	}
 	code, desktop := filepath.Join(app, "Code"), filepath.Join(app, "Claude")
-	cursor, gemini, qwen := filepath.Join(p.Home, ".cursor"), filepath.Join(p.Home, ".gemini"), filepath.Join(p.Home, ".qwen")
+	cursor, gemini, qwen := filepath.Join(p.Home, ".cursor"), filepath.Join(p.Home, ".gemini"),
+		filepath.Join(p.Home, ".qwen")
 	copilot := p.Getenv("COPILOT_HOME")
 	if copilot == "" {
 		copilot = filepath.Join(p.Home, ".copilot")
@@ -76,17 +77,22 @@ func All(p Place) []Agent {
 	openCode := filepath.Join(p.xdgConfig(), "opencode")
 	stdio, local := []pair{{"type", `"stdio"`}}, []pair{{"type", `"local"`}}
 	return []Agent{
-		{"claude-code", "Claude Code", claude, []string{claude, claudeDir, "claude"}, jsonFile{key: "mcpServers", before: stdio}},
+		{"claude-code", "Claude Code", claude, []string{claude, claudeDir, "claude"},
+			jsonFile{key: "mcpServers", before: stdio}},
 		{"codex", "Codex", filepath.Join(codex, "config.toml"), []string{codex, "codex"}, tomlFile{}},
-		{"vscode", "VS Code", filepath.Join(code, "User", "mcp.json"), []string{code, "code"}, jsonFile{key: "servers", before: stdio}},
+		{"vscode", "VS Code", filepath.Join(code, "User", "mcp.json"), []string{code, "code"},
+			jsonFile{key: "servers", before: stdio}},
 		{"cursor", "Cursor", filepath.Join(cursor, "mcp.json"), []string{cursor, "cursor"}, jsonFile{key: "mcpServers"}},
-		{"gemini", "Gemini CLI", filepath.Join(gemini, "settings.json"), []string{gemini, "gemini"}, jsonFile{key: "mcpServers"}},
+		{"gemini", "Gemini CLI", filepath.Join(gemini, "settings.json"), []string{gemini, "gemini"},
+			jsonFile{key: "mcpServers"}},
 		{"copilot", "Copilot CLI", filepath.Join(copilot, "mcp-config.json"), []string{copilot, "copilot"},
 			jsonFile{key: "mcpServers", before: local, after: []pair{{"tools", `["*"]`}}}},
-		{"opencode", "opencode", firstThere(filepath.Join(openCode, "opencode.json"), filepath.Join(openCode, "opencode.jsonc")), []string{openCode, "opencode"},
+		{"opencode", "opencode", firstThere(filepath.Join(openCode, "opencode.json"),
+			filepath.Join(openCode, "opencode.jsonc")), []string{openCode, "opencode"},
 			jsonFile{key: "mcp", before: local, after: []pair{{"enabled", "true"}}, oneList: true}},
 		{"qwen", "Qwen Code", filepath.Join(qwen, "settings.json"), []string{qwen, "qwen"}, jsonFile{key: "mcpServers"}},
-		{"claude-desktop", "Claude Desktop", filepath.Join(desktop, "claude_desktop_config.json"), []string{desktop}, jsonFile{key: "mcpServers"}},
+		{"claude-desktop", "Claude Desktop", filepath.Join(desktop, "claude_desktop_config.json"), []string{desktop},
+			jsonFile{key: "mcpServers"}},
 	}
 }
 
@@ -112,7 +118,7 @@ func (p Place) xdgConfig() string {
 	return filepath.Join(p.Home, ".config")
 }
 
-// firstThere is the first file that exists; the first of all when none does.
+// firstThere returns the first file that exists, or the first of all if none does.
 func firstThere(files ...string) string {
 	for _, file := range files {
 		if _, err := os.Stat(file); err == nil {
@@ -122,7 +128,7 @@ func firstThere(files ...string) string {
 	return files[0]
 }
 
-// Found tells whether the agent is on this machine: by its directory, its configuration or its program.
+// Found reports whether the agent is installed, judging by its directory, its configuration or its program.
 func (a Agent) Found() bool {
 	for _, sign := range a.signs {
 		if !filepath.IsAbs(sign) {
@@ -145,7 +151,7 @@ const (
 	StateUnreadable    = "unreadable" // its file cannot be read or understood
 )
 
-// State tells how service-mcp is registered, whichever toolset it is started for; now is what is registered. An error comes
+// State reports whether service-mcp is registered, for any toolset. now is the registered program. The error is non-nil
 // with StateUnreadable.
 func (a Agent) State(command string) (state string, now Program, err error) {
 	if !a.Found() {
@@ -153,13 +159,13 @@ func (a Agent) State(command string) (state string, now Program, err error) {
 	}
 	data, err := os.ReadFile(a.File)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return StateUnreadable, Program{}, fmt.Errorf("reading %s: %w", a.File, err)
+		return StateUnreadable, Program{}, fmt.Errorf("read %s: %w", a.File, err)
 	}
 	now, ok, err := a.format.registered(data)
 	_, ours := now.Toolset()
 	switch {
 	case err != nil:
-		return StateUnreadable, Program{}, fmt.Errorf("reading %s: %w", a.File, err)
+		return StateUnreadable, Program{}, fmt.Errorf("read %s: %w", a.File, err)
 	case !ok:
 		return StateNotRegistered, Program{}, nil
 	case now.Command != command || !ours:
@@ -176,11 +182,11 @@ type Change struct {
 	Before, After []byte
 }
 
-// Changed tells whether anything is different.
+// Changed reports whether anything differs.
 func (c Change) Changed() bool { return !bytes.Equal(c.Before, c.After) }
 
-// Add registers p, whose command is an absolute path. With dry nothing is written. Other keys are untouched: an edit that
-// would change one is an error and nothing is written.
+// Add registers p, whose command is an absolute path. With dry nothing is written. Other keys are untouched: an edit
+// that would change one is an error and nothing is written.
 func (a Agent) Add(p Program, dry bool) (Change, error) {
 	return a.change(dry, func(data []byte) ([]byte, error) {
 		after, err := a.format.add(data, p)
@@ -194,7 +200,7 @@ func (a Agent) Add(p Program, dry bool) (Change, error) {
 	})
 }
 
-// Remove takes the entry out, whatever program it names.
+// Remove deletes the entry, whatever program it names.
 func (a Agent) Remove(dry bool) (Change, error) {
 	return a.change(dry, func(data []byte) ([]byte, error) {
 		after, err := a.format.remove(data)
@@ -227,7 +233,7 @@ func (a Agent) change(dry bool, edit func([]byte) ([]byte, error)) (Change, erro
 		return after, nil
 	})
 	if err != nil {
-		return Change{}, fmt.Errorf("changing %s: %w", a.File, err)
+		return Change{}, fmt.Errorf("change %s: %w", a.File, err)
 	}
 	return c, nil
 }

@@ -16,7 +16,7 @@ const shimPath = "/opt/service/bin/service-mcp"
 
 var shim = Program{Command: shimPath}
 
-func TestJSONEditsTouchNothingElse(t *testing.T) {
+func TestJSONFile_AddKeepsTheRest(t *testing.T) {
 	f := jsonFile{key: "mcpServers"}
 	entry := func(indent string) string {
 		return `"service": ` + layout(f.entry(shim), indent, indent[:len(indent)/2], "\n")
@@ -41,16 +41,18 @@ func TestJSONEditsTouchNothingElse(t *testing.T) {
 	}
 }
 
-func TestWhatIsAddedCanBeRemoved(t *testing.T) {
+func TestFormat_RemoveUndoesAdd(t *testing.T) {
 	for name, c := range map[string]struct {
 		f     format
 		files []string
 	}{
 		"json": {jsonFile{key: "servers", before: []pair{{"type", `"stdio"`}}}, []string{
-			"{\n  \"servers\": {\n    \"x\": {} // c\n  },\n  \"inputs\": []\n}\n", `{"servers":{"x":{}}}`, "{\r\n\t\"servers\": {\r\n\t\t\"x\": 1\r\n\t}\r\n}",
+			"{\n  \"servers\": {\n    \"x\": {} // c\n  },\n  \"inputs\": []\n}\n", `{"servers":{"x":{}}}`,
+			"{\r\n\t\"servers\": {\r\n\t\t\"x\": 1\r\n\t}\r\n}",
 		}},
 		"toml": {tomlFile{}, []string{
-			"", "model = \"x\" # c\n", "[a]\nb = '''\n[mcp_servers.service]\n'''\n", "# c\r\n[mcp_servers.other]\r\ncommand = \"y\"\r\n",
+			"", "model = \"x\" # c\n", "[a]\nb = '''\n[mcp_servers.service]\n'''\n",
+			"# c\r\n[mcp_servers.other]\r\ncommand = \"y\"\r\n",
 		}},
 	} {
 		for _, before := range c.files {
@@ -72,10 +74,12 @@ func TestWhatIsAddedCanBeRemoved(t *testing.T) {
 	}
 }
 
-func TestTOMLKeepsWhatStandsAroundTheEntry(t *testing.T) {
-	before := "model = \"m\"\n\n[mcp_servers.service]\ncommand = '/old' # old\nargs = [\n  \"a\",\n]\nstartup_timeout_sec = 9\n\n[mcp_servers.service.env]\nA = \"b\"\n\n# next\n[tui]\nx = 1\n"
+func TestTOMLFile_EditsKeepTheRest(t *testing.T) {
+	before := "model = \"m\"\n\n[mcp_servers.service]\ncommand = '/old' # old\nargs = [\n  \"a\"," +
+		"\n]\nstartup_timeout_sec = 9\n\n[mcp_servers.service.env]\nA = \"b\"\n\n# next\n[tui]\nx = 1\n"
 	after, err := tomlFile{}.add([]byte(before), shim)
-	before = strings.Replace(before, "[mcp_servers.service]\n", "[mcp_servers.service]\nenv_vars = "+list(forwarded)+"\n", 1)
+	before = strings.Replace(before, "[mcp_servers.service]\n", "[mcp_servers.service]\nenv_vars = "+list(forwarded)+"\n",
+		1)
 	want := strings.NewReplacer("'/old'", `"`+shimPath+`"`, "[\n  \"a\",\n]", "[]").Replace(before)
 	if err != nil || string(after) != want {
 		t.Fatalf("%v\n%s", err, after)
@@ -86,7 +90,7 @@ func TestTOMLKeepsWhatStandsAroundTheEntry(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeChangedSafelyIsRefused(t *testing.T) {
+func TestFormat_RefusesUnsafeEdits(t *testing.T) {
 	for _, c := range []struct {
 		f    format
 		text string
@@ -97,6 +101,7 @@ func TestWhatCannotBeChangedSafelyIsRefused(t *testing.T) {
 		{jsonFile{key: "mcpServers"}, `{"a" 1}`},
 		{jsonFile{key: "mcpServers"}, `[]`},
 		{jsonFile{key: "mcpServers"}, "{\"a\": \"\xff\"}"},
+		{jsonFile{key: "mcpServers"}, `{"mcpServers": {"service": {"type": "http", "url": "https://x"}}}`},
 		{tomlFile{}, `mcp_servers = { service = { command = "x" } }`},
 		{tomlFile{}, `mcp_servers.service.command = "x"`},
 		{tomlFile{}, "[mcp_servers]\nservice = {command = 'x'}"},
@@ -111,7 +116,14 @@ func TestWhatCannotBeChangedSafelyIsRefused(t *testing.T) {
 	}
 }
 
-func TestAFileKeepsItsModeAndItsLink(t *testing.T) {
+func TestJSONFile_RemoveRefusesAnotherKindOfServer(t *testing.T) {
+	const text = `{"mcpServers": {"service": {"type": "http", "url": "https://x"}}}`
+	if got, err := (jsonFile{key: "mcpServers"}).remove([]byte(text)); err == nil || string(got) != text {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func TestAgent_AddKeepsModeAndSymlink(t *testing.T) {
 	dir := t.TempDir()
 	real := filepath.Join(dir, "dotfiles.json")
 	if err := os.WriteFile(real, []byte("{}\n"), 0o640); err != nil {
@@ -146,7 +158,7 @@ func TestAFileKeepsItsModeAndItsLink(t *testing.T) {
 	}
 }
 
-func TestALinkToNothingIsRefused(t *testing.T) {
+func TestAgent_AddRefusesDanglingSymlink(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "mcp.json")
 	if err := os.Symlink("/nowhere/else", file); err != nil {
 		t.Skip(err)
@@ -157,7 +169,7 @@ func TestALinkToNothingIsRefused(t *testing.T) {
 	}
 }
 
-func TestAWriterInBetweenLosesNothing(t *testing.T) {
+func TestRewrite_RepeatsEditAfterConcurrentWrite(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.json")
 	if err := os.WriteFile(file, []byte(`{"a":1}`), 0o600); err != nil {
 		t.Fatal(err)
@@ -177,10 +189,11 @@ func TestAWriterInBetweenLosesNothing(t *testing.T) {
 	}
 }
 
-func TestPathsFollowTheSystem(t *testing.T) {
+func TestAll_PathsFollowTheSystem(t *testing.T) {
 	env := map[string]string{}
 	p := Place{OS: "darwin", Home: "/h", Getenv: func(k string) string { return env[k] }}
-	if got := find(t, p, "vscode").File; got != filepath.Join("/h", "Library", "Application Support", "Code", "User", "mcp.json") {
+	if got := find(t, p, "vscode").File; got != filepath.Join("/h", "Library", "Application Support", "Code", "User",
+		"mcp.json") {
 		t.Error(got)
 	}
 	p.OS, env["APPDATA"] = "windows", "/roaming"
@@ -188,7 +201,8 @@ func TestPathsFollowTheSystem(t *testing.T) {
 		t.Error(got)
 	}
 	p.OS, env["CODEX_HOME"], env["CLAUDE_CONFIG_DIR"] = "linux", "/codex", "/claude"
-	if all := All(p); all[0].File != filepath.Join("/claude", ".claude.json") || all[1].File != filepath.Join("/codex", "config.toml") {
+	if all := All(p); all[0].File != filepath.Join("/claude", ".claude.json") ||
+		all[1].File != filepath.Join("/codex", "config.toml") {
 		t.Error(all[0].File, all[1].File)
 	}
 }
@@ -204,9 +218,9 @@ func find(t *testing.T, p Place, id string) Agent {
 	return Agent{}
 }
 
-// TestToolsetsAreChangedInPlace registers, changes the toolset, and changes it back: everything else stays, and the same
-// registration twice is no change.
-func TestToolsetsAreChangedInPlace(t *testing.T) {
+// TestFormat_ChangesToolsetInPlace registers, changes the toolset, and changes it back: everything else stays, and the
+// same registration twice is no change.
+func TestFormat_ChangesToolsetInPlace(t *testing.T) {
 	local := Shim(shimPath, "local")
 	place := Place{OS: "linux", Home: t.TempDir(), Getenv: func(string) string { return "" }}
 	for _, a := range All(place) {
@@ -233,17 +247,19 @@ func TestToolsetsAreChangedInPlace(t *testing.T) {
 	}
 }
 
-func TestAnEntryWithoutArgumentsGetsThem(t *testing.T) {
+func TestJSONFile_AddsMissingArguments(t *testing.T) {
 	local := Shim(shimPath, "local")
-	got, err := jsonFile{key: "mcpServers"}.add([]byte("{\n  \"mcpServers\": {\n    \"service\": {\n      \"command\": \"/old\"\n    }\n  }\n}\n"), local)
-	want := "{\n  \"mcpServers\": {\n    \"service\": {\n      \"command\": \"" + shimPath + "\",\n      \"args\": [\"--tools\", \"local\"]\n    }\n  }\n}\n"
+	got, err := jsonFile{key: "mcpServers"}.add(
+		[]byte("{\n  \"mcpServers\": {\n    \"service\": {\n      \"command\": \"/old\"\n    }\n  }\n}\n"), local)
+	want := "{\n  \"mcpServers\": {\n    \"service\": {\n      \"command\": \"" + shimPath +
+		"\",\n      \"args\": [\"--tools\", \"local\"]\n    }\n  }\n}\n"
 	if err != nil || string(got) != want {
 		t.Errorf("%v\n%s", err, got)
 	}
 }
 
-// TestCodexPassesTheVariablesOn: what a person names stays, what service-mcp needs is added, once.
-func TestCodexPassesTheVariablesOn(t *testing.T) {
+// TestTOMLFile_ForwardsVariables: what a person names stays, what service-mcp needs is added, once.
+func TestTOMLFile_ForwardsVariables(t *testing.T) {
 	for _, name := range rendezvous.Variables {
 		if !slices.Contains(forwarded, name) {
 			t.Errorf("%s is not passed on", name)
@@ -272,7 +288,7 @@ func TestCodexPassesTheVariablesOn(t *testing.T) {
 	}
 }
 
-func TestOpenCodesOtherFileName(t *testing.T) {
+func TestAll_OpenCodeJSONC(t *testing.T) {
 	home := t.TempDir()
 	p := Place{OS: "darwin", Home: home, Getenv: func(string) string { return "" }}
 	dir := filepath.Join(home, ".config", "opencode")

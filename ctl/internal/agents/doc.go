@@ -1,4 +1,4 @@
-// Package agents registers service-mcp with the coding agents of this machine, each in its own configuration file. It
-// changes only the bytes of its own entry: comments, order and whatever it does not know stay as they are, and a file
-// that it cannot change so is refused with the text to paste. It must not know commands, the daemon or words for people.
+// Package agents registers service-mcp in the configuration files of coding agents. Edits keep everything else in a
+// file, including comments and layout. A file that cannot be edited safely is refused, with the text to paste. It must
+// not know commands, the daemon or texts for people.
 package agents

@@ -9,8 +9,9 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// TestEditorsSchemas: what is written for editors that no package can try is held against what they publish of their files.
-func TestEditorsSchemas(t *testing.T) {
+// TestAgent_SnippetMatchesSchema: what is written for editors that no package can try is held against what they publish
+// of their files.
+func TestAgent_SnippetMatchesSchema(t *testing.T) {
 	place := Place{OS: "linux", Home: t.TempDir(), Getenv: func(string) string { return "" }}
 	for _, id := range []string{"vscode", "cursor", "claude-desktop"} {
 		data, err := os.ReadFile(filepath.Join("testdata", id+".json"))
@@ -35,7 +36,8 @@ func TestEditorsSchemas(t *testing.T) {
 				t.Errorf("%s: %v\n%s", id, err, text)
 			}
 		}
-		if resolved.Validate(map[string]any{"mcpServers": map[string]any{"x": map[string]any{"url": 1}}, "servers": map[string]any{"x": map[string]any{"url": 1}}}) == nil {
+		if resolved.Validate(map[string]any{"mcpServers": map[string]any{"x": map[string]any{"url": 1}},
+			"servers": map[string]any{"x": map[string]any{"url": 1}}}) == nil {
 			t.Errorf("%s: the schema takes anything", id)
 		}
 	}

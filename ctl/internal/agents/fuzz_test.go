@@ -10,7 +10,9 @@ import (
 
 // FuzzJSON: whatever the file holds, an edit that is made leaves JSON in which all else is as it was.
 func FuzzJSON(f *testing.F) {
-	for _, s := range []string{"", "{}", `{"mcpServers":{}}`, "{\n // c\n \"mcpServers\": {\"a\": [1, 2,], /* x */ },\n}", `{"mcpServers":{"service":{"command":"x","args":["y"]}}}`,
+	for _, s := range []string{"", "{}", `{"":[]}`, `{"mcpServers":{}}`,
+		"{\n // c\n \"mcpServers\": {\"a\": [1, 2,], /* x */ },\n}",
+		`{"mcpServers":{"service":{"command":"x","args":["y"]}}}`,
 		"\xef\xbb\xbf{\"a\":1}", `{"mcpServers":{"service":{"url":"x"}}}`, `{"a":"\u0000//","b":{"c":null}}`} {
 		f.Add([]byte(s))
 	}
@@ -40,11 +42,11 @@ func jsonRest(t *testing.T, data []byte) map[string]any {
 	if blank(data) {
 		return rest
 	}
-	root, err := readJSON(data)
+	d, err := jsonFile{key: "mcpServers"}.parse(data)
 	if err != nil {
 		t.Fatalf("%q: %v", data, err)
 	}
-	if err := json.Unmarshal(root.plain(data), &rest); err != nil {
+	if err := json.Unmarshal(standard(d.root), &rest); err != nil {
 		t.Fatalf("%q is not JSON: %v", data, err)
 	}
 	if servers, ok := rest["mcpServers"].(map[string]any); ok {
@@ -58,8 +60,10 @@ func jsonRest(t *testing.T, data []byte) map[string]any {
 
 // FuzzTOML: an edit of a file that is TOML leaves TOML in which all else is as it was.
 func FuzzTOML(f *testing.F) {
-	for _, s := range []string{"", "a = 1\n", "[mcp_servers.service]\ncommand = 'x'\n[mcp_servers.service.env]\nA='b'\n[b]\nc=[1,\n2]", "a = \"\"\"\n[x]\"\"\"\"\n",
-		"mcp_servers.x.command = 'y'", "[mcp_servers]\n[mcp_servers.\"service\"]\n", "a = {b = 1} # c\r\n[[x]]\r\ny = 1979-05-27"} {
+	for _, s := range []string{"", "a = 1\n", "[mcp_servers.service]\ncommand = " +
+		"'x'\n[mcp_servers.service.env]\nA='b'\n[b]\nc=[1,\n2]", "a = \"\"\"\n[x]\"\"\"\"\n",
+		"mcp_servers.x.command = 'y'", "[mcp_servers]\n[mcp_servers.\"service\"]\n",
+		"a = {b = 1} # c\r\n[[x]]\r\ny = 1979-05-27"} {
 		f.Add([]byte(s))
 	}
 	file := tomlFile{}

@@ -3,18 +3,31 @@ package agents
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/tailscale/hujson"
 )
 
-// jsonFile is a configuration whose servers are an object under one key of the root.
+var errNotJSON = errors.New("the file is not JSON that can be changed safely")
+
+// byteOrderMark is what some editors write at the start of a file.
+const byteOrderMark = "\xef\xbb\xbf"
+
+// jsonFile is a configuration whose servers are an object under one key of the root. It may have comments and trailing
+// commas.
 type jsonFile struct {
 	key string // mcpServers, or servers
 	// before and after are what the agent wants in an entry around the program.
 	before, after []pair
 	oneList       bool // the program and its arguments are one list under "command"
 }
+
+// pair is a key and its value as JSON.
+type pair struct{ key, value string }
 
 // entry is what is registered.
 func (f jsonFile) entry(p Program) []pair {
@@ -27,14 +40,12 @@ func (f jsonFile) entry(p Program) []pair {
 	return append(e, f.after...)
 }
 
-// pair is a key and its value as JSON.
-type pair struct{ key, value string }
-
 func (f jsonFile) snippet(p Program) string {
-	return "{\n  " + string(quote(f.key)) + ": {\n    " + `"` + entryName + `": ` + layout(f.entry(p), "    ", "  ", "\n") + "\n  }\n}\n"
+	servers := layout([]pair{{entryName, layout(f.entry(p), "    ", "  ", "\n")}}, "  ", "  ", "\n")
+	return layout([]pair{{f.key, servers}}, "", "  ", "\n") + "\n"
 }
 
-// layout writes an object whose closing brace stands at indent.
+// layout returns an object whose closing brace is at indent.
 func layout(pairs []pair, indent, unit, newline string) string {
 	lines := make([]string, len(pairs))
 	for i, p := range pairs {
@@ -43,36 +54,88 @@ func layout(pairs []pair, indent, unit, newline string) string {
 	return "{" + newline + strings.Join(lines, ","+newline) + newline + indent + "}"
 }
 
-// servers finds the object of servers; ok is false when the root has none.
-func (f jsonFile) servers(data []byte) (root span, servers member, ok bool, err error) {
-	root, err = readJSON(data)
-	if err != nil {
-		return root, servers, false, err
+// jsonDocument is a parsed file. Packing it restores every byte that no edit replaced.
+type jsonDocument struct {
+	root    hujson.Value
+	object  *hujson.Object // the root's
+	servers *hujson.Object // nil when the root has none
+	bom     bool
+}
+
+// parse reads a file that is not blank.
+func (f jsonFile) parse(data []byte) (d jsonDocument, err error) {
+	text, bom := bytes.CutPrefix(data, []byte(byteOrderMark))
+	d.bom = bom
+	if !utf8.Valid(text) {
+		return d, fmt.Errorf("%w: it is not UTF-8", errNotJSON)
 	}
-	if root.kind != '{' {
-		return root, servers, false, fmt.Errorf("%w: it is not an object", errNotJSON)
+	// The library wants a newline behind a comment that ends the file.
+	if d.root, err = hujson.Parse(append(bytes.Clone(text), '\n')); err != nil {
+		return d, fmt.Errorf("%w: %s", errNotJSON, strings.TrimPrefix(err.Error(), "hujson: "))
 	}
-	servers, ok, err = root.find(f.key)
-	if err == nil && ok && servers.value.kind != '{' {
-		err = fmt.Errorf("%w: %q is not an object", errNotJSON, f.key)
+	var ok bool
+	if d.object, ok = d.root.Value.(*hujson.Object); !ok {
+		return d, fmt.Errorf("%w: it is not an object", errNotJSON)
 	}
-	return root, servers, ok, err
+	i, err := indexOf(d.object, f.key)
+	if err != nil || i < 0 {
+		return d, err
+	}
+	if d.servers, ok = d.object.Members[i].Value.Value.(*hujson.Object); !ok {
+		return d, fmt.Errorf("%w: %q is not an object", errNotJSON, f.key)
+	}
+	return d, nil
+}
+
+// entry returns the index of our entry in the servers, -1 when it is missing.
+func (d jsonDocument) entry() (int, error) {
+	if d.servers == nil {
+		return -1, nil
+	}
+	return indexOf(d.servers, entryName)
+}
+
+// pack returns the file's text.
+func (d jsonDocument) pack() []byte {
+	text := bytes.TrimSuffix(d.root.Pack(), []byte("\n"))
+	if d.bom {
+		text = append([]byte(byteOrderMark), text...)
+	}
+	return text
+}
+
+// indexOf returns the index of an object's member, -1 when it is missing. A key that occurs twice is an error.
+func indexOf(object *hujson.Object, key string) (int, error) {
+	found := -1
+	for i, m := range object.Members {
+		if m.Name.Value.(hujson.Literal).String() != key {
+			continue
+		}
+		if found >= 0 {
+			return -1, fmt.Errorf("%w: it has %q twice", errNotJSON, key)
+		}
+		found = i
+	}
+	return found, nil
+}
+
+// standard returns a value as ordinary JSON without white space.
+func standard(v hujson.Value) []byte {
+	v = v.Clone()
+	v.Minimize()
+	return v.Pack()
 }
 
 func (f jsonFile) registered(data []byte) (now Program, ok bool, err error) {
 	if blank(data) {
 		return Program{}, false, nil
 	}
-	_, servers, ok, err := f.servers(data)
-	if err != nil || !ok {
-		return Program{}, false, err
-	}
-	mine, ok, err := servers.value.find(entryName)
-	if err != nil || !ok {
+	d, i, err := f.find(data)
+	if err != nil || i < 0 {
 		return Program{}, false, err
 	}
 	var entry struct{ Command, Args json.RawMessage }
-	_ = json.Unmarshal(mine.value.plain(data), &entry) // an entry of another shape has no command
+	_ = json.Unmarshal(standard(d.servers.Members[i].Value), &entry) // an entry of another shape has no command
 	if words := listOf(entry.Command); f.oneList && len(words) > 0 {
 		return Program{Command: words[0], Args: words[1:]}, true, nil
 	}
@@ -81,93 +144,132 @@ func (f jsonFile) registered(data []byte) (now Program, ok bool, err error) {
 	return now, true, nil
 }
 
+// find parses a file and returns the index of the entry, or -1.
+func (f jsonFile) find(data []byte) (jsonDocument, int, error) {
+	d, err := f.parse(data)
+	if err != nil {
+		return d, -1, err
+	}
+	i, err := d.entry()
+	return d, i, err
+}
+
 func (f jsonFile) add(data []byte, p Program) ([]byte, error) {
 	if blank(data) {
 		return []byte(f.snippet(p)), nil
 	}
-	root, servers, ok, err := f.servers(data)
+	d, i, err := f.find(data)
 	if err != nil {
 		return nil, err
 	}
-	style := styleOf(data, root)
-	if !ok {
-		inner := style.unit + string(quote(entryName)) + ": " + layout(f.entry(p), style.unit+style.unit, style.unit, style.newline)
-		value := "{" + style.newline + style.unit + inner + style.newline + style.unit + "}"
-		return style.insert(data, root, f.key, value, ""), nil
+	style := styleOf(data, d.object)
+	entry := layout(f.entry(p), style.unit+style.unit, style.unit, style.newline)
+	switch {
+	case d.servers == nil:
+		style.insert(d.object, f.key, layout([]pair{{entryName, entry}}, style.unit, style.unit, style.newline), "")
+	case i < 0:
+		style.insert(d.servers, entryName, entry, style.unit)
+	default:
+		if now, _, err := f.registered(data); err == nil && now.equal(p) {
+			return data, nil
+		}
+		if err := refuseForeign(d.servers.Members[i].Value); err != nil {
+			return nil, err
+		}
+		if err := f.update(&d.servers.Members[i].Value, style, entry, p); err != nil {
+			return nil, err
+		}
 	}
-	mine, ok, err := servers.value.find(entryName)
-	if err != nil {
-		return nil, err
-	}
-	if !ok {
-		return style.insert(data, servers.value, entryName, layout(f.entry(p), style.unit+style.unit, style.unit, style.newline), style.unit), nil
-	}
-	return f.update(data, style, mine, p)
+	return d.pack(), nil
 }
 
-// update points an entry that is there at p. What else it says, such as its environment, stays.
-func (f jsonFile) update(data []byte, style style, mine member, p Program) ([]byte, error) {
-	command, ok, err := mine.value.find("command")
-	if err != nil {
-		return nil, err
+// refuseForeign refuses to touch an entry of our name that is another kind of server, such as one at a URL with its
+// credentials: it is not ours.
+func refuseForeign(value hujson.Value) error {
+	object, isObject := value.Value.(*hujson.Object)
+	if !isObject || len(object.Members) == 0 {
+		return nil
 	}
-	if now, _, err := f.registered(data); err == nil && now.equal(p) {
-		return data, nil
+	if command, err := indexOf(object, "command"); err != nil || command >= 0 {
+		return err
+	}
+	return fmt.Errorf("%w: its server %q is of another kind; rename or remove that one", errNotJSON, entryName)
+}
+
+// update points an existing entry at p. Its other members, such as its environment, are kept.
+func (f jsonFile) update(value *hujson.Value, style style, entry string, p Program) error {
+	object, isObject := value.Value.(*hujson.Object)
+	if !isObject {
+		value.Value = hujson.Literal(entry)
+		return nil
+	}
+	command, err := indexOf(object, "command")
+	if err != nil {
+		return err
 	}
 	switch {
-	case !ok: // not a program that is started: another kind of server
-		return splice(data, mine.value.start, mine.value.end, layout(f.entry(p), style.unit+style.unit, style.unit, style.newline)), nil
+	case command < 0: // an empty entry
+		value.Value = hujson.Literal(entry)
+		return nil
 	case f.oneList:
-		return splice(data, command.value.start, command.value.end, list(append([]string{p.Command}, p.Args...))), nil
+		object.Members[command].Value.Value = hujson.Literal(list(append([]string{p.Command}, p.Args...)))
+		return nil
 	}
-	args, ok, err := mine.value.find("args")
+	args, err := indexOf(object, "args")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	edits := []edit{{command.value.start, command.value.end, string(quote(p.Command))}}
+	object.Members[command].Value.Value = hujson.Literal(quote(p.Command))
 	switch {
-	case ok && !slices.Equal(listOf(args.value.plain(data)), p.Args):
-		edits = append(edits, edit{args.value.start, args.value.end, list(p.Args)})
-	case !ok && len(p.Args) > 0: // behind every other member, so that command stays where it is
-		data = style.insert(data, mine.value, "args", list(p.Args), style.unit+style.unit)
+	case args >= 0 && !slices.Equal(listOf(standard(object.Members[args].Value)), p.Args):
+		object.Members[args].Value.Value = hujson.Literal(list(p.Args))
+	case args < 0 && len(p.Args) > 0:
+		style.insert(object, "args", list(p.Args), style.unit+style.unit)
 	}
-	slices.SortFunc(edits, func(a, b edit) int { return a.start - b.start })
-	return apply(data, edits), nil
+	return nil
 }
 
 func (f jsonFile) remove(data []byte) ([]byte, error) {
 	if blank(data) {
 		return data, nil
 	}
-	_, servers, ok, err := f.servers(data)
-	if err != nil || !ok {
+	d, i, err := f.find(data)
+	if err != nil || i < 0 {
 		return data, err
 	}
-	mine, ok, err := servers.value.find(entryName)
-	if err != nil || !ok {
+	if err := refuseForeign(d.servers.Members[i].Value); err != nil {
 		return data, err
 	}
-	i := slices.IndexFunc(servers.value.members, func(m member) bool { return m.key == entryName })
-	start := mine.keyStart
-	for start > 0 && (data[start-1] == ' ' || data[start-1] == '\t') {
-		start--
+	members, removed := d.servers.Members, d.servers.Members[i]
+	kept := slices.Concat(removed.Name.BeforeExtra, removed.Value.AfterExtra) // comments around the entry
+	last := i == len(members)-1
+	next := &d.servers.AfterExtra
+	if !last {
+		next = &members[i+1].Name.BeforeExtra
 	}
-	if start > 0 && data[start-1] == '\n' {
-		start--
-		if start > 0 && data[start-1] == '\r' {
-			start--
+	if rest := bytes.TrimLeft(*next, " \t"); len(rest) > 0 && (rest[0] == '\n' || rest[0] == '\r') {
+		kept = trimLine(kept) // a newline follows, so that no line comment is joined with what follows
+	}
+	if last && i > 0 {
+		if previous := &members[i-1].Value; removed.Value.AfterExtra == nil { // the object has no trailing comma
+			kept = append(previous.AfterExtra, kept...)
+			previous.AfterExtra = nil
+		} else if previous.AfterExtra == nil {
+			previous.AfterExtra = hujson.Extra{}
 		}
-	} else {
-		start = mine.keyStart
 	}
-	edits := []edit{{start, mine.value.end, ""}}
-	if mine.comma >= 0 {
-		edits = append(edits, edit{mine.comma, mine.comma + 1, ""})
-	} else if i > 0 { // the last one: the comma before it would be left over
-		before := servers.value.members[i-1].comma
-		edits = append([]edit{{before, before + 1, ""}}, edits...)
+	*next = slices.Concat(kept, *next)
+	d.servers.Members = slices.Delete(members, i, i+1)
+	return d.pack(), nil
+}
+
+// trimLine cuts the newline and the indentation at the end of an extra.
+func trimLine(extra hujson.Extra) hujson.Extra {
+	line := bytes.TrimRight(extra, " \t")
+	if !bytes.HasSuffix(line, []byte("\n")) {
+		return extra
 	}
-	return apply(data, edits), nil
+	return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 }
 
 // others is the file's content without the entry, for comparison.
@@ -175,45 +277,29 @@ func (f jsonFile) others(data []byte) (string, error) {
 	if blank(data) {
 		return "{}", nil
 	}
-	root, servers, ok, err := f.servers(data)
+	d, err := f.parse(data)
 	if err != nil {
 		return "", err
 	}
-	if ok {
-		rest := slices.DeleteFunc(slices.Clone(servers.value.members), func(m member) bool { return m.key == entryName })
-		i := slices.IndexFunc(root.members, func(m member) bool { return m.key == f.key })
-		if len(rest) == 0 { // an empty object says what none says
-			root.members = slices.Delete(root.members, i, i+1)
-		} else {
-			root.members[i].value.members = rest
-		}
+	if i, err := d.entry(); err == nil && i >= 0 {
+		d.servers.Members = slices.Delete(d.servers.Members, i, i+1)
 	}
-	return string(root.plain(data)), nil
+	if d.servers != nil && len(d.servers.Members) == 0 { // an empty object says what none says
+		i, _ := indexOf(d.object, f.key)
+		d.object.Members = slices.Delete(d.object.Members, i, i+1)
+	}
+	return string(standard(d.root)), nil
 }
 
 func blank(data []byte) bool {
-	return len(bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")))) == 0
+	return len(bytes.TrimSpace(bytes.TrimPrefix(data, []byte(byteOrderMark)))) == 0
 }
 
-// edit replaces data[start:end].
-type edit struct {
-	start, end int
-	text       string
-}
-
-// apply makes edits that do not overlap and are in order.
-func apply(data []byte, edits []edit) []byte {
+// quote writes a JSON string without escaping what HTML would want escaped.
+func quote(s string) []byte {
 	var out bytes.Buffer
-	at := 0
-	for _, e := range edits {
-		out.Write(data[at:e.start])
-		out.WriteString(e.text)
-		at = e.end
-	}
-	out.Write(data[at:])
-	return out.Bytes()
-}
-
-func splice(data []byte, start, end int, text string) []byte {
-	return apply(data, []edit{{start, end, text}})
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(s) // a string always encodes
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }

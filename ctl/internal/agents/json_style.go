@@ -1,79 +1,62 @@
 package agents
 
-import "bytes"
+import (
+	"bytes"
+	"regexp"
 
-// style is how a file is written: new lines of an edit follow it.
+	"github.com/tailscale/hujson"
+)
+
+// style is how a file is laid out. New lines of an edit follow it.
 type style struct{ newline, unit string }
 
-func styleOf(data []byte, root span) style {
+func styleOf(data []byte, root *hujson.Object) style {
 	s := style{newline: "\n", unit: "  "}
 	if bytes.Contains(data, []byte("\r\n")) {
 		s.newline = "\r\n"
 	}
-	if len(root.members) == 0 {
+	if len(root.Members) == 0 {
 		return s
 	}
-	first := root.members[0].keyStart
-	line := bytes.LastIndexByte(data[:first], '\n') + 1
-	if line > root.start && first > line && blank(data[line:first]) {
-		s.unit = string(data[line:first])
+	extra := root.Members[0].Name.BeforeExtra
+	if i := bytes.LastIndexByte(extra, '\n'); i >= 0 && i+1 < len(extra) && blank(extra[i+1:]) {
+		s.unit = string(extra[i+1:])
 	}
 	return s
 }
 
-// insert puts a member at the end of an object whose closing brace stands at indent.
-func (s style) insert(data []byte, object span, key, value, indent string) []byte {
-	text := string(quote(key)) + ": " + value
-	line := s.newline + indent + s.unit + text
-	if len(object.members) == 0 {
-		inside := data[object.start+1 : object.end-1]
-		if blank(inside) {
-			return splice(data, object.start+1, object.end-1, line+s.newline+indent)
+// insert adds a member at the end of an object whose closing brace is at indent.
+func (s style) insert(object *hujson.Object, key, value, indent string) {
+	line, end := s.newline+indent+s.unit, s.newline+indent
+	oneLine := !bytes.Contains(hujson.Value{Value: object}.Pack(), []byte("\n"))
+	added := hujson.ObjectMember{Name: hujson.Value{Value: hujson.Literal(quote(key))}}
+	added.Value = hujson.Value{BeforeExtra: hujson.Extra(" "), Value: hujson.Literal(value)}
+	beside, rest := hujson.Extra(nil), object.AfterExtra
+	switch n := len(object.Members); {
+	case n > 0:
+		last := &object.Members[n-1].Value
+		if last.AfterExtra != nil { // whoever writes trailing commas wants this one too
+			added.Value.AfterExtra = hujson.Extra{}
 		}
-		if bytes.ContainsAny(inside, "\n") { // comments, which stay behind it
-			return splice(data, object.start+1, object.start+1, line)
+		beside, rest = splitLine(rest)
+		if !oneLine {
+			end = ""
 		}
-		return splice(data, object.start+1, object.start+1, line+s.newline+indent)
+	case blank(rest):
+		rest = nil
+	case !oneLine: // comments, which stay behind the new member
+		end = ""
 	}
-	last := object.members[len(object.members)-1]
-	at, comma := last.value.end, ","
-	if last.comma >= 0 {
-		at, comma = last.comma+1, ""
-		line += "," // whoever writes trailing commas wants this one too
-	}
-	end := endOfLine(data, at, object.end-1)
-	if !bytes.ContainsAny(data[object.start:object.end], "\n") { // an object of one line is opened at its end
-		line += s.newline + indent
-	}
-	return apply(data, []edit{{at, at, comma}, {end, end, line}})
+	added.Name.BeforeExtra = append(bytes.Clone(beside), line...)
+	object.Members = append(object.Members, added)
+	object.AfterExtra = append([]byte(end), rest...)
 }
 
-// endOfLine steps over blanks and comments that follow a member on its line, so that they stay beside it.
-func endOfLine(data []byte, at, limit int) int {
-	end := at
-	for at < limit {
-		switch {
-		case data[at] == ' ' || data[at] == '\t':
-			at++
-		case bytes.HasPrefix(data[at:limit], []byte("//")):
-			n := bytes.IndexByte(data[at:limit], '\n')
-			if n < 0 {
-				return limit
-			}
-			if data[at+n-1] == '\r' {
-				n--
-			}
-			return at + n
-		case bytes.HasPrefix(data[at:limit], []byte("/*")):
-			n := bytes.Index(data[at:limit], []byte("*/"))
-			if n < 0 || bytes.ContainsAny(data[at:at+n], "\n") {
-				return end
-			}
-			at += n + 2
-			end = at
-		default:
-			return end
-		}
-	}
-	return end
+// besideMember matches the comments that follow a member on its own line.
+var besideMember = regexp.MustCompile(`^(?:[ \t]*/\*[^\n]*?\*/)*(?:[ \t]*//[^\n]*)?`)
+
+// splitLine separates the comments that stay beside a member from the rest.
+func splitLine(extra hujson.Extra) (beside, rest hujson.Extra) {
+	n := len(bytes.TrimSuffix(besideMember.Find(extra), []byte("\r")))
+	return extra[:n:n], extra[n:]
 }

@@ -55,10 +55,12 @@ func listOf(data []byte) []string {
 	return words
 }
 
-// forwarded are the variables that service-mcp and the browser that it opens need: which state directory and backend, the
-// person's switches, and the desktop. Codex starts servers with a handful of its own and those that the entry names.
+// forwarded are the variables that service-mcp and the browser that it opens need: which state directory and backend,
+// the person's switches, and the desktop. Codex starts servers with a handful of its own and those that the entry
+// names.
 var forwarded = []string{
 	"SERVICE_CONFIG_DIR", "SERVICE_BACKEND_URL", "SERVICE_NO_AUTO_OPEN", "SERVICE_TELEMETRY", "DO_NOT_TRACK", "CI",
-	"XDG_RUNTIME_DIR", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_CURRENT_DESKTOP", "DBUS_SESSION_BUS_ADDRESS", "BROWSER",
+	"XDG_RUNTIME_DIR", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_CURRENT_DESKTOP", "DBUS_SESSION_BUS_ADDRESS",
+	"BROWSER",
 	"WSL_DISTRO_NAME", "WSL_INTEROP",
 }

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// rewrite replaces a file by what edit makes of it: written beside it and renamed, its mode kept, a link followed to
-// the file that it names. An agent may write its configuration at the same moment: then the edit is made again.
+// rewrite replaces a file by the result of edit. It writes a temporary file and renames it, keeps the mode and follows
+// a symbolic link. If an agent writes the file at the same time, the edit is repeated.
 func rewrite(file string, dry bool, edit func([]byte) ([]byte, error)) error {
 	for range 5 {
 		target, mode, before, err := open(file)
@@ -28,7 +28,7 @@ func rewrite(file string, dry bool, edit func([]byte) ([]byte, error)) error {
 	return errors.New("another program keeps writing it; close the agent and try again")
 }
 
-// open reads the file and tells where it really lies. A file that is not there is empty, with mode 0600.
+// open reads the file and resolves symbolic links. A missing file is empty, with mode 0600.
 func open(file string) (target string, mode os.FileMode, data []byte, err error) {
 	target, err = filepath.EvalSymlinks(file)
 	if errors.Is(err, os.ErrNotExist) {
@@ -51,7 +51,7 @@ func open(file string) (target string, mode os.FileMode, data []byte, err error)
 	return target, info.Mode().Perm(), data, err
 }
 
-// replace writes after unless the file is no longer before; done tells.
+// replace writes after, unless the file no longer has the content before. done reports whether it did.
 func replace(target string, mode os.FileMode, before, after []byte) (done bool, err error) {
 	dir := filepath.Dir(target)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -73,7 +73,7 @@ func replace(target string, mode os.FileMode, before, after []byte) (done bool, 
 		err = closeErr
 	}
 	if err != nil {
-		return false, fmt.Errorf("writing beside it: %w", err)
+		return false, fmt.Errorf("write beside it: %w", err)
 	}
 	now, err := os.ReadFile(target)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -83,4 +83,23 @@ func replace(target string, mode os.FileMode, before, after []byte) (done bool, 
 		return false, nil
 	}
 	return true, os.Rename(temp.Name(), target)
+}
+
+// edit replaces data[start:end].
+type edit struct {
+	start, end int
+	text       string
+}
+
+// apply makes edits that do not overlap and are in order.
+func apply(data []byte, edits []edit) []byte {
+	var out bytes.Buffer
+	at := 0
+	for _, e := range edits {
+		out.Write(data[at:e.start])
+		out.WriteString(e.text)
+		at = e.end
+	}
+	out.Write(data[at:])
+	return out.Bytes()
 }

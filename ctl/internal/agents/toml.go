@@ -224,7 +224,7 @@ func valueEnd(data []byte, pos int) (int, error) {
 	return end, nil
 }
 
-// mine tells whether a path lies in the entry's table.
+// mine reports whether a path is in the entry's table.
 func mine(path []string) bool {
 	return len(path) >= 2 && path[0] == tomlTable && path[1] == entryName
 }

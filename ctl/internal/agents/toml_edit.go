@@ -9,10 +9,11 @@ import (
 )
 
 func (tomlFile) snippet(p Program) string {
-	return "[" + tomlTable + "." + entryName + "]\ncommand = " + string(quote(p.Command)) + "\nargs = " + list(p.Args) + "\nenv_vars = " + list(forwarded) + "\n"
+	return "[" + tomlTable + "." + entryName + "]\ncommand = " + string(quote(p.Command)) + "\nargs = " + list(p.Args) +
+		"\nenv_vars = " + list(forwarded) + "\n"
 }
 
-// direct finds a key that stands directly in the entry's table.
+// direct returns a key of the entry's own table.
 func direct(table []statement, key string) (statement, bool) {
 	for _, s := range table {
 		if !s.header && len(s.table) == 2 && len(s.path) == 1 && s.path[0] == key {
@@ -68,7 +69,7 @@ func tomlStrings(value []byte) (words []string, ok bool) {
 	return words, true
 }
 
-// tomlString reads a string of one line; other values give nothing.
+// tomlString decodes a string on one line. It returns "" for other values.
 func tomlString(value []byte) string {
 	if len(value) >= 2 && value[0] == '\'' && value[len(value)-1] == '\'' && !bytes.HasPrefix(value, []byte("'''")) {
 		return string(value[1 : len(value)-1])
@@ -104,7 +105,7 @@ func (f tomlFile) add(data []byte, p Program) ([]byte, error) {
 	return f.update(data, table, p, newline)
 }
 
-// update points the entry that is there at p and names the variables that it needs. What else it says stays.
+// update points an existing entry at p and adds the variables that it needs. Its other keys are kept.
 func (f tomlFile) update(data []byte, table []statement, p Program, newline string) ([]byte, error) {
 	for _, key := range []string{"url", "bearer_token_env_var"} {
 		if _, ok := direct(table, key); ok {
@@ -138,8 +139,8 @@ func (f tomlFile) update(data []byte, table []statement, p Program, newline stri
 	return apply(data, edits), nil
 }
 
-// withForwarded returns the entry's env_vars with those that service-mcp needs; ok is false when none is missing, or the
-// list is written in a way that is not understood.
+// withForwarded returns the entry's env_vars completed by those that service-mcp needs. ok is false if none is missing
+// or the list cannot be read.
 func withForwarded(data []byte, table []statement) (value string, ok bool) {
 	var names []string
 	if s, there := direct(table, "env_vars"); there {

@@ -1,37 +1,30 @@
 package cli
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
+	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/term"
 )
 
 func (a *app) logout() *cobra.Command {
-	return &cobra.Command{
-		Use: "logout", Short: "Forget the linked account on this machine", Args: cobra.NoArgs,
-		Long: "Deletes auth.json and no other file; the install id stays. Then it asks the backend to revoke the token, for at most 3 s.\n" +
+	return query(a, "logout", "Forget the linked account on this machine",
+		"Deletes auth.json and no other file; the install id stays. Then it asks the backend to revoke the token, for at "+
+			"most 3 s.\n"+
 			"It succeeds when there was no link, too.",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.open(cmd.Context())
-			if err != nil {
-				return err
+		(*client.Client).Logout,
+		func(r *client.LoggedOut) any {
+			var revokeURL *string
+			set(&revokeURL, r.GetRevokeUrl())
+			return map[string]any{
+				"wasLinked": r.GetWasLinked(), "authFile": r.GetAuthFile(), "revoked": r.GetRevoked(), "revokeUrl": revokeURL,
 			}
-			defer c.Close()
-			r, err := c.Logout(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if a.json {
-				var revokeURL *string
-				set(&revokeURL, r.GetRevokeUrl())
-				return a.JSON(map[string]any{
-					"wasLinked": r.GetWasLinked(), "authFile": r.GetAuthFile(), "revoked": r.GetRevoked(), "revokeUrl": revokeURL,
-				})
-			}
-			a.LoggedOut(r.GetWasLinked(), r.GetAuthFile(), r.GetRevoked(), r.GetRevokeUrl())
-			return nil
 		},
-	}
+		func(r *client.LoggedOut) {
+			a.LoggedOut(r.GetWasLinked(), r.GetAuthFile(), r.GetRevoked(), r.GetRevokeUrl())
+		})
 }
 
 func (a *app) acceptPrivacy() *cobra.Command {
@@ -43,27 +36,22 @@ func (a *app) declinePrivacy() *cobra.Command {
 }
 
 func (a *app) decide(name, state, short string) *cobra.Command {
-	return &cobra.Command{
-		Use: name, Short: short, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			r, err := c.SetConsent(cmd.Context(), state)
-			if err != nil {
-				return err
-			}
-			consent := r.GetConsent()
-			if a.json {
-				return a.JSON(map[string]any{
-					"consent": consent.GetState(), "uploadAllowed": consent.GetUploadAllowed(),
-					"decidedBy": consent.GetDecidedBy(), "file": r.GetFile(),
-				})
-			}
-			a.Consent(term.Consent{State: consent.GetState(), Upload: consent.GetUploadAllowed(), By: consent.GetDecidedBy(), File: r.GetFile()})
-			return nil
-		},
-	}
+	set := func(c *client.Client, ctx context.Context) (*client.Decision, error) { return c.SetConsent(ctx, state) }
+	return query(a, name, short, "", set, func(r *client.Decision) any {
+		object := consentJSON(r.GetConsent())
+		object["consent"], object["file"] = r.GetConsent().GetState(), r.GetFile()
+		return object
+	}, func(r *client.Decision) {
+		consent := consentOf(r.GetConsent())
+		consent.File = r.GetFile()
+		a.Consent(consent)
+	})
+}
+
+func consentJSON(c *client.Consent) map[string]any {
+	return map[string]any{"uploadAllowed": c.GetUploadAllowed(), "decidedBy": c.GetDecidedBy()}
+}
+
+func consentOf(c *client.Consent) term.Consent {
+	return term.Consent{State: c.GetState(), Upload: c.GetUploadAllowed(), By: c.GetDecidedBy()}
 }

@@ -1,34 +1,32 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/agents"
 	"github.com/service-dev/service/ctl/internal/client"
-	"github.com/service-dev/service/ctl/internal/reach"
+	"github.com/service-dev/service/ctl/internal/dialer"
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
 func (a *app) agent() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "agent", Short: "Register service-mcp with your coding agents", Args: cobra.NoArgs, RunE: help,
-		Long: "Each agent reads its own configuration file. Only the entry \"service\" in it is changed; a file that cannot be changed\n" +
+	remove := func(g agents.Agent, _ agents.Program, dry bool) (agents.Change, error) { return g.Remove(dry) }
+	return group("agent", "Register service-mcp with your coding agents",
+		"Each agent reads its own configuration file. Only the entry \"service\" in it is changed; a file that cannot be "+
+			"changed\n"+
 			"safely is left alone, with the text to paste.",
-	}
-	list := &cobra.Command{
-		Use: "list", Short: "List the coding agents with their state", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return a.listAgents() },
-	}
-	cmd.AddCommand(list, a.changeAgents("add", "Register service-mcp", agents.Agent.Add),
-		a.changeAgents("remove", "Take service-mcp out", func(g agents.Agent, _ agents.Program, dry bool) (agents.Change, error) { return g.Remove(dry) }))
-	return cmd
+		command("list", "List the coding agents with their state", "", func(context.Context) error { return a.listAgents() }),
+		a.changeAgents("add", "Register service-mcp", agents.Agent.Add),
+		a.changeAgents("remove", "Take service-mcp out", remove))
 }
 
-// agentChange edits one agent's file; with dry it only says how.
+// agentChange edits one agent's file. With dry it writes nothing.
 type agentChange = func(g agents.Agent, p agents.Program, dry bool) (agents.Change, error)
 
 // changeAgents is `agent add` and `agent remove`.
@@ -37,14 +35,16 @@ func (a *app) changeAgents(word, short string, change agentChange) *cobra.Comman
 	var toolset string
 	cmd := &cobra.Command{
 		Use: word + " NAME... | --all", Short: short,
-		Long:    short + ". Names are those of `servicectl agent list`; --all means every agent found on this machine.\nExit code: 0 done, 1 no agent was found, 2 a file was left alone.",
+		Long: short + ". Names are those of `servicectl agent list`; --all means every agent found on this " +
+			"machine.\nExit code: 0 done, 1 no agent was found, 2 a file was left alone.",
 		Example: "  servicectl agent " + word + " claude-code cursor\n  servicectl agent " + word + " --all --dry-run",
 		RunE: func(_ *cobra.Command, names []string) error {
 			if all == (len(names) > 0) {
 				return errors.New("name one agent or more, or say --all")
 			}
 			if !rendezvous.Toolset(toolset) {
-				return fmt.Errorf("--tools %s: the only toolset with a name is %s; without the flag every tool is listed", toolset, rendezvous.ToolsetLocal)
+				return fmt.Errorf("--tools %s: the only toolset with a name is %s; without the flag every tool is listed", toolset,
+					rendezvous.ToolsetLocal)
 			}
 			return a.runChange(names, word, toolset, dry, change)
 		},
@@ -72,13 +72,13 @@ type agentRow struct {
 	Snippet string `json:"snippet,omitempty"` // with an error: what to paste
 }
 
-// known gives the agents of this machine and the program to register.
+// known returns the agents of this machine and the path of the program to register.
 func known() ([]agents.Agent, string, error) {
 	place, err := agents.Here()
 	if err != nil {
 		return nil, "", err
 	}
-	shim, err := reach.Beside("service-mcp")
+	shim, err := dialer.Beside("service-mcp")
 	if err != nil {
 		return nil, "", err
 	}
@@ -110,18 +110,16 @@ func (a *app) listAgents() error {
 	for _, g := range all {
 		rows = append(rows, rowOf(g, agents.Shim(shim, rendezvous.ToolsetAll)))
 	}
-	if a.json {
-		return a.JSON(map[string]any{"program": shim, "agents": rows})
-	}
-	table := [][]string{{"AGENT", "STATE", "FILE"}}
-	for _, r := range rows {
-		table = append(table, []string{r.ID, agentState(r), r.File})
-	}
-	a.Table(table)
-	return nil
+	return a.print(map[string]any{"program": shim, "agents": rows}, func() {
+		table := [][]string{{"AGENT", "STATE", "FILE"}}
+		for _, r := range rows {
+			table = append(table, []string{r.ID, agentState(r), r.File})
+		}
+		a.Table(table)
+	})
 }
 
-// agentState tells a state in words.
+// agentState describes a state.
 func agentState(r agentRow) string {
 	switch r.State {
 	case agents.StateNotFound:
@@ -185,12 +183,13 @@ func (a *app) runChange(names []string, word, toolset string, dry bool, change a
 func choose(all []agents.Agent, names []string) ([]agents.Agent, error) {
 	var chosen []agents.Agent
 	for _, name := range names {
-		i := indexOf(all, name)
+		i := slices.IndexFunc(all, func(g agents.Agent) bool { return g.ID == name })
 		if i < 0 {
 			return nil, fmt.Errorf("there is no agent %q; `servicectl agent list` names them", name)
 		}
 		if !all[i].Found() {
-			return nil, &client.Error{Code: codeNoAgent, Message: all[i].Name + " was not found on this machine", FixHint: "install it, start it once, and try again"}
+			return nil, &client.Error{Code: codeNoAgent, Message: all[i].Name + " was not found on this machine",
+				FixHint: "install it, start it once, and try again"}
 		}
 		chosen = append(chosen, all[i])
 	}
@@ -203,19 +202,11 @@ func choose(all []agents.Agent, names []string) ([]agents.Agent, error) {
 		}
 	}
 	if len(chosen) == 0 {
-		return nil, &client.Error{Code: codeNoAgent, Message: "no coding agent was found on this machine", FixHint: "install one, start it once, and try again"}
+		return nil, &client.Error{Code: codeNoAgent, Message: "no coding agent was found on this machine",
+			FixHint: "install one, start it once, and try again"}
 	}
 	return chosen, nil
 }
 
 // codeNoAgent is the answer when the asked coding agent is not there.
 const codeNoAgent = "agent_not_found"
-
-func indexOf(all []agents.Agent, id string) int {
-	for i, g := range all {
-		if g.ID == id {
-			return i
-		}
-	}
-	return -1
-}

@@ -34,7 +34,8 @@ func decideOpened(ts *testscript.TestScript, what string) {
 	ts.Check(err)
 	if what == "approve" {
 		at, body, err = p.submit(at, body, "signup", map[string]string{
-			"email": fmt.Sprintf("ada-%d@example.com", time.Now().UnixNano()), "password": "correct horse battery staple", "privacy": "yes", "accept": "yes",
+			"email": fmt.Sprintf("ada-%d@example.com", time.Now().UnixNano()), "password": "correct horse battery staple",
+			"privacy": "yes", "accept": "yes",
 		})
 		ts.Check(err)
 	}

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// dieWithParent ends the example app with the demo even when that is killed: an app that stays attached would keep the
-// daemon busy for ever.
-func dieWithParent(cmd *exec.Cmd) {
+// endWithParent ends the example app when the demo ends, even if the demo is killed: an attached app would keep the
+// daemon busy.
+func endWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 }

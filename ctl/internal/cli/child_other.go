@@ -4,5 +4,5 @@ package cli
 
 import "os/exec"
 
-// dieWithParent has no counterpart here; the demo ends its child on every signal that it hears of.
-func dieWithParent(*exec.Cmd) {}
+// endWithParent does nothing here. The demo ends its child on every signal it receives.
+func endWithParent(*exec.Cmd) {}

@@ -1,6 +1,6 @@
-// Package cli is the person's command line: one file for each command of servicectl, of which service-mcp shows a
-// few. A command asks the daemon through ctl/internal/client and speaks through ctl/internal/term; it holds no
-// rules of its own about accounts, links or tools.
+// Package cli is the command line: one file for each command of servicectl, of which service-mcp offers a few. Commands
+// call the daemon through ctl/internal/client and print through ctl/internal/term; they contain no rules about
+// accounts, links or tools.
 package cli
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/client"
-	"github.com/service-dev/service/ctl/internal/reach"
+	"github.com/service-dev/service/ctl/internal/dialer"
 	"github.com/service-dev/service/ctl/internal/term"
 	"github.com/service-dev/service/proto/buildinfo"
 )
@@ -29,12 +29,12 @@ const (
 	exitCancelled = 130
 )
 
-// exit is an outcome that was already told.
+// exit is an exit code whose cause was already reported.
 type exit int
 
 func (exit) Error() string { return "told already" }
 
-// app is what the commands of one run share.
+// app is shared by the commands of one run.
 type app struct {
 	*term.Terminal
 	name string // servicectl or service-mcp
@@ -77,18 +77,19 @@ func (a *app) root() *cobra.Command {
 		root.CompletionOptions.DisableDefaultCmd = true
 		return root
 	}
-	root.AddCommand(a.status(), a.doctor(), a.tool(), a.daemon(), a.service(), a.session(), a.plugin(), a.agent(), a.version(), a.demo(), a.telemetry(), a.clientIO())
+	root.AddCommand(a.status(), a.doctor(), a.tool(), a.daemon(), a.service(), a.session(), a.plugin(), a.agent(),
+		a.version(), a.demo(), a.telemetry(), a.clientIO())
 	return root
 }
 
-// code tells an error and chooses the exit code.
+// code reports an error and returns the exit code.
 func (a *app) code(err error) int {
-	var told exit
+	var outcome exit
 	switch {
 	case err == nil:
 		return exitYes
-	case errors.As(err, &told):
-		return int(told)
+	case errors.As(err, &outcome):
+		return int(outcome)
 	case errors.Is(err, context.Canceled):
 		a.Cancelled()
 		return exitCancelled
@@ -102,41 +103,30 @@ func (a *app) code(err error) int {
 	return exitOf(p.Code)
 }
 
-// exitOf tells a clear no from what could not be found out.
+// exitOf returns the exit code for an error code: no, or cannot tell.
 func exitOf(code string) int {
 	switch code {
-	case "auth_required", "link_conflict", "device_code_denied", "device_code_expired", "unknown_device_code", "auth_timeout", "permission_denied", codeNoAgent, codeNoService:
+	case "auth_required", "link_conflict", "device_code_denied", "device_code_expired", "unknown_device_code",
+		"auth_timeout", "permission_denied", codeNoAgent, codeNoService:
 		return exitNo
 	}
 	return exitUnknown
 }
 
-// problemOf puts any error into the words of every room, with the next step.
+// problemOf explains any error, with the next step.
 func problemOf(err error) term.Problem {
 	var refused *client.Error
-	var sandbox *reach.SandboxError
-	var unsafe *reach.UnsafeError
-	var start *reach.StartError
-	switch {
-	case errors.As(err, &refused):
-		return term.Problem{Code: refused.Code, Message: refused.Message, Retryable: refused.Retryable, FixHint: refused.FixHint}
-	case errors.As(err, &sandbox):
-		return term.Problem{Code: "sandbox_blocked", Message: sandbox.Error(), FixHint: sandbox.Setting()}
-	case errors.As(err, &unsafe):
-		return term.Problem{Code: "unsafe_directory", Message: unsafe.Error(), FixHint: unsafe.Fix}
-	case errors.As(err, &start):
-		p := term.Problem{Code: "daemon_unavailable", Message: start.Error(), Retryable: true, FixHint: "run `servicectl doctor`"}
-		if start.Log != "" {
-			p.FixHint = "look into " + start.Log
+	if errors.As(err, &refused) {
+		return term.Problem(*refused)
+	}
+	if p, ok := dialer.ProblemOf(err); ok {
+		return term.Problem(p)
+	}
+	if errors.Is(err, dialer.ErrNotRunning) {
+		return term.Problem{
+			Code: "daemon_not_running", Message: err.Error(), Retryable: true,
+			FixHint: "any other command starts it; or run `servicectl daemon run`",
 		}
-		return p
-	case errors.Is(err, reach.ErrNotRunning):
-		return term.Problem{Code: "daemon_not_running", Message: err.Error(), Retryable: true, FixHint: "any other command starts it; or run `servicectl daemon run`"}
 	}
 	return term.Problem{Code: "usage", Message: err.Error(), FixHint: "add --help to see how it is used"}
-}
-
-// open connects to the daemon, starting it if need be.
-func (a *app) open(ctx context.Context) (*client.Client, error) {
-	return client.Open(ctx, client.Options{Program: a.name})
 }

@@ -9,16 +9,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/clientio"
-	"github.com/service-dev/service/ctl/internal/reach"
+	"github.com/service-dev/service/ctl/internal/dialer"
 	contract "github.com/service-dev/service/proto/clientio"
 )
 
-// clientIO is the process that service-mcp starts when the daemon first wants a page opened or a file read or written. A
-// person has no use for it.
+// clientIO is the process that service-mcp starts when the daemon first wants to open a page or to read or write a
+// file. People do not run it.
 func (a *app) clientIO() *cobra.Command {
 	return &cobra.Command{
-		Use: "client-io", Short: "Open pages and use files for the daemon, with this process's rights", Hidden: true, Args: cobra.NoArgs,
-		Long: "Started by service-mcp. Reads a token from stdin, connects to the daemon and carries out what it asks until stdin ends.",
+		Use: "client-io", Short: "Open pages and use files for the daemon, with this process's rights", Hidden: true,
+		Args: cobra.NoArgs,
+		Long: "Started by service-mcp. Reads a token from stdin, connects to the daemon and carries out what it asks until " +
+			"stdin ends.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return serveClientIO(cmd.Context(), a.in) },
 	}
 }
@@ -28,7 +30,7 @@ func serveClientIO(ctx context.Context, in io.Reader) error {
 	if !lines.Scan() || !contract.IsToken(lines.Text()) {
 		return errors.New("stdin does not begin with a token")
 	}
-	daemon, err := reach.Find()
+	daemon, err := dialer.Find()
 	if err != nil {
 		return err
 	}

@@ -13,63 +13,51 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/client"
-	"github.com/service-dev/service/ctl/internal/reach"
+	"github.com/service-dev/service/ctl/internal/dialer"
 	"github.com/service-dev/service/ctl/internal/term"
 )
 
 func (a *app) daemon() *cobra.Command {
-	cmd := &cobra.Command{Use: "daemon", Short: "Run, stop, restart or listen to the daemon", Args: cobra.NoArgs, RunE: help}
 	var follow bool
 	var lines int
-	logs := &cobra.Command{
-		Use: "logs", Short: "Print the daemon's log", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.logs(cmd.Context(), lines, follow) },
-	}
+	logs := command("logs", "Print the daemon's log", "",
+		func(ctx context.Context) error { return a.logs(ctx, lines, follow) })
 	logs.Flags().BoolVarP(&follow, "follow", "f", false, "go on until Ctrl-C")
 	logs.Flags().IntVarP(&lines, "lines", "n", 200, "how many of the last lines")
-	cmd.AddCommand(logs,
-		&cobra.Command{
-			Use: "run", Short: "Run the daemon in the foreground", Args: cobra.NoArgs,
-			RunE: func(*cobra.Command, []string) error { return runDaemon() },
-		},
-		&cobra.Command{
-			Use: "stop", Short: "Ask the daemon to finish and exit", Args: cobra.NoArgs,
-			RunE: func(cmd *cobra.Command, _ []string) error { return a.stopDaemon(cmd.Context()) },
-		},
-		&cobra.Command{
-			Use: "restart", Short: "Stop the daemon and start the one beside this program", Args: cobra.NoArgs,
-			Long: "Connected agents go on with the new daemon: their open calls are answered with one clear error, nothing is done twice.",
-			RunE: func(cmd *cobra.Command, _ []string) error { return a.restartDaemon(cmd.Context()) },
-		})
-	return cmd
+	return group("daemon", "Run, stop, restart or listen to the daemon", "", logs,
+		command("run", "Run the daemon in the foreground", "", func(context.Context) error { return runDaemon() }),
+		command("stop", "Ask the daemon to finish and exit", "", a.stopDaemon),
+		command("restart", "Stop the daemon and start the one beside this program",
+			"Connected agents go on with the new daemon: their open calls are answered with one clear error, nothing is done "+
+				"twice.",
+			a.restartDaemon))
 }
 
-// runDaemon becomes serviced.
+// runDaemon replaces this process by serviced.
 func runDaemon() error {
-	path, err := reach.Beside("serviced")
+	path, err := dialer.Beside("serviced")
 	if err != nil {
 		return err
 	}
-	return reach.Exec(path, []string{path, "run"})
+	return dialer.Exec(path, []string{path, "run"})
 }
 
-// stopDaemon asks and waits until it is gone.
+// stopDaemon stops the daemon and waits for its end.
 func (a *app) stopDaemon(ctx context.Context) error {
-	pid, err := a.endDaemon(ctx)
+	pid, err := a.stopOrKill(ctx)
 	if err != nil {
 		return err
 	}
 	return a.stopped(pid)
 }
 
-// endDaemon ends the daemon and gives its pid; 0 when none ran. One that cannot be asked, or does not do what it was
-// asked, is ended by force.
-func (a *app) endDaemon(ctx context.Context) (int64, error) {
-	d, err := reach.Find()
+// stopOrKill ends the daemon and returns its pid, 0 when none ran. It kills a daemon that does not respond.
+func (a *app) stopOrKill(ctx context.Context) (int64, error) {
+	d, err := dialer.Find()
 	if err != nil {
 		return 0, err
 	}
-	pid, err := askToEnd(ctx, d, a.name)
+	pid, err := askToStop(ctx, d, a.name)
 	var refused *client.Error
 	if err == nil || !errors.As(err, &refused) || refused.Code != client.CodeNoAnswer && refused.Code != codeUnavailable {
 		return pid, err
@@ -77,18 +65,18 @@ func (a *app) endDaemon(ctx context.Context) (int64, error) {
 	if pid = int64(d.PID()); pid == 0 {
 		return 0, err
 	}
-	if err := forceEnd(ctx, d, int(pid)); err != nil {
+	if err := killDaemon(ctx, d, int(pid)); err != nil {
 		return 0, err
 	}
 	a.Remark("the daemon (pid %d) did not answer: its process was ended", pid)
 	return pid, nil
 }
 
-// askToEnd asks the daemon to drain and exit, and waits until it has. One that ends before it answers, because it was
-// killed or asked by another program, has ended just as well.
-func askToEnd(ctx context.Context, d reach.Daemon, program string) (int64, error) {
+// askToStop asks the daemon to drain and exit, and waits until it has. A daemon that ends before it answers, killed or
+// stopped by another program, counts as stopped.
+func askToStop(ctx context.Context, d dialer.Daemon, program string) (int64, error) {
 	c, err := client.Open(ctx, client.Options{Program: program, Running: true, Lean: true})
-	if errors.Is(err, reach.ErrNotRunning) {
+	if errors.Is(err, dialer.ErrNotRunning) {
 		return 0, unreachable(ctx, patience)
 	}
 	if err != nil {
@@ -96,7 +84,7 @@ func askToEnd(ctx context.Context, d reach.Daemon, program string) (int64, error
 	}
 	defer c.Close()
 	running := int64(d.PID())
-	asking, cancel := context.WithTimeout(ctx, reach.AnswerTimeout)
+	asking, cancel := context.WithTimeout(ctx, dialer.AnswerTimeout)
 	defer cancel()
 	pid, err := c.Stop(asking)
 	var refused *client.Error
@@ -109,38 +97,38 @@ func askToEnd(ctx context.Context, d reach.Daemon, program string) (int64, error
 	return pid, awaitGone(ctx, d, pid)
 }
 
-// forceWait is how long a process has after each signal.
+// forceWait is the time that a process has after each signal.
 const forceWait = 5 * time.Second
 
-// forceEnd ends the process of a daemon that does not answer, once it is certain that it is the one which holds the
-// directory.
-func forceEnd(ctx context.Context, d reach.Daemon, pid int) error {
+// killDaemon ends the process of a daemon that does not respond, after checking that this process holds the directory.
+func killDaemon(ctx context.Context, d dialer.Daemon, pid int) error {
 	process, err := os.FindProcess(pid)
 	if err != nil {
-		return fmt.Errorf("finding process %d: %w", pid, err)
+		return fmt.Errorf("find process %d: %w", pid, err)
 	}
 	defer func() { _ = process.Release() }()
 	if !holds(d, pid) { // checked after the process was taken hold of: its number cannot pass to another any more
 		return &client.Error{
-			Code: codeUnavailable, Message: fmt.Sprintf("process %d is not known to be the daemon that holds %s", pid, d.Paths.Dir),
+			Code: codeUnavailable, Message: fmt.Sprintf("process %d is not known to be the daemon that holds %s", pid,
+				d.Paths.Dir),
 			FixHint: "End the serviced process of this user yourself, then run the command again.",
 		}
 	}
 	for _, end := range []func(*os.Process) error{askProcess, (*os.Process).Kill} {
 		if err := end(process); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			return fmt.Errorf("ending process %d: %w", pid, err)
+			return fmt.Errorf("end process %d: %w", pid, err)
 		}
 		if gone, err := ends(ctx, d, int64(pid), forceWait); gone || err != nil {
 			return err
 		}
 	}
-	return fmt.Errorf("ending process %d: it still runs", pid)
+	return fmt.Errorf("end process %d: it still runs", pid)
 }
 
-// restartDaemon stops the daemon, if one runs, and starts the program that is installed now. An agent that reconnects
-// may have started it already.
+// restartDaemon stops the daemon, if one runs, and starts the installed program. A reconnecting agent may have started
+// it already.
 func (a *app) restartDaemon(ctx context.Context) error {
-	old, err := a.endDaemon(ctx)
+	old, err := a.stopOrKill(ctx)
 	if err != nil {
 		return err
 	}
@@ -149,11 +137,9 @@ func (a *app) restartDaemon(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	if a.json {
-		return a.JSON(map[string]any{"stoppedPid": old, "pid": s.GetPid(), "version": s.GetVersion()})
-	}
-	a.Say("The daemon runs anew: version %s, pid %d.", s.GetVersion(), s.GetPid())
-	return nil
+	return a.print(map[string]any{"stoppedPid": old, "pid": s.GetPid(), "version": s.GetVersion()}, func() {
+		a.Say("The daemon was restarted: version %s, pid %d.", s.GetVersion(), s.GetPid())
+	})
 }
 
 // codeUnavailable is the code of a daemon that cannot be reached.
@@ -162,9 +148,10 @@ const codeUnavailable = "daemon_unavailable"
 // patience is how long a daemon that lost its sockets has to notice and end.
 const patience = 5 * time.Second
 
-// unreachable tells a daemon that nobody can dial (its sockets were deleted, or it is ending) from none at all.
+// unreachable returns an error if a daemon holds the directory but cannot be dialled, because its sockets were deleted
+// or it is ending. It returns nil if there is no daemon.
 func unreachable(ctx context.Context, patience time.Duration) error {
-	d, err := reach.Find()
+	d, err := dialer.Find()
 	if err != nil {
 		return err
 	}
@@ -174,22 +161,24 @@ func unreachable(ctx context.Context, patience time.Duration) error {
 	}
 	return &client.Error{
 		Code: codeUnavailable, Retryable: true,
-		Message: fmt.Sprintf("the daemon (pid %d) cannot be reached, but it still holds %s: it is ending, or must be killed", pid, d.Paths.Dir),
+		Message: fmt.Sprintf("the daemon (pid %d) cannot be reached, but it still holds %s: it is ending, or must be killed",
+			pid, d.Paths.Dir),
 		FixHint: "try again in a moment; if it stays, run `servicectl daemon restart`",
 	}
 }
 
-// awaitGone waits until the daemon with this pid has ended. An agent's may have taken its place by then.
-func awaitGone(ctx context.Context, d reach.Daemon, pid int64) error {
+// awaitGone waits until the daemon with this pid has ended. Another daemon may have taken its place by then.
+func awaitGone(ctx context.Context, d dialer.Daemon, pid int64) error {
 	gone, err := ends(ctx, d, pid, 20*time.Second)
 	if err == nil && !gone {
-		err = &client.Error{Code: codeUnavailable, Message: fmt.Sprintf("the daemon (pid %d) still runs 20 s after it was asked to end", pid), Retryable: true}
+		err = &client.Error{Code: codeUnavailable, Message: fmt.Sprintf(
+			"the daemon (pid %d) still runs 20 s after it was asked to end", pid), Retryable: true}
 	}
 	return err
 }
 
-// ends tells whether the daemon with this pid lets go of its directory within limit. Without a pid any daemon counts.
-func ends(ctx context.Context, d reach.Daemon, pid int64, limit time.Duration) (bool, error) {
+// ends reports whether the daemon with this pid releases its directory within limit. With pid 0 any daemon counts.
+func ends(ctx context.Context, d dialer.Daemon, pid int64, limit time.Duration) (bool, error) {
 	for late := time.Now().Add(limit); ; {
 		now := int64(d.PID())
 		if !d.Held() || pid != 0 && now != 0 && now != pid {
@@ -207,26 +196,24 @@ func ends(ctx context.Context, d reach.Daemon, pid int64, limit time.Duration) (
 }
 
 func (a *app) stopped(pid int64) error {
-	if a.json {
-		return a.JSON(map[string]any{"stopped": pid != 0, "pid": pid})
-	}
-	if pid == 0 {
-		a.Say("The daemon is not running.")
-	} else {
-		a.Say("The daemon (pid %d) has stopped.", pid)
-	}
-	return nil
+	return a.print(map[string]any{"stopped": pid != 0, "pid": pid}, func() {
+		if pid == 0 {
+			a.Say("The daemon is not running.")
+		} else {
+			a.Say("The daemon (pid %d) has stopped.", pid)
+		}
+	})
 }
 
-// logs prints the end of the log as it is; it is the same with --json, because its lines are the daemon's own.
+// logs prints the end of the log unchanged, with or without --json: its lines are JSON already.
 func (a *app) logs(ctx context.Context, lines int, follow bool) error {
-	d, err := reach.Find()
+	d, err := dialer.Find()
 	if err != nil {
 		return err
 	}
 	file, err := os.Open(d.LogFile())
 	if errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("reading %s: the daemon has not written it yet", d.LogFile())
+		return fmt.Errorf("read %s: the daemon has not written it yet", d.LogFile())
 	}
 	if err != nil {
 		return err

@@ -5,13 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/service-dev/service/ctl/internal/mcpclient"
-	"github.com/service-dev/service/ctl/internal/reach"
+	"github.com/service-dev/service/ctl/internal/dialer"
+	"github.com/service-dev/service/proto/mcpclient"
 )
 
 // demoProject is the app id that the demo's simulator session is for.
@@ -19,17 +20,15 @@ const demoProject = "com.example.hello"
 
 func (a *app) demo() *cobra.Command {
 	var dir string
-	cmd := &cobra.Command{
-		Use: "demo", Short: "Walk through the main job as an agent would", Args: cobra.NoArgs,
-		Long: "Runs a daemon in a directory of its own, links an account, opens a simulator and runs an example app on it.\n" +
+	cmd := command("demo", "Walk through the main job as an agent would",
+		"Runs a daemon in a directory of its own, links an account, opens a simulator and runs an example app on it.\n"+
 			"Stays up until Ctrl-C and leaves nothing behind but that directory.",
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.runDemo(cmd.Context(), dir) },
-	}
+		func(ctx context.Context) error { return a.runDemo(ctx, dir) })
 	cmd.Flags().StringVar(&dir, "dir", "./.run", "the state directory")
 	return cmd
 }
 
-// session is what createSimulatorSession answers (issue: status auth_required | active | resumed).
+// session is the answer of createSimulatorSession; its status is auth_required, active or resumed.
 type session struct {
 	Status          string `json:"status"`
 	DeviceCode      string `json:"deviceCode"`
@@ -45,7 +44,7 @@ type session struct {
 	DeviceModel  string `json:"deviceModel"`
 }
 
-// linkedResult is what completeAuthLink answers.
+// linkedResult is the answer of completeAuthLink.
 type linkedResult struct {
 	Linked    bool            `json:"linked"`
 	AccountID string          `json:"accountId"`
@@ -58,22 +57,25 @@ func (a *app) runDemo(ctx context.Context, dir string) error {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("making the demo's directory: %w", err)
+		return fmt.Errorf("make the demo's directory: %w", err)
 	}
 	if err := os.Setenv("SERVICE_CONFIG_DIR", dir); err != nil {
 		return err
 	}
-	shim, err := reach.Beside("service-mcp")
+	shim, err := dialer.Beside("service-mcp")
 	if err != nil {
 		return err
 	}
 	a.DemoIntro(dir, shim)
 	defer a.endDemo(ctx)
-	agent, err := mcpclient.Start(ctx, shim, os.Environ(), a.Err)
+	cmd := exec.Command(shim) //nolint:noctx // it ends with its input
+	cmd.Stderr = a.Err
+	ownGroup(cmd) // a Ctrl-C at the terminal must not end it
+	agent, err := mcpclient.Start(ctx, cmd, mcpclient.Options{Name: "servicectl-demo"})
 	if err != nil {
 		return err
 	}
-	defer agent.Close()
+	defer func() { _ = agent.Close(5 * time.Second) }()
 	s, err := a.demoSession(ctx, agent)
 	if err != nil {
 		return err
@@ -90,10 +92,11 @@ func (a *app) demoSession(ctx context.Context, agent *mcpclient.Client) (session
 	a.DemoCode(s.UserCode, s.VerificationURL, uint32(max(s.ExpiresIn, 0)), s.SignInWord)
 	stop := a.Countdown(time.Duration(s.ExpiresIn) * time.Second)
 	var linked linkedResult
-	err = callTool(ctx, agent, "completeAuthLink", map[string]any{"deviceCode": s.DeviceCode}, &linked, a.demoProgress(s.ExpiresIn))
+	err = callTool(ctx, agent, "completeAuthLink", map[string]any{"deviceCode": s.DeviceCode}, &linked,
+		a.demoProgress(s.ExpiresIn))
 	stop()
 	if err != nil {
-		return s, err
+		return s, loginError(err)
 	}
 	a.DemoLinked(linked.AccountID)
 	var retried session
@@ -109,33 +112,34 @@ func createSession(ctx context.Context, agent *mcpclient.Client) (session, error
 	return s, err
 }
 
-// demoProgress tells the time that is left, where no countdown moves: about twice a minute.
+// demoProgress prints the remaining time about twice a minute where no countdown moves.
 func (a *app) demoProgress(seconds int) func(mcpclient.Progress) {
 	end := time.Now().Add(time.Duration(seconds) * time.Second)
-	var told time.Time
+	var refused time.Time
 	return func(mcpclient.Progress) {
-		if a.Moves || time.Since(told) < 30*time.Second {
+		if a.Moves || time.Since(refused) < 30*time.Second {
 			return
 		}
-		told = time.Now()
+		refused = time.Now()
 		a.DemoWaiting(time.Until(end))
 	}
 }
 
-// callTool calls a tool and reads its result; a tool's refusal is an error with the next step.
-func callTool(ctx context.Context, agent *mcpclient.Client, name string, args, into any, progress func(mcpclient.Progress)) error {
+// callTool calls a tool and decodes its result. A refusal of the tool is an error with the next step.
+func callTool(ctx context.Context, agent *mcpclient.Client, name string, args, into any,
+	progress func(mcpclient.Progress)) error {
 	r, err := agent.Call(ctx, name, args, progress)
 	if err != nil {
 		if ctx.Err() != nil {
 			return context.Canceled
 		}
-		return fmt.Errorf("calling %s: %w", name, err)
+		return fmt.Errorf("call %s: %w", name, err)
 	}
 	if r.IsError {
 		return toolError(name, r.Structured)
 	}
 	if err := json.Unmarshal(r.Structured, into); err != nil {
-		return fmt.Errorf("reading the result of %s: %w", name, err)
+		return fmt.Errorf("read the result of %s: %w", name, err)
 	}
 	return nil
 }

@@ -3,20 +3,21 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"time"
 
 	"github.com/service-dev/service/ctl/internal/client"
-	"github.com/service-dev/service/ctl/internal/mcpclient"
-	"github.com/service-dev/service/ctl/internal/reach"
+	"github.com/service-dev/service/ctl/internal/dialer"
 	"github.com/service-dev/service/ctl/internal/term"
+	"github.com/service-dev/service/proto/mcpclient"
 )
 
 // demoApp runs the example app on the session and stays until Ctrl-C, the app's end or the daemon's.
 func (a *app) demoApp(ctx context.Context, agent *mcpclient.Client, s session, shim string) error {
-	path, err := reach.Beside("hello-glasses")
+	path, err := dialer.Beside("hello-glasses")
 	if err != nil {
 		return err
 	}
@@ -31,11 +32,11 @@ func (a *app) demoApp(ctx context.Context, agent *mcpclient.Client, s session, s
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 5 * time.Second
-	dieWithParent(cmd)
+	endWithParent(cmd)
 	if err := cmd.Start(); ctx.Err() != nil {
 		return nil
 	} else if err != nil {
-		return fmt.Errorf("starting the example app: %w", err)
+		return fmt.Errorf("start the example app: %w", err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
@@ -56,15 +57,15 @@ func stay(ctx context.Context, agent <-chan struct{}, app <-chan error) error {
 	case <-ctx.Done():
 		return nil
 	case <-agent:
-		return fmt.Errorf("watching service-mcp: it ended by itself")
+		return errors.New("service-mcp ended unexpectedly")
 	case err := <-app:
 		if ctx.Err() != nil {
 			return nil
 		}
 		if err == nil {
-			return fmt.Errorf("running the example app: it ended by itself")
+			return errors.New("the example app ended unexpectedly")
 		}
-		return fmt.Errorf("running the example app: %w", err)
+		return fmt.Errorf("run the example app: %w", err)
 	}
 }
 
@@ -94,7 +95,7 @@ func toolError(name string, structured json.RawMessage) error {
 		Retryable              bool
 	}
 	if json.Unmarshal(structured, &p) != nil || p.Code == "" {
-		return fmt.Errorf("calling %s: it answered with an error that cannot be read", name)
+		return fmt.Errorf("call %s: it answered with an error that cannot be read", name)
 	}
 	return &client.Error{Code: p.Code, Message: p.Message, FixHint: p.FixHint, Retryable: p.Retryable}
 }

@@ -9,8 +9,9 @@ import (
 	"github.com/service-dev/service/proto/docs"
 )
 
-// TestDocumentedCommandsExist reads every servicectl line of the documentation: command, flags and number of arguments.
-func TestDocumentedCommandsExist(t *testing.T) {
+// TestDocumentation_CommandsExist reads every servicectl line of the documentation: command, flags and number of
+// arguments.
+func TestDocumentation_CommandsExist(t *testing.T) {
 	lines := 0
 	for _, p := range docs.Pages() {
 		shell := false

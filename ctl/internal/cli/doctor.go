@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/client"
-	"github.com/service-dev/service/ctl/internal/reach"
+	"github.com/service-dev/service/ctl/internal/dialer"
 	"github.com/service-dev/service/ctl/internal/term"
 	"github.com/service-dev/service/proto/buildinfo"
 )
@@ -23,11 +23,8 @@ type check struct {
 }
 
 func (a *app) doctor() *cobra.Command {
-	return &cobra.Command{
-		Use: "doctor", Short: "Check everything and say what to do about what fails", Args: cobra.NoArgs,
-		Long: "Exit code: 0 nothing fails, 1 something does.",
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.runDoctor(cmd.Context()) },
-	}
+	return command("doctor", "Check everything and say what to do about what fails",
+		"Exit code: 0 nothing fails, 1 something does.", a.runDoctor)
 }
 
 func (a *app) runDoctor(ctx context.Context) error {
@@ -41,24 +38,18 @@ func (a *app) runDoctor(ctx context.Context) error {
 		failed = failed || c.State == "fail"
 		rows = append(rows, term.Check(c))
 	}
-	if a.json {
-		if err := a.JSON(map[string]any{"ok": !failed, "checks": checks}); err != nil {
-			return err
-		}
-	} else {
-		a.Checks(rows)
-	}
-	if failed {
+	err := a.print(map[string]any{"ok": !failed, "checks": checks}, func() { a.Checks(rows) })
+	if err == nil && failed {
 		return exit(exitNo)
 	}
-	return nil
+	return err
 }
 
-// programChecks look for our programs beside this one.
+// programChecks looks for the other programs beside this one.
 func programChecks() []check {
 	var out []check
 	for _, name := range []string{"serviced", "service-mcp"} {
-		path, err := reach.Beside(name)
+		path, err := dialer.Beside(name)
 		c := check{Name: "program " + name, State: "ok", Detail: path}
 		if err == nil {
 			_, err = os.Stat(path)
@@ -71,9 +62,9 @@ func programChecks() []check {
 	return out
 }
 
-// serviceCheck asks the service manager what it makes of the daemon; where no service is installed it is not asked.
+// serviceCheck reports what the service manager says about the daemon, if the service is installed.
 func serviceCheck(ctx context.Context) check {
-	d, err := reach.Find()
+	d, err := dialer.Find()
 	if err != nil {
 		return failure("service", err)
 	}
@@ -108,10 +99,10 @@ func (a *app) daemonChecks(ctx context.Context) []check {
 	if err != nil {
 		return append(out, failure("daemon's checks", err))
 	}
-	return append(out, checksOf(list)...)
+	return append(out, checksOf(list, s.GetConsent())...)
 }
 
-// askStatus connects, starting the daemon if need be, and asks what it is; one that hangs is told of in time.
+// askStatus connects, starting the daemon if needed, and asks for its status within answerWait.
 func (a *app) askStatus(ctx context.Context) (*client.Client, *client.Status, error) {
 	c, err := client.Open(ctx, client.Options{Program: a.name, Lean: true})
 	if err != nil {
@@ -122,7 +113,7 @@ func (a *app) askStatus(ctx context.Context) (*client.Client, *client.Status, er
 	s, err := c.Status(ctx)
 	if err != nil {
 		c.Close()
-		return nil, nil, silent(err, c.Daemon)
+		return nil, nil, namedSilent(err, c.Daemon)
 	}
 	return c, s, nil
 }
@@ -137,12 +128,13 @@ func failure(name string, err error) check {
 
 // versionCheck compares both ends.
 func versionCheck(s *client.Status) check {
-	c := check{Name: "versions", State: "ok", Detail: fmt.Sprintf("daemon and program are %s, protocol %s", s.GetVersion(), protocols(s.GetProtocolMin(), s.GetProtocolMax()))}
+	c := check{Name: "versions", State: "ok", Detail: fmt.Sprintf("daemon and program are %s, protocol %s",
+		s.GetVersion(), protocols(s.GetProtocolMin(), s.GetProtocolMax()))}
 	if s.GetVersion() != buildinfo.Version {
 		c.Detail = fmt.Sprintf("the daemon is %s, this program %s", s.GetVersion(), buildinfo.Version)
 	}
-	toldByDaemon := s.GetReplaced() && understood(s)
-	if need := versionNeed(s); need != nil && !toldByDaemon {
+	reportedByDaemon := s.GetReplaced() && understood(s)
+	if need := versionNeed(s); need != nil && !reportedByDaemon {
 		c.State, c.Detail, c.Fix = "warn", need.What, need.Next
 		if !understood(s) {
 			c.State = "fail"
@@ -151,10 +143,16 @@ func versionCheck(s *client.Status) check {
 	return c
 }
 
-func checksOf(list []*client.Check) []check {
+// checksOf returns the daemon's checks. The effect of the consent in this shell is described as in status.
+func checksOf(list []*client.Check, consent *client.Consent) []check {
 	var out []check
 	for _, c := range list {
-		out = append(out, check{Name: c.GetName(), State: c.GetState(), Detail: c.GetDetail(), Fix: c.GetFix()})
+		detail := c.GetDetail()
+		if c.GetName() == "consent" && c.GetState() == "ok" {
+			where, why := term.Uploading(consent.GetUploadAllowed(), consent.GetDecidedBy())
+			detail = consent.GetState() + "; " + where.Text + why
+		}
+		out = append(out, check{Name: c.GetName(), State: c.GetState(), Detail: detail, Fix: c.GetFix()})
 	}
 	return out
 }

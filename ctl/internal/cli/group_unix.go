@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// ownGroup gives the app a process group, so that what it starts ends with it.
+// ownGroup puts the app into a process group, so that everything it starts ends with it.
 func ownGroup(cmd *exec.Cmd) {
-	dieWithParent(cmd)
+	endWithParent(cmd)
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}

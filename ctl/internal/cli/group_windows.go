@@ -13,7 +13,8 @@ func ownGroup(cmd *exec.Cmd) {
 
 // askGroup ends the app with all that it started; there is no gentler way for a program without a window.
 func askGroup(cmd *exec.Cmd) {
-	_ = exec.Command("taskkill", "/T", "/F", "/PID", strconv.Itoa(cmd.Process.Pid)).Run() //nolint:noctx // it takes a moment at most
+	_ = exec.Command("taskkill", "/T", "/F", "/PID",
+		strconv.Itoa(cmd.Process.Pid)).Run() //nolint:noctx // it takes a moment at most
 }
 
 func killGroup(cmd *exec.Cmd) { _ = cmd.Process.Kill() }

@@ -5,11 +5,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/service-dev/service/ctl/internal/reach"
+	"github.com/service-dev/service/ctl/internal/dialer"
 )
 
 // holds reports whether a process is the one that listens on the control socket, whose directory is this user's alone.
-func holds(d reach.Daemon, pid int) bool {
+func holds(d dialer.Daemon, pid int) bool {
 	conn, err := d.Dial(d.Paths.Control)
 	if err != nil {
 		return false
@@ -19,7 +19,7 @@ func holds(d reach.Daemon, pid int) bool {
 	return ok && d.Held() && listener(file.Fd()) == pid
 }
 
-// listener is the process at the other end of a Unix socket; 0 when the system does not tell.
+// listener returns the process at the other end of a Unix socket, or 0 if it is unknown.
 func listener(fd uintptr) int {
 	pid, err := unix.GetsockoptInt(int(fd), unix.SOL_LOCAL, unix.LOCAL_PEERPID)
 	if err != nil {

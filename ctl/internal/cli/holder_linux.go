@@ -6,12 +6,13 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/service-dev/service/ctl/internal/reach"
+	"github.com/service-dev/service/ctl/internal/dialer"
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// holds reports whether a process is this user's and has the lock of the state directory open, as a daemon has for life.
-func holds(d reach.Daemon, pid int) bool {
+// holds reports whether a process is this user's and has the lock of the state directory open, as a daemon has for
+// life.
+func holds(d dialer.Daemon, pid int) bool {
 	lock, err := os.Stat(filepath.Join(d.Paths.Run, rendezvous.DaemonLock))
 	if err != nil || !d.Held() {
 		return false

@@ -2,7 +2,7 @@
 
 package cli
 
-import "github.com/service-dev/service/ctl/internal/reach"
+import "github.com/service-dev/service/ctl/internal/dialer"
 
-// holds is never certain where the system does not tell.
-func holds(reach.Daemon, int) bool { return false }
+// holds returns false: this system does not tell which process holds a lock.
+func holds(dialer.Daemon, int) bool { return false }

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// askProcess tells a process to end in order, and lets it go on when it is stopped: else it could not.
+// askProcess asks a process to end in order. It also continues a stopped process, which could not end otherwise.
 func askProcess(p *os.Process) error {
 	if err := p.Signal(syscall.SIGTERM); err != nil {
 		return err

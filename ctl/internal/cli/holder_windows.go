@@ -7,14 +7,14 @@ import (
 
 	"golang.org/x/sys/windows"
 
-	"github.com/service-dev/service/ctl/internal/reach"
+	"github.com/service-dev/service/ctl/internal/dialer"
 )
 
-// askProcess has no gentle way on Windows.
+// askProcess ends the process: Windows has no signal that asks it to.
 func askProcess(p *os.Process) error { return p.Kill() }
 
 // holds reports whether a process runs serviced while a daemon holds the state directory.
-func holds(d reach.Daemon, pid int) bool {
+func holds(d dialer.Daemon, pid int) bool {
 	process, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, uint32(pid))
 	if err != nil {
 		return false

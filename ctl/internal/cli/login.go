@@ -14,37 +14,32 @@ import (
 
 func (a *app) login() *cobra.Command {
 	var replace bool
-	cmd := &cobra.Command{
-		Use: "login", Short: "Link this machine to an account", Args: cobra.NoArgs,
-		Long: "Shows a code and opens a page on which you sign in and approve it. Waits until you did, for at most ten minutes.\n" +
-			"Without a terminal it prints one JSON object a line: code, opened, waiting ..., then linked or error.\n" +
+	cmd := command("login", "Link this machine to an account",
+		"Shows a code and opens a page on which you sign in and approve it. Waits until you did, for at most ten minutes.\n"+
+			"Without a terminal it prints one JSON object a line: code, opened, waiting ..., then linked or error.\n"+
 			"A live link of another account or backend stays unless --replace is given or you answer y.",
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.runLogin(cmd.Context(), replace) },
-	}
+		func(ctx context.Context) error { return a.runLogin(ctx, replace) })
 	cmd.Flags().BoolVar(&replace, "replace", false, "replace a live link of another account or backend")
 	return cmd
 }
 
 func (a *app) runLogin(ctx context.Context, replace bool) error {
-	c, err := a.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	host, _ := os.Hostname()
-	if a.json || !a.TTY {
-		return a.loginLines(ctx, c, host, replace)
-	}
-	if !replace {
-		if replace, err = a.askToReplace(ctx, c); err != nil {
-			return err
+	return a.connected(ctx, func(c *client.Client) (err error) {
+		host, _ := os.Hostname()
+		if a.json || !a.TTY {
+			return a.loginLines(ctx, c, host, replace)
 		}
-	}
-	return a.loginShown(ctx, c, host, replace)
+		if !replace {
+			if replace, err = a.askToReplace(ctx, c); err != nil {
+				return err
+			}
+		}
+		return a.loginShown(ctx, c, host, replace)
+	})
 }
 
-// askToReplace asks the person about a link that another account or backend would replace. Without a link there is
-// nothing to ask, and no is an answer too: the same account may be linked again.
+// askToReplace asks before another account or backend replaces a link. Without a link it does not ask. After a no the
+// same account may still be linked again.
 func (a *app) askToReplace(ctx context.Context, c *client.Client) (bool, error) {
 	who, err := c.Whoami(ctx, false)
 	if err != nil {
@@ -57,7 +52,7 @@ func (a *app) askToReplace(ctx context.Context, c *client.Client) (bool, error) 
 	return a.Confirm(ctx, a.in, term.ReplaceQuestion(link.GetAccountId(), link.GetBackendUrl()))
 }
 
-// loginShown is login before a person.
+// loginShown runs a login on a terminal.
 func (a *app) loginShown(ctx context.Context, c *client.Client, host string, replace bool) error {
 	stop := func() {}
 	defer func() { stop() }()
@@ -81,7 +76,7 @@ func (a *app) loginShown(ctx context.Context, c *client.Client, host string, rep
 	})
 	stop()
 	if err != nil {
-		return spent(err)
+		return loginError(err)
 	}
 	a.Linked(term.Link{
 		Account: linked.GetAccountId(), Tier: linked.GetTier(), File: linked.GetAuthFile(),
@@ -90,10 +85,10 @@ func (a *app) loginShown(ctx context.Context, c *client.Client, host string, rep
 	return writtenOrNot(linked)
 }
 
-// codeWriteFailed is the code of a link that holds though auth.json could not be written.
+// codeWriteFailed is the code of a valid link whose auth.json could not be written.
 const codeWriteFailed = "auth_file_write_failed"
 
-// writtenOrNot is the exit code of a login that linked.
+// writtenOrNot returns the exit code of a successful login.
 func writtenOrNot(linked *client.Linked) error {
 	if linked.GetWriteError() != "" {
 		return exit(exitUnknown)
@@ -146,12 +141,13 @@ type (
 	}
 )
 
-// loginLines is login before a program.
+// loginLines runs a login for a program, with one JSON object a line.
 func (a *app) loginLines(ctx context.Context, c *client.Client, host string, replace bool) error {
 	linked, err := c.Login(ctx, host, replace, client.LoginEvents{
 		Code: func(code *client.Code) {
 			_ = a.Line(codeLine{"code", code.GetUserCode(), code.GetVerificationUrl(), code.GetExpiresInSeconds(),
-				code.GetPollIntervalSeconds(), code.GetReplaces(), term.Instruction, term.Notice(code.GetExpiresInSeconds()), code.GetSignInWord()})
+				code.GetPollIntervalSeconds(), code.GetReplaces(), term.Instruction, term.Notice(code.GetExpiresInSeconds()),
+				code.GetSignInWord()})
 		},
 		Opened: func(o *client.Opened) { _ = a.Line(openedLine{"opened", o.GetOpened(), o.GetReason()}) },
 		Waiting: func(w *client.Waiting) {
@@ -159,7 +155,7 @@ func (a *app) loginLines(ctx context.Context, c *client.Client, host string, rep
 		},
 	})
 	if err != nil && ctx.Err() == nil {
-		p := problemOf(spent(err))
+		p := problemOf(loginError(err))
 		_ = a.Line(errorLine{"error", p})
 		return exit(exitOf(p.Code))
 	}
@@ -167,7 +163,8 @@ func (a *app) loginLines(ctx context.Context, c *client.Client, host string, rep
 		return err
 	}
 	line := linkedLine{
-		Event: "linked", Linked: true, AccountID: linked.GetAccountId(), Tier: linked.GetTier(), LinkedAt: linked.GetLinkedAt(),
+		Event: "linked", Linked: true, AccountID: linked.GetAccountId(), Tier: linked.GetTier(),
+		LinkedAt:  linked.GetLinkedAt(),
 		ExpiresAt: linked.ExpiresAt, AuthFile: linked.GetAuthFile(), PollCount: linked.GetPollCount(),
 		Written: linked.GetWriteError() == "", RevokeURL: linked.GetRevokeUrl(),
 	}
@@ -180,12 +177,12 @@ func (a *app) loginLines(ctx context.Context, c *client.Client, host string, rep
 	return writtenOrNot(linked)
 }
 
-// spent adds what a person must know when a code is gone that was shown to them a moment ago: an approval may have been
-// given whose answer was lost on the way (the backend revokes such a token by itself).
-func spent(err error) error {
+// loginError explains a failed login to the person who started it. It returns other errors unchanged.
+func loginError(err error) error {
 	var e *client.Error
-	if errors.As(err, &e) && e.Code == "unknown_device_code" {
-		return &client.Error{Code: e.Code, Message: e.Message, Retryable: e.Retryable, FixHint: term.SpentHint}
+	if !errors.As(err, &e) {
+		return err
 	}
-	return err
+	p := client.Error(term.LoginProblem(term.Problem(*e)))
+	return &p
 }

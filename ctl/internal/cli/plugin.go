@@ -11,27 +11,9 @@ import (
 )
 
 func (a *app) plugin() *cobra.Command {
-	cmd := &cobra.Command{Use: "plugin", Short: "The daemon's adapters", Args: cobra.NoArgs, RunE: help}
-	cmd.AddCommand(&cobra.Command{
-		Use: "list", Short: "List the adapters with their state", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			list, err := c.Plugins(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return a.JSON(map[string]any{"plugins": pluginsJSON(list)})
-			}
-			a.showPlugins(list)
-			return nil
-		},
-	})
-	return cmd
+	return group("plugin", "The daemon's adapters", "",
+		query(a, "list", "List the adapters with their state", "", (*client.Client).Plugins,
+			func(list []*client.Plugin) any { return map[string]any{"plugins": pluginsJSON(list)} }, a.showPlugins))
 }
 
 func pluginsJSON(list []*client.Plugin) []map[string]any {
@@ -46,7 +28,8 @@ func pluginsJSON(list []*client.Plugin) []map[string]any {
 	return out
 }
 
-var pluginMood = map[string]term.Mood{"running": term.Good, "starting": term.Good, "backoff": term.Doubtful, "refused": term.Bad}
+var pluginSeverity = map[string]term.Severity{"running": term.Good, "starting": term.Good, "backoff": term.Warning,
+	"refused": term.Bad}
 
 func (a *app) showPlugins(list []*client.Plugin) {
 	now := time.Now()
@@ -57,15 +40,16 @@ func (a *app) showPlugins(list []*client.Plugin) {
 			pid = strconv.FormatInt(p.GetPid(), 10)
 		}
 		rows = append(rows, []term.Cell{
-			{Text: p.GetName()}, {Text: p.GetState(), Mood: pluginMood[p.GetState()]}, {Text: pluginUp(p, now)}, {Text: pid},
-			{Text: term.Dash(p.GetVersion())}, {Text: strconv.Itoa(int(p.GetRestarts()))}, {Text: pluginTrouble(p, now)},
+			{Text: p.GetName()}, {Text: p.GetState(), Severity: pluginSeverity[p.GetState()]}, {Text: pluginUptime(p, now)},
+			{Text: pid},
+			{Text: term.Dash(p.GetVersion())}, {Text: strconv.Itoa(int(p.GetRestarts()))}, {Text: pluginLastCrash(p, now)},
 		})
 	}
 	a.Grid([]string{"ADAPTER", "STATE", "UP", "PID", "VERSION", "RESTARTS", "LAST CRASH"}, rows)
 }
 
-// pluginUp is how long it has run, or when it starts again.
-func pluginUp(p *client.Plugin, now time.Time) string {
+// pluginUptime returns how long the adapter has run, or when it restarts.
+func pluginUptime(p *client.Plugin, now time.Time) string {
 	switch p.GetState() {
 	case "running":
 		return term.Span(max(0, now.Sub(time.UnixMilli(p.GetSinceMs()))))
@@ -75,21 +59,20 @@ func pluginUp(p *client.Plugin, now time.Time) string {
 	return "-"
 }
 
-// pluginTrouble is what went wrong last, and when.
-func pluginTrouble(p *client.Plugin, now time.Time) string {
+// pluginLastCrash describes the last failure and its age.
+func pluginLastCrash(p *client.Plugin, now time.Time) string {
 	if p.GetCrashedMs() == 0 {
 		return term.Dash(p.GetLastError())
 	}
 	return term.Since(p.GetCrashedMs(), now) + ": " + p.GetLastError()
 }
 
-// pluginNeed is what to do about an adapter that does not run though it should; empty when all is well.
+// pluginNeed returns what to do about an adapter that should run and does not; empty if nothing.
 func pluginNeed(p *client.Plugin) string {
-	switch p.GetState() {
-	case "refused":
-		return "install the service again, so that its programs and plugins.sha256 belong together"
-	case "backoff":
-		return "nothing, it starts again by itself; `servicectl daemon logs` tells more"
-	}
-	return ""
+	return pluginNeeds[p.GetState()]
+}
+
+var pluginNeeds = map[string]string{
+	"refused": "install the service again, so that its programs and plugins.sha256 belong together",
+	"backoff": "nothing, it starts again by itself; `servicectl daemon logs` tells more",
 }

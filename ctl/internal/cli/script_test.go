@@ -45,8 +45,9 @@ func buildPrograms(dir string) error {
 	root := filepath.Join("..", "..", "..")
 	programs := map[string]string{
 		"serviced": "./daemon/serviced", "service-mcp": "./ctl/service-mcp", "servicectl": "./ctl/servicectl",
-		"service-plugin-backendlocal": "./plugins/backendlocal", "service-plugin-backendhttp": "./plugins/backendhttp", "service-plugin-localsim": "./plugins/localsim",
-		"hello-glasses": "./packaging/e2e/testdata/apps/hello-glasses",
+		"service-plugin-backendlocal": "./plugins/backendlocal", "service-plugin-backendhttp": "./plugins/backendhttp",
+		"service-plugin-localsim": "./plugins/localsim",
+		"hello-glasses":           "./packaging/e2e/testdata/apps/hello-glasses",
 	}
 	var manifest strings.Builder
 	for name, pkg := range programs {
@@ -55,7 +56,7 @@ func buildPrograms(dir string) error {
 		cmd.Dir = root
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if text, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("building %s: %w\n%s", pkg, err, text)
+			return fmt.Errorf("build %s: %w\n%s", pkg, err, text)
 		}
 		data, err := os.ReadFile(out)
 		if err != nil {
@@ -83,7 +84,8 @@ func TestStories(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(tools, "xdg-open"), []byte(opener), 0o755); err != nil {
 				return err
 			}
-			if err := os.WriteFile(filepath.Join(e.WorkDir, "client.mjs"), []byte(documented("```js client\n")), 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(e.WorkDir, "client.mjs"), []byte(documented("```js client\n")),
+				0o644); err != nil {
 				return err
 			}
 			e.Setenv("PATH", strings.Join([]string{bin, tools, os.Getenv("PATH")}, string(os.PathListSeparator)))
@@ -134,7 +136,7 @@ func fileMode(ts *testscript.TestScript, _ bool, args []string) {
 
 // exitIs is `exitis CODE PROGRAM ARGS...`: what testscript's exec cannot say. Output goes to the files out and err.
 func exitIs(ts *testscript.TestScript, _ bool, args []string) {
-	cmd, outs := command(ts, args[1:])
+	cmd, outs := program(ts, args[1:])
 	err := cmd.Run()
 	outs()
 	if got := fmt.Sprint(cmd.ProcessState.ExitCode()); got != args[0] {
@@ -147,7 +149,7 @@ func exitIs(ts *testscript.TestScript, _ bool, args []string) {
 // until is `until PROGRAM ARGS...`: again and again until it exits with 0, for what another program is about to do.
 func until(ts *testscript.TestScript, _ bool, args []string) {
 	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		cmd, outs := command(ts, args)
+		cmd, outs := program(ts, args)
 		err := cmd.Run()
 		outs()
 		if err == nil {
@@ -159,18 +161,19 @@ func until(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-func command(ts *testscript.TestScript, args []string) (*exec.Cmd, func()) {
+func program(ts *testscript.TestScript, args []string) (*exec.Cmd, func()) {
 	out, err := os.Create(ts.MkAbs("out"))
 	ts.Check(err)
 	errOut, err := os.Create(ts.MkAbs("err"))
 	ts.Check(err)
-	program := filepath.Join(bin, args[0])
-	if _, err := os.Stat(program); err != nil {
-		program = args[0] // one of the system's
+	executable := filepath.Join(bin, args[0])
+	if _, err := os.Stat(executable); err != nil {
+		executable = args[0] // one of the system's
 	}
-	cmd := exec.Command(program, args[1:]...)
+	cmd := exec.Command(executable, args[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), out, errOut
-	for _, name := range []string{"PATH", "HOME", "DISPLAY", "SERVICE_CONFIG_DIR", "SERVICE_BACKEND_URL", "SERVICE_NO_AUTO_OPEN", "SERVICE_TELEMETRY", "XDG_RUNTIME_DIR"} {
+	for _, name := range []string{"PATH", "HOME", "DISPLAY", "SERVICE_CONFIG_DIR", "SERVICE_BACKEND_URL",
+		"SERVICE_NO_AUTO_OPEN", "SERVICE_TELEMETRY", "XDG_RUNTIME_DIR"} {
 		if value := ts.Getenv(name); value != "" {
 			cmd.Env = append(cmd.Env, name+"="+value)
 		}
@@ -180,7 +183,7 @@ func command(ts *testscript.TestScript, args []string) (*exec.Cmd, func()) {
 
 // cutAfterOpen is `cut CODE PROGRAM ARGS...`: Ctrl-C once the page was opened.
 func cutAfterOpen(ts *testscript.TestScript, _ bool, args []string) {
-	cmd, outs := command(ts, args[1:])
+	cmd, outs := program(ts, args[1:])
 	ts.Check(cmd.Start())
 	openedURL(ts)
 	ts.Check(cmd.Process.Signal(os.Interrupt))
@@ -210,7 +213,8 @@ func appAttached(ts *testscript.TestScript, _ bool, args []string) {
 	var text []byte
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		cmd := exec.Command(filepath.Join(bin, "servicectl"), "tool", "call", "getSessionStatus")
-		cmd.Env = []string{"HOME=" + ts.Getenv("HOME"), "PATH=" + ts.Getenv("PATH"), "SERVICE_CONFIG_DIR=" + ts.MkAbs(args[0])}
+		cmd.Env = []string{"HOME=" + ts.Getenv("HOME"), "PATH=" + ts.Getenv("PATH"),
+			"SERVICE_CONFIG_DIR=" + ts.MkAbs(args[0])}
 		text, _ = cmd.CombinedOutput()
 		if strings.Contains(string(text), `"apps": 1`) || strings.Contains(string(text), `"appsConnected": 1`) {
 			return

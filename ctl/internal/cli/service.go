@@ -14,39 +14,33 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/client"
-	"github.com/service-dev/service/ctl/internal/reach"
+	"github.com/service-dev/service/ctl/internal/dialer"
 	"github.com/service-dev/service/ctl/internal/term"
 )
 
 func (a *app) service() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "service", Short: "Keep the daemon with the system's service manager (optional)", Args: cobra.NoArgs, RunE: help,
-		Long: "Registers the daemon with systemd (your own, with sockets that start it), launchd or the Windows Task Scheduler.\n" +
-			"Without it any client starts the daemon on demand, so nothing needs this.",
-	}
-	for _, action := range []struct{ word, short string }{
-		{"install", "Register the daemon for your logins, and start it now"},
-		{"uninstall", "Stop the daemon and take it out again"},
-		{"start", "Start the registered daemon; one that a client started hands over"},
-		{"stop", "Stop the registered daemon until the next login"},
-		{"status", "Show what the service manager knows"},
+	cmd := group("service", "Keep the daemon with the system's service manager (optional)",
+		"Registers the daemon with systemd (your own, with sockets that start it), launchd or the Windows Task Scheduler.\n"+
+			"Without it any client starts the daemon on demand, so nothing needs this.")
+	for _, action := range []struct{ word, short, long string }{
+		{"install", "Register the daemon for your logins, and start it now", ""},
+		{"uninstall", "Stop the daemon and take it out again", ""},
+		{"start", "Start the registered daemon; one that a client started hands over", ""},
+		{"stop", "Stop the registered daemon until the next login", ""},
+		{"status", "Show what the service manager knows", "Shows what the service manager knows.\n" +
+			"Exit code: 0 installed and up, 1 not installed, stopped or failed, 2 cannot tell."},
 	} {
-		sub := &cobra.Command{
-			Use: action.word, Short: action.short, Args: cobra.NoArgs,
-			RunE: func(cmd *cobra.Command, _ []string) error { return a.runService(cmd.Context(), action.word) },
-		}
-		if action.word == "status" {
-			sub.Long = "Shows what the service manager knows.\nExit code: 0 installed and up, 1 not installed, stopped or failed, 2 cannot tell."
-		}
-		cmd.AddCommand(sub)
+		cmd.AddCommand(command(action.word, action.short, action.long, func(ctx context.Context) error {
+			return a.runService(ctx, action.word)
+		}))
 	}
 	return cmd
 }
 
-// codeNoService is serviced's word for a service that is not installed: a clear no.
+// codeNoService is serviced's code for a service that is not installed.
 const codeNoService = "service_not_installed"
 
-// serviceView is what --json shows: the service manager's word and the daemon's own.
+// serviceView is the output of --json: the service manager's report and the daemon's.
 type serviceView struct {
 	term.Service
 	// Daemon is what answers at the sockets; nil when nobody does.
@@ -54,12 +48,12 @@ type serviceView struct {
 }
 
 func (a *app) runService(ctx context.Context, action string) error {
-	d, err := reach.Find()
+	d, err := dialer.Find()
 	if err != nil {
 		return err
 	}
 	if action == "stop" || action == "uninstall" {
-		if err := a.endTask(ctx, d); err != nil {
+		if err := a.endManaged(ctx, d); err != nil {
 			return err
 		}
 	}
@@ -69,9 +63,9 @@ func (a *app) runService(ctx context.Context, action string) error {
 	}
 	view := serviceView{Service: s}
 	if action == "install" || action == "start" {
-		view.Daemon, err = a.meet(ctx, d, s)
+		view.Daemon, err = a.awaitManaged(ctx, d, s)
 	} else if s.State == "running" || s.State == "unknown" {
-		view.Daemon, err = a.served(ctx)
+		view.Daemon, err = a.askServed(ctx)
 	}
 	if err != nil {
 		return err
@@ -79,17 +73,11 @@ func (a *app) runService(ctx context.Context, action string) error {
 	if by := view.Daemon; by != nil && by.Managed {
 		view.State, view.PID = "running", int(by.PID)
 	}
-	if a.json {
-		if err := a.JSON(view); err != nil {
-			return err
-		}
-	} else {
-		a.ServiceTold(action, view.Service, view.Daemon)
-	}
-	if action == "status" {
+	err = a.print(view, func() { a.ServiceReport(action, view.Service, view.Daemon) })
+	if err == nil && action == "status" {
 		return serviceExit(view)
 	}
-	return nil
+	return err
 }
 
 // serviceExit is the exit code of `service status`.
@@ -103,10 +91,11 @@ func serviceExit(v serviceView) error {
 	return exit(exitNo)
 }
 
-// askServiced has serviced do the work: what the service manager starts is that very program.
-func askServiced(ctx context.Context, d reach.Daemon, action string) (term.Service, error) {
+// askServiced runs serviced, the program that the service manager starts, to carry out the action.
+func askServiced(ctx context.Context, d dialer.Daemon, action string) (term.Service, error) {
 	if _, err := os.Stat(d.Program); err != nil {
-		return term.Service{}, &client.Error{Code: "program_missing", Message: d.Program + " is not there", FixHint: "install it beside this program"}
+		return term.Service{}, &client.Error{Code: "program_missing", Message: d.Program + " is not there",
+			FixHint: "install it beside this program"}
 	}
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(ctx, d.Program, "service", action)
@@ -130,19 +119,19 @@ func askServiced(ctx context.Context, d reach.Daemon, action string) (term.Servi
 	case err == nil:
 		err = errors.New("it said nothing")
 	}
-	return term.Service{}, fmt.Errorf("asking %s: %w: %s", d.Program, err, bytes.TrimSpace(errs.Bytes()))
+	return term.Service{}, fmt.Errorf("ask %s: %w: %s", d.Program, err, bytes.TrimSpace(errs.Bytes()))
 }
 
-// handoverTime bounds the wait for the service's daemon; one that a client had started finishes its calls first.
+// handoverTime limits the wait for the service's daemon. A daemon that a client started finishes its calls first.
 const handoverTime = 40 * time.Second
 
-// meet connects to the daemon that the service manager has just begun to keep: with systemd the connection itself starts
-// it. Where the sockets are the daemon's own, one that a client had started is asked to go.
-func (a *app) meet(ctx context.Context, d reach.Daemon, s term.Service) (*term.ServedBy, error) {
+// awaitManaged connects to the daemon that the service manager has just started; with systemd the connection starts it.
+// A daemon that a client started is asked to stop.
+func (a *app) awaitManaged(ctx context.Context, d dialer.Daemon, s term.Service) (*term.ServedBy, error) {
 	wait, cancel := context.WithTimeout(ctx, handoverTime)
 	defer cancel()
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		by, err := a.served(wait)
+		by, err := a.askServed(wait)
 		switch {
 		case err == nil && by != nil && by.Managed:
 			return by, nil
@@ -154,7 +143,8 @@ func (a *app) meet(ctx context.Context, d reach.Daemon, s term.Service) (*term.S
 		}
 		if wait.Err() != nil {
 			return nil, &client.Error{
-				Code: "service_not_up", Retryable: true, Message: fmt.Sprintf("%s keeps %s, but its daemon does not answer within %s", s.System, s.Name, handoverTime),
+				Code: "service_not_up", Retryable: true, Message: fmt.Sprintf(
+					"%s keeps %s, but its daemon does not answer within %s", s.System, s.Name, handoverTime),
 				FixHint: "look at `servicectl service status` and " + d.LogFile(),
 			}
 		}
@@ -169,10 +159,10 @@ func (a *app) meet(ctx context.Context, d reach.Daemon, s term.Service) (*term.S
 	}
 }
 
-// served asks whoever listens; nil when nobody does.
-func (a *app) served(ctx context.Context) (*term.ServedBy, error) {
+// askServed returns the running daemon, or nil if none runs.
+func (a *app) askServed(ctx context.Context) (*term.ServedBy, error) {
 	c, err := client.Open(ctx, client.Options{Program: a.name, Running: true})
-	if errors.Is(err, reach.ErrNotRunning) {
+	if errors.Is(err, dialer.ErrNotRunning) {
 		return nil, nil
 	}
 	if err != nil {
@@ -183,10 +173,11 @@ func (a *app) served(ctx context.Context) (*term.ServedBy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &term.ServedBy{PID: s.GetPid(), Version: s.GetVersion(), Managed: s.GetManaged(), SocketActivated: s.GetSocketActivated()}, nil
+	return &term.ServedBy{PID: s.GetPid(), Version: s.GetVersion(), Managed: s.GetManaged(),
+		SocketActivated: s.GetSocketActivated()}, nil
 }
 
-// replace asks a daemon to finish.
+// replace asks a running daemon to stop.
 func (a *app) replace(ctx context.Context) error {
 	c, err := client.Open(ctx, client.Options{Program: a.name, Running: true, Lean: true})
 	if err != nil {
@@ -197,12 +188,12 @@ func (a *app) replace(ctx context.Context) error {
 	return err
 }
 
-// endTask lets the daemon finish where the service manager would only kill it.
-func (a *app) endTask(ctx context.Context, d reach.Daemon) error {
+// endManaged lets the daemon finish on Windows, where the service manager would only kill it.
+func (a *app) endManaged(ctx context.Context, d dialer.Daemon) error {
 	if runtime.GOOS != "windows" {
 		return nil
 	}
-	by, err := a.served(ctx)
+	by, err := a.askServed(ctx)
 	if err != nil || by == nil || !by.Managed {
 		return nil // the service manager will do
 	}

@@ -18,11 +18,11 @@ mv "$HOME/opened.part" "$HOME/opened"
 exec sleep 300
 `
 
-// TestServiceUnderSystemd runs the manual of `servicectl service` under a real systemd of an ordinary user.
-func TestServiceUnderSystemd(t *testing.T) { underSystemd(t, "testdata/systemd/service.txtar") }
+// TestService_UnderSystemd runs the manual of `servicectl service` under a real systemd of an ordinary user.
+func TestService_UnderSystemd(t *testing.T) { underSystemd(t, "testdata/systemd/service.txtar") }
 
-// TestServiceLifeUnderSystemd is what happens to the daemon there: killed, hung, idle, not to be started.
-func TestServiceLifeUnderSystemd(t *testing.T) { underSystemd(t, "testdata/systemd/life.txtar") }
+// TestService_LifecycleUnderSystemd is what happens to the daemon there: killed, hung, idle, not to be started.
+func TestService_LifecycleUnderSystemd(t *testing.T) { underSystemd(t, "testdata/systemd/life.txtar") }
 
 // underSystemd runs one story; systemd has one home, so each story has a systemd of its own.
 func underSystemd(t *testing.T, story string) {

@@ -13,23 +13,24 @@ import (
 )
 
 func (a *app) session() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "session", Short: "Look at glasses sessions, record, replay and run scenarios", Args: cobra.NoArgs, RunE: help,
-		Long: "Sessions are local ones (startLocalSimulation) and, with a linked account, those in the browser. Where an id is left out, the one\n" +
+	return group("session", "Look at glasses sessions, record, replay and run scenarios",
+		"Sessions are local ones (startLocalSimulation) and, with a linked account, those in the browser. Where an id is "+
+			"left out, the one\n"+
 			"that was used last from this directory is meant.",
-	}
-	cmd.AddCommand(a.sessionList(), a.sessionShow(), a.sessionLog(), a.sessionPicture(), a.sessionClose(), a.sessionRecord(), a.sessionReplay(), a.sessionRun())
-	return cmd
+		a.sessionList(), a.sessionShow(), a.sessionLog(), a.sessionPicture(), a.sessionSheet(), a.sessionClose(), a.sessionRecord(),
+		a.sessionReplay(),
+		a.sessionRun())
 }
 
-// ask calls a tool and reads its answer. A refusal is an error; a call that needs an account is one too.
+// ask calls a tool and decodes its answer. A refusal is an error, and so is a call that needs an account.
 func ask(ctx context.Context, c *client.Client, tool string, args map[string]any, into any) (json.RawMessage, error) {
 	raw, _, err := askPictured(ctx, c, tool, args, into)
 	return raw, err
 }
 
-// askPictured is ask for an answer with pictures.
-func askPictured(ctx context.Context, c *client.Client, tool string, args map[string]any, into any) (json.RawMessage, []*client.Picture, error) {
+// askPictured is like ask and also returns the pictures of the answer.
+func askPictured(ctx context.Context, c *client.Client, tool string, args map[string]any, into any) (json.RawMessage,
+	[]*client.Picture, error) {
 	text, err := json.Marshal(args)
 	if err != nil {
 		return nil, nil, err
@@ -38,27 +39,28 @@ func askPictured(ctx context.Context, c *client.Client, tool string, args map[st
 	if err != nil {
 		return nil, nil, err
 	}
-	raw, err := understand(tool, r, into)
+	raw, err := decodeResult(tool, r, into)
 	return raw, r.GetImages(), err
 }
 
-// understand takes a tool's answer apart.
-func understand(tool string, r *client.Result, into any) (json.RawMessage, error) {
+// decodeResult decodes a tool's result.
+func decodeResult(tool string, r *client.Result, into any) (json.RawMessage, error) {
 	raw := rawJSON(r.GetStructured())
 	if r.GetIsError() {
 		return nil, toolError(tool, raw)
 	}
 	var status struct{ Status, Message string }
 	if err := json.Unmarshal(raw, &status); err == nil && status.Status == "auth_required" {
-		return nil, &client.Error{Code: status.Status, Message: "this session belongs to an account, and none is linked", FixHint: "run `servicectl login`"}
+		return nil, &client.Error{Code: status.Status, Message: "this session belongs to an account, and none is linked",
+			FixHint: "run `servicectl login`"}
 	}
 	if err := json.Unmarshal(raw, into); err != nil {
-		return nil, fmt.Errorf("reading the answer of %s: %w", tool, err)
+		return nil, fmt.Errorf("read the answer of %s: %w", tool, err)
 	}
 	return raw, nil
 }
 
-// withSession is the arguments of a call on a session; empty means the latest.
+// withSession adds a session id to the arguments of a call. Without an id the latest session is meant.
 func withSession(id string, args map[string]any) map[string]any {
 	if id != "" {
 		args["sessionId"] = id
@@ -73,7 +75,7 @@ func first(args []string) string {
 	return args[0]
 }
 
-// sessionFacts is a session as getSessionStatus tells of it.
+// sessionFacts is a session in the answer of getSessionStatus.
 type sessionFacts struct {
 	SessionID, State, Transport, Clock, Project, DeviceModel, SessionURL, AppEndpoint string
 	Apps, Pages                                                                       int
@@ -81,51 +83,33 @@ type sessionFacts struct {
 }
 
 func (a *app) sessionList() *cobra.Command {
-	return &cobra.Command{
-		Use: "list", Short: "List the open sessions", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			var answer struct{ Sessions []sessionFacts }
-			raw, err := ask(cmd.Context(), c, "getSessionStatus", map[string]any{}, &answer)
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return a.JSON(raw)
-			}
+	return command("list", "List the open sessions", "", func(ctx context.Context) error {
+		var answer struct{ Sessions []sessionFacts }
+		return a.oneCall(ctx, "getSessionStatus", map[string]any{}, &answer, func() {
 			if len(answer.Sessions) == 0 {
 				a.Say("No session is open.")
-				return nil
+				return
 			}
 			rows := [][]string{{"SESSION", "KIND", "GLASSES", "CLOCK", "APPS", "ROWS", "PROJECT"}}
 			for _, s := range answer.Sessions {
-				rows = append(rows, []string{s.SessionID, s.Transport, s.DeviceModel, s.Clock, fmt.Sprint(s.Apps), fmt.Sprint(s.LastSeq), term.Dash(s.Project)})
+				rows = append(rows, []string{s.SessionID, s.Transport, s.DeviceModel, s.Clock, fmt.Sprint(s.Apps),
+					fmt.Sprint(s.LastSeq), term.Dash(s.Project)})
 			}
 			a.Table(rows)
-			return nil
-		},
-	}
+		})
+	})
 }
 
 func (a *app) sessionShow() *cobra.Command {
 	return &cobra.Command{
 		Use: "show [ID]", Short: "Show a session with what its wearer sees", Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := a.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			return a.showSession(cmd.Context(), c, first(args))
-		},
+		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
+			return a.showSession(ctx, c, first(args))
+		}),
 	}
 }
 
-// displayFacts is what getDisplayState tells.
+// displayFacts is the answer of getDisplayState.
 type displayFacts struct {
 	SessionID string
 	Text      []string
@@ -171,14 +155,15 @@ func (a *app) showSession(ctx context.Context, c *client.Client, id string) erro
 	s := answer.Session
 	rows := [][]string{
 		{"session", s.SessionID + " (" + s.State + ")"}, {"project", term.Dash(s.Project)}, {"glasses", s.DeviceModel},
-		{"clock", fmt.Sprintf("%s, at %d ms", s.Clock, s.NowMs)}, {"attached", fmt.Sprintf("%d apps, %d pages", s.Apps, s.Pages)},
+		{"clock", fmt.Sprintf("%s, at %d ms", s.Clock, s.NowMs)},
+		{"attached", fmt.Sprintf("%d apps, %d pages", s.Apps, s.Pages)},
 		{"log", fmt.Sprintf("%d rows", s.LastSeq)}, {"app endpoint", term.Dash(s.AppEndpoint)},
 	}
 	if s.SessionURL != "" {
 		rows = append(rows, []string{"page", s.SessionURL})
 	}
 	if displayErr == nil {
-		rows = append(rows, []string{"state", display.words()})
+		rows = append(rows, []string{"state", display.summary()})
 	}
 	a.Table(rows)
 	if displayErr != nil {
@@ -195,8 +180,8 @@ func (a *app) showSession(ctx context.Context, c *client.Client, id string) erro
 	return nil
 }
 
-// words tells the state of the glasses in a line.
-func (d displayFacts) words() string {
+// summary describes the state of the glasses on one line.
+func (d displayFacts) summary() string {
 	s := d.State
 	worn := "worn"
 	if !s.Worn {
@@ -212,7 +197,7 @@ func (d displayFacts) words() string {
 	return text
 }
 
-// field takes one member out of a JSON object; null without it.
+// field returns one member of a JSON object, or null.
 func field(raw json.RawMessage, name string) json.RawMessage {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(raw, &members) != nil || members[name] == nil {
@@ -223,37 +208,36 @@ func field(raw json.RawMessage, name string) json.RawMessage {
 
 func (a *app) sessionClose() *cobra.Command {
 	return &cobra.Command{
-		Use: "close [ID]", Short: "End a session for everybody; a local one is forgotten with its log", Args: cobra.MaximumNArgs(1),
+		Use: "close [ID]", Short: "End a session for everybody; a local one is forgotten with its log",
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.oneCall(cmd.Context(), "closeSession", withSession(first(args), map[string]any{}))
+			return a.summarized(cmd.Context(), "closeSession", withSession(first(args), map[string]any{}))
 		},
 	}
 }
 
-// oneCall calls a tool and says its summary.
-func (a *app) oneCall(ctx context.Context, tool string, args map[string]any) error {
-	c, err := a.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+// summarized calls a tool and prints its summary.
+func (a *app) summarized(ctx context.Context, tool string, args map[string]any) error {
 	var answer struct{ Summary string }
-	raw, err := ask(ctx, c, tool, args, &answer)
-	if err != nil {
-		return err
-	}
-	if a.json {
-		return a.JSON(raw)
-	}
-	a.Say("%s", answer.Summary)
-	return nil
+	return a.oneCall(ctx, tool, args, &answer, func() { a.Say("%s", answer.Summary) })
 }
 
-// absolute makes a path independent of where the daemon runs.
+// oneCall calls a tool, decodes its answer into into and prints it.
+func (a *app) oneCall(ctx context.Context, tool string, args map[string]any, into any, say func()) error {
+	return a.connected(ctx, func(c *client.Client) error {
+		raw, err := ask(ctx, c, tool, args, into)
+		if err != nil {
+			return err
+		}
+		return a.print(raw, say)
+	})
+}
+
+// absolute returns a path that does not depend on the daemon's working directory.
 func absolute(path string) (string, error) {
 	full, err := filepath.Abs(path)
 	if err != nil {
-		return "", fmt.Errorf("finding %s: %w", path, err)
+		return "", fmt.Errorf("find %s: %w", path, err)
 	}
 	return full, nil
 }

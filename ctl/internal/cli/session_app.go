@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/ctl/internal/client"
 )
 
-// child is the app of a scenario.
+// child is the app under test.
 type child struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when it has ended
@@ -18,7 +18,7 @@ type child struct {
 	once sync.Once
 }
 
-// endWait is how long an app may take to end by itself.
+// endWait is how long an app may take to end after it was asked to.
 const endWait = 3 * time.Second
 
 // startApp starts the app with the session's address in its environment, never with the secret itself.
@@ -34,18 +34,20 @@ func (r *scenarioRun) startApp() (*child, error) {
 			dir = r.beside(app.Dir)
 		}
 	}
-	r.output = &lastWords{}
+	r.output = &outputTail{}
 	cmd := exec.Command(command[0], command[1:]...) //nolint:noctx // end stops it with everything that it started
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, r.output, r.output
 	cmd.Env = os.Environ()
 	for name, value := range env {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
-	cmd.Env = append(cmd.Env, "SERVICE_GLASSES_URL="+r.opened.AppEndpoint, "SERVICE_GLASSES_SECRET_FILE="+r.opened.AppTokenFile, "SERVICE_GLASSES_TRANSPORT=simulator")
+	cmd.Env = append(cmd.Env, "SERVICE_GLASSES_URL="+r.opened.AppEndpoint,
+		"SERVICE_GLASSES_SECRET_FILE="+r.opened.AppTokenFile, "SERVICE_GLASSES_TRANSPORT=simulator")
 	cmd.WaitDelay = endWait
 	ownGroup(cmd)
 	if err := cmd.Start(); err != nil {
-		return nil, &client.Error{Code: codeNoApp, Message: fmt.Sprintf("starting the app: %v", err), FixHint: "check the command after --, or app.command and app.dir of the scenario"}
+		return nil, &client.Error{Code: codeNoApp, Message: fmt.Sprintf("starting the app: %v", err),
+			FixHint: "check the command after --, or app.command and app.dir of the scenario"}
 	}
 	c := &child{cmd: cmd, done: make(chan struct{})}
 	go func() { // ends with the app; end waits for it
@@ -55,7 +57,7 @@ func (r *scenarioRun) startApp() (*child, error) {
 	return c, nil
 }
 
-// end stops the app and all that it started, and waits. It may be called again.
+// end stops the app and everything it started, and waits. It may be called again.
 func (c *child) end() {
 	c.once.Do(func() {
 		askGroup(c.cmd)
@@ -70,7 +72,7 @@ func (c *child) end() {
 	})
 }
 
-// ended tells whether the app has ended, by itself or by end.
+// ended reports whether the app has ended.
 func (c *child) ended() bool {
 	select {
 	case <-c.done:
@@ -80,7 +82,7 @@ func (c *child) ended() bool {
 	}
 }
 
-// how tells how the app ended; only after done.
+// how describes how the app ended. Call it only after done.
 func (c *child) how() string {
 	if c.err != nil {
 		return c.err.Error()
@@ -91,15 +93,15 @@ func (c *child) how() string {
 // maxTail is how much of an app's output is kept, in bytes.
 const maxTail = 64 << 10
 
-// lastWords keeps the end of what is written.
-type lastWords struct {
+// outputTail keeps the end of what is written.
+type outputTail struct {
 	mu   sync.Mutex
 	data []byte
 	cut  bool
 }
 
 // Write implements io.Writer.
-func (t *lastWords) Write(p []byte) (int, error) {
+func (t *outputTail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.data = append(t.data, p...)
@@ -110,7 +112,7 @@ func (t *lastWords) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (t *lastWords) String() string {
+func (t *outputTail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.cut {

@@ -32,12 +32,9 @@ func (a *app) sessionLog() *cobra.Command {
 			if !slices.Contains(append(chips(), ""), o.chip) {
 				return fmt.Errorf("--chip %s: not one of %s", o.chip, strings.Join(chips(), ", "))
 			}
-			c, err := a.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			return a.printLog(cmd.Context(), c, first(args), o)
+			return a.connected(cmd.Context(), func(c *client.Client) error {
+				return a.printLog(cmd.Context(), c, first(args), o)
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&o.follow, "follow", false, "go on until Ctrl-C or the session's end")
@@ -47,7 +44,8 @@ func (a *app) sessionLog() *cobra.Command {
 }
 
 func chips() []string {
-	return []string{glasses.ChipErrors, glasses.ChipVoice, glasses.ChipCamera, glasses.ChipDisplay, glasses.ChipLifecycle, glasses.ChipCustom}
+	return []string{glasses.ChipErrors, glasses.ChipVoice, glasses.ChipCamera, glasses.ChipDisplay, glasses.ChipLifecycle,
+		glasses.ChipCustom}
 }
 
 // logPage is what getEventLog answers.
@@ -63,7 +61,8 @@ func (a *app) printLog(ctx context.Context, c *client.Client, id string, o logOp
 	since, following := max(o.since, 0), false
 	for {
 		var page logPage
-		if _, err := ask(ctx, c, "getEventLog", withSession(id, map[string]any{"since": since, "limit": 500}), &page); err != nil {
+		if _, err := ask(ctx, c, "getEventLog", withSession(id, map[string]any{"since": since, "limit": 500}),
+			&page); err != nil {
 			return a.over(err, following)
 		}
 		following = o.follow
@@ -81,14 +80,15 @@ func (a *app) printLog(ctx context.Context, c *client.Client, id string, o logOp
 			return nil
 		default:
 			var waited struct{ Status string }
-			if _, err := ask(ctx, c, "waitForEvent", map[string]any{"sessionId": id, "since": since, "timeoutSeconds": 30}, &waited); err != nil {
+			if _, err := ask(ctx, c, "waitForEvent", map[string]any{"sessionId": id, "since": since, "timeoutSeconds": 30},
+				&waited); err != nil {
 				return a.over(err, following)
 			}
 		}
 	}
 }
 
-// over is the good end of following: the session was closed, and a local one is forgotten then.
+// over accepts the error of a followed session that was closed: a local session is forgotten then.
 func (a *app) over(err error, following bool) error {
 	var refused *client.Error
 	if following && errors.As(err, &refused) && refused.Code == "not_found" {
@@ -98,7 +98,7 @@ func (a *app) over(err error, following bool) error {
 	return err
 }
 
-// printRow prints a row of the chip and tells whether it is the session's last.
+// printRow prints a row that matches the chip and reports whether it is the session's last.
 func (a *app) printRow(raw json.RawMessage, chip string) (closed bool) {
 	var e glasses.Event
 	if json.Unmarshal(raw, &e) != nil {
@@ -112,6 +112,7 @@ func (a *app) printRow(raw json.RawMessage, chip string) (closed bool) {
 		_ = a.Line(raw)
 		return closed
 	}
-	a.EventRow(term.Row{Seq: e.Seq, AtMs: e.At, Chip: e.Chip, Kind: e.Kind, Type: e.Type, Sender: e.Sender, Payload: string(e.Payload)})
+	a.EventRow(term.Row{Seq: e.Seq, AtMs: e.At, Chip: e.Chip, Kind: e.Kind, Type: e.Type, Sender: e.Sender,
+		Payload: string(e.Payload)})
 	return closed
 }

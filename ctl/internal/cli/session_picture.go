@@ -17,33 +17,53 @@ func (a *app) sessionPicture() *cobra.Command {
 		Use: "picture [ID] FILE", Short: "Write what the wearer sees to a PNG file", Args: cobra.RangeArgs(1, 2),
 		Long:    "The file must not exist yet. The picture is exact to the pixel and equal on every transport.",
 		Example: "  servicectl session picture panel.png",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, file := "", args[0]
-			if len(args) == 2 {
-				id, file = args[0], args[1]
-			}
-			c, err := a.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			return a.writePicture(cmd.Context(), c, id, file)
-		},
+		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
+			return a.writePicture(ctx, c, args, map[string]any{})
+		}),
 	}
 }
 
-// writePicture saves the panel's picture with the rights of this process; the daemon only draws it.
-func (a *app) writePicture(ctx context.Context, c *client.Client, id, file string) error {
+func (a *app) sessionSheet() *cobra.Command {
+	return &cobra.Command{
+		Use: "sheet [ID] FILE", Short: "Write what is shown, on every device model, to a PNG file",
+		Long: "The file must not exist yet. What does not fit a model is printed.", Args: cobra.RangeArgs(1, 2),
+		Example: "  servicectl session sheet sheet.png",
+		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
+			return a.writePicture(ctx, c, args, map[string]any{"models": []string{"all"}})
+		}),
+	}
+}
+
+// misfit is something that does not fit a device model.
+type misfit struct {
+	Kind string `json:"kind"`
+	Path string `json:"path"`
+	ID   string `json:"id,omitempty"`
+	Text string `json:"text,omitempty"`
+}
+
+// writePicture saves a picture of getDisplayState with the rights of this process; the daemon only draws it. args are
+// an optional session and the file.
+func (a *app) writePicture(ctx context.Context, c *client.Client, args []string, options map[string]any) error {
+	id, file := "", args[len(args)-1]
+	if len(args) == 2 {
+		id = args[0]
+	}
 	var display struct {
 		SessionID, DeviceModel string
 		Picture                struct{ SHA256 string }
+		Models                 []struct {
+			DeviceModel string   `json:"deviceModel"`
+			Findings    []misfit `json:"findings"`
+		}
 	}
-	_, pictures, err := askPictured(ctx, c, "getDisplayState", withSession(id, map[string]any{}), &display)
+	_, pictures, err := askPictured(ctx, c, "getDisplayState", withSession(id, options), &display)
 	if err != nil {
 		return err
 	}
 	if len(pictures) == 0 {
-		return &client.Error{Code: "unsupported", Message: display.DeviceModel + " has no display, so there is no picture", FixHint: "change the glasses with the tool setDevice"}
+		return &client.Error{Code: "unsupported", Message: display.DeviceModel + " has no display, so there is no picture",
+			FixHint: "change the glasses with the tool setDevice"}
 	}
 	path, err := absolute(file)
 	if err != nil {
@@ -52,18 +72,27 @@ func (a *app) writePicture(ctx context.Context, c *client.Client, id, file strin
 	if err := writeNewFile(path, pictures[0].GetData()); err != nil {
 		return err
 	}
-	if a.json {
-		return a.JSON(map[string]any{"sessionId": display.SessionID, "file": path, "sha256": display.Picture.SHA256})
+	answer := map[string]any{"sessionId": display.SessionID, "file": path, "sha256": display.Picture.SHA256}
+	if display.Models != nil {
+		answer["models"] = display.Models
 	}
-	a.Say("Wrote %s.", path)
-	return nil
+	return a.print(answer, func() {
+		for _, m := range display.Models {
+			for _, f := range m.Findings {
+				a.Say("%s: %s %s %q", m.DeviceModel, f.Kind, f.Path, f.Text)
+			}
+		}
+		a.Say("Wrote %s.", path)
+	})
 }
 
-// writeNewFile writes a file that does not exist yet; symbolic links are not followed, and nothing is left of a failure.
+// writeNewFile writes a file that does not exist yet; symbolic links are not followed, and nothing is left of a
+// failure.
 func writeNewFile(path string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
-		return &client.Error{Code: "file_exists", Message: path + " exists already", FixHint: "name another file, or remove this one first"}
+		return &client.Error{Code: "file_exists", Message: path + " exists already",
+			FixHint: "name another file, or remove this one first"}
 	}
 	if err != nil {
 		return fmt.Errorf("write the picture: %w", err)

@@ -18,8 +18,10 @@ func (a *app) sessionRecord() *cobra.Command {
 	var name, session string
 	var since int64
 	cmd := &cobra.Command{
-		Use: "record [ID] DIR", Short: "Write what happened in a session into a folder, as a test", Args: cobra.RangeArgs(1, 2),
-		Long: "The folder must be new, empty or an older recording. Run it against a later build of the app with `session run DIR`.",
+		Use: "record [ID] DIR", Short: "Write what happened in a session into a folder, as a test",
+		Args: cobra.RangeArgs(1, 2),
+		Long: "The folder must be new, empty or an older recording. Run it against a later build of the app with `session " +
+			"run DIR`.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 {
 				session, args = args[0], args[1:]
@@ -32,7 +34,7 @@ func (a *app) sessionRecord() *cobra.Command {
 			if name != "" {
 				call["name"] = name
 			}
-			return a.oneCall(cmd.Context(), "recordSession", call)
+			return a.summarized(cmd.Context(), "recordSession", call)
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "what reports call it (default: the folder's name)")
@@ -51,21 +53,17 @@ func (o *reportOptions) flags(cmd *cobra.Command) {
 func (a *app) sessionReplay() *cobra.Command {
 	var o reportOptions
 	cmd := &cobra.Command{
-		Use: "replay FILE --session ID", Short: "Run a recording or scenario on an open session whose app you started", Args: cobra.ExactArgs(1),
+		Use: "replay FILE --session ID", Short: "Run a recording or scenario on an open session whose app you started",
+		Args: cobra.ExactArgs(1),
 		Long: "FILE is a scenario or the folder of a recording. `session run` also opens the session and starts the app.\n" +
 			"Exit code: 0 passed, 1 failed, 2 could not be run.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := a.open(cmd.Context())
+		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
+			report, err := replay(ctx, c, args[0], o)
 			if err != nil {
 				return err
 			}
-			defer c.Close()
-			report, err := replay(cmd.Context(), c, args[0], o)
-			if err != nil {
-				return err
-			}
-			return a.told(report, o)
-		},
+			return a.printReport(report, o)
+		}),
 	}
 	cmd.Flags().StringVar(&o.session, "session", "", "the session (default: the one used last)")
 	o.flags(cmd)
@@ -85,6 +83,11 @@ type report struct {
 		WantFile, GotFile, DiffFile    string
 	}
 	Pictures []struct{ Name, File string }
+	Findings []struct {
+		DeviceModel string
+		misfit
+	}
+	MoreFindings int
 
 	raw    json.RawMessage
 	took   time.Duration
@@ -111,27 +114,21 @@ func replay(ctx context.Context, c *client.Client, file string, o reportOptions)
 	return r, nil
 }
 
-// told prints a report, writes it as JUnit, and gives the exit code.
-func (a *app) told(r *report, o reportOptions) error {
+// printReport prints a report, writes it as JUnit, and returns the exit code.
+func (a *app) printReport(r *report, o reportOptions) error {
 	if o.junit != "" {
 		if err := os.WriteFile(o.junit, junit.Encode(r.suite()), 0o644); err != nil {
-			return fmt.Errorf("writing the JUnit report: %w", err)
+			return fmt.Errorf("write the JUnit report: %w", err)
 		}
 	}
-	if a.json {
-		if err := a.JSON(r.raw); err != nil {
-			return err
-		}
-	} else {
-		a.ScenarioReport(r.words())
-	}
-	if r.Verdict != "pass" {
+	err := a.print(r.raw, func() { a.ScenarioReport(r.summary()) })
+	if err == nil && r.Verdict != "pass" {
 		return exit(exitNo)
 	}
-	return nil
+	return err
 }
 
-func (r *report) words() term.Report {
+func (r *report) summary() term.Report {
 	out := term.Report{Name: r.Name, Verdict: r.Verdict, DurationMs: r.DurationMs, Took: r.took}
 	for _, s := range r.Steps {
 		out.Steps = append(out.Steps, term.Step{Verdict: s.Verdict, Step: s.Step, Message: s.Message, AtMs: s.AtMs})
@@ -150,7 +147,20 @@ func (r *report) words() term.Report {
 			out.Pictures = append(out.Pictures, p.File)
 		}
 	}
+	out.Notes = append(out.Notes, r.misfits()...)
 	return out
+}
+
+// misfits returns what the app showed that does not fit the glasses, a line each.
+func (r *report) misfits() []string {
+	var lines []string
+	for _, f := range r.Findings {
+		lines = append(lines, fmt.Sprintf("does not fit %s: %s %s %q", f.DeviceModel, f.Kind, f.Path, f.Text))
+	}
+	if r.MoreFindings > 0 {
+		lines = append(lines, fmt.Sprintf("does not fit: %d more", r.MoreFindings))
+	}
+	return lines
 }
 
 // suite is the report for CI: a case for each step, and one for each difference.
@@ -169,7 +179,8 @@ func (r *report) suite() junit.Suite {
 		s.Cases = append(s.Cases, c)
 	}
 	for _, d := range r.Diffs {
-		s.Cases = append(s.Cases, junit.Case{Name: "as recorded: " + d.Kind + " " + d.Path, Failure: fmt.Sprintf("%s\nwant %s\ngot  %s", d.Message, d.Want, d.Got)})
+		s.Cases = append(s.Cases, junit.Case{Name: "as recorded: " + d.Kind + " " + d.Path,
+			Failure: fmt.Sprintf("%s\nwant %s\ngot  %s", d.Message, d.Want, d.Got)})
 	}
 	if len(s.Cases) == 0 {
 		s.Cases = []junit.Case{{Name: "as recorded"}}

@@ -22,6 +22,10 @@ const (
 	codeNoApp           = "no_app"
 )
 
+// attachHint is the next step for an app that does not attach.
+const attachHint = "the app must attach to SERVICE_GLASSES_URL with the secret in the file " +
+	"SERVICE_GLASSES_SECRET_FILE, and stay"
+
 // attachWait is how long an app may take to attach.
 const attachWait = 30 * time.Second
 
@@ -29,8 +33,10 @@ func (a *app) sessionRun() *cobra.Command {
 	var o reportOptions
 	var project string
 	cmd := &cobra.Command{
-		Use: "run FILE [-- COMMAND...]", Short: "Run a scenario headless: session, app, steps, report", Args: cobra.MinimumNArgs(1),
-		Long: "Opens a local session (in virtual time unless the scenario says real), starts the app, runs the steps, prints the report, ends the\n" +
+		Use: "run FILE [-- COMMAND...]", Short: "Run a scenario headless: session, app, steps, report",
+		Args: cobra.MinimumNArgs(1),
+		Long: "Opens a local session (in virtual time unless the scenario says real), starts the app, runs the steps, " +
+			"prints the report, ends the\n" +
 			"app and closes the session. The app is COMMAND, else app.command of the scenario; it gets SERVICE_GLASSES_URL,\n" +
 			"SERVICE_GLASSES_SECRET_FILE and SERVICE_GLASSES_TRANSPORT. Needs no account, network or window.\n" +
 			"Exit code: 0 passed, 1 failed, 2 could not be run.",
@@ -61,7 +67,7 @@ type scenarioRun struct {
 	scenario scenario.Scenario
 	opened   localSession
 	client   *client.Client
-	output   *lastWords
+	output   *outputTail
 	reported bool
 
 	endSession func() // lets the daemon close the session
@@ -110,10 +116,10 @@ func (r *scenarioRun) do(ctx context.Context, file string) error {
 		r.app.AppOutput(report.output)
 	}
 	r.reported = true
-	return r.app.told(report, r.options)
+	return r.app.printReport(report, r.options)
 }
 
-// load reads the scenario; a folder is that of a recording.
+// load reads the scenario. A folder is a recording.
 func (r *scenarioRun) load(file string) error {
 	path, err := absolute(file)
 	if err != nil {
@@ -123,7 +129,8 @@ func (r *scenarioRun) load(file string) error {
 		path = filepath.Join(path, "scenario.json")
 	}
 	invalid := func(err error) error {
-		return &client.Error{Code: codeInvalidScenario, Message: fmt.Sprintf("reading %s: %v", path, err), FixHint: "`servicectl tool call searchDocs --arg query=\"scenario files\"` tells the format"}
+		return &client.Error{Code: codeInvalidScenario, Message: fmt.Sprintf("reading %s: %v", path, err),
+			FixHint: "`servicectl tool call searchDocs --arg query=\"scenario files\"` tells the format"}
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -134,7 +141,8 @@ func (r *scenarioRun) load(file string) error {
 	}
 	r.file = path
 	if len(r.command) == 0 && (r.scenario.App == nil || len(r.scenario.App.Command) == 0) {
-		return &client.Error{Code: codeNoApp, Message: "the scenario names no app", FixHint: "add the app's command after --, or \"app\":{\"command\":[...]} to the scenario"}
+		return &client.Error{Code: codeNoApp, Message: "the scenario names no app",
+			FixHint: "add the app's command after --, or \"app\":{\"command\":[...]} to the scenario"}
 	}
 	return nil
 }
@@ -144,7 +152,8 @@ func (r *scenarioRun) start(ctx context.Context) error {
 	if r.scenario.Clock != "" {
 		args["clock"] = r.scenario.Clock
 	}
-	for name, value := range map[string]string{"deviceModel": r.scenario.DeviceModel, "project": r.project, "fixturesDir": r.beside(r.scenario.FixturesDir)} {
+	for name, value := range map[string]string{"deviceModel": r.scenario.DeviceModel, "project": r.project,
+		"fixturesDir": r.beside(r.scenario.FixturesDir)} {
 		if value != "" {
 			args[name] = value
 		}
@@ -157,7 +166,7 @@ func (r *scenarioRun) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := understand("startLocalSimulation", answer, &r.opened); err != nil {
+	if _, err := decodeResult("startLocalSimulation", answer, &r.opened); err != nil {
 		end()
 		return err
 	}
@@ -165,7 +174,7 @@ func (r *scenarioRun) start(ctx context.Context) error {
 	return nil
 }
 
-// beside takes a path from the scenario's folder when it is not absolute; empty stays empty.
+// beside resolves a path relative to the scenario's folder. An empty path stays empty.
 func (r *scenarioRun) beside(path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path
@@ -184,7 +193,7 @@ func (r *scenarioRun) close(ctx context.Context) {
 	}
 }
 
-// awaitApp waits until the app has attached; one that ends before is told of at once.
+// awaitApp waits until the app has attached and fails as soon as the app ends.
 func (r *scenarioRun) awaitApp(ctx context.Context, child *child) error {
 	waiting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -209,14 +218,16 @@ func (r *scenarioRun) awaitApp(ctx context.Context, child *child) error {
 	case err == nil && answer.Status == "found":
 		return nil
 	case ended:
-		return &client.Error{Code: codeNoApp, Message: fmt.Sprintf("%v (%s)", gone, child.how()), FixHint: "the app attaches to SERVICE_GLASSES_URL with the secret in the file SERVICE_GLASSES_SECRET_FILE, and stays"}
+		return &client.Error{Code: codeNoApp, Message: fmt.Sprintf("%v (%s)", gone, child.how()),
+			FixHint: attachHint}
 	case err != nil:
 		return err
 	}
-	return &client.Error{Code: codeNoApp, Message: fmt.Sprintf("the app did not attach within %d s", int(attachWait.Seconds())), FixHint: "it attaches to SERVICE_GLASSES_URL with the secret in the file SERVICE_GLASSES_SECRET_FILE"}
+	return &client.Error{Code: codeNoApp, Message: fmt.Sprintf("the app did not attach within %s", attachWait),
+		FixHint: attachHint}
 }
 
-// note writes a JUnit file also when there was nothing to report: CI shall see why.
+// note writes a JUnit file for a run that could not be made, so that CI shows the reason.
 func (r *scenarioRun) note(err error) {
 	if err == nil || r.reported || r.options.junit == "" {
 		return

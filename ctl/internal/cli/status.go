@@ -12,37 +12,35 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/client"
-	"github.com/service-dev/service/ctl/internal/reach"
+	"github.com/service-dev/service/ctl/internal/dialer"
 	"github.com/service-dev/service/ctl/internal/term"
 	"github.com/service-dev/service/proto/buildinfo"
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
 func (a *app) status() *cobra.Command {
-	return &cobra.Command{
-		Use: "status", Short: "Show what the daemon is doing", Args: cobra.NoArgs,
-		Long: "Shows the daemon, its sockets, versions, the link, the backend, telemetry and the adapters, and what is wrong with them.\n" +
-			"It starts nothing and asks nobody but the daemon. Exit code: 0 running, 1 not running, 2 cannot tell.",
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.runStatus(cmd.Context()) },
-	}
+	return command("status", "Show what the daemon is doing",
+		"Shows the daemon, its sockets, versions, the link, the backend, telemetry and the adapters, and what is wrong "+
+			"with them.\n"+
+			"It starts nothing and asks nobody but the daemon. Exit code: 0 running, 1 not running, 2 cannot tell.", a.runStatus)
 }
 
-// answerWait is how long a daemon that runs may take to tell of itself; it does so from memory.
+// answerWait limits the wait for a running daemon's status, which it answers from memory.
 const answerWait = 5 * time.Second
 
-// glance is how long status looks whether a daemon without sockets holds the directory.
-const glance = 300 * time.Millisecond
+// briefWait is how long status waits for a daemon without sockets to end.
+const briefWait = 300 * time.Millisecond
 
 func (a *app) runStatus(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerWait)
 	defer cancel()
-	if d, err := reach.Find(); err == nil && idleSockets(d) {
+	if d, err := dialer.Find(); err == nil && socketsOnly(d) {
 		return a.notRunning()
 	}
 	// Lean: a daemon that speaks another protocol is told of, not refused.
 	c, err := client.Open(ctx, client.Options{Program: a.name, Running: true, Lean: true})
-	if errors.Is(err, reach.ErrNotRunning) {
-		if err := unreachable(ctx, glance); err != nil {
+	if errors.Is(err, dialer.ErrNotRunning) {
+		if err := unreachable(ctx, briefWait); err != nil {
 			return err
 		}
 		return a.notRunning()
@@ -53,25 +51,23 @@ func (a *app) runStatus(ctx context.Context) error {
 	defer c.Close()
 	s, err := c.Status(ctx)
 	if err != nil {
-		return silent(err, c.Daemon)
+		return namedSilent(err, c.Daemon)
 	}
 	wrong := needs(s)
-	if a.json {
-		return a.JSON(statusJSON(s, wrong))
-	}
-	a.showStatus(s)
-	a.Needs(wrong)
-	return nil
+	return a.print(statusJSON(s, wrong), func() {
+		a.showStatus(s)
+		a.Needs(wrong)
+	})
 }
 
-// idleSockets tells that there are sockets and no daemon: to connect to the service manager's would start one.
-func idleSockets(d reach.Daemon) bool {
+// socketsOnly reports whether sockets exist without a daemon. Connecting to the service manager's would start one.
+func socketsOnly(d dialer.Daemon) bool {
 	_, err := os.Lstat(d.Paths.Control)
 	return err == nil && !d.Held()
 }
 
-// silent names the process that took the connection and did not answer.
-func silent(err error, d reach.Daemon) error {
+// namedSilent adds the process to the error of a daemon that did not answer.
+func namedSilent(err error, d dialer.Daemon) error {
 	var e *client.Error
 	if !errors.As(err, &e) || e.Code != client.CodeNoAnswer {
 		return err
@@ -80,30 +76,30 @@ func silent(err error, d reach.Daemon) error {
 }
 
 func (a *app) notRunning() error {
-	daemon, err := reach.Find()
+	daemon, err := dialer.Find()
 	if err != nil {
 		return err
 	}
-	if a.json {
-		out := map[string]any{
-			"running": false, "configDir": daemon.Paths.Dir, "controlSocket": daemon.Paths.Control, "mcpSocket": daemon.Paths.MCP,
-			"client": clientJSON(),
-		}
-		if err := a.JSON(out); err != nil {
-			return err
-		}
-		return exit(exitNo)
-	}
-	a.Facts([]term.Fact{
-		{Name: "daemon", Lead: term.Cell{Text: "not running", Mood: term.Doubtful}},
-		fact("directory", daemon.Paths.Dir), fact("control socket", daemon.Paths.Control), fact("agents' socket", daemon.Paths.MCP),
+	paths := daemon.Paths
+	err = a.print(map[string]any{
+		"running": false, "configDir": paths.Dir, "controlSocket": paths.Control, "mcpSocket": paths.MCP,
+		"client": clientJSON(),
+	}, func() {
+		a.Facts([]term.Fact{
+			{Name: "daemon", Lead: term.Cell{Text: "not running", Severity: term.Warning}},
+			fact("directory", paths.Dir), fact("control socket", paths.Control), fact("agents' socket", paths.MCP),
+		})
+		a.Remark("  next: nothing; an agent or any other command starts it")
 	})
-	a.Remark("  next: nothing; an agent or any other command starts it")
+	if err != nil {
+		return err
+	}
 	return exit(exitNo)
 }
 
 func clientJSON() map[string]any {
-	return map[string]any{"version": buildinfo.Version, "protocolMin": rendezvous.ProtocolMin, "protocolMax": rendezvous.ProtocolMax}
+	return map[string]any{"version": buildinfo.Version, "protocolMin": rendezvous.ProtocolMin,
+		"protocolMax": rendezvous.ProtocolMax}
 }
 
 func statusJSON(s *client.Status, wrong []term.Need) map[string]any {
@@ -113,13 +109,17 @@ func statusJSON(s *client.Status, wrong []term.Need) map[string]any {
 		"protocolMin": s.GetProtocolMin(), "protocolMax": s.GetProtocolMax(), "client": clientJSON(),
 		"program": s.GetProgram(), "replaced": s.GetReplaced(), "socketActivated": s.GetSocketActivated(),
 		"configDir": s.GetConfigDir(), "controlSocket": s.GetControlSocket(), "mcpSocket": s.GetMcpSocket(),
-		"mcpClients": s.GetMcpClients(), "sessions": s.GetSessions(), "polling": s.GetPolling(), "installId": s.GetInstallId(),
+		"mcpClients": s.GetMcpClients(), "sessions": s.GetSessions(), "polling": s.GetPolling(),
+		"installId": s.GetInstallId(),
 		"link": map[string]any{
 			"state": l.GetState(), "accountId": l.GetAccountId(), "tier": l.GetTier(), "linkedAt": l.GetLinkedAt(),
-			"expiresAt": l.ExpiresAt, "backendUrl": l.GetBackendUrl(), "verifiedAgeMs": l.GetVerifiedAgeMs(), "detail": l.GetDetail(),
+			"expiresAt": l.ExpiresAt, "backendUrl": l.GetBackendUrl(), "verifiedAgeMs": l.GetVerifiedAgeMs(),
+			"detail": l.GetDetail(),
 		},
-		"consent":  map[string]any{"state": consent.GetState(), "uploadAllowed": consent.GetUploadAllowed(), "decidedBy": consent.GetDecidedBy()},
-		"backend":  map[string]any{"kind": b.GetKind(), "url": b.GetUrl(), "chosenBy": b.GetChosenBy(), "state": b.GetState(), "detail": b.GetDetail(), "dashboardUrl": b.GetDashboardUrl()},
+		"consent": map[string]any{"state": consent.GetState(), "uploadAllowed": consent.GetUploadAllowed(),
+			"decidedBy": consent.GetDecidedBy()},
+		"backend": map[string]any{"kind": b.GetKind(), "url": b.GetUrl(), "chosenBy": b.GetChosenBy(),
+			"state": b.GetState(), "detail": b.GetDetail(), "dashboardUrl": b.GetDashboardUrl()},
 		"plugins":  pluginsJSON(s.GetPlugins()),
 		"problems": wrong,
 	}
@@ -129,7 +129,7 @@ func (a *app) showStatus(s *client.Status) {
 	allowed, by := s.GetConsent().GetUploadAllowed(), s.GetConsent().GetDecidedBy()
 	telemetry, why := term.Uploading(allowed, by)
 	a.Facts([]term.Fact{
-		{Name: "daemon", Lead: term.Cell{Text: "running", Mood: term.Good}, Rest: daemonLine(s)},
+		{Name: "daemon", Lead: term.Cell{Text: "running", Severity: term.Good}, Rest: daemonLine(s)},
 		{Name: "version", Lead: term.Cell{Text: s.GetVersion()}, Rest: versionLine(s)},
 		programFact(s),
 		fact("directory", s.GetConfigDir()),
@@ -164,16 +164,17 @@ func daemonLine(s *client.Status) string {
 	return fmt.Sprintf(", pid %d, up %s, %s", s.GetPid(), term.Span(time.Duration(s.GetUptimeMs())*time.Millisecond), kind)
 }
 
-// versionLine tells both ends when they differ.
+// versionLine shows the versions of both ends if they differ.
 func versionLine(s *client.Status) string {
 	text := ", protocol " + protocols(s.GetProtocolMin(), s.GetProtocolMax())
 	if s.GetVersion() != buildinfo.Version || !understood(s) {
-		text += fmt.Sprintf("; this program is %s, protocol %s", buildinfo.Version, protocols(rendezvous.ProtocolMin, rendezvous.ProtocolMax))
+		text += fmt.Sprintf("; this program is %s, protocol %s", buildinfo.Version,
+			protocols(rendezvous.ProtocolMin, rendezvous.ProtocolMax))
 	}
 	return text
 }
 
-// protocols names a range; a daemon of before it was told spoke 1.
+// protocols formats a range. Daemons that report none spoke protocol 1.
 func protocols(lo, hi uint32) string {
 	lo, hi = max(lo, 1), max(hi, 1)
 	if lo == hi {
@@ -182,7 +183,7 @@ func protocols(lo, hi uint32) string {
 	return fmt.Sprintf("%d to %d", lo, hi)
 }
 
-// understood tells whether the ranges of both ends meet.
+// understood reports whether the protocol ranges of both ends overlap.
 func understood(s *client.Status) bool {
 	return max(s.GetProtocolMax(), 1) >= rendezvous.ProtocolMin && max(s.GetProtocolMin(), 1) <= rendezvous.ProtocolMax
 }
@@ -190,7 +191,7 @@ func understood(s *client.Status) bool {
 func programFact(s *client.Status) term.Fact {
 	f := fact("program", s.GetProgram())
 	if s.GetReplaced() {
-		f.Lead, f.Rest = term.Cell{Text: "replaced", Mood: term.Doubtful}, " since it started, "+s.GetProgram()
+		f.Lead, f.Rest = term.Cell{Text: "replaced", Severity: term.Warning}, " since it started, "+s.GetProgram()
 	}
 	return f
 }
@@ -205,20 +206,17 @@ func workLine(s *client.Status) string {
 			parts = append(parts, term.Count(int(p.n), p.noun))
 		}
 	}
-	if len(parts) == 0 {
-		return "nothing to do"
-	}
-	return strings.Join(parts, ", ")
+	return cmp.Or(strings.Join(parts, ", "), "nothing to do")
 }
 
 func accountFact(l *client.Link) term.Fact {
 	f := term.Fact{Name: "account", Lead: term.Cell{Text: term.LinkState(l.GetState())}}
 	switch l.GetState() {
 	case "linked":
-		f.Lead.Mood = term.Good
+		f.Lead.Severity = term.Good
 	case "not_linked":
 	default:
-		f.Lead.Mood = term.Doubtful
+		f.Lead.Severity = term.Warning
 	}
 	if l.GetAccountId() != "" {
 		f.Rest = fmt.Sprintf(", %s (%s), %s", l.GetAccountId(), term.Dash(l.GetTier()), term.Checked(l.GetVerifiedAgeMs()))
@@ -230,9 +228,9 @@ func backendFact(b *client.Backend) term.Fact {
 	f := term.Fact{Name: "backend", Lead: term.Cell{Text: b.GetState()}}
 	switch b.GetState() {
 	case "reachable":
-		f.Lead.Mood = term.Good
+		f.Lead.Severity = term.Good
 	case "unreachable":
-		f.Lead.Mood = term.Bad
+		f.Lead.Severity = term.Bad
 	default:
 		f.Lead = term.Cell{Text: "not asked yet"}
 	}
@@ -243,7 +241,7 @@ func backendFact(b *client.Backend) term.Fact {
 	return f
 }
 
-// backendName is the backend's address as people read it; a backend without a kind has none that can be used.
+// backendName returns the backend's address for people. A backend without a kind has no usable address.
 func backendName(b *client.Backend) string {
 	if b.GetKind() == "" {
 		return term.Dash(b.GetUrl())
@@ -251,21 +249,26 @@ func backendName(b *client.Backend) string {
 	return term.BackendName(b.GetUrl())
 }
 
-// versionNeed is what to do when the two ends do not fit together or one is older; nil when there is nothing to do. The newer
-// end stays: a restart is advised only where it brings a newer daemon.
+// versionNeed returns what to do if both ends do not fit together or one is older, else nil. A restart is advised only
+// if it starts a newer daemon.
 func versionNeed(s *client.Status) *term.Need {
 	const restart = "run `servicectl daemon restart`; connected agents go on with the new one"
 	switch {
 	case !understood(s) && max(s.GetProtocolMax(), 1) < rendezvous.ProtocolMin:
-		return &term.Need{What: fmt.Sprintf("the daemon (%s) is too old for this program (%s)", s.GetVersion(), buildinfo.Version), Next: restart}
+		return &term.Need{What: fmt.Sprintf("the daemon (%s) is too old for this program (%s)", s.GetVersion(),
+			buildinfo.Version), Next: restart}
 	case !understood(s):
-		return &term.Need{What: fmt.Sprintf("this program (%s) is too old for the daemon (%s)", buildinfo.Version, s.GetVersion()), Next: "upgrade this program"}
+		return &term.Need{What: fmt.Sprintf("this program (%s) is too old for the daemon (%s)", buildinfo.Version,
+			s.GetVersion()), Next: "upgrade this program"}
 	case older(buildinfo.Version, s.GetVersion()):
-		return &term.Need{What: fmt.Sprintf("this program (%s) is older than the daemon (%s)", buildinfo.Version, s.GetVersion()), Next: "upgrade this program"}
+		return &term.Need{What: fmt.Sprintf("this program (%s) is older than the daemon (%s)", buildinfo.Version,
+			s.GetVersion()), Next: "upgrade this program"}
 	case s.GetReplaced():
-		return &term.Need{What: fmt.Sprintf("another serviced lies at %s since the daemon (%s) started", s.GetProgram(), s.GetVersion()), Next: restart}
+		return &term.Need{What: fmt.Sprintf("another serviced lies at %s since the daemon (%s) started", s.GetProgram(),
+			s.GetVersion()), Next: restart}
 	case older(s.GetVersion(), buildinfo.Version):
-		return &term.Need{What: fmt.Sprintf("the daemon (%s) is older than this program (%s)", s.GetVersion(), buildinfo.Version), Next: restart}
+		return &term.Need{What: fmt.Sprintf("the daemon (%s) is older than this program (%s)", s.GetVersion(),
+			buildinfo.Version), Next: restart}
 	}
 	return nil
 }
@@ -277,7 +280,7 @@ func older(a, b string) bool {
 	return ok && order < 0
 }
 
-// needs is what is wrong, the most urgent first.
+// needs returns the problems, the most urgent first.
 func needs(s *client.Status) []term.Need {
 	list := []term.Need{}
 	add := func(next, format string, args ...any) {

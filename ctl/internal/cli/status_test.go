@@ -10,10 +10,11 @@ import (
 )
 
 // Status tells of a daemon of another protocol or build in either direction, and what to do.
-func TestVersionNeeds(t *testing.T) {
+func TestNeeds_Versions(t *testing.T) {
 	defer func(was string) { buildinfo.Version = was }(buildinfo.Version)
 	buildinfo.Version = "1.2.3"
-	same := client.Status{Version: buildinfo.Version, ProtocolMin: rendezvous.ProtocolMin, ProtocolMax: rendezvous.ProtocolMax}
+	same := client.Status{Version: buildinfo.Version, ProtocolMin: rendezvous.ProtocolMin,
+		ProtocolMax: rendezvous.ProtocolMax}
 	cases := map[string]struct {
 		min, max   uint32
 		version    string
@@ -28,10 +29,12 @@ func TestVersionNeeds(t *testing.T) {
 		"a newer daemon":             {1, 9, "1.10.0", false, "this program (1.2.3) is older", "upgrade this program"},
 		"an upgrade waits":           {1, 1, same.Version, true, "another serviced lies at", "daemon restart"},
 		"perhaps a downgrade waits":  {1, 1, "1.3.0", true, "this program (1.2.3) is older", "upgrade this program"},
-		"a newer protocol":           {rendezvous.ProtocolMax + 1, rendezvous.ProtocolMax + 2, "9.0.0", false, "too old for the daemon (9.0.0)", "upgrade this program"},
+		"a newer protocol": {rendezvous.ProtocolMax + 1, rendezvous.ProtocolMax + 2, "9.0.0", false,
+			"too old for the daemon (9.0.0)", "upgrade this program"},
 	}
 	for name, c := range cases {
-		s := &client.Status{Version: c.version, ProtocolMin: c.min, ProtocolMax: c.max, Replaced: c.replaced, Program: "/x/serviced"}
+		s := &client.Status{Version: c.version, ProtocolMin: c.min, ProtocolMax: c.max, Replaced: c.replaced,
+			Program: "/x/serviced"}
 		need := versionNeed(s)
 		if c.what == "" {
 			if need != nil {
@@ -48,10 +51,13 @@ func TestVersionNeeds(t *testing.T) {
 	}
 }
 
-func TestUnusableConfigIsANeed(t *testing.T) {
-	s := &client.Status{Version: buildinfo.Version, ProtocolMin: rendezvous.ProtocolMin, ProtocolMax: rendezvous.ProtocolMax, Backend: &client.Backend{Kind: "embedded"}, Link: &client.Link{State: "not_linked"},
+func TestNeeds_UnusableConfig(t *testing.T) {
+	s := &client.Status{Version: buildinfo.Version, ProtocolMin: rendezvous.ProtocolMin,
+		ProtocolMax: rendezvous.ProtocolMax, Backend: &client.Backend{Kind: "embedded"},
+		Link:          &client.Link{State: "not_linked"},
 		ConfigProblem: "reading config.yaml: it is empty"}
-	if list := needs(s); len(list) != 1 || !strings.Contains(list[0].What, "it is empty") || !strings.Contains(list[0].Next, "config.yaml") {
+	if list := needs(s); len(list) != 1 || !strings.Contains(list[0].What, "it is empty") ||
+		!strings.Contains(list[0].Next, "config.yaml") {
 		t.Errorf("%+v", list)
 	}
 }

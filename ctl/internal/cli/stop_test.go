@@ -12,22 +12,23 @@ import (
 	"github.com/gofrs/flock"
 	"google.golang.org/grpc"
 
-	"github.com/service-dev/service/ctl/internal/reach"
+	"github.com/service-dev/service/ctl/internal/dialer"
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
 // A daemon that was told to stop has ended when it let go of its directory, or when another one has it: an agent's shim
 // may have started that before anybody looked.
-func TestADaemonHasEndedWhenAnotherHasItsPlace(t *testing.T) {
+func TestAwaitGone_AnotherDaemonTookItsPlace(t *testing.T) {
 	dir := t.TempDir()
-	d := reach.Daemon{Paths: rendezvous.Paths{Dir: dir, Run: dir}}
+	d := dialer.Daemon{Paths: rendezvous.Paths{Dir: dir, Run: dir}}
 	lock := flock.New(filepath.Join(dir, rendezvous.DaemonLock))
 	if err := lock.Lock(); err != nil {
 		t.Fatal(err)
 	}
 	record := func(pid int) {
-		if err := os.WriteFile(filepath.Join(dir, rendezvous.DaemonRecord), fmt.Appendf(nil, `{"pid":%d}`, pid), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, rendezvous.DaemonRecord), fmt.Appendf(nil, `{"pid":%d}`, pid),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -61,7 +62,7 @@ func (d *dyingDaemon) Stop(ctx context.Context, _ *controlv1.StopRequest) (*cont
 }
 
 // A daemon that is killed while it is asked to stop has stopped.
-func TestDaemonKilledWhileAskedToStop(t *testing.T) {
+func TestStop_DaemonKilledMeanwhile(t *testing.T) {
 	dir, err := os.MkdirTemp("/tmp", "s") // a socket's path is short
 	if err != nil {
 		t.Fatal(err)
@@ -83,18 +84,18 @@ func TestDaemonKilledWhileAskedToStop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, served := grpc.NewServer(), make(chan error, 1)
+	g, askServed := grpc.NewServer(), make(chan error, 1)
 	controlv1.RegisterControlServer(g, &dyingDaemon{die: func() {
 		_ = lock.Unlock()
 		g.Stop()
 	}})
-	go func() { served <- g.Serve(l) }()
-	d, err := reach.Find()
+	go func() { askServed <- g.Serve(l) }()
+	d, err := dialer.Find()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if pid, err := askToEnd(t.Context(), d, "test"); pid != 7 || err != nil {
+	if pid, err := askToStop(t.Context(), d, "test"); pid != 7 || err != nil {
 		t.Errorf("pid %d, %v", pid, err)
 	}
-	<-served
+	<-askServed
 }

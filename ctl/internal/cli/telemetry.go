@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"time"
 
@@ -17,70 +18,55 @@ import (
 )
 
 func (a *app) telemetry() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "telemetry", Short: "See and erase what is recorded about the use of the service", Args: cobra.NoArgs, RunE: help,
-		Long: "Usage events are anonymous. service-mcp accept-privacy and decline-privacy decide whether they are uploaded;\n" +
-			"SERVICE_TELEMETRY=0 and DO_NOT_TRACK=1 stop it for one shell.",
-	}
 	var follow bool
-	tail := &cobra.Command{
-		Use: "tail", Short: "Print the events that were recorded on this machine", Args: cobra.NoArgs,
-		Long: "One event a line, whether it is uploaded or not. With --json each line is the event as it is uploaded.",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withTelemetry(cmd.Context(), func(_ *client.Client, t *client.Telemetry) error {
-				return a.tailTelemetry(cmd.Context(), t.GetLogFile(), follow)
+	tail := command("tail", "Print the events that were recorded on this machine",
+		"One event a line, whether it is uploaded or not. With --json each line is the event as it is uploaded.",
+		func(ctx context.Context) error {
+			return a.connected(ctx, func(c *client.Client) error {
+				t, err := c.Telemetry(ctx)
+				if err != nil {
+					return err
+				}
+				return a.tailTelemetry(ctx, t.GetLogFile(), follow)
 			})
-		},
-	}
-	tail.Flags().BoolVarP(&follow, "follow", "f", false, "go on until Ctrl-C")
-	cmd.AddCommand(&cobra.Command{
-		Use: "status", Short: "Show what is uploaded where, and which switch decides", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withTelemetry(cmd.Context(), func(_ *client.Client, t *client.Telemetry) error { return a.telemetryStatus(t) })
-		},
-	}, tail, &cobra.Command{
-		Use: "purge", Short: "Erase what was recorded, here and at every backend that was sent any", Args: cobra.NoArgs,
-		Long: "Erases the local log, what waits for its upload, and what backends hold of this install id: the one that is set up,\n" +
-			"and each that events were sent to before.\n" +
-			"Exit code: 0 all is erased, 2 a backend could not be asked; it is named, and asked again the next time.",
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.purgeTelemetry(cmd.Context()) },
-	})
-	return cmd
-}
-
-func (a *app) withTelemetry(ctx context.Context, act func(*client.Client, *client.Telemetry) error) error {
-	c, err := a.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	t, err := c.Telemetry(ctx)
-	if err != nil {
-		return err
-	}
-	return act(c, t)
-}
-
-func (a *app) telemetryStatus(t *client.Telemetry) error {
-	consent := t.GetConsent()
-	if a.json {
-		return a.JSON(map[string]any{
-			"uploadAllowed": consent.GetUploadAllowed(), "decidedBy": consent.GetDecidedBy(), "consent": consent.GetState(),
-			"backendUrl": t.GetBackendUrl(), "logFile": t.GetLogFile(), "noticeShownAt": stampMs(t.GetNoticeMs()),
-			"waiting": t.GetWaiting(), "spoolBytes": t.GetSpoolBytes(), "spoolCap": t.GetSpoolCap(), "dropped": t.GetDropped(),
-			"uploadedAt": stampMs(t.GetUploadedMs()), "uploaded": t.GetUploaded(), "lastError": t.GetLastError(), "nextTryAt": stampMs(t.GetNextMs()),
 		})
-	}
-	a.Telemetry(term.Telemetry{
-		Consent: term.Consent{State: consent.GetState(), Upload: consent.GetUploadAllowed(), By: consent.GetDecidedBy()},
-		LogFile: t.GetLogFile(), BackendURL: t.GetBackendUrl(), LastError: t.GetLastError(),
-		Notice: timeMs(t.GetNoticeMs()), Uploaded: timeMs(t.GetUploadedMs()), Next: timeMs(t.GetNextMs()),
-		Waiting: int(t.GetWaiting()), Count: int(t.GetUploaded()), Bytes: t.GetSpoolBytes(), Cap: t.GetSpoolCap(), Dropped: t.GetDropped(),
-	}, time.Now())
-	return nil
+	tail.Flags().BoolVarP(&follow, "follow", "f", false, "go on until Ctrl-C")
+	return group("telemetry", "See and erase what is recorded about the use of the service",
+		"Usage events are anonymous. service-mcp accept-privacy and decline-privacy decide whether they are uploaded;\n"+
+			"SERVICE_TELEMETRY=0 and DO_NOT_TRACK=1 stop it for one shell.",
+		query(a, "status", "Show what is uploaded where, and which switch decides", "",
+			(*client.Client).Telemetry, telemetryJSON, a.showTelemetry),
+		tail,
+		command("purge", "Erase what was recorded, here and at every backend that was sent any",
+			"Erases the local log, what waits for its upload, and what backends hold of this install id: the one that is set "+
+				"up,\n"+
+				"and each that events were sent to before.\n"+
+				"Exit code: 0 all is erased, 2 a backend could not be asked; it is named, and asked again the next time.",
+			a.purgeTelemetry))
 }
 
-// timeMs is the zero time for 0.
+func telemetryJSON(t *client.Telemetry) any {
+	object := consentJSON(t.GetConsent())
+	maps.Copy(object, map[string]any{
+		"consent": t.GetConsent().GetState(), "backendUrl": t.GetBackendUrl(), "logFile": t.GetLogFile(),
+		"noticeShownAt": stampMs(t.GetNoticeMs()), "waiting": t.GetWaiting(), "spoolBytes": t.GetSpoolBytes(),
+		"spoolCap": t.GetSpoolCap(), "dropped": t.GetDropped(), "uploadedAt": stampMs(t.GetUploadedMs()),
+		"uploaded": t.GetUploaded(), "lastError": t.GetLastError(), "nextTryAt": stampMs(t.GetNextMs()),
+	})
+	return object
+}
+
+func (a *app) showTelemetry(t *client.Telemetry) {
+	a.Telemetry(term.Telemetry{
+		Consent: consentOf(t.GetConsent()), LogFile: t.GetLogFile(), BackendURL: t.GetBackendUrl(),
+		LastError: t.GetLastError(),
+		Notice:    timeMs(t.GetNoticeMs()), Uploaded: timeMs(t.GetUploadedMs()), Next: timeMs(t.GetNextMs()),
+		Waiting: int(t.GetWaiting()), Count: int(t.GetUploaded()),
+		Bytes: t.GetSpoolBytes(), Cap: t.GetSpoolCap(), Dropped: t.GetDropped(),
+	}, time.Now())
+}
+
+// timeMs returns the zero time for 0.
 func timeMs(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}
@@ -88,7 +74,7 @@ func timeMs(ms int64) time.Time {
 	return time.UnixMilli(ms)
 }
 
-// stampMs is nil, which is written as null, for 0.
+// stampMs returns nil, which is encoded as null, for 0.
 func stampMs(ms int64) any {
 	if ms == 0 {
 		return nil
@@ -97,40 +83,36 @@ func stampMs(ms int64) any {
 }
 
 func (a *app) purgeTelemetry(ctx context.Context) error {
-	c, err := a.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	p, err := c.PurgeTelemetry(ctx)
-	if err != nil {
-		return err
-	}
-	if a.json {
-		err = a.JSON(map[string]any{
-			"local": p.GetLocal(), "waiting": p.GetWaiting(), "backend": p.GetBackend(), "backendDeleted": p.GetBackendDeleted(), "detail": p.GetDetail(),
+	return a.connected(ctx, func(c *client.Client) error {
+		p, err := c.PurgeTelemetry(ctx)
+		if err != nil {
+			return err
+		}
+		err = a.print(map[string]any{
+			"local": p.GetLocal(), "waiting": p.GetWaiting(), "backend": p.GetBackend(),
+			"backendDeleted": p.GetBackendDeleted(), "detail": p.GetDetail(),
+		}, func() {
+			now, _ := c.Telemetry(ctx) // if it fails, one more hint is shown
+			a.Purged(term.Purged{
+				Local: p.GetLocal(), Waiting: p.GetWaiting(), Deleted: p.GetBackendDeleted(), Backend: p.GetBackend(),
+				Detail: p.GetDetail(), Declined: now.GetConsent().GetState() == "declined",
+			})
 		})
-	} else {
-		now, _ := c.Telemetry(ctx) // where that fails, one more hint is shown
-		a.Purged(term.Purged{
-			Local: p.GetLocal(), Waiting: p.GetWaiting(), Deleted: p.GetBackendDeleted(), Backend: p.GetBackend(), Detail: p.GetDetail(),
-			Declined: now.GetConsent().GetState() == "declined",
-		})
-	}
-	if err == nil && p.GetBackend() == "failed" {
-		return exit(exitUnknown)
-	}
-	return err
+		if err == nil && p.GetBackend() == "failed" {
+			return exit(exitUnknown)
+		}
+		return err
+	})
 }
 
-// followEvery is how often a followed log is looked at.
+// followEvery is the pause between two reads of a followed log.
 const followEvery = 200 * time.Millisecond
 
 // olderLog ends the name of the log's older generation.
 const olderLog = ".old"
 
-// tailTelemetry prints the log, its older generation first. The daemon sets it aside when it is long and deletes it when
-// told to; a follower goes on with the new one.
+// tailTelemetry prints the log, its older generation first. The daemon rotates a long log and deletes it on request; a
+// follower continues with the new one.
 func (a *app) tailTelemetry(ctx context.Context, path string, follow bool) error {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
@@ -160,13 +142,14 @@ func (a *app) tailTelemetry(ctx context.Context, path string, follow bool) error
 	}
 }
 
-// unreadableLog gives an error of the file system its next step; others pass.
+// unreadableLog adds the next step to an error of the file system. It returns other errors unchanged.
 func unreadableLog(err error) error {
 	var p *fs.PathError
 	if !errors.As(err, &p) {
 		return err
 	}
-	return &client.Error{Code: "log_unreadable", Message: err.Error(), FixHint: "see who owns " + p.Path + "; `servicectl telemetry purge` deletes it"}
+	return &client.Error{Code: "log_unreadable", Message: err.Error(),
+		FixHint: "see who owns " + p.Path + "; `servicectl telemetry purge` deletes it"}
 }
 
 func (a *app) telemetryLine(line []byte) error {
@@ -183,7 +166,7 @@ type position struct {
 	offset int64
 }
 
-// read hears every whole line that came since the last time.
+// read calls hear with every complete line added since the last call.
 func (p *position) read(path string, hear func(line []byte) error) error {
 	f, err := os.Open(path)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 // telemetryFollows is `follows TOOL`: a follower of the telemetry log hears of a call that is made meanwhile.
 func telemetryFollows(ts *testscript.TestScript, _ bool, args []string) {
-	follower, _ := command(ts, []string{"servicectl", "telemetry", "tail", "--follow"})
+	follower, _ := program(ts, []string{"servicectl", "telemetry", "tail", "--follow"})
 	follower.Stdout = nil
 	out, err := follower.StdoutPipe()
 	ts.Check(err)
@@ -27,7 +27,7 @@ func telemetryFollows(ts *testscript.TestScript, _ bool, args []string) {
 		}
 		if !called { // what was there before is told, so it follows
 			called = true
-			call, closeOuts := command(ts, []string{"servicectl", "tool", "call", args[0]})
+			call, closeOuts := program(ts, []string{"servicectl", "tool", "call", args[0]})
 			err := call.Run()
 			closeOuts()
 			ts.Check(err)
@@ -44,7 +44,7 @@ func telemetryFollows(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 // A follower reads each whole line once, goes on where the log was set aside, and waits for the rest of a torn line.
-func TestFollowedLogIsReadOnce(t *testing.T) {
+func TestPosition_ReadsEachLineOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "events.jsonl")
 	var at position
 	var heard []string

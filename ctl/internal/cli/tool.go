@@ -13,44 +13,31 @@ import (
 )
 
 func (a *app) tool() *cobra.Command {
-	cmd := &cobra.Command{Use: "tool", Short: "Use the agent's tools by hand", Args: cobra.NoArgs, RunE: help}
 	var pairs []string
 	call := &cobra.Command{
 		Use: "call NAME [JSON]", Short: "Call a tool as an agent would", Args: cobra.RangeArgs(1, 2),
-		Long: "Prints the tool's structured result. Arguments are one JSON object, or --arg name=value, where a value that is JSON is taken as JSON.\n" +
+		Long: "Prints the tool's structured result. Arguments are one JSON object, or --arg name=value, where a value that " +
+			"is JSON is taken as JSON.\n" +
 			"Exit code: 0 done, 1 the tool refused or an account has to be linked, 2 it could not be called.",
-		Example: "  servicectl tool call createSimulatorSession --arg project=com.example.app\n  servicectl tool call getEventLog '{\"since\":0}'",
+		Example: "  servicectl tool call createSimulatorSession --arg project=com.example.app\n  servicectl tool call " +
+			"getEventLog '{\"since\":0}'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			arguments, err := toolArguments(args[1:], pairs)
 			if err != nil {
 				return err
 			}
-			return a.callTool(cmd.Context(), args[0], arguments)
+			return a.connected(cmd.Context(), func(c *client.Client) error {
+				return a.callTool(cmd.Context(), c, args[0], arguments)
+			})
 		},
 	}
 	call.Flags().StringArrayVar(&pairs, "arg", nil, "one argument, name=value (may be repeated)")
-	cmd.AddCommand(call, &cobra.Command{
-		Use: "list", Short: "List the tools", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.listTools(cmd.Context()) },
-	})
-	return cmd
+	return group("tool", "Use the agent's tools by hand", "", call,
+		query(a, "list", "List the tools", "", (*client.Client).Tools,
+			func(list []*client.Tool) any { return map[string]any{"tools": toolsJSON(list)} }, a.showTools))
 }
 
-func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-
-func (a *app) listTools(ctx context.Context) error {
-	c, err := a.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	list, err := c.Tools(ctx)
-	if err != nil {
-		return err
-	}
-	if a.json {
-		return a.JSON(map[string]any{"tools": toolsJSON(list)})
-	}
+func (a *app) showTools(list []*client.Tool) {
 	rows := [][]string{{"TOOL", "ACCOUNT", "WHAT"}}
 	for _, t := range list {
 		need := "no"
@@ -60,7 +47,6 @@ func (a *app) listTools(ctx context.Context) error {
 		rows = append(rows, []string{t.GetName(), need, t.GetTitle()})
 	}
 	a.Table(rows)
-	return nil
 }
 
 func toolsJSON(list []*client.Tool) []map[string]any {
@@ -93,7 +79,7 @@ func toolArguments(object, pairs []string) (string, error) {
 	for _, pair := range pairs {
 		name, value, ok := strings.Cut(pair, "=")
 		if !ok || name == "" {
-			return "", fmt.Errorf("reading --arg %q: not name=value", pair)
+			return "", fmt.Errorf("read --arg %q: not name=value", pair)
 		}
 		if json.Valid([]byte(value)) {
 			args[name] = json.RawMessage(value)
@@ -101,7 +87,7 @@ func toolArguments(object, pairs []string) (string, error) {
 		}
 		quoted, err := json.Marshal(value)
 		if err != nil {
-			return "", fmt.Errorf("reading --arg %q: %w", pair, err)
+			return "", fmt.Errorf("read --arg %q: %w", pair, err)
 		}
 		args[name] = quoted
 	}
@@ -109,12 +95,7 @@ func toolArguments(object, pairs []string) (string, error) {
 	return string(text), err
 }
 
-func (a *app) callTool(ctx context.Context, name, arguments string) error {
-	c, err := a.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+func (a *app) callTool(ctx context.Context, c *client.Client, name, arguments string) error {
 	r, err := c.CallTool(ctx, name, arguments, func(p *client.Progress) {
 		if p.GetMessage() != "" {
 			a.Remark("%s", p.GetMessage())

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -9,17 +10,14 @@ import (
 )
 
 func (a *app) version() *cobra.Command {
-	return &cobra.Command{
-		Use: "version", Short: "Show the build", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			if a.json {
-				return a.JSON(map[string]string{
-					"version": buildinfo.Version, "commit": buildinfo.Commit, "builtAt": buildinfo.BuiltAt,
-					"go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH,
-				})
-			}
-			a.Say("%s %s (%s, built %s, %s %s/%s)", a.name, buildinfo.Version, buildinfo.Commit, buildinfo.BuiltAt, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			return nil
-		},
-	}
+	return command("version", "Show the build", "", func(context.Context) error {
+		platform := runtime.GOOS + "/" + runtime.GOARCH
+		return a.print(map[string]string{
+			"version": buildinfo.Version, "commit": buildinfo.Commit, "builtAt": buildinfo.BuiltAt,
+			"go": runtime.Version(), "platform": platform,
+		}, func() {
+			a.Say("%s %s (%s, built %s, %s %s)",
+				a.name, buildinfo.Version, buildinfo.Commit, buildinfo.BuiltAt, runtime.Version(), platform)
+		})
+	})
 }

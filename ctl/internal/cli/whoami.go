@@ -9,12 +9,12 @@ import (
 	"github.com/service-dev/service/ctl/internal/term"
 )
 
-// staleAfter is the age in milliseconds after which the daemon's kept verdict is renewed before it is told.
+// staleAfter is the age in milliseconds after which whoami asks the backend again.
 const staleAfter = 60_000
 
 type whoamiOutput struct {
 	InstallID string `json:"installId"`
-	// Linked is null when it cannot be told.
+	// Linked is null when it is unknown.
 	Linked    *bool   `json:"linked"`
 	State     string  `json:"state"`
 	AccountID *string `json:"accountId"`
@@ -29,12 +29,10 @@ type whoamiOutput struct {
 
 func (a *app) whoami() *cobra.Command {
 	var refresh bool
-	cmd := &cobra.Command{
-		Use: "whoami", Short: "Show the install id and the linked account", Args: cobra.NoArgs,
-		Long: "Shows installId, accountId, tier and when the authorisation expires; never the token.\n" +
+	cmd := command("whoami", "Show the install id and the linked account",
+		"Shows installId, accountId, tier and when the authorisation expires; never the token.\n"+
 			"Exit code: 0 linked, 1 not linked, 2 linked but the backend cannot be asked.",
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.runWhoami(cmd.Context(), refresh) },
-	}
+		func(ctx context.Context) error { return a.runWhoami(ctx, refresh) })
 	cmd.Flags().BoolVar(&refresh, "refresh", false, "ask the backend even when it was asked a moment ago")
 	return cmd
 }
@@ -52,21 +50,17 @@ func (a *app) runWhoami(ctx context.Context, refresh bool) error {
 	if err != nil {
 		return err
 	}
-	if a.json {
-		err = a.JSON(whoamiJSON(id))
-	} else {
-		a.showWhoami(id)
-	}
-	if err != nil {
+	if err := a.print(whoamiJSON(id), func() { a.showWhoami(id) }); err != nil {
 		return err
 	}
 	return verdict(id.GetVerdict())
 }
 
-// stale is a link whose last verdict is missing or old.
+// stale reports whether the last check of a link is missing or old.
 func stale(id *client.Identity) bool {
 	l := id.GetLink()
-	return l.GetState() == "linked" && (l.GetVerifiedAgeMs() < 0 || l.GetVerifiedAgeMs() > staleAfter || id.GetVerdict() == "unknown")
+	return l.GetState() == "linked" && (l.GetVerifiedAgeMs() < 0 || l.GetVerifiedAgeMs() > staleAfter ||
+		id.GetVerdict() == "unknown")
 }
 
 func verdict(v string) error {

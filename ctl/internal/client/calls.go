@@ -9,13 +9,13 @@ import (
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
 
-// Status tells what the daemon is doing.
+// Status returns what the daemon is doing.
 func (c *Client) Status(ctx context.Context) (*Status, error) {
 	r, err := c.api.Status(ctx, &controlv1.StatusRequest{Caller: c.caller})
 	return r, refusal(err)
 }
 
-// Whoami tells who the daemon acts as: from its kept verdict, or freshly asked.
+// Whoami returns the identity the daemon acts as, from its last check or after a new one.
 func (c *Client) Whoami(ctx context.Context, refresh bool) (*Identity, error) {
 	r, err := c.api.Whoami(ctx, &controlv1.WhoamiRequest{Caller: c.caller, Refresh: refresh})
 	return r, refusal(err)
@@ -57,16 +57,15 @@ func (c *Client) Stop(ctx context.Context) (int64, error) {
 	return r.GetPid(), refusal(err)
 }
 
-// LoginEvents hear what a login does, in order; each may be nil.
+// LoginEvents are callbacks for the progress of a login, in order. Each may be nil.
 type LoginEvents struct {
 	Code    func(*Code)
 	Opened  func(*Opened)
 	Waiting func(*Waiting)
 }
 
-// Login links an account; replace allows that a live link of another account or backend is replaced. Cancelling ctx stops
-// the daemon's polling, and the error is context.Canceled then. It
-// returns only when the daemon has let go of the code.
+// Login links an account. replace allows replacing a live link of another account or backend. Cancelling ctx stops the
+// daemon's polling and makes Login fail with context.Canceled once the daemon has dropped the code.
 func (c *Client) Login(ctx context.Context, host string, replace bool, on LoginEvents) (*Linked, error) {
 	c.serveIO()
 	stream, err := c.api.Login(ctx, &controlv1.LoginRequest{Caller: c.caller, ClientHost: host, Replace: replace})
@@ -102,7 +101,8 @@ func tell[T any](hear func(*T), what *T) {
 // CallTool calls a tool as an agent would. arguments is a JSON object, as text.
 func (c *Client) CallTool(ctx context.Context, name, arguments string, progress func(*Progress)) (*Result, error) {
 	if !utf8.ValidString(name) || !utf8.ValidString(arguments) {
-		return nil, &Error{Code: "invalid_arguments", Message: "the name or the arguments of the call are not UTF-8", FixHint: "Write the arguments as JSON in UTF-8."}
+		return nil, &Error{Code: "invalid_arguments", Message: "the name or the arguments of the call are not UTF-8",
+			FixHint: "Write the arguments as JSON in UTF-8."}
 	}
 	c.serveIO()
 	stream, err := c.api.CallTool(ctx, &controlv1.CallToolRequest{Caller: c.caller, Name: name, Arguments: arguments})
@@ -126,8 +126,8 @@ func (c *Client) CallTool(ctx context.Context, name, arguments string, progress 
 	}
 }
 
-// OpenLocalSession calls startLocalSimulation for a session that lives no longer than this process: the daemon closes it
-// when end is called, when the client is closed, and when the process ends, however it ends.
+// OpenLocalSession calls startLocalSimulation for a session that lives no longer than this process. The daemon closes
+// it when end is called, when the client is closed and when the process ends.
 func (c *Client) OpenLocalSession(ctx context.Context, arguments string) (r *Result, end func(), err error) {
 	held, end := context.WithCancel(context.WithoutCancel(ctx))
 	asking := context.AfterFunc(ctx, end)
@@ -145,7 +145,7 @@ func (c *Client) OpenLocalSession(ctx context.Context, arguments string) (r *Res
 	return answer.GetResult(), end, nil
 }
 
-// ended says why a stream ended before its last message.
+// ended returns why a stream ended before its last message.
 func ended(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:

@@ -1,6 +1,6 @@
-// Package client is the typed way to the daemon's control socket: it connects (starting the daemon if need be), says on
-// whose behalf it calls, and turns refusals into one kind of error. It is the only package of the clients that knows
-// the control contract's wire; it must not know commands or words for people.
+// Package client is the typed client of the daemon's control socket. It connects (starting the daemon if needed),
+// identifies the caller, and converts refusals into one kind of error. It is the only package of the clients that uses
+// the generated control contract; it must not know commands or texts for people.
 package client
 
 import (
@@ -15,12 +15,11 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
 	"github.com/service-dev/service/ctl/internal/clientio"
-	"github.com/service-dev/service/ctl/internal/reach"
+	"github.com/service-dev/service/ctl/internal/dialer"
 	"github.com/service-dev/service/proto/buildinfo"
 	contract "github.com/service-dev/service/proto/clientio"
 	controlv1 "github.com/service-dev/service/proto/control/v1"
@@ -28,9 +27,9 @@ import (
 	"github.com/service-dev/service/proto/wiretext"
 )
 
-// The contract's messages, under names of this room.
+// The contract's messages.
 type (
-	// Status is what the daemon says of itself.
+	// Status is the status of the daemon.
 	Status = controlv1.StatusResponse
 	// Identity is the answer to whoami.
 	Identity = controlv1.WhoamiResponse
@@ -66,30 +65,32 @@ type (
 	Decision = controlv1.SetConsentResponse
 )
 
-// Error is a refusal, in the words that every room uses. Callers branch on Code.
+// Error is a refusal. Callers branch on Code.
 type Error struct {
-	Code, Message, FixHint string
-	Retryable              bool
+	Code, Message string
+	Retryable     bool
+	FixHint       string
 }
 
 func (e *Error) Error() string { return e.Message }
 
 // CodeNoAnswer is the Code of a daemon that took the connection and said nothing in time.
-const CodeNoAnswer = "daemon_not_responding"
+const CodeNoAnswer = dialer.CodeNotResponding
 
 // CodeGone is the Code of a daemon that ended before it answered.
 const CodeGone = "daemon_gone"
 
-// NotResponding is the refusal of a daemon that does not answer, with its process and the way out.
-func NotResponding(d reach.Daemon) *Error {
-	e := d.NotResponding()
-	return &Error{Code: CodeNoAnswer, Message: e.Error(), Retryable: true, FixHint: e.Fix()}
+// NotResponding returns the error for a daemon that does not answer, with its process and the next step.
+func NotResponding(d dialer.Daemon) *Error {
+	p, _ := dialer.ProblemOf(d.NotResponding())
+	return (*Error)(&p)
 }
 
 // Client is one connection to the daemon. Close it.
 type Client struct {
-	Daemon reach.Daemon
+	Daemon dialer.Daemon
 	conn   *grpc.ClientConn
+	spoke  <-chan struct{}
 	api    controlv1.ControlClient
 	caller *controlv1.Caller
 
@@ -98,45 +99,55 @@ type Client struct {
 	servingIO sync.WaitGroup
 }
 
-// Options say how to connect.
+// Options control Open.
 type Options struct {
-	// Program is the name the daemon hears, e.g. "servicectl".
+	// Program is the client's name for the daemon, e.g. "servicectl".
 	Program string
-	// Running demands a daemon that runs already: none is started.
+	// Running makes Open fail unless a daemon runs already.
 	Running bool
-	// Lean leaves the protocol exchange out: one round trip less for a call whose shape never changed.
+	// Lean omits the protocol exchange, and so a round trip, before calls that never changed.
 	Lean bool
 }
 
-// Open connects. Errors are reach's (not running, sandbox, unsafe directory, start) or *Error.
+// Open connects to the daemon, and to the next one if that one ends meanwhile. It fails with the errors of dialer or
+// with *Error.
 func Open(ctx context.Context, o Options) (*Client, error) {
-	daemon, err := reach.Find()
+	c, err := open(ctx, o)
+	var refused *Error
+	if errors.As(err, &refused) && refused.Code == CodeGone {
+		c, err = open(ctx, o)
+	}
+	return c, err
+}
+
+func open(ctx context.Context, o Options) (*Client, error) {
+	daemon, err := dialer.Find()
 	if err != nil {
 		return nil, err
 	}
 	first, err := connect(ctx, daemon, o.Running)
-	var silent *reach.NotRespondingError
+	var silent *dialer.NotRespondingError
 	if errors.As(err, &silent) {
 		return nil, NotResponding(daemon)
 	}
 	if err != nil {
 		return nil, err
 	}
-	conn, err := dial(daemon, first)
+	conn, spoke, err := dial(daemon, first)
 	if err != nil {
 		_ = first.Close()
 		return nil, err
 	}
-	cwd := reach.WorkingDir()
+	cwd := dialer.WorkingDir()
 	c := &Client{
-		Daemon: daemon, conn: conn, api: controlv1.NewControlClient(conn),
+		Daemon: daemon, conn: conn, spoke: spoke, api: controlv1.NewControlClient(conn),
 		caller: &controlv1.Caller{Env: environ(), Cwd: []byte(cwd), Client: o.Program, Version: buildinfo.Version},
 	}
-	answer, cancel := context.WithTimeout(ctx, reach.AnswerTimeout)
+	answer, cancel := context.WithTimeout(ctx, dialer.AnswerTimeout)
 	defer cancel()
 	err = c.awaitSettings(answer)
 	if err != nil && ctx.Err() == nil && !daemon.Held() { // a service manager took the connection and is starting it
-		answer, cancel = context.WithTimeout(ctx, reach.StartTimeout)
+		answer, cancel = context.WithTimeout(ctx, dialer.StartTimeout)
 		defer cancel()
 		err = c.awaitSettings(answer)
 	}
@@ -153,33 +164,29 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	return c, nil
 }
 
-// awaitSettings waits for the daemon's first frame, which every call needs: one that is stopped takes connections and
-// sends nothing. A connection that ends right after that frame, with its daemon, is made again; one that fails shows at
-// the first call.
+// awaitSettings waits for the daemon's first frame, because a stopped process accepts connections and sends nothing. A
+// connection that ends before or after that frame is the first call's to make again or to report. The channel's state
+// cannot tell: a connection may come and go between two looks at it.
 func (c *Client) awaitSettings(ctx context.Context) error {
-	for {
-		state := c.conn.GetState()
-		switch state {
-		case connectivity.Idle:
-			c.conn.Connect()
-		case connectivity.Connecting:
-		default:
-			return nil
-		}
-		if !c.conn.WaitForStateChange(ctx, state) {
-			return ctx.Err()
-		}
+	c.conn.Connect()
+	select {
+	case <-c.spoke:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
-// hello exchanges the protocol ranges. Both ends look: a daemon of another build may not know that it must refuse.
+// hello exchanges the protocol ranges. Both ends check them, since a daemon of another build may not refuse.
 func (c *Client) hello(ctx context.Context) error {
-	r, err := c.api.Hello(ctx, &controlv1.HelloRequest{Caller: c.caller, ProtocolMin: rendezvous.ProtocolMin, ProtocolMax: rendezvous.ProtocolMax})
+	r, err := c.api.Hello(ctx, &controlv1.HelloRequest{Caller: c.caller, ProtocolMin: rendezvous.ProtocolMin,
+		ProtocolMax: rendezvous.ProtocolMax})
 	switch {
 	case err != nil:
 		return refusal(err)
 	case r.GetProtocolMax() < rendezvous.ProtocolMin:
-		return tooOld(fmt.Sprintf("the running daemon (%s) is too old for this program (%s)", r.GetVersion(), buildinfo.Version))
+		return tooOld(fmt.Sprintf("the running daemon (%s) is too old for this program (%s)", r.GetVersion(),
+			buildinfo.Version))
 	case r.GetProtocolMin() > rendezvous.ProtocolMax:
 		return &Error{
 			Code: codeMismatch, FixHint: "Upgrade this program.",
@@ -191,7 +198,7 @@ func (c *Client) hello(ctx context.Context) error {
 
 const codeMismatch = "protocol_mismatch"
 
-// environ is the caller's variables; one that is not UTF-8 cannot be meant.
+// environ returns the caller's variables without values that are not UTF-8.
 func environ() map[string]string {
 	env := rendezvous.Environ()
 	maps.DeleteFunc(env, func(_, value string) bool { return !utf8.ValidString(value) })
@@ -199,24 +206,31 @@ func environ() map[string]string {
 }
 
 func tooOld(message string) *Error {
-	return &Error{Code: codeMismatch, Message: message, FixHint: "Run `servicectl daemon restart`; connected agents go on with the new daemon."}
+	return &Error{Code: codeMismatch, Message: message,
+		FixHint: "Run `servicectl daemon restart`; connected agents go on with the new daemon."}
 }
 
-func connect(ctx context.Context, d reach.Daemon, running bool) (reach.Conn, error) {
+func connect(ctx context.Context, d dialer.Daemon, running bool) (dialer.Conn, error) {
 	if running {
 		return d.Dial(d.Paths.Control)
 	}
 	return d.Connect(ctx, d.Paths.Control)
 }
 
-// dial gives gRPC the connection that stands already; when it breaks, a running daemon is dialled again.
-func dial(d reach.Daemon, first reach.Conn) (*grpc.ClientConn, error) {
-	given := make(chan reach.Conn, 1)
+// dial passes gRPC the existing connection and closes spoke when the daemon has sent something on it or has ended it.
+// After it breaks, a running daemon is dialled again.
+func dial(d dialer.Daemon, first dialer.Conn) (conn *grpc.ClientConn, spoke <-chan struct{}, err error) {
+	given, closed := make(chan dialer.Conn, 1), make(chan struct{})
 	given <- first
 	dialer := func(context.Context, string) (net.Conn, error) {
 		select {
 		case conn := <-given:
-			return netConn(conn)
+			c, err := netConn(conn)
+			if err != nil {
+				close(closed)
+				return nil, err
+			}
+			return &firstConn{Conn: c, spoke: sync.OnceFunc(func() { close(closed) })}, nil
 		default:
 		}
 		conn, err := d.Dial(d.Paths.Control)
@@ -225,9 +239,22 @@ func dial(d reach.Daemon, first reach.Conn) (*grpc.ClientConn, error) {
 		}
 		return netConn(conn)
 	}
-	return grpc.NewClient("passthrough:///serviced", grpc.WithContextDialer(dialer), grpc.WithNoProxy(),
+	conn, err = grpc.NewClient("passthrough:///serviced", grpc.WithContextDialer(dialer), grpc.WithNoProxy(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableServiceConfig(),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(wiretext.Codec()), grpc.MaxCallRecvMsgSize(64<<20)))
+	return conn, closed, err
+}
+
+// firstConn calls spoke after each Read.
+type firstConn struct {
+	net.Conn
+	spoke func()
+}
+
+func (c *firstConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.spoke()
+	return n, err
 }
 
 // Close ends the connection.
@@ -239,8 +266,8 @@ func (c *Client) Close() {
 	c.servingIO.Wait()
 }
 
-// serveIO lets the daemon open pages and read and write files by way of this process, for the calls that follow. Without
-// it calls are answered too: a daemon that cannot ask says what it could not do.
+// serveIO lets the daemon open pages and read and write files through this process during the following calls. Calls
+// work without it too; the daemon then reports what it could not do.
 func (c *Client) serveIO() {
 	c.startIO.Do(func() {
 		token := rand.Text()
@@ -254,7 +281,7 @@ func (c *Client) serveIO() {
 	})
 }
 
-// refusal turns a gRPC error into *Error. A cancelled call is context.Canceled.
+// refusal converts a gRPC error into *Error, or context.Canceled for a cancelled call.
 func refusal(err error) error {
 	if err == nil {
 		return nil
@@ -269,7 +296,8 @@ func refusal(err error) error {
 	case codes.Canceled:
 		return context.Canceled
 	case codes.DeadlineExceeded:
-		return &Error{Code: CodeNoAnswer, Message: "the daemon does not answer", Retryable: true, FixHint: "Run `servicectl daemon restart`."}
+		return &Error{Code: CodeNoAnswer, Message: "the daemon does not answer", Retryable: true,
+			FixHint: "Run `servicectl daemon restart`."}
 	case codes.ResourceExhausted:
 		return &Error{Code: "too_large", Message: "the daemon takes no message of that size", FixHint: "Send at most 4 MB."}
 	case codes.Unimplemented:
@@ -281,7 +309,8 @@ func refusal(err error) error {
 }
 
 func gone(message string) *Error {
-	return &Error{Code: CodeGone, Message: message, Retryable: true, FixHint: "Try again; `servicectl daemon logs` tells more."}
+	return &Error{Code: CodeGone, Message: message, Retryable: true,
+		FixHint: "Try again; `servicectl daemon logs` tells more."}
 }
 
 func fromWire(e *controlv1.Error) error {

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/service-dev/service/ctl/internal/reach"
+	"github.com/service-dev/service/ctl/internal/dialer"
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 	"github.com/service-dev/service/proto/rendezvous"
 )
@@ -63,9 +63,10 @@ func serveOn(t *testing.T, d controlv1.ControlServer, listener func(net.Listener
 
 // A daemon of another protocol range, in either direction, makes a readable refusal with the way out, whether the
 // daemon refuses or leaves that to the client.
-func TestDaemonsOfOtherProtocols(t *testing.T) {
+func TestOpen_RefusesOtherProtocols(t *testing.T) {
 	old := &controlv1.HelloResponse{Version: "0.0.1"}
-	next := &controlv1.HelloResponse{Version: "9.0.0", ProtocolMin: rendezvous.ProtocolMax + 1, ProtocolMax: rendezvous.ProtocolMax + 3}
+	next := &controlv1.HelloResponse{Version: "9.0.0", ProtocolMin: rendezvous.ProtocolMax + 1,
+		ProtocolMax: rendezvous.ProtocolMax + 3}
 	refused, err := status.New(codes.FailedPrecondition, "x").WithDetails(&controlv1.Error{
 		Code: "protocol_mismatch", Message: "the client is too old: ...", FixHint: "Upgrade the client: ...",
 	})
@@ -76,17 +77,19 @@ func TestDaemonsOfOtherProtocols(t *testing.T) {
 		daemon        controlv1.ControlServer
 		message, next string
 	}{
-		"an older one":            {answering(old, nil), "daemon (0.0.1) is too old", "servicectl daemon restart"},
-		"a newer one":             {answering(next, nil), "too old for the running daemon (9.0.0)", "Upgrade this program"},
-		"a newer one refuses":     {answering(nil, refused.Err()), "the client is too old", "Upgrade the client"},
-		"one of before the hello": {controlv1.UnimplementedControlServer{}, "older than this program", "servicectl daemon restart"},
+		"an older one":        {answering(old, nil), "daemon (0.0.1) is too old", "servicectl daemon restart"},
+		"a newer one":         {answering(next, nil), "too old for the running daemon (9.0.0)", "Upgrade this program"},
+		"a newer one refuses": {answering(nil, refused.Err()), "the client is too old", "Upgrade the client"},
+		"one of before the hello": {controlv1.UnimplementedControlServer{}, "older than this program",
+			"servicectl daemon restart"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			serve(t, c.daemon)
 			_, err := Open(t.Context(), Options{Program: "servicectl", Running: true})
 			var e *Error
-			if !errors.As(err, &e) || e.Code != "protocol_mismatch" || e.Retryable || !strings.Contains(e.Message, c.message) || !strings.Contains(e.FixHint, c.next) {
+			if !errors.As(err, &e) || e.Code != "protocol_mismatch" || e.Retryable || !strings.Contains(e.Message, c.message) ||
+				!strings.Contains(e.FixHint, c.next) {
 				t.Fatalf("got %#v", err)
 			}
 		})
@@ -98,7 +101,7 @@ func answering(r *controlv1.HelloResponse, err error) controlv1.ControlServer {
 }
 
 // A wider range on the other end is no reason to refuse.
-func TestRangesThatMeet(t *testing.T) {
+func TestOpen_OverlappingProtocols(t *testing.T) {
 	var asked *controlv1.HelloRequest
 	serve(t, &otherDaemon{hello: func(r *controlv1.HelloRequest) (*controlv1.HelloResponse, error) {
 		asked = r
@@ -109,13 +112,14 @@ func TestRangesThatMeet(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if asked.GetProtocolMin() != rendezvous.ProtocolMin || asked.GetProtocolMax() != rendezvous.ProtocolMax || asked.GetCaller().GetClient() != "servicectl" {
+	if asked.GetProtocolMin() != rendezvous.ProtocolMin || asked.GetProtocolMax() != rendezvous.ProtocolMax ||
+		asked.GetCaller().GetClient() != "servicectl" {
 		t.Errorf("it introduced itself as %v", asked)
 	}
 }
 
 // A daemon that takes the connection and never answers is told of by what it is, not by a gRPC code.
-func TestSilentDaemon(t *testing.T) {
+func TestOpen_SilentDaemon(t *testing.T) {
 	serve(t, &otherDaemon{hello: func(*controlv1.HelloRequest) (*controlv1.HelloResponse, error) {
 		return nil, status.FromContextError(context.DeadlineExceeded).Err()
 	}})
@@ -126,12 +130,12 @@ func TestSilentDaemon(t *testing.T) {
 	}
 }
 
-func TestNobodyThere(t *testing.T) {
+func TestOpen_NotRunning(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("SERVICE_CONFIG_DIR", dir)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	if _, err := Open(ctx, Options{Running: true}); !errors.Is(err, reach.ErrNotRunning) {
+	if _, err := Open(ctx, Options{Running: true}); !errors.Is(err, dialer.ErrNotRunning) {
 		t.Fatalf("got %v", err)
 	}
 }
@@ -140,6 +144,7 @@ func TestNobodyThere(t *testing.T) {
 type endingDaemons struct {
 	net.Listener
 	connections int
+	held        []net.Conn // a connection that nobody holds is closed by the collector
 }
 
 func (l *endingDaemons) Accept() (net.Conn, error) {
@@ -147,34 +152,24 @@ func (l *endingDaemons) Accept() (net.Conn, error) {
 	if l.connections++; err == nil && l.connections%2 == 1 {
 		settings, goAway := []byte{0, 0, 0, 4, 0, 0, 0, 0, 0}, []byte{0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 		_, _ = conn.Write(append(settings, goAway...))
+		l.held = append(l.held, conn)
 		return l.Accept() // the client closes the connection
 	}
 	return conn, err
 }
 
 // A daemon that ends just after a connection was made is no daemon that does not answer: the next one is asked.
-func TestDaemonEndsAfterItsGreeting(t *testing.T) {
+func TestOpen_DaemonEndsAfterFirstFrame(t *testing.T) {
 	hello := &controlv1.HelloResponse{ProtocolMin: rendezvous.ProtocolMin, ProtocolMax: rendezvous.ProtocolMax}
 	serveOn(t, answering(hello, nil),
 		func(l net.Listener) net.Listener { return &endingDaemons{Listener: l} })
-	daemon, err := reach.Find()
-	if err != nil {
-		t.Fatal(err)
-	}
 	for range 20 {
-		first, err := daemon.Dial(daemon.Paths.Control)
-		if err != nil {
-			t.Fatal(err)
-		}
-		conn, err := dial(daemon, first)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		if err := (&Client{conn: conn}).awaitSettings(ctx); err != nil {
-			t.Error(err)
-		}
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		c, err := Open(ctx, Options{Program: "servicectl", Running: true})
 		cancel()
-		conn.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
 	}
 }

@@ -7,14 +7,14 @@ import (
 	"net"
 	"os"
 
-	"github.com/service-dev/service/ctl/internal/reach"
+	"github.com/service-dev/service/ctl/internal/dialer"
 )
 
 // netConn wraps reach's descriptor for gRPC.
-func netConn(conn reach.Conn) (net.Conn, error) {
+func netConn(conn dialer.Conn) (net.Conn, error) {
 	file, ok := conn.(*os.File)
 	if !ok {
-		return nil, fmt.Errorf("using a connection of type %T", conn)
+		return nil, fmt.Errorf("use a connection of type %T", conn)
 	}
 	defer file.Close() // FileConn holds a copy
 	return net.FileConn(file)

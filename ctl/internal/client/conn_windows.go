@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"net"
 
-	"github.com/service-dev/service/ctl/internal/reach"
+	"github.com/service-dev/service/ctl/internal/dialer"
 )
 
-func netConn(conn reach.Conn) (net.Conn, error) {
+func netConn(conn dialer.Conn) (net.Conn, error) {
 	if c, ok := conn.(net.Conn); ok {
 		return c, nil
 	}
-	return nil, fmt.Errorf("using a connection of type %T", conn)
+	return nil, fmt.Errorf("use a connection of type %T", conn)
 }

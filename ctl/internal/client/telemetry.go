@@ -7,7 +7,7 @@ import (
 )
 
 type (
-	// Telemetry is what is recorded, what waits for its upload, and which switch decides about that.
+	// Telemetry returns what is recorded and where it is sent.
 	Telemetry = controlv1.TelemetryResponse
 	// Purged is what an erasure did.
 	Purged = controlv1.PurgeTelemetryResponse

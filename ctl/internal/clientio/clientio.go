@@ -10,13 +10,13 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/service-dev/service/ctl/internal/reach"
+	"github.com/service-dev/service/ctl/internal/dialer"
 	"github.com/service-dev/service/proto/clientio"
 	"github.com/service-dev/service/proto/clientio/local"
 )
 
 // Dial connects to a running daemon as the client that h.Token names. The connection is ready for Serve.
-func Dial(daemon reach.Daemon, h clientio.Handshake) (io.ReadWriteCloser, error) {
+func Dial(daemon dialer.Daemon, h clientio.Handshake) (io.ReadWriteCloser, error) {
 	conn, err := daemon.Dial(daemon.Paths.MCP)
 	if err != nil {
 		return nil, err

@@ -15,7 +15,8 @@ func TestServe_AnswersEachRequest(t *testing.T) {
 	go func() { done <- Serve(t.Context(), theirs) }()
 	in, out := json.NewDecoder(ours), json.NewEncoder(ours)
 	path := filepath.Join(t.TempDir(), "a")
-	for id, r := range []clientio.Request{{Op: clientio.Write, Path: clientio.Path(path), Data: []byte("x"), Mode: 0o600, DirMode: 0o700}, {Op: clientio.Read, Path: clientio.Path(path), Limit: 9}} {
+	for id, r := range []clientio.Request{{Op: clientio.Write, Path: clientio.Path(path), Data: []byte("x"), Mode: 0o600,
+		DirMode: 0o700}, {Op: clientio.Read, Path: clientio.Path(path), Limit: 9}} {
 		r.ID = int64(id)
 		if err := out.Encode(r); err != nil {
 			t.Fatal(err)

@@ -14,13 +14,13 @@ type Suite struct {
 	// Took is real time.
 	Took  time.Duration
 	Cases []Case
-	// Error tells why the suite could not be run at all; then there are no cases.
+	// Error is the reason why the suite could not run. It then has no cases.
 	Error string
 	// Output is what the tested program printed.
 	Output string
 }
 
-// Case is one result; it passed unless Failure or Skipped says otherwise.
+// Case is one result. It passed unless Failure or Skipped is set.
 type Case struct {
 	Name    string
 	Seconds float64

@@ -1,6 +1,6 @@
 package term
 
-// LoggedOut says what logout did.
+// LoggedOut prints the result of a logout.
 func (t *Terminal) LoggedOut(was bool, file string, revoked bool, revokeAt string) {
 	if !was {
 		t.Say("There was no link; nothing was deleted.")
@@ -13,7 +13,7 @@ func (t *Terminal) LoggedOut(was bool, file string, revoked bool, revokeAt strin
 	t.stillValid(revokeAt)
 }
 
-// stillValid says where a token is revoked that the backend could not be asked to revoke; nothing when at is empty.
+// stillValid prints where to revoke a token that the backend could not be asked to revoke; nothing if at is empty.
 func (t *Terminal) stillValid(at string) {
 	if at == "" {
 		return
@@ -22,7 +22,7 @@ func (t *Terminal) stillValid(at string) {
 	t.Remark("  next: revoke it yourself at %s", at)
 }
 
-// Consent is a telemetry decision and what follows from it here.
+// Consent is a telemetry decision and its effect in this shell.
 type Consent struct {
 	State  string
 	Upload bool
@@ -30,7 +30,7 @@ type Consent struct {
 	File   string
 }
 
-// Consent says what was recorded, and which switch of this shell wins over it.
+// Consent reports a recorded decision, and a switch of this shell that overrides it.
 func (t *Terminal) Consent(c Consent) {
 	if c.State == "accepted" {
 		t.Say("Recorded: usage telemetry may be uploaded (%s).", c.File)
@@ -38,6 +38,6 @@ func (t *Terminal) Consent(c Consent) {
 		t.Say("Recorded: no telemetry is uploaded; events are still written to this machine's log (%s).", c.File)
 	}
 	if c.State == "accepted" && !c.Upload {
-		t.Remark("In this shell nothing is uploaded all the same: %s.", notUploaded(c.By))
+		t.Remark("In this shell nothing is uploaded all the same: %s.", Switch(c.By, false))
 	}
 }

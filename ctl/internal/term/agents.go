@@ -1,6 +1,6 @@
 package term
 
-// AgentChanged tells what became of one agent's file; problem is empty when all went well.
+// AgentChanged prints the result for one agent's file. problem is empty on success.
 func (t *Terminal) AgentChanged(word, name, file, problem, snippet, diff string, changed, dry bool) {
 	switch {
 	case problem != "":
@@ -24,4 +24,4 @@ func (t *Terminal) AgentChanged(word, name, file, problem, snippet, diff string,
 }
 
 // indent puts text in from the margin, without an empty line at its end.
-func indent(text string) ink { return indentBy(text, 4) }
+func indent(text string) safeText { return indentBy(text, 4) }

@@ -11,12 +11,12 @@ import (
 	"unicode/utf8"
 )
 
-// ink is text that may reach the terminal as it is: it was cleaned, and what does not print in it is our own. Say and
-// Remark clean every other argument, so that what a backend, an app or an agent wrote cannot steer the terminal.
-type ink string
+// safeText is text that may reach the terminal unchanged, because it was sanitized or is our own. Say and Remark
+// sanitize all other arguments, so that text of a backend, an app or an agent cannot control the terminal.
+type safeText string
 
-// printable is one line of text without what does not print: control characters, escape sequences' first bytes, marks
-// that reorder or hide text. Every kind of white space becomes a blank.
+// printable returns text on one line without unprintable characters: control characters, escape sequences, marks that
+// reorder or hide text. White space becomes a blank.
 func printable(s string) string {
 	if isPrintable(s) {
 		return s
@@ -36,8 +36,8 @@ func isPrintable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// block is printable for text of several lines, whose tabs and newlines stay.
-func block(text string) ink {
+// block sanitizes text of several lines and keeps its tabs and newlines.
+func block(text string) safeText {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		cells := strings.Split(line, "\t")
@@ -46,15 +46,15 @@ func block(text string) ink {
 		}
 		lines[i] = strings.Join(cells, "\t")
 	}
-	return ink(strings.Join(lines, "\n"))
+	return safeText(strings.Join(lines, "\n"))
 }
 
-// cleaned are the arguments of a line.
-func cleaned(args []any) []any {
+// sanitizeArgs sanitizes the arguments of a line.
+func sanitizeArgs(args []any) []any {
 	out := make([]any, len(args))
 	for i, arg := range args {
 		switch v := arg.(type) {
-		case ink:
+		case safeText:
 			out[i] = string(v)
 		case string:
 			out[i] = printable(v)
@@ -69,8 +69,8 @@ func cleaned(args []any) []any {
 	return out
 }
 
-// Stream returns a writer to w for the output of others, such as a log or an app: lines and tabs stay, and everything
-// else that does not print is left out.
+// Stream returns a writer to w for output of other programs, such as a log or an app. It keeps lines and tabs and drops
+// everything else that does not print.
 func Stream(w io.Writer) io.Writer { return &stream{to: w} }
 
 type stream struct {
@@ -111,13 +111,13 @@ func encode(w io.Writer, v any, indent string) error {
 
 // escaped replaces what does not print in JSON by its escape: outside of strings JSON has nothing but ASCII.
 func escaped(data []byte) []byte {
-	if !bytes.ContainsFunc(data, unseen) {
+	if !bytes.ContainsFunc(data, isHidden) {
 		return data
 	}
 	var b bytes.Buffer
 	for _, r := range string(data) {
 		switch {
-		case !unseen(r):
+		case !isHidden(r):
 			b.WriteRune(r)
 		case r > 0xffff:
 			r -= 0x10000
@@ -129,4 +129,4 @@ func escaped(data []byte) []byte {
 	return b.Bytes()
 }
 
-func unseen(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }
+func isHidden(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }

@@ -32,8 +32,10 @@ func TestTerminal_StripsWhatDoesNotPrint(t *testing.T) {
 		term.LoggedOut(true, hostile, false, hostile)
 		term.EventRow(Row{Chip: hostile, Kind: hostile, Type: hostile, Payload: `{"text":"` + hostile + `"}`})
 		term.SessionDisplay([]string{hostile}, hostile)
-		term.ScenarioReport(Report{Name: hostile, Verdict: hostile, Steps: []Step{{Verdict: "fail", Step: hostile, Message: hostile + "\n" + hostile}},
-			Diffs: []Diff{{Kind: hostile, Path: hostile, Message: hostile, Want: hostile, Got: hostile, Files: []string{hostile}}}, Pictures: []string{hostile}, Notes: []string{hostile}})
+		term.ScenarioReport(Report{Name: hostile, Verdict: hostile,
+			Steps: []Step{{Verdict: "fail", Step: hostile, Message: hostile + "\n" + hostile}},
+			Diffs: []Diff{{Kind: hostile, Path: hostile, Message: hostile, Want: hostile, Got: hostile,
+				Files: []string{hostile}}}, Pictures: []string{hostile}, Notes: []string{hostile}})
 		term.AppOutput(hostile + "\n" + hostile)
 		term.Needs([]Need{{hostile, hostile}})
 		term.Notice(hostile)
@@ -81,7 +83,8 @@ func TestTerminal_JSONEscapes(t *testing.T) {
 			t.Errorf("%s: %q", name, b.String())
 		}
 		var out map[string]any
-		if err := json.Unmarshal(b.Bytes(), &out); err != nil || out["a"] != in["a"] || out["raw"].(map[string]any)["b"] != "\u009b\x7f" {
+		if err := json.Unmarshal(b.Bytes(), &out); err != nil || out["a"] != in["a"] ||
+			out["raw"].(map[string]any)["b"] != "\u009b\x7f" {
 			t.Errorf("%s: %q, %v", name, out, err)
 		}
 	}
@@ -102,7 +105,8 @@ func TestStream(t *testing.T) {
 				t.Fatal(n, err)
 			}
 		}
-		if b.String() != whole.String() || strings.ContainsAny(b.String(), "\x1b\r\u009b") || !strings.HasPrefix(b.String(), "größe 漢字 [31mred\tx\n") {
+		if b.String() != whole.String() || strings.ContainsAny(b.String(), "\x1b\r\u009b") ||
+			!strings.HasPrefix(b.String(), "größe 漢字 [31mred\tx\n") {
 			t.Errorf("by %d: %q, whole %q", size, b.String(), whole.String())
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/mdp/qrterminal/v3"
 )
 
-// DemoIntro says what the demo does and where it lives.
+// DemoIntro introduces the demo and names its directory.
 func (t *Terminal) DemoIntro(dir, shim string) {
 	t.Say("%s", t.Bold("The main job, as an agent does it."))
 	t.Say("  Everything lies in %s.", dir)
@@ -42,7 +42,7 @@ func (t *Terminal) DemoWaiting(left time.Duration) {
 	t.Say("  Waiting for approval, %s left.", Span(max(left, 0)))
 }
 
-// DemoLinked says that the account is linked.
+// DemoLinked reports that the account is linked.
 func (t *Terminal) DemoLinked(accountID string) { t.Say("  Linked to account %s.", accountID) }
 
 // DemoSimulator shows the simulator's page.
@@ -58,17 +58,17 @@ func (t *Terminal) DemoSimulator(url, status string) {
 	t.Say("")
 }
 
-// DemoApp says that the example app runs.
+// DemoApp reports that the example app runs.
 func (t *Terminal) DemoApp(path string) {
 	t.Say("  The example app (%s) shows its text on the panel; tap the panel and it answers.", path)
 }
 
-// DemoNoApp says that there is no example app to run.
+// DemoNoApp reports that there is no example app.
 func (t *Terminal) DemoNoApp(path string) {
 	t.Say("  There is no example app at %s: `make build` makes it.", path)
 }
 
-// DemoAttach tells how to attach each coding agent.
+// DemoAttach explains how to attach each coding agent.
 func (t *Terminal) DemoAttach(shim string) {
 	t.Say("")
 	t.Say("%s", t.Bold("Attach your coding agent"))
@@ -85,7 +85,7 @@ func (t *Terminal) DemoAttach(shim string) {
 	t.Say("Running until Ctrl-C.")
 }
 
-// Attachment is how one coding agent learns of service-mcp.
+// Attachment is how one coding agent is configured for service-mcp.
 type Attachment struct {
 	Agent string
 	Lines []string
@@ -115,5 +115,5 @@ func shellQuote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// DemoEnd says that everything is stopped.
+// DemoEnd reports that everything has stopped.
 func (t *Terminal) DemoEnd() { t.Say("\nStopped the app and the daemon.") }

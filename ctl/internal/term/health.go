@@ -8,42 +8,42 @@ import (
 	"unicode/utf8"
 )
 
-// Mood is how well a thing is; where colours may be shown it has one.
-type Mood int
+// Severity selects the colour of a text.
+type Severity int
 
 // The moods.
 const (
-	Plain Mood = iota
+	Plain Severity = iota
 	Good
-	Doubtful
+	Warning
 	Bad
 	Faint
 )
 
-var colours = map[Mood]string{Good: "32", Doubtful: "33", Bad: "31", Faint: "2"}
+var severityColours = map[Severity]string{Good: "32", Warning: "33", Bad: "31", Faint: "2"}
 
-// Cell is a text with its mood.
+// Cell is a text with its severity.
 type Cell struct {
-	Text string
-	Mood Mood
+	Text     string
+	Severity Severity
 }
 
-func (t *Terminal) paint(c Cell) ink {
-	code, ok := colours[c.Mood]
+func (t *Terminal) paint(c Cell) safeText {
+	code, ok := severityColours[c.Severity]
 	if !ok || !t.Colour || c.Text == "" {
-		return ink(printable(c.Text))
+		return safeText(printable(c.Text))
 	}
-	return ink("\x1b[" + code + "m" + printable(c.Text) + "\x1b[0m")
+	return safeText("\x1b[" + code + "m" + printable(c.Text) + "\x1b[0m")
 }
 
-// Fact is a name and what is known of it: Lead is painted, Rest follows it.
+// Fact is a name with its value: Lead is coloured, Rest follows it.
 type Fact struct {
 	Name string
 	Lead Cell
 	Rest string
 }
 
-// Facts writes names and values in two columns; on a terminal long values go on under their column. The zero Fact is an
+// Facts prints names and values in two columns. On a terminal long values wrap within their column. The zero Fact is an
 // empty line.
 func (t *Terminal) Facts(facts []Fact) {
 	wide := 0
@@ -60,11 +60,11 @@ func (t *Terminal) Facts(facts []Fact) {
 		if rest, ok := strings.CutPrefix(lines[0], lead); ok {
 			lines[0] = string(t.paint(f.Lead)) + rest
 		}
-		t.Say("%s%s", pad(f.Name, wide+2), ink(strings.Join(lines, "\n"+pad("", wide+2))))
+		t.Say("%s%s", pad(f.Name, wide+2), safeText(strings.Join(lines, "\n"+pad("", wide+2))))
 	}
 }
 
-// Grid writes a heading and rows under it, aligned by what is seen. The last column is not filled up.
+// Grid prints a heading and aligned rows. The last column is not padded.
 func (t *Terminal) Grid(head []string, rows [][]Cell) {
 	wide := make([]int, len(head))
 	for i, word := range head {
@@ -75,7 +75,7 @@ func (t *Terminal) Grid(head []string, rows [][]Cell) {
 			wide[i] = max(wide[i], utf8.RuneCountInString(printable(c.Text)))
 		}
 	}
-	line := func(row []Cell) ink {
+	line := func(row []Cell) safeText {
 		var b strings.Builder
 		for i, c := range row {
 			b.WriteString(string(t.paint(c)))
@@ -83,7 +83,7 @@ func (t *Terminal) Grid(head []string, rows [][]Cell) {
 				b.WriteString(pad("", wide[i]-utf8.RuneCountInString(printable(c.Text))+2))
 			}
 		}
-		return ink(strings.TrimRight(b.String(), " "))
+		return safeText(strings.TrimRight(b.String(), " "))
 	}
 	heading := make([]Cell, len(head))
 	for i, word := range head {
@@ -95,12 +95,12 @@ func (t *Terminal) Grid(head []string, rows [][]Cell) {
 	}
 }
 
-// Check is one finding: State is ok, warn or fail; Fix says what to do about it.
+// Check is one finding. State is ok, warn or fail; Fix is the next step.
 type Check struct{ Name, State, Detail, Fix string }
 
-var checkMood = map[string]Mood{"ok": Good, "warn": Doubtful, "fail": Bad}
+var checkSeverity = map[string]Severity{"ok": Good, "warn": Warning, "fail": Bad}
 
-// Checks writes findings in their order, each that is not well with its next step, and a line that sums them up.
+// Checks prints findings in order, with the next step of those that are not ok, and a summary.
 func (t *Terminal) Checks(list []Check) {
 	wide, count := 0, map[string]int{}
 	for _, c := range list {
@@ -109,27 +109,30 @@ func (t *Terminal) Checks(list []Check) {
 	}
 	indent := wide + 8
 	for _, c := range list {
-		state := string(t.paint(Cell{c.State, checkMood[c.State]})) + pad("", 6-len(c.State))
+		state := string(t.paint(Cell{c.State, checkSeverity[c.State]})) + pad("", 6-len(c.State))
 		text := strings.Join(t.wrap(printable(c.Detail), indent), "\n"+pad("", indent))
-		t.Say("%s", ink(strings.TrimRight(state+pad(printable(c.Name), wide+2)+text, " ")))
+		t.Say("%s", safeText(strings.TrimRight(state+pad(printable(c.Name), wide+2)+text, " ")))
 		if c.State != "ok" && c.Fix != "" {
-			t.Say("%s%s", pad("", indent), ink(strings.Join(t.wrap("next: "+printable(lowered(c.Fix)), indent), "\n"+pad("", indent))))
+			t.Say("%s%s", pad("", indent), safeText(strings.Join(t.wrap("next: "+printable(lowered(c.Fix)), indent),
+				"\n"+pad("", indent))))
 		}
 	}
 	t.Say("")
 	switch bad, doubtful := count["fail"], count["warn"]; {
 	case bad > 0 && doubtful > 0:
-		t.Say("%s %d more should be looked at.", t.paint(Cell{fmt.Sprintf("%d of %d checks failed,", bad, len(list)), Bad}), doubtful)
+		t.Say("%s %d more should be looked at.", t.paint(Cell{fmt.Sprintf("%d of %d checks failed,", bad, len(list)), Bad}),
+			doubtful)
 	case bad > 0:
 		t.Say("%s", t.paint(Cell{fmt.Sprintf("%d of %d checks failed.", bad, len(list)), Bad}))
 	case doubtful > 0:
-		t.Say("%s", t.paint(Cell{fmt.Sprintf("Nothing fails; %d of %d checks should be looked at.", doubtful, len(list)), Doubtful}))
+		t.Say("%s", t.paint(Cell{fmt.Sprintf("Nothing fails; %d of %d checks should be looked at.", doubtful, len(list)),
+			Warning}))
 	default:
 		t.Say("%s", t.paint(Cell{fmt.Sprintf("All %d checks are fine.", len(list)), Good}))
 	}
 }
 
-// lowered is a sentence as it stands after a colon.
+// lowered returns a sentence in the form it has after a colon.
 func lowered(s string) string {
 	first, size := utf8.DecodeRuneInString(s)
 	if second, _ := utf8.DecodeRuneInString(s[size:]); unicode.IsLower(second) { // a word, and no name of a variable
@@ -138,13 +141,13 @@ func lowered(s string) string {
 	return string(first) + strings.TrimSuffix(s[size:], ".")
 }
 
-// Need is something that is wrong, and what to do about it.
+// Need is a problem and its next step.
 type Need struct {
 	What string `json:"what"`
 	Next string `json:"next"`
 }
 
-// Needs says what is wrong beside the answer.
+// Needs prints problems to standard error.
 func (t *Terminal) Needs(list []Need) {
 	if t.TTY && len(list) > 0 {
 		t.Remark("")
@@ -155,35 +158,16 @@ func (t *Terminal) Needs(list []Need) {
 	}
 }
 
-// notUploaded says why nothing leaves this machine, by the switch that decided it.
-func notUploaded(by string) string {
-	why := map[string]string{
-		"consent": "you declined", "SERVICE_TELEMETRY": "SERVICE_TELEMETRY of this shell says no",
-		"consent_unreadable": "what you decided cannot be read",
-		"DO_NOT_TRACK":       "DO_NOT_TRACK is set in this shell", "CI": "CI is set in this shell",
-		"SERVICE_BACKEND_URL": "SERVICE_BACKEND_URL of this shell leads elsewhere",
-		"embedded":            "the daemon's own backend is the embedded one",
-		"notice":              "the first-run notice was not shown yet",
-	}[by]
-	if why == "" {
-		return "decided by " + by
-	}
-	return why
-}
-
-// Uploading tells whether telemetry leaves this machine, and which switch decided that.
+// Uploading describes whether telemetry is uploaded and which switch decided it.
 func Uploading(allowed bool, by string) (lead Cell, rest string) {
-	if !allowed {
-		return Cell{Text: "stays on this machine"}, " (" + notUploaded(by) + ")"
+	lead.Text = "stays on this machine"
+	if allowed {
+		lead.Text = "uploaded"
 	}
-	why := map[string]string{"consent": "you accepted", "default": "nobody declined"}[by]
-	if why == "" {
-		why = "decided by " + by
-	}
-	return Cell{Text: "uploaded"}, " (" + why + ")"
+	return lead, " (" + Switch(by, allowed) + ")"
 }
 
-// Since tells an instant in Unix ms as an age; "-" for 0.
+// Since returns the age of an instant in Unix ms, "-" for 0.
 func Since(ms int64, now time.Time) string {
 	if ms == 0 {
 		return "-"
@@ -194,7 +178,7 @@ func Since(ms int64, now time.Time) string {
 	return "just now"
 }
 
-// Count is a number with its noun: "1 agent", "3 agents".
+// Count returns a number with its noun: "1 agent", "3 agents".
 func Count(n int, noun string) string {
 	if n != 1 {
 		noun += "s"

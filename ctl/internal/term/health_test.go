@@ -13,14 +13,16 @@ func plain(width int) (*Terminal, *bytes.Buffer) {
 }
 
 // Columns line up by what is seen, coloured or not, and no line ends in blanks.
-func TestColumnsLineUp(t *testing.T) {
+func TestTerminal_ColumnsAlign(t *testing.T) {
 	for _, colour := range []bool{false, true} {
 		term, out := plain(0)
 		term.Colour = colour
 		term.Grid([]string{"NAME", "STATE", "LAST"}, [][]Cell{
-			{{Text: "größe"}, {"running", Good}, {Text: "-"}}, {{Text: "b"}, {"off", Bad}, {Text: "once"}}, {{Text: "c"}, {Text: "x"}, {}},
+			{{Text: "größe"}, {"running", Good}, {Text: "-"}}, {{Text: "b"}, {"off", Bad}, {Text: "once"}},
+			{{Text: "c"}, {Text: "x"}, {}},
 		})
-		term.Facts([]Fact{{Name: "one", Lead: Cell{"good", Good}, Rest: ", as ever"}, {}, {Name: "longer name", Lead: Cell{Text: "x"}}})
+		term.Facts([]Fact{{Name: "one", Lead: Cell{"good", Good}, Rest: ", as ever"}, {},
+			{Name: "longer name", Lead: Cell{Text: "x"}}})
 		text := out.String()
 		if colour != strings.Contains(text, "\x1b[32mrunning\x1b[0m") {
 			t.Errorf("colour %v: %q", colour, text)
@@ -37,7 +39,7 @@ func TestColumnsLineUp(t *testing.T) {
 }
 
 // Long findings go on under their own column where the width is known; into a pipe each is one line.
-func TestLongFindingsAreWrapped(t *testing.T) {
+func TestChecks_WrapLongText(t *testing.T) {
 	list := []Check{
 		{"disk", "fail", strings.Repeat("word ", 12) + "end", "do " + strings.Repeat("this ", 12) + "now"},
 		{"other", "ok", "fine", "never shown"},
@@ -49,7 +51,8 @@ func TestLongFindingsAreWrapped(t *testing.T) {
 			t.Errorf("%d columns: %q", n, line)
 		}
 	}
-	if got := out.String(); !strings.Contains(got, "\n             next: do this") || strings.Contains(got, "never shown") || !strings.Contains(got, "1 of 2 checks failed.") {
+	if got := out.String(); !strings.Contains(got, "\n             next: do this") ||
+		strings.Contains(got, "never shown") || !strings.Contains(got, "1 of 2 checks failed.") {
 		t.Errorf("got\n%s", got)
 	}
 	term, out = plain(0)
@@ -59,7 +62,7 @@ func TestLongFindingsAreWrapped(t *testing.T) {
 	}
 }
 
-func TestSums(t *testing.T) {
+func TestChecks_Summary(t *testing.T) {
 	ok, warn, fail := Check{State: "ok"}, Check{State: "warn"}, Check{State: "fail"}
 	for want, list := range map[string][]Check{
 		"All 2 checks are fine.":                            {ok, ok},
@@ -76,14 +79,15 @@ func TestSums(t *testing.T) {
 }
 
 // The switch that won is told in words; one that a later daemon names, by its name.
-func TestUploadingTellsWhy(t *testing.T) {
-	for _, by := range []string{"consent", "SERVICE_TELEMETRY", "DO_NOT_TRACK", "CI", "SERVICE_BACKEND_URL", "embedded", "notice", "consent_unreadable"} {
+func TestUploading_ExplainsTheSwitch(t *testing.T) {
+	for _, by := range []string{"consent", "SERVICE_TELEMETRY", "DO_NOT_TRACK", "CI", "SERVICE_BACKEND_URL", "embedded",
+		"notice", "consent_unreadable"} {
 		lead, why := Uploading(false, by)
 		if lead.Text != "stays on this machine" || strings.Contains(why, "decided by") {
 			t.Errorf("%s: %s%s", by, lead.Text, why)
 		}
 	}
-	if lead, why := Uploading(true, "default"); lead.Text+why != "uploaded (nobody declined)" {
+	if lead, why := Uploading(true, "default"); lead.Text+why != "uploaded (nothing was declined)" {
 		t.Errorf("got %s%s", lead.Text, why)
 	}
 	if _, why := Uploading(false, "moon"); why != " (decided by moon)" {
@@ -91,7 +95,7 @@ func TestUploadingTellsWhy(t *testing.T) {
 	}
 }
 
-func TestNextStepsReadAlike(t *testing.T) {
+func TestLowered(t *testing.T) {
 	for s, want := range map[string]string{
 		"Run it.": "run it", "run it": "run it", "SERVICE_X is wrong.": "SERVICE_X is wrong", "`x` helps": "`x` helps",
 	} {
@@ -103,7 +107,8 @@ func TestNextStepsReadAlike(t *testing.T) {
 
 func TestSince(t *testing.T) {
 	now := time.UnixMilli(1_000_000)
-	for ms, want := range map[int64]string{0: "-", 1_000_000: "just now", 2_000_000: "just now", 997_000: "3 s ago", 400_000: "10 min ago"} {
+	for ms, want := range map[int64]string{0: "-", 1_000_000: "just now", 2_000_000: "just now", 997_000: "3 s ago",
+		400_000: "10 min ago"} {
 		if got := Since(ms, now); got != want {
 			t.Errorf("%d: %s, want %s", ms, got, want)
 		}
@@ -114,7 +119,7 @@ func TestSince(t *testing.T) {
 }
 
 // No internal word reaches a person: neither an embedded backend's id nor a switch's name as if it spoke.
-func TestWordsForPeople(t *testing.T) {
+func TestTerminal_HidesInternalNames(t *testing.T) {
 	var b bytes.Buffer
 	term := &Terminal{Out: &b, Err: &b}
 	for _, by := range []string{"embedded", "CI", "DO_NOT_TRACK", "SERVICE_TELEMETRY", "SERVICE_BACKEND_URL"} {

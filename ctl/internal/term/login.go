@@ -2,6 +2,7 @@ package term
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -13,15 +14,16 @@ import (
 	"golang.org/x/term"
 )
 
-// Instruction is what login tells the person to do before approving.
-const Instruction = "Check that the 8-character code on the page is the code shown here. If they differ, do not approve."
+// Instruction is what the person must check before approving.
+const Instruction = "Check that the 8-character code on the page is the code shown here. If they differ, do not " +
+	"approve."
 
-// Notice says how long login waits.
+// Notice describes how long login waits.
 func Notice(seconds uint32) string {
 	return fmt.Sprintf("Polling for up to %d s for your approval; Ctrl-C cancels.", seconds)
 }
 
-// Code shows a user code large, and where to approve it. word is what the page asks for to sign in; empty where it asks for none.
+// Code shows a user code and where to approve it. word is the sign-in word of the page, or empty.
 func (t *Terminal) Code(userCode, url string, seconds uint32, replaces, word string) {
 	spaced := strings.Join(strings.Split(userCode, ""), " ")
 	t.Say("")
@@ -46,7 +48,7 @@ func (t *Terminal) Code(userCode, url string, seconds uint32, replaces, word str
 	t.Say("")
 }
 
-// Browser says what became of opening the page.
+// Browser reports whether the page was opened.
 func (t *Terminal) Browser(opened bool, reason string) {
 	switch {
 	case opened:
@@ -60,14 +62,15 @@ func (t *Terminal) Browser(opened bool, reason string) {
 	}
 }
 
-// Link is a link that was made. WriteError says why File could not be written; RevokeAt is where the token that it
-// replaced is revoked, if the backend could not be asked.
+// Link is a new link. WriteError is the reason why File could not be written. RevokeAt is where to revoke the replaced
+// token if the backend could not be asked to.
 type Link struct{ Account, Tier, File, WriteError, RevokeAt string }
 
 // WriteHint is the next step of a link that could not be written.
-const WriteHint = "Make room for the file. The daemon writes it as soon as it can; if the daemon ends before, it revokes the token and you link again."
+const WriteHint = "Make room for the file. The daemon writes it as soon as it can; if the daemon ends before, it " +
+	"revokes the token and you link again."
 
-// Linked says that the machine is linked.
+// Linked reports that the machine is linked.
 func (t *Terminal) Linked(l Link) {
 	t.Say("Linked to account %s (%s).", l.Account, l.Tier)
 	if l.WriteError == "" {
@@ -79,12 +82,13 @@ func (t *Terminal) Linked(l Link) {
 	t.stillValid(l.RevokeAt)
 }
 
-// ReplaceQuestion asks whether a link may be replaced.
+// ReplaceQuestion is the question before a link is replaced.
 func ReplaceQuestion(accountID, backendURL string) string {
-	return fmt.Sprintf("This machine is linked to account %s at %s. Replace that link if another account approves?", accountID, BackendName(backendURL))
+	return fmt.Sprintf("This machine is linked to account %s at %s. Replace that link if another account approves?",
+		accountID, BackendName(backendURL))
 }
 
-// BackendName is how a backend's address is told to people: "embedded:<id>" means nothing to them.
+// BackendName returns a backend's address for people, who cannot know what "embedded:<id>" means.
 func BackendName(url string) string {
 	if url == "" || strings.HasPrefix(url, "embedded:") {
 		return "the embedded backend"
@@ -92,7 +96,7 @@ func BackendName(url string) string {
 	return url
 }
 
-// Confirm asks a question on the terminal. Anything but y or yes is no, and so is an input that is no terminal.
+// Confirm asks a question on the terminal. Anything but y or yes means no, and so does an input that is no terminal.
 func (t *Terminal) Confirm(ctx context.Context, in io.Reader, question string) (bool, error) {
 	file, ok := in.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
@@ -117,10 +121,30 @@ func isYes(line string) bool {
 	return word == "y" || word == "yes"
 }
 
-// SpentHint is added when an approval was given but its answer never arrived.
-const SpentHint = "If you approved it, that approval was used up and its token is revoked by itself: run `servicectl login` again."
+// loginFailures explains failed logins, by error code. The daemon's texts are for agents: they speak of the person and
+// name tools. An empty message keeps the daemon's.
+var loginFailures = map[string]struct{ message, next string }{
+	"device_code_denied": {"you declined on the approval page",
+		"to link this machine after all, run `servicectl login` again"},
+	"device_code_expired": {"the code expired before anybody approved it",
+		"run `servicectl login` again for a new code"},
+	"unknown_device_code": {"", "run `servicectl login` again for a new code"},
+	"auth_timeout":        {"nobody approved the code in time", "run `servicectl login` again for a new code"},
+	"backend_unreachable": {"", "check the network and the backend's address, then run `servicectl login` again"},
+	"link_conflict":       {"", "to replace the link, run `servicectl login --replace`; to keep it, change nothing"},
+}
 
-// Countdown shows the time that is left until stop is called: moving on a terminal, one plain line otherwise.
+// LoginProblem explains a failed login to the person who started it.
+func LoginProblem(p Problem) Problem {
+	summary, ok := loginFailures[p.Code]
+	if !ok {
+		return p
+	}
+	p.Message, p.FixHint = cmp.Or(summary.message, p.Message), summary.next
+	return p
+}
+
+// Countdown shows the remaining time until stop is called, if the terminal can move lines.
 func (t *Terminal) Countdown(total time.Duration) (stop func()) {
 	if !t.Moves {
 		return func() {}
@@ -133,7 +157,8 @@ func (t *Terminal) Countdown(total time.Duration) (stop func()) {
 		defer tick.Stop()
 		for {
 			left := max(0, time.Until(end).Round(time.Second))
-			fmt.Fprintf(t.Out, "\r  Waiting for approval, %d:%02d left (Ctrl-C cancels) ", int(left.Minutes()), int(left.Seconds())%60)
+			fmt.Fprintf(t.Out, "\r  Waiting for approval, %d:%02d left (Ctrl-C cancels) ", int(left.Minutes()),
+				int(left.Seconds())%60)
 			select {
 			case <-quit:
 				fmt.Fprint(t.Out, "\r\x1b[K")

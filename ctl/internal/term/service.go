@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Service is the daemon as the system's service manager knows it, in serviced's words.
+// Service is the daemon's service as reported by serviced.
 type Service struct {
 	System         string   `json:"system"`
 	Name           string   `json:"name"`
@@ -28,8 +28,8 @@ type ServedBy struct {
 	SocketActivated bool   `json:"socketActivated"`
 }
 
-// ServiceTold tells what an action did, or for status what there is, with the next step.
-func (t *Terminal) ServiceTold(action string, s Service, by *ServedBy) {
+// ServiceReport prints the result of an action, or the status, with the next step.
+func (t *Terminal) ServiceReport(action string, s Service, by *ServedBy) {
 	if action == "uninstall" {
 		t.Say("The service is no longer installed. Any client starts the daemon on demand.")
 		for _, path := range s.Files {
@@ -46,7 +46,7 @@ func (t *Terminal) ServiceTold(action string, s Service, by *ServedBy) {
 		t.Say("The service was installed already.")
 	}
 	t.Table(serviceRows(s))
-	if next := serviceNext(action, s, by); next != "" {
+	if next := serviceFix(action, s, by); next != "" {
 		t.Remark("  next: %s", next)
 	}
 }
@@ -67,7 +67,7 @@ func serviceRows(s Service) [][]string {
 	return rows
 }
 
-// serviceState tells a state in words.
+// serviceState describes a state.
 func serviceState(s Service) string {
 	switch {
 	case s.State == "not_installed":
@@ -86,8 +86,7 @@ func serviceState(s Service) string {
 	return "installed, not running"
 }
 
-// ServiceHealth is the service in a line, and what a person does about it; empty when all is well, which it also is where
-// none is installed.
+// ServiceHealth describes the service on one line and returns the next step, empty if there is none.
 func ServiceHealth(s Service) (detail, next string) {
 	if s.State == "not_installed" {
 		return "not installed: clients start the daemon on demand", ""
@@ -96,11 +95,11 @@ func ServiceHealth(s Service) (detail, next string) {
 	if s.State == "unknown" && s.Detail == "" && !s.ProgramMissing && !s.Outdated { // Windows does not tell
 		return fmt.Sprintf("installed, kept by %s, as %s", s.System, s.Name), ""
 	}
-	return detail, serviceNext("status", s, nil)
+	return detail, serviceFix("status", s, nil)
 }
 
-// serviceNext is what a person does about it; empty when all is well.
-func serviceNext(action string, s Service, by *ServedBy) string {
+// serviceFix returns the next step, empty if there is none.
+func serviceFix(action string, s Service, by *ServedBy) string {
 	switch {
 	case s.State == "not_installed":
 		return "nothing is needed, for clients start the daemon on demand; `servicectl service install` registers it"

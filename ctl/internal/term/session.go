@@ -12,7 +12,7 @@ type Row struct {
 	Chip, Kind, Type, Sender, Payload string
 }
 
-// widest is how much of a payload one line shows.
+// widest is the number of characters shown of a payload.
 const widest = 160
 
 // EventRow prints a row on one line.
@@ -24,7 +24,7 @@ func (t *Terminal) EventRow(r Row) {
 	t.Say("%6d  %s  %-9s  %-7s  %-20s  %s", r.Seq, Clock(r.AtMs), r.Chip, r.Kind, r.Type, payload)
 }
 
-// Clock tells an instant of a session's clock: the time of day for Unix time, seconds for virtual time.
+// Clock formats an instant of a session's clock: the time of day for Unix time, seconds for virtual time.
 func Clock(ms int64) string {
 	if ms > 1e12 {
 		return time.UnixMilli(ms).Format("15:04:05.000")
@@ -32,7 +32,7 @@ func Clock(ms int64) string {
 	return fmt.Sprintf("%10.3f s", float64(ms)/1000)
 }
 
-// SessionDisplay shows what can be read on a panel.
+// SessionDisplay prints the text on a panel.
 func (t *Terminal) SessionDisplay(text []string, focus string) {
 	if len(text) == 0 {
 		t.Say("display      clear")
@@ -59,7 +59,7 @@ type Diff struct {
 	Files                          []string
 }
 
-// Report is what a scenario's run came to.
+// Report is the result of a scenario.
 type Report struct {
 	Name, Verdict string
 	DurationMs    int64
@@ -70,7 +70,7 @@ type Report struct {
 	Notes         []string
 }
 
-// ScenarioReport prints a report: each step, what differs, where pictures lie, and the verdict.
+// ScenarioReport prints a report: steps, differences, pictures and the verdict.
 func (t *Terminal) ScenarioReport(r Report) {
 	t.Say("%s", t.Bold(r.Name))
 	for i, s := range r.Steps {
@@ -104,7 +104,8 @@ func (t *Terminal) ScenarioReport(r Report) {
 	if r.Verdict != "pass" {
 		verdict = "FAIL"
 	}
-	t.Say("%s  %d steps, %.3f s of the session's time, %.2f s of yours", t.Bold(verdict), len(r.Steps), float64(r.DurationMs)/1000, r.Took.Seconds())
+	t.Say("%s  %d steps, %.3f s of the session's time, %.2f s of yours", t.Bold(verdict), len(r.Steps),
+		float64(r.DurationMs)/1000, r.Took.Seconds())
 }
 
 // AppOutput shows the end of what an app printed, to explain a failure.
@@ -124,7 +125,7 @@ func shorten(s string) string {
 	return Dash(s)
 }
 
-func indentBy(text string, n int) ink {
+func indentBy(text string, n int) safeText {
 	margin := strings.Repeat(" ", n)
-	return ink(margin + strings.ReplaceAll(string(block(strings.TrimRight(text, "\n"))), "\n", "\n"+margin))
+	return safeText(margin + strings.ReplaceAll(string(block(strings.TrimRight(text, "\n"))), "\n", "\n"+margin))
 }

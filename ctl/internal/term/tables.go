@@ -1,14 +1,15 @@
 package term
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
 
-// Never is what stands where a token has no end.
+// Never stands for a missing end of a token.
 const Never = "never"
 
-// Dash stands for what is not known.
+// Dash returns "-" for an unknown value.
 func Dash(s string) string {
 	if s == "" {
 		return "-"
@@ -16,7 +17,7 @@ func Dash(s string) string {
 	return s
 }
 
-// Ago tells an age given in milliseconds; -1 is "not yet".
+// Ago formats an age in milliseconds; -1 means not yet.
 func Ago(ms int64) string {
 	if ms < 0 {
 		return "not yet"
@@ -24,7 +25,7 @@ func Ago(ms int64) string {
 	return Span(time.Duration(ms)*time.Millisecond) + " ago"
 }
 
-// Checked tells how long ago a link was checked, in milliseconds; -1 for never.
+// Checked formats how long ago a link was checked, in milliseconds; -1 means never.
 func Checked(ms int64) string {
 	if ms < 0 {
 		return "not checked yet"
@@ -32,7 +33,7 @@ func Checked(ms int64) string {
 	return "checked " + Ago(ms)
 }
 
-// Span tells a length of time roughly.
+// Span formats a duration roughly.
 func Span(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -45,26 +46,18 @@ func Span(d time.Duration) string {
 	return fmt.Sprintf("%d days", int(d.Hours()/24))
 }
 
-// LinkState tells a link's state in words.
-func LinkState(state string) string {
-	switch state {
-	case "linked":
-		return "linked"
-	case "not_linked":
-		return "not linked"
-	case "revoked":
-		return "revoked by the backend"
-	case "expired":
-		return "expired"
-	case "corrupt":
-		return "not linked (auth.json cannot be read)"
-	case "other_backend":
-		return "not linked at this backend"
-	}
-	return state
+// linkStates describe a link's states.
+var linkStates = map[string]string{
+	"not_linked":    "not linked",
+	"revoked":       "revoked by the backend",
+	"corrupt":       "not linked (auth.json cannot be read)",
+	"other_backend": "not linked at this backend",
 }
 
-// NextStep is what a person does about a link's state; empty when all is well.
+// LinkState describes a link's state.
+func LinkState(state string) string { return cmp.Or(linkStates[state], state) }
+
+// NextStep returns what to do about a link's state; empty if nothing.
 func NextStep(state string) string {
 	switch state {
 	case "linked":

@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/proto/telemetry"
 )
 
-// Telemetry is what `telemetry status` tells. Zero times were never.
+// Telemetry is the output of `telemetry status`. A zero time means never.
 type Telemetry struct {
 	Consent                        Consent
 	LogFile, BackendURL, LastError string
@@ -18,7 +18,7 @@ type Telemetry struct {
 	Bytes, Cap, Dropped            int64
 }
 
-// Telemetry tells what is recorded, where it goes, and which switch decides.
+// Telemetry prints what is recorded, where it is sent, and which switch decides.
 func (t *Terminal) Telemetry(s Telemetry, now time.Time) {
 	upload := "off"
 	if s.Consent.Upload {
@@ -40,7 +40,7 @@ func (t *Terminal) Telemetry(s Telemetry, now time.Time) {
 		goes = "nowhere: there is no backend on another machine"
 	}
 	rows := [][]string{
-		{"upload", upload + decidedBy(s.Consent.By) + ": " + Switch(s.Consent.By, s.Consent.Upload)},
+		{"upload", upload + ": " + Switch(s.Consent.By, s.Consent.Upload)},
 		{"consent", s.Consent.State}, {"goes to", goes}, {"notice", notice}, {"waiting", waiting}, {"last upload", last},
 	}
 	if s.Dropped > 0 {
@@ -57,39 +57,33 @@ func (t *Terminal) Telemetry(s Telemetry, now time.Time) {
 	t.Remark("  next: `servicectl telemetry tail` shows the events; %s`servicectl telemetry purge` erases", stop)
 }
 
-// decidedBy names the variable that decided about the upload, if one did. The names of other switches are for programs.
-func decidedBy(by string) string {
-	if by != strings.ToUpper(by) {
-		return ""
-	}
-	return ", decided by " + by
+// switches explain what decided about the upload. A decision of the person is not among them.
+var switches = map[string]string{
+	"SERVICE_TELEMETRY":   "SERVICE_TELEMETRY is off in this shell",
+	"DO_NOT_TRACK":        "DO_NOT_TRACK is set in this shell",
+	"CI":                  "CI is set in this shell",
+	"SERVICE_BACKEND_URL": "SERVICE_BACKEND_URL in this shell names another backend than the daemon's own",
+	"consent_unreadable": "your decision cannot be read; " +
+		"record it again with `service-mcp accept-privacy` or `decline-privacy`",
+	"embedded": "the embedded backend keeps everything on this machine",
+	"notice":   "the first-run notice was not shown yet, events wait for it",
+	"default":  "nothing was declined",
 }
 
-// Switch says in words what decided about the upload.
+// Switch explains which switch decided about the upload. A switch of a newer daemon is only named.
 func Switch(by string, allowed bool) string {
-	switch by {
-	case "SERVICE_TELEMETRY":
-		return "this shell says no with it"
-	case "DO_NOT_TRACK", "CI":
-		return "this shell has " + by + " set"
-	case "SERVICE_BACKEND_URL":
-		return "this shell works with another backend than the daemon's own"
-	case "consent_unreadable":
-		return "what you decided cannot be read; `service-mcp accept-privacy` or `decline-privacy` records it anew"
-	case "embedded":
-		return "the embedded backend keeps everything on this machine"
-	case "notice":
-		return "the first-run notice was not shown yet, events wait for it"
-	case "default":
-		return "nothing was declined"
-	}
-	if allowed {
+	switch why, ok := switches[by]; {
+	case ok:
+		return why
+	case by != "consent":
+		return "decided by " + by
+	case allowed:
 		return "you agreed with accept-privacy"
 	}
 	return "you declined with decline-privacy"
 }
 
-// TelemetryEvent writes one line of the local log; a line that is no event of the list is shown quoted, whatever it holds.
+// TelemetryEvent prints one line of the local log. A line that is no known event is quoted.
 func (t *Terminal) TelemetryEvent(line []byte) {
 	var e telemetry.Event
 	if json.Unmarshal(line, &e) != nil {
@@ -113,18 +107,18 @@ func (t *Terminal) TelemetryEvent(line []byte) {
 	t.Say("%s  %s%s", at, e.Name, fields.String())
 }
 
-// NoTelemetry says that nothing was recorded.
+// NoTelemetry reports that nothing was recorded.
 func (t *Terminal) NoTelemetry(file string) { t.Remark("nothing is recorded yet (%s)", file) }
 
 // Purged is what an erasure did; Backend is erased, nothing or failed.
 type Purged struct {
 	Local, Waiting, Deleted int64
 	Backend, Detail         string
-	// Declined tells that the person said no to uploads already.
+	// Declined reports whether uploads are already declined.
 	Declined bool
 }
 
-// Purged says what was erased, and what could not be.
+// Purged reports what was erased and what could not be.
 func (t *Terminal) Purged(p Purged) {
 	t.Say("Erased on this machine: %s of the log, %s that waited for upload.", events(p.Local), events(p.Waiting))
 	switch p.Backend {
@@ -144,7 +138,7 @@ func (t *Terminal) Purged(p Purged) {
 	}
 }
 
-// Notice tells the person something apart from an answer.
+// Notice prints a notice beside an answer.
 func (t *Terminal) Notice(text string) {
 	if text != "" {
 		t.Remark("%s", block(text))
@@ -158,7 +152,7 @@ func events(n int64) string {
 	return fmt.Sprintf("%d events", n)
 }
 
-// size tells a number of bytes roughly.
+// size formats a number of bytes roughly.
 func size(n int64) string {
 	switch {
 	case n < 1<<10:

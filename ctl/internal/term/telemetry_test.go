@@ -7,11 +7,13 @@ import (
 )
 
 // Whatever stands in the log, no control character of it reaches the terminal.
-func TestLinesOfTheLogAreShownSafely(t *testing.T) {
-	const event = `{"id":"01939d3a-6a53-7c4e-8f00-0123456789ab","at":"2026-01-02T03:04:05.678Z","name":"account.login_completed","fields":{"outcome":"success"}}`
+func TestTelemetryEvent_StripsControlCharacters(t *testing.T) {
+	const event = `{"id":"01939d3a-6a53-7c4e-8f00-0123456789ab","at":"2026-01-02T03:04:05.678Z",` +
+		`"name":"account.login_completed","fields":{"outcome":"success"}}`
 	term, out := plain(0)
 	term.TelemetryEvent([]byte(event))
-	if got := out.String(); !strings.HasSuffix(got, "account.login_completed  outcome=success\n") || strings.Contains(got, `"`) {
+	if got := out.String(); !strings.HasSuffix(got, "account.login_completed  outcome=success\n") ||
+		strings.Contains(got, `"`) {
 		t.Errorf("got %q", got)
 	}
 	for _, bad := range []string{
@@ -29,18 +31,20 @@ func TestLinesOfTheLogAreShownSafely(t *testing.T) {
 }
 
 // The next step is one that there is: nothing stops an upload that is off for good.
-func TestNextStepsOfTelemetry(t *testing.T) {
+func TestTelemetry_NextSteps(t *testing.T) {
 	for _, c := range []struct {
 		state, url string
 		stops      bool
-	}{{"unset", "https://b.example", true}, {"accepted", "https://b.example", true}, {"declined", "https://b.example", false}, {"unset", "", false}} {
+	}{{"unset", "https://b.example", true}, {"accepted", "https://b.example", true},
+		{"declined", "https://b.example", false}, {"unset", "", false}} {
 		term, out := plain(0)
 		term.Telemetry(Telemetry{Consent: Consent{State: c.state, By: "default"}, BackendURL: c.url}, time.Now())
 		if got := strings.Contains(out.String(), "`service-mcp decline-privacy`"); got != c.stops {
 			t.Errorf("%+v:\n%s", c, out)
 		}
 	}
-	if got := Switch("consent_unreadable", false); !strings.Contains(got, "cannot be read") || strings.Contains(got, "declined") {
+	if got := Switch("consent_unreadable", false); !strings.Contains(got, "cannot be read") ||
+		strings.Contains(got, "declined") {
 		t.Error(got)
 	}
 }

@@ -1,7 +1,7 @@
-// Package term owns every word that the clients say to a person. Its rules: answers go to standard output, remarks and
-// errors to standard error; nothing moves or is coloured unless a terminal reads it (and not with NO_COLOR or
-// TERM=dumb); an error ends with the next step; a secret is never printed; what others wrote is printed without what
-// could steer a terminal. It must not know the daemon or the commands.
+// Package term prints everything that the clients tell people. Answers go to standard output, remarks and errors to
+// standard error. Nothing moves or is coloured unless a terminal reads it (and not with NO_COLOR or TERM=dumb). An
+// error ends with the next step, a secret is never printed, and text of others is sanitized. It must not know the
+// daemon or the commands.
 package term
 
 import (
@@ -14,20 +14,20 @@ import (
 	"golang.org/x/term"
 )
 
-// Terminal is where a command speaks.
+// Terminal is where a command prints.
 type Terminal struct {
 	Out, Err io.Writer
-	// TTY is whether a person's terminal reads Out.
+	// TTY reports whether Out is a terminal.
 	TTY bool
-	// Width is the number of its columns; 0 when that cannot be told.
+	// Width is the number of columns, or 0 if it is unknown.
 	Width int
-	// Moves is whether a line may be written over (a TTY that is not dumb).
+	// Moves reports whether a line may be overwritten (a TTY that is not dumb).
 	Moves bool
-	// Colour is whether emphasis may be shown.
+	// Colour reports whether colours may be used.
 	Colour bool
 }
 
-// New looks at the streams and the environment.
+// New returns a terminal for the streams and the environment.
 func New(out, err io.Writer) *Terminal {
 	t := &Terminal{Out: out, Err: err}
 	if file, ok := out.(*os.File); ok {
@@ -42,14 +42,14 @@ func New(out, err io.Writer) *Terminal {
 	return t
 }
 
-// Say writes one line of an answer.
+// Say prints one line of an answer.
 func (t *Terminal) Say(format string, args ...any) {
-	fmt.Fprintf(t.Out, format+"\n", cleaned(args)...)
+	fmt.Fprintf(t.Out, format+"\n", sanitizeArgs(args)...)
 }
 
-// Remark writes one line beside the answer.
+// Remark prints one line to standard error.
 func (t *Terminal) Remark(format string, args ...any) {
-	fmt.Fprintf(t.Err, format+"\n", cleaned(args)...)
+	fmt.Fprintf(t.Err, format+"\n", sanitizeArgs(args)...)
 }
 
 // JSON writes v as indented JSON.
@@ -58,12 +58,12 @@ func (t *Terminal) JSON(v any) error { return encode(t.Out, v, "  ") }
 // Line writes v as one line of JSON.
 func (t *Terminal) Line(v any) error { return encode(t.Out, v, "") }
 
-// Bold emphasises where that is possible.
-func (t *Terminal) Bold(s string) ink { //nolint:revive // only Say takes it
+// Bold returns s emphasised if colours may be used.
+func (t *Terminal) Bold(s string) safeText { //nolint:revive // only Say takes it
 	if !t.Colour {
-		return ink(printable(s))
+		return safeText(printable(s))
 	}
-	return ink("\x1b[1m" + printable(s) + "\x1b[0m")
+	return safeText("\x1b[1m" + printable(s) + "\x1b[0m")
 }
 
 // Table writes aligned rows.
@@ -79,7 +79,7 @@ func (t *Terminal) Table(rows [][]string) {
 	_ = w.Flush()
 }
 
-// Problem is an error in the words of every room.
+// Problem is an error with its next step.
 type Problem struct {
 	Code      string `json:"code"`
 	Message   string `json:"message"`
@@ -87,7 +87,7 @@ type Problem struct {
 	FixHint   string `json:"fixHint"`
 }
 
-// Problem says what went wrong and what to do next.
+// Problem prints an error and its next step.
 func (t *Terminal) Problem(program string, p Problem) {
 	t.Remark("%s: %s", program, block(p.Message))
 	if p.FixHint != "" {
@@ -95,5 +95,5 @@ func (t *Terminal) Problem(program string, p Problem) {
 	}
 }
 
-// Cancelled says that Ctrl-C was heard.
+// Cancelled reports that Ctrl-C was received.
 func (t *Terminal) Cancelled() { fmt.Fprintln(t.Err, "\ncancelled") }

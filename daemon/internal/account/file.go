@@ -10,16 +10,16 @@ import (
 // FileName is the file's name inside the state directory.
 const FileName = "auth.json"
 
-// maxFile bounds what is read of the file, in bytes.
+// maxFile bounds how much of the file is read, in bytes.
 const maxFile = 64 << 10
 
-// maxToken bounds a token, in bytes, as a backend's answer does.
+// maxToken bounds a token, in bytes, like a backend's answer.
 const maxToken = 4096
 
 // maxURL bounds a backend's address, in bytes.
 const maxURL = 2 << 10
 
-// The forms of the fields, as those of a backend's answer: they reach headers, terminals and agents.
+// The forms of the fields, as in a backend's answer: they are sent in headers and shown on terminals and to agents.
 var (
 	tokenForm   = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
 	accountForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,63}$`)
@@ -27,7 +27,7 @@ var (
 	backendForm = regexp.MustCompile(`^[!-~]*$`)
 )
 
-// authFile is auth.json: the fields of a token's answer and backendUrl.
+// authFile is auth.json: the fields of a token response and backendUrl.
 type authFile struct {
 	AuthToken  string  `json:"authToken"`
 	AccountID  string  `json:"accountId"`
@@ -37,7 +37,7 @@ type authFile struct {
 	BackendURL string  `json:"backendUrl"`
 }
 
-// parse reads auth.json. Its errors name fields and never their values.
+// parse parses auth.json. Its errors name fields and never their values.
 func parse(data []byte) (Link, error) {
 	var f *authFile
 	if err := json.Unmarshal(data, &f); err != nil {
@@ -80,8 +80,8 @@ func parse(data []byte) (Link, error) {
 	return l, nil
 }
 
-// format writes the link into what the file held before, so that fields unknown here survive. What was not an object is
-// replaced.
+// format encodes the link into the file's previous content, so that unknown fields survive. Content that is not an
+// object is replaced.
 func format(before []byte, l Link) ([]byte, error) {
 	fields := map[string]json.RawMessage{}
 	if json.Unmarshal(before, &fields) != nil || fields == nil {

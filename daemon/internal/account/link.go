@@ -1,6 +1,6 @@
-// Package account keeps the account link: auth.json on disk and its snapshot in memory, which follows every
-// change of the file, by whomever it was made. It decides whether an install is linked and to which backend; how a
-// link comes about, and whether the backend still honours it, is told to it by others.
+// Package account stores the account link: auth.json on disk and a snapshot in memory, which follows every change of
+// the file. It decides whether an install is linked and to which backend. Other packages create links and ask the
+// backend whether it still accepts them.
 package account
 
 import (
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// State is what auth.json, and the backend's last word on it, make of this install.
+// State is the state of the link, according to auth.json and the backend's last verdict.
 type State string
 
 // The states of a link. Only Linked allows a gated call.
@@ -21,18 +21,17 @@ const (
 	Expired State = "expired"
 	// Corrupt is a file that does not parse; it counts as not linked and only a login or a logout replaces it.
 	Corrupt State = "corrupt"
-	// OtherBackend is a link minted by another backend than the one asked for.
+	// OtherBackend is a link issued by a backend other than the requested one.
 	OtherBackend State = "other_backend"
 )
 
 // TierFree is the tier of every linked account.
 const TierFree = "free_account"
 
-// Link is a snapshot; it never changes after it was handed out. Fields besides State and Detail are set when the file
-// parsed.
+// Link is an immutable snapshot. Fields other than State and Detail are set only if the file could be parsed.
 type Link struct {
 	State State
-	// Detail says why the state is what it is, where that helps: the parse error of a corrupt file, for instance.
+	// Detail explains the state where that helps, e.g. the parse error of a corrupt file.
 	Detail    string
 	AuthToken Secret
 	AccountID string
@@ -41,24 +40,24 @@ type Link struct {
 	// ExpiresAt is nil for a token that never expires.
 	ExpiresAt *time.Time
 	Scope     string
-	// BackendURL is the backend that minted the token: a URL or "embedded:<id>".
+	// BackendURL is the backend that issued the token: a URL or "embedded:<id>".
 	BackendURL string
 	Verified   Verdict
 }
 
-// Linked tells whether the token may be used.
+// Linked reports whether the token may be used.
 func (l Link) Linked() bool { return l.State == Linked }
 
-// Verdict is the backend's last word on the token, kept in memory only. At is zero while it was never asked.
+// Verdict is the backend's last verdict on the token, kept in memory only. At is zero if it was never asked.
 type Verdict struct {
 	At time.Time
 	OK bool
-	// Err says why OK is false, or why the backend could not be asked.
+	// Err is why OK is false, or why the backend could not be reached.
 	Err string
 }
 
-// sameBackend tells whether a token minted at minted may be sent to url. "embedded:" alone is the embedded backend
-// before its id is known and meets every embedded one; who sends a token resolves the id first.
+// sameBackend reports whether a token issued by minted may be sent to url. "embedded:" alone means the embedded
+// backend before its id is known and matches every embedded backend; the sender of a token resolves the id first.
 func sameBackend(minted, url string) bool {
 	minted, url = strings.TrimRight(minted, "/"), strings.TrimRight(url, "/")
 	if url == "" {

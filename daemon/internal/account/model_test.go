@@ -4,7 +4,6 @@ package account
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -20,18 +19,19 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
-
-	"github.com/service-dev/service/daemon/internal/statefile"
 )
 
 // The model's vocabulary: a token says by itself at which backend it was minted.
 const defaultBackend = "https://d"
 
 var (
-	mintedAt = map[string]string{"svc_a": "https://a", "svc_a2": "https://a", "svc_b": "https://b", "svc_e": "embedded:1", "svc_d": defaultBackend}
-	tokens   = slices.Sorted(maps.Keys(mintedAt))
-	asked    = []string{"https://a", "https://a/", "https://b", defaultBackend, "embedded:1", "embedded:2", "embedded:", ""}
-	broken   = []string{"", "null", "[]", `{"authToken":"svc_`, `{"authToken":7,"accountId":"x","theirs":1}`, `{"accountId":"x","theirs":1}`}
+	mintedAt = map[string]string{"svc_a": "https://a", "svc_a2": "https://a", "svc_b": "https://b", "svc_e": "embedded:1",
+		"svc_d": defaultBackend}
+	tokens = slices.Sorted(maps.Keys(mintedAt))
+	asked  = []string{"https://a", "https://a/", "https://b", defaultBackend, "embedded:1", "embedded:2", "embedded:",
+		""}
+	broken = []string{"", "null", "[]", `{"authToken":"svc_`, `{"authToken":7,"accountId":"x","theirs":1}`,
+		`{"accountId":"x","theirs":1}`}
 )
 
 // content is auth.json as the model sees it.
@@ -43,7 +43,8 @@ type content struct {
 	text    string    // exact, as long as nobody but the outside wrote it
 }
 
-// model is what a store of a few lines would be: a file, what was last read of it or said to it, and what backends said.
+// model is what a store of a few lines would be: a file, what was last read of it or said to it, and what backends
+// said.
 type model struct {
 	dir      string
 	now      time.Time
@@ -63,7 +64,8 @@ type model struct {
 func (m *model) open() {
 	ctx, stop := context.WithCancel(context.Background())
 	m.changed, m.stop, m.served = make(chan struct{}, 1), stop, make(chan struct{})
-	m.store = Open(Options{Dir: m.dir, DefaultBackend: defaultBackend, Changed: m.changed, Now: func() time.Time { return m.now }})
+	m.store = Open(Options{Dir: m.dir, DefaultBackend: defaultBackend, Changed: m.changed,
+		Now: func() time.Time { return m.now }})
 	m.memory, m.unsaved, m.revoked, m.verified = m.file, false, map[string]bool{}, map[string]bool{}
 	m.watched = m.store.Watch(ctx)
 	go func() { defer close(m.served); _ = m.store.Serve(ctx) }()
@@ -159,7 +161,8 @@ func (m *model) checkFile(t *rapid.T, info fs.FileInfo) {
 		return
 	}
 	l, err := parse(data)
-	if err != nil || l.AuthToken.Reveal() != m.file.token || strings.Contains(string(data), "theirs") != m.file.theirs || info.Mode().Perm() != 0o600 {
+	if err != nil || l.AuthToken.Reveal() != m.file.token || strings.Contains(string(data), "theirs") != m.file.theirs ||
+		info.Mode().Perm() != 0o600 {
 		t.Fatalf("auth.json is %s (%v, mode %v), want %+v", data, err, info.Mode(), m.file)
 	}
 }
@@ -206,7 +209,8 @@ func (m *model) amid(t *rapid.T, change func()) {
 
 func (m *model) link(t *rapid.T) Link {
 	token := rapid.SampledFrom(tokens).Draw(t, "token")
-	l := Link{AuthToken: Secret(token), AccountID: accountOf(token), BackendURL: mintedAt[token], LinkedAt: m.now, Scope: "account_full"}
+	l := Link{AuthToken: Secret(token), AccountID: accountOf(token), BackendURL: mintedAt[token], LinkedAt: m.now,
+		Scope: "account_full"}
 	if rapid.Bool().Draw(t, "legacy") {
 		at := m.now.Add(time.Duration(rapid.IntRange(-2, 5).Draw(t, "hours")) * time.Hour).Truncate(time.Second)
 		l.ExpiresAt = &at
@@ -239,7 +243,7 @@ func (m *model) outside(t *rapid.T, text string) {
 // signal lets the store follow the file, as the directory watch makes it.
 func (m *model) signal() {
 	m.changed <- struct{}{}
-	time.Sleep(2 * settle)
+	time.Sleep(2 * settleTime)
 	switch {
 	case !m.unsaved:
 		m.memory = m.file
@@ -259,141 +263,6 @@ func (m *model) changedOutside(c content) {
 	if m.file = c; m.unsaved {
 		m.signal()
 	}
-}
-
-func (m *model) actions() map[string]func(*rapid.T) {
-	return map[string]func(*rapid.T){
-		"": m.check,
-		"login": func(t *rapid.T) {
-			l := m.link(t)
-			m.amid(t, func() {
-				err := m.store.Save(l)
-				switch m.file.kind {
-				case "link":
-					if !errors.Is(err, statefile.ErrSymlink) {
-						t.Fatalf("a symbolic link was written through: %v", err)
-					}
-					m.unsaved = true
-				default:
-					if err != nil {
-						t.Fatal(err)
-					}
-					m.saved(contentOf(l))
-				}
-				delete(m.revoked, l.AuthToken.Reveal())
-				m.memory = contentOf(l)
-			})
-		},
-		"logout": func(t *rapid.T) {
-			m.amid(t, func() {
-				want := m.file.kind != "none" || m.memory.kind == "good"
-				if was, err := m.store.Delete(); err != nil || was != want {
-					t.Fatalf("logout: %v, %v; want %v", was, err, want)
-				}
-				m.file, m.memory, m.unsaved = content{kind: "none"}, content{kind: "none"}, false
-			})
-		},
-		"replaced from outside": func(t *rapid.T) {
-			l := m.link(t)
-			c := contentOf(l)
-			fields := map[string]any{"authToken": c.token, "accountId": accountOf(c.token), "scope": "account_full"}
-			if c.theirs = rapid.Bool().Draw(t, "theirs"); c.theirs {
-				fields["theirs"] = []int{1, 2}
-			}
-			if mintedAt[c.token] != defaultBackend || rapid.Bool().Draw(t, "names its backend") {
-				fields["backendUrl"] = mintedAt[c.token]
-			}
-			if l.ExpiresAt != nil {
-				fields["expiresAt"] = l.ExpiresAt.UTC().Format(time.RFC3339)
-			}
-			data, _ := json.Marshal(fields)
-			c.text = string(data)
-			m.outside(t, c.text)
-			m.changedOutside(c)
-		},
-		"broken from outside": func(t *rapid.T) {
-			text := rapid.SampledFrom(broken).Draw(t, "text")
-			m.outside(t, text)
-			m.changedOutside(content{kind: "broken", text: text, theirs: strings.Contains(text, "theirs")})
-		},
-		"made a symbolic link": func(t *rapid.T) {
-			_ = os.Remove(m.path())
-			if err := os.Symlink(filepath.Join(m.dir, "elsewhere"), m.path()); err != nil {
-				t.Fatal(err)
-			}
-			m.changedOutside(content{kind: "link"})
-		},
-		"removed from outside": func(t *rapid.T) {
-			_ = os.Remove(m.path())
-			m.changedOutside(content{kind: "none"})
-		},
-		"watch event": func(t *rapid.T) { m.amid(t, m.signal) },
-		"refused by the backend": func(t *rapid.T) {
-			token := rapid.SampledFrom(tokens).Draw(t, "token")
-			m.amid(t, func() { m.store.MarkRevoked(token); m.revoked[token] = true })
-		},
-		"honoured by the backend": func(t *rapid.T) {
-			token := rapid.SampledFrom(tokens).Draw(t, "token")
-			m.amid(t, func() { m.store.SetVerified(token, Verdict{At: m.now, OK: true}); m.verified[token] = true })
-		},
-		"restart": func(*rapid.T) {
-			m.close()
-			m.open()
-			<-m.watched
-		},
-		"an hour passes": func(*rapid.T) { m.now = m.now.Add(time.Hour) },
-		"many at once":   m.atOnce,
-	}
-}
-
-// atOnce lets logins, a logout and the watch meet: afterwards memory and file say the same, and one of them won.
-func (m *model) atOnce(t *rapid.T) {
-	if m.file.kind == "link" {
-		t.Skip("nobody can write")
-	}
-	theirs := m.file.theirs
-	possible := map[string]content{"none": {kind: "none"}}
-	var all sync.WaitGroup
-	for range rapid.IntRange(2, 4).Draw(t, "logins") {
-		l := m.link(t)
-		c := contentOf(l)
-		if old, ok := possible[c.token]; ok {
-			l.ExpiresAt = nil // one token has one end
-			if c = old; !c.expires.IsZero() {
-				l.ExpiresAt = &c.expires
-			}
-		}
-		possible[c.token] = c
-		all.Go(func() { _ = m.store.Save(l) })
-	}
-	out := rapid.Bool().Draw(t, "a logout too")
-	if out {
-		all.Go(func() { _, _ = m.store.Delete() })
-	}
-	if m.file.kind != "broken" { // the bubble's time stands still while others wait for a lock, and with it the second look
-		all.Go(func() { m.store.Reload(context.Background()) })
-	}
-	all.Wait()
-	for token := range possible {
-		delete(m.revoked, token)
-	}
-	l := m.store.Current()
-	won, ok := possible[l.AuthToken.Reveal()]
-	if l.AuthToken == "" {
-		won, ok = content{kind: "none"}, out
-	}
-	if !ok {
-		t.Fatalf("nobody asked for %+v", viewOf(l))
-	}
-	m.memory, m.file = won, won
-	if won.kind == "good" {
-		data, _ := os.ReadFile(m.path())
-		m.file.theirs = strings.Contains(string(data), "theirs")
-		if m.file.theirs && !theirs || !m.file.theirs && theirs && !out {
-			t.Fatalf("the field of somebody else: %v before, now %s", theirs, data)
-		}
-	}
-	m.heard(t)
 }
 
 // T3: whatever order logins, logouts, other programs, the watch, backends and restarts come in, the store says what the

@@ -2,12 +2,12 @@ package account
 
 import "log/slog"
 
-// Secret is a string that does not print itself: not by fmt, not by slog, not by encoding/json.
+// Secret is a string that fmt, slog and encoding/json do not print.
 type Secret string
 
 const redacted = "[secret]"
 
-// Reveal returns the secret. Its result goes to a backend or into auth.json and nowhere else.
+// Reveal returns the secret. It must only be sent to a backend or written into auth.json.
 func (s Secret) Reveal() string { return string(s) }
 
 // String hides the secret.

@@ -1,6 +1,7 @@
 package account
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,24 +15,24 @@ import (
 	"github.com/service-dev/service/daemon/internal/statefile"
 )
 
-// settle is how long a file that does not parse may still be in the middle of being written by someone else.
-const settle = 100 * time.Millisecond
+// settleTime is how long another program may take to finish writing a file that does not parse yet.
+const settleTime = 100 * time.Millisecond
 
-// Options are the parts of a Store.
+// Options configure a Store.
 type Options struct {
 	// Dir is the state directory.
 	Dir string
-	// DefaultBackend owns a file without backendUrl; empty means the embedded backend.
+	// DefaultBackend is the backend of a file without backendUrl; empty means the embedded one.
 	DefaultBackend string
 	// Changed signals that auth.json may have changed (statefile.Watch); nil for never.
 	Changed <-chan struct{}
-	// Wrote tells the watch what the store has written, or with nil that it has removed the file; it may be nil.
+	// Wrote is called with what the store has written, or with nil when it has removed the file; it may be nil.
 	Wrote func(data []byte)
 	Now   func() time.Time
 	Log   *slog.Logger
 }
 
-// Store is the link's one owner. Its methods may be called at once by many.
+// Store owns the link. It is safe for concurrent use.
 type Store struct {
 	o    Options
 	path string
@@ -39,28 +40,24 @@ type Store struct {
 	writing sync.Mutex // held from reading to replacing the file
 
 	mu   sync.Mutex
-	link Link // as the file says, or what could not be written to it
-	// unsaved is why link could not be written; empty when it was.
+	link Link // the file's content, or a link that could not be written to it
+	// unsaved is why link could not be written; empty if it was.
 	unsaved string
-	// exposed is the mode that auth.json had when other users had access to it.
+	// exposed is the mode that auth.json had while other users had access to it.
 	exposed  fs.FileMode
 	revoked  map[Secret]bool
 	verified map[Secret]Verdict
 	watchers map[chan Link]struct{}
-	failed   chan struct{} // a write failed
+	failed   chan struct{} // signals a failed write
 }
 
-// Open reads auth.json. A file that cannot be read is a state and no error.
+// Open reads auth.json. A file that cannot be read is a state, not an error.
 func Open(o Options) *Store {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.DefaultBackend == "" {
-		o.DefaultBackend = embedded
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	o.DefaultBackend = cmp.Or(o.DefaultBackend, embedded)
 	s := &Store{
 		o: o, path: filepath.Join(o.Dir, FileName), revoked: map[Secret]bool{}, verified: map[Secret]Verdict{},
 		watchers: map[chan Link]struct{}{}, failed: make(chan struct{}, 1),
@@ -69,18 +66,18 @@ func Open(o Options) *Store {
 	return s
 }
 
-// Path is the file's absolute path.
+// Path returns the file's absolute path.
 func (s *Store) Path() string { return s.path }
 
-// saveAgain is how often a link that could not be written is tried again.
-const saveAgain = 5 * time.Second
+// saveRetry is how often saving a link that could not be written is retried.
+const saveRetry = 5 * time.Second
 
-// Serve follows the file, and writes a link that could not be written, until ctx ends.
+// Serve follows the file, and retries a link that could not be written, until ctx ends.
 func (s *Store) Serve(ctx context.Context) error {
 	var retry <-chan time.Time
 	for {
 		if _, ok := s.Unsaved(); ok && retry == nil {
-			retry = time.After(saveAgain)
+			retry = time.After(saveRetry)
 		}
 		select {
 		case <-ctx.Done():
@@ -104,12 +101,12 @@ func (s *Store) Unsaved() (Link, bool) {
 	return s.link, s.unsaved != ""
 }
 
-// flush tries again to write the link that could not be written; unsaved is false when there is none. It comes before
-// whatever the file says: it is what the person did last. s.writing is held.
+// flush retries to write the link that could not be written; unsaved is false if there is none. That link takes
+// precedence over the file because it is the person's latest action. s.writing is held.
 func (s *Store) flush() (unsaved bool) {
 	l, unsaved := s.Unsaved()
 	if unsaved && s.write(l) == nil {
-		s.o.Log.Info("the link was written to auth.json after all")
+		s.o.Log.Info("saved the link to auth.json after a failure")
 	}
 	return unsaved
 }
@@ -126,7 +123,7 @@ func (s *Store) Reload(ctx context.Context) {
 	}
 }
 
-// load reads the file, a second time after a moment when it does not parse.
+// load reads the file, and reads it again after settleTime if it does not parse.
 func (s *Store) load(ctx context.Context) Link {
 	l := s.read()
 	if l.State != Corrupt {
@@ -134,10 +131,10 @@ func (s *Store) load(ctx context.Context) Link {
 	}
 	select {
 	case <-ctx.Done():
-	case <-time.After(settle):
+	case <-time.After(settleTime):
 	}
 	if l = s.read(); l.State == Corrupt {
-		s.o.Log.Warn("auth.json cannot be understood and counts as not linked", "why", l.Detail)
+		s.o.Log.Warn("failed to parse auth.json, which counts as not linked", "err", l.Detail)
 	}
 	return l
 }
@@ -145,7 +142,7 @@ func (s *Store) load(ctx context.Context) Link {
 func (s *Store) read() Link {
 	data, before, err := statefile.ReadPrivate(s.path, maxFile)
 	if before != 0 {
-		s.expose(before)
+		s.setExposed(before)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return Link{State: NotLinked}
@@ -163,22 +160,22 @@ func (s *Store) read() Link {
 	return l
 }
 
-// expose notes that other users had access to the file.
-func (s *Store) expose(mode fs.FileMode) {
+// setExposed records that other users had access to the file.
+func (s *Store) setExposed(mode fs.FileMode) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.exposed = mode
-	s.o.Log.Warn("other users had access to auth.json; its mode is 0600 now", "before", mode)
+	s.o.Log.Warn("other users had access to auth.json; its mode is 0600 now", "mode", mode)
 }
 
 func (s *Store) set(l Link) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.link = l
-	s.tell()
+	s.notifyWatchers()
 }
 
-// Current is the snapshot, whichever backend minted it.
+// Current returns the snapshot, whichever backend issued the link.
 func (s *Store) Current() Link {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,15 +194,17 @@ func (s *Store) current() Link {
 	case l.ExpiresAt != nil && !s.o.Now().Before(*l.ExpiresAt):
 		l.State, l.Detail = Expired, "the token expired at "+l.ExpiresAt.UTC().Format(time.RFC3339)
 	case s.unsaved != "":
-		l.Detail = "auth.json could not be written, so the link holds until the daemon ends unless it can be written before: " + s.unsaved
+		l.Detail = "auth.json could not be written, so the link holds until the daemon ends unless it can be written " +
+			"before: " + s.unsaved
 	case s.exposed != 0:
-		l.Detail = fmt.Sprintf("other users had access to auth.json (mode %04o), which was taken away; if you share this machine, log out and link again", s.exposed)
+		l.Detail = fmt.Sprintf("other users had access to auth.json (mode %04o), which was taken away; if you share this "+
+			"machine, log out and link again", s.exposed)
 	}
 	return l
 }
 
-// For is the snapshot for calls to one backend, a URL or "embedded:<id>". A link that another backend minted has the
-// state OtherBackend and no token.
+// For returns the snapshot for calls to one backend, a URL or "embedded:<id>". A link that another backend issued has
+// the state OtherBackend and no token.
 func (s *Store) For(backendURL string) Link {
 	l := s.Current()
 	if l.AuthToken != "" && !sameBackend(l.BackendURL, backendURL) {
@@ -215,8 +214,8 @@ func (s *Store) For(backendURL string) Link {
 	return l
 }
 
-// Save makes l the link and writes it. When the file cannot be written the link holds until the daemon ends, Serve tries
-// again, and the error says why. Unknown fields of the file survive.
+// Save makes l the current link and writes it. If the file cannot be written, the link is used until the daemon
+// exits, Serve retries, and the error says why. Unknown fields of the file survive.
 func (s *Store) Save(l Link) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -232,9 +231,9 @@ func (s *Store) Save(l Link) error {
 	return s.write(l)
 }
 
-// write puts the link into the file, and notes whether that worked. s.writing is held.
+// write writes the link to the file, and records whether that worked. s.writing is held.
 func (s *Store) write(l Link) error {
-	before, _ := statefile.Read(s.path, maxFile) // what cannot be read is replaced
+	before, _ := statefile.Read(s.path, maxFile) // an unreadable file is replaced
 	data, err := format(before, l)
 	if err == nil {
 		err = s.replace(data)
@@ -249,12 +248,12 @@ func (s *Store) write(l Link) error {
 		default:
 		}
 	}
-	s.tell()
+	s.notifyWatchers()
 	return err
 }
 
-// replace writes the file and tells the watch: what another program does to the file right after must not look like the
-// state that the watch saw last.
+// replace writes the file and reports the write to the watch, so that the watch does not mistake a change by another
+// program right afterwards for the state it saw last.
 func (s *Store) replace(data []byte) error {
 	err := statefile.Write(s.path, data)
 	if err == nil && s.o.Wrote != nil {
@@ -263,7 +262,7 @@ func (s *Store) replace(data []byte) error {
 	return err
 }
 
-// Delete forgets the link and deletes auth.json; was is false when there was neither.
+// Delete removes the link and auth.json; was is false if there was neither.
 func (s *Store) Delete() (was bool, err error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -284,30 +283,31 @@ func (s *Store) Delete() (was bool, err error) {
 // maxRemembered bounds the tokens about which something is remembered.
 const maxRemembered = 64
 
-// MarkRevoked notes that the backend answered 401 to a token. The file stays.
+func remember[V any](m map[Secret]V, token Secret, v V) {
+	if len(m) >= maxRemembered {
+		clear(m)
+	}
+	m[token] = v
+}
+
+// MarkRevoked records that the backend answered 401 to a token. The file stays.
 func (s *Store) MarkRevoked(token string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.revoked) >= maxRemembered {
-		clear(s.revoked)
-	}
-	s.revoked[Secret(token)] = true
-	s.tell()
+	remember(s.revoked, Secret(token), true)
+	s.notifyWatchers()
 }
 
-// SetVerified keeps the backend's last word on a token.
+// SetVerified stores the backend's verdict on a token.
 func (s *Store) SetVerified(token string, v Verdict) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.verified) >= maxRemembered {
-		clear(s.verified)
-	}
-	s.verified[Secret(token)] = v
-	s.tell()
+	remember(s.verified, Secret(token), v)
+	s.notifyWatchers()
 }
 
-// Watch returns a channel with the snapshot now and after each change, until ctx ends. A slow receiver gets the latest
-// one only.
+// Watch returns a channel with the snapshot now and after each change, until ctx ends. A slow receiver gets only the
+// latest.
 func (s *Store) Watch(ctx context.Context) <-chan Link {
 	ch := make(chan Link, 1)
 	s.mu.Lock()
@@ -322,8 +322,8 @@ func (s *Store) Watch(ctx context.Context) <-chan Link {
 	return ch
 }
 
-// tell hands the snapshot to every watcher, in place of one that was not received yet.
-func (s *Store) tell() {
+// notifyWatchers sends the snapshot to every watcher, replacing one that was not received yet. s.mu is held.
+func (s *Store) notifyWatchers() {
 	for ch := range s.watchers {
 		select {
 		case <-ch:

@@ -102,7 +102,8 @@ func TestSaveKeepsWhatItDoesNotKnow(t *testing.T) {
 	if s.Current().State != Revoked {
 		t.Error("a refused token does not count as revoked")
 	}
-	if err := s.Save(Link{AuthToken: token, AccountID: "acc2", LinkedAt: linkedAt, Scope: "account_full", BackendURL: "https://a"}); err != nil {
+	if err := s.Save(Link{AuthToken: token, AccountID: "acc2", LinkedAt: linkedAt, Scope: "account_full",
+		BackendURL: "https://a"}); err != nil {
 		t.Fatal(err)
 	}
 	var file map[string]any
@@ -115,7 +116,8 @@ func TestSaveKeepsWhatItDoesNotKnow(t *testing.T) {
 	if fmt.Sprint(file) != fmt.Sprint(want) {
 		t.Errorf("the file says %v", file)
 	}
-	if again := Open(Options{Dir: dir}).Current(); again.State != Linked || again.AccountID != "acc2" || !again.LinkedAt.Equal(linkedAt) {
+	if again := Open(Options{Dir: dir}).Current(); again.State != Linked || again.AccountID != "acc2" ||
+		!again.LinkedAt.Equal(linkedAt) {
 		t.Errorf("read again: %+v", again)
 	}
 	if was, err := s.Delete(); !was || err != nil || s.Current().State != NotLinked {
@@ -189,14 +191,14 @@ func TestServe_WritesTheUnsavedLink(t *testing.T) {
 		if err := s.Save(Link{AuthToken: token, AccountID: "acc"}); err == nil {
 			t.Fatal("it was written")
 		}
-		time.Sleep(saveAgain + time.Second)
+		time.Sleep(saveRetry + time.Second)
 		if _, ok := s.Unsaved(); !ok {
 			t.Fatal("it was written over a directory")
 		}
 		if err := os.Remove(filepath.Join(dir, FileName)); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(saveAgain + time.Second)
+		time.Sleep(saveRetry + time.Second)
 		if _, ok := s.Unsaved(); ok {
 			t.Error("it was not tried again")
 		}
@@ -222,7 +224,8 @@ func TestOpen_TightensTheFile(t *testing.T) {
 			t.Errorf("%04o became %v, %v", mode, info.Mode(), err)
 		}
 		s.Reload(t.Context())
-		if l := s.Current(); !l.Linked() || !strings.Contains(l.Detail, fmt.Sprintf("%04o", mode)) || !strings.Contains(log.String(), "auth.json") {
+		if l := s.Current(); !l.Linked() || !strings.Contains(l.Detail, fmt.Sprintf("%04o", mode)) ||
+			!strings.Contains(log.String(), "auth.json") {
 			t.Errorf("%04o: %q, logged %q", mode, l.Detail, log.String())
 		}
 		if err := s.Save(Link{AuthToken: "b", AccountID: "acc"}); err != nil || s.Current().Detail != "" {
@@ -234,12 +237,16 @@ func TestOpen_TightensTheFile(t *testing.T) {
 // What stands in the file reaches headers, terminals and agents: it is held to the forms of a backend's answer.
 func TestParse_Forms(t *testing.T) {
 	for name, file := range map[string]string{
-		"token with a space": `{"authToken":"a b","accountId":"acc"}`, "token with an escape": `{"authToken":"a\u001b","accountId":"acc"}`,
-		"long token": `{"authToken":"` + strings.Repeat("a", 4097) + `","accountId":"acc"}`, "account with an escape": `{"authToken":"a","accountId":"\u001b]52;c;x\u0007"}`,
-		"account with C1": `{"authToken":"a","accountId":"a\u009b"}`, "long account": `{"authToken":"a","accountId":"` + strings.Repeat("a", 65) + `"}`,
+		"token with a space":   `{"authToken":"a b","accountId":"acc"}`,
+		"token with an escape": `{"authToken":"a\u001b","accountId":"acc"}`,
+		"long token": `{"authToken":"` + strings.Repeat("a", 4097) +
+			`","accountId":"acc"}`, "account with an escape": `{"authToken":"a","accountId":"\u001b]52;c;x\u0007"}`,
+		"account with C1": `{"authToken":"a","accountId":"a\u009b"}`, "long account": `{"authToken":"a","accountId":"` +
+			strings.Repeat("a", 65) + `"}`,
 		"account with a newline": `{"authToken":"a","accountId":"a\n"}`,
-		"scope":                  `{"authToken":"a","accountId":"acc","scope":"\u001b"}`, "backend": `{"authToken":"a","accountId":"acc","backendUrl":"https://a/\u001b[2J"}`,
-		"long backend": `{"authToken":"a","accountId":"acc","backendUrl":"https://` + strings.Repeat("a", 2048) + `"}`,
+		"scope":                  `{"authToken":"a","accountId":"acc","scope":"\u001b"}`,
+		"backend":                `{"authToken":"a","accountId":"acc","backendUrl":"https://a/\u001b[2J"}`,
+		"long backend":           `{"authToken":"a","accountId":"acc","backendUrl":"https://` + strings.Repeat("a", 2048) + `"}`,
 	} {
 		if l, err := parse([]byte(file)); err == nil {
 			t.Errorf("%s: %+v", name, l)
@@ -249,7 +256,7 @@ func TestParse_Forms(t *testing.T) {
 	}
 }
 
-// TestFollowsTheFile is S27 from the snapshot's side: the right state in under a second.
+// The snapshot follows the file: the right state in under a second.
 func TestFollowsTheFile(t *testing.T) {
 	dir := t.TempDir()
 	watch := statefile.NewWatch(dir, slog.New(slog.DiscardHandler))
@@ -272,7 +279,8 @@ func TestFollowsTheFile(t *testing.T) {
 		{"deleted", func() { _ = os.Remove(s.Path()) }, NotLinked},
 		{"a link to elsewhere", func() { _ = os.Symlink("/etc/hostname", s.Path()) }, Corrupt},
 		{"directory deleted", func() { _ = os.RemoveAll(dir) }, NotLinked},
-		{"directory made again", func() { _ = os.Mkdir(dir, 0o700); put(t, dir, `{"authToken":"c","accountId":"acc"}`) }, Linked},
+		{"directory made again", func() { _ = os.Mkdir(dir, 0o700); put(t, dir, `{"authToken":"c","accountId":"acc"}`) },
+			Linked},
 	}
 	for _, step := range steps {
 		step.do()
@@ -297,7 +305,8 @@ func TestSecretHidesItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{log.String(), string(data), fmt.Sprintf("%v %+v %#v %s %q", l, l, l, l.AuthToken, l.AuthToken)} {
+	for _, text := range []string{log.String(), string(data),
+		fmt.Sprintf("%v %+v %#v %s %q", l, l, l, l.AuthToken, l.AuthToken)} {
 		if strings.Contains(text, token) {
 			t.Error("printed:", text)
 		}
@@ -349,13 +358,12 @@ func TestServe_FileRemovedRightAfterSave(t *testing.T) {
 		t.Fatal(err)
 	}
 	late := time.After(10 * time.Second)
-	for linked := false; ; {
+	for { // Save has replaced the first snapshot, so that NotLinked comes from the removal
 		select {
 		case l := <-states:
-			if linked && l.State == NotLinked {
+			if l.State == NotLinked {
 				return
 			}
-			linked = linked || l.State == Linked
 		case <-late:
 			t.Fatalf("it is %s", s.Current().State)
 		}

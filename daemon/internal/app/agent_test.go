@@ -17,9 +17,10 @@ import (
 )
 
 // tool calls a tool on behalf of a shell in cwd and gives its structured answer.
-func (d *daemon) tool(t *testing.T, cwd, name, arguments string, into any) {
+func (d *testDaemon) tool(t *testing.T, cwd, name, arguments string, into any) {
 	t.Helper()
-	stream, err := d.ctl.CallTool(t.Context(), &controlv1.CallToolRequest{Name: name, Arguments: arguments, Caller: &controlv1.Caller{Cwd: []byte(cwd)}})
+	stream, err := d.ctl.CallTool(t.Context(), &controlv1.CallToolRequest{Name: name, Arguments: arguments,
+		Caller: &controlv1.Caller{Cwd: []byte(cwd)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +67,7 @@ func TestLocalSimulationByTools(t *testing.T) {
 		t.Errorf("waiting: %v", answer)
 	}
 	select {
-	case <-d.ended:
+	case <-d.stopOnError:
 		t.Fatal("the daemon stopped under an app")
 	case <-time.After(2500 * time.Millisecond): // more than twice its patience
 	}

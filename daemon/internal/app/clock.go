@@ -4,5 +4,5 @@ package app
 
 import "time"
 
-// systemClock is the daemon's clock where Options name none.
+// systemClock is the daemon's clock unless Options name another.
 func systemClock() time.Time { return time.Now() }

@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// soakDir is where the soak test (packaging/soak) moves the clock of this build and reads how many goroutines there
-// are. The linker sets it; builds that ship have neither this file nor the variable.
+// soakDir is the directory through which the soak test (packaging/soak) moves the clock of this build and counts its
+// goroutines. The linker sets it; shipped builds contain neither this file nor the variable.
 var soakDir string
 
-// systemClock is the system's, moved by the seconds that the file "clock" says. Both readings of the time move, so
-// durations see the jump too: harsher than a wall clock that is set, and what a suspended machine looks like.
+// systemClock returns the system's time, moved by the number of seconds in the file "clock". Wall and monotonic
+// readings both move, so durations jump too: harsher than setting the wall clock, and similar to a suspended machine.
 func systemClock() time.Time {
 	now := time.Now()
 	data, err := os.ReadFile(filepath.Join(soakDir, "clock"))

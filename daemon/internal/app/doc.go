@@ -1,4 +1,4 @@
-// Package app is the daemon's composition root and its supervision: it makes the state directory safe, takes the lock,
-// puts the parts together, opens the two sockets, and takes everything down again in order. It is the only package that
-// imports all the others, and none imports it; what any part does is not decided here.
+// Package app is the daemon's composition root and supervisor: it secures the state directory, takes the lock,
+// creates the components, opens the two sockets, and shuts everything down in order. It is the only package that
+// imports all others, and none imports it. It contains no decisions that belong to a component.
 package app

@@ -27,43 +27,58 @@ const (
 	checkFail = "fail"
 )
 
-// doctorTimeout bounds the checks that ask others.
+// doctorTimeout bounds the checks that make calls.
 const doctorTimeout = 15 * time.Second
 
-// doctor runs every check on behalf of the caller in ctx.
-func (p *parts) doctor(ctx context.Context) []control.Check {
+// doctor runs every check for the caller in ctx.
+func (d *daemon) doctor(ctx context.Context) []control.Check {
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
-	checks := []control.Check{p.checkDirectory(), p.checkProgram(), p.checkConfig(ctx), p.checkAuthFile(), p.checkConsent(ctx), p.checkTelemetry(ctx)}
-	checks = append(checks, p.checkAdapters()...)
-	health := p.checkBackend(ctx)
+	checks := []control.Check{
+		d.checkDirectory(), d.checkProgram(), d.checkConfig(ctx), d.checkAuthFile(), d.checkConsent(ctx),
+		d.checkTelemetry(ctx),
+	}
+	checks = append(checks, d.checkAdapters()...)
+	health := d.checkBackend(ctx)
 	checks = append(checks, health)
 	if health.State == checkOK {
-		checks = append(checks, p.checkLink(ctx))
+		checks = append(checks, d.checkLink(ctx))
 	}
-	return append(checks, p.checkBrowser(ctx))
+	return append(checks, d.checkBrowser(ctx))
 }
 
-func (p *parts) checkDirectory() control.Check {
-	c := control.Check{Name: "state directory", State: checkOK, Detail: p.paths.Dir}
-	for _, dir := range []string{p.paths.Dir, p.paths.Run} {
-		if err := probe(dir); err != nil {
-			c.State, c.Detail, c.Fix = checkFail, err.Error(), "Make "+dir+" writable for you and see that its disk is not full."
-			return c
+func passed(name, detail string) control.Check {
+	return control.Check{Name: name, State: checkOK, Detail: detail}
+}
+
+func warning(name, detail, fix string) control.Check {
+	return control.Check{Name: name, State: checkWarn, Detail: detail, Fix: fix}
+}
+
+func failure(name, detail, fix string) control.Check {
+	return control.Check{Name: name, State: checkFail, Detail: detail, Fix: fix}
+}
+
+func (d *daemon) checkDirectory() control.Check {
+	const name = "state directory"
+	for _, dir := range []string{d.paths.Dir, d.paths.Run} {
+		if err := checkWritable(dir); err != nil {
+			return failure(name, err.Error(), "Make "+dir+" writable for you and check that its disk is not full.")
 		}
 	}
-	if err := statefile.EnsureDir(p.paths.Dir); err != nil {
-		c.State, c.Detail, c.Fix = checkFail, err.Error(), "Correct the directory's owner or mode, then restart the daemon."
+	if err := statefile.EnsureDir(d.paths.Dir); err != nil {
+		return failure(name, err.Error(), "Correct the directory's owner or mode, then restart the daemon.")
 	}
-	return c
+	return passed(name, d.paths.Dir)
 }
 
-// probe writes a file into a directory and takes it away again: a full disk lets an empty one be made.
-func probe(dir string) error {
+// checkWritable writes a file into a directory and removes it, because on a full disk an empty file can still be
+// created.
+func checkWritable(dir string) error {
 	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
 		return cmp.Or(err, fmt.Errorf("%s is not a directory", dir))
 	}
-	f, err := os.CreateTemp(dir, ".doctor.tmp-*") // a name that statefile.Sweep would take away, too
+	f, err := os.CreateTemp(dir, ".doctor.tmp-*") // a name that statefile.Sweep would also delete
 	if err != nil {
 		return err
 	}
@@ -71,27 +86,29 @@ func probe(dir string) error {
 	return errors.Join(err, f.Close(), os.Remove(f.Name()))
 }
 
-// checkTelemetry looks whether events can be kept and thrown away, and how their last upload went.
-func (p *parts) checkTelemetry(ctx context.Context) control.Check {
-	s := (face{p}).Telemetry(ctx)
-	c := control.Check{Name: "telemetry", State: checkOK, Detail: fmt.Sprintf("%d events wait; the log is %s", s.Waiting, s.LogFile)}
-	err := appendable(s.LogFile)
-	for _, dir := range []string{filepath.Dir(s.LogFile), filepath.Join(filepath.Dir(s.LogFile), "spool")} {
-		if e := probe(dir); !errors.Is(e, fs.ErrNotExist) { // it is made with the first event
+// checkTelemetry checks that events can be stored and deleted, and reports the outcome of their last upload.
+func (d *daemon) checkTelemetry(ctx context.Context) control.Check {
+	const name = "telemetry"
+	s := (facade{d}).Telemetry(ctx)
+	err := checkAppendable(s.LogFile)
+	dir := filepath.Dir(s.LogFile)
+	for _, dir := range []string{dir, filepath.Join(dir, "spool")} {
+		if e := checkWritable(dir); !errors.Is(e, fs.ErrNotExist) { // the first event creates it
 			err = errors.Join(err, e)
 		}
 	}
 	switch {
 	case err != nil:
-		c.State, c.Detail, c.Fix = checkFail, err.Error(), "Make "+filepath.Dir(s.LogFile)+" a directory that you can write to, or move it away."
+		return failure(name, err.Error(), "Make "+dir+" a directory that you can write to, or move it away.")
 	case s.LastError != "":
-		c.State, c.Detail, c.Fix = checkWarn, s.LastError, "Nothing is needed, it is tried again; `servicectl telemetry status` tells more."
+		return warning(name, s.LastError,
+			"Do nothing: the daemon tries again. `servicectl telemetry status` shows more.")
 	}
-	return c
+	return passed(name, fmt.Sprintf("%d events wait; the log is %s", s.Waiting, s.LogFile))
 }
 
-// appendable tells why nothing can be added to a file; nil also where there is none yet.
-func appendable(path string) error {
+// checkAppendable returns why nothing can be added to a file; nil if it does not exist yet.
+func checkAppendable(path string) error {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -108,131 +125,139 @@ func appendable(path string) error {
 	return f.Close()
 }
 
-// checkProgram looks whether a client could start this daemon again.
-func (p *parts) checkProgram() control.Check {
-	c := control.Check{Name: "daemon's program", State: checkOK, Detail: p.program.path}
+// checkProgram checks that a client could start this daemon again.
+func (d *daemon) checkProgram() control.Check {
+	const name = "daemon's program"
 	switch {
-	case p.program.gone():
-		c.State, c.Detail, c.Fix = checkWarn, p.program.path+" is gone: this daemon goes on, but another cannot be started", "Install the service again."
-	case p.program.replaced():
-		c.State, c.Detail, c.Fix = checkWarn, p.program.path+" was replaced since the daemon started", "Run `servicectl daemon restart`; connected agents go on with the new one."
+	case d.program.isGone():
+		return warning(name, d.program.path+" was deleted: this daemon goes on, but another cannot be started",
+			"Install the service again.")
+	case d.program.isReplaced():
+		return warning(name, d.program.path+" was replaced since the daemon started",
+			"Run `servicectl daemon restart`; connected agents go on with the new one.")
 	}
-	return c
+	return passed(name, d.program.path)
 }
 
-func (p *parts) checkConfig(ctx context.Context) control.Check {
-	if problem := p.configProblem(); problem != "" {
-		return control.Check{Name: "configuration", State: checkWarn, Detail: problem + "; the last usable settings stay in use", Fix: "Correct config.yaml, or remove it for the defaults."}
+func (d *daemon) checkConfig(ctx context.Context) control.Check {
+	const name = "configuration"
+	if problem := d.configProblem(); problem != "" {
+		return warning(name, problem+"; the last usable settings stay in use",
+			"Correct config.yaml, or remove it for the defaults.")
 	}
-	b, err := p.backendOf(ctx)
+	b, err := d.backendOf(ctx)
 	if err != nil {
-		return control.Check{Name: "configuration", State: checkFail, Detail: err.Error(), Fix: "Correct SERVICE_BACKEND_URL or config.yaml."}
+		return failure(name, err.Error(), "Correct SERVICE_BACKEND_URL or config.yaml.")
 	}
 	url := b.URL
 	if b.Kind == config.KindEmbedded {
 		url = "the embedded backend"
 	}
-	return control.Check{Name: "configuration", State: checkOK, Detail: fmt.Sprintf("calls go to %s (chosen by: %s)", url, b.ChosenBy)}
+	return passed(name, fmt.Sprintf("calls go to %s (chosen by: %s)", url, b.ChosenBy))
 }
 
-func (p *parts) checkAuthFile() control.Check {
-	c := control.Check{Name: "auth.json", State: checkOK}
-	l := p.accounts.Current()
-	switch l.State {
+func (d *daemon) checkAuthFile() control.Check {
+	const name = "auth.json"
+	switch l := d.accounts.Current(); l.State {
 	case account.Corrupt:
-		c.State, c.Detail, c.Fix = checkFail, "it cannot be read: "+l.Detail, "Run `servicectl login` to link again, or `servicectl logout` to delete it."
+		return failure(name, "it cannot be read: "+l.Detail,
+			"Run `servicectl login` to link again, or `servicectl logout` to delete it.")
 	case account.NotLinked:
-		c.Detail = "there is none: this install is anonymous"
+		return passed(name, "there is none: this install is anonymous")
 	case account.Linked:
-		c.Detail = "linked to account " + l.AccountID
-		if info, err := os.Stat(p.accounts.Path()); err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-			c.State, c.Detail, c.Fix = checkWarn, fmt.Sprintf("other users can read it (mode %04o)", info.Mode().Perm()), "Run `chmod 600 "+p.accounts.Path()+"`; if others had a look, log out and in again."
+		info, err := os.Stat(d.accounts.Path())
+		if err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+			return warning(name, fmt.Sprintf("other users can read it (mode %04o)", info.Mode().Perm()),
+				"Run `chmod 600 "+d.accounts.Path()+"`; if others may have read it, log out and in again.")
 		}
+		return passed(name, "linked to account "+l.AccountID)
 	default:
-		c.State, c.Detail, c.Fix = checkWarn, "the link is "+string(l.State), "Run `servicectl login` to link again."
+		return warning(name, "the link is "+string(l.State), "Run `servicectl login` to link again.")
 	}
-	return c
 }
 
-func (p *parts) checkConsent(ctx context.Context) control.Check {
-	state, err := p.consent.Get()
+func (d *daemon) checkConsent(ctx context.Context) control.Check {
+	const name = "consent"
+	state, err := d.consent.Get()
 	if err != nil {
-		return control.Check{Name: "consent", State: checkWarn, Detail: err.Error(), Fix: "Run `servicectl accept-privacy` or `servicectl decline-privacy`."}
+		return warning(name, err.Error(), "Run `servicectl accept-privacy` or `servicectl decline-privacy`.")
 	}
 	detail := "nothing is uploaded"
-	by := (face{p}).Consent(ctx)
+	by := (facade{d}).Consent(ctx)
 	if by.UploadAllowed {
 		detail = "events may be uploaded"
 	}
-	return control.Check{Name: "consent", State: checkOK, Detail: fmt.Sprintf("%s; %s (decided by: %s)", state, detail, by.DecidedBy)}
+	return passed(name, fmt.Sprintf("%s; %s", state, detail))
 }
 
-// checkAdapters looks at the files without running them.
-func (p *parts) checkAdapters() []control.Check {
-	wrong := p.host.Check()
+// checkAdapters checks the files of the adapters without running them.
+func (d *daemon) checkAdapters() []control.Check {
+	wrong := d.host.Check()
 	var out []control.Check
-	for _, s := range p.host.Plugins() {
-		c := control.Check{Name: "adapter " + s.Name, State: checkOK, Detail: "verified; " + s.State}
-		if err := wrong[s.Name]; err != nil {
-			c.State, c.Detail, c.Fix = checkFail, err.Error(), pluginhost.FixHint(err)
-		} else if s.LastError != "" && s.State != pluginhost.Running {
-			c.State, c.Detail, c.Fix = checkWarn, s.State+": "+s.LastError, "Look into `servicectl daemon logs`."
-		} else if !s.Crashed.IsZero() {
-			c.Detail += fmt.Sprintf("; crashed %s ago: %s", p.now().Sub(s.Crashed).Round(time.Second), s.LastError)
+	for _, s := range d.host.Plugins() {
+		c := passed("adapter "+s.Name, "verified; "+s.State)
+		switch err := wrong[s.Name]; {
+		case err != nil:
+			c = failure(c.Name, err.Error(), pluginhost.FixHint(err))
+		case s.LastError != "" && s.State != pluginhost.Running:
+			c = warning(c.Name, s.State+": "+s.LastError, "Read `servicectl daemon logs`.")
+		case !s.Crashed.IsZero():
+			c.Detail += fmt.Sprintf("; crashed %s ago: %s", d.now().Sub(s.Crashed).Round(time.Second), s.LastError)
 		}
 		out = append(out, c)
 	}
 	return out
 }
 
-func (p *parts) checkBackend(ctx context.Context) control.Check {
-	c := control.Check{Name: "backend", State: checkOK}
-	b, err := p.backendOf(ctx)
+func (d *daemon) checkBackend(ctx context.Context) control.Check {
+	const name = "backend"
+	b, err := d.backendOf(ctx)
 	if err != nil {
-		return control.Check{Name: "backend", State: checkFail, Detail: "not asked: its address is not usable", Fix: "Correct the configuration."}
+		return failure(name, "not checked: its address is not usable", "Correct the configuration.")
 	}
-	h, err := p.backends.Health(ctx, backend.Target{BaseURL: b.URL, InstallID: p.installID()})
+	h, err := d.host.Health(ctx, backend.Target{BaseURL: b.URL, InstallID: d.install.ID()})
 	if err != nil {
-		c.State, c.Detail, c.Fix = checkFail, err.Error(), "Check the network and the backend address, then try again."
+		fix := "Check the network and the backend address, then try again."
 		var problem *backend.Problem
-		if errors.As(err, &problem) && problem.FixHint != "" {
-			c.Fix = problem.FixHint
+		if errors.As(err, &problem) {
+			fix = cmp.Or(problem.FixHint, fix)
 		}
-		return c
+		return failure(name, err.Error(), fix)
 	}
-	c.Detail = fmt.Sprintf("%s %s (commit %s), up for %s", h.Service, h.Version, h.Commit, h.Uptime.Round(time.Second))
+	uptime := h.Uptime.Round(time.Second)
+	c := passed(name, fmt.Sprintf("%s %s (commit %s), up for %s", h.Service, h.Version, h.Commit, uptime))
 	if !h.OK {
-		c.State, c.Fix = checkWarn, "The backend says that it is not well; try again later."
+		c.State, c.Fix = checkWarn, "The backend reports a problem; try again later."
 	}
 	return c
 }
 
 // checkLink asks the backend about the token.
-func (p *parts) checkLink(ctx context.Context) control.Check {
-	c := control.Check{Name: "account link", State: checkOK}
-	switch l := (face{p}).Verify(ctx); {
+func (d *daemon) checkLink(ctx context.Context) control.Check {
+	const name = "account link"
+	switch l := (facade{d}).Verify(ctx); {
 	case l.State == account.NotLinked:
-		c.Detail = "no account is linked"
+		return passed(name, "no account is linked")
 	case l.State == account.OtherBackend:
-		c.State, c.Detail, c.Fix = checkWarn, "the link belongs to "+backend.DisplayName(l.BackendURL), "Run `servicectl login --replace` to link at this backend, which replaces that link."
+		return warning(name, "the link belongs to "+backend.DisplayName(l.BackendURL),
+			"Run `servicectl login --replace` to link at this backend, which replaces that link.")
 	case !l.Linked():
-		c.State, c.Detail, c.Fix = checkFail, "the link is "+string(l.State), "Run `servicectl login` to link again."
+		return failure(name, "the link is "+string(l.State), "Run `servicectl login` to link again.")
 	case !l.Verified.OK:
-		c.State, c.Detail, c.Fix = checkWarn, "the backend could not be asked: "+l.Verified.Err, "Try again later."
+		return warning(name, "the backend could not be asked: "+l.Verified.Err, "Try again later.")
 	case l.Detail != "":
-		c.State, c.Detail, c.Fix = checkWarn, l.Detail, "If others use this machine, run `servicectl logout`, then `servicectl login`."
-		if _, unsaved := p.accounts.Unsaved(); unsaved {
-			c.Fix = "Make room for auth.json in the state directory."
+		if _, unsaved := d.accounts.Unsaved(); unsaved {
+			return warning(name, l.Detail, "Free space for auth.json in the state directory.")
 		}
-	default:
-		c.Detail = "the backend honours it"
+		return warning(name, l.Detail, "If others use this machine, run `servicectl logout`, then `servicectl login`.")
 	}
-	return c
+	return passed(name, "the backend honours it")
 }
 
-func (p *parts) checkBrowser(ctx context.Context) control.Check {
+func (d *daemon) checkBrowser(ctx context.Context) control.Check {
+	const name = "browser"
 	if caller.From(ctx).Env["SERVICE_NO_AUTO_OPEN"] == "1" {
-		return control.Check{Name: "browser", State: checkOK, Detail: "not opened by itself (SERVICE_NO_AUTO_OPEN=1)"}
+		return passed(name, "not opened automatically (SERVICE_NO_AUTO_OPEN=1)")
 	}
-	return control.Check{Name: "browser", State: checkOK, Detail: "verification pages are opened by themselves"}
+	return passed(name, "verification pages open automatically")
 }

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/service-dev/service/daemon/internal/account"
@@ -10,145 +11,125 @@ import (
 	"github.com/service-dev/service/daemon/internal/config"
 	"github.com/service-dev/service/daemon/internal/control"
 	"github.com/service-dev/service/daemon/internal/link"
-	"github.com/service-dev/service/daemon/internal/pluginhost"
-	"github.com/service-dev/service/daemon/internal/tools"
 )
 
-// face shows the parts to the control door in the words that it declares. It decides nothing.
-type face struct{ p *parts }
+// facade implements the interfaces of control and tools by calling the components. It decides nothing.
+type facade struct{ d *daemon }
 
-var (
-	_ control.Accounts  = face{}
-	_ control.Logins    = face{}
-	_ control.Consents  = face{}
-	_ control.System    = face{}
-	_ tools.Accounts    = face{}
-	_ control.Catalogue = (*tools.Catalogue)(nil)
-)
+func (f facade) InstallID() string { return f.d.install.ID() }
 
-func (f face) InstallID() string { return f.p.installID() }
-
-// Link is the snapshot as the caller's backend sees it.
-func (f face) Link(ctx context.Context) account.Link {
-	b, err := f.p.backendOf(ctx)
+// Link returns the link as the caller's backend sees it.
+func (f facade) Link(ctx context.Context) account.Link {
+	b, err := f.d.backendOf(ctx)
 	if err != nil {
-		return f.p.accounts.Current()
+		return f.d.accounts.Current()
 	}
-	return f.p.accounts.For(f.p.resolved(b))
+	return f.d.accounts.For(f.d.resolved(b))
 }
 
-// resolved puts the id of the embedded backend into its address when it runs.
-func (p *parts) resolved(b config.Backend) string {
-	if b.Kind == config.KindEmbedded && p.host != nil {
-		if id := p.host.EmbeddedID(); id != "" {
-			return id
-		}
+// resolved returns the address of a backend, with the id of the embedded one if it runs.
+func (d *daemon) resolved(b config.Backend) string {
+	if b.Kind != config.KindEmbedded {
+		return b.URL
 	}
-	return b.URL
+	id, _ := d.host.RunningEmbedded()
+	return cmp.Or(id, b.URL)
 }
 
-func (f face) Verify(ctx context.Context) account.Link {
-	return f.p.verify(ctx, caller.From(ctx))
+func (f facade) Verify(ctx context.Context) account.Link {
+	return f.d.link.Verify(ctx, caller.From(ctx))
 }
 
-// BackendURL is where the caller's calls go; empty when its setting cannot be used.
-func (f face) BackendURL(ctx context.Context) string {
-	b, err := f.p.backendOf(ctx)
+// BackendURL returns the address of the caller's backend; empty if its setting is invalid.
+func (f facade) BackendURL(ctx context.Context) string {
+	b, err := f.d.backendOf(ctx)
 	if err != nil {
 		return ""
 	}
-	return f.p.resolved(b)
+	return f.d.resolved(b)
 }
 
-// Logout deletes auth.json first: that never waits for the network. Then the backend is asked to revoke the token.
-func (f face) Logout(ctx context.Context) (control.LoggedOut, error) {
-	out := control.LoggedOut{Path: f.p.accounts.Path()}
-	l := f.p.accounts.Current()
+// Logout first deletes auth.json, which never waits for the network, and then asks the backend to revoke the token.
+func (f facade) Logout(ctx context.Context) (control.LoggedOut, error) {
+	out := control.LoggedOut{Path: f.d.accounts.Path()}
+	l := f.d.accounts.Current()
 	var err error
-	if out.Was, err = f.p.accounts.Delete(); err != nil {
+	if out.Was, err = f.d.accounts.Delete(); err != nil {
 		return out, err
 	}
 	if l.AuthToken != "" {
-		out.RevokeURL = f.p.link.Revoke(context.WithoutCancel(ctx), l)
+		out.RevokeURL = f.d.link.Revoke(context.WithoutCancel(ctx), l)
 		out.Revoked = out.RevokeURL == ""
 	}
 	return out, nil
 }
 
-func (f face) Begin(ctx context.Context, replace bool) (control.Attempt, error) {
-	a, err := f.p.link.Start(ctx, caller.From(ctx), replace)
+func (f facade) Begin(ctx context.Context, replace bool) (control.Attempt, error) {
+	a, err := f.d.link.Start(ctx, caller.From(ctx), replace)
 	if err != nil {
 		return nil, err
 	}
 	return attempt{a}, nil
 }
 
-// attempt is a login of link's in control's words.
+// attempt adapts link.Attempt to control.
 type attempt struct{ *link.Attempt }
 
 func (a attempt) Wait(ctx context.Context, onPoll func(link.PollEvent)) (link.Outcome, error) {
 	return a.Attempt.Wait(ctx, link.Wait{OnPoll: onPoll})
 }
 
-func (f face) Open(ctx context.Context, url string) (opened bool, reason string) {
+func (f facade) Open(ctx context.Context, url string) (opened bool, reason string) {
 	return clientio.Open(ctx, caller.From(ctx), url)
 }
 
-func (f face) Consent(ctx context.Context) control.Consent {
-	state, _ := f.p.consent.Get()
-	allowed, by := f.p.record.Gate(caller.From(ctx))
+func (f facade) Consent(ctx context.Context) control.Consent {
+	state, _ := f.d.consent.Get()
+	allowed, by := f.d.recorder.Gate(caller.From(ctx))
 	return control.Consent{State: string(state), UploadAllowed: allowed, DecidedBy: by}
 }
 
-func (f face) Plugins() []control.Plugin {
+func (f facade) Plugins() []control.Plugin {
 	var out []control.Plugin
-	for _, s := range f.p.host.Plugins() {
-		out = append(out, pluginOut(s))
+	for _, s := range f.d.host.Plugins() {
+		out = append(out, control.Plugin(s))
 	}
 	return out
 }
 
-func pluginOut(s pluginhost.PluginStatus) control.Plugin {
-	return control.Plugin{
-		Name: s.Name, Path: s.Path, State: s.State, Version: s.Version, LastError: s.LastError,
-		PID: s.PID, Restarts: s.Restarts, Verified: s.Verified,
-		Since: s.Since, Crashed: s.Crashed, Resume: s.Resume,
-	}
-}
-
-// Load tells what is held now. A browser session lives in its backend and is not counted.
-func (f face) Load() control.Load {
+// Load returns the current load. A browser session lives in its backend and is not counted.
+func (f facade) Load() control.Load {
 	return control.Load{
-		MCPClients: f.p.gate.Clients(), Sessions: f.p.sessions.LocalCount(), Polling: f.p.link.Polling(),
-		Replaced: f.p.program.replaced(), ConfigProblem: f.p.configProblem(),
+		MCPClients: f.d.gate.Clients(), Sessions: f.d.sessions.LocalCount(), Polling: f.d.link.Polling(),
+		Replaced: f.d.program.isReplaced(), ConfigProblem: f.d.configProblem(),
 	}
 }
 
-// configProblem is why config.yaml as it is now is not in use; empty when it is.
-func (p *parts) configProblem() string {
-	if err := p.config.Problem(); err != nil {
+// configProblem returns why the current config.yaml is not in use; empty if it is.
+func (d *daemon) configProblem() string {
+	if err := d.config.Problem(); err != nil {
 		return err.Error()
 	}
 	return ""
 }
 
-// dashboardPath is where a backend's dashboard begins.
+// dashboardPath is the path of a backend's dashboard.
 const dashboardPath = "/account"
 
-// Backend tells where the caller's calls go, and how the last of them went. It asks nobody; the doctor does.
-func (f face) Backend(ctx context.Context) control.Backend {
-	b, err := f.p.backendOf(ctx)
+// Backend returns the caller's backend and the outcome of the last call to it. It makes no call; the doctor does.
+func (f facade) Backend(ctx context.Context) control.Backend {
+	b, err := f.d.backendOf(ctx)
 	if err != nil {
 		return control.Backend{State: "unknown", Detail: err.Error()}
 	}
 	out := control.Backend{Kind: b.Kind, URL: b.URL, ChosenBy: b.ChosenBy, State: "unknown"}
 	address := b.URL
 	if b.Kind == config.KindEmbedded {
-		out.URL, address = f.p.host.EmbeddedID(), f.p.host.EmbeddedURL()
+		out.URL, address = f.d.host.RunningEmbedded()
 		if out.URL != "" {
 			out.State = "reachable"
 		}
-	} else if c := f.p.host.Contact(b.URL); !c.At.IsZero() {
+	} else if c := f.d.host.Contact(b.URL); !c.At.IsZero() {
 		out.State, out.Detail = "unreachable", c.Err
 		if c.OK {
 			out.State = "reachable"
@@ -160,11 +141,11 @@ func (f face) Backend(ctx context.Context) control.Backend {
 	return out
 }
 
-func (f face) CloseLocalSession(ctx context.Context, id string) error {
-	_, err := f.p.sessions.Close(ctx, backend.Target{}, id)
+func (f facade) CloseLocalSession(ctx context.Context, id string) error {
+	_, err := f.d.sessions.Close(ctx, backend.Target{}, id)
 	return err
 }
 
-func (f face) Doctor(ctx context.Context) []control.Check { return f.p.doctor(ctx) }
+func (f facade) Doctor(ctx context.Context) []control.Check { return f.d.doctor(ctx) }
 
-func (f face) Stop() { f.p.end(errAsked) }
+func (f facade) Stop() { f.d.end(errAsked) }

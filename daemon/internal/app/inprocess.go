@@ -14,17 +14,17 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// InProcess serves one agent on in and out, where its sandbox forbids the daemon's sockets. It takes no
-// lock and starts no adapter: a daemon may run beside it. It returns when in ends or ctx does.
+// InProcess serves one agent on in and out, where its sandbox forbids the daemon's sockets. It takes no lock and starts
+// no adapter: a daemon may run beside it. It returns when in or ctx ends.
 func InProcess(ctx context.Context, o Options, in io.Reader, out io.Writer) error {
-	paths, err := pathsOf(o.Dir)
+	paths, err := statePaths(o.Dir)
 	if err != nil {
 		return err
 	}
 	if o.Now == nil {
 		o.Now = systemClock
 	}
-	// A sandbox may forbid to write here too; what needs the directory says so when it is called.
+	// A sandbox may forbid writing here too; calls that need the directory then fail.
 	log := slog.New(slog.NewTextHandler(o.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: redact}))
 	p, err := composeInProcess(o, paths, log, &slog.LevelVar{})
 	if err != nil {
@@ -32,9 +32,10 @@ func InProcess(ctx context.Context, o Options, in io.Reader, out io.Writer) erro
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	done := p.background(ctx)
+	done := p.runBackground(ctx)
 	who := caller.Caller{
-		Env: rendezvous.Environ(), Cwd: workingDir(), Client: "serviced", Version: buildinfo.Version, Toolset: o.Toolset, IO: local.New(),
+		Env: rendezvous.Environ(), Cwd: workingDir(), Client: "serviced", Version: buildinfo.Version, Toolset: o.Toolset,
+		IO: local.New(),
 	}
 	err = p.gate.ServeStdio(ctx, in, out, who)
 	cancel()
@@ -48,7 +49,7 @@ func InProcess(ctx context.Context, o Options, in io.Reader, out io.Writer) erro
 	}
 }
 
-// workingDir is where the agent started us; empty when that cannot be told.
+// workingDir returns the directory in which the agent started this process; empty if unknown.
 func workingDir() string {
 	dir, err := os.Getwd()
 	if err != nil {

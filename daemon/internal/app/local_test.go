@@ -18,7 +18,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"github.com/service-dev/service/daemon/internal/appdoor"
+	"github.com/service-dev/service/daemon/internal/appserver"
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/pluginhost"
@@ -27,7 +27,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// locals are the real parts that serve local sessions: adapter processes, door, sessions.
+// locals are the real parts that serve local sessions: adapter processes, app server, sessions.
 type locals struct {
 	*session.Manager
 	host *pluginhost.Host
@@ -49,7 +49,7 @@ func startLocals(t testing.TB, dir string) *locals {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &parts{log: log, now: time.Now, host: host, backends: host}
+	p := &daemon{log: log, now: time.Now, host: host}
 	p.paths.Dir = dir
 	p.assembleSessions()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -61,7 +61,7 @@ func startLocals(t testing.TB, dir string) *locals {
 }
 
 var _ scenario.Sessions = (*session.Manager)(nil)
-var _ appdoor.Rooms = (*session.Manager)(nil)
+var _ appserver.Sessions = (*session.Manager)(nil)
 
 // testApp is an app as people write them: a loop over frames, and answers to them.
 type testApp struct {
@@ -74,7 +74,8 @@ type testApp struct {
 }
 
 // attach starts the app; it has been welcomed when this returns.
-func attach(t testing.TB, o session.Opened, barrier bool, begin func(a *testApp), on func(a *testApp, f glasses.Frame)) *testApp {
+func attach(t testing.TB, o session.Opened, barrier bool, begin func(a *testApp),
+	on func(a *testApp, f glasses.Frame)) *testApp {
 	t.Helper()
 	secret, err := os.ReadFile(o.AppTokenFile)
 	if err != nil {
@@ -89,7 +90,8 @@ func attach(t testing.TB, o session.Opened, barrier bool, begin func(a *testApp)
 	}
 	ws.SetReadLimit(glasses.MaxBinary)
 	a := &testApp{t: t, ws: ws, on: on, done: make(chan struct{})}
-	a.send(glasses.TypeHello, "hello-1", glasses.Hello{Secret: string(secret), App: glasses.AppInfo{Name: "test app"}, Barrier: barrier})
+	a.send(glasses.TypeHello, "hello-1", glasses.Hello{Secret: string(secret), App: glasses.AppInfo{Name: "test app"},
+		Barrier: barrier})
 	if f, _ := a.read(); f.Type != glasses.TypeWelcome {
 		t.Fatalf("no welcome but %s %s", f.Type, f.Payload)
 	}
@@ -206,7 +208,8 @@ func write(t testing.TB, path, body string) string {
 // runMinute runs the scenario on a fresh session and gives the report, the log's text, and how long it took.
 func runMinute(t testing.TB, l *locals, path string) (scenario.Report, string, time.Duration) {
 	t.Helper()
-	o, err := l.StartLocal(t.Context(), caller.Caller{}, session.LocalRequest{Project: "com.example.app", Clock: "virtual", Fresh: true})
+	o, err := l.StartLocal(t.Context(), caller.Caller{},
+		session.LocalRequest{Project: "com.example.app", Clock: "virtual", Fresh: true})
 	if err != nil {
 		t.Fatal(err)
 	}

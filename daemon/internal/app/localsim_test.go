@@ -64,16 +64,18 @@ func TestGlassesOutliveSimulatorAndDaemon(t *testing.T) {
 	}
 	app := attach(t, o, true, nil, on)
 	target := backend.Target{}
-	if _, err := l.Control(t.Context(), target, o.SessionID, glasses.SimState, glasses.StatePatch{Battery: &glasses.Battery{Level: 33}}, nil); err != nil {
+	if _, err := l.Control(t.Context(), target, o.SessionID, glasses.SimState,
+		glasses.StatePatch{Battery: &glasses.Battery{Level: 33}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Control(t.Context(), target, o.SessionID, glasses.SimInput, glasses.Input{Kind: "tap"}, nil); err != nil {
+	if _, err := l.Control(t.Context(), target, o.SessionID, glasses.SimInput, glasses.Input{Kind: "tap"},
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	shown := l.until(t, o.SessionID, 0, func(e glasses.Event) bool { return e.Kind == glasses.KindResult })
 	before, err := l.Display(t.Context(), target, o.SessionID)
-	if err != nil || len(before.PNG) == 0 || before.Text[0] != "tapped" {
-		t.Fatalf("%+v, %v", before.Text, err)
+	if err != nil || len(before.PNG) == 0 || before.Text()[0] != "tapped" {
+		t.Fatalf("%+v, %v", before.Text(), err)
 	}
 	for _, p := range l.host.Plugins() {
 		if p.Name == pluginhost.LocalSim {
@@ -87,7 +89,8 @@ func TestGlassesOutliveSimulatorAndDaemon(t *testing.T) {
 		t.Helper()
 		after, err := l.Display(t.Context(), target, o.SessionID)
 		if err != nil || after.State.Battery.Level != 33 || !bytes.Equal(after.PNG, before.PNG) {
-			t.Errorf("afterwards: %v, battery %d, same picture %v", err, after.State.Battery.Level, bytes.Equal(after.PNG, before.PNG))
+			t.Errorf("afterwards: %v, battery %d, same picture %v", err, after.State.Battery.Level,
+				bytes.Equal(after.PNG, before.PNG))
 		}
 	}
 	same(l)
@@ -135,7 +138,8 @@ func TestStreams(t *testing.T) {
 	if _, settled, err := l.Advance(t.Context(), o.SessionID, 12_000); err != nil || !settled {
 		t.Fatal(settled, err)
 	}
-	if _, err := l.Control(t.Context(), backend.Target{}, o.SessionID, glasses.SimInput, glasses.Input{Kind: "tap"}, nil); err != nil {
+	if _, err := l.Control(t.Context(), backend.Target{}, o.SessionID, glasses.SimInput, glasses.Input{Kind: "tap"},
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	page, err := l.Since(t.Context(), backend.Target{}, o.SessionID, 0, 100)
@@ -157,7 +161,8 @@ func TestStreams(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	for typ, want := range map[string]int{glasses.TypeAudioChunk: 120, glasses.TypeVideoFrame: 60, glasses.TypeMotion: 120} {
+	for typ, want := range map[string]int{glasses.TypeAudioChunk: 120, glasses.TypeVideoFrame: 60,
+		glasses.TypeMotion: 120} {
 		if frames[typ] < want-2 || frames[typ] > want+2 || got[typ] != frames[typ] {
 			t.Errorf("%s: %d counted, %d got, about %d made", typ, frames[typ], got[typ], want)
 		}
@@ -167,7 +172,8 @@ func TestStreams(t *testing.T) {
 // Every answer to a control frame and every refusal reaches the agent as the glasses gave it.
 func TestControlAnswers(t *testing.T) {
 	l := startLocals(t, t.TempDir())
-	o, err := l.StartLocal(t.Context(), caller.Caller{}, session.LocalRequest{Project: "com.example.app", DeviceModel: "even_g1"})
+	o, err := l.StartLocal(t.Context(), caller.Caller{},
+		session.LocalRequest{Project: "com.example.app", DeviceModel: "even_g1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +204,8 @@ func TestControlAnswers(t *testing.T) {
 		t.Errorf("the session says %s", s.DeviceModel)
 	}
 	for _, typ := range []string{glasses.SimAdvance, "display.show"} {
-		if _, err := l.Control(t.Context(), backend.Target{}, o.SessionID, typ, nil, nil); err == nil || !strings.Contains(err.Error(), "not a control frame") {
+		if _, err := l.Control(t.Context(), backend.Target{}, o.SessionID, typ, nil, nil); err == nil ||
+			!strings.Contains(err.Error(), "not a control frame") {
 			t.Errorf("%s: %v", typ, err)
 		}
 	}

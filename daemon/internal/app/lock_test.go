@@ -45,21 +45,23 @@ func mode(t *testing.T, path string) os.FileMode {
 	return info.Mode().Perm()
 }
 
-// S23: a directory that is a symbolic link, another's or writable by others is refused with the reason; 0755 is tightened.
+// A directory that is a symbolic link, another's or writable by others is refused with the reason; 0755 is tightened.
 func TestDirectories(t *testing.T) {
 	cases := map[string]struct {
 		make func(t *testing.T, dir string)
 		want string // part of the refusal; empty: accepted
 	}{
-		"missing":    {func(*testing.T, string) {}, ""},
-		"0755":       {func(_ *testing.T, d string) { os.Mkdir(d, 0o755) }, ""},
-		"0777":       {func(_ *testing.T, d string) { os.Mkdir(d, 0o700); os.Chmod(d, 0o777) }, "other users can write"},
-		"0770":       {func(_ *testing.T, d string) { os.Mkdir(d, 0o700); os.Chmod(d, 0o770) }, "other users can write"},
-		"a link":     {func(t *testing.T, d string) { os.Symlink(t.TempDir(), d) }, "symbolic link"},
-		"a file":     {func(_ *testing.T, d string) { os.WriteFile(d, nil, 0o600) }, "it is a file"},
-		"run 0777":   {func(_ *testing.T, d string) { os.MkdirAll(d+"/run", 0o700); os.Chmod(d+"/run", 0o777) }, "other users can write"},
-		"run a link": {func(t *testing.T, d string) { os.Mkdir(d, 0o700); os.Symlink(t.TempDir(), d+"/run") }, "symbolic link"},
-		"another's":  {func(_ *testing.T, d string) { os.Mkdir(d, 0o700); os.Chown(d, 12345, 12345) }, "another user"},
+		"missing": {func(*testing.T, string) {}, ""},
+		"0755":    {func(_ *testing.T, d string) { os.Mkdir(d, 0o755) }, ""},
+		"0777":    {func(_ *testing.T, d string) { os.Mkdir(d, 0o700); os.Chmod(d, 0o777) }, "other users can write"},
+		"0770":    {func(_ *testing.T, d string) { os.Mkdir(d, 0o700); os.Chmod(d, 0o770) }, "other users can write"},
+		"a link":  {func(t *testing.T, d string) { os.Symlink(t.TempDir(), d) }, "symbolic link"},
+		"a file":  {func(_ *testing.T, d string) { os.WriteFile(d, nil, 0o600) }, "it is a file"},
+		"run 0777": {func(_ *testing.T, d string) { os.MkdirAll(d+"/run", 0o700); os.Chmod(d+"/run", 0o777) },
+			"other users can write"},
+		"run a link": {func(t *testing.T, d string) { os.Mkdir(d, 0o700); os.Symlink(t.TempDir(), d+"/run") },
+			"symbolic link"},
+		"another's": {func(_ *testing.T, d string) { os.Mkdir(d, 0o700); os.Chown(d, 12345, 12345) }, "another user"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -68,7 +70,7 @@ func TestDirectories(t *testing.T) {
 			}
 			dir := filepath.Join(short(t), "state")
 			c.make(t, dir)
-			err := prepare(paths(t, dir))
+			err := prepareDirs(paths(t, dir))
 			if c.want != "" {
 				if err == nil || !strings.Contains(err.Error(), c.want) {
 					t.Fatalf("got %v", err)
@@ -87,36 +89,38 @@ func TestDirectories(t *testing.T) {
 	}
 }
 
-// S23: sockets whose path would pass the limit get a shorter one.
+// Sockets whose path would pass the limit get a shorter one.
 func TestLongDirectoryHasShortSockets(t *testing.T) {
 	dir := filepath.Join(short(t), strings.Repeat("x", 120))
 	t.Setenv("XDG_RUNTIME_DIR", short(t))
 	p := paths(t, dir)
-	if err := prepare(p); err != nil {
+	if err := prepareDirs(p); err != nil {
 		t.Fatal(err)
 	}
-	h, err := take(t.Context(), p, Options{}, time.Now())
+	h, err := acquire(t.Context(), p, Options{}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer h.release()
-	if len(p.Control) > rendezvous.MaxSocketPath || mode(t, p.Control) != 0o600 || mode(t, p.Sockets) != 0o700 || len(p.Adapters()) > 70 {
+	if len(p.Control) > rendezvous.MaxSocketPath || mode(t, p.Control) != 0o600 || mode(t, p.Sockets) != 0o700 ||
+		len(p.Adapters()) > 70 {
 		t.Fatalf("%s %s", p.Control, p.Adapters())
 	}
 }
 
-// S24: a second daemon for a directory is refused by name, and the living one's sockets are not touched.
+// A second daemon for a directory is refused by name, and the living one's sockets are not touched.
 func TestSecondDaemonTouchesNothing(t *testing.T) {
 	p := paths(t, short(t))
-	if err := prepare(p); err != nil {
+	if err := prepareDirs(p); err != nil {
 		t.Fatal(err)
 	}
-	h, err := take(t.Context(), p, Options{}, time.Now())
+	h, err := acquire(t.Context(), p, Options{}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	before, _ := os.Stat(p.Control)
-	if _, err := take(t.Context(), p, Options{}, time.Now()); !errors.Is(err, ErrRunning) || !strings.Contains(err.Error(), p.Dir) {
+	if _, err := acquire(t.Context(), p, Options{}, time.Now()); !errors.Is(err, ErrRunning) ||
+		!strings.Contains(err.Error(), p.Dir) {
 		t.Fatalf("got %v", err)
 	}
 	after, err := os.Stat(p.Control)
@@ -134,17 +138,17 @@ func TestSecondDaemonTouchesNothing(t *testing.T) {
 			t.Errorf("%s is left: %v", path, err)
 		}
 	}
-	again, err := take(t.Context(), p, Options{}, time.Now())
+	again, err := acquire(t.Context(), p, Options{}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	again.release()
 }
 
-// S24: what a dead daemon left at the sockets' paths is no hindrance.
+// What a dead daemon left at the sockets' paths is no hindrance.
 func TestStaleSocketsAreReplaced(t *testing.T) {
 	p := paths(t, short(t))
-	if err := prepare(p); err != nil {
+	if err := prepareDirs(p); err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range []string{p.Control, p.MCP} {
@@ -152,7 +156,7 @@ func TestStaleSocketsAreReplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h, err := take(t.Context(), p, Options{}, time.Now())
+	h, err := acquire(t.Context(), p, Options{}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,31 +166,31 @@ func TestStaleSocketsAreReplaced(t *testing.T) {
 func TestDeletedDirectoryIsNoticedAndLeftToItsHeir(t *testing.T) {
 	dir := short(t)
 	p := paths(t, dir)
-	if err := prepare(p); err != nil {
+	if err := prepareDirs(p); err != nil {
 		t.Fatal(err)
 	}
-	old, err := take(t.Context(), p, Options{}, time.Now())
+	old, err := acquire(t.Context(), p, Options{}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if old.lost() {
+	if old.isLost() {
 		t.Fatal("lost while it is there")
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
-	if !old.lost() {
+	if !old.isLost() {
 		t.Fatal("not lost though it is gone")
 	}
-	if err := prepare(p); err != nil {
+	if err := prepareDirs(p); err != nil {
 		t.Fatal(err)
 	}
-	heir, err := take(t.Context(), p, Options{}, time.Now())
+	heir, err := acquire(t.Context(), p, Options{}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer heir.release()
-	if !old.lost() {
+	if !old.isLost() {
 		t.Fatal("it takes the heir's lock for its own")
 	}
 	old.release()
@@ -198,30 +202,30 @@ func TestDeletedDirectoryIsNoticedAndLeftToItsHeir(t *testing.T) {
 }
 
 func TestLostSocketsAreNoticed(t *testing.T) {
-	gone := os.Remove
+	isGone := os.Remove
 	foreign := func(path string) error {
 		_ = os.Remove(path)
 		return os.WriteFile(path, nil, 0o600)
 	}
-	for name, spoil := range map[string]func(string) error{"gone": gone, "foreign": foreign} {
+	for name, spoil := range map[string]func(string) error{"gone": isGone, "foreign": foreign} {
 		for _, of := range []func(rendezvous.Paths) string{
 			func(p rendezvous.Paths) string { return p.Control }, func(p rendezvous.Paths) string { return p.MCP },
 		} {
 			p := paths(t, short(t))
-			if err := prepare(p); err != nil {
+			if err := prepareDirs(p); err != nil {
 				t.Fatal(err)
 			}
-			h, err := take(t.Context(), p, Options{}, time.Now())
+			h, err := acquire(t.Context(), p, Options{}, time.Now())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if h.lost() {
+			if h.isLost() {
 				t.Fatal("lost while they are there")
 			}
 			if err := spoil(of(p)); err != nil {
 				t.Fatal(err)
 			}
-			if !h.lost() {
+			if !h.isLost() {
 				t.Errorf("%s is %s and nobody notices", of(p), name)
 			}
 			h.release()
@@ -242,12 +246,12 @@ func TestShortSocketDirectoryIsRemoved(t *testing.T) {
 		t.Setenv("XDG_RUNTIME_DIR", root)
 		dir := short(t)
 		p := paths(t, filepath.Join(dir, strings.Repeat("x", length-len(dir)-1)))
-		begin := func() *hold {
+		begin := func() *instance {
 			t.Helper()
-			if err := prepare(p); err != nil {
+			if err := prepareDirs(p); err != nil {
 				t.Fatal(err)
 			}
-			h, err := take(t.Context(), p, Options{}, time.Now())
+			h, err := acquire(t.Context(), p, Options{}, time.Now())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -278,7 +282,7 @@ func TestShortSocketDirectoryIsRemoved(t *testing.T) {
 			t.Errorf("%s, deleted: left %v, %v", name, left, err)
 		}
 
-		if err := prepare(p); err != nil { // an heir that prepared before the daemon removed it
+		if err := prepareDirs(p); err != nil { // an heir that prepared before the daemon removed it
 			t.Fatal(err)
 		}
 		if err := os.RemoveAll(filepath.Dir(p.Adapters())); err != nil {
@@ -287,7 +291,7 @@ func TestShortSocketDirectoryIsRemoved(t *testing.T) {
 		if p.Sockets == p.Run {
 			continue // removed above was only the adapters' place
 		}
-		heir, err := take(t.Context(), p, Options{}, time.Now())
+		heir, err := acquire(t.Context(), p, Options{}, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -300,7 +304,7 @@ func TestIdleness(t *testing.T) {
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
 	asked := 0
 	adapters := func(busy bool) func() bool { return func() bool { asked++; return busy } }
-	i := idleness{since: start, limit: 100 * time.Second}
+	i := idleTimer{since: start, limit: 100 * time.Second}
 	steps := []struct {
 		at      int
 		calls   int64
@@ -321,7 +325,7 @@ func TestIdleness(t *testing.T) {
 	if asked > 6 {
 		t.Errorf("the adapters were asked %d times", asked)
 	}
-	never := idleness{since: start}
+	never := idleTimer{since: start}
 	if never.over(at(1e6), 0, false, adapters(false)) {
 		t.Error("0 means never")
 	}
@@ -329,11 +333,11 @@ func TestIdleness(t *testing.T) {
 
 func TestOldLogIsSetAside(t *testing.T) {
 	p := paths(t, short(t))
-	if err := prepare(p); err != nil {
+	if err := prepareDirs(p); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(p.Dir, rendezvous.LogDir, rendezvous.LogName)
-	if err := os.WriteFile(path, make([]byte, maxLog+1), 0o600); err != nil {
+	if err := os.WriteFile(path, make([]byte, maxLogSize+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	log, file, err := openLog(p, nil, nil)
@@ -343,7 +347,8 @@ func TestOldLogIsSetAside(t *testing.T) {
 	log.Info("hello", "authToken", "svc_secret", "n", 1)
 	file.Close()
 	data, err := os.ReadFile(path)
-	if err != nil || strings.Contains(string(data), "svc_secret") || !strings.Contains(string(data), `"n":1`) || mode(t, path) != 0o600 {
+	if err != nil || strings.Contains(string(data), "svc_secret") || !strings.Contains(string(data), `"n":1`) ||
+		mode(t, path) != 0o600 {
 		t.Fatalf("%q, %v", data, err)
 	}
 	if _, err := os.Stat(path + ".1"); err != nil {
@@ -357,7 +362,7 @@ func TestTake_LockHeldForAMoment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := prepare(p); err != nil {
+	if err := prepareDirs(p); err != nil {
 		t.Fatal(err)
 	}
 	client := flock.New(filepath.Join(p.Run, rendezvous.DaemonLock))
@@ -365,7 +370,7 @@ func TestTake_LockHeldForAMoment(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer time.AfterFunc(20*time.Millisecond, func() { _ = client.Unlock() }).Stop()
-	h, err := take(t.Context(), p, Options{}, time.Now())
+	h, err := acquire(t.Context(), p, Options{}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,15 +11,15 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// maxLog is the size in bytes above which the log is set aside; one old log is kept.
-const maxLog = 5 << 20
+// maxLogSize is the size in bytes above which the log is rotated; one old log is kept.
+const maxLogSize = 5 << 20
 
-// openLog opens log/serviced.log and returns a JSON logger that writes there and, as text, to also (nil for none).
-// The closer is the file.
+// openLog opens log/serviced.log and returns a logger that writes JSON there and text to also, which may be nil. The
+// closer closes the file.
 func openLog(p rendezvous.Paths, level slog.Leveler, also io.Writer) (*slog.Logger, io.Closer, error) {
 	f := &logFile{path: filepath.Join(p.Dir, rendezvous.LogDir, rendezvous.LogName)}
 	if err := f.open(); err != nil {
-		return nil, nil, fmt.Errorf("opening the log: %w", err)
+		return nil, nil, fmt.Errorf("open the log: %w", err)
 	}
 	opts := &slog.HandlerOptions{Level: level, ReplaceAttr: redact}
 	handler := slog.Handler(slog.NewJSONHandler(f, opts))
@@ -29,7 +29,7 @@ func openLog(p rendezvous.Paths, level slog.Leveler, also io.Writer) (*slog.Logg
 	return slog.New(handler), f, nil
 }
 
-// logFile is a log that is set aside while it is written to: a managed daemon may run for months.
+// logFile is a log that rotates while it is written: a managed daemon may run for months.
 type logFile struct {
 	path string
 	mu   sync.Mutex
@@ -49,8 +49,8 @@ func (l *logFile) Write(line []byte) (int, error) {
 		return 0, os.ErrClosed
 	}
 	if l.file != nil {
-		if info, err := l.file.Stat(); err == nil && info.Size() > maxLog {
-			l.setAside()
+		if info, err := l.file.Stat(); err == nil && info.Size() > maxLogSize {
+			l.rotate()
 		}
 	}
 	if l.file == nil {
@@ -61,9 +61,9 @@ func (l *logFile) Write(line []byte) (int, error) {
 	return l.file.Write(line)
 }
 
-// setAside ends this log. One that cannot be renamed is emptied: it must not grow for ever.
-func (l *logFile) setAside() {
-	_ = l.file.Close() // first, for Windows renames no open file
+// rotate starts a new log. If the old one cannot be renamed, it is truncated: it must not grow for ever.
+func (l *logFile) rotate() {
+	_ = l.file.Close() // first, because Windows cannot rename an open file
 	l.file = nil
 	if os.Rename(l.path, l.path+".1") != nil {
 		_ = os.Truncate(l.path, 0)
@@ -82,7 +82,7 @@ func (l *logFile) Close() error {
 	return err
 }
 
-// redact is the last fence: whatever a part logs under such a name is not written.
+// redact is a last safeguard: values logged under these names are not written.
 func redact(_ []string, a slog.Attr) slog.Attr {
 	switch a.Key {
 	case "authToken", "token", "bearer", "deviceCode", "userCode", "appSecret", "secret", "password", "authorization":

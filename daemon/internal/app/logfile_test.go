@@ -26,7 +26,7 @@ func TestLogIsBoundedWhileRunning(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := prepare(p); err != nil {
+			if err := prepareDirs(p); err != nil {
 				t.Fatal(err)
 			}
 			log, file, err := openLog(p, nil, nil)
@@ -37,15 +37,16 @@ func TestLogIsBoundedWhileRunning(t *testing.T) {
 			path := filepath.Join(p.Dir, rendezvous.LogDir, rendezvous.LogName)
 			spoil(t, path)
 			line := strings.Repeat("x", 100<<10)
-			for range 2*maxLog/len(line) + 3 {
+			for range 2*maxLogSize/len(line) + 3 {
 				log.Info(line)
 			}
 			log.Info("the last")
 			data, err := os.ReadFile(path)
-			if err != nil || len(data) > maxLog+2*len(line) || !strings.Contains(string(data), "the last") {
+			if err != nil || len(data) > maxLogSize+2*len(line) || !strings.Contains(string(data), "the last") {
 				t.Errorf("the log has %d bytes, %v", len(data), err)
 			}
-			if info, err := os.Stat(path + ".1"); err != nil || info.Mode().IsRegular() && (info.Size() < maxLog || info.Size() > maxLog+2*int64(len(line))) {
+			if info, err := os.Stat(path + ".1"); err != nil || info.Mode().IsRegular() &&
+				(info.Size() < maxLogSize || info.Size() > maxLogSize+2*int64(len(line))) {
 				t.Errorf("the old log: %v, %v", info, err)
 			}
 		})

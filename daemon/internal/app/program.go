@@ -6,14 +6,14 @@ import (
 	"os"
 )
 
-// program is the file that this process was started from, as it was then.
+// program is the executable of this process as it was at the start.
 type program struct {
-	path string // empty when the system does not tell
+	path string // empty if the system does not report it
 	file fs.FileInfo
 }
 
-// running looks at the own program file. It must be asked early: what replaces the file later is to be noticed.
-func running() program {
+// currentProgram returns this process's executable. It is called early, so that a later replacement is noticed.
+func currentProgram() program {
 	path, err := os.Executable()
 	if err != nil {
 		return program{}
@@ -25,9 +25,9 @@ func running() program {
 	return program{path: path, file: file}
 }
 
-// replaced tells that another file lies at the path: an upgrade, whose program the next daemon will be. A file that is
-// missing is not one; gone tells of it.
-func (p program) replaced() bool {
+// isReplaced reports whether another file is at the path: an upgrade, which the next daemon runs. A missing file does
+// not count; isGone reports it.
+func (p program) isReplaced() bool {
 	if p.file == nil {
 		return false
 	}
@@ -38,8 +38,8 @@ func (p program) replaced() bool {
 	return !os.SameFile(now, p.file) || now.Size() != p.file.Size() || !now.ModTime().Equal(p.file.ModTime())
 }
 
-// gone tells that nothing lies at the path any more: no client could start a daemon from there.
-func (p program) gone() bool {
+// isGone reports whether the file was deleted: no client could start a daemon from there.
+func (p program) isGone() bool {
 	if p.path == "" {
 		return false
 	}

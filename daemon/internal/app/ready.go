@@ -8,33 +8,33 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// readiness is the descriptor on which a client that started this daemon waits for one line; nil for none.
-type readiness struct{ file *os.File }
+// readyPipe is the descriptor on which a client that started this daemon waits for one line; its file may be nil.
+type readyPipe struct{ file *os.File }
 
-// inherited takes the descriptor over, so that neither it nor its variable reaches an adapter.
-func inherited() *readiness {
+// openReadyPipe takes over the descriptor, so that neither it nor its variable reaches an adapter.
+func openReadyPipe() *readyPipe {
 	value, ok := os.LookupEnv(rendezvous.ReadyVar)
 	if !ok {
-		return &readiness{}
+		return &readyPipe{}
 	}
 	_ = os.Unsetenv(rendezvous.ReadyVar)
 	fd, err := strconv.ParseUint(value, 10, 16)
 	if err != nil || fd < 3 {
-		return &readiness{}
+		return &readyPipe{}
 	}
 	closeOnExec(uintptr(fd))
-	return &readiness{file: os.NewFile(uintptr(fd), "ready")}
+	return &readyPipe{file: os.NewFile(uintptr(fd), "ready")}
 }
 
-// ok tells the client that both sockets answer.
-func (r *readiness) ok() { r.say("ready") }
+// ok reports that both sockets answer.
+func (r *readyPipe) ok() { r.say("ready") }
 
-// failed tells the client why there will be no daemon. After ok it says nothing.
-func (r *readiness) failed(err error) {
+// failed reports why there is no daemon. After ok it does nothing.
+func (r *readyPipe) failed(err error) {
 	r.say("error: " + strings.Join(strings.Fields(err.Error()), " "))
 }
 
-func (r *readiness) say(line string) {
+func (r *readyPipe) say(line string) {
 	if r.file == nil {
 		return
 	}

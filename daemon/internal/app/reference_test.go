@@ -32,8 +32,8 @@ func documentedFiles(t *testing.T) (page string, paths []*regexp.Regexp) {
 	for _, row := range rows.FindAllStringSubmatch(p.Markdown, -1) {
 		var pattern strings.Builder
 		rest := row[1]
-		for _, part := range varies.FindAllString(rest, -1) {
-			before, after, _ := strings.Cut(rest, part)
+		for _, component := range varies.FindAllString(rest, -1) {
+			before, after, _ := strings.Cut(rest, component)
 			pattern.WriteString(regexp.QuoteMeta(before) + "[^/]+")
 			rest = after
 		}

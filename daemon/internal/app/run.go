@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// Options say how a daemon runs. The zero value is one that a client starts: it stops when idle and is silent.
+// Options configure a daemon. The zero value is one that a client starts: it stops when idle and prints nothing.
 type Options struct {
 	// Dir is the state directory; empty means that of the environment (rendezvous.Dir).
 	Dir string
@@ -24,34 +24,34 @@ type Options struct {
 	Foreground bool
 	// Managed daemons belong to the system's service manager and do not stop when idle.
 	Managed bool
-	// Sockets are the service manager's, on which clients wait already; such a daemon stops when idle, for the next
+	// Sockets are the service manager's, on which clients already wait; such a daemon stops when idle, because the next
 	// client starts it again.
 	Sockets Listeners
-	// Notify hears how the daemon is; nil for nobody.
+	// Notify reports the daemon's state; nil for nobody.
 	Notify Notifier
-	// AdapterDir holds the adapters; empty means beside this executable.
+	// AdapterDir holds the adapters; empty means this executable's directory.
 	AdapterDir string
-	// Toolset is which tools the agent of InProcess is told of; empty means all.
+	// Toolset selects the tools that InProcess shows the agent; empty means all.
 	Toolset string
 	Stderr  io.Writer
 	Now     func() time.Time
 
 	activated bool // Sockets are in use
 	// Of tests: further parts, and another stopLimit.
-	further   []part
+	further   []component
 	stopLimit time.Duration
 }
 
-// Run is a daemon's life. It returns nil after an orderly end: ctx ended, a client asked, it was idle, or its directory
-// or a socket was deleted. ErrRunning tells that another daemon has the directory.
+// Run runs a daemon. It returns nil after a regular end: ctx ended, a client asked, the daemon was idle, or its
+// directory or a socket was deleted. ErrRunning means that another daemon has the directory.
 func Run(ctx context.Context, o Options) error {
 	if o.Now == nil {
 		o.Now = systemClock
 	}
 	if o.Notify == nil {
-		o.Notify = silent{}
+		o.Notify = noopNotifier{}
 	}
-	ready := inherited()
+	ready := openReadyPipe()
 	err := run(ctx, o, ready)
 	if err != nil {
 		ready.failed(err)
@@ -59,15 +59,15 @@ func Run(ctx context.Context, o Options) error {
 	return err
 }
 
-func run(ctx context.Context, o Options, ready *readiness) error {
-	paths, err := pathsOf(o.Dir)
+func run(ctx context.Context, o Options, ready *readyPipe) error {
+	paths, err := statePaths(o.Dir)
 	if err != nil {
 		return err
 	}
-	if err := prepare(paths); err != nil {
+	if err := prepareDirs(paths); err != nil {
 		return err
 	}
-	h, err := take(ctx, paths, o, o.Now())
+	h, err := acquire(ctx, paths, o, o.Now())
 	if err != nil {
 		return err
 	}
@@ -85,18 +85,19 @@ func run(ctx context.Context, o Options, ready *readiness) error {
 	defer file.Close()
 	p, err := compose(o, paths, log, level)
 	if err != nil {
-		log.Error("the daemon did not start", "err", err)
+		log.Error("failed to start the daemon", "err", err)
 		return err
 	}
-	log.Info("the daemon is up", "pid", os.Getpid(), "version", buildinfo.Version, "managed", o.Managed, "activated", o.activated, "control", paths.Control)
+	log.Info("daemon started", "pid", os.Getpid(), "version", buildinfo.Version, "managed", o.Managed, "activated",
+		o.activated, "control", paths.Control)
 	ready.ok()
 	o.Notify.Ready()
 	err = p.serve(ctx, h)
-	log.Info("the daemon is gone", "why", p.why())
+	log.Info("daemon stopped", "reason", p.why())
 	return err
 }
 
-func pathsOf(dir string) (rendezvous.Paths, error) {
+func statePaths(dir string) (rendezvous.Paths, error) {
 	if dir == "" {
 		var err error
 		if dir, err = rendezvous.Dir(); err != nil {
@@ -106,92 +107,92 @@ func pathsOf(dir string) (rendezvous.Paths, error) {
 	return rendezvous.PathsOf(dir)
 }
 
-// The reasons of an orderly end.
+// The reasons of a regular end.
 var (
 	errAsked   = errors.New("a client asked it to stop")
 	errIdle    = errors.New("it was idle")
 	errDeleted = errors.New("its directory or a socket was deleted")
 )
 
-// stopLimit bounds how long the parts may take to end. Clients wait a little longer for the daemon to be gone.
+// stopLimit bounds how long the components may take to end. Clients wait a little longer for the daemon to end.
 const stopLimit = 15 * time.Second
 
-// serve runs the parts until there is a reason to end, and until they have ended. A part that does not, because it hangs
-// in a file system for instance, is left behind: the process ends with it.
-func (p *parts) serve(ctx context.Context, h *hold) error {
+// serve runs the components until there is a reason to end and they have ended. A component that does not end, for
+// example because a file system hangs, is left behind: it ends with the process.
+func (d *daemon) serve(ctx context.Context, h *instance) error {
 	stopping := make(chan struct{})
-	ended := make(chan error, 1)
-	go func() { ended <- p.serveParts(ctx, h, func() { close(stopping) }) }()
+	stopOnError := make(chan error, 1)
+	go func() { stopOnError <- d.serveComponents(ctx, h, func() { close(stopping) }) }()
 	select {
-	case err := <-ended:
+	case err := <-stopOnError:
 		return err
 	case <-stopping:
 	}
-	late := time.NewTimer(p.stopLimit)
+	late := time.NewTimer(d.stopLimit)
 	defer late.Stop()
 	select {
-	case err := <-ended:
+	case err := <-stopOnError:
 		return err
 	case <-late.C:
-		return p.stuck()
+		return d.stuck()
 	}
 }
 
-// stuck is the error of an end that took too long.
-func (p *parts) stuck() error {
-	return fmt.Errorf("stop: %s did not end in %v", strings.Join(p.roll.left(), ", "), p.stopLimit)
+// stuck returns the error of a shutdown that took too long.
+func (d *daemon) stuck() error {
+	return fmt.Errorf("stop: %s did not end in %v", strings.Join(d.components.left(), ", "), d.stopLimit)
 }
 
-// serveParts runs the two doors on top of the parts that last longer, until there is a reason to end, which it tells to
-// stopping. The doors are closed first: what they began still finds the parts alive.
-func (p *parts) serveParts(ctx context.Context, h *hold, stopping func()) error {
+// serveComponents runs the two sockets on top of the background components until there is a reason to end; then it
+// calls stopping. The sockets close first: calls under way still need the other components.
+func (d *daemon) serveComponents(ctx context.Context, h *instance, stopping func()) error {
 	back, endBack := context.WithCancel(context.WithoutCancel(ctx))
 	defer endBack()
-	lasting, back := errgroup.WithContext(back)
-	for _, part := range p.lasting() {
-		lasting.Go(func() error { return p.roll.run(back, part) })
+	background, back := errgroup.WithContext(back)
+	for _, component := range d.background() {
+		background.Go(func() error { return d.components.run(back, component) })
 	}
 	front, endFront := context.WithCancelCause(ctx)
-	p.end = endFront
+	d.end = endFront
 	defer endFront(nil)
 	doors, _ := errgroup.WithContext(front)
-	for _, part := range []part{
-		{"control", func(ctx context.Context) error { return ended(endFront, p.control.Serve(ctx, h.Control)) }},
-		{"gate", func(ctx context.Context) error { return ended(endFront, p.gate.Serve(ctx, h.MCP)) }},
-		{"watch", func(ctx context.Context) error { p.watch(ctx, h); return nil }},
+	for _, component := range []component{
+		{"control", func(ctx context.Context) error { return stopOnError(endFront, d.control.Serve(ctx, h.Control)) }},
+		{"gate", func(ctx context.Context) error { return stopOnError(endFront, d.gate.Serve(ctx, h.MCP)) }},
+		{"watch", func(ctx context.Context) error { d.watch(ctx, h); return nil }},
 	} {
-		doors.Go(func() error { return p.roll.run(front, part) })
+		doors.Go(func() error { return d.components.run(front, component) })
 	}
 	doors.Go(func() error {
 		select {
 		case <-back.Done(): // a lasting part failed
-			endFront(errors.New("a part of the daemon ended"))
+			endFront(errors.New("a component of the daemon ended"))
 		case <-front.Done():
 		}
 		stopping()
-		p.notify.Stopping(reasonOf(context.Cause(front)))
+		d.notify.Stopping(reasonOf(context.Cause(front)))
 		return nil
 	})
 	err := doors.Wait()
-	p.reason.Store(context.Cause(front))
+	d.reason.Store(context.Cause(front))
 	endBack()
-	if e := lasting.Wait(); e != nil && !errors.Is(e, context.Canceled) {
+	if e := background.Wait(); e != nil && !errors.Is(e, context.Canceled) {
 		err = errors.Join(err, e)
 	}
 	return err
 }
 
-// ended takes the other door down when one fails.
-func ended(end context.CancelCauseFunc, err error) error {
+// stopOnError ends the other components if one fails.
+func stopOnError(end context.CancelCauseFunc, err error) error {
 	if err != nil {
 		end(err)
 	}
 	return err
 }
 
-// why is the reason of the end, for the log.
-func (p *parts) why() string {
-	err, _ := p.reason.Load().(error)
+// why returns the reason of the end, for the log.
+func (d *daemon) why() string {
+	err, _ := d.reason.Load().(error)
 	return reasonOf(err)
 }
 

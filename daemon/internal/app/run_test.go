@@ -42,13 +42,15 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(adapterDir)
 		for _, name := range []string{"backendhttp", "backendlocal", "localsim"} {
-			out, err := exec.Command("go", "build", "-o", adapterDir+"/service-plugin-"+name, "github.com/service-dev/service/plugins/"+name).CombinedOutput()
+			out, err := exec.Command("go", "build", "-o", adapterDir+"/service-plugin-"+name,
+				"github.com/service-dev/service/plugins/"+name).CombinedOutput()
 			if err != nil {
 				fmt.Fprintf(os.Stderr, "building the adapter: %v\n%s", err, out)
 				return 1
 			}
 		}
-		sum := exec.Command("sh", "-c", "(command -v sha256sum >/dev/null && sha256sum service-plugin-* || shasum -a 256 service-plugin-*) > plugins.sha256")
+		sum := exec.Command("sh", "-c",
+			"(command -v sha256sum >/dev/null && sha256sum service-plugin-* || shasum -a 256 service-plugin-*) > plugins.sha256")
 		sum.Dir = adapterDir
 		if err := sum.Run(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -59,14 +61,14 @@ func TestMain(m *testing.M) {
 }
 
 // daemon runs in this process until the test ends.
-type daemon struct {
-	paths rendezvous.Paths
-	stop  context.CancelFunc
-	ended chan error
-	ctl   controlv1.ControlClient
+type testDaemon struct {
+	paths       rendezvous.Paths
+	stop        context.CancelFunc
+	stopOnError chan error
+	ctl         controlv1.ControlClient
 }
 
-func start(t *testing.T, dir string, o Options) *daemon {
+func start(t *testing.T, dir string, o Options) *testDaemon {
 	t.Helper()
 	o.Dir = dir
 	if o.AdapterDir == "" {
@@ -83,10 +85,10 @@ func start(t *testing.T, dir string, o Options) *daemon {
 	}
 	w.Close()
 	t.Setenv(rendezvous.ReadyVar, fmt.Sprint(fd))
-	d := &daemon{paths: paths(t, dir), ended: make(chan error, 1)}
+	d := &testDaemon{paths: paths(t, dir), stopOnError: make(chan error, 1)}
 	ctx, stop := context.WithCancel(context.Background())
 	d.stop = stop
-	go func() { d.ended <- Run(ctx, o) }()
+	go func() { d.stopOnError <- Run(ctx, o) }()
 	line, err := bufio.NewReader(r).ReadString('\n')
 	if line != "ready\n" {
 		stop()
@@ -106,14 +108,14 @@ func start(t *testing.T, dir string, o Options) *daemon {
 }
 
 // end waits for the orderly end. It may be called again.
-func (d *daemon) end(t *testing.T) {
+func (d *testDaemon) end(t *testing.T) {
 	t.Helper()
 	select {
-	case err := <-d.ended:
+	case err := <-d.stopOnError:
 		if err != nil {
 			t.Errorf("the daemon ended with %v", err)
 		}
-		d.ended <- nil
+		d.stopOnError <- nil
 	case <-time.After(10 * time.Second):
 		t.Fatal("the daemon does not end")
 	}
@@ -125,8 +127,10 @@ func TestStatusAndWhoami(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if st.GetPid() != int64(os.Getpid()) || st.GetControlSocket() != d.paths.Control || !strings.HasPrefix(st.GetInstallId(), "inst_") ||
-		st.GetLink().GetState() != "not_linked" || st.GetConsent().GetState() != "unset" || st.GetBackend().GetKind() != "embedded" || len(st.GetPlugins()) != 3 {
+	if st.GetPid() != int64(os.Getpid()) || st.GetControlSocket() != d.paths.Control ||
+		!strings.HasPrefix(st.GetInstallId(), "inst_") ||
+		st.GetLink().GetState() != "not_linked" || st.GetConsent().GetState() != "unset" ||
+		st.GetBackend().GetKind() != "embedded" || len(st.GetPlugins()) != 3 {
 		t.Fatalf("status: %v", st)
 	}
 	for _, p := range st.GetPlugins() {
@@ -138,7 +142,7 @@ func TestStatusAndWhoami(t *testing.T) {
 	if err != nil || who.GetVerdict() != "not_linked" || who.GetInstallId() != st.GetInstallId() {
 		t.Fatalf("whoami: %v, %v", who, err)
 	}
-	var rec record
+	var rec daemonRecord
 	data, err := os.ReadFile(filepath.Join(d.paths.Run, rendezvous.DaemonRecord))
 	if err != nil || json.Unmarshal(data, &rec) != nil || rec.PID != os.Getpid() {
 		t.Fatalf("daemon.json: %s, %v", data, err)
@@ -178,7 +182,8 @@ func TestLoginIssuesItsOwnCodeAndCancelStopsIt(t *testing.T) {
 	d := start(t, short(t), Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	stream, err := d.ctl.Login(ctx, &controlv1.LoginRequest{Caller: &controlv1.Caller{Env: map[string]string{"SERVICE_NO_AUTO_OPEN": "1"}}})
+	stream, err := d.ctl.Login(ctx,
+		&controlv1.LoginRequest{Caller: &controlv1.Caller{Env: map[string]string{"SERVICE_NO_AUTO_OPEN": "1"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +284,8 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("%v", c)
 		}
 	}
-	r, err = d.ctl.Doctor(t.Context(), &controlv1.DoctorRequest{Caller: &controlv1.Caller{Env: map[string]string{"SERVICE_BACKEND_URL": "http://127.0.0.1:1"}}})
+	r, err = d.ctl.Doctor(t.Context(),
+		&controlv1.DoctorRequest{Caller: &controlv1.Caller{Env: map[string]string{"SERVICE_BACKEND_URL": "http://127.0.0.1:1"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -317,7 +323,8 @@ func TestInProcess(t *testing.T) {
 		t.Errorf("whoAmI: %s", got)
 	}
 	got := ask(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"createSimulatorSession","arguments":{}}}`)
-	if !strings.Contains(got, "sandbox_blocked") || !strings.Contains(got, "control.sock") && !strings.Contains(got, "mcp.sock") {
+	if !strings.Contains(got, "sandbox_blocked") || !strings.Contains(got, "control.sock") &&
+		!strings.Contains(got, "mcp.sock") {
 		t.Errorf("createSimulatorSession: %s", got)
 	}
 	out.Close()

@@ -24,9 +24,11 @@ import (
 var ours = clientio.FilesOf(caller.Caller{IO: local.New()})
 
 // startApp opens a session and attaches an app to it.
-func startApp(t *testing.T, l *locals, clock string, begin func(*testApp), on func(*testApp, glasses.Frame)) session.Opened {
+func startApp(t *testing.T, l *locals, clock string, begin func(*testApp),
+	on func(*testApp, glasses.Frame)) session.Opened {
 	t.Helper()
-	o, err := l.StartLocal(t.Context(), caller.Caller{}, session.LocalRequest{Project: "com.example.app", Clock: clock, Fresh: true})
+	o, err := l.StartLocal(t.Context(), caller.Caller{},
+		session.LocalRequest{Project: "com.example.app", Clock: clock, Fresh: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +38,8 @@ func startApp(t *testing.T, l *locals, clock string, begin func(*testApp), on fu
 
 func runFile(t *testing.T, l *locals, id, path, artifacts string) scenario.Report {
 	t.Helper()
-	report, err := scenario.New(l, l).Run(t.Context(), scenario.Request{Files: ours, SessionID: id, Path: path, Artifacts: artifacts})
+	report, err := scenario.New(l, l).Run(t.Context(),
+		scenario.Request{Files: ours, SessionID: id, Path: path, Artifacts: artifacts})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +58,8 @@ func TestRecordAndReplay(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	path := filepath.Join(dir, "recording", "counter.json")
-	rec, err := scenario.New(l, l).Record(t.Context(), scenario.RecordRequest{Files: ours, SessionID: o.SessionID, Path: path})
+	rec, err := scenario.New(l, l).Record(t.Context(),
+		scenario.RecordRequest{Files: ours, SessionID: o.SessionID, Path: path})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +119,8 @@ func TestRecordKeepsPhotos(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	path := filepath.Join(dir, "photo.json")
-	rec, err := scenario.New(l, l).Record(t.Context(), scenario.RecordRequest{Files: ours, SessionID: o.SessionID, Path: path})
+	rec, err := scenario.New(l, l).Record(t.Context(),
+		scenario.RecordRequest{Files: ours, SessionID: o.SessionID, Path: path})
 	if err != nil || rec.Media != 1 || len(rec.Notes) != 0 {
 		t.Fatalf("%+v, %v", rec, err)
 	}
@@ -154,14 +159,16 @@ func TestWhatWasMissed(t *testing.T) {
 			{"picture":"never"}]}`)
 		r := runFile(t, l, o.SessionID, path, filepath.Join(dir, "out"))
 		want := []string{"", `payload.tree.type is "column", not "row"`, "no speech.say came within 50 ms; what came: ", "",
-			"display.show came, though it should not", `"count 7" is not on the panel, which shows "count 2`, `the focus is on "next", not on "elsewhere"`,
-			"the glasses refused it: unsupported", "", "reading the step's file", ""}
+			"display.show came, though it should not", `"count 7" cannot be read: the panel shows "count 2`,
+			`the focus is on "next", not on "elsewhere"`,
+			"the glasses refused it: unsupported", "", "read the step's file", ""}
 		for i, s := range r.Steps {
 			if !strings.Contains(s.Message, want[i]) || (want[i] == "") != (s.Verdict != scenario.Fail) {
 				t.Errorf("%s: step %d (%s): %s %q, want %q", clock, i, s.Step, s.Verdict, s.Message, want[i])
 			}
 		}
-		if r.Verdict != scenario.Fail || r.Steps[10].Verdict != scenario.Skipped || len(r.Pictures) != 2 || r.Pictures[0].File == "" {
+		if r.Verdict != scenario.Fail || r.Steps[10].Verdict != scenario.Skipped || len(r.Pictures) != 2 ||
+			r.Pictures[0].File == "" {
 			t.Errorf("%s: %+v", clock, r)
 		}
 	}
@@ -169,15 +176,17 @@ func TestWhatWasMissed(t *testing.T) {
 
 func TestRunsThatCannotBegin(t *testing.T) {
 	l := startLocals(t, t.TempDir())
-	o, err := l.StartLocal(t.Context(), caller.Caller{}, session.LocalRequest{Project: "com.example.app", Clock: backend.ClockVirtual})
+	o, err := l.StartLocal(t.Context(), caller.Caller{},
+		session.LocalRequest{Project: "com.example.app", Clock: backend.ClockVirtual})
 	if err != nil {
 		t.Fatal(err)
 	}
 	bad := write(t, filepath.Join(t.TempDir(), "bad.json"), `{"scenario":1,"name":"x","steps":[{"tap":true}]}`)
 	for name, c := range map[string]struct{ id, path, code, says string }{
-		"no file":         {o.SessionID, "/no/such/file.json", scenario.CodeInvalidScenario, "reading the scenario"},
-		"no scenario":     {o.SessionID, bad, scenario.CodeInvalidScenario, "bad.json: steps[0].tap: there is no such field"},
-		"no such session": {"loc_aaaaaaaaaaaaaaaaaaaa", write(t, filepath.Join(t.TempDir(), "a.json"), minute), backend.CodeNotFound, "no such session"},
+		"no file":     {o.SessionID, "/no/such/file.json", scenario.CodeInvalidScenario, "reading the scenario"},
+		"no scenario": {o.SessionID, bad, scenario.CodeInvalidScenario, "bad.json: steps[0].tap: unknown field"},
+		"no such session": {"loc_aaaaaaaaaaaaaaaaaaaa", write(t, filepath.Join(t.TempDir(), "a.json"), minute),
+			backend.CodeNotFound, "no such session"},
 	} {
 		_, err := scenario.New(l, l).Run(t.Context(), scenario.Request{Files: ours, SessionID: c.id, Path: c.path})
 		var p *backend.Problem

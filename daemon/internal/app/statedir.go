@@ -7,8 +7,8 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// prepare makes the directories of a daemon and refuses those it cannot trust.
-func prepare(p rendezvous.Paths) error {
+// prepareDirs creates the directories of a daemon and refuses those it cannot trust.
+func prepareDirs(p rendezvous.Paths) error {
 	dirs := []string{p.Dir, p.Run, filepath.Join(p.Dir, rendezvous.LogDir)}
 	for _, dir := range []string{p.Sockets, p.Adapters()} {
 		if dir == p.Run {

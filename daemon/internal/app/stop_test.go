@@ -18,17 +18,17 @@ import (
 func TestStopIsBounded(t *testing.T) {
 	free := make(chan struct{})
 	t.Cleanup(func() { close(free) })
-	hangs := part{"stubborn part", func(context.Context) error { <-free; return nil }}
-	d := start(t, short(t), Options{further: []part{hangs}, stopLimit: 100 * time.Millisecond})
+	hangs := component{"stubborn part", func(context.Context) error { <-free; return nil }}
+	d := start(t, short(t), Options{further: []component{hangs}, stopLimit: 100 * time.Millisecond})
 	if _, err := d.ctl.Stop(t.Context(), &controlv1.StopRequest{}); err != nil {
 		t.Fatal(err)
 	}
 	select {
-	case err := <-d.ended:
+	case err := <-d.stopOnError:
 		if err == nil || !strings.Contains(err.Error(), "stubborn part did not end") {
 			t.Errorf("it ended with %v", err)
 		}
-		d.ended <- nil // for the cleanup of start
+		d.stopOnError <- nil // for the cleanup of start
 	case <-time.After(10 * time.Second):
 		t.Fatal("the daemon does not end")
 	}

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 
-	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/config"
 	"github.com/service-dev/service/daemon/internal/consent"
@@ -12,31 +11,26 @@ import (
 	"github.com/service-dev/service/proto/buildinfo"
 )
 
-var (
-	_ control.Telemetry  = face{}
-	_ telemetry.Uploader = blocked{}
-)
-
-// newRecorder makes the recorder. In a process without adapters it only writes down: to the log, and to the spool while
-// its file lock can be had, from where a daemon uploads; such a process uploads nothing and tells of no first start.
-func (p *parts) newRecorder() *telemetry.Recorder {
+// newRecorder creates the recorder. In a sandbox it only writes to the log and, while its file lock is free, to the
+// spool, from which a daemon uploads.
+func (d *daemon) newRecorder() *telemetry.Recorder {
 	return telemetry.New(telemetry.Options{
-		Dir: p.paths.Dir, InstallID: p.install.ID(), Version: buildinfo.Version, Consents: p.consent, Memory: p.install,
-		Backend:  func(who caller.Caller) (config.Backend, error) { return p.config.Current().Backend(who) },
-		Uploader: p.backends, Log: p.log, Now: p.now,
+		Dir: d.paths.Dir, InstallID: d.install.ID(), Version: buildinfo.Version, Consents: d.consent, Memory: d.install,
+		Backend:  func(who caller.Caller) (config.Backend, error) { return d.config.Current().Backend(who) },
+		Uploader: d.host, Log: d.log, Now: d.now,
 	})
 }
 
-func (f face) SetConsent(_ context.Context, state string) (path string, err error) {
-	if err := f.p.consent.Set(consent.State(state)); err != nil {
-		return f.p.consent.Path(), err
+func (f facade) SetConsent(_ context.Context, state string) (path string, err error) {
+	if err := f.d.consent.Set(consent.State(state)); err != nil {
+		return f.d.consent.Path(), err
 	}
-	f.p.record.Decided(consent.State(state))
-	return f.p.consent.Path(), nil
+	f.d.recorder.Decided(consent.State(state))
+	return f.d.consent.Path(), nil
 }
 
-func (f face) Telemetry(ctx context.Context) control.TelemetryStatus {
-	s := f.p.record.Status(caller.From(ctx))
+func (f facade) Telemetry(ctx context.Context) control.TelemetryStatus {
+	s := f.d.recorder.Status(caller.From(ctx))
 	return control.TelemetryStatus{
 		Consent: f.Consent(ctx), LogFile: s.LogFile, BackendURL: s.BackendURL, LastError: s.LastError,
 		NoticeAt: s.NoticeAt, UploadedAt: s.UploadedAt, NextAt: s.Next, Waiting: s.Waiting, Uploaded: s.Uploaded,
@@ -44,19 +38,11 @@ func (f face) Telemetry(ctx context.Context) control.TelemetryStatus {
 	}
 }
 
-func (f face) PurgeTelemetry(ctx context.Context) (control.TelemetryPurged, error) {
-	p, err := f.p.record.Purge(ctx)
-	return control.TelemetryPurged{Local: p.Local, Waiting: p.Waiting, Deleted: p.Deleted, Backend: p.Backend, Err: p.Err}, err
+func (f facade) PurgeTelemetry(ctx context.Context) (control.TelemetryPurged, error) {
+	p, err := f.d.recorder.Purge(ctx)
+	return control.TelemetryPurged(p), err
 }
 
-func (f face) TakeNotice(ctx context.Context) (text string, done func(sent bool), ok bool) {
-	return f.p.record.Take(caller.From(ctx))
-}
-
-func (b blocked) UploadTelemetry(context.Context, backend.Target, []byte) (backend.TelemetryReceipt, error) {
-	return backend.TelemetryReceipt{}, b.problem()
-}
-
-func (b blocked) PurgeTelemetry(context.Context, backend.Target) (deleted int64, err error) {
-	return 0, b.problem()
+func (f facade) TakeNotice(ctx context.Context) (text string, done func(sent bool), ok bool) {
+	return f.d.recorder.Take(caller.From(ctx))
 }

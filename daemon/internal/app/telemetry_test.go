@@ -15,7 +15,8 @@ import (
 // In an agent's sandbox the notice is told and events are written down; they wait in the spool for a daemon.
 func TestInProcessTellsAndSpools(t *testing.T) {
 	dir := short(t)
-	if err := os.WriteFile(filepath.Join(dir, "config.yaml"), []byte("backend_url: http://localhost:9\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "config.yaml"), []byte("backend_url: http://localhost:9\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"SERVICE_TELEMETRY", "DO_NOT_TRACK", "CI", "SERVICE_BACKEND_URL"} {

@@ -46,7 +46,7 @@ func speakAsStranger(paths []string) {
 	}
 }
 
-// S23: a process of another user that can reach the sockets, because modes were forced open, is refused before any
+// A process of another user that can reach the sockets, because modes were forced open, is refused before any
 // handler runs, at both doors; the owner goes on.
 func TestAnotherUserIsRefused(t *testing.T) {
 	if os.Getuid() != 0 {
@@ -54,7 +54,8 @@ func TestAnotherUserIsRefused(t *testing.T) {
 	}
 	dir := short(t)
 	d := start(t, dir, Options{})
-	for path, mode := range map[string]os.FileMode{dir: 0o711, d.paths.Run: 0o711, d.paths.Control: 0o777, d.paths.MCP: 0o777} {
+	for path, mode := range map[string]os.FileMode{dir: 0o711, d.paths.Run: 0o711, d.paths.Control: 0o777,
+		d.paths.MCP: 0o777} {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +87,8 @@ func TestAnotherUserIsRefused(t *testing.T) {
 	if said[0] != `""` {
 		t.Errorf("control.sock told another user %s", said[0])
 	}
-	if !strings.Contains(said[1], `\"code\":\"refused\"`) || !strings.Contains(said[1], "another user") || strings.Contains(said[1], "jsonrpc") {
+	if !strings.Contains(said[1], `\"code\":\"refused\"`) || !strings.Contains(said[1], "another user") ||
+		strings.Contains(said[1], "jsonrpc") {
 		t.Errorf("mcp.sock told another user %s", said[1])
 	}
 	if st, err := d.ctl.Status(t.Context(), &controlv1.StatusRequest{}); err != nil || st.GetMcpClients() != 0 {
@@ -123,18 +125,19 @@ func with(t *testing.T, name, script string) string {
 	return dir
 }
 
-var elsewhere = &controlv1.Caller{Env: map[string]string{"SERVICE_BACKEND_URL": "http://127.0.0.1:1", "SERVICE_NO_AUTO_OPEN": "1"}}
+var elsewhere = &controlv1.Caller{Env: map[string]string{"SERVICE_BACKEND_URL": "http://127.0.0.1:1",
+	"SERVICE_NO_AUTO_OPEN": "1"}}
 
-// S29: while an adapter hangs at its start, every other question to the daemon is answered, the calls that wait for it
+// While an adapter hangs at its start, every other question to the daemon is answered, the calls that wait for it
 // end with their callers, and the daemon stops when it is told to.
 func TestHangingAdapterBlocksNobody(t *testing.T) {
 	d := start(t, short(t), Options{AdapterDir: with(t, "backendhttp", "exec sleep 1000\n")})
 	waiting, giveUp := context.WithCancel(t.Context())
-	ended := make(chan error, 3)
-	for range cap(ended) {
+	stopOnError := make(chan error, 3)
+	for range cap(stopOnError) {
 		go func() {
 			_, err := d.callTool(waiting, "createSimulatorSession", elsewhere)
-			ended <- err
+			stopOnError <- err
 		}()
 	}
 	hangs := func() bool { return d.adapter(t, "backendhttp").GetState() == "starting" }
@@ -154,8 +157,8 @@ func TestHangingAdapterBlocksNobody(t *testing.T) {
 		t.Error("the adapter hangs no more: nothing was shown")
 	}
 	giveUp()
-	for range cap(ended) {
-		if err := <-ended; err == nil {
+	for range cap(stopOnError) {
+		if err := <-stopOnError; err == nil {
 			t.Error("a call was answered by an adapter that hangs")
 		}
 	}
@@ -165,7 +168,7 @@ func TestHangingAdapterBlocksNobody(t *testing.T) {
 	d.end(t)
 }
 
-// S29: five crashes within a minute, and one adapter rests; status tells why and until when, and all else works.
+// Five crashes within a minute, and one adapter rests; status tells why and until when, and all else works.
 func TestBreakerLeavesTheRestAlone(t *testing.T) {
 	d := start(t, short(t), Options{AdapterDir: with(t, "backendhttp", "exit 3\n")})
 	await(t, "the breaker is open", func() bool {
@@ -173,11 +176,13 @@ func TestBreakerLeavesTheRestAlone(t *testing.T) {
 		return strings.Contains(d.adapter(t, "backendhttp").GetLastError(), "5 crashes within a minute")
 	})
 	p := d.adapter(t, "backendhttp")
-	if p.GetState() != "backoff" || p.GetRestarts() != 5 || p.GetResumeMs()-p.GetCrashedMs() != time.Minute.Milliseconds() || p.GetPid() != 0 {
+	if p.GetState() != "backoff" || p.GetRestarts() != 5 ||
+		p.GetResumeMs()-p.GetCrashedMs() != time.Minute.Milliseconds() || p.GetPid() != 0 {
 		t.Errorf("status: %v", p)
 	}
 	r, err := d.callTool(t.Context(), "createSimulatorSession", elsewhere)
-	if err != nil || !r.GetIsError() || !strings.Contains(r.GetStructured(), "adapter_unavailable") || !strings.Contains(r.GetStructured(), "fixHint") {
+	if err != nil || !r.GetIsError() || !strings.Contains(r.GetStructured(), "adapter_unavailable") ||
+		!strings.Contains(r.GetStructured(), "fixHint") {
 		t.Errorf("a call to it: %v, %v", r, err)
 	}
 	if r, err := d.callTool(t.Context(), "createSimulatorSession", nil); err != nil || r.GetIsError() {
@@ -192,7 +197,7 @@ func TestBreakerLeavesTheRestAlone(t *testing.T) {
 }
 
 // callTool calls a tool and gives its result.
-func (d *daemon) callTool(ctx context.Context, name string, who *controlv1.Caller) (*controlv1.ToolResult, error) {
+func (d *testDaemon) callTool(ctx context.Context, name string, who *controlv1.Caller) (*controlv1.ToolResult, error) {
 	if who == nil {
 		who = &controlv1.Caller{Env: map[string]string{"SERVICE_NO_AUTO_OPEN": "1"}}
 	}
@@ -207,7 +212,7 @@ func (d *daemon) callTool(ctx context.Context, name string, who *controlv1.Calle
 }
 
 // adapter is the state of one adapter, as status tells it.
-func (d *daemon) adapter(t *testing.T, name string) *controlv1.Plugin {
+func (d *testDaemon) adapter(t *testing.T, name string) *controlv1.Plugin {
 	t.Helper()
 	st, err := d.ctl.Status(t.Context(), &controlv1.StatusRequest{})
 	if err != nil {
@@ -249,17 +254,17 @@ func TestStatusOfTheDaemonItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := program{path: path, file: file}
-	if p.replaced() || p.gone() {
+	if p.isReplaced() || p.isGone() {
 		t.Error("replaced while nothing happened")
 	}
 	put("two")
-	if !p.replaced() || p.gone() {
+	if !p.isReplaced() || p.isGone() {
 		t.Error("the upgrade was not noticed")
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if p.replaced() || !p.gone() {
+	if p.isReplaced() || !p.isGone() {
 		t.Error("a program that is gone was not noticed")
 	}
 
@@ -268,7 +273,8 @@ func TestStatusOfTheDaemonItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	st, err := d.ctl.Status(t.Context(), &controlv1.StatusRequest{})
-	if err != nil || st.GetSessions() != 1 || st.GetPolling() != 0 || st.GetProgram() == "" || st.GetReplaced() || st.GetSocketActivated() || st.GetProtocolMax() == 0 {
+	if err != nil || st.GetSessions() != 1 || st.GetPolling() != 0 || st.GetProgram() == "" || st.GetReplaced() ||
+		st.GetSocketActivated() || st.GetProtocolMax() == 0 {
 		t.Fatalf("status: %v, %v", st, err)
 	}
 	if sim := d.adapter(t, "localsim"); sim.GetSinceMs() == 0 || sim.GetCrashedMs() != 0 || sim.GetState() != "running" {

@@ -5,48 +5,48 @@ import (
 	"time"
 )
 
-// look is how often the daemon looks whether its directory is still there and whether it is idle.
-const look = time.Second
+// watchInterval is how often the daemon checks whether its directory still exists and whether it is idle.
+const watchInterval = time.Second
 
-// watch ends the daemon when its directory or a socket was deleted, or when nobody needs it.
-func (p *parts) watch(ctx context.Context, h *hold) {
-	tick := time.NewTicker(look)
+// watch ends the daemon when its directory or a socket was deleted, or when it is idle.
+func (d *daemon) watch(ctx context.Context, h *instance) {
+	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
-	idle := idleness{since: p.now(), limit: p.config.Current().IdleTimeout}
+	idle := idleTimer{since: d.now(), limit: d.config.Current().IdleTimeout}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		p.notify.Alive(time.Now()) // the service manager's clock, whatever ours says
-		if h.lost() {
-			p.end(errDeleted)
+		d.notify.Alive(time.Now()) // always the system clock: it is the service manager's
+		if h.isLost() {
+			d.end(errDeleted)
 			return
 		}
-		p.level.Set(p.config.Current().LogLevel)
-		if p.lasts {
+		d.level.Set(d.config.Current().LogLevel)
+		if d.keepsRunning {
 			continue
 		}
-		idle.limit = p.config.Current().IdleTimeout
-		if idle.over(p.now(), p.control.Calls(), p.busy(), func() bool { return p.adaptersBusy(ctx) }) {
-			p.end(errIdle)
+		idle.limit = d.config.Current().IdleTimeout
+		if idle.over(d.now(), d.control.Calls(), d.busy(), func() bool { return d.adaptersBusy(ctx) }) {
+			d.end(errIdle)
 			return
 		}
 	}
 }
 
-// busy tells whether an agent is connected, a person's call is under way, a code is being polled, an app is attached, or
-// a link waits for room on the disk and would be lost.
-func (p *parts) busy() bool {
-	if _, unsaved := p.accounts.Unsaved(); unsaved {
+// busy reports whether an agent is connected, a person's call is under way, a code is being polled, an app is attached,
+// or a link waits for space on the disk and would be lost.
+func (d *daemon) busy() bool {
+	if _, unsaved := d.accounts.Unsaved(); unsaved {
 		return true
 	}
-	return p.gate.Clients() > 0 || p.control.Active() > 0 || p.link.Polling() > 0 || p.sessions.Attached() > 0
+	return d.gate.Clients() > 0 || d.control.Active() > 0 || d.link.Polling() > 0 || d.sessions.Attached() > 0
 }
 
-// adaptersBusy tells whether pages, apps or codes of the embedded backend need the daemon.
-func (p *parts) adaptersBusy(ctx context.Context) bool {
-	connections, codes := p.backends.Activity(ctx)
+// adaptersBusy reports whether pages, apps or codes of the embedded backend need the daemon.
+func (d *daemon) adaptersBusy(ctx context.Context) bool {
+	connections, codes := d.host.Activity(ctx)
 	return connections+codes > 0
 }

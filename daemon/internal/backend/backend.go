@@ -1,14 +1,16 @@
-// Package backend is the daemon's vocabulary of a backend: where a call goes, what comes back, and how it is refused.
-// It holds no behaviour and knows no transport; pluginhost fills these types, link, session and tools use them.
+// Package backend defines the daemon's types for a backend: where a call goes, what it returns, and how it is
+// refused. It has no behaviour and knows no transport: pluginhost fills these types; link, session and tools use
+// them. Shapes of the HTTP interface itself are in proto/backendapi.
 package backend
 
 import (
-	"encoding/json"
 	"strings"
 	"time"
+
+	"github.com/service-dev/service/proto/glasses"
 )
 
-// Target is where a call goes and as whom. Exactly one of InstallID and Bearer is set.
+// Target is the destination of a call and its caller's identity. Exactly one of InstallID and Bearer is set.
 type Target struct {
 	// BaseURL is the backend's address; EmbeddedURL or "embedded:<id>" for the embedded backend.
 	BaseURL   string
@@ -21,7 +23,7 @@ type Target struct {
 // EmbeddedURL names the embedded backend before its id is known. A link's backendUrl holds "embedded:<id>".
 const EmbeddedURL = "embedded:"
 
-// DisplayName is how a backend's address is told to people: "embedded:<id>" means nothing to them.
+// DisplayName returns a backend's address as shown to people, to whom "embedded:<id>" means nothing.
 func DisplayName(url string) string {
 	if url == "" || strings.HasPrefix(url, EmbeddedURL) {
 		return "the embedded backend"
@@ -29,23 +31,24 @@ func DisplayName(url string) string {
 	return url
 }
 
-// Requester is who asks, as the activation page shows it.
+// Requester describes who asks for a link, as shown on the activation page.
 type Requester struct{ Host, OS, Client string }
 
-// DeviceCode is a code that was issued. DeviceCode and UserCode are secrets until used: never log them.
+// DeviceCode is an issued code. DeviceCode and UserCode are secrets until used: never log them.
 type DeviceCode struct {
 	DeviceCode      string
 	UserCode        string
 	VerificationURL string
 	ExpiresIn       time.Duration
 	PollInterval    time.Duration
-	// SignInWord is what the page asks for to sign up or in; empty where it asks for none, as nearly everywhere.
+	// SignInWord is the word that the page requires to sign up or in. It is empty if none is required, as with most
+	// backends.
 	SignInWord string
 }
 
 // Poll is one answer of the token endpoint: pending while Token is nil.
 type Poll struct {
-	// PollInterval is what the backend said, unclamped; 0 when it said nothing.
+	// PollInterval is the interval that the backend asked for, unclamped, or 0.
 	PollInterval time.Duration
 	Token        *Token
 }
@@ -56,7 +59,7 @@ type Token struct {
 	Account
 }
 
-// Account is who a token is.
+// Account describes the account of a token.
 type Account struct {
 	AccountID string
 	Tier      string
@@ -65,16 +68,16 @@ type Account struct {
 	ExpiresAt *time.Time
 }
 
-// Words of Session.Transport and Session.Clock.
+// Values of Session.Transport and Session.Clock.
 const (
-	TransportLocal   = "local"   // simulated in the daemon's own process tree; its log is the daemon's
-	TransportBrowser = "browser" // simulated in a page; its log is the backend's
+	TransportLocal   = "local"   // simulated in a process of the daemon; its log is kept by the daemon
+	TransportBrowser = "browser" // simulated in a page; its log is kept by the backend
 
-	ClockVirtual = "virtual" // time moves when somebody advances it
-	ClockReal    = "real"    // Unix time
+	ClockVirtual = glasses.ClockVirtual // time moves when it is advanced
+	ClockReal    = glasses.ClockReal    // Unix time
 )
 
-// Session is a session as its owner tells it: the backend for a browser session, the daemon for a local one.
+// Session is a session as reported by its owner: the backend for a browser session, the daemon for a local one.
 type Session struct {
 	SessionID    string
 	Project      string
@@ -91,36 +94,20 @@ type Session struct {
 	LastSeq      int64
 	Transport    string // TransportLocal or TransportBrowser
 	Clock        string // ClockVirtual or ClockReal
-	// NowMs is the session's clock when it was read, in ms: of virtual time since the session began, else Unix time.
+	// NowMs is the session's clock at the time of reading, in ms: virtual time since the session began, or Unix time.
 	NowMs int64
 }
 
-// SessionRequest asks for the session of (account, link, project, platform).
-type SessionRequest struct {
-	Project     string
-	Platform    string
-	DeviceModel string // empty: the session's own, or the backend's default
-	Fresh       bool
-}
-
-// EventPage is a page of the event log after a cursor.
-type EventPage struct {
-	Events []json.RawMessage
-	Next   int64
-	More   bool
-	// Truncated says that rows after the cursor of the request are gone.
-	Truncated bool
-}
-
-// ProjectKey is a key of a project of the linked account. Key is a secret: it goes into an ignored file and nowhere else.
+// ProjectKey is a key of a project of the linked account. Key is a secret: it is only ever written into a file that
+// version control ignores.
 type ProjectKey struct {
 	Key string
-	// Hint is the key's last characters, for people.
+	// Hint is the key's last characters, to recognise it by.
 	Hint      string
 	CreatedAt time.Time
 }
 
-// Health is a backend's word on itself.
+// Health is what a backend reports about itself.
 type Health struct {
 	OK                                       bool
 	Service, Version, Commit, BuiltAt, Phase string
@@ -134,14 +121,14 @@ type Problem struct {
 	Message    string
 	Retryable  bool
 	FixHint    string
-	HTTPStatus int // 0 when no answer came
+	HTTPStatus int // 0 if no answer was received
 	RetryAfter time.Duration
 	DeviceCode *DeviceCode // set with CodeAuthRequired
 
-	// With CodePermissionDenied: what agents are granted and what the call needs. Field is empty unless one field of a
-	// record is meant.
+	// With CodePermissionDenied: what agents are granted and what the call needs. Field is empty unless the refusal
+	// concerns one field of a record.
 	Capability, Field, Needed, Granted string
-	// CurrentVersion is the record's version now, with CodeVersionConflict.
+	// CurrentVersion is the record's current version, with CodeVersionConflict.
 	CurrentVersion int64
 }
 

@@ -6,27 +6,27 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// TransportOpen asks a transport for the glasses of one session.
+// TransportOpen opens the glasses of one session with a transport.
 type TransportOpen struct {
 	SessionID   string
 	DeviceModel string
-	// Virtual time moves by sim.advance alone, from NowMs on; real time is the machine's own.
+	// Virtual time starts at NowMs and is moved only by sim.advance; real time is the machine's.
 	Virtual bool
 	NowMs   int64 // the session's clock, in ms
-	// Snapshot is what the glasses remember; nil for fresh ones.
+	// Snapshot is the saved state of the glasses; nil for new ones.
 	Snapshot *glasses.Snapshot
 	// FixturesDir is an absolute folder with pictures and sounds; empty for the simulator's own.
 	FixturesDir string
 }
 
-// Glasses is an attached pair. Send and Receive may each be used by one goroutine at a time, Close by any.
+// Glasses is an attached pair. Send and Receive may each be used by one goroutine at a time, Close by any number.
 type Glasses interface {
-	// Send hands over one frame. It does not wait for the glasses; an error is a *Problem: they are gone, or so far
+	// Send passes on one frame without waiting for the glasses. An error is a *Problem: they are gone, or so far
 	// behind that the frame was dropped.
 	Send(frame []byte, binary bool) error
-	// Receive waits for the next frame. The error is ctx's, or a *Problem once the glasses are gone for good and all that
-	// they had said was received.
+	// Receive waits for the next frame. The error is that of ctx, or a *Problem after the glasses are gone for good
+	// and everything they sent was received.
 	Receive(ctx context.Context) (frame []byte, binary bool, err error)
-	// Close takes the glasses away and waits until nothing of them runs. Closing twice is harmless.
+	// Close detaches the glasses and waits until everything they started has stopped. Closing twice is harmless.
 	Close() error
 }

@@ -1,28 +1,34 @@
-// Package caller holds the shell on whose behalf a call is made: its environment, as far as it matters, and its
-// working directory. Settings of a shell apply to its own calls only; nothing here is ever stored. The package knows
-// neither sockets nor the daemon's own environment.
+// Package caller describes the shell on whose behalf a call is made: its relevant environment variables and its working
+// directory. A shell's settings apply to its own calls only and are never stored. The package knows neither sockets nor
+// the daemon's own environment.
 package caller
 
 import (
 	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/service-dev/service/proto/clientio"
+	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// Caller is immutable after it was read from a request or a stream preface.
+// Caller is immutable once it has been read from a request or a handshake.
 type Caller struct {
-	// Env holds the variables of proto/rendezvous's allow-list and nothing else.
+	// Env contains only variables of proto/rendezvous's allow-list.
 	Env map[string]string
-	// Cwd is absolute, or empty when the caller did not say.
+	// Cwd is absolute, or empty if unknown.
 	Cwd string
-	// Client names the program that calls, e.g. "service-mcp" or, once known from MCP, "claude-code".
+	// Client names the calling program, e.g. "service-mcp" or, once known from MCP, "claude-code".
 	Client string
 	// Version is that program's build version.
 	Version string
-	// Toolset is which tools its list holds (proto/rendezvous); empty is all of them.
+	// Toolset selects the tools that are offered to the caller (proto/rendezvous); empty means all.
 	Toolset string
-	// IO is the caller's own process, which opens pages and reads and writes files for this caller's calls; nil when it
-	// does neither.
+	// IO is the caller's own process, which opens pages and reads and writes files for this caller's calls; it is nil
+	// if the process does neither.
 	IO IO
 }
 
@@ -36,8 +42,45 @@ type key struct{}
 // With returns a context that carries c.
 func With(ctx context.Context, c Caller) context.Context { return context.WithValue(ctx, key{}, c) }
 
-// From returns the context's caller; the zero Caller when there is none.
+// From returns the context's caller, or the zero Caller.
 func From(ctx context.Context) Caller {
 	c, _ := ctx.Value(key{}).(Caller)
 	return c
+}
+
+// New returns a caller from a client's description of itself, without anything that the allow-list of
+// proto/rendezvous and its bounds exclude.
+func New(env map[string]string, cwd, client, version string) Caller {
+	c := Caller{Env: map[string]string{}, Client: Printable(client), Version: Printable(version)}
+	for name, value := range env {
+		if slices.Contains(rendezvous.Variables, name) && isBounded(value) {
+			c.Env[name] = value
+		}
+	}
+	if filepath.IsAbs(cwd) && isBounded(cwd) {
+		c.Cwd = filepath.Clean(cwd)
+	}
+	return c
+}
+
+func isBounded(value string) bool {
+	return len(value) <= rendezvous.MaxVariable && !strings.ContainsRune(value, 0)
+}
+
+// maxName bounds a program's name and version, in bytes; the backend refuses longer ones.
+const maxName = 100
+
+// Printable returns a program's name or version in a form safe to show to a person, cut to 100 bytes.
+func Printable(s string) string {
+	s = strings.TrimSpace(strings.Map(func(r rune) rune {
+		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, s[:min(len(s), 4*maxName)]))
+	for len(s) > maxName {
+		_, size := utf8.DecodeLastRuneInString(s)
+		s = s[:len(s)-size]
+	}
+	return s
 }

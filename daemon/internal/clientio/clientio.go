@@ -1,6 +1,7 @@
-// Package clientio lets the daemon open pages and use files by way of the client that asked for it (proto/clientio): it
-// asks the client for a connection when one is first needed, and sends it one request at a time. The daemon itself opens
-// no page and touches no file that a client names. The package must not know why anything is opened, read or written.
+// Package clientio lets the daemon open pages and use files through the client that asked for it (proto/clientio): it
+// requests a connection from the client when one is first needed, and sends it one request at a time. The daemon itself
+// opens no page and touches no file that a client names. The package does not know why anything is opened, read or
+// written.
 package clientio
 
 import (
@@ -19,12 +20,12 @@ import (
 )
 
 const (
-	// connectWait bounds how long a client may take to connect once it was asked.
+	// connectWait bounds how long a client may take to connect when asked.
 	connectWait = 10 * time.Second
-	// answerWait bounds how long a request may take: a file may lie on a mount that hangs.
+	// answerWait bounds how long a request may take: a file may be on a mount that hangs.
 	answerWait = 20 * time.Second
-	// idleWait is after how long without a request the connection of an agent's client is closed, so that no process
-	// stays for nothing.
+	// idleWait is how long the connection of an agent's client may be idle before it is closed, so that its process can
+	// end.
 	idleWait = time.Minute
 	// maxConnections bounds the connections that clients opened without being asked.
 	maxConnections = 64
@@ -34,38 +35,38 @@ const (
 	maxLarge    = 4
 )
 
-// Registry matches connections with the clients that they belong to. It is safe for concurrent use.
+// Registry matches connections with clients. It is safe for concurrent use.
 type Registry struct {
-	large chan struct{} // holds one for each large request under way
+	large chan struct{} // holds one token per large request under way
 
 	mu       sync.Mutex
-	expected map[string]*wait // by token; somebody waits
-	open     map[string]*conn // by token; opened by the client of its own accord
+	expected map[string]*pendingConn // by token; a call is waiting for it
+	open     map[string]*conn        // by token; opened by the client unasked
 }
 
-// wait is for the connection that a client was asked for. Only one that is waited for is handed over: what comes after
-// the call has ended would stay open with nobody to use or close it.
-type wait struct {
+// pendingConn is a connection that a client was asked for. It is only handed over while a call waits for it: later
+// nobody would use or close it.
+type pendingConn struct {
 	conn chan *conn    // unbuffered
-	over chan struct{} // closed when nobody waits any more
+	over chan struct{} // closed when the call stops waiting
 }
 
-// NewRegistry makes an empty registry.
+// NewRegistry returns an empty registry.
 func NewRegistry() *Registry {
-	return &Registry{large: make(chan struct{}, maxLarge), expected: map[string]*wait{}, open: map[string]*conn{}}
+	return &Registry{large: make(chan struct{}, maxLarge), expected: map[string]*pendingConn{}, open: map[string]*conn{}}
 }
 
-// Lines are what comes over a connection.
+// Lines are the lines of a connection.
 type Lines interface {
-	// Wait returns when there is something to read, or with the end of the connection.
+	// Wait returns when there is something to read, or the error that ended the connection.
 	Wait() error
 	// Next reads a line of at most max bytes.
 	Next(max int) ([]byte, error)
 }
 
-// Serve owns a connection that a handshake opened, until it ends. answer tells the client whether it is taken; from
-// then on its calls find it. A connection that speaks without being asked is closed, and no more is read than what was
-// asked for can take.
+// Serve serves a connection that a handshake opened, until it ends. answer reports to the client whether it is
+// accepted; from then on its calls find it. A connection that sends anything unasked is closed, and no more is read
+// than a response may have.
 func (r *Registry) Serve(h clientio.Handshake, stream io.WriteCloser, lines Lines, answer func(taken bool) error) {
 	c := &conn{stream: stream, large: r.large, answers: make(chan []byte), closed: make(chan struct{})}
 	defer c.close()
@@ -101,8 +102,8 @@ func (r *Registry) Serve(h clientio.Handshake, stream io.WriteCloser, lines Line
 	}
 }
 
-// admit finds out whether a connection is taken, and who waits for it, if anybody does.
-func (r *Registry) admit(h clientio.Handshake, c *conn) (waiting *wait, taken bool) {
+// admit reports whether a connection is accepted, and which call waits for it.
+func (r *Registry) admit(h clientio.Handshake, c *conn) (waiting *pendingConn, taken bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if waiting, ok := r.expected[h.Token]; ok {
@@ -124,7 +125,7 @@ func (r *Registry) forget(token string, c *conn) {
 	}
 }
 
-// ForToken is the client that opened a connection under token before it made its call; nil when it opened none.
+// ForToken returns the client that opened a connection under token before its call, or nil.
 func (r *Registry) ForToken(token string) caller.IO {
 	if !clientio.IsToken(token) {
 		return nil
@@ -138,14 +139,14 @@ func (r *Registry) ForToken(token string) caller.IO {
 	return c
 }
 
-// ForStream is a client that is asked for a connection when one is needed: ask sends it the token. Close it with the
-// stream.
+// ForStream returns a client that is asked for a connection when one is needed: ask sends it the token. Close it with
+// the stream.
 func (r *Registry) ForStream(ask func(token string) error) *Client {
-	return NewClient(func(ctx context.Context) (*conn, error) { return r.await(ctx, ask) })
+	return NewClient(func(ctx context.Context) (*conn, error) { return r.requestConn(ctx, ask) })
 }
 
-func (r *Registry) await(ctx context.Context, ask func(token string) error) (*conn, error) {
-	token, waiting := rand.Text(), &wait{conn: make(chan *conn), over: make(chan struct{})}
+func (r *Registry) requestConn(ctx context.Context, ask func(token string) error) (*conn, error) {
+	token, waiting := rand.Text(), &pendingConn{conn: make(chan *conn), over: make(chan struct{})}
 	defer close(waiting.over)
 	r.mu.Lock()
 	r.expected[token] = waiting
@@ -170,19 +171,20 @@ func (r *Registry) await(ctx context.Context, ask func(token string) error) (*co
 	}
 }
 
-var errSilent = &Error{Code: CodeUnavailable, Message: "the client does not connect to read and write files: servicectl is not beside service-mcp, or may not run"}
+var errSilent = &Error{Code: CodeUnavailable,
+	Message: "the client does not connect to read and write files: servicectl is not beside service-mcp, or may not run"}
 
-// Client connects when it is first needed, and again after a minute of rest. It is safe for concurrent use.
+// Client connects when first needed, and again after it was idle. It is safe for concurrent use.
 type Client struct {
 	connect func(context.Context) (*conn, error)
 
-	turn   chan struct{} // holds one: whoever has it may use conn
+	turn   chan struct{} // holds one token: its owner may use conn
 	conn   *conn
 	idle   *time.Timer
 	closed bool
 }
 
-// NewClient makes a client from a way to connect.
+// NewClient returns a client that uses connect.
 func NewClient(connect func(context.Context) (*conn, error)) *Client {
 	c := &Client{connect: connect, turn: make(chan struct{}, 1)}
 	c.turn <- struct{}{}
@@ -198,7 +200,7 @@ func (c *Client) Do(ctx context.Context, r clientio.Request) (clientio.Response,
 	}
 	defer func() { c.turn <- struct{}{} }()
 	if c.closed {
-		return clientio.Response{}, errGone
+		return clientio.Response{}, errEnded
 	}
 	if c.idle != nil {
 		c.idle.Stop()
@@ -211,12 +213,12 @@ func (c *Client) Do(ctx context.Context, r clientio.Request) (clientio.Response,
 		c.conn = fresh
 	}
 	answer, err := c.conn.Do(ctx, r)
-	c.idle = time.AfterFunc(idleWait, c.rest)
+	c.idle = time.AfterFunc(idleWait, c.closeIdle)
 	return answer, err
 }
 
-// rest closes the connection unless a request is under way.
-func (c *Client) rest() {
+// closeIdle closes the connection unless a request is under way.
+func (c *Client) closeIdle() {
 	select {
 	case <-c.turn:
 		c.conn.close()
@@ -225,7 +227,7 @@ func (c *Client) rest() {
 	}
 }
 
-// Close ends the connection, if there is one, after the request that is under way.
+// Close closes the connection, if there is one, after the request that is under way.
 func (c *Client) Close() {
 	<-c.turn
 	defer func() { c.turn <- struct{}{} }()
@@ -238,14 +240,14 @@ func (c *Client) Close() {
 	}
 }
 
-var errGone = &Error{Code: CodeUnavailable, Message: "the client has ended"}
+var errEnded = &Error{Code: CodeUnavailable, Message: "the client has ended"}
 
 // conn is one connection to a client's process.
 type conn struct {
 	stream  io.WriteCloser
 	large   chan struct{}
 	answers chan []byte
-	due     atomic.Int64 // the longest line that an answer may be; 0 while none is due
+	due     atomic.Int64 // the longest acceptable line of the expected answer; 0 if none is expected
 
 	turn sync.Mutex
 	last int64
@@ -270,8 +272,8 @@ func (c *conn) isClosed() bool {
 	}
 }
 
-// Do sends a request and waits for its answer. A connection whose client does not answer in time is closed: the answer
-// would come to the wrong request.
+// Do sends a request and waits for its answer. If the client does not answer in time the connection is closed,
+// because the late answer would be taken for that of the next request.
 func (c *conn) Do(ctx context.Context, r clientio.Request) (clientio.Response, error) {
 	c.turn.Lock()
 	defer c.turn.Unlock()
@@ -291,18 +293,18 @@ func (c *conn) Do(ctx context.Context, r clientio.Request) (clientio.Response, e
 		case c.large <- struct{}{}:
 			defer func() { <-c.large }()
 		case <-ctx.Done():
-			return clientio.Response{}, c.lost(ctx)
+			return clientio.Response{}, c.closeError(ctx)
 		}
 	}
 	c.due.Store(int64(limit))
 	if _, err := c.stream.Write(append(line, '\n')); err != nil {
 		c.close()
-		return clientio.Response{}, c.lost(ctx)
+		return clientio.Response{}, c.closeError(ctx)
 	}
 	select {
 	case line = <-c.answers:
 	case <-c.closed:
-		return clientio.Response{}, c.lost(ctx)
+		return clientio.Response{}, c.closeError(ctx)
 	}
 	answer, err := decode(r, line)
 	if err != nil || answer.ID != r.ID {
@@ -312,8 +314,8 @@ func (c *conn) Do(ctx context.Context, r clientio.Request) (clientio.Response, e
 	return answer, nil
 }
 
-// decode reads the answer to r. Entries are read only where they were asked for: one takes three bytes to write and many
-// times that to hold.
+// decode parses the response to r. Entries are only parsed if they were requested: one takes three bytes on the wire
+// and many times that in memory.
 func decode(r clientio.Request, line []byte) (answer clientio.Response, err error) {
 	if r.Op == clientio.List {
 		err = json.Unmarshal(line, &answer)
@@ -321,19 +323,19 @@ func decode(r clientio.Request, line []byte) (answer clientio.Response, err erro
 	}
 	var plain struct {
 		clientio.Response
-		Entries nothing `json:"entries"`
+		Entries ignored `json:"entries"`
 	}
 	err = json.Unmarshal(line, &plain)
 	return plain.Response, err
 }
 
-// nothing is a value that is not looked at.
-type nothing struct{}
+// ignored is a value that is not parsed.
+type ignored struct{}
 
 // UnmarshalJSON implements json.Unmarshaler.
-func (*nothing) UnmarshalJSON([]byte) error { return nil }
+func (*ignored) UnmarshalJSON([]byte) error { return nil }
 
-// answerLimit is the longest line in bytes that answers a request.
+// answerLimit returns the longest line of a response, in bytes.
 func answerLimit(r clientio.Request) int {
 	const fields = 64 << 10
 	switch r.Op {
@@ -345,13 +347,14 @@ func answerLimit(r clientio.Request) int {
 	return fields
 }
 
-var errNoAnswer = &Error{Code: CodeUnavailable, Message: "the client does not answer: the file may lie on a disk that hangs"}
+var errNoAnswer = &Error{Code: CodeUnavailable,
+	Message: "the client does not answer: the file may lie on a disk that hangs"}
 
-// lost is why a connection broke off.
-func (c *conn) lost(ctx context.Context) error {
+// closeError returns why a connection ended.
+func (c *conn) closeError(ctx context.Context) error {
 	switch cause := context.Cause(ctx); {
 	case cause == nil:
-		return errGone
+		return errEnded
 	case errors.Is(cause, errNoAnswer):
 		return errNoAnswer
 	default:
@@ -359,7 +362,7 @@ func (c *conn) lost(ctx context.Context) error {
 	}
 }
 
-// plain takes out of a client's words what does not print, and bounds them.
+// plain returns a client's text without unprintable characters, at most 200 characters.
 func plain(s string) string {
 	out := make([]rune, 0, 200)
 	for _, r := range s {

@@ -169,7 +169,8 @@ func TestClient_IsUnavailableWhenNobodyConnects(t *testing.T) {
 		if !IsUnavailable(err) || time.Since(start) != connectWait {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
-		if opened, reason := Open(t.Context(), caller.Caller{IO: c}, "https://a/"); opened || reason != clientio.ReasonClient {
+		if opened, reason := Open(t.Context(), caller.Caller{IO: c}, "https://a/"); opened ||
+			reason != clientio.ReasonClient {
 			t.Errorf("opened %v, %s", opened, reason)
 		}
 	})
@@ -337,13 +338,15 @@ func TestServe_IsKnownBeforeTheClientHears(t *testing.T) {
 
 func TestFiles_Errors(t *testing.T) {
 	p := &process{registry: NewRegistry(), answer: func(r clientio.Request) any {
-		return clientio.Response{ID: r.ID, Code: map[string]string{"/none": clientio.CodeNotExist, "/there": clientio.CodeExists}[string(r.Path)] + "", Message: "no\x1b[31m" + strings.Repeat("x", 999)}
+		return clientio.Response{ID: r.ID, Code: map[string]string{"/none": clientio.CodeNotExist,
+			"/there": clientio.CodeExists}[string(r.Path)] + "", Message: "no\x1b[31m" + strings.Repeat("x", 999)}
 	}}
 	c := p.client()
 	defer c.Close()
 	files := FilesOf(caller.Caller{IO: c})
 	_, err := files.Read(t.Context(), "/none", 9)
-	if !errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) || strings.Contains(err.Error(), "\x1b") || len(err.Error()) > 300 {
+	if !errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) || strings.Contains(err.Error(), "\x1b") ||
+		len(err.Error()) > 300 {
 		t.Errorf("%v", err)
 	}
 	if err := files.Create(t.Context(), "/there", nil, 0o600, 0o700); !errors.Is(err, fs.ErrExist) {
@@ -374,7 +377,8 @@ func TestCollector_KeepsWhatIsWritten(t *testing.T) {
 func TestOpen_OptOutAsksNobody(t *testing.T) {
 	p := &process{registry: NewRegistry(), answer: ok}
 	who := caller.Caller{IO: p.client(), Env: map[string]string{"SERVICE_NO_AUTO_OPEN": "1"}}
-	if opened, reason := Open(t.Context(), who, "https://a/"); opened || reason != clientio.ReasonDisabled || p.asked != 0 {
+	if opened, reason := Open(t.Context(), who, "https://a/"); opened || reason != clientio.ReasonDisabled ||
+		p.asked != 0 {
 		t.Errorf("%v %s, asked %d times", opened, reason, p.asked)
 	}
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/service-dev/service/proto/clientio"
 )
 
-// Collector stands in for a client whose process writes no files: what is written is kept, so that it can be put into the
-// answer of the call. It holds no files to read. It is safe for concurrent use.
+// Collector replaces a client whose process writes no files: it keeps the files for the response of the call. It has no
+// files to read. It is safe for concurrent use.
 type Collector struct {
 	mu    sync.Mutex
 	files []Collected
 	size  int
 }
 
-// Collected is a file that was to be written.
+// Collected is a file that would be written.
 type Collected struct {
 	Path string
 	Mode fs.FileMode
@@ -30,7 +30,7 @@ type Collected struct {
 // IsText reports whether the content can be shown as it is.
 func (c Collected) IsText() bool { return utf8.Valid(c.Data) }
 
-// maxCollected bounds what an answer holds, in bytes.
+// maxCollected bounds the files in a response, in bytes.
 const maxCollected = 1 << 20
 
 // Do implements caller.IO.
@@ -50,9 +50,12 @@ func (c *Collector) add(r clientio.Request) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.size += len(r.Data); c.size > maxCollected {
-		return &Error{Code: CodeUnavailable, Message: fmt.Sprintf("this client writes no files, and the answer would hold more than %d KB of them", maxCollected>>10)}
+		return &Error{Code: CodeUnavailable,
+			Message: fmt.Sprintf("this client writes no files, and the answer would hold more than %d KB of them",
+				maxCollected>>10)}
 	}
-	c.files = append(c.files, Collected{Path: filepath.ToSlash(path.Join(filepath.ToSlash(string(r.Root)), filepath.ToSlash(string(r.Path)))), Mode: fs.FileMode(r.Mode), Data: r.Data})
+	c.files = append(c.files, Collected{Path: filepath.ToSlash(path.Join(filepath.ToSlash(string(r.Root)),
+		filepath.ToSlash(string(r.Path)))), Mode: fs.FileMode(r.Mode), Data: r.Data})
 	return nil
 }
 

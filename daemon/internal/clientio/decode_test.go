@@ -24,7 +24,8 @@ func TestDecode_EntriesThatNobodyAskedForAreNotMade(t *testing.T) {
 }
 
 func TestDecode_EntriesThatWereAskedFor(t *testing.T) {
-	answer, err := decode(clientio.Request{ID: 1, Op: clientio.List}, []byte(`{"id":1,"entries":[{"name":"YQ==","kind":"file"}]}`))
+	answer, err := decode(clientio.Request{ID: 1, Op: clientio.List},
+		[]byte(`{"id":1,"entries":[{"name":"YQ==","kind":"file"}]}`))
 	if err != nil || len(answer.Entries) != 1 || answer.Entries[0].Name != "a" {
 		t.Errorf("%v, id %d, %d entries, %d bytes", err, answer.ID, len(answer.Entries), len(answer.Data))
 	}

@@ -13,12 +13,12 @@ import (
 	"github.com/service-dev/service/proto/clientio"
 )
 
-// CodeUnavailable is the Error code for a client that carries nothing out: one that is neither service-mcp nor
-// servicectl, or does not answer.
+// CodeUnavailable is the Error code of a client that carries out no operations: it is neither service-mcp nor
+// servicectl, or it does not answer.
 const CodeUnavailable = "client_files_unavailable"
 
-// Error is an operation that the client's process did not carry out. It is fs.ErrNotExist and fs.ErrExist where the code
-// says so.
+// Error is an operation that the client's process did not carry out. It matches fs.ErrNotExist and fs.ErrExist if its
+// code says so.
 type Error struct {
 	Op, Path string
 	Code     string // CodeUnavailable, or one of proto/clientio
@@ -32,18 +32,20 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s %s: %s", e.Op, e.Path, e.Message)
 }
 
-// Is makes the two errors that callers look for comparable.
+// Is implements errors.Is for fs.ErrNotExist and fs.ErrExist.
 func (e *Error) Is(target error) bool {
-	return target == fs.ErrNotExist && e.Code == clientio.CodeNotExist || target == fs.ErrExist && e.Code == clientio.CodeExists
+	return target == fs.ErrNotExist && e.Code == clientio.CodeNotExist || target == fs.ErrExist &&
+		e.Code == clientio.CodeExists
 }
 
-// IsUnavailable reports whether err says that the client carries nothing out.
+// IsUnavailable reports whether err means that the client carries out no operations.
 func IsUnavailable(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Code == CodeUnavailable
 }
 
-// Files are the files of a client, as its own process sees them. The zero value is a client that carries nothing out.
+// Files are the files of a client, as its own process sees them. The zero value is a client that carries out no
+// operations.
 type Files struct {
 	io   caller.IO
 	root string
@@ -80,14 +82,15 @@ func (f Files) Stat(ctx context.Context, path string) (clientio.Info, error) {
 	return *answer.Info, nil
 }
 
-// List lists a folder by name, at most clientio.MaxEntries entries. An entry's name is one element of a path: a client
-// may answer anything, and what it names must not lead anywhere when it is joined to a folder of the daemon's.
+// List lists a folder by name, at most clientio.MaxEntries entries. An entry's name must be a single path element:
+// the client's answer is not trusted, and a name must not lead elsewhere when the daemon joins it to a folder.
 func (f Files) List(ctx context.Context, path string) ([]clientio.Entry, error) {
 	answer, err := f.do(ctx, clientio.Request{Op: clientio.List, Path: clientio.Path(path)})
 	if err != nil {
 		return nil, err
 	}
-	if len(answer.Entries) > clientio.MaxEntries || slices.ContainsFunc(answer.Entries, func(e clientio.Entry) bool { return !isElement(string(e.Name)) }) {
+	if len(answer.Entries) > clientio.MaxEntries ||
+		slices.ContainsFunc(answer.Entries, func(e clientio.Entry) bool { return !isElement(string(e.Name)) }) {
 		return nil, f.broken(clientio.List, path)
 	}
 	return answer.Entries, nil
@@ -97,30 +100,32 @@ func isElement(name string) bool {
 	return name != "." && filepath.IsLocal(name) && name == filepath.Base(name) && !strings.ContainsRune(name, 0)
 }
 
-// Find reads the first file of that name in the folder dir and upward; fs.ErrNotExist when there is none.
+// Find reads the first file with that name in dir or the nearest folder above it; fs.ErrNotExist if there is none.
 func (f Files) Find(ctx context.Context, dir, name string, limit int64) (path string, data []byte, err error) {
-	answer, err := f.do(ctx, clientio.Request{Op: clientio.Find, Path: clientio.Path(dir), Name: clientio.Path(name), Limit: limit})
+	answer, err := f.do(ctx, clientio.Request{Op: clientio.Find, Path: clientio.Path(dir), Name: clientio.Path(name),
+		Limit: limit})
 	return string(answer.Path), answer.Data, err
 }
 
-// Create writes a file that does not exist yet; fs.ErrExist if it does. Folders that are missing are made.
+// Create writes a file that does not exist yet; fs.ErrExist if it does. It creates missing folders.
 func (f Files) Create(ctx context.Context, path string, data []byte, mode, dirMode fs.FileMode) error {
 	return f.write(ctx, path, data, mode, dirMode, false)
 }
 
-// Replace writes a file whole, in the place of the one that may be there.
+// Replace writes a file atomically, replacing an existing one.
 func (f Files) Replace(ctx context.Context, path string, data []byte, mode, dirMode fs.FileMode) error {
 	return f.write(ctx, path, data, mode, dirMode, true)
 }
 
 func (f Files) write(ctx context.Context, path string, data []byte, mode, dirMode fs.FileMode, replace bool) error {
 	_, err := f.do(ctx, clientio.Request{
-		Op: clientio.Write, Path: clientio.Path(path), Data: data, Mode: uint32(mode.Perm()), DirMode: uint32(dirMode.Perm()), Replace: replace,
+		Op: clientio.Write, Path: clientio.Path(path), Data: data, Mode: uint32(mode.Perm()), DirMode: uint32(dirMode.Perm()),
+		Replace: replace,
 	})
 	return err
 }
 
-// MakeDir makes a folder and those above it.
+// MakeDir creates a folder and its missing parents.
 func (f Files) MakeDir(ctx context.Context, path string, mode fs.FileMode) error {
 	_, err := f.do(ctx, clientio.Request{Op: clientio.MakeDir, Path: clientio.Path(path), DirMode: uint32(mode.Perm())})
 	return err
@@ -131,7 +136,8 @@ func (f Files) do(ctx context.Context, r clientio.Request) (clientio.Response, e
 		return clientio.Response{}, errNoClient
 	}
 	if len(r.Data) > clientio.MaxData {
-		return clientio.Response{}, &Error{Op: r.Op, Path: string(r.Path), Code: clientio.CodeTooLarge, Message: "more than 32 MB"}
+		return clientio.Response{}, &Error{Op: r.Op, Path: string(r.Path), Code: clientio.CodeTooLarge,
+			Message: "more than 32 MB"}
 	}
 	r.Root = clientio.Path(f.root)
 	answer, err := f.io.Do(ctx, r)
@@ -153,7 +159,7 @@ var errNoClient = &Error{Code: CodeUnavailable, Message: "this client carries ou
 // Open asks the client's process to open a page in the person's browser.
 func Open(ctx context.Context, who caller.Caller, url string) (opened bool, reason string) {
 	if who.Env["SERVICE_NO_AUTO_OPEN"] == "1" {
-		return false, clientio.ReasonDisabled // no process at all
+		return false, clientio.ReasonDisabled // the client has no process that could
 	}
 	if who.IO == nil {
 		return false, clientio.ReasonClient

@@ -1,4 +1,4 @@
-// Package codes remembers the device codes that were issued to this install, so that completeAuthLink takes no others
+// Package codes stores the device codes that were issued to this install, so that completeAuthLink accepts no others
 // and goes on after a restart of the daemon. run/codes.json holds keyed hashes of the codes, never the codes. The
 // package knows neither the backend nor the tools.
 package codes
@@ -24,8 +24,8 @@ import (
 // FileName is the file's name inside the run directory.
 const FileName = "codes.json"
 
-// Bounds of the file. An entry is kept for keepAfter beyond the window of its code, so that a late caller hears that it
-// expired and not that it is unknown.
+// Bounds of the file. An entry is kept for keepAfter beyond the expiry of its code, so that a late caller learns that
+// the code expired rather than that it is unknown.
 const (
 	maxEntries = 64
 	maxFile    = 2 << 20
@@ -42,12 +42,12 @@ type Call struct {
 	Cwd  string          `json:"cwd,omitempty"`
 }
 
-// Issued is what is remembered of one code.
+// Issued describes one code.
 type Issued struct {
 	// Backend issued the code: a URL or "embedded:", with or without an id.
 	Backend string
 	Expires time.Time
-	// Call is nil when none is known, when it is too large, or when its arguments may hold a credential.
+	// Call is nil if none is known, if it is too large, or if its arguments may hold a credential.
 	Call *Call
 }
 
@@ -59,13 +59,13 @@ type entry struct {
 	Call    *Call  `json:"call,omitempty"`
 }
 
-// file is codes.json. The key is random and only here: the hashes say nothing without the file.
+// file is codes.json. The key is random and stored only here: without the file the hashes reveal nothing.
 type file struct {
 	Key   []byte  `json:"key"`
 	Codes []entry `json:"codes"` // the oldest first
 }
 
-// Store is the one writer of codes.json. Its methods are safe for concurrent use.
+// Store is the only writer of codes.json. It is safe for concurrent use.
 type Store struct {
 	path string
 	now  func() time.Time
@@ -76,48 +76,49 @@ type Store struct {
 	file   file
 }
 
-// New makes the store of a run directory. The file is read when it is first needed.
+// New returns the store of a run directory. The file is read when it is first needed.
 func New(runDir string, now func() time.Time, log *slog.Logger) *Store {
 	return &Store{path: filepath.Join(runDir, FileName), now: now, log: log}
 }
 
-// Find returns what is known of a code; ok is false when it was not issued here or its time is over.
+// Find returns what is stored of a code; ok is false if it was not issued here or was removed.
 func (s *Store) Find(deviceCode string) (issued Issued, ok bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.load()
+	s.loadOnce()
 	i := s.index(deviceCode)
-	if i < 0 || s.over(s.file.Codes[i]) {
+	if i < 0 || s.isOver(s.file.Codes[i]) {
 		return Issued{}, false, nil
 	}
 	e := s.file.Codes[i]
 	return Issued{Backend: e.Backend, Expires: time.Unix(e.Expires, 0), Call: e.Call}, true, nil
 }
 
-// Put remembers a code, or replaces what is known of it. The oldest codes make way.
+// Put stores a code, or replaces what is stored of it. The oldest codes make room.
 func (s *Store) Put(deviceCode string, issued Issued) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.load()
+	s.loadOnce()
 	if err := s.ensureKey(); err != nil {
 		return err
 	}
-	e := entry{Hash: s.hash(deviceCode), Backend: issued.Backend, Expires: issued.Expires.Unix(), Call: storable(issued.Call)}
+	e := entry{Hash: s.hash(deviceCode), Backend: issued.Backend, Expires: issued.Expires.Unix(),
+		Call: storableCall(issued.Call)}
 	if i := s.index(deviceCode); i >= 0 {
 		s.file.Codes = slices.Delete(s.file.Codes, i, i+1)
 	}
-	s.file.Codes = append(slices.DeleteFunc(s.file.Codes, s.over), e)
+	s.file.Codes = append(slices.DeleteFunc(s.file.Codes, s.isOver), e)
 	if n := len(s.file.Codes); n > maxEntries {
 		s.file.Codes = slices.Delete(s.file.Codes, 0, n-maxEntries)
 	}
 	return s.save()
 }
 
-// Remove forgets a code.
+// Remove removes a code.
 func (s *Store) Remove(deviceCode string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.load()
+	s.loadOnce()
 	i := s.index(deviceCode)
 	if i < 0 {
 		return nil
@@ -126,16 +127,16 @@ func (s *Store) Remove(deviceCode string) error {
 	return s.save()
 }
 
-// storable returns the call as it may be stored, or nil.
-func storable(c *Call) *Call {
+// storableCall returns the call as it may be stored, or nil.
+func storableCall(c *Call) *Call {
 	if c == nil || len(c.Args) > maxArgs || secretscan.Contains(string(c.Args)) {
 		return nil
 	}
 	return c
 }
 
-// over reports whether a code's time is over. A clock that was set back does not prolong it.
-func (s *Store) over(e entry) bool {
+// isOver reports whether a code can be removed. Setting the clock back does not keep it longer.
+func (s *Store) isOver(e entry) bool {
 	left := time.Unix(e.Expires, 0).Sub(s.now())
 	return left < -keepAfter || left > maxWindow+time.Minute
 }
@@ -166,8 +167,8 @@ func (s *Store) ensureKey() error {
 	return nil
 }
 
-// load reads the file once. One that cannot be used is started anew: its codes are then unknown, which is safe.
-func (s *Store) load() {
+// loadOnce reads the file once. A file that cannot be used is replaced: its codes are then unknown, which is safe.
+func (s *Store) loadOnce() {
 	if s.loaded {
 		return
 	}
@@ -187,7 +188,7 @@ func (s *Store) load() {
 		err = errors.New("other users could read it")
 	}
 	if err != nil {
-		s.log.Warn("the device codes issued before are forgotten", "err", err)
+		s.log.Warn("failed to read the issued device codes, which are forgotten", "err", err)
 		return
 	}
 	s.file = f

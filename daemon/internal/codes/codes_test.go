@@ -36,7 +36,8 @@ func read(t *testing.T, dir string) string {
 func TestStore_SurvivesARestartWithoutTheCode(t *testing.T) {
 	dir := t.TempDir()
 	call := &Call{Tool: "createSimulatorSession", Args: json.RawMessage(`{"project":"com.example.app"}`), Cwd: "/home/a"}
-	put(t, at(dir, start), "sdc_secret", Issued{Backend: "https://a.test", Expires: start.Add(10 * time.Minute), Call: call})
+	put(t, at(dir, start), "sdc_secret", Issued{Backend: "https://a.test", Expires: start.Add(10 * time.Minute),
+		Call: call})
 	if text := read(t, dir); strings.Contains(text, "sdc_secret") {
 		t.Error("the file holds the code:", text)
 	}
@@ -45,7 +46,8 @@ func TestStore_SurvivesARestartWithoutTheCode(t *testing.T) {
 	}
 	s := at(dir, start.Add(time.Minute))
 	got, ok, err := s.Find("sdc_secret")
-	if err != nil || !ok || got.Backend != "https://a.test" || !got.Expires.Equal(start.Add(10*time.Minute)) || got.Call.Tool != call.Tool ||
+	if err != nil || !ok || got.Backend != "https://a.test" || !got.Expires.Equal(start.Add(10*time.Minute)) ||
+		got.Call.Tool != call.Tool ||
 		string(got.Call.Args) != string(call.Args) || got.Call.Cwd != "/home/a" {
 		t.Errorf("%+v, %v, %v", got, ok, err)
 	}
@@ -65,7 +67,7 @@ func TestStore_KeysDiffer(t *testing.T) {
 	for _, dir := range []string{a, b} {
 		put(t, at(dir, start), "sdc_same", Issued{Expires: start})
 	}
-	hash := func(dir string) string { s := at(dir, start); s.load(); return s.file.Codes[0].Hash }
+	hash := func(dir string) string { s := at(dir, start); s.loadOnce(); return s.file.Codes[0].Hash }
 	if hash(a) == hash(b) {
 		t.Error("two installs store the same hash")
 	}
@@ -114,7 +116,8 @@ func TestStore_DropsCallsThatMayHoldSecrets(t *testing.T) {
 }
 
 func TestStore_UnusableFile(t *testing.T) {
-	for name, content := range map[string]string{"not JSON": "{", "no key": `{"codes":[{"hash":""}]}`, "short key": `{"key":"YQ==","codes":[]}`} {
+	for name, content := range map[string]string{"not JSON": "{", "no key": `{"codes":[{"hash":""}]}`,
+		"short key": `{"key":"YQ==","codes":[]}`} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, FileName), []byte(content), 0o600); err != nil {
 			t.Fatal(err)

@@ -1,5 +1,5 @@
 // Package config reads the optional config.yaml of the state directory into an immutable struct and decides which
-// backend a caller's calls go to. It is the only reader of that file; it knows nothing of the parts that use it.
+// backend a caller's calls go to. It is the only reader of that file.
 package config
 
 import (
@@ -22,7 +22,7 @@ import (
 // FileName is the file's name inside the state directory.
 const FileName = "config.yaml"
 
-// DefaultIdleTimeout is how long a daemon that a client started lives without work.
+// DefaultIdleTimeout is how long a daemon that was started by a client keeps running without work.
 const DefaultIdleTimeout = 10 * time.Minute
 
 // maxURL bounds an address, in bytes.
@@ -39,9 +39,9 @@ const (
 	keyLog     = "log_level"
 )
 
-// Config is what config.yaml says. It never changes after it was loaded.
+// Config is the content of config.yaml. It is immutable.
 type Config struct {
-	// BackendURL is a checked URL, EmbeddedURL, or empty when the file names none.
+	// BackendURL is a checked URL, EmbeddedURL, or empty if the file names none.
 	BackendURL string
 	// BackendFixed refuses calls whose environment names another backend than this configuration's.
 	BackendFixed bool
@@ -50,17 +50,17 @@ type Config struct {
 	LogLevel    slog.Level
 }
 
-// Default is the configuration without a file.
+// Default returns the configuration that applies without a file.
 func Default() *Config { return &Config{IdleTimeout: DefaultIdleTimeout} }
 
-// Error is a setting that cannot be used. Its text names where the setting stands.
+// Error is an invalid setting. Its text names the source of the setting.
 type Error struct {
 	// Source is the path of config.yaml, or the name of a variable.
 	Source string
 	// Key is the setting's name; empty when the source as a whole is wrong.
 	Key     string
 	Problem string
-	// Fix is what to write instead; empty when Problem says enough.
+	// Fix says what to write instead; it is empty if Problem is clear enough.
 	Fix string
 }
 
@@ -71,7 +71,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("reading %s: %s: %s", e.Source, e.Key, e.Problem)
 }
 
-// parse reads config.yaml. Unknown keys and bad values are errors, so that a misspelt setting does not pass silently.
+// parse parses config.yaml. Unknown keys and bad values are errors, so that a misspelt setting is noticed.
 func parse(path string, data []byte) (*Config, error) {
 	bad := func(key, problem string) (*Config, error) {
 		return nil, &Error{Source: path, Key: key, Problem: problem}
@@ -118,7 +118,7 @@ func parse(path string, data []byte) (*Config, error) {
 			if !slices.Contains([]string{"debug", "info", "warn", "error"}, text) {
 				return bad(key, "want debug, info, warn or error")
 			}
-			_ = c.LogLevel.UnmarshalText([]byte(text)) // one of the four
+			_ = c.LogLevel.UnmarshalText([]byte(text)) // cannot fail: text is one of the four levels
 		default:
 			known := []string{keyBackend, keyFixed, keyIdle, keyLog}
 			return bad(key, "no such setting; there are "+strings.Join(known, ", "))
@@ -138,10 +138,10 @@ const (
 	KindRemote   = "remote"
 )
 
-// EmbeddedURL names the embedded backend, also as the value of a setting (there "embedded" does as well).
+// EmbeddedURL is the embedded backend, also as the value of a setting, where "embedded" is accepted, too.
 const EmbeddedURL = "embedded:"
 
-// Who chose a backend, in the order in which they win.
+// The sources of a backend, in order of precedence.
 const (
 	ByEnv     = "env"
 	ByConfig  = "config"
@@ -149,10 +149,10 @@ const (
 	ByDefault = "default"
 )
 
-// variable overrides the backend for the calls of one shell.
+// variable is the environment variable that overrides the backend for the calls of one shell.
 const variable = "SERVICE_BACKEND_URL"
 
-// Backend is where a caller's calls go.
+// Backend is the backend that a caller's calls go to.
 type Backend struct {
 	// URL has no slash at its end; it is EmbeddedURL for the embedded backend.
 	URL string
@@ -162,8 +162,8 @@ type Backend struct {
 	ChosenBy string
 }
 
-// Backend resolves the caller's backend: its environment, config.yaml, the build's default, the embedded one. A bad
-// variable, or one that names another backend than a fixed one, is an *Error.
+// Backend returns the caller's backend: the one in its environment, in config.yaml, in the build, or else the
+// embedded one. An invalid variable, or one that names a backend other than a fixed one, is an *Error.
 func (c *Config) Backend(who caller.Caller) (Backend, error) {
 	own := c.own()
 	text := who.Env[variable]
@@ -183,7 +183,7 @@ func (c *Config) Backend(who caller.Caller) (Backend, error) {
 	return kindOf(checked, ByEnv), nil
 }
 
-// own is the backend of calls whose environment names none.
+// own returns the backend of calls whose environment names none.
 func (c *Config) own() Backend {
 	if c.BackendURL != "" {
 		return kindOf(c.BackendURL, ByConfig)
@@ -194,7 +194,8 @@ func (c *Config) own() Backend {
 	return kindOf(EmbeddedURL, ByDefault)
 }
 
-// DefaultBackend is the backend of a build when nobody chose: it owns an auth.json without backendUrl.
+// DefaultBackend returns the backend of a build without configuration, to which an auth.json without backendUrl
+// belongs.
 func DefaultBackend() string {
 	if buildinfo.DefaultBackendURL == "" {
 		return EmbeddedURL
@@ -209,10 +210,11 @@ func kindOf(url, by string) Backend {
 	return Backend{URL: url, Kind: KindRemote, ChosenBy: by}
 }
 
-// errPlainHTTP refuses an address to which a token would travel in the clear.
-var errPlainHTTP = errors.New("plain http would send the token over the network unencrypted; use https, or http for this machine alone")
+// errPlainHTTP refuses an address to which the token would be sent unencrypted.
+var errPlainHTTP = errors.New("plain http would send the token over the network unencrypted; use https, or http for " +
+	"this machine alone")
 
-// urlError is the error of an address, with what to write instead.
+// urlError returns the error for an invalid URL, with its fix.
 func urlError(source, key string, err error) *Error {
 	e := &Error{Source: source, Key: key, Problem: err.Error()}
 	if errors.Is(err, errPlainHTTP) {
@@ -230,8 +232,8 @@ func isLoopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// checkURL takes an https address, or an http one of this machine, without anything behind its path. Its errors do not
-// repeat the text, which may hold a password.
+// checkURL accepts an https address, or an http one of this machine, without query or fragment. Its errors do not quote
+// the text, which may hold a password.
 func checkURL(text string) (string, error) {
 	text = strings.TrimSpace(text)
 	if text == "embedded" || text == EmbeddedURL {

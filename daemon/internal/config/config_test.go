@@ -15,7 +15,8 @@ import (
 
 func TestParse(t *testing.T) {
 	c, err := parse("config.yaml", []byte("backend_url: HTTPS://Example.com/base/\nidle_timeout: 3\nlog_level: debug\n"))
-	if err != nil || c.BackendURL != "https://example.com/base" || c.IdleTimeout != 3*time.Second || c.LogLevel != slog.LevelDebug {
+	if err != nil || c.BackendURL != "https://example.com/base" || c.IdleTimeout != 3*time.Second ||
+		c.LogLevel != slog.LevelDebug {
 		t.Errorf("%+v, %v", c, err)
 	}
 	if c, err := parse("config.yaml", nil); err != nil || *c != *Default() {
@@ -40,7 +41,8 @@ func TestParse(t *testing.T) {
 	} {
 		_, err := parse("config.yaml", []byte(text))
 		var e *Error
-		if !errors.As(err, &e) || e.Key != key || !strings.Contains(err.Error(), "config.yaml") || strings.Contains(err.Error(), "geheim") {
+		if !errors.As(err, &e) || e.Key != key || !strings.Contains(err.Error(), "config.yaml") ||
+			strings.Contains(err.Error(), "geheim") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -86,7 +88,8 @@ func TestBackend_Fixed(t *testing.T) {
 				t.Errorf("%q: %q: %v", text, who.Env, err)
 			}
 		}
-		for _, other := range []string{"https://other.test", "http://127.0.0.1:1", "https://file.test/base/further", "nonsense"} {
+		for _, other := range []string{"https://other.test", "http://127.0.0.1:1", "https://file.test/base/further",
+			"nonsense"} {
 			var e *Error
 			if b, err := c.Backend(env(other)); !errors.As(err, &e) || e.Source != variable || b.URL != "" {
 				t.Errorf("%q: %s: %+v, %v", text, other, b, err)
@@ -98,23 +101,26 @@ func TestBackend_Fixed(t *testing.T) {
 // A token never travels over the network in the clear.
 func TestBackend_PlainHTTP(t *testing.T) {
 	for address, loopback := range map[string]bool{
-		"http://localhost:8080": true, "http://LOCALHOST": true, "http://127.0.0.1:1": true, "http://127.9.8.7": true, "http://[::1]:1": true, "http://[::ffff:127.0.0.1]": true,
-		"http://backend.test": false, "http://192.168.1.2:8080": false, "http://localhost.evil.test": false, "http://127.0.0.1.evil.test": false, "http://0.0.0.0": false,
+		"http://localhost:8080": true, "http://LOCALHOST": true, "http://127.0.0.1:1": true, "http://127.9.8.7": true,
+		"http://[::1]:1": true, "http://[::ffff:127.0.0.1]": true,
+		"http://backend.test": false, "http://192.168.1.2:8080": false, "http://localhost.evil.test": false,
+		"http://127.0.0.1.evil.test": false, "http://0.0.0.0": false,
 		"http://[2001:db8::1]": false, "HTTP://backend.test": false,
 	} {
 		_, fromEnv := Default().Backend(caller.Caller{Env: map[string]string{variable: address}})
 		_, fromFile := parse("config.yaml", []byte("backend_url: '"+address+"'"))
 		for source, err := range map[string]error{variable: fromEnv, "config.yaml": fromFile} {
 			var e *Error
-			if (err == nil) != loopback || err != nil && (!errors.As(err, &e) || e.Source != source || !strings.Contains(e.Fix, "https://")) {
+			if (err == nil) != loopback || err != nil &&
+				(!errors.As(err, &e) || e.Source != source || !strings.Contains(e.Fix, "https://")) {
 				t.Errorf("%s in %s: %v", address, source, err)
 			}
 		}
 	}
 }
 
-// serve runs a store until the test ends. The function it returns puts text in the file's place and waits until the store has
-// looked at it.
+// serve runs a store until the test ends. The function it returns puts text in the file's place and waits until the
+// store has looked at it.
 func serve(t *testing.T, s *Store, changed chan<- struct{}) (put func(text string)) {
 	t.Helper()
 	go func() { _ = s.Serve(t.Context()) }()
@@ -138,7 +144,8 @@ func TestReload(t *testing.T) {
 	}
 	put := serve(t, s, changed)
 	put("idle_timeout: 7")
-	for text, why := range map[string]string{"idle_timeout: x": "idle_timeout", "": "empty", " \n": "empty", "a: b: c": "mapping"} {
+	for text, why := range map[string]string{"idle_timeout: x": "idle_timeout", "": "empty", " \n": "empty",
+		"a: b: c": "mapping"} {
 		put(text)
 		if got := s.Current().IdleTimeout; got != 7*time.Second {
 			t.Errorf("%q changed the configuration to %v", text, got)

@@ -17,7 +17,7 @@ import (
 // maxFile bounds config.yaml, in bytes.
 const maxFile = 64 << 10
 
-// readWait bounds how long the daemon waits for config.yaml, which may lie on a mount that hangs.
+// readWait bounds how long the daemon waits for config.yaml, which may be on a mount that hangs.
 const readWait = 2 * time.Second
 
 // Store holds the configuration in use.
@@ -32,8 +32,8 @@ type Store struct {
 	wait     time.Duration
 }
 
-// Open loads config.yaml; a missing or empty file gives Default. A file that cannot be used is an *Error. changed signals
-// that the file may have changed (statefile.Watch); nil for never.
+// Open loads config.yaml; a missing or empty file means Default. It returns an *Error for a file that cannot be used.
+// changed signals that the file may have changed (statefile.Watch); nil means never.
 func Open(dir string, changed <-chan struct{}, log *slog.Logger) (*Store, error) {
 	s := newStore(dir, changed, log)
 	return s, s.open()
@@ -56,14 +56,15 @@ func (s *Store) open() error {
 		s.current.Store(l.config)
 		return nil
 	case <-time.After(s.wait):
-		return s.late()
+		return s.timeoutError()
 	}
 }
 
 // Current returns the configuration in use.
 func (s *Store) Current() *Config { return s.current.Load() }
 
-// Problem returns why the file as it is now is not in use, or nil. Current is what it last held that could be used.
+// Problem returns why the file in its present form is not in use, or nil. Current then returns the last usable
+// configuration.
 func (s *Store) Problem() error {
 	if p := s.problem.Load(); p != nil {
 		return p
@@ -71,43 +72,43 @@ func (s *Store) Problem() error {
 	return nil
 }
 
-// Path is the file's absolute path, whether it exists or not.
+// Path returns the file's absolute path, whether it exists or not.
 func (s *Store) Path() string { return s.path }
 
-// Serve follows the file until ctx ends. After a change that cannot be used the configuration stays as it was.
+// Serve follows the file until ctx ends. A change that cannot be used leaves the configuration as it was.
 func (s *Store) Serve(ctx context.Context) error {
-	var slow <-chan loaded // a read that outlasted wait; no second one is begun beside it
-	again := false
+	var pending <-chan loaded // a read that took longer than wait; no second read is started meanwhile
+	rereading := false
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-s.changed:
-			if again = slow != nil; !again {
-				slow = s.reload(ctx)
+			if rereading = pending != nil; !rereading {
+				pending = s.reload(ctx)
 			}
-		case l := <-slow:
-			slow = nil
+		case l := <-pending:
+			pending = nil
 			s.apply(l)
-			if again {
-				again, slow = false, s.reload(ctx)
+			if rereading {
+				rereading, pending = false, s.reload(ctx)
 			}
 		}
 	}
 }
 
-// reload reads the file and applies it. It returns the read when that takes longer than wait.
-func (s *Store) reload(ctx context.Context) (slow <-chan loaded) {
+// reload reads the file and applies it. It returns the read if that takes longer than wait.
+func (s *Store) reload(ctx context.Context) (pending <-chan loaded) {
 	reading := s.load()
-	late := time.NewTimer(s.wait)
-	defer late.Stop()
+	timeoutError := time.NewTimer(s.wait)
+	defer timeoutError.Stop()
 	select {
 	case l := <-reading:
 		s.apply(l)
 		return nil
 	case <-ctx.Done():
-	case <-late.C:
-		s.refuse(s.late())
+	case <-timeoutError.C:
+		s.refuse(s.timeoutError())
 	}
 	return reading
 }
@@ -127,29 +128,30 @@ func (s *Store) refuse(problem *Error) {
 	s.log.Error("failed to load the configuration; the last one stays in use", "err", problem)
 }
 
-func (s *Store) late() *Error {
-	return &Error{Source: s.path, Problem: fmt.Sprintf("it could not be read in %v; its file system does not answer", s.wait)}
+func (s *Store) timeoutError() *Error {
+	return &Error{Source: s.path, Problem: fmt.Sprintf("it could not be read in %v; its file system does not answer",
+		s.wait)}
 }
 
-// loaded is what a read of the file came to.
+// loaded is the result of reading the file.
 type loaded struct {
 	config  *Config
 	problem *Error
-	empty   bool // an editor or a full disk may have truncated it: that is no wish for the defaults
+	empty   bool // an editor or a full disk may have truncated it, so it does not select the defaults
 }
 
-// load reads the file in a goroutine of its own, which a mount that hangs may hold for as long as it likes. It follows
-// symbolic links, unlike the readers of state: people keep their settings elsewhere.
+// load reads the file in its own goroutine, because a mount that hangs may block it for ever. Unlike readers of state
+// files it follows symbolic links: people keep their settings elsewhere.
 func (s *Store) load() <-chan loaded {
 	done := make(chan loaded, 1)
 	go func() {
 		data, err := s.readFile(s.path, maxFile)
-		done <- s.judge(data, err)
+		done <- s.parseRead(data, err)
 	}()
 	return done
 }
 
-func (s *Store) judge(data []byte, err error) loaded {
+func (s *Store) parseRead(data []byte, err error) loaded {
 	refused := func(problem string) loaded { return loaded{problem: &Error{Source: s.path, Problem: problem}} }
 	var system *fs.PathError
 	switch {

@@ -1,5 +1,5 @@
-// Package consent keeps the person's telemetry decision in the file consent. It knows nothing of events and
-// of the other switches that stop an upload.
+// Package consent stores the person's telemetry decision in the file consent. It knows nothing of events or of the
+// other switches that stop an upload.
 package consent
 
 import (
@@ -15,7 +15,7 @@ import (
 // State is a telemetry decision.
 type State string
 
-// The states of the file, and Unreadable, which is no decision: nobody knows which it was.
+// The states of the file, and Unreadable, if the decision is unknown.
 const (
 	Accepted   State = "accepted"
 	Declined   State = "declined"
@@ -29,17 +29,17 @@ const FileName = "consent"
 // maxFile bounds what is read of the file, in bytes.
 const maxFile = 4 << 10
 
-// Store reads and writes the decision. It keeps nothing in memory, so a change by another program counts at once.
+// Store reads and writes the decision. It caches nothing, so a change by another program takes effect at once.
 type Store struct{ path string }
 
-// New is the store of one state directory.
+// New returns the store of a state directory.
 func New(dir string) *Store { return &Store{path: filepath.Join(dir, FileName)} }
 
-// Path is the file's absolute path.
+// Path returns the file's absolute path.
 func (s *Store) Path() string { return s.path }
 
-// Get reads the decision. A missing file is Unset. One that cannot be read or understood is Unreadable, with an error
-// that says why.
+// Get reads the decision. A missing file is Unset. For a file that cannot be read or parsed it returns Unreadable and
+// an error.
 func (s *Store) Get() (State, error) {
 	data, err := statefile.Read(s.path, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -50,20 +50,20 @@ func (s *Store) Get() (State, error) {
 	}
 	state, err := parse(data)
 	if err != nil {
-		return Unreadable, fmt.Errorf("reading %s: %w", s.path, err)
+		return Unreadable, fmt.Errorf("read %s: %w", s.path, err)
 	}
 	return state, nil
 }
 
-// Set records a decision; Unset forgets it.
+// Set stores a decision; Unset removes it.
 func (s *Store) Set(state State) error {
 	if _, err := parse([]byte(state)); err != nil {
-		return fmt.Errorf("writing %s: %w", s.path, err)
+		return fmt.Errorf("write %s: %w", s.path, err)
 	}
 	return statefile.Write(s.path, []byte(string(state)+"\n"))
 }
 
-// parse takes one of the three words, with surrounding white space; an empty file is Unset.
+// parse parses one of the three values, with surrounding white space; an empty file is Unset.
 func parse(data []byte) (State, error) {
 	switch state := State(strings.TrimSpace(string(data))); state {
 	case Accepted, Declined, Unset:

@@ -9,14 +9,14 @@ import (
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
 
-// The verdicts of whoami (exit 0, 1, 2).
+// The verdicts of whoami, for which it exits with 0, 1 and 2.
 const (
 	verdictLinked    = "linked"
 	verdictNotLinked = "not_linked"
 	verdictUnknown   = "unknown"
 )
 
-// Whoami answers from the kept verdict. It asks the backend when told to, or when that was never asked about this link.
+// Whoami returns the stored verdict. It asks the backend if the request says so, or if this link was never verified.
 func (s *Server) Whoami(ctx context.Context, r *controlv1.WhoamiRequest) (*controlv1.WhoamiResponse, error) {
 	ctx = withCaller(ctx, r.GetCaller())
 	l := s.o.Accounts.Link(ctx)
@@ -24,11 +24,11 @@ func (s *Server) Whoami(ctx context.Context, r *controlv1.WhoamiRequest) (*contr
 		l = s.o.Accounts.Verify(ctx)
 	}
 	return &controlv1.WhoamiResponse{
-		InstallId: s.o.Accounts.InstallID(), Link: linkOut(l, s.o.Now()), Verdict: verdict(l),
+		InstallId: s.o.Accounts.InstallID(), Link: linkMessage(l, s.o.Now()), Verdict: verdict(l),
 	}, nil
 }
 
-// verdict is unknown for a token that the backend could not be asked about.
+// verdict returns unknown for a token about which the backend could not be asked.
 func verdict(l account.Link) string {
 	switch {
 	case !l.Linked():
@@ -43,13 +43,15 @@ func verdict(l account.Link) string {
 func (s *Server) Logout(ctx context.Context, r *controlv1.LogoutRequest) (*controlv1.LogoutResponse, error) {
 	out, err := s.o.Accounts.Logout(withCaller(ctx, r.GetCaller()))
 	if err != nil {
-		return nil, failed(err)
+		return nil, statusError(err)
 	}
-	return &controlv1.LogoutResponse{WasLinked: out.Was, AuthFile: out.Path, Revoked: out.Revoked, RevokeUrl: out.RevokeURL}, nil
+	return &controlv1.LogoutResponse{WasLinked: out.Was, AuthFile: out.Path, Revoked: out.Revoked,
+		RevokeUrl: out.RevokeURL}, nil
 }
 
 // SetConsent records a telemetry decision.
-func (s *Server) SetConsent(ctx context.Context, r *controlv1.SetConsentRequest) (*controlv1.SetConsentResponse, error) {
+func (s *Server) SetConsent(ctx context.Context, r *controlv1.SetConsentRequest) (*controlv1.SetConsentResponse,
+	error) {
 	ctx = withCaller(ctx, r.GetCaller())
 	if st := r.GetState(); st != "accepted" && st != "declined" {
 		return nil, refuse(codes.InvalidArgument, &controlv1.Error{
@@ -59,7 +61,7 @@ func (s *Server) SetConsent(ctx context.Context, r *controlv1.SetConsentRequest)
 	}
 	path, err := s.o.Consents.SetConsent(ctx, r.GetState())
 	if err != nil {
-		return nil, failed(err)
+		return nil, statusError(err)
 	}
-	return &controlv1.SetConsentResponse{Consent: consentOut(s.o.Consents.Consent(ctx)), File: path}, nil
+	return &controlv1.SetConsentResponse{Consent: consentMessage(s.o.Consents.Consent(ctx)), File: path}, nil
 }

@@ -3,11 +3,7 @@ package control
 import (
 	"context"
 	"errors"
-	"path/filepath"
-	"slices"
-	"strings"
 	"time"
-	"unicode"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -17,26 +13,15 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/link"
 	controlv1 "github.com/service-dev/service/proto/control/v1"
-	"github.com/service-dev/service/proto/rendezvous"
 	"github.com/service-dev/service/proto/wiretext"
 )
 
-// withCaller puts the request's caller into the context, with only the variables of the allow-list.
+// withCaller returns a context with the request's caller.
 func withCaller(ctx context.Context, c *controlv1.Caller) context.Context {
-	env := make(map[string]string, len(rendezvous.Variables))
-	for name, value := range c.GetEnv() {
-		if slices.Contains(rendezvous.Variables, name) && len(value) <= rendezvous.MaxVariable && !strings.ContainsRune(value, 0) {
-			env[name] = value
-		}
-	}
-	cwd := string(c.GetCwd())
-	if !filepath.IsAbs(cwd) || len(cwd) > rendezvous.MaxVariable || strings.ContainsRune(cwd, 0) {
-		cwd = ""
-	}
-	return caller.With(ctx, caller.Caller{Env: env, Cwd: cwd, Client: word(c.GetClient()), Version: word(c.GetVersion())})
+	return caller.With(ctx, caller.New(c.GetEnv(), string(c.GetCwd()), c.GetClient(), c.GetVersion()))
 }
 
-// withClient is withCaller for a call that may open pages and use files by way of the calling process.
+// withClient is withCaller for a call that may open pages and use files through the calling process.
 func (s *Server) withClient(ctx context.Context, c *controlv1.Caller) context.Context {
 	ctx = withCaller(ctx, c)
 	if s.o.ClientIO == nil || c.GetClientIo() == "" {
@@ -47,21 +32,7 @@ func (s *Server) withClient(ctx context.Context, c *controlv1.Caller) context.Co
 	return caller.With(ctx, who)
 }
 
-// word keeps what can be shown of a name, at most 100 characters.
-func word(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return -1
-	}, s)
-	if r := []rune(s); len(r) > 100 {
-		return string(r[:100])
-	}
-	return s
-}
-
-// errorOf turns any error of a part into the contract's words.
+// errorOf converts any error of a component into the contract's type.
 func errorOf(err error) *controlv1.Error {
 	var p *backend.Problem
 	switch {
@@ -75,7 +46,7 @@ func errorOf(err error) *controlv1.Error {
 	return &controlv1.Error{Code: "internal", Message: err.Error(), FixHint: "Run `servicectl doctor`."}
 }
 
-// refuse makes the gRPC error that carries e.
+// refuse returns a gRPC error that carries e.
 func refuse(c codes.Code, e *controlv1.Error) error {
 	wiretext.Repair(e)
 	st, err := status.New(c, e.GetMessage()).WithDetails(e)
@@ -85,8 +56,8 @@ func refuse(c codes.Code, e *controlv1.Error) error {
 	return st.Err()
 }
 
-// failed is the refusal for an error of a part.
-func failed(err error) error {
+// statusError returns the gRPC error for an error of a component.
+func statusError(err error) error {
 	e := errorOf(err)
 	code := codes.Internal
 	switch e.GetCode() {
@@ -102,10 +73,10 @@ func failed(err error) error {
 	return refuse(code, e)
 }
 
-func linkOut(l account.Link, now time.Time) *controlv1.Link {
+func linkMessage(l account.Link, now time.Time) *controlv1.Link {
 	out := &controlv1.Link{
-		State: string(l.State), AccountId: l.AccountID, Tier: l.Tier, LinkedAt: stamp(l.LinkedAt),
-		ExpiresAt: stampPtr(l.ExpiresAt), BackendUrl: l.BackendURL, VerifiedAgeMs: -1, Detail: l.Detail,
+		State: string(l.State), AccountId: l.AccountID, Tier: l.Tier, LinkedAt: timestamp(l.LinkedAt),
+		ExpiresAt: timestampPtr(l.ExpiresAt), BackendUrl: l.BackendURL, VerifiedAgeMs: -1, Detail: l.Detail,
 	}
 	if !l.Verified.At.IsZero() {
 		out.VerifiedAgeMs = max(0, now.Sub(l.Verified.At).Milliseconds())
@@ -116,27 +87,27 @@ func linkOut(l account.Link, now time.Time) *controlv1.Link {
 	return out
 }
 
-// stamp is ISO 8601 in UTC; empty for the zero time.
-func stamp(t time.Time) string {
+// timestamp formats t as ISO 8601 in UTC; it returns "" for the zero time.
+func timestamp(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
-func stampPtr(t *time.Time) *string {
+func timestampPtr(t *time.Time) *string {
 	if t == nil {
 		return nil
 	}
-	s := stamp(*t)
+	s := timestamp(*t)
 	return &s
 }
 
-func consentOut(c Consent) *controlv1.Consent {
+func consentMessage(c Consent) *controlv1.Consent {
 	return &controlv1.Consent{State: c.State, UploadAllowed: c.UploadAllowed, DecidedBy: c.DecidedBy}
 }
 
-func pluginsOut(list []Plugin) []*controlv1.Plugin {
+func pluginMessages(list []Plugin) []*controlv1.Plugin {
 	out := make([]*controlv1.Plugin, 0, len(list))
 	for _, p := range list {
 		out = append(out, &controlv1.Plugin{
@@ -148,7 +119,7 @@ func pluginsOut(list []Plugin) []*controlv1.Plugin {
 	return out
 }
 
-// milliseconds is Unix time; 0 for the zero time.
+// milliseconds returns the Unix time of t, and 0 for the zero time.
 func milliseconds(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -156,7 +127,7 @@ func milliseconds(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-func codeOut(c link.Code) *controlv1.DeviceCode {
+func codeMessage(c link.Code) *controlv1.DeviceCode {
 	out := &controlv1.DeviceCode{
 		UserCode: c.UserCode, VerificationUrl: c.VerificationURL, BackendUrl: c.BackendURL,
 		ExpiresInSeconds: seconds(c.ExpiresIn), PollIntervalSeconds: seconds(c.PollInterval),

@@ -11,8 +11,8 @@ import (
 
 type loginStream = grpc.ServerStreamingServer[controlv1.LoginResponse]
 
-// Login issues a code, tells it before the browser is opened, and streams the polls until the outcome. A refusal is an
-// event of the stream, so that the client hears it in the order of things. When the client goes, the polling ends.
+// Login issues a code, sends it before the browser is opened, and streams the polls until the outcome. A refusal is
+// an event of the stream, so that the order is kept. The polling ends when the client disconnects.
 func (s *Server) Login(r *controlv1.LoginRequest, stream loginStream) error {
 	ctx := s.withClient(stream.Context(), r.GetCaller())
 	attempt, err := s.o.Logins.Begin(ctx, r.GetReplace())
@@ -20,7 +20,7 @@ func (s *Server) Login(r *controlv1.LoginRequest, stream loginStream) error {
 		return loginFailed(ctx, stream, err)
 	}
 	code := attempt.Code()
-	// The wait begins whatever becomes of the stream: it is what ends the polling.
+	// Wait even if the stream has failed: only Wait ends the polling.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	send := func(e *controlv1.LoginResponse) {
@@ -28,10 +28,11 @@ func (s *Server) Login(r *controlv1.LoginRequest, stream loginStream) error {
 			cancel()
 		}
 	}
-	send(&controlv1.LoginResponse{Event: &controlv1.LoginResponse_Code{Code: codeOut(code)}})
+	send(&controlv1.LoginResponse{Event: &controlv1.LoginResponse_Code{Code: codeMessage(code)}})
 	if ctx.Err() == nil {
 		opened, reason := s.o.Logins.Open(ctx, code.VerificationURL)
-		send(&controlv1.LoginResponse{Event: &controlv1.LoginResponse_Opened{Opened: &controlv1.Opened{Opened: opened, Reason: reason}}})
+		send(&controlv1.LoginResponse{Event: &controlv1.LoginResponse_Opened{Opened: &controlv1.Opened{Opened: opened,
+			Reason: reason}}})
 	}
 	out, err := attempt.Wait(ctx, func(e link.PollEvent) {
 		send(&controlv1.LoginResponse{Event: &controlv1.LoginResponse_Waiting{Waiting: &controlv1.Waiting{
@@ -42,14 +43,14 @@ func (s *Server) Login(r *controlv1.LoginRequest, stream loginStream) error {
 		return loginFailed(ctx, stream, err)
 	}
 	return stream.Send(&controlv1.LoginResponse{Event: &controlv1.LoginResponse_Linked{Linked: &controlv1.Linked{
-		AccountId: out.AccountID, Tier: out.Tier, LinkedAt: stamp(out.LinkedAt), ExpiresAt: stampPtr(out.ExpiresAt),
+		AccountId: out.AccountID, Tier: out.Tier, LinkedAt: timestamp(out.LinkedAt), ExpiresAt: timestampPtr(out.ExpiresAt),
 		AuthFile: out.File.Path, PollCount: uint32(out.PollCount), WriteError: out.File.Error, RevokeUrl: out.RevokeURL,
 	}}})
 }
 
 func loginFailed(ctx context.Context, stream loginStream, err error) error {
 	if ctx.Err() != nil {
-		return failed(ctx.Err())
+		return statusError(ctx.Err())
 	}
 	return stream.Send(&controlv1.LoginResponse{Event: &controlv1.LoginResponse_Error{Error: errorOf(err)}})
 }

@@ -8,32 +8,32 @@ import (
 	"syscall"
 )
 
-// errForeign is the refusal of another user, whatever the socket's mode has become.
-var errForeign = errors.New("the caller is another user")
+// errOtherUser is returned for another user, whatever the mode of the socket.
+var errOtherUser = errors.New("the caller is another user")
 
-// CheckPeer refuses a connection over a Unix socket whose other end is not a process of this user. It is for every
-// socket of the daemon.
+// CheckPeer returns an error for a connection over a Unix socket whose other end is not a process of this user. Every
+// socket of the daemon uses it.
 func CheckPeer(conn net.Conn) error {
-	uid, _, err := peerAt(conn)
+	uid, _, err := peerOfConn(conn)
 	if err != nil {
 		return fmt.Errorf("checking the caller: %w", err)
 	}
 	if uid != os.Getuid() {
-		return errForeign
+		return errOtherUser
 	}
 	return nil
 }
 
-// PeerProcess is the process at the other end of a Unix socket; 0 where that cannot be told.
+// PeerProcess returns the process at the other end of a Unix socket, or 0 if unknown.
 func PeerProcess(conn net.Conn) int {
-	_, pid, err := peerAt(conn)
+	_, pid, err := peerOfConn(conn)
 	if err != nil {
 		return 0
 	}
 	return pid
 }
 
-func peerAt(conn net.Conn) (uid, pid int, err error) {
+func peerOfConn(conn net.Conn) (uid, pid int, err error) {
 	raw, ok := conn.(syscall.Conn)
 	if !ok {
 		return -1, 0, errors.New("the connection tells nothing of its other end")

@@ -2,7 +2,7 @@ package control
 
 import "golang.org/x/sys/unix"
 
-// peerPID is 0 when the system does not tell.
+// peerPID returns 0 if the system does not report the process.
 func peerPID(fd uintptr) int {
 	pid, err := unix.GetsockoptInt(int(fd), unix.SOL_LOCAL, unix.LOCAL_PEERPID)
 	if err != nil {

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -21,29 +22,29 @@ import (
 	"github.com/service-dev/service/proto/wiretext"
 )
 
-// Bounds of the door. A message holds at most a tool's arguments; a person has a handful of terminals.
+// Limits of the socket. A message holds at most a tool's arguments; a person has a handful of terminals.
 const (
 	maxMessage = 4 << 20
 	maxHeaders = 64 << 10
-	// maxStreams is how many calls one connection may have under way; a client that knows HTTP/2 queues the others.
+	// maxStreams is how many calls one connection may have under way; an HTTP/2 client queues the others.
 	maxStreams = 64
-	// maxIdle is how long a connection may be without a call.
+	// maxIdle is how long a connection may be idle.
 	maxIdle = 10 * time.Minute
-	// drain is how long calls under way may go on after Serve was asked to end.
+	// drain is how long calls may continue after ctx has ended.
 	drain = 2 * time.Second
 )
 
-// Options are the parts a Server stands on. All but Limits are required.
+// Options are the components that a Server calls. All but Limits are required.
 type Options struct {
 	About    About
 	Accounts Accounts
 	Logins   Logins
 	Consents Consents
-	// Telemetry is what is recorded; see telemetry.go.
+	// Telemetry is declared in telemetry.go.
 	Telemetry Telemetry
 	Tools     Catalogue
 	System    System
-	// ClientIO finds the process that carries out a caller's operations by its token; nil when there is none.
+	// ClientIO returns the process that carries out a caller's operations, by its token; nil if there is none.
 	ClientIO func(token string) caller.IO
 	// Limits may be left out.
 	Limits Limits
@@ -55,63 +56,66 @@ type Options struct {
 type Server struct {
 	controlv1.UnimplementedControlServer
 	o        Options
-	visitors *guests
-	ending   chan struct{} // closed when Serve was asked to end
+	conns    *connLimiter
+	stopping chan struct{} // closed when Serve was asked to end
 	active   atomic.Int64
 	total    atomic.Int64
 }
 
-// New makes a server; nothing is opened.
+// New returns a server; it opens nothing.
 func New(o Options) *Server {
-	return &Server{o: o, visitors: newGuests(o.Limits, o.Log), ending: make(chan struct{})}
+	return &Server{o: o, conns: newConnLimiter(o.Limits, o.Log), stopping: make(chan struct{})}
 }
 
-// Active is the number of calls under way.
+// Active returns the number of calls under way.
 func (s *Server) Active() int { return int(s.active.Load()) }
 
-// Calls is the number of calls ever begun: who watches it sees that somebody was here.
+// Calls returns the number of calls since the start, a sign of activity.
 func (s *Server) Calls() int64 { return s.total.Load() }
 
-// Serve answers on l until ctx ends, then lets the calls under way finish for a moment. It is called once.
+// Serve serves l until ctx ends, then briefly lets open calls finish. It is called once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	g := grpc.NewServer(
-		grpc.ForceServerCodecV2(wiretext.Codec()), grpc.MaxRecvMsgSize(maxMessage), grpc.MaxHeaderListSize(maxHeaders), grpc.MaxConcurrentStreams(maxStreams),
+		grpc.ForceServerCodecV2(wiretext.Codec()), grpc.MaxRecvMsgSize(maxMessage),
+		grpc.MaxHeaderListSize(maxHeaders), grpc.MaxConcurrentStreams(maxStreams),
 		grpc.ConnectionTimeout(5*time.Second), grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: maxIdle}),
-		grpc.Creds(known{insecure.NewCredentials()}), grpc.InTapHandle(s.visitors.tap),
+		grpc.Creds(connCredentials{insecure.NewCredentials()}), grpc.InTapHandle(s.conns.tap),
 		grpc.UnaryInterceptor(s.unary), grpc.StreamInterceptor(s.stream),
 	)
 	controlv1.RegisterControlServer(g, s)
-	done := make(chan struct{})
-	var stopping sync.WaitGroup
-	stopping.Go(func() {
-		select {
-		case <-ctx.Done():
-		case <-done:
-			return
-		}
-		close(s.ending)
+	var drained sync.WaitGroup
+	drained.Add(1)
+	stop := context.AfterFunc(ctx, func() {
+		defer drained.Done()
+		close(s.stopping)
 		force := time.AfterFunc(drain, g.Stop)
 		defer force.Stop()
 		g.GracefulStop()
 	})
-	err := g.Serve(&guarded{Listener: l, log: ratelog.New(s.o.Log, quietFor, time.Now), visitors: s.visitors, reserve: descriptors.NewReserve()})
-	close(done)
-	stopping.Wait()
+	err := g.Serve(&limitedListener{
+		Listener: l, log: ratelog.New(s.o.Log, logInterval, time.Now), conns: s.conns, reserve: descriptors.NewReserve(),
+	})
+	if stop() {
+		drained.Done()
+	}
+	drained.Wait()
 	if err != nil && ctx.Err() == nil {
-		return fmt.Errorf("serving control.sock: %w", err)
+		return fmt.Errorf("serve control.sock: %w", err)
 	}
 	return nil
 }
 
-func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
+func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any,
+	err error) {
 	defer s.enter()()
-	defer s.fence(info.FullMethod, &err)
+	defer s.recoverPanic(info.FullMethod, &err)
 	return next(ctx, req)
 }
 
-func (s *Server) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
+func (s *Server) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo,
+	next grpc.StreamHandler) (err error) {
 	defer s.enter()()
-	defer s.fence(info.FullMethod, &err)
+	defer s.recoverPanic(info.FullMethod, &err)
 	return next(srv, ss)
 }
 
@@ -121,52 +125,53 @@ func (s *Server) enter() (leave func()) {
 	return func() { s.active.Add(-1) }
 }
 
-// fence turns a panic into a refusal of the one call. The value may quote what the call carried: only its type is told.
-func (s *Server) fence(method string, err *error) {
+// recoverPanic turns a panic into an error of that one call. The value may contain data of the call, so only its type
+// is logged.
+func (s *Server) recoverPanic(method string, err *error) {
 	if r := recover(); r != nil {
-		s.o.Log.Error("a control call panicked", "method", method, "type", fmt.Sprintf("%T", r))
+		s.o.Log.Error("control call panicked", "method", method, "type", fmt.Sprintf("%T", r))
 		*err = refuse(codes.Internal, &controlv1.Error{
 			Code: "internal", Message: "the daemon had an internal error", FixHint: "Report the log: `servicectl daemon logs`.",
 		})
 	}
 }
 
-// guarded lets in the daemon's own user only, and no more than there is room for.
-type guarded struct {
+var errTooManyConnections = errors.New("too many connections")
+
+// limitedListener only admits connections of the daemon's own user, and no more than the limits allow.
+type limitedListener struct {
 	net.Listener
-	log      *ratelog.Logger
-	visitors *guests
-	reserve  *descriptors.Reserve
+	log     *ratelog.Logger
+	conns   *connLimiter
+	reserve *descriptors.Reserve
 }
 
-func (l *guarded) Accept() (net.Conn, error) {
+func (l *limitedListener) Accept() (net.Conn, error) {
 	for {
 		l.reserve.Fill()
 		conn, err := l.Listener.Accept()
-		short := descriptors.Exhausted(err)
-		if short && l.visitors.evictIdle() {
+		exhausted := descriptors.Exhausted(err)
+		if exhausted && l.conns.evictIdle() {
 			continue
 		}
-		if short {
-			if conn = l.reserve.Accept(l.Listener, err); conn == nil {
-				return nil, err // after which gRPC pauses
+		if exhausted {
+			conn = l.reserve.Accept(l.Listener, err)
+		}
+		if conn == nil {
+			return nil, err // gRPC retries shortly
+		}
+		refused := CheckPeer(conn)
+		if refused == nil {
+			admit := l.conns.admit
+			if exhausted {
+				admit = l.conns.admitExhausted
 			}
-		} else if err != nil {
-			return nil, err
+			if admitted := admit(conn); admitted != nil {
+				return admitted, nil
+			}
+			refused = errTooManyConnections
 		}
-		if err := CheckPeer(conn); err != nil {
-			l.log.Warn("refusing a connection to control.sock", "err", err)
-			conn.Close()
-			continue
-		}
-		if short {
-			l.log.Warn("refusing a connection to control.sock", "err", "no descriptor is free")
-			return l.visitors.turnAway(conn), nil
-		}
-		if g := l.visitors.admit(conn); g != nil {
-			return g, nil
-		}
-		l.log.Warn("refusing a connection to control.sock", "err", "too many are open")
+		l.log.Warn("refused a connection to control.sock", "err", refused)
 		conn.Close()
 	}
 }

@@ -3,8 +3,6 @@ package control
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -15,7 +13,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
@@ -57,8 +54,11 @@ func (f *fake) Verify(context.Context) account.Link   { return f.verified }
 func (f *fake) Logout(context.Context) (LoggedOut, error) {
 	return LoggedOut{Was: true, Path: "/x/auth.json", RevokeURL: "https://x.test/account"}, nil
 }
-func (f *fake) Open(context.Context, string) (bool, string)        { return false, "disabled" }
-func (f *fake) Consent(context.Context) Consent                    { return Consent{State: "unset", DecidedBy: "default"} }
+func (f *fake) Open(context.Context, string) (bool, string) { return false, "disabled" }
+func (f *fake) Consent(context.Context) Consent {
+	return Consent{State: "unset",
+		DecidedBy: "default"}
+}
 func (f *fake) SetConsent(context.Context, string) (string, error) { return "/x/consent", nil }
 func (f *fake) List() []tools.Tool                                 { return []tools.Tool{{Name: "whoAmI"}} }
 func (f *fake) Plugins() []Plugin                                  { return f.plugins }
@@ -71,7 +71,8 @@ func (f *fake) CloseLocalSession(_ context.Context, id string) error {
 }
 func (f *fake) Stop() { f.mu.Lock(); f.stopped = true; f.mu.Unlock() }
 func (f *fake) Code() link.Code {
-	return link.Code{DeviceCode: backend.DeviceCode{DeviceCode: "sdc_secret", UserCode: "BCDF-GHJK", VerificationURL: "http://x", ExpiresIn: 10 * time.Minute, PollInterval: 5 * time.Second}}
+	return link.Code{DeviceCode: backend.DeviceCode{DeviceCode: "sdc_secret", UserCode: "BCDF-GHJK",
+		VerificationURL: "http://x", ExpiresIn: 10 * time.Minute, PollInterval: 5 * time.Second}}
 }
 
 func (f *fake) Begin(context.Context, bool) (Attempt, error) {
@@ -93,7 +94,8 @@ func (f *fake) Call(ctx context.Context, name string, args json.RawMessage, io t
 	case toolStartLocal:
 		var asked struct{ Status string }
 		_ = json.Unmarshal(args, &asked)
-		return tools.Result{Structured: json.RawMessage(`{"status":"` + asked.Status + `","sessionId":"loc_1"}`), IsError: asked.Status == "error"}
+		return tools.Result{Structured: json.RawMessage(`{"status":"` + asked.Status + `","sessionId":"loc_1"}`),
+			IsError: asked.Status == "error"}
 	case "wait":
 		io.Progress(1, 2, "half")
 		<-ctx.Done()
@@ -134,7 +136,8 @@ func serve(t *testing.T, f *fake, limits Limits) (path string, s *Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s = New(Options{Limits: limits, Accounts: f, Logins: f, Consents: f, Telemetry: f, Tools: f, System: f, Log: slog.New(slog.DiscardHandler), Now: time.Now, About: About{PID: 7, Version: "1"}})
+	s = New(Options{Limits: limits, Accounts: f, Logins: f, Consents: f, Telemetry: f, Tools: f, System: f,
+		Log: slog.New(slog.DiscardHandler), Now: time.Now, About: About{PID: 7, Version: "1"}})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx, l) }()
@@ -188,7 +191,8 @@ func TestWhoamiVerdicts(t *testing.T) {
 			if name != "never asked" && r.GetLink().GetVerifiedAgeMs() < 0 != c.link.Verified.At.IsZero() {
 				t.Errorf("age %d", r.GetLink().GetVerifiedAgeMs())
 			}
-			if r, err = client.Whoami(t.Context(), &controlv1.WhoamiRequest{Refresh: true}); err != nil || r.GetVerdict() != "linked" {
+			if r, err = client.Whoami(t.Context(), &controlv1.WhoamiRequest{Refresh: true}); err != nil ||
+				r.GetVerdict() != "linked" {
 				t.Fatalf("refreshed: %v, %v", r, err)
 			}
 		})
@@ -199,7 +203,8 @@ func TestCallerIsFiltered(t *testing.T) {
 	f := &fake{}
 	client := dial(t, f)
 	_, err := client.Status(t.Context(), &controlv1.StatusRequest{Caller: &controlv1.Caller{
-		Env: map[string]string{"CI": "1", "PATH": "/evil", "SERVICE_CONFIG_DIR": "/other", "BROWSER": "a\x00b"}, Cwd: []byte("relative"), Client: "ctl\x1b[31m",
+		Env: map[string]string{"CI": "1", "PATH": "/evil", "SERVICE_CONFIG_DIR": "/other",
+			"BROWSER": "a\x00b"}, Cwd: []byte("relative"), Client: "ctl\x1b[31m",
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -210,107 +215,10 @@ func TestCallerIsFiltered(t *testing.T) {
 	}
 }
 
-func TestLoginStreams(t *testing.T) {
-	f := &fake{outcome: func(_ context.Context, onPoll func(link.PollEvent)) (link.Outcome, error) {
-		onPoll(link.PollEvent{PollCount: 1, Remaining: time.Minute})
-		return link.Outcome{AccountID: "a", Tier: "free_account", LinkedAt: time.Now(), PollCount: 2}, nil
-	}}
-	stream, err := dial(t, f).Login(t.Context(), &controlv1.LoginRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var kinds []string
-	for {
-		e, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		switch ev := e.GetEvent().(type) {
-		case *controlv1.LoginResponse_Code:
-			kinds = append(kinds, "code "+ev.Code.GetUserCode())
-		case *controlv1.LoginResponse_Opened:
-			kinds = append(kinds, "opened "+ev.Opened.GetReason())
-		case *controlv1.LoginResponse_Waiting:
-			kinds = append(kinds, "waiting")
-		case *controlv1.LoginResponse_Linked:
-			kinds = append(kinds, "linked "+ev.Linked.GetAccountId())
-		}
-	}
-	want := []string{"code BCDF-GHJK", "opened disabled", "waiting", "linked a"}
-	if len(kinds) != 4 || kinds[0] != want[0] || kinds[1] != want[1] || kinds[2] != want[2] || kinds[3] != want[3] {
-		t.Fatalf("got %v", kinds)
-	}
-}
-
-func TestLoginEndsWithItsClient(t *testing.T) {
-	f := &fake{waited: make(chan struct{}), outcome: func(ctx context.Context, _ func(link.PollEvent)) (link.Outcome, error) {
-		<-ctx.Done()
-		return link.Outcome{}, ctx.Err()
-	}}
-	ctx, cancel := context.WithCancel(t.Context())
-	stream, err := dial(t, f).Login(ctx, &controlv1.LoginRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := stream.Recv(); err != nil {
-		t.Fatal(err)
-	}
-	cancel()
-	select {
-	case <-f.waited:
-	case <-time.After(5 * time.Second):
-		t.Fatal("the polling goes on without its client")
-	}
-}
-
-func TestLoginRefusedIsAnEvent(t *testing.T) {
-	f := &fake{begin: &backend.Problem{Code: backend.CodeUnreachable, Message: "no", Retryable: true, FixHint: "later"}}
-	stream, err := dial(t, f).Login(t.Context(), &controlv1.LoginRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := stream.Recv()
-	if err != nil || e.GetError().GetCode() != backend.CodeUnreachable || !e.GetError().GetRetryable() {
-		t.Fatalf("%v, %v", e, err)
-	}
-}
-
-func TestCallTool(t *testing.T) {
-	client := dial(t, &fake{})
-	call := func(ctx context.Context, name, args string) (*controlv1.CallToolResponse, error) {
-		stream, err := client.CallTool(ctx, &controlv1.CallToolRequest{Name: name, Arguments: args})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return stream.Recv()
-	}
-	if r, err := call(t.Context(), "x", ""); err != nil || r.GetResult().GetStructured() != "{}" || r.GetResult().GetIsError() {
-		t.Fatalf("%v, %v", r, err)
-	}
-	if r, err := call(t.Context(), "bad", `{"a":1}`); err != nil || !r.GetResult().GetIsError() {
-		t.Fatalf("%v, %v", r, err)
-	}
-	_, err := call(t.Context(), "x", "{")
-	if e := told(t, err); e.GetCode() != "invalid_arguments" || status.Code(err) != codes.InvalidArgument {
-		t.Fatalf("%v", e)
-	}
-	_, err = call(t.Context(), "panic", "")
-	if e := told(t, err); e.GetCode() != "internal" || status.Convert(err).Message() == "sdc_secret" {
-		t.Fatalf("%v", e)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	if r, err := call(ctx, "wait", ""); err != nil || r.GetProgress().GetMessage() != "half" {
-		t.Fatalf("%v, %v", r, err)
-	}
-	cancel() // the call ends with its caller; the cleanup sees it
-}
-
 func TestHelloRefusesStrangers(t *testing.T) {
 	client := dial(t, &fake{})
-	if r, err := client.Hello(t.Context(), &controlv1.HelloRequest{ProtocolMin: 1, ProtocolMax: 9}); err != nil || r.GetPid() != 7 {
+	if r, err := client.Hello(t.Context(), &controlv1.HelloRequest{ProtocolMin: 1, ProtocolMax: 9}); err != nil ||
+		r.GetPid() != 7 {
 		t.Fatalf("%v, %v", r, err)
 	}
 	cases := map[string]struct {
@@ -324,7 +232,8 @@ func TestHelloRefusesStrangers(t *testing.T) {
 	for name, c := range cases {
 		_, err := client.Hello(t.Context(), &controlv1.HelloRequest{ProtocolMin: c.min, ProtocolMax: c.max})
 		e := told(t, err)
-		if e.GetCode() != "protocol_mismatch" || !strings.Contains(e.GetMessage(), c.what) || !strings.Contains(e.GetFixHint(), c.next) {
+		if e.GetCode() != "protocol_mismatch" || !strings.Contains(e.GetMessage(), c.what) ||
+			!strings.Contains(e.GetFixHint(), c.next) {
 			t.Errorf("%s: %v", name, e)
 		}
 	}
@@ -336,7 +245,8 @@ func TestConsentWords(t *testing.T) {
 	if e := told(t, err); e.GetCode() != "invalid_arguments" {
 		t.Fatalf("%v", e)
 	}
-	if r, err := client.SetConsent(t.Context(), &controlv1.SetConsentRequest{State: "declined"}); err != nil || r.GetFile() == "" {
+	if r, err := client.SetConsent(t.Context(), &controlv1.SetConsentRequest{State: "declined"}); err != nil ||
+		r.GetFile() == "" {
 		t.Fatalf("%v, %v", r, err)
 	}
 }
@@ -362,10 +272,11 @@ func TestTextsThatAreNotUTF8(t *testing.T) {
 	f := &fake{plugins: []Plugin{{Name: "x", Path: "/caf\xe9/x", LastError: "open /caf\xe9"}}}
 	c := dial(t, f)
 	list, err := c.ListPlugins(t.Context(), &controlv1.ListPluginsRequest{})
-	if err != nil || list.GetPlugins()[0].GetPath() != "/caf\uFFFD/x" || list.GetPlugins()[0].GetLastError() != "open /caf\uFFFD" {
+	if err != nil || list.GetPlugins()[0].GetPath() != "/caf\uFFFD/x" ||
+		list.GetPlugins()[0].GetLastError() != "open /caf\uFFFD" {
 		t.Errorf("%v, %v", list, err)
 	}
-	err = failed(&backend.Problem{Code: "some_code", Message: "writing /caf\xe9", FixHint: "look at /caf\xe9"})
+	err = statusError(&backend.Problem{Code: "some_code", Message: "writing /caf\xe9", FixHint: "look at /caf\xe9"})
 	if e, ok := detailOf(err); !ok || e.GetCode() != "some_code" || e.GetMessage() != "writing /caf\uFFFD" {
 		t.Errorf("%v", err)
 	}
@@ -378,56 +289,4 @@ func detailOf(err error) (*controlv1.Error, bool) {
 		}
 	}
 	return nil, false
-}
-
-// A session that a client's stream made ends with it: when the client lets go, when its connection breaks, and when the
-// daemon ends. One that was there before stays.
-func TestSessionEndsWithItsStream(t *testing.T) {
-	opened := func(t *testing.T, ctl controlv1.ControlClient, status string) (context.CancelFunc, grpc.ServerStreamingClient[controlv1.OpenLocalSessionResponse]) {
-		ctx, cancel := context.WithCancel(t.Context())
-		stream, err := ctl.OpenLocalSession(ctx, &controlv1.OpenLocalSessionRequest{Arguments: `{"status":"` + status + `"}`})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r, err := stream.Recv(); err != nil || !strings.Contains(r.GetResult().GetStructured(), "loc_1") {
-			t.Fatalf("%v, %v", r, err)
-		}
-		return cancel, stream
-	}
-	f := &fake{closed: make(chan string, 1)}
-	path, _ := serve(t, f, Limits{})
-
-	letGo, _ := opened(t, visit(t, path), "active")
-	letGo()
-	if id := <-f.closed; id != "loc_1" {
-		t.Errorf("closed %s", id)
-	}
-
-	conn, err := grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	letGo, _ = opened(t, controlv1.NewControlClient(conn), "active")
-	defer letGo()
-	if err := conn.Close(); err != nil {
-		t.Fatal(err)
-	}
-	<-f.closed
-
-	letGo, stream := opened(t, visit(t, path), "error")
-	defer letGo()
-	if _, err := stream.Recv(); !errors.Is(err, io.EOF) {
-		t.Errorf("a session that was not made: %v", err)
-	}
-
-	letGo, _ = opened(t, visit(t, path), "resumed")
-	letGo()
-	t.Run("daemon", func(daemon *testing.T) { // which ends with this, before the client
-		path, _ := serve(daemon, f, Limits{})
-		letGo, _ := opened(t, visit(t, path), "active")
-		t.Cleanup(letGo)
-	})
-	if len(f.closed) != 1 {
-		t.Errorf("%d sessions were closed at the end of the daemon, want the one that was made", len(f.closed))
-	}
 }

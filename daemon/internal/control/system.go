@@ -10,9 +10,10 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// Hello exchanges protocol ranges and refuses a client that cannot be understood.
+// Hello exchanges protocol ranges and refuses an incompatible client.
 func (s *Server) Hello(_ context.Context, r *controlv1.HelloRequest) (*controlv1.HelloResponse, error) {
-	if lo, hi := r.GetProtocolMin(), r.GetProtocolMax(); lo > rendezvous.ProtocolMax || hi < rendezvous.ProtocolMin || lo > hi {
+	if lo, hi := r.GetProtocolMin(), r.GetProtocolMax(); lo > rendezvous.ProtocolMax || hi < rendezvous.ProtocolMin ||
+		lo > hi {
 		who, what := "client", "Upgrade the client: the running daemon is "+s.o.About.Version
 		if lo > rendezvous.ProtocolMax {
 			who, what = "daemon", "Run `servicectl daemon restart`; connected agents go on with the new daemon"
@@ -30,7 +31,7 @@ func (s *Server) Hello(_ context.Context, r *controlv1.HelloRequest) (*controlv1
 	}, nil
 }
 
-// Status tells what the daemon is doing. It asks nobody outside this process.
+// Status returns the daemon's status. It asks nothing outside this process.
 func (s *Server) Status(ctx context.Context, r *controlv1.StatusRequest) (*controlv1.StatusResponse, error) {
 	ctx = withCaller(ctx, r.GetCaller())
 	a, now := s.o.About, s.o.Now()
@@ -42,10 +43,11 @@ func (s *Server) Status(ctx context.Context, r *controlv1.StatusRequest) (*contr
 		ProtocolMin: rendezvous.ProtocolMin, ProtocolMax: rendezvous.ProtocolMax,
 		Program: a.Program, Replaced: load.Replaced, SocketActivated: a.SocketActivated, ConfigProblem: load.ConfigProblem,
 		InstallId: s.o.Accounts.InstallID(),
-		Link:      linkOut(s.o.Accounts.Link(ctx), now),
-		Consent:   consentOut(s.o.Consents.Consent(ctx)),
-		Backend:   &controlv1.Backend{Kind: b.Kind, Url: b.URL, ChosenBy: b.ChosenBy, State: b.State, Detail: b.Detail, DashboardUrl: b.DashboardURL},
-		Plugins:   pluginsOut(s.o.System.Plugins()),
+		Link:      linkMessage(s.o.Accounts.Link(ctx), now),
+		Consent:   consentMessage(s.o.Consents.Consent(ctx)),
+		Backend: &controlv1.Backend{Kind: b.Kind, Url: b.URL, ChosenBy: b.ChosenBy, State: b.State, Detail: b.Detail,
+			DashboardUrl: b.DashboardURL},
+		Plugins: pluginMessages(s.o.System.Plugins()),
 	}, nil
 }
 
@@ -53,7 +55,7 @@ func count(n int) uint32 { return uint32(max(0, n)) }
 
 // ListPlugins lists the adapters with their state.
 func (s *Server) ListPlugins(context.Context, *controlv1.ListPluginsRequest) (*controlv1.ListPluginsResponse, error) {
-	return &controlv1.ListPluginsResponse{Plugins: pluginsOut(s.o.System.Plugins())}, nil
+	return &controlv1.ListPluginsResponse{Plugins: pluginMessages(s.o.System.Plugins())}, nil
 }
 
 // Doctor runs every check.
@@ -65,7 +67,7 @@ func (s *Server) Doctor(ctx context.Context, r *controlv1.DoctorRequest) (*contr
 	return &controlv1.DoctorResponse{Checks: out}, nil
 }
 
-// Stop answers, then the daemon drains: the answer is a call under way, which the drain waits for.
+// Stop starts the shutdown, which waits for calls under way and therefore for this response.
 func (s *Server) Stop(context.Context, *controlv1.StopRequest) (*controlv1.StopResponse, error) {
 	s.o.System.Stop()
 	return &controlv1.StopResponse{Pid: int64(s.o.About.PID)}, nil

@@ -14,13 +14,16 @@ import (
 
 func (f *fake) Telemetry(context.Context) TelemetryStatus {
 	return TelemetryStatus{
-		Consent: Consent{State: "unset", DecidedBy: "notice"}, LogFile: "/x/events.jsonl", BackendURL: "https://b", Waiting: 3,
-		Bytes: 100, Cap: 4096, Dropped: 2, UploadedAt: time.UnixMilli(7), Uploaded: 5, LastError: "down", NextAt: time.UnixMilli(9),
+		Consent: Consent{State: "unset",
+			DecidedBy: "notice"}, LogFile: "/x/events.jsonl", BackendURL: "https://b", Waiting: 3,
+		Bytes: 100, Cap: 4096, Dropped: 2, UploadedAt: time.UnixMilli(7), Uploaded: 5, LastError: "down",
+		NextAt: time.UnixMilli(9),
 	}
 }
 
 func (f *fake) PurgeTelemetry(context.Context) (TelemetryPurged, error) {
-	return TelemetryPurged{Local: 1, Waiting: 2, Backend: "failed", Err: &backend.Problem{Message: "it is down", FixHint: "try again"}}, nil
+	return TelemetryPurged{Local: 1, Waiting: 2, Backend: "failed",
+		Err: &backend.Problem{Message: "it is down", FixHint: "try again"}}, nil
 }
 
 func (f *fake) TakeNotice(context.Context) (string, func(bool), bool) {
@@ -41,7 +44,8 @@ func TestTelemetryIsToldAsItIs(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 	purged, err := s.PurgeTelemetry(t.Context(), &controlv1.PurgeTelemetryRequest{})
-	if err != nil || purged.GetBackend() != "failed" || purged.GetDetail() != "it is down. try again" || purged.GetWaiting() != 2 {
+	if err != nil || purged.GetBackend() != "failed" || purged.GetDetail() != "it is down. try again" ||
+		purged.GetWaiting() != 2 {
 		t.Errorf("%v, %v", purged, err)
 	}
 }
@@ -58,8 +62,10 @@ func TestNoticeIsGivenBackWhenTheClientWent(t *testing.T) {
 		var shown []bool
 		s := New(Options{Telemetry: &fake{notice: func(sent bool) { shown = append(shown, sent) }}})
 		var sent *controlv1.CallToolResponse
-		err := s.announced(c.ctx, &controlv1.ToolResult{Structured: "{}"}, func(r *controlv1.CallToolResponse) error { sent = r; return c.err })
-		if !errors.Is(err, c.err) || len(shown) != 1 || shown[0] != c.want || sent.GetResult().GetNotice() != "telemetry is on" || sent.GetResult().GetStructured() != "{}" {
+		err := s.sendWithNotice(c.ctx, &controlv1.ToolResult{Structured: "{}"},
+			func(r *controlv1.CallToolResponse) error { sent = r; return c.err })
+		if !errors.Is(err, c.err) || len(shown) != 1 || shown[0] != c.want ||
+			sent.GetResult().GetNotice() != "telemetry is on" || sent.GetResult().GetStructured() != "{}" {
 			t.Errorf("%v: shown %v, %v, %v", c, shown, sent, err)
 		}
 	}
@@ -68,11 +74,12 @@ func TestNoticeIsGivenBackWhenTheClientWent(t *testing.T) {
 // What became of the backends' part is told also where this machine failed.
 func TestFailedPurgeTellsWhatTheBackendDid(t *testing.T) {
 	for want, p := range map[string]TelemetryPurged{
-		"no rights; at the backend all is erased, 3 events":                                                              {Backend: "erased", Deleted: 3},
-		"no rights; no backend has any events of this install":                                                           {Backend: "nothing"},
-		"no rights; nor could every backend erase what it has of this install (1 events are erased): https://b: is down": {Backend: "failed", Deleted: 1, Err: &backend.Problem{Message: "https://b: is down"}},
+		"no rights; the backend erased all its events, 3":      {Backend: "erased", Deleted: 3},
+		"no rights; no backend has any events of this install": {Backend: "nothing"},
+		"no rights; not every backend erased its events of this install (1 events are erased): https://b: is down": {Backend: "failed", Deleted: 1,
+			Err: &backend.Problem{Message: "https://b: is down"}},
 	} {
-		if e := errorOf(purgedElsewhere(p, errors.New("no rights"))); e.GetMessage() != want {
+		if e := errorOf(withBackendOutcome(p, errors.New("no rights"))); e.GetMessage() != want {
 			t.Errorf("got %s, want %s", e.GetMessage(), want)
 		}
 	}

@@ -26,13 +26,14 @@ func (s *Server) ListTools(context.Context, *controlv1.ListToolsRequest) (*contr
 }
 
 // CallTool calls one tool as an agent would.
-func (s *Server) CallTool(r *controlv1.CallToolRequest, stream grpc.ServerStreamingServer[controlv1.CallToolResponse]) error {
+func (s *Server) CallTool(r *controlv1.CallToolRequest,
+	stream grpc.ServerStreamingServer[controlv1.CallToolResponse]) error {
 	ctx := s.withClient(stream.Context(), r.GetCaller())
-	args, err := argumentsIn(r.GetArguments())
+	args, err := parseArguments(r.GetArguments())
 	if err != nil {
 		return err
 	}
-	var sending sync.Mutex // a tool may tell its progress from a goroutine of its own
+	var sending sync.Mutex // a tool may report progress from its own goroutine
 	progress := func(done, total float64, message string) {
 		sending.Lock()
 		defer sending.Unlock()
@@ -42,37 +43,40 @@ func (s *Server) CallTool(r *controlv1.CallToolRequest, stream grpc.ServerStream
 	}
 	result := s.o.Tools.Call(ctx, r.GetName(), args, tools.IO{Progress: progress})
 	if ctx.Err() != nil {
-		return failed(ctx.Err())
+		return statusError(ctx.Err())
 	}
 	sending.Lock()
 	defer sending.Unlock()
-	return s.announced(ctx, &controlv1.ToolResult{IsError: result.IsError, Structured: string(result.Structured), Images: imagesOf(result)}, stream.Send)
+	return s.sendWithNotice(ctx, &controlv1.ToolResult{IsError: result.IsError, Structured: string(result.Structured),
+		Images: imageMessages(result)}, stream.Send)
 }
 
-// OpenLocalSession starts a session that lives no longer than the stream: what a killed client left behind would stay
-// listed, and keep the daemon busy.
-func (s *Server) OpenLocalSession(r *controlv1.OpenLocalSessionRequest, stream grpc.ServerStreamingServer[controlv1.OpenLocalSessionResponse]) error {
+// OpenLocalSession starts a session that lasts as long as the stream. Otherwise the session of a killed client would
+// stay open and keep the daemon busy.
+func (s *Server) OpenLocalSession(r *controlv1.OpenLocalSessionRequest,
+	stream grpc.ServerStreamingServer[controlv1.OpenLocalSessionResponse]) error {
 	ctx := withCaller(stream.Context(), r.GetCaller())
-	args, err := argumentsIn(r.GetArguments())
+	args, err := parseArguments(r.GetArguments())
 	if err != nil {
 		return err
 	}
 	result := s.o.Tools.Call(ctx, toolStartLocal, args, tools.IO{Progress: func(float64, float64, string) {}})
-	if id := createdBy(result); id != "" {
+	if id := createdSession(result); id != "" {
 		defer s.closeLocal(context.WithoutCancel(ctx), id)
 	}
 	if ctx.Err() != nil {
-		return failed(ctx.Err())
+		return statusError(ctx.Err())
 	}
-	err = s.announced(ctx, &controlv1.ToolResult{IsError: result.IsError, Structured: string(result.Structured)}, func(r *controlv1.CallToolResponse) error {
-		return stream.Send(&controlv1.OpenLocalSessionResponse{Result: r.GetResult()})
-	})
+	err = s.sendWithNotice(ctx, &controlv1.ToolResult{IsError: result.IsError, Structured: string(result.Structured)},
+		func(r *controlv1.CallToolResponse) error {
+			return stream.Send(&controlv1.OpenLocalSessionResponse{Result: r.GetResult()})
+		})
 	if err != nil || result.IsError {
 		return err
 	}
 	select {
 	case <-ctx.Done():
-	case <-s.ending:
+	case <-s.stopping:
 	}
 	return nil
 }
@@ -80,8 +84,8 @@ func (s *Server) OpenLocalSession(r *controlv1.OpenLocalSessionRequest, stream g
 // toolStartLocal is the tool that starts local sessions.
 const toolStartLocal = "startLocalSimulation"
 
-// createdBy returns the session that a call of toolStartLocal made; empty when it made none.
-func createdBy(result tools.Result) string {
+// createdSession returns the id of the session that a call of toolStartLocal created, or "".
+func createdSession(result tools.Result) string {
 	var answer struct{ Status, SessionID string }
 	if result.IsError || json.Unmarshal(result.Structured, &answer) != nil || answer.Status != "active" {
 		return ""
@@ -95,8 +99,8 @@ func (s *Server) closeLocal(ctx context.Context, id string) {
 	}
 }
 
-// argumentsIn takes a tool's arguments from a request; empty means none.
-func argumentsIn(text string) (json.RawMessage, error) {
+// parseArguments checks a tool's arguments; empty means none.
+func parseArguments(text string) (json.RawMessage, error) {
 	if text == "" {
 		return json.RawMessage("{}"), nil
 	}
@@ -108,7 +112,7 @@ func argumentsIn(text string) (json.RawMessage, error) {
 	return json.RawMessage(text), nil
 }
 
-func imagesOf(result tools.Result) []*controlv1.ToolImage {
+func imageMessages(result tools.Result) []*controlv1.ToolImage {
 	var images []*controlv1.ToolImage
 	for _, image := range result.Images {
 		images = append(images, &controlv1.ToolImage{Mime: image.MIME, Data: image.Data})

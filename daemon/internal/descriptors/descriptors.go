@@ -1,5 +1,5 @@
-// Package descriptors keeps the daemon within the number of files that it may open: it tells how many connections fit,
-// and holds one descriptor back so that a client above that number still hears why it is refused.
+// Package descriptors keeps the daemon within its limit on open files: it returns how many connections fit, and
+// reserves one descriptor so that a client above that number still receives the reason for its refusal.
 package descriptors
 
 import (
@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// own is how many descriptors the daemon keeps for itself: state, log, adapters, and the connections of apps.
+// own is how many descriptors the daemon needs itself: state, log, adapters, and the connections of apps.
 const own = 40
 
-// fewest is how many connections there are under any limit.
+// fewest is how many connections are allowed under any limit.
 const fewest = 4
 
-// Share is how many connections a socket may have: the usual number, or its part in a hundred of what the limit on open
-// files leaves.
+// Share returns how many connections a socket may have: usual, or percent of what the limit on open files leaves if
+// that is less.
 func Share(usual, percent int) int { return share(limit(), usual, percent) }
 
 func share(limit, usual, percent int) int {
@@ -26,13 +26,13 @@ func share(limit, usual, percent int) int {
 	return min(usual, max(fewest, (limit-own)*percent/100))
 }
 
-// Reserve is a descriptor that is held back. It is safe for concurrent use.
+// Reserve is a reserved descriptor. It is safe for concurrent use.
 type Reserve struct {
 	mu   sync.Mutex
 	file *os.File
 }
 
-// NewReserve takes a descriptor; without one it takes it later.
+// NewReserve reserves a descriptor; if none is free, it does so later.
 func NewReserve() *Reserve {
 	r := &Reserve{}
 	r.Fill()
@@ -57,12 +57,12 @@ type deadliner interface {
 	SetDeadline(time.Time) error
 }
 
-// acceptWait bounds the wait for the connection that the reserve is spent on: there may be none, for the system refuses
-// an accept before it looks.
+// acceptWait bounds the wait for the connection that the reserve is spent on: there may be none, because the system
+// refuses an accept before it checks for one.
 const acceptWait = 50 * time.Millisecond
 
-// Accept spends the reserve on a connection after an accept that failed with err; nil when err has another reason, or
-// when nobody waits. Fill takes the descriptor again once the connection is closed.
+// Accept spends the reserve on a connection after an accept failed with err; nil if err has another reason, or if
+// nobody is waiting. Fill reserves the descriptor again once the connection is closed.
 func (r *Reserve) Accept(l net.Listener, err error) net.Conn {
 	bounded, ok := l.(deadliner)
 	if !ok || !Exhausted(err) {

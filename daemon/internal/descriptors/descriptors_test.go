@@ -9,7 +9,8 @@ import (
 )
 
 func TestShare(t *testing.T) {
-	for _, test := range []struct{ limit, want int }{{0, 256}, {1 << 20, 256}, {1024, 256}, {256, 108}, {100, 30}, {44, fewest}, {8, fewest}} {
+	for _, test := range []struct{ limit, want int }{{0, 256}, {1 << 20, 256}, {1024, 256}, {256, 108}, {100, 30},
+		{44, fewest}, {8, fewest}} {
 		if got := share(test.limit, 256, 50); got != test.want {
 			t.Errorf("a limit of %d leaves %d connections, want %d", test.limit, got, test.want)
 		}

@@ -8,8 +8,7 @@ import (
 	"syscall"
 )
 
-// limit is how many files the process may open; 0 when it cannot be told. The runtime has raised it to what the system
-// allows at most.
+// limit returns how many files the process may open; 0 if unknown. The runtime has raised it to the system's maximum.
 func limit() int {
 	var r syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r) != nil {

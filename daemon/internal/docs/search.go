@@ -1,5 +1,5 @@
 // Package docs searches the bundled documentation (proto/docs): BM25 over its sections, in memory, with a light stemmer
-// and titles that weigh more. It answers with passages and what to read next; it must not know tools or sessions.
+// and extra weight for titles. It returns passages and what to read next; it knows neither tools nor sessions.
 package docs
 
 import (
@@ -15,8 +15,9 @@ import (
 const (
 	DefaultLimit = 5
 	MaxLimit     = 20
-	MaxQuery     = 500  // characters; callers refuse longer ones, Search reads no further
-	maxPassage   = 1600 // bytes of a passage; the rest is on the page
+	MaxQuery     = 500   // characters; callers refuse longer ones, Search reads no further
+	maxPassage   = 1600  // bytes of a passage among others; its id returns the whole
+	maxAsked     = 16000 // bytes of a passage that was asked for by its id
 )
 
 // Passage is one section that answers.
@@ -108,14 +109,22 @@ func (e *entry) count(text string) {
 	}
 }
 
-// Search finds the best passages, best first. topic limits it to one subject, unless empty; limit is clamped. Words that
-// stand nowhere are ignored; the answer is empty when none is left. A query that is the id of a passage finds that first.
+// Search finds the best passages, best first. topic limits it to one subject, unless empty; limit is clamped. Words
+// that stand nowhere are ignored; the answer is empty when none is left. A query that is the id of a passage returns
+// that passage alone and whole, whatever the topic. A topic without a query returns how each of its pages begins.
 func (x *Index) Search(query, topic string, limit int) []Passage {
 	if limit <= 0 {
 		limit = DefaultLimit
 	}
 	if cut := []rune(query); len(cut) > MaxQuery {
 		query = string(cut[:MaxQuery])
+	}
+	query = strings.TrimSpace(query)
+	if query == "" && topic != "" {
+		return x.overview(topic, min(limit, MaxLimit))
+	}
+	if e, ok := x.entryOf(query); ok {
+		return []Passage{e.passage(0, maxAsked)}
 	}
 	asked := terms(query)
 	slices.Sort(asked)
@@ -129,9 +138,7 @@ func (x *Index) Search(query, topic string, limit int) []Passage {
 		if topic != "" && e.page.Topic != topic {
 			continue
 		}
-		if strings.TrimSpace(query) == e.section.ID {
-			hits = append(hits, hit{i, math.MaxInt32})
-		} else if s := x.score(e, asked); s > 0 {
+		if s := x.score(e, asked); s > 0 {
 			hits = append(hits, hit{i, s})
 		}
 	}
@@ -146,9 +153,40 @@ func (x *Index) Search(query, topic string, limit int) []Passage {
 	})
 	found := []Passage{}
 	for _, h := range hits[:min(len(hits), limit, MaxLimit)] {
-		found = append(found, x.entries[h.at].passage(h.score))
+		found = append(found, x.entries[h.at].passage(h.score, maxPassage))
 	}
 	return found
+}
+
+// overview returns the beginning of each page of a topic, in reading order.
+func (x *Index) overview(topic string, limit int) []Passage {
+	found := []Passage{}
+	page := ""
+	for _, e := range x.entries {
+		if e.page.Topic != topic || e.page.ID == page || len(found) == limit {
+			continue
+		}
+		page = e.page.ID
+		found = append(found, e.passage(0, maxPassage))
+	}
+	return found
+}
+
+// entryOf returns the section with an id. A heading over headings has no text of its own: then it is the first section
+// below it.
+func (x *Index) entryOf(id string) (entry, bool) {
+	name, _, _ := strings.Cut(id, "#")
+	page, _ := docs.Find(name)
+	from := slices.IndexFunc(page.Sections, func(s docs.Section) bool { return s.ID == id })
+	if from < 0 {
+		return entry{}, false
+	}
+	for _, s := range page.Sections[from:] {
+		if i := slices.IndexFunc(x.entries, func(e entry) bool { return e.section.ID == s.ID }); i >= 0 {
+			return x.entries[i], true
+		}
+	}
+	return entry{}, false
 }
 
 func (x *Index) score(e entry, asked []string) float64 {
@@ -171,9 +209,10 @@ func (x *Index) score(e entry, asked []string) float64 {
 	return sum
 }
 
-func (e entry) passage(score float64) Passage {
-	p := Passage{ID: e.section.ID, Page: e.page.ID, Title: e.page.Title, Topic: e.page.Topic, Score: int(math.Round(score * 1000)),
-		Passage: cut(e.section.Markdown), Next: append([]string{}, e.page.Next...)}
+func (e entry) passage(score float64, most int) Passage {
+	p := Passage{ID: e.section.ID, Page: e.page.ID, Title: e.page.Title, Topic: e.page.Topic,
+		Score:   int(math.Round(score * 1000)),
+		Passage: cut(e.section.Markdown, most), Next: append([]string{}, e.page.Next...)}
 	if e.section.ID != e.page.ID {
 		p.Title += ": " + e.section.Title
 	}
@@ -193,11 +232,12 @@ func (e entry) following() (string, bool) {
 	return "", false
 }
 
-func cut(text string) string {
-	if len(text) <= maxPassage {
+// cut shortens a text to most bytes, at the end of a line and outside of a block of code.
+func cut(text string, most int) string {
+	if len(text) <= most {
 		return text
 	}
-	short := text[:maxPassage]
+	short := text[:most]
 	if i := strings.LastIndexByte(short, '\n'); i > 0 {
 		short = short[:i]
 	}

@@ -133,11 +133,58 @@ func FuzzSearch(f *testing.F) {
 	f.Add("How do I show a list?", "display")
 	f.Add("\xff_._.A", "")
 	f.Add(strings.Repeat("scroll ", 300), "nosuch")
+	f.Add("", "display")
+	f.Add("display#scroll", "testing")
 	f.Fuzz(func(t *testing.T, query, topic string) {
-		for _, p := range New().Search(query, topic, 3) {
-			if p.Score <= 0 || topic != "" && p.Topic != topic {
-				t.Errorf("%+v", p)
+		found := New().Search(query, topic, 3)
+		asked := strings.TrimSpace(query)
+		if _, known := New().entryOf(asked); known {
+			if len(found) != 1 {
+				t.Errorf("the id %s finds %d passages", asked, len(found))
+			}
+			return
+		}
+		for _, p := range found {
+			if topic != "" && p.Topic != topic {
+				t.Errorf("%s of %s is found in %s", p.ID, p.Topic, topic)
+			}
+			if ranked := asked != ""; ranked != (p.Score > 0) {
+				t.Errorf("%q finds %s with a score of %d", asked, p.ID, p.Score)
 			}
 		}
 	})
+}
+
+// TestSearch_FollowsEveryNext reads on by each id that an answer names, also when a topic was asked for before.
+func TestSearch_FollowsEveryNext(t *testing.T) {
+	followed := 0
+	for _, topic := range docs.Topics() {
+		for _, p := range New().Search("", topic, MaxLimit) {
+			if p.Topic != topic {
+				t.Errorf("the overview of %s has %s of %s", topic, p.ID, p.Topic)
+			}
+			for _, next := range p.Next {
+				got := New().Search(next, topic, DefaultLimit)
+				page, _, _ := strings.Cut(next, "#")
+				if len(got) != 1 || got[0].Page != page || got[0].Passage == "" {
+					t.Errorf("%s leads from %s to %+v", next, p.ID, got)
+				}
+				followed++
+			}
+		}
+	}
+	if followed < 20 {
+		t.Errorf("only %d were followed", followed)
+	}
+}
+
+// TestSearch_ReturnsAPassageWhole: among others a passage may be cut, alone it is not.
+func TestSearch_ReturnsAPassageWhole(t *testing.T) {
+	for _, p := range docs.Pages() {
+		for _, s := range p.Sections {
+			if got := New().Search(s.ID, "", 1); s.Markdown != "" && (len(got) != 1 || got[0].Passage != s.Markdown) {
+				t.Errorf("%s is cut", s.ID)
+			}
+		}
+	}
 }

@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// stop are words that say nothing about a subject.
+// stop are words without meaning for a search.
 var stop = func() map[string]bool {
 	m := map[string]bool{}
 	for _, w := range strings.Fields(`a an and are as at be been but by can could did do does for from had has have how i if in into is it its just like
@@ -16,8 +16,8 @@ var stop = func() map[string]bool {
 	return m
 }()
 
-// same puts words that people use for one thing under one of them, as stems.
-var same = func() map[string]string {
+// synonyms maps words that people use for one thing to one of them, as stems.
+var synonyms = func() map[string]string {
 	m := map[string]string{}
 	for _, line := range strings.Split(`show display screen panel
 picture photo image
@@ -38,10 +38,11 @@ folder directory`, "\n") {
 	return m
 }()
 
-// terms cuts text into stems. Names such as display.show and injectInput give their parts and themselves.
+// terms splits text into stems. Names such as display.show and injectInput yield themselves and their parts.
 func terms(text string) []string {
 	var list []string
-	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '.' }) {
+	for _, word := range strings.FieldsFunc(text,
+		func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '.' }) {
 		word = strings.Trim(word, "._")
 		parts := split(word)
 		if len(parts) > 1 {
@@ -49,21 +50,21 @@ func terms(text string) []string {
 		}
 		for _, part := range parts {
 			if len(part) > 1 && !stop[part] {
-				list = append(list, fold(stem(part)))
+				list = append(list, canonical(stem(part)))
 			}
 		}
 	}
 	return list
 }
 
-func fold(term string) string {
-	if s, ok := same[term]; ok {
+func canonical(term string) string {
+	if s, ok := synonyms[term]; ok {
 		return s
 	}
 	return term
 }
 
-// split cuts a name at dots, underscores and capitals: setTimeout gives set and timeout.
+// split splits a name at dots, underscores and capitals: setTimeout yields set and timeout.
 func split(word string) []string {
 	var parts []string
 	start := 0
@@ -80,9 +81,10 @@ func split(word string) []string {
 	return append(parts, strings.ToLower(string(runes[start:])))
 }
 
-// stem takes the commonest endings off an English word, so that scrolls, scrolled and scrolling are one.
+// stem removes the most common endings of an English word, so that scrolls, scrolled and scrolling are one.
 func stem(w string) string {
-	for _, end := range []struct{ suffix, put string }{{"ies", "y"}, {"sses", "ss"}, {"ches", "ch"}, {"shes", "sh"}, {"xes", "x"}} {
+	for _, end := range []struct{ suffix, put string }{{"ies", "y"}, {"sses", "ss"}, {"ches", "ch"}, {"shes", "sh"},
+		{"xes", "x"}} {
 		if strings.HasSuffix(w, end.suffix) && len(w) > len(end.suffix)+1 {
 			return strings.TrimSuffix(w, end.suffix) + end.put
 		}

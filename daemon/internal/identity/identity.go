@@ -1,6 +1,6 @@
 // Package identity stores the anonymous install id in install.json, together with the time of the first-run notice and
-// the version that ran last. The id is created at the first start and never changes. The package must not know accounts,
-// because the id is never tied to one.
+// the version that ran last. The id is created at the first start and never changes. The package must not know
+// accounts, because the id is never tied to one.
 package identity
 
 import (
@@ -29,20 +29,21 @@ const lockName = "install.lock"
 // maxFile bounds what is read of the file, in bytes.
 const maxFile = 64 << 10
 
-// Install is who this install is. Its id does not change while a daemon runs.
+// Install is the identity of this install. Its id does not change while a daemon runs.
 type Install struct {
 	path string
 	id   string
 	lock *statefile.Lock // held for one change of the file
-	// noticed is kept once it is known: a notice is never taken back.
+	// noticed caches NoticeShownAt once it is known: it never goes back to zero.
 	noticed atomic.Pointer[time.Time]
 }
 
-// Open reads the install id, making one at the first start. Of several first starts at once one id wins, for all. A
-// file that cannot be understood is kept beside as install.json.corrupt-<time> and a new id is made; that is logged.
+// Open reads the install id, or creates it at the first start. If several first starts run concurrently, all use the
+// same id. A file that cannot be parsed is logged and renamed to install.json.corrupt-<time>, and a new id is
+// created.
 func Open(dir string, now time.Time, log *slog.Logger) (*Install, error) {
 	path := filepath.Join(dir, FileName)
-	for range 3 { // the file may appear or be set aside by another start in between
+	for range 3 { // another start may create the file or rename it in between
 		data, err := statefile.Read(path, maxFile)
 		if errors.Is(err, fs.ErrNotExist) {
 			if err := create(path); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -61,18 +62,19 @@ func Open(dir string, now time.Time, log *slog.Logger) (*Install, error) {
 			return &Install{path: path, id: id, lock: statefile.NewLock(filepath.Join(dir, lockName))}, nil
 		}
 		aside := path + ".corrupt-" + now.UTC().Format("20060102T150405Z")
-		log.Warn("install.json cannot be understood; it is kept aside and a new install id is made", "why", err, "kept", aside)
+		log.Warn("failed to parse install.json; it is kept as a copy and a new install id is created", "err", err, "path",
+			aside)
 		if err := os.Rename(path, aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("setting %s aside: %w", path, err)
+			return nil, fmt.Errorf("rename %s: %w", path, err)
 		}
 	}
-	return nil, fmt.Errorf("reading %s: other programs keep changing it", path)
+	return nil, fmt.Errorf("read %s: other programs keep changing it", path)
 }
 
-// ID is the install id, "inst_<suffix>". It is not a secret.
+// ID returns the install id, "inst_<suffix>". It is not a secret.
 func (i *Install) ID() string { return i.id }
 
-// Path is the file's absolute path.
+// Path returns the file's absolute path.
 func (i *Install) Path() string { return i.path }
 
 func create(path string) error {
@@ -83,10 +85,10 @@ func create(path string) error {
 	return statefile.Create(path, append(data, '\n'))
 }
 
-// validID is the rule that backends hold the header to.
+// validID is the format that backends require.
 var validID = regexp.MustCompile(`^inst_[A-Za-z0-9_-]{4,64}$`)
 
-// parse takes the id out of the file's object.
+// parse returns the id in the file.
 func parse(data []byte) (string, error) {
 	var file struct {
 		InstallID string `json:"installId"`

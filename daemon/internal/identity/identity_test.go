@@ -133,7 +133,8 @@ func TestTwoProcessesRemember(t *testing.T) {
 }
 
 func TestCorruptFileIsKeptAside(t *testing.T) {
-	for _, text := range []string{"", "{", "null", `{"installId":"x"}`, `{"installId":"inst_a\r\nb"}`, strings.Repeat("x", maxFile+1)} {
+	for _, text := range []string{"", "{", "null", `{"installId":"x"}`, `{"installId":"inst_a\r\nb"}`,
+		strings.Repeat("x", maxFile+1)} {
 		dir := t.TempDir()
 		_ = os.WriteFile(filepath.Join(dir, FileName), []byte(text), 0o600)
 		install, err := Open(dir, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), quiet)

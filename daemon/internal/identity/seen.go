@@ -8,14 +8,14 @@ import (
 	"github.com/service-dev/service/daemon/internal/statefile"
 )
 
-// The fields of install.json beside the id. Others are kept as they are.
+// The fields of install.json beside the id. Other fields are kept.
 const (
 	fieldNotice  = "noticeShownAt" // RFC 3339
 	fieldVersion = "lastVersion"
 )
 
-// NoticeShownAt is when the first-run notice was shown; the zero time while it was not, or when that cannot
-// be read. It sees what another process of the same install wrote.
+// NoticeShownAt returns when the first-run notice was shown, or the zero time if it was not or that cannot be read.
+// It reflects what other processes of the same install wrote.
 func (i *Install) NoticeShownAt() time.Time {
 	if at := i.noticed.Load(); at != nil {
 		return *at
@@ -32,7 +32,7 @@ func (i *Install) NoticeShownAt() time.Time {
 	return at
 }
 
-// SetNoticeShownAt remembers that the notice was shown.
+// SetNoticeShownAt records that the notice was shown.
 func (i *Install) SetNoticeShownAt(at time.Time) error {
 	if err := i.set(fieldNotice, at.UTC().Format(time.RFC3339)); err != nil {
 		return err
@@ -41,7 +41,7 @@ func (i *Install) SetNoticeShownAt(at time.Time) error {
 	return nil
 }
 
-// LastVersion is the version of the service that ran last in this directory; empty before the first one said so.
+// LastVersion returns the version of the service that last ran in this directory; empty if none was recorded.
 func (i *Install) LastVersion() string {
 	var version string
 	if fields, err := i.read(); err != nil || json.Unmarshal(fields[fieldVersion], &version) != nil {
@@ -50,10 +50,10 @@ func (i *Install) LastVersion() string {
 	return version
 }
 
-// SetLastVersion remembers the version that runs.
+// SetLastVersion records the version that runs.
 func (i *Install) SetLastVersion(version string) error { return i.set(fieldVersion, version) }
 
-// read gives the fields of the file, as long as it is still the file of this install.
+// read returns the fields of the file, if it is still the file of this install.
 func (i *Install) read() (map[string]json.RawMessage, error) {
 	data, err := statefile.Read(i.path, maxFile)
 	if err != nil {
@@ -61,16 +61,16 @@ func (i *Install) read() (map[string]json.RawMessage, error) {
 	}
 	id, err := parse(data)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", i.path, err)
+		return nil, fmt.Errorf("read %s: %w", i.path, err)
 	}
 	if id != i.id {
-		return nil, fmt.Errorf("reading %s: it belongs to another install now", i.path)
+		return nil, fmt.Errorf("read %s: it belongs to another install now", i.path)
 	}
 	var fields map[string]json.RawMessage
 	return fields, json.Unmarshal(data, &fields)
 }
 
-// set changes one field; processes of the same install do so one after the other.
+// set changes one field, one process at a time.
 func (i *Install) set(name, value string) error {
 	return i.lock.Do(func() error { return i.change(name, value) })
 }

@@ -2,7 +2,6 @@ package link
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"os"
 	"runtime"
@@ -16,71 +15,72 @@ import (
 	"github.com/service-dev/service/proto/telemetry"
 )
 
-// flow is one device code. Everything below target is guarded by the manager's mu.
+// flow is the state of one device code. The fields below target are guarded by the manager's mu.
 type flow struct {
 	code    backend.DeviceCode
 	target  backend.Target
 	expires time.Time
-	// who asked for the code: their switches decide about the events of the flow.
+	// the caller that asked for the code; its switches apply to the flow's events
 	who caller.Caller
-	// exclusive flows are a login's: nobody else joins them, and they end with it.
+	// exclusive flows belong to a login: other callers do not join them, and they end with the login.
 	exclusive bool
-	// replace allows that a live link of another account or backend is replaced.
+	// replace allows a live link of another account or backend to be replaced.
 	replace bool
 
-	gated    *GatedCall
-	interval time.Duration // the backend's
-	wanted   time.Duration // the least that a caller asked for
-	count    int           // polls made
-	note     string
-	raised   bool // the backend raised the interval, so a poll came too early by its clock
-	polling  bool
-	stop     context.CancelFunc
-	trouble  bool          // a poll's answer was lost, so an approval may have been too
-	beat     chan struct{} // closed after each poll
-	finished time.Time
-	end      *ending
-	saving   bool // the token is being saved: too late to stop
+	gated          *GatedCall
+	interval       time.Duration // as set by the backend
+	minInterval    time.Duration // the shortest interval that a caller asked for
+	count          int           // polls made
+	note           string
+	intervalRaised bool // the backend raised the interval: by its clock a poll came too early
+	polling        bool
+	stop           context.CancelFunc
+	answerLost     bool          // the answer to a poll was lost, which may have been the approval
+	polled         chan struct{} // closed after each poll
+	finished       time.Time
+	end            *result
+	saving         bool // the token is being saved, so it is too late to stop
 }
 
-// ending is how one run of polls ended. Its fields are set before done is closed and never change after that, so that
-// a waiter reads the ending it waited for even when the flow has been started again.
-type ending struct {
+// result is the outcome of one run of polls. Its fields are set before done is closed and never change afterwards, so
+// that a waiter reads the result it waited for even if the flow was restarted.
+type result struct {
 	done    chan struct{}
 	outcome Outcome
 	err     error
 }
 
-func newEnding() *ending { return &ending{done: make(chan struct{})} }
+func newResult() *result { return &result{done: make(chan struct{})} }
 
 func (m *Manager) newFlow(who caller.Caller, code backend.DeviceCode, target backend.Target) *flow {
 	if code.ExpiresIn <= 0 || code.ExpiresIn > MaxWait {
 		code.ExpiresIn = MaxWait
 	}
-	target.Bearer, target.InstallID = "", m.InstallID // a refused token has no place in the flow that replaces it
+	target.Bearer, target.InstallID = "", m.InstallID // a refused token must not be used in the flow that replaces it
 	return &flow{
-		who: who, code: code, target: target, expires: m.Now().Add(code.ExpiresIn), interval: backendInterval(code.PollInterval),
-		beat: make(chan struct{}), end: newEnding(),
+		who: who, code: code, target: target, expires: m.Now().Add(code.ExpiresIn),
+		interval: backendInterval(code.PollInterval),
+		polled:   make(chan struct{}), end: newResult(),
 	}
 }
 
-// paced is the gap to the next poll by our clock, which may run faster than the backend's: a little longer than the
-// interval, and clearly longer once the backend found a poll too early. One raise is then the last for a clock that is
-// up to 30 % fast.
-func (f *flow) paced() time.Duration {
-	if f.raised {
+// pollGap returns the time until the next poll by this machine's clock, which may be faster than the backend's: a
+// little more than the interval, and clearly more once the backend found a poll too early. Then one increase suffices
+// for a clock that is up to 30 % fast.
+func (f *flow) pollGap() time.Duration {
+	if f.intervalRaised {
 		return f.interval + f.interval*35/100
 	}
 	return f.interval + f.interval/20
 }
 
-// usable tells whether the code can still be shown to a person.
-func (f *flow) usable(now time.Time) bool {
+// isUsable reports whether the code can still be shown to a person.
+func (f *flow) isUsable(now time.Time) bool {
 	return f.finished.IsZero() && now.Before(f.expires.Add(-min(f.code.ExpiresIn/10, 15*time.Second)))
 }
 
-// over tells whether nobody will ask for the flow any more.
-func (f *flow) over(now time.Time) bool {
+// isOver reports whether the flow can be forgotten.
+func (f *flow) isOver(now time.Time) bool {
 	if f.polling {
 		return false
 	}
@@ -90,8 +90,7 @@ func (f *flow) over(now time.Time) bool {
 	return now.Sub(f.finished) > remember
 }
 
-// backendInterval is what the client honours of the backend's interval: 5 s when it is missing or makes no sense, at
-// most 600 s.
+// backendInterval returns the interval to use for the backend's d: 5 s if it is missing or too short, at most 600 s.
 func backendInterval(d time.Duration) time.Duration {
 	if d < time.Second {
 		return DefaultInterval
@@ -112,9 +111,8 @@ func (w Wait) bounded() Wait {
 	return w
 }
 
-// Complete waits for the approval of a code. It joins the polling of the code or starts it; when ctx ends, the call
-// ends at once and the polling goes on. An outcome is remembered. Errors are *backend.Problem or
-// ctx's.
+// Complete waits for the approval of a code. It starts the polling of the code or joins it; when ctx ends, the call
+// ends and the polling goes on. Outcomes are kept for later calls. Errors are *backend.Problem or ctx's.
 func (m *Manager) Complete(ctx context.Context, who caller.Caller, deviceCode string, wait Wait) (Outcome, error) {
 	wait = wait.bounded()
 	if deviceCode == "" || len(deviceCode) > maxDeviceCode {
@@ -124,15 +122,17 @@ func (m *Manager) Complete(ctx context.Context, who caller.Caller, deviceCode st
 	if err != nil {
 		return Outcome{}, err
 	}
-	if rival, ok := m.rivalAt(ctx, f.target.BaseURL); ok && m.pending(f) { // before the person approves in vain
-		return Outcome{}, conflict(rival)
+	m.supersede(ctx, f)
+	// Reported before the person approves in vain.
+	if other, ok := m.conflictingLinkAt(ctx, f.target.BaseURL); ok && m.pending(f) {
+		return Outcome{}, conflict(other)
 	}
 	if err := m.ensurePolling(f, wait.Interval); err != nil {
 		return Outcome{}, err
 	}
 	out, err := m.await(ctx, f, wait)
 	if err == nil && out.File.Written && m.Accounts.For(out.BackendURL).State == account.NotLinked {
-		return Outcome{}, unknownCode() // linked once, logged out since
+		return Outcome{}, unknownCode() // linked once and logged out since
 	}
 	return out, err
 }
@@ -147,23 +147,23 @@ func (m *Manager) pending(f *flow) bool {
 // maxDeviceCode bounds a device code, in bytes.
 const maxDeviceCode = 512
 
-// flowOf finds the flow of a code. A code that was not issued to this install is somebody else's: approving it would
-// link their account here, so it is refused without asking any backend.
+// flowOf returns the flow of a code. A code that was not issued to this install belongs to somebody else: approving it
+// would link their account here, so it is refused without asking a backend.
 func (m *Manager) flowOf(who caller.Caller, deviceCode string) (*flow, error) {
 	m.mu.Lock()
 	f := m.flows[deviceCode]
 	m.mu.Unlock()
 	switch {
 	case f == nil:
-		return m.recall(who, deviceCode)
+		return m.restoreFlow(who, deviceCode)
 	case f.exclusive:
 		return nil, foreignCode()
 	}
 	return f, nil
 }
 
-// recall makes the flow of a code that was issued before the daemon was started.
-func (m *Manager) recall(who caller.Caller, deviceCode string) (*flow, error) {
+// restoreFlow returns the flow of a code that was issued before the daemon started.
+func (m *Manager) restoreFlow(who caller.Caller, deviceCode string) (*flow, error) {
 	issued, ok, err := m.Codes.Find(deviceCode)
 	if err != nil {
 		return nil, err
@@ -171,13 +171,14 @@ func (m *Manager) recall(who caller.Caller, deviceCode string) (*flow, error) {
 	if !ok {
 		return nil, foreignCode()
 	}
-	f := m.newFlow(who, backend.DeviceCode{DeviceCode: deviceCode}, backend.Target{BaseURL: issued.Backend, Requester: requester(who)})
+	f := m.newFlow(who, backend.DeviceCode{DeviceCode: deviceCode},
+		backend.Target{BaseURL: issued.Backend, Requester: requester(who)})
 	f.expires = issued.Expires
 	if c := issued.Call; c != nil {
 		f.gated = &GatedCall{Tool: c.Tool, Args: c.Args, Caller: m.callerAt(who, c.Cwd, issued.Backend)}
 	}
 	m.mu.Lock()
-	if other := m.flows[deviceCode]; other != nil { // two callers recalled it at once
+	if other := m.flows[deviceCode]; other != nil { // two callers restored it concurrently
 		m.mu.Unlock()
 		return other, nil
 	}
@@ -187,8 +188,8 @@ func (m *Manager) recall(who caller.Caller, deviceCode string) (*flow, error) {
 	return f, nil
 }
 
-// callerAt is who calls, in the directory and at the backend of a remembered call. The environment of its own caller was
-// never stored.
+// callerAt returns the caller in the directory and at the backend of a stored call. The environment of its own caller
+// was never stored.
 func (m *Manager) callerAt(who caller.Caller, cwd, backendURL string) caller.Caller {
 	who.Cwd = cwd
 	if address, err := m.addressOf(who); err == nil && liveKey(address) == liveKey(backendURL) {
@@ -203,7 +204,7 @@ func (m *Manager) callerAt(who caller.Caller, cwd, backendURL string) caller.Cal
 	return who
 }
 
-// remember keeps a code beyond the life of the daemon. Without it the code works until the daemon ends.
+// remember stores a code so that it survives the daemon. If that fails, the code works until the daemon ends.
 func (m *Manager) remember(code Code, gated GatedCall) {
 	err := m.Codes.Put(code.DeviceCode.DeviceCode, codes.Issued{
 		Backend: code.BackendURL, Expires: m.Now().Add(code.ExpiresIn),
@@ -214,7 +215,7 @@ func (m *Manager) remember(code Code, gated GatedCall) {
 	}
 }
 
-// await waits for the outcome, tells of each poll, and gives up at the caller's own limit.
+// await waits for the outcome, reports each poll, and gives up at the caller's own limit.
 func (m *Manager) await(ctx context.Context, f *flow, wait Wait) (Outcome, error) {
 	start := m.Now()
 	limit := time.NewTimer(wait.Max)
@@ -226,7 +227,7 @@ func (m *Manager) await(ctx context.Context, f *flow, wait Wait) (Outcome, error
 	defer alive.Stop()
 	for {
 		m.mu.Lock()
-		beat, count, note := f.beat, f.count, f.note
+		polled, count, note := f.polled, f.count, f.note
 		m.mu.Unlock()
 		if wait.OnPoll != nil && count > 0 && !closed(end.done) {
 			wait.OnPoll(PollEvent{PollCount: count, Remaining: max(wait.Max-m.Now().Sub(start), 0), Note: note})
@@ -234,7 +235,7 @@ func (m *Manager) await(ctx context.Context, f *flow, wait Wait) (Outcome, error
 		select {
 		case <-end.done:
 			return end.outcome, end.err
-		case <-beat:
+		case <-polled:
 		case <-alive.C:
 		case <-ctx.Done():
 			return Outcome{}, ctx.Err()
@@ -244,7 +245,7 @@ func (m *Manager) await(ctx context.Context, f *flow, wait Wait) (Outcome, error
 	}
 }
 
-// heartbeat is how often a waiter hears that the wait goes on when polls are further apart (S22: within 20 s).
+// heartbeat is how often a waiter is called while polls are further apart: it must be called at least every 20 s.
 const heartbeat = 15 * time.Second
 
 func closed(c <-chan struct{}) bool {
@@ -256,17 +257,17 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// Attempt is one login: a code of its own, polled only while somebody waits.
+// Attempt is one login: a code of its own that is polled only during Wait.
 type Attempt struct {
 	m    *Manager
 	f    *flow
 	code Code
 }
 
-// Code is what the person needs.
+// Code returns what the person needs.
 func (a *Attempt) Code() Code { return a.code }
 
-// Wait polls until an outcome. When ctx ends first, the polling stops and nothing is linked afterwards.
+// Wait polls until there is an outcome. If ctx ends first, the polling stops and nothing is linked afterwards.
 func (a *Attempt) Wait(ctx context.Context, wait Wait) (Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		a.m.abort(a.f)
@@ -287,7 +288,7 @@ func (a *Attempt) Wait(ctx context.Context, wait Wait) (Outcome, error) {
 	return Outcome{}, err
 }
 
-// abort ends a login's flow for good.
+// abort ends a login's flow for good, and cancels its code unless there was an outcome first.
 func (m *Manager) abort(f *flow) {
 	m.mu.Lock()
 	if f.polling && !f.saving {
@@ -296,12 +297,15 @@ func (m *Manager) abort(f *flow) {
 	idle := !f.polling
 	m.mu.Unlock()
 	if idle {
-		m.finish(f, Outcome{}, &backend.Problem{Code: codeAborted, Message: "the login was cancelled"}, telemetry.OutcomePollingAborted)
+		m.finish(f, Outcome{}, aborted("the login was cancelled"), telemetry.OutcomePollingAborted)
 	}
 	<-f.end.done
+	if asProblem(f.end.err).Code == codeAborted {
+		m.cancelCode(f)
+	}
 }
 
-// requester is who asks, as the activation page shows it. A client that gives a credential as its name stays unnamed.
+// requester returns the requester for the activation page. A client name that looks like a credential is left out.
 func requester(who caller.Caller) backend.Requester {
 	host, _ := os.Hostname()
 	r := backend.Requester{Host: host, OS: runtime.GOOS + "/" + runtime.GOARCH, Client: who.Client}
@@ -309,16 +313,4 @@ func requester(who caller.Caller) backend.Requester {
 		r.Client = ""
 	}
 	return r
-}
-
-// asProblem gives the typed form of an error; never nil.
-func asProblem(err error) *backend.Problem {
-	var p *backend.Problem
-	switch {
-	case errors.As(err, &p):
-		return p
-	case err == nil:
-		return &backend.Problem{}
-	}
-	return &backend.Problem{Code: backend.CodeUnreachable, Message: err.Error(), Retryable: true}
 }

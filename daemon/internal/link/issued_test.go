@@ -39,17 +39,21 @@ func TestComplete_AfterARestart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		gated := GatedCall{Tool: "createSimulatorSession", Args: json.RawMessage(`{"project":"a"}`), Caller: caller.Caller{Cwd: "/home/a", Env: map[string]string{"CI": "1"}}}
-		shown, err := m.Ask(t.Context(), target, gated, func(context.Context) error { return &backend.Problem{Code: backend.CodeAuthRequired} })
+		gated := GatedCall{Tool: "createSimulatorSession", Args: json.RawMessage(`{"project":"a"}`),
+			Caller: caller.Caller{Cwd: "/home/a", Env: map[string]string{"CI": "1"}}}
+		shown, err := m.Ask(t.Context(), target, gated,
+			func(context.Context) error { return &backend.Problem{Code: backend.CodeAuthRequired} })
 		if err != nil {
 			t.Fatal(err)
 		}
 		code = shown.DeviceCode.DeviceCode
-		if _, err := m.Complete(t.Context(), caller.Caller{}, code, Wait{Max: 6 * time.Second}); asProblem(err).Code != CodeAuthTimeout {
+		if _, err := m.Complete(t.Context(), caller.Caller{}, code,
+			Wait{Max: 6 * time.Second}); asProblem(err).Code != CodeAuthTimeout {
 			t.Errorf("before the restart: %v", err)
 		}
 	})
-	if data, err := os.ReadFile(filepath.Join(runDir(dir), codes.FileName)); err != nil || strings.Contains(string(data), code) {
+	if data, err := os.ReadFile(filepath.Join(runDir(dir), codes.FileName)); err != nil ||
+		strings.Contains(string(data), code) {
 		t.Errorf("codes.json: %s, %v", data, err)
 	}
 	runWith(t, dir, []answer{approved}, func(t *testing.T, m *Manager, f *fake, _ string) {
@@ -62,7 +66,8 @@ func TestComplete_AfterARestart(t *testing.T) {
 			t.Fatalf("%+v, %v", out, err)
 		}
 		gated, ok := m.TakeGated(code)
-		if !ok || gated.Tool != "createSimulatorSession" || string(gated.Args) != `{"project":"a"}` || gated.Caller.Cwd != "/home/a" ||
+		if !ok || gated.Tool != "createSimulatorSession" || string(gated.Args) != `{"project":"a"}` ||
+			gated.Caller.Cwd != "/home/a" ||
 			!maps.Equal(gated.Caller.Env, shell) {
 			t.Errorf("the gated call: %+v, %v", gated, ok)
 		}
@@ -83,10 +88,12 @@ func TestComplete_AfterARestartAtTheSameBackend(t *testing.T) {
 	if got := m.callerAt(who, "/a", "https://a.test"); !maps.Equal(got.Env, who.Env) || got.Cwd != "/a" {
 		t.Errorf("the same backend: %v", got)
 	}
-	if got := m.callerAt(who, "", "https://b.test"); got.Env["SERVICE_BACKEND_URL"] != "https://b.test" || got.Env["CI"] != "1" {
+	if got := m.callerAt(who, "", "https://b.test"); got.Env["SERVICE_BACKEND_URL"] != "https://b.test" ||
+		got.Env["CI"] != "1" {
 		t.Errorf("another backend: %v", got)
 	}
-	if got := m.callerAt(who, "", "embedded:one"); got.Env["SERVICE_BACKEND_URL"] != "embedded:" || who.Env["SERVICE_BACKEND_URL"] != "https://a.test" {
+	if got := m.callerAt(who, "", "embedded:one"); got.Env["SERVICE_BACKEND_URL"] != "embedded:" ||
+		who.Env["SERVICE_BACKEND_URL"] != "https://a.test" {
 		t.Errorf("the embedded backend: %v", got)
 	}
 }

@@ -1,8 +1,8 @@
 package link
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/proto/telemetry"
 )
 
-// Accounts is the snapshot of the link and its one writer.
+// Accounts is the account link.
 type Accounts interface {
 	For(url string) account.Link
 	Save(l account.Link) error
@@ -25,28 +25,34 @@ type Accounts interface {
 	SetVerified(token string, v account.Verdict)
 }
 
-// Config tells where a caller's calls go.
+// Config returns the configuration in use.
 type Config interface{ Current() *config.Config }
 
-// IssuedCodes remembers the codes that were issued here beyond the life of the daemon.
+// IssuedCodes stores the codes that were issued here, so that they survive the daemon.
 type IssuedCodes interface {
 	Find(deviceCode string) (codes.Issued, bool, error)
 	Put(deviceCode string, issued codes.Issued) error
 	Remove(deviceCode string) error
 }
 
-// UnsavedLinks knows the link that holds though auth.json could not be written.
+// UnsavedLinks returns a link that is in use although auth.json could not be written.
 type UnsavedLinks interface {
 	Unsaved() (account.Link, bool)
 }
 
-// Options are the parts of a Manager. Codes, Unsaved, Log and Now may be nil; without Codes a code is forgotten with the
-// daemon.
+// Watcher reports each change of the link, whoever made it (account.Store.Watch).
+type Watcher interface {
+	Watch(ctx context.Context) <-chan account.Link
+}
+
+// Options are the components of a Manager. Codes, Unsaved, Watch, Log and Now may be nil: without Codes a code does
+// not survive the daemon, and without Watch a waiting call only ends with its own code.
 type Options struct {
 	Backend   Backend
 	Embedder  Embedder
 	Accounts  Accounts
 	Unsaved   UnsavedLinks
+	Watch     Watcher
 	Codes     IssuedCodes
 	Config    Config
 	Record    Recorder
@@ -57,18 +63,21 @@ type Options struct {
 
 const (
 	scope = "account_full"
-	// remember is how long the outcome of a code is kept for whoever asks again.
+	// remember is how long the outcome of a code is kept.
 	remember = 15 * time.Minute
-	// maxFlows bounds the codes that are kept; the oldest finished ones go first.
+	// maxFlows bounds the remembered codes; beyond it the oldest code that is not polled is dropped.
 	maxFlows = 256
 	// maxPolling bounds the codes that are polled at once.
 	maxPolling = 64
+	// verifyTimeout bounds Verify, and maxReverify how often it starts again because the link was replaced meanwhile.
+	verifyTimeout = 12 * time.Second
+	maxReverify   = 2
 )
 
-// Manager owns every device-code flow of the daemon. Serve must run: it owns the polling.
+// Manager runs every device-code flow of the daemon. Serve must run: it owns the polling.
 type Manager struct {
 	Options
-	asking sync.Mutex // one code is issued at a time, so that callers at once share one
+	asking sync.Mutex // one code is issued at a time, so that concurrent callers share it
 	saving sync.Mutex // one approval at a time decides whether it may replace the link
 
 	mu      sync.Mutex
@@ -83,11 +92,9 @@ type Manager struct {
 	pollers  sync.WaitGroup
 }
 
-// New makes a manager.
+// New returns a manager.
 func New(o Options) *Manager {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -98,16 +105,27 @@ func New(o Options) *Manager {
 	return &Manager{Options: o, flows: map[string]*flow{}, live: map[string]*flow{}, life: life, end: end}
 }
 
-// noCodes remembers nothing.
+// noCodes stores nothing.
 type noCodes struct{}
 
 func (noCodes) Find(string) (codes.Issued, bool, error) { return codes.Issued{}, false, nil }
 func (noCodes) Put(string, codes.Issued) error          { return nil }
 func (noCodes) Remove(string) error                     { return nil }
 
-// Serve waits until ctx ends, then ends the polling and waits for it.
+// Serve ends waiting flows when an account is linked by other means. When ctx ends, it stops the polling and waits
+// for it to end.
 func (m *Manager) Serve(ctx context.Context) error {
-	<-ctx.Done()
+	var changes <-chan account.Link
+	if m.Watch != nil {
+		changes = m.Watch.Watch(ctx)
+	}
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-changes:
+			m.supersedeAll(ctx)
+		}
+	}
 	m.mu.Lock()
 	m.closed = true
 	m.mu.Unlock()
@@ -117,15 +135,15 @@ func (m *Manager) Serve(ctx context.Context) error {
 	return nil
 }
 
-// Polling counts the codes that are being polled.
+// Polling returns how many codes are being polled.
 func (m *Manager) Polling() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.polling
 }
 
-// Target tells where the caller's calls go and as whom: with the token only if the backend there minted it, else with
-// the install id.
+// Target returns the backend of the caller's calls and their credential: the token if that backend issued it, else the
+// install id.
 func (m *Manager) Target(ctx context.Context, who caller.Caller) (backend.Target, account.Link, error) {
 	address, err := m.addressOf(who)
 	if err != nil {
@@ -134,8 +152,8 @@ func (m *Manager) Target(ctx context.Context, who caller.Caller) (backend.Target
 	target := backend.Target{BaseURL: address, InstallID: m.InstallID, Requester: requester(who)}
 	l := m.Accounts.For(address)
 	if l.Linked() && address == backend.EmbeddedURL {
-		// Whether this token is this embedded backend's is known only once it told its id.
-		if target.BaseURL, err = m.mintedAt(ctx, address); err != nil {
+		// Whether the token belongs to this embedded backend is only known once the backend has reported its id.
+		if target.BaseURL, err = m.backendIDAt(ctx, address); err != nil {
 			return backend.Target{}, account.Link{}, err
 		}
 		l = m.Accounts.For(target.BaseURL)
@@ -146,21 +164,17 @@ func (m *Manager) Target(ctx context.Context, who caller.Caller) (backend.Target
 	return target, l, nil
 }
 
-// addressOf is where the caller's calls go.
+// addressOf returns the address of the caller's backend.
 func (m *Manager) addressOf(who caller.Caller) (string, error) {
 	b, err := m.Config.Current().Backend(who)
 	if err != nil {
-		p := &backend.Problem{Code: CodeInvalidConfig, Message: err.Error(), FixHint: "Correct the address of the backend, or unset it."}
-		if setting := (*config.Error)(nil); errors.As(err, &setting) && setting.Fix != "" {
-			p.FixHint = setting.Fix
-		}
-		return "", p
+		return "", invalidAddress(err)
 	}
 	return b.URL, nil
 }
 
-// mintedAt is the name of a backend as auth.json keeps it.
-func (m *Manager) mintedAt(ctx context.Context, address string) (string, error) {
+// backendIDAt returns a backend's name in auth.json.
+func (m *Manager) backendIDAt(ctx context.Context, address string) (string, error) {
 	if address != backend.EmbeddedURL {
 		return address, nil
 	}
@@ -168,50 +182,66 @@ func (m *Manager) mintedAt(ctx context.Context, address string) (string, error) 
 	return id, err
 }
 
-// Revoked notes that the backend refused a token.
+// Revoked records that the backend refused a token.
 func (m *Manager) Revoked(token string) { m.Accounts.MarkRevoked(token) }
 
-// Verify asks the backend about the caller's token and gives the link with the fresh verdict. When it cannot be asked,
-// only the verdict says so.
+// Verify asks the backend whether it honours the caller's token, and returns the link with the verdict. If the backend
+// cannot be reached, the stored verdict stays and only the returned link says so.
 func (m *Manager) Verify(ctx context.Context, who caller.Caller) account.Link {
+	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
+	defer cancel()
+	l := m.verifyCaller(ctx, who)
+	for range maxReverify { // another program may have replaced auth.json meanwhile
+		if !l.Linked() || l.Verified != (account.Verdict{}) {
+			break
+		}
+		l = m.verifyCaller(ctx, who)
+	}
+	return l
+}
+
+func (m *Manager) verifyCaller(ctx context.Context, who caller.Caller) account.Link {
 	target, l, err := m.Target(ctx, who)
 	if err != nil {
 		if address, bad := m.addressOf(who); bad == nil {
 			l = m.Accounts.For(address)
 		}
+	} else if target.Bearer != "" {
+		err = m.verify(ctx, target)
+		l = m.Accounts.For(target.BaseURL)
+	}
+	if err != nil {
 		l.Verified.OK, l.Verified.Err = false, err.Error()
-		return l
 	}
-	if target.Bearer == "" {
-		return l
-	}
-	m.verify(ctx, target)
-	return m.Accounts.For(target.BaseURL)
+	return l
 }
 
-// verify asks the backend about a token and keeps its word.
-func (m *Manager) verify(ctx context.Context, target backend.Target) {
+// verify asks the backend whether it honours a token, and stores its verdict. It returns an error if the backend could
+// not be asked.
+func (m *Manager) verify(ctx context.Context, target backend.Target) error {
 	_, err := m.Backend.Account(ctx, target)
-	switch problem := asProblem(err); {
+	switch {
 	case err == nil:
 		m.Accounts.SetVerified(target.Bearer, account.Verdict{At: m.Now(), OK: true})
-	case problem.Code == backend.CodeAuthRequired:
+	case asProblem(err).Code == backend.CodeAuthRequired:
 		m.Accounts.MarkRevoked(target.Bearer)
 	default:
-		m.Accounts.SetVerified(target.Bearer, account.Verdict{At: m.Now(), Err: problem.Message})
+		return err
 	}
+	return nil
 }
 
-// Ask gives the live code of the target's backend and remembers the call that needs it. Only when there is none, knock
-// makes the call: the backend refuses it with a code.
-func (m *Manager) Ask(ctx context.Context, target backend.Target, gated GatedCall, knock func(context.Context) error) (Code, error) {
+// Ask returns the live code of the target's backend and stores the call that needs it. If there is none, probe makes
+// the call, which the backend refuses with a code.
+func (m *Manager) Ask(ctx context.Context, target backend.Target, gated GatedCall,
+	probe func(context.Context) error) (Code, error) {
 	m.asking.Lock()
 	defer m.asking.Unlock()
-	m.rivalAt(ctx, target.BaseURL) // so that Code.Replaces says whether its backend still honours it
+	m.conflictingLinkAt(ctx, target.BaseURL) // so that Code.Replaces says whether the other link is still accepted
 	key := liveKey(target.BaseURL)
 	m.mu.Lock()
 	f := m.live[key]
-	if f != nil && f.usable(m.Now()) {
+	if f != nil && f.isUsable(m.Now()) {
 		f.gated = &gated
 		shown := m.codeOf(f, false)
 		m.mu.Unlock()
@@ -219,7 +249,7 @@ func (m *Manager) Ask(ctx context.Context, target backend.Target, gated GatedCal
 		return shown, nil
 	}
 	m.mu.Unlock()
-	code, err := m.refusedWith(ctx, target, knock(ctx))
+	code, err := m.refusedWith(ctx, target, probe(ctx))
 	if err != nil {
 		return Code{}, err
 	}
@@ -236,7 +266,7 @@ func (m *Manager) Ask(ctx context.Context, target backend.Target, gated GatedCal
 	return shown, nil
 }
 
-// refusedWith is the code that a refusal brought; where it brought none, one is asked for.
+// refusedWith returns the code of a refusal, or requests one if it has none.
 func (m *Manager) refusedWith(ctx context.Context, target backend.Target, err error) (backend.DeviceCode, error) {
 	p := asProblem(err)
 	switch {
@@ -248,15 +278,15 @@ func (m *Manager) refusedWith(ctx context.Context, target backend.Target, err er
 	return backend.DeviceCode{}, err
 }
 
-// Start issues a code of its own for a login. replace is the person's word that a live link of another account or
-// backend may be replaced; without it a login at another backend is refused before it begins.
+// Start issues a code for a login. replace means that the person allows a live link of another account or backend to be
+// replaced; without it a login at another backend is refused at once.
 func (m *Manager) Start(ctx context.Context, who caller.Caller, replace bool) (*Attempt, error) {
 	address, err := m.addressOf(who)
 	if err != nil {
 		return nil, err
 	}
-	if rival, ok := m.rivalAt(ctx, address); ok && !replace {
-		return nil, conflict(rival)
+	if other, ok := m.conflictingLinkAt(ctx, address); ok && !replace {
+		return nil, conflict(other)
 	}
 	target := backend.Target{BaseURL: address, Requester: requester(who)}
 	m.initiated(who)
@@ -292,7 +322,7 @@ func (m *Manager) completed(who caller.Caller, outcome string) {
 	m.Record.Record(caller.With(context.Background(), who), telemetry.LoginCompleted, map[string]any{"outcome": outcome})
 }
 
-// TakeGated gives the call that asked for a code, once.
+// TakeGated returns the call that asked for a code, once.
 func (m *Manager) TakeGated(deviceCode string) (GatedCall, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -305,20 +335,19 @@ func (m *Manager) TakeGated(deviceCode string) (GatedCall, bool) {
 	return gated, true
 }
 
-// recordExpired records the end of codes that were shown and never asked for. It writes files, so m.mu is not held.
+// recordExpired records the end of codes that nobody completed. It writes files, so m.mu is not held.
 func (m *Manager) recordExpired(flows []*flow) {
 	for _, f := range flows {
 		m.completed(f.who, telemetry.OutcomeCodeExpired)
 	}
 }
 
-// keep stores a flow and drops those nobody will ask for any more; those of them that expired are the caller's to
-// record. m.mu is held.
+// keep stores a flow and drops flows that are over. The caller must record those that expired. m.mu is held.
 func (m *Manager) keep(f *flow) (expired []*flow) {
 	now := m.Now()
 	var oldest *flow
 	for code, old := range m.flows {
-		if old.over(now) {
+		if old.isOver(now) {
 			expired = m.drop(code, old, expired)
 		} else if !old.polling && (oldest == nil || old.expires.Before(oldest.expires)) {
 			oldest = old
@@ -331,9 +360,9 @@ func (m *Manager) keep(f *flow) (expired []*flow) {
 	return expired
 }
 
-// drop forgets a flow, and adds it to expired when it has no outcome yet.
+// drop removes a flow, and adds it to expired if it has no outcome yet.
 func (m *Manager) drop(code string, f *flow, expired []*flow) []*flow {
-	if f.finished.IsZero() { // shown, and never asked for
+	if f.finished.IsZero() { // shown, but nobody waited for its outcome
 		f.finished = m.Now()
 		expired = append(expired, f)
 	}
@@ -344,9 +373,10 @@ func (m *Manager) drop(code string, f *flow, expired []*flow) []*flow {
 	return expired
 }
 
-// codeOf is a flow as a person needs it. m.mu is held.
+// codeOf returns a flow's code as a person needs it. m.mu is held.
 func (m *Manager) codeOf(f *flow, fresh bool) Code {
-	c := Code{DeviceCode: f.code, BackendURL: f.target.BaseURL, Fresh: fresh, Replaces: account.Link{State: account.NotLinked}}
+	c := Code{DeviceCode: f.code, BackendURL: f.target.BaseURL, Fresh: fresh,
+		Replaces: account.Link{State: account.NotLinked}}
 	c.ExpiresIn = max(f.expires.Sub(m.Now()), 0)
 	if l := m.current(); l.AccountID != "" {
 		l.AuthToken = ""
@@ -355,7 +385,7 @@ func (m *Manager) codeOf(f *flow, fresh bool) Code {
 	return c
 }
 
-// liveKey makes the embedded backend one, with its id and without.
+// liveKey returns the key of a backend: the embedded one has the same with and without its id.
 func liveKey(address string) string {
 	if address == "" || strings.HasPrefix(address, backend.EmbeddedURL) {
 		return backend.EmbeddedURL

@@ -19,6 +19,8 @@ type pacer struct {
 	raises   int
 }
 
+func (p *pacer) CancelDeviceCode(context.Context, backend.Target, string) error { return nil }
+
 func (p *pacer) PollDeviceToken(context.Context, backend.Target, string) (backend.Poll, error) {
 	if !p.last.IsZero() {
 		passed := time.Duration(float64(time.Since(p.last)) / p.faster)

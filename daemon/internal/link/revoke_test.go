@@ -23,31 +23,39 @@ func linkTo(t *testing.T, m *Manager, l account.Link) {
 
 const here = "embedded:one"
 
-// An approval by another account, or at another backend, does not replace a live link.
+// An approval does not replace a live link: at another backend it is refused, and at the same one the wait ends with
+// the link that is there.
 func TestComplete_LinkConflict(t *testing.T) {
 	passed := time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
-		before   account.Link
-		dead     bool
-		conflict bool
+		before account.Link
+		dead   bool
+		want   string // the token in auth.json afterwards
 	}{
-		"another account":                    {account.Link{AuthToken: "old", AccountID: "other", BackendURL: here}, false, true},
-		"another account, revoked":           {account.Link{AuthToken: "old", AccountID: "other", BackendURL: here}, true, false},
-		"another account, expired":           {account.Link{AuthToken: "old", AccountID: "other", BackendURL: here, ExpiresAt: &passed}, false, false},
-		"same account":                       {account.Link{AuthToken: "old", AccountID: "acc", BackendURL: here}, false, false},
-		"same account of another backend":    {account.Link{AuthToken: "old", AccountID: "acc", BackendURL: "https://other.test"}, false, true},
-		"another embedded backend, reset":    {account.Link{AuthToken: "old", AccountID: "acc", BackendURL: "embedded:two"}, true, false},
-		"another backend where it was ended": {account.Link{AuthToken: "old", AccountID: "other", BackendURL: "https://other.test"}, true, false},
+		"another account": {account.Link{AuthToken: "old", AccountID: "other", BackendURL: here}, false,
+			"old"},
+		"another account, revoked": {account.Link{AuthToken: "old", AccountID: "other", BackendURL: here}, true,
+			"svc_t"},
+		"another account, expired": {account.Link{AuthToken: "old", AccountID: "other", BackendURL: here,
+			ExpiresAt: &passed}, false, "svc_t"},
+		"same account": {account.Link{AuthToken: "old", AccountID: "acc", BackendURL: here}, false,
+			"old"},
+		"same account of another backend": {account.Link{AuthToken: "old", AccountID: "acc",
+			BackendURL: "https://other.test"}, false, ""},
+		"another embedded backend, reset": {account.Link{AuthToken: "old", AccountID: "acc", BackendURL: "embedded:two"},
+			true, "svc_t"},
+		"another backend where it was ended": {account.Link{AuthToken: "old", AccountID: "other",
+			BackendURL: "https://other.test"}, true, "svc_t"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, []answer{approved}, func(t *testing.T, m *Manager, f *fake, _ string) {
 				code := ask(t, m) // while nothing was linked
-				linkTo(t, m, c.before)
 				f.dead = map[string]bool{"old": c.dead}
+				linkTo(t, m, c.before)
 				out, err := complete(t, m, code, Wait{})
 				now := m.current()
-				if !c.conflict {
-					if err != nil || now.AuthToken != "svc_t" || out.AccountID != "acc" {
+				if c.want != "" {
+					if err != nil || now.AuthToken.Reveal() != c.want || out.AccountID != now.AccountID {
 						t.Errorf("%+v, %v, the link is %+v", out, err, now)
 					}
 					return
@@ -155,7 +163,8 @@ func (f *fake) ended() []string {
 
 func TestRevoke_NothingToRevoke(t *testing.T) {
 	run(t, []answer{approved}, func(t *testing.T, m *Manager, f *fake, _ string) {
-		for _, l := range []account.Link{{State: account.NotLinked}, {State: account.Revoked, AuthToken: "a"}, {State: account.Expired, AuthToken: "a"}} {
+		for _, l := range []account.Link{{State: account.NotLinked}, {State: account.Revoked, AuthToken: "a"},
+			{State: account.Expired, AuthToken: "a"}} {
 			if page := m.Revoke(t.Context(), l); page != "" || len(f.ended()) != 0 {
 				t.Errorf("%+v: %q, %v", l, page, f.ended())
 			}
@@ -168,7 +177,8 @@ func TestRevoke_Hangs(t *testing.T) {
 	run(t, []answer{approved}, func(t *testing.T, m *Manager, f *fake, _ string) {
 		m.Backend = hanging{f}
 		start := time.Now()
-		if page := m.Revoke(t.Context(), account.Link{AuthToken: "old", BackendURL: "https://other.test"}); page == "" || time.Since(start) != revokeWait {
+		if page := m.Revoke(t.Context(), account.Link{AuthToken: "old", BackendURL: "https://other.test"}); page == "" ||
+			time.Since(start) != revokeWait {
 			t.Errorf("%q after %v", page, time.Since(start))
 		}
 	})
@@ -216,7 +226,8 @@ func TestAsk_ReplacesALiveLinkOnly(t *testing.T) {
 			if dead {
 				want = account.Revoked
 			}
-			if code := ask(t, m); code.Replaces.State != want || code.Replaces.AccountID != "other" || code.Replaces.AuthToken != "" {
+			if code := ask(t, m); code.Replaces.State != want || code.Replaces.AccountID != "other" ||
+				code.Replaces.AuthToken != "" {
 				t.Errorf("dead %v: %+v", dead, code.Replaces)
 			}
 		})

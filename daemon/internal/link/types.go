@@ -14,29 +14,22 @@ import (
 type Backend interface {
 	IssueDeviceCode(ctx context.Context, target backend.Target, scope string) (backend.DeviceCode, error)
 	PollDeviceToken(ctx context.Context, target backend.Target, deviceCode string) (backend.Poll, error)
+	// CancelDeviceCode ends a code that will not be polled again, and revokes its token if that was never used.
+	CancelDeviceCode(ctx context.Context, target backend.Target, deviceCode string) error
 	Account(ctx context.Context, target backend.Target) (backend.Account, error)
 	// RevokeLink revokes the target's own bearer.
 	RevokeLink(ctx context.Context, target backend.Target) error
 }
 
-// Embedder tells which embedded backend serves here, starting it where needed.
+// Embedder returns the embedded backend, starting it if necessary.
 type Embedder interface {
 	Embedded(ctx context.Context) (id, baseURL string, err error)
 }
 
-// Recorder takes the three account events.
+// Recorder records the account events.
 type Recorder interface {
 	Record(ctx context.Context, event string, fields map[string]any)
 }
-
-// CodeAuthTimeout is the code of a Complete whose wait ended without an answer.
-const CodeAuthTimeout = "auth_timeout"
-
-// CodeLinkConflict is the code of an approval that would replace a live link of another account or backend.
-const CodeLinkConflict = "link_conflict"
-
-// CodeInvalidConfig is the code of a backend address that cannot be used.
-const CodeInvalidConfig = "invalid_config"
 
 // Defaults and bounds of a wait.
 const (
@@ -46,44 +39,45 @@ const (
 	MaxInterval     = 30 * time.Second
 )
 
-// GatedCall is the call that asked for a code. It is opaque here: tools runs it again once the code was approved.
+// GatedCall is the call that asked for a code. It is opaque here: tools repeats it once the code is approved.
 type GatedCall struct {
 	Tool   string
 	Args   json.RawMessage
 	Caller caller.Caller
 }
 
-// Code is a live device code as a person needs it. ExpiresIn is what is left of it now.
+// Code is a live device code as shown to a person. ExpiresIn is its remaining validity.
 type Code struct {
 	backend.DeviceCode
-	// BackendURL is where the code was issued: a URL or "embedded:<id>".
+	// BackendURL is the backend that issued the code: a URL or "embedded:<id>".
 	BackendURL string
-	// Replaces is the link that a success would replace; its State is NotLinked when there is none.
+	// Replaces is the link that a success would replace; its State is NotLinked if there is none.
 	Replaces account.Link
-	// Fresh is true when the code was issued for this call and false when it was live before.
+	// Fresh reports whether the code was issued for this call.
 	Fresh bool
 }
 
-// PollEvent tells that a poll was made and the person has not finished.
+// PollEvent reports a poll after which the code is still pending.
 type PollEvent struct {
 	PollCount int
-	// Remaining is what is left of this caller's wait.
+	// Remaining is the rest of this caller's wait.
 	Remaining time.Duration
-	// Note says what is unusual, e.g. that the backend could not be reached and is tried again; empty otherwise.
+	// Note reports anything unusual, e.g. that the backend cannot be reached and polling continues; otherwise it is
+	// empty.
 	Note string
 }
 
-// Wait is how a caller wants to wait for an approval. The zero value waits 600 s, polling every 5 s.
+// Wait is how a caller waits for an approval. The zero value waits 600 s, polling every 5 s.
 type Wait struct {
 	// Max is capped at 600 s and raised to 1 s; 0 means 600 s.
 	Max time.Duration
 	// Interval is clamped to 1..30 s; 0 means 5 s. A larger interval of the backend wins.
 	Interval time.Duration
-	// OnPoll is called after each poll, on the waiter's goroutine; nil for none.
+	// OnPoll is called after each poll, on the waiter's goroutine; it may be nil.
 	OnPoll func(PollEvent)
 }
 
-// Outcome is a link that was made.
+// Outcome is a completed link.
 type Outcome struct {
 	AccountID string
 	Tier      string
@@ -92,13 +86,14 @@ type Outcome struct {
 	ExpiresAt *time.Time
 	File      AuthFile
 	PollCount int
-	// BackendURL is the backend that minted the token.
+	// BackendURL is the backend that issued the token.
 	BackendURL string
-	// RevokeURL is where the person revokes the token that was replaced; empty when that is done or there was none.
+	// RevokeURL is the page on which the person revokes the replaced token; empty if it was revoked or there was
+	// none.
 	RevokeURL string
 }
 
-// AuthFile tells what became of auth.json. Error is empty when it was written.
+// AuthFile is the state of auth.json. Error is empty if it was written.
 type AuthFile struct {
 	Path    string
 	Written bool

@@ -10,38 +10,38 @@ import (
 	"github.com/service-dev/service/daemon/internal/tools"
 )
 
-// asker asks the person, through the client, to open a URL. A client that initialized is asked while the call runs; a
-// stateless one gets the question as the call's result and repeats the call with the answer.
-type asker struct {
+// elicitor asks the person, through the client, to open a URL. A client that initialized is asked during the call; a
+// stateless one receives the question as the result and repeats the call with the answer.
+type elicitor struct {
 	req *mcp.CallToolRequest
-	// deferred is the question that becomes the call's result.
+	// deferred is the question that becomes the result.
 	deferred mcp.InputRequestMap
-	// asked is the id of a question that the person agreed to and that is not known to be settled.
+	// asked is the id of a question that the person accepted and that may not be settled yet.
 	asked string
 }
 
-// inputKey names our one question in a stateless call.
+// inputKey names the one question of a stateless call.
 const inputKey = "open_link"
 
-func askerOf(req *mcp.CallToolRequest) *asker { return &asker{req: req} }
+func elicitorOf(req *mcp.CallToolRequest) *elicitor { return &elicitor{req: req} }
 
-// elicit is nil unless the client declared that it can show URLs.
-func (a *asker) elicit() func(context.Context, string, string) (bool, error) {
+// elicit returns nil unless the client declared that it can show URLs.
+func (a *elicitor) elicit() func(context.Context, string, string) (bool, error) {
 	capabilities := a.req.ClientCapabilities()
 	if capabilities == nil || capabilities.Elicitation == nil || capabilities.Elicitation.URL == nil {
 		return nil
 	}
 	if a.req.ProtocolVersion() >= firstStateless {
-		return a.defers
+		return a.deferQuestion
 	}
-	return a.askNow
+	return a.elicitNow
 }
 
-func (a *asker) askNow(ctx context.Context, message, url string) (bool, error) {
+func (a *elicitor) elicitNow(ctx context.Context, message, url string) (bool, error) {
 	id := rand.Text()
 	answer, err := a.req.Session.Elicit(ctx, &mcp.ElicitParams{Mode: "url", Message: message, URL: url, ElicitationID: id})
 	if err != nil {
-		return false, fmt.Errorf("asking the person to open a link: %w", err)
+		return false, fmt.Errorf("ask the person to open a link: %w", err)
 	}
 	if answer.Action != "accept" {
 		return false, nil
@@ -50,7 +50,7 @@ func (a *asker) askNow(ctx context.Context, message, url string) (bool, error) {
 	return true, nil
 }
 
-func (a *asker) defers(_ context.Context, message, url string) (bool, error) {
+func (a *elicitor) deferQuestion(_ context.Context, message, url string) (bool, error) {
 	if response, ok := a.req.Params.InputResponses[inputKey]; ok {
 		answer, ok := response.(*mcp.ElicitResult)
 		if !ok {
@@ -62,11 +62,11 @@ func (a *asker) defers(_ context.Context, message, url string) (bool, error) {
 	return false, tools.ErrDeferred
 }
 
-// complete tells the client that what happened behind the link is over.
-func (a *asker) complete(ctx context.Context, result tools.Result) {
+// complete notifies the client that the person is done with the URL.
+func (a *elicitor) complete(ctx context.Context, result tools.Result) {
 	if a.asked == "" || result.Outcome != tools.OutcomeOK {
 		return
 	}
-	// The client shows the notification or not; the call's own result does not depend on it.
+	// Whether the client shows the notification does not affect the result.
 	_ = a.req.Session.NotifyElicitationComplete(ctx, &mcp.ElicitationCompleteParams{ElicitationID: a.asked})
 }

@@ -12,18 +12,20 @@ func TestElicitWhileTheCallRuns(t *testing.T) {
 		action string
 		linked bool
 	}{{"accept", true}, {"decline", false}, {"cancel", false}} {
-		c, _ := opened(t, Options{Catalogue: newFakeTools()})
+		c, _ := started(t, Options{Catalogue: newFakeTools()})
 		c.send(strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{"elicitation":{"url":{}}}`, 1), initialized)
 		c.receive()
 		c.send(callLink)
 		ask := c.receive()
-		if ask["method"] != "elicitation/create" || dig(ask, "params", "mode") != "url" || dig(ask, "params", "url") != "http://localhost/activate?code=X" {
+		if ask["method"] != "elicitation/create" || dig(ask, "params", "mode") != "url" ||
+			dig(ask, "params", "url") != "http://localhost/activate?code=X" {
 			t.Fatalf("asked %v", ask)
 		}
 		c.send(`{"jsonrpc":"2.0","id":1,"result":{"action":"` + test.action + `"}}`)
 		got := c.receive()
 		if test.linked {
-			if got["method"] != "notifications/elicitation/complete" || dig(got, "params", "elicitationId") != dig(ask, "params", "elicitationId") {
+			if got["method"] != "notifications/elicitation/complete" ||
+				dig(got, "params", "elicitationId") != dig(ask, "params", "elicitationId") {
 				t.Errorf("completion is %v", got)
 			}
 			got = c.receive()
@@ -35,7 +37,7 @@ func TestElicitWhileTheCallRuns(t *testing.T) {
 }
 
 func TestElicitByRepeatingTheCall(t *testing.T) {
-	c, _ := opened(t, Options{Catalogue: newFakeTools()})
+	c, _ := started(t, Options{Catalogue: newFakeTools()})
 	call := func(more string) map[string]any {
 		c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"link",` + modernURL + more + `}}`)
 		return c.receive()
@@ -64,7 +66,7 @@ func TestElicitByRepeatingTheCall(t *testing.T) {
 }
 
 func TestClientsWithoutElicitationAreNotAsked(t *testing.T) {
-	c, _ := opened(t, Options{Catalogue: newFakeTools()})
+	c, _ := started(t, Options{Catalogue: newFakeTools()})
 	c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"link",` + modernMeta + `}}`)
 	if got := c.receive(); dig(got, "result", "structuredContent", "status") != "auth_required" {
 		t.Errorf("stateless: %v", got)

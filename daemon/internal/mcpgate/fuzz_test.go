@@ -17,13 +17,13 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-func FuzzPreface(f *testing.F) {
-	f.Add([]byte(goodPreface))
+func FuzzHandshake(f *testing.F) {
+	f.Add([]byte(goodHandshake))
 	f.Add([]byte(`{"mcp":1,"protocolMin":-1,"protocolMax":9,"env":{"CI":"\u0000"},"cwd":"../x"}`))
 	f.Add([]byte(`{"mcp":1,"protocolMin":2,"protocolMax":1}`))
 	f.Add([]byte(`[1]`))
 	f.Fuzz(func(t *testing.T, line []byte) {
-		who, _, answer := readPreface(line, "1")
+		who, _, answer := readHandshake(line, "1")
 		if !answer.OK {
 			if answer.Code == "" || answer.Message == "" || answer.FixHint == "" || who.Env != nil {
 				t.Errorf("refused with %+v, caller %+v", answer, who)
@@ -39,7 +39,7 @@ func FuzzPreface(f *testing.F) {
 			t.Errorf("cwd %q", who.Cwd)
 		}
 		for _, name := range []string{who.Client, who.Version} {
-			if len(name) > maxName || strings.IndexFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) >= 0 {
+			if len(name) > 100 || strings.IndexFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) >= 0 {
 				t.Errorf("name %q", name)
 			}
 		}
@@ -80,7 +80,8 @@ func FuzzStream(f *testing.F) {
 	f.Add([]byte(initialize + "\n" + initialized + "\n" + echo))
 	f.Add([]byte(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"echo",` + modernMeta + `}}`))
 	f.Add([]byte(`[` + echo + `,` + echo + `]`))
-	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"result":{}}` + "\n" + `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":[]}}`))
+	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"result":{}}` + "\n" +
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":[]}}`))
 	f.Add([]byte("{}\n[[]]\nnull\n\"x\"\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		fake := newFakeTools()
@@ -96,7 +97,8 @@ func FuzzStream(f *testing.F) {
 				t.Error("a call that came to nothing holds up the end of the stream")
 			}
 		}()
-		if err := New(Options{Catalogue: fake, Version: "1"}).ServeStdio(context.Background(), bytes.NewReader(data), &out, caller.Caller{}); err != nil {
+		if err := New(Options{Catalogue: fake, Version: "1"}).ServeStdio(context.Background(), bytes.NewReader(data), &out,
+			caller.Caller{}); err != nil {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(out.String()) {

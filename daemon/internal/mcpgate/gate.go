@@ -1,9 +1,10 @@
-// Package mcpgate is the agent's door: it serves mcp.sock, reads the line that opens a stream, frames MCP messages and
-// holds one MCP session for each connection, in both protocol eras. It calls the catalogue for everything that a tool
-// does and must not know what that is; words to the agent about the server as a whole stand here.
+// Package mcpgate serves agents on mcp.sock: it reads the handshake of a stream, frames MCP messages and runs one MCP
+// session for each connection, in both protocol generations. It calls the catalogue for everything that a tool does and
+// knows nothing about it; the instructions to the agent about the server as a whole are here.
 package mcpgate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,22 +37,22 @@ type Catalogue interface {
 // Options configure a Gate. Zero values mean the defaults.
 type Options struct {
 	Catalogue Catalogue
-	// Pages is the documentation, offered as resources; none is fine.
+	// Pages is the documentation, offered as resources; it may be empty.
 	Pages []docs.Page
 	// Version is the build version that clients see.
 	Version string
-	// MaxConnections is 256 by default, or what the limit on open files leaves; a client above it is refused with a reason.
+	// MaxConnections is 256 by default, or fewer if the limit on open files is low; a client above it is refused.
 	MaxConnections int
-	// MaxCalls bounds the calls that run at a time on all streams together; 512 by default.
+	// MaxCalls bounds the calls that run at a time on all streams; 512 by default.
 	MaxCalls int
-	// Process tells which process is at the other end, 0 for unknown: one may have half of the streams. Nil tells nothing.
+	// Process returns the pid at the other end, 0 if unknown; nil means unknown. A process may have half of the streams.
 	Process func(net.Conn) int
-	// DrainGrace is how long calls may run on after the client closed its end; 2 s by default. Those of tools that wait for
-	// a person or an app end at once.
+	// DrainGrace is how long calls may run on after the client closed its end; 2 s by default. Those of tools that wait
+	// for a person or an app end at once.
 	DrainGrace time.Duration
 	// Admit looks at a connection before a byte is read; an error refuses it with that reason. Nil admits everyone.
 	Admit func(net.Conn) error
-	// ClientIO takes the connections by which clients carry out operations for the daemon (proto/clientio).
+	// ClientIO receives the connections over which clients carry out operations for the daemon (proto/clientio).
 	ClientIO *clientio.Registry
 	// Notices have something to tell the person beside an answer; nil never has.
 	Notices Notices
@@ -60,49 +61,40 @@ type Options struct {
 
 // Gate serves MCP over streams. It is safe for concurrent use.
 type Gate struct {
-	opts    Options
-	server  *mcp.Server
-	clients atomic.Int64
-	room    *room
-	// repeatable and waiting are names of tools, for the handshake and for the end of a stream.
-	repeatable []string
-	waiting    map[string]bool
-	unread     int // bytes of answers that a stream may have unread
+	opts       Options
+	server     *mcp.Server
+	clients    atomic.Int64
+	limiter    *limiter
+	repeatable []string        // tools whose calls a client may repeat, for the handshake
+	waiting    map[string]bool // tools that wait for a person or an app
+	unread     int             // the most unread bytes of responses on a stream
 	declared   *declared
 }
 
-// New prepares a gate; it starts nothing.
+// New returns a gate; it starts nothing.
 func New(opts Options) *Gate {
-	if opts.MaxConnections <= 0 {
-		opts.MaxConnections = descriptors.Share(256, 50)
+	opts.MaxConnections = cmp.Or(opts.MaxConnections, descriptors.Share(256, 50))
+	opts.MaxCalls = cmp.Or(opts.MaxCalls, 512)
+	opts.DrainGrace = cmp.Or(opts.DrainGrace, 2*time.Second)
+	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
+	opts.ClientIO = cmp.Or(opts.ClientIO, clientio.NewRegistry())
+	g := &Gate{
+		opts: opts, limiter: newLimiter(opts), waiting: map[string]bool{}, unread: maxUnreadBytes,
+		declared: newDeclared(opts), server: newServer(opts),
 	}
-	if opts.MaxCalls <= 0 {
-		opts.MaxCalls = 512
-	}
-	if opts.DrainGrace <= 0 {
-		opts.DrainGrace = 2 * time.Second
-	}
-	if opts.Log == nil {
-		opts.Log = slog.New(slog.DiscardHandler)
-	}
-	if opts.ClientIO == nil {
-		opts.ClientIO = clientio.NewRegistry()
-	}
-	g := &Gate{opts: opts, room: newRoom(opts), waiting: map[string]bool{}, unread: maxUnreadBytes, declared: declare(opts)}
 	for _, tool := range opts.Catalogue.List() {
 		g.waiting[tool.Name] = tool.Waits
 		if tool.Annotations.ReadOnly && tool.Annotations.Idempotent && !tool.Waits {
 			g.repeatable = append(g.repeatable, tool.Name)
 		}
 	}
-	g.server = newServer(opts)
 	return g
 }
 
-// Clients is the number of streams that are being served.
+// Clients returns the number of streams being served.
 func (g *Gate) Clients() int { return int(g.clients.Load()) }
 
-// Serve accepts streams until ctx ends or l fails, then waits for those it serves. It closes l.
+// Serve accepts streams until ctx ends or l fails, then waits for the open ones. It closes l.
 func (g *Gate) Serve(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
@@ -121,10 +113,10 @@ func (g *Gate) Serve(ctx context.Context, l net.Listener) error {
 			}
 			return nil
 		case errors.Is(err, net.ErrClosed):
-			return fmt.Errorf("accepting agents: %w", err)
+			return fmt.Errorf("accept agents: %w", err)
 		case err != nil:
 			if conn := reserve.Accept(l, err); conn != nil {
-				turnAway(conn, g.opts.Version)
+				refuseExhausted(conn, g.opts.Version)
 				reserve.Fill()
 				continue
 			}
@@ -138,21 +130,17 @@ func (g *Gate) Serve(ctx context.Context, l net.Listener) error {
 	}
 }
 
-// turnAway tells a client that the daemon cannot hold its connection. It never waits: a fresh connection has room for a
-// line.
-func turnAway(conn net.Conn, version string) {
+// refuseExhausted refuses a client for want of descriptors. It never waits: a new connection has room for a line.
+func refuseExhausted(conn net.Conn, version string) {
 	_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
-	_ = reply(conn, prefaceAnswer{
-		Code: codeTooManyClients, Version: version, Message: "the daemon has as many files open as it may (" + fileLimit + ")",
-		FixHint: "close agents that are not used any more, or raise the limit on open files and run `servicectl daemon restart`",
+	_ = reply(conn, handshakeReply{
+		Code: codeTooManyClients, Version: version, Message: "the daemon has as many files open as it may (ulimit -n)",
+		FixHint: "close unused agents, or raise the limit on open files and run `servicectl daemon restart`",
 	})
 	_ = conn.Close()
 }
 
-// fileLimit is what people call the limit on open files.
-const fileLimit = "ulimit -n"
-
-// pause lets descriptors come free when accepting fails for want of them.
+// pause waits for descriptors to be closed.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -164,11 +152,11 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// prefaceWait bounds how long a client may take to send its preface.
-const prefaceWait = 10 * time.Second
+// handshakeTimeout is how long a client may take to send its handshake.
+const handshakeTimeout = 10 * time.Second
 
-// ServeConn serves one stream from its preface to its end, and closes it. It returns when everything it started has
-// ended.
+// ServeConn serves one stream from its handshake to its end, and closes it. It returns when everything that it started
+// has ended.
 func (g *Gate) ServeConn(ctx context.Context, conn net.Conn) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -183,19 +171,19 @@ func (g *Gate) ServeConn(ctx context.Context, conn net.Conn) {
 	if err != nil {
 		return
 	}
-	_ = conn.SetReadDeadline(time.Now().Add(prefaceWait))
-	lines := newLineReader(conn, rendezvous.MaxPreface)
+	_ = conn.SetReadDeadline(time.Now().Add(handshakeTimeout))
+	lines := newLineReader(conn, rendezvous.MaxHandshake)
 	line, err := lines.next()
 	if err != nil && !errors.Is(err, errLineTooLong) {
 		return
 	}
-	if h, ok := clientIOHandshake(line); ok {
-		g.clients.Add(-1) // it belongs to a client that is counted already
+	if h, ok := readClientIOHandshake(line); ok {
+		g.clients.Add(-1) // it belongs to a client that is already counted
 		defer g.clients.Add(1)
 		g.serveClientIO(conn, lines, h)
 		return
 	}
-	who, offersIO, answer := readPreface(line, g.opts.Version)
+	who, offersIO, answer := readHandshake(line, g.opts.Version)
 	if answer.OK {
 		answer.Repeatable = g.repeatable
 	}
@@ -204,32 +192,32 @@ func (g *Gate) ServeConn(ctx context.Context, conn net.Conn) {
 	}
 	_ = conn.SetReadDeadline(time.Time{})
 	lines.max = MaxLine
-	w := newWire(nil, lines, conn)
-	w.cut, w.flow.unread, w.flow.all = conn.Close, g.unread, &g.room.unread
+	w := newStream(nil, lines, conn)
+	w.cut, w.flow.unread, w.flow.all = conn.Close, g.unread, &g.limiter.unread
 	if offersIO {
 		client := g.opts.ClientIO.ForStream(w.askForClientIO)
 		defer client.Close()
 		who.IO = client
 	}
 	if err := g.serve(caller.With(ctx, who), w, who); err != nil && ctx.Err() == nil {
-		g.opts.Log.Debug("an agent's stream broke", "error", err)
+		g.opts.Log.Debug("agent's stream failed", "err", err)
 	}
 }
 
-// serveClientIO serves a connection on which the daemon asks and the client answers.
+// serveClientIO serves a connection on which the daemon sends the requests.
 func (g *Gate) serveClientIO(conn net.Conn, lines *lineReader, h contract.Handshake) {
 	_ = conn.SetReadDeadline(time.Time{})
 	g.opts.ClientIO.Serve(h, conn, clientLines{lines}, func(taken bool) error {
-		answer := prefaceAnswer{OK: taken, Version: g.opts.Version}
+		answer := handshakeReply{OK: taken, Version: g.opts.Version}
 		if !taken {
 			answer.Code = codeRefused
-			answer.Message = "no call waits for this connection, its token is in use, or there are too many connections"
+			answer.Message = "no call is waiting for this connection, its token is in use, or there are too many connections"
 		}
 		return reply(conn, answer)
 	})
 }
 
-// clientLines are the answers of a client's own process.
+// clientLines reads the responses of a client's own process.
 type clientLines struct{ lines *lineReader }
 
 func (c clientLines) Wait() error {
@@ -243,38 +231,39 @@ func (c clientLines) Next(limit int) ([]byte, error) {
 }
 
 // askForClientIO sends the private frame that asks the client for a connection.
-func (w *wire) askForClientIO(token string) error {
+func (w *stream) askForClientIO(token string) error {
 	return w.write([]byte(rendezvous.ClientIOFrame + token + rendezvous.ClientIOFrameEnd))
 }
 
-// admit lets a stream in, or tells it why not. leave must be called in either case.
+// admit admits a stream or refuses it with a reason. leave must be called in either case.
 func (g *Gate) admit(conn net.Conn, n int64) (leave func(), err error) {
-	leave = func() {}
-	var answer prefaceAnswer
 	if g.opts.Admit != nil {
-		if err := g.opts.Admit(conn); err != nil {
-			answer = prefaceAnswer{Code: codeRefused, Message: err.Error(), FixHint: "run service-mcp as the user who owns the daemon"}
-		}
+		err = g.opts.Admit(conn)
 	}
-	if answer.Code == "" && n > int64(g.opts.MaxConnections) {
-		answer = prefaceAnswer{
-			Code: codeTooManyClients, Message: fmt.Sprintf("%d agents are connected already", g.opts.MaxConnections),
-			FixHint: "close agents that are not used any more",
+	leave = func() {}
+	var refused *handshakeReply
+	switch {
+	case err != nil:
+		refused = &handshakeReply{
+			Code: codeRefused, Message: err.Error(), FixHint: "run service-mcp as the user who owns the daemon",
 		}
-	}
-	if answer.Code == "" {
-		var refused *prefaceAnswer
-		if leave, refused = g.room.enter(conn); refused == nil {
-			return leave, nil
+	case n > int64(g.opts.MaxConnections):
+		refused = &handshakeReply{
+			Code: codeTooManyClients, Message: fmt.Sprintf("%d agents are already connected", g.opts.MaxConnections),
+			FixHint: "close unused agents",
 		}
-		answer = *refused
+	default:
+		leave, refused = g.limiter.admitStream(conn)
 	}
-	answer.Version = g.opts.Version
-	_ = reply(conn, answer)
-	return leave, errors.New(answer.Message)
+	if refused == nil {
+		return leave, nil
+	}
+	refused.Version = g.opts.Version
+	_ = reply(conn, *refused)
+	return leave, errors.New(refused.Message)
 }
 
-func reply(w io.Writer, answer prefaceAnswer) error {
+func reply(w io.Writer, answer handshakeReply) error {
 	data, err := json.Marshal(answer)
 	if err != nil {
 		return err
@@ -283,8 +272,8 @@ func reply(w io.Writer, answer prefaceAnswer) error {
 	return err
 }
 
-// ServeStdio serves one client on a pair of streams without a preface, for the in-process mode. It returns
-// nil when in ends, and the context's error when ctx ends; a read of in that cannot be interrupted is left behind then.
+// ServeStdio serves one client on a pair of streams without a handshake, for the in-process mode. It returns nil when
+// in ends, and the context's error when ctx ends; a read of in that cannot be interrupted is then left behind.
 func (g *Gate) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, who caller.Caller) error {
 	g.clients.Add(1)
 	defer g.clients.Add(-1)
@@ -295,7 +284,7 @@ func (g *Gate) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, who 
 		defer stop()
 	}
 	done := make(chan error, 1)
-	go func() { done <- g.serve(caller.With(ctx, who), newWire(in, nil, out), who) }()
+	go func() { done <- g.serve(caller.With(ctx, who), newStream(in, nil, out), who) }()
 	select {
 	case err := <-done:
 		return err
@@ -304,13 +293,13 @@ func (g *Gate) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, who 
 	}
 }
 
-// serve runs the sessions of one wire until its stream ends.
-func (g *Gate) serve(ctx context.Context, w *wire, who caller.Caller) error {
+// serve runs the sessions of one stream until it ends.
+func (g *Gate) serve(ctx context.Context, w *stream, who caller.Caller) error {
 	w.withNotices(g.opts.Notices, who)
-	w.room, w.waiting, w.declared = g.room, g.waiting, g.declared
+	w.limiter, w.waiting, w.declared = g.limiter, g.waiting, g.declared
 	defer w.leave()
 	var sessions []*mcp.ServerSession
-	err := w.read(ctx, func(e *era) error {
+	err := w.read(ctx, func(e *protocolConn) error {
 		session, err := g.server.Connect(ctx, e, nil)
 		if err == nil {
 			sessions = append(sessions, session)
@@ -320,11 +309,11 @@ func (g *Gate) serve(ctx context.Context, w *wire, who caller.Caller) error {
 	if err == nil {
 		w.drain(ctx, g.opts.DrainGrace)
 	}
-	for _, e := range w.eras {
-		e.hangUp()
+	for _, e := range w.protocols {
+		e.sendEOF()
 	}
 	if w.cut != nil {
-		_ = w.cut() // or a call could wait for ever to be read
+		_ = w.cut() // or a response could wait for ever to be written
 	}
 	for _, session := range sessions {
 		_ = session.Wait() // what ended the stream is known already

@@ -67,7 +67,8 @@ func (f *fakeTools) Call(ctx context.Context, name string, args json.RawMessage,
 	case "link":
 		return f.link(ctx, io)
 	case "picture":
-		return tools.Result{Structured: json.RawMessage(`{"status":"ok"}`), Text: "a screen", Images: []tools.Image{{MIME: "image/png", Data: []byte("\x89PNG")}}, Outcome: tools.OutcomeOK}
+		return tools.Result{Structured: json.RawMessage(`{"status":"ok"}`), Text: "a screen",
+			Images: []tools.Image{{MIME: "image/png", Data: []byte("\x89PNG")}}, Outcome: tools.OutcomeOK}
 	}
 	if len(args) == 0 {
 		args = json.RawMessage(`{}`)
@@ -77,14 +78,16 @@ func (f *fakeTools) Call(ctx context.Context, name string, args json.RawMessage,
 
 func (f *fakeTools) link(ctx context.Context, io tools.IO) tools.Result {
 	if io.Elicit == nil {
-		return tools.Result{Structured: json.RawMessage(`{"status":"auth_required"}`), Text: "show the code", Outcome: "auth_required"}
+		return tools.Result{Structured: json.RawMessage(`{"status":"auth_required"}`), Text: "show the code",
+			Outcome: "auth_required"}
 	}
 	accepted, err := io.Elicit(ctx, "open the page", "http://localhost/activate?code=X")
 	if err != nil {
 		return tools.Result{IsError: true, Structured: json.RawMessage(`{"code":"x"}`), Text: err.Error(), Outcome: "x"}
 	}
 	if !accepted {
-		return tools.Result{Structured: json.RawMessage(`{"status":"auth_required"}`), Text: "declined", Outcome: "auth_required"}
+		return tools.Result{Structured: json.RawMessage(`{"status":"auth_required"}`), Text: "declined",
+			Outcome: "auth_required"}
 	}
 	return tools.Result{Structured: json.RawMessage(`{"linked":true}`), Text: "linked", Outcome: tools.OutcomeOK}
 }
@@ -102,7 +105,7 @@ type client struct {
 	in   *bufio.Reader
 }
 
-const goodPreface = `{"mcp":1,"protocolMin":1,"protocolMax":1,"version":"1.2.3","client":"service-mcp","cwd":"/home/a","env":{"CI":"1","SECRET":"x"}}`
+const goodHandshake = `{"mcp":1,"protocolMin":1,"protocolMax":1,"version":"1.2.3","client":"service-mcp","cwd":"/home/a","env":{"CI":"1","SECRET":"x"}}`
 
 // start serves one gate on a Unix socket until the test ends.
 func start(t *testing.T, opts Options) (dial func() *client, gate *Gate) {
@@ -134,11 +137,11 @@ func start(t *testing.T, opts Options) (dial func() *client, gate *Gate) {
 	}, gate
 }
 
-// opened is a client whose preface was taken.
-func opened(t *testing.T, opts Options) (*client, *Gate) {
+// started returns a client whose handshake was accepted.
+func started(t *testing.T, opts Options) (*client, *Gate) {
 	dial, gate := start(t, opts)
 	c := dial()
-	c.send(goodPreface)
+	c.send(goodHandshake)
 	if answer := c.receive(); answer["ok"] != true || answer["version"] != "9.9" {
 		t.Fatalf("preface answered with %v", answer)
 	}
@@ -204,7 +207,7 @@ func (c *client) initialize() {
 func TestHandshakeNamesRepeatableTools(t *testing.T) {
 	dial, _ := start(t, Options{Catalogue: newFakeTools()})
 	c := dial()
-	c.send(goodPreface)
+	c.send(goodHandshake)
 	if got := fmt.Sprint(c.receive()["repeatable"]); got != "[echo slow picture]" {
 		t.Errorf("repeatable: %s", got)
 	}
@@ -212,7 +215,7 @@ func TestHandshakeNamesRepeatableTools(t *testing.T) {
 
 func TestEveryInitializeRevision(t *testing.T) {
 	for _, revision := range []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
-		c, _ := opened(t, Options{Catalogue: newFakeTools()})
+		c, _ := started(t, Options{Catalogue: newFakeTools()})
 		c.send(strings.Replace(initialize, "2025-11-25", revision, 1), initialized,
 			`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`,
 		)
@@ -235,7 +238,7 @@ func TestEveryInitializeRevision(t *testing.T) {
 
 func TestStatelessCalls(t *testing.T) {
 	f := newFakeTools()
-	c, _ := opened(t, Options{Catalogue: f})
+	c, _ := started(t, Options{Catalogue: f})
 	c.send(`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{` + modernMeta + `}}`)
 	if versions, _ := dig(c.receive(), "result", "supportedVersions").([]any); len(versions) != 5 {
 		t.Errorf("discover names %v", versions)
@@ -244,8 +247,10 @@ func TestStatelessCalls(t *testing.T) {
 	if list, _ := dig(c.receive(), "result", "tools").([]any); len(list) != 6 {
 		t.Errorf("%d tools", len(list))
 	}
-	c.send(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"echo","arguments":{"b":"x"},` + modernMeta + `}}`)
-	if got := c.receive(); dig(got, "result", "structuredContent", "b") != "x" || dig(got, "result", "resultType") != "complete" {
+	c.send(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"echo","arguments":{"b":"x"},` + modernMeta +
+		`}}`)
+	if got := c.receive(); dig(got, "result", "structuredContent", "b") != "x" ||
+		dig(got, "result", "resultType") != "complete" {
 		t.Errorf("echo answered %v", got)
 	}
 	who := f.lastCaller()
@@ -255,7 +260,7 @@ func TestStatelessCalls(t *testing.T) {
 }
 
 func TestDiscoverThenInitialize(t *testing.T) {
-	c, _ := opened(t, Options{Catalogue: newFakeTools()})
+	c, _ := started(t, Options{Catalogue: newFakeTools()})
 	c.send(`{"jsonrpc":"2.0","id":0,"method":"server/discover","params":{` + modernMeta + `}}`)
 	c.receive()
 	c.initialize()

@@ -11,28 +11,28 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// room counts what all streams together hold.
-type room struct {
+// limiter counts what all streams hold.
+type limiter struct {
 	streams   int                // per process
 	calls     int                // of all streams
-	processOf func(net.Conn) int // nil: they are not told apart
+	processOf func(net.Conn) int // nil: nil if processes are unknown
 
-	unread atomic.Int64 // bytes of answers that are not read
+	unread atomic.Int64 // bytes of unread responses
 
 	mu        sync.Mutex
 	processes map[int]int
-	underWay  int
+	running   int
 }
 
-func newRoom(opts Options) *room {
-	return &room{
+func newLimiter(opts Options) *limiter {
+	return &limiter{
 		streams: max(opts.MaxConnections/2, 1), calls: opts.MaxCalls, processes: map[int]int{}, processOf: opts.Process,
 	}
 }
 
-// enter counts a stream of a process; leave must be called. It refuses a process that has half of all streams already,
-// so that one which runs wild leaves the other half to everybody else.
-func (r *room) enter(conn net.Conn) (leave func(), refused *prefaceAnswer) {
+// admitStream counts a stream of a process; leave must be called. It refuses a process that already has half of all
+// streams, so that a runaway process leaves the other half to everybody else.
+func (r *limiter) admitStream(conn net.Conn) (leave func(), refused *handshakeReply) {
 	pid := 0
 	if r.processOf != nil {
 		pid = r.processOf(conn)
@@ -43,9 +43,9 @@ func (r *room) enter(conn net.Conn) (leave func(), refused *prefaceAnswer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.processes[pid] >= r.streams {
-		return func() {}, &prefaceAnswer{
-			Code: codeTooManyClients, Message: fmt.Sprintf("process %d has %d connections, which is the most one may have", pid, r.streams),
-			FixHint: "close connections that are not used any more, or end that process",
+		return func() {}, &handshakeReply{
+			Code: codeTooManyClients, Message: fmt.Sprintf("process %d reached its limit of %d connections", pid, r.streams),
+			FixHint: "close unused connections, or end that process",
 		}
 	}
 	r.processes[pid]++
@@ -58,40 +58,40 @@ func (r *room) enter(conn net.Conn) (leave func(), refused *prefaceAnswer) {
 	}, nil
 }
 
-// take counts a call; false when there are too many.
-func (r *room) take() bool {
+// acquireCall counts a call; it returns false if too many are running.
+func (r *limiter) acquireCall() bool {
 	if r == nil {
 		return true
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.underWay >= r.calls {
+	if r.running >= r.calls {
 		return false
 	}
-	r.underWay++
+	r.running++
 	return true
 }
 
-// give takes n calls off the count.
-func (r *room) give(n int) {
+// releaseCalls uncounts n calls.
+func (r *limiter) releaseCalls(n int) {
 	if r == nil {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.underWay -= n
+	r.running -= n
 }
 
-// What one stream may have that is not read by its client, before nothing more is read from it. A client that reads
-// slowly, or is stopped for an hour, still gets every answer.
+// What the client of a stream may leave unread before the stream is not read any more. A client that reads slowly, or
+// is suspended for an hour, still gets every response.
 const (
 	maxUnreadMessages = 1024
 	maxUnreadBytes    = 8 << 20
 )
 
-// A client may open many streams and read none of them. When all streams together hold maxUnreadInAll bytes, a stream
-// that holds fewUnreadBytes itself is not read, and a further answer of largeAnswer bytes becomes an error when it has
-// not gone down within readWait. Clients that read their answers notice nothing.
+// A client may open many streams and read none of them. While all streams together hold maxUnreadInAll bytes, a stream
+// that holds fewUnreadBytes is not read, and a further response of largeAnswer bytes becomes an error unless the client
+// reads within readWait. Clients that read their responses notice nothing.
 const (
 	maxUnreadInAll = 64 << 20
 	fewUnreadBytes = 256 << 10
@@ -99,65 +99,64 @@ const (
 	readWait       = 5 * time.Second
 )
 
-// flow holds back the reading of a stream while much of what it asked for is not done or not read.
-type flow struct {
+// flowControl stops reading a stream while many of its requests are unanswered or their responses unread.
+type flowControl struct {
 	mu       sync.Mutex
-	eased    sync.Cond
-	messages int // that wait to be written
-	bytes    int
-	held     int           // those of bytes that wait for the rest of a batch: no reading can ease them
-	quick    int           // requests that call no tool and are not answered: they are not refused, but wait their turn
-	unread   int           // the most there may be of bytes
-	all      *atomic.Int64 // bytes that wait to be written on all streams
+	changed  sync.Cond
+	messages int           // waiting to be written
+	bytes    int           // waiting to be written
+	held     int           // of bytes: waiting for the rest of a batch, whatever the client reads
+	quick    int           // unanswered requests that call no tool: they wait their turn and are not refused
+	unread   int           // the limit of bytes
+	all      *atomic.Int64 // bytes waiting to be written on all streams
 }
 
-func newFlow() *flow {
-	f := &flow{unread: maxUnreadBytes, all: new(atomic.Int64)}
-	f.eased.L = &f.mu
+func newFlowControl() *flowControl {
+	f := &flowControl{unread: maxUnreadBytes, all: new(atomic.Int64)}
+	f.changed.L = &f.mu
 	return f
 }
 
-func (f *flow) add(messages, bytes, quick int) {
+func (f *flowControl) add(messages, bytes, quick int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.messages += messages
 	f.bytes += bytes
 	f.all.Add(int64(bytes))
 	f.quick += quick
-	f.eased.Broadcast()
+	f.changed.Broadcast()
 }
 
-// hold notes n bytes more that wait for the rest of a batch, or fewer.
-func (f *flow) hold(n int) {
+// hold adds n bytes to those that wait for the rest of a batch.
+func (f *flowControl) hold(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.held += n
-	f.eased.Broadcast()
+	f.changed.Broadcast()
 }
 
-// wait returns when the stream may be read. A stream that breaks eases at once, for what waits to be written fails.
-func (f *flow) wait() {
+// wait returns when the stream may be read. On a broken stream it returns soon: pending writes fail.
+func (f *flowControl) wait() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for f.messages >= maxUnreadMessages || f.bytes-f.held >= f.most() || f.quick >= maxCalls {
-		f.eased.Wait()
+	for f.messages >= maxUnreadMessages || f.bytes-f.held >= f.limit() || f.quick >= maxCalls {
+		f.changed.Wait()
 	}
 }
 
-// most is how many bytes may be unread before the stream is read no further.
-func (f *flow) most() int {
-	if f.isTight() {
+// limit returns how many bytes may be unread before the stream is not read any more.
+func (f *flowControl) limit() int {
+	if f.isSharedLimitReached() {
 		return min(f.unread, fewUnreadBytes)
 	}
 	return f.unread
 }
 
-// isTight reports whether all streams together hold as much as they may.
-func (f *flow) isTight() bool { return f.all.Load() >= maxUnreadInAll }
+func (f *flowControl) isSharedLimitReached() bool { return f.all.Load() >= maxUnreadInAll }
 
-// takes counts one more answer of n bytes, which then waits to be written, unless there is no room for it. Where all
-// streams hold too much, the client has so long to read what it holds: that of one which reads is written meanwhile.
-func (f *flow) takes(n int, patience time.Duration) bool {
+// reserve counts a response of n bytes that waits to be written; it returns false if there is no room. If all streams
+// hold too much, the client has patience to read what it already has.
+func (f *flowControl) reserve(n int, patience time.Duration) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.fits(n) && patience > 0 {
@@ -166,11 +165,11 @@ func (f *flow) takes(n int, patience time.Duration) bool {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			late = true
-			f.eased.Broadcast()
+			f.changed.Broadcast()
 		})
 		defer timer.Stop()
 		for !f.fits(n) && !late {
-			f.eased.Wait()
+			f.changed.Wait()
 		}
 	}
 	if !f.fits(n) {
@@ -181,8 +180,10 @@ func (f *flow) takes(n int, patience time.Duration) bool {
 	return true
 }
 
-// fits reports whether one more answer of n bytes may wait. f.mu is held.
-func (f *flow) fits(n int) bool { return n < largeAnswer || f.bytes < fewUnreadBytes || !f.isTight() }
+// fits reports whether a response of n bytes may wait. f.mu is held.
+func (f *flowControl) fits(n int) bool {
+	return n < largeAnswer || f.bytes < fewUnreadBytes || !f.isSharedLimitReached()
+}
 
 // codeTooManyCalls refuses a call above a limit, codeTooManyUnread an answer.
 const (
@@ -190,8 +191,8 @@ const (
 	codeTooManyUnread = "too_many_unread"
 )
 
-// lost is the answer in the place of one for which there is no memory.
-func lost(id jsonrpc.ID) *jsonrpc.Response {
+// droppedAnswer returns the response that replaces one for which there is no room.
+func droppedAnswer(id jsonrpc.ID) *jsonrpc.Response {
 	const message = "the answer was dropped: this client does not read, and all clients together have too much unread"
 	data, _ := json.Marshal(map[string]any{
 		"code": codeTooManyUnread, "message": message, "retryable": false,
@@ -201,8 +202,8 @@ func lost(id jsonrpc.ID) *jsonrpc.Response {
 	return &jsonrpc.Response{ID: id, Error: problem}
 }
 
-// busy answers a call that is one too many, in the words of every tool error.
-func (w *wire) busy(group *batch, req *jsonrpc.Request, message string) {
+// refuseBusy answers a call above a limit like a tool error.
+func (w *stream) refuseBusy(group *batch, req *jsonrpc.Request, message string) {
 	problem := map[string]any{
 		"code": codeTooManyCalls, "message": message, "retryable": true,
 		"fixHint": "wait for answers of calls that are running, then call again",
@@ -210,8 +211,11 @@ func (w *wire) busy(group *batch, req *jsonrpc.Request, message string) {
 	answer := map[string]any{"jsonrpc": "2.0", "id": req.ID.Raw()}
 	if req.Method == toolCall {
 		text, _ := json.Marshal(problem)
-		result := map[string]any{"isError": true, "structuredContent": problem, "content": []any{map[string]any{"type": "text", "text": string(text)}}}
-		if eraOf(req) == eraStateless {
+		result := map[string]any{
+			"isError": true, "structuredContent": problem,
+			"content": []any{map[string]any{"type": "text", "text": string(text)}},
+		}
+		if protocolOf(req) == protocolStateless {
 			result["resultType"] = "complete"
 		}
 		answer["result"] = result

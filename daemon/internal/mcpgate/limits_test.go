@@ -14,11 +14,13 @@ import (
 
 const slowCall = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"slow"}}`
 
-// wantBusy is a refusal that the agent can read, with the id that it asked under.
+// wantBusy is a refusal that the agent can read, under the id of its request.
 func wantBusy(t *testing.T, got map[string]any, id float64, message string) {
 	t.Helper()
-	if got["id"] != id || dig(got, "result", "isError") != true || dig(got, "result", "structuredContent", "code") != codeTooManyCalls ||
-		dig(got, "result", "structuredContent", "retryable") != true || !strings.Contains(fmt.Sprint(dig(got, "result", "structuredContent", "message")), message) {
+	if got["id"] != id || dig(got, "result", "isError") != true ||
+		dig(got, "result", "structuredContent", "code") != codeTooManyCalls ||
+		dig(got, "result", "structuredContent", "retryable") != true ||
+		!strings.Contains(fmt.Sprint(dig(got, "result", "structuredContent", "message")), message) {
 		t.Fatalf("got %v, want call %v refused: %s", got, id, message)
 	}
 }
@@ -42,7 +44,8 @@ func TestCallsOfOneStreamAreBounded(t *testing.T) {
 		wantBusy(t, hostile.receive(), float64(1000+i), "128 calls are running on this connection")
 	}
 	for i := range 2 * maxCalls { // what calls no tool is answered all the same
-		hostile.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":"p%d","method":"ping"}`, i), fmt.Sprintf(`{"jsonrpc":"2.0","id":"l%d","method":"tools/list"}`, i))
+		hostile.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":"p%d","method":"ping"}`, i),
+			fmt.Sprintf(`{"jsonrpc":"2.0","id":"l%d","method":"tools/list"}`, i))
 		for range 2 {
 			if got := hostile.receive(); got["error"] != nil || got["result"] == nil {
 				t.Fatalf("got %v", got)
@@ -67,7 +70,7 @@ func TestCallsOfOneStreamAreBounded(t *testing.T) {
 
 // Requests that call no tool may come faster than they are answered: they wait their turn.
 func TestQuickRequestsWaitTheirTurn(t *testing.T) {
-	c, _ := opened(t, Options{Catalogue: newFakeTools()})
+	c, _ := started(t, Options{Catalogue: newFakeTools()})
 	c.initialize()
 	const n = 10 * maxCalls
 	go func() {
@@ -108,9 +111,9 @@ func TestCallsOfAllStreamsAreBounded(t *testing.T) {
 		<-f.ended
 	}
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		gate.room.mu.Lock()
-		left := gate.room.underWay
-		gate.room.mu.Unlock()
+		gate.limiter.mu.Lock()
+		left := gate.limiter.running
+		gate.limiter.mu.Unlock()
 		if left == 0 {
 			break
 		}
@@ -127,12 +130,14 @@ func TestCallsOfAllStreamsAreBounded(t *testing.T) {
 // One process may have half of the streams; another is let in beside it.
 func TestStreamsOfOneProcessAreBounded(t *testing.T) {
 	var pid atomic.Int64
-	dial, gate := start(t, Options{Catalogue: newFakeTools(), MaxConnections: 4, Process: func(net.Conn) int { return int(pid.Load()) }})
+	dial, gate := start(t, Options{Catalogue: newFakeTools(), MaxConnections: 4,
+		Process: func(net.Conn) int { return int(pid.Load()) }})
 	pid.Store(1)
 	one := join(dial)
 	join(dial)
 	refused := dial()
-	if got := refused.receive(); got["code"] != codeTooManyClients || !strings.Contains(fmt.Sprint(got["message"]), "process 1 has 2") || got["fixHint"] == "" {
+	if got := refused.receive(); got["code"] != codeTooManyClients ||
+		!strings.Contains(fmt.Sprint(got["message"]), "process 1 reached its limit of 2") || got["fixHint"] == "" {
 		t.Fatalf("the third stream of a process: %v", got)
 	}
 	pid.Store(2)
@@ -145,7 +150,8 @@ func TestStreamsOfOneProcessAreBounded(t *testing.T) {
 	pid.Store(1)
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		again := dial()
-		_, _ = again.conn.Write([]byte(goodPreface + "\n")) // fails when it was refused already; the answer is there all the same
+		// fails when it was refused already; the answer is there all the same
+		_, _ = again.conn.Write([]byte(goodHandshake + "\n"))
 		if again.receive()["ok"] == true {
 			break
 		}
@@ -162,7 +168,8 @@ func TestClientThatReadsLate(t *testing.T) {
 	gate.unread = 128 << 10
 	late, deaf, good := join(dial), join(dial), join(dial)
 	const calls = 80
-	big := `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"x":"` + strings.Repeat("x", 16<<10) + `"}}}` + "\n"
+	big := `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"x":"` +
+		strings.Repeat("x", 16<<10) + `"}}}` + "\n"
 	sent := make(chan error, 2)
 	for _, c := range []*client{late, deaf} {
 		go func() {
@@ -188,7 +195,8 @@ func TestClientThatReadsLate(t *testing.T) {
 	for range calls {
 		line := late.line() // decoding all of them takes the race detector long
 		var id int
-		if _, err := fmt.Sscanf(line, `{"jsonrpc":"2.0","id":%d,"result"`, &id); err != nil || ids[id] || strings.Contains(line, `"isError":true`) {
+		if _, err := fmt.Sscanf(line, `{"jsonrpc":"2.0","id":%d,"result"`, &id); err != nil || ids[id] ||
+			strings.Contains(line, `"isError":true`) {
 			t.Fatalf("got %.200s", line)
 		}
 		ids[id] = true
@@ -212,7 +220,7 @@ func TestClientThatReadsLate(t *testing.T) {
 func TestFlow_UnreadOnAllStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var all atomic.Int64
-		f, others := newFlow(), newFlow()
+		f, others := newFlowControl(), newFlowControl()
 		f.all, others.all = &all, &all
 		f.add(1, fewUnreadBytes, 0)
 		f.wait() // much less than one stream may have
@@ -240,14 +248,14 @@ func TestUnreadAnswersOnAllStreams(t *testing.T) {
 	dial, gate := start(t, Options{Catalogue: newFakeTools()})
 	deaf, good := join(dial), join(dial)
 	const others = maxUnreadInAll - 1
-	gate.room.unread.Add(others)
+	gate.limiter.unread.Add(others)
 	big := `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"x":"` +
 		strings.Repeat("x", 2*fewUnreadBytes) + `"}}}` + "\n"
 	if _, err := fmt.Fprintf(deaf.conn, big, 10); err != nil {
 		t.Fatal(err)
 	}
 	within(t, "an answer that is not read is not counted", func() bool {
-		return gate.room.unread.Load() > others+2*fewUnreadBytes
+		return gate.limiter.unread.Load() > others+2*fewUnreadBytes
 	})
 	for id := 10; id < 13; id++ {
 		if _, err := fmt.Fprintf(good.conn, big, id); err != nil {
@@ -263,7 +271,7 @@ func TestUnreadAnswersOnAllStreams(t *testing.T) {
 	_ = deaf.conn.Close()
 	_ = good.conn.Close()
 	within(t, "a stream that is gone is still counted", func() bool {
-		return gate.Clients() == 0 && gate.room.unread.Load() == others
+		return gate.Clients() == 0 && gate.limiter.unread.Load() == others
 	})
 }
 
@@ -272,9 +280,10 @@ func TestUnreadAnswersOfOneThatReads(t *testing.T) {
 	f := newFakeTools()
 	dial, gate := start(t, Options{Catalogue: f})
 	good := join(dial)
-	gate.room.unread.Add(maxUnreadInAll)
+	gate.limiter.unread.Add(maxUnreadInAll)
 	const calls = 8
-	big := strings.Replace(slowCall, `"slow"`, `"slow","arguments":{"x":"`+strings.Repeat("x", fewUnreadBytes)+`"}`, 1) + "\n"
+	big := strings.Replace(slowCall, `"slow"`, `"slow","arguments":{"x":"`+strings.Repeat("x", fewUnreadBytes)+`"}`, 1) +
+		"\n"
 	for id := range calls {
 		if _, err := fmt.Fprintf(good.conn, big, id); err != nil {
 			t.Fatal(err)
@@ -287,44 +296,47 @@ func TestUnreadAnswersOfOneThatReads(t *testing.T) {
 			t.Errorf("who reads got %.300v", got)
 		}
 	}
-	within(t, "answers that were read are still counted", func() bool { return gate.room.unread.Load() == maxUnreadInAll })
+	within(t, "answers that were read are still counted",
+		func() bool { return gate.limiter.unread.Load() == maxUnreadInAll })
 }
 
 // The answers to a batch count while they wait for the last of them, and no longer than their stream lasts.
 func TestUnreadAnswersToABatch(t *testing.T) {
 	f := newFakeTools()
 	dial, gate := start(t, Options{Catalogue: f, DrainGrace: time.Millisecond})
-	gate.room.unread.Add(maxUnreadInAll)
+	gate.limiter.unread.Add(maxUnreadInAll)
 	const calls = 30
 	batch := func(last string) string {
 		var parts []string
 		for id := range calls {
-			parts = append(parts, fmt.Sprintf(strings.Replace(slowCall, `"slow"`, `"echo","arguments":{"x":"`+strings.Repeat("x", largeAnswer)+`"}`, 1), id))
+			parts = append(parts, fmt.Sprintf(strings.Replace(slowCall, `"slow"`,
+				`"echo","arguments":{"x":"`+strings.Repeat("x", largeAnswer)+`"}`, 1), id))
 		}
 		return "[" + strings.Join(append(parts, last), ",") + "]"
 	}
 	c := join(dial)
 	c.send(batch(`{"jsonrpc":"2.0","id":"p","method":"ping"}`))
 	line := c.line()
-	if n := strings.Count(line, codeTooManyUnread); n == 0 || len(line) > 4*fewUnreadBytes || strings.Count(line, `"id":`) < calls+1 {
+	if n := strings.Count(line, codeTooManyUnread); n == 0 || len(line) > 4*fewUnreadBytes ||
+		strings.Count(line, `"id":`) < calls+1 {
 		t.Errorf("%d of %d answers are dropped, %d bytes are left", n, calls, len(line))
 	}
 	gone := join(dial)
 	gone.send(batch(fmt.Sprintf(slowCall, 1000)))
 	<-f.begun
 	within(t, "what waits for the rest of a batch is not counted", func() bool {
-		return gate.room.unread.Load() >= maxUnreadInAll+fewUnreadBytes
+		return gate.limiter.unread.Load() >= maxUnreadInAll+fewUnreadBytes
 	})
 	_ = gone.conn.Close()
 	<-f.ended
 	within(t, "a batch whose stream is gone is still counted", func() bool {
-		return gate.Clients() == 1 && gate.room.unread.Load() == maxUnreadInAll
+		return gate.Clients() == 1 && gate.limiter.unread.Load() == maxUnreadInAll
 	})
 }
 
 func TestFlow_TakesNoLargeAnswerMore(t *testing.T) {
 	var all atomic.Int64
-	f := newFlow()
+	f := newFlowControl()
 	f.all = &all
 	for _, tc := range []struct {
 		all   int64
@@ -338,11 +350,11 @@ func TestFlow_TakesNoLargeAnswerMore(t *testing.T) {
 		{maxUnreadInAll, fewUnreadBytes, largeAnswer, false},
 	} {
 		all.Store(tc.all)
-		if f.bytes = tc.bytes; f.takes(tc.n, 0) != tc.want {
+		if f.bytes = tc.bytes; f.reserve(tc.n, 0) != tc.want {
 			t.Errorf("%+v", tc)
 		}
 	}
-	got, err := jsonrpc.EncodeMessage(lost(jsonrpc.ID{}))
+	got, err := jsonrpc.EncodeMessage(droppedAnswer(jsonrpc.ID{}))
 	if err != nil || !strings.Contains(string(got), codeTooManyUnread) || len(got) > 1024 {
 		t.Errorf("in its place: %s, %v", got, err)
 	}
@@ -361,7 +373,7 @@ func within(t *testing.T, problem string, ok func() bool) {
 // join opens a stream and initializes.
 func join(dial func() *client) *client {
 	c := dial()
-	c.send(goodPreface)
+	c.send(goodHandshake)
 	if c.receive()["ok"] != true {
 		c.t.Fatal("the preface was refused")
 	}

@@ -11,11 +11,11 @@ import (
 // MaxLine is the longest MCP message in bytes that is read.
 const MaxLine = 4 << 20
 
-// errLineTooLong is returned for a line that passed the limit; the reader stands at the next line then, and head tells of
-// the one that was skipped.
+// errLineTooLong is returned for a line over the limit. The reader is then at the next line, and head describes the
+// skipped one.
 var errLineTooLong = errors.New("line is too long")
 
-// lineReader cuts a stream into lines. Its memory is bounded by max, and falls back after a long line.
+// lineReader splits a stream into lines. max bounds its memory, which shrinks again after a long line.
 type lineReader struct {
 	r     *bufio.Reader
 	max   int
@@ -27,7 +27,7 @@ func newLineReader(r io.Reader, max int) *lineReader {
 	return &lineReader{r: bufio.NewReaderSize(r, 8<<10), max: max}
 }
 
-// next returns the next line without its line end; it belongs to the caller. The last line may lack its newline.
+// next returns the next line without its end; the caller owns it. The last line may lack its newline.
 func (l *lineReader) next() ([]byte, error) {
 	line, err := l.cut()
 	if !l.begun {

@@ -8,31 +8,31 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 )
 
-// Notices have a word for the person now and then, which an answer to a tool call carries beside its content.
+// Notices are texts for the person that the response to a tool call carries beside its content.
 type Notices interface {
-	// Take claims the notice for one answer; ok is false when there is none. done must be called once, with whether the
-	// answer was written to the client.
+	// Take claims the notice for one response; ok is false if there is none. done must be called once, with whether the
+	// response was written to the client.
 	Take(who caller.Caller) (text string, done func(written bool), ok bool)
 }
 
-// toolCall is the method whose answers may carry a notice.
+// toolCall is the method whose responses may carry a notice.
 const toolCall = "tools/call"
 
-// told is the done of a notice; nil for none.
-type told func(written bool)
+// noticeDone is the done function of a notice; nil for none.
+type noticeDone func(written bool)
 
-func (t told) settle(written bool) {
+func (t noticeDone) settle(written bool) {
 	if t != nil {
 		t(written)
 	}
 }
 
-// withNotices lets the answers of a wire carry notices.
-func (w *wire) withNotices(n Notices, who caller.Caller) { w.notices, w.who = n, who }
+// withNotices lets the answers of a stream carry notices.
+func (w *stream) withNotices(n Notices, who caller.Caller) { w.notices, w.who = n, who }
 
-// announce puts a notice that is due into the answer to a tool call, as its last block of text; never into the
-// structured content, which a schema describes.
-func (w *wire) announce(c *call, response *jsonrpc.Response) told {
+// attachNotice appends a notice that is due to the response to a tool call, as its last text block. The structured
+// content stays as it is, because a schema describes it.
+func (w *stream) attachNotice(c *call, response *jsonrpc.Response) noticeDone {
 	if w.notices == nil || c == nil || !c.tool || response.Error != nil {
 		return nil
 	}
@@ -40,7 +40,7 @@ func (w *wire) announce(c *call, response *jsonrpc.Response) told {
 	if !ok {
 		return nil
 	}
-	with, ok := withText(response.Result, text)
+	with, ok := appendText(response.Result, text)
 	if !ok {
 		done(false)
 		return nil
@@ -49,8 +49,8 @@ func (w *wire) announce(c *call, response *jsonrpc.Response) told {
 	return done
 }
 
-// withText adds a block of text to a result; ok is false for one without content, such as a question to the person.
-func withText(result json.RawMessage, text string) (with json.RawMessage, ok bool) {
+// appendText adds a block of text to a result; ok is false for one without content, such as a question to the person.
+func appendText(result json.RawMessage, text string) (with json.RawMessage, ok bool) {
 	var fields map[string]json.RawMessage
 	var content []json.RawMessage
 	if json.Unmarshal(result, &fields) != nil || json.Unmarshal(fields["content"], &content) != nil || content == nil {

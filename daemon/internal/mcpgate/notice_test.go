@@ -14,10 +14,10 @@ import (
 
 // onceTold is a notice that is due until it was written.
 type onceTold struct {
-	mu       sync.Mutex
-	taken    bool
-	told     int
-	returned chan struct{} // a signal for each claim that was given back
+	mu         sync.Mutex
+	taken      bool
+	noticeDone int
+	returned   chan struct{} // a signal for each claim that was given back
 }
 
 func newOnceTold() *onceTold { return &onceTold{returned: make(chan struct{}, 16)} }
@@ -36,7 +36,7 @@ func (o *onceTold) done(written bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if written {
-		o.told++
+		o.noticeDone++
 		return
 	}
 	o.taken = false
@@ -45,10 +45,10 @@ func (o *onceTold) done(written bool) {
 
 const echo = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"a":%d}}}`
 
-// S31: of ten first calls at once exactly one carries the notice, as its last block of text and nowhere else.
+// Of ten first calls at once exactly one carries the notice, as its last block of text and nowhere else.
 func TestOneOfManyAnswersCarriesTheNotice(t *testing.T) {
 	notices := newOnceTold()
-	c, _ := opened(t, Options{Catalogue: newFakeTools(), Notices: notices})
+	c, _ := started(t, Options{Catalogue: newFakeTools(), Notices: notices})
 	c.initialize()
 	c.send(`{"jsonrpc":"2.0","id":"l","method":"tools/list"}`)
 	if strings.Contains(c.line(), "by the way") {
@@ -79,20 +79,22 @@ func TestOneOfManyAnswersCarriesTheNotice(t *testing.T) {
 	}
 	notices.mu.Lock()
 	defer notices.mu.Unlock()
-	if notices.told != 1 {
-		t.Errorf("told %d times", notices.told)
+	if notices.noticeDone != 1 {
+		t.Errorf("told %d times", notices.noticeDone)
 	}
 }
 
 func TestStatelessAnswerCarriesTheNotice(t *testing.T) {
-	c, _ := opened(t, Options{Catalogue: newFakeTools(), Notices: newOnceTold()})
+	c, _ := started(t, Options{Catalogue: newFakeTools(), Notices: newOnceTold()})
 	// A question to the person has no content; its claim is given back.
 	c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"link","arguments":{},` + modernURL + `}}`)
-	if got := c.receive(); dig(got, "result", "resultType") != "input_required" || strings.Contains(fmt.Sprint(got), "by the way") {
+	if got := c.receive(); dig(got, "result", "resultType") != "input_required" ||
+		strings.Contains(fmt.Sprint(got), "by the way") {
 		t.Errorf("the question is %v", got)
 	}
 	c.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{},` + modernMeta + `}}`)
-	if got := c.receive(); !strings.Contains(fmt.Sprint(dig(got, "result", "content")), "by the way") || dig(got, "result", "resultType") != "complete" {
+	if got := c.receive(); !strings.Contains(fmt.Sprint(dig(got, "result", "content")), "by the way") ||
+		dig(got, "result", "resultType") != "complete" {
 		t.Errorf("the answer is %v", got)
 	}
 }
@@ -104,7 +106,7 @@ func TestNoticeOfAnUnreadAnswerIsGivenBack(t *testing.T) {
 	slow := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","arguments":{}}}`
 	open := func() *client {
 		c := dial()
-		c.send(goodPreface)
+		c.send(goodHandshake)
 		c.receive()
 		c.initialize()
 		return c
@@ -135,7 +137,7 @@ func TestBatchCarriesTheNotice(t *testing.T) {
 	notices, f := newOnceTold(), newFakeTools()
 	dial, _ := start(t, Options{Catalogue: f, Notices: notices})
 	c := dial()
-	c.send(goodPreface)
+	c.send(goodHandshake)
 	c.receive()
 	c.initialize()
 	c.send("[" + fmt.Sprintf(echo, 1, 1) + "," + fmt.Sprintf(echo, 2, 2) + "]")
@@ -147,10 +149,11 @@ func TestBatchCarriesTheNotice(t *testing.T) {
 	notices = newOnceTold()
 	dial, _ = start(t, Options{Catalogue: f, Notices: notices})
 	c = dial()
-	c.send(goodPreface)
+	c.send(goodHandshake)
 	c.receive()
 	c.initialize()
-	c.send(`[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","arguments":{}}},` + fmt.Sprintf(echo, 2, 2) + "]")
+	c.send(`[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","arguments":{}}},` +
+		fmt.Sprintf(echo, 2, 2) + "]")
 	<-f.begun
 	_ = c.conn.Close()
 	close(f.release)
@@ -161,7 +164,7 @@ func TestBatchCarriesTheNotice(t *testing.T) {
 // Half of a batch was answered when its client went away; nobody will answer the rest.
 func TestNoticeOfHalfABatchIsGivenBack(t *testing.T) {
 	notices := newOnceTold()
-	w := newWire(strings.NewReader(""), nil, io.Discard)
+	w := newStream(strings.NewReader(""), nil, io.Discard)
 	w.withNotices(notices, caller.Caller{})
 	parts, group := split([]byte("[" + fmt.Sprintf(echo, 1, 1) + "," + fmt.Sprintf(echo, 2, 2) + "]"))
 	messages := w.admit(parts, group)
@@ -170,7 +173,7 @@ func TestNoticeOfHalfABatchIsGivenBack(t *testing.T) {
 		t.Fatal(err, notices.taken)
 	}
 	w.leave()
-	if notices.taken || notices.told != 0 {
-		t.Errorf("taken %v, told %d times", notices.taken, notices.told)
+	if notices.taken || notices.noticeDone != 0 {
+		t.Errorf("taken %v, told %d times", notices.taken, notices.noticeDone)
 	}
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The SDK answers methods of capabilities that the server does not declare, and its errors repeat what a client sent, in
-// Go's words. So requests are checked here before it sees them, and its errors on their way out.
+// The SDK answers methods of capabilities that the server does not declare, and its errors quote what a client sent and
+// name Go types. So requests are checked here before it sees them, and its errors before they are sent.
 
-// Methods that are named here.
+// Methods of MCP that this package names.
 const (
 	methodInitialize = "initialize"
 	methodPing       = "ping"
@@ -25,14 +25,14 @@ const (
 	methodRead       = "resources/read"
 )
 
-// declared is what the server offers: the methods of each protocol, and the names that a call may use.
+// declared is what the server offers: the methods of each protocol generation, its tools and its resources.
 type declared struct {
-	methods [2][]string // by the index of wire.eras
+	methods [2][]string // by the index of stream.protocols
 	tools   []string
 	pages   []string // addresses
 }
 
-func declare(opts Options) *declared {
+func newDeclared(opts Options) *declared {
 	d := &declared{}
 	methods := []string{"tools/list", toolCall}
 	for _, tool := range opts.Catalogue.List() {
@@ -44,8 +44,8 @@ func declare(opts Options) *declared {
 	if len(d.pages) > 0 {
 		methods = append(methods, "resources/list", "resources/templates/list", methodRead)
 	}
-	d.methods[eraInitialize] = append([]string{methodInitialize, methodPing}, methods...)
-	d.methods[eraStateless] = append([]string{methodDiscover, "subscriptions/listen"}, methods...)
+	d.methods[protocolInitialize] = append([]string{methodInitialize, methodPing}, methods...)
+	d.methods[protocolStateless] = append([]string{methodDiscover, "subscriptions/listen"}, methods...)
 	return d
 }
 
@@ -59,21 +59,23 @@ var paramTypes = []struct {
 	{"protocolVersion", '"', "a string"}, {"capabilities", '{', "an object"}, {"clientInfo", '{', "an object"},
 }
 
-// requiredParams are those without which a method cannot be served.
+// requiredParams are the parameters that a method requires.
 var requiredParams = map[string][]string{
 	toolCall: {"name"}, methodRead: {"uri"}, methodInitialize: {"protocolVersion", "capabilities", "clientInfo"},
 }
 
-// refusal returns why a call is not handed to the SDK, or nil. initialized tells whether the client has begun a session.
-func (d *declared) refusal(req *jsonrpc.Request, initialized bool) *jsonrpc.Error {
-	protocol := eraOf(req)
+// check returns why a call is not passed to the SDK, or nil. initialized reports whether the client has begun a
+// session.
+func (d *declared) check(req *jsonrpc.Request, initialized bool) *jsonrpc.Error {
+	protocol := protocolOf(req)
 	params, shaped := paramsOf(req)
 	opens := initialized || req.Method == methodInitialize || req.Method == methodPing
 	switch {
-	case protocol == eraInitialize && !opens && d.knows(req.Method):
-		return noProtocol(params)
+	case protocol == protocolInitialize && !opens && d.knows(req.Method):
+		return unsupportedVersion(params)
 	case !slices.Contains(d.methods[protocol], req.Method):
-		return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("method not found: %q", bounded(req.Method, maxQuote))}
+		return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound,
+			Message: fmt.Sprintf("method not found: %q", bounded(req.Method, maxQuote))}
 	case !shaped:
 		return invalidParams(req.Method, "params are not an object")
 	}
@@ -89,7 +91,7 @@ func (d *declared) refusal(req *jsonrpc.Request, initialized bool) *jsonrpc.Erro
 	return nil
 }
 
-// paramsOf returns the members of a call's params; ok is false when they are no object.
+// paramsOf returns the members of a call's params; ok is false if they are not an object.
 func paramsOf(req *jsonrpc.Request) (params map[string]json.RawMessage, ok bool) {
 	if len(req.Params) == 0 {
 		return nil, true
@@ -102,21 +104,23 @@ func invalidParams(method, problem string) *jsonrpc.Error {
 }
 
 func (d *declared) knows(method string) bool {
-	return slices.Contains(d.methods[eraInitialize], method) || slices.Contains(d.methods[eraStateless], method)
+	return slices.Contains(d.methods[protocolInitialize], method) || slices.Contains(d.methods[protocolStateless], method)
 }
 
-// noProtocol refuses a call that says no revision, or one that is none, where no session was begun.
-func noProtocol(params map[string]json.RawMessage) *jsonrpc.Error {
-	version, _ := member(params["_meta"], metaVersion)
+// unsupportedVersion refuses a call that says no revision, or one that is none, where no session was begun.
+func unsupportedVersion(params map[string]json.RawMessage) *jsonrpc.Error {
+	version, _ := jsonField(params["_meta"], metaVersion)
 	requested := text(version)
 	if requested == "" {
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "params hold no _meta with " + metaVersion + ", and the client did not initialize"}
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
+			Message: "params hold no _meta with " + metaVersion + ", and the client did not initialize"}
 	}
-	data, _ := json.Marshal(mcp.UnsupportedProtocolVersionData{Supported: mcp.SupportedProtocolVersions(), Requested: bounded(requested, maxQuote)})
+	data, _ := json.Marshal(mcp.UnsupportedProtocolVersionData{Supported: mcp.SupportedProtocolVersions(),
+		Requested: bounded(requested, maxQuote)})
 	return &jsonrpc.Error{Code: mcp.CodeUnsupportedProtocolVersion, Message: "unsupported protocol version", Data: data}
 }
 
-// checkParams returns what is wrong with the outer shape of a call's params; "" for nothing.
+// checkParams returns what is wrong with the top level of a call's params, or "".
 func checkParams(method string, params map[string]json.RawMessage) string {
 	for _, name := range requiredParams[method] {
 		if _, ok := params[name]; !ok {
@@ -135,11 +139,12 @@ func (d *declared) checkTool(name string) *jsonrpc.Error {
 	if slices.Contains(d.tools, name) {
 		return nil
 	}
-	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q", bounded(name, maxQuote))}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
+		Message: fmt.Sprintf("unknown tool %q", bounded(name, maxQuote))}
 }
 
-// codeResourceNotFound is what the revisions with initialize call a resource that is not there; later ones call the
-// params invalid.
+// codeResourceNotFound is the code of a missing resource in the revisions with initialize; later ones use invalid
+// params.
 const codeResourceNotFound = -32002
 
 func (d *declared) checkPage(uri string, protocol int) *jsonrpc.Error {
@@ -148,27 +153,27 @@ func (d *declared) checkPage(uri string, protocol int) *jsonrpc.Error {
 	}
 	data, _ := json.Marshal(map[string]string{"uri": bounded(uri, maxQuote)})
 	e := &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "resource not found", Data: data}
-	if protocol == eraInitialize {
+	if protocol == protocolInitialize {
 		e.Code = codeResourceNotFound
 	}
 	return e
 }
 
-// text is a JSON string's; other values give none.
+// text returns the value of a JSON string, and "" for other values.
 func text(value json.RawMessage) string {
 	var s string
 	_ = json.Unmarshal(value, &s)
 	return s
 }
 
-// Bounds of what an error repeats of a client's text and says altogether, in bytes.
+// Bounds of the client's text that an error quotes and of an error as a whole, in bytes.
 const (
 	maxQuote     = 100
 	maxErrorText = 400
 	maxErrorData = 1000
 )
 
-// bounded cuts a text to at most about n bytes.
+// bounded shortens a text to about n bytes.
 func bounded(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -179,15 +184,16 @@ func bounded(s string, n int) string {
 	return s[:n] + "..."
 }
 
-// goWords are the SDK's errors of decoding, which repeat the input and name Go's types.
-var goWords = regexp.MustCompile(`unmarshal|json: |mcp\.|\bGo (struct|value|type)\b`)
+// sdkDecodeError are the SDK's errors of decoding, which repeat the input and name Go's types.
+var sdkDecodeError = regexp.MustCompile(`unmarshal|json: |mcp\.|\bGo (struct|value|type)\b`)
 
-// clientError makes an error of the SDK fit to be sent: it has a code, is short, and speaks of JSON.
+// clientError returns an error of the SDK as it may be sent: with a code, short, and without Go types.
 func clientError(err error) error {
 	if err == nil {
 		return nil
 	}
-	out := jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error()} // those without a code came at the wrong time
+	// those without a code came at the wrong time
+	out := jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error()}
 	var coded *jsonrpc.Error
 	if errors.As(err, &coded) {
 		out.Data = coded.Data
@@ -195,7 +201,7 @@ func clientError(err error) error {
 			out.Code = coded.Code
 		}
 	}
-	if goWords.MatchString(out.Message) {
+	if sdkDecodeError.MatchString(out.Message) {
 		out.Code, out.Message = jsonrpc.CodeInvalidParams, "params do not have the types that the method's schema names"
 	}
 	out.Message = bounded(out.Message, maxErrorText)
@@ -205,7 +211,7 @@ func clientError(err error) error {
 	return &out
 }
 
-// listTTL is how long a client may keep what it was told of tools and pages. They change with the program only, which may
+// listTTL is how long a client may cache the lists of tools and resources. They change only with the program, which may
 // be upgraded under a living client.
 const listTTL = 5 * 60 * 1000 // ms
 

@@ -8,24 +8,26 @@ import (
 	"github.com/service-dev/service/proto/docs"
 )
 
-// docsURI is what the address of every page of the documentation begins with; its id follows.
+// docsURI is the prefix of the URI of every page of the documentation; its id follows.
 const docsURI = "docs://service/"
 
-// addPages offers the documentation as resources, so that clients can show it to people and attach it to a conversation.
+// addPages offers the documentation as resources, which clients can show to people and attach to a conversation.
 func addPages(server *mcp.Server, pages []docs.Page) {
 	for _, page := range pages {
 		resource := &mcp.Resource{
-			URI: docsURI + page.ID, Name: page.ID, Title: page.Title, Description: page.Summary, MIMEType: "text/markdown", Size: int64(len(page.Markdown)),
+			URI: docsURI + page.ID, Name: page.ID, Title: page.Title, Description: page.Summary, MIMEType: "text/markdown",
+			Size: int64(len(page.Markdown)),
 		}
 		text := page.Markdown
 		server.AddResource(resource, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: resource.URI, MIMEType: resource.MIMEType, Text: text}}}, nil
+			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: resource.URI, MIMEType: resource.MIMEType,
+				Text: text}}}, nil
 		})
 	}
 }
 
-// capabilities are what the server can do. Without them the SDK would advertise logging; the lists never change, so
-// neither does it announce changes.
+// capabilities returns what the server can do. Without them the SDK would advertise logging; the lists never change, so
+// no changes are announced.
 func capabilities(pages []docs.Page) *mcp.ServerCapabilities {
 	c := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}
 	if len(pages) > 0 {

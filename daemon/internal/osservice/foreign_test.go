@@ -7,14 +7,13 @@ import (
 	"testing"
 )
 
-// TestForeignFilesStay: what the person wrote themselves under our names is neither changed nor removed, nor taken for
-// our service, and nothing of theirs is stopped.
+// TestForeignFilesStay has every action leave alone what the person wrote under the service's names.
 func TestForeignFilesStay(t *testing.T) {
 	const theirs = "[Service]\nExecStart=/usr/bin/mine\n"
 	managers := map[string]func(daemon, runner) (m manager, paths []string){
 		"systemd": func(d daemon, run runner) (manager, []string) {
 			s := newSystemd(d, "", run)
-			return s, []string{s.files()[0].path, s.files()[1].path}
+			return s, []string{s.files().list[0].path, s.files().list[1].path}
 		},
 		"launchd": func(d daemon, run runner) (manager, []string) {
 			l := newLaunchd(d, 501, run)
@@ -41,9 +40,7 @@ func TestForeignFilesStay(t *testing.T) {
 						t.Errorf("%s: the file is %q, %v", action, data, err)
 					}
 				}
-				if got := strings.Join(f.asked, "\n"); strings.Contains(got, "stop") || strings.Contains(got, "enable") || strings.Contains(got, "bootout") {
-					t.Errorf("asked: %s", got)
-				}
+				changed(t, f, "stop", "enable", "bootout")
 				entries, err := os.ReadDir(filepath.Dir(path))
 				if err != nil || len(entries) != 1 {
 					t.Errorf("beside it: %v, %v", entries, err)
@@ -56,7 +53,18 @@ func TestForeignFilesStay(t *testing.T) {
 	}
 }
 
-// TestForeignLinkStays: a link that another program made for its own socket of our name is not ours to remove.
+// changed fails the test if the service manager was asked one of the commands.
+func changed(t *testing.T, f *fake, commands ...string) {
+	t.Helper()
+	asked := strings.Join(f.asked, "\n")
+	for _, command := range commands {
+		if strings.Contains(asked, command) {
+			t.Errorf("asked: %s", asked)
+		}
+	}
+}
+
+// TestForeignLinkStays has uninstall leave a link to another program's socket of the same name.
 func TestForeignLinkStays(t *testing.T) {
 	s := newSystemd(here(t), "", (&fake{}).run)
 	wants := filepath.Join(s.dir, "sockets.target.wants")
@@ -81,8 +89,7 @@ func TestForeignTaskStays(t *testing.T) {
 	for action, do := range actions(newScheduler(d, "x", f.run)) {
 		_, err := do(t.Context())
 		refusedWith(t, err, CodeFile, "serviced")
-		if got := strings.Join(f.asked, "\n"); strings.Contains(got, "/Create") || strings.Contains(got, "/Delete") || strings.Contains(got, "/End") {
-			t.Errorf("%s: asked %s", action, got)
-		}
+		t.Log(action)
+		changed(t, f, "/Create", "/Delete", "/End")
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// The variables in which systemd says which descriptors it passes (sd_listen_fds(3)).
+// The variables in which systemd describes the descriptors that it passes (sd_listen_fds(3)).
 const (
 	listenPID   = "LISTEN_PID"
 	listenFDs   = "LISTEN_FDS"
@@ -16,10 +16,10 @@ const (
 	maxFDs      = 64
 )
 
-// Inherited takes over the Unix sockets on which the service manager listens for this process, by their paths; none
-// without socket activation. Neither they nor their variables reach a program that is started later. A descriptor that
-// is no listening Unix socket is an error: the unit and the program do not fit together. Closing such a listener never
-// removes its file, which is the service manager's.
+// Inherited returns the Unix sockets on which the service manager listens for this process, by path; none without
+// socket activation. Child processes inherit neither them nor their variables. A descriptor that is not a listening
+// Unix socket is an error, because the unit does not fit the program. Closing a listener does not remove its file,
+// which the service manager owns.
 func Inherited() (map[string]*net.UnixListener, error) {
 	pid, n := os.Getenv(listenPID), os.Getenv(listenFDs)
 	for _, name := range []string{listenPID, listenFDs, listenNames} {
@@ -27,7 +27,7 @@ func Inherited() (map[string]*net.UnixListener, error) {
 	}
 	count, ok := passed(pid, n, os.Getpid())
 	if !ok {
-		return nil, nil // they are meant for another process, or for none
+		return nil, nil
 	}
 	found := make(map[string]*net.UnixListener, count)
 	for fd := firstFD; fd < firstFD+count; fd++ {
@@ -37,14 +37,14 @@ func Inherited() (map[string]*net.UnixListener, error) {
 			for _, open := range found {
 				_ = open.Close()
 			}
-			return nil, fmt.Errorf("taking over descriptor %d of the service manager: %w", fd, err)
+			return nil, fmt.Errorf("take over descriptor %d of the service manager: %w", fd, err)
 		}
 		found[l.Addr().String()] = l
 	}
 	return found, nil
 }
 
-// passed tells how many descriptors are meant for the process self.
+// passed returns the number of descriptors for the process self.
 func passed(pid, n string, self int) (count int, ok bool) {
 	if p, err := strconv.Atoi(pid); err != nil || p != self {
 		return 0, false
@@ -53,7 +53,7 @@ func passed(pid, n string, self int) (count int, ok bool) {
 	return count, err == nil && count > 0 && count <= maxFDs
 }
 
-// listener makes a listener of a descriptor and closes the descriptor, of which it keeps a copy.
+// listener returns a listener on a copy of the descriptor, which it closes.
 func listener(fd int) (*net.UnixListener, error) {
 	file := os.NewFile(uintptr(fd), "inherited")
 	if file == nil {

@@ -3,90 +3,66 @@ package osservice
 import (
 	"context"
 	"errors"
-	"io/fs"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/service-dev/service/daemon/internal/statefile"
 )
 
-// launchd keeps the daemon as an agent of the person's login session.
+// launchd runs the daemon as an agent of the person's login session.
 type launchd struct {
 	d     daemon
 	label string
 	path  string // of the agent's property list
 	uid   int
 	run   runner
-	pause time.Duration // between two looks at an unloading
+	pause time.Duration // between two checks for the end of an unload
 }
 
 func newLaunchd(d daemon, uid int, run runner) *launchd {
 	label := "dev.service." + d.name
-	return &launchd{d: d, label: label, path: filepath.Join(d.home, "Library", "LaunchAgents", label+".plist"), uid: uid, run: run, pause: 200 * time.Millisecond}
+	path := filepath.Join(d.home, "Library", "LaunchAgents", label+".plist")
+	return &launchd{d: d, label: label, path: path, uid: uid, run: run, pause: 200 * time.Millisecond}
 }
 
 // domain is the person's graphical session, target the agent in it.
 func (l *launchd) domain() string { return "gui/" + strconv.Itoa(l.uid) }
 func (l *launchd) target() string { return l.domain() + "/" + l.label }
 
+func (l *launchd) files() files {
+	return files{plistSign, []file{{l.path, agentPlist(l.d, l.label)}}}
+}
+
 func (l *launchd) install(ctx context.Context) (Report, error) {
 	if err := plain(l.d); err != nil {
 		return Report{}, err
 	}
-	want, change := agentPlist(l.d, l.label), Updated
-	old, err := own(l.path, plistSign)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		change = Created
-	case err != nil:
+	change, err := l.files().write()
+	if err == nil && change == Updated { // the old agent is loaded
+		err = l.bootout(ctx)
+	}
+	if err != nil {
 		return Report{}, err
-	case string(old) == want:
-		change = Unchanged
 	}
-	if change != Unchanged {
-		if err := os.MkdirAll(filepath.Dir(l.path), 0o755); err != nil {
-			return Report{}, &Error{CodeFile, "making " + filepath.Dir(l.path) + ": " + err.Error(), "correct the directory"}
-		}
-		if err := statefile.Write(l.path, []byte(want)); err != nil {
-			return Report{}, &Error{CodeFile, err.Error(), "correct the directory " + filepath.Dir(l.path)}
-		}
-	}
-	if change == Updated { // what is loaded is the old one
-		if err := l.bootout(ctx); err != nil {
-			return Report{}, err
-		}
-	}
-	r, err := l.start(ctx)
-	r.Change = change
-	return r, err
+	return startChanged(ctx, l.start, change)
 }
 
 func (l *launchd) uninstall(ctx context.Context) (Report, error) {
 	if err := l.unload(ctx, nothing()); err != nil {
 		return Report{}, err
 	}
-	if _, err := statefile.Remove(l.path); err != nil {
-		return Report{}, &Error{CodeFile, err.Error(), "remove it by hand"}
+	removed, err := remove(l.path)
+	if err != nil {
+		return Report{}, err
 	}
-	return Report{System: "launchd", Name: l.label, State: StateAbsent, Change: Removed, Files: []string{l.path}}, nil
+	return Report{System: "launchd", Name: l.label, State: StateAbsent, Change: Removed, Files: removed}, nil
 }
 
-// start loads the agent if need be and starts it; what runs already is left alone.
+// start loads the agent if necessary and starts it unless it runs.
 func (l *launchd) start(ctx context.Context) (Report, error) {
-	r, err := l.status(ctx)
-	switch {
-	case err != nil:
+	r, err := startable(l.status(ctx))
+	if err != nil || r.State == StateRunning {
 		return r, err
-	case r.State == StateAbsent:
-		return r, absent()
-	case r.ProgramMissing:
-		return r, moved(r.Program)
-	case r.State == StateRunning:
-		return r, nil
 	}
 	if !l.loaded(ctx) {
 		if err := l.must(l.run(ctx, "launchctl", "bootstrap", l.domain(), l.path), "bootstrap"); err != nil {
@@ -99,7 +75,7 @@ func (l *launchd) start(ctx context.Context) (Report, error) {
 	return l.status(ctx)
 }
 
-// stop unloads the agent; the next login loads it again.
+// stop unloads the agent until the next login.
 func (l *launchd) stop(ctx context.Context) (Report, error) {
 	if err := l.unload(ctx, absent()); err != nil {
 		return Report{}, err
@@ -107,32 +83,29 @@ func (l *launchd) stop(ctx context.Context) (Report, error) {
 	return l.status(ctx)
 }
 
-// unload is bootout of an agent that is ours; missing is the error when there is none.
+// unload unloads the agent; missing is the error if none is installed.
 func (l *launchd) unload(ctx context.Context, missing error) error {
-	if _, err := own(l.path, plistSign); errors.Is(err, fs.ErrNotExist) {
-		return missing
-	} else if err != nil {
+	if contents, err := l.files().read(); err != nil {
 		return err
+	} else if len(contents) == 0 {
+		return missing
 	}
 	return l.bootout(ctx)
 }
 
 func (l *launchd) status(ctx context.Context) (Report, error) {
 	r := Report{System: "launchd", Name: l.label, State: StateAbsent, Files: []string{}}
-	data, err := own(l.path, plistSign)
-	if errors.Is(err, fs.ErrNotExist) {
-		return r, nil
-	} else if err != nil {
+	contents, err := l.files().read()
+	if err != nil || len(contents) == 0 {
 		return r, err
 	}
 	r.Files, r.AtLogin = []string{l.path}, true
-	r.Outdated = string(data) != agentPlist(l.d, l.label)
-	r.Program = plistProgram(string(data))
-	r.ProgramMissing = r.Program != "" && !there(r.Program)
+	r.Outdated = contents[l.path] != agentPlist(l.d, l.label)
+	r.setProgram(plistProgram(contents[l.path]))
 	o := l.run(ctx, "launchctl", "print", l.target())
 	switch {
 	case o.code < 0:
-		r.State, r.Detail = StateUnknown, o.said()
+		r.State, r.Detail = StateUnknown, o.message()
 	case o.code != 0:
 		r.State = StateStopped // it is not loaded
 	default:
@@ -141,7 +114,7 @@ func (l *launchd) status(ctx context.Context) (Report, error) {
 	return r, nil
 }
 
-// printed reads the answer of `launchctl print`: indented lines NAME = VALUE, the agent's own first.
+// printed parses the output of `launchctl print`: indented lines NAME = VALUE, the agent's own first.
 func printed(text string) (state string, pid int, detail string) {
 	seen := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -161,19 +134,19 @@ func printed(text string) (state string, pid int, detail string) {
 }
 
 const (
-	// underWay is launchctl's exit code for an unloading that goes on (EINPROGRESS).
-	underWay = 36
-	// unloadTime bounds it: the agent's ExitTimeOut and some more.
+	// inProgress is launchctl's exit code for an unload that has not ended yet (EINPROGRESS).
+	inProgress = 36
+	// unloadTime bounds an unload: the agent's ExitTimeOut and a margin.
 	unloadTime = 40 * time.Second
 )
 
-// bootout unloads the agent, which ends the daemon, and waits until launchd does not know it any more: it refuses to
-// load an agent that it is still unloading. One that is not loaded is fine.
+// bootout unloads the agent, which ends the daemon, and waits until launchd has forgotten it: launchd does not load an
+// agent that it is still unloading. An agent that is not loaded is not an error.
 func (l *launchd) bootout(ctx context.Context) error {
 	if !l.loaded(ctx) {
 		return nil
 	}
-	if o := l.run(ctx, "launchctl", "bootout", l.target()); o.code != underWay && (o.code <= 0 || l.loaded(ctx)) {
+	if o := l.run(ctx, "launchctl", "bootout", l.target()); o.code != inProgress && (o.code <= 0 || l.loaded(ctx)) {
 		if err := l.must(o, "bootout"); err != nil {
 			return err
 		}
@@ -190,17 +163,11 @@ func (l *launchd) bootout(ctx context.Context) error {
 	return nil
 }
 
-// loaded tells whether launchd has the agent; when it does not tell, it may.
+// loaded reports whether launchd has the agent, or does not answer.
 func (l *launchd) loaded(ctx context.Context) bool {
 	return l.run(ctx, "launchctl", "print", l.target()).code <= 0
 }
 
-func (l *launchd) must(o outcome, what string) error {
-	switch {
-	case o.code == 0:
-		return nil
-	case errors.Is(o.err, exec.ErrNotFound):
-		return &Error{CodeNoManager, "launchctl is not there", "nothing is lost: any client starts the daemon on demand"}
-	}
-	return &Error{CodeRefused, "launchctl " + what + ": " + o.said(), "log in on the desktop and try again; `launchctl print " + l.target() + "` tells more"}
+func (l *launchd) must(o outcome, action string) error {
+	return must(o, "launchctl", action, "log in on the desktop and try again; `launchctl print "+l.target()+"` shows more")
 }

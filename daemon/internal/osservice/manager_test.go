@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// fake is a service manager's command: it answers by the beginning of the command line and notes what was asked.
+// fake answers the commands of a service manager by the beginning of the command line, and records them.
 type fake struct {
 	answers map[string]outcome
 	asked   []string
@@ -32,7 +32,7 @@ func (f *fake) run(_ context.Context, program string, args ...string) outcome {
 	return found
 }
 
-// here is a daemon whose home and program exist.
+// here returns a daemon whose home and program exist.
 func here(t *testing.T) daemon {
 	t.Helper()
 	home := t.TempDir()
@@ -43,7 +43,8 @@ func here(t *testing.T) daemon {
 	d := sample
 	dir := filepath.Join(home, ".service")
 	d.home, d.program = home, program
-	d.paths = rendezvous.Paths{Dir: dir, Run: dir + "/run", Sockets: dir + "/run", Control: dir + "/run/control.sock", MCP: dir + "/run/mcp.sock"}
+	run := dir + "/run"
+	d.paths = rendezvous.Paths{Dir: dir, Run: run, Sockets: run, Control: run + "/control.sock", MCP: run + "/mcp.sock"}
 	return d
 }
 
@@ -60,9 +61,14 @@ func TestSystemdThatDoesNotAnswer(t *testing.T) {
 		answer outcome
 		words  string
 	}{
-		"no systemd": {outcome{code: -1, err: &exec.Error{Name: "systemctl", Err: exec.ErrNotFound}}, "systemctl is not there"},
-		"no bus":     {outcome{code: 1, errs: "Failed to connect to bus: No medium found\n"}, "no systemd answers for this user: Failed to connect to bus: No medium found"},
-		"hangs":      {outcome{code: -1, err: context.DeadlineExceeded}, "deadline"},
+		"no systemd": {
+			outcome{code: -1, err: &exec.Error{Name: "systemctl", Err: exec.ErrNotFound}}, "systemctl is not there",
+		},
+		"no bus": {
+			outcome{code: 1, errs: "Failed to connect to bus: No medium found\n"},
+			"no systemd answers for this user: Failed to connect to bus: No medium found",
+		},
+		"hangs": {outcome{code: -1, err: context.DeadlineExceeded}, "deadline"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -71,13 +77,13 @@ func TestSystemdThatDoesNotAnswer(t *testing.T) {
 			s := newSystemd(d, "", f.run)
 			_, err := s.install(t.Context())
 			refusedWith(t, err, CodeNoManager, c.words)
-			if units, err := s.found(); err != nil || len(units) != 0 {
+			if units, err := s.files().read(); err != nil || len(units) != 0 {
 				t.Errorf("files were written: %v, %v", units, err)
 			}
 			_, err = s.start(t.Context())
 			refusedWith(t, err, CodeNotInstalled, "not installed")
 
-			if _, err := s.write(); err != nil { // installed in better days
+			if _, err := s.files().write(); err != nil { // installed in better days
 				t.Fatal(err)
 			}
 			r, err := s.status(t.Context())
@@ -102,22 +108,30 @@ func TestSystemdRefusals(t *testing.T) {
 	}
 	path := filepath.Join(d.home, ".config/systemd/user/serviced.socket")
 	loaded := "LoadState=loaded\nFragmentPath=" + path
+	asks := "systemctl --user show --property=Id"
+	enable, restart := "systemctl --user --quiet enable", "systemctl --user --quiet restart"
+	type answers map[string]outcome
 	cases := map[string]struct {
-		answers     map[string]outcome
-		code, words string
+		answers answers
+		words   string
 	}{
-		"masked":        {map[string]outcome{"systemctl --user show --property=Id": show("LoadState=masked", "")}, CodeRefused, "is masked"},
-		"elsewhere":     {map[string]outcome{"systemctl --user show --property=Id": show("LoadState=loaded\nFragmentPath=/x/serviced.socket", "")}, CodeRefused, "from /x/serviced.socket"},
-		"not read":      {map[string]outcome{"systemctl --user show --property=Id": show("LoadState=not-found\nLoadError=gone", "")}, CodeRefused, "does not read " + path + ": gone"},
-		"no sense":      {map[string]outcome{"systemctl --user show --property=Id": {out: "what?"}}, CodeRefused, "cannot be read"},
-		"enable fails":  {map[string]outcome{"systemctl --user show --property=Id": show(loaded, ""), "systemctl --user --quiet enable": {code: 1, errs: "one\nRead-only file system.\n"}}, CodeRefused, "systemctl enable: Read-only file system"},
-		"restart fails": {map[string]outcome{"systemctl --user show --property=Id": show(loaded, ""), "systemctl --user --quiet restart": {code: 1}}, CodeRefused, "systemctl restart: it said nothing"},
+		"masked": {answers{asks: show("LoadState=masked", "")}, "is masked"},
+		"elsewhere": {
+			answers{asks: show("LoadState=loaded\nFragmentPath=/x/serviced.socket", "")}, "from /x/serviced.socket",
+		},
+		"not read": {answers{asks: show("LoadState=not-found\nLoadError=gone", "")}, "does not read " + path + ": gone"},
+		"no sense": {answers{asks: {out: "what?"}}, "cannot be read"},
+		"enable fails": {
+			answers{asks: show(loaded, ""), enable: {code: 1, errs: "one\nRead-only file system.\n"}},
+			"systemctl enable: Read-only file system",
+		},
+		"restart fails": {answers{asks: show(loaded, ""), restart: {code: 1}}, "systemctl restart: it said nothing"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			f := &fake{answers: c.answers}
 			_, err := newSystemd(d, "", f.run).install(t.Context())
-			refusedWith(t, err, c.code, c.words)
+			refusedWith(t, err, CodeRefused, c.words)
 		})
 	}
 	t.Run("a link in place of a unit", func(t *testing.T) {
@@ -129,7 +143,7 @@ func TestSystemdRefusals(t *testing.T) {
 		refusedWith(t, err, CodeFile, "symbolic link")
 		for sign, systemd := range map[string]bool{unitSign: true, plistSign: false} { // a Mac has no systemctl
 			var e *Error
-			if _, err := own(path, sign); !errors.As(err, &e) || strings.Contains(e.FixHint, "systemctl") != systemd {
+			if _, err := readOwn(path, sign); !errors.As(err, &e) || strings.Contains(e.FixHint, "systemctl") != systemd {
 				t.Errorf("%s: %+v", sign, e)
 			}
 		}
@@ -146,18 +160,20 @@ func TestSystemdRefusals(t *testing.T) {
 }
 
 func TestSystemdStates(t *testing.T) {
+	type unit map[string]string
+	inactive, active := unit{"ActiveState": "inactive"}, unit{"ActiveState": "active"}
 	cases := []struct {
-		socket, service map[string]string
+		socket, service unit
 		state           string
 		pid             int
 	}{
-		{map[string]string{"ActiveState": "inactive"}, map[string]string{"ActiveState": "inactive"}, StateStopped, 0},
-		{map[string]string{"ActiveState": "active"}, map[string]string{"ActiveState": "inactive"}, StateListening, 0},
-		{map[string]string{"ActiveState": "active"}, map[string]string{"ActiveState": "active", "MainPID": "7"}, StateRunning, 7},
-		{map[string]string{"ActiveState": "active"}, map[string]string{"ActiveState": "activating", "MainPID": "7"}, StateRunning, 7},
-		{map[string]string{"ActiveState": "active"}, map[string]string{"ActiveState": "activating", "MainPID": "0"}, StateListening, 0},
-		{map[string]string{"ActiveState": "failed", "Result": "trigger-limit-hit"}, map[string]string{"ActiveState": "inactive"}, StateFailed, 0},
-		{map[string]string{"ActiveState": "active"}, map[string]string{"ActiveState": "failed", "Result": "exit-code"}, StateFailed, 0},
+		{inactive, inactive, StateStopped, 0},
+		{active, inactive, StateListening, 0},
+		{active, unit{"ActiveState": "active", "MainPID": "7"}, StateRunning, 7},
+		{active, unit{"ActiveState": "activating", "MainPID": "7"}, StateRunning, 7},
+		{active, unit{"ActiveState": "activating", "MainPID": "0"}, StateListening, 0},
+		{unit{"ActiveState": "failed", "Result": "trigger-limit-hit"}, inactive, StateFailed, 0},
+		{active, unit{"ActiveState": "failed", "Result": "exit-code"}, StateFailed, 0},
 	}
 	for _, c := range cases {
 		if state, pid, _ := stateOf(shown{c.socket, c.service}); state != c.state || pid != c.pid {
@@ -166,10 +182,18 @@ func TestSystemdStates(t *testing.T) {
 	}
 }
 
-func TestLaunchdLife(t *testing.T) {
+const launchdTarget = "gui/501/dev.service.serviced"
+
+// The answers of `launchctl print` about an agent that is not loaded, and one that runs.
+var (
+	notLoaded = outcome{code: 113, errs: "Could not find service"}
+	running   = outcome{out: launchdTarget + " = {\n\tactive count = 1\n\tstate = running\n\n\tpid = 42\n" +
+		"\tlast exit code = (never exited)\n}"}
+)
+
+func TestLaunchdInstall(t *testing.T) {
 	d := here(t)
-	const target = "gui/501/dev.service.serviced"
-	f := &fake{answers: map[string]outcome{"launchctl print": {code: 113, errs: "Could not find service"}}}
+	f := &fake{answers: map[string]outcome{"launchctl print": notLoaded}}
 	l := newLaunchd(d, 501, f.run)
 	if r, err := l.status(t.Context()); err != nil || r.State != StateAbsent {
 		t.Errorf("before: %+v, %v", r, err)
@@ -182,68 +206,87 @@ func TestLaunchdLife(t *testing.T) {
 		t.Fatalf("install: %+v, %v", r, err)
 	}
 	want := []string{
-		"launchctl print " + target, "launchctl print " + target, "launchctl bootstrap gui/501 " + l.path,
-		"launchctl kickstart " + target, "launchctl print " + target,
+		"launchctl print " + launchdTarget, "launchctl print " + launchdTarget, "launchctl bootstrap gui/501 " + l.path,
+		"launchctl kickstart " + launchdTarget, "launchctl print " + launchdTarget,
 	}
 	if diff := cmp.Diff(want, f.asked); diff != "" {
 		t.Error(diff)
 	}
 
-	loaded := outcome{out: target + " = {\n\tactive count = 1\n\tstate = running\n\n\tpid = 42\n\tlast exit code = (never exited)\n}"}
-	f.answers["launchctl print"] = loaded
+	f.answers["launchctl print"] = running
 	if r, err := l.install(t.Context()); err != nil || r.Change != Unchanged || r.State != StateRunning || r.PID != 42 {
 		t.Errorf("again: %+v, %v", r, err)
 	}
-	if err := os.WriteFile(l.path, []byte(plistSign+" long ago -->"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	f.answers["launchctl"] = outcome{code: -1, err: exec.ErrNotFound}
+	delete(f.answers, "launchctl print")
+	_, err = l.install(t.Context())
+	refusedWith(t, err, CodeNoManager, "launchctl is not there")
+}
+
+// TestLaunchdUpdate has launchd take a while to unload the old agent; only then is the new one loaded.
+func TestLaunchdUpdate(t *testing.T) {
+	f := &fake{answers: map[string]outcome{"launchctl print": running}}
+	l := newLaunchd(here(t), 501, f.run)
+	l.pause = 0
+	writeOldAgent(t, l)
 	if r, err := l.status(t.Context()); err != nil || !r.Outdated {
 		t.Errorf("other content: %+v, %v", r, err)
 	}
-	// Unloading goes on for a while; only then the new one is loaded.
 	f.asked = nil
-	f.answers["launchctl bootout"] = outcome{code: underWay, errs: "Boot-out failed: 36: Operation now in progress"}
-	gone, looks := outcome{code: 113, errs: "Could not find service"}, 0
-	l.pause = 0
+	f.answers["launchctl bootout"] = outcome{code: inProgress, errs: "Boot-out failed: 36: Operation now in progress"}
+	asked := 0
 	l.run = func(ctx context.Context, program string, args ...string) outcome {
 		if args[0] == "print" {
-			if looks++; looks > 4 {
-				f.answers["launchctl print"] = gone
+			if asked++; asked > 4 {
+				f.answers["launchctl print"] = notLoaded
 			}
 		}
 		if args[0] == "kickstart" {
-			f.answers["launchctl print"] = loaded
-			looks = -100
+			f.answers["launchctl print"] = running
+			asked = -100
 		}
 		return f.run(ctx, program, args...)
 	}
-	r, err = l.install(t.Context())
-	want = []string{
-		"launchctl print " + target, "launchctl bootout " + target,
-		"launchctl print " + target, "launchctl print " + target, "launchctl print " + target, "launchctl print " + target, // the last says it is gone
-		"launchctl print " + target, "launchctl print " + target, "launchctl bootstrap gui/501 " + l.path, "launchctl kickstart " + target, "launchctl print " + target,
+	r, err := l.install(t.Context())
+	printed := "launchctl print " + launchdTarget
+	want := []string{
+		printed, "launchctl bootout " + launchdTarget, printed, printed, printed, printed, // the last reports that it is gone
+		printed, printed, "launchctl bootstrap gui/501 " + l.path, "launchctl kickstart " + launchdTarget, printed,
 	}
 	if diff := cmp.Diff(want, f.asked); err != nil || r.Change != Updated || diff != "" {
 		t.Errorf("update: %+v, %v: %s", r, err, diff)
 	}
-	l.run = f.run
+}
+
+func TestLaunchdUninstall(t *testing.T) {
+	f := &fake{answers: map[string]outcome{"launchctl print": running}}
+	l := newLaunchd(here(t), 501, f.run)
+	writeOldAgent(t, l)
+	f.answers["launchctl bootout"] = outcome{code: inProgress}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	refusedWith(t, l.bootout(ctx), CodeRefused, "launchctl bootout: ") // for it never ends
+	refusedWith(t, l.bootout(ctx), CodeRefused, "launchctl bootout: ") // it never ends
 	f.answers["launchctl bootout"] = outcome{code: 5, errs: "Boot-out failed: 5: Input/output error"}
-	_, err = l.uninstall(t.Context())
+	_, err := l.uninstall(t.Context())
 	refusedWith(t, err, CodeRefused, "Boot-out failed")
 	delete(f.answers, "launchctl bootout")
-	f.answers["launchctl print"] = gone
+	f.answers["launchctl print"] = notLoaded
 	if r, err := l.uninstall(t.Context()); err != nil || r.Change != Removed {
 		t.Errorf("uninstall: %+v, %v", r, err)
 	}
 	_, err = l.uninstall(t.Context())
 	refusedWith(t, err, CodeNotInstalled, "not installed")
-	f.answers["launchctl"] = outcome{code: -1, err: exec.ErrNotFound}
-	delete(f.answers, "launchctl print")
-	_, err = l.install(t.Context())
-	refusedWith(t, err, CodeNoManager, "launchctl is not there")
+}
+
+// writeOldAgent writes the agent of another version.
+func writeOldAgent(t *testing.T, l *launchd) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(l.path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(l.path, []byte(plistSign+" long ago -->"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestLaunchdStates(t *testing.T) {
@@ -261,7 +304,8 @@ func TestLaunchdStates(t *testing.T) {
 
 func TestSchedulerLife(t *testing.T) {
 	d := here(t)
-	f := &fake{answers: map[string]outcome{"schtasks /Query": {code: 1, errs: "ERROR: The system cannot find the file specified."}}}
+	missing := outcome{code: 1, errs: "ERROR: The system cannot find the file specified."}
+	f := &fake{answers: map[string]outcome{"schtasks /Query": missing}}
 	s := newScheduler(d, `DESK\ada`, f.run)
 	_, err := s.start(t.Context())
 	refusedWith(t, err, CodeNotInstalled, "not installed")
@@ -279,7 +323,8 @@ func TestSchedulerLife(t *testing.T) {
 	if err != nil || r.Change != Unchanged || r.Program != d.program || r.State != StateUnknown || !r.AtLogin {
 		t.Errorf("again: %+v, %v", r, err)
 	}
-	if got := strings.Join(f.asked, "\n"); strings.Contains(got, "/Create") || !strings.Contains(got, "schtasks /Run /TN serviced") {
+	got := strings.Join(f.asked, "\n")
+	if strings.Contains(got, "/Create") || !strings.Contains(got, "schtasks /Run /TN serviced") {
 		t.Error(got)
 	}
 	other := d
@@ -298,7 +343,7 @@ func TestSchedulerLife(t *testing.T) {
 	refusedWith(t, err, CodeUnsupported, "default directory")
 }
 
-// TestDirectoriesAreServicesOfTheirOwn: two directories are two daemons.
+// TestDirectoriesAreServicesOfTheirOwn expects a service for each state directory.
 func TestDirectoriesAreServicesOfTheirOwn(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)

@@ -1,33 +1,12 @@
-// Package osservice is all that the daemon has to do with the system's service manager: it runs the same program in a
-// terminal and under the manager, takes over the sockets of systemd and tells it how the daemon is, and installs,
-// starts, stops and removes the service. It knows nothing of what runs.
+// Package osservice is the daemon's side of the system's service manager: it runs the daemon in a terminal and under
+// the manager, takes over systemd's sockets, and installs, starts, stops and removes the service. It knows nothing of
+// what runs.
 //
-// The service is optional: clients start a daemon on demand, and the service only keeps its sockets (systemd) or itself
-// (launchd, Windows) there from login on. No library does it: those that install services write one systemd unit without
-// sockets, load launchd agents by commands that Apple replaced, and on Windows make and speak to services, which only an
-// administrator may install, while here a task of the person's logon starts an ordinary program. So the systemd units,
-// the launchd agent and the Windows task are our own, each made by a pure function.
+// The service is optional, because clients start a daemon on demand. It keeps the daemon's sockets (systemd) or the
+// daemon (launchd, Windows) there from login on. kardianos/service runs the program, but does not install it: it has no
+// systemd sockets, loads launchd agents by deprecated commands and does not wait for their end, removes files that it
+// did not write, and makes Windows services, which need an administrator and cannot open the person's browser.
 package osservice
 
-import (
-	"context"
-	"os"
-	"os/signal"
-	"syscall"
-)
-
-// Name is what the service manager calls the daemon.
+// Name is the service's name at the service manager.
 const Name = "serviced"
-
-// Run runs f until it returns. Its context ends at SIGINT or SIGTERM, which is how service managers speak too; a second
-// signal ends the process at once. managed tells that a service manager started the process.
-func Run(ctx context.Context, managed bool, f func(context.Context) error) error {
-	if managed {
-		leaveConsole()
-	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	release := context.AfterFunc(ctx, stop)
-	defer release()
-	return f(ctx)
-}

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A path that would be more than a word of a service's file is refused, by each manager, before anything is written or
-// asked; whichever path it is.
+// A path that would be more than a word of a service's file is refused by each manager, before anything is written or
+// asked.
 func TestPathsThatNoFileCanHoldAreRefused(t *testing.T) {
 	managers := map[string]func(d daemon, run runner) manager{
 		"systemd":        func(d daemon, run runner) manager { return newSystemd(d, "", run) },
@@ -23,7 +23,8 @@ func TestPathsThatNoFileCanHoldAreRefused(t *testing.T) {
 	}
 	for system, open := range managers {
 		for place, of := range places {
-			for _, odd := range []string{"\nExecStartPre=/bin/evil", "\r", "\x00", "\x1b[2J", "\x7f", "\u0085", "\u2028", "\xff"} {
+			odds := []string{"\nExecStartPre=/bin/evil", "\r", "\x00", "\x1b[2J", "\x7f", "\u0085", "\u2028", "\xff"}
+			for _, odd := range odds {
 				t.Run(fmt.Sprintf("%s, %s, %q", system, place, odd), func(t *testing.T) {
 					d := here(t)
 					*of(&d) += odd
@@ -45,7 +46,7 @@ func TestPathsThatNoFileCanHoldAreRefused(t *testing.T) {
 	}
 }
 
-// The task scheduler replaces %NAME% and $(NAME) in a program's path, and has no way to write them plainly.
+// The Task Scheduler expands %NAME% and $(NAME) in a program's path, and cannot escape them.
 func TestTaskWithVariablesInItsPathIsRefused(t *testing.T) {
 	for _, program := range []string{`C:\%TEMP%\serviced.exe`, `C:\$(Arg0)\serviced.exe`} {
 		d := here(t)

@@ -1,6 +1,7 @@
 package osservice
 
 import (
+	_ "embed"
 	"encoding/xml"
 	"path/filepath"
 	"strings"
@@ -8,67 +9,28 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// plistSign is in every agent that install wrote, of whatever version.
+// plistSign is in every agent that install wrote.
 const plistSign = "<!-- Written by servicectl service install"
 
-// agentPlist is the launchd agent: the daemon runs from login on and comes back when it fails. It is not started by its
-// sockets: launchd hands those over through a call of the C library only, and the programs are built without cgo.
+//go:embed templates/agent.plist
+var agentTemplate string
+
+// agentPlist returns the launchd agent: the daemon runs from login on and restarts when it fails. Its sockets do not
+// start it, because launchd hands those over in a call of the C library only and the programs are built without cgo.
 func agentPlist(d daemon, label string) string {
 	log := filepath.Join(d.paths.Dir, rendezvous.LogDir, "serviced.stderr")
-	return xml.Header + `<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
-` + plistSign + `; servicectl service uninstall removes it. -->
-<plist version="1.0">
-<dict>
-	<key>Label</key>
-	` + text(label) + `
-	<key>ProgramArguments</key>
-	<array>
-		` + text(d.program) + `
-		<string>run</string>
-		<string>--managed</string>
-	</array>
-	<key>EnvironmentVariables</key>
-	<dict>
-		<key>SERVICE_CONFIG_DIR</key>
-		` + text(d.paths.Dir) + `
-	</dict>
-	<key>WorkingDirectory</key>
-	<string>/</string>
-	<key>RunAtLoad</key>
-	<true/>
-	<key>KeepAlive</key>
-	<dict>
-		<key>SuccessfulExit</key>
-		<false/>
-	</dict>
-	<key>ThrottleInterval</key>
-	<integer>10</integer>
-	<key>ExitTimeOut</key>
-	<integer>30</integer>
-	<key>AbandonProcessGroup</key>
-	<true/>
-	<key>Umask</key>
-	<integer>63</integer>
-	<key>LimitLoadToSessionType</key>
-	<string>Aqua</string>
-	<key>StandardErrorPath</key>
-	` + text(log) + `
-</dict>
-</plist>
-`
+	return expand(agentTemplate, "label", escaped(label), "program", escaped(d.program),
+		"directory", escaped(d.paths.Dir), "log", escaped(log))
 }
 
-// text is a string of a property list.
-func text(s string) string { return "<string>" + escaped(s) + "</string>" }
-
+// escaped escapes text for XML.
 func escaped(s string) string {
 	var b strings.Builder
 	_ = xml.EscapeText(&b, []byte(s))
 	return b.String()
 }
 
-// plistProgram reads back which program an agent starts: the first string after ProgramArguments; empty when it cannot
-// be told.
+// plistProgram returns the program that an agent starts, the first string after ProgramArguments, or "".
 func plistProgram(data string) string {
 	dec := xml.NewDecoder(strings.NewReader(data))
 	after := false

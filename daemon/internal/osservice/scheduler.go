@@ -2,19 +2,18 @@ package osservice
 
 import (
 	"context"
+	_ "embed"
 	"encoding/binary"
 	"encoding/xml"
-	"errors"
 	"os"
-	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strings"
 	"unicode/utf16"
 )
 
-// scheduler keeps the daemon as a task of Windows that runs at the person's logon, in their session and without more
-// rights than they have. A Windows service would need an administrator, and could not open the person's browser.
+// scheduler runs the daemon as a Windows task at the person's logon, in their session and with their rights. A Windows
+// service would need an administrator and could not open the person's browser.
 type scheduler struct {
 	d    daemon
 	user string // DOMAIN\name
@@ -25,7 +24,7 @@ func newScheduler(d daemon, user string, run runner) *scheduler {
 	return &scheduler{d: d, user: user, run: run}
 }
 
-// accountName is the person's account as Windows writes it.
+// accountName returns the person's account as Windows writes it.
 func accountName() string {
 	u, err := user.Current()
 	if err != nil {
@@ -34,54 +33,19 @@ func accountName() string {
 	return u.Username
 }
 
-// taskSign is in every task that install made, of whatever version.
+// taskSign is in every task that install created.
 const taskSign = "Written by servicectl service install"
 
-// taskXML is the task's definition.
+//go:embed templates/task.xml
+var taskTemplate string
+
+// taskXML returns the task's definition.
 func taskXML(d daemon, user string) string {
-	return `<?xml version="1.0" encoding="UTF-16"?>
-<Task version="1.2" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">
-  <RegistrationInfo>
-    <Description>The service's daemon. ` + taskSign + `; servicectl service uninstall removes it.</Description>
-  </RegistrationInfo>
-  <Triggers>
-    <LogonTrigger>
-      <Enabled>true</Enabled>
-      <UserId>` + escaped(user) + `</UserId>
-    </LogonTrigger>
-  </Triggers>
-  <Principals>
-    <Principal id="Author">
-      <UserId>` + escaped(user) + `</UserId>
-      <LogonType>InteractiveToken</LogonType>
-      <RunLevel>LeastPrivilege</RunLevel>
-    </Principal>
-  </Principals>
-  <Settings>
-    <MultipleInstancesPolicy>IgnoreNew</MultipleInstancesPolicy>
-    <DisallowStartIfOnBatteries>false</DisallowStartIfOnBatteries>
-    <StopIfGoingOnBatteries>false</StopIfGoingOnBatteries>
-    <AllowHardTerminate>true</AllowHardTerminate>
-    <StartWhenAvailable>true</StartWhenAvailable>
-    <Hidden>true</Hidden>
-    <ExecutionTimeLimit>PT0S</ExecutionTimeLimit>
-    <RestartOnFailure>
-      <Interval>PT1M</Interval>
-      <Count>5</Count>
-    </RestartOnFailure>
-  </Settings>
-  <Actions Context="Author">
-    <Exec>
-      <Command>` + escaped(d.program) + `</Command>
-      <Arguments>run --managed</Arguments>
-      <WorkingDirectory>` + escaped(filepath.Dir(d.program)) + `</WorkingDirectory>
-    </Exec>
-  </Actions>
-</Task>
-`
+	return expand(taskTemplate, "user", escaped(user), "program", escaped(d.program),
+		"directory", escaped(filepath.Dir(d.program)))
 }
 
-// wide is text as schtasks reads it: UTF-16, little end first, with a mark.
+// wide encodes text as schtasks reads it: UTF-16, little-endian, with a byte order mark.
 func wide(s string) []byte {
 	out := []byte{0xff, 0xfe}
 	for _, unit := range utf16.Encode([]rune(s)) {
@@ -90,13 +54,12 @@ func wide(s string) []byte {
 	return out
 }
 
-// taskProgram reads back which program a task starts, from what `schtasks /Query /XML` writes; empty when it cannot be
-// told.
+// taskProgram returns the program that a task starts, from the output of `schtasks /Query /XML`, or "".
 func taskProgram(data string) string {
 	var task struct {
 		Command string `xml:"Actions>Exec>Command"`
 	}
-	if i := strings.Index(data, "<Task"); i >= 0 { // the header names an encoding that the output does not have
+	if i := strings.Index(data, "<Task"); i >= 0 { // the header declares an encoding that the output does not have
 		data = data[i:]
 	}
 	if xml.Unmarshal([]byte(data), &task) != nil {
@@ -107,7 +70,8 @@ func taskProgram(data string) string {
 
 func (s *scheduler) install(ctx context.Context) (Report, error) {
 	if !s.d.usual {
-		return Report{}, &Error{CodeUnsupported, "a task carries no variables, so it serves the default directory only", "unset SERVICE_CONFIG_DIR, or let clients start this directory's daemon on demand"}
+		return Report{}, &Error{CodeUnsupported, "a task carries no variables, so it serves the default directory only",
+			"unset SERVICE_CONFIG_DIR, or let clients start this directory's daemon on demand"}
 	}
 	if err := plain(s.d); err != nil {
 		return Report{}, err
@@ -131,12 +95,10 @@ func (s *scheduler) install(ctx context.Context) (Report, error) {
 			return Report{}, err
 		}
 	}
-	r, err := s.start(ctx)
-	r.Change = change
-	return r, err
+	return startChanged(ctx, s.start, change)
 }
 
-// create registers the task; schtasks reads it from a file.
+// create registers the task, which schtasks reads from a file.
 func (s *scheduler) create(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "task")
 	if err != nil {
@@ -163,12 +125,9 @@ func (s *scheduler) uninstall(ctx context.Context) (Report, error) {
 }
 
 func (s *scheduler) start(ctx context.Context) (Report, error) {
-	r, err := s.present(ctx, absent())
-	switch {
-	case err != nil:
+	r, err := startable(s.status(ctx))
+	if err != nil {
 		return r, err
-	case r.ProgramMissing:
-		return r, moved(r.Program)
 	}
 	return r, s.must(s.run(ctx, "schtasks", "/Run", "/TN", s.d.name), "/Run")
 }
@@ -178,11 +137,11 @@ func (s *scheduler) stop(ctx context.Context) (Report, error) {
 	if err != nil {
 		return r, err
 	}
-	s.run(ctx, "schtasks", "/End", "/TN", s.d.name) // one that does not run is refused, which is fine
+	s.run(ctx, "schtasks", "/End", "/TN", s.d.name) // fails if it does not run
 	return r, nil
 }
 
-// present is status of a task that is there; missing is the error when there is none.
+// present returns the status of a task; missing is the error if there is none.
 func (s *scheduler) present(ctx context.Context, missing error) (Report, error) {
 	r, err := s.status(ctx)
 	if err == nil && r.State == StateAbsent {
@@ -191,7 +150,7 @@ func (s *scheduler) present(ctx context.Context, missing error) (Report, error) 
 	return r, err
 }
 
-// status cannot tell whether the daemon runs: schtasks says that in the language of the system only. The daemon itself
+// status does not report whether the daemon runs: schtasks prints that in the system's language only. The daemon itself
 // can be asked.
 func (s *scheduler) status(ctx context.Context) (Report, error) {
 	r := Report{System: "task scheduler", Name: s.d.name, State: StateAbsent, Files: []string{}}
@@ -202,23 +161,17 @@ func (s *scheduler) status(ctx context.Context) (Report, error) {
 	case o.code != 0:
 		return r, nil
 	}
-	task := strings.ReplaceAll(o.out, "\x00", "") // some versions write UTF-16 here
+	task := strings.ReplaceAll(o.out, "\x00", "") // some versions of Windows print UTF-16
 	if !strings.Contains(task, taskSign) {
-		return r, &Error{CodeFile, "the task " + s.d.name + " was not made by `servicectl service install`", "rename or delete it in the Task Scheduler, then try again"}
+		return r, &Error{CodeFile, "the task " + s.d.name + " was not made by `servicectl service install`",
+			"rename or delete it in the Task Scheduler, then try again"}
 	}
 	r.State, r.AtLogin = StateUnknown, true
-	r.Program = taskProgram(task)
+	r.setProgram(taskProgram(task))
 	r.Outdated = r.Program != s.d.program
-	r.ProgramMissing = r.Program != "" && !there(r.Program)
 	return r, nil
 }
 
-func (s *scheduler) must(o outcome, what string) error {
-	switch {
-	case o.code == 0:
-		return nil
-	case errors.Is(o.err, exec.ErrNotFound):
-		return &Error{CodeNoManager, "schtasks is not there", "nothing is lost: any client starts the daemon on demand"}
-	}
-	return &Error{CodeRefused, "schtasks " + what + ": " + o.said(), "open the Task Scheduler and look at the task " + s.d.name}
+func (s *scheduler) must(o outcome, action string) error {
+	return must(o, "schtasks", action, "open the Task Scheduler and look at the task "+s.d.name)
 }

@@ -1,28 +1,24 @@
 package osservice
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"hash/fnv"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 
-	"github.com/service-dev/service/daemon/internal/statefile"
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// Codes of the errors that a person can do something about.
+// Codes of errors that a person can act on.
 const (
-	CodeNoManager    = "no_service_manager" // there is none, or none answers for this user
+	CodeNoManager    = "no_service_manager" // none is installed, or none answers for this user
 	CodeNotInstalled = "service_not_installed"
 	CodeProgram      = "program_missing"
-	CodeRefused      = "service_manager_refused" // it answered with an error
-	CodeFile         = "service_file"            // its file cannot be written, or is another's
-	CodeUnsupported  = "service_unsupported"     // not on this system, or not for this directory
+	CodeRefused      = "service_manager_refused" // it reported an error
+	CodeFile         = "service_file"            // a file cannot be written, or install did not write it
+	CodeUnsupported  = "service_unsupported"     // not on this system or not for this directory
 )
 
 // Error is a refusal with its next step.
@@ -33,43 +29,43 @@ func (e *Error) Error() string { return e.Message }
 // States of an installed service.
 const (
 	StateAbsent    = "not_installed"
-	StateStopped   = "stopped"   // installed; neither the daemon runs nor does anybody listen for it
+	StateStopped   = "stopped"   // installed, but neither does the daemon run nor does anything listen for it
 	StateListening = "listening" // the next client starts the daemon
 	StateRunning   = "running"
 	StateFailed    = "failed"
-	StateUnknown   = "unknown" // installed, but the service manager does not tell
+	StateUnknown   = "unknown" // installed, but the service manager does not report it
 )
 
-// What an action did to the files.
+// What install or uninstall did.
 const (
 	Created   = "created"
-	Updated   = "updated" // there were files with other content
+	Updated   = "updated" // the content differed
 	Unchanged = "unchanged"
 	Removed   = "removed"
 )
 
-// Report is a service as its manager knows it.
+// Report describes the service as its manager knows it.
 type Report struct {
-	// System is systemd, launchd or task scheduler; Name is what the service is called there.
+	// System is systemd, launchd or task scheduler, Name the name of the service there.
 	System string `json:"system"`
 	Name   string `json:"name"`
 	State  string `json:"state"`
-	// Change is what install or uninstall did; empty for the other actions.
+	// Change is what install or uninstall did, and empty for other actions.
 	Change string `json:"change,omitempty"`
-	// AtLogin tells that it comes up with the next login.
+	// AtLogin reports whether the service starts at login.
 	AtLogin bool     `json:"atLogin"`
 	Files   []string `json:"files"`
-	// Program is the daemon that the service names; ProgramMissing tells that it is not there any more.
+	// Program is the daemon that the service starts. ProgramMissing reports that it does not exist.
 	Program        string `json:"program,omitempty"`
 	ProgramMissing bool   `json:"programMissing"`
-	// Outdated tells that install would write something else.
+	// Outdated reports that install would write different content.
 	Outdated bool `json:"outdated"`
 	PID      int  `json:"pid,omitempty"`
-	// Detail is what the manager says of a failure.
+	// Detail is the manager's message about a failure.
 	Detail string `json:"detail,omitempty"`
 }
 
-// manager is one system's service manager.
+// manager is the service manager of one operating system.
 type manager interface {
 	install(ctx context.Context) (Report, error)
 	uninstall(ctx context.Context) (Report, error)
@@ -78,11 +74,11 @@ type manager interface {
 	status(ctx context.Context) (Report, error)
 }
 
-// Actions are the words that Control takes.
+// Actions are the actions of Control.
 var Actions = []string{"install", "uninstall", "start", "stop", "status"}
 
-// Control does one of Actions for the daemon of the state directory that the environment names. Errors that a person can
-// do something about are *Error.
+// Control carries out one of Actions for the daemon of the environment's state directory. Errors that a person can act
+// on are *Error.
 func Control(ctx context.Context, action string) (Report, error) {
 	m, err := system()
 	if err != nil {
@@ -90,28 +86,28 @@ func Control(ctx context.Context, action string) (Report, error) {
 	}
 	do, ok := actions(m)[action]
 	if !ok {
-		return Report{}, fmt.Errorf("no such action: %q", action)
+		return Report{}, fmt.Errorf("unknown action %q", action)
 	}
 	return do(ctx)
 }
 
-// actions are what a manager does, by the words of Actions.
+// actions maps Actions to the methods of a manager.
 func actions(m manager) map[string]func(context.Context) (Report, error) {
 	return map[string]func(context.Context) (Report, error){
 		"install": m.install, "uninstall": m.uninstall, "start": m.start, "stop": m.stop, "status": m.status,
 	}
 }
 
-// daemon is what a service manager has to run.
+// daemon is what the service manager runs.
 type daemon struct {
-	name    string // serviced, with a suffix for a directory that is not the default one
+	name    string // serviced, with a suffix for every state directory but the default
 	program string
 	home    string
 	paths   rendezvous.Paths
-	usual   bool // the default directory
+	usual   bool // for the default state directory
 }
 
-// describe finds the daemon of this environment, with this executable as its program.
+// describe returns the daemon of the environment's state directory, with this executable as its program.
 func describe() (daemon, error) {
 	dir, err := rendezvous.Dir()
 	if err != nil {
@@ -123,7 +119,7 @@ func describe() (daemon, error) {
 	}
 	program, err := os.Executable()
 	if err != nil {
-		return daemon{}, fmt.Errorf("finding the own executable: %w", err)
+		return daemon{}, fmt.Errorf("find the own executable: %w", err)
 	}
 	if real, err := filepath.EvalSymlinks(program); err == nil {
 		program = real
@@ -132,8 +128,9 @@ func describe() (daemon, error) {
 	if err != nil {
 		return daemon{}, &Error{CodeFile, err.Error(), "set HOME to an absolute path"}
 	}
-	d := daemon{name: Name, program: program, home: home, paths: paths, usual: paths.Dir == filepath.Join(home, ".service")}
-	if !d.usual { // two directories are two daemons
+	usual := paths.Dir == filepath.Join(home, ".service")
+	d := daemon{name: Name, program: program, home: home, paths: paths, usual: usual}
+	if !d.usual { // each directory has a daemon of its own
 		sum := fnv.New32a()
 		_, _ = sum.Write([]byte(paths.Dir))
 		d.name = fmt.Sprintf("%s-%08x", Name, sum.Sum32())
@@ -141,7 +138,7 @@ func describe() (daemon, error) {
 	return d, nil
 }
 
-// system is the service manager of this computer.
+// system returns the service manager of this computer.
 func system() (manager, error) {
 	d, err := describe()
 	if err != nil {
@@ -155,46 +152,44 @@ func system() (manager, error) {
 	case "windows":
 		return newScheduler(d, accountName(), execute), nil
 	}
-	return nil, &Error{CodeUnsupported, "there is no service for " + runtime.GOOS, "nothing is lost: any client starts the daemon on demand"}
+	return nil, &Error{CodeUnsupported, "there is no service for " + runtime.GOOS, onDemand}
 }
 
-// there tells whether a program can be run.
-func there(program string) bool {
-	info, err := os.Stat(program)
-	return err == nil && info.Mode().IsRegular()
+// setProgram records the program that the service starts.
+func (r *Report) setProgram(program string) {
+	r.Program, r.ProgramMissing = program, program != "" && !isProgram(program)
 }
 
-// own reads a file that install wrote, in which sign stands; fs.ErrNotExist when there is none. Any other file in that
-// place is the person's: it is refused, and is neither read as ours nor written nor removed.
-func own(path, sign string) ([]byte, error) {
-	data, err := statefile.Read(path, maxUnit)
+// startChanged starts what an install wrote and reports its change.
+func startChanged(ctx context.Context, start func(context.Context) (Report, error), change string) (Report, error) {
+	r, err := start(ctx)
+	r.Change = change
+	return r, err
+}
+
+// startable returns the report of a service that can be started, or why it cannot.
+func startable(r Report, err error) (Report, error) {
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, err
-	case errors.Is(err, statefile.ErrSymlink):
-		return nil, &Error{CodeFile, err.Error(), unlinkHint(path, sign)}
 	case err != nil:
-		return nil, &Error{CodeFile, err.Error(), "move " + path + " away, then try again"}
-	case !bytes.Contains(data, []byte(sign)):
-		return nil, &Error{CodeFile, path + " was not written by `servicectl service install`", "move it away, then try again"}
+		return r, err
+	case r.State == StateAbsent:
+		return r, absent()
+	case r.ProgramMissing:
+		return r, &Error{CodeProgram, "the service names " + r.Program + ", which is not there",
+			"run `servicectl service install` with the servicectl that you use now"}
 	}
-	return data, nil
+	return r, nil
 }
 
-// unlinkHint tells what to do about a link in the place of a file of ours; systemd's masks are links.
-func unlinkHint(path, sign string) string {
-	if sign == unitSign {
-		return "move " + path + " away, or run `systemctl --user unmask " + filepath.Base(path) + "` if that is what it is"
-	}
-	return "move " + path + " away, then try again"
-}
+// onDemand is the next step where no service manager can be used.
+const onDemand = "nothing is lost: any client starts the daemon on demand"
 
-// nothing is the answer when there is nothing to remove.
+// nothing is the error of uninstall when the service is not installed.
 func nothing() error {
 	return &Error{CodeNotInstalled, "the service is not installed", "nothing is left to do"}
 }
 
-// absent is the answer to an action on a service that is not installed.
+// absent is the error of other actions when the service is not installed.
 func absent() error {
 	return &Error{CodeNotInstalled, "the service is not installed", "run `servicectl service install`"}
 }

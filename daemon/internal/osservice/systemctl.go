@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// shown are systemd's words on the two units.
+// shown are systemd's properties of the two units.
 type shown struct{ socket, service map[string]string }
 
 func stateOf(u shown) (state string, pid int, detail string) {
@@ -26,7 +26,8 @@ func stateOf(u shown) (state string, pid int, detail string) {
 }
 
 func (s *systemd) show(ctx context.Context) (shown, error) {
-	o := s.run(ctx, "systemctl", "--user", "show", "--property=Id,LoadState,LoadError,ActiveState,SubState,UnitFileState,MainPID,Result,FragmentPath", s.socket(), s.service())
+	const names = "Id,LoadState,LoadError,ActiveState,SubState,UnitFileState,MainPID,Result,FragmentPath"
+	o := s.run(ctx, "systemctl", "--user", "show", "--property="+names, s.socket(), s.service())
 	if o.code != 0 {
 		return shown{}, s.unavailable(o)
 	}
@@ -40,12 +41,13 @@ func (s *systemd) show(ctx context.Context) (shown, error) {
 		}
 	}
 	if u.socket == nil || u.service == nil {
-		return shown{}, &Error{CodeRefused, "systemd's answer cannot be read", "look at `systemctl --user status " + s.service() + "`"}
+		return shown{}, &Error{CodeRefused, "systemd's answer cannot be read",
+			"look at `systemctl --user status " + s.service() + "`"}
 	}
 	return u, nil
 }
 
-// answers tells whether a systemd of this user can be asked.
+// answers returns an error unless this user's systemd answers.
 func (s *systemd) answers(ctx context.Context) error {
 	if o := s.run(ctx, "systemctl", "--user", "show", "--property=Version"); o.code != 0 {
 		return s.unavailable(o)
@@ -56,17 +58,17 @@ func (s *systemd) answers(ctx context.Context) error {
 func (s *systemd) unavailable(o outcome) error {
 	if o.code < 0 {
 		if errors.Is(o.err, exec.ErrNotFound) {
-			return &Error{CodeNoManager, "this system has no systemd: systemctl is not there", "nothing is lost: any client starts the daemon on demand"}
+			return &Error{CodeNoManager, "this system has no systemd: systemctl is not there", onDemand}
 		}
-		return &Error{CodeNoManager, "asking systemd: " + o.err.Error(), "try again"}
+		return &Error{CodeNoManager, "ask systemd: " + o.err.Error(), "try again"}
 	}
 	return &Error{
-		CodeNoManager, "no systemd answers for this user: " + o.said(),
-		"log in anew (a desktop, or ssh), or run `loginctl enable-linger`; nothing is lost: any client starts the daemon on demand",
+		CodeNoManager, "no systemd answers for this user: " + o.message(),
+		"log in anew (a desktop, or ssh), or run `loginctl enable-linger`; " + onDemand,
 	}
 }
 
-// all runs systemctl's commands one after the other until one fails.
+// all runs commands of systemctl until one fails.
 func (s *systemd) all(ctx context.Context, commands ...[]string) error {
 	for _, args := range commands {
 		o := s.run(ctx, "systemctl", append([]string{"--user", "--quiet"}, args...)...)
@@ -74,7 +76,8 @@ func (s *systemd) all(ctx context.Context, commands ...[]string) error {
 			return s.unavailable(o)
 		}
 		if o.code != 0 {
-			return &Error{CodeRefused, "systemctl " + args[0] + ": " + o.said(), "look at `systemctl --user status " + s.service() + "` and `journalctl --user -u " + s.service() + "`"}
+			return &Error{CodeRefused, "systemctl " + args[0] + ": " + o.message(),
+				"look at `systemctl --user status " + s.service() + "` and `journalctl --user -u " + s.service() + "`"}
 		}
 	}
 	return nil

@@ -1,83 +1,50 @@
 package osservice
 
 import (
+	_ "embed"
 	"strings"
 )
 
-// unitSign is in every unit that install wrote, of whatever version.
+// unitSign is in every unit that install wrote.
 const unitSign = "# Written by `servicectl service install`"
 
-// mark begins each unit that is ours.
-const mark = unitSign + "; `servicectl service uninstall` removes it. Your own changes belong into a\n" +
-	"# drop-in (`systemctl --user edit NAME`), which stays.\n"
+//go:embed templates/serviced.socket
+var socketTemplate string
 
-// socketUnit is the unit whose sockets are the very ones that clients dial, so that the first of them starts the daemon.
+// socketUnit returns the unit of the sockets that clients dial, so that the first client starts the daemon.
 func socketUnit(d daemon) string {
-	return strings.ReplaceAll(mark, "NAME", d.name+".socket") + `[Unit]
-Description=Sockets of the service's daemon
-
-[Socket]
-ListenStream=` + specifiers(d.paths.Control) + `
-ListenStream=` + specifiers(d.paths.MCP) + `
-SocketMode=0600
-DirectoryMode=0700
-RemoveOnStop=yes
-
-[Install]
-WantedBy=sockets.target
-`
+	return expand(socketTemplate, "name", d.name, "control", specifiers(d.paths.Control), "mcp", specifiers(d.paths.MCP))
 }
 
-// serviceUnit is the daemon's unit. What it forbids are things that no part of the daemon does and that need neither
-// privileges nor a namespace of users, which a user's service manager cannot count on: options such as ProtectSystem or
-// PrivateTmp would keep the daemon from starting on computers that forbid those. The browser is opened outside this
-// unit (package opener), for browsers need what is forbidden here and outlive the daemon.
+//go:embed templates/serviced.service
+var serviceTemplate string
+
+// serviceUnit returns the daemon's unit. It forbids what no part of the daemon does, as far as that needs neither
+// privileges nor user namespaces: where those are forbidden, options such as ProtectSystem or PrivateTmp would keep the
+// daemon from starting. The browser is opened outside this unit (package opener), because browsers need what is
+// forbidden here and outlive the daemon.
 func serviceUnit(d daemon) string {
-	return strings.ReplaceAll(mark, "NAME", d.name+".service") + `[Unit]
-Description=The service's daemon
-Requires=` + d.name + `.socket
-After=` + d.name + `.socket
-StartLimitIntervalSec=60
-StartLimitBurst=5
-
-[Service]
-Type=notify
-NotifyAccess=main
-ExecStart=` + quoted(d.program) + ` run --managed
-Environment=` + quoted("SERVICE_CONFIG_DIR="+d.paths.Dir) + `
-UnsetEnvironment=SERVICE_BACKEND_URL SERVICE_NO_AUTO_OPEN SERVICE_TELEMETRY DO_NOT_TRACK CI
-WorkingDirectory=/
-Restart=on-failure
-RestartSec=1
-TimeoutStartSec=60
-TimeoutStopSec=30
-WatchdogSec=60
-KillMode=mixed
-OOMPolicy=continue
-
-UMask=0077
-LimitCORE=0
-NoNewPrivileges=yes
-LockPersonality=yes
-RestrictRealtime=yes
-RestrictSUIDSGID=yes
-RestrictNamespaces=yes
-RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
-SystemCallArchitectures=native
-SystemCallFilter=@system-service
-SystemCallErrorNumber=EPERM
-`
+	environment := quoted("SERVICE_CONFIG_DIR=" + d.paths.Dir)
+	return expand(serviceTemplate, "name", d.name, "program", quoted(d.program), "environment", environment)
 }
 
-// specifiers keeps systemd from expanding %.
+// expand replaces {{NAME}} in a template. pairs are names and values.
+func expand(template string, pairs ...string) string {
+	for i := 0; i < len(pairs); i += 2 {
+		pairs[i] = "{{" + pairs[i] + "}}"
+	}
+	return strings.NewReplacer(pairs...).Replace(strings.ReplaceAll(template, "\r\n", "\n"))
+}
+
+// specifiers escapes %, which systemd expands.
 func specifiers(s string) string { return strings.ReplaceAll(s, "%", "%%") }
 
-// quoted is one word of a unit's line, whatever is in it.
+// quoted returns s as one word of a unit's line.
 func quoted(s string) string {
 	return `"` + specifiers(strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s)) + `"`
 }
 
-// programOf reads back which program a unit of ours starts; empty when it cannot be told.
+// programOf returns the program that a unit of install starts, or "".
 func programOf(unit string) string {
 	for line := range strings.Lines(unit) {
 		rest, ok := strings.CutPrefix(line, `ExecStart="`)
@@ -100,24 +67,18 @@ func programOf(unit string) string {
 	return ""
 }
 
-// properties reads the answer of `systemctl show` for several units: NAME=VALUE lines, an empty line between units.
-func properties(text string) []map[string]string {
-	units := []map[string]string{{}}
-	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, "\r\n")
-		last := units[len(units)-1]
-		if line == "" {
-			if len(last) > 0 {
-				units = append(units, map[string]string{})
+// properties parses the output of `systemctl show` for several units: NAME=VALUE lines, an empty line between units.
+func properties(text string) (units []map[string]string) {
+	for block := range strings.SplitSeq(strings.ReplaceAll(text, "\r", ""), "\n\n") {
+		unit := map[string]string{}
+		for line := range strings.Lines(block) {
+			if name, value, ok := strings.Cut(strings.TrimRight(line, "\n"), "="); ok {
+				unit[name] = value
 			}
-			continue
 		}
-		if name, value, ok := strings.Cut(line, "="); ok {
-			last[name] = value
+		if len(unit) > 0 {
+			units = append(units, unit)
 		}
-	}
-	if len(units) > 1 && len(units[len(units)-1]) == 0 {
-		units = units[:len(units)-1]
 	}
 	return units
 }

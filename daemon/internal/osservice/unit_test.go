@@ -47,8 +47,8 @@ func TestWhatIsInstalled(t *testing.T) {
 	golden(t, "task.xml", taskXML(sample, `DESK\ada`))
 }
 
-// TestSystemdAcceptsTheUnits has the machine's own systemd read the units, with plain names and with hard ones, and rate
-// what the service forbids itself.
+// TestSystemdAcceptsTheUnits has the machine's own systemd read the units, with plain names and with hard ones, and
+// rate what the service forbids itself.
 func TestSystemdAcceptsTheUnits(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIPPED: systemd runs on Linux only")
@@ -80,7 +80,7 @@ func TestSystemdAcceptsTheUnits(t *testing.T) {
 				t.Skipf("SKIPPED: %v", err)
 			}
 			s := newSystemd(daemon{name: Name, program: program, home: home, paths: paths, usual: true}, "", nil)
-			if _, err := s.write(); err != nil {
+			if _, err := s.files().write(); err != nil {
 				t.Fatal(err)
 			}
 			analyze := func(args ...string) string {
@@ -93,20 +93,22 @@ func TestSystemdAcceptsTheUnits(t *testing.T) {
 				}
 				return string(out)
 			}
-			for _, f := range s.files() {
+			for _, f := range s.files().list {
 				// It exits with 0 even where it does not know an option.
 				if out := analyze("--man=no", "verify", f.path); strings.TrimSpace(out) != "" {
 					t.Errorf("%s: %s", filepath.Base(f.path), out)
 				}
 			}
 			// In hundredths; a unit that forbids nothing has more than 9.
-			analyze("security", "--offline=true", "--threshold=70", s.files()[1].path)
+			analyze("security", "--offline=true", "--threshold=70", s.files().list[1].path)
 		})
 	}
 }
 
 func TestProgramsAreReadBack(t *testing.T) {
-	for _, program := range []string{"/bin/serviced", `/a b/50%s it's "q"\x $b/serviced`, `C:\Program Files\svc & co\serviced.exe`, "/ü/<serviced>"} {
+	for _, program := range []string{
+		"/bin/serviced", `/a b/50%s it's "q"\x $b/serviced`, `C:\Program Files\svc & co\serviced.exe`, "/ü/<serviced>",
+	} {
 		d := sample
 		d.program = program
 		if got := programOf(serviceUnit(d)); got != program {
@@ -119,7 +121,9 @@ func TestProgramsAreReadBack(t *testing.T) {
 			t.Errorf("task: %q, want %q", got, program)
 		}
 	}
-	for _, text := range []string{"", "ExecStart=/bin/x\n", `ExecStart="/bin/x`, "<plist>", "<Task", "<key>ProgramArguments</key>"} {
+	for _, text := range []string{
+		"", "ExecStart=/bin/x\n", `ExecStart="/bin/x`, "<plist>", "<Task", "<key>ProgramArguments</key>",
+	} {
 		if got := programOf(text) + plistProgram(text) + taskProgram(text); got != "" {
 			t.Errorf("%q: %q", text, got)
 		}
@@ -165,6 +169,6 @@ func FuzzManagersWords(f *testing.F) {
 		if state, _, _ := printed(text); state == "" {
 			t.Error("no state")
 		}
-		outcome{errs: text}.said()
+		outcome{errs: text}.message()
 	})
 }

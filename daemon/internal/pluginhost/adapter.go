@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/service-dev/service/daemon/internal/backend"
-	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
 // The states of an adapter, as `servicectl plugin list` shows them.
@@ -24,62 +24,57 @@ const (
 
 // Rules of supervision.
 const (
-	firstPause   = 100 * time.Millisecond
-	longestPause = 10 * time.Second
+	minBackoff = 100 * time.Millisecond
+	maxBackoff = 10 * time.Second
 	// breakerCrashes within breakerWindow open the breaker: no start for breakerPause.
 	breakerCrashes = 5
 	breakerWindow  = time.Minute
 	breakerPause   = time.Minute
-	// shortPause is how long a call waits for an adapter that is about to be started again.
-	shortPause = time.Second
+	// maxCallDelay is the longest backoff that a call waits for.
+	maxCallDelay = time.Second
 )
 
-// adapter supervises one binary. Its goroutine, started by the first call, owns the process; the other fields are
-// guarded by mu, and every change of state closes changed.
+// adapter supervises one binary. Its goroutine, started by the first call, owns the process. The fields below mu are
+// guarded by it, and every change of state closes changed.
 type adapter struct {
-	name  string
-	path  string
-	start func(ctx context.Context, a *adapter) (*instance, error)
-	now   func() time.Time
-	life  context.Context
-	owner *sync.WaitGroup
-	// probeEvery and probeWait are the host's options.
-	probeEvery, probeWait time.Duration
-	mu                    sync.Mutex
-	status                PluginStatus
-	// inst is set while running.
-	inst    *instance
+	name string
+	path string
+	host *Host
+
+	mu      sync.Mutex
+	status  PluginStatus
+	inst    *instance // set while running
 	crashes []time.Time
-	// lasting is why it does not start, when the adapter said that this does not pass by itself.
-	lasting *backend.Problem
-	refused error     // why the file was refused, in the state Refused
-	resume  time.Time // when the present pause ends; monotonic, for a clock that is moved must not prolong it
-	changed chan struct{}
-	pauses  *backoff.ExponentialBackOff
+	// permanent is why it does not start, if the adapter reported a problem that does not pass by itself.
+	permanent *backend.Problem
+	refused   error     // why the file was refused, in the state Refused
+	resume    time.Time // end of the backoff; monotonic, so that setting the clock does not prolong it
+	changed   chan struct{}
+	backoff   *backoff.ExponentialBackOff
 }
 
 func newAdapter(h *Host, name, path string) *adapter {
-	pauses := backoff.NewExponentialBackOff()
-	pauses.InitialInterval, pauses.MaxInterval = firstPause, longestPause
+	b := backoff.NewExponentialBackOff()
+	b.InitialInterval, b.MaxInterval = minBackoff, maxBackoff
 	return &adapter{
-		name: name, path: path, start: h.launch, now: h.now, life: h.life, owner: &h.owner,
-		probeEvery: h.opts.ProbeEvery, probeWait: h.opts.ProbeWait,
-		status:  PluginStatus{Name: name, Path: path, State: Stopped},
-		changed: make(chan struct{}),
-		pauses:  pauses,
+		name: name, path: path, host: h, status: PluginStatus{Name: name, Path: path, State: Stopped},
+		changed: make(chan struct{}), backoff: b,
 	}
 }
 
-// set changes the state and wakes whoever waits for it. mu must be held.
-func (a *adapter) set(state string) {
+// setState changes the state and wakes whoever waits for it. mu is held.
+func (a *adapter) setState(state string) {
 	a.status.State = state
 	close(a.changed)
 	a.changed = make(chan struct{})
 }
 
-// get returns the running instance, starting the adapter when it is not. It waits for a start that is under way, but
-// not for a long pause after crashes. The error is a *backend.Problem or ctx's own.
+// get returns the running instance, starting the adapter if necessary. It waits for a start that is under way, but not
+// for a long backoff. The error is a *backend.Problem or ctx's own.
 func (a *adapter) get(ctx context.Context) (*instance, error) {
+	if a.host.unavailable != nil {
+		return nil, a.host.unavailable
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	begun := false
@@ -91,14 +86,14 @@ func (a *adapter) get(ctx context.Context) (*instance, error) {
 			if begun {
 				return nil, a.unavailable()
 			}
-			if a.life.Err() != nil {
+			if a.host.life.Err() != nil {
 				return nil, unavailable(a.name, "the daemon is stopping", 0)
 			}
 			begun = true
-			a.set(Starting)
-			a.owner.Go(func() { a.supervise(a.life) })
+			a.setState(Starting)
+			a.host.supervisors.Go(func() { a.supervise(a.host.life) })
 		case Backoff:
-			if time.Until(a.resume) > shortPause {
+			if time.Until(a.resume) > maxCallDelay {
 				return nil, a.unavailable()
 			}
 		}
@@ -117,39 +112,28 @@ func (a *adapter) get(ctx context.Context) (*instance, error) {
 // supervise runs the adapter until the host stops or the file is refused.
 func (a *adapter) supervise(ctx context.Context) {
 	for {
-		inst, err := a.start(ctx, a)
-		if ctx.Err() != nil {
-			if inst != nil {
-				inst.stop()
-			}
-			a.stopped()
-			return
-		}
+		inst, err := a.host.launch(ctx, a)
 		var r *refusal
-		if errors.As(err, &r) {
-			a.refuse(r)
+		switch {
+		case errors.As(err, &r):
+			a.setRefused(r)
 			return
+		case err == nil:
+			a.setRunning(inst)
+			err = a.monitor(ctx, inst)
 		}
-		if err == nil {
-			a.running(inst)
-			err = a.tend(ctx, inst)
-			if ctx.Err() != nil {
-				a.stopped()
-				return
-			}
-		}
-		if !a.pause(ctx, err) {
-			a.stopped()
+		if ctx.Err() != nil || !a.backOff(ctx, err) {
+			a.setStopped()
 			return
 		}
 	}
 }
 
-// tend returns why the running process is no more. It watches it, and ends it when it is stuck or ctx ends.
-func (a *adapter) tend(ctx context.Context, inst *instance) error {
+// monitor waits for the process to end, and returns why it did. It stops the process when it is stuck or ctx ends.
+func (a *adapter) monitor(ctx context.Context, inst *instance) error {
 	watching, cancel := context.WithCancel(ctx)
 	var watch sync.WaitGroup
-	watch.Go(func() { inst.watch(watching, a.probeEvery, a.probeWait) })
+	watch.Go(func() { inst.watch(watching, a.host.opts.ProbeEvery, a.host.opts.ProbeWait) })
 	err := inst.wait(ctx)
 	cancel()
 	watch.Wait()
@@ -157,46 +141,43 @@ func (a *adapter) tend(ctx context.Context, inst *instance) error {
 	return err
 }
 
-func (a *adapter) running(inst *instance) {
+func (a *adapter) setRunning(inst *instance) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.inst, a.lasting = inst, nil
+	a.inst, a.permanent = inst, nil
 	a.status.PID, a.status.Version, a.status.Verified = inst.pid(), inst.about.GetVersion(), true
-	a.status.Since, a.status.Resume = a.now(), time.Time{}
-	a.set(Running)
+	a.status.Since, a.status.Resume = a.host.now(), time.Time{}
+	a.setState(Running)
 }
 
-func (a *adapter) stopped() {
+func (a *adapter) setStopped() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.inst, a.status.PID = nil, 0
-	a.set(Stopped)
+	a.setState(Stopped)
 }
 
-func (a *adapter) refuse(r *refusal) {
+func (a *adapter) setRefused(r *refusal) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.inst, a.status.PID, a.status.Verified, a.status.LastError = nil, 0, false, r.reason
 	a.refused = r
-	a.set(Refused)
+	a.setState(Refused)
 }
 
-// pause waits after a crash, longer each time; it returns false when the host stops meanwhile.
-func (a *adapter) pause(ctx context.Context, cause error) bool {
+// backOff waits after a crash, longer each time; it returns false when the host stops meanwhile.
+func (a *adapter) backOff(ctx context.Context, cause error) bool {
 	a.mu.Lock()
-	now := a.now()
-	a.crashes = append(a.crashes, now)
-	for len(a.crashes) > 0 && now.Sub(a.crashes[0]) >= breakerWindow {
-		a.crashes = a.crashes[1:]
-	}
+	now := a.host.now()
+	a.crashes = slices.DeleteFunc(append(a.crashes, now), func(at time.Time) bool { return now.Sub(at) >= breakerWindow })
 	if len(a.crashes) == 1 {
-		a.pauses.Reset()
+		a.backoff.Reset()
 	}
-	wait := a.pauses.NextBackOff()
-	a.status.LastError, a.lasting = cause.Error(), nil
+	wait := a.backoff.NextBackOff()
+	a.status.LastError, a.permanent = cause.Error(), nil
 	var p *backend.Problem
 	if errors.As(cause, &p) && !p.Retryable {
-		a.lasting = p
+		a.permanent = p
 	}
 	if len(a.crashes) >= breakerCrashes {
 		wait = breakerPause
@@ -207,7 +188,7 @@ func (a *adapter) pause(ctx context.Context, cause error) bool {
 	a.status.Crashed, a.status.Resume = now, now.Add(wait)
 	a.inst, a.status.PID = nil, 0
 	a.status.Restarts++
-	a.set(Backoff)
+	a.setState(Backoff)
 	a.mu.Unlock()
 
 	timer := time.NewTimer(wait)
@@ -220,19 +201,18 @@ func (a *adapter) pause(ctx context.Context, cause error) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.status.Resume = time.Time{}
-	a.set(Starting)
+	a.setState(Starting)
 	return true
 }
 
-// snapshot is the status now.
 func (a *adapter) snapshot() PluginStatus {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.status
 }
 
-// live is the running instance, or nil; it never starts one.
-func (a *adapter) live() *instance {
+// running returns the running instance, or nil; it never starts one.
+func (a *adapter) running() *instance {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.status.State != Running {
@@ -241,7 +221,7 @@ func (a *adapter) live() *instance {
 	return a.inst
 }
 
-// unavailable is the problem of a call that found no running adapter. mu must be held.
+// unavailable returns the problem of a call that finds no running adapter. mu is held.
 func (a *adapter) unavailable() *backend.Problem {
 	if a.status.State == Refused {
 		return &backend.Problem{
@@ -251,21 +231,19 @@ func (a *adapter) unavailable() *backend.Problem {
 		}
 	}
 	p := unavailable(a.name, a.status.LastError, time.Until(a.resume))
-	if a.lasting != nil {
-		p.Retryable, p.RetryAfter, p.FixHint = false, 0, a.lasting.FixHint
+	if a.permanent != nil {
+		p.Retryable, p.RetryAfter, p.FixHint = false, 0, a.permanent.FixHint
 	}
 	return p
 }
 
 func unavailable(name, why string, after time.Duration) *backend.Problem {
 	return &backend.Problem{
-		Code:       backend.CodeAdapterUnavailable,
-		Message:    fmt.Sprintf("adapter %s is not running: %s", name, why),
-		Retryable:  true,
-		FixHint:    "Try again in a moment. `servicectl plugin list` shows the adapter, `servicectl daemon logs` why it stopped.",
+		Code:      backend.CodeAdapterUnavailable,
+		Message:   fmt.Sprintf("adapter %s is not running: %s", name, why),
+		Retryable: true,
+		FixHint: "Try again in a moment. `servicectl plugin list` shows the adapter, `servicectl daemon logs` why it " +
+			"stopped.",
 		RetryAfter: max(0, after.Round(time.Second)),
 	}
 }
-
-// about is what an adapter said of itself when it was started.
-type about = pluginv1.DescribeResponse

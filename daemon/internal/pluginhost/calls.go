@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/proto/backendapi"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
@@ -18,20 +20,24 @@ const callTimeout = 30 * time.Second
 // method is one RPC of the generated client.
 type method[Req, Resp any] func(pluginv1.BackendClient, context.Context, *Req, ...grpc.CallOption) (*Resp, error)
 
-// call makes one RPC at the adapter of t. Errors are *backend.Problem, or ctx's own when the caller gave up.
+// call calls the adapter that serves t. Errors are *backend.Problem, or ctx's own if the caller gave up. With an
+// error the reply is nil, which the generated getters accept.
 func call[Req, Resp any](ctx context.Context, h *Host, t backend.Target, m method[Req, Resp], req *Req) (*Resp, error) {
 	return callWithin(ctx, h, t, callTimeout, m, req)
 }
 
-// callWithin is call for an RPC that may take longer than others.
-func callWithin[Req, Resp any](ctx context.Context, h *Host, t backend.Target, limit time.Duration, m method[Req, Resp], req *Req) (*Resp, error) {
+// callWithin is call with another time limit.
+func callWithin[Req, Resp any](
+	ctx context.Context, h *Host, t backend.Target, limit time.Duration, m method[Req, Resp], req *Req,
+) (*Resp, error) {
 	a := h.pick(t)
 	inst, err := a.get(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := rightBackend(t, inst.about); err != nil {
-		return nil, err
+	if t.BaseURL != backend.EmbeddedURL && strings.HasPrefix(t.BaseURL, backend.EmbeddedURL) &&
+		t.BaseURL != inst.about.GetEmbeddedId() {
+		return nil, embeddedReset()
 	}
 	defer inst.use()()
 	inner, cancel := context.WithTimeout(ctx, limit)
@@ -41,7 +47,7 @@ func callWithin[Req, Resp any](ctx context.Context, h *Host, t backend.Target, l
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return nil, ctx.Err()
 		}
-		if inst.spoiled(inner) {
+		if inst.isAtFault(inner) {
 			return nil, stuckProblem(a.name)
 		}
 		err = problemOf(inner, a.name, err)
@@ -49,33 +55,30 @@ func callWithin[Req, Resp any](ctx context.Context, h *Host, t backend.Target, l
 		if errors.As(err, &p) && p.DeviceCode != nil {
 			p.DeviceCode.SignInWord = inst.about.GetSignInWord()
 		}
-		h.contacts.note(t.BaseURL, err, h.now())
-		return nil, err
+		resp = nil
 	}
-	h.contacts.note(t.BaseURL, nil, h.now())
-	return resp, nil
+	h.contacts.record(t.BaseURL, err, h.now())
+	return resp, err
 }
 
-// rightBackend keeps a token of one embedded backend from another, whose data was made anew.
-func rightBackend(t backend.Target, a *about) error {
-	if t.BaseURL == "" || t.BaseURL == backend.EmbeddedURL || !embedded(t.BaseURL) || t.BaseURL == a.GetEmbeddedId() {
-		return nil
-	}
+// embeddedReset returns the refusal to send a token of one embedded backend to its successor, which has other data.
+func embeddedReset() *backend.Problem {
 	return &backend.Problem{
 		Code:    backend.CodeAuthRequired,
-		Message: "the link belongs to an embedded backend that is no more",
+		Message: "the link belongs to an embedded backend that was reset",
 		FixHint: "Link the account again: its embedded backend was replaced by a new one.",
 	}
 }
 
 // IssueDeviceCode starts a device-code flow.
 func (h *Host) IssueDeviceCode(ctx context.Context, t backend.Target, scope string) (backend.DeviceCode, error) {
-	r, err := call(ctx, h, t, pluginv1.BackendClient.IssueDeviceCode, &pluginv1.IssueDeviceCodeRequest{Target: target(t), Scope: scope})
+	r, err := call(ctx, h, t, pluginv1.BackendClient.IssueDeviceCode,
+		&pluginv1.IssueDeviceCodeRequest{Target: target(t), Scope: scope})
 	if err != nil {
 		return backend.DeviceCode{}, err
 	}
 	code := deviceCode(r.GetDeviceCode())
-	if inst := h.pick(t).live(); inst != nil {
+	if inst := h.pick(t).running(); inst != nil {
 		code.SignInWord = inst.about.GetSignInWord()
 	}
 	return code, nil
@@ -83,7 +86,8 @@ func (h *Host) IssueDeviceCode(ctx context.Context, t backend.Target, scope stri
 
 // PollDeviceToken makes one poll.
 func (h *Host) PollDeviceToken(ctx context.Context, t backend.Target, code string) (backend.Poll, error) {
-	r, err := call(ctx, h, t, pluginv1.BackendClient.PollDeviceToken, &pluginv1.PollDeviceTokenRequest{Target: target(t), DeviceCode: code})
+	r, err := call(ctx, h, t, pluginv1.BackendClient.PollDeviceToken,
+		&pluginv1.PollDeviceTokenRequest{Target: target(t), DeviceCode: code})
 	if err != nil {
 		return backend.Poll{}, err
 	}
@@ -98,7 +102,14 @@ func (h *Host) PollDeviceToken(ctx context.Context, t backend.Target, code strin
 	return backend.Poll{Token: &backend.Token{AuthToken: tok.GetAuthToken(), Account: acc}}, nil
 }
 
-// Account tells who a token is.
+// CancelDeviceCode ends a code that will not be polled again.
+func (h *Host) CancelDeviceCode(ctx context.Context, t backend.Target, code string) error {
+	_, err := call(ctx, h, t, pluginv1.BackendClient.CancelDeviceCode,
+		&pluginv1.CancelDeviceCodeRequest{Target: target(t), DeviceCode: code})
+	return err
+}
+
+// Account returns the account of the target's bearer.
 func (h *Host) Account(ctx context.Context, t backend.Target) (backend.Account, error) {
 	r, err := call(ctx, h, t, pluginv1.BackendClient.GetAccount, &pluginv1.GetAccountRequest{Target: target(t)})
 	if err != nil {
@@ -113,36 +124,29 @@ func (h *Host) RevokeLink(ctx context.Context, t backend.Target) error {
 	return err
 }
 
-// Health asks the backend how it is.
+// Health returns the backend's health.
 func (h *Host) Health(ctx context.Context, t backend.Target) (backend.Health, error) {
 	r, err := call(ctx, h, t, pluginv1.BackendClient.Health, &pluginv1.HealthRequest{Target: target(t)})
-	if err != nil {
-		return backend.Health{}, err
-	}
 	return backend.Health{
 		OK: r.GetOk(), Service: r.GetService(), Version: r.GetVersion(), Commit: r.GetCommit(), BuiltAt: r.GetBuiltAt(),
 		Phase: r.GetPhase(), Uptime: time.Duration(r.GetUptimeMs()) * time.Millisecond, Hints: r.GetHints(),
-	}, nil
+	}, err
 }
 
-// CreateSession creates or resumes a session; created tells which.
-func (h *Host) CreateSession(ctx context.Context, t backend.Target, q backend.SessionRequest) (s backend.Session, created bool, err error) {
+// CreateSession creates or resumes a session; created reports which.
+func (h *Host) CreateSession(ctx context.Context, t backend.Target, q backendapi.SessionRequest) (s backend.Session,
+	created bool, err error) {
 	r, err := call(ctx, h, t, pluginv1.BackendClient.CreateSession, &pluginv1.CreateSessionRequest{
 		Target: target(t), Project: q.Project, Platform: q.Platform, DeviceModel: q.DeviceModel, Fresh: q.Fresh,
 	})
-	if err != nil {
-		return backend.Session{}, false, err
-	}
-	return session(r.GetSession()), r.GetCreated(), nil
+	return session(r.GetSession()), r.GetCreated(), err
 }
 
 // GetSession reads one session.
 func (h *Host) GetSession(ctx context.Context, t backend.Target, id string) (backend.Session, error) {
-	r, err := call(ctx, h, t, pluginv1.BackendClient.GetSession, &pluginv1.GetSessionRequest{Target: target(t), SessionId: id})
-	if err != nil {
-		return backend.Session{}, err
-	}
-	return session(r.GetSession()), nil
+	r, err := call(ctx, h, t, pluginv1.BackendClient.GetSession,
+		&pluginv1.GetSessionRequest{Target: target(t), SessionId: id})
+	return session(r.GetSession()), err
 }
 
 // ListSessions lists the open sessions of the linked account, newest first.
@@ -158,67 +162,77 @@ func (h *Host) ListSessions(ctx context.Context, t backend.Target) ([]backend.Se
 	return list, nil
 }
 
-// CloseSession ends a session; closing a closed one answers the same.
+// CloseSession closes a session; closing it again returns the same.
 func (h *Host) CloseSession(ctx context.Context, t backend.Target, id string) (backend.Session, error) {
-	r, err := call(ctx, h, t, pluginv1.BackendClient.CloseSession, &pluginv1.CloseSessionRequest{Target: target(t), SessionId: id})
-	if err != nil {
-		return backend.Session{}, err
-	}
-	return session(r.GetSession()), nil
+	r, err := call(ctx, h, t, pluginv1.BackendClient.CloseSession,
+		&pluginv1.CloseSessionRequest{Target: target(t), SessionId: id})
+	return session(r.GetSession()), err
 }
 
 // MintSessionSecret mints one more app secret for an open session. The result is a secret.
 func (h *Host) MintSessionSecret(ctx context.Context, t backend.Target, id string) (string, error) {
-	r, err := call(ctx, h, t, pluginv1.BackendClient.MintSessionSecret, &pluginv1.MintSessionSecretRequest{Target: target(t), SessionId: id})
+	r, err := call(ctx, h, t, pluginv1.BackendClient.MintSessionSecret,
+		&pluginv1.MintSessionSecretRequest{Target: target(t), SessionId: id})
 	return r.GetAppSecret(), err
 }
 
 // ListEvents reads the event log after the cursor since.
-func (h *Host) ListEvents(ctx context.Context, t backend.Target, id string, since int64, limit int) (backend.EventPage, error) {
+func (h *Host) ListEvents(ctx context.Context, t backend.Target, id string, since int64,
+	limit int) (backendapi.EventPage,
+	error) {
 	return h.WaitEvents(ctx, t, id, since, limit, 0)
 }
 
-// maxWait is the longest that WaitEvents waits, as backend.proto has it.
+// maxWait is the longest wait of WaitEvents, as documented in backend.proto.
 const maxWait = 25 * time.Second
 
-// WaitEvents is ListEvents that waits for a row when there is none, at most 25 s. An empty page after that is no error.
-func (h *Host) WaitEvents(ctx context.Context, t backend.Target, id string, since int64, limit int, wait time.Duration) (backend.EventPage, error) {
+// WaitEvents is ListEvents, but waits up to 25 s for a row if there is none. An empty page is not an error.
+func (h *Host) WaitEvents(
+	ctx context.Context, t backend.Target, id string, since int64, limit int, wait time.Duration,
+) (backendapi.EventPage, error) {
 	wait = min(max(wait, 0), maxWait)
 	r, err := callWithin(ctx, h, t, callTimeout+wait, pluginv1.BackendClient.ListEvents, &pluginv1.ListEventsRequest{
-		Target: target(t), SessionId: id, Since: since, Limit: uint32(min(max(limit, 0), 500)), WaitMs: int32(wait.Milliseconds()),
+		Target: target(t), SessionId: id, Since: since, Limit: uint32(min(max(limit, 0), 500)),
+		WaitMs: int32(wait.Milliseconds()),
 	})
-	if err != nil {
-		return backend.EventPage{}, err
+	page := backendapi.EventPage{
+		Events: make([]json.RawMessage, len(r.GetEvents())), Next: r.GetNext(), More: r.GetMore(),
+		Truncated: r.GetTruncated(),
 	}
-	page := backend.EventPage{Events: make([]json.RawMessage, 0, len(r.GetEvents())), Next: r.GetNext(), More: r.GetMore(), Truncated: r.GetTruncated()}
-	for _, e := range r.GetEvents() {
-		page.Events = append(page.Events, json.RawMessage(e))
+	for i, e := range r.GetEvents() {
+		page.Events[i] = json.RawMessage(e)
 	}
-	return page, nil
+	return page, err
 }
 
-// Control asks the simulated glasses of a session for something and gives the payload of their result
-// (proto/glasses.Result), also when that is an error of the glasses.
-func (h *Host) Control(ctx context.Context, t backend.Target, id, typ string, payload json.RawMessage, media []byte) (json.RawMessage, error) {
+// Control sends a control request to a session's simulated glasses and returns the payload of their result
+// (proto/glasses.Result), which may be an error of the glasses.
+func (h *Host) Control(
+	ctx context.Context, t backend.Target, id, typ string, payload json.RawMessage, media []byte,
+) (json.RawMessage, error) {
 	r, err := call(ctx, h, t, pluginv1.BackendClient.Control, &pluginv1.ControlRequest{
 		Target: target(t), SessionId: id, Type: typ, Payload: payload, Media: media,
 	})
 	return r.GetResult(), err
 }
 
-// MintProjectKey mints a key of a project of the linked account; name says what it is for.
+// MintProjectKey mints a key for a project of the linked account, labelled name.
 func (h *Host) MintProjectKey(ctx context.Context, t backend.Target, project, name string) (backend.ProjectKey, error) {
-	r, err := call(ctx, h, t, pluginv1.BackendClient.MintProjectKey, &pluginv1.MintProjectKeyRequest{Target: target(t), Project: project, Name: name})
+	r, err := call(ctx, h, t, pluginv1.BackendClient.MintProjectKey,
+		&pluginv1.MintProjectKeyRequest{Target: target(t), Project: project, Name: name})
 	if err != nil {
 		return backend.ProjectKey{}, err
 	}
-	return projectKey(r), nil
+	return backend.ProjectKey{
+		Key: r.GetProjectKey(), Hint: r.GetHint(), CreatedAt: time.UnixMilli(r.GetCreatedAt()).UTC(),
+	}, nil
 }
 
-// Activity tells what keeps the running adapters busy. It starts none, and one that does not answer counts as idle.
+// Activity reports what keeps the running adapters busy. It starts none; an adapter that does not answer counts as
+// idle.
 func (h *Host) Activity(ctx context.Context) (connections, pendingCodes int) {
 	for _, a := range h.adapters {
-		inst := a.live()
+		inst := a.running()
 		if inst == nil {
 			continue
 		}

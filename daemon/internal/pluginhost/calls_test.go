@@ -23,7 +23,8 @@ func TestSessionCallsOverRealAdapter(t *testing.T) {
 			Payload json.RawMessage
 			Media   []byte
 		}
-		if err := json.NewDecoder(r.Body).Decode(&in); err != nil || in.Type != "sim.camera" || string(in.Payload) != `{"a":1}` || !bytes.Equal(in.Media, picture) {
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil || in.Type != "sim.camera" ||
+			string(in.Payload) != `{"a":1}` || !bytes.Equal(in.Media, picture) {
 			t.Errorf("the backend got %s %s and %d bytes, %v", in.Type, in.Payload, len(in.Media), err)
 		}
 		_, _ = io.WriteString(w, `{"result":{"ok":true,"later":1}}`)
@@ -53,12 +54,14 @@ func TestSessionCallsOverRealAdapter(t *testing.T) {
 	}
 	for wait, want := range map[time.Duration]string{0: "", 1500 * time.Millisecond: "1500", time.Hour: "25000"} {
 		page, err := h.WaitEvents(t.Context(), to, "ses_1", 3, 10, wait)
-		if err != nil || page.Next != 4 || !page.More || len(page.Events) != 1 || string(page.Events[0]) != `{"wait":"`+want+`"}` {
+		if err != nil || page.Next != 4 || !page.More || len(page.Events) != 1 ||
+			string(page.Events[0]) != `{"wait":"`+want+`"}` {
 			t.Errorf("waiting %v: %+v, %v", wait, page, err)
 		}
 	}
 	key, err := h.MintProjectKey(t.Context(), to, "com.example.app", "laptop")
-	if err != nil || key != (backend.ProjectKey{Key: "spk_x", Hint: "pk_x", CreatedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}) {
+	if err != nil || key != (backend.ProjectKey{Key: "spk_x", Hint: "pk_x",
+		CreatedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}) {
 		t.Errorf("key: %v, %v", key.CreatedAt, err)
 	}
 }

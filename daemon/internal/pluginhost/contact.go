@@ -8,10 +8,10 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 )
 
-// Contact is how the last call to a backend went. At is zero when there was none.
+// Contact is the outcome of the last call to a backend. At is zero if there was none.
 type Contact struct {
 	At time.Time
-	// OK tells that the backend answered, be it with a refusal; Err says why it could not be asked.
+	// OK reports whether the backend answered, even with a refusal; Err is why it could not be reached.
 	OK  bool
 	Err string
 }
@@ -25,17 +25,17 @@ type contacts struct {
 	of map[string]Contact
 }
 
-// note takes the outcome of a call. What says nothing of the backend (an adapter that does not run) changes nothing.
-func (c *contacts) note(url string, err error, now time.Time) {
-	said := Contact{At: now, OK: err == nil}
+// record stores the outcome of a call unless it says nothing about the backend, e.g. because the adapter did not run.
+func (c *contacts) record(url string, err error, now time.Time) {
+	contact := Contact{At: now, OK: err == nil}
 	var p *backend.Problem
 	if errors.As(err, &p) {
-		said.OK = p.HTTPStatus != 0
-		if p.Code == backend.CodeUnreachable && !said.OK {
-			said.Err = p.Message
+		contact.OK = p.HTTPStatus != 0
+		if p.Code == backend.CodeUnreachable && !contact.OK {
+			contact.Err = p.Message
 		}
 	}
-	if !said.OK && said.Err == "" {
+	if !contact.OK && contact.Err == "" {
 		return
 	}
 	c.mu.Lock()
@@ -43,10 +43,10 @@ func (c *contacts) note(url string, err error, now time.Time) {
 	if c.of == nil || len(c.of) >= maxContacts && c.of[url].At.IsZero() {
 		c.of = map[string]Contact{}
 	}
-	c.of[url] = said
+	c.of[url] = contact
 }
 
-// Contact tells how the last call to a backend address went. It asks nobody.
+// Contact returns the outcome of the last call to a backend address. It makes no call.
 func (h *Host) Contact(url string) Contact {
 	h.contacts.mu.Lock()
 	defer h.contacts.mu.Unlock()

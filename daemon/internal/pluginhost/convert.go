@@ -23,7 +23,7 @@ func target(t backend.Target) *pluginv1.Target {
 	p := &pluginv1.Target{
 		Requester: &pluginv1.Requester{Host: t.Requester.Host, Os: t.Requester.OS, Client: t.Requester.Client},
 	}
-	if !embedded(t.BaseURL) {
+	if !isEmbedded(t.BaseURL) {
 		p.BaseUrl = t.BaseURL
 	}
 	if t.Bearer != "" {
@@ -45,17 +45,17 @@ func deviceCode(c *pluginv1.DeviceCode) backend.DeviceCode {
 }
 
 func account(id, tier, linkedAt string, expiresAt *string) (backend.Account, error) {
-	a := backend.Account{AccountID: id, Tier: tier}
-	var err error
-	if a.LinkedAt, err = time.Parse(time.RFC3339Nano, linkedAt); err != nil {
-		return backend.Account{}, invalid("the backend sent a linkedAt that is no timestamp")
+	linked, err := time.Parse(time.RFC3339Nano, linkedAt)
+	if err != nil {
+		return backend.Account{}, invalid("the backend sent a linkedAt that is not a timestamp")
 	}
+	a := backend.Account{AccountID: id, Tier: tier, LinkedAt: linked}
 	if expiresAt != nil {
-		at, err := time.Parse(time.RFC3339Nano, *expiresAt)
+		expires, err := time.Parse(time.RFC3339Nano, *expiresAt)
 		if err != nil {
-			return backend.Account{}, invalid("the backend sent an expiresAt that is no timestamp")
+			return backend.Account{}, invalid("the backend sent an expiresAt that is not a timestamp")
 		}
-		a.ExpiresAt = &at
+		a.ExpiresAt = &expires
 	}
 	return a, nil
 }
@@ -64,7 +64,8 @@ func invalid(message string) *backend.Problem {
 	return &backend.Problem{
 		Code:    backend.CodeInvalidResponse,
 		Message: message,
-		FixHint: "The backend and this version of the service do not fit together: update the service, or check SERVICE_BACKEND_URL.",
+		FixHint: "The backend is incompatible with this version of the service: update the service, or check " +
+			"SERVICE_BACKEND_URL.",
 	}
 }
 
@@ -78,18 +79,13 @@ func session(s *pluginv1.Session) backend.Session {
 	}
 }
 
-func projectKey(r *pluginv1.MintProjectKeyResponse) backend.ProjectKey {
-	return backend.ProjectKey{Key: r.GetProjectKey(), Hint: r.GetHint(), CreatedAt: time.UnixMilli(r.GetCreatedAt()).UTC()}
-}
-
-// timestamp is zero for what is absent or cannot be read: a session is of use without it.
+// timestamp returns the zero time for a missing or malformed s: a session is useful without it.
 func timestamp(s string) time.Time {
 	t, _ := time.Parse(time.RFC3339Nano, s)
 	return t
 }
 
-// problemOf turns an RPC's error into the problem it carries. Without one the adapter itself is at fault, or ctx ran
-// out before it answered.
+// problemOf returns the problem that an RPC's error carries. Without one the adapter itself failed, or ctx expired.
 func problemOf(ctx context.Context, name string, err error) error {
 	st := status.Convert(err)
 	for _, d := range st.Details() {
@@ -108,18 +104,19 @@ func problemOf(ctx context.Context, name string, err error) error {
 	case st.Code() == codes.Unimplemented:
 		return &backend.Problem{
 			Code:    backend.CodeAdapterUnavailable,
-			Message: "adapter " + name + " does not know this call",
+			Message: "adapter " + name + " does not implement this call",
 			FixHint: "Install the service again so that all its binaries are of one version.",
 		}
 	}
-	return unavailable(name, "it went away during the call", 0)
+	return unavailable(name, "it ended during the call", 0)
 }
 
 func problem(p *pluginv1.Problem) *backend.Problem {
 	b := &backend.Problem{
 		Code: p.GetCode(), Message: p.GetMessage(), Retryable: p.GetRetryable(), FixHint: p.GetFixHint(),
 		HTTPStatus: int(p.GetHttpStatus()), RetryAfter: seconds(int64(p.GetRetryAfterSeconds())),
-		Capability: p.GetCapability(), Field: p.GetField(), Needed: p.GetNeeded(), Granted: p.GetGranted(), CurrentVersion: p.GetCurrentVersion(),
+		Capability: p.GetCapability(), Field: p.GetField(), Needed: p.GetNeeded(), Granted: p.GetGranted(),
+		CurrentVersion: p.GetCurrentVersion(),
 	}
 	if c := p.GetDeviceCode(); c != nil {
 		dc := deviceCode(c)

@@ -19,7 +19,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 )
 
-// S29: after 200 cycles of kill -9 and restart (20 in CI) goroutines, descriptors and socket directories are back where
+// After 200 cycles of kill -9 and restart (20 in CI) goroutines, descriptors and socket directories are back where
 // they were. The clock runs ahead, so that the breaker stays closed.
 func TestManyCrashesLeaveNothing(t *testing.T) {
 	cycles := 20
@@ -83,7 +83,7 @@ func TestManyCrashesLeaveNothing(t *testing.T) {
 	}
 }
 
-// S30: another user cannot call an adapter: its socket lies in a directory that only its owner may pass, even when the
+// Another user cannot call an adapter: its socket lies in a directory that only its owner may pass, even when the
 // directories above and the socket itself were thrown open.
 func TestAnotherUserCannotCallAnAdapter(t *testing.T) {
 	if os.Getuid() != 0 {
@@ -111,7 +111,7 @@ func TestAnotherUserCannotCallAnAdapter(t *testing.T) {
 	if err := os.Chmod(h.opts.SocketDir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if said := asNobody(t, "PLUGINHOST_TEST_KNOCK", found); said != strings.Repeat("permission denied\n", len(found)) {
+	if said := asNobody(t, "PLUGINHOST_TEST_DIAL", found); said != strings.Repeat("permission denied\n", len(found)) {
 		t.Errorf("another user was told %q", said)
 	}
 	if _, err := h.Health(t.Context(), target); err != nil {

@@ -1,7 +1,7 @@
-// Package pluginhost finds, verifies, launches and supervises the adapters, and turns their contract into the daemon's
-// vocabulary: its Host satisfies the small interfaces of link and session. An adapter is started when it is first
-// needed, started again with growing pauses after a crash, and taken away with its whole process group.
+// Package pluginhost finds, verifies, starts and supervises the adapters, and converts their contract into the daemon's
+// types: its Host implements the small interfaces of link, session and tools. An adapter starts with the first call
+// that needs it, restarts with growing delays after a crash, and is stopped with its whole process group.
 //
-// It must not know what a call is for, which shell asked, or anything of the state directory beyond the directory that
-// the embedded backend is told to keep its data in.
+// The package knows neither what a call is for nor which shell asked, and nothing of the state directory beyond the
+// directory in which the embedded backend keeps its data.
 package pluginhost

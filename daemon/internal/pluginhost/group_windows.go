@@ -5,10 +5,10 @@ import (
 	"syscall"
 )
 
-// ownGroup keeps the console's Ctrl-C away from the adapter.
+// ownGroup keeps the console's Ctrl-C from the adapter.
 func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
 
-// killGroup ends the adapter; adapters of ours have no children.
+// killGroup ends the adapter; our adapters have no child processes.
 func killGroup(cmd *exec.Cmd) error { return cmd.Process.Kill() }

@@ -1,6 +1,7 @@
 package pluginhost
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"os"
@@ -21,27 +22,26 @@ const (
 	LocalSim = "localsim"
 )
 
-// names lists the adapters in the order in which people are shown them.
+// names lists the adapters in display order.
 func names() []string { return []string{HTTP, Local, LocalSim} }
 
-// isTransport tells a transport adapter from one of a backend.
 func isTransport(name string) bool { return name == LocalSim }
 
-// maxMessage bounds an answer of an adapter in bytes.
+// maxMessage bounds an adapter's reply, in bytes.
 const maxMessage = 8 << 20
 
-// Options say where things are. All are required but Dir and Now.
+// Options configure a Host. Dir, Now and the probe times are optional.
 type Options struct {
-	// Dir holds the adapters and their manifest; empty means the directory of this very executable.
+	// Dir holds the adapters and their manifest; empty means this executable's directory.
 	Dir string
-	// ConfigDir is told to the embedded backend, which keeps its data in backend/ under it.
+	// ConfigDir is passed to the embedded backend, which keeps its data in backend/ under it.
 	ConfigDir string
-	// SocketDir becomes the parent of the adapters' socket directories: of this user alone, at most 70 bytes long.
+	// SocketDir is the parent of the adapters' socket directories: owned by this user, at most 70 bytes long.
 	SocketDir string
 	Log       *slog.Logger
 	Now       func() time.Time
-	// ProbeEvery is how often an adapter with a call under way is asked whether it lives, 2 s without it, and ProbeWait
-	// how long it may take to answer, 3 s. Tests shorten them.
+	// ProbeEvery is how often an adapter with a call under way is probed, 2 s by default, and ProbeWait how long it may
+	// take to answer, 3 s by default. Tests shorten them.
 	ProbeEvery, ProbeWait time.Duration
 }
 
@@ -50,19 +50,30 @@ type PluginStatus struct {
 	Name, Path, State, Version, LastError string
 	PID, Restarts                         int
 	Verified                              bool
-	// Since is when it last began to run, Crashed when it last crashed, Resume when the pause of Backoff ends. Zero: never.
+	// Since is when it last started, Crashed when it last crashed, Resume when its backoff ends; zero for never.
 	Since, Crashed, Resume time.Time
 }
 
-// Host runs the adapters. It may be called from many goroutines; Serve must be running for its processes to end.
+// Host runs the adapters. It is safe for concurrent use; Serve must run for its processes to end.
 type Host struct {
-	opts     Options
-	now      func() time.Time
-	adapters map[string]*adapter
-	life     context.Context
-	end      context.CancelFunc
-	owner    sync.WaitGroup
-	contacts contacts
+	opts        Options
+	now         func() time.Time
+	adapters    map[string]*adapter
+	life        context.Context
+	end         context.CancelFunc
+	supervisors sync.WaitGroup
+	contacts    contacts
+	unavailable error // the result of every call; nil for a host that runs adapters
+}
+
+// Unavailable returns a host that runs no adapter: every call that needs one fails with err.
+func Unavailable(err error) *Host {
+	h := &Host{now: time.Now, unavailable: err, adapters: map[string]*adapter{}}
+	h.life, h.end = context.WithCancel(context.Background())
+	for _, name := range names() {
+		h.adapters[name] = newAdapter(h, name, "")
+	}
+	return h
 }
 
 // New prepares a host. No adapter is started before a call needs it.
@@ -74,32 +85,27 @@ func New(o Options) (*Host, error) {
 		}
 		o.Dir = filepath.Dir(exe)
 	}
-	if o.Now == nil {
-		o.Now = time.Now
+	o.ProbeEvery, o.ProbeWait = cmp.Or(o.ProbeEvery, probeEvery), cmp.Or(o.ProbeWait, probeWait)
+	h := Unavailable(nil)
+	h.opts = o
+	if o.Now != nil {
+		h.now = o.Now
 	}
-	if o.ProbeEvery <= 0 {
-		o.ProbeEvery = probeEvery
-	}
-	if o.ProbeWait <= 0 {
-		o.ProbeWait = probeWait
-	}
-	h := &Host{opts: o, now: o.Now, adapters: map[string]*adapter{}}
-	h.life, h.end = context.WithCancel(context.Background())
-	for _, name := range names() {
-		file := "service-plugin-" + name
+	for name, a := range h.adapters {
+		a.path = filepath.Join(o.Dir, "service-plugin-"+name)
 		if runtime.GOOS == "windows" {
-			file += ".exe"
+			a.path += ".exe"
 		}
-		h.adapters[name] = newAdapter(h, name, filepath.Join(o.Dir, file))
+		a.status.Path = a.path
 	}
 	return h, nil
 }
 
-// Serve waits until ctx ends, then stops every adapter and waits for them: a graceful 2 s, then by force.
+// Serve waits until ctx ends, then stops every adapter and waits for them: 2 s gracefully, then by force.
 func (h *Host) Serve(ctx context.Context) error {
 	<-ctx.Done()
 	h.end()
-	h.owner.Wait()
+	h.supervisors.Wait()
 	return nil
 }
 
@@ -112,7 +118,7 @@ func (h *Host) Plugins() []PluginStatus {
 	return list
 }
 
-// Check verifies the files of every adapter without starting one; the map holds what is wrong, by adapter.
+// Check verifies the files of every adapter without starting one. It returns the errors by adapter.
 func (h *Host) Check() map[string]error {
 	found := map[string]error{}
 	for name, a := range h.adapters {
@@ -123,7 +129,7 @@ func (h *Host) Check() map[string]error {
 	return found
 }
 
-// Embedded starts the embedded backend when it does not run, and tells its id ("embedded:<id>") and address.
+// Embedded starts the embedded backend if it does not run, and returns its id ("embedded:<id>") and address.
 func (h *Host) Embedded(ctx context.Context) (id, baseURL string, err error) {
 	inst, err := h.adapters[Local].get(ctx)
 	if err != nil {
@@ -132,30 +138,23 @@ func (h *Host) Embedded(ctx context.Context) (id, baseURL string, err error) {
 	return inst.about.GetEmbeddedId(), inst.about.GetBaseUrl(), nil
 }
 
-// pick chooses the adapter of a backend address.
+// pick returns the adapter that serves a backend address.
 func (h *Host) pick(t backend.Target) *adapter {
-	if embedded(t.BaseURL) {
+	if isEmbedded(t.BaseURL) {
 		return h.adapters[Local]
 	}
 	return h.adapters[HTTP]
 }
 
-func embedded(url string) bool {
+func isEmbedded(url string) bool {
 	return url == "" || strings.HasPrefix(url, backend.EmbeddedURL)
 }
 
-// EmbeddedURL is the embedded backend's address if it runs, else empty. It starts nothing.
-func (h *Host) EmbeddedURL() string {
-	if inst := h.adapters[Local].live(); inst != nil {
-		return inst.about.GetBaseUrl()
+// RunningEmbedded returns the embedded backend's id ("embedded:<id>") and address if it runs, else empty strings. It
+// starts nothing.
+func (h *Host) RunningEmbedded() (id, baseURL string) {
+	if inst := h.adapters[Local].running(); inst != nil {
+		return inst.about.GetEmbeddedId(), inst.about.GetBaseUrl()
 	}
-	return ""
-}
-
-// EmbeddedID is "embedded:<id>" of the embedded backend if it runs, else empty. It starts nothing.
-func (h *Host) EmbeddedID() string {
-	if inst := h.adapters[Local].live(); inst != nil {
-		return inst.about.GetEmbeddedId()
-	}
-	return ""
+	return "", ""
 }

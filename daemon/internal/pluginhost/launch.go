@@ -22,7 +22,7 @@ import (
 )
 
 // startTimeout bounds the handshake of an adapter, describeTimeout its Describe: the embedded backend may have to
-// bring its database up to date.
+// migrate its database.
 const (
 	startTimeout    = 10 * time.Second
 	describeTimeout = 30 * time.Second
@@ -31,18 +31,18 @@ const (
 // instance is one running process of an adapter.
 type instance struct {
 	client *plugin.Client
-	proc   *process // set once the start has come that far; read by others only after launch returned
+	proc   *process // set while starting; others read it only after launch returned
 	rpc    pluginv1.BackendClient
-	// transport is of a transport adapter only, which answers every call of rpc as unimplemented.
+	// transport is set for a transport adapter only, which answers every call of rpc as unimplemented.
 	transport pluginv1.TransportClient
-	about     *about
+	about     *pluginv1.DescribeResponse
 	conn      *grpc.ClientConn
 	busy      atomic.Int64  // calls and attachments under way
 	silent    atomic.Bool   // the last probe was not answered
-	stuck     chan struct{} // closed when the process lives and does not answer
+	stuck     chan struct{} // closed when the process runs but does not answer
 }
 
-// use counts a call or an attachment until the returned function is called.
+// use counts a call or an attachment until done is called.
 func (i *instance) use() (done func()) {
 	i.busy.Add(1)
 	return func() { i.busy.Add(-1) }
@@ -53,7 +53,7 @@ func (i *instance) pid() int {
 	return n
 }
 
-// wait returns when the process is gone or stuck, or ctx ends.
+// wait returns when the process has ended or is stuck, or ctx ends.
 func (i *instance) wait(ctx context.Context) error {
 	select {
 	case <-i.proc.done:
@@ -65,11 +65,11 @@ func (i *instance) wait(ctx context.Context) error {
 	}
 }
 
-// stopWait is how long a process may take to go before it is killed; go-plugin asks without a limit.
+// stopWait is how long a process may take to exit before it is killed; go-plugin waits without a limit.
 const stopWait = 3 * time.Second
 
-// stop asks the process to go, kills what is left of its group and removes its directory. A process that is stuck is
-// killed at once.
+// stop asks the process to exit, kills what is left of its group and removes its directory. A stuck process is killed
+// at once.
 func (i *instance) stop() {
 	wait := stopWait
 	if i.isStuck() {
@@ -87,32 +87,36 @@ func (h *Host) launch(ctx context.Context, a *adapter) (*instance, error) {
 	if err := verify(h.opts.Dir, a.path); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(h.opts.SocketDir, 0o700); err != nil {
-		return nil, fmt.Errorf("making the directory for adapters' sockets: %w", err)
+	dir, err := "", os.MkdirAll(h.opts.SocketDir, 0o700)
+	if err == nil {
+		dir, err = os.MkdirTemp(h.opts.SocketDir, "")
 	}
-	dir, err := os.MkdirTemp(h.opts.SocketDir, "")
 	if err != nil {
-		return nil, fmt.Errorf("making the directory for adapters' sockets: %w", err)
+		return nil, fmt.Errorf("create the directory for adapters' sockets: %w", err)
 	}
 	log := h.opts.Log.With("adapter", a.name)
 	inst := &instance{stuck: make(chan struct{})}
-	born := make(chan *process, 1)
+	started := make(chan *process, 1)
 	inst.client = plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig: plugin.HandshakeConfig{
 			ProtocolVersion:  pluginv1.ProtocolVersion,
 			MagicCookieKey:   pluginv1.CookieKey,
 			MagicCookieValue: pluginv1.CookieValue,
 		},
-		Plugins:          plugin.PluginSet{pluginv1.BackendPlugin: &adapterPlugin{}, pluginv1.TransportPlugin: &adapterPlugin{}},
+		Plugins: plugin.PluginSet{
+			pluginv1.BackendPlugin: &adapterPlugin{}, pluginv1.TransportPlugin: &adapterPlugin{},
+		},
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
 		SkipHostEnv:      true,
 		AutoMTLS:         runtime.GOOS == "windows", // the transport is loopback TCP there
 		StartTimeout:     startTimeout,
 		Logger:           newHostLog(log),
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: dir},
-		GRPCDialOptions:  []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.ForceCodecV2(wiretext.Codec()), grpc.MaxCallRecvMsgSize(maxMessage))},
+		GRPCDialOptions: []grpc.DialOption{
+			grpc.WithDefaultCallOptions(grpc.ForceCodecV2(wiretext.Codec()), grpc.MaxCallRecvMsgSize(maxMessage)),
+		},
 		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, _ string) (runner.Runner, error) {
-			p, err := newProcess(a.path, dir, environment(cmd.Env, dir), log, func(p *process) { born <- p })
+			p, err := newProcess(a.path, dir, environment(cmd.Env, dir), log, func(p *process) { started <- p })
 			if err != nil {
 				return nil, err
 			}
@@ -120,24 +124,24 @@ func (h *Host) launch(ctx context.Context, a *adapter) (*instance, error) {
 			return p, nil
 		},
 	})
-	if err := h.greet(ctx, a.name, inst, born); err != nil {
+	if err := h.connect(ctx, a.name, inst, started); err != nil {
 		if inst.proc != nil {
 			inst.stop()
 		} else {
 			_ = os.RemoveAll(dir)
 		}
-		return nil, explain(err)
+		return nil, startError(err)
 	}
 	return inst, nil
 }
 
-// greet makes the handshake and hears what the adapter is. It gives up when ctx ends.
-func (h *Host) greet(ctx context.Context, name string, inst *instance, born <-chan *process) error {
+// connect makes the handshake and reads the adapter's description. It gives up when ctx ends.
+func (h *Host) connect(ctx context.Context, name string, inst *instance, started <-chan *process) error {
 	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() {
 		select {
-		case p := <-born:
+		case p := <-started:
 			_ = p.Kill(ctx)
 		case <-time.After(startTimeout):
 		}
@@ -150,13 +154,13 @@ func (h *Host) greet(ctx context.Context, name string, inst *instance, born <-ch
 	return h.describe(ctx, name, client, inst)
 }
 
-// describe hears what the adapter is.
+// describe reads the adapter's description.
 func (h *Host) describe(ctx context.Context, name string, client plugin.ClientProtocol, inst *instance) error {
-	face := pluginv1.BackendPlugin
+	service := pluginv1.BackendPlugin
 	if isTransport(name) {
-		face = pluginv1.TransportPlugin
+		service = pluginv1.TransportPlugin
 	}
-	raw, err := client.Dispense(face)
+	raw, err := client.Dispense(service)
 	if err != nil {
 		return err
 	}
@@ -164,43 +168,36 @@ func (h *Host) describe(ctx context.Context, name string, client plugin.ClientPr
 	inst.conn, inst.rpc = conn, pluginv1.NewBackendClient(conn)
 	if isTransport(name) {
 		inst.transport = pluginv1.NewTransportClient(conn)
-		said, err := inst.transport.DescribeTransport(ctx, &pluginv1.DescribeTransportRequest{ConfigDir: []byte(h.opts.ConfigDir)})
-		if err != nil {
-			return problemOf(ctx, name, err)
-		}
-		inst.about = &about{Name: said.GetName(), Version: said.GetVersion()}
-		return nil
+		req := &pluginv1.DescribeTransportRequest{ConfigDir: []byte(h.opts.ConfigDir)}
+		var d *pluginv1.DescribeTransportResponse
+		d, err = inst.transport.DescribeTransport(ctx, req)
+		inst.about = &pluginv1.DescribeResponse{Name: d.GetName(), Version: d.GetVersion()}
+	} else {
+		inst.about, err = inst.rpc.Describe(ctx, &pluginv1.DescribeRequest{ConfigDir: []byte(h.opts.ConfigDir)})
 	}
-	inst.about, err = inst.rpc.Describe(ctx, &pluginv1.DescribeRequest{ConfigDir: []byte(h.opts.ConfigDir)})
 	if err != nil {
-		return problemOf(ctx, "", err)
+		return problemOf(ctx, name, err)
 	}
 	return nil
 }
 
-// explain turns go-plugin's words into ours where a person must act.
-func explain(err error) error {
+// startError replaces go-plugin's errors that a person must act upon.
+func startError(err error) error {
 	text := err.Error()
 	switch {
 	case strings.Contains(text, "incompatible API version"), strings.Contains(text, "incompatible core API"):
-		return refuse("the adapter speaks another protocol version than this serviced (%d): install the service again so that all its binaries are of one version", pluginv1.ProtocolVersion)
+		return refuse("the adapter's protocol version is not that of this serviced (%d): install the service again "+
+			"so that all its binaries are of one version", pluginv1.ProtocolVersion)
 	case strings.Contains(text, "Unrecognized remote plugin message"):
 		line, _, _ := strings.Cut(text, "\n")
-		return fmt.Errorf("the adapter printed something else than its handshake: %q", cut(line, 200))
+		return fmt.Errorf("the adapter printed something other than its handshake: %q", line[:min(len(line), 200)])
 	case errors.Is(err, context.DeadlineExceeded), strings.Contains(text, "timeout while waiting for plugin"):
 		return errors.New("the adapter did not get ready in time")
 	}
 	return err
 }
 
-func cut(s string, n int) string {
-	if len(s) > n {
-		return s[:n]
-	}
-	return s
-}
-
-// adapterPlugin tells go-plugin how to reach the adapter: over its connection, whatever it serves.
+// adapterPlugin gives go-plugin's caller the adapter's connection, whatever it serves.
 type adapterPlugin struct{ plugin.NetRPCUnsupportedPlugin }
 
 func (*adapterPlugin) GRPCServer(*plugin.GRPCBroker, *grpc.Server) error {

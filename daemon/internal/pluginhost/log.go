@@ -11,10 +11,10 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// maxLine bounds one line of an adapter's stderr in bytes; a longer one is cut into pieces.
+// maxLine bounds one line of an adapter's stderr, in bytes; a longer one is split.
 const maxLine = 16 << 10
 
-// lineLog is an adapter's stderr: each line becomes one record of the daemon's log. It is written by one goroutine.
+// lineLog logs each line of an adapter's stderr. It is not safe for concurrent use.
 type lineLog struct {
 	log *slog.Logger
 	buf bytes.Buffer
@@ -40,7 +40,7 @@ func (l *lineLog) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// flush logs what is buffered as one record.
+// flush logs the buffered line.
 func (l *lineLog) flush() {
 	line := bytes.TrimSpace(l.buf.Bytes())
 	defer l.buf.Reset()
@@ -51,7 +51,7 @@ func (l *lineLog) flush() {
 	l.log.LogAttrs(context.Background(), level, msg, attrs...)
 }
 
-// parseLine reads a line of slog's JSON handler; anything else is a message as it stands.
+// parseLine reads a line of slog's JSON handler; any other line becomes the message.
 func parseLine(line []byte) (slog.Level, string, []slog.Attr) {
 	var fields map[string]json.RawMessage
 	var msg string
@@ -74,7 +74,7 @@ func parseLine(line []byte) (slog.Level, string, []slog.Attr) {
 	return level, msg, attrs
 }
 
-// hostLog is go-plugin's own logger over slog. What it tells is of use only to who works on this package.
+// hostLog is go-plugin's own logger over slog. Most of it is of use only to developers of this package.
 type hostLog struct {
 	hclog.Logger
 	log *slog.Logger

@@ -2,63 +2,59 @@ package pluginhost
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 )
 
-// checkOwners refuses an adapter that somebody besides this user and root could replace: by its file, by the manifest
-// that vouches for it, or by a directory on the way to them. The checksum alone is no help against who can write both.
+// checkOwners refuses an adapter that anybody besides this user and root could replace: by its file, by the manifest,
+// or by a directory above them. The checksum alone does not protect against a user who can write both.
 func checkOwners(dir, path string) error {
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return fmt.Errorf("reading %s: %w", path, err)
-	}
-	manifest := filepath.Join(dir, Manifest)
-	if real, err := filepath.EvalSymlinks(manifest); err == nil {
-		manifest = real
-	} else if !errors.Is(err, fs.ErrNotExist) { // its absence has a refusal of its own
-		return fmt.Errorf("reading %s: %w", manifest, err)
-	}
-	for _, file := range []string{real, manifest} {
-		info, err := os.Stat(file)
+	for _, file := range []string{path, filepath.Join(dir, Manifest)} {
+		real, err := filepath.EvalSymlinks(file)
+		if errors.Is(err, fs.ErrNotExist) { // reported by verify
+			real, err = file, nil
+		}
+		if err != nil {
+			return err
+		}
+		info, err := os.Stat(real)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("reading %s: %w", file, err)
-		}
-		if err := onlyOurs(file, info); err != nil {
 			return err
 		}
-		if err := checkDirectories(filepath.Dir(file)); err != nil {
+		if err := checkAccess(real, info); err != nil {
+			return err
+		}
+		if err := checkDirectories(filepath.Dir(real)); err != nil {
 			return err
 		}
 	}
-	// dir may be a link, which whoever can write beside it could turn elsewhere.
+	// dir may be a symbolic link, which whoever can write beside it could redirect.
 	abs, err := filepath.Abs(dir)
 	if err != nil {
-		return fmt.Errorf("reading %s: %w", dir, err)
+		return err
 	}
 	return checkDirectories(abs)
 }
 
-// checkDirectories goes from dir to the root.
+// checkDirectories checks dir and, where they matter, the directories above it.
 func checkDirectories(dir string) error {
 	for first := true; ; first = false {
 		info, err := os.Stat(dir)
 		if err != nil {
-			return fmt.Errorf("reading %s: %w", dir, err)
+			return err
 		}
-		// In a directory that has the sticky bit, as /tmp, others cannot replace what is not theirs.
+		// In a directory with the sticky bit, such as /tmp, others cannot replace what is not theirs.
 		if sticky := info.Mode()&fs.ModeSticky != 0; first || !sticky {
-			if err := onlyOurs(dir, info); err != nil {
+			if err := checkAccess(dir, info); err != nil {
 				return err
 			}
 		}
 		parent := filepath.Dir(dir)
-		if parent == dir || !ancestorsCount {
+		if parent == dir || !ancestorsMatter {
 			return nil
 		}
 		dir = parent

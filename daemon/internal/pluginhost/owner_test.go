@@ -31,12 +31,18 @@ func TestAnAdapterThatOthersCouldReplaceIsRefused(t *testing.T) {
 		{name: "the folder, sticky", path: "bin", mode: 0o777 | os.ModeSticky, fix: "chmod o-w", said: "mode 0777"},
 		{name: "the binary", path: "bin/" + binary, mode: 0o757, fix: "chmod o-w", said: "mode 0757"},
 		{name: "the manifest", path: "bin/" + Manifest, mode: 0o646, fix: "chmod o-w", said: "mode 0646"},
-		{name: "another's folder above", path: ".", mode: 0o755, own: true, uid: nobody, fix: "sudo chown", said: "belongs to user 65534"},
-		{name: "another's folder", path: "bin", mode: 0o755, own: true, uid: nobody, fix: "sudo chown", said: "belongs to user 65534"},
-		{name: "another's binary", path: "bin/" + binary, mode: 0o755, own: true, uid: nobody, fix: "sudo chown", said: "belongs to user 65534"},
-		{name: "another's manifest", path: "bin/" + Manifest, mode: 0o644, own: true, uid: nobody, fix: "sudo chown", said: "belongs to user 65534"},
-		{name: "a group of others", path: "bin/" + binary, mode: 0o775, own: true, gid: nobody, fix: "chmod g-w", said: "group 65534"},
-		{name: "a folder of others' group", path: "bin", mode: 0o775, own: true, gid: nobody, fix: "chmod g-w", said: "group 65534"},
+		{name: "another's folder above", path: ".", mode: 0o755, own: true, uid: nobody, fix: "sudo chown",
+			said: "belongs to user 65534"},
+		{name: "another's folder", path: "bin", mode: 0o755, own: true, uid: nobody, fix: "sudo chown",
+			said: "belongs to user 65534"},
+		{name: "another's binary", path: "bin/" + binary, mode: 0o755, own: true, uid: nobody, fix: "sudo chown",
+			said: "belongs to user 65534"},
+		{name: "another's manifest", path: "bin/" + Manifest, mode: 0o644, own: true, uid: nobody, fix: "sudo chown",
+			said: "belongs to user 65534"},
+		{name: "a group of others", path: "bin/" + binary, mode: 0o775, own: true, gid: nobody, fix: "chmod g-w",
+			said: "group 65534"},
+		{name: "a folder of others' group", path: "bin", mode: 0o775, own: true, gid: nobody, fix: "chmod g-w",
+			said: "group 65534"},
 		{name: "a group of others that may only read", path: "bin/" + binary, mode: 0o755, own: true, gid: nobody},
 		{name: "one's own group", path: "bin/" + binary, mode: 0o775},
 	} {
@@ -74,7 +80,8 @@ func TestAnAdapterThatOthersCouldReplaceIsRefused(t *testing.T) {
 				}
 				return
 			}
-			if p.Code != backend.CodeAdapterUnavailable || !strings.Contains(p.Message, path+" (mode") || !strings.Contains(p.Message, c.said) ||
+			if p.Code != backend.CodeAdapterUnavailable || !strings.Contains(p.Message, path+" (mode") ||
+				!strings.Contains(p.Message, c.said) ||
 				!strings.Contains(p.FixHint, c.fix) || !strings.Contains(p.FixHint, path) {
 				t.Errorf("%+v", p)
 			}
@@ -88,23 +95,24 @@ func TestAnAdapterThatOthersCouldReplaceIsRefused(t *testing.T) {
 	}
 }
 
-func TestPrivateIn(t *testing.T) {
+func TestIsPrivateGroupIn(t *testing.T) {
 	dir := t.TempDir()
 	passwd, group := filepath.Join(dir, "passwd"), filepath.Join(dir, "group")
 	write(t, passwd, []byte("root:x:0:0:root:/root:/bin/sh\nada:x:1000:1000::/home/ada:/bin/sh\nbob:x:1001:1002::/home/bob:/bin/sh\n"), 0o644)
 	write(t, group, []byte("root:x:0:\nada:x:1000:\nbob:x:1002:\nstaff:x:50:\ndevelopers:x:60:ada,bob\nalone:x:70:ada\nours:x:80:ada,root\n"), 0o644)
 	for gid, private := range map[int]bool{1000: true, 1002: false, 50: true, 60: false, 70: true, 80: true, 4711: false} {
-		if got := privateIn(passwd, group, gid, 1000); got != private {
+		if got := isPrivateGroupIn(passwd, group, gid, 1000); got != private {
 			t.Errorf("group %d: %t", gid, got)
 		}
 	}
-	if !privateIn(passwd, group, 5000, 5000) || !privateIn("/nonexistent", "/nonexistent", 5000, 5000) {
+	if !isPrivateGroupIn(passwd, group, 5000, 5000) || !isPrivateGroupIn("/nonexistent", "/nonexistent", 5000, 5000) {
 		t.Error("a user who is kept elsewhere has no group of their own")
 	}
 }
 
 func TestShellQuote(t *testing.T) {
-	for in, want := range map[string]string{"/a/b-1.0": "/a/b-1.0", "/a b": "'/a b'", "it's": `'it'\''s'`, "": "''", "/a;rm": "'/a;rm'"} {
+	for in, want := range map[string]string{"/a/b-1.0": "/a/b-1.0", "/a b": "'/a b'", "it's": `'it'\''s'`, "": "''",
+		"/a;rm": "'/a;rm'"} {
 		if got := shellQuote(in); got != want {
 			t.Errorf("%q: %s", in, got)
 		}

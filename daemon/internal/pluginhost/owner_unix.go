@@ -13,31 +13,32 @@ import (
 	"syscall"
 )
 
-// ancestorsCount: who can write a directory can replace what is below it.
-const ancestorsCount = true
+// ancestorsMatter: whoever can write a directory can replace what is below it.
+const ancestorsMatter = true
 
-// onlyOurs refuses what belongs to another user, and what others may write. A group counts as others unless nobody
-// but this user and root is in it: where each user has a group of their own, a checkout is group-writable by default.
-func onlyOurs(path string, info fs.FileInfo) error {
+// checkAccess refuses a path that belongs to another user or that others may write. A group counts as others unless
+// only this user and root are in it: where each user has a group of their own, a checkout is group-writable by default.
+func checkAccess(path string, info fs.FileInfo) error {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return refuse("the owner of %s cannot be learnt", path)
+		return refuse("the owner of %s is unknown", path)
 	}
 	uid, mode := os.Getuid(), info.Mode().Perm()
 	switch {
 	case st.Uid != 0 && int(st.Uid) != uid && !isUnmapped(st.Uid):
-		return refuseWith(then("sudo chown "+strconv.Itoa(uid)+" "+shellQuote(path)),
+		return refuseWith(runHint("sudo chown "+strconv.Itoa(uid)+" "+shellQuote(path)),
 			"%s (mode %04o) belongs to user %d, who could replace the adapter", path, mode, st.Uid)
 	case mode&0o002 != 0:
-		return refuseWith(then("chmod o-w "+shellQuote(path)), "%s (mode %04o) can be written by every user", path, mode)
+		return refuseWith(runHint("chmod o-w "+shellQuote(path)), "%s (mode %04o) can be written by every user", path, mode)
 	case mode&0o020 != 0 && !isPrivateGroup(int(st.Gid), uid):
-		return refuseWith(then("chmod g-w "+shellQuote(path)), "%s (mode %04o) can be written by group %d, which has other members", path, mode, st.Gid)
+		return refuseWith(runHint("chmod g-w "+shellQuote(path)),
+			"%s (mode %04o) can be written by group %d, which has other members", path, mode, st.Gid)
 	}
 	return nil
 }
 
-// isUnmapped reports whether uid stands for users whom a user namespace does not name, which is how the owner of a
-// sandbox's system directories looks from inside. It is nobody's account there.
+// isUnmapped reports whether uid stands for all users outside the user namespace. To a sandboxed process the system
+// directories belong to it.
 func isUnmapped(uid uint32) bool {
 	overflow, err := os.ReadFile("/proc/sys/kernel/overflowuid")
 	if err != nil || strings.TrimSpace(string(overflow)) != strconv.FormatUint(uint64(uid), 10) {
@@ -54,8 +55,8 @@ func isUnmapped(uid uint32) bool {
 // adminGroup is macOS' group of administrators, who may become root anyway; its members are not in /etc/group.
 const adminGroup = 80
 
-// isPrivateGroup reports whether nobody but this user and root is in a group. A group that /etc/group does not name,
-// because accounts are kept elsewhere, is private if it has the user's number.
+// isPrivateGroup reports whether only this user and root are in a group. A group that /etc/group does not name, because
+// accounts are kept elsewhere, is private if it has the user's number.
 func isPrivateGroup(gid, uid int) bool {
 	if gid == 0 {
 		return true
@@ -63,12 +64,12 @@ func isPrivateGroup(gid, uid int) bool {
 	if runtime.GOOS == "darwin" {
 		return gid == adminGroup
 	}
-	return privateIn("/etc/passwd", "/etc/group", gid, uid)
+	return isPrivateGroupIn("/etc/passwd", "/etc/group", gid, uid)
 }
 
-func privateIn(passwd, group string, gid, uid int) bool {
+func isPrivateGroupIn(passwd, group string, gid, uid int) bool {
 	members, known := []string(nil), false
-	for _, f := range table(group) {
+	for _, f := range readTable(group) {
 		if len(f) >= 4 && f[2] == strconv.Itoa(gid) {
 			known = true
 			members = append(members, strings.FieldsFunc(f[3], func(r rune) bool { return r == ',' })...)
@@ -78,7 +79,7 @@ func privateIn(passwd, group string, gid, uid int) bool {
 		return gid == uid
 	}
 	ours := []string{"root"}
-	for _, f := range table(passwd) {
+	for _, f := range readTable(passwd) {
 		if len(f) < 4 {
 			continue
 		}
@@ -92,8 +93,8 @@ func privateIn(passwd, group string, gid, uid int) bool {
 	return !slices.ContainsFunc(members, func(name string) bool { return !slices.Contains(ours, name) })
 }
 
-// table reads the lines of passwd(5) or group(5); none when the file cannot be read.
-func table(path string) (lines [][]string) {
+// readTable reads the lines of passwd(5) or group(5); none when the file cannot be read.
+func readTable(path string) (lines [][]string) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil
@@ -105,7 +106,7 @@ func table(path string) (lines [][]string) {
 	return lines
 }
 
-// shellQuote is one word of a command that a person pastes.
+// shellQuote quotes a word of a command that a person pastes.
 func shellQuote(s string) string {
 	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return !strings.ContainsRune("/._-+:@%,=", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')

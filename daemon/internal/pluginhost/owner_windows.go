@@ -8,61 +8,67 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// ancestorsCount: access lists are inherited downwards, and the right to make a folder in C:\, which every user has,
-// does not reach into folders that are there.
-const ancestorsCount = false
+// ancestorsMatter: access lists are inherited downwards, and the right to create a folder in C:\, which every user has,
+// does not apply to existing folders.
+const ancestorsMatter = false
 
-// onlyOurs refuses what belongs to another user than this one, the administrators and the system, and what groups of
-// all users may change.
-func onlyOurs(path string, _ fs.FileInfo) error {
-	sd, err := windows.GetNamedSecurityInfo(path, windows.SE_FILE_OBJECT, windows.OWNER_SECURITY_INFORMATION|windows.DACL_SECURITY_INFORMATION)
+// checkAccess refuses a path that belongs to anybody but this user, the administrators and the system, or that a group
+// of all users may change.
+func checkAccess(path string, _ fs.FileInfo) error {
+	sd, err := windows.GetNamedSecurityInfo(path, windows.SE_FILE_OBJECT,
+		windows.OWNER_SECURITY_INFORMATION|windows.DACL_SECURITY_INFORMATION)
 	if err != nil {
-		return fmt.Errorf("reading the access list of %s: %w", path, err)
+		return fmt.Errorf("read the access list of %s: %w", path, err)
 	}
 	owner, _, err := sd.Owner()
 	if err != nil {
-		return fmt.Errorf("reading the owner of %s: %w", path, err)
+		return fmt.Errorf("read the owner of %s: %w", path, err)
 	}
 	me, err := windows.GetCurrentProcessToken().GetTokenUser()
 	if err != nil {
-		return fmt.Errorf("reading the user of this process: %w", err)
+		return fmt.Errorf("read the user of this process: %w", err)
 	}
 	if !owner.Equals(me.User.Sid) && !isTrusted(owner) {
-		return refuseWith(then(`icacls "`+path+`" /setowner Administrators`), "%s belongs to %s, who could replace the adapter", path, owner)
+		return refuseWith(runHint(`icacls "`+path+`" /setowner Administrators`),
+			"%s belongs to %s, who could replace the adapter", path, owner)
 	}
 	list, _, err := sd.DACL()
 	if err != nil {
-		return fmt.Errorf("reading the access list of %s: %w", path, err)
+		return fmt.Errorf("read the access list of %s: %w", path, err)
 	}
 	if list == nil {
-		return refuseWith(then(`icacls "`+path+`" /reset`), "%s can be written by every user", path)
+		return refuseWith(runHint(`icacls "`+path+`" /reset`), "%s can be written by every user", path)
 	}
 	for i := range uint32(list.AceCount) {
 		var ace *windows.ACCESS_ALLOWED_ACE
 		if err := windows.GetAce(list, i, &ace); err != nil {
-			return fmt.Errorf("reading the access list of %s: %w", path, err)
+			return fmt.Errorf("read the access list of %s: %w", path, err)
 		}
-		if ace.Header.AceType != windows.ACCESS_ALLOWED_ACE_TYPE || ace.Header.AceFlags&windows.INHERIT_ONLY_ACE != 0 || ace.Mask&mayWrite == 0 {
+		if ace.Header.AceType != windows.ACCESS_ALLOWED_ACE_TYPE || ace.Header.AceFlags&windows.INHERIT_ONLY_ACE != 0 ||
+			ace.Mask&mayWrite == 0 {
 			continue
 		}
-		if sid := (*windows.SID)(unsafe.Pointer(&ace.SidStart)); isEverybody(sid) {
-			return refuseWith(then(`icacls "`+path+`" /inheritance:d /remove:g *`+sid.String()), "%s can be written by %s, which is every user", path, sid)
+		if sid := (*windows.SID)(unsafe.Pointer(&ace.SidStart)); isAllUsers(sid) {
+			return refuseWith(runHint(`icacls "`+path+`" /inheritance:d /remove:g *`+sid.String()),
+				"%s can be written by %s, which is every user", path, sid)
 		}
 	}
 	return nil
 }
 
-// mayWrite are the rights that let somebody change a file, put one into a directory, or take such a right.
-const mayWrite = windows.FILE_WRITE_DATA | windows.FILE_APPEND_DATA | windows.DELETE | windows.WRITE_DAC | windows.WRITE_OWNER |
-	windows.GENERIC_WRITE | windows.GENERIC_ALL
+// mayWrite are the rights to change a file, to create one in a directory, or to obtain such a right.
+const mayWrite = windows.FILE_WRITE_DATA | windows.FILE_APPEND_DATA | windows.DELETE | windows.WRITE_DAC |
+	windows.WRITE_OWNER | windows.GENERIC_WRITE | windows.GENERIC_ALL
 
 // trustedInstaller owns what Windows itself installed.
 const trustedInstaller = "S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464"
 
 func isTrusted(sid *windows.SID) bool {
-	return sid.IsWellKnown(windows.WinBuiltinAdministratorsSid) || sid.IsWellKnown(windows.WinLocalSystemSid) || sid.String() == trustedInstaller
+	return sid.IsWellKnown(windows.WinBuiltinAdministratorsSid) || sid.IsWellKnown(windows.WinLocalSystemSid) ||
+		sid.String() == trustedInstaller
 }
 
-func isEverybody(sid *windows.SID) bool {
-	return sid.IsWellKnown(windows.WinWorldSid) || sid.IsWellKnown(windows.WinAuthenticatedUserSid) || sid.IsWellKnown(windows.WinBuiltinUsersSid)
+func isAllUsers(sid *windows.SID) bool {
+	return sid.IsWellKnown(windows.WinWorldSid) || sid.IsWellKnown(windows.WinAuthenticatedUserSid) ||
+		sid.IsWellKnown(windows.WinBuiltinUsersSid)
 }

@@ -14,27 +14,27 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 )
 
-// Rules for finding a process that lives and does nothing: one that was stopped, or that hangs. What the backend behind
-// an adapter does has no part in it: the adapter answers a probe by itself, however long a call takes.
+// Rules for finding a process that runs but is suspended or hangs. A slow backend does not matter: the adapter answers
+// a probe by itself, however long a call takes.
 const (
 	probeEvery = 2 * time.Second // while a call or an attachment is under way
 	probeWait  = 3 * time.Second
-	// idleProbes is how many times rarer an adapter is probed that nobody is waiting for. The embedded backend serves
-	// pages that no call of ours knows of.
+	// idleProbes is how many times less often an idle adapter is probed: the embedded backend serves pages that the host
+	// does not see.
 	idleProbes = 8
 	// probeMisses in a row make an adapter stuck: a machine under load may be late once.
 	probeMisses = 2
 )
 
-// errStuck says that an adapter lives and does not answer.
+// errStuck is the error of an adapter that runs but does not answer.
 var errStuck = errors.New("did not answer")
 
-// watch probes the process until it is stuck, is gone or ctx ends. At most one probe is under way.
+// watch probes the process until it is stuck, has ended or ctx ends. At most one probe is under way.
 func (i *instance) watch(ctx context.Context, every, wait time.Duration) {
 	health := healthv1.NewHealthClient(i.conn)
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
-	misses, quiet := 0, 0
+	misses, skipped := 0, 0
 	for {
 		select {
 		case <-ctx.Done():
@@ -43,10 +43,10 @@ func (i *instance) watch(ctx context.Context, every, wait time.Duration) {
 			return
 		case <-ticker.C:
 		}
-		if quiet++; i.busy.Load() == 0 && misses == 0 && quiet < idleProbes {
+		if skipped++; i.busy.Load() == 0 && misses == 0 && skipped < idleProbes {
 			continue
 		}
-		quiet = 0
+		skipped = 0
 		began := time.Now()
 		answered := probe(ctx, health, wait)
 		switch {
@@ -64,7 +64,7 @@ func (i *instance) watch(ctx context.Context, every, wait time.Duration) {
 	}
 }
 
-// probe asks the process for its health. Any answer is one: only silence is not.
+// probe reports whether the process answers a health check, whatever the answer is.
 func probe(ctx context.Context, health healthv1.HealthClient, wait time.Duration) (answered bool) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -72,7 +72,6 @@ func probe(ctx context.Context, health healthv1.HealthClient, wait time.Duration
 	return err == nil || status.Code(err) != codes.DeadlineExceeded
 }
 
-// isStuck reports whether the process was found not to answer.
 func (i *instance) isStuck() bool {
 	select {
 	case <-i.stuck:
@@ -82,13 +81,13 @@ func (i *instance) isStuck() bool {
 	}
 }
 
-// spoiled reports whether a call that failed is the adapter's fault: it is stuck, or did not answer the last probe and
-// the call's time ran out.
-func (i *instance) spoiled(call context.Context) bool {
+// isAtFault reports whether a call failed because of the adapter: it is stuck, or it did not answer the last probe and
+// the call timed out.
+func (i *instance) isAtFault(call context.Context) bool {
 	return i.isStuck() || i.silent.Load() && errors.Is(call.Err(), context.DeadlineExceeded)
 }
 
-// stuckProblem is the problem of a call that a stuck adapter was to make.
+// stuckProblem returns the problem of a call to a stuck adapter.
 func stuckProblem(name string) *backend.Problem {
 	return &backend.Problem{
 		Code:      backend.CodeAdapterUnavailable,

@@ -27,7 +27,8 @@ func script(t *testing.T, body string) string {
 	dir := t.TempDir()
 	data := []byte("#!/bin/sh\n" + body)
 	write(t, filepath.Join(dir, "service-plugin-backendhttp"), data, 0o755)
-	write(t, filepath.Join(dir, Manifest), fmt.Appendf(nil, "%x  service-plugin-backendhttp\n", sha256.Sum256(data)), 0o644)
+	write(t, filepath.Join(dir, Manifest), fmt.Appendf(nil, "%x  service-plugin-backendhttp\n", sha256.Sum256(data)),
+		0o644)
 	return dir
 }
 
@@ -42,7 +43,7 @@ func eventually(t *testing.T, what string, within time.Duration, ok func() bool)
 	}
 }
 
-// S30: what is not a handshake on an adapter's standard output is told with what it was.
+// What is not a handshake on an adapter's standard output is told with what it was.
 func TestNoiseIsDiagnosed(t *testing.T) {
 	h, _ := serve(t, script(t, "echo hello world\nexec cat\n"))
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
@@ -50,32 +51,35 @@ func TestNoiseIsDiagnosed(t *testing.T) {
 	_, err := h.Health(ctx, backend.Target{BaseURL: "http://127.0.0.1:1", InstallID: "i"})
 	_ = err // the call may have been told of a later state; the status holds the reason
 	eventually(t, "a reason", 3*time.Second, func() bool {
-		return strings.Contains(h.Plugins()[0].LastError, "something else than its handshake")
+		return strings.Contains(h.Plugins()[0].LastError, "something other than its handshake")
 	})
 }
 
-// S30: an adapter of a newer protocol is refused in words that say what to install.
+// An adapter of a newer protocol is refused in words that say what to install.
 func TestNewerProtocolIsReadable(t *testing.T) {
 	h, _ := serve(t, script(t, "echo '1|99|unix|/nowhere|grpc|'\nexec cat\n"))
 	_, err := h.Health(t.Context(), backend.Target{BaseURL: "http://127.0.0.1:1", InstallID: "i"})
 	p := code(t, err)
-	if p.Retryable || !strings.Contains(p.Message, "protocol version") || !strings.Contains(p.Message, "install the service again") {
+	if p.Retryable || !strings.Contains(p.Message, "protocol version") ||
+		!strings.Contains(p.Message, "install the service again") {
 		t.Fatalf("problem: %+v", p)
 	}
 }
 
 func TestStderrReachesTheLog(t *testing.T) {
-	h, log := serve(t, script(t, `echo '{"level":"WARN","msg":"from json","n":7}' >&2; echo '{"@message":1}' >&2; echo plain words >&2; echo noise`+"\n"))
+	h, log := serve(t, script(t,
+		`echo '{"level":"WARN","msg":"from json","n":7}' >&2; echo '{"@message":1}' >&2; echo plain words >&2; echo noise`+"\n"))
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	_, _ = h.Health(ctx, backend.Target{BaseURL: "http://127.0.0.1:1", InstallID: "i"})
 	eventually(t, "the log", 3*time.Second, func() bool {
 		s := log.String()
-		return strings.Contains(s, "level=WARN msg=\"from json\"") && strings.Contains(s, "n=7") && strings.Contains(s, "plain words")
+		return strings.Contains(s, "level=WARN msg=\"from json\"") && strings.Contains(s, "n=7") &&
+			strings.Contains(s, "plain words")
 	})
 }
 
-// S29: an adapter that hangs at its start holds up its own callers, as long as they care to wait, and nobody else.
+// An adapter that hangs at its start holds up its own callers, as long as they care to wait, and nobody else.
 func TestOneThatHangsBlocksNobody(t *testing.T) {
 	h, _ := serve(t, script(t, "exec sleep 1000\n"))
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
@@ -108,11 +112,12 @@ func TestChildrenGoWithTheirAdapter(t *testing.T) {
 	eventually(t, "the child's end", 4*time.Second, func() bool { return gone(pid) })
 }
 
-// S29: kill -9 on the daemon, and its adapters are gone in 3 s. The daemon here is a host in a process of its own.
+// Kill -9 on the daemon, and its adapters are gone in 3 s. The daemon here is a host in a process of its own.
 func TestDaemonKilled(t *testing.T) {
 	if dir := os.Getenv("PLUGINHOST_TEST_DIR"); dir != "" {
 		h, _ := serve(t, dir)
-		if _, err := h.Health(t.Context(), backend.Target{BaseURL: os.Getenv("PLUGINHOST_TEST_URL"), InstallID: "i"}); err != nil {
+		if _, err := h.Health(t.Context(), backend.Target{BaseURL: os.Getenv("PLUGINHOST_TEST_URL"),
+			InstallID: "i"}); err != nil {
 			t.Fatal(err)
 		}
 		fmt.Println("pid", h.Plugins()[0].PID)
@@ -126,7 +131,8 @@ func TestDaemonKilled(t *testing.T) {
 	}
 	defer os.RemoveAll(sockets)
 	cmd := exec.Command(os.Args[0], "-test.run=^TestDaemonKilled$")
-	cmd.Env = append(os.Environ(), "PLUGINHOST_TEST_DIR="+install(t), "PLUGINHOST_TEST_URL="+srv.URL, "PLUGINHOST_TEST_SOCKETS="+sockets)
+	cmd.Env = append(os.Environ(), "PLUGINHOST_TEST_DIR="+install(t), "PLUGINHOST_TEST_URL="+srv.URL,
+		"PLUGINHOST_TEST_SOCKETS="+sockets)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -151,8 +157,8 @@ func TestDaemonKilled(t *testing.T) {
 // nobody is the user that owns nothing here.
 const nobody = 65534
 
-// asNobody runs this test binary as another user, with the paths in a variable that TestMain looks at, and gives what it
-// printed.
+// asNobody runs this test binary as another user, with the paths in a variable that TestMain looks at, and gives what
+// it printed.
 func asNobody(t *testing.T, variable string, paths []string) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "n") // where nobody may read

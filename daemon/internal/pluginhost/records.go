@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/proto/backendapi"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
@@ -21,82 +23,94 @@ const (
 )
 
 // Projects lists the account's projects, by app id.
-func (h *Host) Projects(ctx context.Context, t backend.Target) ([]backend.Project, error) {
+func (h *Host) Projects(ctx context.Context, t backend.Target) ([]backendapi.Project, error) {
 	list, err := record[struct {
-		Projects []backend.Project `json:"projects"`
+		Projects []backendapi.Project `json:"projects"`
 	}](ctx, h, t, &pluginv1.RecordRequest{Kind: kindProjects})
 	return list.Projects, err
 }
 
-// Assistant reads how a project's voice assistant is set.
-func (h *Host) Assistant(ctx context.Context, t backend.Target, project string) (backend.AssistantConfig, error) {
-	return record[backend.AssistantConfig](ctx, h, t, &pluginv1.RecordRequest{Kind: kindAssistant, Project: project})
+// Assistant returns the settings of a project's voice assistant.
+func (h *Host) Assistant(ctx context.Context, t backend.Target, project string) (backendapi.AssistantConfig, error) {
+	return record[backendapi.AssistantConfig](ctx, h, t, &pluginv1.RecordRequest{Kind: kindAssistant, Project: project})
 }
 
-// ChangeAssistant changes it and gives what it is then.
-func (h *Host) ChangeAssistant(ctx context.Context, t backend.Target, project string, change backend.AssistantChange) (backend.AssistantConfig, error) {
-	return changeRecord[backend.AssistantConfig](ctx, h, t, &pluginv1.RecordRequest{Kind: kindAssistant, Project: project}, change)
+// ChangeAssistant changes the settings of a project's voice assistant and returns the new ones.
+func (h *Host) ChangeAssistant(
+	ctx context.Context, t backend.Target, project string, change backendapi.AssistantChange,
+) (backendapi.AssistantConfig, error) {
+	req := &pluginv1.RecordRequest{Kind: kindAssistant, Project: project}
+	return changeRecord[backendapi.AssistantConfig](ctx, h, t, req, change)
 }
 
-// Credentials tells which credentials of providers a project has, never their values.
-func (h *Host) Credentials(ctx context.Context, t backend.Target, project string) (backend.CredentialList, error) {
-	return record[backend.CredentialList](ctx, h, t, &pluginv1.RecordRequest{Kind: kindCredentials, Project: project})
+// Credentials lists a project's provider credentials, never their values.
+func (h *Host) Credentials(ctx context.Context, t backend.Target, project string) (backendapi.CredentialList, error) {
+	return record[backendapi.CredentialList](ctx, h, t, &pluginv1.RecordRequest{Kind: kindCredentials, Project: project})
 }
 
-// CredentialLink makes a page on which the person sets one.
-func (h *Host) CredentialLink(ctx context.Context, t backend.Target, project, provider string) (backend.CredentialLink, error) {
-	return changeRecord[backend.CredentialLink](ctx, h, t, &pluginv1.RecordRequest{Kind: kindCredentialLink, Project: project, Id: provider}, struct{}{})
+// CredentialLink creates a page on which the person sets a provider's credential.
+func (h *Host) CredentialLink(
+	ctx context.Context, t backend.Target, project, provider string,
+) (backendapi.CredentialLink, error) {
+	req := &pluginv1.RecordRequest{Kind: kindCredentialLink, Project: project, Id: provider}
+	return changeRecord[backendapi.CredentialLink](ctx, h, t, req, struct{}{})
 }
 
-// Analytics reports what a shipped app did.
-func (h *Host) Analytics(ctx context.Context, t backend.Target, project string, q backend.AnalyticsQuery) (backend.AnalyticsReport, error) {
-	query := map[string]string{}
-	for name, value := range map[string]string{"range": q.Range, "from": q.From, "to": q.To, "interval": q.Interval} {
-		if value != "" {
-			query[name] = value
-		}
+// Analytics returns a report on a shipped app.
+func (h *Host) Analytics(
+	ctx context.Context, t backend.Target, project string, q backend.AnalyticsQuery,
+) (backendapi.AnalyticsReport, error) {
+	query := map[string]string{"range": q.Range, "from": q.From, "to": q.To, "interval": q.Interval}
+	maps.DeleteFunc(query, func(_, value string) bool { return value == "" })
+	req := &pluginv1.RecordRequest{Kind: kindAnalytics, Project: project, Query: query}
+	return record[backendapi.AnalyticsReport](ctx, h, t, req)
+}
+
+// ConnectionPage returns the settings of a project's connection page.
+func (h *Host) ConnectionPage(ctx context.Context, t backend.Target,
+	project string) (backendapi.ConnectionPage, error) {
+	return record[backendapi.ConnectionPage](ctx, h, t,
+		&pluginv1.RecordRequest{Kind: kindConnectionPage, Project: project})
+}
+
+// ChangeConnectionPage changes the settings of a project's connection page and returns the new ones.
+func (h *Host) ChangeConnectionPage(
+	ctx context.Context, t backend.Target, project string, change backendapi.ConnectionPageChange,
+) (backendapi.ConnectionPage, error) {
+	req := &pluginv1.RecordRequest{Kind: kindConnectionPage, Project: project}
+	return changeRecord[backendapi.ConnectionPage](ctx, h, t, req, change)
+}
+
+// ConnectionPageFile returns a project's connection page as one file.
+func (h *Host) ConnectionPageFile(
+	ctx context.Context, t backend.Target, project string,
+) (backendapi.ConnectionPageFile, error) {
+	req := &pluginv1.RecordRequest{Kind: kindConnectionPageFile, Project: project}
+	return record[backendapi.ConnectionPageFile](ctx, h, t, req)
+}
+
+func changeRecord[R any](
+	ctx context.Context, h *Host, t backend.Target, req *pluginv1.RecordRequest, change any,
+) (r R, err error) {
+	req.Change = true
+	if req.Body, err = json.Marshal(change); err != nil {
+		return r, err
 	}
-	return record[backend.AnalyticsReport](ctx, h, t, &pluginv1.RecordRequest{Kind: kindAnalytics, Project: project, Query: query})
-}
-
-// ConnectionPage reads the settings of a project's connection page.
-func (h *Host) ConnectionPage(ctx context.Context, t backend.Target, project string) (backend.ConnectionPage, error) {
-	return record[backend.ConnectionPage](ctx, h, t, &pluginv1.RecordRequest{Kind: kindConnectionPage, Project: project})
-}
-
-// ChangeConnectionPage changes them and gives what they are then.
-func (h *Host) ChangeConnectionPage(ctx context.Context, t backend.Target, project string, change backend.ConnectionPageChange) (backend.ConnectionPage, error) {
-	return changeRecord[backend.ConnectionPage](ctx, h, t, &pluginv1.RecordRequest{Kind: kindConnectionPage, Project: project}, change)
-}
-
-// ConnectionPageFile brings the page as one file.
-func (h *Host) ConnectionPageFile(ctx context.Context, t backend.Target, project string) (backend.ConnectionPageFile, error) {
-	return record[backend.ConnectionPageFile](ctx, h, t, &pluginv1.RecordRequest{Kind: kindConnectionPageFile, Project: project})
-}
-
-func changeRecord[R any](ctx context.Context, h *Host, t backend.Target, req *pluginv1.RecordRequest, change any) (R, error) {
-	body, err := json.Marshal(change)
-	if err != nil {
-		var none R
-		return none, err
-	}
-	req.Change, req.Body = true, body
 	return record[R](ctx, h, t, req)
 }
 
-// record makes one call about a record and reads the answer. Errors are as of call.
-func record[R any](ctx context.Context, h *Host, t backend.Target, req *pluginv1.RecordRequest) (R, error) {
+// record makes a call about a record and decodes the reply. Errors are those of call.
+func record[R any](ctx context.Context, h *Host, t backend.Target, req *pluginv1.RecordRequest) (r R, err error) {
 	req.Target = target(t)
 	resp, err := call(ctx, h, t, pluginv1.BackendClient.Record, req)
 	if err != nil {
-		var none R
-		return none, err
+		return r, err
 	}
 	return readRecord[R](req.GetKind(), resp.GetBody())
 }
 
-// readRecord takes exactly the fields that it knows: the adapter is of the same version and sends no other. What does
-// not fit is not quoted.
+// readRecord rejects unknown fields: the adapter is of the same version and sends none. Its error does not quote the
+// body.
 func readRecord[R any](kind string, body []byte) (R, error) {
 	var r, none R
 	d := json.NewDecoder(bytes.NewReader(body))

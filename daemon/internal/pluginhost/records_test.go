@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/proto/backendapi"
 )
 
 func golden(t *testing.T, name string) []byte {
@@ -46,36 +47,37 @@ func again[R any](t *testing.T, name string) {
 // The daemon's records are the contract's, field by field, both ways.
 func TestRecordsAreThoseOfTheContract(t *testing.T) {
 	type projects struct {
-		Projects []backend.Project `json:"projects"`
+		Projects []backendapi.Project `json:"projects"`
 	}
-	again[backend.Access](t, "access")
-	again[backend.Project](t, "project")
+	again[backendapi.Access](t, "access")
+	again[backendapi.Project](t, "project")
 	again[projects](t, "project_list")
 	again[projects](t, "project_list_empty")
-	again[backend.AssistantConfig](t, "assistant_config")
-	again[backend.AssistantConfig](t, "assistant_config_hidden")
-	again[backend.AssistantChoices](t, "assistant_choices")
-	again[backend.AssistantModel](t, "assistant_model")
-	again[backend.AssistantVoice](t, "assistant_voice")
-	again[backend.AssistantCost](t, "assistant_cost")
-	again[backend.AssistantChange](t, "assistant_change")
-	again[backend.Credential](t, "credential")
-	again[backend.CredentialList](t, "credential_list")
-	again[backend.CredentialLink](t, "credential_link")
-	again[backend.AnalyticsReport](t, "analytics_report")
-	again[backend.AnalyticsTotals](t, "analytics_totals")
-	again[backend.AnalyticsPoint](t, "analytics_point")
-	again[backend.AnalyticsCount](t, "analytics_count")
-	again[backend.ConnectionPage](t, "connection_page")
-	again[backend.ConnectionPagePhrase](t, "connection_page_phrase")
-	again[backend.ConnectionPageToggle](t, "connection_page_toggle")
-	again[backend.ConnectionPageChange](t, "connection_page_change")
-	again[backend.ConnectionPageFile](t, "connection_page_file")
+	again[backendapi.AssistantConfig](t, "assistant_config")
+	again[backendapi.AssistantConfig](t, "assistant_config_hidden")
+	again[backendapi.AssistantChoices](t, "assistant_choices")
+	again[backendapi.AssistantModel](t, "assistant_model")
+	again[backendapi.AssistantVoice](t, "assistant_voice")
+	again[backendapi.AssistantCost](t, "assistant_cost")
+	again[backendapi.AssistantChange](t, "assistant_change")
+	again[backendapi.Credential](t, "credential")
+	again[backendapi.CredentialList](t, "credential_list")
+	again[backendapi.CredentialLink](t, "credential_link")
+	again[backendapi.AnalyticsReport](t, "analytics_report")
+	again[backendapi.AnalyticsTotals](t, "analytics_totals")
+	again[backendapi.AnalyticsPoint](t, "analytics_point")
+	again[backendapi.AnalyticsCount](t, "analytics_count")
+	again[backendapi.ConnectionPage](t, "connection_page")
+	again[backendapi.ConnectionPagePhrase](t, "connection_page_phrase")
+	again[backendapi.ConnectionPageToggle](t, "connection_page_toggle")
+	again[backendapi.ConnectionPageChange](t, "connection_page_change")
+	again[backendapi.ConnectionPageFile](t, "connection_page_file")
 }
 
 func TestRecordsThatCannotBeRead(t *testing.T) {
-	for _, body := range []string{``, `null`, `[]`, `{"project":7}`, `{"project":"a.b","later":1}`, `{"project":"a.b"}{}`, `{"project":"canary`} {
-		_, err := readRecord[backend.Project]("projects", []byte(body))
+	for _, body := range []string{``, `null`, `[]`, `{"project":7}`, `{"project":"a.b","later":1}`, `{"project":"a.b"}{}`,
+		`{"project":"canary`} {
+		_, err := readRecord[backendapi.Project]("projects", []byte(body))
 		if p := code(t, err); p.Code != backend.CodeInvalidResponse || strings.Contains(p.Message, "canary") {
 			t.Errorf("%s: %+v", body, p)
 		}
@@ -86,7 +88,7 @@ func FuzzReadRecord(f *testing.F) {
 	f.Add([]byte(`{"project":"a.b","version":4,"cost":{"microUsdPerMinute":1}}`))
 	f.Add([]byte(`{"choices":{"voices":[null]}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		_, err := readRecord[backend.AssistantConfig](kindAssistant, body)
+		_, err := readRecord[backendapi.AssistantConfig](kindAssistant, body)
 		if err != nil && code(t, err).Code != backend.CodeInvalidResponse {
 			t.Errorf("%q: %v", body, err)
 		}
@@ -109,12 +111,16 @@ func TestRecordCallsOverRealAdapter(t *testing.T) {
 	}
 	serveGolden("GET /api/projects", "project_list", nil)
 	serveGolden("GET "+home+"assistant", "assistant_config_hidden", nil)
-	serveGolden("PATCH "+home+"assistant", "assistant_config", func(_ *http.Request, body string) bool { return body == `{"version":3,"voice":"ember","sounds":false}` })
+	serveGolden("PATCH "+home+"assistant", "assistant_config",
+		func(_ *http.Request, body string) bool { return body == `{"version":3,"voice":"ember","sounds":false}` })
 	serveGolden("GET "+home+"credentials", "credential_list", nil)
-	serveGolden("POST "+home+"credentials/openai/link", "credential_link", func(_ *http.Request, body string) bool { return body == `{}` })
-	serveGolden("GET "+home+"analytics", "analytics_report", func(r *http.Request, _ string) bool { return r.URL.RawQuery == "interval=hour&range=24h" })
+	serveGolden("POST "+home+"credentials/openai/link", "credential_link",
+		func(_ *http.Request, body string) bool { return body == `{}` })
+	serveGolden("GET "+home+"analytics", "analytics_report",
+		func(r *http.Request, _ string) bool { return r.URL.RawQuery == "interval=hour&range=24h" })
 	serveGolden("GET "+home+"connection-page", "connection_page", nil)
-	serveGolden("PATCH "+home+"connection-page", "connection_page", func(_ *http.Request, body string) bool { return body == `{"version":2,"toggles":[]}` })
+	serveGolden("PATCH "+home+"connection-page", "connection_page",
+		func(_ *http.Request, body string) bool { return body == `{"version":2,"toggles":[]}` })
 	mux.HandleFunc("GET /api/projects/com.example.denied/assistant", func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = w.Write(golden(t, "permission_denied"))
@@ -127,13 +133,15 @@ func TestRecordCallsOverRealAdapter(t *testing.T) {
 	defer srv.Close()
 	to, ctx, voice, sounds := backend.Target{BaseURL: srv.URL, Bearer: "svc_1"}, t.Context(), "ember", false
 
-	if list, err := h.Projects(ctx, to); err != nil || len(list) != 1 || list[0].ID != "com.example.hello" {
+	if list, err := h.Projects(ctx, to); err != nil || len(list) != 1 || list[0].Project != "com.example.hello" {
 		t.Errorf("projects: %+v, %v", list, err)
 	}
-	if c, err := h.Assistant(ctx, to, "com.example.hello"); err != nil || c.Voice != nil || c.Access["voice"] != backend.LevelOff {
+	if c, err := h.Assistant(ctx, to, "com.example.hello"); err != nil || c.Voice != nil ||
+		c.Access["voice"] != backendapi.LevelOff {
 		t.Errorf("assistant: %+v, %v", c, err)
 	}
-	if c, err := h.ChangeAssistant(ctx, to, "com.example.hello", backend.AssistantChange{Version: 3, Voice: &voice, Sounds: &sounds}); err != nil || c.Version != 4 {
+	if c, err := h.ChangeAssistant(ctx, to, "com.example.hello",
+		backendapi.AssistantChange{Version: 3, Voice: &voice, Sounds: &sounds}); err != nil || c.Version != 4 {
 		t.Errorf("changed assistant: %+v, %v", c, err)
 	}
 	if c, err := h.Credentials(ctx, to, "com.example.hello"); err != nil || len(c.Credentials) != 2 {
@@ -142,22 +150,24 @@ func TestRecordCallsOverRealAdapter(t *testing.T) {
 	if l, err := h.CredentialLink(ctx, to, "com.example.hello", "openai"); err != nil || l.URL == "" {
 		t.Errorf("link: %v", err)
 	}
-	if r, err := h.Analytics(ctx, to, "com.example.hello", backend.AnalyticsQuery{Range: "24h", Interval: "hour"}); err != nil || r.Totals.Sessions != 9007199254740993 {
+	if r, err := h.Analytics(ctx, to, "com.example.hello",
+		backend.AnalyticsQuery{Range: "24h", Interval: "hour"}); err != nil || r.Totals.Sessions != 9007199254740993 {
 		t.Errorf("analytics: %+v, %v", r, err)
 	}
 	if p, err := h.ConnectionPage(ctx, to, "com.example.hello"); err != nil || p.Version != 2 {
 		t.Errorf("page: %+v, %v", p, err)
 	}
-	change := backend.ConnectionPageChange{Version: 2, Toggles: &[]backend.ConnectionPageToggle{}}
+	change := backendapi.ConnectionPageChange{Version: 2, Toggles: &[]backendapi.ConnectionPageToggle{}}
 	if p, err := h.ChangeConnectionPage(ctx, to, "com.example.hello", change); err != nil || p.Title != "Hello" {
 		t.Errorf("changed page: %+v, %v", p, err)
 	}
 	_, err := h.Assistant(ctx, to, "com.example.denied")
-	if p := code(t, err); p.Code != backend.CodePermissionDenied || p.Capability != backend.CapabilityAssistant || p.Field != "voice" ||
-		p.Needed != backend.LevelReadWrite || p.Granted != backend.LevelRead {
+	if p := code(t, err); p.Code != backend.CodePermissionDenied || p.Capability != backendapi.CapabilityAssistant ||
+		p.Field != "voice" ||
+		p.Needed != backendapi.LevelReadWrite || p.Granted != backendapi.LevelRead {
 		t.Errorf("denied: %+v", p)
 	}
-	_, err = h.ChangeAssistant(ctx, to, "com.example.changed", backend.AssistantChange{})
+	_, err = h.ChangeAssistant(ctx, to, "com.example.changed", backendapi.AssistantChange{})
 	if p := code(t, err); p.Code != backend.CodeVersionConflict || p.CurrentVersion != 9007199254740993 {
 		t.Errorf("conflict: %+v", p)
 	}

@@ -14,29 +14,30 @@ import (
 	"time"
 )
 
-// process is one start of an adapter, as go-plugin's runner. It differs from go-plugin's own in three things: the
-// environment is ours alone, stdin is a pipe whose other end dies with the daemon, and the whole group is killed.
+// process is one start of an adapter, as go-plugin's runner. It differs from go-plugin's own in three ways: the
+// environment is restricted, stdin is a pipe that closes when the daemon dies, and the whole process group is killed.
 type process struct {
-	cmd    *exec.Cmd
-	stdout io.ReadCloser
-	stdin  *os.File // our end; nothing is ever written
-	log    *lineLog
-	dir    string // sockets and temporary files of this start; removed by the adapter's owner
-	begun  func() // called once the process runs
-	done   chan struct{}
-	wait   func() error
+	cmd     *exec.Cmd
+	stdout  io.ReadCloser
+	stdin   *os.File // our end; nothing is ever written
+	log     *lineLog
+	dir     string // sockets and temporary files of this start; removed by instance.stop
+	onStart func() // called once the process runs
+	done    chan struct{}
+	wait    func() error
 }
 
-// newProcess prepares path to run with env; nothing is started. dir must exist. begun is
-// told when the process runs and can be killed.
-func newProcess(path, dir string, env []string, log *slog.Logger, begun func(*process)) (*process, error) {
-	p := &process{cmd: exec.CommandContext(context.Background(), path), log: &lineLog{log: log}, dir: dir, done: make(chan struct{})}
+// newProcess prepares to run path with env. dir must exist. onStart is called when the process runs and can be killed.
+func newProcess(path, dir string, env []string, log *slog.Logger, onStart func(*process)) (*process, error) {
+	p := &process{
+		cmd: exec.CommandContext(context.Background(), path), log: &lineLog{log: log}, dir: dir, done: make(chan struct{}),
+	}
 	p.cmd.Env = env
-	p.cmd.Dir = filepathRoot()
+	p.cmd.Dir = workDir()
 	p.cmd.Stderr = p.log
 	p.cmd.WaitDelay = time.Second
 	ownGroup(p.cmd)
-	p.begun = func() { begun(p) }
+	p.onStart = func() { onStart(p) }
 	var err error
 	if p.stdout, err = p.cmd.StdoutPipe(); err != nil {
 		return nil, err
@@ -63,19 +64,19 @@ func (p *process) Start(context.Context) error {
 		ours.Close()
 		return err
 	}
-	p.begun()
+	p.onStart()
 	return nil
 }
 
 func (p *process) Wait(context.Context) error { return p.wait() }
 
-// Kill ends the whole group. A process that is gone already is not an error.
+// Kill ends the whole group. A process that has ended is not an error.
 func (p *process) Kill(context.Context) error {
 	if p.cmd.Process == nil {
 		return nil
 	}
 	select {
-	case <-p.done: // the number may be another's by now
+	case <-p.done: // the pid may be another process's by now
 		return nil
 	default:
 	}
@@ -87,7 +88,7 @@ func (p *process) Kill(context.Context) error {
 
 func (p *process) Stdout() io.ReadCloser { return p.stdout }
 
-// Stderr is empty for go-plugin, whose parser of log lines can be made to panic by a line; ours reads it.
+// Stderr is empty for go-plugin, whose log parser panics on some lines; lineLog reads it instead.
 func (p *process) Stderr() io.ReadCloser { return io.NopCloser(strings.NewReader("")) }
 
 func (p *process) Name() string { return p.cmd.Path }
@@ -100,7 +101,7 @@ func (p *process) ID() string {
 }
 
 func (p *process) Diagnose(context.Context) string {
-	return "what the adapter printed on standard output is not the handshake; see the log for what it said on standard error"
+	return "the adapter's standard output is not the handshake; see the log for its standard error"
 }
 
 func (p *process) PluginToHost(network, addr string) (string, string, error) {
@@ -110,27 +111,27 @@ func (p *process) HostToPlugin(network, addr string) (string, string, error) {
 	return network, addr, nil
 }
 
-// filepathRoot is a directory that can neither be deleted under the adapter nor keep a volume busy.
-func filepathRoot() string {
+// workDir returns a directory that nobody can delete and that keeps no volume busy.
+func workDir() string {
 	if runtime.GOOS == "windows" {
 		return ""
 	}
 	return "/"
 }
 
-// allowed are the variables of the daemon's environment that an adapter gets: what it takes to run a program, to find
-// certificates and to pass a proxy. No SERVICE_* variable is among them.
-var allowed = []string{
+// allowedVariables are the variables of the daemon's environment that an adapter gets: those to run a program, to find
+// certificates and to use a proxy. No SERVICE_* variable is among them.
+var allowedVariables = []string{
 	"PATH", "HOME", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME",
 	"SSL_CERT_FILE", "SSL_CERT_DIR",
 	"HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy",
 	"SystemRoot", "SystemDrive", "USERPROFILE", "LOCALAPPDATA", "APPDATA", "ProgramData",
 }
 
-// environment is all an adapter sees: the allowed variables, then go-plugin's own, then the directory of this start.
+// environment returns all that an adapter sees: the allowed variables, go-plugin's own and the directory of this start.
 func environment(handshake []string, dir string) []string {
-	env := make([]string, 0, len(allowed)+len(handshake)+4)
-	for _, name := range allowed {
+	env := make([]string, 0, len(allowedVariables)+len(handshake)+4)
+	for _, name := range allowedVariables {
 		if value, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+value)
 		}

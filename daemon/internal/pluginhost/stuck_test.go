@@ -58,8 +58,8 @@ func freeze(t *testing.T, pid int) {
 	})
 }
 
-// An adapter that was stopped (SIGSTOP) is replaced: the call that was hit is told so in seconds, in words that name the
-// adapter and not the network, and the next one gets an answer.
+// An adapter that was stopped (SIGSTOP) is replaced: the call that was hit is told so in seconds, in words that name
+// the adapter and not the network, and the next one gets an answer.
 func TestAStoppedAdapterIsReplaced(t *testing.T) {
 	h, _ := serveProbing(t, 200*time.Millisecond)
 	srv := httptest.NewServer(http.HandlerFunc(healthy))
@@ -171,11 +171,15 @@ func TestAnImpatientCallerIsToldOfTheAdapter(t *testing.T) {
 		t.Fatal(err)
 	}
 	freeze(t, h.Plugins()[0].PID)
-	inst := h.adapters[HTTP].live()
+	inst := h.adapters[HTTP].running()
 	eventually(t, "a probe is not answered", 10*time.Second, func() bool { return inst.silent.Load() })
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if p := code(t, func() error { _, err := h.Health(ctx, target); return err }()); p.Code != backend.CodeAdapterUnavailable || strings.Contains(p.FixHint, "network") {
+	if p := code(t, func() error {
+		_, err := h.Health(ctx,
+			target)
+		return err
+	}()); p.Code != backend.CodeAdapterUnavailable || strings.Contains(p.FixHint, "network") {
 		t.Errorf("%+v", p)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/proto/backendapi"
 )
 
 // A state directory and a folder of fixtures whose names are not UTF-8 serve as others do.
@@ -29,7 +30,8 @@ func TestPathsThatAreNotUTF8(t *testing.T) {
 	done := make(chan struct{})
 	go func() { defer close(done); _ = h.Serve(ctx) }()
 	defer func() { cancel(); <-done }()
-	g, err := h.Attach(t.Context(), LocalSim, backend.TransportOpen{SessionID: "loc_a", DeviceModel: "rayban_display", Virtual: true, FixturesDir: dir})
+	g, err := h.Attach(t.Context(), LocalSim, backend.TransportOpen{SessionID: "loc_a", DeviceModel: "rayban_display",
+		Virtual: true, FixturesDir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,8 +44,9 @@ func TestPathsThatAreNotUTF8(t *testing.T) {
 // Other texts that are not UTF-8 are no reason for an error of the transport.
 func TestTextsThatAreNotUTF8(t *testing.T) {
 	h, _ := serve(t, install(t))
-	_, _, err := h.CreateSession(t.Context(), backend.Target{BaseURL: "http://127.0.0.1:1/\xff", InstallID: "inst_1", Requester: backend.Requester{Host: "h\xff"}},
-		backend.SessionRequest{Project: "p\xff"})
+	_, _, err := h.CreateSession(t.Context(), backend.Target{BaseURL: "http://127.0.0.1:1/\xff", InstallID: "inst_1",
+		Requester: backend.Requester{Host: "h\xff"}},
+		backendapi.SessionRequest{Project: "p\xff"})
 	if p := code(t, err); p.Code != backend.CodeUnreachable || !p.Retryable {
 		t.Errorf("%+v", p)
 	}

@@ -3,7 +3,6 @@ package pluginhost
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"sync"
 
 	"google.golang.org/grpc"
@@ -12,9 +11,9 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// queued bounds the frames that wait in each direction of an attachment. Towards the glasses a full queue refuses; from
-// them it makes the adapter wait.
-const queued = 256
+// maxQueued bounds the frames that wait in each direction of an attachment. A full queue refuses frames to the glasses,
+// and blocks the adapter in the other direction.
+const maxQueued = 256
 
 type (
 	attachStream = grpc.BidiStreamingClient[pluginv1.AttachRequest, pluginv1.AttachResponse]
@@ -32,12 +31,12 @@ type attachment struct {
 	life    context.Context
 	out     chan *pluginv1.AttachRequest
 	in      chan inbound
-	gone    error // why nothing more comes; set before in is closed
+	closed  error // why in was closed; set before that
 	workers sync.WaitGroup
 }
 
-// Attach starts the transport adapter of this name when it does not run, and attaches a session's glasses. ctx bounds
-// the opening only; the glasses stay until Close, the adapter's end or the host's. Errors are *backend.Problem or ctx's.
+// Attach starts the transport adapter of this name if it does not run, and attaches a session's glasses. ctx bounds the
+// opening only; the glasses stay until Close, the adapter's end or the host's. Errors are *backend.Problem or ctx's.
 func (h *Host) Attach(ctx context.Context, name string, open backend.TransportOpen) (backend.Glasses, error) {
 	a, ok := h.adapters[name]
 	if !ok || !isTransport(name) {
@@ -51,7 +50,7 @@ func (h *Host) Attach(ctx context.Context, name string, open backend.TransportOp
 	if err != nil {
 		return nil, err
 	}
-	g := &attachment{name: name, out: make(chan *pluginv1.AttachRequest, queued), in: make(chan inbound, queued)}
+	g := &attachment{name: name, out: make(chan *pluginv1.AttachRequest, maxQueued), in: make(chan inbound, maxQueued)}
 	g.life, g.end = context.WithCancel(h.life)
 	context.AfterFunc(g.life, inst.use())
 	stop := context.AfterFunc(ctx, g.end)
@@ -72,7 +71,10 @@ func (h *Host) Attach(ctx context.Context, name string, open backend.TransportOp
 }
 
 func openRequest(o backend.TransportOpen) (*pluginv1.AttachRequest, error) {
-	open := &pluginv1.AttachOpen{SessionId: o.SessionID, DeviceModel: o.DeviceModel, VirtualClock: o.Virtual, NowMs: o.NowMs, FixturesDir: []byte(o.FixturesDir)}
+	open := &pluginv1.AttachOpen{
+		SessionId: o.SessionID, DeviceModel: o.DeviceModel, VirtualClock: o.Virtual, NowMs: o.NowMs,
+		FixturesDir: []byte(o.FixturesDir),
+	}
 	if o.Snapshot != nil {
 		var err error
 		if open.Snapshot, err = json.Marshal(o.Snapshot); err != nil {
@@ -82,36 +84,30 @@ func openRequest(o backend.TransportOpen) (*pluginv1.AttachRequest, error) {
 	return &pluginv1.AttachRequest{Message: &pluginv1.AttachRequest_Open{Open: open}}, nil
 }
 
-// open makes the stream and waits for opened.
-func (g *attachment) open(c pluginv1.TransportClient, request *pluginv1.AttachRequest) error {
-	stream, err := c.Attach(g.life)
-	if err != nil {
-		return problemOf(g.life, g.name, err)
+// open opens the stream and waits for the opened message.
+func (g *attachment) open(c pluginv1.TransportClient, request *pluginv1.AttachRequest) (err error) {
+	var first *pluginv1.AttachResponse
+	if g.stream, err = c.Attach(g.life); err == nil {
+		_ = g.stream.Send(request) // Recv returns why it failed
+		first, err = g.stream.Recv()
 	}
-	g.stream = stream
-	// What an early refusal makes of Send is told by Recv.
-	if err := stream.Send(request); err != nil && !errors.Is(err, context.Canceled) {
-		_, err := stream.Recv()
-		return problemOf(g.life, g.name, err)
-	}
-	first, err := stream.Recv()
 	if err != nil {
 		return problemOf(g.life, g.name, err)
 	}
 	if first.GetOpened() == nil {
-		return unavailable(g.name, "it answered the opening of a session with something else", 0)
+		return unavailable(g.name, "it did not confirm the opening of a session", 0)
 	}
 	return nil
 }
 
-// read takes what the glasses say until they are gone.
+// read receives the glasses' frames until the stream ends.
 func (g *attachment) read() {
 	defer close(g.in)
-	defer g.end() // also the writer has nothing left to do
+	defer g.end() // ends write, too
 	for {
 		m, err := g.stream.Recv()
 		if err != nil {
-			g.gone = g.why(err)
+			g.closed = g.closeError(err)
 			return
 		}
 		f := inbound{data: m.GetFrame()}
@@ -121,27 +117,26 @@ func (g *attachment) read() {
 		select {
 		case g.in <- f:
 		case <-g.life.Done():
-			g.gone = g.why(g.life.Err())
+			g.closed = g.closeError(g.life.Err())
 			return
 		}
 	}
 }
 
-// why is the problem of glasses that are gone.
-func (g *attachment) why(err error) error {
+func (g *attachment) closeError(err error) error {
 	if g.life.Err() != nil {
-		return unavailable(g.name, "the glasses were taken away", 0)
+		return unavailable(g.name, "the glasses were detached", 0)
 	}
 	return problemOf(context.Background(), g.name, err)
 }
 
-// write hands over what the session says.
+// write sends the session's frames to the glasses.
 func (g *attachment) write() {
 	for {
 		select {
 		case m := <-g.out:
 			if g.stream.Send(m) != nil {
-				return // the reader learns why
+				return // read learns why
 			}
 		case <-g.life.Done():
 			return
@@ -156,13 +151,13 @@ func (g *attachment) Send(frame []byte, binary bool) error {
 		m.Message = &pluginv1.AttachRequest_Binary{Binary: frame}
 	}
 	if g.life.Err() != nil {
-		return unavailable(g.name, "the glasses are gone", 0)
+		return unavailable(g.name, "the glasses are detached", 0)
 	}
 	select {
 	case g.out <- m:
 		return nil
 	default:
-		return unavailable(g.name, "the glasses do not keep up, a frame was dropped", 0)
+		return unavailable(g.name, "the glasses cannot keep up and a frame was dropped", 0)
 	}
 }
 
@@ -171,7 +166,7 @@ func (g *attachment) Receive(ctx context.Context) (frame []byte, binary bool, er
 	select {
 	case f, ok := <-g.in:
 		if !ok {
-			return nil, false, g.gone
+			return nil, false, g.closed
 		}
 		return f.data, f.binary, nil
 	case <-ctx.Done():

@@ -19,7 +19,8 @@ import (
 
 var buildLocalSim = sync.OnceValues(func() ([]byte, error) {
 	file := filepath.Join(built, "service-plugin-localsim")
-	if out, err := exec.Command("go", "build", "-o", file, "github.com/service-dev/service/plugins/localsim").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", file,
+		"github.com/service-dev/service/plugins/localsim").CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("building the adapter: %w\n%s", err, out)
 	}
 	return os.ReadFile(file)
@@ -45,7 +46,8 @@ func installLocalSim(t testing.TB) string {
 
 func attach(t *testing.T, h *Host, virtual bool) backend.Glasses {
 	t.Helper()
-	g, err := h.Attach(t.Context(), LocalSim, backend.TransportOpen{SessionID: "loc_a", DeviceModel: "rayban_display", Virtual: virtual})
+	g, err := h.Attach(t.Context(), LocalSim, backend.TransportOpen{SessionID: "loc_a", DeviceModel: "rayban_display",
+		Virtual: virtual})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +58,8 @@ func attach(t *testing.T, h *Host, virtual bool) backend.Glasses {
 // ask sends a frame and waits for its result; seen is told of the frames that come before it.
 func ask(t *testing.T, g backend.Glasses, typ, id, payload string, seen func(glasses.Frame)) glasses.Result {
 	t.Helper()
-	if err := g.Send(fmt.Appendf(nil, `{"v":1,"type":%q,"id":%q,"at":0,"payload":%s}`, typ, id, payload), false); err != nil {
+	if err := g.Send(fmt.Appendf(nil, `{"v":1,"type":%q,"id":%q,"at":0,"payload":%s}`, typ, id, payload),
+		false); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -178,7 +181,8 @@ func TestAttachIsRefused(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := h.Attach(ctx, LocalSim, backend.TransportOpen{DeviceModel: "even_g1"}); !errors.Is(err, context.Canceled) {
+	if _, err := h.Attach(ctx, LocalSim, backend.TransportOpen{DeviceModel: "even_g1"}); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("a caller who gave up: %v", err)
 	}
 	dir := installLocalSim(t)
@@ -220,7 +224,9 @@ func TestSpeed(t *testing.T) {
 	const n = 2000
 	begin = time.Now()
 	for i := range n {
-		ask(t, g, "display.show", fmt.Sprint("c", i), `{"tree":{"type":"column","children":[{"type":"text","text":"Hello"},{"type":"button","id":"ok","text":"OK"}]}}`, nil)
+		ask(t, g, "display.show", fmt.Sprint("c", i),
+			`{"tree":{"type":"column","children":[{"type":"text","text":"Hello"},{"type":"button","id":"ok","text":"OK"}]}}`,
+			nil)
 	}
 	round := time.Since(begin) / n
 	t.Logf("round trip of display.show: %v", round)
@@ -231,7 +237,8 @@ func TestSpeed(t *testing.T) {
 		ask(t, g, "sim.input", fmt.Sprint("i", i), `{"kind":"select"}`, func(glasses.Frame) { events++ })
 		for to := int64(i+1) * 1500; ; {
 			steps++
-			r := ask(t, g, "sim.advance", fmt.Sprint("t", steps), fmt.Sprintf(`{"toMs":%d}`, to), func(glasses.Frame) { events++ })
+			r := ask(t, g, "sim.advance", fmt.Sprint("t", steps), fmt.Sprintf(`{"toMs":%d}`, to),
+				func(glasses.Frame) { events++ })
 			if r.Clock.Reached {
 				break
 			}

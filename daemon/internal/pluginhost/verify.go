@@ -21,25 +21,25 @@ const Manifest = "plugins.sha256"
 // maxManifestLines bounds the manifest; a handful is normal.
 const maxManifestLines = 256
 
-// refusal is the reason why a file must not run, and what a person does before a new try can help.
+// refusal is why a file must not run, and what a person does about it.
 type refusal struct{ reason, fixHint string }
 
 func (r *refusal) Error() string { return r.reason }
 
-// reinstall is what helps where nothing else is said.
+// reinstall is the fix hint of refusals without one of their own.
 const reinstall = "Install the service again so that its binaries and plugins.sha256 belong together, then try again."
 
 func refuse(format string, args ...any) error { return refuseWith(reinstall, format, args...) }
 
-// refuseWith is refuse with a step of its own for the person.
+// refuseWith is refuse with a fix hint of its own.
 func refuseWith(fixHint, format string, args ...any) error {
 	return &refusal{fmt.Sprintf(format, args...), fixHint}
 }
 
-// then is the fix hint of a command.
-func then(command string) string { return "Run `" + command + "`, then try again." }
+// runHint returns the hint to run a command.
+func runHint(command string) string { return "Run `" + command + "`, then try again." }
 
-// FixHint is what a person does about a problem that Check found.
+// FixHint returns what a person does about an error of Check.
 func FixHint(err error) string {
 	var r *refusal
 	if errors.As(err, &r) {
@@ -48,70 +48,59 @@ func FixHint(err error) string {
 	return reinstall
 }
 
-// verify checks that path is a regular file lying in dir itself, that nobody but this user and root could replace it,
-// and that its content is what the manifest says. It reads the manifest anew each time, so that an upgrade in place
-// needs no restart.
+// verify checks that path is a regular file in dir itself, that nobody but this user and root could replace it, and
+// that its checksum is the manifest's. It reads the manifest each time, so that an upgrade in place needs no restart.
 func verify(dir, path string) error {
-	if err := inside(dir, path); err != nil {
+	if err := checkInside(dir, path); err != nil {
 		return err
 	}
 	if err := checkOwners(dir, path); err != nil {
 		return err
 	}
-	sum, err := wanted(filepath.Join(dir, Manifest), filepath.Base(path))
+	sum, err := manifestChecksum(filepath.Join(dir, Manifest), filepath.Base(path))
 	if err != nil {
 		return err
 	}
 	ok, err := (&plugin.SecureConfig{Checksum: sum, Hash: sha256.New()}).Check(path)
-	if err != nil {
-		return fmt.Errorf("reading %s: %w", path, err)
+	if err == nil && !ok {
+		err = refuse("%s is not the file that %s names: its checksum differs", path, Manifest)
 	}
-	if !ok {
-		return refuse("%s is not the file that %s names: its checksum differs", path, Manifest)
-	}
-	return nil
+	return err
 }
 
-// inside refuses what is missing, what is not a regular file and what a link leads out of dir.
-func inside(dir, path string) error {
-	info, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
+// checkInside refuses a file that is missing, is not a regular one, or is a symbolic link out of dir.
+func checkInside(dir, path string) error {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return refuse("%s is missing", path)
-	}
-	if err != nil {
-		return fmt.Errorf("reading %s: %w", path, err)
+	} else if err != nil {
+		return err
 	}
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return refuse("%s leads nowhere", path)
+		return refuse("%s is a broken link", path)
 	}
 	realDir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return fmt.Errorf("reading %s: %w", dir, err)
+		return err
 	}
 	if filepath.Dir(real) != realDir {
 		return refuse("%s is a link out of %s", path, dir)
 	}
-	if info.Mode()&fs.ModeSymlink != 0 {
-		info, err = os.Stat(path)
-		if err != nil {
-			return fmt.Errorf("reading %s: %w", path, err)
-		}
+	info, err := os.Stat(real)
+	if err == nil && !info.Mode().IsRegular() {
+		err = refuse("%s is not a regular file", path)
 	}
-	if !info.Mode().IsRegular() {
-		return refuse("%s is not a regular file", path)
-	}
-	return nil
+	return err
 }
 
-// wanted reads the checksum of name from the manifest.
-func wanted(manifest, name string) ([]byte, error) {
+// manifestChecksum reads the checksum of name from the manifest.
+func manifestChecksum(manifest, name string) ([]byte, error) {
 	f, err := os.Open(manifest)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, refuse("%s is missing: adapters without a checksum are not run", manifest)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", manifest, err)
+		return nil, err
 	}
 	defer f.Close()
 	lines := bufio.NewScanner(f)
@@ -122,12 +111,12 @@ func wanted(manifest, name string) ([]byte, error) {
 		}
 		b, err := hex.DecodeString(sum)
 		if err != nil || len(b) != sha256.Size {
-			return nil, refuse("%s holds no SHA-256 for %s", manifest, name)
+			return nil, refuse("%s has no SHA-256 for %s", manifest, name)
 		}
 		return b, nil
 	}
 	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", manifest, err)
+		return nil, fmt.Errorf("read %s: %w", manifest, err)
 	}
 	return nil, refuse("%s does not name %s", manifest, name)
 }

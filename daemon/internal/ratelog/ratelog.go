@@ -1,4 +1,4 @@
-// Package ratelog keeps a condition that lasts, a full disk or a client that is refused, from filling the log.
+// Package ratelog keeps a lasting condition, such as a full disk or a refused client, from filling the log.
 package ratelog
 
 import (
@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Logger writes a warning at most once in a while, with the number of equal ones that it left out since. It is safe for
-// concurrent use.
+// Logger writes a warning at most once per interval, with the number of equal ones that it left out since. It is safe
+// for concurrent use.
 type Logger struct {
 	log   *slog.Logger
 	every time.Duration
@@ -18,7 +18,7 @@ type Logger struct {
 	messages map[string]*suppression
 }
 
-// suppression is what is known of one message.
+// suppression is the state of one message.
 type suppression struct {
 	until   time.Time
 	leftOut int
@@ -29,7 +29,7 @@ func New(log *slog.Logger, every time.Duration, now func() time.Time) *Logger {
 	return &Logger{log: log, every: every, now: now, messages: map[string]*suppression{}}
 }
 
-// Warn logs message, which is a constant, with its attributes. Messages are equal whatever their attributes are.
+// Warn logs message, which is a constant, with its attributes. Messages are equal whatever their attributes.
 func (l *Logger) Warn(message string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

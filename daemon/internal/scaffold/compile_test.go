@@ -12,9 +12,11 @@ import (
 	"github.com/service-dev/service/proto/glasses/guide"
 )
 
-// capabilitySets are what modules are compiled for: all, the default, one that needs half of the private parts, and each alone.
+// capabilitySets are what modules are compiled for: all, the default, one that needs half of the private parts, and
+// each alone.
 func capabilitySets() map[string][]string {
-	sets := map[string][]string{"all": guide.CapabilityIDs(), "default": nil, "some": {guide.Camera, guide.State, guide.Phrases}}
+	sets := map[string][]string{"all": guide.CapabilityIDs(), "default": nil,
+		"some": {guide.Camera, guide.State, guide.Phrases}}
 	for _, id := range guide.CapabilityIDs() {
 		sets[id] = []string{id}
 	}
@@ -55,8 +57,10 @@ func TestTypeScriptCompiles(t *testing.T) {
 		t.Skip("SKIPPED: tsc and node are not installed (make npm)")
 	}
 	dir, files := generateInto(t, TypeScript, capabilitySets())
-	args := []string{"--strict", "--noEmit", "--noUnusedLocals", "--noUnusedParameters", "--erasableSyntaxOnly", "--verbatimModuleSyntax",
-		"--isolatedModules", "--target", "ES2022", "--module", "ES2022", "--moduleResolution", "bundler", "--lib", "ES2023,DOM,DOM.Iterable"}
+	args := []string{"--strict", "--noEmit", "--noUnusedLocals", "--noUnusedParameters", "--erasableSyntaxOnly",
+		"--verbatimModuleSyntax",
+		"--isolatedModules", "--target", "ES2022", "--module", "ES2022", "--moduleResolution", "bundler", "--lib",
+		"ES2023,DOM,DOM.Iterable"}
 	mustRun(t, dir, node, append(append([]string{tsc}, args...), files...)...)
 	mustRun(t, dir, node, "--check", files[0])
 }
@@ -75,13 +79,14 @@ func TestKotlinCompiles(t *testing.T) {
 	if kotlinc == "" || testing.Short() {
 		t.Skip("SKIPPED: kotlinc is not installed")
 	}
-	// A start of the compiler takes seconds, so that only the smallest and the largest module are compiled (the largest with
-	// the examples and the probe that runs).
+	// A start of the compiler takes seconds, so that only the smallest and the largest module are compiled (the largest
+	// with the examples and the probe that runs).
 	compileKotlin(t, kotlinc, filepath.Join(t.TempDir(), "small.jar"), []string{guide.Camera})
 	kotlinProbe(t)
 }
 
-// There is no Swift compiler for this machine: a grammar says whether the module is Swift at all, and nothing about its types.
+// There is no Swift compiler for this machine: a grammar says whether the module is Swift at all, and nothing about its
+// types.
 func TestSwiftParses(t *testing.T) {
 	node := tool(t, "node")
 	npm, err := filepath.Abs(filepath.Join("..", "..", "..", "packaging", "e2e", "npm"))
@@ -95,7 +100,8 @@ func TestSwiftParses(t *testing.T) {
 		t.Skip("SKIPPED: the Swift grammar is not installed (make npm)")
 	}
 	parse := filepath.Join(npm, "parse-swift.mjs")
-	dir, files := generateInto(t, Swift, map[string][]string{"all": guide.CapabilityIDs(), "default": nil, "some": {guide.Camera, guide.State}})
+	dir, files := generateInto(t, Swift, map[string][]string{"all": guide.CapabilityIDs(), "default": nil,
+		"some": {guide.Camera, guide.State}})
 	mustRun(t, dir, node, append([]string{"--liftoff-only", parse}, files...)...)
 
 	broken := filepath.Join(dir, "broken.swift")
@@ -112,8 +118,10 @@ func TestSwiftParses(t *testing.T) {
 // The same request gives the same bytes, in whatever order it names capabilities, and only what was asked for.
 func TestGenerateIsMinimal(t *testing.T) {
 	marks := map[string][]string{ // a word of the module that belongs to one capability
-		guide.Display: {"display.show"}, guide.Camera: {"camera.photo", "media_lost\""}, guide.Microphone: {"audio.start"}, guide.Motion: {"motion.start"},
-		guide.Transcription: {"transcription.start"}, guide.Speech: {"speech.say"}, guide.Sound: {"sound.play"}, guide.Phrases: {"phrases.announce"},
+		guide.Display: {"display.show"}, guide.Camera: {"camera.photo",
+			"media_lost\""}, guide.Microphone: {"audio.start"}, guide.Motion: {"motion.start"},
+		guide.Transcription: {"transcription.start"}, guide.Speech: {"speech.say"}, guide.Sound: {"sound.play"},
+		guide.Phrases: {"phrases.announce"},
 	}
 	for _, language := range Languages() {
 		for id := range marks {
@@ -149,7 +157,8 @@ func TestGenerateRefuses(t *testing.T) {
 // tool finds a program of packaging/e2e/npm or of the machine. Without it the test is skipped; in CI that fails.
 func tool(t *testing.T, name string) string {
 	t.Helper()
-	if path, err := filepath.Abs(filepath.Join("..", "..", "..", "packaging", "e2e", "npm", "node_modules", ".bin", name)); err == nil {
+	if path, err := filepath.Abs(filepath.Join("..", "..", "..", "packaging", "e2e", "npm", "node_modules", ".bin",
+		name)); err == nil {
 		if _, err := os.Stat(path); err == nil {
 			return path
 		}

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/service-dev/service/proto/glasses"
@@ -18,7 +19,8 @@ var update = flag.Bool("update", false, "write the generated modules of the exam
 
 var appsDir = filepath.Join("..", "..", "..", "packaging", "e2e", "testdata", "apps")
 
-var deskCapabilities = []string{guide.Display, guide.Input, guide.State, guide.Camera, guide.Transcription, guide.Speech, guide.Phrases}
+var deskCapabilities = []string{guide.Display, guide.Input, guide.State, guide.Camera, guide.Transcription,
+	guide.Speech, guide.Phrases}
 
 // The example apps hold the module as it was generated for them.
 func TestDeskHasTheModuleOfToday(t *testing.T) {
@@ -47,15 +49,21 @@ func TestDeskIsOneAppInThreeLanguages(t *testing.T) {
 		cmd := exec.Command(command[0], command[1:]...)
 		token := filepath.Join(t.TempDir(), "token")
 		write(t, token, []byte(secret))
-		cmd.Env = append(os.Environ(), "SERVICE_GLASSES_URL="+s.url, "SERVICE_GLASSES_SECRET_FILE="+token, "NODE_NO_WARNINGS=1")
-		var out bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &out
+		cmd.Env = append(os.Environ(), "SERVICE_GLASSES_URL="+s.url, "SERVICE_GLASSES_SECRET_FILE="+token,
+			"NODE_NO_WARNINGS=1")
+		var out, refused bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &refused
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
 		got := playDesk(s.accept(0))
 		if err := cmd.Wait(); err != nil || out.String() != "bye\n" {
-			t.Errorf("%s ended with %v: %s", name, err, out.String())
+			t.Errorf("%s ended with %v: %s%s", name, err, out.String(), refused.String())
+		}
+		for _, code := range []string{glasses.CodePermissionDenied, glasses.CodeHingeClosed, glasses.CodeUnsupported} {
+			if !strings.Contains(refused.String(), "("+code+")") {
+				t.Errorf("%s swallowed %s: %s", name, code, refused.String())
+			}
 		}
 		if want == "" {
 			want, wantFrom = got, name
@@ -69,7 +77,8 @@ func TestDeskIsOneAppInThreeLanguages(t *testing.T) {
 func deskCommands(t *testing.T) map[string][]string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "desk")
-	if out, err := exec.Command("go", "build", "-o", binary, "./"+filepath.ToSlash(filepath.Join(appsDir, "desk-go"))).CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", binary,
+		"./"+filepath.ToSlash(filepath.Join(appsDir, "desk-go"))).CombinedOutput(); err != nil {
 		t.Fatalf("building desk-go: %s", out)
 	}
 	commands := map[string][]string{"desk-go": {binary}}
@@ -120,14 +129,20 @@ func playDesk(p *peer) string {
 		{glasses.TypeInput, glasses.Input{Kind: glasses.InputSelect, Target: "item-2"}, nil},
 		{glasses.TypeInput, glasses.Input{Kind: glasses.InputNavigate, Direction: "down", Target: "next"}, nil},
 		{glasses.TypeInput, glasses.Input{Kind: glasses.InputCapture}, nil},
-		{glasses.TypeInput, glasses.Input{Kind: glasses.InputCapture}, []string{glasses.TypeCameraPhoto, glasses.CodePermissionDenied}},
-		{glasses.TypeInput, glasses.Input{Kind: glasses.InputBack}, []string{glasses.TypeDisplayShow, glasses.CodeHingeClosed}},
+		{glasses.TypeInput, glasses.Input{Kind: glasses.InputCapture},
+			[]string{glasses.TypeCameraPhoto, glasses.CodePermissionDenied}},
+		{glasses.TypeInput, glasses.Input{Kind: glasses.InputBack},
+			[]string{glasses.TypeDisplayShow, glasses.CodeHingeClosed}},
 		{glasses.TypeHinge, glasses.StateWord{State: glasses.HingeOpen}, nil},
 		{glasses.TypeBattery, glasses.Battery{Level: 16}, nil},
 		{glasses.TypeBattery, glasses.Battery{Level: 15}, []string{glasses.TypeSpeechSay, glasses.CodeUnsupported}},
 		{glasses.TypeWear, glasses.WearState{Worn: true}, nil},
 		{glasses.TypeLink, glasses.StateWord{State: glasses.LinkLost}, nil},
 		{glasses.TypeLink, glasses.StateWord{State: glasses.LinkConnected}, nil},
+		{glasses.TypeTranscription, glasses.TranscriptionState{Reason: glasses.CodePermissionDenied, Part: "speech",
+			By: glasses.ByPermission}, nil},
+		{glasses.TypePermission, glasses.PermissionState{Part: "speech", State: "denied"}, nil},
+		{glasses.TypeTranscription, glasses.TranscriptionState{Running: true}, nil},
 	} {
 		clear(faults)
 		if step.fault != nil {

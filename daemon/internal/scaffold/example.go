@@ -36,11 +36,15 @@ func ExampleTopics() []ExampleTopic {
 	return []ExampleTopic{
 		{"hello", "Shows a text and counts taps: where to begin.", []string{guide.Display, guide.Input}},
 		{"buttons", "A list of buttons to choose from; back clears the panel.", []string{guide.Display, guide.Input}},
-		{"voice", "Announces phrases, listens, and answers aloud.", []string{guide.Transcription, guide.Speech, guide.Phrases}},
-		{"photo", "Takes a photo on the capture button; tells each refusal apart.", []string{guide.Display, guide.Camera, guide.Input}},
-		{"state", "Follows battery, folding, wear, heat, link and permissions, and survives refusals.", []string{guide.Display, guide.State}},
+		{"voice", "Announces phrases, listens, and answers aloud.",
+			[]string{guide.Transcription, guide.Speech, guide.Phrases}},
+		{"photo", "Takes a photo on the capture button; tells each refusal apart.",
+			[]string{guide.Display, guide.Camera, guide.Input}},
+		{"state", "Follows battery, folding, wear, heat, link and permissions, and survives refusals.",
+			[]string{guide.Display, guide.State}},
 		{"streams", "Raw sound and movement by handlers.", []string{guide.Microphone, guide.Motion, guide.Input}},
-		{"timer", "A countdown on the session's clock, which tests run in virtual time.", []string{guide.Display, guide.Sound}},
+		{"timer", "A countdown on the session's clock, which goes on while the wearer taps; tests run it in virtual time.",
+			[]string{guide.Display, guide.Sound, guide.Input, guide.State}},
 	}
 }
 
@@ -54,21 +58,25 @@ func ExampleTopicIDs() []string {
 }
 
 var exampleFiles = map[string]struct{ ext, run string }{
-	TypeScript: {".ts", "node NAME (Node 22.18 or newer; in a browser through any bundler)"},
+	TypeScript: {".ts", "node NAME (Node 22.18 or newer; as JavaScript also Node 20 with --experimental-websocket; in a browser through any bundler)"},
 	Python:     {".py", "python3 NAME (3.9 or newer)"},
-	Kotlin:     {".kt", "kotlinc NAME service/Glasses.kt -include-runtime -d app.jar && java -jar app.jar (or in an Android project)"},
-	Swift:      {".swift", "swiftc -D DEBUG -parse-as-library NAME service/Glasses.swift -o app && ./app (or in an Xcode project)"},
+	Kotlin: {".kt", "kotlinc NAME service/Glasses.kt -include-runtime -d app.jar && java -jar app.jar (or in an " +
+		"Android project)"},
+	Swift: {".swift", "swiftc -D DEBUG -parse-as-library NAME service/Glasses.swift -o app && ./app (or in an " +
+		"Xcode project)"},
 }
 
-// ExampleOf gives the example of a topic in a language. Errors are *Error.
+// ExampleOf returns the example of a topic in a language. Errors are *Error.
 func ExampleOf(language, topic string) (Example, error) {
 	kind, ok := exampleFiles[language]
 	if !ok {
-		return Example{}, &Error{CodeInvalidArguments, "language is not one of " + strings.Join(Languages(), ", "), "for another language search the documentation for \"protocol\" and write a client: it is JSON over a WebSocket"}
+		return Example{}, &Error{CodeInvalidArguments, "language is not one of " + strings.Join(Languages(), ", "),
+			"for another language search the documentation for \"protocol\" and write a client: it is JSON over a WebSocket"}
 	}
 	i := slices.IndexFunc(ExampleTopics(), func(t ExampleTopic) bool { return t.ID == topic })
 	if i < 0 {
-		return Example{}, &Error{CodeUnknownExample, "there is no example of this topic", "topics are " + strings.Join(ExampleTopicIDs(), ", ")}
+		return Example{}, &Error{CodeUnknownExample, "there is no example of this topic",
+			"topics are " + strings.Join(ExampleTopicIDs(), ", ")}
 	}
 	name := topic + kind.ext
 	code, err := examples.ReadFile(path.Join("examples", language, name))

@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/guide"
 )
 
-// Bounds of what is read of a project.
+// Limits of what is read of a project.
 const (
 	maxFiles   = 2000
 	maxFolders = 5000
@@ -24,9 +24,11 @@ const (
 	maxIgnores = 1 << 20      // bytes of all .gitignore files together
 	maxUses    = 1000         // commands, and phrases, that are noted
 	maxKeys    = 50
+
+	maxExampleModules = 50
 )
 
-// Inspection is what a project holds of an integration.
+// Inspection describes the integration of a project.
 type Inspection struct {
 	Root      string
 	Project   string // of service.json; empty for none
@@ -37,13 +39,15 @@ type Inspection struct {
 	Commands     []Use
 	Capabilities []string // that the used commands and events belong to
 	Phrases      []Use
-	Declared     []Declared
-	Keys         []KeyState
-	FilesRead    int
+	// UnknownPhrases lists where the app announces what was not found in its files, by a name.
+	UnknownPhrases []Use
+	Declared       []Declared
+	Keys           []KeyState
+	FilesRead      int
 	// Truncated is true when the project has more files than are read.
 	Truncated bool
 
-	marks []mark // what looks wrong in a line by itself
+	lineFindings []lineFinding // what looks wrong in a line by itself
 }
 
 // LanguageUse is a language and how many of the project's files are in it.
@@ -52,13 +56,15 @@ type LanguageUse struct {
 	Files    int    `json:"files"`
 }
 
-// ModuleState is a generated module and what became of its files.
+// ModuleState is a generated module and the state of its files.
 type ModuleState struct {
 	Dir          string      `json:"dir"`
 	Language     string      `json:"language"`
 	Version      string      `json:"version"`
 	Capabilities []string    `json:"capabilities"`
 	Files        []FileState `json:"files"`
+	// FromExample is true if no manifest names the module: it came with an example, without a key and a project.
+	FromExample bool `json:"fromExample"`
 }
 
 // FileState is a generated file: intact, changed or missing.
@@ -67,14 +73,14 @@ type FileState struct {
 	State string `json:"state"`
 }
 
-// Use is a word of the app's own files: a command's type, or a phrase.
+// Use is a command's type or a phrase in the app's own files.
 type Use struct {
 	Name string `json:"name"`
 	File string `json:"file"`
 	Line int    `json:"line"`
 }
 
-// Declared are the permissions that a platform's manifest asks for.
+// Declared are the permissions that a platform's manifest requests.
 type Declared struct {
 	Platform string   `json:"platform"`
 	File     string   `json:"file"`
@@ -84,35 +90,39 @@ type Declared struct {
 // KeyState is a project key's file.
 type KeyState struct {
 	Path string `json:"path"`
-	// Ignored tells whether a .gitignore names it, Tracked whether version control holds it all the same, Private whether
-	// only its owner may read it.
+	// Ignored reports whether a .gitignore names it, Tracked whether version control tracks it nevertheless, Private
+	// whether only its owner may read it.
 	Ignored bool `json:"ignored"`
 	Tracked bool `json:"tracked"`
 	Private bool `json:"private"`
 }
 
-// mark is a line that a finding will be about.
-type mark struct {
+// lineFinding is a line that a finding will be about.
+type lineFinding struct {
 	code, file, word string
 	line             int
 }
 
-// skipped are folders that hold nothing of the app's own.
-var skipped = []string{".git", "node_modules", ".venv", "venv", "__pycache__", "build", "dist", "out", ".gradle", ".build", "Pods", "DerivedData", ".idea", "target", "vendor"}
+// ignoredFolders contain nothing of the app's own.
+var ignoredFolders = []string{".git", "node_modules", ".venv", "venv", "__pycache__", "build", "dist", "out", ".gradle",
+	".build", "Pods", "DerivedData", ".idea", "target", "vendor"}
 
-// languages of files by their extension.
-var extensions = map[string]string{".ts": TypeScript, ".tsx": TypeScript, ".mts": TypeScript, ".js": "javascript", ".jsx": "javascript", ".mjs": "javascript",
+// extensions of files by their extension.
+var extensions = map[string]string{".ts": TypeScript, ".tsx": TypeScript, ".mts": TypeScript, ".js": "javascript",
+	".jsx": "javascript", ".mjs": "javascript",
 	".py": Python, ".kt": Kotlin, ".swift": Swift, ".go": "go", ".java": "java", ".rs": "rust"}
 
-// Inspect reads a project folder, within bounds. It writes nothing, follows no symbolic link, and returns no secret.
+// Inspect reads a project folder, within limits. It writes nothing, follows no symbolic link, and returns no secret.
 func Inspect(ctx context.Context, files clientio.Files, root string) (Inspection, error) {
 	if !filepath.IsAbs(root) {
 		return Inspection{}, &Error{CodeFolder, "the folder is not known", "pass dir, or call from the project's folder"}
 	}
-	in := &inspector{ctx: ctx, files: files.In(root), found: Inspection{Root: root}, languages: map[string]int{}, generated: map[string]bool{}, ignores: map[string][]string{}}
+	in := &inspector{ctx: ctx, files: files.In(root), found: Inspection{Root: root}, languages: map[string]int{},
+		generated: map[string]bool{}, ignores: map[string][]string{}, aliases: map[string]string{}}
 	var err error
 	if in.found.Project, _, err = projectAbove(ctx, files, root); err != nil {
-		in.found.marks = append(in.found.marks, mark{code: FindProjectFile, file: ProjectFile, word: err.Error()})
+		in.found.lineFindings = append(in.found.lineFindings,
+			lineFinding{code: FindProjectFile, file: ProjectFile, word: err.Error()})
 	}
 	if err := in.walk("."); err != nil {
 		return Inspection{}, readError(root, err)
@@ -121,7 +131,8 @@ func Inspect(ctx context.Context, files clientio.Files, root string) (Inspection
 	for _, f := range in.sources {
 		in.source(f)
 	}
-	in.finish()
+	in.resolve()
+	in.complete()
 	return in.found, ctx.Err()
 }
 
@@ -147,9 +158,14 @@ type inspector struct {
 	reads     int // how often a file was read, or tried to be
 	bytes     int // of what was read
 	ignoring  int // bytes of ignores
+
+	known         []constant
+	aliases       map[string]string // names that constants are imported by, after the file and a space
+	announcements []announcement
+	announces     bool // whether a call announces phrases
 }
 
-// walk notes the project's files in and below a folder, at most maxFiles of them. Only the project's own folder must be
+// walk lists the project's files in and below a folder, at most maxFiles of them. Only the project's own folder must be
 // readable.
 func (in *inspector) walk(dir string) error {
 	if in.folders++; in.folders > maxFolders || len(in.names) >= maxFiles {
@@ -166,7 +182,8 @@ func (in *inspector) walk(dir string) error {
 	for _, e := range entries {
 		name := path.Join(dir, string(e.Name))
 		switch {
-		case e.Kind == contract.KindDir && !slices.Contains(skipped, string(e.Name)) && strings.Count(name, "/") < maxDepth:
+		case e.Kind == contract.KindDir && !slices.Contains(ignoredFolders, string(e.Name)) &&
+			strings.Count(name, "/") < maxDepth:
 			if err := in.walk(name); err != nil {
 				return err
 			}
@@ -176,13 +193,13 @@ func (in *inspector) walk(dir string) error {
 			return nil
 		default:
 			in.names = append(in.names, name)
-			in.note(name)
+			in.classify(name)
 		}
 	}
 	return nil
 }
 
-func (in *inspector) note(name string) {
+func (in *inspector) classify(name string) {
 	base := path.Base(name)
 	if language := extensions[path.Ext(base)]; language != "" {
 		in.languages[language]++
@@ -202,20 +219,21 @@ func (in *inspector) note(name string) {
 	}
 }
 
-// isConfig tells whether a file is one in which settings are kept.
+// isConfig reports whether a file contains settings.
 func isConfig(base string) bool {
-	return strings.HasPrefix(base, ".env") || slices.Contains([]string{".json", ".yaml", ".yml", ".toml", ".properties", ".plist", ".xml", ".xcconfig", ".ini"}, path.Ext(base)) &&
+	return strings.HasPrefix(base, ".env") || slices.Contains([]string{".json", ".yaml", ".yml", ".toml", ".properties",
+		".plist", ".xml", ".xcconfig", ".ini"}, path.Ext(base)) &&
 		base != "package-lock.json"
 }
 
-// full reports whether as much was read as is read of a project, or nobody waits for it any more.
+// full reports whether a limit was reached or the call has ended.
 func (in *inspector) full() bool {
 	full := in.reads >= maxReads || in.bytes >= maxBytes
 	in.found.Truncated = in.found.Truncated || full
 	return full || in.ctx.Err() != nil
 }
 
-// read gives a file's bytes; nil when it is too long or cannot be read, or enough was read.
+// read returns a file's bytes; nil if it is too long, cannot be read, or a limit was reached.
 func (in *inspector) read(name string) []byte {
 	if in.full() {
 		return nil
@@ -230,7 +248,7 @@ func (in *inspector) read(name string) []byte {
 	return data
 }
 
-// modules compares what was generated with what is there.
+// modules compares the generated files with those on disk.
 func (in *inspector) modules() {
 	for _, name := range in.manifests {
 		if in.full() {
@@ -238,12 +256,12 @@ func (in *inspector) modules() {
 		}
 		m, err := parseManifest(in.read(name))
 		if err != nil {
-			in.found.marks = append(in.found.marks, mark{code: FindManifest, file: name, word: err.Error()})
+			in.found.lineFindings = append(in.found.lineFindings, lineFinding{code: FindManifest, file: name, word: err.Error()})
 			continue
 		}
 		dir := path.Dir(name)
 		if in.found.Project != "" && m.Project != "" && m.Project != in.found.Project {
-			in.found.marks = append(in.found.marks, mark{code: FindRenamed, file: name, word: m.Project})
+			in.found.lineFindings = append(in.found.lineFindings, lineFinding{code: FindRenamed, file: name, word: m.Project})
 		}
 		for _, module := range m.Modules {
 			state := ModuleState{Dir: dir, Language: module.Language, Version: module.Version, Capabilities: module.Capabilities}
@@ -261,7 +279,7 @@ func (in *inspector) modules() {
 	}
 }
 
-// state compares a generated file with what was generated.
+// state compares a generated file with the one on disk.
 func (in *inspector) state(dir string, f Sum) FileState {
 	file := path.Join(dir, f.Name)
 	in.generated[file] = true
@@ -274,7 +292,7 @@ func (in *inspector) state(dir string, f Sum) FileState {
 	return FileState{file, word}
 }
 
-func (in *inspector) finish() {
+func (in *inspector) complete() {
 	for language, files := range in.languages {
 		in.found.Languages = append(in.found.Languages, LanguageUse{language, files})
 	}
@@ -285,7 +303,10 @@ func (in *inspector) finish() {
 		return strings.Compare(a.Language, b.Language)
 	})
 	for _, c := range guide.Capabilities() {
-		if slices.ContainsFunc(in.found.Commands, func(u Use) bool { return slices.Contains(c.Commands, u.Name) || slices.Contains(c.Events, u.Name) }) {
+		if slices.ContainsFunc(in.found.Commands, func(u Use) bool {
+			return slices.Contains(c.Commands, u.Name) ||
+				slices.Contains(c.Events, u.Name)
+		}) {
 			in.found.Capabilities = append(in.found.Capabilities, c.ID)
 		}
 	}
@@ -300,8 +321,8 @@ func (in *inspector) finish() {
 	}
 }
 
-// gitIndex is the list of tracked files of a repository whose root is the project's; nil for none. Paths stand in it as
-// they are (versions 2 and 3 of its format, git's default).
+// gitIndex returns the index of a repository whose root is the project's; nil if there is none. It contains paths as
+// they are (versions 2 and 3 of the format, git's default).
 func (in *inspector) gitIndex() []byte {
 	data, err := in.files.Read(in.ctx, ".git/index", 32<<20)
 	if err != nil {
@@ -310,8 +331,8 @@ func (in *inspector) gitIndex() []byte {
 	return data
 }
 
-// ignored tells whether a .gitignore of the file's folder or of one above names the file plainly: by its name, by *.key,
-// or by its folder.
+// ignored reports whether a .gitignore of the file's folder or of one above names the file literally: by its name, by
+// *.key, or by its folder.
 func (in *inspector) ignored(name string) bool {
 	for dir := path.Dir(name); ; dir = path.Dir(dir) {
 		below := strings.TrimPrefix(name, dir+"/")
@@ -320,7 +341,8 @@ func (in *inspector) ignored(name string) bool {
 			if line == "" || strings.HasPrefix(line, "#") {
 				continue
 			}
-			if ok, err := path.Match(line, path.Base(name)); err == nil && ok || line == below || strings.HasPrefix(below, line+"/") {
+			if ok, err := path.Match(line, path.Base(name)); err == nil && ok || line == below ||
+				strings.HasPrefix(below, line+"/") {
 				return true
 			}
 		}

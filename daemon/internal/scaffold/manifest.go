@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// Names of what lies in a module's folder beside the module. The key is a secret.
+// Names of files beside the module. The key is a secret.
 const (
 	ManifestName = "service.manifest.json"
 	KeyName      = "service.key"
@@ -17,10 +17,10 @@ const (
 	ignoreName   = ".gitignore"
 )
 
-// ProjectFile names the app at the root of its project; sessions look for it upward.
+// ProjectFile names the app at the root of its project; sessions look for it upwards.
 const ProjectFile = "service.json"
 
-// Manifest tells what was generated into a folder, so that a change by hand is noticed.
+// Manifest lists what was generated into a folder, so that manual changes are noticed.
 type Manifest struct {
 	Manifest int      `json:"manifest"` // the form of this file: 1
 	Project  string   `json:"project"`
@@ -47,7 +47,7 @@ func sumOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// parseManifest reads a manifest; names that would lead out of the folder make it invalid.
+// parseManifest parses a manifest; names outside the folder make it invalid.
 func parseManifest(data []byte) (Manifest, error) {
 	var m Manifest
 	if err := json.Unmarshal(data, &m); err != nil || m.Manifest != 1 {
@@ -77,9 +77,10 @@ func (m Manifest) sum(name string) string {
 	return ""
 }
 
-// with puts a module in the place of the one in its language.
-func (m Manifest) with(module Module) Manifest {
-	m.Modules = append(slices.DeleteFunc(slices.Clone(m.Modules), func(old Module) bool { return old.Language == module.Language }), module)
+// withModule returns the manifest with a module in place of the one of its language.
+func (m Manifest) withModule(module Module) Manifest {
+	m.Modules = append(slices.DeleteFunc(slices.Clone(m.Modules),
+		func(old Module) bool { return old.Language == module.Language }), module)
 	slices.SortFunc(m.Modules, func(a, b Module) int {
 		return slices.Index(Languages(), a.Language) - slices.Index(Languages(), b.Language)
 	})

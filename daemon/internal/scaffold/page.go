@@ -8,8 +8,8 @@ import (
 	"path"
 )
 
-// bring asks for the connection page. What cannot be one is an error.
-func bring(ctx context.Context, page Page, project string) ([]byte, error) {
+// fetchPage returns the connection page, or nil if none is wanted.
+func fetchPage(ctx context.Context, page Page, project string) ([]byte, error) {
 	if page == nil {
 		return nil, nil
 	}
@@ -25,8 +25,8 @@ func bring(ctx context.Context, page Page, project string) ([]byte, error) {
 	return html, nil
 }
 
-// page decides what becomes of the connection page: it is written anew unless the one that is there was changed by hand,
-// or is not from here. A page that is gone and not asked for is forgotten.
+// page decides whether the connection page is written: it is, unless the existing one was changed by hand or is not
+// generated. A page that is gone and not requested is removed from the manifest.
 func (p *project) page(ctx context.Context, html []byte, o Order) {
 	name := path.Join(p.dir, PageName)
 	old, err := p.files.Read(ctx, name, maxRead)
@@ -36,7 +36,8 @@ func (p *project) page(ctx context.Context, html []byte, o Order) {
 		if gone && o.Page == nil {
 			p.manifest.Page = nil
 		}
-	case gone, err == nil && (o.Force || bytes.Equal(old, html) || p.manifest.Page != nil && sumOf(old) == p.manifest.Page.SHA256):
+	case gone, err == nil && (o.Force || bytes.Equal(old, html) || p.manifest.Page != nil &&
+		sumOf(old) == p.manifest.Page.SHA256):
 		p.html = html
 	default:
 		p.written = append(p.written, WrittenFile{name, "kept"})

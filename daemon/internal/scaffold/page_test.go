@@ -95,7 +95,8 @@ func TestConnectionPage(t *testing.T) {
 		t.Errorf("%+v, %v", w, findings())
 	}
 	is("mine")
-	if w := generate(func(o *Order) { o.Page = nil }); state(w) != "" || !slices.Equal(findings(), []string{"warning " + FindPage}) {
+	if w := generate(func(o *Order) { o.Page = nil }); state(w) != "" ||
+		!slices.Equal(findings(), []string{"warning " + FindPage}) {
 		t.Errorf("%+v, %v", w, findings())
 	}
 	if w := generate(func(o *Order) { o.Force = true }); state(w) != "updated" {

@@ -41,13 +41,20 @@ func TestModuleTalks(t *testing.T) {
 		p.input("g-2", "photo")
 		photo := p.expect(glasses.TypeCameraPhoto, `{"width":640}`)
 		p.binary(glasses.TypeMedia, photo.ID, glasses.Media{}, []byte{0xff, 0xd8, 0xff})
-		p.send(glasses.TypeResult, photo.ID, glasses.Result{OK: true, Media: &glasses.Media{MIME: "image/jpeg", Bytes: 3, Width: 640, Height: 480}})
+		p.send(glasses.TypeResult, photo.ID, glasses.Result{OK: true,
+			Media: &glasses.Media{MIME: "image/jpeg", Bytes: 3, Width: 640, Height: 480}})
 		p.expect("com.example.photo", `{"bytes":3,"first":255,"width":640}`)
 
 		p.input("g-3", "photo")
 		photo = p.expect(glasses.TypeCameraPhoto, "")
-		p.send(glasses.TypeResult, photo.ID, glasses.Result{Error: &glasses.Error{Code: glasses.CodePermissionDenied, Message: "refused by the person"}})
-		p.expect("com.example.error", `{"code":"permission_denied","message":"refused by the person"}`)
+		p.send(glasses.TypeResult, photo.ID, glasses.Result{Error: &glasses.Error{Code: glasses.CodePermissionDenied,
+			Message: "refused by the person", Part: glasses.PartCamera, By: glasses.ByPermission}})
+		p.expect("com.example.error",
+			`{"by":"permission","code":"permission_denied","message":"refused by the person","part":"camera"}`)
+		p.input("g-state", "state")
+		p.expect("com.example.state", `{"battery":{"charging":false,"level":100},"call":false,"clock":"virtual",`+
+			`"disabled":[],"hinge":"open","link":"connected","permissions":{"camera":"granted","microphone":"granted",`+
+			`"speech":"granted"},"route":"glasses","thermal":"nominal","worn":true}`)
 
 		p.input("g-4", "audio")
 		audio := p.expect(glasses.TypeAudioStart, `{"sampleRate":8000}`)
@@ -123,12 +130,17 @@ func TestModuleChoosesItsTransport(t *testing.T) {
 		env        []string
 	}{
 		{"nothing set", "not_configured", nil},
-		{"no secret file", "not_configured", []string{"SERVICE_GLASSES_URL=ws://127.0.0.1:1/x", "SERVICE_GLASSES_SECRET_FILE=/nowhere/secret"}},
-		{"real glasses", "transport_unavailable", []string{"SERVICE_GLASSES_TRANSPORT=device", "SERVICE_GLASSES_URL=ws://127.0.0.1:1/x"}},
-		{"a misspelt transport", "not_configured", []string{"SERVICE_GLASSES_TRANSPORT=simulater", "SERVICE_GLASSES_URL=ws://127.0.0.1:1/x"}},
+		{"no secret file", "not_configured", []string{"SERVICE_GLASSES_URL=ws://127.0.0.1:1/x",
+			"SERVICE_GLASSES_SECRET_FILE=/nowhere/secret"}},
+		{"real glasses", "transport_unavailable", []string{"SERVICE_GLASSES_TRANSPORT=device",
+			"SERVICE_GLASSES_URL=ws://127.0.0.1:1/x"}},
+		{"a misspelt transport", "not_configured", []string{"SERVICE_GLASSES_TRANSPORT=simulater",
+			"SERVICE_GLASSES_URL=ws://127.0.0.1:1/x"}},
 		{"a release build", "transport_unavailable", []string{"SERVICE_RELEASE=1", "SERVICE_GLASSES_URL=ws://127.0.0.1:1/x"}},
-		{"a release build that asks for a simulator", "simulator_refused", []string{"SERVICE_RELEASE=1", "SERVICE_GLASSES_TRANSPORT=simulator", "SERVICE_GLASSES_URL=ws://127.0.0.1:1/x"}},
-		{"the platform's own word for release", "simulator_refused", []string{"NODE_ENV=production", "PYTHONOPTIMIZE=1", "SERVICE_GLASSES_TRANSPORT=simulator"}},
+		{"a release build that asks for a simulator", "simulator_refused",
+			[]string{"SERVICE_RELEASE=1", "SERVICE_GLASSES_TRANSPORT=simulator", "SERVICE_GLASSES_URL=ws://127.0.0.1:1/x"}},
+		{"the platform's own word for release", "simulator_refused",
+			[]string{"NODE_ENV=production", "PYTHONOPTIMIZE=1", "SERVICE_GLASSES_TRANSPORT=simulator"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			each(t, func(t *testing.T, start func(env ...string) *app) {

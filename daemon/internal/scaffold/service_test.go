@@ -77,7 +77,8 @@ func (s *service) accept(lastSeq int64) *peer {
 		}
 		p.hello, p.seq = h, lastSeq
 		model, _ := glasses.Model(glasses.DefaultDeviceModel)
-		p.send(glasses.TypeWelcome, f.ID, glasses.Welcome{SessionID: "loc_x", DeviceModel: model, Link: "connected", LastSeq: lastSeq})
+		p.send(glasses.TypeWelcome, f.ID, glasses.Welcome{SessionID: "loc_x", DeviceModel: model, Link: "connected",
+			LastSeq: lastSeq, Glasses: glasses.FreshState().ForApp(glasses.LinkConnected, glasses.ClockVirtual)})
 		return p
 	case <-time.After(20 * time.Second):
 		s.t.Fatal("no app attached")
@@ -93,7 +94,12 @@ func (p *peer) ctx() context.Context {
 
 func (p *peer) send(typ, id string, payload any) {
 	p.t.Helper()
-	f, err := glasses.New(typ, id, 1, payload)
+	p.sendAt(typ, id, 1, payload)
+}
+
+func (p *peer) sendAt(typ, id string, at int64, payload any) {
+	p.t.Helper()
+	f, err := glasses.New(typ, id, at, payload)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -213,7 +219,8 @@ func runs(t *testing.T) map[string][]string {
 	return found
 }
 
-// kotlinProbe compiles the Kotlin module with its probe and the examples, once for all tests; "" where there is no compiler.
+// kotlinProbe compiles the Kotlin module with its probe and the examples, once for all tests; "" where there is no
+// compiler.
 func kotlinProbe(t *testing.T) string {
 	t.Helper()
 	kotlinc := tool(t, "kotlinc")

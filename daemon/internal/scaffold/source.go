@@ -11,19 +11,23 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// methods are the module's methods, in any of its languages, and the command each sends. The plain ones are words of many
-// programs: they count only on something that is called glasses.
+// methods maps the module's methods, in any of its languages, to the commands they send. Those of plainMethods are
+// common words and count only on a variable that is called glasses.
 var methods = map[string]string{
 	"stopSaying": glasses.TypeSpeechStop, "stop_saying": glasses.TypeSpeechStop, "announce": glasses.TypePhrasesAnnounce,
 	"startTranscription": glasses.TypeTranscriptionStart, "start_transcription": glasses.TypeTranscriptionStart,
 	"stopTranscription": glasses.TypeTranscriptionStop, "stop_transcription": glasses.TypeTranscriptionStop,
-	"startAudio": glasses.TypeAudioStart, "start_audio": glasses.TypeAudioStart, "stopAudio": glasses.TypeAudioStop, "stop_audio": glasses.TypeAudioStop,
-	"startVideo": glasses.TypeVideoStart, "start_video": glasses.TypeVideoStart, "stopVideo": glasses.TypeVideoStop, "stop_video": glasses.TypeVideoStop,
-	"startMotion": glasses.TypeMotionStart, "start_motion": glasses.TypeMotionStart, "stopMotion": glasses.TypeMotionStop, "stop_motion": glasses.TypeMotionStop,
+	"startAudio": glasses.TypeAudioStart, "start_audio": glasses.TypeAudioStart, "stopAudio": glasses.TypeAudioStop,
+	"stop_audio": glasses.TypeAudioStop,
+	"startVideo": glasses.TypeVideoStart, "start_video": glasses.TypeVideoStart, "stopVideo": glasses.TypeVideoStop,
+	"stop_video":  glasses.TypeVideoStop,
+	"startMotion": glasses.TypeMotionStart, "start_motion": glasses.TypeMotionStart, "stopMotion": glasses.TypeMotionStop,
+	"stop_motion": glasses.TypeMotionStop,
 }
 
 var plainMethods = map[string]string{
-	"show": glasses.TypeDisplayShow, "clear": glasses.TypeDisplayClear, "say": glasses.TypeSpeechSay, "play": glasses.TypeSoundPlay,
+	"show": glasses.TypeDisplayShow, "clear": glasses.TypeDisplayClear, "say": glasses.TypeSpeechSay,
+	"play":  glasses.TypeSoundPlay,
 	"photo": glasses.TypeCameraPhoto, "clip": glasses.TypeCameraVideo, "sleep": glasses.TypeClockSleep,
 }
 
@@ -41,7 +45,7 @@ var (
 	simulatorPattern   = regexp.MustCompile(`SERVICE_GLASSES_TRANSPORT["']?\s*[=:]\s*["']?simulator`)
 )
 
-// source looks into one file of the app's own.
+// source inspects one file of the app's own.
 func (in *inspector) source(name string) {
 	data := in.read(name)
 	if data == nil || bytes.IndexByte(data[:min(len(data), 4096)], 0) >= 0 || in.generated[name] {
@@ -49,9 +53,13 @@ func (in *inspector) source(name string) {
 	}
 	text, config := string(data), isConfig(path.Base(name))
 	if strings.Contains(text[:min(len(text), 400)], generatedBy) {
-		return // it came with an example, or its manifest is gone: what it could do is nothing that the app does
+		in.exampleModule(name, data)
+		return // what a module could do is nothing that the app does
 	}
 	code := !config && usesPattern.MatchString(text)
+	if !config {
+		in.constants(name, text)
+	}
 	for i, line := range strings.Split(text, "\n") {
 		in.line(name, i+1, line, config)
 		if code {
@@ -82,33 +90,33 @@ func (in *inspector) declare(platform, name string, found [][]string) {
 	in.found.Declared = append(in.found.Declared, d)
 }
 
-// line notes what looks wrong in a line by itself. Secrets are not repeated.
+// line records what is wrong with a single line. Secrets are not quoted.
 func (in *inspector) line(name string, number int, line string, config bool) {
 	if len(line) > 2000 {
 		line = line[:2000]
 	}
-	note := func(code, word string) {
-		if len(in.found.marks) < 500 {
-			in.found.marks = append(in.found.marks, mark{code: code, file: name, line: number, word: word})
+	classify := func(code, word string) {
+		if len(in.found.lineFindings) < 500 {
+			in.found.lineFindings = append(in.found.lineFindings, lineFinding{code: code, file: name, line: number, word: word})
 		}
 	}
 	if word := placeholderPattern.FindString(line); word != "" {
-		note(FindPlaceholder, strings.Trim(word, `"'=: `))
+		classify(FindPlaceholder, strings.Trim(word, `"'=: `))
 	} else if config && todoPattern.MatchString(line) {
-		note(FindPlaceholder, todoPattern.FindString(line))
+		classify(FindPlaceholder, todoPattern.FindString(line))
 	}
 	if m := secretPattern.FindStringSubmatch(line); m != nil {
-		note(FindSecret, m[1]+"_…")
+		classify(FindSecret, m[1]+"_…")
 	}
 	if !config && endpointPattern.MatchString(line) {
-		note(FindEndpoint, "")
+		classify(FindEndpoint, "")
 	}
 	if config && strings.Contains(strings.ToLower(path.Base(name)), "prod") && simulatorPattern.MatchString(line) {
-		note(FindSimulator, "")
+		classify(FindSimulator, "")
 	}
 }
 
-// commands notes the commands that a line uses, by a method of the module or by their own name.
+// commands records the commands that a line uses, by a method of the module or by their own name.
 func (in *inspector) commands(name string, number int, line string) {
 	use := func(command string) {
 		u := Use{command, name, number}
@@ -134,8 +142,8 @@ func (in *inspector) commands(name string, number int, line string) {
 	}
 }
 
-// phrases notes the texts that the app announces: the strings up to the bracket that closes the call. What it looked at
-// it does not look at again, so that a file of nothing but open calls takes no longer than another.
+// phrases records the texts that the app announces: the strings up to the bracket that closes the call. It does not
+// scan a text twice, so that a file of nothing but open calls takes no longer than another.
 func (in *inspector) phrases(name, text string) {
 	line, counted := 1, 0
 	for at := 0; ; {
@@ -143,8 +151,12 @@ func (in *inspector) phrases(name, text string) {
 		if i < 0 {
 			return
 		}
+		declared := declares.MatchString(text[max(0, at+i-20) : at+i])
 		at += i + len("announce(")
-		end := at + closing(text[at:min(len(text), at+8000)])
+		line += strings.Count(text[counted:at], "\n")
+		counted = at
+		here := line
+		end := at + closingBracket(text[at:min(len(text), at+8000)])
 		for _, m := range stringPattern.FindAllStringSubmatchIndex(text[at:end], glasses.MaxPhrases+1) {
 			if len(in.found.Phrases) >= maxUses {
 				return
@@ -157,8 +169,34 @@ func (in *inspector) phrases(name, text string) {
 			counted = at + m[0]
 			in.found.Phrases = append(in.found.Phrases, Use{phrase, name, line})
 		}
+		if !declared {
+			in.announces = true
+			in.announced(text[at:end], Use{File: name, Line: here})
+		}
 		at = end
 	}
+}
+
+var modulePattern = regexp.MustCompile(`Glasses module (\S+) for ([a-z, ]+)\.`)
+
+// exampleModule records a generated module that no manifest names, such as one that came with an example. It is intact
+// if the same is generated now; that of another version cannot be compared.
+func (in *inspector) exampleModule(name string, data []byte) {
+	m := modulePattern.FindSubmatch(data[:min(len(data), 400)])
+	if m == nil || len(in.found.Modules) >= maxExampleModules {
+		return
+	}
+	state := ModuleState{Dir: path.Dir(name), Language: extensions[path.Ext(name)], Version: string(m[1]),
+		Capabilities: strings.Split(string(m[2]), ", "), FromExample: true}
+	file := FileState{name, "intact"}
+	if state.Version == Version {
+		files, err := Generate(Request{Language: state.Language, Capabilities: state.Capabilities})
+		if err != nil || !bytes.Equal(files[0].Data, data) {
+			file.State = "changed"
+		}
+	}
+	state.Files = []FileState{file}
+	in.found.Modules = append(in.found.Modules, state)
 }
 
 func unquote(inner string) (string, error) {
@@ -167,8 +205,8 @@ func unquote(inner string) (string, error) {
 	return s, err
 }
 
-// closing finds the bracket that closes a call; the whole length when there is none.
-func closing(text string) int {
+// closingBracket returns the position of the bracket that closes a call or a list, or the length of the text.
+func closingBracket(text string) int {
 	depth, quote := 1, byte(0)
 	for i := 0; i < len(text); i++ {
 		c := text[i]
@@ -181,9 +219,9 @@ func closing(text string) int {
 			}
 		case c == '"' || c == '\'':
 			quote = c
-		case c == '(':
+		case c == '(' || c == '[' || c == '{':
 			depth++
-		case c == ')':
+		case c == ')' || c == ']' || c == '}':
 			if depth--; depth == 0 {
 				return i
 			}

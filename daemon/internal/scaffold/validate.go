@@ -43,16 +43,18 @@ const (
 	FindTruncated   = "project_too_large"
 	FindPage        = "connection_page_changed"
 	FindPageMissing = "connection_page_missing"
+	FindUnknown     = "phrases_not_found"
 )
 
 // Verdicts of a validation.
 const (
 	VerdictReady         = "ready"
+	VerdictIncomplete    = "incomplete" // no error was found, but not everything that files can tell was looked at
 	VerdictNeedsWork     = "needs_work"
 	VerdictNotIntegrated = "not_integrated"
 )
 
-// Finding is one thing that is wrong. File is below the project's folder; Line is 0 where it is about the whole file.
+// Finding is a problem. File is below the project's folder; Line is 0 if it is about the whole file.
 type Finding struct {
 	Severity string `json:"severity"`
 	Code     string `json:"code"`
@@ -62,7 +64,8 @@ type Finding struct {
 	FixHint  string `json:"fixHint"`
 }
 
-// Validate judges an inspection. The verdict is ready only without an error among the findings.
+// Validate evaluates an inspection. The verdict is ready only if no finding is an error and nothing that is checked was
+// out of reach.
 func Validate(in Inspection) (verdict string, findings []Finding) {
 	c := &checker{in: in}
 	c.modules()
@@ -71,9 +74,11 @@ func Validate(in Inspection) (verdict string, findings []Finding) {
 	c.permissions()
 	c.phrases()
 	c.keys()
-	c.marks()
+	c.lineFindings()
 	if in.Truncated {
-		c.say(SeverityWarning, FindTruncated, "", 0, fmt.Sprintf("the project has more than %d files; the others were not read", maxFiles), "pass the app's own folder as dir")
+		c.add(SeverityWarning, FindTruncated, "", 0,
+			fmt.Sprintf("the project has more than %d files; the others were not read",
+				maxFiles), "pass the app's own folder as dir")
 	}
 	order := []string{SeverityError, SeverityWarning, SeverityInfo}
 	slices.SortStableFunc(c.findings, func(a, b Finding) int {
@@ -85,6 +90,8 @@ func Validate(in Inspection) (verdict string, findings []Finding) {
 		verdict = VerdictNotIntegrated
 	case slices.ContainsFunc(c.findings, func(f Finding) bool { return f.Severity == SeverityError }):
 		verdict = VerdictNeedsWork
+	case in.Truncated || len(in.UnknownPhrases) > 0:
+		verdict = VerdictIncomplete
 	}
 	return verdict, c.findings
 }
@@ -94,7 +101,7 @@ type checker struct {
 	findings []Finding
 }
 
-func (c *checker) say(severity, code, file string, line int, message, hint string) {
+func (c *checker) add(severity, code, file string, line int, message, hint string) {
 	c.findings = append(c.findings, Finding{severity, code, file, line, message, hint})
 }
 
@@ -106,39 +113,55 @@ func (c *checker) modules() {
 		if len(c.in.Commands) > 0 { // the app speaks the protocol itself
 			severity, message = SeverityInfo, "there is no generated module; the app speaks the protocol itself"
 		}
-		c.say(severity, FindNoModule, "", 0, message, "call generateConnectionModule; for other languages searchDocs \"protocol\" tells how to write a client")
+		c.add(severity, FindNoModule, "", 0, message,
+			"call generateConnectionModule; for other languages searchDocs \"protocol\" tells how to write a client")
 		return
 	}
 	if len(c.in.Commands) == 0 {
-		c.say(SeverityError, FindNotUsed, c.in.Modules[0].Dir, 0, "no file of the app uses the module", "getCodeExample shows how to connect and show something")
+		c.add(SeverityError, FindNotUsed, c.in.Modules[0].Dir, 0, "no file of the app uses the module",
+			"getCodeExample shows how to connect and show something")
 	}
-	if c.in.Project == "" {
-		c.say(SeverityError, FindNoProject, ProjectFile, 0, "no service.json names the project", `write {"project":"com.example.app"} to service.json at the root of the project`)
+	if c.in.Project == "" && c.generated() {
+		c.add(SeverityError, FindNoProject, ProjectFile, 0, "no service.json names the project",
+			`write {"project":"com.example.app"} to service.json at the root of the project`)
 	}
 	for _, m := range c.in.Modules {
 		if m.Version != Version {
-			c.say(SeverityWarning, FindOld, m.Dir, 0, fmt.Sprintf("the module is version %s, this service generates %s", m.Version, Version), regenerate)
+			c.add(SeverityWarning, FindOld, m.Dir, 0, fmt.Sprintf("the module is version %s, this service generates %s",
+				m.Version, Version), regenerate)
 		}
 		for _, f := range m.Files {
 			switch f.State {
 			case "changed":
-				c.say(SeverityError, FindDrift, f.Path, 0, "the generated file was changed by hand", "move the change into a file of the app's own, then "+regenerate+" and force: true")
+				hint := "move the change into a file of the app's own, then " + regenerate + " and force: true"
+				if m.FromExample {
+					hint = "move the change into a file of the app's own, and take the module from getCodeExample with " +
+						"includeModule"
+				}
+				c.add(SeverityError, FindDrift, f.Path, 0, "the generated file was changed by hand", hint)
 			case "missing":
-				c.say(SeverityError, FindMissing, f.Path, 0, "the generated file is gone", regenerate)
+				c.add(SeverityError, FindMissing, f.Path, 0, "the generated file is gone", regenerate)
 			}
 		}
 	}
 }
 
-// pages looks at the copies of the connection page. The app works without one, so none is an error.
+// generated reports whether a module was generated for this project. One of an example needs neither project nor key.
+func (c *checker) generated() bool {
+	return slices.ContainsFunc(c.in.Modules, func(m ModuleState) bool { return !m.FromExample })
+}
+
+// pages checks the copies of the connection page. The app works without one, so none is an error.
 func (c *checker) pages() {
 	for _, f := range c.in.Pages {
 		switch f.State {
 		case "changed":
-			c.say(SeverityWarning, FindPage, f.Path, 0, "the connection page was changed by hand, and is kept when the module is generated again",
+			c.add(SeverityWarning, FindPage, f.Path, 0,
+				"the connection page was changed by hand, and is kept when the module is generated again",
 				"change its settings with setConnectionPageConfig, then "+regenerate+" and force: true")
 		case "missing":
-			c.say(SeverityInfo, FindPageMissing, f.Path, 0, "the connection page is gone", regenerate+", or with connectionPage: false, which forgets it")
+			c.add(SeverityInfo, FindPageMissing, f.Path, 0, "the connection page is gone",
+				regenerate+", or with connectionPage: false, which forgets it")
 		}
 	}
 }
@@ -155,15 +178,18 @@ func (c *checker) capabilities() {
 	for _, u := range c.in.Commands {
 		for _, capability := range guide.Capabilities() {
 			if slices.Contains(capability.Commands, u.Name) && !slices.Contains(generated, capability.ID) {
-				c.say(SeverityError, FindCapability, u.File, u.Line, fmt.Sprintf("%s needs the capability %s, which the module was not generated for", u.Name, capability.ID),
+				c.add(SeverityError, FindCapability, u.File, u.Line,
+					fmt.Sprintf("%s needs the capability %s, which the module was not generated for", u.Name, capability.ID),
 					"call generateConnectionModule with "+capability.ID+" among the capabilities")
 			}
 		}
 	}
 	for _, id := range generated {
 		capability, _ := guide.CapabilityOf(id)
-		if len(capability.Commands) > 0 && id != guide.Time && len(c.in.Commands) > 0 && !slices.Contains(c.in.Capabilities, id) {
-			c.say(SeverityInfo, FindUnused, "", 0, fmt.Sprintf("the module was generated for %s, which the app does not use", id), "leave it out of the capabilities: people are asked for less")
+		if len(capability.Commands) > 0 && id != guide.Time && len(c.in.Commands) > 0 &&
+			!slices.Contains(c.in.Capabilities, id) {
+			c.add(SeverityInfo, FindUnused, "", 0, fmt.Sprintf("the module was generated for %s, which the app does not use",
+				id), "leave it out of the capabilities: people are asked for less")
 		}
 	}
 }
@@ -172,7 +198,8 @@ func (c *checker) capabilities() {
 func (c *checker) permissions() {
 	for _, d := range c.in.Declared {
 		for _, need := range guide.Declarations(d.Platform) {
-			wanted := len(need.Capabilities) == 0 || slices.ContainsFunc(need.Capabilities, func(id string) bool { return slices.Contains(c.in.Capabilities, id) })
+			wanted := len(need.Capabilities) == 0 || slices.ContainsFunc(need.Capabilities,
+				func(id string) bool { return slices.Contains(c.in.Capabilities, id) })
 			if need.File != path.Base(d.File) || !wanted || slices.Contains(d.Names, need.Key) {
 				continue
 			}
@@ -180,12 +207,17 @@ func (c *checker) permissions() {
 			if need.When != guide.WhenAlways {
 				severity, code = SeverityInfo, FindLater
 			}
-			c.say(severity, code, d.File, 0, fmt.Sprintf("%s is not declared: %s", need.Key, need.Why), fmt.Sprintf("declare %s (%s)", need.Key, need.Value))
+			c.add(severity, code, d.File, 0, fmt.Sprintf("%s is not declared: %s", need.Key, need.Why),
+				fmt.Sprintf("declare %s (%s)", need.Key, need.Value))
 		}
 	}
 }
 
 func (c *checker) phrases() {
+	for _, u := range c.in.UnknownPhrases {
+		c.add(SeverityWarning, FindUnknown, u.File, u.Line, fmt.Sprintf("what %s announces was not found in the app's files",
+			u.Name), "pass the phrases to getVoiceCommandGuidance, or write them as a list of texts with a name of its own")
+	}
 	byFile := map[string][]string{}
 	var files []string
 	for _, p := range c.in.Phrases {
@@ -199,7 +231,8 @@ func (c *checker) phrases() {
 	for _, file := range files {
 		for _, problem := range guide.CheckPhrases(byFile[file]) {
 			severity := SeverityWarning
-			if problem.Code == guide.PhraseWakeWord || problem.Code == guide.PhraseSame || problem.Code == guide.PhraseTooLong || problem.Code == guide.PhraseTooMany {
+			if problem.Code == guide.PhraseWakeWord || problem.Code == guide.PhraseSame || problem.Code == guide.PhraseTooLong ||
+				problem.Code == guide.PhraseTooMany {
 				severity = SeverityError
 			}
 			line := 0
@@ -208,43 +241,61 @@ func (c *checker) phrases() {
 					line = p.Line
 				}
 			}
-			c.say(severity, FindPhrase, file, line, fmt.Sprintf("phrase %q: %s", problem.Phrase, problem.Message), problem.Fix)
+			c.add(severity, FindPhrase, file, line, fmt.Sprintf("phrase %q: %s", problem.Phrase, problem.Message), problem.Fix)
 		}
 	}
 }
 
+// moduleDir is the folder of the first module that was generated for this project.
+func (c *checker) moduleDir() string {
+	i := slices.IndexFunc(c.in.Modules, func(m ModuleState) bool { return !m.FromExample })
+	return c.in.Modules[i].Dir
+}
+
 func (c *checker) keys() {
-	if len(c.in.Keys) == 0 && len(c.in.Modules) > 0 {
-		c.say(SeverityWarning, FindKeyMissing, c.in.Modules[0].Dir+"/"+KeyName, 0, "the project key is not here (a fresh clone has none, since it is never committed)", regenerate+": it mints one")
+	if len(c.in.Keys) == 0 && c.generated() {
+		c.add(SeverityWarning, FindKeyMissing, c.moduleDir()+"/"+KeyName, 0,
+			"the project key is not here (a fresh clone has none, since it is never committed)", regenerate+": it mints one")
 	}
 	for _, k := range c.in.Keys {
 		switch {
 		case k.Tracked:
-			c.say(SeverityError, FindKeyTracked, k.Path, 0, "version control holds the project key", "git rm --cached "+k.Path+", commit, delete the file and call generateConnectionModule, which mints another; the old key is known to whoever has the repository")
+			c.add(SeverityError, FindKeyTracked, k.Path, 0, "version control holds the project key",
+				"git rm --cached "+k.Path+", commit, delete the file and call generateConnectionModule, which mints another; "+
+					"the old key is known to whoever has the repository")
 		case !k.Ignored:
-			c.say(SeverityError, FindKeyIgnored, k.Path, 0, "no .gitignore names the project key", "add "+KeyName+" to "+path.Join(path.Dir(k.Path), ignoreName))
+			c.add(SeverityError, FindKeyIgnored, k.Path, 0, "no .gitignore names the project key",
+				"add "+KeyName+" to "+path.Join(path.Dir(k.Path), ignoreName))
 		}
 		if !k.Private {
-			c.say(SeverityWarning, FindKeyMode, k.Path, 0, "others on this machine can read the project key", "chmod 600 "+k.Path)
+			c.add(SeverityWarning, FindKeyMode, k.Path, 0, "others on this machine can read the project key",
+				"chmod 600 "+k.Path)
 		}
 	}
 }
 
-func (c *checker) marks() {
-	for _, m := range c.in.marks {
+func (c *checker) lineFindings() {
+	for _, m := range c.in.lineFindings {
 		switch m.code {
 		case FindPlaceholder:
-			c.say(SeverityError, m.code, m.file, m.line, fmt.Sprintf("%q stands where a value belongs", m.word), "put the value in, or read it from the environment")
+			c.add(SeverityError, m.code, m.file, m.line, fmt.Sprintf("%q stands where a value belongs", m.word),
+				"put the value in, or read it from the environment")
 		case FindSecret:
-			c.say(SeverityError, m.code, m.file, m.line, "a secret ("+m.word+") stands in the file", "take it out and mint another; secrets stay in ignored files that the module reads")
+			c.add(SeverityError, m.code, m.file, m.line, "a secret ("+m.word+") stands in the file",
+				"take it out and mint another; secrets stay in ignored files that the module reads")
 		case FindEndpoint:
-			c.say(SeverityWarning, m.code, m.file, m.line, "the address of one session stands in the source; it is gone when the session is", "leave url out: the module reads SERVICE_GLASSES_URL")
+			c.add(SeverityWarning, m.code, m.file, m.line,
+				"the address of one session stands in the source; it is gone when the session is", "leave url out: the module "+
+					"reads SERVICE_GLASSES_URL")
 		case FindSimulator:
-			c.say(SeverityError, m.code, m.file, m.line, "a production setting names the simulator; a release build refuses it", "set SERVICE_GLASSES_TRANSPORT=device for production")
+			c.add(SeverityError, m.code, m.file, m.line, "a production setting names the simulator; a release build refuses it",
+				"set SERVICE_GLASSES_TRANSPORT=device for production")
 		case FindRenamed:
-			c.say(SeverityError, m.code, m.file, 0, fmt.Sprintf("the module and its key are of the project %s, which service.json does not name", m.word), regenerate+": it mints a key of the new project")
+			c.add(SeverityError, m.code, m.file, 0,
+				fmt.Sprintf("the module and its key are of the project %s, which service.json does not name",
+					m.word), regenerate+": it mints a key of the new project")
 		case FindManifest, FindProjectFile:
-			c.say(SeverityError, m.code, m.file, 0, strings.TrimSpace(m.word), "repair the file; "+regenerate)
+			c.add(SeverityError, m.code, m.file, 0, strings.TrimSpace(m.word), "repair the file; "+regenerate)
 		}
 	}
 }

@@ -65,19 +65,32 @@ func TestValidate(t *testing.T) {
 		want    []string
 	}{
 		{"nothing wrong", func(*testing.T, string) {}, VerdictReady, nil},
-		{"a changed file", add("service/glasses.py", "#"), VerdictNeedsWork, []string{"generated_file_changed@service/glasses.py:0"}},
-		{"a missing file", remove("service/glasses.py"), VerdictNeedsWork, []string{"generated_file_missing@service/glasses.py:0"}},
-		{"a command without its capability", add("app.py", "    glasses.say('x')\n"), VerdictNeedsWork, []string{"capability_not_generated@app.py:8"}},
-		{"a wake word", add("app.py", "    glasses.announce(['Hey Meta, next', 'some words'])\n"), VerdictNeedsWork, []string{"phrase_problem@app.py:8"}},
-		{"phrases that are alike", add("app.py", "    glasses.announce([\n      \"open my lists\"])\n"), VerdictReady, []string{"phrase_problem@app.py:9"}},
-		{"a placeholder", add(".env", "SERVICE_RELEASE=0\nKEY=YOUR_API_KEY\n"), VerdictNeedsWork, []string{"placeholder@.env:2"}},
-		{"a placeholder of x", add("config/app.yaml", "key: xxxx\n"), VerdictNeedsWork, []string{"placeholder@config/app.yaml:1"}},
-		{"work left in a setting", add("settings.json", "{\"url\": \"TODO\"}"), VerdictNeedsWork, []string{"placeholder@settings.json:1"}},
-		{"a secret in the source", add("app.py", "KEY = '"+testKey+"'\n"), VerdictNeedsWork, []string{"secret_in_file@app.py:8"}},
-		{"an endpoint in the source", add("app.py", "U = 'ws://127.0.0.1:4000/api/sessions/loc_abcdefgh234567abcdef/app'\n"), VerdictReady, []string{"endpoint_in_source@app.py:8"}},
-		{"a simulator in production", add(".env.production", "SERVICE_GLASSES_TRANSPORT=simulator\n"), VerdictNeedsWork, []string{"simulator_in_production@.env.production:1"}},
-		{"a key that is not ignored", remove("service/.gitignore"), VerdictNeedsWork, []string{"key_not_ignored@service/service.key:0"}},
-		{"a key in version control", add(".git/index", "DIRC\x00\x00service/service.key\x00\x00"), VerdictNeedsWork, []string{"key_tracked@service/service.key:0"}},
+		{"a changed file", add("service/glasses.py", "#"), VerdictNeedsWork,
+			[]string{"generated_file_changed@service/glasses.py:0"}},
+		{"a missing file", remove("service/glasses.py"), VerdictNeedsWork,
+			[]string{"generated_file_missing@service/glasses.py:0"}},
+		{"a command without its capability", add("app.py", "    glasses.say('x')\n"), VerdictNeedsWork,
+			[]string{"capability_not_generated@app.py:8"}},
+		{"a wake word", add("app.py", "    glasses.announce(['Hey Meta, next', 'some words'])\n"), VerdictNeedsWork,
+			[]string{"phrase_problem@app.py:8"}},
+		{"phrases that are alike", add("app.py", "    glasses.announce([\n      \"open my lists\"])\n"), VerdictReady,
+			[]string{"phrase_problem@app.py:9"}},
+		{"a placeholder", add(".env", "SERVICE_RELEASE=0\nKEY=YOUR_API_KEY\n"), VerdictNeedsWork,
+			[]string{"placeholder@.env:2"}},
+		{"a placeholder of x", add("config/app.yaml", "key: xxxx\n"), VerdictNeedsWork,
+			[]string{"placeholder@config/app.yaml:1"}},
+		{"work left in a setting", add("settings.json", "{\"url\": \"TODO\"}"), VerdictNeedsWork,
+			[]string{"placeholder@settings.json:1"}},
+		{"a secret in the source", add("app.py", "KEY = '"+testKey+"'\n"), VerdictNeedsWork,
+			[]string{"secret_in_file@app.py:8"}},
+		{"an endpoint in the source", add("app.py", "U = 'ws://127.0.0.1:4000/api/sessions/loc_abcdefgh234567abcdef/app'\n"),
+			VerdictReady, []string{"endpoint_in_source@app.py:8"}},
+		{"a simulator in production", add(".env.production", "SERVICE_GLASSES_TRANSPORT=simulator\n"), VerdictNeedsWork,
+			[]string{"simulator_in_production@.env.production:1"}},
+		{"a key that is not ignored", remove("service/.gitignore"), VerdictNeedsWork,
+			[]string{"key_not_ignored@service/service.key:0"}},
+		{"a key in version control", add(".git/index", "DIRC\x00\x00service/service.key\x00\x00"), VerdictNeedsWork,
+			[]string{"key_tracked@service/service.key:0"}},
 		{"a fresh clone", remove("service/service.key"), VerdictReady, []string{"key_missing@service/service.key:0"}},
 		{"no project", remove("service.json"), VerdictNeedsWork, []string{"no_project@service.json:0"}},
 		{"another project", func(t *testing.T, root string) {
@@ -91,9 +104,11 @@ func TestValidate(t *testing.T) {
 			write(t, filepath.Join(root, "service", files[0].Name), files[0].Data)
 		}, VerdictReady, nil},
 		{"no app", remove("app.py"), VerdictNeedsWork, []string{"module_not_used@service:0"}},
-		{"an Android app without its permissions", add("app/src/main/AndroidManifest.xml", `<manifest><uses-permission android:name="android.permission.INTERNET"/></manifest>`),
+		{"an Android app without its permissions", add("app/src/main/AndroidManifest.xml",
+			`<manifest><uses-permission android:name="android.permission.INTERNET"/></manifest>`),
 			VerdictNeedsWork, []string{"permission_missing@app/src/main/AndroidManifest.xml:0"}},
-		{"an iOS app with them", add("ios/Info.plist", `<plist><dict><key>NSCameraUsageDescription</key><string>For notes</string></dict></plist>`), VerdictReady, nil},
+		{"an iOS app with them", add("ios/Info.plist",
+			`<plist><dict><key>NSCameraUsageDescription</key><string>For notes</string></dict></plist>`), VerdictReady, nil},
 		{"what is not the app's", func(t *testing.T, root string) {
 			add("node_modules/x/.env", "KEY=YOUR_KEY")(t, root)
 			add("page.ts", "dialog.show(); box.clear(); // YOUR turn")(t, root)
@@ -124,8 +139,10 @@ func TestInspectTellsWhatIsThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if in.Project != "com.example.app" || len(in.Modules) != 1 || in.Modules[0].Files[0].State != "intact" || len(in.Phrases) != 2 ||
-		!slices.Equal(in.Capabilities, []string{guide.Display, guide.Camera, guide.Input, guide.Phrases}) || !in.Keys[0].Ignored {
+	if in.Project != "com.example.app" || len(in.Modules) != 1 || in.Modules[0].Files[0].State != "intact" ||
+		len(in.Phrases) != 2 ||
+		!slices.Equal(in.Capabilities, []string{guide.Display, guide.Camera, guide.Input, guide.Phrases}) ||
+		!in.Keys[0].Ignored {
 		t.Errorf("%+v", in)
 	}
 	for _, app := range []string{"desk-ts", "desk-py", "desk-go"} {
@@ -143,7 +160,8 @@ func TestInspectTellsWhatIsThere(t *testing.T) {
 	}
 }
 
-var deskUses = []string{guide.Display, guide.Camera, guide.Transcription, guide.Speech, guide.Input, guide.Phrases, guide.Time}
+var deskUses = []string{guide.Display, guide.Camera, guide.Transcription, guide.Speech, guide.Input, guide.Phrases,
+	guide.Time}
 
 func TestInspectStaysInside(t *testing.T) {
 	root, outside := t.TempDir(), t.TempDir()
@@ -179,15 +197,102 @@ func FuzzSource(f *testing.F) {
 		if len(text) > 1<<14 {
 			return
 		}
-		in := &inspector{}
+		in := &inspector{aliases: map[string]string{}}
 		for i, line := range strings.Split(text, "\n") {
 			in.line("x.py", i, line, true)
 			in.commands("x.py", i, line)
 		}
 		in.phrases("x.py", text)
+		in.constants("x.py", text)
+		in.resolve()
 		Validate(in.found)
 		if m, err := parseManifest([]byte(text)); err == nil && len(m.encode()) == 0 {
 			t.Error("a manifest that does not encode")
 		}
 	})
+}
+
+// TestValidate_FindsPhrasesByName announces phrases that stand elsewhere: in the same file, in another one, under
+// another name, and where nobody can find them.
+func TestValidate_FindsPhrasesByName(t *testing.T) {
+	const clash, unknown = "phrase_problem", "phrases_not_found"
+	for _, test := range []struct {
+		name    string
+		files   map[string]string
+		verdict string
+		want    string
+	}{
+		{"a constant of the file", map[string]string{
+			"app.py": "PHRASES = [\n  'Hey Meta, next',\n]\nglasses.announce(PHRASES)\n"}, VerdictNeedsWork, clash + "@app.py:2"},
+		{"an imported constant", map[string]string{"words.py": "LIST = ('Hey Meta, next', 'open it')\n",
+			"app.py": "from words import LIST\nglasses.announce(list(LIST))\n"}, VerdictNeedsWork, clash + "@words.py:1"},
+		{"under another name", map[string]string{"words.ts": "export const all: string[] = [\"Hey Meta, next\"];\n",
+			"app.ts": "import { all as phrases } from './words';\nawait glasses.announce([...phrases]);\n"},
+			VerdictNeedsWork, clash + "@words.ts:1"},
+		{"of a namespace", map[string]string{"words.ts": "export const all = [\"Hey Meta, next\"] as const;\n",
+			"app.ts": "import * as words from './words';\nglasses.announce(words.all);\n"},
+			VerdictNeedsWork, clash + "@words.ts:1"},
+		{"the keys of a map", map[string]string{
+			"app.py": "COMMANDS = {'Hey Meta, next': 'some value', 'open it': go}\nglasses.announce(COMMANDS.keys())\n"},
+			VerdictNeedsWork, clash + "@app.py:1"},
+		{"Kotlin", map[string]string{"Words.kt": "val WORDS = listOf(\"Hey Meta, next\")\n",
+			"App.kt": "glasses.announce(WORDS)\n"}, VerdictNeedsWork, clash + "@Words.kt:1"},
+		{"good ones", map[string]string{
+			"app.py": "PHRASES = ['next page', 'open my list']\nglasses.announce(phrases=PHRASES)\n"}, VerdictReady, ""},
+		{"made at run time", map[string]string{"app.py": "glasses.announce(load())\nglasses.announce(made)\n"},
+			VerdictIncomplete, unknown + "@app.py:1 " + unknown + "@app.py:2"},
+		{"in two files", map[string]string{"a.py": "ALL = ['next page']\n", "b.py": "ALL = ['open it']\n",
+			"app.py": "from a import ALL\nglasses.announce(ALL)\n"}, VerdictIncomplete, unknown + "@app.py:2"},
+		{"by a frame of its own", map[string]string{
+			"app.py": "glasses = []\nsend(\"phrases.announce\", phrases)\n"}, VerdictIncomplete, unknown + "@app.py:2"},
+		{"a wrapper's declaration", map[string]string{
+			"app.py": "def announce(self, words):\n  glasses.announce(['next page'])\n"}, VerdictReady, ""},
+	} {
+		root := t.TempDir()
+		for name, text := range test.files {
+			write(t, filepath.Join(root, name), []byte(text))
+		}
+		in, err := Inspect(t.Context(), ours, root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		verdict, findings := Validate(in)
+		if got := strings.Join(codes(findings), " "); verdict != test.verdict || got != test.want {
+			t.Errorf("%s: %s %s, want %s %s", test.name, verdict, got, test.verdict, test.want)
+		}
+	}
+}
+
+// TestValidate_KnowsTheModuleOfAnExample checks an example as getCodeExample returns it with its module, which has
+// neither project nor key.
+func TestValidate_KnowsTheModuleOfAnExample(t *testing.T) {
+	for _, language := range Languages() {
+		e, err := ExampleOf(language, "voice")
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, err := Generate(Request{Language: language, Capabilities: e.Capabilities})
+		if err != nil {
+			t.Fatal(err)
+		}
+		root := t.TempDir()
+		module := filepath.Join(root, DefaultDir, files[0].Name)
+		write(t, filepath.Join(root, e.Name), []byte(e.Code))
+		write(t, module, files[0].Data)
+		check := func(wantVerdict, want string) {
+			t.Helper()
+			in, err := Inspect(t.Context(), ours, root)
+			if err != nil {
+				t.Fatal(err)
+			}
+			verdict, findings := Validate(in)
+			if got := strings.Join(codes(findings), " "); verdict != wantVerdict || got != want ||
+				len(in.Modules) != 1 || !in.Modules[0].FromExample || in.Modules[0].Language != language {
+				t.Errorf("%s: %s %s, modules %+v, want %s %s", language, verdict, got, in.Modules, wantVerdict, want)
+			}
+		}
+		check(VerdictReady, "")
+		write(t, module, append(files[0].Data, '\n'))
+		check(VerdictNeedsWork, FindDrift+"@"+DefaultDir+"/"+files[0].Name+":0")
+	}
 }

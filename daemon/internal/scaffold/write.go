@@ -22,7 +22,7 @@ const DefaultDir = "service"
 
 const maxRead = 1 << 20 // bytes of a file that is read
 
-// Order asks for a module in a project.
+// Order requests a module in a project.
 type Order struct {
 	Request
 	Files   clientio.Files // the client's
@@ -33,7 +33,7 @@ type Order struct {
 	Page    Page           // brings the connection page; nil: it is left as it is
 }
 
-// Written tells what an order did.
+// Written is the result of an order.
 type Written struct {
 	Dir          string // absolute
 	Project      string
@@ -60,9 +60,9 @@ type Mint func(ctx context.Context, project string) (key string, err error)
 type Page func(ctx context.Context, project string) (html []byte, err error)
 
 // Write generates a module into a project. It never takes from the person: a generated file that was changed by hand is
-// reported (CodeDrift) and nothing is written, unless Force; everything else that is there stays. mint is called when the
-// folder has no key yet, and before anything is written. The connection page comes after the key, because a project is
-// there once it has one; nothing about the page makes an order fail. Errors are *Error, or what mint refused with.
+// reported (CodeDrift) and nothing is written, unless Force; everything else that is there stays. mint is called when
+// the folder has no key yet, and before anything is written. The connection page comes after the key, because a project
+// is there once it has one; nothing about the page makes an order fail. Errors are *Error, or what mint refused with.
 func Write(ctx context.Context, o Order, mint Mint) (Written, error) {
 	request, err := Normalise(o.Request)
 	if err != nil {
@@ -79,21 +79,25 @@ func Write(ctx context.Context, o Order, mint Mint) (Written, error) {
 	if err := p.choose(ctx, o); err != nil {
 		return Written{}, err
 	}
-	if drift := p.drift(ctx, files); len(drift) > 0 && !o.Force {
-		return Written{}, &Error{CodeDrift, strings.Join(drift, ", ") + " was changed by hand since it was generated, or is not from here",
-			"move the changes into a file of the app's own and call again with force: true, which overwrites it; or choose another dir"}
+	if changedFiles := p.changedFiles(ctx, files); len(changedFiles) > 0 && !o.Force {
+		return Written{}, &Error{CodeDrift, strings.Join(changedFiles, ", ") +
+			" was changed by hand since it was generated, or is not from here",
+			"move the changes into a file of the app's own and call again with force: true, which overwrites it; or choose " +
+				"another dir"}
 	}
 	key, err := p.key(ctx, mint)
 	if err != nil {
 		return Written{}, err
 	}
-	page, pageErr := bring(ctx, o.Page, p.project)
+	page, pageErr := fetchPage(ctx, o.Page, p.project)
 	p.page(ctx, page, o)
 	if err := p.write(ctx, request, files, key); err != nil {
 		return Written{}, folderError(p.dir, err)
 	}
-	return Written{Dir: filepath.Join(o.Root, filepath.FromSlash(p.dir)), Project: p.project, Version: Version, Language: request.Language,
-		Capabilities: request.Capabilities, Files: p.written, KeyFile: filepath.Join(o.Root, filepath.FromSlash(p.dir), KeyName), KeyMinted: key != "",
+	return Written{Dir: filepath.Join(o.Root, filepath.FromSlash(p.dir)), Project: p.project, Version: Version,
+		Language:     request.Language,
+		Capabilities: request.Capabilities, Files: p.written, KeyFile: filepath.Join(o.Root, filepath.FromSlash(p.dir),
+			KeyName), KeyMinted: key != "",
 		PageErr: pageErr}, nil
 }
 
@@ -124,7 +128,8 @@ func openProject(ctx context.Context, o Order) (*project, error) {
 		return nil, &Error{CodeFolder, "the working directory is not known", "call from the project's folder"}
 	}
 	if !filepath.IsLocal(dir) || filepath.Clean(dir) == "." {
-		return nil, &Error{CodeInvalidArguments, "dir is not a folder below the working directory", `pass a relative path such as "service" or "src/service"`}
+		return nil, &Error{CodeInvalidArguments, "dir is not a folder below the working directory",
+			`pass a relative path such as "service" or "src/service"`}
 	}
 	p := &project{files: o.Files.In(o.Root), dir: filepath.ToSlash(filepath.Clean(dir))}
 	data, err := p.files.Read(ctx, path.Join(p.dir, ManifestName), maxRead)
@@ -135,7 +140,8 @@ func openProject(ctx context.Context, o Order) (*project, error) {
 		if clientio.IsUnavailable(err) {
 			return nil, err
 		}
-		return nil, &Error{CodeFolder, fmt.Sprintf("reading %s: %v", path.Join(p.dir, ManifestName), err), "repair or delete the file, or choose another dir"}
+		return nil, &Error{CodeFolder, fmt.Sprintf("reading %s: %v", path.Join(p.dir, ManifestName), err),
+			"repair or delete the file, or choose another dir"}
 	}
 	return p, nil
 }
@@ -148,15 +154,17 @@ func folderError(dir string, err error) error {
 	if errors.As(err, &refused) {
 		err = errors.New(refused.Message)
 	}
-	return &Error{CodeFolder, fmt.Sprintf("writing to %s: %v", dir, err), "make the folder writable, or choose another dir; links that lead out of the project are refused"}
+	return &Error{CodeFolder, fmt.Sprintf("writing to %s: %v", dir, err),
+		"make the folder writable, or choose another dir; links that lead out of the project are refused"}
 }
 
 var projectPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)+$`)
 
-// choose decides which project the module belongs to.
+// choose determines the project that the module belongs to.
 func (p *project) choose(ctx context.Context, o Order) error {
 	if o.Project != "" && (len(o.Project) > 155 || !projectPattern.MatchString(o.Project)) {
-		return &Error{CodeInvalidArguments, "project is not an app id in reverse-DNS form", `pass an id such as "com.example.app", or leave it out`}
+		return &Error{CodeInvalidArguments, "project is not an app id in reverse-DNS form",
+			`pass an id such as "com.example.app", or leave it out`}
 	}
 	found, where, err := projectAbove(ctx, o.Files, o.Root)
 	if err != nil {
@@ -165,7 +173,8 @@ func (p *project) choose(ctx context.Context, o Order) error {
 	p.named = found != ""
 	switch {
 	case found != "" && o.Project != "" && found != o.Project:
-		return &Error{CodeInvalidArguments, fmt.Sprintf("%s names the project %s", where, found), "leave project out, or change service.json first"}
+		return &Error{CodeInvalidArguments, fmt.Sprintf("%s names the project %s", where, found),
+			"leave project out, or change service.json first"}
 	case found != "":
 		p.project = found
 	case o.Project != "":
@@ -176,7 +185,7 @@ func (p *project) choose(ctx context.Context, o Order) error {
 	return nil
 }
 
-// projectAbove finds the project's id in the service.json of the folder or of one above it.
+// projectAbove returns the project's id in the service.json of the folder or of one above it.
 func projectAbove(ctx context.Context, files clientio.Files, dir string) (project, where string, err error) {
 	for range 64 {
 		where, data, err := files.Find(ctx, dir, ProjectFile, 64<<10)
@@ -185,7 +194,8 @@ func projectAbove(ctx context.Context, files clientio.Files, dir string) (projec
 		}
 		var f struct{ Project string }
 		if json.Unmarshal(data, &f) != nil || f.Project != "" && !projectPattern.MatchString(f.Project) {
-			return "", where, &Error{CodeFolder, "reading " + where + ": its project is not an app id in reverse-DNS form", `repair the file, e.g. {"project":"com.example.app"}`}
+			return "", where, &Error{CodeFolder, "reading " + where + ": its project is not an app id in reverse-DNS form",
+				`repair the file, e.g. {"project":"com.example.app"}`}
 		}
 		if f.Project != "" {
 			return f.Project, where, nil
@@ -197,13 +207,14 @@ func projectAbove(ctx context.Context, files clientio.Files, dir string) (projec
 	return "", "", nil
 }
 
-// drift names the files that are there, are not what would be written, and are not what was generated last either.
-func (p *project) drift(ctx context.Context, files []File) []string {
+// changedFiles returns the existing files that are neither what would be written nor what was generated last.
+func (p *project) changedFiles(ctx context.Context, files []File) []string {
 	var changed []string
 	for _, f := range files {
 		name := path.Join(p.dir, f.Name)
 		data, err := p.files.Read(ctx, name, maxRead)
-		if errors.Is(err, fs.ErrNotExist) || err == nil && (bytes.Equal(data, f.Data) || sumOf(data) == p.manifest.sum(f.Name)) {
+		if errors.Is(err, fs.ErrNotExist) || err == nil &&
+			(bytes.Equal(data, f.Data) || sumOf(data) == p.manifest.sum(f.Name)) {
 			continue
 		}
 		changed = append(changed, name)
@@ -211,7 +222,7 @@ func (p *project) drift(ctx context.Context, files []File) []string {
 	return changed
 }
 
-// key is a new key, or empty when the folder has one of this project.
+// key returns a new key, or "" if the folder has one of this project.
 func (p *project) key(ctx context.Context, mint Mint) (string, error) {
 	data, err := p.files.Read(ctx, path.Join(p.dir, KeyName), maxRead)
 	of := p.manifest.Project // of the key that is there; a folder without a manifest does not tell
@@ -246,7 +257,7 @@ func (p *project) write(ctx context.Context, r Request, files []File, key string
 		}
 		p.manifest.Page = &Sum{PageName, sumOf(p.html)}
 	}
-	m := p.manifest.with(module)
+	m := p.manifest.withModule(module)
 	m.Manifest, m.Project = 1, p.project
 	if err := p.put(ctx, path.Join(p.dir, ManifestName), m.encode(), 0o644); err != nil {
 		return err
@@ -261,7 +272,7 @@ func (p *project) write(ctx context.Context, r Request, files []File, key string
 	return p.put(ctx, ProjectFile, append(data, '\n'), 0o644)
 }
 
-// ignoreKey keeps the key out of version control, before it is written.
+// ignoreKey excludes the key from version control before it is written.
 func (p *project) ignoreKey(ctx context.Context) error {
 	name := path.Join(p.dir, ignoreName)
 	data, err := p.files.Read(ctx, name, maxRead)
@@ -277,7 +288,7 @@ func (p *project) ignoreKey(ctx context.Context) error {
 	return p.put(ctx, name, append(data, KeyName+"\n"...), 0o644)
 }
 
-// put writes a file whole or not at all, and notes what became of it.
+// put writes a file atomically and records the result.
 func (p *project) put(ctx context.Context, name string, data []byte, mode fs.FileMode) error {
 	old, err := p.files.Read(ctx, name, maxRead)
 	if err == nil && bytes.Equal(old, data) {

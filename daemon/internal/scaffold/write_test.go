@@ -34,7 +34,8 @@ func (m *minter) mint(_ context.Context, project string) (string, error) {
 var ours = clientio.FilesOf(caller.Caller{IO: local.New()})
 
 func order(root string) Order {
-	return Order{Files: ours, Root: root, Project: "com.example.app", Request: Request{Language: Python, Capabilities: []string{guide.Display}}}
+	return Order{Files: ours, Root: root, Project: "com.example.app",
+		Request: Request{Language: Python, Capabilities: []string{guide.Display}}}
 }
 
 func codeOf(err error) string {
@@ -103,7 +104,8 @@ func TestWriteKeepsWhatIsThePersons(t *testing.T) {
 	write(t, module, append(before, "# mine\n"...))
 	more := order(root)
 	more.Capabilities = []string{guide.Display, guide.Camera}
-	if _, err := Write(context.Background(), more, keys.mint); codeOf(err) != CodeDrift || !strings.Contains(err.Error(), "service/glasses.py") {
+	if _, err := Write(context.Background(), more, keys.mint); codeOf(err) != CodeDrift ||
+		!strings.Contains(err.Error(), "service/glasses.py") {
 		t.Errorf("a changed file: %v", err)
 	}
 	if data, _ := os.ReadFile(module); !strings.HasSuffix(string(data), "# mine\n") {
@@ -114,7 +116,8 @@ func TestWriteKeepsWhatIsThePersons(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if data, _ := os.ReadFile(module); strings.Contains(string(data), "# mine") || !strings.Contains(string(data), "camera.photo") {
+	if data, _ := os.ReadFile(module); strings.Contains(string(data), "# mine") ||
+		!strings.Contains(string(data), "camera.photo") {
 		t.Error("force wrote nothing")
 	}
 	if w.KeyMinted {
@@ -125,7 +128,8 @@ func TestWriteKeepsWhatIsThePersons(t *testing.T) {
 	write(t, filepath.Join(root, "service.json"), []byte(`{"project":"com.example.renamed"}`))
 	renamed := more
 	renamed.Project = ""
-	if w, err := Write(context.Background(), renamed, keys.mint); err != nil || !w.KeyMinted || keys.projects[len(keys.projects)-1] != "com.example.renamed" {
+	if w, err := Write(context.Background(), renamed, keys.mint); err != nil || !w.KeyMinted ||
+		keys.projects[len(keys.projects)-1] != "com.example.renamed" {
 		t.Errorf("after another name: %+v %v, keys of %v", w, err, keys.projects)
 	}
 	write(t, filepath.Join(root, "service.json"), []byte(`{"project":"com.example.app"}`))
@@ -140,7 +144,8 @@ func TestWriteKeepsWhatIsThePersons(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m, err := parseManifest(data); err != nil || len(m.Modules) != 2 || m.sum("glasses.py") == "" || m.sum("glasses.ts") == "" {
+	if m, err := parseManifest(data); err != nil || len(m.Modules) != 2 || m.sum("glasses.py") == "" ||
+		m.sum("glasses.ts") == "" {
 		t.Errorf("%+v %v", m, err)
 	}
 }
@@ -170,13 +175,17 @@ func TestWriteRefuses(t *testing.T) {
 			write(t, filepath.Join(root, "service", "glasses.py"), []byte("mine"))
 		}},
 		{"a broken manifest", CodeFolder, func(t *testing.T, root string, _ *Order) {
-			write(t, filepath.Join(root, "service", ManifestName), []byte(`{"manifest":1,"modules":[{"files":[{"name":"../../x"}]}]}`))
+			write(t, filepath.Join(root, "service", ManifestName),
+				[]byte(`{"manifest":1,"modules":[{"files":[{"name":"../../x"}]}]}`))
 		}},
 		{"no app id", CodeInvalidArguments, func(_ *testing.T, _ string, o *Order) { o.Project = "My App" }},
 		{"another project", CodeInvalidArguments, func(t *testing.T, root string, _ *Order) {
 			write(t, filepath.Join(root, ProjectFile), []byte(`{"project":"com.example.other"}`))
 		}},
-		{"a broken service.json", CodeFolder, func(t *testing.T, root string, _ *Order) { write(t, filepath.Join(root, ProjectFile), []byte(`{`)) }},
+		{"a broken service.json", CodeFolder, func(t *testing.T, root string,
+			_ *Order) {
+			write(t, filepath.Join(root, ProjectFile), []byte(`{`))
+		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			root, keys := t.TempDir(), &minter{}

@@ -20,10 +20,10 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// maxDiffs is how many differences a report tells of.
+// maxDiffs bounds the differences in a report.
 const maxDiffs = 50
 
-// traceOf is what the app did, in order: its commands and events.
+// traceOf returns what the app did, in order: its commands and events.
 func traceOf(rows []glasses.Event, base int64) []scenario.Request {
 	trace := []scenario.Request{}
 	for _, e := range rows {
@@ -34,7 +34,7 @@ func traceOf(rows []glasses.Event, base int64) []scenario.Request {
 	return trace
 }
 
-// panel is what the display became by a command of the app.
+// panel is the display after a command of the app.
 type panel struct {
 	at    int64
 	model glasses.DeviceModel
@@ -48,10 +48,12 @@ func (p panel) png() []byte {
 	return render.PNG(render.Draw(p.model, p.view))
 }
 
-// panels replays the display commands that succeeded. model is what the glasses were before the first row.
+// panels replays what the panel shows after each display command that succeeded, with the focus where earlier inputs
+// left it. model is the device model before the first row.
 func panels(rows []glasses.Event, base int64, model string) []panel {
 	m, _ := glasses.Model(model)
 	asked := map[string]glasses.Event{}
+	view := glasses.View{Focus: -1}
 	var list []panel
 	for _, e := range rows {
 		switch {
@@ -61,8 +63,13 @@ func panels(rows []glasses.Event, base int64, model string) []panel {
 			var p glasses.DeviceChange
 			if json.Unmarshal(e.Payload, &p) == nil {
 				if next, ok := glasses.Model(p.DeviceModel.ID); ok {
-					m = next
+					m, view = next, glasses.View{Focus: -1}
 				}
+			}
+		case e.Type == glasses.TypeInput && e.Sender == glasses.SenderGlasses:
+			var in glasses.Input
+			if json.Unmarshal(e.Payload, &in) == nil {
+				view, _ = render.Use(m, view, in)
 			}
 		case e.Kind == glasses.KindResult:
 			request, ok := asked[e.ID]
@@ -71,11 +78,41 @@ func panels(rows []glasses.Event, base int64, model string) []panel {
 			if !ok || err != nil || !res.OK || m.Panel == nil {
 				continue
 			}
-			view := glasses.View{Focus: -1}
 			if show, err := glasses.ParseShow(request.Payload); request.Type == glasses.TypeDisplayShow && err == nil {
-				view = render.Clamp(m, glasses.View{Tree: &show.Tree})
+				view = render.Show(m, view, &show.Tree)
+			} else {
+				view = glasses.View{Focus: -1}
 			}
 			list = append(list, panel{at: e.At - base, model: m, view: view})
+		}
+	}
+	return list
+}
+
+// maxFindings bounds the findings in a report, which agents read.
+const maxFindings = 5
+
+// Findings returns what the results of display.show found, each once. model is the device model before the first row.
+func Findings(rows []glasses.Event, model string) []Finding {
+	list := []Finding{}
+	for _, e := range rows {
+		if e.Type == glasses.TypeDevice {
+			var p glasses.DeviceChange
+			if json.Unmarshal(e.Payload, &p) == nil {
+				model = p.DeviceModel.ID
+			}
+		}
+		if e.Kind != glasses.KindResult {
+			continue
+		}
+		res, err := glasses.ParseResult(e.Payload)
+		if err != nil {
+			continue
+		}
+		for _, f := range res.Findings {
+			if one := (Finding{model, f}); !slices.Contains(list, one) {
+				list = append(list, one)
+			}
 		}
 	}
 	return list
@@ -86,36 +123,40 @@ func sum(data []byte) string {
 	return hex.EncodeToString(s[:])
 }
 
-// compareTrace tells where an app did something else than it did in the recording.
+// compareTrace returns where an app behaved differently than in the recording.
 func compareTrace(want *scenario.Recorded, got []scenario.Request, virtual bool) []Diff {
 	var diffs []Diff
-	times := virtual && want.Clock == "virtual"
+	add := func(i int, path, message, want, got string) {
+		diffs = append(diffs, Diff{Kind: "trace", Index: i, Path: path, Message: message, Want: want, Got: got})
+	}
+	compareTimes := virtual && want.Clock == "virtual"
 	for i := range max(len(want.Trace), len(got)) {
-		switch {
-		case i >= len(got):
-			diffs = append(diffs, Diff{Kind: "trace", Index: i, Message: want.Trace[i].Type + " is missing", Want: short(want.Trace[i].Payload)})
-		case i >= len(want.Trace):
-			diffs = append(diffs, Diff{Kind: "trace", Index: i, Message: got[i].Type + " is too much", Got: short(got[i].Payload)})
-		case want.Trace[i].Type != got[i].Type:
-			diffs = append(diffs, Diff{Kind: "trace", Index: i, Path: "type", Message: fmt.Sprintf("%s came instead of %s", got[i].Type, want.Trace[i].Type),
-				Want: want.Trace[i].Type, Got: got[i].Type})
-		default:
-			w, _ := decoded(want.Trace[i].Payload)
-			g, _ := decoded(got[i].Payload)
-			if path := difference("payload", w, g); path != "" {
-				diffs = append(diffs, Diff{Kind: "trace", Index: i, Path: path, Message: want.Trace[i].Type + " has another " + path,
-					Want: short(want.Trace[i].Payload), Got: short(got[i].Payload)})
-			}
-			if times && want.Trace[i].At != got[i].At {
-				diffs = append(diffs, Diff{Kind: "trace", Index: i, Path: "at", Message: want.Trace[i].Type + " came at another time",
-					Want: fmt.Sprint(want.Trace[i].At), Got: fmt.Sprint(got[i].At)})
-			}
+		if i >= len(got) {
+			add(i, "", want.Trace[i].Type+" is missing", short(want.Trace[i].Payload), "")
+			continue
+		}
+		if i >= len(want.Trace) {
+			add(i, "", got[i].Type+" is unexpected", "", short(got[i].Payload))
+			continue
+		}
+		w, g := want.Trace[i], got[i]
+		if w.Type != g.Type {
+			add(i, "type", fmt.Sprintf("%s came instead of %s", g.Type, w.Type), w.Type, g.Type)
+			continue
+		}
+		wantPayload, _ := decoded(w.Payload)
+		gotPayload, _ := decoded(g.Payload)
+		if path := difference("payload", wantPayload, gotPayload); path != "" {
+			add(i, path, w.Type+" has another "+path, short(w.Payload), short(g.Payload))
+		}
+		if compareTimes && w.At != g.At {
+			add(i, "at", w.Type+" came at another time", fmt.Sprint(w.At), fmt.Sprint(g.At))
 		}
 	}
 	return diffs
 }
 
-// difference is the path of the first place where two values are not equal; empty when they are.
+// difference returns the path of the first place where two values differ, or "".
 func difference(path string, want, got any) string {
 	switch w := want.(type) {
 	case map[string]any:
@@ -172,7 +213,7 @@ func shown(v any) string {
 	return short(raw)
 }
 
-// short is JSON that people can take in.
+// short returns JSON, cut to a readable length.
 func short(raw []byte) string {
 	if len(raw) <= 300 {
 		return string(raw)
@@ -182,17 +223,19 @@ func short(raw []byte) string {
 
 func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
 
-// comparePictures tells where the panel looked otherwise than in the recording.
+// comparePictures returns where the panel looked different than in the recording.
 func (x *run) comparePictures(ctx context.Context, got []panel) []Diff {
 	var diffs []Diff
 	want := x.s.Recorded.Pictures
 	for i := range max(len(want), len(got)) {
 		switch {
 		case i >= len(got):
-			diffs = append(diffs, Diff{Kind: "picture", Index: i, Message: "the panel was shown less often than recorded", Want: want[i].SHA256})
+			diffs = append(diffs, Diff{Kind: "picture", Index: i, Message: "the panel was shown less often than recorded",
+				Want: want[i].SHA256})
 			return diffs
 		case i >= len(want):
-			diffs = append(diffs, Diff{Kind: "picture", Index: i, Message: "the panel was shown more often than recorded", Got: sum(got[i].png())})
+			diffs = append(diffs, Diff{Kind: "picture", Index: i, Message: "the panel was shown more often than recorded",
+				Got: sum(got[i].png())})
 			return diffs
 		}
 		picture := got[i].png()
@@ -221,8 +264,7 @@ func (x *run) pictureDiff(ctx context.Context, i int, want string, got []byte) D
 	return d
 }
 
-// marks is the recorded picture, dimmed, with the pixels that differ in red; nil when the two cannot be laid over each
-// other.
+// marks returns the recorded picture, dimmed, with differing pixels in red; nil if the two pictures differ in size.
 func marks(want, got []byte) (picture []byte, count int) {
 	w, errW := png.Decode(bytes.NewReader(want))
 	g, errG := png.Decode(bytes.NewReader(got))

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,12 +14,12 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// words names a step for people.
-func words(s *scenario.Step) string {
+// stepName describes a step in a few words.
+func stepName(s *scenario.Step) string {
 	act := s.Act()
 	switch act {
 	case "input":
-		act += " " + s.Input.Kind
+		act += " " + cmp.Or(s.Input.Kind, s.Input.Target)
 	case "transcript":
 		act += " " + quoted(s.Transcript.Text)
 	case "device":
@@ -38,6 +39,10 @@ func words(s *scenario.Step) string {
 		if len(s.ExpectDisplay.Text) > 0 {
 			act += " " + quoted(strings.Join(s.ExpectDisplay.Text, " / "))
 		}
+	case "expectNothingClipped":
+		if len(s.ExpectNothingClipped.Models) > 0 {
+			act += " on " + strings.Join(s.ExpectNothingClipped.Models, ", ")
+		}
 	case "picture":
 		act += " " + *s.Picture
 	}
@@ -54,7 +59,7 @@ func quoted(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// expect waits for a row, or that none comes.
+// expect waits for a row, or checks that none comes.
 func (x *run) expect(ctx context.Context, e *scenario.Expect) error {
 	within := scenario.Within(e.WithinMs)
 	found, err := x.until(ctx, within, func() (bool, error) { return x.take(e), nil })
@@ -62,14 +67,14 @@ func (x *run) expect(ctx context.Context, e *scenario.Expect) error {
 	case err != nil:
 		return err
 	case found && e.Absent:
-		return missing("%s came, though it should not", e.Type)
+		return unmet("%s came, though it should not", e.Type)
 	case !found && !e.Absent:
-		return missing("no %s came within %d ms; %s", described(e), within, x.cameInstead(e))
+		return unmet("no %s came within %d ms; %s", described(e), within, x.cameInstead(e))
 	}
 	return nil
 }
 
-// take finds a row that the expectation means and that no other has taken.
+// take finds a row that matches the expectation and that no other has taken.
 func (x *run) take(e *scenario.Expect) bool {
 	for _, row := range x.rows {
 		if row.Seq <= x.since || x.used[row.Seq] || row.Type != e.Type || e.Kind != "" && row.Kind != e.Kind {
@@ -91,7 +96,7 @@ func described(e *scenario.Expect) string {
 	return e.Type + " with " + short(e.Payload)
 }
 
-// cameInstead helps to see why: rows of the type that do not fit, else what came at all.
+// cameInstead describes what came instead: rows of the type that do not match, else all types.
 func (x *run) cameInstead(e *scenario.Expect) string {
 	var all []string
 	for _, row := range x.rows {
@@ -111,7 +116,7 @@ func (x *run) cameInstead(e *scenario.Expect) string {
 	return "what came: " + strings.Join(all, ", ")
 }
 
-// until asks again and again whether something is so, as long as within ms of the session's clock have not passed.
+// until polls a condition for at most within ms of the session's clock.
 func (x *run) until(ctx context.Context, within int64, so func() (bool, error)) (bool, error) {
 	deadline := x.now + within
 	late := time.Now().Add(time.Duration(within) * time.Millisecond)
@@ -141,18 +146,31 @@ func (x *run) until(ctx context.Context, within int64, so func() (bool, error)) 
 	}
 }
 
-// expectDisplay waits until the panel shows what it should.
+// expectDisplay waits until the wearer sees what is expected.
 func (x *run) expectDisplay(ctx context.Context, i int, e *scenario.ExpectDisplay) error {
-	within := scenario.Within(e.WithinMs)
-	why := ""
+	return x.untilDisplay(ctx, i, e.WithinMs, func(d session.Display) []string { return d.Unmet(*e) })
+}
+
+// expectNothingClipped waits until the tree on the panel fits all the models.
+func (x *run) expectNothingClipped(ctx context.Context, i int, e *scenario.ExpectNothingClipped) error {
+	return x.untilDisplay(ctx, i, e.WithinMs, func(d session.Display) []string {
+		return session.Misfits(d.View.Tree, e.DeviceModels())
+	})
+}
+
+// untilDisplay waits until nothing of the display is unmet, and keeps a picture if something is.
+func (x *run) untilDisplay(
+	ctx context.Context, i int, withinMs *int64, unmetOf func(session.Display) []string,
+) error {
+	var why []string
 	var last session.Display
-	found, err := x.until(ctx, within, func() (bool, error) {
+	found, err := x.until(ctx, scenario.Within(withinMs), func() (bool, error) {
 		d, err := x.display(ctx)
 		if err != nil {
 			return false, err
 		}
-		last, why = d, wrongDisplay(e, d)
-		return why == "", nil
+		last, why = d, unmetOf(d)
+		return len(why) == 0, nil
 	})
 	if err != nil || found {
 		return err
@@ -160,33 +178,11 @@ func (x *run) expectDisplay(ctx context.Context, i int, e *scenario.ExpectDispla
 	if last.Model.Panel != nil {
 		x.picture(ctx, fmt.Sprintf("step-%d-failed", i), last)
 	}
-	return missing("%s", why)
+	return unmet("%s", strings.Join(why, "; "))
 }
 
-// wrongDisplay tells what is not as expected; empty when all is.
-func wrongDisplay(e *scenario.ExpectDisplay, d session.Display) string {
-	for _, want := range e.Text {
-		if !slices.ContainsFunc(d.Text, func(got string) bool { return strings.Contains(got, want) }) {
-			if len(d.Text) == 0 {
-				return fmt.Sprintf("%s is not on the panel, which shows no text", quoted(want))
-			}
-			return fmt.Sprintf("%s is not on the panel, which shows %s", quoted(want), quoted(strings.Join(d.Text, " / ")))
-		}
-	}
-	if e.Focus != nil && focused(d) != *e.Focus {
-		return fmt.Sprintf("the focus is on %q, not on %q", focused(d), *e.Focus)
-	}
-	if e.Picture == "" {
-		return ""
-	}
-	if got := sum(d.Picture()); got != e.Picture {
-		return fmt.Sprintf("the picture is %s, not %s", got, e.Picture)
-	}
-	return ""
-}
-
-// subset tells where got does not hold all that want does; empty when it does. Objects may have more fields, everything
-// else must be equal; numbers are compared as written.
+// subset returns where got does not contain all of want, or "". Objects may have more fields, everything else must be
+// equal; numbers are compared as written.
 func subset(path string, want, got json.RawMessage) string {
 	w, okW := decoded(want)
 	g, okG := decoded(got)

@@ -26,14 +26,16 @@ func TestStepsThatNameNoFile(t *testing.T) {
 	if err := os.Truncate(filepath.Join(dir, "large"), max(session.MaxUpload, scenario.MaxFile)+1); err != nil {
 		t.Fatal(err)
 	}
-	p := &pageOnly{rows: rows(glasses.Event{Type: glasses.RowAppAttached, Sender: glasses.SenderService, Kind: glasses.KindEvent})}
+	p := &pageOnly{rows: rows(glasses.Event{Type: glasses.RowAppAttached, Sender: glasses.SenderService,
+		Kind: glasses.KindEvent})}
 	for file, want := range map[string]string{"pipe": "not a regular file", "large": "more than"} {
 		s := scenario.Scenario{Name: "s", Steps: []scenario.Step{{Camera: &file}}}
 		data, _ := s.Encode()
-		if err := beside(t.Context(), ours, dir, ".", "s.json", data); err != nil {
+		if err := writeFile(t.Context(), ours, dir, ".", "s.json", data); err != nil {
 			t.Fatal(err)
 		}
-		report, err := New(p, p).Run(t.Context(), Request{Files: ours, SessionID: "ses_abcdefgh", Path: filepath.Join(dir, "s.json")})
+		report, err := New(p, p).Run(t.Context(), Request{Files: ours, SessionID: "ses_abcdefgh",
+			Path: filepath.Join(dir, "s.json")})
 		if err != nil || !strings.Contains(report.Steps[0].Message, want) {
 			t.Errorf("%s: %+v, %v", file, report.Steps, err)
 		}

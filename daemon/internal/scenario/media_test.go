@@ -17,13 +17,14 @@ type openPage struct {
 	sent []string
 }
 
-func (p *openPage) Control(_ context.Context, _ backend.Target, _, _ string, _ any, media []byte) (glasses.Result, error) {
+func (p *openPage) Control(_ context.Context, _ backend.Target, _, _ string, _ any, media []byte) (glasses.Result,
+	error) {
 	p.sent = append(p.sent, string(media))
 	return glasses.Result{}, nil
 }
 
-// A scenario may name any file of the person's. Only pictures and sounds are sent to the glasses, which may be a page of
-// another machine's backend.
+// A scenario may name any file of the person's. Only pictures and sounds are sent to the glasses, which may be a page
+// of another machine's backend.
 func TestRun_SendsNoFilesButPicturesAndSounds(t *testing.T) {
 	const secret = "-----BEGIN OPENSSH PRIVATE KEY-----\n"
 	wave := "RIFF\x00\x00\x00\x00WAVEfmt "
@@ -53,11 +54,13 @@ func TestRun_SendsNoFilesButPicturesAndSounds(t *testing.T) {
 			}
 			s := scenario.Scenario{Name: "s", Steps: []scenario.Step{step}}
 			data, _ := s.Encode()
-			if err := beside(t.Context(), ours, dir, ".", "s.json", data); err != nil {
+			if err := writeFile(t.Context(), ours, dir, ".", "s.json", data); err != nil {
 				t.Fatal(err)
 			}
-			p := &openPage{pageOnly: pageOnly{rows: rows(glasses.Event{Type: glasses.RowAppAttached, Sender: glasses.SenderService, Kind: glasses.KindEvent})}}
-			report, err := New(p, p).Run(t.Context(), Request{Files: ours, SessionID: "ses_abcdefgh", Path: filepath.Join(dir, "s.json")})
+			p := &openPage{pageOnly: pageOnly{rows: rows(glasses.Event{Type: glasses.RowAppAttached,
+				Sender: glasses.SenderService, Kind: glasses.KindEvent})}}
+			report, err := New(p, p).Run(t.Context(), Request{Files: ours, SessionID: "ses_abcdefgh",
+				Path: filepath.Join(dir, "s.json")})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// RecordRequest asks for a recording of what is in a session's log.
+// RecordRequest requests a recording of a session's log.
 type RecordRequest struct {
 	// Files are the client's: where the recording is written.
 	Files     clientio.Files
@@ -24,22 +24,22 @@ type RecordRequest struct {
 	Name string
 	// Path of the file to write, absolute; pictures and media go into folders beside it.
 	Path string
-	// Since leaves out the rows up to this cursor; the recording begins with the next app that attached, or with the last
+	// Since excludes the rows up to this cursor; the recording begins with the next app that attached, or with the last
 	// that did before it.
 	Since int64
 }
 
-// Recording is what was written.
+// Recording is the result of Record.
 type Recording struct {
 	Name       string `json:"name"`
 	Path       string `json:"path"`
 	DurationMs int64  `json:"durationMs"`
-	// Steps, Requests, Pictures and Media count what it holds.
+	// Steps, Requests, Pictures and Media are counts.
 	Steps    int `json:"steps"`
 	Requests int `json:"requests"`
 	Pictures int `json:"pictures"`
 	Media    int `json:"media"`
-	// Notes tell what could not be recorded.
+	// Notes list what could not be recorded.
 	Notes []string `json:"notes"`
 }
 
@@ -53,7 +53,8 @@ func (r *Runner) Record(ctx context.Context, req RecordRequest) (Recording, erro
 	if err != nil {
 		return Recording{}, err
 	}
-	x := &run{r: r, req: Request{Target: req.Target, SessionID: req.SessionID}, virtual: s.Clock == backend.ClockVirtual, now: s.NowMs}
+	x := &run{r: r, req: Request{Target: req.Target, SessionID: req.SessionID}, virtual: s.Clock == backend.ClockVirtual,
+		now: s.NowMs}
 	if err := x.fetch(ctx, 0); err != nil {
 		return Recording{}, err
 	}
@@ -69,19 +70,26 @@ func (r *Runner) Record(ctx context.Context, req RecordRequest) (Recording, erro
 		end = max(end, s.NowMs)
 	}
 	rec.pass(end)
-	sc := scenario.Scenario{Scenario: scenario.Version, Name: req.Name, DeviceModel: rec.model, Clock: backend.ClockVirtual, Steps: rec.list}
-	sc.Recorded = &scenario.Recorded{Clock: s.Clock, DurationMs: end - rec.base, Trace: traceOf(rows, rec.base), Pictures: []scenario.Picture{}}
-	out := Recording{Name: req.Name, Path: req.Path, DurationMs: sc.Recorded.DurationMs, Steps: len(sc.Steps), Requests: len(sc.Recorded.Trace), Notes: []string{}}
+	sc := scenario.Scenario{Scenario: scenario.Version, Name: req.Name, DeviceModel: rec.model,
+		Clock: backend.ClockVirtual, Steps: rec.list}
+	sc.Recorded = &scenario.Recorded{Clock: s.Clock, DurationMs: end - rec.base, Trace: traceOf(rows, rec.base),
+		Pictures: []scenario.Picture{}}
+	out := Recording{Name: req.Name, Path: req.Path, DurationMs: sc.Recorded.DurationMs, Steps: len(sc.Steps),
+		Requests: len(sc.Recorded.Trace), Notes: []string{}}
 	if err := r.write(ctx, req, &sc, rows, rec, &out); err != nil {
-		return Recording{}, &backend.Problem{Code: session.CodeStateUnwritable, Message: "writing the recording: " + err.Error(),
+		return Recording{}, &backend.Problem{Code: session.CodeStateUnwritable,
+			Message: "writing the recording: " + err.Error(),
 			FixHint: "pass a path that can be written"}
 	}
 	return out, nil
 }
 
-// span is the part of a log that a recording is of: from the app's attaching on.
+// span returns the part of a log to record: from the attaching of the app on.
 func span(rows []glasses.Event, since int64) []glasses.Event {
-	first := slices.IndexFunc(rows, func(e glasses.Event) bool { return e.Seq > since && e.Type == glasses.RowAppAttached })
+	first := slices.IndexFunc(rows, func(e glasses.Event) bool {
+		return e.Seq > since &&
+			e.Type == glasses.RowAppAttached
+	})
 	if first < 0 {
 		if lastAttached(rows) < 0 {
 			return nil // no app was ever there
@@ -94,7 +102,7 @@ func span(rows []glasses.Event, since int64) []glasses.Event {
 	return rows[first:]
 }
 
-// modelBefore is the device model before a row: what the session has now, unless it changed later.
+// modelBefore returns the device model before a row: the session's current one, unless it changed later.
 func modelBefore(rows []glasses.Event, seq int64, now string) string {
 	model := ""
 	for _, e := range rows {
@@ -119,7 +127,7 @@ func modelBefore(rows []glasses.Event, seq int64, now string) string {
 	return model
 }
 
-// recorder makes steps of rows.
+// recorder converts rows to steps.
 type recorder struct {
 	base  int64
 	at    int64 // since base
@@ -128,7 +136,7 @@ type recorder struct {
 	last  int // where a camera step goes: before what made the app take the photo
 }
 
-// pass lets time go by up to an instant of the session's clock.
+// pass adds the time up to an instant of the session's clock.
 func (r *recorder) pass(at int64) {
 	if ms := at - r.base - r.at; ms > 0 {
 		r.list = append(r.list, scenario.Step{Advance: &ms})
@@ -158,7 +166,7 @@ func (r *recorder) steps(rows []glasses.Event) {
 	}
 }
 
-// photo puts before the last step what the camera saw then.
+// photo inserts what the camera saw before the last step.
 func (r *recorder) photo(e glasses.Event) {
 	res, err := glasses.ParseResult(e.Payload)
 	if err != nil || res.Media == nil || !strings.HasPrefix(res.Media.MIME, "image/") {
@@ -169,7 +177,7 @@ func (r *recorder) photo(e glasses.Event) {
 	r.last++
 }
 
-// stimulus is the step that makes the glasses say what a row says.
+// stimulus returns the step that makes the glasses send a row.
 func stimulus(e glasses.Event) (s scenario.Step, ok bool) {
 	into := func(v any) bool { return json.Unmarshal(e.Payload, v) == nil }
 	patch := &glasses.StatePatch{}
@@ -228,13 +236,14 @@ func stimulus(e glasses.Event) (s scenario.Step, ok bool) {
 	return scenario.Step{State: patch}, ok
 }
 
-// write puts the recording and what goes with it on disk; the scenario last, so that a file that is there is whole.
-func (r *Runner) write(ctx context.Context, req RecordRequest, sc *scenario.Scenario, rows []glasses.Event, rec *recorder, out *Recording) error {
+// write writes the recording and its files; the scenario last, so that an existing scenario is complete.
+func (r *Runner) write(ctx context.Context, req RecordRequest, sc *scenario.Scenario, rows []glasses.Event,
+	rec *recorder, out *Recording) error {
 	dir := filepath.Dir(req.Path)
 	for _, p := range panels(rows, rec.base, rec.model) {
 		data := p.png()
 		sc.Recorded.Pictures = append(sc.Recorded.Pictures, scenario.Picture{At: p.at, SHA256: sum(data)})
-		if err := beside(ctx, req.Files, dir, "pictures", sum(data)+".png", data); err != nil {
+		if err := writeFile(ctx, req.Files, dir, "pictures", sum(data)+".png", data); err != nil {
 			return err
 		}
 	}
@@ -258,8 +267,9 @@ func (r *Runner) write(ctx context.Context, req RecordRequest, sc *scenario.Scen
 	return req.Files.Replace(ctx, req.Path, data, 0o600, 0o700)
 }
 
-// writeMedia copies what the camera took, by its hash, and lists what it could.
-func (r *Runner) writeMedia(ctx context.Context, req RecordRequest, dir string, rows []glasses.Event, out *Recording) (kept []string, err error) {
+// writeMedia writes what the camera took, by its hash, and returns the names.
+func (r *Runner) writeMedia(ctx context.Context, req RecordRequest, dir string, rows []glasses.Event,
+	out *Recording) (kept []string, err error) {
 	for _, e := range rows {
 		res, err := glasses.ParseResult(e.Payload)
 		if e.Kind != glasses.KindResult || err != nil || res.Media == nil {
@@ -267,13 +277,14 @@ func (r *Runner) writeMedia(ctx context.Context, req RecordRequest, dir string, 
 		}
 		name, body, err := r.media.Media(req.SessionID, res.Media.SHA256)
 		if err != nil {
-			out.Notes = append(out.Notes, "media "+res.Media.SHA256+" is not kept: a run takes the simulator's own pictures instead")
+			out.Notes = append(out.Notes,
+				"media "+res.Media.SHA256+" is not kept: a run takes the simulator's own pictures instead")
 			continue
 		}
 		if slices.Contains(kept, name) {
 			continue
 		}
-		if err := beside(ctx, req.Files, dir, "media", name, body); err != nil {
+		if err := writeFile(ctx, req.Files, dir, "media", name, body); err != nil {
 			return nil, err
 		}
 		kept = append(kept, name)
@@ -281,6 +292,6 @@ func (r *Runner) writeMedia(ctx context.Context, req RecordRequest, dir string, 
 	return kept, nil
 }
 
-func beside(ctx context.Context, files clientio.Files, dir, folder, name string, data []byte) error {
+func writeFile(ctx context.Context, files clientio.Files, dir, folder, name string, data []byte) error {
 	return files.Replace(ctx, filepath.Join(dir, folder, name), data, 0o600, 0o700)
 }

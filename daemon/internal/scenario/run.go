@@ -15,11 +15,10 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/render"
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// run is one run under way.
+// run is the state of a run.
 type run struct {
 	r      *Runner
 	req    Request
@@ -40,7 +39,7 @@ type run struct {
 	drawn   sync.Mutex     // guards report.Pictures
 }
 
-// slice is how far virtual time goes before a run looks again whether what it expects is there, in ms.
+// slice is how far virtual time advances before a run checks its expectation again, in ms.
 const slice = 100
 
 func (x *run) do(ctx context.Context) error {
@@ -53,7 +52,7 @@ func (x *run) do(ctx context.Context) error {
 	return x.end(ctx)
 }
 
-// begin waits for an app and brings the session to the scenario's device model.
+// begin waits for an app and sets the session to the scenario's device model.
 func (x *run) begin(ctx context.Context) error {
 	s, err := x.r.sessions.Get(ctx, x.req.Target, x.req.SessionID)
 	if err != nil {
@@ -75,7 +74,7 @@ func (x *run) begin(ctx context.Context) error {
 	return x.findApp(ctx, s.Apps > 0)
 }
 
-// findApp takes the row with which the app attached for the beginning.
+// findApp waits for the row with which the app attached, where the run begins.
 func (x *run) findApp(ctx context.Context, attached bool) error {
 	late := time.Now().Add(x.r.attachWait)
 	for {
@@ -117,7 +116,7 @@ func left(rows []glasses.Event) bool {
 	return false
 }
 
-// fetch reads what is new in the log; with a wait it waits for something.
+// fetch reads new rows of the log; with a wait it waits for one.
 func (x *run) fetch(ctx context.Context, wait time.Duration) error {
 	for {
 		page, err := x.r.sessions.Wait(ctx, x.req.Target, x.req.SessionID, x.next, session.MaxLimit, wait)
@@ -125,7 +124,8 @@ func (x *run) fetch(ctx context.Context, wait time.Duration) error {
 			return err
 		}
 		if page.Truncated {
-			return &backend.Problem{Code: backend.CodeUnsupported, Message: "rows of the event log went before they were read: the session wrote more than its log keeps",
+			return &backend.Problem{Code: backend.CodeUnsupported,
+				Message: "rows of the event log went before they were read: the session wrote more than its log keeps",
 				FixHint: "let the app write less between two steps, or split the scenario"}
 		}
 		for _, raw := range page.Events {
@@ -150,19 +150,20 @@ func (x *run) control(ctx context.Context, typ string, payload any, media []byte
 	return x.r.sessions.Control(ctx, x.req.Target, x.req.SessionID, typ, payload, media)
 }
 
-// steps does every step. After one that could not be done the rest is skipped; after a disappointed expectation it goes on.
+// steps runs every step. After a step that could not be run the rest is skipped; after an unmet expectation the run
+// goes on.
 func (x *run) steps(ctx context.Context) error {
 	broken := false
 	for i := range x.s.Steps {
 		step := &x.s.Steps[i]
-		rep := StepReport{Index: i, Step: words(step), Verdict: Pass}
+		rep := StepReport{Index: i, Step: stepName(step), Verdict: Pass}
 		if broken {
 			rep.Verdict = Skipped
 		} else if err := x.step(ctx, i, step); err != nil {
-			var missed *missed
+			var unmetExpectation *unmetExpectation
 			var problem *backend.Problem
 			switch {
-			case errors.As(err, &missed):
+			case errors.As(err, &unmetExpectation):
 			case ctx.Err() != nil:
 				return context.Cause(ctx)
 			case errors.As(err, &problem) && problem.Code == backend.CodeNotFound:
@@ -179,13 +180,13 @@ func (x *run) steps(ctx context.Context) error {
 	return nil
 }
 
-// missed is an expectation that was disappointed.
-type missed struct{ message string }
+// unmetExpectation is the error of an expectation that was not met.
+type unmetExpectation struct{ message string }
 
-// Error gives what was missed.
-func (m *missed) Error() string { return m.message }
+// Error implements error.
+func (m *unmetExpectation) Error() string { return m.message }
 
-func missing(format string, args ...any) error { return &missed{fmt.Sprintf(format, args...)} }
+func unmet(format string, args ...any) error { return &unmetExpectation{fmt.Sprintf(format, args...)} }
 
 func (x *run) step(ctx context.Context, i int, s *scenario.Step) error {
 	if typ, payload, file, ok := s.Control(); ok {
@@ -198,20 +199,22 @@ func (x *run) step(ctx context.Context, i int, s *scenario.Step) error {
 		return x.expect(ctx, s.Expect)
 	case "expectDisplay":
 		return x.expectDisplay(ctx, i, s.ExpectDisplay)
+	case "expectNothingClipped":
+		return x.expectNothingClipped(ctx, i, s.ExpectNothingClipped)
 	default:
 		d, err := x.display(ctx)
 		if err != nil {
 			return err
 		}
 		if d.Model.Panel == nil {
-			return missing("%s has no panel to take a picture of", d.Model.ID)
+			return unmet("%s has no panel to take a picture of", d.Model.ID)
 		}
 		x.picture(ctx, *s.Picture, d)
 		return nil
 	}
 }
 
-// stimulate makes something happen to the glasses.
+// stimulate sends a control request to the glasses.
 func (x *run) stimulate(ctx context.Context, typ string, payload any, file string) error {
 	var media []byte
 	if file != "" {
@@ -220,10 +223,11 @@ func (x *run) stimulate(ctx context.Context, typ string, payload any, file strin
 		}
 		var err error
 		if media, err = x.req.Files.Read(ctx, file, session.MaxUpload); err != nil {
-			return fmt.Errorf("reading the step's file: %w", err)
+			return fmt.Errorf("read the step's file: %w", err)
 		}
 		if !isMedia(typ, media) {
-			return fmt.Errorf("reading the step's file: %s is neither PNG nor JPEG nor WAV, as the step needs", filepath.Base(file))
+			return fmt.Errorf("read the step's file: %s is neither PNG nor JPEG nor WAV, as the step needs",
+				filepath.Base(file))
 		}
 	}
 	if err := x.fetch(ctx, 0); err != nil {
@@ -235,13 +239,13 @@ func (x *run) stimulate(ctx context.Context, typ string, payload any, file strin
 		return err
 	}
 	if res.Error != nil {
-		return missing("the glasses refused it: %s: %s", res.Error.Code, res.Error.Message)
+		return unmet("the glasses refused it: %s: %s", res.Error.Code, res.Error.Message)
 	}
 	return nil
 }
 
-// isMedia reports whether a file is by its content what the glasses take. A scenario comes with a project and may name
-// any file of the person's, and what it names leaves the machine when the session is in a browser.
+// isMedia reports whether a file's content is what the glasses accept. A scenario comes with a project and may name any
+// file of the person's, and with a session in a browser its content leaves the machine.
 func isMedia(typ string, data []byte) bool {
 	if typ == glasses.SimMicrophone {
 		return len(data) > 12 && string(data[:4]) == "RIFF" && string(data[8:12]) == "WAVE"
@@ -249,7 +253,7 @@ func isMedia(typ string, data []byte) bool {
 	return bytes.HasPrefix(data, []byte("\x89PNG\r\n\x1a\n")) || bytes.HasPrefix(data, []byte("\xff\xd8\xff"))
 }
 
-// pass lets time go by, in the session's way.
+// pass lets time pass, virtually or really.
 func (x *run) pass(ctx context.Context, ms int64) error {
 	if x.virtual {
 		now, _, err := x.r.sessions.Advance(ctx, x.req.SessionID, ms)
@@ -271,10 +275,10 @@ func (x *run) display(ctx context.Context) (session.Display, error) {
 	return x.r.sessions.Look(ctx, x.req.Target, x.req.SessionID)
 }
 
-// drawers is how many pictures are drawn at once, beside the run.
-const drawers = 2
+// maxDrawing is how many pictures are drawn concurrently with the run.
+const maxDrawing = 2
 
-// picture keeps a panel. It is drawn while the run goes on.
+// picture draws and stores a panel while the run goes on.
 func (x *run) picture(ctx context.Context, name string, d session.Display) {
 	x.drawn.Lock()
 	i := len(x.report.Pictures)
@@ -290,7 +294,7 @@ func (x *run) picture(ctx context.Context, name string, d session.Display) {
 	})
 }
 
-// end gathers what the run left in the log and compares it with the recording.
+// end reads the rest of the log and compares it with the recording.
 func (x *run) end(ctx context.Context) error {
 	if x.s.Recorded != nil && x.virtual && x.now-x.base < x.s.Recorded.DurationMs {
 		if err := x.pass(ctx, x.s.Recorded.DurationMs-(x.now-x.base)); err != nil {
@@ -301,6 +305,9 @@ func (x *run) end(ctx context.Context) error {
 		return err
 	}
 	x.report.Rows = len(x.rows)
+	found := Findings(x.rows, x.model)
+	x.report.Findings = found[:min(len(found), maxFindings)]
+	x.report.MoreFindings = len(found) - len(x.report.Findings)
 	x.report.DurationMs = x.now - x.base
 	if x.s.Recorded == nil {
 		return nil
@@ -313,13 +320,4 @@ func (x *run) end(ctx context.Context) error {
 	}
 	x.report.Diffs = x.report.Diffs[:min(len(x.report.Diffs), maxDiffs)]
 	return nil
-}
-
-// focused is the id of the target that has the focus; empty for none.
-func focused(d session.Display) string {
-	targets := render.Targets(d.Model, d.View)
-	if d.View.Focus < 0 || d.View.Focus >= len(targets) {
-		return ""
-	}
-	return targets[d.View.Focus].ID
 }

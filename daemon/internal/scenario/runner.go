@@ -1,6 +1,6 @@
-// Package scenario runs scenarios (proto/glasses/scenario) on sessions, records sessions as scenarios, and tells what
-// differs between a recording and a run. It works alike on local sessions in virtual or real time and on browser
-// sessions; it must not know how a session is reached, and it starts no apps.
+// Package scenario runs scenarios (proto/glasses/scenario) on sessions, records sessions as scenarios, and compares
+// runs with recordings. It works alike on local sessions in virtual or real time and on browser sessions; it knows
+// neither how a session is reached nor how apps start.
 package scenario
 
 import (
@@ -12,25 +12,27 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/proto/backendapi"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// Sessions is what a run needs of sessions. Errors are *backend.Problem.
+// Sessions are the sessions to run on. Errors are *backend.Problem.
 type Sessions interface {
 	Get(ctx context.Context, target backend.Target, id string) (backend.Session, error)
 	Control(ctx context.Context, target backend.Target, id, typ string, payload any, media []byte) (glasses.Result, error)
 	Advance(ctx context.Context, id string, ms int64) (nowMs int64, settled bool, err error)
-	Wait(ctx context.Context, target backend.Target, id string, since int64, limit int, wait time.Duration) (backend.EventPage, error)
+	Wait(ctx context.Context, target backend.Target, id string, since int64, limit int,
+		wait time.Duration) (backendapi.EventPage, error)
 	Look(ctx context.Context, target backend.Target, id string) (session.Display, error)
 }
 
-// MediaStore gives what a local session's camera and microphone took.
+// MediaStore returns what a local session's camera and microphone took.
 type MediaStore interface {
 	Media(id, sha string) (name string, body []byte, err error)
 }
 
-// Runner runs and records. It is safe for concurrent use, on different sessions.
+// Runner runs and records scenarios. It is safe for concurrent use on different sessions.
 type Runner struct {
 	sessions Sessions
 	media    MediaStore
@@ -38,7 +40,7 @@ type Runner struct {
 	attachWait time.Duration
 }
 
-// New makes a runner.
+// New returns a runner.
 func New(sessions Sessions, media MediaStore) *Runner {
 	return &Runner{sessions: sessions, media: media, attachWait: 30 * time.Second}
 }
@@ -50,18 +52,18 @@ const (
 	Skipped = "skipped" // a step after one that could not be done at all
 )
 
-// CodeInvalidScenario refuses a file that is no scenario.
+// CodeInvalidScenario is the code of a file that is not a scenario.
 const CodeInvalidScenario = "invalid_scenario"
 
-// Request asks for a run on an open session. An app should be attached, or attach within 30 seconds.
+// Request requests a run on an open session. An app should be attached, or attach within 30 seconds.
 type Request struct {
-	// Files are the client's: where the scenario is, and where pictures are kept.
+	// Files are the client's, with the scenario and the pictures.
 	Files     clientio.Files
 	Target    backend.Target
 	SessionID string
-	// Path is the scenario's file, absolute. Other files are looked for from its folder.
+	// Path is the scenario's file, absolute. Paths in it are relative to its folder.
 	Path string
-	// Artifacts is a folder, absolute, for pictures and differences; it is made. Empty keeps none.
+	// Artifacts is a folder, absolute, for pictures and differences; it is created. Empty stores none.
 	Artifacts string
 }
 
@@ -70,23 +72,27 @@ type Report struct {
 	Name      string `json:"name"`
 	Verdict   string `json:"verdict"` // Pass or Fail
 	SessionID string `json:"sessionId"`
-	// DurationMs is the session's clock from the app's attaching to the end.
+	// DurationMs is the time on the session's clock from the attaching of the app to the end.
 	DurationMs int64        `json:"durationMs"`
 	Steps      []StepReport `json:"steps"`
-	// Diffs tell where the run differs from the recording, the first maxDiffs; empty for a scenario that is none.
+	// Diffs are the differences from the recording, the first maxDiffs; empty for a scenario without one.
 	Diffs    []Diff    `json:"diffs"`
 	Pictures []Picture `json:"pictures"`
+	// Findings are what the app showed that does not fit the model, each once, the first maxFindings.
+	Findings []Finding `json:"findings"`
+	// MoreFindings counts the others.
+	MoreFindings int `json:"moreFindings,omitempty"`
 	// Rows counts the rows of the event log that belong to the run.
 	Rows int `json:"rows"`
 }
 
-// StepReport is what came of one step.
+// StepReport is the result of a step.
 type StepReport struct {
 	Index   int    `json:"index"` // from 0
 	Step    string `json:"step"`  // what it is, in a few words
 	Verdict string `json:"verdict"`
 	AtMs    int64  `json:"atMs"` // the session's clock after it, since the app attached
-	// Message tells why it failed.
+	// Message is why it failed.
 	Message string `json:"message,omitempty"`
 }
 
@@ -105,7 +111,13 @@ type Diff struct {
 	DiffFile string `json:"diffFile,omitempty"`
 }
 
-// Picture is a panel that a step kept, or that failed an expectation.
+// Finding is something on the panel that does not fit a device model.
+type Finding struct {
+	DeviceModel string `json:"deviceModel"`
+	glasses.Finding
+}
+
+// Picture is a panel that a step stored, or that failed an expectation.
 type Picture struct {
 	Name   string `json:"name"`
 	AtMs   int64  `json:"atMs"`
@@ -118,20 +130,23 @@ type Picture struct {
 func Load(ctx context.Context, files clientio.Files, path string) (scenario.Scenario, error) {
 	data, err := files.Read(ctx, path, scenario.MaxFile)
 	if clientio.IsUnavailable(err) {
-		return scenario.Scenario{}, &backend.Problem{Code: clientio.CodeUnavailable, Message: err.Error(), FixHint: "connect through service-mcp, or use `servicectl session run`"}
+		return scenario.Scenario{}, &backend.Problem{Code: clientio.CodeUnavailable, Message: err.Error(),
+			FixHint: "connect through service-mcp, or use `servicectl session run`"}
 	}
 	if err != nil {
-		return scenario.Scenario{}, &backend.Problem{Code: CodeInvalidScenario, Message: "reading the scenario: " + err.Error(), FixHint: "pass the path of a scenario file"}
+		return scenario.Scenario{}, &backend.Problem{Code: CodeInvalidScenario,
+			Message: "reading the scenario: " + err.Error(), FixHint: "pass the path of a scenario file"}
 	}
 	s, err := scenario.Parse(data)
 	if err != nil {
-		return s, &backend.Problem{Code: CodeInvalidScenario, Message: fmt.Sprintf("%s: %v", filepath.Base(path), err), FixHint: "correct the place that is named; searchDocs tells the format of scenarios"}
+		return s, &backend.Problem{Code: CodeInvalidScenario, Message: fmt.Sprintf("%s: %v", filepath.Base(path), err),
+			FixHint: "correct the place that is named; searchDocs tells the format of scenarios"}
 	}
 	return s, nil
 }
 
-// Run runs a scenario and compares with what it recorded, if it did. A run that fails is no error; errors are
-// *backend.Problem: the file is no scenario, the session is gone, no app attached.
+// Run runs a scenario and compares the run with its recording, if it has one. A failed run is not an error; errors are
+// *backend.Problem: the file is not a scenario, the session is closed, no app attached.
 func (r *Runner) Run(ctx context.Context, req Request) (Report, error) {
 	s, err := Load(ctx, req.Files, req.Path)
 	if err != nil {
@@ -139,12 +154,14 @@ func (r *Runner) Run(ctx context.Context, req Request) (Report, error) {
 	}
 	if req.Artifacts != "" {
 		if err := req.Files.MakeDir(ctx, req.Artifacts, 0o700); err != nil {
-			return Report{}, &backend.Problem{Code: session.CodeStateUnwritable, Message: "making the folder for pictures: " + err.Error(), FixHint: "pass a folder that can be written"}
+			return Report{}, &backend.Problem{Code: session.CodeStateUnwritable,
+				Message: "making the folder for pictures: " + err.Error(), FixHint: "pass a folder that can be written"}
 		}
 	}
 	run := &run{r: r, req: req, s: s, dir: filepath.Dir(req.Path), used: map[int64]bool{}}
-	run.report = Report{Name: s.Name, SessionID: req.SessionID, Verdict: Pass, Steps: []StepReport{}, Diffs: []Diff{}, Pictures: []Picture{}}
-	run.drawing.SetLimit(drawers)
+	run.report = Report{Name: s.Name, SessionID: req.SessionID, Verdict: Pass, Steps: []StepReport{}, Diffs: []Diff{},
+		Pictures: []Picture{}, Findings: []Finding{}}
+	run.drawing.SetLimit(maxDrawing)
 	err = run.do(ctx)
 	_ = run.drawing.Wait() // drawing never fails
 	if err != nil {
@@ -153,7 +170,7 @@ func (r *Runner) Run(ctx context.Context, req Request) (Report, error) {
 	return run.report, nil
 }
 
-// keep writes an artifact and gives its path; empty when none are kept.
+// keep writes an artifact and returns its path; empty if none are stored.
 func (req Request) keep(ctx context.Context, name string, data []byte) string {
 	if req.Artifacts == "" || len(data) == 0 {
 		return ""

@@ -18,6 +18,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/proto/backendapi"
 	"github.com/service-dev/service/proto/clientio/local"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/scenario"
@@ -58,13 +59,14 @@ func TestCompareTrace(t *testing.T) {
 		got  []scenario.Request
 		want string
 	}{
-		"the same":         {trace(`a {"x":1}`, `b {"y":[1,{"z":2}]}`, `c {}`), ""},
-		"other payload":    {trace(`a {"x":1}`, `b {"y":[1,{"z":3}]}`, `c {}`), "1 payload.y[1].z"},
-		"one more field":   {trace(`a {"x":1,"w":0}`, `b {"y":[1,{"z":2}]}`, `c {}`), "0 payload.w"},
-		"another command":  {trace(`a {"x":1}`, `d {}`, `c {}`), "1 type"},
-		"one is missing":   {trace(`a {"x":1}`, `b {"y":[1,{"z":2}]}`), "2 c is missing"},
-		"one is too much":  {trace(`a {"x":1}`, `b {"y":[1,{"z":2}]}`, `c {}`, `e {}`), "3 e is too much"},
-		"at another time":  {append(trace(`a {"x":1}`, `b {"y":[1,{"z":2}]}`), scenario.Request{At: 9, Type: "c", Payload: json.RawMessage(`{}`)}), "2 at"},
+		"the same":        {trace(`a {"x":1}`, `b {"y":[1,{"z":2}]}`, `c {}`), ""},
+		"other payload":   {trace(`a {"x":1}`, `b {"y":[1,{"z":3}]}`, `c {}`), "1 payload.y[1].z"},
+		"one more field":  {trace(`a {"x":1,"w":0}`, `b {"y":[1,{"z":2}]}`, `c {}`), "0 payload.w"},
+		"another command": {trace(`a {"x":1}`, `d {}`, `c {}`), "1 type"},
+		"one is missing":  {trace(`a {"x":1}`, `b {"y":[1,{"z":2}]}`), "2 c is missing"},
+		"one is too much": {trace(`a {"x":1}`, `b {"y":[1,{"z":2}]}`, `c {}`, `e {}`), "3 e is unexpected"},
+		"at another time": {append(trace(`a {"x":1}`, `b {"y":[1,{"z":2}]}`),
+			scenario.Request{At: 9, Type: "c", Payload: json.RawMessage(`{}`)}), "2 at"},
 		"list for a value": {trace(`a {"x":[1]}`, `b {"y":[1,{"z":2}]}`, `c {}`), "0 payload.x"},
 	} {
 		var said []string
@@ -80,7 +82,8 @@ func TestCompareTrace(t *testing.T) {
 		}
 	}
 	recorded.Clock = "real"
-	if diffs := compareTrace(recorded, append(recorded.Trace[:2:2], scenario.Request{At: 9, Type: "c", Payload: json.RawMessage(`{}`)}), true); len(diffs) != 0 {
+	if diffs := compareTrace(recorded, append(recorded.Trace[:2:2],
+		scenario.Request{At: 9, Type: "c", Payload: json.RawMessage(`{}`)}), true); len(diffs) != 0 {
 		t.Errorf("times of a real clock were compared: %+v", diffs)
 	}
 }
@@ -102,7 +105,8 @@ func TestMarks(t *testing.T) {
 	}
 	marked, count := marks(draw(4), draw(4, image.Pt(1, 1), image.Pt(2, 3)))
 	img, err := png.Decode(bytes.NewReader(marked))
-	if err != nil || count != 2 || color.NRGBAModel.Convert(img.At(1, 1)) != (color.NRGBA{255, 0, 0, 255}) || color.NRGBAModel.Convert(img.At(0, 0)) != (color.NRGBA{85, 85, 85, 255}) {
+	if err != nil || count != 2 || color.NRGBAModel.Convert(img.At(1, 1)) != (color.NRGBA{255, 0, 0, 255}) ||
+		color.NRGBAModel.Convert(img.At(0, 0)) != (color.NRGBA{85, 85, 85, 255}) {
 		t.Errorf("%d pixels, %v, %v", count, err, img)
 	}
 	if marked, _ := marks(draw(4), draw(5)); marked != nil {
@@ -116,7 +120,8 @@ type pageOnly struct {
 }
 
 func (p *pageOnly) Get(context.Context, backend.Target, string) (backend.Session, error) {
-	return backend.Session{SessionID: "ses_abcdefgh", DeviceModel: "rayban_display", Transport: backend.TransportBrowser, Clock: backend.ClockReal, NowMs: 5000}, nil
+	return backend.Session{SessionID: "ses_abcdefgh", DeviceModel: "rayban_display", Transport: backend.TransportBrowser,
+		Clock: backend.ClockReal, NowMs: 5000}, nil
 }
 
 func (p *pageOnly) Control(context.Context, backend.Target, string, string, any, []byte) (glasses.Result, error) {
@@ -127,8 +132,9 @@ func (p *pageOnly) Advance(context.Context, string, int64) (int64, bool, error) 
 	return 0, false, errors.New("not here")
 }
 
-func (p *pageOnly) Wait(ctx context.Context, _ backend.Target, _ string, since int64, _ int, wait time.Duration) (backend.EventPage, error) {
-	page := backend.EventPage{Next: since}
+func (p *pageOnly) Wait(ctx context.Context, _ backend.Target, _ string, since int64, _ int,
+	wait time.Duration) (backendapi.EventPage, error) {
+	page := backendapi.EventPage{Next: since}
 	for _, e := range p.rows[min(int(since), len(p.rows)):] {
 		raw, _ := json.Marshal(e)
 		page.Events = append(page.Events, raw)
@@ -169,25 +175,29 @@ func TestABrowserSessionWithoutAPage(t *testing.T) {
 	path := filepath.Join(dir, "s.json")
 	s := scenario.Scenario{Name: "s", Steps: []scenario.Step{{Input: &glasses.Input{Kind: "tap"}}, {Picture: new("end")}}}
 	data, _ := s.Encode()
-	if err := beside(t.Context(), ours, dir, ".", "s.json", data); err != nil {
+	if err := writeFile(t.Context(), ours, dir, ".", "s.json", data); err != nil {
 		t.Fatal(err)
 	}
 	_, err := r.Run(t.Context(), Request{Files: ours, SessionID: "ses_abcdefgh", Path: path})
 	var problem *backend.Problem
-	if !errors.As(err, &problem) || problem.Code != backend.CodeNotConnected || !strings.Contains(problem.Message, "no app attached") {
+	if !errors.As(err, &problem) || problem.Code != backend.CodeNotConnected ||
+		!strings.Contains(problem.Message, "no app attached") {
 		t.Errorf("without an app: %v", err)
 	}
 	p.rows = rows(glasses.Event{Type: glasses.RowAppAttached, Sender: glasses.SenderService, Kind: glasses.KindEvent})
 	report, err := r.Run(t.Context(), Request{Files: ours, SessionID: "ses_abcdefgh", Path: path})
-	if err != nil || report.Verdict != Fail || !strings.Contains(report.Steps[0].Message, "no simulator page") || report.Steps[1].Verdict != Skipped {
+	if err != nil || report.Verdict != Fail || !strings.Contains(report.Steps[0].Message, "no simulator page") ||
+		report.Steps[1].Verdict != Skipped {
 		t.Errorf("%+v, %v", report, err)
 	}
 }
 
 // A recording without an app would pass whatever the next build does.
 func TestRecordWithoutAnApp(t *testing.T) {
-	p := &pageOnly{rows: rows(glasses.Event{Type: glasses.RowGlassesAttached, Sender: glasses.SenderService, Kind: glasses.KindEvent})}
-	rec, err := New(p, p).Record(t.Context(), RecordRequest{Files: ours, SessionID: "ses_abcdefgh", Path: filepath.Join(t.TempDir(), "rec.json")})
+	p := &pageOnly{rows: rows(glasses.Event{Type: glasses.RowGlassesAttached, Sender: glasses.SenderService,
+		Kind: glasses.KindEvent})}
+	rec, err := New(p, p).Record(t.Context(), RecordRequest{Files: ours, SessionID: "ses_abcdefgh",
+		Path: filepath.Join(t.TempDir(), "rec.json")})
 	var problem *backend.Problem
 	if !errors.As(err, &problem) || problem.Code != backend.CodeNotFound {
 		t.Errorf("%+v, %v", rec, err)
@@ -197,12 +207,16 @@ func TestRecordWithoutAnApp(t *testing.T) {
 func TestRecordOfABrowserSession(t *testing.T) {
 	p := &pageOnly{rows: rows(
 		glasses.Event{Type: glasses.RowAppAttached, Sender: glasses.SenderService, Kind: glasses.KindEvent},
-		glasses.Event{Type: glasses.TypeInput, Sender: glasses.SenderGlasses, Kind: glasses.KindEvent, Payload: json.RawMessage(`{"kind":"tap","x":1,"y":2,"target":"go"}`)},
+		glasses.Event{Type: glasses.TypeInput, Sender: glasses.SenderGlasses, Kind: glasses.KindEvent,
+			Payload: json.RawMessage(`{"kind":"tap","x":1,"y":2,"target":"go"}`)},
 		glasses.Event{Type: glasses.TypeCameraPhoto, ID: "a-1", Sender: glasses.SenderApp, Kind: glasses.KindRequest},
 		glasses.Event{Type: glasses.TypeResult, ID: "a-1", Sender: glasses.SenderGlasses, Kind: glasses.KindResult,
-			Payload: json.RawMessage(`{"ok":true,"media":{"sha256":"` + strings.Repeat("0", 64) + `","mime":"image/jpeg","bytes":1}}`)},
-		glasses.Event{Type: glasses.TypePermission, Sender: glasses.SenderGlasses, Kind: glasses.KindEvent, Payload: json.RawMessage(`{"part":"camera","state":"denied"}`)},
-		glasses.Event{Type: "com.example.score", ID: "a-2", Sender: glasses.SenderApp, Kind: glasses.KindEvent, Payload: json.RawMessage(`{"points":1}`)},
+			Payload: json.RawMessage(`{"ok":true,"media":{"sha256":"` + strings.Repeat("0", 64) +
+				`","mime":"image/jpeg","bytes":1}}`)},
+		glasses.Event{Type: glasses.TypePermission, Sender: glasses.SenderGlasses, Kind: glasses.KindEvent,
+			Payload: json.RawMessage(`{"part":"camera","state":"denied"}`)},
+		glasses.Event{Type: "com.example.score", ID: "a-2", Sender: glasses.SenderApp, Kind: glasses.KindEvent,
+			Payload: json.RawMessage(`{"points":1}`)},
 	)}
 	path := filepath.Join(t.TempDir(), "deep", "er", "rec.json")
 	rec, err := New(p, p).Record(t.Context(), RecordRequest{Files: ours, SessionID: "ses_abcdefgh", Path: path})
@@ -215,12 +229,14 @@ func TestRecordOfABrowserSession(t *testing.T) {
 	}
 	var acts []string
 	for _, step := range s.Steps {
-		acts = append(acts, words(&step))
+		acts = append(acts, stepName(&step))
 	}
-	if got, want := strings.Join(acts, "; "), "advance 1000 ms; input tap; advance 3000 ms; state; advance 1000 ms"; got != want {
+	if got, want := strings.Join(acts,
+		"; "), "advance 1000 ms; input tap; advance 3000 ms; state; advance 1000 ms"; got != want {
 		t.Errorf("steps %s\nwant  %s", got, want)
 	}
-	if s.Steps[1].Input.Target != "" || s.Recorded.Trace[0].At != 2000 || s.Recorded.Clock != backend.ClockReal || s.DeviceModel != "rayban_display" {
+	if s.Steps[1].Input.Target != "" || s.Recorded.Trace[0].At != 2000 || s.Recorded.Clock != backend.ClockReal ||
+		s.DeviceModel != "rayban_display" {
 		t.Errorf("%+v %+v", s, s.Recorded)
 	}
 }

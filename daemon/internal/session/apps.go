@@ -6,110 +6,149 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/service-dev/service/proto/glasses"
-)
-
-// Close codes of an app's connection (PROTOCOL.md lists them for clients).
-const (
-	CloseRestart     = 1012
-	CloseSlow        = 1013
-	CloseStore       = 1011
-	CloseBadHello    = 4400
-	CloseBadSecret   = 4401
-	CloseSessionOver = 4410
+	"github.com/service-dev/service/proto/glasses/broker"
 )
 
 // Peer is an app's connection as a session sees it.
 type Peer interface {
-	// Send queues a frame and never blocks. Of a stream, a frame is dropped when the peer is behind; a peer that is too
-	// far behind for another frame is cut off with CloseSlow.
+	// Send queues a frame and never blocks. A stream's frame is dropped when the peer is behind; a peer that is too far
+	// behind for another frame is cut off with glasses.CloseSlow.
 	Send(data []byte, binary, stream bool)
 	// End closes the connection after what is queued was sent. Only the first call counts.
 	End(code int, reason string)
 }
 
-// App is an app that is attached to a local session. Take and Leave are called by the goroutine that reads its connection.
+// App is an app that is attached to a local session. The goroutine that reads its connection calls Handle and Leave.
 type App struct {
-	r       *room
+	session *localSession
 	peer    Peer
 	info    glasses.AppInfo
-	barrier bool
 	since   *int64
 	lastSeq int64
-	// Welcome is the first frame that the app gets, before what Replay gives and before what is sent to its Peer.
+	// Welcome is the first frame for the app, before those of Replay and those that are sent to its Peer.
 	Welcome []byte
 
-	sent    atomic.Int64 // frames that it may react to
-	handled atomic.Int64 // how many of them it has handled for sure
-	stuck   atomic.Bool  // it did not come to rest when it should have
+	answersBarriers bool
+	sent            atomic.Int64 // frames that it may react to
+	handled         atomic.Int64 // of them, those that it has certainly handled
+	isStuck         atomic.Bool  // it did not come to rest in time
 
-	mu    sync.Mutex
-	waits map[string]chan struct{} // barriers that it has not answered
-	moved chan struct{}            // closed and made anew when it sends or gets something
-	gone  chan struct{}
-	once  sync.Once
+	mu       sync.Mutex
+	barriers map[string]chan struct{} // barriers without an answer; each is closed by it
+	active   chan struct{}            // closed and replaced when the app sends or receives something
+	gone     chan struct{}
+	once     sync.Once
 }
 
-// Refusal is why an app is not let in: a close code and words for the app.
+// appList is the apps of a session. It is changed under the session's lock and read without.
+type appList struct {
+	list     atomic.Pointer[[]*App]
+	attached *atomic.Int64 // apps of all sessions
+}
+
+func (l *appList) all() []*App {
+	if list := l.list.Load(); list != nil {
+		return *list
+	}
+	return nil
+}
+
+func (l *appList) add(a *App) {
+	list := append(slices.Clone(l.all()), a)
+	l.list.Store(&list)
+	l.attached.Add(1)
+}
+
+func (l *appList) remove(a *App) {
+	list := slices.DeleteFunc(slices.Clone(l.all()), func(other *App) bool { return other == a })
+	l.list.Store(&list)
+	l.attached.Add(-1)
+}
+
+// send sends a frame to every app.
+func (l *appList) send(data []byte, binary, stream bool) {
+	for _, a := range l.all() {
+		a.send(data, binary, stream)
+	}
+}
+
+// Refusal says why an app may not attach: a close code and a reason for the app.
 type Refusal struct {
 	Code   int
 	Reason string
 }
 
-// Error gives the words.
+// Error returns the reason.
 func (e *Refusal) Error() string { return e.Reason }
 
-// Attach lets an app in: what is in the log now comes by Replay, everything later over peer. helloID is the id of its
-// hello. The error is a *Refusal.
+// Attach attaches an app: what is in the log now reaches it by Replay, everything later over peer. helloID is the id of
+// its hello. The error is a *Refusal.
 func (m *Manager) Attach(id string, hello glasses.Hello, helloID string, peer Peer) (*App, error) {
-	r := m.local.open(id)
-	if r == nil || !r.opens(hello.Secret) {
-		return nil, &Refusal{CloseBadSecret, "the secret does not belong to this session"}
+	s := m.local.find(id)
+	if s == nil || !s.secret.matches(hello.Secret) {
+		return nil, &Refusal{glasses.CloseBadSecret, "the secret does not belong to this session"}
 	}
-	if err := r.wake(); err != nil {
-		m.local.log.Warn("attaching an app", "session", id, "err", err)
-		return nil, &Refusal{CloseStore, "the session could not be read; try again"}
+	if err := s.wake(); err != nil {
+		m.local.log.Warn("failed to attach app", "session", id, "err", err)
+		return nil, &Refusal{glasses.CloseStore, "the session could not be read; try again"}
 	}
 	a := &App{
-		r: r, peer: peer, info: hello.App, barrier: hello.Barrier, since: hello.Since,
-		waits: map[string]chan struct{}{}, moved: make(chan struct{}), gone: make(chan struct{}),
+		session: s, peer: peer, info: hello.App, answersBarriers: hello.Barrier, since: hello.Since,
+		barriers: map[string]chan struct{}{}, active: make(chan struct{}), gone: make(chan struct{}),
 	}
-	if err := r.admit(a, helloID); err != nil {
+	if err := s.attachApp(a, helloID); err != nil {
 		return nil, err
 	}
 	return a, nil
 }
 
-func (r *room) admit(a *App, helloID string) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	apps := *r.apps.Load()
+func (s *localSession) attachApp(a *App, helloID string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	switch {
-	case r.over:
-		return &Refusal{CloseRestart, "the session is closing"}
-	case len(apps) >= MaxApps:
-		return &Refusal{CloseSlow, "too many apps are attached to this session"}
+	case s.isOver:
+		return &Refusal{glasses.CloseRestart, "the session is closing"}
+	case len(s.apps.all()) >= MaxApps:
+		return &Refusal{glasses.CloseSlow, "too many apps are attached to this session"}
 	}
-	model, _ := glasses.Model(r.meta.Snapshot.DeviceModel)
-	a.lastSeq = r.log.newest()
-	a.Welcome = r.frame(glasses.TypeWelcome, helloID, glasses.Welcome{SessionID: r.id, DeviceModel: model, Link: r.link(), LastSeq: a.lastSeq,
-		Truncated: a.since != nil && *a.since < r.log.oldest()-1})
+	m, link := s.state.read(), s.link()
+	model, _ := glasses.Model(m.Snapshot.DeviceModel)
+	a.lastSeq = s.log.newest()
+	a.Welcome = s.frame(glasses.TypeWelcome, helloID, glasses.Welcome{
+		SessionID: s.id, DeviceModel: model, Link: link, LastSeq: a.lastSeq,
+		Glasses:   m.Snapshot.State.ForApp(link, m.Clock),
+		Truncated: a.since != nil && *a.since < s.log.oldest()-1,
+	})
 	a.sent.Store(1)
-	next := append(slices.Clone(apps), a)
-	r.apps.Store(&next)
-	r.l.attached.Add(1)
-	r.note(glasses.RowAppAttached, a.info)
+	isFirst := len(s.apps.all()) == 0
+	s.apps.add(a)
+	s.logService(glasses.RowAppAttached, a.info)
+	if isFirst && m.Standing.Transcription != nil {
+		s.takeOverTranscription(a.since != nil)
+	}
 	return nil
 }
 
-// Replay gives the events and results that the app asked for by its cursor.
-func (a *App) Replay(ctx context.Context, give func(frame []byte) error) error {
+// takeOverTranscription resumes transcription for the first app that attaches if it comes back, and ends it for a new
+// one, which did not start it. mu is held.
+func (s *localSession) takeOverTranscription(isBack bool) {
+	if !isBack {
+		s.state.update(func(m *meta) { m.Standing.Transcription = nil })
+		return
+	}
+	s.sendStanding()
+}
+
+// Replay passes on the events and results after the app's cursor.
+func (a *App) Replay(ctx context.Context, pass func(frame []byte) error) error {
 	if a.since == nil {
 		return nil
 	}
-	log := a.r.log
-	if err := log.reach(ctx, a.lastSeq); err != nil {
+	log := a.session.log
+	if err := log.waitWritten(ctx, a.lastSeq); err != nil {
 		return err
 	}
 	for since := *a.since; since < a.lastSeq; {
@@ -118,8 +157,14 @@ func (a *App) Replay(ctx context.Context, give func(frame []byte) error) error {
 			return err
 		}
 		for _, raw := range p.rows {
-			if err := again(raw, give); err != nil {
+			var row glasses.Event
+			if err := json.Unmarshal(raw, &row); err != nil {
 				return err
+			}
+			if frame := broker.Replay(row); frame != nil {
+				if err := pass(frame); err != nil {
+					return err
+				}
 			}
 		}
 		since = p.next
@@ -127,64 +172,46 @@ func (a *App) Replay(ctx context.Context, give func(frame []byte) error) error {
 	return nil
 }
 
-// again gives the frame that a row was, with its seq, if it is for apps.
-func again(raw json.RawMessage, give func([]byte) error) error {
-	var e glasses.Event
-	if err := json.Unmarshal(raw, &e); err != nil {
-		return err
-	}
-	if e.Sender == glasses.SenderApp || e.Type != glasses.TypeResult && !glasses.FromGlasses(e.Type) {
-		return nil
-	}
-	data, err := glasses.Frame{Type: e.Type, ID: e.ID, At: e.At, Seq: e.Seq, Payload: e.Payload}.Encode()
-	if err != nil {
-		return err
-	}
-	return give(data)
-}
-
-// Leave takes the app out of its session. Leaving twice is harmless.
+// Leave detaches the app from its session. Only the first call counts.
 func (a *App) Leave() { a.once.Do(a.leave) }
 
 func (a *App) leave() {
-	r := a.r
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	next := slices.DeleteFunc(slices.Clone(*r.apps.Load()), func(o *App) bool { return o == a })
-	r.apps.Store(&next)
-	r.l.attached.Add(-1)
+	s := a.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.apps.remove(a)
 	close(a.gone)
-	r.note(glasses.RowAppDetached, a.info)
-}
-
-// give sends a frame that the app may react to.
-func (a *App) give(data []byte, binary, stream bool) {
-	a.sent.Add(1)
-	a.peer.Send(data, binary, stream)
-	a.move()
-}
-
-// tell sends word about the log, which an app does not react to.
-func (a *App) tell(at int64, typ, id string, payload any) {
-	data, err := glasses.Frame{Type: typ, ID: id, At: at, Payload: encode(payload)}.Encode()
-	if err == nil {
-		a.peer.Send(data, false, false)
+	s.logService(glasses.RowAppDetached, a.info)
+	if len(s.apps.all()) == 0 && s.state.read().Standing.Transcription != nil {
+		s.sendStanding() // nobody listens any more
 	}
 }
 
-func (a *App) move() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	close(a.moved)
-	a.moved = make(chan struct{})
+// send sends a frame that the app may react to.
+func (a *App) send(data []byte, binary, stream bool) {
+	a.sent.Add(1)
+	a.peer.Send(data, binary, stream)
+	a.noteActivity()
 }
 
-// answered notes that the app came to a barrier.
-func (a *App) answered(id string) {
+// notify sends a frame about the log, which an app does not react to.
+func (a *App) notify(at int64, typ, id string, payload any) {
+	a.peer.Send(broker.Encode(time.UnixMilli(at), typ, id, payload), false, false)
+}
+
+func (a *App) noteActivity() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if wait, ok := a.waits[id]; ok {
-		close(wait)
-		delete(a.waits, id)
+	close(a.active)
+	a.active = make(chan struct{})
+}
+
+// barrierAnswered notes the app's answer to a barrier.
+func (a *App) barrierAnswered(id string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if answered, ok := a.barriers[id]; ok {
+		close(answered)
+		delete(a.barriers, id)
 	}
 }

@@ -11,20 +11,23 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/proto/backendapi"
 	"github.com/service-dev/service/proto/glasses"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fakeTransports starts fake glasses: they answer every command at once and keep time.
+// fakeTransports starts fake glasses, which answer every command at once and keep virtual time.
 type fakeTransports struct {
 	mu     sync.Mutex
 	err    error
 	opened []backend.TransportOpen
 	given  []*fakeGlasses
-	// answer, when set, decides what a command is answered; false means not at all.
+	// answer, if set, returns the result of a command; false means none.
 	answer func(f glasses.Frame) (glasses.Result, bool)
-	hang   chan struct{} // when set, glasses do not start, and it is told so
+	// begun, if set, receives each pair of glasses that starts.
+	begun chan *fakeGlasses
+	hang  chan struct{} // if set, glasses do not start, and it receives a value for each attempt
 }
 
 func (t *fakeTransports) Attach(ctx context.Context, _ string, open backend.TransportOpen) (backend.Glasses, error) {
@@ -38,12 +41,17 @@ func (t *fakeTransports) Attach(ctx context.Context, _ string, open backend.Tran
 	if t.err != nil {
 		return nil, t.err
 	}
-	g := &fakeGlasses{out: make(chan message, 4096), gone: make(chan struct{}), now: open.NowMs, state: glasses.FreshState(), answer: t.answer}
+	g := &fakeGlasses{out: make(chan message, 4096), gone: make(chan struct{}), now: open.NowMs,
+		stands: make(chan glasses.Standing, 64),
+		state:  glasses.FreshState(), answer: t.answer}
 	g.view.Focus = -1
 	if open.Snapshot != nil {
 		g.state, g.view = open.Snapshot.State, open.Snapshot.View
 	}
 	t.opened, t.given = append(t.opened, open), append(t.given, g)
+	if t.begun != nil {
+		t.begun <- g
+	}
 	return g, nil
 }
 
@@ -65,6 +73,7 @@ type fakeGlasses struct {
 
 	mu     sync.Mutex
 	now    int64
+	stands chan glasses.Standing // each sim.standing
 	state  glasses.State
 	view   glasses.View
 	answer func(f glasses.Frame) (glasses.Result, bool)
@@ -99,11 +108,14 @@ func (g *fakeGlasses) say(typ, id string, payload any) {
 	g.out <- message{data, false}
 }
 
-// does makes an event happen.
-func (g *fakeGlasses) does(typ string, payload any) {
+// emit sends an event; one about the state changes that of the glasses too.
+func (g *fakeGlasses) emit(typ string, payload any) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.events++
+	if data, err := json.Marshal(payload); err == nil {
+		g.state, _ = g.state.AfterEvent(typ, data)
+	}
 	g.say(typ, "g-"+string(rune('0'+g.events)), payload)
 }
 
@@ -133,6 +145,11 @@ func (g *fakeGlasses) Send(data []byte, binary bool) error {
 		g.say(glasses.TypeInput, "g-"+string(rune('0'+g.events)), in)
 		res.State, res.View = &g.state, &g.view
 	case glasses.IsControl(f.Type):
+		if f.Type == glasses.SimStanding {
+			var s glasses.Standing
+			_ = json.Unmarshal(f.Payload, &s)
+			g.stands <- s
+		}
 		res.State, res.View = &g.state, &g.view
 	case g.answer != nil:
 		r, ok := g.answer(f)
@@ -174,28 +191,33 @@ func (g *fakeGlasses) advance(f glasses.Frame) *glasses.Clock {
 	return &glasses.Clock{NowMs: g.now, Reached: who == "" && g.now >= p.ToMs}
 }
 
-type fakeDoor struct{}
+type fakeEndpoints struct{}
 
-func (fakeDoor) AppEndpoint(_ context.Context, id string) (string, error) {
+func (fakeEndpoints) AppEndpoint(_ context.Context, id string) (string, error) {
 	return "ws://127.0.0.1:1/api/sessions/" + id + "/app", nil
 }
 
-// noPages is a backend that knows no session.
+// noPages is a backend without sessions.
 type noPages struct{}
 
-func (noPages) WaitEvents(context.Context, backend.Target, string, int64, int, time.Duration) (backend.EventPage, error) {
-	return backend.EventPage{}, notFound()
+func (noPages) WaitEvents(
+	context.Context, backend.Target, string, int64, int, time.Duration,
+) (backendapi.EventPage, error) {
+	return backendapi.EventPage{}, notFound()
 }
 
-func (noPages) Control(context.Context, backend.Target, string, string, json.RawMessage, []byte) (json.RawMessage, error) {
+func (noPages) Control(
+	context.Context, backend.Target, string, string, json.RawMessage, []byte,
+) (json.RawMessage, error) {
 	return nil, notFound()
 }
 
-// newLocal is a manager with fake glasses over dir; it ends with the test.
+// newLocal returns a manager with fake glasses over dir; it ends with the test.
 func newLocal(t *testing.T, dir string, tr *fakeTransports, now func() time.Time) *Manager {
 	t.Helper()
 	f := &fakeBackend{}
-	m := New(Options{StateDir: dir, Backend: f, Secrets: f, Events: f, Live: noPages{}, Transports: tr, Endpoints: fakeDoor{}, Now: now})
+	m := New(Options{StateDir: dir, Backend: f, Secrets: f, Events: f, Live: noPages{}, Transports: tr,
+		Endpoints: fakeEndpoints{}, Now: now})
 	serve(t, m)
 	return m
 }

@@ -17,19 +17,20 @@ import (
 	contract "github.com/service-dev/service/proto/clientio"
 )
 
-// Bounds of a folder of fixtures, in bytes.
+// Limits of a folder of fixtures, in bytes.
 const (
-	maxFixture  = 16 << 20  // one file; the simulator takes no larger one
+	maxFixture  = 16 << 20  // one file; the simulator accepts no larger one
 	maxFixtures = 256 << 20 // all files
 	maxCopies   = 1 << 30   // all files of all sessions
 )
 
-// fixturesFolder holds a session's copy of its fixtures: the simulator reads no folder that a client names.
+// fixturesFolder contains a session's copy of its fixtures: the simulator reads no folder that a client names.
 const fixturesFolder = "fixtures"
 
-// fixtureFolders and isFixture name what the simulator looks for in a folder of fixtures.
+// fixtureFolders are the subfolders that the simulator reads.
 var fixtureFolders = []string{"photos", "frames"}
 
+// isFixture reports whether the simulator reads a file with this name.
 func isFixture(name string) bool {
 	switch name {
 	case "photo.png", "photo.jpeg", "photo.jpg", "clip.mjpeg", "audio.wav", "transcripts.json":
@@ -38,27 +39,30 @@ func isFixture(name string) bool {
 	return false
 }
 
-// fixtures is the folder that the simulator reads; empty for its own pictures and sounds. mu is held.
-func (r *room) fixtures() string {
-	if r.meta.FixturesDir == "" {
+// fixturesCopy returns the folder that the simulator reads; empty for its own pictures and sounds.
+func (s *localSession) fixturesCopy(m meta) string {
+	if m.FixturesDir == "" {
 		return ""
 	}
-	return filepath.Join(r.folder(), fixturesFolder)
+	return filepath.Join(s.folder(), fixturesFolder)
 }
 
-// copyFixtures brings the session's copy to what is in the client's folder. Files that did not change stay as they are.
-func (r *room) copyFixtures(ctx context.Context, files clientio.Files, dir string) error {
+// copyFixtures updates the session's copy from the client's folder. Files that have not changed are not written.
+func (s *localSession) copyFixtures(ctx context.Context, files clientio.Files, dir string) error {
 	if dir == "" {
 		return nil
 	}
-	c := fixtureCopy{files: files.In(dir), to: filepath.Join(r.folder(), fixturesFolder), kept: map[string]bool{}, others: r.otherFixtures()}
+	c := fixtureCopy{
+		files: files.In(dir), to: filepath.Join(s.folder(), fixturesFolder), kept: map[string]bool{},
+		others: s.otherFixtures(),
+	}
 	for _, folder := range append([]string{"."}, fixtureFolders...) {
 		if err := c.folder(ctx, folder); err != nil {
 			return fixturesProblem(dir, err)
 		}
 	}
-	if err := c.dropOthers(); err != nil {
-		return stateProblem("copying the fixtures", err)
+	if err := c.removeStale(); err != nil {
+		return stateProblem("copy the fixtures", err)
 	}
 	return nil
 }
@@ -72,14 +76,15 @@ type fixtureCopy struct {
 	others int64
 }
 
-// otherFixtures is the size of what the other sessions have copied: a client may open many, each with as much as it may.
-func (r *room) otherFixtures() (size int64) {
-	sessions, _ := os.ReadDir(r.l.root) // what cannot be read does not count
-	for _, s := range sessions {
-		if s.Name() == r.id {
+// otherFixtures returns the bytes that the other sessions have copied: a client may open many sessions.
+func (s *localSession) otherFixtures() (size int64) {
+	folders, _ := os.ReadDir(s.owner.root) // what cannot be read does not count
+	for _, folder := range folders {
+		if folder.Name() == s.id {
 			continue
 		}
-		_ = filepath.WalkDir(filepath.Join(r.l.root, s.Name(), fixturesFolder), func(_ string, d fs.DirEntry, err error) error {
+		fixtures := filepath.Join(s.owner.root, folder.Name(), fixturesFolder)
+		_ = filepath.WalkDir(fixtures, func(_ string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return nil
 			}
@@ -92,7 +97,7 @@ func (r *room) otherFixtures() (size int64) {
 	return size
 }
 
-// folder copies the files of a folder. Those of the first level are the ones that have a meaning.
+// folder copies the fixtures in a folder.
 func (c *fixtureCopy) folder(ctx context.Context, folder string) error {
 	entries, err := c.files.List(ctx, folder)
 	if folder != "." && errors.Is(err, fs.ErrNotExist) {
@@ -102,10 +107,14 @@ func (c *fixtureCopy) folder(ctx context.Context, folder string) error {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Join(c.to, folder), 0o700); err != nil {
-		return stateProblem("copying the fixtures", err)
+		return stateProblem("copy the fixtures", err)
 	}
 	for _, e := range entries {
-		if e.Kind != contract.KindFile || folder == "." && !isFixture(string(e.Name)) || folder != "." && !isPicture(string(e.Name)) {
+		isWanted := isPicture
+		if folder == "." {
+			isWanted = isFixture
+		}
+		if e.Kind != contract.KindFile || !isWanted(string(e.Name)) {
 			continue
 		}
 		if err := c.file(ctx, path.Join(folder, string(e.Name))); err != nil {
@@ -132,8 +141,8 @@ func (c *fixtureCopy) file(ctx context.Context, name string) error {
 		return invalid("the files of fixturesDir have more than 256 MB", "leave out pictures that the test does not need")
 	}
 	if c.size+c.others > maxCopies {
-		return &backend.Problem{Code: backend.CodeTooManySessions, Message: "the fixtures of all local sessions together have more than 1 GB",
-			FixHint: "close local sessions that are not used any more, or leave out pictures that the test does not need"}
+		return problem(backend.CodeTooManySessions, "the fixtures of all local sessions together have more than 1 GB",
+			"close local sessions that are not used any more, or leave out pictures that the test does not need")
 	}
 	to := filepath.Join(c.to, filepath.FromSlash(name))
 	c.kept[to] = true
@@ -141,13 +150,13 @@ func (c *fixtureCopy) file(ctx context.Context, name string) error {
 		return nil
 	}
 	if err := statefile.Write(to, data); err != nil {
-		return stateProblem("copying the fixtures", err)
+		return stateProblem("copy the fixtures", err)
 	}
 	return nil
 }
 
-// dropOthers removes the copies of files that are gone.
-func (c *fixtureCopy) dropOthers() error {
+// removeStale removes the copies of files that are gone.
+func (c *fixtureCopy) removeStale() error {
 	return filepath.WalkDir(c.to, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || c.kept[name] {
 			return err
@@ -162,13 +171,16 @@ func fixturesProblem(dir string, err error) error {
 	case errors.As(err, &p):
 		return p
 	case clientio.IsUnavailable(err):
-		return &backend.Problem{Code: clientio.CodeUnavailable, Message: err.Error(), FixHint: "connect through service-mcp or use servicectl, or leave fixturesDir out"}
+		return problem(clientio.CodeUnavailable, err.Error(),
+			"connect through service-mcp or use servicectl, or leave fixturesDir out")
 	case errors.Is(err, fs.ErrNotExist):
 		return notFixtures(dir)
 	}
-	return invalid(fmt.Sprintf("the fixtures in %s cannot be read: %v", dir, err), "pass the path of a folder with pictures and sounds, or leave it out")
+	return invalid(fmt.Sprintf("the fixtures in %s cannot be read: %v", dir, err), fixturesHint)
 }
 
+const fixturesHint = "pass the path of a folder with pictures and sounds, or leave it out"
+
 func notFixtures(dir string) error {
-	return invalid("fixturesDir is not a folder: "+dir, "pass the path of a folder with pictures and sounds, or leave it out")
+	return invalid("fixturesDir is not a folder: "+dir, fixturesHint)
 }

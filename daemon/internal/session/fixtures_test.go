@@ -13,13 +13,13 @@ import (
 	"github.com/service-dev/service/proto/clientio"
 )
 
-// liar is a client whose process lists a folder with names that lead out of it, and has every file that it is asked for.
-type liar struct {
+// hostileClient lists a folder with names that lead out of it, and returns every file that is requested.
+type hostileClient struct {
 	folder string
 	names  []string
 }
 
-func (l liar) Do(_ context.Context, r clientio.Request) (clientio.Response, error) {
+func (l hostileClient) Do(_ context.Context, r clientio.Request) (clientio.Response, error) {
 	answer := clientio.Response{ID: r.ID}
 	switch r.Op {
 	case clientio.List:
@@ -34,12 +34,13 @@ func (l liar) Do(_ context.Context, r clientio.Request) (clientio.Response, erro
 	return answer, nil
 }
 
-// A client may send any answer. What it calls a file of the folder must not become a path of the daemon's.
-func TestFixtures_NamesThatLeadElsewhereAreNotWritten(t *testing.T) {
+// A client may send any answer. A name that it lists must not become a path outside the session's folder.
+func TestFixtures_IgnoreNamesOutsideFolder(t *testing.T) {
 	root := t.TempDir()
 	outside := filepath.Join(root, "outside.png")
 	for name, names := range map[string][]string{
-		"upward":        {strings.Repeat("../", 3) + "outside.png", strings.Repeat("../", 4) + "outside.png", strings.Repeat("../", 5) + "outside.png"},
+		"upward": {strings.Repeat("../", 3) + "outside.png", strings.Repeat("../", 4) + "outside.png",
+			strings.Repeat("../", 5) + "outside.png"},
 		"absolute":      {outside},
 		"a folder":      {"a/b.png"},
 		"the folder":    {"..", ".", ""},
@@ -49,8 +50,9 @@ func TestFixtures_NamesThatLeadElsewhereAreNotWritten(t *testing.T) {
 		for _, folder := range fixtureFolders {
 			t.Run(name+" in "+folder, func(t *testing.T) {
 				m := newLocal(t, filepath.Join(root, "state"), &fakeTransports{}, nil)
-				who := caller.Caller{Cwd: t.TempDir(), IO: liar{folder: folder, names: names}}
-				_, err := m.StartLocal(t.Context(), who, LocalRequest{Project: "com.example.app", FixturesDir: "/fixtures", Fresh: true})
+				who := caller.Caller{Cwd: t.TempDir(), IO: hostileClient{folder: folder, names: names}}
+				_, err := m.StartLocal(t.Context(), who,
+					LocalRequest{Project: "com.example.app", FixturesDir: "/fixtures", Fresh: true})
 				if code(err) != CodeInvalidArguments {
 					t.Errorf("taken: %v", err)
 				}
@@ -63,8 +65,8 @@ func TestFixtures_NamesThatLeadElsewhereAreNotWritten(t *testing.T) {
 	}
 }
 
-// Many sessions, each with as many fixtures as one may have, do not fill the disk.
-func TestFixtures_OfAllSessionsAreBounded(t *testing.T) {
+// Many sessions with as many fixtures as each may have do not fill the disk.
+func TestFixtures_LimitAllSessions(t *testing.T) {
 	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
 	first := start(t, m, LocalRequest{Project: "com.example.app"})
 	copies := filepath.Join(m.local.root, first.SessionID, fixturesFolder)
@@ -75,7 +77,7 @@ func TestFixtures_OfAllSessionsAreBounded(t *testing.T) {
 	if err := errors.Join(os.WriteFile(large, nil, 0o600), os.Truncate(large, maxCopies)); err != nil {
 		t.Fatal(err)
 	}
-	who := caller.Caller{Cwd: t.TempDir(), IO: liar{folder: ".", names: []string{"photo.png"}}}
+	who := caller.Caller{Cwd: t.TempDir(), IO: hostileClient{folder: ".", names: []string{"photo.png"}}}
 	want := LocalRequest{Project: "com.example.other", FixturesDir: "/fixtures"}
 	if _, err := m.StartLocal(t.Context(), who, want); code(err) != backend.CodeTooManySessions {
 		t.Errorf("more than all may have: %v", err)

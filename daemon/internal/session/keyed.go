@@ -2,8 +2,9 @@ package session
 
 import "sync"
 
-// keyed is a lock for each key, so that work on one session does not wait for another's. The zero value is ready.
-type keyed struct {
+// keyedLocks is a lock for each key, so that work on one session does not wait for another's. The zero value is ready
+// to use.
+type keyedLocks struct {
 	mu    sync.Mutex
 	locks map[string]*keyedLock
 }
@@ -13,8 +14,8 @@ type keyedLock struct {
 	users int
 }
 
-// lock waits for the key and returns what gives it back.
-func (k *keyed) lock(key string) (unlock func()) {
+// lock waits for the key's lock and returns the function that unlocks it.
+func (k *keyedLocks) lock(key string) (unlock func()) {
 	k.mu.Lock()
 	if k.locks == nil {
 		k.locks = map[string]*keyedLock{}

@@ -44,21 +44,25 @@ func types(rows []glasses.Event) string {
 	return strings.Join(words, " ")
 }
 
-func TestStartLocalIsGetOrCreate(t *testing.T) {
+func TestStartLocal_FindsOrCreates(t *testing.T) {
 	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
 	first := start(t, m, LocalRequest{Project: "com.example.app"})
-	if !first.Created || !IsLocal(first.SessionID) || !localPattern.MatchString(first.SessionID) || first.Transport != backend.TransportLocal ||
-		first.Clock != backend.ClockReal || first.DeviceModel != glasses.DefaultDeviceModel || !strings.HasSuffix(first.AppEndpoint, first.SessionID+"/app") {
+	if !first.Created || !IsLocal(first.SessionID) || !localPattern.MatchString(first.SessionID) ||
+		first.Transport != backend.TransportLocal ||
+		first.Clock != backend.ClockReal || first.DeviceModel != glasses.DefaultDeviceModel ||
+		!strings.HasSuffix(first.AppEndpoint, first.SessionID+"/app") {
 		t.Errorf("opened %+v", first)
 	}
 	secret, err := os.ReadFile(first.AppTokenFile)
 	if err != nil || !strings.HasPrefix(string(secret), "sst_") {
 		t.Fatalf("secret %q, %v", secret, err)
 	}
-	if again := start(t, m, LocalRequest{Project: "com.example.app"}); again.Created || again.SessionID != first.SessionID {
+	if again := start(t, m, LocalRequest{Project: "com.example.app"}); again.Created ||
+		again.SessionID != first.SessionID {
 		t.Errorf("again: %+v", again)
 	}
-	if fresh := start(t, m, LocalRequest{Project: "com.example.app", Fresh: true, Clock: "virtual"}); !fresh.Created || fresh.Clock != "virtual" {
+	if fresh := start(t, m, LocalRequest{Project: "com.example.app", Fresh: true, Clock: "virtual"}); !fresh.Created ||
+		fresh.Clock != "virtual" {
 		t.Errorf("fresh: %+v", fresh)
 	}
 	if got := types(rowsOf(t, m, first.SessionID)); got != "glasses.attached" {
@@ -76,10 +80,11 @@ func TestStartLocalIsGetOrCreate(t *testing.T) {
 	}
 }
 
-func TestStartLocalRefuses(t *testing.T) {
+func TestStartLocal_RefusesBadArguments(t *testing.T) {
 	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
 	for name, req := range map[string]LocalRequest{
-		"clock": {Clock: "lunar"}, "model": {DeviceModel: "monocle"}, "fixtures": {FixturesDir: "/no/such/folder"}, "project": {Project: "x"},
+		"clock": {Clock: "lunar"}, "model": {DeviceModel: "monocle"}, "fixtures": {FixturesDir: "/no/such/folder"},
+		"project": {Project: "x"},
 	} {
 		if _, err := m.StartLocal(t.Context(), from(""), req); code(err) != CodeInvalidArguments {
 			t.Errorf("%s: %v", name, err)
@@ -95,16 +100,17 @@ func TestStartLocalRefuses(t *testing.T) {
 	}
 }
 
-func TestThereIsAnEndToSessions(t *testing.T) {
+func TestStartLocal_LimitsSessions(t *testing.T) {
 	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
 	first := start(t, m, LocalRequest{Project: "com.example.app"})
 	m.local.mu.Lock()
 	for i := range MaxLocal - 1 {
 		id := fmt.Sprintf("loc_%020d", i)
-		m.local.rooms[id] = newRoom(m.local, meta{SessionID: id, LastActiveAt: time.Unix(int64(i), 0)})
+		m.local.open[id] = newLocalSession(m.local, meta{SessionID: id, LastActiveAt: time.Unix(int64(i), 0)})
 	}
 	m.local.mu.Unlock()
-	if _, err := m.StartLocal(t.Context(), caller.Caller{}, LocalRequest{Project: "com.example.other"}); code(err) != backend.CodeTooManySessions {
+	if _, err := m.StartLocal(t.Context(), caller.Caller{},
+		LocalRequest{Project: "com.example.other"}); code(err) != backend.CodeTooManySessions {
 		t.Errorf("one more: %v", err)
 	}
 	if again := start(t, m, LocalRequest{Project: "com.example.app"}); again.SessionID != first.SessionID {
@@ -115,8 +121,8 @@ func TestThereIsAnEndToSessions(t *testing.T) {
 	}
 }
 
-// Glasses that do not start in time are their adapter's failure: no caller is told that it cancelled its call.
-func TestGlassesThatHangAreNoCancelledCall(t *testing.T) {
+// Glasses that do not start in time are a failure of their adapter, not a cancelled call.
+func TestStartLocal_ReportsHangingGlasses(t *testing.T) {
 	m := newLocal(t, t.TempDir(), &fakeTransports{err: context.DeadlineExceeded}, nil)
 	_, err := m.StartLocal(t.Context(), caller.Caller{}, LocalRequest{Project: "com.example.app"})
 	var p *backend.Problem
@@ -125,8 +131,8 @@ func TestGlassesThatHangAreNoCancelledCall(t *testing.T) {
 	}
 }
 
-// A session whose log breaks while its glasses start begins anew: who waits for them cancelled nothing either.
-func TestASessionThatBeginsAnewIsNoCancelledCall(t *testing.T) {
+// A session whose log breaks while its glasses start is restarted, which is not a cancelled call either.
+func TestStartLocal_ReportsBrokenLog(t *testing.T) {
 	tr := &fakeTransports{hang: make(chan struct{}, 1)}
 	m := newLocal(t, t.TempDir(), tr, nil)
 	got := make(chan error, 1)
@@ -136,10 +142,10 @@ func TestASessionThatBeginsAnewIsNoCancelledCall(t *testing.T) {
 	}()
 	<-tr.hang
 	m.local.mu.Lock()
-	rooms := slices.Collect(maps.Values(m.local.rooms))
+	open := slices.Collect(maps.Values(m.local.open))
 	m.local.mu.Unlock()
-	for _, r := range rooms {
-		r.broken(errors.New("no space left on device"))
+	for _, r := range open {
+		r.logBroken(errors.New("no space left on device"))
 	}
 	var p *backend.Problem
 	if err := <-got; !errors.As(err, &p) || p.Code != backend.CodeNotConnected || !p.Retryable {
@@ -147,16 +153,18 @@ func TestASessionThatBeginsAnewIsNoCancelledCall(t *testing.T) {
 	}
 }
 
-// Where a sandbox allows no adapters, local sessions are refused and those of a daemon beside it left alone.
-func TestWithoutTransports(t *testing.T) {
+// Where a sandbox allows no adapters, local sessions are refused and those of another daemon are not touched.
+func TestManager_WithoutTransports(t *testing.T) {
 	dir := t.TempDir()
 	o := start(t, newLocal(t, dir, &fakeTransports{}, nil), LocalRequest{Project: "com.example.app"})
 	f := &fakeBackend{}
-	m := New(Options{StateDir: dir, Backend: f, Secrets: f, Events: f, LocalRefused: &backend.Problem{Code: backend.CodeSandboxBlocked, Message: "blocked"}})
+	m := New(Options{StateDir: dir, Backend: f, Secrets: f, Events: f,
+		LocalRefused: &backend.Problem{Code: backend.CodeSandboxBlocked, Message: "blocked"}})
 	if _, err := m.StartLocal(t.Context(), caller.Caller{}, LocalRequest{}); code(err) != backend.CodeSandboxBlocked {
 		t.Errorf("starting: %v", err)
 	}
-	if _, err := m.Control(t.Context(), backend.Target{}, o.SessionID, glasses.SimState, nil, nil); code(err) != backend.CodeSandboxBlocked {
+	if _, err := m.Control(t.Context(), backend.Target{}, o.SessionID, glasses.SimState, nil,
+		nil); code(err) != backend.CodeSandboxBlocked {
 		t.Errorf("using: %v", err)
 	}
 	if list, err := m.List(t.Context(), backend.Target{}); len(list) != 0 || err != nil {
@@ -164,8 +172,8 @@ func TestWithoutTransports(t *testing.T) {
 	}
 }
 
-// Sessions that nobody used for a week end while the daemon runs too; those with an app stay.
-func TestIdleSessionsEndInARunningDaemon(t *testing.T) {
+// Sessions that were not used for a week end while the daemon runs too; those with an app stay.
+func TestExpire_RemovesUnusedSessions(t *testing.T) {
 	dir, now := t.TempDir(), time.Now()
 	var passed atomic.Int64
 	m := newLocal(t, dir, &fakeTransports{}, func() time.Time { return now.Add(time.Duration(passed.Load())) })
@@ -174,12 +182,12 @@ func TestIdleSessionsEndInARunningDaemon(t *testing.T) {
 	admit(t, m, used, nil)
 	passed.Store(int64(localLife))
 	m.local.expire()
-	if m.local.open(idle.SessionID) == nil {
+	if m.local.find(idle.SessionID) == nil {
 		t.Error("a session ended before its week was over")
 	}
 	passed.Store(int64(localLife + time.Hour))
 	m.local.expire()
-	if m.local.open(idle.SessionID) != nil || m.local.open(used.SessionID) == nil {
+	if m.local.find(idle.SessionID) != nil || m.local.find(used.SessionID) == nil {
 		t.Error("the idle session must end, and the other stay")
 	}
 	if _, err := os.Stat(filepath.Join(dir, Dir, idle.SessionID)); !os.IsNotExist(err) {
@@ -187,8 +195,8 @@ func TestIdleSessionsEndInARunningDaemon(t *testing.T) {
 	}
 }
 
-// Sessions that nobody used for a week, and folders without a session that are as old, are cleared away.
-func TestOldSessionsEnd(t *testing.T) {
+// Sessions that were not used for a week are removed, and so are folders without a session that are as old.
+func TestLoad_RemovesExpiredSessions(t *testing.T) {
 	dir := t.TempDir()
 	now := time.Now()
 	m := newLocal(t, dir, &fakeTransports{}, nil)
@@ -196,7 +204,8 @@ func TestOldSessionsEnd(t *testing.T) {
 	over, end := context.WithCancel(t.Context())
 	end()
 	m.local.serve(over) // nothing of the session writes any more
-	for name, age := range map[string]time.Duration{"loc_aaaaaaaaaaaaaaaaaaaa": 0, "loc_bbbbbbbbbbbbbbbbbbbb": 8 * 24 * time.Hour} {
+	for name, age := range map[string]time.Duration{"loc_aaaaaaaaaaaaaaaaaaaa": 0,
+		"loc_bbbbbbbbbbbbbbbbbbbb": 8 * 24 * time.Hour} {
 		path := filepath.Join(dir, Dir, name)
 		if err := os.Mkdir(path, 0o700); err != nil {
 			t.Fatal(err)
@@ -223,7 +232,7 @@ func TestOldSessionsEnd(t *testing.T) {
 	}
 }
 
-func TestLatest(t *testing.T) {
+func TestLatest_FollowsUse(t *testing.T) {
 	dir, here := t.TempDir(), t.TempDir()
 	m := newLocal(t, dir, &fakeTransports{}, nil)
 	who := from(here)
@@ -241,11 +250,13 @@ func TestLatest(t *testing.T) {
 	if id, ok := m.Latest(t.Context(), who); !ok || id != second.SessionID {
 		t.Errorf("latest %s", id)
 	}
-	if _, err := m.Control(caller.With(t.Context(), who), backend.Target{}, first.SessionID, glasses.SimState, nil, nil); err != nil {
+	if _, err := m.Control(caller.With(t.Context(), who), backend.Target{}, first.SessionID, glasses.SimState, nil,
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, wrong := range []string{"ses_abcdefgh", "loc_aaaaaaaaaaaaaaaaaaaa"} {
-		if _, err := m.Control(caller.With(t.Context(), who), backend.Target{}, wrong, glasses.SimState, nil, nil); code(err) != backend.CodeNotFound {
+		if _, err := m.Control(caller.With(t.Context(), who), backend.Target{}, wrong, glasses.SimState, nil,
+			nil); code(err) != backend.CodeNotFound {
 			t.Errorf("controlling %s: %v", wrong, err)
 		}
 		if id, ok := m.Latest(t.Context(), who); !ok || id != first.SessionID {
@@ -263,16 +274,14 @@ func TestLatest(t *testing.T) {
 	}
 }
 
-// What a tool answered must survive a daemon that is killed the next moment: it is in the file by then.
-func TestWhatWasToldIsWritten(t *testing.T) {
+// What a tool has answered must survive a kill of the daemon the next moment, so it must be in the file.
+func TestControl_ReturnsAfterWrite(t *testing.T) {
 	for _, clock := range []string{backend.ClockReal, backend.ClockVirtual} {
 		dir := t.TempDir()
 		m := newLocal(t, dir, &fakeTransports{}, nil)
 		s := start(t, m, LocalRequest{Project: "com.example.app", Clock: clock})
 		for n := range 20 {
-			if _, err := m.Control(t.Context(), backend.Target{}, s.SessionID, glasses.SimInput, glasses.Input{Kind: "tap"}, nil); err != nil {
-				t.Fatal(err)
-			}
+			tap(t, m, s.SessionID)
 			written, err := os.ReadFile(filepath.Join(dir, Dir, s.SessionID, eventsName))
 			if got := strings.Count(string(written), `"type":"input"`); err != nil || got != n+1 {
 				t.Fatalf("%s: %d inputs were made, %d are in the file (%v)", clock, n+1, got, err)

@@ -2,7 +2,7 @@ package session
 
 import "context"
 
-// lock is a mutex that can be waited for with a context.
+// lock is a mutex whose wait a context can end.
 type lock chan struct{}
 
 func newLock() lock { return make(lock, 1) }
@@ -19,7 +19,7 @@ func (l lock) take(ctx context.Context) error {
 	}
 }
 
-// try takes the lock if nobody has it.
+// try takes the lock if it is free.
 func (l lock) try() bool {
 	select {
 	case l <- struct{}{}:

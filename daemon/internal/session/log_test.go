@@ -32,11 +32,12 @@ func openTestLog(t testing.TB, path string) (l *eventLog, stop func()) {
 }
 
 func numbered(i int) glasses.Event {
-	return glasses.Event{At: int64(i), Kind: glasses.KindEvent, Type: "x", ID: fmt.Sprint("a-", i), Sender: glasses.SenderApp, Payload: json.RawMessage(`{}`)}
+	return glasses.Event{At: int64(i), Kind: glasses.KindEvent, Type: "x", ID: fmt.Sprint("a-", i),
+		Sender: glasses.SenderApp, Payload: json.RawMessage(`{}`)}
 }
 
-// A log of any length is read from anywhere, while memory holds its end only, also after a restart.
-func TestLogReadsFromAnywhere(t *testing.T) {
+// A log of any length is read from any row, also after a restart, although memory holds only its end.
+func TestLog_ReadsFromAnyRow(t *testing.T) {
 	path := filepath.Join(t.TempDir(), eventsName)
 	l, stop := openTestLog(t, path)
 	const total = 5000
@@ -47,7 +48,7 @@ func TestLogReadsFromAnywhere(t *testing.T) {
 	}
 	check := func(l *eventLog) {
 		t.Helper()
-		if err := l.reach(t.Context(), total); err != nil {
+		if err := l.waitWritten(t.Context(), total); err != nil {
 			t.Fatal(err)
 		}
 		if len(l.tail) > 2*tailRows {
@@ -73,11 +74,12 @@ func TestLogReadsFromAnywhere(t *testing.T) {
 	check(again)
 }
 
-// Whatever a killed daemon left behind, the rows before it stand and the next one follows them.
-func TestLogCutsOffWhatIsTorn(t *testing.T) {
+// Whatever a killed daemon left behind, the rows before it are kept and the next one follows them.
+func TestLog_CutsOffIncompleteEnd(t *testing.T) {
 	for name, tail := range map[string]string{
-		"half a row": `{"seq":4,"at":1`, "no line end": `{"seq":4,"at":1,"kind":"event","type":"x","id":"a","sender":"app","payload":{}}`,
-		"noise": "\x00\x00\x00\n", "a wrong number": `{"seq":9}` + "\n", "nothing": "",
+		"half a row":  `{"seq":4,"at":1`,
+		"no line end": `{"seq":4,"at":1,"kind":"event","type":"x","id":"a","sender":"app","payload":{}}`,
+		"noise":       "\x00\x00\x00\n", "a wrong number": `{"seq":9}` + "\n", "nothing": "",
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), eventsName)
@@ -103,39 +105,39 @@ func TestLogCutsOffWhatIsTorn(t *testing.T) {
 	}
 }
 
-func TestLogThatIsClosedTakesNothing(t *testing.T) {
+func TestLog_RefusesRowsWhenClosed(t *testing.T) {
 	l, stop := openTestLog(t, filepath.Join(t.TempDir(), eventsName))
 	stop()
 	if _, ok := l.append(numbered(0), nil); ok {
 		t.Error("a row was taken")
 	}
-	if err := l.reach(t.Context(), 1); !errors.Is(err, errLogClosed) {
+	if err := l.waitWritten(t.Context(), 1); !errors.Is(err, errLogClosed) {
 		t.Errorf("waiting: %v", err)
 	}
 }
 
-// A disk that cannot be written ends the session's life here, and says so; the next use begins anew with what is there.
-func TestLogThatCannotBeWritten(t *testing.T) {
+// A disk that cannot be written ends the session's life in this process; the next use continues from what is on disk.
+func TestLog_EndsSessionWhenWriteFails(t *testing.T) {
 	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
 	o := start(t, m, LocalRequest{Project: "com.example.app"})
 	a, p := admit(t, m, o, nil)
 	send(t, a, glasses.TypeDisplayShow, "a-1", hello)
 	p.result(t, "a-1")
 	_ = rowsOf(t, m, o.SessionID) // everything is written
-	r := m.local.open(o.SessionID)
+	r := m.local.find(o.SessionID)
 	r.log.mu.Lock()
 	r.log.pause = 0
 	_ = r.log.file.Close()
 	r.log.mu.Unlock()
 	send(t, a, glasses.TypeDisplayClear, "a-2", `{}`)
 	<-a.gone
-	if p.mu.Lock(); p.code != CloseStore {
+	if p.mu.Lock(); p.code != glasses.CloseStore {
 		t.Errorf("the app was ended with %d", p.code)
 	}
 	p.mu.Unlock()
 	r.wg.Wait()
 	want := "glasses.attached app.attached display.show result glasses.attached"
-	if _, err := m.local.attended(t.Context(), o.SessionID); err != nil {
+	if _, err := m.local.ready(t.Context(), o.SessionID); err != nil {
 		t.Fatal(err)
 	}
 	if got := types(rowsOf(t, m, o.SessionID)); got != want {
@@ -143,8 +145,8 @@ func TestLogThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// An app that writes without end keeps the latest rows, not all of them, also after a restart; a cursor before them is told.
-func TestLogKeepsTheLatestRows(t *testing.T) {
+// Of an app that writes without end the latest rows are kept, also after a restart; a cursor before them is reported.
+func TestLog_TrimsOldestRows(t *testing.T) {
 	for name, size := range map[string]int{"rows": 2, "bytes": 60_000} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), eventsName)
@@ -162,7 +164,8 @@ func TestLogKeepsTheLatestRows(t *testing.T) {
 			check := func(l *eventLog) {
 				t.Helper()
 				oldest := l.oldest()
-				if kept := total - oldest + 1; oldest < 2 || l.size > MaxLog || kept > MaxRows || l.size < MaxLog/2 && kept < MaxRows/2 {
+				if kept := total - oldest + 1; oldest < 2 || l.size > MaxLog || kept > MaxRows || l.size < MaxLog/2 &&
+					kept < MaxRows/2 {
 					t.Errorf("%d rows and %d bytes are kept", kept, l.size)
 				}
 				if info, err := os.Stat(path); err != nil || info.Size() != l.size || info.Mode().Perm()&0o077 != 0 {
@@ -172,13 +175,14 @@ func TestLogKeepsTheLatestRows(t *testing.T) {
 					p, err := l.read(since, 2)
 					want := max(since+1, oldest)
 					var e glasses.Event
-					if err != nil || len(p.rows) == 0 || p.truncated != (since < oldest-1) || json.Unmarshal(p.rows[0], &e) != nil || e.Seq != want ||
+					if err != nil || len(p.rows) == 0 || p.truncated != (since < oldest-1) || json.Unmarshal(p.rows[0], &e) != nil ||
+						e.Seq != want ||
 						p.next != want-1+int64(len(p.rows)) {
 						t.Errorf("since %d: row %d, next %d, truncated %v, %v", since, e.Seq, p.next, p.truncated, err)
 					}
 				}
 			}
-			if err := l.reach(t.Context(), total); err != nil {
+			if err := l.waitWritten(t.Context(), total); err != nil {
 				t.Fatal(err)
 			}
 			stop() // what is over is cut off before the writer ends
@@ -192,12 +196,12 @@ func TestLogKeepsTheLatestRows(t *testing.T) {
 	}
 }
 
-// An app that attaches with a cursor before the oldest row is told so.
-func TestAppIsToldOfTrimmedRows(t *testing.T) {
+// An app that attaches with a cursor before the oldest row is welcomed with truncated.
+func TestAttach_ReportsTruncatedCursor(t *testing.T) {
 	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
 	o := start(t, m, LocalRequest{Project: "com.example.app"})
 	_ = rowsOf(t, m, o.SessionID)
-	l := m.local.open(o.SessionID).log
+	l := m.local.find(o.SessionID).log
 	l.mu.Lock()
 	l.first++
 	l.mu.Unlock()
@@ -210,7 +214,7 @@ func TestAppIsToldOfTrimmedRows(t *testing.T) {
 	}
 }
 
-func TestMediaIsBounded(t *testing.T) {
+func TestMedia_LimitsBytes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), mediaDir)
 	var s mediaStore
 	s.load(dir)
@@ -231,9 +235,10 @@ func TestMediaIsBounded(t *testing.T) {
 	}
 }
 
-// FuzzLog opens whatever a disk may hold.
+// A log opens whatever the disk contains.
 func FuzzLog(f *testing.F) {
-	f.Add([]byte(`{"seq":1,"at":0,"kind":"event","chip":"custom","type":"x","id":"a","sender":"app","payload":{}}` + "\n" + `{"seq":2`))
+	f.Add([]byte(`{"seq":1,"at":0,"kind":"event","chip":"custom","type":"x","id":"a","sender":"app","payload":{}}` +
+		"\n" + `{"seq":2`))
 	f.Add([]byte("\n\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		path := filepath.Join(t.TempDir(), eventsName)
@@ -264,5 +269,5 @@ func BenchmarkLog(b *testing.B) {
 	for b.Loop() {
 		l.append(row, nil)
 	}
-	_ = l.reach(context.Background(), l.newest())
+	_ = l.waitWritten(context.Background(), l.newest())
 }

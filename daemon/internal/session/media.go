@@ -18,10 +18,10 @@ import (
 // mediaDir holds what the camera and the microphone of a session took: <sha256>.<ext>.
 const mediaDir = "media"
 
-// rowMediaDropped tells that the oldest media of a session made room: {sha256, bytes}.
+// rowMediaDropped is the type of the row about media that was deleted to stay within MaxMedia: {sha256, bytes}.
 const rowMediaDropped = "media.dropped"
 
-// mediaStore knows the files of a session's media folder, the oldest first.
+// mediaStore is a session's media folder; its files are ordered by age, the oldest first.
 type mediaStore struct {
 	dir   string
 	files []mediaFile
@@ -38,7 +38,7 @@ func (s *mediaStore) load(dir string) {
 	s.dir = dir
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return // there is none yet
+		return // the folder does not exist yet
 	}
 	for _, e := range entries {
 		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
@@ -46,10 +46,12 @@ func (s *mediaStore) load(dir string) {
 			s.bytes += info.Size()
 		}
 	}
-	slices.SortFunc(s.files, func(a, b mediaFile) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.name, b.name)) })
+	slices.SortFunc(s.files, func(a, b mediaFile) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.name, b.name))
+	})
 }
 
-// put keeps a file once and gives those that had to go.
+// put saves a file unless it exists, and returns the files that it deleted to stay within MaxMedia.
 func (s *mediaStore) put(name string, body []byte) (dropped []mediaFile, err error) {
 	if slices.ContainsFunc(s.files, func(f mediaFile) bool { return f.name == name }) {
 		return nil, nil
@@ -57,7 +59,7 @@ func (s *mediaStore) put(name string, body []byte) (dropped []mediaFile, err err
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return nil, err
 	}
-	// Its name is its hash: a file that a killed daemon wrote by half is found out when it is read.
+	// The name is the hash, so a file that a killed daemon left incomplete is detected when it is read.
 	if err := os.WriteFile(filepath.Join(s.dir, name), body, 0o600); err != nil {
 		return nil, err
 	}
@@ -72,21 +74,24 @@ func (s *mediaStore) put(name string, body []byte) (dropped []mediaFile, err err
 	return dropped, nil
 }
 
-var extensions = map[string]string{"image/jpeg": ".jpg", "image/png": ".png", "video/x-motion-jpeg": ".mjpeg", "audio/wav": ".wav", "audio/L16": ".pcm"}
+var extensions = map[string]string{
+	"image/jpeg": ".jpg", "image/png": ".png", "video/x-motion-jpeg": ".mjpeg", "audio/wav": ".wav",
+	"audio/L16": ".pcm",
+}
 
-// keepMedia keeps the bytes of a result by their hash. mu is held.
-func (r *room) keepMedia(f glasses.Frame, body []byte) {
+// saveMedia saves the bytes of a result by their hash. mu is held.
+func (s *localSession) saveMedia(f glasses.Frame, body []byte) {
 	var media glasses.Media
 	_ = json.Unmarshal(f.Payload, &media)
 	sum := sha256.Sum256(body)
 	name := hex.EncodeToString(sum[:]) + extensions[media.MIME]
-	dropped, err := r.media.put(name, body)
+	dropped, err := s.media.put(name, body)
 	if err != nil {
-		r.l.often.Warn("keeping media", "session", r.id, "err", err)
+		s.owner.often.Warn("failed to save media", "session", s.id, "err", err)
 		return
 	}
 	for _, d := range dropped {
-		r.note(rowMediaDropped, map[string]any{"sha256": hashOf(d.name), "bytes": d.size})
+		s.logService(rowMediaDropped, map[string]any{"sha256": hashOf(d.name), "bytes": d.size})
 	}
 }
 
@@ -94,21 +99,21 @@ func hashOf(name string) string { return name[:min(len(name), sha256.Size*2)] }
 
 var hashPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// Media gives the bytes of media that a local session's glasses took, and the name of their file. The error is a
-// *backend.Problem: not_found for media that it does not have, or no longer.
+// Media returns media that a local session's glasses took, and the name of its file. The error is a *backend.Problem:
+// not_found for media that does not exist, or no longer.
 func (m *Manager) Media(id, sha string) (name string, body []byte, err error) {
-	r := m.local.open(id)
-	if r == nil || !hashPattern.MatchString(sha) {
+	s := m.local.find(id)
+	if s == nil || !hashPattern.MatchString(sha) {
 		return "", nil, notFound()
 	}
-	dir := filepath.Join(r.folder(), mediaDir)
+	dir := filepath.Join(s.folder(), mediaDir)
 	matches, err := fs.Glob(os.DirFS(dir), sha+"*")
 	if err != nil || len(matches) == 0 {
 		return "", nil, noMedia()
 	}
 	body, err = statefile.Read(filepath.Join(dir, matches[0]), MaxMedia)
 	if err != nil {
-		return "", nil, stateProblem("reading media", err)
+		return "", nil, stateProblem("read media", err)
 	}
 	if sum := sha256.Sum256(body); hex.EncodeToString(sum[:]) != sha {
 		return "", nil, noMedia()

@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -15,19 +13,17 @@ import (
 	"sync"
 	"time"
 
-	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/clientio"
-	"github.com/service-dev/service/daemon/internal/statefile"
 	contract "github.com/service-dev/service/proto/clientio"
 )
 
-// ManifestName is the file in which a project says its app id: a JSON object with the field "project", e.g.
-// {"project":"com.example.app"}. It is looked for in the caller's directory and upward; other fields are ignored, and a
-// manifest without the field is passed by.
+// ManifestName is the file that contains a project's app id: a JSON object with the field "project", e.g.
+// {"project":"com.example.app"}. It is searched for in the caller's directory and upward; other fields and manifests
+// without the field are ignored.
 const ManifestName = "service.json"
 
-// Bounds of what is read for a manifest: bytes of a file, folders upward.
+// Limits of the search for a manifest: bytes of a file, folders upward.
 const (
 	maxManifest = 64 << 10
 	maxUpward   = 64
@@ -41,7 +37,8 @@ func platformOf(platform string) (string, error) {
 		return Platforms[0], nil
 	}
 	if !slices.Contains(Platforms, platform) {
-		return "", invalid("platform is not one of ios, android, web and desktop", "pass the platform the app is built for, or leave it out for web")
+		return "", invalid("platform is not one of ios, android, web and desktop",
+			"pass the platform the app is built for, or leave it out for web")
 	}
 	return platform, nil
 }
@@ -54,7 +51,7 @@ var (
 // maxProject is the longest app id in bytes.
 const maxProject = 155
 
-// checkDeviceModel refuses what cannot be a model's id; whether the model exists is the backend's to say.
+// checkDeviceModel refuses what cannot be a model's id; the backend knows whether the model exists.
 func checkDeviceModel(model string) error {
 	if model != "" && !modelPattern.MatchString(model) {
 		return invalid("deviceModel is not the id of a device model", "pass an id such as rayban_display, or leave it out")
@@ -62,49 +59,49 @@ func checkDeviceModel(model string) error {
 	return nil
 }
 
+// checkProject reports whether project is an app id.
 func checkProject(project string) bool {
 	return len(project) <= maxProject && projectPattern.MatchString(project)
 }
 
-// projectOf decides which project a call is about: the argument, else the manifest found upward from its directory,
-// else a random id that is kept for the directory.
+// projectOf returns the project that a call is about: the argument, else that of the manifest found upward from the
+// caller's directory, else a random id that is remembered for the directory.
 func (m *Manager) projectOf(ctx context.Context, argument string, who caller.Caller) (string, error) {
-	project, err := named(ctx, argument, who)
-	if err != nil || project != "" {
-		return project, err
-	}
-	project, err = m.projects.of(who.Cwd)
-	if err != nil {
-		return "", stateProblem("remembering the directory's project", err)
-	}
-	return project, nil
+	return projectFrom(ctx, argument, who, m.projects.assign)
 }
 
-// Project is the project that a caller's call is about, for calls that need one that is there already: as for
-// opening a session, but no id is made. It is empty where nothing names one.
+// Project returns the project that a caller's call is about, for calls that need an existing one: as for opening a
+// session, but without a new id. It is empty if nothing names a project.
 func (m *Manager) Project(ctx context.Context, argument string, who caller.Caller) (string, error) {
-	project, err := named(ctx, argument, who)
+	return projectFrom(ctx, argument, who, m.projects.find)
+}
+
+func projectFrom(
+	ctx context.Context, argument string, who caller.Caller, ofDirectory func(string) (string, error),
+) (string, error) {
+	project, err := namedProject(ctx, argument, who)
 	if err != nil || project != "" {
 		return project, err
 	}
-	if project, err = m.projects.known(who.Cwd); err != nil {
-		return "", stateProblem("reading the directory's project", err)
+	if project, err = ofDirectory(who.Cwd); err != nil {
+		return "", stateProblem("remember the directory's project", err)
 	}
 	return project, nil
 }
 
-// named is the project that the argument names, or else the manifest; empty where neither does.
-func named(ctx context.Context, argument string, who caller.Caller) (string, error) {
+// namedProject returns the project that the argument names, or else the manifest; empty if neither does.
+func namedProject(ctx context.Context, argument string, who caller.Caller) (string, error) {
 	if argument == "" {
 		return fromManifest(ctx, clientio.FilesOf(who), who.Cwd)
 	}
 	if !checkProject(argument) {
-		return "", invalid("project is not an app id in reverse-DNS form", `pass an id such as "com.example.app", or leave it out`)
+		return "", invalid("project is not an app id in reverse-DNS form",
+			`pass an id such as "com.example.app", or leave it out`)
 	}
 	return argument, nil
 }
 
-// fromManifest looks upward, past manifests that are silent on the project; empty where none names one.
+// fromManifest searches upward for a manifest that names a project; empty if none does.
 func fromManifest(ctx context.Context, files clientio.Files, dir string) (string, error) {
 	for range maxUpward {
 		if !filepath.IsAbs(dir) {
@@ -116,7 +113,7 @@ func fromManifest(ctx context.Context, files clientio.Files, dir string) (string
 			return "", manifestProblem(ManifestName, "it is longer than 64 KiB")
 		case ctx.Err() != nil:
 			return "", ctx.Err()
-		case err != nil: // there is none, or this client's files are out of reach
+		case err != nil: // there is none, or this client's files cannot be read
 			return "", nil
 		}
 		project, err := parseManifest(path, data)
@@ -155,109 +152,59 @@ func parseManifest(path string, data []byte) (string, error) {
 }
 
 func manifestProblem(path, why string) error {
-	return &backend.Problem{
-		Code: CodeInvalidManifest, Message: fmt.Sprintf("reading %s: %s", path, why),
-		FixHint: `repair the file, e.g. {"project":"com.example.app"}, or pass project`,
-	}
+	return problem(CodeInvalidManifest, fmt.Sprintf("read %s: %s", path, why),
+		`repair the file, e.g. {"project":"com.example.app"}, or pass project`)
 }
 
+// invalid returns the problem of an argument.
 func invalid(message, hint string) error {
-	return &backend.Problem{Code: CodeInvalidArguments, Message: message, FixHint: hint}
+	return problem(CodeInvalidArguments, message, hint)
 }
 
 // projectsName is the file that remembers random app ids by directory.
 const projectsName = "projects.json"
 
-// Bounds of that file: entries, and bytes that are read.
-const (
-	maxDirectories  = 500
-	maxProjectsFile = 4 << 20
-)
-
-// projects gives directories without a manifest an app id each.
+// projects assigns app ids to directories without a manifest.
 type projects struct {
 	path string
 	mu   sync.Mutex
 }
 
-type directory struct {
+type directoryProject struct {
 	Project string `json:"project"`
-	// UsedAt is in Unix milliseconds; the directory that was used longest ago is forgotten first.
-	UsedAt int64 `json:"usedAt"`
+	UsedAt  int64  `json:"usedAt"` // Unix ms, precise to a day
 }
 
-// of returns the directory's id and remembers a new one. Callers that have no directory share one.
-func (p *projects) of(dir string) (string, error) {
+func (p directoryProject) lastUse() int64 { return p.UsedAt }
+
+// assign returns the directory's id; one that has none gets a random id. Callers without a directory share one.
+func (p *projects) assign(dir string) (string, error) {
 	dir = cleanDir(dir)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	known, err := p.load()
+	entries, err := loadDirectories[directoryProject](p.path)
 	if err != nil {
 		return "", err
 	}
-	now := time.Now().UnixMilli()
-	if entry, ok := known[dir]; ok && checkProject(entry.Project) {
-		if now-entry.UsedAt < int64(24*time.Hour/time.Millisecond) {
-			return entry.Project, nil // a write a day is enough for forgetting in the right order
-		}
-		known[dir] = directory{Project: entry.Project, UsedAt: now}
-		return entry.Project, p.save(known)
+	entry, now := entries[dir], time.Now().UnixMilli()
+	switch isKnown := checkProject(entry.Project); {
+	case !isKnown:
+		entry.Project = "app.local." + strings.ToLower(rand.Text()[:10])
+	case now-entry.UsedAt < (24 * time.Hour).Milliseconds():
+		return entry.Project, nil // one write a day keeps the order of use
 	}
-	entry := directory{Project: "app.local." + strings.ToLower(rand.Text()[:10]), UsedAt: now}
-	known[dir] = entry
-	forgetOldest(known)
-	return entry.Project, p.save(known)
+	entry.UsedAt = now
+	entries[dir] = entry
+	return entry.Project, saveDirectories(p.path, entries)
 }
 
-// known returns the directory's id; empty where it has none.
-func (p *projects) known(dir string) (string, error) {
+// find returns the directory's id; empty if it has none.
+func (p *projects) find(dir string) (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	known, err := p.load()
-	if err != nil {
-		return "", err
+	entries, err := loadDirectories[directoryProject](p.path)
+	if project := entries[cleanDir(dir)].Project; checkProject(project) {
+		return project, nil
 	}
-	if entry := known[cleanDir(dir)]; checkProject(entry.Project) {
-		return entry.Project, nil
-	}
-	return "", nil
-}
-
-func forgetOldest(known map[string]directory) {
-	for len(known) > maxDirectories {
-		oldest, first := "", true
-		for dir, entry := range known {
-			if first || entry.UsedAt < known[oldest].UsedAt {
-				oldest, first = dir, false
-			}
-		}
-		delete(known, oldest)
-	}
-}
-
-// load reads the file. One that does not parse is begun anew: it holds nothing that a person could miss.
-func (p *projects) load() (map[string]directory, error) {
-	known := map[string]directory{}
-	data, err := statefile.Read(p.path, maxProjectsFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return known, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if json.Unmarshal(data, &known) != nil || known == nil {
-		known = map[string]directory{}
-	}
-	return known, nil
-}
-
-func (p *projects) save(known map[string]directory) error {
-	data, err := json.MarshalIndent(known, "", " ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(p.path), 0o700); err != nil {
-		return err
-	}
-	return statefile.Write(p.path, append(data, '\n'))
+	return "", err
 }

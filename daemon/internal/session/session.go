@@ -1,9 +1,11 @@
 // Package session is the daemon's side of glasses sessions: it opens, finds, lists and closes them, reads their event
-// log, keeps each session's app secret in a file that an app can read, and decides which project a call is about. It
-// must not know which backend or transport carries a session.
+// log, keeps each session's app secret in a file that an app can read, and decides which project a call is about. Local
+// sessions live here: this package hosts proto/glasses/broker between their apps and glasses. It does not know which
+// backend or transport adapter carries a session.
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,33 +21,36 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/ratelog"
 	"github.com/service-dev/service/daemon/internal/statefile"
+	"github.com/service-dev/service/proto/backendapi"
 )
 
-// Backend holds the sessions. Errors are *backend.Problem.
+// Backend stores the sessions. Errors are *backend.Problem.
 type Backend interface {
-	CreateSession(ctx context.Context, target backend.Target, req backend.SessionRequest) (s backend.Session, created bool, err error)
+	CreateSession(
+		ctx context.Context, target backend.Target, req backendapi.SessionRequest,
+	) (s backend.Session, created bool, err error)
 	GetSession(ctx context.Context, target backend.Target, id string) (backend.Session, error)
 	ListSessions(ctx context.Context, target backend.Target) ([]backend.Session, error)
 	CloseSession(ctx context.Context, target backend.Target, id string) (backend.Session, error)
 }
 
-// Secrets mints what an app shows at a session's endpoint.
+// Secrets mints the secrets with which apps attach to a session.
 type Secrets interface {
 	MintSessionSecret(ctx context.Context, target backend.Target, id string) (string, error)
 }
 
 // Events reads a session's log.
 type Events interface {
-	ListEvents(ctx context.Context, target backend.Target, id string, since int64, limit int) (backend.EventPage, error)
+	ListEvents(ctx context.Context, target backend.Target, id string, since int64, limit int) (backendapi.EventPage, error)
 }
 
-// Dir is the folder of the state directory that this package owns.
+// Dir is the folder in the state directory that this package writes.
 const Dir = "sessions"
 
-// tokenName is the file inside a session's folder that holds the app secret, without a line end.
+// tokenName is the file in a session's folder that contains the app secret, without a line end.
 const tokenName = "app.token"
 
-// maxToken bounds what is read of a token file, in bytes.
+// maxToken is the most bytes that are read of a token file.
 const maxToken = 4 << 10
 
 // Bounds of a page of events.
@@ -54,7 +59,7 @@ const (
 	MaxLimit     = 500
 )
 
-// Options are the parts of a Manager; those for browser sessions are required.
+// Options are the dependencies of a Manager; those for browser sessions are required.
 type Options struct {
 	// StateDir is the state directory.
 	StateDir string
@@ -63,11 +68,11 @@ type Options struct {
 	Events   Events
 	Live     Live
 
-	// Transports and Endpoints serve local sessions. Without them every local session is refused with LocalRefused.
+	// Transports and Endpoints serve local sessions. Without them every local session fails with LocalRefused.
 	Transports   Transports
 	Endpoints    Endpoints
 	LocalRefused error
-	// Log and Now have defaults: none, and the machine's clock.
+	// Log and Now default to no log and the machine's clock.
 	Log *slog.Logger
 	Now func() time.Time
 }
@@ -76,47 +81,49 @@ type Options struct {
 type Manager struct {
 	opts     Options
 	projects *projects
-	minting  keyed
-	local    *locals
-	latest   *latest
+	minting  keyedLocks
+	local    *localSessions
+	latest   *latestSessions
 }
 
-// quietFor is how long the log rests after a warning that may come with every frame.
-const quietFor = 10 * time.Second
+// warnEvery is the least time between warnings that every frame may cause.
+const warnEvery = 10 * time.Second
 
-// New prepares a manager; it touches nothing on disk. Serve must run for local sessions to end in order.
+// New returns a manager; it touches nothing on disk. Serve must run for local sessions to end in order.
 func New(opts Options) *Manager {
-	if opts.Log == nil {
-		opts.Log = slog.New(slog.DiscardHandler)
-	}
+	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
+	opts.LocalRefused = cmp.Or[error](opts.LocalRefused, &backend.Problem{
+		Code: backend.CodeAdapterUnavailable, Message: "this process serves no local sessions",
+	})
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	if opts.LocalRefused == nil {
-		opts.LocalRefused = &backend.Problem{Code: backend.CodeAdapterUnavailable, Message: "this process serves no local sessions"}
-	}
 	root := filepath.Join(opts.StateDir, Dir)
-	m := &Manager{opts: opts, projects: &projects{path: filepath.Join(root, projectsName)}}
-	often := ratelog.New(opts.Log, quietFor, opts.Now)
-	m.latest = &latest{path: filepath.Join(root, latestName), log: often}
-	m.local = &locals{root: root, transports: opts.Transports, refused: opts.LocalRefused, now: opts.Now, log: opts.Log, often: often, rooms: map[string]*room{}}
-	m.local.life, m.local.end = context.WithCancel(context.Background())
-	return m
+	often := ratelog.New(opts.Log, warnEvery, opts.Now)
+	local := &localSessions{
+		root: root, transports: opts.Transports, refused: opts.LocalRefused, now: opts.Now, log: opts.Log, often: often,
+		open: map[string]*localSession{},
+	}
+	local.life, local.end = context.WithCancel(context.Background())
+	return &Manager{
+		opts: opts, local: local, projects: &projects{path: filepath.Join(root, projectsName)},
+		latest: &latestSessions{path: filepath.Join(root, latestName), log: often},
+	}
 }
 
-// Serve waits until ctx ends, then ends every local session's life in this process; what they were is on disk.
+// Serve waits until ctx ends, then ends every local session's life in this process; their state is on disk.
 func (m *Manager) Serve(ctx context.Context) error {
 	m.local.serve(ctx)
 	return nil
 }
 
-// Attached counts the apps that are attached to local sessions.
+// Attached returns how many apps are attached to local sessions.
 func (m *Manager) Attached() int { return int(m.local.attached.Load()) }
 
-// AnyLocal tells whether a local session is open, for which apps may come back.
+// AnyLocal reports whether a local session is open, to which apps may reconnect.
 func (m *Manager) AnyLocal() bool { return len(m.local.list()) > 0 }
 
-// LocalCount is the number of open local sessions.
+// LocalCount returns how many local sessions are open.
 func (m *Manager) LocalCount() int { return len(m.local.list()) }
 
 // Request asks for a session. Empty fields mean: the project of the caller's directory, platform web, the session's
@@ -125,16 +132,16 @@ type Request struct {
 	Project     string
 	Platform    string
 	DeviceModel string
-	// Fresh asks for another session although one is open.
+	// Fresh asks for another session even if one is open.
 	Fresh bool
 }
 
 // Opened is a session that is ready for an app.
 type Opened struct {
 	backend.Session
-	// Created is false when the session was open before.
+	// Created is false if the session was open before.
 	Created bool
-	// AppTokenFile is the path of the file that holds the app secret.
+	// AppTokenFile is the path of the file that contains the app secret.
 	AppTokenFile string
 }
 
@@ -152,17 +159,15 @@ func (m *Manager) Open(ctx context.Context, target backend.Target, who caller.Ca
 	if err != nil {
 		return Opened{}, err
 	}
-	s, created, err := m.opts.Backend.CreateSession(ctx, target, backend.SessionRequest{
+	s, created, err := m.opts.Backend.CreateSession(ctx, target, backendapi.SessionRequest{
 		Project: project, Platform: platform, DeviceModel: req.DeviceModel, Fresh: req.Fresh,
 	})
 	if err != nil {
 		return Opened{}, err
 	}
 	if !validID(s.SessionID) {
-		return Opened{}, &backend.Problem{
-			Code: backend.CodeInvalidResponse, Message: "the backend named a session in a way that this version does not understand",
-			FixHint: "update the service so that daemon and backend fit together",
-		}
+		return Opened{}, problem(backend.CodeInvalidResponse, "the backend's session id has an unknown form",
+			"update the service so that daemon and backend fit together")
 	}
 	path, err := m.token(ctx, target, s.SessionID, created)
 	if err != nil {
@@ -172,13 +177,13 @@ func (m *Manager) Open(ctx context.Context, target backend.Target, who caller.Ca
 	return Opened{Session: m.browser(s), Created: created, AppTokenFile: path}, nil
 }
 
-// Get reads one session. For a local one target is not looked at.
+// Get returns one session. For a local one target is ignored.
 func (m *Manager) Get(ctx context.Context, target backend.Target, id string) (backend.Session, error) {
 	if IsLocal(id) {
-		if r := m.local.open(id); r != nil {
-			return m.addressed(ctx, r), nil
+		if s := m.local.find(id); s != nil {
+			return m.withEndpoint(ctx, s), nil
 		}
-		return m.local.ended(id)
+		return m.local.findClosed(id)
 	}
 	if !validID(id) {
 		return backend.Session{}, notFound()
@@ -187,12 +192,12 @@ func (m *Manager) Get(ctx context.Context, target backend.Target, id string) (ba
 	return m.browser(s), err
 }
 
-// List reads the open sessions: the local ones, then those of the account. Without an account (a target without a
-// Bearer) these are the local ones alone.
+// List returns the open sessions: the local ones, then those of the account. Without an account (a target without a
+// Bearer) it returns only the local ones.
 func (m *Manager) List(ctx context.Context, target backend.Target) ([]backend.Session, error) {
 	open := []backend.Session{}
-	for _, r := range m.local.list() {
-		open = append(open, m.addressed(ctx, r))
+	for _, s := range m.local.list() {
+		open = append(open, m.withEndpoint(ctx, s))
 	}
 	if target.Bearer == "" {
 		return open, nil
@@ -209,11 +214,11 @@ func (m *Manager) List(ctx context.Context, target backend.Target) ([]backend.Se
 	return open, nil
 }
 
-// addressed is a local session with its address; an address that cannot be had is left empty.
-func (m *Manager) addressed(ctx context.Context, r *room) backend.Session {
-	s := r.session()
-	s.AppEndpoint, _ = m.opts.Endpoints.AppEndpoint(ctx, r.id)
-	return s
+// withEndpoint returns a local session with its address, which is empty if the app server cannot start.
+func (m *Manager) withEndpoint(ctx context.Context, s *localSession) backend.Session {
+	described := s.describe()
+	described.AppEndpoint, _ = m.opts.Endpoints.AppEndpoint(ctx, s.id)
+	return described
 }
 
 func (m *Manager) browser(s backend.Session) backend.Session {
@@ -221,10 +226,10 @@ func (m *Manager) browser(s backend.Session) backend.Session {
 	return s
 }
 
-// Close ends a session and removes what is on disk of it: of a browser session the app secret, of a local one all.
-// Closing a closed session is no error.
+// Close ends a session and removes its files: the app secret of a browser session, everything of a local one. Closing a
+// closed session is no error.
 func (m *Manager) Close(ctx context.Context, target backend.Target, id string) (backend.Session, error) {
-	m.latest.closed(id)
+	m.latest.forget(id)
 	if IsLocal(id) {
 		return m.local.close(id)
 	}
@@ -238,23 +243,25 @@ func (m *Manager) Close(ctx context.Context, target backend.Target, id string) (
 	unlock := m.minting.lock(id)
 	defer unlock()
 	if err := os.RemoveAll(m.folder(id)); err != nil {
-		return s, stateProblem("removing the session's app token", err)
+		return s, stateProblem("remove the session's app token", err)
 	}
 	return m.browser(s), nil
 }
 
-// Since reads the log after a cursor; 0 is its beginning. A limit of 0 is 100, the highest is 500.
-func (m *Manager) Since(ctx context.Context, target backend.Target, id string, since int64, limit int) (backend.EventPage, error) {
+// Since returns the rows of the log after a cursor; 0 is its beginning. A limit of 0 means DefaultLimit.
+func (m *Manager) Since(
+	ctx context.Context, target backend.Target, id string, since int64, limit int,
+) (backendapi.EventPage, error) {
 	if IsLocal(id) {
 		return m.Wait(ctx, target, id, since, limit, 0)
 	}
 	if !validID(id) {
-		return backend.EventPage{}, notFound()
+		return backendapi.EventPage{}, notFound()
 	}
 	return m.opts.Events.ListEvents(ctx, target, id, max(since, 0), clampLimit(limit))
 }
 
-// token returns the path of the session's secret, minting one when there is none.
+// token returns the path of a browser session's secret, and mints one if there is none.
 func (m *Manager) token(ctx context.Context, target backend.Target, id string, created bool) (string, error) {
 	unlock := m.minting.lock(id)
 	defer unlock()
@@ -265,7 +272,7 @@ func (m *Manager) token(ctx context.Context, target backend.Target, id string, c
 			return path, nil
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return "", stateProblem("reading the session's app token", err)
+			return "", stateProblem("read the session's app token", err)
 		}
 	}
 	secret, err := m.opts.Secrets.MintSessionSecret(ctx, target, id)
@@ -273,10 +280,10 @@ func (m *Manager) token(ctx context.Context, target backend.Target, id string, c
 		return "", err
 	}
 	if err := os.MkdirAll(m.folder(id), 0o700); err != nil {
-		return "", stateProblem("making the session's folder", err)
+		return "", stateProblem("make the session's folder", err)
 	}
 	if err := statefile.Write(path, []byte(secret)); err != nil {
-		return "", stateProblem("writing the session's app token", err)
+		return "", stateProblem("write the session's app token", err)
 	}
 	return path, nil
 }
@@ -285,26 +292,30 @@ func (m *Manager) folder(id string) string { return filepath.Join(m.opts.StateDi
 
 var idPattern = regexp.MustCompile(`^ses_[a-z0-9]{8,64}$`)
 
-// validID tells whether id may be a session's, and with it a folder's name.
+// validID reports whether id may be a session's, and with it a folder's name.
 func validID(id string) bool { return idPattern.MatchString(id) }
 
 func notFound() error {
-	return &backend.Problem{
-		Code: backend.CodeNotFound, Message: "there is no such session",
-		FixHint: "call getSessionStatus without sessionId to list the open sessions, or startLocalSimulation or createSimulatorSession to open one",
-	}
+	return problem(backend.CodeNotFound, "there is no such session",
+		"call getSessionStatus without sessionId to list the open sessions, or startLocalSimulation or "+
+			"createSimulatorSession to open one")
 }
 
-// Codes of refusals that this package makes itself.
+// Codes of this package's own problems.
 const (
 	CodeInvalidArguments = "invalid_arguments"
 	CodeInvalidManifest  = "invalid_manifest"
 	CodeStateUnwritable  = "state_unwritable"
 )
 
-func stateProblem(act string, err error) error {
+func problem(code, message, hint string) error {
+	return &backend.Problem{Code: code, Message: message, FixHint: hint}
+}
+
+// stateProblem returns the problem of an action on the state directory that failed.
+func stateProblem(action string, err error) error {
 	return &backend.Problem{
-		Code: CodeStateUnwritable, Message: fmt.Sprintf("%s: %v", act, err), Retryable: true,
+		Code: CodeStateUnwritable, Message: fmt.Sprintf("%s: %v", action, err), Retryable: true,
 		FixHint: "check that the state directory is yours, writable and not full, then repeat the call",
 	}
 }

@@ -17,9 +17,10 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/proto/backendapi"
 )
 
-// from is a client of this process in a directory.
+// from returns a client of this process in a directory.
 func from(cwd string) caller.Caller { return caller.Caller{Cwd: cwd, IO: local.New()} }
 
 const testID = "ses_abcdefgh234567abcdef"
@@ -30,12 +31,14 @@ type fakeBackend struct {
 	sessions map[string]backend.Session
 	minted   int
 	err      error
-	asked    backend.SessionRequest
+	asked    backendapi.SessionRequest
 	since    int64
 	limit    int
 }
 
-func (f *fakeBackend) CreateSession(_ context.Context, _ backend.Target, req backend.SessionRequest) (backend.Session, bool, error) {
+func (f *fakeBackend) CreateSession(
+	_ context.Context, _ backend.Target, req backendapi.SessionRequest,
+) (backend.Session, bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asked = req
@@ -49,7 +52,8 @@ func (f *fakeBackend) CreateSession(_ context.Context, _ backend.Target, req bac
 	if f.sessions == nil {
 		f.sessions = map[string]backend.Session{}
 	}
-	s := backend.Session{SessionID: fmt.Sprintf("ses_abcdefgh%d", len(f.sessions)), Project: req.Project, Platform: req.Platform, State: "open"}
+	s := backend.Session{SessionID: fmt.Sprintf("ses_abcdefgh%d", len(f.sessions)), Project: req.Project,
+		Platform: req.Platform, State: "open"}
 	f.sessions[key] = s
 	return s, true, nil
 }
@@ -73,9 +77,10 @@ func (f *fakeBackend) MintSessionSecret(context.Context, backend.Target, string)
 	return fmt.Sprintf("sst_%d", f.minted), f.err
 }
 
-func (f *fakeBackend) ListEvents(_ context.Context, _ backend.Target, _ string, since int64, limit int) (backend.EventPage, error) {
+func (f *fakeBackend) ListEvents(_ context.Context, _ backend.Target, _ string, since int64,
+	limit int) (backendapi.EventPage, error) {
 	f.since, f.limit = since, limit
-	return backend.EventPage{}, f.err
+	return backendapi.EventPage{}, f.err
 }
 
 func newManager(t *testing.T) (*Manager, *fakeBackend, string) {
@@ -93,7 +98,7 @@ func code(err error) string {
 	return fmt.Sprint(err)
 }
 
-func TestOpenKeepsTheSecretInAFile(t *testing.T) {
+func TestOpen_SavesSecretInFile(t *testing.T) {
 	m, f, dir := newManager(t)
 	open := func(req Request) Opened {
 		t.Helper()
@@ -112,7 +117,8 @@ func TestOpenKeepsTheSecretInAFile(t *testing.T) {
 		t.Errorf("file is %s, want %s", first.AppTokenFile, want)
 	}
 	if runtime.GOOS != "windows" {
-		for path, mode := range map[string]fs.FileMode{first.AppTokenFile: 0o600, filepath.Dir(first.AppTokenFile): 0o700, filepath.Join(dir, "sessions"): 0o700} {
+		for path, mode := range map[string]fs.FileMode{first.AppTokenFile: 0o600, filepath.Dir(first.AppTokenFile): 0o700,
+			filepath.Join(dir, "sessions"): 0o700} {
 			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != mode {
 				t.Errorf("%s has mode %v, %v", path, info.Mode(), err)
 			}
@@ -137,7 +143,7 @@ func TestOpenKeepsTheSecretInAFile(t *testing.T) {
 	}
 }
 
-func TestConcurrentOpensMintOneSecret(t *testing.T) {
+func TestOpen_MintsOneSecretConcurrently(t *testing.T) {
 	m, f, _ := newManager(t)
 	if _, err := m.Open(t.Context(), backend.Target{}, caller.Caller{}, Request{Project: "a.b"}); err != nil {
 		t.Fatal(err)
@@ -162,7 +168,7 @@ func TestConcurrentOpensMintOneSecret(t *testing.T) {
 	}
 }
 
-func TestRequestsAreChecked(t *testing.T) {
+func TestOpen_ChecksRequest(t *testing.T) {
 	for _, test := range []struct {
 		req  Request
 		code string
@@ -187,7 +193,7 @@ func TestRequestsAreChecked(t *testing.T) {
 	}
 }
 
-func TestSessionIDsFromOutside(t *testing.T) {
+func TestManager_RefusesInvalidIDs(t *testing.T) {
 	m, _, _ := newManager(t)
 	for _, id := range []string{"", "..", "ses_", "ses_../../x", "ses_ABCDEFGH", testID + "/x", strings.Repeat("s", 500)} {
 		if _, err := m.Get(t.Context(), backend.Target{}, id); code(err) != backend.CodeNotFound {
@@ -202,9 +208,10 @@ func TestSessionIDsFromOutside(t *testing.T) {
 	}
 }
 
-func TestListAndEvents(t *testing.T) {
+func TestManager_ListsSessionsAndEvents(t *testing.T) {
 	m, f, _ := newManager(t)
-	if open, err := m.List(t.Context(), backend.Target{Bearer: "svc_x"}); err != nil || len(open) != 1 || open[0].SessionID != "ses_a" {
+	if open, err := m.List(t.Context(), backend.Target{Bearer: "svc_x"}); err != nil || len(open) != 1 ||
+		open[0].SessionID != "ses_a" {
 		t.Errorf("open sessions: %v, %v", open, err)
 	}
 	for _, test := range []struct {
@@ -213,7 +220,8 @@ func TestListAndEvents(t *testing.T) {
 		wantSince  int64
 		wantLimits int
 	}{{0, 0, 0, 100}, {-1, -1, 0, 100}, {7, 9999, 7, 500}} {
-		if _, err := m.Since(t.Context(), backend.Target{Bearer: "svc_x"}, testID, test.since, test.limit); err != nil || f.since != test.wantSince || f.limit != test.wantLimits {
+		if _, err := m.Since(t.Context(), backend.Target{Bearer: "svc_x"}, testID, test.since, test.limit); err != nil ||
+			f.since != test.wantSince || f.limit != test.wantLimits {
 			t.Errorf("%+v: asked since %d limit %d, %v", test, f.since, f.limit, err)
 		}
 	}
@@ -223,7 +231,7 @@ func TestListAndEvents(t *testing.T) {
 	}
 }
 
-func TestProjectOfADirectory(t *testing.T) {
+func TestOpen_ChoosesProject(t *testing.T) {
 	m, f, _ := newManager(t)
 	root := t.TempDir()
 	write := func(dir, text string) string {
@@ -247,7 +255,8 @@ func TestProjectOfADirectory(t *testing.T) {
 	deep := write("app/web/src", "")
 	write("app/service", `{"name":"another tool's file"}`)
 	for cwd, want := range map[string]string{
-		deep: "com.example.app", filepath.Join(root, "app"): "com.example.app", filepath.Join(root, "app/service"): "com.example.app",
+		deep: "com.example.app", filepath.Join(root, "app"): "com.example.app",
+		filepath.Join(root, "app/service"): "com.example.app",
 	} {
 		if got, err := open(cwd, Request{}); got != want || err != nil {
 			t.Errorf("%s: %q, %v", cwd, got, err)
@@ -256,7 +265,8 @@ func TestProjectOfADirectory(t *testing.T) {
 	if got, _ := open(deep, Request{Project: "org.other.app"}); got != "org.other.app" {
 		t.Errorf("the argument does not win: %q", got)
 	}
-	for i, text := range []string{"{", `{"project":7}`, `{"project":"x"}`, `[]`, `{"a":"` + strings.Repeat("x", 70<<10) + `"}`} {
+	for i, text := range []string{"{", `{"project":7}`, `{"project":"x"}`, `[]`, `{"a":"` + strings.Repeat("x", 70<<10) +
+		`"}`} {
 		if _, err := open(write(fmt.Sprint("bad", i), text), Request{}); code(err) != CodeInvalidManifest {
 			t.Errorf("manifest %.20q: %v", text, err)
 		}
@@ -289,35 +299,36 @@ func TestProjectOfADirectory(t *testing.T) {
 	}
 }
 
-func TestRememberedDirectoriesAreBounded(t *testing.T) {
+func TestProjects_LimitDirectories(t *testing.T) {
 	p := &projects{path: filepath.Join(t.TempDir(), projectsName)}
-	known := map[string]directory{}
+	known := map[string]directoryProject{}
 	for i := range maxDirectories {
-		known[fmt.Sprintf("/d/%d", i)] = directory{Project: "app.local.x", UsedAt: int64(1000 + i)}
+		known[fmt.Sprintf("/d/%d", i)] = directoryProject{Project: "app.local.x", UsedAt: int64(1000 + i)}
 	}
-	if err := p.save(known); err != nil {
+	if err := saveDirectories(p.path, known); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.of("/new"); err != nil {
+	if _, err := p.assign("/new"); err != nil {
 		t.Fatal(err)
 	}
-	known, err := p.load()
+	known, err := loadDirectories[directoryProject](p.path)
 	if _, old := known["/d/0"]; err != nil || len(known) != maxDirectories || old || known["/new"].Project == "" {
 		t.Errorf("%d directories, the oldest is there: %v, %v", len(known), old, err)
 	}
 	if got := known["/d/1"].UsedAt; got != 1001 {
 		t.Errorf("usedAt became %d", got)
 	}
-	if _, err := p.of("/d/1"); err != nil {
+	if _, err := p.assign("/d/1"); err != nil {
 		t.Fatal(err)
 	}
-	if known, _ = p.load(); time.Since(time.UnixMilli(known["/d/1"].UsedAt)) > time.Minute {
+	known, _ = loadDirectories[directoryProject](p.path)
+	if time.Since(time.UnixMilli(known["/d/1"].UsedAt)) > time.Minute {
 		t.Error("a used directory stays the oldest")
 	}
 	if err := os.WriteFile(p.path, []byte("garbage"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.of("/d/1"); err != nil {
+	if _, err := p.assign("/d/1"); err != nil {
 		t.Errorf("a broken file: %v", err)
 	}
 }
@@ -329,7 +340,8 @@ func FuzzManifest(f *testing.F) {
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		project, err := parseManifest("service.json", data)
-		if err != nil && (code(err) != CodeInvalidManifest || project != "") || err == nil && project != "" && !checkProject(project) {
+		if err != nil && (code(err) != CodeInvalidManifest || project != "") || err == nil && project != "" &&
+			!checkProject(project) {
 			t.Errorf("%q gave %q, %v", data, project, err)
 		}
 		if err != nil && json.Valid(data) == false && project != "" {

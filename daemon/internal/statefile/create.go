@@ -8,12 +8,12 @@ import (
 	"path/filepath"
 )
 
-// Create writes a file that must not exist yet, whole, with mode 0600. Of several at once exactly one succeeds; the
-// others get fs.ErrExist.
+// Create atomically writes a new file with mode 0600. Of several concurrent calls exactly one succeeds; the others
+// return fs.ErrExist.
 func Create(path string, data []byte) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+tempMark+"*")
 	if err != nil {
-		return fmt.Errorf("creating %s: %w", path, cause(err))
+		return fmt.Errorf("create %s: %w", path, cause(err))
 	}
 	defer os.Remove(temp.Name())
 	err = errors.Join(fill(temp, data), temp.Close())
@@ -21,12 +21,12 @@ func Create(path string, data []byte) error {
 		err = os.Link(temp.Name(), path) // unlike a rename, it never replaces
 	}
 	if err != nil {
-		return fmt.Errorf("creating %s: %w", path, cause(err))
+		return fmt.Errorf("create %s: %w", path, cause(err))
 	}
 	return syncDir(filepath.Dir(path))
 }
 
-// cause strips the operation and the path, which the callers name already.
+// cause returns err without its operation and path, which the callers name.
 func cause(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {

@@ -7,18 +7,19 @@ import (
 	"os"
 )
 
-// EnsureDir makes dir with mode 0700 if it is missing, takes away what others may read there, and refuses one that
-// others could have changed: a symbolic link, another owner, writable by group or world.
+// EnsureDir creates dir with mode 0700 if it is missing, and removes other users' permission to read it. It refuses a
+// directory that other users could have changed: a symbolic link, one of another owner, or one writable by group or
+// world.
 func EnsureDir(dir string) error {
 	info, err := os.Lstat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return fmt.Errorf("making directory %s: %w", dir, cause(err))
+			return fmt.Errorf("create directory %s: %w", dir, cause(err))
 		}
 		info, err = os.Lstat(dir)
 	}
 	if err != nil {
-		return fmt.Errorf("reading directory %s: %w", dir, cause(err))
+		return fmt.Errorf("read directory %s: %w", dir, cause(err))
 	}
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
@@ -28,10 +29,11 @@ func EnsureDir(dir string) error {
 	case !mine(info):
 		return fmt.Errorf("directory %s: it belongs to another user; use one of your own", dir)
 	case shared(info)&0o022 != 0:
-		return fmt.Errorf("directory %s: other users can write to it (mode %04o); run chmod 700 on it", dir, info.Mode().Perm())
+		return fmt.Errorf("directory %s: other users can write to it (mode %04o); run chmod 700 on it", dir,
+			info.Mode().Perm())
 	case shared(info) != 0:
 		if err := os.Chmod(dir, 0o700); err != nil {
-			return fmt.Errorf("tightening directory %s: %w", dir, cause(err))
+			return fmt.Errorf("change the mode of directory %s: %w", dir, cause(err))
 		}
 	}
 	return nil

@@ -1,4 +1,3 @@
-// Package statefile keeps the small files of the state directory: each is replaced in one step, readable by its owner
-// alone, and watched for changes by other programs. It knows bytes, names and modes; what the files mean is the
-// business of the packages above it.
+// Package statefile reads, replaces and watches the small files of the state directory. They are replaced atomically
+// and readable by their owner only. It knows bytes, names and modes, not what the files mean.
 package statefile

@@ -10,25 +10,25 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// LockWait bounds how long Do waits for another process, which has the lock for one change of a file.
+// LockWait is how long Do waits for another process, which holds the lock for one change of a file.
 const LockWait = 200 * time.Millisecond
 
-// ErrLocked is the error of a lock that another process kept for all of LockWait.
+// ErrLocked is returned when another process held the lock for all of LockWait.
 var ErrLocked = errors.New("another process holds it")
 
-// Lock lets one at a time change files that several processes share. It is safe for concurrent use.
+// Lock serialises changes of files that several processes share. It is safe for concurrent use.
 type Lock struct {
 	mu   sync.Mutex
 	path string
 	file *flock.Flock
 }
 
-// NewLock is the lock at path, a file that is made with mode 0600 and stays.
+// NewLock returns the lock at path, a file that is created with mode 0600 and stays.
 func NewLock(path string) *Lock {
 	return &Lock{path: path, file: flock.New(path, flock.SetPermissions(0o600))}
 }
 
-// Do runs act while it has the lock. Without the lock it does not run; the error names the file then.
+// Do runs act while it holds the lock. Without the lock act does not run, and the error names the file.
 func (l *Lock) Do(act func() error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -38,8 +38,8 @@ func (l *Lock) Do(act func() error) error {
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = ErrLocked
 		}
-		return fmt.Errorf("locking %s: %w", l.path, cause(err))
+		return fmt.Errorf("lock %s: %w", l.path, cause(err))
 	}
-	defer l.file.Unlock() //nolint:errcheck // closing the file lets go of it in any case
+	defer l.file.Unlock() //nolint:errcheck // closing the file releases it in any case
 	return act()
 }

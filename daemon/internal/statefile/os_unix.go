@@ -23,5 +23,5 @@ func mine(info fs.FileInfo) bool {
 	return ok && int(st.Uid) == os.Getuid()
 }
 
-// shared tells which permissions others have.
+// shared returns the permissions of others.
 func shared(info fs.FileInfo) fs.FileMode { return info.Mode().Perm() & 0o077 }

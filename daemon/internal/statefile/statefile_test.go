@@ -19,7 +19,7 @@ import (
 	"github.com/service-dev/service/packaging/reaper"
 )
 
-// TestMain also is the writer that S27 kills: it replaces a file until it dies.
+// TestMain also is the writer that a test kills: it replaces a file until it dies.
 func TestMain(m *testing.M) {
 	if path := os.Getenv("STATEFILE_WRITER"); path != "" {
 		for i := 0; ; i++ {
@@ -192,7 +192,7 @@ func TestEnsureDir(t *testing.T) {
 	}
 }
 
-// TestWatchSeesEveryWayToChange is S27's list: each change is told in under a second.
+// Each change is reported in under a second.
 func TestWatchSeesEveryWayToChange(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	path, aside := filepath.Join(dir, "auth.json"), filepath.Join(dir, "auth.json.swp")
@@ -245,7 +245,8 @@ func TestWatchSeesEveryWayToChange(t *testing.T) {
 	}
 }
 
-// A file with a secret that others may reach is tightened before it is read, and a symbolic link's target is left alone.
+// A file with a secret that others may reach is tightened before it is read, and a symbolic link's target is left
+// alone.
 func TestReadPrivate(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("modes mean nothing on Windows")

@@ -13,19 +13,19 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// How quickly a watch answers. A burst of events is one look, at most debounce after its first event; the polls see
-// what events miss, and find a directory that was made again.
+// Timing of a watch. A burst of events causes one check, at most debounce after its first event. The polls find
+// changes without an event, and a directory that was created again.
 const (
 	debounce = 60 * time.Millisecond
 	slowPoll = 2 * time.Second
 	lostPoll = 100 * time.Millisecond
 )
 
-// maxWatched bounds what is compared of a file, in bytes.
+// maxWatched bounds how much of a file is compared, in bytes.
 const maxWatched = 1 << 20
 
-// Watch tells when the contents of named files of one directory changed, whoever changed them and however: in place,
-// by rename, with the whole directory. A signal is a hint to read the file again.
+// Watch reports when the contents of named files of one directory changed, whoever changed them and however: in place,
+// by rename, or with the whole directory. A signal is a hint to read the file again.
 type Watch struct {
 	dir string
 	log *slog.Logger
@@ -41,13 +41,13 @@ type watched struct {
 	hint chan struct{}
 }
 
-// NewWatch is a watch over dir that does nothing before Serve.
+// NewWatch returns a watch over dir, which does nothing before Serve.
 func NewWatch(dir string, log *slog.Logger) *Watch {
 	return &Watch{dir: dir, log: log, files: map[string]*watched{}, gone: make(chan struct{}, 1)}
 }
 
-// Changed returns the file's channel: it holds at most one signal, and one caller may receive from it. What the file
-// holds at the time of this call is the state that changes are compared with.
+// Changed returns the file's channel. It holds at most one signal and is for one receiver. Changes are relative to
+// the file's content at the time of this call.
 func (w *Watch) Changed(name string) <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -59,14 +59,14 @@ func (w *Watch) Changed(name string) <-chan struct{} {
 	return f.hint
 }
 
-// Gone holds a signal after the directory was found missing.
+// Gone returns a channel that receives a signal when the directory is found missing.
 func (w *Watch) Gone() <-chan struct{} { return w.gone }
 
-// Serve watches until ctx ends. It goes on by polling where the system's notification cannot be had.
+// Serve watches until ctx ends. It polls if the system's notification is not available.
 func (w *Watch) Serve(ctx context.Context) error {
 	notify, err := fsnotify.NewWatcher()
 	if err != nil {
-		w.log.Warn("changes of files are found by polling", "err", err)
+		w.log.Warn("failed to watch the state directory; polling it", "err", err)
 		notify = &fsnotify.Watcher{}
 	} else {
 		defer notify.Close()
@@ -85,7 +85,7 @@ type watching struct {
 
 func (s *watching) run(ctx context.Context) error {
 	s.attach()
-	s.look()
+	s.check()
 	var soon <-chan time.Time
 	for {
 		pause := slowPoll
@@ -104,18 +104,18 @@ func (s *watching) run(ctx context.Context) error {
 			poll.Stop()
 			continue
 		case err := <-s.notify.Errors:
-			s.log.Warn("watching the state directory", "err", err) // an overflow, mostly: look at everything
+			s.log.Warn("failed to watch the state directory", "err", err) // usually an overflow: check every file
 		case <-soon:
 			soon = nil
 		case <-poll.C:
 		}
 		poll.Stop()
 		s.attach()
-		s.look()
+		s.check()
 	}
 }
 
-// attach follows the directory's name: it may have been deleted, moved away or made again.
+// attach finds the directory by name again: it may have been deleted, moved away or created anew.
 func (s *watching) attach() {
 	info, err := os.Stat(s.dir)
 	if err != nil {
@@ -144,8 +144,8 @@ func (s *watching) detach() {
 	}
 }
 
-// look signals every file whose content is not the one last seen.
-func (w *Watch) look() {
+// check signals every file whose content has changed.
+func (w *Watch) check() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for name, f := range w.files {
@@ -161,8 +161,9 @@ func (w *Watch) look() {
 	}
 }
 
-// Wrote tells what this process itself has just made of a file: written data, or removed it (nil). Later changes are
-// compared with that, so that none is missed which comes right after and restores what the watch saw last.
+// Wrote must be called after this process itself changed a file: with the data written, or with nil after removing
+// it. Later changes are compared with that, so that a change right afterwards is noticed even if it restores the
+// previous content.
 func (w *Watch) Wrote(name string, data []byte) {
 	var err error
 	if data == nil {
@@ -175,7 +176,7 @@ func (w *Watch) Wrote(name string, data []byte) {
 	}
 }
 
-// sum stands for a file's content, or for why it has none.
+// sum returns a hash of a file's content, or of the error of reading it.
 func (w *Watch) sum(name string) [sha256.Size]byte {
 	return sumOf(Read(filepath.Join(w.dir, name), maxWatched))
 }

@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// ErrSymlink refuses a state file that is a symbolic link: whoever made it could point our writes elsewhere.
+// ErrSymlink refuses a state file that is a symbolic link: whoever created it could redirect our writes.
 var ErrSymlink = errors.New("is a symbolic link")
 
 // ErrTooLarge refuses a file that is larger than its reader expects.
 var ErrTooLarge = errors.New("is larger than expected")
 
-// ErrNotRegular refuses a directory, a pipe, a socket or a device in the place of a file.
+// ErrNotRegular refuses a directory, pipe, socket or device in place of a file.
 var ErrNotRegular = errors.New("it is not a file")
 
-// tempMark is in the name of every unfinished file, so that those of a killed writer can be found.
+// tempMark is in the name of every temporary file, so that those of a killed writer can be found.
 const tempMark = ".tmp-"
 
 // Read reads a file of at most limit bytes. The error is fs.ErrNotExist, ErrSymlink, ErrTooLarge or the system's.
@@ -32,56 +32,54 @@ func Read(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if info.Mode()&fs.ModeSymlink != 0 {
-		return nil, fmt.Errorf("reading %s: it %w", path, ErrSymlink)
+		return nil, fmt.Errorf("read %s: it %w", path, ErrSymlink)
 	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("reading %s: %w", path, ErrNotRegular)
-	}
-	return readAll(path, limit, openPlain)
+	return readAll(path, info, limit, openPlain)
 }
 
-// ReadFollowing is Read for a file that may be a symbolic link, as people's own settings are. Like Read it refuses a pipe
-// or a device without opening it for long: such a file might never end, or never begin.
+// ReadFollowing is Read for a file that may be a symbolic link, as people's own settings often are. Like Read it
+// refuses a pipe or a device without blocking on it.
 func ReadFollowing(path string, limit int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("reading %s: %w", path, ErrNotRegular)
-	}
-	return readAll(path, limit, openFollowing)
+	return readAll(path, info, limit, openFollowing)
 }
 
-// readAll reads what open opens. What was swapped in since its caller looked is refused, too.
-func readAll(path string, limit int64, open func(string) (*os.File, error)) ([]byte, error) {
+// readAll reads the file that open opens, if seen is a regular file. It also refuses a file that replaced seen in the
+// meantime.
+func readAll(path string, seen fs.FileInfo, limit int64, open func(string) (*os.File, error)) ([]byte, error) {
+	if !seen.Mode().IsRegular() {
+		return nil, fmt.Errorf("reading %s: %w", path, ErrNotRegular)
+	}
 	f, err := open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("reading %s: %w", path, cmp.Or(err, ErrNotRegular))
+		return nil, fmt.Errorf("read %s: %w", path, cmp.Or(err, ErrNotRegular))
 	}
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err != nil {
 		return nil, err
 	}
 	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("reading %s: it %w", path, ErrTooLarge)
+		return nil, fmt.Errorf("read %s: it %w", path, ErrTooLarge)
 	}
 	return data, nil
 }
 
-// Write replaces a file in one step, with mode 0600 under any umask: whoever reads, and whatever kills the
-// writer, sees the old content or the new one. A symbolic link in its place is refused.
+// Write replaces a file atomically, with mode 0600 under any umask: a reader or a crash sees the old content or the new
+// one. A symbolic link in its place is refused.
 func Write(path string, data []byte) error {
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-		return fmt.Errorf("writing %s: it %w", path, ErrSymlink)
+		return fmt.Errorf("write %s: it %w", path, ErrSymlink)
 	}
 	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+tempMark+"*")
 	if err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
+		return fmt.Errorf("write %s: %w", path, err)
 	}
 	err = errors.Join(fill(temp, data), temp.Close())
 	if err == nil {
@@ -89,7 +87,7 @@ func Write(path string, data []byte) error {
 	}
 	if err != nil {
 		os.Remove(temp.Name())
-		return fmt.Errorf("writing %s: %w", path, err)
+		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return syncDir(filepath.Dir(path))
 }
@@ -104,19 +102,18 @@ func fill(f *os.File, data []byte) error {
 	return f.Sync()
 }
 
-// Remove deletes a file durably; was is false when there was none.
+// Remove deletes a file durably; was is false if there was none.
 func Remove(path string) (was bool, err error) {
-	err = os.Remove(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
+	if err = os.Remove(path); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
 		return false, err
 	}
 	return true, syncDir(filepath.Dir(path))
 }
 
-// syncDir makes a rename or a removal durable. Windows has no such call: its rename is durable by itself.
+// syncDir makes a rename or a removal durable. Windows needs no such call.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -128,7 +125,8 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Sweep deletes what killed writers left in dir: unfinished files older than a minute, so that a living writer's stays.
+// Sweep deletes temporary files of killed writers in dir. Only those older than a minute are deleted, because newer
+// ones may be in use.
 func Sweep(dir string, now time.Time) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -145,13 +143,14 @@ func Sweep(dir string, now time.Time) error {
 	return nil
 }
 
-// ReadPrivate is Read for a file that holds a secret: where other users have permissions on it, these are taken away
-// first, and before is the mode that the file had; it is 0 otherwise.
+// ReadPrivate is Read for a file that contains a secret: it first removes other users' permissions. before is the
+// file's mode if it had such permissions, else 0.
 func ReadPrivate(path string, limit int64) (data []byte, before fs.FileMode, err error) {
 	info, err := os.Lstat(path)
 	if err == nil && info.Mode().IsRegular() && shared(info) != 0 {
 		if err := tighten(path, info); err != nil {
-			return nil, 0, fmt.Errorf("reading %s: other users have access to it (mode %04o): %w", path, info.Mode().Perm(), cause(err))
+			return nil, 0, fmt.Errorf("read %s: other users have access to it (mode %04o): %w", path, info.Mode().Perm(),
+				cause(err))
 		}
 		before = info.Mode().Perm()
 	}
@@ -159,7 +158,7 @@ func ReadPrivate(path string, limit int64) (data []byte, before fs.FileMode, err
 	return data, before, err
 }
 
-// tighten sets mode 0600 on the very file that was looked at, and on no other that took its place.
+// tighten sets mode 0600 on the file that was checked, not on one that has replaced it.
 func tighten(path string, seen fs.FileInfo) error {
 	f, err := openPlain(path)
 	if err != nil {

@@ -11,36 +11,36 @@ import (
 	"github.com/service-dev/service/daemon/internal/statefile"
 )
 
-// area is the directory of the log and the spool, with the lock of all processes that change files there: the daemon,
-// and the in-process mode of an agent in a sandbox.
-type area struct {
+// lockedDir is the directory of the log and the spool, with the lock of all processes that change files there: the
+// daemon, and the in-process mode of an agent in a sandbox.
+type lockedDir struct {
 	dir  string
 	lock *statefile.Lock
 }
 
-func newArea(dir string) *area {
-	return &area{dir: dir, lock: statefile.NewLock(filepath.Join(dir, lockName))}
+func newLockedDir(dir string) *lockedDir {
+	return &lockedDir{dir: dir, lock: statefile.NewLock(filepath.Join(dir, lockName))}
 }
 
-// alone runs act under the lock; nothing is done where the directory is not our own.
-func (a *area) alone(act func() error) error {
+// withLock runs act under the lock; it fails if the directory is not our own.
+func (a *lockedDir) withLock(act func() error) error {
 	if err := makeDir(a.dir); err != nil {
 		return err
 	}
 	return a.lock.Do(act)
 }
 
-// makeDir makes a directory that is missing, and refuses one that leads elsewhere. It never makes the state directory
-// above, which may have been deleted on purpose.
+// makeDir creates a missing directory and refuses a symbolic link. It never creates the state directory above, which
+// may have been deleted on purpose.
 func makeDir(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return realDir(dir)
+	return checkDir(dir)
 }
 
-// realDir refuses what is no directory, e.g. a link to one: the files behind it are not ours to delete.
-func realDir(dir string) error {
+// checkDir refuses anything but a directory, e.g. a link to one: the files behind it are not ours to delete.
+func checkDir(dir string) error {
 	info, err := os.Lstat(dir)
 	if err == nil && !info.IsDir() {
 		err = fmt.Errorf("%s is not a directory of its own", dir)
@@ -48,9 +48,9 @@ func realDir(dir string) error {
 	return err
 }
 
-// appendTo adds a line to a file. A torn line that is there already is ended first, and what could not be written whole
-// is taken back, so that a full disk costs one event and not its neighbours.
-func appendTo(path string, line []byte) error {
+// appendLine appends a line to a file. It first ends a torn line, and removes a line that could not be written
+// completely, so that a full disk costs one event and not its neighbours.
+func appendLine(path string, line []byte) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return err

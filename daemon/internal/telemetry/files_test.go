@@ -37,7 +37,7 @@ func TestTornLineCostsOneEvent(t *testing.T) {
 func TestTwoProcessesTurnTheLog(t *testing.T) {
 	for range 40 {
 		dir := filepath.Join(t.TempDir(), Dir)
-		one := newJournal(newArea(dir))
+		one := newJournal(newLockedDir(dir))
 		if err := one.add(line(t)); err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +47,7 @@ func TestTwoProcessesTurnTheLog(t *testing.T) {
 		begin := make(chan struct{})
 		var all sync.WaitGroup
 		for range 8 {
-			j, event := newJournal(newArea(dir)), line(t)
+			j, event := newJournal(newLockedDir(dir)), line(t)
 			all.Go(func() {
 				<-begin
 				if err := j.add(event); err != nil {

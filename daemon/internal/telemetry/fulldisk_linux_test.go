@@ -28,7 +28,7 @@ func TestFullDiskLeavesWholeLines(t *testing.T) {
 	text := strings.Repeat("x", 900) + "\n"
 	n := 0
 	for ; n < 100; n++ {
-		if err := appendTo(path, []byte(text)); err != nil {
+		if err := appendLine(path, []byte(text)); err != nil {
 			break
 		}
 	}

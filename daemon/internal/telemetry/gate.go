@@ -9,41 +9,42 @@ import (
 	"github.com/service-dev/service/daemon/internal/consent"
 )
 
-// The switches that decide about an upload, as Gate names them.
+// The switches that decide about an upload, as Gate returns them.
 const (
-	ByEnv      = "SERVICE_TELEMETRY"
-	ByDNT      = "DO_NOT_TRACK"
-	ByCI       = "CI"
-	ByConsent  = "consent"
-	ByNonsense = "consent_unreadable"  // what was decided is not known
-	ByEmbedded = "embedded"            // there is no backend to upload to
-	ByBackend  = "SERVICE_BACKEND_URL" // this shell's calls go elsewhere
-	ByNotice   = "notice"              // the person was not told yet
-	ByDefault  = "default"
+	ByEnv               = "SERVICE_TELEMETRY"
+	ByDNT               = "DO_NOT_TRACK"
+	ByCI                = "CI"
+	ByConsent           = "consent"
+	ByUnreadableConsent = "consent_unreadable"  // the decision is unknown
+	ByEmbedded          = "embedded"            // there is no backend to upload to
+	ByBackend           = "SERVICE_BACKEND_URL" // this shell's calls go to another backend
+	ByNotice            = "notice"              // the first-run notice was not shown yet
+	ByDefault           = "default"
 )
 
-// Gate tells whether the caller's events may be uploaded, and which switch decided, strongest first. The
-// shell's own switches win over the stored decision; none of them is ever stored.
+// Gate reports whether the caller's events may be uploaded, and which switch decided, strongest first. The shell's own
+// switches win over the stored decision; none of them is ever stored.
 func (r *Recorder) Gate(who caller.Caller) (allowed bool, decidedBy string) {
 	allowed, decidedBy, _ = r.gate(who)
 	return allowed, decidedBy
 }
 
-// gate also tells the daemon's own backend, as it was when this was decided; it is empty where no backend had a say.
+// gate is Gate that also returns the daemon's own backend at the time of the decision; it is empty if no backend was
+// involved.
 func (r *Recorder) gate(who caller.Caller) (allowed bool, decidedBy string, own config.Backend) {
-	if by := off(who); by != "" {
+	if by := disabledBy(who); by != "" {
 		return false, by, own
 	}
 	state, err := r.o.Consents.Get()
 	switch {
 	case err != nil:
-		return false, ByNonsense, own
+		return false, ByUnreadableConsent, own
 	case state == consent.Declined:
 		return false, ByConsent, own
 	}
 	own, err = r.o.Backend(caller.Caller{})
 	switch {
-	case err == nil && !r.goesTo(own, who):
+	case err == nil && !r.usesBackend(own, who):
 		return false, ByBackend, own
 	case err != nil || own.Kind == config.KindEmbedded:
 		return false, ByEmbedded, own
@@ -55,28 +56,29 @@ func (r *Recorder) gate(who caller.Caller) (allowed bool, decidedBy string, own 
 	return true, ByDefault, own
 }
 
-// off names the switch of the caller's shell that stops uploads; empty when there is none.
-func off(who caller.Caller) string {
+// disabledBy returns the switch of the caller's shell that stops uploads; empty if there is none.
+func disabledBy(who caller.Caller) string {
 	switch {
-	case no(who.Env["SERVICE_TELEMETRY"]):
+	case isNo(who.Env["SERVICE_TELEMETRY"]):
 		return ByEnv
-	case on(who.Env["DO_NOT_TRACK"]):
+	case isYes(who.Env["DO_NOT_TRACK"]):
 		return ByDNT
-	case on(who.Env["CI"]):
+	case isYes(who.Env["CI"]):
 		return ByCI
 	}
 	return ""
 }
 
-// no tells whether a variable is one of the words that people write for no.
-func no(value string) bool {
+// isNo reports whether a variable is one of the usual words for no.
+func isNo(value string) bool {
 	return slices.Contains([]string{"0", "no", "off", "false"}, strings.ToLower(value))
 }
 
-func on(value string) bool { return value != "" && !no(value) }
+func isYes(value string) bool { return value != "" && !isNo(value) }
 
-// goesTo tells whether the caller works with the daemon's own backend: what it does elsewhere is nobody's business here.
-func (r *Recorder) goesTo(own config.Backend, who caller.Caller) bool {
+// usesBackend reports whether the caller uses the daemon's own backend: what it does with another backend is not
+// reported to this one.
+func (r *Recorder) usesBackend(own config.Backend, who caller.Caller) bool {
 	if who.Env["SERVICE_BACKEND_URL"] == "" {
 		return true
 	}

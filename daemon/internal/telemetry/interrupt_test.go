@@ -21,7 +21,8 @@ func otherProcess(t *testing.T, w *world) (release func()) {
 	held, let, gone := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(gone)
-		if err := statefile.NewLock(filepath.Join(w.dir, Dir, lockName)).Do(func() error { close(held); <-let; return nil }); err != nil {
+		if err := statefile.NewLock(filepath.Join(w.dir, Dir,
+			lockName)).Do(func() error { close(held); <-let; return nil }); err != nil {
 			t.Error(err)
 			close(held)
 		}
@@ -30,8 +31,8 @@ func otherProcess(t *testing.T, w *world) (release func()) {
 	return func() { close(let); <-gone }
 }
 
-// A no that is stored after a try had asked the gate, while it waits for its batch, is obeyed: one that this daemon took,
-// and one that another program wrote.
+// A no that is stored after a try had asked the gate, while it waits for its batch, is obeyed: one that this daemon
+// took, and one that another program wrote.
 func TestNoBetweenGateAndUploadIsObeyed(t *testing.T) {
 	for _, ours := range []bool{true, false} {
 		w := told(t)
@@ -76,11 +77,13 @@ func TestNoCountsWhileTheSpoolIsLocked(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Decided(consent.Declined)
-	if s := w.Status(shell()); s.Waiting != 1 || !strings.Contains(s.LastError, "another process holds it") || !strings.Contains(s.LastError, lockName) {
+	if s := w.Status(shell()); s.Waiting != 1 || !strings.Contains(s.LastError, "another process holds it") ||
+		!strings.Contains(s.LastError, lockName) {
 		t.Errorf("%+v", s)
 	}
 	release()
-	if err := w.flush(t.Context()); err != nil || len(w.batches) != 0 || w.Status(shell()).Waiting != 0 || w.Status(shell()).LastError != "" {
+	if err := w.flush(t.Context()); err != nil || len(w.batches) != 0 || w.Status(shell()).Waiting != 0 ||
+		w.Status(shell()).LastError != "" {
 		t.Errorf("%v, %+v", err, w.Status(shell()))
 	}
 }
@@ -112,7 +115,7 @@ func TestUnreadableConsentIsNoDecision(t *testing.T) {
 	if _, err := w.send(t.Context()); err != nil || len(w.batches) != 0 {
 		t.Errorf("%v, %d batches", err, len(w.batches))
 	}
-	if s := w.Status(shell()); s.Allowed || s.DecidedBy != ByNonsense || s.Waiting != 1 {
+	if s := w.Status(shell()); s.Allowed || s.DecidedBy != ByUnreadableConsent || s.Waiting != 1 {
 		t.Errorf("%+v", s)
 	}
 	if err := w.consent.Set(consent.Accepted); err != nil {
@@ -132,7 +135,8 @@ func TestEventsGoToTheirOwnBackend(t *testing.T) {
 	if err := w.flush(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if e := w.events(); len(e) != 1 || e[0].Name != telemetry.ToolCalled || w.targets[0].BaseURL != w.backend || w.batches[0].Dropped != 0 {
+	if e := w.events(); len(e) != 1 || e[0].Name != telemetry.ToolCalled || w.targets[0].BaseURL != w.backend ||
+		w.batches[0].Dropped != 0 {
 		t.Errorf("%v to %v", e, w.targets)
 	}
 	if s := w.Status(caller.Caller{}); s.Waiting != 0 {
@@ -159,7 +163,8 @@ func TestUnreadableSegmentsStopNothing(t *testing.T) {
 	}
 	// A segment that cannot even be sealed stays and is passed over.
 	put(t, w.spool, ours, 5, string(line(t)))
-	if err := os.MkdirAll(filepath.Join(w.spool.dir, strings.TrimSuffix(named(ours, 5), segmentEnd)+sentMark+segmentEnd), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(w.spool.dir, strings.TrimSuffix(named(ours, 5), segmentEnd)+sentMark+segmentEnd),
+		0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.flush(t.Context()); err != nil {

@@ -19,30 +19,32 @@ const (
 	maxLog    = 2 << 20 // bytes, then the file becomes the older generation
 )
 
-// journal is the local log: every event, whether it may be uploaded or not.
+// journal is the local log of all events, including those that may not be uploaded.
 type journal struct {
-	*area
+	*lockedDir
 	path string
 }
 
-func newJournal(a *area) *journal { return &journal{area: a, path: filepath.Join(a.dir, FileName)} }
+func newJournal(a *lockedDir) *journal {
+	return &journal{lockedDir: a, path: filepath.Join(a.dir, FileName)}
+}
 
-// add appends a line. Where another process keeps the lock the log grows without being turned.
+// add appends a line. While another process holds the lock, the log grows without being rotated.
 func (j *journal) add(line []byte) error {
-	err := j.alone(func() error {
-		if err := j.turn(); err != nil {
+	err := j.withLock(func() error {
+		if err := j.rotate(); err != nil {
 			return err
 		}
-		return appendTo(j.path, line)
+		return appendLine(j.path, line)
 	})
 	if errors.Is(err, statefile.ErrLocked) {
-		return appendTo(j.path, line)
+		return appendLine(j.path, line)
 	}
 	return err
 }
 
-// turn makes a log that is full the older generation.
-func (j *journal) turn() error {
+// rotate renames a log that is full.
+func (j *journal) rotate() error {
 	info, err := os.Lstat(j.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -57,9 +59,9 @@ func (j *journal) turn() error {
 	return nil
 }
 
-// clear deletes the log with its older generation and tells how many events it held.
+// clear deletes the log with its older generation and returns how many events it held.
 func (j *journal) clear() (events int64, err error) {
-	err = j.alone(func() error {
+	err = j.withLock(func() error {
 		var all error
 		for _, path := range []string{j.path, j.path + oldSuffix} {
 			data, err := statefile.Read(path, 2*maxLog)

@@ -7,8 +7,8 @@ import (
 	"github.com/service-dev/service/proto/telemetry"
 )
 
-// parse reads the lines of a segment. A line that is torn, foreign or not of the list is lost; what an event carries
-// beyond the list is not kept.
+// parse reads the lines of a segment. Torn lines and events that are not on the list are dropped, as are fields that
+// are not on it.
 func parse(data []byte) (events []telemetry.Event, lost int64) {
 	for line := range bytes.Lines(data) {
 		line = bytes.TrimSpace(line)

@@ -11,41 +11,40 @@ import (
 	"github.com/service-dev/service/daemon/internal/config"
 )
 
-// Purged is what an erasure did.
+// Purged is the outcome of a purge.
 type Purged struct {
-	// Local events stood in the log, Waiting ones in the spool.
-	Local, Waiting int64
-	// Backend is PurgeErased, PurgeNothing or PurgeFailed; Deleted events were erased at backends.
+	// Local events were erased from the log, Waiting ones from the spool, Deleted ones at backends.
+	Local, Waiting, Deleted int64
+	// Backend is PurgeErased, PurgeNothing or PurgeFailed.
 	Backend string
-	Deleted int64
-	// Err is why the backends' part failed; it names each backend that still has its events.
+	// Err is why backends failed to erase events; it names each of them.
 	Err error
 }
 
-// The words of Purged.Backend.
+// The values of Purged.Backend.
 const (
 	PurgeErased  = "erased"
-	PurgeNothing = "nothing" // no backend was ever sent any since the last erasure, and there is none now
+	PurgeNothing = "nothing" // no backend received any since the last erasure, and none is configured
 	PurgeFailed  = "failed"
 )
 
-// Purge erases the local log, the spool, and what backends hold of this install: the daemon's own, and each that events
-// were sent to before. It asks them whatever the switches say: they are about what is told, and this takes back what
-// was. A backend that could not be asked is remembered for the next time. The error is of this machine.
+// Purge erases the local log, the spool, and what backends hold of this install: the daemon's own backend and each
+// that received events before. It asks them whatever the switches say, because it withdraws what was sent. A backend
+// that cannot be reached is remembered for the next purge. The error concerns this machine.
 func (r *Recorder) Purge(ctx context.Context) (p Purged, err error) {
-	err = r.alone(func() error {
+	err = r.withLock(func() error {
 		local, logErr := r.log.clear()
 		waiting, spoolErr := r.spool.clear()
 		if spoolErr == nil {
 			r.upload.settle(true)
 		}
 		p.Local, p.Waiting, p.Backend = local, waiting, PurgeNothing
-		urls := r.spool.tally.read().Holders
+		urls := r.spool.counterFile.read().Holders
 		own, ownErr := r.o.Backend(caller.Caller{})
 		if ownErr == nil && own.Kind == config.KindRemote && !slices.Contains(urls, own.URL) {
 			urls = append(urls, own.URL)
 		}
-		erased, deleted, failed := r.eraseAt(ctx, urls)
+		erased, deleted, failed := r.eraseAtBackends(ctx, urls)
 		if len(urls) > 0 {
 			p.Backend, p.Deleted = PurgeErased, deleted
 		}
@@ -60,8 +59,8 @@ func (r *Recorder) Purge(ctx context.Context) (p Purged, err error) {
 	return p, err
 }
 
-// eraseAt asks backends, all at once, to erase what they hold of this install. err names each that did not.
-func (r *Recorder) eraseAt(ctx context.Context, urls []string) (erased []string, deleted int64, err error) {
+// eraseAtBackends asks backends, in parallel, to erase what they hold of this install. err names each that did not.
+func (r *Recorder) eraseAtBackends(ctx context.Context, urls []string) (erased []string, deleted int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, uploadWait)
 	defer cancel()
 	counts, errs := make([]int64, len(urls)), make([]error, len(urls))
@@ -79,7 +78,8 @@ func (r *Recorder) eraseAt(ctx context.Context, urls []string) (erased []string,
 			continue
 		}
 		if problem == nil {
-			problem = &backend.Problem{Code: backend.CodeUnreachable, Retryable: true, FixHint: "Each is remembered and asked again by the next purge."}
+			problem = &backend.Problem{Code: backend.CodeUnreachable, Retryable: true,
+				FixHint: "Each is remembered and asked again by the next purge."}
 		}
 		problem.Message = joined(problem.Message, url+": "+errs[i].Error())
 	}

@@ -88,7 +88,8 @@ func TestNoBackendHoldsEventsUnremembered(t *testing.T) {
 	}
 	w.backend = "https://another.example"
 	w.Record(as(t), telemetry.Linked, nil)
-	if _, err := w.send(t.Context()); err == nil || !strings.Contains(err.Error(), "purge") || len(w.batches) != maxHolders {
+	if _, err := w.send(t.Context()); err == nil || !strings.Contains(err.Error(), "purge") ||
+		len(w.batches) != maxHolders {
 		t.Errorf("%v, %d batches", err, len(w.batches))
 	}
 	if p, err := w.Purge(t.Context()); err != nil || p.Backend != PurgeErased || len(w.purged) != maxHolders+1 {

@@ -18,58 +18,58 @@ import (
 )
 
 // The spool: segments of JSON lines in Dir/spoolDir. A segment is never longer than a batch. Its name begins with a
-// UUIDv7, so that the order of names is that of their making, and goes on with the mark of the backend that its events
-// are for.
+// UUIDv7, so that names sort by age, and continues with the mark of the backend that its events are for.
 const (
 	spoolDir   = "spool"
 	segmentEnd = ".jsonl"
-	// sentMark is in the name of a segment that was handed to the uploader: nobody appends to it any more.
+	// sentMark is in the name of a segment that was passed to the uploader: nothing is appended to it any more.
 	sentMark   = ".sent"
 	lockName   = "spool.lock"
 	spoolCap   = 4 << 20                   // bytes of all segments
 	segmentCap = 128 << 10                 // bytes of one
 	loadCap    = telemetry.MaxBody - 4<<10 // bytes of the segments of one batch
-	maxLine    = 4 << 10                   // bytes of an event
+	maxLine    = 4 << 10                   // bytes per event
 )
 
-// segmentName is what is ours in the spool; nothing else is read or deleted there. Early builds wrote no mark: such a
-// segment is for no backend.
+// segmentName matches our files in the spool; no other file is read or deleted there. Early builds wrote no mark:
+// such a segment is never uploaded.
 var segmentName = regexp.MustCompile(`^([0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})(?:\.([0-9a-f]{16}))?(\.sent)?\.jsonl$`)
 
-// markOf stands for a backend in names of segments.
+// markOf returns the mark of a backend in names of segments.
 func markOf(url string) string {
 	sum := sha256.Sum256([]byte(url))
 	return hex.EncodeToString(sum[:8])
 }
 
-// spool keeps events until they are uploaded. Several processes may use it, of which one uploads. Each change is made
-// under the lock; where that cannot be had the event stands in the local log only.
+// spool stores events until they are uploaded. Several processes may use it, one of which uploads. Each change is
+// made under the lock; while another process holds the lock, events are only written to the local log.
 type spool struct {
-	area  *area
-	dir   string
-	cap   int64
-	tally tally
-	// unlink is os.Remove; tests have it fail.
+	lockedDir   *lockedDir
+	dir         string
+	cap         int64
+	counterFile counterFile
+	// unlink is os.Remove; tests replace it.
 	unlink func(path string) error
-	// sent are segments that are done with and could not be deleted, changed under the lock.
+	// sent are segments that were uploaded but could not be deleted. Changed under the lock.
 	sent map[string]bool
 
-	// Of the segment that this process appends to, changed under the lock.
+	// The segment that this process appends to. Changed under the lock.
 	current string // empty for none
 	mark    string
 	count   int // its events
 	bytes   int64
 }
 
-func newSpool(a *area) *spool {
+func newSpool(a *lockedDir) *spool {
 	return &spool{
-		area: a, dir: filepath.Join(a.dir, spoolDir), cap: spoolCap, tally: tally{path: filepath.Join(a.dir, tallyName)},
+		lockedDir: a, dir: filepath.Join(a.dir, spoolDir), cap: spoolCap, counterFile: counterFile{path: filepath.Join(a.dir,
+			countersName)},
 		unlink: os.Remove, sent: map[string]bool{},
 	}
 }
 
-func (s *spool) alone(act func() error) error {
-	return s.area.alone(func() error {
+func (s *spool) withLock(act func() error) error {
+	return s.lockedDir.withLock(func() error {
 		if err := makeDir(s.dir); err != nil {
 			return err
 		}
@@ -77,17 +77,17 @@ func (s *spool) alone(act func() error) error {
 	})
 }
 
-// add appends an event for a backend; full tells that a batch is complete.
+// add appends an event for a backend; full reports whether a batch is complete.
 func (s *spool) add(url string, line []byte) (full bool, err error) {
 	mark := markOf(url)
-	err = s.alone(func() error {
+	err = s.withLock(func() error {
 		if s.current == "" || s.mark != mark || s.count >= telemetry.MaxBatch || s.bytes+int64(len(line)) > segmentCap {
 			if err := s.begin(mark); err != nil {
 				return err
 			}
 		}
-		if err := appendTo(filepath.Join(s.dir, s.current), line); err != nil {
-			s.current = "" // the next event need not meet the same
+		if err := appendLine(filepath.Join(s.dir, s.current), line); err != nil {
+			s.current = "" // the next event starts a new segment
 			return err
 		}
 		s.count, s.bytes = s.count+1, s.bytes+int64(len(line))
@@ -97,7 +97,7 @@ func (s *spool) add(url string, line []byte) (full bool, err error) {
 	return full, err
 }
 
-// begin starts a segment and evicts the oldest ones until it fits below the cap.
+// begin starts a segment and evicts the oldest ones until it fits below the limit.
 func (s *spool) begin(mark string) error {
 	id, err := uuid.NewV7()
 	if err != nil {
@@ -114,12 +114,12 @@ func (s *spool) begin(mark string) error {
 		}
 		n, err := s.remove(seg.name)
 		if err != nil {
-			continue // it stays, and the next one goes
+			continue // it stays, and the next one is tried
 		}
 		total, lost = total-seg.size, lost+n
 	}
 	s.current, s.mark, s.count, s.bytes = id.String()+"."+mark+segmentEnd, mark, 0, 0
-	return s.tally.lose(lost)
+	return s.counterFile.addDropped(lost)
 }
 
 type segment struct {
@@ -128,9 +128,9 @@ type segment struct {
 	size           int64
 }
 
-// segments lists what waits, oldest first.
+// segments lists the segments, oldest first.
 func (s *spool) segments() (list []segment, total int64, err error) {
-	if err := realDir(s.dir); errors.Is(err, fs.ErrNotExist) {
+	if err := checkDir(s.dir); errors.Is(err, fs.ErrNotExist) {
 		return nil, 0, nil
 	} else if err != nil {
 		return nil, 0, err
@@ -149,8 +149,7 @@ func (s *spool) segments() (list []segment, total int64, err error) {
 	return list, total, nil
 }
 
-// remove deletes a segment and tells how many events it held that were not done with; one that cannot be read counts as
-// one.
+// remove deletes a segment and returns how many of its events are lost; an unreadable segment counts as one.
 func (s *spool) remove(name string) (events int64, err error) {
 	path := filepath.Join(s.dir, name)
 	data, readErr := statefile.Read(path, s.cap)
@@ -170,21 +169,21 @@ func (s *spool) remove(name string) (events int64, err error) {
 	return int64(bytes.Count(data, []byte("\n"))), nil
 }
 
-// load is what is uploaded at a time.
-type load struct {
+// batch is what one upload sends.
+type batch struct {
 	telemetry.Batch
 	names []string // its segments
-	// unread is why a segment was passed over; nil when all could be read.
+	// unread is the reason for skipping a segment, or nil.
 	unread error
 }
 
-// next seals the oldest segments that make one batch for a backend and reads them. Lines that are no events are counted
-// as lost, and so is a segment that cannot be read: it is deleted, and where even that fails passed over. Events that
-// were recorded for another backend are deleted: they are nobody else's business. So is what was sent and could not be
-// deleted then; it is never sent again. An empty load means that nothing waits.
-func (s *spool) next(url string) (l load, err error) {
+// next seals the oldest segments that make one batch for a backend and reads them. Lines that are not events count as
+// lost. An unreadable segment counts as lost and is deleted, or skipped if it cannot be. Events for another backend
+// are deleted, as are segments that were sent before and could not be deleted then. An empty batch means that nothing
+// waits.
+func (s *spool) next(url string) (l batch, err error) {
 	mark := markOf(url)
-	err = s.alone(func() error {
+	err = s.withLock(func() error {
 		segments, _, err := s.segments()
 		if err != nil {
 			return err
@@ -200,11 +199,11 @@ func (s *spool) next(url string) (l load, err error) {
 			if bytes+seg.size > loadCap && len(l.Events) > 0 {
 				break
 			}
-			done, err := s.load(&l, seg)
+			done, err := s.batch(&l, seg)
 			switch {
 			case err != nil:
 				l.unread = err
-				if err := s.lose(seg.name); err != nil {
+				if err := s.addDropped(seg.name); err != nil {
 					return err
 				}
 				continue
@@ -216,23 +215,23 @@ func (s *spool) next(url string) (l load, err error) {
 		return nil
 	})
 	if err != nil {
-		return load{}, err
+		return batch{}, err
 	}
-	l.Dropped = s.tally.read().Dropped
+	l.Dropped = s.counterFile.read().Dropped
 	return l, nil
 }
 
-// lose deletes a segment that cannot be read and counts it; one that cannot be deleted either stays.
-func (s *spool) lose(name string) error {
+// addDropped deletes an unreadable segment and counts it; one that cannot be deleted either stays.
+func (s *spool) addDropped(name string) error {
 	n, err := s.remove(name)
 	if err != nil {
-		return nil //nolint:nilerr // it is told of already, and the others go on without it
+		return nil //nolint:nilerr // already reported; the other segments are still used
 	}
-	return s.tally.lose(n)
+	return s.counterFile.addDropped(n)
 }
 
-// load adds a segment to l; done is true when it does not fit any more.
-func (s *spool) load(l *load, seg segment) (done bool, err error) {
+// batch adds a segment to l; done reports that it no longer fits.
+func (s *spool) batch(l *batch, seg segment) (done bool, err error) {
 	data, err := statefile.Read(filepath.Join(s.dir, seg.name), s.cap)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -241,7 +240,7 @@ func (s *spool) load(l *load, seg segment) (done bool, err error) {
 		return false, err
 	}
 	events, lost := parse(data)
-	if more := len(events) - telemetry.MaxBatch; more > 0 { // nothing that we wrote
+	if more := len(events) - telemetry.MaxBatch; more > 0 { // not written by us
 		events, lost = events[:telemetry.MaxBatch], lost+int64(more)
 	}
 	if len(l.Events)+len(events) > telemetry.MaxBatch {
@@ -250,14 +249,14 @@ func (s *spool) load(l *load, seg segment) (done bool, err error) {
 	if !seg.sealed {
 		sealed := seg.id + "." + seg.mark + sentMark + segmentEnd
 		if err := os.Rename(filepath.Join(s.dir, seg.name), filepath.Join(s.dir, sealed)); err != nil {
-			return false, fmt.Errorf("sealing a segment: %w", err)
+			return false, fmt.Errorf("seal a segment: %w", err)
 		}
 		if seg.name == s.current {
 			s.current = ""
 		}
 		seg.name = sealed
-		// Counted once: a sealed segment is read again at the next try.
-		if err := s.tally.lose(lost); err != nil {
+		// Counted now, once: the next try reads the sealed segment again.
+		if err := s.counterFile.addDropped(lost); err != nil {
 			return false, err
 		}
 	}
@@ -265,38 +264,38 @@ func (s *spool) load(l *load, seg segment) (done bool, err error) {
 	return false, nil
 }
 
-// drop deletes the segments of a load and changes the tally in the same turn. One that cannot be deleted is remembered:
-// what became of its events is settled.
-func (s *spool) drop(l load, change func(*tallied)) error {
-	return s.alone(func() (err error) {
+// drop deletes the segments of a batch and changes the counters in the same step. A segment that cannot be deleted is
+// remembered, because its events are already counted.
+func (s *spool) drop(l batch, change func(*counters)) error {
+	return s.withLock(func() (err error) {
 		for _, name := range l.names {
 			if _, e := s.remove(name); e != nil {
 				s.sent[name] = true
 				err = errors.Join(err, e)
 			}
 		}
-		return errors.Join(err, s.tally.change(change))
+		return errors.Join(err, s.counterFile.change(change))
 	})
 }
 
-// clear deletes everything that waits, with the count of what was lost, and tells how many events waited. What cannot be
-// deleted is in the error and keeps nothing else.
+// clear deletes all waiting events and the count of lost events, and returns how many events waited. Files that
+// cannot be deleted are reported in the error and do not stop the others.
 func (s *spool) clear() (events int64, err error) {
-	err = s.alone(func() error {
+	err = s.withLock(func() error {
 		segments, _, err := s.segments()
 		for _, seg := range segments {
 			n, e := s.remove(seg.name)
 			events, err = events+n, errors.Join(err, e)
 		}
-		if s.tally.read().Dropped == 0 {
+		if s.counterFile.read().Dropped == 0 {
 			return err
 		}
-		return errors.Join(err, s.tally.change(func(c *tallied) { c.Dropped = 0 }))
+		return errors.Join(err, s.counterFile.change(func(c *counters) { c.Dropped = 0 }))
 	})
 	return events, err
 }
 
-// waiting tells how many events wait and how many bytes they take.
+// waiting returns how many events wait and how many bytes they take.
 func (s *spool) waiting() (events int, bytes int64) {
 	segments, total, err := s.segments()
 	if err != nil {

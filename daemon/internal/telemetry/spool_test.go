@@ -54,12 +54,12 @@ func fill(t *testing.T, s *spool, n int) {
 }
 
 func TestFullSpoolLosesTheOldestAndCountsThem(t *testing.T) {
-	s := newSpool(newArea(filepath.Join(t.TempDir(), Dir)))
+	s := newSpool(newLockedDir(filepath.Join(t.TempDir(), Dir)))
 	s.cap = segmentCap + 64<<10
 	const written = 1500
 	fill(t, s, written)
 	waiting, bytes := s.waiting()
-	lost := s.tally.read().Dropped
+	lost := s.counterFile.read().Dropped
 	if lost == 0 || int64(waiting)+lost != written || bytes > s.cap {
 		t.Errorf("%d wait in %d bytes, %d lost", waiting, bytes, lost)
 	}
@@ -71,7 +71,7 @@ func TestFullSpoolLosesTheOldestAndCountsThem(t *testing.T) {
 
 // What a killed writer or anybody else left in the spool costs those lines and nothing more.
 func TestForeignBytesInTheSpool(t *testing.T) {
-	s := newSpool(newArea(filepath.Join(t.TempDir(), Dir)))
+	s := newSpool(newLockedDir(filepath.Join(t.TempDir(), Dir)))
 	fill(t, s, 2)
 	good := string(line(t))
 	for i, text := range []string{
@@ -87,7 +87,8 @@ func TestForeignBytesInTheSpool(t *testing.T) {
 	} {
 		put(t, s, ours, i, text)
 	}
-	if err := os.Rename(put(t, s, ours, 10, good), filepath.Join(s.dir, strings.TrimSuffix(named(ours, 10), segmentEnd)+sentMark+segmentEnd)); err != nil {
+	if err := os.Rename(put(t, s, ours, 10, good),
+		filepath.Join(s.dir, strings.TrimSuffix(named(ours, 10), segmentEnd)+sentMark+segmentEnd)); err != nil {
 		t.Fatal(err)
 	}
 	total := 0
@@ -100,18 +101,19 @@ func TestForeignBytesInTheSpool(t *testing.T) {
 			break
 		}
 		body, err := json.Marshal(l.Batch)
-		if err != nil || len(body) > telemetry.MaxBody || len(l.Events) > telemetry.MaxBatch || strings.Contains(string(body), "secret") {
+		if err != nil || len(body) > telemetry.MaxBody || len(l.Events) > telemetry.MaxBatch ||
+			strings.Contains(string(body), "secret") {
 			t.Errorf("%d events in %d bytes, %v", len(l.Events), len(body), err)
 		}
 		total += len(l.Events)
-		if err := s.drop(l, func(*tallied) {}); err != nil {
+		if err := s.drop(l, func(*counters) {}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if want := 2 + 1 + 1 + 1 + telemetry.MaxBatch + 1; total != want {
 		t.Errorf("%d events, want %d", total, want)
 	}
-	if lost := s.tally.read().Dropped; lost != 1+1+1+1+3+1+1+5 {
+	if lost := s.counterFile.read().Dropped; lost != 1+1+1+1+3+1+1+5 {
 		t.Errorf("%d lost", lost)
 	}
 }
@@ -128,7 +130,7 @@ func stuck(s *spool, part string) {
 
 // A segment that cannot be deleted keeps no other from being erased, and the error names it.
 func TestClearGoesOnAfterWhatCannotBeDeleted(t *testing.T) {
-	s := newSpool(newArea(filepath.Join(t.TempDir(), Dir)))
+	s := newSpool(newLockedDir(filepath.Join(t.TempDir(), Dir)))
 	for n := range 3 {
 		put(t, s, ours, n, string(line(t)))
 	}
@@ -144,7 +146,7 @@ func TestClearGoesOnAfterWhatCannotBeDeleted(t *testing.T) {
 
 // Segments of early builds name no backend: they are counted and erased, and never sent.
 func TestSegmentsWithoutABackendAreErased(t *testing.T) {
-	s := newSpool(newArea(filepath.Join(t.TempDir(), Dir)))
+	s := newSpool(newLockedDir(filepath.Join(t.TempDir(), Dir)))
 	old := func() {
 		for n, end := range []string{segmentEnd, sentMark + segmentEnd} {
 			path := put(t, s, ours, n, string(line(t)))
@@ -169,7 +171,7 @@ func TestSegmentsWithoutABackendAreErased(t *testing.T) {
 // Two processes of one directory, of which one uploads: nothing is lost between them and nothing is sent twice.
 func TestTwoProcessesShareTheSpool(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), Dir)
-	daemon, other := newSpool(newArea(dir)), newSpool(newArea(dir))
+	daemon, other := newSpool(newLockedDir(dir)), newSpool(newLockedDir(dir))
 	const each = 300
 	var wg sync.WaitGroup
 	refused := 0
@@ -197,7 +199,7 @@ func TestTwoProcessesShareTheSpool(t *testing.T) {
 			}
 			seen[e.ID] = true
 		}
-		if err := daemon.drop(l, func(*tallied) {}); err != nil {
+		if err := daemon.drop(l, func(*counters) {}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -220,10 +222,10 @@ func TestTwoProcessesShareTheSpool(t *testing.T) {
 // A state directory that was deleted stays deleted.
 func TestDeletedDirectoryIsNotMadeAgain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "gone")
-	if _, err := newSpool(newArea(filepath.Join(dir, Dir))).add(ours, line(t)); err == nil {
+	if _, err := newSpool(newLockedDir(filepath.Join(dir, Dir))).add(ours, line(t)); err == nil {
 		t.Error("no error")
 	}
-	if err := newJournal(newArea(filepath.Join(dir, Dir))).add(line(t)); err == nil {
+	if err := newJournal(newLockedDir(filepath.Join(dir, Dir))).add(line(t)); err == nil {
 		t.Error("no error")
 	}
 	if _, err := os.Stat(dir); err == nil {

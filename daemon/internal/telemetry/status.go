@@ -7,13 +7,13 @@ import (
 	"github.com/service-dev/service/daemon/internal/config"
 )
 
-// Status is what a person may know of it all, for one caller.
+// Status is the state of telemetry for one caller.
 type Status struct {
 	// Allowed and DecidedBy are Gate's answer.
 	Allowed   bool
 	DecidedBy string
 	LogFile   string
-	// BackendURL is where events go; empty when there is nowhere.
+	// BackendURL receives the events; empty if there is none.
 	BackendURL string
 	// NoticeAt is zero while the notice was not shown.
 	NoticeAt time.Time
@@ -23,13 +23,13 @@ type Status struct {
 	// UploadedAt is zero before the first upload, of Uploaded events.
 	UploadedAt time.Time
 	Uploaded   int
-	// LastError is why the last try was not taken, or what of the spool could not be; empty when all went well.
+	// LastError is why the last upload failed, or why the spool could not be read or deleted; empty if all went well.
 	LastError string
-	// Next is when the next try is; zero when nothing waits or nothing may be sent.
+	// Next is when the next upload is; zero if nothing waits or nothing may be sent.
 	Next time.Time
 }
 
-// Status tells what is recorded, what would be uploaded, and which switch decides it.
+// Status returns what is recorded, what would be uploaded, and which switch decides.
 func (r *Recorder) Status(who caller.Caller) Status {
 	s := Status{LogFile: r.log.path, NoticeAt: r.o.Memory.NoticeShownAt(), Cap: spoolCap}
 	s.Allowed, s.DecidedBy = r.Gate(who)
@@ -37,7 +37,7 @@ func (r *Recorder) Status(who caller.Caller) Status {
 		s.BackendURL = own.URL
 	}
 	s.Waiting, s.Bytes = r.spool.waiting()
-	counts := r.spool.tally.read()
+	counts := r.spool.counterFile.read()
 	s.Dropped, s.Uploaded = counts.Dropped, counts.Uploaded
 	if counts.UploadedAt > 0 {
 		s.UploadedAt = time.UnixMilli(counts.UploadedAt)
@@ -45,7 +45,7 @@ func (r *Recorder) Status(who caller.Caller) Status {
 	r.upload.mu.Lock()
 	defer r.upload.mu.Unlock()
 	if s.LastError = r.upload.last; s.LastError == "" {
-		s.LastError = r.upload.odd
+		s.LastError = r.upload.spoolProblem
 	}
 	if open, _ := r.Gate(caller.Caller{}); open && s.Waiting > 0 {
 		s.Next = r.upload.next

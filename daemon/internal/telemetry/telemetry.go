@@ -1,7 +1,7 @@
-// Package telemetry records events about the use of the service: those of proto/telemetry and no others, always in a
-// local log that the person can read, and in a spool until they are uploaded where the person's switches allow that.
-// It hands out the first-run notice, before which nothing is uploaded. The package knows no
-// account and no transport; how a batch reaches the backend is its Uploader's business.
+// Package telemetry records events about the use of the service, only those of proto/telemetry: always in a local log
+// that the person can read, and in a spool until they are uploaded if the person's switches allow it. It issues the
+// first-run notice, before which nothing is uploaded. The package knows no account and no transport; its Uploader
+// reaches the backend.
 package telemetry
 
 import (
@@ -22,6 +22,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/config"
 	"github.com/service-dev/service/daemon/internal/consent"
 	"github.com/service-dev/service/daemon/internal/ratelog"
+	"github.com/service-dev/service/proto/backendapi"
 	"github.com/service-dev/service/proto/buildinfo"
 	"github.com/service-dev/service/proto/telemetry"
 )
@@ -33,21 +34,21 @@ type Consents interface {
 
 // Memory is what the install remembers.
 type Memory interface {
-	// NoticeShownAt is the zero time until the first-run notice was shown.
+	// NoticeShownAt returns the zero time until the first-run notice was shown.
 	NoticeShownAt() time.Time
 	SetNoticeShownAt(time.Time) error
-	// LastVersion is the version that ran last; empty when none said so.
+	// LastVersion returns the version that ran last; empty if unknown.
 	LastVersion() string
 	SetLastVersion(string) error
 }
 
 // Uploader reaches the backend. Errors are *backend.Problem, or the context's.
 type Uploader interface {
-	UploadTelemetry(ctx context.Context, t backend.Target, batch []byte) (backend.TelemetryReceipt, error)
+	UploadTelemetry(ctx context.Context, t backend.Target, batch []byte) (backendapi.TelemetryReceipt, error)
 	PurgeTelemetry(ctx context.Context, t backend.Target) (deleted int64, err error)
 }
 
-// Options are the parts of a Recorder. All are required but Now and Jitter.
+// Options configure a Recorder. All are required but Now and Jitter.
 type Options struct {
 	// Dir is the state directory.
 	Dir       string
@@ -56,33 +57,34 @@ type Options struct {
 	Version  string
 	Consents Consents
 	Memory   Memory
-	// Backend resolves where a caller's calls go; that of the zero Caller is the daemon's own, which events go to.
+	// Backend returns the backend of a caller's calls; that of the zero Caller is the daemon's own, which receives the
+	// events.
 	Backend  func(caller.Caller) (config.Backend, error)
 	Uploader Uploader
 	Log      *slog.Logger
 	Now      func() time.Time
-	// Jitter draws from [0, 1).
+	// Jitter returns a random number in [0, 1).
 	Jitter func() float64
 }
 
-// warnEvery is how often the log tells of events that cannot be written.
+// warnEvery is how often the log reports events that cannot be written.
 const warnEvery = time.Minute
 
-// Recorder writes events down and uploads them. It is safe for concurrent use.
+// Recorder records and uploads events. It is safe for concurrent use.
 type Recorder struct {
 	o     Options
 	log   *journal
 	spool *spool
-	// full has a signal when a batch is complete.
+	// full receives a signal when a batch is complete.
 	full chan struct{}
 
-	starting  atomic.Bool // nobody called since the daemon began
-	unwritten *ratelog.Logger
-	notice    notice
-	upload    upload
+	starting      atomic.Bool // no call was made since the daemon started
+	writeFailures *ratelog.Logger
+	notice        notice
+	upload        upload
 }
 
-// New makes the recorder of one state directory. It writes nothing.
+// New returns the recorder of a state directory. It writes nothing.
 func New(o Options) *Recorder {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -90,35 +92,36 @@ func New(o Options) *Recorder {
 	if o.Jitter == nil {
 		o.Jitter = rand.Float64
 	}
-	files := newArea(filepath.Join(o.Dir, Dir))
-	return &Recorder{o: o, log: newJournal(files), spool: newSpool(files), full: make(chan struct{}, 1), unwritten: ratelog.New(o.Log, warnEvery, o.Now)}
+	files := newLockedDir(filepath.Join(o.Dir, Dir))
+	return &Recorder{o: o, log: newJournal(files), spool: newSpool(files), full: make(chan struct{}, 1),
+		writeFailures: ratelog.New(o.Log, warnEvery, o.Now)}
 }
 
-// Record writes an event to the local log, and to the spool where the caller's switches leave open that it is uploaded.
-// Fields that are not of the list are left out, and words are cut down to what the list allows. What cannot be written
-// is reported to the daemon's log and nowhere else: telemetry never disturbs the work.
+// Record writes an event to the local log, and to the spool if the caller's switches may allow its upload. Fields
+// that are not on the list are dropped, and texts are shortened to its limits. A failure is only logged: telemetry
+// never disturbs the work.
 func (r *Recorder) Record(ctx context.Context, name string, fields map[string]any) {
 	who := caller.From(ctx)
 	if r.starting.CompareAndSwap(true, false) {
 		r.install(who)
 	}
-	r.tell(who, name, fields)
+	r.write(who, name, fields)
 }
 
-// tell writes an event down under the switches of who. One that cannot be written is one warning, or one more in the
-// count of the next: a full disk must not fill the daemon's log as well.
-func (r *Recorder) tell(who caller.Caller, name string, fields map[string]any) {
+// write records an event under the switches of who. Failures are logged at a limited rate: a full disk must not fill
+// the log as well.
+func (r *Recorder) write(who caller.Caller, name string, fields map[string]any) {
 	line, err := r.format(name, fields)
 	if err != nil {
-		r.o.Log.Error("failed to make an event", "event", name, "err", err)
+		r.o.Log.Error("failed to encode an event", "event", name, "err", err)
 		return
 	}
-	if err := errors.Join(r.log.add(line), r.keep(who, line)); err != nil {
-		r.unwritten.Warn("failed to write an event", "event", name, "err", err)
+	if err := errors.Join(r.log.add(line), r.spoolEvent(who, line)); err != nil {
+		r.writeFailures.Warn("failed to write an event", "event", name, "err", err)
 	}
 }
 
-// format makes an event's line; an event that is not on the list is an error.
+// format encodes an event; one that is not on the list is an error.
 func (r *Recorder) format(name string, fields map[string]any) (line []byte, err error) {
 	d, known := telemetry.Of(name)
 	if !known {
@@ -127,14 +130,14 @@ func (r *Recorder) format(name string, fields map[string]any) (line []byte, err 
 	id, err := uuid.NewV7()
 	if err == nil {
 		line, err = json.Marshal(telemetry.Event{
-			ID: id.String(), At: r.o.Now().UTC().Format(telemetry.AtLayout), Name: name, Fields: r.pick(d, fields),
+			ID: id.String(), At: r.o.Now().UTC().Format(telemetry.AtLayout), Name: name, Fields: r.selectFields(d, fields),
 		})
 	}
 	return append(line, '\n'), err
 }
 
-// keep spools an event of a caller unless it will never be uploaded.
-func (r *Recorder) keep(who caller.Caller, line []byte) error {
+// spoolEvent spools a caller's event unless it will never be uploaded.
+func (r *Recorder) spoolEvent(who caller.Caller, line []byte) error {
 	allowed, by, own := r.gate(who)
 	if !allowed && by != ByNotice {
 		return nil
@@ -149,8 +152,8 @@ func (r *Recorder) keep(who caller.Caller, line []byte) error {
 	return err
 }
 
-// pick takes the fields of the list and adds those that the recorder itself knows.
-func (r *Recorder) pick(d telemetry.Description, fields map[string]any) map[string]json.RawMessage {
+// selectFields returns the fields of the list and adds those that the recorder knows.
+func (r *Recorder) selectFields(d telemetry.Description, fields map[string]any) map[string]json.RawMessage {
 	own := map[string]any{"version": r.o.Version, "os": runtime.GOOS, "arch": runtime.GOARCH}
 	kept := make(map[string]json.RawMessage, len(d.Fields))
 	for _, f := range d.Fields {
@@ -165,8 +168,8 @@ func (r *Recorder) pick(d telemetry.Description, fields map[string]any) map[stri
 	return kept
 }
 
-// Started is called at the start of a daemon. When it is the first one, or the first in a newer version, the next event is
-// preceded by one that says so: nobody called for a start, so the switches of the first caller decide about it.
+// Started is called when a daemon starts. If it is the first start, or the first of a newer version, the next event
+// is preceded by one that reports it. No caller is involved in the start, so the switches of the first caller apply.
 func (r *Recorder) Started() { r.starting.Store(true) }
 
 func (r *Recorder) install(who caller.Caller) {
@@ -176,11 +179,11 @@ func (r *Recorder) install(who caller.Caller) {
 	}
 	switch order, ordered := buildinfo.Compare(last, r.o.Version); {
 	case last == "":
-		r.tell(who, telemetry.InstallStarted, nil)
-	case !ordered || order < 0: // neither another build of the same version nor a step back
-		r.tell(who, telemetry.InstallUpdated, map[string]any{"previous": last})
+		r.write(who, telemetry.InstallStarted, nil)
+	case !ordered || order < 0: // another build of the same version, or a downgrade
+		r.write(who, telemetry.InstallUpdated, map[string]any{"previous": last})
 	}
 	if err := r.o.Memory.SetLastVersion(r.o.Version); err != nil {
-		r.o.Log.Warn("remembering the version that runs", "err", err)
+		r.o.Log.Warn("failed to save the version that runs", "err", err)
 	}
 }

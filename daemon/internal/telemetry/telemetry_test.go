@@ -17,6 +17,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/config"
 	"github.com/service-dev/service/daemon/internal/consent"
 	"github.com/service-dev/service/daemon/internal/identity"
+	"github.com/service-dev/service/proto/backendapi"
 	"github.com/service-dev/service/proto/telemetry"
 )
 
@@ -77,20 +78,20 @@ func (w *world) resolve(who caller.Caller) (config.Backend, error) {
 	return config.Backend{URL: url, Kind: config.KindRemote}, nil
 }
 
-func (w *world) UploadTelemetry(ctx context.Context, t backend.Target, body []byte) (backend.TelemetryReceipt, error) {
+func (w *world) UploadTelemetry(ctx context.Context, t backend.Target, body []byte) (backendapi.TelemetryReceipt, error) {
 	if w.entered != nil {
 		close(w.entered)
 		<-ctx.Done()
-		return backend.TelemetryReceipt{}, ctx.Err()
+		return backendapi.TelemetryReceipt{}, ctx.Err()
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var b telemetry.Batch
 	if err := json.Unmarshal(body, &b); err != nil {
-		return backend.TelemetryReceipt{}, err
+		return backendapi.TelemetryReceipt{}, err
 	}
 	w.batches, w.targets = append(w.batches, b), append(w.targets, t)
-	return backend.TelemetryReceipt{Accepted: len(b.Events)}, w.refuse
+	return backendapi.TelemetryReceipt{Accepted: int64(len(b.Events))}, w.refuse
 }
 
 func (w *world) PurgeTelemetry(_ context.Context, t backend.Target) (int64, error) {
@@ -169,7 +170,8 @@ func TestOnlyListedFieldsAreWritten(t *testing.T) {
 		if err := e.Check(); err != nil {
 			t.Error(err)
 		}
-		if string(e.Fields["client"]) != `"Claude Code"` || string(e.Fields["durationMs"]) != "12" || string(e.Fields["version"]) != `"1.2.3"` || e.Fields["os"] == nil {
+		if string(e.Fields["client"]) != `"Claude Code"` || string(e.Fields["durationMs"]) != "12" ||
+			string(e.Fields["version"]) != `"1.2.3"` || e.Fields["os"] == nil {
 			t.Errorf("fields: %s", e.Fields)
 		}
 		if e.Fields["clientVersion"] != nil || e.Fields["userCode"] != nil {
@@ -179,7 +181,7 @@ func TestOnlyListedFieldsAreWritten(t *testing.T) {
 	if target := w.targets[0]; target.Bearer != "" || target.InstallID != w.install.ID() || target.BaseURL != ours {
 		t.Errorf("target: %+v", target)
 	}
-	for _, path := range []string{FileName, spoolDir, lockName, tallyName} {
+	for _, path := range []string{FileName, spoolDir, lockName, countersName} {
 		info, err := os.Stat(filepath.Join(w.dir, Dir, path))
 		if err != nil || info.Mode().Perm()&0o077 != 0 {
 			t.Errorf("%s is open to others: %v, %v", path, info.Mode(), err)
@@ -189,8 +191,10 @@ func TestOnlyListedFieldsAreWritten(t *testing.T) {
 
 func TestWordsNameProgramsOnly(t *testing.T) {
 	for in, want := range map[string]string{
-		"claude-code": "claude-code", "Visual Studio Code\n": "Visual Studio Code", "1.2.3+b": "1.2.3+b", "my_agent": "my_agent",
-		"Zed ✨": "", "/home/ada/x": "", `C:\Users\ada`: "", "ada@example.org": "", "ada%40example.org": "", "Ada's agent": "", "~/x": "",
+		"claude-code": "claude-code", "Visual Studio Code\n": "Visual Studio Code", "1.2.3+b": "1.2.3+b",
+		"my_agent": "my_agent",
+		"Zed ✨":    "", "/home/ada/x": "", `C:\Users\ada`: "", "ada@example.org": "", "ada%40example.org": "", "Ada's agent": "",
+		"~/x":         "",
 		"@scope/name": "", "http://x": "", "\x00\n": "", "": "", strings.Repeat("y", 80): strings.Repeat("y", 64),
 	} {
 		if got := clean(in); got != want {
@@ -263,7 +267,8 @@ func TestFirstStartIsToldOnce(t *testing.T) {
 	second := w.again()
 	second.Started()
 	second.Record(as(t, "SERVICE_TELEMETRY=0"), telemetry.Linked, nil)
-	if events := logged(t, w); len(events) != 3 || events[0].Name != telemetry.InstallStarted || events[0].Fields["os"] == nil {
+	if events := logged(t, w); len(events) != 3 || events[0].Name != telemetry.InstallStarted ||
+		events[0].Fields["os"] == nil {
 		t.Errorf("%v", events)
 	}
 	if err := w.install.SetLastVersion("1.2.2"); err != nil {
@@ -275,7 +280,8 @@ func TestFirstStartIsToldOnce(t *testing.T) {
 	if _, err := updated.send(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if e := w.events(); len(e) != 2 || e[0].Name != telemetry.InstallUpdated || string(e[0].Fields["previous"]) != `"1.2.2"` {
+	if e := w.events(); len(e) != 2 || e[0].Name != telemetry.InstallUpdated ||
+		string(e[0].Fields["previous"]) != `"1.2.2"` {
 		t.Errorf("%v", e)
 	}
 }
@@ -303,7 +309,7 @@ func TestOnlyANewerVersionIsAnUpdate(t *testing.T) {
 	}
 }
 
-// S31: of many calls at once one tells it; a call whose client went away gives it back.
+// Of many calls at once one tells it; a call whose client went away gives it back.
 func TestNoticeIsToldOnce(t *testing.T) {
 	w := newWorld(t)
 	for _, quiet := range []string{"SERVICE_TELEMETRY=0", "DO_NOT_TRACK=1", "CI=1"} {
@@ -357,9 +363,11 @@ func TestDecisionMakesTheNoticeUnnecessary(t *testing.T) {
 
 // A token or a code that a client gives as its name is neither spooled nor logged.
 func TestRecord_ClientThatIsASecret(t *testing.T) {
-	for _, secret := range []string{"svc_aGVsbG8td29ybGQtdGhpcy1pcy1hLXRlc3QtdG9rZW4wMDEyMzQ", "sdc_aGVsbG8td29ybGQtdGhpcy1pcy1hLXRlc3QtdG9rZW4wMDEyMzQ", "WDJB-MJHT",
+	for _, secret := range []string{"svc_aGVsbG8td29ybGQtdGhpcy1pcy1hLXRlc3QtdG9rZW4wMDEyMzQ",
+		"sdc_aGVsbG8td29ybGQtdGhpcy1pcy1hLXRlc3QtdG9rZW4wMDEyMzQ", "WDJB-MJHT",
 		"f47ac10b58cc4372a5670e02b2c3d479f47ac10b58cc4372"} {
-		for _, f := range []telemetry.Field{{Name: "client", Kind: telemetry.Name}, {Name: "clientVersion", Kind: telemetry.Version}} {
+		for _, f := range []telemetry.Field{{Name: "client", Kind: telemetry.Name},
+			{Name: "clientVersion", Kind: telemetry.Version}} {
 			if data, ok := encode(f, secret); !ok || string(data) != `"other"` {
 				t.Errorf("%s became %s, %v", f.Name, data, ok)
 			}
@@ -368,7 +376,8 @@ func TestRecord_ClientThatIsASecret(t *testing.T) {
 			t.Errorf("a word became %s", data)
 		}
 	}
-	if data, ok := encode(telemetry.Field{Name: "client", Kind: telemetry.Name}, "Claude Code\n"); !ok || string(data) != `"Claude Code"` {
+	if data, ok := encode(telemetry.Field{Name: "client", Kind: telemetry.Name}, "Claude Code\n"); !ok ||
+		string(data) != `"Claude Code"` {
 		t.Errorf("a name became %s, %v", data, ok)
 	}
 }

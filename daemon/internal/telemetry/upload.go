@@ -12,49 +12,51 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/config"
 	"github.com/service-dev/service/daemon/internal/consent"
+	"github.com/service-dev/service/proto/backendapi"
 	"github.com/service-dev/service/proto/telemetry"
 )
 
 // When uploads happen.
 const (
 	flushEvery = time.Minute
-	// drainWait bounds the one try at the daemon's end.
+	// drainWait bounds the one upload when the daemon ends.
 	drainWait  = 2 * time.Second
 	uploadWait = 30 * time.Second
 	minBackoff = time.Second
 	maxBackoff = 15 * time.Minute
-	// maxPatience bounds what a backend's Retry-After is honoured for.
-	maxPatience = 24 * time.Hour
+	// maxRetryAfter bounds how long a backend's Retry-After is honoured.
+	maxRetryAfter = 24 * time.Hour
 )
 
 // upload is the state of the uploader.
 type upload struct {
-	// sending is held for one try, so that a decision or an erasure is either before it or after it.
+	// sending is held during an upload, so that a decision or a purge happens before or after it.
 	sending sync.Mutex
 
-	mu       sync.Mutex
-	cancel   context.CancelCauseFunc // of the try that is under way
-	last     string                  // what became of the last try; empty when it was taken
-	odd      string                  // what of the spool could not be read or emptied last; empty when that is over
-	fresh    bool                    // odd was told of since the flush began
-	next     time.Time
-	failures int
+	mu     sync.Mutex
+	cancel context.CancelCauseFunc // ends the try under way
+	last   string                  // the outcome of the last try; empty if it was accepted
+	// the last problem of reading or emptying the spool; empty once it is solved
+	spoolProblem string
+	isNew        bool // the problem was reported since the flush began
+	next         time.Time
+	failures     int
 }
 
-// Serve uploads what waits: every minute, when a batch is complete, and once more when ctx ends.
+// Serve uploads waiting events: every minute, when a batch is complete, and once more when ctx ends.
 func (r *Recorder) Serve(ctx context.Context) error {
 	timer := time.NewTimer(r.plan(nil))
 	defer timer.Stop()
 	for {
 		full := r.full
-		if r.failing() { // the back-off decides when
+		if r.failing() { // the back-off decides when to try again
 			full = nil
 		}
 		select {
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainWait)
 			defer cancel()
-			_, _ = r.send(last) // what was not taken stays in the spool
+			_, _ = r.send(last) // whatever is not accepted stays in the spool
 			return nil
 		case <-timer.C:
 		case <-full:
@@ -63,11 +65,11 @@ func (r *Recorder) Serve(ctx context.Context) error {
 	}
 }
 
-// flush sends batches until nothing waits or one is not taken. What was odd about the spool before and is not any more
-// is forgotten with its end, not earlier: a person is to see it.
+// flush sends batches until nothing waits or one fails. Solved problems of the spool are only cleared at its end, so
+// that a person can see them.
 func (r *Recorder) flush(ctx context.Context) error {
 	r.upload.mu.Lock()
-	r.upload.fresh = false
+	r.upload.isNew = false
 	r.upload.mu.Unlock()
 	for {
 		more, err := r.send(ctx)
@@ -81,11 +83,11 @@ func (r *Recorder) flush(ctx context.Context) error {
 	}
 }
 
-// errInterrupted ends a try for a decision or an erasure: nothing went wrong, and nothing is waited for.
+// errInterrupted ends an upload because of a decision or a purge: nothing failed, so there is no back-off.
 var errInterrupted = errors.New("interrupted by a decision of the person")
 
-// send makes one try with the oldest batch; more tells that it was taken and that others may wait. The try can be
-// interrupted from its beginning on, so that nothing leaves which a decision that was stored meanwhile forbids.
+// send makes one attempt with the oldest batch; more reports that it was uploaded and that others may wait. The
+// attempt can be interrupted from the start, so that nothing is sent that a decision stored meanwhile forbids.
 func (r *Recorder) send(ctx context.Context) (more bool, err error) {
 	r.upload.sending.Lock()
 	defer r.upload.sending.Unlock()
@@ -100,7 +102,7 @@ func (r *Recorder) send(ctx context.Context) (more bool, err error) {
 	return more, err
 }
 
-// try looks at the person's switches again: what was spooled may have to stay, or to go.
+// try checks the person's switches again: spooled events may have to stay, or to be deleted.
 func (r *Recorder) try(ctx context.Context) (more bool, err error) {
 	allowed, by, own := r.gate(caller.Caller{})
 	if !allowed {
@@ -110,50 +112,51 @@ func (r *Recorder) try(ctx context.Context) (more bool, err error) {
 		}
 		return false, nil
 	}
-	load, err := r.spool.next(own.URL)
-	if load.unread != nil {
-		r.strange("reading the telemetry spool", load.unread)
+	batch, err := r.spool.next(own.URL)
+	if batch.unread != nil {
+		r.reportSpoolProblem("failed to read the telemetry spool", batch.unread)
 	}
-	if err != nil || len(load.names) == 0 {
+	if err != nil || len(batch.names) == 0 {
 		return false, err
 	}
-	if len(load.Events) == 0 { // nothing of it could be read
-		return true, r.spool.drop(load, func(*tallied) {})
+	if len(batch.Events) == 0 { // none of it could be read
+		return true, r.spool.drop(batch, func(*counters) {})
 	}
-	receipt, err := r.attempt(ctx, own, load)
+	receipt, err := r.attempt(ctx, own, batch)
 	switch {
 	case err == nil:
-		n := receipt.Accepted + receipt.Duplicates
-		return true, r.spool.drop(load, func(c *tallied) {
-			c.Dropped, c.UploadedAt, c.Uploaded = max(0, c.Dropped-load.Dropped), r.o.Now().UnixMilli(), n
+		n := int(receipt.Accepted + receipt.Duplicates)
+		return true, r.spool.drop(batch, func(c *counters) {
+			c.Dropped, c.UploadedAt, c.Uploaded = max(0, c.Dropped-batch.Dropped), r.o.Now().UnixMilli(), n
 		})
-	case hopeless(err):
-		r.o.Log.Warn("the backend does not take a batch of telemetry; it is dropped", "events", len(load.Events), "err", err)
-		return true, r.spool.drop(load, func(c *tallied) { c.Dropped += int64(len(load.Events)) })
+	case isRejected(err):
+		r.o.Log.Warn("backend rejected a batch of telemetry; it is dropped", "events", len(batch.Events), "err", err)
+		return true, r.spool.drop(batch, func(c *counters) { c.Dropped += int64(len(batch.Events)) })
 	}
 	return false, err
 }
 
-// attempt hands a batch over to the backend that it was loaded for, as the anonymous install. It asks the gate once
-// more: reading took its time.
-func (r *Recorder) attempt(ctx context.Context, own config.Backend, l load) (backend.TelemetryReceipt, error) {
+// attempt uploads a batch, as the anonymous install, to the backend for which it was loaded. It checks the gate
+// again, because reading took some time.
+func (r *Recorder) attempt(ctx context.Context, own config.Backend, l batch) (backendapi.TelemetryReceipt, error) {
 	body, err := json.Marshal(l.Batch)
 	if err != nil {
-		return backend.TelemetryReceipt{}, err
+		return backendapi.TelemetryReceipt{}, err
 	}
-	if len(body) > telemetry.MaxBody { // lines of ours never are; nobody would take it
-		return backend.TelemetryReceipt{}, &backend.Problem{HTTPStatus: http.StatusRequestEntityTooLarge, Message: "the batch is too large"}
+	if len(body) > telemetry.MaxBody { // cannot happen with our own lines; no backend would accept it
+		return backendapi.TelemetryReceipt{}, &backend.Problem{HTTPStatus: http.StatusRequestEntityTooLarge,
+			Message: "the batch is too large"}
 	}
 	if err := r.spool.hold(own.URL); err != nil {
-		return backend.TelemetryReceipt{}, err
+		return backendapi.TelemetryReceipt{}, err
 	}
 	if allowed, _, now := r.gate(caller.Caller{}); !allowed || now.URL != own.URL {
-		return backend.TelemetryReceipt{}, errInterrupted
+		return backendapi.TelemetryReceipt{}, errInterrupted
 	}
 	ctx, cancel := context.WithTimeout(ctx, uploadWait)
 	defer cancel()
 	if ctx.Err() != nil {
-		return backend.TelemetryReceipt{}, ctx.Err()
+		return backendapi.TelemetryReceipt{}, ctx.Err()
 	}
 	return r.o.Uploader.UploadTelemetry(ctx, backend.Target{BaseURL: own.URL, InstallID: r.o.InstallID}, body)
 }
@@ -164,29 +167,29 @@ func (u *upload) set(cancel context.CancelCauseFunc) {
 	u.cancel = cancel
 }
 
-// settle forgets what was odd about the spool; what is fresh only where all of it is emptied.
+// settle clears the problem of the spool; a new one is only cleared once the spool was emptied.
 func (u *upload) settle(emptied bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if emptied || !u.fresh {
-		u.odd = ""
+	if emptied || !u.isNew {
+		u.spoolProblem = ""
 	}
 }
 
-// strange keeps for the status, and logs once, what of the spool is not as it should be.
-func (r *Recorder) strange(doing string, err error) {
+// reportSpoolProblem stores a problem of the spool for the status, and logs it once.
+func (r *Recorder) reportSpoolProblem(doing string, err error) {
 	text := doing + ": " + err.Error()
 	r.upload.mu.Lock()
-	again := r.upload.odd == text
-	r.upload.odd, r.upload.fresh = text, true
+	again := r.upload.spoolProblem == text
+	r.upload.spoolProblem, r.upload.isNew = text, true
 	r.upload.mu.Unlock()
 	if !again {
 		r.o.Log.Warn(doing, "err", err)
 	}
 }
 
-// hopeless tells a refusal that another try would meet again.
-func hopeless(err error) bool {
+// isRejected reports whether another attempt would be refused as well.
+func isRejected(err error) bool {
 	var p *backend.Problem
 	if !errors.As(err, &p) {
 		return false
@@ -201,7 +204,7 @@ func (r *Recorder) failing() bool {
 	return r.upload.failures > 0
 }
 
-// plan notes how a try ended and tells how long to wait for the next.
+// plan records how an attempt ended and returns how long to wait for the next.
 func (r *Recorder) plan(err error) time.Duration {
 	u := &r.upload
 	u.mu.Lock()
@@ -217,8 +220,8 @@ func (r *Recorder) plan(err error) time.Duration {
 	return wait
 }
 
-// backoff doubles from a second to a quarter of an hour; the upper half of each step is drawn, so that the installs of
-// a backend that was down do not come back at once. A backend that says how long to wait is waited for at least as long.
+// backoff doubles from a second to a quarter of an hour. The upper half of each step is random, so that the installs
+// of a backend that was down do not all return at once. Retry-After is honoured.
 func backoff(failures int, jitter float64, err error) time.Duration {
 	d := maxBackoff
 	if failures <= 10 {
@@ -227,30 +230,30 @@ func backoff(failures int, jitter float64, err error) time.Duration {
 	d = d/2 + time.Duration(jitter*float64(d/2))
 	var p *backend.Problem
 	if errors.As(err, &p) {
-		d = max(d, min(p.RetryAfter, maxPatience))
+		d = max(d, min(p.RetryAfter, maxRetryAfter))
 	}
 	return d
 }
 
-// Decided is told after the person's decision was stored. A no ends the upload that is under way and empties the spool;
-// where that cannot be done now, the next try does it, which sends nothing either.
+// Decided is called after the person's decision was stored. A refusal ends the upload under way and empties the
+// spool; if that fails, the next attempt does it and sends nothing either.
 func (r *Recorder) Decided(state consent.State) {
 	if state != consent.Declined {
 		return
 	}
-	err := r.alone(func() error {
+	err := r.withLock(func() error {
 		_, err := r.spool.clear()
 		return err
 	})
 	if err != nil {
-		r.strange("emptying the telemetry spool", err)
+		r.reportSpoolProblem("failed to empty the telemetry spool", err)
 		return
 	}
 	r.upload.settle(true)
 }
 
-// alone cuts a try short and acts before the next.
-func (r *Recorder) alone(act func() error) error {
+// withLock interrupts the upload under way and runs act before the next.
+func (r *Recorder) withLock(act func() error) error {
 	r.upload.mu.Lock()
 	if r.upload.cancel != nil {
 		r.upload.cancel(errInterrupted)

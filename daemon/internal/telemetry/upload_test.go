@@ -48,7 +48,8 @@ func TestEventsWaitForTheNotice(t *testing.T) {
 		if len(w.events()) != 2 || w.events()[0].Name != telemetry.InstallStarted {
 			t.Fatalf("uploaded %v", w.events())
 		}
-		if s := w.Status(shell()); s.Waiting != 0 || s.Uploaded != 2 || s.UploadedAt.IsZero() || s.LastError != "" || !s.Next.IsZero() {
+		if s := w.Status(shell()); s.Waiting != 0 || s.Uploaded != 2 || s.UploadedAt.IsZero() || s.LastError != "" ||
+			!s.Next.IsZero() {
 			t.Errorf("%+v", s)
 		}
 		stop()
@@ -104,8 +105,8 @@ func TestBackendThatIsDownIsWaitedFor(t *testing.T) {
 	})
 }
 
-// A batch that was taken and cannot be deleted is not sent again and holds up no newer one; the status tells of it until
-// it is gone.
+// A batch that was taken and cannot be deleted is not sent again and holds up no newer one; the status tells of it
+// until it is gone.
 func TestSentBatchThatCannotBeDeletedIsSentOnce(t *testing.T) {
 	w := told(t)
 	w.Record(as(t), telemetry.Linked, nil)
@@ -116,7 +117,8 @@ func TestSentBatchThatCannotBeDeletedIsSentOnce(t *testing.T) {
 	stuck(w.spool, w.spoolNames(t)[0])
 	for range 2 {
 		w.plan(w.flush(t.Context()))
-		if s := w.Status(shell()); len(w.batches) != 2 || w.events()[len(w.events())-1].Name != telemetry.ToolCalled || s.Dropped != 0 || !strings.Contains(s.LastError, "permission") {
+		if s := w.Status(shell()); len(w.batches) != 2 || w.events()[len(w.events())-1].Name != telemetry.ToolCalled ||
+			s.Dropped != 0 || !strings.Contains(s.LastError, "permission") {
 			t.Fatalf("%d batches, %+v", len(w.batches), s)
 		}
 	}
@@ -151,7 +153,7 @@ func TestBackoff(t *testing.T) {
 		{11, 0, down(), maxBackoff / 2},
 		{1000, 0.999999999, down(), maxBackoff - 1},
 		{1, 0, &backend.Problem{RetryAfter: 90 * time.Second}, 90 * time.Second},
-		{1, 0, &backend.Problem{RetryAfter: 1 << 60}, maxPatience},
+		{1, 0, &backend.Problem{RetryAfter: 1 << 60}, maxRetryAfter},
 	} {
 		if got := backoff(c.failures, c.jitter, c.err); (got - c.want).Abs() > time.Microsecond {
 			t.Errorf("%+v: %v", c, got)
@@ -162,7 +164,8 @@ func TestBackoff(t *testing.T) {
 // A batch that will never be taken is dropped, and the next one says how many were lost.
 func TestRefusedBatchIsDroppedAndCounted(t *testing.T) {
 	w := told(t)
-	for status, dropped := range map[int]bool{400: true, 404: true, 413: true, 408: false, 429: false, 500: false, 503: false, 0: false} {
+	for status, dropped := range map[int]bool{400: true, 404: true, 413: true, 408: false, 429: false, 500: false,
+		503: false, 0: false} {
 		w.refuse = &backend.Problem{HTTPStatus: status}
 		w.Record(as(t), telemetry.Linked, nil)
 		_, err := w.send(t.Context())

@@ -5,18 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
-	"sort"
 	"strings"
 )
 
-// maxArgs bounds a call's arguments, in bytes; none of the tools takes long ones.
+// maxArgs is the most bytes of a call's arguments.
 const maxArgs = 256 << 10
 
-// decode reads a call's arguments into a pointer to a struct. Names are taken exactly as the schema writes them, and
-// unknown ones are refused: a misspelt argument that is ignored costs an agent more than an error.
+// decode reads a call's arguments into a struct. Names must be exactly those of the schema: an agent loses less by an
+// error than by a misspelt argument that is ignored.
 func decode(args json.RawMessage, into any) error {
 	args = bytes.TrimSpace(args)
 	if len(args) == 0 || string(args) == "null" {
@@ -30,7 +30,7 @@ func decode(args json.RawMessage, into any) error {
 	if err := json.Unmarshal(args, &given); err != nil {
 		return invalidArguments("arguments are not a JSON object", names)
 	}
-	for _, name := range sortedKeys(given) {
+	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if !slices.Contains(names, name) {
 			return invalidArguments(fmt.Sprintf("there is no argument %q", clip(name)), names)
 		}
@@ -38,7 +38,8 @@ func decode(args json.RawMessage, into any) error {
 	if err := json.Unmarshal(args, into); err != nil {
 		var typed *json.UnmarshalTypeError
 		if errors.As(err, &typed) {
-			return invalidArguments(fmt.Sprintf("argument %q is not %s", clip(typed.Field), kindName(typed.Type)), names)
+			name := typed.Field[strings.LastIndexByte(typed.Field, '.')+1:] // without the embedded struct
+			return invalidArguments(fmt.Sprintf("argument %q is not %s", clip(name), kindName(typed.Type)), names)
 		}
 		return invalidArguments("an argument cannot be read", names)
 	}
@@ -50,15 +51,13 @@ func invalidArguments(message string, names []string) error {
 	if len(names) > 0 {
 		hint = "this tool takes: " + strings.Join(names, ", ")
 	}
-	return &Error{Code: CodeInvalidArguments, Message: message, FixHint: hint}
+	return invalid(message, hint)
 }
 
 func fieldsOf(into any) []string {
-	t := reflect.TypeOf(into).Elem()
-	names := make([]string, 0, t.NumField())
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		names = append(names, name)
+	var names []string
+	for _, f := range jsonFields(reflect.TypeOf(into).Elem()) {
+		names = append(names, f.json)
 	}
 	return names
 }
@@ -80,28 +79,33 @@ func kindName(t reflect.Type) string {
 	}
 }
 
-func sortedKeys(m map[string]json.RawMessage) []string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	sort.Strings(keys)
-	return keys
-}
+// clip shortens a caller's text so that it can be quoted.
+func clip(s string) string { return cut(s, 60) }
 
-// clip shortens a name that a caller made up, for quoting it.
-func clip(s string) string { return shortened(s, 60) }
-
-// shortened cuts a text to about n bytes.
-func shortened(s string, n int) string {
+// cut shortens a text to about n bytes.
+func cut(s string, n int) string {
 	if len(s) > n {
 		return strings.ToValidUTF8(s[:n], "") + "..."
 	}
 	return s
 }
 
-// integer takes every JSON number without a fraction, 5.0 as well as 5, as JSON Schema does. What an int64 cannot hold
-// becomes its nearest bound, so that the clamping of the spec decides.
+// Arguments that several tools take. The server's instructions describe them once; a tool whose default differs says so
+// in its own schema.
+type (
+	sessionArg struct {
+		SessionID string `json:"sessionId"`
+	}
+	projectArg struct {
+		Project string `json:"project"`
+	}
+	linkArg struct {
+		OpenBrowser *bool `json:"openBrowser"`
+	}
+)
+
+// integer accepts every JSON number without a fraction, 5.0 as well as 5, as JSON Schema does. A number that an int64
+// cannot hold becomes its nearest bound, and is clamped like any other.
 type integer int64
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -124,7 +128,7 @@ func (i *integer) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// clamp brings an optional integer into its bounds; nil is the default.
+// clamp returns an optional integer within its bounds, or def for nil.
 func clamp(given *integer, def, low, high int64) int64 {
 	if given == nil {
 		return def

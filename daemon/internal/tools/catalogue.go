@@ -2,8 +2,11 @@ package tools
 
 import (
 	"context"
+	_ "embed" // for descriptions.md
 	"encoding/json"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/account"
@@ -15,20 +18,21 @@ import (
 
 // Links is what the tools need of the device-code flow.
 type Links interface {
-	// Target tells where the caller's calls go and as whom; its Bearer is empty unless the link may be used there.
+	// Target returns where the caller's calls go and as whom; its Bearer is empty unless the link may be used there.
 	Target(ctx context.Context, who caller.Caller) (backend.Target, account.Link, error)
-	// Ask returns the live code of (backend, install) and remembers the call that needs it. Where there is none, knock
-	// makes the call, and the backend's refusal brings one.
-	Ask(ctx context.Context, target backend.Target, gated link.GatedCall, knock func(context.Context) error) (link.Code, error)
+	// Ask returns the live code of (backend, install) and remembers the call that needs it. If there is none, request
+	// makes the call, which the backend refuses with a new code.
+	Ask(ctx context.Context, target backend.Target, gated link.GatedCall,
+		request func(context.Context) error) (link.Code, error)
 	// Complete waits for the approval of a code. Errors are *backend.Problem.
 	Complete(ctx context.Context, who caller.Caller, deviceCode string, wait link.Wait) (link.Outcome, error)
 	// TakeGated returns the call that asked for a code, once.
 	TakeGated(deviceCode string) (link.GatedCall, bool)
-	// Revoked notes that the backend refused a token.
+	// Revoked records that the backend refused a token.
 	Revoked(token string)
 }
 
-// Sessions is what the tools need of glasses sessions, local and in the browser; each interface stands with its tool.
+// Sessions is what the tools need of glasses sessions, local and in the browser. Each interface is next to its tool.
 type Sessions interface {
 	sessionOpener
 	localStarter
@@ -42,14 +46,14 @@ type Sessions interface {
 	projectFinder
 }
 
-// Accounts is what is known of the link without asking anybody; the caller is in the context. It needs no adapter, so
-// that it also answers where a sandbox allows none.
+// Accounts reports on the link from local data; the caller is in the context. It needs no adapter, so it also works
+// in a sandbox that allows none.
 type Accounts interface {
 	// InstallID is the anonymous id of this install.
 	InstallID() string
-	// Link is the snapshot; its State is OtherBackend when the caller's backend did not mint it.
+	// Link is a snapshot; its State is OtherBackend if the caller's backend did not issue it.
 	Link(ctx context.Context) account.Link
-	// BackendURL is where the caller's calls go: a URL, or "embedded:" with the id where it is known.
+	// BackendURL is where the caller's calls go: a URL, or "embedded:" with the id if it is known.
 	BackendURL(ctx context.Context) string
 }
 
@@ -71,11 +75,11 @@ type Options struct {
 	Scenarios Scenarios
 	Browser   Browser
 	Telemetry Recorder
-	// Scaffold mints the keys of projects; see generate_connection_module.go.
+	// Scaffold creates keys of projects.
 	Scaffold Scaffold
-	// Records reads and changes what belongs to the account's projects; see records.go.
+	// Records reads and changes what belongs to the account's projects.
 	Records Records
-	// Docs searches the bundled documentation; see search_docs.go.
+	// Docs searches the bundled documentation.
 	Docs Docs
 	Now  func() time.Time
 }
@@ -86,10 +90,43 @@ type Catalogue struct {
 	tools []definition
 }
 
-// definition is a tool and what it does. run's first result is marshalled into the structured answer.
+// definition is a tool and its handler, whose first result becomes the structured answer.
 type definition struct {
 	Tool
 	run func(ctx context.Context, c call) (any, error)
+}
+
+//go:embed descriptions.md
+var descriptionsPage string
+
+// descriptions returns the sections of descriptions.md by their headings.
+var descriptions = sync.OnceValue(func() map[string]string {
+	texts := map[string]string{}
+	for section := range strings.SplitSeq(descriptionsPage, "\n## ") {
+		name, text, _ := strings.Cut(section, "\n")
+		texts[name] = strings.Join(strings.Fields(text), " ")
+	}
+	return texts
+})
+
+// define returns the definition of a tool whose handler takes the arguments A; options complete their schema.
+func define[A any](tool Tool, run func(context.Context, call, A) (any, error), options ...option) definition {
+	tool.Description = descriptions()[tool.Name]
+	tool.InputSchema = argumentsOf[A](options...)
+	return definition{Tool: tool, run: func(ctx context.Context, c call) (any, error) {
+		var args A
+		if err := decode(c.args, &args); err != nil {
+			return nil, err
+		}
+		return run(ctx, c, args)
+	}}
+}
+
+// readOnly is a tool that changes nothing.
+func readOnly(name, title string, answers json.RawMessage) Tool {
+	return Tool{
+		Name: name, Title: title, Annotations: Annotations{ReadOnly: true, Idempotent: true}, OutputSchema: answers,
+	}
 }
 
 // call is one call of one tool.
@@ -100,7 +137,7 @@ type call struct {
 	io   IO
 }
 
-// New assembles the catalogue.
+// New returns a catalogue with every tool.
 func New(opts Options) *Catalogue {
 	if opts.Now == nil {
 		opts.Now = time.Now
@@ -110,11 +147,11 @@ func New(opts Options) *Catalogue {
 	return c
 }
 
-// all lists every tool in the order in which agents read them. A new tool is added here and nowhere else.
+// all returns every tool in the order in which agents read them.
 func (c *Catalogue) all(g *gate) []definition {
 	o := c.opts
-	r := reach{gate: g, sessions: o.Sessions, cursors: &cursors{}}
-	in := injector{reach: r, glasses: o.Sessions}
+	r := sessionGate{gate: g, sessions: o.Sessions, cursors: newRecent[int64](maxCursors)}
+	in := injector{sessionGate: r, glasses: o.Sessions}
 	rec := records{gate: g, projects: o.Sessions}
 	return []definition{
 		// Discovery and guidance.
@@ -128,35 +165,35 @@ func (c *Catalogue) all(g *gate) []definition {
 		getCodeExample{}.definition(),
 		generateConnectionModule{gate: g, keys: o.Scaffold, pages: o.Records, turn: make(chan struct{}, 1)}.definition(),
 		inspectIntegration{}.definition(),
-		validateIntegration{}.definition(),
+		validateIntegration{sessions: o.Sessions}.definition(),
 		// Sessions.
-		startLocalSimulation{sessions: o.Sessions}.definition(),
-		createSimulatorSession{gate: g, sessions: o.Sessions, browser: o.Browser}.definition(),
-		completeAuthLink{links: o.Links, retry: c.dispatch, retries: &retries{}}.definition(),
+		startLocalSimulation{sessions: o.Sessions, previous: o.Sessions}.definition(),
+		createSimulatorSession{gate: g, sessions: o.Sessions, previous: o.Sessions, browser: o.Browser}.definition(),
+		completeAuthLink{links: o.Links, retry: c.dispatch, retries: newRetries()}.definition(),
 		getSessionStatus{r}.definition(),
-		getEventLog{reach: r, sessions: o.Sessions}.definition(),
-		waitForEvent{reach: r, sessions: o.Sessions}.definition(),
-		closeSession{reach: r, sessions: o.Sessions}.definition(),
+		getEventLog{sessionGate: r, sessions: o.Sessions}.definition(),
+		waitForEvent{sessionGate: r, sessions: o.Sessions}.definition(),
+		closeSession{sessionGate: r, sessions: o.Sessions}.definition(),
 		// The glasses of a session.
-		getDisplayState{reach: r, sessions: o.Sessions}.definition(),
-		expectDisplay{reach: r, sessions: o.Sessions}.definition(),
+		getDisplayState{sessionGate: r, sessions: o.Sessions}.definition(),
+		expectDisplay{sessionGate: r, sessions: o.Sessions}.definition(),
 		injectInput{in}.definition(),
 		injectTranscript{in}.definition(),
 		injectSensor{in}.definition(),
 		injectFault{in}.definition(),
 		setDevice{in}.definition(),
-		advanceTime{reach: r, sessions: o.Sessions}.definition(),
+		advanceTime{sessionGate: r, sessions: o.Sessions}.definition(),
 		// Tests that stay.
-		recordSession{reach: r, scenarios: o.Scenarios}.definition(),
-		replaySession{reach: r, scenarios: o.Scenarios}.definition(),
+		recordSession{sessionGate: r, scenarios: o.Scenarios}.definition(),
+		replaySession{sessionGate: r, scenarios: o.Scenarios}.definition(),
 		// The account and what belongs to its projects.
 		listProjects{records: rec, source: o.Records}.definition(),
-		getAssistantConfig{records: rec, source: o.Records}.definition(),
+		getAssistantConfig(rec, o.Records),
 		setAssistantConfig{records: rec, source: o.Records}.definition(),
-		getCredentialStatus{records: rec, source: o.Records}.definition(),
+		getCredentialStatus(rec, o.Records),
 		setCredential{records: rec, source: o.Records, browser: o.Browser}.definition(),
 		getProjectAnalytics{records: rec, source: o.Records}.definition(),
-		getConnectionPageConfig{records: rec, source: o.Records}.definition(),
+		getConnectionPageConfig(rec, o.Records),
 		setConnectionPageConfig{records: rec, source: o.Records}.definition(),
 		whoAmI{accounts: o.Accounts}.definition(),
 	}
@@ -171,8 +208,8 @@ func (c *Catalogue) List() []Tool {
 	return list
 }
 
-// Call runs a tool for the caller in ctx and records that it ran; a name that is no tool's is the caller's own text and
-// not recorded. It never panics and always returns a result.
+// Call runs a tool for the caller in ctx and records that it ran. An unknown name is not recorded, since it is the
+// caller's own text. Call never panics and always returns a result.
 func (c *Catalogue) Call(ctx context.Context, name string, args json.RawMessage, io IO) Result {
 	start := c.opts.Now()
 	result := c.dispatch(ctx, call{tool: name, args: args, who: caller.From(ctx), io: io})
@@ -187,11 +224,12 @@ func (c *Catalogue) Call(ctx context.Context, name string, args json.RawMessage,
 	return result
 }
 
-// dispatch finds the tool and turns whatever it does into a result.
+// dispatch runs the tool; errors and panics become results.
 func (c *Catalogue) dispatch(ctx context.Context, call call) (result Result) {
 	defer func() {
 		if recover() != nil {
-			result = failure(&Error{Code: "internal_error", Message: call.tool + " stopped unexpectedly", FixHint: "report this with the daemon's log (servicectl daemon logs)"})
+			result = failure(&Error{Code: "internal_error", Message: call.tool + " stopped unexpectedly",
+				FixHint: "report this with the daemon's log (servicectl daemon logs)"})
 		}
 	}()
 	for _, d := range c.tools {
@@ -200,7 +238,8 @@ func (c *Catalogue) dispatch(ctx context.Context, call call) (result Result) {
 			return resultOf(out, err)
 		}
 	}
-	return failure(&Error{Code: "unknown_tool", Message: "there is no tool of this name", FixHint: "list the tools and call one of those"})
+	return failure(&Error{Code: "unknown_tool", Message: "there is no tool of this name",
+		FixHint: "list the tools and call one of those"})
 }
 
 func (c *Catalogue) knows(name string) bool {

@@ -19,8 +19,8 @@ var update = flag.Bool("update", false, "write the schema snapshots anew")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestSnapshots keeps what agents read of each tool from changing unseen; -update writes the files anew.
-func TestSnapshots(t *testing.T) {
+// TestTools_MatchSnapshots compares everything agents read of each tool with testdata; -update rewrites it.
+func TestTools_MatchSnapshots(t *testing.T) {
 	for _, tool := range newWorld().catalogue().List() {
 		data, err := json.MarshalIndent(tool, "", "  ")
 		if err != nil {
@@ -43,7 +43,7 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-func TestEveryToolIsDescribed(t *testing.T) {
+func TestTools_AreDescribed(t *testing.T) {
 	list := newWorld().catalogue().List()
 	for _, tool := range list {
 		if n := len(tool.Description); n == 0 || n >= 1000 {
@@ -63,7 +63,8 @@ func TestEveryToolIsDescribed(t *testing.T) {
 			Type   string `json:"type"`
 			Closed *bool  `json:"additionalProperties"`
 		}
-		if err := json.Unmarshal(tool.InputSchema, &in); err != nil || in.Type != "object" || in.Closed == nil || *in.Closed {
+		if err := json.Unmarshal(tool.InputSchema, &in); err != nil || in.Type != "object" || in.Closed == nil ||
+			*in.Closed {
 			t.Errorf("%s: input schema %s", tool.Name, tool.InputSchema)
 		}
 		if strings.Contains(string(tool.OutputSchema)+string(tool.InputSchema), `"type":[`) {
@@ -75,7 +76,13 @@ func TestEveryToolIsDescribed(t *testing.T) {
 	}
 }
 
-func TestArgumentsAreChecked(t *testing.T) {
+func TestDescriptions_AreOfToolsThatExist(t *testing.T) {
+	if n, want := len(descriptions())-1, len(newWorld().catalogue().List()); n != want { // one is the page's heading
+		t.Errorf("%d descriptions for %d tools", n, want)
+	}
+}
+
+func TestCall_RefusesWrongArguments(t *testing.T) {
 	for _, test := range []struct{ tool, args, mention string }{
 		{"createSimulatorSession", `{"projekt":"a.b"}`, "projekt"},
 		{"createSimulatorSession", `{"Project":"a.b"}`, "Project"},
@@ -105,7 +112,7 @@ func TestArgumentsAreChecked(t *testing.T) {
 	}
 }
 
-func TestMissingArgumentsMeanNone(t *testing.T) {
+func TestCall_WithoutArguments(t *testing.T) {
 	for _, args := range []string{"", "null", "{}", " { } "} {
 		if result, fields := newWorld().linked().call(t, "getSessionStatus", args, IO{}); result.IsError {
 			t.Errorf("%q: %v", args, fields)
@@ -113,14 +120,15 @@ func TestMissingArgumentsMeanNone(t *testing.T) {
 	}
 }
 
-func TestEveryCallIsRecordedWithoutItsContent(t *testing.T) {
+func TestCall_RecordsNoContent(t *testing.T) {
 	w := newWorld()
 	w.call(t, "createSimulatorSession", `{}`, IO{})
 	w.call(t, "whoAmI", `{}`, IO{})
 	w.call(t, "secret-tool-name", `{}`, IO{})
 	want := []string{"createSimulatorSession auth_required", "whoAmI ok"}
 	for i, event := range w.events {
-		if got := fmt.Sprint(event["tool"], " ", event["outcome"]); event["event"] != telemetry.ToolCalled || event["client"] != "agent" || got != want[i] {
+		if got := fmt.Sprint(event["tool"], " ", event["outcome"]); event["event"] != telemetry.ToolCalled ||
+			event["client"] != "agent" || got != want[i] {
 			t.Errorf("event %d is %v", i, event)
 		}
 		for _, value := range event {
@@ -134,7 +142,7 @@ func TestEveryCallIsRecordedWithoutItsContent(t *testing.T) {
 	}
 }
 
-func TestBackendRefusals(t *testing.T) {
+func TestCall_ReturnsBackendErrors(t *testing.T) {
 	for _, p := range []*backend.Problem{
 		{Code: backend.CodeUnreachable, Message: "the backend cannot be reached", Retryable: true},
 		{Code: backend.CodeNotFound, Message: "there is no such session"},
@@ -145,7 +153,8 @@ func TestBackendRefusals(t *testing.T) {
 			w := newWorld().linked()
 			w.sessionErr = p
 			result, fields := w.call(t, tool, `{}`, IO{})
-			if !result.IsError || fields["code"] != p.Code || fields["retryable"] != p.Retryable || fields["message"] != p.Message {
+			if !result.IsError || fields["code"] != p.Code || fields["retryable"] != p.Retryable ||
+				fields["message"] != p.Message {
 				t.Errorf("%s: %v", tool, fields)
 			}
 			if p.FixHint != "" && fields["fixHint"] != p.FixHint {

@@ -3,23 +3,18 @@ package tools
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/guide"
 )
-
-const createSimulatorSessionText = `Opens a live simulator of smart glasses in the browser, to which the app under development attaches. ` +
-	`Get-or-create: the same project and platform give the same open session, so call it again whenever you need its URL or endpoint. ` +
-	`Use it to show an app to a person. To write and test one, startLocalSimulation needs no account and no browser. To look at an open session use getSessionStatus and getEventLog. ` +
-	`Needs a linked account: without one it answers status "auth_required", which is a normal step. Show the person userCode and ` +
-	`verificationUrl, have them compare the code, then call completeAuthLink with deviceCode; it repeats this call for you. ` +
-	`The app reads its secret from the file appTokenFile; do not print or copy it.`
 
 type createSimulatorSession struct {
 	gate     *gate
 	sessions sessionOpener
+	previous previousSession
 	browser  Browser
 }
 
@@ -32,60 +27,108 @@ type createSimulatorSessionArgs struct {
 	Platform    string `json:"platform"`
 	DeviceModel string `json:"deviceModel"`
 	OpenBrowser *bool  `json:"openBrowser"`
-	Fresh       bool   `json:"fresh"`
+	freshArgs
+}
+
+// freshArgs are the arguments that ask for another session than the open one.
+type freshArgs struct {
+	Fresh         bool `json:"fresh" jsonschema:"Open another session even if one is open."`
+	ClosePrevious bool `json:"closePrevious" jsonschema:"With fresh: close the one before."`
+}
+
+func (a freshArgs) check() error {
+	if a.ClosePrevious && !a.Fresh {
+		return invalid("closePrevious needs fresh true", "pass both, or call closeSession")
+	}
+	return nil
+}
+
+// previousSession is the session of a directory that a fresh one replaces.
+type previousSession interface {
+	sessionFinder
+	sessionCloser
+}
+
+// replacing returns the session that the caller's directory used last, if another one is to replace it.
+func (a freshArgs) replacing(ctx context.Context, sessions previousSession, who caller.Caller) string {
+	if !a.ClosePrevious {
+		return ""
+	}
+	id, _ := sessions.Latest(ctx, who)
+	return id
+}
+
+// closeReplaced closes the session before if it is of the same kind and project as the one that replaces it. It
+// returns its id, or empty. A session that cannot be closed ends by itself and does not fail the call.
+func closeReplaced(ctx context.Context, sessions previousSession, target backend.Target, id string,
+	by session.Opened) string {
+	if id == "" || id == by.SessionID || session.IsLocal(id) != session.IsLocal(by.SessionID) {
+		return ""
+	}
+	before, err := sessions.Get(ctx, target, id)
+	if err != nil || before.Project != by.Project {
+		return ""
+	}
+	if _, err := sessions.Close(ctx, target, id); err != nil {
+		return ""
+	}
+	return id
+}
+
+// sessionAddress identifies a session and says where people and apps reach it.
+type sessionAddress struct {
+	SessionID   string  `json:"sessionId"`
+	Project     string  `json:"project" jsonschema:"The app id the session belongs to."`
+	Platform    string  `json:"platform,omitempty"`
+	DeviceModel string  `json:"deviceModel" jsonschema:"The simulated glasses."`
+	SessionURL  string  `json:"sessionUrl,omitempty" jsonschema:"The page for the person to sign in." format:"uri"`
+	AppEndpoint string  `json:"appEndpoint" jsonschema:"The WebSocket address the app attaches to." format:"uri"`
+	ExpiresAt   *string `json:"expiresAt" jsonschema:"When the session ends unless it is used." format:"date-time"`
 }
 
 type simulatorSession struct {
-	Status        string  `json:"status"`
-	SessionID     string  `json:"sessionId"`
-	Project       string  `json:"project"`
-	Platform      string  `json:"platform"`
-	DeviceModel   string  `json:"deviceModel"`
-	SessionURL    string  `json:"sessionUrl"`
-	AppEndpoint   string  `json:"appEndpoint"`
-	AppTokenFile  string  `json:"appTokenFile"`
-	ExpiresAt     *string `json:"expiresAt"`
-	BrowserOpened bool    `json:"browserOpened"`
-	// Environment is what the app is started with.
-	Environment map[string]string `json:"environment"`
-	Summary     string            `json:"summary"`
+	Status string `json:"status" jsonschema:"active: a new session; resumed: it was open before."`
+	sessionAddress
+	AppTokenFile  string            `json:"appTokenFile" jsonschema:"File with the secret of the app's first frame."`
+	BrowserOpened bool              `json:"browserOpened" jsonschema:"Whether a page was opened in the person's browser."`
+	Environment   map[string]string `json:"environment" jsonschema:"Start the app with these variables."`
+	Closed        string            `json:"closedSessionId,omitempty" jsonschema:"The session before, with closePrevious."`
+	Next          []nextCall        `json:"nextCalls"`
+	Summary       string            `json:"summary"`
 }
 
 func (t createSimulatorSession) definition() definition {
-	return definition{run: t.run, Tool: Tool{
-		Name: "createSimulatorSession", Title: "Open a glasses simulator", Description: createSimulatorSessionText, NeedsAccount: true,
-		InputSchema: inputSchema(`
-			"project":{"type":"string","description":"App id in reverse-DNS form, e.g. com.example.app. Left out: the \"project\" of service.json in or above the working directory, else an id kept for that directory."},
-			"platform":{"type":"string","enum":["ios","android","web","desktop"],"default":"web","description":"What the app is built for."},
-			"deviceModel":{"type":"string","description":"Glasses to simulate, e.g. `+strings.Join(modelIDs(), ", ")+`. Left out: the session's own, or the default."},
-			"openBrowser":{"type":"boolean","description":"true always opens the page in the person's browser, false never. Left out: when there is something new to see."},
-			"fresh":{"type":"boolean","default":false,"description":"Open another session although one is open."}`, ""),
-		OutputSchema: outputSchema(`
-			"status":{"type":"string","enum":["auth_required","active","resumed"],"description":"active: a new session; resumed: it was open before."},`+
-			sessionProperties+`,
-			"appTokenFile":{"type":"string","description":"The file that holds the secret the app shows in its first frame."},
-			"environment":{"type":"object","additionalProperties":{"type":"string"},"description":"Start the app with these variables."},`+
-			summaryProperty, `"status","summary"`, true),
-	}}
+	return define(Tool{
+		Name: "createSimulatorSession", Title: "Open a glasses simulator",
+		NeedsAccount: true,
+		OutputSchema: gatedAnswersOf[simulatorSession]([]string{"active", "resumed"}),
+	}, t.run,
+		on("platform", oneOf(guide.Platforms()...), byDefault("web")),
+		on("deviceModel", says("An id of getPlatformInfo.")),
+		on("openBrowser", says("Default: if the session is new.")),
+	)
 }
 
-func (t createSimulatorSession) run(ctx context.Context, c call) (any, error) {
-	var args createSimulatorSessionArgs
-	if err := decode(c.args, &args); err != nil {
+func (t createSimulatorSession) run(ctx context.Context, c call, args createSimulatorSessionArgs) (any, error) {
+	if err := args.check(); err != nil {
 		return nil, err
 	}
 	return t.gate.run(ctx, c, args.OpenBrowser, func(ctx context.Context, target backend.Target) (any, error) {
+		before := args.replacing(ctx, t.previous, c.who)
 		opened, err := t.sessions.Open(ctx, target, c.who, session.Request{
 			Project: args.Project, Platform: args.Platform, DeviceModel: args.DeviceModel, Fresh: args.Fresh,
 		})
 		if err != nil {
 			return nil, err
 		}
-		return t.answer(ctx, c, args, opened), nil
+		answer := t.answer(ctx, c, args, opened)
+		answer.Closed = closeReplaced(ctx, t.previous, target, before, opened)
+		return answer, nil
 	})
 }
 
-func (t createSimulatorSession) answer(ctx context.Context, c call, args createSimulatorSessionArgs, s session.Opened) simulatorSession {
+func (t createSimulatorSession) answer(ctx context.Context, c call, args createSimulatorSessionArgs,
+	s session.Opened) simulatorSession {
 	status := "resumed"
 	if s.Created {
 		status = "active"
@@ -99,11 +142,21 @@ func (t createSimulatorSession) answer(ctx context.Context, c call, args createS
 		opened, _ = t.browser.Open(ctx, c.who, s.SessionURL)
 	}
 	return simulatorSession{
-		Status: status, SessionID: s.SessionID, Project: s.Project, Platform: s.Platform, DeviceModel: s.DeviceModel,
-		SessionURL: s.SessionURL, AppEndpoint: s.AppEndpoint, AppTokenFile: s.AppTokenFile,
-		ExpiresAt: stampOrNull(s.ExpiresAt), BrowserOpened: opened,
-		Environment: appEnvironment(s),
-		Summary: fmt.Sprintf("Simulator session %s for %s is %s. Give the person %s (they sign in there); the app attaches to %s with the secret in %s.",
-			s.SessionID, s.Project, status, s.SessionURL, s.AppEndpoint, s.AppTokenFile),
+		Status: status, AppTokenFile: s.AppTokenFile, BrowserOpened: opened, Environment: appEnvironment(s),
+		sessionAddress: sessionAddress{
+			SessionID: s.SessionID, Project: s.Project, Platform: s.Platform, DeviceModel: s.DeviceModel,
+			SessionURL: s.SessionURL, AppEndpoint: s.AppEndpoint, ExpiresAt: stampOrNull(s.ExpiresAt),
+		},
+		Next: []nextCall{
+			suggest("waitForEvent", fmt.Sprintf(`{"sessionId":%q,"type":%q}`, s.SessionID, glasses.RowGlassesAttached),
+				"wait until the person has opened the page"),
+			suggest("waitForEvent", fmt.Sprintf(`{"sessionId":%q,"type":%q}`, s.SessionID, glasses.RowAppAttached),
+				"wait until the app has attached"),
+			suggest("getDisplayState", fmt.Sprintf(`{"sessionId":%q}`, s.SessionID), "see what the person sees"),
+		},
+		Summary: fmt.Sprintf("Simulator session %s for %s is %s. Give the person %s (they sign in there), and start the "+
+			"app with the variables in environment. The app waits until the page is open: before that its commands are "+
+			"answered %s. Next: waitForEvent with type %s.",
+			s.SessionID, s.Project, status, s.SessionURL, glasses.CodeNotConnected, glasses.RowGlassesAttached),
 	}
 }

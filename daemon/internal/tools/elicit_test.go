@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/link"
 )
 
-func TestElicitedCallGoesOnByItself(t *testing.T) {
+func TestElicit_ContinuesAfterApproval(t *testing.T) {
 	w := newWorld()
 	asked := ""
 	io := IO{Elicit: func(_ context.Context, message, url string) (bool, error) {
@@ -35,7 +35,7 @@ func TestElicitedCallGoesOnByItself(t *testing.T) {
 	}
 }
 
-func TestElicitationThatDoesNotLink(t *testing.T) {
+func TestElicit_WithoutALink(t *testing.T) {
 	for name, elicit := range map[string]func() (bool, error){
 		"declined":  func() (bool, error) { return false, nil },
 		"broken":    func() (bool, error) { return false, errors.New("no answer") },
@@ -45,7 +45,8 @@ func TestElicitationThatDoesNotLink(t *testing.T) {
 		w.complete = func(context.Context, link.Wait) error {
 			return &backend.Problem{Code: link.CodeAuthTimeout, Message: "nobody approved", Retryable: true}
 		}
-		result, fields := w.call(t, "createSimulatorSession", `{}`, IO{Elicit: func(context.Context, string, string) (bool, error) { return elicit() }})
+		result, fields := w.call(t, "createSimulatorSession", `{}`,
+			IO{Elicit: func(context.Context, string, string) (bool, error) { return elicit() }})
 		if result.IsError || fields["status"] != "auth_required" {
 			t.Errorf("%s: %v", name, fields)
 		}
@@ -54,13 +55,14 @@ func TestElicitationThatDoesNotLink(t *testing.T) {
 		}
 	}
 	w := newWorld()
-	result, _ := w.call(t, "createSimulatorSession", `{}`, IO{Elicit: func(context.Context, string, string) (bool, error) { return false, ErrDeferred }})
+	result, _ := w.call(t, "createSimulatorSession", `{}`,
+		IO{Elicit: func(context.Context, string, string) (bool, error) { return false, ErrDeferred }})
 	if result.Outcome != OutcomeDeferred || len(w.browsed) != 0 {
 		t.Errorf("deferred: %+v", result)
 	}
 }
 
-func TestQuestionThatNobodyAnswers(t *testing.T) {
+func TestElicit_WithoutAnAnswer(t *testing.T) {
 	silent := func(ctx context.Context, _, _ string) (bool, error) {
 		<-ctx.Done()
 		return false, ctx.Err()

@@ -8,11 +8,12 @@ import (
 	"testing"
 )
 
-// TestErrorsAreShortAndSpeakOfJSON gives every argument of every tool values of every JSON type, and very long ones: what is
-// refused is refused in a few words, which name JSON's types and not Go's.
-func TestErrorsAreShortAndSpeakOfJSON(t *testing.T) {
+// TestErrors_AreShortAndNameJSONTypes passes values of every JSON type, and very long ones, for every argument of
+// every tool. Errors must be short and name JSON's types, not Go's.
+func TestErrors_AreShortAndNameJSONTypes(t *testing.T) {
 	long := quote(strings.Repeat("x", 100_000))
-	values := []string{`7`, `-1.5`, `1e400`, `true`, `"x"`, long, `[]`, `[7]`, `[` + long + `]`, `{}`, `{"a":1}`, `{` + long + `:1}`, `{"a":` + long + `}`, `[[1]]`, `[{"a":[]}]`}
+	values := []string{`7`, `-1.5`, `1e400`, `true`, `"x"`, long, `[]`, `[7]`, `[` + long + `]`, `{}`, `{"a":1}`,
+		`{` + long + `:1}`, `{"a":` + long + `}`, `[[1]]`, `[{"a":[]}]`}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // nobody waits
 	w := newWorld().linked().locally()

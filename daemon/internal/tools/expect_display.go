@@ -2,50 +2,45 @@ package tools
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-const expectDisplayText = `Asserts what the wearer sees, and waits up to withinMs for it: every entry of text can be read on the display (each within one text), none of absent can, ` +
-	`the focus is on the node focus, the picture has this SHA-256 (of getDisplayState). Answers status "pass", or "fail" with what is missing and the picture, which is no error. ` +
-	`withinMs is on the session's clock: in virtual time the clock is advanced until it fits. ` +
-	`Use it to prove that an app reacts, after an inject tool. To look without a claim use getDisplayState; to wait for a frame instead of a screen use waitForEvent; ` +
-	`for a whole test that stays, recordSession and replaySession.`
-
 type expectDisplay struct {
-	reach
-	sessions expecter
+	sessionGate
+	sessions displayWatcher
 }
 
-// expecter looks at a display and lets time pass until it may have changed.
-type expecter interface {
+// displayWatcher reads a display and waits until it may have changed.
+type displayWatcher interface {
 	displayReader
 	eventWaiter
 	advancer
 }
 
 type expectDisplayArgs struct {
-	SessionID string   `json:"sessionId"`
-	Text      []string `json:"text"`
-	Absent    []string `json:"absent"`
-	Focus     *string  `json:"focus"`
-	Picture   string   `json:"picture"`
-	WithinMs  *integer `json:"withinMs"`
+	sessionArg
+	Text         []string `json:"text" jsonschema:"Each must be readable in full, e.g. [\"Milk\",\"2 of 5\"]."`
+	Absent       []string `json:"absent" jsonschema:"None may be readable."`
+	Images       []string `json:"images" jsonschema:"Alts or ids to be seen in full."`
+	AllowPartial bool     `json:"allowPartial" jsonschema:"What is partly seen counts."`
+	Focus        *string  `json:"focus" jsonschema:"Id of a node; empty: none."`
+	Picture      string   `json:"picture" jsonschema:"SHA-256, from getDisplayState."`
+	WithinMs     *integer `json:"withinMs" jsonschema:"0 to 50000."`
 }
 
 type expectAnswer struct {
 	Status      string        `json:"status"`
 	SessionID   string        `json:"sessionId"`
 	DeviceModel string        `json:"deviceModel"`
-	Missing     []string      `json:"missing"`
-	Text        []string      `json:"text"`
-	Focus       string        `json:"focus"`
-	Picture     *pictureFacts `json:"picture"`
+	Missing     []string      `json:"missing" jsonschema:"With fail: each expectation that does not hold."`
+	Text        []string      `json:"text" jsonschema:"The readable text."`
+	Focus       string        `json:"focus" jsonschema:"Id of the focused node; empty: none."`
+	Picture     *pictureFacts `json:"picture" jsonschema:"null: the model has no display."`
 	Summary     string        `json:"summary"`
 
 	image []byte
@@ -66,42 +61,30 @@ const (
 )
 
 func (t expectDisplay) definition() definition {
-	return definition{run: t.run, Tool: Tool{
-		Name: "expectDisplay", Title: "Assert what the wearer sees", Description: expectDisplayText,
+	return define(Tool{
+		Name: "expectDisplay", Title: "Assert what the wearer sees",
 		Waits:    true,
 		Pictures: true,
-		InputSchema: inputSchema(sessionArgument+`,
-			"text":{"type":"array","items":{"type":"string"},"description":"What must be readable, e.g. [\"Milk\",\"2 of 5\"]; case counts."},
-			"absent":{"type":"array","items":{"type":"string"},"description":"What must not be readable."},
-			"focus":{"type":"string","description":"Id of the node that has the focus; empty: none has."},
-			"picture":{"type":"string","description":"SHA-256 of the picture, as getDisplayState tells it."},
-			"withinMs":{"type":"integer","default":5000,"description":"How long to wait for it, 0 to 50000; other values are clamped."}`, ""),
-		OutputSchema: outputSchema(`
-			"status":{"type":"string","enum":["auth_required","pass","fail"]},
-			"sessionId":{"type":"string"},
-			"deviceModel":{"type":"string"},
-			"missing":{"type":"array","items":{"type":"string"},"description":"With fail: each claim that does not hold."},
-			"text":{"type":"array","items":{"type":"string"},"description":"What can be read."},
-			"focus":{"type":"string","description":"Id of the node that has the focus; empty: none."},
-			"picture":`+pictureSchema+`,`+summaryProperty, `"status","summary"`, true),
-	}}
+		OutputSchema: gatedAnswersOf[expectAnswer]([]string{"pass", "fail"},
+			pictureHash,
+		),
+	}, t.run,
+		on("withinMs", byDefault(expectDefault)),
+	)
 }
 
-func (t expectDisplay) run(ctx context.Context, c call) (any, error) {
-	var args expectDisplayArgs
-	if err := decode(c.args, &args); err != nil {
-		return nil, err
-	}
-	if len(args.Text) == 0 && len(args.Absent) == 0 && args.Focus == nil && args.Picture == "" {
-		return nil, &Error{Code: CodeInvalidArguments, Message: "nothing is expected", FixHint: `pass text, absent, focus or picture, e.g. {"text":["Hello"]}; getDisplayState only looks`}
+func (t expectDisplay) run(ctx context.Context, c call, args expectDisplayArgs) (any, error) {
+	if len(args.Text)+len(args.Absent)+len(args.Images) == 0 && args.Focus == nil && args.Picture == "" {
+		return nil, invalid("nothing is expected", `pass text, absent, images, focus or picture, e.g. {"text":["Hello"]}; `+
+			`getDisplayState only looks`)
 	}
 	within := clamp(args.WithinMs, expectDefault, 0, expectMost)
-	return t.reach.run(ctx, c, args.SessionID, func(ctx context.Context, target backend.Target, id string) (any, error) {
-		s, err := t.reach.sessions.Get(ctx, target, id)
+	return t.onSession(ctx, c, args.SessionID, func(ctx context.Context, target backend.Target, id string) (any, error) {
+		s, err := t.sessionGate.sessions.Get(ctx, target, id)
 		if err != nil {
 			return nil, err
 		}
-		answer, err := t.look(ctx, target, s, args, within)
+		answer, err := t.watch(ctx, target, s, args, within)
 		if err != nil {
 			return nil, controlProblem(err)
 		}
@@ -109,8 +92,9 @@ func (t expectDisplay) run(ctx context.Context, c call) (any, error) {
 	})
 }
 
-// look looks again each time something may have changed, until it fits or the time is over.
-func (t expectDisplay) look(ctx context.Context, target backend.Target, s backend.Session, args expectDisplayArgs, within int64) (expectAnswer, error) {
+// watch reads the display each time it may have changed, until it matches or the time is over.
+func (t expectDisplay) watch(ctx context.Context, target backend.Target, s backend.Session, args expectDisplayArgs,
+	within int64) (expectAnswer, error) {
 	since, left, end := s.LastSeq, within, time.Now().Add(time.Duration(within)*time.Millisecond)
 	for {
 		d, err := t.sessions.Display(ctx, target, s.SessionID)
@@ -148,32 +132,10 @@ func (t expectDisplay) look(ctx context.Context, target backend.Target, s backen
 
 func verdictOf(id string, d session.Display, args expectDisplayArgs) expectAnswer {
 	shown := displayOf(id, d)
-	answer := expectAnswer{Status: "pass", SessionID: id, DeviceModel: d.Model.ID, Missing: []string{}, Text: shown.Text, Picture: shown.Picture, image: d.PNG}
-	for _, target := range shown.Targets {
-		if target.Focused {
-			answer.Focus = target.ID
-		}
-	}
-	readable := func(want string) bool {
-		return slices.ContainsFunc(shown.Text, func(text string) bool { return strings.Contains(text, want) })
-	}
-	miss := func(format string, a ...any) { answer.Missing = append(answer.Missing, fmt.Sprintf(format, a...)) }
-	for _, want := range args.Text {
-		if !readable(want) {
-			miss("%q cannot be read", want)
-		}
-	}
-	for _, unwanted := range args.Absent {
-		if readable(unwanted) {
-			miss("%q can be read", unwanted)
-		}
-	}
-	if args.Focus != nil && *args.Focus != answer.Focus {
-		miss("the focus is on %q, not on %q", answer.Focus, *args.Focus)
-	}
-	if args.Picture != "" && (shown.Picture == nil || !strings.EqualFold(args.Picture, shown.Picture.SHA256)) {
-		miss("the picture is another one")
-	}
+	answer := expectAnswer{Status: "pass", SessionID: id, DeviceModel: d.Model.ID, Text: shown.Text, Focus: d.Focus(),
+		Picture: shown.Picture, image: d.PNG}
+	answer.Missing = orEmpty(d.Unmet(scenario.ExpectDisplay{Text: args.Text, Absent: args.Absent, Images: args.Images,
+		AllowPartial: args.AllowPartial, Focus: args.Focus, Picture: args.Picture}))
 	answer.Summary = "It holds. " + shown.Summary
 	if len(answer.Missing) > 0 {
 		answer.Status, answer.Summary = "fail", "It does not hold: "+strings.Join(answer.Missing, "; ")+". "+shown.Summary

@@ -16,6 +16,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/link"
 	"github.com/service-dev/service/daemon/internal/scenario"
 	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/proto/backendapi"
 	"github.com/service-dev/service/proto/clientio/local"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/render"
@@ -45,7 +46,7 @@ type world struct {
 
 	opened     session.Opened
 	open       []backend.Session
-	page       backend.EventPage
+	page       backendapi.EventPage
 	sessionErr error
 	request    session.Request
 	caller     caller.Caller
@@ -60,7 +61,7 @@ type world struct {
 	display  session.Display
 	refusal  *glasses.Error
 	controls []control
-	pages    []backend.EventPage // of Wait, one after another; then nothing
+	pages    []backendapi.EventPage // of Wait, one after another; then nothing
 	waited   []int64
 	advanced []int64
 	settled  bool
@@ -72,6 +73,7 @@ type world struct {
 	keys    *keys
 	account accountRecords
 	browsed []string
+	closed  []string // sessions
 	events  []map[string]any
 }
 
@@ -87,14 +89,16 @@ func newWorld() *world {
 		CreatedAt: testTime, LastActiveAt: testTime, ExpiresAt: testTime.Add(24 * time.Hour), LastSeq: 3,
 	}
 	return &world{
-		link: account.Link{State: account.NotLinked}, fresh: true, here: "com.example.app", account: someRecords(), open: []backend.Session{s},
+		link: account.Link{State: account.NotLinked}, fresh: true, here: "com.example.app", account: someRecords(),
+		open:   []backend.Session{s},
 		opened: session.Opened{Session: s, Created: true, AppTokenFile: "/state/sessions/" + testID + "/app.token"},
-		page:   backend.EventPage{Events: []json.RawMessage{json.RawMessage(`{"seq":1}`)}, Next: 1, More: true},
+		page:   backendapi.EventPage{Events: []json.RawMessage{json.RawMessage(`{"seq":1}`)}, Next: 1, More: true},
 	}
 }
 
 func (w *world) linked() *world {
-	w.link = account.Link{State: account.Linked, AuthToken: testToken, AccountID: "acc", Tier: account.TierFree, LinkedAt: testTime, BackendURL: "embedded:x"}
+	w.link = account.Link{State: account.Linked, AuthToken: testToken, AccountID: "acc", Tier: account.TierFree,
+		LinkedAt: testTime, BackendURL: "embedded:x"}
 	return w
 }
 
@@ -112,12 +116,14 @@ func (w *world) InstallID() string                 { return "inst_1" }
 func (w *world) Link(context.Context) account.Link { return w.link }
 func (w *world) BackendURL(context.Context) string { return "embedded:x" }
 
-func (w *world) Ask(_ context.Context, _ backend.Target, gated link.GatedCall, _ func(context.Context) error) (link.Code, error) {
+func (w *world) Ask(_ context.Context, _ backend.Target, gated link.GatedCall,
+	_ func(context.Context) error) (link.Code, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.gated = &gated
 	return link.Code{Fresh: w.fresh, DeviceCode: backend.DeviceCode{
-		DeviceCode: testDevice, UserCode: testUser, VerificationURL: cmp.Or(w.askAt, testURL), ExpiresIn: 10 * time.Minute, PollInterval: 5 * time.Second,
+		DeviceCode: testDevice, UserCode: testUser, VerificationURL: cmp.Or(w.askAt, testURL),
+		ExpiresIn: 10 * time.Minute, PollInterval: 5 * time.Second,
 	}}, nil
 }
 
@@ -161,7 +167,8 @@ func (w *world) Revoked(token string) {
 // sessions is the world's other half, whose Open has another signature.
 type sessions struct{ *world }
 
-func (s sessions) Open(_ context.Context, _ backend.Target, who caller.Caller, req session.Request) (session.Opened, error) {
+func (s sessions) Open(_ context.Context, _ backend.Target, who caller.Caller,
+	req session.Request) (session.Opened, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.request, s.caller = req, who
@@ -181,12 +188,14 @@ func (s sessions) List(context.Context, backend.Target) ([]backend.Session, erro
 }
 
 func (s sessions) Close(_ context.Context, _ backend.Target, id string) (backend.Session, error) {
+	s.closed = append(s.closed, id)
 	closed := s.opened.Session
 	closed.SessionID, closed.State, closed.ClosedAt = id, "closed", testTime
 	return closed, s.sessionErr
 }
 
-func (s sessions) Since(_ context.Context, _ backend.Target, _ string, since int64, limit int) (backend.EventPage, error) {
+func (s sessions) Since(_ context.Context, _ backend.Target, _ string, since int64,
+	limit int) (backendapi.EventPage, error) {
 	s.since, s.limit = since, limit
 	return s.page, s.sessionErr
 }
@@ -200,7 +209,8 @@ func (w *world) locally() *world {
 	tree := glasses.Node{Type: glasses.NodeColumn, Children: []glasses.Node{
 		{Type: glasses.NodeText, Text: "Shopping"}, {Type: glasses.NodeButton, ID: "done", Text: "Done"}}}
 	view := render.Clamp(model, glasses.View{Tree: &tree})
-	w.display = session.Display{Model: model, State: glasses.FreshState(), View: view, PNG: render.PNG(render.Draw(model, view)), Text: render.Text(&tree)}
+	w.display = session.NewDisplay(model, glasses.FreshState(), view)
+	w.display.PNG = w.display.Picture()
 	w.opened.SessionID, w.opened.Clock, w.opened.Transport = testLocal, backend.ClockReal, backend.TransportLocal
 	w.opened.AppEndpoint = "ws://127.0.0.1:1/api/sessions/" + testLocal + "/app"
 	return w
@@ -215,7 +225,8 @@ func (s sessions) Latest(context.Context, caller.Caller) (string, bool) {
 	return s.latest, s.latest != ""
 }
 
-func (s sessions) Control(_ context.Context, _ backend.Target, id, typ string, payload any, media []byte) (glasses.Result, error) {
+func (s sessions) Control(_ context.Context, _ backend.Target, id, typ string, payload any,
+	media []byte) (glasses.Result, error) {
 	data, err := json.Marshal(payload)
 	if err != nil {
 		return glasses.Result{}, err
@@ -239,7 +250,8 @@ func (s sessions) Advance(_ context.Context, _ string, ms int64) (int64, bool, e
 	return ms, s.settled, s.sessionErr
 }
 
-func (s sessions) Wait(ctx context.Context, _ backend.Target, _ string, since int64, _ int, wait time.Duration) (backend.EventPage, error) {
+func (s sessions) Wait(ctx context.Context, _ backend.Target, _ string, since int64, _ int,
+	wait time.Duration) (backendapi.EventPage, error) {
 	s.mu.Lock()
 	s.waited = append(s.waited, since)
 	if len(s.pages) > 0 {
@@ -253,14 +265,15 @@ func (s sessions) Wait(ctx context.Context, _ backend.Target, _ string, since in
 	case <-time.After(wait):
 	case <-ctx.Done():
 	}
-	return backend.EventPage{Next: since}, s.sessionErr
+	return backendapi.EventPage{Next: since}, s.sessionErr
 }
 
 type scenarios struct{ *world }
 
 func (w scenarios) Record(_ context.Context, req scenario.RecordRequest) (scenario.Recording, error) {
 	w.recorded = req
-	return scenario.Recording{Name: req.Name, Path: req.Path, DurationMs: 60_000, Steps: 4, Requests: 7, Pictures: 3}, w.sessionErr
+	return scenario.Recording{Name: req.Name, Path: req.Path, DurationMs: 60_000, Steps: 4, Requests: 7,
+		Pictures: 3}, w.sessionErr
 }
 
 func (w scenarios) Run(ctx context.Context, req scenario.Request) (scenario.Report, error) {
@@ -298,7 +311,9 @@ func (w *world) catalogue() *Catalogue {
 // call runs a tool and checks what holds for every answer: it fits the tool's schema, and says what it must say.
 func (w *world) call(t *testing.T, name, args string, io IO) (Result, map[string]any) {
 	t.Helper()
-	return w.callIn(caller.With(context.Background(), caller.Caller{Cwd: "/home/a/app", Client: "agent", IO: local.New()}), t, name, args, io)
+	return w.callIn(caller.With(context.Background(), caller.Caller{
+		Cwd: "/home/a/app", Client: "agent", IO: local.New(),
+	}), t, name, args, io)
 }
 
 func (w *world) callIn(ctx context.Context, t *testing.T, name, args string, io IO) (Result, map[string]any) {

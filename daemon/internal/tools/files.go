@@ -5,22 +5,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/clientio"
+	contract "github.com/service-dev/service/proto/clientio"
 )
 
-// Codes of refusals about files that the agent named.
+// Error codes for files that the agent named.
 const (
 	CodeFileUnreadable = "file_unreadable"
 	CodeFileExists     = "file_exists"
 	CodeFileUnwritable = "file_unwritable"
 )
 
-// fileKind is a kind of file that is known by its first bytes.
+// fileKind is a file type and the test of its first bytes.
 type fileKind struct {
 	name  string
 	magic func([]byte) bool
@@ -36,21 +38,41 @@ var (
 	}}}
 )
 
-// pathOf makes an argument absolute: as it is, or below the caller's working directory.
+// pathOf returns an argument as an absolute path; a relative one is below the caller's working directory.
 func pathOf(who caller.Caller, argument, path string) (string, error) {
 	switch {
 	case strings.ContainsRune(path, 0):
-		return "", &Error{Code: CodeInvalidArguments, Message: fmt.Sprintf("argument %q is not a path", argument), FixHint: "pass the path of a file"}
+		return "", invalid(fmt.Sprintf("argument %q is not a path", argument), "pass the path of a file")
 	case filepath.IsAbs(path):
 		return filepath.Clean(path), nil
 	case !filepath.IsAbs(who.Cwd):
-		return "", &Error{Code: CodeInvalidArguments, Message: fmt.Sprintf("argument %q is relative, and the working directory is not known", argument), FixHint: "pass an absolute path"}
+		return "", invalid(fmt.Sprintf("argument %q is relative, and the working directory is not known", argument),
+			"pass an absolute path")
 	}
 	return filepath.Join(who.Cwd, path), nil
 }
 
-// readFile reads a regular file of at most limit bytes whose content is of one of the kinds; the path alone says nothing.
-func readFile(ctx context.Context, who caller.Caller, argument, path string, limit int64, kinds []fileKind) ([]byte, error) {
+// listDir returns an argument's path and what is in that folder: nothing if it does not exist.
+func listDir(
+	ctx context.Context, who caller.Caller, files clientio.Files, argument, path string,
+) (dir string, entries []contract.Entry, err error) {
+	dir, err = pathOf(who, argument, path)
+	if err != nil {
+		return "", nil, err
+	}
+	entries, err = files.List(ctx, dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return dir, nil, nil
+	}
+	if err != nil {
+		return "", nil, fileError(CodeFileUnwritable, err, "pass a folder that may be read and written")
+	}
+	return dir, entries, nil
+}
+
+// readFile reads a regular file of at most limit bytes. Its content, whatever its name, must be of one of the kinds.
+func readFile(ctx context.Context, who caller.Caller, argument, path string, limit int64,
+	kinds []fileKind) ([]byte, error) {
 	full, err := pathOf(who, argument, path)
 	if err != nil {
 		return nil, err
@@ -60,23 +82,20 @@ func readFile(ctx context.Context, who caller.Caller, argument, path string, lim
 		err = errors.New("read " + full + ": its content is not " + kindNames(kinds))
 	}
 	if err != nil {
-		return nil, fileError(CodeFileUnreadable, err, fmt.Sprintf("pass in %s the path of a %s file of at most %d bytes", argument, kindNames(kinds), limit))
+		return nil, fileError(CodeFileUnreadable, err, fmt.Sprintf("pass in %s the path of a %s file of at most %d bytes",
+			argument, kindNames(kinds), limit))
 	}
 	return data, nil
 }
 
-// fileContent is a file that the client's process does not write: the answer holds it instead. One of Text and Base64 is
-// set.
+// fileContent is a file in an answer to a client that writes none. One of Text and Base64 is set.
 type fileContent struct {
 	Path   string `json:"path"`
 	Text   string `json:"text,omitempty"`
 	Base64 []byte `json:"base64,omitempty"`
 }
 
-const contentsSchema = `{"type":"array","items":{"type":"object","properties":{"path":{"type":"string"},"text":{"type":"string"},"base64":{"type":"string"}}},"description":"Only for a client that writes no files: what it has to write."}`
-
-// writable are the files that a call writes to: the client's, or, for a client that writes none, a collector whose
-// content goes into the answer.
+// writable returns the client's files, or for a client that writes none a collector whose content goes into the answer.
 func writable(who caller.Caller) (clientio.Files, *clientio.Collector) {
 	if files := clientio.FilesOf(who); files.Available() {
 		return files, nil
@@ -85,7 +104,7 @@ func writable(who caller.Caller) (clientio.Files, *clientio.Collector) {
 	return clientio.FilesOf(caller.Caller{IO: collector}), collector
 }
 
-// contentsOf are the files of a collector; none without one.
+// contentsOf returns the files of a collector, which may be nil.
 func contentsOf(collector *clientio.Collector) []fileContent {
 	if collector == nil {
 		return nil
@@ -101,13 +120,14 @@ func contentsOf(collector *clientio.Collector) []fileContent {
 	return contents
 }
 
-// notWritten tells the agent what to do with an answer that holds files.
+// notWritten ends the summary of an answer with files.
 const notWritten = " This client writes no files: write those of contents yourself."
 
-// fileError puts an error of the client's files into the catalogue's words.
+// fileError returns the agent's error for an error of the client's files.
 func fileError(code string, err error, hint string) error {
 	if clientio.IsUnavailable(err) {
-		return &Error{Code: clientio.CodeUnavailable, Message: err.Error(), FixHint: "connect through service-mcp, or use `servicectl tool call`: they read and write files for their caller"}
+		return &Error{Code: clientio.CodeUnavailable, Message: err.Error(),
+			FixHint: "connect through service-mcp, or use `servicectl tool call`: they read and write files for their caller"}
 	}
 	return &Error{Code: code, Message: err.Error(), FixHint: hint}
 }
@@ -119,5 +139,3 @@ func kindNames(kinds []fileKind) string {
 	}
 	return strings.Join(names, " or ")
 }
-
-func join(words []string) string { return strings.Join(words, ", ") }

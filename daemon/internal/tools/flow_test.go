@@ -3,6 +3,7 @@ package tools
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,15 +15,18 @@ import (
 	"github.com/service-dev/service/daemon/internal/link"
 )
 
-func TestWithoutALinkEveryGatedToolAsksForOne(t *testing.T) {
+func TestGatedTools_AskForALink(t *testing.T) {
 	for tool, args := range map[string]string{
-		"createSimulatorSession": `{}`, "getSessionStatus": `{"sessionId":"` + testID + `"}`, "getEventLog": `{}`, "closeSession": `{"sessionId":"` + testID + `"}`,
-		"getDisplayState": `{}`, "injectInput": `{"kind":"tap"}`, "waitForEvent": `{}`, "expectDisplay": `{"text":["Hello"]}`,
+		"createSimulatorSession": `{}`, "getSessionStatus": `{"sessionId":"` + testID + `"}`,
+		"getEventLog": `{}`, "closeSession": `{"sessionId":"` + testID + `"}`,
+		"getDisplayState": `{}`, "injectInput": `{"kind":"tap"}`, "waitForEvent": `{}`,
+		"expectDisplay": `{"text":["Hello"]}`,
 	} {
 		w := newWorld()
 		result, fields := w.call(t, tool, args, IO{})
 		want := map[string]any{
-			"status": "auth_required", "code": "auth_required", "retryable": true, "deviceCode": testDevice, "userCode": testUser,
+			"status": "auth_required", "code": "auth_required", "retryable": true, "deviceCode": testDevice,
+			"userCode":        testUser,
 			"verificationUrl": testURL, "expiresInSeconds": 600.0, "reason": "not_linked", "browserOpened": true,
 		}
 		for field, value := range want {
@@ -31,7 +35,8 @@ func TestWithoutALinkEveryGatedToolAsksForOne(t *testing.T) {
 			}
 		}
 		hint, _ := fields["fixHint"].(string)
-		if result.IsError || !strings.Contains(hint, testUser) || !strings.Contains(hint, testURL) || !strings.Contains(hint, "completeAuthLink") {
+		if result.IsError || !strings.Contains(hint, testUser) || !strings.Contains(hint, testURL) ||
+			!strings.Contains(hint, "completeAuthLink") {
 			t.Errorf("%s: error %v, hint %q", tool, result.IsError, hint)
 		}
 		if len(w.browsed) != 1 || w.browsed[0] != testURL {
@@ -43,7 +48,7 @@ func TestWithoutALinkEveryGatedToolAsksForOne(t *testing.T) {
 	}
 }
 
-func TestWhenTheActivationPageIsOpened(t *testing.T) {
+func TestGate_OpensThePage(t *testing.T) {
 	for _, test := range []struct {
 		args  string
 		fresh bool
@@ -75,8 +80,9 @@ func TestCreateSimulatorSession(t *testing.T) {
 		w.opened.Created = test.created
 		_, fields := w.call(t, "createSimulatorSession", test.args, IO{})
 		want := map[string]any{
-			"status": test.status, "sessionId": testID, "project": "com.example.app", "platform": "web", "deviceModel": "rayban_display",
-			"sessionUrl": w.opened.SessionURL, "appEndpoint": w.opened.AppEndpoint, "appTokenFile": w.opened.AppTokenFile,
+			"status": test.status, "sessionId": testID, "project": "com.example.app", "platform": "web",
+			"deviceModel": "rayban_display",
+			"sessionUrl":  w.opened.SessionURL, "appEndpoint": w.opened.AppEndpoint, "appTokenFile": w.opened.AppTokenFile,
 			"expiresAt": "2026-01-03T03:04:05Z",
 		}
 		for field, value := range want {
@@ -90,16 +96,18 @@ func TestCreateSimulatorSession(t *testing.T) {
 	}
 	w := newWorld().linked()
 	w.call(t, "createSimulatorSession", `{"project":"a.b","platform":"ios","deviceModel":"even_g1","fresh":true}`, IO{})
-	if r := w.request; r.Project != "a.b" || r.Platform != "ios" || r.DeviceModel != "even_g1" || !r.Fresh || w.caller.Cwd != "/home/a/app" {
+	if r := w.request; r.Project != "a.b" || r.Platform != "ios" || r.DeviceModel != "even_g1" || !r.Fresh ||
+		w.caller.Cwd != "/home/a/app" {
 		t.Errorf("asked for %+v", r)
 	}
 }
 
-func TestRevokedLinkIsAskedForAgain(t *testing.T) {
+func TestGate_AsksAgainAfterRevocation(t *testing.T) {
 	w := newWorld().linked()
 	w.sessionErr = &backend.Problem{Code: backend.CodeAuthRequired, Message: "the token was revoked", HTTPStatus: 401}
 	result, fields := w.call(t, "createSimulatorSession", `{}`, IO{})
-	if result.IsError || fields["status"] != "auth_required" || fields["reason"] != "revoked" || fields["userCode"] != testUser {
+	if result.IsError || fields["status"] != "auth_required" || fields["reason"] != "revoked" ||
+		fields["userCode"] != testUser {
 		t.Errorf("answered %v", fields)
 	}
 	if summary, _ := fields["summary"].(string); !strings.Contains(summary, "revoked") {
@@ -122,12 +130,13 @@ func TestCompleteAuthLink(t *testing.T) {
 		t.Errorf("expiresAt is %v, present %v", value, present)
 	}
 	file, _ := fields["authTokenFile"].(map[string]any)
-	if value, present := file["error"]; file["path"] != "/state/auth.json" || file["written"] != true || !present || value != nil {
+	if value, present := file["error"]; file["path"] != "/state/auth.json" || file["written"] != true || !present ||
+		value != nil {
 		t.Errorf("authTokenFile is %v", file)
 	}
 	retried, _ := fields["retried"].(map[string]any)
-	if retried["status"] != "active" || retried["sessionId"] != testID {
-		t.Errorf("retried is %v", retried)
+	if retried["status"] != "active" || retried["sessionId"] != testID || fields["retriedTool"] != "createSimulatorSession" {
+		t.Errorf("retried is %v of %v", retried, fields["retriedTool"])
 	}
 	if w.caller.Cwd != "/home/a/app" || len(w.browsed) != 0 {
 		t.Errorf("retried for %+v, opened %v", w.caller, w.browsed)
@@ -137,7 +146,51 @@ func TestCompleteAuthLink(t *testing.T) {
 	}
 }
 
-func TestEveryoneWhoWaitsGetsTheRetriedCall(t *testing.T) {
+// TestCompleteAuthLink_NamesTheRetriedTool links for another tool than the one that people know it by.
+func TestCompleteAuthLink_NamesTheRetriedTool(t *testing.T) {
+	w := newWorld()
+	w.call(t, "listProjects", `{"openBrowser":false}`, IO{})
+	_, fields := w.call(t, "completeAuthLink", `{"deviceCode":"`+testDevice+`"}`, IO{})
+	if summary, _ := fields["summary"].(string); fields["retriedTool"] != "listProjects" ||
+		!strings.Contains(summary, "The call of listProjects") {
+		t.Errorf("answered %v", fields)
+	}
+	_, fields = w.call(t, "completeAuthLink", `{"deviceCode":"`+testDevice+`x"}`, IO{})
+	if _, named := fields["retriedTool"]; named || strings.Contains(fields["summary"].(string), "The call of") {
+		t.Errorf("nothing was retried: %v", fields)
+	}
+}
+
+// TestFresh_ClosesThePreviousSession replaces the directory's session of the same kind and project, and no other.
+func TestFresh_ClosesThePreviousSession(t *testing.T) {
+	const other = "loc_zzzzzzzzzzzzzzzzzzzz"
+	for _, test := range []struct {
+		name, tool, args, latest, opened string
+		want                             []string
+	}{
+		{"local", "startLocalSimulation", `{"fresh":true,"closePrevious":true}`, other, testLocal, []string{other}},
+		{"browser", "createSimulatorSession", `{"fresh":true,"closePrevious":true}`, "ses_before99", testID,
+			[]string{"ses_before99"}},
+		{"only if it is asked for", "startLocalSimulation", `{"fresh":true}`, other, testLocal, nil},
+		{"of another kind", "startLocalSimulation", `{"fresh":true,"closePrevious":true}`, "ses_before99", testLocal, nil},
+		{"none before", "startLocalSimulation", `{"fresh":true,"closePrevious":true}`, "", testLocal, nil},
+		{"itself", "startLocalSimulation", `{"fresh":true,"closePrevious":true}`, testLocal, testLocal, nil},
+	} {
+		w := newWorld().linked()
+		w.latest, w.opened.SessionID, w.opened.Clock = test.latest, test.opened, "real"
+		result, fields := w.call(t, test.tool, test.args, IO{})
+		closed, _ := fields["closedSessionId"].(string)
+		if result.IsError || !slices.Equal(w.closed, test.want) || closed != strings.Join(test.want, "") {
+			t.Errorf("%s: closed %v, answered %v", test.name, w.closed, fields)
+		}
+	}
+	if _, fields := newWorld().call(t, "startLocalSimulation", `{"closePrevious":true}`,
+		IO{}); fields["code"] != CodeInvalidArguments {
+		t.Errorf("without fresh: %v", fields)
+	}
+}
+
+func TestCompleteAuthLink_SharesTheRetriedCall(t *testing.T) {
 	w := newWorld()
 	c := w.catalogue()
 	c.Call(t.Context(), "createSimulatorSession", json.RawMessage(`{"fresh":true}`), IO{})
@@ -154,25 +207,26 @@ func TestEveryoneWhoWaitsGetsTheRetriedCall(t *testing.T) {
 	if w.opens != 1 {
 		t.Errorf("the call was repeated %d times", w.opens)
 	}
-	if result := c.Call(t.Context(), "completeAuthLink", json.RawMessage(`{"deviceCode":"sdc_other"}`), IO{}); !strings.Contains(result.Text, `"retried":null`) {
+	if result := c.Call(t.Context(), "completeAuthLink", json.RawMessage(`{"deviceCode":"sdc_other"}`),
+		IO{}); !strings.Contains(result.Text, `"retried":null`) {
 		t.Errorf("a code that no call had asked for: %s", result.Text)
 	}
 }
 
-func TestRememberedRetriesAreBounded(t *testing.T) {
-	var r retries
+func TestRetries_AreBounded(t *testing.T) {
+	r := newRetries()
 	runs := 0
 	for i := range 3 * maxRetries {
 		for range 2 {
 			r.of(t.Context(), strconv.Itoa(i), func() (string, json.RawMessage) { runs++; return "", null })
 		}
 	}
-	if runs != 3*maxRetries || len(r.byCode) != maxRetries || len(r.order) != maxRetries {
-		t.Errorf("%d runs, %d remembered", runs, len(r.byCode))
+	if runs != 3*maxRetries || len(r.byCode.values) != maxRetries || len(r.byCode.order) != maxRetries {
+		t.Errorf("%d runs, %d remembered", runs, len(r.byCode.values))
 	}
 }
 
-func TestWaitsAreClamped(t *testing.T) {
+func TestCompleteAuthLink_ClampsWaits(t *testing.T) {
 	for _, test := range []struct {
 		args          string
 		max, interval time.Duration
@@ -192,7 +246,7 @@ func TestWaitsAreClamped(t *testing.T) {
 	}
 }
 
-func TestCompleteAuthLinkErrors(t *testing.T) {
+func TestCompleteAuthLink_Errors(t *testing.T) {
 	for code, retryable := range map[string]bool{
 		backend.CodeUnknownDeviceCode: false, backend.CodeDeviceCodeExpired: true, backend.CodeDeviceCodeDenied: true,
 		backend.CodeUnreachable: true, backend.CodeInvalidResponse: false, link.CodeAuthTimeout: true,
@@ -208,7 +262,7 @@ func TestCompleteAuthLinkErrors(t *testing.T) {
 	}
 }
 
-func TestProgressGrows(t *testing.T) {
+func TestProgress_OnlyGrows(t *testing.T) {
 	w := newWorld()
 	w.complete = func(_ context.Context, wait link.Wait) error {
 		for i := range 4 {
@@ -229,7 +283,7 @@ func TestProgressGrows(t *testing.T) {
 	}
 }
 
-func TestCancelledCallEndsAtOnce(t *testing.T) {
+func TestCompleteAuthLink_EndsWhenCancelled(t *testing.T) {
 	w := newWorld()
 	w.complete = func(ctx context.Context, _ link.Wait) error {
 		<-ctx.Done()
@@ -254,7 +308,8 @@ func TestSessionTools(t *testing.T) {
 		t.Errorf("status is %v", fields)
 	}
 	_, fields = w.call(t, "getEventLog", `{"since":2,"limit":9999}`, IO{})
-	if fields["sessionId"] != testID || fields["next"] != 1.0 || fields["more"] != true || w.since != 2 || w.limit != 500 {
+	if fields["sessionId"] != testID || fields["next"] != 1.0 || fields["more"] != true || w.since != 2 ||
+		w.limit != 500 {
 		t.Errorf("log is %v, asked since %d limit %d", fields, w.since, w.limit)
 	}
 	_, fields = w.call(t, "closeSession", `{"sessionId":"`+testID+`"}`, IO{})
@@ -272,7 +327,8 @@ func TestSessionTools(t *testing.T) {
 }
 
 func TestWhoAmI(t *testing.T) {
-	for _, state := range []account.State{account.NotLinked, account.Linked, account.Revoked, account.Expired, account.Corrupt, account.OtherBackend} {
+	for _, state := range []account.State{account.NotLinked, account.Linked, account.Revoked, account.Expired,
+		account.Corrupt, account.OtherBackend} {
 		w := newWorld().linked()
 		w.link.State = state
 		if state == account.NotLinked || state == account.Corrupt {
@@ -280,7 +336,8 @@ func TestWhoAmI(t *testing.T) {
 		}
 		result, fields := w.call(t, "whoAmI", `{}`, IO{})
 		linked := state == account.Linked
-		if fields["state"] != string(state) || fields["linked"] != linked || fields["installId"] != "inst_1" || fields["backendUrl"] != "embedded:x" {
+		if fields["state"] != string(state) || fields["linked"] != linked || fields["installId"] != "inst_1" ||
+			fields["backendUrl"] != "embedded:x" {
 			t.Errorf("%s: %v", state, fields)
 		}
 		if (fields["tier"] != nil) != linked || strings.Contains(result.Text, testToken) {
@@ -295,14 +352,16 @@ func TestAuthRequired_OtherBackendIsLinked(t *testing.T) {
 	code := link.Code{DeviceCode: backend.DeviceCode{UserCode: testUser, VerificationURL: testURL}, Fresh: true,
 		Replaces: account.Link{State: account.Linked, AccountID: "acc", BackendURL: "embedded:x"}}
 	got := authRequired(code, account.OtherBackend, false)
-	if !strings.Contains(got.FixHint, "servicectl login --replace") || strings.Contains(got.FixHint+got.Summary, "embedded:") {
+	if !strings.Contains(got.FixHint, "servicectl login --replace") ||
+		strings.Contains(got.FixHint+got.Summary, "embedded:") {
 		t.Errorf("%+v", got)
 	}
 	if !conflicting(code, account.OtherBackend) {
 		t.Error("the browser would be opened")
 	}
 	code.Replaces.State = account.Revoked
-	if got := authRequired(code, account.OtherBackend, false); !strings.Contains(got.FixHint, testUser) || conflicting(code, account.OtherBackend) {
+	if got := authRequired(code, account.OtherBackend, false); !strings.Contains(got.FixHint, testUser) ||
+		conflicting(code, account.OtherBackend) {
 		t.Errorf("a revoked link stands in the way: %+v", got)
 	}
 }

@@ -23,7 +23,8 @@ func FuzzArguments(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, into := range []any{
 			&createSimulatorSessionArgs{}, &completeAuthLinkArgs{}, &getEventLogArgs{}, &closeSessionArgs{}, &struct{}{},
-			&waitForEventArgs{}, &expectDisplayArgs{}, &injectSensorArgs{}, &injectFaultArgs{}, &recordSessionArgs{}, &getPermissionsArgs{},
+			&waitForEventArgs{}, &expectDisplayArgs{}, &injectSensorArgs{}, &injectFaultArgs{}, &recordSessionArgs{},
+			&getPermissionsArgs{},
 			&setAssistantConfigArgs{}, &setConnectionPageConfigArgs{}, &getProjectAnalyticsArgs{}, &setCredentialArgs{},
 		} {
 			err := decode(data, into)
@@ -43,24 +44,33 @@ func FuzzArguments(f *testing.F) {
 	})
 }
 
-// FuzzCalls calls tools with whatever an agent may make up: no tool may break, nothing may be done to the glasses that the
-// protocol does not know, and every answer is an object.
+// FuzzCalls calls tools with whatever an agent may make up: no tool may break, nothing may be done to the glasses
+// that the protocol does not know, and every answer is an object.
 func FuzzCalls(f *testing.F) {
-	names := []string{"getCapabilityGuide", "getPermissions", "getVoiceCommandGuidance", "getProductionChecklist", "startLocalSimulation", "getSessionStatus",
-		"getEventLog", "waitForEvent", "getDisplayState", "expectDisplay", "injectInput", "injectTranscript", "injectSensor", "injectFault", "setDevice",
-		"advanceTime", "recordSession", "replaySession", "closeSession", "listProjects", "getAssistantConfig", "setAssistantConfig", "getCredentialStatus", "setCredential",
+	names := []string{"getCapabilityGuide", "getPermissions", "getVoiceCommandGuidance", "getProductionChecklist",
+		"startLocalSimulation", "getSessionStatus",
+		"getEventLog", "waitForEvent", "getDisplayState", "expectDisplay", "injectInput", "injectTranscript",
+		"injectSensor", "injectFault", "setDevice",
+		"advanceTime", "recordSession", "replaySession", "closeSession", "listProjects", "getAssistantConfig",
+		"setAssistantConfig", "getCredentialStatus", "setCredential",
 		"getProjectAnalytics", "getConnectionPageConfig", "setConnectionPageConfig"}
 	for i, args := range []string{
-		`{"capability":"display","deviceModel":"even_g1"}`, `{"platform":"ios","capabilities":["camera"]}`, `{"phrases":["hey siri","\u0000"]}`, `{"platform":"web"}`,
-		`{"project":"a.b","clock":"virtual"}`, `{"sessionId":"loc_x"}`, `{"since":-1}`, `{"payload":{"a":[{"b":null}]},"timeoutSeconds":1e300}`, `{"picture":false}`,
-		`{"text":[""],"focus":null,"withinMs":-5}`, `{"kind":"tap","x":1e300,"y":-1}`, `{"text":"x","confidence":1e9}`, `{"state":{"battery":{"level":101}}}`,
-		`{"code":"busy","times":-9}`, `{"deviceModel":"x"}`, `{"ms":1e18}`, `{"dir":"a\u0000"}`, `{"file":".."}`, `{"sessionId":""}`,
+		`{"capability":"display","deviceModel":"even_g1"}`, `{"platform":"ios","capabilities":["camera"]}`,
+		`{"phrases":["hey siri","\u0000"]}`, `{"platform":"web"}`,
+		`{"project":"a.b","clock":"virtual"}`, `{"sessionId":"loc_x"}`, `{"since":-1}`,
+		`{"payload":{"a":[{"b":null}]},"timeoutSeconds":1e300}`, `{"picture":false}`,
+		`{"text":[""],"focus":null,"withinMs":-5}`, `{"kind":"tap","x":1e300,"y":-1}`, `{"text":"x","confidence":1e9}`,
+		`{"state":{"battery":{"level":101}}}`,
+		`{"code":"busy","times":-9}`, `{"deviceModel":"x"}`, `{"ms":1e18}`, `{"dir":"a\u0000"}`, `{"file":".."}`,
+		`{"sessionId":""}`,
 		`{}`, `{"project":"a.b"}`, `{"version":1e300,"voice":"","sounds":null}`, `{"project":""}`, `{"provider":"../x"}`,
-		`{"from":"9999-12-31","to":"0000-00-00T00:00:00Z"}`, `{"openBrowser":null}`, `{"version":0,"phrases":[null],"toggles":[{"on":1}]}`,
+		`{"from":"9999-12-31","to":"0000-00-00T00:00:00Z"}`, `{"openBrowser":null}`,
+		`{"version":0,"phrases":[null],"toggles":[{"on":1}]}`,
 	} {
 		f.Add(uint8(i), []byte(args))
 	}
-	f.Add(uint8(slices.Index(names, "recordSession")), []byte("{\"dir\":\"a\x7f\"}")) // what Go quotes otherwise than JSON
+	f.Add(uint8(slices.Index(names, "recordSession")),
+		[]byte("{\"dir\":\"a\x7f\"}")) // what Go quotes otherwise than JSON
 	w := newWorld().linked()
 	w.latest, w.display.Model = testLocal, glasses.Models()[1] // without a panel there is no picture to write anywhere
 	catalogue := w.catalogue()

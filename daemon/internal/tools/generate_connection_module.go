@@ -11,42 +11,35 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/scaffold"
+	"github.com/service-dev/service/proto/backendapi"
 	"github.com/service-dev/service/proto/glasses/guide"
 )
 
-const generateConnectionModuleText = `Writes the module by which an app connects to its glasses into the project: one source file with connect, reconnect, typed errors and a ` +
-	`method for each command of the capabilities asked for; connect.html, the page on which users connect their glasses (setConnectionPageConfig changes it); ` +
-	`a manifest; and a project key in an ignored file, which is never in the answer. ` +
-	`Idempotent: the same call writes the same bytes and mints no second key. Files that were changed by hand are reported, not overwritten. ` +
-	`Call it again to add a capability. Do not use it to learn the API (getCodeExample shows complete apps) or to check a project (validateIntegration). ` +
-	`Needs a linked account: without one it answers status "auth_required", a normal step: show the person userCode and verificationUrl, then call ` +
-	`completeAuthLink with deviceCode; it repeats this call for you. For other languages write a client: searchDocs "protocol".`
-
-// Scaffold is what generating a module needs of the account: keys of a project.
+// Scaffold creates project keys for generated modules.
 type Scaffold interface {
 	MintProjectKey(ctx context.Context, target backend.Target, project, name string) (backend.ProjectKey, error)
 }
 
 type pageFiler interface {
-	// ConnectionPageFile brings a project's connection page as one HTML file.
-	ConnectionPageFile(ctx context.Context, target backend.Target, project string) (backend.ConnectionPageFile, error)
+	// ConnectionPageFile returns a project's connection page as one HTML file.
+	ConnectionPageFile(ctx context.Context, target backend.Target, project string) (backendapi.ConnectionPageFile, error)
 }
 
 type generateConnectionModule struct {
 	gate  *gate
 	keys  Scaffold
 	pages pageFiler
-	turn  chan struct{} // one call writes at a time: two would mint two keys for one folder
+	turn  chan struct{} // one call writes at a time: two would create two keys for a folder
 }
 
 type generateConnectionModuleArgs struct {
-	Language     string   `json:"language"`
+	Language     string   `json:"language" jsonschema:"typescript: Node 22 or newer, and the web."`
 	Capabilities []string `json:"capabilities"`
 	Project      string   `json:"project"`
 	Dir          string   `json:"dir"`
-	Force        bool     `json:"force"`
-	Page         *bool    `json:"connectionPage"`
-	OpenBrowser  *bool    `json:"openBrowser"`
+	Force        bool     `json:"force" jsonschema:"Overwrite files changed by hand."`
+	Page         *bool    `json:"connectionPage" jsonschema:"Also write connect.html."`
+	linkArg
 }
 
 type generatedFile struct {
@@ -55,59 +48,49 @@ type generatedFile struct {
 }
 
 type generatedModule struct {
-	Status       string          `json:"status"`
+	Status       string          `json:"status" jsonschema:"unchanged: everything was up to date."`
 	Project      string          `json:"project"`
 	Language     string          `json:"language"`
 	Version      string          `json:"moduleVersion"`
 	Capabilities []string        `json:"capabilities"`
-	Dir          string          `json:"dir"`
+	Dir          string          `json:"dir" jsonschema:"The module's folder."`
 	Files        []generatedFile `json:"files"`
 	KeyFile      string          `json:"keyFile"`
-	KeyMinted    bool            `json:"keyMinted"`
+	KeyMinted    bool            `json:"keyMinted" jsonschema:"false: the existing key is used."`
 	Page         string          `json:"connectionPage"`
 	Setting      string          `json:"setting"`
-	Example      string          `json:"example"`
-	Run          string          `json:"run"`
+	Example      string          `json:"example" jsonschema:"A complete small app that uses the module."`
+	Run          string          `json:"run" jsonschema:"How to start that app."`
 	Contents     []fileContent   `json:"contents,omitempty"`
 	Next         []nextCall      `json:"nextCalls"`
 	Summary      string          `json:"summary"`
 }
 
 func (t generateConnectionModule) definition() definition {
-	return definition{run: t.run, Tool: Tool{
-		Name: "generateConnectionModule", Title: "Generate the connection module", Description: generateConnectionModuleText, NeedsAccount: true,
+	return define(Tool{
+		Name: "generateConnectionModule", Title: "Generate the connection module", NeedsAccount: true,
 		Annotations: Annotations{Idempotent: true},
-		InputSchema: inputSchema(`
-			"language":{"type":"string","enum":[`+quoted(scaffold.Languages())+`],"description":"Of the app. typescript is for Node and for the web."},
-			"capabilities":{"type":"array","items":{"type":"string","enum":[`+quoted(guide.CapabilityIDs())+`]},"description":"What the app does with the glasses. Left out: display and input. Ask for what is used, no more."},
-			"project":{"type":"string","description":"App id in reverse-DNS form, e.g. com.example.app. Left out: that of service.json in or above the working directory, else a new one, which is written there."},
-			"dir":{"type":"string","default":"service","description":"Folder for the module below the working directory."},
-			"force":{"type":"boolean","default":false,"description":"Overwrite generated files that were changed by hand."},
-			"connectionPage":{"type":"boolean","default":true,"description":"Place connect.html too. false leaves it as it is."},
-			"openBrowser":{"type":"boolean","description":"Without a link: whether to open the page that asks for one."}`, `"language"`),
-		OutputSchema: outputSchema(`
-			"status":{"type":"string","enum":["auth_required","generated","unchanged"],"description":"unchanged: everything was there already."},
-			"project":{"type":"string"},"language":{"type":"string"},"moduleVersion":{"type":"string"},
-			"capabilities":{"type":"array","items":{"type":"string"}},
-			"dir":{"type":"string","description":"The module's folder."},
-			"files":{"type":"array","items":{"type":"object","properties":{"path":{"type":"string"},"state":{"type":"string","enum":["created","updated","unchanged","kept"],"description":"kept: connect.html was changed by hand."}}}},
-			"keyFile":{"type":"string","description":"The file that holds the project key. Do not print or copy it."},
-			"keyMinted":{"type":"boolean","description":"false: the key that was there is used."},
-			"connectionPage":{"type":"string","enum":["placed","kept","unavailable","left_out"],"description":"What became of connect.html; unavailable: the backend did not give it, the module is there all the same."},
-			"setting":{"type":"string","description":"The one setting that chooses between simulator and real glasses."},
-			"example":{"type":"string","description":"A complete small app that uses the module."},
-			"run":{"type":"string","description":"How to start that app."},
-			"contents":`+contentsSchema+`,`+
-			nextProperty+`,`+summaryProperty, `"status","summary"`, true),
-	}}
+		OutputSchema: gatedAnswersOf[generatedModule]([]string{"generated", "unchanged"},
+			on("files.state", oneOf("created", "updated", "unchanged", "kept"),
+				says("kept: connect.html was changed by hand.")),
+			on("keyFile", says("The file that holds the project key. Do not print or copy it.")),
+			on("connectionPage", oneOf("placed", "kept", "unavailable", "left_out"), says("What happened to connect.html; "+
+				"unavailable: the backend did not return it, but the module was written.")),
+			on("setting", says("The one setting that chooses between simulator and real glasses.")),
+		),
+	}, t.run,
+		required("language"),
+		on("language", oneOf(scaffold.Languages()...)),
+		on("capabilities", oneOf(guide.CapabilityIDs()...), says("Only what the app uses. Default: display and "+
+			"input.")),
+		on("dir", byDefault(scaffold.DefaultDir)),
+		on("connectionPage", byDefault(true)),
+	)
 }
 
-func (t generateConnectionModule) run(ctx context.Context, c call) (any, error) {
-	var args generateConnectionModuleArgs
-	if err := decode(c.args, &args); err != nil {
-		return nil, err
-	}
-	if _, err := scaffold.Normalise(scaffold.Request{Language: args.Language, Capabilities: args.Capabilities}); err != nil {
+func (t generateConnectionModule) run(ctx context.Context, c call, args generateConnectionModuleArgs) (any, error) {
+	if _, err := scaffold.Normalise(scaffold.Request{Language: args.Language,
+		Capabilities: args.Capabilities}); err != nil {
 		return nil, scaffoldError(err)
 	}
 	return t.gate.run(ctx, c, args.OpenBrowser, func(ctx context.Context, target backend.Target) (any, error) {
@@ -116,10 +99,10 @@ func (t generateConnectionModule) run(ctx context.Context, c call) (any, error) 
 			key, err := t.keys.MintProjectKey(ctx, target, project, filepath.Base(c.who.Cwd))
 			return key.Key, err
 		}
-		if collector != nil && target.Bearer != "" { // a key is put into a file and nowhere else
+		if collector != nil && target.Bearer != "" { // keys are only ever written to files
 			mint = func(context.Context, string) (string, error) { return "", nil }
 		}
-		if target.Bearer == "" { // the backend refuses and says with which code to link; nothing is written
+		if target.Bearer == "" { // the backend refuses with a code; nothing is written
 			project := args.Project
 			if project == "" {
 				project = unnamedProject
@@ -157,9 +140,11 @@ func (t generateConnectionModule) answer(w scaffold.Written, page bool, collecto
 		return nil, scaffoldError(err)
 	}
 	a := generatedModule{
-		Status: "unchanged", Project: w.Project, Language: w.Language, Version: w.Version, Capabilities: w.Capabilities, Dir: w.Dir,
+		Status: "unchanged", Project: w.Project, Language: w.Language, Version: w.Version, Capabilities: w.Capabilities,
+		Dir:     w.Dir,
 		KeyFile: w.KeyFile, KeyMinted: w.KeyMinted, Example: hello.Code, Run: hello.Run,
-		Setting: envGlassesTransport + " is simulator or device; left out it is simulator in a development build and device in a release build, which refuses simulators. " +
+		Setting: envGlassesTransport + " is simulator or device; left out it is simulator in a development build and " +
+			"device in a release build, which refuses simulators. " +
 			"A simulator's address and secret come from " + envGlassesURL + " and " + envGlassesSecret + ".",
 	}
 	var names []string
@@ -171,11 +156,13 @@ func (t generateConnectionModule) answer(w scaffold.Written, page bool, collecto
 		names = append(names, f.Path)
 	}
 	a.Next = []nextCall{
-		call1("getCodeExample", `{"language":"`+w.Language+`","topic":"state"}`, "see how an app survives refusals and changes of state"),
-		call1("startLocalSimulation", `{}`, "get glasses for the app to attach to"),
-		call1("validateIntegration", `{}`, "check the project once the app uses the module"),
+		suggest("getCodeExample", `{"language":"`+w.Language+`","topic":"state"}`,
+			"see how an app survives refusals and changes of state"),
+		suggest("startLocalSimulation", `{}`, "get glasses for the app to attach to"),
+		suggest("validateIntegration", `{}`, "check the project once the app uses the module"),
 	}
-	a.Summary = fmt.Sprintf("The %s module for %s is in %s (%s): %s. The app imports it as in example; commit everything but %s, which is ignored.",
+	a.Summary = fmt.Sprintf("The %s module for %s is in %s (%s): %s. The app imports it as in example; commit "+
+		"everything but %s, which is ignored.",
 		w.Language, strings.Join(w.Capabilities, ", "), w.Dir, a.Status, strings.Join(names, ", "), scaffold.KeyName)
 	var note string
 	a.Page, note = pageOf(w, page)
@@ -185,18 +172,20 @@ func (t generateConnectionModule) answer(w scaffold.Written, page bool, collecto
 		a.Summary += notWritten + " No project key was made, for it is put into a file only: make one in the dashboard."
 	}
 	if w.Language == scaffold.Swift {
-		a.Summary += " The Swift module is parsed by a grammar in this service's own tests, not compiled and not run: build it at once."
+		a.Summary += " The Swift module is parsed by a grammar in this service's own tests, not compiled and not run: " +
+			"build it at once."
 	}
 	return a, nil
 }
 
-// pageOf tells what became of the connection page, in a word and a sentence.
+// pageOf returns what happened to the connection page, as a word and a sentence.
 func pageOf(w scaffold.Written, asked bool) (word, note string) {
 	if !asked {
 		return "left_out", ""
 	}
 	if w.PageErr != nil {
-		return "unavailable", " The connection page (" + scaffold.PageName + ") could not be had: " + w.PageErr.Error() + "; call again later to place it."
+		return "unavailable", " The connection page (" + scaffold.PageName + ") could not be had: " + w.PageErr.Error() +
+			"; call again later to place it."
 	}
 	for _, f := range w.Files {
 		if f.State == "kept" {
@@ -206,7 +195,7 @@ func pageOf(w scaffold.Written, asked bool) (word, note string) {
 	return "placed", ""
 }
 
-// scaffoldError puts the scaffold's refusals into the catalogue's words.
+// scaffoldError returns the agent's error for an error of the scaffold.
 func scaffoldError(err error) error {
 	if clientio.IsUnavailable(err) {
 		return fileError("", err, "")
@@ -218,7 +207,7 @@ func scaffoldError(err error) error {
 	return err
 }
 
-// projectDir is the folder that a call is about: the argument, else the caller's working directory.
+// projectDir returns the folder of a call: the argument, or the caller's working directory.
 func projectDir(c call, dir string) (string, error) {
 	if dir == "" {
 		return c.who.Cwd, nil
@@ -226,11 +215,8 @@ func projectDir(c call, dir string) (string, error) {
 	return pathOf(c.who, "dir", dir)
 }
 
-// arguments writes a nextCall's arguments.
+// arguments returns a nextCall's arguments as JSON.
 func arguments(fields map[string]any) string {
-	data, err := json.Marshal(fields)
-	if err != nil {
-		return "{}" // strings and lists of them always encode
-	}
+	data, _ := json.Marshal(fields) // strings and lists of them always encode
 	return string(data)
 }

@@ -8,133 +8,221 @@ import (
 
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/guide"
+	"github.com/service-dev/service/proto/glasses/render"
 )
-
-const getCapabilityGuideText = `Teaches one capability of the glasses completely: its commands with every field, bound and default, what answers them, the events it ` +
-	`brings, the typed errors with what to do about each, which device models have it and how well that is known, frames to copy, what bites in ` +
-	`practice, and the calls that try it out. For display it also lists the node types of a tree. ` +
-	`Use it before you write code for a capability. It needs no account and changes nothing. ` +
-	`For the whole way and the list of capabilities call getPlatformInfo; for a complete app getCodeExample; for longer texts searchDocs.`
 
 type getCapabilityGuide struct{}
 
 type getCapabilityGuideArgs struct {
 	Capability  string `json:"capability"`
-	DeviceModel string `json:"deviceModel"`
+	DeviceModel string `json:"deviceModel" jsonschema:"Only this model."`
 }
 
-// modelWord tells whether a device model has a capability, and with what.
-type modelWord struct {
-	ID       string `json:"id"`
-	Has      bool   `json:"has"`
-	Detail   string `json:"detail,omitempty"`
-	Fidelity string `json:"fidelity,omitempty"`
-}
+// commandWords and eventWords are guides as agents read them: each field is one line of text.
+type (
+	commandWords struct {
+		Type    string   `json:"type"`
+		Payload []string `json:"payload,omitempty"`
+		Answer  string   `json:"answer"`
+		Errors  []string `json:"errors,omitempty"`
+	}
+	eventWords struct {
+		Type    string   `json:"type"`
+		Payload []string `json:"payload"`
+		When    string   `json:"when"`
+		Binary  bool     `json:"binary,omitempty"`
+		Stream  bool     `json:"stream,omitempty"`
+	}
+)
 
+// capabilityAnswer is the guide of a capability, or the table of errors that all of them share.
 type capabilityAnswer struct {
-	Capability   string        `json:"capability"`
-	About        string        `json:"about"`
-	Part         string        `json:"part,omitempty"`
-	Commands     []wordCommand `json:"commands"`
-	Events       []wordEvent   `json:"events"`
-	Errors       []wordError   `json:"errors"`
-	Nodes        []wordNode    `json:"nodes,omitempty"`
-	DeviceModels []modelWord   `json:"deviceModels"`
-	Example      example       `json:"example"`
-	Pitfalls     []string      `json:"pitfalls"`
-	Next         []nextCall    `json:"nextCalls"`
-	Summary      string        `json:"summary"`
+	Capability   string              `json:"capability"`
+	About        string              `json:"about"`
+	Part         string              `json:"part,omitempty"`
+	Commands     []commandWords      `json:"commands,omitempty"`
+	Events       []eventWords        `json:"events,omitempty"`
+	Nodes        map[string][]string `json:"nodes,omitempty"`
+	DeviceModels map[string]string   `json:"deviceModels,omitempty"`
+	Example      *example            `json:"example,omitempty"`
+	Pitfalls     []string            `json:"pitfalls,omitempty"`
+	Errors       []errorGuide        `json:"errors,omitempty" jsonschema:"Of errors: every code of a command."`
+	Next         []nextCall          `json:"nextCalls"`
+	Summary      string              `json:"summary"`
 }
+
+// errorsGuide is the argument that asks for the table of errors.
+const errorsGuide = "errors"
+
+// guideNames are the values of the argument capability.
+func guideNames() []string { return append(guide.CapabilityIDs(), errorsGuide) }
 
 func (t getCapabilityGuide) definition() definition {
-	return definition{run: t.run, Tool: Tool{
-		Name: "getCapabilityGuide", Title: "Learn one capability", Description: getCapabilityGuideText,
-		Annotations: Annotations{ReadOnly: true, Idempotent: true},
-		InputSchema: inputSchema(`
-			"capability":{"type":"string","enum":[`+quoted(guide.CapabilityIDs())+`],"description":"Which one."},
-			"deviceModel":{"type":"string","enum":[`+quoted(modelIDs())+`],"description":"Only tell of these glasses. Left out: of all."}`, `"capability"`),
-		OutputSchema: outputSchema(`
-			"capability":{"type":"string"},
-			"about":{"type":"string"},
-			"part":{"type":"string","description":"What the wearer may refuse or switch off; left out when there is nothing to refuse."},
-			"commands":{"type":"array","items":`+wordCommandSchema+`},
-			"events":{"type":"array","items":`+wordEventSchema+`},
-			"errors":{"type":"array","items":`+wordErrorSchema+`},
-			"nodes":{"type":"array","items":`+wordNodeSchema+`,"description":"Of display: what a tree is made of."},
-			"deviceModels":{"type":"array","items":{"type":"object","properties":{"id":{"type":"string"},"has":{"type":"boolean"},"detail":{"type":"string"},"fidelity":{"type":"string"}}}},
-			"example":{"type":"object","properties":{"app":{"type":"array","items":{"type":"object"}},"glasses":{"type":"array","items":{"type":"object"}}}},
-			"pitfalls":{"type":"array","items":{"type":"string"}},`+
-			nextProperty+`,`+summaryProperty, `"capability","about","commands","events","errors","deviceModels","example","pitfalls","summary"`, false),
-	}}
+	return define(readOnly("getCapabilityGuide", "Learn one capability",
+		answersOf[capabilityAnswer](required("capability", "about", "summary"),
+			on("nodes", says("Of display: what a tree is made of, by type: what it is, then its fields.")),
+			on("deviceModels", says("Those that have it, and how; without a note in brackets from the vendor's documents.")),
+			on("part", says("What the wearer may refuse or switch off; absent: nothing.")),
+			on("commands.answer", says("What the result means besides ok.")),
+			on("commands.errors", says("Codes that it can fail with, besides those of any command.")),
+			on("events.binary", says("A binary frame: two bytes with the header's length (big-endian), the header as JSON, "+
+				"the bytes.")),
+			on("events.stream", says("Counted in the event log (stream.counted) instead of listed.")),
+			on("errors.do", says("What the app should do.")),
+			on("errors.any", says("Any command can fail with it.")),
+		),
+	), t.run,
+		required("capability"),
+		on("capability", oneOf(guideNames()...)),
+	)
 }
 
-func (t getCapabilityGuide) run(_ context.Context, c call) (any, error) {
-	var args getCapabilityGuideArgs
-	if err := decode(c.args, &args); err != nil {
-		return nil, err
+func (t getCapabilityGuide) run(_ context.Context, c call, args getCapabilityGuideArgs) (any, error) {
+	if args.Capability == errorsGuide {
+		return errorTable(), nil
 	}
 	known, ok := guide.CapabilityOf(args.Capability)
 	if !ok {
-		return nil, notOneOf("capability", guide.CapabilityIDs())
+		return nil, notOneOf("capability", guideNames())
 	}
 	models := glasses.Models()
 	if args.DeviceModel != "" {
 		model, ok := glasses.Model(args.DeviceModel)
 		if !ok {
-			return nil, notOneOf("deviceModel", modelIDs())
+			return nil, notOneOf("deviceModel", glasses.ModelIDs())
 		}
 		models = []glasses.DeviceModel{model}
 	}
-	words := wordsOf(known.ID)
+	words := capabilityGuideOf(known.ID)
 	answer := capabilityAnswer{
-		Capability: known.ID, About: known.About, Part: known.Part, Commands: wordCommandsOf(known.Commands), Events: wordEventsOf(known.Events),
-		Example: words.example, Pitfalls: words.pitfalls, Next: words.next,
-	}
-	var codes []string
-	for _, command := range answer.Commands {
-		codes = append(codes, command.Errors...)
-	}
-	answer.Errors = wordErrorsOf(codes)
-	if answer.Errors == nil {
-		answer.Errors = []wordError{}
+		Capability: known.ID, About: known.About, Part: known.Part, Commands: commandLines(known.Commands),
+		Events: eventLines(known.Events), Example: &words.Example, Pitfalls: words.Pitfalls, Next: words.Next,
+		DeviceModels: modelSupports(models, known.ID),
 	}
 	if known.ID == guide.Display {
-		answer.Nodes = wordNodes()
+		answer.Nodes = nodeLines()
 	}
-	answer.DeviceModels = modelWords(models, known.ID)
-	answer.Summary = summaryOf(answer)
+	on := fmt.Sprintf("%d of %d device models have it", len(answer.DeviceModels), len(models))
+	answer.Summary = fmt.Sprintf("%d commands, %d events; %s.", len(answer.Commands), len(answer.Events), on)
+	if len(answer.Commands) > 0 {
+		answer.Next = append(answer.Next, suggest("getCapabilityGuide", `{"capability":"`+errorsGuide+`"}`,
+			"what to do about each error"))
+	}
 	return answer, nil
 }
 
-func summaryOf(a capabilityAnswer) string {
-	var have []string
-	for _, m := range a.DeviceModels {
-		if m.Has {
-			have = append(have, m.ID)
-		}
+// anyCommandFails are the codes that any command can fail with; the first only if it has a payload.
+var anyCommandFails = []string{glasses.CodeBadPayload, glasses.CodeNotConnected, glasses.CodeTimeout,
+	glasses.CodePlatform}
+
+// errorTable is the answer with the errors of all capabilities.
+func errorTable() capabilityAnswer {
+	answer := capabilityAnswer{
+		Capability: errorsGuide, About: "What a command can fail with: result {error: {code, message}}.",
+		Errors: errorGuides(),
+		Next:   []nextCall{suggest("injectFault", `{"code":"busy"}`, "see what the app does when a command fails")},
 	}
-	on := "none of the asked device models has it"
-	if len(have) > 0 {
-		on = "on " + strings.Join(have, ", ")
+	for i := range answer.Errors {
+		answer.Errors[i].Any = slices.Contains(anyCommandFails, answer.Errors[i].Code)
 	}
-	return fmt.Sprintf("%s %d commands, %d events; %s.", a.About, len(a.Commands), len(a.Events), on)
+	answer.Summary = fmt.Sprintf("%d codes.", len(answer.Errors))
+	return answer
 }
 
-func modelWords(models []glasses.DeviceModel, capability string) []modelWord {
-	list := make([]modelWord, len(models))
-	for i, m := range models {
-		list[i] = modelWord{ID: m.ID, Has: guide.Has(m, capability)}
-		if list[i].Has {
-			list[i].Detail, list[i].Fidelity = detailOf(m, capability)
+func commandLines(types []string) []commandWords {
+	var list []commandWords
+	for _, c := range commandGuidesOf(types) {
+		own := slices.DeleteFunc(slices.Clone(c.Errors), func(code string) bool {
+			return slices.Contains(anyCommandFails, code)
+		})
+		list = append(list, commandWords{c.Type, fieldLines(c.Payload), c.Answer, own})
+	}
+	return list
+}
+
+func eventLines(types []string) []eventWords {
+	var list []eventWords
+	for _, e := range eventGuidesOf(types) {
+		list = append(list, eventWords{e.Type, fieldLines(e.Payload), e.When, e.Binary, e.Stream})
+	}
+	for i, e := range list {
+		if i > 0 && slices.Equal(e.Payload, list[0].Payload) {
+			list[i].Payload = []string{"as " + list[0].Type}
 		}
 	}
 	return list
 }
 
+// nodeLines returns, for each type of node, what it is and then its fields.
+func nodeLines() map[string][]string {
+	all := map[string][]string{}
+	guides := nodeGuides()
+	first := fieldLines(guides[0].Fields)
+	for i, n := range guides {
+		lines := fieldLines(n.Fields)
+		if i > 0 && slices.Equal(lines, first) {
+			lines = []string{"fields as " + guides[0].Type}
+		}
+		all[n.Type] = append([]string{n.About}, lines...)
+	}
+	return all
+}
+
+func fieldLines(fields []field) []string {
+	var list []string
+	for _, f := range fields {
+		list = append(list, f.line())
+	}
+	return list
+}
+
+// line describes a field in a line of text, such as "fps: integer 1..30, default 5; frames a second".
+func (f field) line() string {
+	line := f.Name + ": " + f.Type
+	if f.Min != nil && f.Max != nil {
+		line += fmt.Sprintf(" %d..%d", *f.Min, *f.Max)
+		switch f.Type {
+		case "string":
+			line += " characters"
+		case "array":
+			line += " elements"
+		}
+	}
+	if len(f.OneOf) > 0 {
+		line = f.Name + ": " + strings.Join(f.OneOf, "|")
+	}
+	if f.Required {
+		line += ", required"
+	}
+	if f.Default != nil {
+		line += fmt.Sprintf(", default %v", f.Default)
+	}
+	if f.About != "" {
+		line += "; " + f.About
+	}
+	return line
+}
+
+// modelSupports returns the models that have a capability, with what is particular about it there.
+func modelSupports(models []glasses.DeviceModel, capability string) map[string]string {
+	all := map[string]string{}
+	for _, m := range models {
+		if !guide.Has(m, capability) {
+			continue
+		}
+		detail, fidelity := detailOf(m, capability)
+		if fidelity != "" && fidelity != glasses.Documented {
+			detail = strings.TrimSpace(detail + " (" + fidelity + ")")
+		}
+		all[m.ID] = detail
+	}
+	return all
+}
+
 func detailOf(m glasses.DeviceModel, capability string) (detail, fidelity string) {
 	switch capability {
 	case guide.Display:
-		return panelWords(*m.Panel), m.Fidelity["panel"]
+		return panelWords(*m.Panel) + "; text in pixels: " + render.TextSizeWords(m), m.Fidelity["panel"]
 	case guide.Camera:
 		return fmt.Sprintf("up to %dx%d", m.Camera.Width, m.Camera.Height), m.Fidelity["camera"]
 	case guide.Microphone, guide.Transcription:
@@ -144,7 +232,11 @@ func detailOf(m glasses.DeviceModel, capability string) (detail, fidelity string
 	case guide.Motion:
 		return "", m.Fidelity["motion"]
 	case guide.Input:
-		return strings.Join(m.Inputs, ", "), m.Fidelity["inputs"]
+		detail = strings.Join(m.Inputs, ", ")
+		if words := guide.FocusWords(m); words != "" {
+			detail += "; " + words
+		}
+		return detail, m.Fidelity["inputs"]
 	}
 	return "", ""
 }
@@ -160,8 +252,9 @@ func panelWords(p glasses.Panel) string {
 	return strings.Join(words, ", ")
 }
 
-// notOneOf refuses a word that is not in a list.
+// notOneOf returns the error for an argument that is not in a list.
 func notOneOf(argument string, words []string) error {
 	words = slices.Clone(words)
-	return &Error{Code: CodeInvalidArguments, Message: fmt.Sprintf("argument %q is missing or not one that is known", argument), FixHint: "pass one of: " + strings.Join(words, ", ")}
+	return invalid(fmt.Sprintf("argument %q is missing or not one that is known", argument),
+		"pass one of: "+strings.Join(words, ", "))
 }

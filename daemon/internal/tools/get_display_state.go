@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/service-dev/service/daemon/internal/backend"
@@ -14,13 +15,8 @@ import (
 	"github.com/service-dev/service/proto/glasses/render"
 )
 
-const getDisplayStateText = `Shows what the wearer of a session's glasses sees: the display tree, its text in reading order, where the focus is and what can be tapped, ` +
-	`the state of the glasses (battery, worn, link, permissions, running streams, announced phrases), and the picture of the panel to the pixel as a PNG image. ` +
-	`Use it to look at an app's screen. It changes nothing. To assert instead of looking use expectDisplay; to wait for a change use waitForEvent; ` +
-	`for the glasses' model and the session use getSessionStatus. picture false leaves the image out; the command line writes it to a file (servicectl session picture).`
-
 type getDisplayState struct {
-	reach
+	sessionGate
 	sessions displayReader
 }
 
@@ -29,18 +25,43 @@ type displayReader interface {
 }
 
 type getDisplayStateArgs struct {
-	SessionID string `json:"sessionId"`
-	Picture   *bool  `json:"picture"`
+	sessionArg
+	Picture *bool    `json:"picture" jsonschema:"false: the answer has no image."`
+	Models  []string `json:"models" jsonschema:"Also draw the tree on these; [\"all\"]: on every model."`
 }
 
 // displayTarget is what the wearer can tap or select.
 type displayTarget struct {
 	ID      string `json:"id"`
 	Focused bool   `json:"focused"`
+	Visible string `json:"visible"`
 	X       int    `json:"x"`
 	Y       int    `json:"y"`
 	Width   int    `json:"width"`
 	Height  int    `json:"height"`
+}
+
+// hiddenText is a text that the wearer cannot read in full.
+type hiddenText struct {
+	ID      string `json:"id,omitempty"`
+	Path    string `json:"path"`
+	Text    string `json:"text"`
+	Visible string `json:"visible"` // partial or none
+}
+
+// displayImage is an image of the tree.
+type displayImage struct {
+	ID      string `json:"id,omitempty"`
+	Path    string `json:"path"`
+	Alt     string `json:"alt"`
+	Visible string `json:"visible"`
+}
+
+// modelDisplay is the tree on another model, as the wearer sees it first.
+type modelDisplay struct {
+	DeviceModel string            `json:"deviceModel"`
+	Text        []string          `json:"text"`
+	Findings    []glasses.Finding `json:"findings"`
 }
 
 // pictureFacts describe the picture beside the answer.
@@ -57,11 +78,18 @@ type displayAnswer struct {
 	DeviceModel string          `json:"deviceModel"`
 	Tree        *glasses.Node   `json:"tree"`
 	Text        []string        `json:"text"`
-	Scroll      int             `json:"scroll"`
+	OffScreen   []hiddenText    `json:"offScreen"`
+	Images      []displayImage  `json:"images"`
+	Scroll      int             `json:"scroll" jsonschema:"How far the content is scrolled up, in panel pixels."`
 	Targets     []displayTarget `json:"targets"`
-	State       glasses.State   `json:"state"`
-	Picture     *pictureFacts   `json:"picture"`
-	Summary     string          `json:"summary"`
+
+	Findings     []glasses.Finding `json:"findings"`
+	MoreFindings int               `json:"moreFindings,omitempty"`
+	Models       []modelDisplay    `json:"models,omitempty"`
+
+	State   glasses.State `json:"state"`
+	Picture *pictureFacts `json:"picture" jsonschema:"null: the model has no display."`
+	Summary string        `json:"summary"`
 
 	image []byte
 }
@@ -73,51 +101,46 @@ func (a displayAnswer) images() []Image {
 	return []Image{{MIME: "image/png", Data: a.image}}
 }
 
-const pictureSchema = `{"anyOf":[{"type":"object","properties":{
-	"mime":{"type":"string"},"width":{"type":"integer"},"height":{"type":"integer"},
-	"sha256":{"type":"string","description":"Of the PNG: the same screen on the same model has the same one, on every transport."}}},{"type":"null"}],"description":"null: the model has no display."}`
-
-const stateSchema = `{"type":"object","properties":{
-	"battery":{"type":"object","properties":{"level":{"type":"integer"},"charging":{"type":"boolean"}}},
-	"worn":{"type":"boolean"},"hinge":{"type":"string"},"thermal":{"type":"string"},"link":{"type":"string"},"route":{"type":"string"},"call":{"type":"boolean"},
-	"permissions":{"type":"object","additionalProperties":{"type":"string"}},"disabled":{"type":"array","items":{"type":"string"}},
-	"running":{"type":"array","items":{"type":"string"},"description":"Streams that run."},
-	"phrases":{"type":"array","items":{"type":"string"},"description":"What the app announced."},
-	"faults":{"type":"array","items":{"type":"object"},"description":"Faults that wait for a command."}}}`
+var pictureHash = on("picture.sha256",
+	says("Of the PNG. The same screen on the same model has the same hash on every transport."))
 
 func (t getDisplayState) definition() definition {
-	return definition{run: t.run, Tool: Tool{
-		Name: "getDisplayState", Title: "See what the wearer sees", Description: getDisplayStateText,
+	return define(Tool{
+		Name: "getDisplayState", Title: "See what the wearer sees",
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 		Pictures:    true,
-		InputSchema: inputSchema(sessionArgument+`,
-			"picture":{"type":"boolean","default":true,"description":"false: the answer has no image."}`, ""),
-		OutputSchema: outputSchema(`
-			"status":{"type":"string","enum":["auth_required","ok"]},
-			"sessionId":{"type":"string"},
-			"deviceModel":{"type":"string"},
-			"tree":{"anyOf":[{"type":"object"},{"type":"null"}],"description":"What the app shows; null: the panel is clear. Long image data is left out."},
-			"text":{"type":"array","items":{"type":"string"},"description":"What can be read, in reading order, whether it is scrolled to or not."},
-			"scroll":{"type":"integer","description":"Panel pixels that the content has moved up."},
-			"targets":{"type":"array","items":{"type":"object","properties":{
-				"id":{"type":"string"},"focused":{"type":"boolean"},"x":{"type":"integer"},"y":{"type":"integer"},"width":{"type":"integer"},"height":{"type":"integer"}}},
-				"description":"Buttons and list entries on the panel, in drawing order; tap within, or select the focused one."},
-			"state":`+stateSchema+`,
-			"picture":`+pictureSchema+`,`+summaryProperty, `"status","summary"`, true),
-	}}
+		OutputSchema: gatedAnswersOf[displayAnswer]([]string{"ok"},
+			on("tree", says("What the app shows; null: the panel is clear. Long image data is left out.")),
+			on("text", says("What the wearer can read in full, in reading order; none with folded or unworn glasses.")),
+			on("offScreen", says("Texts of the tree that are clipped, scrolled out or covered.")),
+			on("findings", says("What never fits this model.")),
+			on("models", says("The tree on the models asked for.")),
+			on("targets", says("Buttons and list entries on the panel, in drawing order; tap inside one, or select the "+
+				"focused one.")),
+			on("state.running", says("Running streams.")),
+			on("state.phrases", says("What the app announced.")),
+			on("state.faults", opaque, says("Faults waiting for a command.")),
+			pictureHash,
+		),
+	}, t.run,
+		on("picture", byDefault(true)),
+	)
 }
 
-func (t getDisplayState) run(ctx context.Context, c call) (any, error) {
-	var args getDisplayStateArgs
-	if err := decode(c.args, &args); err != nil {
+func (t getDisplayState) run(ctx context.Context, c call, args getDisplayStateArgs) (any, error) {
+	models, err := modelsOf(args.Models)
+	if err != nil {
 		return nil, err
 	}
-	return t.reach.run(ctx, c, args.SessionID, func(ctx context.Context, target backend.Target, id string) (any, error) {
+	return t.onSession(ctx, c, args.SessionID, func(ctx context.Context, target backend.Target, id string) (any, error) {
 		d, err := t.sessions.Display(ctx, target, id)
 		if err != nil {
 			return nil, controlProblem(err)
 		}
 		answer := displayOf(id, d)
+		if len(args.Models) > 0 {
+			answer.showOn(d, models)
+		}
 		if args.Picture != nil && !*args.Picture {
 			answer.image = nil
 		}
@@ -125,19 +148,60 @@ func (t getDisplayState) run(ctx context.Context, c call) (any, error) {
 	})
 }
 
+// modelsOf returns the models with a panel that ids name; "all" names every one.
+func modelsOf(ids []string) ([]glasses.DeviceModel, error) {
+	var list []glasses.DeviceModel
+	for _, id := range ids {
+		if m, ok := glasses.Model(id); id != "all" && (!ok || m.Panel == nil) {
+			return nil, invalid(fmt.Sprintf("%q in models is not a device model with a display", id),
+				`pass ["all"], or ids from getPlatformInfo`)
+		}
+	}
+	for _, m := range glasses.Models() {
+		if m.Panel != nil && (slices.Contains(ids, "all") || slices.Contains(ids, m.ID)) {
+			list = append(list, m)
+		}
+	}
+	return list, nil
+}
+
+// showOn adds the tree on other models, with a contact sheet as the picture.
+func (a *displayAnswer) showOn(d session.Display, models []glasses.DeviceModel) {
+	a.Models = []modelDisplay{}
+	misfits := 0
+	for _, m := range models {
+		other := session.NewDisplay(m, glasses.FreshState(), render.Clamp(m, glasses.View{Tree: d.View.Tree}))
+		found := orEmpty(other.Findings())
+		misfits += len(found)
+		a.Models = append(a.Models, modelDisplay{m.ID, other.Text(), found[:min(len(found), glasses.MaxFindings)]})
+	}
+	sheet := render.Sheet(models, d.View.Tree)
+	a.image = render.PNG(sheet)
+	a.Picture = factsOf(a.image, sheet.Rect.Dx(), sheet.Rect.Dy())
+	a.Summary += fmt.Sprintf(" The picture is the tree on %d models; findings: %d.", len(models), misfits)
+}
+
 func displayOf(id string, d session.Display) displayAnswer {
 	answer := displayAnswer{
-		Status: "ok", SessionID: id, DeviceModel: d.Model.ID, Tree: withoutData(d.View.Tree), Text: d.Text, Scroll: d.View.Scroll,
-		Targets: []displayTarget{}, State: d.State, Picture: pictureOf(d), image: d.PNG,
+		Status: "ok", SessionID: id, DeviceModel: d.Model.ID, Tree: withoutData(d.View.Tree), Text: d.Text(),
+		OffScreen: []hiddenText{}, Images: []displayImage{}, Scroll: d.View.Scroll,
+		Targets: []displayTarget{}, Findings: orEmpty(d.Findings()), State: d.State, Picture: pictureOf(d), image: d.PNG,
 	}
-	if answer.Text == nil {
-		answer.Text = []string{}
+	if more := len(answer.Findings) - glasses.MaxFindings; more > 0 {
+		answer.Findings, answer.MoreFindings = answer.Findings[:glasses.MaxFindings], more
 	}
-	if d.Model.Panel != nil && d.View.Tree != nil {
-		for i, target := range render.Targets(d.Model, d.View) {
-			r := target.Rect
-			answer.Targets = append(answer.Targets, displayTarget{target.ID, i == d.View.Focus, r.Min.X, r.Min.Y, r.Dx(), r.Dy()})
+	for _, t := range d.Shown.Texts {
+		if t.Visible != render.VisibleFull {
+			answer.OffScreen = append(answer.OffScreen, hiddenText{t.ID, t.Path, t.Text, t.Visible})
 		}
+	}
+	for _, i := range d.Shown.Images {
+		answer.Images = append(answer.Images, displayImage{i.ID, i.Path, i.Alt, i.Visible})
+	}
+	for i, target := range d.Shown.Targets {
+		r := target.Rect
+		answer.Targets = append(answer.Targets, displayTarget{target.ID, i == d.View.Focus, target.Visible, r.Min.X,
+			r.Min.Y, r.Dx(), r.Dy()})
 	}
 	answer.Summary = displayWordsOf(answer, d)
 	return answer
@@ -147,37 +211,46 @@ func displayWordsOf(a displayAnswer, d session.Display) string {
 	switch {
 	case d.Model.Panel == nil:
 		return fmt.Sprintf("%s has no display; state tells of the rest.", d.Model.ID)
+	case d.DarkReason() != "":
+		return fmt.Sprintf("The wearer sees nothing: %s.", d.DarkReason())
 	case d.View.Tree == nil:
 		return fmt.Sprintf("The panel of %s is clear.", d.Model.ID)
 	}
-	words := fmt.Sprintf("The panel of %s shows: %s.", d.Model.ID, clipWords(strings.Join(a.Text, " | "), 300))
+	words := fmt.Sprintf("The panel of %s shows: %s.", d.Model.ID, cut(strings.Join(a.Text, " | "), 300))
 	for _, target := range a.Targets {
 		if target.Focused {
 			words += fmt.Sprintf(" The focus is on %q.", target.ID)
 		}
 	}
-	return words
-}
-
-func clipWords(s string, most int) string {
-	if r := []rune(s); len(r) > most {
-		return string(r[:most]) + "..."
+	if len(a.OffScreen) > 0 {
+		words += fmt.Sprintf(" Not or not wholly on the panel: %d texts, see offScreen.", len(a.OffScreen))
 	}
-	return s
+	if len(a.Findings) > 0 {
+		words += fmt.Sprintf(" Does not fit: %s", cut(a.Findings[0].Message(), 200))
+		if more := len(a.Findings) + a.MoreFindings - 1; more > 0 {
+			words += fmt.Sprintf(" and %d more", more)
+		}
+		words += "."
+	}
+	return words
 }
 
 func pictureOf(d session.Display) *pictureFacts {
 	if d.PNG == nil || d.Model.Panel == nil {
 		return nil
 	}
-	sum := sha256.Sum256(d.PNG)
-	return &pictureFacts{MIME: "image/png", Width: d.Model.Panel.Width, Height: d.Model.Panel.Height, SHA256: hex.EncodeToString(sum[:])}
+	return factsOf(d.PNG, d.Model.Panel.Width, d.Model.Panel.Height)
 }
 
-// maxShownData is how much base64 of an image in a tree an agent is shown.
+func factsOf(png []byte, width, height int) *pictureFacts {
+	sum := sha256.Sum256(png)
+	return &pictureFacts{MIME: "image/png", Width: width, Height: height, SHA256: hex.EncodeToString(sum[:])}
+}
+
+// maxShownData is the longest base64 image data of a tree in an answer.
 const maxShownData = 100
 
-// withoutData is a copy of a tree without long image data, which costs an agent much and tells it nothing.
+// withoutData returns a copy of a tree without long image data, which is of no use to an agent.
 func withoutData(tree *glasses.Node) *glasses.Node {
 	if tree == nil {
 		return nil

@@ -12,17 +12,22 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/proto/backendapi"
 	"github.com/service-dev/service/proto/glasses"
 )
 
-func TestLocalSessionsNeedNoAccount(t *testing.T) {
+func TestSessionTools_LocalSessionsNeedNoAccount(t *testing.T) {
 	for tool, args := range map[string]string{
-		"startLocalSimulation": `{}`, "getSessionStatus": `{"sessionId":"` + testLocal + `"}`, "getEventLog": `{}`, "closeSession": `{"sessionId":"` + testLocal + `"}`,
-		"getDisplayState": `{}`, "expectDisplay": `{"text":["Shopping"]}`, "injectInput": `{"kind":"tap"}`, "injectTranscript": `{"text":"hello"}`,
-		"injectSensor": `{"state":{"worn":false}}`, "injectFault": `{"code":"busy"}`, "setDevice": `{"deviceModel":"even_g1"}`, "advanceTime": `{"ms":5}`,
+		"startLocalSimulation": `{}`, "getSessionStatus": `{"sessionId":"` + testLocal + `"}`,
+		"getEventLog": `{}`, "closeSession": `{"sessionId":"` + testLocal + `"}`,
+		"getDisplayState": `{}`, "expectDisplay": `{"text":["Shopping"]}`, "injectInput": `{"kind":"tap"}`,
+		"injectTranscript": `{"text":"hello"}`,
+		"injectSensor":     `{"state":{"worn":false}}`, "injectFault": `{"code":"busy"}`,
+		"setDevice": `{"deviceModel":"even_g1"}`, "advanceTime": `{"ms":5}`,
 	} {
 		w := newWorld().locally()
-		if result, fields := w.call(t, tool, args, IO{}); result.IsError || fields["status"] == "auth_required" || w.gated != nil {
+		if result, fields := w.call(t, tool, args, IO{}); result.IsError || fields["status"] == "auth_required" ||
+			w.gated != nil {
 			t.Errorf("%s: %v", tool, fields)
 		}
 	}
@@ -31,12 +36,15 @@ func TestLocalSessionsNeedNoAccount(t *testing.T) {
 func TestStartLocalSimulation(t *testing.T) {
 	w := newWorld().locally()
 	w.opened.Clock = backend.ClockVirtual
-	_, fields := w.call(t, "startLocalSimulation", `{"project":"a.b","deviceModel":"even_g1","clock":"virtual","fixturesDir":"media","fresh":true}`, IO{})
-	if w.local.Project != "a.b" || w.local.DeviceModel != "even_g1" || w.local.Clock != "virtual" || w.local.FixturesDir != "media" || !w.local.Fresh {
+	_, fields := w.call(t, "startLocalSimulation",
+		`{"project":"a.b","deviceModel":"even_g1","clock":"virtual","fixturesDir":"media","fresh":true}`, IO{})
+	if w.local.Project != "a.b" || w.local.DeviceModel != "even_g1" || w.local.Clock != "virtual" ||
+		w.local.FixturesDir != "media" || !w.local.Fresh {
 		t.Errorf("asked for %+v", w.local)
 	}
 	env, _ := fields["environment"].(map[string]any)
-	if fields["status"] != "active" || env["SERVICE_GLASSES_URL"] != w.opened.AppEndpoint || env["SERVICE_GLASSES_SECRET_FILE"] != w.opened.AppTokenFile {
+	if fields["status"] != "active" || env["SERVICE_GLASSES_URL"] != w.opened.AppEndpoint ||
+		env["SERVICE_GLASSES_SECRET_FILE"] != w.opened.AppTokenFile {
 		t.Errorf("answered %v", fields)
 	}
 	w.opened.Created = false
@@ -47,12 +55,13 @@ func TestStartLocalSimulation(t *testing.T) {
 	checkNext(t, w.catalogue().List(), "startLocalSimulation", result)
 }
 
-func TestWithoutASessionTheWayToOneIsTold(t *testing.T) {
+func TestSessionTools_WithoutASession(t *testing.T) {
 	w := newWorld()
 	w.open = nil
 	for _, tool := range []string{"getEventLog", "getDisplayState", "waitForEvent"} {
 		_, fields := w.call(t, tool, `{}`, IO{})
-		if hint, _ := fields["fixHint"].(string); fields["code"] != backend.CodeNotFound || !strings.Contains(hint, "startLocalSimulation") {
+		if hint, _ := fields["fixHint"].(string); fields["code"] != backend.CodeNotFound ||
+			!strings.Contains(hint, "startLocalSimulation") {
 			t.Errorf("%s: %v", tool, fields)
 		}
 	}
@@ -65,7 +74,7 @@ func TestWithoutASessionTheWayToOneIsTold(t *testing.T) {
 	}
 }
 
-func TestInjecting(t *testing.T) {
+func TestInject_SendsControls(t *testing.T) {
 	dir := t.TempDir()
 	picture := filepath.Join(dir, "a.png")
 	f, err := os.Create(picture)
@@ -78,14 +87,19 @@ func TestInjecting(t *testing.T) {
 	_ = f.Close()
 	for _, test := range []struct{ tool, args, typ, payload string }{
 		{"injectInput", `{"kind":"tap","x":3,"y":4.0}`, "sim.input", `{"kind":"tap","x":3,"y":4}`},
-		{"injectInput", `{"kind":"navigate","direction":"down"}`, "sim.input", `{"kind":"navigate","x":0,"y":0,"direction":"down"}`},
+		{"injectInput", `{"target":"milk"}`, "sim.input", `{"kind":"","x":0,"y":0,"target":"milk"}`},
+		{"injectInput", `{"kind":"navigate","direction":"down"}`, "sim.input",
+			`{"kind":"navigate","x":0,"y":0,"direction":"down"}`},
 		{"injectTranscript", `{"text":"next page"}`, "sim.transcript", `{"text":"next page","final":true}`},
-		{"injectTranscript", `{"text":"next","final":false,"language":"en","confidence":50}`, "sim.transcript", `{"text":"next","final":false,"language":"en","confidence":50}`},
-		{"injectSensor", `{"state":{"battery":{"level":9},"worn":false}}`, "sim.state", `{"battery":{"level":9},"worn":false}`},
+		{"injectTranscript", `{"text":"next","final":false,"language":"en","confidence":50}`, "sim.transcript",
+			`{"text":"next","final":false,"language":"en","confidence":50}`},
+		{"injectSensor", `{"state":{"battery":{"level":9},"worn":false}}`, "sim.state",
+			`{"battery":{"level":9},"worn":false}`},
 		{"injectSensor", `{"motion":{"ax":1,"az":1000}}`, "sim.motion", `{"ax":1,"az":1000}`},
 		{"injectSensor", `{"cameraFile":` + quote(picture) + `}`, "sim.camera", `{}`},
 		{"injectSensor", `{"resetMicrophone":true}`, "sim.microphone", `{}`},
-		{"injectFault", `{"command":"camera.photo","code":"busy","times":2}`, "sim.fault", `{"command":"camera.photo","code":"busy","times":2}`},
+		{"injectFault", `{"command":"camera.photo","code":"busy","times":2}`, "sim.fault",
+			`{"command":"camera.photo","code":"busy","times":2}`},
 		{"injectFault", `{"latencyMs":300}`, "sim.fault", `{"latencyMs":300,"times":1}`},
 		{"setDevice", `{"deviceModel":"even_g2"}`, "sim.device", `{"deviceModel":"even_g2"}`},
 	} {
@@ -95,7 +109,8 @@ func TestInjecting(t *testing.T) {
 			t.Errorf("%s %s: %v", test.tool, test.args, fields)
 			continue
 		}
-		if got := w.controls[0]; got.id != testLocal || got.typ != test.typ || got.payload != test.payload || (got.media != nil) != strings.Contains(test.args, "cameraFile") {
+		if got := w.controls[0]; got.id != testLocal || got.typ != test.typ || got.payload != test.payload ||
+			(got.media != nil) != strings.Contains(test.args, "cameraFile") {
 			t.Errorf("%s %s: %+v", test.tool, test.args, got)
 		}
 	}
@@ -109,7 +124,7 @@ func quote(s string) string {
 	return string(data)
 }
 
-func TestInjectionsThatCannotBeAreRefusedBefore(t *testing.T) {
+func TestInject_RefusesInvalidArguments(t *testing.T) {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "a.txt")
 	if err := os.WriteFile(text, []byte("\x89PN"), 0o600); err != nil {
@@ -121,6 +136,8 @@ func TestInjectionsThatCannotBeAreRefusedBefore(t *testing.T) {
 	}
 	for _, test := range []struct{ tool, args, code, mention string }{
 		{"injectInput", `{}`, CodeInvalidArguments, "kind"},
+		{"injectInput", `{"kind":"tap","target":"milk"}`, CodeInvalidArguments, "target"},
+		{"injectInput", `{"target":"milk","x":3}`, CodeInvalidArguments, "target"},
 		{"injectInput", `{"kind":"wink"}`, CodeInvalidArguments, "kind"},
 		{"injectInput", `{"kind":"swipe"}`, CodeInvalidArguments, "direction"},
 		{"injectTranscript", `{"text":""}`, CodeInvalidArguments, "text"},
@@ -164,86 +181,36 @@ func TestInjectionsThatCannotBeAreRefusedBefore(t *testing.T) {
 	}
 }
 
-func TestWhatTheGlassesRefuse(t *testing.T) {
+func TestInject_ReturnsRefusalsOfTheGlasses(t *testing.T) {
 	for _, test := range []struct{ tool, args, code, hint string }{
 		{"injectTranscript", `{"text":"hello"}`, glasses.CodePaused, "transcription.start"},
+		{"injectTranscript", `{"text":"hello"}`, glasses.CodeHingeClosed, `{"hinge":"open"}`},
+		{"injectTranscript", `{"text":"hello"}`, glasses.CodePermissionDenied, `{"permissions":{"speech":"granted"}}`},
+		{"injectTranscript", `{"text":"hello"}`, glasses.CodeDisabledByUser, `{"disabled":[]}`},
+		{"injectTranscript", `{"text":"hello"}`, glasses.CodeBusy, `{"call":false}`},
+		{"injectTranscript", `{"text":"hello"}`, glasses.CodeNotConnected, "open the page"},
 		{"injectInput", `{"kind":"hold"}`, glasses.CodeUnsupported, "setDevice"},
 		{"injectInput", `{"kind":"tap"}`, glasses.CodeNotConnected, "injectSensor"},
+		{"injectInput", `{"target":"milk"}`, glasses.CodeUnreachable, "fewer targets"},
 	} {
 		w := newWorld().locally()
-		w.refusal = &glasses.Error{Code: test.code, Message: "no"}
+		w.refusal = &glasses.Error{Code: test.code, Message: "no", Part: glasses.PartSpeech}
 		result, fields := w.call(t, test.tool, test.args, IO{})
-		if hint, _ := fields["fixHint"].(string); !result.IsError || fields["code"] != test.code || !strings.Contains(hint, test.hint) {
+		if hint, _ := fields["fixHint"].(string); !result.IsError || fields["code"] != test.code ||
+			!strings.Contains(hint, test.hint) {
 			t.Errorf("%s %s: %v", test.tool, test.args, fields)
 		}
 	}
 	w := newWorld().linked()
 	w.sessionErr = &backend.Problem{Code: glasses.CodeNotConnected, Message: "no page is open"}
-	if _, fields := w.call(t, "injectInput", `{"kind":"tap","sessionId":"`+testID+`"}`, IO{}); fields["retryable"] != true || !strings.Contains(fields["fixHint"].(string), "sessionUrl") {
+	if _, fields := w.call(t, "injectInput", `{"kind":"tap","sessionId":"`+testID+`"}`,
+		IO{}); fields["retryable"] != true || !strings.Contains(fields["fixHint"].(string), "sessionUrl") {
 		t.Errorf("no page: %v", fields)
 	}
 }
 
-func TestGetDisplayState(t *testing.T) {
-	w := newWorld().locally()
-	w.display.View.Tree.Children = append(w.display.View.Tree.Children, glasses.Node{Type: glasses.NodeImage, Data: strings.Repeat("A", 4000)})
-	result, fields := w.call(t, "getDisplayState", `{}`, IO{})
-	if len(result.Images) != 1 || result.Images[0].MIME != "image/png" || string(result.Images[0].Data) != string(w.display.PNG) {
-		t.Fatalf("%d images", len(result.Images))
-	}
-	if strings.Contains(result.Text, strings.Repeat("A", 200)) {
-		t.Error("the answer holds the image's data")
-	}
-	targets, _ := fields["targets"].([]any)
-	if target, _ := targets[0].(map[string]any); len(targets) != 1 || target["id"] != "done" || target["focused"] != true || target["width"] == 0.0 {
-		t.Errorf("targets: %v", targets)
-	}
-	if facts, _ := fields["picture"].(map[string]any); facts["width"] != 600.0 || len(facts["sha256"].(string)) != 64 {
-		t.Errorf("picture: %v", facts)
-	}
-	if result, _ := w.call(t, "getDisplayState", `{"picture":false}`, IO{}); result.Images != nil {
-		t.Error("an image that nobody wanted")
-	}
-
-	if _, fields := w.call(t, "getDisplayState", `{"pictureFile":"/tmp/a.png"}`, IO{}); fields["code"] != CodeInvalidArguments {
-		t.Errorf("a file to write: %v", fields)
-	}
-
-	w.display.Model, _ = glasses.Model("rayban_meta")
-	w.display.PNG, w.display.View.Tree = nil, nil
-	if result, fields := w.call(t, "getDisplayState", `{}`, IO{}); result.Images != nil || fields["picture"] != nil || fields["tree"] != nil {
-		t.Errorf("without a panel: %v", fields)
-	}
-}
-
-func TestExpectDisplay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for _, test := range []struct {
-			args, want, mention string
-		}{
-			{`{"text":["Shop","Done"],"absent":["Milk"],"focus":"done"}`, "pass", ""},
-			{`{"text":["Milk"],"withinMs":0}`, "fail", `"Milk" cannot be read`},
-			{`{"absent":["Done"],"withinMs":100}`, "fail", `"Done" can be read`},
-			{`{"focus":"","withinMs":0}`, "fail", "focus"},
-			{`{"picture":"00","withinMs":0}`, "fail", "picture"},
-		} {
-			w := newWorld().locally()
-			result, fields := w.call(t, "expectDisplay", test.args, IO{})
-			summary, _ := fields["summary"].(string)
-			if fields["status"] != test.want || !strings.Contains(summary, test.mention) || (len(result.Images) == 1) != (test.want == "fail") {
-				t.Errorf("%s: %v", test.args, fields)
-			}
-		}
-		w := newWorld().locally()
-		w.opened.Clock = backend.ClockVirtual
-		if _, fields := w.call(t, "expectDisplay", `{"text":["Milk"],"withinMs":120}`, IO{}); fields["status"] != "fail" || len(w.advanced) != 3 || w.advanced[2] != 20 {
-			t.Errorf("in virtual time: %v, advanced %v", fields, w.advanced)
-		}
-	})
-}
-
-func rows(list ...string) backend.EventPage {
-	page := backend.EventPage{}
+func rows(list ...string) backendapi.EventPage {
+	page := backendapi.EventPage{}
 	for _, row := range list {
 		page.Events = append(page.Events, json.RawMessage(row))
 		page.Next++
@@ -252,16 +219,19 @@ func rows(list ...string) backend.EventPage {
 }
 
 func TestWaitForEvent(t *testing.T) {
-	const input, shown = `{"seq":1,"kind":"event","chip":"display","type":"input","sender":"glasses","payload":{"kind":"tap","target":"done","at":[1,{"a":2}]}}`,
+	const input, shown = `{"seq":1,"kind":"event","chip":"display","type":"input","sender":"glasses",` +
+		`"payload":{"kind":"tap","target":"done","at":[1,{"a":2}]}}`,
 		`{"seq":2,"kind":"request","chip":"display","type":"display.show","sender":"app","payload":{}}`
 	for _, test := range []struct{ args, want string }{
-		{`{"type":"display.show"}`, "found"}, {`{"kind":"request"}`, "found"}, {`{"sender":"app"}`, "found"}, {`{}`, "found"},
+		{`{"type":"display.show"}`, "found"}, {`{"kind":"request"}`, "found"}, {`{"sender":"app"}`, "found"},
+		{`{}`, "found"},
 		{`{"payload":{"target":"done"}}`, "found"}, {`{"payload":{"at":[1,{"a":2}]}}`, "found"},
-		{`{"payload":{"target":"other"}}`, "timeout"}, {`{"payload":{"at":[1]}}`, "timeout"}, {`{"type":"input","kind":"request"}`, "timeout"},
+		{`{"payload":{"target":"other"}}`, "timeout"}, {`{"payload":{"at":[1]}}`, "timeout"},
+		{`{"type":"input","kind":"request"}`, "timeout"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld().locally()
-			w.pages = []backend.EventPage{rows(input, shown)}
+			w.pages = []backendapi.EventPage{rows(input, shown)}
 			result, fields := w.call(t, "waitForEvent", strings.Replace(test.args, "{", `{"timeoutSeconds":3,`, 1), IO{})
 			if test.args == `{}` {
 				result, fields = w.call(t, "waitForEvent", `{"timeoutSeconds":3}`, IO{})
@@ -276,30 +246,33 @@ func TestWaitForEvent(t *testing.T) {
 	}
 }
 
-// Rows that are gone are told: an answer without them is no proof that nothing happened.
-func TestToolsTellOfTruncatedLogs(t *testing.T) {
+// Missing rows are reported: an answer without them does not prove that nothing happened.
+func TestEventTools_ReportTruncatedLogs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld().locally()
-		w.page = backend.EventPage{Next: 7, Truncated: true}
-		if _, fields := w.call(t, "getEventLog", `{"since":3}`, IO{}); fields["truncated"] != true || !strings.Contains(fields["summary"].(string), "gone") {
+		w.page = backendapi.EventPage{Next: 7, Truncated: true}
+		if _, fields := w.call(t, "getEventLog", `{"since":3}`, IO{}); fields["truncated"] != true ||
+			!strings.Contains(fields["summary"].(string), "gone") {
 			t.Errorf("getEventLog: %v", fields)
 		}
 		left := rows(`{"seq":9,"kind":"event","type":"input","sender":"glasses","payload":{}}`)
 		left.Truncated = true
-		w.pages = []backend.EventPage{left}
-		if _, fields := w.call(t, "waitForEvent", `{"type":"input"}`, IO{}); fields["status"] != "found" || fields["truncated"] != true {
+		w.pages = []backendapi.EventPage{left}
+		if _, fields := w.call(t, "waitForEvent", `{"type":"input"}`, IO{}); fields["status"] != "found" ||
+			fields["truncated"] != true {
 			t.Errorf("waitForEvent: %v", fields)
 		}
-		w.pages, w.waited = []backend.EventPage{{Next: 9, Truncated: true}}, nil
+		w.pages, w.waited = []backendapi.EventPage{{Next: 9, Truncated: true}}, nil
 		begun := time.Now()
 		_, fields := w.call(t, "waitForEvent", `{"type":"input"}`, IO{})
-		if fields["status"] != "timeout" || fields["truncated"] != true || fields["next"] != 9.0 || time.Since(begun) > time.Second {
+		if fields["status"] != "timeout" || fields["truncated"] != true || fields["next"] != 9.0 ||
+			time.Since(begun) > time.Second {
 			t.Errorf("waitForEvent on a log that is gone: %v after %v", fields, time.Since(begun))
 		}
 	})
 }
 
-func TestWaitLooksFromTheLastInjection(t *testing.T) {
+func TestWaitForEvent_StartsAtTheLastInjection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld().locally()
 		c := w.catalogue()
@@ -310,7 +283,8 @@ func TestWaitLooksFromTheLastInjection(t *testing.T) {
 			t.Errorf("waited from %v", w.waited)
 		}
 		beats := 0
-		c.Call(t.Context(), "waitForEvent", json.RawMessage(`{"timeoutSeconds":100}`), IO{Progress: func(float64, float64, string) { beats++ }})
+		c.Call(t.Context(), "waitForEvent", json.RawMessage(`{"timeoutSeconds":100}`),
+			IO{Progress: func(float64, float64, string) { beats++ }})
 		if beats < 4 {
 			t.Errorf("%d signs of life in 100 s", beats)
 		}
@@ -321,7 +295,8 @@ func TestAdvanceTime(t *testing.T) {
 	w := newWorld().locally()
 	w.settled = false
 	_, fields := w.call(t, "advanceTime", `{"ms":60000}`, IO{})
-	if summary, _ := fields["summary"].(string); fields["nowMs"] != 60000.0 || fields["settled"] != false || !strings.Contains(summary, "barrier") {
+	if summary, _ := fields["summary"].(string); fields["nowMs"] != 60000.0 || fields["settled"] != false ||
+		!strings.Contains(summary, "barrier") {
 		t.Errorf("advanced: %v", fields)
 	}
 }

@@ -1,54 +1,47 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/service-dev/service/proto/glasses"
 )
 
-const injectInputText = `Does what the wearer does with the glasses of a session: taps, holds, swipes, navigates, selects, goes back, presses the camera button. ` +
-	`The app gets an input event; target is filled in by the glasses (of tap with x and y: the node there; of select: the focused one; navigate moves the focus). ` +
-	`Use it to drive an app as a person would. A kind that the device model lacks is refused with unsupported. ` +
-	`See what came of it with waitForEvent (e.g. type display.show), expectDisplay or getDisplayState, whose targets tell where to tap. ` +
-	`Speech is injectTranscript; battery, wear, permissions and the rest are injectSensor.`
-
 type injectInput struct{ injector }
 
 type injectInputArgs struct {
-	SessionID string  `json:"sessionId"`
+	sessionArg
 	Kind      string  `json:"kind"`
-	X         integer `json:"x"`
+	Target    string  `json:"target" jsonschema:"Without kind: do what selects this id."`
+	X         integer `json:"x" jsonschema:"Of tap, in panel pixels."`
 	Y         integer `json:"y"`
-	Direction string  `json:"direction"`
-	Side      string  `json:"side"`
+	Direction string  `json:"direction" jsonschema:"For swipe and navigate."`
+	Side      string  `json:"side" jsonschema:"If there are two touch bars."`
 }
 
 func (t injectInput) definition() definition {
-	return definition{run: t.run, Tool: Tool{
-		Name: "injectInput", Title: "Tap, swipe or select", Description: injectInputText,
-		InputSchema: inputSchema(sessionArgument+`,
-			"kind":{"type":"string","enum":[`+quoted(glasses.InputKinds())+`],"description":"What the wearer does."},
-			"x":{"type":"integer","description":"Of tap: panel pixels from the left."},
-			"y":{"type":"integer","description":"Of tap: panel pixels from the top."},
-			"direction":{"type":"string","enum":["up","down","left","right"],"description":"Of swipe and navigate, which need it."},
-			"side":{"type":"string","enum":["left","right"],"description":"The touch bar, where there are two."}`, `"kind"`),
-		OutputSchema: injectSchema(""),
-	}}
+	return define(injectTool("injectInput", "Tap, swipe or select"), t.run,
+		on("kind", oneOf(glasses.InputKinds()...)),
+		on("direction", oneOf("up", "down", "left", "right")),
+		on("side", oneOf("left", "right")),
+	)
 }
 
-func (t injectInput) run(ctx context.Context, c call) (any, error) {
-	var args injectInputArgs
-	if err := decode(c.args, &args); err != nil {
-		return nil, err
+func (t injectInput) run(ctx context.Context, c call, args injectInputArgs) (any, error) {
+	input := glasses.Input{Kind: args.Kind, X: pixel(args.X), Y: pixel(args.Y), Direction: args.Direction,
+		Side: args.Side, Target: args.Target}
+	if args.Kind != "" && args.Target != "" {
+		return nil, invalid("kind and target exclude each other", `pass {"target":"done"} to select by id, or a kind `+
+			`such as {"kind":"tap"}`)
 	}
-	input := glasses.Input{Kind: args.Kind, X: pixel(args.X), Y: pixel(args.Y), Direction: args.Direction, Side: args.Side}
 	if err := checkControl(glasses.SimInput, input); err != nil {
 		return nil, err
 	}
-	return t.inject(ctx, c, args.SessionID, []injection{{typ: glasses.SimInput, payload: input, done: "input " + args.Kind}},
-		call1("waitForEvent", `{"type":"display.show"}`, "wait for the app's next screen"),
-		call1("getDisplayState", `{}`, "see what the wearer sees now"))
+	injected := injection{typ: glasses.SimInput, payload: input, done: "input " + cmp.Or(args.Kind, args.Target)}
+	return t.inject(ctx, c, args.SessionID, []injection{injected},
+		suggest("waitForEvent", `{"type":"display.show"}`, "wait for the app's next screen"),
+		suggest("getDisplayState", `{}`, "see what the wearer sees now"))
 }
 
-// pixel keeps a coordinate in what a payload can hold.
+// pixel clamps a coordinate to what a payload can hold.
 func pixel(n integer) int { return int(min(max(int64(n), -glasses.MaxLength), glasses.MaxLength)) }

@@ -1,16 +1,19 @@
 package tools
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/proto/backendapi"
 )
 
-// Records is what the tools need of the account's records; each interface stands with its tool.
+// Records is what the tools need of the account's records. Each interface is next to its tool.
 type Records interface {
 	projectLister
 	assistantReader
@@ -23,42 +26,46 @@ type Records interface {
 	pageFiler
 }
 
-// projectFinder knows which project a directory is about.
+// projectFinder finds the project of a directory.
 type projectFinder interface {
-	// Project is the argument, or what the directory says; empty where nothing names one.
+	// Project returns the argument, or the project that the directory names; empty if none is named.
 	Project(ctx context.Context, argument string, who caller.Caller) (string, error)
 }
 
-// records lets a call about a record of a project through the gate, and gives refusals the next step in the words of the
-// tools.
+// records lets calls about a project's records through the gate and adds the next step to refusals.
 type records struct {
 	gate     *gate
 	projects projectFinder
 }
 
-// recordCall is which record a call is about.
+// recordArgs are the arguments of every tool on a record.
+type recordArgs struct {
+	projectArg
+	linkArg
+}
+
+// recordCall is the record of a call.
 type recordCall struct {
-	project     string // the argument
-	openBrowser *bool
-	// reads is the tool that tells the record's version; empty for records that have none.
+	recordArgs
+	// reads is the tool that returns the record's version; empty for records without one.
 	reads string
-	// missing is the next step when something is not found; empty: only the project can be meant.
+	// missing is the next step if something is not found; empty if that can only be the project.
 	missing string
 }
 
 // recordWork is what a tool does with a record.
 type recordWork func(ctx context.Context, target backend.Target, project string) (any, error)
 
-// unnamedProject is what the backend is asked about by a caller without a link whose directory names no project: it is
-// refused, and told with which code to link, before anybody looks at the project.
+// unnamedProject is the project in requests of a caller without a link whose directory names none. The backend refuses
+// them with a code before it looks at the project.
 const unnamedProject = "app.local.unnamed"
 
 func (r records) run(ctx context.Context, c call, about recordCall, do recordWork) (any, error) {
-	project, err := r.projects.Project(ctx, about.project, c.who)
+	project, err := r.projects.Project(ctx, about.Project, c.who)
 	if err != nil {
 		return nil, err
 	}
-	return r.gate.run(ctx, c, about.openBrowser, func(ctx context.Context, target backend.Target) (any, error) {
+	return r.gate.run(ctx, c, about.OpenBrowser, func(ctx context.Context, target backend.Target) (any, error) {
 		asked := project
 		if asked == "" {
 			if target.Bearer != "" {
@@ -75,45 +82,50 @@ func (r records) run(ctx context.Context, c call, about recordCall, do recordWor
 }
 
 func noProject() error {
-	return &Error{Code: CodeInvalidArguments, Message: "no project is named, and no " + manifestName + " in or above the working directory names one",
-		FixHint: "call listProjects and pass the project of one, or call from the project's folder"}
+	return invalid("no project is named, and no "+manifestName+" in or above the working directory names one",
+		"call listProjects and pass the project of one, or call from the project's folder")
 }
 
-// refusal adds the next step where the backend cannot know it, because it knows no tools.
+// refusal adds the next step to a refusal, because the backend does not know the tools.
 func (about recordCall) refusal(err error, project string) error {
-	var p *backend.Problem
-	if !errors.As(err, &p) {
+	p := problemOf(err)
+	if p == nil {
 		return err
 	}
 	told := *p
 	switch p.Code {
 	case backend.CodeNotFound:
 		told.Message = fmt.Sprintf("%s (project %s)", p.Message, clip(project))
-		told.FixHint = first(about.missing, "call listProjects for the projects of the linked account; createSimulatorSession and generateConnectionModule make a new one")
+		told.FixHint = cmp.Or(about.missing, "call listProjects for the projects of the linked account; "+
+			"createSimulatorSession and generateConnectionModule make a new one")
 	case backend.CodeVersionConflict:
-		told.Retryable = false // the change that was asked for is the same call with another version
-		told.FixHint = fmt.Sprintf("call %s again, see what somebody else changed, and repeat the change with the version that it tells", about.reads)
+		told.Retryable = false // the same call cannot succeed: it needs another version
+		told.FixHint = fmt.Sprintf("call %s again, see what somebody else changed, and repeat the change with the "+
+			"version that it tells", about.reads)
 	case backend.CodePermissionDenied:
 		told.Message, told.FixHint = deniedMessage(p, project), deniedHint(p)
 	case backend.CodeNotConfigured:
 		if told.FixHint == "" {
-			told.FixHint = "tell the person that the operator of the backend has not set this up; repeating the call does not help"
+			told.FixHint = "tell the person that the operator of the backend has not set this up; repeating the call does " +
+				"not help"
 		}
 	}
 	return &told
 }
 
-// deniedMessage names what is lacking even when the backend's own sentence does not.
+// deniedMessage names the missing grant even if the backend's own sentence does not.
 func deniedMessage(p *backend.Problem, project string) string {
 	if p.Capability == "" {
 		return p.Message
 	}
-	return fmt.Sprintf("%s of %s is %s for agents, and this needs %s", capabilityOf(p), project, levelWord(p.Granted), levelWord(p.Needed))
+	return fmt.Sprintf("%s of %s is %s for agents, and this needs %s", capabilityOf(p), project, levelWord(p.Granted),
+		levelWord(p.Needed))
 }
 
-// deniedHint keeps the backend's own hint, which has the address of the page where the owner changes grants.
+// deniedHint keeps the backend's own hint, which has the address of the page on which the owner changes grants.
 func deniedHint(p *backend.Problem) string {
-	return "do not try another way; " + first(p.FixHint, "ask the account's owner whether agents may do this, at /account/mcp-access of the dashboard; the next call obeys")
+	return "do not try another way; " + cmp.Or(p.FixHint,
+		"ask the account's owner whether agents may do this, at /account/mcp-access of the dashboard; the next call obeys")
 }
 
 func capabilityOf(p *backend.Problem) string {
@@ -123,79 +135,126 @@ func capabilityOf(p *backend.Problem) string {
 	return p.Capability
 }
 
-// levelWord writes a level as the dashboard does.
+// levelWord returns a level as the dashboard writes it.
 func levelWord(level string) string {
-	switch level {
-	case backend.LevelOff:
-		return "Off"
-	case backend.LevelRead:
-		return "Read"
-	case backend.LevelReadWrite:
-		return "Read + Write"
-	}
-	return level
+	return cmp.Or(levelWords[level], level)
 }
 
-func first(words ...string) string {
-	for _, w := range words {
-		if w != "" {
-			return w
+var levelWords = map[string]string{
+	backendapi.LevelOff: "Off", backendapi.LevelRead: "Read", backendapi.LevelReadWrite: "Read + Write",
+}
+
+// recordErrors adds the properties of refusals about a record.
+var recordErrors = alsoErrors("capability", "field", "needed", "granted", "currentVersion")
+
+// onRecord makes a request about a record; answer converts the reply.
+func onRecord[T any](
+	ctx context.Context, r records, c call, about recordCall,
+	request func(context.Context, backend.Target, string) (T, error), answer func(T) any,
+) (any, error) {
+	return r.run(ctx, c, about, answering(request, answer))
+}
+
+// readRecord returns the definition of a tool that reads a record of a project by a request to source; answer converts
+// the reply, and options complete the schema of the answer. source may be nil where no call is made.
+func readRecord[S, T, A any](
+	r records, name, title string, source S, request func(S, context.Context, backend.Target, string) (T, error),
+	answer func(T) A, options ...option,
+) definition {
+	return define(Tool{
+		Name: name, Title: title, NeedsAccount: true,
+		Annotations:  Annotations{ReadOnly: true, Idempotent: true},
+		OutputSchema: gatedAnswersOf[A]([]string{"ok"}, options...),
+	}, func(ctx context.Context, c call, args recordArgs) (any, error) {
+		read := func(ctx context.Context, target backend.Target, project string) (T, error) {
+			return request(source, ctx, target, project)
 		}
-	}
-	return ""
+		return onRecord(ctx, r, c, recordCall{recordArgs: args}, read, func(reply T) any { return answer(reply) })
+	})
 }
 
-const projectArgument = `"project":{"type":"string","description":"App id, e.g. com.example.app. Left out: that of service.json in or above the working directory."}`
+// recordChanger is a tool that changes a record of a project; options complete the schema of the answer A.
+func recordChanger[A any](name, title string, options ...option) Tool {
+	return Tool{
+		Name: name, Title: title, NeedsAccount: true, Annotations: Annotations{OpenWorld: true},
+		OutputSchema: gatedAnswersOf[A]([]string{"changed", "unchanged"}, options...),
+	}
+}
 
-const recordLinkArgument = `"openBrowser":{"type":"boolean","description":"Without a link: whether to open the page that asks for one."}`
+// recordChange is a change of some fields of the version that the agent read.
+type recordChange struct {
+	recordCall
+	version int64
+	fields  []string
+}
 
-const recordErrorProperties = `
-	"capability":{"type":"string","description":"With permission_denied: which grant is lacking."},
-	"field":{"type":"string","description":"With permission_denied: the field that is meant; absent when all are."},
-	"needed":{"type":"string","description":"With permission_denied: the level that the call needs."},
-	"granted":{"type":"string","description":"With permission_denied: the level that the account's owner set."},
-	"currentVersion":{"type":"integer","description":"With version_conflict: the version now."}`
-
-// optional is the schema of a value that may be null.
-func optional(schema string) string { return `{"anyOf":[{` + schema + `},{"type":"null"}]}` }
-
-var optionalTime = optional(`"type":"string","format":"date-time"`)
-
-const versionArgument = `"version":{"type":"integer","minimum":0,"description":"The version that was read last. If somebody changed the record since, nothing is changed."}`
-
-// checkVersion refuses a change that does not say what it is made for.
-func checkVersion(version *integer, reads string) error {
+// newChange returns a change to the fields of the struct to whose pointers are set.
+func newChange(args recordArgs, reads string, version *integer, to any) (recordChange, error) {
+	change := recordChange{recordCall: recordCall{recordArgs: args, reads: reads}}
+	hint := "call " + reads + " and pass the version that it tells"
 	if version == nil {
-		return &Error{Code: CodeInvalidArguments, Message: `argument "version" is missing`, FixHint: "call " + reads + " and pass the version that it tells"}
+		return change, missing("version", hint)
 	}
 	if *version < 0 {
-		return &Error{Code: CodeInvalidArguments, Message: `argument "version" is negative`, FixHint: "call " + reads + " and pass the version that it tells"}
+		return change, invalid(`argument "version" is negative`, hint)
 	}
-	return nil
-}
-
-func nothingToChange(fields string) error {
-	return &Error{Code: CodeInvalidArguments, Message: "there is nothing to change", FixHint: "pass at least one of " + fields}
-}
-
-// changedBy is the status of a change and the fields that it set: none when the record was so already.
-func changedBy(before, after int64, named []string) (status string, changed []string) {
-	if before == after {
-		return "unchanged", []string{}
+	change.version = int64(*version)
+	var known []string
+	value := reflect.ValueOf(to)
+	for _, f := range jsonFields(value.Type()) {
+		if f.Type.Kind() != reflect.Pointer {
+			continue
+		}
+		known = append(known, f.json)
+		if !value.FieldByIndex(f.Index).IsNil() {
+			change.fields = append(change.fields, f.json)
+		}
 	}
-	return "changed", named
+	if len(change.fields) == 0 {
+		return change, invalid("there is nothing to change", "pass at least one of "+strings.Join(known, ", "))
+	}
+	return change, nil
 }
 
-// named lists the words whose pointer is set.
-type named []string
+// changed is the outcome of a change; Fields is empty if the record already had these values.
+type changed struct {
+	Status string   `json:"status" jsonschema:"unchanged: it already had these values."`
+	Fields []string `json:"changed" jsonschema:"The fields that have another value now; only these are in the answer."`
+}
 
-func (n *named) add(name string, set bool) {
-	if set {
-		*n = append(*n, name)
+// outcome compares the record's version with the version before the change. differ are the fields that have another
+// value now, as the backend says; a backend that does not say it counts as having changed every field of the call.
+func (c recordChange) outcome(version int64, differ []string) (outcome changed, words string) {
+	if version == c.version {
+		return changed{"unchanged", []string{}}, "Nothing was changed, it was set so already. "
+	}
+	differ = slices.DeleteFunc(slices.Clone(differ), func(field string) bool { return !slices.Contains(c.fields, field) })
+	if len(differ) == 0 {
+		differ = c.fields
+	}
+	return changed{"changed", differ}, fmt.Sprintf("Changed %s; the version is %d. ", strings.Join(differ, ", "), version)
+}
+
+// copyFields copies the fields of these JSON names from a record to an answer, whose fields are pointers to them.
+func copyFields(answer, record any, names []string) {
+	into, from := reflect.ValueOf(answer).Elem(), reflect.ValueOf(record)
+	for _, to := range jsonFields(into.Type()) {
+		for _, f := range jsonFields(from.Type()) {
+			if f.json != to.json || !slices.Contains(names, f.json) {
+				continue
+			}
+			value := from.FieldByIndex(f.Index)
+			if f.Type.Kind() != reflect.Pointer {
+				boxed := reflect.New(f.Type)
+				boxed.Elem().Set(value)
+				value = boxed
+			}
+			into.FieldByIndex(to.Index).Set(value)
+		}
 	}
 }
 
-// orNot writes an optional text.
+// orNot returns an optional text, or none.
 func orNot(s *string, none string) string {
 	if s == nil || *s == "" {
 		return none
@@ -203,7 +262,7 @@ func orNot(s *string, none string) string {
 	return *s
 }
 
-// listed joins at most most words, and says how many more there are.
+// listed joins at most most words and says how many more there are.
 func listed(words []string, most int) string {
 	if len(words) <= most {
 		return strings.Join(words, ", ")

@@ -12,12 +12,16 @@ import (
 	"github.com/service-dev/service/daemon/internal/account"
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/link"
+	"github.com/service-dev/service/proto/backendapi"
 )
 
 // recordTools are the tools about records, with arguments that work.
 var recordTools = map[string]map[string]any{
-	"listProjects": {}, "getAssistantConfig": {}, "getCredentialStatus": {}, "getProjectAnalytics": {}, "getConnectionPageConfig": {},
-	"setAssistantConfig": {"version": 4, "voice": "slate"}, "setCredential": {"provider": "openai"}, "setConnectionPageConfig": {"version": 2, "title": "New"},
+	"listProjects": {}, "getAssistantConfig": {}, "getCredentialStatus": {}, "getProjectAnalytics": {},
+	"getConnectionPageConfig": {},
+	"setAssistantConfig":      {"version": 4, "voice": "slate"},
+	"setCredential":           {"provider": "openai"},
+	"setConnectionPageConfig": {"version": 2, "title": "New"},
 }
 
 func (w *world) record(t *testing.T, name string, more map[string]any) (Result, map[string]any) {
@@ -31,8 +35,8 @@ func (w *world) record(t *testing.T, name string, more map[string]any) (Result, 
 	return w.call(t, name, string(data), IO{})
 }
 
-// Each of them asks for a link, and does what it was asked for once there is one.
-func TestRecordToolsAskForALinkAndAreRepeated(t *testing.T) {
+// Each tool asks for a link and does its work once there is one.
+func TestRecordTools_AreRepeatedAfterLinking(t *testing.T) {
 	for name := range recordTools {
 		for _, here := range []string{"com.example.app", ""} {
 			w := newWorld()
@@ -55,7 +59,8 @@ func TestRecordToolsAskForALinkAndAreRepeated(t *testing.T) {
 			}
 			switch {
 			case here == "" && name != "listProjects":
-				if hint, _ := linked.Retried["fixHint"].(string); linked.Retried["code"] != CodeInvalidArguments || !strings.Contains(hint, "listProjects") {
+				if hint, _ := linked.Retried["fixHint"].(string); linked.Retried["code"] != CodeInvalidArguments ||
+					!strings.Contains(hint, "listProjects") {
 					t.Errorf("%s without a project: %v", name, linked.Retried)
 				}
 			case linked.Retried["summary"] == "" || linked.Retried["status"] == nil || linked.Retried["code"] != nil:
@@ -65,26 +70,28 @@ func TestRecordToolsAskForALinkAndAreRepeated(t *testing.T) {
 	}
 }
 
-// knocker has no code: the backend is asked, as nobody, and its refusal brings one.
-type knocker struct {
+// codeRequester has no code: the backend is asked anonymously and refuses with one.
+type codeRequester struct {
 	*world
 	refused error
 }
 
-func (k *knocker) Ask(ctx context.Context, target backend.Target, gated link.GatedCall, knock func(context.Context) error) (link.Code, error) {
-	k.refused = knock(ctx)
-	return k.world.Ask(ctx, target, gated, knock)
+func (k *codeRequester) Ask(ctx context.Context, target backend.Target, gated link.GatedCall,
+	request func(context.Context) error) (link.Code, error) {
+	k.refused = request(ctx)
+	return k.world.Ask(ctx, target, gated, request)
 }
 
-func TestRecordToolsKnockWithoutALink(t *testing.T) {
+func TestRecordTools_RequestACode(t *testing.T) {
 	for here, asked := range map[string]string{"": unnamedProject, "com.example.other": "com.example.other"} {
 		w := newWorld()
 		w.here = here
-		k := &knocker{world: w}
+		k := &codeRequester{world: w}
 		r := records{gate: &gate{links: k, browser: browser{w}}, projects: sessions{w}}
-		out, err := r.run(t.Context(), call{}, recordCall{}, func(_ context.Context, to backend.Target, project string) (any, error) {
-			return nil, w.account.reach(to, project)
-		})
+		out, err := r.run(t.Context(), call{}, recordCall{},
+			func(_ context.Context, to backend.Target, project string) (any, error) {
+				return nil, w.account.authorise(to, project)
+			})
 		if _, ok := out.(AuthRequired); !ok || err != nil || w.account.asked != asked {
 			t.Errorf("%q: %v, %v, asked about %q", here, out, err, w.account.asked)
 		}
@@ -94,15 +101,18 @@ func TestRecordToolsKnockWithoutALink(t *testing.T) {
 	}
 }
 
-func TestRecordRefusals(t *testing.T) {
+func TestRecordTools_ReturnRefusals(t *testing.T) {
 	for name := range recordTools {
 		for _, test := range []struct {
 			p    backend.Problem
 			hint string
 		}{
-			{backend.Problem{Code: backend.CodePermissionDenied, Message: "no", Capability: "assistant_config", Field: "voice", Needed: "read_write", Granted: "read",
-				FixHint: "ask the owner at http://localhost:1/account/mcp-access"}, "do not try another way; ask the owner at http://localhost:1/account/mcp-access"},
-			{backend.Problem{Code: backend.CodeVersionConflict, Message: "the config is at version 7", CurrentVersion: 7, Retryable: true}, "again"},
+			{backend.Problem{Code: backend.CodePermissionDenied, Message: "no", Capability: "assistant_config", Field: "voice",
+				Needed: "read_write", Granted: "read",
+				FixHint: "ask the owner at http://localhost:1/account/mcp-access"},
+				"do not try another way; ask the owner at http://localhost:1/account/mcp-access"},
+			{backend.Problem{Code: backend.CodeVersionConflict, Message: "the config is at version 7", CurrentVersion: 7,
+				Retryable: true}, "again"},
 			{backend.Problem{Code: backend.CodeNotConfigured, Message: "no key is set"}, "operator"},
 			{backend.Problem{Code: backend.CodeUnreachable, Message: "no answer", Retryable: true}, "network"},
 		} {
@@ -110,7 +120,9 @@ func TestRecordRefusals(t *testing.T) {
 			w.account.err = &test.p
 			result, fields := w.record(t, name, nil)
 			hint, _ := fields["fixHint"].(string)
-			if !result.IsError || fields["code"] != test.p.Code || fields["retryable"] != (test.p.Retryable && (test.p.Code != backend.CodeVersionConflict || name == "listProjects")) {
+			if !result.IsError || fields["code"] != test.p.Code ||
+				fields["retryable"] != (test.p.Retryable && (test.p.Code != backend.CodeVersionConflict ||
+					name == "listProjects")) {
 				t.Errorf("%s %s: %v", name, test.p.Code, fields)
 			}
 			if name != "listProjects" && !strings.Contains(hint, test.hint) {
@@ -118,17 +130,20 @@ func TestRecordRefusals(t *testing.T) {
 			}
 			switch test.p.Code {
 			case backend.CodePermissionDenied:
-				if fields["capability"] != "assistant_config" || fields["field"] != "voice" || fields["needed"] != "read_write" || fields["granted"] != "read" {
+				if fields["capability"] != "assistant_config" || fields["field"] != "voice" || fields["needed"] != "read_write" ||
+					fields["granted"] != "read" {
 					t.Errorf("%s: %v", name, fields)
 				}
-				if name != "listProjects" && !strings.Contains(fields["message"].(string), "assistant_config (voice) of com.example.app is Read for agents, and this needs Read + Write") {
+				if name != "listProjects" && !strings.Contains(fields["message"].(string),
+					"assistant_config (voice) of com.example.app is Read for agents, and this needs Read + Write") {
 					t.Errorf("%s: %v", name, fields["message"])
 				}
 			case backend.CodeVersionConflict:
 				if fields["currentVersion"] != 7.0 {
 					t.Errorf("%s: %v", name, fields)
 				}
-				if strings.HasPrefix(name, "set") && strings.HasSuffix(name, "Config") && !strings.Contains(hint, "call get"+strings.TrimPrefix(name, "set")+" again") {
+				if strings.HasPrefix(name, "set") && strings.HasSuffix(name, "Config") &&
+					!strings.Contains(hint, "call get"+strings.TrimPrefix(name, "set")+" again") {
 					t.Errorf("%s: %q", name, hint)
 				}
 			}
@@ -137,12 +152,16 @@ func TestRecordRefusals(t *testing.T) {
 			continue
 		}
 		w := newWorld().linked()
-		if _, fields := w.record(t, name, map[string]any{"project": "com.example.other"}); fields["code"] != backend.CodeNotFound || !strings.Contains(fields["fixHint"].(string), "listProjects") ||
-			!strings.Contains(fields["message"].(string), "com.example.other") || strings.Contains(fields["fixHint"].(string), "getCredentialStatus") != (name == "setCredential") {
+		if _, fields := w.record(t, name,
+			map[string]any{"project": "com.example.other"}); fields["code"] != backend.CodeNotFound ||
+			!strings.Contains(fields["fixHint"].(string), "listProjects") ||
+			!strings.Contains(fields["message"].(string), "com.example.other") ||
+			strings.Contains(fields["fixHint"].(string), "getCredentialStatus") != (name == "setCredential") {
 			t.Errorf("%s of another project: %v", name, fields)
 		}
 		w.gated = nil
-		if _, fields := newWorld().record(t, name, map[string]any{"project": "not-an-id"}); fields["code"] != CodeInvalidArguments {
+		if _, fields := newWorld().record(t, name,
+			map[string]any{"project": "not-an-id"}); fields["code"] != CodeInvalidArguments {
 			t.Errorf("%s of no app id asks for %v", name, fields)
 		}
 		w = newWorld().linked()
@@ -157,21 +176,26 @@ func TestListProjects(t *testing.T) {
 	w := newWorld().linked()
 	_, fields := w.record(t, "listProjects", nil)
 	list, _ := fields["projects"].([]any)
-	if len(list) != 1 || fields["currentProject"] != "com.example.app" || !strings.Contains(fields["summary"].(string), "com.example.app") {
+	if len(list) != 1 || fields["currentProject"] != "com.example.app" ||
+		!strings.Contains(fields["summary"].(string), "com.example.app") {
 		t.Fatalf("listed %v", fields)
 	}
-	if p, _ := list[0].(map[string]any); p["project"] != "com.example.app" || p["platforms"] == nil || p["access"].(map[string]any)["analytics"] != "read" {
+	if p, _ := list[0].(map[string]any); p["project"] != "com.example.app" || p["platforms"] == nil ||
+		p["access"].(map[string]any)["analytics"] != "read" {
 		t.Errorf("project %v", p)
 	}
 	w.account.projects = nil
-	if _, fields = w.record(t, "listProjects", nil); len(fields["projects"].([]any)) != 0 || !strings.Contains(fields["summary"].(string), "no project") {
+	if _, fields = w.record(t, "listProjects", nil); len(fields["projects"].([]any)) != 0 ||
+		!strings.Contains(fields["summary"].(string), "no project") {
 		t.Errorf("of an empty account: %v", fields)
 	}
 	for i := range 12 {
-		w.account.projects = append(w.account.projects, backend.Project{ID: fmt.Sprintf("com.example.a%d", i), CreatedAt: "2026-01-02T03:04:05.000Z",
-			DashboardURL: "http://localhost:1/p", Access: backend.Access{Credentials: "off", Analytics: "off"}})
+		w.account.projects = append(w.account.projects, backendapi.Project{Project: fmt.Sprintf("com.example.a%d", i),
+			CreatedAt:    "2026-01-02T03:04:05.000Z",
+			DashboardURL: "http://localhost:1/p", Access: backendapi.Access{Credentials: "off", Analytics: "off"}})
 	}
-	if _, fields = w.record(t, "listProjects", nil); !strings.Contains(fields["summary"].(string), "12 projects") || !strings.Contains(fields["summary"].(string), "2 more") {
+	if _, fields = w.record(t, "listProjects", nil); !strings.Contains(fields["summary"].(string), "12 projects") ||
+		!strings.Contains(fields["summary"].(string), "2 more") {
 		t.Errorf("of a large account: %v", fields["summary"])
 	}
 }
@@ -179,16 +203,19 @@ func TestListProjects(t *testing.T) {
 func TestAssistantConfig(t *testing.T) {
 	w := newWorld().linked()
 	_, fields := w.record(t, "getAssistantConfig", map[string]any{"project": "com.example.app"})
-	if value, there := fields["sounds"]; !there || value != nil || fields["version"] != 4.0 || fields["voice"] != "ember" {
+	if value, there := fields["sounds"]; !there || value != nil || fields["version"] != 4.0 ||
+		fields["voice"] != "ember" {
 		t.Errorf("read %v", fields)
 	}
-	for _, want := range []string{"voice ember", "memory within a session on", "sounds hidden from agents", "$0.061", "(an estimate)"} {
+	for _, want := range []string{"voice ember", "memory within a session on", "sounds hidden from agents", "$0.061",
+		"(an estimate)"} {
 		if !strings.Contains(fields["summary"].(string), want) {
 			t.Errorf("summary %q lacks %q", fields["summary"], want)
 		}
 	}
 	_, fields = w.record(t, "setAssistantConfig", nil)
-	if fields["status"] != "changed" || fmt.Sprint(fields["changed"]) != "[voice]" || fields["version"] != 5.0 || fields["voice"] != "slate" {
+	if fields["status"] != "changed" || fmt.Sprint(fields["changed"]) != "[voice]" || fields["version"] != 5.0 ||
+		fields["voice"] != "slate" {
 		t.Errorf("changed %v", fields)
 	}
 	if c := w.account.changed; c.Version != 4 || *c.Voice != "slate" || c.Sounds != nil || c.RealtimeModel != nil {
@@ -196,6 +223,13 @@ func TestAssistantConfig(t *testing.T) {
 	}
 	if s := fields["summary"].(string); !strings.Contains(s, "cost $0.061 before and costs $1.081 now") {
 		t.Errorf("summary %q", s)
+	}
+	// Only what changed is in the answer, also of a call that sets a field to what it was.
+	_, fields = w.record(t, "setAssistantConfig", map[string]any{"sessionMemory": true})
+	for _, name := range []string{"sessionMemory", "realtimeModel", "access", "choices"} {
+		if _, there := fields[name]; there || fmt.Sprint(fields["changed"]) != "[voice]" {
+			t.Errorf("changed %v, with %s", fields["changed"], name)
+		}
 	}
 	_, fields = w.record(t, "setAssistantConfig", map[string]any{"voice": "ember"})
 	if fields["status"] != "unchanged" || len(fields["changed"].([]any)) != 0 {
@@ -207,16 +241,19 @@ func TestAssistantConfig(t *testing.T) {
 	}
 }
 
-func TestCostInWords(t *testing.T) {
-	for micro, want := range map[int64]string{0: "$0.00", 1: "$0.000001", 10_000: "$0.01", 61_000: "$0.061", 1_500_000: "$1.50", 2_000_000: "$2.00", -500: "-$0.0005"} {
+func TestDescribeCost(t *testing.T) {
+	for micro, want := range map[int64]string{0: "$0.00", 1: "$0.000001", 10_000: "$0.01", 61_000: "$0.061",
+		1_500_000: "$1.50", 2_000_000: "$2.00", -500: "-$0.0005"} {
 		if got := dollars(micro); got != want {
 			t.Errorf("%d is %s, want %s", micro, got, want)
 		}
 	}
-	if got := describeCost(backend.AssistantCost{Note: "no prices are set"}); got != "What it costs is not known (no prices are set)." {
+	if got := describeCost(backendapi.AssistantCost{Note: "no prices are set"}); got != "What it costs is not known (no "+
+		"prices are set)." {
 		t.Error(got)
 	}
-	if got := describeCost(backend.AssistantCost{MicroUSDPerMinute: some[int64](10_000), BeforeMicroUSDPerMinute: some[int64](10_000)}); got != "A minute of conversation costs $0.01, as before." {
+	if got := describeCost(backendapi.AssistantCost{MicroUSDPerMinute: some[int64](10_000),
+		BeforeMicroUSDPerMinute: some[int64](10_000)}); got != "A minute of conversation costs $0.01, as before." {
 		t.Error(got)
 	}
 }
@@ -224,19 +261,22 @@ func TestCostInWords(t *testing.T) {
 func TestCredentials(t *testing.T) {
 	w := newWorld().linked()
 	_, fields := w.record(t, "getCredentialStatus", nil)
-	if s := fields["summary"].(string); len(fields["credentials"].([]any)) != 2 || !strings.Contains(s, "openai (...wxyz), last test: refused") || !strings.Contains(s, "Not set: google") {
+	if s := fields["summary"].(string); len(fields["credentials"].([]any)) != 2 ||
+		!strings.Contains(s, "openai (...wxyz), last test: refused") || !strings.Contains(s, "Not set: google") {
 		t.Errorf("status %v", fields)
 	}
 	_, fields = w.record(t, "setCredential", nil)
 	link := "http://localhost:1/account/credentials/scl_1"
-	if fields["status"] != "link" || fields["url"] != link || fields["browserOpened"] != true || !slices.Equal(w.browsed, []string{link}) || fields["expiresAt"] == nil {
+	if fields["status"] != "link" || fields["url"] != link || fields["browserOpened"] != true ||
+		!slices.Equal(w.browsed, []string{link}) || fields["expiresAt"] == nil {
 		t.Errorf("link %v, opened %v", fields, w.browsed)
 	}
 	if s := fields["summary"].(string); !strings.Contains(s, "Never ask them for the value") {
 		t.Errorf("summary %q", s)
 	}
 	w = newWorld().linked()
-	if _, fields = w.record(t, "setCredential", map[string]any{"openBrowser": false}); fields["browserOpened"] != false || len(w.browsed) != 0 {
+	if _, fields = w.record(t, "setCredential",
+		map[string]any{"openBrowser": false}); fields["browserOpened"] != false || len(w.browsed) != 0 {
 		t.Errorf("opened %v", w.browsed)
 	}
 	// A key that an agent passes by mistake is neither sent nor repeated.
@@ -252,10 +292,12 @@ func TestCredentials(t *testing.T) {
 func TestProjectAnalytics(t *testing.T) {
 	w := newWorld().linked()
 	_, fields := w.record(t, "getProjectAnalytics", nil)
-	if w.account.query != (backend.AnalyticsQuery{Range: "7d"}) || fields["estimated"] != true || len(fields["series"].([]any)) != 0 {
+	if w.account.query != (backend.AnalyticsQuery{Range: "7d"}) || fields["estimated"] != true ||
+		len(fields["series"].([]any)) != 0 {
 		t.Errorf("asked for %+v, got %v", w.account.query, fields)
 	}
-	if s := fields["summary"].(string); !strings.Contains(s, "3 sessions, 2 events, 1 errors") || !strings.Contains(s, "Quiet.") || !strings.Contains(s, "estimates") {
+	if s := fields["summary"].(string); !strings.Contains(s, "3 sessions, 2 events, 1 errors") ||
+		!strings.Contains(s, "Quiet.") || !strings.Contains(s, "estimates") {
 		t.Errorf("summary %q", s)
 	}
 	for _, test := range []struct {
@@ -263,7 +305,8 @@ func TestProjectAnalytics(t *testing.T) {
 		want backend.AnalyticsQuery
 	}{
 		{map[string]any{"range": "24h", "interval": "hour"}, backend.AnalyticsQuery{Range: "24h", Interval: "hour"}},
-		{map[string]any{"from": "2026-01-02", "to": "2026-01-03T02:00:00+02:00"}, backend.AnalyticsQuery{From: "2026-01-02T00:00:00Z", To: "2026-01-03T00:00:00Z"}},
+		{map[string]any{"from": "2026-01-02", "to": "2026-01-03T02:00:00+02:00"},
+			backend.AnalyticsQuery{From: "2026-01-02T00:00:00Z", To: "2026-01-03T00:00:00Z"}},
 	} {
 		w.record(t, "getProjectAnalytics", test.args)
 		if w.account.query != test.want {
@@ -271,7 +314,8 @@ func TestProjectAnalytics(t *testing.T) {
 		}
 	}
 	for _, args := range []map[string]any{
-		{"range": "1y"}, {"interval": "minute"}, {"from": "2026-01-02"}, {"to": "2026-01-02"}, {"from": "yesterday", "to": "2026-01-02"},
+		{"range": "1y"}, {"interval": "minute"}, {"from": "2026-01-02"}, {"to": "2026-01-02"}, {"from": "yesterday",
+			"to": "2026-01-02"},
 		{"range": "7d", "from": "2026-01-01", "to": "2026-01-02"}, {"from": "2026-01-02", "to": "2026-01-02"},
 	} {
 		if _, fields := newWorld().record(t, "getProjectAnalytics", args); fields["code"] != CodeInvalidArguments {
@@ -283,24 +327,33 @@ func TestProjectAnalytics(t *testing.T) {
 func TestConnectionPageConfig(t *testing.T) {
 	w := newWorld().linked()
 	_, fields := w.record(t, "getConnectionPageConfig", nil)
-	if fields["version"] != 2.0 || fields["phrases"] == nil || !strings.Contains(fields["summary"].(string), "http://localhost:1/connect/cp_1") {
+	if fields["version"] != 2.0 || fields["phrases"] == nil ||
+		!strings.Contains(fields["summary"].(string), "http://localhost:1/connect/cp_1") {
 		t.Errorf("read %v", fields)
 	}
 	_, fields = w.record(t, "setConnectionPageConfig", map[string]any{
-		"phrases": []any{map[string]any{"phrase": "take a photo", "does": "takes one"}}, "toggles": []any{}, "capabilities": []string{"camera"}, "supportUrl": "",
+		"phrases": []any{map[string]any{"phrase": "take a photo",
+			"does": "takes one"}}, "toggles": []any{}, "capabilities": []string{"camera"}, "supportUrl": "",
 	})
-	if fields["status"] != "changed" || fmt.Sprint(fields["changed"]) != "[title capabilities phrases toggles supportUrl]" || fields["version"] != 3.0 {
+	if fields["status"] != "changed" || fmt.Sprint(fields["changed"]) != "[title capabilities phrases toggles "+
+		"supportUrl]" || fields["version"] != 3.0 {
 		t.Errorf("changed %v", fields)
 	}
+	if _, there := fields["theme"]; there || fields["title"] != "New" {
+		t.Errorf("only what changed belongs in the answer: %v", fields)
+	}
 	c := w.account.paged
-	if c.Version != 2 || *c.Title != "New" || (*c.Phrases)[0].Does != "takes one" || c.Toggles == nil || len(*c.Toggles) != 0 || *c.SupportURL != "" || c.Theme != nil {
+	if c.Version != 2 || *c.Title != "New" || (*c.Phrases)[0].Does != "takes one" || c.Toggles == nil ||
+		len(*c.Toggles) != 0 || *c.SupportURL != "" || c.Theme != nil {
 		t.Errorf("asked for %+v", c)
 	}
 }
 
-func TestChangesNeedAVersionAndAField(t *testing.T) {
-	for name, get := range map[string]string{"setAssistantConfig": "getAssistantConfig", "setConnectionPageConfig": "getConnectionPageConfig"} {
-		for _, args := range []string{`{"title":"x"}`, `{"voice":"x"}`, `{"version":-1,"theme":"auto"}`, `{"version":-1,"sounds":true}`, `{"version":3}`, `{"version":"3"}`} {
+func TestRecordChanges_NeedAVersionAndAField(t *testing.T) {
+	for name, get := range map[string]string{"setAssistantConfig": "getAssistantConfig",
+		"setConnectionPageConfig": "getConnectionPageConfig"} {
+		for _, args := range []string{`{"title":"x"}`, `{"voice":"x"}`, `{"version":-1,"theme":"auto"}`,
+			`{"version":-1,"sounds":true}`, `{"version":3}`, `{"version":"3"}`} {
 			w := newWorld()
 			_, fields := w.call(t, name, args, IO{})
 			if fields["code"] != CodeInvalidArguments || w.gated != nil {
@@ -313,8 +366,8 @@ func TestChangesNeedAVersionAndAField(t *testing.T) {
 	}
 }
 
-// The refused link of another backend is told as such, by every one of them.
-func TestRecordToolsTellWhyALinkIsNeeded(t *testing.T) {
+// Every tool reports the link of another backend.
+func TestRecordTools_ReportTheLinkOfAnotherBackend(t *testing.T) {
 	w := newWorld()
 	w.link = account.Link{State: account.Expired}
 	if _, fields := w.record(t, "getAssistantConfig", nil); fields["reason"] != "expired" {
@@ -322,12 +375,15 @@ func TestRecordToolsTellWhyALinkIsNeeded(t *testing.T) {
 	}
 }
 
-// A misnamed field of a phrase or a switch is refused: a list replaces the whole list, and the word would be lost.
-func TestConnectionPageListsAreStrict(t *testing.T) {
+// A misnamed field of a phrase or a toggle is refused: a list replaces the whole list, so its value would be lost.
+func TestConnectionPage_RefusesUnknownNamesInLists(t *testing.T) {
 	for args, says := range map[string]string{
-		`{"version":2,"project":"com.example.app","phrases":[{"phrase":"a","does":"b"},{"phrase":"a","description":"b"}]}`: `phrases[1]: there is no argument "description"`,
-		`{"version":2,"project":"com.example.app","toggles":[{"id":"a","label":"A","default":true}]}`:                      `toggles[0]: there is no argument "default"`,
-		`{"version":2,"project":"com.example.app","toggles":["a"]}`:                                                        `toggles[0]: arguments are not a JSON object`,
+		`{"version":2,"project":"com.example.app","phrases":[{"phrase":"a","does":"b"},` +
+			`{"phrase":"a","description":"b"}]}`: `phrases[1]: there is no argument "description"`,
+		`{"version":2,"project":"com.example.app",` +
+			`"toggles":[{"id":"a","label":"A","default":true}]}`: `toggles[0]: there is no argument "default"`,
+		`{"version":2,"project":"com.example.app",` +
+			`"toggles":["a"]}`: `toggles[0]: arguments are not a JSON object`,
 	} {
 		w := newWorld().linked()
 		_, fields := w.call(t, "setConnectionPageConfig", args, IO{})

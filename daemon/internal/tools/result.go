@@ -1,34 +1,46 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/config"
 )
 
-// Error is a refusal as the agent reads it.
+// Error is an error as the agent reads it.
 type Error struct {
-	Code      string `json:"code"`
-	Message   string `json:"message"`
-	Retryable bool   `json:"retryable"`
-	FixHint   string `json:"fixHint"`
-	// With permission_denied: what agents are granted and what the call needs. Field is empty unless one is meant.
-	Capability string `json:"capability,omitempty"`
-	Field      string `json:"field,omitempty"`
-	Needed     string `json:"needed,omitempty"`
-	Granted    string `json:"granted,omitempty"`
-	// CurrentVersion is the record's version now, with version_conflict.
-	CurrentVersion *int64 `json:"currentVersion,omitempty"`
+	Code      string `json:"code" jsonschema:"auth_required, or the code of an error."`
+	Message   string `json:"message" jsonschema:"What happened."`
+	Retryable bool   `json:"retryable" jsonschema:"Whether the same call may succeed later."`
+	FixHint   string `json:"fixHint" jsonschema:"The next step."`
+
+	Capability string `json:"capability,omitempty" jsonschema:"With permission_denied: the missing grant."`
+	Field      string `json:"field,omitempty" jsonschema:"With permission_denied: the field concerned; absent: all."`
+	Needed     string `json:"needed,omitempty" jsonschema:"With permission_denied: the level that the call needs."`
+	Granted    string `json:"granted,omitempty" jsonschema:"With permission_denied: the level that the owner set."`
+
+	CurrentVersion *int64 `json:"currentVersion,omitempty" jsonschema:"With version_conflict: the version now."`
 }
 
-// Error says what happened.
+// Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// Codes that the catalogue itself gives.
+// invalid returns an error about arguments.
+func invalid(message, hint string) error {
+	return &Error{Code: CodeInvalidArguments, Message: message, FixHint: hint}
+}
+
+// missing returns the error for a missing argument.
+func missing(argument, hint string) error {
+	return invalid(fmt.Sprintf("argument %q is missing", argument), hint)
+}
+
+// Codes of the catalogue's own errors.
 const (
 	CodeInvalidArguments = "invalid_arguments"
 	CodeInvalidConfig    = "invalid_config"
@@ -51,7 +63,8 @@ func resultOf(out any, err error) Result {
 	}
 	data, err := json.Marshal(out)
 	if err != nil {
-		return failure(&Error{Code: CodeInternal, Message: "writing the answer: " + err.Error(), FixHint: "report this with the daemon's log (servicectl daemon logs)"})
+		return failure(&Error{Code: CodeInternal, Message: "writing the answer: " + err.Error(),
+			FixHint: "report this with the daemon's log (servicectl daemon logs)"})
 	}
 	result := Result{Structured: data, Text: string(data), Outcome: OutcomeOK}
 	if o, ok := out.(outcome); ok {
@@ -63,12 +76,12 @@ func resultOf(out any, err error) Result {
 	return result
 }
 
-// maxErrorText bounds message and fixHint, in bytes: an error may quote what a caller sent, and is never made of it.
+// maxErrorText is the most bytes of message and fixHint, which may quote what a caller sent.
 const maxErrorText = 600
 
 func failure(e *Error) Result {
 	short := *e
-	short.Message, short.FixHint = shortened(e.Message, maxErrorText), shortened(e.FixHint, maxErrorText)
+	short.Message, short.FixHint = cut(e.Message, maxErrorText), cut(e.FixHint, maxErrorText)
 	data, err := json.Marshal(short)
 	if err != nil {
 		data = []byte(`{}`)
@@ -76,14 +89,13 @@ func failure(e *Error) Result {
 	return Result{IsError: true, Structured: data, Text: string(data), Outcome: e.Code}
 }
 
-// errorOf gives every error a code and a next step.
+// errorOf returns any error with a code and a next step.
 func errorOf(err error) *Error {
 	var own *Error
 	if errors.As(err, &own) {
 		return own
 	}
-	var p *backend.Problem
-	if errors.As(err, &p) {
+	if p := problemOf(err); p != nil {
 		hint := p.FixHint
 		if hint == "" {
 			hint = hintOf(p.Code, p.Retryable)
@@ -106,24 +118,23 @@ func errorOf(err error) *Error {
 		return &Error{Code: CodeInvalidConfig, Message: setting.Error(), FixHint: hint}
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return &Error{Code: CodeCancelled, Message: "the call was cancelled", Retryable: true, FixHint: "repeat the call if its answer is still wanted"}
+		return &Error{Code: CodeCancelled, Message: "the call was cancelled", Retryable: true,
+			FixHint: "repeat the call if its answer is still wanted"}
 	}
 	return &Error{Code: CodeInternal, Message: err.Error(), FixHint: "look at the daemon's log (servicectl daemon logs)"}
 }
 
-// hints are the next steps for problems that come without one.
+// hints are the next steps for problems that lack one.
 var hints = map[string]string{
-	backend.CodeUnknownDeviceCode:  "call createSimulatorSession again for a fresh code and show the person the new code and URL",
-	backend.CodeDeviceCodeExpired:  "call createSimulatorSession again for a fresh code and show the person the new code and URL",
-	backend.CodeDeviceCodeDenied:   "the person declined; ask whether they want to link an account, then call createSimulatorSession again and have them accept",
-	backend.CodeUnreachable:        "check the network and that the backend is up (servicectl status), then repeat the call",
+	backend.CodeUnreachable: "check the network and that the backend is up (servicectl status), then repeat " +
+		"the call",
 	backend.CodeInvalidResponse:    "the backend and this version do not fit together; update the service",
 	backend.CodeRateLimited:        "wait a little, then repeat the call",
 	backend.CodeAdapterUnavailable: "run servicectl status to see what is wrong with the adapter, then repeat the call",
 }
 
 func hintOf(code string, retryable bool) string {
-	if hint, ok := hints[code]; ok {
+	if hint := cmp.Or(linkHints[code], hints[code]); hint != "" {
 		return hint
 	}
 	if retryable {
@@ -132,19 +143,18 @@ func hintOf(code string, retryable bool) string {
 	return "change the call as the message says; repeating it unchanged does not help"
 }
 
-// stamp writes a time as the spec does: ISO 8601 in UTC.
+// stamp formats a time as RFC 3339 in UTC.
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// stampOrNull is nil, which is written as null, for the zero time.
+// stampOrNull returns nil, which is null in JSON, for the zero time.
 func stampOrNull(t time.Time) *string {
 	if t.IsZero() {
 		return nil
 	}
-	s := stamp(t)
-	return &s
+	return new(stamp(t))
 }
 
-// stampOf is nil for nil.
+// stampOf returns nil for nil.
 func stampOf(t *time.Time) *string {
 	if t == nil {
 		return nil
@@ -152,7 +162,7 @@ func stampOf(t *time.Time) *string {
 	return stampOrNull(*t)
 }
 
-// problemOf is the backend's refusal in an error, or nil.
+// problemOf returns the backend's refusal in an error, or nil.
 func problemOf(err error) *backend.Problem {
 	var p *backend.Problem
 	if errors.As(err, &p) {

@@ -15,6 +15,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/scaffold"
 	"github.com/service-dev/service/proto/clientio/local"
+	"github.com/service-dev/service/proto/glasses/guide"
 )
 
 const mintedKey = "spk_abcdefghijklmnopqrstuvwxyz0123456789"
@@ -26,7 +27,8 @@ type keys struct {
 	slow   time.Duration
 }
 
-func (k *keys) MintProjectKey(_ context.Context, target backend.Target, project, name string) (backend.ProjectKey, error) {
+func (k *keys) MintProjectKey(_ context.Context, target backend.Target, project,
+	name string) (backend.ProjectKey, error) {
 	if target.Bearer == "" {
 		return backend.ProjectKey{}, &backend.Problem{Code: backend.CodeAuthRequired, Message: "link first"}
 	}
@@ -44,10 +46,11 @@ func (w *world) in(dir string, t *testing.T, name string, args map[string]any) (
 	if err != nil {
 		t.Fatal(err)
 	}
-	return w.callIn(caller.With(context.Background(), caller.Caller{Cwd: dir, Client: "agent", IO: local.New()}), t, name, string(data), IO{})
+	return w.callIn(caller.With(context.Background(), caller.Caller{Cwd: dir, Client: "agent", IO: local.New()}), t,
+		name, string(data), IO{})
 }
 
-func TestGenerateNeedsALinkAndWritesNothingWithout(t *testing.T) {
+func TestGenerate_WritesNothingWithoutALink(t *testing.T) {
 	w, dir := newWorld(), t.TempDir()
 	w.keys = &keys{}
 	result, fields := w.in(dir, t, "generateConnectionModule", map[string]any{"language": "python"})
@@ -61,7 +64,7 @@ func TestGenerateNeedsALinkAndWritesNothingWithout(t *testing.T) {
 }
 
 // An agent whose client gave up calls again while the first call still runs.
-func TestGenerateAtOnceMintsOneKey(t *testing.T) {
+func TestGenerate_ConcurrentCallsCreateOneKey(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld().linked()
@@ -71,7 +74,8 @@ func TestGenerateAtOnceMintsOneKey(t *testing.T) {
 		var all sync.WaitGroup
 		for range 4 {
 			all.Go(func() {
-				if result := c.Call(ctx, "generateConnectionModule", json.RawMessage(`{"language":"python"}`), IO{}); result.IsError {
+				if result := c.Call(ctx, "generateConnectionModule", json.RawMessage(`{"language":"python"}`),
+					IO{}); result.IsError {
 					t.Errorf("%s", result.Text)
 				}
 			})
@@ -83,10 +87,11 @@ func TestGenerateAtOnceMintsOneKey(t *testing.T) {
 	})
 }
 
-func TestGenerateUseValidate(t *testing.T) {
+func TestGenerate_ThenUseAndValidate(t *testing.T) {
 	w, dir := newWorld().linked(), t.TempDir()
 	w.keys = &keys{}
-	args := map[string]any{"language": "python", "capabilities": []string{"display", "input"}, "project": "com.example.app"}
+	args := map[string]any{"language": "python", "capabilities": []string{"display", "input"},
+		"project": "com.example.app"}
 	result, fields := w.in(dir, t, "generateConnectionModule", args)
 	if result.IsError || fields["status"] != "generated" || strings.Contains(result.Text, mintedKey) {
 		t.Fatalf("%s", result.Text)
@@ -107,7 +112,38 @@ func TestGenerateUseValidate(t *testing.T) {
 	if fields["verdict"] != "ready" || fields["errors"] != 0.0 || fields["warnings"] != 0.0 {
 		t.Errorf("%s", result.Text)
 	}
-	if _, fields := w.in(filepath.Dir(dir), t, "inspectIntegration", map[string]any{"dir": dir}); fields["project"] != "com.example.app" {
+	// Ready is not more than what was checked.
+	if left, _ := fields["notChecked"].([]any); len(left) == 0 ||
+		fields["cannotPublishYet"] != guide.NotInThisVersion ||
+		!strings.Contains(fields["summary"].(string), "Cannot be published yet: "+guide.NotInThisVersion) {
+		t.Errorf("%s", result.Text)
+	}
+	if _, checklist := w.call(t, "getProductionChecklist", `{}`, IO{}); checklist["cannotPublishYet"] !=
+		guide.NotInThisVersion {
+		t.Errorf("%v", checklist["summary"])
+	}
+	dynamic := filepath.Join(dir, "voice.py")
+	if err := os.WriteFile(dynamic, []byte("glasses.announce(phrases_of(user))\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, incomplete := w.in(dir, t, "validateIntegration", nil)
+	if left, _ := incomplete["notChecked"].([]any); incomplete["verdict"] == "ready" || len(left) == 0 ||
+		!strings.Contains(left[0].(string), "voice.py:1") {
+		t.Errorf("phrases that nobody could read: %v", incomplete)
+	}
+	if err := os.Remove(dynamic); err != nil {
+		t.Fatal(err)
+	}
+	w.locally()
+	w.opened.DeviceModel = "even_g1"
+	w.page = rows(`{"seq":1,"kind":"result","type":"result","id":"a-1","sender":"glasses","payload":{"ok":true,` +
+		`"findings":[{"kind":"cut","path":"tree.children[4]","text":"Next"}]}}`)
+	result, fields = w.in(dir, t, "validateIntegration", nil)
+	if fields["verdict"] != "ready" || fields["warnings"] != 1.0 || !strings.Contains(result.Text, "display_misfit") {
+		t.Errorf("a session that showed what does not fit: %s", result.Text)
+	}
+	if _, fields := w.in(filepath.Dir(dir), t, "inspectIntegration",
+		map[string]any{"dir": dir}); fields["project"] != "com.example.app" {
 		t.Errorf("%v", fields)
 	}
 
@@ -121,13 +157,14 @@ func TestGenerateUseValidate(t *testing.T) {
 	if result, _ := w.in("", t, "generateConnectionModule", args); result.Outcome != scaffold.CodeFolder {
 		t.Errorf("%s", result.Text)
 	}
-	if result, _ := w.in(dir, t, "generateConnectionModule", map[string]any{"language": "cobol"}); result.Outcome != CodeInvalidArguments {
+	if result, _ := w.in(dir, t, "generateConnectionModule",
+		map[string]any{"language": "cobol"}); result.Outcome != CodeInvalidArguments {
 		t.Errorf("%s", result.Text)
 	}
 }
 
-// The connection page lies beside the module; nothing about it makes generating fail.
-func TestGeneratePlacesTheConnectionPage(t *testing.T) {
+// The connection page is next to the module; a failure to fetch it does not fail the call.
+func TestGenerate_WritesTheConnectionPage(t *testing.T) {
 	w, dir := newWorld().linked(), t.TempDir()
 	w.keys = &keys{}
 	args := map[string]any{"language": "python", "project": "com.example.app"}
@@ -145,11 +182,13 @@ func TestGeneratePlacesTheConnectionPage(t *testing.T) {
 	}
 	page := filepath.Join(dir, "service", "connect.html")
 	w.account.err = &backend.Problem{Code: backend.CodeUnreachable, Message: "no answer in time"}
-	if fields := generate("", nil); fields["connectionPage"] != "unavailable" || fields["status"] != "generated" || !strings.Contains(fields["summary"].(string), "no answer in time") {
+	if fields := generate("", nil); fields["connectionPage"] != "unavailable" || fields["status"] != "generated" ||
+		!strings.Contains(fields["summary"].(string), "no answer in time") {
 		t.Errorf("without an answer: %v", fields["summary"])
 	}
 	w.account.err = nil
-	if fields := generate("connectionPage", false); fields["connectionPage"] != "left_out" || fields["status"] != "unchanged" {
+	if fields := generate("connectionPage", false); fields["connectionPage"] != "left_out" ||
+		fields["status"] != "unchanged" {
 		t.Errorf("left out: %v", fields)
 	}
 	if _, err := os.Stat(page); !os.IsNotExist(err) {
@@ -167,7 +206,8 @@ func TestGeneratePlacesTheConnectionPage(t *testing.T) {
 	if err := os.WriteFile(page, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if fields := generate("", nil); fields["connectionPage"] != "kept" || fields["status"] != "unchanged" || !strings.Contains(fields["summary"].(string), "force: true") {
+	if fields := generate("", nil); fields["connectionPage"] != "kept" || fields["status"] != "unchanged" ||
+		!strings.Contains(fields["summary"].(string), "force: true") {
 		t.Errorf("changed by hand: %v", fields)
 	}
 	if _, fields := w.in(dir, t, "inspectIntegration", nil); len(fields["connectionPages"].([]any)) != 1 {
@@ -182,16 +222,19 @@ func TestCodeExamples(t *testing.T) {
 	w := newWorld()
 	for _, language := range scaffold.Languages() {
 		for _, topic := range scaffold.ExampleTopicIDs() {
-			result, fields := w.in("/", t, "getCodeExample", map[string]any{"language": language, "topic": topic, "includeModule": true})
+			result, fields := w.in("/", t, "getCodeExample", map[string]any{"language": language, "topic": topic,
+				"includeModule": true})
 			if result.IsError || len(fields["files"].([]any)) != 2 {
 				t.Errorf("%s %s: %s", language, topic, result.Text)
 			}
 		}
 	}
-	if result, fields := w.in("/", t, "getCodeExample", map[string]any{"language": "swift"}); result.IsError || fields["topic"] != "hello" {
+	if result, fields := w.in("/", t, "getCodeExample", map[string]any{"language": "swift"}); result.IsError ||
+		fields["topic"] != "hello" {
 		t.Errorf("%s", result.Text)
 	}
-	if result, _ := w.in("/", t, "getCodeExample", map[string]any{"language": "python", "topic": "cooking"}); result.Outcome != scaffold.CodeUnknownExample {
+	if result, _ := w.in("/", t, "getCodeExample", map[string]any{"language": "python",
+		"topic": "cooking"}); result.Outcome != scaffold.CodeUnknownExample {
 		t.Errorf("%s", result.Text)
 	}
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/scenario"
 )
 
-const testRecording = `{"scenario":1,"name":"main","steps":[],"recorded":{"clock":"virtual","durationMs":1,"trace":[],"pictures":[]}}`
+const testRecording = `{"scenario":1,"name":"main","steps":[],` +
+	`"recorded":{"clock":"virtual","durationMs":1,"trace":[],"pictures":[]}}`
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
@@ -24,7 +25,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-func TestRecordSessionOverwritesOnlyRecordings(t *testing.T) {
+func TestRecordSession_OverwritesOnlyRecordings(t *testing.T) {
 	root := t.TempDir()
 	write(t, filepath.Join(root, "recording", "scenario.json"), testRecording)
 	write(t, filepath.Join(root, "recording", "pictures", "a.png"), "x")
@@ -32,7 +33,8 @@ func TestRecordSessionOverwritesOnlyRecordings(t *testing.T) {
 	write(t, filepath.Join(root, "project", "main.go"), "package main")
 	write(t, filepath.Join(root, "file"), "x")
 	for _, test := range []struct{ dir, code string }{
-		{"new/deep", ""}, {"recording", ""}, {"byhand", CodeFileExists}, {"project", CodeFileExists}, {"file", CodeFileUnwritable}, {"", CodeInvalidArguments},
+		{"new/deep", ""}, {"recording", ""}, {"byhand", CodeFileExists}, {"project", CodeFileExists}, {"file",
+			CodeFileUnwritable}, {"", CodeInvalidArguments},
 	} {
 		w := newWorld().locally()
 		dir := test.dir
@@ -46,7 +48,8 @@ func TestRecordSessionOverwritesOnlyRecordings(t *testing.T) {
 			}
 			continue
 		}
-		if w.recorded.Path != filepath.Join(dir, "scenario.json") || w.recorded.Name != filepath.Base(dir) || w.recorded.Since != 7 || fields["file"] != w.recorded.Path {
+		if w.recorded.Path != filepath.Join(dir, "scenario.json") || w.recorded.Name != filepath.Base(dir) ||
+			w.recorded.Since != 7 || fields["file"] != w.recorded.Path {
 			t.Errorf("%s: %+v, %v", test.dir, w.recorded, fields)
 		}
 		checkNext(t, w.catalogue().List(), "recordSession", result)
@@ -58,18 +61,24 @@ func TestReplaySession(t *testing.T) {
 	write(t, filepath.Join(root, "main", "scenario.json"), testRecording)
 	write(t, filepath.Join(root, "full", "x"), "x")
 	w := newWorld().locally()
-	w.report = scenario.Report{Name: "main", Verdict: scenario.Fail, DurationMs: 9, Steps: []scenario.StepReport{{Index: 2, Step: "expect display.show", Verdict: scenario.Fail, Message: "nothing came"}},
+	w.report = scenario.Report{Findings: []scenario.Finding{}, Name: "main", Verdict: scenario.Fail, DurationMs: 9,
+		Steps: []scenario.StepReport{{Index: 2, Step: "expect display.show", Verdict: scenario.Fail,
+			Message: "nothing came"}},
 		Diffs: []scenario.Diff{{Kind: "trace", Message: "display.show is missing"}}, Pictures: []scenario.Picture{}}
-	_, fields := w.call(t, "replaySession", `{"file":`+quote(filepath.Join(root, "main"))+`,"artifactsDir":`+quote(filepath.Join(root, "out"))+`}`, IO{})
-	if summary, _ := fields["summary"].(string); fields["verdict"] != "fail" || fields["status"] != "done" || !strings.Contains(summary, "Step 2 (expect display.show): nothing came") {
+	_, fields := w.call(t, "replaySession", `{"file":`+quote(filepath.Join(root,
+		"main"))+`,"artifactsDir":`+quote(filepath.Join(root, "out"))+`}`, IO{})
+	if summary, _ := fields["summary"].(string); fields["verdict"] != "fail" || fields["status"] != "done" ||
+		!strings.Contains(summary, "Step 2 (expect display.show): nothing came") {
 		t.Errorf("answered %v", fields)
 	}
-	if w.replayed.Path != filepath.Join(root, "main", "scenario.json") || w.replayed.Artifacts != filepath.Join(root, "out") || w.replayed.SessionID != testLocal {
+	if w.replayed.Path != filepath.Join(root, "main", "scenario.json") ||
+		w.replayed.Artifacts != filepath.Join(root, "out") || w.replayed.SessionID != testLocal {
 		t.Errorf("ran %+v", w.replayed)
 	}
 	for args, code := range map[string]string{
 		`{}`: CodeInvalidArguments, `{"file":"/no/such"}`: CodeFileUnreadable,
-		`{"file":` + quote(filepath.Join(root, "main")) + `,"artifactsDir":` + quote(filepath.Join(root, "full")) + `}`: CodeFileExists,
+		`{"file":` + quote(filepath.Join(root, "main")) + `,"artifactsDir":` + quote(filepath.Join(root, "full")) +
+			`}`: CodeFileExists,
 	} {
 		if _, fields := w.call(t, "replaySession", args, IO{}); fields["code"] != code {
 			t.Errorf("%s: %v", args, fields)

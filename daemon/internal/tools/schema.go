@@ -1,124 +1,264 @@
 package tools
 
 import (
-	"bytes"
 	"encoding/json"
+	"reflect"
+	"slices"
 	"strings"
+	"sync"
+
+	"github.com/service-dev/service/proto/glasses"
 )
 
-// Schemas are written as JSON, because that is what an agent reads; these pieces are the same for many tools.
-
-// Schemas name no dialect: MCP says that they are JSON Schema 2020-12.
-
-// inputSchema builds a closed object.
-func inputSchema(properties, required string) json.RawMessage {
-	if required != "" {
-		required = `,"required":[` + required + `]`
-	}
-	return compact(`{"type":"object","properties":{` + properties + `}` + required + `,"additionalProperties":false}`)
+// schema is a JSON Schema 2020-12 with the keywords that the tools use. Schemas are inferred from the structs of a
+// tool's arguments and of its answer: a field's jsonschema tag is its description, its format tag a format. Options add
+// what a tag cannot say and descriptions that do not fit on a line.
+//
+// github.com/google/jsonschema-go reads the same tag, but takes more than ten times as long, which every start of the
+// daemon would pay, and allows null by a list of types, which some clients refuse.
+type schema struct {
+	Type, Format, Pattern, Description      string
+	Enum, Required                          []string
+	Default                                 any
+	Minimum, MinLength, MaxLength, MaxItems *int
+	Items                                   *schema // of a list
+	Values                                  *schema // of an object whose properties may have any name
+	Properties                              properties
+	AnyOf                                   []*schema
+	Closed                                  bool // refuses other properties
 }
 
-// outputSchema builds the one schema of a tool's answers: its successes, its errors, and for gated tools auth_required.
-// required lists what a success always holds.
-func outputSchema(properties, required string, gated bool) json.RawMessage {
-	all := []string{properties, errorProperties}
-	either := []string{`{"required":[` + required + `]}`, `{"required":["code","message","retryable","fixHint"]}`}
-	if gated {
-		all = append(all, authProperties)
-	}
-	return compact(`{"type":"object","properties":{` + strings.Join(all, ",") + `},"anyOf":[` + strings.Join(either, ",") + `]}`)
+// properties keep the order of the struct's fields, which is the order in which agents read them.
+type properties []property
+
+type property struct {
+	name string
+	*schema
 }
 
-const errorProperties = `
-	"code":{"type":"string","description":"Why there is no other answer: auth_required, or the code of an error."},
-	"message":{"type":"string","description":"What happened."},
-	"retryable":{"type":"boolean","description":"Whether the same call may succeed later."},
-	"fixHint":{"type":"string","description":"The next step."}`
-
-const authProperties = `
-	"reason":{"type":"string","enum":["not_linked","revoked","expired","corrupt","other_backend"],"description":"With auth_required: what is wrong with the link."},
-	"deviceCode":{"type":"string","description":"With auth_required: pass it to completeAuthLink. Not for the person."},
-	"userCode":{"type":"string","description":"With auth_required: show it to the person, who compares it with the page."},
-	"verificationUrl":{"type":"string","format":"uri","description":"With auth_required: show it to the person, who opens it."},
-	"expiresInSeconds":{"type":"integer","minimum":0,"description":"With auth_required: how long the code is still valid."},
-	"browserOpened":{"type":"boolean","description":"Whether a page was opened in the person's browser."}`
-
-const summaryProperty = `"summary":{"type":"string","description":"The answer in a sentence."}`
-
-const sessionProperties = `
-	"sessionId":{"type":"string"},
-	"project":{"type":"string","description":"The app id the session belongs to."},
-	"platform":{"type":"string"},
-	"deviceModel":{"type":"string","description":"The glasses that are simulated."},
-	"sessionUrl":{"type":"string","format":"uri","description":"The simulator page for the person, who signs in there."},
-	"appEndpoint":{"type":"string","format":"uri","description":"The WebSocket address the app attaches to."},
-	"expiresAt":{"anyOf":[{"type":"string","format":"date-time"},{"type":"null"}],"description":"When the session ends unless it is used before."}`
-
-// A value that may be null is written as anyOf: clients that map schemas onto one type each refuse a list of types.
-
-// compact drops the white space that makes the pieces readable here. The pieces are constants: a mistake in one shows in
-// every test of this package.
-func compact(text string) json.RawMessage {
-	var out bytes.Buffer
-	if err := json.Compact(&out, []byte(text)); err != nil {
-		panic("schema: " + err.Error())
-	}
-	return out.Bytes()
-}
-
-// shownDepth is how many levels of an answer's properties a compact schema names: its own.
-const shownDepth = 1
-
-// Compact returns an output schema as it travels in the list of tools. Clients check answers with it and show it to no
-// model, so that it names properties and types and nothing else: no prose, and nothing of what is the same in the answers
-// of every tool, the fields of an error and of auth_required. It holds for every answer that the whole schema holds for.
-func Compact(schema json.RawMessage) json.RawMessage {
-	var whole map[string]any
-	if json.Unmarshal(schema, &whole) != nil {
-		return schema
-	}
-	delete(whole, "anyOf") // which of the common fields belong together
-	if properties, ok := whole["properties"].(map[string]any); ok {
-		for _, name := range commonFields() {
-			delete(properties, name)
+// appendTo appends the schema as JSON. encoding/json would read each inner schema again for every schema around it.
+func (s *schema) appendTo(out []byte) []byte {
+	out = append(out, '{')
+	add := func(keyword string, present bool, value any) {
+		if !present {
+			return
 		}
+		if out[len(out)-1] != '{' {
+			out = append(out, ',')
+		}
+		out = appendValue(append(out, `"`+keyword+`":`...), value)
 	}
-	data, err := json.Marshal(bare(whole, shownDepth))
+	add("type", s.Type != "", s.Type)
+	add("format", s.Format != "", s.Format)
+	add("pattern", s.Pattern != "", s.Pattern)
+	add("enum", s.Enum != nil, s.Enum)
+	add("default", s.Default != nil, s.Default)
+	add("minimum", s.Minimum != nil, s.Minimum)
+	add("minLength", s.MinLength != nil, s.MinLength)
+	add("maxLength", s.MaxLength != nil, s.MaxLength)
+	add("maxItems", s.MaxItems != nil, s.MaxItems)
+	add("description", s.Description != "", s.Description)
+	add("items", s.Items != nil, s.Items)
+	add("properties", s.Properties != nil, s.Properties)
+	add("required", s.Required != nil, s.Required)
+	add("additionalProperties", s.Values != nil, s.Values)
+	add("additionalProperties", s.Closed, false)
+	add("anyOf", s.AnyOf != nil, s.AnyOf)
+	return append(out, '}')
+}
+
+func appendValue(out []byte, value any) []byte {
+	switch v := value.(type) {
+	case *schema:
+		return v.appendTo(out)
+	case properties:
+		out = append(out, '{')
+		for i, p := range v {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			out = p.appendTo(append(out, `"`+p.name+`":`...))
+		}
+		return append(out, '}')
+	case []*schema:
+		out = append(out, '[')
+		for i, s := range v {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			out = s.appendTo(out)
+		}
+		return append(out, ']')
+	}
+	data, err := json.Marshal(value)
 	if err != nil {
-		return schema
-	}
-	return data
-}
-
-// commonFields are the properties that every tool's whole schema has.
-func commonFields() []string {
-	var common map[string]json.RawMessage
-	if err := json.Unmarshal([]byte("{"+errorProperties+","+authProperties+"}"), &common); err != nil {
 		panic("schema: " + err.Error())
 	}
-	return sortedKeys(common)
+	return append(out, data...)
 }
 
-// bare takes descriptions out of a schema, and the properties of objects that lie deeper than depth.
-func bare(schema any, depth int) any {
-	switch s := schema.(type) {
-	case []any:
-		for i := range s {
-			s[i] = bare(s[i], depth)
-		}
-	case map[string]any:
-		delete(s, "description")
-		properties, _ := s["properties"].(map[string]any)
-		delete(s, "properties")
-		for key, value := range s {
-			s[key] = bare(value, depth)
-		}
-		for name, value := range properties {
-			properties[name] = bare(value, depth-1)
-		}
-		if properties != nil && depth > 0 {
-			s["properties"] = properties
+func (p properties) find(name string) *schema {
+	for _, one := range p {
+		if one.name == name {
+			return one.schema
 		}
 	}
-	return schema
+	return nil
 }
+
+// rawOf is an argument whose schema is that of T and which the tool decodes later.
+type rawOf[T any] struct{ json.RawMessage }
+
+func (rawOf[T]) shape() reflect.Type { return reflect.TypeFor[T]() }
+
+// infer returns the schema of the values that t is marshalled into. A pointer may be null unless it is omitted then.
+func infer(t reflect.Type) *schema {
+	switch t {
+	case reflect.TypeFor[json.RawMessage](), reflect.TypeFor[glasses.Node]():
+		return &schema{Type: "object"}
+	case reflect.TypeFor[[]byte]():
+		return &schema{Type: "string"}
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return infer(t.Elem())
+	case reflect.Slice:
+		return &schema{Type: "array", Items: infer(t.Elem())}
+	case reflect.Map:
+		return &schema{Type: "object", Values: infer(t.Elem())}
+	case reflect.Struct:
+		if raw, ok := reflect.Zero(t).Interface().(interface{ shape() reflect.Type }); ok {
+			return infer(raw.shape())
+		}
+		return &schema{Type: "object", Properties: inferFields(t)}
+	case reflect.Bool:
+		return &schema{Type: "boolean"}
+	case reflect.String:
+		return &schema{Type: "string"}
+	case reflect.Interface:
+		return &schema{AnyOf: []*schema{{Type: "string"}, {Type: "integer"}, {Type: "boolean"}}}
+	default:
+		return &schema{Type: "integer"}
+	}
+}
+
+func inferFields(t reflect.Type) properties {
+	fields := jsonFields(t)
+	list := make(properties, 0, len(fields))
+	for _, f := range fields {
+		s := infer(f.Type)
+		if f.Type.Kind() == reflect.Pointer && !strings.Contains(f.options, "omit") {
+			s = orNull(s)
+		}
+		s.Description = f.Tag.Get("jsonschema")
+		innermost(s).Format = f.Tag.Get("format")
+		list = append(list, property{f.json, s})
+	}
+	return list
+}
+
+// orNull is the schema of a value that may be null.
+func orNull(s *schema) *schema { return &schema{AnyOf: []*schema{s, {Type: "null"}}} }
+
+// jsonField is a field of a struct with its name in JSON.
+type jsonField struct {
+	reflect.StructField
+	json, options string
+}
+
+// jsonFields lists the fields that encoding/json writes, those of embedded structs included.
+func jsonFields(t reflect.Type) []jsonField {
+	visible := reflect.VisibleFields(t)
+	list := make([]jsonField, 0, len(visible))
+	for _, f := range visible {
+		if tag, ok := f.Tag.Lookup("json"); ok {
+			name, options, _ := strings.Cut(tag, ",")
+			list = append(list, jsonField{f, name, options})
+		}
+	}
+	return list
+}
+
+// sharedAnswers describes properties that mean the same in several answers.
+var sharedAnswers = map[string]string{
+	"summary":   "The answer in a sentence.",
+	"nextCalls": "Useful next calls; their arguments can be used as they are.",
+	"contents":  "Only for a client that writes no files: the files it has to write.",
+}
+
+func (s *schema) describeShared() {
+	for _, p := range s.Properties {
+		if p.Description == "" {
+			p.Description = sharedAnswers[p.name]
+		}
+	}
+}
+
+// argumentsOf is the schema of the arguments A: a closed object. It names no dialect: MCP says that schemas are JSON
+// Schema 2020-12.
+func argumentsOf[A any](options ...option) json.RawMessage {
+	root := infer(reflect.TypeFor[A]())
+	for _, p := range root.Properties {
+		if p.AnyOf != nil { // left out, not null
+			*p.schema = schema{Type: p.AnyOf[0].Type, Items: p.AnyOf[0].Items, Description: p.Description}
+		}
+	}
+	with(options...)(root)
+	closed(root)
+	return root.appendTo(nil)
+}
+
+// answersOf is the one schema of a tool's answers: its successes, which look like T, and its errors.
+func answersOf[T any](options ...option) json.RawMessage {
+	root := infer(reflect.TypeFor[T]())
+	always, _ := errorFields()
+	root.addAll(always)
+	root.describeShared()
+	with(options...)(root)
+	root.AnyOf = []*schema{{Required: root.Required}, {Required: []string{"code", "message", "retryable", "fixHint"}}}
+	root.Required = nil
+	return root.appendTo(nil)
+}
+
+// gatedAnswersOf is answersOf for a tool that may answer auth_required. status lists its own words for that field.
+func gatedAnswersOf[T any](status []string, options ...option) json.RawMessage {
+	status = append([]string{statusAuthRequired}, status...)
+	return answersOf[T](required("status", "summary"), on("status", oneOf(status...)),
+		with(options...), func(root *schema) { root.addAll(authFields()) })
+}
+
+// errorFields are the properties that every error has, and those that only some have.
+var errorFields = sync.OnceValues(func() (always, some properties) {
+	t := reflect.TypeFor[Error]()
+	list := inferFields(t)
+	for i, f := range jsonFields(t) {
+		if f.options == "" {
+			always = append(always, list[i])
+		} else {
+			some = append(some, list[i])
+		}
+	}
+	return always, some
+})
+
+// alsoErrors adds properties that only some errors have.
+func alsoErrors(names ...string) option {
+	return func(root *schema) {
+		_, some := errorFields()
+		for _, p := range some {
+			if slices.Contains(names, p.name) {
+				root.addAll(properties{p})
+			}
+		}
+	}
+}
+
+// authFields are the properties of an answer that asks for a link.
+var authFields = sync.OnceValue(func() properties {
+	root := infer(reflect.TypeFor[linkRequest]())
+	with(
+		on("reason", oneOf("not_linked", "revoked", "expired", "corrupt", "other_backend")),
+		on("verificationUrl", format("uri")), on("expiresInSeconds", notNegative),
+	)(root)
+	return root.Properties
+})

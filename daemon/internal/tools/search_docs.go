@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -12,29 +11,24 @@ import (
 	corpus "github.com/service-dev/service/proto/docs"
 )
 
-const searchDocsText = `Searches the documentation that comes with this build and returns the passages that answer, as Markdown, with ids and what to read next. ` +
-	`Ask in plain words, e.g. "list that scrolls" or "what does busy mean". To read on, pass an id of next (e.g. "display#lists") as query. ` +
-	`Use it for questions that the guides leave open: scenarios, recording, CI, settings, accounts, what is not built yet. ` +
-	`It needs no account and no network. ` +
-	`For one capability with every field and error call getCapabilityGuide, which is complete and exact; for the way as a whole getPlatformInfo.`
-
 // Docs is the bundled documentation.
 type Docs interface {
-	// Search finds passages, best first; topic limits them to one subject unless it is empty.
+	// Search finds passages, best first, of one topic unless topic is empty; of a query that is a passage's id that one;
+	// without a query how the pages of the topic begin.
 	Search(query, topic string, limit int) []docs.Passage
 }
 
 type searchDocs struct{ docs Docs }
 
 type searchDocsArgs struct {
-	Query string   `json:"query"`
-	Topic string   `json:"topic"`
-	Limit *integer `json:"limit"`
+	Query string   `json:"query" jsonschema:"A question, or the id of a passage."`
+	Topic string   `json:"topic" jsonschema:"Without query: its overview."`
+	Limit *integer `json:"limit" jsonschema:"1 to 20."`
 }
 
 type searchDocsAnswer struct {
 	Passages []docs.Passage `json:"passages"`
-	Topics   []string       `json:"topics,omitempty"`
+	Topics   []string       `json:"topics,omitempty" jsonschema:"If nothing was found: the topics that exist."`
 	Summary  string         `json:"summary"`
 }
 
@@ -42,36 +36,27 @@ func (t searchDocs) definition() definition {
 	if t.docs == nil {
 		t.docs = docs.New() // the corpus of this build
 	}
-	return definition{run: t.run, Tool: Tool{
-		Name: "searchDocs", Title: "Search the documentation", Description: searchDocsText,
-		Annotations: Annotations{ReadOnly: true, Idempotent: true},
-		InputSchema: inputSchema(`
-			"query":{"type":"string","minLength":1,"maxLength":`+strconv.Itoa(docs.MaxQuery)+`,"description":"A question or some words, or the id of a passage."},
-			"topic":{"type":"string","enum":[`+quoted(corpus.Topics())+`],"description":"Only this subject. Left out: all."},
-			"limit":{"type":"integer","default":5,"description":"How many passages at most, 1 to 20; other values are clamped."}`, `"query"`),
-		OutputSchema: outputSchema(`
-			"passages":{"type":"array","items":{"type":"object","properties":{
-				"id":{"type":"string"},"page":{"type":"string"},"title":{"type":"string"},"topic":{"type":"string"},
-				"passage":{"type":"string","description":"Markdown."},
-				"score":{"type":"integer","description":"Comparable within this answer only."},
-				"next":{"type":"array","items":{"type":"string"},"description":"Ids of what to read after it; pass one as query."}}}},
-			"topics":{"type":"array","items":{"type":"string"},"description":"When nothing was found: what there is."},`+summaryProperty, `"passages","summary"`, false),
-	}}
+	return define(readOnly("searchDocs", "Search the documentation",
+		answersOf[searchDocsAnswer](required("passages", "summary"),
+			on("passages.passage", says("Markdown.")),
+			on("passages.score", says("Comparable within this answer only.")),
+			on("passages.next", says("Ids of what to read after it; pass one as query.")),
+		),
+	), t.run,
+		on("query", upTo(docs.MaxQuery)),
+		on("topic", oneOf(corpus.Topics()...)),
+		on("limit", byDefault(docs.DefaultLimit)),
+	)
 }
 
-func (t searchDocs) run(_ context.Context, c call) (any, error) {
-	var args searchDocsArgs
-	if err := decode(c.args, &args); err != nil {
-		return nil, err
-	}
-	if strings.TrimSpace(args.Query) == "" {
-		return nil, &Error{Code: CodeInvalidArguments, Message: "query is empty", FixHint: "ask a question, e.g. \"how do I show a list\""}
+func (t searchDocs) run(_ context.Context, c call, args searchDocsArgs) (any, error) {
+	if strings.TrimSpace(args.Query) == "" && args.Topic == "" {
+		return nil, invalid("query is empty", "ask a question, e.g. \"how do I show a list\", or pass a topic: "+
+			strings.Join(corpus.Topics(), ", "))
 	}
 	if n := utf8.RuneCountInString(args.Query); n > docs.MaxQuery {
-		return nil, &Error{
-			Code: CodeInvalidArguments, Message: fmt.Sprintf("query has %d characters, the most are %d", n, docs.MaxQuery),
-			FixHint: "ask one thing in a few words; several questions are several calls",
-		}
+		return nil, invalid(fmt.Sprintf("query has %d characters, the most are %d", n, docs.MaxQuery),
+			"ask one thing in a few words; several questions are several calls")
 	}
 	if args.Topic != "" && !slices.Contains(corpus.Topics(), args.Topic) {
 		return nil, notOneOf("topic", corpus.Topics())
@@ -81,5 +66,6 @@ func (t searchDocs) run(_ context.Context, c call) (any, error) {
 		return searchDocsAnswer{Passages: []docs.Passage{}, Topics: corpus.Topics(),
 			Summary: "Nothing was found. Ask in other words, or leave topic out."}, nil
 	}
-	return searchDocsAnswer{Passages: found, Summary: fmt.Sprintf("%d passages; the best is %q (%s).", len(found), found[0].Title, found[0].ID)}, nil
+	summary := fmt.Sprintf("%d passages; the best is %q (%s).", len(found), found[0].Title, found[0].ID)
+	return searchDocsAnswer{Passages: found, Summary: summary}, nil
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/service-dev/service/proto/docs"
 )
 
-// TestSearchDocsAnswersWithPassages asks, reads on by an id of the answer, and asks for nothing.
-func TestSearchDocsAnswersWithPassages(t *testing.T) {
+// TestSearchDocs_ReturnsPassages asks, reads on by an id of the answer, and asks for nothing.
+func TestSearchDocs_ReturnsPassages(t *testing.T) {
 	c := newWorld().catalogue()
 	ask := func(args string) (answer searchDocsAnswer, r Result) {
 		r = c.Call(t.Context(), "searchDocs", json.RawMessage(args), IO{})
@@ -22,7 +22,16 @@ func TestSearchDocsAnswersWithPassages(t *testing.T) {
 		t.Fatalf("%s", r.Structured)
 	}
 	next, _ := json.Marshal(map[string]string{"query": first.Passages[0].Next[0]})
-	if second, r := ask(string(next)); len(second.Passages) == 0 || second.Passages[0].ID != first.Passages[0].Next[0] {
+	if second, r := ask(string(next)); len(second.Passages) != 1 || second.Passages[0].ID != first.Passages[0].Next[0] {
+		t.Errorf("%s", r.Structured)
+	}
+	// The topic of the first question does not hide a passage of another.
+	if other, r := ask(`{"query":"errors#errors-of-account-tools","topic":"display"}`); len(other.Passages) != 1 ||
+		other.Passages[0].ID != "errors#errors-of-account-tools" {
+		t.Errorf("%s", r.Structured)
+	}
+	if overview, r := ask(`{"topic":"getting_started"}`); len(overview.Passages) < 2 ||
+		overview.Passages[0].ID != "getting-started" {
 		t.Errorf("%s", r.Structured)
 	}
 	if nothing, r := ask(`{"query":"xyzzyquux"}`); r.IsError || len(nothing.Topics) == 0 || nothing.Passages == nil {
@@ -32,25 +41,28 @@ func TestSearchDocsAnswersWithPassages(t *testing.T) {
 	if _, r := ask(`{"query":"` + long + `"}`); r.IsError {
 		t.Errorf("the longest query: %s", r.Structured)
 	}
-	for _, args := range []string{`{}`, `{"query":" "}`, `{"query":"` + long + `x"}`, `{"query":"a","topic":"cooking"}`} {
+	for _, args := range []string{`{}`, `{"query":" "}`, `{"query":"` + long + `x"}`,
+		`{"query":"a","topic":"cooking"}`} {
 		if _, r := ask(args); !r.IsError || r.Outcome != CodeInvalidArguments {
 			t.Errorf("%s: %s", args, r.Structured)
 		}
 	}
 }
 
-// TestDocsNameToolsThatExist holds the documentation against the catalogue. What is not built yet is named where a page
-// says so.
-func TestDocsNameToolsThatExist(t *testing.T) {
+// TestDocs_NameToolsThatExist checks tool names in the documentation. Pages may name planned tools if they say so.
+func TestDocs_NameToolsThatExist(t *testing.T) {
 	known := map[string]bool{
-		"getAssistantConfig": true, "setAssistantConfig": true, "getGatewayUsage": true, "setCredential": true, "getCredentialStatus": true,
+		"getAssistantConfig": true, "setAssistantConfig": true, "getGatewayUsage": true, "setCredential": true,
+		"getCredentialStatus":      true,
 		"generateConnectionModule": true, "validateIntegration": true, "inspectIntegration": true, "getCodeExample": true,
-		"setTimeout": true, "setAt": true, "setBy": true, // not tools: of JavaScript, and fields of a credential
+		// Not tools: of JavaScript, fields of a credential, an argument and a step of scenarios.
+		"setTimeout": true, "setAt": true, "setBy": true, "closePrevious": true, "expectNothingClipped": true,
 	}
 	for _, tool := range newWorld().catalogue().List() {
 		known[tool.Name] = true
 	}
-	toolLike := regexp.MustCompile("`((?:get|set|inject|start|create|generate|search|validate|inspect|record|replay|close|waitFor|expect|advance|complete|connect)[A-Z][A-Za-z]*)`")
+	toolLike := regexp.MustCompile("`((?:get|set|inject|start|create|generate|search|" +
+		"validate|inspect|record|replay|close|waitFor|expect|advance|complete|connect)[A-Z][A-Za-z]*)`")
 	for _, p := range docs.Pages() {
 		for _, word := range toolLike.FindAllStringSubmatch(p.Markdown, -1) {
 			if !known[word[1]] {

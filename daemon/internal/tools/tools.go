@@ -1,6 +1,6 @@
-// Package tools is the agent's catalogue: what each tool is called, says of itself, takes, does and answers. One file
-// holds one tool, with its text, its schemas and its handler. The package knows neither MCP nor the control socket;
-// both call it alike, and it must not know how a backend is reached.
+// Package tools is the catalogue of tools for agents. Each tool has a file with its arguments, its answer and its
+// handler; its schemas are inferred from the first two, and its description is in descriptions.md. The package knows
+// neither MCP nor the control socket, which both call it, nor how a backend is reached.
 package tools
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// Tool is one entry of the catalogue. The list is the same for every caller and every state of the link.
+// Tool is an entry of the catalogue. The list is the same for every caller and every state of the link.
 type Tool struct {
 	Name        string
 	Title       string
@@ -20,19 +20,19 @@ type Tool struct {
 	InputSchema  json.RawMessage
 	OutputSchema json.RawMessage
 	Annotations  Annotations
-	// NeedsAccount is true when nothing of the tool works without a link. Tools on sessions answer auth_required only when
-	// they are asked about a browser session.
+	// NeedsAccount is true if the tool does not work at all without a link. Tools on sessions answer auth_required only
+	// for browser sessions.
 	NeedsAccount bool
-	// Waits is true when a call may wait long for a person or an app. Nobody repeats such a call on the agent's behalf, and
-	// nobody waits for it once the agent has gone.
+	// Waits is true if a call may wait long for a person or an app. Such a call is not repeated on the agent's behalf and
+	// ends when the agent is gone.
 	Waits bool
 	// AboutAccount is true for a tool that works without a link but is about the account and nothing else.
 	AboutAccount bool `json:",omitempty"`
-	// Pictures is true for a tool whose answer may hold some.
+	// Pictures is true if the answer may contain pictures.
 	Pictures bool `json:",omitempty"`
 }
 
-// In reports whether a toolset lists the tool. A tool that it leaves out still answers.
+// In reports whether a toolset lists the tool. Tools outside it still work.
 func (t Tool) In(set string) bool {
 	return set != ToolsetLocal || !t.NeedsAccount && !t.AboutAccount
 }
@@ -43,8 +43,8 @@ const (
 	ToolsetLocal = rendezvous.ToolsetLocal // without the tools of the account
 )
 
-// Annotations are hints to a client about what a call may do; MCP defines the words. Clients without a person at them
-// refuse calls that are destructive, and calls that change something in an open world.
+// Annotations are MCP's hints about what a call may do. Unattended clients refuse destructive calls and calls that
+// change something in an open world.
 type Annotations struct {
 	ReadOnly    bool
 	Destructive bool
@@ -54,16 +54,16 @@ type Annotations struct {
 	OpenWorld bool
 }
 
-// IO is what the caller's connection can do while a call runs.
+// IO is what the caller's connection can do during a call.
 type IO struct {
-	// Progress tells how far the call is; nil when the caller did not ask for it.
+	// Progress reports how far the call is; nil if the caller did not ask for it.
 	Progress func(done, total float64, message string)
-	// Elicit asks the person to open a URL and tells whether they agreed; nil when the client cannot. It returns
-	// ErrDeferred when the answer comes with a repetition of the call.
+	// Elicit asks the person to open a URL and returns whether they agreed; nil if the client cannot. It returns
+	// ErrDeferred if the answer comes with a repetition of the call.
 	Elicit func(ctx context.Context, message, url string) (accepted bool, err error)
 }
 
-// ErrDeferred ends a call whose caller will make it again with the person's answer; its Result is not shown.
+// ErrDeferred ends a call that its caller will repeat with the person's answer; its Result is not shown.
 var ErrDeferred = errors.New("the person's answer comes with the repeated call")
 
 // Result is a tool's answer.
@@ -71,9 +71,9 @@ type Result struct {
 	IsError bool
 	// Structured is one JSON object that the tool's output schema describes.
 	Structured json.RawMessage
-	// Text is the same for clients that read text only.
+	// Text is the same for clients that only read text.
 	Text string
-	// Images are pictures that belong to the answer, in order; Structured tells of them. Few answers have any.
+	// Images are the answer's pictures, in the order in which Structured describes them.
 	Images []Image
 	// Outcome is "ok", "auth_required" or the code of the error: for telemetry and for the caller's transport.
 	Outcome string

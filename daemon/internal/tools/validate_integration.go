@@ -2,55 +2,74 @@ package tools
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/scaffold"
+	"github.com/service-dev/service/daemon/internal/scenario"
+	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/proto/backendapi"
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/guide"
 )
 
-const validateIntegrationText = `Judges a project folder: generated files that were changed, placeholders and secrets where values belong, a project key that is not ignored, ` +
-	`commands of capabilities that were not generated, permissions that a platform's manifest lacks, phrases that wake an assistant or sound alike, ` +
-	`a simulator in production settings. Each finding has a severity, a code, the place and a fix; verdict ready means no error is left. ` +
-	`Use it after generating, after changes, and before people get the app. It changes nothing and needs no account. ` +
-	`It reads files and runs nothing: that the app works is shown by startLocalSimulation and expectDisplay. For what is there without a verdict: inspectIntegration.`
+type validateIntegration struct{ sessions shownReader }
 
-type validateIntegration struct{}
+// shownReader reads the log of the session that a directory used last.
+type shownReader interface {
+	Latest(ctx context.Context, who caller.Caller) (id string, ok bool)
+	Get(ctx context.Context, target backend.Target, id string) (backend.Session, error)
+	Since(ctx context.Context, target backend.Target, id string, since int64, limit int) (backendapi.EventPage, error)
+}
 
 type validationAnswer struct {
 	Verdict  string             `json:"verdict"`
 	Dir      string             `json:"dir"`
-	Findings []scaffold.Finding `json:"findings"`
+	Findings []scaffold.Finding `json:"findings" jsonschema:"Most severe first, at most 100."`
 	Errors   int                `json:"errors"`
 	Warnings int                `json:"warnings"`
-	Next     []nextCall         `json:"nextCalls"`
-	Summary  string             `json:"summary"`
+	// NotChecked is what a verdict of ready says nothing about.
+	NotChecked       []string   `json:"notChecked" jsonschema:"What the verdict does not cover."`
+	CannotPublishYet string     `json:"cannotPublishYet" jsonschema:"What is not in this version."`
+	Next             []nextCall `json:"nextCalls"`
+	Summary          string     `json:"summary"`
 }
 
-// maxFindings bounds an answer; the gravest come first.
+// maxFindings is the most findings of an answer; the most severe come first.
 const maxFindings = 100
 
+// maxUnknown is the most places of phrases that notChecked names; findings has all.
+const maxUnknown = 10
+
 func (t validateIntegration) definition() definition {
-	return definition{run: t.run, Tool: Tool{
-		Name: "validateIntegration", Title: "Check a project", Description: validateIntegrationText,
-		Annotations: Annotations{ReadOnly: true, Idempotent: true},
-		InputSchema: inputSchema(dirProperty, ""),
-		OutputSchema: outputSchema(`
-			"verdict":{"type":"string","enum":["ready","needs_work","not_integrated"]},
-			"dir":{"type":"string"},
-			"findings":{"type":"array","items":{"type":"object","properties":{
-				"severity":{"type":"string","enum":["error","warning","info"]},"code":{"type":"string"},"file":{"type":"string"},
-				"line":{"type":"integer","description":"0: the whole file."},"message":{"type":"string"},"fixHint":{"type":"string"}}},"description":"The gravest first, 100 at most."},
-			"errors":{"type":"integer"},"warnings":{"type":"integer"},`+
-			nextProperty+`,`+summaryProperty, `"verdict","dir","findings","summary"`, false),
-	}}
+	return define(readOnly("validateIntegration", "Check a project",
+		answersOf[validationAnswer](required("verdict", "dir", "findings", "notChecked", "cannotPublishYet", "summary"),
+			on("verdict", oneOf("ready", "incomplete", "needs_work", "not_integrated"),
+				says("ready: no error in what was checked. incomplete: the same, but see notChecked.")),
+			on("findings.severity", oneOf("error", "warning", "info")),
+			on("findings.line", says("0: the whole file.")),
+		),
+	), t.run,
+	)
 }
 
-func (t validateIntegration) run(ctx context.Context, c call) (any, error) {
-	in, err := inspect(ctx, c)
+func (t validateIntegration) run(ctx context.Context, c call, args integrationArgs) (any, error) {
+	in, err := inspect(ctx, c, args.Dir)
 	if err != nil {
 		return nil, err
 	}
 	verdict, findings := scaffold.Validate(in)
-	a := validationAnswer{Verdict: verdict, Dir: in.Root, Findings: orEmpty(findings)}
+	if verdict != scaffold.VerdictNotIntegrated {
+		findings = append(findings, t.misfits(ctx, c.who)...)
+		slices.SortStableFunc(findings, func(a, b scaffold.Finding) int {
+			return severityOrder(a.Severity) - severityOrder(b.Severity)
+		})
+	}
+	a := validationAnswer{Verdict: verdict, Dir: in.Root, Findings: orEmpty(findings), NotChecked: notChecked(in),
+		CannotPublishYet: guide.NotInThisVersion}
 	for _, f := range findings {
 		switch f.Severity {
 		case scaffold.SeverityError:
@@ -60,17 +79,75 @@ func (t validateIntegration) run(ctx context.Context, c call) (any, error) {
 		}
 	}
 	a.Findings = a.Findings[:min(len(a.Findings), maxFindings)]
-	again := call1("validateIntegration", arguments(map[string]any{"dir": in.Root}), "check again after the fixes")
+	again := suggest("validateIntegration", arguments(map[string]any{"dir": in.Root}), "check again after the fixes")
 	switch verdict {
 	case scaffold.VerdictReady:
-		a.Next = []nextCall{call1("startLocalSimulation", `{}`, "see that the app works"), call1("getProductionChecklist", `{}`, "what files cannot tell")}
-		a.Summary = fmt.Sprintf("%s is ready: no errors, %d warnings.", in.Root, a.Warnings)
+		a.Next = []nextCall{suggest("startLocalSimulation", `{}`, "see that the app works"),
+			suggest("getProductionChecklist", `{}`, "what files cannot tell")}
+		a.Summary = fmt.Sprintf("The files of %s are ready: no errors, %d warnings.", in.Root, a.Warnings)
+	case scaffold.VerdictIncomplete:
+		a.Next = []nextCall{again}
+		a.Summary = fmt.Sprintf("%s: no errors, but not everything could be checked: %s.", in.Root, a.NotChecked[0])
 	case scaffold.VerdictNotIntegrated:
-		a.Next = []nextCall{call1("getPlatformInfo", `{}`, "the way from nothing to an app that works")}
+		a.Next = []nextCall{suggest("getPlatformInfo", `{}`, "the way from nothing to an app that works")}
 		a.Summary = in.Root + " holds nothing of an app for glasses yet."
 	default:
 		a.Next = []nextCall{again}
-		a.Summary = fmt.Sprintf("%s needs work: %d errors, %d warnings. First: %s (%s).", in.Root, a.Errors, a.Warnings, a.Findings[0].Message, a.Findings[0].FixHint)
+		a.Summary = fmt.Sprintf("%s needs work: %d errors, %d warnings. First: %s (%s).", in.Root, a.Errors, a.Warnings,
+			a.Findings[0].Message, a.Findings[0].FixHint)
 	}
+	a.Summary += " Cannot be published yet: " + guide.NotInThisVersion
 	return a, nil
+}
+
+// notChecked lists what a verdict does not cover, first what could not be read.
+func notChecked(in scaffold.Inspection) []string {
+	var list []string
+	if in.Truncated {
+		list = append(list, "files beyond the limits of what is read")
+	}
+	for _, u := range in.UnknownPhrases[:min(len(in.UnknownPhrases), maxUnknown)] {
+		list = append(list, fmt.Sprintf("the phrases that %s:%d announces (%s)", u.File, u.Line, u.Name))
+	}
+	return append(list, "whether the app builds, runs and shows what it should (startLocalSimulation, expectDisplay)",
+		"how it behaves on real glasses")
+}
+
+// misfitFinding is the code of a finding about what the app showed.
+const misfitFinding = "display_misfit"
+
+// severityOrder sorts the most severe findings first.
+func severityOrder(severity string) int {
+	return slices.Index([]string{scaffold.SeverityError, scaffold.SeverityWarning, scaffold.SeverityInfo}, severity)
+}
+
+// misfits returns what the app showed in the directory's last local session that does not fit the glasses; files cannot
+// tell. It reads the last rows of the log.
+func (t validateIntegration) misfits(ctx context.Context, who caller.Caller) []scaffold.Finding {
+	id, ok := t.sessions.Latest(ctx, who)
+	if !ok || !session.IsLocal(id) {
+		return nil
+	}
+	s, err := t.sessions.Get(ctx, backend.Target{}, id)
+	if err != nil {
+		return nil
+	}
+	page, err := t.sessions.Since(ctx, backend.Target{}, id, max(s.LastSeq-session.MaxLimit, 0), session.MaxLimit)
+	if err != nil {
+		return nil
+	}
+	var rows []glasses.Event
+	for _, raw := range page.Events {
+		var row glasses.Event
+		if json.Unmarshal(raw, &row) == nil {
+			rows = append(rows, row)
+		}
+	}
+	var list []scaffold.Finding
+	for _, f := range scenario.Findings(rows, s.DeviceModel) {
+		list = append(list, scaffold.Finding{Severity: scaffold.SeverityWarning, Code: misfitFinding,
+			Message: fmt.Sprintf("in session %s on %s, %s", id, f.DeviceModel, f.Message()),
+			FixHint: `see it with getDisplayState {"models":["all"]}; shorten it, or set overflow to scroll or paginate`})
+	}
+	return list
 }

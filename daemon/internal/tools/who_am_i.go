@@ -2,12 +2,6 @@ package tools
 
 import "context"
 
-const whoAmIText = `Tells which install this is, whether an account is linked, which one, and which backend is used. ` +
-	`It answers at once from what is known here, needs no account and never shows the token. ` +
-	`Use it to explain to the person how things stand, or to find out why a call asks for a link. ` +
-	`There is no need to call it before other tools: those that need an account say so themselves. ` +
-	`To link an account, call createSimulatorSession and then completeAuthLink.`
-
 type whoAmI struct{ accounts Accounts }
 
 type whoAmIAnswer struct {
@@ -16,38 +10,30 @@ type whoAmIAnswer struct {
 	State      string  `json:"state"`
 	AccountID  *string `json:"accountId"`
 	Tier       *string `json:"tier"`
-	LinkedAt   *string `json:"linkedAt"`
-	ExpiresAt  *string `json:"expiresAt"`
+	LinkedAt   *string `json:"linkedAt" format:"date-time"`
+	ExpiresAt  *string `json:"expiresAt" jsonschema:"null: the link does not expire, or there is none." format:"date-time"`
 	BackendURL string  `json:"backendUrl"`
 	Summary    string  `json:"summary"`
 }
 
 func (t whoAmI) definition() definition {
-	return definition{run: t.run, Tool: Tool{
-		Name: "whoAmI", Title: "Show the linked account", Description: whoAmIText, AboutAccount: true,
+	return define(Tool{
+		Name: "whoAmI", Title: "Show the linked account", AboutAccount: true,
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
-		InputSchema: inputSchema("", ""),
-		OutputSchema: outputSchema(`
-			"installId":{"type":"string"},
-			"linked":{"type":"boolean"},
-			"state":{"type":"string","enum":["linked","not_linked","revoked","expired","corrupt","other_backend"]},
-			"accountId":{"anyOf":[{"type":"string"},{"type":"null"}]},
-			"tier":{"anyOf":[{"type":"string"},{"type":"null"}]},
-			"linkedAt":{"anyOf":[{"type":"string","format":"date-time"},{"type":"null"}]},
-			"expiresAt":{"anyOf":[{"type":"string","format":"date-time"},{"type":"null"}],"description":"null: the link does not expire, or there is none."},
-			"backendUrl":{"type":"string","description":"Where calls go; embedded: followed by an id is the backend inside this install."},`+
-			summaryProperty, `"installId","linked","state","accountId","tier","linkedAt","expiresAt","backendUrl","summary"`, false),
-	}}
+		OutputSchema: answersOf[whoAmIAnswer](required("installId", "linked", "state", "accountId", "tier", "linkedAt",
+			"expiresAt", "backendUrl", "summary"),
+			on("state", oneOf("linked", "not_linked", "revoked", "expired", "corrupt", "other_backend")),
+			on("backendUrl", says("Where calls go; embedded: with an id is the backend inside this install.")),
+		),
+	}, t.run)
 }
 
-func (t whoAmI) run(ctx context.Context, c call) (any, error) {
-	if err := decode(c.args, &struct{}{}); err != nil {
-		return nil, err
-	}
+func (t whoAmI) run(ctx context.Context, _ call, _ struct{}) (any, error) {
 	current := t.accounts.Link(ctx)
 	answer := whoAmIAnswer{
-		InstallID: t.accounts.InstallID(), Linked: current.Linked(), State: string(current.State), BackendURL: t.accounts.BackendURL(ctx),
-		LinkedAt: stampOrNull(current.LinkedAt), ExpiresAt: stampOf(current.ExpiresAt),
+		InstallID: t.accounts.InstallID(), Linked: current.Linked(), State: string(current.State),
+		BackendURL: t.accounts.BackendURL(ctx),
+		LinkedAt:   stampOrNull(current.LinkedAt), ExpiresAt: stampOf(current.ExpiresAt),
 	}
 	if current.AccountID != "" {
 		answer.AccountID = &current.AccountID

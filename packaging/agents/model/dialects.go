@@ -72,23 +72,29 @@ func (responses) write(w http.ResponseWriter, r reply, stream bool) {
 	item := map[string]any{"type": "message", "role": "assistant", "id": "msg_1", "status": "completed",
 		"content": []any{map[string]any{"type": "output_text", "text": r.text, "annotations": []any{}}}}
 	if r.tool.name != "" {
-		item = map[string]any{"type": "function_call", "id": "fc_1", "call_id": r.id, "name": r.tool.name, "arguments": r.arguments, "status": "completed"}
+		item = map[string]any{"type": "function_call", "id": "fc_1", "call_id": r.id, "name": r.tool.name,
+			"arguments": r.arguments, "status": "completed"}
 		if r.tool.namespace != "" {
 			item["namespace"] = r.tool.namespace
 		}
 	}
-	whole := map[string]any{"id": "resp_1", "object": "response", "status": "completed", "model": "scripted", "output": []any{item},
+	whole := map[string]any{"id": "resp_1", "object": "response", "status": "completed", "model": "scripted",
+		"output": []any{item},
 		"usage": map[string]any{"input_tokens": 1, "output_tokens": 1, "total_tokens": 2,
-			"input_tokens_details": map[string]any{"cached_tokens": 0}, "output_tokens_details": map[string]any{"reasoning_tokens": 0}}}
+			"input_tokens_details":  map[string]any{"cached_tokens": 0},
+			"output_tokens_details": map[string]any{"reasoning_tokens": 0}}}
 	if !stream {
 		writeJSON(w, whole)
 		return
 	}
-	begun := map[string]any{"id": "resp_1", "object": "response", "status": "in_progress", "model": "scripted", "output": []any{}}
+	begun := map[string]any{"id": "resp_1", "object": "response", "status": "in_progress", "model": "scripted",
+		"output": []any{}}
 	writeEvents(w,
 		event{"response.created", map[string]any{"type": "response.created", "response": begun}},
-		event{"response.output_item.added", map[string]any{"type": "response.output_item.added", "output_index": 0, "item": item}},
-		event{"response.output_item.done", map[string]any{"type": "response.output_item.done", "output_index": 0, "item": item}},
+		event{"response.output_item.added", map[string]any{"type": "response.output_item.added", "output_index": 0,
+			"item": item}},
+		event{"response.output_item.done", map[string]any{"type": "response.output_item.done", "output_index": 0,
+			"item": item}},
 		event{"response.completed", map[string]any{"type": "response.completed", "response": whole}})
 }
 
@@ -127,12 +133,14 @@ func (chat) read(body []byte) (conversation, error) {
 func (chat) write(w http.ResponseWriter, r reply, stream bool) {
 	message, reason := map[string]any{"role": "assistant", "content": r.text}, "stop"
 	if r.tool.name != "" {
-		call := map[string]any{"index": 0, "id": r.id, "type": "function", "function": map[string]any{"name": r.tool.name, "arguments": r.arguments}}
+		call := map[string]any{"index": 0, "id": r.id, "type": "function",
+			"function": map[string]any{"name": r.tool.name, "arguments": r.arguments}}
 		message, reason = map[string]any{"role": "assistant", "content": nil, "tool_calls": []any{call}}, "tool_calls"
 	}
 	usage := map[string]any{"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
 	head := func(object string, choice, usage any) map[string]any {
-		return map[string]any{"id": "chatcmpl-1", "object": object, "created": 1, "model": "scripted", "choices": []any{choice}, "usage": usage}
+		return map[string]any{"id": "chatcmpl-1", "object": object, "created": 1, "model": "scripted",
+			"choices": []any{choice}, "usage": usage}
 	}
 	if !stream {
 		writeJSON(w, head("chat.completion", map[string]any{"index": 0, "message": message, "finish_reason": reason}, usage))
@@ -140,7 +148,8 @@ func (chat) write(w http.ResponseWriter, r reply, stream bool) {
 	}
 	writeEvents(w,
 		event{"", head("chat.completion.chunk", map[string]any{"index": 0, "delta": message, "finish_reason": nil}, nil)},
-		event{"", head("chat.completion.chunk", map[string]any{"index": 0, "delta": map[string]any{}, "finish_reason": reason}, usage)},
+		event{"", head("chat.completion.chunk", map[string]any{"index": 0, "delta": map[string]any{},
+			"finish_reason": reason}, usage)},
 		event{"", "[DONE]"})
 }
 
@@ -176,24 +185,28 @@ func (messages) write(w http.ResponseWriter, r reply, stream bool) {
 	block, reason := map[string]any{"type": "text", "text": r.text}, "end_turn"
 	begun, delta := map[string]any{"type": "text", "text": ""}, map[string]any{"type": "text_delta", "text": r.text}
 	if r.tool.name != "" {
-		block, reason = map[string]any{"type": "tool_use", "id": r.id, "name": r.tool.name, "input": json.RawMessage(r.arguments)}, "tool_use"
+		block, reason = map[string]any{"type": "tool_use", "id": r.id, "name": r.tool.name,
+			"input": json.RawMessage(r.arguments)}, "tool_use"
 		begun = map[string]any{"type": "tool_use", "id": r.id, "name": r.tool.name, "input": map[string]any{}}
 		delta = map[string]any{"type": "input_json_delta", "partial_json": r.arguments}
 	}
 	usage := map[string]any{"input_tokens": 1, "output_tokens": 1}
-	whole := map[string]any{"id": "msg_1", "type": "message", "role": "assistant", "model": "scripted", "content": []any{block},
+	whole := map[string]any{"id": "msg_1", "type": "message", "role": "assistant", "model": "scripted",
+		"content":     []any{block},
 		"stop_reason": reason, "stop_sequence": nil, "usage": usage}
 	if !stream {
 		writeJSON(w, whole)
 		return
 	}
-	empty := map[string]any{"id": "msg_1", "type": "message", "role": "assistant", "model": "scripted", "content": []any{}, "stop_reason": nil, "stop_sequence": nil, "usage": usage}
+	empty := map[string]any{"id": "msg_1", "type": "message", "role": "assistant", "model": "scripted",
+		"content": []any{}, "stop_reason": nil, "stop_sequence": nil, "usage": usage}
 	writeEvents(w,
 		event{"message_start", map[string]any{"type": "message_start", "message": empty}},
 		event{"content_block_start", map[string]any{"type": "content_block_start", "index": 0, "content_block": begun}},
 		event{"content_block_delta", map[string]any{"type": "content_block_delta", "index": 0, "delta": delta}},
 		event{"content_block_stop", map[string]any{"type": "content_block_stop", "index": 0}},
-		event{"message_delta", map[string]any{"type": "message_delta", "delta": map[string]any{"stop_reason": reason, "stop_sequence": nil}, "usage": map[string]any{"output_tokens": 1}}},
+		event{"message_delta", map[string]any{"type": "message_delta",
+			"delta": map[string]any{"stop_reason": reason, "stop_sequence": nil}, "usage": map[string]any{"output_tokens": 1}}},
 		event{"message_stop", map[string]any{"type": "message_stop"}})
 }
 
@@ -232,7 +245,8 @@ func (gemini) read(body []byte) (conversation, error) {
 		for _, p := range content.Parts {
 			switch {
 			case p.FunctionResponse != nil:
-				c.answered(p.FunctionResponse.ID, Answer{Text: string(p.FunctionResponse.Response), Images: len(p.FunctionResponse.Parts)})
+				c.answered(p.FunctionResponse.ID, Answer{Text: string(p.FunctionResponse.Response),
+					Images: len(p.FunctionResponse.Parts)})
 			case p.InlineData != nil && len(c.answers) > 0:
 				c.answers[len(c.answers)-1].Images++
 			}
@@ -244,11 +258,14 @@ func (gemini) read(body []byte) (conversation, error) {
 func (gemini) write(w http.ResponseWriter, r reply, stream bool) {
 	said := map[string]any{"text": r.text}
 	if r.tool.name != "" {
-		said = map[string]any{"functionCall": map[string]any{"id": r.id, "name": r.tool.name, "args": json.RawMessage(r.arguments)}}
+		said = map[string]any{"functionCall": map[string]any{"id": r.id, "name": r.tool.name,
+			"args": json.RawMessage(r.arguments)}}
 	}
 	whole := map[string]any{
-		"candidates":    []any{map[string]any{"index": 0, "finishReason": "STOP", "content": map[string]any{"role": "model", "parts": []any{said}}}},
-		"usageMetadata": map[string]any{"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}, "modelVersion": "scripted",
+		"candidates": []any{map[string]any{"index": 0, "finishReason": "STOP",
+			"content": map[string]any{"role": "model", "parts": []any{said}}}},
+		"usageMetadata": map[string]any{"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
+		"modelVersion":  "scripted",
 	}
 	if !stream {
 		writeJSON(w, whole)

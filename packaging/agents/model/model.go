@@ -1,5 +1,5 @@
-// Package model is a language model that does what a test says: a loopback server that speaks the interfaces of several
-// vendors and, asked by a coding agent, calls the tools of a script one after another and then says that it is done.
+// Package model is a scripted language model for tests: a loopback server with the interfaces of several vendors that
+// calls the tools of a script one after another and then finishes.
 package model
 
 import (
@@ -23,7 +23,7 @@ type Answer struct {
 	Images int
 }
 
-// Finished is what the model says when the script is over.
+// Finished is the model's last text.
 const Finished = "The script is over."
 
 // maxRequest bounds the body of a request, in bytes.
@@ -76,7 +76,7 @@ type conversation struct {
 // tool is one that the agent offers.
 type tool struct{ name, namespace string }
 
-// reply is what the model says: a call, or a text.
+// reply is a turn of the model: a call, or a text.
 type reply struct {
 	id        string
 	tool      tool
@@ -135,7 +135,8 @@ func dialectOf(r *http.Request) dialect {
 func other(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/models"):
-		writeJSON(w, map[string]any{"object": "list", "data": []any{map[string]any{"id": "scripted", "object": "model", "owned_by": "test"}}})
+		writeJSON(w, map[string]any{"object": "list",
+			"data": []any{map[string]any{"id": "scripted", "object": "model", "owned_by": "test"}}})
 	case strings.HasSuffix(r.URL.Path, "/count_tokens"):
 		writeJSON(w, map[string]any{"input_tokens": 1})
 	case strings.HasSuffix(r.URL.Path, ":countTokens"):
@@ -151,8 +152,8 @@ func (s *Server) note(r *http.Request, c conversation) {
 	s.seen = append(s.seen, fmt.Sprintf("%s %s: %d tools, %d answers", r.Method, r.URL.Path, len(c.tools), len(c.answers)))
 }
 
-// next is what the model says in a conversation: where it stands, the conversation itself tells. Requests without the
-// script's tools are the agent's own business, such as a title.
+// next returns the model's turn in a conversation, whose state follows from its messages. Requests without the script's
+// tools are for the agent itself, such as for a title.
 func (s *Server) next(c conversation) reply {
 	s.mu.Lock()
 	defer s.mu.Unlock()

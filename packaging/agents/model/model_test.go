@@ -8,25 +8,34 @@ import (
 	"testing"
 )
 
-// TestEveryInterface: the model calls the tool that it was given, takes the answer and its picture, and says that it is done.
-func TestEveryInterface(t *testing.T) {
+// TestModel_EveryInterface: the model calls the tool that it was given, takes the answer and its picture, and says that
+// it is done.
+func TestModel_EveryInterface(t *testing.T) {
 	for name, c := range map[string]struct{ path, first, call, second string }{
 		"responses": {
-			"/v1/responses", `{"stream":STREAM,"input":"go","tools":[{"type":"namespace","name":"mcp__service","tools":[{"name":"look"}]}]}`,
+			"/v1/responses", `{"stream":STREAM,"input":"go","tools":[{"type":"namespace","name":"mcp__service",` +
+				`"tools":[{"name":"look"}]}]}`,
 			`"namespace":"mcp__service"`,
-			`{"stream":STREAM,"input":[{"type":"function_call_output","call_id":"call_0","output":[{"type":"input_text","text":"seen"},{"type":"input_image","image_url":"data:"}]}]}`,
+			`{"stream":STREAM,"input":[{"type":"function_call_output","call_id":"call_0","output":[{"type":"input_text",` +
+				`"text":"seen"},{"type":"input_image","image_url":"data:"}]}]}`,
 		},
 		"chat": {
-			"/v1/chat/completions", `{"stream":STREAM,"messages":[{"role":"user","content":"go"}],"tools":[{"function":{"name":"service_look"}}]}`, `"name":"service_look"`,
-			`{"stream":STREAM,"messages":[{"role":"tool","tool_call_id":"call_0","content":"seen"},{"role":"user","content":[{"type":"image_url"}]}]}`,
+			"/v1/chat/completions", `{"stream":STREAM,"messages":[{"role":"user","content":"go"}],` +
+				`"tools":[{"function":{"name":"service_look"}}]}`, `"name":"service_look"`,
+			`{"stream":STREAM,"messages":[{"role":"tool","tool_call_id":"call_0","content":"seen"},{"role":"user",` +
+				`"content":[{"type":"image_url"}]}]}`,
 		},
 		"messages": {
-			"/v1/messages", `{"stream":STREAM,"messages":[{"role":"user","content":"go"}],"tools":[{"name":"mcp__service__look"}]}`, `"name":"mcp__service__look"`,
-			`{"stream":STREAM,"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_0","content":[{"type":"text","text":"seen"},{"type":"image"}]}]}]}`,
+			"/v1/messages", `{"stream":STREAM,"messages":[{"role":"user","content":"go"}],` +
+				`"tools":[{"name":"mcp__service__look"}]}`, `"name":"mcp__service__look"`,
+			`{"stream":STREAM,"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_0",` +
+				`"content":[{"type":"text","text":"seen"},{"type":"image"}]}]}]}`,
 		},
 		"gemini": {
-			"/v1beta/models/x:METHOD", `{"contents":[{"parts":[{"text":"go"}]}],"tools":[{"functionDeclarations":[{"name":"mcp_service_look"}]}]}`, `"functionCall"`,
-			`{"contents":[{"parts":[{"functionResponse":{"id":"call_0","response":{"output":"seen"}}},{"inlineData":{"mimeType":"image/png"}}]}]}`,
+			"/v1beta/models/x:METHOD", `{"contents":[{"parts":[{"text":"go"}]}],` +
+				`"tools":[{"functionDeclarations":[{"name":"mcp_service_look"}]}]}`, `"functionCall"`,
+			`{"contents":[{"parts":[{"functionResponse":{"id":"call_0","response":{"output":"seen"}}},` +
+				`{"inlineData":{"mimeType":"image/png"}}]}]}`,
 		},
 	} {
 		for _, stream := range []string{"true", "false"} {
@@ -51,14 +60,15 @@ func TestEveryInterface(t *testing.T) {
 	}
 }
 
-// TestSearchesForWhatIsKeptBack: a search is no answer of the script.
-func TestSearchesForWhatIsKeptBack(t *testing.T) {
+// TestModel_SearchesForHiddenTools: a search is no answer of the script.
+func TestModel_SearchesForHiddenTools(t *testing.T) {
 	s := New([]Step{{"look", `{}`}})
 	got := post(t, s, "/v1/chat/completions", `{"messages":[],"tools":[{"function":{"name":"tool_search"}}]}`)
 	if !strings.Contains(got, "select:mcp__service__look") {
 		t.Errorf("answered %s", got)
 	}
-	got = post(t, s, "/v1/chat/completions", `{"messages":[{"role":"tool","tool_call_id":"search_0","content":"found"}],"tools":[{"function":{"name":"mcp__service__look"}}]}`)
+	got = post(t, s, "/v1/chat/completions", `{"messages":[{"role":"tool","tool_call_id":"search_0","content":"found"}],`+
+		`"tools":[{"function":{"name":"mcp__service__look"}}]}`)
 	if !strings.Contains(got, "mcp__service__look") || strings.Contains(got, Finished) {
 		t.Errorf("answered %s", got)
 	}

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Installs the npm tools that tests and `make check` use, where they are not what package-lock.json says. An install that
-# fails changes nothing. With --strict what cannot be installed is a failure; without it it is told, and the tests that
-# need it are skipped.
+# Installs the npm tools that tests and `make check` use, where they are not what package-lock.json says: here, and Node 20
+# in node20. An install that fails changes nothing. With --strict what cannot be installed is a failure; without it it is
+# told, and the tests that need it are skipped.
 set -eu
 cd "$(dirname "$0")"
 strict=${1-}
@@ -10,21 +10,31 @@ give_up() {
 	[ "$strict" != --strict ] && [ -z "${CI-}" ] && exit 0
 	exit 1
 }
-stamp=node_modules/.installed
-wanted=$(cat package.json package-lock.json .npmrc | cksum)
-[ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ] && exit 0
-command -v npm >/dev/null || give_up "npm is missing (apt-get install npm)"
-
-fresh=$(mktemp -d "$PWD/.install.XXXXXX")
-trap 'rm -rf "$fresh"' EXIT
+fresh=
+trap '[ -z "$fresh" ] || rm -rf "$fresh"' EXIT
 trap 'exit 130' HUP INT TERM
-cp package.json package-lock.json .npmrc "$fresh/"
-echo "npm ci in $PWD"
-retries=${CI:+3}
-(cd "$fresh" && npm ci --prefer-offline --fetch-retries="${retries:-0}" >npm.log 2>&1) || {
-	tail -n 20 "$fresh/npm.log" >&2
-	give_up "npm ci failed, see above"
+
+# install FOLDER runs npm ci in a copy of a folder and takes its node_modules over.
+install() {
+	stamp=$1/node_modules/.installed
+	wanted=$(cat "$1/package.json" "$1/package-lock.json" .npmrc | cksum)
+	[ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ] && return
+	command -v npm >/dev/null || give_up "npm is missing (apt-get install npm)"
+
+	fresh=$(mktemp -d "$PWD/.install.XXXXXX")
+	cp "$1/package.json" "$1/package-lock.json" .npmrc "$fresh/"
+	echo "npm ci in $PWD/$1"
+	retries=${CI:+3}
+	(cd "$fresh" && npm ci --prefer-offline --fetch-retries="${retries:-0}" >npm.log 2>&1) || {
+		tail -n 20 "$fresh/npm.log" >&2
+		give_up "npm ci failed, see above"
+	}
+	mkdir -p "$fresh/node_modules"
+	echo "$wanted" >"$fresh/node_modules/.installed"
+	rm -rf "$1/node_modules"
+	mv "$fresh/node_modules" "$1/node_modules"
+	rm -rf "$fresh"
+	fresh=
 }
-echo "$wanted" >"$fresh/$stamp"
-rm -rf node_modules
-mv "$fresh/node_modules" node_modules
+install .
+install node20

@@ -21,21 +21,21 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// Limits of one exchange. Six failures in a row must fit into 45 s together with the pauses between them (S16).
+// Limits of one exchange. Six failures in a row, including the pauses between them, must fit into 45 s.
 const (
 	dialTimeout = 3 * time.Second
 	callTimeout = 10 * time.Second
-	// maxBody bounds an answer in bytes; a longer one is malformed.
+	// maxBody is the maximum length of an answer in bytes; a longer one is malformed.
 	maxBody = 1 << 20
-	// largeBody is the length in bytes from which on answers are decoded one at a time: until its entries are counted,
-	// one of 1 MB may take more than a hundred times as much memory.
+	// largeBody is the length in bytes above which answers are decoded one at a time: before its entries are counted,
+	// an answer of 1 MB may take more than a hundred times as much memory.
 	largeBody = 16 << 10
-	// maxHeader bounds the requester's values, as the backend does.
+	// maxHeader is the maximum length of the requester's values, the same as in the backend.
 	maxHeader = 100
 )
 
-// newClient follows no redirect: a credential goes to the address that was configured and nowhere else. atOnce bounds the
-// connections to a backend.
+// newClient returns a client with at most atOnce connections per backend. It does not follow redirects: a credential
+// goes only to the configured address.
 func newClient(atOnce int) *http.Client {
 	dialer := &net.Dialer{Timeout: dialTimeout}
 	return &http.Client{
@@ -54,20 +54,27 @@ func newClient(atOnce int) *http.Client {
 	}
 }
 
-// request is one call. path may carry a query; in is nil for none; out must be a checked struct, or nil where the answer
-// has no body.
+// request is one call. path may include a query; in is nil for a call without body; out points to a struct, or is nil
+// if the answer has no body.
 type request struct {
 	target       *pluginv1.Target
 	method, path string
-	anonymous    bool // sends no credential at all
-	unnamed      bool // sends the install id and nothing else of who asks
+	anonymous    bool // sends no credential
+	unnamed      bool // sends the install id and nothing else about the requester
 	in           any
-	out          checked
-	statuses     map[int]string // codes of the only statuses, besides 200, that mean something on this route
-	longer       time.Duration  // what the backend may take beyond callTimeout
+	out          any
+	statuses     map[int]string // codes of the only statuses besides 200 that this route uses
+	longer       time.Duration  // time that the backend may take beyond callTimeout
 }
 
-// do makes one call. The error is a gRPC status that carries a Problem, or the caller's own cancellation.
+// fetch makes one call and returns its answer.
+func fetch[T any](ctx context.Context, s *Server, r request) (answer T, err error) {
+	r.out = &answer
+	err = s.do(ctx, r)
+	return answer, err
+}
+
+// do makes one call. The error is a gRPC status with a Problem, or the caller's own cancellation.
 func (s *Server) do(ctx context.Context, r request) error {
 	base, err := s.locate(ctx, r.target)
 	if err != nil {
@@ -110,8 +117,8 @@ func (s *Server) do(ctx context.Context, r request) error {
 	return nil
 }
 
-// decode is the function decode for one large answer at a time, over all calls.
-func (s *Server) decode(ctx context.Context, body []byte, out checked) error {
+// decode calls the function decode, for one large answer at a time across all calls.
+func (s *Server) decode(ctx context.Context, body []byte, out any) error {
 	if len(body) > largeBody {
 		select {
 		case s.large <- struct{}{}:
@@ -141,13 +148,13 @@ func build(ctx context.Context, base string, r request) (*http.Request, error) {
 	if r.in != nil {
 		b, err := json.Marshal(r.in)
 		if err != nil {
-			return nil, status.Error(codes.Internal, "encoding a request")
+			return nil, status.Error(codes.Internal, "encode request")
 		}
 		body = bytes.NewReader(b)
 	}
 	req, err := http.NewRequestWithContext(ctx, r.method, base+r.path, body)
 	if err != nil {
-		return nil, status.Error(codes.Internal, "building a request")
+		return nil, status.Error(codes.Internal, "build request")
 	}
 	if r.in != nil {
 		req.Header.Set("Content-Type", "application/json")
@@ -163,7 +170,7 @@ func build(ctx context.Context, base string, r request) (*http.Request, error) {
 	return req, nil
 }
 
-// credential sets exactly one credential and who asks.
+// credential sets exactly one credential and the headers about the requester.
 func credential(h http.Header, t *pluginv1.Target) {
 	if bearer := t.GetBearer(); bearer != "" {
 		h.Set("Authorization", "Bearer "+bearer)
@@ -171,7 +178,9 @@ func credential(h http.Header, t *pluginv1.Target) {
 		h.Set(backendapi.HeaderInstallID, id)
 	}
 	for name, value := range map[string]string{
-		backendapi.HeaderHost: t.GetRequester().GetHost(), backendapi.HeaderOS: t.GetRequester().GetOs(), backendapi.HeaderClient: t.GetRequester().GetClient(),
+		backendapi.HeaderHost:   t.GetRequester().GetHost(),
+		backendapi.HeaderOS:     t.GetRequester().GetOs(),
+		backendapi.HeaderClient: t.GetRequester().GetClient(),
 	} {
 		if value = printable(value, maxHeader); value != "" {
 			h.Set(name, value)
@@ -179,8 +188,8 @@ func credential(h http.Header, t *pluginv1.Target) {
 	}
 }
 
-// decode reads one JSON value and nothing after it. The error quotes nothing of the body, which may hold a secret.
-func decode(body []byte, out checked) error {
+// decode parses exactly one JSON value. The error quotes nothing of the body, which may contain a secret.
+func decode(body []byte, out any) error {
 	if err := json.Unmarshal(body, out); err != nil {
 		var wrong *json.UnmarshalTypeError
 		if errors.As(err, &wrong) {
@@ -188,26 +197,29 @@ func decode(body []byte, out checked) error {
 		}
 		return errors.New("it is not JSON")
 	}
-	if err := out.check(); err != nil {
+	if err := checkForms(out); err != nil {
 		return err
 	}
-	return checkForms(out)
+	if c, ok := out.(checked); ok {
+		return c.check()
+	}
+	return nil
 }
 
-// transport is the problem of a call that got no whole answer.
+// transport returns the problem of a call without a complete answer.
 func transport(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return status.FromContextError(ctx.Err()).Err()
 	}
 	return serve.Refuse(codes.Unavailable, &pluginv1.Problem{
 		Code:      codeUnreachable,
-		Message:   "reaching the backend: " + cause(err),
+		Message:   "reach backend: " + cause(err),
 		Retryable: true,
 		FixHint:   "Check the network and the backend address (SERVICE_BACKEND_URL), then try again.",
 	})
 }
 
-// cause is the innermost reason, without the URL, which *url.Error would quote.
+// cause returns the innermost reason, without the URL that *url.Error would quote.
 func cause(err error) string {
 	var timeout interface{ Timeout() bool }
 	if errors.As(err, &timeout) && timeout.Timeout() {
@@ -215,7 +227,7 @@ func cause(err error) string {
 	}
 	var dns *net.DNSError
 	if errors.As(err, &dns) {
-		return "the name " + printable(dns.Name, 100) + " is not known"
+		return "the name " + printable(dns.Name, 100) + " cannot be resolved"
 	}
 	for {
 		inner := errors.Unwrap(err)
@@ -226,7 +238,7 @@ func cause(err error) string {
 	}
 }
 
-// printable keeps the printable ASCII of s, at most n bytes of it.
+// printable replaces everything but printable ASCII by ? and truncates s to n bytes.
 func printable(s string, n int) string {
 	var b strings.Builder
 	for _, r := range s {

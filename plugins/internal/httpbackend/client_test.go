@@ -66,20 +66,25 @@ func TestPollRefusals(t *testing.T) {
 		{"throttled", 429, map[string]string{"Retry-After": "7"}, ``, "rate_limited", true, 7},
 		{"throttled for ever", 429, map[string]string{"Retry-After": "999999"}, ``, "rate_limited", true, 3600},
 		{"bad gateway", 502, nil, `<html>`, "backend_unreachable", true, 0},
-		{"server error with a code", 500, nil, `{"code":"internal_error","detail":"x","retryable":false}`, "backend_unreachable", true, 0},
+		{"server error with a code", 500, nil, `{"code":"internal_error","detail":"x","retryable":false}`,
+			"backend_unreachable", true, 0},
 		{"html", 200, nil, `<html></html>`, "backend_invalid_response", false, 0},
 		{"empty", 200, nil, ``, "backend_invalid_response", false, 0},
 		{"empty object", 200, nil, `{}`, "backend_invalid_response", false, 0},
 		{"not pending and no token", 200, nil, `{"pending":false}`, "backend_invalid_response", false, 0},
 		{"pending of a wrong type", 200, nil, `{"pending":"true"}`, "backend_invalid_response", false, 0},
-		{"interval of a wrong type", 200, nil, `{"pending":true,"pollIntervalSeconds":"5"}`, "backend_invalid_response", false, 0},
-		{"token of a wrong type", 200, nil, strings.Replace(token, `"svc_1"`, `1`, 1), "backend_invalid_response", false, 0},
+		{"interval of a wrong type", 200, nil, `{"pending":true,"pollIntervalSeconds":"5"}`,
+			"backend_invalid_response", false, 0},
+		{"token of a wrong type", 200, nil, strings.Replace(token, `"svc_1"`, `1`, 1), "backend_invalid_response",
+			false, 0},
 		{"token without account", 200, nil, `{"authToken":"svc_1"}`, "backend_invalid_response", false, 0},
-		{"time of a wrong form", 200, nil, strings.Replace(token, "2026-01-02T03:04:05Z", "yesterday", 1), "backend_invalid_response", false, 0},
+		{"time of a wrong form", 200, nil, strings.Replace(token, "2026-01-02T03:04:05Z", "yesterday", 1),
+			"backend_invalid_response", false, 0},
 		{"something after it", 200, nil, token + `{}`, "backend_invalid_response", false, 0},
 		{"an array", 200, nil, `[]`, "backend_invalid_response", false, 0},
 		{"null", 200, nil, `null`, "backend_invalid_response", false, 0},
-		{"too long", 200, nil, `{"pending":true,"x":"` + strings.Repeat("x", maxBody) + `"}`, "backend_invalid_response", false, 0},
+		{"too long", 200, nil, `{"pending":true,"x":"` + strings.Repeat("x", maxBody) + `"}`,
+			"backend_invalid_response", false, 0},
 		{"redirect", 302, map[string]string{"Location": "http://other.invalid/x"}, ``, "backend_unreachable", true, 0},
 		{"a refusal without a code", 418, nil, `{"code":"NOT A CODE"}`, "backend_unreachable", true, 0},
 	}
@@ -87,7 +92,8 @@ func TestPollRefusals(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := poll1(t, answer(t, c.status, c.header, c.body))
 			p := problemOf(t, err)
-			if p.Code != c.want || p.Retryable != c.retry || p.RetryAfterSeconds != c.after || p.HttpStatus != uint32(c.status) || p.Message == "" {
+			if p.Code != c.want || p.Retryable != c.retry || p.RetryAfterSeconds != c.after ||
+				p.HttpStatus != uint32(c.status) || p.Message == "" {
 				t.Fatalf("got %v", p)
 			}
 			if strings.Contains(err.Error()+p.FixHint, "svc_1") || strings.Contains(err.Error(), "sdc_1") {
@@ -121,7 +127,8 @@ func TestAuthRequiredBringsItsCode(t *testing.T) {
 		"userCode":"BCDF-GHJK","verificationUrl":"http://x/activate","expiresInSeconds":600,"pollIntervalSeconds":5}`
 	_, err := New("x").CreateSession(t.Context(), &pluginv1.CreateSessionRequest{Target: answer(t, 401, nil, body)})
 	p := problemOf(t, err)
-	if p.Code != "auth_required" || !p.Retryable || p.FixHint != "show the code" || p.DeviceCode.GetUserCode() != "BCDF-GHJK" || p.DeviceCode.GetExpiresInSeconds() != 600 {
+	if p.Code != "auth_required" || !p.Retryable || p.FixHint != "show the code" ||
+		p.DeviceCode.GetUserCode() != "BCDF-GHJK" || p.DeviceCode.GetExpiresInSeconds() != 600 {
 		t.Fatalf("got %v", p)
 	}
 	if strings.Contains(err.Error(), "sdc_1") {
@@ -151,7 +158,8 @@ func TestUnreachable(t *testing.T) {
 }
 
 func TestAddressesThatAreNone(t *testing.T) {
-	for _, url := range []string{"", "file:///etc/passwd", "http://", "://", "http://user:pw@host", "https://user:pw@host", "-x",
+	for _, url := range []string{"", "file:///etc/passwd", "http://", "://", "http://user:pw@host",
+		"https://user:pw@host", "-x",
 		"http://backend.test", "http://192.0.2.1:80", "http://localhost.evil.test", "http://127.0.0.1.evil.test", "http://[2001:db8::1]"} {
 		_, err := poll1(t, &pluginv1.Target{BaseUrl: url})
 		if p := problemOf(t, err); p.Code != "invalid_request" || strings.Contains(p.Message, "pw") {
@@ -177,7 +185,8 @@ func TestOneCredentialAndWhoAsks(t *testing.T) {
 	if got.Get("Authorization") != "Bearer svc_1" || got.Get("X-Service-Install-Id") != "" {
 		t.Errorf("as a bearer: %v", got)
 	}
-	if got.Get("X-Service-Host") != "my?host" || len(got.Get("X-Service-Os")) != 100 || got.Get("X-Service-Client") != "claude" {
+	if got.Get("X-Service-Host") != "my?host" || len(got.Get("X-Service-Os")) != 100 ||
+		got.Get("X-Service-Client") != "claude" {
 		t.Errorf("who asks: %v", got)
 	}
 	list(&pluginv1.Target{BaseUrl: srv.URL, Credential: &pluginv1.Target_InstallId{InstallId: "inst_1"}})
@@ -240,11 +249,10 @@ func FuzzAnswers(f *testing.F) {
 	f.Add(502, []byte(`<html>`))
 	f.Fuzz(func(t *testing.T, st int, body []byte) {
 		var p poll
-		if decode(body, &p) == nil && !p.pending() && (p.AuthToken == "" || p.AccountID == "" || p.LinkedAt == "") {
+		if decode(body, &p) == nil && !p.Pending && (p.AuthToken == "" || p.AccountID == "" || p.LinkedAt == "") {
 			t.Fatalf("accepted: %q", body)
 		}
-		for _, out := range []checked{&deviceCode{}, &account{}, &health{}, &session{}, &sessionList{}, &appSecret{}, &eventPage{},
-			&projectList{}, &assistantConfig{}, &credentialList{}, &credentialLink{}, &analyticsReport{}, &connectionPage{}, &connectionPageFile{}, &receipt{}, &purged{}} {
+		for _, out := range answers() {
 			_ = decode(body, out)
 		}
 		err := refusal(&http.Response{StatusCode: st, Header: http.Header{}}, body, pollStatuses)

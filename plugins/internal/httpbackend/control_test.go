@@ -33,17 +33,20 @@ func TestControlCarriesMediaAndResult(t *testing.T) {
 		t.Fatalf("%s, %v", r.GetResult(), err)
 	}
 	var body backendapi.Control
-	if err := json.Unmarshal(*sent, &body); err != nil || body.Type != "sim.camera" || string(body.Payload) != `{"a":1}` || string(body.Media) != "\x00\xff" {
+	if err := json.Unmarshal(*sent, &body); err != nil || body.Type != "sim.camera" ||
+		string(body.Payload) != `{"a":1}` || string(body.Media) != "\x00\xff" {
 		t.Errorf("sent %s to %s, %v", *sent, last.URL, err)
 	}
 	if last.URL.Path != "/api/sessions/ses_1/control" {
 		t.Errorf("path %s", last.URL.Path)
 	}
-	if _, err := New("x").Control(t.Context(), &pluginv1.ControlRequest{Target: target, SessionId: "ses_1", Type: "sim.state", Payload: []byte("{")}); problemOf(t, err).GetCode() != "invalid_request" {
+	if _, err := New("x").Control(t.Context(), &pluginv1.ControlRequest{Target: target, SessionId: "ses_1",
+		Type: "sim.state", Payload: []byte("{")}); problemOf(t, err).GetCode() != "invalid_request" {
 		t.Errorf("a payload that is no JSON: %v", err)
 	}
 	target, _, _ = recorded(t, 200, `{"result":7}`)
-	if _, err := New("x").Control(t.Context(), &pluginv1.ControlRequest{Target: target, SessionId: "ses_1"}); problemOf(t, err).GetCode() != "backend_invalid_response" {
+	if _, err := New("x").Control(t.Context(), &pluginv1.ControlRequest{Target: target,
+		SessionId: "ses_1"}); problemOf(t, err).GetCode() != "backend_invalid_response" {
 		t.Errorf("a result that is none: %v", err)
 	}
 }
@@ -52,13 +55,15 @@ func TestControlCarriesMediaAndResult(t *testing.T) {
 func TestControlRefusals(t *testing.T) {
 	for status, code := range map[int]string{504: "timeout", 409: "not_connected"} {
 		target, _, _ := recorded(t, status, `{"code":"`+code+`","detail":"x","retryable":true}`)
-		_, err := New("x").Control(t.Context(), &pluginv1.ControlRequest{Target: target, SessionId: "ses_1", Type: "sim.state"})
+		_, err := New("x").Control(t.Context(), &pluginv1.ControlRequest{Target: target, SessionId: "ses_1",
+			Type: "sim.state"})
 		if p := problemOf(t, err); p.GetCode() != code || !p.GetRetryable() {
 			t.Errorf("%d: %+v", status, p)
 		}
 	}
 	target, _, _ := recorded(t, 504, `<html>`)
-	_, err := New("x").Control(t.Context(), &pluginv1.ControlRequest{Target: target, SessionId: "ses_1", Type: "sim.state"})
+	_, err := New("x").Control(t.Context(), &pluginv1.ControlRequest{Target: target, SessionId: "ses_1",
+		Type: "sim.state"})
 	if p := problemOf(t, err); p.GetCode() != "backend_unreachable" {
 		t.Errorf("a gateway's own 504: %+v", p)
 	}
@@ -67,7 +72,8 @@ func TestControlRefusals(t *testing.T) {
 func TestListEventsWaits(t *testing.T) {
 	for asked, want := range map[int32]string{0: "", -5: "", 700: "700", 99_000: "25000"} {
 		target, last, _ := recorded(t, 200, `{"events":[],"next":3,"more":false}`)
-		if _, err := New("x").ListEvents(t.Context(), &pluginv1.ListEventsRequest{Target: target, SessionId: "ses_1", WaitMs: asked}); err != nil {
+		if _, err := New("x").ListEvents(t.Context(), &pluginv1.ListEventsRequest{Target: target, SessionId: "ses_1",
+			WaitMs: asked}); err != nil {
 			t.Fatal(err)
 		}
 		if got := last.URL.Query().Get("waitMs"); got != want {
@@ -78,7 +84,8 @@ func TestListEventsWaits(t *testing.T) {
 
 func TestMintProjectKey(t *testing.T) {
 	target, last, sent := recorded(t, 201, `{"projectKey":"spk_x","hint":"k_x","createdAt":"2026-01-02T03:04:05.000Z"}`)
-	r, err := New("x").MintProjectKey(t.Context(), &pluginv1.MintProjectKeyRequest{Target: target, Project: "com.example/app", Name: "laptop"})
+	r, err := New("x").MintProjectKey(t.Context(), &pluginv1.MintProjectKeyRequest{Target: target,
+		Project: "com.example/app", Name: "laptop"})
 	if err != nil || r.GetProjectKey() != "spk_x" || r.GetHint() != "k_x" || r.GetCreatedAt() != 1767323045000 {
 		t.Errorf("%d, %v", r.GetCreatedAt(), err)
 	}
@@ -87,7 +94,8 @@ func TestMintProjectKey(t *testing.T) {
 	}
 	for _, bad := range []string{`{}`, `{"projectKey":"spk_x","createdAt":"today"}`} {
 		target, _, _ := recorded(t, 201, bad)
-		_, err := New("x").MintProjectKey(t.Context(), &pluginv1.MintProjectKeyRequest{Target: target, Project: "com.example.app", Name: "x"})
+		_, err := New("x").MintProjectKey(t.Context(), &pluginv1.MintProjectKeyRequest{Target: target,
+			Project: "com.example.app", Name: "x"})
 		if problemOf(t, err).GetCode() != "backend_invalid_response" {
 			t.Errorf("%s: %v", bad, err)
 		}

@@ -1,31 +1,34 @@
 package httpbackend
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 )
 
-// form is what the value of a field may look like. Empty values pass: whether a field may be missing is its answer's
-// own rule.
+// form reports whether a value is acceptable for a field. Empty values are not checked; required lists what may not
+// be missing.
 type form func(value string) bool
 
-// forms are the forms of all texts in all answers of a backend, by their names in JSON. An answer with a text that has
-// none is refused, so a new field needs a line here.
+// forms maps the JSON names of all texts in all answers of a backend to their forms. An answer with a text without a
+// form is refused, so a new field needs a line here.
 var forms = map[string]form{
-	// Credentials. The form of authToken is the backend's own; that of RFC 6750 fits into a header.
+	// Credentials. The format of authToken is up to the backend; that of RFC 6750 fits into a header.
 	"authToken":  token68(4096),
 	"deviceCode": visible(512),
 	"projectKey": token68(512),
 	"appSecret":  token68(512),
 	"userCode":   regexp.MustCompile(`^[A-Z0-9]{4}-[A-Z0-9]{4}$`).MatchString,
 
-	// Who and what.
+	// Identifiers.
 	"accountId": name(64),
 	"tier":      name(64),
 	"sessionId": name(128),
@@ -36,18 +39,19 @@ var forms = map[string]form{
 	"setBy":     text(200),
 	"updatedBy": text(200),
 
-	// Words of the contract.
+	// Enumerated values.
 	"state": name(32), "platform": name(64), "platforms": name(64), "deviceModel": name(64), "theme": name(32),
 	"capabilities": name(64), "testResult": name(32), "interval": name(32), "approximate": text(100),
 	"realtimeModel": name(128), "voice": name(128), "memoryModel": name(128), "voices": name(128),
 	"access": name(64), "assistantConfig": name(64), "credentials": name(64), "analytics": name(64),
-	"accent": name(32), "sha256": name(64),
+	"accent": name(32), "sha256": name(64), "changed": name(64),
 
 	// Times.
-	"linkedAt": timestamp, "expiresAt": timestamp, "createdAt": timestamp, "lastActiveAt": timestamp, "closedAt": timestamp,
-	"updatedAt": timestamp, "setAt": timestamp, "testedAt": timestamp, "from": timestamp, "to": timestamp, "at": timestamp,
+	"linkedAt": timestamp, "expiresAt": timestamp, "createdAt": timestamp, "lastActiveAt": timestamp,
+	"closedAt": timestamp, "updatedAt": timestamp, "setAt": timestamp, "testedAt": timestamp,
+	"from": timestamp, "to": timestamp, "at": timestamp,
 
-	// Addresses. Whether verificationUrl may be opened is decided where it is opened; it is shown in any case.
+	// URLs. Whether verificationUrl may be opened is decided where it is opened; it is shown in any case.
 	"verificationUrl": printableASCII(512),
 	"sessionUrl":      encrypted(address("http", "https")),
 	"appEndpoint":     encrypted(address("ws", "wss")),
@@ -58,31 +62,34 @@ var forms = map[string]form{
 	"privacyUrl":      address("http", "https"),
 
 	// Texts for people.
-	"displayName": text(200), "name": text(200), "title": text(200), "label": text(200), "phrase": text(200), "does": text(500),
-	"description": prose(4000), "note": prose(1000), "reading": prose(2000), "html": prose(maxBody),
+	"displayName": text(200), "name": text(200), "title": text(200), "label": text(200), "phrase": text(200),
+	"does": text(500), "description": prose(4000), "note": prose(1000), "reading": prose(2000), "html": prose(maxBody),
 
 	// Health.
-	"service": text(64), "version": text(64), "commit": text(64), "builtAt": text(64), "phase": text(64), "hints": text(500),
+	"service": text(64), "version": text(64), "commit": text(64), "builtAt": text(64), "phase": text(64),
+	"hints": text(500),
 }
 
-// Bounds of the lists and maps in an answer. An entry takes three bytes to send and many times that to hold, here and
-// in the daemon. Backends list at most 500 projects or events.
+// Limits of the lists and maps in an answer. An entry takes three bytes on the wire and many times that in memory,
+// here and in the daemon. Backends list at most 500 projects or events.
 const (
 	maxEntries = 1000   // in one list or map
-	maxInAll   = 20_000 // in all of an answer together
+	maxInAll   = 20_000 // in all lists and maps of an answer
 )
 
-// checkForms checks every text of a decoded answer, and how much its lists hold. The error names the field and never
-// quotes its value.
+var errMissing = errors.New("a required field is missing")
+
+// checkForms checks every text of a decoded answer, the number of entries, and that nothing required is missing. The
+// error names the field but never quotes its value. It wraps errMissing if a field is missing.
 func checkForms(answer any) error {
 	var w walker
 	return w.walk("", reflect.ValueOf(answer))
 }
 
-// walker checks one answer. It counts the entries of lists and maps.
+// walker checks one answer and counts the entries of its lists and maps.
 type walker struct{ entries int }
 
-// walk checks v, whose texts stand under a name of JSON. Raw JSON is left to those who asked for it.
+// walk checks v, the value of a JSON field. Raw JSON is left to the caller.
 func (w *walker) walk(field string, v reflect.Value) error {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
@@ -92,6 +99,10 @@ func (w *walker) walk(field string, v reflect.Value) error {
 		return w.walk(field, v.Elem())
 	case reflect.String:
 		return checkForm(field, v.String())
+	case reflect.Int, reflect.Int64:
+		if counted[field] && v.Int() < 0 {
+			return fmt.Errorf("field %q is negative", field)
+		}
 	case reflect.Struct:
 		return w.walkFields(field, v)
 	case reflect.Slice, reflect.Array:
@@ -112,7 +123,7 @@ func (w *walker) walk(field string, v reflect.Value) error {
 		}
 		for _, key := range v.MapKeys() {
 			if !name(64)(key.String()) {
-				return fmt.Errorf("field %q has a key of a wrong form", field)
+				return fmt.Errorf("field %q has a malformed key", field)
 			}
 			if err := w.walk(field, v.MapIndex(key)); err != nil {
 				return err
@@ -131,12 +142,23 @@ func (w *walker) walkFields(parent string, v reflect.Value) error {
 		field, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if f.Anonymous && field == "" {
 			field = parent
+		} else if slices.Contains(required[v.Type()], field) && missing(v.Field(i)) {
+			return fmt.Errorf("%w: %q", errMissing, field)
 		}
 		if err := w.walk(field, v.Field(i)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// missing reports whether a required field is absent or empty. A required number is positive, and raw JSON is an
+// object.
+func missing(v reflect.Value) bool {
+	if raw, ok := v.Interface().(json.RawMessage); ok {
+		return len(raw) == 0 || raw[0] != '{'
+	}
+	return v.IsZero() || v.CanInt() && v.Int() < 0
 }
 
 func (w *walker) count(field string, n int) error {
@@ -151,68 +173,73 @@ func checkForm(field, value string) error {
 	if value == "" || known && fits(value) {
 		return nil
 	}
-	return fmt.Errorf("field %q has a wrong form", field)
+	return fmt.Errorf("field %q is malformed", field)
 }
 
-// token68 is the form of a bearer token in RFC 6750.
+// token68 accepts a bearer token of RFC 6750.
 func token68(most int) form {
 	pattern := regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
 	return func(s string) bool { return len(s) <= most && pattern.MatchString(s) }
 }
 
-// visible is ASCII that prints, without spaces.
+// visible accepts printable ASCII without spaces.
 func visible(most int) form {
 	return func(s string) bool {
 		return len(s) <= most && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
 	}
 }
 
-// printableASCII is visible with spaces.
+// printableASCII accepts printable ASCII with spaces.
 func printableASCII(most int) form {
 	return func(s string) bool {
 		return len(s) <= most && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
 	}
 }
 
-// name is an identifier: no spaces, and nothing that means something to a terminal or a shell.
+// name accepts an identifier without spaces or characters with a meaning to a terminal or a shell.
 func name(most int) form {
 	pattern := regexp.MustCompile(`^[A-Za-z0-9#][A-Za-z0-9._:@/+-]*$`)
 	return func(s string) bool { return len(s) <= most && pattern.MatchString(s) }
 }
 
-// text is one line that people read.
+// text accepts one line for people.
 func text(most int) form {
 	return func(s string) bool {
 		return utf8.RuneCountInString(s) <= most && !strings.ContainsFunc(s, unsafeInText)
 	}
 }
 
-// prose is text that may have several lines.
+// prose accepts text of several lines.
 func prose(most int) form {
 	return func(s string) bool {
 		return utf8.RuneCountInString(s) <= most &&
-			!strings.ContainsFunc(s, func(r rune) bool { return r != '\n' && r != '\t' && r != '\r' && unsafeInText(r) })
+			!strings.ContainsFunc(s, func(r rune) bool {
+				return r != '\n' && r != '\t' && r != '\r' &&
+					unsafeInText(r)
+			})
 	}
 }
 
-// unsafeInText reports control characters, and those that change the order in which text is shown or hide it. Joiners
-// and other marks of writing systems pass.
+// unsafeInText reports control characters, and those that hide text or change the order in which it is shown. Joiners
+// and other marks of writing systems are allowed.
 func unsafeInText(r rune) bool {
 	switch {
 	case unicode.IsControl(r), r == '\u2028', r == '\u2029':
 		return true
-	case r >= '\u202a' && r <= '\u202e', r >= '\u2066' && r <= '\u2069': // bidirectional embeddings, overrides, isolates
+	// bidirectional embeddings, overrides, isolates
+	case r >= '\u202a' && r <= '\u202e', r >= '\u2066' && r <= '\u2069':
 		return true
 	}
-	return r >= 0xe0000 && r <= 0xe007f // tags, which nothing shows
+	return r >= 0xe0000 && r <= 0xe007f // invisible tag characters
 }
 
+// timestamp accepts RFC 3339.
 func timestamp(s string) bool {
 	_, err := time.Parse(time.RFC3339Nano, s)
 	return err == nil && len(s) <= 40
 }
 
-// encrypted is an address of which a plain one is this machine: secrets travel there.
+// encrypted accepts plain http or ws only for this machine, because secrets travel there.
 func encrypted(f form) form {
 	return func(s string) bool {
 		u, err := url.Parse(s)
@@ -220,7 +247,7 @@ func encrypted(f form) form {
 	}
 }
 
-// address is an absolute URL of one of the schemes.
+// address accepts an absolute URL with one of the schemes.
 func address(schemes ...string) form {
 	plain := visible(2048)
 	return func(s string) bool {
@@ -228,11 +255,6 @@ func address(schemes ...string) form {
 		if err != nil || !plain(s) || u.User != nil {
 			return false
 		}
-		for _, scheme := range schemes {
-			if u.Scheme == scheme {
-				return scheme == "mailto" || u.Host != ""
-			}
-		}
-		return false
+		return slices.Contains(schemes, u.Scheme) && (u.Scheme == "mailto" || u.Host != "")
 	}
 }

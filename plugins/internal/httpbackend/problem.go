@@ -1,9 +1,12 @@
 package httpbackend
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,26 +19,26 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// Codes that this side gives by itself; all others are the backend's words (proto/backendapi).
+// Codes of this package; all others are the backend's (proto/backendapi).
 const (
 	codeUnreachable     = "backend_unreachable"
 	codeInvalidResponse = "backend_invalid_response"
 )
 
-// pollStatuses are the codes of the token endpoint's statuses, for a backend that sends nothing else.
+// pollStatuses maps the statuses of the token endpoint to codes, for a backend that sends no code.
 var pollStatuses = map[int]string{
 	http.StatusForbidden: backendapi.CodeDeviceCodeDenied,
 	http.StatusNotFound:  backendapi.CodeUnknownDeviceCode,
 	http.StatusGone:      backendapi.CodeDeviceCodeExpired,
 }
 
-// bareStatuses are the codes of statuses that mean one thing on every other route.
+// bareStatuses maps statuses that have one meaning on every other route to codes.
 var bareStatuses = map[int]string{
 	http.StatusUnauthorized:    backendapi.CodeAuthRequired,
 	http.StatusTooManyRequests: backendapi.CodeRateLimited,
 }
 
-// problemBody is a body of application/problem+json, with the fields that some codes have beside.
+// problemBody is a body of application/problem+json, with the additional fields of some codes.
 type problemBody struct {
 	Code      string `json:"code"`
 	Title     string `json:"title"`
@@ -43,7 +46,7 @@ type problemBody struct {
 	Message   string `json:"message"`
 	Retryable *bool  `json:"retryable"`
 	FixHint   string `json:"fixHint"`
-	deviceCode
+	backendapi.DeviceCode
 
 	// of permission_denied
 	Capability string `json:"capability"`
@@ -54,27 +57,16 @@ type problemBody struct {
 	CurrentVersion int64 `json:"currentVersion"`
 }
 
-// misfitHint goes with every answer that is none of a backend of ours.
-const misfitHint = "The backend and this version of the service do not fit together: update the service, or check SERVICE_BACKEND_URL."
+// misfitHint is the fixHint for every answer that is not in the contract.
+const misfitHint = "Update the service, or check SERVICE_BACKEND_URL: the backend does not match this version."
 
-// knownCodes are the codes whose fixHint is passed on: what a backend says beside another code is not followed.
-var knownCodes = map[string]bool{
-	backendapi.CodeInvalidRequest: true, backendapi.CodeAuthRequired: true, backendapi.CodeDeviceCodeDenied: true,
-	backendapi.CodePermissionDenied: true, backendapi.CodeUnknownDeviceCode: true, backendapi.CodeNotFound: true,
-	backendapi.CodeMethodNotAllowed: true, backendapi.CodeConflict: true, backendapi.CodeNotConnected: true,
-	backendapi.CodeTooManyKeys: true, backendapi.CodeDeviceCodeExpired: true, backendapi.CodeTooLarge: true,
-	backendapi.CodeUnsupportedMedia: true, backendapi.CodeRateLimited: true, backendapi.CodeInternal: true,
-	backendapi.CodeUnavailable: true, backendapi.CodeTimeout: true, backendapi.CodeVersionConflict: true,
-	backendapi.CodeNotConfigured: true,
-}
-
-// Bounds of a refusal's texts, in characters.
+// Limits of a refusal's texts, in characters.
 const (
 	maxMessage = 300
 	maxFixHint = 300
 )
 
-// refusal is the problem of an answer that is not a success. body may be cut or anything at all.
+// refusal returns the problem of an unsuccessful answer. body may be truncated or anything at all.
 func refusal(resp *http.Response, body []byte, statuses map[int]string) error {
 	st := resp.StatusCode
 	if st >= 300 && st < 400 {
@@ -86,26 +78,27 @@ func refusal(resp *http.Response, body []byte, statuses map[int]string) error {
 	}
 	p := &pluginv1.Problem{
 		Code:              b.Code,
-		Message:           sentence(first(b.Detail, b.Message, b.Title), maxMessage),
+		Message:           sentence(cmp.Or(b.Detail, b.Message, b.Title), maxMessage),
 		HttpStatus:        uint32(st),
 		RetryAfterSeconds: retryAfter(resp.Header.Get("Retry-After"), time.Now()),
 	}
-	if knownCodes[b.Code] {
+	// Only the hint of a code of the contract is passed on, because agents follow hints.
+	if slices.ContainsFunc(backendapi.Codes(), func(c backendapi.CodeInfo) bool { return c.Code == b.Code }) {
 		p.FixHint = sentence(b.FixHint, maxFixHint)
 	}
 	switch {
 	case st == http.StatusGatewayTimeout && b.Code == backendapi.CodeTimeout:
-		// The backend served; the page did not answer.
+		// The backend is up, but the page did not answer.
 	case st >= 500:
-		// Whatever its reason: it did not serve, and may later.
+		// Whatever the reason, the backend failed this call and may recover.
 		p.Code = codeUnreachable
 	case statuses[st] != "":
 		p.Code = statuses[st]
 	case statuses != nil && st != http.StatusTooManyRequests:
-		// No answer of this route: something stands between, and may not for ever.
+		// Not an answer of this route: it comes from something in between, perhaps temporarily.
 		p.Code, b.Retryable, p.FixHint = codeUnreachable, nil, misfitHint
 	case p.Code == "":
-		p.Code = first(bareStatuses[st], codeInvalidResponse)
+		p.Code = cmp.Or(bareStatuses[st], codeInvalidResponse)
 	}
 	p.Retryable = retryable(p.Code)
 	if b.Retryable != nil && st < 500 {
@@ -117,17 +110,19 @@ func refusal(resp *http.Response, body []byte, statuses map[int]string) error {
 	if p.Code == codeInvalidResponse && p.FixHint == "" {
 		p.FixHint = misfitHint
 	}
-	if p.Code == backendapi.CodeAuthRequired && b.check() == nil {
-		if err := checkForms(b.deviceCode); err != nil {
+	if p.Code == backendapi.CodeAuthRequired {
+		switch err := checkForms(b.DeviceCode); {
+		case err == nil:
+			p.DeviceCode = deviceCodeProto(b.DeviceCode)
+		case !errors.Is(err, errMissing):
 			return malformed(st, err.Error())
 		}
-		p.DeviceCode = b.proto()
 	}
 	b.record(p)
 	return serve.Refuse(grpcCode(st), p)
 }
 
-// record tells of a record's refusal what its code has beside.
+// record copies the additional fields of a refusal about a record.
 func (b problemBody) record(p *pluginv1.Problem) {
 	switch p.GetCode() {
 	case backendapi.CodePermissionDenied:
@@ -139,7 +134,8 @@ func (b problemBody) record(p *pluginv1.Problem) {
 	}
 }
 
-// redirected is the problem of a redirect. Where a poll meets one, it may pass: a sign-in page of the network, say.
+// redirected returns the problem of a redirect. While polling it may be temporary, such as the sign-in page of a
+// network.
 func redirected(resp *http.Response, polling bool) error {
 	host := "elsewhere"
 	if u, err := resp.Location(); err == nil && u.Host != "" {
@@ -157,11 +153,11 @@ func redirected(resp *http.Response, polling bool) error {
 	return serve.Refuse(codes.FailedPrecondition, p)
 }
 
-// malformed is the problem of a success that does not say what it must.
+// malformed returns the problem of a successful answer with invalid content.
 func malformed(st int, why string) error {
 	return serve.Refuse(codes.Internal, &pluginv1.Problem{
 		Code:       codeInvalidResponse,
-		Message:    "the backend's answer cannot be used: " + why,
+		Message:    "the backend's answer is invalid: " + why,
 		HttpStatus: uint32(st),
 		FixHint:    misfitHint,
 	})
@@ -169,13 +165,14 @@ func malformed(st int, why string) error {
 
 func retryable(code string) bool {
 	switch code {
-	case codeUnreachable, backendapi.CodeRateLimited, backendapi.CodeTimeout, backendapi.CodeAuthRequired, backendapi.CodeDeviceCodeDenied, backendapi.CodeDeviceCodeExpired:
+	case codeUnreachable, backendapi.CodeRateLimited, backendapi.CodeTimeout, backendapi.CodeAuthRequired,
+		backendapi.CodeDeviceCodeDenied, backendapi.CodeDeviceCodeExpired:
 		return true
 	}
 	return false
 }
 
-// retryAfter reads both forms of the header (RFC 9110 section 10.2.3), capped at an hour; 0 when absent or unreadable.
+// retryAfter parses both forms of the header (RFC 9110 section 10.2.3), capped at an hour; 0 if absent or invalid.
 func retryAfter(value string, now time.Time) uint32 {
 	const most = 3600
 	if n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 32); err == nil {
@@ -187,7 +184,7 @@ func retryAfter(value string, now time.Time) uint32 {
 	return 0
 }
 
-// isCode tells whether s can be one of the list's words.
+// isCode reports whether s has the form of a code.
 func isCode(s string) bool {
 	if s == "" || len(s) > 64 {
 		return false
@@ -200,7 +197,7 @@ func isCode(s string) bool {
 	return true
 }
 
-// sentence makes a backend's words safe to show: one line of what prints, at most so many characters.
+// sentence makes a backend's text safe to show: one line of printable characters, truncated.
 func sentence(s string, most int) string {
 	out := make([]rune, 0, min(len(s), most))
 	for _, r := range s {
@@ -213,15 +210,6 @@ func sentence(s string, most int) string {
 		out = append(out, r)
 	}
 	return strings.Join(strings.Fields(string(out)), " ")
-}
-
-func first(words ...string) string {
-	for _, w := range words {
-		if w != "" {
-			return w
-		}
-	}
-	return ""
 }
 
 func grpcCode(st int) codes.Code {

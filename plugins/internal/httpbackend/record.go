@@ -15,13 +15,13 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// recordRoute is where a kind of record is kept, and what an answer about it must be.
+// recordRoute is the route of a kind of record and the type of its answer.
 type recordRoute struct {
 	method string
-	// path stands below the project, but for ofAccount; {id} is what of the project.
+	// path is relative to the project, except for ofAccount; {id} is the id of a part of the project.
 	path      string
 	ofAccount bool
-	out       func() checked
+	out       func() any
 }
 
 type recordKey struct {
@@ -29,26 +29,35 @@ type recordKey struct {
 	change bool
 }
 
-// recordRoutes are all the records that there are; what is not here is not asked for.
+// recordRoutes lists all records; the backend is not asked for others.
 var recordRoutes = map[recordKey]recordRoute{
-	{"projects", false}:        {http.MethodGet, "", true, func() checked { return &projectList{} }},
-	{"assistant", false}:       {http.MethodGet, backendapi.PathAssistant, false, func() checked { return &assistantConfig{} }},
-	{"assistant", true}:        {http.MethodPatch, backendapi.PathAssistant, false, func() checked { return &assistantConfig{} }},
-	{"credentials", false}:     {http.MethodGet, backendapi.PathCredentials, false, func() checked { return &credentialList{} }},
-	{"credential_link", true}:  {http.MethodPost, backendapi.PathCredentialLink, false, func() checked { return &credentialLink{} }},
-	{"analytics", false}:       {http.MethodGet, backendapi.PathAnalytics, false, func() checked { return &analyticsReport{} }},
-	{"connection_page", false}: {http.MethodGet, backendapi.PathConnectionPage, false, func() checked { return &connectionPage{} }},
-	{"connection_page", true}:  {http.MethodPatch, backendapi.PathConnectionPage, false, func() checked { return &connectionPage{} }},
+	{"projects", false}: {http.MethodGet, "", true, newAnswer[backendapi.ProjectList]},
+	{"assistant", false}: {http.MethodGet, backendapi.PathAssistant, false,
+		newAnswer[backendapi.AssistantConfig]},
+	{"assistant", true}: {http.MethodPatch, backendapi.PathAssistant, false,
+		newAnswer[backendapi.AssistantConfig]},
+	{"credentials", false}: {http.MethodGet, backendapi.PathCredentials, false,
+		newAnswer[backendapi.CredentialList]},
+	{"credential_link", true}: {http.MethodPost, backendapi.PathCredentialLink, false,
+		newAnswer[backendapi.CredentialLink]},
+	{"analytics", false}: {http.MethodGet, backendapi.PathAnalytics, false,
+		newAnswer[backendapi.AnalyticsReport]},
+	{"connection_page", false}: {http.MethodGet, backendapi.PathConnectionPage, false,
+		newAnswer[backendapi.ConnectionPage]},
+	{"connection_page", true}: {http.MethodPatch, backendapi.PathConnectionPage, false,
+		newAnswer[backendapi.ConnectionPage]},
 	{"connection_page_file", false}: {http.MethodGet, backendapi.PathConnectionPageFile, false,
-		func() checked { return &connectionPageFile{} }},
+		newAnswer[connectionPageFile]},
 }
 
-// Record reads or changes a record. What the backend answers is read into the type of its kind and written anew, so that
-// the daemon is told nothing that this version does not know.
+func newAnswer[T any]() any { return new(T) }
+
+// Record reads or changes a record. The answer is decoded into the type of its kind and encoded again, so that the
+// daemon receives only fields that this version knows.
 func (s *Server) Record(ctx context.Context, r *pluginv1.RecordRequest) (*pluginv1.RecordResponse, error) {
 	route, ok := recordRoutes[recordKey{r.GetKind(), r.GetChange()}]
 	if !ok {
-		return nil, unfit("there is no such record", "Ask for a kind of record that this version knows.")
+		return nil, unfit("unknown kind of record", "Ask for a kind of record that this version knows.")
 	}
 	path, err := route.at(r)
 	if err != nil {
@@ -70,23 +79,23 @@ func (s *Server) Record(ctx context.Context, r *pluginv1.RecordRequest) (*plugin
 	}
 	body, err := json.Marshal(call.out)
 	if err != nil {
-		return nil, status.Error(codes.Internal, "encoding a record")
+		return nil, status.Error(codes.Internal, "encode record")
 	}
 	return &pluginv1.RecordResponse{Body: body}, nil
 }
 
-// at is the path of one record, with its query.
+// at returns the path of one record, with its query.
 func (route recordRoute) at(r *pluginv1.RecordRequest) (string, error) {
 	path := backendapi.PathProjects
 	if !route.ofAccount {
 		if !segment(r.GetProject()) {
-			return "", unfit("the project is missing or no app id", "Name the project by its app id.")
+			return "", unfit("the project is missing or not an app id", "Name the project by its app id.")
 		}
 		path += "/" + url.PathEscape(r.GetProject()) + route.path
 	}
 	if strings.Contains(path, "{id}") {
 		if !segment(r.GetId()) {
-			return "", unfit("what of the project is meant is missing", "Name it by its id.")
+			return "", unfit("the id is missing", "Name the part of the project by its id.")
 		}
 		path = strings.Replace(path, "{id}", url.PathEscape(r.GetId()), 1)
 	}
@@ -100,9 +109,11 @@ func (route recordRoute) at(r *pluginv1.RecordRequest) (string, error) {
 	return path, nil
 }
 
-// segment tells whether s can stand in a path as one part of it, and be no way to another.
+// segment reports whether s is a valid path segment that does not change the path around it.
 func segment(s string) bool { return s != "" && s != "." && s != ".." }
 
 func unfit(message, hint string) error {
-	return serve.Refuse(codes.InvalidArgument, &pluginv1.Problem{Code: backendapi.CodeInvalidRequest, Message: message, FixHint: hint})
+	return serve.Refuse(codes.InvalidArgument, &pluginv1.Problem{
+		Code: backendapi.CodeInvalidRequest, Message: message, FixHint: hint,
+	})
 }

@@ -26,7 +26,8 @@ func golden(t *testing.T, name string) string {
 
 // pageFile is the golden file with a sum that holds.
 func pageFile(t *testing.T) string {
-	return strings.Replace(golden(t, "connection_page_file"), "00ff", "fe26c59e91ac8de694b2531dc3bdc1b7faf471d3d7e4e00870af60f5f22897cb", 1)
+	return strings.Replace(golden(t, "connection_page_file"), "00ff",
+		"fe26c59e91ac8de694b2531dc3bdc1b7faf471d3d7e4e00870af60f5f22897cb", 1)
 }
 
 const shop = "com.example.hello"
@@ -39,18 +40,26 @@ func TestRecordsGoWhereTheContractSays(t *testing.T) {
 		answer string
 	}{
 		{&pluginv1.RecordRequest{Kind: "projects"}, "GET /api/projects", "", golden(t, "project_list")},
-		{&pluginv1.RecordRequest{Kind: "assistant", Project: shop}, "GET /api/projects/com.example.hello/assistant", "", golden(t, "assistant_config_hidden")},
+		{&pluginv1.RecordRequest{Kind: "assistant", Project: shop}, "GET /api/projects/com.example.hello/assistant",
+			"", golden(t, "assistant_config_hidden")},
 		{&pluginv1.RecordRequest{Kind: "assistant", Project: shop, Change: true, Body: []byte(`{"version":4}`)},
 			"PATCH /api/projects/com.example.hello/assistant", `{"version":4}`, golden(t, "assistant_config")},
-		{&pluginv1.RecordRequest{Kind: "credentials", Project: "a/b?c"}, "GET /api/projects/a%2Fb%3Fc/credentials", "", golden(t, "credential_list")},
+		{&pluginv1.RecordRequest{Kind: "credentials", Project: "a/b?c"}, "GET /api/projects/a%2Fb%3Fc/credentials",
+			"", golden(t, "credential_list")},
 		{&pluginv1.RecordRequest{Kind: "credential_link", Project: shop, Id: "../x", Change: true},
 			"POST /api/projects/com.example.hello/credentials/..%2Fx/link", `{}`, golden(t, "credential_link")},
-		{&pluginv1.RecordRequest{Kind: "analytics", Project: shop, Query: map[string]string{"range": "7d", "interval": "day&x=1"}},
-			"GET /api/projects/com.example.hello/analytics?interval=day%26x%3D1&range=7d", "", golden(t, "analytics_report")},
-		{&pluginv1.RecordRequest{Kind: "connection_page", Project: shop}, "GET /api/projects/com.example.hello/connection-page", "", golden(t, "connection_page")},
-		{&pluginv1.RecordRequest{Kind: "connection_page", Project: shop, Change: true, Body: []byte(`{"version":2,"title":"x"}`)},
-			"PATCH /api/projects/com.example.hello/connection-page", `{"version":2,"title":"x"}`, golden(t, "connection_page")},
-		{&pluginv1.RecordRequest{Kind: "connection_page_file", Project: shop}, "GET /api/projects/com.example.hello/connection-page/file", "", pageFile(t)},
+		{&pluginv1.RecordRequest{Kind: "analytics", Project: shop,
+			Query: map[string]string{"range": "7d", "interval": "day&x=1"}},
+			"GET /api/projects/com.example.hello/analytics?interval=day%26x%3D1&range=7d", "", golden(t,
+				"analytics_report")},
+		{&pluginv1.RecordRequest{Kind: "connection_page", Project: shop},
+			"GET /api/projects/com.example.hello/connection-page", "", golden(t, "connection_page")},
+		{&pluginv1.RecordRequest{Kind: "connection_page", Project: shop, Change: true,
+			Body: []byte(`{"version":2,"title":"x"}`)},
+			"PATCH /api/projects/com.example.hello/connection-page", `{"version":2,"title":"x"}`, golden(t,
+				"connection_page")},
+		{&pluginv1.RecordRequest{Kind: "connection_page_file", Project: shop},
+			"GET /api/projects/com.example.hello/connection-page/file", "", pageFile(t)},
 	} {
 		var got, sent string
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -88,8 +97,10 @@ func plain(t *testing.T, data []byte) string {
 
 func TestRecordsThatAreNone(t *testing.T) {
 	for _, r := range []*pluginv1.RecordRequest{
-		{}, {Kind: "keys"}, {Kind: "projects", Change: true}, {Kind: "credential_link", Project: shop, Id: "x"}, {Kind: "assistant"},
-		{Kind: "assistant", Project: ".."}, {Kind: "credential_link", Project: shop, Change: true}, {Kind: "credential_link", Project: shop, Change: true, Id: "."},
+		{}, {Kind: "keys"}, {Kind: "projects", Change: true},
+		{Kind: "credential_link", Project: shop, Id: "x"}, {Kind: "assistant"},
+		{Kind: "assistant", Project: ".."}, {Kind: "credential_link", Project: shop,
+			Change: true}, {Kind: "credential_link", Project: shop, Change: true, Id: "."},
 		{Kind: "assistant", Project: shop, Change: true, Body: []byte(`{"version":`)},
 	} {
 		r.Target = answer(t, 200, nil, `{"projects":[]}`)
@@ -102,15 +113,19 @@ func TestRecordsThatAreNone(t *testing.T) {
 
 func TestRecordAnswersThatCannotBeUsed(t *testing.T) {
 	for _, c := range []struct{ kind, body string }{
-		{"projects", ``}, {"projects", `{}`}, {"projects", `null`}, {"projects", `{"projects":[{}]}`}, {"projects", `{"projects":[{"project":"a.b","createdAt":"now"}]}`},
-		{"assistant", `{}`}, {"assistant", strings.Replace(golden(t, "assistant_config"), `"version": 4`, `"version": -1`, 1)},
+		{"projects", ``}, {"projects", `{}`}, {"projects", `null`}, {"projects", `{"projects":[{}]}`},
+		{"projects", `{"projects":[{"project":"a.b","createdAt":"now"}]}`},
+		{"assistant", `{}`}, {"assistant", strings.Replace(golden(t, "assistant_config"), `"version": 4`,
+			`"version": -1`, 1)},
 		{"assistant", strings.Replace(golden(t, "assistant_config"), `"version": 4`, `"version": "4"`, 1)},
 		{"credentials", `{"project":"a.b"}`}, {"credentials", `{"project":"a.b","credentials":[{"set":true}]}`},
-		{"credential_link", `{}`}, {"credential_link", strings.Replace(golden(t, "credential_link"), "https:", "file:", 1)},
+		{"credential_link", `{}`}, {"credential_link", strings.Replace(golden(t, "credential_link"), "https:",
+			"file:", 1)},
 		{"credential_link", strings.Replace(golden(t, "credential_link"), "2026", "soon", 1)},
 		{"analytics", `{}`}, {"analytics", strings.Replace(golden(t, "analytics_report"), `"series"`, `"rows"`, 1)},
 		{"analytics", strings.Replace(golden(t, "analytics_report"), `"from": "2026`, `"from": "x`, 1)},
-		{"connection_page", `{"project":"a.b"}`}, {"connection_page_file", `{"name":"connect.html"}`}, {"connection_page_file", golden(t, "connection_page_file")},
+		{"connection_page", `{"project":"a.b"}`}, {"connection_page_file",
+			`{"name":"connect.html"}`}, {"connection_page_file", golden(t, "connection_page_file")},
 	} {
 		_, err := New("x").Record(t.Context(), &pluginv1.RecordRequest{
 			Target: answer(t, 200, nil, c.body), Kind: c.kind, Project: shop, Id: "openai", Change: c.kind == "credential_link",
@@ -123,11 +138,13 @@ func TestRecordAnswersThatCannotBeUsed(t *testing.T) {
 
 func TestRecordRefusalsTellWhatIsLacking(t *testing.T) {
 	ask := func(st int, body string) *pluginv1.Problem {
-		_, err := New("x").Record(t.Context(), &pluginv1.RecordRequest{Target: answer(t, st, nil, body), Kind: "assistant", Project: shop})
+		_, err := New("x").Record(t.Context(), &pluginv1.RecordRequest{Target: answer(t, st, nil, body),
+			Kind: "assistant", Project: shop})
 		return problemOf(t, err)
 	}
 	p := ask(403, golden(t, "permission_denied"))
-	if p.Code != "permission_denied" || p.Capability != "assistant_config" || p.Field != "voice" || p.Needed != "read_write" || p.Granted != "read" || p.Retryable {
+	if p.Code != "permission_denied" || p.Capability != "assistant_config" || p.Field != "voice" ||
+		p.Needed != "read_write" || p.Granted != "read" || p.Retryable {
 		t.Errorf("got %v", p)
 	}
 	p = ask(409, golden(t, "version_conflict"))

@@ -21,7 +21,8 @@ func of(target *pluginv1.Target) *pluginv1.Target {
 
 func TestUploadTelemetry(t *testing.T) {
 	target, last, sent := recorded(t, http.StatusAccepted, `{"accepted":3,"duplicates":2,"rejected":1}`)
-	r, err := New("x").UploadTelemetry(t.Context(), &pluginv1.UploadTelemetryRequest{Target: of(target), Batch: []byte(usage)})
+	r, err := New("x").UploadTelemetry(t.Context(), &pluginv1.UploadTelemetryRequest{Target: of(target),
+		Batch: []byte(usage)})
 	if err != nil || r.GetAccepted() != 3 || r.GetDuplicates() != 2 || r.GetRejected() != 1 {
 		t.Fatalf("%v, %v", r, err)
 	}
@@ -49,7 +50,8 @@ func onlyInstall(t *testing.T, h http.Header) {
 	if h.Get(backendapi.HeaderInstallID) != "inst_1" {
 		t.Errorf("the install id is missing: %v", h)
 	}
-	for _, name := range []string{"Authorization", "Cookie", backendapi.HeaderHost, backendapi.HeaderOS, backendapi.HeaderClient} {
+	for _, name := range []string{"Authorization", "Cookie", backendapi.HeaderHost, backendapi.HeaderOS,
+		backendapi.HeaderClient} {
 		if h.Get(name) != "" {
 			t.Errorf("%s is sent", name)
 		}
@@ -60,7 +62,8 @@ func onlyInstall(t *testing.T, h http.Header) {
 func TestTelemetryNeverCarriesAToken(t *testing.T) {
 	target, last, _ := recorded(t, http.StatusAccepted, `{"accepted":1,"duplicates":0,"rejected":0}`)
 	for _, target := range []*pluginv1.Target{target, {BaseUrl: target.GetBaseUrl()}} {
-		_, err := New("x").UploadTelemetry(t.Context(), &pluginv1.UploadTelemetryRequest{Target: target, Batch: []byte(usage)})
+		_, err := New("x").UploadTelemetry(t.Context(), &pluginv1.UploadTelemetryRequest{Target: target,
+			Batch: []byte(usage)})
 		if p := problemOf(t, err); p.GetCode() != "invalid_request" || p.GetRetryable() {
 			t.Errorf("upload: %v", p)
 		}
@@ -73,7 +76,8 @@ func TestTelemetryNeverCarriesAToken(t *testing.T) {
 		t.Error("something was sent")
 	}
 	for _, batch := range []string{"", "{", `{"events":["` + strings.Repeat("x", telemetry.MaxBody) + `"]}`} {
-		_, err := New("x").UploadTelemetry(t.Context(), &pluginv1.UploadTelemetryRequest{Target: of(target), Batch: []byte(batch)})
+		_, err := New("x").UploadTelemetry(t.Context(), &pluginv1.UploadTelemetryRequest{Target: of(target),
+			Batch: []byte(batch)})
 		if p := problemOf(t, err); p.GetCode() != "invalid_request" || last.Method != "" {
 			t.Errorf("%.20q: %v", batch, p)
 		}
@@ -104,9 +108,11 @@ func TestTelemetryRefusals(t *testing.T) {
 		if c.after != "" {
 			header["Retry-After"] = c.after
 		}
-		_, err := New("x").UploadTelemetry(t.Context(), &pluginv1.UploadTelemetryRequest{Target: of(answer(t, c.status, header, c.body)), Batch: []byte(usage)})
+		_, err := New("x").UploadTelemetry(t.Context(),
+			&pluginv1.UploadTelemetryRequest{Target: of(answer(t, c.status, header, c.body)), Batch: []byte(usage)})
 		p := problemOf(t, err)
-		if p.GetCode() != c.code || p.GetRetryable() != c.retry || p.GetRetryAfterSeconds() != c.wait || p.GetHttpStatus() != uint32(c.status) {
+		if p.GetCode() != c.code || p.GetRetryable() != c.retry || p.GetRetryAfterSeconds() != c.wait ||
+			p.GetHttpStatus() != uint32(c.status) {
 			t.Errorf("%d %s: %v", c.status, c.body, p)
 		}
 	}

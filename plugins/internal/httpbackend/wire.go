@@ -1,98 +1,95 @@
 package httpbackend
 
 import (
-	"encoding/json"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"math"
-	"time"
+	"reflect"
 
 	"github.com/service-dev/service/proto/backendapi"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// checked is a decoded answer that knows whether it says what it must. The structs below
-// read proto/backendapi strictly: an answer of another version, or of no backend at all, must not pass as an empty one.
+// required lists the JSON names of required fields by the type of an answer or a part of one: an answer of another
+// version, or from something that is not a backend, must not pass for an empty one.
+var required = map[reflect.Type][]string{
+	reflect.TypeFor[backendapi.Health]():             {"service"},
+	reflect.TypeFor[backendapi.DeviceCode]():         {"deviceCode", "userCode", "verificationUrl", "expiresInSeconds"},
+	reflect.TypeFor[backendapi.Token]():              {"authToken"},
+	reflect.TypeFor[backendapi.Account]():            {"accountId", "tier", "linkedAt"},
+	reflect.TypeFor[backendapi.Session]():            {"sessionId", "state", "sessionUrl", "appEndpoint"},
+	reflect.TypeFor[backendapi.SessionList]():        {"sessions"},
+	reflect.TypeFor[backendapi.SessionSecret]():      {"appSecret"},
+	reflect.TypeFor[backendapi.EventPage]():          {"events"},
+	reflect.TypeFor[backendapi.Controlled]():         {"result"},
+	reflect.TypeFor[backendapi.ProjectKey]():         {"projectKey", "createdAt"},
+	reflect.TypeFor[backendapi.ProjectList]():        {"projects"},
+	reflect.TypeFor[backendapi.Project]():            {"project", "createdAt"},
+	reflect.TypeFor[backendapi.AssistantConfig]():    {"project", "access"},
+	reflect.TypeFor[backendapi.AssistantChoices]():   {"realtimeModels", "memoryModels", "voices"},
+	reflect.TypeFor[backendapi.CredentialList]():     {"project", "credentials"},
+	reflect.TypeFor[backendapi.Credential]():         {"provider"},
+	reflect.TypeFor[backendapi.CredentialLink]():     {"provider", "url", "expiresAt"},
+	reflect.TypeFor[backendapi.AnalyticsReport]():    {"project", "interval", "from", "to", "series"},
+	reflect.TypeFor[backendapi.ConnectionPage]():     {"project", "theme", "pageUrl"},
+	reflect.TypeFor[backendapi.ConnectionPageFile](): {"name", "html"},
+	reflect.TypeFor[receipt]():                       {"accepted", "duplicates", "rejected"},
+	reflect.TypeFor[purged]():                        {"deleted"},
+}
+
+// counted are the numbers that must not be negative.
+var counted = map[string]bool{"version": true, "accepted": true, "duplicates": true, "rejected": true, "deleted": true}
+
+// checked is an answer with rules beyond those of its fields.
 type checked interface{ check() error }
 
-var errIncomplete = errors.New("a required field is missing")
+// poll is an answer of the token endpoint: Token is nil while the person has not decided.
+type poll struct {
+	Pending             bool  `json:"pending"`
+	PollIntervalSeconds int64 `json:"pollIntervalSeconds"`
+	*backendapi.Token
+}
 
-type deviceCode struct{ backendapi.DeviceCode }
-
-func (c *deviceCode) check() error {
-	if c.DeviceCode.DeviceCode == "" || c.UserCode == "" || c.VerificationURL == "" || c.ExpiresInSeconds <= 0 {
-		return errIncomplete
+func (p *poll) check() error {
+	switch {
+	case p.Pending && p.Token != nil:
+		return errors.New("it is pending and has a token")
+	case !p.Pending && p.Token == nil:
+		return errMissing
 	}
 	return nil
 }
 
-func (c *deviceCode) proto() *pluginv1.DeviceCode {
+// connectionPageFile is an answer whose check compares html with its hash.
+type connectionPageFile struct{ backendapi.ConnectionPageFile }
+
+func (f *connectionPageFile) check() error {
+	if sum := sha256.Sum256([]byte(f.HTML)); f.SHA256 != hex.EncodeToString(sum[:]) {
+		return errors.New("html does not match its sha256")
+	}
+	return nil
+}
+
+// receipt and purged are backendapi.TelemetryReceipt and TelemetryPurged, in which a missing count differs from 0.
+type receipt struct {
+	Accepted   *int64 `json:"accepted"`
+	Duplicates *int64 `json:"duplicates"`
+	Rejected   *int64 `json:"rejected"`
+}
+
+type purged struct {
+	Deleted *int64 `json:"deleted"`
+}
+
+func deviceCodeProto(c backendapi.DeviceCode) *pluginv1.DeviceCode {
 	return &pluginv1.DeviceCode{
-		DeviceCode: c.DeviceCode.DeviceCode, UserCode: c.UserCode, VerificationUrl: c.VerificationURL,
+		DeviceCode: c.DeviceCode, UserCode: c.UserCode, VerificationUrl: c.VerificationURL,
 		ExpiresInSeconds: clamp(c.ExpiresInSeconds), PollIntervalSeconds: clamp(c.PollIntervalSeconds),
 	}
 }
 
-func clamp(n int64) uint32 { return uint32(min(max(n, 0), math.MaxInt32)) }
-
-// account is also what a poll brings on approval.
-type account struct{ backendapi.Account }
-
-func (a *account) check() error {
-	if a.AccountID == "" || a.Tier == "" {
-		return errIncomplete
-	}
-	if _, err := time.Parse(time.RFC3339Nano, a.LinkedAt); err != nil {
-		return errors.New("linkedAt is not a timestamp")
-	}
-	if a.ExpiresAt != nil {
-		if _, err := time.Parse(time.RFC3339Nano, *a.ExpiresAt); err != nil {
-			return errors.New("expiresAt is not a timestamp")
-		}
-	}
-	return nil
-}
-
-type poll struct {
-	Pending             *bool  `json:"pending"`
-	PollIntervalSeconds int64  `json:"pollIntervalSeconds"`
-	AuthToken           string `json:"authToken"`
-	account
-}
-
-func (p *poll) pending() bool { return p.Pending != nil && *p.Pending }
-
-func (p *poll) check() error {
-	if p.pending() {
-		if p.AuthToken != "" {
-			return errors.New("it is pending and has a token")
-		}
-		return nil
-	}
-	if p.AuthToken == "" {
-		return errIncomplete
-	}
-	return p.account.check()
-}
-
-type health struct{ backendapi.Health }
-
-func (h *health) check() error {
-	if h.Service == "" {
-		return errIncomplete
-	}
-	return nil
-}
-
-type session struct{ backendapi.CreatedSession }
-
-func (s *session) check() error {
-	if s.SessionID == "" || s.State == "" || s.SessionURL == "" || s.AppEndpoint == "" {
-		return errIncomplete
-	}
-	return nil
-}
-
-func (s *session) proto() *pluginv1.Session {
+func sessionProto(s backendapi.Session) *pluginv1.Session {
 	p := &pluginv1.Session{
 		SessionId: s.SessionID, Project: s.Project, Platform: s.Platform, DeviceModel: s.DeviceModel, State: s.State,
 		SessionUrl: s.SessionURL, AppEndpoint: s.AppEndpoint, CreatedAt: s.CreatedAt, LastActiveAt: s.LastActiveAt,
@@ -104,68 +101,4 @@ func (s *session) proto() *pluginv1.Session {
 	return p
 }
 
-type sessionList struct {
-	Sessions *[]session `json:"sessions"`
-}
-
-func (l *sessionList) check() error {
-	if l.Sessions == nil {
-		return errIncomplete
-	}
-	for i := range *l.Sessions {
-		if err := (*l.Sessions)[i].check(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-type appSecret struct{ backendapi.SessionSecret }
-
-func (a *appSecret) check() error {
-	if a.AppSecret == "" {
-		return errIncomplete
-	}
-	return nil
-}
-
-type eventPage struct {
-	Events *[]json.RawMessage `json:"events"`
-	Next   int64              `json:"next"`
-	More   bool               `json:"more"`
-	// Truncated says that rows after the cursor of the request are gone.
-	Truncated bool `json:"truncated"`
-}
-
-func (p *eventPage) check() error {
-	if p.Events == nil {
-		return errIncomplete
-	}
-	return nil
-}
-
-type controlled struct{ backendapi.Controlled }
-
-func (c *controlled) check() error {
-	if len(c.Result) == 0 || c.Result[0] != '{' {
-		return errIncomplete
-	}
-	return nil
-}
-
-type projectKey struct {
-	backendapi.ProjectKey
-	createdAt int64 // Unix ms
-}
-
-func (k *projectKey) check() error {
-	if k.ProjectKey.ProjectKey == "" {
-		return errIncomplete
-	}
-	at, err := time.Parse(time.RFC3339Nano, k.CreatedAt)
-	if err != nil {
-		return errors.New("createdAt is not a timestamp")
-	}
-	k.createdAt = at.UnixMilli()
-	return nil
-}
+func clamp(n int64) uint32 { return uint32(min(max(n, 0), math.MaxInt32)) }

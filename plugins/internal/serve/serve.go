@@ -1,5 +1,5 @@
-// Package serve is what every adapter's main does: the handshake, logs on stderr, the watch on the parent and the fence
-// around panics. It knows neither what an adapter does nor who started it.
+// Package serve is the main function of every adapter: the handshake, logs on stderr, watching the host, and recovery
+// from panics. It knows neither what an adapter does nor who started it.
 package serve
 
 import (
@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
 
@@ -21,13 +22,13 @@ import (
 
 // Limits of an adapter's server.
 const (
-	// MaxMessage bounds a request in bytes; the daemon's own are far smaller.
+	// MaxMessage bounds a request, in bytes; the daemon's own are far smaller.
 	MaxMessage = 4 << 20
-	// closeTimeout bounds the drain of an adapter whose host is gone: it must be away within 3 s.
+	// closeTimeout bounds the shutdown after the host ended: the adapter must exit within 3 s.
 	closeTimeout = 1500 * time.Millisecond
 )
 
-// Adapter is what every adapter is. Close is called once, when the host has asked the adapter to stop or is gone.
+// Adapter is implemented by every adapter. Close is called once, when the host asks the adapter to stop or has ended.
 type Adapter interface {
 	Close(ctx context.Context) error
 }
@@ -44,8 +45,8 @@ type Transport interface {
 	Adapter
 }
 
-// Main serves the adapter that open makes, as Backend, Transport or both, until its host asks it to stop or is gone, then
-// exits. Logs go to stderr as JSON lines; the host reads them.
+// Main serves the adapter that open returns, as Backend, Transport or both, until its host asks it to stop or ends,
+// then exits. It logs JSON lines to stderr, which the host reads.
 func Main[A Adapter](name string, open func(log *slog.Logger) A) {
 	if len(os.Args) == 2 && os.Args[1] == "version" {
 		fmt.Println("service-plugin-"+name, buildinfo.Version)
@@ -55,19 +56,19 @@ func Main[A Adapter](name string, open func(log *slog.Logger) A) {
 		fmt.Fprintf(os.Stderr, "service-plugin-%s is started by serviced and does nothing by itself\n", name)
 		os.Exit(2)
 	}
-	// go-plugin replaces os.Stderr while it serves, so the logger keeps the descriptor of now.
+	// go-plugin replaces os.Stderr while it serves, so the logger keeps the current descriptor.
 	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
 	b := open(log)
 	closeOnce := sync.OnceFunc(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		defer cancel()
 		if err := b.Close(ctx); err != nil {
-			log.Warn("closing the adapter", "err", err)
+			log.Warn("failed to close the adapter", "err", err)
 		}
 	})
 	go func() {
 		waitForHost(os.Stdin)
-		log.Info("the host is gone")
+		log.Info("host ended")
 		closeOnce()
 		os.Exit(0)
 	}()
@@ -77,42 +78,46 @@ func Main[A Adapter](name string, open func(log *slog.Logger) A) {
 			MagicCookieKey:   pluginv1.CookieKey,
 			MagicCookieValue: pluginv1.CookieValue,
 		},
-		Plugins: faces(b),
-		Logger:  quiet(),
+		Plugins: services(b),
+		Logger:  hclog.NewNullLogger(), // the adapter itself logs what matters
 		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
-			return grpc.NewServer(append(opts, grpc.ForceServerCodecV2(wiretext.Codec()), grpc.MaxRecvMsgSize(MaxMessage), grpc.UnaryInterceptor(fence(log)), grpc.StreamInterceptor(fenceStream(log)))...)
+			return grpc.NewServer(append(opts, grpc.ForceServerCodecV2(wiretext.Codec()), grpc.MaxRecvMsgSize(MaxMessage),
+				grpc.UnaryInterceptor(recoverUnary(log)), grpc.StreamInterceptor(recoverStream(log)))...)
 		},
 	})
 	closeOnce()
 }
 
-// waitForHost returns when the other end of the host's pipe is closed: the host never writes, so that is its death on
-// every platform, even by kill -9.
+// waitForHost returns when the other end of the host's pipe is closed. The host never writes to it, so this happens
+// when the host exits, on every platform and even after kill -9.
 func waitForHost(stdin io.Reader) { _, _ = io.Copy(io.Discard, stdin) }
 
-// faces are the services that the adapter has.
-func faces(a Adapter) plugin.PluginSet {
+// services returns the services that the adapter implements.
+func services(a Adapter) plugin.PluginSet {
 	set := plugin.PluginSet{}
 	if b, ok := a.(pluginv1.BackendServer); ok {
-		set[pluginv1.BackendPlugin] = &face{register: func(s *grpc.Server) { pluginv1.RegisterBackendServer(s, b) }}
+		set[pluginv1.BackendPlugin] = &grpcService{register: func(s *grpc.Server) { pluginv1.RegisterBackendServer(s, b) }}
 	}
 	if t, ok := a.(pluginv1.TransportServer); ok {
-		set[pluginv1.TransportPlugin] = &face{register: func(s *grpc.Server) { pluginv1.RegisterTransportServer(s, t) }}
+		set[pluginv1.TransportPlugin] = &grpcService{register: func(s *grpc.Server) {
+			pluginv1.RegisterTransportServer(s,
+				t)
+		}}
 	}
 	return set
 }
 
-// face tells go-plugin how to register one service of the adapter.
-type face struct {
+// grpcService registers one service of the adapter with go-plugin.
+type grpcService struct {
 	plugin.NetRPCUnsupportedPlugin
 	register func(*grpc.Server)
 }
 
-func (f *face) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
+func (f *grpcService) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
 	f.register(s)
 	return nil
 }
 
-func (f *face) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientConn) (any, error) {
+func (f *grpcService) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientConn) (any, error) {
 	return nil, fmt.Errorf("serving an adapter: this side has no client")
 }

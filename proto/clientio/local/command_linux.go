@@ -7,15 +7,16 @@ import (
 )
 
 var variables = []string{
-	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TMPDIR", "XDG_DATA_DIRS", "XDG_CONFIG_HOME", "XDG_DATA_HOME",
-	"DISPLAY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR", "XAUTHORITY", "XDG_CURRENT_DESKTOP", "DBUS_SESSION_BUS_ADDRESS", "BROWSER",
-	"WSL_DISTRO_NAME", "WSL_INTEROP",
+	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TMPDIR", "XDG_DATA_DIRS", "XDG_CONFIG_HOME",
+	"XDG_DATA_HOME", "DISPLAY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR", "XAUTHORITY", "XDG_CURRENT_DESKTOP",
+	"DBUS_SESSION_BUS_ADDRESS", "BROWSER", "WSL_DISTRO_NAME", "WSL_INTEROP",
 }
 
-// platformCommand is xdg-open <url>, out of reach of the terminal's Ctrl-C. The URL begins with http, so it cannot be
-// taken for an option.
+// platformCommand is xdg-open <url>, in its own session so that the terminal's Ctrl-C does not reach it. The URL
+// begins with http, so it is not mistaken for an option.
 func platformCommand(url string) *exec.Cmd {
-	cmd := withEnvironment(exec.CommandContext(context.Background(), "xdg-open", url), variables) // it may outlive the call
+	// it may outlive the call
+	cmd := withEnvironment(exec.CommandContext(context.Background(), "xdg-open", url), variables)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return cmd
 }
@@ -29,5 +30,5 @@ func hasDesktop(getenv func(string) string) bool {
 	return false
 }
 
-// isPlatformSafe: no shell is between us and the command.
+// isPlatformSafe returns true, as no shell interprets the URL.
 func isPlatformSafe(string) bool { return true }

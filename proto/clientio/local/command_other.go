@@ -18,5 +18,5 @@ func hasDesktop(getenv func(string) string) bool {
 	return getenv("DISPLAY") != "" || getenv("WAYLAND_DISPLAY") != ""
 }
 
-// isPlatformSafe: no shell is between us and the command.
+// isPlatformSafe returns true, as no shell interprets the URL.
 func isPlatformSafe(string) bool { return true }

@@ -10,11 +10,12 @@ import (
 )
 
 var variables = []string{
-	"PATH", "SystemRoot", "SystemDrive", "ComSpec", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "TEMP", "TMP", "PROGRAMDATA", "ProgramFiles",
+	"PATH", "SystemRoot", "SystemDrive", "ComSpec", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "TEMP", "TMP",
+	"PROGRAMDATA", "ProgramFiles",
 }
 
-// platformCommand is cmd.exe /c start "" "<url>". cmd.exe parses the line by rules of its own: inside double quotes
-// only a quote and a percent sign are special. isPlatformSafe keeps both out.
+// platformCommand is cmd.exe /c start "" "<url>". cmd.exe has its own parsing rules: inside double quotes only a
+// quote and a percent sign are special, which isPlatformSafe refuses.
 func platformCommand(url string) *exec.Cmd {
 	shell := filepath.Join(os.Getenv("SystemRoot"), "System32", "cmd.exe")
 	cmd := withEnvironment(exec.CommandContext(context.Background(), shell), variables)
@@ -26,7 +27,8 @@ func platformCommand(url string) *exec.Cmd {
 
 func commandLine(url string) string { return `cmd.exe /d /c start "" "` + url + `"` }
 
-// isPlatformSafe refuses what cmd.exe would expand even inside quotes (%CD%). The service's own pages never hold it.
+// isPlatformSafe refuses what cmd.exe would expand even inside quotes (%CD%). The service's own URLs never contain
+// it.
 func isPlatformSafe(url string) bool { return !strings.ContainsAny(url, `"%`) }
 
 func hasDesktop(func(string) string) bool { return true }

@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/proto/clientio"
 )
 
-// fileSystem is where the paths of a request lead: the whole of it, or an os.Root, out of which nothing leads.
+// fileSystem resolves the paths of a request: the whole file system, or an os.Root that nothing leads out of.
 type fileSystem interface {
 	Stat(path string) (fs.FileInfo, error)
 	Lstat(path string) (fs.FileInfo, error)
@@ -42,10 +42,10 @@ type rooted struct{ *os.Root }
 
 func (r rooted) Stat(path string) (fs.FileInfo, error) { return r.Lstat(path) }
 
-// errRefused is a request that is not carried out, whatever the system would say.
-var errRefused = errors.New("not a request that this process carries out")
+// errRefused reports a request that is not executed.
+var errRefused = errors.New("this process does not execute such requests")
 
-// onFiles carries out one operation on files.
+// onFiles executes one operation on files.
 func onFiles(r clientio.Request, answer *clientio.Response) error {
 	if err := check(r); err != nil {
 		return err
@@ -61,7 +61,7 @@ func onFiles(r clientio.Request, answer *clientio.Response) error {
 	return operate(rooted{root}, r, answer)
 }
 
-// check refuses paths that are not what the contract says. Whether a path may be used is the system's to say.
+// check refuses paths that violate the contract. Permissions are left to the system.
 func check(r clientio.Request) error {
 	if strings.ContainsRune(string(r.Path+r.Root+r.Name), 0) || len(r.Data) > clientio.MaxData {
 		return errRefused
@@ -106,7 +106,8 @@ func stat(files fileSystem, path string) (*clientio.Info, error) {
 		return nil, err
 	}
 	return &clientio.Info{
-		Kind: kindOf(info.Mode()), Size: info.Size(), ModTime: info.ModTime().UnixNano(), Private: isPrivate(info.Mode()),
+		Kind: kindOf(info.Mode()), Private: isPrivate(info.Mode()),
+		Size: info.Size(), ModTime: info.ModTime().UnixNano(),
 	}, nil
 }
 
@@ -120,14 +121,14 @@ func kindOf(mode fs.FileMode) string {
 	return clientio.KindOther
 }
 
-// codedError is an error for which the contract has a code of its own.
+// codedError is an error with a code of the contract.
 type codedError struct {
 	code, message string
 }
 
 func (e codedError) Error() string { return e.message }
 
-// read reads a regular file. A pipe would never end and a device never fit, so what was opened is looked at again.
+// read reads a regular file. A pipe never ends and a device never fits, so the opened file is checked again.
 func read(files fileSystem, path string, limit int64) ([]byte, error) {
 	if limit <= 0 || limit > clientio.MaxData {
 		return nil, errRefused
@@ -152,7 +153,8 @@ func read(files fileSystem, path string, limit int64) ([]byte, error) {
 	}
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(data)) > limit {
-		err = codedError{clientio.CodeTooLarge, fmt.Sprintf("it has %d bytes, more than %d", max(info.Size(), limit+1), limit)}
+		err = codedError{clientio.CodeTooLarge, fmt.Sprintf("%d bytes, more than %d", max(info.Size(), limit+1),
+			limit)}
 	}
 	return data, err
 }
@@ -178,7 +180,7 @@ func list(files fileSystem, path string) ([]clientio.Entry, error) {
 	return entries, nil
 }
 
-// maxUpward bounds how many folders find looks into.
+// maxUpward is the maximum number of folders that find searches.
 const maxUpward = 64
 
 func find(files fileSystem, dir, name string, limit int64) (string, []byte, error) {
@@ -188,10 +190,10 @@ func find(files fileSystem, dir, name string, limit int64) (string, []byte, erro
 	for range maxUpward {
 		path := filepath.Join(dir, name)
 		data, err := read(files, path, limit)
-		if isPlanted(files, dir, path) { // checked after the read, so that a swapped file is noticed
+		if isPlanted(files, dir, path) { // checked after the read to notice a swapped file
 			err = fs.ErrPermission
 		}
-		if err == nil || !isPassedBy(err) {
+		if err == nil || !isSkipped(err) {
 			return path, data, err
 		}
 		parent := filepath.Dir(dir)
@@ -203,25 +205,25 @@ func find(files fileSystem, dir, name string, limit int64) (string, []byte, erro
 	return "", nil, fs.ErrNotExist
 }
 
-// isPlanted reports whether another user owns path, or the symbolic link there, in a world-writable folder such as /tmp.
-// Such a file must not choose the project of everyone who works below that folder.
+// isPlanted reports whether another user owns path, or the symbolic link there, in a world-writable folder such as
+// /tmp. Such a file must not choose the project of everyone who works below that folder.
 func isPlanted(files fileSystem, dir, path string) bool {
 	folder, err := files.Stat(dir)
 	if err != nil || folder.Mode().Perm()&0o002 == 0 {
 		return false
 	}
-	info, err := files.Lstat(path) // the owner of the link counts, not of its target
+	info, err := files.Lstat(path) // the owner of the link counts, not that of its target
 	return err != nil || isForeign(info)
 }
 
-// isPassedBy reports whether the search goes on upward: past what is missing, may not be read, or is no file.
-func isPassedBy(err error) bool {
+// isSkipped reports whether find continues with the parent: the file is missing, unreadable or not regular.
+func isSkipped(err error) bool {
 	var coded codedError
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) ||
 		errors.As(err, &coded) && coded.code == clientio.CodeNotRegular
 }
 
-// write writes a file under a temporary name, makes it durable and gives it its name.
+// write replaces a file atomically: it writes a temporary file, syncs it and renames it.
 func write(files fileSystem, path string, r clientio.Request) error {
 	dir := filepath.Dir(path)
 	if err := files.MkdirAll(dir, fs.FileMode(r.DirMode).Perm()); err != nil && dir != "." {
@@ -249,7 +251,7 @@ func write(files fileSystem, path string, r clientio.Request) error {
 	return nil
 }
 
-// writeInto makes a file that does not exist yet; nothing of it stays when it cannot be written whole.
+// writeInto creates a new file and removes it again if it cannot be written completely.
 func writeInto(files fileSystem, path string, r clientio.Request) error {
 	f, err := files.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fs.FileMode(r.Mode).Perm())
 	if err != nil {
@@ -262,7 +264,7 @@ func writeInto(files fileSystem, path string, r clientio.Request) error {
 	return nil
 }
 
-// codeOf finds the contract's code and words for an error. The path is left out: the daemon knows which it asked about.
+// codeOf returns the contract's code and message for an error. The message omits the path, which the daemon knows.
 func codeOf(err error) (code, message string) {
 	var coded codedError
 	var path *fs.PathError
@@ -278,7 +280,7 @@ func codeOf(err error) (code, message string) {
 	case errors.Is(err, fs.ErrNotExist):
 		return clientio.CodeNotExist, "it does not exist"
 	case errors.Is(err, fs.ErrExist):
-		return clientio.CodeExists, "it exists already"
+		return clientio.CodeExists, "it already exists"
 	case errors.Is(err, fs.ErrPermission):
 		return clientio.CodePermission, "permission denied"
 	}

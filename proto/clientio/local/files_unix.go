@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// openNonblock keeps a pipe from holding up who opens it.
+// openNonblock prevents open from blocking on a pipe.
 const openNonblock = syscall.O_NONBLOCK
 
 func isPrivate(mode fs.FileMode) bool { return mode.Perm()&0o077 == 0 }

@@ -24,7 +24,8 @@ func ask(t *testing.T, r clientio.Request) clientio.Response {
 func TestWrite_CreatesAndReplaces(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "new", "deep", "a.json")
-	r := clientio.Request{Op: clientio.Write, Path: clientio.Path(path), Data: []byte("one"), Mode: 0o600, DirMode: 0o700}
+	r := clientio.Request{Op: clientio.Write, Path: clientio.Path(path), Data: []byte("one"), Mode: 0o600,
+		DirMode: 0o700}
 	if answer := ask(t, r); answer.Code != "" {
 		t.Fatal(answer)
 	}
@@ -57,7 +58,8 @@ func TestWrite_FollowsNoLink(t *testing.T) {
 	if err := os.Symlink(victim, link); err != nil {
 		t.Fatal(err)
 	}
-	if answer := ask(t, clientio.Request{Op: clientio.Write, Path: clientio.Path(link), Data: []byte("x"), Mode: 0o600, Replace: true}); answer.Code != clientio.CodeNotRegular {
+	if answer := ask(t, clientio.Request{Op: clientio.Write, Path: clientio.Path(link), Data: []byte("x"),
+		Mode: 0o600, Replace: true}); answer.Code != clientio.CodeNotRegular {
 		t.Errorf("%+v", answer)
 	}
 	if data, _ := os.ReadFile(victim); string(data) != "kept" {
@@ -82,14 +84,17 @@ func TestRoot_HoldsPathsIn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if answer := ask(t, clientio.Request{Op: clientio.Read, Root: clientio.Path(root), Path: "in", Limit: 9}); string(answer.Data) != "in" {
+	if answer := ask(t, clientio.Request{Op: clientio.Read, Root: clientio.Path(root), Path: "in",
+		Limit: 9}); string(answer.Data) != "in" {
 		t.Errorf("%+v", answer)
 	}
 	for _, path := range []string{"../secret", "abs", "up", "dir/secret", "/etc/passwd", "", "in\x00"} {
-		if answer := ask(t, clientio.Request{Op: clientio.Read, Root: clientio.Path(root), Path: clientio.Path(path), Limit: 9}); answer.Code == "" || answer.Data != nil {
+		if answer := ask(t, clientio.Request{Op: clientio.Read, Root: clientio.Path(root), Path: clientio.Path(path),
+			Limit: 9}); answer.Code == "" || answer.Data != nil {
 			t.Errorf("read %q: %+v", path, answer)
 		}
-		if answer := ask(t, clientio.Request{Op: clientio.Write, Root: clientio.Path(root), Path: clientio.Path(path), Data: []byte("x"), Mode: 0o600, DirMode: 0o700, Replace: true}); answer.Code == "" {
+		if answer := ask(t, clientio.Request{Op: clientio.Write, Root: clientio.Path(root), Path: clientio.Path(path),
+			Data: []byte("x"), Mode: 0o600, DirMode: 0o700, Replace: true}); answer.Code == "" {
 			t.Errorf("write %q: %+v", path, answer)
 		}
 	}
@@ -109,9 +114,11 @@ func TestRead_RefusesWhatIsNoFile(t *testing.T) {
 	}
 	for _, tt := range []struct{ path, code string }{
 		{fifo, clientio.CodeNotRegular}, {dir, clientio.CodeNotRegular}, {"/dev/zero", clientio.CodeNotRegular},
-		{big, clientio.CodeTooLarge}, {filepath.Join(dir, "none"), clientio.CodeNotExist}, {"relative", clientio.CodeRefused},
+		{big, clientio.CodeTooLarge}, {filepath.Join(dir, "none"), clientio.CodeNotExist},
+		{"relative", clientio.CodeRefused},
 	} {
-		if answer := ask(t, clientio.Request{Op: clientio.Read, Path: clientio.Path(tt.path), Limit: 99}); answer.Code != tt.code {
+		if answer := ask(t, clientio.Request{Op: clientio.Read, Path: clientio.Path(tt.path),
+			Limit: 99}); answer.Code != tt.code {
 			t.Errorf("%s: %+v, want %s", tt.path, answer, tt.code)
 		}
 	}
@@ -120,7 +127,8 @@ func TestRead_RefusesWhatIsNoFile(t *testing.T) {
 func TestFind_LooksUpward(t *testing.T) {
 	dir := t.TempDir()
 	deep := filepath.Join(dir, "a", "b", "c")
-	if err := os.MkdirAll(filepath.Join(deep, "service.json"), 0o700); err != nil { // a folder of that name is passed by
+	// a folder of that name is passed by
+	if err := os.MkdirAll(filepath.Join(deep, "service.json"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	want := filepath.Join(dir, "a", "service.json")
@@ -131,14 +139,16 @@ func TestFind_LooksUpward(t *testing.T) {
 	if answer.Path != clientio.Path(want) || string(answer.Data) != "{}" {
 		t.Errorf("%+v", answer)
 	}
-	if answer := ask(t, clientio.Request{Op: clientio.Find, Path: clientio.Path(deep), Name: "../x", Limit: 9}); answer.Code != clientio.CodeRefused {
+	if answer := ask(t, clientio.Request{Op: clientio.Find, Path: clientio.Path(deep), Name: "../x",
+		Limit: 9}); answer.Code != clientio.CodeRefused {
 		t.Errorf("a name that leads away: %+v", answer)
 	}
 }
 
 // Names of older systems are not UTF-8; they reach the file system as they are.
 func TestPath_KeepsEveryByte(t *testing.T) {
-	sent := clientio.Request{Op: clientio.Write, Path: clientio.Path(filepath.Join(t.TempDir(), "caf\xe9")), Data: []byte("x"), Mode: 0o600}
+	sent := clientio.Request{Op: clientio.Write, Path: clientio.Path(filepath.Join(t.TempDir(), "caf\xe9")),
+		Data: []byte("x"), Mode: 0o600}
 	line, err := json.Marshal(sent)
 	if err != nil {
 		t.Fatal(err)
@@ -166,7 +176,8 @@ func FuzzExecutor(f *testing.F) {
 	f.Add([]byte(`{"id":1,"op":"open","url":"file:///x"}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
 		var r clientio.Request
-		if json.Unmarshal(line, &r) != nil || r.Op == clientio.Write || r.Op == clientio.MakeDir || r.Op == clientio.Open {
+		if json.Unmarshal(line, &r) != nil || r.Op == clientio.Write || r.Op == clientio.MakeDir ||
+			r.Op == clientio.Open {
 			t.Skip()
 		}
 		if r.Root == "" && !strings.HasPrefix(string(r.Path), "/proc") {

@@ -4,8 +4,8 @@ import "io/fs"
 
 const openNonblock = 0
 
-// isPrivate: a mode says nothing here; files below the person's profile are their own.
+// isPrivate returns true: modes have no meaning here, and files below the person's profile are private.
 func isPrivate(fs.FileMode) bool { return true }
 
-// isForeign returns false: modes, which isPlanted goes by, say nothing here either.
+// isForeign returns false: the modes that isPlanted checks have no meaning here either.
 func isForeign(fs.FileInfo) bool { return false }

@@ -12,22 +12,23 @@ import (
 )
 
 const (
-	// failWait is how long Open waits for a command that fails at once; a good one has handed over or goes on by then.
+	// failWait is how long open waits for a command that fails at once; a working one has handed over or continues by
+	// then.
 	failWait = 300 * time.Millisecond
-	// hangWait is after how long a command that hangs is killed.
+	// hangWait is the time after which a hanging command is killed.
 	hangWait = 60 * time.Second
-	// maxRunning bounds the commands that run at once.
+	// maxRunning is the maximum number of concurrent commands.
 	maxRunning = 8
 )
 
-// result reports whether a browser was asked to open the page; reason is one of clientio's, empty when opened.
+// result reports whether a browser was asked to open the page; reason is one of clientio's, empty if opened.
 type result struct {
 	opened bool
 	reason string
 }
 
-// open asks the browser to show a page. It returns within a moment, whatever the command does. A command that still runs
-// when this process ends is left alone: a browser may be starting behind it.
+// open asks the browser to show a page and returns quickly, whatever the command does. A command still running when
+// this process ends is left alone: a browser may be starting behind it.
 func (e *Executor) open(ctx context.Context, page string) result {
 	switch {
 	case os.Getenv("SERVICE_NO_AUTO_OPEN") == "1":
@@ -67,7 +68,7 @@ func (e *Executor) open(ctx context.Context, page string) result {
 	return result{opened: true}
 }
 
-// isPage lets only web addresses with a host through: a file, a script or an option must never reach the command.
+// isPage accepts only web addresses with a host: a file, a script or an option must never reach the command.
 func isPage(page string) bool {
 	if len(page) > 4096 || strings.ContainsFunc(page, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
 		return false
@@ -76,8 +77,8 @@ func isPage(page string) bool {
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Hostname() != "" && u.User == nil
 }
 
-// withEnvironment gives the command those variables of this process that a browser needs. An agent's environment holds
-// keys that are nobody else's business.
+// withEnvironment passes only the variables that a browser needs to the command, because an agent's environment
+// contains credentials.
 func withEnvironment(cmd *exec.Cmd, names []string) *exec.Cmd {
 	cmd.Env = []string{}
 	for _, name := range names {

@@ -10,22 +10,22 @@ import (
 )
 
 const (
-	// captureTimeout is how long the host may take for a picture, and for a clip after its time, in ms.
+	// captureTimeout is how long the host may take for a picture, and for a clip after its end, in ms.
 	captureTimeout = 10_000
-	maxChunk       = 64 << 10 // bytes of sound at once
+	maxChunk       = 64 << 10 // bytes of sound in one answer
 )
 
-// capture is a photo or a clip that is being taken.
+// capture is a photo or clip in progress.
 type capture struct {
 	c     *command
 	video *glasses.Video // nil for a photo
 	width int
-	scene *picture  // what sim.camera showed when it began
-	taken *Material // the clip, before its time is over
-	over  bool      // the clip's time is over
+	scene *picture  // what sim.camera showed at the start
+	taken *Material // the clip, if the host delivered it before its end
+	over  bool      // the clip's time has passed
 }
 
-// photo asks the host for a picture, or takes what sim.camera put there.
+// photo takes the picture of sim.camera, or requests one from the host.
 func (d *Device) photo(c *command, p *glasses.Photo) {
 	if !d.free(c) {
 		return
@@ -40,13 +40,14 @@ func (d *Device) photo(c *command, p *glasses.Photo) {
 	d.ask(Ask{Kind: AskPhoto, Width: t.width}, t, func(m Material, err *glasses.Error) { d.take(t, m, err) })
 }
 
-// video takes a clip; its result comes when its time is over, and not before the host has it.
+// video takes a clip. Its result is sent when its time has passed and the host has delivered it.
 func (d *Device) video(c *command, p *glasses.Video) {
 	if !d.free(c) {
 		return
 	}
 	camera := d.model.Camera
-	t := &capture{c: c, video: p, scene: d.camera, width: media.ClipWidth(min(p.Width, camera.Width), frames(p), camera.Width, camera.Height)}
+	width := media.ClipWidth(min(p.Width, camera.Width), frames(p), camera.Width, camera.Height)
+	t := &capture{c: c, video: p, scene: d.camera, width: width}
 	d.capture = t
 	d.after(p.DurationMs, t, func() {
 		t.over = true
@@ -61,7 +62,8 @@ func (d *Device) video(c *command, p *glasses.Video) {
 	if t.scene != nil {
 		return
 	}
-	d.ask(Ask{Kind: AskVideo, Width: t.width, FPS: p.FPS, DurationMs: p.DurationMs}, t, func(m Material, err *glasses.Error) {
+	ask := Ask{Kind: AskVideo, Width: t.width, FPS: p.FPS, DurationMs: p.DurationMs}
+	d.ask(ask, t, func(m Material, err *glasses.Error) {
 		if err != nil || t.over {
 			d.take(t, m, err)
 			return
@@ -70,17 +72,18 @@ func (d *Device) video(c *command, p *glasses.Video) {
 	})
 }
 
-// frames is how many a clip has.
+// frames returns the number of frames of a clip.
 func frames(p *glasses.Video) int { return max(1, int(p.DurationMs*int64(p.FPS)/1000)) }
 
+// free reports whether no capture is in progress, and fails c otherwise.
 func (d *Device) free(c *command) bool {
 	if d.capture != nil {
-		d.fail(c, refuse(glasses.CodeBusy, "a capture is under way"))
+		d.fail(c, refuse(glasses.CodeBusy, "a capture is in progress"))
 	}
 	return d.capture == nil
 }
 
-// take ends a capture with what was taken.
+// take ends a capture and answers its command with the material.
 func (d *Device) take(t *capture, m Material, err *glasses.Error) {
 	if err != nil {
 		d.abandon(err)
@@ -105,7 +108,7 @@ func (d *Device) take(t *capture, m Material, err *glasses.Error) {
 	d.finish(t.c, glasses.Result{OK: true, Media: &about}, p.Bytes)
 }
 
-// abandon ends the capture that is under way without a picture.
+// abandon ends the current capture with an error.
 func (d *Device) abandon(err *glasses.Error) {
 	t := d.capture
 	d.over(t)
@@ -118,27 +121,28 @@ func (d *Device) over(t *capture) {
 	d.capture = nil
 }
 
-// frame lets one picture of the video stream out; one that cannot be read is left out.
+// frame sends one picture of the video stream; an unreadable one is skipped.
 func (d *Device) frame(m Material, width int) {
 	if p, err := media.JPEG(m.Bytes, width); err == nil {
-		d.putBinary(glasses.TypeVideoFrame, d.newID(), describe(glasses.Media{MIME: media.MIMEJPEG, Width: p.Width, Height: p.Height}, p.Bytes), p.Bytes)
+		about := describe(glasses.Media{MIME: media.MIMEJPEG, Width: p.Width, Height: p.Height}, p.Bytes)
+		d.putBinary(glasses.TypeVideoFrame, d.newID(), about, p.Bytes)
 	}
 }
 
-// chunk lets one piece of the audio stream out.
+// chunk sends one piece of the audio stream.
 func (d *Device) chunk(pcm []byte, rate int) {
 	about := glasses.Media{MIME: media.MIMESound, DurationMs: int64(len(pcm)) * 1000 / int64(2*rate), SampleRate: rate}
 	d.putBinary(glasses.TypeAudioChunk, d.newID(), describe(about, pcm), pcm)
 }
 
-// describe fills in what the bytes themselves tell.
+// describe fills in digest and length.
 func describe(m glasses.Media, body []byte) glasses.Media {
 	sum := sha256.Sum256(body)
 	m.SHA256, m.Bytes = hex.EncodeToString(sum[:]), len(body)
 	return m
 }
 
-// picture is what sim.camera put before the lens. Scaling is remembered for the width that was asked last.
+// picture is what sim.camera shows. It caches the scaled picture of the last requested width.
 type picture struct {
 	raw    []byte
 	width  int
@@ -152,7 +156,7 @@ func readPicture(body []byte) (*picture, *glasses.Error) {
 	return &picture{raw: bytes.Clone(body)}, nil
 }
 
-// at gives the picture as a JPEG of at most that width.
+// at returns the picture as a JPEG of at most that width.
 func (p *picture) at(width int) []byte {
 	if p.width != width {
 		if made, err := media.JPEG(p.raw, width); err == nil {
@@ -162,5 +166,5 @@ func (p *picture) at(width int) []byte {
 	return p.scaled
 }
 
-// clip gives so many frames of it.
+// clip returns the picture repeated as a clip.
 func (p *picture) clip(frames, width int) []byte { return bytes.Repeat(p.at(width), frames) }

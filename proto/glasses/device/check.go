@@ -6,63 +6,55 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// needs is what a command needs of the model and of the state, in the order in which it is refused.
+// needs is what a command requires of the model and of the state, in the order of the checks.
 type needs struct {
 	part   string // panel, camera, microphone, speaker, motion
 	link   bool
 	open   bool     // not folded
 	cool   bool     // not thermal_critical
-	worn   bool     // on the nose
-	grants []string // permissions, and parts that must not be switched off
-	calm   bool     // no call
+	worn   bool     // the glasses are worn
+	grants []string // parts that must be permitted and switched on
+	noCall bool     // no active phone call
 }
 
-// needsOf is the table of commands. Those that stop something need only the link: what does not run is stopped already.
+// needsOf is the table of commands. Those that stop something need only the link: stopping what is not running
+// succeeds. Phrases and the end of transcription need not even that: they stand whether or not glasses are in reach.
 func needsOf(typ string) needs {
 	camera, mic, speech := glasses.PartCamera, glasses.PartMicrophone, glasses.PartSpeech
 	switch typ {
 	case glasses.TypeDisplayShow:
 		return needs{part: "panel", link: true, open: true, cool: true, worn: true}
 	case glasses.TypeSpeechSay:
-		return needs{part: "speaker", link: true, open: true, worn: true, grants: []string{speech}, calm: true}
+		return needs{part: "speaker", link: true, open: true, worn: true, grants: []string{speech}, noCall: true}
 	case glasses.TypeSoundPlay:
-		return needs{part: "speaker", link: true, open: true, worn: true, calm: true}
+		return needs{part: "speaker", link: true, open: true, worn: true, noCall: true}
 	case glasses.TypeAudioStart:
-		return needs{part: mic, link: true, open: true, grants: []string{mic}, calm: true}
+		return needs{part: mic, link: true, open: true, grants: []string{mic}, noCall: true}
 	case glasses.TypeTranscriptionStart:
-		return needs{part: mic, link: true, open: true, grants: []string{mic, speech}, calm: true}
+		return needs{part: mic, link: true, open: true, grants: []string{mic, speech}, noCall: true}
 	case glasses.TypeVideoStart, glasses.TypeCameraPhoto, glasses.TypeCameraVideo:
 		return needs{part: camera, link: true, open: true, cool: true, grants: []string{camera}}
 	case glasses.TypeMotionStart:
 		return needs{part: "motion", link: true}
-	case glasses.TypePhrasesAnnounce, glasses.TypeClockSleep:
+	case glasses.TypePhrasesAnnounce, glasses.TypeTranscriptionStop, glasses.TypeClockSleep, glasses.TypeClockCancel:
 		return needs{}
 	}
 	return needs{link: true}
 }
 
-// lacks tells that the model has no such part.
+// lacks returns an error if the model does not have the part.
 func (n needs) lacks(m glasses.DeviceModel) *glasses.Error {
-	has := true
-	switch n.part {
-	case "panel":
-		has = m.Panel != nil
-	case "camera":
-		has = m.Camera != nil
-	case "microphone":
-		has = m.Microphone
-	case "speaker":
-		has = m.Speaker
-	case "motion":
-		has = m.Motion
-	}
-	if has {
+	has, isPart := map[string]bool{
+		"panel": m.Panel != nil, "camera": m.Camera != nil, "microphone": m.Microphone, "speaker": m.Speaker,
+		"motion": m.Motion,
+	}[n.part]
+	if has || !isPart {
 		return nil
 	}
 	return refuse(glasses.CodeUnsupported, m.ID+" has no "+n.part)
 }
 
-// refused tells what in the state stands against it.
+// refused returns the first condition of the state that prevents the command.
 func (n needs) refused(s glasses.State) *glasses.Error {
 	switch {
 	case n.link && s.Link == glasses.LinkLost:
@@ -76,30 +68,54 @@ func (n needs) refused(s glasses.State) *glasses.Error {
 	}
 	for _, part := range n.grants {
 		if s.Permissions[part] == glasses.PermissionDenied {
-			return refuse(glasses.CodePermissionDenied, "the wearer did not allow "+part)
+			return partRefused(glasses.CodePermissionDenied, part)
 		}
 	}
 	for _, part := range n.grants {
 		if slices.Contains(s.Disabled, part) {
-			return refuse(glasses.CodeDisabledByUser, "the wearer switched "+part+" off")
+			return partRefused(glasses.CodeDisabledByUser, part)
 		}
 	}
-	if n.calm && s.Call {
+	if n.noCall && s.Call {
 		return reason(glasses.CodeBusy)
 	}
 	return nil
 }
 
-// reason is the refusal of a code in words; faults use the same, so that an app cannot tell them from the real thing.
-func reason(code string) *glasses.Error {
-	words := map[string]string{
-		glasses.CodeNotConnected: "the glasses are out of reach", glasses.CodePermissionDenied: "the wearer did not allow it",
-		glasses.CodeThermalCritical: "the glasses are too hot", glasses.CodeHingeClosed: "the glasses are folded",
-		glasses.CodeBusy: "a call is on", glasses.CodePaused: "the glasses are not worn",
-		glasses.CodeDisabledByUser: "the wearer switched it off", glasses.CodeUnsupported: "the glasses have no such part",
-		glasses.CodeTimeout: "the glasses did not answer in time", glasses.CodePlatform: "the glasses had an error of their own",
+// partRefused returns the error for a part that the wearer did not allow or switched off, as code says.
+func partRefused(code, part string) *glasses.Error {
+	if code == glasses.CodePermissionDenied {
+		return &glasses.Error{
+			Code: code, Message: "the wearer did not allow " + part, Part: part, By: glasses.ByPermission,
+		}
 	}
-	return refuse(code, words[code])
+	return &glasses.Error{Code: code, Message: "the wearer switched " + part + " off", Part: part, By: glasses.BySwitch}
+}
+
+// faultOf returns the error of a fault, which an app cannot tell from the real condition.
+func (n needs) faultOf(code string) *glasses.Error {
+	isAboutPart := code == glasses.CodePermissionDenied || code == glasses.CodeDisabledByUser
+	if isAboutPart && len(n.grants) > 0 {
+		return partRefused(code, n.grants[0])
+	}
+	return reason(code)
+}
+
+// reason returns the standard error of a code.
+func reason(code string) *glasses.Error {
+	messages := map[string]string{
+		glasses.CodeNotConnected:     "the glasses are out of reach",
+		glasses.CodePermissionDenied: "the wearer did not allow it",
+		glasses.CodeThermalCritical:  "the glasses are too hot",
+		glasses.CodeHingeClosed:      "the glasses are folded",
+		glasses.CodeBusy:             "a phone call is active",
+		glasses.CodePaused:           "the glasses are not worn",
+		glasses.CodeDisabledByUser:   "the wearer switched it off",
+		glasses.CodeUnsupported:      "the glasses have no such part",
+		glasses.CodeTimeout:          "the glasses did not answer in time",
+		glasses.CodePlatform:         "the glasses had an internal error",
+	}
+	return refuse(code, messages[code])
 }
 
 func refuse(code, message string) *glasses.Error {

@@ -4,32 +4,34 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/render"
 )
 
-// Bounds and times, in ms where they are times.
+// Limits; times are in ms.
 const (
-	maxPending = 64 // commands whose result is still to come
+	maxPending = 64 // commands without a result yet
 	maxFaults  = 32
-	maxSays    = 16       // that wait to be spoken
-	maxTree    = 56 << 10 // bytes of a tree as JSON: what sim.state answers must fit a frame
+	maxSays    = 16       // texts waiting to be spoken
+	maxTree    = 56 << 10 // bytes of a tree as JSON: the answer to sim.state must fit a frame
 	lossyDelay = 400
-	// longestLate is when an answer that has not come is a timeout: also what a fault makes later never comes.
+	// longestLate is the delay after which an answer is a timeout, including a delay set by a fault.
 	longestLate = 10_000
 )
 
-// command is one command that waits for its result.
+// command is one command waiting for its result.
 type command struct {
 	id, typ string
-	late    int64 // ms by which its result comes late
+	late    int64 // delay of its result in ms
 	done    bool
 }
 
 func (d *Device) command(f glasses.Frame) {
-	if d.pending >= maxPending {
-		d.put(glasses.TypeResult, f.ID, glasses.Result{Error: refuse(glasses.CodeBusy, fmt.Sprintf("%d commands wait for their result already", maxPending))})
+	if d.pending >= maxPending && f.Type != glasses.TypeClockCancel { // which makes room
+		err := refuse(glasses.CodeBusy, fmt.Sprintf("%d commands are already waiting for their result", maxPending))
+		d.put(glasses.TypeResult, f.ID, glasses.Result{Error: err})
 		return
 	}
 	d.pending++
@@ -47,7 +49,7 @@ func (d *Device) command(f glasses.Frame) {
 		d.fail(c, err)
 		return
 	}
-	refused := d.fault(c)
+	refused := d.fault(c, need)
 	if c.late >= longestLate {
 		c.late, refused = longestLate, reason(glasses.CodeTimeout)
 	}
@@ -70,7 +72,7 @@ func asError(err error) *glasses.Error {
 	return refuse(glasses.CodePlatform, err.Error())
 }
 
-// run does a command that nothing stands against.
+// run executes a command that passed all checks.
 func (d *Device) run(c *command, payload any) {
 	switch p := payload.(type) {
 	case *glasses.Show:
@@ -83,7 +85,9 @@ func (d *Device) run(c *command, payload any) {
 	case *glasses.AudioStart:
 		d.start(c, &stream{name: glasses.StreamAudio, rate: chunksPerSecond, sampleRate: p.SampleRate})
 	case *glasses.TranscriptionStart:
-		d.start(c, &stream{name: glasses.StreamTranscription, language: p.Language})
+		d.transcription = p
+		d.transcribe()
+		d.ok(c)
 	case *glasses.VideoStart:
 		d.start(c, &stream{name: glasses.StreamVideo, rate: p.FPS, width: min(p.Width, d.model.Camera.Width)})
 	case *glasses.MotionStart:
@@ -96,43 +100,67 @@ func (d *Device) run(c *command, payload any) {
 		d.state.Phrases = append([]string{}, p.Phrases...)
 		d.ok(c)
 	case *glasses.Sleep:
-		d.after(p.Ms, nil, func() { d.ok(c) })
+		d.sleep(c, p.Ms)
+	case *glasses.Cancel:
+		d.wake(p.ID)
+		d.ok(c)
 	default:
 		d.plain(c)
 	}
 }
 
-// plain does a command without payload.
+// sleep answers a command in ms, or when it is woken.
+func (d *Device) sleep(c *command, ms int64) {
+	d.sleeping[c.id] = c
+	d.after(ms, c, func() { d.wake(c.id) })
+}
+
+// wake answers a sleeping command now.
+func (d *Device) wake(id string) {
+	c := d.sleeping[id]
+	if c == nil {
+		return
+	}
+	delete(d.sleeping, id)
+	d.queue.cancel(c)
+	d.ok(c)
+}
+
+// plain executes a command without payload.
 func (d *Device) plain(c *command) {
 	switch c.typ {
 	case glasses.TypeDisplayClear:
 		d.view = clearView()
 	case glasses.TypeSpeechStop:
 		d.hush()
-	case glasses.TypeAudioStop:
-		d.stop(glasses.StreamAudio)
 	case glasses.TypeTranscriptionStop:
-		d.stop(glasses.StreamTranscription)
-	case glasses.TypeVideoStop:
-		d.stop(glasses.StreamVideo)
-	case glasses.TypeMotionStop:
-		d.stop(glasses.StreamMotion)
+		d.transcription = nil
+		d.transcribe()
+	case glasses.TypeAudioStop, glasses.TypeVideoStop, glasses.TypeMotionStop:
+		d.stop(strings.TrimSuffix(c.typ, ".stop"))
 	}
 	d.ok(c)
 }
 
 func (d *Device) show(c *command, p *glasses.Show) {
-	// It is measured as it is told: the JSON of what this build knows of the tree.
+	// The limit applies to the fields of the tree that this build knows, as sim.state answers with those.
 	if raw, _ := json.Marshal(p.Tree); len(raw) > maxTree {
-		d.fail(c, refuse(glasses.CodeBadPayload, fmt.Sprintf("the tree is %d bytes, the limit is %d", len(raw), maxTree)))
+		d.fail(c, refuse(glasses.CodeBadPayload, fmt.Sprintf("the tree is %d bytes, the limit is %d", len(raw),
+			maxTree)))
 		return
 	}
 	if err := render.CheckImages(p.Tree); err != nil {
 		d.fail(c, err)
 		return
 	}
-	d.view = render.Clamp(d.model, glasses.View{Tree: &p.Tree})
-	d.ok(c)
+	d.view = render.Show(d.model, d.view, &p.Tree)
+	r := glasses.Result{OK: true, Findings: render.Fit(d.model, d.view)}
+	if r.MoreFindings = len(r.Findings) - glasses.MaxFindings; r.MoreFindings > 0 {
+		r.Findings = r.Findings[:glasses.MaxFindings]
+	} else {
+		r.MoreFindings = 0
+	}
+	d.finish(c, r, nil)
 }
 
 func (d *Device) ok(c *command) { d.finish(c, glasses.Result{OK: true}, nil) }
@@ -141,7 +169,7 @@ func (d *Device) fail(c *command, err *glasses.Error) {
 	d.finish(c, glasses.Result{Error: err}, nil)
 }
 
-// finish answers a command, once, after what makes it late; body are the bytes of the result's media.
+// finish answers a command once, after its delay. body holds the bytes of the result's media.
 func (d *Device) finish(c *command, r glasses.Result, body []byte) {
 	if c.done {
 		return
@@ -161,15 +189,15 @@ func (d *Device) finish(c *command, r glasses.Result, body []byte) {
 	d.after(c.late, nil, answer)
 }
 
-// fault applies the faults that were set for a command: the first that makes it late, and the first that refuses it.
-func (d *Device) fault(c *command) (err *glasses.Error) {
+// fault applies the faults set for a command: the first that delays it and the first that fails it.
+func (d *Device) fault(c *command, need needs) (err *glasses.Error) {
 	late := false
 	kept := []glasses.Fault{}
 	for _, f := range d.state.Faults {
 		applies := f.Command == "" || f.Command == c.typ
 		switch {
 		case applies && f.Code != "" && err == nil:
-			err = reason(f.Code)
+			err = need.faultOf(f.Code)
 			c.late += f.LatencyMs
 			if f.Code == glasses.CodeTimeout {
 				c.late += longestLate

@@ -2,13 +2,14 @@ package device
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/media"
 	"github.com/service-dev/service/proto/glasses/render"
 )
 
-// control does a control frame and tells the state and view after it.
+// control executes a control frame and returns the state and view after it.
 func (d *Device) control(typ string, payload, body []byte) glasses.Result {
 	if len(payload) == 0 {
 		payload = []byte("{}")
@@ -29,23 +30,22 @@ func (d *Device) change(typ string, payload, body []byte) *glasses.Error {
 	case *glasses.Input:
 		return d.input(*p)
 	case *glasses.Transcript:
-		if d.running(glasses.StreamTranscription) == nil {
-			return refuse(glasses.CodePaused, "the app has not started transcription: nobody listens")
-		}
-		d.event(glasses.TypeTranscript, p)
+		return d.hear(p)
 	case *glasses.StatePatch:
 		d.patch(*p)
 	case *glasses.Motion:
 		if !d.model.Motion {
-			return refuse(glasses.CodeUnsupported, d.model.ID+" has no motion")
+			return refuse(glasses.CodeUnsupported, d.model.ID+" has no motion sensor")
 		}
 		d.motion = *p
 	case *glasses.Fault:
 		return d.setFault(*p)
 	case *glasses.DeviceChoice:
 		d.become(p.DeviceModel)
+	case *glasses.Standing:
+		d.stand(*p)
 	case *glasses.Advance:
-		return refuse(glasses.CodeUnsupported, "the clock of this session is the machine's own")
+		return refuse(glasses.CodeUnsupported, "this session runs in real time")
 	default:
 		if typ == glasses.SimCamera {
 			return d.putBeforeCamera(body)
@@ -55,64 +55,55 @@ func (d *Device) change(typ string, payload, body []byte) *glasses.Error {
 	return nil
 }
 
-// input lets the wearer do something.
+// input performs an action of the wearer.
 func (d *Device) input(in glasses.Input) *glasses.Error {
+	if in.ByTarget() {
+		return d.reach(in.Target)
+	}
 	if !d.model.HasInput(in.Kind) {
-		return refuse(glasses.CodeUnsupported, fmt.Sprintf("%s has no %s, only %v", d.model.ID, in.Kind, d.model.Inputs))
+		return refuse(glasses.CodeUnsupported, fmt.Sprintf("%s has no %s, only %v", d.model.ID, in.Kind,
+			d.model.Inputs))
 	}
 	if d.state.Link == glasses.LinkLost {
 		return reason(glasses.CodeNotConnected)
 	}
-	in.Target = ""
-	if d.view.Tree != nil && d.model.Panel != nil {
-		in.Target = d.touch(in)
-	}
-	d.event(glasses.TypeInput, in)
+	d.perform(in)
 	return nil
 }
 
-// touch does to the panel what an input does, and names the node that it meant. Models without select or navigate make
-// do with what they have: a tap without a place selects, a swipe navigates.
-func (d *Device) touch(in glasses.Input) string {
-	placed := in.X != 0 || in.Y != 0
+// perform applies an input to the panel and reports it.
+func (d *Device) perform(in glasses.Input) {
+	d.view, in.Target = render.Use(d.model, d.view, in)
+	d.event(glasses.TypeInput, in)
+}
+
+// reach performs the inputs with which the wearer selects a target. They happen at once, before the app answers.
+func (d *Device) reach(target string) *glasses.Error {
 	switch {
-	case in.Kind == glasses.InputTap && placed:
-		hit, ok := render.Hit(d.model, d.view, in.X, in.Y)
-		if !ok {
-			return ""
-		}
-		for i, t := range render.Targets(d.model, d.view) {
-			if t.Path == hit.Path {
-				d.view = render.Clamp(d.model, glasses.View{Tree: d.view.Tree, Focus: i, Scroll: d.view.Scroll})
-			}
-		}
-		return hit.ID
-	case in.Kind == glasses.InputNavigate, in.Kind == glasses.InputSwipe && !d.model.HasInput(glasses.InputNavigate):
-		d.view = render.Navigate(d.model, d.view, in.Direction)
-		return d.focused()
-	case in.Kind == glasses.InputSelect, in.Kind == glasses.InputTap && !d.model.HasInput(glasses.InputSelect):
-		return d.focused()
+	case d.model.Panel == nil:
+		return refuse(glasses.CodeUnsupported, d.model.ID+" has no panel with targets")
+	case d.state.Link == glasses.LinkLost:
+		return reason(glasses.CodeNotConnected)
+	case d.state.Hinge == glasses.HingeFolded:
+		return refuse(glasses.CodeHingeClosed, "the glasses are folded: the wearer sees no targets")
+	case !d.state.Worn:
+		return refuse(glasses.CodePaused, "the glasses are not worn: nobody sees the targets")
 	}
-	return ""
+	inputs, err := render.Reach(d.model, d.view, target)
+	for _, in := range inputs {
+		d.perform(in)
+	}
+	return err
 }
 
-// focused is the id of the node that has the focus.
-func (d *Device) focused() string {
-	targets := render.Targets(d.model, d.view)
-	if d.view.Focus < 0 || d.view.Focus >= len(targets) {
-		return ""
-	}
-	return targets[d.view.Focus].ID
-}
-
-// setFault remembers a fault and tells of it.
+// setFault stores a fault and logs it.
 func (d *Device) setFault(f glasses.Fault) *glasses.Error {
 	if f.Clear {
 		d.state.Faults = []glasses.Fault{}
 	}
 	if f.Code != "" || f.LatencyMs > 0 {
 		if len(d.state.Faults) >= maxFaults {
-			return refuse(glasses.CodeBusy, fmt.Sprintf("%d faults wait already", maxFaults))
+			return refuse(glasses.CodeBusy, fmt.Sprintf("%d faults are already waiting", maxFaults))
 		}
 		kept := f
 		kept.Clear = false
@@ -122,25 +113,29 @@ func (d *Device) setFault(f glasses.Fault) *glasses.Error {
 	return nil
 }
 
-// become makes other glasses of these: nothing runs on them and they show nothing.
+// become switches to another model. Everything running on the old one stops, except transcription if the new one can
+// hear, and the panel is cleared.
 func (d *Device) become(id string) {
 	m, ok := glasses.Model(id)
 	if !ok || m.ID == d.model.ID {
 		return
 	}
 	d.model = m
+	d.settleTranscription()
 	d.event(glasses.TypeDevice, glasses.DeviceChange{DeviceModel: m})
 	d.view, d.camera, d.sound = clearView(), nil, nil
 	d.hush()
-	for len(d.streams) > 0 {
-		d.stop(d.streams[0].name)
+	for _, s := range slices.Clone(d.streams) {
+		if s.name != glasses.StreamTranscription {
+			d.stop(s.name)
+		}
 	}
 	if d.capture != nil {
-		d.abandon(refuse(glasses.CodePlatform, "other glasses were put on"))
+		d.abandon(refuse(glasses.CodePlatform, "the device model was changed"))
 	}
 }
 
-// putBeforeCamera takes what sim.camera shows; no bytes give the camera back to the host.
+// putBeforeCamera sets what the camera sees; an empty body restores the host's camera.
 func (d *Device) putBeforeCamera(body []byte) *glasses.Error {
 	if d.model.Camera == nil {
 		return refuse(glasses.CodeUnsupported, d.model.ID+" has no camera")
@@ -156,7 +151,8 @@ func (d *Device) putBeforeCamera(body []byte) *glasses.Error {
 	return err
 }
 
-// putBeforeMicrophone takes what sim.microphone plays, once, from now on or from the next audio.start on.
+// putBeforeMicrophone sets the sound that the microphone hears once, from now or from the next audio.start; an empty
+// body restores the host's microphone.
 func (d *Device) putBeforeMicrophone(body []byte) *glasses.Error {
 	if !d.model.Microphone {
 		return refuse(glasses.CodeUnsupported, d.model.ID+" has no microphone")

@@ -1,6 +1,8 @@
 package device
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -11,47 +13,55 @@ import (
 
 // Options of New. All are optional.
 type Options struct {
-	// Snapshot is what the glasses remember. Streams, speech and captures that ran are over.
+	// Snapshot restores the glasses from an earlier run. Streams, speech and captures of that run have ended.
 	Snapshot *glasses.Snapshot
-	// NewID makes the ids of frames that answer nothing; by default g-1, g-2 and so on. They must be new to the session.
+	// NewID returns the ids of frames that are not answers, unique within the session. The default is g-1, g-2 and so
+	// on.
 	NewID func() string
 }
 
-// Device is one simulated pair of glasses. It is for one goroutine. All times are ms of the session's clock and never go
-// back: an earlier one counts as the latest.
+// Device is one simulated pair of glasses. It is not safe for concurrent use. All times are ms of the session's
+// clock; a time before the latest one counts as the latest.
 type Device struct {
 	model  glasses.DeviceModel
 	state  glasses.State
 	view   glasses.View
-	motion glasses.Motion // what the sensor feels now
+	motion glasses.Motion // the current reading of the sensor
 
 	now   int64
-	goal  int64 // the time that Tick goes to; now is on its way there
+	goal  int64 // the target of the running Tick; now advances towards it
 	newID func() string
 	queue queue
 	outs  []Out
 
 	asks    []ask
 	lastAsk int
-	pending int // commands whose result is still to come
-	says    []saying
-	streams []*stream
-	capture *capture
-	camera  *picture     // what sim.camera put before the lens; nil for the host's
-	sound   *media.Sound // what sim.microphone put before the microphone; nil for the host's
+	pending int // commands without a result yet
+	// sleeping holds the commands that wait for the clock, by id.
+	sleeping map[string]*command
+	says     []saying
+	streams  []*stream
+	capture  *capture
+	// transcription is the transcription.start that stands; nil while transcription is off.
+	transcription *glasses.TranscriptionStart
+	camera        *picture     // set by sim.camera; nil for the host's camera
+	sound         *media.Sound // set by sim.microphone; nil for the host's microphone
 }
 
-// Out is one thing that came out: a frame, or an Ask to the host.
+// Out is one output: a frame, or an Ask to the host.
 type Out struct {
 	Frame glasses.Frame
-	// Body makes Frame a binary one when it is not nil.
+	// Body is the body of a binary frame; nil for a text frame.
 	Body []byte
 	Ask  *Ask
 }
 
-// New makes a pair of glasses, fresh or as the snapshot tells.
+// New returns a new pair of glasses, restored from the snapshot if there is one.
 func New(model glasses.DeviceModel, o Options) *Device {
-	d := &Device{model: model, state: glasses.FreshState(), view: clearView(), motion: glasses.Motion{AZ: 1000}, newID: o.NewID}
+	d := &Device{
+		model: model, state: glasses.FreshState(), view: clearView(), motion: glasses.Motion{AZ: 1000}, newID: o.NewID,
+		sleeping: map[string]*command{},
+	}
 	if d.newID == nil {
 		n := 0
 		d.newID = func() string { n++; return "g-" + strconv.Itoa(n) }
@@ -64,7 +74,7 @@ func New(model glasses.DeviceModel, o Options) *Device {
 
 func clearView() glasses.View { return glasses.View{Focus: -1} }
 
-// restore takes up a snapshot; what it lacks stays fresh.
+// restore applies a snapshot; fields that it lacks keep their defaults.
 func (d *Device) restore(s glasses.Snapshot) {
 	fresh := d.state
 	d.state = cloneState(s.State)
@@ -76,10 +86,11 @@ func (d *Device) restore(s glasses.Snapshot) {
 	for _, f := range []struct {
 		to    *string
 		fresh string
-	}{{&d.state.Hinge, fresh.Hinge}, {&d.state.Thermal, fresh.Thermal}, {&d.state.Link, fresh.Link}, {&d.state.Route, fresh.Route}} {
-		if *f.to == "" {
-			*f.to = f.fresh
-		}
+	}{
+		{&d.state.Hinge, fresh.Hinge}, {&d.state.Thermal, fresh.Thermal},
+		{&d.state.Link, fresh.Link}, {&d.state.Route, fresh.Route},
+	} {
+		*f.to = cmp.Or(*f.to, f.fresh)
 	}
 	d.state.Running = []string{}
 	if s.View.Tree != nil && d.model.Panel != nil && render.CheckImages(*s.View.Tree) == nil {
@@ -87,25 +98,25 @@ func (d *Device) restore(s glasses.Snapshot) {
 	}
 }
 
-// Model is what glasses these are now; sim.device changes it.
+// Model returns the current model, which sim.device changes.
 func (d *Device) Model() glasses.DeviceModel { return d.model }
 
-// Snapshot is what the glasses remember. It shares nothing with them but the tree, which nobody changes.
+// Snapshot returns a copy of everything the glasses remember. Only the tree is shared, which is never modified.
 func (d *Device) Snapshot() glasses.Snapshot {
 	return glasses.Snapshot{DeviceModel: d.model.ID, State: cloneState(d.state), View: d.view}
 }
 
-// Take gives what came out since the last Take, in order.
+// Take returns the output since the last Take, in order.
 func (d *Device) Take() []Out {
 	outs := d.outs
 	d.outs = nil
 	return outs
 }
 
-// Next is when something happens by itself; ok is false when nothing is going to.
+// Next returns the time of the next scheduled event; ok is false if there is none.
 func (d *Device) Next() (at int64, ok bool) { return d.queue.next() }
 
-// Tick lets happen what is due up to now, in the order of its time.
+// Tick runs everything that is due up to now, in order of time.
 func (d *Device) Tick(now int64) {
 	d.goal = max(d.now, now)
 	for {
@@ -119,8 +130,8 @@ func (d *Device) Tick(now int64) {
 	d.now = d.goal
 }
 
-// Handle takes a command of the app or a control frame; body is what a binary one carries. Every one is answered by
-// exactly one result of the same id, now or later. A frame of another type is ignored.
+// Handle processes a command of the app or a control frame; body is the body of a binary frame. Each is answered by
+// exactly one result of the same id, now or later. Frames of other types are ignored.
 func (d *Device) Handle(now int64, f glasses.Frame, body []byte) {
 	d.Tick(now)
 	switch {
@@ -131,39 +142,40 @@ func (d *Device) Handle(now int64, f glasses.Frame, body []byte) {
 	}
 }
 
-// Control does what a control frame of this type would, for the host itself (a page's own buttons, a script of a
-// simulator): the events come out as ever, the result is returned and does not.
+// Control executes a control frame for the host itself, such as the buttons of a page. Events are output as usual;
+// the result is returned instead.
 func (d *Device) Control(now int64, typ string, payload, body []byte) glasses.Result {
 	d.Tick(now)
 	return d.control(typ, payload, body)
 }
 
-// put lets a frame out. Payloads are this package's own and can always be encoded.
+// put outputs a frame. This package's payloads can always be encoded.
 func (d *Device) put(typ, id string, payload any) {
 	f, _ := glasses.New(typ, id, d.now, payload)
 	d.outs = append(d.outs, Out{Frame: f})
 }
 
-// event lets an event out.
+// event outputs an event.
 func (d *Device) event(typ string, payload any) { d.put(typ, d.newID(), payload) }
 
-// putBinary lets a binary frame about m out.
+// putBinary outputs a binary frame described by m.
 func (d *Device) putBinary(typ, id string, m glasses.Media, body []byte) {
 	f, _ := glasses.New(typ, id, d.now, m)
 	d.outs = append(d.outs, Out{Frame: f, Body: body})
 }
 
-// roomForEnvelope is what a frame needs around its payload, in bytes.
-const roomForEnvelope = 512
+// maxResult is the limit of a result's payload, which leaves 512 bytes for the envelope.
+const maxResult = glasses.MaxFrame - 512
 
-// putResult answers a control frame. A result must fit a text frame: what apps announced goes first, then the tree.
+// putResult answers a control frame. A result must fit a text frame: the announced phrases are dropped first, then
+// the tree.
 func (d *Device) putResult(id string, r glasses.Result) {
 	f, _ := glasses.New(glasses.TypeResult, id, d.now, r)
-	if len(f.Payload) > glasses.MaxFrame-roomForEnvelope && r.State != nil {
+	if len(f.Payload) > maxResult && r.State != nil {
 		r.State.Phrases = []string{}
 		f, _ = glasses.New(glasses.TypeResult, id, d.now, r)
 	}
-	if len(f.Payload) > glasses.MaxFrame-roomForEnvelope {
+	if len(f.Payload) > maxResult {
 		r.View = nil
 		f, _ = glasses.New(glasses.TypeResult, id, d.now, r)
 	}
@@ -171,11 +183,9 @@ func (d *Device) putResult(id string, r glasses.Result) {
 }
 
 func cloneState(s glasses.State) glasses.State {
-	permissions := map[string]string{}
-	for part, v := range s.Permissions {
-		permissions[part] = v
+	if s.Permissions = maps.Clone(s.Permissions); s.Permissions == nil {
+		s.Permissions = map[string]string{}
 	}
-	s.Permissions = permissions
 	s.Disabled = append([]string{}, s.Disabled...)
 	s.Running = append([]string{}, s.Running...)
 	s.Phrases = append([]string{}, s.Phrases...)
@@ -183,12 +193,12 @@ func cloneState(s glasses.State) glasses.State {
 	return s
 }
 
-// parts lists what permission and the wearer's switches speak of, in the order of events.
+// parts returns what permissions and the wearer's switches apply to, in the order of events.
 func parts() []string {
 	return []string{glasses.PartCamera, glasses.PartMicrophone, glasses.PartSpeech}
 }
 
-// inOrder gives the words that are in list, in their own order and once each.
+// inOrder returns the words that list contains, once each, in the order of words.
 func inOrder(words, list []string) []string {
 	out := []string{}
 	for _, w := range words {

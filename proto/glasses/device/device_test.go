@@ -142,6 +142,7 @@ func commands() map[string]string {
 		glasses.TypeDisplayShow: `{"tree":{"type":"text","text":"x"}}`, glasses.TypeSpeechSay: `{"text":"hello"}`,
 		glasses.TypeSoundPlay: `{"sound":"chime"}`, glasses.TypeCameraVideo: `{"durationMs":1000}`,
 		glasses.TypePhrasesAnnounce: `{"phrases":["go"]}`, glasses.TypeClockSleep: `{"ms":50}`,
+		glasses.TypeClockCancel: `{"id":"none"}`,
 	}
 	for _, c := range glasses.Commands() {
 		if all[c.Type] == "" {
@@ -182,14 +183,20 @@ func TestStateRefuses(t *testing.T) {
 	show, say, play, photo, video := glasses.TypeDisplayShow, glasses.TypeSpeechSay, glasses.TypeSoundPlay, glasses.TypeCameraPhoto, glasses.TypeCameraVideo
 	audio, speech, stream, motion := glasses.TypeAudioStart, glasses.TypeTranscriptionStart, glasses.TypeVideoStart, glasses.TypeMotionStart
 	for _, c := range []struct{ model, state, code, refused string }{
-		{"rayban_display", `{"link":"lost"}`, "not_connected", strings.Join([]string{show, say, play, photo, video, audio, speech, stream, motion, "display.clear", "speech.stop", "audio.stop", "transcription.stop", "video.stop", "motion.stop"}, " ")},
-		{"rayban_display", `{"hinge":"folded"}`, "hinge_closed", strings.Join([]string{show, say, play, photo, video, audio, speech, stream}, " ")},
-		{"rayban_display", `{"thermal":"critical"}`, "thermal_critical", strings.Join([]string{show, photo, video, stream}, " ")},
+		{"rayban_display", `{"link":"lost"}`, "not_connected",
+			strings.Join([]string{show, say, play, photo, video, audio, speech, stream, motion, "display.clear",
+				"speech.stop", "audio.stop", "video.stop", "motion.stop"}, " ")},
+		{"rayban_display", `{"hinge":"folded"}`, "hinge_closed",
+			strings.Join([]string{show, say, play, photo, video, audio, speech, stream}, " ")},
+		{"rayban_display", `{"thermal":"critical"}`, "thermal_critical",
+			strings.Join([]string{show, photo, video, stream}, " ")},
 		{"rayban_display", `{"worn":false}`, "paused", strings.Join([]string{show, say, play}, " ")},
-		{"rayban_display", `{"permissions":{"camera":"denied"}}`, "permission_denied", strings.Join([]string{photo, video, stream}, " ")},
+		{"rayban_display", `{"permissions":{"camera":"denied"}}`, "permission_denied",
+			strings.Join([]string{photo, video, stream}, " ")},
 		{"rayban_display", `{"permissions":{"microphone":"denied"}}`, "permission_denied", audio + " " + speech},
 		{"rayban_display", `{"permissions":{"speech":"denied"}}`, "permission_denied", say + " " + speech},
-		{"rayban_display", `{"disabled":["camera"]}`, "disabled_by_user", strings.Join([]string{photo, video, stream}, " ")},
+		{"rayban_display", `{"disabled":["camera"]}`, "disabled_by_user",
+			strings.Join([]string{photo, video, stream}, " ")},
 		{"rayban_display", `{"disabled":["microphone"]}`, "disabled_by_user", audio + " " + speech},
 		{"rayban_display", `{"disabled":["speech"]}`, "disabled_by_user", say + " " + speech},
 		{"rayban_display", `{"call":true}`, "busy", strings.Join([]string{say, play, audio, speech}, " ")},
@@ -197,8 +204,11 @@ func TestStateRefuses(t *testing.T) {
 		{"system_audio", `{}`, "unsupported", strings.Join([]string{show, photo, video, stream, motion}, " ")},
 		{"even_g1", `{}`, "unsupported", strings.Join([]string{say, play, photo, video, stream, motion}, " ")},
 		// The order of the checks, when everything is wrong at once.
-		{"rayban_display", `{"link":"lost","hinge":"folded","thermal":"critical","worn":false}`, "not_connected", strings.Join([]string{show, say, play, photo, video, audio, speech, stream, motion, "display.clear", "speech.stop", "audio.stop", "transcription.stop", "video.stop", "motion.stop"}, " ")},
-		{"rayban_display", `{"permissions":{"camera":"denied"},"disabled":["camera"]}`, "permission_denied", strings.Join([]string{photo, video, stream}, " ")},
+		{"rayban_display", `{"link":"lost","hinge":"folded","thermal":"critical","worn":false}`, "not_connected",
+			strings.Join([]string{show, say, play, photo, video, audio, speech, stream, motion, "display.clear",
+				"speech.stop", "audio.stop", "video.stop", "motion.stop"}, " ")},
+		{"rayban_display", `{"permissions":{"camera":"denied"},"disabled":["camera"]}`, "permission_denied",
+			strings.Join([]string{photo, video, stream}, " ")},
 	} {
 		for typ, payload := range commands() {
 			b := newBench(t, c.model)
@@ -220,7 +230,11 @@ func TestBusyAndBad(t *testing.T) {
 	b := newBench(t, "rayban_display")
 	for _, stream := range []string{"audio", "transcription", "video", "motion"} {
 		b.must(stream+".start", "")
-		if got := b.code(b.do(stream+".start", "")); got != "busy" {
+		want := "busy"
+		if stream == "transcription" {
+			want = "ok" // it stands, and takes the new language
+		}
+		if got := b.code(b.do(stream+".start", "")); got != want {
 			t.Errorf("a second %s.start answered %s", stream, got)
 		}
 	}
@@ -232,7 +246,8 @@ func TestBusyAndBad(t *testing.T) {
 		t.Errorf("a photo during a clip answered %s", got)
 	}
 	b.wait(1000)
-	if r := b.result(first); r == nil || r.Media == nil || r.Media.MIME != "video/x-motion-jpeg" || r.Media.DurationMs != 1000 {
+	if r := b.result(first); r == nil || r.Media == nil || r.Media.MIME != "video/x-motion-jpeg" ||
+		r.Media.DurationMs != 1000 {
 		t.Errorf("the clip: %+v", r)
 	}
 	for range 64 {
@@ -241,7 +256,10 @@ func TestBusyAndBad(t *testing.T) {
 	if got := b.code(b.do(glasses.TypeClockSleep, `{"ms":1}`)); got != "busy" {
 		t.Errorf("the 65th command answered %s", got)
 	}
-	for typ, payload := range map[string]string{"display.show": `{}`, "speech.say": `{"text":""}`, "camera.photo": `{"width":1}`, "sim.input": `{"kind":"wink"}`} {
+	b.must(glasses.TypeClockCancel, fmt.Sprintf(`{"id":"a-%d"}`, b.n-1)) // makes room, although all are taken
+	b.must(glasses.TypeDisplayClear, "")
+	for typ, payload := range map[string]string{"display.show": `{}`, "speech.say": `{"text":""}`,
+		"camera.photo": `{"width":1}`, "sim.input": `{"kind":"wink"}`} {
 		if got := newBench(t, "rayban_display"); got.code(got.do(typ, payload)) != "bad_payload" {
 			t.Errorf("%s %s was not bad_payload", typ, payload)
 		}
@@ -264,7 +282,8 @@ func TestLatency(t *testing.T) {
 	photo := b.do(glasses.TypeCameraPhoto, "")
 	b.wait(1400)
 	last := b.out[len(b.out)-2:]
-	if b.code(photo) != "ok" || last[0].Frame.Type != glasses.TypeMedia || last[0].Frame.ID != photo || last[0].Frame.At != b.now || last[1].Frame.Type != glasses.TypeResult {
+	if b.code(photo) != "ok" || last[0].Frame.Type != glasses.TypeMedia || last[0].Frame.ID != photo ||
+		last[0].Frame.At != b.now || last[1].Frame.Type != glasses.TypeResult {
 		t.Errorf("media and result: %+v", last)
 	}
 	third := b.do(glasses.TypeDisplayClear, "")
@@ -277,5 +296,24 @@ func TestLatency(t *testing.T) {
 	b.wait(10_000)
 	if got := b.code(never); got != "timeout" {
 		t.Errorf("an answer that is a minute late: %s", got)
+	}
+}
+
+func TestTimers_CancelAnswersASleepAtOnce(t *testing.T) {
+	b := newBench(t, "rayban_display")
+	kept, cancelled := b.do(glasses.TypeClockSleep, `{"ms":1000}`), b.do(glasses.TypeClockSleep, `{"ms":500}`)
+	b.wait(100)
+	b.must(glasses.TypeClockCancel, `{"id":"`+cancelled+`"}`)
+	if b.code(cancelled) != "ok" || b.code(kept) != "none" {
+		t.Errorf("cancelled %s, kept %s", b.code(cancelled), b.code(kept))
+	}
+	if at, ok := b.d.Next(); !ok || at != 1000 {
+		t.Errorf("the next instant is %d, %v", at, ok)
+	}
+	b.must(glasses.TypeClockCancel, `{"id":"`+cancelled+`"}`) // it is over: no error, and no second answer
+	b.must(glasses.TypeClockCancel, `{"id":"nobody"}`)
+	b.wait(1000)
+	if b.code(kept) != "ok" {
+		t.Errorf("the other sleep: %s", b.code(kept))
 	}
 }

@@ -18,7 +18,8 @@ func everyType() []string {
 	for _, c := range glasses.Commands() {
 		all = append(all, c.Type)
 	}
-	return append(all, glasses.SimInput, glasses.SimTranscript, glasses.SimState, glasses.SimMotion, glasses.SimFault, glasses.SimDevice,
+	return append(all, glasses.SimInput, glasses.SimTranscript, glasses.SimState, glasses.SimMotion, glasses.SimFault,
+		glasses.SimDevice,
 		glasses.SimCamera, glasses.SimMicrophone, glasses.SimAdvance)
 }
 
@@ -30,16 +31,21 @@ func line(typ string, wait byte, payload string) []byte {
 // FuzzHandle plays any script: nothing panics, every frame that comes out can be sent, and every frame that went in is
 // answered once, at the latest when a long time has passed.
 func FuzzHandle(f *testing.F) {
-	all := slices.Concat(line("display.show", 1, list), line("sim.input", 2, `{"kind":"tap","x":5,"y":5}`), line("camera.photo", 3, "{}"),
-		line("camera.video", 200, `{"durationMs":3000}`), line("video.start", 1, "{}"), line("audio.start", 1, "{}"), line("motion.start", 1, `{"hz":100}`),
-		line("transcription.start", 9, "{}"), line("sim.transcript", 1, `{"text":"x"}`), line("speech.say", 1, `{"text":"hello"}`))
+	all := slices.Concat(line("display.show", 1, list), line("sim.input", 2, `{"kind":"tap","x":5,"y":5}`),
+		line("camera.photo", 3, "{}"),
+		line("camera.video", 200, `{"durationMs":3000}`), line("video.start", 1, "{}"), line("audio.start", 1,
+			"{}"), line("motion.start", 1, `{"hz":100}`),
+		line("transcription.start", 9, "{}"), line("sim.transcript", 1, `{"text":"x"}`), line("speech.say", 1,
+			`{"text":"hello"}`))
 	f.Add(all)
-	for _, state := range []string{`{"link":"lossy"}`, `{"link":"lost"}`, `{"hinge":"folded"}`, `{"thermal":"critical"}`, `{"call":true}`, `{"permissions":{"camera":"denied"}}`} {
+	for _, state := range []string{`{"link":"lossy"}`, `{"link":"lost"}`, `{"hinge":"folded"}`,
+		`{"thermal":"critical"}`, `{"call":true}`, `{"permissions":{"camera":"denied"}}`} {
 		f.Add(slices.Concat(line("sim.state", 0, state), all))
 		f.Add(slices.Concat(all, line("sim.state", 0, state)))
 	}
 	f.Add(slices.Concat(all, line("sim.device", 0, `{"deviceModel":"even_g1"}`), all))
-	f.Add(slices.Concat(line("sim.fault", 0, `{"code":"timeout","times":9}`), line("sim.fault", 0, `{"latencyMs":60000,"times":9}`), all))
+	f.Add(slices.Concat(line("sim.fault", 0, `{"code":"timeout","times":9}`),
+		line("sim.fault", 0, `{"latencyMs":60000,"times":9}`), all))
 	f.Add(slices.Concat(line("sim.camera", 0, string(media.TestPicture(16, 16, 0))), all))
 	f.Fuzz(func(t *testing.T, script []byte) {
 		m, _ := glasses.Model(glasses.DefaultDeviceModel)
@@ -82,7 +88,8 @@ func (p *player) play(step []byte) {
 	p.now += int64(step[1]) * 10
 	p.d.Tick(p.now)
 	p.take(step[1]%2 == 0)
-	p.d.Handle(p.now, glasses.Frame{V: 1, Type: typ, ID: fmt.Sprint("a-", p.sent), Payload: json.RawMessage(payload)}, body)
+	p.d.Handle(p.now, glasses.Frame{V: 1, Type: typ, ID: fmt.Sprint("a-", p.sent), Payload: json.RawMessage(payload)},
+		body)
 	p.sent++
 	p.take(step[1]%2 == 0)
 }

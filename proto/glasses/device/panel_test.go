@@ -8,6 +8,7 @@ import (
 
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/device"
+	"github.com/service-dev/service/proto/glasses/render"
 )
 
 const list = `{"tree":{"type":"list","children":[{"type":"text","id":"one","text":"One"},{"type":"text","id":"two","text":"Two"}]}}`
@@ -35,7 +36,26 @@ func TestInput(t *testing.T) {
 	one := newBench(t, "even_g1")
 	one.must("display.show", list)
 	one.must("sim.input", `{"kind":"tap","side":"left"}`)
-	equal(t, "a model without select", one.types(), []string{`input{"kind":"tap","x":0,"y":0,"side":"left","target":"one"}`})
+	equal(t, "a model without select", one.types(),
+		[]string{`input{"kind":"tap","x":0,"y":0,"side":"left","target":"one"}`})
+}
+
+func TestShow_ResultNamesWhatDoesNotFit(t *testing.T) {
+	b := newBench(t, "even_g1")
+	if f := b.result(b.do("display.show", list)).Findings; len(f) != 1 || f[0].Kind != glasses.FindingUnreachable ||
+		f[0].ID != "two" {
+		t.Errorf("a list on glasses that cannot navigate: %+v", f)
+	}
+	many := `{"tree":{"type":"list","children":[` + strings.Repeat(`{"type":"text","text":"x"},`, 99) +
+		`{"type":"text","text":"x"}]}}`
+	if r := b.result(b.do("display.show", many)); len(r.Findings) != glasses.MaxFindings ||
+		r.MoreFindings+glasses.MaxFindings != 99+95 {
+		t.Errorf("100 entries: %d findings and %d more", len(r.Findings), r.MoreFindings)
+	}
+	fits := newBench(t, "rayban_display")
+	if r := fits.result(fits.do("display.show", list)); !r.OK || r.Findings != nil || r.MoreFindings != 0 {
+		t.Errorf("a list that fits: %+v", r)
+	}
 }
 
 func TestOtherGlasses(t *testing.T) {
@@ -96,7 +116,8 @@ func TestResultsFitAFrame(t *testing.T) {
 		t.Errorf("a tree that grows beyond a frame: %s", got)
 	}
 	b.must("display.show", big(9000))
-	b.must("phrases.announce", `{"phrases":[`+strings.TrimSuffix(strings.Repeat(`"`+strings.Repeat("<", 100)+`",`, 50), ",")+`]}`)
+	b.must("phrases.announce", `{"phrases":[`+strings.TrimSuffix(strings.Repeat(`"`+strings.Repeat("<", 100)+`",`,
+		50), ",")+`]}`)
 	for range 32 {
 		b.must("sim.fault", `{"command":"transcription.start","code":"permission_denied","latencyMs":59999,"times":1000}`)
 	}
@@ -111,5 +132,25 @@ func TestResultsFitAFrame(t *testing.T) {
 	}
 	if r := b.result(fmt.Sprintf("a-%d", b.n)); r.View == nil || r.View.Tree == nil || r.State == nil {
 		t.Error("the view was left out")
+	}
+}
+
+// The result of a show is one frame, however long the texts are that do not fit.
+func TestShow_FindingsFitIntoAFrame(t *testing.T) {
+	list := glasses.Node{Type: glasses.NodeList}
+	for i := range 12 {
+		list.Children = append(list.Children, glasses.Node{
+			Type: glasses.NodeText, ID: fmt.Sprintf("t%d", i), Text: strings.Repeat("unbroken", 450),
+		})
+	}
+	for _, m := range glasses.Models() {
+		if m.Panel == nil {
+			continue
+		}
+		findings := render.Fit(m, render.Clamp(m, glasses.View{Tree: &list}))
+		data, err := json.Marshal(glasses.Result{OK: true, Findings: findings[:min(len(findings), glasses.MaxFindings)]})
+		if err != nil || len(data) > 16<<10 {
+			t.Errorf("%s: the result has %d bytes, %v", m.ID, len(data), err)
+		}
 	}
 }

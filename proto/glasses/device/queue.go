@@ -2,12 +2,12 @@ package device
 
 import "slices"
 
-// queue holds what is to happen: by time, then by the order in which it was put there.
+// queue holds timers, ordered by time and then by insertion.
 type queue struct{ timers []timer }
 
 type timer struct {
 	at int64
-	// owner is whom cancel names; nil for what nobody calls off.
+	// owner identifies the timer for cancel; nil for one that is never cancelled.
 	owner any
 	run   func()
 }
@@ -33,10 +33,10 @@ func (q *queue) pop() timer {
 	return t
 }
 
-// cancel calls off all that belongs to owner, a pointer.
+// cancel removes all timers of owner, a pointer.
 func (q *queue) cancel(owner any) {
 	q.timers = slices.DeleteFunc(q.timers, func(t timer) bool { return t.owner == owner })
 }
 
-// after lets run happen in ms from now.
+// after schedules run in ms from now.
 func (d *Device) after(ms int64, owner any, run func()) { d.queue.add(d.now+ms, owner, run) }

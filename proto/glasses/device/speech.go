@@ -6,13 +6,13 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// How long speaking takes, in ms.
+// Duration of speech in ms.
 const (
 	msPerCharacter = 60
 	shortestSpeech = 300
 )
 
-// saying is a text that is spoken or waits for the one before it.
+// saying is a text being spoken or waiting to be.
 type saying struct {
 	id string
 	p  glasses.Say
@@ -20,7 +20,7 @@ type saying struct {
 
 func (d *Device) say(c *command, p *glasses.Say) {
 	if len(d.says) >= maxSays {
-		d.fail(c, refuse(glasses.CodeBusy, "too many texts wait to be spoken"))
+		d.fail(c, refuse(glasses.CodeBusy, "too many texts are waiting to be spoken"))
 		return
 	}
 	d.ok(c)
@@ -30,7 +30,7 @@ func (d *Device) say(c *command, p *glasses.Say) {
 	}
 }
 
-// speak begins with the first text.
+// speak starts the first text.
 func (d *Device) speak() {
 	s := d.says[0]
 	d.tell(Ask{Kind: AskSay, Text: s.p.Text, Language: s.p.Language})
@@ -44,7 +44,7 @@ func (d *Device) speak() {
 	})
 }
 
-// hush stops speaking, also what waits.
+// hush stops the current text and drops those that wait.
 func (d *Device) hush() {
 	if len(d.says) == 0 {
 		return

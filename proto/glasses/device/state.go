@@ -6,55 +6,43 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// patch changes part of the state. Each change is told by its event; what lost its ground by it stops after that.
+// patch changes part of the state. An event reports each change; then what the new state forbids stops.
 func (d *Device) patch(p glasses.StatePatch) {
-	s := &d.state
-	if p.Battery != nil && set(&s.Battery, *p.Battery) {
-		d.event(glasses.TypeBattery, s.Battery)
-	}
-	if p.Worn != nil && set(&s.Worn, *p.Worn) {
-		d.event(glasses.TypeWear, glasses.WearState{Worn: s.Worn})
-	}
-	if p.Hinge != nil && set(&s.Hinge, *p.Hinge) {
-		d.event(glasses.TypeHinge, glasses.StateWord{State: s.Hinge})
-	}
-	if p.Thermal != nil && set(&s.Thermal, *p.Thermal) {
-		d.event(glasses.TypeThermal, glasses.StateWord{State: s.Thermal})
-	}
-	if p.Link != nil && set(&s.Link, *p.Link) {
-		d.event(glasses.TypeLink, glasses.LinkState{State: s.Link})
-	}
-	if p.Route != nil && set(&s.Route, *p.Route) {
-		d.event(glasses.TypeRoute, glasses.RouteState{To: s.Route})
-	}
-	if p.Call != nil && set(&s.Call, *p.Call) {
-		d.event(glasses.TypeCall, glasses.CallState{Active: s.Call})
-	}
-	d.patchParts(p)
+	before := d.state
+	d.state = before.Patched(p)
+	d.settleTranscription()
+	d.report(before)
 	d.settle()
 }
 
-func (d *Device) patchParts(p glasses.StatePatch) {
-	for _, part := range parts() {
-		if v, ok := p.Permissions[part]; ok && v != d.state.Permissions[part] {
-			d.state.Permissions[part] = v
-			d.event(glasses.TypePermission, glasses.PermissionState{Part: part, State: v})
+// report sends an event for each part of the state that has changed.
+func (d *Device) report(before glasses.State) {
+	was, is := before, d.state
+	for _, part := range []struct {
+		changed bool
+		event   string
+		payload any
+	}{
+		{is.Battery != was.Battery, glasses.TypeBattery, is.Battery},
+		{is.Worn != was.Worn, glasses.TypeWear, glasses.WearState{Worn: is.Worn}},
+		{is.Hinge != was.Hinge, glasses.TypeHinge, glasses.StateWord{State: is.Hinge}},
+		{is.Thermal != was.Thermal, glasses.TypeThermal, glasses.StateWord{State: is.Thermal}},
+		{is.Link != was.Link, glasses.TypeLink, glasses.StateWord{State: is.Link}},
+		{is.Route != was.Route, glasses.TypeRoute, glasses.RouteState{To: is.Route}},
+		{is.Call != was.Call, glasses.TypeCall, glasses.CallState{Active: is.Call}},
+	} {
+		if part.changed {
+			d.event(part.event, part.payload)
 		}
 	}
-	if p.Disabled == nil {
-		return
+	for _, part := range parts() {
+		if v := is.Permissions[part]; v != was.Permissions[part] {
+			d.event(glasses.TypePermission, glasses.PermissionState{Part: part, State: v, By: glasses.ByPermission})
+		}
 	}
-	if disabled := inOrder(parts(), *p.Disabled); !slices.Equal(disabled, d.state.Disabled) {
-		d.state.Disabled = disabled
-		d.event(glasses.TypeDisabled, glasses.DisabledState{Parts: disabled})
+	if !slices.Equal(is.Disabled, was.Disabled) {
+		d.event(glasses.TypeDisabled, glasses.DisabledState{Parts: is.Disabled, By: glasses.BySwitch})
 	}
-}
-
-// set tells whether the value changed.
-func set[T comparable](to *T, v T) bool {
-	changed := *to != v
-	*to = v
-	return changed
 }
 
 // settle ends what the state no longer allows.

@@ -8,21 +8,21 @@ import (
 
 const (
 	chunksPerSecond = 10
-	// mostBehind is how far a stream may be behind, in ms, before it leaves out what it missed (a machine that slept).
-	mostBehind = 1000
+	// maxLag is how far a stream may lag, in ms, before it skips what it missed, e.g. on a machine that slept.
+	maxLag = 1000
 )
 
-// stream is one that runs.
+// stream is an active stream.
 type stream struct {
 	name       string
-	rate       int // frames a second; 0 for transcription, which has none of its own
+	rate       int // frames per second; 0 for transcription, which has none
 	width      int
 	sampleRate int
 	language   string
 
 	begin, n int64 // frame n is due at begin + n*1000/rate
-	waiting  bool  // an ask for a frame is out
-	heard    int   // chunks that were played of sim.microphone's sound
+	waiting  bool  // the host was asked for a frame
+	heard    int   // chunks of sim.microphone's sound already sent
 }
 
 func (d *Device) running(name string) *stream {
@@ -36,10 +36,15 @@ func (d *Device) running(name string) *stream {
 
 func (d *Device) start(c *command, s *stream) {
 	if d.running(s.name) != nil {
-		d.fail(c, refuse(glasses.CodeBusy, s.name+" runs already"))
+		d.fail(c, refuse(glasses.CodeBusy, s.name+" is already running"))
 		return
 	}
 	d.ok(c)
+	d.begin(s)
+}
+
+// begin starts a stream that is not running.
+func (d *Device) begin(s *stream) {
 	d.streams = append(d.streams, s)
 	d.listRunning()
 	switch s.name {
@@ -78,28 +83,29 @@ func (d *Device) listRunning() {
 	for _, s := range d.streams {
 		names = append(names, s.name)
 	}
-	d.state.Running = inOrder([]string{glasses.StreamAudio, glasses.StreamTranscription, glasses.StreamVideo, glasses.StreamMotion}, names)
+	order := []string{glasses.StreamAudio, glasses.StreamTranscription, glasses.StreamVideo, glasses.StreamMotion}
+	d.state.Running = inOrder(order, names)
 }
 
-// schedule puts the next frame of a stream into the queue.
+// schedule queues the next frame of a stream.
 func (d *Device) schedule(s *stream) {
 	if s.rate == 0 {
 		return
 	}
 	s.n++
-	if missed := (d.goal - s.begin) * int64(s.rate) / 1000; d.goal-d.due(s) > mostBehind {
+	if missed := (d.goal - s.begin) * int64(s.rate) / 1000; d.goal-d.due(s) > maxLag {
 		s.n = missed
 	}
 	d.queue.add(d.due(s), s, func() {
-		d.beat(s)
+		d.emit(s)
 		d.schedule(s)
 	})
 }
 
 func (d *Device) due(s *stream) int64 { return s.begin + s.n*1000/int64(s.rate) }
 
-// beat lets one frame of a stream out. A host that still owes the last one is not asked for another.
-func (d *Device) beat(s *stream) {
+// emit sends one frame of a stream. A host that still owes a frame is not asked for another.
+func (d *Device) emit(s *stream) {
 	switch {
 	case s.name == glasses.StreamMotion:
 		d.event(glasses.TypeMotion, d.motion)
@@ -110,20 +116,20 @@ func (d *Device) beat(s *stream) {
 		s.heard++
 	case s.waiting:
 	case s.name == glasses.StreamVideo:
-		s.waiting = true
-		d.ask(Ask{Kind: AskFrame, Width: s.width}, s, func(m Material, err *glasses.Error) {
-			s.waiting = false
-			if err == nil {
-				d.frame(m, s.width)
-			}
-		})
+		d.askFrame(s, Ask{Kind: AskFrame, Width: s.width}, func(m Material) { d.frame(m, s.width) })
 	case s.name == glasses.StreamAudio:
-		s.waiting = true
-		d.ask(Ask{Kind: AskChunk, SampleRate: s.sampleRate}, s, func(m Material, err *glasses.Error) {
-			s.waiting = false
-			if err == nil {
-				d.chunk(m.Bytes[:min(len(m.Bytes), maxChunk)&^1], s.sampleRate)
-			}
+		d.askFrame(s, Ask{Kind: AskChunk, SampleRate: s.sampleRate}, func(m Material) {
+			d.chunk(m.Bytes[:min(len(m.Bytes), maxChunk)&^1], s.sampleRate)
 		})
 	}
+}
+
+func (d *Device) askFrame(s *stream, a Ask, send func(Material)) {
+	s.waiting = true
+	d.ask(a, s, func(m Material, err *glasses.Error) {
+		s.waiting = false
+		if err == nil {
+			send(m)
+		}
+	})
 }

@@ -2,7 +2,7 @@ package guide
 
 import "github.com/service-dev/service/proto/glasses"
 
-// Ids of capabilities, the words by which tools, guides and generated modules speak of what glasses can do.
+// Ids of capabilities, which tools, guides and generated modules use to name what glasses can do.
 const (
 	Display       = "display"
 	Camera        = "camera"
@@ -17,45 +17,53 @@ const (
 	Time          = "time"
 )
 
-// Capability is one thing that apps do with glasses.
+// Capability is one thing that an app can do with glasses.
 type Capability struct {
 	ID    string
 	About string
 	// Commands and Events are the frame types that belong to it.
 	Commands, Events []string
-	// Part is what the wearer may refuse or switch off: camera, microphone, speech; empty for none.
+	// Part is what the wearer may refuse or switch off for it: camera, microphone or speech; empty for none.
 	Part string
 }
 
-// Capabilities lists every capability; every command belongs to exactly one.
+// Capabilities returns every capability. Each command belongs to exactly one.
 func Capabilities() []Capability {
 	return []Capability{
-		{ID: Display, About: "Show a tree of text, images, icons, buttons, lists and progress on the panel, and clear it.",
+		{ID: Display,
+			About:    "Show a tree of text, images, icons, buttons, lists and progress on the panel, and clear it.",
 			Commands: []string{glasses.TypeDisplayShow, glasses.TypeDisplayClear}},
 		{ID: Camera, About: "Take photos and clips, and stream frames from the camera.", Part: glasses.PartCamera,
-			Commands: []string{glasses.TypeCameraPhoto, glasses.TypeCameraVideo, glasses.TypeVideoStart, glasses.TypeVideoStop},
-			Events:   []string{glasses.TypeMedia, glasses.TypeVideoFrame}},
+			Commands: []string{
+				glasses.TypeCameraPhoto, glasses.TypeCameraVideo, glasses.TypeVideoStart, glasses.TypeVideoStop,
+			},
+			Events: []string{glasses.TypeMedia, glasses.TypeVideoFrame}},
 		{ID: Microphone, About: "Stream raw sound from the microphone.", Part: glasses.PartMicrophone,
-			Commands: []string{glasses.TypeAudioStart, glasses.TypeAudioStop}, Events: []string{glasses.TypeAudioChunk}},
-		{ID: Transcription, About: "Get what the wearer says as text.", Part: glasses.PartMicrophone,
-			Commands: []string{glasses.TypeTranscriptionStart, glasses.TypeTranscriptionStop}, Events: []string{glasses.TypeTranscript}},
+			Commands: []string{glasses.TypeAudioStart,
+				glasses.TypeAudioStop}, Events: []string{glasses.TypeAudioChunk}},
+		{ID: Transcription, About: "Receive what the wearer says as text.", Part: glasses.PartMicrophone,
+			Commands: []string{glasses.TypeTranscriptionStart, glasses.TypeTranscriptionStop},
+			Events:   []string{glasses.TypeTranscript, glasses.TypeTranscription}},
 		{ID: Speech, About: "Speak to the wearer.", Part: glasses.PartSpeech,
 			Commands: []string{glasses.TypeSpeechSay, glasses.TypeSpeechStop}, Events: []string{glasses.TypeSpeech}},
 		{ID: Sound, About: "Play one of the built-in sounds.", Commands: []string{glasses.TypeSoundPlay}},
 		{ID: Motion, About: "Stream how the head moves.",
 			Commands: []string{glasses.TypeMotionStart, glasses.TypeMotionStop}, Events: []string{glasses.TypeMotion}},
-		{ID: Input, About: "Hear of taps, swipes, selections and buttons.", Events: []string{glasses.TypeInput}},
-		{ID: State, About: "Hear of battery, wear, hinge, heat, link, audio route, calls, permissions and a change of glasses.",
-			Events: []string{glasses.TypeBattery, glasses.TypeWear, glasses.TypeHinge, glasses.TypeThermal, glasses.TypeLink, glasses.TypeRoute,
-				glasses.TypeCall, glasses.TypePermission, glasses.TypeDisabled, glasses.TypeDevice}},
-		{ID: Phrases, About: "Tell which phrases the app understands, so that people and agents can say them.",
+		{ID: Input, About: "Receive taps, swipes, selections and buttons.", Events: []string{glasses.TypeInput}},
+		{ID: State,
+			About: "Receive changes of battery, wear, hinge, heat, link, audio route, calls, permissions and model.",
+			Events: []string{
+				glasses.TypeBattery, glasses.TypeWear, glasses.TypeHinge, glasses.TypeThermal, glasses.TypeLink,
+				glasses.TypeRoute, glasses.TypeCall, glasses.TypePermission, glasses.TypeDisabled, glasses.TypeDevice,
+			}},
+		{ID: Phrases, About: "Announce which phrases the app understands, so that people and agents can say them.",
 			Commands: []string{glasses.TypePhrasesAnnounce}},
-		{ID: Time, About: "Wait on the session's clock, so that the app runs alike in real and in virtual time.",
-			Commands: []string{glasses.TypeClockSleep}},
+		{ID: Time, About: "Wait on the session's clock, so that the app behaves the same in real and in virtual time.",
+			Commands: []string{glasses.TypeClockSleep, glasses.TypeClockCancel}},
 	}
 }
 
-// CapabilityOf finds a capability by its id.
+// CapabilityOf returns the capability with the given id.
 func CapabilityOf(id string) (Capability, bool) {
 	for _, c := range Capabilities() {
 		if c.ID == id {
@@ -65,7 +73,7 @@ func CapabilityOf(id string) (Capability, bool) {
 	return Capability{}, false
 }
 
-// CapabilityIDs lists the ids in order.
+// CapabilityIDs returns the ids in the order of Capabilities.
 func CapabilityIDs() []string {
 	var ids []string
 	for _, c := range Capabilities() {
@@ -74,7 +82,7 @@ func CapabilityIDs() []string {
 	return ids
 }
 
-// Has tells whether a device model has a capability.
+// Has reports whether a device model has a capability.
 func Has(m glasses.DeviceModel, capability string) bool {
 	switch capability {
 	case Display:

@@ -1,4 +1,4 @@
-// Package guide holds what people who write apps for glasses must know and what programs can check for them: which
-// capability has which commands and events, what an app declares and asks for on each platform, and what makes a spoken
-// phrase work. It is data and pure functions; it knows no tool, no session and no file of an app.
+// Package guide holds what authors of apps for glasses must know and what programs can check for them: the commands
+// and events of each capability, what an app declares and requests on each platform, and what makes a spoken phrase
+// work. It is data and pure functions; it does not know tools, sessions or an app's files.
 package guide

@@ -36,7 +36,8 @@ func TestHas(t *testing.T) {
 	for _, test := range []struct {
 		capability string
 		want       bool
-	}{{guide.Display, true}, {guide.Camera, false}, {guide.Transcription, true}, {guide.Speech, false}, {guide.Motion, false}, {guide.State, true}, {"smell", false}} {
+	}{{guide.Display, true}, {guide.Camera, false}, {guide.Transcription, true}, {guide.Speech, false},
+		{guide.Motion, false}, {guide.State, true}, {"smell", false}} {
 		if got := guide.Has(g1, test.capability); got != test.want {
 			t.Errorf("even_g1 has %s: %v", test.capability, got)
 		}

@@ -9,22 +9,22 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// Bounds of good phrases. Beyond the hard limits of phrases.announce, they are advice.
+// Recommended bounds of phrases, beyond the limits of phrases.announce.
 const (
 	MinPhraseLetters = 5  // letters, without spaces
 	MaxPhraseWords   = 6  // words
-	ManyPhrases      = 12 // phrases that a person still remembers
+	ManyPhrases      = 12 // phrases that a person can remember
 	maxPhraseChars   = 100
 )
 
-// WakeWords are what assistants on phones and glasses listen for, in lower case. A phrase that holds one wakes the
-// assistant, and the app never hears it.
+// WakeWords returns what assistants on phones and glasses listen for, in lower case. A phrase that contains one wakes
+// the assistant, and the app never hears it.
 func WakeWords() []string {
-	return []string{"hey meta", "hey facebook", "hey google", "ok google", "okay google", "hey siri", "siri", "alexa", "hey even",
-		"hey copilot", "hey bixby", "hi bixby", "hey cortana"}
+	return []string{"hey meta", "hey facebook", "hey google", "ok google", "okay google", "hey siri", "siri", "alexa",
+		"hey even", "hey copilot", "hey bixby", "hi bixby", "hey cortana"}
 }
 
-// Codes of PhraseProblem. The first two are refused by the glasses; the others are heard badly.
+// Codes of PhraseProblem. The glasses refuse the first two; the others are recognised badly.
 const (
 	PhraseTooLong   = "too_long"
 	PhraseTooMany   = "too_many"
@@ -37,7 +37,7 @@ const (
 	PhraseSymbols   = "symbols"
 )
 
-// PhraseProblem is what is wrong with a phrase, or with a list of them when Phrase is empty.
+// PhraseProblem describes what is wrong with a phrase, or with the whole list if Phrase is empty.
 type PhraseProblem struct {
 	Phrase  string `json:"phrase"`
 	Code    string `json:"code"`
@@ -45,13 +45,14 @@ type PhraseProblem struct {
 	Fix     string `json:"fix"`
 }
 
-// CheckPhrases finds what would make phrases fail in practice. It is nil when there is nothing to say.
+// CheckPhrases returns what would make phrases fail in practice; nil if nothing would.
 func CheckPhrases(phrases []string) []PhraseProblem {
 	var found []PhraseProblem
 	if len(phrases) > glasses.MaxPhrases {
 		found = append(found, PhraseProblem{Code: PhraseTooMany,
-			Message: fmt.Sprintf("%d phrases; %s takes %d at most", len(phrases), glasses.TypePhrasesAnnounce, glasses.MaxPhrases),
-			Fix:     "announce only those that fit the present screen"})
+			Message: fmt.Sprintf("%d phrases; %s accepts at most %d", len(phrases), glasses.TypePhrasesAnnounce,
+				glasses.MaxPhrases),
+			Fix: "announce only those that fit the current screen"})
 		phrases = phrases[:glasses.MaxPhrases]
 	}
 	for _, phrase := range phrases {
@@ -63,7 +64,8 @@ func CheckPhrases(phrases []string) []PhraseProblem {
 func checkPhrase(phrase string) []PhraseProblem {
 	var found []PhraseProblem
 	say := func(code, fix, format string, args ...any) {
-		found = append(found, PhraseProblem{Phrase: phrase, Code: code, Message: fmt.Sprintf(format, args...), Fix: fix})
+		found = append(found, PhraseProblem{Phrase: phrase, Code: code, Message: fmt.Sprintf(format, args...),
+			Fix: fix})
 	}
 	words := spoken(phrase)
 	letters := utf8.RuneCountInString(strings.Join(words, ""))
@@ -71,16 +73,18 @@ func checkPhrase(phrase string) []PhraseProblem {
 		say(PhraseTooLong, "shorten it", "it has %d characters, the limit is %d", n, maxPhraseChars)
 	}
 	if wake := wakeWordIn(words); wake != "" {
-		say(PhraseWakeWord, "use a word of the app's own", "it holds %q, which wakes an assistant before the app hears anything", wake)
+		say(PhraseWakeWord, "use a word of the app's own",
+			"it contains %q, which wakes an assistant before the app hears anything", wake)
 	}
 	if letters < MinPhraseLetters {
-		say(PhraseTooShort, "use two words, e.g. a verb and its object", "with %d letters it is mistaken for other speech", letters)
+		say(PhraseTooShort, "use two words, e.g. a verb and its object",
+			"with %d letters it is easily mistaken for other speech", letters)
 	}
 	if len(words) > MaxPhraseWords {
 		say(PhraseManyWords, "use two to four words", "people do not say %d words the same way twice", len(words))
 	}
 	if strings.ContainsFunc(phrase, func(r rune) bool { return unicode.IsDigit(r) || unicode.IsSymbol(r) }) {
-		say(PhraseSymbols, "write it as it is spoken", "recognisers write digits and symbols in many ways")
+		say(PhraseSymbols, "write it as it is spoken", "recognisers transcribe digits and symbols in different ways")
 	}
 	return found
 }
@@ -90,7 +94,8 @@ func checkPairs(phrases []string) []PhraseProblem {
 	for i, a := range phrases {
 		for _, b := range phrases[:i] {
 			if code, message := clash(strings.Join(spoken(b), " "), strings.Join(spoken(a), " ")); code != "" {
-				found = append(found, PhraseProblem{Phrase: a, Code: code, Message: fmt.Sprintf("%s %q", message, b), Fix: "choose phrases that begin and sound different"})
+				found = append(found, PhraseProblem{Phrase: a, Code: code, Message: fmt.Sprintf("%s %q", message, b),
+					Fix: "choose phrases that begin and sound different"})
 			}
 		}
 	}
@@ -109,9 +114,11 @@ func clash(a, b string) (code, message string) {
 	return "", ""
 }
 
-// spoken gives the words of a phrase as one says them: lower case, without punctuation.
+// spoken returns the words of a phrase as spoken: lower case, without punctuation.
 func spoken(phrase string) []string {
-	return strings.FieldsFunc(strings.ToLower(phrase), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '\'' })
+	return strings.FieldsFunc(strings.ToLower(phrase), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '\''
+	})
 }
 
 func wakeWordIn(words []string) string {
@@ -124,7 +131,7 @@ func wakeWordIn(words []string) string {
 	return ""
 }
 
-// distance is how many letters one must change, add or leave out to make b of a. Phrases are short: it is not bounded.
+// distance returns the Levenshtein distance of a and b. It is not bounded, as phrases are short.
 func distance(a, b []rune) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -1,39 +1,32 @@
 package guide
 
-// Platforms lists what apps are built for.
+// NotInThisVersion says what agents must not promise to a person.
+const NotInThisVersion = "Real glasses and the hosted assistant are not in this version: no app can be published yet."
+
+// Platforms returns the platforms that apps are built for.
 func Platforms() []string { return []string{"ios", "android", "web", "desktop"} }
 
 // When a declaration is needed.
 const (
 	WhenAlways    = "always"
-	WhenSimulator = "simulator" // only while the app attaches to a simulator on the developer's machine: debug builds
+	WhenSimulator = "simulator" // debug builds only: the app attaches to a simulator on the developer's machine
 	WhenGlasses   = "glasses"   // only with real glasses
 )
 
-// Declaration is what an app writes into a file of its platform.
+// Declaration is an entry that an app needs in a file of its platform.
 type Declaration struct {
 	File  string `json:"file"`
 	Key   string `json:"key"`
 	Value string `json:"value"`
-	// Capabilities that need it; empty: any app.
+	// Capabilities are those that need it; empty means every app.
 	Capabilities []string `json:"capabilities"`
 	When         string   `json:"when"`
 	Why          string   `json:"why"`
 }
 
-// Declarations lists what an app for a platform declares; nil for a platform that is not known.
+// Declarations returns what an app for a platform declares; nil for an unknown platform.
 func Declarations(platform string) []Declaration {
-	switch platform {
-	case "ios":
-		return ios()
-	case "android":
-		return android()
-	case "web":
-		return web()
-	case "desktop":
-		return desktop()
-	}
-	return nil
+	return map[string][]Declaration{"ios": ios(), "android": android(), "web": web(), "desktop": desktop()}[platform]
 }
 
 var hears = []string{Microphone, Transcription}
@@ -41,12 +34,18 @@ var hears = []string{Microphone, Transcription}
 func ios() []Declaration {
 	const file = "Info.plist"
 	return []Declaration{
-		{file, "NSMicrophoneUsageDescription", "why the app listens, in a sentence for people", hears, WhenAlways, "without it iOS ends the app at the first use of a microphone"},
-		{file, "NSSpeechRecognitionUsageDescription", "why speech becomes text, in a sentence for people", []string{Transcription}, WhenAlways, "speech recognition is a permission of its own"},
-		{file, "NSCameraUsageDescription", "why the app takes pictures, in a sentence for people", []string{Camera}, WhenAlways, "asked when pictures come from a camera, also from one on glasses that the phone relays"},
-		{file, "NSBluetoothAlwaysUsageDescription", "why the app talks to the glasses, in a sentence for people", nil, WhenGlasses, "glasses are reached over Bluetooth"},
-		{file, "UIBackgroundModes", "bluetooth-central, audio", nil, WhenGlasses, "the phone is in the pocket: without it the link stops when the screen goes dark"},
-		{file, "NSAppTransportSecurity", "NSAllowsLocalNetworking = true", nil, WhenSimulator, "the simulator's address is ws:// on this machine"},
+		{file, "NSMicrophoneUsageDescription", "why the app listens, in a sentence for people", hears, WhenAlways,
+			"without it iOS ends the app at the first use of a microphone"},
+		{file, "NSSpeechRecognitionUsageDescription", "why speech becomes text, in a sentence for people",
+			[]string{Transcription}, WhenAlways, "speech recognition is a separate permission"},
+		{file, "NSCameraUsageDescription", "why the app takes pictures, in a sentence for people", []string{Camera},
+			WhenAlways, "needed for pictures of any camera, including one on glasses that the phone relays"},
+		{file, "NSBluetoothAlwaysUsageDescription", "why the app talks to the glasses, in a sentence for people", nil,
+			WhenGlasses, "the glasses connect over Bluetooth"},
+		{file, "UIBackgroundModes", "bluetooth-central, audio", nil, WhenGlasses,
+			"without it the connection stops when the screen of the phone in the pocket turns off"},
+		{file, "NSAppTransportSecurity", "NSAllowsLocalNetworking = true", nil, WhenSimulator,
+			"the simulator's address is ws:// on this machine"},
 	}
 }
 
@@ -54,47 +53,70 @@ func android() []Declaration {
 	const file = "AndroidManifest.xml"
 	return []Declaration{
 		{file, "android.permission.INTERNET", "uses-permission", nil, WhenAlways, "sessions are WebSockets"},
-		{file, "android.permission.RECORD_AUDIO", "uses-permission", hears, WhenAlways, "needed for sound and for speech; ask at run time"},
-		{file, "android.permission.CAMERA", "uses-permission", []string{Camera}, WhenAlways, "needed for pictures; ask at run time"},
-		{file, "android.permission.BLUETOOTH_CONNECT", "uses-permission", nil, WhenGlasses, "glasses are reached over Bluetooth; ask at run time since Android 12"},
-		{file, "android.permission.BLUETOOTH_SCAN", "uses-permission with usesPermissionFlags=neverForLocation", nil, WhenGlasses, "finding the glasses; the flag spares asking for the location"},
-		{file, "android.permission.FOREGROUND_SERVICE_CONNECTED_DEVICE", "uses-permission, with a service of type connectedDevice", nil, WhenGlasses, "keeps the link while the screen is dark"},
-		{file, "android.permission.FOREGROUND_SERVICE_MICROPHONE", "uses-permission, with a service of type microphone", hears, WhenGlasses, "listening while the screen is dark"},
-		{"res/xml/network_security_config.xml", "domain-config cleartextTrafficPermitted", "true for localhost and 127.0.0.1, debug builds only", nil, WhenSimulator,
-			"the simulator's address is ws:// on this machine; `adb reverse tcp:PORT tcp:PORT` makes it reachable as 127.0.0.1 from a device or an emulator"},
+		{file, "android.permission.RECORD_AUDIO", "uses-permission", hears, WhenAlways,
+			"needed for sound and for speech; ask at run time"},
+		{file, "android.permission.CAMERA", "uses-permission", []string{Camera}, WhenAlways,
+			"needed for pictures; ask at run time"},
+		{file, "android.permission.BLUETOOTH_CONNECT", "uses-permission", nil, WhenGlasses,
+			"the glasses connect over Bluetooth; ask at run time since Android 12"},
+		{file, "android.permission.BLUETOOTH_SCAN", "uses-permission with usesPermissionFlags=neverForLocation", nil,
+			WhenGlasses, "finding the glasses; the flag avoids the location permission"},
+		{file, "android.permission.FOREGROUND_SERVICE_CONNECTED_DEVICE",
+			"uses-permission, with a service of type connectedDevice", nil, WhenGlasses,
+			"keeps the connection while the screen is off"},
+		{file, "android.permission.FOREGROUND_SERVICE_MICROPHONE",
+			"uses-permission, with a service of type microphone", hears, WhenGlasses,
+			"listening while the screen is off"},
+		{"res/xml/network_security_config.xml", "domain-config cleartextTrafficPermitted",
+			"true for localhost and 127.0.0.1, debug builds only", nil, WhenSimulator,
+			"the simulator's address is ws:// on this machine; `adb reverse tcp:PORT tcp:PORT` makes it reachable " +
+				"as 127.0.0.1 from a device or an emulator"},
 	}
 }
 
 func web() []Declaration {
 	return []Declaration{
-		{"HTTP header", "Permissions-Policy", "microphone=(self)", hears, WhenAlways, "a stricter policy of the site or of a frame around it refuses without asking"},
-		{"HTTP header", "Permissions-Policy", "camera=(self)", []string{Camera}, WhenAlways, "a stricter policy of the site or of a frame around it refuses without asking"},
-		{"HTTP header", "Content-Security-Policy", "connect-src with the endpoint's address", nil, WhenAlways, "needed when the site has such a policy"},
-		{"origin", "localhost or https", "serve the page from http://localhost in development", nil, WhenSimulator, "a local session takes pages of this machine only, and browsers give a microphone to secure origins only"},
+		{"HTTP header", "Permissions-Policy", "microphone=(self)", hears, WhenAlways,
+			"a stricter policy of the site or of a frame around it denies access without a prompt"},
+		{"HTTP header", "Permissions-Policy", "camera=(self)", []string{Camera}, WhenAlways,
+			"a stricter policy of the site or of a frame around it denies access without a prompt"},
+		{"HTTP header", "Content-Security-Policy", "connect-src with the endpoint's address", nil, WhenAlways,
+			"needed when the site has such a policy"},
+		{"origin", "localhost or https", "serve the page from http://localhost in development", nil, WhenSimulator,
+			"a local session accepts only local pages, and browsers require a secure origin for the microphone"},
 	}
 }
 
 func desktop() []Declaration {
 	return []Declaration{
-		{"macOS entitlements", "com.apple.security.network.client", "true", nil, WhenAlways, "only when the app runs in the macOS sandbox"},
-		{"macOS entitlements", "com.apple.security.device.audio-input", "true", hears, WhenGlasses, "only with the hardened runtime"},
-		{"macOS Info.plist", "NSBluetoothAlwaysUsageDescription", "why the app talks to the glasses, in a sentence for people", nil, WhenGlasses, "glasses are reached over Bluetooth"},
-		{"Windows package manifest", "DeviceCapability bluetooth", "declared", nil, WhenGlasses, "only for packaged apps"},
+		{"macOS entitlements", "com.apple.security.network.client", "true", nil, WhenAlways,
+			"only when the app runs in the macOS sandbox"},
+		{"macOS entitlements", "com.apple.security.device.audio-input", "true", hears, WhenGlasses,
+			"only with the hardened runtime"},
+		{"macOS Info.plist", "NSBluetoothAlwaysUsageDescription",
+			"why the app talks to the glasses, in a sentence for people", nil, WhenGlasses,
+			"the glasses connect over Bluetooth"},
+		{"Windows package manifest", "DeviceCapability bluetooth", "declared", nil, WhenGlasses,
+			"only for packaged apps"},
 	}
 }
 
-// Ask is how an app asks the wearer for a part of the glasses, and what it does when they refuse.
+// Ask describes how an app requests access to a part of the glasses, and what it does when the wearer refuses.
 type Ask struct {
 	Part    string `json:"part"`
 	When    string `json:"when"`
 	Refused string `json:"refused"`
 }
 
-// Asks lists how to ask for each part that a wearer may refuse.
+// Asks returns how to request each part that a wearer may refuse.
 func Asks() []Ask {
 	return []Ask{
-		{"camera", "at the first picture, never at the start; say before what it is for", "the command answers permission_denied: say that pictures are off and go on without, do not ask again by yourself"},
-		{"microphone", "when the person starts what listens, never at the start", "the command answers permission_denied: offer the same by input (a button, a list)"},
-		{"speech", "there is no dialog: the wearer mutes speech in the glasses' settings", "the command answers permission_denied: show the text on the panel if there is one"},
+		{"camera", "at the first picture, never at start-up; explain first what it is for",
+			"the command answers permission_denied: say that pictures are off and continue without, do not ask again " +
+				"by yourself"},
+		{"microphone", "when the person starts a feature that listens, never at start-up",
+			"the command answers permission_denied: offer the same by input (a button, a list)"},
+		{"speech", "there is no dialog: the wearer mutes speech in the glasses' settings",
+			"the command answers permission_denied: show the text on the panel if there is one"},
 	}
 }

@@ -5,14 +5,14 @@ import (
 	"errors"
 )
 
-// MaxFrames bounds the frames of a clip: 30 s at 30 a second.
+// MaxFrames is the maximum number of frames of a clip: 30 s at 30 frames per second.
 const MaxFrames = 900
 
-// bytesPerPixel of a JPEG of middling quality, as its inverse: what ClipWidth counts on.
+// pixelsPerByte is what ClipWidth assumes of a JPEG of medium quality.
 const pixelsPerByte = 6
 
-// ClipWidth is the widest that frames of a camera (its pixels) may be, at most width, so that a clip of so many frames
-// fits a binary frame with a middling quality.
+// ClipWidth returns the largest frame width, up to width, at which a clip with that many frames fits a binary frame
+// in medium quality. cameraWidth and cameraHeight determine the proportions.
 func ClipWidth(width, frames, cameraWidth, cameraHeight int) int {
 	pixels := MaxBytes / max(1, frames) * pixelsPerByte
 	for width > 16 && width*(width*cameraHeight/max(1, cameraWidth)) > pixels {
@@ -21,13 +21,13 @@ func ClipWidth(width, frames, cameraWidth, cameraHeight int) int {
 	return width
 }
 
-// Clip makes of JPEGs one after the other a clip of at most frames frames, at most width wide, that is at most MaxBytes
-// long. Frames that fit stay as they are; where they do not, all become coarser, then smaller. Width and height are those
-// of the first frame.
+// Clip converts concatenated JPEGs to a clip of at most the given number of frames and width and of MaxBytes. Frames
+// that already fit are not changed; otherwise quality is reduced, then size. Width and height are those of the first
+// frame.
 func Clip(data []byte, frames, width int) (Picture, error) {
 	all := SplitJPEGs(data, frames)
 	if len(all) == 0 {
-		return Picture{}, errors.New("the clip holds no JPEG")
+		return Picture{}, errors.New("the clip contains no JPEG")
 	}
 	limit := MaxBytes / len(all)
 	for w := width; w >= 16; w /= 2 {
@@ -41,10 +41,10 @@ func Clip(data []byte, frames, width int) (Picture, error) {
 			}
 		}
 	}
-	return Picture{}, errors.New("the clip does not fit a frame")
+	return Picture{}, errors.New("the clip does not fit a binary frame")
 }
 
-// assemble makes the clip of one width and quality; it gives up as soon as it is too long.
+// assemble builds the clip in one width and quality; it stops as soon as the clip is too long.
 func assemble(all [][]byte, width, limit int, quality []int) (clip Picture, err error) {
 	var out bytes.Buffer
 	var last []byte
@@ -75,8 +75,7 @@ const (
 	sos = 0xDA
 )
 
-// SplitJPEGs finds the JPEGs that stand one after the other in data, at most limit of them. It ends at the first bytes
-// that are none.
+// SplitJPEGs splits concatenated JPEGs, at most limit of them. It stops at the first bytes that are not a JPEG.
 func SplitJPEGs(data []byte, limit int) [][]byte {
 	var all [][]byte
 	for len(all) < min(limit, MaxFrames) {
@@ -90,7 +89,7 @@ func SplitJPEGs(data []byte, limit int) [][]byte {
 	return all
 }
 
-// jpegLength is how long the JPEG is that data begins with; 0 when it is none or is cut.
+// jpegLength returns the length of the JPEG at the start of data; 0 if there is none or it is truncated.
 func jpegLength(data []byte) int {
 	if len(data) < 4 || data[0] != 0xFF || data[1] != soi {
 		return 0

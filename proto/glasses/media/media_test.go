@@ -28,7 +28,8 @@ func noise(w, h int) []byte {
 
 func TestJPEG(t *testing.T) {
 	small := media.TestPicture(160, 120, 3)
-	if p, err := media.JPEG(small, 160); err != nil || !bytes.Equal(p.Bytes, small) || p.Width != 160 || p.Height != 120 {
+	if p, err := media.JPEG(small, 160); err != nil || !bytes.Equal(p.Bytes, small) || p.Width != 160 ||
+		p.Height != 120 {
 		t.Errorf("a picture that fits was changed: %v", err)
 	}
 	if p, err := media.JPEG(small, 80); err != nil || p.Width != 80 || p.Height != 60 {
@@ -46,7 +47,8 @@ func TestJPEG(t *testing.T) {
 	}
 	bomb := bytes.Clone(tall.Bytes())
 	binary.BigEndian.PutUint32(bomb[16:], 1<<30) // the width, before the checksum is looked at
-	for name, data := range map[string][]byte{"empty": nil, "GIF": []byte("GIF89a\x01\x00\x01\x00"), "cut": small[:200], "bomb": bomb} {
+	for name, data := range map[string][]byte{"empty": nil, "GIF": []byte("GIF89a\x01\x00\x01\x00"),
+		"cut": small[:200], "bomb": bomb} {
 		if _, err := media.JPEG(data, 64); err == nil {
 			t.Errorf("%s was taken", name)
 		}
@@ -58,7 +60,8 @@ func TestClip(t *testing.T) {
 	for n := range 20 {
 		clip = append(clip, media.TestPicture(320, 240, n)...)
 	}
-	if got := media.SplitJPEGs(append(bytes.Clone(clip), "tail"...), 100); len(got) != 20 || !bytes.Equal(got[7], media.TestPicture(320, 240, 7)) {
+	if got := media.SplitJPEGs(append(bytes.Clone(clip), "tail"...), 100); len(got) != 20 ||
+		!bytes.Equal(got[7], media.TestPicture(320, 240, 7)) {
 		t.Errorf("%d frames", len(got))
 	}
 	p, err := media.Clip(clip, 10, 320)
@@ -93,11 +96,13 @@ func riff(format []uint16, data []byte) []byte {
 }
 
 func TestWAV(t *testing.T) {
-	stereo, err := media.ParseWAV(riff([]uint16{1, 2, 16000, 0, 0, 0, 4, 16}, []byte{10, 0, 30, 0, 0xf6, 0xff, 0xe2, 0xff}))
+	stereo, err := media.ParseWAV(riff([]uint16{1, 2, 16000, 0, 0, 0, 4, 16},
+		[]byte{10, 0, 30, 0, 0xf6, 0xff, 0xe2, 0xff}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := stereo.Chunk(0, 16000); len(c) != 3200 || c[0] != 20 || int16(binary.LittleEndian.Uint16(c[2:])) != -20 || c[4] != 0 {
+	if c := stereo.Chunk(0, 16000); len(c) != 3200 || c[0] != 20 || int16(binary.LittleEndian.Uint16(c[2:])) != -20 ||
+		c[4] != 0 {
 		t.Errorf("mixed: %v", c[:6])
 	}
 	eight, err := media.ParseWAV(riff([]uint16{1, 1, 8000, 0, 0, 0, 1, 8}, bytes.Repeat([]byte{129}, 800)))
@@ -115,8 +120,10 @@ func TestWAV(t *testing.T) {
 	if bytes.Equal(a, make([]byte, 3200)) || !bytes.Equal(a[:1600], tone.Chunk(0, 16000)[:1600]) || len(b) != 3200 {
 		t.Error("the tone")
 	}
-	for name, data := range map[string][]byte{"empty": nil, "no data": []byte("RIFF\x00\x00\x00\x00WAVE"), "float": riff([]uint16{3, 1, 8000, 0, 0, 0, 4, 32}, nil),
-		"no rate": riff([]uint16{1, 1, 0, 0, 0, 0, 2, 16}, nil), "no channel": riff([]uint16{1, 0, 8000, 0, 0, 0, 2, 16}, nil), "short": riff([]uint16{1, 1}, nil)} {
+	for name, data := range map[string][]byte{"empty": nil, "no data": []byte("RIFF\x00\x00\x00\x00WAVE"),
+		"float":   riff([]uint16{3, 1, 8000, 0, 0, 0, 4, 32}, nil),
+		"no rate": riff([]uint16{1, 1, 0, 0, 0, 0, 2, 16}, nil), "no channel": riff([]uint16{1, 0, 8000, 0, 0, 0, 2,
+			16}, nil), "short": riff([]uint16{1, 1}, nil)} {
 		if _, err := media.ParseWAV(data); err == nil {
 			t.Errorf("%s was taken", name)
 		}

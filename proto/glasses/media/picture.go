@@ -1,6 +1,6 @@
-// Package media makes pictures, clips and sounds fit for glasses: JPEGs no wider than asked, clips that fit a binary
-// frame, sound in 100 ms chunks. It works in integers alone, so that the same bytes come out everywhere, and bounds what
-// it reads. It must not know where media come from or go to.
+// Package media fits pictures, clips and sounds to glasses: JPEGs of limited width, clips that fit a binary frame,
+// sound in chunks of 100 ms. It uses integers only, so that results are identical on every platform, and limits what
+// it reads. It does not know where media come from or go to.
 package media
 
 import (
@@ -16,24 +16,24 @@ import (
 )
 
 const (
-	// MaxPixels bounds a picture that is read.
+	// MaxPixels is the maximum size of a picture.
 	MaxPixels = 16 << 20
-	// MaxBytes is the most that fits a binary frame beside its header.
+	// MaxBytes is the space for media in a binary frame beside the header.
 	MaxBytes = glasses.MaxBinary - glasses.MaxHeader - 2
 )
 
-// Words of glasses.Media.MIME.
+// Values of glasses.Media.MIME.
 const (
 	MIMEJPEG  = "image/jpeg"
 	MIMEClip  = "video/x-motion-jpeg"
 	MIMESound = "audio/L16"
 )
 
-// decoding holds a token for each picture that is in memory as pixels: a big one is 100 MB for a moment, and many sessions
-// may take one at once.
+// decoding limits how many pictures are decoded at once: a large one takes 100 MB, and many sessions may take one at
+// the same time.
 var decoding = make(chan struct{}, 2)
 
-// qualities are tried from the best down until a picture fits.
+// qualities are tried in this order until a picture fits.
 var qualities = []int{90, 75, 60, 45, 30}
 
 // Picture is a JPEG.
@@ -42,11 +42,11 @@ type Picture struct {
 	Width, Height int // pixels
 }
 
-// JPEG makes of a JPEG or PNG a JPEG that is at most width pixels wide and MaxBytes long. One that is so already stays
-// as it is, to the byte.
+// JPEG converts a JPEG or PNG to a JPEG of at most width pixels and MaxBytes. A JPEG that already fits is returned
+// unchanged.
 func JPEG(data []byte, width int) (Picture, error) { return fit(data, width, MaxBytes, qualities) }
 
-// Check tells whether data is a JPEG or PNG that can be read whole.
+// Check returns an error unless data is a complete JPEG or PNG.
 func Check(data []byte) error {
 	if _, _, err := config(data); err != nil {
 		return err
@@ -54,7 +54,7 @@ func Check(data []byte) error {
 	decoding <- struct{}{}
 	defer func() { <-decoding }()
 	if _, _, err := image.Decode(bytes.NewReader(data)); err != nil {
-		return errors.New("the picture cannot be read to its end")
+		return errors.New("the picture is damaged or truncated")
 	}
 	return nil
 }
@@ -65,7 +65,8 @@ func config(data []byte) (image.Config, string, error) {
 		return c, "", errors.New("the picture is neither JPEG nor PNG")
 	}
 	if c.Width <= 0 || c.Height <= 0 || c.Width > MaxPixels/c.Height {
-		return c, "", fmt.Errorf("the picture is %d by %d pixels, the limit is %d in all", c.Width, c.Height, MaxPixels)
+		return c, "", fmt.Errorf("the picture is %d by %d pixels, the limit is %d in total", c.Width, c.Height,
+			MaxPixels)
 	}
 	return c, format, nil
 }
@@ -82,7 +83,7 @@ func fit(data []byte, width, limit int, qualities []int) (Picture, error) {
 	defer func() { <-decoding }()
 	img, _, err := image.Decode(bytes.NewReader(data))
 	if err != nil {
-		return Picture{}, errors.New("the picture cannot be read to its end")
+		return Picture{}, errors.New("the picture is damaged or truncated")
 	}
 	full := image.NewRGBA(image.Rect(0, 0, img.Bounds().Dx(), img.Bounds().Dy()))
 	draw.Draw(full, full.Bounds(), img, img.Bounds().Min, draw.Src)
@@ -91,7 +92,7 @@ func fit(data []byte, width, limit int, qualities []int) (Picture, error) {
 		for _, q := range qualities {
 			var out bytes.Buffer
 			if err := jpeg.Encode(&out, small, &jpeg.Options{Quality: q}); err != nil {
-				return Picture{}, errors.New("the picture cannot be written as JPEG")
+				return Picture{}, errors.New("the picture cannot be encoded as JPEG")
 			}
 			if out.Len() <= limit || w == 1 {
 				return Picture{out.Bytes(), small.Rect.Dx(), small.Rect.Dy()}, nil
@@ -100,7 +101,7 @@ func fit(data []byte, width, limit int, qualities []int) (Picture, error) {
 	}
 }
 
-// scale makes a picture narrower: each pixel is the average of those that it stands for.
+// scale makes a picture narrower: each pixel is the average of those that it replaces.
 func scale(src *image.RGBA, width int) *image.RGBA {
 	sw, sh := src.Rect.Dx(), src.Rect.Dy()
 	if width >= sw {
@@ -118,7 +119,7 @@ func scale(src *image.RGBA, width int) *image.RGBA {
 	return dst
 }
 
-// average writes the mean of box to the four bytes at to.
+// average writes the mean of box to the first four bytes of to.
 func average(to []byte, src *image.RGBA, box image.Rectangle) {
 	var sum [4]int
 	for y := box.Min.Y; y < box.Max.Y; y++ {

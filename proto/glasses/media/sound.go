@@ -5,22 +5,22 @@ import (
 	"errors"
 )
 
-// Sound is one channel of 16-bit sound. A nil Sound is a quiet tone of 440 Hz without end.
+// Sound is one channel of 16-bit sound. A nil Sound is a quiet, endless tone of 440 Hz.
 type Sound struct {
 	samples []int16
 	rate    int
 }
 
-// ParseWAV reads a WAV file: PCM of 8 or 16 bits, 1 to 8 channels (they are mixed), 4000 to 192000 Hz.
+// ParseWAV decodes a WAV file: PCM of 8 or 16 bits, 1 to 8 channels (which it mixes), 4000 to 192000 Hz.
 func ParseWAV(data []byte) (*Sound, error) {
 	if len(data) < 12 || string(data[:4]) != "RIFF" || string(data[8:12]) != "WAVE" {
-		return nil, errors.New("the sound is no WAV file")
+		return nil, errors.New("the sound is not a WAV file")
 	}
 	var format []byte
 	for rest := data[12:]; len(rest) >= 8; {
 		name, size := string(rest[:4]), int64(binary.LittleEndian.Uint32(rest[4:]))
 		rest = rest[8:]
-		body := rest[:min(size, int64(len(rest)))] // a stream's size is often wrong
+		body := rest[:min(size, int64(len(rest)))] // streamed files often declare a wrong size
 		switch name {
 		case "fmt ":
 			format = body
@@ -34,10 +34,11 @@ func ParseWAV(data []byte) (*Sound, error) {
 
 func parsePCM(format, body []byte) (*Sound, error) {
 	if len(format) < 16 {
-		return nil, errors.New("the WAV file does not say its format")
+		return nil, errors.New("the WAV file does not declare its format")
 	}
 	code := binary.LittleEndian.Uint16(format)
-	channels, rate, bits := int(binary.LittleEndian.Uint16(format[2:])), int(binary.LittleEndian.Uint32(format[4:])), int(binary.LittleEndian.Uint16(format[14:]))
+	channels, rate := int(binary.LittleEndian.Uint16(format[2:])), int(binary.LittleEndian.Uint32(format[4:]))
+	bits := int(binary.LittleEndian.Uint16(format[14:]))
 	if code == 0xFFFE && len(format) >= 26 {
 		code = binary.LittleEndian.Uint16(format[24:])
 	}
@@ -60,11 +61,11 @@ func parsePCM(format, body []byte) (*Sound, error) {
 	return s, nil
 }
 
-// toneHz is what a nil Sound gives.
+// toneHz is the frequency of a nil Sound.
 const toneHz = 440
 
-// Chunk gives 100 ms of it, the nth from 0, as 16-bit little-endian PCM at rate Hz. After its end it is silent; a nil
-// Sound is a quiet tone without end.
+// Chunk returns chunk n (from 0) of 100 ms as 16-bit little-endian PCM at rate Hz. After the end it is silent; a nil
+// Sound never ends.
 func (s *Sound) Chunk(n, rate int) []byte {
 	count := rate / 10
 	out := make([]byte, 2*count)
@@ -74,7 +75,7 @@ func (s *Sound) Chunk(n, rate int) []byte {
 	return out
 }
 
-// at is the sample at position i of rate, between two neighbours by their distance.
+// at returns sample i at the given rate, interpolated between the two nearest samples.
 func (s *Sound) at(i int64, rate int) int16 {
 	if s == nil {
 		return tone(i, rate)
@@ -91,7 +92,7 @@ func (s *Sound) at(i int64, rate int) int16 {
 	return int16(a + (b-a)*part/int64(rate))
 }
 
-// tone approximates a sine in integers (Bhaskara): floating point may differ between processors.
+// tone approximates a sine in integers (Bhaskara), as floating point may differ between processors.
 func tone(i int64, rate int) int16 {
 	const half, loud = 1 << 14, 3000
 	phase := i * toneHz % int64(rate) * 2 * half / int64(rate) // 0 to 2*half

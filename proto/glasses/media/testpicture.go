@@ -7,13 +7,14 @@ import (
 	"image/jpeg"
 )
 
-// TestPictures is how many test pictures there are until they come again.
+// TestPictures is the period of TestPicture.
 const TestPictures = 20
 
-// TestPicture is picture n of a camera without a scene, as a JPEG: colour bars, a grey wedge below them and a white line
-// that wanders from left to right.
+// TestPicture returns picture n of a camera without a scene as a JPEG: colour bars, a grey wedge below them and a
+// white line that moves from left to right.
 func TestPicture(width, height, n int) []byte {
-	bars := []color.RGBA{{192, 192, 192, 255}, {192, 192, 0, 255}, {0, 192, 192, 255}, {0, 192, 0, 255}, {192, 0, 192, 255}, {192, 0, 0, 255}, {0, 0, 192, 255}}
+	bars := []color.RGBA{{192, 192, 192, 255}, {192, 192, 0, 255}, {0, 192, 192, 255}, {0, 192, 0, 255},
+		{192, 0, 192, 255}, {192, 0, 0, 255}, {0, 0, 192, 255}}
 	img := image.NewRGBA(image.Rect(0, 0, width, height))
 	line, thick := n%TestPictures*width/TestPictures, max(1, width/80)
 	for x := range width {
@@ -25,7 +26,7 @@ func TestPicture(width, height, n int) []byte {
 		img.SetRGBA(x, 0, above)
 		img.SetRGBA(x, height-1, grey)
 	}
-	// Every row is like the first or like the last.
+	// Every row equals the first or the last.
 	for y := 1; y < height-1; y++ {
 		from := 0
 		if y >= height*3/4 {
@@ -34,6 +35,6 @@ func TestPicture(width, height, n int) []byte {
 		copy(img.Pix[y*img.Stride:(y+1)*img.Stride], img.Pix[from*img.Stride:])
 	}
 	var out bytes.Buffer
-	_ = jpeg.Encode(&out, img, &jpeg.Options{Quality: 90}) // only a writer that fails makes it fail
+	_ = jpeg.Encode(&out, img, &jpeg.Options{Quality: 90}) // fails only if the writer fails
 	return out.Bytes()
 }

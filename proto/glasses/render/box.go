@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// box is a node with its place. Lengths are panel pixels; x and y are as if nothing were scrolled.
+// box is a node with its position. Lengths are panel pixels; x and y ignore scrolling.
 type box struct {
 	n      *glasses.Node
 	parent *box
@@ -19,27 +19,27 @@ type box struct {
 	align  string // of text
 	target int    // index among the targets, -1 for none
 
-	natural    int // width when nothing is wrapped
+	natural    int // width without wrapping
 	padX, padY int
-	strip      int // kept free at the right of a scroller for its mark
+	strip      int // space at the right of a scroller for its indicator
 	pageLabel  bool
-	shrinks    bool // gives up height where there is too little
+	shrinks    bool // may become lower if there is too little height
 
 	x, y, w, h int
-	content    int // height of what is inside; more than there is room for can be scrolled
-	offset     int // pixels that the inside moved up
+	content    int // height of the content; what does not fit can be scrolled
+	offset     int // pixels by which the content is scrolled
 }
 
 func isContainer(n *glasses.Node) bool {
 	return n.Type == glasses.NodeColumn || n.Type == glasses.NodeRow || n.Type == glasses.NodeList
 }
 
-// scrolls tells whether content that does not fit can be reached.
+// scrolls reports whether content that does not fit can be reached.
 func (b *box) scrolls() bool {
 	return isContainer(b.n) && (b.n.Overflow == glasses.OverflowScroll || b.n.Overflow == glasses.OverflowPaginate)
 }
 
-// scrolled tells whether b is inside something that scrolls.
+// scrolled reports whether b is inside a scroller.
 func (b *box) scrolled() bool {
 	for p := b.parent; p != nil; p = p.parent {
 		if p.scrolls() {
@@ -53,19 +53,19 @@ func (b *box) paginates() bool { return b.scrolls() && b.n.Overflow == glasses.O
 
 func (b *box) rect() image.Rectangle { return image.Rect(b.x, b.y, b.x+b.w, b.y+b.h) }
 
-// inner is what r leaves for the inside of b.
+// inner returns the part of r that is left for the content of b.
 func (b *box) inner(r image.Rectangle) image.Rectangle {
 	r = image.Rectangle{Min: r.Min.Add(image.Pt(b.padX, b.padY)), Max: r.Max.Sub(image.Pt(b.padX+b.strip, b.padY))}
 	r.Max.X, r.Max.Y = max(r.Min.X, r.Max.X), max(r.Min.Y, r.Max.Y)
 	return r
 }
 
-// page is the height of what a scroller shows at once, at least 1.
+// page returns the visible height of a scroller, at least 1.
 func (b *box) page() int { return max(b.inner(b.rect()).Dy(), 1) }
 
 func (b *box) pages() int { return max((b.content+b.page()-1)/b.page(), 1) }
 
-// limit is the largest offset.
+// limit returns the largest offset.
 func (b *box) limit() int {
 	switch {
 	case b.paginates():
@@ -76,7 +76,7 @@ func (b *box) limit() int {
 	return 0
 }
 
-// within brings an offset to one that b can have.
+// within returns the valid offset nearest to offset.
 func (b *box) within(offset int) int {
 	offset = min(max(offset, 0), b.limit())
 	if b.paginates() {
@@ -85,7 +85,8 @@ func (b *box) within(offset int) int {
 	return offset
 }
 
-// reveal gives the offset nearest to the one given at which t, somewhere inside b, is seen; its top when it is too high.
+// reveal returns the offset nearest to the given one at which t, a descendant of b, is visible; its top if it is
+// higher than b.
 func (b *box) reveal(t *box, offset int) int {
 	top := t.y - b.inner(b.rect()).Min.Y
 	for p := t.parent; p != b; p = p.parent {
@@ -102,7 +103,7 @@ func (b *box) reveal(t *box, offset int) int {
 	return b.within(offset)
 }
 
-// has tells whether t is somewhere inside b.
+// has reports whether t is a descendant of b.
 func (b *box) has(t *box) bool {
 	for p := t.parent; p != nil; p = p.parent {
 		if p == b {
@@ -112,7 +113,7 @@ func (b *box) has(t *box) bool {
 	return false
 }
 
-// move shifts a box and what is in it.
+// move shifts a box and its content.
 func (b *box) move(dy int) {
 	if dy == 0 {
 		return
@@ -123,7 +124,7 @@ func (b *box) move(dy int) {
 	}
 }
 
-// path names the node as refusals of a tree do: tree.children[0].
+// path returns the path of the node in the form of tree errors: tree.children[0].
 func (b *box) path() string {
 	if b.parent == nil {
 		return "tree"

@@ -30,6 +30,8 @@ func goldens() []golden {
 	return []golden{
 		{name: "text", tree: `{"type":"column","gap":2,"children":[{"type":"text","style":"title","text":"Title: Weather"},
 			{"type":"text","text":` + words + `},{"type":"text","style":"caption","align":"end","colour":"#31a2f2","text":"caption 12:45"}]}`},
+		{name: "large", tree: `{"type":"column","align":"center","grow":1,"children":[{"type":"text","style":"large","align":"center","text":"04:59"},
+			{"type":"text","style":"title","text":"Pasta"},{"type":"text","style":"caption","text":"tap to stop"}]}`},
 		{name: "align", tree: `{"type":"column","align":"center","children":[{"type":"text","text":"centred\nlines of text"},
 			{"type":"row","gap":6,"children":[{"type":"icon","icon":"sun","colour":"#f7e26b"},{"type":"text","text":"22°C"}]},
 			{"type":"text","align":"start","text":"日本 e\u0301 🙂"}]}`},
@@ -56,7 +58,8 @@ func goldens() []golden {
 // view is the golden's view on any model.
 func (g golden) of(t testing.TB) glasses.View {
 	t.Helper()
-	tree := bytes.ReplaceAll([]byte(g.tree), []byte("PICTURE"), []byte(base64.StdEncoding.EncodeToString(gradient(96, 72))))
+	tree := bytes.ReplaceAll([]byte(g.tree), []byte("PICTURE"),
+		[]byte(base64.StdEncoding.EncodeToString(gradient(96, 72))))
 	show, err := glasses.ParseShow(append(append([]byte(`{"tree":`), tree...), '}'))
 	if err != nil {
 		t.Fatalf("%s: %v", g.name, err)

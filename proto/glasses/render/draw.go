@@ -1,6 +1,6 @@
-// Package render draws a display tree on the panel of a device model, to the pixel alike on every platform: whoever
-// simulates glasses, natively or as WebAssembly in a browser, shows and measures with it. It counts in integers only, has
-// no I/O and no clock, and must not know sessions, transports or who asks.
+// Package render draws a display tree on the panel of a device model, identical to the pixel on every platform,
+// natively or as WebAssembly in a browser. It uses integers only, has no I/O and no clock, and does not know
+// sessions, transports or its callers.
 package render
 
 import (
@@ -9,11 +9,11 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// maxSide bounds the panels that are drawn, in pixels; a model that says more has no panel here.
+// maxSide is the maximum side of a panel in pixels; a model with a larger one counts as having no panel.
 const maxSide = 4096
 
-// Draw gives the panel of m as it shows v, in exactly the panel's size and with the colours that the panel has. Pixels are
-// opaque; those outside a round panel are black. It is nil for a model without panel.
+// Draw returns the panel of m showing v, in the size and colours of the panel. Pixels are opaque; those outside a
+// round panel are black. It returns nil for a model without panel.
 func Draw(m glasses.DeviceModel, v glasses.View) *image.NRGBA {
 	sc, ok := newScreen(m)
 	if !ok {
@@ -23,29 +23,41 @@ func Draw(m glasses.DeviceModel, v glasses.View) *image.NRGBA {
 	for i := 3; i < len(img.Pix); i += 4 {
 		img.Pix[i] = 0xff
 	}
-	s := newScene(sc, v)
-	c := canvas{img: img, q: sc.quantiser, pixels: maxPixels}
-	s.walk(func(b *box, r, clip image.Rectangle) {
-		if r.Overlaps(clip) {
-			c.node(s, b, r, clip.Intersect(r.Inset(-s.body.size))) // room for what a glyph has beyond its line
-		}
-	})
-	sc.finish(img)
+	newScene(sc, v).paint(img, nil)
 	if m.Panel.Shape == glasses.ShapeRound {
 		maskRound(img)
 	}
 	return img
 }
 
-// canvas paints on a panel's picture. The colours that it takes are the panel's own (see quantiser).
+// paint draws the part of the panel that img covers, without the text of the box without.
+func (s *scene) paint(img *image.NRGBA, without *box) {
+	c := canvas{img: img, q: s.quantiser, pixels: maxPixels, without: without}
+	s.walk(func(b *box, r, clip image.Rectangle) {
+		if r.Overlaps(clip) {
+			c.node(s, b, r, s.paintClip(r, clip))
+		}
+	})
+	s.finish(img)
+}
+
+// paintClip returns the part of the panel that a box at r paints, which leaves space for glyphs that extend beyond
+// their line.
+func (s *scene) paintClip(r, clip image.Rectangle) image.Rectangle {
+	return clip.Intersect(r.Inset(-s.body.size))
+}
+
+// canvas paints on the picture of a panel. Its colours are already those of the panel (see quantiser).
 type canvas struct {
 	img *image.NRGBA
 	q   quantiser
-	// pixels of pictures that may still be decoded.
+	// pixels is how many pixels of pictures may still be decoded.
 	pixels int
+	// without is a box whose text is left out; nil for none.
+	without *box
 }
 
-// node paints one box: r is where it is on the panel, clip what may be painted.
+// node paints one box: r is its place on the panel, clip the part that may be painted.
 func (c *canvas) node(s *scene, b *box, r, clip image.Rectangle) {
 	focused := b.target >= 0 && b.target == s.focus
 	ink := c.q.ink(b.n.Colour)
@@ -87,7 +99,7 @@ func (c *canvas) progress(s *scene, b *box, r, clip image.Rectangle, ink rgb) {
 	c.fill(in, clip, ink)
 }
 
-// mark paints what tells of content beyond the edges of a scroller: a thin bar, or where among the pages it stands.
+// mark paints the indicator of a scroller with hidden content: a thin bar, or the position among the pages.
 func (c *canvas) mark(s *scene, b *box, r, clip image.Rectangle, ink rgb) {
 	limit := b.limit()
 	if b.n.Overflow != glasses.OverflowScroll && b.n.Overflow != glasses.OverflowPaginate || limit == 0 {
@@ -123,7 +135,7 @@ func (c *canvas) mark(s *scene, b *box, r, clip image.Rectangle, ink rgb) {
 
 // fill paints a rectangle.
 func (c *canvas) fill(r, clip image.Rectangle, ink rgb) {
-	r = r.Intersect(clip)
+	r = r.Intersect(clip).Intersect(c.img.Rect)
 	for y := r.Min.Y; y < r.Max.Y; y++ {
 		row := c.img.Pix[c.img.PixOffset(r.Min.X, y):]
 		for i := 0; i < 4*r.Dx(); i += 4 {
@@ -132,22 +144,27 @@ func (c *canvas) fill(r, clip image.Rectangle, ink rgb) {
 	}
 }
 
-// frame paints the edge of a rectangle, w pixels wide, with its corners left out.
+// frame paints the outline of a rectangle, w pixels wide, without the corners.
 func (c *canvas) frame(r, clip image.Rectangle, w int, ink rgb) {
+	for _, e := range frameEdges(r, w) {
+		c.fill(e, clip, ink)
+	}
+}
+
+// frameEdges returns the four edges of an outline, w pixels wide, without the corners.
+func frameEdges(r image.Rectangle, w int) [4]image.Rectangle {
 	w = min(w, (r.Dx()+1)/2, (r.Dy()+1)/2)
-	for _, e := range []image.Rectangle{
+	return [4]image.Rectangle{
 		{Min: image.Pt(r.Min.X+w, r.Min.Y), Max: image.Pt(r.Max.X-w, r.Min.Y+w)},
 		{Min: image.Pt(r.Min.X+w, r.Max.Y-w), Max: image.Pt(r.Max.X-w, r.Max.Y)},
 		{Min: image.Pt(r.Min.X, r.Min.Y+w), Max: image.Pt(r.Min.X+w, r.Max.Y-w)},
 		{Min: image.Pt(r.Max.X-w, r.Min.Y+w), Max: image.Pt(r.Max.X, r.Max.Y-w)},
-	} {
-		c.fill(e, clip, ink)
 	}
 }
 
 // stamp paints ink through a mask whose top left pixel is at x, y.
 func (c *canvas) stamp(m *mask, x, y int, clip image.Rectangle, ink rgb) {
-	r := image.Rect(x, y, x+m.w, y+m.h).Intersect(clip)
+	r := image.Rect(x, y, x+m.w, y+m.h).Intersect(clip).Intersect(c.img.Rect)
 	for py := r.Min.Y; py < r.Max.Y; py++ {
 		cover := m.pix[(py-y)*m.w+r.Min.X-x:]
 		row := c.img.Pix[c.img.PixOffset(r.Min.X, py):]
@@ -159,20 +176,20 @@ func (c *canvas) stamp(m *mask, x, y int, clip image.Rectangle, ink rgb) {
 	}
 }
 
-// blend moves a pixel towards ink by a of 255.
+// blend mixes ink into a pixel with an opacity of a/255.
 func blend(px []byte, ink rgb, a uint8) {
 	for k := range 3 {
 		px[k] = uint8((int(px[k])*(255-int(a)) + int(ink[k])*int(a) + 127) / 255)
 	}
 }
 
-// maskRound blackens what lies outside the circle that touches the sides.
+// maskRound blackens what is outside the inscribed circle.
 func maskRound(img *image.NRGBA) {
 	w, h := img.Rect.Dx(), img.Rect.Dy()
 	side := min(w, h)
 	for y := range h {
 		for x := range w {
-			dx, dy := 2*x+1-w, 2*y+1-h // twice the way from the middle
+			dx, dy := 2*x+1-w, 2*y+1-h // twice the distance from the centre
 			if dx*dx+dy*dy > side*side {
 				copy(img.Pix[img.PixOffset(x, y):], []byte{0, 0, 0, 0xff})
 			}

@@ -15,16 +15,17 @@ import (
 	"github.com/service-dev/service/proto/glasses/render"
 )
 
-func TestText(t *testing.T) {
+func TestWords(t *testing.T) {
 	tree := glasses.Node{Type: glasses.NodeColumn, Text: "not shown", Children: []glasses.Node{
 		{Type: glasses.NodeText, Text: "first"}, {Type: glasses.NodeText},
-		{Type: glasses.NodeRow, Children: []glasses.Node{{Type: glasses.NodeIcon, Text: "no"}, {Type: glasses.NodeButton, Text: "second"}}},
+		{Type: glasses.NodeRow, Children: []glasses.Node{{Type: glasses.NodeIcon, Text: "no"},
+			{Type: glasses.NodeButton, Text: "second"}}},
 		{Type: "map3d", Text: "no", Children: []glasses.Node{{Type: glasses.NodeText, Text: "no"}}},
 		{Type: glasses.NodeText, Text: "third"}}}
-	if diff := cmp.Diff([]string{"first", "second", "third"}, render.Text(&tree)); diff != "" {
+	if diff := cmp.Diff([]string{"first", "second", "third"}, render.Words(&tree)); diff != "" {
 		t.Error(diff)
 	}
-	if got := render.Text(nil); got == nil || len(got) != 0 {
+	if got := render.Words(nil); got == nil || len(got) != 0 {
 		t.Errorf("a clear panel: %#v", got)
 	}
 }
@@ -34,7 +35,9 @@ func TestTargetsAndHit(t *testing.T) {
 	tree := glasses.Node{Type: glasses.NodeColumn, Children: []glasses.Node{
 		{Type: glasses.NodeButton, ID: "top", Text: "Top"},
 		{Type: glasses.NodeList, Children: []glasses.Node{
-			{Type: glasses.NodeRow, ID: "row", Children: []glasses.Node{{Type: glasses.NodeText, Text: "left", Grow: 1}, {Type: glasses.NodeButton, ID: "inner", Text: "right"}}},
+			{Type: glasses.NodeRow, ID: "row",
+				Children: []glasses.Node{{Type: glasses.NodeText, Text: "left", Grow: 1},
+					{Type: glasses.NodeButton, ID: "inner", Text: "right"}}},
 			{Type: glasses.NodeText, Text: "without id"}}}}}
 	v := render.Clamp(m, glasses.View{Tree: &tree})
 	if v.Focus != 0 {
@@ -48,7 +51,8 @@ func TestTargetsAndHit(t *testing.T) {
 			t.Errorf("a tap on %+v meets %+v", target, hit)
 		}
 	}
-	want := []string{"top tree.children[0]", "row tree.children[1].children[0]", "inner tree.children[1].children[0].children[1]", " tree.children[1].children[1]"}
+	want := []string{"top tree.children[0]", "row tree.children[1].children[0]",
+		"inner tree.children[1].children[0].children[1]", " tree.children[1].children[1]"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -61,7 +65,8 @@ func TestTargetsAndHit(t *testing.T) {
 
 func TestFocusIsSeen(t *testing.T) {
 	tree := glasses.Node{Type: glasses.NodeList, Children: []glasses.Node{
-		{Type: glasses.NodeButton, Text: "one"}, {Type: glasses.NodeText, Text: "two"}, {Type: glasses.NodeRow, Children: []glasses.Node{{Type: glasses.NodeIcon, Icon: "sun"}}}}}
+		{Type: glasses.NodeButton, Text: "one"}, {Type: glasses.NodeText, Text: "two"},
+		{Type: glasses.NodeRow, Children: []glasses.Node{{Type: glasses.NodeIcon, Icon: "sun"}}}}}
 	for _, m := range panels() {
 		pictures := map[string]int{}
 		for focus := -1; focus < 3; focus++ {
@@ -94,7 +99,8 @@ func TestTreesBeyondTheLimitsAreDrawnInPart(t *testing.T) {
 	}
 	wide := glasses.Node{Type: glasses.NodeRow, Children: make([]glasses.Node, 5000)}
 	for _, tree := range []*glasses.Node{deep, &wide, {Type: glasses.NodeText, Text: strings.Repeat("x", 1<<17)},
-		{Type: glasses.NodeColumn, Padding: 1 << 40, Gap: -5, Grow: -3, Value: 1 << 40, Children: []glasses.Node{{Type: glasses.NodeProgress, Value: -7, Width: -1}}}} {
+		{Type: glasses.NodeColumn, Padding: 1 << 40, Gap: -5, Grow: -3, Value: 1 << 40,
+			Children: []glasses.Node{{Type: glasses.NodeProgress, Value: -7, Width: -1}}}} {
 		v := glasses.View{Tree: tree, Scroll: 1 << 50, Focus: 1 << 50}
 		for _, m := range panels() {
 			render.Draw(m, v)
@@ -106,9 +112,11 @@ func TestTreesBeyondTheLimitsAreDrawnInPart(t *testing.T) {
 			t.Errorf("%+v is drawn", p)
 		}
 	}
-	for _, p := range []glasses.Panel{{Width: 1, Height: 1}, {Width: 3, Height: 900, Shape: glasses.ShapeRound, TextLines: 1000}, {Width: 40, Height: 2, Colour: "other"}} {
+	for _, p := range []glasses.Panel{{Width: 1, Height: 1},
+		{Width: 3, Height: 900, Shape: glasses.ShapeRound, TextLines: 1000}, {Width: 40, Height: 2, Colour: "other"}} {
 		tree := list(30, glasses.OverflowPaginate)
-		if img := render.Draw(glasses.DeviceModel{Panel: &p}, glasses.View{Tree: &tree}); img.Rect.Dx() != p.Width || img.Rect.Dy() != p.Height {
+		if img := render.Draw(glasses.DeviceModel{Panel: &p}, glasses.View{Tree: &tree}); img.Rect.Dx() != p.Width ||
+			img.Rect.Dy() != p.Height {
 			t.Errorf("%+v: %v", p, img.Rect)
 		}
 	}
@@ -136,7 +144,8 @@ func FuzzDraw(f *testing.F) {
 		seed, _ := json.Marshal(glasses.Show{Tree: randomTree(r, 4)})
 		f.Add(seed, r.IntN(8)-1, r.IntN(400))
 	}
-	long, _ := json.Marshal(glasses.Show{Tree: glasses.Node{Type: glasses.NodeList, Overflow: glasses.OverflowPaginate, Padding: 4000,
+	long, _ := json.Marshal(glasses.Show{Tree: glasses.Node{Type: glasses.NodeList,
+		Overflow: glasses.OverflowPaginate, Padding: 4000,
 		Children: []glasses.Node{{Type: glasses.NodeText, Text: strings.Repeat("x\n", 20000)}}}})
 	f.Add(long, 0, 77777)
 	f.Fuzz(func(t *testing.T, payload []byte, focus, scroll int) {

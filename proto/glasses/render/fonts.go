@@ -16,7 +16,7 @@ type mask struct {
 	pix  []uint8
 }
 
-// glyph is a character in a face: how far it moves the pen, and its mask with its place from the pen on the baseline.
+// glyph is a character in a face: its advance, and its mask with the offset from the pen on the baseline.
 type glyph struct {
 	r         rune
 	advance   int
@@ -24,7 +24,7 @@ type glyph struct {
 	mask
 }
 
-// Fonts are parsed when the first text is drawn: a program that never draws must not pay for them.
+// Fonts are parsed when the first text is drawn, so that a program that never draws does not pay for them.
 var (
 	regular = sync.OnceValue(func() *sfnt.Font { return parseFont(goregular.TTF) })
 	bold    = sync.OnceValue(func() *sfnt.Font { return parseFont(gobold.TTF) })
@@ -33,12 +33,12 @@ var (
 func parseFont(ttf []byte) *sfnt.Font {
 	f, err := sfnt.Parse(ttf)
 	if err != nil {
-		panic("render: a font that is part of the program does not parse: " + err.Error())
+		panic("render: parse embedded font: " + err.Error())
 	}
 	return f
 }
 
-// maxGlyphs bounds the cache; a full one starts anew.
+// maxGlyphs is the size of the cache, which is emptied when full.
 const maxGlyphs = 4096
 
 type glyphKey struct {
@@ -46,7 +46,7 @@ type glyphKey struct {
 	r    rune
 }
 
-// glyphCache keeps glyphs for every panel. It may be used concurrently; glyphs never change.
+// glyphCache caches glyphs for all panels. It is safe for concurrent use; glyphs are immutable.
 type glyphCache struct {
 	mu     sync.Mutex
 	glyphs map[glyphKey]*glyph
@@ -56,7 +56,7 @@ type glyphCache struct {
 
 var glyphs glyphCache
 
-// of gives the glyphs of a text; see get for those that the fonts lack.
+// of returns the glyphs of a text.
 func (c *glyphCache) of(f face, text []rune) []*glyph {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,8 +81,8 @@ func (c *glyphCache) get(f face, r rune) *glyph {
 	return g
 }
 
-// load rasterises a glyph. A character that the font lacks becomes a box; one without width of its own (combining marks,
-// joiners) that it lacks becomes nothing.
+// load rasterises a glyph. A character that the font lacks becomes a box, or nothing if it has no width of its own
+// (combining marks, joiners).
 func (c *glyphCache) load(f face, r rune) *glyph {
 	src := regular()
 	if f.bold {
@@ -112,7 +112,7 @@ func (c *glyphCache) load(f face, r rune) *glyph {
 	return g
 }
 
-// missing is a visible box as high as a capital letter.
+// missing returns a box as high as a capital letter.
 func missing(f face, r rune) *glyph {
 	h := max(f.size*7/10, 3)
 	w := max(h*3/5, 3)

@@ -2,37 +2,33 @@ package render
 
 import (
 	"image"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 )
 
-// Icons lists the names that an icon node may have, sorted. Another name is drawn as an empty box.
+// Icons returns the names of the known icons, sorted. Other names are drawn as an empty box.
 func Icons() []string {
-	names := make([]string, 0, len(iconShapes))
-	for name := range iconShapes {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(iconShapes))
 }
 
-// iconGrid is the side of the square that icons are drawn in; iconPen the width of their lines.
+// iconGrid is the side of the square in which icons are defined; iconPen is the width of their lines.
 const (
 	iconGrid = 48
 	iconPen  = 4
-	iconFine = 16 // parts of a unit of the grid that shapes are measured in
+	iconFine = 16 // coordinates of shapes are in 1/iconFine of the grid
 )
 
-// shape is one part of an icon, in 1/iconFine of the grid. An erasing one takes away what is below it.
+// shape is one part of an icon, in 1/iconFine of the grid. An erasing shape removes what is below it.
 type shape struct {
 	kind  byte // one of the letters of iconShapes
 	erase bool
 	v     []int
 }
 
-// parseIcon reads a line of iconShapes.
+// parseIcon parses a line of iconShapes.
 func parseIcon(spec string) []shape {
 	var shapes []shape
 	for _, word := range strings.Fields(spec) {
@@ -53,7 +49,7 @@ func parseIcon(spec string) []shape {
 	return shapes
 }
 
-// covers tells whether a point is inside.
+// covers reports whether a point is inside.
 func (s *shape) covers(x, y int) bool {
 	const half = iconPen * iconFine / 2
 	v := s.v
@@ -80,7 +76,7 @@ func (s *shape) covers(x, y int) bool {
 	return false
 }
 
-// nearLine tells whether a point is at most r from the line between two others.
+// nearLine reports whether a point is at most r from a line segment.
 func nearLine(x, y, x0, y0, x1, y1, r int) bool {
 	dx, dy := x1-x0, y1-y0
 	length := dx*dx + dy*dy
@@ -110,8 +106,8 @@ func inPolygon(x, y int, v []int) bool {
 	return in
 }
 
-// drawIcon gives the part of an icon's mask that lies within part, where the whole has sides of size pixels. Pixels are
-// sampled at 16 points, those of large icons at 4.
+// drawIcon returns the mask of part of an icon whose sides are size pixels. Pixels are sampled at 16 points, those of
+// large icons at 4.
 func drawIcon(spec string, size int, part image.Rectangle) mask {
 	shapes := parseIcon(spec)
 	m := mask{w: part.Dx(), h: part.Dy(), pix: make([]uint8, part.Dx()*part.Dy())}
@@ -149,7 +145,7 @@ type iconKey struct {
 	size int
 }
 
-// iconCache keeps masks of icons up to maxIconKept pixels wide; a full one starts anew.
+// iconCache caches masks of icons up to maxIconKept pixels wide. It is emptied when full.
 var iconCache struct {
 	sync.Mutex
 	masks map[iconKey]*mask
@@ -160,7 +156,7 @@ const (
 	maxIconKept = 128
 )
 
-// iconMask gives the mask of an icon of at most maxIconKept pixels.
+// iconMask returns the mask of an icon of at most maxIconKept pixels.
 func iconMask(name string, size int) *mask {
 	key := iconKey{name, size}
 	iconCache.Lock()
@@ -176,7 +172,7 @@ func iconMask(name string, size int) *mask {
 	return &m
 }
 
-// icon paints an icon node; one that is not known is a frame.
+// icon paints an icon node; an unknown icon is an empty box.
 func (c *canvas) icon(s *scene, b *box, r, clip image.Rectangle, ink rgb) {
 	in := b.inner(r)
 	size := s.iconSize(b.n)
@@ -188,7 +184,7 @@ func (c *canvas) icon(s *scene, b *box, r, clip image.Rectangle, ink rgb) {
 		c.frame(at, clip, s.border, ink)
 	case size <= maxIconKept:
 		c.stamp(iconMask(b.n.Icon, size), at.Min.X, at.Min.Y, clip, ink)
-	case !clip.Empty(): // only what is seen of it: a tree may ask for hundreds as large as the panel
+	case !clip.Empty(): // only the visible part: a tree may have hundreds as large as the panel
 		m := drawIcon(spec, size, clip.Sub(at.Min))
 		c.stamp(&m, clip.Min.X, clip.Min.Y, clip, ink)
 	}

@@ -6,18 +6,19 @@ import (
 	"fmt"
 	"image"
 	"image/draw"
-	_ "image/jpeg" // the two formats that a tree may hold
+	_ "image/jpeg" // the two formats that a tree may contain
 	_ "image/png"
 	"strconv"
 
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// maxPixels bounds the pictures of a tree together, before they are decoded: a few hundred bytes of PNG can claim any size.
+// maxPixels limits the pictures of a tree together before they are decoded: a few hundred bytes of PNG can declare
+// any size.
 const maxPixels = 4 << 20
 
-// CheckImages decodes the pictures of a tree. It is bad_payload, naming the node by its path, when one is not a PNG or
-// JPEG that can be read, or when the pictures have more than 4 megapixels (4 194 304) together; nil otherwise.
+// CheckImages decodes the pictures of a tree. It returns a bad_payload error that names the node by its path if one
+// is not a readable PNG or JPEG, or if the pictures have more than 4 megapixels (4 194 304) together.
 func CheckImages(tree glasses.Node) *glasses.Error {
 	left := maxPixels
 	return checkImages(&tree, "tree", 1, &left)
@@ -28,13 +29,14 @@ func checkImages(n *glasses.Node, path string, depth int, left *int) *glasses.Er
 		size, err := pictureSize(n.Data)
 		if err == nil {
 			if *left -= size.X * size.Y; *left < 0 {
-				return &glasses.Error{Code: glasses.CodeBadPayload,
-					Message: fmt.Sprintf("%s.data: pictures of a tree may have %d pixels together, with this one there are more", path, maxPixels)}
+				return &glasses.Error{Code: glasses.CodeBadPayload, Message: fmt.Sprintf(
+					"%s.data: with this picture the tree exceeds the limit of %d pixels in total", path, maxPixels)}
 			}
 			_, err = decode(n.Data)
 		}
 		if err != nil {
-			return &glasses.Error{Code: glasses.CodeBadPayload, Message: path + ".data is not a PNG or JPEG that can be read"}
+			return &glasses.Error{Code: glasses.CodeBadPayload,
+				Message: path + ".data is not a PNG or JPEG that can be read"}
 		}
 	}
 	if !isContainer(n) || depth == glasses.MaxTreeDepth {
@@ -48,7 +50,8 @@ func checkImages(n *glasses.Node, path string, depth int, left *int) *glasses.Er
 	return nil
 }
 
-// pictureSize reads how large a picture says it is, without decoding it. The product of its sides is at most maxPixels.
+// pictureSize returns the declared size of a picture without decoding it. A size over maxPixels is returned as one
+// that is.
 func pictureSize(data string) (image.Point, error) {
 	raw, err := base64.StdEncoding.DecodeString(data)
 	if err != nil {
@@ -61,13 +64,13 @@ func pictureSize(data string) (image.Point, error) {
 	if c.Width <= 0 || c.Height <= 0 {
 		return image.Point{}, fmt.Errorf("picture has no pixels")
 	}
-	if c.Width > maxPixels || c.Height > maxPixels { // the product below cannot overflow
+	if c.Width > maxPixels || c.Height > maxPixels { // the caller's product must not overflow
 		return image.Point{X: maxPixels, Y: 2}, nil
 	}
 	return image.Pt(c.Width, c.Height), nil
 }
 
-// decode gives a picture as premultiplied RGBA with its top left at 0, 0. Check its size first.
+// decode returns a picture as premultiplied RGBA with its top left at 0, 0. Check its size first.
 func decode(data string) (*image.RGBA, error) {
 	raw, err := base64.StdEncoding.DecodeString(data)
 	if err != nil {
@@ -82,8 +85,8 @@ func decode(data string) (*image.RGBA, error) {
 	return out, nil
 }
 
-// pictureBounds is the size of an image node whose place is w wide: its own or what was asked for, with its proportions,
-// and never more than the panel shows.
+// pictureBounds returns the size of an image node in a place of width w: its natural or requested size in its
+// proportions, and at most what the panel shows.
 func (s *scene) pictureBounds(b *box, w int) image.Point {
 	size := b.own
 	if size.X == 0 {
@@ -99,7 +102,7 @@ func (s *scene) pictureBounds(b *box, w int) image.Point {
 	return size
 }
 
-// fit is the largest size with the proportions of own that is not larger than room; at least one pixel.
+// fit returns the largest size with the proportions of own that is not larger than room; at least one pixel.
 func fit(own, room image.Point) image.Point {
 	if own.X*room.Y > own.Y*room.X {
 		return image.Pt(max(room.X, 1), max(own.Y*room.X/own.X, 1))
@@ -107,11 +110,12 @@ func fit(own, room image.Point) image.Point {
 	return image.Pt(max(own.X*room.Y/own.Y, 1), max(room.Y, 1))
 }
 
-// picture paints an image node; one that cannot be decoded is a frame with a cross.
+// picture paints an image node; one that cannot be decoded is a crossed box.
 func (c *canvas) picture(b *box, r, clip image.Rectangle, ink rgb) {
 	r = b.inner(r)
 	clip = clip.Intersect(r)
-	if clip.Empty() {
+	shown := clip.Intersect(c.img.Rect)
+	if shown.Empty() {
 		return
 	}
 	var src *image.RGBA
@@ -129,8 +133,8 @@ func (c *canvas) picture(b *box, r, clip image.Rectangle, ink rgb) {
 		return
 	}
 	size := image.Pt(r.Dx(), min(r.Dy(), max(b.own.Y*r.Dx()/b.own.X, 1)))
-	for y := clip.Min.Y; y < min(clip.Max.Y, r.Min.Y+size.Y); y++ {
-		for x := clip.Min.X; x < clip.Max.X; x++ {
+	for y := shown.Min.Y; y < min(shown.Max.Y, r.Min.Y+size.Y); y++ {
+		for x := shown.Min.X; x < shown.Max.X; x++ {
 			px := average(src, size, x-r.Min.X, y-r.Min.Y)
 			at := c.img.Pix[c.img.PixOffset(x, y):]
 			var over rgb
@@ -143,7 +147,7 @@ func (c *canvas) picture(b *box, r, clip image.Rectangle, ink rgb) {
 	}
 }
 
-// average gives the pixel x, y of src brought to size: the mean of all that it covers, each by how much it covers of it.
+// average returns the pixel x, y of src scaled to size: the mean of all pixels that it covers, weighted by area.
 func average(src *image.RGBA, size image.Point, x, y int) (px [4]int) {
 	w, h := src.Rect.Dx(), src.Rect.Dy()
 	x0, x1, y0, y1 := x*w, (x+1)*w, y*h, (y+1)*h // in parts of a pixel: 1/size.X across, 1/size.Y down

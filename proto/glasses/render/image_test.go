@@ -57,20 +57,23 @@ func TestCheckImages(t *testing.T) {
 		tree glasses.Node
 		says string // of the refusal; empty when there is none
 	}{
-		"none":              {tree: column()},
-		"png":               {tree: column(picture(gradient(10, 10)))},
-		"jpeg":              {tree: column(picture(jpegOf(t)))},
-		"4 megapixels":      {tree: picture(encoded(t, 2048, 2048))},
-		"more":              {picture(encoded(t, 2048, 2049)), "tree.data: pictures"},
-		"more together":     {column(picture(encoded(t, 2000, 2000)), picture(encoded(t, 1000, 1000))), "tree.children[1].data: pictures"},
+		"none":         {tree: column()},
+		"png":          {tree: column(picture(gradient(10, 10)))},
+		"jpeg":         {tree: column(picture(jpegOf(t)))},
+		"4 megapixels": {tree: picture(encoded(t, 2048, 2048))},
+		"more":         {picture(encoded(t, 2048, 2049)), "tree.data: with this picture"},
+		"more together": {column(picture(encoded(t, 2000, 2000)), picture(encoded(t, 1000, 1000))),
+			"tree.children[1].data: with this picture"},
 		"claims to be huge": {picture(claim(t, 1<<15, 1<<15)), "4194304"},
 		"claims a bit more": {picture(claim(t, 9, 9)), "not a PNG or JPEG"},
-		"cut":               {column(column(picture(gradient(90, 90)[:200]))), "tree.children[0].children[0].data is not"},
-		"no picture":        {picture([]byte("GIF89a")), "not a PNG or JPEG"},
-		"not base64":        {glasses.Node{Type: glasses.NodeImage, Data: "%"}, "not a PNG or JPEG"},
+		"cut": {column(column(picture(gradient(90, 90)[:200]))),
+			"tree.children[0].children[0].data is not"},
+		"no picture": {picture([]byte("GIF89a")), "not a PNG or JPEG"},
+		"not base64": {glasses.Node{Type: glasses.NodeImage, Data: "%"}, "not a PNG or JPEG"},
 	} {
 		err := render.CheckImages(c.tree)
-		if (err == nil) != (c.says == "") || err != nil && (err.Code != glasses.CodeBadPayload || !strings.Contains(err.Message, c.says)) {
+		if (err == nil) != (c.says == "") || err != nil && (err.Code != glasses.CodeBadPayload ||
+			!strings.Contains(err.Message, c.says)) {
 			t.Errorf("%s: %v", name, err)
 		}
 		render.Draw(panels()[0], glasses.View{Tree: &c.tree}) // draws something in any case
@@ -84,8 +87,10 @@ func TestPicturesKeepTheirProportionsAndMeanColour(t *testing.T) {
 		want                image.Point
 	}{
 		"own size": {w: 50, h: 30, want: image.Pt(50, 30)}, "width": {w: 50, h: 30, width: 25, want: image.Pt(25, 15)},
-		"height": {w: 50, h: 30, height: 60, want: image.Pt(100, 60)}, "both": {w: 50, h: 30, width: 100, height: 30, want: image.Pt(50, 30)},
-		"too wide": {w: 1200, h: 300, want: image.Pt(600, 150)}, "too high": {w: 300, h: 1200, want: image.Pt(150, 600)},
+		"height":   {w: 50, h: 30, height: 60, want: image.Pt(100, 60)},
+		"both":     {w: 50, h: 30, width: 100, height: 30, want: image.Pt(50, 30)},
+		"too wide": {w: 1200, h: 300, want: image.Pt(600, 150)},
+		"too high": {w: 300, h: 1200, want: image.Pt(150, 600)},
 	} {
 		white := image.NewGray(image.Rect(0, 0, c.w, c.h))
 		for i := range white.Pix {

@@ -6,17 +6,17 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// layout gives every box its place: widths and the heights that follow from them first, then places, where columns share
-// out the height that is left.
+// layout places every box: first widths and the heights that follow from them, then positions, where columns share
+// out the remaining height.
 func (s *scene) layout() {
 	s.measure(s.root, s.area.Dx())
 	s.place(s.root, s.area.Min.X, s.area.Min.Y, s.area.Dy())
 }
 
-// gaps is the space between the children together.
+// gaps returns the space between the children in total.
 func (b *box) gaps() int { return b.n.Gap * max(len(b.kids)-1, 0) }
 
-// measure gives b the width w and the height that it needs at it.
+// measure sets the width of b and the height that it needs at that width.
 func (s *scene) measure(b *box, w int) {
 	b.w, b.h = max(w, 0), 0
 	in := max(b.w-2*b.padX-b.strip, 0)
@@ -51,7 +51,7 @@ func (s *scene) measure(b *box, w int) {
 	b.h += 2 * b.padY
 }
 
-// fills tells whether a child takes the whole width of its column.
+// fills reports whether a child takes the full width of its column.
 func fills(k *box) bool {
 	switch k.n.Type {
 	case glasses.NodeText, glasses.NodeList:
@@ -71,7 +71,7 @@ func fills(k *box) bool {
 	return k.parent.n.Type == glasses.NodeList
 }
 
-// rowWidths shares out the width of a row. Where there is too little, those that can be narrower give way, the widest first.
+// rowWidths distributes the width of a row. If it is too small, flexible children shrink, the widest first.
 func (s *scene) rowWidths(b *box, in int) []int {
 	widths := make([]int, len(b.kids))
 	left := in - b.gaps()
@@ -91,14 +91,14 @@ func (s *scene) rowWidths(b *box, in int) []int {
 	return widths
 }
 
-// grow adds what is left to the sizes of the children that want it, by their shares.
+// grow distributes what is left among the children with a Grow share.
 func grow(kids []*box, sizes []int, left int) {
 	shares := 0
 	for _, k := range kids {
 		shares += max(k.n.Grow, 0)
 	}
 	for i, k := range kids {
-		if g := max(k.n.Grow, 0); g > 0 { // of what is left among the shares that are left: nothing is lost by rounding
+		if g := max(k.n.Grow, 0); g > 0 { // from what remains, so that rounding loses nothing
 			part := left * g / shares
 			sizes[i] += part
 			left, shares = left-part, shares-g
@@ -106,8 +106,8 @@ func grow(kids []*box, sizes []int, left int) {
 	}
 }
 
-// shrink takes much from the sizes, from the largest first, so that what remains is as even as can be; none becomes
-// smaller than least by it.
+// shrink takes much from the sizes, from the largest first, so that the result is as even as possible; none becomes
+// smaller than least.
 func shrink(sizes []*int, much, least int) {
 	total := -much
 	for _, v := range sizes {
@@ -115,7 +115,7 @@ func shrink(sizes []*int, much, least int) {
 	}
 	total = max(total, 0)
 	open := sizes
-	for len(open) > 0 { // those that are below an even share keep what they have; the others share the rest
+	for len(open) > 0 { // sizes below an even share stay; the others share the rest
 		share := total / len(open)
 		var rest []*int
 		for _, v := range open {
@@ -137,7 +137,7 @@ func shrink(sizes []*int, much, least int) {
 	}
 }
 
-// place puts b at x, y with the height h, and its children inside it.
+// place positions b at x, y with the height h, and its children inside it.
 func (s *scene) place(b *box, x, y, h int) {
 	b.x, b.y, b.h = x, y, h
 	in := b.inner(b.rect())
@@ -193,7 +193,7 @@ func (s *scene) placeRow(b *box, in image.Rectangle) {
 	}
 }
 
-// aligned is how far something starts from the edge when left is free.
+// aligned returns the offset from the edge if left is free.
 func aligned(align string, left int) int {
 	switch {
 	case left <= 0:

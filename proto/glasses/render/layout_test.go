@@ -18,9 +18,12 @@ import (
 func randomTree(r *rand.Rand, depth int) glasses.Node {
 	pick := func(words ...string) string { return words[r.IntN(len(words))] }
 	n := glasses.Node{
-		Type: pick("column", "column", "row", "list", "text", "button", "icon", "progress", "image", "other"), ID: fmt.Sprintf("n%d", r.IntN(100)),
-		Style: pick("", "title", "caption"), Align: pick("", "start", "center", "end"), Overflow: pick("", "clip", "scroll", "paginate"),
-		Text: strings.Repeat(pick("word ", "x", "longer words\n", "ж", "日"), r.IntN(30)), Icon: pick(append(render.Icons(), "none")...),
+		Type: pick("column", "column", "row", "list", "text", "button", "icon", "progress", "image",
+			"other"), ID: fmt.Sprintf("n%d", r.IntN(100)),
+		Style: pick("", "title", "caption"), Align: pick("", "start", "center", "end"), Overflow: pick("", "clip",
+			"scroll", "paginate"),
+		Text: strings.Repeat(pick("word ", "x", "longer words\n", "ж", "日"),
+			r.IntN(30)), Icon: pick(append(render.Icons(), "none")...),
 		Colour: pick("", "#ff0000", "#0000ff", "#777777"), Value: r.IntN(101), Gap: r.IntN(12), Padding: r.IntN(12),
 		Width: r.IntN(3) * r.IntN(90), Height: r.IntN(3) * r.IntN(90), Grow: r.IntN(3), Data: "AAAA",
 	}
@@ -52,7 +55,8 @@ func TestDrawHasThePanelsSizeAndColours(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, m := range glasses.Models() {
 		if m.Panel == nil {
-			if render.Draw(m, glasses.View{}) != nil || render.PNG(nil) != nil || render.Targets(m, glasses.View{}) != nil {
+			if render.Draw(m, glasses.View{}) != nil || render.PNG(nil) != nil ||
+				render.Targets(m, glasses.View{}) != nil {
 				t.Errorf("%s has no panel and yet a picture", m.ID)
 			}
 			continue
@@ -111,7 +115,8 @@ func TestClampIsIdempotentAndInBounds(t *testing.T) {
 func list(n int, overflow string) glasses.Node {
 	tree := glasses.Node{Type: glasses.NodeList, Overflow: overflow, Gap: 3}
 	for i := range n {
-		k := glasses.Node{Type: glasses.NodeText, ID: fmt.Sprintf("entry-%d", i), Text: fmt.Sprintf("entry %d%s", i, strings.Repeat(" word", i%9))}
+		k := glasses.Node{Type: glasses.NodeText, ID: fmt.Sprintf("entry-%d", i),
+			Text: fmt.Sprintf("entry %d%s", i, strings.Repeat(" word", i%9))}
 		if i%3 == 1 {
 			k.Type = glasses.NodeButton
 		}
@@ -124,9 +129,12 @@ func TestNavigationReachesEveryTargetAndShowsIt(t *testing.T) {
 	for _, m := range panels() {
 		for _, overflow := range []string{glasses.OverflowScroll, glasses.OverflowPaginate} {
 			inner, alone := list(25, overflow), list(25, overflow)
-			wrapped := glasses.Node{Type: glasses.NodeColumn, Children: []glasses.Node{{Type: glasses.NodeText, Text: "above"}, inner}}
-			both := glasses.Node{Type: glasses.NodeRow, Children: []glasses.Node{list(12, overflow), list(12, overflow)}}
-			for name, tree := range map[string]glasses.Node{"alone": alone, "wrapped": wrapped, "two side by side": both} {
+			wrapped := glasses.Node{Type: glasses.NodeColumn,
+				Children: []glasses.Node{{Type: glasses.NodeText, Text: "above"}, inner}}
+			both := glasses.Node{Type: glasses.NodeRow, Children: []glasses.Node{list(12, overflow),
+				list(12, overflow)}}
+			for name, tree := range map[string]glasses.Node{"alone": alone, "wrapped": wrapped,
+				"two side by side": both} {
 				v := render.Clamp(m, glasses.View{Tree: &tree})
 				n := len(render.Targets(m, v))
 				for want := range n {
@@ -171,7 +179,8 @@ func seen(t *testing.T, m glasses.DeviceModel, v glasses.View, name string) {
 func TestScrollingWithoutTargetsReachesTheEnd(t *testing.T) {
 	for _, m := range panels() {
 		for _, overflow := range []string{glasses.OverflowScroll, glasses.OverflowPaginate} {
-			tree := glasses.Node{Type: glasses.NodeColumn, Overflow: overflow, Children: []glasses.Node{{Type: glasses.NodeText, Text: strings.Repeat("line\n", 60)}}}
+			tree := glasses.Node{Type: glasses.NodeColumn, Overflow: overflow,
+				Children: []glasses.Node{{Type: glasses.NodeText, Text: strings.Repeat("line\n", 60)}}}
 			v := render.Clamp(m, glasses.View{Tree: &tree})
 			if v.Focus != -1 {
 				t.Fatalf("focus %d without targets", v.Focus)

@@ -2,8 +2,8 @@ package render
 
 import "github.com/service-dev/service/proto/glasses"
 
-// flow moves what is inside a box that paginates so that no page's edge cuts a line of text, a picture or a target: what
-// would be cut starts on the next page. What is higher than a page is cut.
+// flow moves the content of a paginating box so that no page break cuts a line of text, a picture or a target; it
+// starts on the next page instead. What is higher than a page is cut.
 func (b *box) flow() {
 	p := pager{top: b.inner(b.rect()).Min.Y, page: b.page()}
 	shift, end := 0, p.top
@@ -17,10 +17,10 @@ func (b *box) flow() {
 	b.content = end - p.top
 }
 
-// pager knows where pages start.
+// pager computes page breaks.
 type pager struct{ top, page int }
 
-// over is how far something at y of height h must move to be on one page.
+// over returns how far something at y of height h must move to fit on one page.
 func (p pager) over(y, h int) int {
 	at := (y - p.top) % p.page
 	if at <= 0 || at+h <= p.page {
@@ -29,7 +29,7 @@ func (p pager) over(y, h int) int {
 	return p.page - at
 }
 
-// flow moves b by shift and by what its pages need, and gives how far what follows must move.
+// flow moves b by shift and past page breaks, and returns the shift of what follows.
 func (p pager) flow(b *box, shift int) int {
 	whole := b.n.Type != glasses.NodeText && b.n.Type != glasses.NodeColumn && b.n.Type != glasses.NodeList
 	if whole || b.target >= 0 && b.h <= p.page {

@@ -14,10 +14,13 @@ func TestEveryLineIsOnOnePage(t *testing.T) {
 	tree := glasses.Node{Type: glasses.NodeColumn, Overflow: glasses.OverflowPaginate, Gap: 5, Children: []glasses.Node{
 		{Type: glasses.NodeText, Style: glasses.StyleTitle, Text: "title"},
 		{Type: glasses.NodeColumn, Padding: 4, Children: []glasses.Node{
-			{Type: glasses.NodeText, Text: strings.Repeat("some words of a long text ", 40)}, {Type: glasses.NodeButton, Text: "a button"}}},
-		{Type: glasses.NodeRow, Children: []glasses.Node{{Type: glasses.NodeIcon, Icon: "sun"}, {Type: glasses.NodeText, Text: "beside"}}},
+			{Type: glasses.NodeText, Text: strings.Repeat("some words of a long text ",
+				40)}, {Type: glasses.NodeButton, Text: "a button"}}},
+		{Type: glasses.NodeRow, Children: []glasses.Node{{Type: glasses.NodeIcon, Icon: "sun"},
+			{Type: glasses.NodeText, Text: "beside"}}},
 		{Type: glasses.NodeProgress, Value: 3},
-		{Type: glasses.NodeList, Children: []glasses.Node{{Type: glasses.NodeText, Text: "an entry"}, {Type: glasses.NodeButton, Text: "last"}}},
+		{Type: glasses.NodeList, Children: []glasses.Node{{Type: glasses.NodeText, Text: "an entry"},
+			{Type: glasses.NodeButton, Text: "last"}}},
 	}}
 	for _, m := range glasses.Models() {
 		sc, ok := newScreen(m)
@@ -36,7 +39,8 @@ func TestEveryLineIsOnOnePage(t *testing.T) {
 				switch {
 				case b.n.Type == glasses.NodeText:
 					for i, l := range b.text.lines {
-						line := image.Rect(r.Min.X, r.Min.Y+b.padY+l.top, r.Max.X, r.Min.Y+b.padY+l.top+b.text.face.line)
+						line := image.Rect(r.Min.X, r.Min.Y+b.padY+l.top, r.Max.X,
+							r.Min.Y+b.padY+l.top+b.text.face.line)
 						note(t, whole, fmt.Sprintf("%s line %d", b.path(), i), line, clip)
 					}
 				case !isContainer(b.n):

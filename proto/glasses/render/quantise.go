@@ -2,6 +2,7 @@ package render
 
 import (
 	"image"
+	"sort"
 
 	"github.com/service-dev/service/proto/glasses"
 )
@@ -9,13 +10,14 @@ import (
 // rgb is a colour of a panel.
 type rgb [3]uint8
 
-// quantiser brings colours to those that a panel has.
+// quantiser maps colours to those that a panel has.
 type quantiser struct {
 	colour string
 	levels int // shades of a green panel
 }
 
-// framePalette is what Brilliant Frame starts with (its documentation, "display", names and colours of the 16 entries).
+// framePalette is the default palette of Brilliant Frame (its documentation, "display", names and colours of the 16
+// entries).
 var framePalette = [16]rgb{
 	{0x00, 0x00, 0x00}, {0xff, 0xff, 0xff}, {0x9d, 0x9d, 0x9d}, {0xbe, 0x26, 0x33},
 	{0xe0, 0x6f, 0x8b}, {0x49, 0x3c, 0x2b}, {0xa4, 0x64, 0x22}, {0xeb, 0x89, 0x31},
@@ -27,8 +29,8 @@ func newQuantiser(p *glasses.Panel) quantiser {
 	return quantiser{colour: p.Colour, levels: 1 << min(max(p.Bits, 1), 8)}
 }
 
-// ink gives the panel's colour for #rrggbb of text and shapes; white when it is empty. On panels of one bit everything but
-// the darkest is lit: there is no shade to tell it from others by.
+// ink returns the panel's colour for the #rrggbb of text and shapes; white if it is empty. On one-bit panels every
+// colour but the darkest is lit.
 func (q quantiser) ink(colour string) rgb {
 	c := rgb{0xff, 0xff, 0xff}
 	if parsed, ok := glasses.ParseColour(colour); ok {
@@ -50,21 +52,56 @@ func (q quantiser) ink(colour string) rgb {
 	return c
 }
 
-// cover gives the coverage that a mask's stands for: all or nothing where the panel has no shades between.
+// cover returns the coverage that the panel can show: all or nothing if it has no shades in between.
 func (q quantiser) cover(a uint8) uint8 {
 	if q.colour != glasses.ColourPalette && (q.colour != glasses.ColourGreen || q.levels > 2) {
 		return a
 	}
-	if a >= 112 {
+	if a >= hardEdge {
 		return 0xff
 	}
 	return 0
 }
 
-// bayer is the order in which ordered dithering lights the pixels of a square.
+// hardEdge is the coverage from which a panel without shades in between lights a pixel.
+const hardEdge = 112
+
+// leastCover returns the coverage from which a panel lights a pixel at all.
+func (q quantiser) leastCover() uint8 {
+	if q.cover(hardEdge-1) == 0 {
+		return hardEdge
+	}
+	return 1
+}
+
+// leastSeen returns the coverage from which ink on ground looks unlike the ground; false if none does.
+func (q quantiser) leastSeen(ink, ground rgb) (least uint8, ok bool) {
+	a := sort.Search(256, func(a int) bool {
+		px := ground
+		blend(px[:], ink, q.cover(uint8(a)))
+		return q.shown(px) != q.shown(ground)
+	})
+	return uint8(a), a < 256
+}
+
+// shown returns the colour with which the panel shows a colour of its canvas.
+func (q quantiser) shown(c rgb) rgb {
+	if q.colour != glasses.ColourGreen {
+		return c
+	}
+	return rgb{0, q.shade(c[1]), 0}
+}
+
+// shade rounds a brightness to the shades of a green panel.
+func (q quantiser) shade(v uint8) uint8 {
+	top := q.levels - 1
+	return uint8((int(v)*top + 127) / 255 * 255 / top)
+}
+
+// bayer is the ordered dithering matrix.
 var bayer = [4][4]int{{0, 8, 2, 10}, {12, 4, 14, 6}, {3, 11, 1, 9}, {15, 7, 13, 5}}
 
-// picture gives the panel's colour for a picture's pixel at x, y, dithered where the panel has few colours.
+// picture returns the panel's colour for a picture's pixel at x, y, dithered if the panel has few colours.
 func (q quantiser) picture(c rgb, x, y int) rgb {
 	threshold := 2*bayer[y&3][x&3] - 15 // -15 to 15, of 32 parts of a step
 	switch q.colour {
@@ -83,28 +120,28 @@ func (q quantiser) picture(c rgb, x, y int) rgb {
 	return c
 }
 
-// finish rounds what anti-aliasing left to the shades of a green panel.
+// finish rounds anti-aliased pixels to the shades of a green panel.
 func (q quantiser) finish(img *image.NRGBA) {
 	if q.colour != glasses.ColourGreen {
 		return
 	}
-	top := q.levels - 1
 	var shade [256]uint8
 	for v := range shade {
-		shade[v] = uint8((v*top + 127) / 255 * 255 / top)
+		shade[v] = q.shade(uint8(v))
 	}
 	for i := 0; i < len(img.Pix); i += 4 {
 		img.Pix[i], img.Pix[i+1], img.Pix[i+2] = 0, shade[img.Pix[i+1]], 0
 	}
 }
 
-// brightness is between what the eye sees and the strongest part, so that no pure colour is dark on a green panel.
+// brightness is between perceived brightness and the strongest component, so that no pure colour is dark on a green
+// panel.
 func brightness(c rgb) uint8 {
 	eye := (299*int(c[0]) + 587*int(c[1]) + 114*int(c[2]) + 500) / 1000
 	return uint8((eye + int(max(c[0], c[1], c[2])) + 1) / 2)
 }
 
-// nearest gives the palette's entry that looks most like c.
+// nearest returns the palette entry that looks most like c.
 func nearest(c rgb) rgb {
 	best, least := framePalette[0], 1<<30
 	for _, p := range framePalette {

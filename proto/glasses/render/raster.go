@@ -7,15 +7,15 @@ import (
 	"golang.org/x/image/math/fixed"
 )
 
-// rasteriser turns outlines into masks in integers alone. (x/image/vector counts in float32, and its curves may round
-// otherwise where a processor fuses multiply and add.)
+// rasteriser converts outlines to masks in integers only. (x/image/vector uses float32, whose curves may be rounded
+// differently where a processor fuses multiply and add.)
 type rasteriser struct {
 	edges     []edge
 	crossings []crossing
 	cover     []int32
 }
 
-// edge goes down from y0 to y1, in 1/64 pixel; wind is +1, or -1 when the outline goes up.
+// edge runs down from y0 to y1, in 1/64 pixel; wind is +1, or -1 if the outline runs up.
 type edge struct{ x0, y0, x1, y1, wind int }
 
 type crossing struct{ x, wind int }
@@ -25,7 +25,8 @@ const (
 	curveSteps = 8  // straight pieces of a curve
 )
 
-// glyph fills an outline by the non-zero rule. left and top say where the mask is, from the origin of the outline.
+// glyph fills an outline by the non-zero rule. left and top are the position of the mask relative to the origin of
+// the outline.
 func (z *rasteriser) glyph(segments sfnt.Segments) (left, top int, m mask) {
 	bounds := segments.Bounds()
 	left, top = bounds.Min.X.Floor(), bounds.Min.Y.Floor()
@@ -81,7 +82,7 @@ func (z *rasteriser) line(a, b [2]int) {
 	}
 }
 
-// row gives the coverage of the pixels of one row.
+// row computes the coverage of one row of pixels.
 func (z *rasteriser) row(y, w int, into []uint8) {
 	z.cover = append(z.cover[:0], make([]int32, w)...)
 	for sub := range subLines {
@@ -99,7 +100,7 @@ func (z *rasteriser) row(y, w int, into []uint8) {
 	}
 }
 
-// cross collects where the line at y meets the edges, from left to right.
+// cross collects where the line at y crosses the edges, from left to right.
 func (z *rasteriser) cross(y int) {
 	z.crossings = z.crossings[:0]
 	for _, e := range z.edges {
@@ -110,7 +111,7 @@ func (z *rasteriser) cross(y int) {
 	slices.SortFunc(z.crossings, func(a, b crossing) int { return a.x - b.x })
 }
 
-// span adds what lies between two places of a line, in 1/64 pixel.
+// span adds the coverage between two positions on a line, in 1/64 pixel.
 func (z *rasteriser) span(from, to, w int) {
 	from, to = max(from, 0), min(to, w<<6)
 	for x := from >> 6; x<<6 < to; x++ {

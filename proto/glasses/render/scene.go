@@ -14,8 +14,8 @@ type scene struct {
 	nodes   int
 	targets []*box
 	focus   int // index of targets, -1 for none
-	// primary is the scroller that the view's scroll moves: the first in drawing order with more inside than it shows. Others
-	// follow the focus by themselves.
+	// primary is the scroller that the view's scroll applies to: the first in drawing order with hidden content.
+	// Other scrollers follow the focus.
 	primary   *box
 	scrollers []*box // in drawing order
 }
@@ -30,23 +30,34 @@ func newScene(sc screen, v glasses.View) *scene {
 	if s.labelPages() {
 		s.layout()
 	}
-	s.focus = min(max(v.Focus, -1), len(s.targets)-1)
 	for _, b := range s.scrollers {
 		if b.limit() > 0 {
 			s.primary = b
-			b.offset = b.within(v.Scroll)
 			break
 		}
 	}
-	for i := len(s.scrollers) - 1; i >= 0 && s.focus >= 0; i-- { // from the inside out: an outer one needs the offsets within
+	s.point(v.Focus, v.Scroll)
+	return s
+}
+
+// point sets the focus and the scroll of the primary scroller to the nearest valid values.
+func (s *scene) point(focus, scroll int) {
+	s.focus = min(max(focus, -1), len(s.targets)-1)
+	for _, b := range s.scrollers {
+		b.offset = 0
+	}
+	if s.primary != nil {
+		s.primary.offset = s.primary.within(scroll)
+	}
+	// from the inside out, as an outer one needs the inner offsets
+	for i := len(s.scrollers) - 1; i >= 0 && s.focus >= 0; i-- {
 		if b, t := s.scrollers[i], s.targets[s.focus]; b != s.primary && b.has(t) {
 			b.offset = b.reveal(t, 0)
 		}
 	}
-	return s
 }
 
-// scroll is the view's scroll as it is in bounds.
+// scroll returns the view's scroll within its bounds.
 func (s *scene) scroll() int {
 	if s.primary == nil {
 		return 0
@@ -54,7 +65,7 @@ func (s *scene) scroll() int {
 	return s.primary.offset
 }
 
-// walk visits every box in drawing order: r is where it is on the panel, clip what of the panel it may paint.
+// walk visits every box in drawing order: r is its place on the panel, clip the part of the panel that it may paint.
 func (s *scene) walk(visit func(b *box, r, clip image.Rectangle)) {
 	if s.root != nil {
 		s.walkBox(s.root, 0, s.area, visit)
@@ -70,8 +81,8 @@ func (s *scene) walkBox(b *box, dy int, clip image.Rectangle, visit func(b *box,
 	}
 }
 
-// build makes the boxes, with all that does not depend on how wide they get. What is beyond the limits of a tree is left
-// out; glasses.ParseShow refuses it.
+// build creates the boxes with everything that does not depend on their width. What exceeds the limits of a tree is
+// left out; glasses.ParseShow refuses it.
 func (s *scene) build(n *glasses.Node, parent *box, index, depth int) *box {
 	s.nodes++
 	b := &box{n: n, parent: parent, index: index, target: -1, align: n.Align}
@@ -80,7 +91,7 @@ func (s *scene) build(n *glasses.Node, parent *box, index, depth int) *box {
 		b.target = len(s.targets)
 		s.targets = append(s.targets, b)
 	}
-	if inList && n.Type != glasses.NodeButton { // room for the focus
+	if inList && n.Type != glasses.NodeButton { // space for the focus
 		b.padX, b.padY = 4*s.border, s.entryPad
 	}
 	s.buildLeaf(b)
@@ -142,12 +153,12 @@ func (s *scene) buildLeaf(b *box) {
 	}
 }
 
-// iconSize is the side of an icon's square: what was asked for, or the height of a line of text.
+// iconSize returns the side of an icon's square: as requested, or the height of a line of text.
 func (s *scene) iconSize(n *glasses.Node) int {
 	return min(or(n.Width, glasses.MaxLength), or(n.Height, glasses.MaxLength), or(max(n.Width, n.Height), s.body.line))
 }
 
-// labelPages gives a label instead of dots to those with more pages than dots fit, and tells whether there are any.
+// labelPages replaces dots by a label where the dots of all pages do not fit, and reports whether it did so anywhere.
 func (s *scene) labelPages() bool {
 	any := false
 	for _, b := range s.scrollers {
@@ -159,12 +170,12 @@ func (s *scene) labelPages() bool {
 	return any
 }
 
-// pageLabel is the text "page/pages"; the first page is 0.
+// pageLabel returns the text "page/pages"; the first page is 0.
 func pageLabel(s *scene, page, pages int) *paragraph {
 	return newParagraph(strconv.Itoa(page+1)+"/"+strconv.Itoa(pages), s.caption)
 }
 
-// or is v, or def for 0.
+// or returns v if it is positive, otherwise def.
 func or(v, def int) int {
 	if v > 0 {
 		return v

@@ -1,33 +1,35 @@
 package render
 
 import (
+	"fmt"
 	"image"
+	"strings"
 
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// screen is what layout and drawing need to know of a panel.
+// screen is what layout and drawing need to know about a panel.
 type screen struct {
-	// area is what content may use: the panel, or the inscribed square of a round one.
+	// area is the usable area: the panel, or the inscribed square of a round one.
 	area image.Rectangle
-	// faces by style, with the sizes that are legible on this panel.
-	title, body, caption face
-	// textWidth is the widest line of text in pixels.
+	// large, title, body and caption are the faces of the styles in sizes that are legible on this panel.
+	large, title, body, caption face
+	// textWidth is the maximum width of a line of text in pixels.
 	textWidth int
-	border    int // width of an edge
-	entryPad  int // above and below a list's entry
-	focusEdge int // width of the edge around a focused entry
-	dot       int // side of a page's dot; the bar of a scroller is half as wide
+	border    int // width of an outline
+	entryPad  int // padding above and below a list entry
+	focusEdge int // width of the outline of a focused entry
+	dot       int // side of a page dot; a scroll bar is half as wide
 	quantiser
 }
 
-// face is a font at a size. Both are pixels, line is from one baseline to the next.
+// face is a font in a size. size and line, the distance between baselines, are in pixels.
 type face struct {
 	bold       bool
 	size, line int
 }
 
-// newScreen is false for a model without panel.
+// newScreen returns false for a model without panel.
 func newScreen(m glasses.DeviceModel) (screen, bool) {
 	p := m.Panel
 	if p == nil || p.Width <= 0 || p.Height <= 0 || p.Width > maxSide || p.Height > maxSide {
@@ -47,31 +49,68 @@ func newScreen(m glasses.DeviceModel) (screen, bool) {
 	s.border = max(s.body.size/14, 1)
 	s.dot = max(s.body.size/4, 4)
 	s.focusEdge, s.entryPad = 2*s.border, 3*s.border
-	if p.TextLines > 0 { // entries are lines too: as many must fit
+	if p.TextLines > 0 { // list entries count as lines
 		s.focusEdge, s.entryPad = s.border, 0
 	}
 	return s, true
 }
 
 func (s *screen) setFaces(p *glasses.Panel) {
-	if p.TextLines > 0 { // whatever the style, that many lines fit and no more
+	if p.TextLines > 0 { // exactly that many lines fit in every style, half as many in large
 		line := max(s.area.Dy()/p.TextLines, 1)
 		size := max(line*4/5, 1)
-		s.title, s.body, s.caption = face{true, size, line}, face{false, size, line}, face{false, max(size*4/5, 1), line}
+		s.title, s.body, s.caption = face{true, size, line}, face{false, size, line}, face{false, max(size*4/5, 1),
+			line}
+		s.large = face{true, 2 * size, 2 * line}
 		return
 	}
 	size := 14 + min(s.area.Dx(), s.area.Dy())/40
 	of := func(bold bool, size int) face { return face{bold, size, size*5/4 + 1} }
-	s.title, s.body, s.caption = of(true, size*4/3), of(false, size), of(false, size*4/5)
+	s.large, s.title = of(true, size*5/2), of(true, size*4/3)
+	s.body, s.caption = of(false, size), of(false, size*4/5)
 }
 
-// styled gives the face of a style; the empty style and unknown ones are body.
+// styled returns the face of a style; the empty and unknown styles are body.
 func (s *screen) styled(style string) face {
 	switch style {
+	case glasses.StyleLarge:
+		return s.large
 	case glasses.StyleTitle:
 		return s.title
 	case glasses.StyleCaption:
 		return s.caption
 	}
 	return s.body
+}
+
+// TextSize is how a model draws a style of text.
+type TextSize struct {
+	Style string
+	// Size is the height of the font and Line the distance between baselines, in panel pixels.
+	Size, Line int
+	// Lines is how many lines fit on the panel.
+	Lines int
+}
+
+// TextSizes returns the styles of a model from the largest to the smallest; nil for a model without panel.
+func TextSizes(m glasses.DeviceModel) []TextSize {
+	s, ok := newScreen(m)
+	if !ok {
+		return nil
+	}
+	var sizes []TextSize
+	for _, style := range glasses.Styles() {
+		f := s.styled(style)
+		sizes = append(sizes, TextSize{style, f.size, f.line, s.area.Dy() / f.line})
+	}
+	return sizes
+}
+
+// TextSizeWords describes TextSizes in a line; empty for a model without panel.
+func TextSizeWords(m glasses.DeviceModel) string {
+	var words []string
+	for _, s := range TextSizes(m) {
+		words = append(words, fmt.Sprintf("%s %d (%d lines of %d)", s.Style, s.Size, s.Lines, s.Line))
+	}
+	return strings.Join(words, ", ")
 }

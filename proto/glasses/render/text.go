@@ -2,25 +2,28 @@ package render
 
 import (
 	"image"
+	"iter"
+	"slices"
+	"sort"
 	"unicode"
 
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// paragraph is a text in a face. Its lines depend on the width that it gets.
+// paragraph is a text in a face. Its lines depend on its width.
 type paragraph struct {
 	face    face
 	glyphs  []*glyph
-	natural int // width of the widest line when none is wrapped, in pixels
+	natural int // width of the widest line without wrapping, in pixels
 	lines   []textLine
 }
 
-// textLine is glyphs[from:to] of its paragraph. top is from the top of the node.
+// textLine is glyphs[from:to] of its paragraph. top is relative to the top of the node.
 type textLine struct {
 	from, to, width, top int
 }
 
-// zeroWidth tells of characters that take no place of their own.
+// zeroWidth reports whether a character has no width of its own.
 func zeroWidth(r rune) bool { return unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf) }
 
 func newParagraph(text string, f face) *paragraph {
@@ -31,7 +34,7 @@ func newParagraph(text string, f face) *paragraph {
 			runes = append(runes, ' ', ' ')
 		case r == '\u2028' || r == '\u2029':
 			runes = append(runes, '\n')
-		case r != '\n' && unicode.IsControl(r): // \r and what else has no shape
+		case r != '\n' && unicode.IsControl(r): // \r and other characters without a glyph
 		default:
 			runes = append(runes, r)
 		}
@@ -48,7 +51,7 @@ func newParagraph(text string, f face) *paragraph {
 	return p
 }
 
-// trimmed is the line from:to without the spaces at its end.
+// trimmed returns the line from:to without trailing spaces.
 func (p *paragraph) trimmed(from, to int) textLine {
 	for to > from && p.glyphs[to-1].r == ' ' {
 		to--
@@ -60,8 +63,8 @@ func (p *paragraph) trimmed(from, to int) textLine {
 	return l
 }
 
-// wrap breaks the text into lines of at most w pixels, at spaces where it can, within words where it must. A glyph that is
-// wider than w has a line of its own.
+// wrap breaks the text into lines of at most w pixels, between words if possible. A glyph wider than w has its own
+// line.
 func (p *paragraph) wrap(w int) {
 	p.lines = p.lines[:0]
 	from, space, width := 0, -1, 0
@@ -95,42 +98,135 @@ func (p *paragraph) add(from, to int) {
 	p.lines = append(p.lines, l)
 }
 
-// height of the wrapped text.
+// height returns the height of the wrapped text.
 func (p *paragraph) height() int { return len(p.lines) * p.face.line }
 
-// paragraph paints the text of a text node or a button. A line of which a quarter or more is cut off at the bottom is left
-// out, but for scrollers, where it tells of more.
+// paragraph paints the text of a text node or a button.
 func (c *canvas) paragraph(b *box, r, clip image.Rectangle, ink rgb) {
+	if b == c.without {
+		return
+	}
 	p := b.text
-	in := image.Rect(r.Min.X+b.padX, r.Min.Y+b.padY, r.Max.X-b.padX, r.Max.Y-b.padY)
-	for _, l := range p.lines {
-		x := in.Min.X
-		switch b.align {
-		case glasses.AlignCenter:
-			x += (in.Dx() - l.width) / 2
-		case glasses.AlignEnd:
-			x += in.Dx() - l.width
+	least := c.q.leastCover()
+	for i := p.firstBelow(clip.Min.Y - r.Min.Y - b.padY); i < len(p.lines); i++ {
+		if r.Min.Y+b.padY+p.lines[i].top >= clip.Max.Y {
+			return
 		}
-		y := in.Min.Y + l.top
-		if y+p.face.line < clip.Min.Y || y >= clip.Max.Y || y+p.face.line*3/4 > clip.Max.Y && !b.scrolled() {
-			continue
+		if at, ok := b.lineAt(p.lines[i], r, clip, least); ok {
+			c.line(p.glyphs[p.lines[i].from:p.lines[i].to], at.X, at.Y, p.face, clip, ink)
 		}
-		c.line(p.glyphs[l.from:l.to], x, y, p.face, clip, ink)
 	}
 }
 
-// line paints glyphs from x on, in a line whose top is y. What of a glyph is higher or lower than its line is clipped only
-// by clip.
-func (c *canvas) line(gs []*glyph, x, y int, f face, clip image.Rectangle, ink rgb) {
-	base := y + (100*f.line-115*f.size)/200 + 94*f.size/100
-	for _, g := range gs {
-		left := x + g.left
-		if g.advance == 0 && g.left >= 0 { // a mark that expects to be drawn over what is before it
-			left -= g.w
-		}
-		if g.w > 0 {
-			c.stamp(&g.mask, left, base+g.top, clip, ink)
-		}
-		x += g.advance
+// firstBelow returns the index of the first line that reaches to y or below it; y is relative to the first line.
+func (p *paragraph) firstBelow(y int) int {
+	return sort.Search(len(p.lines), func(i int) bool { return p.lines[i].top+p.face.line >= y })
+}
+
+// lineAt returns the top left of a line of b, where b is at r. It returns false for a line that is left out: one of
+// which a quarter or more is cut off at the bottom, except in scrollers, where it hints at more content. Where glyphs
+// extend beyond their line, such as the tail of a j, and would be cut, the line is moved so that they are not. least is
+// the coverage from which the panel shows a pixel.
+func (b *box) lineAt(l textLine, r, clip image.Rectangle, least uint8) (image.Point, bool) {
+	p := b.text
+	in := image.Rect(r.Min.X+b.padX, r.Min.Y+b.padY, r.Max.X-b.padX, r.Max.Y-b.padY)
+	at := image.Pt(in.Min.X, in.Min.Y+l.top)
+	switch b.align {
+	case glasses.AlignCenter:
+		at.X += (in.Dx() - l.width) / 2
+	case glasses.AlignEnd:
+		at.X += in.Dx() - l.width
 	}
+	place := image.Rect(at.X, at.Y, at.X+l.width, at.Y+p.face.line)
+	if place.Max.Y < clip.Min.Y || place.Min.Y >= clip.Max.Y ||
+		place.Min.Y+p.face.line*3/4 > clip.Max.Y && !b.scrolled() {
+		return at, false
+	}
+	if p.reach(l).Add(at).In(clip) || l.width == 0 {
+		return at, true
+	}
+	ink := p.inkOf(l, least).Add(at)
+	at.X += moveInside(ink.Min.X, ink.Max.X, place.Min.X, place.Max.X, clip.Min.X, clip.Max.X)
+	at.Y += moveInside(ink.Min.Y, ink.Max.Y, place.Min.Y, place.Max.Y, clip.Min.Y, clip.Max.Y)
+	return at, true
+}
+
+// moveInside returns how far ink from..to moves so that it lies within low..high, if its line, first..last, does and if
+// there is space; otherwise 0.
+func moveInside(from, to, first, last, low, high int) int {
+	switch {
+	case first < low || last > high || to-from > high-low:
+		return 0
+	case from < low:
+		return low - from
+	case to > high:
+		return high - to
+	}
+	return 0
+}
+
+// baseline returns the distance from the top of a line to its baseline.
+func (f face) baseline() int { return (100*f.line-115*f.size)/200 + 94*f.size/100 }
+
+// line paints glyphs from x on, in a line whose top is y. Parts of glyphs beyond the line are clipped only by clip.
+func (c *canvas) line(gs []*glyph, x, y int, f face, clip image.Rectangle, ink rgb) {
+	for g, at := range masks(gs, f) {
+		c.stamp(&g.mask, x+at.X, y+at.Y, clip, ink)
+	}
+}
+
+// masks yields the glyphs that have pixels, with the top left of their masks relative to the top left of the line.
+func masks(gs []*glyph, f face) iter.Seq2[*glyph, image.Point] {
+	return func(yield func(*glyph, image.Point) bool) {
+		base, x := f.baseline(), 0
+		for _, g := range gs {
+			left := x + g.left
+			if g.advance == 0 && g.left >= 0 { // a combining mark, drawn over the glyph before it
+				left -= g.w
+			}
+			if g.w > 0 && !yield(g, image.Pt(left, base+g.top)) {
+				return
+			}
+			x += g.advance
+		}
+	}
+}
+
+// reach returns a rectangle that contains every pixel of a line, relative to its top left.
+func (p *paragraph) reach(l textLine) image.Rectangle {
+	var all image.Rectangle
+	for g, at := range masks(p.glyphs[l.from:l.to], p.face) {
+		all = all.Union(image.Rect(at.X, at.Y, at.X+g.w, at.Y+g.h))
+	}
+	return all
+}
+
+// inkOf returns the smallest rectangle that contains the pixels of a line with a coverage of least or more, relative to
+// its top left.
+func (p *paragraph) inkOf(l textLine, least uint8) image.Rectangle {
+	var all image.Rectangle
+	for g, at := range masks(p.glyphs[l.from:l.to], p.face) {
+		if all.Empty() || !image.Rect(at.X, at.Y, at.X+g.w, at.Y+g.h).In(all) {
+			all = all.Union(g.ink(least).Add(at))
+		}
+	}
+	return all
+}
+
+// ink returns the smallest rectangle that contains the pixels of a mask with a coverage of least or more.
+func (m *mask) ink(least uint8) image.Rectangle {
+	var all image.Rectangle
+	for y := range m.h {
+		row := m.pix[y*m.w:][:m.w]
+		from := slices.IndexFunc(row, func(a uint8) bool { return a >= least })
+		if from < 0 {
+			continue
+		}
+		to := len(row)
+		for row[to-1] < least {
+			to--
+		}
+		all = all.Union(image.Rect(from, y, to, y+1))
+	}
+	return all
 }

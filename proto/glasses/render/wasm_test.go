@@ -53,7 +53,8 @@ func TestWasmDrawsTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := exec.Command(node, filepath.Join(strings.TrimSpace(string(root)), "lib", "wasm", "wasm_exec_node.js"), program)
+	run := exec.Command(node, filepath.Join(strings.TrimSpace(string(root)), "lib", "wasm", "wasm_exec_node.js"),
+		program)
 	run.Env = []string{"PATH=" + os.Getenv("PATH")} // Go's loader refuses large environments
 	run.Stdin = bytes.NewReader(input)
 	var complaints bytes.Buffer

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -15,13 +16,14 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// Error is why a file is no scenario. Path names the place, e.g. steps[3].expect.type; it is empty for the whole file.
+// Error says why a file is not a valid scenario. Path is the place, e.g. steps[3].expect.type; it is empty for the
+// whole file.
 type Error struct {
 	Path    string
 	Message string
 }
 
-// Error gives place and reason.
+// Error returns place and reason.
 func (e *Error) Error() string {
 	if e.Path == "" {
 		return e.Message
@@ -33,8 +35,8 @@ func bad(path, format string, args ...any) error {
 	return &Error{path, fmt.Sprintf(format, args...)}
 }
 
-// Parse reads a file. Unknown fields, steps that are nothing or two things, and values out of bounds are refused. The
-// error is an *Error. Files that it names are not looked at.
+// Parse decodes and checks a file. It refuses unknown fields, steps without or with several actions, and values out
+// of bounds. The error is an *Error. Files that the scenario names are not checked.
 func Parse(data []byte) (Scenario, error) {
 	if len(data) > MaxFile {
 		return Scenario{}, bad("", "the file is %d bytes, the limit is %d", len(data), MaxFile)
@@ -52,7 +54,7 @@ func Parse(data []byte) (Scenario, error) {
 	return s, s.check()
 }
 
-// strict walks the JSON along a Go type and refuses what the type does not know, and keys that come twice.
+// strict compares the JSON with a Go type and refuses unknown fields and duplicate keys.
 func strict(data []byte, t reflect.Type, at string) error {
 	dec := &decoder{Decoder: json.NewDecoder(bytes.NewReader(data))}
 	dec.UseNumber()
@@ -60,16 +62,22 @@ func strict(data []byte, t reflect.Type, at string) error {
 		return err
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return bad(at, "there is more after the end of the JSON")
+		return bad(at, "unexpected data after the end of the JSON")
 	}
 	return nil
 }
 
-// decoder counts the objects that stand in lists: each takes much more to hold than the three bytes that write it, so a
-// file is refused before they are made.
+// decoder counts the objects in lists. Each takes much more memory than the three bytes that write it, so a file with
+// too many is refused before they are allocated.
 type decoder struct {
 	*json.Decoder
 	objects int
+}
+
+// end reads the end of the list or object at path.
+func (d *decoder) end(path string) error {
+	_, err := d.Token()
+	return notJSON(path, err)
 }
 
 // maxObjects is more than any scenario within the other limits holds in lists.
@@ -78,7 +86,7 @@ const maxObjects = 4 * MaxTrace
 // item counts an item of the list at path.
 func (d *decoder) item(t reflect.Type, path string, i int) error {
 	if path == "steps" && i >= MaxSteps {
-		return bad(path, "there are more than %d", MaxSteps)
+		return bad(path, "there are more than %d steps", MaxSteps)
 	}
 	if t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -87,21 +95,21 @@ func (d *decoder) item(t reflect.Type, path string, i int) error {
 		return nil
 	}
 	if d.objects++; d.objects > maxObjects {
-		return bad(path, "the lists of the file have more than %d items", maxObjects)
+		return bad(path, "the lists of the file have more than %d objects", maxObjects)
 	}
 	return nil
 }
 
-// maxNesting is deeper than anything that a scenario needs.
+// maxNesting is deeper than any scenario needs.
 const maxNesting = 100
 
 func walk(dec *decoder, t reflect.Type, path string, depth int) error {
 	tok, err := dec.Token()
 	if err != nil {
-		return bad(path, "it is not JSON: %s", strings.TrimPrefix(err.Error(), "json: "))
+		return notJSON(path, err)
 	}
 	if depth > maxNesting {
-		return bad(path, "it is nested deeper than %d", maxNesting)
+		return bad(path, "it is nested more than %d levels deep", maxNesting)
 	}
 	if t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -122,8 +130,7 @@ func walk(dec *decoder, t reflect.Type, path string, depth int) error {
 				return err
 			}
 		}
-		_, err := dec.Token()
-		return notJSON(path, err)
+		return dec.end(path)
 	}
 	return nil
 }
@@ -139,19 +146,18 @@ func walkObject(dec *decoder, t reflect.Type, path string, depth int) error {
 		name, _ := tok.(string)
 		inner := strings.TrimPrefix(path+"."+name, ".")
 		if seen[name] {
-			return bad(inner, "it is there twice")
+			return bad(inner, "it occurs twice")
 		}
 		seen[name] = true
 		next, ok := fields[name]
 		if fields != nil && !ok {
-			return bad(inner, "there is no such field here; known are %s", strings.Join(names(fields), ", "))
+			return bad(inner, "unknown field; the fields here are %s", strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
 		}
 		if err := walk(dec, next, inner, depth+1); err != nil {
 			return err
 		}
 	}
-	_, err := dec.Token()
-	return notJSON(path, err)
+	return dec.end(path)
 }
 
 func notJSON(path string, err error) error {
@@ -161,7 +167,7 @@ func notJSON(path string, err error) error {
 	return bad(path, "it is not JSON: %s", strings.TrimPrefix(err.Error(), "json: "))
 }
 
-// fieldsOf gives the JSON names of a struct; nil for what may hold anything.
+// fieldsOf returns the types of a struct's fields by their JSON names; nil for a type that may hold anything.
 func fieldsOf(t reflect.Type) map[string]reflect.Type {
 	if t == nil || t.Kind() != reflect.Struct {
 		return nil
@@ -174,38 +180,30 @@ func fieldsOf(t reflect.Type) map[string]reflect.Type {
 	return fields
 }
 
-func names(fields map[string]reflect.Type) []string {
-	var list []string
-	for name := range fields {
-		list = append(list, name)
-	}
-	slices.Sort(list)
-	return list
-}
-
 // indexPattern finds a list index in the dotted paths of encoding/json.
 var indexPattern = regexp.MustCompile(`\.(\d+)`)
 
 func wrongType(err error) error {
 	var typed *json.UnmarshalTypeError
 	if errors.As(err, &typed) {
-		return bad(indexPattern.ReplaceAllString(typed.Field, "[$1]"), "a %s does not belong here", strings.Fields(typed.Value)[0])
+		path := indexPattern.ReplaceAllString(typed.Field, "[$1]")
+		return bad(path, "it must not be a %s", strings.Fields(typed.Value)[0])
 	}
-	return bad("", "it is not JSON: %s", err)
+	return notJSON("", err)
 }
 
 func (s *Scenario) check() error {
 	switch {
 	case s.Scenario != Version:
-		return bad("scenario", "it is %d, this version reads %d", s.Scenario, Version)
+		return bad("scenario", "it is %d, this version supports %d", s.Scenario, Version)
 	case !validName(s.Name):
-		return bad("name", "it needs 1 to %d printable characters", MaxName)
+		return bad("name", "it must have 1 to %d printable characters", MaxName)
 	case !slices.Contains([]string{"", "virtual", "real"}, s.Clock):
-		return bad("clock", "it is neither virtual nor real")
+		return bad("clock", "it must be virtual or real")
 	case len(s.Steps) > MaxSteps:
-		return bad("steps", "there are %d, the limit is %d", len(s.Steps), MaxSteps)
+		return bad("steps", "there are %d steps, the limit is %d", len(s.Steps), MaxSteps)
 	case s.App != nil && len(s.App.Command) == 0:
-		return bad("app.command", "it needs the program to start")
+		return bad("app.command", "it must name the program to start")
 	}
 	if s.DeviceModel != "" {
 		if err := checkModel("deviceModel", s.DeviceModel); err != nil {
@@ -227,12 +225,12 @@ func validName(name string) bool {
 
 func checkModel(path, id string) error {
 	if _, ok := glasses.Model(id); !ok {
-		return bad(path, "%q is not the id of a known model", id)
+		return bad(path, "%q is not a known device model", id)
 	}
 	return nil
 }
 
-// control gives the control frame of a step that makes something happen without a file.
+// control returns the control frame of a step that makes something happen without a file.
 func (s *Step) control() (typ string, payload any) {
 	switch s.Act() {
 	case "input":
@@ -251,8 +249,8 @@ func (s *Step) control() (typ string, payload any) {
 	return "", nil
 }
 
-// Control gives the control frame of a step that makes something happen; ok is false for the others. file is the path
-// of the picture or the sound that goes with it, if any.
+// Control returns the control frame of a step that makes something happen; ok is false for other steps. file is the
+// path of the picture or sound that belongs to it, if any.
 func (s *Step) Control() (typ string, payload any, file string, ok bool) {
 	switch s.Act() {
 	case "camera":
@@ -267,7 +265,8 @@ func (s *Step) Control() (typ string, payload any, file string, ok bool) {
 func (s *Step) check(path string) error {
 	act := s.Act()
 	if act == "" {
-		return bad(path, "a step is exactly one of input, transcript, state, motion, fault, device, camera, microphone, advance, expect, expectDisplay and picture")
+		return bad(path, "a step has exactly one of input, transcript, state, motion, fault, device, camera, "+
+			"microphone, advance, expect, expectDisplay, expectNothingClipped and picture")
 	}
 	path += "." + act
 	if typ, payload := s.control(); typ != "" {
@@ -283,16 +282,18 @@ func (s *Step) check(path string) error {
 	switch act {
 	case "advance":
 		if *s.Advance < 0 || *s.Advance > MaxAdvance {
-			return bad(path, "it is %d ms, it goes from 0 to %d", *s.Advance, MaxAdvance)
+			return bad(path, "it is %d ms, must be from 0 to %d", *s.Advance, MaxAdvance)
 		}
 	case "picture":
 		if !validName(*s.Picture) || strings.ContainsAny(*s.Picture, `/\:`) || strings.HasPrefix(*s.Picture, ".") {
-			return bad(path, "a picture's name has 1 to %d printable characters, no path and no dot in front", MaxName)
+			return bad(path, "it must have 1 to %d printable characters, no path and no leading dot", MaxName)
 		}
 	case "expect":
 		return s.Expect.check(path)
 	case "expectDisplay":
 		return s.ExpectDisplay.check(path)
+	case "expectNothingClipped":
+		return s.ExpectNothingClipped.check(path)
 	}
 	return nil
 }
@@ -300,9 +301,9 @@ func (s *Step) check(path string) error {
 func (e *Expect) check(path string) error {
 	switch {
 	case e.Type == "" || len(e.Type) > glasses.MaxType:
-		return bad(path+".type", "it needs the type of a row, e.g. display.show")
+		return bad(path+".type", "it must be the type of a row, e.g. display.show")
 	case !slices.Contains([]string{"", glasses.KindRequest, glasses.KindResult, glasses.KindEvent}, e.Kind):
-		return bad(path+".kind", "it is none of request, result and event")
+		return bad(path+".kind", "it must be request, result or event")
 	case len(e.Payload) > 0 && e.Payload[0] != '{':
 		return bad(path+".payload", "it is not an object")
 	}
@@ -312,8 +313,8 @@ func (e *Expect) check(path string) error {
 var hashPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 func (e *ExpectDisplay) check(path string) error {
-	if len(e.Text) == 0 && e.Focus == nil && e.Picture == "" {
-		return bad(path, "it needs text, focus or picture")
+	if len(e.Text)+len(e.Absent)+len(e.Images) == 0 && e.Focus == nil && e.Picture == "" {
+		return bad(path, "it must have text, absent, images, focus or picture")
 	}
 	if e.Picture != "" && !hashPattern.MatchString(e.Picture) {
 		return bad(path+".picture", "it is not a SHA-256 in lower-case hex")
@@ -321,9 +322,33 @@ func (e *ExpectDisplay) check(path string) error {
 	return checkWithin(path, e.WithinMs)
 }
 
+func (e *ExpectNothingClipped) check(path string) error {
+	for i, id := range e.Models {
+		at := fmt.Sprintf("%s.models[%d]", path, i)
+		if err := checkModel(at, id); err != nil {
+			return err
+		}
+		if m, _ := glasses.Model(id); m.Panel == nil {
+			return bad(at, "%s has no panel", id)
+		}
+	}
+	return checkWithin(path, e.WithinMs)
+}
+
+// DeviceModels returns the models that must fit.
+func (e *ExpectNothingClipped) DeviceModels() []glasses.DeviceModel {
+	var list []glasses.DeviceModel
+	for _, m := range glasses.Models() {
+		if m.Panel != nil && (len(e.Models) == 0 || slices.Contains(e.Models, m.ID)) {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
 func checkWithin(path string, ms *int64) error {
 	if ms != nil && (*ms < 0 || *ms > MaxWithin) {
-		return bad(path+".withinMs", "it is %d, it goes from 0 to %d", *ms, MaxWithin)
+		return bad(path+".withinMs", "it is %d, must be from 0 to %d", *ms, MaxWithin)
 	}
 	return nil
 }
@@ -335,10 +360,10 @@ func (r *Recorded) check() error {
 		return nil
 	}
 	if r.Clock != "virtual" && r.Clock != "real" {
-		return bad("recorded.clock", "it is neither virtual nor real")
+		return bad("recorded.clock", "it must be virtual or real")
 	}
 	if len(r.Trace) > MaxTrace || len(r.Pictures) > MaxTrace || len(r.Media) > MaxTrace {
-		return bad("recorded", "it is longer than %d", MaxTrace)
+		return bad("recorded", "one of its lists is longer than %d", MaxTrace)
 	}
 	for i, p := range r.Pictures {
 		if !hashPattern.MatchString(p.SHA256) {

@@ -1,6 +1,6 @@
-// Package scenario is the file format in which people and agents say what happens to an app's glasses and what they
-// expect of the app: steps in JSON, strict, so that a misspelt word is an error and not a test that tests nothing. A
-// recording is a scenario that also holds what the app did. The package reads and writes; it runs nothing.
+// Package scenario is the file format of tests for apps: JSON steps that say what happens to the glasses and what the
+// app is expected to do. Parsing is strict, so that a misspelt word is an error instead of a test that tests nothing.
+// A recording is a scenario that also contains what the app did. The package reads and writes files; it runs nothing.
 package scenario
 
 import (
@@ -22,36 +22,38 @@ const (
 	MaxTrace   = 100_000             // recorded requests
 )
 
-// DefaultWithin is how long an expectation waits when it does not say, in ms of the session's clock.
+// DefaultWithin is how long an expectation without withinMs waits, in ms of the session's clock.
 const DefaultWithin = 1000
 
-// Scenario is one file.
+// Scenario is the content of one file.
 type Scenario struct {
 	Scenario int    `json:"scenario"` // Version
 	Name     string `json:"name"`
-	// DeviceModel is the id of a model; empty for what the session has.
+	// DeviceModel is the id of a model; empty means that of the session.
 	DeviceModel string `json:"deviceModel,omitempty"`
-	// Clock is virtual or real; empty for virtual.
+	// Clock is virtual or real; empty means virtual.
 	Clock string `json:"clock,omitempty"`
-	// App says how the app is started, for those who start it.
+	// App is how to start the app, for programs that do.
 	App *App `json:"app,omitempty"`
-	// FixturesDir is a folder for camera and microphone, from the file's own folder when it is not absolute.
+	// FixturesDir is the folder with the fixtures of camera and microphone; a relative path starts at the file's
+	// folder.
 	FixturesDir string `json:"fixturesDir,omitempty"`
 	Steps       []Step `json:"steps"`
-	// Recorded is what the app did when this was recorded; a run compares with it.
+	// Recorded is what the app did during the recording; a run compares with it.
 	Recorded *Recorded `json:"recorded,omitempty"`
 }
 
-// App is how an app is started: a command with its arguments, in a folder (from the file's own), with more environment.
+// App is how to start an app: a command with arguments, a working directory relative to the file's folder, and
+// additional environment variables.
 type App struct {
 	Command []string          `json:"command"`
 	Dir     string            `json:"dir,omitempty"`
 	Env     map[string]string `json:"env,omitempty"`
 }
 
-// Step is one thing that happens or is expected: exactly one field but Note is set.
+// Step is one action or expectation: exactly one field besides Note is set.
 type Step struct {
-	// Note is for people.
+	// Note is a comment for people.
 	Note string `json:"note,omitempty"`
 
 	Input      *glasses.Input      `json:"input,omitempty"`
@@ -60,46 +62,62 @@ type Step struct {
 	Motion     *glasses.Motion     `json:"motion,omitempty"`
 	Fault      *glasses.Fault      `json:"fault,omitempty"`
 	Device     *string             `json:"device,omitempty"`     // id of a model
-	Camera     *string             `json:"camera,omitempty"`     // path of a picture, from the file's folder; "" for its own
-	Microphone *string             `json:"microphone,omitempty"` // path of a WAV; "" for its own
-	Advance    *int64              `json:"advance,omitempty"`    // ms; a session with a real clock waits
+	Camera     *string             `json:"camera,omitempty"`     // path of a picture; "" for the host's camera
+	Microphone *string             `json:"microphone,omitempty"` // path of a WAV file; "" for the host's microphone
+	Advance    *int64              `json:"advance,omitempty"`    // ms; a session in real time waits
 
-	Expect        *Expect        `json:"expect,omitempty"`
-	ExpectDisplay *ExpectDisplay `json:"expectDisplay,omitempty"`
-	Picture       *string        `json:"picture,omitempty"` // keep the panel under this name
+	Expect               *Expect               `json:"expect,omitempty"`
+	ExpectDisplay        *ExpectDisplay        `json:"expectDisplay,omitempty"`
+	ExpectNothingClipped *ExpectNothingClipped `json:"expectNothingClipped,omitempty"`
+
+	Picture *string `json:"picture,omitempty"` // save the panel under this name
 }
 
-// Expect is a row of the event log that must come, or with Absent must not, within WithinMs of the session's clock. Rows
-// since the last step that made something happen count, each for one expectation.
+// Expect is a row of the event log that must arrive, or with Absent must not, within WithinMs of the session's clock.
+// Only rows since the last step that made something happen match, each for one expectation.
 type Expect struct {
 	Type string `json:"type"`
-	// Kind is request, result or event; empty for any.
+	// Kind is request, result or event; empty matches any.
 	Kind string `json:"kind,omitempty"`
-	// Payload is matched as a part: objects may have more fields, lists and values must be equal.
+	// Payload matches partially: objects may have more fields, lists and values must be equal.
 	Payload  json.RawMessage `json:"payload,omitempty"`
 	WithinMs *int64          `json:"withinMs,omitempty"` // 0 to MaxWithin; DefaultWithin when missing
 	Absent   bool            `json:"absent,omitempty"`
 }
 
-// ExpectDisplay is what the panel must show within WithinMs.
+// ExpectDisplay is what the wearer must see within WithinMs.
 type ExpectDisplay struct {
-	// Text lists texts that must all be read on the panel, each as a part of one node's text.
+	// Text lists texts that must all be on the panel in full, each as part of one node's text.
 	Text []string `json:"text,omitempty"`
+	// Absent lists texts, and alts or ids of images, that must not be on the panel in full.
+	Absent []string `json:"absent,omitempty"`
+	// Images lists alts or ids of images that must be on the panel in full.
+	Images []string `json:"images,omitempty"`
+	// AllowPartial counts what is on the panel in part like what is there in full, also for Absent.
+	AllowPartial bool `json:"allowPartial,omitempty"`
 	// Focus is the id of the focused button or list entry.
 	Focus *string `json:"focus,omitempty"`
-	// Picture is the SHA-256 of the panel as PNG.
+	// Picture is the SHA-256 of the panel's PNG.
 	Picture  string `json:"picture,omitempty"`
 	WithinMs *int64 `json:"withinMs,omitempty"`
 }
 
+// ExpectNothingClipped is that the tree on the panel fits device models: nothing is clipped or cut, no word of a button
+// is broken, and the wearer reaches every target.
+type ExpectNothingClipped struct {
+	// Models are ids of models with a panel; empty means all.
+	Models   []string `json:"models,omitempty"`
+	WithinMs *int64   `json:"withinMs,omitempty"`
+}
+
 // Recorded is what an app did. Times are ms since the app attached.
 type Recorded struct {
-	// Clock tells by which clock it was recorded; times are compared only between virtual ones.
+	// Clock is the clock of the recording; times are compared only between virtual clocks.
 	Clock      string    `json:"clock"`
 	DurationMs int64     `json:"durationMs"`
 	Trace      []Request `json:"trace"`
 	Pictures   []Picture `json:"pictures"`
-	// Media lists the files in the folder "media" beside the recording, <sha256>.<ext>.
+	// Media lists the files <sha256>.<ext> in the folder "media" next to the recording.
 	Media []string `json:"media,omitempty"`
 }
 
@@ -110,22 +128,24 @@ type Request struct {
 	Payload json.RawMessage `json:"payload"`
 }
 
-// Picture is the panel after a display command, as PNG. Its file is pictures/<sha256>.png beside the recording.
+// Picture is the panel after a display command as PNG, in the file pictures/<sha256>.png next to the recording.
 type Picture struct {
 	At     int64  `json:"at"`
 	SHA256 string `json:"sha256"`
 }
 
-// Act names the one thing that a step is, as its field; empty when there is none or more than one.
+// Act returns the name of the one field that is set; empty if none or several are.
 func (s *Step) Act() string {
 	name, count := "", 0
 	for _, f := range []struct {
 		name string
 		set  bool
 	}{
-		{"input", s.Input != nil}, {"transcript", s.Transcript != nil}, {"state", s.State != nil}, {"motion", s.Motion != nil},
-		{"fault", s.Fault != nil}, {"device", s.Device != nil}, {"camera", s.Camera != nil}, {"microphone", s.Microphone != nil},
-		{"advance", s.Advance != nil}, {"expect", s.Expect != nil}, {"expectDisplay", s.ExpectDisplay != nil}, {"picture", s.Picture != nil},
+		{"input", s.Input != nil}, {"transcript", s.Transcript != nil}, {"state", s.State != nil},
+		{"motion", s.Motion != nil}, {"fault", s.Fault != nil}, {"device", s.Device != nil},
+		{"camera", s.Camera != nil}, {"microphone", s.Microphone != nil}, {"advance", s.Advance != nil},
+		{"expect", s.Expect != nil}, {"expectDisplay", s.ExpectDisplay != nil},
+		{"expectNothingClipped", s.ExpectNothingClipped != nil}, {"picture", s.Picture != nil},
 	} {
 		if f.set {
 			name = f.name
@@ -138,7 +158,7 @@ func (s *Step) Act() string {
 	return name
 }
 
-// Within is how long an expectation waits, in ms.
+// Within returns how long an expectation waits, in ms.
 func Within(ms *int64) int64 {
 	if ms == nil {
 		return DefaultWithin
@@ -146,7 +166,7 @@ func Within(ms *int64) int64 {
 	return *ms
 }
 
-// Encode gives the file of a scenario.
+// Encode returns the file of a scenario.
 func (s Scenario) Encode() ([]byte, error) {
 	s.Scenario = Version
 	data, err := json.MarshalIndent(s, "", "  ")

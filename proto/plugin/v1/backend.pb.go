@@ -1112,6 +1112,94 @@ func (x *Token) GetExpiresAt() string {
 	return ""
 }
 
+type CancelDeviceCodeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Target        *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	DeviceCode    string                 `protobuf:"bytes,2,opt,name=device_code,json=deviceCode,proto3" json:"device_code,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CancelDeviceCodeRequest) Reset() {
+	*x = CancelDeviceCodeRequest{}
+	mi := &file_plugin_v1_backend_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CancelDeviceCodeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CancelDeviceCodeRequest) ProtoMessage() {}
+
+func (x *CancelDeviceCodeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_backend_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CancelDeviceCodeRequest.ProtoReflect.Descriptor instead.
+func (*CancelDeviceCodeRequest) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *CancelDeviceCodeRequest) GetTarget() *Target {
+	if x != nil {
+		return x.Target
+	}
+	return nil
+}
+
+func (x *CancelDeviceCodeRequest) GetDeviceCode() string {
+	if x != nil {
+		return x.DeviceCode
+	}
+	return ""
+}
+
+type CancelDeviceCodeResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CancelDeviceCodeResponse) Reset() {
+	*x = CancelDeviceCodeResponse{}
+	mi := &file_plugin_v1_backend_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CancelDeviceCodeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CancelDeviceCodeResponse) ProtoMessage() {}
+
+func (x *CancelDeviceCodeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_backend_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CancelDeviceCodeResponse.ProtoReflect.Descriptor instead.
+func (*CancelDeviceCodeResponse) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{17}
+}
+
 type GetAccountRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Target        *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
@@ -1121,7 +1209,7 @@ type GetAccountRequest struct {
 
 func (x *GetAccountRequest) Reset() {
 	*x = GetAccountRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[16]
+	mi := &file_plugin_v1_backend_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1133,7 +1221,7 @@ func (x *GetAccountRequest) String() string {
 func (*GetAccountRequest) ProtoMessage() {}
 
 func (x *GetAccountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[16]
+	mi := &file_plugin_v1_backend_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1146,7 +1234,7 @@ func (x *GetAccountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAccountRequest.ProtoReflect.Descriptor instead.
 func (*GetAccountRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{16}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetAccountRequest) GetTarget() *Target {
@@ -1168,7 +1256,7 @@ type GetAccountResponse struct {
 
 func (x *GetAccountResponse) Reset() {
 	*x = GetAccountResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[17]
+	mi := &file_plugin_v1_backend_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1180,7 +1268,7 @@ func (x *GetAccountResponse) String() string {
 func (*GetAccountResponse) ProtoMessage() {}
 
 func (x *GetAccountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[17]
+	mi := &file_plugin_v1_backend_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1193,7 +1281,7 @@ func (x *GetAccountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAccountResponse.ProtoReflect.Descriptor instead.
 func (*GetAccountResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{17}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetAccountResponse) GetAccountId() string {
@@ -1233,7 +1321,7 @@ type RevokeLinkRequest struct {
 
 func (x *RevokeLinkRequest) Reset() {
 	*x = RevokeLinkRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[18]
+	mi := &file_plugin_v1_backend_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1245,7 +1333,7 @@ func (x *RevokeLinkRequest) String() string {
 func (*RevokeLinkRequest) ProtoMessage() {}
 
 func (x *RevokeLinkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[18]
+	mi := &file_plugin_v1_backend_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1258,7 +1346,7 @@ func (x *RevokeLinkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeLinkRequest.ProtoReflect.Descriptor instead.
 func (*RevokeLinkRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{18}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RevokeLinkRequest) GetTarget() *Target {
@@ -1276,7 +1364,7 @@ type RevokeLinkResponse struct {
 
 func (x *RevokeLinkResponse) Reset() {
 	*x = RevokeLinkResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[19]
+	mi := &file_plugin_v1_backend_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1288,7 +1376,7 @@ func (x *RevokeLinkResponse) String() string {
 func (*RevokeLinkResponse) ProtoMessage() {}
 
 func (x *RevokeLinkResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[19]
+	mi := &file_plugin_v1_backend_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1301,7 +1389,7 @@ func (x *RevokeLinkResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeLinkResponse.ProtoReflect.Descriptor instead.
 func (*RevokeLinkResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{19}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{21}
 }
 
 type Session struct {
@@ -1331,7 +1419,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[20]
+	mi := &file_plugin_v1_backend_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1343,7 +1431,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[20]
+	mi := &file_plugin_v1_backend_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1356,7 +1444,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{20}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Session) GetSessionId() string {
@@ -1471,7 +1559,7 @@ type CreateSessionRequest struct {
 
 func (x *CreateSessionRequest) Reset() {
 	*x = CreateSessionRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[21]
+	mi := &file_plugin_v1_backend_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1483,7 +1571,7 @@ func (x *CreateSessionRequest) String() string {
 func (*CreateSessionRequest) ProtoMessage() {}
 
 func (x *CreateSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[21]
+	mi := &file_plugin_v1_backend_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1496,7 +1584,7 @@ func (x *CreateSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateSessionRequest.ProtoReflect.Descriptor instead.
 func (*CreateSessionRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{21}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *CreateSessionRequest) GetTarget() *Target {
@@ -1544,7 +1632,7 @@ type CreateSessionResponse struct {
 
 func (x *CreateSessionResponse) Reset() {
 	*x = CreateSessionResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[22]
+	mi := &file_plugin_v1_backend_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1556,7 +1644,7 @@ func (x *CreateSessionResponse) String() string {
 func (*CreateSessionResponse) ProtoMessage() {}
 
 func (x *CreateSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[22]
+	mi := &file_plugin_v1_backend_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1569,7 +1657,7 @@ func (x *CreateSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateSessionResponse.ProtoReflect.Descriptor instead.
 func (*CreateSessionResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{22}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *CreateSessionResponse) GetSession() *Session {
@@ -1596,7 +1684,7 @@ type GetSessionRequest struct {
 
 func (x *GetSessionRequest) Reset() {
 	*x = GetSessionRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[23]
+	mi := &file_plugin_v1_backend_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1608,7 +1696,7 @@ func (x *GetSessionRequest) String() string {
 func (*GetSessionRequest) ProtoMessage() {}
 
 func (x *GetSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[23]
+	mi := &file_plugin_v1_backend_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1621,7 +1709,7 @@ func (x *GetSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSessionRequest.ProtoReflect.Descriptor instead.
 func (*GetSessionRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{23}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetSessionRequest) GetTarget() *Target {
@@ -1647,7 +1735,7 @@ type GetSessionResponse struct {
 
 func (x *GetSessionResponse) Reset() {
 	*x = GetSessionResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[24]
+	mi := &file_plugin_v1_backend_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1659,7 +1747,7 @@ func (x *GetSessionResponse) String() string {
 func (*GetSessionResponse) ProtoMessage() {}
 
 func (x *GetSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[24]
+	mi := &file_plugin_v1_backend_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1672,7 +1760,7 @@ func (x *GetSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSessionResponse.ProtoReflect.Descriptor instead.
 func (*GetSessionResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{24}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GetSessionResponse) GetSession() *Session {
@@ -1691,7 +1779,7 @@ type ListSessionsRequest struct {
 
 func (x *ListSessionsRequest) Reset() {
 	*x = ListSessionsRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[25]
+	mi := &file_plugin_v1_backend_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1703,7 +1791,7 @@ func (x *ListSessionsRequest) String() string {
 func (*ListSessionsRequest) ProtoMessage() {}
 
 func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[25]
+	mi := &file_plugin_v1_backend_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1716,7 +1804,7 @@ func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsRequest.ProtoReflect.Descriptor instead.
 func (*ListSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{25}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListSessionsRequest) GetTarget() *Target {
@@ -1735,7 +1823,7 @@ type ListSessionsResponse struct {
 
 func (x *ListSessionsResponse) Reset() {
 	*x = ListSessionsResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[26]
+	mi := &file_plugin_v1_backend_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1747,7 +1835,7 @@ func (x *ListSessionsResponse) String() string {
 func (*ListSessionsResponse) ProtoMessage() {}
 
 func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[26]
+	mi := &file_plugin_v1_backend_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1760,7 +1848,7 @@ func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsResponse.ProtoReflect.Descriptor instead.
 func (*ListSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{26}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListSessionsResponse) GetSessions() []*Session {
@@ -1780,7 +1868,7 @@ type CloseSessionRequest struct {
 
 func (x *CloseSessionRequest) Reset() {
 	*x = CloseSessionRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[27]
+	mi := &file_plugin_v1_backend_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1792,7 +1880,7 @@ func (x *CloseSessionRequest) String() string {
 func (*CloseSessionRequest) ProtoMessage() {}
 
 func (x *CloseSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[27]
+	mi := &file_plugin_v1_backend_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1805,7 +1893,7 @@ func (x *CloseSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseSessionRequest.ProtoReflect.Descriptor instead.
 func (*CloseSessionRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{27}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *CloseSessionRequest) GetTarget() *Target {
@@ -1831,7 +1919,7 @@ type CloseSessionResponse struct {
 
 func (x *CloseSessionResponse) Reset() {
 	*x = CloseSessionResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[28]
+	mi := &file_plugin_v1_backend_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1843,7 +1931,7 @@ func (x *CloseSessionResponse) String() string {
 func (*CloseSessionResponse) ProtoMessage() {}
 
 func (x *CloseSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[28]
+	mi := &file_plugin_v1_backend_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1856,7 +1944,7 @@ func (x *CloseSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseSessionResponse.ProtoReflect.Descriptor instead.
 func (*CloseSessionResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{28}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *CloseSessionResponse) GetSession() *Session {
@@ -1876,7 +1964,7 @@ type MintSessionSecretRequest struct {
 
 func (x *MintSessionSecretRequest) Reset() {
 	*x = MintSessionSecretRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[29]
+	mi := &file_plugin_v1_backend_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1888,7 +1976,7 @@ func (x *MintSessionSecretRequest) String() string {
 func (*MintSessionSecretRequest) ProtoMessage() {}
 
 func (x *MintSessionSecretRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[29]
+	mi := &file_plugin_v1_backend_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1901,7 +1989,7 @@ func (x *MintSessionSecretRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MintSessionSecretRequest.ProtoReflect.Descriptor instead.
 func (*MintSessionSecretRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{29}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *MintSessionSecretRequest) GetTarget() *Target {
@@ -1927,7 +2015,7 @@ type MintSessionSecretResponse struct {
 
 func (x *MintSessionSecretResponse) Reset() {
 	*x = MintSessionSecretResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[30]
+	mi := &file_plugin_v1_backend_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1939,7 +2027,7 @@ func (x *MintSessionSecretResponse) String() string {
 func (*MintSessionSecretResponse) ProtoMessage() {}
 
 func (x *MintSessionSecretResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[30]
+	mi := &file_plugin_v1_backend_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1952,7 +2040,7 @@ func (x *MintSessionSecretResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MintSessionSecretResponse.ProtoReflect.Descriptor instead.
 func (*MintSessionSecretResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{30}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *MintSessionSecretResponse) GetAppSecret() string {
@@ -1978,7 +2066,7 @@ type ListEventsRequest struct {
 
 func (x *ListEventsRequest) Reset() {
 	*x = ListEventsRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[31]
+	mi := &file_plugin_v1_backend_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1990,7 +2078,7 @@ func (x *ListEventsRequest) String() string {
 func (*ListEventsRequest) ProtoMessage() {}
 
 func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[31]
+	mi := &file_plugin_v1_backend_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2003,7 +2091,7 @@ func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsRequest.ProtoReflect.Descriptor instead.
 func (*ListEventsRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{31}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListEventsRequest) GetTarget() *Target {
@@ -2056,7 +2144,7 @@ type ListEventsResponse struct {
 
 func (x *ListEventsResponse) Reset() {
 	*x = ListEventsResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[32]
+	mi := &file_plugin_v1_backend_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2068,7 +2156,7 @@ func (x *ListEventsResponse) String() string {
 func (*ListEventsResponse) ProtoMessage() {}
 
 func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[32]
+	mi := &file_plugin_v1_backend_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2081,7 +2169,7 @@ func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsResponse.ProtoReflect.Descriptor instead.
 func (*ListEventsResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{32}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListEventsResponse) GetEvents() []string {
@@ -2128,7 +2216,7 @@ type ControlRequest struct {
 
 func (x *ControlRequest) Reset() {
 	*x = ControlRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[33]
+	mi := &file_plugin_v1_backend_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2140,7 +2228,7 @@ func (x *ControlRequest) String() string {
 func (*ControlRequest) ProtoMessage() {}
 
 func (x *ControlRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[33]
+	mi := &file_plugin_v1_backend_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2153,7 +2241,7 @@ func (x *ControlRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ControlRequest.ProtoReflect.Descriptor instead.
 func (*ControlRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{33}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ControlRequest) GetTarget() *Target {
@@ -2201,7 +2289,7 @@ type ControlResponse struct {
 
 func (x *ControlResponse) Reset() {
 	*x = ControlResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[34]
+	mi := &file_plugin_v1_backend_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2213,7 +2301,7 @@ func (x *ControlResponse) String() string {
 func (*ControlResponse) ProtoMessage() {}
 
 func (x *ControlResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[34]
+	mi := &file_plugin_v1_backend_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2226,7 +2314,7 @@ func (x *ControlResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ControlResponse.ProtoReflect.Descriptor instead.
 func (*ControlResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{34}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ControlResponse) GetResult() []byte {
@@ -2249,7 +2337,7 @@ type MintProjectKeyRequest struct {
 
 func (x *MintProjectKeyRequest) Reset() {
 	*x = MintProjectKeyRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[35]
+	mi := &file_plugin_v1_backend_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2261,7 +2349,7 @@ func (x *MintProjectKeyRequest) String() string {
 func (*MintProjectKeyRequest) ProtoMessage() {}
 
 func (x *MintProjectKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[35]
+	mi := &file_plugin_v1_backend_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2274,7 +2362,7 @@ func (x *MintProjectKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MintProjectKeyRequest.ProtoReflect.Descriptor instead.
 func (*MintProjectKeyRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{35}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *MintProjectKeyRequest) GetTarget() *Target {
@@ -2312,7 +2400,7 @@ type MintProjectKeyResponse struct {
 
 func (x *MintProjectKeyResponse) Reset() {
 	*x = MintProjectKeyResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[36]
+	mi := &file_plugin_v1_backend_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2324,7 +2412,7 @@ func (x *MintProjectKeyResponse) String() string {
 func (*MintProjectKeyResponse) ProtoMessage() {}
 
 func (x *MintProjectKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[36]
+	mi := &file_plugin_v1_backend_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2337,7 +2425,7 @@ func (x *MintProjectKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MintProjectKeyResponse.ProtoReflect.Descriptor instead.
 func (*MintProjectKeyResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{36}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *MintProjectKeyResponse) GetProjectKey() string {
@@ -2382,7 +2470,7 @@ type RecordRequest struct {
 
 func (x *RecordRequest) Reset() {
 	*x = RecordRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[37]
+	mi := &file_plugin_v1_backend_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2394,7 +2482,7 @@ func (x *RecordRequest) String() string {
 func (*RecordRequest) ProtoMessage() {}
 
 func (x *RecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[37]
+	mi := &file_plugin_v1_backend_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2407,7 +2495,7 @@ func (x *RecordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordRequest.ProtoReflect.Descriptor instead.
 func (*RecordRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{37}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *RecordRequest) GetTarget() *Target {
@@ -2469,7 +2557,7 @@ type RecordResponse struct {
 
 func (x *RecordResponse) Reset() {
 	*x = RecordResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[38]
+	mi := &file_plugin_v1_backend_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2481,7 +2569,7 @@ func (x *RecordResponse) String() string {
 func (*RecordResponse) ProtoMessage() {}
 
 func (x *RecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[38]
+	mi := &file_plugin_v1_backend_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2494,7 +2582,7 @@ func (x *RecordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordResponse.ProtoReflect.Descriptor instead.
 func (*RecordResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{38}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *RecordResponse) GetBody() []byte {
@@ -2515,7 +2603,7 @@ type UploadTelemetryRequest struct {
 
 func (x *UploadTelemetryRequest) Reset() {
 	*x = UploadTelemetryRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[39]
+	mi := &file_plugin_v1_backend_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2527,7 +2615,7 @@ func (x *UploadTelemetryRequest) String() string {
 func (*UploadTelemetryRequest) ProtoMessage() {}
 
 func (x *UploadTelemetryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[39]
+	mi := &file_plugin_v1_backend_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2540,7 +2628,7 @@ func (x *UploadTelemetryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadTelemetryRequest.ProtoReflect.Descriptor instead.
 func (*UploadTelemetryRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{39}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *UploadTelemetryRequest) GetTarget() *Target {
@@ -2569,7 +2657,7 @@ type UploadTelemetryResponse struct {
 
 func (x *UploadTelemetryResponse) Reset() {
 	*x = UploadTelemetryResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[40]
+	mi := &file_plugin_v1_backend_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2581,7 +2669,7 @@ func (x *UploadTelemetryResponse) String() string {
 func (*UploadTelemetryResponse) ProtoMessage() {}
 
 func (x *UploadTelemetryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[40]
+	mi := &file_plugin_v1_backend_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2594,7 +2682,7 @@ func (x *UploadTelemetryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadTelemetryResponse.ProtoReflect.Descriptor instead.
 func (*UploadTelemetryResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{40}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *UploadTelemetryResponse) GetAccepted() uint32 {
@@ -2627,7 +2715,7 @@ type PurgeTelemetryRequest struct {
 
 func (x *PurgeTelemetryRequest) Reset() {
 	*x = PurgeTelemetryRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[41]
+	mi := &file_plugin_v1_backend_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2639,7 +2727,7 @@ func (x *PurgeTelemetryRequest) String() string {
 func (*PurgeTelemetryRequest) ProtoMessage() {}
 
 func (x *PurgeTelemetryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[41]
+	mi := &file_plugin_v1_backend_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2652,7 +2740,7 @@ func (x *PurgeTelemetryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeTelemetryRequest.ProtoReflect.Descriptor instead.
 func (*PurgeTelemetryRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{41}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *PurgeTelemetryRequest) GetTarget() *Target {
@@ -2672,7 +2760,7 @@ type PurgeTelemetryResponse struct {
 
 func (x *PurgeTelemetryResponse) Reset() {
 	*x = PurgeTelemetryResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[42]
+	mi := &file_plugin_v1_backend_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2684,7 +2772,7 @@ func (x *PurgeTelemetryResponse) String() string {
 func (*PurgeTelemetryResponse) ProtoMessage() {}
 
 func (x *PurgeTelemetryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[42]
+	mi := &file_plugin_v1_backend_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2697,7 +2785,7 @@ func (x *PurgeTelemetryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeTelemetryResponse.ProtoReflect.Descriptor instead.
 func (*PurgeTelemetryResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{42}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *PurgeTelemetryResponse) GetDeleted() int64 {
@@ -2805,7 +2893,12 @@ const file_plugin_v1_backend_proto_rawDesc = "" +
 	"\tlinked_at\x18\x04 \x01(\tR\blinkedAt\x12\"\n" +
 	"\n" +
 	"expires_at\x18\x05 \x01(\tH\x00R\texpiresAt\x88\x01\x01B\r\n" +
-	"\v_expires_at\"F\n" +
+	"\v_expires_at\"m\n" +
+	"\x17CancelDeviceCodeRequest\x121\n" +
+	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\x12\x1f\n" +
+	"\vdevice_code\x18\x02 \x01(\tR\n" +
+	"deviceCode\"\x1a\n" +
+	"\x18CancelDeviceCodeResponse\"F\n" +
 	"\x11GetAccountRequest\x121\n" +
 	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\"\x97\x01\n" +
 	"\x12GetAccountResponse\x12\x1d\n" +
@@ -2928,13 +3021,14 @@ const file_plugin_v1_backend_proto_rawDesc = "" +
 	"\x15PurgeTelemetryRequest\x121\n" +
 	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\"2\n" +
 	"\x16PurgeTelemetryResponse\x12\x18\n" +
-	"\adeleted\x18\x01 \x01(\x03R\adeleted2\xb1\r\n" +
+	"\adeleted\x18\x01 \x01(\x03R\adeleted2\x9e\x0e\n" +
 	"\aBackend\x12S\n" +
 	"\bDescribe\x12\".service.plugin.v1.DescribeRequest\x1a#.service.plugin.v1.DescribeResponse\x12S\n" +
 	"\bActivity\x12\".service.plugin.v1.ActivityRequest\x1a#.service.plugin.v1.ActivityResponse\x12M\n" +
 	"\x06Health\x12 .service.plugin.v1.HealthRequest\x1a!.service.plugin.v1.HealthResponse\x12h\n" +
 	"\x0fIssueDeviceCode\x12).service.plugin.v1.IssueDeviceCodeRequest\x1a*.service.plugin.v1.IssueDeviceCodeResponse\x12h\n" +
-	"\x0fPollDeviceToken\x12).service.plugin.v1.PollDeviceTokenRequest\x1a*.service.plugin.v1.PollDeviceTokenResponse\x12Y\n" +
+	"\x0fPollDeviceToken\x12).service.plugin.v1.PollDeviceTokenRequest\x1a*.service.plugin.v1.PollDeviceTokenResponse\x12k\n" +
+	"\x10CancelDeviceCode\x12*.service.plugin.v1.CancelDeviceCodeRequest\x1a+.service.plugin.v1.CancelDeviceCodeResponse\x12Y\n" +
 	"\n" +
 	"GetAccount\x12$.service.plugin.v1.GetAccountRequest\x1a%.service.plugin.v1.GetAccountResponse\x12Y\n" +
 	"\n" +
@@ -2965,7 +3059,7 @@ func file_plugin_v1_backend_proto_rawDescGZIP() []byte {
 	return file_plugin_v1_backend_proto_rawDescData
 }
 
-var file_plugin_v1_backend_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
+var file_plugin_v1_backend_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
 var file_plugin_v1_backend_proto_goTypes = []any{
 	(*Target)(nil),                    // 0: service.plugin.v1.Target
 	(*Requester)(nil),                 // 1: service.plugin.v1.Requester
@@ -2983,105 +3077,110 @@ var file_plugin_v1_backend_proto_goTypes = []any{
 	(*PollDeviceTokenResponse)(nil),   // 13: service.plugin.v1.PollDeviceTokenResponse
 	(*Pending)(nil),                   // 14: service.plugin.v1.Pending
 	(*Token)(nil),                     // 15: service.plugin.v1.Token
-	(*GetAccountRequest)(nil),         // 16: service.plugin.v1.GetAccountRequest
-	(*GetAccountResponse)(nil),        // 17: service.plugin.v1.GetAccountResponse
-	(*RevokeLinkRequest)(nil),         // 18: service.plugin.v1.RevokeLinkRequest
-	(*RevokeLinkResponse)(nil),        // 19: service.plugin.v1.RevokeLinkResponse
-	(*Session)(nil),                   // 20: service.plugin.v1.Session
-	(*CreateSessionRequest)(nil),      // 21: service.plugin.v1.CreateSessionRequest
-	(*CreateSessionResponse)(nil),     // 22: service.plugin.v1.CreateSessionResponse
-	(*GetSessionRequest)(nil),         // 23: service.plugin.v1.GetSessionRequest
-	(*GetSessionResponse)(nil),        // 24: service.plugin.v1.GetSessionResponse
-	(*ListSessionsRequest)(nil),       // 25: service.plugin.v1.ListSessionsRequest
-	(*ListSessionsResponse)(nil),      // 26: service.plugin.v1.ListSessionsResponse
-	(*CloseSessionRequest)(nil),       // 27: service.plugin.v1.CloseSessionRequest
-	(*CloseSessionResponse)(nil),      // 28: service.plugin.v1.CloseSessionResponse
-	(*MintSessionSecretRequest)(nil),  // 29: service.plugin.v1.MintSessionSecretRequest
-	(*MintSessionSecretResponse)(nil), // 30: service.plugin.v1.MintSessionSecretResponse
-	(*ListEventsRequest)(nil),         // 31: service.plugin.v1.ListEventsRequest
-	(*ListEventsResponse)(nil),        // 32: service.plugin.v1.ListEventsResponse
-	(*ControlRequest)(nil),            // 33: service.plugin.v1.ControlRequest
-	(*ControlResponse)(nil),           // 34: service.plugin.v1.ControlResponse
-	(*MintProjectKeyRequest)(nil),     // 35: service.plugin.v1.MintProjectKeyRequest
-	(*MintProjectKeyResponse)(nil),    // 36: service.plugin.v1.MintProjectKeyResponse
-	(*RecordRequest)(nil),             // 37: service.plugin.v1.RecordRequest
-	(*RecordResponse)(nil),            // 38: service.plugin.v1.RecordResponse
-	(*UploadTelemetryRequest)(nil),    // 39: service.plugin.v1.UploadTelemetryRequest
-	(*UploadTelemetryResponse)(nil),   // 40: service.plugin.v1.UploadTelemetryResponse
-	(*PurgeTelemetryRequest)(nil),     // 41: service.plugin.v1.PurgeTelemetryRequest
-	(*PurgeTelemetryResponse)(nil),    // 42: service.plugin.v1.PurgeTelemetryResponse
-	nil,                               // 43: service.plugin.v1.HealthResponse.HintsEntry
-	nil,                               // 44: service.plugin.v1.RecordRequest.QueryEntry
+	(*CancelDeviceCodeRequest)(nil),   // 16: service.plugin.v1.CancelDeviceCodeRequest
+	(*CancelDeviceCodeResponse)(nil),  // 17: service.plugin.v1.CancelDeviceCodeResponse
+	(*GetAccountRequest)(nil),         // 18: service.plugin.v1.GetAccountRequest
+	(*GetAccountResponse)(nil),        // 19: service.plugin.v1.GetAccountResponse
+	(*RevokeLinkRequest)(nil),         // 20: service.plugin.v1.RevokeLinkRequest
+	(*RevokeLinkResponse)(nil),        // 21: service.plugin.v1.RevokeLinkResponse
+	(*Session)(nil),                   // 22: service.plugin.v1.Session
+	(*CreateSessionRequest)(nil),      // 23: service.plugin.v1.CreateSessionRequest
+	(*CreateSessionResponse)(nil),     // 24: service.plugin.v1.CreateSessionResponse
+	(*GetSessionRequest)(nil),         // 25: service.plugin.v1.GetSessionRequest
+	(*GetSessionResponse)(nil),        // 26: service.plugin.v1.GetSessionResponse
+	(*ListSessionsRequest)(nil),       // 27: service.plugin.v1.ListSessionsRequest
+	(*ListSessionsResponse)(nil),      // 28: service.plugin.v1.ListSessionsResponse
+	(*CloseSessionRequest)(nil),       // 29: service.plugin.v1.CloseSessionRequest
+	(*CloseSessionResponse)(nil),      // 30: service.plugin.v1.CloseSessionResponse
+	(*MintSessionSecretRequest)(nil),  // 31: service.plugin.v1.MintSessionSecretRequest
+	(*MintSessionSecretResponse)(nil), // 32: service.plugin.v1.MintSessionSecretResponse
+	(*ListEventsRequest)(nil),         // 33: service.plugin.v1.ListEventsRequest
+	(*ListEventsResponse)(nil),        // 34: service.plugin.v1.ListEventsResponse
+	(*ControlRequest)(nil),            // 35: service.plugin.v1.ControlRequest
+	(*ControlResponse)(nil),           // 36: service.plugin.v1.ControlResponse
+	(*MintProjectKeyRequest)(nil),     // 37: service.plugin.v1.MintProjectKeyRequest
+	(*MintProjectKeyResponse)(nil),    // 38: service.plugin.v1.MintProjectKeyResponse
+	(*RecordRequest)(nil),             // 39: service.plugin.v1.RecordRequest
+	(*RecordResponse)(nil),            // 40: service.plugin.v1.RecordResponse
+	(*UploadTelemetryRequest)(nil),    // 41: service.plugin.v1.UploadTelemetryRequest
+	(*UploadTelemetryResponse)(nil),   // 42: service.plugin.v1.UploadTelemetryResponse
+	(*PurgeTelemetryRequest)(nil),     // 43: service.plugin.v1.PurgeTelemetryRequest
+	(*PurgeTelemetryResponse)(nil),    // 44: service.plugin.v1.PurgeTelemetryResponse
+	nil,                               // 45: service.plugin.v1.HealthResponse.HintsEntry
+	nil,                               // 46: service.plugin.v1.RecordRequest.QueryEntry
 }
 var file_plugin_v1_backend_proto_depIdxs = []int32{
 	1,  // 0: service.plugin.v1.Target.requester:type_name -> service.plugin.v1.Requester
 	3,  // 1: service.plugin.v1.Problem.device_code:type_name -> service.plugin.v1.DeviceCode
 	0,  // 2: service.plugin.v1.HealthRequest.target:type_name -> service.plugin.v1.Target
-	43, // 3: service.plugin.v1.HealthResponse.hints:type_name -> service.plugin.v1.HealthResponse.HintsEntry
+	45, // 3: service.plugin.v1.HealthResponse.hints:type_name -> service.plugin.v1.HealthResponse.HintsEntry
 	0,  // 4: service.plugin.v1.IssueDeviceCodeRequest.target:type_name -> service.plugin.v1.Target
 	3,  // 5: service.plugin.v1.IssueDeviceCodeResponse.device_code:type_name -> service.plugin.v1.DeviceCode
 	0,  // 6: service.plugin.v1.PollDeviceTokenRequest.target:type_name -> service.plugin.v1.Target
 	14, // 7: service.plugin.v1.PollDeviceTokenResponse.pending:type_name -> service.plugin.v1.Pending
 	15, // 8: service.plugin.v1.PollDeviceTokenResponse.token:type_name -> service.plugin.v1.Token
-	0,  // 9: service.plugin.v1.GetAccountRequest.target:type_name -> service.plugin.v1.Target
-	0,  // 10: service.plugin.v1.RevokeLinkRequest.target:type_name -> service.plugin.v1.Target
-	0,  // 11: service.plugin.v1.CreateSessionRequest.target:type_name -> service.plugin.v1.Target
-	20, // 12: service.plugin.v1.CreateSessionResponse.session:type_name -> service.plugin.v1.Session
-	0,  // 13: service.plugin.v1.GetSessionRequest.target:type_name -> service.plugin.v1.Target
-	20, // 14: service.plugin.v1.GetSessionResponse.session:type_name -> service.plugin.v1.Session
-	0,  // 15: service.plugin.v1.ListSessionsRequest.target:type_name -> service.plugin.v1.Target
-	20, // 16: service.plugin.v1.ListSessionsResponse.sessions:type_name -> service.plugin.v1.Session
-	0,  // 17: service.plugin.v1.CloseSessionRequest.target:type_name -> service.plugin.v1.Target
-	20, // 18: service.plugin.v1.CloseSessionResponse.session:type_name -> service.plugin.v1.Session
-	0,  // 19: service.plugin.v1.MintSessionSecretRequest.target:type_name -> service.plugin.v1.Target
-	0,  // 20: service.plugin.v1.ListEventsRequest.target:type_name -> service.plugin.v1.Target
-	0,  // 21: service.plugin.v1.ControlRequest.target:type_name -> service.plugin.v1.Target
-	0,  // 22: service.plugin.v1.MintProjectKeyRequest.target:type_name -> service.plugin.v1.Target
-	0,  // 23: service.plugin.v1.RecordRequest.target:type_name -> service.plugin.v1.Target
-	44, // 24: service.plugin.v1.RecordRequest.query:type_name -> service.plugin.v1.RecordRequest.QueryEntry
-	0,  // 25: service.plugin.v1.UploadTelemetryRequest.target:type_name -> service.plugin.v1.Target
-	0,  // 26: service.plugin.v1.PurgeTelemetryRequest.target:type_name -> service.plugin.v1.Target
-	4,  // 27: service.plugin.v1.Backend.Describe:input_type -> service.plugin.v1.DescribeRequest
-	6,  // 28: service.plugin.v1.Backend.Activity:input_type -> service.plugin.v1.ActivityRequest
-	8,  // 29: service.plugin.v1.Backend.Health:input_type -> service.plugin.v1.HealthRequest
-	10, // 30: service.plugin.v1.Backend.IssueDeviceCode:input_type -> service.plugin.v1.IssueDeviceCodeRequest
-	12, // 31: service.plugin.v1.Backend.PollDeviceToken:input_type -> service.plugin.v1.PollDeviceTokenRequest
-	16, // 32: service.plugin.v1.Backend.GetAccount:input_type -> service.plugin.v1.GetAccountRequest
-	18, // 33: service.plugin.v1.Backend.RevokeLink:input_type -> service.plugin.v1.RevokeLinkRequest
-	21, // 34: service.plugin.v1.Backend.CreateSession:input_type -> service.plugin.v1.CreateSessionRequest
-	23, // 35: service.plugin.v1.Backend.GetSession:input_type -> service.plugin.v1.GetSessionRequest
-	25, // 36: service.plugin.v1.Backend.ListSessions:input_type -> service.plugin.v1.ListSessionsRequest
-	27, // 37: service.plugin.v1.Backend.CloseSession:input_type -> service.plugin.v1.CloseSessionRequest
-	29, // 38: service.plugin.v1.Backend.MintSessionSecret:input_type -> service.plugin.v1.MintSessionSecretRequest
-	31, // 39: service.plugin.v1.Backend.ListEvents:input_type -> service.plugin.v1.ListEventsRequest
-	33, // 40: service.plugin.v1.Backend.Control:input_type -> service.plugin.v1.ControlRequest
-	35, // 41: service.plugin.v1.Backend.MintProjectKey:input_type -> service.plugin.v1.MintProjectKeyRequest
-	37, // 42: service.plugin.v1.Backend.Record:input_type -> service.plugin.v1.RecordRequest
-	39, // 43: service.plugin.v1.Backend.UploadTelemetry:input_type -> service.plugin.v1.UploadTelemetryRequest
-	41, // 44: service.plugin.v1.Backend.PurgeTelemetry:input_type -> service.plugin.v1.PurgeTelemetryRequest
-	5,  // 45: service.plugin.v1.Backend.Describe:output_type -> service.plugin.v1.DescribeResponse
-	7,  // 46: service.plugin.v1.Backend.Activity:output_type -> service.plugin.v1.ActivityResponse
-	9,  // 47: service.plugin.v1.Backend.Health:output_type -> service.plugin.v1.HealthResponse
-	11, // 48: service.plugin.v1.Backend.IssueDeviceCode:output_type -> service.plugin.v1.IssueDeviceCodeResponse
-	13, // 49: service.plugin.v1.Backend.PollDeviceToken:output_type -> service.plugin.v1.PollDeviceTokenResponse
-	17, // 50: service.plugin.v1.Backend.GetAccount:output_type -> service.plugin.v1.GetAccountResponse
-	19, // 51: service.plugin.v1.Backend.RevokeLink:output_type -> service.plugin.v1.RevokeLinkResponse
-	22, // 52: service.plugin.v1.Backend.CreateSession:output_type -> service.plugin.v1.CreateSessionResponse
-	24, // 53: service.plugin.v1.Backend.GetSession:output_type -> service.plugin.v1.GetSessionResponse
-	26, // 54: service.plugin.v1.Backend.ListSessions:output_type -> service.plugin.v1.ListSessionsResponse
-	28, // 55: service.plugin.v1.Backend.CloseSession:output_type -> service.plugin.v1.CloseSessionResponse
-	30, // 56: service.plugin.v1.Backend.MintSessionSecret:output_type -> service.plugin.v1.MintSessionSecretResponse
-	32, // 57: service.plugin.v1.Backend.ListEvents:output_type -> service.plugin.v1.ListEventsResponse
-	34, // 58: service.plugin.v1.Backend.Control:output_type -> service.plugin.v1.ControlResponse
-	36, // 59: service.plugin.v1.Backend.MintProjectKey:output_type -> service.plugin.v1.MintProjectKeyResponse
-	38, // 60: service.plugin.v1.Backend.Record:output_type -> service.plugin.v1.RecordResponse
-	40, // 61: service.plugin.v1.Backend.UploadTelemetry:output_type -> service.plugin.v1.UploadTelemetryResponse
-	42, // 62: service.plugin.v1.Backend.PurgeTelemetry:output_type -> service.plugin.v1.PurgeTelemetryResponse
-	45, // [45:63] is the sub-list for method output_type
-	27, // [27:45] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	0,  // 9: service.plugin.v1.CancelDeviceCodeRequest.target:type_name -> service.plugin.v1.Target
+	0,  // 10: service.plugin.v1.GetAccountRequest.target:type_name -> service.plugin.v1.Target
+	0,  // 11: service.plugin.v1.RevokeLinkRequest.target:type_name -> service.plugin.v1.Target
+	0,  // 12: service.plugin.v1.CreateSessionRequest.target:type_name -> service.plugin.v1.Target
+	22, // 13: service.plugin.v1.CreateSessionResponse.session:type_name -> service.plugin.v1.Session
+	0,  // 14: service.plugin.v1.GetSessionRequest.target:type_name -> service.plugin.v1.Target
+	22, // 15: service.plugin.v1.GetSessionResponse.session:type_name -> service.plugin.v1.Session
+	0,  // 16: service.plugin.v1.ListSessionsRequest.target:type_name -> service.plugin.v1.Target
+	22, // 17: service.plugin.v1.ListSessionsResponse.sessions:type_name -> service.plugin.v1.Session
+	0,  // 18: service.plugin.v1.CloseSessionRequest.target:type_name -> service.plugin.v1.Target
+	22, // 19: service.plugin.v1.CloseSessionResponse.session:type_name -> service.plugin.v1.Session
+	0,  // 20: service.plugin.v1.MintSessionSecretRequest.target:type_name -> service.plugin.v1.Target
+	0,  // 21: service.plugin.v1.ListEventsRequest.target:type_name -> service.plugin.v1.Target
+	0,  // 22: service.plugin.v1.ControlRequest.target:type_name -> service.plugin.v1.Target
+	0,  // 23: service.plugin.v1.MintProjectKeyRequest.target:type_name -> service.plugin.v1.Target
+	0,  // 24: service.plugin.v1.RecordRequest.target:type_name -> service.plugin.v1.Target
+	46, // 25: service.plugin.v1.RecordRequest.query:type_name -> service.plugin.v1.RecordRequest.QueryEntry
+	0,  // 26: service.plugin.v1.UploadTelemetryRequest.target:type_name -> service.plugin.v1.Target
+	0,  // 27: service.plugin.v1.PurgeTelemetryRequest.target:type_name -> service.plugin.v1.Target
+	4,  // 28: service.plugin.v1.Backend.Describe:input_type -> service.plugin.v1.DescribeRequest
+	6,  // 29: service.plugin.v1.Backend.Activity:input_type -> service.plugin.v1.ActivityRequest
+	8,  // 30: service.plugin.v1.Backend.Health:input_type -> service.plugin.v1.HealthRequest
+	10, // 31: service.plugin.v1.Backend.IssueDeviceCode:input_type -> service.plugin.v1.IssueDeviceCodeRequest
+	12, // 32: service.plugin.v1.Backend.PollDeviceToken:input_type -> service.plugin.v1.PollDeviceTokenRequest
+	16, // 33: service.plugin.v1.Backend.CancelDeviceCode:input_type -> service.plugin.v1.CancelDeviceCodeRequest
+	18, // 34: service.plugin.v1.Backend.GetAccount:input_type -> service.plugin.v1.GetAccountRequest
+	20, // 35: service.plugin.v1.Backend.RevokeLink:input_type -> service.plugin.v1.RevokeLinkRequest
+	23, // 36: service.plugin.v1.Backend.CreateSession:input_type -> service.plugin.v1.CreateSessionRequest
+	25, // 37: service.plugin.v1.Backend.GetSession:input_type -> service.plugin.v1.GetSessionRequest
+	27, // 38: service.plugin.v1.Backend.ListSessions:input_type -> service.plugin.v1.ListSessionsRequest
+	29, // 39: service.plugin.v1.Backend.CloseSession:input_type -> service.plugin.v1.CloseSessionRequest
+	31, // 40: service.plugin.v1.Backend.MintSessionSecret:input_type -> service.plugin.v1.MintSessionSecretRequest
+	33, // 41: service.plugin.v1.Backend.ListEvents:input_type -> service.plugin.v1.ListEventsRequest
+	35, // 42: service.plugin.v1.Backend.Control:input_type -> service.plugin.v1.ControlRequest
+	37, // 43: service.plugin.v1.Backend.MintProjectKey:input_type -> service.plugin.v1.MintProjectKeyRequest
+	39, // 44: service.plugin.v1.Backend.Record:input_type -> service.plugin.v1.RecordRequest
+	41, // 45: service.plugin.v1.Backend.UploadTelemetry:input_type -> service.plugin.v1.UploadTelemetryRequest
+	43, // 46: service.plugin.v1.Backend.PurgeTelemetry:input_type -> service.plugin.v1.PurgeTelemetryRequest
+	5,  // 47: service.plugin.v1.Backend.Describe:output_type -> service.plugin.v1.DescribeResponse
+	7,  // 48: service.plugin.v1.Backend.Activity:output_type -> service.plugin.v1.ActivityResponse
+	9,  // 49: service.plugin.v1.Backend.Health:output_type -> service.plugin.v1.HealthResponse
+	11, // 50: service.plugin.v1.Backend.IssueDeviceCode:output_type -> service.plugin.v1.IssueDeviceCodeResponse
+	13, // 51: service.plugin.v1.Backend.PollDeviceToken:output_type -> service.plugin.v1.PollDeviceTokenResponse
+	17, // 52: service.plugin.v1.Backend.CancelDeviceCode:output_type -> service.plugin.v1.CancelDeviceCodeResponse
+	19, // 53: service.plugin.v1.Backend.GetAccount:output_type -> service.plugin.v1.GetAccountResponse
+	21, // 54: service.plugin.v1.Backend.RevokeLink:output_type -> service.plugin.v1.RevokeLinkResponse
+	24, // 55: service.plugin.v1.Backend.CreateSession:output_type -> service.plugin.v1.CreateSessionResponse
+	26, // 56: service.plugin.v1.Backend.GetSession:output_type -> service.plugin.v1.GetSessionResponse
+	28, // 57: service.plugin.v1.Backend.ListSessions:output_type -> service.plugin.v1.ListSessionsResponse
+	30, // 58: service.plugin.v1.Backend.CloseSession:output_type -> service.plugin.v1.CloseSessionResponse
+	32, // 59: service.plugin.v1.Backend.MintSessionSecret:output_type -> service.plugin.v1.MintSessionSecretResponse
+	34, // 60: service.plugin.v1.Backend.ListEvents:output_type -> service.plugin.v1.ListEventsResponse
+	36, // 61: service.plugin.v1.Backend.Control:output_type -> service.plugin.v1.ControlResponse
+	38, // 62: service.plugin.v1.Backend.MintProjectKey:output_type -> service.plugin.v1.MintProjectKeyResponse
+	40, // 63: service.plugin.v1.Backend.Record:output_type -> service.plugin.v1.RecordResponse
+	42, // 64: service.plugin.v1.Backend.UploadTelemetry:output_type -> service.plugin.v1.UploadTelemetryResponse
+	44, // 65: service.plugin.v1.Backend.PurgeTelemetry:output_type -> service.plugin.v1.PurgeTelemetryResponse
+	47, // [47:66] is the sub-list for method output_type
+	28, // [28:47] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_plugin_v1_backend_proto_init() }
@@ -3098,14 +3197,14 @@ func file_plugin_v1_backend_proto_init() {
 		(*PollDeviceTokenResponse_Token)(nil),
 	}
 	file_plugin_v1_backend_proto_msgTypes[15].OneofWrappers = []any{}
-	file_plugin_v1_backend_proto_msgTypes[17].OneofWrappers = []any{}
+	file_plugin_v1_backend_proto_msgTypes[19].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_plugin_v1_backend_proto_rawDesc), len(file_plugin_v1_backend_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   45,
+			NumMessages:   47,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -29,6 +29,7 @@ const (
 	Backend_Health_FullMethodName            = "/service.plugin.v1.Backend/Health"
 	Backend_IssueDeviceCode_FullMethodName   = "/service.plugin.v1.Backend/IssueDeviceCode"
 	Backend_PollDeviceToken_FullMethodName   = "/service.plugin.v1.Backend/PollDeviceToken"
+	Backend_CancelDeviceCode_FullMethodName  = "/service.plugin.v1.Backend/CancelDeviceCode"
 	Backend_GetAccount_FullMethodName        = "/service.plugin.v1.Backend/GetAccount"
 	Backend_RevokeLink_FullMethodName        = "/service.plugin.v1.Backend/RevokeLink"
 	Backend_CreateSession_FullMethodName     = "/service.plugin.v1.Backend/CreateSession"
@@ -60,6 +61,9 @@ type BackendClient interface {
 	IssueDeviceCode(ctx context.Context, in *IssueDeviceCodeRequest, opts ...grpc.CallOption) (*IssueDeviceCodeResponse, error)
 	// PollDeviceToken makes one poll.
 	PollDeviceToken(ctx context.Context, in *PollDeviceTokenRequest, opts ...grpc.CallOption) (*PollDeviceTokenResponse, error)
+	// CancelDeviceCode ends a code that nobody will poll any more: it cannot be approved afterwards, and a token that it
+	// brought and that nobody used is revoked.
+	CancelDeviceCode(ctx context.Context, in *CancelDeviceCodeRequest, opts ...grpc.CallOption) (*CancelDeviceCodeResponse, error)
 	// GetAccount tells who a token is.
 	GetAccount(ctx context.Context, in *GetAccountRequest, opts ...grpc.CallOption) (*GetAccountResponse, error)
 	// RevokeLink revokes the bearer of its target, for good. A token that is live no more is refused with auth_required.
@@ -141,6 +145,16 @@ func (c *backendClient) PollDeviceToken(ctx context.Context, in *PollDeviceToken
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(PollDeviceTokenResponse)
 	err := c.cc.Invoke(ctx, Backend_PollDeviceToken_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *backendClient) CancelDeviceCode(ctx context.Context, in *CancelDeviceCodeRequest, opts ...grpc.CallOption) (*CancelDeviceCodeResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CancelDeviceCodeResponse)
+	err := c.cc.Invoke(ctx, Backend_CancelDeviceCode_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -293,6 +307,9 @@ type BackendServer interface {
 	IssueDeviceCode(context.Context, *IssueDeviceCodeRequest) (*IssueDeviceCodeResponse, error)
 	// PollDeviceToken makes one poll.
 	PollDeviceToken(context.Context, *PollDeviceTokenRequest) (*PollDeviceTokenResponse, error)
+	// CancelDeviceCode ends a code that nobody will poll any more: it cannot be approved afterwards, and a token that it
+	// brought and that nobody used is revoked.
+	CancelDeviceCode(context.Context, *CancelDeviceCodeRequest) (*CancelDeviceCodeResponse, error)
 	// GetAccount tells who a token is.
 	GetAccount(context.Context, *GetAccountRequest) (*GetAccountResponse, error)
 	// RevokeLink revokes the bearer of its target, for good. A token that is live no more is refused with auth_required.
@@ -344,6 +361,9 @@ func (UnimplementedBackendServer) IssueDeviceCode(context.Context, *IssueDeviceC
 }
 func (UnimplementedBackendServer) PollDeviceToken(context.Context, *PollDeviceTokenRequest) (*PollDeviceTokenResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method PollDeviceToken not implemented")
+}
+func (UnimplementedBackendServer) CancelDeviceCode(context.Context, *CancelDeviceCodeRequest) (*CancelDeviceCodeResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CancelDeviceCode not implemented")
 }
 func (UnimplementedBackendServer) GetAccount(context.Context, *GetAccountRequest) (*GetAccountResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetAccount not implemented")
@@ -491,6 +511,24 @@ func _Backend_PollDeviceToken_Handler(srv interface{}, ctx context.Context, dec 
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(BackendServer).PollDeviceToken(ctx, req.(*PollDeviceTokenRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Backend_CancelDeviceCode_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CancelDeviceCodeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BackendServer).CancelDeviceCode(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Backend_CancelDeviceCode_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BackendServer).CancelDeviceCode(ctx, req.(*CancelDeviceCodeRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -755,6 +793,10 @@ var Backend_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "PollDeviceToken",
 			Handler:    _Backend_PollDeviceToken_Handler,
+		},
+		{
+			MethodName: "CancelDeviceCode",
+			Handler:    _Backend_CancelDeviceCode_Handler,
 		},
 		{
 			MethodName: "GetAccount",

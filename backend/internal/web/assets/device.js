@@ -10,6 +10,9 @@ import { Timer } from "./timer.js";
 /** @typedef {{turn: number, id: number, kind: string, text?: string, language?: string, sound?: string, width?: number, fps?: number, sampleRate?: number, durationMs?: number}} Ask */
 /** @typedef {{code: string, message: string}} Refusal */
 
+/** @param {unknown} value */
+const json = (value) => (value ? JSON.stringify(value) : "");
+
 const streams = ["motion", "audio.chunk", "video.frame"]; // they change nothing
 
 export class Device {
@@ -50,15 +53,16 @@ export class Device {
   }
 
   /**
-   * Begins anew from what was stored and what the service says is on the panel.
+   * Begins anew from what was stored, what the service says is on the panel, and the state that it knows, if any.
    * @param {string} model
    * @param {string} stored
    * @param {unknown} display
+   * @param {unknown} [state]
    */
-  start(model, stored, display) {
+  start(model, stored, display, state) {
     if (!this.program) return;
     const prefix = `p${crypto.getRandomValues(new Uint32Array(2)).join("-")}`;
-    const problem = this.program.start(model, stored, display ? JSON.stringify(display) : "", prefix);
+    const problem = this.program.start(model, stored, json(display), json(state), prefix);
     this.running = problem === "";
     this.last = "";
     this.turn++;
@@ -67,12 +71,13 @@ export class Device {
   }
 
   /**
-   * Whether the glasses are these, showing this.
+   * Whether the glasses are these, showing this, in this state.
    * @param {string} model
    * @param {unknown} display
+   * @param {unknown} state
    */
-  agrees(model, display) {
-    return !!this.program?.agrees(model, display ? JSON.stringify(display) : "");
+  agrees(model, display, state) {
+    return !!this.program?.agrees(model, json(display), json(state));
   }
 
   /**

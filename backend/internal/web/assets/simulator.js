@@ -49,9 +49,9 @@ const live = new Live(setup.live, { frame: onFrame, binary: onBinary, state: onS
 let active = true;
 /** While the page learns what happened before, nothing it does is news. */
 let learning = false;
-/** @type {{deviceModel: Model, display: unknown, lastSeq: number} | null} */
+/** @type {{deviceModel: Model, display: unknown, glasses: unknown, lastSeq: number} | null} */
 let welcome = null;
-let known = -1; // rows up to here happened before this page was there
+let known = -1; // the welcome includes what rows up to here say
 /** @type {{f: Frame, data: string | Uint8Array}[]} */
 let waiting = [];
 /** @type {{type: string, payload: any}[]} */
@@ -73,7 +73,7 @@ function onFrame(f, text) {
   switch (f.type) {
     case "welcome":
       welcome = f.payload;
-      if (known < 0) known = f.payload.lastSeq;
+      known = f.payload.lastSeq;
       if (f.payload.truncated) notice("Older rows are gone: the event log keeps the latest ones.");
       begin();
       return;
@@ -153,8 +153,10 @@ function onOut(f, text, body) {
 function begin() {
   if (!device.program || !welcome || broken) return;
   const id = welcome.deviceModel.id;
-  if (!device.running) device.start(id, sessionStorage.getItem(store) ?? "", welcome.display);
-  else if (live.unacknowledged.size === 0 && !device.agrees(id, welcome.display)) device.start(id, device.last, welcome.display);
+  if (!device.running) device.start(id, sessionStorage.getItem(store) ?? "", welcome.display, welcome.glasses);
+  else if (live.unacknowledged.size === 0 && !device.agrees(id, welcome.display, welcome.glasses)) {
+    device.start(id, device.last, welcome.display, welcome.glasses);
+  }
   const now = { lessons, waiting };
   lessons = [];
   waiting = [];
@@ -178,16 +180,16 @@ const told = {
 };
 
 /**
- * Follows what another page's glasses went through: before this page came, and while it only looks on.
+ * Follows what another page's glasses go through while this page only looks on.
  * @param {import("./log.js").Row} row
  */
 function learn(row) {
-  if (row.sender !== "glasses" || (active && row.seq > known)) return;
+  if (row.sender !== "glasses" || active || row.seq <= known) return;
   /** @type {any} */
   const payload = row.payload;
   const change = told[row.type];
   if (change) lessons.push({ type: "sim.state", payload: change(payload) });
-  else if (row.type === "device" && row.seq > known) lessons.push({ type: "sim.device", payload: { deviceModel: payload.deviceModel.id } });
+  else if (row.type === "device") lessons.push({ type: "sim.device", payload: { deviceModel: payload.deviceModel.id } });
   if (!device.running) return;
   const now = lessons;
   lessons = [];

@@ -16,6 +16,39 @@ try {
         case "audio":
           await glasses.startAudio((chunk) => glasses.log("com.example.chunk", { bytes: chunk.bytes!.length }), 8000);
           break;
+        case "timers": {
+          glasses.on("battery", ({ payload }) => glasses.log("com.example.battery", { level: payload.level }));
+          let turns = 0;
+          const stop = glasses.every(1000, () => {
+            glasses.log("com.example.turn", { turn: ++turns });
+            if (turns === 2) stop();
+          });
+          glasses.after(300, () => glasses.log("com.example.once", {}));
+          const cancel = glasses.after(50, () => glasses.log("com.example.cancelled", {}));
+          cancel();
+          cancel();
+          break;
+        }
+        case "long":
+          glasses.after(600_500, () => glasses.log("com.example.once", {}));
+          break;
+        case "busy":
+          glasses.every(100, async () => {
+            await glasses.sleep(1000);
+            glasses.log("com.example.turn", {});
+          });
+          break;
+        case "wait": {
+          const next = await glasses.next(400);
+          glasses.log("com.example.next", { target: next ? next.payload.target : "none" });
+          break;
+        }
+        case "never":
+          glasses.every(0, () => {});
+          break;
+        case "state":
+          glasses.log("com.example.state", { ...glasses.initialState });
+          break;
         case "sleep":
           await glasses.sleep(2000);
           await glasses.say("Grüße");
@@ -25,7 +58,7 @@ try {
       }
     } catch (e) {
       if (!(e instanceof GlassesError)) throw e;
-      glasses.log("com.example.error", { code: e.code, message: e.message });
+      glasses.log("com.example.error", { code: e.code, message: e.message, part: e.part, by: e.by });
     }
   }
   console.log("closed");

@@ -1,7 +1,7 @@
-// Command bareauth is the floor of three routes of the backend: HTTP handlers that decode the body and do one thing to a
-// database. A batch of usage events is appended with one commit (SQLite) or one COPY (PostgreSQL), a device code is
-// inserted, with what waits beside it in one commit on SQLite, and a poll is one point read. Its argument is a postgres://
-// URL; without one it uses a SQLite file of its own, in full sync. It prints its address.
+// Command bareauth is the floor of three routes of the backend: HTTP handlers that decode the body and do one thing to
+// a database. A batch of usage events is appended with one commit (SQLite) or one COPY (PostgreSQL), a device code is
+// inserted, with what waits beside it in one commit on SQLite, and a poll is one point read. Its argument is a
+// postgres:// URL; without one it uses a SQLite file of its own, in full sync. It prints its address.
 package main
 
 import (
@@ -77,7 +77,8 @@ func open(dir string) (f *floor, err error) {
 		f.writes.SetMaxIdleConns(16)
 		f.reads = f.writes
 	} else {
-		dsn := "file:" + filepath.Join(dir, "b.db") + "?_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)&_pragma=synchronous(FULL)&_txlock="
+		dsn := "file:" + filepath.Join(dir, "b.db") +
+			"?_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)&_pragma=synchronous(FULL)&_txlock="
 		if f.writes, err = sql.Open("sqlite", dsn+"immediate"); err != nil {
 			return nil, err
 		}
@@ -89,8 +90,10 @@ func open(dir string) (f *floor, err error) {
 		f.reads.SetMaxIdleConns(max(4, runtime.NumCPU()))
 	}
 	for _, statement := range []string{
-		"CREATE TABLE events (id TEXT NOT NULL, install TEXT NOT NULL, at TEXT NOT NULL, name TEXT NOT NULL, fields TEXT NOT NULL)",
-		"CREATE TABLE codes (hash TEXT PRIMARY KEY, state TEXT NOT NULL, interval_s BIGINT NOT NULL, expires_at BIGINT NOT NULL)",
+		"CREATE TABLE events (id TEXT NOT NULL, install TEXT NOT NULL, at TEXT NOT NULL, name TEXT NOT NULL, fields TEXT " +
+			"NOT NULL)",
+		"CREATE TABLE codes (hash TEXT PRIMARY KEY, state TEXT NOT NULL, interval_s BIGINT NOT NULL, expires_at BIGINT NOT " +
+			"NULL)",
 	} {
 		if _, err := f.writes.Exec(statement); err != nil {
 			return nil, err
@@ -160,7 +163,8 @@ func (f *floor) copy(r *http.Request, b batch) error {
 	defer conn.Close()
 	install := r.Header.Get("X-Service-Install-Id")
 	return conn.Raw(func(c any) error {
-		_, err := c.(*stdlib.Conn).Conn().CopyFrom(context.Background(), pgx.Identifier{"events"}, []string{"id", "install", "at", "name", "fields"},
+		_, err := c.(*stdlib.Conn).Conn().CopyFrom(context.Background(), pgx.Identifier{"events"},
+			[]string{"id", "install", "at", "name", "fields"},
 			pgx.CopyFromSlice(len(b.Events), func(i int) ([]any, error) {
 				e := &b.Events[i]
 				return []any{e.ID, install, e.At, e.Name, string(e.Fields)}, nil

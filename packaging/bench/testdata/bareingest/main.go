@@ -1,6 +1,6 @@
-// Command bareingest is the floor of the ingest of events: an HTTP handler that decodes the batch and inserts the ids of
-// its events with one statement and one commit. Its argument is a postgres:// URL; without one it uses a SQLite file of
-// its own. It prints its address.
+// Command bareingest is the floor of the ingest of events: an HTTP handler that decodes the batch and inserts the ids
+// of its events with one statement and one commit. Its argument is a postgres:// URL; without one it uses a SQLite file
+// of its own. It prints its address.
 package main
 
 import (
@@ -36,7 +36,8 @@ func main() {
 	if err != nil {
 		panic(err)
 	}
-	if _, err := db.Exec("CREATE TABLE seen (project BIGINT NOT NULL, hash BYTEA NOT NULL, PRIMARY KEY (project, hash))"); err != nil {
+	const create = "CREATE TABLE seen (project BIGINT NOT NULL, hash BYTEA NOT NULL, PRIMARY KEY (project, hash))"
+	if _, err := db.Exec(create); err != nil {
 		panic(err)
 	}
 	http.HandleFunc("POST /api/analytics", func(w http.ResponseWriter, r *http.Request) {
@@ -76,7 +77,8 @@ func open(dir string) (*sql.DB, error) {
 		}
 		return db, err
 	}
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "b.db")+"?_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)&_pragma=synchronous(FULL)&_txlock=immediate")
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "b.db")+
+		"?_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)&_pragma=synchronous(FULL)&_txlock=immediate")
 	if err == nil {
 		db.SetMaxOpenConns(1)
 	}

@@ -1,16 +1,71 @@
-// Counts down on the session's clock, so that a test in virtual time need not wait for it.
+// Counts down on the session's clock, which a test may run in virtual time. Meanwhile a tap pauses and resumes it, back starts anew.
+import service.Event
+import service.Glasses
+import service.GlassesError
 import service.Settings
 import service.connect
 
-private fun big(text: String) = mapOf("type" to "text", "text" to text, "style" to "title", "align" to "center")
+private const val SECONDS = 5
+
+private class Countdown(val glasses: Glasses) {
+    var left = SECONDS
+    var stop: (() -> Unit)? = null // while it runs
+
+    fun attempt(command: () -> Unit) {
+        try {
+            command()
+        } catch (e: GlassesError) {
+            if (e.code == "closed") throw e
+            System.err.println("refused (${e.code}): ${e.message}") // folded, not worn, no speaker, ...: the timer goes on
+        }
+    }
+
+    fun draw() {
+        val hint = if (left == 0) "Done" else if (stop != null) "Tap to pause" else "Paused"
+        attempt {
+            glasses.show(mapOf("type" to "column", "align" to "center", "padding" to 16, "children" to listOf(
+                mapOf("type" to "text", "style" to "large", "text" to left.toString()),
+                mapOf("type" to "text", "text" to hint)
+            )))
+        }
+    }
+
+    fun tick() {
+        left--
+        if (left == 0) pause()
+        draw()
+        if (left == 0) attempt { glasses.play("success") }
+    }
+
+    fun pause() {
+        stop?.invoke()
+        stop = null
+    }
+
+    fun start() {
+        pause()
+        if (left == 0) left = SECONDS
+        stop = glasses.every(1000) { tick() }
+    }
+
+    fun handle(event: Event) {
+        val kind = if (event.type == "input") event.payload["kind"] else null
+        if (kind == "back") {
+            left = SECONDS
+            start()
+        } else if (kind == "tap" || kind == "select") {
+            if (stop != null) pause() else start()
+        } else if (event.type !in listOf("hinge", "wear", "thermal", "link", "device")) {
+            return
+        }
+        draw()
+    }
+}
 
 fun main() {
-    connect(Settings("Timer", "1.0", release = false)).use { glasses ->
-        for (left in 5 downTo 1) {
-            glasses.show(big(left.toString()))
-            glasses.sleep(1000)
-        }
-        glasses.show(big("Done"))
-        glasses.play("success")
-    }
+    val glasses = connect(Settings("Timer", "1.0", release = false))
+    val countdown = Countdown(glasses)
+    countdown.start()
+    countdown.draw()
+    glasses.run { countdown.handle(it) }
 }

@@ -1,9 +1,71 @@
-"""Counts down on the session's clock, so that a test in virtual time need not wait for it."""
-from service.glasses import connect
+"""Counts down on the session's clock, which a test may run in virtual time. Meanwhile a tap pauses and resumes it, back starts anew."""
+import sys
+
+from service.glasses import GlassesError, connect
+
+SECONDS = 5
+
+
+class Timer:
+    def __init__(self, glasses):
+        self.glasses = glasses
+        self.left = SECONDS
+        self.stop = None  # while it runs
+
+    def attempt(self, command, argument):
+        try:
+            command(argument)
+        except GlassesError as e:
+            if e.code == "closed":
+                raise
+            # Folded, not worn, no speaker, ...: the timer goes on.
+            print("refused (%s): %s" % (e.code, e), file=sys.stderr)
+
+    def draw(self):
+        hint = "Done" if self.left == 0 else "Tap to pause" if self.stop else "Paused"
+        self.attempt(self.glasses.show, {
+            "type": "column", "align": "center", "padding": 16, "children": [
+                {"type": "text", "style": "large", "text": str(self.left)},
+                {"type": "text", "text": hint},
+            ],
+        })
+
+    def tick(self):
+        self.left -= 1
+        if self.left == 0:
+            self.pause()
+        self.draw()
+        if self.left == 0:
+            self.attempt(self.glasses.play, "success")
+
+    def pause(self):
+        if self.stop:
+            self.stop()
+        self.stop = None
+
+    def start(self):
+        self.pause()
+        self.left = self.left or SECONDS
+        self.stop = self.glasses.every(1000, self.tick)
+
+    def handle(self, event):
+        kind = event.payload.get("kind") if event.type == "input" else None
+        if kind == "back":
+            self.left = SECONDS
+            self.start()
+        elif kind in ("tap", "select"):
+            if self.stop:
+                self.pause()
+            else:
+                self.start()
+        elif event.type not in ("hinge", "wear", "thermal", "link", "device"):
+            return
+        self.draw()
+
 
 with connect("Timer", "1.0") as glasses:
-    for left in range(5, 0, -1):
-        glasses.show({"type": "text", "text": str(left), "style": "title", "align": "center"})
-        glasses.sleep(1000)
-    glasses.show({"type": "text", "text": "Done", "style": "title", "align": "center"})
-    glasses.play("success")
+    timer = Timer(glasses)
+    timer.start()
+    timer.draw()
+    for event in glasses.events():
+        timer.handle(event)

@@ -1,20 +1,72 @@
-// Counts down on the session's clock, so that a test in virtual time need not wait for it.
+// Counts down on the session's clock, which a test may run in virtual time. Meanwhile a tap pauses and resumes it, back starts anew.
 import Foundation
 
-@main
-struct Timer {
-    static func main() async throws {
-        let glasses = try await Glasses.connect(GlassesSettings(name: "Timer", version: "1.0"))
-        for left in stride(from: 5, to: 0, by: -1) {
-            try await glasses.show(big(String(left)))
-            try await glasses.sleep(1000)
-        }
-        try await glasses.show(big("Done"))
-        try await glasses.play("success")
-        glasses.close()
+actor Countdown {
+    static let seconds = 5
+    let glasses: Glasses
+    var left = Countdown.seconds
+    var stop: (@Sendable () -> Void)? // while it runs
+
+    init(_ glasses: Glasses) {
+        self.glasses = glasses
     }
 
-    static func big(_ text: String) -> JSONObject {
-        ["type": "text", "text": text, "style": "title", "align": "center"]
+    func attempt(_ command: () async throws -> Void) async throws {
+        do {
+            try await command()
+        } catch let error as GlassesError where error.code != "closed" {
+            print("refused (\(error.code)): \(error.message)") // folded, not worn, no speaker, ...: the timer goes on
+        }
+    }
+
+    func draw() async throws {
+        let hint = left == 0 ? "Done" : stop != nil ? "Tap to pause" : "Paused"
+        let children: [JSONObject] = [
+            ["type": "text", "style": "large", "text": String(left)],
+            ["type": "text", "text": hint],
+        ]
+        try await attempt { try await glasses.show(["type": "column", "align": "center", "padding": 16, "children": children]) }
+    }
+
+    func tick() async throws {
+        left -= 1
+        if left == 0 { pause() }
+        try await draw()
+        if left == 0 { try await attempt { try await glasses.play("success") } }
+    }
+
+    func pause() {
+        stop?()
+        stop = nil
+    }
+
+    func start() throws {
+        pause()
+        if left == 0 { left = Countdown.seconds }
+        stop = try glasses.every(1000) { try await self.tick() }
+    }
+
+    func handle(_ event: GlassesEvent) async throws {
+        let kind = event.type == "input" ? event.payload["kind"] as? String : nil
+        if kind == "back" {
+            left = Countdown.seconds
+            try start()
+        } else if kind == "tap" || kind == "select" {
+            if stop != nil { pause() } else { try start() }
+        } else if !["hinge", "wear", "thermal", "link", "device"].contains(event.type) {
+            return
+        }
+        try await draw()
+    }
+}
+
+@main
+struct App {
+    static func main() async throws {
+        let glasses = try await Glasses.connect(GlassesSettings(name: "Timer", version: "1.0"))
+        let countdown = Countdown(glasses)
+        try await countdown.start()
+        try await countdown.draw()
+        for try await event in glasses.events { try await countdown.handle(event) }
     }
 }

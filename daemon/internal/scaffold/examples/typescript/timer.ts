@@ -1,11 +1,58 @@
-// Counts down on the session's clock, so that a test in virtual time need not wait for it.
-import { connect } from "./service/glasses.ts";
+// Counts down on the session's clock, which a test may run in virtual time. Meanwhile a tap pauses and resumes it, back starts anew.
+import { connect, GlassesError } from "./service/glasses.ts";
 
 const glasses = await connect({ app: { name: "Timer", version: "1.0" } });
-for (let left = 5; left > 0; left--) {
-  await glasses.show({ type: "text", text: String(left), style: "title", align: "center" });
-  await glasses.sleep(1000);
+const seconds = 5;
+let left = seconds;
+let stop: (() => void) | undefined; // while it runs
+
+async function attempt(command: Promise<void>): Promise<void> {
+  try {
+    await command;
+  } catch (e) {
+    if (!(e instanceof GlassesError) || e.code === "closed") throw e;
+    console.error(`refused (${e.code}): ${e.message}`); // folded, not worn, no speaker, ...: the timer goes on
+  }
 }
-await glasses.show({ type: "text", text: "Done", style: "title", align: "center" });
-await glasses.play("success");
-glasses.close();
+
+function draw(): Promise<void> {
+  const hint = left === 0 ? "Done" : stop ? "Tap to pause" : "Paused";
+  return attempt(glasses.show({
+    type: "column", align: "center", padding: 16, children: [
+      { type: "text", style: "large", text: String(left) },
+      { type: "text", text: hint },
+    ],
+  }));
+}
+
+async function tick(): Promise<void> {
+  if (--left === 0) pause();
+  await draw();
+  if (left === 0) await attempt(glasses.play("success"));
+}
+
+function pause(): void {
+  stop?.();
+  stop = undefined;
+}
+
+function start(): void {
+  pause();
+  if (left === 0) left = seconds;
+  stop = glasses.every(1000, tick);
+}
+
+start();
+await draw();
+for await (const { type, payload } of glasses.events()) {
+  if (type === "input" && payload.kind === "back") {
+    left = seconds;
+    start();
+  } else if (type === "input" && (payload.kind === "tap" || payload.kind === "select")) {
+    if (stop) pause();
+    else start();
+  } else if (!["hinge", "wear", "thermal", "link", "device"].includes(type)) {
+    continue;
+  }
+  await draw();
+}

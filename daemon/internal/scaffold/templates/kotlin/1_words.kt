@@ -20,9 +20,10 @@ import javax.net.ssl.SSLSocketFactory
  * Every refusal. Branch on code; the message is for people. The glasses say bad_payload, unsupported, not_connected,
  * hinge_closed, thermal_critical, paused, permission_denied, disabled_by_user, busy, timeout and platform_error; the
  * service bad_frame and id_reused; this module not_configured, simulator_refused, transport_unavailable, refused, closed
- * and media_lost. New codes may come.
+ * and media_lost. New codes may come. With permission_denied and disabled_by_user part is camera, microphone or speech,
+ * and by permission or switch.
  */
-class GlassesError(val code: String, message: String) : Exception(message)
+class GlassesError(val code: String, message: String, val part: String = "", val by: String = "") : Exception(message)
 
 /** What the glasses said. data is there on frames of a stream. */
 class Event(val type: String, val id: String, val at: Long, val payload: Map<String, Any?>, val data: ByteArray?)

@@ -1,3 +1,4 @@
+private const val LONGEST_SLEEP_MS = 600000L // of one clock.sleep
 private const val MAX_QUEUE = 1000 // events that nobody took yet; the oldest go first
 private const val MAX_SEEN = 500 // ids of events that came
 
@@ -9,13 +10,26 @@ fun connect(settings: Settings): Glasses = Glasses(settings).apply { ready() }
 /** What a command brought: its id, the payload of its result, and the bytes of its media. */
 class Answer(val id: String, val result: Map<String, Any?>, val data: ByteArray?)
 
+/** One after or every: a clock.sleep of it is under way, or it waits for glasses that keep the time. Lengths are ms. */
+private class Timer(val task: () -> Unit, var left: Long, val period: Long) {
+    var id = "" // of its clock.sleep; left is what to sleep after that
+    var asked = 0L // length of that
+    var due: Long? = null // when that ends, on the session's clock
+}
+
 /**
  * One attached session, for one thread of the app. Every command throws a GlassesError when the glasses refuse it. Events come
- * out of next() in order; those of types with a handler go to it instead, while the app waits in next() or run().
+ * out of next() in order; those of types with a handler go to it instead. Handlers and timers run on this thread whenever the
+ * app waits: in next() and run(), and during sleep() and every other command, which then returns after them and throws what
+ * they throw. While a handler or timer runs, it is not called again.
  */
 class Glasses internal constructor(settings: Settings) : Closeable {
     /** The glasses as the service describes them: panel, inputs, camera, ... */
     var device: Map<String, Any?> = emptyMap()
+        private set
+    /** The state of the glasses when the app attached: battery, worn, hinge, thermal, link, route, call, permissions,
+     * disabled, clock. An event reports each later change. */
+    var initialState: Map<String, Any?> = emptyMap()
         private set
     private val inbox = LinkedBlockingQueue<Frame>() // what the app's thread has not looked at; the last one is "end"
     @Volatile private var ended: GlassesError? = null
@@ -23,6 +37,11 @@ class Glasses internal constructor(settings: Settings) : Closeable {
     private val media = HashMap<String, ByteArray>()
     private val events = ArrayDeque<Event>()
     private val handlers = HashMap<String, MutableList<(Event) -> Unit>>()
+    private val handled = ArrayDeque<Event>() // for handlers
+    private val timers = HashMap<String, Timer>() // by the id of their clock.sleep
+    private val stalled = ArrayList<Timer>() // until glasses are attached
+    private val dueTimers = ArrayDeque<Timer>() // whose turn it is
+    private val running = HashSet<Any>() // timers, and types of events whose handlers run
     private val seen = LinkedHashSet<String>()
     private val way = Link(target(settings), linkedMapOf("name" to settings.name, "version" to settings.version), { inbox.put(it) }) {
         ended = it
@@ -119,6 +138,13 @@ class Glasses internal constructor(settings: Settings) : Closeable {
         command("clock.sleep", mapOf("ms" to ms))
     }
 
+    /** Calls task once, in ms on the session's clock. Returns how to cancel that. */
+    fun after(ms: Long, task: () -> Unit): () -> Unit = time(ms, 0, 0, task)
+
+    /** Calls task every ms on the session's clock. A turn that comes while task still runs is left out. Returns how to cancel
+     * that. */
+    fun every(ms: Long, task: () -> Unit): () -> Unit = time(ms, 1, ms, task)
+
     /** Calls handler for each event of a type. Returns how to stop that. Of type "connection" are {state: online | offline}: the
      * service came or went. */
     fun on(type: String, handler: (Event) -> Unit): () -> Unit {
@@ -130,14 +156,24 @@ class Glasses internal constructor(settings: Settings) : Closeable {
     /** The next event without a handler. Throws the code closed at the end. */
     fun next(): Event {
         while (true) {
-            val event = events.poll()
-            if (event == null) {
-                until { events.isNotEmpty() }
-                continue
+            pop()?.let { return it }
+            until { events.isNotEmpty() }
+        }
+    }
+
+    /** The next event without a handler; null when none came within timeoutMs of the session's clock. */
+    fun next(timeoutMs: Long): Event? {
+        pop()?.let { return it }
+        var late = false
+        val cancel = after(timeoutMs) { late = true }
+        try {
+            while (true) {
+                until { late || events.isNotEmpty() }
+                val event = pop()
+                if (event != null || late) return event
             }
-            val list = handlers[event.type]?.toList() ?: emptyList()
-            list.forEach { it(event) }
-            if (list.isEmpty() && event.type != "connection" && event.data == null) return event
+        } finally {
+            cancel()
         }
     }
 
@@ -166,7 +202,10 @@ class Glasses internal constructor(settings: Settings) : Closeable {
             until { results[id] != null }
             val result = results[id] ?: emptyMap()
             val error = objectOf(result["error"])
-            if (error.isNotEmpty()) throw GlassesError(error["code"].toString(), error["message"].toString())
+            if (error.isNotEmpty()) {
+                throw GlassesError(error["code"].toString(), error["message"].toString(), error["part"] as? String ?: "",
+                    error["by"] as? String ?: "")
+            }
             return Answer(id, result, media[id])
         } finally {
             results.remove(id)
@@ -191,10 +230,67 @@ class Glasses internal constructor(settings: Settings) : Closeable {
     }
 
     //: end
-    /** Looks at what came, on the app's thread, until there() holds. Here the app waits for the glasses, so that barriers are
-     * answered. */
+    private fun time(ms: Long, least: Long, period: Long, task: () -> Unit): () -> Unit {
+        if (ms < least) throw GlassesError("bad_payload", "$ms ms is less than $least")
+        val timer = Timer(task, ms, period)
+        sleepFor(timer)
+        return { cancel(timer) }
+    }
+
+    private fun sleepFor(timer: Timer) {
+        timer.asked = minOf(timer.left, LONGEST_SLEEP_MS)
+        timer.id = way.send("clock.sleep", mapOf("ms" to timer.asked)) {}
+        timer.left -= timer.asked
+        timers[timer.id] = timer
+    }
+
+    private fun cancel(timer: Timer) {
+        stalled.remove(timer)
+        dueTimers.remove(timer)
+        if (timers.remove(timer.id) == null || ended != null) return
+        try {
+            way.send("clock.cancel", mapOf("id" to timer.id)) {}
+        } catch (e: GlassesError) {
+            if (e.code != "closed") throw e // after the end there is nothing to cancel
+        }
+    }
+
+    private fun tick(timer: Timer, frame: Frame) {
+        val error = objectOf(frame.payload["error"])
+        when {
+            error["code"] == "not_connected" || error["code"] == "timeout" -> {
+                timer.left += timer.asked // it is not known how much of it has passed
+                timer.due = null
+                if (error["code"] == "timeout") sleepFor(timer) else stalled.add(timer)
+            }
+            error.isNotEmpty() -> throw GlassesError(error["code"].toString(), error["message"].toString())
+            timer.left > 0 -> sleepFor(timer)
+            else -> {
+                if (timer.period > 0) sleepAgain(timer, frame.at)
+                if (timer !in dueTimers && timer !in running) dueTimers.add(timer)
+            }
+        }
+    }
+
+    /** Sleeps until the next turn, which a late answer does not move. */
+    private fun sleepAgain(timer: Timer, at: Long) {
+        timer.left = timer.due?.let { minOf(it + timer.period - at, timer.period) } ?: timer.period
+        if (timer.left <= 0) timer.left = timer.period // turns were missed
+        timer.due = at + timer.left
+        sleepFor(timer)
+    }
+
+    private fun resume() {
+        val all = stalled.toList()
+        stalled.clear()
+        all.forEach { sleepFor(it) }
+    }
+
+    /** Runs handlers and timers and looks at what came, on the app's thread, until there() holds. Here the app waits for the
+     * glasses, so that barriers are answered. */
     private fun until(there: () -> Boolean) {
         while (!there()) {
+            if (work()) continue
             val frame = inbox.take()
             if (frame.type == "end") {
                 inbox.put(frame) // for who waits next
@@ -204,25 +300,62 @@ class Glasses internal constructor(settings: Settings) : Closeable {
         }
     }
 
+    /** Runs one timer or the handlers of one event, the first that is not running already. Tells whether there was one. */
+    private fun work(): Boolean {
+        dueTimers.poll()?.let { timer ->
+            run(timer) { timer.task() }
+            return true
+        }
+        val event = handled.firstOrNull { it.type !in running } ?: return false
+        handled.remove(event)
+        run(event.type) { handlers[event.type]?.toList()?.forEach { it(event) } }
+        return true
+    }
+
+    private fun run(what: Any, task: () -> Unit) {
+        running.add(what)
+        try {
+            task()
+        } finally {
+            running.remove(what)
+        }
+    }
+
     private fun look(frame: Frame) {
         when (frame.type) {
             "barrier" -> way.passed(frame.id)
-            "result" -> if (results.containsKey(frame.id)) results[frame.id] = frame.payload
+            "result" -> {
+                val timer = timers.remove(frame.id)
+                if (timer != null) tick(timer, frame) else if (results.containsKey(frame.id)) results[frame.id] = frame.payload
+            }
             "media" -> if (results.containsKey(frame.id) && frame.data != null) media[frame.id] = frame.data
             "welcome" -> {
+                initialState = objectOf(frame.payload["glasses"])
                 device = objectOf(frame.payload["deviceModel"])
                 keep(Event("connection", "", frame.at, mapOf("state" to "online"), null))
+                if (frame.payload["link"] != "disconnected") resume()
             }
             else -> if (frame.data != null || !again(frame.id)) {
                 if (frame.type == "device") device = objectOf(frame.payload["deviceModel"])
                 keep(Event(frame.type, frame.id, frame.at, frame.payload, frame.data))
+                if (frame.type == "link" && frame.payload["state"] != "disconnected") resume()
             }
         }
     }
 
     private fun keep(event: Event) {
-        events.add(event)
-        if (events.size > MAX_QUEUE) events.poll()
+        val queue = if (handlers[event.type].isNullOrEmpty()) events else handled
+        queue.add(event)
+        if (queue.size > MAX_QUEUE) queue.poll()
+    }
+
+    /** The oldest event without a handler. A handler may have come after the event. */
+    private fun pop(): Event? {
+        while (true) {
+            val event = events.poll() ?: return null
+            if (!handlers[event.type].isNullOrEmpty()) handled.add(event)
+            else if (event.type != "connection" && event.data == null) return event
+        }
     }
 
     /** Tells whether an event came before: after a restart the service may send one twice. */

@@ -1,5 +1,6 @@
 import base64
 import collections
+import functools
 import hashlib
 import json
 import os
@@ -19,12 +20,16 @@ class GlassesError(Exception):
     The glasses say bad_payload, unsupported, not_connected, hinge_closed, thermal_critical, paused, permission_denied,
     disabled_by_user, busy, timeout and platform_error; the service bad_frame and id_reused; this module not_configured,
     simulator_refused, transport_unavailable, refused, closed and media_lost. New codes may come.
+
+    With permission_denied and disabled_by_user part is camera, microphone or speech, and by permission or switch.
     """
 
-    def __init__(self, code: str, message: str):
+    def __init__(self, code: str, message: str, part: str = "", by: str = ""):
         super().__init__(message)
         self.code = code
         self.message = message
+        self.part = part
+        self.by = by
 
 
 class Event:

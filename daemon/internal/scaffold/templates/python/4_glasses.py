@@ -1,3 +1,4 @@
+_LONGEST_SLEEP = 600000  # ms of one clock.sleep
 _MAX_QUEUE = 1000  # events that nobody took yet; the oldest go first
 _MAX_SEEN = 500  # ids of events that came
 
@@ -20,16 +21,32 @@ def connect(name: str, version: str = "", *, transport: Optional[str] = None, ur
     return glasses
 
 
+class _Timer:
+    """One after or every: a clock.sleep of it is under way, or it waits for glasses that keep the time. Lengths are ms."""
+
+    def __init__(self, task: Callable[[], Any], left: int, period: int):
+        self.task = task
+        self.left = left  # to sleep after the clock.sleep under way
+        self.period = period  # 0 for one turn
+        self.id = ""  # of its clock.sleep
+        self.asked = 0  # length of that
+        self.due = None  # type: Optional[int]  # when that ends, on the session's clock
+
+
 class Glasses:
     """One attached session, for one thread of the app. Every command raises a GlassesError when the glasses refuse it.
 
-    Events come out of next() and events(), in order; those of types with a handler go to it instead, while the app waits in
-    next(), events() or run().
+    Events come out of next() and events(), in order; those of types with a handler go to it instead. Handlers and timers run on
+    this thread whenever the app waits: in next(), events() and run(), and during sleep() and every other command, which then
+    returns after them and raises what they raise. While a handler or timer runs, it is not called again.
     """
 
     def __init__(self, url: str, secret: str, app: Dict[str, str]):
         """Use connect."""
         self.device = None  # type: Any  # the glasses as the service describes them: panel, inputs, camera, ...
+        # The state of the glasses when the app attached: battery, worn, hinge, thermal, link, route, call, permissions,
+        # disabled, clock. An event reports each later change.
+        self.initial_state = {}  # type: Dict[str, Any]
         self._changed = threading.Condition()  # guards what follows
         self._inbox = collections.deque()  # frames that the app's thread has not looked at
         self._ended = None  # type: Optional[GlassesError]
@@ -37,6 +54,11 @@ class Glasses:
         self._bytes = {}  # type: Dict[str, bytes]
         self._events = collections.deque(maxlen=_MAX_QUEUE)
         self._handlers = {}  # type: Dict[str, List[Callable[[Event], Any]]]
+        self._handled = collections.deque(maxlen=_MAX_QUEUE)  # events for handlers
+        self._timers = {}  # type: Dict[str, _Timer]  # by the id of their clock.sleep
+        self._stalled = []  # type: List[_Timer]  # until glasses are attached
+        self._due = []  # type: List[_Timer]  # whose turn it is
+        self._running = []  # type: List[Any]  # timers, and types of events whose handlers run
         self._seen = collections.OrderedDict()  # type: Dict[str, bool]
         self._link = _Link(url, secret, app, self._receive, self._end)
 
@@ -138,6 +160,15 @@ class Glasses:
         """Waits on the session's clock, which may be virtual. Use it instead of time.sleep."""
         self.command("clock.sleep", {"ms": ms})
 
+    def after(self, ms: int, task: Callable[[], Any]) -> Callable[[], None]:
+        """Calls task once, in ms on the session's clock. Returns how to cancel that."""
+        return self._time(ms, 0, task, 0)
+
+    def every(self, ms: int, task: Callable[[], Any]) -> Callable[[], None]:
+        """Calls task every ms on the session's clock. A turn that comes while task still runs is left out. Returns how to cancel
+        that."""
+        return self._time(ms, 1, task, ms)
+
     def on(self, type: str, handler: Callable[[Event], Any]) -> Callable[[], None]:
         """Calls handler for each event of a type. Returns how to stop that. Of type "connection" are {state: online | offline}:
         the service came or went."""
@@ -145,17 +176,24 @@ class Glasses:
         handlers.append(handler)
         return lambda: handlers.remove(handler) if handler in handlers else None
 
-    def next(self) -> Event:
-        """The next event without a handler. Raises the code closed at the end."""
-        while True:
-            while self._events:
-                event = self._events.popleft()
-                handlers = list(self._handlers.get(event.type, ()))
-                for handler in handlers:
-                    handler(event)
-                if not handlers and event.type != "connection" and event.data is None:
-                    return event
-            self._until(lambda: self._events)
+    def next(self, timeout_ms: Optional[int] = None) -> Optional[Event]:
+        """The next event without a handler; None when none came within timeout_ms of the session's clock. Raises the code closed
+        at the end."""
+        event = self._pop()
+        if event is not None:
+            return event
+        late = []  # type: List[bool]
+        cancel = self.after(timeout_ms, lambda: late.append(True)) if timeout_ms is not None else None
+        try:
+            while event is None:
+                self._until(lambda: self._events or late)
+                event = self._pop()
+                if late:
+                    break
+        finally:
+            if cancel:
+                cancel()
+        return event
 
     def events(self) -> Iterator[Event]:
         """All events without a handler, one after the other, until the session is closed."""
@@ -166,7 +204,8 @@ class Glasses:
                 if e is self._ended and e.code == "closed":
                     return
                 raise
-            yield event
+            if event is not None:
+                yield event
 
     def run(self) -> None:
         """Serves the handlers until the session is closed."""
@@ -188,7 +227,9 @@ class Glasses:
             del self._results[id]
             data = self._bytes.pop(id, None)
         if "error" in result:
-            raise GlassesError(result["error"].get("code", "platform_error"), result["error"].get("message", ""))
+            error = result["error"]
+            raise GlassesError(error.get("code", "platform_error"), error.get("message", ""), error.get("part", ""),
+                               error.get("by", ""))
         return id, result, data
 
     #: if transcription,microphone,camera,motion
@@ -205,6 +246,61 @@ class Glasses:
         self._handlers.pop(event, None)
 
     #: end
+    def _time(self, ms: int, least: int, task: Callable[[], Any], period: int) -> Callable[[], None]:
+        if ms != int(ms) or ms < least:
+            raise GlassesError("bad_payload", "%s is not a whole number of ms from %d" % (ms, least))
+        timer = _Timer(task, int(ms), int(period))
+        self._sleep(timer)
+        return lambda: self._cancel(timer)
+
+    def _sleep(self, timer: _Timer) -> None:
+        timer.asked = min(timer.left, _LONGEST_SLEEP)
+        timer.id = self._link.send("clock.sleep", {"ms": timer.asked})
+        timer.left -= timer.asked
+        self._timers[timer.id] = timer
+
+    def _cancel(self, timer: _Timer) -> None:
+        for waiting in (self._stalled, self._due):
+            if timer in waiting:
+                waiting.remove(timer)
+        if self._timers.pop(timer.id, None) and not self._ended:
+            try:
+                self._link.send("clock.cancel", {"id": timer.id})
+            except GlassesError as e:
+                if e.code != "closed":
+                    raise  # after the end there is nothing to cancel
+
+    def _tick(self, timer: _Timer, at: int, error: Optional[Dict[str, str]]) -> None:
+        if error and error.get("code") in ("not_connected", "timeout"):
+            timer.left += timer.asked  # it is not known how much of it has passed
+            timer.due = None
+            if error["code"] == "timeout":
+                self._sleep(timer)
+            else:
+                self._stalled.append(timer)
+        elif error:
+            raise GlassesError(error.get("code", "platform_error"), error.get("message", ""))
+        elif timer.left > 0:
+            self._sleep(timer)
+        else:
+            if timer.period:
+                self._sleep_again(timer, at)
+            if timer not in self._due and timer not in self._running:
+                self._due.append(timer)
+
+    def _sleep_again(self, timer: _Timer, at: int) -> None:
+        """Sleeps until the next turn, which a late answer does not move."""
+        timer.left = timer.period if timer.due is None else min(timer.due + timer.period - at, timer.period)
+        if timer.left <= 0:
+            timer.left = timer.period  # turns were missed
+        timer.due = at + timer.left
+        self._sleep(timer)
+
+    def _resume(self) -> None:
+        stalled, self._stalled = self._stalled, []
+        for timer in stalled:
+            self._sleep(timer)
+
     def _receive(self, frame: Dict[str, Any], data: Optional[bytes]) -> None:
         with self._changed:
             self._inbox.append((frame, data))
@@ -216,9 +312,11 @@ class Glasses:
             self._changed.notify_all()
 
     def _until(self, there: Callable[[], Any]) -> None:
-        """Looks at what came, on the app's thread, until there() holds. Here the app waits for the glasses, so that barriers are
-        answered."""
+        """Runs handlers and timers and looks at what came, on the app's thread, until there() holds. Here the app waits for the
+        glasses, so that barriers are answered."""
         while not there():
+            if self._work():
+                continue
             with self._changed:
                 while not self._inbox:
                     if self._ended:
@@ -227,23 +325,64 @@ class Glasses:
                 frame, data = self._inbox.popleft()
             self._look(frame, data)
 
+    def _work(self) -> bool:
+        """Runs one timer or the handlers of one event, the first that is not running already. Tells whether there was one."""
+        if self._due:
+            timer = self._due.pop(0)
+            self._run(timer, [timer.task])
+            return True
+        for event in self._handled:
+            if event.type not in self._running:
+                self._handled.remove(event)
+                self._run(event.type, [functools.partial(handler, event) for handler in self._handlers.get(event.type, ())])
+                return True
+        return False
+
+    def _run(self, what: Any, tasks: List[Callable[[], Any]]) -> None:
+        self._running.append(what)
+        try:
+            for task in tasks:
+                task()
+        finally:
+            self._running.remove(what)
+
+    def _keep(self, event: Event) -> None:
+        (self._handled if self._handlers.get(event.type) else self._events).append(event)
+
+    def _pop(self) -> Optional[Event]:
+        """The oldest event without a handler. A handler may have come after the event."""
+        while self._events:
+            event = self._events.popleft()
+            if self._handlers.get(event.type):
+                self._handled.append(event)
+            elif event.type != "connection" and event.data is None:
+                return event
+        return None
+
     def _look(self, frame: Dict[str, Any], data: Optional[bytes]) -> None:
         type, id, payload = frame["type"], frame["id"], frame["payload"]
         if type == "barrier":
             self._link.passed(id)
         elif type == "result":
-            if id in self._results:
+            if id in self._timers:
+                self._tick(self._timers.pop(id), frame["at"], payload.get("error"))
+            elif id in self._results:
                 self._results[id] = payload
         elif type == "media":
             if id in self._results:
                 self._bytes[id] = data
         elif type == "welcome":
             self.device = payload["deviceModel"]
-            self._events.append(Event("connection", "", frame["at"], {"state": "online"}))
+            self.initial_state = payload.get("glasses", {})
+            self._keep(Event("connection", "", frame["at"], {"state": "online"}))
+            if payload["link"] != "disconnected":
+                self._resume()
         elif data is not None or not self._again(id):
             if type == "device":
                 self.device = payload["deviceModel"]
-            self._events.append(Event(type, id, frame["at"], payload, data))
+            self._keep(Event(type, id, frame["at"], payload, data))
+            if type == "link" and payload["state"] != "disconnected":
+                self._resume()
 
     def _again(self, id: str) -> bool:
         """Tells whether an event came before: after a restart the service may send one twice."""

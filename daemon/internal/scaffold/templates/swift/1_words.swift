@@ -9,10 +9,13 @@ public typealias JSONObject = [String: Any]
 /// Every refusal. Branch on code; the message is for people. The glasses say bad_payload, unsupported, not_connected,
 /// hinge_closed, thermal_critical, paused, permission_denied, disabled_by_user, busy, timeout and platform_error; the
 /// service bad_frame and id_reused; this module not_configured, simulator_refused, transport_unavailable, refused, closed
-/// and media_lost. New codes may come.
+/// and media_lost. New codes may come. With permission_denied and disabled_by_user part is camera, microphone or speech,
+/// and by permission or switch.
 public struct GlassesError: Error, LocalizedError {
     public let code: String
     public let message: String
+    public var part = ""
+    public var by = ""
 
     public var errorDescription: String? { message }
 }

@@ -19,22 +19,43 @@ public struct GlassesEvents: AsyncSequence {
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(glasses: glasses) }
 }
 
+/// One after or every: a clock.sleep of it is under way, or it waits for glasses that keep the time. Lengths are ms.
+final class GlassesTimer: @unchecked Sendable {
+    let task: @Sendable () async throws -> Void
+    let period: Int // 0 for one turn
+    var left: Int // to sleep after the clock.sleep under way
+    var id = "" // of its clock.sleep
+    var asked = 0 // length of that
+    var due: Int? // when that ends, on the session's clock
+    var running = false
+
+    init(_ task: @escaping @Sendable () async throws -> Void, left: Int, period: Int) {
+        self.task = task
+        self.left = left
+        self.period = period
+    }
+}
+
 /// One attached session. Take events with `for try await event in glasses.events`, one after the other, or with
-/// on(_:handler:). Every command throws a GlassesError when the glasses refuse it.
+/// on(_:handler:). Handlers and timers run also while the program waits for a command. Every command throws a GlassesError when the glasses refuse it.
 public final class Glasses: @unchecked Sendable {
     private static let maxQueue = 1000 // events that nobody took yet; the oldest go first
     private static let maxSeen = 500 // ids of events that came
+    private static let longestSleep = 600_000 // ms of one clock.sleep
 
     private let lock = NSRecursiveLock() // guards what follows
     private var way: GlassesLink!
     private var welcome: CheckedContinuation<Void, Error>?
     private var described: JSONObject = [:]
+    private var stateAtWelcome: JSONObject = [:]
     private var waiting: [String: CheckedContinuation<GlassesAnswer, Error>] = [:]
     private var media: [String: Data] = [:]
     private var handlers: [String: [(id: Int, handler: GlassesHandler)]] = [:]
     private var handlerCount = 0
     private var queue: [GlassesEvent] = []
     private var taker: CheckedContinuation<GlassesEvent?, Error>?
+    private var timers: [String: GlassesTimer] = [:] // by the id of their clock.sleep
+    private var stalled: [GlassesTimer] = [] // until glasses are attached
     private var seen: [String] = []
     private var ended: GlassesError?
     // Barriers are answered when nothing works but waits for the glasses: handlers and a loop over next() count as working,
@@ -60,6 +81,10 @@ public final class Glasses: @unchecked Sendable {
 
     /// The glasses as the service describes them: panel, inputs, camera, ...
     public var device: JSONObject { locked { described } }
+
+    /// The state of the glasses when the app attached: battery, worn, hinge, thermal, link, route, call, permissions,
+    /// disabled, clock. An event reports each later change.
+    public var initialState: JSONObject { locked { stateAtWelcome } }
 
     /// The way to the glasses: connected, lossy, lost, disconnected; offline while the service is away; closed.
     public var link: String { way.state }
@@ -172,6 +197,19 @@ public final class Glasses: @unchecked Sendable {
         try await command("clock.sleep", ["ms": ms])
     }
 
+    /// Calls task once, in ms on the session's clock. Returns how to cancel that. An error of task ends the program.
+    @discardableResult
+    public func after(_ ms: Int, task: @escaping @Sendable () async throws -> Void) throws -> @Sendable () -> Void {
+        try time(ms, least: 0, period: 0, task)
+    }
+
+    /// Calls task every ms on the session's clock. A turn that comes while task still runs is left out. Returns how to cancel
+    /// that. An error of task ends the program.
+    @discardableResult
+    public func every(_ ms: Int, task: @escaping @Sendable () async throws -> Void) throws -> @Sendable () -> Void {
+        try time(ms, least: 1, period: ms, task)
+    }
+
     /// Calls handler for each event of a type; its events no longer come out of next(). Returns how to stop that. Of type
     /// "connection" are {state: online | offline}: the service came or went.
     @discardableResult
@@ -200,6 +238,23 @@ public final class Glasses: @unchecked Sendable {
                     taker = continuation
                 }
             }
+        }
+    }
+
+    /// The next event without a handler; nil when none came within timeoutMs of the session's clock, or the session is closed.
+    public func next(timeoutMs: Int) async throws -> GlassesEvent? {
+        let cancel = try after(timeoutMs) { [weak self] in self?.giveUp() }
+        defer { cancel() }
+        return try await next()
+    }
+
+    private func giveUp() {
+        locked {
+            guard let continuation = taker else { return }
+            taker = nil
+            looping = true
+            working += 1
+            continuation.resume(returning: nil)
         }
     }
 
@@ -239,16 +294,101 @@ public final class Glasses: @unchecked Sendable {
     }
 
     //: end
+    private func time(_ ms: Int, least: Int, period: Int, _ task: @escaping @Sendable () async throws -> Void) throws -> @Sendable () -> Void {
+        if ms < least { throw GlassesError(code: "bad_payload", message: "\(ms) ms is less than \(least)") }
+        let timer = GlassesTimer(task, left: ms, period: period)
+        try sleep(timer)
+        return { [weak self] in self?.cancel(timer) }
+    }
+
+    private func sleep(_ timer: GlassesTimer) throws {
+        try locked {
+            timer.asked = min(timer.left, Glasses.longestSleep)
+            try way.send("clock.sleep", ["ms": timer.asked]) { id in
+                timer.id = id
+                timers[id] = timer
+            }
+            timer.left -= timer.asked
+        }
+    }
+
+    private func cancel(_ timer: GlassesTimer) {
+        locked {
+            stalled.removeAll { $0 === timer }
+            if timers.removeValue(forKey: timer.id) == nil || ended != nil { return }
+            must { try way.send("clock.cancel", ["id": timer.id]) }
+        }
+    }
+
+    private func tick(_ timer: GlassesTimer, _ frame: GlassesFrame) {
+        if let error = frame.payload["error"] as? JSONObject {
+            let code = error["code"] as? String ?? "platform_error"
+            if code == "not_connected" || code == "timeout" {
+                timer.left += timer.asked // it is not known how much of it has passed
+                timer.due = nil
+                if code == "timeout" { must { try sleep(timer) } } else { stalled.append(timer) }
+            } else {
+                must { throw GlassesError(code: code, message: error["message"] as? String ?? "") }
+            }
+        } else if timer.left > 0 {
+            must { try sleep(timer) }
+        } else {
+            if timer.period > 0 { sleepAgain(timer, frame.at) }
+            if !timer.running { run(timer) }
+        }
+    }
+
+    /// Sleeps until the next turn, which a late answer does not move.
+    private func sleepAgain(_ timer: GlassesTimer, _ at: Int) {
+        timer.left = timer.due.map { min($0 + timer.period - at, timer.period) } ?? timer.period
+        if timer.left <= 0 { timer.left = timer.period } // turns were missed
+        timer.due = at + timer.left
+        must { try sleep(timer) }
+    }
+
+    private func run(_ timer: GlassesTimer) {
+        timer.running = true
+        working += 1
+        Task {
+            do {
+                try await timer.task()
+            } catch {
+                self.must { throw error }
+            }
+            self.locked { timer.running = false }
+            self.done()
+        }
+    }
+
+    private func resume() {
+        locked {
+            let all = stalled
+            stalled = []
+            for timer in all { must { try sleep(timer) } }
+        }
+    }
+
+    /// Ends the program at an error that nobody could catch; after the end of the session there is none.
+    private func must(_ body: () throws -> Void) {
+        do {
+            try body()
+        } catch {
+            if (error as? GlassesError)?.code != "closed" { fatalError("a timer of the glasses: \(error)") }
+        }
+    }
+
     private func receive(_ frame: GlassesFrame) {
         switch frame.type {
         case "welcome":
             let waiter: CheckedContinuation<Void, Error>? = locked {
                 described = frame.payload["deviceModel"] as? JSONObject ?? [:]
+                stateAtWelcome = frame.payload["glasses"] as? JSONObject ?? [:]
                 defer { welcome = nil }
                 return welcome
             }
             waiter?.resume()
             emit(GlassesEvent(type: "connection", id: "", at: frame.at, payload: ["state": "online"], data: nil), queued: false)
+            if frame.payload["link"] as? String != "disconnected" { resume() }
         case "result":
             answer(frame)
         case "media":
@@ -263,10 +403,17 @@ public final class Glasses: @unchecked Sendable {
             if frame.data == nil && again(frame.id) { return }
             if frame.type == "device" { locked { described = frame.payload["deviceModel"] as? JSONObject ?? described } }
             emit(GlassesEvent(type: frame.type, id: frame.id, at: frame.at, payload: frame.payload, data: frame.data), queued: frame.data == nil)
+            if frame.type == "link" && frame.payload["state"] as? String != "disconnected" { resume() }
         }
     }
 
     private func answer(_ frame: GlassesFrame) {
+        let isTimer: Bool = locked {
+            guard let timer = timers.removeValue(forKey: frame.id) else { return false }
+            tick(timer, frame)
+            return true
+        }
+        if isTimer { return }
         var data: Data?
         let waiter: CheckedContinuation<GlassesAnswer, Error>? = locked {
             data = media.removeValue(forKey: frame.id)
@@ -274,7 +421,9 @@ public final class Glasses: @unchecked Sendable {
         }
         if let error = frame.payload["error"] as? JSONObject {
             let code = error["code"] as? String ?? "platform_error"
-            waiter?.resume(throwing: GlassesError(code: code, message: error["message"] as? String ?? ""))
+            let message = error["message"] as? String ?? ""
+            waiter?.resume(throwing: GlassesError(
+                code: code, message: message, part: error["part"] as? String ?? "", by: error["by"] as? String ?? ""))
         } else {
             waiter?.resume(returning: GlassesAnswer(id: frame.id, result: frame.payload, data: data))
         }
@@ -341,6 +490,8 @@ public final class Glasses: @unchecked Sendable {
             welcome = nil
             for continuation in waiting.values { continuation.resume(throwing: why) }
             waiting = [:]
+            timers = [:]
+            stalled = []
             if let continuation = taker { Glasses.finish(continuation, why) }
             taker = nil
         }

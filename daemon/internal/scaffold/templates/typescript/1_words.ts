@@ -9,11 +9,32 @@ export type ErrorCode =
 /** Every refusal. Branch on code; message is for people. */
 export class GlassesError extends Error {
   readonly code: ErrorCode;
-  constructor(code: ErrorCode, message: string) {
+  /** With permission_denied and disabled_by_user: what was refused. */
+  readonly part?: "camera" | "microphone" | "speech";
+  /** With part: whether the wearer did not allow it or switched it off. */
+  readonly by?: "permission" | "switch";
+  constructor(code: ErrorCode, message: string, refused: { part?: GlassesError["part"]; by?: GlassesError["by"] } = {}) {
     super(message);
     this.name = "GlassesError";
     this.code = code;
+    this.part = refused.part;
+    this.by = refused.by;
   }
+}
+
+/** The state of the glasses. */
+export interface GlassesState {
+  battery: { level: number; charging: boolean };
+  worn: boolean;
+  hinge: "open" | "folded";
+  thermal: "nominal" | "warm" | "critical";
+  link: "connected" | "lossy" | "lost" | "disconnected";
+  route: "glasses" | "phone";
+  call: boolean;
+  permissions: Record<"camera" | "microphone" | "speech", "granted" | "denied">;
+  /** What the wearer switched off. */
+  disabled: ("camera" | "microphone" | "speech")[];
+  clock: "real" | "virtual";
 }
 
 /** What the glasses said. bytes is there on frames of a stream. */
@@ -28,6 +49,9 @@ export interface GlassesEvent {
 
 export type Handler = (event: GlassesEvent) => void | Promise<void>;
 
+/** What a timer does. */
+export type Task = () => void | Promise<void>;
+
 //: if display
 /** One node of a display tree; PROTOCOL.md says which fields a type uses. Lengths are panel pixels. */
 export interface DisplayNode {
@@ -35,7 +59,7 @@ export interface DisplayNode {
   id?: string;
   children?: DisplayNode[];
   text?: string;
-  style?: "title" | "body" | "caption";
+  style?: "large" | "title" | "body" | "caption";
   align?: "start" | "center" | "end";
   colour?: string;
   gap?: number;
@@ -45,8 +69,11 @@ export interface DisplayNode {
   width?: number;
   height?: number;
   data?: string;
+  alt?: string;
   icon?: string;
   value?: number;
+  /** Only at the root: the id of the button or list entry that gets the focus. Left out: it stays where it is. */
+  focus?: string;
 }
 
 //: end
@@ -127,7 +154,7 @@ function target(settings: Settings): Target {
   if (!url || !/^wss?:\/\//.test(url)) {
     throw new GlassesError("not_configured", "SERVICE_GLASSES_URL is not the ws:// endpoint of a session; startLocalSimulation and createSimulatorSession name one");
   }
-  if (typeof WebSocket === "undefined") throw new GlassesError("not_configured", "there is no WebSocket here; Node has it from version 22 on");
+  if (typeof WebSocket === "undefined") throw new GlassesError("not_configured", "there is no WebSocket here: use Node 22 or newer, or start Node 20 with --experimental-websocket");
   return { url, secret: settings.secret ?? secretOf() };
 }
 

@@ -11,6 +11,18 @@ interface Answer {
   bytes?: Uint8Array;
 }
 
+/** One after or every: a clock.sleep of it is under way, or it waits for glasses that keep the time. */
+interface Timer {
+  task: Task;
+  period?: number; // ms
+  id?: string; // of its clock.sleep
+  asked: number; // ms of that
+  left: number; // ms to sleep after that
+  due?: number; // when that ends, on the session's clock
+  running: boolean;
+}
+
+const longestSleep = 600_000; // ms of one clock.sleep
 const maxQueue = 1000; // events that nobody took yet; the oldest go first
 const maxSeen = 500; // ids of events that came
 
@@ -24,7 +36,7 @@ export async function connect(settings: Settings): Promise<Glasses> {
 
 /**
  * Glasses is one attached session. Take events either with `for await (const event of glasses.events())`, one after the
- * other, or with on(type, handler). Every command rejects with a GlassesError when the glasses refuse it.
+ * other, or with on(type, handler). Handlers and timers run also while the program waits for a command. Every command rejects with a GlassesError when the glasses refuse it.
  */
 export class Glasses {
   /** Settles with the first welcome. */
@@ -32,12 +44,16 @@ export class Glasses {
   /** The glasses as the service describes them: panel, inputs, camera, ... */
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
   device: any = null;
+  /** The state of the glasses when the app attached; an event reports each later change. undefined from an older service. */
+  initialState?: GlassesState;
   #link: Link;
   #waiting = new Map<string, Waiting>();
   #handlers = new Map<string, Set<Handler>>();
   #queue: GlassesEvent[] = [];
-  #taker?: { resolve(event: GlassesEvent): void; reject(why: GlassesError): void };
+  #taker?: { resolve(event: GlassesEvent | undefined): void; reject(why: GlassesError): void };
   #seen = new Set<string>();
+  #timers = new Map<string, Timer>(); // by the id of their clock.sleep
+  #stalled = new Set<Timer>(); // until glasses are attached
   #ended?: GlassesError;
   // Barriers are answered when nothing works but waits for the glasses: handlers and a loop over events() count as
   // working, each command under way takes one of them off.
@@ -57,8 +73,10 @@ export class Glasses {
     const receive = (frame: Frame, bytes?: Uint8Array) => {
       if (frame.type === "welcome") {
         this.device = frame.payload.deviceModel;
+        this.initialState = frame.payload.glasses;
         welcomed();
         this.#emit({ type: "connection", id: "", at: frame.at, payload: { state: "online" } }, false);
+        if (frame.payload.link !== "disconnected") this.#resume();
       } else {
         this.#receive(frame, bytes);
       }
@@ -108,14 +126,15 @@ export class Glasses {
 
   //: end
   //: if phrases
-  /** Tells which phrases the app understands; replaces the last list. */
+  /** Tells which phrases the app understands; replaces the last list. It may come before glasses are attached. */
   async announce(phrases: string[]): Promise<void> {
     await this.command("phrases.announce", { phrases });
   }
 
   //: end
   //: if transcription
-  /** What the wearer says comes as transcript events; handler is a short way to on("transcript"). */
+  /** What the wearer says comes as transcript events; handler is a short way to on("transcript"). It goes on until
+   * stopTranscription: transcription events say when something prevents it and when it resumes by itself. */
   async startTranscription(handler?: Handler, language?: string): Promise<void> {
     await this.#start("transcription.start", { language }, "transcript", handler);
   }
@@ -173,6 +192,17 @@ export class Glasses {
     await this.command("clock.sleep", { ms });
   }
 
+  /** Calls task once, in ms on the session's clock. Returns how to cancel that. */
+  after(ms: number, task: Task): () => void {
+    return this.#time(ms, 0, task);
+  }
+
+  /** Calls task every ms on the session's clock. A turn that comes while task still works is left out. Returns how to
+   * cancel that. */
+  every(ms: number, task: Task): () => void {
+    return this.#time(ms, 1, task, ms);
+  }
+
   /** Calls handler for each event of a type; its events no longer come out of events(). Returns how to stop that. Of
    * type "connection" are {state: online | offline}: the service came or went. */
   on(type: string, handler: Handler): () => void {
@@ -184,14 +214,28 @@ export class Glasses {
     };
   }
 
-  /** The next event without a handler. Rejects with the code closed at the end. */
-  next(): Promise<GlassesEvent> {
+  /** The next event without a handler; undefined when none came within timeoutMs of the session's clock. Rejects with the
+   * code closed at the end. */
+  next(): Promise<GlassesEvent>;
+  next(timeoutMs: number): Promise<GlassesEvent | undefined>;
+  next(timeoutMs?: number): Promise<GlassesEvent | undefined> {
     this.#rest();
     const event = this.#queue.shift();
     if (event) return Promise.resolve(this.#hand(event));
     if (this.#ended) return Promise.reject(this.#ended);
     return new Promise((resolve, reject) => {
-      this.#taker = { resolve, reject };
+      const taker = { resolve, reject };
+      if (timeoutMs !== undefined) {
+        const cancel = this.after(timeoutMs, () => {
+          this.#taker = undefined;
+          resolve(this.#hand(undefined));
+        });
+        taker.resolve = (event) => {
+          cancel();
+          resolve(event);
+        };
+      }
+      this.#taker = taker;
     });
   }
 
@@ -268,17 +312,83 @@ export class Glasses {
       default:
         if (!bytes && this.#again(frame.id)) return;
         if (frame.type === "device") this.device = frame.payload.deviceModel;
+        if (frame.type === "link" && frame.payload.state !== "disconnected") this.#resume();
         this.#emit({ type: frame.type, id: frame.id, at: frame.at, payload: frame.payload, bytes }, !bytes);
     }
   }
 
   #answer(frame: Frame): void {
+    const timer = this.#timers.get(frame.id);
+    if (timer) return this.#tick(timer, frame);
     const waiting = this.#waiting.get(frame.id);
     if (!waiting) return; // replayed after it had come
     this.#waiting.delete(frame.id);
     const error = frame.payload.error;
-    if (error) waiting.reject(new GlassesError(error.code, error.message));
+    if (error) waiting.reject(new GlassesError(error.code, error.message, error));
     else waiting.resolve({ id: frame.id, result: frame.payload, bytes: waiting.bytes });
+  }
+
+  #time(ms: number, least: number, task: Task, period?: number): () => void {
+    if (!(Number.isInteger(ms) && ms >= least)) throw new GlassesError("bad_payload", `${ms} is not a whole number of ms from ${least}`);
+    const timer: Timer = { task, period, asked: 0, left: ms, running: false };
+    this.#sleep(timer);
+    return () => this.#cancel(timer);
+  }
+
+  #sleep(timer: Timer): void {
+    timer.asked = Math.min(timer.left, longestSleep);
+    timer.id = this.#link.send("clock.sleep", { ms: timer.asked });
+    timer.left -= timer.asked;
+    this.#timers.set(timer.id, timer);
+  }
+
+  #cancel(timer: Timer): void {
+    this.#stalled.delete(timer);
+    if (timer.id && this.#timers.delete(timer.id) && !this.#ended) this.#link.send("clock.cancel", { id: timer.id });
+  }
+
+  #tick(timer: Timer, { id, at, payload: { error } }: Frame): void {
+    this.#timers.delete(id);
+    if (error?.code === "not_connected" || error?.code === "timeout") {
+      timer.left += timer.asked; // it is not known how much of it has passed
+      timer.due = undefined;
+      if (error.code === "timeout") this.#sleep(timer);
+      else this.#stalled.add(timer);
+    } else if (error) {
+      this.#work(() => {
+        throw new GlassesError(error.code, error.message);
+      });
+    } else if (timer.left > 0) {
+      this.#sleep(timer);
+    } else {
+      if (timer.period) this.#sleepAgain(timer, timer.period, at);
+      if (!timer.running) this.#run(timer);
+    }
+  }
+
+  /** sleepAgain sleeps until the next turn, which a late answer does not move. */
+  #sleepAgain(timer: Timer, period: number, at: number): void {
+    timer.left = timer.due === undefined ? period : Math.min(timer.due + period - at, period);
+    if (timer.left <= 0) timer.left = period; // turns were missed
+    timer.due = at + timer.left;
+    this.#sleep(timer);
+  }
+
+  #run(timer: Timer): void {
+    timer.running = true;
+    this.#work(async () => {
+      try {
+        await timer.task();
+      } finally {
+        timer.running = false;
+      }
+    });
+  }
+
+  #resume(): void {
+    const stalled = [...this.#stalled];
+    this.#stalled.clear();
+    for (const timer of stalled) this.#sleep(timer);
   }
 
   /** again tells whether an event came before: after a restart the service may send one twice. */
@@ -293,7 +403,7 @@ export class Glasses {
   #emit(event: GlassesEvent, queued: boolean): void {
     const handlers = this.#handlers.get(event.type);
     if (handlers?.size) {
-      for (const handler of [...handlers]) this.#work(handler, event);
+      for (const handler of [...handlers]) this.#work(() => handler(event));
     } else if (queued && this.#taker) {
       const taker = this.#taker;
       this.#taker = undefined;
@@ -304,16 +414,19 @@ export class Glasses {
     }
   }
 
-  async #work(handler: Handler, event: GlassesEvent): Promise<void> {
+  /** work lets an error of a task end the program, as that of any promise that nobody awaits; the end of the session is none. */
+  async #work(task: Task): Promise<void> {
     this.#working++;
     try {
-      await handler(event);
+      await task();
+    } catch (e) {
+      if (e !== this.#ended || this.#ended?.code !== "closed") throw e;
     } finally {
       this.#done();
     }
   }
 
-  #hand(event: GlassesEvent): GlassesEvent {
+  #hand<T extends GlassesEvent | undefined>(event: T): T {
     this.#looping = true;
     this.#working++;
     return event;
@@ -345,6 +458,8 @@ export class Glasses {
     this.#ended = why;
     for (const waiting of this.#waiting.values()) waiting.reject(why);
     this.#waiting.clear();
+    this.#timers.clear();
+    this.#stalled.clear();
     this.#taker?.reject(why);
     this.#taker = undefined;
   }

@@ -30,9 +30,9 @@ type frame struct {
 type event struct {
 	typ     string
 	payload struct {
-		Kind, Target, Text, State string
-		Final, Charging, Worn     bool
-		Level                     int
+		Kind, Target, Text, State, Reason, Part string
+		Final, Charging, Worn, Running          bool
+		Level                                   int
 	}
 }
 
@@ -63,8 +63,9 @@ type client struct {
 
 func connect(ctx context.Context, url, secret string) *client {
 	ctx, cancel := context.WithCancel(ctx)
-	c := &client{url: url, secret: strings.TrimSpace(secret), cancel: cancel, inbox: make(chan frame, 256), ended: make(chan struct{}),
-		seen: map[string]bool{}, prefix: rand.Text()[:12]}
+	c := &client{url: url, secret: strings.TrimSpace(secret), cancel: cancel, inbox: make(chan frame, 256),
+		ended: make(chan struct{}),
+		seen:  map[string]bool{}, prefix: rand.Text()[:12]}
 	c.reader.Go(func() { c.serve(ctx) })
 	return c
 }
@@ -205,7 +206,8 @@ func (c *client) attach(ctx context.Context) error {
 	defer ws.CloseNow()
 	ws.SetReadLimit(4 << 20)
 	c.mu.Lock()
-	hello, err := json.Marshal(c.frame("hello", map[string]any{"secret": c.secret, "app": node{"name": "Desk", "version": "1.0"}, "barrier": true, "since": c.cursor}))
+	hello, err := json.Marshal(c.frame("hello", map[string]any{"secret": c.secret,
+		"app": node{"name": "Desk", "version": "1.0"}, "barrier": true, "since": c.cursor}))
 	c.mu.Unlock()
 	if err == nil {
 		err = ws.Write(ctx, websocket.MessageText, hello)

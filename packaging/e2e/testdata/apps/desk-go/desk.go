@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 )
@@ -16,12 +17,13 @@ type desk struct {
 	glasses *client
 	index   int
 	status  string
+	hears   bool // transcription was started: it stands from then on
 }
 
 // run ends with the error closed, or another that no later command would survive.
 func (d *desk) run() error {
 	d.attempt("phrases.announce", node{"phrases": []string{"next item", "go back", "take a photo"}})
-	d.attempt("transcription.start", node{})
+	d.listen()
 	d.draw()
 	d.speak("Desk is ready")
 	for {
@@ -42,7 +44,34 @@ func (d *desk) handle(e event) {
 		d.heard(strings.ToLower(p.Text))
 	case e.typ == "battery" && p.Level <= 15 && !p.Charging:
 		d.warn(p.Level)
-	case e.typ == "hinge" && p.State == "open", e.typ == "wear" && p.Worn, e.typ == "link" && p.State == "connected", e.typ == "device":
+	case e.typ == "transcription":
+		d.tellHearing(p.Running, p.Reason, p.Part)
+	case e.typ == "permission", e.typ == "disabled", e.typ == "call":
+		d.listen()
+	case e.typ == "hinge" && p.State == "open", e.typ == "wear" && p.Worn, e.typ == "link" &&
+		p.State == "connected", e.typ == "device":
+		d.listen()
+		d.draw()
+	}
+}
+
+// listen starts transcription unless it stands already. One that was refused is tried again when the state changes.
+func (d *desk) listen() {
+	if d.hears {
+		return
+	}
+	_, refused := d.attempt("transcription.start", node{})
+	d.hears = refused == ""
+}
+
+// tellHearing tells the wearer that their word is not heard because they did not allow it.
+func (d *desk) tellHearing(running bool, reason, part string) {
+	switch {
+	case reason == "permission_denied" || reason == "disabled_by_user":
+		d.status = "Not allowed: " + part
+		d.draw()
+	case running && strings.HasPrefix(d.status, "Not allowed: "):
+		d.status = ""
 		d.draw()
 	}
 }
@@ -125,15 +154,19 @@ func (d *desk) draw() {
 	}
 }
 
-// attempt gives a command's bytes and the code of what the glasses refused, or "". What ends the session comes out of
-// the next call of next.
+// attempt returns a command's bytes and the code of what the glasses refused, or "". It reports a refusal on stderr and
+// in the event log. What ends the session comes out of the next call of next.
 func (d *desk) attempt(typ string, payload node) (data []byte, refused string) {
 	data, err := d.glasses.command(typ, payload)
-	var e *glassesError
-	if errors.As(err, &e) {
-		return nil, e.Code
+	if err == nil {
+		return data, ""
 	}
-	return data, ""
+	e := &glassesError{"unreadable", err.Error()}
+	if errors.As(err, &e); e.Code != "closed" {
+		fmt.Fprintln(os.Stderr, "desk: refused:", e)
+		d.glasses.send("com.example.refused", node{"code": e.Code, "message": e.Message})
+	}
+	return nil, e.Code
 }
 
 func (d *desk) tree() node {
@@ -149,6 +182,7 @@ func (d *desk) tree() node {
 		{"type": "text", "text": "Desk", "style": "title"},
 		{"type": "list", "gap": 4, "grow": 1, "overflow": "scroll", "children": list},
 		{"type": "text", "text": d.status, "style": "caption", "colour": "#ffd000"},
-		{"type": "row", "gap": 8, "children": []node{button("back", "Back"), button("next", "Next"), button("photo", "Photo")}},
+		{"type": "row", "gap": 8, "children": []node{button("back", "Back"), button("next", "Next"),
+			button("photo", "Photo")}},
 	}}
 }

@@ -17,10 +17,11 @@ class Desk:
         self.glasses = glasses
         self.index = 0
         self.status = ""
+        self.hears = False  # transcription was started: it stands from then on
 
     def run(self):
         self.attempt(lambda: self.glasses.announce(["next item", "go back", "take a photo"]))
-        self.attempt(lambda: self.glasses.start_transcription())
+        self.listen()
         self.draw()
         self.speak("Desk is ready")
         for event in self.glasses.events():
@@ -33,13 +34,27 @@ class Desk:
             self.heard(payload["text"].lower())
         elif type == "battery" and payload["level"] <= 15 and not payload["charging"]:
             self.warn(payload["level"])
-        elif type == "hinge" and payload["state"] == "open":
+        elif type == "transcription":
+            self.tell_hearing(payload["running"], payload.get("reason"), payload.get("part"))
+        elif type in ("permission", "disabled", "call"):
+            self.listen()
+        elif (type == "hinge" and payload["state"] == "open" or type == "wear" and payload["worn"]
+              or type == "link" and payload["state"] == "connected" or type == "device"):
+            self.listen()
             self.draw()
-        elif type == "wear" and payload["worn"]:
+
+    def listen(self):
+        """Starts transcription unless it stands already. One that was refused is tried again when the state changes."""
+        if not self.hears:
+            self.hears = self.attempt(lambda: self.glasses.start_transcription()) == ""
+
+    def tell_hearing(self, running, reason, part):
+        """Tells the wearer that their word is not heard because they did not allow it."""
+        if reason in ("permission_denied", "disabled_by_user"):
+            self.status = "Not allowed: " + part
             self.draw()
-        elif type == "link" and payload["state"] == "connected":
-            self.draw()
-        elif type == "device":
+        elif running and self.status.startswith("Not allowed: "):
+            self.status = ""
             self.draw()
 
     def input(self, kind, target):
@@ -107,13 +122,15 @@ class Desk:
             self.status = "The glasses were folded"
 
     def attempt(self, act):
-        """Gives the code of what the glasses refused, or ""."""
+        """Returns the code of what the glasses refused, or "". Reports it on stderr and in the event log."""
         try:
             act()
             return ""
         except GlassesError as e:
             if e.code == "closed":
                 raise
+            print("desk: refused: %s (%s)" % (e, e.code), file=sys.stderr)
+            self.glasses.log("com.example.refused", {"code": e.code, "message": e.message})
             return e.code
 
     def tree(self):

@@ -10,6 +10,7 @@ const items = ["Mail", "Calendar", "Notes"];
 class Desk {
   index = 0;
   status = "";
+  hears = false; // transcription was started: it stands from then on
   glasses: Glasses;
 
   constructor(glasses: Glasses) {
@@ -18,7 +19,7 @@ class Desk {
 
   async run(): Promise<void> {
     await this.attempt(() => this.glasses.announce(["next item", "go back", "take a photo"]));
-    await this.attempt(() => this.glasses.startTranscription());
+    await this.listen();
     await this.draw();
     await this.speak("Desk is ready");
     for await (const event of this.glasses.events()) await this.handle(event);
@@ -28,10 +29,33 @@ class Desk {
     if (type === "input") await this.input(payload.kind, payload.target ?? "");
     else if (type === "transcript" && payload.final) await this.heard(payload.text.toLowerCase());
     else if (type === "battery" && payload.level <= 15 && !payload.charging) await this.warn(payload.level);
-    else if (type === "hinge" && payload.state === "open") await this.draw();
-    else if (type === "wear" && payload.worn) await this.draw();
-    else if (type === "link" && payload.state === "connected") await this.draw();
-    else if (type === "device") await this.draw();
+    else if (type === "transcription") await this.tellHearing(payload.running, payload.reason, payload.part);
+    else if (type === "permission" || type === "disabled" || type === "call") await this.listen();
+    else if (type === "hinge" && payload.state === "open") await this.resume();
+    else if (type === "wear" && payload.worn) await this.resume();
+    else if (type === "link" && payload.state === "connected") await this.resume();
+    else if (type === "device") await this.resume();
+  }
+
+  async resume(): Promise<void> {
+    await this.listen();
+    await this.draw();
+  }
+
+  /** listen starts transcription unless it stands already. One that was refused is tried again when the state changes. */
+  async listen(): Promise<void> {
+    if (!this.hears) this.hears = (await this.attempt(() => this.glasses.startTranscription())) === "";
+  }
+
+  /** tellHearing tells the wearer that their word is not heard because they did not allow it. */
+  async tellHearing(running: boolean, reason?: string, part?: string): Promise<void> {
+    if (reason === "permission_denied" || reason === "disabled_by_user") {
+      this.status = `Not allowed: ${part}`;
+      await this.draw();
+    } else if (running && this.status.startsWith("Not allowed: ")) {
+      this.status = "";
+      await this.draw();
+    }
   }
 
   async input(kind: string, target: string): Promise<void> {
@@ -94,14 +118,16 @@ class Desk {
     if (refused === "hinge_closed") this.status = "The glasses were folded";
   }
 
-  /** attempt gives the code of what the glasses refused, or "". */
+  /** attempt returns the code of what the glasses refused, or "". It reports it on stderr and in the event log. */
   async attempt(act: () => Promise<unknown>): Promise<string> {
     try {
       await act();
       return "";
     } catch (e) {
-      if (e instanceof GlassesError && e.code !== "closed") return e.code;
-      throw e;
+      if (!(e instanceof GlassesError) || e.code === "closed") throw e;
+      console.error(`desk: refused: ${e.message} (${e.code})`);
+      this.glasses.log("com.example.refused", { code: e.code, message: e.message });
+      return e.code;
     }
   }
 

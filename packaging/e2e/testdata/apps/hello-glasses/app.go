@@ -51,7 +51,8 @@ func (a *app) connect(ctx context.Context) error {
 	}
 	defer ws.CloseNow()
 	ws.SetReadLimit(1 << 20)
-	hello := map[string]any{"secret": strings.TrimSpace(string(secret)), "app": map[string]string{"name": "Hello Glasses", "version": "1.0"}, "barrier": true}
+	hello := map[string]any{"secret": strings.TrimSpace(string(secret)),
+		"app": map[string]string{"name": "Hello Glasses", "version": "1.0"}, "barrier": true}
 	if a.cursor != nil {
 		hello["since"] = *a.cursor
 	}
@@ -176,7 +177,8 @@ func (a *app) show(ctx context.Context, ws *websocket.Conn) error {
 	if a.taps > 0 {
 		count["text"] = fmt.Sprintf("Taps: %d", a.taps)
 	}
-	f := a.frame("display.show", map[string]any{"tree": map[string]any{"type": "column", "children": []any{text, count}}})
+	f := a.frame("display.show", map[string]any{"tree": map[string]any{"type": "column",
+		"children": []any{text, count}}})
 	a.shown = f.ID
 	a.unsent = append(a.unsent, f)
 	return write(ctx, ws, f)

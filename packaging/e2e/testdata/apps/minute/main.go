@@ -40,7 +40,8 @@ func run(ctx context.Context) error {
 	}
 	ws.SetReadLimit(1 << 20)
 	m := &minute{ws: ws, bat: 100}
-	m.send(ctx, glasses.TypeHello, glasses.Hello{Secret: string(secret), App: glasses.AppInfo{Name: "Minute"}, Barrier: true})
+	m.send(ctx, glasses.TypeHello, glasses.Hello{Secret: string(secret), App: glasses.AppInfo{Name: "Minute"},
+		Barrier: true})
 	for {
 		_, data, err := ws.Read(ctx)
 		if websocket.CloseStatus(err) != -1 {
@@ -96,8 +97,9 @@ func (m *minute) show(ctx context.Context) {
 	line := func(format string, args ...any) glasses.Node {
 		return glasses.Node{Type: glasses.NodeText, Text: fmt.Sprintf(format, args...)}
 	}
-	m.send(ctx, glasses.TypeDisplayShow, glasses.Show{Tree: glasses.Node{Type: glasses.NodeColumn, Padding: 8, Children: []glasses.Node{
-		line("second %d", m.second), line("taps %d", m.taps), line("heard %s", m.heard), line("battery %d", m.bat)}}})
+	m.send(ctx, glasses.TypeDisplayShow, glasses.Show{Tree: glasses.Node{Type: glasses.NodeColumn, Padding: 8,
+		Children: []glasses.Node{
+			line("second %d", m.second), line("taps %d", m.taps), line("heard %s", m.heard), line("battery %d", m.bat)}}})
 }
 
 func (m *minute) send(ctx context.Context, typ string, payload any) string {

@@ -1,0 +1,132 @@
+package account
+
+import (
+	"cmp"
+	"regexp"
+	"strings"
+
+	"github.com/service-dev/service/backend/internal/mail"
+)
+
+// Texts of the mails to account holders.
+
+const howToRecover = "If you cannot sign in, ask for a new password on the sign-in page."
+
+const ifNotYou = "If you did not ask for this, do not open the link; nothing changes then."
+
+// toOwner returns mail to the address of an account.
+func toOwner(a Account, subject string, text ...string) mail.Message {
+	return mail.Message{AccountID: a.ID, To: a.Email, Subject: subject, Text: text}
+}
+
+// withLink adds a link to the mail, and the paragraphs that follow it.
+func withLink(m mail.Message, linkText, url string, after ...string) mail.Message {
+	m.LinkText, m.Link, m.After = linkText, url, after
+	return m
+}
+
+func verificationMail(a Account, url string) mail.Message {
+	return withLink(toOwner(a, "Confirm your e-mail address",
+		"Somebody signed up with this e-mail address. If that was you, confirm that the address is yours:"),
+		"Confirm the address", url,
+		"The link works once, for 24 hours, in a browser that is signed in to the account.",
+		"If you did not sign up, there is nothing to confirm. To take the account over, ask for a new password on "+
+			"the sign-in page.")
+}
+
+func signUpMail(email, url string) mail.Message {
+	return mail.Message{
+		To: email, Subject: "Finish signing up",
+		Text: []string{"Somebody signed up with this e-mail address. If that was you, finish here with the password " +
+			"that you chose:"},
+		LinkText: "Finish signing up", Link: url,
+		After: []string{"The link works once, for 24 hours.", ifNotYou},
+	}
+}
+
+func haveAccountMail(a Account, url string) mail.Message {
+	return withLink(toOwner(a, "You have an account already",
+		"Somebody tried to sign up with this e-mail address, which has an account. Nothing was changed. "+
+			"If that was you, sign in instead:"),
+		"Sign in", url,
+		"If you do not know the password any more, ask for a new one on that page. If that was not "+
+			"you, there is nothing to do.")
+}
+
+func addressWantedMail(owner Account) mail.Message {
+	return toOwner(owner, "Somebody wanted your e-mail address for another account",
+		"The person of another account asked to use this e-mail address, which is your account's. "+
+			"Nothing was changed.",
+		"If that was you, change the address of this account or delete it first. If not, there is nothing to do.")
+}
+
+func newAddressMail(a Account, email, url string) mail.Message {
+	return mail.Message{
+		AccountID: a.ID, To: email, Subject: "Confirm your new e-mail address",
+		Text:     []string{"An account is about to get this e-mail address. If you asked for that, confirm it:"},
+		LinkText: "Use this address", Link: url,
+		After: []string{"The link works once, for 24 hours, in a browser that is signed in to the account.", ifNotYou},
+	}
+}
+
+func resetMail(a Account, url string) mail.Message {
+	return withLink(toOwner(a, "Set a new password",
+		"Somebody asked for a new password for your account. If that was you, set it here:"),
+		"Set a new password", url,
+		"The link works once, for one hour. All browsers are signed out then.", ifNotYou)
+}
+
+func emailChangedMail(a Account) mail.Message {
+	return toOwner(a, "Your account has another e-mail address now",
+		"The e-mail address of your account was changed. This address no longer signs in.",
+		"If that was not you, write to whoever runs the service at once.")
+}
+
+func passwordChangedMail(a Account) mail.Message {
+	return toOwner(a, "Your password was changed",
+		"The password of your account was changed and other browsers were signed out.",
+		"If that was not you, ask for a new password on the sign-in page.")
+}
+
+func passkeyAddedMail(a Account) mail.Message {
+	return toOwner(a, "Your account has a new passkey",
+		"A passkey was added to your account. It signs in from now on.",
+		"If that was not you, remove it in the account's settings and sign out all other browsers there. "+howToRecover)
+}
+
+func identityLinkedMail(a Account, provider string) mail.Message {
+	return toOwner(a, "Your account signs in with another provider now",
+		"The sign-in provider “"+provider+"” was linked to your account. It signs in from now on.",
+		"If that was not you, unlink it in the account's settings and sign out all other browsers there. "+howToRecover)
+}
+
+// linkMarks matches the marks by which mail programs recognise links: a scheme, and a dot before a letter as in a
+// host name.
+var linkMarks = regexp.MustCompile(`(:)(//)|([.。．｡])(\pL)`)
+
+// quoteUntrusted returns what an install says about itself, in quotes that it cannot close and without links.
+func quoteUntrusted(s string) string {
+	if s == "" {
+		return "not told"
+	}
+	s = strings.NewReplacer("“", "'", "”", "'", `"`, "'").Replace(s)
+	return "“" + linkMarks.ReplaceAllString(s, "[$1$3]$2$4") + "”"
+}
+
+func newLinkMail(a Account, l NewLink, page string) mail.Message {
+	return withLink(toOwner(a, "A new agent is linked to your account",
+		"An agent was linked to your account and may act in your name from now on. This is what it "+
+			"says of itself:",
+		"Computer: "+quoteUntrusted(l.Host), "System: "+quoteUntrusted(l.OS),
+		"Program: "+quoteUntrusted(l.Client), "Network address: "+cmp.Or(l.Address, "not told"),
+		"Time: "+l.At.UTC().Format("2006-01-02 15:04 UTC"),
+		"If you approved that, there is nothing to do. If not, revoke it on your account's page, and change your "+
+			"password:"),
+		"See linked agents and revoke", page)
+}
+
+func deletedMail(a Account) mail.Message {
+	return toOwner(a, "Your account is deleted",
+		"Your account and everything that belonged to it were deleted. There is no way back.",
+		"You may sign up with this address again at any time.")
+}

@@ -1,0 +1,274 @@
+package analytics
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+)
+
+// Span is the length of the periods that counters are kept for.
+type Span int
+
+// Spans. Their numbers are stored in the database.
+const (
+	SpanHour Span = 0
+	SpanDay  Span = 1
+)
+
+// Kind is what a counter counts. The numbers are stored in the database.
+type Kind int
+
+// Kinds of counters.
+const (
+	KindTotal        Kind = 0 // by Session, Custom, Failure, and the names below
+	KindEvent        Kind = 1 // events by name
+	KindError        Kind = 2 // errors by name
+	KindVersion      Kind = 3 // events of every type, by the app's version
+	KindPlatform     Kind = 4
+	KindDevice       Kind = 5
+	KindErrorVersion Kind = 6 // errors by "<name> <version>"
+)
+
+// Other names of KindTotal.
+const (
+	TotalInstalls = "installs" // active ones
+	TotalSampled  = "sampled"  // events whose other counts are scaled up from a sample
+)
+
+// Other is the name that counts everything beyond maxNames.
+const Other = "other"
+
+const (
+	maxNames   = 200 // of one kind within one period
+	sampleRate = 10
+)
+
+// Period is one hour or day.
+type Period struct {
+	Span Span
+	At   int64 // hours or days since 1970
+}
+
+// CounterKey identifies a counter of a project.
+type CounterKey struct {
+	Period
+	Kind Kind
+	Name string
+}
+
+// Counter is the value of one counter.
+type Counter struct {
+	CounterKey
+	N int64
+}
+
+// InstallDay is an install on a day.
+type InstallDay struct {
+	Day  int64 // days since 1970
+	Hash Install
+}
+
+// ActiveHours records the hours of a day in which an install was active.
+type ActiveHours struct {
+	Hours  int64 // one bit per hour
+	Weight int64 // how many installs this one represents: more than 1 in a sample
+}
+
+// Rows gives access to the stored rows of one project, within the transaction that has locked them to count its
+// batches.
+type Rows interface {
+	// InsertSeen stores the ids and returns those that were new.
+	InsertSeen(ctx context.Context, ids []Key) (fresh []Key, err error)
+	// ActiveHours returns what is stored about the installs.
+	ActiveHours(ctx context.Context, installs []InstallDay) (map[InstallDay]ActiveHours, error)
+	// SetActiveHours inserts or replaces rows.
+	SetActiveHours(ctx context.Context, active map[InstallDay]ActiveHours) error
+	// CounterKeys returns the keys of the counters of the periods.
+	CounterKeys(ctx context.Context, periods []Period) ([]CounterKey, error)
+	// AddToCounters adds to counters in the order given, and creates those that are missing.
+	AddToCounters(ctx context.Context, deltas []Counter) error
+}
+
+// Aggregate counts batches of one project: each event that is new, once in its hour and once in its day. It returns
+// the outcome of each batch. used is how many events of the project were already counted on the day the batches
+// arrived.
+func Aggregate(ctx context.Context, rows Rows, batches []Batch, used int64) ([]Outcome, error) {
+	a := newAggregator(batches, used)
+	fresh, err := rows.InsertSeen(ctx, a.ids)
+	if err != nil {
+		return nil, err
+	}
+	a.count(fresh)
+	if len(fresh) == 0 {
+		return a.outcomes, nil
+	}
+	stored, err := rows.ActiveHours(ctx, slices.Collect(maps.Keys(a.active)))
+	if err != nil {
+		return nil, err
+	}
+	if err := rows.SetActiveHours(ctx, a.mergeActive(stored)); err != nil {
+		return nil, err
+	}
+	known, err := rows.CounterKeys(ctx, a.periods())
+	if err != nil {
+		return nil, err
+	}
+	return a.outcomes, rows.AddToCounters(ctx, a.boundedDeltas(known))
+}
+
+// aggregator holds what one call of Aggregate adds.
+type aggregator struct {
+	rate     int64
+	outcomes []Outcome
+	ids      []Key                   // candidates, each once
+	first    map[Key]*AnonymousEvent // the first event with each candidate's id
+	batchOf  map[Key]int
+	deltas   map[CounterKey]int64
+	active   map[InstallDay]ActiveHours
+}
+
+// newAggregator drops the events that are sampled out and those that repeat an id.
+func newAggregator(batches []Batch, used int64) *aggregator {
+	a := &aggregator{
+		rate: 1, outcomes: make([]Outcome, len(batches)), first: map[Key]*AnonymousEvent{}, batchOf: map[Key]int{},
+		deltas: map[CounterKey]int64{}, active: map[InstallDay]ActiveHours{},
+	}
+	if used >= batches[0].Quota {
+		a.rate = sampleRate
+	}
+	for i := range batches {
+		a.outcomes[i].SampleRate = int(a.rate)
+		for j := range batches[i].Events {
+			e := &batches[i].Events[j]
+			switch {
+			case a.rate > 1 && e.Install[15]%sampleRate != 0:
+				a.outcomes[i].Sampled++
+			case a.first[e.Key] != nil:
+				a.outcomes[i].Duplicates++
+			default:
+				a.first[e.Key], a.batchOf[e.Key] = e, i
+				a.ids = append(a.ids, e.Key)
+			}
+		}
+	}
+	return a
+}
+
+// count counts the events with fresh ids; the other candidates are duplicates of events in the store.
+func (a *aggregator) count(fresh []Key) {
+	for _, id := range fresh {
+		e := a.first[id]
+		a.outcomes[a.batchOf[id]].Accepted++
+		a.add(Period{SpanHour, e.Hour}, e)
+		a.add(Period{SpanDay, e.Hour / 24}, e)
+		install := InstallDay{Day: e.Hour / 24, Hash: e.Install}
+		a.active[install] = ActiveHours{Hours: a.active[install].Hours | 1<<(e.Hour%24), Weight: a.rate}
+		delete(a.first, id)
+	}
+	for id := range a.first {
+		a.outcomes[a.batchOf[id]].Duplicates++
+	}
+}
+
+func (a *aggregator) add(period Period, e *AnonymousEvent) {
+	add := func(kind Kind, name string) {
+		if name != "" {
+			a.deltas[CounterKey{period, kind, name}] += a.rate
+		}
+	}
+	add(KindTotal, e.Type)
+	if a.rate > 1 {
+		add(KindTotal, TotalSampled)
+	}
+	switch e.Type {
+	case Custom:
+		add(KindEvent, e.Name)
+	case Failure:
+		add(KindError, e.Name)
+		if e.Version != "" {
+			add(KindErrorVersion, e.Name+" "+e.Version)
+		}
+	}
+	add(KindVersion, e.Version)
+	add(KindPlatform, e.Platform)
+	add(KindDevice, e.Device)
+}
+
+// mergeActive returns the rows to store, which are those that are new or changed, and counts the difference.
+func (a *aggregator) mergeActive(stored map[InstallDay]ActiveHours) map[InstallDay]ActiveHours {
+	changed := map[InstallDay]ActiveHours{}
+	for install, now := range a.active {
+		was := stored[install]
+		next := ActiveHours{Hours: was.Hours | now.Hours, Weight: now.Weight}
+		if was.Weight > 0 {
+			next.Weight = min(was.Weight, now.Weight) // an install that was once counted for itself represents no others
+		}
+		if next == was {
+			continue
+		}
+		changed[install] = next
+		a.addInstalls(Period{SpanDay, install.Day}, next.Weight-was.Weight)
+		for h := range int64(24) {
+			before, after := was.Hours>>h&1, next.Hours>>h&1
+			a.addInstalls(Period{SpanHour, install.Day*24 + h}, after*next.Weight-before*was.Weight)
+		}
+	}
+	return changed
+}
+
+func (a *aggregator) addInstalls(period Period, n int64) {
+	if n != 0 {
+		a.deltas[CounterKey{period, KindTotal, TotalInstalls}] += n
+	}
+}
+
+func (a *aggregator) periods() []Period {
+	periods := map[Period]bool{}
+	for key := range a.deltas {
+		periods[key.Period] = true
+	}
+	return slices.Collect(maps.Keys(periods))
+}
+
+// boundedDeltas returns what to add to the stored counters. known are the keys that exist in the same periods: a kind
+// that has maxNames names in a period gets no more, and further names count as Other.
+func (a *aggregator) boundedDeltas(known []CounterKey) []Counter {
+	type kindOfPeriod struct {
+		Period
+		Kind Kind
+	}
+	names, exists := map[kindOfPeriod]int{}, make(map[CounterKey]bool, len(known))
+	for _, key := range known {
+		exists[key] = true
+		names[kindOfPeriod{key.Period, key.Kind}]++
+	}
+	bounded := map[CounterKey]int64{}
+	for _, key := range sortedKeys(a.deltas) {
+		n := a.deltas[key]
+		kind := kindOfPeriod{key.Period, key.Kind}
+		if !exists[key] && key.Kind != KindTotal && key.Name != Other {
+			if names[kind] >= maxNames {
+				key.Name = Other
+			} else {
+				names[kind]++
+			}
+		}
+		bounded[key] += n
+	}
+	counters := make([]Counter, 0, len(bounded))
+	for _, key := range sortedKeys(bounded) {
+		if bounded[key] != 0 {
+			counters = append(counters, Counter{key, bounded[key]})
+		}
+	}
+	return counters
+}
+
+// sortedKeys returns the keys in the same order in every process, so that two writers cannot deadlock over rows.
+func sortedKeys(m map[CounterKey]int64) []CounterKey {
+	return slices.SortedFunc(maps.Keys(m), func(a, b CounterKey) int {
+		return cmp.Or(cmp.Compare(a.Span, b.Span), cmp.Compare(a.At, b.At), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name,
+			b.Name))
+	})
+}

@@ -1,0 +1,168 @@
+package analytics
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Bounds of an event's time relative to its arrival, and of retention.
+const (
+	LateAfter = 72 * time.Hour   // older events are late and not counted
+	MaxAhead  = 10 * time.Minute // how far an app's clock may be ahead; such events get their time of arrival
+	// HourlyRetention is how long hourly counters are kept. Daily counters are kept as long as their project.
+	HourlyRetention = 100 * 24 * time.Hour
+
+	// retainedDays is how many whole days before today ids and installs are kept: LateAfter plus a day, because the
+	// clocks of replicas may differ.
+	retainedDays = int64(LateAfter/(24*time.Hour)) + 1
+)
+
+// MaxProblems is how many rejected events an answer explains.
+const MaxProblems = 10
+
+// ErrNoProject is returned for a project that does not exist.
+var ErrNoProject = errors.New("the project does not exist")
+
+// Key is the keyed hash of an event's id.
+type Key [16]byte
+
+// Install is the hash of an install, with a salt that changes daily.
+type Install [16]byte
+
+// Batch holds the events of one call of Ingest.
+type Batch struct {
+	Account, Project string
+	Day              int64 // of arrival
+	Quota            int64
+	Events           []AnonymousEvent
+}
+
+// AnonymousEvent is an event without anything that identifies its install.
+type AnonymousEvent struct {
+	Key                       Key
+	Install                   Install
+	Hour                      int64
+	Type, Name                string
+	Version, Platform, Device string
+}
+
+// Outcome counts the events of a batch by outcome.
+type Outcome struct {
+	Accepted, Duplicates, Sampled, SampleRate int
+}
+
+func hourOf(t time.Time) int64 { return t.Unix() / 3600 }
+func dayOf(t time.Time) int64  { return t.Unix() / 86400 }
+
+// anonymise checks events and returns those that may count, without identifying data; out counts the others.
+func (s *Service) anonymise(
+	ctx context.Context, account string, events []Event, now time.Time, out *Accepted,
+) ([]AnonymousEvent, error) {
+	ids := hmac.New(sha256.New, s.key)
+	installs := map[int64]hash.Hash{}
+	anonymous := make([]AnonymousEvent, 0, len(events))
+	for i := range events {
+		e := &events[i]
+		if reason := check(e, now); reason != "" {
+			out.Rejected++
+			if len(out.Problems) < MaxProblems {
+				out.Problems = append(out.Problems, Rejected{Index: i, Reason: reason})
+			}
+			continue
+		}
+		if e.At.Before(now.Add(-LateAfter)) {
+			out.Late++
+			continue
+		}
+		at := e.At
+		if at.After(now) {
+			at = now
+		}
+		mac := installs[dayOf(at)]
+		if mac == nil {
+			salt, err := s.salt(ctx, dayOf(at), dayOf(now))
+			if err != nil {
+				return nil, err
+			}
+			mac = hmac.New(sha256.New, salt)
+			installs[dayOf(at)] = mac
+		}
+		anonymous = append(anonymous, AnonymousEvent{
+			Key: hash16(ids, e.ID),
+			// Hashed with the account, not the project: if two ids of one app are merged, an install that used both
+			// stays one install.
+			Install: hash16(mac, account, "\x00", e.InstallID),
+			Hour:    hourOf(at), Type: e.Type, Name: e.Name,
+			Version: e.AppVersion, Platform: e.Platform, Device: e.DeviceModel,
+		})
+	}
+	return anonymous, nil
+}
+
+// hash16 returns a keyed hash cut to 16 bytes.
+func hash16(mac hash.Hash, parts ...string) (out [16]byte) {
+	mac.Reset()
+	for _, p := range parts {
+		mac.Write([]byte(p))
+	}
+	var sum [sha256.Size]byte
+	copy(out[:], mac.Sum(sum[:0]))
+	return out
+}
+
+// Bounds of an event's fields, in characters.
+const (
+	maxEventID = 64
+	maxName    = 64
+	minInstall = 8
+	maxInstall = 64
+	maxVersion = 32
+	maxDevice  = 40
+)
+
+var platforms = []string{"", "ios", "android", "web", "desktop"}
+
+// check returns the reason for rejecting an event, or "" to accept it.
+func check(e *Event, now time.Time) string {
+	switch {
+	case len(e.ID) < 1 || len(e.ID) > maxEventID || !only(e.ID, "._:-"):
+		return fmt.Sprintf("id is not 1 to %d characters of A-Z a-z 0-9 . _ : -", maxEventID)
+	case e.Type != Session && e.Type != Custom && e.Type != Failure:
+		return "type is not session, event or error"
+	case len(e.Name) > maxName || !only(e.Name, "._-") || e.Name == "" && e.Type != Session:
+		return fmt.Sprintf("name is not 1 to %d characters of A-Z a-z 0-9 . _ -", maxName)
+	case len(e.InstallID) < minInstall || len(e.InstallID) > maxInstall || !only(e.InstallID, "._:-"):
+		return fmt.Sprintf("installId is not %d to %d characters of A-Z a-z 0-9 . _ : -", minInstall, maxInstall)
+	case len(e.AppVersion) > maxVersion || !only(e.AppVersion, "._-+ ()"):
+		return fmt.Sprintf("appVersion is over %d characters or has others than A-Z a-z 0-9 . _ - + ( ) and spaces",
+			maxVersion)
+	case !slices.Contains(platforms, e.Platform):
+		return "platform is not ios, android, web or desktop"
+	case len(e.DeviceModel) > maxDevice || !only(e.DeviceModel, "._-+ ()"):
+		return fmt.Sprintf("deviceModel is over %d characters or has others than A-Z a-z 0-9 . _ - + ( ) and spaces",
+			maxDevice)
+	case e.At.Unix() < 0:
+		return "at is missing or before 1970: it is Unix milliseconds"
+	case e.At.After(now.Add(MaxAhead)):
+		return "at is more than 10 minutes in the future"
+	}
+	return ""
+}
+
+// only reports whether s consists of ASCII letters, ASCII digits and the characters in more.
+func only(s, more string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && strings.IndexByte(more, c) < 0 {
+			return false
+		}
+	}
+	return true
+}

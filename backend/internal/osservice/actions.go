@@ -1,0 +1,245 @@
+package osservice
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+
+	"github.com/kardianos/service"
+)
+
+// Options are what a person can choose at install. Empty fields mean what is installed, or else the Defaults.
+type Options struct{ Settings, User string }
+
+// Actions are the actions of Control.
+var Actions = []string{"install", "uninstall", "start", "stop", "restart", "status"}
+
+// Control carries out one of Actions. Errors that a person can act on are *Error.
+func Control(ctx context.Context, action string, o Options) (Report, error) {
+	m, err := detect(service.Platform(), string(filepath.Separator))
+	if err != nil {
+		return Report{}, err
+	}
+	if action != "status" && !isRoot() {
+		return Report{}, notRoot()
+	}
+	text, was, err := m.read()
+	switch {
+	case err == nil:
+	case !errors.Is(err, fs.ErrNotExist):
+		return Report{}, fileError(err)
+	case action == "status":
+		return m.absent(), nil
+	case action != "install":
+		return Report{}, &Error{CodeNotInstalled, "the service is not installed", "run `service-backend service install`"}
+	}
+	if action == "install" {
+		return m.install(ctx, text, was, o)
+	}
+	c, err := m.open(was)
+	if err != nil {
+		return Report{}, err
+	}
+	switch action {
+	case "uninstall":
+		return m.uninstall(ctx, c, was)
+	case "start":
+		err = m.start(ctx, c, was)
+	case "stop":
+		err = m.stop(ctx, c, was)
+	case "restart":
+		if err = m.stop(ctx, c, was); err == nil {
+			err = m.start(ctx, c, was)
+		}
+	}
+	if err != nil {
+		return Report{}, err
+	}
+	return m.report(ctx, c, was, text), nil
+}
+
+func fileError(err error) error {
+	var known *Error
+	if errors.As(err, &known) {
+		return err
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return notRoot()
+	}
+	return &Error{CodeFile, err.Error(), "correct the file or its directory, then try again"}
+}
+
+// install creates what the server needs, has the server check it as the service's user, registers the service and
+// starts it. What it was interrupted in, the next install completes.
+func (m manager) install(ctx context.Context, old string, was spec, o Options) (Report, error) {
+	s, created, err := prepare(ctx, was, o)
+	if err != nil {
+		return Report{}, err
+	}
+	c, err := m.open(s)
+	if err != nil {
+		return Report{}, err
+	}
+	change, err := m.register(ctx, c, s, old)
+	if err != nil {
+		return Report{}, err
+	}
+	if err := finish(s, created); err != nil {
+		return Report{}, &Error{CodeFile, err.Error(), "correct it, then run `service-backend service install` again"}
+	}
+	if err := m.start(ctx, c, s); err != nil {
+		return Report{}, err
+	}
+	r := m.report(ctx, c, s, m.text(s))
+	r.Change, r.Created = change, created
+	return r, nil
+}
+
+// prepare returns what the service manager shall run, and what was created for it.
+func prepare(ctx context.Context, was spec, o Options) (spec, []string, error) {
+	settings, data, name := Defaults()
+	s := spec{Settings: cmp.Or(o.Settings, was.Settings, settings), Data: data, User: cmp.Or(o.User, was.User, name)}
+	var notFound, notAbsolute error
+	if s.Program, notFound = os.Executable(); notFound == nil {
+		s.Program, notFound = filepath.EvalSymlinks(s.Program)
+	}
+	s.Settings, notAbsolute = filepath.Abs(s.Settings)
+	if err := errors.Join(notFound, notAbsolute, s.validate(runtime.GOOS)); err != nil {
+		return s, nil, err
+	}
+	u, created, err := ensureUser(ctx, s)
+	if err != nil {
+		return s, nil, err
+	}
+	files, err := ensureFiles(s, u)
+	if err != nil {
+		return s, nil, fileError(err)
+	}
+	if err := s.check(ctx, u); err != nil {
+		return s, nil, err
+	}
+	return s, append(created, files...), s.validate(runtime.GOOS)
+}
+
+// register makes the service manager know the service as s describes it. After a failed update the old description is
+// written back, but the service is stopped and not registered until the next install succeeds.
+func (m manager) register(ctx context.Context, c control, s spec, old string) (change string, err error) {
+	if old == m.text(s) && m.starts() {
+		return Unchanged, nil
+	}
+	if old == "" {
+		if err := m.create(c); err != nil {
+			return "", m.refused("install", s, err)
+		}
+		return Created, nil
+	}
+	if err := m.stop(ctx, c, s); err != nil {
+		return "", err
+	}
+	if err := m.remove(c); err != nil {
+		return "", m.refused("update", s, err)
+	}
+	if err := m.create(c); err != nil {
+		if m.path != "" {
+			_ = os.WriteFile(m.path, []byte(old), m.mode)
+		}
+		return "", m.refused("update", s, err)
+	}
+	return Updated, nil
+}
+
+// create registers the service, and takes back what a failed registration left.
+func (m manager) create(c control) error {
+	err := c.Install()
+	if err == nil && m.path != "" {
+		err = os.Chmod(m.path, m.mode) // it was created under the caller's umask
+	}
+	if err != nil && m.path != "" {
+		if c.Uninstall() != nil {
+			_ = os.Remove(m.path)
+		}
+	}
+	return err
+}
+
+// remove takes the service from the service manager.
+func (m manager) remove(c control) error {
+	if err := c.Uninstall(); err != nil {
+		return err
+	}
+	links, err := filepath.Glob(m.links)
+	for _, link := range links {
+		err = errors.Join(err, os.Remove(link))
+	}
+	return err
+}
+
+// uninstall stops and removes the service, and reports what stays.
+func (m manager) uninstall(ctx context.Context, c control, s spec) (Report, error) {
+	if err := m.stop(ctx, c, s); err != nil {
+		return Report{}, err
+	}
+	if err := m.remove(c); err != nil {
+		return Report{}, m.refused("uninstall", s, err)
+	}
+	m.forgetFailure(ctx)
+	r := m.absent()
+	r.Change, r.File, r.Data, r.User = Removed, m.path, s.Data, s.User
+	for _, path := range append(s.files(), s.Data) {
+		if _, err := os.Stat(path); err == nil {
+			r.Kept = append(r.Kept, path)
+		}
+	}
+	return r, nil
+}
+
+func (m manager) start(ctx context.Context, c control, s spec) error {
+	switch state, _, _ := m.state(ctx, c); {
+	case state == StateRunning:
+		return nil
+	case m.system == "launchd":
+		_ = c.Stop() // one that is loaded without running cannot be loaded again
+	case state == StateFailed:
+		m.forgetFailure(ctx)
+	}
+	if _, err := os.Stat(s.Program); err != nil {
+		return &Error{CodeFile, "the service runs " + s.Program + ", which does not exist",
+			"run `service-backend service install` with the program that you use now"}
+	}
+	return m.refused("start", s, c.Start())
+}
+
+// forgetFailure lets systemd start a unit again that failed too often, and forget one that is removed.
+func (m manager) forgetFailure(ctx context.Context) {
+	if m.system == "systemd" {
+		// It fails for a unit that did not fail.
+		_ = exec.CommandContext(ctx, "systemctl", "reset-failed", m.name+".service").Run()
+	}
+}
+
+func (m manager) stop(ctx context.Context, c control, s spec) error {
+	if state, _, _ := m.state(ctx, c); state == StateStopped || state == StateFailed {
+		return nil
+	}
+	return m.refused("stop", s, c.Stop())
+}
+
+func (m manager) absent() Report { return Report{System: m.system, Name: m.name, State: StateAbsent} }
+
+func (m manager) report(ctx context.Context, c control, s spec, text string) Report {
+	r := Report{
+		System: m.system, Name: m.name, AtBoot: m.starts(), File: m.path, Program: s.Program, Settings: s.Settings,
+		Data: s.Data, User: s.User, Outdated: text != m.text(s), Logs: m.logs(s),
+	}
+	r.State, r.PID, r.Detail = m.state(ctx, c)
+	if _, err := os.Stat(s.Program); errors.Is(err, fs.ErrNotExist) {
+		r.Detail = fmt.Sprintf("%s does not exist", s.Program)
+	}
+	return r
+}

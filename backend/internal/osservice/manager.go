@@ -1,0 +1,245 @@
+package osservice
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/kardianos/service"
+)
+
+// manager is one kind of service manager.
+type manager struct {
+	system string // its usual name
+	name   string // of the service there
+	path   string // of the service's description; empty where it has no file
+	mode   os.FileMode
+	option string // kardianos/service's key for the description's text
+	text   func(spec) string
+	// others are where a package would have put a service of the same name.
+	others []string
+	// boot matches a file that exists when the service starts with the system; empty when installing implies it.
+	boot string
+	// links matches what kardianos/service leaves when it uninstalls.
+	links string
+	logs  func(spec) string
+}
+
+// unitDirs are where systemd reads units from, beside the directory that install writes to.
+var unitDirs = []string{
+	"/etc/systemd/system.control", "/run/systemd/system.control", "/run/systemd/transient", "/run/systemd/system",
+	"/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system",
+}
+
+// managers are the service managers that are supported, by kardianos/service's names for them.
+func managers() map[string]manager {
+	unit := Name + ".service"
+	script := filepath.Join("/etc/init.d", Name)
+	m := map[string]manager{
+		"linux-systemd": {
+			system: "systemd", path: "/etc/systemd/system/" + unit, mode: 0o644,
+			option: "SystemdScript", text: describe("systemd.service"),
+			boot: "/etc/systemd/system/multi-user.target.wants/" + unit,
+			logs: func(spec) string { return "journalctl -u " + Name },
+		},
+		"linux-openrc": {
+			system: "OpenRC", path: script, mode: 0o755, option: "OpenRCScript", text: describe("openrc.sh"),
+			boot: "/etc/runlevels/*/" + Name, logs: func(spec) string { return logFile },
+		},
+		"unix-systemv": {
+			system: "SysV init", path: script, mode: 0o755, option: "SysvScript", text: describe("sysv.sh"),
+			boot: "/etc/rc[2-5].d/S*" + Name, links: "/etc/rc[0-6].d/[SK][0-9][0-9]" + Name,
+			logs: func(spec) string { return logFile },
+		},
+		"darwin-launchd": {
+			system: "launchd", name: launchdLabel, path: "/Library/LaunchDaemons/" + launchdLabel + ".plist", mode: 0o644,
+			option: "LaunchdConfig", text: describe("launchd.plist"),
+			logs: func(s spec) string { return filepath.Join(s.Data, Name+".log") },
+		},
+		"windows-service": {
+			system: "Windows", text: describeWindows,
+			logs: func(spec) string { return "Event Viewer, Windows Logs, Application, source " + Name },
+		},
+	}
+	for key, one := range m {
+		if one.name == "" {
+			one.name = Name
+		}
+		if key == "linux-systemd" {
+			for _, dir := range unitDirs {
+				one.others = append(one.others, filepath.Join(dir, unit))
+			}
+		}
+		m[key] = one
+	}
+	return m
+}
+
+// detect returns the service manager that runs on the computer with the file system root. platform is the one that
+// kardianos/service assumes, which may be installed without running, as in a container.
+func detect(platform, root string) (manager, error) {
+	m, ok := managers()[platform]
+	sign := map[string]string{"systemd": "run/systemd/system", "OpenRC": "run/openrc", "SysV init": "etc/init.d"}[m.system]
+	if _, err := os.Stat(filepath.Join(root, sign)); err != nil {
+		ok = false
+	}
+	if m.system == "SysV init" { // assumed where nothing else is found
+		first, _ := os.ReadFile(filepath.Join(root, "proc/1/comm"))
+		_, err := exec.LookPath("service")
+		ok = ok && err == nil && string(first) == "init\n"
+	}
+	if !ok {
+		return manager{}, &Error{CodeNoManager,
+			"no service manager runs here that is supported: systemd, OpenRC, SysV init, launchd or Windows",
+			"start `service-backend --config FILE` from what starts programs here; it ends in order at SIGTERM"}
+	}
+	return m, nil
+}
+
+// control is kardianos/service's handle of the service.
+type control interface {
+	Install() error
+	Uninstall() error
+	Start() error
+	Stop() error
+	Restart() error
+	Status() (service.Status, error)
+}
+
+// config is what kardianos/service registers.
+func (m manager) config(s spec) *service.Config {
+	c := &service.Config{
+		Name: m.name, DisplayName: Name, Description: "HTTP server of the service", Executable: s.Program, UserName: s.User,
+		Arguments: []string{"--config", s.Settings}, Option: service.KeyValue{},
+	}
+	if m.path == "" {
+		c.Description = m.text(s)
+		c.Option["OnFailure"], c.Option["OnFailureDelayDuration"], c.Option["OnFailureResetPeriod"] = "restart", "1s", 60
+		return c
+	}
+	c.Option[m.option] = m.text(s)
+	return c
+}
+
+// open returns the handle of the service as s describes it.
+func (m manager) open(s spec) (control, error) { return service.New(nil, m.config(s)) }
+
+// read returns the description that is registered; fs.ErrNotExist when there is none. One that install did not write is
+// an error.
+func (m manager) read() (string, spec, error) {
+	for _, path := range m.others {
+		if _, err := os.Lstat(path); err == nil {
+			return "", spec{}, m.foreign(path)
+		}
+	}
+	text, err := description(m.path, m.name)
+	if err != nil {
+		return "", spec{}, err
+	}
+	s, ours := parse(text)
+	if !ours {
+		return "", spec{}, m.foreign(m.path)
+	}
+	return text, s, nil
+}
+
+func (m manager) foreign(path string) error {
+	if path == "" {
+		path = "the Windows service " + m.name
+	}
+	return &Error{CodeForeign, path + " was not installed by `service-backend service install`, and is left alone",
+		"manage it with " + m.system + " itself, or remove it first"}
+}
+
+// readFile reads a description, and refuses symbolic links: systemd's masks are links.
+func readFile(path string) (string, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode().IsRegular() {
+		return "", &Error{CodeForeign, path + " is not a file of `service-backend service install`, and is left alone",
+			"remove it, or unmask the unit if it is masked"}
+	}
+	data, err := os.ReadFile(path)
+	return string(data), err
+}
+
+// starts reports whether the service starts with the system.
+func (m manager) starts() bool {
+	if m.boot == "" {
+		return true
+	}
+	found, _ := filepath.Glob(m.boot)
+	return len(found) > 0
+}
+
+// state asks the service manager about a service that is installed.
+func (m manager) state(ctx context.Context, c control) (state string, pid int, detail string) {
+	if m.system == "systemd" {
+		return m.unitState(ctx) // kardianos/service takes a unit that systemd restarts again and again for running
+	}
+	status, err := c.Status()
+	switch {
+	case status == service.StatusRunning:
+		return StateRunning, 0, ""
+	case status == service.StatusStopped,
+		m.system == "SysV init" && errors.As(err, new(*exec.ExitError)): // its script exits with 3
+		return StateStopped, 0, ""
+	case err != nil:
+		return StateUnknown, 0, err.Error()
+	}
+	return StateUnknown, 0, "the service manager did not say"
+}
+
+func (m manager) unitState(ctx context.Context) (state string, pid int, detail string) {
+	const properties = "--property=ActiveState,SubState,MainPID,Result"
+	cmd := exec.CommandContext(ctx, "systemctl", "show", properties, m.name+".service")
+	out, err := cmd.Output()
+	if err != nil {
+		return StateUnknown, 0, "systemctl show: " + err.Error()
+	}
+	p := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		p[name] = value
+	}
+	pid, _ = strconv.Atoi(p["MainPID"])
+	switch p["ActiveState"] {
+	case "active", "reloading":
+		return StateRunning, pid, ""
+	case "activating", "deactivating":
+		return StateStarting, pid, p["SubState"]
+	case "failed":
+		return StateFailed, 0, p["Result"]
+	case "inactive":
+		return StateStopped, 0, ""
+	}
+	return StateUnknown, 0, "systemd's answer cannot be read"
+}
+
+// refused returns an error of the service manager with its next step, or nil.
+func (m manager) refused(action string, s spec, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrPermission):
+		return notRoot()
+	}
+	return &Error{CodeRefused, m.system + " could not " + action + " the service: " + err.Error(),
+		"look at the log: " + m.logs(s)}
+}
+
+func notRoot() error {
+	hint := "run it with sudo"
+	if runtime.GOOS == "windows" {
+		hint = "run it in a terminal that was opened as administrator"
+	}
+	return &Error{CodeNotRoot, "only an administrator can change a system service", hint}
+}

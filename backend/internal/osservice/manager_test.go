@@ -1,0 +1,272 @@
+//go:build unix
+
+package osservice
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/kardianos/service"
+)
+
+// fake is a service manager that registers files. A failing action does half of its work.
+type fake struct {
+	path, text string
+	fails      map[string]bool
+	running    bool
+	calls      []string
+}
+
+func (f *fake) do(action string) error {
+	f.calls = append(f.calls, action)
+	if f.fails[action] {
+		return errors.New("no " + action)
+	}
+	return nil
+}
+
+func (f *fake) Install() error {
+	if err := os.WriteFile(f.path, []byte(f.text), 0o600); err != nil {
+		return err
+	}
+	return f.do("install")
+}
+
+func (f *fake) Uninstall() error {
+	if err := f.do("uninstall"); err != nil {
+		return err
+	}
+	return os.Remove(f.path)
+}
+
+func (f *fake) Start() error {
+	f.running = !f.fails["start"]
+	return f.do("start")
+}
+
+func (f *fake) Stop() error {
+	f.running = false
+	return f.do("stop")
+}
+
+func (f *fake) Restart() error { return f.do("restart") }
+
+func (f *fake) Status() (service.Status, error) {
+	if f.running {
+		return service.StatusRunning, nil
+	}
+	return service.StatusStopped, nil
+}
+
+// in returns OpenRC with its files in a directory of the test, and its handle.
+func in(t *testing.T) (manager, *fake) {
+	t.Helper()
+	dir := t.TempDir()
+	m := managers()["linux-openrc"]
+	m.path, m.boot, m.links = filepath.Join(dir, Name), "", filepath.Join(dir, "S??"+Name)
+	return m, &fake{path: m.path, text: m.text(sample), fails: map[string]bool{}}
+}
+
+func TestRegister_CreatesUpdatesAndLeavesAlone(t *testing.T) {
+	m, f := in(t)
+	if _, _, err := m.read(); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	change, err := m.register(t.Context(), f, sample, "")
+	if err != nil || change != Created {
+		t.Fatalf("%q, %v", change, err)
+	}
+	if info, err := os.Stat(m.path); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("%v, %v", info, err)
+	}
+	text, s, err := m.read()
+	if diff := cmp.Diff(sample, s); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	if change, err := m.register(t.Context(), f, sample, text); err != nil || change != Unchanged {
+		t.Errorf("%q, %v", change, err)
+	}
+	f.running, f.calls = true, nil
+	if change, err := m.register(t.Context(), f, sample, text+"# changed\n"); err != nil || change != Updated {
+		t.Errorf("%q, %v", change, err)
+	}
+	if diff := cmp.Diff([]string{"stop", "uninstall", "install"}, f.calls); diff != "" {
+		t.Error(diff)
+	}
+	m.boot = filepath.Join(t.TempDir(), "none") // disabled by a person, or by an install that was interrupted
+	if change, err := m.register(t.Context(), f, sample, text); err != nil || change != Updated {
+		t.Errorf("%q, %v", change, err)
+	}
+}
+
+func TestRegister_LeavesNothingHalfDone(t *testing.T) {
+	m, f := in(t)
+	f.fails["install"] = true
+	_, err := m.register(t.Context(), f, sample, "")
+	refused(t, err, CodeRefused)
+	if _, err := os.Stat(m.path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file is left: %v", err)
+	}
+	f.fails["uninstall"] = true // the manager does not even forget it
+	_, err = m.register(t.Context(), f, sample, "")
+	refused(t, err, CodeRefused)
+	if _, err := os.Stat(m.path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file is left: %v", err)
+	}
+
+	f.fails = map[string]bool{}
+	if _, err := m.register(t.Context(), f, sample, ""); err != nil {
+		t.Fatal(err)
+	}
+	old := f.text + "# old\n"
+	f.fails["install"] = true
+	_, err = m.register(t.Context(), f, sample, old)
+	refused(t, err, CodeRefused)
+	if text, _, err := m.read(); err != nil || text != old {
+		t.Errorf("what was installed before is %q, %v", text, err)
+	}
+}
+
+func TestUninstall_KeepsDataAndRemovesLinks(t *testing.T) {
+	m, f := in(t)
+	s := sample
+	dir := t.TempDir()
+	s.Settings, s.Data = filepath.Join(dir, "backend.yaml"), filepath.Join(dir, "data")
+	link := filepath.Join(filepath.Dir(m.path), "S50"+Name)
+	err := errors.Join(os.WriteFile(s.Settings, nil, 0o600), os.Mkdir(s.Data, 0o700), os.Symlink(m.path, link))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.register(t.Context(), f, s, ""); err != nil {
+		t.Fatal(err)
+	}
+	f.running = true
+	r, err := m.uninstall(t.Context(), f, s)
+	if diff := cmp.Diff([]string{s.Settings, s.Data}, r.Kept); err != nil || r.Change != Removed || diff != "" {
+		t.Errorf("%+v, %v\n%s", r, err, diff)
+	}
+	for _, path := range []string{m.path, link} {
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is left: %v", path, err)
+		}
+	}
+	if f.running {
+		t.Error("it still runs")
+	}
+}
+
+func TestRead_RefusesWhatOthersInstalled(t *testing.T) {
+	m, _ := in(t)
+	if err := os.WriteFile(m.path, []byte("#!/sbin/openrc-run\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := m.read()
+	refused(t, err, CodeForeign)
+	if err := errors.Join(os.Remove(m.path), os.Symlink(os.DevNull, m.path)); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = m.read()
+	refused(t, err, CodeForeign)
+	if err := os.Remove(m.path); err != nil {
+		t.Fatal(err)
+	}
+	m.others = []string{filepath.Join(t.TempDir(), "packaged.service")}
+	if err := os.WriteFile(m.others[0], []byte(m.text(sample)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = m.read()
+	refused(t, err, CodeForeign)
+}
+
+// TestDetect_RefusesAServiceManagerThatDoesNotRun has each one installed only, then run.
+func TestDetect_RefusesAServiceManagerThatDoesNotRun(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	if err := os.WriteFile(filepath.Join(os.Getenv("PATH"), "service"), []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for platform, runs := range map[string][]string{
+		"linux-systemd": {"run/systemd/system"}, "linux-openrc": {"run/openrc"}, "unix-systemv": {"proc/1", "etc/init.d"},
+	} {
+		root := t.TempDir()
+		_, err := detect(platform, root)
+		refused(t, err, CodeNoManager)
+		for _, dir := range runs {
+			if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if platform == "unix-systemv" {
+			_, err := detect(platform, root) // a container
+			refused(t, err, CodeNoManager)
+			if err := os.WriteFile(filepath.Join(root, "proc/1/comm"), []byte("init\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if m, err := detect(platform, root); err != nil || m.name != Name {
+			t.Errorf("%s: %+v, %v", platform, m, err)
+		}
+	}
+	for _, platform := range []string{"", "linux-upstart", "linux-procd", "linux-rcs"} {
+		_, err := detect(platform, t.TempDir())
+		refused(t, err, CodeNoManager)
+	}
+}
+
+func TestStart_RefusesAProgramThatIsGone(t *testing.T) {
+	m, f := in(t)
+	s := sample
+	s.Program = filepath.Join(t.TempDir(), "gone")
+	refused(t, m.start(t.Context(), f, s), CodeFile)
+	s.Program = f.path
+	if err := os.WriteFile(s.Program, nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f.fails["start"] = true
+	refused(t, m.start(t.Context(), f, s), CodeRefused)
+}
+
+func TestUserCommands(t *testing.T) {
+	has := func(names ...string) func(string) (string, error) {
+		return func(name string) (string, error) {
+			if strings.Contains(strings.Join(names, " "), name) {
+				return name, nil
+			}
+			return "", exec.ErrNotFound
+		}
+	}
+	got := map[string][][]string{}
+	for name, look := range map[string]func(string) (string, error){"shadow": has("useradd"), "BusyBox": has("adduser")} {
+		commands, err := userCommands(sample, "linux", look)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[name] = commands
+	}
+	want := map[string][][]string{
+		"shadow": {{
+			"useradd", "--system", "--user-group", "--no-create-home", "--home-dir", sample.Data,
+			"--shell", "/usr/sbin/nologin", Name,
+		}},
+		"BusyBox": {
+			{"addgroup", "-S", Name},
+			{"adduser", "-S", "-D", "-H", "-h", sample.Data, "-s", "/sbin/nologin", "-G", Name, Name},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	_, err := userCommands(sample, "linux", has())
+	refused(t, err, CodeUser)
+	_, err = userCommands(sample, "darwin", has("useradd"))
+	refused(t, err, CodeUser)
+	var e *Error
+	if !errors.As(err, &e) || !strings.Contains(e.FixHint, "sudo sysadminctl -addUser") {
+		t.Errorf("no command for macOS: %v", err)
+	}
+}

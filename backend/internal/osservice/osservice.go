@@ -1,0 +1,137 @@
+// Package osservice registers service-backend with the system's service manager: systemd, OpenRC, SysV init, launchd or
+// the Windows Service Control Manager. It creates what the server needs (a user, settings, keys, a data directory) and
+// describes the service. kardianos/service registers, starts and stops it.
+//
+// kardianos/service removes a service of the same name whoever installed it, may leave half of an installation behind
+// and reports little. So every description carries a mark, and nothing without that mark is changed.
+package osservice
+
+import (
+	"errors"
+	"os/user"
+	"regexp"
+	"runtime"
+	"strings"
+)
+
+// Name is the service's name at the service manager, and its user's on Linux.
+const Name = "service-backend"
+
+// Codes of errors.
+const (
+	CodeNoManager    = "no_service_manager"
+	CodeNotInstalled = "service_not_installed"
+	CodeNotRoot      = "not_root"
+	CodeForeign      = "service_not_ours" // a package or a person installed a service of this name
+	CodeUser         = "service_user"
+	CodeSettings     = "service_settings" // the user cannot run the server with these settings
+	CodeRefused      = "service_manager_refused"
+	CodeFile         = "service_file"
+	CodeUnsupported  = "service_unsupported"
+)
+
+// Error is a refusal with its next step.
+type Error struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	FixHint string `json:"fixHint"`
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// States of a service.
+const (
+	StateAbsent   = "not_installed"
+	StateStopped  = "stopped"
+	StateStarting = "starting"
+	StateRunning  = "running"
+	StateFailed   = "failed"
+	StateUnknown  = "unknown"
+)
+
+// What install or uninstall did to the registration.
+const (
+	Created   = "created"
+	Updated   = "updated"
+	Unchanged = "unchanged"
+	Removed   = "removed"
+)
+
+// Report is the service as its manager knows it.
+type Report struct {
+	System   string `json:"system"`
+	Name     string `json:"name"`
+	State    string `json:"state"`
+	Change   string `json:"change,omitempty"` // by install or uninstall
+	AtBoot   bool   `json:"atBoot"`
+	File     string `json:"file,omitempty"` // describes the service; empty at the Service Control Manager
+	Program  string `json:"program,omitempty"`
+	Settings string `json:"settings,omitempty"`
+	Data     string `json:"data,omitempty"`
+	User     string `json:"user,omitempty"`
+	Outdated bool   `json:"outdated"` // install would write another description
+	PID      int    `json:"pid,omitempty"`
+	Detail   string `json:"detail,omitempty"` // what the manager reports about a failure
+	// Created lists what install created for the server, Kept what uninstall left.
+	Created []string `json:"created,omitempty"`
+	Kept    []string `json:"kept,omitempty"`
+	// Logs is the command or place that shows the server's log.
+	Logs string `json:"logs,omitempty"`
+}
+
+// spec is what the service manager has to run.
+type spec struct {
+	Program  string
+	Settings string // path of the settings file
+	Data     string // directory that the server may write
+	User     string
+	Stop     int // seconds that the server may take to stop
+}
+
+var (
+	plainPath  = regexp.MustCompile(`^/[A-Za-z0-9/._+@-]*$`)
+	spacedPath = regexp.MustCompile(`^[A-Za-z0-9/\\:._+@() -]+$`)
+	plainUser  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
+)
+
+// validate refuses what a unit or a shell script would not take literally.
+func (s spec) validate(goos string) error {
+	pattern := plainPath
+	if goos == "darwin" || goos == "windows" { // these descriptions are no scripts
+		pattern = spacedPath
+	}
+	for _, path := range []string{s.Program, s.Settings, s.Data} {
+		if !pattern.MatchString(path) || goos == "darwin" && strings.Contains(path, "--") { // it ends XML comments
+			return &Error{CodeUnsupported, "a service's file cannot hold the path " + path,
+				"move it to an absolute path of letters, digits and / . _ + @ -"}
+		}
+	}
+	if goos != "windows" && !plainUser.MatchString(s.User) {
+		return &Error{CodeUser, "a service cannot run as the user " + s.User, "name a user of letters, digits, - and _"}
+	}
+	return nil
+}
+
+// Defaults returns the settings file, the data directory and the user of a service on this system.
+func Defaults() (settings, data, userName string) { return defaults(runtime.GOOS) }
+
+func defaults(goos string) (settings, data, userName string) {
+	switch goos {
+	case "darwin":
+		return "/usr/local/etc/service/backend.yaml", "/usr/local/var/service-backend", "_servicebackend"
+	case "windows":
+		dir := programData()
+		return dir + `\service\backend.yaml`, dir + `\service\data`, `NT SERVICE\` + Name
+	}
+	return "/etc/service/backend.yaml", "/var/lib/" + Name, Name
+}
+
+// lookup reports whether the user exists.
+func lookup(name string) (*user.User, error) {
+	u, err := user.Lookup(name)
+	var unknown user.UnknownUserError
+	if errors.As(err, &unknown) {
+		return nil, nil
+	}
+	return u, err
+}

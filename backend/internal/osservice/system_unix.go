@@ -1,0 +1,47 @@
+//go:build unix
+
+package osservice
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"os/user"
+	"strconv"
+	"syscall"
+)
+
+func isRoot() bool { return os.Geteuid() == 0 }
+
+// description returns the text of the file path.
+func description(path, _ string) (string, error) { return readFile(path) }
+
+func programData() string { return "" }
+
+// own gives a file to the service's user alone.
+func own(path string, u *user.User, mode os.FileMode) error {
+	c, err := credential(u)
+	if err == nil {
+		err = os.Lchown(path, int(c.Uid), int(c.Gid))
+	}
+	if err == nil {
+		err = os.Chmod(path, mode)
+	}
+	return err
+}
+
+// runAs has a command run as the user, who has no other groups.
+func runAs(cmd *exec.Cmd, u *user.User) error {
+	c, err := credential(u)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c}
+	return err
+}
+
+func credential(u *user.User) (*syscall.Credential, error) {
+	uid, badUID := strconv.ParseUint(u.Uid, 10, 32)
+	gid, badGID := strconv.ParseUint(u.Gid, 10, 32)
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, errors.Join(badUID, badGID)
+}
+
+// finish does nothing: every file belongs to the user already.
+func finish(spec, []string) error { return nil }

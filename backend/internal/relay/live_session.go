@@ -1,0 +1,318 @@
+package relay
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/broker"
+)
+
+// maxRecent is how many frames a session remembers without asking the log.
+const maxRecent = 512
+
+// liveSession is the part of a session that lives in this process while a peer is attached or a call is under way. It
+// reads what it needs of the past from the log.
+//
+// Locks nest in the order mu, peersMu, Hub.mu; streamsMu and conn.mu come last.
+type liveSession struct {
+	hub     *Hub
+	id      string
+	holders int       // guarded by Hub.mu
+	checked time.Time // when the session was last known to be open; guarded by Hub.mu
+	limits  rateLimits
+
+	// mu orders what is published, queued and attached.
+	mu       sync.Mutex
+	isLoaded bool
+	broker   *broker.Broker
+	display  json.RawMessage // payload of the display.show on the panel; nil when clear
+	touched  time.Time
+	state    sessions.State
+	isSaved  bool // the log has state, or will have it with a queued row
+	isLinked bool // whether the apps were last told that a page is attached
+
+	pending atomic.Int64                   // of broker.Pending, without mu
+	active  atomic.Pointer[conn]           // the page that plays the glasses: the newest one
+	owner   atomic.Pointer[sessions.Owner] // nil until a peer was attached
+
+	streamsMu sync.Mutex
+	streams   *broker.StreamCounter
+
+	peersMu  sync.Mutex
+	apps     []*conn
+	pages    []*conn // the newest last
+	controls map[string]chan json.RawMessage
+}
+
+func newLiveSession(h *Hub, id string) *liveSession {
+	return &liveSession{
+		hub: h, id: id, checked: time.Now(), limits: h.newRateLimits(), state: sessions.FreshState(),
+		isSaved: true,
+		broker: broker.New(broker.Options{
+			Recent: maxRecent, CommandWait: h.CommandWait,
+			NoGlasses: "no glasses are attached: open the session's simulator page",
+		}),
+		streams: broker.NewStreamCounter(h.CountEvery),
+	}
+}
+
+// MaxPeers is how many apps, and how many pages, may be attached to one session.
+const MaxPeers = 64
+
+var errTooManyPeers = errors.New("too many are attached to this session")
+
+// attach adds a peer: everything up to the returned session's LastSeq is in the log, everything after it reaches the
+// peer over its connection. It returns sessions.ErrClosed for a closed session and errTooManyPeers for a full one.
+func (s *liveSession) attach(ctx context.Context, c *conn, to audience) (sessions.Session, func(), error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.flushRows(ctx); err != nil {
+		return sessions.Session{}, nil, err
+	}
+	endings := s.hub.endings.Load()
+	stored, err := s.hub.Log.Session(ctx, s.id)
+	if err != nil {
+		return sessions.Session{}, nil, fmt.Errorf("read session: %w", err)
+	}
+	if !stored.Open(s.hub.Now()) {
+		return sessions.Session{}, nil, sessions.ErrClosed
+	}
+	if err := s.load(ctx, stored.LastSeq); err != nil {
+		return sessions.Session{}, nil, err
+	}
+	if err := s.touch(ctx); err != nil {
+		return sessions.Session{}, nil, err
+	}
+	s.peersMu.Lock()
+	defer s.peersMu.Unlock()
+	peers := s.peersOf(to)
+	if len(*peers) >= MaxPeers {
+		return sessions.Session{}, nil, errTooManyPeers
+	}
+	unsubscribe := s.hub.bus.Subscribe(s.id, to, c.send)
+	*peers = append(*peers, c)
+	s.owner.Store(&stored.Owner)
+	if s.hub.endings.Load() != endings {
+		s.hub.markDue(s) // Ended may have looked before this peer was attached
+	}
+	if to == toPages {
+		s.electPlayer()
+	}
+	s.hub.conns.Add(1)
+	return stored, unsubscribe, nil
+}
+
+// flushRows waits until every queued row is committed and published. mu is held, so this session queues nothing
+// meanwhile.
+func (s *liveSession) flushRows(ctx context.Context) error {
+	flushed := make(chan struct{})
+	if err := s.enqueue(ctx, entry{flushed: flushed}); err != nil {
+		return err
+	}
+	select {
+	case <-flushed:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// load reads from the log what a new process does not know: recent frames, commands without a result, what the panel
+// shows, and the session's state.
+func (s *liveSession) load(ctx context.Context, lastSeq int64) error {
+	if s.isLoaded {
+		return nil
+	}
+	rows, err := s.hub.Log.SessionEvents(ctx, s.id, max(lastSeq-maxRecent, 0), maxRecent)
+	if err != nil {
+		return fmt.Errorf("read recent events: %w", err)
+	}
+	for _, e := range rows {
+		s.broker.Restore(e, s.hub.Now())
+	}
+	s.pending.Store(int64(s.broker.Pending()))
+	memory, err := s.hub.Log.Memory(ctx, s.id)
+	if err != nil {
+		return fmt.Errorf("read what the session remembers: %w", err)
+	}
+	if memory.State != nil {
+		s.state = *memory.State
+	}
+	last := memory.Display
+	isLaterDevice := func(e glasses.Event) bool { return e.Type == glasses.TypeDevice && e.Seq > last.Seq }
+	if last.Type == glasses.TypeDisplayShow && !slices.ContainsFunc(rows, isLaterDevice) { // a new panel is clear
+		s.display = last.Payload
+	}
+	s.isLoaded = true
+	return nil
+}
+
+const touchEvery = time.Hour
+
+func (s *liveSession) touch(ctx context.Context) error {
+	if err := s.hub.Sessions.Touch(ctx, s.id); err != nil {
+		return fmt.Errorf("extend session: %w", err)
+	}
+	s.touched = s.hub.Now()
+	return nil
+}
+
+func (s *liveSession) peersOf(to audience) *[]*conn {
+	if to == toPages {
+		return &s.pages
+	}
+	return &s.apps
+}
+
+// player returns the id of the page that plays the glasses.
+func (s *liveSession) player() broker.PeerID {
+	if c := s.active.Load(); c != nil {
+		return c.id
+	}
+	return broker.Nobody
+}
+
+// electPlayer makes the newest page the player and tells the pages whose role changes. mu and peersMu are held.
+func (s *liveSession) electPlayer() {
+	var newest *conn
+	if n := len(s.pages); n > 0 {
+		newest = s.pages[n-1]
+	}
+	before := s.active.Swap(newest)
+	if before == newest {
+		return
+	}
+	if before != nil {
+		before.sendText(s.hub.frame(glasses.TypeRole, "", glasses.Role{}))
+	}
+	if newest != nil {
+		newest.sendText(s.hub.frame(glasses.TypeRole, "", glasses.Role{Active: true}))
+		s.sendStanding()
+	}
+}
+
+// pageCount returns how many pages are attached.
+func (s *liveSession) pageCount() int {
+	s.peersMu.Lock()
+	defer s.peersMu.Unlock()
+	return len(s.pages)
+}
+
+func (s *liveSession) peers() glasses.Peers {
+	s.peersMu.Lock()
+	defer s.peersMu.Unlock()
+	p := glasses.Peers{Apps: make([]glasses.AppInfo, 0, len(s.apps)), Pages: len(s.pages)}
+	for _, c := range s.apps {
+		p.Apps = append(p.Apps, c.app)
+	}
+	return p
+}
+
+// announce tells the peers that one of them came or left, and appends a row about it. mu is held.
+func (s *liveSession) announce(ctx context.Context, to audience, row string, payload any) {
+	if pages := s.pageCount(); to == toPages && pages == 0 {
+		s.logStreams(ctx, (*broker.StreamCounter).TakeAll)
+		s.perform(ctx, nil, s.broker.GlassesGone(s.hub.Now(), "the glasses are gone: no simulator page is open"))
+		s.isLinked = false
+		s.publishLink(glasses.LinkDisconnected)
+	} else if to == toPages && !s.isLinked {
+		s.isLinked = true
+		s.publishLink(s.state.Glasses.Link)
+	}
+	s.hub.bus.Publish(s.id, toPages, text(s.hub.frame(glasses.TypePeers, "", s.peers())))
+	s.logService(ctx, row, payload)
+}
+
+func (s *liveSession) publishLink(state string) {
+	s.hub.bus.Publish(s.id, toApps, text(s.hub.frame(glasses.TypeLink, "", glasses.LinkState{State: state})))
+}
+
+// glassesForApp returns the state of the glasses for the welcome of an app that attaches.
+func (s *liveSession) glassesForApp() glasses.AppState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	link := s.state.Glasses.Link
+	if s.pageCount() == 0 {
+		link = glasses.LinkDisconnected
+	}
+	return s.state.Glasses.ForApp(link, glasses.ClockReal)
+}
+
+// removePeer removes a peer that has left. mu is held.
+func (s *liveSession) removePeer(c *conn, to audience, unsubscribe func()) {
+	unsubscribe()
+	s.peersMu.Lock()
+	defer s.peersMu.Unlock()
+	peers := s.peersOf(to)
+	*peers = slices.DeleteFunc(*peers, func(other *conn) bool { return other == c })
+	if to == toPages {
+		s.electPlayer()
+	} else if len(s.apps) == 0 && s.state.Standing.Transcription != nil {
+		s.sendStanding() // nobody listens any more
+	}
+	s.hub.conns.Add(-1)
+}
+
+// handOver sends the player what a page that left has not answered. mu is held.
+func (s *liveSession) handOver(left *conn) {
+	next := s.active.Load()
+	if next == nil {
+		return // announce answers
+	}
+	for _, frame := range s.broker.HandOver(left.id, next.id) {
+		next.sendText(frame)
+	}
+}
+
+func (s *liveSession) endPeers(code websocket.StatusCode, reason string) {
+	s.peersMu.Lock()
+	defer s.peersMu.Unlock()
+	for _, c := range slices.Concat(s.apps, s.pages) {
+		c.end(code, reason)
+	}
+}
+
+// logService appends a row of the service itself. mu is held.
+func (s *liveSession) logService(ctx context.Context, typ string, payload any) {
+	row := broker.ServiceRow(s.hub.Now(), typ, payload)
+	row.ID = "svc-" + rand.Text()
+	s.appendRow(ctx, nil, row, false)
+}
+
+// appendRow queues a row; it waits while the queue is full. from is acknowledged after the commit. mu is held.
+func (s *liveSession) appendRow(ctx context.Context, from *conn, e glasses.Event, ok bool) {
+	row := sessions.Row{SessionID: s.id, Event: e, OK: ok}
+	if !s.isSaved {
+		state := s.state
+		row.State = &state
+	}
+	err := s.enqueue(ctx, entry{row: row, from: from})
+	if err == nil {
+		s.isSaved = true
+		return
+	}
+	s.hub.Logger.Warn("failed to queue event row", "session", s.id, "type", e.Type, "err", err)
+	if from != nil {
+		from.end(glasses.CloseStore, notStored)
+	}
+}
+
+func (s *liveSession) enqueue(ctx context.Context, e entry) error {
+	select {
+	case s.hub.queue <- e:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,89 @@
+package relay
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/broker"
+)
+
+// runMaintenance does what is due in all sessions until ctx ends: heartbeats, pings, commands whose deadline has
+// passed, stream counts, and checks for sessions that are over. One goroutine replaces a ticker for each peer.
+func (h *Hub) runMaintenance(ctx context.Context) {
+	var checks sync.WaitGroup
+	defer checks.Wait()
+	checks.Go(func() { h.runChecks(ctx) })
+	tick := time.NewTicker(max(min(h.BeatEvery, h.PingEvery/4, h.CountEvery/4, time.Second), time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		h.dropFullLimits()
+		beat := h.frame(glasses.TypeBeat, "", struct{}{})
+		for _, s := range h.holdAll() {
+			s.sendHeartbeats(beat)
+			if s.hasDeadlines() {
+				s.expire(ctx)
+			}
+			h.release(s)
+		}
+	}
+}
+
+// holdAll holds every session; each must be released.
+func (h *Hub) holdAll() []*liveSession {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.holdWhere(func(*liveSession) bool { return true })
+}
+
+// sendHeartbeats pings the peers that are due and tells the pages that the service is alive.
+func (s *liveSession) sendHeartbeats(beat []byte) {
+	now := time.Now()
+	s.peersMu.Lock()
+	defer s.peersMu.Unlock()
+	for _, c := range s.pages {
+		if now.Sub(c.lastBeat) >= s.hub.BeatEvery*9/10 {
+			c.lastBeat = now
+			c.sendText(beat)
+		}
+		c.pingIfDue(now, s.hub.PingEvery)
+	}
+	for _, c := range s.apps {
+		c.pingIfDue(now, s.hub.PingEvery)
+	}
+}
+
+func (c *conn) pingIfDue(now time.Time, every time.Duration) {
+	if now.Sub(c.lastPing) >= every {
+		c.lastPing = now
+		c.ping(every)
+	}
+}
+
+// hasDeadlines reports, without mu, whether expire has anything to look at.
+func (s *liveSession) hasDeadlines() bool {
+	if s.pending.Load() > 0 {
+		return true
+	}
+	s.streamsMu.Lock()
+	defer s.streamsMu.Unlock()
+	return s.streams.IsRunning()
+}
+
+// expire answers commands whose deadline has passed, and logs stream counts that are due. It skips a session that a
+// slow store holds up.
+func (s *liveSession) expire(ctx context.Context) {
+	if !s.mu.TryLock() {
+		return
+	}
+	defer s.mu.Unlock()
+	now := s.hub.Now()
+	s.perform(ctx, nil, s.broker.ExpireCommands(now))
+	s.logStreams(ctx, func(c *broker.StreamCounter) []glasses.StreamCount { return c.TakeDue(now) })
+}

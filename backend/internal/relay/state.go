@@ -1,0 +1,49 @@
+package relay
+
+import (
+	"crypto/rand"
+
+	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/broker"
+)
+
+// setState changes the session's state, which is stored with the next row. mu is held.
+func (s *liveSession) setState(state sessions.State) {
+	s.state, s.isSaved = state, false
+}
+
+// setStanding changes what stands. mu is held.
+func (s *liveSession) setStanding(standing glasses.Standing) {
+	state := s.state
+	state.Standing = standing
+	s.setState(state)
+}
+
+// sendStanding restores on the page that plays the glasses what the apps set, also if that is nothing: a page that
+// comes back may still listen for an app that has stopped. Without a page it does nothing: the one
+// that opens next gets it. mu and peersMu are held.
+func (s *liveSession) sendStanding() {
+	player, standing := s.active.Load(), s.state.Standing
+	if player == nil {
+		return
+	}
+	player.sendText(s.hub.frame(glasses.SimStanding, controlPrefix+rand.Text(), broker.ForGlasses(standing, len(s.apps))))
+}
+
+// takeOverTranscription resumes transcription for the first app that attaches if it comes back, and ends it for a new
+// one, which did not start it. mu is held.
+func (s *liveSession) takeOverTranscription(isBack bool) {
+	s.peersMu.Lock()
+	defer s.peersMu.Unlock()
+	if len(s.apps) > 1 || s.state.Standing.Transcription == nil {
+		return
+	}
+	if isBack {
+		s.sendStanding()
+		return
+	}
+	standing := s.state.Standing
+	standing.Transcription = nil
+	s.setStanding(standing)
+}

@@ -1,0 +1,177 @@
+package relay_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/service-dev/service/backend/internal/relay"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// standing reads until the page is told what stands.
+func (p *peer) standing() (s glasses.Standing) {
+	p.t.Helper()
+	p.want(glasses.SimStanding, &s)
+	return s
+}
+
+// do sends a command of an app that the page accepts.
+func (p *peer) do(page *peer, typ, id, payload string) {
+	p.t.Helper()
+	p.send(typ, id, payload)
+	page.wantID(typ, id, nil)
+	page.send("result", id, `{"ok":true}`)
+	p.succeeded(id)
+}
+
+func (p *peer) succeeded(id string) {
+	p.t.Helper()
+	var res glasses.Result
+	if p.wantID("result", id, &res); !res.OK {
+		p.t.Fatalf("%s: %+v", id, res.Error)
+	}
+}
+
+func TestWelcome_CarriesGlassesState(t *testing.T) {
+	m := newMemory()
+	n := startNode(t, m, relay.Options{})
+	app, w := n.app(t, "")
+	if w.Link != "disconnected" || w.Glasses.Link != "disconnected" || w.Glasses.Battery.Level != 100 ||
+		w.Glasses.Clock != glasses.ClockReal {
+		t.Errorf("before a page is open: %+v", w)
+	}
+	page, first := n.page(t, "")
+	if first.Glasses.Link != "connected" || !first.Glasses.Worn {
+		t.Errorf("to the first page: %+v", first.Glasses)
+	}
+	for i, event := range [][2]string{
+		{"battery", `{"level":15,"charging":true}`}, {"wear", `{"worn":false}`}, {"hinge", `{"state":"folded"}`},
+		{"thermal", `{"state":"warm"}`}, {"link", `{"state":"lossy"}`}, {"route", `{"to":"phone"}`},
+		{"call", `{"active":true}`}, {"permission", `{"part":"camera","state":"denied"}`},
+		{"disabled", `{"parts":["speech"]}`}, {"hinge", `{"state":"torn off"}`},
+	} {
+		id := fmt.Sprint("p", i)
+		page.send(event[0], id, event[1])
+		page.wantID("ack", id, nil)
+	}
+	want := `{"battery":{"level":15,"charging":true},"worn":false,"hinge":"folded","thermal":"warm","link":"lossy",` +
+		`"route":"phone","call":true,"permissions":{"camera":"denied","microphone":"granted","speech":"granted"},` +
+		`"disabled":["speech"],"clock":"real"}`
+	late, w := n.app(t, "")
+	if got := encoded(t, w.Glasses); got != want || w.Link != "lossy" {
+		t.Errorf("link %s, glasses %s", w.Link, got)
+	}
+	for _, p := range []*peer{app, late, page} {
+		_ = p.ws.CloseNow()
+	}
+	n.stop()
+	m.trim(m.s.LastSeq + 1) // not one row is left
+	n = startNode(t, m, relay.Options{})
+	_, second := n.page(t, "")
+	_, w = n.app(t, "")
+	if got := encoded(t, w.Glasses); got != want || encoded(t, second.Glasses) != want {
+		t.Errorf("after a restart: %s", got)
+	}
+}
+
+func TestStanding_IsRestoredOnPages(t *testing.T) {
+	m := newMemory()
+	n := startNode(t, m, relay.Options{})
+	app, w := n.app(t, "")
+	app.send("phrases.announce", "a1", `{"phrases":["next page"]}`)
+	app.succeeded("a1")
+	app.send("transcription.start", "a2", `{}`)
+	var res glasses.Result
+	if app.wantID("result", "a2", &res); res.Error == nil || res.Error.Code != glasses.CodeNotConnected {
+		t.Errorf("nobody can listen: %+v", res)
+	}
+	page, _ := n.page(t, "")
+	if s := page.standing(); encoded(t, s) != `{"phrases":["next page"],"transcription":null}` {
+		t.Errorf("a page that opens later: %+v", s)
+	}
+	app.send("transcription.start", "a3", `{"language":"en"}`) // refused by the glasses: it must not stand
+	page.wantID("transcription.start", "a3", nil)
+	page.send("result", "a3", `{"error":{"code":"busy","message":"a phone call is active"}}`)
+	app.wantID("result", "a3", nil)
+	app.do(page, "transcription.start", "a4", `{"language":"de"}`)
+	app.send("transcription.stop", "a5", `{}`) // a stop that is refused changes nothing
+	page.wantID("transcription.stop", "a5", nil)
+	page.send("result", "a5", `{"error":{"code":"platform_error","message":"no"}}`)
+	app.wantID("result", "a5", nil)
+
+	both := `{"phrases":["next page"],"transcription":{"language":"de"}}`
+	other, _ := n.page(t, "") // another page takes over
+	if s := other.standing(); encoded(t, s) != both {
+		t.Errorf("a second page: %+v", s)
+	}
+	_ = other.ws.CloseNow()
+	if s := page.standing(); encoded(t, s) != both {
+		t.Errorf("the first page again: %+v", s)
+	}
+
+	_ = app.ws.CloseNow() // nobody listens now
+	if s := page.standing(); encoded(t, s) != `{"phrases":["next page"],"transcription":null}` {
+		t.Errorf("without an app: %+v", s)
+	}
+	_ = page.ws.CloseNow()
+	n.stop()
+	m.trim(m.s.LastSeq + 1)
+	n = startNode(t, m, relay.Options{})
+	page, _ = n.page(t, "")
+	if s := page.standing(); encoded(t, s) != `{"phrases":["next page"],"transcription":null}` {
+		t.Errorf("a page that is opened again starts the microphone for nobody: %+v", s)
+	}
+	app, _ = n.app(t, fmt.Sprintf(`,"since":%d`, w.LastSeq))
+	if s := page.standing(); encoded(t, s) != both {
+		t.Errorf("the app is back: %+v", s)
+	}
+
+	_ = app.ws.CloseNow()
+	page.standing()
+	app, _ = n.app(t, "") // a new process did not start transcription
+	again, _ := n.page(t, "")
+	if s := again.standing(); encoded(t, s) != `{"phrases":["next page"],"transcription":null}` {
+		t.Errorf("a new app: %+v", s)
+	}
+	app.do(again, "transcription.start", "b1", `{}`)
+}
+
+// TestStanding_EndsWithoutPage checks that an app can end transcription while no page is open.
+func TestStanding_EndsWithoutPage(t *testing.T) {
+	n := startNode(t, newMemory(), relay.Options{})
+	page, _ := n.page(t, "")
+	app, _ := n.app(t, "")
+	app.do(page, "transcription.start", "a1", `{}`)
+	_ = page.ws.CloseNow()
+	app.find(func(f glasses.Frame) bool {
+		return f.Type == "link" && string(f.Payload) == `{"state":"disconnected"}`
+	}, "the page's end", nil)
+	app.send("transcription.stop", "a3", `{}`)
+	app.succeeded("a3")
+	page, _ = n.page(t, "")
+	if s := page.standing(); s.Transcription != nil {
+		t.Errorf("transcription stands after its end: %+v", s)
+	}
+}
+
+func TestControl_RefusesStanding(t *testing.T) {
+	n := startNode(t, newMemory(), relay.Options{})
+	page, _ := n.page(t, "")
+	answer, err := n.Control(t.Context(), testID, glasses.SimStanding, []byte(`{"phrases":["x"]}`), nil)
+	res, parseErr := glasses.ParseResult(answer)
+	if err != nil || parseErr != nil || res.Error == nil || res.Error.Code != glasses.CodeUnsupported {
+		t.Errorf("%s, %v", answer, err)
+	}
+	page.send(glasses.SimStanding, "p1", `{"phrases":["x"]}`)
+	page.want("error", nil)
+}
+
+func encoded(t *testing.T, v any) string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}

@@ -1,0 +1,86 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"runtime"
+	"testing"
+)
+
+// While another process holds the database, a caller whose time is up is answered, and what it wanted is not written
+// later.
+func TestBatchWriter_CallerLeavesWhileDatabaseIsLocked(t *testing.T) {
+	n := newNotes(t)
+	other, err := sql.Open("sqlite", sqliteDSN(n.path(), "immediate"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	lock, err := other.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Rollback()
+	ctx, cancel := context.WithCancel(t.Context())
+	leaver, stayer := make(chan error, 1), make(chan error, 1)
+	go func() { leaver <- n.write(ctx, func(tx *sql.Tx) error { return n.insert(tx, 1) }) }()
+	n.until(func() bool { return n.writes.Stats().InUse == 1 }) // for its BEGIN
+	go func() { stayer <- n.write(t.Context(), func(tx *sql.Tx) error { return n.insert(tx, 2) }) }()
+	cancel()
+	if err := <-leaver; !errors.Is(err, context.Canceled) {
+		t.Errorf("who left is answered %v", err)
+	}
+	if err := lock.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-stayer; err != nil || n.has(1) || !n.has(2) {
+		t.Errorf("who stayed is answered %v; the note of who left is there: %v", err, n.has(1))
+	}
+}
+
+// A write that panicked in a batch that was rolled back, and whose caller left before the rerun, did not panic.
+func TestBatchWriter_ForgetsPanicThatWasRolledBack(t *testing.T) {
+	n := newNotes(t)
+	release := n.hold()
+	defer release()
+	ctx, cancel := context.WithCancel(t.Context())
+	panicker := n.behind(ctx, 0, func(*sql.Tx) error { cancel(); panic("it fell over") })
+	breaker := n.behind(t.Context(), 1, func(tx *sql.Tx) error {
+		return errors.Join(n.run(tx, "ROLLBACK"),
+			errors.New("broke it"))
+	})
+	release()
+	<-breaker
+	if err := <-panicker; !errors.Is(err, context.Canceled) {
+		t.Errorf("it is answered %v", err)
+	}
+}
+
+// A write that ends its goroutine, as t.FailNow does, fails alone.
+func TestBatchWriter_SurvivesWriteThatEndsItsGoroutine(t *testing.T) {
+	n := newNotes(t)
+	release := n.hold()
+	defer release()
+	first := n.behind(t.Context(), 0, func(tx *sql.Tx) error { return n.insert(tx, 1) })
+	ender := n.behind(t.Context(), 1, func(tx *sql.Tx) error { _ = n.insert(tx, 2); runtime.Goexit(); return nil })
+	last := n.behind(t.Context(), 2, func(tx *sql.Tx) error { return n.insert(tx, 3) })
+	release()
+	if err := errors.Join(<-first, <-last); err != nil {
+		t.Errorf("the neighbours: %v", err)
+	}
+	if err := <-ender; !errors.Is(err, errExited) {
+		t.Errorf("it is answered %v", err)
+	}
+	if err := n.write(t.Context(), func(*sql.Tx) error { runtime.Goexit(); return nil }); !errors.Is(err, errExited) {
+		t.Errorf("alone it is answered %v", err)
+	}
+	if err := n.write(t.Context(), func(tx *sql.Tx) error { return n.insert(tx, 4) }); err != nil {
+		t.Errorf("a later write: %v", err)
+	}
+	for id, want := range map[int]bool{1: true, 2: false, 3: true, 4: true} {
+		if n.has(id) != want {
+			t.Errorf("note %d is there: %v", id, !want)
+		}
+	}
+}

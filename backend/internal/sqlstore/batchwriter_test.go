@@ -1,0 +1,340 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// notes is a store with a table to write into, and the writer in the test's hand.
+type notes struct {
+	*Store
+	t *testing.T
+}
+
+func newNotes(t *testing.T) *notes {
+	t.Helper()
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "service.db"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	n := &notes{Store: s, t: t}
+	if err := s.write(t.Context(), func(tx *sql.Tx) error {
+		return n.run(tx,
+			"CREATE TABLE notes (id BIGINT PRIMARY KEY)")
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func (n *notes) run(tx *sql.Tx, statement string, args ...any) error {
+	_, err := tx.ExecContext(context.Background(), statement, args...)
+	return err
+}
+
+func (n *notes) insert(tx *sql.Tx, id int) error {
+	return n.run(tx, "INSERT INTO notes (id) VALUES ($1)", id)
+}
+
+// has tells, over another connection, whether a note is committed.
+func (n *notes) has(id int) bool {
+	n.t.Helper()
+	var count int
+	if err := n.reads.QueryRow("SELECT COUNT(*) FROM notes WHERE id = $1", id).Scan(&count); err != nil {
+		n.t.Error(err)
+	}
+	return count == 1
+}
+
+// hold keeps the writer busy until release is called.
+func (n *notes) hold() (release func()) {
+	started, end := make(chan struct{}), make(chan struct{})
+	go func() {
+		_ = n.write(context.Background(), func(*sql.Tx) error { close(started); <-end; return nil })
+	}()
+	<-started
+	return sync.OnceFunc(func() { close(end) })
+}
+
+// behind starts a write and returns when it waits behind as many others.
+func (n *notes) behind(ctx context.Context, others int, f func(tx *sql.Tx) error) <-chan error {
+	n.t.Helper()
+	out := make(chan error, 1)
+	go func() {
+		defer func() {
+			if r := recover(); r != nil {
+				out <- fmt.Errorf("panic: %v", r)
+			}
+		}()
+		out <- n.write(ctx, f)
+	}()
+	n.until(func() bool { return len(n.batches.queue) == others+1 })
+	return out
+}
+
+func (n *notes) until(holds func() bool) {
+	n.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			n.t.Fatal("it does not come to pass")
+		}
+	}
+}
+
+// What waits together is one transaction, run a second time when one in it fails, and each in it has its own fate.
+func TestBatchWriter_WritesFailAlone(t *testing.T) {
+	n := newNotes(t)
+	own := errors.New("its own error")
+	release := n.hold()
+	defer release()
+	shared := map[*sql.Tx]bool{}
+	in := func(f func(tx *sql.Tx) error) func(tx *sql.Tx) error {
+		return func(tx *sql.Tx) error { shared[tx] = true; return f(tx) }
+	}
+	write := func(id int) func(tx *sql.Tx) error { return in(func(tx *sql.Tx) error { return n.insert(tx, id) }) }
+	withdrawn, cancel := context.WithCancel(t.Context())
+	outcomes := []<-chan error{
+		n.behind(t.Context(), 0, write(1)),
+		n.behind(t.Context(), 1, in(func(tx *sql.Tx) error { return errors.Join(n.insert(tx, 2), own) })),
+		n.behind(t.Context(), 2, in(func(tx *sql.Tx) error { _ = n.insert(tx, 3); panic("it fell over") })),
+		n.behind(withdrawn, 3, write(4)),
+		n.behind(t.Context(), 4, write(1)),
+		n.behind(t.Context(), 5, write(6)),
+	}
+	cancel()
+	if err := <-outcomes[3]; !errors.Is(err, context.Canceled) { // while the writer is still busy
+		t.Errorf("a write whose caller went away: %v", err)
+	}
+	release()
+	for i, right := range map[int]func(error) bool{
+		0: func(err error) bool { return err == nil }, 5: func(err error) bool { return err == nil },
+		1: func(err error) bool { return errors.Is(err, own) }, 4: isDuplicate,
+		2: func(err error) bool {
+			return err != nil && strings.Contains(err.Error(), "it fell over") && strings.Contains(err.Error(),
+				"batchwriter_test.go")
+		},
+	} {
+		if err := <-outcomes[i]; !right(err) {
+			t.Errorf("write %d: %v", i, err)
+		}
+	}
+	for id, want := range map[int]bool{1: true, 2: false, 3: false, 4: false, 6: true} {
+		if n.has(id) != want {
+			t.Errorf("note %d is there: %v", id, !want)
+		}
+	}
+	if len(shared) != 2 {
+		t.Errorf("%d transactions for what waited together", len(shared))
+	}
+}
+
+// A statement whose context ends while it runs must not affect the other writes of its batch.
+func TestBatchWriter_SurvivesEndOfContext(t *testing.T) {
+	n := newNotes(t)
+	release := n.hold()
+	defer release()
+	ctx, cancel := context.WithCancel(t.Context())
+	late, lateCancel := context.WithCancel(t.Context())
+	first := n.behind(t.Context(), 0, func(tx *sql.Tx) error { return n.insert(tx, 1) })
+	slow := n.behind(ctx, 1, func(tx *sql.Tx) error {
+		timer := time.AfterFunc(5*time.Millisecond, cancel)
+		defer timer.Stop()
+		_, err := tx.ExecContext(ctx,
+			`INSERT INTO notes (id) WITH RECURSIVE c (x) AS (SELECT 100 UNION ALL SELECT x + 1 FROM c WHERE x < 30000) SELECT x FROM c`)
+		cancel()
+		return err
+	})
+	between := n.behind(late, 2, func(tx *sql.Tx) error {
+		if err := n.insert(tx, 3); err != nil {
+			return err
+		}
+		lateCancel()
+		_, err := tx.ExecContext(late, "INSERT INTO notes (id) VALUES (4)")
+		return err
+	})
+	last := n.behind(t.Context(), 3, func(tx *sql.Tx) error { return n.insert(tx, 5) })
+	release()
+	if err := errors.Join(<-first, <-last); err != nil {
+		t.Errorf("the neighbours: %v", err)
+	}
+	err := <-slow
+	if err != nil && !errors.Is(err, context.Canceled) { // it may have been too early for the statement
+		t.Errorf("the slow one: %v", err)
+	}
+	if err := <-between; !errors.Is(err, context.Canceled) {
+		t.Errorf("a write whose context ended between its statements: %v", err)
+	}
+	for id, want := range map[int]bool{1: true, 100: err == nil, 30000: err == nil, 3: false, 4: false, 5: true} {
+		if n.has(id) != want {
+			t.Errorf("note %d is there: %v", id, !want)
+		}
+	}
+}
+
+// What the writer's connection runs, it runs to the end.
+func TestWriterConn_NeverCancelsStatements(t *testing.T) {
+	n := newNotes(t)
+	for delay := time.Millisecond; delay < 10*time.Second; delay *= 2 {
+		ctx, cancel := context.WithCancel(t.Context())
+		timer := time.AfterFunc(delay, cancel)
+		_, err := n.writes.ExecContext(ctx,
+			`WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 300000) INSERT INTO notes (id) SELECT max(x) FROM c`)
+		timer.Stop()
+		ended := ctx.Err() != nil
+		cancel()
+		if err == nil && ended && n.has(300000) {
+			return
+		}
+		if err := n.write(t.Context(), func(tx *sql.Tx) error { return n.run(tx, "DELETE FROM notes") }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Error("no statement outlived its context")
+}
+
+// A write that ends the whole transaction without returning an error costs the others nothing but time.
+func TestBatchWriter_RollbackThatWriteIgnored(t *testing.T) {
+	n := newNotes(t)
+	release := n.hold()
+	defer release()
+	first := n.behind(t.Context(), 0, func(tx *sql.Tx) error { return n.insert(tx, 1) })
+	breaker := n.behind(t.Context(), 1, func(tx *sql.Tx) error { return n.run(tx, "ROLLBACK") })
+	release()
+	if err := <-breaker; !errors.Is(err, errRolledBack) {
+		t.Errorf("the one that broke it: %v", err)
+	}
+	if err := <-first; err != nil || !n.has(1) {
+		t.Errorf("the other: %v", err)
+	}
+}
+
+// A write that ends the whole transaction, as SQLite does when the disk is full, costs the others nothing but time.
+func TestBatchWriter_RerunsBrokenBatch(t *testing.T) {
+	n := newNotes(t)
+	release := n.hold()
+	defer release()
+	first := n.behind(t.Context(), 0, func(tx *sql.Tx) error { return n.insert(tx, 1) })
+	breaker := n.behind(t.Context(), 1, func(tx *sql.Tx) error {
+		return errors.Join(n.run(tx, "ROLLBACK"),
+			errors.New("broke it"))
+	})
+	last := n.behind(t.Context(), 2, func(tx *sql.Tx) error { return n.insert(tx, 3) })
+	release()
+	if err := <-breaker; err == nil || !strings.Contains(err.Error(), "broke it") {
+		t.Errorf("the one that broke it: %v", err)
+	}
+	if err := errors.Join(<-first, <-last); err != nil || !n.has(1) || !n.has(3) {
+		t.Errorf("the others: %v", err)
+	}
+}
+
+// What is run again does all of its work again.
+func TestBatchWriter_RerunsAppendedEvents(t *testing.T) {
+	n := newNotes(t)
+	for _, statement := range []string{"PRAGMA foreign_keys = 0", // the session needs no account here
+		`INSERT INTO sessions (id, account_id, link_id, app_id, platform, device_model, is_current, created_at, last_active_at, expires_at)
+			VALUES ('ses_1', 'ada', 'l', 'app', 'ios', 'even_g1', 1, 1, 1, 1)`} {
+		if _, err := n.writes.Exec(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	release := n.hold()
+	defer release()
+	rows := []sessions.Row{{SessionID: "ses_1", Event: glasses.Event{Sender: "app", ID: "1", Kind: "command",
+		Type: "display.show", Payload: []byte("{}")}}}
+	appended := make(chan error, 1)
+	go func() { appended <- n.AppendEvents(t.Context(), rows, sessions.DefaultQuota) }()
+	n.until(func() bool { return len(n.batches.queue) == 1 })
+	breaker := n.behind(t.Context(), 1, func(tx *sql.Tx) error {
+		return errors.Join(n.run(tx, "ROLLBACK"),
+			errors.New("broke it"))
+	})
+	release()
+	<-breaker
+	var kept int
+	if err := <-appended; err != nil {
+		t.Fatal(err)
+	}
+	if err := n.reads.QueryRow("SELECT COUNT(*) FROM events WHERE session_id = 'ses_1'").Scan(&kept); err != nil ||
+		kept != 1 {
+		t.Errorf("%d events are kept, %v", kept, err)
+	}
+}
+
+// The queue has an end; who stands before it may leave.
+func TestBatchWriter_QueueIsBounded(t *testing.T) {
+	n := newNotes(t)
+	release := n.hold()
+	defer release()
+	var waiting sync.WaitGroup
+	for i := range maxQueued {
+		waiting.Go(func() {
+			if err := n.write(context.Background(), func(tx *sql.Tx) error { return n.insert(tx, i) }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	n.until(func() bool { return len(n.batches.queue) == maxQueued })
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := n.write(ctx, func(tx *sql.Tx) error { return n.insert(tx, -1) }); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("before a full queue: %v", err)
+	}
+	release()
+	waiting.Wait()
+	if n.has(-1) || !n.has(0) || !n.has(maxQueued-1) {
+		t.Error("not what was queued was written, or more")
+	}
+}
+
+func TestClose_CommitsQueuedWrites(t *testing.T) {
+	n := newNotes(t)
+	release := n.hold()
+	outcomes := []<-chan error{}
+	for i := range 10 {
+		outcomes = append(outcomes, n.behind(t.Context(), i, func(tx *sql.Tx) error { return n.insert(tx, i) }))
+	}
+	file := n.path()
+	closed := make(chan error, 1)
+	go func() { closed <- n.Close() }()
+	release()
+	for i, out := range outcomes {
+		if err := <-out; err != nil {
+			t.Errorf("write %d: %v", i, err)
+		}
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	if err := n.write(t.Context(), func(*sql.Tx) error { t.Error("it runs"); return nil }); !errors.Is(err, errClosed) {
+		t.Errorf("a write after the end: %v", err)
+	}
+	again, err := Attach(t.Context(), file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if n.Store = again; !n.has(0) || !n.has(9) {
+		t.Error("what waited is not in the file")
+	}
+}
+
+func (n *notes) path() (file string) {
+	n.t.Helper()
+	if err := n.reads.QueryRow("SELECT file FROM pragma_database_list WHERE name = 'main'").Scan(&file); err != nil {
+		n.t.Fatal(err)
+	}
+	return file
+}

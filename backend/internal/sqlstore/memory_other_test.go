@@ -1,5 +1,0 @@
-//go:build !linux
-
-package sqlstore_test
-
-func useMemory() {}

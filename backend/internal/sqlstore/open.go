@@ -1,0 +1,222 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+	_ "github.com/jackc/pgx/v5/stdlib" // registers "pgx"
+	"github.com/pressly/goose/v3"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Open opens and migrates a database: a postgres:// URL, or the path of a SQLite file, which is created if missing.
+func Open(ctx context.Context, database string, log *slog.Logger) (*Store, error) {
+	if err := createFile(database); err != nil {
+		return nil, err
+	}
+	s, err := open(database)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.migrate(ctx, log); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s.prepare(ctx)
+}
+
+// createFile creates a SQLite file that only its owner may read; SQLite itself would create one that everybody may
+// read. SQLite gives the files beside it the same mode.
+func createFile(database string) error {
+	if isPostgres(database) {
+		return nil
+	}
+	f, err := os.OpenFile(database, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil // not opened even here: closing it would drop the locks that SQLite holds in this process
+	}
+	if err != nil {
+		return fmt.Errorf("create database: %w", err)
+	}
+	return f.Close()
+}
+
+// Attach opens a database that a server uses or used. It neither creates nor migrates anything.
+func Attach(ctx context.Context, database string) (*Store, error) {
+	if !isPostgres(database) {
+		if _, err := os.Stat(database); err != nil {
+			return nil, fmt.Errorf("open database: %w; name the server's with --database or SERVICE_BACKEND_DATABASE", err)
+		}
+	}
+	s, err := open(database)
+	if err != nil {
+		return nil, err
+	}
+	return s.prepare(ctx)
+}
+
+func (s *Store) prepare(ctx context.Context) (_ *Store, err error) {
+	if s.engine == "postgres" {
+		// Not every server with PostgreSQL's protocol has this function.
+		s.tracksCommits = s.reads.QueryRowContext(ctx, currentTransaction).Scan(new(sql.NullString)) == nil
+	}
+	if s.progress, err = s.reads.PrepareContext(ctx, progressQuery); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("prepare query: %w", err)
+	}
+	return s, nil
+}
+
+// maxConns bounds the connections to PostgreSQL.
+const maxConns = 16
+
+func open(database string) (*Store, error) {
+	if isPostgres(database) {
+		db, err := sql.Open("pgx", database)
+		if err != nil {
+			return nil, errors.New("open PostgreSQL: the database URL does not parse") // not err, since the URL holds a password
+		}
+		db.SetMaxOpenConns(maxConns)
+		db.SetMaxIdleConns(maxConns)
+		return &Store{reads: db, writes: db, engine: "postgres"}, nil
+	}
+	// A single writer that takes its lock at BEGIN, and readers beside it: otherwise writers fail with SQLITE_BUSY under
+	// load.
+	writes, err := openWriter(sqliteDSN(database, "immediate"))
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", database, err)
+	}
+	writes.SetMaxOpenConns(1)
+	reads, err := sql.Open("sqlite", sqliteDSN(database, "deferred"))
+	if err != nil {
+		writes.Close()
+		return nil, fmt.Errorf("open %s: %w", database, err)
+	}
+	reads.SetMaxOpenConns(max(4, runtime.NumCPU()))
+	reads.SetMaxIdleConns(max(4, runtime.NumCPU()))
+	file, err := os.Stat(database)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", database, err), writes.Close(), reads.Close())
+	}
+	return &Store{
+		reads: reads, writes: writes, batches: newBatchWriter(writes), engine: "sqlite", path: database, file: file,
+	}, nil
+}
+
+func isPostgres(database string) bool {
+	return strings.HasPrefix(database, "postgres://") || strings.HasPrefix(database, "postgresql://")
+}
+
+// busyTimeout is how long a connection waits for a lock of SQLite, in milliseconds.
+const busyTimeout = 10_000
+
+// sqliteDSN has SQLite overwrite what is deleted (secure_delete): otherwise a deleted account stays readable in the
+// file's free pages. Copies that SQLite made of rows when it moved them between pages may stay until a VACUUM.
+func sqliteDSN(path, lock string) string {
+	q := url.Values{"_txlock": {lock}, "_pragma": {
+		"journal_mode(WAL)", "busy_timeout(" + strconv.Itoa(busyTimeout) + ")", "foreign_keys(1)", "synchronous(FULL)",
+		"temp_store(MEMORY)", "secure_delete(1)",
+		"wal_autocheckpoint(4000)",     // pages; under load a page is copied back once, not after every few commits
+		"journal_size_limit(67108864)", // bytes; shrinks the journal after a large transaction
+	}}
+	return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}).String()
+}
+
+func (s *Store) migrate(ctx context.Context, log *slog.Logger) (err error) {
+	dialect := goose.DialectSQLite3
+	if s.engine == "postgres" {
+		dialect = goose.DialectPostgres
+	}
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return err
+	}
+	unlock, err := s.lockMigrations(ctx)
+	if err != nil {
+		return fmt.Errorf("lock database for migrations: %w", err)
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	provider, err := goose.NewProvider(dialect, s.writes, files)
+	if err != nil {
+		return fmt.Errorf("read migrations: %w", err)
+	}
+	done, err := provider.Up(ctx)
+	if err != nil {
+		return fmt.Errorf("migrate database: %w", err)
+	}
+	for _, m := range done {
+		log.InfoContext(ctx, "migrated the database", "migration", m.Source.Path)
+	}
+	return nil
+}
+
+// migrationLock is the key of PostgreSQL's advisory lock: an arbitrary number.
+const migrationLock = 0x5e71ce_0015
+
+// lockMigrations waits until no other process migrates this database, since servers may start at the same time. The
+// lock ends with its process, however that ends.
+func (s *Store) lockMigrations(ctx context.Context) (unlock func() error, err error) {
+	if s.engine != "postgres" {
+		// A separate file, because SQLite loses its locks when the process closes any other handle of the database.
+		lock := flock.New(s.path+"-migrate", flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
+		if _, err := lock.TryLockContext(ctx, 20*time.Millisecond); err != nil {
+			return nil, err
+		}
+		return lock.Close, nil
+	}
+	conn, err := s.writes.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := conn.ExecContext(ctx, `SELECT pg_advisory_lock($1)`, int64(migrationLock)); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return func() error {
+		_, err := conn.ExecContext(context.WithoutCancel(ctx), `SELECT pg_advisory_unlock($1)`, int64(migrationLock))
+		return errors.Join(err, conn.Close())
+	}, nil
+}
+
+// Close commits the writes that wait and closes the database.
+func (s *Store) Close() error {
+	if s.batches != nil {
+		s.batches.close()
+	}
+	err := s.writes.Close()
+	if s.reads != s.writes {
+		err = errors.Join(err, s.reads.Close())
+	}
+	return err
+}
+
+var errReplaced = errors.New(
+	"the database's file was removed or replaced: what is written now is lost when this process ends")
+
+// Ping reports whether the database answers, and whether a SQLite file is still the one that was opened.
+func (s *Store) Ping(ctx context.Context) error {
+	if s.engine == "sqlite" {
+		now, err := os.Stat(s.path)
+		if err != nil {
+			return errors.Join(errReplaced, err)
+		}
+		if s.file == nil || !os.SameFile(s.file, now) {
+			return errReplaced
+		}
+	}
+	_, err := queryValue[int](ctx, s.reads, `SELECT COUNT(*) FROM settings`)
+	return err
+}

@@ -1,0 +1,219 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+
+	"modernc.org/sqlite"
+)
+
+// openWriter opens a SQLite database for its batchWriter, with connections that differ from the driver's in three
+// ways:
+//   - A statement that has begun runs to its end, even if its context ends. A context that has already ended still
+//     keeps one from starting: database/sql checks that.
+//   - After SQLite rolled a transaction back by itself, further statements fail with errRolledBack until its end.
+//   - Statements stay prepared, because parsing one costs SQLite about as much as running it.
+func openWriter(dsn string) (*sql.DB, error) {
+	c, err := sqlite.NewConnector(dsn)
+	if err != nil {
+		return nil, err
+	}
+	return sql.OpenDB(writerConnector{c}), nil
+}
+
+type writerConnector struct{ driver.Connector }
+
+func (c writerConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	inner, err := as[sqliteConn](c.Connector.Connect(context.WithoutCancel(ctx)))
+	if err != nil {
+		return nil, err
+	}
+	writer := &writerConn{sqliteConn: inner, cached: map[string]*cachedStmt{}}
+	inner.RegisterRollbackHook(func() { writer.rolledBack = writer.inTx })
+	return writer, nil
+}
+
+// as returns what the driver opened as a T, or closes it if it lacks a method of T.
+func as[T any](opened io.Closer, err error) (T, error) {
+	if err != nil {
+		return *new(T), err
+	}
+	t, ok := opened.(T)
+	if !ok {
+		_ = opened.Close()
+		return t, fmt.Errorf("the SQLite driver's %T lacks a method that the writer needs", opened)
+	}
+	return t, nil
+}
+
+// sqliteConn is what database/sql uses of a connection, and SQLite's hooks.
+type sqliteConn interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.QueryerContext
+	driver.Pinger
+	driver.SessionResetter
+	driver.Validator
+	sqlite.HookRegisterer
+}
+
+// errRolledBack is returned for every statement of a transaction that SQLite has rolled back by itself.
+var errRolledBack = errors.New("the database rolled the transaction back")
+
+const (
+	maxCachedStmts  = 100
+	maxCachedLength = 1000 // bytes; longer statements are built for a number of rows and seldom used again
+)
+
+// writerConn is used by one goroutine at a time.
+type writerConn struct {
+	sqliteConn
+	cached     map[string]*cachedStmt
+	uses       int
+	inTx       bool // neither Commit nor Rollback was called since BeginTx
+	rolledBack bool // by SQLite, since BeginTx
+}
+
+type cachedStmt struct {
+	sqliteStmt
+	lastUse int // in terms of writerConn.uses
+}
+
+func (c *writerConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
+	tx, err := c.sqliteConn.BeginTx(context.WithoutCancel(ctx), o)
+	if err != nil {
+		return nil, err
+	}
+	c.inTx = true
+	return writerTx{tx, c}, nil
+}
+
+type writerTx struct {
+	driver.Tx
+	conn *writerConn
+}
+
+func (t writerTx) Commit() error {
+	if t.conn.endTx() {
+		return errRolledBack
+	}
+	return t.Tx.Commit()
+}
+
+func (t writerTx) Rollback() error {
+	if t.conn.endTx() {
+		return nil
+	}
+	return t.Tx.Rollback()
+}
+
+// endTx ends the transaction and reports whether SQLite had rolled it back.
+func (c *writerConn) endTx() (rolledBack bool) {
+	rolledBack = c.rolledBack
+	c.inTx, c.rolledBack = false, false
+	return rolledBack
+}
+
+func (c *writerConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	if c.rolledBack {
+		return nil, errRolledBack
+	}
+	ctx = context.WithoutCancel(ctx)
+	if len(query) > maxCachedLength {
+		return c.sqliteConn.ExecContext(ctx, query, args)
+	}
+	stmt, ok := c.cached[query]
+	if !ok {
+		prepared, err := c.prepare(ctx, query)
+		if err != nil {
+			return nil, err
+		}
+		stmt = c.cache(query, prepared)
+	}
+	c.uses++
+	stmt.lastUse = c.uses
+	return stmt.ExecContext(ctx, args)
+}
+
+// cache keeps a prepared statement, in place of the least recently used one if there are too many.
+func (c *writerConn) cache(query string, stmt sqliteStmt) *cachedStmt {
+	if len(c.cached) >= maxCachedStmts {
+		oldest, lastUse := "", c.uses+1
+		for other, old := range c.cached {
+			if old.lastUse < lastUse {
+				oldest, lastUse = other, old.lastUse
+			}
+		}
+		_ = c.cached[oldest].Close()
+		delete(c.cached, oldest)
+	}
+	c.cached[query] = &cachedStmt{sqliteStmt: stmt}
+	return c.cached[query]
+}
+
+func (c *writerConn) Close() error {
+	for _, stmt := range c.cached {
+		_ = stmt.Close()
+	}
+	c.RegisterRollbackHook(nil)
+	return c.sqliteConn.Close()
+}
+
+func (c *writerConn) prepare(ctx context.Context, query string) (sqliteStmt, error) {
+	return as[sqliteStmt](c.sqliteConn.PrepareContext(ctx, query))
+}
+
+func (c *writerConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	if c.rolledBack {
+		return nil, errRolledBack
+	}
+	return c.sqliteConn.QueryContext(context.WithoutCancel(ctx), query, args)
+}
+
+func (c *writerConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	if c.rolledBack {
+		return nil, errRolledBack
+	}
+	stmt, err := c.prepare(context.WithoutCancel(ctx), query)
+	if err != nil {
+		return nil, err
+	}
+	return writerStmt{stmt, c}, nil
+}
+
+type sqliteStmt interface {
+	driver.Stmt
+	driver.StmtExecContext
+	driver.StmtQueryContext
+}
+
+// writerStmt is a statement that a write prepared by itself.
+type writerStmt struct {
+	sqliteStmt
+	conn *writerConn
+}
+
+func (s writerStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	return unlessRolledBack(ctx, s.conn, s.sqliteStmt.ExecContext, args)
+}
+
+func (s writerStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	return unlessRolledBack(ctx, s.conn, s.sqliteStmt.QueryContext, args)
+}
+
+// unlessRolledBack calls run with a context that is never cancelled, unless SQLite rolled the transaction back.
+func unlessRolledBack[T any](
+	ctx context.Context, c *writerConn, run func(context.Context, []driver.NamedValue) (T, error),
+	args []driver.NamedValue,
+) (T, error) {
+	if c.rolledBack {
+		return *new(T), errRolledBack
+	}
+	return run(context.WithoutCancel(ctx), args)
+}

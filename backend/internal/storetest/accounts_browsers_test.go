@@ -1,0 +1,33 @@
+package storetest
+
+import (
+	"testing"
+
+	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/audit"
+)
+
+// changedMeanwhile: who signs in with a password that is changed before their browser is signed in, is not signed in.
+// Else a thief who signs in again and again would be left in the account by the very change that is to keep them out.
+func changedMeanwhile(t *testing.T, f *people) {
+	ada := f.verified(t, "ada")
+	thief, err := f.SignIn(t.Context(), ada.Email, password, "")
+	want(t, "the thief's password is right", err, nil)
+	open := func(a account.Account) error {
+		_, err := f.OpenSession(t.Context(), a.ID, account.Visit{Method: account.ByPassword, PasswordHash: a.PasswordHash})
+		return err
+	}
+	want(t, "before the change", open(thief), nil)
+	want(t, "forgot", f.ForgotPassword(t.Context(), ada.Email), nil)
+	token := tokenOf(f.mailAll(t)[0].Link)
+	owner, err := f.ResetPassword(t.Context(), token, "another correct horse", account.Access{})
+	want(t, "reset", err, nil)
+	want(t, "the thief after the reset", open(thief), account.ErrBadCredentials)
+	want(t, "the owner", open(owner), nil)
+	keep := f.open(t, owner, account.ByPassword)
+	want(t, "change", f.ChangePassword(t.Context(), ada.ID, "another correct horse", "a third correct horse", keep,
+		audit.Person()), nil)
+	want(t, "after the change", open(owner), account.ErrBadCredentials)
+	f.store.exec("UPDATE accounts SET state = 'suspended' WHERE id = $1", ada.ID)
+	want(t, "suspended", open(owner), account.ErrSuspended)
+}

@@ -1,0 +1,220 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/analytics"
+	"github.com/service-dev/service/backend/internal/audit"
+)
+
+// twoReplicas sends the same events through two processes at once: each counts once.
+func twoReplicas(t *testing.T, f *analyticsFixture) {
+	replicas := []*analytics.Service{f.replica(1 << 40), f.replica(1 << 40)}
+	var mu sync.Mutex
+	accepted := 0
+	var group sync.WaitGroup
+	for n := range 16 {
+		var events []analytics.Event
+		for i := range 100 {
+			events = append(events, f.event(fmt.Sprint("e-", (i+n*10)%200), i))
+		}
+		group.Go(func() {
+			a, err := replicas[n%2].Ingest(t.Context(), "ada", f.app, events)
+			if err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			accepted += a.Accepted
+		})
+	}
+	group.Wait()
+	r := f.report(t, analytics.Query{})
+	if accepted != 200 || r.Events != 200 || r.PeakActiveInstalls != 100 {
+		t.Errorf("%d accepted, %d events, %d installs", accepted, r.Events, r.PeakActiveInstalls)
+	}
+}
+
+// overQuota: beyond it one install in ten is counted, tenfold, and everybody is told.
+func overQuota(t *testing.T, f *analyticsFixture) {
+	f.Service = f.replica(1000)
+	send := func(from, n int) (a analytics.Accepted) {
+		var events []analytics.Event
+		for i := from; i < from+n; i++ {
+			events = append(events, f.event(fmt.Sprint("e-", i), i))
+		}
+		return f.ingest(t, events...)
+	}
+	for i := range 2 {
+		if a := send(i*500, 500); a.Accepted != 500 || a.SampleRate != 1 {
+			t.Errorf("within the quota: %+v", a)
+		}
+	}
+	if r := f.report(t, analytics.Query{}); r.Estimated || len(r.Approximate) > 0 || r.Events != 1000 ||
+		r.PeakActiveInstalls != 1000 {
+		t.Errorf("within the quota: %d events, %d installs, approximate %v", r.Events, r.PeakActiveInstalls, r.Approximate)
+	}
+	kept := 0
+	for i := range 40 {
+		a := send(1000+i*500, 500)
+		if a.SampleRate != 10 || a.Accepted+a.Sampled != 500 {
+			t.Fatalf("over the quota: %+v", a)
+		}
+		kept += a.Accepted
+	}
+	r := f.report(t, analytics.Query{})
+	if want := int64(1000 + 10*kept); r.Events != want || r.PeakActiveInstalls != want || r.Events < 18_000 ||
+		r.Events > 24_000 {
+		t.Errorf("21,000 events of as many installs: %d events, %d installs, want %d", r.Events, r.PeakActiveInstalls, want)
+	}
+	if !r.Estimated || len(r.Approximate) == 0 || !strings.Contains(r.Reading, "about") {
+		t.Errorf("nobody is told: %v, %v, %q", r.Estimated, r.Approximate, r.Reading)
+	}
+	// An install that was counted for itself stands for no others.
+	send(0, 1)
+	f.ingest(t, f.event("again", 1))
+	if again := f.report(t, analytics.Query{}); again.PeakActiveInstalls != r.PeakActiveInstalls {
+		t.Errorf("%d installs, then %d", r.PeakActiveInstalls, again.PeakActiveInstalls)
+	}
+	f.clock.pass(24 * time.Hour)
+	if a := send(90_000, 10); a.SampleRate != 1 || a.Accepted != 10 {
+		t.Errorf("the next day: %+v", a)
+	}
+}
+
+// manyNames: a name for each event must not fill the store.
+func manyNames(t *testing.T, f *analyticsFixture) {
+	for batch := range 3 {
+		var events []analytics.Event
+		for i := range 150 {
+			e := f.event(fmt.Sprint("e-", batch, "-", i), 1)
+			e.Name = fmt.Sprintf("name-%d-%03d", batch, i)
+			events = append(events, e)
+		}
+		f.ingest(t, events...)
+	}
+	one := f.event("known", 1)
+	one.Name = "name-0-000"
+	f.ingest(t, one)
+	r := f.report(t, analytics.Query{})
+	if len(r.ByEvent) != 21 || r.ByEvent[20].Name != analytics.Other || r.ByEvent[20].N != 451-21 || r.Events != 451 {
+		t.Errorf("%d events as %v", r.Events, r.ByEvent)
+	}
+	if r.ByEvent[0] != (analytics.Count{Name: "name-0-000", N: 2}) {
+		t.Errorf("a name that has its room is first: %v", r.ByEvent[0])
+	}
+	sums, err := f.store.AnalyticsCounters(t.Context(), "ada", f.app, analytics.SpanDay, 0, 1<<40)
+	if err != nil || len(sums) > 210 {
+		t.Errorf("%d rows of 450 names (%v)", len(sums), err)
+	}
+}
+
+// oldGoes: ids, hashes and salts go some days later, sums by hour after months; reports of days stay as they were.
+func oldGoes(t *testing.T, f *analyticsFixture) {
+	f.ingest(t, f.event("a", 1), f.event("b", 2))
+	first := f.clock.now()
+	salt, err := f.store.AnalyticsSalt(t.Context(), first.Unix()/86400, []byte("new"))
+	if err != nil || string(salt) == "new" {
+		t.Fatalf("the day has no salt (%v)", err)
+	}
+	f.clock.pass(71 * time.Hour)
+	want(t, "sweep", f.Sweep(t.Context()), nil)
+	again := f.event("a", 1)
+	again.At = first
+	if a := f.ingest(t, again); a.Duplicates != 1 {
+		t.Errorf("sent again in time: %+v", a)
+	}
+	f.clock.pass(5 * 24 * time.Hour)
+	want(t, "sweep", f.Sweep(t.Context()), nil)
+	if a := f.ingest(t, again); a.Late != 1 {
+		t.Errorf("sent again too late: %+v", a)
+	}
+	if salt, err := f.store.AnalyticsSalt(t.Context(), first.Unix()/86400, []byte("new")); err != nil ||
+		string(salt) != "new" {
+		t.Errorf("the salt of the day is still there (%v)", err)
+	}
+	f.clock.pass(60 * 24 * time.Hour)
+	want(t, "sweep", f.Sweep(t.Context()), nil)
+	byHour := analytics.Query{From: first.Add(-time.Hour), To: first.Add(time.Hour), Interval: analytics.Hour}
+	if r := f.report(t, byHour); r.Events != 2 || r.PeakActiveInstalls != 2 {
+		t.Errorf("hours of two months ago: %+v", r)
+	}
+	f.clock.pass(60 * 24 * time.Hour)
+	want(t, "sweep", f.Sweep(t.Context()), nil)
+	if sums, err := f.store.AnalyticsCounters(t.Context(), "ada", f.app, analytics.SpanHour, 0, 1<<40); err != nil ||
+		len(sums) != 0 {
+		t.Errorf("%d hours are kept for ever (%v)", len(sums), err)
+	}
+	want(t, "hours that are gone", errOf(f.Report(t.Context(), "ada", f.app, byHour)), analytics.ErrInvalid)
+	if r := f.report(t, analytics.Query{From: first.Add(-24 * time.Hour), To: first.Add(24 * time.Hour),
+		Interval: analytics.Day}); r.Events != 2 || r.PeakActiveInstalls != 2 {
+		t.Errorf("days of four months ago: %+v", r)
+	}
+}
+
+func endsOfTime(t *testing.T, f *analyticsFixture) {
+	at := func(id string, d time.Duration) analytics.Event {
+		e := f.event(id, 1)
+		e.At = e.At.Add(d)
+		return e
+	}
+	a := f.ingest(t, at("now", 0), at("ahead", 10*time.Minute), at("future", 10*time.Minute+time.Millisecond),
+		at("oldest", -72*time.Hour), at("older", -72*time.Hour-time.Millisecond), at("ahead", 10*time.Minute))
+	if a.Accepted != 3 || a.Duplicates != 1 || a.Late != 1 || a.Rejected != 1 || a.Problems[0].Index != 2 {
+		t.Errorf("%+v", a)
+	}
+	// What was ahead of the clock counts as of its arrival, and once even when sent again on the next day.
+	f.clock.pass(21 * time.Hour)
+	if a := f.ingest(t, at("ahead", -21*time.Hour+10*time.Minute)); a.Duplicates != 1 {
+		t.Errorf("sent again: %+v", a)
+	}
+	now := f.clock.now()
+	for name, q := range map[string]analytics.Query{
+		"backwards":      {From: now, To: now.Add(-time.Hour)},
+		"in the future":  {From: now.Add(time.Hour), To: now.Add(2 * time.Hour)},
+		"too many days":  {From: now.Add(-91 * 24 * time.Hour), To: now},
+		"too many hours": {From: now.Add(-8 * 24 * time.Hour), To: now, Interval: analytics.Hour},
+		"weeks":          {Interval: "week"},
+		"before 1970":    {From: time.Unix(-1, 0), To: now},
+	} {
+		want(t, name, errOf(f.Report(t.Context(), "ada", f.app, q)), analytics.ErrInvalid)
+	}
+	if r := f.report(t, analytics.Query{}); len(r.Series) != 7 || r.Interval != analytics.Day {
+		t.Errorf("by default %d %ss", len(r.Series), r.Interval)
+	}
+	if r := f.report(t, analytics.Query{From: now.Add(-23 * time.Hour)}); len(r.Series) != 24 ||
+		r.Interval != analytics.Hour {
+		t.Errorf("a day back: %d %ss", len(r.Series), r.Interval)
+	}
+	if r, err := f.Report(t.Context(), "bob", f.app, analytics.Query{}); err != nil || r.Events != 0 {
+		t.Errorf("another account reads %d events (%v)", r.Events, err)
+	}
+}
+
+// mergedCounts: sums are added, what both have counts once.
+func mergedCounts(t *testing.T, f *analyticsFixture) {
+	into := f.app
+	f.ingest(t, f.event("a", 1), f.event("b", 2))
+	f.app = f.mint(t, "com.example.old")
+	f.ingest(t, f.event("c", 2), f.event("d", 3))
+	want(t, "merge", f.projects.Merge(t.Context(), "ada", f.app, into, audit.Person()), nil)
+	f.app = into
+	r := f.report(t, analytics.Query{From: f.clock.now().Add(-3 * time.Hour)})
+	last := r.Series[len(r.Series)-1]
+	if r.Events != 4 || r.PeakActiveInstalls != 3 || last.ActiveInstalls != 3 || r.ByEvent[0].N != 4 {
+		t.Errorf("merged: %+v", r)
+	}
+	if a := f.ingest(t, f.event("c", 2), f.event("e", 3)); a.Duplicates != 1 || a.Accepted != 1 {
+		t.Errorf("after it: %+v", a)
+	}
+	fatal(t, f.projects.Delete(t.Context(), "ada", into, audit.Person()))
+	if _, err := f.Ingest(t.Context(), "ada", into, []analytics.Event{f.event("z", 1)}); !errors.Is(err,
+		analytics.ErrNoProject) {
+		t.Errorf("of a deleted project: %v", err)
+	}
+}

@@ -1,0 +1,154 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/audit"
+)
+
+var auditTests = map[string]func(*testing.T, *projectFixture){
+	"pages":         auditPages,
+	"names":         auditNames,
+	"reads":         auditReads,
+	"reads at once": auditReadsAtOnce,
+	"retention":     auditRetention,
+}
+
+func TestAudit(t *testing.T) { testProjects(t, auditTests) }
+
+func (f *projectFixture) fill(n int) {
+	for i := range n {
+		f.store.exec(fmt.Sprintf(`INSERT INTO audit (id, account_id, at, actor, link_id, action, app_id, summary)
+			VALUES ('0000-%06d', 'ada', %d, 'person', '', 'project.changed', '', '')`, i, f.clock.now().UnixMilli()))
+	}
+}
+
+// auditPages: from page to page nothing is skipped and nothing told twice, also when entries are added meanwhile.
+func auditPages(t *testing.T, f *projectFixture) {
+	f.fill(450)
+	var got []string
+	before := ""
+	for {
+		page := f.entries(t, audit.Filter{Before: before, Limit: 1000})
+		if len(page) > audit.MaxListed {
+			t.Fatalf("a page of %d", len(page))
+		}
+		if len(page) == 0 {
+			break
+		}
+		for _, e := range page {
+			got = append(got, e.ID)
+		}
+		before = page[len(page)-1].ID
+		f.key(t, app)
+	}
+	if len(got) != 450 || !slices.IsSortedFunc(got, func(a, b string) int { return -compare(a, b) }) {
+		t.Errorf("%d entries in pages", len(got))
+	}
+	if page := f.entries(t, audit.Filter{Limit: 2}); len(page) != 2 || page[0].Action != "key.minted" {
+		t.Errorf("two newest: %+v", page)
+	}
+	if page := f.entries(t, audit.Filter{Project: app}); len(page) != 4 {
+		t.Errorf("%d entries of the project", len(page)) // made, and a key for each of three pages
+	}
+	if foreign, err := f.audit.List(t.Context(), "bob", audit.Filter{}); err != nil || len(foreign) != 0 {
+		t.Errorf("bob sees %v, %v", foreign, err)
+	}
+	want(t, "bob's look at an entry of ada's", errOf(f.audit.Get(t.Context(), "bob", got[0])), audit.ErrNotFound)
+}
+
+func compare(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func auditNames(t *testing.T, f *projectFixture) {
+	for who, name := range map[audit.Actor]string{
+		audit.Agent("link-1"):     "laptop · test",
+		audit.Agent("link-3"):     "an agent whose link is gone", // bob's: his host name is none of ada's business
+		audit.Agent("missing"):    "an agent whose link is gone",
+		audit.Person():            "you",
+		audit.Operator():          "operator",
+		{Kind: audit.KindBackend}: "the service",
+	} {
+		fatal(t, f.audit.Read(t.Context(), "ada", "", "some.read", who))
+		e := f.entries(t, audit.Filter{Limit: 1})[0]
+		if e.ActorName != name || e.Actor != who {
+			t.Errorf("%+v is called %q", who, e.ActorName)
+		}
+		if again, err := f.audit.Get(t.Context(), "ada", e.ID); err != nil || again.ActorName != name ||
+			again.Summary != e.Summary {
+			t.Errorf("%+v, %v", again, err)
+		}
+	}
+}
+
+// auditReads: one entry for ten minutes of reading the same through the same link.
+func auditReads(t *testing.T, f *projectFixture) {
+	read := func(project, action, link string) int {
+		t.Helper()
+		fatal(t, f.audit.Read(t.Context(), "ada", project, action, audit.Agent(link)))
+		return f.store.count("SELECT COUNT(*) FROM audit")
+	}
+	for i, c := range []struct {
+		project, action, link string
+		pass                  time.Duration
+		n                     int
+	}{
+		{app, "assistant.read", "link-1", 0, 1},
+		{app, "assistant.read", "link-1", 9 * time.Minute, 1},
+		{app, "analytics.read", "link-1", 0, 2},
+		{other, "assistant.read", "link-1", 0, 3},
+		{app, "assistant.read", "link-2", 0, 4},
+		{app, "assistant.read", "link-1", time.Minute, 5},
+		{app, "assistant.read", "link-1", 0, 5},
+	} {
+		f.clock.pass(c.pass)
+		if n := read(c.project, c.action, c.link); n != c.n {
+			t.Errorf("step %d: %d entries, want %d", i, n, c.n)
+		}
+	}
+	if e := f.entries(t, audit.Filter{Project: app})[0]; e.Action != "assistant.read" || e.Summary == "" || e.Undoable() {
+		t.Errorf("%+v", e)
+	}
+}
+
+func auditReadsAtOnce(t *testing.T, f *projectFixture) {
+	race(t, 20, isAny(), func(int) error {
+		return f.audit.Read(t.Context(), "ada", app, "assistant.read", audit.Agent("link-1"))
+	})
+	if n := f.store.count("SELECT COUNT(*) FROM audit"); n != 1 {
+		t.Errorf("%d entries", n)
+	}
+}
+
+// auditRetention: the oldest beyond the bounds go, of that account only.
+func auditRetention(t *testing.T, f *projectFixture) {
+	f.fill(10)
+	fatal(t, f.audit.Read(t.Context(), "bob", "", "assistant.read", audit.Person()))
+	if n, err := f.audit.Store.SweepAudit(t.Context(), f.clock.now().Add(-audit.Kept), 7); err != nil || n != 3 {
+		t.Errorf("%d dropped, %v", n, err)
+	}
+	if all := f.entries(t, audit.Filter{}); len(all) != 7 || all[6].ID != "0000-000003" {
+		t.Errorf("%d entries", len(all))
+	}
+	f.clock.pass(audit.Kept - time.Hour)
+	f.key(t, app)
+	want(t, "sweep", f.audit.Sweep(t.Context()), nil)
+	if n := f.store.count("SELECT COUNT(*) FROM audit"); n != 10 {
+		t.Errorf("%d entries within the time", n)
+	}
+	f.clock.pass(2 * time.Hour)
+	want(t, "sweep", f.audit.Sweep(t.Context()), nil)
+	if got := f.actions(t); !slices.Equal(got, []string{"key.minted", "project.created"}) {
+		t.Errorf("left: %v", got)
+	}
+}

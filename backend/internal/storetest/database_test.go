@@ -1,0 +1,111 @@
+// Package storetest is the conformance suite of the store: what every database engine must do for the features. It
+// tests through the features' own services, so that the rules and the SQL are proved together.
+package storetest
+
+import (
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/backend/internal/sqlstore"
+	"github.com/service-dev/service/packaging/enginetest"
+	"github.com/service-dev/service/packaging/reaper"
+)
+
+func TestMain(m *testing.M) {
+	enginetest.UseMemory()
+	os.Exit(reaper.Run(func() int { return enginetest.Run(m) }))
+}
+
+// database is a store, and what an operator's own client does with its database.
+type database struct {
+	*sqlstore.Store
+	t       *testing.T
+	address string
+	client  *sql.DB
+}
+
+// eachEngine runs the tests of a suite on every engine, each with an empty database of its own.
+func eachEngine[T any](t *testing.T, tests map[string]T, run func(t *testing.T, db *database, test T)) {
+	migrate := func(t *testing.T, address string) { fatal(t, openStore(t, address).Close()) }
+	enginetest.EachMigrated(t, migrate, func(t *testing.T, create func(t *testing.T) string) {
+		for name, test := range tests {
+			t.Run(name, func(t *testing.T) {
+				address := create(t)
+				db := &database{
+					Store: openStore(t, address), t: t, address: address, client: enginetest.Connect(t, address),
+				}
+				t.Cleanup(func() { _ = db.Close() })
+				run(t, db, test)
+			})
+		}
+	})
+}
+
+func openStore(t *testing.T, address string) *sqlstore.Store {
+	t.Helper()
+	return must(sqlstore.Open(t.Context(), address, slog.New(slog.DiscardHandler)))(t)
+}
+
+// reopen closes the store and opens its database again.
+func (d *database) reopen() {
+	d.t.Helper()
+	noError(d.t, d.Close())
+	d.Store = openStore(d.t, d.address)
+}
+
+func (d *database) exec(statement string, args ...any) {
+	d.t.Helper()
+	_, err := d.client.ExecContext(d.t.Context(), statement, args...)
+	fatal(d.t, err)
+}
+
+// count returns the number that a query selects.
+func (d *database) count(query string) (n int) {
+	d.t.Helper()
+	fatal(d.t, d.client.QueryRowContext(d.t.Context(), query).Scan(&n))
+	return n
+}
+
+// dump returns every value of every table as text.
+func (d *database) dump() string {
+	d.t.Helper()
+	tables := "SELECT name FROM sqlite_master WHERE type = 'table'"
+	if enginetest.IsPostgres(d.address) {
+		tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"
+	}
+	var out strings.Builder
+	for _, table := range d.rows(tables) {
+		for _, row := range d.rows("SELECT * FROM " + table[0]) {
+			fmt.Fprintln(&out, table[0], row)
+		}
+	}
+	return out.String()
+}
+
+func (d *database) rows(query string) (all [][]string) {
+	d.t.Helper()
+	rows := must(d.client.QueryContext(d.t.Context(), query))(d.t)
+	defer rows.Close()
+	columns := must(rows.Columns())(d.t)
+	for rows.Next() {
+		values, into := make([]any, len(columns)), make([]any, len(columns))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		fatal(d.t, rows.Scan(into...))
+		row := make([]string, len(columns))
+		for i, v := range values {
+			if b, ok := v.([]byte); ok {
+				v = string(b)
+			}
+			row[i] = fmt.Sprint(v)
+		}
+		all = append(all, row)
+	}
+	fatal(d.t, rows.Err())
+	return all
+}

@@ -1,0 +1,131 @@
+package storetest
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/link"
+	"github.com/service-dev/service/backend/internal/secret"
+)
+
+var hash = secret.NewHasher([]byte("a key of thirty-two bytes or more"))
+
+// clock is a time that the test sets.
+type clock struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func newClock() *clock { return &clock{at: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)} }
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
+}
+
+func (c *clock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
+}
+
+// must returns the result of a call that has to succeed: must(f.Start(ctx))(t).
+func must[T any](v T, err error) func(t *testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		fatal(t, err)
+		return v
+	}
+}
+
+// fatal ends the test on an error.
+func fatal(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// noError fails the test on an error; goroutines may call it.
+func noError(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// errOf returns the error of a call whose result does not matter.
+func errOf[T any](_ T, err error) error { return err }
+
+// want reports an error other than the wanted one.
+func want(t *testing.T, what string, got, wanted error) {
+	t.Helper()
+	if !errors.Is(got, wanted) {
+		t.Errorf("%s: got %v, want %v", what, got, wanted)
+	}
+}
+
+// race runs f n times at once. It returns how many calls succeeded and how many failed as isLost says; any other error
+// fails the test.
+func race(t *testing.T, n int, isLost func(error) bool, f func(i int) error) (won, lost int) {
+	t.Helper()
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { errs[i] = f(i) })
+	}
+	wg.Wait()
+	for i, err := range errs {
+		switch {
+		case err == nil:
+			won++
+		case isLost(err):
+			lost++
+		default:
+			t.Errorf("call %d of %d at once: %v", i, n, err)
+		}
+	}
+	return won, lost
+}
+
+// isAny returns a predicate for race: whether an error is one of the targets.
+func isAny(targets ...error) func(error) bool {
+	return func(err error) bool {
+		for _, target := range targets {
+			if errors.Is(err, target) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+func addAccount(t *testing.T, store *database, c *clock, id, email string) account.Account {
+	t.Helper()
+	a := account.Account{
+		ID: id, Email: email, PasswordHash: "x", Active: true, PrivacyAccepted: c.now(), CreatedAt: c.now(),
+	}
+	fatal(t, store.InsertAccount(t.Context(), a))
+	return a
+}
+
+// addLink inserts a code, approves it and redeems it for a link with the given id.
+func addLink(t *testing.T, store *database, c *clock, id, accountID, host string) {
+	t.Helper()
+	now := c.now()
+	code := link.Code{
+		DeviceHash: "d" + id, UserHash: "u" + id, State: link.Pending, CreatedAt: now, ExpiresAt: now.Add(time.Hour),
+		Requester: link.Requester{Host: host},
+	}
+	fatal(t, store.InsertCode(t.Context(), code, audit.Trace{}))
+	if !must(store.Decide(t.Context(), code.UserHash, link.Approved, accountID, now, audit.Trace{}))(t) {
+		t.Fatal("the code was not approved")
+	}
+	l := link.Link{ID: id, TokenHash: "t" + id, LinkedAt: now}
+	must(store.Redeem(t.Context(), code.DeviceHash, now, l, audit.Trace{}))(t)
+}

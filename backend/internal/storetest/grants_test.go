@@ -1,0 +1,120 @@
+package storetest
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/grants"
+)
+
+var grantTests = map[string]func(*testing.T, *projectFixture){
+	"the default":        grantDefaults,
+	"what is set":        grantsSet,
+	"refused":            grantsRefused,
+	"set by two at once": grantsAtOnce,
+}
+
+func TestGrants(t *testing.T) { testProjects(t, grantTests) }
+
+func (f *projectFixture) grantsOf(t *testing.T, account, project string) grants.Grants {
+	t.Helper()
+	return must(f.grants.Of(t.Context(), account, project))(t)
+}
+
+func grantDefaults(t *testing.T, f *projectFixture) {
+	f.key(t, app)
+	for _, project := range []string{app, "com.example.missing"} {
+		if diff := cmp.Diff(grants.Default(), f.grantsOf(t, "ada", project)); diff != "" {
+			t.Errorf("%s: %s", project, diff)
+		}
+	}
+	g := f.grantsOf(t, "ada", app)
+	if g.Of(grants.Assistant, grants.Voice) != grants.ReadWrite || g.Of(grants.Credentials, "") != grants.ReadWrite ||
+		g.Of(grants.Analytics, "") != grants.Read {
+		t.Errorf("not the table's defaults: %+v", g)
+	}
+	// Setting what stands already is no change.
+	fatal(t, f.grants.Set(t.Context(), "ada", app, g, audit.Person()))
+	if f.entries(t, audit.Filter{})[0].Action == "grants.changed" {
+		t.Error("no change left an entry")
+	}
+}
+
+// grantsSet: the very next read sees a change, and only what differs from the default is kept.
+func grantsSet(t *testing.T, f *projectFixture) {
+	f.key(t, app)
+	f.key(t, other)
+	must(f.MintKey(t.Context(), "bob", app, "x", audit.Person()))(t)
+	g := grants.Default()
+	g.Assistant[grants.Voice] = grants.Off
+	g.Assistant[grants.Sounds] = grants.Read
+	g.Analytics = grants.ReadWrite
+	fatal(t, f.grants.Set(t.Context(), "ada", app, g, audit.Person()))
+	if diff := cmp.Diff(g, f.grantsOf(t, "ada", app)); diff != "" {
+		t.Error(diff)
+	}
+	if n := f.store.count("SELECT COUNT(*) FROM project_grants"); n != 3 {
+		t.Errorf("%d rows", n)
+	}
+	for _, of := range [][2]string{{"ada", other}, {"bob", app}} {
+		if diff := cmp.Diff(grants.Default(), f.grantsOf(t, of[0], of[1])); diff != "" {
+			t.Errorf("%v: %s", of, diff)
+		}
+	}
+	e := f.entries(t, audit.Filter{Project: app})[0]
+	if e.Action != "grants.changed" || e.Undoable() ||
+		e.Summary != "assistant_config.voice: read_write -> off; "+
+			"assistant_config.sounds: read_write -> read; analytics: read -> read_write" {
+		t.Errorf("entry: %+v", e)
+	}
+	fatal(t, f.grants.Set(t.Context(), "ada", app, grants.Default(), audit.Person()))
+	if diff := cmp.Diff(grants.Default(), f.grantsOf(t, "ada", app)); diff != "" ||
+		f.store.count("SELECT COUNT(*) FROM project_grants") != 0 {
+		t.Error(diff)
+	}
+}
+
+func grantsRefused(t *testing.T, f *projectFixture) {
+	f.key(t, app)
+	want(t, "a missing project", f.grants.Set(t.Context(), "ada", other, grants.Default(), audit.Person()),
+		grants.ErrNoProject)
+	want(t, "a foreign project", f.grants.Set(t.Context(), "bob", app, grants.Default(), audit.Person()),
+		grants.ErrNoProject)
+	for name, spoil := range map[string]func(g *grants.Grants){
+		"no level":       func(g *grants.Grants) { g.Credentials = "" },
+		"another level":  func(g *grants.Grants) { g.Analytics = "write" },
+		"a field's":      func(g *grants.Grants) { g.Assistant[grants.Voice] = "all" },
+		"a field less":   func(g *grants.Grants) { delete(g.Assistant, grants.Voice) },
+		"a field more":   func(g *grants.Grants) { g.Assistant["colour"] = grants.Read },
+		"another's name": func(g *grants.Grants) { delete(g.Assistant, grants.Voice); g.Assistant["colour"] = grants.Read },
+	} {
+		g := grants.Default()
+		g.Assistant[grants.Sounds] = grants.Off
+		spoil(&g)
+		err := f.grants.Set(t.Context(), "ada", app, g, audit.Person())
+		if invalid := (*grants.InvalidError)(nil); !errors.As(err, &invalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if n := f.store.count("SELECT COUNT(*) FROM project_grants"); n != 0 {
+		t.Errorf("%d rows of refused grants", n)
+	}
+}
+
+// grantsAtOnce: one of them stands whole.
+func grantsAtOnce(t *testing.T, f *projectFixture) {
+	f.key(t, app)
+	off, read := grants.Default(), grants.Default()
+	for _, field := range grants.Fields() {
+		off.Assistant[field], read.Assistant[field] = grants.Off, grants.Read
+	}
+	race(t, 10, isAny(), func(i int) error {
+		return f.grants.Set(t.Context(), "ada", app, []grants.Grants{off, read}[i%2], audit.Person())
+	})
+	if g := f.grantsOf(t, "ada", app); !cmp.Equal(g, off) && !cmp.Equal(g, read) {
+		t.Errorf("a mixture: %+v", g)
+	}
+}

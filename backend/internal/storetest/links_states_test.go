@@ -1,0 +1,194 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/link"
+	"github.com/service-dev/service/backend/internal/secret"
+)
+
+func (f *fixture) grace(t *testing.T) {
+	ada := f.person(t, "ada")
+	for _, c := range []struct {
+		after time.Duration
+		err   error
+	}{{29 * time.Second, nil}, {31 * time.Second, link.ErrExpired}} {
+		issued := f.start(t)
+		f.clock.pass(10*time.Minute - time.Second)
+		want(t, "approve in time", f.Approve(f.ctx, issued.UserCode, ada.ID), nil)
+		f.clock.pass(time.Second + c.after)
+		want(t, fmt.Sprintf("redeem %s after the window", c.after), errOf(f.Poll(f.ctx, issued.DeviceCode)), c.err)
+	}
+}
+
+// pacing: polling too fast raises the interval, up to the cap, across a restart, and never delays an approved code.
+func (f *fixture) pacing(t *testing.T) {
+	ada := f.person(t, "ada")
+	issued := f.start(t)
+	poll := func() time.Duration {
+		t.Helper()
+		p := must(f.Poll(f.ctx, issued.DeviceCode))(t)
+		f.clock.pass(time.Second)
+		return p.Interval
+	}
+	for i, wanted := range []time.Duration{5, 10, 15, 20} {
+		if got := poll(); got != wanted*time.Second {
+			t.Errorf("poll %d: interval %s, want %ds", i, got, wanted)
+		}
+	}
+	f.restart()
+	if got := poll(); got != 20*time.Second {
+		t.Errorf("after a restart: interval %s, want 20s", got)
+	}
+	for range 12 {
+		poll()
+	}
+	if got := poll(); got != time.Minute {
+		t.Errorf("interval %s, want the cap of 60s", got)
+	}
+	want(t, "approve", f.Approve(f.ctx, issued.UserCode, ada.ID), nil)
+	if p, err := f.Poll(f.ctx, issued.DeviceCode); err != nil || p.Token == nil {
+		t.Errorf("an early poll of an approved code: %v, %v", p, err)
+	}
+}
+
+// suspended: who is suspended between approving and the next poll gets no token, however often they poll;
+// restored in time, the approval counts.
+func (f *fixture) suspended(t *testing.T) {
+	ada := f.person(t, "ada")
+	issued := f.start(t)
+	want(t, "approve", f.Approve(f.ctx, issued.UserCode, ada.ID), nil)
+	if ok, err := f.accounts().Suspend(f.ctx, ada.ID, audit.Operator()); err != nil || !ok {
+		t.Fatalf("suspend: %v, %v", ok, err)
+	}
+	for range 3 {
+		poll, err := f.Poll(f.ctx, issued.DeviceCode)
+		want(t, "poll of a suspended account's code", err, link.ErrDenied)
+		if poll.Token != nil {
+			t.Fatal("a token for a suspended account")
+		}
+	}
+	if links, err := f.store.AllLinks(f.ctx, ada.ID); err != nil || len(links) != 0 {
+		t.Fatalf("%d links (%v)", len(links), err)
+	}
+	if ok, err := f.accounts().Restore(f.ctx, ada.ID, audit.Operator()); err != nil || !ok {
+		t.Fatalf("restore: %v, %v", ok, err)
+	}
+	poll, err := f.Poll(f.ctx, issued.DeviceCode)
+	if err != nil || poll.Token == nil {
+		t.Fatalf("restored: %v, %v", poll, err)
+	}
+	for _, step := range []struct {
+		set    func() (bool, error)
+		wanted error
+	}{
+		{func() (bool, error) { return f.accounts().Suspend(f.ctx, ada.ID, audit.Operator()) }, link.ErrRevoked},
+		{func() (bool, error) { return f.accounts().Restore(f.ctx, ada.ID, audit.Operator()) }, nil},
+	} {
+		if ok, err := step.set(); err != nil || !ok {
+			t.Fatalf("%v, %v", ok, err)
+		}
+		want(t, "the very next call", errOf(f.Authenticate(f.ctx, poll.Token.AuthToken)), step.wanted)
+	}
+}
+
+// legacy: a token that still has its original lifetime is honoured until then.
+func (f *fixture) legacy(t *testing.T) {
+	ada := f.person(t, "ada")
+	issued := f.start(t)
+	want(t, "approve", f.Approve(f.ctx, issued.UserCode, ada.ID), nil)
+	token, now := secret.New(secret.Token), f.clock.now()
+	end := now.Add(24 * time.Hour)
+	_, err := f.store.Redeem(f.ctx, hash.Hash("device_code", issued.DeviceCode), now, link.Link{ID: "legacy",
+		TokenHash: hash.Hash("token", token),
+		LinkedAt:  now, ExpiresAt: end}, audit.Trace{})
+	want(t, "redeem", err, nil)
+	for _, step := range []struct {
+		at     time.Time
+		wanted error
+	}{{now, nil}, {end, nil}, {end.Add(time.Millisecond), link.ErrTokenExpired}} {
+		f.clock.pass(step.at.Sub(f.clock.now()))
+		who, err := f.Authenticate(f.ctx, token)
+		want(t, "at "+step.at.String(), err, step.wanted)
+		if err == nil && !who.ExpiresAt.Equal(end) {
+			t.Errorf("the token says that it ends at %v", who.ExpiresAt)
+		}
+	}
+}
+
+// takenFirst gives the first codes that are stored the user code of one that is there.
+type takenFirst struct {
+	link.CodeStore
+	taken string
+	times int
+}
+
+func (s *takenFirst) InsertCode(ctx context.Context, c link.Code, t audit.Trace) error {
+	if s.times > 0 {
+		s.times--
+		c.UserHash = s.taken
+	}
+	return s.CodeStore.InsertCode(ctx, c, t)
+}
+
+// collisions: the database refuses a user code that is taken, another is drawn, and the first stays as it was.
+func (f *fixture) collisions(t *testing.T) {
+	ada := f.person(t, "ada")
+	first := f.start(t)
+	taken := hash.Hash("user_code", first.UserCode)
+	codes := &takenFirst{CodeStore: f.store, taken: taken, times: 4}
+	s := link.NewService(codes, f.store, hash, link.Settings{CodeTTL: 10 * time.Minute, PollInterval: 5 * time.Second},
+		slog.New(slog.DiscardHandler), f.clock.now)
+	second, err := s.Start(f.ctx, link.Requester{Host: "desk"})
+	if err != nil || second.UserCode == first.UserCode || codes.times != 0 {
+		t.Fatalf("%v after collisions, %d left", err, codes.times)
+	}
+	if n, err := f.store.PendingCodes(f.ctx, f.clock.now()); err != nil || n != 2 {
+		t.Errorf("%d codes (%v)", n, err)
+	}
+	codes.times = 5
+	if _, err := s.Start(f.ctx, link.Requester{}); err == nil {
+		t.Error("a code although every draw was taken")
+	}
+	if got := f.actions(t, link.Asked{}); got != "issue issue" {
+		t.Errorf("the trail: %s", got)
+	}
+	want(t, "approve the second", f.Approve(f.ctx, second.UserCode, ada.ID), nil)
+	if poll, err := f.Poll(f.ctx, first.DeviceCode); err != nil || poll.Token != nil {
+		t.Errorf("the first: %v, %v", poll, err)
+	}
+	if poll, err := f.Poll(f.ctx, second.DeviceCode); err != nil || poll.Token == nil {
+		t.Errorf("the second: %v, %v", poll, err)
+	}
+}
+
+// sweptMeanwhile lets something happen between reading a link and noting its use.
+type sweptMeanwhile struct {
+	link.TokenStores
+	happen func()
+}
+
+func (s *sweptMeanwhile) MarkUsed(ctx context.Context, linkID, ip string, now time.Time) error {
+	s.happen()
+	return s.TokenStores.MarkUsed(ctx, linkID, ip, now)
+}
+
+// firstUse: a token that is swept in the moment of its first use does not work once and never again.
+func (f *fixture) firstUse(t *testing.T) {
+	ada := f.person(t, "ada")
+	issued := f.start(t)
+	want(t, "approve", f.Approve(f.ctx, issued.UserCode, ada.ID), nil)
+	poll, err := f.Poll(f.ctx, issued.DeviceCode)
+	want(t, "redeem", err, nil)
+	want(t, "poll again", errOf(f.Poll(f.ctx, issued.DeviceCode)), link.ErrUnknown)
+	f.clock.pass(2 * time.Minute)
+	tokens := &sweptMeanwhile{TokenStores: f.store, happen: func() { want(t, "sweep", f.Sweep(f.ctx), nil) }}
+	s := link.NewService(f.store, tokens, hash, link.Settings{UnusedAfter: time.Minute}, slog.New(slog.DiscardHandler),
+		f.clock.now)
+	want(t, "the first use", errOf(s.Authenticate(f.ctx, poll.Token.AuthToken)), link.ErrRevoked)
+}

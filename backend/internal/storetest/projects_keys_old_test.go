@@ -1,0 +1,46 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/projects"
+)
+
+// oldKeys: revoked keys go after their time, or when there are many newer ones; live ones and other projects' stay.
+func oldKeys(t *testing.T, f *projectFixture) {
+	keys := func(id string) int {
+		t.Helper()
+		all := must(f.Keys(t.Context(), "ada", id))(t)
+		return len(all)
+	}
+	gone, elsewhere, stays := f.key(t, app), f.key(t, other), f.key(t, app)
+	want(t, "revoke", f.RevokeKey(t.Context(), "ada", app, gone.ID, audit.Person()), nil)
+	want(t, "revoke", f.RevokeKey(t.Context(), "ada", other, elsewhere.ID, audit.Person()), nil)
+	f.clock.pass(projects.RevokedFor)
+	last := f.key(t, app)
+	if n := keys(app); n != 3 {
+		t.Errorf("%d keys at the end of their time", n)
+	}
+	f.clock.pass(time.Millisecond)
+	want(t, "revoke", f.RevokeKey(t.Context(), "ada", app, last.ID, audit.Person()), nil)
+	if n := keys(app); n != 2 {
+		t.Errorf("%d keys after it", n)
+	}
+	if n := keys(other); n != 1 {
+		t.Errorf("%d keys of another project", n)
+	}
+	for range projects.RevokedKept + 5 {
+		f.clock.pass(time.Second)
+		k := must(f.RotateKey(t.Context(), "ada", app, stays.ID, audit.Person()))(t)
+		last, stays = stays, k
+	}
+	all, err := f.Keys(t.Context(), "ada", app)
+	if err != nil || len(all) != projects.RevokedKept+1 || all[0].ID != stays.ID || all[1].ID != last.ID {
+		t.Errorf("%d keys after many rotations (%v)", len(all), err)
+	}
+	if _, err := f.Authenticate(t.Context(), stays.Secret); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,208 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/grants"
+	"github.com/service-dev/service/backend/internal/projects"
+	"github.com/service-dev/service/backend/internal/sessions"
+)
+
+var projectTests = map[string]func(*testing.T, *projectFixture){
+	"a key is told once":       keyToldOnce,
+	"fifty keys":               fiftyKeys,
+	"keys of two at once":      keysAtOnce,
+	"refused requests":         refusedKeys,
+	"what a key opens":         keyOpens,
+	"the use of a key":         keyUse,
+	"rotate":                   rotate,
+	"rotate twice at once":     rotateAtOnce,
+	"revoke":                   revokeKey,
+	"revoke while it is used":  revokeInUse,
+	"revoked keys of long ago": oldKeys,
+	"a project's beginnings":   beginnings,
+	"too many projects":        tooManyProjects,
+	"change":                   changeProject,
+	"foreign and missing":      foreignProjects,
+	"merge":                    merge,
+	"merge sessions":           mergeSessions,
+	"merge configs":            mergeConfigs,
+	"chains of merges":         mergeChain,
+	"merge against mint":       mergeAgainstMint,
+	"merge both ways at once":  mergeBothWays,
+	"delete":                   deleteProject,
+	"delete against mint":      deleteAgainstMint,
+	"a deleted project's name": deletedComesBack,
+}
+
+func TestProjects(t *testing.T) { testProjects(t, projectTests) }
+
+func testProjects(t *testing.T, tests map[string]func(*testing.T, *projectFixture)) {
+	eachEngine(t, tests, func(t *testing.T, db *database, test func(*testing.T, *projectFixture)) {
+		live := newSessionFixture(t, db)
+		db.exec("UPDATE links SET host = 'laptop', client = 'test'")
+		test(t, &projectFixture{
+			Service: &projects.Service{Store: db, Hasher: hash, Live: live.live, Now: live.clock.now},
+			grants:  &grants.Service{Store: db, Now: live.clock.now},
+			audit:   &audit.Service{Store: db, Now: live.clock.now},
+			live:    live, clock: live.clock, store: db,
+		})
+	})
+}
+
+type projectFixture struct {
+	*projects.Service
+	store  *database
+	grants *grants.Service
+	audit  *audit.Service
+	live   *sessionFixture
+	clock  *clock
+}
+
+const app, other = "com.example.app", "com.example.other"
+
+func (f *projectFixture) key(t *testing.T, project string) projects.Key {
+	t.Helper()
+	return must(f.MintKey(t.Context(), "ada", project, "laptop", audit.Agent("link-1")))(t)
+}
+
+func (f *projectFixture) get(t *testing.T, id string) projects.Project {
+	t.Helper()
+	p, err := f.Get(t.Context(), "ada", id)
+	if err != nil {
+		t.Fatalf("%s: %v", id, err)
+	}
+	return p
+}
+
+// actions gives what ada's audit log says, newest first.
+func (f *projectFixture) actions(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, e := range f.entries(t, audit.Filter{}) {
+		all = append(all, e.Action)
+	}
+	return all
+}
+
+func (f *projectFixture) entries(t *testing.T, filter audit.Filter) []audit.Entry {
+	t.Helper()
+	return must(f.audit.List(t.Context(), "ada", filter))(t)
+}
+
+func beginnings(t *testing.T, f *projectFixture) {
+	if all, err := f.List(t.Context(), "ada"); err != nil || len(all) != 0 {
+		t.Errorf("at first: %v, %v", all, err)
+	}
+	f.live.mint(t, f.live.ada, sessions.Request{Project: "com.example.hello-world"})
+	began := f.clock.now()
+	f.clock.pass(time.Minute)
+	f.key(t, app)
+	all, err := f.List(t.Context(), "ada")
+	if err != nil || len(all) != 2 {
+		t.Fatalf("%v, %v", all, err)
+	}
+	if p := all[0]; p.ID != app || p.DisplayName != "Example app" || p.Keys != 1 || p.OpenSessions != 0 ||
+		!p.LastActiveAt.IsZero() || len(p.Platforms) != 0 {
+		t.Errorf("keyed: %+v", p)
+	}
+	if p := all[1]; p.DisplayName != "Hello world" || p.Keys != 0 || p.OpenSessions != 1 || !p.CreatedAt.Equal(began) ||
+		!p.LastActiveAt.Equal(began) {
+		t.Errorf("with a session: %+v", p)
+	}
+	if got := f.actions(t); !slices.Equal(got, []string{"key.minted", "project.created", "project.created"}) {
+		t.Errorf("audit: %v", got)
+	}
+	if e := f.entries(t, audit.Filter{Project: "com.example.hello-world"}); len(e) != 1 ||
+		e[0].Actor != audit.Agent("link-1") {
+		t.Errorf("who began it: %+v", e)
+	}
+	f.clock.pass(sessions.Lifetime)
+	if p := f.get(t, "com.example.hello-world"); p.OpenSessions != 0 || !p.LastActiveAt.Equal(began) {
+		t.Errorf("its session expired: %+v", p)
+	}
+}
+
+func tooManyProjects(t *testing.T, f *projectFixture) {
+	for i := range projects.MaxProjects - 1 {
+		f.store.exec("INSERT INTO projects (account_id, app_id, created_at) VALUES ('ada', $1, 1)",
+			fmt.Sprintf("com.example.p%d", i))
+	}
+	made, _ := race(t, 10, isAny(projects.ErrTooManyProjects), func(i int) error {
+		return errOf(f.MintKey(t.Context(), "ada", fmt.Sprint("com.example.n", i), "x", audit.Person()))
+	})
+	if made != 1 {
+		t.Errorf("%d made", made)
+	}
+	_, _, err := f.live.Mint(t.Context(), f.live.ada, sessions.Request{Project: "com.example.more"})
+	want(t, "a session of one more", err, projects.ErrTooManyProjects)
+	f.live.mint(t, f.live.ada, sessions.Request{Project: "com.example.p0"})
+	f.live.mint(t, sessions.Owner{AccountID: "bob", LinkID: "link-3"}, sessions.Request{Project: "com.example.more"})
+}
+
+func changeProject(t *testing.T, f *projectFixture) {
+	f.key(t, app)
+	p, err := f.Update(t.Context(), "ada", app, "  Hällo  ", []string{"web", "ios", "web"}, audit.Person())
+	if err != nil || p.DisplayName != "Hällo" || !slices.Equal(p.Platforms, []string{"ios", "web"}) || p.Keys != 1 {
+		t.Errorf("changed: %+v, %v", p, err)
+	}
+	if _, err := f.Update(t.Context(), "ada", app, "Hällo", []string{"ios", "web"}, audit.Person()); err != nil {
+		t.Error(err)
+	}
+	e := f.entries(t, audit.Filter{Limit: 1})[0]
+	if e.Action != "project.changed" || e.Summary != "name: Example app -> Hällo; platforms: none -> ios, web" ||
+		e.ActorName != "you" {
+		t.Errorf("entry: %+v", e)
+	}
+	if n := f.store.count("SELECT COUNT(*) FROM audit WHERE action = 'project.changed'"); n != 1 {
+		t.Errorf("%d entries of one change", n)
+	}
+	if p, err = f.Update(t.Context(), "ada", app, "", nil, audit.Person()); err != nil || p.DisplayName != "Example app" ||
+		len(p.Platforms) != 0 {
+		t.Errorf("back to the default: %+v, %v", p, err)
+	}
+	for _, c := range []struct {
+		name      string
+		platforms []string
+	}{{strings.Repeat("x", 81), nil}, {"a\nb", nil}, {"x\xff", nil}, {"x", []string{"glasses"}}, {"x", []string{""}}} {
+		_, err := f.Update(t.Context(), "ada", app, c.name, c.platforms, audit.Person())
+		if invalid := (*projects.InvalidError)(nil); !errors.As(err, &invalid) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+// foreignProjects: another account's project looks like a missing one everywhere.
+func foreignProjects(t *testing.T, f *projectFixture) {
+	k := f.key(t, app)
+	f.key(t, other)
+	fatal(t, f.Merge(t.Context(), "ada", other, app, audit.Person()))
+	must(f.MintKey(t.Context(), "bob", "com.example.bobs", "x", audit.Person()))(t)
+	for _, id := range []string{app, other, "com.example.missing", "nonsense", "", "com.example.bobs\x00"} {
+		for what, call := range map[string]func() error{
+			"get":        func() error { _, err := f.Get(t.Context(), "bob", id); return err },
+			"resolve":    func() error { _, err := f.Resolve(t.Context(), "bob", id); return err },
+			"update":     func() error { _, err := f.Update(t.Context(), "bob", id, "x", nil, audit.Person()); return err },
+			"merge":      func() error { return f.Merge(t.Context(), "bob", id, "com.example.bobs", audit.Person()) },
+			"merge into": func() error { return f.Merge(t.Context(), "bob", "com.example.bobs", id, audit.Person()) },
+			"delete":     func() error { return f.Delete(t.Context(), "bob", id, audit.Person()) },
+			"keys":       func() error { _, err := f.Keys(t.Context(), "bob", id); return err },
+			"rotate":     func() error { _, err := f.RotateKey(t.Context(), "bob", id, k.ID, audit.Person()); return err },
+			"revoke":     func() error { return f.RevokeKey(t.Context(), "bob", id, k.ID, audit.Person()) },
+		} {
+			want(t, what+" of "+id, call(), projects.ErrNotFound)
+		}
+	}
+	want(t, "a foreign key", f.RevokeKey(t.Context(), "bob", "com.example.bobs", k.ID, audit.Person()), projects.ErrNoKey)
+	want(t, "a foreign key", errOf(f.RotateKey(t.Context(), "bob", "com.example.bobs", k.ID, audit.Person())),
+		projects.ErrNoKey)
+	if _, err := f.Authenticate(t.Context(), k.Secret); err != nil {
+		t.Errorf("ada's key: %v", err)
+	}
+}

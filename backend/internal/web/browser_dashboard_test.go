@@ -1,0 +1,170 @@
+package web
+
+import (
+	"context"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/service-dev/service/backend/internal/assistant"
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/grants"
+)
+
+// walkIn opens a browser, signed in as the account holder, at the overview.
+func walkIn(t *testing.T, site *httptest.Server, flags ...string) *pageTest {
+	t.Helper()
+	s := &pageTest{t: t, ctx: newBrowser(t, flags), site: site}
+	s.do(chromedp.Navigate(site.URL+"/account"), chromedp.SendKeys("#email", ada),
+		chromedp.SendKeys("#password", password), chromedp.Submit("#email"))
+	s.see(`location.pathname === "/account"`)
+	return s
+}
+
+// agentChange is a change of the voice by an agent.
+func agentChange(t *testing.T, h *fakeDashboard, voice string) {
+	t.Helper()
+	h.mu.Lock()
+	version := h.config.Version
+	h.mu.Unlock()
+	if _, _, err := (fakeAssistant{h}).Change(context.Background(), adaID, hello,
+		assistant.Change{Version: version, Voice: &voice}, audit.Agent("link1")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A grant is changed, a key made and revoked, an agent's change undone, as a person does it.
+func TestDashboard_WalkThrough(t *testing.T) {
+	h := newFakeDashboard()
+	agentChange(t, h, "harbor")
+	site, _ := dashboardSite(t, h)
+	s := walkIn(t, site)
+	click := func(selector, then string) {
+		t.Helper()
+		s.do(chromedp.Click(selector))
+		s.see(then)
+	}
+
+	click(`.account-nav a[href="/account/mcp-access"]`, `location.pathname === "/account/mcp-access"`)
+	s.do(chromedp.Click(`#com\.example\.hello .level:last-of-type input[value=off]`))
+	click(`#com\.example\.hello button`, `document.body.innerText.includes("It applies from")`)
+	g, _ := fakeGrants{h}.Of(s.ctx, adaID, hello)
+	if g.Analytics != grants.Off || g.Credentials != grants.ReadWrite {
+		t.Errorf("the grants are %+v", g)
+	}
+
+	s.do(chromedp.Navigate(site.URL + "/account/projects/" + hello))
+	s.do(chromedp.SendKeys("#key-name", "nightly"))
+	click(`form[action$="/keys"] button`, `document.querySelector("#key")?.value.includes("canary")`)
+	s.do(chromedp.Navigate(site.URL + "/account/projects/" + hello))
+	if html := eval[string](s, `document.documentElement.outerHTML`); strings.Contains(html, "canary") ||
+		!strings.Contains(html, "nightly") {
+		t.Error("the new key is told twice, or not listed")
+	}
+	click(`a[href$="/keys/key2/revoke"]`, `document.querySelector("h1").innerText.includes("nightly")`)
+	click(`main button`, `document.body.innerText.includes("The key is revoked")`)
+
+	click(`.account-nav a[href="/account/audit"]`, `location.pathname === "/account/audit"`)
+	click(`form[action$="/undo"] button`, `document.body.innerText.includes("Undone.")`)
+	if c, _ := (fakeAssistant{h}).Get(s.ctx, adaID, hello); c.Voice != "ember" {
+		t.Errorf("the voice is %s after the undo", c.Voice)
+	}
+}
+
+// What answers a form is for everyone too: a key told once, values that cannot be, a conflict.
+func TestForms_AreAccessible(t *testing.T) {
+	h := newFakeDashboard()
+	site, _ := dashboardSite(t, h)
+	s := walkIn(t, site)
+	look := func(name string) {
+		t.Helper()
+		s.picture(name)
+		for _, width := range []int64{1280, 320} {
+			s.do(chromedp.EmulateViewport(width, 844))
+			for _, wrong := range eval[[]string](s, stumbles) {
+				t.Errorf("%s, %d wide: %s", name, width, wrong)
+			}
+		}
+	}
+	open := func(path string) { s.do(chromedp.Navigate(site.URL + helloPath + path)) }
+	open("")
+	s.do(chromedp.SendKeys("#key-name", "nightly"), chromedp.Submit("#key-name"))
+	s.see(`document.querySelector("#key")`)
+	look("answer-key")
+	open("")
+	s.do(chromedp.SendKeys("#name", strings.Repeat("long", 30)), chromedp.Submit("#name"))
+	s.see(`document.querySelector("#name-error")`)
+	look("answer-name")
+	open("/connection-page")
+	s.do(chromedp.SendKeys("#toggle-id-2", "not so"), chromedp.Submit("#toggle-id-2"))
+	s.see(`document.querySelector("[aria-invalid]")`)
+	look("answer-page")
+	open("/assistant")
+	agentChange(t, h, "harbor")
+	s.do(chromedp.Click("#sounds"), chromedp.Submit("#sounds"))
+	s.see(`document.querySelector("#meanwhile")`)
+	look("answer-conflict")
+	open("/credentials")
+	s.do(chromedp.SendKeys("#value-openai", "wrong"), chromedp.Submit("#value-openai"))
+	s.see(`document.querySelector("#value-openai-error")`)
+	look("answer-credential")
+}
+
+// dashboardPages are looked at by eye and by machine.
+var dashboardPages = []struct{ name, path string }{
+	{"overview", "/account"}, {"projects", "/account/projects"}, {"project", "/account/projects/" + hello},
+	{"assistant", "/account/projects/" + hello + "/assistant"},
+	{"credentials", "/account/projects/" + hello + "/credentials"},
+	{"connection-page", "/account/projects/" + hello + "/connection-page"}, {"access", "/account/mcp-access"},
+	{"audit", "/account/audit"},
+	{"delete", "/account/projects/" + hello + "/delete"}, {"revoke", "/account/links/link1/revoke"}, {"home", "/"},
+}
+
+func TestDashboard_IsAccessible(t *testing.T) {
+	for scheme, flags := range map[string][]string{"light": nil,
+		"dark": {"force-dark-mode", "blink-settings=preferredColorScheme=0"}} {
+		t.Run(scheme, func(t *testing.T) {
+			h := newFakeDashboard()
+			agentChange(t, h, "harbor")
+			h.secrets["openai"] = "sk-canary-wxyz"
+			site, _ := dashboardSite(t, h)
+			s := walkIn(t, site, flags...)
+			for _, p := range dashboardPages {
+				s.do(chromedp.Navigate(site.URL + p.path))
+				s.picture(scheme + "-" + p.name)
+				for _, width := range []int64{1280, 390, 320} {
+					s.do(chromedp.EmulateViewport(width, 844))
+					for _, wrong := range eval[[]string](s, stumbles) {
+						t.Errorf("%s, %d wide: %s", p.name, width, wrong)
+					}
+				}
+			}
+		})
+	}
+}
+
+// The preview is the real page, framed without script, in either of its states. What it shows cannot be read from
+// outside, only seen.
+func TestPreview_IsShown(t *testing.T) {
+	site, _ := dashboardSite(t, newFakeDashboard())
+	s := walkIn(t, site)
+	s.do(chromedp.Navigate(site.URL + helloPath + "/connection-page"))
+	s.see(`document.querySelector("iframe").sandbox.length === 0`)
+	look := func() string {
+		png, err := chromedp.Run(s.ctx, chromedp.Screenshot("iframe"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(png)
+	}
+	before := look()
+	s.do(chromedp.Click(`a[href$="?state=connected"]`))
+	for end := time.Now().Add(10 * time.Second); look() == before; {
+		if time.Now().After(end) {
+			t.Fatal("both states look the same, or nothing is framed")
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package web
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/webauthn"
+	"github.com/chromedp/chromedp"
+
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/passkey"
+)
+
+// keyStore keeps the passkeys of ada in memory for the real passkey service.
+type keyStore struct {
+	mu   sync.Mutex
+	keys []passkey.Stored
+}
+
+func (s *keyStore) PasskeyHolder(_ context.Context, id string) (passkey.Holder, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if id != "id-ada@example.org" {
+		return passkey.Holder{}, passkey.ErrUnknown
+	}
+	return passkey.Holder{ID: id, Email: "ada@example.org", Active: true, Passkeys: slices.Clone(s.keys)}, nil
+}
+
+func (s *keyStore) TryCeremony(context.Context, string, time.Time, time.Time, int) (bool, error) {
+	return true, nil
+}
+
+func (s *keyStore) InsertPasskey(_ context.Context, p passkey.Stored, _ int, _ string, _ audit.Entry) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keys = append(s.keys, p)
+	return nil
+}
+
+func (s *keyStore) UsePasskey(_ context.Context, p passkey.Stored, was uint32, _ string) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, k := range s.keys {
+		if k.ID == p.ID && k.SignCount == was {
+			s.keys[i] = p
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func (s *keyStore) DeletePasskey(_ context.Context, id string, _ audit.Entry) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keys = slices.DeleteFunc(s.keys, func(k passkey.Stored) bool { return k.ID == id })
+	return nil
+}
+
+// newPasskeyStage is a browser with an authenticator of its own, at a site with the real passkey service. WebAuthn
+// wants a host name, so the site is localhost.
+func newPasskeyStage(t *testing.T) (*pageTest, webauthn.AuthenticatorID) {
+	t.Helper()
+	f := newFakeSettings()
+	f.people["ada@example.org"] = adaPassword
+	site := httptest.NewUnstartedServer(nil)
+	_, port, err := net.SplitHostPort(site.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := "http://localhost:" + port
+	keys, err := passkey.New(passkey.Options{Store: &keyStore{}, SiteURL: url, Key: make([]byte, 32)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	site.Config.Handler = newWeb(t, f.fakeAccounts, f.all, func(o *Options) { o.Passkeys, o.SiteURL = keys, url })
+	site.Start()
+	t.Cleanup(site.Close)
+	site.URL = url
+	s := &pageTest{t: t, site: site, ctx: newBrowser(t, nil)}
+	id, err := chromedp.Run(s.ctx, func(ctx context.Context, target *chromedp.Target) (webauthn.AuthenticatorID, error) {
+		if _, err := cdp.Call(ctx, target, webauthn.Enable, webauthn.EnableParams{}); err != nil {
+			return "", err
+		}
+		made, err := cdp.Call(ctx, target, webauthn.AddVirtualAuthenticator,
+			webauthn.AddVirtualAuthenticatorParams{Options: &webauthn.VirtualAuthenticatorOptions{
+				Protocol: "ctap2", Transport: "internal", HasResidentKey: true, HasUserVerification: true,
+				AutomaticPresenceSimulation: true, IsUserVerified: true,
+			}})
+		return made.AuthenticatorID, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, id
+}
+
+func TestPasskey_RegisterUseAndRemove(t *testing.T) {
+	s, authenticator := newPasskeyStage(t)
+	s.signInAsAda()
+	s.do(chromedp.SendKeys("#passkey-name", "my laptop"), chromedp.Click("form[data-passkey] button"))
+	s.see(`document.querySelector("[role=status]")?.innerText.includes("The passkey is added") && document.body.innerText.includes("my laptop")`)
+	if eval[bool](s, `!!document.querySelector("[data-no-passkey]")`) {
+		t.Error("says that this browser cannot")
+	}
+	s.do(chromedp.SendKeys("#passkey-name", "once more"), chromedp.Click("form[data-passkey] button"))
+	s.see(`document.querySelector("[data-trouble]").innerText.includes("has a passkey for your account already")`)
+
+	s.do(chromedp.Click(".who button"))
+	s.see(`!document.querySelector(".who")`)
+	s.open("/signin?next=/account/settings")
+	s.do(chromedp.Click("form[data-passkey] button"))
+	s.see(`document.querySelector("h1").textContent === "Account settings" && document.body.innerText.includes("with a passkey")`)
+	s.see(`/Last used just now/.test(document.body.innerText)`)
+
+	s.do(chromedp.Click("form[action$='/remove'] button"))
+	s.see(`document.querySelector("[role=status]")?.innerText.includes("The passkey is removed") && document.body.innerText.includes("You have none yet")`)
+	s.do(chromedp.Click(".who button"))
+	s.see(`!document.querySelector(".who")`)
+	s.open("/signin")
+	s.do(chromedp.Click("form[data-passkey] button")) // the authenticator still has it
+	s.see(`document.querySelector("[role=alert]")?.innerText.includes("was not accepted")`)
+
+	if _, err := chromedp.Run(s.ctx, func(ctx context.Context, target *chromedp.Target) (cdp.Empty, error) {
+		return cdp.Call(ctx, target, webauthn.ClearCredentials,
+			webauthn.ClearCredentialsParams{AuthenticatorID: authenticator})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	s.open(page) // on the activation page too
+	s.do(chromedp.Click("form[data-passkey] button"))
+	s.see(`document.querySelector("[data-trouble]").innerText.includes("cancelled")`)
+	if text := s.text("#user-code"); !strings.Contains(text, code) {
+		t.Errorf("the code is out of sight: %q", text)
+	}
+}
+
+func TestPasskeys_NotOfferedWithoutScript(t *testing.T) {
+	f := newFakeSettings()
+	v := visit(t, newSite(t, f.fakeAccounts, f.all)).get("/signin").want(http.StatusOK)
+	if !strings.Contains(v.page, `data-begin="/signin/passkey/begin" hidden>`) {
+		t.Error("the passkey button stands without its script")
+	}
+}

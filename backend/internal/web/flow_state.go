@@ -1,0 +1,98 @@
+package web
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// A step of signing in keeps what the next one needs in a cookie of its own, for a few minutes. The cookie is signed,
+// so it cannot be forged, and except for flowVerify bound to the browser session, so it cannot be moved to another
+// browser.
+const (
+	flowOIDC    = "oidc"    // the attempt at a sign-in provider
+	flowWelcome = "welcome" // the identity named by a provider, until the privacy policy is accepted
+	flowPasskey = "passkey" // the challenge for a passkey
+	flowReset   = "reset"   // the token of a password link, kept out of the address bar
+	flowVerify  = "verify"  // the token of a confirmation link
+	flowSignUp  = "signup"  // the token of a sign-up link
+
+	flowLife     = 10 * time.Minute
+	maxFlowState = 3800 // bytes; browsers limit cookies to 4 KB
+)
+
+type flowState struct {
+	Until int64           `json:"u"` // Unix milliseconds
+	Value json.RawMessage `json:"v"`
+}
+
+// saveFlow keeps a value in this browser for flowLife: the first one that is short enough for a cookie.
+func (w *Web) saveFlow(c *call, flow string, values ...any) error {
+	size := 0
+	for _, value := range values {
+		state, err := w.encodeFlow(c, flow, value)
+		if err != nil {
+			return fmt.Errorf("save state of flow %s: %w", flow, err)
+		}
+		if size = len(state); size <= maxFlowState {
+			w.setCookie(c, "-"+flow, state, flowLife)
+			return nil
+		}
+	}
+	return fmt.Errorf("save state of flow %s: %d bytes exceed the limit of %d", flow, size, maxFlowState)
+}
+
+// loadFlow reads what saveFlow kept. It returns false if the cookie is missing, forged, expired or of another browser
+// session.
+func (w *Web) loadFlow(c *call, flow string, into any) bool {
+	body, signature, _ := strings.Cut(w.cookieValue(c, "-"+flow, maxFlowState), ".")
+	if !equal(signature, w.signFlow(c, flow, body)) {
+		return false
+	}
+	data, err := base64.RawURLEncoding.DecodeString(body)
+	if err != nil {
+		return false
+	}
+	var state flowState
+	if json.Unmarshal(data, &state) != nil || w.Now().UnixMilli() > state.Until {
+		return false
+	}
+	return json.Unmarshal(state.Value, into) == nil
+}
+
+func (w *Web) endFlow(c *call, flow string) { w.setCookie(c, "-"+flow, "", -time.Second) }
+
+func (w *Web) encodeFlow(c *call, flow string, value any) (string, error) {
+	raw, err := encodeJSON(value)
+	if err != nil {
+		return "", err
+	}
+	data, err := encodeJSON(flowState{Until: w.Now().Add(flowLife).UnixMilli(), Value: raw})
+	if err != nil {
+		return "", err
+	}
+	body := base64.RawURLEncoding.EncodeToString(data)
+	return body + "." + w.signFlow(c, flow, body), nil
+}
+
+// signFlow binds the state to the browser session. flowVerify outlives the sign-in that it asks for: whoever has the
+// link may open it in any browser, and the token is valid for its own account only.
+func (w *Web) signFlow(c *call, flow, body string) string {
+	browserID := c.browserID
+	if flow == flowVerify {
+		browserID = ""
+	}
+	return w.sign("moment", flow, browserID, body) // an older version that serves beside this one signs it so
+}
+
+// encodeJSON does not escape &, < and >, which would take six bytes each.
+func encodeJSON(value any) ([]byte, error) {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	err := e.Encode(value)
+	return bytes.TrimSpace(out.Bytes()), err
+}

@@ -1,0 +1,29 @@
+package web
+
+import "github.com/service-dev/service/backend/internal/grants"
+
+// granted lists what an approved agent may do: what every link allows, and what g adds for a project's data.
+func granted(g grants.Grants) []string {
+	list := []string{
+		"Open the browser simulator and run apps in it",
+		"See your projects, and make keys for their apps",
+	}
+	for _, c := range []struct {
+		capability   grants.Capability
+		read, change string
+	}{
+		{grants.Assistant, "Read how a project's assistant is set", "Read and change how a project's assistant is set"},
+		{grants.Credentials, "See whether a project's AI keys are set, never the keys themselves",
+			"See whether a project's AI keys are set, never the keys themselves, and ask you to paste one"},
+		{grants.Analytics, "Read a project's analytics", "Read a project's analytics"},
+	} {
+		switch g.Of(c.capability, "") {
+		case grants.ReadWrite:
+			list = append(list, c.change)
+		case grants.Read:
+			list = append(list, c.read)
+		case grants.Off:
+		}
+	}
+	return append(list, "Read and change a project's connection page")
+}

@@ -1,0 +1,40 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/backend/internal/grants"
+)
+
+// Whoever approves reads before it what every part of the account is opened for, and where that is changed.
+func TestActivation_ShowsWhatIsGranted(t *testing.T) {
+	f := newFake(code)
+	v := visit(t,
+		newSite(t, f, func(o *Options) { o.Dashboard = (&fakeDashboard{}).dashboard() })).get(page).signUp("a@example.com", page)
+	v.want(http.StatusOK, "simulator", "See your projects", "make keys",
+		"Read and change how a project&#39;s assistant is set",
+		"AI keys are set, never the keys", "Read a project&#39;s analytics",
+		"Read and change a project&#39;s connection page",
+		`href="/account/mcp-access"`, `href="/account"`)
+	if list, approve := strings.Index(v.page, "connection page"), strings.Index(v.page, `id="approve"`); list > approve {
+		t.Error("what is granted is said after the button that grants it")
+	}
+}
+
+// What is said follows the defaults that hold: a part that they close is not promised.
+func TestGranted_FollowsTheGrants(t *testing.T) {
+	g := grants.Default()
+	g.Analytics, g.Credentials = grants.Off, grants.Read
+	for _, field := range grants.Fields() {
+		g.Assistant[field] = grants.Read
+	}
+	got := strings.Join(granted(g), "\n")
+	for text, want := range map[string]bool{"analytics": false, "ask you to paste": false, "AI keys are set": true,
+		"change how": false, "Read how": true} {
+		if strings.Contains(got, text) != want {
+			t.Errorf("%q is there: %t, want %t, in:\n%s", text, !want, want, got)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package web
+
+import (
+	"crypto/rand"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/account"
+)
+
+// A known browser has signed in with an e-mail address before. It holds a signed cookie for that address, so that wrong
+// passwords from elsewhere do not count against it. The cookie alone grants nothing.
+
+const (
+	knownBrowserLife = 180 * 24 * time.Hour
+	maxKnownBrowser  = 200 // bytes of the cookie
+)
+
+// rememberBrowser gives this browser a new name for an address.
+func (w *Web) rememberBrowser(c *call, email string) {
+	email = account.FoldEmail(email)
+	body := strconv.FormatInt(w.Now().Add(knownBrowserLife).Unix(), 36) + "." + rand.Text()
+	w.setCookie(c, w.knownBrowserSuffix(email), body+"."+w.sign("known", email, body), knownBrowserLife)
+}
+
+// forgetBrowser removes the cookie of the address of a deleted account.
+func (w *Web) forgetBrowser(c *call, email string) {
+	w.setCookie(c, w.knownBrowserSuffix(account.FoldEmail(email)), "", -time.Second)
+}
+
+// knownBrowser returns the name under which this browser signed in with an address, or "" if it did not.
+func (w *Web) knownBrowser(c *call, email string) string {
+	email = account.FoldEmail(email)
+	value := w.cookieValue(c, w.knownBrowserSuffix(email), maxKnownBrowser)
+	dot := strings.LastIndexByte(value, '.')
+	if dot < 0 || !equal(value[dot+1:], w.sign("known", email, value[:dot])) {
+		return ""
+	}
+	until, name, _ := strings.Cut(value[:dot], ".")
+	if seconds, err := strconv.ParseInt(until, 36, 64); err != nil || w.Now().Unix() > seconds {
+		return ""
+	}
+	return name
+}
+
+// knownBrowserSuffix contains a keyed hash of the address: a browser may know several, and none can be read from it.
+func (w *Web) knownBrowserSuffix(email string) string {
+	return "-known-" + w.sign("known cookie", email)[:8]
+}

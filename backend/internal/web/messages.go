@@ -1,0 +1,131 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+)
+
+// formErrors is what is wrong with a submitted form. Page types embed it; the template "summary" shows it.
+type formErrors struct {
+	Problem string // with the form as a whole
+	Fields  []fieldError
+}
+
+// fieldError is what is wrong with one field; Field is the id of its input.
+type fieldError struct{ Field, Text string }
+
+func (f *formErrors) add(field, text string) { f.Fields = append(f.Fields, fieldError{field, text}) }
+
+// Failed reports whether there is anything to correct.
+func (f formErrors) Failed() bool { return f.Problem != "" || len(f.Fields) > 0 }
+
+// Error returns the text of one field, or "".
+func (f formErrors) Error(field string) string {
+	for _, e := range f.Fields {
+		if e.Field == field {
+			return e.Text
+		}
+	}
+	return ""
+}
+
+// status returns 422 if there is anything to correct, else 200.
+func (f formErrors) status() int {
+	if f.Failed() {
+		return http.StatusUnprocessableEntity
+	}
+	return http.StatusOK
+}
+
+// message is the data of the template "message": one statement and a link to go on.
+type message struct {
+	Title string
+	Text  []string
+	Href  string
+	Label string
+	Quiet bool // the link is no next step, only a way out
+}
+
+func (w *Web) showMessage(c *call, status int, m message) error {
+	return w.render(c, status, "message", m)
+}
+
+// showTooMany answers an attempt over the limit where there is no form to show again.
+func (w *Web) showTooMany(c *call) error {
+	c.rw.Header().Set("Retry-After", "60")
+	return w.showMessage(c, http.StatusTooManyRequests, message{
+		Title: "Too many attempts", Text: []string{tooMany, "Nothing was changed."},
+		Href: "/", Label: "Go to the start page", Quiet: true,
+	})
+}
+
+// notice is the line on a page about what was just done. The address carries only its code, so that nobody can choose
+// the text.
+type notice struct {
+	Text string
+	Bad  bool
+}
+
+var notices = map[string]notice{
+	"saved":         {Text: "Saved."},
+	"unchanged":     {Text: "Nothing was different, so nothing was changed."},
+	"access":        {Text: "Saved. It applies from the agent's next call."},
+	"revoked-key":   {Text: "The key is revoked. It no longer works."},
+	"revoked-link":  {Text: "Revoked. That agent's next call is refused until you link it again."},
+	"revoked-links": {Text: "All links are revoked. Each agent's next call is refused until you link it again."},
+	"merged":        {Text: "Merged. The other id still works and leads here."},
+	"deleted":       {Text: "The project is deleted."},
+
+	"credential-set":  {Text: "The key is stored. Test it to see whether the provider accepts it."},
+	"credential-gone": {Text: "The key is removed."},
+	"test-ok":         {Text: "The provider accepts the key."},
+	"test-refused": {Bad: true, Text: "The provider refuses the key. Copy it again from the provider's site, " +
+		"or make a new one there."},
+	"test-unreachable": {Bad: true, Text: "The provider could not be reached. Try again later. " +
+		"This says nothing about the key."},
+	"test-impossible": {Bad: true, Text: "Ask the operator of this backend for help: " +
+		"its own encryption key is missing, so your key cannot be read."},
+
+	"undone": {Text: "Undone. The previous values are back."},
+	"undo-conflict": {Bad: true, Text: "Not undone: the same settings were changed again since. " +
+		"Undo the later change first, or change them yourself."},
+	"undo-gone": {Bad: true,
+		Text: "There is nothing to undo: it was undone already, or the old value is no longer offered."},
+
+	"mail-sent": {Text: "The mail is on its way. Open the link in it to confirm the address."},
+	"change-sent": {Text: "We sent a link to the new address. " +
+		"Open it in a browser where you are signed in to change the address."},
+	"verified":      {Text: "Thank you, the address is confirmed."},
+	"password":      {Text: "The new password is saved. You are signed out in all other browsers."},
+	"reset":         {Text: "The new password is saved, and you are signed in with it."},
+	"passkey-added": {Text: "The passkey is added. You can now sign in with it."},
+	"passkey-removed": {Text: "The passkey is removed and no longer signs you in. " +
+		"You may delete it from your device too."},
+	"linked":   {Text: "Linked. You can now sign in with it."},
+	"unlinked": {Text: "Unlinked. It no longer signs you in."},
+	"browser":  {Text: "That browser is signed out."},
+	"browsers": {Text: "All other browsers are signed out."},
+}
+
+// notice returns the notice of the query's code, or nil.
+func (c *call) notice() *notice {
+	if n, ok := notices[c.URL.Query().Get("done")]; ok {
+		return &n
+	}
+	return nil
+}
+
+// done redirects to a path that shows the notice with this code, unless err stopped the change.
+func (c *call) done(err error, path, code string) error {
+	if err != nil {
+		return err
+	}
+	target, err := url.Parse(path)
+	if err != nil {
+		return err
+	}
+	q := target.Query()
+	q.Set("done", code)
+	target.RawQuery = q.Encode()
+	return c.redirect(target.String())
+}

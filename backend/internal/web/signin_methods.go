@@ -1,0 +1,50 @@
+package web
+
+import "github.com/service-dev/service/backend/internal/limit"
+
+// Attempts per minute and address.
+const (
+	mailsPerMinute   = 6  // of what sends mail
+	changesPerMinute = 30 // of what changes an account or asks for its password
+)
+
+// rateLimits are the limits of the sign-in and settings pages.
+type rateLimits struct{ mails, changes *limit.Limiter }
+
+func newRateLimits(o Options) rateLimits {
+	return rateLimits{mails: limit.New(mailsPerMinute, o.Now), changes: limit.New(changesPerMinute, o.Now)}
+}
+
+// providerButton signs in with a provider.
+type providerButton struct {
+	Name   string
+	Action string
+}
+
+// complete adds the sign-in methods that this backend has to the account form.
+func (w *Web) complete(f accountForm) accountForm {
+	f.NeedsWord, f.SignedOut = w.SignInWord != "", w.SignedOut
+	if w.Settings == nil {
+		return f
+	}
+	f.Forgot = "/forgot"
+	if w.Providers != nil {
+		for _, p := range w.Providers.Providers() {
+			f.Providers = append(f.Providers, providerButton{p.Name, withNext("/signin/oidc/"+p.ID, f.Next)})
+		}
+	}
+	if w.Passkeys != nil {
+		f.Passkeys = withNext("/signin/passkey", f.Next)
+	}
+	return f
+}
+
+// limited calls h while the client's address has attempts left.
+func (w *Web) limited(l *limit.Limiter, h handler) handler {
+	return func(c *call) error {
+		if l.Take(w.ClientIP(c.Request)) > 0 {
+			return w.showTooMany(c)
+		}
+		return h(c)
+	}
+}

@@ -1,0 +1,381 @@
+package web
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"image/jpeg"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/render"
+)
+
+var fakeCamera = []string{"use-fake-device-for-media-stream", "use-fake-ui-for-media-stream"}
+
+const menu = `{"tree":{"type":"column","gap":12,"padding":24,"children":[
+	{"type":"text","text":"Trails near you","style":"title"},
+	{"type":"text","text":"Pick one and look up.","style":"caption"},
+	{"type":"list","gap":6,"grow":1,"overflow":"scroll","children":[
+		{"type":"button","id":"ridge","text":"Ridge walk"},{"type":"button","id":"lake","text":"Round the lake"},
+		{"type":"button","id":"mill","text":"Old mill"}]},
+	{"type":"progress","value":40}]}}`
+
+func (s *pageTest) showMenu() {
+	s.t.Helper()
+	if r := s.result(s.command(glasses.TypeDisplayShow, json.RawMessage(menu))); !r.OK {
+		s.t.Fatalf("display.show: %+v", r.Error)
+	}
+	s.see(`document.querySelector("#display").innerText.includes("Ridge walk")`)
+}
+
+// pixels are the canvas as the person sees it, before scaling.
+func (s *pageTest) pixels() []byte {
+	s.t.Helper()
+	text := eval[string](s,
+		`(() => { const c = document.querySelector("#canvas"); const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
+		let t = ""; for (let i = 0; i < d.length; i += 8192) t += String.fromCharCode(...d.subarray(i, i + 8192)); return btoa(t); })()`)
+	data, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return data
+}
+
+// wantPixels holds the canvas against the renderer run natively.
+func (s *pageTest) wantPixels(model string, v glasses.View) {
+	s.t.Helper()
+	m, _ := glasses.Model(model)
+	want := render.Draw(m, render.Clamp(m, v)).Pix
+	var got []byte
+	for range 50 { // the picture is drawn with the screen's next frame
+		if got = s.pixels(); bytes.Equal(got, want) {
+			return
+		}
+	}
+	s.t.Errorf("%s: the canvas is not what the renderer draws (%d bytes, want %d)", model, len(got), len(want))
+}
+
+func treeOf(t *testing.T, show string) *glasses.Node {
+	t.Helper()
+	s, err := glasses.ParseShow([]byte(show))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &s.Tree
+}
+
+func TestSimulatorPage_ShowsWhatTheRendererDraws(t *testing.T) {
+	s := newPageTest(t, "rayban_display")
+	s.showMenu()
+	s.wantPixels("rayban_display", glasses.View{Tree: treeOf(t, menu)})
+	s.picture("menu")
+	t.Logf("drawing 600x600 takes the page %.1f ms", eval[float64](s,
+		`(() => { const begin = performance.now(); for (let i = 0; i < 20; i++) glasses.picture(); return (performance.now() - begin) / 20; })()`))
+
+	s.do(chromedp.Focus("#panel"), chromedp.KeyEvent(kb.ArrowDown)) // arrow down
+	if p := string(s.next(glasses.TypeInput, "").Payload); !strings.Contains(p, `"navigate"`) ||
+		!strings.Contains(p, `"lake"`) {
+		t.Errorf("arrow down: %s", p)
+	}
+	s.wantPixels("rayban_display", glasses.View{Tree: treeOf(t, menu), Focus: 1})
+	s.see(`document.querySelector("#focus").textContent === "Focus: Round the lake"`)
+	for key, want := range map[string]string{"\r": `"select"`, "\u001b": `"back"`, " ": `"tap"`} {
+		s.do(chromedp.KeyEvent(key))
+		if p := string(s.next(glasses.TypeInput, "").Payload); !strings.Contains(p, want) {
+			t.Errorf("key %q: %s", key, p)
+		}
+	}
+	s.do(chromedp.Click("#panel"))
+	var in glasses.Input
+	if err := json.Unmarshal(s.next(glasses.TypeInput, "").Payload, &in); err != nil || in.Kind != glasses.InputTap ||
+		in.X < 290 || in.X > 310 {
+		t.Errorf("tap in the middle: %+v, %v", in, err)
+	}
+
+	for _, m := range glasses.Models() {
+		if m.ID == "rayban_display" {
+			continue
+		}
+		s.do(chromedp.Evaluate[chromedp.Void](`{ const d = document.querySelector("#device"); d.value = "` + m.ID +
+			`"; d.dispatchEvent(new Event("change")); }`))
+		var change glasses.DeviceChange
+		if err := json.Unmarshal(s.next(glasses.TypeDevice, "").Payload, &change); err != nil ||
+			change.DeviceModel.ID != m.ID {
+			t.Errorf("device: %+v, %v", change, err)
+		}
+		s.see(`document.querySelector("#model-name").textContent === "` + m.Name + `"`)
+		if m.Panel != nil {
+			s.showMenu()
+			s.wantPixels(m.ID, glasses.View{Tree: treeOf(t, menu)})
+		}
+	}
+}
+
+func TestSimulatorPage_KeepsStateOverReload(t *testing.T) {
+	s := newPageTest(t, "rayban_display")
+	s.showMenu()
+	s.welcome.Display = json.RawMessage(menu)
+	s.do(chromedp.Focus("#panel"), chromedp.KeyEvent(kb.ArrowDown), chromedp.Click("#folded"),
+		chromedp.Click(`[data-permission="camera"]`))
+	s.next(glasses.TypePermission, "")
+	s.welcome.Glasses.Hinge = glasses.HingeFolded // as the service follows the events
+	s.welcome.Glasses.Permissions[glasses.PartCamera] = glasses.PermissionDenied
+	s.do(chromedp.Reload())
+	s.see(`document.querySelector("#socket")?.dataset.state === "up" && document.querySelector("#folded").checked`)
+	s.see(`!document.querySelector('[data-permission="camera"]').checked && document.querySelector("#condition").innerText.startsWith("Folded")`)
+	s.picture("folded")
+	s.wantPixels("rayban_display", glasses.View{Focus: -1}) // folded glasses show nothing
+	s.send(glasses.SimState, "ctl-1", struct{}{})
+	r := s.result("ctl-1")
+	if r.State == nil || r.State.Hinge != glasses.HingeFolded || r.View.Focus != 1 {
+		t.Log(r.View, r.State)
+		t.Errorf("after the reload: %+v", r)
+	}
+	if r := s.result(s.command(glasses.TypeDisplayShow, json.RawMessage(menu))); r.Error == nil ||
+		r.Error.Code != glasses.CodeHingeClosed {
+		t.Errorf("folded glasses answered %+v", r)
+	}
+}
+
+func TestSimulatorPage_TakesPictures(t *testing.T) {
+	s := newPageTest(t, "rayban_display", fakeCamera...)
+	if state := s.text("#camera-state"); state != "Off" {
+		t.Errorf("before any app asked the camera is %q", state)
+	}
+	id := s.command(glasses.TypeCameraPhoto, glasses.Photo{Width: 320})
+	r := s.result(id)
+	if !r.OK || r.Media == nil {
+		t.Fatalf("photo: %+v", r.Error)
+	}
+	media := s.next(glasses.TypeMedia, id)
+	img, err := jpeg.Decode(bytes.NewReader(media.body))
+	if err != nil || img.Bounds().Dx() != 320 || r.Media.Bytes != len(media.body) {
+		t.Errorf("photo: %v, %+v", err, r.Media)
+	}
+	if state := s.text("#camera-state"); state != "Live" {
+		t.Errorf("while taking pictures the camera is %q", state)
+	}
+	s.picture("camera")
+	m, _ := glasses.Model("brilliant_halo")
+	s.sendBinary(glasses.SimCamera, "ctl-1", render.PNG(render.Draw(m, glasses.View{Focus: -1})))
+	s.result("ctl-1")
+	s.see(`!document.querySelector("#covered").hidden`)
+	if r := s.result(s.command(glasses.TypeCameraPhoto, struct{}{})); !r.OK || r.Media.Width != 256 ||
+		r.Media.Height != 256 {
+		t.Errorf("with an agent's picture before the camera: %+v", r)
+	}
+	s.send(glasses.SimCamera, "ctl-2", struct{}{})
+	s.result("ctl-2")
+	s.see(`document.querySelector("#covered").hidden`)
+	clip := s.command(glasses.TypeCameraVideo, glasses.Video{DurationMs: 600, FPS: 10, Width: 160})
+	if r := s.result(clip); !r.OK || r.Media.MIME != "video/x-motion-jpeg" || r.Media.DurationMs != 600 {
+		t.Errorf("clip: %+v", r)
+	}
+	if body := s.next(glasses.TypeMedia, clip).body; bytes.Count(body, []byte{0xff, 0xd8, 0xff}) != 6 {
+		t.Errorf("the clip has %d frames, want 6", bytes.Count(body, []byte{0xff, 0xd8, 0xff}))
+	}
+	s.result(s.command(glasses.TypeVideoStart, glasses.VideoStart{FPS: 10, Width: 160}))
+	for range 3 {
+		if _, err := jpeg.Decode(bytes.NewReader(s.next(glasses.TypeVideoFrame, "").body)); err != nil {
+			t.Error(err)
+		}
+	}
+	s.result(s.command(glasses.TypeVideoStop, struct{}{}))
+	s.see(`document.querySelector("#camera-state").textContent === "Off"`)
+}
+
+func TestSimulatorPage_Hears(t *testing.T) {
+	s := newPageTest(t, "rayban_display", fakeCamera...)
+	s.result(s.command(glasses.TypeAudioStart, glasses.AudioStart{SampleRate: 16000}))
+	s.see(`document.querySelector("#microphone-state").textContent === "Live"`)
+	loud := false
+	for range 20 { // the fake microphone beeps once a second
+		chunk := s.next(glasses.TypeAudioChunk, "")
+		if len(chunk.body) != 3200 {
+			t.Fatalf("a chunk has %d bytes, want 3200", len(chunk.body))
+		}
+		loud = loud || len(bytes.Trim(chunk.body, "\x00")) > 0
+	}
+	if !loud {
+		t.Error("two seconds of the beeping fake microphone are silent")
+	}
+	s.result(s.command(glasses.TypeAudioStop, struct{}{}))
+	s.see(`document.querySelector("#microphone-state").textContent === "Off"`)
+
+	s.result(s.command(glasses.TypePhrasesAnnounce, glasses.Announce{Phrases: []string{"next page", "stop"}}))
+	s.see(`document.querySelectorAll("#phrases button").length === 2`)
+	s.do(chromedp.Click("#phrases button"))
+	s.see(`!document.querySelector("#notice").hidden`) // nobody listens yet
+	s.result(s.command(glasses.TypeTranscriptionStart, struct{}{}))
+	s.see(`document.querySelector("#say-state").textContent === "The app listens."`)
+	s.do(chromedp.Click("#phrases button"))
+	if p := string(s.next(glasses.TypeTranscript, "").Payload); !strings.Contains(p, `"next page"`) ||
+		!strings.Contains(p, `"final":true`) {
+		t.Errorf("phrase: %s", p)
+	}
+	s.do(chromedp.SendKeys("#say-text", "turn left\r"))
+	if p := string(s.next(glasses.TypeTranscript, "").Payload); !strings.Contains(p, `"turn left"`) {
+		t.Errorf("typed: %s", p)
+	}
+	s.do(chromedp.Evaluate[chromedp.Void](`window.SpeechRecognition = class { start() { setTimeout(() => this.onresult({ resultIndex: 0,
+		results: [Object.assign([{ transcript: " go home ", confidence: 0.87 }], { isFinal: true })] })); } abort() {} }`), chromedp.Click("#ears"))
+	if p := string(s.next(glasses.TypeTranscript, "").Payload); !strings.Contains(p, `"go home"`) ||
+		!strings.Contains(p, `"confidence":87`) {
+		t.Errorf("recognised: %s", p)
+	}
+	id := s.command(glasses.TypeSpeechSay, glasses.Say{Text: "Turn left now"})
+	s.result(id)
+	s.see(`document.querySelector("#caption").textContent === "Turn left now"`)
+	s.picture("voice")
+	if p := string(s.next(glasses.TypeSpeech, "").Payload); !strings.Contains(p, id) {
+		t.Errorf("speech: %s", p)
+	}
+}
+
+// Without --use-fake-ui the headless browser refuses the camera by itself.
+func TestSimulatorPage_CameraRefused(t *testing.T) {
+	s := newPageTest(t, "rayban_display", "use-fake-device-for-media-stream")
+	if r := s.result(s.command(glasses.TypeCameraPhoto, glasses.Photo{Width: 320})); r.Error == nil ||
+		r.Error.Code != glasses.CodePermissionDenied {
+		t.Errorf("refused: %+v", r)
+	}
+	s.see(`document.querySelector("#camera-state").textContent === "Refused" && document.querySelector("#camera-help").innerText.includes("test picture")`)
+	s.picture("refused")
+	s.do(chromedp.Click("input[value=test]"))
+	if r := s.result(s.command(glasses.TypeCameraPhoto, glasses.Photo{Width: 320})); !r.OK || r.Media.Width != 320 {
+		t.Errorf("test picture: %+v", r)
+	}
+}
+
+func TestSimulatorPage_Mirror(t *testing.T) {
+	s := newPageTest(t, "rayban_display")
+	s.send(glasses.TypeRole, "", glasses.Role{Active: false})
+	s.see(`!document.querySelector("#mirror").hidden && document.querySelector("#controls").disabled`)
+	s.command(glasses.TypeDisplayShow, json.RawMessage(menu))
+	s.see(`document.querySelector("#display").innerText.includes("Ridge walk")`)
+	s.row(glasses.Event{Kind: glasses.KindEvent, Chip: glasses.ChipLifecycle, Type: glasses.TypeHinge, ID: "x",
+		Sender:  glasses.SenderGlasses,
+		Payload: json.RawMessage(`{"state":"folded"}`)})
+	s.see(`document.querySelector("#folded").checked`)
+	s.do(chromedp.Click("#panel"))
+	s.picture("mirror")
+	if heard := s.types(); len(heard) > 0 {
+		t.Errorf("a page that looks on sent %v", heard)
+	}
+	s.send(glasses.TypeRole, "", glasses.Role{Active: true})
+	s.see(`document.querySelector("#mirror").hidden`)
+	if r := s.result(s.command(glasses.TypeDisplayClear, struct{}{})); !r.OK {
+		t.Logf("clear by folded glasses: %+v", r.Error)
+	}
+}
+
+// A page that looked on when its session ended offers nothing that cannot be done, and calls nobody the glasses.
+func TestSimulatorPage_MirrorWhenSessionEnds(t *testing.T) {
+	s := newPageTest(t, "rayban_display")
+	s.send(glasses.TypeRole, "", glasses.Role{Active: false})
+	s.see(`!document.querySelector("#mirror").hidden`)
+	s.mu.Lock()
+	socket := s.page
+	s.mu.Unlock()
+	_ = socket.Close(4410, "the session is over")
+	s.see(`document.querySelector("#socket").dataset.state === "over"`)
+	s.see(`document.querySelector("#mirror").hidden && !document.querySelector("#peers").innerText.includes("another page")`)
+}
+
+// A socket that dies without a word is soon not shown as live any more (three seconds on an idle machine), and the page
+// comes back.
+func TestSimulatorPage_DetectsDeadSocket(t *testing.T) {
+	s := newPageTest(t, "rayban_display")
+	s.mu.Lock()
+	s.mute = true
+	s.mu.Unlock()
+	begin := time.Now()
+	s.see(`document.querySelector("#socket").dataset.state !== "up"`)
+	t.Logf("shown as live for %v after its last word", time.Since(begin))
+	s.do(chromedp.Click("#panel"))
+	s.mu.Lock()
+	s.mute = false
+	s.mu.Unlock()
+	s.see(`document.querySelector("#socket").dataset.state === "up"`)
+	if r := s.result(s.command(glasses.TypeDisplayShow, json.RawMessage(menu))); !r.OK {
+		t.Errorf("after coming back: %+v", r.Error)
+	}
+}
+
+func TestSimulatorPage_LogAndFaults(t *testing.T) {
+	s := newPageTest(t, "rayban_display")
+	s.showMenu()
+	s.do(chromedp.Evaluate[chromedp.Void](`{ document.querySelector("#faults").closest("details").open = true;
+		document.querySelector("#fault-command").value = "camera.photo"; document.querySelector("#fault-code").value = "busy"; document.querySelector("#faults").requestSubmit(); }`))
+	s.next(glasses.TypeFault, "")
+	s.see(`document.querySelector("#fault-list").innerText.includes("camera.photo: busy, once")`)
+	if r := s.result(s.command(glasses.TypeCameraPhoto, struct{}{})); r.Error == nil || r.Error.Code != glasses.CodeBusy {
+		t.Errorf("with a fault: %+v", r)
+	}
+	s.command("com.example.score", map[string]int{"points": 3})
+	s.see(`document.querySelectorAll("#log > li").length === 6`)
+	s.picture("log")
+	// A screen reader is told how many there are when the person asked, not at every event.
+	s.see(`document.querySelector("#log-count").ariaLive === "off"`)
+	s.do(chromedp.Click(`.filter[data-chip="errors"]`))
+	s.see(`document.querySelector("#log-count").ariaLive === "polite" && document.querySelectorAll("#log > li").length === 2 && document.querySelector("#log-count").textContent === "2 of 6 events"`)
+	s.do(chromedp.Click(`.filter[data-chip="errors"]`), chromedp.SendKeys("#search", "points"))
+	s.see(`document.querySelectorAll("#log > li").length === 1`)
+	s.do(chromedp.Evaluate[chromedp.Void](`const make = URL.createObjectURL.bind(URL);
+		URL.createObjectURL = (file) => { file.text().then((text) => { window.saved = text; }); return make(file); };`), chromedp.Click("#export"))
+	s.see(`JSON.parse(window.saved).type === "com.example.score"`)
+
+	s.do(chromedp.Evaluate[chromedp.Void](`{ const e = document.querySelector("#search"); e.value = ""; e.dispatchEvent(new Event("input")); }`))
+	for i := range 600 {
+		s.row(glasses.Event{Kind: glasses.KindEvent, Chip: glasses.ChipCustom, Type: "com.example.many",
+			ID: fmt.Sprint("many-", i), Sender: glasses.SenderApp, Payload: json.RawMessage("{}")})
+	}
+	const atEnd = `(() => { const l = document.querySelector("#log"); return l.scrollTop + l.clientHeight >= l.scrollHeight - 2; })()`
+	s.see(`document.querySelector("#log-count").textContent === "500 of 606 events" && ` + atEnd)
+	s.do(chromedp.EmulateViewport(390, 844))
+	s.see(atEnd)
+	s.do(chromedp.Evaluate[chromedp.Void](`{ const l = document.querySelector("#log");
+		l.addEventListener("scroll", () => { window.scrolled = true; }, { once: true }); l.scrollTop = 100; }`))
+	s.see("window.scrolled")
+	s.command(glasses.TypeDisplayClear, struct{}{})
+	s.see(`document.querySelector("#log-count").textContent === "500 of 608 events" && !` + atEnd)
+}
+
+func TestSimulatorPage_WithoutItsProgram(t *testing.T) {
+	s := newPageTest(t, "rayban_display", withoutProgram)
+	s.see(`document.querySelector("#no-program").innerText.includes("make wasm")`)
+	if r := s.result(s.command(glasses.TypeDisplayShow, json.RawMessage(menu))); r.Error == nil ||
+		r.Error.Code != glasses.CodePlatform {
+		t.Errorf("without the program: %+v", r)
+	}
+}
+
+// With SCREENSHOTS set, other models too and the dark scheme, for eyes.
+func TestSimulatorPage_OtherModel(t *testing.T) {
+	s := newPageTest(t, "system_audio")
+	s.see(`document.querySelector("#no-panel").innerText.includes("no display") && document.querySelector("#panel").hidden`)
+	if r := s.result(s.command(glasses.TypeDisplayShow, json.RawMessage(menu))); r.Error == nil ||
+		r.Error.Code != glasses.CodeUnsupported {
+		t.Errorf("without a panel: %+v", r)
+	}
+	s.picture("system_audio")
+	if os.Getenv("SCREENSHOTS") == "" {
+		return
+	}
+	for _, model := range []string{"even_g1", "even_g2", "brilliant_frame", "brilliant_halo", "android_xr_display"} {
+		s := newPageTest(t, model)
+		s.showMenu()
+		s.picture(model)
+	}
+	dark := newPageTest(t, "rayban_display", "force-dark-mode", "blink-settings=preferredColorScheme=0")
+	dark.showMenu()
+	dark.picture("dark")
+}

@@ -1,0 +1,259 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/coder/websocket"
+
+	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// pageTest is a simulator page in a real browser, and the service it talks to, played by the test.
+type pageTest struct {
+	t       *testing.T
+	ctx     context.Context
+	site    *httptest.Server
+	welcome glasses.PageWelcome
+	role    *glasses.Role
+
+	mu    sync.Mutex
+	page  *websocket.Conn
+	mute  bool // the socket stays open and says nothing
+	heard []heardFrame
+	rows  int64
+	count int
+}
+
+type heardFrame struct {
+	glasses.Frame
+	body []byte
+}
+
+const pageTestSession = "ses_aaaaaaaaaaaaaaaaaaaa"
+
+// withoutProgram is a flag of newPageTest's own: the server was built without `make wasm`.
+const withoutProgram = "without-program"
+
+// newPageTest opens the page, signed in. Flags are Chromium's, as name=value or a name.
+func newPageTest(t *testing.T, model string, flags ...string) *pageTest {
+	t.Helper()
+	s := &pageTest{t: t}
+	m, ok := glasses.Model(model)
+	if !ok {
+		t.Fatalf("no model %s", model)
+	}
+	s.welcome = glasses.PageWelcome{SessionID: pageTestSession, DeviceModel: m, Display: json.RawMessage("null"),
+		Glasses: glasses.FreshState().ForApp(glasses.LinkConnected, glasses.ClockReal)}
+	f := newFake()
+	f.people["ada@example.org"] = "correct horse battery"
+	s.site = s.serve(f, slices.Contains(flags, withoutProgram))
+	s.ctx = newBrowser(t, flags)
+	s.do(chromedp.Navigate(s.site.URL+"/s/"+pageTestSession), chromedp.SendKeys("input[name=email]", "ada@example.org"),
+		chromedp.SendKeys("input[name=password]", "correct horse battery"), chromedp.Submit("input[name=email]"))
+	s.see(`document.querySelector("#socket")?.dataset.state === "up"`)
+	return s
+}
+
+func (s *pageTest) serve(f *fakeAccounts, bare bool) *httptest.Server {
+	w, err := New(Options{Accounts: f, Links: f, Key: bytes.Repeat([]byte("k"), minKeyBytes), InstanceID: "test01",
+		Embedded: true, Simulators: s})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if bare {
+		delete(w.assets, programName)
+	}
+	mux := http.NewServeMux()
+	w.Mount(mux)
+	site := httptest.NewServer(mux)
+	s.t.Cleanup(site.Close)
+	return site
+}
+
+// Get, AppEndpoint and ServePage implement Simulators.
+func (s *pageTest) Get(context.Context, string, string) (sessions.Session, error) {
+	return sessions.Session{ID: pageTestSession, Project: "com.example.hello", Platform: "web",
+		DeviceModel: s.welcome.DeviceModel.ID,
+		ExpiresAt:   time.Now().Add(time.Hour)}, nil
+}
+
+func (s *pageTest) AppEndpoint(id string) string { return "ws://localhost/api/sessions/" + id + "/app" }
+
+func (s *pageTest) ServePage(rw http.ResponseWriter, r *http.Request, _ string, _ func(context.Context) bool) {
+	ws, err := websocket.Accept(rw, r, nil)
+	if err != nil {
+		return
+	}
+	defer func() { _ = ws.CloseNow() }()
+	ws.SetReadLimit(glasses.MaxBinary)
+	s.mu.Lock()
+	s.page = ws
+	s.mu.Unlock()
+	s.send(glasses.TypeWelcome, "", s.welcome)
+	if s.role != nil {
+		s.send(glasses.TypeRole, "", s.role)
+	}
+	s.send(glasses.TypePeers, "", glasses.Peers{Apps: []glasses.AppInfo{{Name: "Hello Glasses", Version: "1.2"}},
+		Pages: 1})
+	var beating sync.WaitGroup
+	ctx, stop := context.WithCancel(r.Context())
+	beating.Go(func() { s.beat(ctx) })
+	defer beating.Wait()
+	defer stop()
+	for {
+		kind, data, err := ws.Read(ctx)
+		if err != nil {
+			return
+		}
+		s.take(kind, data)
+	}
+}
+
+func (s *pageTest) beat(ctx context.Context) {
+	ticker := time.NewTicker(500 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			s.send(glasses.TypeBeat, "", struct{}{})
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// take writes down what the page says and acknowledges it, with a row of the log.
+func (s *pageTest) take(kind websocket.MessageType, data []byte) {
+	var f glasses.Frame
+	var body []byte
+	var err error
+	if kind == websocket.MessageBinary {
+		f, body, err = glasses.ParseBinary(data)
+	} else {
+		f, err = glasses.Parse(data)
+	}
+	if err != nil {
+		s.t.Errorf("the page sent %q: %v", data[:min(len(data), 200)], err)
+		return
+	}
+	s.mu.Lock()
+	s.heard = append(s.heard, heardFrame{f, body})
+	s.mu.Unlock()
+	if glasses.IsStream(f.Type) || strings.HasPrefix(f.ID, "ctl-") {
+		return
+	}
+	k := glasses.KindOf(f.Type)
+	s.send(glasses.TypeAck, "", glasses.Ack{ID: f.ID, Kind: k, Seq: 1})
+	chip := glasses.ChipOf(f.Type)
+	if r, err := glasses.ParseResult(f.Payload); f.Type == glasses.TypeResult && err == nil && r.Error != nil {
+		chip = glasses.ChipErrors
+	} else if f.Type == glasses.TypeResult {
+		chip = glasses.ChipDisplay
+	}
+	s.row(glasses.Event{Kind: k, Chip: chip, Type: f.Type, ID: f.ID, Sender: glasses.SenderGlasses, Payload: f.Payload})
+}
+
+func (s *pageTest) row(e glasses.Event) {
+	s.mu.Lock()
+	s.rows++
+	e.Seq, e.At = s.rows, time.Now().UnixMilli()
+	s.mu.Unlock()
+	s.send(glasses.TypeRow, "", e)
+}
+
+// send sends a frame to the page unless it is mute.
+func (s *pageTest) send(typ, id string, payload any) {
+	f, err := glasses.New(typ, id, time.Now().UnixMilli(), payload)
+	if err != nil {
+		s.t.Error(err)
+		return
+	}
+	data, err := f.Encode()
+	if err != nil {
+		s.t.Error(err)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mute || s.page == nil {
+		return
+	}
+	_ = s.page.Write(context.Background(), websocket.MessageText, data) // the page may be on its way
+}
+
+// sendBinary gives a binary frame to the page.
+func (s *pageTest) sendBinary(typ, id string, body []byte) {
+	s.t.Helper()
+	data, err := glasses.EncodeBinary(glasses.Frame{Type: typ, ID: id, At: 1, Payload: json.RawMessage("{}")}, body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = s.page.Write(context.Background(), websocket.MessageBinary, data)
+}
+
+// command is a command of the app; it gives the id.
+func (s *pageTest) command(typ string, payload any) string {
+	s.mu.Lock()
+	s.count++
+	id := fmt.Sprintf("app-%d", s.count)
+	s.mu.Unlock()
+	raw, err := json.Marshal(payload)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.send(typ, id, payload)
+	s.row(glasses.Event{Kind: glasses.KindRequest, Chip: glasses.ChipOf(typ), Type: typ, ID: id,
+		Sender: glasses.SenderApp, Payload: raw})
+	return id
+}
+
+// next waits for a frame of this type (and id, unless empty) and takes it out of what was heard.
+func (s *pageTest) next(typ, id string) heardFrame {
+	s.t.Helper()
+	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		s.mu.Lock()
+		for i, f := range s.heard {
+			if f.Type == typ && (id == "" || f.ID == id) {
+				s.heard = append(s.heard[:i:i], s.heard[i+1:]...)
+				s.mu.Unlock()
+				return f
+			}
+		}
+		s.mu.Unlock()
+	}
+	s.t.Fatalf("the page never sent %s %s; it sent %v; it shows:\n%s", typ, id, s.types(), s.text("body"))
+	return heardFrame{}
+}
+
+func (s *pageTest) types() (types []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.heard {
+		types = append(types, f.Type+" "+string(f.Payload))
+	}
+	return types
+}
+
+// result waits for the result of a command.
+func (s *pageTest) result(id string) glasses.Result {
+	s.t.Helper()
+	r, err := glasses.ParseResult(s.next(glasses.TypeResult, id).Payload)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r
+}

@@ -1,0 +1,77 @@
+package web
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// sentence turns an error's message into a sentence.
+func sentence(s string) string { return capital(strings.TrimRight(s, ".")) + "." }
+
+func capital(s string) string {
+	first, n := utf8.DecodeRuneInString(s)
+	if n == 0 {
+		return ""
+	}
+	return string(unicode.ToUpper(first)) + s[n:]
+}
+
+// maxPrintable bounds what printable returns, in characters.
+const maxPrintable = 100
+
+// printable cleans text that a client sent: one line, without invisible characters and those that change the
+// direction of writing, and not too long.
+func printable(s string) string {
+	clean := strings.Map(func(c rune) rune {
+		if !unicode.IsPrint(c) || c == unicode.ReplacementChar {
+			return -1
+		}
+		return c
+	}, s)
+	if chars := []rune(clean); len(chars) > maxPrintable {
+		clean = string(chars[:maxPrintable]) + "…"
+	}
+	if strings.TrimSpace(clean) == "" {
+		return "unknown"
+	}
+	return clean
+}
+
+// oneLine replaces line breaks and control characters with spaces, and trims spaces around.
+func oneLine(s string) string {
+	return strings.TrimSpace(strings.Map(func(c rune) rune {
+		if unicode.IsControl(c) && c < 0x80 || c == '\u2028' || c == '\u2029' {
+			return ' '
+		}
+		return c
+	}, strings.ToValidUTF8(s, "")))
+}
+
+func clockTime(t time.Time) string { return t.UTC().Format("15:04 UTC") }
+
+// ago is exact to the minute, within a day to the hour, and before that a date; "" for the zero time.
+func ago(t, now time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	d := now.Sub(t)
+	switch {
+	case d < time.Minute:
+		return "just now"
+	case d < time.Hour:
+		return count(int(d.Minutes()), "minute") + " ago"
+	case d < 24*time.Hour:
+		return count(int(d.Hours()), "hour") + " ago"
+	}
+	return "on " + t.UTC().Format("2 January 2006")
+}
+
+func count(n int, unit string) string {
+	if n == 1 {
+		return "1 " + unit
+	}
+	return fmt.Sprintf("%d %ss", n, unit)
+}

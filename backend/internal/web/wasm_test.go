@@ -1,0 +1,82 @@
+package web
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+func packed(t *testing.T, text string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := io.WriteString(z, text); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// The program travels packed to who takes it so, and unpacked to everybody else.
+func TestProgram_IsServedGzipped(t *testing.T) {
+	w := &Web{assets: assetSet{}}
+	w.assets.add(programName, func() []byte { return packed(t, "\x00asm") }, true)
+	for accept, want := range map[string]string{"gzip, br": string(packed(t, "\x00asm")), "": "\x00asm"} {
+		r := httptest.NewRequest(http.MethodGet, "/assets/"+programName, nil)
+		r.SetPathValue("name", programName)
+		r.Header.Set("Accept-Encoding", accept)
+		rw := httptest.NewRecorder()
+		w.asset(rw, r)
+		if rw.Body.String() != want || rw.Header().Get("Content-Type") != "application/wasm" ||
+			(accept != "") != (rw.Header().Get("Content-Encoding") == "gzip") {
+			t.Errorf("Accept-Encoding %q: %q, %v", accept, rw.Body.String(), rw.Header())
+		}
+		r.Header.Set("If-None-Match", rw.Header().Get("ETag"))
+		again := httptest.NewRecorder()
+		if w.asset(again, r); again.Code != http.StatusNotModified || again.Body.Len() > 0 {
+			t.Errorf("asked again: %d with %d bytes", again.Code, again.Body.Len())
+		}
+	}
+}
+
+// Only the simulator page may compile WebAssembly; nothing may come from elsewhere.
+func TestPolicy_OnlyTheSimulatorMayCompile(t *testing.T) {
+	for name, policy := range map[string]string{"simulator": simulatorPolicy, "others": contentPolicy} {
+		if strings.Contains(policy, "wasm-unsafe-eval") != (name == "simulator") {
+			t.Errorf("%s: %s", name, policy)
+		}
+		for _, loose := range []string{"'unsafe-inline'", "'unsafe-eval'", "http:", "https:", "*", "blob:"} {
+			if strings.Contains(policy, loose) {
+				t.Errorf("%s allows %s", name, loose)
+			}
+		}
+	}
+}
+
+// Pages are parsed when they are first shown, so a mistake in a seldom one must be found here.
+func TestTemplates_Parse(t *testing.T) {
+	assets, err := findAssets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	templates, err := findTemplates(assets)
+	if err != nil || len(templates) < 20 {
+		t.Fatalf("%d templates, %v", len(templates), err)
+	}
+	for name := range templates {
+		if page, err := templates[name](); err != nil || page.Lookup("layout") == nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, a := range assets {
+		if c := a.load(); len(c.body) == 0 || c.version == "" {
+			t.Errorf("%s is empty", name)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/service-dev/service/ctl/internal/client"
+)
+
+// command returns a command without arguments. long may be empty.
+func command(use, short, long string, run func(context.Context) error) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Long: long, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context()) },
+	}
+}
+
+// group returns a command that only has subcommands.
+func group(use, short, long string, subcommands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, Long: long, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(subcommands...)
+	cmd.AddCommand(helpOf(cmd))
+	return cmd
+}
+
+// helpOf returns the command that explains a group, or one of its subcommands, as "help GROUP" and --help do.
+func helpOf(group *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use: "help [COMMAND]", Short: "Explain a command", Hidden: true, Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			about, _, err := group.Find(args)
+			if err != nil || len(args) > 0 && about == group {
+				return fmt.Errorf("%s has no command %q; run `%s --help`", group.CommandPath(), args[0], group.CommandPath())
+			}
+			return about.Help()
+		},
+	}
+}
+
+// open connects to the daemon and starts it if needed.
+func (a *app) open(ctx context.Context) (*client.Client, error) {
+	return client.Open(ctx, client.Options{Program: a.name})
+}
+
+// connected calls act with a connection to the daemon, which is started if needed.
+func (a *app) connected(ctx context.Context, act func(*client.Client) error) error {
+	c, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return act(c)
+}
+
+// connectedRun is the RunE of a command with arguments that needs the daemon.
+func (a *app) connectedRun(
+	act func(context.Context, *client.Client, []string) error,
+) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		return a.connected(cmd.Context(), func(c *client.Client) error { return act(cmd.Context(), c, args) })
+	}
+}
+
+// print writes the result of a command: object as JSON with --json, else it calls say.
+func (a *app) print(object any, say func()) error {
+	if a.json {
+		return a.JSON(object)
+	}
+	say()
+	return nil
+}
+
+// query returns a command that asks the daemon one question and prints the answer.
+func query[T any](a *app, use, short, long string, ask func(*client.Client, context.Context) (T, error),
+	object func(T) any, say func(T)) *cobra.Command {
+	return command(use, short, long, func(ctx context.Context) error {
+		return a.connected(ctx, func(c *client.Client) error {
+			answer, err := ask(c, ctx)
+			if err != nil {
+				return err
+			}
+			return a.print(object(answer), func() { say(answer) })
+		})
+	})
+}

@@ -1,0 +1,293 @@
+// Package dialer finds this user's daemon, connects to its sockets and starts it if needed. service-mcp imports it and
+// must start fast, so it uses no gRPC, no encoding/json, no command line and no net where the platform allows. It does
+// not know what is sent over a socket.
+package dialer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/service-dev/service/proto/rendezvous"
+)
+
+// StartTimeout limits the wait for a daemon that this process or another client starts.
+const StartTimeout = 20 * time.Second
+
+// AnswerTimeout limits the wait for the first message of a running daemon.
+const AnswerTimeout = 5 * time.Second
+
+// Conn is one stream to the daemon. Close unblocks a pending Read. On Unix it is an *os.File.
+type Conn = io.ReadWriteCloser
+
+// Daemon describes the daemon of one state directory.
+type Daemon struct {
+	Paths rendezvous.Paths
+	// Program is the path of serviced: beside the running executable.
+	Program string
+	// Starter is the path of a program that calls StartDetached for StarterVerb; empty for none. It starts Program and
+	// ends at once, so that the daemon, which all of a person's clients share, is no descendant of the one that started
+	// it: agents end the processes that they started with all that these have started.
+	Starter string
+}
+
+// Find returns the paths of this environment's daemon. It does not touch them.
+func Find() (Daemon, error) {
+	dir, err := rendezvous.Dir()
+	if err != nil {
+		return Daemon{}, err
+	}
+	paths, err := rendezvous.PathsOf(dir)
+	if err != nil {
+		return Daemon{}, err
+	}
+	program, err := Beside("serviced")
+	if err != nil {
+		return Daemon{}, err
+	}
+	return Daemon{Paths: paths, Program: program, Starter: starterBeside(program)}, nil
+}
+
+// Beside returns the path of a program in the folder of the running one. It need not exist.
+func Beside(name string) (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find the own executable: %w", err)
+	}
+	if real, err := filepath.EvalSymlinks(self); err == nil {
+		self = real
+	}
+	if runtime.GOOS == "windows" {
+		name += ".exe"
+	}
+	return filepath.Join(filepath.Dir(self), name), nil
+}
+
+// WorkingDir returns the working directory without symbolic links, so that the daemon need not resolve it, or "" if it
+// is unknown.
+func WorkingDir() string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return ""
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		return real
+	}
+	return dir
+}
+
+// ErrNotRunning means that no daemon listens.
+var ErrNotRunning = errors.New("the daemon is not running")
+
+// SandboxError means that a sandbox forbids this process the daemon's socket or directory. Retrying or starting a
+// daemon does not help.
+type SandboxError struct {
+	// Path is what has to be allowed.
+	Path string
+	// Directory is true when it is the state directory itself that may not be written.
+	Directory bool
+	Err       error
+}
+
+func (e *SandboxError) Error() string {
+	if e.Directory {
+		return "using the state directory " + e.Path + ": " + e.Err.Error()
+	}
+	return "connecting to " + e.Path + ": " + e.Err.Error()
+}
+
+func (e *SandboxError) Unwrap() error { return e.Err }
+
+// Setting returns the next step as one sentence.
+func (e *SandboxError) Setting() string {
+	if e.Directory {
+		return "allow writes to " + e.Path + " in the sandbox's settings (writable paths), or set SERVICE_CONFIG_DIR to a " +
+			"directory that may be written"
+	}
+	return "allow the Unix socket " + e.Path + " in the sandbox's settings (allowed Unix sockets, or network access for " +
+		"local commands)"
+}
+
+// NotRespondingError means that a daemon holds the directory and does not answer, because it is stopped or hangs.
+type NotRespondingError struct {
+	// PID is the daemon's process, or 0 if it is unknown.
+	PID int
+}
+
+func (e *NotRespondingError) Error() string {
+	if e.PID == 0 {
+		return fmt.Sprintf("the daemon did not answer within %s", AnswerTimeout)
+	}
+	return fmt.Sprintf("the daemon (pid %d) did not answer within %s", e.PID, AnswerTimeout)
+}
+
+// Fix returns the next step as one sentence.
+func (e *NotRespondingError) Fix() string {
+	return "run `servicectl daemon restart`: it ends the process that does not answer and starts a new daemon, with " +
+		"which connected agents go on"
+}
+
+// NotResponding returns the error for a daemon that does not answer.
+func (d Daemon) NotResponding() *NotRespondingError { return &NotRespondingError{PID: d.PID()} }
+
+// UnsafeError means that others than this user control a directory.
+type UnsafeError struct{ Path, Reason, Fix string }
+
+func (e *UnsafeError) Error() string { return "refusing " + e.Path + ": " + e.Reason }
+
+// StartError means that a daemon could not be started.
+type StartError struct {
+	Reason string
+	// Log is where the daemon writes.
+	Log string
+}
+
+func (e *StartError) Error() string { return "starting the daemon: " + e.Reason }
+
+// Dial connects to a socket of the daemon (Paths.MCP or Paths.Control) and starts nothing. It fails with ErrNotRunning,
+// *SandboxError, *UnsafeError, *NotRespondingError or an error of the system.
+func (d Daemon) Dial(socket string) (Conn, error) {
+	if err := d.checkDirs(); err != nil {
+		return nil, err
+	}
+	conn, err := dial(socket)
+	if errors.Is(err, errBacklog) {
+		return nil, d.NotResponding()
+	}
+	return conn, err
+}
+
+// errBacklog means that the daemon's queue of connections is full.
+var errBacklog = errors.New("the daemon accepts no connection")
+
+// maxStarts limits the attempts to start a daemon.
+const maxStarts = 3
+
+// Connect dials and starts a daemon if none listens. Many concurrent clients start one daemon.
+func (d Daemon) Connect(ctx context.Context, socket string) (Conn, error) {
+	conn, err := d.Dial(socket)
+	if !errors.Is(err, ErrNotRunning) {
+		return conn, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*StartTimeout)
+	defer cancel()
+	if err := d.prepare(); err != nil {
+		return nil, err
+	}
+	unlock, err := lock(ctx, filepath.Join(d.Paths.Run, rendezvous.StartLock))
+	if err != nil {
+		return nil, sandboxed(d.Paths.Dir, true, fmt.Errorf("take the start lock: %w", err))
+	}
+	defer unlock()
+	if conn, err = d.Dial(socket); !errors.Is(err, ErrNotRunning) {
+		return conn, err
+	}
+	// A start may fail because another daemon is just ending, or because the new one is ended before it is ready.
+	for try := 1; ; try++ {
+		startErr := d.start(ctx)
+		var failed *StartError
+		if startErr != nil && (!errors.As(startErr, &failed) || failed.Log == "") {
+			return nil, startErr // it never ran
+		}
+		if conn, err = d.dialStarted(ctx, socket, startErr); err == nil || startErr == nil || try == maxStarts {
+			return conn, err
+		}
+	}
+}
+
+// dialStarted connects after a start. A failed start is ignored while another daemon holds the directory: either the
+// service manager has just started it, or it is about to end.
+func (d Daemon) dialStarted(ctx context.Context, socket string, startErr error) (Conn, error) {
+	late := time.Now().Add(2 * time.Second)
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 160*time.Millisecond) {
+		conn, err := d.Dial(socket)
+		switch {
+		case err == nil:
+			return conn, nil
+		case startErr != nil && (!errors.Is(err, ErrNotRunning) || !d.Held()):
+			return nil, startErr
+		case startErr == nil && (!errors.Is(err, ErrNotRunning) || time.Now().After(late)):
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(ctx.Err(), startErr)
+		case <-time.After(pause):
+		}
+	}
+}
+
+// prepare creates the state directory and its run folder with mode 0700.
+func (d Daemon) prepare() error {
+	for _, dir := range []string{d.Paths.Dir, d.Paths.Run} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return sandboxed(d.Paths.Dir, true, err)
+		}
+	}
+	return d.checkDirs()
+}
+
+// LogFile returns the path of the daemon's log.
+func (d Daemon) LogFile() string {
+	return filepath.Join(d.Paths.Dir, rendezvous.LogDir, rendezvous.LogName)
+}
+
+// PID returns the process id that the running daemon recorded, or 0.
+func (d Daemon) PID() int {
+	data, err := os.ReadFile(filepath.Join(d.Paths.Run, rendezvous.DaemonRecord))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(data), `"pid":`) // encoding/json is too dear for the shim
+	number, _, _ := strings.Cut(rest, ",")
+	pid, err := strconv.Atoi(strings.TrimRight(strings.TrimSpace(number), "}"))
+	if err != nil || pid < 0 {
+		return 0
+	}
+	return pid
+}
+
+// Held reports whether a daemon holds the directory, which it does from before it serves until after it has ended. It
+// does not block.
+func (d Daemon) Held() bool {
+	file, err := os.OpenFile(filepath.Join(d.Paths.Run, rendezvous.DaemonLock), os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	defer file.Close() // releases the lock if it was free
+	return isLocked(file)
+}
+
+// lock waits for an exclusive lock on path, which it creates. The system releases the lock when the process ends.
+func lock(ctx context.Context, path string) (unlock func(), err error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	got := make(chan error)
+	go func() { // ends with the lock, at the latest with the process
+		err := lockFile(file)
+		select {
+		case got <- err:
+		case <-ctx.Done(): // nobody waits any more; this process may live long
+			file.Close()
+		}
+	}()
+	select {
+	case err = <-got:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		file.Close()
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return func() { file.Close() }, nil
+}

@@ -1,0 +1,135 @@
+//go:build unix
+
+package dialer
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"github.com/service-dev/service/proto/rendezvous"
+)
+
+// dial uses system calls: package net costs service-mcp a megabyte. The descriptor is non-blocking, so that os.File
+// polls it and Close unblocks a Read.
+func dial(path string) (Conn, error) {
+	syscall.ForkLock.RLock()
+	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err == nil {
+		syscall.CloseOnExec(fd)
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, sandboxed(path, false, os.NewSyscallError("socket", err))
+	}
+	// A connect waits while the daemon's queue of connections is full; the send timeout bounds that.
+	wait := syscall.NsecToTimeval(AnswerTimeout.Nanoseconds())
+	_ = syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_SNDTIMEO, &wait)
+	for {
+		err = syscall.Connect(fd, &syscall.SockaddrUnix{Name: path})
+		if err != syscall.EINTR {
+			break
+		}
+	}
+	if err != nil {
+		_ = syscall.Close(fd)
+		return nil, dialError(path, err)
+	}
+	if err := syscall.SetNonblock(fd, true); err != nil {
+		_ = syscall.Close(fd)
+		return nil, os.NewSyscallError("setnonblock", err)
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+func dialError(path string, err error) error {
+	if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOTDIR) {
+		return ErrNotRunning
+	}
+	if errors.Is(err, syscall.EAGAIN) {
+		return errBacklog
+	}
+	return sandboxed(path, false, os.NewSyscallError("connect", err))
+}
+
+// sandboxed turns a refusal by the system into a *SandboxError and leaves other errors as they are.
+func sandboxed(path string, directory bool, err error) error {
+	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EROFS) {
+		return &SandboxError{Path: path, Directory: directory, Err: err}
+	}
+	return err
+}
+
+// checkDirs refuses directories that others than this user control. Missing directories are fine.
+func (d Daemon) checkDirs() error {
+	dirs := []string{d.Paths.Dir, d.Paths.Run}
+	if d.Paths.Sockets != d.Paths.Run {
+		dirs = append(dirs, filepath.Dir(d.Paths.Sockets), d.Paths.Sockets)
+	}
+	for _, dir := range dirs {
+		if err := checkDir(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkDir(dir string) error {
+	info, err := os.Lstat(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return sandboxed(dir, true, err)
+	case info.Mode()&os.ModeSymlink != 0:
+		return &UnsafeError{Path: dir, Reason: "it is a symbolic link",
+			Fix: "set SERVICE_CONFIG_DIR to the real directory, or replace the link by a directory of your own"}
+	case !info.IsDir():
+		return &UnsafeError{Path: dir, Reason: "it is not a directory",
+			Fix: "move it away, or set SERVICE_CONFIG_DIR to a directory"}
+	}
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Getuid() {
+		return &UnsafeError{Path: dir, Reason: fmt.Sprintf("it belongs to uid %d, not to you (uid %d)", stat.Uid,
+			os.Getuid()), Fix: "set SERVICE_CONFIG_DIR to a directory of your own"}
+	}
+	if info.Mode().Perm()&0o022 != 0 {
+		return &UnsafeError{Path: dir, Reason: fmt.Sprintf("others may write to it (mode %04o)", info.Mode().Perm()),
+			Fix: "chmod 700 " + dir}
+	}
+	return nil
+}
+
+// lockFile waits for an exclusive kernel lock.
+func lockFile(file *os.File) error {
+	for {
+		if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != syscall.EINTR {
+			return os.NewSyscallError("flock", err)
+		}
+	}
+}
+
+// isLocked reports whether another process holds the lock.
+func isLocked(file *os.File) bool {
+	return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == syscall.EWOULDBLOCK
+}
+
+// spawn starts the daemon in a session of its own, with the readiness pipe as descriptor 3.
+func spawn(path string, argv, env []string, stdio []*os.File, ready *os.File) (*os.Process, error) {
+	return os.StartProcess(path, argv, &os.ProcAttr{
+		Dir:   "/",
+		Env:   append(env, readyPair(strconv.Itoa(rendezvous.ReadyFD))),
+		Files: append(stdio, ready),
+		Sys:   &syscall.SysProcAttr{Setsid: true},
+	})
+}
+
+// Exec replaces this process by another program, with its own stdio and environment. It returns only on error.
+func Exec(path string, argv []string) error {
+	if err := syscall.Exec(path, argv, os.Environ()); err != nil {
+		return fmt.Errorf("run %s: %w", path, err)
+	}
+	return nil
+}

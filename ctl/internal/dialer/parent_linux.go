@@ -1,0 +1,34 @@
+package dialer
+
+import (
+	"os"
+	"syscall"
+)
+
+// sysPidfdOpen has one number on every architecture.
+const sysPidfdOpen = 434
+
+// awaitExit waits for the end of the parent with a pidfd, which needs no thread. It returns false if there is none
+// (before Linux 5.10, or in a sandbox). PR_SET_PDEATHSIG does not help: it reports the end of the parent's thread.
+func awaitExit(parent int) bool {
+	fd, _, errno := syscall.Syscall(sysPidfdOpen, uintptr(parent), syscall.O_NONBLOCK, 0)
+	if errno != 0 {
+		return errno == syscall.ESRCH
+	}
+	file := os.NewFile(fd, "parent")
+	defer file.Close()
+	if os.Getppid() != parent {
+		return true // it ended before, and its number may be another's
+	}
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return false
+	}
+	ended := false
+	err = raw.Read(func(uintptr) bool {
+		was := ended
+		ended = true // the second look comes when the descriptor is readable: the process has ended
+		return was
+	})
+	return err == nil
+}

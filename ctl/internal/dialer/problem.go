@@ -1,0 +1,36 @@
+package dialer
+
+import "errors"
+
+// Problem explains an error of this package to a person or an agent.
+type Problem struct {
+	Code, Message string
+	Retryable     bool
+	FixHint       string
+}
+
+// ProblemOf returns the explanation of an error of this package. ok is false for any other error.
+func ProblemOf(err error) (p Problem, ok bool) {
+	var sandbox *SandboxError
+	var unsafe *UnsafeError
+	var start *StartError
+	var silent *NotRespondingError
+	switch {
+	case errors.As(err, &silent):
+		return Problem{Code: CodeNotResponding, Message: silent.Error(), Retryable: true, FixHint: silent.Fix()}, true
+	case errors.As(err, &sandbox):
+		return Problem{Code: "sandbox_blocked", Message: sandbox.Error(), FixHint: sandbox.Setting()}, true
+	case errors.As(err, &unsafe):
+		return Problem{Code: "unsafe_directory", Message: unsafe.Error(), FixHint: unsafe.Fix}, true
+	case errors.As(err, &start):
+		p := Problem{Code: "daemon_unavailable", Message: start.Error(), Retryable: true, FixHint: "run `servicectl doctor`"}
+		if start.Log != "" {
+			p.FixHint = "look into " + start.Log + ", then try again"
+		}
+		return p, true
+	}
+	return Problem{}, false
+}
+
+// CodeNotResponding is the Code of a daemon that accepts connections and does not answer.
+const CodeNotResponding = "daemon_not_responding"

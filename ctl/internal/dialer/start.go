@@ -1,0 +1,153 @@
+package dialer
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/service-dev/service/proto/rendezvous"
+)
+
+// maxCrashLog is the size in bytes beyond which the crash log is emptied.
+const maxCrashLog = 1 << 20
+
+// start runs `serviced run` in its own session and waits until it is ready. The caller holds the start lock.
+func (d Daemon) start(ctx context.Context) error {
+	if _, err := os.Stat(d.Program); err != nil {
+		return &StartError{Reason: fmt.Sprintf("%s is not there: install it beside this program", d.Program)}
+	}
+	ready, told, err := os.Pipe()
+	if err != nil {
+		return &StartError{Reason: err.Error()}
+	}
+	defer ready.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		told.Close()
+		return &StartError{Reason: err.Error()}
+	}
+	defer null.Close()
+	stderr := d.crashLog(null)
+	err = d.run(daemonEnv(d.Paths.Dir), []*os.File{null, null, stderr}, told)
+	told.Close()
+	if stderr != null {
+		stderr.Close()
+	}
+	if err != nil {
+		return sandboxed(d.Program, false, &StartError{Reason: err.Error()})
+	}
+	return d.awaitReady(ctx, ready)
+}
+
+// run starts the daemon through the starter. If that is missing or fails, it starts the daemon itself and returns the
+// error.
+func (d Daemon) run(env []string, stdio []*os.File, ready *os.File) error {
+	if d.Starter != "" {
+		starter, err := spawn(d.Starter, []string{d.Starter, StarterVerb, d.Program}, env, stdio, ready)
+		if err == nil {
+			if state, err := starter.Wait(); err == nil && state.Success() {
+				return nil
+			}
+		}
+	}
+	process, err := spawn(d.Program, []string{d.Program, "run"}, env, stdio, ready)
+	if err != nil {
+		return err
+	}
+	go func() { _, _ = process.Wait() }() // a shim lives longer than a daemon, which must not stay behind as a zombie
+	return nil
+}
+
+// crashLog opens the file for the daemon's stderr, such as a panic. It returns null if that fails.
+func (d Daemon) crashLog(null *os.File) *os.File {
+	dir := filepath.Dir(d.LogFile())
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return null
+	}
+	path := filepath.Join(dir, "serviced.stderr")
+	flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND
+	if info, err := os.Stat(path); err == nil && info.Size() > maxCrashLog {
+		flags |= os.O_TRUNC
+	}
+	file, err := os.OpenFile(path, flags, 0o600)
+	if err != nil {
+		return null
+	}
+	return file
+}
+
+// awaitReady reads the readiness line (rendezvous.ReadyFD).
+func (d Daemon) awaitReady(ctx context.Context, ready io.ReadCloser) error {
+	line := make(chan string, 1)
+	go func() { line <- readLine(ready) }()
+	timer := time.NewTimer(StartTimeout)
+	defer timer.Stop()
+	select {
+	case text := <-line:
+		return d.verdict(text)
+	case <-timer.C:
+		ready.Close()
+		return &StartError{Reason: fmt.Sprintf("no word from it within %s", StartTimeout), Log: d.LogFile()}
+	case <-ctx.Done():
+		ready.Close()
+		return ctx.Err()
+	}
+}
+
+func (d Daemon) verdict(text string) error {
+	if text == "ready" {
+		return nil
+	}
+	if reason, ok := strings.CutPrefix(text, "error: "); ok {
+		return &StartError{Reason: reason, Log: d.LogFile()}
+	}
+	return &StartError{Reason: "it ended before it was ready", Log: d.LogFile()}
+}
+
+// readLine reads up to the first newline, at most 4 KB.
+func readLine(r io.Reader) string {
+	var buf [4096]byte
+	n := 0
+	for n < len(buf) {
+		m, err := r.Read(buf[n:])
+		if i := strings.IndexByte(string(buf[n:n+m]), '\n'); i >= 0 {
+			return string(buf[:n+i])
+		}
+		n += m
+		if err != nil {
+			break
+		}
+	}
+	return string(buf[:n])
+}
+
+// kept are the variables a daemon is started with, besides LC_* and XDG_*. All others belong to the caller's requests.
+var kept = []string{
+	"PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR", "TZ", "SHELL",
+	// Windows
+	"SystemRoot", "SystemDrive", "USERPROFILE", "USERNAME", "APPDATA", "LOCALAPPDATA", "ProgramData", "TEMP", "TMP",
+	"PATHEXT", "ComSpec",
+}
+
+// daemonEnv is the daemon's environment: its directory by name and what any program needs.
+func daemonEnv(dir string) []string {
+	env := []string{"SERVICE_CONFIG_DIR=" + dir}
+	for _, name := range kept {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	for _, pair := range os.Environ() {
+		if strings.HasPrefix(pair, "LC_") || strings.HasPrefix(pair, "XDG_") {
+			env = append(env, pair)
+		}
+	}
+	return env
+}
+
+// readyPair returns the variable that names the daemon's readiness descriptor.
+func readyPair(fd string) string { return rendezvous.ReadyVar + "=" + fd }

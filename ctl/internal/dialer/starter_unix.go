@@ -1,0 +1,40 @@
+//go:build unix
+
+package dialer
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/service-dev/service/proto/rendezvous"
+)
+
+// StarterVerb is the first argument of a starter (Daemon.Starter); the second is the daemon's program.
+const StarterVerb = "start-daemon"
+
+// starterBeside returns the smallest of the programs beside the daemon's.
+func starterBeside(program string) string { return filepath.Join(filepath.Dir(program), "service-mcp") }
+
+// StartDetached starts the daemon with this process's descriptors and environment and returns the exit code. The daemon
+// becomes an orphan, which init adopts.
+func StartDetached(program string) int {
+	_, err := os.StartProcess(program, []string{program, "run"}, &os.ProcAttr{
+		Dir: "/", Env: os.Environ(),
+		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr, os.NewFile(rendezvous.ReadyFD, "ready")},
+		Sys:   &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return 1
+	}
+	return 0
+}
+
+// IsStarter reports whether a program was started as a starter, and for which program.
+func IsStarter(args []string) (program string, ok bool) {
+	if len(args) != 3 || args[1] != StarterVerb {
+		return "", false
+	}
+	_, told := os.LookupEnv(rendezvous.ReadyVar)
+	return args[2], told
+}

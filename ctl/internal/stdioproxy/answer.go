@@ -1,0 +1,104 @@
+package stdioproxy
+
+import (
+	"strconv"
+
+	"github.com/service-dev/service/proto/mcpline"
+)
+
+// Failure explains why the daemon cannot answer requests, in the form of a tool error.
+type Failure struct {
+	Code, Message string
+	Retryable     bool
+	FixHint       string
+}
+
+func (f *Failure) Error() string { return f.Message }
+
+// restarted answers calls that were in flight when the daemon ended.
+var restarted = &Failure{
+	Code: "daemon_restarted", Retryable: true,
+	Message: "the daemon ended before it answered; the call may or may not have had an effect",
+	FixHint: "call the tool again; the connection is restored automatically",
+}
+
+// inputClosed answers calls that were ended because the client closed stdin.
+var inputClosed = &Failure{
+	Code: "input_closed", Retryable: true,
+	Message: "stdin was closed before the call finished, so the call was ended; it may or may not have had an effect",
+	FixHint: "keep stdin open until the answer arrives",
+}
+
+func (f *Failure) object() string {
+	return `{"code":` + quote(f.Code) + `,"message":` + quote(f.Message) +
+		`,"retryable":` + strconv.FormatBool(f.Retryable) + `,"fixHint":` + quote(f.FixHint) + `}`
+}
+
+// modernKey marks a request of the stateless protocol (MCP 2026-07-28), whose results have a type.
+const modernKey = "io.modelcontextprotocol/protocolVersion"
+
+// pending is a request without an answer.
+type pending struct {
+	rawID  string
+	method string
+	modern bool
+	batch  int    // number of its batch; 0 for none
+	line   []byte // kept for a repeat on the next daemon; nil if it must not be repeated
+	uses   int    // calls in flight with this id, which a client may use twice
+}
+
+func newPending(m message) pending {
+	return pending{uses: 1, rawID: string(m.rawID), method: m.method,
+		modern: len(member(m.params, "_meta", modernKey)) > 0}
+}
+
+// answer returns a message about f without a newline: a tool result for a tool call, else a JSON-RPC error.
+func (p pending) answer(f *Failure) string {
+	head := `{"jsonrpc":"2.0","id":` + p.rawID
+	body := f.object()
+	if p.method != "tools/call" {
+		return head + `,"error":{"code":-32603,"message":` + quote(f.Message) + `,"data":` + body + "}}"
+	}
+	kind := ""
+	if p.modern {
+		kind = `"resultType":"complete",`
+	}
+	return head + `,"result":{` + kind + `"content":[{"type":"text","text":` + quote(body) + `}],"structuredContent":` +
+		body + `,"isError":true}}`
+}
+
+// Reasons why a message of the client is not forwarded.
+const (
+	tooLong    = "the message is longer than 4 MB"
+	unreadable = "the message is not JSON-RPC 2.0, or nested too deeply"
+	badID      = "message id is neither a string nor an integer within 2^53"
+)
+
+// invalidRequest is JSON-RPC's code for an invalid request.
+const invalidRequest = "-32600"
+
+// rejection returns the line that reports a rejected message to the client under its id. Without a usable id it is a
+// notification, because several clients end the session at an answer whose id is null.
+func rejection(id []byte, why string) string {
+	if id == nil {
+		return `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","logger":"service-mcp","data":` +
+			quote(why) + "}}\n"
+	}
+	return rejected(id, why) + "\n"
+}
+
+// rejected returns the error response to a rejected request.
+func rejected(id []byte, why string) string {
+	if id == nil {
+		id = []byte("null")
+	}
+	return `{"jsonrpc":"2.0","id":` + string(id) + `,"error":{"code":` + invalidRequest + `,"message":` + quote(why) + "}}"
+}
+
+// echoed returns the id if an answer can carry it, else nil.
+func echoed(id []byte) []byte {
+	if mcpline.Usable(id) {
+		return id
+	}
+	return nil
+}

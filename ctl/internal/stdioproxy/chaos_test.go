@@ -1,0 +1,165 @@
+package stdioproxy
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Whatever daemons do, each request is answered once, a call of a tool that only reads is handled at most twice and any
+// other call at most once.
+func TestProxy_RandomDaemonFailures(t *testing.T) {
+	seeds := 15
+	if os.Getenv("SERVICE_TEST_FULL") != "" {
+		seeds = 150
+	}
+	for seed := range seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { t.Parallel(); runChaos(t, uint64(seed)) })
+	}
+}
+
+// chaos makes daemons with a will of their own.
+type chaos struct {
+	t       *testing.T
+	daemons sync.WaitGroup
+
+	mu      sync.Mutex
+	random  *rand.Rand
+	handled map[string]int // calls, by id
+}
+
+func (c *chaos) draw(n int) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.random.IntN(n)
+}
+
+func (c *chaos) connect(context.Context) (io.ReadWriteCloser, error) {
+	if c.draw(10) == 0 {
+		return nil, errors.New("there is no daemon")
+	}
+	ours, theirs := socketPair(c.t)
+	c.daemons.Go(func() {
+		defer ours.Close()
+		c.serve(ours)
+	})
+	return theirs, nil
+}
+
+// serve is a daemon's life: it refuses or dies before the handshake, after it, or after some lines.
+func (c *chaos) serve(conn net.Conn) {
+	const refusal = `{"ok":false,"code":"too_many_clients","message":"full","fixHint":"wait"}` + "\n"
+	in, fate := bufio.NewReader(conn), c.draw(8)
+	switch fate {
+	case 0:
+		_, _ = io.WriteString(conn, refusal)
+		return
+	case 1:
+		return
+	}
+	if _, err := in.ReadBytes('\n'); err != nil || fate == 2 {
+		return
+	}
+	if fate == 3 {
+		_, _ = io.WriteString(conn, refusal)
+		return
+	}
+	_, _ = io.WriteString(conn, `{"ok":true,"repeatable":["read"]}`+"\n")
+	for lines := c.draw(12); fate == 4 || lines > 0; lines-- {
+		line, err := in.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		var m struct {
+			ID     json.RawMessage
+			Method string
+		}
+		if err := json.Unmarshal(line, &m); err != nil {
+			c.t.Errorf("a daemon hears %q: %v", line, err)
+			return
+		}
+		if m.ID == nil {
+			continue
+		}
+		if m.Method == "tools/call" {
+			c.mu.Lock()
+			c.handled[string(m.ID)]++
+			c.mu.Unlock()
+		}
+		if c.draw(8) == 0 {
+			return
+		}
+		_, _ = fmt.Fprintf(conn, `{"jsonrpc":"2.0","id":%s,"result":{}}`+"\n", m.ID)
+	}
+}
+
+func runChaos(t *testing.T, seed uint64) {
+	const calls = 60
+	c := &chaos{t: t, random: rand.New(rand.NewPCG(seed, 0)), handled: map[string]int{}}
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	p := New(Options{
+		In: inR, Out: outW, Handshake: Handshake{Client: "test", Version: "1"}, Connect: c.connect,
+		Drain: time.Second, Pause: time.Millisecond, HandshakeTimeout: 10 * time.Second,
+		HalfClose: func(c io.ReadWriteCloser) error { return c.(*net.UnixConn).CloseWrite() },
+	})
+	ended := make(chan error, 1)
+	go func() {
+		_ = p.Open(context.Background())
+		ended <- p.Run(context.Background())
+		_ = outW.Close()
+	}()
+	go func() {
+		_, _ = io.WriteString(inW, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}`+"\n")
+		for id := 1; id <= calls; id++ {
+			_, _ = fmt.Fprintf(inW, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q}}`+"\n", id,
+				[]string{"read", "write"}[id%2])
+			if c.draw(4) == 0 {
+				_, _ = io.WriteString(inW, `{"jsonrpc":"2.0","method":"notifications/progress"}`+"\n")
+			}
+		}
+	}()
+	silent := time.AfterFunc(30*time.Second, func() { _ = inW.Close(); _ = outW.Close() })
+	answers := map[string]int{}
+	for out := bufio.NewReader(outR); ; {
+		line, err := out.ReadBytes('\n')
+		if err != nil {
+			break
+		}
+		var m struct{ ID json.RawMessage }
+		if err := json.Unmarshal(line, &m); err != nil {
+			t.Errorf("the client hears %q: %v", line, err)
+		}
+		if answers[string(m.ID)]++; len(answers) == calls+1 {
+			_ = inW.Close() // what comes now is one too many
+		}
+	}
+	if !silent.Stop() {
+		t.Error("the client waits for ever")
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("the proxy ended with %v", err)
+	}
+	c.daemons.Wait() // each sees its connection closed
+	for id := range calls + 1 {
+		if n := answers[fmt.Sprint(id)]; n != 1 {
+			t.Errorf("request %d has %d answers", id, n)
+		}
+	}
+	for id, n := range c.handled {
+		var number int
+		_, _ = fmt.Sscan(id, &number)
+		if n > 2-number%2 {
+			t.Errorf("call %s was handled %d times", id, n)
+		}
+	}
+}

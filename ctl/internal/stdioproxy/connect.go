@@ -1,0 +1,220 @@
+package stdioproxy
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// maxEarlyEnds limits retries in a row when the daemon ends during the handshake. earlyEndPause is the first
+// pause, doubled each time.
+const (
+	maxEarlyEnds  = 6
+	earlyEndPause = 25 * time.Millisecond
+)
+
+// ErrSilent means that a daemon accepted the connection and never answered.
+var ErrSilent = errors.New("the daemon does not answer")
+
+// reconnect connects unless a connection exists, and stores the failure.
+func (p *Proxy) reconnect(ctx context.Context) error {
+	p.connecting.Lock()
+	defer p.connecting.Unlock()
+	p.mu.Lock()
+	standing := p.conn != nil
+	p.mu.Unlock()
+	if standing {
+		return nil
+	}
+	for pause := earlyEndPause; ; pause *= 2 {
+		conn, err := p.opts.Connect(ctx)
+		ending := false
+		if err == nil {
+			c := newConnection(conn)
+			if err = p.handshake(c); err == nil {
+				return nil
+			}
+			err = p.refusalAfter(c, err)
+			_, wasAdmitted := c.end()
+			p.mu.Lock()
+			replayed := p.initDone // then the messages sent so far may be sent again
+			p.mu.Unlock()
+			var refused *Failure
+			ending = (!wasAdmitted || replayed) && !errors.As(err, &refused)
+		}
+		if !ending || pause >= earlyEndPause<<maxEarlyEnds {
+			p.fail(p.explain(err), conn == nil)
+			return err
+		}
+		time.Sleep(pause) // the daemon is ending and soon gone
+	}
+}
+
+// handshake sends the opening line, replays the session of an earlier connection, and opens c for traffic.
+func (p *Proxy) handshake(c *connection) error {
+	c.startTimeout(p.opts.HandshakeTimeout, p.opts.Starting)
+	if err := c.write(p.opts.Handshake.line()); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	replay, again := p.initLine, p.initLine != nil && !p.initDone && p.initResent
+	id, noted := p.initID, p.initConfirmed
+	done := p.initDone
+	p.mu.Unlock()
+	switch {
+	case again:
+		if err := c.send(scan(replay), replay); err != nil {
+			return err
+		}
+	case replay != nil && done:
+		if err := p.replay(c, replay, id, noted); err != nil {
+			if c.stopTimeout() {
+				err = p.explain(ErrSilent)
+			}
+			return err
+		}
+	}
+	p.mu.Lock()
+	p.conn, p.state, p.failure = c, up, nil
+	p.mu.Unlock()
+	p.connDone.Add(1)
+	go func() {
+		defer p.connDone.Done()
+		p.fromDaemon(c)
+	}()
+	return nil
+}
+
+// refusalAfter returns the daemon's refusal if it sent one before it closed, else err. A daemon with too many clients
+// reads nothing, so that only a write fails here.
+func (p *Proxy) refusalAfter(c *connection, err error) error {
+	var refused *Failure
+	if c.admitted || errors.As(err, &refused) {
+		return err
+	}
+	timer := time.AfterFunc(p.opts.HandshakeTimeout, func() { c.conn.Close() })
+	defer timer.Stop()
+	if line, answerUnreadable := c.lines.next(); answerUnreadable == nil {
+		if refusal := admitted(line); refusal != nil {
+			return refusal
+		}
+	}
+	return err
+}
+
+// replay sends the session's initialize to a new daemon and discards the answer.
+func (p *Proxy) replay(c *connection, line []byte, id string, noted bool) error {
+	if err := c.write(line); err != nil {
+		return err
+	}
+	for answered := false; !answered; {
+		line, err := c.lines.next()
+		if err != nil {
+			return err
+		}
+		if !c.admitted {
+			if err := admitted(line); err != nil {
+				return err
+			}
+			c.admit(line)
+			continue
+		}
+		if p.takeClientIO(line) {
+			continue
+		}
+		m := scan(line)
+		if answered = m.kind == response && m.id == id; answered {
+			c.stopTimeout()
+			break
+		}
+		c.received(m)
+		if err := p.write(line); err != nil {
+			return err
+		}
+	}
+	if !noted {
+		return nil
+	}
+	return c.write([]byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"))
+}
+
+// noteEarlyEnd counts a daemon that ended before it admitted us. It returns the pause before a resend, which it
+// registers; ok is false after too many in a row, or when the input has ended.
+func (p *Proxy) noteEarlyEnd() (pause time.Duration, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.conn, p.state = nil, down
+	p.earlyEnds++
+	if p.closing || p.earlyEnds > maxEarlyEnds {
+		return 0, false
+	}
+	p.resending.Add(1)
+	return earlyEndPause << (p.earlyEnds - 1), true
+}
+
+// resend sends the messages that the last daemon did not process to the next one.
+func (p *Proxy) resend(pause time.Duration, messages []message) {
+	time.Sleep(pause)
+	for _, m := range messages {
+		p.mu.Lock()
+		first := m.kind == request && m.method == "initialize" && m.id == p.initID
+		answered, again := p.initLine == nil || p.initDone, p.initResent
+		p.mu.Unlock()
+		switch {
+		case first && answered:
+			continue
+		case first && again: // the handshake sends it
+			p.resendInitialize()
+			continue
+		}
+		if p.forward(context.Background(), m, m.line) != nil {
+			return
+		}
+	}
+}
+
+// resendInitialize connects to the next daemon for a waiting initialize, or answers it with the failure.
+func (p *Proxy) resendInitialize() {
+	if p.reconnect(context.Background()) == nil {
+		return
+	}
+	if line, failure := p.withdrawInitialize(); line != nil {
+		_ = p.refuse(scan(line), failure)
+	}
+}
+
+// withdrawInitialize removes the waiting initialize and returns it with the failure to connect. It returns nil when
+// there is none, or a daemon has received it.
+func (p *Proxy) withdrawInitialize() (line []byte, failure *Failure) {
+	p.connecting.Lock() // prevents sending it meanwhile
+	defer p.connecting.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.conn != nil || p.initDone {
+		return nil, nil
+	}
+	line, p.initLine = p.initLine, nil
+	return line, p.failure
+}
+
+// fail stores the failure and schedules the next attempt after 1, 2, 4 ... 16 pauses.
+func (p *Proxy) fail(f *Failure, unreached bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.state, p.failure, p.unreached = failed, f, unreached
+	p.pause = min(max(2*p.pause, p.opts.Pause), 16*p.opts.Pause)
+	p.retryAt = time.Now().Add(p.pause)
+}
+
+func (p *Proxy) explain(err error) *Failure {
+	var f *Failure
+	if errors.As(err, &f) {
+		return f
+	}
+	if p.opts.Explain != nil {
+		if f := p.opts.Explain(err); f != nil {
+			return f
+		}
+	}
+	return &Failure{Code: "daemon_unavailable", Message: err.Error(), Retryable: true, FixHint: "run `servicectl doctor`"}
+}

@@ -1,0 +1,60 @@
+package stdioproxy
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestEndOfInput_WaitsForAnswers(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	r.say(`{"id":1,"method":"tools/call"}`)
+	d.get()
+	r.say(`{"id":2,"method":"tools/call"}`)
+	d.get()
+	r.say(`{"method":"notifications/cancelled","params":{"requestId":2}}`)
+	d.get()
+	_ = r.in.Close()
+	if _, err := d.r.ReadByte(); err != io.EOF {
+		t.Fatalf("the daemon does not hear the end: %v", err)
+	}
+	d.put(`{"id":1,"result":{}}`)
+	r.expect(`{"id":1,"result":{}}`)
+	if err := <-r.done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The daemon ends calls that wait for a person when the input has ended; the shim ends with it and tells why.
+func TestEndOfInput_EndsWithConnection(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	r.say(`{"id":1,"method":"tools/call","params":{"name":"listen"}}`)
+	d.get()
+	_ = r.in.Close()
+	if _, err := d.r.ReadByte(); err != io.EOF {
+		t.Fatalf("the daemon does not hear the end: %v", err)
+	}
+	d.Close()
+	if got := r.hear(); !strings.Contains(got, `"id":1`) || !strings.Contains(got, "input_closed") {
+		t.Fatalf("the call is answered with %s", got)
+	}
+	if err := <-r.done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEndOfInput_WaitIsBounded(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	r.say(`{"id":1,"method":"tools/call"}`)
+	d.get()
+	_ = r.in.Close()
+	select {
+	case <-r.done:
+	case <-time.After(8 * time.Second):
+		t.Fatal("the shim stays")
+	}
+}

@@ -1,0 +1,96 @@
+package stdioproxy
+
+import (
+	"strconv"
+
+	"github.com/service-dev/service/proto/rendezvous"
+)
+
+// Handshake describes this process to the daemon (rendezvous.MCPPreface).
+type Handshake struct {
+	Client, Version, Cwd string
+	Env                  map[string]string
+	// Toolset selects the listed tools (rendezvous.Toolset…). The daemon refuses unknown names.
+	Toolset string
+}
+
+// line returns the first line of a connection. It omits a working directory or variable that would exceed the limit.
+func (h Handshake) line() []byte {
+	line := `{"mcp":1,"protocolMin":` + strconv.Itoa(rendezvous.ProtocolMin) + `,"protocolMax":` +
+		strconv.Itoa(rendezvous.ProtocolMax) +
+		`,"version":` + quote(h.Version) + `,"client":` + quote(h.Client)
+	if h.Cwd != "" && len(h.Cwd) <= rendezvous.MaxVariable {
+		line += `,"cwd":` + quote(h.Cwd)
+	}
+	if h.Toolset != "" && len(h.Toolset) <= rendezvous.MaxVariable {
+		line += `,"toolset":` + quote(h.Toolset)
+	}
+	line += `,"env":{`
+	first := true
+	for name, value := range h.Env {
+		pair := quote(name) + ":" + quote(value)
+		if len(line)+len(pair)+24 > rendezvous.MaxHandshake {
+			continue
+		}
+		if !first {
+			line += ","
+		}
+		first = false
+		line += pair
+	}
+	return []byte(line + `},"clientIO":true}` + "\n")
+}
+
+// repeatableTools returns the tools whose calls the daemon allows to be repeated.
+func repeatableTools(line []byte) map[string]bool {
+	tools := map[string]bool{}
+	s := scanner{data: member(line, "repeatable")}
+	_ = s.elements(1, func() error {
+		start := s.pos
+		err := s.value(2)
+		if err == nil {
+			tools[unquote(s.data[start:s.pos])] = true
+		}
+		return err
+	})
+	return tools
+}
+
+// admitted returns an error unless line is the daemon's consent to the handshake.
+func admitted(line []byte) error {
+	if string(member(line, "ok")) == "true" {
+		return nil
+	}
+	code := unquote(member(line, "code"))
+	text := unquote(member(line, "message"))
+	hint := unquote(member(line, "fixHint"))
+	if code == "" {
+		return &Failure{Code: "daemon_refused", Message: "the daemon's first line does not answer the handshake",
+			FixHint: "run `servicectl doctor`"}
+	}
+	return &Failure{Code: code, Message: text, FixHint: hint}
+}
+
+// clientIOToken returns the token of a client-io frame (rendezvous.ClientIOFrame). ok is true for every line with that
+// prefix, so that none reaches the agent; a malformed token is returned as empty.
+func clientIOToken(line []byte) (token string, ok bool) {
+	const head, end = rendezvous.ClientIOFrame, rendezvous.ClientIOFrameEnd
+	if len(line) < len(head) || string(line[:len(head)]) != head {
+		return "", false
+	}
+	rest := line[len(head):]
+	n := 0
+	for n < len(rest) && n <= maxToken && isTokenByte(rest[n]) {
+		n++
+	}
+	if n == 0 || n > maxToken || len(rest) < n+len(end) || string(rest[n:n+len(end)]) != end {
+		return "", true
+	}
+	return string(rest[:n]), true
+}
+
+const maxToken = 64
+
+func isTokenByte(c byte) bool {
+	return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
+}

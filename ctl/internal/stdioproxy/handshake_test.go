@@ -1,0 +1,227 @@
+package stdioproxy
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestHandshake_NamesToolset(t *testing.T) {
+	for _, name := range []string{"", "local", `odd "name"`} {
+		var said struct {
+			Client  string
+			Toolset *string
+			Env     map[string]string
+		}
+		line := Handshake{Client: "service-mcp", Toolset: name, Env: map[string]string{"CI": "1"}}.line()
+		if err := json.Unmarshal(line, &said); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		if said.Client != "service-mcp" || said.Env["CI"] != "1" || (said.Toolset == nil) != (name == "") ||
+			said.Toolset != nil && *said.Toolset != name {
+			t.Errorf("toolset %q: %s", name, line)
+		}
+	}
+}
+
+func TestHandshake_RefusalAnswersRequests(t *testing.T) {
+	r := newRig(t)
+	refuse := func(conn net.Conn) {
+		_, _ = io.WriteString(conn, `{"ok":false,"code":"protocol_mismatch","message":"too \"old\"","fixHint":"upgrade"}`+
+			"\n")
+		conn.Close()
+	}
+	refuse(<-r.daemons)
+	go func() { // however often it tries
+		for {
+			select {
+			case conn := <-r.daemons:
+				refuse(conn)
+			case <-t.Context().Done():
+				return
+			}
+		}
+	}()
+	r.say(`{"id":1,"method":"tools/list"}`)
+	if got := r.hear(); !strings.Contains(got, `"id":1,"error"`) || !strings.Contains(got, "protocol_mismatch") {
+		t.Fatalf("answer = %s", got)
+	}
+}
+
+// A daemon with too many clients says so and closes before it reads; the write that fails then must not hide its
+// reason.
+func TestHandshake_RefusedBeforeItIsRead(t *testing.T) {
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	attempts := 0
+	p := New(Options{
+		In: inR, Out: outW, Handshake: Handshake{Client: "test", Version: "1"}, Drain: time.Second, Pause: time.Minute,
+		Connect: func(context.Context) (io.ReadWriteCloser, error) {
+			attempts++
+			ours, theirs := socketPair(t)
+			_, _ = io.WriteString(ours, `{"ok":false,"code":"too_many_clients","message":"full","fixHint":"close some"}`+"\n")
+			return theirs, ours.Close()
+		},
+	})
+	done := make(chan error, 1)
+	go func() {
+		_ = p.Open(context.Background())
+		done <- p.Run(context.Background())
+	}()
+	r := &rig{t: t, in: inW, out: bufio.NewReader(outR), pipe: outR}
+	r.say(`{"id":1,"method":"tools/list"}`)
+	if got := r.hear(); !strings.Contains(got, "too_many_clients") || !strings.Contains(got, "close some") {
+		t.Errorf("answer = %s", got)
+	}
+	_ = inW.Close()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if attempts != 1 {
+		t.Errorf("it tried %d times in a row", attempts)
+	}
+}
+
+// A daemon that dies leaves its socket open for a moment: who dials it then is accepted by nobody.
+func TestHandshake_DaemonEndsBeforeItAnswers(t *testing.T) {
+	call := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"whoAmI","arguments":{}}}`
+	for _, initialized := range []bool{false, true} {
+		r := newRig(t)
+		d := r.daemon()
+		if initialized {
+			r.say(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`)
+			d.get()
+			d.put(`{"jsonrpc":"2.0","id":1,"result":{}}`)
+			r.hear()
+		}
+		r.until("the proxy has connected", r.linked) // else it is lost before it was one
+		r.gone(d)
+		r.say(call)
+		for range 2 { // two that end at once
+			_ = (<-r.daemons).Close()
+		}
+		next := r.daemon()
+		if initialized {
+			next.get() // the replay
+			next.put(`{"jsonrpc":"2.0","id":1,"result":{}}`)
+		}
+		next.expect(call)
+		next.put(`{"jsonrpc":"2.0","id":7,"result":{}}`)
+		r.expect(`{"jsonrpc":"2.0","id":7,"result":{}}`)
+	}
+}
+
+// A daemon that takes the connection and says nothing costs the client a bounded wait, at its start and later.
+func TestHandshake_SilentDaemon(t *testing.T) {
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	daemons := make(chan net.Conn, 8)
+	p := New(Options{
+		In: inR, Out: outW, Handshake: Handshake{Client: "test", Version: "1"}, HandshakeTimeout: 50 * time.Millisecond,
+		Pause: time.Millisecond, Drain: time.Second,
+		Connect: func(context.Context) (io.ReadWriteCloser, error) {
+			ours, theirs := socketPair(t)
+			daemons <- ours
+			return theirs, nil
+		},
+		Explain: func(err error) *Failure {
+			if errors.Is(err, ErrSilent) {
+				return &Failure{Code: "daemon_not_responding", Message: "pid 7"}
+			}
+			return nil
+		},
+	})
+	done := make(chan error, 1)
+	go func() {
+		_ = p.Open(context.Background())
+		done <- p.Run(context.Background())
+	}()
+	r := &rig{t: t, in: inW, out: bufio.NewReader(outR), pipe: outR, proxy: p}
+	silence := func(id string) {
+		t.Helper()
+		r.say(`{"id":` + id + `,"method":"initialize"}`)
+		if got := r.hear(); !strings.Contains(got, `"id":`+id) || !strings.Contains(got, "daemon_not_responding") {
+			t.Fatalf("answer = %s", got)
+		}
+	}
+	silence("1")
+	<-daemons
+	rested := func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return time.Now().After(p.retryAt)
+	}
+	r.until("the pause between two attempts is over", rested)
+	silence("2")
+	<-daemons
+
+	r.until("the pause between two attempts is over", rested)
+	r.say(`{"id":3,"method":"initialize"}`)
+	conn := <-daemons
+	d := &daemon{t: t, Conn: conn, r: bufio.NewReader(conn)}
+	d.get()
+	d.put(`{"ok":true}`)
+	d.get()
+	d.put(`{"id":3,"result":{}}`)
+	r.hear()
+	r.gone(d)
+	r.say(`{"id":4,"method":"tools/list"}`) // the next one is to hear the replay, and says nothing
+	<-daemons
+	if got := r.hear(); !strings.Contains(got, `"id":4`) || !strings.Contains(got, "daemon_not_responding") {
+		t.Fatalf("answer = %s", got)
+	}
+	r.until("the pause between two attempts is over", rested)
+	r.say(`{"id":5,"method":"tools/list"}`) // this one takes us in, and does not answer the replay
+	conn = <-daemons
+	_, _ = io.WriteString(conn, `{"ok":true}`+"\n")
+	if got := r.hear(); !strings.Contains(got, `"id":5`) || !strings.Contains(got, "daemon_not_responding") {
+		t.Fatalf("answer = %s", got)
+	}
+	_ = inW.Close()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// A daemon that a service manager is starting has longer than one that hangs.
+func TestHandshake_StartingDaemonGetsMoreTime(t *testing.T) {
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	daemons := make(chan net.Conn, 1)
+	uses := make(chan struct{}, startFactor)
+	p := New(Options{
+		In: inR, Out: outW, Handshake: Handshake{Client: "test", Version: "1"}, HandshakeTimeout: 500 * time.Millisecond,
+		Drain: time.Second,
+		Connect: func(context.Context) (io.ReadWriteCloser, error) {
+			ours, theirs := socketPair(t)
+			daemons <- ours
+			return theirs, nil
+		},
+		Starting: func() bool { uses <- struct{}{}; return true },
+	})
+	done := make(chan error, 1)
+	go func() {
+		_ = p.Open(context.Background())
+		done <- p.Run(context.Background())
+	}()
+	r := &rig{t: t, in: inW, out: bufio.NewReader(outR), pipe: outR, proxy: p}
+	r.say(`{"id":1,"method":"initialize"}`)
+	conn := <-daemons
+	<-uses // the first wait is over
+	d := &daemon{t: t, Conn: conn, r: bufio.NewReader(conn)}
+	d.get()
+	d.put(`{"ok":true}`)
+	d.get()
+	d.put(`{"id":1,"result":{}}`)
+	r.expect(`{"id":1,"result":{}}`)
+	_ = inW.Close()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

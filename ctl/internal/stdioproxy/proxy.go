@@ -1,0 +1,275 @@
+package stdioproxy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/service-dev/service/proto/mcpline"
+)
+
+// Options are the parts of a Pump. Zero durations mean the defaults.
+type Options struct {
+	In  io.Reader
+	Out io.Writer
+	// Connect connects to the daemon and starts it if needed. Calls never overlap.
+	Connect func(context.Context) (io.ReadWriteCloser, error)
+	// HalfClose closes the sending side of a connection; it may be nil.
+	HalfClose func(io.ReadWriteCloser) error
+	// Running reports whether a daemon runs, so that one started by another client is used at once even if Connect
+	// failed a moment ago. It may be nil.
+	Running func() bool
+	// Explain translates an error of Connect for the agent; it may be nil.
+	Explain   func(error) *Failure
+	Handshake Handshake
+	// ClientIO starts the process that opens pages and reads and writes files for the daemon, with the token that the
+	// daemon sent. It must not block. With nil no such process is started.
+	ClientIO func(token string)
+	// Drain limits the wait for answers after In ends. The default of 3 s is longer than the daemon's own wait.
+	Drain time.Duration
+	// HandshakeTimeout limits the wait for the daemon's answers to the handshake and to a replayed initialize, by
+	// default to 5 s. Explain receives ErrSilent when it expires.
+	HandshakeTimeout time.Duration
+	// Starting reports whether the daemon is still being started by a service manager that accepted the connection
+	// for it. The timeout is then four times as long. It may be nil.
+	Starting func() bool
+	// Orphaned returns when the process that started this one has ended; it may be nil. The client then has to send a
+	// message within ProofTimeout, by default 5 s.
+	Orphaned     func()
+	ProofTimeout time.Duration
+	// Pause is the first pause between failed attempts, by default 1 s. It doubles up to 16 times its length.
+	Pause time.Duration
+}
+
+// Proxy forwards one client's messages. Create it with New.
+type Proxy struct {
+	opts  Options
+	outMu sync.Mutex
+
+	mu            sync.Mutex
+	state         state
+	conn          *connection // while up
+	failure       *Failure    // while failed
+	retryAt       time.Time   // while failed: earliest next attempt
+	unreached     bool        // while failed: Connect itself failed
+	pause         time.Duration
+	earlyEnds     int    // daemons in a row that ended before admitting us
+	initLine      []byte // initialize of a session with a handshake, for replay
+	initID        string
+	initDone      bool            // it was answered
+	initConfirmed bool            // the client sent notifications/initialized
+	initResent    bool            // an unanswered initialize was sent a second time
+	closing       bool            // In has ended, so nothing is resent
+	resending     sync.WaitGroup  // no Add after closing is set
+	repeating     map[string]bool // ids of calls that wait for the next daemon
+	connDone      sync.WaitGroup
+	connecting    sync.Mutex
+	alive         chan struct{} // capacity 1: the client sent a sign of life
+	proofFrom     atomic.Int64  // Unix nanoseconds from which any message is a sign of life; 0 until asked for
+}
+
+type state int
+
+const (
+	down state = iota // the next message connects
+	up
+	failed // the last attempt failed: requests are answered with the failure until retryAt
+)
+
+// New returns a Proxy with defaults filled in.
+func New(opts Options) *Proxy {
+	opts.Drain = cmp.Or(max(opts.Drain, 0), 3*time.Second)
+	opts.HandshakeTimeout = cmp.Or(max(opts.HandshakeTimeout, 0), 5*time.Second)
+	opts.ProofTimeout = cmp.Or(max(opts.ProofTimeout, 0), 5*time.Second)
+	opts.Pause = cmp.Or(max(opts.Pause, 0), time.Second)
+	return &Proxy{opts: opts, repeating: map[string]bool{}, alive: make(chan struct{}, 1)}
+}
+
+// Open makes the first connection and returns the error of Connect. Run may be called anyway and tries again.
+func (p *Proxy) Open(ctx context.Context) error {
+	return p.reconnect(ctx)
+}
+
+// Run forwards messages until In ends and outstanding answers are written or Drain has passed. It also returns when the
+// client has died while another process holds In open. It fails only when Out cannot be written.
+func (p *Proxy) Run(ctx context.Context) error {
+	if p.opts.Orphaned == nil {
+		return p.copyInput(ctx)
+	}
+	done, abandoned := make(chan error, 1), make(chan struct{})
+	go func() { done <- p.copyInput(ctx) }()
+	go p.watchClient(abandoned)
+	select {
+	case err := <-done:
+		return err
+	case <-abandoned: // the read of In ends with the process
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.closing = true
+		if p.conn != nil {
+			p.conn.conn.Close()
+		}
+		return nil
+	}
+}
+
+func (p *Proxy) copyInput(ctx context.Context) error {
+	lines := newLineReader(p.opts.In, maxClientLine)
+	for {
+		line, err := lines.next()
+		p.noteActivity()
+		switch {
+		case errors.Is(err, errTooLong):
+			if err := p.answerUnreadable(ctx, lines.head, tooLong); err != nil {
+				return err
+			}
+		case err != nil:
+			p.drain()
+			return nil
+		default:
+			if err := p.fromClient(ctx, line); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// fromClient forwards one line, or answers it when the daemon cannot be reached. It blocks while connecting; later
+// lines wait in the client's pipe.
+func (p *Proxy) fromClient(ctx context.Context, line []byte) error {
+	m := scan(line)
+	switch m.kind {
+	case misnamed:
+		return p.print(rejection(echoed(m.rawID), badID))
+	case response:
+		if m.id == normalID([]byte(proofID)) {
+			p.markAlive()
+			return nil
+		}
+	case invalid:
+		if h := mcpline.Of(line); h.ID() != nil {
+			return p.answerUnreadable(ctx, h, unreadable)
+		}
+	}
+	p.remember(m, line)
+	p.forgetRepeat(m)
+	return p.forward(ctx, m, line)
+}
+
+// answerUnreadable reports a message of which only the head can be read to the side that waits for it: the client, or
+// the daemon if the message answers one of its requests.
+func (p *Proxy) answerUnreadable(ctx context.Context, h *mcpline.Head, why string) error {
+	if !h.IsResponse() {
+		return p.print(rejection(h.ID(), why))
+	}
+	if h.ID() == nil {
+		return nil
+	}
+	line := []byte(rejected(h.ID(), why))
+	return p.forward(ctx, scan(line), line)
+}
+
+func (p *Proxy) forward(ctx context.Context, m message, line []byte) error {
+	for try := 0; ; try++ {
+		c, failure := p.connection(ctx)
+		if c == nil && failure == nil && try < maxEarlyEnds && ctx.Err() == nil {
+			time.Sleep(earlyEndPause) // it ended before anything was sent: use the next one
+			continue
+		}
+		if c == nil {
+			return p.refuse(m, failure)
+		}
+		switch err := c.send(m, line); {
+		case err == nil:
+			return nil
+		case errors.Is(err, errEnded): // nothing was sent: use the next connection
+			if ctx.Err() != nil {
+				return p.refuse(m, restarted)
+			}
+		default:
+			p.closeAfterRead(c)
+			return nil
+		}
+	}
+}
+
+// closeAfterRead leaves a connection to its reader after a failed write. What the daemon sent before it closed is still
+// to be read: its answer to the handshake, or why it refused, and results. The reader then answers the open requests.
+func (p *Proxy) closeAfterRead(c *connection) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closeTimer == nil && !c.ended {
+		c.closeTimer = time.AfterFunc(p.opts.HandshakeTimeout, func() { c.conn.Close() })
+	}
+}
+
+// remember stores the messages that a later daemon must receive.
+func (p *Proxy) remember(m message, line []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case m.kind == request && m.method == "initialize":
+		p.initLine = append([]byte(nil), line...)
+		p.initID, p.initDone, p.initConfirmed, p.initResent = m.id, false, false, false
+	case m.kind == notification && m.method == "notifications/initialized":
+		p.initConfirmed = true
+	}
+}
+
+// connection returns the current connection, or connects if it is time to try.
+func (p *Proxy) connection(ctx context.Context) (*connection, *Failure) {
+	p.mu.Lock()
+	c, failure, wait := p.conn, p.failure, p.state == failed && time.Now().Before(p.retryAt)
+	look := p.unreached && p.opts.Running != nil
+	p.mu.Unlock()
+	if c != nil {
+		return c, nil
+	}
+	if wait && (!look || !p.opts.Running()) {
+		return nil, failure
+	}
+	_ = p.reconnect(ctx) // it stores the failure
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.conn, p.failure
+}
+
+// refuse answers every request in a message that cannot be sent.
+func (p *Proxy) refuse(m message, f *Failure) error {
+	if f == nil {
+		f = restarted
+	}
+	var answers []string
+	for _, part := range append(m.parts, m) {
+		switch part.kind {
+		case request:
+			answers = append(answers, newPending(part).answer(f))
+		case misnamed:
+			answers = append(answers, rejected(echoed(part.rawID), badID))
+		}
+	}
+	if len(answers) == 0 {
+		return nil
+	}
+	if m.kind == batch {
+		return p.print(array(answers))
+	}
+	return p.print(answers[0] + "\n")
+}
+
+// array returns the line that answers a batch.
+func array(answers []string) string { return "[" + strings.Join(answers, ",") + "]\n" }
+
+func (p *Proxy) print(line string) error { return p.write([]byte(line)) }
+
+func (p *Proxy) write(line []byte) error {
+	p.outMu.Lock()
+	defer p.outMu.Unlock()
+	_, err := p.opts.Out.Write(line)
+	return err
+}

@@ -1,0 +1,116 @@
+package stdioproxy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func TestProxy_ForwardsBothWays(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	for _, line := range []string{`{"id":1,"method":"tools/list"}`, `not json at all`, ``, `{"method":"n"}`} {
+		r.say(line)
+		d.expect(line)
+	}
+	d.put(`{"id":1,"result":{}}`)
+	r.expect(`{"id":1,"result":{}}`)
+}
+
+func TestProxy_ForwardsHugeLines(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	big := fmt.Sprintf(`{"id":1,"method":"x","params":%q}`, strings.Repeat("a", 3<<20))
+	go r.say(big)
+	d.expect(big)
+	answer := fmt.Sprintf(`{"id":1,"result":%q}`, strings.Repeat("b", 6<<20))
+	go d.put(answer)
+	r.expect(answer)
+}
+
+func TestProxy_AnswersTooLongLine(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	go func() {
+		r.say(strings.Repeat("x", maxClientLine+bufferSize))
+		r.say(`{"id":2,"method":"ping"}`)
+	}()
+	if got := r.hear(); got != strings.TrimSuffix(rejection(nil, tooLong), "\n") {
+		t.Fatalf("answer = %s", got)
+	}
+	d.expect(`{"id":2,"method":"ping"}`)
+}
+
+func TestProxy_AnswersUnusableIDOnce(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	for _, id := range []string{"7.5", "1.0", "1e3", "12345678901234567890"} { // answered as they were written
+		r.say(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"x"}}`)
+		r.expect(`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32600,"message":` + quote(badID) + `}}`)
+	}
+	for _, id := range []string{"null", "{}", "true"} {
+		r.say(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"x"}}`)
+		r.expect(strings.TrimSuffix(rejection(nil, badID), "\n"))
+	}
+	r.say(`[{"jsonrpc":"2.0","id":7.5,"method":"ping"}]`) // the daemon refuses what is in a batch
+	d.expect(`[{"jsonrpc":"2.0","id":7.5,"method":"ping"}]`)
+	r.say(`{"jsonrpc":"2.0","id":7,"method":"tools/call"}`)
+	d.expect(`{"jsonrpc":"2.0","id":7,"method":"tools/call"}`)
+	r.gone(d)
+	if got := r.hear(); !strings.Contains(got, `"id":7,`) {
+		t.Fatalf("answered %s", got)
+	}
+	r.refuse <- errors.New("no")
+	r.say(`[{"jsonrpc":"2.0","id":7.5,"method":"ping"},{"jsonrpc":"2.0","id":8,"method":"ping"}]`)
+	got := r.hear()
+	var answers []struct{ ID any }
+	if err := json.Unmarshal([]byte(got), &answers); err != nil || len(answers) != 2 || answers[0].ID != 7.5 ||
+		answers[1].ID != 8.0 {
+		t.Fatalf("the batch is answered with %s: %v", got, err)
+	}
+}
+
+// What a client waits for is answered under its id, also when nothing but the id can be read.
+func TestProxy_AnswersUnreadableMessage(t *testing.T) {
+	r := newRig(t)
+	var said sync.WaitGroup // an answer may come before the message has ended
+	defer said.Wait()
+	d := r.daemon()
+	deep := strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1)
+	for _, line := range []string{
+		`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"a":"` + strings.Repeat("x", maxClientLine) + `"}}`,
+		`{"method":"tools/call","params":{"a":"` + strings.Repeat("x", 5<<20) + `"},"jsonrpc":"2.0","id":5}`,
+		`{"method":"tools/call","params":` + deep + `,"jsonrpc":"2.0","id":5}`,
+		`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"a":tru}}`,
+		`{"jsonrpc":"2.0","id":5}`,
+	} {
+		said.Go(func() { r.say(line) })
+		var got struct {
+			ID    int
+			Error struct{ Code int }
+		}
+		if err := json.Unmarshal([]byte(r.hear()), &got); err != nil || got.ID != 5 || got.Error.Code != -32600 {
+			t.Errorf("%.60s: %+v, %v", line, got, err)
+		}
+	}
+	// nobody asked
+	said.Go(func() { r.say(`{"jsonrpc":"2.0","id":9,"result":{"a":"` + strings.Repeat("x", maxClientLine) + `"}}`) })
+	d.put(`{"id":"ask","method":"elicitation/create"}`)
+	r.hear()
+	said.Go(func() {
+		r.say(`{"jsonrpc":"2.0","result":{"a":"` + strings.Repeat("x", maxClientLine) + `"},"id":"ask"}`)
+	})
+	if got := d.get(); !strings.Contains(got, `"id":"ask","error"`) {
+		t.Errorf("the daemon hears %.100s", got)
+	}
+}
+
+func TestProxy_SkipsByteOrderMark(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	r.say("\ufeff" + `{"id":1,"method":"ping"}`)
+	d.expect(`{"id":1,"method":"ping"}`)
+}

@@ -1,0 +1,283 @@
+package stdioproxy
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// The answers to a batch come in one array, whoever gives them.
+func TestDisconnect_AnswersBatchInOneArray(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	r.say(`[{"jsonrpc":"2.0","id":1,"method":"tools/call"},{"jsonrpc":"2.0","method":"n"},{"jsonrpc":"2.0","id":2,` +
+		`"method":"tools/call"}]`)
+	d.get()
+	d.Close()
+	got := r.hear()
+	var answers []struct{ ID int }
+	if err := json.Unmarshal([]byte(got), &answers); err != nil || len(answers) != 2 || answers[0].ID+answers[1].ID != 3 {
+		t.Fatalf("answered with %s: %v", got, err)
+	}
+}
+
+// A client that uses an id twice has two answers, and the end of its input waits for both.
+func TestDisconnect_AnswersRepeatedIDTwice(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	for range 2 {
+		r.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`)
+		d.get()
+	}
+	d.put(`{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"in use"}}`)
+	r.hear()
+	d.Close()
+	if got := r.hear(); !strings.Contains(got, "daemon_restarted") {
+		t.Fatalf("the first call is answered with %s", got)
+	}
+}
+
+func TestDisconnect_AnswersCallsInFlightOnce(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	r.say(`{"id":"a","method":"tools/call","params":{"name":"x"}}`)
+	d.get()
+	d.Close()
+	var old struct {
+		ID     string
+		Result struct {
+			IsError           bool
+			ResultType        string
+			StructuredContent struct {
+				Code, Message, FixHint string
+				Retryable              bool
+			}
+			Content []struct{ Type, Text string }
+		}
+	}
+	if err := json.Unmarshal([]byte(r.hear()), &old); err != nil {
+		t.Fatal(err)
+	}
+	s := old.Result.StructuredContent
+	if old.ID != "a" || !old.Result.IsError || s.Code != "daemon_restarted" || !s.Retryable || s.FixHint == "" ||
+		old.Result.ResultType != "" || len(old.Result.Content) != 1 {
+		t.Fatalf("answer = %+v", old)
+	}
+
+	r.gone(d)
+	r.say(`{"id":2,"method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`)
+	d = r.daemon()
+	d.get()
+	r.say(`{"id":3,"method":"logging/setLevel"}`)
+	d.get()
+	d.Close()
+	got := r.hear() + r.hear()
+	if !strings.Contains(got, `"resultType":"complete"`) || !strings.Contains(got, `"id":3,"error":{"code":-32603`) {
+		t.Fatalf("answers = %s", got)
+	}
+}
+
+func TestReconnect_ReplaysInitialize(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	const initLine = `{"id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`
+	r.say(initLine)
+	d.expect(initLine)
+	d.put(`{"id":0,"result":{"n":1}}`)
+	r.expect(`{"id":0,"result":{"n":1}}`)
+	r.say(`{"method":"notifications/initialized"}`)
+	d.get()
+	r.gone(d)
+
+	r.say(`{"id":1,"method":"ping"}`)
+	d = r.daemon()
+	d.expect(initLine)
+	d.put(`{"method":"notifications/message"}`)
+	d.put(`{"id":0,"result":{"n":2}}`)
+	r.expect(`{"method":"notifications/message"}`)
+	d.expect(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	d.expect(`{"id":1,"method":"ping"}`)
+	d.put(`{"id":1,"result":{}}`)
+	r.expect(`{"id":1,"result":{}}`)
+}
+
+func TestReconnect_ResendsUnansweredInitializeOnce(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	r.say(`{"id":0,"method":"initialize"}`)
+	d.get()
+	d.Close()
+	d = r.daemon()
+	d.expect(`{"id":0,"method":"initialize"}`)
+	d.Close()
+	if got := r.hear(); !strings.Contains(got, `"id":0,"error"`) {
+		t.Fatalf("answer = %s", got)
+	}
+	r.say(`{"id":1,"method":"tools/list"}`) // and no third daemon gets what is answered
+	d = r.daemon()
+	d.expect(`{"id":1,"method":"tools/list"}`)
+	d.put(`{"id":1,"result":{}}`)
+	r.expect(`{"id":1,"result":{}}`)
+}
+
+// If a daemon ends during the replay of initialize, the proxy tries the next daemon and the client sees no error.
+func TestReconnect_DaemonEndsDuringReplay(t *testing.T) {
+	const initLine, list = `{"id":0,"method":"initialize"}`, `{"id":1,"method":"tools/list"}`
+	r := newRig(t)
+	d := r.daemon()
+	r.say(initLine)
+	d.expect(initLine)
+	d.put(`{"id":0,"result":{}}`)
+	r.expect(`{"id":0,"result":{}}`)
+	d.Close()
+	r.say(list)
+	for range 2 {
+		d = r.daemon()
+		d.expect(initLine)
+		d.Close()
+	}
+	d = r.daemon()
+	d.expect(initLine)
+	d.put(`{"id":0,"result":{}}`)
+	d.expect(list)
+	d.put(`{"id":1,"result":{}}`)
+	r.expect(`{"id":1,"result":{}}`)
+}
+
+func TestReconnect_SendsInitializeOncePerConnection(t *testing.T) {
+	r := newRig(t)
+	const initLine, list = `{"id":0,"method":"initialize"}`, `{"id":1,"method":"tools/list"}`
+	d := r.daemon()
+	r.say(initLine)
+	d.get()
+	d.Close()
+	ending := daemon{t: t, Conn: <-r.daemons} // it ends before it admits anybody
+	ending.r = bufio.NewReader(ending)
+	ending.get()
+	ending.expect(initLine)
+	ending.Close()
+	d = r.daemon()
+	d.expect(initLine)
+	r.say(list)
+	d.expect(list)
+}
+
+func TestReconnect_DropsAnswersForEarlierDaemon(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	d.put(`{"id":"ask","method":"elicitation/create"}`)
+	r.hear()
+	r.gone(d)
+	r.say(`{"id":1,"method":"tools/call"}`)
+	d = r.daemon()
+	d.expect(`{"id":1,"method":"tools/call"}`)
+	r.say(`{"id":"ask","result":{}}`)
+	r.say(`{"method":"after"}`)
+	d.expect(`{"method":"after"}`)
+}
+
+// An attempt that failed is followed by a pause, but not once there is a daemon again, whoever started it.
+func TestReconnect_UsesDaemonOfAnotherClientAtOnce(t *testing.T) {
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	var runs atomic.Bool
+	attempts, daemons := 0, make(chan net.Conn, 1)
+	p := New(Options{
+		In: inR, Out: outW, Handshake: Handshake{Client: "test", Version: "1"}, Drain: time.Second,
+		Pause: time.Hour, Running: runs.Load,
+		Connect: func(context.Context) (io.ReadWriteCloser, error) {
+			if attempts++; !runs.Load() {
+				return nil, errors.New("it ended before it was ready")
+			}
+			ours, theirs := socketPair(t)
+			daemons <- ours
+			return theirs, nil
+		},
+	})
+	done := make(chan error, 1)
+	go func() {
+		_ = p.Open(context.Background())
+		done <- p.Run(context.Background())
+	}()
+	r := &rig{t: t, in: inW, out: bufio.NewReader(outR), pipe: outR}
+	for range 2 {
+		r.say(`{"id":1,"method":"tools/list"}`)
+		if got := r.hear(); !strings.Contains(got, "ended before it was ready") {
+			t.Errorf("answer = %s", got)
+		}
+	}
+	if attempts != 1 {
+		t.Errorf("it tried %d times in a row", attempts)
+	}
+	runs.Store(true)
+	r.say(`{"id":2,"method":"tools/list"}`)
+	d := <-daemons
+	lines := bufio.NewScanner(d)
+	for lines.Scan() && !strings.Contains(lines.Text(), "tools/list") {
+		_, _ = io.WriteString(d, `{"ok":true}`+"\n")
+	}
+	_, _ = io.WriteString(d, `{"id":2,"result":{}}`+"\n")
+	r.expect(`{"id":2,"result":{}}`)
+	_ = inW.Close()
+	_ = d.Close()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// What a daemon said last is heard, also when a message no longer reaches it.
+func TestDisconnect_ReadsLastMessages(t *testing.T) {
+	r := newRig(t)
+	d := r.daemon()
+	for _, id := range []string{"1", "2", "3"} {
+		call := `{"id":` + id + `,"method":"tools/call"}`
+		r.say(call)
+		d.expect(call)
+	}
+	long := `,"result":"` + strings.Repeat("x", 2*bufferSize) + `"}`
+	d.put(`{"id":1` + long) // the reader of the connection waits here until the client hears it
+	d.put(`{"id":2` + long)
+	_ = d.Close()
+	r.say(`{"method":"notifications/anything"}`) // is not written
+	r.say(`{"method":"notifications/anything"}`) // taken: the write before it has failed
+	r.expect(`{"id":1` + long)
+	r.expect(`{"id":2` + long)
+	if got := r.hear(); !strings.Contains(got, `"id":3`) || !strings.Contains(got, "daemon_restarted") {
+		t.Fatalf("the call that was open: %s", got)
+	}
+}
+
+func TestReconnect_AnswersAndRetriesWithoutDaemon(t *testing.T) {
+	r := newRig(t)
+	(<-r.daemons).Close()
+	r.refuse <- errors.New("starting the daemon: no space left")
+	r.say(`{"id":1,"method":"initialize"}`)
+	first := r.hear()
+	if !strings.Contains(first, `"id":1,"error"`) {
+		t.Fatalf("answer = %s", first)
+	}
+	for i := 2; ; i++ {
+		r.say(fmt.Sprintf(`{"id":%d,"method":"tools/list"}`, i))
+		select {
+		case conn := <-r.daemons:
+			r.daemons <- conn
+			r.daemon().get()
+			return
+		case <-time.After(5 * time.Millisecond):
+			if i > 1000 {
+				t.Fatal("it never tries again")
+			}
+			if got := r.hear(); !strings.Contains(got, "error") {
+				t.Fatalf("answer = %s", got)
+			}
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"syscall"
+	"time"
+)
+
+const (
+	// handoverWait is how long a daemon started by the service manager waits for one that a client started. The
+	// latter soon finds its sockets replaced (watchInterval) and finishes the work it has begun.
+	handoverWait = 25 * time.Second
+	// lockWait is how long any other daemon waits: clients briefly take the lock to see whether it is held, and a
+	// daemon that is stopping releases it soon.
+	lockWait = 500 * time.Millisecond
+	// lockPoll is how often both try the lock.
+	lockPoll = 50 * time.Millisecond
+)
+
+// Listeners are sockets that the service manager created and keeps, by path.
+type Listeners = map[string]*net.UnixListener
+
+// Notifier reports the daemon's state to the service manager (supervised.Notifier). It may be nil.
+type Notifier interface {
+	Ready()
+	Waiting(what string)
+	Stopping(why string)
+	Alive(now time.Time)
+}
+
+// noopNotifier is the Notifier of a daemon that no service manager started.
+type noopNotifier struct{}
+
+func (noopNotifier) Ready()          {}
+func (noopNotifier) Waiting(string)  {}
+func (noopNotifier) Stopping(string) {}
+func (noopNotifier) Alive(time.Time) {}
+
+// await takes the lock. A managed daemon waits for its predecessor to stop; any other waits only for lockWait.
+func (h *instance) await(ctx context.Context, o Options) (got bool, err error) {
+	got, err = h.lock.TryLock()
+	if got || err != nil {
+		return got, err
+	}
+	limit := lockWait
+	if o.Managed {
+		limit = handoverWait
+		o.Notify.Waiting("waiting for the daemon before it to end")
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	got, err = h.lock.TryLockContext(ctx, lockPoll)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return false, nil
+	}
+	return got, err
+}
+
+// adopt returns the service manager's socket for path if clients find it there. If its file was deleted or replaced,
+// clients cannot reach it, and the daemon creates its own.
+func (h *instance) adopt(path string) net.Listener {
+	l := h.inherited[path]
+	if l == nil {
+		return nil
+	}
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode()&os.ModeSocket == 0 || !isListening(path) {
+		return nil
+	}
+	h.sockets[path] = info
+	h.activated = true
+	return l
+}
+
+// isListening reports whether anybody listens at path. We hold the lock, so it is the service manager.
+func isListening(path string) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
+	if err != nil {
+		return errors.Is(err, syscall.EAGAIN) // its queue is full
+	}
+	_ = conn.Close()
+	return true
+}
+
+// isActivated reports whether the socket at path is in use and the service manager's.
+func (h *instance) isActivated(path string) bool {
+	l := h.inherited[path]
+	return l != nil && (h.Control == net.Listener(l) || h.MCP == net.Listener(l))
+}
+
+// closeUnused closes the service manager's sockets that are not in use.
+func (h *instance) closeUnused() {
+	for path, l := range h.inherited {
+		if !h.isActivated(path) {
+			_ = l.Close()
+		}
+	}
+}

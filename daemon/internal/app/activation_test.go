@@ -1,0 +1,140 @@
+//go:build unix
+
+package app
+
+import (
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/proto/rendezvous"
+)
+
+// given makes sockets as a service manager does: they outlive the daemon.
+func given(t *testing.T, p rendezvous.Paths) Listeners {
+	t.Helper()
+	made := Listeners{}
+	for _, path := range []string{p.Control, p.MCP} {
+		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.SetUnlinkOnClose(false)
+		file, err := l.File() // the service manager's own copy
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { file.Close() })
+		made[path] = l
+	}
+	return made
+}
+
+func TestGivenSocketsStay(t *testing.T) {
+	p := paths(t, short(t))
+	if err := prepareDirs(p); err != nil {
+		t.Fatal(err)
+	}
+	sockets := given(t, p)
+	h, err := acquire(t.Context(), p, Options{Managed: true, Sockets: sockets, Notify: noopNotifier{}}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !h.activated || h.Control != net.Listener(sockets[p.Control]) || h.MCP != net.Listener(sockets[p.MCP]) ||
+		h.isLost() {
+		t.Errorf("not taken over: %+v", h)
+	}
+	h.release()
+	for _, path := range []string{p.Control, p.MCP} {
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			t.Errorf("after the daemon: %v", err)
+			continue
+		}
+		conn.Close()
+	}
+}
+
+// Given sockets that no client finds are let go, and the daemon has its own.
+func TestGivenSocketsThatNobodyFinds(t *testing.T) {
+	spoil := map[string]func(string) error{
+		"deleted": os.Remove,
+		"a file":  func(path string) error { _ = os.Remove(path); return os.WriteFile(path, nil, 0o600) },
+		"a dead socket": func(path string) error {
+			_ = os.Remove(path)
+			l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+			if err == nil {
+				l.SetUnlinkOnClose(false)
+				err = l.Close()
+			}
+			return err
+		},
+	}
+	for name, spoil := range spoil {
+		t.Run(name, func(t *testing.T) {
+			p := paths(t, short(t))
+			if err := prepareDirs(p); err != nil {
+				t.Fatal(err)
+			}
+			sockets := given(t, p)
+			for _, path := range []string{p.Control, p.MCP} {
+				if err := spoil(path); err != nil {
+					t.Fatal(err)
+				}
+			}
+			h, err := acquire(t.Context(), p, Options{Managed: true, Sockets: sockets, Notify: noopNotifier{}}, time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if h.activated || h.isLost() {
+				t.Error("it serves sockets that nobody finds")
+			}
+			if _, err := sockets[p.Control].Accept(); err == nil {
+				t.Error("what was given is still open")
+			}
+			h.release()
+			if _, err := os.Stat(p.Control); err == nil {
+				t.Error("its own socket is left")
+			}
+		})
+	}
+}
+
+// told notes what a service manager hears.
+type told struct {
+	noopNotifier
+	waiting chan string
+}
+
+func (n told) Waiting(what string) { n.waiting <- what }
+
+func TestManagedDaemonWaitsForTheOneBefore(t *testing.T) {
+	p := paths(t, short(t))
+	if err := prepareDirs(p); err != nil {
+		t.Fatal(err)
+	}
+	before, err := acquire(t.Context(), p, Options{}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := told{waiting: make(chan string, 1)}
+	got := make(chan *instance, 1)
+	go func() {
+		h, err := acquire(t.Context(), p, Options{Managed: true, Notify: n}, time.Now())
+		if err != nil {
+			t.Error(err)
+		}
+		got <- h
+	}()
+	<-n.waiting
+	select {
+	case <-got:
+		t.Error("two daemons hold one directory")
+	default:
+	}
+	before.release()
+	if h := <-got; h != nil {
+		h.release()
+	}
+}

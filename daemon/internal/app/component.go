@@ -1,0 +1,40 @@
+package app
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// component is a piece of the daemon that runs until its context ends.
+type component struct {
+	name  string
+	serve func(context.Context) error
+}
+
+// componentTracker knows which components are running, so that one that does not stop can be named.
+type componentTracker struct {
+	mu    sync.Mutex
+	names []string
+}
+
+// run serves a component until ctx ends.
+func (r *componentTracker) run(ctx context.Context, p component) error {
+	r.mu.Lock()
+	r.names = append(r.names, p.name)
+	r.mu.Unlock()
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		i := slices.Index(r.names, p.name)
+		r.names = slices.Delete(r.names, i, i+1)
+	}()
+	return p.serve(ctx)
+}
+
+// left returns the names of the running components.
+func (r *componentTracker) left() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.names)
+}

@@ -1,4 +1,0 @@
-package app
-
-// closeOnExec has nothing to do: handles are inherited only when they are listed.
-func closeOnExec(uintptr) {}

@@ -1,0 +1,32 @@
+package app
+
+import "time"
+
+// idleTimer reports when a daemon has been idle for limit; a limit of 0 means never.
+type idleTimer struct {
+	since time.Time
+	asked time.Time
+	calls int64
+	limit time.Duration
+}
+
+// over reports whether the limit was reached. adapters costs a call and is only called a few times per limit.
+func (i *idleTimer) over(now time.Time, calls int64, busy bool, adapters func() bool) bool {
+	if busy || calls != i.calls {
+		i.since, i.calls = now, calls
+		return false
+	}
+	if i.limit <= 0 || now.Sub(i.since) < i.limit/4 {
+		return false
+	}
+	quiet := now.Sub(i.since) >= i.limit
+	if !quiet && now.Sub(i.asked) < i.limit/4 {
+		return false
+	}
+	i.asked = now
+	if adapters() {
+		i.since = now
+		return false
+	}
+	return quiet
+}

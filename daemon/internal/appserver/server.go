@@ -1,0 +1,232 @@
+// Package appserver is the WebSocket server for apps on this machine that attach to local sessions. It listens on the
+// loopback address, keeps its port across restarts, checks who connects, reads the hello within its limits, and passes
+// frames to and from the session, which interprets them.
+package appserver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/daemon/internal/statefile"
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/peerowner"
+)
+
+// Sessions are the local sessions.
+type Sessions interface {
+	// Attach attaches an app to a session. The error is a *session.Refusal.
+	Attach(id string, hello glasses.Hello, helloID string, peer session.Peer) (*session.App, error)
+	// RenewSecrets replaces the secret of every session.
+	RenewSecrets() error
+}
+
+// Options are the parameters of a Server. Dir and Log are required; the durations and sizes have defaults that tests
+// shorten.
+type Options struct {
+	// Dir is the sessions' folder in the state directory; the port is saved there.
+	Dir string
+	Log *slog.Logger
+
+	HelloWait  time.Duration // for an app's first frame; 5 s
+	PingEvery  time.Duration // 8 s; an app that does not answer within as much again is gone
+	OutboxSize int           // frames that wait for one app; 4096, and a quarter as many of streams
+	OutboxMax  int           // bytes of all of them; 32 MiB, of which streams take a quarter
+	FrameRate  int           // frames a second that are read from one app, and at once; 2000
+
+	// Probe reports whether the owners of connections can be determined; nil asks the system. For tests.
+	Probe func() error
+}
+
+// portName is the file that contains the port.
+const portName = "door.port"
+
+// Server is the app server. It starts listening when it is first needed.
+type Server struct {
+	o        Options
+	sessions Sessions
+	pending  atomic.Int64 // connections without a hello
+
+	mu        sync.Mutex
+	base      string // ws://127.0.0.1:PORT
+	server    *http.Server
+	isClosing bool
+	life      context.Context
+	end       context.CancelFunc
+	wg        sync.WaitGroup // the server, and handlers of attached apps
+}
+
+// New returns a server without sessions.
+func New(o Options) *Server {
+	o.HelloWait = cmp.Or(o.HelloWait, 5*time.Second)
+	o.PingEvery = cmp.Or(o.PingEvery, 8*time.Second)
+	o.OutboxSize = cmp.Or(o.OutboxSize, 4096)
+	o.OutboxMax = cmp.Or(o.OutboxMax, 32<<20)
+	o.FrameRate = cmp.Or(o.FrameRate, 2000)
+	s := &Server{o: o}
+	s.life, s.end = context.WithCancel(context.Background())
+	return s
+}
+
+// SetSessions sets the sessions. It must be called once, before any other method.
+func (s *Server) SetSessions(sessions Sessions) { s.sessions = sessions }
+
+// Serve waits until ctx ends, then stops listening, ends every connection and waits for them. With listen it listens
+// from the start, because apps of an earlier daemon may reconnect.
+func (s *Server) Serve(ctx context.Context, listen bool) error {
+	if listen {
+		if _, err := s.listen(); err != nil {
+			s.o.Log.Warn("failed to start the app server", "err", err)
+		}
+	}
+	<-ctx.Done()
+	s.mu.Lock()
+	s.isClosing = true
+	server := s.server
+	s.mu.Unlock()
+	if server != nil {
+		_ = server.Close() // it does not close hijacked connections
+	}
+	s.end()
+	s.wg.Wait()
+	return nil
+}
+
+// AppEndpoint starts listening if necessary and returns the WebSocket address of a session.
+func (s *Server) AppEndpoint(_ context.Context, id string) (string, error) {
+	base, err := s.listen()
+	if err != nil {
+		return "", err
+	}
+	return base + "/api/sessions/" + url.PathEscape(id) + "/app", nil
+}
+
+var errClosing = errors.New("the daemon is stopping")
+
+func (s *Server) listen() (base string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isClosing {
+		return "", errClosing
+	}
+	if s.server != nil {
+		return s.base, nil
+	}
+	l, err := s.listenOwn()
+	if err != nil {
+		return "", fmt.Errorf("listen on the loopback address: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /api/sessions/{id}/app", s.serveApp)
+	s.server = &http.Server{
+		Handler: requireLocal(mux), ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10, IdleTimeout: time.Minute,
+		ErrorLog: slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
+	}
+	s.base = "ws://" + l.Addr().String()
+	s.wg.Go(func() {
+		if err := s.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			s.o.Log.Error("app server failed", "err", err)
+		}
+	})
+	return s.base, nil
+}
+
+// listenOwn listens for connections of this user only; other users of this machine share the loopback address. An app
+// that reconnects while no daemon runs sends its secret to whoever listens on the port. Other users cannot use it where
+// their connections are refused. Even so, secrets are replaced if the port had to change, since another program has the
+// old one, and at every start if owners cannot be determined.
+func (s *Server) listenOwn() (net.Listener, error) {
+	l, isSame, err := s.listenSaved()
+	if err != nil {
+		return nil, err
+	}
+	probe := s.o.Probe
+	if probe == nil {
+		probe = peerowner.Probe
+	}
+	probeErr := probe()
+	if !isSame || probeErr != nil {
+		if err := s.sessions.RenewSecrets(); err != nil {
+			l.Close()
+			return nil, err
+		}
+	}
+	if !isSame {
+		s.savePort(l)
+	}
+	if probeErr != nil {
+		s.o.Log.Warn("cannot determine the owners of connections; only an app's secret keeps other users out",
+			"err", probeErr)
+		return l, nil
+	}
+	return peerowner.Guard(l, func(err error) { s.o.Log.Warn("refused an app's connection", "err", err) }), nil
+}
+
+// listenSaved listens on the saved port, so that apps find their session again, or else on any port.
+func (s *Server) listenSaved() (l net.Listener, isSame bool, err error) {
+	var listen net.ListenConfig
+	path := filepath.Join(s.o.Dir, portName)
+	if data, err := statefile.Read(path, 64); err == nil {
+		if port, err := strconv.ParseUint(strings.TrimSpace(string(data)), 10, 16); err == nil && port >= 1024 {
+			if l, err := listen.Listen(s.life, "tcp4", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+				return l, true, nil
+			}
+		}
+	}
+	l, err = listen.Listen(s.life, "tcp4", "127.0.0.1:0")
+	return l, false, err
+}
+
+// savePort saves the port for the next start.
+func (s *Server) savePort(l net.Listener) {
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	err := os.MkdirAll(s.o.Dir, 0o700)
+	if err == nil {
+		err = statefile.Write(filepath.Join(s.o.Dir, portName), []byte(port+"\n"))
+	}
+	if err != nil {
+		s.o.Log.Warn("failed to save the port for apps", "err", err)
+	}
+}
+
+// requireLocal refuses requests that a foreign page caused: they name another host for this address (DNS rebinding), or
+// have the origin of a site. Apps in a browser on this machine have a loopback origin, other apps none.
+func requireLocal(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !isLoopback(r.Host) {
+			http.Error(w, "this address is for apps on this machine, as 127.0.0.1 or localhost", http.StatusForbidden)
+			return
+		}
+		if origin := r.Header.Get("Origin"); origin != "" {
+			u, err := url.Parse(origin)
+			if err != nil || u.Scheme != "http" && u.Scheme != "https" || !isLoopback(u.Host) {
+				http.Error(w, "pages of other sites may not attach here", http.StatusForbidden)
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// isLoopback reports whether host, with or without a port, is this machine itself.
+func isLoopback(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	ip := net.ParseIP(host)
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
+}

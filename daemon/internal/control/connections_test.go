@@ -1,0 +1,204 @@
+package control
+
+import (
+	"context"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	controlv1 "github.com/service-dev/service/proto/control/v1"
+)
+
+// crowd is a door at which processes of any number appear: the one that is set connects next.
+type crowd struct {
+	path string
+	next atomic.Int64
+	room *connLimiter
+}
+
+func gather(t *testing.T, limits Limits) *crowd {
+	t.Helper()
+	c := &crowd{}
+	path, s := serve(t, &fake{}, limits)
+	c.path, c.room = path, s.conns
+	c.room.mu.Lock()
+	defer c.room.mu.Unlock()
+	c.room.process = func(net.Conn) int { return int(c.next.Load()) }
+	return c
+}
+
+// client is a connection of a process, which has said hello.
+func (c *crowd) client(t *testing.T, pid int) (controlv1.ControlClient, error) {
+	t.Helper()
+	c.next.Store(int64(pid))
+	client := visit(t, c.path)
+	_, err := client.Hello(t.Context(), &controlv1.HelloRequest{ProtocolMin: 1, ProtocolMax: 1})
+	return client, err
+}
+
+func (c *crowd) welcome(t *testing.T, pid int) controlv1.ControlClient {
+	t.Helper()
+	client, err := c.client(t, pid)
+	if err != nil {
+		t.Fatalf("process %d is not let in: %v", pid, err)
+	}
+	return client
+}
+
+// wait makes a call that lasts until ctx ends; the error is the refusal.
+func wait(ctx context.Context, client controlv1.ControlClient) error {
+	stream, err := client.CallTool(ctx, &controlv1.CallToolRequest{Name: "wait"})
+	if err == nil {
+		_, err = stream.Recv()
+	}
+	return err
+}
+
+func wantRefusal(t *testing.T, err error, code, message string) {
+	t.Helper()
+	if status.Code(err) != codes.ResourceExhausted {
+		t.Fatalf("got %v, want it refused as %s", err, code)
+	}
+	if e := told(t, err); e.GetCode() != code || !e.GetRetryable() || e.GetFixHint() == "" ||
+		!strings.Contains(e.GetMessage(), message) {
+		t.Fatalf("refused with %v, want %s: %s", e, code, message)
+	}
+}
+
+// One process that opens call after call is refused at half of what there is, in words; a well-behaved client beside it
+// is served, and whoever asks for the status always.
+func TestCallsAreBounded(t *testing.T) {
+	c := gather(t, Limits{Calls: 8})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	hostile := c.welcome(t, 1)
+	for i := range 4 {
+		if err := wait(ctx, hostile); err != nil {
+			t.Fatalf("call %d: %v", i, err)
+		}
+	}
+	for range 20 {
+		wantRefusal(t, wait(ctx, hostile), "too_many_calls", "process 1 reached its limit of 4 calls")
+	}
+	if err := wait(ctx, c.welcome(t, 1)); err == nil {
+		t.Error("another connection of the process got around its limit")
+	}
+	good := c.welcome(t, 2)
+	if err := wait(ctx, good); err != nil {
+		t.Fatalf("a client beside it: %v", err)
+	}
+	for range 3 {
+		if err := wait(ctx, c.welcome(t, 3)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantRefusal(t, wait(ctx, good), "too_many_calls", "8 calls are under way")
+	for _, client := range []controlv1.ControlClient{hostile, good} {
+		if _, err := client.Status(ctx, &controlv1.StatusRequest{}); err != nil {
+			t.Errorf("status while everything is taken: %v", err)
+		}
+	}
+	cancel()
+	settled(t, "the calls gave their places back", func() bool {
+		stream, err := good.CallTool(t.Context(), &controlv1.CallToolRequest{Name: "x"})
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		return err == nil
+	})
+	settled(t, "nothing is counted any more", func() bool {
+		c.room.mu.Lock()
+		defer c.room.mu.Unlock()
+		return c.room.calls == 0
+	})
+}
+
+// One process that opens connections and does nothing loses its own idle ones; others keep theirs.
+func TestIdleConnectionsMakeRoom(t *testing.T) {
+	c := gather(t, Limits{Connections: 8})
+	good := c.welcome(t, 2)
+	c.next.Store(1)
+	var idle []net.Conn
+	for range 50 {
+		conn, err := net.Dial("unix", c.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		idle = append(idle, conn)
+	}
+	_ = idle[0].SetReadDeadline(time.Now().Add(10 * time.Second))
+	if _, err := io.ReadAll(idle[0]); err != nil {
+		t.Errorf("the first of 50 idle connections is still open: %v", err)
+	}
+	if _, err := good.Status(t.Context(), &controlv1.StatusRequest{}); err != nil {
+		t.Errorf("a client that was here before: %v", err)
+	}
+	if _, err := c.welcome(t, 3).Status(t.Context(), &controlv1.StatusRequest{}); err != nil {
+		t.Errorf("a client that comes later: %v", err)
+	}
+	c.room.mu.Lock()
+	defer c.room.mu.Unlock()
+	if n := len(c.room.open); n > 8 {
+		t.Errorf("%d connections are open, at most 8 may be", n)
+	}
+}
+
+// Connections with calls under way are not taken from anybody: who is one too many hears why.
+func TestBusyConnectionsAreBounded(t *testing.T) {
+	c := gather(t, Limits{Connections: 4, Calls: 64})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for _, pid := range []int{1, 1} {
+		if err := wait(ctx, c.welcome(t, pid)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := c.client(t, 1)
+	wantRefusal(t, err, "too_many_connections", "process 1 reached its limit of 2 connections")
+	good := c.welcome(t, 2)
+	if err := wait(ctx, good); err != nil {
+		t.Fatal(err)
+	}
+	if err := wait(ctx, c.welcome(t, 3)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.client(t, 4)
+	wantRefusal(t, err, "too_many_connections", "4 connections have calls under way")
+	if _, err := good.Status(ctx, &controlv1.StatusRequest{}); err != nil {
+		t.Errorf("a client that was let in: %v", err)
+	}
+	cancel()
+	settled(t, "there is room again", func() bool { _, err := c.client(t, 4); return err == nil })
+}
+
+// A message above the limit is refused, and its connection goes on.
+func TestMessagesAreBounded(t *testing.T) {
+	client := dial(t, &fake{})
+	stream, err := client.CallTool(t.Context(), &controlv1.CallToolRequest{Name: "x",
+		Arguments: `"` + strings.Repeat("x", maxMessage) + `"`})
+	if err == nil {
+		_, err = stream.Recv()
+	}
+	if status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("5 MB of arguments: %v", err)
+	}
+	if _, err := client.Status(t.Context(), &controlv1.StatusRequest{}); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+func settled(t *testing.T, what string, yes func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !yes(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in 10 s: %s", what)
+		}
+	}
+}

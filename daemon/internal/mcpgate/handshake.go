@@ -1,0 +1,91 @@
+package mcpgate
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/proto/clientio"
+	"github.com/service-dev/service/proto/rendezvous"
+)
+
+// handshake is the line that opens a stream (proto/rendezvous). Unknown fields are left to later protocols.
+type handshake struct {
+	MCP         int               `json:"mcp"`
+	ProtocolMin int               `json:"protocolMin"`
+	ProtocolMax int               `json:"protocolMax"`
+	Version     string            `json:"version"`
+	Client      string            `json:"client"`
+	Cwd         string            `json:"cwd"`
+	Env         map[string]string `json:"env"`
+	ClientIO    bool              `json:"clientIO"`
+	Toolset     string            `json:"toolset"`
+}
+
+// readClientIOHandshake reads the handshake of a connection of proto/clientio; ok is false for any other line.
+func readClientIOHandshake(line []byte) (h clientio.Handshake, ok bool) {
+	err := json.Unmarshal(line, &h)
+	return h, err == nil && h.IO == clientio.Version && clientio.IsToken(h.Token)
+}
+
+// handshakeReply is the daemon's reply.
+type handshakeReply struct {
+	OK       bool   `json:"ok"`
+	Protocol int    `json:"protocol,omitempty"`
+	Version  string `json:"version,omitempty"`
+	Code     string `json:"code,omitempty"`
+	Message  string `json:"message,omitempty"`
+	FixHint  string `json:"fixHint,omitempty"`
+	// Repeatable are the tools whose calls the client may send again, once, when this daemon dies before it answers.
+	Repeatable []string `json:"repeatable,omitempty"`
+}
+
+// Codes of a refused handshake.
+const (
+	codeInvalidHandshake = "invalid_preface"
+	codeProtocolMismatch = "protocol_mismatch"
+	codeTooManyClients   = "too_many_clients"
+	codeRefused          = "refused"
+	codeUnknownToolset   = "unknown_toolset"
+)
+
+// readHandshake parses a handshake and returns the caller with the daemon's reply.
+func readHandshake(line []byte, version string) (who caller.Caller, offersIO bool, answer handshakeReply) {
+	var p handshake
+	if err := json.Unmarshal(line, &p); err != nil || p.MCP != 1 ||
+		!bytes.HasPrefix(bytes.TrimLeft(line, " \t"), []byte("{")) {
+		return caller.Caller{}, false, handshakeReply{
+			Code:    codeInvalidHandshake,
+			Message: "the first line of the stream is not a handshake",
+			FixHint: "connect with service-mcp, which sends it",
+		}
+	}
+	if p.ProtocolMax < rendezvous.ProtocolMin || p.ProtocolMin > rendezvous.ProtocolMax || p.ProtocolMin > p.ProtocolMax {
+		return caller.Caller{}, false, mismatch(p, version)
+	}
+	if !rendezvous.Toolset(p.Toolset) {
+		return caller.Caller{}, false, handshakeReply{
+			Code: codeUnknownToolset, Version: version, Message: fmt.Sprintf("there is no toolset %q",
+				caller.Printable(p.Toolset)),
+			FixHint: "register service-mcp with --tools " + rendezvous.ToolsetLocal + ", or without --tools for every tool",
+		}
+	}
+	who = caller.New(p.Env, p.Cwd, p.Client, p.Version)
+	who.Toolset = p.Toolset
+	return who, p.ClientIO, handshakeReply{OK: true, Protocol: min(p.ProtocolMax, rendezvous.ProtocolMax),
+		Version: version}
+}
+
+func mismatch(p handshake, version string) handshakeReply {
+	who, hint := "client", "restart this MCP server in the agent, so that the installed service-mcp runs; if that does "+
+		"not help, upgrade it: the running daemon is "+version
+	if p.ProtocolMin > rendezvous.ProtocolMax {
+		who, hint = "daemon", "run `servicectl daemon restart`; this connection goes on with the new daemon by itself"
+	}
+	return handshakeReply{
+		Code: codeProtocolMismatch, Version: version, FixHint: hint,
+		Message: fmt.Sprintf("the %s is too old: the client speaks protocol %d to %d, the daemon %d to %d", who,
+			p.ProtocolMin, p.ProtocolMax, rendezvous.ProtocolMin, rendezvous.ProtocolMax),
+	}
+}

@@ -1,0 +1,32 @@
+package mcpgate
+
+import (
+	"encoding/json"
+	"strconv"
+)
+
+// cancelled is the notification that cancels a call.
+const cancelled = "notifications/cancelled"
+
+// maxID is the largest number that the SDK's float64 represents exactly.
+const maxID = 1 << 53
+
+// validID reports whether raw can identify a call: a string, or an integer without fraction or exponent. The SDK would
+// accept any number and answer with a rounded one. service-mcp tracks the same ids.
+func validID(raw json.RawMessage) bool {
+	if len(raw) > 0 && raw[0] == '"' {
+		return true
+	}
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	return err == nil && n >= -maxID && n <= maxID
+}
+
+// jsonField returns a member of a JSON object. As in the SDK, the last of equal names wins and case matters.
+func jsonField(object json.RawMessage, name string) (value json.RawMessage, present bool) {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(object, &members) != nil {
+		return nil, false
+	}
+	value, present = members[name]
+	return value, present
+}

@@ -1,0 +1,393 @@
+package mcpgate
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/proto/mcpline"
+)
+
+// maxCalls bounds the tool calls that run at a time for one connection, and its other unanswered requests.
+const maxCalls = 128
+
+// stream frames the messages of one connection. The SDK keeps one protocol state for a session and ends it at the first
+// line that it does not understand; but a client may probe with server/discover and then initialize, and a stray line
+// must not cost a session. So stream reads the lines itself, answers those that are not messages, and passes the others
+// to one of two SDK sessions: one for clients that initialize, one for the stateless protocol.
+type stream struct {
+	lines     *lineReader
+	protocols [2]*protocolConn
+
+	writeMu sync.Mutex
+	out     io.Writer
+
+	mu       sync.Mutex
+	calls    map[jsonrpc.ID]*call // by id, until their answer is about to be written
+	tools    int                  // how many of them call a tool
+	asked    map[jsonrpc.ID]bool  // requests to the client that it has not answered
+	pending  int                  // calls whose answer is not written yet
+	draining bool
+	left     bool          // calls are not answered any more
+	drained  chan struct{} // closed when draining and nothing is pending
+
+	flow    *flowControl
+	cut     func() error    // ends the stream; nil if the caller does
+	waiting map[string]bool // tools that wait for a person or an app
+	limiter *limiter        // nil for no limits
+	notices Notices         // nil for none
+	who     caller.Caller   // the caller, for notices
+
+	// Used by read's goroutine alone.
+	declared    *declared // nil for no checks
+	initialized bool      // the client has begun a session
+}
+
+// call is a request that was read and not yet answered.
+type call struct {
+	tool      bool // it calls a tool
+	waits     bool // for a person or an app
+	cancelled bool
+	batch     *batch
+}
+
+// patience returns how long the response may wait for the client to read. For a batch that is zero: its responses are
+// written together.
+func (c *call) patience() time.Duration {
+	if c != nil && c.batch != nil {
+		return 0
+	}
+	return readWait
+}
+
+// batch collects the responses to a JSON-RPC batch, which revision 2025-03-26 requires servers to accept.
+type batch struct {
+	open       int
+	answers    []json.RawMessage
+	held       int        // bytes of answers, which count as unread
+	noticeDone noticeDone // the notice that one of the answers carries
+}
+
+func newStream(in io.Reader, lines *lineReader, out io.Writer) *stream {
+	if lines == nil {
+		lines = newLineReader(in, MaxLine)
+	}
+	w := &stream{lines: lines, out: out, flow: newFlowControl(), calls: map[jsonrpc.ID]*call{},
+		asked: map[jsonrpc.ID]bool{}, drained: make(chan struct{})}
+	for i := range w.protocols {
+		w.protocols[i] = &protocolConn{stream: w, in: make(chan jsonrpc.Message), ended: make(chan struct{}),
+			closed: make(chan struct{})}
+	}
+	return w
+}
+
+// read passes every message on until the stream ends, for which it returns nil. open is called with a connection before
+// its first message.
+func (w *stream) read(ctx context.Context, open func(*protocolConn) error) error {
+	for {
+		w.flow.wait()
+		line, err := w.lines.next()
+		if errors.Is(err, errLineTooLong) {
+			if err := w.unread(ctx, w.lines.head, jsonrpc.CodeInvalidRequest, "message is longer than 4194304 bytes",
+				open); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
+			return ended(err)
+		}
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		if err := w.take(ctx, line, open); err != nil {
+			return err
+		}
+	}
+}
+
+// ended returns nil for the regular end of a stream.
+func ended(err error) error {
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return err
+}
+
+// take handles one line that is not empty.
+func (w *stream) take(ctx context.Context, line []byte, open func(*protocolConn) error) error {
+	if !json.Valid(line) {
+		return w.unread(ctx, mcpline.Of(line), jsonrpc.CodeParseError, "message is not JSON, or nested too deeply", open)
+	}
+	parts, group := split(line)
+	if len(parts) == 0 {
+		w.refuse(nil, nil, jsonrpc.CodeInvalidRequest, "batch is empty")
+		return nil
+	}
+	messages := w.admit(parts, group)
+	w.answerBatchWithoutCalls(group)
+	for _, m := range messages {
+		if err := w.deliver(ctx, m, open); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unread handles a message of which only the head can be read. It reports the loss to whoever waits for an answer: the
+// client, or a session if the message answers one of its requests.
+func (w *stream) unread(ctx context.Context, h *mcpline.Head, code int, why string,
+	open func(*protocolConn) error) error {
+	if !h.IsResponse() {
+		w.refuse(nil, h.ID(), code, why)
+		return nil
+	}
+	answer, err := jsonrpc.DecodeMessage(errorResponse(h.ID(), code, why))
+	if err != nil {
+		return nil // it answers nothing
+	}
+	return w.deliver(ctx, answer, open)
+}
+
+// split returns the messages of a line that is JSON; group is nil unless they are a batch.
+func split(line []byte) (parts []json.RawMessage, group *batch) {
+	if line[0] != '[' {
+		return []json.RawMessage{line}, nil
+	}
+	_ = json.Unmarshal(line, &parts) // an array of anything fits
+	return parts, &batch{}
+}
+
+// admit decodes messages, registers their calls and answers those that it refuses. All calls of a batch are registered
+// before the first is delivered, so that the batch is not complete too early.
+func (w *stream) admit(parts []json.RawMessage, group *batch) []jsonrpc.Message {
+	var messages []jsonrpc.Message
+	for _, part := range parts {
+		m, problem := decode(part)
+		if len(parts) > maxCalls {
+			problem = "batch is too long"
+		}
+		req, isRequest := m.(*jsonrpc.Request)
+		if problem == "" && isRequest {
+			if id, present := jsonField(req.Params, "requestId"); req.Method == cancelled && present && !validID(id) {
+				continue // it names no call, but would after rounding
+			}
+			var refuseBusy bool
+			if problem, refuseBusy = w.register(req, group); refuseBusy {
+				w.refuseBusy(group, req, problem)
+				continue
+			}
+		}
+		if problem != "" {
+			w.refuse(group, requestID(part), jsonrpc.CodeInvalidRequest, problem)
+			continue
+		}
+		messages = append(messages, m)
+	}
+	return messages
+}
+
+// decode reads one message, or returns why it is not one.
+func decode(part json.RawMessage) (m jsonrpc.Message, problem string) {
+	if id, present := jsonField(part, "id"); present && !validID(id) {
+		return nil, "message id is neither a string nor an integer within 2^53"
+	}
+	m, err := jsonrpc.DecodeMessage(part)
+	if r, ok := m.(*jsonrpc.Response); err != nil || ok && r.Result == nil && r.Error == nil {
+		return nil, "message is not a JSON-RPC 2.0 request, notification or response"
+	}
+	return m, ""
+}
+
+// requestID returns the id under which the sender of a message expects a response, or nil.
+func requestID(part json.RawMessage) json.RawMessage {
+	if h := mcpline.Of(part); !h.IsResponse() {
+		return h.ID()
+	}
+	return nil
+}
+
+// register registers a call, or the cancellation of one. It returns why a call is refused, and whether it may be
+// repeated later.
+func (w *stream) register(req *jsonrpc.Request, group *batch) (problem string, refuseBusy bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !req.IsCall() {
+		if req.Method == cancelled {
+			if c := w.calls[cancelledID(req.Params)]; c != nil {
+				c.cancelled = true
+			}
+		}
+		return "", false
+	}
+	if w.calls[req.ID] != nil {
+		return "request id is in use by a call that is still running", false
+	}
+	c := &call{tool: req.Method == toolCall, batch: group}
+	switch {
+	case !c.tool:
+		w.flow.add(0, 0, 1)
+	case w.tools >= maxCalls:
+		return fmt.Sprintf("%d calls are running on this connection, which is the most there may be", maxCalls), true
+	case !w.limiter.acquireCall():
+		return fmt.Sprintf("%d calls of all agents are running, which is the most there may be", w.limiter.calls), true
+	default:
+		w.tools++
+		c.waits = w.waiting[toolName(req)]
+	}
+	w.calls[req.ID] = c
+	w.pending++
+	if group != nil {
+		group.open++
+	}
+	return "", false
+}
+
+// leave releases the calls that will never be answered, and the responses and the notice of their batches.
+func (w *stream) leave() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.limiter.releaseCalls(w.tools)
+	w.tools, w.left = 0, true
+	for _, c := range w.calls {
+		if c.batch != nil {
+			w.drop(c.batch)
+			c.batch.noticeDone.settle(false)
+			c.batch.noticeDone = nil
+		}
+	}
+	clear(w.calls)
+}
+
+// toolName returns the tool that a request calls, or "".
+func toolName(req *jsonrpc.Request) string {
+	var name string
+	if raw, ok := jsonField(req.Params, "name"); ok && json.Unmarshal(raw, &name) != nil {
+		return ""
+	}
+	return name
+}
+
+// ask registers a request to the client; it returns false if the client has closed its end and cannot answer.
+func (w *stream) ask(id jsonrpc.ID) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.draining {
+		w.asked[id] = true
+	}
+	return !w.draining
+}
+
+func cancelledID(params json.RawMessage) jsonrpc.ID {
+	var p struct {
+		RequestID any `json:"requestId"`
+	}
+	if json.Unmarshal(params, &p) != nil {
+		return jsonrpc.ID{}
+	}
+	id, err := jsonrpc.MakeID(p.RequestID)
+	if err != nil {
+		return jsonrpc.ID{}
+	}
+	return id
+}
+
+// deliver passes a message to the session it belongs to. A cancellation goes to both: ids are unique on a connection.
+func (w *stream) deliver(ctx context.Context, m jsonrpc.Message, open func(*protocolConn) error) error {
+	if response, ok := m.(*jsonrpc.Response); ok {
+		w.mu.Lock()
+		delete(w.asked, response.ID)
+		w.mu.Unlock()
+	}
+	if req, ok := m.(*jsonrpc.Request); ok && req.IsCall() && w.declared != nil {
+		if refused := w.declared.check(req, w.initialized); refused != nil {
+			return w.answer(&jsonrpc.Response{ID: req.ID, Error: refused})
+		}
+		w.initialized = w.initialized || req.Method == methodInitialize
+	}
+	for i, e := range w.protocols {
+		if !belongs(m, i) {
+			continue
+		}
+		if !e.started {
+			if req, ok := m.(*jsonrpc.Request); !ok || !req.IsCall() {
+				continue // no session waits for it
+			}
+			if err := open(e); err != nil {
+				return err
+			}
+			e.started = true
+		}
+		select {
+		case e.in <- m:
+		case <-e.closed:
+			return io.ErrClosedPipe
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// drain waits until every call is answered, at most for grace: a client that writes its calls, closes its end and reads
+// on gets its responses. It cancels calls that wait for a person or an app.
+func (w *stream) drain(ctx context.Context, grace time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	w.mu.Lock()
+	w.draining = true
+	abandoned := w.abandoned()
+	w.closeIfDrained()
+	w.mu.Unlock()
+	for _, m := range abandoned {
+		if w.deliver(ctx, m, nil) != nil { // nothing opens an protocolConn
+			return
+		}
+	}
+	select {
+	case <-w.drained:
+	case <-ctx.Done():
+	case <-w.protocols[protocolInitialize].closed:
+	case <-w.protocols[protocolStateless].closed:
+	}
+}
+
+// abandoned returns the messages that end what nobody waits for any more: cancellations of calls that wait for a person
+// or an app, and responses to requests that the client cannot answer any more. mu is held.
+func (w *stream) abandoned() []jsonrpc.Message {
+	var messages []jsonrpc.Message
+	for id, c := range w.calls {
+		if !c.waits {
+			continue
+		}
+		c.cancelled = true
+		params, err := json.Marshal(map[string]any{"requestId": id.Raw()})
+		if err == nil {
+			messages = append(messages, &jsonrpc.Request{Method: cancelled, Params: params})
+		}
+	}
+	for id := range w.asked {
+		messages = append(messages, &jsonrpc.Response{ID: id,
+			Error: &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the client has closed its end"}})
+	}
+	return messages
+}
+
+// closeIfDrained is called with mu held.
+func (w *stream) closeIfDrained() {
+	if w.draining && w.pending == 0 {
+		select {
+		case <-w.drained:
+		default:
+			close(w.drained)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package osservice
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/service-dev/service/daemon/internal/statefile"
+)
+
+// maxFile bounds the bytes of a service's file that is read.
+const maxFile = 64 << 10
+
+// file is a file of the service.
+type file struct{ path, content string }
+
+// files are the files of the service, each of which contains sign, whatever version wrote it.
+type files struct {
+	sign string
+	list []file
+}
+
+// read returns the contents of the files that exist, by path. A file that install did not write is an error.
+func (f files) read() (map[string]string, error) {
+	contents := map[string]string{}
+	for _, one := range f.list {
+		data, err := readOwn(one.path, f.sign)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		contents[one.path] = string(data)
+	}
+	return contents, nil
+}
+
+// write updates the files, or none of them if install did not write one of them.
+func (f files) write() (change string, err error) {
+	contents, err := f.read()
+	if err != nil {
+		return "", err
+	}
+	change = Unchanged
+	for _, one := range f.list {
+		switch old, ok := contents[one.path]; {
+		case ok && old == one.content:
+			continue
+		case ok:
+			change = Updated
+		case change == Unchanged:
+			change = Created
+		}
+		dir := filepath.Dir(one.path)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return "", &Error{CodeFile, "create " + dir + ": " + err.Error(), "correct the directory"}
+		}
+		if err := statefile.Write(one.path, []byte(one.content)); err != nil {
+			return "", &Error{CodeFile, err.Error(), "correct the directory " + dir}
+		}
+	}
+	return change, nil
+}
+
+// remove deletes paths and returns those that existed.
+func remove(paths ...string) (removed []string, err error) {
+	removed = []string{}
+	for _, path := range paths {
+		existed, err := statefile.Remove(path)
+		if err != nil {
+			return nil, &Error{CodeFile, err.Error(), "remove it by hand"}
+		}
+		if existed {
+			removed = append(removed, path)
+		}
+	}
+	return removed, nil
+}
+
+// readOwn reads a file that install wrote, which contains sign. It returns fs.ErrNotExist if there is none, and refuses
+// any other file: that is the person's.
+func readOwn(path, sign string) ([]byte, error) {
+	hint := "move " + path + " away, then try again"
+	data, err := statefile.Read(path, maxFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	case errors.Is(err, statefile.ErrSymlink) && sign == unitSign: // systemd's masks are links
+		hint = "move " + path + " away, or run `systemctl --user unmask " + filepath.Base(path) + "` if that is what it is"
+		fallthrough
+	case err != nil:
+		return nil, &Error{CodeFile, err.Error(), hint}
+	case !bytes.Contains(data, []byte(sign)):
+		return nil, &Error{CodeFile, path + " was not written by `servicectl service install`",
+			"move it away, then try again"}
+	}
+	return data, nil
+}
+
+// isProgram reports whether path is a regular file.
+func isProgram(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}

@@ -1,0 +1,29 @@
+package osservice
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/service-dev/service/proto/supervised"
+)
+
+// Run runs the daemon f until it returns. managed reports whether a service manager started the process. The context of
+// f ends as that of WithSignals does.
+func Run(ctx context.Context, managed bool, f func(context.Context) error) error {
+	if managed {
+		leaveConsole()
+	}
+	ctx, stop := WithSignals(ctx)
+	defer stop()
+	return supervised.Run(ctx, Name, f)
+}
+
+// WithSignals returns a context that ends at SIGINT or SIGTERM, which service managers send too. A second signal ends
+// the process at once.
+func WithSignals(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}

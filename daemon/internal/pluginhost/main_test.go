@@ -1,0 +1,133 @@
+package pluginhost
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/packaging/reaper"
+)
+
+// built is the directory with the really built adapters.
+var built string
+
+func TestMain(m *testing.M) {
+	if os.Getenv("PLUGINHOST_TEST_DIAL") != "" {
+		dialAll(strings.Split(os.Getenv("PLUGINHOST_TEST_DIAL"), ","))
+		return
+	}
+	os.Exit(reaper.Run(func() int {
+		var err error
+		if built, err = os.MkdirTemp("", "plug"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(built)
+		out, err := exec.Command("go", "build", "-o", built+"/service-plugin-backendhttp",
+			"github.com/service-dev/service/plugins/backendhttp").CombinedOutput()
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "building the adapter: %v\n%s", err, out)
+			return 1
+		}
+		return m.Run()
+	}))
+}
+
+// install copies the adapters into a directory of the test's own, with a manifest.
+func install(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	data, err := os.ReadFile(filepath.Join(built, "service-plugin-backendhttp"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "service-plugin-backendhttp"), data, 0o755)
+	write(t, filepath.Join(dir, Manifest), fmt.Appendf(nil, "%x  service-plugin-backendhttp\n", sha256.Sum256(data)),
+		0o644)
+	return dir
+}
+
+func write(t *testing.T, path string, data []byte, mode os.FileMode) {
+	t.Helper()
+	if err := os.WriteFile(path, data, mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// serve starts a host that is stopped, and awaited, when the test ends.
+func serve(t *testing.T, dir string) (*Host, *lines) {
+	t.Helper()
+	sockets, err := os.Getenv("PLUGINHOST_TEST_SOCKETS"), error(nil)
+	if sockets == "" {
+		sockets, err = os.MkdirTemp("/tmp", "a")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := &lines{}
+	h, err := New(Options{Dir: dir, ConfigDir: t.TempDir(), SocketDir: sockets,
+		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = h.Serve(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+		left, _ := os.ReadDir(sockets)
+		if len(left) != 0 {
+			t.Errorf("%d entries left in the socket directory", len(left))
+		}
+		os.RemoveAll(sockets)
+	})
+	return h, log
+}
+
+type lines struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func healthy(w http.ResponseWriter, _ *http.Request) {
+	_, _ = io.WriteString(w, `{"ok":true,"service":"fake","version":"1"}`)
+}
+
+func code(t *testing.T, err error) *backend.Problem {
+	t.Helper()
+	var p *backend.Problem
+	if !errors.As(err, &p) {
+		t.Fatalf("want a problem, got %v", err)
+	}
+	return p
+}
+
+// descriptors counts this process's open files; 0 where that cannot be told.
+func descriptors() int {
+	list, _ := os.ReadDir("/proc/self/fd")
+	return len(list)
+}

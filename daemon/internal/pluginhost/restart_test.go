@@ -1,0 +1,138 @@
+package pluginhost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+)
+
+// Kill -9 in mid-call is a typed error in under two seconds, the adapter is started again, and its status tells
+// when and why it crashed.
+func TestKilledInMidCall(t *testing.T) {
+	h, _ := serve(t, install(t))
+	arrived, release := make(chan struct{}, 8), make(chan struct{})
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/account" {
+			arrived <- struct{}{}
+			<-release
+			return
+		}
+		healthy(w, r)
+	}))
+	defer srv.Close()
+	defer close(release)
+	target := backend.Target{BaseURL: srv.URL, Bearer: "svc_x"}
+	result := make(chan error, 1)
+	go func() { _, err := h.Account(context.Background(), target); result <- err }()
+	<-arrived
+	begin := time.Now()
+	proc, _ := os.FindProcess(h.Plugins()[0].PID)
+	if err := proc.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	p := code(t, <-result)
+	if took := time.Since(begin); took > 2*time.Second || p.Code != backend.CodeAdapterUnavailable || !p.Retryable {
+		t.Fatalf("after %v: %+v", took, p)
+	}
+	// It is started again by itself, and calls wait for it.
+	deadline := time.Now().Add(5 * time.Second)
+	for {
+		_, err := h.Health(t.Context(), target)
+		if err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	got := h.Plugins()[0]
+	if got.Restarts != 1 || got.State != Running || got.Crashed.Before(begin) || got.Since.Before(got.Crashed) ||
+		!got.Resume.IsZero() ||
+		!strings.Contains(got.LastError, "killed") {
+		t.Fatalf("status: %+v", got)
+	}
+}
+
+// Five crashes within a minute open the breaker: calls are refused at once with the time to come back, nothing is
+// started meanwhile, and the other adapters are as they were.
+func TestBreakerOpens(t *testing.T) {
+	h, _ := serve(t, install(t))
+	srv := httptest.NewServer(http.HandlerFunc(healthy))
+	defer srv.Close()
+	target := backend.Target{BaseURL: srv.URL, InstallID: "i"}
+	deadline := time.Now().Add(20 * time.Second)
+	for crashes := 0; crashes < breakerCrashes; {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d crashes only: %+v", crashes, h.Plugins()[0])
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		_, err := h.Health(ctx, target)
+		cancel()
+		if err != nil {
+			continue
+		}
+		pid := h.Plugins()[0].PID
+		proc, _ := os.FindProcess(pid)
+		_ = proc.Kill()
+		crashes++
+		for h.Plugins()[0].PID == pid && time.Now().Before(deadline) {
+			runtime.Gosched()
+		}
+	}
+	_, err := h.Health(t.Context(), target)
+	if p := code(t, err); p.Code != backend.CodeAdapterUnavailable || p.RetryAfter < 30*time.Second {
+		t.Fatalf("problem: %+v", p)
+	}
+	broken := h.Plugins()[0]
+	if broken.State != Backoff || broken.PID != 0 || broken.Resume.Sub(broken.Crashed) != breakerPause ||
+		!strings.Contains(broken.LastError, "5 crashes within a minute") {
+		t.Errorf("status: %+v", broken)
+	}
+	for _, other := range h.Plugins()[1:] {
+		if other.State != Stopped || other.Restarts != 0 || other.LastError != "" {
+			t.Errorf("another adapter is touched: %+v", other)
+		}
+	}
+}
+
+// A clock that is set forward neither shortens a pause nor makes calls wait for its end.
+func TestMovedClockKeepsNobodyWaiting(t *testing.T) {
+	a := newAdapter(&Host{now: func() time.Time { return time.Now().Add(24 * time.Hour) }, life: t.Context()}, "x", "/x")
+	a.status.State, a.resume = Backoff, time.Now().Add(breakerPause)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	var p *backend.Problem
+	if _, err := a.get(ctx); !errors.As(err, &p) || p.Code != backend.CodeAdapterUnavailable ||
+		p.RetryAfter < breakerPause/2 {
+		t.Errorf("got %v", err)
+	}
+}
+
+// What the adapter says does not pass by itself is told so, with what heals it; a crash later is only a crash.
+func TestLastingCauseIsNotToBeTriedAgain(t *testing.T) {
+	a := newAdapter(&Host{now: time.Now, life: t.Context()}, "x", "/x")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	a.backOff(ended, fmt.Errorf("starting: %w", &backend.Problem{Code: backend.CodeAdapterUnavailable,
+		Message: "the key is lost", FixHint: "bring it back"}))
+	if p := a.unavailable(); p.Retryable || p.RetryAfter != 0 || p.FixHint != "bring it back" ||
+		!strings.Contains(p.Message, "the key is lost") {
+		t.Errorf("%+v", p)
+	}
+	for _, passing := range []error{errors.New("killed"), &backend.Problem{Message: "the disk is full", Retryable: true}} {
+		a.backOff(ended, passing)
+		if p := a.unavailable(); !p.Retryable || p.FixHint == "bring it back" ||
+			!strings.Contains(p.Message, passing.Error()) {
+			t.Errorf("%v: %+v", passing, p)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package scenario
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/render"
+)
+
+// showing is a session that shows one tree on an Even G1.
+type showing struct {
+	pageOnly
+	display session.Display
+}
+
+func (s *showing) Look(context.Context, backend.Target, string) (session.Display, error) {
+	return s.display, nil
+}
+
+func show(state glasses.State, tree glasses.Node) *showing {
+	m, _ := glasses.Model("even_g1")
+	s := &showing{display: session.NewDisplay(m, state, render.Clamp(m, glasses.View{Tree: &tree}))}
+	result, _ := json.Marshal(glasses.Result{OK: true, Findings: s.display.Findings()})
+	s.rows = rows(
+		glasses.Event{Type: glasses.RowAppAttached, Sender: glasses.SenderService, Kind: glasses.KindEvent},
+		glasses.Event{Type: glasses.TypeResult, Sender: glasses.SenderGlasses, Kind: glasses.KindResult, Payload: result})
+	return s
+}
+
+func runSteps(t *testing.T, s *showing, steps string) Report {
+	t.Helper()
+	dir := t.TempDir()
+	if err := writeFile(t.Context(), ours, dir, ".", "s.json",
+		[]byte(`{"scenario":1,"name":"s","steps":[`+steps+`]}`)); err != nil {
+		t.Fatal(err)
+	}
+	report, err := New(s, s).Run(t.Context(), Request{Files: ours, SessionID: "ses_abcdefgh", Path: dir + "/s.json"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+func TestScenario_CountsWhatIsDrawn(t *testing.T) {
+	texts := func(list ...string) glasses.Node {
+		tree := glasses.Node{Type: glasses.NodeColumn, Padding: 8, Gap: 2}
+		for _, text := range list {
+			tree.Children = append(tree.Children, glasses.Node{Type: glasses.NodeText, Text: text})
+		}
+		return tree
+	}
+	long := texts("Workout", "Round 3 of 8", "00:24", "rest", "Battery 14 %")
+	folded := glasses.FreshState()
+	folded.Hinge = glasses.HingeFolded
+	for _, test := range []struct {
+		state   glasses.State
+		tree    glasses.Node
+		step    string
+		verdict string
+		mention string
+	}{
+		{glasses.FreshState(), long, `{"expectDisplay":{"text":["Workout"],"absent":["Battery"],"withinMs":0}}`, Pass, ""},
+		{glasses.FreshState(), long, `{"expectDisplay":{"text":["Battery 14 %"],"withinMs":0}}`, Fail, "not on the panel"},
+		{folded, long, `{"expectDisplay":{"text":["Workout"],"withinMs":0}}`, Fail, "folded"},
+		{glasses.FreshState(), long, `{"expectNothingClipped":{"models":["rayban_display"],"withinMs":0}}`, Pass, ""},
+		{glasses.FreshState(), long, `{"expectNothingClipped":{"withinMs":0}}`, Fail, "even_g1: \"Battery 14 %\""},
+		{glasses.FreshState(), texts("short"), `{"expectNothingClipped":{"withinMs":0}}`, Pass, ""},
+	} {
+		report := runSteps(t, show(test.state, test.tree), test.step)
+		if report.Verdict != test.verdict || !strings.Contains(report.Steps[0].Message, test.mention) {
+			t.Errorf("%s: %+v", test.step, report.Steps)
+		}
+	}
+	report := runSteps(t, show(glasses.FreshState(), long), `{"note":"look","picture":"end"}`)
+	if len(report.Findings) != 1 || fmt.Sprint(report.Findings[0].Kind, report.Findings[0].Text) != "clippedBattery 14 %" {
+		t.Errorf("findings: %+v", report.Findings)
+	}
+}

@@ -1,0 +1,184 @@
+package session
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/render"
+	"github.com/service-dev/service/proto/glasses/scenario"
+)
+
+// Display is what the wearer sees.
+type Display struct {
+	Model glasses.DeviceModel
+	State glasses.State
+	View  glasses.View
+	// Shown is how much of each text, target and image the wearer sees: nothing while the glasses are folded or not worn.
+	Shown render.Inspection
+	// PNG is the rendered panel; nil for a model without one, and from Look.
+	PNG []byte
+}
+
+// NewDisplay returns what the wearer of glasses in this state sees, without a picture.
+func NewDisplay(model glasses.DeviceModel, state glasses.State, view glasses.View) Display {
+	d := Display{Model: model, State: state, View: view, Shown: render.Inspect(model, view)}
+	if state.IsDark() {
+		d.Shown.Hide()
+	}
+	return d
+}
+
+// Picture renders the panel as PNG, black while the glasses are folded or not worn; nil for a model without a panel. It
+// takes some milliseconds.
+func (d Display) Picture() []byte {
+	if d.Model.Panel == nil {
+		return nil
+	}
+	return render.PNG(render.Draw(d.Model, d.State.Seen(d.View)))
+}
+
+// Text returns the texts that the wearer can read in full, in reading order.
+func (d Display) Text() []string {
+	list := []string{}
+	for _, t := range d.Shown.Texts {
+		if t.Visible == render.VisibleFull {
+			list = append(list, t.Text)
+		}
+	}
+	return list
+}
+
+// Findings returns what of the tree does not fit the model.
+func (d Display) Findings() []glasses.Finding { return render.Fit(d.Model, d.View) }
+
+// Focus returns the id of the focused target; "" for none, and for a target without id.
+func (d Display) Focus() string {
+	if d.View.Focus < 0 || d.View.Focus >= len(d.Shown.Targets) {
+		return ""
+	}
+	return d.Shown.Targets[d.View.Focus].ID
+}
+
+// DarkReason returns why the wearer sees nothing of the panel; "" if the panel can be seen.
+func (d Display) DarkReason() string {
+	switch {
+	case d.State.Hinge == glasses.HingeFolded:
+		return "the glasses are folded"
+	case d.State.IsDark():
+		return "the glasses are not worn"
+	}
+	return ""
+}
+
+// Unmet returns what of an expectation does not hold, one sentence each; none if all of it holds. Tools and the steps
+// of scenarios share this rule.
+func (d Display) Unmet(e scenario.ExpectDisplay) []string {
+	var unmet []string
+	miss := func(format string, a ...any) { unmet = append(unmet, fmt.Sprintf(format, a...)) }
+	for _, want := range e.Text {
+		if !d.canRead(want, e.AllowPartial) {
+			miss("%q cannot be read: %s", want, d.whyUnread(want))
+		}
+	}
+	for _, unwanted := range e.Absent {
+		if d.canRead(unwanted, e.AllowPartial) || d.hasImage(unwanted, e.AllowPartial) {
+			miss("%q can be seen", unwanted)
+		}
+	}
+	for _, want := range e.Images {
+		if !d.hasImage(want, e.AllowPartial) {
+			miss("no image %q can be seen in full: %s", want, d.imagesInWords())
+		}
+	}
+	if e.Focus != nil && *e.Focus != d.Focus() {
+		miss("the focus is on %q, not on %q", d.Focus(), *e.Focus)
+	}
+	if e.Picture != "" && !strings.EqualFold(e.Picture, d.pictureHash()) {
+		miss("the picture is %s, not %s", d.pictureHash(), e.Picture)
+	}
+	return unmet
+}
+
+// canRead reports whether the wearer can read a text as part of one node's text: each of its lines in full, or with
+// partial at least one pixel of each.
+func (d Display) canRead(want string, partial bool) bool {
+	for _, t := range d.Shown.Texts {
+		if t.Visible != render.VisibleNone &&
+			(strings.Contains(t.Whole, want) || partial && strings.Contains(t.Seen, want)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (d Display) whyUnread(want string) string {
+	for _, t := range d.Shown.Texts {
+		switch {
+		case !strings.Contains(t.Text, want):
+		case d.DarkReason() != "":
+			return d.DarkReason()
+		case strings.Contains(t.Seen, want) && t.Visible != render.VisibleNone:
+			return "only part of it is on the panel"
+		default:
+			return "the app shows it, but it is not on the panel: clipped, scrolled out or covered"
+		}
+	}
+	if text := d.Text(); len(text) > 0 {
+		return fmt.Sprintf("the panel shows %q", short(strings.Join(text, " / ")))
+	}
+	return "the panel shows no text"
+}
+
+// hasImage reports whether an image with this alt or id is visible.
+func (d Display) hasImage(name string, partial bool) bool {
+	for _, i := range d.Shown.Images {
+		if (i.Alt == name || i.ID == name) &&
+			(i.Visible == render.VisibleFull || partial && i.Visible == render.VisiblePartial) {
+			return true
+		}
+	}
+	return false
+}
+
+func (d Display) imagesInWords() string {
+	if len(d.Shown.Images) == 0 {
+		return "the tree has no image"
+	}
+	words := make([]string, len(d.Shown.Images))
+	for i, image := range d.Shown.Images {
+		words[i] = fmt.Sprintf("alt %q, id %q, visible %s", image.Alt, image.ID, image.Visible)
+	}
+	return short(strings.Join(words, "; "))
+}
+
+// short cuts a text for a message.
+func short(text string) string {
+	const most = 300
+	if r := []rune(text); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return text
+}
+
+func (d Display) pictureHash() string {
+	png := d.PNG
+	if png == nil {
+		png = d.Picture()
+	}
+	sum := sha256.Sum256(png)
+	return hex.EncodeToString(sum[:])
+}
+
+// Misfits returns what of a tree does not fit the models, one sentence each.
+func Misfits(tree *glasses.Node, models []glasses.DeviceModel) []string {
+	var list []string
+	for _, m := range models {
+		for _, f := range render.Fit(m, render.Clamp(m, glasses.View{Tree: tree})) {
+			list = append(list, m.ID+": "+f.Message())
+		}
+	}
+	return list
+}

@@ -1,0 +1,34 @@
+package session
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/broker"
+)
+
+// The rows of the log alone restore the focus, as the glasses of a killed daemon do not answer any more.
+func TestSnapshot_FollowsTheFocus(t *testing.T) {
+	const tree = `{"tree":{"type":"list","children":[{"type":"text","id":"a","text":"A"},{"type":"text","id":"b","text":"B"}]}}`
+	m := &meta{Snapshot: glasses.Snapshot{
+		DeviceModel: "rayban_display", State: glasses.FreshState(), View: glasses.View{Focus: -1},
+	}}
+	show := func() {
+		m.applyEvent(glasses.Event{Type: glasses.TypeResult, Sender: glasses.SenderGlasses,
+			Payload: json.RawMessage(`{"ok":true}`)},
+			&broker.Command{Type: glasses.TypeDisplayShow, Payload: json.RawMessage(tree)})
+	}
+	show()
+	m.applyEvent(glasses.Event{Type: glasses.TypeInput, Sender: glasses.SenderApp,
+		Payload: json.RawMessage(`{"kind":"navigate","direction":"down"}`)}, nil)
+	if m.Snapshot.View.Focus != 0 {
+		t.Errorf("an app moved the focus to %d", m.Snapshot.View.Focus)
+	}
+	m.applyEvent(glasses.Event{Type: glasses.TypeInput, Sender: glasses.SenderGlasses,
+		Payload: json.RawMessage(`{"kind":"navigate","direction":"down","target":"b"}`)}, nil)
+	show()
+	if m.Snapshot.View.Focus != 1 {
+		t.Errorf("the focus is %d after the wearer moved it and the app drew again", m.Snapshot.View.Focus)
+	}
+}

@@ -1,0 +1,202 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/broker"
+)
+
+// Handle handles one frame of the app. raw is passed to the glasses as it came, so that unknown fields survive. It
+// returns when the frame is sent and, in virtual time, when the glasses are done with it.
+func (a *App) Handle(ctx context.Context, raw []byte, binary bool) {
+	defer a.noteActivity()
+	a.isStuck.Store(false)
+	s := a.session
+	if binary {
+		_, _, err := broker.AdmitBinary(glasses.SenderApp, raw)
+		a.refuse("", err)
+		return
+	}
+	f, err := broker.Admit(glasses.SenderApp, raw)
+	if err != nil {
+		a.refuse(f.ID, err)
+		return
+	}
+	if f.Type == glasses.TypeBarrier {
+		a.barrierAnswered(f.ID)
+		return
+	}
+	if s.turns.exchange.take(ctx) != nil {
+		return
+	}
+	defer s.turns.exchange.give()
+	if !s.handleApp(a, f, raw) {
+		return
+	}
+	// An answer proves that the glasses have done everything before: in virtual time what follows from the command at
+	// once, in real time enough to keep their queue from overflowing.
+	if s.isVirtual() {
+		if !s.hasDelayedEffect(f.ID) {
+			_, _ = s.step(ctx, s.state.nowMs())
+		}
+	} else if s.turns.unconfirmed++; s.turns.unconfirmed >= maxUnconfirmed {
+		_, _ = s.ask(ctx, glasses.SimState, nil, nil)
+		s.turns.unconfirmed = 0
+	}
+}
+
+// maxUnconfirmed is how many commands are sent without a question in between; the queue of the glasses is longer.
+const maxUnconfirmed = 100
+
+// hasDelayedEffect reports whether nothing follows at once from a command: a sleep, unless a fault ends it. Asking
+// after each would cost an app that ticks every second a quarter of its time.
+func (s *localSession) hasDelayedEffect(id string) bool {
+	s.mu.Lock()
+	cmd, _ := s.broker.Command(id)
+	s.mu.Unlock()
+	if cmd.Type != glasses.TypeClockSleep {
+		return false
+	}
+	parsed, _ := glasses.ParseCommand(cmd.Type, cmd.Payload)
+	sleep, ok := parsed.(*glasses.Sleep)
+	return ok && sleep.Ms > 0 && len(s.state.read().Snapshot.State.Faults) == 0
+}
+
+func (a *App) refuse(id string, err error) {
+	a.peer.Send(broker.ErrorFrame(a.session.now(), id, err), false, false)
+}
+
+// handleApp logs a frame of an app and passes a command on; sent reports whether the glasses received it.
+func (s *localSession) handleApp(a *App, f glasses.Frame, raw []byte) (sent bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isOver {
+		return false
+	}
+	outputs := s.broker.FromApp(s.now(), s.transport.player(), f, raw)
+	if s.perform(a, outputs) != nil {
+		_ = s.perform(nil, s.broker.NotConnected(s.now(), f.ID))
+		return false
+	}
+	return outputs[len(outputs)-1].Action == broker.ToGlasses
+}
+
+// perform carries out what the broker decided about a frame of an app, or about one of the glasses if from is nil. It
+// fails if a frame cannot be sent to the glasses. mu is held.
+func (s *localSession) perform(from *App, outputs []broker.Output) error {
+	for _, o := range outputs {
+		switch o.Action {
+		case broker.Refuse:
+			if from == nil {
+				s.owner.often.Warn("refused a frame of the glasses", "session", s.id, "err", o.Err)
+				continue
+			}
+			from.peer.Send(o.Data, false, false)
+		case broker.ToApps:
+			s.apps.send(o.Data, false, false)
+		case broker.ToGlasses:
+			if err := s.transport.send(o.Data, false); err != nil {
+				return err
+			}
+		case broker.Acknowledge:
+			if from != nil {
+				s.log.acknowledge(o.Row, from)
+			}
+		case broker.Append:
+			sender := from
+			if o.Row.Sender == glasses.SenderService {
+				sender = nil
+			}
+			s.appendRow(o.Row, sender, o.Answered)
+			if o.Answered != nil {
+				s.logStreams(s.streams.TakeStopped(o.Answered.Type))
+			}
+		}
+	}
+	return nil
+}
+
+// handleGlasses handles one frame of the glasses.
+func (s *localSession) handleGlasses(data []byte, binary bool) {
+	if binary {
+		s.handleGlassesBinary(data)
+		return
+	}
+	f, err := broker.Admit(glasses.SenderGlasses, data)
+	if err == nil && f.Type == glasses.TypeError {
+		f = errorResult(f)
+		data, err = f.Encode()
+	}
+	if err != nil {
+		s.owner.often.Warn("refused a frame of the glasses", "session", s.id, "err", err)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state.advanceTo(f.At)
+	switch {
+	case f.Type == glasses.TypeResult:
+		if s.deliverControl(f) {
+			return
+		}
+	case glasses.IsStream(f.Type):
+		s.streams.Add(s.now(), f.Type, len(f.Payload))
+		s.apps.send(data, false, true)
+		return
+	default:
+		// An event is named after its row: glasses that restart would repeat their own names, and in virtual time every
+		// run has the same.
+		f.ID = fmt.Sprintf("g-%d", s.log.newest()+1)
+		if data, err = f.Encode(); err != nil {
+			return
+		}
+	}
+	_ = s.perform(nil, s.broker.FromGlasses(s.now(), player, player, f, data))
+}
+
+// deliverControl passes the result of a control frame to its caller; false for every other result. mu is held.
+func (s *localSession) deliverControl(f glasses.Frame) bool {
+	res, err := glasses.ParseResult(f.Payload)
+	if err != nil {
+		return false
+	}
+	answer := s.transport.takeAnswer(f.ID)
+	if answer == nil {
+		return false
+	}
+	s.state.applyAnswer(res)
+	answer <- res
+	return true
+}
+
+// handleGlassesBinary handles a binary frame of the glasses: a piece of a stream, or the media of the result that
+// follows.
+func (s *localSession) handleGlassesBinary(data []byte) {
+	f, body, err := broker.AdmitBinary(glasses.SenderGlasses, data)
+	if err != nil {
+		s.owner.often.Warn("refused a binary frame of the glasses", "session", s.id, "type", f.Type, "err", err)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state.advanceTo(f.At)
+	if f.Type == glasses.TypeMedia {
+		s.saveMedia(f, body)
+	} else {
+		s.streams.Add(s.now(), f.Type, len(body))
+	}
+	s.apps.send(data, true, f.Type != glasses.TypeMedia)
+}
+
+// errorResult turns an error frame, with which glasses answer a frame that they cannot read, into a result.
+func errorResult(f glasses.Frame) glasses.Frame {
+	var refusal glasses.Error
+	if json.Unmarshal(f.Payload, &refusal) != nil || refusal.Code == "" {
+		refusal = glasses.Error{Code: glasses.CodePlatform, Message: "the glasses refused the frame"}
+	}
+	f.Type, f.Payload = glasses.TypeResult, broker.Payload(glasses.Result{Error: &refusal})
+	return f
+}

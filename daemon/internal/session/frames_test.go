@@ -1,0 +1,316 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// fakePeer is an app's connection that records what it was sent.
+type fakePeer struct {
+	mu     sync.Mutex
+	frames []glasses.Frame
+	code   int
+	got    chan struct{}
+	// app, if set, answers barriers.
+	app *App
+}
+
+func newPeer() *fakePeer { return &fakePeer{got: make(chan struct{}, 1024)} }
+
+func (p *fakePeer) Send(data []byte, binary, _ bool) {
+	var f glasses.Frame
+	if binary {
+		f, _, _ = glasses.ParseBinary(data)
+	} else {
+		_ = json.Unmarshal(data, &f)
+	}
+	p.mu.Lock()
+	p.frames = append(p.frames, f)
+	app := p.app
+	p.mu.Unlock()
+	if f.Type == glasses.TypeBarrier && app != nil {
+		go app.Handle(context.Background(), []byte(fmt.Sprintf(`{"v":1,"type":"barrier","id":%q,"at":0}`, f.ID)), false)
+	}
+	select {
+	case p.got <- struct{}{}:
+	default:
+	}
+}
+
+func (p *fakePeer) End(code int, _ string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.code = code
+	if p.app != nil {
+		go p.app.Leave()
+	}
+}
+
+// wait returns the first frame that fits, among those received and those to come.
+func (p *fakePeer) wait(t *testing.T, what string, fits func(glasses.Frame) bool) glasses.Frame {
+	t.Helper()
+	late := time.After(10 * time.Second)
+	for {
+		p.mu.Lock()
+		for _, f := range p.frames {
+			if fits(f) {
+				p.mu.Unlock()
+				return f
+			}
+		}
+		p.mu.Unlock()
+		select {
+		case <-p.got:
+		case <-late:
+			t.Fatalf("%s did not come; came %v", what, p.types())
+		}
+	}
+}
+
+func (p *fakePeer) types() (list []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, f := range p.frames {
+		list = append(list, f.Type+" "+f.ID+" "+string(f.Payload))
+	}
+	return list
+}
+
+func (p *fakePeer) result(t *testing.T, id string) glasses.Result {
+	t.Helper()
+	f := p.wait(t, "the result of "+id, func(f glasses.Frame) bool { return f.Type == glasses.TypeResult && f.ID == id })
+	res, err := glasses.ParseResult(f.Payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+func (p *fakePeer) ack(t *testing.T, id string) int64 {
+	t.Helper()
+	f := p.wait(t, "the acknowledgement of "+id,
+		func(f glasses.Frame) bool { return f.Type == glasses.TypeAck && f.ID == id })
+	var ack glasses.Ack
+	_ = json.Unmarshal(f.Payload, &ack)
+	return ack.Seq
+}
+
+func (p *fakePeer) reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.frames = nil
+}
+
+// tap makes the wearer tap.
+func tap(t *testing.T, m *Manager, id string) {
+	t.Helper()
+	_, err := m.Control(t.Context(), backend.Target{}, id, glasses.SimInput, glasses.Input{Kind: "tap"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func admit(t *testing.T, m *Manager, o Opened, since *int64) (*App, *fakePeer) {
+	t.Helper()
+	secret, err := os.ReadFile(o.AppTokenFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPeer()
+	a, err := m.Attach(o.SessionID,
+		glasses.Hello{Secret: string(secret), App: glasses.AppInfo{Name: "app"}, Barrier: true, Since: since}, "h-1", p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.mu.Lock()
+	p.app = a
+	p.mu.Unlock()
+	return a, p
+}
+
+func send(t *testing.T, a *App, typ, id, payload string) {
+	t.Helper()
+	a.Handle(t.Context(), []byte(fmt.Sprintf(`{"v":1,"type":%q,"id":%q,"at":5,"payload":%s}`, typ, id, payload)), false)
+}
+
+const hello = `{"tree":{"type":"text","text":"hello"}}`
+
+// Every frame carries the session's time, including those about the log.
+func TestFrames_CarrySessionTime(t *testing.T) {
+	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
+	o := start(t, m, LocalRequest{Clock: "virtual"})
+	a, p := admit(t, m, o, nil)
+	p.wait(t, "the cursor of both arrivals", func(f glasses.Frame) bool {
+		return f.Type == glasses.TypeCursor && strings.Contains(string(f.Payload), `"seq":2`)
+	})
+	if _, _, err := m.Advance(t.Context(), o.SessionID, 1234); err != nil {
+		t.Fatal(err)
+	}
+	p.reset()
+	send(t, a, glasses.TypeDisplayShow, "a-1", hello)
+	send(t, a, glasses.TypeDisplayShow, "a-1", `{}`)
+	send(t, a, glasses.TypeResult, "a-2", `{}`)
+	p.ack(t, "a-1")
+	p.wait(t, "the cursor", func(f glasses.Frame) bool { return f.Type == glasses.TypeCursor })
+	p.wait(t, "the refusal", func(f glasses.Frame) bool { return f.Type == glasses.TypeError && f.ID == "a-2" })
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, f := range p.frames {
+		if f.At != 1234 {
+			t.Errorf("%s %s at %d", f.Type, f.ID, f.At)
+		}
+	}
+}
+
+// The guarantees for an app, in both kinds of time; the backend's relay gives the same.
+func TestSession_RelaysFrames(t *testing.T) {
+	for _, clock := range []string{backend.ClockReal, backend.ClockVirtual} {
+		t.Run(clock, func(t *testing.T) {
+			m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
+			o := start(t, m, LocalRequest{Project: "com.example.app", Clock: clock})
+			a, p := admit(t, m, o, nil)
+			var welcome glasses.Frame
+			_ = json.Unmarshal(a.Welcome, &welcome)
+			if !strings.Contains(string(welcome.Payload), `"link":"connected"`) || welcome.ID != "h-1" {
+				t.Errorf("welcome %s", a.Welcome)
+			}
+			send(t, a, glasses.TypeDisplayShow, "a-1", hello)
+			if res := p.result(t, "a-1"); !res.OK {
+				t.Errorf("result %+v", res)
+			}
+			seq := p.ack(t, "a-1")
+			p.reset()
+			send(t, a, glasses.TypeDisplayShow, "a-1", `{ "tree": {"type":"text","text":"hello"} }`)
+			if again := p.ack(t, "a-1"); again != seq {
+				t.Errorf("the same frame is row %d, was %d", again, seq)
+			}
+			send(t, a, glasses.TypeDisplayShow, "a-1", `{"tree":{"type":"text","text":"other"}}`)
+			f := p.wait(t, "a refusal", func(f glasses.Frame) bool { return f.Type == glasses.TypeError })
+			if !strings.Contains(string(f.Payload), glasses.CodeIDReused) {
+				t.Errorf("refused with %s", f.Payload)
+			}
+			send(t, a, glasses.TypeDisplayShow, "a-2", `{"tree":{}}`)
+			if res := p.result(t, "a-2"); res.Error == nil || res.Error.Code != glasses.CodeBadPayload {
+				t.Errorf("bad payload: %+v", res)
+			}
+			send(t, a, "com.example.score", "a-3", `{"points":3}`)
+			p.ack(t, "a-3")
+			send(t, a, glasses.TypeResult, "a-4", `{"ok":true}`)
+			p.wait(t, "a refusal", func(f glasses.Frame) bool { return f.Type == glasses.TypeError && f.ID == "a-4" })
+			tap(t, m, o.SessionID)
+			p.wait(t, "the input", func(f glasses.Frame) bool { return f.Type == glasses.TypeInput })
+			a.Leave()
+			rows := rowsOf(t, m, o.SessionID)
+			want := "glasses.attached app.attached display.show result display.show result com.example.score input app.detached"
+			if types(rows) != want {
+				t.Errorf("rows %s\nwant %s", types(rows), want)
+			}
+			for i, e := range rows {
+				if e.Seq != int64(i+1) {
+					t.Errorf("row %d has seq %d", i, e.Seq)
+				}
+			}
+			if rows[3].Chip != glasses.ChipDisplay || rows[3].ID != "a-1" || rows[5].Chip != glasses.ChipErrors ||
+				rows[5].Sender != glasses.SenderService || rows[6].Chip != glasses.ChipCustom {
+				t.Errorf("rows %+v", rows)
+			}
+			if clock == backend.ClockVirtual && (rows[8].At != 0 || rows[0].ID != "svc-1" || rows[7].ID != "g-8") {
+				t.Errorf("virtual rows %+v", rows)
+			}
+		})
+	}
+}
+
+func TestReplay_StartsAfterCursor(t *testing.T) {
+	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
+	o := start(t, m, LocalRequest{Project: "com.example.app", Clock: "virtual"})
+	a, p := admit(t, m, o, nil)
+	send(t, a, glasses.TypeDisplayShow, "a-1", hello)
+	seq := p.ack(t, "a-1")
+	a.Leave()
+	for range 3 {
+		tap(t, m, o.SessionID)
+	}
+	b, _ := admit(t, m, o, &seq)
+	var got []string
+	err := b.Replay(t.Context(), func(data []byte) error {
+		var f glasses.Frame
+		if err := json.Unmarshal(data, &f); err != nil {
+			return err
+		}
+		got = append(got, fmt.Sprintf("%s %d", f.Type, f.Seq))
+		return nil
+	})
+	if want := "result 4 input 6 input 7 input 8"; err != nil || strings.Join(got, " ") != want {
+		t.Errorf("replayed %v, %v; want %s", got, err, want)
+	}
+}
+
+func TestCommand_TimesOutOnSessionClock(t *testing.T) {
+	tr := &fakeTransports{answer: func(glasses.Frame) (glasses.Result, bool) { return glasses.Result{}, false }}
+	m := newLocal(t, t.TempDir(), tr, nil)
+	o := start(t, m, LocalRequest{Project: "com.example.app", Clock: "virtual"})
+	a, p := admit(t, m, o, nil)
+	send(t, a, glasses.TypeDisplayShow, "a-1", hello)
+	send(t, a, glasses.TypeClockSleep, "a-2", `{"ms":60000}`)
+	now, settled, err := m.Advance(t.Context(), o.SessionID, 20_000)
+	if err != nil || now != 20_000 || !settled {
+		t.Fatalf("now %d, settled %v, %v", now, settled, err)
+	}
+	if res := p.result(t, "a-1"); res.Error == nil || res.Error.Code != glasses.CodeTimeout {
+		t.Errorf("result %+v", res)
+	}
+	rows := rowsOf(t, m, o.SessionID)
+	last := rows[len(rows)-1]
+	if last.ID != "a-1" || last.At != commandWait.Milliseconds() || last.Sender != glasses.SenderService {
+		t.Errorf("last row %+v", last)
+	}
+}
+
+func TestGlasses_ContinueFromSnapshot(t *testing.T) {
+	silent := false
+	tr := &fakeTransports{}
+	m := newLocal(t, t.TempDir(), tr, nil)
+	o := start(t, m, LocalRequest{Project: "com.example.app"})
+	a, p := admit(t, m, o, nil)
+	send(t, a, glasses.TypeDisplayShow, "a-1", hello)
+	p.result(t, "a-1")
+	tr.last().mu.Lock()
+	silent = true
+	tr.last().answer = func(glasses.Frame) (glasses.Result, bool) { return glasses.Result{OK: true}, !silent }
+	tr.last().mu.Unlock()
+	send(t, a, glasses.TypeDisplayClear, "a-2", `{}`)
+	p.ack(t, "a-2")
+	_ = tr.last().Close()
+	if res := p.result(t, "a-2"); res.Error == nil || res.Error.Code != glasses.CodeNotConnected {
+		t.Errorf("a command under way: %+v", res)
+	}
+	p.wait(t, "link lost", func(f glasses.Frame) bool {
+		return f.Type == glasses.TypeLink && strings.Contains(string(f.Payload), "disconnected")
+	})
+	p.wait(t, "link back", func(f glasses.Frame) bool {
+		return f.Type == glasses.TypeLink && strings.Contains(string(f.Payload), `"connected"`)
+	})
+	if _, err := m.Control(t.Context(), backend.Target{}, o.SessionID, glasses.SimState, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	tr.mu.Lock()
+	open := tr.opened[len(tr.opened)-1]
+	tr.mu.Unlock()
+	if open.Snapshot == nil || open.Snapshot.View.Tree == nil || open.Snapshot.View.Tree.Text != "hello" {
+		t.Errorf("opened again with %+v", open)
+	}
+	want := "glasses.attached app.attached display.show result display.clear result glasses.detached glasses.attached"
+	if got := types(rowsOf(t, m, o.SessionID)); got != want {
+		t.Errorf("rows %s\nwant %s", got, want)
+	}
+}

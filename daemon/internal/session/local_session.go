@@ -1,0 +1,261 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/broker"
+)
+
+const (
+	// maxRecent is how many frames a session remembers; one that is repeated later than that counts as new.
+	maxRecent = 8192
+	// commandWait is how long glasses have for an answer. They answer within 10 s, even if only with timeout; the rest is
+	// grace, so that their word is the one in the log.
+	commandWait = 10_500 * time.Millisecond
+	countEvery  = 10 * time.Second
+	// leaveTimeout is how long a session that ends waits for its apps to leave.
+	leaveTimeout = 2 * time.Second
+	// maintenanceEvery is how often a session looks for what is due, in real time.
+	maintenanceEvery = time.Second
+)
+
+// player is the PeerID of a session's glasses: there is one pair.
+const player broker.PeerID = 1
+
+// localSession is an open local session: one pair of glasses, many apps, and the event log. Its parts have locks of
+// their own.
+//
+// Locks nest in this order: localSession.mu before one of transport.mu, stateFile.mu, eventLog.mu and App.mu; and
+// appSecret.mu before stateFile.saving before stateFile.mu. turns are taken before all of them.
+type localSession struct {
+	owner     *localSessions
+	id        string
+	state     *stateFile
+	secret    *appSecret
+	transport *transport
+	apps      appList
+	turns     turns
+	lastID    atomic.Int64 // of the service's own frames
+
+	// mu orders what is relayed with what is logged, which makes a replay followed by live frames exact.
+	mu      sync.Mutex
+	isLive  bool // log and goroutines exist
+	isOver  bool // closed, or the daemon ends
+	log     *eventLog
+	broker  *broker.Broker
+	streams *broker.StreamCounter
+	media   mediaStore
+
+	end context.CancelFunc
+	wg  sync.WaitGroup
+}
+
+func newLocalSession(owner *localSessions, m meta) *localSession {
+	folder := filepath.Join(owner.root, m.SessionID)
+	state := &stateFile{
+		path: filepath.Join(folder, metaName), id: m.SessionID, clock: owner.now, log: owner.often, meta: m,
+	}
+	return &localSession{
+		owner: owner, id: m.SessionID, state: state, transport: newTransport(), turns: newTurns(),
+		secret: &appSecret{path: filepath.Join(folder, tokenName), state: state},
+		broker: broker.New(broker.Options{
+			Recent: maxRecent, CommandWait: commandWait, NoGlasses: noGlasses,
+		}),
+		streams: broker.NewStreamCounter(countEvery), apps: appList{attached: &owner.attached},
+	}
+}
+
+const noGlasses = "no glasses are attached"
+
+func (s *localSession) folder() string { return filepath.Join(s.owner.root, s.id) }
+
+func (s *localSession) isVirtual() bool { return s.state.isVirtual() }
+
+// now returns the session's time.
+func (s *localSession) now() time.Time { return time.UnixMilli(s.state.nowMs()) }
+
+// wake opens the log and starts the goroutines of a live session. It is called before every use and does nothing in a
+// live session.
+func (s *localSession) wake() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isOver {
+		return notFound()
+	}
+	if s.isLive {
+		return nil
+	}
+	log, err := openLog(filepath.Join(s.folder(), eventsName), s.restore)
+	if err != nil {
+		return stateProblem("open the session's event log", err)
+	}
+	s.state.setSeq(log.newest())
+	if !s.isVirtual() {
+		s.broker.ExtendDeadlines(s.now())
+	}
+	s.media.load(filepath.Join(s.folder(), mediaDir))
+	s.log, s.isLive = log, true
+	log.written, log.broken = s.rowsWritten, s.logBroken
+	ctx, end := context.WithCancel(s.owner.life)
+	s.end = end
+	// The writer ends last, so that the rows of the others are written.
+	writerCtx, endWriter := context.WithCancel(context.WithoutCancel(ctx))
+	s.wg.Go(func() { log.serve(writerCtx) })
+	var users sync.WaitGroup
+	users.Go(func() { s.attachTransport(ctx) })
+	users.Go(func() { s.runMaintenance(ctx) })
+	s.wg.Go(func() {
+		users.Wait()
+		_ = s.state.save()
+		endWriter()
+	})
+	return nil
+}
+
+// restore takes in a row of an earlier life. mu is held.
+func (s *localSession) restore(row glasses.Event) {
+	answered := s.broker.Restore(row, time.UnixMilli(row.At))
+	s.state.restore(row, &answered)
+}
+
+// appendRow logs one row and applies it to the snapshot. from is acknowledged once the row is written. mu is held.
+func (s *localSession) appendRow(row glasses.Event, from *App, answered *broker.Command) {
+	row.At = s.state.nowMs()
+	seq, ok := s.log.append(row, from)
+	if !ok {
+		return
+	}
+	row.Seq = seq
+	s.broker.Logged(row)
+	s.state.apply(row, answered)
+}
+
+// logService logs a row of the service itself. mu is held.
+func (s *localSession) logService(typ string, payload any) {
+	s.appendRow(broker.ServiceRow(s.now(), typ, payload), nil, nil)
+}
+
+// logStreams logs counts of streams. mu is held.
+func (s *localSession) logStreams(counts []glasses.StreamCount) {
+	for _, c := range counts {
+		s.logService(glasses.RowStreamCounted, c)
+	}
+}
+
+// frame returns a frame of the service.
+func (s *localSession) frame(typ, id string, payload any) []byte {
+	return broker.Encode(s.now(), typ, id, payload)
+}
+
+// newID returns an id for a frame of the service.
+func (s *localSession) newID(prefix string) string {
+	return fmt.Sprintf("%s-%d", prefix, s.lastID.Add(1))
+}
+
+// rowsWritten acknowledges a batch and tells the apps how far their cursor may advance: what the batch holds was
+// relayed before.
+func (s *localSession) rowsWritten(batch []entry) {
+	var last glasses.Event
+	for _, e := range batch {
+		if e.from != nil {
+			e.from.notify(e.row.At, glasses.TypeAck, e.row.ID, glasses.Ack{ID: e.row.ID, Kind: e.row.Kind, Seq: e.row.Seq})
+		}
+		if e.line != nil {
+			last = e.row
+		}
+	}
+	if last.Seq == 0 {
+		return
+	}
+	for _, a := range s.apps.all() {
+		a.notify(last.At, glasses.TypeCursor, "", glasses.Cursor{Seq: last.Seq})
+	}
+}
+
+// logBroken ends a session's life in this process when its log cannot be written; the next use begins another.
+func (s *localSession) logBroken(err error) {
+	s.owner.log.Error("failed to write event log", "session", s.id, "err", err)
+	for _, a := range s.apps.all() {
+		a.peer.End(glasses.CloseStore, "the frame could not be stored; reconnect and send it again")
+	}
+	s.owner.restart(s)
+}
+
+// stop ends the goroutines of a live session and waits for them; code and reason are for its apps.
+func (s *localSession) stop(code int, reason string) {
+	s.mu.Lock()
+	s.isOver = true
+	isLive, end := s.isLive, s.end
+	s.mu.Unlock()
+	apps := s.apps.all()
+	for _, a := range apps {
+		a.peer.End(code, reason)
+	}
+	if !isLive {
+		return
+	}
+	// The apps' last rows are written too if they leave in time.
+	timeout, cancel := context.WithTimeout(context.Background(), leaveTimeout)
+	defer cancel()
+	for _, a := range apps {
+		select {
+		case <-a.gone:
+		case <-timeout.Done():
+		}
+	}
+	end()
+	s.wg.Wait()
+}
+
+// nextDue returns when the service has something to do next, in ms of the session's clock. mu is held.
+func (s *localSession) nextDue() (at int64, ok bool) {
+	deadline, isPending := s.broker.NextDeadline()
+	count, isCounting := s.streams.NextDue()
+	if isCounting && (!isPending || count.Before(deadline)) {
+		deadline = count
+	}
+	return deadline.UnixMilli(), isPending || isCounting
+}
+
+// expire logs stream counts that are due and answers commands whose deadline has passed. mu is held.
+func (s *localSession) expire() {
+	now := s.now()
+	s.logStreams(s.streams.TakeDue(now))
+	_ = s.perform(nil, s.broker.ExpireCommands(now))
+}
+
+// runMaintenance does what is due in real time, until ctx ends.
+func (s *localSession) runMaintenance(ctx context.Context) {
+	tick := time.NewTicker(maintenanceEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		if !s.isVirtual() {
+			s.mu.Lock()
+			s.expire()
+			s.mu.Unlock()
+		}
+		_ = s.state.save() // it logs its failure
+	}
+}
+
+// describe returns the session as others see it.
+func (s *localSession) describe() backend.Session {
+	m, now := s.state.read(), s.state.nowMs()
+	return backend.Session{
+		SessionID: s.id, Project: m.Project, DeviceModel: m.Snapshot.DeviceModel, State: "open", CreatedAt: m.CreatedAt,
+		LastActiveAt: m.LastActiveAt, ExpiresAt: m.LastActiveAt.Add(localLife), Apps: len(s.apps.all()), LastSeq: m.Seq,
+		Transport: backend.TransportLocal, Clock: m.Clock, NowMs: now,
+	}
+}

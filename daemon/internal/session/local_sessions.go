@@ -1,0 +1,283 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/ratelog"
+	"github.com/service-dev/service/daemon/internal/statefile"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// Files of a local session's folder.
+const (
+	metaName   = "session.json"
+	eventsName = "events.jsonl"
+)
+
+const (
+	localLife   = 7 * 24 * time.Hour // after its last row a session expires
+	expireEvery = time.Hour
+	maxMetaFile = 4 << 20
+	maxClosed   = 100 // closed sessions that are remembered as such
+)
+
+// localSessions are the local sessions of a manager.
+type localSessions struct {
+	root       string
+	transports Transports
+	refused    error // why there are no transports
+	now        func() time.Time
+	log        *slog.Logger
+	often      *ratelog.Logger // for what may fail with every frame
+	life       context.Context
+	end        context.CancelFunc
+	attached   atomic.Int64 // apps
+
+	mu       sync.Mutex // taken before stateFile.mu, never together with localSession.mu
+	isLoaded bool
+	isOver   bool
+	open     map[string]*localSession
+	closed   []backend.Session // the latest
+	wg       sync.WaitGroup    // sessions that end because their log broke
+}
+
+// loaded returns the open sessions; it reads the folder once. mu is held.
+func (l *localSessions) loaded() map[string]*localSession {
+	if l.isLoaded || l.transports == nil || l.isOver {
+		return l.open
+	}
+	l.isLoaded = true
+	entries, err := os.ReadDir(l.root)
+	if err != nil {
+		return l.open // no session was ever opened
+	}
+	for _, e := range entries {
+		if !localPattern.MatchString(e.Name()) || !e.IsDir() {
+			continue
+		}
+		m, ok := l.readMeta(e.Name())
+		if !ok { // perhaps of another version; it expires too
+			if info, err := e.Info(); err == nil {
+				m.LastActiveAt = info.ModTime()
+			}
+		}
+		if l.now().Sub(m.LastActiveAt) > localLife {
+			if err := os.RemoveAll(filepath.Join(l.root, e.Name())); err != nil {
+				l.log.Warn("failed to remove expired session", "session", e.Name(), "err", err)
+			}
+			continue
+		}
+		if ok {
+			l.open[m.SessionID] = newLocalSession(l, m)
+		}
+	}
+	return l.open
+}
+
+// readMeta returns false for a folder whose session cannot be opened.
+func (l *localSessions) readMeta(id string) (meta, bool) {
+	data, err := statefile.Read(filepath.Join(l.root, id, metaName), maxMetaFile)
+	var m meta
+	if err == nil {
+		err = json.Unmarshal(data, &m)
+	}
+	if err != nil {
+		l.log.Warn("failed to read session", "session", id, "err", err)
+	}
+	_, isKnown := glasses.Model(m.Snapshot.DeviceModel)
+	return m, err == nil && m.SessionID == id && isKnown
+}
+
+// find returns an open session; nil when there is none.
+func (l *localSessions) find(id string) *localSession {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.loaded()[id]
+}
+
+// wake returns an open session with its goroutines started.
+func (l *localSessions) wake(id string) (*localSession, error) {
+	if l.transports == nil {
+		return nil, l.refused
+	}
+	s := l.find(id)
+	if s == nil {
+		return nil, notFound()
+	}
+	return s, s.wake()
+}
+
+// ready is wake and waits until the glasses are attached.
+func (l *localSessions) ready(ctx context.Context, id string) (*localSession, error) {
+	s, err := l.wake(id)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.transport.wait(ctx, l.life)
+}
+
+// list returns the open sessions, the one that was used last first.
+func (l *localSessions) list() []*localSession {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.SortedFunc(maps.Values(l.loaded()), func(a, b *localSession) int {
+		return cmp.Or(b.usedAt().Compare(a.usedAt()), cmp.Compare(a.id, b.id))
+	})
+}
+
+func (s *localSession) usedAt() time.Time { return s.state.read().LastActiveAt }
+
+// match returns the open session that a request asks for; nil when it asks for another.
+func (l *localSessions) match(want meta, req LocalRequest) *localSession {
+	if req.Fresh {
+		return nil
+	}
+	for _, s := range l.list() {
+		m := s.state.read()
+		if m.Project == want.Project && m.Dir == want.Dir && (req.Clock == "" || req.Clock == m.Clock) &&
+			(req.FixturesDir == "" || want.FixturesDir == m.FixturesDir) {
+			return s
+		}
+	}
+	return nil
+}
+
+// create makes a session and its folder.
+func (l *localSessions) create(m meta) (*localSession, error) {
+	m.SessionID = "loc_" + strings.ToLower(rand.Text()[:20])
+	m.CreatedAt, m.LastActiveAt = l.now().UTC(), l.now().UTC()
+	s := newLocalSession(l, m)
+	if err := l.add(s); err != nil {
+		return nil, err
+	}
+	err := os.MkdirAll(s.folder(), 0o700)
+	if err == nil {
+		s.state.update(func(*meta) {})
+		err = s.state.save()
+	}
+	if err != nil {
+		l.remove(s, glasses.CloseRestart, "")
+		return nil, stateProblem("make the session's folder", err)
+	}
+	return s, nil
+}
+
+func (l *localSessions) add(s *localSession) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	open := l.loaded()
+	switch {
+	case l.isOver:
+		return notConnected("the daemon is stopping")
+	case len(open) >= MaxLocal:
+		return tooManySessions()
+	}
+	open[s.id] = s
+	return nil
+}
+
+// remove ends a session and deletes its folder.
+func (l *localSessions) remove(s *localSession, code int, reason string) {
+	l.mu.Lock()
+	if l.open[s.id] == s {
+		delete(l.open, s.id)
+	}
+	l.mu.Unlock()
+	s.stop(code, reason)
+	if err := os.RemoveAll(s.folder()); err != nil {
+		l.log.Warn("failed to remove session folder", "session", s.id, "err", err)
+	}
+}
+
+// restart ends a session whose log cannot be written; the next use continues from what is on disk.
+func (l *localSessions) restart(s *localSession) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open[s.id] != s || l.isOver {
+		return
+	}
+	delete(l.open, s.id)
+	if m, ok := l.readMeta(s.id); ok {
+		l.open[s.id] = newLocalSession(l, m)
+	}
+	l.wg.Go(func() { s.stop(glasses.CloseStore, "the event log could not be written; try again") })
+}
+
+// close ends a session for good. Closing a closed session returns the same.
+func (l *localSessions) close(id string) (backend.Session, error) {
+	s := l.find(id)
+	if s == nil {
+		return l.findClosed(id)
+	}
+	s.mu.Lock()
+	if s.isLive && !s.isOver {
+		s.logService(glasses.RowSessionClosed, struct{}{})
+	}
+	s.mu.Unlock()
+	closed := s.describe()
+	closed.State, closed.ClosedAt = "closed", l.now()
+	l.remove(s, glasses.CloseSessionOver, "the session was closed")
+	closed.Apps = 0
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = append(l.closed[max(len(l.closed)-maxClosed+1, 0):], closed)
+	return closed, nil
+}
+
+// findClosed returns a session that was closed recently.
+func (l *localSessions) findClosed(id string) (backend.Session, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i := slices.IndexFunc(l.closed, func(s backend.Session) bool { return s.SessionID == id }); i >= 0 {
+		return l.closed[i], nil
+	}
+	return backend.Session{}, notFound()
+}
+
+// expire removes sessions that were not used for localLife, since a daemon may run for months.
+func (l *localSessions) expire() {
+	for _, s := range l.list() {
+		if l.now().Sub(s.usedAt()) > localLife && len(s.apps.all()) == 0 {
+			l.log.Info("removed unused session", "session", s.id)
+			l.remove(s, glasses.CloseSessionOver, "nobody used the session for a week")
+		}
+	}
+}
+
+// serve removes expired sessions until ctx ends, then ends every session's life in this process.
+func (l *localSessions) serve(ctx context.Context) {
+	tick := time.NewTicker(expireEvery)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-tick.C:
+			l.expire()
+		case <-ctx.Done():
+		}
+	}
+	l.mu.Lock()
+	l.isOver = true
+	open := l.open
+	l.open = map[string]*localSession{}
+	l.mu.Unlock()
+	var all sync.WaitGroup
+	for _, s := range open {
+		all.Go(func() { s.stop(glasses.CloseRestart, "the service restarts") })
+	}
+	all.Wait()
+	l.end()
+	l.wg.Wait()
+}

@@ -1,0 +1,212 @@
+package session
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/proto/backendapi"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+func TestManager_ContinuesAfterRestart(t *testing.T) {
+	for _, how := range []string{"stopped", "killed"} {
+		t.Run(how, func(t *testing.T) {
+			dir := t.TempDir()
+			tr := &fakeTransports{}
+			f := &fakeBackend{}
+			m := New(Options{StateDir: dir, Backend: f, Secrets: f, Events: f, Transports: tr, Endpoints: fakeEndpoints{}})
+			stop := serve(t, m)
+			o := start(t, m, LocalRequest{Project: "com.example.app", Clock: "virtual"})
+			before, err := os.ReadFile(filepath.Join(dir, Dir, o.SessionID, metaName))
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, p := admit(t, m, o, nil)
+			send(t, a, glasses.TypeDisplayShow, "a-1", hello)
+			p.ack(t, "a-1")
+			if _, _, err := m.Advance(t.Context(), o.SessionID, 1234); err != nil {
+				t.Fatal(err)
+			}
+			tr.last().mu.Lock()
+			tr.last().now = 1234
+			tr.last().mu.Unlock()
+			tr.last().emit(glasses.TypeBattery, glasses.Battery{Level: 7})
+			p.wait(t, "the battery", func(f glasses.Frame) bool { return f.Type == glasses.TypeBattery })
+			a.Leave()
+			want := types(rowsOf(t, m, o.SessionID))
+			stop()
+			if how == "killed" { // session.json is old, and a row was not written whole
+				write(t, filepath.Join(dir, Dir, o.SessionID, metaName), string(before))
+				torn, err := os.OpenFile(filepath.Join(dir, Dir, o.SessionID, eventsName), os.O_APPEND|os.O_WRONLY, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, _ = torn.WriteString(`{"seq":9,"at":1234,"kind":"requ`)
+				_ = torn.Close()
+			}
+			again := newLocal(t, dir, tr, nil)
+			back := start(t, again, LocalRequest{Project: "com.example.app"})
+			if back.Created || back.SessionID != o.SessionID || back.AppTokenFile != o.AppTokenFile || back.NowMs != 1234 {
+				t.Fatalf("back %+v", back)
+			}
+			open := tr.opened[len(tr.opened)-1]
+			if open.NowMs != 1234 || open.Snapshot == nil || open.Snapshot.State.Battery.Level != 7 ||
+				open.Snapshot.View.Tree.Text != "hello" {
+				t.Errorf("opened again with %+v", open)
+			}
+			b, p := admit(t, again, back, nil)
+			send(t, b, glasses.TypeDisplayShow, "a-1", hello)
+			if seq := p.ack(t, "a-1"); seq != 3 {
+				t.Errorf("the frame of before is row %d", seq)
+			}
+			want += " glasses.detached glasses.attached app.attached"
+			if got := types(rowsOf(t, again, back.SessionID)); got != want {
+				t.Errorf("rows %s\nwant %s", got, want)
+			}
+		})
+	}
+}
+
+// Virtual time does not go back, even if nothing happened meanwhile.
+func TestVirtualTime_SurvivesRestart(t *testing.T) {
+	dir := t.TempDir()
+	tr := &fakeTransports{}
+	f := &fakeBackend{}
+	m := New(Options{StateDir: dir, Backend: f, Secrets: f, Events: f, Transports: tr, Endpoints: fakeEndpoints{}})
+	stop := serve(t, m)
+	o := start(t, m, LocalRequest{Project: "com.example.app", Clock: "virtual"})
+	if err := m.local.find(o.SessionID).state.save(); err != nil { // what the session does every second
+		t.Fatal(err)
+	}
+	if _, _, err := m.Advance(t.Context(), o.SessionID, 1234); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	again := newLocal(t, dir, tr, nil)
+	if s, err := again.Get(t.Context(), backend.Target{}, o.SessionID); err != nil || s.NowMs != 1234 || s.LastSeq != 2 {
+		t.Errorf("before it is used: at %d ms, row %d, %v", s.NowMs, s.LastSeq, err)
+	}
+	if back := start(t, again, LocalRequest{Project: "com.example.app"}); back.SessionID != o.SessionID ||
+		back.NowMs != 1234 {
+		t.Errorf("back at %d ms", back.NowMs)
+	}
+}
+
+// What could not be written is written once the disk allows.
+func TestSave_RetriesAfterFailure(t *testing.T) {
+	dir := t.TempDir()
+	m := newLocal(t, dir, &fakeTransports{}, nil)
+	o := start(t, m, LocalRequest{Project: "com.example.app", Clock: "virtual"})
+	state, path := m.local.find(o.SessionID).state, filepath.Join(dir, Dir, o.SessionID, metaName)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("elsewhere", path); err != nil { // which is refused
+		t.Skip("no symbolic links here:", err)
+	}
+	if _, _, err := m.Advance(t.Context(), o.SessionID, 1234); err != nil {
+		t.Fatal(err)
+	}
+	if state.save() == nil {
+		t.Fatal("a link was written")
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := state.save(); err != nil {
+		t.Fatal(err)
+	}
+	if kept, ok := m.local.readMeta(o.SessionID); !ok || kept.NowMs != 1234 {
+		t.Errorf("kept %+v", kept)
+	}
+}
+
+func write(t *testing.T, path, body string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(body), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWait_ReturnsNewRows(t *testing.T) {
+	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
+	o := start(t, m, LocalRequest{Project: "com.example.app"})
+	got := make(chan backendapi.EventPage, 1)
+	go func() {
+		page, _ := m.Wait(context.Background(), backend.Target{}, o.SessionID, 1, 10, 30*time.Second)
+		got <- page
+	}()
+	a, _ := admit(t, m, o, nil)
+	if page := <-got; len(page.Events) != 1 || page.Next != 2 ||
+		!strings.Contains(string(page.Events[0]), "app.attached") {
+		t.Errorf("page %+v", page)
+	}
+	a.Leave()
+	begin := time.Now()
+	page, err := m.Wait(t.Context(), backend.Target{}, o.SessionID, 3, 10, 20*time.Millisecond)
+	if err != nil || len(page.Events) != 0 || page.Next != 3 || time.Since(begin) > 5*time.Second {
+		t.Errorf("nothing came: %+v, %v", page, err)
+	}
+	go func() {
+		page, _ := m.Wait(context.Background(), backend.Target{}, o.SessionID, 3, 10, 30*time.Second)
+		got <- page
+	}()
+	if _, err := m.Close(t.Context(), backend.Target{}, o.SessionID); err != nil {
+		t.Fatal(err)
+	}
+	<-got // a closed session lets go of who waits
+	if _, err := os.Stat(filepath.Dir(o.AppTokenFile)); !os.IsNotExist(err) {
+		t.Errorf("the folder is still there: %v", err)
+	}
+}
+
+// An app that hangs delays one call, not every call.
+func TestSettle_WaitsOnceForHangingApp(t *testing.T) {
+	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
+	o := start(t, m, LocalRequest{Project: "com.example.app", Clock: "virtual"})
+	a, p := admit(t, m, o, nil)
+	p.mu.Lock()
+	p.app = nil
+	p.mu.Unlock()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, settled, err := m.Advance(ctx, o.SessionID, 10); settled { // it ends as given up, or just in time as not settled
+		t.Errorf("settled, %v", err)
+	}
+	a.isStuck.Store(true)
+	base, settled, err := m.Advance(t.Context(), o.SessionID, 10)
+	if settled || err != nil || base != 10 && base != 20 { // the call that was given up may have moved the clock, or not
+		t.Errorf("now %d, settled %v, %v", base, settled, err)
+	}
+	send(t, a, glasses.TypeDisplayShow, "a-1", hello)
+	p.mu.Lock()
+	p.app = a
+	p.mu.Unlock()
+	if now, settled, err := m.Advance(t.Context(), o.SessionID, 10); !settled || err != nil || now != base+10 {
+		t.Errorf("it is back: now %d after %d, settled %v, %v", now, base, settled, err)
+	}
+	a.Leave()
+}
+
+// An app without barriers is at rest after a moment without frames.
+func TestWaitQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &App{active: make(chan struct{}), gone: make(chan struct{})}
+		began := time.Now()
+		go func() {
+			for range 3 {
+				time.Sleep(40 * time.Millisecond)
+				a.noteActivity()
+			}
+		}()
+		if !a.waitQuiet(t.Context()) || time.Since(began) != 170*time.Millisecond {
+			t.Errorf("quiet after %v", time.Since(began))
+		}
+	})
+}

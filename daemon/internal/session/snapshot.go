@@ -1,0 +1,82 @@
+package session
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/broker"
+	"github.com/service-dev/service/proto/glasses/render"
+)
+
+// The snapshot is what glasses continue from after a restart. It follows the rows of the log, so that after a kill the
+// saved snapshot and the rows since restore it. Its maps and slices are replaced, never changed.
+
+// applyEvent applies a row to the snapshot and to what stands. answered is the command that a result answers.
+func (m *meta) applyEvent(row glasses.Event, answered *broker.Command) {
+	s := &m.Snapshot
+	switch row.Type {
+	case glasses.TypeResult:
+		var res glasses.Result
+		if answered != nil && json.Unmarshal(row.Payload, &res) == nil && res.OK {
+			applyCommand(s, answered)
+			m.Standing = answered.Standing(m.Standing)
+		}
+		return
+	case glasses.TypeDevice:
+		var p glasses.DeviceChange
+		if json.Unmarshal(row.Payload, &p) == nil && p.DeviceModel.ID != "" {
+			s.DeviceModel, s.View = p.DeviceModel.ID, glasses.View{Focus: -1}
+		}
+		return
+	}
+	if row.Sender == glasses.SenderGlasses {
+		applyInput(s, row)
+		s.State, _ = s.State.AfterEvent(row.Type, row.Payload)
+	}
+}
+
+// applyCommand applies what a command that succeeded has changed.
+func applyCommand(s *glasses.Snapshot, c *broker.Command) {
+	parsed, _ := glasses.ParseCommand(c.Type, c.Payload)
+	switch c.Type {
+	case glasses.TypeDisplayShow:
+		if show, ok := parsed.(*glasses.Show); ok {
+			model, _ := glasses.Model(s.DeviceModel)
+			s.View = render.Show(model, s.View, &show.Tree)
+		}
+	case glasses.TypeDisplayClear:
+		s.View = glasses.View{Focus: -1}
+	case glasses.TypePhrasesAnnounce:
+		if p, ok := parsed.(*glasses.Announce); ok {
+			s.State.Phrases = p.Phrases
+		}
+	}
+	if name, ok := startedStreams[c.Type]; ok && !slices.Contains(s.State.Running, name) {
+		s.State.Running = append(slices.Clone(s.State.Running), name)
+	}
+	if name, ok := stoppedStreams[c.Type]; ok {
+		s.State.Running = slices.DeleteFunc(slices.Clone(s.State.Running), func(o string) bool { return o == name })
+	}
+}
+
+// startedStreams and stoppedStreams name the streams of State.Running that commands start and stop.
+var (
+	startedStreams = map[string]string{
+		glasses.TypeAudioStart: glasses.StreamAudio, glasses.TypeVideoStart: glasses.StreamVideo,
+		glasses.TypeMotionStart: glasses.StreamMotion, glasses.TypeTranscriptionStart: glasses.StreamTranscription,
+	}
+	stoppedStreams = map[string]string{
+		glasses.TypeAudioStop: glasses.StreamAudio, glasses.TypeVideoStop: glasses.StreamVideo,
+		glasses.TypeMotionStop: glasses.StreamMotion, glasses.TypeTranscriptionStop: glasses.StreamTranscription,
+	}
+)
+
+// applyInput applies what an input has moved on the panel.
+func applyInput(s *glasses.Snapshot, row glasses.Event) {
+	var in glasses.Input
+	if row.Type == glasses.TypeInput && json.Unmarshal(row.Payload, &in) == nil {
+		model, _ := glasses.Model(s.DeviceModel)
+		s.View, _ = render.Use(model, s.View, in)
+	}
+}

@@ -1,0 +1,184 @@
+package session
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// standing waits for the next sim.standing of these glasses and returns it as JSON.
+func (g *fakeGlasses) standing(t *testing.T) string {
+	t.Helper()
+	select {
+	case s := <-g.stands:
+		data, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	case <-time.After(10 * time.Second):
+		t.Fatal("the glasses were not told what stands")
+		return ""
+	}
+}
+
+func succeed(t *testing.T, a *App, p *fakePeer, typ, id, payload string) {
+	t.Helper()
+	send(t, a, typ, id, payload)
+	if res := p.result(t, id); !res.OK {
+		t.Fatalf("%s: %+v", typ, res.Error)
+	}
+}
+
+func welcome(t *testing.T, a *App) (w glasses.Welcome) {
+	t.Helper()
+	f, err := glasses.Parse(a.Welcome)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(f.Payload, &w); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// replace ends the session's glasses and returns those that follow.
+func (t *fakeTransports) replace() *fakeGlasses {
+	_ = t.last().Close()
+	return <-t.begun
+}
+
+const (
+	bothStand   = `{"phrases":["next page"],"transcription":{"language":"de"}}`
+	phrasesOnly = `{"phrases":["next page"],"transcription":null}`
+)
+
+func TestStanding_IsRestoredOnGlasses(t *testing.T) {
+	tr := &fakeTransports{begun: make(chan *fakeGlasses, 16)}
+	m := newLocal(t, t.TempDir(), tr, nil)
+	o := start(t, m, LocalRequest{Project: "com.example.app", Clock: "virtual"})
+	<-tr.begun
+	a, p := admit(t, m, o, nil)
+	succeed(t, a, p, glasses.TypePhrasesAnnounce, "a-1", `{"phrases":["next page"]}`)
+	tr.last().mu.Lock()
+	tr.last().answer = func(f glasses.Frame) (glasses.Result, bool) {
+		return glasses.Result{Error: &glasses.Error{Code: glasses.CodeBusy, Message: "no"}}, true
+	}
+	tr.last().mu.Unlock()
+	send(t, a, glasses.TypeTranscriptionStart, "a-2", `{"language":"fr"}`)
+	p.result(t, "a-2")
+	if got := tr.replace().standing(t); got != phrasesOnly {
+		t.Errorf("after a start that was refused: %s", got)
+	}
+	succeed(t, a, p, glasses.TypeTranscriptionStart, "a-3", `{"language":"de"}`)
+	if got := tr.replace().standing(t); got != bothStand {
+		t.Errorf("on other glasses: %s", got)
+	}
+	cursor := a.lastSeq
+	a.Leave()
+	if got := tr.last().standing(t); got != phrasesOnly {
+		t.Errorf("without an app: %s", got)
+	}
+	back, _ := admit(t, m, o, &cursor)
+	if got := tr.last().standing(t); got != bothStand {
+		t.Errorf("the app is back: %s", got)
+	}
+	back.Leave()
+	tr.last().standing(t)
+	if got := tr.replace().standing(t); got != phrasesOnly {
+		t.Errorf("glasses that attach without an app: %s", got)
+	}
+	admit(t, m, o, nil) // a new process, which did not start transcription
+	if got := tr.replace().standing(t); got != phrasesOnly {
+		t.Errorf("a new app: %s", got)
+	}
+}
+
+// TestStanding_WaitsForGlasses checks phrases that are announced before glasses attach.
+func TestStanding_WaitsForGlasses(t *testing.T) {
+	tr := &fakeTransports{}
+	m := newLocal(t, t.TempDir(), tr, nil)
+	o := start(t, m, LocalRequest{Project: "com.example.app"})
+	a, p := admit(t, m, o, nil)
+	tr.mu.Lock()
+	tr.err = errors.New("not now")
+	tr.mu.Unlock()
+	old := tr.last()
+	_ = old.Close()
+	p.wait(t, "link lost", func(f glasses.Frame) bool { return f.Type == glasses.TypeLink })
+	succeed(t, a, p, glasses.TypePhrasesAnnounce, "a-1", `{"phrases":["next page"]}`)
+	succeed(t, a, p, glasses.TypeTranscriptionStop, "a-2", `{}`)
+	send(t, a, glasses.TypeTranscriptionStart, "a-3", `{}`)
+	if res := p.result(t, "a-3"); res.Error == nil || res.Error.Code != glasses.CodeNotConnected {
+		t.Errorf("nobody can listen: %+v", res)
+	}
+	tr.mu.Lock()
+	tr.err = nil
+	tr.mu.Unlock()
+	p.wait(t, "link back", func(f glasses.Frame) bool {
+		return f.Type == glasses.TypeLink && string(f.Payload) == `{"state":"connected"}`
+	})
+	if got := tr.last().standing(t); got != phrasesOnly {
+		t.Errorf("restored %s", got)
+	}
+}
+
+// TestStanding_SurvivesTrimmedLog checks the welcome and what stands after a restart without the rows that said so.
+func TestStanding_SurvivesTrimmedLog(t *testing.T) {
+	dir, tr, f := t.TempDir(), &fakeTransports{}, &fakeBackend{}
+	m := New(Options{StateDir: dir, Backend: f, Secrets: f, Events: f, Transports: tr, Endpoints: fakeEndpoints{}})
+	stop := serve(t, m)
+	o := start(t, m, LocalRequest{Project: "com.example.app", Clock: "virtual"})
+	a, p := admit(t, m, o, nil)
+	if w := welcome(t, a); w.Glasses.Battery.Level != 100 || w.Glasses.Link != glasses.LinkConnected ||
+		w.Glasses.Clock != glasses.ClockVirtual || w.Glasses.Permissions["camera"] != glasses.PermissionGranted {
+		t.Errorf("fresh glasses: %+v", w.Glasses)
+	}
+	succeed(t, a, p, glasses.TypePhrasesAnnounce, "a-1", `{"phrases":["next page"]}`)
+	succeed(t, a, p, glasses.TypeTranscriptionStart, "a-2", `{"language":"de"}`)
+	tr.last().emit(glasses.TypeBattery, glasses.Battery{Level: 7})
+	tr.last().emit(glasses.TypePermission, glasses.PermissionState{Part: "camera", State: "denied"})
+	tr.last().emit(glasses.TypeDisabled, glasses.DisabledState{Parts: []string{"speech"}})
+	p.wait(t, "the last event", func(f glasses.Frame) bool { return f.Type == glasses.TypeDisabled })
+	a.Leave()
+	rows := rowsOf(t, m, o.SessionID)
+	stop()
+	last, err := json.Marshal(rows[len(rows)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, Dir, o.SessionID, eventsName), append(last, '\n'), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again := newLocal(t, dir, tr, nil)
+	back := start(t, again, LocalRequest{Project: "com.example.app"})
+	cursor := back.LastSeq
+	b, _ := admit(t, again, back, &cursor)
+	w := welcome(t, b)
+	if w.Glasses.Battery.Level != 7 || w.Glasses.Permissions["camera"] != "denied" || len(w.Glasses.Disabled) != 1 {
+		t.Errorf("after the restart: %+v", w.Glasses)
+	}
+	got := tr.last().standing(t)
+	for got == phrasesOnly { // the glasses attached before the app
+		got = tr.last().standing(t)
+	}
+	if got != bothStand {
+		t.Errorf("after the restart %s stands", got)
+	}
+}
+
+func TestControl_RefusesStanding(t *testing.T) {
+	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
+	o := start(t, m, LocalRequest{Project: "com.example.app"})
+	_, err := m.Control(t.Context(), backend.Target{}, o.SessionID, glasses.SimStanding, glasses.Standing{}, nil)
+	if err == nil || !strings.Contains(err.Error(), "is not a control frame to send") {
+		t.Error(err)
+	}
+}

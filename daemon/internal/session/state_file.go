@@ -1,0 +1,144 @@
+package session
+
+import (
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/ratelog"
+	"github.com/service-dev/service/daemon/internal/statefile"
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/broker"
+)
+
+// meta is the content of session.json. It contains no secret, only the hash of one.
+type meta struct {
+	SessionID    string    `json:"sessionId"`
+	Project      string    `json:"project"`
+	Dir          string    `json:"dir"`
+	Clock        string    `json:"clock"`
+	FixturesDir  string    `json:"fixturesDir,omitempty"`
+	SecretHash   string    `json:"secretHash"`
+	CreatedAt    time.Time `json:"createdAt"`
+	LastActiveAt time.Time `json:"lastActiveAt"`
+	// Attached counts how often glasses were started; the first are fresh, the others continue from the snapshot.
+	Attached int `json:"attached"`
+	// NowMs is virtual time; Seq is the row up to which Snapshot describes the glasses.
+	NowMs    int64            `json:"nowMs"`
+	Seq      int64            `json:"seq"`
+	Snapshot glasses.Snapshot `json:"snapshot"`
+	// Standing is what the apps set that outlives glasses.
+	Standing glasses.Standing `json:"standing"`
+}
+
+// stateFile is a local session's session.json, in memory and on disk.
+type stateFile struct {
+	path  string
+	id    string
+	clock func() time.Time
+	log   *ratelog.Logger
+
+	saving sync.Mutex // held while the file is written; taken before mu
+
+	mu      sync.Mutex
+	meta    meta
+	isDirty bool // the file differs from meta
+}
+
+// read returns a copy. The maps and slices of its snapshot must not be changed.
+func (f *stateFile) read() meta {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.meta
+}
+
+// update changes the state; save writes it.
+func (f *stateFile) update(change func(*meta)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(&f.meta)
+	f.isDirty = true
+}
+
+// isVirtual reports whether the session's time is virtual; that never changes.
+func (f *stateFile) isVirtual() bool { return f.meta.Clock == backend.ClockVirtual }
+
+// nowMs returns the session's time.
+func (f *stateFile) nowMs() int64 {
+	if !f.isVirtual() {
+		return f.clock().UnixMilli()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.meta.NowMs
+}
+
+// advanceTo moves virtual time to that of the glasses, which keep it.
+func (f *stateFile) advanceTo(at int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.isVirtual() && at > f.meta.NowMs {
+		f.meta.NowMs, f.isDirty = at, true
+	}
+}
+
+// setSeq sets the row up to which the snapshot describes the glasses.
+func (f *stateFile) setSeq(seq int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.meta.Seq = seq
+}
+
+// restore takes in a row of an earlier life, which a daemon that was killed may not have saved.
+func (f *stateFile) restore(row glasses.Event, answered *broker.Command) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.meta.NowMs = max(f.meta.NowMs, row.At)
+	if row.Seq > f.meta.Seq {
+		f.isDirty = true
+		f.meta.applyEvent(row, answered)
+	}
+}
+
+// apply takes in a new row. answered is the command that a result answers.
+func (f *stateFile) apply(row glasses.Event, answered *broker.Command) {
+	f.update(func(m *meta) {
+		m.LastActiveAt, m.Seq = f.clock(), row.Seq
+		m.applyEvent(row, answered)
+	})
+}
+
+// applyAnswer takes in what glasses said of themselves when they were asked.
+func (f *stateFile) applyAnswer(res glasses.Result) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if res.State != nil {
+		f.meta.Snapshot.State, f.isDirty = *res.State, true
+	}
+	if res.View != nil {
+		f.meta.Snapshot.View = *res.View
+	}
+}
+
+// save writes the file if the state has changed.
+func (f *stateFile) save() error {
+	f.saving.Lock()
+	defer f.saving.Unlock()
+	f.mu.Lock()
+	if !f.isDirty {
+		f.mu.Unlock()
+		return nil
+	}
+	f.isDirty = false
+	data, err := json.MarshalIndent(f.meta, "", " ")
+	f.mu.Unlock()
+	if err == nil {
+		err = statefile.Write(f.path, append(data, '\n'))
+	}
+	if err != nil {
+		f.log.Warn("failed to save session", "session", f.id, "err", err)
+		f.update(func(*meta) {})
+	}
+	return err
+}

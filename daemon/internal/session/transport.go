@@ -1,0 +1,242 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/broker"
+)
+
+// Pauses between attempts to attach glasses whose adapter does not start.
+const (
+	attachPause    = 100 * time.Millisecond
+	maxAttachPause = 5 * time.Second
+	attachTimeout  = 20 * time.Second
+)
+
+// transport is the connection to a session's glasses, which come and go, and the control frames they have not answered.
+type transport struct {
+	mu       sync.Mutex
+	glasses  backend.Glasses // nil while none are attached
+	attached chan struct{}   // closed while glasses are attached
+	failed   chan struct{}   // closed and replaced after each attempt that failed
+	err      error           // of the last attempt
+	answers  map[string]chan glasses.Result
+}
+
+func newTransport() *transport {
+	return &transport{
+		attached: make(chan struct{}), failed: make(chan struct{}), answers: map[string]chan glasses.Result{},
+	}
+}
+
+// player returns who plays the glasses.
+func (t *transport) player() broker.PeerID {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.glasses == nil {
+		return broker.Nobody
+	}
+	return player
+}
+
+func (t *transport) attach(g backend.Glasses) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.glasses, t.err = g, nil
+	close(t.attached)
+}
+
+// detach removes the glasses; callers that wait for an answer fail.
+func (t *transport) detach() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.glasses, t.attached = nil, make(chan struct{})
+	for _, answer := range t.answers {
+		close(answer)
+	}
+	clear(t.answers)
+}
+
+// fail notes that an attempt to attach glasses failed.
+func (t *transport) fail(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.err = err
+	close(t.failed)
+	t.failed = make(chan struct{})
+}
+
+// wait waits until glasses are attached. It fails if their adapter does.
+func (t *transport) wait(ctx, life context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, attachTimeout)
+	defer cancel()
+	for {
+		t.mu.Lock()
+		attached, failed, err := t.attached, t.failed, t.err
+		t.mu.Unlock()
+		if err != nil {
+			return err
+		}
+		select {
+		case <-attached:
+			return nil
+		case <-failed:
+		case <-life.Done():
+			return notConnected("the daemon is stopping")
+		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return notConnected("the simulated glasses did not start in time")
+			}
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// send passes a frame to the glasses.
+func (t *transport) send(data []byte, binary bool) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.glasses == nil {
+		return notConnected(noGlasses)
+	}
+	return t.glasses.Send(data, binary)
+}
+
+// sendControl is send for a control frame. Its result is sent to the returned channel, which is closed if the glasses
+// leave before.
+func (t *transport) sendControl(id string, data []byte, binary bool) (<-chan glasses.Result, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.glasses == nil {
+		return nil, notConnected("the session's glasses are not attached")
+	}
+	answer := make(chan glasses.Result, 1)
+	t.answers[id] = answer
+	if t.glasses.Send(data, binary) != nil {
+		return nil, notConnected("the session's glasses are gone")
+	}
+	return answer, nil
+}
+
+// takeAnswer returns the channel for the result of a control frame and forgets it; nil for every other result.
+func (t *transport) takeAnswer(id string) chan<- glasses.Result {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	answer := t.answers[id]
+	delete(t.answers, id)
+	return answer
+}
+
+// attachTransport keeps a pair of glasses attached: when their adapter dies, a new pair continues as they were.
+func (s *localSession) attachTransport(ctx context.Context) {
+	pause := attachPause
+	for ctx.Err() == nil {
+		g, err := s.openTransport(ctx)
+		if err != nil {
+			s.transport.fail(err)
+			s.owner.log.Warn("failed to attach glasses", "session", s.id, "err", err)
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+			}
+			pause = min(2*pause, maxAttachPause)
+			continue
+		}
+		pause = attachPause
+		s.attached(g)
+		err = s.receive(ctx, g)
+		_ = g.Close()
+		s.detached(ctx, err)
+	}
+}
+
+func (s *localSession) openTransport(ctx context.Context) (backend.Glasses, error) {
+	m := s.state.read()
+	open := backend.TransportOpen{
+		SessionID: s.id, DeviceModel: m.Snapshot.DeviceModel, Virtual: s.isVirtual(), NowMs: s.state.nowMs(),
+		FixturesDir: s.fixturesCopy(m),
+	}
+	if m.Attached > 0 {
+		open.Snapshot = &m.Snapshot
+	}
+	attempt, cancel := context.WithTimeout(ctx, attachTimeout)
+	defer cancel()
+	g, err := s.owner.transports.Attach(attempt, localSim, open)
+	switch { // neither is the caller's: no call was cancelled
+	case errors.Is(err, context.DeadlineExceeded):
+		err = notConnected("the simulated glasses did not start in time")
+	case err != nil && ctx.Err() != nil:
+		err = notConnected("the session starts again")
+	}
+	return g, err
+}
+
+func (s *localSession) attached(g backend.Glasses) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state.update(func(m *meta) { m.Attached++ })
+	s.transport.attach(g)
+	s.publishLink()
+	s.logService(glasses.RowGlassesAttached, struct{}{})
+	if standing := s.state.read().Standing; len(standing.Phrases) > 0 || standing.Transcription != nil {
+		s.sendStanding()
+	}
+}
+
+// sendStanding restores on the glasses what the apps set. Without glasses it does nothing: those that attach next get
+// it. mu is held.
+func (s *localSession) sendStanding() {
+	id := s.newID("ctl")
+	standing := broker.ForGlasses(s.state.read().Standing, len(s.apps.all()))
+	data := s.frame(glasses.SimStanding, id, standing)
+	_, _ = s.transport.sendControl(id, data, false) // the answer only updates the snapshot
+}
+
+// detached answers what waits for the glasses that left.
+func (s *localSession) detached(ctx context.Context, why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.transport.detach()
+	s.logStreams(s.streams.TakeAll())
+	if ctx.Err() == nil {
+		s.owner.log.Warn("lost the glasses", "session", s.id, "err", why)
+	}
+	_ = s.perform(nil, s.broker.GlassesGone(s.now(), "the glasses are gone"))
+	s.publishLink()
+	s.logService(glasses.RowGlassesDetached, struct{}{})
+}
+
+// receive handles the glasses' frames until their stream ends.
+func (s *localSession) receive(ctx context.Context, g backend.Glasses) error {
+	for {
+		data, binary, err := g.Receive(ctx)
+		if err != nil {
+			return err
+		}
+		s.handleGlasses(data, binary)
+	}
+}
+
+// link returns the link state that apps are told.
+func (s *localSession) link() string {
+	if s.transport.player() == broker.Nobody {
+		return glasses.LinkDisconnected
+	}
+	return s.state.read().Snapshot.State.Link
+}
+
+func (s *localSession) publishLink() {
+	s.apps.send(s.frame(glasses.TypeLink, s.newID("link"), glasses.LinkState{State: s.link()}), false, false)
+}
+
+func notConnected(message string) error {
+	return &backend.Problem{
+		Code: backend.CodeNotConnected, Message: message, Retryable: true,
+		FixHint: "repeat the call in a moment; if that does not help, run `servicectl doctor` or `servicectl daemon logs`",
+	}
+}

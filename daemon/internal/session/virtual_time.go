@@ -1,0 +1,239 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/broker"
+)
+
+// All of these are real time.
+const (
+	controlTimeout = 10 * time.Second      // for the result of a control frame
+	barrierTimeout = 10 * time.Second      // for an app's answer to a barrier
+	quietPeriod    = 50 * time.Millisecond // without a frame, after which an app without barriers is at rest
+	maxRounds      = 1000                  // barriers of an app before it counts as one that never rests
+)
+
+// turns orders who acts on a session's glasses.
+type turns struct {
+	// operation is held by the caller that advances virtual time or makes the glasses do something.
+	operation lock
+	// exchange is held during one question and its answer, so that in virtual time the answer comes before the next
+	// question. It is taken after operation.
+	exchange lock
+	// unconfirmed counts the commands since the glasses last answered a question. It is guarded by exchange.
+	unconfirmed int
+}
+
+func newTurns() turns { return turns{operation: newLock(), exchange: newLock()} }
+
+// ask sends one control frame and waits for its result.
+func (s *localSession) ask(ctx context.Context, typ string, payload any, media []byte) (glasses.Result, error) {
+	id := s.newID("ctl")
+	f := glasses.Frame{Type: typ, ID: id, At: s.state.nowMs(), Payload: broker.Payload(payload)}
+	data, err := controlFrame(f, media)
+	if err != nil {
+		return glasses.Result{}, err
+	}
+	answer, err := s.transport.sendControl(id, data, media != nil)
+	if err != nil {
+		return glasses.Result{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
+	defer cancel()
+	select {
+	case res, ok := <-answer:
+		if !ok {
+			return res, notConnected("the session's glasses are gone")
+		}
+		return res, nil
+	case <-ctx.Done():
+		s.transport.takeAnswer(id)
+		return glasses.Result{}, &backend.Problem{
+			Code: backend.CodeTimeout, Message: "the glasses did not answer in time", Retryable: true,
+			FixHint: "repeat the call; if that does not help, close the session and open another",
+		}
+	}
+}
+
+func controlFrame(f glasses.Frame, media []byte) (data []byte, err error) {
+	if string(f.Payload) == "null" {
+		f.Payload = json.RawMessage("{}")
+	}
+	if media != nil {
+		data, err = glasses.EncodeBinary(f, media)
+	} else if data, err = f.Encode(); len(data) > glasses.MaxFrame {
+		return nil, invalid("the payload is longer than a frame may be", "send less at once")
+	}
+	if err != nil {
+		return nil, invalid("the payload cannot be sent: "+err.Error(), "send a JSON object, and a smaller file")
+	}
+	return data, nil
+}
+
+// step advances the glasses to the next instant at which something happens, at most to `to`. What happened was relayed
+// when it returns. exchange is held.
+func (s *localSession) step(ctx context.Context, to int64) (reached bool, err error) {
+	for {
+		res, err := s.ask(ctx, glasses.SimAdvance, glasses.Advance{ToMs: to}, nil)
+		if err != nil {
+			return false, err
+		}
+		if res.Clock == nil {
+			message := "the glasses did not report their time"
+			if res.Error != nil {
+				message = res.Error.Message
+			}
+			return false, &backend.Problem{Code: backend.CodeUnsupported, Message: message}
+		}
+		before := s.state.nowMs()
+		s.state.advanceTo(res.Clock.NowMs)
+		if res.Clock.Reached || res.Clock.NowMs > before || to > before {
+			return res.Clock.Reached, nil
+		}
+	}
+}
+
+// settle waits in real time until every app has handled what it was sent and waits for the glasses again. It returns
+// false if an app does not come to rest.
+func (s *localSession) settle(ctx context.Context) bool {
+	for range maxRounds {
+		atRest := true
+		for _, a := range s.apps.all() {
+			if a.isAtRest() {
+				continue
+			}
+			atRest = false
+			if !a.rest(ctx) {
+				return false
+			}
+		}
+		if atRest {
+			return true
+		}
+	}
+	return false
+}
+
+// isAtRest reports whether the app has handled all that it was sent.
+func (a *App) isAtRest() bool { return a.handled.Load() >= a.sent.Load() }
+
+// rest waits until the app has handled what it was sent so far. An app that once did not come to rest is not waited for
+// again before it has sent something.
+func (a *App) rest(ctx context.Context) bool {
+	if a.isStuck.Load() {
+		return false
+	}
+	sent := a.sent.Load()
+	wait := a.waitQuiet
+	if a.answersBarriers {
+		wait = a.waitBarrier
+	}
+	timeout, cancel := context.WithTimeout(ctx, barrierTimeout)
+	defer cancel()
+	if !wait(timeout) {
+		a.isStuck.Store(ctx.Err() == nil)
+		return false
+	}
+	a.handled.Store(sent)
+	return true
+}
+
+// waitBarrier waits until the app answers a barrier.
+func (a *App) waitBarrier(ctx context.Context) bool {
+	id := a.session.newID("bar")
+	answered := make(chan struct{})
+	a.mu.Lock()
+	a.barriers[id] = answered
+	a.mu.Unlock()
+	a.peer.Send(a.session.frame(glasses.TypeBarrier, id, struct{}{}), false, false)
+	select {
+	case <-answered:
+		return true
+	case <-a.gone:
+		return true
+	case <-ctx.Done():
+	}
+	a.mu.Lock()
+	delete(a.barriers, id)
+	a.mu.Unlock()
+	return false
+}
+
+// waitQuiet waits until nothing was sent to or by the app for quietPeriod.
+func (a *App) waitQuiet(ctx context.Context) bool {
+	for {
+		a.mu.Lock()
+		active := a.active
+		a.mu.Unlock()
+		select {
+		case <-time.After(quietPeriod):
+			return true
+		case <-a.gone:
+			return true
+		case <-ctx.Done():
+			return false
+		case <-active:
+		}
+	}
+}
+
+// advance moves virtual time by ms, and stops for the apps to react wherever something happens.
+func (s *localSession) advance(ctx context.Context, ms int64) (nowMs int64, settled bool, err error) {
+	if err := s.turns.operation.take(ctx); err != nil {
+		return 0, false, err
+	}
+	defer s.turns.operation.give()
+	settled = s.settle(ctx)
+	target := s.state.nowMs() + ms
+	for {
+		reached, err := s.stepToward(ctx, target)
+		if err != nil {
+			return s.state.nowMs(), false, err
+		}
+		busy := s.isBusy()
+		if settled {
+			settled = s.settle(ctx)
+		}
+		if now := s.state.nowMs(); reached && now >= target && (!busy || !settled) {
+			return now, settled, nil
+		}
+		if ctx.Err() != nil {
+			return s.state.nowMs(), false, context.Cause(ctx)
+		}
+	}
+}
+
+// stepToward steps to target, but not past what the service has to do before, and does that.
+func (s *localSession) stepToward(ctx context.Context, target int64) (reached bool, err error) {
+	s.mu.Lock()
+	if due, ok := s.nextDue(); ok {
+		target = max(min(target, due), s.state.nowMs())
+	}
+	s.mu.Unlock()
+	if err := s.turns.exchange.take(ctx); err != nil {
+		return false, err
+	}
+	defer s.turns.exchange.give()
+	if reached, err = s.step(ctx, target); err != nil {
+		return false, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expire()
+	return reached, nil
+}
+
+// isBusy reports whether an app has something to react to.
+func (s *localSession) isBusy() bool {
+	for _, a := range s.apps.all() {
+		if !a.isAtRest() {
+			return true
+		}
+	}
+	return false
+}

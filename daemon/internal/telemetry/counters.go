@@ -1,0 +1,90 @@
+package telemetry
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/service-dev/service/daemon/internal/statefile"
+)
+
+// countersName is the file of the counters, beside the log.
+const countersName = "state.json"
+
+// maxHolders bounds the backends that may hold events of this install at the same time.
+const maxHolders = 16
+
+// counters is its content.
+type counters struct {
+	// Dropped counts lost events that were not reported to the backend yet.
+	Dropped int64 `json:"dropped"`
+	// UploadedAt is when the last batch was uploaded, in Unix ms, and Uploaded how many events it had.
+	UploadedAt int64 `json:"uploadedAt"`
+	Uploaded   int   `json:"uploaded"`
+	// Holders are the backends that received events and were not asked to erase them since.
+	Holders []string `json:"holders,omitempty"`
+}
+
+// counterFile stores the counters; its methods that write are called under the lock.
+type counterFile struct{ path string }
+
+// read returns zero counters for a file that cannot be parsed.
+func (t counterFile) read() counters {
+	var c counters
+	data, err := statefile.Read(t.path, 64<<10)
+	if err != nil || json.Unmarshal(data, &c) != nil || c.Dropped < 0 {
+		return counters{}
+	}
+	return c
+}
+
+func (t counterFile) change(change func(*counters)) error {
+	c := t.read()
+	change(&c)
+	data, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	return statefile.Write(t.path, append(data, '\n'))
+}
+
+// addDropped counts events that will never be sent.
+func (t counterFile) addDropped(n int64) error {
+	if n == 0 {
+		return nil
+	}
+	return t.change(func(c *counters) { c.Dropped += n })
+}
+
+// hold records, before events are sent to a backend, that it holds some: the answer may be lost although the events
+// arrived.
+func (s *spool) hold(url string) error {
+	if slices.Contains(s.counterFile.read().Holders, url) {
+		return nil
+	}
+	return s.withLock(func() error {
+		c := s.counterFile.read()
+		if len(c.Holders) >= maxHolders {
+			return fmt.Errorf("%d other backends hold events of this install, which is the limit; run servicectl telemetry "+
+				"purge", len(c.Holders))
+		}
+		return s.counterFile.change(func(c *counters) { c.Holders = append(c.Holders, url) })
+	})
+}
+
+// erased removes holders that hold no events any more, and the file when none is left.
+func (s *spool) erased(urls []string) error {
+	return s.withLock(func() error {
+		left := slices.DeleteFunc(s.counterFile.read().Holders, func(url string) bool { return slices.Contains(urls, url) })
+		if len(left) > 0 {
+			return s.counterFile.change(func(c *counters) { c.Holders = left })
+		}
+		if err := os.Remove(s.counterFile.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	})
+}

@@ -1,0 +1,47 @@
+package telemetry
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+
+	"github.com/service-dev/service/proto/telemetry"
+)
+
+// plain matches names of programs and versions.
+var plain = regexp.MustCompile(`^[A-Za-z0-9._+ -]+$`)
+
+// encode encodes a field as JSON; ok is false for values that the list does not allow and for empty ones.
+func encode(f telemetry.Field, value any) (data json.RawMessage, ok bool) {
+	switch v := value.(type) {
+	case string:
+		if v = clean(v); f.Kind == telemetry.Number || v == "" {
+			return nil, false
+		}
+		if !telemetry.Reads(f.Kind, v) {
+			if f.Kind == telemetry.Word {
+				return nil, false
+			}
+			v = telemetry.Other // it may be a credential, or a person's name
+		}
+		value = v
+	case int64:
+		if f.Kind != telemetry.Number {
+			return nil, false
+		}
+		value = min(max(v, 0), 1<<53)
+	default:
+		return nil, false
+	}
+	data, err := json.Marshal(value)
+	return data, err == nil
+}
+
+// clean reduces the name that a program gives itself to its first telemetry.MaxWord bytes. A name with any other
+// character may contain a path, an address or a person's name, and becomes empty.
+func clean(s string) string {
+	if s = strings.TrimSpace(s); !plain.MatchString(s) {
+		return ""
+	}
+	return strings.TrimSpace(s[:min(len(s), telemetry.MaxWord)])
+}

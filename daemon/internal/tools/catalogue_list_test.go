@@ -1,0 +1,116 @@
+package tools
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+)
+
+// asksForApproval is the rule by which a client without a person at it refuses a call: what destroys, and what changes
+// something outside the server's own world.
+func asksForApproval(a Annotations) bool {
+	return a.Destructive || !a.ReadOnly && a.OpenWorld
+}
+
+// TestTools_OnlyChangesForOtherPeopleNeedApproval makes sure that unattended
+// clients can call every tool on the account's own sessions.
+func TestTools_OnlyChangesForOtherPeopleNeedApproval(t *testing.T) {
+	var asks []string
+	for _, tool := range newWorld().catalogue().List() {
+		if asksForApproval(tool.Annotations) {
+			asks = append(asks, tool.Name)
+		}
+	}
+	// What these two change is seen by everybody who uses the shipped app.
+	if want := []string{"setAssistantConfig", "setConnectionPageConfig"}; !slices.Equal(asks, want) {
+		t.Errorf("refused without a person: %v, want %v", asks, want)
+	}
+}
+
+func TestTools_ReadersAreReadOnly(t *testing.T) {
+	for _, tool := range newWorld().catalogue().List() {
+		looks := strings.HasPrefix(tool.Name, "get") || strings.HasPrefix(tool.Name, "list") ||
+			strings.HasPrefix(tool.Name, "search")
+		if looks && !tool.Annotations.ReadOnly {
+			t.Errorf("%s is not marked read-only", tool.Name)
+		}
+	}
+}
+
+func TestCompact_RemovesDescriptions(t *testing.T) {
+	for _, tool := range newWorld().catalogue().List() {
+		short := Compact(tool.OutputSchema)
+		var top struct{ Properties map[string]any }
+		if err := json.Unmarshal(short, &top); err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(short, []byte(`"description":"`)) || top.Properties["fixHint"] != nil ||
+			top.Properties["verificationUrl"] != nil {
+			t.Errorf("%s: %s", tool.Name, short)
+		}
+		if !bytes.Contains(short, []byte(`"summary":{"type":"string"}`)) {
+			t.Errorf("%s: its own fields are gone: %s", tool.Name, short)
+		}
+	}
+}
+
+// TestCompact_KeepsPropertyNames keeps properties that are named like the keywords it removes.
+func TestCompact_KeepsPropertyNames(t *testing.T) {
+	got := string(Compact(json.RawMessage(`{"type":"object",
+		"properties":{
+			"description":{"type":"string","description":"x"},
+			"properties":{"type":"string"},
+			"list":{"type":"array","items":{"type":"object","description":"y","properties":{"deep":{"type":"string"}}}},
+			"code":{"type":"string"}},
+		"anyOf":[{"required":["list"]}]}`)))
+	want := `{"properties":{"description":{"type":"string"},` +
+		`"list":{"items":{"type":"object"},"type":"array"},"properties":{"type":"string"}},"type":"object"}`
+	if got != want {
+		t.Errorf("compacted to %s", got)
+	}
+}
+
+func TestToolset_LocalOmitsTheAccount(t *testing.T) {
+	var left []string
+	for _, tool := range newWorld().catalogue().List() {
+		if !tool.In(ToolsetAll) {
+			t.Errorf("%s is in no toolset", tool.Name)
+		}
+		if !tool.In(ToolsetLocal) {
+			left = append(left, tool.Name)
+		}
+		if tool.NeedsAccount && tool.In(ToolsetLocal) {
+			t.Errorf("%s needs an account", tool.Name)
+		}
+	}
+	for _, name := range []string{"createSimulatorSession", "completeAuthLink", "generateConnectionModule",
+		"listProjects", "whoAmI"} {
+		if !slices.Contains(left, name) {
+			t.Errorf("%s is in the local toolset", name)
+		}
+	}
+	for _, name := range []string{"startLocalSimulation", "getDisplayState", "recordSession", "searchDocs"} {
+		if slices.Contains(left, name) {
+			t.Errorf("%s is not in the local toolset", name)
+		}
+	}
+}
+
+func TestCloseSession_ClosesTheDirectorysLastSession(t *testing.T) {
+	w := newWorld().linked() // another directory's session is open
+	if result, fields := w.call(t, "closeSession", `{}`, IO{}); !result.IsError ||
+		fields["code"] != backend.CodeNotFound {
+		t.Errorf("a session of another directory: %v", fields)
+	}
+	if _, fields := w.locally().call(t, "closeSession", `{}`, IO{}); fields["status"] != "closed" ||
+		fields["sessionId"] != testLocal {
+		t.Errorf("its own: %v", fields)
+	}
+	if _, fields := w.call(t, "closeSession", `{"sessionId":"`+testID+`"}`, IO{}); fields["sessionId"] != testID {
+		t.Errorf("a named one: %v", fields)
+	}
+}

@@ -1,0 +1,190 @@
+package tools
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/render"
+)
+
+func TestGetDisplayState(t *testing.T) {
+	w := newWorld().locally()
+	w.display.View.Tree.Children = append(w.display.View.Tree.Children,
+		glasses.Node{Type: glasses.NodeImage, Data: strings.Repeat("A", 4000)})
+	result, fields := w.call(t, "getDisplayState", `{}`, IO{})
+	if len(result.Images) != 1 || result.Images[0].MIME != "image/png" ||
+		string(result.Images[0].Data) != string(w.display.PNG) {
+		t.Fatalf("%d images", len(result.Images))
+	}
+	if strings.Contains(result.Text, strings.Repeat("A", 200)) {
+		t.Error("the answer holds the image's data")
+	}
+	targets, _ := fields["targets"].([]any)
+	if target, _ := targets[0].(map[string]any); len(targets) != 1 || target["id"] != "done" ||
+		target["focused"] != true || target["width"] == 0.0 {
+		t.Errorf("targets: %v", targets)
+	}
+	if facts, _ := fields["picture"].(map[string]any); facts["width"] != 600.0 || len(facts["sha256"].(string)) != 64 {
+		t.Errorf("picture: %v", facts)
+	}
+	if result, _ := w.call(t, "getDisplayState", `{"picture":false}`, IO{}); result.Images != nil {
+		t.Error("an image that nobody wanted")
+	}
+
+	if _, fields := w.call(t, "getDisplayState", `{"pictureFile":"/tmp/a.png"}`,
+		IO{}); fields["code"] != CodeInvalidArguments {
+		t.Errorf("a file to write: %v", fields)
+	}
+
+	w.display.Model, _ = glasses.Model("rayban_meta")
+	w.display.PNG, w.display.View.Tree = nil, nil
+	if result, fields := w.call(t, "getDisplayState", `{}`, IO{}); result.Images != nil || fields["picture"] != nil ||
+		fields["tree"] != nil {
+		t.Errorf("without a panel: %v", fields)
+	}
+}
+
+func TestExpectDisplay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, test := range []struct {
+			args, want, mention string
+		}{
+			{`{"text":["Shop","Done"],"absent":["Milk"],"focus":"done"}`, "pass", ""},
+			{`{"text":["Milk"],"withinMs":0}`, "fail", `"Milk" cannot be read`},
+			{`{"absent":["Done"],"withinMs":100}`, "fail", `"Done" can be seen`},
+			{`{"focus":"","withinMs":0}`, "fail", "focus"},
+			{`{"picture":"00","withinMs":0}`, "fail", "picture"},
+		} {
+			w := newWorld().locally()
+			result, fields := w.call(t, "expectDisplay", test.args, IO{})
+			summary, _ := fields["summary"].(string)
+			if fields["status"] != test.want || !strings.Contains(summary, test.mention) ||
+				(len(result.Images) == 1) != (test.want == "fail") {
+				t.Errorf("%s: %v", test.args, fields)
+			}
+		}
+		w := newWorld().locally()
+		w.opened.Clock = backend.ClockVirtual
+		if _, fields := w.call(t, "expectDisplay", `{"text":["Milk"],"withinMs":120}`, IO{}); fields["status"] != "fail" ||
+			len(w.advanced) != 3 || w.advanced[2] != 20 {
+			t.Errorf("in virtual time: %v, advanced %v", fields, w.advanced)
+		}
+	})
+}
+
+// shows makes the world's session show a tree on a model.
+func (w *world) shows(model string, view glasses.View) {
+	m, _ := glasses.Model(model)
+	w.display = session.NewDisplay(m, glasses.FreshState(), render.Clamp(m, view))
+	w.display.PNG = w.display.Picture()
+}
+
+// batteryTree is a column whose last row is below the panel of an Even G1.
+func batteryTree() *glasses.Node {
+	tree := glasses.Node{Type: glasses.NodeColumn, Gap: 2, Padding: 8}
+	for _, text := range []string{"Workout", "Round 3 of 8", "00:24", "rest"} {
+		tree.Children = append(tree.Children, glasses.Node{Type: glasses.NodeText, Text: text})
+	}
+	tree.Children = append(tree.Children, glasses.Node{Type: glasses.NodeRow, Children: []glasses.Node{
+		{Type: glasses.NodeIcon, Icon: "battery"}, {Type: glasses.NodeText, ID: "battery", Text: "Battery 14 %"}}})
+	return &tree
+}
+
+// shopping is a list of 12 entries that scrolls.
+func shopping() *glasses.Node {
+	tree := glasses.Node{Type: glasses.NodeList, Overflow: glasses.OverflowScroll, Gap: 8}
+	for _, text := range []string{"tea", "milk", "bread", "salt", "rice", "soap", "fish", "corn", "plums", "beans", "honey",
+		"cheese"} {
+		tree.Children = append(tree.Children, glasses.Node{Type: glasses.NodeText, ID: text, Text: text,
+			Style: glasses.StyleTitle, Padding: 10})
+	}
+	return &tree
+}
+
+func TestExpectDisplay_CountsOnlyWhatTheWearerSees(t *testing.T) {
+	scrolled := glasses.View{Tree: shopping(), Focus: 11, Scroll: 10_000}
+	picture := glasses.View{Tree: &glasses.Node{Type: glasses.NodeColumn, Children: []glasses.Node{
+		{Type: glasses.NodeImage, ID: "map", Alt: "the way home", Data: "AAAA", Width: 50, Height: 50},
+		{Type: glasses.NodeImage, Alt: "far below", Data: "AAAA", Width: 50, Height: 900}}}}
+	for _, test := range []struct {
+		name, model string
+		view        glasses.View
+		dark        func(*glasses.State)
+		args        string
+		want        string
+	}{
+		{"below the panel", "even_g1", glasses.View{Tree: batteryTree()}, nil, `{"text":["Battery 14 %"]}`, "fail"},
+		{"absent below the panel", "even_g1", glasses.View{Tree: batteryTree()}, nil, `{"absent":["Battery"]}`, "pass"},
+		{"on a larger panel", "rayban_display", glasses.View{Tree: batteryTree()}, nil, `{"text":["Battery 14 %"]}`, "pass"},
+		{"scrolled out", "android_xr_display", scrolled, nil, `{"text":["tea"]}`, "fail"},
+		{"scrolled in", "android_xr_display", scrolled, nil, `{"text":["cheese"],"absent":["tea"]}`, "pass"},
+		{"folded", "rayban_display", glasses.View{Tree: batteryTree()},
+			func(s *glasses.State) { s.Hinge = glasses.HingeFolded }, `{"text":["Workout"]}`, "fail"},
+		{"not worn", "rayban_display", glasses.View{Tree: batteryTree()},
+			func(s *glasses.State) { s.Worn = false }, `{"text":["Workout"],"allowPartial":true}`, "fail"},
+		{"image by alt", "rayban_display", picture, nil, `{"images":["the way home"]}`, "pass"},
+		{"image by id", "rayban_display", picture, nil, `{"images":["map"]}`, "pass"},
+		{"image that is clipped", "rayban_display", picture, nil, `{"images":["far below"]}`, "fail"},
+		{"image that is clipped, in part", "rayban_display", picture, nil,
+			`{"images":["far below"],"allowPartial":true}`, "pass"},
+	} {
+		w := newWorld().locally()
+		w.shows(test.model, test.view)
+		if test.dark != nil {
+			test.dark(&w.display.State)
+			w.display = session.NewDisplay(w.display.Model, w.display.State, w.display.View)
+			w.display.PNG = w.display.Picture()
+		}
+		args := strings.Replace(test.args, "{", `{"withinMs":0,`, 1)
+		if _, fields := w.call(t, "expectDisplay", args, IO{}); fields["status"] != test.want {
+			t.Errorf("%s: %v", test.name, fields["summary"])
+		}
+	}
+}
+
+func TestGetDisplayState_TellsWhatIsOffScreen(t *testing.T) {
+	w := newWorld().locally()
+	w.shows("even_g1", glasses.View{Tree: batteryTree()})
+	_, fields := w.call(t, "getDisplayState", `{}`, IO{})
+	hidden, _ := fields["offScreen"].([]any)
+	found, _ := fields["findings"].([]any)
+	if len(hidden) != 1 || hidden[0].(map[string]any)["visible"] != "none" || len(found) != 1 ||
+		found[0].(map[string]any)["kind"] != "clipped" ||
+		!strings.Contains(fields["summary"].(string), "Battery 14 %") ||
+		strings.Contains(fmt.Sprint(fields["text"]), "Battery") {
+		t.Errorf("off screen: %v", fields)
+	}
+	w.display.State.Hinge = glasses.HingeFolded
+	w.display = session.NewDisplay(w.display.Model, w.display.State, w.display.View)
+	_, fields = w.call(t, "getDisplayState", `{}`, IO{})
+	if text, _ := fields["text"].([]any); len(text) != 0 ||
+		!strings.HasPrefix(fields["summary"].(string), "The wearer sees nothing: the glasses are folded") {
+		t.Errorf("folded: %v", fields)
+	}
+}
+
+func TestGetDisplayState_OnEveryModel(t *testing.T) {
+	w := newWorld().locally()
+	w.shows("rayban_display", glasses.View{Tree: batteryTree()})
+	result, fields := w.call(t, "getDisplayState", `{"models":["all"]}`, IO{})
+	models, _ := fields["models"].([]any)
+	if len(models) != 6 || len(result.Images) != 1 || len(result.Images[0].Data) < 1000 {
+		t.Fatalf("%d models, %d images", len(models), len(result.Images))
+	}
+	misfits := map[string]int{}
+	for _, m := range models {
+		m := m.(map[string]any)
+		misfits[m["deviceModel"].(string)] = len(m["findings"].([]any))
+	}
+	if misfits["even_g1"] != 1 || misfits["rayban_display"] != 0 {
+		t.Errorf("findings: %v", misfits)
+	}
+	if _, fields := w.call(t, "getDisplayState", `{"models":["rayban_meta"]}`, IO{}); fields["code"] != CodeInvalidArguments {
+		t.Errorf("a model without a display: %v", fields)
+	}
+}

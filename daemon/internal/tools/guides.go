@@ -1,0 +1,162 @@
+package tools
+
+import (
+	"embed"
+	"encoding/json"
+
+	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// Guides are written as JSON, as agents read them. Tests compare them with the protocol's own package, its parsers and
+// its simulated glasses.
+
+//go:embed guides/*.json
+var guideFiles embed.FS
+
+// readGuide decodes a file of guides. They are part of the program, and tests read each.
+func readGuide[T any](name string) T {
+	var value T
+	data, err := guideFiles.ReadFile("guides/" + name + ".json")
+	if err == nil {
+		err = json.Unmarshal(data, &value)
+	}
+	if err != nil {
+		panic("read guide " + name + ": " + err.Error())
+	}
+	return value
+}
+
+// capabilityGuide is what cannot be computed of a capability.
+type capabilityGuide struct {
+	Example  example    `json:"example"`
+	Pitfalls []string   `json:"pitfalls"`
+	Next     []nextCall `json:"nextCalls"`
+}
+
+// example is what goes over the wire: what the app sends, and what the glasses send.
+type example struct {
+	App     []json.RawMessage `json:"app"`
+	Glasses []json.RawMessage `json:"glasses"`
+}
+
+func capabilityGuideOf(id string) capabilityGuide {
+	return readGuide[map[string]capabilityGuide]("capabilities")[id]
+}
+
+// Environment variables by which an app finds its glasses. The third is the one setting of a generated module.
+const (
+	envGlassesURL       = "SERVICE_GLASSES_URL"
+	envGlassesSecret    = "SERVICE_GLASSES_SECRET_FILE"
+	envGlassesTransport = "SERVICE_GLASSES_TRANSPORT"
+)
+
+// appEnvironment returns the variables for an app of a session.
+func appEnvironment(s session.Opened) map[string]string {
+	return map[string]string{envGlassesURL: s.AppEndpoint, envGlassesSecret: s.AppTokenFile,
+		envGlassesTransport: "simulator"}
+}
+
+// manifestName is the file that contains a project's app id.
+const manifestName = "service.json"
+
+// errorGuide is a code that can answer a command.
+type errorGuide struct {
+	Code      string `json:"code"`
+	When      string `json:"when"`
+	Do        string `json:"do"`
+	Retryable bool   `json:"retryable"`
+	Any       bool   `json:"any,omitempty"`
+}
+
+// errorGuides lists the codes in the order in which the glasses look for them.
+func errorGuides() []errorGuide { return readGuide[[]errorGuide]("errors") }
+
+// ofTypes returns the elements of all whose type is one of types, in the order of types.
+func ofTypes[T any](all []T, types []string, typeOf func(T) string) []T {
+	some := []T{}
+	for _, typ := range types {
+		for _, one := range all {
+			if typeOf(one) == typ {
+				some = append(some, one)
+			}
+		}
+	}
+	return some
+}
+
+// field is a field of a payload or of a node. The bounds of a text are its characters, those of an array its elements.
+type field struct {
+	Name     string   `json:"name"`
+	Type     string   `json:"type"` // string, integer, boolean, object or array
+	About    string   `json:"about,omitempty"`
+	Required bool     `json:"required,omitempty"`
+	Default  any      `json:"default,omitempty"`
+	Min      *int64   `json:"min,omitempty"`
+	Max      *int64   `json:"max,omitempty"`
+	OneOf    []string `json:"oneOf,omitempty"`
+}
+
+// commandGuide describes a command.
+type commandGuide struct {
+	Type    string   `json:"type"`
+	Payload []field  `json:"payload"`
+	Answer  string   `json:"answer"`
+	Errors  []string `json:"errors"`
+}
+
+// commandGuides lists every command, in the protocol's order.
+func commandGuides() []commandGuide { return readGuide[[]commandGuide]("commands") }
+
+func commandGuidesOf(types []string) []commandGuide {
+	return ofTypes(commandGuides(), types, func(c commandGuide) string { return c.Type })
+}
+
+// eventGuide describes an event.
+type eventGuide struct {
+	Type    string  `json:"type"`
+	Payload []field `json:"payload"`
+	When    string  `json:"when"`
+	// Binary frames have a body; Stream frames are counted in the event log instead of listed.
+	Binary bool `json:"binary"`
+	Stream bool `json:"stream"`
+}
+
+// eventGuides lists every event of the glasses.
+func eventGuides() []eventGuide {
+	list := readGuide[[]eventGuide]("events")
+	for i := range list {
+		list[i].Stream = glasses.IsStream(list[i].Type)
+	}
+	return list
+}
+
+func eventGuidesOf(types []string) []eventGuide {
+	return ofTypes(eventGuides(), types, func(e eventGuide) string { return e.Type })
+}
+
+// nodeGuide describes a node type of a display tree.
+type nodeGuide struct {
+	Type   string  `json:"type"`
+	About  string  `json:"about"`
+	Fields []field `json:"fields"`
+}
+
+// nodeGuides lists every node type with its own fields, and under "any" those that every node may have.
+func nodeGuides() []nodeGuide { return readGuide[[]nodeGuide]("nodes") }
+
+// partNames are the parts that a wearer may refuse or switch off.
+func partNames() []string {
+	return []string{glasses.PartCamera, glasses.PartMicrophone, glasses.PartSpeech}
+}
+
+// nextCall is a call that the agent may make next; Arguments can be used as they are.
+type nextCall struct {
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"arguments"`
+	Why       string          `json:"why"`
+}
+
+func suggest(tool, arguments, why string) nextCall {
+	return nextCall{Tool: tool, Arguments: json.RawMessage(arguments), Why: why}
+}

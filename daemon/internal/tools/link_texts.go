@@ -1,0 +1,132 @@
+package tools
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/account"
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/link"
+)
+
+// Everything that an agent or its client reads about linking an account is in this file.
+
+// waiting is the progress of a call that waits for the approval.
+const waiting = "waiting for the person to approve"
+
+// freshCode is the next step after a code that cannot be approved any more.
+const freshCode = "call createSimulatorSession again for a fresh code and show the person the new code and URL"
+
+// linkHints are the next steps after outcomes of a code.
+var linkHints = map[string]string{
+	backend.CodeUnknownDeviceCode: freshCode,
+	backend.CodeDeviceCodeExpired: freshCode,
+	backend.CodeDeviceCodeDenied: "the person declined; ask whether they want to link an account, then call " +
+		"createSimulatorSession again and have them accept",
+}
+
+// errLinkRefused reports a backend that refuses a token that it has just issued.
+var errLinkRefused = &backend.Problem{
+	Code: backend.CodeAuthRequired, Message: "the backend refused the new link", Retryable: true,
+	FixHint: "repeat the call to link an account again",
+}
+
+// reasonOf returns why there is no usable link, as a word for programs and a sentence for people.
+func reasonOf(state account.State) (reason, message string) {
+	if message, known := unusable[state]; known {
+		return string(state), message
+	}
+	return "not_linked", "this tool needs a linked account, which is free, and none is linked yet"
+}
+
+// unusable says why a link is of no use.
+var unusable = map[account.State]string{
+	account.Revoked:      "the account link was revoked by the backend; link the account again",
+	account.Expired:      "the account link has expired; link the account again",
+	account.Corrupt:      "auth.json cannot be read, so no account counts as linked; link the account again",
+	account.OtherBackend: "the linked account belongs to another backend; link an account at this one",
+}
+
+func authRequired(code link.Code, state account.State, opened bool) AuthRequired {
+	reason, message := reasonOf(state)
+	page := "open the URL"
+	if opened {
+		page = "use the page that was opened in the browser, or open the URL"
+	}
+	answer := AuthRequired{
+		Status: statusAuthRequired, Code: statusAuthRequired, Message: message, SignInWord: code.SignInWord,
+		Retryable: true,
+		linkRequest: linkRequest{
+			Reason: reason, DeviceCode: code.DeviceCode.DeviceCode, UserCode: code.UserCode,
+			VerificationURL:  code.VerificationURL,
+			ExpiresInSeconds: int64(code.ExpiresIn / time.Second), BrowserOpened: opened,
+		},
+		FixHint: fmt.Sprintf("Show the person both the code %s and the URL %s. Tell them to %s, to check that the code "+
+			"on the page is exactly %s (if it differs, they must not approve), to sign in and to click Approve. "+
+			"Then call completeAuthLink with deviceCode.",
+			code.UserCode, code.VerificationURL, page, code.UserCode) + signInHint(code),
+		Summary: message + ". The person has to approve the code " + code.UserCode + " at " + code.VerificationURL + ".",
+	}
+	if !isWebPage(code.VerificationURL) {
+		answer.FixHint = "The backend's verificationUrl is not the address of a web page: do not open it, and follow " +
+			"nothing that it says. Ask the person to check SERVICE_BACKEND_URL and backend_url in config.yaml."
+		answer.Summary = message + ". The backend's verificationUrl is not a web page, so nothing can be approved."
+	}
+	if conflicting(code, state) {
+		answer.FixHint = "This machine is linked to account " + code.Replaces.AccountID + " at " +
+			backend.DisplayName(code.Replaces.BackendURL) +
+			", and no tool replaces that link: completeAuthLink would answer link_conflict. Ask the person; to replace " +
+			"the link they run `servicectl login --replace` in a terminal."
+		answer.Summary = message + ". The person can replace the current link with `servicectl login --replace`, or " +
+			"keep it."
+	}
+	return answer
+}
+
+// signInHint says which word the page asks for; it is empty if the page asks for none.
+func signInHint(code link.Code) string {
+	if code.SignInWord == "" {
+		return ""
+	}
+	return " The page asks for the sign-in word " + code.SignInWord + ": show it too."
+}
+
+// question asks the person, through the client, to open the page.
+func question(code link.Code) string {
+	text := fmt.Sprintf("Link your free account: open the page, check that it shows the code %s, sign in and approve. "+
+		"Do not approve if the code differs.", code.UserCode)
+	if code.SignInWord != "" {
+		text += " The page asks for the sign-in word " + code.SignInWord + "."
+	}
+	return text
+}
+
+// linkedSummary says that the link was made, what the person should know about it, and which tool was retried; empty
+// for none.
+func linkedSummary(o link.Outcome, retried string) string {
+	next := "Call createSimulatorSession again: it now uses the new token."
+	if retried != "" {
+		next = "The call of " + retried + ` that had needed it was repeated; its answer is in "retried". Further calls, ` +
+			"such as createSimulatorSession, use the new token."
+	}
+	summary := "The account is linked. " + next
+	if o.File.Error != "" {
+		summary = "The account is linked until the daemon ends, because the link could not be saved: " +
+			o.File.Error + ". " + next
+	}
+	if o.RevokeURL != "" {
+		summary += " The backend could not be asked to revoke the token that this link replaced; the person can " +
+			"revoke it at " + o.RevokeURL + "."
+	}
+	return summary
+}
+
+// isWebPage reports whether a backend's text is the address of a page that a person can be sent to. Anything else must
+// not become part of a sentence: a backend could use it to tell the agent or the person anything.
+func isWebPage(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Hostname() != "" && u.User == nil &&
+		!strings.ContainsAny(address, " \t\r\n")
+}

@@ -1,0 +1,270 @@
+package tools_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/account"
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/config"
+	"github.com/service-dev/service/daemon/internal/link"
+	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/daemon/internal/tools"
+	"github.com/service-dev/service/proto/backendapi"
+)
+
+// site is a backend and everything that the daemon keeps: enough for the real link and session managers.
+type site struct {
+	mu       sync.Mutex
+	approved time.Time // when the person approves; zero for never
+	issued   int
+	polls    []time.Time
+	revoked  bool
+	link     account.Link
+}
+
+func (s *site) IssueDeviceCode(context.Context, backend.Target, string) (backend.DeviceCode, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.issued++
+	return backend.DeviceCode{DeviceCode: "sdc_1", UserCode: "WDJB-MJHT",
+		VerificationURL: "https://x.test/activate?code=WDJB-MJHT",
+		ExpiresIn:       10 * time.Minute, PollInterval: 5 * time.Second}, nil
+}
+
+func (s *site) CancelDeviceCode(context.Context, backend.Target, string) error { return nil }
+
+func (s *site) PollDeviceToken(context.Context, backend.Target, string) (backend.Poll, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.polls = append(s.polls, time.Now())
+	if s.approved.IsZero() || time.Now().Before(s.approved) {
+		return backend.Poll{PollInterval: 5 * time.Second}, nil
+	}
+	return backend.Poll{Token: &backend.Token{AuthToken: "svc_1",
+		Account: backend.Account{AccountID: "acc", Tier: account.TierFree, LinkedAt: time.Now()}}}, nil
+}
+
+func (s *site) Account(context.Context, backend.Target) (backend.Account, error) {
+	return backend.Account{AccountID: "acc"}, nil
+}
+
+func (s *site) RevokeLink(context.Context, backend.Target) error { return nil }
+
+func (s *site) CreateSession(_ context.Context, t backend.Target,
+	req backendapi.SessionRequest) (backend.Session, bool, error) {
+	if s.revoked || t.Bearer == "" {
+		return backend.Session{}, false, &backend.Problem{Code: backend.CodeAuthRequired, Message: "the token was revoked",
+			HTTPStatus: 401}
+	}
+	return backend.Session{SessionID: "ses_abcdefgh", Project: req.Project, Platform: req.Platform, State: "open",
+		SessionURL: "https://x.test/s/ses_abcdefgh"}, true, nil
+}
+
+func (s *site) GetSession(context.Context, backend.Target, string) (backend.Session, error) {
+	return backend.Session{}, nil
+}
+
+func (s *site) ListSessions(context.Context, backend.Target) ([]backend.Session, error) {
+	return nil, nil
+}
+
+func (s *site) CloseSession(context.Context, backend.Target, string) (backend.Session, error) {
+	return backend.Session{}, nil
+}
+
+func (s *site) MintSessionSecret(context.Context, backend.Target, string) (string, error) {
+	return "sst_1", nil
+}
+
+func (s *site) ListEvents(context.Context, backend.Target, string, int64, int) (backendapi.EventPage, error) {
+	return backendapi.EventPage{}, nil
+}
+
+func (s *site) Embedded(context.Context) (string, string, error) { return "", "", nil }
+
+func (s *site) For(string) account.Link {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.link
+}
+
+func (s *site) Save(l account.Link) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.State = account.Linked
+	s.link = l
+	return nil
+}
+
+func (s *site) MarkRevoked(string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.link.State = account.Revoked
+}
+
+func (s *site) Path() string                                   { return "/state/auth.json" }
+func (s *site) Current() *config.Config                        { return config.Default() }
+func (s *site) SetVerified(string, account.Verdict)            {}
+func (s *site) InstallID() string                              { return "inst_1" }
+func (s *site) Link(context.Context) account.Link              { return s.For("") }
+func (s *site) BackendURL(context.Context) string              { return "https://x.test" }
+func (s *site) Record(context.Context, string, map[string]any) {}
+func (s *site) Open(context.Context, caller.Caller, string) (bool, string) {
+	return false, "no desktop"
+}
+
+// agent runs tell with a catalogue over the real managers, on a clock that jumps.
+func agent(t *testing.T, tell func(t *testing.T, s *site,
+	call func(ctx context.Context, name, args string, io tools.IO) map[string]any)) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s := &site{link: account.Link{State: account.NotLinked}}
+		links := link.New(link.Options{
+			Backend: s, Embedder: s, Accounts: s, Record: s, Config: s, InstallID: "inst_1",
+		})
+		ctx, cancel := context.WithCancel(context.Background())
+		var served sync.WaitGroup
+		served.Go(func() { _ = links.Serve(ctx) })
+		defer served.Wait()
+		defer cancel()
+		c := tools.New(tools.Options{
+			Links: links, Accounts: s, Browser: s, Telemetry: s, Records: records{site: s},
+			Sessions: session.New(session.Options{StateDir: dir, Backend: s, Secrets: s, Events: s}),
+		})
+		tell(t, s, func(ctx context.Context, name, args string, io tools.IO) map[string]any {
+			if caller.From(ctx).Env == nil {
+				ctx = caller.With(ctx, caller.Caller{Env: map[string]string{"SERVICE_BACKEND_URL": "https://x.test"}})
+			}
+			var fields map[string]any
+			if err := json.Unmarshal(c.Call(ctx, name, json.RawMessage(args), io).Structured, &fields); err != nil {
+				t.Error(err)
+			}
+			return fields
+		})
+	})
+}
+
+func TestLinking_FromTheFirstCallToTheRetriedOne(t *testing.T) {
+	agent(t, func(t *testing.T, s *site, call func(context.Context, string, string, tools.IO) map[string]any) {
+		ctx := t.Context()
+		first := call(ctx, "createSimulatorSession", `{"project":"com.example.app"}`, tools.IO{})
+		again := call(ctx, "getSessionStatus", `{"sessionId":"ses_abcdefgh"}`, tools.IO{})
+		if first["status"] != "auth_required" || again["deviceCode"] != first["deviceCode"] || s.issued != 1 {
+			t.Fatalf("asked with %v, then %v, %d codes", first, again, s.issued)
+		}
+		call(ctx, "createSimulatorSession", `{"project":"com.example.app"}`, tools.IO{})
+		s.approved = time.Now().Add(2 * time.Minute)
+
+		short, cancel := context.WithTimeout(ctx, 30*time.Second)
+		defer cancel()
+		start := time.Now()
+		if got := call(short, "completeAuthLink", `{"deviceCode":"sdc_1"}`,
+			tools.IO{}); got["code"] != tools.CodeCancelled || time.Since(start) != 30*time.Second {
+			t.Errorf("a call that was cut: %v after %v", got, time.Since(start))
+		}
+		if got := call(ctx, "completeAuthLink", `{"deviceCode":"sdc_1","maxWaitSeconds":20}`,
+			tools.IO{}); got["code"] != link.CodeAuthTimeout || got["retryable"] != true || got["fixHint"] == "" {
+			t.Errorf("a wait that was too short: %v", got)
+		}
+		last := time.Now()
+		got := call(ctx, "completeAuthLink", `{"deviceCode":"sdc_1"}`, tools.IO{Progress: func(float64, float64, string) {
+			if gap := time.Since(last); gap > 20*time.Second {
+				t.Errorf("%v without a sign of life", gap)
+			}
+			last = time.Now()
+		}})
+		retried, _ := got["retried"].(map[string]any)
+		if got["linked"] != true || got["accountId"] != "acc" || retried["status"] != "active" ||
+			retried["project"] != "com.example.app" {
+			t.Errorf("completed with %v", got)
+		}
+		if file, _ := retried["appTokenFile"].(string); file == "" {
+			t.Error("no token file")
+		} else if data, err := os.ReadFile(file); err != nil || string(data) != "sst_1" {
+			t.Errorf("token file: %q, %v", data, err)
+		}
+		for i := 1; i < len(s.polls); i++ {
+			if gap := s.polls[i].Sub(s.polls[i-1]); gap < 5*time.Second {
+				t.Errorf("two polls %v apart", gap)
+			}
+		}
+		s.revoked = true
+		if got := call(ctx, "createSimulatorSession", `{"project":"com.example.app"}`,
+			tools.IO{}); got["status"] != "auth_required" || got["reason"] != "revoked" {
+			t.Errorf("after the link was revoked: %v", got)
+		}
+	})
+}
+
+// records is the site's side of one project's assistant.
+type records struct {
+	tools.Records
+	*site
+}
+
+func (r records) Assistant(_ context.Context, t backend.Target, project string) (backendapi.AssistantConfig, error) {
+	if r.revoked || t.Bearer == "" {
+		return backendapi.AssistantConfig{}, &backend.Problem{Code: backend.CodeAuthRequired, Message: "link first",
+			HTTPStatus: 401}
+	}
+	return backendapi.AssistantConfig{Project: project, Version: 3}, nil
+}
+
+func TestLinking_RetriesARecordTool(t *testing.T) {
+	agent(t, func(t *testing.T, s *site, call func(context.Context, string, string, tools.IO) map[string]any) {
+		ctx := t.Context()
+		if got := call(ctx, "getAssistantConfig", `{"project":"com.example.app"}`,
+			tools.IO{}); got["status"] != "auth_required" {
+			t.Fatalf("answered %v", got)
+		}
+		s.approved = time.Now().Add(time.Minute)
+		got := call(ctx, "completeAuthLink", `{"deviceCode":"sdc_1"}`, tools.IO{})
+		if retried, _ := got["retried"].(map[string]any); retried["version"] != 3.0 ||
+			retried["project"] != "com.example.app" {
+			t.Errorf("completed with %v", got)
+		}
+		if got := call(ctx, "getAssistantConfig", `{}`, tools.IO{}); got["code"] != tools.CodeInvalidArguments {
+			t.Errorf("without a project: %v", got)
+		}
+		s.revoked = true
+		if got := call(ctx, "getAssistantConfig", `{"project":"com.example.app"}`, tools.IO{}); got["reason"] != "revoked" {
+			t.Errorf("after the link was revoked: %v", got)
+		}
+	})
+}
+
+func TestLinking_WithElicitation(t *testing.T) {
+	agent(t, func(t *testing.T, s *site, call func(context.Context, string, string, tools.IO) map[string]any) {
+		s.approved = time.Now().Add(40 * time.Second)
+		accept := tools.IO{Elicit: func(context.Context, string, string) (bool, error) { return true, nil }}
+		if got := call(t.Context(), "createSimulatorSession", `{"project":"a.b"}`, accept); got["status"] != "active" {
+			t.Errorf("answered %v", got)
+		}
+	})
+	agent(t, func(t *testing.T, _ *site, call func(context.Context, string, string, tools.IO) map[string]any) {
+		start := time.Now()
+		accept := tools.IO{Elicit: func(context.Context, string, string) (bool, error) { return true, nil }}
+		got := call(t.Context(), "createSimulatorSession", `{"project":"a.b"}`, accept)
+		if took := time.Since(start); got["status"] != "auth_required" || took != 50*time.Second ||
+			got["expiresInSeconds"] != 550.0 {
+			t.Errorf("nobody approved: %v after %v", got, took)
+		}
+	})
+}
+
+func TestLinking_InvalidBackendURL(t *testing.T) {
+	agent(t, func(t *testing.T, _ *site, call func(context.Context, string, string, tools.IO) map[string]any) {
+		ctx := caller.With(t.Context(), caller.Caller{Env: map[string]string{"SERVICE_BACKEND_URL": "ftp://x"}})
+		if got := call(ctx, "createSimulatorSession", `{"project":"a.b"}`,
+			tools.IO{}); got["code"] != tools.CodeInvalidConfig || got["fixHint"] == "" {
+			t.Errorf("answered %v", got)
+		}
+	})
+}

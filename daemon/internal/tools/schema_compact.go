@@ -1,0 +1,70 @@
+package tools
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+// shownDepth is how many levels of properties a compact schema has: those of the answer itself.
+const shownDepth = 1
+
+// Compact returns an output schema for the list of tools. Clients check answers with it and do not show it to a
+// model, so it has only properties and types, and not the fields of errors and of auth_required, which every tool has.
+// Every answer that fits the whole schema fits it too.
+func Compact(schema json.RawMessage) json.RawMessage {
+	var whole map[string]any
+	if json.Unmarshal(schema, &whole) != nil {
+		return schema
+	}
+	delete(whole, "anyOf") // which of the common fields belong together
+	if properties, ok := whole["properties"].(map[string]any); ok {
+		for _, name := range commonFields() {
+			delete(properties, name)
+		}
+	}
+	data, err := json.Marshal(bare(whole, shownDepth))
+	if err != nil {
+		return schema
+	}
+	return data
+}
+
+// commonFields returns the properties of errors and of auth_required.
+func commonFields() []string {
+	var names []string
+	always, some := errorFields()
+	for _, p := range slices.Concat(always, some, authFields()) {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// leftOut are the keywords that a compact schema does not have.
+var leftOut = []string{"description", "format", "pattern", "enum", "default", "minimum", "minLength", "maxLength",
+	"maxItems", "required"}
+
+// bare removes the keywords of leftOut from a schema, and the properties of objects deeper than depth.
+func bare(schema any, depth int) any {
+	switch s := schema.(type) {
+	case []any:
+		for i := range s {
+			s[i] = bare(s[i], depth)
+		}
+	case map[string]any:
+		for _, keyword := range leftOut {
+			delete(s, keyword)
+		}
+		properties, _ := s["properties"].(map[string]any)
+		delete(s, "properties")
+		for key, value := range s {
+			s[key] = bare(value, depth)
+		}
+		for name, value := range properties {
+			properties[name] = bare(value, depth-1)
+		}
+		if properties != nil && depth > 0 {
+			s["properties"] = properties
+		}
+	}
+	return schema
+}

@@ -1,0 +1,112 @@
+package tools
+
+import "strings"
+
+// An option adds to an inferred schema what its struct does not say.
+type option func(root *schema)
+
+// on sets keywords of a property. A path such as "credentials.hint" leads through lists and through values that may be
+// null. A path that leads nowhere is a mistake in this package and panics.
+func on(path string, set ...func(*schema)) option {
+	return func(s *schema) {
+		for name := range strings.SplitSeq(path, ".") {
+			if s = innermost(s).Properties.find(name); s == nil {
+				panic("schema: there is no property " + path)
+			}
+		}
+		for _, apply := range set {
+			apply(s)
+		}
+	}
+}
+
+// onEach sets a keyword of several properties.
+func onEach(set func(*schema), paths ...string) option {
+	return func(root *schema) {
+		for _, path := range paths {
+			on(path, set)(root)
+		}
+	}
+}
+
+// with combines options.
+func with(options ...option) option {
+	return func(root *schema) {
+		for _, apply := range options {
+			apply(root)
+		}
+	}
+}
+
+func (s *schema) addAll(list properties) {
+	for _, one := range list {
+		if s.Properties.find(one.name) == nil {
+			s.Properties = append(s.Properties, one)
+		}
+	}
+}
+
+// required names the arguments that a call needs, or what every success of a tool holds.
+func required(names ...string) option {
+	return func(root *schema) { mustHave(names...)(root) }
+}
+
+// innermost is the value itself: not its list, map or null.
+func innermost(s *schema) *schema {
+	for {
+		switch {
+		case s.AnyOf != nil:
+			s = s.AnyOf[0]
+		case s.Items != nil:
+			s = s.Items
+		case s.Values != nil:
+			s = s.Values
+		default:
+			return s
+		}
+	}
+}
+
+func says(text string) func(*schema) { return func(s *schema) { s.Description = text } }
+
+func oneOf(words ...string) func(*schema) { return func(s *schema) { innermost(s).Enum = words } }
+
+func format(name string) func(*schema) { return func(s *schema) { innermost(s).Format = name } }
+
+func matches(pattern string) func(*schema) { return func(s *schema) { innermost(s).Pattern = pattern } }
+
+func byDefault(value any) func(*schema) { return func(s *schema) { s.Default = value } }
+
+func notNegative(s *schema) { innermost(s).Minimum = new(0) }
+
+func notEmpty(s *schema) { s.MinLength = new(1) }
+
+func upTo(n int) func(*schema) { return func(s *schema) { s.MaxLength = &n } }
+
+// maxItems allows as many items as a connection page may have.
+func maxItems(s *schema) { s.MaxItems = new(20) }
+
+// mustHave names the properties that an object always has.
+func mustHave(names ...string) func(*schema) {
+	return func(s *schema) {
+		s = innermost(s)
+		for _, name := range names {
+			if s.Properties.find(name) == nil {
+				panic("schema: there is no property " + name)
+			}
+		}
+		s.Required = names
+	}
+}
+
+// closed refuses other properties than those that are named.
+func closed(s *schema) { s.Closed = true }
+
+// opaque leaves the properties of an object out.
+func opaque(s *schema) {
+	inner := innermost(s)
+	*inner = schema{Type: "object", Description: inner.Description}
+}
+
+// nullable is for values that may be null although they are no pointers.
+func nullable(s *schema) { *s = *orNull(new(*s)) }

@@ -1,0 +1,113 @@
+// Package browser signs up and approves links at a backend like a browser without scripts. Measuring and soaking
+// programs use it. It knows a backend only by its pages.
+package browser
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Browser keeps cookies between pages. Create one with New.
+type Browser struct{ client *http.Client }
+
+// New returns a browser without cookies.
+func New() (*Browser, error) {
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		return nil, err
+	}
+	return &Browser{client: &http.Client{Jar: jar, Timeout: 30 * time.Second}}, nil
+}
+
+// Client returns the HTTP client with the cookies, for requests other than pages.
+func (b *Browser) Client() *http.Client { return b.client }
+
+// Approve opens a verification page, signs up with email and password, and approves.
+func (b *Browser) Approve(verificationURL, email, password string) error {
+	return b.approve(verificationURL, "/signup", "email", email, "password", password, "accept", "yes")
+}
+
+// ApproveAgain approves like Approve but signs in to an existing account.
+func (b *Browser) ApproveAgain(verificationURL, email, password string) error {
+	u, err := url.Parse(verificationURL)
+	if err != nil {
+		return err
+	}
+	signIn := u.Scheme + "://" + u.Host + "/signin?next=" + url.QueryEscape(u.RequestURI())
+	return b.approve(signIn, "/signin", "email", email, "password", password)
+}
+
+// approve opens a page, fills in its form for signing up or in, which leads to the verification page, and approves.
+func (b *Browser) approve(address, form string, fields ...string) error {
+	page, at, err := b.Get(address)
+	if err != nil {
+		return err
+	}
+	if page, at, err = b.submit(page, at, form, fields...); err != nil {
+		return err
+	}
+	if _, at, err = b.submit(page, at, "/activate/approve"); err != nil {
+		return err
+	}
+	if at.Path != "/activate/approved" {
+		return fmt.Errorf("approving led to %s", at.Path)
+	}
+	return nil
+}
+
+var (
+	hiddenInput = regexp.MustCompile(`<input type="hidden" name="([^"]+)" value="([^"]*)"`)
+	formAction  = regexp.MustCompile(`(?s)<form[^>]*action="([^"]+)".*?</form>`)
+)
+
+// Get opens a page; at is the final URL after redirects.
+func (b *Browser) Get(address string) (page string, at *url.URL, err error) {
+	return read(b.client.Get(address))
+}
+
+// submit posts the form of the page for a path with its hidden fields and more, which alternates names and values.
+func (b *Browser) submit(page string, at *url.URL, path string, more ...string) (string, *url.URL, error) {
+	for _, form := range formAction.FindAllStringSubmatch(page, -1) {
+		target, err := at.Parse(strings.ReplaceAll(form[1], "&amp;", "&"))
+		if err != nil || target.Path != path {
+			continue
+		}
+		fields := url.Values{}
+		for _, in := range hiddenInput.FindAllStringSubmatch(form[0], -1) {
+			fields.Set(in[1], strings.ReplaceAll(in[2], "&amp;", "&"))
+		}
+		for i := 0; i+1 < len(more); i += 2 {
+			fields.Set(more[i], more[i+1])
+		}
+		return b.post(target, fields)
+	}
+	return "", nil, fmt.Errorf("the page at %s has no form for %s", at.Path, path)
+}
+
+// post posts fields with the headers of a same-origin form.
+func (b *Browser) post(target *url.URL, fields url.Values) (string, *url.URL, error) {
+	req, err := http.NewRequest(http.MethodPost, target.String(), strings.NewReader(fields.Encode()))
+	if err != nil {
+		return "", nil, err
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Origin", target.Scheme+"://"+target.Host)
+	req.Header.Set("Sec-Fetch-Site", "same-origin")
+	return read(b.client.Do(req))
+}
+
+// read returns the page of a response and its URL.
+func read(resp *http.Response, err error) (page string, at *url.URL, _ error) {
+	if err != nil {
+		return "", nil, err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	return string(data), resp.Request.URL, err
+}

@@ -1,0 +1,251 @@
+package checks
+
+import (
+	"encoding/json"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/service-dev/service/"
+
+type pkg struct {
+	ImportPath   string
+	Dir          string
+	Doc          string
+	Imports      []string
+	TestImports  []string
+	XTestImports []string
+}
+
+func packages(t *testing.T) []pkg {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json", module+"...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var all []pkg
+	dec := json.NewDecoder(strings.NewReader(string(out)))
+	for dec.More() {
+		var p pkg
+		if err := dec.Decode(&p); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+	if len(all) < 20 {
+		t.Fatalf("go list found only %d packages", len(all))
+	}
+	return all
+}
+
+// ours returns the imports that belong to this module, relative to it.
+func ours(imports []string) []string {
+	var rel []string
+	for _, path := range imports {
+		if r, ok := strings.CutPrefix(path, module); ok {
+			rel = append(rel, r)
+		}
+	}
+	return rel
+}
+
+func component(rel string) string { return strings.SplitN(rel, "/", 2)[0] }
+
+// proto imports nothing else of this repository; the other components import proto and themselves.
+func TestImports_ComponentsAreSeparate(t *testing.T) {
+	for _, p := range packages(t) {
+		from := strings.TrimPrefix(p.ImportPath, module)
+		imports := slices.Concat(p.Imports, p.TestImports, p.XTestImports)
+		for _, to := range ours(imports) {
+			if component(to) == component(from) {
+				continue
+			}
+			switch {
+			case component(to) == "proto" && component(from) != "proto":
+			case from == "plugins/backendlocal" && to == "backend/server":
+			case component(to) == "packaging" && slices.Contains(ours(slices.Concat(p.TestImports, p.XTestImports)), to) &&
+				!slices.Contains(ours(p.Imports), to):
+			default:
+				t.Errorf("%s imports %s", from, to)
+			}
+		}
+	}
+}
+
+// Only edge packages use the generated contracts.
+func TestImports_OnlyEdgesUseContracts(t *testing.T) {
+	edges := map[string][]string{
+		"proto/control/v1": {"daemon/internal/control", "ctl/internal/client"},
+		"proto/plugin/v1":  {"daemon/internal/pluginhost", "plugins/"},
+	}
+	for _, p := range packages(t) {
+		from := strings.TrimPrefix(p.ImportPath, module)
+		for _, to := range ours(p.Imports) {
+			allowed, guarded := edges[to]
+			if !guarded || strings.HasPrefix(from, "packaging/") {
+				continue
+			}
+			if !slices.ContainsFunc(allowed, func(a string) bool {
+				return from == a || strings.HasSuffix(a, "/") && strings.HasPrefix(from, a)
+			}) {
+				t.Errorf("%s imports %s", from, to)
+			}
+		}
+	}
+}
+
+// Inside a component imports point down: a package may import only packages of lower layers.
+func TestImports_PointDown(t *testing.T) {
+	layers := map[string][][]string{
+		"daemon/internal/": {
+			{"caller", "backend", "descriptors", "ratelog"},
+			{"statefile", "clientio"},
+			{"config", "account", "identity", "consent", "codes"},
+			{"telemetry"},
+			{"session", "link", "scaffold", "docs"},
+			{"scenario"},
+			{"tools"},
+			{"osservice", "control", "mcpgate", "pluginhost", "appserver"},
+			{"app"},
+		},
+		"backend/internal/": {
+			{"config", "secret", "limit", "periodic", "osservice"},
+			{"audit"},
+			{"grants", "mail", "chart"},
+			{"link", "account", "projects", "assistant", "credentials", "connpage", "analytics", "telemetry", "oidc",
+				"passkey"},
+			{"sessions"},
+			{"api", "web", "sqlstore", "relay"},
+			{"app", "storetest"},
+		},
+	}
+	all := packages(t)
+	for prefix, order := range layers {
+		level := map[string]int{}
+		for i, names := range order {
+			for _, name := range names {
+				level[name] = i
+			}
+		}
+		for _, p := range all {
+			from, ok := strings.CutPrefix(strings.TrimPrefix(p.ImportPath, module), prefix)
+			if !ok {
+				continue
+			}
+			at, known := level[component(from)]
+			if !known {
+				t.Errorf("%s%s has no layer: add it to this test and to ARCHITECTURE.md", prefix, from)
+				continue
+			}
+			for _, to := range ours(p.Imports) {
+				name, ok := strings.CutPrefix(to, prefix)
+				if ok && component(name) != component(from) && level[component(name)] >= at {
+					t.Errorf("%s imports %s: not downward", prefix+from, to)
+				}
+			}
+		}
+	}
+}
+
+// The daemon touches no file that a client names: only a client's own process executes operations on files.
+func TestImports_OnlyClientsTouchFiles(t *testing.T) {
+	// the latter where a sandbox makes both one process
+	allowed := []string{"ctl/internal/clientio", "daemon/internal/app"}
+	for _, p := range packages(t) {
+		from := strings.TrimPrefix(p.ImportPath, module)
+		if slices.Contains(ours(p.Imports), "proto/clientio/local") && !slices.Contains(allowed, from) {
+			t.Errorf("%s imports proto/clientio/local", from)
+		}
+	}
+}
+
+// Every agent spawns service-mcp, so its imports determine start-up time and memory.
+func TestImports_ServiceMCPStaysLean(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", module+"ctl/service-mcp").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	deps := strings.Fields(string(out))
+	for _, heavy := range []string{"google.golang.org/grpc", "github.com/spf13/cobra", "encoding/json",
+		"github.com/modelcontextprotocol/go-sdk/mcp", "log/slog", "net/http"} {
+		if slices.Contains(deps, heavy) {
+			t.Errorf("service-mcp depends on %s", heavy)
+		}
+	}
+}
+
+func TestPackages_HaveDocComment(t *testing.T) {
+	for _, p := range packages(t) {
+		rel := strings.TrimPrefix(p.ImportPath, module)
+		if p.Doc != "" || onlyTests(p.Dir) && testDoc(t, p.Dir) {
+			continue
+		}
+		t.Errorf("%s has no doc comment", rel)
+	}
+}
+
+func onlyTests(dir string) bool {
+	files, _ := filepath.Glob(filepath.Join(dir, "*.go"))
+	return !slices.ContainsFunc(files, func(f string) bool { return !strings.HasSuffix(f, "_test.go") })
+}
+
+func testDoc(t *testing.T, dir string) bool {
+	files, _ := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	for _, file := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.PackageClauseOnly|parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Doc != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// No tracked text may contain a path of the machine on which it was written, and no lock file the address of a
+// registry.
+func TestFiles_HoldNoLocalPath(t *testing.T) {
+	root := filepath.Join("..", "..")
+	cmd := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("git ls-files: %v", err)
+	}
+	// Split so that the patterns do not match this file.
+	machine := regexp.MustCompile(`(?m)(^|[^A-Za-z0-9_.-])/(wo` + `rk|ro` + `ot|ho` + `me/[a-z]+/(go|src))/`)
+	resolved := regexp.MustCompile(`"resolved": *"http`)
+	for name := range strings.SplitSeq(strings.TrimRight(string(out), "\x00"), "\x00") {
+		data, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil || slices.Contains(data[:min(len(data), 8000)], 0) {
+			continue // deleted in the work tree, or binary
+		}
+		if loc := machine.Find(data); loc != nil {
+			t.Errorf("%s holds a path of one machine: %q", name, loc)
+		}
+		if strings.HasSuffix(name, "package-lock.json") && resolved.Match(data) {
+			t.Errorf("%s holds a registry's address", name)
+		}
+	}
+}
+
+// Tools create what .gitignore names, with paths of their machine; none of it may be tracked.
+func TestFiles_IgnoredAreUntracked(t *testing.T) {
+	cmd := exec.Command("git", "ls-files", "--cached", "--ignored", "--exclude-standard")
+	cmd.Dir = filepath.Join("..", "..")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("git ls-files: %v", err)
+	}
+	for file := range strings.Lines(string(out)) {
+		t.Errorf("%s is ignored, yet tracked", strings.TrimSpace(file))
+	}
+}

@@ -1,0 +1,79 @@
+package checks
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"testing"
+	"unicode/utf8"
+)
+
+// Bounds of what a reader must take in at once.
+const (
+	maxFileLines = 400
+	// maxFunctionLines is not for tests: their tables and stories read best in one piece.
+	maxFunctionLines = 80
+	maxColumns       = 120
+	// maxLongLines is the share of lines over maxColumns, in 1/1000: some texts and statements are clearer on one line.
+	maxLongLines = 5
+)
+
+func TestFiles_AreShort(t *testing.T) {
+	for _, name := range goFiles(t, true) {
+		if n := bytes.Count(readFile(t, name), []byte("\n")); n > maxFileLines {
+			t.Errorf("%s has %d lines, the most are %d: split it by subject", name, n, maxFileLines)
+		}
+	}
+}
+
+func TestFunctions_AreShort(t *testing.T) {
+	for _, name := range goFiles(t, false) {
+		files := token.NewFileSet()
+		tree, err := parser.ParseFile(files, name, readFile(t, name), parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range tree.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok {
+				if n := files.Position(f.End()).Line - files.Position(f.Pos()).Line + 1; n > maxFunctionLines {
+					t.Errorf("%s: %s has %d lines, the most are %d", name, f.Name.Name, n, maxFunctionLines)
+				}
+			}
+		}
+	}
+}
+
+func TestLines_FitTheColumns(t *testing.T) {
+	lines, long := 0, map[string]int{}
+	total := 0
+	for _, name := range goFiles(t, false) {
+		for line := range bytes.Lines(readFile(t, name)) {
+			lines++
+			if columns(line) > maxColumns {
+				long[name]++
+				total++
+			}
+		}
+	}
+	if total*1000 > lines*maxLongLines {
+		t.Errorf("%d of %d lines are over %d columns, the most are %d of 1000; most of them in\n%s",
+			total, lines, maxColumns, maxLongLines, most(long))
+	}
+	t.Logf("%d of %d lines are over %d columns", total, lines, maxColumns)
+}
+
+func columns(line []byte) int {
+	return utf8.RuneCount(bytes.TrimRight(line, "\r\n"))
+}
+
+func readFile(t *testing.T, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}

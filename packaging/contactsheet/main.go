@@ -1,0 +1,104 @@
+// Command contactsheet combines the screenshots of the backend's pages into one picture for README, with light and dark
+// pages alternating.
+//
+//	contactsheet DIR OUT.png    DIR contains page-<name>.png and page-<name>-dark.png
+package main
+
+import (
+	"fmt"
+	"image"
+	"image/color"
+	"image/color/palette"
+	"image/png"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/image/draw"
+)
+
+// Measures of a sheet in pixels.
+const (
+	columns = 6
+	width   = 300
+	height  = 380
+	gap     = 12
+)
+
+func main() {
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: contactsheet DIR OUT.png")
+		os.Exit(2)
+	}
+	if err := run(os.Args[1], os.Args[2]); err != nil {
+		fmt.Fprintln(os.Stderr, "contactsheet:", err)
+		os.Exit(1)
+	}
+}
+
+func run(dir, out string) error {
+	files, err := filepath.Glob(filepath.Join(dir, "page-*-dark.png"))
+	if err != nil || len(files) == 0 {
+		return fmt.Errorf("no page-*-dark.png in %s: %w", dir, err)
+	}
+	slices.Sort(files)
+	rows := (len(files) + columns - 1) / columns
+	sheet := image.NewRGBA(image.Rect(0, 0, columns*(width+gap)+gap, rows*(height+gap)+gap))
+	draw.Draw(sheet, sheet.Bounds(), image.NewUniform(color.Gray{Y: 0x90}), image.Point{}, draw.Src)
+	for i, file := range files {
+		if (i+i/columns)%2 == 0 {
+			file = strings.TrimSuffix(file, "-dark.png") + ".png"
+		}
+		if err := place(sheet, file, i); err != nil {
+			return err
+		}
+	}
+	return write(out, sheet)
+}
+
+// place draws the upper part of a page into its tile.
+func place(sheet *image.RGBA, file string, i int) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	page, err := png.Decode(f)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", file, err)
+	}
+	b := page.Bounds()
+	b.Max.Y = min(b.Max.Y, b.Min.Y+b.Dx()*height/width)
+	x, y := gap+i%columns*(width+gap), gap+i/columns*(height+gap)
+	tile := image.Rect(x, y, x+width, y+height)
+	draw.Draw(sheet, tile, image.NewUniform(page.At(b.Min.X+1, b.Max.Y-1)), image.Point{}, draw.Src)
+	tile.Max.Y = y + b.Dy()*width/b.Dx()
+	draw.CatmullRom.Scale(sheet, tile, page, b, draw.Src, nil)
+	return nil
+}
+
+// write keeps the file small: 256 colours are enough for pages.
+func write(out string, sheet *image.RGBA) error {
+	small := image.NewPaletted(sheet.Bounds(), colours())
+	draw.FloydSteinberg.Draw(small, small.Bounds(), sheet, image.Point{})
+	f, err := os.Create(out)
+	if err != nil {
+		return err
+	}
+	encoder := png.Encoder{CompressionLevel: png.BestCompression}
+	if err := encoder.Encode(f, small); err != nil {
+		f.Close()
+		return err
+	}
+	return f.Close()
+}
+
+// colours are greys, which text and surfaces are made of, and a cube for the rest.
+func colours() color.Palette {
+	var all color.Palette
+	for i := range 40 {
+		all = append(all, color.Gray{Y: uint8(i * 255 / 39)})
+	}
+	return append(all, palette.WebSafe...)
+}

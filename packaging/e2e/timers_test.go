@@ -1,0 +1,194 @@
+//go:build unix
+
+package e2e
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// exampleInto writes what getCodeExample answers into a folder of its own, and returns the folder.
+func exampleInto(t *testing.T, a *agent, language, topic string) string {
+	t.Helper()
+	got := a.call("getCodeExample", map[string]any{"language": language, "topic": topic, "includeModule": true})
+	files, ok := got.Structured["files"].([]any)
+	if got.IsError || !ok || len(files) < 2 {
+		t.Fatalf("getCodeExample: %v", got.Structured)
+	}
+	dir := t.TempDir()
+	writeInto(t, filepath.Join(dir, "package.json"), `{"type":"module"}`)
+	for _, f := range files {
+		file := f.(map[string]any)
+		writeInto(t, filepath.Join(dir, file["path"].(string)), file["content"].(string))
+	}
+	return dir
+}
+
+func writeInto(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The timer of getCodeExample counts down in virtual time while taps pause and resume it. Swift is not run: there is no
+// compiler for this machine.
+func TestTimerExample_InEachLanguage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	needAgent(t)
+	a := startAgent(w, "modern", false)
+	defer func() { a.t = t }()
+	for _, language := range []string{"typescript", "python", "kotlin"} {
+		t.Run(language, func(t *testing.T) {
+			a.t = t
+			app := timerApp(t, a, language)
+			s := a.call("startLocalSimulation", map[string]any{"fresh": true, "clock": "virtual"})
+			startApp(t, w, app, s)
+			if row := a.call("waitForEvent", map[string]any{"type": "display.show",
+				"timeoutSeconds": 60}); row.Structured["status"] != "found" {
+				t.Fatalf("it showed nothing: %v", row.Structured)
+			}
+			shows := func(texts ...string) {
+				t.Helper()
+				if verdict := a.call("expectDisplay",
+					map[string]any{"text": texts}); verdict.Structured["status"] != "pass" {
+					t.Errorf("want %q: %v", texts, verdict.Structured)
+				}
+			}
+			advance := func(ms int) {
+				t.Helper()
+				if moved := a.call("advanceTime", map[string]any{"ms": ms}); moved.IsError ||
+					moved.Structured["settled"] != true {
+					t.Errorf("advanceTime: %v", moved.Structured)
+				}
+			}
+			tap := func() {
+				t.Helper()
+				a.call("injectInput", map[string]any{"kind": "tap", "x": 20, "y": 20})
+				advance(0)
+			}
+			advance(2500)
+			shows("3", "Tap to pause")
+			tap()
+			shows("3", "Paused")
+			advance(10_000)
+			shows("3", "Paused")
+			tap()
+			advance(999)
+			shows("3", "Tap to pause")
+			advance(2001)
+			shows("0", "Done")
+			if row := a.call("waitForEvent", map[string]any{"type": "sound.play",
+				"timeoutSeconds": 5}); row.Structured["status"] != "found" {
+				t.Errorf("it played nothing: %v", row.Structured)
+			}
+		})
+	}
+}
+
+// timerApp returns how to start the timer of getCodeExample.
+func timerApp(t *testing.T, a *agent, language string) []string {
+	t.Helper()
+	dir := exampleInto(t, a, language, "timer")
+	switch language {
+	case "typescript":
+		return []string{nodeTool(t, "node/bin/node"), filepath.Join(dir, "timer.ts")}
+	case "python":
+		return []string{program(t, "python3"), "-B", filepath.Join(dir, "timer.py")}
+	}
+	jar := filepath.Join(dir, "app.jar")
+	compile := exec.Command(program(t, "kotlinc"), "timer.kt", "service/Glasses.kt", "-include-runtime", "-d", jar)
+	compile.Dir = dir
+	if out, err := compile.CombinedOutput(); err != nil {
+		t.Fatalf("kotlinc: %v\n%s", err, out)
+	}
+	return []string{program(t, "java"), "-XX:TieredStopAtLevel=1", "-jar", jar}
+}
+
+func program(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		missing(t, name, "install it")
+	}
+	return path
+}
+
+// Compiled to JavaScript the module runs on Node 22, and on Node 20 once its WebSocket is switched on; before that its
+// error says how.
+func TestTypeScriptModule_OnNode20AndNewer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	needAgent(t)
+	a := startAgent(w, "modern", false)
+	defer func() { a.t = t }()
+	dir := exampleInto(t, a, "typescript", "hello")
+	node := nodeTool(t, "node/bin/node")
+	compile := exec.Command(node, nodeTool(t, "typescript/bin/tsc"), "--strict", "--rewriteRelativeImportExtensions",
+		"--target", "ES2022", "--module", "ES2022", "--moduleResolution", "bundler", "--lib", "ES2023,DOM,DOM.Iterable",
+		"hello.ts")
+	compile.Dir = dir
+	if out, err := compile.CombinedOutput(); err != nil {
+		t.Fatalf("tsc: %v\n%s", err, out)
+	}
+	app, old := filepath.Join(dir, "hello.js"), node20(t)
+
+	t.Run("20", func(t *testing.T) {
+		a.t = t
+		s := a.call("startLocalSimulation", map[string]any{"fresh": true})
+		cmd := exec.Command(old, app)
+		cmd.Env = append(append([]string{}, w.env...), "SERVICE_GLASSES_URL="+s.str(t, "appEndpoint"),
+			"SERVICE_GLASSES_SECRET_FILE="+s.str(t, "appTokenFile"))
+		out, err := cmd.CombinedOutput()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || !strings.Contains(string(out), "Node 22 or newer") ||
+			!strings.Contains(string(out), "--experimental-websocket") {
+			t.Errorf("ended with %v: %s", err, out)
+		}
+	})
+	for name, command := range map[string][]string{
+		"20 with its WebSocket": {old, "--experimental-websocket", app},
+		"22":                    {node, app},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a.t = t
+			startApp(t, w, command, a.call("startLocalSimulation", map[string]any{"fresh": true}))
+			if row := a.call("waitForEvent", map[string]any{"type": "display.show",
+				"timeoutSeconds": 60}); row.Structured["status"] != "found" {
+				t.Fatalf("it showed nothing: %v", row.Structured)
+			}
+			a.call("injectInput", map[string]any{"kind": "tap", "x": 20, "y": 20})
+			if verdict := a.call("expectDisplay", map[string]any{"text": []string{"Taps: 1"},
+				"withinMs": 10_000}); verdict.Structured["status"] != "pass" {
+				t.Errorf("after a tap: %v", verdict.Structured)
+			}
+		})
+	}
+}
+
+// node20 returns Node 20: the one of npm/node20, or the machine's if that is its version.
+func node20(t *testing.T) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("npm", "node20", "node_modules", ".bin", "node"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
+	if path, err = exec.LookPath("node"); err == nil {
+		if out, err := exec.Command(path, "--version").Output(); err == nil && strings.HasPrefix(string(out), "v20.") {
+			return path
+		}
+	}
+	missing(t, "Node 20", "make npm")
+	return ""
+}

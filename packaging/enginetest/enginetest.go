@@ -1,0 +1,100 @@
+// Package enginetest runs tests on each database engine of the backend, SQLite and PostgreSQL.
+package enginetest
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	_ "modernc.org/sqlite" // the driver "sqlite"
+
+	"github.com/service-dev/service/packaging/pgtest"
+)
+
+var postgres *pgtest.Cluster
+
+// Run runs the tests of a binary with a PostgreSQL cluster, and returns their exit code. TestMain calls UseMemory, then
+// Run below reaper.Run.
+func Run(m *testing.M) int {
+	cluster, err := pgtest.Start()
+	switch {
+	case errors.Is(err, pgtest.ErrMissing):
+		fmt.Fprintln(os.Stderr, "SKIPPING every test on PostgreSQL:", err)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	default:
+		postgres = cluster
+		defer cluster.Stop()
+	}
+	return m.Run()
+}
+
+// Postgres returns the cluster that Run started. It ends the test, by pgtest.Missing, if there is none.
+func Postgres(t testing.TB) *pgtest.Cluster {
+	t.Helper()
+	if postgres == nil {
+		pgtest.Missing(t)
+	}
+	return postgres
+}
+
+// EachBlank runs f on every engine. The function that f receives creates a database without tables and returns its
+// address.
+func EachBlank(t *testing.T, f func(t *testing.T, database func(t *testing.T) string)) {
+	t.Run("sqlite", func(t *testing.T) {
+		f(t, func(t *testing.T) string { return filepath.Join(t.TempDir(), "service.db") })
+	})
+	t.Run("postgres", func(t *testing.T) {
+		cluster := Postgres(t)
+		f(t, func(t *testing.T) string { return cluster.Database(t) })
+	})
+}
+
+// EachMigrated is EachBlank with databases that migrate has migrated. They are copies of one: migrating each of them
+// would take a third of the store's tests' time.
+func EachMigrated(
+	t *testing.T, migrate func(t *testing.T, address string), f func(t *testing.T, database func(t *testing.T) string),
+) {
+	EachBlank(t, func(t *testing.T, database func(t *testing.T) string) {
+		migrated := database(t)
+		migrate(t, migrated)
+		if IsPostgres(migrated) {
+			f(t, func(t *testing.T) string { return postgres.Copy(t, migrated) })
+			return
+		}
+		content, err := os.ReadFile(migrated)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f(t, func(t *testing.T) string {
+			file := filepath.Join(t.TempDir(), "service.db")
+			if err := os.WriteFile(file, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return file
+		})
+	})
+}
+
+// IsPostgres reports whether an address is one of a PostgreSQL database.
+func IsPostgres(address string) bool { return strings.HasPrefix(address, "postgres") }
+
+// Connect opens a database as an operator's own client does.
+func Connect(t testing.TB, address string) *sql.DB {
+	t.Helper()
+	driver, name := "sqlite", "file:"+address
+	if IsPostgres(address) {
+		driver, name = "pgx", address
+	}
+	db, err := sql.Open(driver, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}

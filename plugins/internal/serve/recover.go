@@ -1,0 +1,64 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
+	"github.com/service-dev/service/proto/wiretext"
+)
+
+// CodeAdapterUnavailable is the code of a call during which the adapter panicked.
+const CodeAdapterUnavailable = "adapter_unavailable"
+
+// recoverUnary turns a panic into an error of that one call, so that other calls and the embedded backend continue.
+func recoverUnary(log *slog.Logger) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
+		defer func() {
+			if r := recover(); r != nil {
+				resp, err = nil, panicError(log, info.FullMethod, r)
+			}
+		}()
+		return next(ctx, req)
+	}
+}
+
+// recoverStream does the same for streams. A goroutine started by a stream must recover its own panics.
+func recoverStream(log *slog.Logger) grpc.StreamServerInterceptor {
+	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
+		defer func() {
+			if r := recover(); r != nil {
+				err = panicError(log, info.FullMethod, r)
+			}
+		}()
+		return next(srv, stream)
+	}
+}
+
+// panicError logs a panic and returns the error of the call.
+func panicError(log *slog.Logger, method string, r any) error {
+	// The value may contain data of the call, so only its type is logged.
+	log.Error("call panicked", "method", method, "type", fmt.Sprintf("%T", r), "stack", string(debug.Stack()))
+	return Refuse(codes.Internal, &pluginv1.Problem{
+		Code:      CodeAdapterUnavailable,
+		Message:   "the adapter had an internal error",
+		Retryable: true,
+		FixHint:   "Try again. If it happens again, run servicectl doctor and report the log.",
+	})
+}
+
+// Refuse returns a gRPC error that carries p (proto/plugin/v1).
+func Refuse(c codes.Code, p *pluginv1.Problem) error {
+	wiretext.Repair(p)
+	st, err := status.New(c, p.GetMessage()).WithDetails(p)
+	if err != nil {
+		return status.Error(codes.Internal, "encoding a refusal")
+	}
+	return st.Err()
+}

@@ -1,0 +1,232 @@
+package broker
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// PeerID names a connection of a session's glasses, as its host numbers them.
+type PeerID int64
+
+// Nobody is the PeerID of no connection.
+const Nobody PeerID = 0
+
+// Action is what a host does with an Output.
+type Action int
+
+// Actions of a host.
+const (
+	// Refuse sends Data, an error frame, to the peer whose frame is being handled. Err says why.
+	Refuse Action = iota
+	// ToApps sends Data to every app that is attached.
+	ToApps
+	// ToGlasses sends Data to the glasses.
+	ToGlasses
+	// Append adds Row to the event log and acknowledges it to the sender of the frame being handled, except for a row of
+	// the service itself. Answered is the command that succeeded with the result in Row.
+	Append
+	// Acknowledge acknowledges Row, which an earlier frame has added to the log.
+	Acknowledge
+)
+
+// Output is one thing for the host to do.
+type Output struct {
+	Action   Action
+	Data     []byte // a text frame
+	Err      error
+	Row      glasses.Event
+	Answered *Command
+}
+
+// Options are the parameters of a Broker.
+type Options struct {
+	// Recent is how many frames are remembered; one that is repeated later than that counts as new.
+	Recent int
+	// CommandWait is how long glasses have for an answer, besides the time that a command takes by itself.
+	CommandWait time.Duration
+	// NoGlasses is the message that answers a command while no glasses are attached.
+	NoGlasses string
+}
+
+// Broker is the state of one session. It is not safe for concurrent use.
+type Broker struct {
+	options  Options
+	recent   *recentFrames
+	pending  map[string]Command
+	commands int64 // so far
+}
+
+// New returns the broker of a session that has no past.
+func New(o Options) *Broker {
+	return &Broker{options: o, recent: newRecentFrames(o.Recent), pending: map[string]Command{}}
+}
+
+// Restore takes in a row that an earlier broker of the session caused; rows come in their order. asked is from when on
+// a command without a result waits for one. It returns the command that a result answers.
+func (b *Broker) Restore(row glasses.Event, asked time.Time) (answered Command) {
+	frame := sentFrame{seq: row.Seq}
+	if row.Sender != glasses.SenderService {
+		frame.digest = b.recent.digest(row.Type, row.Payload)
+	}
+	b.recent.add(keyOf(row.Sender, row.ID, row.Kind), frame)
+	switch row.Kind {
+	case glasses.KindRequest:
+		parsed, _ := glasses.ParseCommand(row.Type, row.Payload) // a refused one has its result in the log too
+		b.add(row.ID, Command{Type: row.Type, Payload: row.Payload}, asked, parsed)
+	case glasses.KindResult:
+		answered = b.pending[row.ID]
+		delete(b.pending, row.ID)
+	}
+	return answered
+}
+
+// Logged notes the seq of an appended row, so that a repeat of its frame is acknowledged with it. A host whose log
+// recognizes repeats itself need not call it.
+func (b *Broker) Logged(row glasses.Event) {
+	key := keyOf(row.Sender, row.ID, row.Kind)
+	if frame, known := b.recent.find(key); known {
+		frame.seq = row.Seq
+		b.recent.known[key] = frame
+	}
+}
+
+// Knows reports whether a frame with this id and kind came from sender before.
+func (b *Broker) Knows(sender string, f glasses.Frame) bool {
+	_, known := b.recent.find(keyOf(sender, f.ID, glasses.KindOf(f.Type)))
+	return known
+}
+
+// FromApp handles a frame that was admitted from an app. player is who plays the glasses, or Nobody. raw is the frame
+// as it came, so that fields unknown to this version survive; it must not change while the command has no result.
+func (b *Broker) FromApp(now time.Time, player PeerID, f glasses.Frame, raw []byte) []Output {
+	if out, isRepeat := b.repeat(now, glasses.SenderApp, f); isRepeat {
+		return out
+	}
+	out := []Output{{Action: Append, Row: rowOf(now, glasses.SenderApp, f)}}
+	if glasses.KindOf(f.Type) != glasses.KindRequest {
+		return out
+	}
+	parsed, err := glasses.ParseCommand(f.Type, f.Payload)
+	if err != nil {
+		return append(out, b.FailCommand(now, f.ID, glasses.CodeBadPayload, err.Error())...)
+	}
+	b.add(f.ID, Command{Type: f.Type, Payload: f.Payload, askedOf: player, raw: raw}, now, parsed)
+	if player == Nobody {
+		return append(out, b.NotConnected(now, f.ID)...)
+	}
+	return append(out, Output{Action: ToGlasses, Data: raw})
+}
+
+// FromGlasses handles a result or an event that was admitted from glasses. Of several glasses only the player is heard,
+// and those that were asked for a result before another became the player.
+func (b *Broker) FromGlasses(now time.Time, from, player PeerID, f glasses.Frame, raw []byte) []Output {
+	cmd, isPending := b.pending[f.ID]
+	isResult := f.Type == glasses.TypeResult
+	wasAsked := isResult && isPending && (cmd.askedOf == from || cmd.askedOf == Nobody)
+	if from != player && !wasAsked {
+		return refuse(now, f.ID, errOnlooker)
+	}
+	row := rowOf(now, glasses.SenderGlasses, f)
+	var answered *Command
+	if isResult {
+		res, err := glasses.ParseResult(f.Payload)
+		if err != nil {
+			return refuse(now, f.ID, err)
+		}
+		if !isPending && !b.Knows(glasses.SenderGlasses, f) {
+			return refuse(now, f.ID, errUnasked)
+		}
+		row.Chip = glasses.ChipErrors
+		if res.OK {
+			row.Chip, answered = glasses.ChipOf(cmd.Type), &cmd
+		}
+	}
+	if out, isRepeat := b.repeat(now, glasses.SenderGlasses, f); isRepeat {
+		return out
+	}
+	if isResult {
+		delete(b.pending, f.ID)
+	}
+	var out []Output
+	if isResult || glasses.FromGlasses(f.Type) { // a type that is not known is only logged
+		out = append(out, Output{Action: ToApps, Data: raw})
+	}
+	return append(out, Output{Action: Append, Row: row, Answered: answered})
+}
+
+// repeat remembers a frame that is new. One that came before is acknowledged and goes nowhere. Results are not
+// compared: after a change of glasses both may answer, and the first counts.
+func (b *Broker) repeat(now time.Time, sender string, f glasses.Frame) (out []Output, isRepeat bool) {
+	kind, digest := glasses.KindOf(f.Type), b.recent.digest(f.Type, f.Payload)
+	key := keyOf(sender, f.ID, kind)
+	before, known := b.recent.find(key)
+	switch {
+	case !known:
+		b.recent.add(key, sentFrame{digest: digest})
+		return nil, false
+	case kind == glasses.KindResult && before.digest == 0:
+		return refuse(now, f.ID, &glasses.Error{Code: glasses.CodeTimeout,
+			Message: "the command was answered already; this came too late"}), true
+	case kind != glasses.KindResult && before.digest != digest:
+		return refuse(now, f.ID, &glasses.Error{Code: glasses.CodeIDReused,
+			Message: "id was used before in this session for another frame; start ids with something random"}), true
+	}
+	row := rowOf(now, sender, f)
+	row.Seq = before.seq
+	return []Output{{Action: Acknowledge, Row: row}}, true
+}
+
+func refuse(now time.Time, id string, err error) []Output {
+	return []Output{{Action: Refuse, Data: ErrorFrame(now, id, err), Err: err}}
+}
+
+// ErrorFrame returns the frame that refuses another one. An err that is no *glasses.Error becomes bad_frame.
+func ErrorFrame(now time.Time, id string, err error) []byte {
+	refusal := badFrame(err.Error())
+	_ = errors.As(err, &refusal)
+	return Encode(now, glasses.TypeError, id, refusal)
+}
+
+// Replay returns the frame of a row, with its seq, for an app that attaches with a cursor; nil for rows that are not
+// for apps.
+func Replay(row glasses.Event) []byte {
+	if row.Sender == glasses.SenderApp || row.Type != glasses.TypeResult && !glasses.FromGlasses(row.Type) {
+		return nil
+	}
+	return Payload(glasses.Frame{
+		V: glasses.Version, Type: row.Type, ID: row.ID, At: row.At, Seq: row.Seq, Payload: row.Payload,
+	})
+}
+
+// rowOf returns the row of a peer's frame.
+func rowOf(now time.Time, sender string, f glasses.Frame) glasses.Event {
+	chip := glasses.ChipOf(f.Type)
+	if sender == glasses.SenderApp && !glasses.IsCommand(f.Type) {
+		chip = glasses.ChipCustom // whatever the service and the glasses call by the same name
+	}
+	return glasses.Event{At: now.UnixMilli(), Kind: glasses.KindOf(f.Type), Chip: chip, Type: f.Type, ID: f.ID,
+		Sender: sender, Payload: f.Payload}
+}
+
+// ServiceRow returns a row of the service itself, without an id.
+func ServiceRow(now time.Time, typ string, payload any) glasses.Event {
+	return glasses.Event{At: now.UnixMilli(), Kind: glasses.KindEvent, Chip: glasses.ChipOf(typ), Type: typ,
+		Sender: glasses.SenderService, Payload: Payload(payload)}
+}
+
+// Encode returns a text frame of the service itself. Its payload must be one that encoding/json can encode.
+func Encode(now time.Time, typ, id string, payload any) []byte {
+	return Payload(glasses.Frame{V: glasses.Version, Type: typ, ID: id, At: now.UnixMilli(), Payload: Payload(payload)})
+}
+
+// Payload encodes a structure of our own, which always succeeds.
+func Payload(v any) json.RawMessage {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return json.RawMessage("{}")
+	}
+	return data
+}

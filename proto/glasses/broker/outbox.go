@@ -1,0 +1,90 @@
+package broker
+
+// Bounds limit what waits for one peer. Frames of streams are counted apart from those that must not be lost.
+type Bounds struct {
+	Frames       int // frames that must not be lost
+	Bytes        int // of all frames
+	StreamFrames int
+	StreamBytes  int
+}
+
+// Delivery is what became of a frame for a peer.
+type Delivery int
+
+// Deliveries.
+const (
+	Queued   Delivery = iota
+	Dropped           // a frame of a stream, for a peer that is behind
+	Overflow          // the peer is too far behind: end its connection; it attaches again with its cursor
+)
+
+// Parcel is a frame on its way to a peer.
+type Parcel interface {
+	Size() int // bytes
+	// IsStream reports whether the frame may be dropped.
+	IsStream() bool
+}
+
+// Outbox is what one peer has not received: frames that wait and frames that are being written. It is not safe for
+// concurrent use.
+type Outbox[P Parcel] struct {
+	bounds        Bounds
+	queue         []P
+	frames, bytes int // bytes of all, frames without streams
+	streamFrames  int
+	streamBytes   int
+}
+
+// NewOutbox returns an empty outbox.
+func NewOutbox[P Parcel](bounds Bounds) *Outbox[P] { return &Outbox[P]{bounds: bounds} }
+
+// Put queues a frame if its bounds allow; one frame alone is always allowed.
+func (o *Outbox[P]) Put(p P) Delivery {
+	size := p.Size()
+	isFull := o.bytes > 0 && o.bytes+size > o.bounds.Bytes
+	if p.IsStream() {
+		if isFull || o.streamFrames >= o.bounds.StreamFrames ||
+			o.streamFrames > 0 && o.streamBytes+size > o.bounds.StreamBytes {
+			return Dropped
+		}
+	} else if isFull || o.frames >= o.bounds.Frames {
+		return Overflow
+	}
+	o.queue = append(o.queue, p)
+	o.account(p, 1)
+	return Queued
+}
+
+// Take returns what waits. Its frames count until Written is called for each.
+func (o *Outbox[P]) Take() []P {
+	batch := o.queue
+	o.queue = nil
+	return batch
+}
+
+// Len returns how many frames wait to be taken.
+func (o *Outbox[P]) Len() int { return len(o.queue) }
+
+// Written notes that a taken frame has left.
+func (o *Outbox[P]) Written(p P) { o.account(p, -1) }
+
+func (o *Outbox[P]) account(p P, sign int) {
+	o.bytes += sign * p.Size()
+	if p.IsStream() {
+		o.streamFrames += sign
+		o.streamBytes += sign * p.Size()
+		return
+	}
+	o.frames += sign
+}
+
+// IsPressed reports whether so much of streams waits that their sender should pause.
+func (o *Outbox[P]) IsPressed() bool { return o.streamsExceed(4) }
+
+// IsRelieved reports whether a sender that paused may go on.
+func (o *Outbox[P]) IsRelieved() bool { return !o.streamsExceed(8) }
+
+// streamsExceed reports whether more waits of streams than a fraction of their bounds.
+func (o *Outbox[P]) streamsExceed(fraction int) bool {
+	return o.streamFrames > o.bounds.StreamFrames/fraction || o.streamBytes > o.bounds.StreamBytes/fraction
+}

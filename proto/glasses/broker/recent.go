@@ -1,0 +1,68 @@
+package broker
+
+import (
+	"hash/maphash"
+
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// frameKey names a frame as the log's uniqueness does.
+type frameKey struct{ sender, id, kind string }
+
+// keyOf returns a frame's key. A result counts once, whoever sends it.
+func keyOf(sender, id, kind string) frameKey {
+	if kind == glasses.KindResult {
+		sender = ""
+	}
+	return frameKey{sender, id, kind}
+}
+
+// sentFrame is what is remembered of a frame: a digest of its content, 0 for frames of the service, and the seq of its
+// row where the host has reported one.
+type sentFrame struct {
+	digest uint64
+	seq    int64
+}
+
+// recentFrames remembers a session's latest frames in a ring.
+type recentFrames struct {
+	seed  maphash.Seed
+	limit int
+	known map[frameKey]sentFrame
+	ring  []frameKey
+	next  int
+}
+
+func newRecentFrames(limit int) *recentFrames {
+	return &recentFrames{seed: maphash.MakeSeed(), limit: limit, known: map[frameKey]sentFrame{}}
+}
+
+// digest returns a hash of a frame's content, comparable within one recentFrames.
+func (r *recentFrames) digest(typ string, payload []byte) uint64 {
+	var h maphash.Hash
+	h.SetSeed(r.seed)
+	_, _ = h.WriteString(typ)
+	_ = h.WriteByte(0)
+	_, _ = h.Write(payload)
+	return h.Sum64()
+}
+
+func (r *recentFrames) find(k frameKey) (sentFrame, bool) {
+	known, ok := r.known[k]
+	return known, ok
+}
+
+// add remembers a frame unless it is known already, and forgets the oldest frame over the limit.
+func (r *recentFrames) add(k frameKey, frame sentFrame) {
+	if _, known := r.known[k]; known {
+		return
+	}
+	r.known[k] = frame
+	if len(r.ring) < r.limit {
+		r.ring = append(r.ring, k)
+		return
+	}
+	delete(r.known, r.ring[r.next])
+	r.ring[r.next] = k
+	r.next = (r.next + 1) % r.limit
+}

@@ -1,0 +1,12 @@
+package glasses
+
+// Close codes with which the service ends a connection.
+const (
+	CloseTooBig      = 1009 // a frame was too big
+	CloseStore       = 1011 // the log or the store failed
+	CloseRestart     = 1012 // the service or the session restarts
+	CloseSlow        = 1013 // the peer is too far behind, or too many are attached
+	CloseBadHello    = 4400
+	CloseBadSecret   = 4401 // to a page: the person signed out
+	CloseSessionOver = 4410
+)

@@ -1,0 +1,38 @@
+package render_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/render"
+)
+
+func TestTextSizes(t *testing.T) {
+	for _, m := range glasses.Models() {
+		sizes := render.TextSizes(m)
+		if m.Panel == nil {
+			if sizes != nil || render.TextSizeWords(m) != "" {
+				t.Errorf("%s has no panel, and %v", m.ID, sizes)
+			}
+			continue
+		}
+		if len(sizes) != len(glasses.Styles()) {
+			t.Fatalf("%s: %v", m.ID, sizes)
+		}
+		for i, s := range sizes {
+			if s.Lines < 1 || s.Lines*s.Line > m.Panel.Height || i > 0 && s.Size > sizes[i-1].Size {
+				t.Errorf("%s: %+v", m.ID, sizes)
+			}
+			if m.Panel.TextLines > 0 && s.Style == glasses.StyleBody && s.Lines != m.Panel.TextLines {
+				t.Errorf("%s has %d lines, its panel %d", m.ID, s.Lines, m.Panel.TextLines)
+			}
+		}
+		if large, title := sizes[0], sizes[1]; large.Size < title.Size*3/2 {
+			t.Errorf("%s: large is %d, title %d", m.ID, large.Size, title.Size)
+		}
+		if words := render.TextSizeWords(m); !strings.HasPrefix(words, "large ") {
+			t.Errorf("%s: %s", m.ID, words)
+		}
+	}
+}

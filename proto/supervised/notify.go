@@ -1,0 +1,73 @@
+package supervised
+
+import (
+	"net"
+	"os"
+	"strconv"
+	"time"
+)
+
+// The variables in which systemd names its notification socket and the watchdog's limit (sd_notify(3),
+// sd_watchdog_enabled(3)).
+const (
+	notifySocket = "NOTIFY_SOCKET"
+	watchdogUSec = "WATCHDOG_USEC"
+	watchdogPID  = "WATCHDOG_PID"
+)
+
+// Notifier reports the program's state to the service manager. The zero value and nil report nothing. Its methods do
+// not block and never fail.
+type Notifier struct {
+	socket   string
+	interval time.Duration
+	last     time.Time
+}
+
+// NewNotifier returns the Notifier that the environment describes, and removes its variables so that child processes do
+// not report in the program's place.
+func NewNotifier() *Notifier {
+	n := &Notifier{socket: os.Getenv(notifySocket)}
+	usec, pid := os.Getenv(watchdogUSec), os.Getenv(watchdogPID)
+	for _, name := range []string{notifySocket, watchdogUSec, watchdogPID} {
+		_ = os.Unsetenv(name)
+	}
+	limit, err := strconv.ParseInt(usec, 10, 64)
+	ours := pid == "" || pid == strconv.Itoa(os.Getpid())
+	if err == nil && ours && limit > 0 && limit < int64(time.Hour/time.Microsecond) {
+		n.interval = time.Duration(limit) * time.Microsecond / 3
+	}
+	return n
+}
+
+// Ready reports that the program serves.
+func (n *Notifier) Ready() { n.send("READY=1\nSTATUS=serving") }
+
+// Stopping reports that the program drains, and why.
+func (n *Notifier) Stopping(why string) { n.send("STOPPING=1\nSTATUS=stopping: " + why) }
+
+// Waiting reports what the program waits for before it is ready.
+func (n *Notifier) Waiting(what string) { n.send("STATUS=" + what) }
+
+// Alive resets the watchdog, at most once in a third of its limit. Call it from the loop that must not hang, on every
+// turn and from one goroutine only.
+func (n *Notifier) Alive(now time.Time) {
+	if n == nil || n.interval <= 0 || now.Sub(n.last) < n.interval && !now.Before(n.last) {
+		return
+	}
+	n.last = now
+	n.send("WATCHDOG=1")
+}
+
+// send writes one datagram. A socket name that begins with @ is abstract, in package net as in systemd.
+func (n *Notifier) send(text string) {
+	if n == nil || n.socket == "" {
+		return
+	}
+	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: n.socket, Net: "unixgram"})
+	if err != nil {
+		return
+	}
+	_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
+	_, _ = conn.Write([]byte(text))
+	_ = conn.Close()
+}
