@@ -142,53 +142,6 @@ func roundTrip(ctx context.Context, app *websocket.Conn, frame []byte) error {
 	}
 }
 
-// minute measures a scenario of 60 s of virtual time: an app of its own process on loopback, 120 commands, 6 pictures.
-func (b *bench) minute(p *peer) error {
-	scenario, err := filepath.Abs("packaging/e2e/testdata/scenarios/minute.json")
-	if err != nil {
-		return err
-	}
-	var times []time.Duration
-	for range b.runs {
-		d, err := b.oneMinute(p, scenario)
-		if err != nil {
-			return err
-		}
-		times = append(times, d)
-	}
-	b.rows = append(b.rows, row{"scenario of 60 s of virtual time on LocalSim", ms(median(times)), "", "", "< 100 ms"})
-	return nil
-}
-
-func (b *bench) oneMinute(p *peer, scenario string) (time.Duration, error) {
-	var s struct{ SessionID, AppEndpoint, AppTokenFile string }
-	if err := p.call("startLocalSimulation", map[string]any{"fresh": true, "clock": "virtual"}, &s); err != nil {
-		return 0, err
-	}
-	app := exec.Command(filepath.Join(b.work, "minute"))
-	app.Env = []string{"SERVICE_GLASSES_URL=" + s.AppEndpoint, "SERVICE_GLASSES_SECRET_FILE=" + s.AppTokenFile}
-	if err := app.Start(); err != nil {
-		return 0, err
-	}
-	defer func() { app.Process.Kill(); app.Wait() }()
-	var attached struct{ Status string }
-	if err := p.call("waitForEvent", map[string]any{"sessionId": s.SessionID, "type": "display.show",
-		"timeoutSeconds": 20}, &attached); err != nil {
-		return 0, err
-	}
-	var report struct{ Verdict, Summary string }
-	d, err := timed(func() error {
-		return p.call("replaySession", map[string]any{"sessionId": s.SessionID, "file": scenario}, &report)
-	})
-	if err == nil && report.Verdict != "pass" {
-		err = fmt.Errorf("the scenario did not pass: %s", report.Summary)
-	}
-	if err == nil {
-		err = p.call("closeSession", map[string]any{"sessionId": s.SessionID}, &attached)
-	}
-	return d, err
-}
-
 // call calls a tool and reads its structured answer.
 func (p *peer) call(tool string, args map[string]any, into any) error {
 	data, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 7, "method": "tools/call",

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// What the scenario of a minute needs at least of each connection: the app shows a tree at each of its 60 seconds and
+// after each of the 18 things that happen to it, and reacts to the result of each of these shows; the glasses are asked
+// for each second, for each thing that happens and for each show.
+const (
+	minuteShows       = 60 + 18
+	minuteWithApp     = 2 * minuteShows
+	minuteWithGlasses = 60 + 18 + minuteShows
+	minutePictures    = 6
+	minuteRuns        = 5
+	minuteFrame       = `{"v":1,"type":"display.show","id":"minute-100","at":0,"payload":{"tree":` + minuteTree + `}}`
+	minuteTree        = `{"type":"column","padding":8,"children":[` + minuteLine + `,` + minuteLine + `,` + minuteLine + `]}`
+	minuteLine        = `{"type":"text","text":"seconds 10"}`
+)
+
+// minute measures a scenario of 60 s of virtual time, with an app of its own process on loopback, 78 pictures on the
+// panel and six files, against its parts: as many exchanges over a bare connection to each of the two processes, and
+// the six pictures drawn and encoded.
+func (b *bench) minute(p *peer) error {
+	scenario, err := filepath.Abs("packaging/e2e/testdata/scenarios/minute.json")
+	if err != nil {
+		return err
+	}
+	picture, err := nanoseconds(exec.Command(filepath.Join(b.work, "drawing"), "rayban_display", "png"))
+	if err != nil {
+		return err
+	}
+	bare, err := b.startBare("barerelay")
+	if err != nil {
+		return err
+	}
+	defer bare.stop()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	app, err := dial(ctx, "ws"+strings.TrimPrefix(bare.url, "http")+"/echo", nil)
+	if err != nil {
+		return err
+	}
+	defer app.CloseNow()
+	glasses, err := spawn(exec.Command(filepath.Join(b.work, "echo")))
+	if err != nil {
+		return err
+	}
+	defer glasses.close()
+	var ours, floor []time.Duration
+	for range minuteRuns {
+		d, err := b.oneMinute(p, scenario)
+		if err != nil {
+			return err
+		}
+		ours = append(ours, d)
+		if d, err = timed(func() error { return minuteParts(ctx, app, glasses) }); err != nil {
+			return err
+		}
+		floor = append(floor, d+minutePictures*picture)
+	}
+	b.rows = append(b.rows, timesRow("scenario of 60 s of virtual time on LocalSim / its parts, five runs", ours, floor,
+		medianMs, "< 100 ms"))
+	return nil
+}
+
+// minuteParts exchanges over bare connections what the scenario exchanges with its app and its glasses.
+func minuteParts(ctx context.Context, app *websocket.Conn, glasses *peer) error {
+	for range minuteWithApp {
+		if err := app.Write(ctx, websocket.MessageText, []byte(minuteFrame)); err != nil {
+			return err
+		}
+		if _, _, err := app.Read(ctx); err != nil {
+			return err
+		}
+	}
+	for range minuteWithGlasses {
+		if err := glasses.exchange(minuteFrame); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bench) oneMinute(p *peer, scenario string) (time.Duration, error) {
+	var s struct{ SessionID, AppEndpoint, AppTokenFile string }
+	if err := p.call("startLocalSimulation", map[string]any{"fresh": true, "clock": "virtual"}, &s); err != nil {
+		return 0, err
+	}
+	app := exec.Command(filepath.Join(b.work, "minute"))
+	app.Env = []string{"SERVICE_GLASSES_URL=" + s.AppEndpoint, "SERVICE_GLASSES_SECRET_FILE=" + s.AppTokenFile}
+	if err := app.Start(); err != nil {
+		return 0, err
+	}
+	defer func() { app.Process.Kill(); app.Wait() }()
+	var attached struct{ Status string }
+	if err := p.call("waitForEvent", map[string]any{"sessionId": s.SessionID, "type": "display.show",
+		"timeoutSeconds": 20}, &attached); err != nil {
+		return 0, err
+	}
+	var report struct{ Verdict, Summary string }
+	d, err := timed(func() error {
+		return p.call("replaySession", map[string]any{"sessionId": s.SessionID, "file": scenario}, &report)
+	})
+	if err == nil && report.Verdict != "pass" {
+		err = fmt.Errorf("the scenario did not pass: %s", report.Summary)
+	}
+	if err == nil {
+		err = p.call("closeSession", map[string]any{"sessionId": s.SessionID}, &attached)
+	}
+	return d, err
+}
