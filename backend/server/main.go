@@ -83,7 +83,7 @@ func serve(ctx context.Context, cmd *cobra.Command, stderr io.Writer) error {
 		listener.Close()
 		return err
 	}
-	log.Info("serving", "listen", listener.Addr().String(), "base_url", c.BaseURL, "version", buildinfo.Version)
+	log.Info("started", "address", listener.Addr().String(), "backend", c.BaseURL, "version", buildinfo.Version)
 	notify.Ready()
 	defer context.AfterFunc(ctx, func() { notify.Stopping("asked to") })()
 	err = backend.Serve(ctx, listener)

@@ -31,7 +31,7 @@ func protect(o Options, listeners []net.Listener) (protection, error) {
 		probe = peerowner.Probe
 	}
 	if err := probe(); err != nil {
-		o.Log.Warn("the owners of connections cannot be learnt; signing in asks for a word", "err", err)
+		o.Log.Warn("failed to find the owners of connections, signing in asks for a word", "err", err)
 		word := newWord()
 		return protection{listeners: listeners, word: word}, writeKept(o.DataDir, wordFile, word)
 	}

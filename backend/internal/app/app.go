@@ -66,7 +66,7 @@ func New(ctx context.Context, o Options) (*App, error) {
 			store.Close()
 			return nil, fmt.Errorf("end browser sessions: %w", err)
 		}
-		o.Log.Info("signed out every browser", "sessions", ended)
+		o.Log.Info("signed out every browser", "count", ended)
 	}
 	a := &App{config: c, log: o.Log, store: store, signedOut: ended > 0}
 	if err := a.compose(o); err != nil {

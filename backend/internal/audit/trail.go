@@ -16,6 +16,7 @@ const (
 	TrailView     TrailAction = "view"
 	TrailApprove  TrailAction = "approve"
 	TrailDeny     TrailAction = "deny"
+	TrailCancel   TrailAction = "cancel" // by the client, which no longer polls the code
 	TrailRedeem   TrailAction = "redeem"
 	TrailRevoke   TrailAction = "revoke"
 	TrailThrottle TrailAction = "throttle"
@@ -33,7 +34,7 @@ const (
 // AnybodysTrail returns the actions that anybody can cause without an account, so that the number of their lines must
 // be bounded.
 func AnybodysTrail() []TrailAction {
-	return []TrailAction{TrailIssue, TrailView, TrailThrottle, TrailDeny}
+	return []TrailAction{TrailIssue, TrailView, TrailThrottle, TrailDeny, TrailCancel}
 }
 
 // TrailRef hashes what a line is about; kind separates an address from an account of the same text. The hash hides

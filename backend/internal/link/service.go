@@ -239,15 +239,15 @@ func (s *Service) decide(ctx context.Context, userCode string, to State, account
 }
 
 // Cancel ends a code that its client will no longer poll: it cannot be approved afterwards, and a token that was
-// never received is revoked. It returns ErrUnknown if the code is unknown, its token is in use, or the token was
-// already revoked.
+// never received is revoked. Cancelling a code again succeeds. It returns ErrUnknown if the code is unknown or its token
+// is in use.
 func (s *Service) Cancel(ctx context.Context, deviceCode string) error {
 	if !secret.Valid(secret.DeviceCode, deviceCode) {
 		return ErrUnknown
 	}
 	hash := s.hash.Hash("device_code", deviceCode)
 	s.forget(hash)
-	return s.codes.Cancel(ctx, hash, s.now(), s.trace(ctx, audit.TrailDeny))
+	return s.codes.Cancel(ctx, hash, s.now(), s.trace(ctx, audit.TrailCancel))
 }
 
 // Authenticate returns the owner of a bearer token, or ErrUnknown, ErrRevoked or ErrTokenExpired. A token of a

@@ -118,7 +118,7 @@ type CodeStore interface {
 	// Decide changes the state of a code that is pending and not expired at now, and reports whether it did.
 	Decide(ctx context.Context, userHash string, to State, accountID string, now time.Time, t audit.Trace) (bool, error)
 	// Cancel denies a pending or approved code, or revokes the link of a redeemed code if it was never used. It
-	// returns ErrUnknown if there was nothing to cancel.
+	// changes nothing if that happened before, and returns ErrUnknown if there was nothing to cancel.
 	Cancel(ctx context.Context, deviceHash string, now time.Time, t audit.Trace) error
 	// RaiseInterval stores a longer poll interval for a pending code.
 	RaiseInterval(ctx context.Context, deviceHash string, interval time.Duration) error

@@ -173,13 +173,13 @@ func (s *Sender) try(ctx context.Context, w waiting, again []waiting) []waiting 
 		s.drop(w, err)
 		return again
 	}
-	s.o.Log.Info("failed to send mail, will retry", "account", w.message.AccountID, "tries", w.tries, "err", reason(err))
+	s.o.Log.Info("failed to send mail, will retry", "account", w.message.AccountID, "try", w.tries, "err", reason(err))
 	w.due = time.Now().Add(s.o.Wait(max(w.tries, 1)))
 	return append(again, w)
 }
 
 func (s *Sender) drop(w waiting, err error) {
-	s.o.Log.Warn("dropped mail", "account", w.message.AccountID, "tries", w.tries, "err", reason(err))
+	s.o.Log.Warn("dropped mail", "account", w.message.AccountID, "try", w.tries, "err", reason(err))
 }
 
 // drain tries once more to send the waiting messages.

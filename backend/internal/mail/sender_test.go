@@ -249,9 +249,9 @@ func TestSender_RetriesTemporaryRefusals(t *testing.T) {
 	send()
 	server.letter(t)
 	send()
-	log.waitFor(t, "tries=1 err=\"refused with code 550\"")
+	log.waitFor(t, "try=1 err=\"refused with code 550\"")
 	send()
-	log.waitFor(t, "tries=5 err=\"refused with code 451\"")
+	log.waitFor(t, "try=5 err=\"refused with code 451\"")
 	if strings.Count(log.String(), "dropped mail") != 2 {
 		t.Errorf("log: %s", log)
 	}

@@ -42,7 +42,7 @@ func Control(ctx context.Context, action string, o Options) (Report, error) {
 	if action == "install" {
 		return m.install(ctx, text, was, o)
 	}
-	c, err := m.open(was)
+	c, err := m.open(was, text)
 	if err != nil {
 		return Report{}, err
 	}
@@ -76,17 +76,25 @@ func fileError(err error) error {
 }
 
 // install creates what the server needs, has the server check it as the service's user, registers the service and
-// starts it. What it was interrupted in, the next install completes.
+// starts it. If an update fails, the service runs as before. The next install completes one that was interrupted.
 func (m manager) install(ctx context.Context, old string, was spec, o Options) (Report, error) {
 	s, created, err := prepare(ctx, was, o)
 	if err != nil {
 		return Report{}, err
 	}
-	c, err := m.open(s)
+	c, err := m.open(s, m.text(s))
 	if err != nil {
 		return Report{}, err
 	}
-	change, err := m.register(ctx, c, s, old)
+	before := registered{text: old, spec: was}
+	if old != "" {
+		if before.control, err = m.open(was, old); err != nil {
+			return Report{}, err
+		}
+		state, _, _ := m.state(ctx, before.control)
+		before.runs = state == StateRunning || state == StateStarting
+	}
+	change, err := m.register(ctx, c, s, before)
 	if err != nil {
 		return Report{}, err
 	}
@@ -94,6 +102,9 @@ func (m manager) install(ctx context.Context, old string, was spec, o Options) (
 		return Report{}, &Error{CodeFile, err.Error(), "correct it, then run `service-backend service install` again"}
 	}
 	if err := m.start(ctx, c, s); err != nil {
+		if change == Updated {
+			err = m.restore(ctx, before, err)
+		}
 		return Report{}, err
 	}
 	r := m.report(ctx, c, s, m.text(s))
@@ -127,31 +138,59 @@ func prepare(ctx context.Context, was spec, o Options) (spec, []string, error) {
 	return s, append(created, files...), s.validate(runtime.GOOS)
 }
 
-// register makes the service manager know the service as s describes it. After a failed update the old description is
-// written back, but the service is stopped and not registered until the next install succeeds.
-func (m manager) register(ctx context.Context, c control, s spec, old string) (change string, err error) {
-	if old == m.text(s) && m.starts() {
+// registered is the service as install found it. Its text is empty if there was none.
+type registered struct {
+	text    string
+	spec    spec
+	control control
+	runs    bool
+}
+
+// register makes the service manager know the service as s describes it. If an update fails, the service is registered
+// and runs as before.
+func (m manager) register(ctx context.Context, c control, s spec, before registered) (change string, err error) {
+	if before.text == m.text(s) && m.starts() {
 		return Unchanged, nil
 	}
-	if old == "" {
+	if before.text == "" {
 		if err := m.create(c); err != nil {
 			return "", m.refused("install", s, err)
 		}
 		return Created, nil
 	}
-	if err := m.stop(ctx, c, s); err != nil {
-		return "", err
+	err = m.stop(ctx, c, s)
+	if err == nil {
+		err = m.refused("update", s, m.remove(c))
 	}
-	if err := m.remove(c); err != nil {
-		return "", m.refused("update", s, err)
+	if err == nil {
+		err = m.refused("update", s, m.create(c))
 	}
-	if err := m.create(c); err != nil {
-		if m.path != "" {
-			_ = os.WriteFile(m.path, []byte(old), m.mode)
-		}
-		return "", m.refused("update", s, err)
+	if err != nil {
+		return "", m.restore(ctx, before, err)
 	}
 	return Updated, nil
+}
+
+// restore registers the service as it was before a failed update, and starts it if it ran. It returns the failure, with
+// what could not be restored.
+func (m manager) restore(ctx context.Context, before registered, failure error) error {
+	var err error
+	if text, _, bad := m.read(); bad != nil || text != before.text || !m.starts() {
+		if bad == nil {
+			_ = m.remove(before.control) // it may be registered by half
+		}
+		if err = m.create(before.control); err != nil && m.path != "" {
+			_ = os.WriteFile(m.path, []byte(before.text), m.mode) // the next install reads its settings there
+		}
+	}
+	if err == nil && before.runs {
+		err = m.start(ctx, before.control, before.spec)
+	}
+	if err == nil {
+		return failure
+	}
+	hint := "correct the cause, then run `service-backend service install` again"
+	return &Error{CodeRefused, fmt.Sprintf("%v; the service does not run as before either: %v", failure, err), hint}
 }
 
 // create registers the service, and takes back what a failed registration left.

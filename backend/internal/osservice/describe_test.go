@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -51,7 +52,7 @@ func TestDescriptions(t *testing.T) {
 	golden(t, "openrc.sh", describe("openrc.sh")(sample))
 	golden(t, "sysv.sh", describe("sysv.sh")(sample))
 	golden(t, "launchd.plist", describe("launchd.plist")(mac))
-	c := managers()["windows-service"].config(windows)
+	c := managers()["windows-service"].config(windows, describeWindows(windows))
 	text, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		t.Fatal(err)
@@ -209,4 +210,31 @@ func serverDir(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// TestRunAs_HasTheUsersGroups reads a file that only a second group of the user may read.
+func TestRunAs_HasTheUsersGroups(t *testing.T) {
+	if !usersystemd.EnterSystem(t, serverDir(t)) {
+		return
+	}
+	const file = "/etc/server.key"
+	for _, step := range [][]string{
+		{"groupadd", "keys"}, {"useradd", "--system", "--groups", "keys", "server"}, {"touch", file}, {"chgrp", "keys", file},
+		{"chmod", "640", file},
+	} {
+		if out, err := exec.Command(step[0], step[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v: %s", step, err, out)
+		}
+	}
+	u, err := user.Lookup("server")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("cat", file)
+	if err := runAs(cmd, u); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
 }

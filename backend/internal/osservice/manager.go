@@ -112,23 +112,25 @@ type control interface {
 	Status() (service.Status, error)
 }
 
-// config is what kardianos/service registers.
-func (m manager) config(s spec) *service.Config {
+// config is what kardianos/service registers: the service s, with the description text.
+func (m manager) config(s spec, text string) *service.Config {
 	c := &service.Config{
 		Name: m.name, DisplayName: Name, Description: "HTTP server of the service", Executable: s.Program, UserName: s.User,
 		Arguments: []string{"--config", s.Settings}, Option: service.KeyValue{},
 	}
 	if m.path == "" {
-		c.Description = m.text(s)
+		c.Description = text
 		c.Option["OnFailure"], c.Option["OnFailureDelayDuration"], c.Option["OnFailureResetPeriod"] = "restart", "1s", 60
 		return c
 	}
-	c.Option[m.option] = m.text(s)
+	c.Option[m.option] = text
 	return c
 }
 
-// open returns the handle of the service as s describes it.
-func (m manager) open(s spec) (control, error) { return service.New(nil, m.config(s)) }
+// open returns the handle of the service s with the description text.
+func (m manager) open(s spec, text string) (control, error) {
+	return service.New(nil, m.config(s, text))
+}
 
 // read returns the description that is registered; fs.ErrNotExist when there is none. One that install did not write is
 // an error.

@@ -4,6 +4,7 @@ package osservice
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -78,7 +79,7 @@ func TestRegister_CreatesUpdatesAndLeavesAlone(t *testing.T) {
 	if _, _, err := m.read(); !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}
-	change, err := m.register(t.Context(), f, sample, "")
+	change, err := m.register(t.Context(), f, sample, registered{})
 	if err != nil || change != Created {
 		t.Fatalf("%q, %v", change, err)
 	}
@@ -89,18 +90,18 @@ func TestRegister_CreatesUpdatesAndLeavesAlone(t *testing.T) {
 	if diff := cmp.Diff(sample, s); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
-	if change, err := m.register(t.Context(), f, sample, text); err != nil || change != Unchanged {
+	if change, err := m.register(t.Context(), f, sample, registered{text: text}); err != nil || change != Unchanged {
 		t.Errorf("%q, %v", change, err)
 	}
 	f.running, f.calls = true, nil
-	if change, err := m.register(t.Context(), f, sample, text+"# changed\n"); err != nil || change != Updated {
+	if change, err := m.register(t.Context(), f, sample, registered{text: text + "# changed\n"}); err != nil || change != Updated {
 		t.Errorf("%q, %v", change, err)
 	}
 	if diff := cmp.Diff([]string{"stop", "uninstall", "install"}, f.calls); diff != "" {
 		t.Error(diff)
 	}
 	m.boot = filepath.Join(t.TempDir(), "none") // disabled by a person, or by an install that was interrupted
-	if change, err := m.register(t.Context(), f, sample, text); err != nil || change != Updated {
+	if change, err := m.register(t.Context(), f, sample, registered{text: text}); err != nil || change != Updated {
 		t.Errorf("%q, %v", change, err)
 	}
 }
@@ -108,27 +109,67 @@ func TestRegister_CreatesUpdatesAndLeavesAlone(t *testing.T) {
 func TestRegister_LeavesNothingHalfDone(t *testing.T) {
 	m, f := in(t)
 	f.fails["install"] = true
-	_, err := m.register(t.Context(), f, sample, "")
+	_, err := m.register(t.Context(), f, sample, registered{})
 	refused(t, err, CodeRefused)
 	if _, err := os.Stat(m.path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file is left: %v", err)
 	}
 	f.fails["uninstall"] = true // the manager does not even forget it
-	_, err = m.register(t.Context(), f, sample, "")
+	_, err = m.register(t.Context(), f, sample, registered{})
 	refused(t, err, CodeRefused)
 	if _, err := os.Stat(m.path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file is left: %v", err)
 	}
+}
 
-	f.fails = map[string]bool{}
-	if _, err := m.register(t.Context(), f, sample, ""); err != nil {
+// TestRegister_RestoresWhatRanBeforeAFailedUpdate has each step of an update fail.
+func TestRegister_RestoresWhatRanBeforeAFailedUpdate(t *testing.T) {
+	for _, step := range []string{"stop", "uninstall", "install"} {
+		for _, runs := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s fails, running: %v", step, runs), func(t *testing.T) {
+				m, f := in(t)
+				old := sample
+				old.Program = filepath.Join(t.TempDir(), "old")
+				if err := os.WriteFile(old.Program, nil, 0o755); err != nil {
+					t.Fatal(err)
+				}
+				was := &fake{path: m.path, text: m.text(old) + "# of an earlier version\n", fails: map[string]bool{}}
+				before := registered{text: was.text, spec: old, control: was, runs: runs}
+				if err := m.create(was); err != nil {
+					t.Fatal(err)
+				}
+				f.running, f.fails[step] = runs || step == "stop", true
+				_, err := m.register(t.Context(), f, sample, before)
+				refused(t, err, CodeRefused)
+				if text, _, err := m.read(); err != nil || text != was.text {
+					t.Errorf("registered is %q, %v", text, err)
+				}
+				if info, err := os.Stat(m.path); err != nil || info.Mode().Perm() != m.mode {
+					t.Errorf("%v, %v", info, err)
+				}
+				if was.running != runs {
+					t.Errorf("running is %v", was.running)
+				}
+			})
+		}
+	}
+}
+
+// TestRegister_KeepsTheDescriptionItCannotRestore expects the settings of the service where the next install looks for
+// them, and an error that names both failures.
+func TestRegister_KeepsTheDescriptionItCannotRestore(t *testing.T) {
+	m, f := in(t)
+	was := &fake{path: m.path, text: f.text + "# old\n", fails: map[string]bool{}}
+	if err := m.create(was); err != nil {
 		t.Fatal(err)
 	}
-	old := f.text + "# old\n"
-	f.fails["install"] = true
-	_, err = m.register(t.Context(), f, sample, old)
+	f.fails["install"], was.fails["install"] = true, true
+	_, err := m.register(t.Context(), f, sample, registered{text: was.text, spec: sample, control: was, runs: true})
 	refused(t, err, CodeRefused)
-	if text, _, err := m.read(); err != nil || text != old {
+	if strings.Count(err.Error(), "no install") != 2 {
+		t.Error(err)
+	}
+	if text, _, err := m.read(); err != nil || text != was.text {
 		t.Errorf("what was installed before is %q, %v", text, err)
 	}
 }
@@ -143,7 +184,7 @@ func TestUninstall_KeepsDataAndRemovesLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.register(t.Context(), f, s, ""); err != nil {
+	if _, err := m.register(t.Context(), f, s, registered{}); err != nil {
 		t.Fatal(err)
 	}
 	f.running = true

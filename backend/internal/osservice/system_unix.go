@@ -30,9 +30,17 @@ func own(path string, u *user.User, mode os.FileMode) error {
 	return err
 }
 
-// runAs has a command run as the user, who has no other groups.
+// runAs has a command run as the user with all of the user's groups, as service managers do.
 func runAs(cmd *exec.Cmd, u *user.User) error {
 	c, err := credential(u)
+	if err != nil {
+		return err
+	}
+	groups, err := u.GroupIds()
+	for _, group := range groups {
+		gid, bad := strconv.ParseUint(group, 10, 32)
+		c.Groups, err = append(c.Groups, uint32(gid)), errors.Join(err, bad)
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c}
 	return err
 }

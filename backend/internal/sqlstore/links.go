@@ -90,7 +90,8 @@ func (s *Store) Decide(
 }
 
 // Cancel denies a code that is pending or approved, or revokes the unused link of a redeemed one. Denying comes first:
-// it waits for a code that is being redeemed, whose link then exists. link.ErrUnknown when there was neither.
+// it waits for a code that is being redeemed, whose link then exists. A code that was cancelled before stays as it is.
+// Cancel returns link.ErrUnknown for a code that does not exist or whose token is in use.
 func (s *Store) Cancel(ctx context.Context, deviceHash string, now time.Time, t audit.Trace) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		denied, err := queryAll(ctx, tx, scanOwnedRef, `UPDATE device_codes SET state = 'denied' WHERE device_hash = $1
@@ -112,8 +113,9 @@ func (s *Store) Cancel(ctx context.Context, deviceHash string, now time.Time, t 
 			t.Action = audit.TrailRevoke
 			return traceLinks(ctx, tx, t, revoked)
 		}
-		cancelled, err := hasRow(ctx, tx, "SELECT 1 FROM device_codes WHERE device_hash = $1 AND state = 'denied'",
-			deviceHash)
+		cancelled, err := hasRow(ctx, tx, `SELECT 1 FROM device_codes WHERE device_hash = $1 AND (state = 'denied'
+			OR state = 'redeemed' AND EXISTS (SELECT 1 FROM links WHERE links.id = device_codes.link_id
+				AND links.used_at IS NULL AND links.revoked_at IS NOT NULL))`, deviceHash)
 		if err == nil && !cancelled {
 			err = link.ErrUnknown
 		}

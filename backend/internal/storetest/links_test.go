@@ -161,6 +161,7 @@ func (f *fixture) cancelRedeemed(t *testing.T, ada account.Account) {
 	unused, unusedToken := f.redeem(t, ada)
 	want(t, "cancel with an unused token", f.Cancel(f.ctx, unused.DeviceCode), nil)
 	want(t, "the unused token", errOf(f.Authenticate(f.ctx, unusedToken)), link.ErrRevoked)
+	want(t, "cancel twice with an unused token", f.Cancel(f.ctx, unused.DeviceCode), nil)
 	used, usedToken := f.redeem(t, ada)
 	must(f.Authenticate(f.ctx, usedToken))(t)
 	want(t, "cancel with a used token", f.Cancel(f.ctx, used.DeviceCode), link.ErrUnknown)

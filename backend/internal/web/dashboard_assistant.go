@@ -2,13 +2,13 @@ package web
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/service-dev/service/backend/internal/assistant"
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/grants"
+	"github.com/service-dev/service/proto/backendapi"
 )
 
 // assistantPage is the data of the template "dashboard_assistant".
@@ -109,11 +109,11 @@ func (w *Web) showAssistant(c *call, config assistant.Config, v map[string]strin
 	page.Done, page.Nav, page.Version, page.Was = c.notice(), c.projectNav("assistant"), config.Version, valuesOf(config)
 	page.Updated, page.UpdatedBy = showTime(config.UpdatedAt), config.UpdatedBy
 	if cost := w.Dashboard.Assistant.Cost(config); cost != nil {
-		page.CostNow, page.Priced = dollars(*cost), true
+		page.CostNow, page.Priced = backendapi.Dollars(*cost), true
 	}
 	if entered := withValues(config, v); entered != config {
 		if cost := w.Dashboard.Assistant.Cost(entered); cost != nil {
-			page.CostThen, page.Priced = dollars(*cost), true
+			page.CostThen, page.Priced = backendapi.Dollars(*cost), true
 		}
 	}
 	return w.render(c, page.status(), "dashboard_assistant", page)
@@ -162,20 +162,7 @@ func priceText(price *int64) string {
 	if price == nil {
 		return ""
 	}
-	return " " + dollars(*price) + " a minute."
-}
-
-// dollars formats micro-dollars without rounding: $0.05, $0.0005, $1.20.
-func dollars(micro int64) string {
-	sign := ""
-	if micro < 0 {
-		sign, micro = "-", -micro
-	}
-	cents := strings.TrimRight(fmt.Sprintf("%06d", micro%1_000_000), "0")
-	for len(cents) < 2 {
-		cents += "0"
-	}
-	return fmt.Sprintf("%s$%d.%s", sign, micro/1_000_000, cents)
+	return " " + backendapi.Dollars(*price) + " a minute."
 }
 
 func (w *Web) changeAssistant(c *call) error {

@@ -154,15 +154,6 @@ func TestUndo_ReportsLaterChange(t *testing.T) {
 		`class="note warn"`)
 }
 
-func TestDollars(t *testing.T) {
-	for micro, want := range map[int64]string{0: "$0.00", 50_000: "$0.05", 500: "$0.0005", 1_200_000: "$1.20",
-		120_500: "$0.1205", -10_000: "-$0.01"} {
-		if got := dollars(micro); got != want {
-			t.Errorf("dollars(%d) = %s, want %s", micro, got, want)
-		}
-	}
-}
-
 func TestSummary_OfGrants(t *testing.T) {
 	e := audit.Entry{Action: "grants.changed",
 		Summary: "assistant_config.voice: read_write -> off; assistant_config.sounds: off -> read; credentials: read -> read_write; analytics: read -> off"}

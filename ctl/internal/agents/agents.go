@@ -157,8 +157,8 @@ func (a Agent) State(command string) (state string, now Program, err error) {
 	if !a.Found() {
 		return StateNotFound, Program{}, nil
 	}
-	data, err := os.ReadFile(a.File)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	_, _, data, err := open(a.File)
+	if err != nil {
 		return StateUnreadable, Program{}, fmt.Errorf("read %s: %w", a.File, err)
 	}
 	now, ok, err := a.format.registered(data)

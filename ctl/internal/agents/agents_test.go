@@ -158,14 +158,35 @@ func TestAgent_AddKeepsModeAndSymlink(t *testing.T) {
 	}
 }
 
-func TestAgent_AddRefusesDanglingSymlink(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "mcp.json")
-	if err := os.Symlink("/nowhere/else", file); err != nil {
-		t.Skip(err)
-	}
-	a := Agent{File: file, format: jsonFile{key: "mcpServers"}}
-	if _, err := a.Add(shim, false); err == nil {
-		t.Fatal("it was written through")
+func TestAgent_RefusesDanglingSymlink(t *testing.T) {
+	for _, name := range []string{"mcp.json", filepath.Join("settings", "mcp.json")} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			file := filepath.Join(dir, name)
+			first, _, _ := strings.Cut(name, string(filepath.Separator))
+			link, target := filepath.Join(dir, first), filepath.Join(dir, "dotfiles", "gone")
+			if err := os.Symlink(target, link); err != nil {
+				t.Skip(err)
+			}
+			a := Agent{File: file, signs: []string{dir}, format: jsonFile{key: "mcpServers"}}
+			_, added := a.Add(shim, false)
+			_, removed := a.Remove(false)
+			state, _, seen := a.State(shim.Command)
+			if state != StateUnreadable {
+				t.Errorf("the state is %s", state)
+			}
+			for what, err := range map[string]error{"add": added, "remove": removed, "state": seen} {
+				if err == nil || !strings.Contains(err.Error(), link+" is a link to "+target+", which does not exist") {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			if now, err := os.Readlink(link); err != nil || now != target {
+				t.Errorf("the link is %q, %v", now, err)
+			}
+			if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+				t.Errorf("left behind: %v, %v", entries, err)
+			}
+		})
 	}
 }
 

@@ -32,10 +32,7 @@ func rewrite(file string, dry bool, edit func([]byte) ([]byte, error)) error {
 func open(file string) (target string, mode os.FileMode, data []byte, err error) {
 	target, err = filepath.EvalSymlinks(file)
 	if errors.Is(err, os.ErrNotExist) {
-		if _, err := os.Lstat(file); err == nil {
-			return "", 0, nil, errors.New("it is a link to nothing")
-		}
-		return file, 0o600, nil, nil
+		return file, 0o600, nil, refuseDangling(file)
 	}
 	if err != nil {
 		return "", 0, nil, err
@@ -49,6 +46,20 @@ func open(file string) (target string, mode os.FileMode, data []byte, err error)
 	}
 	data, err = os.ReadFile(target)
 	return target, info.Mode().Perm(), data, err
+}
+
+// refuseDangling returns an error if the missing file, or a directory above it, is a symbolic link whose target does not
+// exist: only the person knows whether the target is to be created or the link is to be removed.
+func refuseDangling(file string) error {
+	for path := file; ; path = filepath.Dir(path) {
+		if info, err := os.Lstat(path); err == nil || path == filepath.Dir(path) {
+			if err == nil && info.Mode()&os.ModeSymlink != 0 {
+				target, _ := os.Readlink(path)
+				return fmt.Errorf("%s is a link to %s, which does not exist; create that or remove the link", path, target)
+			}
+			return nil
+		}
+	}
 }
 
 // replace writes after, unless the file no longer has the content before. done reports whether it did.

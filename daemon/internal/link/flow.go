@@ -40,6 +40,7 @@ type flow struct {
 	finished       time.Time
 	end            *result
 	saving         bool // the token is being saved, so it is too late to stop
+	cancelled      bool // the backend was asked to cancel the code
 }
 
 // result is the outcome of one run of polls. Its fields are set before done is closed and never change afterwards, so

@@ -31,6 +31,8 @@ type fake struct {
 	polling int
 	most    int
 	dead    map[string]bool // tokens that the backend refuses
+	mute    bool            // the backend does not answer about tokens
+	asked   []string        // the tokens that the backend was asked about
 	offline bool            // tokens cannot be revoked
 	revoked []string
 	// cancelled are the device codes that the client gave up.
@@ -79,6 +81,10 @@ func (f *fake) CancelDeviceCode(_ context.Context, _ backend.Target, code string
 func (f *fake) Account(_ context.Context, t backend.Target) (backend.Account, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.asked = append(f.asked, t.Bearer)
+	if f.mute {
+		return backend.Account{}, reset.err
+	}
 	if f.dead[t.Bearer] {
 		return backend.Account{}, &backend.Problem{Code: backend.CodeAuthRequired, HTTPStatus: 401}
 	}

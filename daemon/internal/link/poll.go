@@ -88,6 +88,7 @@ func (m *Manager) poll(ctx context.Context, f *flow) {
 		case err == nil:
 			failures = 0
 			gap = m.scheduleNext(f, answer.PollInterval, "")
+			m.supersede(ctx, f) // by a link that could not be verified when it appeared
 		case problem.HTTPStatus == http.StatusTooManyRequests:
 			failures = 0 // an answer: the backend is there
 			gap = m.scheduleRetry(f, 1, problem)

@@ -2,6 +2,7 @@ package link
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/account"
@@ -9,68 +10,94 @@ import (
 	"github.com/service-dev/service/proto/telemetry"
 )
 
-// cancelTimeout bounds the request that cancels an abandoned code.
-const cancelTimeout = 5 * time.Second
+const (
+	// verifyLinkTimeout bounds the question whether a backend honours a link that another program made.
+	verifyLinkTimeout = 5 * time.Second
+	// cancelTimeout bounds the request that cancels an abandoned code.
+	cancelTimeout = 5 * time.Second
+)
 
-// supersedeAll ends every flow whose backend has a live link by now.
+// supersedeAll ends every flow whose backend has a live link by now. Each link is verified once, and all at the same time,
+// so that a backend that does not answer delays no other.
 func (m *Manager) supersedeAll(ctx context.Context) {
 	m.mu.Lock()
-	var open []*flow
+	open := map[string][]*flow{} // by the backend's address
 	for _, f := range m.flows {
 		if f.supersedable() {
-			open = append(open, f)
+			open[f.target.BaseURL] = append(open[f.target.BaseURL], f)
 		}
 	}
 	m.mu.Unlock()
-	for _, f := range open {
-		m.supersede(ctx, f)
+	var verifying sync.WaitGroup
+	for address, flows := range open {
+		verifying.Go(func() {
+			if l, ok := m.verifiedLinkAt(ctx, address); ok {
+				for _, f := range flows {
+					m.finishWith(f, l)
+				}
+			}
+		})
 	}
+	verifying.Wait()
 }
 
 // supersedable reports whether another link makes the flow unnecessary: it has no outcome yet, and no token of its own
 // is being saved. A login is never superseded, because the person asked for it. m.mu is held.
 func (f *flow) supersedable() bool { return f.finished.IsZero() && !f.saving && !f.exclusive }
 
-// supersede ends a flow with success if auth.json holds a live link for its backend, however it got there, and cancels
-// the flow's code. A link that the backend no longer honours does not count.
+// supersede ends a flow with success if auth.json holds a link for its backend that the backend honours, however it got
+// there.
 func (m *Manager) supersede(ctx context.Context, f *flow) {
 	m.mu.Lock()
 	open := f.supersedable()
 	m.mu.Unlock()
-	if !open || !m.Accounts.For(f.target.BaseURL).Linked() {
+	if !open {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, cancelTimeout)
-	defer cancel()
-	issuer, err := m.backendIDAt(ctx, f.target.BaseURL)
-	if err != nil {
-		m.Log.Warn("failed to read the embedded backend's id", "err", err)
-		return
-	}
-	l := m.Accounts.For(issuer)
-	if l.Linked() {
-		_ = m.verify(ctx, backend.Target{BaseURL: issuer, Bearer: l.AuthToken.Reveal(), Requester: f.target.Requester})
-		l = m.Accounts.For(issuer)
-	}
-	if l.Linked() && m.finishWith(f, l) {
-		m.cancelCode(f)
+	if l, ok := m.verifiedLinkAt(ctx, f.target.BaseURL); ok {
+		m.finishWith(f, l)
 	}
 }
 
-// finishWith ends a flow with a link that was made by other means, unless the flow got an outcome or a token
-// meanwhile.
-func (m *Manager) finishWith(f *flow, l account.Link) bool {
+// verifiedLinkAt returns the link of the backend at address if the backend honours it now. While the backend cannot be
+// asked, the link counts as none: it may have been revoked.
+func (m *Manager) verifiedLinkAt(ctx context.Context, address string) (account.Link, bool) {
+	if !m.Accounts.For(address).Linked() {
+		return account.Link{}, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, verifyLinkTimeout)
+	defer cancel()
+	issuer, err := m.backendIDAt(ctx, address)
+	if err != nil {
+		m.Log.Warn("failed to read the embedded backend's id", "err", err)
+		return account.Link{}, false
+	}
+	l := m.Accounts.For(issuer)
+	if !l.Linked() {
+		return account.Link{}, false
+	}
+	if err := m.verify(ctx, backend.Target{BaseURL: issuer, Bearer: l.AuthToken.Reveal()}); err != nil {
+		m.Log.Debug("failed to verify a link that may end a wait", "err", err)
+		return account.Link{}, false
+	}
+	verified := m.Accounts.For(issuer)
+	return verified, verified.Linked() && verified.AuthToken == l.AuthToken // if it was replaced, its own change is reported
+}
+
+// finishWith ends a flow with a link that was made by other means, and cancels the flow's code, unless the flow got an
+// outcome or a token meanwhile.
+func (m *Manager) finishWith(f *flow, l account.Link) {
 	m.mu.Lock()
 	if !f.supersedable() {
 		m.mu.Unlock()
-		return false
+		return
 	}
 	out := Outcome{AccountID: l.AccountID, Tier: l.Tier, LinkedAt: l.LinkedAt, ExpiresAt: l.ExpiresAt,
 		File: m.fileOf(l), PollCount: f.count, BackendURL: l.BackendURL}
 	end := m.setOutcome(f, out, nil)
 	m.mu.Unlock()
 	m.announce(f, end, telemetry.OutcomePollingAborted)
-	return true
+	m.cancelCode(f)
 }
 
 // fileOf reports whether auth.json holds the link.
@@ -89,14 +116,36 @@ func (m *Manager) fileOf(l account.Link) AuthFile {
 func (m *Manager) cancelCode(f *flow) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.closed {
+	if m.closed || f.cancelled {
 		return
 	}
-	m.pollers.Go(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(m.life), cancelTimeout)
-		defer cancel()
-		if err := m.Backend.CancelDeviceCode(ctx, f.target, f.code.DeviceCode); err != nil {
-			m.Log.Debug("failed to cancel an abandoned device code", "err", err)
+	f.cancelled = true
+	m.pollers.Go(func() { m.requestCancel(f) })
+}
+
+// cancelLogins cancels the codes of the logins that the end of the daemon interrupts, and waits for the answers: nobody
+// will poll these codes again. The codes of agents stay for the next daemon.
+func (m *Manager) cancelLogins() {
+	m.mu.Lock()
+	var open []*flow
+	for _, f := range m.flows {
+		if f.exclusive && !f.cancelled && (f.finished.IsZero() || asProblem(f.end.err).Code == codeAborted) {
+			f.cancelled = true
+			open = append(open, f)
 		}
-	})
+	}
+	m.mu.Unlock()
+	var cancelling sync.WaitGroup
+	for _, f := range open {
+		cancelling.Go(func() { m.requestCancel(f) })
+	}
+	cancelling.Wait()
+}
+
+func (m *Manager) requestCancel(f *flow) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.life), cancelTimeout)
+	defer cancel()
+	if err := m.Backend.CancelDeviceCode(ctx, f.target, f.code.DeviceCode); err != nil {
+		m.Log.Debug("failed to cancel an abandoned device code", "err", err)
+	}
 }

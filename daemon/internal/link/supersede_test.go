@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/account"
+	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 )
 
@@ -104,6 +105,52 @@ func TestComplete_WaitsOnForLinkThatDoesNotCount(t *testing.T) {
 	}
 }
 
+// A link that the backend was not reachable to confirm may be revoked, so the wait goes on until it is confirmed.
+func TestComplete_WaitsOnForLinkThatCannotBeVerified(t *testing.T) {
+	run(t, []answer{pending(5 * time.Second)}, func(t *testing.T, m *Manager, f *fake, _ string) {
+		f.mute = true
+		done := completing(t, m, ask(t, m).DeviceCode.DeviceCode)
+		if err := m.Accounts.Save(linkAt("svc_other", "embedded:one")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		select {
+		case got := <-done:
+			t.Fatalf("the wait ended: %+v", got)
+		default:
+		}
+		f.mu.Lock()
+		f.mute = false
+		f.mu.Unlock()
+		if got := <-done; got.err != nil || got.AccountID != "other" || got.after > 70*time.Second {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+// Several codes of one backend need one question about the link that makes them unnecessary.
+func TestSupersedeAll_VerifiesLinkOnce(t *testing.T) {
+	run(t, []answer{pending(5 * time.Second)}, func(t *testing.T, m *Manager, f *fake, _ string) {
+		first := ask(t, m)
+		m.mu.Lock()
+		m.keep(m.newFlow(caller.Caller{}, backend.DeviceCode{DeviceCode: "sdc_second"},
+			backend.Target{BaseURL: first.BackendURL}))
+		m.mu.Unlock()
+		if err := m.Accounts.Save(linkAt("svc_other", "embedded:one")); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		slices.Sort(f.cancelled)
+		if !slices.Equal(f.cancelled, []string{first.DeviceCode.DeviceCode, "sdc_second"}) {
+			t.Errorf("cancelled %q", f.cancelled)
+		}
+		if !slices.Equal(f.asked, []string{"svc_other"}) {
+			t.Errorf("asked about %q", f.asked)
+		}
+	})
+}
+
 // A login is the person's own wish: a link that appears meanwhile does not end it.
 func TestLogin_IsNotSuperseded(t *testing.T) {
 	run(t, []answer{pending(5 * time.Second), pending(5 * time.Second), approved},
@@ -135,6 +182,31 @@ func TestLogin_CancelledCancelsItsCode(t *testing.T) {
 			t.Errorf("cancelled %q", f.cancelled)
 		}
 	})
+}
+
+// The end of the daemon ends a login, so its code is cancelled. An agent's code stays for the next daemon.
+func TestLogin_EndOfDaemonCancelsItsCode(t *testing.T) {
+	var backendOf *fake
+	var waiting, started string
+	run(t, []answer{pending(5 * time.Second)}, func(t *testing.T, m *Manager, f *fake, _ string) {
+		backendOf = f
+		completing(t, m, ask(t, m).DeviceCode.DeviceCode)
+		login := func() *Attempt {
+			attempt, err := m.Start(t.Context(), caller.Caller{}, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return attempt
+		}
+		attempt := login()
+		go func() { _, _ = attempt.Wait(context.Background(), Wait{}) }()
+		synctest.Wait()
+		waiting, started = attempt.Code().DeviceCode.DeviceCode, login().Code().DeviceCode.DeviceCode
+	})
+	slices.Sort(backendOf.cancelled)
+	if !slices.Equal(backendOf.cancelled, []string{waiting, started}) {
+		t.Errorf("cancelled %q, want %q and %q", backendOf.cancelled, waiting, started)
+	}
 }
 
 // A token that a poll in flight brings after the flow was superseded is dropped; the backend revokes it with the code.

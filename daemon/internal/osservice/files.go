@@ -38,15 +38,22 @@ func (f files) read() (map[string]string, error) {
 	return contents, nil
 }
 
-// write updates the files, or none of them if install did not write one of them.
-func (f files) write() (change string, err error) {
-	contents, err := f.read()
-	if err != nil {
-		return "", err
+// write updates the files and returns the contents before, by path. If install did not write one of them, or one cannot
+// be written, it changes none.
+func (f files) write() (change string, before map[string]string, err error) {
+	if before, err = f.read(); err != nil {
+		return "", nil, err
 	}
+	if change, err = f.update(before); err != nil {
+		return "", nil, errors.Join(err, f.restore(before))
+	}
+	return change, before, nil
+}
+
+func (f files) update(before map[string]string) (change string, err error) {
 	change = Unchanged
 	for _, one := range f.list {
-		switch old, ok := contents[one.path]; {
+		switch old, ok := before[one.path]; {
 		case ok && old == one.content:
 			continue
 		case ok:
@@ -63,6 +70,21 @@ func (f files) write() (change string, err error) {
 		}
 	}
 	return change, nil
+}
+
+// restore gives the files the contents that they had before an update, and removes those that did not exist.
+func (f files) restore(before map[string]string) error {
+	var failed error
+	for _, one := range f.list {
+		var err error
+		if old, ok := before[one.path]; ok {
+			err = statefile.Write(one.path, []byte(old))
+		} else {
+			_, err = statefile.Remove(one.path)
+		}
+		failed = errors.Join(failed, err)
+	}
+	return failed
 }
 
 // remove deletes paths and returns those that existed.

@@ -37,14 +37,35 @@ func (l *launchd) install(ctx context.Context) (Report, error) {
 	if err := plain(l.d); err != nil {
 		return Report{}, err
 	}
-	change, err := l.files().write()
-	if err == nil && change == Updated { // the old agent is loaded
-		err = l.bootout(ctx)
-	}
+	was, err := l.status(ctx)
 	if err != nil {
 		return Report{}, err
 	}
-	return startChanged(ctx, l.start, change)
+	change, before, err := l.files().write()
+	if err != nil {
+		return Report{}, err
+	}
+	if change != Updated {
+		return startChanged(ctx, l.start, change)
+	}
+	err = l.bootout(ctx) // the old agent is loaded
+	if err == nil {
+		var r Report
+		if r, err = startChanged(ctx, l.start, change); err == nil {
+			return r, nil
+		}
+	}
+	return Report{}, l.restore(ctx, before, was.runs(), err)
+}
+
+// restore brings back the agent that an update replaced, after it failed, and starts it if it ran.
+func (l *launchd) restore(ctx context.Context, before map[string]string, ran bool, failure error) error {
+	err := l.files().restore(before)
+	if err == nil && ran {
+		_ = l.bootout(ctx) // the new agent may be loaded; if the old one still is, start finds that it runs
+		_, err = l.start(ctx)
+	}
+	return restored(failure, err)
 }
 
 func (l *launchd) uninstall(ctx context.Context) (Report, error) {

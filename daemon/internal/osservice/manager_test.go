@@ -83,7 +83,7 @@ func TestSystemdThatDoesNotAnswer(t *testing.T) {
 			_, err = s.start(t.Context())
 			refusedWith(t, err, CodeNotInstalled, "not installed")
 
-			if _, err := s.files().write(); err != nil { // installed in better days
+			if _, _, err := s.files().write(); err != nil { // installed in better days
 				t.Fatal(err)
 			}
 			r, err := s.status(t.Context())
@@ -237,7 +237,7 @@ func TestLaunchdUpdate(t *testing.T) {
 	asked := 0
 	l.run = func(ctx context.Context, program string, args ...string) outcome {
 		if args[0] == "print" {
-			if asked++; asked > 4 {
+			if asked++; asked > 5 {
 				f.answers["launchctl print"] = notLoaded
 			}
 		}
@@ -250,7 +250,8 @@ func TestLaunchdUpdate(t *testing.T) {
 	r, err := l.install(t.Context())
 	printed := "launchctl print " + launchdTarget
 	want := []string{
-		printed, "launchctl bootout " + launchdTarget, printed, printed, printed, printed, // the last reports that it is gone
+		printed, printed, "launchctl bootout " + launchdTarget, printed, printed, printed,
+		printed, // it is gone
 		printed, printed, "launchctl bootstrap gui/501 " + l.path, "launchctl kickstart " + launchdTarget, printed,
 	}
 	if diff := cmp.Diff(want, f.asked); err != nil || r.Change != Updated || diff != "" {

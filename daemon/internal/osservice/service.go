@@ -167,6 +167,19 @@ func startChanged(ctx context.Context, start func(context.Context) (Report, erro
 	return r, err
 }
 
+// restored returns the failure of an update after which the service was restored, with the reason if err says that it
+// was not.
+func restored(failure, err error) error {
+	if err == nil {
+		return failure
+	}
+	return &Error{CodeRefused, failure.Error() + "; the service does not run as before either: " + err.Error(),
+		"correct the cause, then run `servicectl service install` again"}
+}
+
+// runs reports whether the service manager runs the daemon, or starts it for the next client.
+func (r Report) runs() bool { return r.State == StateRunning || r.State == StateListening }
+
 // startable returns the report of a service that can be started, or why it cannot.
 func startable(r Report, err error) (Report, error) {
 	switch {

@@ -37,7 +37,7 @@ func (s *systemd) files() files {
 func (s *systemd) socketPath() string { return filepath.Join(s.dir, s.socket()) }
 
 // install writes the units and opens the sockets, now and at every login. A daemon that a client started notices that
-// its sockets were replaced and shuts down; the new one waits for it.
+// its sockets were replaced and shuts down; the new one waits for it. If an update fails, the daemon runs as before.
 func (s *systemd) install(ctx context.Context) (Report, error) {
 	if err := s.writable(); err != nil {
 		return Report{}, err
@@ -48,10 +48,35 @@ func (s *systemd) install(ctx context.Context) (Report, error) {
 	if err := statefile.EnsureDir(s.d.paths.Dir); err != nil {
 		return Report{}, &Error{CodeFile, err.Error(), "correct the directory, or set SERVICE_CONFIG_DIR to another"}
 	}
-	change, err := s.files().write()
+	was, err := s.status(ctx)
 	if err != nil {
 		return Report{}, err
 	}
+	change, before, err := s.files().write()
+	if err != nil {
+		return Report{}, err
+	}
+	r, err := s.activate(ctx, change)
+	if err != nil && change == Updated {
+		return Report{}, s.restore(ctx, before, was.runs(), err)
+	}
+	return r, err
+}
+
+// restore brings back the units that an update replaced, after it failed, and opens their sockets if they were open.
+func (s *systemd) restore(ctx context.Context, before map[string]string, open bool, failure error) error {
+	err := s.files().restore(before)
+	if err == nil {
+		err = s.all(ctx, []string{"daemon-reload"})
+	}
+	if err == nil && open {
+		_, err = s.start(ctx)
+	}
+	return restored(failure, err)
+}
+
+// activate has systemd use the units that were written.
+func (s *systemd) activate(ctx context.Context, change string) (Report, error) {
 	if err := s.all(ctx, []string{"daemon-reload"}); err != nil {
 		return Report{}, err
 	}

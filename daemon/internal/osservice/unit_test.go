@@ -80,7 +80,7 @@ func TestSystemdAcceptsTheUnits(t *testing.T) {
 				t.Skipf("SKIPPED: %v", err)
 			}
 			s := newSystemd(daemon{name: Name, program: program, home: home, paths: paths, usual: true}, "", nil)
-			if _, err := s.files().write(); err != nil {
+			if _, _, err := s.files().write(); err != nil {
 				t.Fatal(err)
 			}
 			analyze := func(args ...string) string {

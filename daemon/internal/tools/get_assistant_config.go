@@ -83,24 +83,11 @@ func describeCost(c backendapi.AssistantCost) string {
 	case now == nil:
 		return "What it costs is not known" + note + "."
 	case before == nil:
-		return "A minute of conversation costs " + dollars(*now) + note + "."
+		return "A minute of conversation costs " + backendapi.Dollars(*now) + note + "."
 	case *now == *before:
-		return "A minute of conversation costs " + dollars(*now) + ", as before" + note + "."
+		return "A minute of conversation costs " + backendapi.Dollars(*now) + ", as before" + note + "."
 	default:
-		return fmt.Sprintf("A minute of conversation cost %s before and costs %s now%s.", dollars(*before), dollars(*now),
+		return fmt.Sprintf("A minute of conversation cost %s before and costs %s now%s.", backendapi.Dollars(*before), backendapi.Dollars(*now),
 			note)
 	}
-}
-
-// dollars formats millionths of a dollar with at least two decimals and no trailing zeros after them.
-func dollars(micro int64) string {
-	sign := ""
-	if micro < 0 {
-		sign, micro = "-", -micro
-	}
-	fraction := strings.TrimRight(fmt.Sprintf("%06d", micro%1_000_000), "0")
-	for len(fraction) < 2 {
-		fraction += "0"
-	}
-	return fmt.Sprintf("%s$%d.%s", sign, micro/1_000_000, fraction)
 }

@@ -1,0 +1,108 @@
+package osservice
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestInstall_RestoresWhatRanBeforeAFailedUpdate has a service manager refuse a new version's service.
+func TestInstall_RestoresWhatRanBeforeAFailedUpdate(t *testing.T) {
+	d := here(t)
+	older := d
+	older.program = filepath.Join(d.home, "older")
+	if err := os.WriteFile(older.program, nil, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	socket := filepath.Join(d.home, ".config/systemd/user/serviced.socket")
+	failsOnce := func(f *fake, start string) runner {
+		failed := false
+		return func(ctx context.Context, program string, args ...string) outcome {
+			o := f.run(ctx, program, args...)
+			if !failed && strings.HasPrefix(strings.Join(args, " "), start) {
+				failed = true
+				return outcome{code: 1, errs: "not this one"}
+			}
+			return o
+		}
+	}
+	cases := map[string]struct {
+		fails   string
+		answers map[string]outcome
+		manager func(d daemon, run runner) (m manager, f files)
+		starts  string
+	}{
+		"systemd": {
+			fails: "--user --quiet enable",
+			answers: map[string]outcome{"systemctl --user show --property=Id": {
+				out: "Id=serviced.socket\nActiveState=active\nLoadState=loaded\nFragmentPath=" + socket +
+					"\n\nId=serviced.service\nActiveState=inactive\n",
+			}},
+			manager: func(d daemon, run runner) (manager, files) {
+				s := newSystemd(d, "", run)
+				return s, s.files()
+			},
+			starts: "systemctl --user --quiet restart serviced.socket",
+		},
+		"launchd": {
+			fails:   "kickstart",
+			answers: map[string]outcome{},
+			manager: func(d daemon, run runner) (manager, files) {
+				l := newLaunchd(d, 501, run)
+				l.pause = 0
+				return l, l.files()
+			},
+			starts: "launchctl kickstart " + launchdTarget,
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			f := &fake{answers: c.answers}
+			run := failsOnce(f, c.fails)
+			if name == "launchd" {
+				run = loading(f, run)
+			}
+			_, old := c.manager(older, run)
+			if _, _, err := old.write(); err != nil {
+				t.Fatal(err)
+			}
+			m, _ := c.manager(d, run)
+			_, err := m.install(t.Context())
+			refusedWith(t, err, CodeRefused, "not this one")
+			contents, err := old.read()
+			for _, one := range old.list {
+				if contents[one.path] != one.content {
+					t.Errorf("%s: %q, %v", one.path, contents[one.path], err)
+				}
+			}
+			started := -1
+			for i, asked := range f.asked {
+				if asked == c.starts {
+					started = i
+				}
+			}
+			refuses := func(asked string) bool { return strings.Contains(asked, c.fails) }
+			if started <= slices.IndexFunc(f.asked, refuses) {
+				t.Errorf("the old service was not started again: %q", f.asked)
+			}
+		})
+	}
+}
+
+// loading has launchd run an agent from the start, and again after each kickstart that run does not refuse.
+func loading(f *fake, run runner) runner {
+	f.answers["launchctl print"] = running
+	return func(ctx context.Context, program string, args ...string) outcome {
+		o := run(ctx, program, args...)
+		switch {
+		case args[0] == "bootout":
+			f.answers["launchctl print"] = notLoaded
+		case args[0] == "kickstart" && o.code == 0:
+			f.answers["launchctl print"] = running
+		}
+		return o
+	}
+}
