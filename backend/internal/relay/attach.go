@@ -166,7 +166,7 @@ func (h *Hub) attach(
 	if to == toPages {
 		s.announce(ctx, to, glasses.RowGlassesAttached, struct{}{})
 	} else {
-		s.takeOverTranscription(c.isBack)
+		s.takeOverTranscription(ctx, c.isBack)
 		s.announce(ctx, to, glasses.RowAppAttached, c.app)
 	}
 	s.mu.Unlock()

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"context"
 	"crypto/rand"
 
 	"github.com/service-dev/service/backend/internal/sessions"
@@ -32,18 +33,22 @@ func (s *liveSession) sendStanding() {
 }
 
 // takeOverTranscription resumes transcription for the first app that attaches if it comes back, and ends it for a new
-// one, which did not start it. mu is held.
-func (s *liveSession) takeOverTranscription(isBack bool) {
-	s.peersMu.Lock()
-	defer s.peersMu.Unlock()
-	if len(s.apps) > 1 || s.state.Standing.Transcription == nil {
-		return
-	}
-	if isBack {
-		s.sendStanding()
-		return
-	}
+// one, which did not start it. The row of the end tells the app that did, should it be back later. mu is held.
+func (s *liveSession) takeOverTranscription(ctx context.Context, isBack bool) {
 	standing := s.state.Standing
+	if standing.Transcription == nil {
+		return
+	}
+	s.peersMu.Lock()
+	isFirst := len(s.apps) <= 1
+	if isFirst && isBack {
+		s.sendStanding()
+	}
+	s.peersMu.Unlock()
+	if !isFirst || isBack {
+		return
+	}
 	standing.Transcription = nil
 	s.setStanding(standing)
+	s.logService(ctx, glasses.TypeTranscription, glasses.TranscriptionState{})
 }

@@ -218,3 +218,26 @@ func TestStanding_OfEarlierVersion(t *testing.T) {
 		t.Errorf("after the upgrade %s stands", got)
 	}
 }
+
+// TestStanding_ReportsEndByNewApp checks that an app whose transcription ended learns it when it is back.
+func TestStanding_ReportsEndByNewApp(t *testing.T) {
+	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
+	o := start(t, m, LocalRequest{Project: "com.example.app", Clock: "virtual"})
+	a, p := admit(t, m, o, nil)
+	succeed(t, a, p, glasses.TypeTranscriptionStart, "a-1", `{"language":"de"}`)
+	cursor := a.lastSeq
+	a.Leave()
+	admit(t, m, o, nil) // another app attaches before the first is back
+	back, _ := admit(t, m, o, &cursor)
+	var ended []string
+	err := back.Replay(t.Context(), func(frame []byte) error {
+		f, err := glasses.Parse(frame)
+		if f.Type == glasses.TypeTranscription {
+			ended = append(ended, string(f.Payload))
+		}
+		return err
+	})
+	if err != nil || len(ended) != 1 || ended[0] != `{"running":false}` {
+		t.Errorf("the app that is back: %v, %v", ended, err)
+	}
+}
