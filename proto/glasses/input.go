@@ -119,7 +119,8 @@ type (
 	// TranscriptionState is the payload of transcription.
 	TranscriptionState struct {
 		Running bool `json:"running"`
-		// Reason is the code with which transcription.start would be refused now; empty while it runs.
+		// Reason is the code with which transcription.start would be refused now; empty while it runs, and after the
+		// service has ended it for an app that attached anew.
 		Reason string `json:"reason,omitempty"`
 		// Part and By are those of the refusal.
 		Part string `json:"part,omitempty"`

@@ -91,8 +91,9 @@ type PageWelcome struct {
 	LastSeq     int64       `json:"lastSeq"`
 	// Display is the payload of the display.show on the panel now; null while it is clear.
 	Display json.RawMessage `json:"display"`
-	// Glasses is the state with which the page's glasses start.
-	Glasses AppState `json:"glasses"`
+	// Glasses is the state with which the page's glasses start; null if the service does not know it, and the page keeps
+	// its own.
+	Glasses *AppState `json:"glasses"`
 	// Truncated reports that rows after the page's cursor are gone.
 	Truncated bool `json:"truncated,omitempty"`
 }

@@ -166,7 +166,7 @@ func (h *Hub) attach(
 	if to == toPages {
 		s.announce(ctx, to, glasses.RowGlassesAttached, struct{}{})
 	} else {
-		s.takeOverTranscription(c.isBack)
+		s.takeOverTranscription(ctx, c.isBack)
 		s.announce(ctx, to, glasses.RowAppAttached, c.app)
 	}
 	s.mu.Unlock()
@@ -236,11 +236,14 @@ func (s *liveSession) greetPage(ctx context.Context, c *conn, stored sessions.Se
 	}
 	model, _ := glasses.Model(stored.DeviceModel)
 	s.mu.Lock()
-	display, state := s.display, s.state.Glasses
+	display, state := s.display, s.state
 	s.mu.Unlock()
 	welcome := glasses.PageWelcome{
 		SessionID: s.id, DeviceModel: model, LastSeq: stored.LastSeq, Display: display, Truncated: truncated,
-		Glasses: state.ForApp(state.Link, glasses.ClockReal),
+	}
+	if !state.IsPartial {
+		known := state.Glasses.ForApp(state.Glasses.Link, glasses.ClockReal)
+		welcome.Glasses = &known
 	}
 	if err := c.greet(s.hub.frame(glasses.TypeWelcome, "", welcome)); err != nil {
 		return err

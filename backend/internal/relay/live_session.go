@@ -88,7 +88,7 @@ func (s *liveSession) attach(ctx context.Context, c *conn, to audience) (session
 	if !stored.Open(s.hub.Now()) {
 		return sessions.Session{}, nil, sessions.ErrClosed
 	}
-	if err := s.load(ctx, stored.LastSeq); err != nil {
+	if err := s.load(ctx, stored); err != nil {
 		return sessions.Session{}, nil, err
 	}
 	if err := s.touch(ctx); err != nil {
@@ -130,11 +130,11 @@ func (s *liveSession) flushRows(ctx context.Context) error {
 
 // load reads from the log what a new process does not know: recent frames, commands without a result, what the panel
 // shows, and the session's state.
-func (s *liveSession) load(ctx context.Context, lastSeq int64) error {
+func (s *liveSession) load(ctx context.Context, stored sessions.Session) error {
 	if s.isLoaded {
 		return nil
 	}
-	rows, err := s.hub.Log.SessionEvents(ctx, s.id, max(lastSeq-maxRecent, 0), maxRecent)
+	rows, err := s.hub.Log.SessionEvents(ctx, s.id, max(stored.LastSeq-maxRecent, 0), maxRecent)
 	if err != nil {
 		return fmt.Errorf("read recent events: %w", err)
 	}
@@ -148,6 +148,12 @@ func (s *liveSession) load(ctx context.Context, lastSeq int64) error {
 	}
 	if memory.State != nil {
 		s.state = *memory.State
+	} else { // no rows yet, or rows of a version that stored no state
+		state, err := s.hub.stateFromRows(ctx, stored)
+		if err != nil {
+			return fmt.Errorf("read events for the session's state: %w", err)
+		}
+		s.setState(state)
 	}
 	last := memory.Display
 	isLaterDevice := func(e glasses.Event) bool { return e.Type == glasses.TypeDevice && e.Seq > last.Seq }

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"context"
 	"crypto/rand"
 
 	"github.com/service-dev/service/backend/internal/sessions"
@@ -11,6 +12,46 @@ import (
 // setState changes the session's state, which is stored with the next row. mu is held.
 func (s *liveSession) setState(state sessions.State) {
 	s.state, s.isSaved = state, false
+}
+
+// stateFromRows computes the state of a session whose log has none. Where the first rows are gone it is partial.
+func (h *Hub) stateFromRows(ctx context.Context, stored sessions.Session) (sessions.State, error) {
+	state := sessions.FreshState()
+	state.IsPartial = stored.FirstSeq > 1
+	asked := map[string]broker.Command{}
+	for since := int64(0); since < stored.LastSeq; {
+		rows, err := h.Log.SessionEvents(ctx, stored.ID, since, replayPage)
+		if err != nil {
+			return state, err
+		}
+		if len(rows) == 0 { // all are gone
+			break
+		}
+		for _, e := range rows {
+			state = stateAfter(state, e, asked)
+		}
+		since = rows[len(rows)-1].Seq
+	}
+	return state, nil
+}
+
+// stateAfter returns the state after a row. asked holds the commands without a result that may change what stands.
+func stateAfter(state sessions.State, e glasses.Event, asked map[string]broker.Command) sessions.State {
+	switch {
+	case e.Kind == glasses.KindRequest:
+		if c := (broker.Command{Type: e.Type, Payload: e.Payload}); c.ChangesStanding() {
+			asked[e.ID] = c
+		}
+	case e.Kind == glasses.KindResult:
+		c, isAsked := asked[e.ID]
+		delete(asked, e.ID)
+		if res, err := glasses.ParseResult(e.Payload); isAsked && err == nil && res.OK {
+			state.Standing = c.Standing(state.Standing)
+		}
+	case e.Sender == glasses.SenderGlasses:
+		state.Glasses, _ = state.Glasses.AfterEvent(e.Type, e.Payload)
+	}
+	return state
 }
 
 // setStanding changes what stands. mu is held.
@@ -32,18 +73,22 @@ func (s *liveSession) sendStanding() {
 }
 
 // takeOverTranscription resumes transcription for the first app that attaches if it comes back, and ends it for a new
-// one, which did not start it. mu is held.
-func (s *liveSession) takeOverTranscription(isBack bool) {
-	s.peersMu.Lock()
-	defer s.peersMu.Unlock()
-	if len(s.apps) > 1 || s.state.Standing.Transcription == nil {
-		return
-	}
-	if isBack {
-		s.sendStanding()
-		return
-	}
+// one, which did not start it. The row of the end tells the app that did, should it be back later. mu is held.
+func (s *liveSession) takeOverTranscription(ctx context.Context, isBack bool) {
 	standing := s.state.Standing
+	if standing.Transcription == nil {
+		return
+	}
+	s.peersMu.Lock()
+	isFirst := len(s.apps) <= 1
+	if isFirst && isBack {
+		s.sendStanding()
+	}
+	s.peersMu.Unlock()
+	if !isFirst || isBack {
+		return
+	}
 	standing.Transcription = nil
 	s.setStanding(standing)
+	s.logService(ctx, glasses.TypeTranscription, glasses.TranscriptionState{})
 }

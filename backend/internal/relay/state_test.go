@@ -137,6 +137,27 @@ func TestStanding_IsRestoredOnPages(t *testing.T) {
 	app.do(again, "transcription.start", "b1", `{}`)
 }
 
+// TestStanding_ReportsEndByNewApp checks that an app whose transcription ended learns it when it is back.
+func TestStanding_ReportsEndByNewApp(t *testing.T) {
+	m := newMemory()
+	n := startNode(t, m, relay.Options{})
+	page, _ := n.page(t, "")
+	app, _ := n.app(t, "")
+	app.do(page, "transcription.start", "a1", `{}`)
+	page.wantRow("result")
+	n.stop()
+	m.mu.Lock()
+	cursor := m.s.LastSeq
+	m.mu.Unlock()
+	n = startNode(t, m, relay.Options{})
+	n.app(t, "") // another app attaches before the first is back
+	back, _ := n.app(t, fmt.Sprintf(`,"since":%d`, cursor))
+	var ended glasses.TranscriptionState
+	if back.want(glasses.TypeTranscription, &ended); ended != (glasses.TranscriptionState{}) {
+		t.Errorf("the app that is back: %+v", ended)
+	}
+}
+
 // TestStanding_EndsWithoutPage checks that an app can end transcription while no page is open.
 func TestStanding_EndsWithoutPage(t *testing.T) {
 	n := startNode(t, newMemory(), relay.Options{})

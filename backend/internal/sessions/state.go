@@ -7,6 +7,8 @@ import "github.com/service-dev/service/proto/glasses"
 type State struct {
 	Glasses  glasses.State    `json:"glasses"`
 	Standing glasses.Standing `json:"standing"`
+	// IsPartial reports that rows are gone which may have said more: what no other row said is as in FreshState.
+	IsPartial bool `json:"partial,omitempty"`
 }
 
 // FreshState returns the state of a session without a past.

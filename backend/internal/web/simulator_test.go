@@ -55,7 +55,7 @@ func newPageTest(t *testing.T, model string, flags ...string) *pageTest {
 		t.Fatalf("no model %s", model)
 	}
 	s.welcome = glasses.PageWelcome{SessionID: pageTestSession, DeviceModel: m, Display: json.RawMessage("null"),
-		Glasses: glasses.FreshState().ForApp(glasses.LinkConnected, glasses.ClockReal)}
+		Glasses: new(glasses.FreshState().ForApp(glasses.LinkConnected, glasses.ClockReal))}
 	f := newFake()
 	f.people["ada@example.org"] = "correct horse battery"
 	s.site = s.serve(f, slices.Contains(flags, withoutProgram))

@@ -125,21 +125,24 @@ func (s *localSession) attachApp(a *App, helloID string) error {
 	a.sent.Store(1)
 	isFirst := len(s.apps.all()) == 0
 	s.apps.add(a)
-	s.logService(glasses.RowAppAttached, a.info)
 	if isFirst && m.Standing.Transcription != nil {
 		s.takeOverTranscription(a.since != nil)
 	}
+	s.logService(glasses.RowAppAttached, a.info)
 	return nil
 }
 
 // takeOverTranscription resumes transcription for the first app that attaches if it comes back, and ends it for a new
-// one, which did not start it. mu is held.
+// one, which did not start it. The row of the end tells the app that did, should it be back later. mu is held.
 func (s *localSession) takeOverTranscription(isBack bool) {
-	if !isBack {
-		s.state.update(func(m *meta) { m.Standing.Transcription = nil })
+	if isBack {
+		s.sendStanding()
 		return
 	}
-	s.sendStanding()
+	s.state.update(func(m *meta) { m.Standing.Transcription = nil })
+	row := broker.ServiceRow(s.now(), glasses.TypeTranscription, glasses.TranscriptionState{})
+	row.ID = s.newEventID()
+	s.appendRow(row, nil, nil)
 }
 
 // Replay passes on the events and results after the app's cursor.

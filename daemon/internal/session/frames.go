@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/broker"
@@ -149,7 +148,7 @@ func (s *localSession) handleGlasses(data []byte, binary bool) {
 	default:
 		// An event is named after its row: glasses that restart would repeat their own names, and in virtual time every
 		// run has the same.
-		f.ID = fmt.Sprintf("g-%d", s.log.newest()+1)
+		f.ID = s.newEventID()
 		if data, err = f.Encode(); err != nil {
 			return
 		}

@@ -159,6 +159,9 @@ func (s *localSession) newID(prefix string) string {
 	return fmt.Sprintf("%s-%d", prefix, s.lastID.Add(1))
 }
 
+// newEventID returns the id of the event that is appended next. mu is held.
+func (s *localSession) newEventID() string { return fmt.Sprintf("g-%d", s.log.newest()+1) }
+
 // rowsWritten acknowledges a batch and tells the apps how far their cursor may advance: what the batch holds was
 // relayed before.
 func (s *localSession) rowsWritten(batch []entry) {

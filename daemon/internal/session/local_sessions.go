@@ -97,6 +97,9 @@ func (l *localSessions) readMeta(id string) (meta, bool) {
 	if err != nil {
 		l.log.Warn("failed to read session", "session", id, "err", err)
 	}
+	if m.Standing.Phrases == nil { // earlier versions kept them with the glasses only
+		m.Standing.Phrases = m.Snapshot.State.Phrases
+	}
 	_, isKnown := glasses.Model(m.Snapshot.DeviceModel)
 	return m, err == nil && m.SessionID == id && isKnown
 }

@@ -182,3 +182,62 @@ func TestControl_RefusesStanding(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestStanding_OfEarlierVersion checks that phrases stand that were announced before session.json had what stands.
+func TestStanding_OfEarlierVersion(t *testing.T) {
+	dir, f := t.TempDir(), &fakeBackend{}
+	tr := &fakeTransports{}
+	m := New(Options{StateDir: dir, Backend: f, Secrets: f, Events: f, Transports: tr, Endpoints: fakeEndpoints{}})
+	stop := serve(t, m)
+	o := start(t, m, LocalRequest{Project: "com.example.app", Clock: "virtual"})
+	a, p := admit(t, m, o, nil)
+	succeed(t, a, p, glasses.TypePhrasesAnnounce, "a-1", `{"phrases":["next page"]}`)
+	a.Leave()
+	stop()
+	path := filepath.Join(dir, Dir, o.SessionID, metaName)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var saved map[string]json.RawMessage
+	if err := json.Unmarshal(data, &saved); err != nil {
+		t.Fatal(err)
+	}
+	delete(saved, "standing")
+	if data, err = json.Marshal(saved); err != nil {
+		t.Fatal(err)
+	}
+	write(t, path, string(data))
+
+	again := newLocal(t, dir, tr, nil)
+	back := start(t, again, LocalRequest{Project: "com.example.app"})
+	b, q := admit(t, again, back, nil)
+	succeed(t, b, q, glasses.TypeTranscriptionStart, "b-1", `{"language":"de"}`)
+	b.Leave()
+	if got := tr.last().standing(t); got != phrasesOnly {
+		t.Errorf("after the upgrade %s stands", got)
+	}
+}
+
+// TestStanding_ReportsEndByNewApp checks that an app whose transcription ended learns it when it is back.
+func TestStanding_ReportsEndByNewApp(t *testing.T) {
+	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
+	o := start(t, m, LocalRequest{Project: "com.example.app", Clock: "virtual"})
+	a, p := admit(t, m, o, nil)
+	succeed(t, a, p, glasses.TypeTranscriptionStart, "a-1", `{"language":"de"}`)
+	cursor := a.lastSeq
+	a.Leave()
+	admit(t, m, o, nil) // another app attaches before the first is back
+	back, _ := admit(t, m, o, &cursor)
+	var ended []string
+	err := back.Replay(t.Context(), func(frame []byte) error {
+		f, err := glasses.Parse(frame)
+		if f.Type == glasses.TypeTranscription {
+			ended = append(ended, string(f.Payload))
+		}
+		return err
+	})
+	if err != nil || len(ended) != 1 || ended[0] != `{"running":false}` {
+		t.Errorf("the app that is back: %v, %v", ended, err)
+	}
+}

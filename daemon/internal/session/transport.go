@@ -115,11 +115,11 @@ func (t *transport) sendControl(id string, data []byte, binary bool) (<-chan gla
 	if t.glasses == nil {
 		return nil, notConnected("the session's glasses are not attached")
 	}
-	answer := make(chan glasses.Result, 1)
-	t.answers[id] = answer
 	if t.glasses.Send(data, binary) != nil {
 		return nil, notConnected("the session's glasses are gone")
 	}
+	answer := make(chan glasses.Result, 1)
+	t.answers[id] = answer // mu is held, so a result that is there already waits for it
 	return answer, nil
 }
 

@@ -1,0 +1,106 @@
+package relay_test
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/pressly/goose/v3"
+
+	"github.com/service-dev/service/backend/internal/relay"
+	"github.com/service-dev/service/backend/internal/sqlstore"
+	"github.com/service-dev/service/packaging/enginetest"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// earlierRows are rows of a session from before sessions had a stored state.
+var earlierRows = []glasses.Event{
+	{Sender: "glasses", Kind: "event", Type: "battery", ID: "g1", Payload: []byte(`{"level":15,"charging":true}`)},
+	{Sender: "app", Kind: "request", Type: "phrases.announce", ID: "a1", Payload: []byte(`{"phrases":["next page"]}`)},
+	{Sender: "glasses", Kind: "result", Type: "result", ID: "a1", Payload: []byte(`{"ok":true}`)},
+	{Sender: "app", Kind: "request", Type: "transcription.start", ID: "a2", Payload: []byte(`{"language":"de"}`)},
+	{Sender: "glasses", Kind: "result", Type: "result", ID: "a2",
+		Payload: []byte(`{"error":{"code":"busy","message":"a phone call is active"}}`)},
+	{Sender: "app", Kind: "event", Type: "wear", ID: "a3", Payload: []byte(`{"worn":false}`)}, // not what glasses say
+	{Sender: "glasses", Kind: "event", Type: "thermal", ID: "g2", Payload: []byte(`{"state":"warm"}`)},
+}
+
+// newEarlierDatabase returns an upgraded database with a session of before the upgrade, whose log begins with first.
+func newEarlierDatabase(t *testing.T, first int) *sqlstore.Store {
+	t.Helper()
+	where := filepath.Join(t.TempDir(), "service.db")
+	db := enginetest.Connect(t, where)
+	provider, err := goose.NewProvider(goose.DialectSQLite3, db, os.DirFS("../sqlstore/migrations"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := provider.UpTo(t.Context(), 21); err != nil {
+		t.Fatal(err)
+	}
+	exec := func(statement string, args ...any) {
+		t.Helper()
+		if _, err := db.ExecContext(t.Context(), statement, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(`INSERT INTO accounts (id, email, password_hash, state, privacy_accepted_at, created_at)
+		VALUES ('ada', 'ada@example.org', 'x', 'active', 1, 1)`)
+	exec(`INSERT INTO projects (account_id, app_id, created_at) VALUES ('ada', 'com.example.app', 1)`)
+	exec(`INSERT INTO links (id, account_id, token_hash, host, os, client, ip, linked_at)
+		VALUES ('link-1', 'ada', 'x', 'host', 'linux', 'cli', '', 1)`)
+	exec(`INSERT INTO sessions (id, account_id, link_id, app_id, platform, device_model, is_current, created_at,
+			last_active_at, expires_at, first_seq, last_seq)
+		VALUES ($1, 'ada', 'link-1', 'com.example.app', 'web', 'rayban_display', 1, 1, 1, $2, $3, $4)`,
+		testID, time.Now().Add(time.Hour).UnixMilli(), first, len(earlierRows))
+	exec(`INSERT INTO account_logs (account_id, bytes) VALUES ('ada', 0)`)
+	for i, e := range earlierRows[first-1:] {
+		exec(`INSERT INTO events (session_id, seq, sender, frame_id, kind, type, chip, ok, at, body)
+			VALUES ($1, $2, $3, $4, $5, $6, 'x', 1, 1, $7)`, testID, first+i, e.Sender, e.ID, e.Kind, e.Type, string(e.Payload))
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	store, err := sqlstore.Open(t.Context(), where, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	return store
+}
+
+func TestUpgrade_StateFollowsFromWholeLog(t *testing.T) {
+	store, m := newEarlierDatabase(t, 1), newMemory()
+	n := serve(t, m, store, m, relay.Options{})
+	page, w := n.page(t, "")
+	if w.Glasses == nil || w.Glasses.Battery.Level != 15 || w.Glasses.Thermal != "warm" || !w.Glasses.Worn {
+		t.Errorf("the page: %+v", w.Glasses)
+	}
+	if s := page.standing(); encoded(t, s) != `{"phrases":["next page"],"transcription":null}` {
+		t.Errorf("what stands: %+v", s)
+	}
+	page.wantRow(glasses.RowGlassesAttached)
+	memory, err := store.Memory(t.Context(), testID)
+	if err != nil || memory.State == nil || memory.State.Glasses.Battery.Level != 15 {
+		t.Errorf("stored with the next row: %+v, %v", memory.State, err)
+	}
+}
+
+func TestUpgrade_StateIsUnknownWithTrimmedLog(t *testing.T) {
+	store, m := newEarlierDatabase(t, len(earlierRows)), newMemory()
+	for _, id := range []string{"p1", "p2"} { // also after a restart, with a state that was stored since
+		n := serve(t, m, store, m, relay.Options{})
+		page, w := n.page(t, "")
+		if w.Glasses != nil {
+			t.Errorf("the page: %+v", w.Glasses)
+		}
+		app, welcome := n.app(t, "")
+		if welcome.Glasses.Thermal != "warm" {
+			t.Errorf("the app: %+v", welcome.Glasses)
+		}
+		page.send("wear", id, `{"worn":false}`)
+		app.want("wear", nil)
+		n.stop()
+	}
+}
