@@ -235,7 +235,7 @@ func TestLocalToolset(t *testing.T) {
 			t.Errorf("%s lists %s", protocol, names)
 		}
 		c.send(request(2, "tools/call", `"name":"completeAuthLink","arguments":{}`, meta))
-		if answer := c.receive(); dig(answer, "result", "structuredContent", "code") != "invalid_arguments" {
+		if answer := c.receive(); dig(answer, "result", "structuredContent", "code") != "invalid_request" {
 			t.Errorf("%s: a tool that is not listed answers %v", protocol, answer)
 		}
 	}

@@ -17,7 +17,11 @@ const maxArgs = 256 << 10
 
 // decode reads a call's arguments into a struct. Names must be exactly those of the schema: an agent loses less by an
 // error than by a misspelt argument that is ignored.
-func decode(args json.RawMessage, into any) error {
+func decode[A any](args json.RawMessage, into *A) error {
+	return decodeInto(args, into)
+}
+
+func decodeInto(args json.RawMessage, into any) error {
 	args = bytes.TrimSpace(args)
 	if len(args) == 0 || string(args) == "null" {
 		args = json.RawMessage("{}")

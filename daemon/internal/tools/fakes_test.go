@@ -68,6 +68,8 @@ type world struct {
 	recorded scenario.RecordRequest
 	replayed scenario.Request
 	report   scenario.Report
+	stepped  scenario.StepsRequest
+	steps    scenario.StepsReport
 	endless  bool
 
 	keys    *keys
@@ -283,6 +285,15 @@ func (w scenarios) Run(ctx context.Context, req scenario.Request) (scenario.Repo
 		return scenario.Report{}, ctx.Err()
 	}
 	return w.report, w.sessionErr
+}
+
+func (w scenarios) RunSteps(ctx context.Context, req scenario.StepsRequest) (scenario.StepsReport, error) {
+	w.stepped = req
+	if w.endless {
+		<-ctx.Done()
+		return scenario.StepsReport{}, ctx.Err()
+	}
+	return w.steps, w.sessionErr
 }
 
 type browser struct{ *world }
