@@ -70,7 +70,7 @@ func results(tb testing.TB, text string) report.Page {
 				},
 				Diffs: []report.Diff{{Name: text, Message: text, WantPanel: black, GotPanel: red, Marked: red},
 					{Name: text, Message: text, Want: text, Got: text}},
-				Film: []report.Frame{{Caption: text, Panel: black}, {Caption: text, Panel: red, Failed: true}},
+				Film:  []report.Frame{{Caption: text, Panel: black}, {Caption: text, Panel: red, Failed: true}},
 				Notes: []string{text}, Output: text, LeftOut: 3},
 			{Name: text + " two", State: report.Broken, Problem: text, Hint: text},
 			{Name: text + " three", State: report.NotRun, Problem: text},
