@@ -11,7 +11,7 @@ import (
 )
 
 // states are the words of reports for what came of a run.
-var states = map[runState]string{notRun: "not run", passed: "passed", failed: "failed", broken: "broken",
+var states = map[runState]string{notRun: "not run", passed: "passed", failed: "failed", broken: "error",
 	interrupted: "interrupted"}
 
 // progress shows which job begins.
@@ -227,6 +227,6 @@ func (b *batch) object() map[string]any {
 		runs = append(runs, o)
 	}
 	total := b.totals()
-	return map[string]any{"total": total.Total, "passed": total.Passed, "failed": total.Failed, "broken": total.Broken,
+	return map[string]any{"total": total.Total, "passed": total.Passed, "failed": total.Failed, "errors": total.Broken,
 		"interrupted": total.Interrupted, "notRun": total.NotRun, "runs": runs}
 }

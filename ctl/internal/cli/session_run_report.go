@@ -113,8 +113,9 @@ func (b *batch) pageRun(i int, stopped bool) page.Run {
 		step := page.Step{Number: n + 1, Name: s.Step, At: time.Duration(s.AtMs) * time.Millisecond, Verdict: s.Verdict,
 			Seen: s.Message}
 		if n < len(j.scenario.Steps) {
-			step.Note = j.scenario.Steps[n].Note
-			if text, err := json.MarshalIndent(j.scenario.Steps[n], "", "  "); err == nil {
+			expected := j.scenario.Steps[n]
+			expected.Note = "" // the step's name has it
+			if text, err := json.MarshalIndent(expected, "", "  "); err == nil {
 				step.Expected = string(text)
 			}
 		}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,7 +19,7 @@ func (a *app) watchRuns(ctx context.Context, o runOptions, args, command []strin
 	if err != nil {
 		return err
 	}
-	w, err := watch.New(roots, o.writes)
+	w, err := watch.New(roots, func(path string) bool { return o.writes(path) || a.prints(path) })
 	if err != nil {
 		return err
 	}
@@ -54,6 +55,22 @@ func (o *runOptions) writes(path string) bool {
 		}
 	}
 	return strings.HasPrefix(filepath.Base(path), reportTemp)
+}
+
+// prints reports whether a path is where standard output or standard error go.
+func (a *app) prints(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	for _, stream := range []io.Writer{a.Out, a.Err} {
+		if file, ok := stream.(*os.File); ok {
+			if own, err := file.Stat(); err == nil && os.SameFile(own, info) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // watchedFolders returns the working directory, the folders of the scenarios and those of their apps, each once and

@@ -34,7 +34,7 @@ const (
 	Passed State = "passed"
 	Failed State = "failed"
 	// Broken is a run that could not be made.
-	Broken State = "broken"
+	Broken State = "error"
 	// Interrupted is a run that somebody ended.
 	Interrupted State = "interrupted"
 	NotRun      State = "not run"
@@ -68,7 +68,6 @@ type Run struct {
 type Step struct {
 	Number int
 	Name   string
-	Note   string
 	At     time.Duration
 	// Verdict is pass, fail or skipped.
 	Verdict string

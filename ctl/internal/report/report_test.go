@@ -65,7 +65,7 @@ func results(tb testing.TB, text string) report.Page {
 			{Name: text + " one", Title: text, DeviceModel: text, State: report.Failed, Duration: time.Minute,
 				Steps: []report.Step{
 					{Number: 1, Name: text, Verdict: "pass"},
-					{Number: 2, Name: text, Note: text, Verdict: "fail", Expected: text, Seen: text, Panel: black},
+					{Number: 2, Name: text, Verdict: "fail", Expected: text, Seen: text, Panel: black},
 					{Number: 3, Name: text, Verdict: "skipped"},
 				},
 				Diffs: []report.Diff{{Name: text, Message: text, WantPanel: black, GotPanel: red, Marked: red},

@@ -10,7 +10,7 @@ import (
 // Run is what came of one of several scenarios.
 type Run struct {
 	Name string
-	// State is passed, failed, broken, interrupted or not run.
+	// State is passed, failed, error, interrupted or not run.
 	State    string
 	Duration time.Duration // on the session's clock
 	Took     time.Duration
@@ -29,7 +29,7 @@ const (
 	maxRunOutput   = 10
 )
 
-var runWords = map[string]Cell{"passed": {"ok", Good}, "failed": {"FAIL", Bad}, "broken": {"ERROR", Bad},
+var runWords = map[string]Cell{"passed": {"ok", Good}, "failed": {"FAIL", Bad}, "error": {"ERROR", Bad},
 	"interrupted": {"STOP", Warning}, "not run": {"skip", Faint}}
 
 // RunProgress shows what runs now, on a terminal that can move lines. An empty text removes it.
