@@ -88,6 +88,11 @@ func TestStories(t *testing.T) {
 				0o644); err != nil {
 				return err
 			}
+			for _, ci := range []string{"github", "gitlab"} {
+				if err := os.WriteFile(filepath.Join(e.WorkDir, ci+".sh"), []byte(recipe(ci)), 0o644); err != nil {
+					return err
+				}
+			}
 			e.Setenv("PATH", strings.Join([]string{bin, tools, os.Getenv("PATH")}, string(os.PathListSeparator)))
 			e.Setenv("HOME", home)
 			e.Setenv("STATE", filepath.Join(home, ".service"))
@@ -98,6 +103,17 @@ func TestStories(t *testing.T) {
 		},
 		Cmds: verbs(),
 	})
+}
+
+// recipe returns the commands of ours in the documentation's recipe for a CI system, as a shell script.
+func recipe(ci string) string {
+	script := "set -e\n"
+	for line := range strings.Lines(documented("```yaml " + ci + "\n")) {
+		if _, command, ok := strings.Cut(line, "servicectl "); ok {
+			script += "servicectl " + command
+		}
+	}
+	return script
 }
 
 // verbs are the words that stories have beside testscript's own.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"sync"
@@ -34,7 +35,9 @@ func (r *scenarioRun) startApp() (*child, error) {
 			dir = r.beside(app.Dir)
 		}
 	}
-	r.output = &outputTail{}
+	if r.output == nil {
+		r.output = &outputTail{}
+	}
 	cmd := exec.Command(command[0], command[1:]...) //nolint:noctx // end stops it with everything that it started
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, r.output, r.output
 	cmd.Env = os.Environ()
@@ -98,12 +101,16 @@ type outputTail struct {
 	mu   sync.Mutex
 	data []byte
 	cut  bool
+	also io.Writer // gets everything, if it is set
 }
 
 // Write implements io.Writer.
 func (t *outputTail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.also != nil {
+		_, _ = t.also.Write(p) // the app must not fail because nobody reads any more
+	}
 	t.data = append(t.data, p...)
 	if over := len(t.data) - maxTail; over > 0 {
 		t.data = append(t.data[:0], t.data[over:]...)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,7 +42,11 @@ func (a *app) sessionRecord() *cobra.Command {
 }
 
 // reportOptions are the flags of what prints a report.
-type reportOptions struct{ session, junit, pictures string }
+type reportOptions struct {
+	session, junit, pictures string
+	model                    string // to run on instead of the scenario's; of session run
+	film                     bool   // also keep what the panel showed; of session run
+}
 
 func (o *reportOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.junit, "junit", "", "also write the report as JUnit XML to this file")
@@ -82,8 +85,16 @@ type report struct {
 		Kind, Path, Message, Want, Got string
 		WantFile, GotFile, DiffFile    string
 	}
-	Pictures []struct{ Name, File string }
-	Findings []struct {
+	Pictures []struct {
+		Name, File, SHA256 string
+		AtMs               int64
+	}
+	Frames []struct {
+		AtMs         int64
+		SHA256, File string
+	}
+	MoreFrames int
+	Findings   []struct {
 		DeviceModel string
 		misfit
 	}
@@ -105,6 +116,12 @@ func replay(ctx context.Context, c *client.Client, file string, o reportOptions)
 			return nil, err
 		}
 	}
+	if o.model != "" {
+		args["deviceModel"] = o.model
+	}
+	if o.film {
+		args["film"] = true
+	}
 	start := time.Now()
 	r := &report{}
 	if r.raw, err = ask(ctx, c, "replaySession", args, r); err != nil {
@@ -117,8 +134,8 @@ func replay(ctx context.Context, c *client.Client, file string, o reportOptions)
 // printReport prints a report, writes it as JUnit, and returns the exit code.
 func (a *app) printReport(r *report, o reportOptions) error {
 	if o.junit != "" {
-		if err := os.WriteFile(o.junit, junit.Encode(r.suite()), 0o644); err != nil {
-			return fmt.Errorf("write the JUnit report: %w", err)
+		if err := writeReport(o.junit, junit.Encode(r.suite())); err != nil {
+			return err
 		}
 	}
 	err := a.print(r.raw, func() { a.ScenarioReport(r.summary()) })

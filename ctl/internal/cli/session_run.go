@@ -1,245 +1,303 @@
 package cli
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/client"
-	"github.com/service-dev/service/ctl/internal/junit"
-	"github.com/service-dev/service/proto/glasses/scenario"
+	"github.com/service-dev/service/proto/glasses"
 )
 
-// Codes of runs that could not be made.
-const (
-	codeInvalidScenario = "invalid_scenario"
-	codeNoApp           = "no_app"
-)
+// maxParallel bounds the runs at one time: each has an app and a session of its own.
+const maxParallel = 8
 
-// attachHint is the next step for an app that does not attach.
-const attachHint = "the app must attach to SERVICE_GLASSES_URL with the secret in the file " +
-	"SERVICE_GLASSES_SECRET_FILE, and stay"
-
-// attachWait is how long an app may take to attach.
-const attachWait = 30 * time.Second
+// runOptions are the flags of session run.
+type runOptions struct {
+	reportOptions
+	html, project, clock   string
+	models                 []string
+	failFast, quiet, watch bool
+	parallel               int
+}
 
 func (a *app) sessionRun() *cobra.Command {
-	var o reportOptions
-	var project string
+	var o runOptions
 	cmd := &cobra.Command{
-		Use: "run FILE [-- COMMAND...]", Short: "Run a scenario headless: session, app, steps, report",
-		Args: cobra.MinimumNArgs(1),
-		Long: "Opens a local session (in virtual time unless the scenario says real), starts the app, runs the steps, " +
-			"prints the report, ends the\n" +
-			"app and closes the session. The app is COMMAND, else app.command of the scenario; it gets SERVICE_GLASSES_URL,\n" +
-			"SERVICE_GLASSES_SECRET_FILE and SERVICE_GLASSES_TRANSPORT. Needs no account, network or window.\n" +
-			"Exit code: 0 passed, 1 failed, 2 could not be run.",
-		Example: "  servicectl session run scenario.json --junit report.xml -- node app.js",
+		Use: "run [FILE|FOLDER...] [-- COMMAND...]", Short: "Run scenarios headless: session, app, steps, report",
+		Long: "Runs scenarios, recordings and every scenario below folders, one after the other. Each run opens a local " +
+			"session (in virtual time\nunless the scenario says real), starts the app, runs the steps, ends the app and closes " +
+			"the session. The app is COMMAND, else\napp.command of the scenario; it gets SERVICE_GLASSES_URL, " +
+			"SERVICE_GLASSES_SECRET_FILE and SERVICE_GLASSES_TRANSPORT.\nNeeds no account, network or window. Without a FILE, " +
+			"COMMAND runs on a new session until it ends.\nExit code: 0 passed, 1 failed, 2 could not be run.",
+		Example: "  servicectl session run scenario.json --junit report.xml -- node app.js\n" +
+			"  servicectl session run tests --models even_g1,rayban_display --html report.html -- node app.js\n" +
+			"  servicectl session run tests --watch -- node app.js\n" +
+			"  servicectl session run -- node app.js",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if at := cmd.ArgsLenAtDash(); at > 1 || at < 0 && len(args) > 1 {
-				return errors.New("one FILE, then -- and the command of the app")
+			var command []string
+			if at := cmd.ArgsLenAtDash(); at >= 0 {
+				args, command = args[:at], args[at:]
 			}
-			run := scenarioRun{app: a, options: o, project: project, command: args[1:]}
-			err := run.do(cmd.Context(), args[0])
-			run.note(err)
-			return err
+			if err := o.check(args, command); err != nil {
+				return err
+			}
+			if len(args) == 0 {
+				return a.runApp(cmd.Context(), o, command)
+			}
+			if o.watch {
+				return a.watchRuns(cmd.Context(), o, args, command)
+			}
+			return a.runBatch(cmd.Context(), o, args, command)
 		},
 	}
 	o.flags(cmd)
-	cmd.Flags().StringVar(&project, "project", "", "app id of the session (default: that of the directory)")
+	f := cmd.Flags()
+	f.StringVar(&o.html, "html", "", "also write one HTML page with the pictures to this file")
+	f.StringVar(&o.project, "project", "", "app id of the session (default: that of the directory)")
+	f.StringSliceVar(&o.models, "models", nil, "run on each of these device models, or on all with a display: all")
+	f.BoolVar(&o.failFast, "fail-fast", false, "start nothing more after the first failure")
+	f.BoolVar(&o.quiet, "quiet", false, "print only failures and the verdict")
+	f.BoolVar(&o.watch, "watch", false, "run again when files change, until Ctrl-C")
+	f.IntVar(&o.parallel, "parallel", 1, fmt.Sprintf("how many run at the same time, 1 to %d", maxParallel))
+	f.StringVar(&o.clock, "clock", "", "virtual or real, for COMMAND without a FILE (default real)")
 	return cmd
 }
 
-// scenarioRun is one `session run`.
-type scenarioRun struct {
-	app     *app
-	options reportOptions
-	project string
-	command []string
-
-	file     string // of the scenario, absolute
-	scenario scenario.Scenario
-	opened   localSession
-	client   *client.Client
-	output   *outputTail
-	reported bool
-
-	endSession func() // lets the daemon close the session
-}
-
-// localSession is what startLocalSimulation answers.
-type localSession struct {
-	SessionID, AppEndpoint, AppTokenFile string
-}
-
-func (r *scenarioRun) do(ctx context.Context, file string) error {
-	if err := r.load(file); err != nil {
-		return err
-	}
-	c, err := r.app.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	r.client = c
-	if err := r.start(ctx); err != nil {
-		return err
-	}
-	defer r.close(ctx)
-	child, err := r.startApp()
-	if err != nil {
-		return err
-	}
-	defer child.end()
-	if err := r.awaitApp(ctx, child); err != nil {
-		r.app.AppOutput(r.output.String())
-		return err
-	}
-	report, err := replay(ctx, c, r.file, r.options)
-	left := child.ended()
-	child.end() // its last words belong to the report
-	if err != nil {
-		r.app.AppOutput(r.output.String())
-		return err
-	}
-	report.output = r.output.String()
-	if report.Verdict != "pass" {
-		if left {
-			r.app.Remark("the app ended before the run did (%s)", child.how())
-		}
-		r.app.AppOutput(report.output)
-	}
-	r.reported = true
-	return r.app.printReport(report, r.options)
-}
-
-// load reads the scenario. A folder is a recording.
-func (r *scenarioRun) load(file string) error {
-	path, err := absolute(file)
-	if err != nil {
-		return err
-	}
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		path = filepath.Join(path, "scenario.json")
-	}
-	invalid := func(err error) error {
-		return &client.Error{Code: codeInvalidScenario, Message: fmt.Sprintf("reading %s: %v", path, err),
-			FixHint: "`servicectl tool call searchDocs --arg query=\"scenario files\"` tells the format"}
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return invalid(err)
-	}
-	if r.scenario, err = scenario.Parse(data); err != nil {
-		return invalid(err)
-	}
-	r.file = path
-	if len(r.command) == 0 && (r.scenario.App == nil || len(r.scenario.App.Command) == 0) {
-		return &client.Error{Code: codeNoApp, Message: "the scenario names no app",
-			FixHint: "add the app's command after --, or \"app\":{\"command\":[...]} to the scenario"}
-	}
-	return nil
-}
-
-func (r *scenarioRun) start(ctx context.Context) error {
-	args := map[string]any{"fresh": true, "clock": "virtual"}
-	if r.scenario.Clock != "" {
-		args["clock"] = r.scenario.Clock
-	}
-	for name, value := range map[string]string{"deviceModel": r.scenario.DeviceModel, "project": r.project,
-		"fixturesDir": r.beside(r.scenario.FixturesDir)} {
-		if value != "" {
-			args[name] = value
-		}
-	}
-	text, err := json.Marshal(args)
-	if err != nil {
-		return err
-	}
-	answer, end, err := r.client.OpenLocalSession(ctx, string(text))
-	if err != nil {
-		return err
-	}
-	if _, err := decodeResult("startLocalSimulation", answer, &r.opened); err != nil {
-		end()
-		return err
-	}
-	r.endSession, r.options.session = end, r.opened.SessionID
-	return nil
-}
-
-// beside resolves a path relative to the scenario's folder. An empty path stays empty.
-func (r *scenarioRun) beside(path string) string {
-	if path == "" || filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(filepath.Dir(r.file), path)
-}
-
-// close ends the session, also after Ctrl-C.
-func (r *scenarioRun) close(ctx context.Context) {
-	defer r.endSession()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancel()
-	var closed struct{}
-	if _, err := ask(ctx, r.client, "closeSession", map[string]any{"sessionId": r.opened.SessionID}, &closed); err != nil {
-		r.app.Remark("closing the session: %v", err)
-	}
-}
-
-// awaitApp waits until the app has attached and fails as soon as the app ends.
-func (r *scenarioRun) awaitApp(ctx context.Context, child *child) error {
-	waiting, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	gone := errors.New("the app ended before it attached")
-	watched := make(chan struct{})
-	go func() { // ends with the app or with the wait; awaitApp waits for it
-		defer close(watched)
-		select {
-		case <-child.done:
-			cancel(gone)
-		case <-waiting.Done():
-		}
-	}()
-	var answer struct{ Status string }
-	_, err := ask(waiting, r.client, "waitForEvent", map[string]any{
-		"sessionId": r.opened.SessionID, "type": "app.attached", "since": 0, "timeoutSeconds": int(attachWait.Seconds()),
-	}, &answer)
-	ended := errors.Is(context.Cause(waiting), gone)
-	cancel(nil)
-	<-watched
+// check refuses flags that do not go together, before anything is started, and resolves the models.
+func (o *runOptions) check(files, command []string) error {
 	switch {
-	case err == nil && answer.Status == "found":
-		return nil
-	case ended:
-		return &client.Error{Code: codeNoApp, Message: fmt.Sprintf("%v (%s)", gone, child.how()),
-			FixHint: attachHint}
-	case err != nil:
+	case len(files) == 0 && len(command) == 0:
+		return errors.New("name a scenario or a folder of them, or put the command of the app after --")
+	case len(files) == 0 && (o.junit != "" || o.html != "" || o.pictures != "" || o.watch || len(o.models) > 1):
+		return errors.New("without a scenario nothing is reported: name a scenario or a folder before --")
+	case len(files) > 0 && o.clock != "":
+		return errors.New("the clock is told by the scenario; --clock is for a command without a scenario")
+	case o.parallel < 1 || o.parallel > maxParallel:
+		return fmt.Errorf("--parallel is %d, not 1 to %d", o.parallel, maxParallel)
+	case o.watch && o.pictures != "":
+		return errors.New("--pictures needs an empty folder for each run; use --html with --watch")
+	}
+	if err := o.expandModels(); err != nil {
 		return err
 	}
-	return &client.Error{Code: codeNoApp, Message: fmt.Sprintf("the app did not attach within %s", attachWait),
-		FixHint: attachHint}
+	for _, file := range []string{o.junit, o.html} {
+		if info, err := os.Stat(filepath.Dir(file)); file != "" && (err != nil || !info.IsDir()) {
+			return fmt.Errorf("cannot write %s: its folder does not exist", file)
+		}
+	}
+	return nil
 }
 
-// note writes a JUnit file for a run that could not be made, so that CI shows the reason.
-func (r *scenarioRun) note(err error) {
-	if err == nil || r.reported || r.options.junit == "" {
-		return
+// expandModels replaces "all" by every model with a display and refuses unknown ones.
+func (o *runOptions) expandModels() error {
+	var list []string
+	seen := map[string]bool{}
+	add := func(id string) {
+		if !seen[id] {
+			seen[id] = true
+			list = append(list, id)
+		}
 	}
-	suite := junit.Suite{Name: r.scenario.Name, Error: problemOf(err).Message}
-	if suite.Name == "" {
-		suite.Name = "scenario"
+	for _, id := range o.models {
+		if id == "all" {
+			for _, m := range glasses.Models() {
+				if m.Panel != nil {
+					add(m.ID)
+				}
+			}
+			continue
+		}
+		if _, ok := glasses.Model(id); !ok {
+			var known []string
+			for _, m := range glasses.Models() {
+				known = append(known, m.ID)
+			}
+			return fmt.Errorf("there is no device model %q; there are %s, and all", id, strings.Join(known, ", "))
+		}
+		add(id)
 	}
-	if r.output != nil {
-		suite.Output = r.output.String()
+	o.models = list
+	return nil
+}
+
+// batch is the runs of one command.
+type batch struct {
+	app     *app
+	options runOptions
+	args    []string // as typed, for reports
+	command []string // of the app
+	jobs    []job
+	// single is one scenario on one model. It prints every step, and its report is that of the tool.
+	single bool
+
+	client  *client.Client
+	temp    string // folder for pictures that only the HTML report needs; empty without one
+	started time.Time
+	took    time.Duration
+
+	mu      sync.Mutex // guards what follows
+	results []result
+	stopped bool // after a failure, with failFast
+}
+
+// result is what came of a job.
+type result struct {
+	state  runState
+	report *report // of a run that passed or failed
+	err    error   // of a run that could not be made
+	output string  // of the app
+	left   string  // how the app ended before the run did
+	took   time.Duration
+}
+
+type runState int
+
+const (
+	notRun runState = iota
+	passed
+	failed
+	broken      // could not be run
+	interrupted // by Ctrl-C
+)
+
+// runBatch runs everything once and prints and writes the reports.
+func (a *app) runBatch(ctx context.Context, o runOptions, args, command []string) error {
+	jobs, single, err := findJobs(args, o.models)
+	if err != nil {
+		return err
 	}
-	if err := os.WriteFile(r.options.junit, junit.Encode(suite), 0o644); err != nil {
-		r.app.Remark("writing the JUnit report: %v", err)
+	b := &batch{app: a, options: o, args: args, command: command, jobs: jobs, single: single,
+		results: make([]result, len(jobs)), started: time.Now()}
+	if o.html != "" && o.pictures == "" {
+		if b.temp, err = os.MkdirTemp("", "service-run-"); err != nil {
+			return fmt.Errorf("make a folder for the pictures: %w", err)
+		}
+		defer os.RemoveAll(b.temp)
 	}
+	return b.run(ctx)
+}
+
+func (b *batch) run(ctx context.Context) error {
+	c, err := b.app.open(ctx)
+	if err == nil {
+		b.client = c
+		defer c.Close()
+		err = b.prepare()
+	}
+	if err != nil {
+		b.results[0] = result{state: broken, err: err}
+	} else {
+		b.runJobs(ctx)
+	}
+	b.took = time.Since(b.started)
+	writeErr := b.writeReports(ctx.Err() != nil)
+	verdict := b.print(ctx)
+	if writeErr != nil {
+		if verdict == nil {
+			return writeErr
+		}
+		b.app.Remark("%v", writeErr)
+	}
+	return verdict
+}
+
+// prepare makes the folder for pictures, which must be new or empty.
+func (b *batch) prepare() error {
+	if b.single || b.options.pictures == "" {
+		return nil // the tool does it
+	}
+	dir, err := absolute(b.options.pictures)
+	if err != nil {
+		return err
+	}
+	b.options.pictures = dir
+	entries, err := os.ReadDir(dir)
+	if len(entries) > 0 {
+		return &client.Error{Code: "file_exists", Message: dir + " is not empty",
+			FixHint: "name a new folder; nothing is overwritten"}
+	}
+	if err != nil {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return fmt.Errorf("make the folder for pictures: %w", err)
+		}
+	}
+	return nil
+}
+
+// runJobs runs the jobs in their order, as many at a time as the options say. One after the other is the default,
+// because apps may listen on a port or write a file that two of them cannot share.
+func (b *batch) runJobs(ctx context.Context) {
+	next := make(chan int)
+	var workers sync.WaitGroup
+	for range min(b.options.parallel, len(b.jobs)) {
+		workers.Go(func() {
+			for i := range next {
+				b.finish(i, b.runJob(ctx, i))
+			}
+		})
+	}
+	for i := range b.jobs {
+		if ctx.Err() != nil || b.isStopped() {
+			break
+		}
+		b.progress(i)
+		next <- i
+	}
+	close(next)
+	workers.Wait()
+}
+
+func (b *batch) isStopped() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.stopped
+}
+
+func (b *batch) runJob(ctx context.Context, i int) result {
+	j := b.jobs[i]
+	if b.isStopped() || ctx.Err() != nil {
+		return result{}
+	}
+	start := time.Now()
+	run := scenarioRun{app: b.app, client: b.client, options: b.options.reportOptions, project: b.options.project,
+		command: b.command, file: j.file, scenario: j.scenario}
+	run.options.model, run.options.film = j.model, b.options.html != ""
+	run.options.pictures = b.picturesOf(i)
+	var res result
+	if res.err = j.invalid; res.err == nil {
+		res.report, res.err = run.do(ctx)
+	}
+	if run.output != nil {
+		res.output = run.output.String()
+	}
+	res.left, res.took = run.left, time.Since(start)
+	switch {
+	case res.err != nil && ctx.Err() != nil:
+		res.state = interrupted
+	case res.err != nil:
+		res.state = broken
+	case res.report.Verdict != "pass":
+		res.state = failed
+	default:
+		res.state = passed
+	}
+	return res
+}
+
+// picturesOf returns the folder for a job's pictures, or "".
+func (b *batch) picturesOf(i int) string {
+	dir := cmp.Or(b.options.pictures, b.temp)
+	if dir == "" || b.single && b.temp == "" {
+		return dir
+	}
+	return filepath.Join(dir, fmt.Sprintf("%03d-%s", i+1, b.jobs[i].slug()))
 }

@@ -8,14 +8,16 @@ import (
 	"time"
 )
 
-// Suite is one file: a suite with its cases.
+// Suite is what one file of tests came to.
 type Suite struct {
 	Name string
 	// Took is real time.
 	Took  time.Duration
 	Cases []Case
-	// Error is the reason why the suite could not run. It then has no cases.
+	// Error is the reason why the suite could not run to its end.
 	Error string
+	// NotRun is the reason why the suite was not started.
+	NotRun string
 	// Output is what the tested program printed.
 	Output string
 }
@@ -29,8 +31,13 @@ type Case struct {
 }
 
 type xmlSuites struct {
-	XMLName xml.Name `xml:"testsuites"`
-	Suite   xmlSuite `xml:"testsuite"`
+	XMLName  xml.Name   `xml:"testsuites"`
+	Tests    int        `xml:"tests,attr"`
+	Failures int        `xml:"failures,attr"`
+	Errors   int        `xml:"errors,attr"`
+	Skipped  int        `xml:"skipped,attr"`
+	Time     string     `xml:"time,attr"`
+	Suites   []xmlSuite `xml:"testsuite"`
 }
 
 type xmlSuite struct {
@@ -58,8 +65,28 @@ type xmlText struct {
 	Text    string `xml:",chardata"`
 }
 
-// Encode writes a suite. Characters that XML cannot hold are replaced.
-func Encode(s Suite) []byte {
+// Encode writes suites as one file. Characters that XML cannot hold are replaced.
+func Encode(suites ...Suite) []byte {
+	var all xmlSuites
+	var took time.Duration
+	for _, s := range suites {
+		x := suiteOf(s)
+		all.Suites = append(all.Suites, x)
+		all.Tests += x.Tests
+		all.Failures += x.Failures
+		all.Errors += x.Errors
+		all.Skipped += x.Skipped
+		took += s.Took
+	}
+	all.Time = seconds(took.Seconds())
+	data, err := xml.MarshalIndent(all, "", "  ")
+	if err != nil {
+		return nil // strings and numbers always encode
+	}
+	return append([]byte(xml.Header), append(data, '\n')...)
+}
+
+func suiteOf(s Suite) xmlSuite {
 	out := xmlSuite{Name: s.Name, Time: seconds(s.Took.Seconds())}
 	for _, c := range s.Cases {
 		x := xmlCase{Name: c.Name, Class: s.Name, Time: seconds(c.Seconds)}
@@ -73,19 +100,22 @@ func Encode(s Suite) []byte {
 		}
 		out.Cases = append(out.Cases, x)
 	}
-	if s.Error != "" {
-		out.Cases = append(out.Cases, xmlCase{Name: "run", Class: s.Name, Time: out.Time, Error: text(s.Error)})
+	run := xmlCase{Name: "run", Class: s.Name, Time: out.Time}
+	switch {
+	case s.Error != "":
+		run.Error = text(s.Error)
+		out.Cases = append(out.Cases, run)
 		out.Errors++
+	case s.NotRun != "":
+		run.Skipped = text(s.NotRun)
+		out.Cases = append(out.Cases, run)
+		out.Skipped++
 	}
 	out.Tests = len(out.Cases)
 	if s.Output != "" {
 		out.Output = &xmlText{Text: s.Output}
 	}
-	data, err := xml.MarshalIndent(xmlSuites{Suite: out}, "", "  ")
-	if err != nil {
-		return nil // strings and numbers always encode
-	}
-	return append([]byte(xml.Header), append(data, '\n')...)
+	return out
 }
 
 // text puts the first line where CI systems show it beside the name.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +37,17 @@ func TestTerminal_StripsWhatDoesNotPrint(t *testing.T) {
 			Steps: []Step{{Verdict: "fail", Step: hostile, Message: hostile + "\n" + hostile}},
 			Diffs: []Diff{{Kind: hostile, Path: hostile, Message: hostile, Want: hostile, Got: hostile,
 				Files: []string{hostile}}}, Pictures: []string{hostile}, Notes: []string{hostile}})
+		term.ScenarioReport(Report{Name: hostile, Steps: slices.Repeat([]Step{{Verdict: "fail", Step: hostile,
+			Message: hostile}}, 30)})
+		run := Run{Name: hostile, State: "failed", Failures: []Failure{{hostile, hostile + "\n" + hostile}, {Why: hostile}},
+			Left: hostile, Output: hostile + "\n" + hostile}
+		term.RunLine(run, 90)
+		term.RunFailures([]Run{run})
+		term.RunsVerdict(Runs{Total: 2, Failed: 1, Broken: 1, Files: []string{hostile}, Again: hostile})
+		term.RunsAgain(hostile, 1)
+		term.Watching([]string{hostile})
+		term.AppRuns(hostile, hostile, hostile)
+		term.AppEnded(hostile)
 		term.AppOutput(hostile + "\n" + hostile)
 		term.Needs([]Need{{hostile, hostile}})
 		term.Notice(hostile)

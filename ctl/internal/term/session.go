@@ -73,9 +73,14 @@ type Report struct {
 // ScenarioReport prints a report: steps, differences, pictures and the verdict.
 func (t *Terminal) ScenarioReport(r Report) {
 	t.Say("%s", t.Bold(r.Name))
+	failed := 0
 	for i, s := range r.Steps {
-		word := map[string]string{"pass": "ok", "fail": "FAIL", "skipped": "skip"}[s.Verdict]
-		t.Say("  %-4s %3d  %10.3f s  %s", word, i+1, float64(s.AtMs)/1000, s.Step)
+		word := stepWords[s.Verdict]
+		t.Say("  %s%s %3d  %10.3f s  %s", t.paint(word), strings.Repeat(" ", max(0, 4-len(word.Text))), i+1,
+			float64(s.AtMs)/1000, s.Step)
+		if s.Verdict == "fail" {
+			failed++
+		}
 		if s.Message != "" {
 			t.Say("%s", indentBy(s.Message, 29))
 		}
@@ -100,11 +105,33 @@ func (t *Terminal) ScenarioReport(r Report) {
 	for _, n := range r.Notes {
 		t.Say("  %s", n)
 	}
-	verdict := "PASS"
+	t.scenarioVerdict(r, failed)
+}
+
+var stepWords = map[string]Cell{"pass": {"ok", Good}, "fail": {"FAIL", Bad}, "skipped": {"skip", Faint}}
+
+// maxOnScreen is how many steps may follow a failure before it is repeated at the end.
+const maxOnScreen = 20
+
+func (t *Terminal) scenarioVerdict(r Report, failed int) {
+	verdict, steps := Cell{"PASS", Good}, fmt.Sprintf("%d steps", len(r.Steps))
 	if r.Verdict != "pass" {
-		verdict = "FAIL"
+		verdict = Cell{"FAIL", Bad}
+		if len(r.Steps) > maxOnScreen {
+			for i, s := range r.Steps {
+				if s.Verdict == "fail" {
+					t.failure(Failure{fmt.Sprintf("step %d  %s", i+1, s.Step), s.Message}, "  ")
+				}
+			}
+		}
+		if failed > 0 {
+			steps = fmt.Sprintf("%d of %d steps failed", failed, len(r.Steps))
+		}
+		if len(r.Diffs) > 0 {
+			steps += fmt.Sprintf(", %d differences", len(r.Diffs))
+		}
 	}
-	t.Say("%s  %d steps, %.3f s of the session's time, %.2f s of yours", t.Bold(verdict), len(r.Steps),
+	t.Say("%s  %s, %.3f s of the session's time, %.2f s of yours", t.paint(verdict), steps,
 		float64(r.DurationMs)/1000, r.Took.Seconds())
 }
 

@@ -317,6 +317,7 @@ func (x *run) end(ctx context.Context) error {
 	x.report.Findings = found[:min(len(found), maxFindings)]
 	x.report.MoreFindings = len(found) - len(x.report.Findings)
 	x.report.DurationMs = x.now - x.base
+	x.film(ctx)
 	if x.s.Recorded == nil {
 		return nil
 	}

@@ -63,8 +63,12 @@ type Request struct {
 	SessionID string
 	// Path is the scenario's file, absolute. Paths in it are relative to its folder.
 	Path string
+	// DeviceModel is the id of a model to run on instead of the scenario's. A recording cannot change it.
+	DeviceModel string
 	// Artifacts is a folder, absolute, for pictures and differences; it is created. Empty stores none.
 	Artifacts string
+	// Film also stores a picture of each state of the panel, the first maxFrames.
+	Film bool
 }
 
 // Report is what came of a run.
@@ -78,6 +82,10 @@ type Report struct {
 	// Diffs are the differences from the recording, the first maxDiffs; empty for a scenario without one.
 	Diffs    []Diff    `json:"diffs"`
 	Pictures []Picture `json:"pictures"`
+	// Frames is what the panel showed, in order, if the request asked for a film.
+	Frames []Picture `json:"frames,omitempty"`
+	// MoreFrames counts the states of the panel that were not stored.
+	MoreFrames int `json:"moreFrames,omitempty"`
 	// Findings are what the app showed that does not fit the model, each once, the first maxFindings.
 	Findings []Finding `json:"findings"`
 	// MoreFindings counts the others.
@@ -152,6 +160,9 @@ func Load(ctx context.Context, files clientio.Files, path string) (scenario.Scen
 func (r *Runner) Run(ctx context.Context, req Request) (Report, error) {
 	s, err := Load(ctx, req.Files, req.Path)
 	if err != nil {
+		return Report{}, err
+	}
+	if err := onModel(&s, req.DeviceModel); err != nil {
 		return Report{}, err
 	}
 	if err := makeArtifacts(ctx, req); err != nil {

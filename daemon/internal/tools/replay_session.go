@@ -21,7 +21,9 @@ type replaySession struct {
 type replaySessionArgs struct {
 	sessionArg
 	File         string `json:"file"`
+	DeviceModel  string `json:"deviceModel"`
 	ArtifactsDir string `json:"artifactsDir"`
+	Film         bool   `json:"film"`
 }
 
 type replayAnswer struct {
@@ -50,7 +52,9 @@ func (t replaySession) definition() definition {
 	}, t.run,
 		required("file"),
 		on("file", says("A scenario file, or the folder of a recording.")),
+		on("deviceModel", says("Run on this model instead.")),
 		on("artifactsDir", says("A new or empty folder for pictures and their differences.")),
+		on("film", says("Also store what the panel showed, picture by picture.")),
 	)
 }
 
@@ -65,7 +69,7 @@ func (t replaySession) run(ctx context.Context, c call, args replaySessionArgs) 
 	}
 	return t.onSession(ctx, c, args.SessionID, func(ctx context.Context, target backend.Target, id string) (any, error) {
 		return t.replay(ctx, c.io, scenario.Request{Files: clientio.FilesOf(c.who), Target: target, SessionID: id,
-			Path: file, Artifacts: artifacts})
+			Path: file, DeviceModel: args.DeviceModel, Artifacts: artifacts, Film: args.Film})
 	})
 }
 

@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/service-dev/service/ctl/internal/term"
+	"github.com/service-dev/service/proto/glasses/scenario"
+)
+
+// runApp runs a command as an app on a session of its own until the command ends. Steps may be run on the session
+// meanwhile, as it is the one used last from this directory.
+func (a *app) runApp(ctx context.Context, o runOptions, command []string) error {
+	c, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	run := scenarioRun{app: a, client: c, options: o.reportOptions, project: o.project, command: command,
+		scenario: scenario.Scenario{Clock: o.clock}, output: &outputTail{also: term.Stream(a.Err)}}
+	if o.clock == "" {
+		run.scenario.Clock = "real"
+	}
+	run.options.model = first(o.models)
+	if err := run.start(ctx); err != nil {
+		return err
+	}
+	closed := false
+	end := func() {
+		if !closed {
+			closed = true
+			run.close(ctx)
+		}
+	}
+	defer end()
+	child, err := run.startApp()
+	if err != nil {
+		return err
+	}
+	defer child.end()
+	if a.json {
+		if err := a.Line(map[string]any{"sessionId": run.opened.SessionID, "deviceModel": run.opened.DeviceModel,
+			"clock": run.scenario.Clock, "appEndpoint": run.opened.AppEndpoint}); err != nil {
+			return err
+		}
+	} else if !o.quiet {
+		a.AppRuns(run.opened.SessionID, run.opened.DeviceModel, run.scenario.Clock)
+	}
+	select {
+	case <-ctx.Done():
+		return context.Canceled
+	case <-child.done:
+	}
+	end()
+	if !o.quiet {
+		a.AppEnded(child.how())
+	}
+	if child.err != nil {
+		return exit(exitNo)
+	}
+	return nil
+}

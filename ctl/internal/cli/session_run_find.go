@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/proto/glasses/scenario"
+)
+
+// maxJobs bounds the runs of one command.
+const maxJobs = 2000
+
+// recordingFile is the scenario in the folder of a recording.
+const recordingFile = "scenario.json"
+
+// job is one scenario to run on one device model.
+type job struct {
+	file string // absolute
+	name string // relative to the working directory, with slashes; of a recording its folder
+	// model is a device model to run on; empty for the scenario's own. A recording has no other.
+	model    string
+	scenario scenario.Scenario
+	invalid  error // why the file is not a scenario
+}
+
+// title tells a job from every other one.
+func (j job) title() string {
+	if j.model == "" {
+		return j.name
+	}
+	return j.name + " on " + j.model
+}
+
+// slug is the title as part of a file's name.
+func (j job) slug() string {
+	safe := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' {
+			return r
+		}
+		return '-'
+	}, j.title())
+	return strings.Trim(safe[max(0, len(safe)-80):], ".-")
+}
+
+// findJobs returns what to run: the named scenarios and recordings, and every scenario below the named folders, on each
+// model. single reports whether a single scenario was named.
+func findJobs(args, models []string) (jobs []job, single bool, err error) {
+	var files []job
+	seen := map[string]bool{}
+	single = len(args) == 1 && len(models) <= 1
+	for _, arg := range args {
+		found, one, err := scenariosAt(arg)
+		if err != nil {
+			return nil, false, err
+		}
+		single = single && one
+		for _, j := range found {
+			if !seen[j.file] {
+				seen[j.file] = true
+				files = append(files, j)
+			}
+		}
+	}
+	for _, j := range files {
+		j.scenario, j.invalid = readScenario(j.file)
+		if len(models) == 0 || j.scenario.Recorded != nil || j.invalid != nil {
+			jobs = append(jobs, j)
+			continue
+		}
+		for _, model := range models {
+			j.model = model
+			jobs = append(jobs, j)
+		}
+	}
+	if len(jobs) > maxJobs {
+		return nil, false, fmt.Errorf("%d runs are more than %d; name fewer folders or models", len(jobs), maxJobs)
+	}
+	return jobs, single, nil
+}
+
+// scenariosAt returns the scenarios that a path stands for. one reports whether it names one, and no folder of them.
+func scenariosAt(arg string) (found []job, one bool, err error) {
+	path, err := absolute(arg)
+	if err != nil {
+		return nil, false, err
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, false, &client.Error{Code: codeInvalidScenario, Message: fmt.Sprintf("reading %s: %v", path, err),
+			FixHint: "name a scenario, a recording or a folder"}
+	case !info.IsDir():
+		return []job{{file: path, name: nameOf(path)}}, true, nil
+	case isRecording(path):
+		return []job{{file: filepath.Join(path, recordingFile), name: nameOf(path)}}, true, nil
+	}
+	err = filepath.WalkDir(path, func(at string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && at != path && isOther(entry.Name()):
+			return filepath.SkipDir
+		case entry.IsDir() && isRecording(at):
+			found = append(found, job{file: filepath.Join(at, recordingFile), name: nameOf(at)})
+			return filepath.SkipDir
+		case entry.Type().IsRegular() && filepath.Ext(at) == ".json" && isScenario(at):
+			found = append(found, job{file: at, name: nameOf(at)})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, false, fmt.Errorf("look for scenarios: %w", err)
+	}
+	if len(found) == 0 {
+		return nil, false, &client.Error{Code: codeInvalidScenario, Message: "there is no scenario below " + path,
+			FixHint: "a scenario is a .json file with the field \"scenario\""}
+	}
+	return found, false, nil
+}
+
+// isOther reports whether a folder holds what the person did not write, such as packages.
+func isOther(name string) bool { return strings.HasPrefix(name, ".") || name == "node_modules" }
+
+// isRecording reports whether a folder holds a recording.
+func isRecording(dir string) bool {
+	s, err := readScenario(filepath.Join(dir, recordingFile))
+	return err == nil && s.Recorded != nil
+}
+
+// isScenario reports whether a file means to be a scenario, also if it has mistakes: those must not go unnoticed.
+func isScenario(path string) bool {
+	data, err := readBounded(path)
+	if err != nil {
+		return true // the run says why
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return bytes.Contains(data, []byte(`"scenario"`))
+	}
+	return fields["scenario"] != nil
+}
+
+func readScenario(path string) (scenario.Scenario, error) {
+	invalid := func(err error) error {
+		return &client.Error{Code: codeInvalidScenario, Message: fmt.Sprintf("reading %s: %v", path, err),
+			FixHint: "`servicectl tool call searchDocs --arg query=\"scenario files\"` tells the format"}
+	}
+	data, err := readBounded(path)
+	if err != nil {
+		return scenario.Scenario{}, invalid(err)
+	}
+	s, err := scenario.Parse(data)
+	if err != nil {
+		return scenario.Scenario{}, invalid(err)
+	}
+	return s, nil
+}
+
+func readBounded(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > scenario.MaxFile {
+		return nil, fmt.Errorf("not a file of at most %d MB", scenario.MaxFile>>20)
+	}
+	return os.ReadFile(path)
+}
+
+// nameOf returns a path as reports show it: relative to the working directory if it is below it.
+func nameOf(path string) string {
+	if dir, err := os.Getwd(); err == nil {
+		if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
+			path = rel
+		}
+	}
+	return filepath.ToSlash(path)
+}

@@ -1,0 +1,161 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/proto/glasses/scenario"
+)
+
+// Codes of runs that could not be made.
+const (
+	codeInvalidScenario = "invalid_scenario"
+	codeNoApp           = "no_app"
+)
+
+// attachHint is the next step for an app that does not attach.
+const attachHint = "the app must attach to SERVICE_GLASSES_URL with the secret in the file " +
+	"SERVICE_GLASSES_SECRET_FILE, and stay"
+
+// attachWait is how long an app may take to attach.
+const attachWait = 30 * time.Second
+
+// scenarioRun is one scenario on one session.
+type scenarioRun struct {
+	app     *app
+	client  *client.Client
+	options reportOptions
+	project string
+	command []string // of the app; empty for that of the scenario
+
+	file     string // of the scenario, absolute
+	scenario scenario.Scenario
+	opened   localSession
+	output   *outputTail // of the app; nil before it is started
+	left     string      // how the app ended before the run did, or ""
+
+	endSession func() // lets the daemon close the session
+}
+
+// localSession is what startLocalSimulation answers.
+type localSession struct {
+	SessionID, DeviceModel, AppEndpoint, AppTokenFile string
+}
+
+// do opens the session, starts the app and runs the steps. The app and the session have ended when it returns.
+func (r *scenarioRun) do(ctx context.Context) (*report, error) {
+	if len(r.command) == 0 && (r.scenario.App == nil || len(r.scenario.App.Command) == 0) {
+		return nil, &client.Error{Code: codeNoApp, Message: "the scenario names no app",
+			FixHint: "add the app's command after --, or \"app\":{\"command\":[...]} to the scenario"}
+	}
+	if err := r.start(ctx); err != nil {
+		return nil, err
+	}
+	defer r.close(ctx)
+	child, err := r.startApp()
+	if err != nil {
+		return nil, err
+	}
+	defer child.end()
+	if err := r.awaitApp(ctx, child); err != nil {
+		return nil, err
+	}
+	report, err := replay(ctx, r.client, r.file, r.options)
+	left := child.ended()
+	child.end() // its last words belong to the report
+	if err != nil {
+		return nil, err
+	}
+	report.output = r.output.String()
+	if left && report.Verdict != "pass" {
+		r.left = child.how()
+	}
+	return report, nil
+}
+
+func (r *scenarioRun) start(ctx context.Context) error {
+	args := map[string]any{"fresh": true, "clock": "virtual"}
+	if r.scenario.Clock != "" {
+		args["clock"] = r.scenario.Clock
+	}
+	model := cmp.Or(r.options.model, r.scenario.DeviceModel)
+	for name, value := range map[string]string{"deviceModel": model, "project": r.project,
+		"fixturesDir": r.beside(r.scenario.FixturesDir)} {
+		if value != "" {
+			args[name] = value
+		}
+	}
+	text, err := json.Marshal(args)
+	if err != nil {
+		return err
+	}
+	answer, end, err := r.client.OpenLocalSession(ctx, string(text))
+	if err != nil {
+		return err
+	}
+	if _, err := decodeResult("startLocalSimulation", answer, &r.opened); err != nil {
+		end()
+		return err
+	}
+	r.endSession, r.options.session = end, r.opened.SessionID
+	return nil
+}
+
+// beside resolves a path relative to the scenario's folder. An empty path stays empty.
+func (r *scenarioRun) beside(path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(filepath.Dir(r.file), path)
+}
+
+// close ends the session, also after Ctrl-C.
+func (r *scenarioRun) close(ctx context.Context) {
+	defer r.endSession()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	var closed struct{}
+	if _, err := ask(ctx, r.client, "closeSession", map[string]any{"sessionId": r.opened.SessionID}, &closed); err != nil {
+		r.app.Remark("closing the session: %v", err)
+	}
+}
+
+// awaitApp waits until the app has attached and fails as soon as the app ends.
+func (r *scenarioRun) awaitApp(ctx context.Context, child *child) error {
+	waiting, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	gone := errors.New("the app ended before it attached")
+	watched := make(chan struct{})
+	go func() { // ends with the app or with the wait; awaitApp waits for it
+		defer close(watched)
+		select {
+		case <-child.done:
+			cancel(gone)
+		case <-waiting.Done():
+		}
+	}()
+	var answer struct{ Status string }
+	_, err := ask(waiting, r.client, "waitForEvent", map[string]any{
+		"sessionId": r.opened.SessionID, "type": "app.attached", "since": 0, "timeoutSeconds": int(attachWait.Seconds()),
+	}, &answer)
+	ended := errors.Is(context.Cause(waiting), gone)
+	cancel(nil)
+	<-watched
+	switch {
+	case err == nil && answer.Status == "found":
+		return nil
+	case ended:
+		return &client.Error{Code: codeNoApp, Message: fmt.Sprintf("%v (%s)", gone, child.how()),
+			FixHint: attachHint}
+	case err != nil:
+		return err
+	}
+	return &client.Error{Code: codeNoApp, Message: fmt.Sprintf("the app did not attach within %s", attachWait),
+		FixHint: attachHint}
+}

@@ -1,0 +1,232 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/service-dev/service/ctl/internal/term"
+)
+
+// states are the words of reports for what came of a run.
+var states = map[runState]string{notRun: "not run", passed: "passed", failed: "failed", broken: "error",
+	interrupted: "interrupted"}
+
+// progress shows which job begins.
+func (b *batch) progress(i int) {
+	if b.app.json {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.app.RunProgress(fmt.Sprintf("%d of %d  %s", i+1, len(b.jobs), b.jobs[i].title()))
+}
+
+// finish stores the result of a job and prints its line.
+func (b *batch) finish(i int, res result) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.results[i] = res
+	if b.options.failFast && (res.state == failed || res.state == broken) {
+		b.stopped = true
+	}
+	if b.app.json {
+		return
+	}
+	b.app.RunProgress("")
+	if b.single || b.options.quiet || res.state == notRun {
+		return
+	}
+	wide := 0
+	for _, j := range b.jobs {
+		wide = max(wide, utf8.RuneCountInString(j.title()))
+	}
+	b.app.RunLine(b.lineOf(i), min(wide, 60))
+}
+
+func (b *batch) lineOf(i int) term.Run {
+	res := b.results[i]
+	r := term.Run{Name: b.jobs[i].title(), State: states[res.state], Took: res.took}
+	if res.report != nil {
+		r.Duration = time.Duration(res.report.DurationMs) * time.Millisecond
+	}
+	switch res.state {
+	case broken:
+		p := problemOf(res.err)
+		r.Failures, r.Output = []term.Failure{{Why: p.Message + "\nnext: " + p.FixHint}}, res.output
+	case failed:
+		r.Failures, r.Left, r.Output = res.report.failures(), res.left, res.output
+	}
+	return r
+}
+
+// failures returns what failed in a run.
+func (r *report) failures() (list []term.Failure) {
+	for i, s := range r.Steps {
+		if s.Verdict == "fail" {
+			list = append(list, term.Failure{What: fmt.Sprintf("step %d  %s", i+1, s.Step), Why: s.Message})
+		}
+	}
+	for _, d := range r.summary().Diffs {
+		f := term.Failure{What: "not as recorded: " + d.Kind + " " + d.Path, Why: d.Message}
+		if d.Want != "" || d.Got != "" {
+			f.Why += fmt.Sprintf("\nwant %s\ngot  %s", term.Dash(d.Want), term.Dash(d.Got))
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+// print prints what the runs came to and returns the error that makes the exit code.
+func (b *batch) print(ctx context.Context) error {
+	if b.single && (!b.options.quiet || b.app.json) {
+		return b.printSingle()
+	}
+	if b.app.json {
+		if err := b.app.JSON(b.object()); err != nil {
+			return err
+		}
+		return b.code(ctx)
+	}
+	var lines []term.Run
+	for i := range b.jobs {
+		lines = append(lines, b.lineOf(i))
+	}
+	b.app.RunFailures(lines)
+	total := b.totals()
+	for _, file := range []string{b.options.junit, b.options.html} {
+		if file != "" {
+			total.Files = append(total.Files, file)
+		}
+	}
+	total.Again = b.again()
+	b.app.RunsVerdict(total)
+	return b.code(ctx)
+}
+
+// printSingle prints one run as the tool reports it.
+func (b *batch) printSingle() error {
+	res := b.results[0]
+	if res.err != nil {
+		if res.output != "" && res.state == broken {
+			b.app.AppOutput(res.output)
+		}
+		return res.err
+	}
+	if res.report == nil {
+		return context.Canceled // before it began
+	}
+	if res.state == failed {
+		if res.left != "" {
+			b.app.Remark("the app ended before the run did (%s)", res.left)
+		}
+		b.app.AppOutput(res.output)
+	}
+	report := *res.report
+	if b.temp != "" {
+		report.forgetFiles()
+	}
+	if err := b.app.printReport(&report, reportOptions{}); err != nil {
+		return err
+	}
+	return nil
+}
+
+// forgetFiles removes the names of pictures that are deleted when the command ends.
+func (r *report) forgetFiles() {
+	r.Pictures, r.Diffs = nil, append(r.Diffs[:0:0], r.Diffs...)
+	for i := range r.Diffs {
+		r.Diffs[i].WantFile, r.Diffs[i].GotFile, r.Diffs[i].DiffFile = "", "", ""
+	}
+	var value any
+	if json.Unmarshal(r.raw, &value) != nil {
+		return
+	}
+	dropFiles(value)
+	if raw, err := json.Marshal(value); err == nil {
+		r.raw = raw
+	}
+}
+
+func dropFiles(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, name := range []string{"file", "wantFile", "gotFile", "diffFile", "frames", "moreFrames"} {
+			delete(v, name)
+		}
+		for _, member := range v {
+			dropFiles(member)
+		}
+	case []any:
+		for _, entry := range v {
+			dropFiles(entry)
+		}
+	}
+}
+
+func (b *batch) totals() term.Runs {
+	total := term.Runs{Total: len(b.jobs), Took: b.took}
+	for _, res := range b.results {
+		switch res.state {
+		case passed:
+			total.Passed++
+		case failed:
+			total.Failed++
+		case broken:
+			total.Broken++
+		case interrupted:
+			total.Interrupted++
+		case notRun:
+			total.NotRun++
+		}
+	}
+	return total
+}
+
+// code returns what makes the exit code: no if a run failed, cannot tell if one could not be made.
+func (b *batch) code(ctx context.Context) error {
+	total := b.totals()
+	switch {
+	case ctx.Err() != nil:
+		return context.Canceled
+	case total.Failed > 0:
+		return exit(exitNo)
+	case total.Passed < total.Total:
+		return exit(exitUnknown)
+	}
+	return nil
+}
+
+// object is the JSON of several runs.
+func (b *batch) object() map[string]any {
+	type runObject struct {
+		Name        string          `json:"name"`
+		File        string          `json:"file"`
+		DeviceModel string          `json:"deviceModel,omitempty"`
+		State       string          `json:"state"`
+		Report      json.RawMessage `json:"report,omitempty"`
+		Error       *term.Problem   `json:"error,omitempty"`
+	}
+	runs := []runObject{}
+	for i, j := range b.jobs {
+		res := b.results[i]
+		o := runObject{Name: j.title(), File: j.file, DeviceModel: j.model, State: states[res.state]}
+		if res.report != nil {
+			report := *res.report
+			if b.temp != "" {
+				report.forgetFiles()
+			}
+			o.Report = report.raw
+		}
+		if res.state == broken {
+			p := problemOf(res.err)
+			o.Error = &p
+		}
+		runs = append(runs, o)
+	}
+	total := b.totals()
+	return map[string]any{"total": total.Total, "passed": total.Passed, "failed": total.Failed, "errors": total.Broken,
+		"interrupted": total.Interrupted, "notRun": total.NotRun, "runs": runs}
+}

@@ -1,0 +1,297 @@
+package cli
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/service-dev/service/ctl/internal/junit"
+	page "github.com/service-dev/service/ctl/internal/report"
+)
+
+// Bounds of the pictures in an HTML report, and of one of them, in bytes.
+const (
+	maxReportPictures = 600
+	maxReportBytes    = 24 << 20
+	maxReportPicture  = 4 << 20
+)
+
+// writeReports writes the reports that the options ask for, also of an interrupted batch.
+func (b *batch) writeReports(stopped bool) error {
+	if file := b.options.junit; file != "" {
+		var suites []junit.Suite
+		for i := range b.jobs {
+			suites = append(suites, b.suiteOf(i, stopped))
+		}
+		if err := writeReport(file, junit.Encode(suites...)); err != nil {
+			return err
+		}
+	}
+	if b.options.html == "" {
+		return nil
+	}
+	data, err := page.Encode(b.page(stopped))
+	if err != nil {
+		return err
+	}
+	return writeReport(b.options.html, data)
+}
+
+func (b *batch) suiteOf(i int, stopped bool) junit.Suite {
+	j, res := b.jobs[i], b.results[i]
+	s := junit.Suite{Took: res.took, Output: res.output}
+	switch res.state {
+	case passed, failed:
+		s = res.report.suite()
+	case broken:
+		s.Error = problemOf(res.err).Message
+	case interrupted:
+		s.Error = "interrupted: the run was ended before it was over"
+	case notRun:
+		s.NotRun = whyNot(stopped)
+	}
+	s.Name = j.title()
+	if b.single {
+		s.Name = cmp.Or(j.scenario.Name, "scenario")
+	}
+	return s
+}
+
+func whyNot(stopped bool) string {
+	if stopped {
+		return "interrupted: the command was ended before this run began"
+	}
+	return "not run: an earlier run failed"
+}
+
+// page returns the batch as an HTML report. Pictures of runs that failed come first if not all fit.
+func (b *batch) page(stopped bool) page.Page {
+	p := page.Page{Command: b.line(b.args, b.options.models), At: b.started, Took: b.took, Interrupted: stopped}
+	for i := range b.jobs {
+		p.Runs = append(p.Runs, b.pageRun(i, stopped))
+	}
+	pictures := pictureBudget{count: maxReportPictures, bytes: maxReportBytes}
+	for _, open := range []bool{true, false} {
+		for i := range p.Runs {
+			if p.Runs[i].Open() == open && b.results[i].report != nil {
+				pictures.fill(&p.Runs[i], b.results[i].report)
+			}
+		}
+	}
+	return p
+}
+
+func (b *batch) pageRun(i int, stopped bool) page.Run {
+	j, res := b.jobs[i], b.results[i]
+	r := page.Run{Name: j.title(), Title: j.scenario.Name, DeviceModel: cmp.Or(j.model, j.scenario.DeviceModel),
+		State: page.State(states[res.state]), Took: res.took, Output: res.output}
+	switch res.state {
+	case broken:
+		p := problemOf(res.err)
+		r.Problem, r.Hint = p.Message, p.FixHint
+	case interrupted:
+		r.Problem = "The run was ended before it was over."
+	case notRun:
+		r.Problem = whyNot(stopped)
+	}
+	if res.left != "" {
+		r.Notes = append(r.Notes, "The app ended before the run did ("+res.left+").")
+	}
+	if res.report == nil {
+		return r
+	}
+	r.Duration = time.Duration(res.report.DurationMs) * time.Millisecond
+	r.Notes = append(r.Notes, res.report.misfits()...)
+	for n, s := range res.report.Steps {
+		step := page.Step{Number: n + 1, Name: s.Step, At: time.Duration(s.AtMs) * time.Millisecond, Verdict: s.Verdict,
+			Seen: s.Message}
+		if n < len(j.scenario.Steps) {
+			expected := j.scenario.Steps[n]
+			expected.Note = "" // the step's name has it
+			if text, err := json.MarshalIndent(expected, "", "  "); err == nil {
+				step.Expected = string(text)
+			}
+		}
+		r.Steps = append(r.Steps, step)
+	}
+	return r
+}
+
+// pictureBudget is how many more pictures a report may hold.
+type pictureBudget struct{ count, bytes int }
+
+// load returns a picture, or counts it as left out.
+func (p *pictureBudget) load(file string, leftOut *int) page.Picture {
+	if file == "" {
+		return nil
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil // it could not be kept
+	}
+	if p.count == 0 || info.Size() > int64(min(p.bytes, maxReportPicture)) {
+		*leftOut++
+		return nil
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil
+	}
+	p.count--
+	p.bytes -= len(data)
+	return data
+}
+
+// failedPicture is the name of the picture that a failed step leaves.
+var failedPicture = regexp.MustCompile(`^step-(\d+)-failed$`)
+
+// fill adds a run's pictures: what failed first, then the film.
+func (p *pictureBudget) fill(run *page.Run, r *report) {
+	for _, d := range r.Diffs {
+		run.Diffs = append(run.Diffs, page.Diff{Name: strings.TrimSpace(d.Kind + " " + d.Path), Message: d.Message,
+			Want: d.Want, Got: d.Got, WantPanel: p.load(d.WantFile, &run.LeftOut), GotPanel: p.load(d.GotFile, &run.LeftOut),
+			Marked: p.load(d.DiffFile, &run.LeftOut)})
+	}
+	for _, picture := range r.Pictures {
+		at := time.Duration(picture.AtMs) * time.Millisecond
+		if failedPicture.MatchString(picture.Name) {
+			for i := range run.Steps {
+				s := &run.Steps[i]
+				if s.Verdict == "fail" && s.At == at && s.Panel == nil {
+					s.Panel = p.load(picture.File, &run.LeftOut)
+					break
+				}
+			}
+		}
+	}
+	run.LeftOut += r.MoreFrames
+	for _, f := range r.film() {
+		if panel := p.load(f.file, &run.LeftOut); panel != nil {
+			run.Film = append(run.Film, page.Frame{Caption: f.caption, Failed: f.failed, Panel: panel,
+				At: time.Duration(f.at) * time.Millisecond})
+		}
+	}
+}
+
+// filmFrame is a picture of the film: of the panel as it changed, or kept by a step.
+type filmFrame struct {
+	at                 int64
+	sha, file, caption string
+	failed             bool
+}
+
+// film returns the run's pictures in the order of time. A step's picture that shows what the film shows anyway names
+// that frame.
+func (r *report) film() []filmFrame {
+	var list []filmFrame
+	for _, f := range r.Frames {
+		list = append(list, filmFrame{at: f.AtMs, sha: f.SHA256, file: f.File})
+	}
+	for _, p := range r.Pictures {
+		f := filmFrame{at: p.AtMs, sha: p.SHA256, file: p.File, caption: p.Name}
+		if f.failed = failedPicture.MatchString(p.Name); f.failed {
+			f.caption = "a step failed"
+		}
+		same := slices.IndexFunc(list, func(o filmFrame) bool { return o.sha == f.sha && o.caption == "" && o.at <= f.at })
+		if same >= 0 && !f.failed {
+			list[same].caption = f.caption
+			continue
+		}
+		list = append(list, f)
+	}
+	slices.SortStableFunc(list, func(a, b filmFrame) int { return cmp.Compare(a.at, b.at) })
+	return list
+}
+
+// again is the command that runs the first failure alone; empty if nothing failed.
+func (b *batch) again() string {
+	for i, j := range b.jobs {
+		if b.results[i].state != failed || len(b.jobs) == 1 {
+			continue
+		}
+		var models []string
+		if j.model != "" {
+			models = []string{j.model}
+		}
+		return b.line([]string{j.name}, models)
+	}
+	return ""
+}
+
+// line is a command line that runs scenarios as this one does.
+func (b *batch) line(files, models []string) string {
+	words := []string{"servicectl", "session", "run"}
+	for _, file := range files {
+		words = append(words, shellWord(file))
+	}
+	if len(models) > 0 {
+		words = append(words, "--models", strings.Join(models, ","))
+	}
+	if len(b.command) > 0 {
+		words = append(words, "--")
+		for _, word := range b.command {
+			words = append(words, shellWord(word))
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// shellWord quotes a word for a shell if it needs it.
+func shellWord(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=,@%+", r)
+	}
+	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !plain(r) }) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// writeReport replaces a report atomically, so that nobody reads half of one. A symbolic link is followed; a device or
+// a pipe is written to.
+func writeReport(file string, data []byte) error {
+	fail := func(err error) error { return fmt.Errorf("write the report: %w", err) }
+	target := file
+	if real, err := filepath.EvalSymlinks(file); err == nil {
+		target = real
+	}
+	mode := fs.FileMode(0o644)
+	if info, err := os.Stat(target); err == nil {
+		if !info.Mode().IsRegular() {
+			if err := os.WriteFile(target, data, mode); err != nil {
+				return fail(err)
+			}
+			return nil
+		}
+		mode = info.Mode().Perm()
+	}
+	temp, err := os.CreateTemp(filepath.Dir(target), reportTemp+"*")
+	if err != nil {
+		return fail(err)
+	}
+	_, err = temp.Write(data)
+	for _, step := range []func() error{
+		func() error { return temp.Chmod(mode) }, temp.Sync, temp.Close,
+		func() error { return os.Rename(temp.Name(), target) },
+	} {
+		if err == nil {
+			err = step()
+		}
+	}
+	if err != nil {
+		_ = temp.Close()
+		_ = os.Remove(temp.Name())
+		return fail(err)
+	}
+	return nil
+}
+
+// reportTemp begins the name of a report that is being written.
+const reportTemp = ".service-report-"

@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/service-dev/service/ctl/internal/watch"
+)
+
+// watchRuns runs everything again whenever a file changes: a scenario, or what stands beside it or in the working
+// directory. Only Ctrl-C ends it, with what it started.
+func (a *app) watchRuns(ctx context.Context, o runOptions, args, command []string) error {
+	roots, err := watchedFolders(args, o)
+	if err != nil {
+		return err
+	}
+	w, err := watch.New(roots, func(path string) bool { return o.writes(path) || a.prints(path) })
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	var written []string
+	for {
+		run := watch.Span{From: time.Now()}
+		err := a.runBatch(ctx, o, args, command)
+		run.To = time.Now()
+		if ctx.Err() != nil {
+			return context.Canceled
+		}
+		if told := exit(0); err != nil && !errors.As(err, &told) {
+			a.code(err)
+		}
+		a.Watching(written)
+		var changed []string
+		if changed, written, err = w.Next(ctx, run); err != nil {
+			return err
+		}
+		for i, path := range written {
+			written[i] = nameOf(path)
+		}
+		a.RunsAgain(nameOf(changed[0]), len(changed)-1)
+	}
+}
+
+// writes reports whether a path is a report that the runs write.
+func (o *runOptions) writes(path string) bool {
+	for _, file := range []string{o.junit, o.html} {
+		if full, err := absolute(file); file != "" && err == nil && full == path {
+			return true
+		}
+	}
+	return strings.HasPrefix(filepath.Base(path), reportTemp)
+}
+
+// prints reports whether a path is where standard output or standard error go.
+func (a *app) prints(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	for _, stream := range []io.Writer{a.Out, a.Err} {
+		if file, ok := stream.(*os.File); ok {
+			if own, err := file.Stat(); err == nil && os.SameFile(own, info) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// watchedFolders returns the working directory, the folders of the scenarios and those of their apps, each once and
+// none below another.
+func watchedFolders(args []string, o runOptions) ([]string, error) {
+	here, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	roots := []string{here}
+	add := func(dir string) {
+		for _, root := range roots {
+			if rel, err := filepath.Rel(root, dir); err == nil && filepath.IsLocal(rel) {
+				return
+			}
+		}
+		roots = append(roots, dir)
+	}
+	for _, arg := range args {
+		path, err := absolute(arg)
+		if err != nil {
+			return nil, err
+		}
+		if info, err := os.Stat(path); err == nil && !info.IsDir() {
+			path = filepath.Dir(path)
+		}
+		add(path)
+	}
+	jobs, _, err := findJobs(args, o.models)
+	if err != nil {
+		return nil, err
+	}
+	for _, j := range jobs {
+		if app := j.scenario.App; app != nil && app.Dir != "" {
+			dir := app.Dir
+			if !filepath.IsAbs(dir) {
+				dir = filepath.Join(filepath.Dir(j.file), dir)
+			}
+			if info, err := os.Stat(dir); err == nil && info.IsDir() {
+				add(dir)
+			}
+		}
+	}
+	return roots, nil
+}

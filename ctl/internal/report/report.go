@@ -1,0 +1,224 @@
+// Package report writes the results of scenarios as one HTML page that needs nothing else: no server, no network, no
+// file beside it. It must not know how scenarios are run.
+package report
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"image/png"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// Page is the results of one command.
+type Page struct {
+	// Command is what was run, as a person would type it.
+	Command string
+	At      time.Time
+	Took    time.Duration
+	// Interrupted says that not everything was run, because somebody ended the command.
+	Interrupted bool
+	Runs        []Run
+}
+
+// State is what came of a run.
+type State string
+
+// States of a run.
+const (
+	Passed State = "passed"
+	Failed State = "failed"
+	// Broken is a run that could not be made.
+	Broken State = "error"
+	// Interrupted is a run that somebody ended.
+	Interrupted State = "interrupted"
+	NotRun      State = "not run"
+)
+
+// Run is one scenario on one device model.
+type Run struct {
+	// Name tells the run from every other of the page.
+	Name string
+	// Title is what the scenario calls itself.
+	Title       string
+	DeviceModel string
+	State       State
+	// Problem is why the run could not be made, and Hint the next step.
+	Problem, Hint string
+	// Duration is the time on the session's clock.
+	Duration time.Duration
+	Took     time.Duration
+	Steps    []Step
+	Diffs    []Diff
+	Film     []Frame
+	// Notes are remarks, such as what does not fit the glasses.
+	Notes []string
+	// LeftOut counts the pictures that the page does not hold.
+	LeftOut int
+	// Output is what the app printed last.
+	Output string
+}
+
+// Step is one step of a scenario.
+type Step struct {
+	Number int
+	Name   string
+	At     time.Duration
+	// Verdict is pass, fail or skipped.
+	Verdict string
+	// Expected is the step as it stands in the file, Seen why it failed, and Panel what the wearer saw then.
+	Expected, Seen string
+	Panel          Picture
+}
+
+// Diff is one difference from a recording.
+type Diff struct {
+	Name, Message, Want, Got string
+	// WantPanel, GotPanel and Marked are PNG pictures; empty for a difference in what the app requested.
+	WantPanel, GotPanel, Marked Picture
+}
+
+// Frame is what the panel showed from an instant on.
+type Frame struct {
+	Caption string
+	At      time.Duration
+	Failed  bool
+	Panel   Picture
+}
+
+// Picture is a PNG file's content. What is no PNG file is not shown.
+type Picture []byte
+
+var (
+	//go:embed assets/page.html
+	pageHTML string
+	//go:embed assets/page.css
+	pageCSS string
+	//go:embed assets/page.js
+	pageJS string
+)
+
+// page is the template. Its policy allows only the style and the script that it holds, so that a text of an app stays a
+// text even if an escape were missing.
+var page = template.Must(template.New("page").Funcs(template.FuncMap{
+	"style":  func() template.CSS { return template.CSS(pageCSS) },
+	"script": func() template.JS { return template.JS(pageJS) },
+	"clean":  clean, "seconds": seconds, "count": count,
+}).Parse(strings.Replace(pageHTML, "POLICY", "default-src 'none'; img-src data:; style-src "+hash(pageCSS)+
+	"; script-src "+hash(pageJS)+"; base-uri 'none'; form-action 'none'", 1)))
+
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+// Encode returns the page.
+func Encode(p Page) ([]byte, error) {
+	var b bytes.Buffer
+	if err := page.Execute(&b, p); err != nil {
+		return nil, fmt.Errorf("write the HTML report: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// clean replaces what does not print, such as control characters and marks that reorder or hide text, and keeps lines.
+func clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, strings.ToValidUTF8(text, "\uFFFD"))
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.3f s", d.Seconds()) }
+
+// count writes a number with its noun.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Of counts the runs in a state.
+func (p Page) Of(state State) int {
+	n := 0
+	for _, r := range p.Runs {
+		if r.State == state {
+			n++
+		}
+	}
+	return n
+}
+
+// Passed reports whether every run passed.
+func (p Page) Passed() bool { return p.Of(Passed) == len(p.Runs) }
+
+// Verdict says what came of all runs.
+func (p Page) Verdict() string {
+	if p.Passed() {
+		return fmt.Sprintf("%d of %d passed", len(p.Runs), len(p.Runs))
+	}
+	text := fmt.Sprintf("%d of %d failed", p.Of(Failed), len(p.Runs))
+	for _, also := range []struct {
+		state State
+		words string
+	}{{Broken, "could not be run"}, {Interrupted, "interrupted"}, {NotRun, "not run"}} {
+		if n := p.Of(also.state); n > 0 {
+			text += fmt.Sprintf(", %d %s", n, also.words)
+		}
+	}
+	return text
+}
+
+// LeftOut counts the pictures that the page does not hold.
+func (p Page) LeftOut() int {
+	n := 0
+	for _, r := range p.Runs {
+		n += r.LeftOut
+	}
+	return n
+}
+
+// Open reports whether the page shows the run's details at first.
+func (r Run) Open() bool { return r.State == Failed || r.State == Broken || r.State == Interrupted }
+
+// FailedSteps returns the steps that failed.
+func (r Run) FailedSteps() (list []Step) {
+	for _, s := range r.Steps {
+		if s.Verdict == "fail" {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// Word is the verdict of a step for the eye.
+func (s Step) Word() string {
+	return map[string]string{"pass": "passed", "fail": "failed", "skipped": "skipped"}[s.Verdict]
+}
+
+// Compares reports whether both pictures of a difference are there.
+func (d Diff) Compares() bool { return d.WantPanel.Shown() && d.GotPanel.Shown() }
+
+// Shown reports whether a picture can be shown.
+func (p Picture) Shown() bool { return p.Size().X > 0 }
+
+// Size returns width and height in pixels.
+func (p Picture) Size() (size struct{ X, Y int }) {
+	if c, err := png.DecodeConfig(bytes.NewReader(p)); err == nil {
+		size.X, size.Y = c.Width, c.Height
+	}
+	return size
+}
+
+// URL returns the picture as a data URL.
+func (p Picture) URL() template.URL {
+	return template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(p))
+}

@@ -1,0 +1,178 @@
+package term
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Run is what came of one of several scenarios.
+type Run struct {
+	Name string
+	// State is passed, failed, error, interrupted or not run.
+	State    string
+	Duration time.Duration // on the session's clock
+	Took     time.Duration
+	// Failures are the steps and differences that failed, or why the run could not be made.
+	Failures []Failure
+	// Left is how the app ended before the run did, and Output what it printed last.
+	Left, Output string
+}
+
+// Failure is one reason why a run failed.
+type Failure struct{ What, Why string }
+
+// maxRunFailures is how many failures of a run are printed, and maxRunOutput how many lines of its app.
+const (
+	maxRunFailures = 10
+	maxRunOutput   = 10
+)
+
+var runWords = map[string]Cell{"passed": {"ok", Good}, "failed": {"FAIL", Bad}, "error": {"ERROR", Bad},
+	"interrupted": {"STOP", Warning}, "not run": {"skip", Faint}}
+
+// RunProgress shows what runs now, on a terminal that can move lines. An empty text removes it.
+func (t *Terminal) RunProgress(text string) {
+	if !t.Moves {
+		return
+	}
+	fmt.Fprint(t.Out, "\r\x1b[K")
+	if text = printable(text); text == "" {
+		return
+	}
+	if wide := max(t.Width, 20) - 4; utf8.RuneCountInString(text) > wide {
+		text = string([]rune(text)[:wide-1]) + "…"
+	}
+	fmt.Fprint(t.Out, "  "+text)
+}
+
+// RunLine prints the result of a run on one line, and why it failed below it. wide is the width of the names.
+func (t *Terminal) RunLine(r Run, wide int) {
+	word := runWords[r.State]
+	pad := strings.Repeat(" ", max(0, 5-len(word.Text)))
+	name := printable(r.Name)
+	name += strings.Repeat(" ", max(0, wide-utf8.RuneCountInString(name)))
+	if r.State != "passed" && r.State != "failed" {
+		t.Say("  %s%s %s", t.paint(word), pad, strings.TrimRight(name, " "))
+	} else {
+		t.Say("  %s%s %s  %10.3f s  %7.2f s", t.paint(word), pad, name, r.Duration.Seconds(), r.Took.Seconds())
+	}
+	for _, f := range r.Failures[:min(len(r.Failures), 1)] {
+		t.failure(f, "        ")
+	}
+	if more := len(r.Failures) - 1; more > 0 {
+		t.Say("        and %d more, see the end", more)
+	}
+}
+
+func (t *Terminal) failure(f Failure, margin string) {
+	why := indentBy(f.Why, len(margin)+2)
+	if f.What == "" {
+		why = indentBy(f.Why, len(margin))
+	} else {
+		t.Say("%s", safeText(margin+printable(f.What)))
+	}
+	if strings.TrimSpace(f.Why) != "" {
+		t.Say("%s", why)
+	}
+}
+
+// RunFailures repeats at the end what failed, with the last words of the app.
+func (t *Terminal) RunFailures(runs []Run) {
+	first := true
+	for _, r := range runs {
+		if len(r.Failures) == 0 {
+			continue
+		}
+		if first {
+			t.Say("")
+			t.Say("%s", t.paint(Cell{"What failed", Bad}))
+			first = false
+		}
+		t.Say("  %s", t.Bold(r.Name))
+		for _, f := range r.Failures[:min(len(r.Failures), maxRunFailures)] {
+			t.failure(f, "    ")
+		}
+		if more := len(r.Failures) - maxRunFailures; more > 0 {
+			t.Say("    and %d more, see the report", more)
+		}
+		if r.Left != "" {
+			t.Say("    the app ended before the run did (%s)", r.Left)
+		}
+		if text := strings.TrimSpace(r.Output); text != "" {
+			lines := strings.Split(text, "\n")
+			t.Say("    the app's output ends with:")
+			t.Say("%s", indentBy(strings.Join(lines[max(0, len(lines)-maxRunOutput):], "\n"), 6))
+		}
+	}
+	if !first {
+		t.Say("")
+	}
+}
+
+// Runs counts what came of several scenarios.
+type Runs struct {
+	Total, Passed, Failed, Broken, Interrupted, NotRun int
+	Took                                               time.Duration
+	// Files are the reports that were written, and Again is the command that runs the first failure alone.
+	Files []string
+	Again string
+}
+
+// RunsVerdict prints the last lines of several runs, with the next step.
+func (t *Terminal) RunsVerdict(r Runs) {
+	if r.Passed == r.Total {
+		t.Say("%s  %d of %d passed, %.2f s", t.paint(Cell{"PASS", Good}), r.Passed, r.Total, r.Took.Seconds())
+	} else {
+		text := fmt.Sprintf("%d of %d failed", r.Failed, r.Total)
+		for _, also := range []struct {
+			count int
+			words string
+		}{{r.Broken, "could not be run"}, {r.Interrupted, "interrupted"}, {r.NotRun, "not run"}} {
+			if also.count > 0 {
+				text += fmt.Sprintf(", %d %s", also.count, also.words)
+			}
+		}
+		word := Cell{"FAIL", Bad}
+		switch {
+		case r.Interrupted > 0:
+			word = Cell{"STOP", Warning}
+		case r.Failed == 0:
+			word = Cell{"ERROR", Bad}
+		}
+		t.Say("%s  %s, %.2f s", t.paint(word), text, r.Took.Seconds())
+	}
+	for _, file := range r.Files {
+		t.Say("  report  %s", file)
+	}
+	if r.Again != "" {
+		t.Say("  next    %s", r.Again)
+	}
+}
+
+// Watching tells that the runs wait for a change, and RunsAgain which file changed.
+func (t *Terminal) Watching(ignored []string) {
+	for _, path := range ignored {
+		t.Remark("the runs write %s themselves: its changes no longer count", path)
+	}
+	t.Remark("Waiting for a change. Ctrl-C ends.")
+}
+
+// RunsAgain tells why everything runs again.
+func (t *Terminal) RunsAgain(path string, more int) {
+	also := ""
+	if more > 0 {
+		also = fmt.Sprintf(" and %d more", more)
+	}
+	t.Remark("")
+	t.Remark("%s%s changed", path, also)
+}
+
+// AppRuns tells that an app runs on a session until it ends, and AppEnded that both are over.
+func (t *Terminal) AppRuns(session, model, clock string) {
+	t.Remark("Session %s is open: %s, clock %s. Ctrl-C ends it and the app.", session, model, clock)
+}
+
+// AppEnded tells how the app ended.
+func (t *Terminal) AppEnded(how string) { t.Remark("The app ended (%s). Its session is closed.", how) }

@@ -1,0 +1,180 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestSettle_TakesABurstAsOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hint := make(chan struct{})
+		start := time.Now()
+		go func() {
+			for range 5 {
+				time.Sleep(60 * time.Millisecond) // of the test's clock
+				hint <- struct{}{}
+			}
+		}()
+		if err := settle(t.Context(), hint, quiet, longest); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); took != 5*60*time.Millisecond+quiet {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+func TestSettle_EndsThoughChangesGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hint := make(chan struct{}, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			for ctx.Err() == nil {
+				select {
+				case hint <- struct{}{}:
+				default:
+				}
+				time.Sleep(50 * time.Millisecond)
+			}
+		}()
+		start := time.Now()
+		err := settle(ctx, hint, quiet, longest)
+		cancel()
+		if took := time.Since(start); err != nil || took != longest {
+			t.Errorf("%v after %v, want %v", err, took, longest)
+		}
+		synctest.Wait()
+	})
+}
+
+func TestSettle_EndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := settle(ctx, nil, quiet, longest); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+	})
+}
+
+// project is a folder that is watched.
+type project struct {
+	t   *testing.T
+	dir string
+	*Watcher
+}
+
+func newProject(t *testing.T, files ...string) *project {
+	t.Helper()
+	p := &project{t: t, dir: t.TempDir()}
+	for _, file := range files {
+		p.write(file, time.Now().Add(-time.Hour))
+	}
+	var err error
+	if p.Watcher, err = New([]string{p.dir}, func(path string) bool { return filepath.Base(path) == "report.xml" }); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// write changes a file at an instant.
+func (p *project) write(file string, at time.Time) {
+	p.t.Helper()
+	path := filepath.Join(p.dir, file)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(at.String()), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.Chtimes(path, at, at); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *project) next(run Span) (changed, written []string) {
+	p.t.Helper()
+	changed, written, err := p.Next(p.t.Context(), run)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for _, list := range [][]string{changed, written} {
+		for i := range list {
+			list[i], _ = filepath.Rel(p.dir, list[i])
+		}
+	}
+	return changed, written
+}
+
+func TestWatcher_NoticesWhatAPersonChanges(t *testing.T) {
+	p := newProject(t, "app.js", "lib/a.js", "node_modules/x/y.js")
+	run := Span{time.Now().Add(-time.Minute), time.Now().Add(-30 * time.Second)}
+	p.write("node_modules/x/y.js", time.Now())
+	p.write(".git/index", time.Now())
+	p.write("report.xml", time.Now())
+	p.write("lib/a.js", time.Now())
+	if changed, _ := p.next(run); !slices.Equal(changed, []string{filepath.Join("lib", "a.js")}) {
+		t.Errorf("changed: %v", changed)
+	}
+	p.write("new/b.js", time.Now())
+	if changed, _ := p.next(run); !slices.Equal(changed, []string{filepath.Join("new", "b.js")}) {
+		t.Errorf("in a new folder: %v", changed)
+	}
+	if err := os.Remove(filepath.Join(p.dir, "app.js")); err != nil {
+		t.Fatal(err)
+	}
+	if changed, _ := p.next(run); !slices.Equal(changed, []string{"app.js"}) {
+		t.Errorf("removed: %v", changed)
+	}
+}
+
+// A run that writes files does not cause the next run for ever.
+func TestWatcher_ForgetsWhatRunsWrite(t *testing.T) {
+	p := newProject(t, "app.js", "app.log")
+	run := Span{time.Now().Add(-time.Minute), time.Now().Add(-30 * time.Second)}
+	during := run.From.Add(time.Second)
+	p.write("trace.tmp", during) // new
+	p.write("app.log", during)   // may be a person's change while it ran
+	if changed, written := p.next(run); !slices.Equal(changed, []string{"app.log"}) || written != nil {
+		t.Errorf("after one run: %v, %v", changed, written)
+	}
+	p.write("app.log", during)
+	p.write("trace.tmp", during)
+	p.write("app.js", time.Now())
+	changed, written := p.next(run)
+	if !slices.Equal(changed, []string{"app.js"}) || !slices.Equal(written, []string{"app.log"}) {
+		t.Errorf("after two runs: %v, %v", changed, written)
+	}
+	p.write("app.log", during)
+	p.write("app.js", time.Now())
+	if changed, written := p.next(run); !slices.Equal(changed, []string{"app.js"}) || written != nil {
+		t.Errorf("after three runs: %v, %v", changed, written)
+	}
+	p.write("app.log", time.Now())
+	if changed, _ := p.next(run); !slices.Equal(changed, []string{"app.log"}) {
+		t.Errorf("changed by a person after all: %v", changed)
+	}
+}
+
+func TestWatcher_EndsWithItsContext(t *testing.T) {
+	p := newProject(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := p.Next(ctx, Span{}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if _, err := New([]string{filepath.Join(p.dir, "nosuch")}, func(string) bool { return false }); err == nil {
+		t.Error("a missing folder is watched")
+	}
+}

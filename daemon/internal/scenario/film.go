@@ -1,0 +1,53 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/scenario"
+)
+
+// maxFrames bounds the pictures of a film.
+const maxFrames = 60
+
+// film stores what the panel showed after each display command of the app, if the request asks for it.
+func (x *run) film(ctx context.Context) {
+	if !x.req.Film || x.req.Artifacts == "" {
+		return
+	}
+	last := ""
+	for _, p := range panels(x.rows, x.base, x.model) {
+		if len(x.report.Frames) == maxFrames {
+			x.report.MoreFrames++
+			continue
+		}
+		png := p.png()
+		if sum(png) == last {
+			continue // the app showed the same again
+		}
+		last = sum(png)
+		name := fmt.Sprintf("frame-%03d", len(x.report.Frames)+1)
+		x.report.Frames = append(x.report.Frames,
+			Picture{Name: name, AtMs: p.at, SHA256: last, File: x.req.keep(ctx, name+".png", png)})
+	}
+}
+
+// onModel makes a scenario run on another device model. What a recording compares belongs to its own model.
+func onModel(s *scenario.Scenario, id string) error {
+	if id == "" || id == s.DeviceModel {
+		return nil
+	}
+	if _, ok := glasses.Model(id); !ok {
+		return &backend.Problem{Code: CodeInvalidScenario, Message: fmt.Sprintf("there is no device model %q", id),
+			FixHint: "pass an id of getPlatformInfo"}
+	}
+	if s.Recorded != nil {
+		return &backend.Problem{Code: CodeInvalidScenario,
+			Message: fmt.Sprintf("the recording was made on %q and cannot be compared on %s", s.DeviceModel, id),
+			FixHint: "leave deviceModel out, or record the session on that model too"}
+	}
+	s.DeviceModel = id
+	return nil
+}
